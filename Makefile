@@ -1,0 +1,55 @@
+# Every target works on a fresh checkout: what is missing is set up first.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+# The packages of the main module that hold hand-written or generated Go.
+GO_DIRS := $(wildcard cmd web api tenants pipeline billing migrations static *.go)
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: ## set up what is missing and start the product on http://127.0.0.1:8080
+	@deploy/setup.sh postgresql
+	@go build -o bin/palimpsest ./cmd/palimpsest
+	@exec bin/palimpsest serve
+
+.PHONY: test
+test: ## set up what is missing and run every test
+	@deploy/setup.sh postgresql chromium redis-server
+	go test -p 2 -timeout 15m ./...
+
+.PHONY: check
+check: quick lint ## formatting, vet, lint, template drift, module sums, tests with the race detector
+	@deploy/setup.sh postgresql chromium redis-server gcc
+	CGO_ENABLED=1 go test -race -p 2 -timeout 40m ./...
+
+.PHONY: quick
+quick: ## the part of check that takes seconds: formatting, vet, template drift, module sums
+	@unformatted=$$(gofmt -l $(GO_DIRS)); if [ -n "$$unformatted" ]; then echo "not formatted with gofmt:"; echo "$$unformatted"; exit 1; fi
+	go vet ./...
+	deploy/templdrift.sh
+	go mod verify
+
+.PHONY: lint
+lint: bin/golangci-lint ## every linter of .golangci.yaml
+	bin/golangci-lint run
+
+# Pinned in a module file of its own, so that the linter's 200 dependencies
+# stay out of the product's.
+bin/golangci-lint: deploy/tools/go.mod deploy/tools/go.sum
+	go -C deploy/tools build -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+.PHONY: generate
+generate: ## write the Go files of the templates anew
+	go tool templ generate -path web
+
+.PHONY: bench
+bench: ## Go benchmarks and the overhead of the proxy; writes docs/performance.md
+	@deploy/setup.sh postgresql
+	@go build -o bin/palimpsest ./cmd/palimpsest
+	go test -run '^$$' -bench . -benchmem ./pipeline/...
+	go run ./api/apibench/overhead -binary bin/palimpsest -write docs/performance.md

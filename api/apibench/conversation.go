@@ -1,0 +1,205 @@
+package apibench
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+)
+
+// Novelty says how much of a request has not been sent before.
+type Novelty int
+
+// The kinds of requests that follow each other in a load.
+const (
+	NewestMessage Novelty = iota // one session goes on: only the newest message is new
+	FirstMessage                 // another session: its first message is new, the others are known
+	EveryMessage                 // another session of which nothing is known
+)
+
+// mark stands in each message of a body. Its digits make the message unique.
+const (
+	mark       = "note 00000000"
+	markDigits = 8
+)
+
+// Body is a request of the Messages API that can be sent many times, each time a
+// little different and of the same length.
+type Body struct {
+	bytes []byte
+	marks []int // where the digits of each message begin
+}
+
+type message struct {
+	Role    string  `json:"role"`
+	Content []block `json:"content"`
+}
+
+type block struct {
+	Type    string            `json:"type"`
+	Text    string            `json:"text,omitempty"`
+	ID      string            `json:"id,omitempty"`
+	Name    string            `json:"name,omitempty"`
+	Input   map[string]string `json:"input,omitempty"`
+	Call    string            `json:"tool_use_id,omitempty"`
+	Content string            `json:"content,omitempty"`
+}
+
+type request struct {
+	Model     string    `json:"model"`
+	MaxTokens int       `json:"max_tokens"`
+	Stream    bool      `json:"stream,omitempty"`
+	System    []block   `json:"system"`
+	Messages  []message `json:"messages"`
+}
+
+// NewBody returns a conversation of about size bytes as an agent would send it:
+// typed messages, tool calls with their results, answers. The same seed gives the
+// same conversation.
+func NewBody(seed uint64, size int, stream bool) (Body, error) {
+	writer := newWriter(seed)
+	conversation := request{
+		Model:     "claude-sonnet-4-5",
+		MaxTokens: 4096,
+		Stream:    stream,
+		System:    []block{{Type: "text", Text: writer.prose(min(12_000, size/6))}},
+	}
+	room := size - len(conversation.System[0].Text) - 400
+	opening := min(300, max(40, room/2))
+	first := message{Role: "user", Content: []block{{Type: "text", Text: mark + ": " + writer.prose(opening)}}}
+	conversation.Messages = append(conversation.Messages, first, writer.answer(opening))
+	room -= 2*opening + 200
+	for room > 0 {
+		turn := writer.turn(room)
+		conversation.Messages = append(conversation.Messages, turn...)
+		encoded, err := json.Marshal(turn)
+		if err != nil {
+			return Body{}, fmt.Errorf("encode a turn: %w", err)
+		}
+		room -= len(encoded)
+	}
+	last := message{Role: "user", Content: []block{{Type: "text", Text: "Please go on, " + mark}}}
+	conversation.Messages = append(conversation.Messages, last)
+
+	encoded, err := json.Marshal(conversation)
+	if err != nil {
+		return Body{}, fmt.Errorf("encode the conversation: %w", err)
+	}
+	body := Body{bytes: encoded}
+	for at := 0; ; {
+		next := bytes.Index(encoded[at:], []byte(mark))
+		if next < 0 {
+			return body, nil
+		}
+		at += next + len(mark)
+		body.marks = append(body.marks, at-markDigits)
+	}
+}
+
+// Size returns the length of the body in bytes.
+func (b Body) Size() int { return len(b.bytes) }
+
+// Messages returns how many messages the body has.
+func (b Body) Messages() int { return len(b.marks) }
+
+// Write returns the body with its number in the messages that are to be new,
+// using the memory of buffer.
+func (b Body) Write(buffer []byte, number int, novelty Novelty) []byte {
+	buffer = append(buffer[:0], b.bytes...)
+	digits := fmt.Sprintf("%0*d", markDigits, number)
+	marks := b.marks
+	switch novelty {
+	case NewestMessage:
+		marks = marks[len(marks)-1:]
+	case FirstMessage:
+		copy(buffer[marks[0]:], digits)
+		marks = marks[len(marks)-1:]
+	case EveryMessage:
+	}
+	for _, at := range marks {
+		copy(buffer[at:], digits)
+	}
+
+	return buffer
+}
+
+// writer writes text that looks like what agents send.
+type writer struct {
+	random *rand.Rand
+	words  []string
+}
+
+func newWriter(seed uint64) *writer {
+	const words = "the proxy keeps older turns in archive and sends model a shorter history so next answer still sees what matters " +
+		"request handler returns error when context deadline exceeded while reading response from upstream provider session " +
+		"please check why test fails after change in configuration file before we merge this branch into main again"
+
+	return &writer{random: rand.New(rand.NewPCG(seed, 7)), words: strings.Fields(words)} //nolint:gosec // the same text each time is the point
+}
+
+func (w *writer) word() string { return w.words[w.random.IntN(len(w.words))] }
+
+func (w *writer) prose(size int) string {
+	var text strings.Builder
+	for text.Len() < size {
+		text.WriteString(w.word())
+		if w.random.IntN(12) == 0 {
+			text.WriteString(".\n")
+		} else {
+			text.WriteByte(' ')
+		}
+	}
+
+	return text.String()
+}
+
+// code returns numbered lines of something like a program.
+func (w *writer) code(size int) string {
+	var text strings.Builder
+	for line := 1 + w.random.IntN(300); text.Len() < size; line++ {
+		fmt.Fprintf(&text, "%6d\t\tif %s, err := %s.%s(ctx, %q, %d); err != nil {\n",
+			line, w.word(), w.word(), w.word(), w.word(), w.random.IntN(10_000))
+	}
+
+	return text.String()
+}
+
+// log returns lines of something like a log.
+func (w *writer) log(size int) string {
+	var text strings.Builder
+	for text.Len() < size {
+		fmt.Fprintf(&text, "2026-03-%02dT%02d:%02d:%02dZ level=info msg=%q id=%08x took=%dms\n",
+			1+w.random.IntN(28), w.random.IntN(24), w.random.IntN(60), w.random.IntN(60),
+			w.word()+" "+w.word(), w.random.Uint32(), w.random.IntN(900))
+	}
+
+	return text.String()
+}
+
+func (w *writer) answer(size int) message {
+	return message{Role: "assistant", Content: []block{{Type: "text", Text: mark + ": " + w.prose(size)}}}
+}
+
+// turn returns a typed message, one to six tool calls with results, and an
+// answer, of at most about room bytes.
+func (w *writer) turn(room int) []message {
+	turn := []message{{Role: "user", Content: []block{{Type: "text", Text: mark + ": " + w.prose(min(room/3+1, 80+w.random.IntN(500)))}}}}
+	for calls := w.random.IntN(6); calls >= 0 && room > 1500; calls-- {
+		id := fmt.Sprintf("toolu_%016x%06x", w.random.Uint64(), w.random.IntN(1<<24))
+		size := min(room-1000, 24_000, 150+int(w.random.ExpFloat64()*2600))
+		call := block{Type: "tool_use", ID: id, Name: "Read", Input: map[string]string{"file_path": "/src/app/" + w.word() + ".go"}}
+		result := block{Type: "tool_result", Call: id, Content: mark + "\n" + w.code(size)}
+		if w.random.IntN(3) == 0 {
+			call.Name, call.Input = "Bash", map[string]string{"command": "go test ./" + w.word() + "/..."}
+			result.Content = mark + "\n" + w.log(size)
+		}
+		said := block{Type: "text", Text: mark + ": " + w.prose(40+w.random.IntN(260))}
+		turn = append(turn,
+			message{Role: "assistant", Content: []block{said, call}},
+			message{Role: "user", Content: []block{result}})
+		room -= size + 700
+	}
+
+	return append(turn, w.answer(min(room/3+1, 100+w.random.IntN(900))))
+}

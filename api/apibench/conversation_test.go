@@ -1,0 +1,122 @@
+package apibench
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+)
+
+func TestBodyIsAConversationOfTheWantedSize(t *testing.T) {
+	t.Parallel()
+
+	for _, size := range []int{small, medium, large} {
+		body, err := NewBody(1, size, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body.Size() < size*9/10 || body.Size() > size*11/10 {
+			t.Errorf("a body of %d bytes has %d", size, body.Size())
+		}
+
+		var sent request
+		if err := json.Unmarshal(body.bytes, &sent); err != nil {
+			t.Fatal(err)
+		}
+		if len(sent.Messages) != body.Messages() {
+			t.Errorf("%d messages, %d marks", len(sent.Messages), body.Messages())
+		}
+		if !sent.Stream {
+			t.Error("the body does not ask for a stream")
+		}
+		checkPairs(t, sent.Messages)
+	}
+}
+
+// checkPairs checks that roles alternate and each call has its result right after it.
+func checkPairs(t *testing.T, messages []message) {
+	t.Helper()
+
+	for i, message := range messages {
+		if want := []string{"user", "assistant"}[i%2]; message.Role != want {
+			t.Fatalf("message %d is of %s, want %s", i, message.Role, want)
+		}
+		for _, block := range message.Content {
+			if block.Type == "tool_use" && messages[i+1].Content[0].Call != block.ID {
+				t.Errorf("message %d: the call %s has no result", i, block.ID)
+			}
+		}
+	}
+}
+
+func TestTheSameSeedGivesTheSameBody(t *testing.T) {
+	t.Parallel()
+
+	first, err := NewBody(3, medium, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := NewBody(3, medium, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := NewBody(4, medium, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if !bytes.Equal(first.bytes, second.bytes) {
+		t.Error("two bodies of one seed differ")
+	}
+	if bytes.Equal(first.bytes, other.bytes) {
+		t.Error("two seeds give one body")
+	}
+}
+
+func TestNoveltyDecidesWhichMessagesAreNew(t *testing.T) {
+	t.Parallel()
+
+	body, err := NewBody(1, medium, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := body.Messages() - 1
+	for novelty, want := range map[Novelty][]int{
+		NewestMessage: {last},
+		FirstMessage:  {0, last},
+		EveryMessage:  nil, // checked by count
+	} {
+		changed := differing(t, body.Write(nil, 1, novelty), body.Write(nil, 2, novelty))
+		if novelty == EveryMessage {
+			if len(changed) != body.Messages() {
+				t.Errorf("%d of %d messages are new", len(changed), body.Messages())
+			}
+			continue
+		}
+		if len(changed) != len(want) || changed[0] != want[0] || changed[len(changed)-1] != last {
+			t.Errorf("novelty %d: messages %v are new, want %v", novelty, changed, want)
+		}
+	}
+}
+
+// differing returns which messages of two bodies differ.
+func differing(t *testing.T, one, other []byte) []int {
+	t.Helper()
+
+	var left, right struct {
+		Messages []json.RawMessage `json:"messages"`
+	}
+	if err := json.Unmarshal(one, &left); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(other, &right); err != nil {
+		t.Fatal(err)
+	}
+	var changed []int
+	for i := range left.Messages {
+		if !bytes.Equal(left.Messages[i], right.Messages[i]) {
+			changed = append(changed, i)
+		}
+	}
+
+	return changed
+}

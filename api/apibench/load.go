@@ -1,0 +1,231 @@
+package apibench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Target is where requests are sent.
+type Target struct {
+	Name string
+	URL  string // base, without the path
+	Key  string // API key; empty: none is sent
+	PID  int    // process whose CPU time and memory count; 0: none
+}
+
+// Load is what is sent to a target: Requests requests from Clients clients, each
+// sending its next one when the last is answered.
+type Load struct {
+	Body     Body
+	Novelty  Novelty
+	Requests int
+	Clients  int
+	WarmUp   int // requests that are sent before, by one client, and not counted
+}
+
+// Outcome is what came of a load.
+type Outcome struct {
+	Answered     int
+	Failures     []error // at most a few of them
+	Failed       int
+	Total        Distribution   // from sending to the last byte
+	FirstByte    Distribution   // from sending to the first byte of the body
+	Own          Distribution   // the proxy's own figure for its work, X-Palimpsest-Overhead-Ms
+	CPU          time.Duration  // of the target's process, for one request
+	PerSecond    float64        // answered requests
+	Memory       int64          // peak resident bytes of the target's process
+	Compressions map[string]int // the proxy's word for what it did, and how often
+}
+
+// Distribution holds measured times in ascending order.
+type Distribution []time.Duration
+
+// At returns the time that a share of all stays below; 0 without any.
+func (d Distribution) At(share float64) time.Duration {
+	if len(d) == 0 {
+		return 0
+	}
+
+	return d[min(len(d)-1, int(share*float64(len(d))))]
+}
+
+// maxFailures is how many errors an Outcome keeps.
+const maxFailures = 3
+
+// sample is what was measured of one request.
+type sample struct {
+	total, firstByte, own time.Duration
+	compression           string
+}
+
+// run is one load on its way.
+type run struct {
+	target  Target
+	load    Load
+	client  *http.Client
+	session string
+	next    atomic.Int64
+
+	mu      sync.Mutex
+	samples []sample
+	outcome Outcome
+}
+
+// Bench sends loads. No two requests of one Bench are alike.
+type Bench struct{ numbers numbers }
+
+// numbers makes each request of a process unique, over all its loads.
+type numbers struct{ last atomic.Int64 }
+
+func (n *numbers) take() int { return int(n.last.Add(1)) }
+
+// Drive sends a load to a target and waits until all is answered.
+func (b *Bench) Drive(ctx context.Context, target Target, load Load) Outcome {
+	transport := newTransport()
+	defer transport.CloseIdleConnections()
+	r := &run{target: target, load: load, client: &http.Client{Transport: transport}, session: uuid.NewString()}
+
+	var buffer []byte
+	for range load.WarmUp {
+		if _, err := r.exchange(ctx, &buffer, &b.numbers); err != nil {
+			r.outcome.Failures = append(r.outcome.Failures, fmt.Errorf("warm-up: %w", err))
+			r.outcome.Failed++
+			return r.outcome
+		}
+	}
+
+	watch := watchMemory(target.PID)
+	before := cpuTime(target.PID)
+	begin := time.Now()
+	var clients sync.WaitGroup
+	for range load.Clients {
+		clients.Go(func() { r.work(ctx, &b.numbers) })
+	}
+	clients.Wait()
+
+	return r.finish(time.Since(begin), cpuTime(target.PID)-before, watch.stop())
+}
+
+// work sends requests until all of the load are sent.
+func (r *run) work(ctx context.Context, numbers *numbers) {
+	var buffer []byte
+	var samples []sample
+	var failures []error
+	for r.next.Add(1) <= int64(r.load.Requests) {
+		measured, err := r.exchange(ctx, &buffer, numbers)
+		if err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		samples = append(samples, measured)
+	}
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.samples = append(r.samples, samples...)
+	r.outcome.Failed += len(failures)
+	r.outcome.Failures = append(r.outcome.Failures, failures...)
+}
+
+func (r *run) finish(took, cpu time.Duration, memory int64) Outcome {
+	outcome := r.outcome
+	outcome.Failures = outcome.Failures[:min(maxFailures, len(outcome.Failures))]
+	outcome.Answered, outcome.Memory = len(r.samples), memory
+	outcome.PerSecond = float64(len(r.samples)) / took.Seconds()
+	outcome.CPU = cpu / time.Duration(max(1, r.load.Requests))
+	outcome.Compressions = map[string]int{}
+	for _, measured := range r.samples {
+		outcome.Total = append(outcome.Total, measured.total)
+		outcome.FirstByte = append(outcome.FirstByte, measured.firstByte)
+		outcome.Own = append(outcome.Own, measured.own)
+		if measured.compression != "" {
+			outcome.Compressions[measured.compression]++
+		}
+	}
+	slices.Sort(outcome.Total)
+	slices.Sort(outcome.FirstByte)
+	slices.Sort(outcome.Own)
+
+	return outcome
+}
+
+// exchange sends one request and reads its whole answer.
+func (r *run) exchange(ctx context.Context, buffer *[]byte, numbers *numbers) (sample, error) {
+	number := numbers.take()
+	*buffer = r.load.Body.Write(*buffer, number, r.load.Novelty)
+	session := r.session
+	if r.load.Novelty != NewestMessage {
+		session = uuid.NewString()
+	}
+
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.target.URL+"/v1/messages", bytes.NewReader(*buffer))
+	if err != nil {
+		return sample{}, fmt.Errorf("make a request: %w", err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Anthropic-Version", "2023-06-01")
+	request.Header.Set("X-Claude-Code-Session-Id", session)
+	if r.target.Key != "" {
+		request.Header.Set("Authorization", "Bearer "+r.target.Key)
+	}
+
+	start := time.Now()
+	answer, err := r.client.Do(request)
+	if err != nil {
+		return sample{}, fmt.Errorf("send: %w", err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	measured, text, err := readAnswer(answer, start)
+	if err != nil {
+		return sample{}, err
+	}
+	if answer.StatusCode != http.StatusOK {
+		return sample{}, fmt.Errorf("answered %s: %.300s", answer.Status, text)
+	}
+	if !bytes.Contains(text, []byte("message_stop")) && !bytes.Contains(text, []byte(`"stop_reason":"end_turn"`)) {
+		return sample{}, errors.New("the answer is cut off")
+	}
+
+	return measured, nil
+}
+
+// readAnswer reads an answer to its end and returns its last bytes.
+func readAnswer(answer *http.Response, start time.Time) (sample, []byte, error) {
+	measured := sample{compression: answer.Header.Get("X-Palimpsest-Compression")}
+	if own := answer.Header.Get("X-Palimpsest-Overhead-Ms"); own != "" {
+		parsed, err := time.ParseDuration(strings.TrimSpace(own) + "ms")
+		if err != nil {
+			return sample{}, nil, fmt.Errorf("X-Palimpsest-Overhead-Ms: %w", err)
+		}
+		measured.own = parsed
+	}
+
+	var buffer [16 << 10]byte
+	var tail []byte
+	for {
+		n, err := answer.Body.Read(buffer[:])
+		if n > 0 && measured.firstByte == 0 {
+			measured.firstByte = time.Since(start)
+		}
+		tail = append(tail, buffer[:n]...)
+		tail = tail[max(0, len(tail)-1024):]
+		if errors.Is(err, io.EOF) {
+			measured.total = time.Since(start)
+			return measured, tail, nil
+		}
+		if err != nil {
+			return sample{}, tail, fmt.Errorf("read the answer: %w", err)
+		}
+	}
+}

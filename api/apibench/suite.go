@@ -1,0 +1,243 @@
+package apibench
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"time"
+)
+
+// Place says which of the program's workspaces a case runs in.
+type Place int
+
+// The workspaces that are set up for a run.
+const (
+	Roomy Place = iota // the model's window holds every body: nothing is compressed
+	Tight              // a window of tightWindow tokens: large bodies are compressed
+	Slow               // as Roomy, and the provider pauses between two chunks
+)
+
+// tightWindow is the context window, in tokens, that a large body exceeds;
+// roomyWindow is one that it does not come near.
+const (
+	tightWindow = 150_000
+	roomyWindow = 1_000_000
+)
+
+// Case is one comparison.
+type Case struct {
+	Name        string
+	Size        int // bytes of the body, about
+	Stream      bool
+	Place       Place
+	Novelty     Novelty
+	Clients     int
+	Requests    int    // of each target in each round
+	WarmUp      int    // before them
+	Compression string // what the proxy must say it did
+	Goal        Goal
+}
+
+// Goal is what a case should reach. A zero means that no figure is set.
+type Goal struct {
+	P50, P99   time.Duration // added to a direct call, to the last byte
+	FirstByte  time.Duration // added to a direct call, to the first byte, p50
+	CPU        time.Duration // of the proxy's process, for one request
+	PerSecond  float64       // answered requests
+	Own50      time.Duration // the proxy's own figure for its work, p50
+	Own99      time.Duration // the same, p99
+	MemoryPeak int64         // bytes
+}
+
+const (
+	small  = 1_200
+	medium = 64_000
+	large  = 800_000
+)
+
+// Cases returns all comparisons in the order in which they run: those that
+// measure memory first, while the program has not grown yet.
+func Cases() []Case {
+	const us, ms = time.Microsecond, time.Millisecond
+
+	return []Case{
+		{Name: "1,000 open streams, 1 KB", Size: small, Stream: true, Place: Slow, Clients: 1000, Requests: 1000, WarmUp: 1, Compression: "none", Goal: Goal{MemoryPeak: 110 << 20}},
+		{Name: "1,000 open streams, 64 KB", Size: medium, Stream: true, Place: Slow, Clients: 1000, Requests: 1000, WarmUp: 1, Compression: "none", Goal: Goal{MemoryPeak: 130 << 20}},
+		{Name: "1 KB, 1 client", Size: small, Place: Roomy, Clients: 1, Requests: 1500, WarmUp: 20, Compression: "none", Goal: Goal{P50: 350 * us, P99: 800 * us}},
+		{Name: "1 KB, 64 clients", Size: small, Place: Roomy, Clients: 64, Requests: 12_000, WarmUp: 20, Compression: "none", Goal: Goal{PerSecond: 8500, CPU: 90 * us}},
+		{Name: "1 KB streamed, 1 client", Size: small, Stream: true, Place: Roomy, Clients: 1, Requests: 800, WarmUp: 20, Compression: "none", Goal: Goal{FirstByte: 400 * us}},
+		{Name: "1 KB streamed, 8 clients", Size: small, Stream: true, Place: Roomy, Clients: 8, Requests: 3000, WarmUp: 20, Compression: "none"},
+		{Name: "800 KB untouched, 1 client", Size: large, Place: Roomy, Clients: 1, Requests: 200, WarmUp: 5, Compression: "none", Goal: Goal{P50: 1300 * us, P99: 5 * ms, CPU: 1400 * us}},
+		{Name: "800 KB untouched, 8 clients", Size: large, Place: Roomy, Clients: 8, Requests: 800, WarmUp: 5, Compression: "none", Goal: Goal{PerSecond: 600}},
+		{Name: "800 KB steady, 1 client", Size: large, Place: Tight, Clients: 1, Requests: 200, WarmUp: 5, Compression: "frozen", Goal: Goal{P50: 1500 * us, P99: 5 * ms}},
+		{Name: "800 KB steady, 8 clients", Size: large, Place: Tight, Clients: 8, Requests: 800, WarmUp: 5, Compression: "frozen", Goal: Goal{PerSecond: 600}},
+		{Name: "800 KB steady, streamed", Size: large, Stream: true, Place: Tight, Clients: 1, Requests: 150, WarmUp: 5, Compression: "frozen", Goal: Goal{FirstByte: 1600 * us}},
+		{Name: "800 KB at an epoch, history known", Size: large, Place: Tight, Novelty: FirstMessage, Clients: 1, Requests: 25, WarmUp: 2, Compression: "epoch", Goal: Goal{Own50: 20 * ms, Own99: 45 * ms}},
+		{Name: "800 KB at an epoch, nothing known", Size: large, Place: Tight, Novelty: EveryMessage, Clients: 1, Requests: 15, WarmUp: 2, Compression: "epoch"},
+	}
+}
+
+// The names of the routes.
+const (
+	directRoute = "direct"
+	floorRoute  = "floor"
+	ourRoute    = "palimpsest"
+)
+
+// Route is a way to the provider: directly, through the floor, or through us.
+type Route struct {
+	Name    string
+	Targets map[Place]Target
+}
+
+// Row is the result of one case on one route: the median of each figure over the
+// rounds.
+type Row struct {
+	Case     Case
+	Route    string
+	P50, P99 time.Duration // to the last byte
+	First50  time.Duration // to the first byte
+	First99  time.Duration
+
+	Added50, Added99           time.Duration // to the first route's of the same round
+	AddedFirst50, AddedFirst99 time.Duration
+
+	TimesFloor  float64 // Added50 as a multiple of the floor's; 0 if the floor adds nothing
+	ShareOfRate float64 // PerSecond as a share of the floor's
+
+	Own50, Own99 time.Duration
+	CPU          time.Duration
+	PerSecond    float64
+	MemoryPeak   int64
+	Answered     int
+	Failed       int
+	Failures     []error
+	Compressions map[string]int
+}
+
+// Fault says what is wrong with the row's answers, apart from their speed; empty
+// if nothing is.
+func (r Row) Fault() string {
+	if r.Failed > 0 {
+		return fmt.Sprintf("%d failed: %v", r.Failed, r.Failures)
+	}
+	if len(r.Compressions) > 0 && r.Compressions[r.Case.Compression] != r.Answered {
+		return fmt.Sprintf("want %d × %s, got %v", r.Answered, r.Case.Compression, r.Compressions)
+	}
+
+	return ""
+}
+
+// Compare runs a case on all routes, in turns, as many rounds as asked. The
+// first route is what the others are compared with.
+func (b *Bench) Compare(ctx context.Context, wanted Case, routes []Route, rounds int) ([]Row, error) {
+	body, err := NewBody(1, wanted.Size, wanted.Stream)
+	if err != nil {
+		return nil, err
+	}
+	load := Load{Body: body, Novelty: wanted.Novelty, Requests: wanted.Requests, Clients: wanted.Clients, WarmUp: wanted.WarmUp}
+
+	outcomes := make([][]Outcome, len(routes))
+	for round := range rounds {
+		for turn := range routes {
+			at := (turn + round) % len(routes) // nobody is always first
+			outcomes[at] = append(outcomes[at], b.Drive(ctx, routes[at].Targets[wanted.Place], load))
+			if err := ctx.Err(); err != nil {
+				return nil, fmt.Errorf("%s: %w", wanted.Name, err)
+			}
+		}
+	}
+
+	rows := make([]Row, len(routes))
+	for i, route := range routes {
+		rows[i] = newRow(wanted, route.Name, outcomes[i], outcomes[0])
+	}
+	at := slices.IndexFunc(rows, func(row Row) bool { return row.Route == floorRoute })
+	for i := range rows {
+		if at >= 0 && rows[at].Added50 > 0 {
+			rows[i].TimesFloor = float64(rows[i].Added50) / float64(rows[at].Added50)
+		}
+		if at >= 0 && rows[at].PerSecond > 0 {
+			rows[i].ShareOfRate = rows[i].PerSecond / rows[at].PerSecond
+		}
+	}
+
+	return rows, nil
+}
+
+func newRow(wanted Case, route string, rounds, direct []Outcome) Row {
+	row := Row{Case: wanted, Route: route, Compressions: map[string]int{}}
+	for _, outcome := range rounds {
+		row.Answered += outcome.Answered
+		row.Failed += outcome.Failed
+		row.Failures = append(row.Failures, outcome.Failures...)
+		for name, count := range outcome.Compressions {
+			row.Compressions[name] += count
+		}
+	}
+	middle := func(figure func(own, direct Outcome) time.Duration) time.Duration {
+		figures := make([]time.Duration, len(rounds))
+		for i := range rounds {
+			figures[i] = figure(rounds[i], direct[i])
+		}
+		return median(figures)
+	}
+	row.P50 = middle(func(own, _ Outcome) time.Duration { return own.Total.At(0.5) })
+	row.P99 = middle(func(own, _ Outcome) time.Duration { return own.Total.At(0.99) })
+	row.First50 = middle(func(own, _ Outcome) time.Duration { return own.FirstByte.At(0.5) })
+	row.First99 = middle(func(own, _ Outcome) time.Duration { return own.FirstByte.At(0.99) })
+	row.Added50 = middle(func(own, direct Outcome) time.Duration { return own.Total.At(0.5) - direct.Total.At(0.5) })
+	row.Added99 = middle(func(own, direct Outcome) time.Duration { return own.Total.At(0.99) - direct.Total.At(0.99) })
+	row.AddedFirst50 = middle(func(own, direct Outcome) time.Duration { return own.FirstByte.At(0.5) - direct.FirstByte.At(0.5) })
+	row.AddedFirst99 = middle(func(own, direct Outcome) time.Duration { return own.FirstByte.At(0.99) - direct.FirstByte.At(0.99) })
+	row.Own50 = middle(func(own, _ Outcome) time.Duration { return own.Own.At(0.5) })
+	row.Own99 = middle(func(own, _ Outcome) time.Duration { return own.Own.At(0.99) })
+	row.CPU = middle(func(own, _ Outcome) time.Duration { return own.CPU })
+
+	rates, peaks := make([]float64, len(rounds)), make([]int64, len(rounds))
+	for i, outcome := range rounds {
+		rates[i], peaks[i] = outcome.PerSecond, outcome.Memory
+	}
+	row.PerSecond, row.MemoryPeak = median(rates), median(peaks)
+
+	return row
+}
+
+// median returns the middle of some figures; the lower one of two.
+func median[T cmp.Ordered](figures []T) T {
+	ordered := slices.Sorted(slices.Values(figures))
+
+	return ordered[(len(ordered)-1)/2]
+}
+
+// Routes returns the ways to the double at provider: directly, through the floor,
+// and through the program, in which it signs up for one workspace a place.
+func Routes(ctx context.Context, provider string, floor, program *Program) ([]Route, error) {
+	direct := Route{Name: directRoute, Targets: map[Place]Target{}}
+	through := Route{Name: floorRoute, Targets: map[Place]Target{}}
+	ours := Route{Name: ourRoute, Targets: map[Place]Target{}}
+	for place, workspace := range map[Place]struct {
+		name, path string
+		window     int
+	}{
+		Roomy: {"roomy", "", roomyWindow},
+		Tight: {"tight", "", tightWindow},
+		Slow:  {"slow", slowPath, roomyWindow},
+	} {
+		upstream, err := url.JoinPath(provider, workspace.path)
+		if err != nil {
+			return nil, fmt.Errorf("address of the double: %w", err)
+		}
+		key, err := SignUp(ctx, program.URL, workspace.name, upstream, workspace.window)
+		if err != nil {
+			return nil, fmt.Errorf("set up the workspace %s: %w", workspace.name, err)
+		}
+		direct.Targets[place] = Target{Name: direct.Name, URL: upstream}
+		through.Targets[place] = Target{Name: through.Name, URL: floor.URL + workspace.path, PID: floor.PID()}
+		ours.Targets[place] = Target{Name: ours.Name, URL: program.URL, Key: key, PID: program.PID()}
+	}
+
+	return []Route{direct, through, ours}, nil
+}

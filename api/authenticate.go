@@ -1,0 +1,52 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"palimpsest/tenants"
+)
+
+// Keys tells whose API key a secret is, from memory on the warm path. It returns
+// the kinds tenants.ErrKeyMalformed, ErrKeyUnknown, ErrKeyRevoked and ErrKeyExpired.
+type Keys interface {
+	Authenticate(ctx context.Context, secret string) (tenants.APIKey, error)
+}
+
+// authenticate returns the API key that a request was sent with. Clients send it
+// as x-api-key, api-key or a bearer token, some in two places at once: one valid
+// key is enough. The event learns whose it is.
+func (s *Server) authenticate(request *http.Request, event *Event) (tenants.APIKey, error) {
+	failure := errNoKey
+	for _, secret := range secrets(request.Header) {
+		key, err := s.Keys.Authenticate(request.Context(), secret)
+		if err != nil {
+			failure = err
+			continue
+		}
+		if !slices.Contains(key.Scopes, tenants.ScopeProxy) {
+			return tenants.APIKey{}, tenants.ErrScopeMissing
+		}
+		event.Workspace, event.APIKey, event.KeyPrefix = key.Workspace, key.ID, key.Prefix
+		return key, nil
+	}
+	return tenants.APIKey{}, failure
+}
+
+// secrets returns what a request holds in the places where clients put keys.
+func secrets(header http.Header) []string {
+	var found []string
+	add := func(secret string) {
+		if secret = strings.TrimSpace(secret); secret != "" && !slices.Contains(found, secret) {
+			found = append(found, secret)
+		}
+	}
+	add(header.Get("X-Api-Key"))
+	add(header.Get("Api-Key"))
+	if scheme, secret, ok := strings.Cut(header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "bearer") {
+		add(secret)
+	}
+	return found
+}

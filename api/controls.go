@@ -1,0 +1,77 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"palimpsest/pipeline"
+	"palimpsest/tenants"
+)
+
+// maxSessionID bounds a session's name, in bytes.
+const maxSessionID = 255
+
+// controls are what a client asks of the proxy in its request headers. All of
+// them are taken off before the provider sees the request.
+type controls struct {
+	session     string
+	lane        string
+	pipe        string // modules, comma-separated; "none" for none; empty: as configured
+	bypass      bool
+	target      string // targetUtilization; empty: as configured
+	provider    string
+	providerKey string
+	baseURL     string
+}
+
+// readControls reads the X-Palimpsest-* headers and their older spellings.
+func readControls(header http.Header) (controls, error) {
+	asked := controls{
+		session:     header.Get("X-Palimpsest-Session-Id"),
+		lane:        header.Get("X-Palimpsest-Lane"),
+		pipe:        first(header, "X-Palimpsest-Pipe", "X-Prxy-Pipe"),
+		target:      header.Get("X-Palimpsest-Target-Utilization"),
+		provider:    header.Get("X-Palimpsest-Provider"),
+		providerKey: first(header, "X-Palimpsest-Provider-Key", "X-Provider-Key"),
+		baseURL:     header.Get("X-Palimpsest-Base-Url"),
+	}
+	if len(asked.session) > maxSessionID || len(asked.lane) > maxSessionID {
+		return controls{}, tenants.Invalid{Field: "X-Palimpsest-Session-Id", Message: fmt.Sprintf("is longer than %d bytes; send a shorter id", maxSessionID)}
+	}
+	if asked.baseURL != "" && asked.providerKey == "" {
+		return controls{}, tenants.Invalid{Field: "X-Palimpsest-Base-Url", Message: "needs X-Palimpsest-Provider-Key beside it"}
+	}
+	if value := header.Get("X-Palimpsest-Bypass"); value != "" {
+		bypass, err := strconv.ParseBool(value)
+		if err != nil {
+			return controls{}, tenants.Invalid{Field: "X-Palimpsest-Bypass", Message: "must be true or false"}
+		}
+		asked.bypass = bypass
+	}
+	return asked, nil
+}
+
+// layer returns the pipeline settings that the headers ask for.
+func (c controls) layer() (pipeline.Layer, error) {
+	layer := pipeline.Layer{Source: pipeline.FromHeader, Modules: c.pipe}
+	if c.target == "" {
+		return layer, nil
+	}
+	if _, err := strconv.ParseFloat(c.target, 64); err != nil {
+		return pipeline.Layer{}, tenants.Invalid{Field: "X-Palimpsest-Target-Utilization", Message: "must be a number between 0.30 and 0.95"}
+	}
+	layer.YAML = "ipc:\n  targetUtilization: " + strings.TrimSpace(c.target) + "\n"
+	return layer, nil
+}
+
+// first returns the first of the named headers that is there.
+func first(header http.Header, names ...string) string {
+	for _, name := range names {
+		if value := header.Get(name); value != "" {
+			return value
+		}
+	}
+	return ""
+}

@@ -1,0 +1,83 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"palimpsest/api/upstream"
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/prompt"
+	"palimpsest/pipeline/wire"
+	"palimpsest/tenants"
+)
+
+// The faults of a request that the proxy itself finds.
+var (
+	errBodyTooLarge = errors.New("request body is larger than 32 MiB")
+	errEncoding     = errors.New("content encoding is not supported")
+	errNoKey        = errors.New("no API key")
+	errQueueFull    = errors.New("too many requests at once")
+)
+
+// problem maps the kind of an error of ours to the answer the client gets. What
+// the error says stays in the log unless the sender can act on it.
+func problem(err error) wire.Problem {
+	var invalid tenants.Invalid
+	var setting pipeline.Invalid
+	var bad prompt.BodyError
+	switch {
+	case errors.Is(err, errNoKey):
+		return wire.Problem{Status: http.StatusUnauthorized, Type: "authentication_error", Code: "invalid_api_key",
+			Message: "No Palimpsest API key was sent. Send it as x-api-key or as Authorization: Bearer; create one on the dashboard's API keys page."}
+	case errors.Is(err, tenants.ErrKeyMalformed), errors.Is(err, tenants.ErrKeyUnknown):
+		return wire.Problem{Status: http.StatusUnauthorized, Type: "authentication_error", Code: "invalid_api_key",
+			Message: "This is not a valid Palimpsest API key. Keys start with plm_; create one on the dashboard's API keys page."}
+	case errors.Is(err, tenants.ErrKeyRevoked):
+		return wire.Problem{Status: http.StatusUnauthorized, Type: "authentication_error", Code: "invalid_api_key",
+			Message: "This Palimpsest API key was revoked. Create another on the dashboard's API keys page."}
+	case errors.Is(err, tenants.ErrKeyExpired):
+		return wire.Problem{Status: http.StatusUnauthorized, Type: "authentication_error", Code: "invalid_api_key",
+			Message: "This Palimpsest API key has expired. Create another on the dashboard's API keys page."}
+	case errors.Is(err, tenants.ErrScopeMissing):
+		return wire.Problem{Status: http.StatusForbidden, Type: "permission_error", Code: "insufficient_scope",
+			Message: "This Palimpsest API key lacks the scope proxy. Use a key that has it."}
+	case errors.Is(err, tenants.ErrNoProvider):
+		return wire.Problem{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "no_provider_key",
+			Message: "The workspace has no key for this provider. Store one on the dashboard's Providers page."}
+	case errors.Is(err, errBodyTooLarge):
+		return wire.Problem{Status: http.StatusRequestEntityTooLarge, Type: "request_too_large", Code: "request_too_large",
+			Message: "The request body is larger than 32 MiB. Send fewer or smaller messages; images are best sent by URL."}
+	case errors.Is(err, errEncoding):
+		return wire.Problem{Status: http.StatusUnsupportedMediaType, Type: "invalid_request_error", Code: "unsupported_content_encoding",
+			Message: "The request body's Content-Encoding is not supported. Send it as gzip, zstd or unencoded."}
+	case errors.Is(err, errQueueFull):
+		return wire.Problem{Status: http.StatusServiceUnavailable, Type: "overloaded_error", Code: "overloaded",
+			Message: "The proxy is overloaded. Try again in a moment."}
+	case errors.Is(err, upstream.ErrForbiddenAddress):
+		return wire.Problem{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "forbidden_base_url",
+			Message: "The provider's base URL leads to a private address, which this installation does not allow. Change the provider key's base URL."}
+	case errors.Is(err, upstream.ErrUnreachable):
+		return wire.Problem{Status: http.StatusBadGateway, Type: "api_error", Code: "provider_unreachable",
+			Message: "The provider could not be reached. Nothing was lost; try again, or check the provider key's base URL."}
+	case errors.As(err, &invalid):
+		return wire.Problem{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "invalid_value", Message: sentence(invalid.Error())}
+	case errors.As(err, &setting):
+		return wire.Problem{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "invalid_value", Message: sentence(setting.Error())}
+	case errors.As(err, &bad):
+		return wire.Problem{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "invalid_body",
+			Message: "The request body cannot be read: " + bad.Error() + "."}
+	case errors.Is(err, context.Canceled):
+		return wire.Problem{Status: statusClientGone, Type: "api_error", Code: "client_gone", Message: "The client closed the connection."}
+	default:
+		return wire.Problem{Status: http.StatusInternalServerError, Type: "api_error", Code: "internal_error",
+			Message: "The proxy failed to handle the request. Nothing was lost; try again."}
+	}
+}
+
+// statusClientGone is the status logged for a client that left before its answer.
+const statusClientGone = 499
+
+// sentence ends a message with a full stop.
+func sentence(message string) string { return strings.TrimSuffix(message, ".") + "." }

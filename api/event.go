@@ -1,0 +1,114 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/wire"
+	"palimpsest/tenants"
+)
+
+// Event is what is known of one exchange. It is made when the request arrives,
+// filled on the way, and written once at the end: to the log, the metrics and
+// the recorder. It never holds a key, a body or a prompt.
+type Event struct {
+	ID          uuid.UUID
+	At          time.Time
+	Endpoint    string
+	Method      string
+	Client      string
+	Workspace   uuid.UUID
+	APIKey      uuid.UUID
+	KeyPrefix   string
+	Session     uuid.UUID
+	Lane        uuid.UUID
+	Source      string // where the session's name came from
+	Provider    string
+	Model       string
+	ModelFamily string
+	Stream      bool
+	Status      int
+	Attempts    int
+	ErrorFrom   string // "proxy", "provider"; empty if none
+	ErrorType   string
+	Aborted     string // side that broke the answer off: "client", "provider"; empty if none
+	Err         error  // cause of a failure of ours
+
+	Overhead time.Duration
+	TTFB     time.Duration
+	Duration time.Duration
+
+	Report       pipeline.Report
+	Usage        wire.Usage
+	CostMicroUSD int64
+	NetMicroUSD  int64
+
+	// What the recorder gets beside the event itself.
+	position int // messages in the request
+	seen     *session.Seen
+	answers  []json.RawMessage
+}
+
+// log writes the event: one line for one exchange.
+func (e *Event) log(ctx context.Context, logger *slog.Logger) {
+	level := slog.LevelInfo
+	if e.ErrorFrom == "proxy" && e.Status >= 500 {
+		level = slog.LevelError
+	}
+	attributes := []slog.Attr{
+		slog.String("id", e.ID.String()),
+		slog.String("method", e.Method),
+		slog.String("endpoint", e.Endpoint),
+		slog.Int("status", e.Status),
+		slog.String("client", e.Client),
+		slog.String("workspace", e.Workspace.String()),
+		slog.String("key", e.KeyPrefix),
+		slog.String("session", e.Session.String()),
+		slog.String("lane", e.Lane.String()),
+		slog.String("provider", e.Provider),
+		slog.String("model", e.Model),
+		slog.Bool("stream", e.Stream),
+		slog.String("compression", string(e.Report.Compression)),
+		slog.Int("tokens_before", e.Report.Before),
+		slog.Int("tokens_after", e.Report.After),
+		slog.Int("prompt_tokens", e.Usage.Prompt()),
+		slog.Int("output_tokens", e.Usage.Output),
+		slog.Duration("overhead", e.Overhead),
+		slog.Duration("ttfb", e.TTFB),
+		slog.Duration("duration", e.Duration),
+	}
+	if e.ErrorFrom != "" {
+		attributes = append(attributes, slog.String("error_from", e.ErrorFrom), slog.String("error_type", e.ErrorType))
+	}
+	if e.Aborted != "" {
+		attributes = append(attributes, slog.String("aborted", e.Aborted))
+	}
+	if e.Err != nil {
+		attributes = append(attributes, slog.String("error", e.Err.Error()))
+	}
+	for _, happened := range e.Report.Events {
+		attributes = append(attributes, slog.String(happened.Module+"."+happened.Type, happened.Reason))
+	}
+	logger.LogAttrs(ctx, level, "exchange", attributes...)
+}
+
+// exchange returns the event in the form in which usage is kept.
+func (e *Event) exchange() tenants.Exchange {
+	return tenants.Exchange{
+		ID: e.ID, Workspace: e.Workspace, At: e.At, Session: e.Session, Lane: e.Lane, APIKey: e.APIKey,
+		Provider: tenants.Provider(e.Provider), Endpoint: e.Endpoint, Model: e.Model, Client: e.Client,
+		Stream: e.Stream, Status: e.Status, ErrorFrom: e.ErrorFrom, ErrorType: e.ErrorType,
+		Position: e.position, Compression: string(e.Report.Compression),
+		TokensBefore: e.Report.Before, TokensAfter: e.Report.After, Window: e.Report.Limit, Levels: e.Report.Levels,
+		Input: e.Usage.Input, CacheRead: e.Usage.CacheRead, CacheWrite: e.Usage.CacheWrite, Output: e.Usage.Output,
+		CostMicroUSD: e.CostMicroUSD, NetMicroUSD: e.NetMicroUSD,
+		Overhead: e.Overhead, TTFB: e.TTFB, Duration: e.Duration, Attempts: e.Attempts,
+		Report: reportJSON(e.Report),
+	}
+}

@@ -1,0 +1,181 @@
+package manage
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+)
+
+// maxBody is the largest request body that is taken, in bytes.
+const maxBody = 1 << 20
+
+// page is the answer of a list.
+type page[T any] struct {
+	Data []T     `json:"data"`
+	Next *string `json:"next_cursor"` // null: this is the last page
+}
+
+// answerPage answers a page of a list; next is empty on the last one.
+func answerPage[T any](c echo.Context, data []T, next string) error {
+	if data == nil {
+		data = []T{}
+	}
+	answer := page[T]{Data: data}
+	if next != "" {
+		answer.Next = &next
+	}
+	return c.JSON(http.StatusOK, answer)
+}
+
+// readJSON reads a request's body strictly: one JSON object without members that
+// into does not have.
+func readJSON[T any](c echo.Context) (T, error) {
+	var into T
+	if mediaType(c.Request()) != echo.MIMEApplicationJSON {
+		return into, errNotJSON
+	}
+	body, err := readBody(c)
+	if err != nil {
+		return into, err
+	}
+	decoder := json.NewDecoder(strings.NewReader(body))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&into); err != nil {
+		return into, explain(err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return into, malformed{"The body goes on after its JSON object."}
+	}
+	return into, nil
+}
+
+func readBody(c echo.Context) (string, error) {
+	request := c.Request()
+	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), request.Body, maxBody))
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return "", errTooLarge
+	}
+	if err != nil {
+		return "", malformed{"The body broke off."}
+	}
+	return string(body), nil
+}
+
+// mediaType returns what a body is declared as, in lower case, without parameters.
+func mediaType(request *http.Request) string {
+	media, _, err := mime.ParseMediaType(request.Header.Get(echo.HeaderContentType))
+	if err != nil {
+		return ""
+	}
+	return media
+}
+
+// explain says what is wrong with a body in words that help its sender.
+func explain(err error) error {
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		return tenants.Invalid{Field: kind.Field, Message: fmt.Sprintf("must be a %s, not a %s", kindName(kind.Type.String()), kind.Value)}
+	}
+	if quoted, found := strings.CutPrefix(err.Error(), "json: unknown field "); found {
+		if name, unquoted := strconv.Unquote(quoted); unquoted == nil {
+			return tenants.Invalid{Field: name, Message: "is unknown; openapi.yaml lists the known members"}
+		}
+	}
+	var badTime *time.ParseError
+	if errors.As(err, &badTime) {
+		return malformed{"The body holds " + strconv.Quote(badTime.Value) + " where a time such as 2026-01-31T12:00:00Z belongs."}
+	}
+	if errors.Is(err, io.EOF) {
+		return malformed{"The body is empty; send a JSON object."}
+	}
+	return malformed{"The body is not valid JSON: " + strings.TrimPrefix(err.Error(), "json: ") + "."}
+}
+
+// kindName says what a Go type is called in JSON.
+func kindName(of string) string {
+	switch {
+	case of == "string" || strings.HasSuffix(of, "tenants.Scope") || strings.HasSuffix(of, "tenants.Provider"):
+		return "string"
+	case strings.HasPrefix(of, "["):
+		return "list"
+	case of == "bool":
+		return "boolean"
+	case strings.HasPrefix(of, "int") || strings.HasPrefix(of, "float"):
+		return "number"
+	default:
+		return "object"
+	}
+}
+
+// pathID returns an id in the path. What is no id names nothing.
+func pathID(c echo.Context, name string) (uuid.UUID, error) {
+	id, err := uuid.Parse(c.Param(name))
+	if err != nil {
+		return uuid.Nil, tenants.ErrNotFound
+	}
+	return id, nil
+}
+
+// queryInt returns a whole number of the query, or fallback where it is left out.
+func queryInt(c echo.Context, name string, fallback, lowest, highest int) (int, error) {
+	text := c.QueryParam(name)
+	if text == "" {
+		return fallback, nil
+	}
+	value, err := strconv.Atoi(text)
+	if err != nil || value < lowest || value > highest {
+		return 0, tenants.Invalid{Field: name, Message: fmt.Sprintf("must be a whole number from %d to %d", lowest, highest)}
+	}
+	return value, nil
+}
+
+// queryTime returns a time of the query; the zero time where it is left out.
+func queryTime(c echo.Context, name string) (time.Time, error) {
+	text := c.QueryParam(name)
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, tenants.Invalid{Field: name, Message: "must be a time such as 2026-01-31T12:00:00Z or a date such as 2026-01-31"}
+}
+
+// queryRange returns the times from and to of the query.
+func queryRange(c echo.Context) (from, to time.Time, err error) {
+	if from, err = queryTime(c, "from"); err != nil {
+		return from, to, err
+	}
+	if to, err = queryTime(c, "to"); err != nil {
+		return from, to, err
+	}
+	if !to.IsZero() && to.Before(from) {
+		return from, to, tenants.Invalid{Field: "to", Message: "lies before from"}
+	}
+	return from, to, nil
+}
+
+// allowQuery refuses a parameter of the query that the route does not know.
+func allowQuery(c echo.Context, names ...string) error {
+	for name := range c.QueryParams() {
+		if !slices.Contains(names, name) {
+			return tenants.Invalid{Field: name, Message: "is unknown; known are " + strings.Join(names, ", ")}
+		}
+	}
+	return nil
+}

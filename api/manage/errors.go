@@ -1,0 +1,151 @@
+package manage
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
+)
+
+// The faults of a request that the API itself finds.
+var (
+	errNoLogin      = errors.New("no API key and no login")
+	errUnknownRoute = errors.New("no such route")
+	errCrossOrigin  = errors.New("request comes from another site")
+	errRole         = errors.New("role may not change the workspace")
+	errTooLarge     = errors.New("request body is too large")
+	errNotJSON      = errors.New("content type is not JSON")
+	errNotConfig    = errors.New("content type is neither YAML nor JSON")
+)
+
+// malformed is a body or query that cannot be read. Its message is for the sender.
+type malformed struct{ message string }
+
+func (e malformed) Error() string { return e.message }
+
+// retryAfter is how long a person who tried too often should wait, in seconds.
+const retryAfter = 60
+
+// statusClientGone is the status logged for a client that left before its answer.
+const statusClientGone = 499
+
+// problem is the body of an error: RFC 9457.
+type problem struct {
+	Type      string `json:"type"`
+	Title     string `json:"title"`
+	Status    int    `json:"status"`
+	Detail    string `json:"detail"`
+	Field     string `json:"field,omitempty"` // path of the value at fault
+	RequestID string `json:"request_id,omitempty"`
+}
+
+// problems answers the errors of handlers as application/problem+json.
+func (s *server) problems(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		err := next(c)
+		if err == nil || c.Response().Committed {
+			return err
+		}
+		answer := problemOf(err)
+		answer.Type, answer.Title = "about:blank", http.StatusText(answer.Status)
+		answer.RequestID = c.Response().Header().Get(echo.HeaderXRequestID)
+		if answer.RequestID == "" {
+			answer.RequestID = uuid.Must(uuid.NewV7()).String()
+		}
+		if answer.Status >= http.StatusInternalServerError {
+			s.Log.ErrorContext(c.Request().Context(), "product API failed", "request_id", answer.RequestID,
+				"method", c.Request().Method, "route", c.Path(), "error", err)
+		}
+		if answer.Status == http.StatusTooManyRequests {
+			c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(retryAfter))
+		}
+		if answer.Status == http.StatusUnauthorized {
+			c.Response().Header().Set(echo.HeaderWWWAuthenticate, `Bearer realm="palimpsest"`)
+		}
+		c.Response().Header().Set(echo.HeaderContentType, "application/problem+json")
+		return c.JSON(answer.Status, answer)
+	}
+}
+
+// problemOf maps the kind of an error to the answer people get. What the error
+// says stays in the log unless they can act on it.
+func problemOf(err error) problem {
+	var bad malformed
+	var refused *echo.HTTPError
+	if field, message, ok := invalid(err); ok {
+		return problem{Status: http.StatusUnprocessableEntity, Field: field, Detail: message}
+	}
+	for _, known := range known() {
+		if errors.Is(err, known.kind) {
+			return problem{Status: known.status, Detail: known.detail, Field: known.field}
+		}
+	}
+	switch {
+	case errors.As(err, &bad):
+		return problem{Status: http.StatusBadRequest, Detail: bad.message}
+	case errors.As(err, &refused) && refused.Code < http.StatusInternalServerError:
+		return problem{Status: refused.Code, Detail: http.StatusText(refused.Code) + "."}
+	default:
+		return problem{Status: http.StatusInternalServerError, Detail: "The request failed on our side. Nothing was changed; try again, and name the request_id if it goes on."}
+	}
+}
+
+// invalid returns what is wrong with a value, if err is of that kind.
+func invalid(err error) (field, message string, ok bool) {
+	var value tenants.Invalid
+	if errors.As(err, &value) {
+		return value.Field, value.Message, true
+	}
+	var setting pipeline.Invalid
+	if errors.As(err, &setting) {
+		return setting.Field, setting.Message, true
+	}
+	if errors.Is(err, session.ErrCursor) {
+		return "cursor", "is not a next_cursor of this list; leave it out for the first page", true
+	}
+	return "", "", false
+}
+
+// answer is what people get for a kind of error.
+type answer struct {
+	kind   error
+	status int
+	field  string
+	detail string
+}
+
+// known lists the kinds of errors in the order in which they are tried.
+func known() []answer {
+	return []answer{
+		{kind: errNoLogin, status: http.StatusUnauthorized, detail: "Log in, or send an API key with the scope manage as Authorization: Bearer."},
+		{kind: tenants.ErrWrongLogin, status: http.StatusUnauthorized, detail: "The e-mail address or the password is wrong."},
+		{kind: tenants.ErrLoginEnded, status: http.StatusUnauthorized, detail: "This login has ended. Log in again."},
+		{kind: tenants.ErrKeyMalformed, status: http.StatusUnauthorized, detail: "This is not a valid Palimpsest API key. Keys start with plm_."},
+		{kind: tenants.ErrKeyUnknown, status: http.StatusUnauthorized, detail: "This is not a valid Palimpsest API key. Keys start with plm_."},
+		{kind: tenants.ErrKeyRevoked, status: http.StatusUnauthorized, detail: "This API key was revoked. Create another."},
+		{kind: tenants.ErrKeyExpired, status: http.StatusUnauthorized, detail: "This API key has expired. Create another."},
+		{kind: tenants.ErrScopeMissing, status: http.StatusForbidden, detail: "This API key lacks the scope manage; with the scope read it may only GET."},
+		{kind: errRole, status: http.StatusForbidden, detail: "Your role in this workspace may not change it. Ask its owner."},
+		{kind: errCrossOrigin, status: http.StatusForbidden, detail: "The request comes from another site. Send it from this one, or with an API key."},
+		{kind: tenants.ErrTooMany, status: http.StatusTooManyRequests, detail: "Too many attempts. Wait a minute and try again."},
+		{kind: tenants.ErrEmailTaken, status: http.StatusConflict, field: "email", detail: "An account with this e-mail address exists. Log in, or use another address."},
+		{kind: tenants.ErrConflict, status: http.StatusConflict, field: "version", detail: "Somebody else saved in the meantime. Read the current version and save again."},
+		{kind: errUnknownRoute, status: http.StatusNotFound, detail: "The API has no such route; /api/v1/openapi.yaml lists all of them."},
+		{kind: tenants.ErrNotFound, status: http.StatusNotFound, detail: "The workspace has nothing with this id."},
+		{kind: session.ErrNotFound, status: http.StatusNotFound, detail: "The workspace has nothing with this id."},
+		{kind: archive.ErrNotFound, status: http.StatusNotFound, detail: "The archive holds no message at this place."},
+		{kind: archive.ErrDamaged, status: http.StatusInternalServerError, detail: "The archived bytes no longer match their SHA-256, so they are not shown. Restore the database or the blob store from a backup."},
+		{kind: errTooLarge, status: http.StatusRequestEntityTooLarge, detail: "The request body is larger than 1 MiB."},
+		{kind: errNotJSON, status: http.StatusUnsupportedMediaType, detail: "Send the body as Content-Type: application/json."},
+		{kind: errNotConfig, status: http.StatusUnsupportedMediaType, detail: "Send the pipeline as Content-Type: application/yaml or application/json."},
+		{kind: context.Canceled, status: statusClientGone, detail: "The client closed the connection."},
+	}
+}

@@ -1,0 +1,326 @@
+package manage_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/api/manage"
+	"palimpsest/api/upstream"
+	"palimpsest/api/upstream/providertest"
+	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/archive/archivedb"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/session/sessiondb"
+	"palimpsest/pipeline/wire"
+	"palimpsest/pipeline/wire/anthropic"
+	"palimpsest/tenants"
+	"palimpsest/tenants/identity"
+	"palimpsest/tenants/vault"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+const (
+	prefix    = "/api/v1"
+	password  = "correct horse battery"
+	canaryKey = "sk-canary-0123456789-wxyz"
+)
+
+// product is the API on a real database.
+type product struct {
+	db       *dbtest.Database
+	echo     *echo.Echo
+	url      string
+	double   *providertest.Server
+	keys     *identity.Keys
+	sessions *sessiondb.Store
+	archive  *archivedb.DB
+	log      *bytes.Buffer
+}
+
+func setup(t *testing.T) *product {
+	t.Helper()
+	return setupAt(t, "http://127.0.0.1:8080")
+}
+
+// setupAt is setup for a product that people reach at publicURL.
+func setupAt(t *testing.T, publicURL string) *product {
+	t.Helper()
+	p := &product{db: dbtest.New(t), echo: echo.New(), log: new(bytes.Buffer)}
+	p.sessions, p.archive = sessiondb.New(p.db.DB), archivedb.New(p.db.DB)
+	p.double = providertest.NewServer(t, providertest.Config{Key: canaryKey})
+	secrets := [][]byte{bytes.Repeat([]byte("s"), 32)}
+	sealer, err := vault.New(secrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	throttle, err := identity.NewLocalThrottle(time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	people, err := identity.NewService(p.db.DB, throttle, secrets, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.keys, err = identity.NewKeys(p.db.DB, secrets, time.Now); err != nil {
+		t.Fatal(err)
+	}
+	client := upstream.New(true)
+	t.Cleanup(client.Close)
+	manage.Register(p.echo.Group(prefix), manage.Config{
+		Defaults: pipeline.Layer{Source: pipeline.FromDefault},
+		Codecs:   map[conversation.Format]wire.Codec{conversation.Anthropic: anthropic.New()},
+		Identity: people, Cookies: tenants.NewCookies(publicURL), Keys: p.keys,
+		APIKeys: p.db.DB, ProviderKeys: p.db.DB, Pipelines: p.db.DB, Usage: p.db.DB,
+		Vault: sealer, Upstream: client, Sessions: p.sessions, Archive: p.archive,
+		Log: slog.New(slog.NewJSONHandler(p.log, nil)),
+	})
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("log:\n%s", p.log)
+		}
+	})
+	server := httptest.NewServer(p.echo)
+	t.Cleanup(server.Close)
+	p.url = server.URL
+	return p
+}
+
+// tenant is a workspace with one of everything.
+type tenant struct {
+	*product
+
+	cookie      *http.Cookie
+	workspace   uuid.UUID
+	manage      string // secret of an API key with the scope manage
+	read        string // and of one with the scope read
+	keyID       string
+	providerKey string
+	session     uuid.UUID
+	lane        uuid.UUID
+	request     uuid.UUID
+	messages    []string
+}
+
+// member signs up a workspace and logs in.
+func (p *product) member(t *testing.T, name string) *tenant {
+	t.Helper()
+	w := &tenant{product: p}
+	answer := w.send(t, http.MethodPost, "/signup", fmt.Sprintf(`{"email":"%s@example.com","password":%q,"workspace":%q}`, name, password, name))
+	answer.want(t, http.StatusCreated)
+	if len(answer.cookies) != 1 {
+		t.Fatalf("%d cookies, want 1", len(answer.cookies))
+	}
+	w.cookie = answer.cookies[0]
+	var me struct{ Workspace struct{ ID uuid.UUID } }
+	answer.decode(t, &me)
+	w.workspace = me.Workspace.ID
+	return w
+}
+
+// tenant signs up a workspace and gives it one of everything.
+func (p *product) tenant(t *testing.T, name string) *tenant {
+	t.Helper()
+	w := p.member(t, name)
+	w.keyID, w.manage = w.createKey(t, "manage")
+	_, w.read = w.createKey(t, "read")
+	answer := w.send(t, http.MethodPost, "/provider-keys",
+		fmt.Sprintf(`{"provider":"anthropic","name":"key of %s","key":%q,"base_url":%q}`, name, canaryKey, p.double.URL))
+	answer.want(t, http.StatusCreated)
+	var stored struct{ ID string }
+	answer.decode(t, &stored)
+	w.providerKey = stored.ID
+	w.send(t, http.MethodPut, "/pipeline", `{"ipc":{"targetUtilization":0.61}}`).want(t, http.StatusOK)
+	w.converse(t, name)
+	return w
+}
+
+func (w *tenant) createKey(t *testing.T, scope string) (id, secret string) {
+	t.Helper()
+	answer := w.send(t, http.MethodPost, "/keys", fmt.Sprintf(`{"name":%q,"scopes":[%q]}`, "for "+scope, scope))
+	answer.want(t, http.StatusCreated)
+	var created struct{ ID, Secret string }
+	answer.decode(t, &created)
+	return created.ID, created.Secret
+}
+
+// converse records a session of eight messages with one epoch and one exchange.
+func (w *tenant) converse(t *testing.T, name string) {
+	t.Helper()
+	w.session, w.lane, w.request = uuid.New(), uuid.New(), uuid.Must(uuid.NewV7())
+	for i := range 4 {
+		w.messages = append(w.messages,
+			fmt.Sprintf(`{"role":"user","content":"question %d of %s"}`, i, name),
+			fmt.Sprintf(`{ "role": "assistant", "content": [{"type":"text","text":"answer %d"}] }`, i))
+	}
+	seen := session.Seen{
+		Scope:   session.Scope{Workspace: w.workspace, APIKey: uuid.MustParse(w.keyID), Format: conversation.Anthropic},
+		Session: w.session, Lane: w.lane, Source: "lineage", Title: "Session of " + name, Client: "claude-code", Model: "claude-sonnet-4-5",
+		At: time.Now(), Position: len(w.messages), Head: sha256.Sum256([]byte(name)), Exchanges: 1, TokensBefore: 100, TokensAfter: 60,
+	}
+	for i, raw := range w.messages {
+		seen.Entries = append(seen.Entries, archive.Entry{Index: i, Hash: sha256.Sum256([]byte(raw)), Role: conversation.User, Tokens: 7, Raw: []byte(raw)})
+	}
+	projection := session.Projection{Number: 1, Covers: 4, Reason: "target", Before: 100, After: 60, At: time.Now(), Parts: []session.Part{
+		{From: 0, To: 2, Level: 2, Raw: json.RawMessage(`{"role":"user","content":"short"}`), Tokens: 3, Messages: 1},
+		{From: 2, To: 4, Level: 1, Raw: json.RawMessage(`{"role":"user","content":"shorter"}`), Tokens: 3, Messages: 1},
+	}}
+	if err := w.sessions.Commit(t.Context(), seen, projection); err != nil {
+		t.Fatal(err)
+	}
+	report, err := json.Marshal(pipeline.Report{Compression: pipeline.Epoch, Events: []pipeline.Event{{Module: "ipc", Type: "completed", Reason: "target", Counts: map[string]int{"before": 100}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = w.db.DB.RecordExchanges(t.Context(), w.workspace, []tenants.Exchange{{
+		ID: w.request, Workspace: w.workspace, At: time.Now(), Session: w.session, Lane: w.lane, APIKey: uuid.MustParse(w.keyID),
+		Provider: tenants.ProviderAnthropic, Endpoint: "/v1/messages", Model: "claude-sonnet-4-5", Client: "claude-code", Status: http.StatusOK,
+		Position: len(w.messages), Compression: "epoch", TokensBefore: 100, TokensAfter: 60, Window: 200_000, Input: 11, CacheRead: 12, CacheWrite: 13,
+		Output: 14, CostMicroUSD: 15, NetMicroUSD: -16, Overhead: 1500 * time.Microsecond, Attempts: 1, Report: report,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reply is an answer of the API.
+type reply struct {
+	request string
+	status  int
+	header  http.Header
+	cookies []*http.Cookie
+	body    []byte
+}
+
+// send sends a JSON body with the tenant's cookie, if it has one.
+func (w *tenant) send(t *testing.T, method, path, body string, header ...string) reply {
+	t.Helper()
+	request := w.build(t, method, path, body, header...)
+	if w.cookie != nil {
+		request.AddCookie(w.cookie)
+	}
+	return do(t, request)
+}
+
+// sendWith sends a JSON body with an API key; without any credentials if it is empty.
+func (w *tenant) sendWith(t *testing.T, key, method, path, body string) reply {
+	t.Helper()
+	request := w.build(t, method, path, body)
+	if key != "" {
+		request.Header.Set("Authorization", "Bearer "+key)
+	}
+	return do(t, request)
+}
+
+func (p *product) build(t *testing.T, method, path, body string, header ...string) *http.Request {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, p.url+prefix+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	return request
+}
+
+func do(t *testing.T, request *http.Request) reply {
+	t.Helper()
+	response, err := http.DefaultTransport.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply{request: request.Method + " " + request.URL.RequestURI(), status: response.StatusCode, header: response.Header, cookies: response.Cookies(), body: body}
+}
+
+// want fails the test unless the answer has a status, and unless errors are
+// problems that say what to do.
+func (r reply) want(t *testing.T, status int) {
+	t.Helper()
+	if r.status != status {
+		t.Fatalf("%s: status %d, want %d: %s", r.request, r.status, status, r.body)
+	}
+	if status < http.StatusBadRequest {
+		return
+	}
+	var problem struct {
+		Type, Title, Detail string
+		Status              int
+	}
+	r.decode(t, &problem)
+	if r.header.Get("Content-Type") != "application/problem+json" || problem.Type == "" || problem.Title == "" || problem.Detail == "" || problem.Status != status {
+		t.Errorf("%s: %s is no problem: %s", r.request, r.header.Get("Content-Type"), r.body)
+	}
+}
+
+func (r reply) decode(t *testing.T, into any) {
+	t.Helper()
+	if err := json.Unmarshal(r.body, into); err != nil {
+		t.Fatalf("%s: %v in %s", r.request, err, r.body)
+	}
+}
+
+// field returns the field that a problem names.
+func (r reply) field(t *testing.T) string {
+	t.Helper()
+	var problem struct{ Field string }
+	r.decode(t, &problem)
+	return problem.Field
+}
+
+// snapshot returns all rows of a workspace, past row-level security.
+func (p *product) snapshot(t *testing.T, workspace uuid.UUID) string {
+	t.Helper()
+	owner := p.db.Owner(t)
+	rows, err := owner.Query(context.WithoutCancel(t.Context()), `SELECT table_name FROM information_schema.columns
+		WHERE table_schema = 'public' AND column_name = 'workspace_id' ORDER BY table_name`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var tables []string
+	for rows.Next() {
+		var table string
+		if err := rows.Scan(&table); err != nil {
+			t.Fatal(err)
+		}
+		tables = append(tables, table)
+	}
+	if len(tables) < 10 {
+		t.Fatalf("the database has only the tenant tables %v", tables)
+	}
+	var all strings.Builder
+	for _, table := range tables {
+		var content string
+		err := owner.QueryRow(t.Context(), `SELECT coalesce(string_agg(r::text, E'\n' ORDER BY r::text), '') FROM `+table+` r WHERE workspace_id = $1`, workspace).Scan(&content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.WriteString(table + "\n" + content + "\n")
+	}
+	return all.String()
+}

@@ -1,0 +1,161 @@
+package manage_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/labstack/echo/v4"
+)
+
+// reach says how one workspace tries to reach another through a route.
+type reach struct {
+	// path is the route with ids of the workspace it is called for; nil for a
+	// route without ids, whose answer may hold nothing of another workspace.
+	path func(of *tenant) string
+	body string
+
+	public bool // serves people who are not logged in
+	status int  // of the owner's own call; 0: 200
+}
+
+// reaches has an entry for every route.
+func reaches() map[string]reach {
+	at := func(format func(*tenant) string) func(*tenant) string { return format }
+	return map[string]reach{
+		"POST /signup":      {public: true},
+		"POST /login":       {public: true},
+		"POST /logout":      {public: true},
+		"GET /openapi.yaml": {public: true},
+
+		"GET /me":             {},
+		"GET /keys":           {},
+		"POST /keys":          {body: `{"name":"another","scopes":["read"]}`, status: http.StatusCreated},
+		"GET /provider-keys":  {},
+		"POST /provider-keys": {body: `{"provider":"openai","key":"sk-another-key"}`, status: http.StatusCreated},
+		"GET /pipeline":       {},
+		"PUT /pipeline":       {body: `{"ipc":{"preserveLastTurns":7}}`},
+		"GET /sessions":       {},
+		"GET /usage":          {},
+		"GET /requests":       {},
+
+		"POST /provider-keys/:id/test": {path: at(func(of *tenant) string { return "/provider-keys/" + of.providerKey + "/test" })},
+		"GET /sessions/:id":            {path: at(func(of *tenant) string { return "/sessions/" + of.session.String() })},
+		"GET /sessions/:id/turns":      {path: at(func(of *tenant) string { return "/sessions/" + of.session.String() + "/turns" })},
+		"GET /sessions/:id/events":     {path: at(func(of *tenant) string { return "/sessions/" + of.session.String() + "/events" })},
+		"GET /sessions/:id/archive/:index": {path: at(func(of *tenant) string {
+			return "/sessions/" + of.session.String() + "/archive/0"
+		})},
+		"GET /requests/:id":         {path: at(func(of *tenant) string { return "/requests/" + of.request.String() })},
+		"DELETE /sessions/:id":      {path: at(func(of *tenant) string { return "/sessions/" + of.session.String() }), status: http.StatusNoContent},
+		"DELETE /provider-keys/:id": {path: at(func(of *tenant) string { return "/provider-keys/" + of.providerKey }), status: http.StatusNoContent},
+		"DELETE /keys/:id":          {path: at(func(of *tenant) string { return "/keys/" + of.keyID }), status: http.StatusNoContent},
+	}
+}
+
+// S3
+func TestNoRouteReachesAnotherWorkspace(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	a, b := p.tenant(t, "ant"), p.tenant(t, "zebra")
+	before := p.snapshot(t, b.workspace)
+	reaches := reaches()
+	for _, route := range routes(p.echo) {
+		try, listed := reaches[route]
+		if !listed {
+			t.Errorf("%s: this test does not say how another workspace might reach through it", route)
+			continue
+		}
+		delete(reaches, route)
+		if !try.public {
+			method, path, _ := strings.Cut(route, " ")
+			tryRoute(t, a, b, method, path, try)
+		}
+	}
+	for route := range reaches {
+		t.Errorf("%s: no such route", route)
+	}
+	if after := p.snapshot(t, b.workspace); after != before {
+		t.Errorf("the other workspace has changed:\n%s\nwas:\n%s", after, before)
+	}
+	ownCalls(t, b)
+}
+
+// tryRoute calls a route for b's things as a, in every way in which a can.
+func tryRoute(t *testing.T, a, b *tenant, method, path string, try reach) {
+	t.Helper()
+	foreign := http.StatusNotFound
+	if try.path != nil {
+		path = try.path(b)
+	} else {
+		foreign = max(try.status, http.StatusOK)
+	}
+	byReader := foreign
+	if method != http.MethodGet {
+		byReader = http.StatusForbidden
+	}
+	for name, call := range map[string]struct {
+		answer reply
+		status int
+	}{
+		"cookie":     {a.send(t, method, path, try.body), foreign},
+		"key":        {a.sendWith(t, a.manage, method, path, try.body), foreign},
+		"read key":   {a.sendWith(t, a.read, method, path, try.body), byReader},
+		"no login":   {a.sendWith(t, "", method, path, try.body), http.StatusUnauthorized},
+		"no key":     {a.sendWith(t, "plm_wrong", method, path, try.body), http.StatusUnauthorized},
+		"key's head": {a.sendWith(t, b.manage[:12], method, path, try.body), http.StatusUnauthorized},
+	} {
+		if call.answer.status != call.status {
+			t.Errorf("%s with %s: status %d, want %d: %s", call.answer.request, name, call.answer.status, call.status, call.answer.body)
+		}
+		for _, secret := range []string{b.workspace.String(), b.session.String(), b.request.String(), b.keyID, b.providerKey, "zebra", canaryKey} {
+			if strings.Contains(string(call.answer.body), secret) {
+				t.Errorf("%s with %s: the answer holds %s", call.answer.request, name, secret)
+			}
+		}
+	}
+}
+
+// ownCalls proves that what nobody else reached is there for its owner.
+func ownCalls(t *testing.T, b *tenant) {
+	t.Helper()
+	reaches := reaches()
+	order := routes(b.echo)
+	slices.SortStableFunc(order, func(x, y string) int {
+		return boolInt(strings.HasPrefix(x, "DELETE")) - boolInt(strings.HasPrefix(y, "DELETE"))
+	})
+	for _, route := range order {
+		try := reaches[route]
+		if try.public {
+			continue
+		}
+		method, path, _ := strings.Cut(route, " ")
+		if try.path != nil {
+			path = try.path(b)
+		}
+		if answer := b.send(t, method, path, try.body); answer.status != max(try.status, http.StatusOK) {
+			t.Errorf("%s by its owner: status %d: %s", answer.request, answer.status, answer.body)
+		}
+	}
+}
+
+func boolInt(value bool) int {
+	if value {
+		return 1
+	}
+	return 0
+}
+
+// routes returns the API's routes as "METHOD /path" below its prefix.
+func routes(e *echo.Echo) []string {
+	var list []string
+	for _, route := range e.Routes() {
+		path, below := strings.CutPrefix(route.Path, prefix)
+		if below && route.Method != echo.RouteNotFound {
+			list = append(list, route.Method+" "+path)
+		}
+	}
+	slices.Sort(list)
+	return list
+}

@@ -1,0 +1,93 @@
+package manage
+
+import (
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/wire"
+	"palimpsest/tenants"
+)
+
+// Config is what the API needs. Every field but Log and Now must be set.
+type Config struct {
+	// Defaults is the pipeline of a workspace that has set none.
+	Defaults pipeline.Layer
+
+	// Codecs read the archived messages of each format.
+	Codecs map[conversation.Format]wire.Codec
+
+	Identity     Identity
+	Cookies      tenants.Cookies
+	Keys         Keys
+	APIKeys      APIKeys
+	ProviderKeys ProviderKeys
+	Vault        Vault
+	Upstream     Upstream
+	Pipelines    Pipelines
+	Sessions     Sessions
+	Archive      Archive
+	Usage        Usage
+
+	Log *slog.Logger
+	Now func() time.Time
+}
+
+// server answers the requests.
+type server struct {
+	Config
+
+	origins *http.CrossOriginProtection
+}
+
+// Register adds the API's routes to group, which stands for /api/v1.
+func Register(group *echo.Group, config Config) {
+	if config.Log == nil {
+		config.Log = slog.New(slog.DiscardHandler)
+	}
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	s := &server{Config: config, origins: http.NewCrossOriginProtection()}
+	group.Use(s.problems)
+
+	group.POST("/signup", s.signUp, s.sameOrigin)
+	group.POST("/login", s.logIn, s.sameOrigin)
+	group.POST("/logout", s.logOut, s.sameOrigin)
+	group.GET("/openapi.yaml", s.openAPI)
+
+	group.GET("/me", s.as(s.me))
+
+	group.GET("/keys", s.as(s.listKeys))
+	group.POST("/keys", s.as(s.createKey))
+	group.DELETE("/keys/:id", s.as(s.revokeKey))
+
+	group.GET("/provider-keys", s.as(s.listProviderKeys))
+	group.POST("/provider-keys", s.as(s.createProviderKey))
+	group.DELETE("/provider-keys/:id", s.as(s.deleteProviderKey))
+	group.POST("/provider-keys/:id/test", s.as(s.testProviderKey))
+
+	group.GET("/pipeline", s.as(s.getPipeline))
+	group.PUT("/pipeline", s.as(s.putPipeline))
+
+	group.GET("/sessions", s.as(s.listSessions))
+	group.GET("/sessions/:id", s.as(s.getSession))
+	group.DELETE("/sessions/:id", s.as(s.deleteSession))
+	group.GET("/sessions/:id/turns", s.as(s.listTurns))
+	group.GET("/sessions/:id/events", s.as(s.listEvents))
+	group.GET("/sessions/:id/archive/:index", s.as(s.getOriginal))
+
+	group.GET("/usage", s.as(s.getUsage))
+	group.GET("/requests", s.as(s.listRequests))
+	group.GET("/requests/:id", s.as(s.getRequest))
+
+	group.RouteNotFound("", unknownRoute)
+	group.RouteNotFound("/*", unknownRoute)
+}
+
+// unknownRoute answers a path that the API does not have.
+func unknownRoute(echo.Context) error { return errUnknownRoute }

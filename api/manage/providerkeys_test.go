@@ -1,0 +1,107 @@
+package manage_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// addProviderKey stores a provider key and returns its id.
+func (w *tenant) addProviderKey(t *testing.T, provider, secret, baseURL string) string {
+	t.Helper()
+	answer := w.send(t, http.MethodPost, "/provider-keys", fmt.Sprintf(`{"provider":%q,"key":%q,"base_url":%q}`, provider, secret, baseURL))
+	answer.want(t, http.StatusCreated)
+	var stored struct{ ID string }
+	answer.decode(t, &stored)
+	return stored.ID
+}
+
+// S14
+func TestAProviderKeyIsNeverShownAgain(t *testing.T) {
+	t.Parallel()
+	w := setup(t).member(t, "ada")
+	created := w.send(t, http.MethodPost, "/provider-keys", fmt.Sprintf(`{"provider":"anthropic","name":"main","key":"  %s\n","base_url":"https://llm.example.com/"}`, canaryKey))
+	created.want(t, http.StatusCreated)
+	list := w.send(t, http.MethodGet, "/provider-keys", "")
+	list.want(t, http.StatusOK)
+	var listed struct {
+		Data []struct {
+			ID, Provider, Name, Last4 string
+			BaseURL                   string `json:"base_url"`
+		}
+	}
+	list.decode(t, &listed)
+	if len(listed.Data) != 1 || listed.Data[0].Last4 != "wxyz" || listed.Data[0].Name != "main" || listed.Data[0].BaseURL != "https://llm.example.com" {
+		t.Errorf("listed are %+v", listed.Data)
+	}
+	probe := w.send(t, http.MethodPost, "/provider-keys/"+listed.Data[0].ID+"/test", "")
+	for place, text := range map[string]string{
+		"answer": string(created.body), "list": string(list.body), "test": string(probe.body),
+		"log": w.log.String(), "database": w.snapshot(t, w.workspace),
+	} {
+		if strings.Contains(text, canaryKey) {
+			t.Errorf("the %s holds the key", place)
+		}
+	}
+	w.send(t, http.MethodDelete, "/provider-keys/"+listed.Data[0].ID, "").want(t, http.StatusNoContent)
+	w.send(t, http.MethodDelete, "/provider-keys/"+listed.Data[0].ID, "").want(t, http.StatusNotFound)
+}
+
+func TestAProviderKeyThatCannotBeStoredNamesTheField(t *testing.T) {
+	t.Parallel()
+	w := setup(t).member(t, "ada")
+	for body, field := range map[string]string{
+		`{"key":"sk-0123456789"}`:                                                               "provider",
+		`{"provider":"mistral","key":"sk-0123456789"}`:                                          "provider",
+		`{"provider":"openai"}`:                                                                 "key",
+		`{"provider":"openai","key":"short"}`:                                                   "key",
+		`{"provider":"openai","key":"sk-with a space inside"}`:                                  "key",
+		`{"provider":"openai","key":"sk-with-\u00e9-inside"}`:                                   "key",
+		`{"provider":"openai","key":"sk-0123456789\r\nX-Evil: 1"}`:                              "key",
+		`{"provider":"openai","key":"` + strings.Repeat("x", 4097) + `"}`:                       "key",
+		`{"provider":"openai","key":"sk-0123456789","base_url":"llm.example.com"}`:              "base_url",
+		`{"provider":"openai","key":"sk-0123456789","base_url":"file:///etc"}`:                  "base_url",
+		`{"provider":"openai","key":"sk-0123456789","base_url":"https://u:p@x.example"}`:        "base_url",
+		`{"provider":"openai","key":"sk-0123456789","base_url":"https://x.example?a=b"}`:        "base_url",
+		`{"provider":"openai","key":"sk-0123456789","name":"` + strings.Repeat("x", 101) + `"}`: "name",
+	} {
+		answer := w.send(t, http.MethodPost, "/provider-keys", body)
+		answer.want(t, http.StatusUnprocessableEntity)
+		if got := answer.field(t); got != field {
+			t.Errorf("%s: field %q, want %q", body, got, field)
+		}
+	}
+}
+
+func TestATestAsksTheProviderItself(t *testing.T) {
+	t.Parallel()
+	w := setup(t).member(t, "ada")
+	page := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, _ *http.Request) { fmt.Fprint(answer, "<html>") }))
+	t.Cleanup(page.Close)
+	for name, test := range map[string]struct {
+		provider, key, url string
+		ok                 bool
+		status             int
+		says               string
+	}{
+		"anthropic":    {"anthropic", canaryKey, w.double.URL, true, http.StatusOK, ""},
+		"openai":       {"openai", canaryKey, w.double.URL, true, http.StatusOK, ""},
+		"wrong key":    {"anthropic", "sk-some-other-key", w.double.URL, false, http.StatusUnauthorized, "refuses"},
+		"a web page":   {"openai", canaryKey, page.URL, false, http.StatusOK, "no list of models"},
+		"nobody there": {"openai", canaryKey, "http://127.0.0.1:1", false, 0, "could not be reached"},
+	} {
+		answer := w.send(t, http.MethodPost, "/provider-keys/"+w.addProviderKey(t, test.provider, test.key, test.url)+"/test", "")
+		answer.want(t, http.StatusOK)
+		var outcome struct {
+			OK             bool
+			Models, Status int
+			Error          string
+		}
+		answer.decode(t, &outcome)
+		if outcome.OK != test.ok || outcome.Status != test.status || !strings.Contains(outcome.Error, test.says) || test.ok != (outcome.Models > 0) {
+			t.Errorf("%s: %s", name, answer.body)
+		}
+	}
+}

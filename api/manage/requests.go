@@ -1,0 +1,192 @@
+package manage
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/pipeline"
+	"palimpsest/tenants"
+)
+
+// Usage reads what is kept of a workspace's exchanges.
+type Usage interface {
+	// Exchanges returns a page of exchanges, newest first, and the cursor of the
+	// page that follows; it is empty if there is none. It returns a
+	// tenants.Invalid for a cursor that it did not hand out.
+	Exchanges(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.ExchangeFilter) ([]tenants.Exchange, string, error)
+
+	// Exchange returns tenants.ErrNotFound for one of nobody or another workspace.
+	Exchange(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.Exchange, error)
+
+	// Usage adds up the exchanges from one time to another by a dimension.
+	Usage(ctx context.Context, workspace tenants.WorkspaceID, by tenants.Dimension, from, to time.Time) ([]tenants.UsageRow, error)
+}
+
+type requestJSON struct {
+	ID           uuid.UUID        `json:"id"`
+	At           time.Time        `json:"at"`
+	Session      *uuid.UUID       `json:"session"`
+	Lane         *uuid.UUID       `json:"lane"`
+	APIKey       uuid.UUID        `json:"api_key"`
+	Provider     tenants.Provider `json:"provider"`
+	Endpoint     string           `json:"endpoint"`
+	Model        string           `json:"model"`
+	Client       string           `json:"client"`
+	Stream       bool             `json:"stream"`
+	Status       int              `json:"status"`
+	ErrorFrom    string           `json:"error_from,omitempty"`
+	ErrorType    string           `json:"error_type,omitempty"`
+	Messages     int              `json:"messages"`
+	Compression  string           `json:"compression"`
+	TokensBefore int              `json:"tokens_before"`
+	TokensAfter  int              `json:"tokens_after"`
+	Window       int              `json:"context_window"`
+	Levels       [4]int           `json:"levels"`
+	Reported     reportedJSON     `json:"reported"`
+	CostMicroUSD int64            `json:"cost_micro_usd"`
+	NetMicroUSD  int64            `json:"net_micro_usd"`
+	OverheadMS   float64          `json:"overhead_ms"`
+	TTFBMS       float64          `json:"ttfb_ms"`
+	DurationMS   float64          `json:"duration_ms"`
+	Attempts     int              `json:"attempts"`
+	Answer       string           `json:"answer_sha256,omitempty"`
+	Report       json.RawMessage  `json:"report,omitempty"` // of one request only
+}
+
+// reportedJSON are tokens as the provider reported them.
+type reportedJSON struct {
+	Input      int `json:"input"`
+	CacheRead  int `json:"cache_read"`
+	CacheWrite int `json:"cache_write"`
+	Output     int `json:"output"`
+}
+
+func requestOf(exchange tenants.Exchange) requestJSON {
+	answer := requestJSON{
+		ID: exchange.ID, At: exchange.At, APIKey: exchange.APIKey, Provider: exchange.Provider, Endpoint: exchange.Endpoint,
+		Model: exchange.Model, Client: exchange.Client, Stream: exchange.Stream, Status: exchange.Status,
+		ErrorFrom: exchange.ErrorFrom, ErrorType: exchange.ErrorType, Messages: exchange.Position, Compression: exchange.Compression,
+		TokensBefore: exchange.TokensBefore, TokensAfter: exchange.TokensAfter, Window: exchange.Window, Levels: exchange.Levels,
+		Reported:     reportedJSON{Input: exchange.Input, CacheRead: exchange.CacheRead, CacheWrite: exchange.CacheWrite, Output: exchange.Output},
+		CostMicroUSD: exchange.CostMicroUSD, NetMicroUSD: exchange.NetMicroUSD,
+		OverheadMS: milliseconds(exchange.Overhead), TTFBMS: milliseconds(exchange.TTFB), DurationMS: milliseconds(exchange.Duration),
+		Attempts: exchange.Attempts, Answer: hex.EncodeToString(exchange.Answer),
+	}
+	if exchange.Session != uuid.Nil {
+		answer.Session, answer.Lane = &exchange.Session, &exchange.Lane
+	}
+	return answer
+}
+
+func milliseconds(duration time.Duration) float64 {
+	return float64(duration.Microseconds()) / 1000
+}
+
+func (s *server) listRequests(c echo.Context, who caller) error {
+	if err := allowQuery(c, "session", "from", "to", "cursor", "limit"); err != nil {
+		return err
+	}
+	filter := tenants.ExchangeFilter{Cursor: c.QueryParam("cursor")}
+	var err error
+	if wanted := c.QueryParam("session"); wanted != "" {
+		if filter.Session, err = uuid.Parse(wanted); err != nil {
+			return tenants.Invalid{Field: "session", Message: "is no session id"}
+		}
+	}
+	if filter.From, filter.To, err = queryRange(c); err != nil {
+		return err
+	}
+	if filter.Limit, err = queryInt(c, "limit", defaultLimit, 1, maxLimit); err != nil {
+		return err
+	}
+	exchanges, next, err := s.Usage.Exchanges(c.Request().Context(), who.workspace, filter)
+	if err != nil {
+		return err
+	}
+	data := make([]requestJSON, len(exchanges))
+	for i, exchange := range exchanges {
+		data[i] = requestOf(exchange)
+	}
+	return answerPage(c, data, next)
+}
+
+func (s *server) getRequest(c echo.Context, who caller) error {
+	id, err := pathID(c, "id")
+	if err != nil {
+		return err
+	}
+	exchange, err := s.Usage.Exchange(c.Request().Context(), who.workspace, id)
+	if err != nil {
+		return err
+	}
+	answer := requestOf(exchange)
+	if json.Valid(exchange.Report) {
+		answer.Report = exchange.Report
+	}
+	return c.JSON(http.StatusOK, answer)
+}
+
+// eventJSON is something a module did, or could not do, in one exchange.
+type eventJSON struct {
+	At      time.Time      `json:"at"`
+	Request uuid.UUID      `json:"request"`
+	Lane    uuid.UUID      `json:"lane"`
+	Module  string         `json:"module"`
+	Type    string         `json:"type"`
+	Reason  string         `json:"reason,omitempty"`
+	Counts  map[string]int `json:"counts,omitempty"`
+}
+
+// listEvents answers the events of a session's exchanges, newest exchange first.
+// A page holds the events of up to limit exchanges.
+func (s *server) listEvents(c echo.Context, who caller) error {
+	if err := allowQuery(c, "cursor", "limit"); err != nil {
+		return err
+	}
+	id, err := pathID(c, "id")
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	if _, err := s.Sessions.Session(ctx, who.workspace, id); err != nil {
+		return err
+	}
+	filter := tenants.ExchangeFilter{Session: id, Cursor: c.QueryParam("cursor")}
+	if filter.Limit, err = queryInt(c, "limit", defaultLimit, 1, maxLimit); err != nil {
+		return err
+	}
+	exchanges, next, err := s.Usage.Exchanges(ctx, who.workspace, filter)
+	if err != nil {
+		return err
+	}
+	var data []eventJSON
+	for _, listed := range exchanges {
+		exchange, err := s.Usage.Exchange(ctx, who.workspace, listed.ID) // with its report
+		if err != nil {
+			return err
+		}
+		data = append(data, eventsOf(exchange)...)
+	}
+	return answerPage(c, data, next)
+}
+
+func eventsOf(exchange tenants.Exchange) []eventJSON {
+	var report pipeline.Report
+	if json.Unmarshal(exchange.Report, &report) != nil {
+		return nil // an exchange that the pipeline did not see has no report
+	}
+	events := make([]eventJSON, len(report.Events))
+	for i, event := range report.Events {
+		events[i] = eventJSON{
+			At: exchange.At, Request: exchange.ID, Lane: exchange.Lane,
+			Module: event.Module, Type: event.Type, Reason: event.Reason, Counts: event.Counts,
+		}
+	}
+	return events
+}

@@ -1,0 +1,171 @@
+package manage
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
+)
+
+const (
+	defaultLimit = 50
+	maxLimit     = 200
+)
+
+// Sessions reads and deletes sessions. Session, Projection and Delete return
+// session.ErrNotFound for what is nobody's or another workspace's.
+type Sessions interface {
+	Sessions(ctx context.Context, workspace tenants.WorkspaceID, filter session.Filter) (session.Page, error)
+	Session(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (session.Detail, error)
+	Projection(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (session.Projection, error)
+	Epochs(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.EpochOverview, error)
+	Delete(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
+}
+
+type sessionJSON struct {
+	ID           uuid.UUID           `json:"id"`
+	APIKey       uuid.UUID           `json:"api_key"`
+	Format       conversation.Format `json:"format"`
+	Name         string              `json:"name,omitempty"` // the client's own id
+	Source       string              `json:"source"`         // where the id came from
+	Title        string              `json:"title"`
+	Client       string              `json:"client"`
+	Model        string              `json:"model"`
+	StartedAt    time.Time           `json:"started_at"`
+	LastAt       time.Time           `json:"last_at"`
+	Requests     int                 `json:"requests"`
+	Epochs       int                 `json:"epochs"`
+	TokensBefore int64               `json:"tokens_before"`
+	TokensAfter  int64               `json:"tokens_after"`
+	NetMicroUSD  int64               `json:"net_micro_usd"`
+	Lanes        []laneJSON          `json:"lanes,omitempty"` // of one session only
+}
+
+type laneJSON struct {
+	ID        uuid.UUID   `json:"id"`
+	Parent    *uuid.UUID  `json:"parent,omitempty"`
+	ForkAt    int         `json:"fork_at,omitempty"`
+	Messages  int         `json:"messages"`
+	Archived  int         `json:"archived"`
+	CreatedAt time.Time   `json:"created_at"`
+	LastAt    time.Time   `json:"last_at"`
+	Epochs    []epochJSON `json:"epochs"`
+}
+
+type epochJSON struct {
+	Number       int       `json:"number"`
+	Covers       int       `json:"covers"`
+	Reason       string    `json:"reason"`
+	TokensBefore int       `json:"tokens_before"`
+	TokensAfter  int       `json:"tokens_after"`
+	At           time.Time `json:"at"`
+}
+
+func sessionOf(overview session.Overview) sessionJSON {
+	return sessionJSON{
+		ID: overview.ID, APIKey: overview.APIKey, Format: overview.Format, Name: overview.Name, Source: overview.Source,
+		Title: overview.Title, Client: overview.Client, Model: overview.Model, StartedAt: overview.StartedAt, LastAt: overview.LastAt,
+		Requests: overview.Exchanges, Epochs: overview.Epochs, TokensBefore: overview.TokensBefore, TokensAfter: overview.TokensAfter,
+		NetMicroUSD: overview.NetMicroUSD,
+	}
+}
+
+func (s *server) listSessions(c echo.Context, who caller) error {
+	if err := allowQuery(c, "q", "client", "model", "from", "to", "cursor", "limit"); err != nil {
+		return err
+	}
+	filter := session.Filter{
+		Query: c.QueryParam("q"), Client: c.QueryParam("client"), Model: c.QueryParam("model"), Cursor: c.QueryParam("cursor"),
+	}
+	var err error
+	if filter.From, filter.To, err = queryRange(c); err != nil {
+		return err
+	}
+	if filter.Limit, err = queryInt(c, "limit", defaultLimit, 1, maxLimit); err != nil {
+		return err
+	}
+	found, err := s.Sessions.Sessions(c.Request().Context(), who.workspace, filter)
+	if err != nil {
+		return err
+	}
+	data := make([]sessionJSON, len(found.Sessions))
+	for i, overview := range found.Sessions {
+		data[i] = sessionOf(overview)
+	}
+	return answerPage(c, data, found.Next)
+}
+
+func (s *server) getSession(c echo.Context, who caller) error {
+	id, err := pathID(c, "id")
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	detail, err := s.Sessions.Session(ctx, who.workspace, id)
+	if err != nil {
+		return err
+	}
+	answer := sessionOf(detail.Overview)
+	for _, lane := range detail.Lanes {
+		epochs, err := s.Sessions.Epochs(ctx, who.workspace, lane.ID)
+		if err != nil {
+			return err
+		}
+		answer.Lanes = append(answer.Lanes, laneOf(lane, epochs))
+	}
+	return c.JSON(http.StatusOK, answer)
+}
+
+func laneOf(lane session.LaneOverview, epochs []session.EpochOverview) laneJSON {
+	answer := laneJSON{
+		ID: lane.ID, ForkAt: lane.ForkAt, Messages: lane.Position, Archived: lane.Archived,
+		CreatedAt: lane.CreatedAt, LastAt: lane.LastAt, Epochs: make([]epochJSON, len(epochs)),
+	}
+	if lane.Parent != uuid.Nil {
+		answer.Parent = &lane.Parent
+	}
+	for i, epoch := range epochs {
+		answer.Epochs[i] = epochJSON{
+			Number: epoch.Number, Covers: epoch.Covers, Reason: epoch.Reason,
+			TokensBefore: epoch.Before, TokensAfter: epoch.After, At: epoch.At,
+		}
+	}
+	return answer
+}
+
+func (s *server) deleteSession(c echo.Context, who caller) error {
+	id, err := pathID(c, "id")
+	if err != nil {
+		return err
+	}
+	if err := s.Sessions.Delete(c.Request().Context(), who.workspace, id); err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+// lane returns the session in the path and its lane that the query names: the
+// most recently active one unless it says otherwise.
+func (s *server) lane(c echo.Context, who caller) (session.Detail, session.LaneOverview, error) {
+	id, err := pathID(c, "id")
+	if err != nil {
+		return session.Detail{}, session.LaneOverview{}, err
+	}
+	detail, err := s.Sessions.Session(c.Request().Context(), who.workspace, id)
+	if err != nil {
+		return session.Detail{}, session.LaneOverview{}, err
+	}
+	wanted := c.QueryParam("lane")
+	for _, lane := range detail.Lanes {
+		if wanted == "" || lane.ID.String() == wanted {
+			return detail, lane, nil
+		}
+	}
+	return session.Detail{}, session.LaneOverview{}, session.ErrNotFound
+}

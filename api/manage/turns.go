@@ -1,0 +1,201 @@
+package manage
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/wire"
+	"palimpsest/tenants"
+)
+
+const (
+	// messagesPerTurn is how many messages are read for each turn asked for, at first.
+	messagesPerTurn = 4
+	// maxTurnMessages bounds the messages of one turn that a page can show.
+	maxTurnMessages = 16_384
+)
+
+// turnJSON is a turn and what stands for it in the prompt. Turn 0 holds the
+// system messages that lead the list.
+type turnJSON struct {
+	Turn     int           `json:"turn"`
+	From     int           `json:"from"` // index of its first message
+	To       int           `json:"to"`   // index behind its last
+	Level    int           `json:"level"`
+	Tokens   int           `json:"tokens"` // of the originals
+	Messages []messageJSON `json:"messages"`
+}
+
+type messageJSON struct {
+	Index    int               `json:"index"`
+	Role     conversation.Role `json:"role"`
+	Level    int               `json:"level"`
+	Tokens   int               `json:"tokens"`
+	Size     int               `json:"size"`
+	SHA256   string            `json:"sha256"`
+	StoredAt time.Time         `json:"stored_at"`
+}
+
+// place is where a page of turns begins: at a message, which begins a turn.
+type place struct{ message, turn int }
+
+func (p place) cursor() string { return fmt.Sprintf("%d.%d", p.message, p.turn) }
+
+// parsePlace returns the start of the list for an empty cursor.
+func parsePlace(cursor string) (place, error) {
+	if cursor == "" {
+		return place{}, nil
+	}
+	var at place
+	if _, err := fmt.Sscanf(cursor, "%d.%d", &at.message, &at.turn); err != nil || at.cursor() != cursor || at.message < 0 {
+		return place{}, session.ErrCursor
+	}
+	return at, nil
+}
+
+func (s *server) listTurns(c echo.Context, who caller) error {
+	if err := allowQuery(c, "lane", "cursor", "limit"); err != nil {
+		return err
+	}
+	at, err := parsePlace(c.QueryParam("cursor"))
+	if err != nil {
+		return err
+	}
+	limit, err := queryInt(c, "limit", defaultLimit, 1, maxLimit)
+	if err != nil {
+		return err
+	}
+	detail, lane, err := s.lane(c, who)
+	if err != nil {
+		return err
+	}
+	codec, known := s.Codecs[detail.Format]
+	if !known {
+		return fmt.Errorf("session %s has the unknown format %q", detail.ID, detail.Format)
+	}
+	ctx := c.Request().Context()
+	levels, err := s.levels(ctx, who.workspace, lane)
+	if err != nil {
+		return err
+	}
+	reader := turnReader{archive: s.Archive, workspace: who.workspace, lane: lane.ID, codec: codec}
+	turns, next, err := reader.read(ctx, at, limit)
+	if err != nil {
+		return err
+	}
+	data := make([]turnJSON, len(turns))
+	for i, turn := range turns {
+		data[i] = turn.json(levels)
+	}
+	return answerPage(c, data, next)
+}
+
+// levels returns the parts of the lane's newest projection; none if it has none.
+func (s *server) levels(ctx context.Context, workspace tenants.WorkspaceID, lane session.LaneOverview) ([]session.Part, error) {
+	epochs, err := s.Sessions.Epochs(ctx, workspace, lane.ID)
+	if err != nil || len(epochs) == 0 {
+		return nil, err
+	}
+	projection, err := s.Sessions.Projection(ctx, workspace, lane.ID)
+	if err != nil {
+		return nil, err
+	}
+	return projection.Parts, nil
+}
+
+// storedTurn is a turn with the messages that the archive holds of it.
+type storedTurn struct {
+	number  int
+	entries []archive.Entry
+}
+
+func (t storedTurn) json(parts []session.Part) turnJSON {
+	answer := turnJSON{Turn: t.number, From: t.entries[0].Index, To: t.entries[len(t.entries)-1].Index + 1}
+	for _, entry := range t.entries {
+		level := levelOf(parts, entry.Index)
+		answer.Level = max(answer.Level, level)
+		answer.Tokens += entry.Tokens
+		answer.Messages = append(answer.Messages, messageJSON{
+			Index: entry.Index, Role: entry.Role, Level: level, Tokens: entry.Tokens, Size: entry.Size,
+			SHA256: hex.EncodeToString(entry.Hash[:]), StoredAt: entry.StoredAt,
+		})
+	}
+	return answer
+}
+
+// levelOf returns the level of a message in a projection's parts.
+func levelOf(parts []session.Part, index int) int {
+	for _, part := range parts {
+		if index >= part.From && index < part.To {
+			return part.Level
+		}
+	}
+	return 0
+}
+
+// turnReader groups a lane's archived messages into turns, page by page.
+type turnReader struct {
+	archive   Archive
+	workspace tenants.WorkspaceID
+	lane      uuid.UUID
+	codec     wire.Codec
+}
+
+// read returns up to limit turns from a place on, and the cursor of the page that
+// follows; it is empty if there is none.
+func (r turnReader) read(ctx context.Context, at place, limit int) ([]storedTurn, string, error) {
+	for window := messagesPerTurn * limit; ; window *= 2 {
+		entries, err := r.archive.Originals(ctx, r.workspace, r.lane, at.message, at.message+window)
+		if err != nil {
+			return nil, "", err
+		}
+		turns, err := r.group(entries, at)
+		if err != nil {
+			return nil, "", err
+		}
+		atEnd := len(entries) < window
+		if !atEnd && len(turns) > 0 && window < maxTurnMessages {
+			turns = turns[:len(turns)-1] // it may go on behind the window
+		}
+		if len(turns) == 0 && !atEnd {
+			continue
+		}
+		more := !atEnd || len(turns) > limit
+		turns = turns[:min(len(turns), limit)]
+		if !more || len(turns) == 0 {
+			return turns, "", nil
+		}
+		last := turns[len(turns)-1]
+		return turns, place{message: last.entries[len(last.entries)-1].Index + 1, turn: last.number + 1}.cursor(), nil
+	}
+}
+
+// group returns the turns of entries, the first of which begins one.
+func (r turnReader) group(entries []archive.Entry, at place) ([]storedTurn, error) {
+	digests := make([]conversation.Digest, len(entries))
+	for i, entry := range entries {
+		digest, err := wire.Digest(r.codec, entry.Raw, func(conversation.Message) int { return entry.Tokens })
+		if err != nil {
+			return nil, fmt.Errorf("message %d of lane %s: %w", entry.Index, r.lane, err)
+		}
+		digests[i] = digest
+	}
+	var turns []storedTurn
+	number := max(at.turn, 1)
+	if lead := conversation.Lead(digests); lead > 0 {
+		turns = append(turns, storedTurn{number: 0, entries: entries[:lead]})
+	}
+	for _, turn := range conversation.Turns(digests) {
+		turns = append(turns, storedTurn{number: number, entries: entries[turn.From:turn.To]})
+		number++
+	}
+	return turns, nil
+}

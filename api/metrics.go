@@ -1,0 +1,128 @@
+package api
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/wire"
+)
+
+// Metrics are the proxy's counters. Labels take few values only: never a
+// workspace, key, session or full model name.
+type Metrics struct {
+	requests       *prometheus.CounterVec
+	duration       *prometheus.HistogramVec
+	streamDuration *prometheus.HistogramVec
+	overhead       *prometheus.HistogramVec
+	firstByte      *prometheus.HistogramVec
+	upstreamTTFB   *prometheus.HistogramVec
+	tokens         *prometheus.CounterVec
+	before         prometheus.Counter
+	after          prometheus.Counter
+	saved          prometheus.Counter
+	turns          *prometheus.CounterVec
+	epochs         *prometheus.CounterVec
+	net            prometheus.Gauge
+	archived       prometheus.Counter
+	archiveErrors  prometheus.Counter
+	aborts         *prometheus.CounterVec
+	dropped        prometheus.Counter
+}
+
+// NewMetrics registers the proxy's metrics with registry.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	labels := []string{"provider", "model_family", "endpoint", "status_class", "stream"}
+	fast := prometheus.ExponentialBuckets(0.0001, 2, 16) // 0.1 ms to 3.3 s
+	slow := prometheus.ExponentialBuckets(0.01, 2, 17)   // 10 ms to 11 min
+	metrics := &Metrics{
+		requests:       counters("requests_total", "Requests answered.", labels...),
+		duration:       histograms("request_duration_seconds", "Time from arrival to the last byte.", slow, labels...),
+		streamDuration: histograms("stream_duration_seconds", "Time from the first to the last byte of a stream.", slow, labels...),
+		overhead:       histograms("overhead_seconds", "The proxy's own work before the provider was dialled.", fast, "endpoint"),
+		firstByte:      histograms("time_to_first_byte_seconds", "Time from arrival to the first byte of the answer.", slow, "endpoint"),
+		upstreamTTFB:   histograms("upstream_ttfb_seconds", "Time from dialling the provider to its first byte.", slow, "provider"),
+		tokens:         counters("tokens_total", "Tokens as providers reported them.", "type"),
+		before:         counter("ipc_tokens_before_total", "Estimated tokens of prompts as clients sent them."),
+		after:          counter("ipc_tokens_after_total", "Estimated tokens of prompts as they were sent."),
+		saved:          counter("ipc_tokens_saved_total", "Estimated tokens that were not sent."),
+		turns:          counters("ipc_compressed_turns_total", "Turns compressed by epochs, by the level they reached.", "level"),
+		epochs:         counters("ipc_epochs_total", "Epochs, by reason.", "reason"),
+		net:            prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "palimpsest", Name: "net_savings_usd_total", Help: "Money saved net of cache rewrites, at list prices; can fall."}),
+		archived:       counter("archive_bytes_total", "Bytes of originals given to the archive."),
+		archiveErrors:  counter("archive_write_errors_total", "Writes to the archive that failed."),
+		aborts:         counters("stream_aborts_total", "Answers that broke off, by the side that left.", "side"),
+		dropped:        counter("usage_events_dropped_total", "Records dropped because the queue was full or the database refused them."),
+	}
+	registry.MustRegister(metrics.requests, metrics.duration, metrics.streamDuration, metrics.overhead, metrics.firstByte,
+		metrics.upstreamTTFB, metrics.tokens, metrics.before, metrics.after, metrics.saved, metrics.turns, metrics.epochs,
+		metrics.net, metrics.archived, metrics.archiveErrors, metrics.aborts, metrics.dropped)
+	return metrics
+}
+
+// observe counts one finished exchange.
+func (m *Metrics) observe(event *Event) {
+	labels := []string{event.Provider, event.ModelFamily, event.Endpoint, statusClass(event.Status), strconv.FormatBool(event.Stream)}
+	m.requests.WithLabelValues(labels...).Inc()
+	m.duration.WithLabelValues(labels...).Observe(event.Duration.Seconds())
+	if event.Stream && event.Status == 200 {
+		m.streamDuration.WithLabelValues(labels...).Observe((event.Duration - event.Overhead - event.TTFB).Seconds())
+	}
+	m.overhead.WithLabelValues(event.Endpoint).Observe(event.Overhead.Seconds())
+	if event.Attempts > 0 {
+		m.firstByte.WithLabelValues(event.Endpoint).Observe((event.Overhead + event.TTFB).Seconds())
+		m.upstreamTTFB.WithLabelValues(event.Provider).Observe(event.TTFB.Seconds())
+	}
+	if event.Aborted != "" {
+		m.aborts.WithLabelValues(event.Aborted).Inc()
+	}
+	m.net.Add(float64(event.NetMicroUSD) / 1e6)
+	m.usage(event.Usage)
+	m.report(event.Report)
+}
+
+func (m *Metrics) usage(usage wire.Usage) {
+	m.tokens.WithLabelValues("input").Add(float64(usage.Input))
+	m.tokens.WithLabelValues("cache_read").Add(float64(usage.CacheRead))
+	m.tokens.WithLabelValues("cache_write").Add(float64(usage.CacheWrite))
+	m.tokens.WithLabelValues("output").Add(float64(usage.Output))
+}
+
+func (m *Metrics) report(report pipeline.Report) {
+	m.before.Add(float64(report.Before))
+	m.after.Add(float64(report.After))
+	m.saved.Add(float64(max(0, report.Before-report.After)))
+	for _, event := range report.Events {
+		if event.Type != "completed" {
+			continue
+		}
+		m.epochs.WithLabelValues(event.Reason).Inc()
+		for level := 1; level < len(report.Levels); level++ {
+			m.turns.WithLabelValues("L" + strconv.Itoa(level)).Add(float64(report.Levels[level]))
+		}
+	}
+}
+
+func statusClass(status int) string { return strconv.Itoa(status/100) + "xx" }
+
+// modelFamily shortens a model's name to a label of few values.
+func modelFamily(family string) string {
+	if family == "" {
+		return "unknown"
+	}
+	return strings.ToLower(family)
+}
+
+func counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Namespace: "palimpsest", Name: name, Help: help})
+}
+
+func counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "palimpsest", Name: name, Help: help}, labels)
+}
+
+func histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "palimpsest", Name: name, Help: help, Buckets: buckets}, labels)
+}

@@ -1,0 +1,37 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/pipeline"
+)
+
+// pipeline answers the pipeline that holds for the request's key and where each
+// value comes from.
+func (s *Server) pipeline(c echo.Context) error {
+	request := c.Request()
+	codec := s.dialect(request)
+	event := s.begin(request, "/v1/pipeline")
+	key, err := s.authenticate(request, event)
+	if err != nil {
+		return s.refuse(c, codec, event, err)
+	}
+	asked, err := readControls(request.Header)
+	if err != nil {
+		return s.refuse(c, codec, event, err)
+	}
+	layer, err := asked.layer()
+	if err != nil {
+		return s.refuse(c, codec, event, err)
+	}
+	config, sources, err := s.Settings.config(request.Context(), key, layer)
+	if err != nil {
+		return s.refuse(c, codec, event, err)
+	}
+	return c.JSON(http.StatusOK, struct {
+		Pipeline pipeline.Config  `json:"pipeline"`
+		Sources  pipeline.Sources `json:"sources"`
+	}{config, sources})
+}

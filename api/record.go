@@ -1,0 +1,90 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/prompt"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/wire"
+)
+
+// recordRequest hands the messages that are new to the archive to the recorder,
+// while the answer is still on its way.
+func (s *Server) recordRequest(event *Event, written *prompt.Prompt) {
+	if written.Lane == nil {
+		return
+	}
+	seen := written.Seen(event.At)
+	for i := range seen.Entries { // the recorder outlives the body
+		seen.Entries[i].Raw = append([]byte(nil), seen.Entries[i].Raw...)
+	}
+	seen.Client = event.Client
+	lane, position := written.Lane, seen.Position
+	s.Recorder.put(job{seen: &seen, stored: func() { lane.MarkArchived(position) }})
+}
+
+// recordAnswer learns from an answer and notes what is to be recorded of it.
+func (s *Server) recordAnswer(event *Event, sent prompt.Sent, answer wire.Answer) {
+	event.Usage = answer.Usage
+	if answer.ErrorType != "" {
+		event.ErrorFrom, event.ErrorType = "provider", answer.ErrorType
+	}
+	if event.Status == http.StatusOK {
+		money := s.Prompts.Answered(sent, answer.Usage)
+		event.CostMicroUSD, event.NetMicroUSD = money.Cost, money.Net
+	}
+	event.position, event.answers = sent.Position, answer.Messages
+	if sent.Lane == nil {
+		return
+	}
+	event.seen = &session.Seen{
+		Scope: sent.Scope, Session: sent.Lane.Session, Lane: sent.Lane.ID, Source: sent.Lane.Source, Name: sent.Lane.Name,
+		Parent: sent.Lane.Parent, ForkAt: sent.Lane.ForkAt, Inherited: sent.Lane.Inherited,
+		Client: event.Client, Model: event.Model, At: event.At, Position: sent.Position, Head: sent.Head,
+		Exchanges: 1, TokensBefore: event.Report.Before, TokensAfter: event.Report.After, NetMicroUSD: event.NetMicroUSD,
+	}
+}
+
+// begin starts the event of a request.
+func (s *Server) begin(request *http.Request, endpoint string) *Event {
+	return &Event{
+		ID: uuid.Must(uuid.NewV7()), At: s.Now(), Method: request.Method, Endpoint: endpoint, Client: clientName(request.UserAgent()),
+	}
+}
+
+// end closes the event of a request and writes it to the log, the metrics and
+// the recorder.
+func (s *Server) end(ctx context.Context, event *Event) {
+	event.Duration = s.Now().Sub(event.At)
+	event.log(ctx, s.Log)
+	s.Metrics.observe(event)
+	if event.Workspace == uuid.Nil {
+		return
+	}
+	exchange := event.exchange()
+	s.Recorder.put(job{seen: event.seen, answers: event.answers, exchange: &exchange})
+}
+
+// reportJSON returns a report as it is kept with its exchange.
+func reportJSON(report pipeline.Report) []byte {
+	encoded, err := json.Marshal(report)
+	if err != nil {
+		return nil // a report holds nothing that cannot be encoded
+	}
+	return encoded
+}
+
+func moduleList(modules []pipeline.ModuleReport) string {
+	parts := make([]string, 0, len(modules))
+	for _, module := range modules {
+		parts = append(parts, fmt.Sprintf("%s;%s", module.Name, module.Outcome))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,25 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/pipeline/wire"
+)
+
+// refuse answers a request with an error of ours, in its client's dialect.
+func (s *Server) refuse(c echo.Context, codec wire.Codec, event *Event, err error) error {
+	problem := problem(err)
+	event.Status, event.ErrorFrom, event.ErrorType, event.Err = problem.Status, "proxy", problem.Type, err
+	if problem.Status == statusClientGone {
+		event.Aborted = "client"
+		return nil
+	}
+	problem.RequestID = event.ID.String()
+	s.sign(c.Response().Header(), event)
+	if problem.Status < http.StatusInternalServerError {
+		c.Response().Header().Set("X-Should-Retry", "false")
+	}
+	return c.Blob(problem.Status, echo.MIMEApplicationJSON, codec.Error(problem))
+}

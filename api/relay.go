@@ -1,0 +1,124 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/api/upstream"
+	"palimpsest/pipeline/wire"
+)
+
+// relayBuffer is how many bytes of an answer are read at a time.
+const relayBuffer = 32 << 10
+
+// relay passes an answer on as it comes: every read is written and flushed at
+// once, with tap beside. An answer that breaks off breaks off for the client
+// too; nothing is ever added to its end.
+func (s *Server) relay(c echo.Context, event *Event, response *http.Response, tap wire.Tap) error {
+	header := c.Response().Header()
+	upstream.CopyResponseHeader(header, response.Header)
+	event.Status = response.StatusCode
+	if response.StatusCode >= http.StatusBadRequest {
+		event.ErrorFrom = "provider"
+	}
+	s.sign(header, event)
+	if response.ContentLength >= 0 {
+		header.Set("Content-Length", strconv.FormatInt(response.ContentLength, 10))
+	}
+	c.Response().WriteHeader(response.StatusCode)
+
+	buffer := s.buffer()
+	defer s.buffers.Put(buffer)
+	for {
+		n, readErr := response.Body.Read(*buffer)
+		if n > 0 {
+			if _, err := c.Response().Write((*buffer)[:n]); err != nil {
+				event.Aborted = "client"
+				return nil //nolint:nilerr // nobody is left to answer
+			}
+			c.Response().Flush()
+			_, _ = tap.Write((*buffer)[:n]) // a tap never fails
+		}
+		switch {
+		case readErr == nil:
+		case errors.Is(readErr, io.EOF):
+			return nil
+		case c.Request().Context().Err() != nil:
+			event.Aborted = "client"
+			return nil
+		default:
+			event.Aborted = "provider"
+			event.ErrorFrom, event.Err = "provider", readErr
+			return errBrokeOff
+		}
+	}
+}
+
+// finish ends a handler after its relay: an answer that broke off is cut for the
+// client too, so that it does not take it for a whole one.
+func finish(err error) error {
+	if errors.Is(err, errBrokeOff) {
+		panic(http.ErrAbortHandler)
+	}
+	return err
+}
+
+// errBrokeOff says that the provider's answer ended before its end.
+var errBrokeOff = errors.New("the provider's answer broke off")
+
+// sign puts our own headers beside the provider's.
+func (s *Server) sign(header http.Header, event *Event) {
+	report := &event.Report
+	set := func(name, value string) { header.Set("X-Palimpsest-"+name, value) }
+	set("Request-Id", event.ID.String())
+	if event.ErrorFrom != "" {
+		set("Error-Source", event.ErrorFrom)
+	}
+	if event.Provider != "" {
+		set("Provider", event.Provider)
+		set("Attempts", strconv.Itoa(event.Attempts))
+		set("Overhead-Ms", milliseconds(event.Overhead))
+		header.Set("Server-Timing", "palimpsest;dur="+milliseconds(event.Overhead)+", provider;dur="+milliseconds(event.TTFB))
+	}
+	if report.Compression == "" {
+		return
+	}
+	if event.Source != "" {
+		set("Session-Id", event.Session.String())
+		set("Session-Source", event.Source)
+		set("Lane", event.Lane.String())
+	}
+	set("Modules", moduleList(report.Modules))
+	set("Compression", string(report.Compression))
+	set("Tokens-Before", strconv.Itoa(report.Before))
+	set("Tokens-After", strconv.Itoa(report.After))
+	set("Tokens-Saved", strconv.Itoa(report.Before-report.After))
+	set("Levels", fmt.Sprintf("L0=%d,L1=%d,L2=%d,L3=%d", report.Levels[0], report.Levels[1], report.Levels[2], report.Levels[3]))
+	set("Archived", strconv.Itoa(report.Archived))
+	set("Cache", "off")
+	if report.Limit > 0 {
+		set("Context-Window", strconv.Itoa(report.Limit))
+		set("Utilization", fmt.Sprintf("%.2f;after=%.2f", share(report.Before, report.Limit), share(report.After, report.Limit)))
+	}
+}
+
+// buffer returns a buffer of relayBuffer bytes.
+func (s *Server) buffer() *[]byte {
+	if buffer, ok := s.buffers.Get().(*[]byte); ok {
+		return buffer
+	}
+	buffer := make([]byte, relayBuffer)
+	return &buffer
+}
+
+func share(part, whole int) float64 { return float64(part) / float64(whole) }
+
+func milliseconds(d time.Duration) string {
+	return strconv.FormatFloat(float64(d.Microseconds())/1000, 'f', 2, 64)
+}

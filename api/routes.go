@@ -1,0 +1,95 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/pipeline/wire"
+	"palimpsest/pipeline/wire/anthropic"
+	"palimpsest/pipeline/wire/openaichat"
+	"palimpsest/pipeline/wire/openairesponses"
+)
+
+// The endpoints that go through the pipeline.
+const (
+	messagesPath  = "/v1/messages"
+	chatPath      = "/v1/chat/completions"
+	responsesPath = "/v1/responses"
+)
+
+// Register adds the proxy's routes.
+func (s *Server) Register(e *echo.Echo) {
+	e.Pre(canonicalPath)
+	e.POST(messagesPath, s.exchange(anthropic.New(), messagesPath))
+	e.POST(chatPath, s.exchange(openaichat.New(), chatPath))
+	e.POST(responsesPath, s.exchange(openairesponses.New(), responsesPath))
+	e.GET(responsesPath, s.websocket)
+	e.GET("/v1/pipeline", s.pipeline)
+	e.Any("/v1/*", s.passthrough)
+	e.HEAD("/api/hello", hello)
+	e.GET("/api/hello", hello)
+}
+
+// IsProxyPath reports whether a path belongs to the proxy rather than to the
+// dashboard, so that errors are answered in a client's dialect.
+func IsProxyPath(path string) bool {
+	return strings.HasPrefix(path, "/v1/") || path == "/v1" || strings.HasPrefix(path, "/anthropic/") || strings.HasPrefix(path, "/openai/")
+}
+
+// canonicalPath takes the paths that clients build from their base URL for what
+// they mean: "/anthropic" and "/openai" in front, a missing or doubled "/v1".
+func canonicalPath(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		url := c.Request().URL
+		path := canonical(url.Path)
+		if path != url.Path {
+			url.Path, url.RawPath = path, ""
+		}
+		return next(c)
+	}
+}
+
+func canonical(path string) string {
+	trimmed := path
+	for _, prefix := range []string{"/anthropic", "/openai"} {
+		if rest, ok := strings.CutPrefix(path, prefix); ok && strings.HasPrefix(rest, "/") {
+			trimmed = rest
+		}
+	}
+	for strings.HasPrefix(trimmed, "/v1/v1/") {
+		trimmed = trimmed[len("/v1"):]
+	}
+	for _, endpoint := range []string{messagesPath, chatPath, responsesPath, "/v1/models"} {
+		bare := strings.TrimPrefix(endpoint, "/v1")
+		if trimmed == bare || strings.HasPrefix(trimmed, bare+"/") && trimmed != path || trimmed == "/messages/count_tokens" && endpoint == messagesPath {
+			return "/v1" + trimmed
+		}
+	}
+	return trimmed
+}
+
+// dialect returns the codec whose errors a client understands.
+func (s *Server) dialect(request *http.Request) wire.Codec {
+	if request.Header.Get("Anthropic-Version") != "" || strings.HasPrefix(request.URL.Path, messagesPath) {
+		return anthropic.New()
+	}
+	return openaichat.New()
+}
+
+// websocket answers clients that try the WebSocket transport first: at 426 they
+// fall back to plain requests at once.
+func (s *Server) websocket(c echo.Context) error {
+	if c.Request().Header.Get("Upgrade") == "" {
+		return s.passthrough(c)
+	}
+	c.Response().Header().Set("X-Should-Retry", "false")
+	return c.Blob(http.StatusUpgradeRequired, echo.MIMEApplicationJSON, openairesponses.New().Error(wire.Problem{
+		Status: http.StatusUpgradeRequired, Type: "invalid_request_error", Code: "websocket_unsupported",
+		Message: "The WebSocket transport is not supported. Send POST /v1/responses.",
+	}))
+}
+
+// hello answers the warm-up request of Claude Code.
+func hello(c echo.Context) error { return c.NoContent(http.StatusOK) }

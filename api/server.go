@@ -1,0 +1,34 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"palimpsest/api/upstream"
+	"palimpsest/pipeline/prompt"
+)
+
+// Upstream sends a request to a provider with the workspace's key.
+type Upstream interface {
+	Send(ctx context.Context, method, path string, header http.Header, body []byte, target upstream.Target) (*http.Response, error)
+}
+
+// Server is the proxy.
+type Server struct {
+	Keys     Keys
+	Settings *Settings
+	Prompts  *prompt.Writer
+	Upstream Upstream
+	Recorder *Recorder
+	Metrics  *Metrics
+	Log      *slog.Logger
+	Now      func() time.Time
+
+	buffers sync.Pool // of *[]byte, relayBuffer long
+}
+
+// Interface guard.
+var _ Upstream = (*upstream.Client)(nil)

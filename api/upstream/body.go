@@ -1,0 +1,61 @@
+package upstream
+
+import (
+	"bytes"
+	"io"
+	"sync"
+)
+
+// body is a request's body that lets its bytes go once they are no longer
+// needed: the transport keeps the request for as long as its answer streams.
+type body struct {
+	mu       sync.Mutex
+	reader   *bytes.Reader // nil once the bytes are gone
+	content  []byte
+	answered bool // no other connection will be tried
+}
+
+func newBody(content []byte) *body {
+	return &body{reader: bytes.NewReader(content), content: content}
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.reader == nil {
+		return 0, io.EOF
+	}
+	n, err := b.reader.Read(p)
+	b.letGo()
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *body) Close() error { return nil }
+
+// again returns the body from its start, for a connection that turned out to be
+// dead before anything was sent.
+func (b *body) again() (io.ReadCloser, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.reader == nil {
+		return nil, io.ErrUnexpectedEOF
+	}
+	return newBody(b.content), nil
+}
+
+// done says that the provider has answered. A provider may do so before it has
+// read everything: the rest is still sent.
+func (b *body) done() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.answered = true
+	b.letGo()
+}
+
+func (b *body) letGo() {
+	if b.answered && b.reader != nil && b.reader.Len() == 0 {
+		b.reader, b.content = nil, nil
+	}
+}

@@ -1,0 +1,230 @@
+package upstream_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"palimpsest/api/upstream"
+	"palimpsest/tenants"
+)
+
+const (
+	workspaceKey = "plm_live_canary"
+	providerKey  = "sk-canary"
+)
+
+// W1, W2, W3: the workspace's key stays here, the provider's goes out.
+func TestOnlyTheProvidersKeyReachesTheProvider(t *testing.T) {
+	t.Parallel()
+	for _, provider := range []tenants.Provider{tenants.ProviderAnthropic, tenants.ProviderOpenAI} {
+		received := send(t, provider, http.Header{
+			"X-Api-Key": {workspaceKey}, "Authorization": {"Bearer " + workspaceKey}, "Api-Key": {workspaceKey},
+			"X-Provider-Key": {"sk-once"}, "Cookie": {"palimpsest=token"}, "X-Palimpsest-Provider-Key": {"sk-once"},
+			"X-Palimpsest-Tag-Team": {"a"}, "X-Prxy-Pipe": {"ipc"}, "X-Forwarded-For": {"192.0.2.1"},
+		})
+		text := fmt.Sprint(received)
+		for _, secret := range []string{workspaceKey, "sk-once", "token", "192.0.2.1", "X-Palimpsest", "Prxy"} {
+			if strings.Contains(text, secret) {
+				t.Errorf("%s: %q reached the provider", provider, secret)
+			}
+		}
+		key, bearer := received.Get("X-Api-Key"), received.Get("Authorization")
+		if provider == tenants.ProviderAnthropic && (key != providerKey || bearer != "") {
+			t.Errorf("anthropic got x-api-key %q, authorization %q", key, bearer)
+		}
+		if provider == tenants.ProviderOpenAI && (key != "" || bearer != "Bearer "+providerKey) {
+			t.Errorf("openai got x-api-key %q, authorization %q", key, bearer)
+		}
+	}
+}
+
+// W5, W6: everything else goes along as it came, repeated lines too.
+func TestUnknownHeadersGoAlong(t *testing.T) {
+	t.Parallel()
+	received := send(t, tenants.ProviderAnthropic, http.Header{
+		"Anthropic-Version": {"2026-10-21"}, "Anthropic-Beta": {"a,b", "future-2027-01-01"}, "X-Stainless-Retry-Count": {"0"},
+		"Connection": {"keep-alive, X-Hop"}, "X-Hop": {"1"}, "Te": {"trailers"}, "Content-Encoding": {"gzip"}, "Accept-Encoding": {"br, zstd"},
+	})
+	for name, want := range map[string]string{
+		"Anthropic-Version": "[2026-10-21]", "Anthropic-Beta": "[a,b future-2027-01-01]", "X-Stainless-Retry-Count": "[0]",
+		"X-Hop": "[]", "Te": "[]", "Content-Encoding": "[]", "Accept-Encoding": "[identity]", "User-Agent": "[]",
+	} {
+		if got := fmt.Sprint(received[name]); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestAnswersHeadersComeBackWithoutThoseOfTheConnection(t *testing.T) {
+	t.Parallel()
+	header := http.Header{}
+	upstream.CopyResponseHeader(header, http.Header{
+		"Request-Id": {"r1"}, "Retry-After": {"3"}, "X-Should-Retry": {"true"}, "Anthropic-Ratelimit-Requests-Reset": {"x"},
+		"Connection": {"X-Hop"}, "X-Hop": {"1"}, "Transfer-Encoding": {"chunked"}, "Set-Cookie": {"a=b"},
+	})
+	if len(header) != 4 || header.Get("Retry-After") != "3" {
+		t.Errorf("headers %v", header)
+	}
+}
+
+// S16: no connection to an address that is not public, whatever name leads there.
+func TestPrivateAddressesAreNotDialled(t *testing.T) {
+	t.Parallel()
+	var dialled atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { dialled.Add(1) }))
+	t.Cleanup(server.Close)
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(server.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := upstream.New(false)
+	for _, host := range []string{
+		"127.0.0.1", "localhost", "0.0.0.0", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1",
+		"192.0.2.1", "198.18.0.1", "240.0.0.1", "[::1]", "[fc00::1]", "[fe80::1]", "[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]",
+	} {
+		response, err := client.Send(t.Context(), http.MethodPost, "/v1/messages?key=secret", http.Header{}, nil, upstream.Target{
+			Provider: tenants.ProviderAnthropic, BaseURL: "http://" + host + ":" + port, Key: providerKey,
+		})
+		if err == nil {
+			_ = response.Body.Close()
+			t.Errorf("%s: answered", host)
+			continue
+		}
+		if !errors.Is(err, upstream.ErrForbiddenAddress) {
+			t.Errorf("%s: %v", host, err)
+		}
+		if strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), providerKey) {
+			t.Errorf("%s: the error shows a secret: %v", host, err)
+		}
+	}
+	if dialled.Load() != 0 {
+		t.Errorf("%d connections were opened", dialled.Load())
+	}
+}
+
+// S16: a redirect is handed on, not followed.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	var elsewhere atomic.Int32
+	private := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
+	t.Cleanup(private.Close)
+	server := httptest.NewServer(http.RedirectHandler(private.URL, http.StatusTemporaryRedirect))
+	t.Cleanup(server.Close)
+	response, err := upstream.New(true).Send(t.Context(), http.MethodPost, "/v1/messages", http.Header{}, []byte("{}"), upstream.Target{BaseURL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusTemporaryRedirect || elsewhere.Load() != 0 {
+		t.Errorf("status %d, %d requests elsewhere", response.StatusCode, elsewhere.Load())
+	}
+}
+
+func TestUnreachableProviderIsTold(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = upstream.New(true).Send(t.Context(), http.MethodPost, "/v1/messages?key=secret", http.Header{}, nil, upstream.Target{BaseURL: "http://" + address, Key: providerKey}) //nolint:bodyclose // there is none
+	if !errors.Is(err, upstream.ErrUnreachable) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestCancelledRequestSaysSo(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
+		cancel()
+		<-request.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	_, err := upstream.New(true).Send(ctx, http.MethodPost, "/v1/messages", http.Header{}, nil, upstream.Target{BaseURL: server.URL}) //nolint:bodyclose // there is none
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A provider that answers before it has read the body breaks no answer.
+func TestQuickAnswersArriveWhole(t *testing.T) {
+	t.Parallel()
+	const refusal = `{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusTooManyRequests)
+		_, _ = io.WriteString(w, refusal)
+	}))
+	t.Cleanup(server.Close)
+	client := upstream.New(true)
+	body := bytes.Repeat([]byte("a"), 100<<10)
+	var workers sync.WaitGroup
+	var broken atomic.Int32
+	for range 8 {
+		workers.Go(func() {
+			for range 250 {
+				response, err := client.Send(t.Context(), http.MethodPost, "/v1/messages", http.Header{}, body, upstream.Target{BaseURL: server.URL})
+				if err != nil {
+					broken.Add(1)
+					continue
+				}
+				content, err := io.ReadAll(response.Body)
+				_ = response.Body.Close()
+				if err != nil || string(content) != refusal {
+					broken.Add(1)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	if broken.Load() != 0 {
+		t.Errorf("%d of 2000 answers were broken", broken.Load())
+	}
+}
+
+func TestBaseURLsAreCheckedBeforeTheyAreStored(t *testing.T) {
+	t.Parallel()
+	for raw, allowed := range map[string]bool{
+		"https://api.groq.com/openai": true, "https://api.groq.com/openai/v1": true, "http://api.groq.com": false,
+		"https://127.0.0.1": false, "https://[::1]:8443": false, "https://user@example.com": false,
+		"https://example.com/?a=b": false, "ftp://example.com": false, "example.com": false, "": false,
+	} {
+		err := upstream.VerifyBaseURL(raw, false)
+		var invalid tenants.Invalid
+		if allowed != (err == nil) || err != nil && (!errors.As(err, &invalid) || invalid.Field != "base_url") {
+			t.Errorf("%q: %v", raw, err)
+		}
+	}
+	if err := upstream.VerifyBaseURL("http://127.0.0.1:11434", true); err != nil {
+		t.Errorf("private base URL where it is allowed: %v", err)
+	}
+}
+
+// send sends a request with headers and returns those that arrived.
+func send(t *testing.T, provider tenants.Provider, header http.Header) http.Header {
+	t.Helper()
+	arrived := make(chan http.Header, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) { arrived <- request.Header }))
+	t.Cleanup(server.Close)
+	response, err := upstream.New(true).Send(t.Context(), http.MethodPost, "/v1/messages", header, []byte("{}"), upstream.Target{
+		Provider: provider, BaseURL: server.URL + "/v1/", Key: providerKey,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	return <-arrived
+}

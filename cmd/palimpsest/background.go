@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/api"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/session/sessiondb"
+	"palimpsest/tenants/identity"
+	"palimpsest/tenants/tenantsdb"
+)
+
+// keyFlush is how often the last use of API keys is written.
+const keyFlush = 30 * time.Second
+
+// every runs work again and again, and a last time when the program closes.
+func (p *program) every(interval time.Duration, work func(context.Context)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(interval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				work(ctx)
+			case <-ctx.Done():
+				work(context.WithoutCancel(ctx))
+				return
+			}
+		}
+	}()
+	p.onClose(func() { cancel(); <-done })
+}
+
+// changes is what has to hear of changes that another replica makes.
+type changes struct {
+	people   *identity.Service
+	keys     *identity.Keys
+	settings *api.Settings
+	lanes    *session.Resolver
+}
+
+// hear drops from memory what changes in the database, and everything after a
+// time in which a change may have been missed.
+func (p *program) hear(ctx context.Context, db *tenantsdb.DB, changes changes) error {
+	listener := db.NewListener(p.log)
+	listener.Handle(tenantsdb.LoginsChannel, func(string) { changes.people.Forget() }, changes.people.Forget)
+	listener.Handle(tenantsdb.KeysChannel, func(string) { changes.keys.Forget() }, changes.keys.Forget)
+	listener.Handle(tenantsdb.SettingsChannel, func(workspace string) {
+		if id, err := uuid.Parse(workspace); err == nil {
+			changes.settings.Forget(id)
+		}
+	}, changes.settings.ForgetAll)
+	listener.Handle(sessiondb.Channel, func(payload string) {
+		parts := strings.Split(payload, "/") // workspace, lane, number
+		if len(parts) != 3 {
+			return
+		}
+		lane, err := uuid.Parse(parts[1])
+		number, numberErr := strconv.Atoi(parts[2])
+		if err == nil && numberErr == nil {
+			changes.lanes.Changed(lane, number)
+		}
+	}, changes.lanes.ForgetAll)
+	if err := listener.Start(ctx); err != nil {
+		return err
+	}
+	p.onClose(listener.Stop)
+	return nil
+}

@@ -1,0 +1,258 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"palimpsest/pipeline"
+)
+
+// Config holds every setting of the program. Only this file reads the
+// environment and the config file; each part gets what it needs.
+type Config struct {
+	Addr                  string // PALIMPSEST_ADDR
+	AdminAddr             string // PALIMPSEST_ADMIN_ADDR; empty: off
+	PublicURL             string // PALIMPSEST_PUBLIC_URL; empty: from Addr
+	DatabaseURL           string // DATABASE_URL; empty: a private cluster below DataDir
+	DatabaseAppURL        string // DATABASE_APP_URL; empty: a login made from DatabaseURL
+	DataDir               string // PALIMPSEST_DATA_DIR
+	BlobURL               string // PALIMPSEST_BLOB_URL; empty: the database
+	RedisURL              string // REDIS_URL; empty: in process
+	SecretKey             string // PALIMPSEST_SECRET_KEY; empty: generated into DataDir
+	AllowPrivateUpstreams bool   // PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS
+	Pipe                  string // PALIMPSEST_PIPE, PRXY_PIPE
+	LogFormat             string // PALIMPSEST_LOG_FORMAT: text or json
+
+	// DrainTimeout is how long open streams may go on once the program is told
+	// to stop. PALIMPSEST_DRAIN_TIMEOUT
+	DrainTimeout time.Duration
+}
+
+// DefaultConfig returns the settings of an installation that sets nothing.
+func DefaultConfig() Config {
+	return Config{
+		Addr:      "127.0.0.1:8080",
+		AdminAddr: "127.0.0.1:9090",
+		DataDir:   "./data",
+		Pipe:      strings.Join(pipeline.DefaultConfig().Modules, ","),
+		LogFormat: "text",
+
+		DrainTimeout: 5 * time.Minute,
+	}
+}
+
+// setting is one variable of the environment and the file.
+type setting struct {
+	name string
+	set  func(*Config, string) error
+}
+
+// settings lists every setting by its name in the environment and the file.
+func settings() []setting {
+	text := func(field func(*Config) *string) func(*Config, string) error {
+		return func(config *Config, value string) error { *field(config) = value; return nil }
+	}
+	return []setting{
+		{"PALIMPSEST_ADDR", text(func(c *Config) *string { return &c.Addr })},
+		{"PALIMPSEST_ADMIN_ADDR", text(func(c *Config) *string { return &c.AdminAddr })},
+		{"PALIMPSEST_PUBLIC_URL", text(func(c *Config) *string { return &c.PublicURL })},
+		{"DATABASE_URL", text(func(c *Config) *string { return &c.DatabaseURL })},
+		{"DATABASE_APP_URL", text(func(c *Config) *string { return &c.DatabaseAppURL })},
+		{"PALIMPSEST_DATA_DIR", text(func(c *Config) *string { return &c.DataDir })},
+		{"PALIMPSEST_BLOB_URL", text(func(c *Config) *string { return &c.BlobURL })},
+		{"REDIS_URL", text(func(c *Config) *string { return &c.RedisURL })},
+		{"PALIMPSEST_SECRET_KEY", text(func(c *Config) *string { return &c.SecretKey })},
+		{"PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS", func(c *Config, value string) error {
+			allow, err := strconv.ParseBool(value)
+			if err != nil {
+				return errors.New("must be true or false")
+			}
+			c.AllowPrivateUpstreams = allow
+			return nil
+		}},
+		{"PRXY_PIPE", text(func(c *Config) *string { return &c.Pipe })},
+		{"PALIMPSEST_PIPE", text(func(c *Config) *string { return &c.Pipe })},
+		{"PALIMPSEST_DRAIN_TIMEOUT", func(c *Config, value string) error {
+			timeout, err := time.ParseDuration(value)
+			if err != nil || timeout < 0 {
+				return errors.New("must be a duration such as 5m or 30s")
+			}
+			c.DrainTimeout = timeout
+			return nil
+		}},
+		{"PALIMPSEST_LOG_FORMAT", text(func(c *Config) *string { return &c.LogFormat })},
+	}
+}
+
+// LoadConfig returns the defaults, overridden by the YAML file if one is named,
+// overridden by the environment. An error names the setting that is wrong.
+func LoadConfig(file string, environment func(string) (string, bool)) (Config, error) {
+	config := DefaultConfig()
+	if file == "" {
+		file, _ = environment("PALIMPSEST_CONFIG")
+	}
+	fromFile, err := readFile(file)
+	if err != nil {
+		return Config{}, err
+	}
+	for _, setting := range settings() {
+		value, ok := environment(setting.name)
+		if !ok || value == "" && setting.name != "PALIMPSEST_ADMIN_ADDR" {
+			value, ok = fromFile[setting.name]
+		}
+		delete(fromFile, setting.name)
+		if !ok {
+			continue
+		}
+		if err := setting.set(&config, strings.TrimSpace(value)); err != nil {
+			return Config{}, fmt.Errorf("%s: %w", setting.name, err)
+		}
+	}
+	for name := range fromFile {
+		return Config{}, fmt.Errorf("%s: %s: no such setting", file, name)
+	}
+	if err := config.Validate(); err != nil {
+		return Config{}, err
+	}
+	return config, nil
+}
+
+// Validate names the first setting that is wrong and what is allowed. A secret
+// is never part of the message.
+func (c Config) Validate() error {
+	if err := checkAddress("PALIMPSEST_ADDR", c.Addr); err != nil {
+		return err
+	}
+	if c.AdminAddr != "" {
+		if err := checkAddress("PALIMPSEST_ADMIN_ADDR", c.AdminAddr); err != nil {
+			return err
+		}
+	}
+	for name, value := range map[string]string{"DATABASE_URL": c.DatabaseURL, "DATABASE_APP_URL": c.DatabaseAppURL} {
+		if err := checkURL(name, value, "postgres", "postgresql"); err != nil {
+			return err
+		}
+	}
+	if err := checkURL("REDIS_URL", c.RedisURL, "redis", "rediss"); err != nil {
+		return err
+	}
+	if err := checkURL("PALIMPSEST_BLOB_URL", c.BlobURL, "file", "s3"); err != nil {
+		return err
+	}
+	if err := checkURL("PALIMPSEST_PUBLIC_URL", c.PublicURL, "http", "https"); err != nil {
+		return err
+	}
+	if c.DataDir == "" {
+		return errors.New("PALIMPSEST_DATA_DIR: is empty; name a directory")
+	}
+	if c.LogFormat != "text" && c.LogFormat != "json" {
+		return fmt.Errorf("PALIMPSEST_LOG_FORMAT: %q is neither text nor json", c.LogFormat)
+	}
+	if _, err := pipeline.ParseModules(c.Pipe); err != nil {
+		return fmt.Errorf("PALIMPSEST_PIPE: %w", err)
+	}
+	if _, err := decodeSecrets(c.SecretKey); c.SecretKey != "" && err != nil {
+		return fmt.Errorf("PALIMPSEST_SECRET_KEY: %w", err)
+	}
+	return nil
+}
+
+// Secrets returns the master keys, the sealing one first. Without the setting,
+// one is generated into the data directory at the first start.
+func (c Config) Secrets() ([][]byte, error) {
+	if c.SecretKey != "" {
+		return decodeSecrets(c.SecretKey)
+	}
+	file := filepath.Join(c.DataDir, "secret.key")
+	stored, err := os.ReadFile(file) //nolint:gosec // below the operator's own data directory
+	if err == nil {
+		secrets, err := decodeSecrets(strings.TrimSpace(string(stored)))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		return secrets, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read secret key: %w", err)
+	}
+	secret := make([]byte, secretSize)
+	_, _ = rand.Read(secret)                              // never fails
+	if err := os.MkdirAll(c.DataDir, 0o755); err != nil { //nolint:gosec // the database's own user passes through
+		return nil, fmt.Errorf("create data directory: %w", err)
+	}
+	encoded := base64.StdEncoding.EncodeToString(secret)
+	if err := os.WriteFile(file, []byte(encoded+"\n"), 0o600); err != nil {
+		return nil, fmt.Errorf("write secret key: %w", err)
+	}
+	return [][]byte{secret}, nil
+}
+
+// secretSize is the length of a master key, in bytes.
+const secretSize = 32
+
+func decodeSecrets(list string) ([][]byte, error) {
+	var secrets [][]byte
+	for encoded := range strings.SplitSeq(list, ",") {
+		secret, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
+		if err != nil || len(secret) != secretSize {
+			return nil, fmt.Errorf("must be %d bytes in base64, or several separated by commas; make one with: openssl rand -base64 %d", secretSize, secretSize)
+		}
+		secrets = append(secrets, secret)
+	}
+	return secrets, nil
+}
+
+// readFile reads the settings of a YAML file; none if no file is named.
+func readFile(file string) (map[string]string, error) {
+	if file == "" {
+		return map[string]string{}, nil
+	}
+	content, err := os.ReadFile(file) //nolint:gosec // the operator names it
+	if err != nil {
+		return nil, fmt.Errorf("PALIMPSEST_CONFIG: %w", err)
+	}
+	values := map[string]string{}
+	if err := yaml.Unmarshal(content, &values); err != nil {
+		return nil, fmt.Errorf("PALIMPSEST_CONFIG: %s: must map the settings' names to values: %w", file, err)
+	}
+	return values, nil
+}
+
+func checkAddress(name, address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("%s: %q is not host:port, such as 127.0.0.1:8080", name, address)
+	}
+	if number, err := strconv.Atoi(port); err != nil || number < 0 || number > 65535 {
+		return fmt.Errorf("%s: port %q is not between 0 and 65535", name, port)
+	}
+	return nil
+}
+
+func checkURL(name, value string, schemes ...string) error {
+	if value == "" {
+		return nil
+	}
+	parsed, err := url.Parse(value)
+	if err != nil {
+		return fmt.Errorf("%s: is not a URL", name) // the cause would show the password
+	}
+	for _, scheme := range schemes {
+		if parsed.Scheme == scheme {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: must start with %s://", name, strings.Join(schemes, ":// or "))
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"palimpsest/tenants"
+	"palimpsest/tenants/identity"
+	"palimpsest/tenants/tenantsdb"
+	"palimpsest/tenants/vault"
+)
+
+// tools are what the commands for first steps work with.
+type tools struct {
+	db     *tenantsdb.DB
+	people *identity.Service
+	keys   *identity.Keys
+}
+
+// withTools runs a command's work on the installation's database.
+func withTools(load func() (Config, error), work func(context.Context, *cobra.Command, tools) error) func(*cobra.Command, []string) error {
+	return func(command *cobra.Command, _ []string) error {
+		config, err := load()
+		if err != nil {
+			return err
+		}
+		program := &program{config: config, log: newLog(os.Stderr, config.LogFormat)}
+		defer program.close()
+		secrets, err := config.Secrets()
+		if err != nil {
+			return err
+		}
+		safe, err := vault.New(secrets)
+		if err != nil {
+			return err
+		}
+		db, err := program.openDatabase(command.Context(), safe)
+		if err != nil {
+			return err
+		}
+		people, keys, err := program.identities(db, safe)
+		if err != nil {
+			return err
+		}
+		return work(command.Context(), command, tools{db: db, people: people, keys: keys})
+	}
+}
+
+// accountFlags name an account.
+type accountFlags struct{ email, workspace string }
+
+func userCommand(load func() (Config, error)) *cobra.Command {
+	var flags accountFlags
+	create := &cobra.Command{
+		Use: "create", Short: "Create a user with a workspace; the password is read from standard input", Args: cobra.NoArgs,
+		RunE: withTools(load, func(ctx context.Context, command *cobra.Command, tools tools) error {
+			password, err := bufio.NewReader(command.InOrStdin()).ReadString('\n')
+			if err != nil && password == "" {
+				return errors.New("no password on standard input; try: echo 'a long password' | palimpsest user create …")
+			}
+			principal, _, err := tools.people.SignUp(ctx, flags.email, strings.TrimRight(password, "\r\n"), flags.workspace, "command line")
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(command.OutOrStdout(), "user %s\nworkspace %s\n", principal.User.ID, principal.Workspace.ID)
+			return nil
+		}),
+	}
+	flags.add(create)
+	command := &cobra.Command{Use: "user", Short: "Manage people"}
+	command.AddCommand(create)
+	return command
+}
+
+func workspaceCommand(load func() (Config, error)) *cobra.Command {
+	var flags accountFlags
+	create := &cobra.Command{
+		Use: "create", Short: "Create another workspace of a user", Args: cobra.NoArgs,
+		RunE: withTools(load, func(ctx context.Context, command *cobra.Command, tools tools) error {
+			user, _, err := tools.db.UserByEmail(ctx, strings.ToLower(flags.email))
+			if err != nil {
+				return fmt.Errorf("user %s: %w", flags.email, err)
+			}
+			workspace, err := tools.db.CreateWorkspace(ctx, user.ID, flags.workspace)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(command.OutOrStdout(), "workspace %s\n", workspace.ID)
+			return nil
+		}),
+	}
+	flags.add(create)
+	command := &cobra.Command{Use: "workspace", Short: "Manage workspaces"}
+	command.AddCommand(create)
+	return command
+}
+
+func keyCommand(load func() (Config, error)) *cobra.Command {
+	var email, workspace, name, scopes string
+	var lifetime time.Duration
+	create := &cobra.Command{
+		Use: "create", Short: "Create an API key and print its secret, once", Args: cobra.NoArgs,
+		RunE: withTools(load, func(ctx context.Context, command *cobra.Command, tools tools) error {
+			user, _, err := tools.db.UserByEmail(ctx, strings.ToLower(email))
+			if err != nil {
+				return fmt.Errorf("user %s: %w", email, err)
+			}
+			in, err := membershipOf(ctx, tools, user.ID, workspace)
+			if err != nil {
+				return err
+			}
+			granted, err := tenants.ParseScopes(scopes)
+			if err != nil {
+				return err
+			}
+			var expires *time.Time
+			if lifetime > 0 {
+				at := time.Now().Add(lifetime)
+				expires = &at
+			}
+			key, secret, hash := tools.keys.Create(in, name, granted, user.ID, expires)
+			if err := tools.db.CreateAPIKey(ctx, in, key, hash); err != nil {
+				return err
+			}
+			fmt.Fprintln(command.OutOrStdout(), secret)
+			return nil
+		}),
+	}
+	create.Flags().StringVar(&email, "email", "", "address of the user who creates it")
+	create.Flags().StringVar(&workspace, "workspace", "", "name or id of the workspace; default: the user's first")
+	create.Flags().StringVar(&name, "name", "command line", "name of the key")
+	create.Flags().StringVar(&scopes, "scopes", string(tenants.ScopeProxy), "scopes, comma-separated")
+	create.Flags().DurationVar(&lifetime, "expires-in", 0, "time after which the key expires, such as 720h; default: never")
+	_ = create.MarkFlagRequired("email")
+	command := &cobra.Command{Use: "key", Short: "Manage API keys"}
+	command.AddCommand(create)
+	return command
+}
+
+// membershipOf returns the user's workspace with a name or id; the first one if
+// none is named.
+func membershipOf(ctx context.Context, tools tools, user uuid.UUID, named string) (tenants.WorkspaceID, error) {
+	memberships, err := tools.db.Memberships(ctx, user)
+	if err != nil {
+		return uuid.Nil, err
+	}
+	for _, membership := range memberships {
+		if named == "" || membership.Workspace.Name == named || membership.Workspace.ID.String() == named {
+			return membership.Workspace.ID, nil
+		}
+	}
+	return uuid.Nil, fmt.Errorf("workspace %q: %w", named, tenants.ErrNotFound)
+}
+
+func (f *accountFlags) add(command *cobra.Command) {
+	command.Flags().StringVar(&f.email, "email", "", "e-mail address")
+	command.Flags().StringVar(&f.workspace, "workspace", "", "name of the workspace")
+	_ = command.MarkFlagRequired("email")
+	_ = command.MarkFlagRequired("workspace")
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"palimpsest/cmd/palimpsest/localdb"
+	"palimpsest/migrations"
+	"palimpsest/tenants/tenantsdb"
+	"palimpsest/tenants/vault"
+)
+
+// databaseName is the product's database in the private cluster.
+const databaseName = "palimpsest"
+
+// openDatabase opens the database with the application's login, after the owner
+// has brought the schema up to date.
+func (p *program) openDatabase(ctx context.Context, safe *vault.Vault) (*tenantsdb.DB, error) {
+	owner, err := p.ownerURL(ctx)
+	if err != nil {
+		return nil, err
+	}
+	applied, err := migrations.Up(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	if applied > 0 {
+		p.log.Info("schema is up to date", "migrations", applied)
+	}
+	app := p.config.DatabaseAppURL
+	if app == "" {
+		secret := safe.Derive("database login")
+		if err := migrations.EnsureAppLogin(ctx, owner, secret); err != nil {
+			return nil, err
+		}
+		if app, err = migrations.AppURL(owner, secret); err != nil {
+			return nil, err
+		}
+	}
+	db, err := tenantsdb.Open(ctx, tenantsdb.Config{URL: app})
+	if err != nil {
+		return nil, err
+	}
+	p.onClose(db.Close)
+	p.health = &health{ping: db.Ping}
+	return db, nil
+}
+
+// ownerURL returns DATABASE_URL, or that of a private cluster that it starts.
+func (p *program) ownerURL(ctx context.Context) (string, error) {
+	if p.config.DatabaseURL != "" {
+		return p.config.DatabaseURL, nil
+	}
+	dir, err := filepath.Abs(filepath.Join(p.config.DataDir, "postgres"))
+	if err != nil {
+		return "", fmt.Errorf("PALIMPSEST_DATA_DIR: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // the database's own user passes through
+		return "", fmt.Errorf("PALIMPSEST_DATA_DIR: %w", err)
+	}
+	cluster, err := localdb.Start(ctx, localdb.Config{Dir: dir})
+	if err != nil {
+		return "", fmt.Errorf("embedded database: %w", err)
+	}
+	p.onClose(func() {
+		if err := cluster.Stop(); err != nil {
+			p.log.Error("stop embedded database", "error", err)
+		}
+	})
+	if err := cluster.CreateDatabase(ctx, databaseName); err != nil {
+		return "", fmt.Errorf("embedded database: %w", err)
+	}
+	return cluster.DSN(databaseName), nil
+}

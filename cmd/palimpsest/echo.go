@@ -1,0 +1,40 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+)
+
+// newEcho returns the router that all parts add their routes to.
+func newEcho(log *slog.Logger) *echo.Echo {
+	e := echo.New()
+	e.HideBanner, e.HidePort = true, true
+	e.Logger.SetOutput(io.Discard) // what happens is in our own log
+	e.Use(middleware.RecoverWithConfig(middleware.RecoverConfig{
+		DisableStackAll: true, DisablePrintStack: true,
+		LogErrorFunc: func(c echo.Context, err error, stack []byte) error {
+			log.Error("handler panicked", "path", c.Path(), "error", err, "stack", string(stack))
+			return echo.NewHTTPError(http.StatusInternalServerError)
+		},
+	}))
+	return e
+}
+
+// welcome tells a person at a terminal where to go.
+func (p *program) welcome(w io.Writer) {
+	fmt.Fprintf(w, "\nPalimpsest runs at %s\nSign up at %s/signup, store a provider key, create an API key, and point a client at it.\n\n",
+		p.reachable(), p.reachable())
+}
+
+// reachable returns the URL to open.
+func (p *program) reachable() string {
+	if p.config.PublicURL != "" {
+		return p.config.PublicURL
+	}
+	return "http://" + p.listening
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"palimpsest/api/upstream/providertest"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/wire"
+	"palimpsest/pipeline/wire/wiregen"
+)
+
+// A session of 300 turns with everything that real ones have, through the real
+// program with a window of 100,000 tokens: no request is refused, in any format.
+// A1, A2, A7, A13, B14, C2, E2
+func TestLongSessionsNeverFail(t *testing.T) {
+	t.Parallel()
+	for format, path := range paths() {
+		t.Run(string(format), func(t *testing.T) {
+			t.Parallel()
+			i := start(t, providertest.Config{Window: 100_000, KeepBodies: 1})
+			w := i.tenant("long")
+			w.setPipeline("ipc:\n  contextWindow: 100000\n")
+			generated := wiregen.Generate(11, wiregen.Options{
+				Format: format, Turns: 300, Parallel: true, Thinking: true, Images: true, CJK: true, HugeResults: true,
+				ToolErrors: true, Reminders: true, CacheMarkers: true, TargetTokens: 400_000, Signer: i.double,
+			})
+			epochs := 0
+			for step, body := range generated.Bodies() {
+				response, answer := w.post(path, body, map[string]string{"X-Session-Id": "long"})
+				if response.StatusCode != http.StatusOK {
+					t.Fatalf("request %d: status %d: %s", step+1, response.StatusCode, answer)
+				}
+				if response.Header.Get("X-Palimpsest-Archived") != "0" {
+					epochs++
+				}
+			}
+			if busts := i.busts(); epochs == 0 || busts > epochs {
+				t.Errorf("%d cache busts in %d epochs", busts, epochs)
+			}
+			i.shutdown()
+			i.boot()
+			w.checkMessages(codecs()[format], generated.Messages(generated.Steps()-1))
+		})
+	}
+}
+
+// checkMessages reads messages back from the archive. Cache markers, which a
+// client moves from request to request, stand where they first stood.
+func (w *tenant) checkMessages(codec wire.Codec, messages []json.RawMessage) {
+	w.t.Helper()
+	session := w.onlySession()
+	for index, message := range messages {
+		_, original := w.original(session, index)
+		if !bytes.Equal(codec.Mark(original, ""), message) {
+			w.t.Fatalf("message %d is not as it was sent: %.300s, want %.300s", index, original, message)
+		}
+	}
+}
+
+// generated returns the whole body of a generated session.
+func generated(double *providertest.Server, turns int) []byte {
+	session := wiregen.Generate(5, wiregen.Options{Turns: turns, Parallel: true, Thinking: true, TargetTokens: 120_000, Signer: double})
+	return session.Body(session.Steps() - 1)
+}
+
+// paths returns the endpoint of each format.
+func paths() map[conversation.Format]string {
+	return map[conversation.Format]string{
+		conversation.Anthropic: "/v1/messages", conversation.OpenAIChat: "/v1/chat/completions", conversation.OpenAIResponses: "/v1/responses",
+	}
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"palimpsest/api/upstream/providertest"
+	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/wire"
+	"palimpsest/pipeline/wire/anthropic"
+)
+
+// kills is how often the program is killed in the middle of a conversation.
+const kills = 20
+
+// The program is killed at random moments of a conversation and started again on
+// the same private database: the conversation goes on without an error, and
+// every original that an answered request held is there.
+// S20, C1, E1, E2
+func TestKilledProgramLosesNothing(t *testing.T) {
+	t.Parallel()
+	double := providertest.NewServer(t, providertest.Config{Key: providerKey, Window: 30_000, Count: counter(t).Count, KeepBodies: 1})
+	child := &child{t: t, binary: build(t), dir: t.TempDir()}
+	child.start()
+	w := &tenant{instance: &instance{t: t, double: double}}
+	child.adopt(w)
+	w.join("killed")
+	w.setPipeline("ipc:\n  contextWindow: 30000\n")
+
+	body := generated(double, 120)
+	envelope, ends := requests(t, anthropic.New(), body)
+	random := rand.New(rand.NewPCG(1, 2))
+	killAt := map[int]bool{}
+	for len(killAt) < kills {
+		killAt[random.IntN(len(ends)-1)] = true
+	}
+	durable := 0 // messages that an epoch has acknowledged
+	for step, length := range ends {
+		prefix := envelope.Seal([]wire.Piece{{From: 0, To: length}})
+		if killAt[step] {
+			child.killDuring(w, prefix, random)
+			child.start()
+			child.adopt(w)
+			w.checkOriginals(anthropic.New(), body, durable)
+		}
+		response, answer := w.post("/v1/messages", prefix, map[string]string{"X-Palimpsest-Session-Id": "killed"})
+		if response.StatusCode != http.StatusOK {
+			t.Fatalf("request %d: status %d: %s", step, response.StatusCode, answer)
+		}
+		if response.Header.Get("X-Palimpsest-Archived") != "0" {
+			durable = length
+		}
+	}
+	child.stop()
+	child.start()
+	child.adopt(w)
+	w.checkOriginals(anthropic.New(), body, ends[len(ends)-1])
+	child.stop()
+}
+
+// child is the program in a process of its own.
+type child struct {
+	t       *testing.T
+	binary  string
+	dir     string
+	command *exec.Cmd
+	addr    string
+}
+
+// build compiles the program once for the test.
+func build(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "palimpsest")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return binary
+}
+
+// start starts the program and waits for the line that names its address.
+func (c *child) start() {
+	c.t.Helper()
+	c.command = exec.Command(c.binary, "serve")
+	c.command.Env = append(os.Environ(),
+		"PALIMPSEST_ADDR=127.0.0.1:0", "PALIMPSEST_ADMIN_ADDR=", "PALIMPSEST_DATA_DIR="+c.dir,
+		"PALIMPSEST_SECRET_KEY="+dbtest.SecretKey, "PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS=true", "DATABASE_URL=", "PALIMPSEST_LOG_FORMAT=json")
+	output, err := c.command.StderrPipe()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if err := c.command.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { _ = c.command.Process.Kill(); _ = c.command.Wait() })
+	lines := bufio.NewReader(output)
+	var said strings.Builder
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			c.t.Fatalf("the program ended before it listened:\n%s", said.String())
+		}
+		said.WriteString(line)
+		var entry struct {
+			Message string `json:"msg"`
+			Addr    string `json:"addr"`
+		}
+		if json.Unmarshal([]byte(line), &entry) == nil && entry.Message == "listening" {
+			c.addr = entry.Addr
+			break
+		}
+	}
+	go func() { _, _ = io.Copy(io.Discard, lines) }() // ends with the process
+}
+
+// adopt points a tenant at the program's newest address.
+func (c *child) adopt(w *tenant) { w.program = &program{listening: c.addr} }
+
+// killDuring sends a request and kills the program at a random moment while it
+// works on it.
+func (c *child) killDuring(w *tenant, body []byte, random *rand.Rand) {
+	c.t.Helper()
+	ctx, cancel := context.WithCancel(c.t.Context())
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url("/v1/messages"), bytes.NewReader(body))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+w.key)
+	request.Header.Set("Anthropic-Version", "2023-06-01")
+	request.Header.Set("X-Palimpsest-Session-Id", "killed")
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		if response, err := http.DefaultClient.Do(request); err == nil {
+			_, _ = io.Copy(io.Discard, response.Body)
+			_ = response.Body.Close()
+		}
+	}()
+	for range random.IntN(200_000) { // a moment, measured in work rather than in time
+		_ = random.Uint64()
+	}
+	_ = c.command.Process.Signal(syscall.SIGKILL)
+	_ = c.command.Wait()
+	<-sent
+}
+
+// stop ends the program as an operator does.
+func (c *child) stop() {
+	c.t.Helper()
+	if err := c.command.Process.Signal(syscall.SIGTERM); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := c.command.Wait(); err != nil {
+		c.t.Fatal(fmt.Errorf("the program did not end cleanly: %w", err))
+	}
+}

@@ -1,0 +1,103 @@
+package localdb
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+)
+
+// ErrNotInstalled says that the machine has no PostgreSQL programs, and how to
+// get them.
+var ErrNotInstalled = errors.New("PostgreSQL is not installed: install it " +
+	"(Debian, Ubuntu: apt-get install postgresql; Fedora: dnf install postgresql-server postgresql-contrib; macOS: brew install postgresql@17), " +
+	"or set DATABASE_URL")
+
+// oldest is the oldest version of PostgreSQL that the product runs on.
+const oldest = 15
+
+// programs is a directory with PostgreSQL programs and their major version.
+type programs struct {
+	dir     string
+	version int
+}
+
+// findPrograms returns the directory of the newest PostgreSQL programs, or of
+// those with the version that made the cluster in dir.
+func findPrograms(ctx context.Context, dir, version string) (string, error) {
+	found := installed(ctx, os.Getenv("PATH"), places())
+	if len(found) == 0 {
+		return "", ErrNotInstalled
+	}
+	if version == "" {
+		if newest := found[0]; newest.version < oldest {
+			return "", fmt.Errorf("PostgreSQL %d in %s is too old, %d is needed: %w", newest.version, newest.dir, oldest, ErrNotInstalled)
+		}
+		return found[0].dir, nil
+	}
+	for _, programs := range found {
+		if strconv.Itoa(programs.version) == version {
+			return programs.dir, nil
+		}
+	}
+	return "", fmt.Errorf("the database in %s was made by PostgreSQL %s, but %s has version %d: install version %s again, or move the data with pg_upgrade",
+		dir, version, found[0].dir, found[0].version, version)
+}
+
+// places returns where packages put PostgreSQL programs outside the PATH.
+func places() []string {
+	return []string{
+		"/usr/lib/postgresql/*/bin",
+		"/usr/pgsql-*/bin",
+		"/opt/homebrew/opt/postgresql*/bin",
+		"/usr/local/opt/postgresql*/bin",
+		"/Applications/Postgres.app/Contents/Versions/*/bin",
+	}
+}
+
+// installed returns the directories that hold both the server and initdb, the
+// newest version first.
+func installed(ctx context.Context, path string, patterns []string) []programs {
+	var found []programs
+	look := func(dir string) {
+		if real, err := filepath.EvalSymlinks(filepath.Join(dir, "initdb")); err == nil {
+			dir = filepath.Dir(real)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "initdb")); err != nil {
+			return
+		}
+		if version, err := versionOf(ctx, filepath.Join(dir, "postgres")); err == nil {
+			found = append(found, programs{dir: dir, version: version})
+		}
+	}
+	for _, dir := range filepath.SplitList(path) {
+		look(dir)
+	}
+	for _, pattern := range patterns {
+		dirs, _ := filepath.Glob(pattern) // fails for a malformed pattern only
+		for _, dir := range dirs {
+			look(dir)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b programs) int { return cmp.Compare(b.version, a.version) })
+	return found
+}
+
+// versionOf returns the major version that a server says it has.
+func versionOf(ctx context.Context, server string) (int, error) {
+	said, err := exec.CommandContext(ctx, server, "--version").Output()
+	if err != nil {
+		return 0, fmt.Errorf("version of %s: %w", server, err)
+	}
+	version := regexp.MustCompile(`\) (\d+)`).FindSubmatch(said)
+	if version == nil {
+		return 0, fmt.Errorf("version of %s: it said %q", server, said)
+	}
+	return strconv.Atoi(string(version[1]))
+}

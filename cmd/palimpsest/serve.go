@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+)
+
+const (
+	headerTimeout = 10 * time.Second // to send a request's headers
+	idleTimeout   = 2 * time.Minute  // between requests of a connection
+	maxHeader     = 64 << 10         // bytes of a request's headers
+)
+
+func serveCommand(load func() (Config, error)) *cobra.Command {
+	return &cobra.Command{
+		Use:   "serve",
+		Short: "Run the product: proxy, dashboard and API",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			config, err := load()
+			if err != nil {
+				return err
+			}
+			ctx := command.Context()
+			log := newLog(os.Stderr, config.LogFormat)
+			program, err := newProgram(ctx, config, log)
+			if err != nil {
+				return err
+			}
+			program.welcome(command.OutOrStdout())
+			select {
+			case <-ctx.Done():
+				log.Info("draining", "timeout", config.DrainTimeout)
+			case err = <-program.failed:
+			}
+			program.stop(context.WithoutCancel(ctx))
+			return err
+		},
+	}
+}
+
+// program is the running product.
+type program struct {
+	config    Config
+	log       *slog.Logger
+	health    *health
+	listening string // address of proxy, dashboard and API
+	server    *http.Server
+	admin     *http.Server
+	failed    chan error // a server that ended by itself
+
+	closers []func() // run last to first
+	once    sync.Once
+}
+
+// newProgram starts the product: database, schema, background work, servers. It
+// wires everything, top to bottom. On error nothing is left running.
+func newProgram(ctx context.Context, config Config, log *slog.Logger) (_ *program, err error) {
+	p := &program{config: config, log: log, failed: make(chan error, 2)}
+	defer func() {
+		if err != nil {
+			p.close()
+		}
+	}()
+	registry := prometheus.NewRegistry()
+	handler, err := p.wire(ctx, registry)
+	if err != nil {
+		return nil, err
+	}
+	if p.server, p.listening, err = p.listen(ctx, config.Addr, handler); err != nil {
+		return nil, err
+	}
+	if config.AdminAddr != "" {
+		var address string
+		if p.admin, address, err = p.listen(ctx, config.AdminAddr, adminHandler(p.health, registry)); err != nil {
+			return nil, err
+		}
+		log.Info("admin listening", "addr", address)
+	}
+	log.Info("listening", "addr", p.listening)
+	return p, nil
+}
+
+// addr returns the address that the product listens on.
+func (p *program) addr() string { return p.listening }
+
+// listen serves a handler on an address.
+func (p *program) listen(ctx context.Context, address string, handler http.Handler) (*http.Server, string, error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, "", fmt.Errorf("listen on %s: %w", address, err)
+	}
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
+	}
+	go func() { // ends with the server, which stop and close end
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			p.failed <- fmt.Errorf("serve %s: %w", address, err)
+		}
+	}()
+	return server, listener.Addr().String(), nil
+}
+
+// stop drains the product: it is no longer ready, takes no new connections, lets
+// open streams finish within the drain timeout, writes what waits to be
+// recorded, and closes everything. It may be called twice.
+func (p *program) stop(ctx context.Context) {
+	p.once.Do(func() {
+		p.health.draining.Store(true)
+		ctx, cancel := context.WithTimeout(ctx, p.config.DrainTimeout)
+		defer cancel()
+		if err := p.server.Shutdown(ctx); err != nil {
+			p.log.Warn("streams were cut at the end of the drain timeout", "error", err)
+		}
+		p.close()
+		p.log.Info("stopped")
+	})
+}
+
+// close ends what is left, last to first.
+func (p *program) close() {
+	for _, server := range []*http.Server{p.server, p.admin} {
+		if server != nil {
+			_ = server.Close()
+		}
+	}
+	for i := len(p.closers) - 1; i >= 0; i-- {
+		p.closers[i]()
+	}
+}
+
+// onClose adds what close runs.
+func (p *program) onClose(close func()) { p.closers = append(p.closers, close) }

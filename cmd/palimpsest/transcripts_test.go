@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/csv"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"palimpsest/api/upstream/providertest"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/replay"
+	"palimpsest/pipeline/wire"
+	"palimpsest/pipeline/wire/anthropic"
+	"palimpsest/pipeline/wire/openaichat"
+)
+
+// sharedTranscripts is where real sessions lie on the machines that have them.
+const sharedTranscripts = "../../../shared/data/transcripts"
+
+// Real sessions through the real program with a window of 40 % of their size: no
+// request is refused, every bust is an epoch, every original comes back.
+// E1, E2, C2
+func TestRealSessionsPassAWindowOfFortyPercent(t *testing.T) {
+	t.Parallel()
+	sizes := transcriptSizes(t)
+	for name, tokens := range sizes {
+		for suffix, codec := range map[string]wire.Codec{"anthropic": anthropic.New(), "openai": openaichat.New()} {
+			t.Run(name+"."+suffix, func(t *testing.T) {
+				t.Parallel()
+				body, err := os.ReadFile(filepath.Join(sharedTranscripts, name+"."+suffix+".json"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				window := tokens * 2 / 5
+				i := start(t, providertest.Config{Window: window, KeepBodies: 1})
+				i.double.Trust(body)
+				w := i.tenant("replay")
+				w.setPipeline("ipc:\n  contextWindow: %d\n", window)
+				sent, epochs := w.replay(codec, body)
+				if busts := i.busts(); busts > epochs {
+					t.Errorf("%d cache busts in %d epochs", busts, epochs)
+				}
+				i.shutdown()
+				i.boot()
+				w.checkOriginals(codec, body, sent)
+			})
+		}
+	}
+}
+
+// replay sends a conversation as its client would have. It returns how many
+// messages the last request held and how many epochs it took.
+func (w *tenant) replay(codec wire.Codec, body []byte) (sent, epochs int) {
+	w.t.Helper()
+	path := paths()[codec.Format()]
+	envelope, ends := requests(w.t, codec, body)
+	for _, length := range ends {
+		prefix := envelope.Seal([]wire.Piece{{From: 0, To: length}})
+		response, answer := w.post(path, prefix, map[string]string{"X-Palimpsest-Session-Id": "replayed"})
+		if response.StatusCode != http.StatusOK {
+			w.t.Fatalf("status %d, compression %s: %s", response.StatusCode, response.Header.Get("X-Palimpsest-Compression"), answer)
+		}
+		if archived := response.Header.Get("X-Palimpsest-Archived"); archived != "0" {
+			epochs++
+		}
+	}
+	return ends[len(ends)-1], epochs
+}
+
+// busts counts the prompts whose predecessor was no prefix of them.
+func (i *instance) busts() int {
+	busts := 0
+	for _, request := range i.double.Requests() {
+		if request.Busted {
+			busts++
+		}
+	}
+	return busts
+}
+
+// checkOriginals reads the first messages of a conversation back from the archive
+// and compares hashes.
+func (w *tenant) checkOriginals(codec wire.Codec, body []byte, messages int) {
+	w.t.Helper()
+	if messages == 0 {
+		return
+	}
+	envelope, _ := requests(w.t, codec, body)
+	session := w.onlySession()
+	for index := range messages {
+		response, original := w.original(session, index)
+		if !bytes.Equal(original, envelope.Element(index)) {
+			w.t.Fatalf("message %d: %d bytes, want the %d original bytes", index, len(original), len(envelope.Element(index)))
+		}
+		if etag := fmt.Sprintf(`"sha256:%x"`, sha256.Sum256(original)); response.Header.Get("ETag") != etag {
+			w.t.Fatalf("message %d: ETag %s, want %s", index, response.Header.Get("ETag"), etag)
+		}
+	}
+}
+
+// onlySession returns the id of the workspace's one session.
+func (w *tenant) onlySession() string {
+	w.t.Helper()
+	var list struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	w.call(http.MethodGet, "/api/v1/sessions", nil, http.StatusOK, &list)
+	if len(list.Data) != 1 {
+		w.t.Fatalf("%d sessions, want 1", len(list.Data))
+	}
+	return list.Data[0].ID
+}
+
+// original reads one archived message.
+func (w *tenant) original(session string, index int) (*http.Response, []byte) {
+	w.t.Helper()
+	request, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.url(fmt.Sprintf("/api/v1/sessions/%s/archive/%d", session, index)), nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, cookie := range w.cookies {
+		request.AddCookie(cookie)
+	}
+	response, content := w.do(request)
+	if response.StatusCode != http.StatusOK {
+		w.t.Fatalf("message %d: status %d: %s", index, response.StatusCode, content)
+	}
+	return response, content
+}
+
+// requests cuts a conversation and returns the lengths of those of its prefixes
+// that its client sent as requests.
+func requests(t *testing.T, codec wire.Codec, body []byte) (*wire.Envelope, []int) {
+	t.Helper()
+	envelope, err := wire.Open(body, codec.List())
+	if err != nil {
+		t.Fatal(err)
+	}
+	digests := make([]conversation.Digest, envelope.Len())
+	for i := range digests {
+		if digests[i], err = wire.Digest(codec, envelope.Element(i), func(conversation.Message) int { return 0 }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return envelope, replay.Ends(digests)
+}
+
+// transcriptSizes returns the sizes of the real sessions in o200k tokens by name.
+func transcriptSizes(t *testing.T) map[string]int {
+	t.Helper()
+	index, err := os.Open(filepath.Join(sharedTranscripts, "index.tsv"))
+	if err != nil {
+		t.Skip("no real sessions beside the project (../shared/data)")
+	}
+	defer index.Close()
+	reader := csv.NewReader(index)
+	reader.Comma, reader.LazyQuotes = '\t', true
+	rows, err := reader.ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	column := -1
+	for i, name := range rows[0] {
+		if strings.TrimSpace(name) == "tokens_o200k" {
+			column = i
+		}
+	}
+	sizes := map[string]int{}
+	for _, row := range rows[1:] {
+		tokens, err := strconv.Atoi(row[column])
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes[row[0]] = tokens
+	}
+	return sizes
+}

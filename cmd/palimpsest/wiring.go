@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/redis/go-redis/v9"
+
+	"palimpsest/api"
+	"palimpsest/api/manage"
+	"palimpsest/api/upstream"
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive/archivedb"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/prompt"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/session/sessiondb"
+	"palimpsest/pipeline/tokens"
+	"palimpsest/pipeline/wire"
+	"palimpsest/pipeline/wire/anthropic"
+	"palimpsest/pipeline/wire/openaichat"
+	"palimpsest/pipeline/wire/openairesponses"
+	"palimpsest/tenants"
+	"palimpsest/tenants/identity"
+	"palimpsest/tenants/tenantsdb"
+	"palimpsest/tenants/vault"
+)
+
+// wire makes every part of the product and connects them, top to bottom.
+func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http.Handler, error) {
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	secrets, err := p.config.Secrets()
+	if err != nil {
+		return nil, err
+	}
+	safe, err := vault.New(secrets)
+	if err != nil {
+		return nil, err
+	}
+	db, err := p.openDatabase(ctx, safe)
+	if err != nil {
+		return nil, err
+	}
+	people, keys, err := p.identities(db, safe)
+	if err != nil {
+		return nil, err
+	}
+	sessions, originals := sessiondb.New(db), archivedb.New(db)
+	settings, err := api.NewSettings(db, safe, p.config.Pipe)
+	if err != nil {
+		return nil, err
+	}
+	writer, err := newWriter(sessions)
+	if err != nil {
+		return nil, err
+	}
+	metrics := api.NewMetrics(registry)
+	recorder := api.NewRecorder(sessions, db, originals, metrics, p.log)
+	recorder.Start()
+	p.onClose(recorder.Stop)
+	provider := upstream.New(p.config.AllowPrivateUpstreams)
+	p.onClose(provider.Close)
+	if err := p.hear(ctx, db, changes{people: people, keys: keys, settings: settings, lanes: writer.Resolver}); err != nil {
+		return nil, err
+	}
+
+	proxy := &api.Server{
+		Keys: keys, Settings: settings, Prompts: writer, Upstream: provider,
+		Recorder: recorder, Metrics: metrics, Log: p.log, Now: time.Now,
+	}
+	e := newEcho(p.log)
+	proxy.Register(e)
+	manage.Register(e.Group("/api/v1"), manage.Config{
+		Defaults: pipeline.Layer{Source: pipeline.FromDefault, Modules: p.config.Pipe}, Codecs: codecs(),
+		Identity: people, Cookies: tenants.NewCookies(p.publicURL()), Keys: keys, APIKeys: db, ProviderKeys: db, Vault: safe, Upstream: provider,
+		Pipelines: db, Sessions: sessions, Archive: originals, Usage: db, Log: p.log, Now: time.Now,
+	})
+	return e, nil
+}
+
+// identities makes what knows people and API keys.
+func (p *program) identities(db *tenantsdb.DB, safe *vault.Vault) (*identity.Service, *identity.Keys, error) {
+	keys, err := identity.NewKeys(db, safe.DeriveAll("api keys"), time.Now)
+	if err != nil {
+		return nil, nil, err
+	}
+	p.every(keyFlush, func(ctx context.Context) {
+		if err := keys.Flush(ctx); err != nil {
+			p.log.Warn("note the use of API keys", "error", err)
+		}
+	})
+	throttle, err := p.throttle()
+	if err != nil {
+		return nil, nil, err
+	}
+	people, err := identity.NewService(db, throttle, safe.DeriveAll("logins"), time.Now)
+	if err != nil {
+		return nil, nil, err
+	}
+	return people, keys, nil
+}
+
+// throttle counts failed logins: in Redis, for all replicas, where there is one.
+func (p *program) throttle() (identity.Throttle, error) {
+	if p.config.RedisURL == "" {
+		return identity.NewLocalThrottle(time.Now)
+	}
+	options, err := redis.ParseURL(p.config.RedisURL)
+	if err != nil {
+		return nil, fmt.Errorf("REDIS_URL: is not a URL such as redis://host:6379/0")
+	}
+	client := redis.NewClient(options)
+	p.onClose(func() { _ = client.Close() })
+	return identity.NewRedisThrottle(client), nil
+}
+
+// newWriter makes what writes prompts.
+func newWriter(store session.Store) (*prompt.Writer, error) {
+	counter, err := tokens.NewCounter()
+	if err != nil {
+		return nil, fmt.Errorf("token counter: %w", err)
+	}
+	models, err := tokens.NewModels()
+	if err != nil {
+		return nil, fmt.Errorf("models: %w", err)
+	}
+	reader, err := session.NewReader(counter)
+	if err != nil {
+		return nil, err
+	}
+	resolver, err := session.NewResolver(store)
+	if err != nil {
+		return nil, err
+	}
+	return &prompt.Writer{
+		Reader: reader, Resolver: resolver, Store: store, Chain: pipeline.NewChain(modules.All(counter)...),
+		Models: models, Calibration: tokens.NewCalibration(), Now: time.Now,
+	}, nil
+}
+
+// publicURL returns where people reach the product.
+func (p *program) publicURL() string {
+	if p.config.PublicURL != "" {
+		return p.config.PublicURL
+	}
+	return "http://" + p.config.Addr
+}
+
+func codecs() map[conversation.Format]wire.Codec {
+	all := map[conversation.Format]wire.Codec{}
+	for _, codec := range []wire.Codec{anthropic.New(), openaichat.New(), openairesponses.New()} {
+		all[codec.Format()] = codec
+	}
+	return all
+}
+
+// Interface guards.
+var (
+	_ identity.KeyStore = (*tenantsdb.DB)(nil)
+	_ identity.Store    = (*tenantsdb.DB)(nil)
+	_ api.UsageStore    = (*tenantsdb.DB)(nil)
+	_ api.Workspaces    = (*tenantsdb.DB)(nil)
+	_ api.AnswerStore   = (*archivedb.DB)(nil)
+)

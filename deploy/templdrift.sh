@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# templdrift.sh fails when a committed *_templ.go is not what its .templ file
+# generates now, or has lost its .templ file. It works on a copy.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+copy=$(mktemp -d)
+trap 'rm -rf "$copy"' EXIT
+cp go.mod go.sum "$copy"
+cp -r web "$copy"
+find "$copy/web" -name '*_templ.go' -delete
+
+go build -o "$copy/templ" github.com/a-h/templ/cmd/templ
+(cd "$copy" && ./templ generate -path web -log-level error)
+
+if ! diff -r -q web "$copy/web"; then
+	echo "templ: the files above differ from what the templates generate; run: make generate" >&2
+	exit 1
+fi

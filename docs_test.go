@@ -1,0 +1,217 @@
+package palimpsest_test
+
+import (
+	"go/ast"
+	"go/token"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// settingName matches the names of environment variables that are ours.
+func settingName() *regexp.Regexp {
+	return regexp.MustCompile(`\b(PALIMPSEST_[A-Z0-9_]+|PRXY_[A-Z]+|DATABASE_[A-Z_]*URL|REDIS_URL|SMTP_URL|STRIPE_[A-Z_]+)\b`)
+}
+
+// settingsOfTheProgram returns the environment variables that the program reads:
+// those that its configuration names.
+func settingsOfTheProgram(t *testing.T) []string {
+	t.Helper()
+
+	names := map[string]bool{}
+	for _, source := range sources(t) {
+		if source.Test || !strings.HasPrefix(source.Path, "cmd/palimpsest/config") {
+			continue
+		}
+		ast.Inspect(source.Syntax, func(node ast.Node) bool {
+			if literal, is := node.(*ast.BasicLit); is && literal.Kind == token.STRING {
+				for _, name := range settingName().FindAllString(literal.Value, -1) {
+					names[name] = true
+				}
+			}
+			return true
+		})
+	}
+	if !names["PALIMPSEST_ADDR"] {
+		t.Fatal("cmd/palimpsest/config.go does not name PALIMPSEST_ADDR")
+	}
+
+	return sorted(names)
+}
+
+func TestOperationsPageListsExactlyTheSettingsOfTheProgram(t *testing.T) {
+	t.Parallel()
+
+	documented := map[string]bool{}
+	for line := range strings.Lines(readFile(t, "docs/operations.md")) {
+		if cell, _, isRow := strings.Cut(strings.TrimPrefix(line, "| "), " |"); isRow && strings.HasPrefix(line, "| `") {
+			for _, name := range settingName().FindAllString(cell, -1) {
+				documented[name] = true
+			}
+		}
+	}
+
+	if got, want := sorted(documented), settingsOfTheProgram(t); !slices.Equal(got, want) {
+		t.Errorf("docs/operations.md lists\n%v\nthe program reads\n%v", got, want)
+	}
+}
+
+func TestDocsNameOnlySettingsThatExist(t *testing.T) {
+	t.Parallel()
+
+	known := settingsOfTheProgram(t)
+	for name, text := range pages(t) {
+		for _, setting := range settingName().FindAllString(text, -1) {
+			// The variable in which clients hold their API key.
+			if setting != "PALIMPSEST_KEY" && !slices.Contains(known, setting) {
+				t.Errorf("%s names %s, which the program does not read", name, setting)
+			}
+		}
+	}
+}
+
+func TestDocsNameOnlyMakeTargetsThatExist(t *testing.T) {
+	t.Parallel()
+
+	makefile := readFile(t, "Makefile")
+	named := regexp.MustCompile("(?m)(?:`|^|&& )make ([a-z-]+)")
+	count := 0
+	for name, text := range pages(t) {
+		for _, target := range named.FindAllStringSubmatch(text, -1) {
+			count++
+			if !regexp.MustCompile(`(?m)^` + target[1] + `:.*## `).MatchString(makefile) {
+				t.Errorf("%s names `make %s`, which the Makefile does not explain", name, target[1])
+			}
+		}
+	}
+	if count == 0 {
+		t.Error("no page says what to type")
+	}
+}
+
+func TestDocsNameOnlyHeadersThatExist(t *testing.T) {
+	t.Parallel()
+
+	var code strings.Builder
+	for _, source := range sources(t) {
+		if !source.Test && source.Folder == "api" {
+			code.Write(source.Text)
+		}
+	}
+	header := regexp.MustCompile(`X-Palimpsest-([A-Z][A-Za-z-]+[a-z])`)
+	count := 0
+	for name, text := range pages(t) {
+		for _, match := range header.FindAllStringSubmatch(text, -1) {
+			count++
+			if !strings.Contains(code.String(), `"`+match[0]+`"`) && !strings.Contains(code.String(), `set("`+match[1]+`"`) {
+				t.Errorf("%s names %s, which the proxy neither reads nor sets", name, match[0])
+			}
+		}
+	}
+	if count == 0 {
+		t.Error("no page names a header")
+	}
+}
+
+func TestDocsNameOnlyCommandsThatExist(t *testing.T) {
+	t.Parallel()
+
+	commands := map[string]bool{}
+	use := regexp.MustCompile(`Use:\s+"([a-z-]+)`)
+	for _, source := range sources(t) {
+		if !source.Test && source.Folder == "cmd/palimpsest" {
+			for _, command := range use.FindAllSubmatch(source.Text, -1) {
+				commands[string(command[1])] = true
+			}
+		}
+	}
+	named := regexp.MustCompile("(?m)(?:`|^|/)palimpsest ([a-z]+)")
+	for name, text := range pages(t) {
+		for _, command := range named.FindAllStringSubmatch(text, -1) {
+			if !commands[command[1]] {
+				t.Errorf("%s names `palimpsest %s`; the commands are %v", name, command[1], sorted(commands))
+			}
+		}
+	}
+}
+
+func TestEveryRelativeLinkOfTheDocsLeadsSomewhere(t *testing.T) {
+	t.Parallel()
+
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)|(?:src|srcset|href)="([^"]+)"`)
+	count := 0
+	for name, text := range pages(t) {
+		for _, match := range link.FindAllStringSubmatch(text, -1) {
+			target, err := url.Parse(match[1] + match[2])
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			if target.IsAbs() {
+				continue
+			}
+			count++
+			linked := name
+			if target.Path != "" {
+				linked = filepath.Join(filepath.Dir(name), target.Path)
+			}
+			if _, err := os.Stat(linked); err != nil {
+				t.Errorf("%s links to %s: %v", name, target, err)
+				continue
+			}
+			if target.Fragment != "" && !slices.Contains(anchors(readFile(t, linked)), target.Fragment) {
+				t.Errorf("%s links to %s, which has no such heading", name, target)
+			}
+		}
+	}
+	if count == 0 {
+		t.Error("no page links to another")
+	}
+}
+
+// pages returns the texts of README.md and docs, by their names.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+
+	names, err := filepath.Glob("docs/*.md")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("docs: %d pages, %v", len(names), err)
+	}
+	texts := map[string]string{}
+	for _, name := range append(names, "README.md") {
+		texts[name] = readFile(t, name)
+	}
+
+	return texts
+}
+
+// anchors returns what links to the headings of a page end in.
+func anchors(text string) []string {
+	var found []string
+	heading := regexp.MustCompile(`(?m)^#+ (.+)$`)
+	for _, match := range heading.FindAllStringSubmatch(text, -1) {
+		plain := regexp.MustCompile(`[^\p{L}\p{N}\- ]`).ReplaceAllString(strings.ToLower(match[1]), "")
+		anchor := strings.ReplaceAll(plain, " ", "-")
+		if slices.Contains(found, anchor) {
+			anchor += "-" + strconv.Itoa(1)
+		}
+		found = append(found, anchor)
+	}
+
+	return found
+}
+
+func sorted(set map[string]bool) []string {
+	names := make([]string, 0, len(set))
+	for name := range set {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+
+	return names
+}

@@ -1,0 +1,232 @@
+package palimpsest_test
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// layer says what the packages of a part may import of ours. In both fields "x" is
+// the package x alone and "x/..." is x and all below it.
+type layer struct {
+	part string
+	uses []string
+}
+
+// layers is the architecture. The first line whose part holds a package decides.
+func layers() []layer {
+	ofModules := []string{
+		"pipeline", "pipeline/conversation", "pipeline/tokens", "pipeline/session",
+		"pipeline/ledger", "pipeline/archive", "pipeline/summary",
+	}
+
+	return []layer{
+		{"cmd/...", []string{"cmd/...", "api/...", "web/...", "tenants/...", "pipeline/...", "billing/...", "migrations/...", "static/..."}},
+
+		{"api/...", []string{"tenants", "pipeline/...", "api/..."}},
+		{"web/...", []string{"tenants", "billing", "pipeline/...", "static", "web/..."}},
+
+		{"billing/...", []string{"tenants", "tenants/tenantsdb", "billing/..."}},
+		{"tenants/...", []string{"tenants"}},
+
+		{"pipeline/conversation", nil},
+		{"pipeline/wire/...", []string{"pipeline/conversation", "pipeline/wire"}},
+		{"pipeline/tokens/...", []string{"pipeline/conversation", "pipeline/tokens"}},
+		{"pipeline/ledger", []string{"pipeline/conversation"}},
+		{"pipeline/archive/archivedb", []string{"pipeline/archive", "pipeline/conversation", "pipeline/session"}},
+		{"pipeline/archive/...", []string{"pipeline/conversation", "pipeline/archive"}},
+		// One transaction keeps a lane's projection and the originals it stands for.
+		{"pipeline/session/sessiondb", []string{"pipeline/session", "pipeline/conversation", "pipeline/archive", "pipeline/archive/archivedb"}},
+		{"pipeline/session", []string{"pipeline/conversation", "pipeline/archive", "pipeline/tokens", "pipeline/wire"}},
+		{"pipeline/summary", []string{"pipeline/conversation", "pipeline/tokens", "pipeline/ledger"}},
+		{"pipeline/idle", []string{"pipeline", "pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/archive", "pipeline/summary"}},
+		{"pipeline/prompt", []string{"pipeline", "pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/archive", "pipeline/wire"}},
+		{"pipeline/replay", []string{
+			"pipeline", "pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/archive",
+			"pipeline/prompt", "pipeline/modules", "pipeline/wire/...",
+		}},
+		{"pipeline/prompt", []string{"pipeline", "pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/archive", "pipeline/wire"}},
+		{"pipeline/replay", []string{"pipeline", "pipeline/...", "pipeline/wire/..."}},
+		{"pipeline/modules", append([]string{"pipeline/modules/..."}, ofModules...)},
+		{"pipeline/modules/...", ofModules},
+		{"pipeline", []string{"pipeline/conversation", "pipeline/session", "pipeline/tokens", "pipeline/wire"}},
+
+		{"migrations", nil},
+		{"static", nil},
+		{"migrations/dbtest", []string{"migrations", "cmd/palimpsest/localdb", "tenants/tenantsdb"}},
+	}
+}
+
+// library is a dependency that only some of our folders may import.
+type library struct {
+	prefix  string
+	allowed func(folder string) bool
+	rule    string
+}
+
+func libraries() []library {
+	return []library{
+		{"gorm.io/", func(folder string) bool {
+			return strings.HasSuffix(folder, "db") || within(folder, "cmd")
+		}, "only packages whose name ends in db, and cmd"},
+		{"github.com/labstack/echo", func(folder string) bool {
+			return within(folder, "api") || within(folder, "web") || within(folder, "cmd")
+		}, "only api, web and cmd"},
+		{"github.com/a-h/templ", func(folder string) bool { return within(folder, "web") }, "only web"},
+		{"github.com/stripe/", func(folder string) bool { return within(folder, "billing") }, "only billing"},
+		{"net/http", func(folder string) bool { return !within(folder, "pipeline/modules") }, "no module"},
+	}
+}
+
+func TestEachPackageImportsOnlyWhatItsLayerMay(t *testing.T) {
+	t.Parallel()
+
+	for _, source := range sources(t) {
+		if source.Test || isTestSupport(source.Folder) && source.Folder != "migrations/dbtest" {
+			continue
+		}
+		for _, target := range source.imports() {
+			to, ours := strings.CutPrefix(target, module)
+			if ours && !mayImport(source.Folder, to) {
+				t.Errorf("%s: %s must not import %s", source.Path, source.Folder, to)
+			}
+		}
+	}
+}
+
+func TestEachLibraryIsImportedOnlyWhereItBelongs(t *testing.T) {
+	t.Parallel()
+
+	for _, source := range sources(t) {
+		if source.Test || isTestSupport(source.Folder) {
+			continue
+		}
+		for _, target := range source.imports() {
+			for _, library := range libraries() {
+				if strings.HasPrefix(target, library.prefix) && !library.allowed(source.Folder) {
+					t.Errorf("%s imports %s: %s may", source.Path, target, library.rule)
+				}
+			}
+		}
+	}
+}
+
+func TestNoProductionFileImportsTestSupport(t *testing.T) {
+	t.Parallel()
+
+	for _, source := range sources(t) {
+		if source.Test || isTestSupport(source.Folder) {
+			continue
+		}
+		for _, target := range source.imports() {
+			to, ours := strings.CutPrefix(target, module)
+			if !ours || !isTestSupport(to) {
+				continue
+			}
+			// The replay command proves each body it would send with the
+			// provider double's validator.
+			if to == "api/upstream/providertest" && strings.HasPrefix(source.Path, "cmd/palimpsest/replay") {
+				continue
+			}
+			t.Errorf("%s imports %s, which is for tests", source.Path, to)
+		}
+	}
+}
+
+func TestEveryTopLevelFolderIsOneOfTheFixedOnes(t *testing.T) {
+	t.Parallel()
+
+	fixed := []string{"cmd", "web", "api", "tenants", "pipeline", "billing", "migrations", "static"}
+	for _, source := range sources(t) {
+		top, _, _ := strings.Cut(source.Folder, "/")
+		if top != "." && !slices.Contains(fixed, top) {
+			t.Errorf("%s lies outside the folders %v", source.Path, fixed)
+		}
+	}
+}
+
+func TestEveryPackageHasALayer(t *testing.T) {
+	t.Parallel()
+
+	for _, source := range sources(t) {
+		known := slices.ContainsFunc(layers(), func(layer layer) bool { return holds(layer.part, source.Folder) })
+		if !known && source.Folder != "." && !isTestSupport(source.Folder) {
+			t.Errorf("%s: no layer says what %s may import", source.Path, source.Folder)
+		}
+	}
+}
+
+func TestLayersDecideAsTheDesignSays(t *testing.T) {
+	t.Parallel()
+
+	for _, edge := range []struct {
+		from, to string
+		may      bool
+	}{
+		{"cmd/palimpsest", "tenants/tenantsdb", true},
+		{"api", "tenants", true},
+		{"api", "tenants/tenantsdb", false},
+		{"api", "web", false},
+		{"api/manage", "api/upstream", true},
+		{"web/keys", "api", false},
+		{"web/keys", "web/components", true},
+		{"web/keys", "tenants/vault", false},
+		{"tenants/vault", "tenants", true},
+		{"tenants/vault", "tenants/tenantsdb", false},
+		{"tenants", "pipeline/conversation", false},
+		{"billing", "pipeline", false},
+		{"pipeline", "pipeline/session", true},
+		{"pipeline", "tenants", false},
+		{"pipeline", "pipeline/modules", false},
+		{"pipeline/wire/anthropic", "pipeline/wire", true},
+		{"pipeline/wire", "pipeline/wire/anthropic", false},
+		{"pipeline/wire/anthropic", "pipeline/wire/openaichat", false},
+		{"pipeline/wire/anthropic", "pipeline/tokens", false},
+		{"pipeline/conversation", "pipeline/wire", false},
+		{"pipeline/modules", "pipeline/modules/ipc", true},
+		{"pipeline/modules/ipc", "pipeline/archive", true},
+		{"pipeline/modules/ipc", "pipeline/modules/patterns", false},
+		{"pipeline/modules/ipc", "pipeline/wire", false},
+		{"pipeline/modules/ipc", "tenants", false},
+		{"pipeline/session/sessiondb", "pipeline/session", true},
+		{"pipeline/archive", "pipeline/session", false},
+		{"migrations", "tenants", false},
+		{"static", "web", false},
+		{"unknown", "tenants", false},
+	} {
+		if got := mayImport(edge.from, edge.to); got != edge.may {
+			t.Errorf("mayImport(%s, %s) = %v, want %v", edge.from, edge.to, got, edge.may)
+		}
+	}
+}
+
+// isTestSupport reports whether a folder holds a package that serves tests only.
+func isTestSupport(folder string) bool {
+	name := path.Base(folder)
+
+	return strings.HasSuffix(name, "test") || name == "wiregen" || name == "apibench" || within(folder, "api/apibench")
+}
+
+// mayImport reports whether a package in one folder may import the package in another.
+func mayImport(from, to string) bool {
+	for _, layer := range layers() {
+		if holds(layer.part, from) {
+			return slices.ContainsFunc(layer.uses, func(use string) bool { return holds(use, to) })
+		}
+	}
+
+	return false
+}
+
+// holds reports whether a part, "x" or "x/...", holds the package in a folder.
+func holds(part, folder string) bool {
+	root, deep := strings.CutSuffix(part, "/...")
+
+	return folder == root || deep && within(folder, root)
+}
+
+// within reports whether a folder is another or lies below it.
+func within(folder, other string) bool {
+	return folder == other || strings.HasPrefix(folder, other+"/")
+}

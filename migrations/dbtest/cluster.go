@@ -1,0 +1,144 @@
+package dbtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"palimpsest/cmd/palimpsest/localdb"
+	"palimpsest/migrations"
+)
+
+const (
+	template = "migrated" // database that the others are copied from
+	prefix   = "palimpsest-dbtest-"
+	maxAge   = time.Hour // a test program runs no longer
+)
+
+// cluster is a PostgreSQL cluster that is started when it is first needed.
+type cluster struct {
+	mu     sync.Mutex
+	failed error
+	dir    string
+	server *localdb.Cluster
+	admin  *pgxpool.Pool
+	count  int // databases created
+}
+
+// create returns a copy of a database; it is dropped when the test ends.
+func create(t testing.TB, source string) *Database {
+	t.Helper()
+	ctx := t.Context()
+	name, err := shared.reserve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := shared.admin.Exec(ctx, "CREATE DATABASE "+name+" TEMPLATE "+source+""); err != nil {
+		t.Fatalf("create test database: %v", err)
+	}
+	t.Cleanup(func() {
+		if _, err := shared.admin.Exec(context.Background(), "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+			t.Errorf("drop test database: %v", err)
+		}
+	})
+	owner := shared.server.DSN(name)
+	app, err := url.Parse(owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The login is the template's: making one for each database would take longer
+	// than the copy.
+	templateApp, err := migrations.AppURL(shared.server.DSN(template), []byte(SecretKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	login, err := url.Parse(templateApp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	app.User = login.User
+	return &Database{Name: name, OwnerURL: owner, AppURL: app.String()}
+}
+
+// reserve starts the cluster unless it runs and returns a name for a database.
+func (c *cluster) reserve() (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.server == nil && c.failed == nil {
+		c.failed = c.start(context.Background())
+	}
+	if c.failed != nil {
+		return "", fmt.Errorf("test database: %w", c.failed)
+	}
+	c.count++
+	return "test_" + strconv.Itoa(c.count), nil
+}
+
+func (c *cluster) start(ctx context.Context) error {
+	removeLeftovers()
+	dir, err := os.MkdirTemp("", prefix)
+	if err != nil {
+		return err
+	}
+	c.dir = dir
+	server, err := localdb.Start(ctx, localdb.Config{Dir: dir, Volatile: true})
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	c.server = server
+	if c.admin, err = pgxpool.New(ctx, server.DSN("postgres")); err != nil {
+		return err
+	}
+	if err := server.CreateDatabase(ctx, template); err != nil {
+		return err
+	}
+	if _, err := migrations.Up(ctx, server.DSN(template)); err != nil {
+		return err
+	}
+	return migrations.EnsureAppLogin(ctx, server.DSN(template), []byte(SecretKey))
+}
+
+// stop stops the cluster, if it runs, and removes it.
+func (c *cluster) stop() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.server == nil {
+		return nil
+	}
+	if c.admin != nil {
+		c.admin.Close()
+	}
+	return errors.Join(c.server.Stop(), os.RemoveAll(c.dir))
+}
+
+// removeLeftovers removes the clusters of test programs that were killed. Their
+// servers ended with them.
+func removeLeftovers() {
+	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*")) // fails for a malformed pattern only
+	for _, dir := range dirs {
+		info, err := os.Stat(dir)
+		if err == nil && time.Since(info.ModTime()) > maxAge && !inUse(filepath.Join(dir, "lock")) {
+			_ = os.RemoveAll(dir) // another test program may be doing the same
+		}
+	}
+}
+
+// inUse reports whether a living program holds the lock of a cluster.
+func inUse(path string) bool {
+	lock, err := os.Open(path) //nolint:gosec // below the system's temporary directory
+	if err != nil {
+		return false
+	}
+	defer lock.Close()
+	return syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil //nolint:gosec // a descriptor is a small number
+}

@@ -1,0 +1,72 @@
+// Package dbtest gives each test a migrated PostgreSQL database of its own, in a
+// private cluster that is started once for each test program.
+package dbtest
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"palimpsest/tenants/tenantsdb"
+)
+
+// SecretKey is a value of PALIMPSEST_SECRET_KEY for tests.
+const SecretKey = "cGFsaW1wc2VzdCB0ZXN0IHNlY3JldCAzMiBieXRlcyE="
+
+// shared is the cluster of this test program.
+var shared = new(cluster)
+
+// Database is a migrated database that belongs to one test.
+type Database struct {
+	Name     string
+	OwnerURL string // for migrations and for looking past row-level security
+	AppURL   string // with a login that row-level security binds
+
+	// DB is open with AppURL; it is closed when the test ends.
+	DB *tenantsdb.DB
+}
+
+// Main runs the tests of a package and stops the cluster: func TestMain(m
+// *testing.M) { dbtest.Main(m) }. It does not return.
+func Main(m *testing.M) {
+	code := m.Run()
+	if err := shared.stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "dbtest:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// New returns a database for the test. It fails the test where PostgreSQL is not
+// installed.
+func New(t testing.TB) *Database {
+	t.Helper()
+	database := create(t, template)
+	db, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: database.AppURL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	database.DB = db
+	t.Cleanup(db.Close)
+	return database
+}
+
+// Empty returns a database without any table, and without an open DB.
+func Empty(t testing.TB) *Database {
+	t.Helper()
+	return create(t, "template1")
+}
+
+// Owner returns connections of the database's owner, whom row-level security does
+// not bind: to plant rows and to look at all of them.
+func (d *Database) Owner(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), d.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}

@@ -1,0 +1,164 @@
+package migrations_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"palimpsest/migrations/dbtest"
+)
+
+// outside are the tables that belong to people, not to a tenant; each is bound to
+// the user that a transaction works for.
+func outside() []string { return []string{"users", "logins"} }
+
+// table is what the catalogue says of a table's isolation.
+type table struct {
+	Name      string
+	Enabled   bool // row-level security
+	Forced    bool // for the owner too
+	Partition bool
+	AppOwns   bool // palimpsest_app or a member of it
+	AppGrants bool // palimpsest_app may do something with it
+	FirstKey  string
+}
+
+// S1: every table is forced under row-level security, and the application neither
+// owns one nor reaches a partition past its parent.
+func TestEveryTableIsForcedUnderRowLevelSecurity(t *testing.T) {
+	t.Parallel()
+	database := dbtest.New(t)
+	rows, err := connect(t, database.OwnerURL).Query(t.Context(), `
+		SELECT c.relname AS name, c.relrowsecurity AS enabled, c.relforcerowsecurity AS forced, c.relispartition AS partition,
+			pg_has_role(c.relowner, 'palimpsest_app', 'MEMBER') AND NOT (SELECT rolsuper FROM pg_roles WHERE oid = c.relowner) AS app_owns,
+			has_table_privilege('palimpsest_app', c.oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER') AS app_grants,
+			coalesce((SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]
+				WHERE i.indrelid = c.oid AND i.indisprimary), '') AS first_key
+		FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+			AND c.relname <> 'goose_db_version'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := pgx.CollectRows(rows, pgx.RowToStructByName[table])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(tables) < 10 {
+		t.Fatalf("%d tables: the test does not see the schema", len(tables))
+	}
+	for _, table := range tables {
+		if table.Partition {
+			if table.AppGrants {
+				t.Errorf("partition %s: a grant on it goes past its parent's policy", table.Name)
+			}
+			continue
+		}
+		if !table.Enabled || !table.Forced {
+			t.Errorf("%s: row-level security enabled %v, forced %v", table.Name, table.Enabled, table.Forced)
+		}
+		if table.AppOwns {
+			t.Errorf("%s belongs to the application", table.Name)
+		}
+		if table.FirstKey != "workspace_id" && !slices.Contains(outside(), table.Name) {
+			t.Errorf("%s: its primary key begins with %q, not with workspace_id", table.Name, table.FirstKey)
+		}
+	}
+}
+
+// S1: each tenant table has one policy for all commands that binds what is read
+// and what is written to the transaction's workspace; every other policy reads
+// only.
+func TestEveryTenantTableIsBoundToTheWorkspace(t *testing.T) {
+	t.Parallel()
+	database := dbtest.New(t)
+	connection := connect(t, database.OwnerURL)
+	bound := map[string]string{} // table → the setting its policy for all commands is bound to
+	rows, err := connection.Query(t.Context(), `
+		SELECT tablename, policyname, cmd, permissive, roles::text, coalesce(qual, ''), coalesce(with_check, '') FROM pg_policies WHERE schemaname = 'public'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var name, policy, command, permissive, roles, using, check string
+	_, err = pgx.ForEachRow(rows, []any{&name, &policy, &command, &permissive, &roles, &using, &check}, func() error {
+		if permissive != "PERMISSIVE" || roles != "{public}" {
+			t.Errorf("%s: policy %s is %s for %s", name, policy, permissive, roles)
+		}
+		switch {
+		case command == "SELECT":
+			if check != "" || using == "" || using == "true" {
+				t.Errorf("%s: policy %s reads %q", name, policy, using)
+			}
+		case command == "ALL" && using == check && bound[name] == "":
+			bound[name] = using
+		default:
+			t.Errorf("%s: policy %s for %s, using %q, with check %q", name, policy, command, using, check)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	const tenant = "(workspace_id = ( SELECT app_workspace() AS app_workspace))"
+	wanted := map[string]string{
+		"users":  "(id = ( SELECT app_user() AS app_user))",
+		"logins": "(user_id = ( SELECT app_user() AS app_user))",
+	}
+	for _, table := range names(t, connection) {
+		want := tenant
+		if slices.Contains(outside(), table) {
+			want = wanted[table]
+		}
+		if bound[table] != want {
+			t.Errorf("%s is bound by %q, want %q", table, bound[table], want)
+		}
+	}
+}
+
+// S1: the role and the login of the application have no right beyond their grants.
+func TestApplicationCannotEscapeRowLevelSecurity(t *testing.T) {
+	t.Parallel()
+	database := dbtest.New(t)
+	var powers int
+	err := connect(t, database.OwnerURL).QueryRow(t.Context(), `SELECT count(*) FROM pg_roles
+		WHERE (rolname = 'palimpsest_app' OR pg_has_role(oid, 'palimpsest_app', 'MEMBER') AND NOT rolsuper)
+		AND (rolsuper OR rolbypassrls OR rolcreaterole OR rolcreatedb OR rolreplication)`).Scan(&powers)
+	if err != nil || powers != 0 {
+		t.Errorf("%d application roles have rights that row-level security does not bind (%v)", powers, err)
+	}
+
+	app := connect(t, database.AppURL)
+	for _, statement := range []string{
+		"ALTER TABLE exchanges DISABLE ROW LEVEL SECURITY",
+		"ALTER TABLE exchanges NO FORCE ROW LEVEL SECURITY",
+		"DROP POLICY tenant ON exchanges",
+		"CREATE POLICY mine ON exchanges USING (true)",
+		"ALTER TABLE exchanges OWNER TO palimpsest_app",
+		"TRUNCATE exchanges",
+		"SET ROLE palimpsest",
+		"SET SESSION AUTHORIZATION palimpsest",
+		"CREATE OR REPLACE FUNCTION app_workspace() RETURNS uuid LANGUAGE sql AS 'SELECT NULL::uuid'",
+		"CREATE TABLE mine (n int)",
+		"SELECT * FROM goose_db_version",
+	} {
+		if _, err := app.Exec(t.Context(), statement); err == nil {
+			t.Errorf("the application may %s", statement)
+		}
+	}
+}
+
+// names returns the tables of the schema.
+func names(t *testing.T, connection *pgx.Conn) []string {
+	t.Helper()
+	rows, err := connection.Query(t.Context(), `SELECT c.relname FROM pg_class c
+		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname <> 'goose_db_version'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}

@@ -1,0 +1,42 @@
+// Package archive keeps every original message of every session, byte for byte,
+// each once however often it is sent again.
+package archive
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/conversation"
+)
+
+// ErrNotFound says that the archive holds nothing under that name.
+var ErrNotFound = errors.New("not in the archive")
+
+// ErrDamaged says that stored bytes no longer have the hash they are stored under.
+var ErrDamaged = errors.New("archived bytes do not match their hash")
+
+// Entry is one message at its place in a lane.
+type Entry struct {
+	Index  int // place in the client's list
+	Hash   conversation.Hash
+	Role   conversation.Role
+	Tokens int
+	Raw    []byte // the message as it was sent; nil where only the entry is asked for
+	Size   int    // bytes of Raw
+
+	StoredAt time.Time
+}
+
+// Reader reads originals of one workspace.
+type Reader interface {
+	// Entries returns up to limit entries of a lane from index from on, in order,
+	// without their bytes.
+	Entries(ctx context.Context, workspace, lane uuid.UUID, from, limit int) ([]Entry, error)
+
+	// Original returns one message of a lane with its bytes, proven by their
+	// hash. It returns ErrNotFound or ErrDamaged.
+	Original(ctx context.Context, workspace, lane uuid.UUID, index int) (Entry, error)
+}

@@ -1,0 +1,198 @@
+package archivedb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
+)
+
+// Door opens transactions in which one workspace's rows can be seen and changed.
+type Door interface {
+	InTenant(ctx context.Context, workspace uuid.UUID, fn func(tx *gorm.DB) error) error
+}
+
+// DB is the archive of all workspaces.
+type DB struct {
+	door   Door
+	packer packer
+}
+
+// New returns the archive behind a door.
+func New(door Door) *DB { return &DB{door: door, packer: newPacker()} }
+
+// Lane is a lane as the archive knows it.
+type Lane struct {
+	ID      uuid.UUID
+	Entries int // messages of the lane in the archive
+	LastAt  time.Time
+}
+
+const (
+	sqlLanes = `SELECT l.id, l.last_at,
+			(SELECT count(*) FROM archive_entries e WHERE e.workspace_id = l.workspace_id AND e.lane_id = l.id)
+		FROM lanes l WHERE l.workspace_id = $1 AND l.session_id = $2
+		ORDER BY l.last_at DESC, l.id DESC`
+	sqlEntries = `SELECT e.index, e.hash, e.role, e.tokens, e.stored_at, o.size
+		FROM archive_entries e JOIN archive_objects o ON o.workspace_id = e.workspace_id AND o.hash = e.hash
+		WHERE e.workspace_id = $1 AND e.lane_id = $2 AND e.index >= $3
+		ORDER BY e.index LIMIT $4`
+	sqlOriginals = `SELECT e.index, e.hash, e.role, e.tokens, e.stored_at, o.size, o.encoding, o.bytes
+		FROM archive_entries e JOIN archive_objects o ON o.workspace_id = e.workspace_id AND o.hash = e.hash
+		WHERE e.workspace_id = $1 AND e.lane_id = $2 AND e.index >= $3 AND e.index < $4
+		ORDER BY e.index`
+	sqlObject = `SELECT size, encoding, bytes FROM archive_objects WHERE workspace_id = $1 AND hash = $2`
+)
+
+// Lanes returns the lanes of a session, the most recently active first: the first
+// is the session's main lane. It returns archive.ErrNotFound for a session
+// without any.
+func (d *DB) Lanes(ctx context.Context, workspace, session uuid.UUID) ([]Lane, error) {
+	var lanes []Lane
+	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlLanes, workspace, session)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var lane Lane
+			if err := rows.Scan(&lane.ID, &lane.LastAt, &lane.Entries); err != nil {
+				return err
+			}
+			lanes = append(lanes, lane)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("lanes of session %s: %w", session, err)
+	}
+	if len(lanes) == 0 {
+		return nil, fmt.Errorf("lanes of session %s: %w", session, archive.ErrNotFound)
+	}
+	return lanes, nil
+}
+
+// Entries returns up to limit entries of a lane from index from on, in order,
+// without their bytes. The last one's index plus one is where the next call
+// goes on.
+func (d *DB) Entries(ctx context.Context, workspace, lane uuid.UUID, from, limit int) ([]archive.Entry, error) {
+	var entries []archive.Entry
+	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlEntries, workspace, lane, from, limit)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var entry archive.Entry
+			var hash []byte
+			if err := rows.Scan(&entry.Index, &hash, &entry.Role, &entry.Tokens, &entry.StoredAt, &entry.Size); err != nil {
+				return err
+			}
+			entry.Hash = conversation.Hash(hash)
+			entries = append(entries, entry)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("entries of lane %s: %w", lane, err)
+	}
+	return entries, nil
+}
+
+// Original returns one message of a lane with its bytes, proven by their hash. It
+// returns archive.ErrNotFound or archive.ErrDamaged.
+func (d *DB) Original(ctx context.Context, workspace, lane uuid.UUID, index int) (archive.Entry, error) {
+	entries, err := d.Originals(ctx, workspace, lane, index, index+1)
+	if err != nil {
+		return archive.Entry{}, err
+	}
+	if len(entries) == 0 {
+		return archive.Entry{}, fmt.Errorf("message %d of lane %s: %w", index, lane, archive.ErrNotFound)
+	}
+	return entries[0], nil
+}
+
+// Originals returns the messages of a lane from index from to to (excluded) with
+// their bytes, proven by their hashes. Messages that the archive does not hold
+// are left out. It returns archive.ErrDamaged if one of them is.
+func (d *DB) Originals(ctx context.Context, workspace, lane uuid.UUID, from, to int) ([]archive.Entry, error) {
+	var entries []archive.Entry
+	var forms []encoding
+	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlOriginals, workspace, lane, from, to)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			entry, form, err := scanOriginal(rows)
+			if err != nil {
+				return err
+			}
+			entries, forms = append(entries, entry), append(forms, form)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("messages %d to %d of lane %s: %w", from, to, lane, err)
+	}
+	for i := range entries {
+		entry := &entries[i]
+		raw, err := d.packer.unpack(forms[i], entry.Raw, entry.Hash, entry.Size)
+		if err != nil {
+			return nil, fmt.Errorf("message %d of lane %s: %w", entry.Index, lane, err)
+		}
+		entry.Raw = raw
+	}
+	return entries, nil
+}
+
+// Object returns a message by its hash alone. It returns archive.ErrNotFound or
+// archive.ErrDamaged.
+func (d *DB) Object(ctx context.Context, workspace uuid.UUID, hash conversation.Hash) ([]byte, error) {
+	var (
+		size   int
+		form   encoding
+		stored []byte
+	)
+	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlObject, workspace, hash[:]).Scan(&size, &form, &stored)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		err = archive.ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("message %x: %w", hash[:6], err)
+	}
+	raw, err := d.packer.unpack(form, stored, hash, size)
+	if err != nil {
+		return nil, fmt.Errorf("message %x: %w", hash[:6], err)
+	}
+	return raw, nil
+}
+
+// scanOriginal reads an entry whose Raw is what is stored, not yet unpacked.
+func scanOriginal(rows *sql.Rows) (archive.Entry, encoding, error) {
+	var (
+		entry archive.Entry
+		hash  []byte
+		form  encoding
+	)
+	err := rows.Scan(&entry.Index, &hash, &entry.Role, &entry.Tokens, &entry.StoredAt, &entry.Size, &form, &entry.Raw)
+	if err != nil {
+		return archive.Entry{}, plain, err
+	}
+	entry.Hash = conversation.Hash(hash)
+	return entry, form, nil
+}
+
+var _ archive.Reader = (*DB)(nil)

@@ -1,0 +1,210 @@
+package archivedb
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
+)
+
+// statementBytes bounds the stored bytes that one statement carries.
+const statementBytes = 16 << 20
+
+// The statements of a write. The first locks what is there already against being
+// deleted before the transaction ends. Rows come sorted, so that two writers
+// never wait for each other in a circle.
+const (
+	sqlKnown = `SELECT hash FROM archive_objects
+		WHERE workspace_id = $1 AND hash = ANY($2::bytea[]) ORDER BY hash FOR KEY SHARE`
+	sqlObjects = `INSERT INTO archive_objects (workspace_id, hash, size, encoding, bytes)
+		SELECT $1, hash, size, encoding, bytes
+		FROM unnest($2::bytea[], $3::int[], $4::smallint[], $5::bytea[]) AS t (hash, size, encoding, bytes)
+		ON CONFLICT DO NOTHING`
+	sqlManifest = `INSERT INTO archive_entries (workspace_id, lane_id, index, session_id, hash, role, tokens)
+		SELECT $1, lane_id, index, session_id, hash, role, tokens
+		FROM unnest($2::uuid[], $3::int[], $4::uuid[], $5::bytea[], $6::text[], $7::int[])
+			AS t (lane_id, index, session_id, hash, role, tokens)
+		ON CONFLICT DO NOTHING`
+)
+
+// Run is a run of messages of one lane.
+type Run struct {
+	Session uuid.UUID
+	Lane    uuid.UUID
+	Entries []archive.Entry
+}
+
+// Put stores messages of one lane inside the caller's transaction, which has
+// been opened for the workspace. What is there already, as an object or at its
+// place in the lane, stays as it is. Each entry needs its bytes and their hash.
+func (d *DB) Put(tx *gorm.DB, workspace, session, lane uuid.UUID, entries []archive.Entry) error {
+	return d.PutRuns(tx, workspace, []Run{{Session: session, Lane: lane, Entries: entries}})
+}
+
+// PutRuns is Put for messages of several lanes, with one statement for each table.
+func (d *DB) PutRuns(tx *gorm.DB, workspace uuid.UUID, runs []Run) error {
+	var objects []object
+	for _, run := range runs {
+		for _, entry := range run.Entries {
+			objects = append(objects, object{hash: entry.Hash, raw: entry.Raw})
+		}
+	}
+	if len(objects) == 0 {
+		return nil
+	}
+	if err := d.putObjects(tx, workspace, objects); err != nil {
+		return err
+	}
+	return putManifest(tx, workspace, runs)
+}
+
+// PutObject is PutObjects for one message.
+func (d *DB) PutObject(ctx context.Context, workspace uuid.UUID, raw []byte) (conversation.Hash, error) {
+	hashes, err := d.PutObjects(ctx, workspace, raw)
+	if err != nil {
+		return conversation.Hash{}, err
+	}
+	return hashes[0], nil
+}
+
+// PutObjects stores messages that stand in no lane yet, such as answers, and
+// returns the hashes they are found under, in order. They are durable when it
+// returns.
+func (d *DB) PutObjects(ctx context.Context, workspace uuid.UUID, messages ...[]byte) ([]conversation.Hash, error) {
+	hashes := make([]conversation.Hash, len(messages))
+	objects := make([]object, len(messages))
+	for i, raw := range messages {
+		hashes[i] = sha256.Sum256(raw)
+		objects[i] = object{hash: hashes[i], raw: raw}
+	}
+	if len(objects) == 0 {
+		return hashes, nil
+	}
+	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return d.putObjects(tx, workspace, objects)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("archive objects: %w", err)
+	}
+	return hashes, nil
+}
+
+// object is a message and the hash it is stored under.
+type object struct {
+	hash conversation.Hash
+	raw  []byte
+}
+
+// putObjects stores those of the objects that are not there yet.
+func (d *DB) putObjects(tx *gorm.DB, workspace uuid.UUID, objects []object) error {
+	slices.SortFunc(objects, func(a, b object) int { return bytes.Compare(a.hash[:], b.hash[:]) })
+	objects = slices.CompactFunc(objects, func(a, b object) bool { return a.hash == b.hash })
+	known, err := knownObjects(tx, workspace, objects)
+	if err != nil {
+		return fmt.Errorf("look up archived messages: %w", err)
+	}
+	var batch objectRows
+	for _, object := range objects {
+		if known[object.hash] {
+			continue
+		}
+		if sha256.Sum256(object.raw) != object.hash {
+			return fmt.Errorf("archive message %x: %w", object.hash[:6], archive.ErrDamaged)
+		}
+		form, stored := d.packer.pack(object.raw)
+		batch.add(object, form, stored)
+		if batch.size < statementBytes {
+			continue
+		}
+		if err := batch.insert(tx, workspace); err != nil {
+			return err
+		}
+		batch = objectRows{}
+	}
+	return batch.insert(tx, workspace)
+}
+
+func knownObjects(tx *gorm.DB, workspace uuid.UUID, objects []object) (map[conversation.Hash]bool, error) {
+	hashes := make([][]byte, len(objects))
+	for i := range objects {
+		hashes[i] = objects[i].hash[:]
+	}
+	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlKnown, workspace, hashes)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	known := make(map[conversation.Hash]bool)
+	for rows.Next() {
+		var hash []byte
+		if err := rows.Scan(&hash); err != nil {
+			return nil, err
+		}
+		known[conversation.Hash(hash)] = true
+	}
+	return known, rows.Err()
+}
+
+// objectRows are rows for archive_objects, column by column.
+type objectRows struct {
+	hashes    [][]byte
+	sizes     []int32
+	encodings []int16
+	stored    [][]byte
+	size      int // bytes of stored
+}
+
+func (r *objectRows) add(object object, form encoding, stored []byte) {
+	r.hashes = append(r.hashes, object.hash[:])
+	r.sizes = append(r.sizes, int32(len(object.raw))) //nolint:gosec // a message is bounded by the body it came in
+	r.encodings = append(r.encodings, int16(form))
+	r.stored = append(r.stored, stored)
+	r.size += len(stored)
+}
+
+func (r *objectRows) insert(tx *gorm.DB, workspace uuid.UUID) error {
+	if len(r.hashes) == 0 {
+		return nil
+	}
+	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlObjects,
+		workspace, r.hashes, r.sizes, r.encodings, r.stored)
+	if err != nil {
+		return fmt.Errorf("store archived messages: %w", err)
+	}
+	return nil
+}
+
+// putManifest notes which message stands where in its lane.
+func putManifest(tx *gorm.DB, workspace uuid.UUID, runs []Run) error {
+	runs = slices.Clone(runs)
+	slices.SortStableFunc(runs, func(a, b Run) int { return bytes.Compare(a.Lane[:], b.Lane[:]) })
+	var (
+		lanes, sessions [][16]byte // encoded faster than uuid.UUID
+		indices, tokens []int32
+		hashes          [][]byte
+		roles           []string
+	)
+	for _, run := range runs {
+		for i := range run.Entries {
+			entry := &run.Entries[i]
+			lanes, sessions = append(lanes, run.Lane), append(sessions, run.Session)
+			indices = append(indices, int32(entry.Index)) //nolint:gosec // a place in one body
+			tokens = append(tokens, int32(entry.Tokens))  //nolint:gosec // tokens of one message
+			hashes = append(hashes, entry.Hash[:])
+			roles = append(roles, string(entry.Role))
+		}
+	}
+	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlManifest,
+		workspace, lanes, indices, sessions, hashes, roles, tokens)
+	if err != nil {
+		return fmt.Errorf("store archive manifest: %w", err)
+	}
+	return nil
+}

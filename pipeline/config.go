@@ -1,0 +1,354 @@
+package pipeline
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Config is a whole pipeline: the modules in the order in which they run and the
+// settings of each. Its names in YAML and JSON are those people depend on.
+type Config struct {
+	// Modules run in this order. Names of modules that are not built in yet are
+	// kept and reported as skipped.
+	Modules []string `json:"modules" yaml:"modules,flow"`
+
+	IPC           IPCConfig           `json:"ipc"               yaml:"ipc"`
+	Bridge        BridgeConfig        `json:"compaction-bridge" yaml:"compaction-bridge"`
+	Rehydrator    RehydratorConfig    `json:"rehydrator"        yaml:"rehydrator"`
+	Patterns      PatternsConfig      `json:"patterns"          yaml:"patterns"`
+	SemanticCache SemanticCacheConfig `json:"semantic-cache"    yaml:"semantic-cache"`
+}
+
+// IPCConfig are the settings of the module ipc, which compresses the oldest turns.
+type IPCConfig struct {
+	// TargetUtilization is the share of the context window above which an epoch happens.
+	TargetUtilization float64 `json:"targetUtilization" yaml:"targetUtilization"`
+
+	// CompressTo is the share that an epoch compresses down to; see Goal.
+	CompressTo float64 `json:"compressTo" yaml:"compressTo"`
+
+	// MinClear is the share of the window that an epoch must free at least.
+	MinClear float64 `json:"minClear" yaml:"minClear"`
+
+	// PreserveLastTurns is how many of the newest turns stay as they are.
+	PreserveLastTurns int `json:"preserveLastTurns" yaml:"preserveLastTurns"`
+
+	// PreserveTokens is how many of the newest tokens stay as they are, whole
+	// turns; it counts where it keeps more than PreserveLastTurns does.
+	PreserveTokens int `json:"preserveTokens" yaml:"preserveTokens"`
+
+	// PreserveSystem keeps the system prompt and leading system messages. No
+	// level touches them yet, so that false changes nothing so far.
+	PreserveSystem bool `json:"preserveSystem" yaml:"preserveSystem"`
+
+	// ArchiveToBlob keeps the originals of what is compressed. Without it there
+	// are no new epochs.
+	ArchiveToBlob bool `json:"archiveToBlob" yaml:"archiveToBlob"`
+
+	// DeepestLevel is the level that no turn goes below; 0 turns compression off.
+	DeepestLevel int `json:"deepestLevel" yaml:"deepestLevel"`
+
+	// BlockTokens caps all L3 text of a lane, in o200k tokens.
+	BlockTokens int `json:"blockTokens" yaml:"blockTokens"`
+
+	// ObservationMasking leaves a placeholder of tool results at L1, not their start.
+	ObservationMasking bool `json:"observationMasking" yaml:"observationMasking"`
+
+	// LLMCompression has a model write L2 and L3. It is checked and kept, and
+	// takes effect once summaries by a model are built in.
+	LLMCompression LLMCompression `json:"llmCompression" yaml:"llmCompression"`
+
+	// IdleUtilization is the share above which epochs are planned ahead. It is
+	// checked and kept, and takes effect once background planning is built in.
+	IdleUtilization float64 `json:"idleUtilization" yaml:"idleUtilization"`
+
+	// ContextWindow is the window to assume in place of the model's.
+	ContextWindow Window `json:"contextWindow" yaml:"contextWindow"`
+
+	// KeepLastLadder are the numbers of turns that the preserved tail shrinks to,
+	// one after the other, where an epoch would otherwise free too little.
+	KeepLastLadder []int `json:"keepLastLadder" yaml:"keepLastLadder,flow"`
+
+	// WarnAfterEpochs is the number of epochs after which a lane is pointed out.
+	// It is checked and kept, and takes effect once notices are built in.
+	WarnAfterEpochs int `json:"warnAfterEpochs" yaml:"warnAfterEpochs"`
+}
+
+// Goal returns the share of the window that an epoch compresses down to:
+// CompressTo, or less where that would leave less room than twice MinClear below
+// TargetUtilization, but never less than half of TargetUtilization.
+func (c IPCConfig) Goal() float64 {
+	room := max(c.TargetUtilization-2*c.MinClear, c.TargetUtilization/2)
+	return min(c.CompressTo, room)
+}
+
+// BridgeConfig are the settings of the module compaction-bridge, which is not
+// built in yet: they are checked and kept.
+type BridgeConfig struct {
+	PreserveLastTurns   int     `json:"preserveLastTurns"   yaml:"preserveLastTurns"`
+	PreserveActiveFiles bool    `json:"preserveActiveFiles" yaml:"preserveActiveFiles"`
+	PreserveDirectives  bool    `json:"preserveDirectives"  yaml:"preserveDirectives"`
+	DetectionThreshold  float64 `json:"detectionThreshold"  yaml:"detectionThreshold"`
+	BlobPrefix          string  `json:"blobPrefix"          yaml:"blobPrefix"`
+	MaxTokens           int     `json:"maxTokens"           yaml:"maxTokens"`
+	Placement           string  `json:"placement"           yaml:"placement"`
+}
+
+// RehydratorConfig are the settings of the module rehydrator, which is not built
+// in yet: they are checked and kept.
+type RehydratorConfig struct {
+	TriggerPhrases      []string `json:"triggerPhrases"      yaml:"triggerPhrases"`
+	MaxRehydrated       int      `json:"maxRehydrated"       yaml:"maxRehydrated"`
+	SearchDepthDays     int      `json:"searchDepthDays"     yaml:"searchDepthDays"`
+	SimilarityThreshold float64  `json:"similarityThreshold" yaml:"similarityThreshold"`
+	MaxTokens           int      `json:"maxTokens"           yaml:"maxTokens"`
+	Scope               string   `json:"scope"               yaml:"scope"`
+	Placement           string   `json:"placement"           yaml:"placement"`
+}
+
+// PatternsConfig are the settings of the module patterns, which is not built in
+// yet: they are checked and kept.
+type PatternsConfig struct {
+	MaxInjected    int     `json:"maxInjected"    yaml:"maxInjected"`
+	MinSuccessRate float64 `json:"minSuccessRate" yaml:"minSuccessRate"`
+	Review         string  `json:"review"         yaml:"review"`
+	Placement      string  `json:"placement"      yaml:"placement"`
+}
+
+// SemanticCacheConfig are the settings of the module semantic-cache, which is not
+// built in yet: they are checked and kept.
+type SemanticCacheConfig struct {
+	Similarity     float64 `json:"similarity"     yaml:"similarity"`
+	TTLSeconds     int     `json:"ttlSeconds"     yaml:"ttlSeconds"`
+	EmbeddingModel string  `json:"embeddingModel" yaml:"embeddingModel"`
+	Scope          string  `json:"scope"          yaml:"scope"`
+}
+
+// Window is a context window in tokens; 0, written "auto", is the model's own.
+type Window int
+
+// Tokens returns the window in tokens; 0: the model's own.
+func (w Window) Tokens() int { return int(w) }
+
+// MarshalYAML implements yaml.Marshaler.
+func (w Window) MarshalYAML() (any, error) {
+	if w == 0 {
+		return "auto", nil
+	}
+	return int(w), nil
+}
+
+// MarshalJSON implements json.Marshaler.
+func (w Window) MarshalJSON() ([]byte, error) {
+	if w == 0 {
+		return []byte(`"auto"`), nil
+	}
+	return json.Marshal(int(w))
+}
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (w *Window) UnmarshalYAML(node *yaml.Node) error {
+	if node.Value == "auto" {
+		*w = 0
+		return nil
+	}
+	return node.Decode((*int)(w))
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (w *Window) UnmarshalJSON(data []byte) error {
+	if string(data) == `"auto"` {
+		*w = 0
+		return nil
+	}
+	return json.Unmarshal(data, (*int)(w))
+}
+
+// LLMCompression says which model writes summaries, and how; the zero value,
+// written "false", none.
+type LLMCompression struct {
+	Model     string
+	Prompt    string
+	MaxTokens int
+	Timeout   time.Duration
+}
+
+// llmCompression is how LLMCompression is written where it is on.
+type llmCompression struct {
+	Model     string `json:"model"               yaml:"model"`
+	Prompt    string `json:"prompt,omitempty"    yaml:"prompt,omitempty"`
+	MaxTokens int    `json:"maxTokens,omitempty" yaml:"maxTokens,omitempty"`
+	Timeout   string `json:"timeout,omitempty"   yaml:"timeout,omitempty"`
+}
+
+func (l LLMCompression) written() llmCompression {
+	written := llmCompression{Model: l.Model, Prompt: l.Prompt, MaxTokens: l.MaxTokens}
+	if l.Timeout > 0 {
+		written.Timeout = l.Timeout.String()
+	}
+	return written
+}
+
+// MarshalYAML implements yaml.Marshaler.
+func (l LLMCompression) MarshalYAML() (any, error) {
+	if l == (LLMCompression{}) {
+		return false, nil
+	}
+	return l.written(), nil
+}
+
+// MarshalJSON implements json.Marshaler.
+func (l LLMCompression) MarshalJSON() ([]byte, error) {
+	if l == (LLMCompression{}) {
+		return []byte("false"), nil
+	}
+	return json.Marshal(l.written())
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *LLMCompression) UnmarshalJSON(data []byte) error {
+	var node yaml.Node
+	if err := yaml.Unmarshal(data, &node); err != nil || len(node.Content) == 0 {
+		return fmt.Errorf("llmCompression: %w", err)
+	}
+	return l.UnmarshalYAML(node.Content[0])
+}
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (l *LLMCompression) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind == yaml.ScalarNode && node.Value == "false" {
+		*l = LLMCompression{}
+		return nil
+	}
+	if node.Kind != yaml.MappingNode {
+		return fmt.Errorf("is neither false nor {model, prompt, maxTokens, timeout}")
+	}
+	for i := 0; i < len(node.Content); i += 2 {
+		switch node.Content[i].Value {
+		case "model", "prompt", "maxTokens", "timeout":
+		default:
+			return fmt.Errorf("%q is unknown; known are model, prompt, maxTokens, timeout", node.Content[i].Value)
+		}
+	}
+	var written llmCompression
+	if err := node.Decode(&written); err != nil {
+		return err
+	}
+	*l = LLMCompression{Model: written.Model, Prompt: written.Prompt, MaxTokens: written.MaxTokens}
+	if written.Timeout == "" {
+		return nil
+	}
+	timeout, err := time.ParseDuration(written.Timeout)
+	if err != nil {
+		return fmt.Errorf("timeout %q is no duration such as 30s", written.Timeout)
+	}
+	l.Timeout = timeout
+	return nil
+}
+
+// DefaultConfig returns the pipeline of a workspace that has set nothing.
+func DefaultConfig() Config {
+	return Config{
+		Modules: []string{"ipc", "compaction-bridge", "rehydrator", "patterns"},
+		IPC: IPCConfig{
+			TargetUtilization: 0.75,
+			CompressTo:        0.40,
+			MinClear:          0.10,
+			PreserveLastTurns: 5,
+			PreserveTokens:    20_000,
+			PreserveSystem:    true,
+			ArchiveToBlob:     true,
+			DeepestLevel:      3,
+			BlockTokens:       8_000,
+			IdleUtilization:   0.50,
+			KeepLastLadder:    []int{16, 12, 8, 6, 3, 1},
+			WarnAfterEpochs:   3,
+		},
+		Bridge: BridgeConfig{
+			PreserveLastTurns:   5,
+			PreserveActiveFiles: true,
+			PreserveDirectives:  true,
+			DetectionThreshold:  0.6,
+			BlobPrefix:          "evictions",
+			MaxTokens:           6_000,
+			Placement:           "turn",
+		},
+		Rehydrator: RehydratorConfig{
+			TriggerPhrases:      []string{},
+			MaxRehydrated:       5,
+			SearchDepthDays:     90,
+			SimilarityThreshold: 0.7,
+			MaxTokens:           4_000,
+			Scope:               "key",
+			Placement:           "turn",
+		},
+		Patterns:      PatternsConfig{MaxInjected: 5, MinSuccessRate: 0.6, Review: "required", Placement: "turn"},
+		SemanticCache: SemanticCacheConfig{Similarity: 0.92, TTLSeconds: 3600, EmbeddingModel: "text-embedding-3-small", Scope: "workspace"},
+	}
+}
+
+// YAML returns the whole config as it can be saved and read again.
+func (c Config) YAML() string {
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(c); err != nil {
+		return "# " + err.Error() + "\n" // only a field of a new type without a form in YAML
+	}
+	return out.String()
+}
+
+// Invalid is a value in a config that somebody can mend.
+type Invalid struct {
+	Field   string // path of the field: "ipc.targetUtilization"; empty: the whole document
+	Message string // the value, what is wrong with it and what is allowed
+}
+
+// Error implements error.
+func (e Invalid) Error() string {
+	if e.Field == "" {
+		return e.Message
+	}
+	return e.Field + ": " + e.Message
+}
+
+// known are the modules of the product; builtIn says which of them run.
+func known() []string {
+	return []string{"ipc", "compaction-bridge", "rehydrator", "patterns", "semantic-cache"}
+}
+
+// BuiltIn reports whether the module of that name runs in this version. The
+// settings of the others are checked and kept.
+func BuiltIn(name string) bool { return name == "ipc" }
+
+// NotActive returns the config's modules that do not run in this version.
+func (c Config) NotActive() []string {
+	var names []string
+	for _, name := range c.Modules {
+		if !BuiltIn(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// ParseModules reads a list of modules separated by commas; "none" is an empty
+// one. The error is an Invalid.
+func ParseModules(list string) ([]string, error) {
+	if strings.TrimSpace(list) == "none" {
+		return []string{}, nil
+	}
+	names := strings.Split(list, ",")
+	for i, name := range names {
+		names[i] = strings.TrimSpace(name)
+	}
+	if message := checkModules(names); message != "" {
+		return nil, Invalid{Field: "modules", Message: message}
+	}
+	return names, nil
+}

@@ -1,0 +1,45 @@
+package conversation
+
+import "crypto/sha256"
+
+// Hash is a SHA-256.
+type Hash [sha256.Size]byte
+
+// Digest is what is known of a message without reading it again. It depends on
+// the message's bytes alone and is remembered by them.
+type Digest struct {
+	Sum       Hash // of Raw: the message's name in the archive
+	Identity  Hash // of role and content without ids and cache markers: the same message sent again
+	Role      Role
+	Flags     Flags
+	Tokens    int    // o200k tokens of everything the model reads, media by estimate
+	Markers   int    // cache_control markers inside
+	MarkerTTL string // of the last marker inside: "5m" or "1h"; empty without one
+}
+
+// Flags say what kinds of blocks a message holds.
+type Flags uint16
+
+// The flags of a message.
+const (
+	HasTyped    Flags = 1 << iota // text that a person typed, injected reminders apart
+	HasCall                       // a tool call that the client answers
+	HasResult                     // the result of one
+	HasThinking                   // thinking or reasoning
+	HasMedia                      // an image, document or sound
+	HasOpaque                     // blocks that travel whole or not at all
+	IsPart                        // a piece of an answer, not a whole one: the items of Responses
+	IsPinned                      // must stay where it is, as it is: compaction items, mid-conversation system messages, item references
+)
+
+// Has reports whether any of want is set.
+func (f Flags) Has(want Flags) bool { return f&want != 0 }
+
+// Extend returns the link of a hash chain that follows parent: two histories with
+// the same link are the same up to here.
+func Extend(parent, identity Hash) Hash {
+	var both [2 * sha256.Size]byte
+	copy(both[:], parent[:])
+	copy(both[sha256.Size:], identity[:])
+	return sha256.Sum256(both[:])
+}

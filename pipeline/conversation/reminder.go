@@ -1,0 +1,43 @@
+package conversation
+
+import "strings"
+
+// reminder is the tag in which clients wrap what they add to a user's message and
+// to tool results on their own, and drop again later.
+const reminder = "system-reminder"
+
+// WithoutReminders returns a text without the reminders that a client injected.
+func WithoutReminders(text string) string { return withoutTag(text, reminder) }
+
+// IsTyped reports whether a person typed any of a user's text: whether anything
+// is left of it without what clients inject in tags of their own.
+func IsTyped(text string) bool {
+	if text = strings.TrimSpace(text); !strings.HasPrefix(text, "<") && !strings.HasSuffix(text, ">") {
+		return text != ""
+	}
+	for _, tag := range []string{reminder, "environment_context", "user_instructions", "local-command-caveat", "local-command-stdout"} {
+		text = withoutTag(text, tag)
+	}
+	return strings.TrimSpace(text) != ""
+}
+
+// withoutTag returns a text without its <tag>…</tag> parts.
+func withoutTag(text, tag string) string {
+	opening, closing := "<"+tag+">", "</"+tag+">"
+	before, rest, found := strings.Cut(text, opening)
+	if !found {
+		return text
+	}
+	var kept strings.Builder
+	for found {
+		_, after, closed := strings.Cut(rest, closing)
+		if !closed {
+			kept.WriteString(before + opening + rest)
+			return kept.String()
+		}
+		kept.WriteString(before)
+		before, rest, found = strings.Cut(after, opening)
+	}
+	kept.WriteString(before)
+	return kept.String()
+}

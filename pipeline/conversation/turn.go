@@ -1,0 +1,78 @@
+package conversation
+
+// Turn is the smallest group of messages that stays together: an assistant
+// message, the typed user messages right before it, and all tool results that
+// answer it. From and To bound it as indices into the list, To excluded.
+type Turn struct{ From, To int }
+
+// Turns groups a list, oldest turn first, into its turns. System messages that
+// lead the list belong to none: the first turn starts behind them. A user message
+// that nobody has answered yet is a turn of its own.
+func Turns(messages []Digest) []Turn {
+	start := Lead(messages)
+	turns := make([]Turn, 0, len(messages)/2+1)
+	open, held := Turn{From: start, To: start}, holding{}
+	for i := start; i < len(messages); i++ {
+		if held.isLeftBy(messages[i]) {
+			turns = append(turns, open)
+			open, held = Turn{From: i}, holding{}
+		}
+		open.To = i + 1
+		held.add(messages[i])
+	}
+	if open.To > open.From {
+		turns = append(turns, open)
+	}
+	return turns
+}
+
+// Lead counts the system messages at the head of a list.
+func Lead(messages []Digest) int {
+	n := 0
+	for n < len(messages) && messages[n].Role == System {
+		n++
+	}
+	return n
+}
+
+// holding is what the open turn holds so far.
+type holding struct {
+	answer    bool // an assistant message
+	results   bool // tool results
+	reasoning bool
+	pending   int // calls whose results are still to come, where each is a message of its own
+}
+
+// isLeftBy reports whether a message opens the next turn. Responses may interleave
+// the calls of one answer with their outputs: no turn ends before every call has
+// its output, and a bare call after an output stays with the reasoning it
+// depends on.
+func (h *holding) isLeftBy(message Digest) bool {
+	if !h.answer || h.pending > 0 {
+		return false
+	}
+	switch message.Role {
+	case User:
+		return !message.Flags.Has(HasResult)
+	case Assistant:
+		bareCall := message.Flags.Has(IsPart) && message.Flags.Has(HasCall)
+		return h.results && !(bareCall && h.reasoning)
+	default:
+		return false
+	}
+}
+
+// add takes a message into the turn.
+func (h *holding) add(message Digest) {
+	switch {
+	case message.Role == Assistant:
+		h.answer = true
+		h.reasoning = h.reasoning || message.Flags.Has(HasThinking)
+		if message.Flags.Has(IsPart) && message.Flags.Has(HasCall) {
+			h.pending++
+		}
+	case message.Flags.Has(HasResult):
+		h.results = true
+		h.pending = max(0, h.pending-1)
+	}
+}

@@ -1,0 +1,179 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/tokens"
+	"palimpsest/pipeline/wire"
+)
+
+// Exchange is one request on its way through the pipeline. Modules read it and
+// change Projection and Report, nothing else.
+type Exchange struct {
+	ID      uuid.UUID
+	Scope   session.Scope
+	Config  Config
+	Codec   wire.Codec
+	Request wire.Request
+	Body    *wire.Envelope
+
+	Model  tokens.Model
+	Limit  int     // tokens the prompt may have; 0: the model is unknown
+	Factor float64 // the model's tokens per o200k token
+
+	Fixed   int                   // o200k tokens of Request.Fixed
+	Digests []conversation.Digest // of the body's messages
+	Turns   []conversation.Turn   // of the body's messages
+	Chain   []conversation.Hash   // Chain[i] is the link after i messages
+
+	// Projection is what stands for the first messages: the lane's current one
+	// when the pipeline starts; nil: the originals.
+	Projection *session.Projection
+
+	// NextProjection is the number of the lane's next projection; 0: one more
+	// than Projection's.
+	NextProjection int
+
+	// Anchor is the size of an earlier prompt of the lane as the provider
+	// reported it.
+	Anchor session.Anchor
+
+	// Commit makes the originals of the whole request and a new projection of
+	// its lane durable. A projection may be used only after it returned nil.
+	Commit func(context.Context, session.Projection) error
+
+	Report Report
+}
+
+// Message reads message i of the body.
+func (e *Exchange) Message(i int) (conversation.Message, error) {
+	message, err := e.Codec.Parse(e.Body.Element(i))
+	if err != nil {
+		return conversation.Message{}, fmt.Errorf("message %d: %w", i, err)
+	}
+	return message, nil
+}
+
+// Size estimates the prompt in the model's tokens if projection, which may be
+// nil, stands for the first messages. Where the provider has reported the size
+// of an earlier prompt with the same projection, only what came after it is
+// estimated.
+func (e *Exchange) Size(projection *session.Projection) int {
+	number := 0
+	if projection != nil {
+		number = projection.Number
+	}
+	if e.Anchor.Tokens > 0 && e.Anchor.Projection == number && e.Anchor.Position <= len(e.Digests) {
+		return e.Anchor.Tokens + e.scale(e.originals(e.Anchor.Position)+e.Fixed-e.Anchor.Fixed)
+	}
+	return e.scale(e.Estimate(projection))
+}
+
+// Estimate returns the prompt's o200k tokens, without any correction, if
+// projection, which may be nil, stands for the first messages.
+func (e *Exchange) Estimate(projection *session.Projection) int {
+	estimate, from := e.Fixed, 0
+	if projection != nil {
+		from = projection.Covers
+		for _, part := range projection.Parts {
+			estimate += part.Tokens
+		}
+	}
+	return estimate + e.originals(from)
+}
+
+// Fresh estimates the tokens at the prompt's end that no earlier prompt of the
+// lane held.
+func (e *Exchange) Fresh() int {
+	if e.Anchor.Tokens == 0 || e.Anchor.Position > len(e.Digests) {
+		return e.Size(e.Projection)
+	}
+	return e.scale(e.originals(e.Anchor.Position))
+}
+
+// Original estimates the prompt in the model's tokens as the client sent it.
+func (e *Exchange) Original() int {
+	if e.Projection == nil {
+		return e.Size(nil)
+	}
+	replaced := 0
+	for _, digest := range e.Digests[:e.Projection.Covers] {
+		replaced += digest.Tokens
+	}
+	for _, part := range e.Projection.Parts {
+		replaced -= part.Tokens
+	}
+	return e.Size(e.Projection) + e.scale(replaced)
+}
+
+// Standing returns the report of the exchange as it stands, before any module has
+// worked on it.
+func (e *Exchange) Standing() Report {
+	report := Report{
+		Compression: None, Before: e.Original(), After: e.Size(e.Projection), Limit: e.Limit,
+		Levels: e.Levels(e.Projection),
+	}
+	switch {
+	case e.Request.Frozen != "":
+		report.Compression = Bypassed
+	case e.Projection != nil:
+		report.Compression = Frozen
+	}
+	return report
+}
+
+// Levels counts the turns at each level if projection, which may be nil, stands
+// for the first messages. A turn counts with the deepest of its messages.
+func (e *Exchange) Levels(projection *session.Projection) [4]int {
+	var levels [4]int
+	next := 0 // part
+	for _, turn := range e.Turns {
+		deepest := 0
+		for projection != nil && next < len(projection.Parts) && projection.Parts[next].From < turn.To {
+			deepest = max(deepest, projection.Parts[next].Level)
+			if projection.Parts[next].To > turn.To {
+				break // goes on in the next turn
+			}
+			next++
+		}
+		levels[deepest]++
+	}
+	return levels
+}
+
+// Pieces returns what the sealed body's list is made of.
+func (e *Exchange) Pieces() []wire.Piece {
+	if e.Projection == nil {
+		return []wire.Piece{{From: 0, To: len(e.Digests)}}
+	}
+	pieces := make([]wire.Piece, 0, len(e.Projection.Parts)+1)
+	for _, part := range e.Projection.Parts {
+		pieces = append(pieces, wire.Piece{From: part.From, To: part.To, Raw: part.Raw})
+	}
+	return append(pieces, wire.Piece{From: e.Projection.Covers, To: len(e.Digests)})
+}
+
+// Originals returns the raw bytes of the body's messages from index from to to (excluded).
+func (e *Exchange) Originals(from, to int) []json.RawMessage {
+	raw := make([]json.RawMessage, 0, to-from)
+	for i := from; i < to; i++ {
+		raw = append(raw, e.Body.Element(i))
+	}
+	return raw
+}
+
+func (e *Exchange) originals(from int) int {
+	sum := 0
+	for _, digest := range e.Digests[from:] {
+		sum += digest.Tokens
+	}
+	return sum
+}
+
+func (e *Exchange) scale(estimate int) int { return int(float64(estimate) * e.Factor) }

@@ -1,0 +1,254 @@
+package ipc
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+)
+
+// frame opens the message that stands for turns at L2 and L3.
+const frame = `[AUTO CONTEXT COMPRESSION]
+This is a shortened record of earlier turns of this conversation, not a new request. The originals are archived word for word: #12 is message 12 of the archive. If you need a detail that is missing here, read the file or run the command again, or ask for it.
+`
+
+// span is what is folded of a turn at L2 or L3.
+type span struct {
+	From, To int
+	turn     int // index of the turn
+	level    int
+	record   *record
+}
+
+func (t *turn) span() *span {
+	return &span{From: t.verbatim, To: t.To, turn: t.index, level: t.level, record: t.record}
+}
+
+// render returns the projection of the plan; one that covers nothing if no turn is
+// compressed.
+func (p *planner) render() (*session.Projection, error) {
+	last := len(p.turns) - 1
+	for last >= 0 && p.turns[last].level == 0 {
+		last--
+	}
+	if last < 0 {
+		return &session.Projection{Chain: p.exchange.Chain[0]}, nil
+	}
+	block, err := p.blockSize(p.turns[:last+1])
+	if err != nil {
+		return nil, err
+	}
+	var parts parts
+	parts.add(p.range0(0, p.turns[0].From))
+	var run []*span
+	for _, t := range p.turns[:last+1] {
+		if t.level >= 2 && t.verbatim == t.From {
+			run = append(run, t.span())
+			continue
+		}
+		if err := p.fold(&parts, run, block); err != nil {
+			return nil, err
+		}
+		run = nil
+		switch {
+		case t.level >= 2:
+			parts.add(p.range0(t.From, t.verbatim))
+			run = append(run, t.span())
+		case t.level == 1:
+			parts.add(t.cut...)
+		default:
+			parts.add(p.range0(t.From, t.To))
+		}
+	}
+	if err := p.fold(&parts, run, block); err != nil {
+		return nil, err
+	}
+	covers := p.turns[last].To
+	projection := &session.Projection{
+		Number: p.exchange.NextProjection, Covers: covers, Chain: p.exchange.Chain[covers], Parts: parts,
+	}
+	if projection.Number == 0 {
+		projection.Number = 1
+		if current := p.exchange.Projection; current != nil {
+			projection.Number = current.Number + 1
+		}
+	}
+	return projection, nil
+}
+
+// range0 returns the part of messages that stay as the client sent them.
+func (p *planner) range0(from, to int) session.Part {
+	part := session.Part{From: from, To: to, Messages: to - from}
+	for _, digest := range p.exchange.Digests[from:to] {
+		part.Tokens += digest.Tokens
+	}
+	return part
+}
+
+// parts are a projection's parts in order.
+type parts []session.Part
+
+// add appends parts; one that goes on as the client's own bytes at the same level
+// as the last one makes that longer.
+func (p *parts) add(more ...session.Part) {
+	for _, part := range more {
+		if part.From == part.To {
+			continue
+		}
+		if n := len(*p); n > 0 && part.Raw == nil {
+			if last := &(*p)[n-1]; last.Raw == nil && last.Level == part.Level {
+				last.To, last.Tokens, last.Messages = part.To, last.Tokens+part.Tokens, last.Messages+part.Messages
+				continue
+			}
+		}
+		*p = append(*p, part)
+	}
+}
+
+// fold adds the parts of a run of adjacent spans: one message of the user, and
+// one of the assistant where another of the user follows, so that roles take
+// turns. Each level has a part, all but the last without a message. Where that is
+// no smaller than L1 is, the turns stay at L1.
+func (p *planner) fold(parts *parts, run []*span, block int) error {
+	if len(run) == 0 {
+		return nil
+	}
+	from, to := run[0].From, run[len(run)-1].To
+	last := run[len(run)-1].record
+	follows := to < len(p.exchange.Digests) && p.exchange.Digests[to].Role == conversation.User
+	answers := follows && last.said != ""
+
+	messages := []conversation.Message{textMessage(conversation.User, recordText(run, block, answers))}
+	if answers {
+		messages = append(messages, textMessage(conversation.Assistant, last.said))
+	}
+	rendered := session.Part{From: from, To: to, Messages: len(messages)}
+	for i, message := range messages {
+		raw, err := p.exchange.Codec.Encode(message)
+		if err != nil {
+			return fmt.Errorf("encode record of messages %d to %d: %w", from, to, err)
+		}
+		if i > 0 {
+			rendered.Raw = append(rendered.Raw, ',')
+		}
+		rendered.Raw = append(rendered.Raw, raw...)
+		rendered.Tokens += p.counter.Message(message)
+	}
+	shallow, size, err := p.shallow(run)
+	if err != nil {
+		return err
+	}
+	if rendered.Tokens >= size {
+		parts.add(shallow...)
+		return nil
+	}
+	for len(run) > 0 {
+		n := sameLevel(run)
+		part := session.Part{From: run[0].From, To: run[n-1].To, Level: run[0].level, Raw: json.RawMessage{}}
+		if n == len(run) {
+			part.Raw, part.Tokens, part.Messages = rendered.Raw, rendered.Tokens, rendered.Messages
+		}
+		parts.add(part)
+		run = run[n:]
+	}
+	return nil
+}
+
+// shallow returns a run at L1.
+func (p *planner) shallow(run []*span) (parts []session.Part, size int, err error) {
+	for _, span := range run {
+		t := p.turns[span.turn]
+		if err := p.cutDown(t); err != nil {
+			return nil, 0, err
+		}
+		for _, part := range t.cut[span.From-t.From:] {
+			parts = append(parts, part)
+			size += part.Tokens
+		}
+	}
+	return parts, size, nil
+}
+
+// sameLevel counts the spans at the head of a run that have one level.
+func sameLevel(run []*span) int {
+	n := 1
+	for n < len(run) && run[n].level == run[0].level {
+		n++
+	}
+	return n
+}
+
+// recordText returns the text that stands for a run.
+func recordText(run []*span, block int, answers bool) string {
+	text := strings.Builder{}
+	text.WriteString(frame)
+	for len(run) > 0 {
+		n := sameLevel(run)
+		if run[0].level == 3 {
+			for _, line := range blockLines(run[:n], block) {
+				text.WriteString(line + "\n")
+			}
+		} else {
+			fmt.Fprintf(&text, "[%s]\n", turnRange(run[0].turn, run[n-1].turn))
+			for i, span := range run[:n] {
+				text.WriteString(span.record.entry(answers && n == len(run) && i == n-1))
+			}
+		}
+		run = run[n:]
+	}
+	return strings.TrimSuffix(text.String(), "\n")
+}
+
+// blockLines returns the lines of adjacent spans at L3 for blocks of so many turns.
+// Blocks begin at fixed turns, whatever was folded when.
+func blockLines(spans []*span, block int) []string {
+	var lines []string
+	for len(spans) > 0 {
+		n := 1
+		for n < len(spans) && spans[n].turn/block == spans[0].turn/block {
+			n++
+		}
+		lines = append(lines, blockLine(spans[:n]))
+		spans = spans[n:]
+	}
+	return lines
+}
+
+// blockSize returns how many turns a block has, so that all L3 text of the lane
+// is within its bound.
+func (p *planner) blockSize(turns []*turn) (int, error) {
+	for block := blockTurns; ; block *= 2 {
+		size := 0
+		for _, lines := range p.foldedLines(turns, block) {
+			size += p.countText(strings.Join(lines, "\n"))
+		}
+		if size <= p.config.BlockTokens || block >= len(turns) {
+			return block, nil
+		}
+	}
+}
+
+// foldedLines returns the L3 lines of each run of turns at L3.
+func (p *planner) foldedLines(turns []*turn, block int) [][]string {
+	var all [][]string
+	var run []*span
+	for _, t := range turns {
+		if t.level == 3 && t.verbatim == t.From {
+			run = append(run, t.span())
+			continue
+		}
+		if len(run) > 0 {
+			all = append(all, blockLines(run, block))
+		}
+		run = nil
+		if t.level == 3 {
+			run = append(run, t.span())
+		}
+	}
+	if len(run) > 0 {
+		all = append(all, blockLines(run, block))
+	}
+	return all
+}

@@ -1,0 +1,113 @@
+package ipc
+
+import (
+	"cmp"
+	"slices"
+	"unicode/utf8"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+)
+
+// smallestResult is how much of a tool result is left at least where it is cut to
+// fit the window, in o200k tokens.
+const smallestResult = 500
+
+// oversized is a tool result of the tail.
+type oversized struct {
+	turn    *turn
+	message int // index
+	block   int
+	size    int // o200k tokens
+}
+
+// truncated returns the plan's projection with the largest tool results of turns
+// that no level touches cut, the largest first, so that the prompt loses excess
+// tokens, and how many it cut. It is the last resort for a prompt that would not
+// fit the window at all; what a person typed is never cut.
+func (p *planner) truncated(excess int) (*session.Projection, int, error) {
+	results, err := p.oversized()
+	if err != nil {
+		return nil, 0, err
+	}
+	count := 0
+	for _, result := range results {
+		if excess <= 0 {
+			break
+		}
+		saved, err := p.truncateOne(result, excess)
+		if err != nil {
+			return nil, 0, err
+		}
+		if saved > 0 {
+			excess -= saved
+			count++
+		}
+	}
+	projection, err := p.render()
+	return projection, count, err
+}
+
+// oversized returns the tool results that may be cut, the largest first.
+func (p *planner) oversized() ([]oversized, error) {
+	var results []oversized
+	for _, t := range p.turns {
+		if t.level > 0 {
+			continue
+		}
+		for i := t.From; i < t.To; i++ {
+			digest := p.exchange.Digests[i]
+			if !digest.Flags.Has(conversation.HasResult) || digest.Tokens <= 2*smallestResult {
+				continue
+			}
+			if err := p.read(t); err != nil {
+				return nil, err
+			}
+			if p.isBound(t) {
+				break
+			}
+			for j := range t.messages[i-t.From].Blocks {
+				block := &t.messages[i-t.From].Blocks[j]
+				if block.Kind != conversation.ToolResult {
+					continue
+				}
+				if size := p.countText(block.Text); size > 2*smallestResult {
+					results = append(results, oversized{t, i, j, size})
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(results, func(a, b oversized) int { return cmp.Compare(b.size, a.size) })
+	return results, nil
+}
+
+// isBound reports whether a turn stands before or at what only the provider knows.
+func (p *planner) isBound(t *turn) bool { return t.From <= lastBoundary(p.exchange.Digests) }
+
+// truncateOne cuts one tool result by up to excess tokens and returns by how many.
+func (p *planner) truncateOne(result oversized, excess int) (int, error) {
+	t := result.turn
+	at := result.message - t.From
+	if t.cut == nil {
+		for i := range t.messages {
+			t.cut = append(t.cut, p.untouched(t.From+i, 1))
+		}
+	}
+	keep := max(result.size-excess, smallestResult)
+	message := t.messages[at]
+	block := &message.Blocks[result.block]
+	// Characters are no tokens: leave a tenth less than the average says.
+	characters := utf8.RuneCountInString(block.Text) * keep / result.size * 9 / 10
+	message.Replace(result.block, truncateResult(result.message, block, characters))
+	part, err := p.encoded(result.message, message)
+	if err != nil {
+		return 0, err
+	}
+	saved := t.cut[at].Tokens - part.Tokens
+	if saved <= 0 {
+		return 0, nil
+	}
+	t.messages[at], t.cut[at], t.level = message, part, 1
+	t.cutSize -= saved
+	return saved, nil
+}

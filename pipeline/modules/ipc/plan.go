@@ -1,0 +1,377 @@
+package ipc
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+)
+
+// errNothingToFree says that no epoch would free enough to be worth its price.
+var errNothingToFree = errors.New("nothing to free")
+
+// errWorse says that the rendered prompt is no smaller than the one it replaces.
+var errWorse = errors.New("result is not smaller")
+
+// planner plans one epoch of one exchange. Sizes are o200k tokens, limits the
+// model's own; rate is how many of the latter make one of the former.
+type planner struct {
+	exchange *pipeline.Exchange
+	config   pipeline.IPCConfig
+	counter  Counter
+
+	rate  float64
+	now   int // size of the prompt as it stands
+	goal  int // what the epoch compresses down to
+	high  int // the target: above it there is an epoch
+	limit int // what the prompt may have at most
+
+	inLoop int // first message of the running tool loop if that must open with thinking; -1
+	turns  []*turn
+	lines  map[int]int // size of the L3 line of each block of blockTurns
+	total  int         // size of the prompt as planned, but for the frames of records
+}
+
+// plan plans an epoch for a prompt of size tokens of the model. It returns
+// errNothingToFree if there is none worth making.
+func (m *Module) plan(ctx context.Context, exchange *pipeline.Exchange, size int) (*epoch, error) {
+	p := newPlanner(exchange, m.counter, size)
+	worth := int(exchange.Config.IPC.MinClear * float64(p.limit))
+	if p.potential() < worth && p.now <= p.limit {
+		return nil, errNothingToFree
+	}
+	if err := p.keepSummary(); err != nil {
+		return nil, err
+	}
+	projection, err := p.search(ctx)
+	if err == nil && !p.loopOpens(projection) {
+		p.leaveLoop()
+		projection, err = p.search(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	after := exchange.Estimate(projection)
+	truncated := 0
+	if after > p.limit {
+		shorter, results, err := p.truncated(after - p.high)
+		if err != nil {
+			return nil, err
+		}
+		if fits := exchange.Estimate(shorter); fits <= p.limit {
+			projection, after, truncated = shorter, fits, results
+		}
+	}
+	switch {
+	case projection.Covers == 0:
+		return nil, errNothingToFree
+	case after >= p.now:
+		return nil, errWorse
+	case p.now-after < worth && (p.now <= p.limit || after > p.limit):
+		return nil, errNothingToFree
+	}
+	projection.Before, projection.After = size, p.tokens(after)
+	return p.summarize(projection, truncated, after <= p.high), nil
+}
+
+// newPlanner looks at the exchange without reading a message.
+func newPlanner(exchange *pipeline.Exchange, counter Counter, size int) *planner {
+	p := &planner{exchange: exchange, config: exchange.Config.IPC, counter: counter, rate: exchange.Factor}
+	p.now = max(1, exchange.Estimate(exchange.Projection))
+	// What was reported of this prompt may tell more than the model's average.
+	p.rate = max(p.rate, float64(size)/float64(p.now))
+	limit := float64(exchange.Limit) / p.rate
+	p.limit = int(limit)
+	p.goal = int(p.config.Goal() * limit)
+	p.high = int(p.config.TargetUtilization * limit)
+
+	p.inLoop = -1
+	if start, running := p.runningLoop(); running {
+		p.inLoop = start
+	}
+	latest := latestTyped(exchange.Digests)
+	boundary := lastBoundary(exchange.Digests)
+	for i, bounds := range exchange.Turns {
+		t := &turn{Turn: bounds, index: i, verbatim: bounds.From}
+		t.floor = p.standing(bounds)
+		t.deepest = max(t.floor, p.deepest(i, boundary))
+		t.isFixed = t.deepest == 0
+		for _, digest := range exchange.Digests[bounds.From:bounds.To] {
+			t.original += digest.Tokens
+		}
+		p.turns = append(p.turns, t)
+		if latest >= bounds.From && latest < bounds.To {
+			p.keepUpTo(t, latest)
+		}
+	}
+	return p
+}
+
+// standing returns the level of a turn in the current projection.
+func (p *planner) standing(bounds conversation.Turn) int {
+	projection, level := p.exchange.Projection, 0
+	if projection == nil || bounds.To > projection.Covers {
+		return 0
+	}
+	for _, part := range projection.Parts {
+		if part.From < bounds.To && part.To > bounds.From {
+			level = max(level, part.Level)
+		}
+	}
+	return level
+}
+
+// deepest returns the level that a turn may go down to for what it holds.
+// Messages that must stay where they are let it be cut, not folded; so does a
+// system message right before it, which an answer must follow. What a provider's
+// own compaction stands for is not touched at all, nor is a call without result.
+func (p *planner) deepest(index, boundary int) int {
+	digests, bounds := p.exchange.Digests, p.exchange.Turns[index]
+	deepest := p.config.DeepestLevel
+	if bounds.From <= boundary {
+		return 0
+	}
+	var flags conversation.Flags
+	for _, digest := range digests[bounds.From:bounds.To] {
+		flags |= digest.Flags
+		if digest.Role == conversation.System {
+			flags |= conversation.IsPinned
+		}
+	}
+	if flags.Has(conversation.HasCall) && !flags.Has(conversation.HasResult) {
+		return 0
+	}
+	if flags.Has(conversation.IsPinned) || bounds.From > 0 && index > 0 && digests[bounds.From-1].Role == conversation.System {
+		deepest = min(deepest, 1)
+	}
+	return deepest
+}
+
+// lastBoundary returns the index of the last message that stands for a history
+// only the provider knows; -1 without one.
+func lastBoundary(digests []conversation.Digest) int {
+	for i := len(digests) - 1; i >= 0; i-- {
+		if digests[i].Flags.Has(conversation.IsPinned) && digests[i].Role != conversation.System {
+			return i
+		}
+	}
+	return -1
+}
+
+// latestTyped returns the index of the newest message that a person typed.
+func latestTyped(digests []conversation.Digest) int {
+	for i := len(digests) - 1; i >= 0; i-- {
+		if digests[i].Role == conversation.User && digests[i].Flags.Has(conversation.HasTyped) {
+			return i
+		}
+	}
+	return -1
+}
+
+// keepUpTo keeps the turn's messages up to and with the one at index as they are.
+// Behind results that message answers an assistant's calls: then the turn is cut
+// at most, which keeps what was typed as well.
+func (p *planner) keepUpTo(t *turn, index int) {
+	if p.exchange.Digests[index].Flags.Has(conversation.HasResult) {
+		t.deepest = min(t.deepest, max(t.floor, 1))
+		return
+	}
+	t.verbatim = index + 1
+	t.front = 0
+	for _, digest := range p.exchange.Digests[t.From:t.verbatim] {
+		t.front += digest.Tokens
+	}
+}
+
+// keepSummary keeps what a client put in place of a history that it has compacted
+// itself, unless that fills a large part of the window: nothing else the model
+// sees says what it says.
+func (p *planner) keepSummary() error {
+	if len(p.turns) == 0 {
+		return nil
+	}
+	first := p.turns[0]
+	size := 0
+	for i := first.From; i < first.To && p.exchange.Digests[i].Role == conversation.User; i++ {
+		message, err := p.exchange.Message(i)
+		if err != nil {
+			return err
+		}
+		size += p.exchange.Digests[i].Tokens
+		for _, block := range message.Blocks {
+			if block.Kind == conversation.Text && isSummary(block.Text) && size < p.limit/8 && i >= first.verbatim {
+				p.keepUpTo(first, i)
+			}
+		}
+	}
+	return nil
+}
+
+// potential returns an upper bound of what an epoch can free.
+func (p *planner) potential() int {
+	covered, potential := 0, 0
+	if projection := p.exchange.Projection; projection != nil {
+		covered = projection.Covers
+		for _, part := range projection.Parts {
+			if part.Level < p.config.DeepestLevel {
+				potential += part.Tokens
+			}
+		}
+	}
+	for i, t := range p.turns {
+		if t.To > covered && !t.isFixed && i < len(p.turns)-1 {
+			potential += t.original
+		}
+	}
+	return potential
+}
+
+// raise compresses turns before the tail, the oldest first, one level after the
+// other, until the prompt has at most goal tokens.
+func (p *planner) raise(ctx context.Context, tail, goal int) error {
+	if err := p.raiseTo(ctx, 1, tail, goal); err != nil {
+		return err
+	}
+	fold := p.foldable(tail)
+	if p.config.DeepestLevel >= 2 {
+		if err := p.raiseTo(ctx, 2, fold, goal); err != nil {
+			return err
+		}
+	}
+	if p.config.DeepestLevel >= 3 {
+		for block := 0; block*blockTurns < fold && p.total > goal; block++ {
+			if err := p.foldBlock(block, fold); err != nil {
+				return err
+			}
+		}
+	}
+	return p.closeFold(fold)
+}
+
+// raiseTo takes turns before end to a level, the oldest first, until the prompt has
+// at most goal tokens.
+func (p *planner) raiseTo(ctx context.Context, level, end, goal int) error {
+	for _, t := range p.turns[:end] {
+		if p.total <= goal {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := p.raiseTurn(t, level); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// raiseTurn takes a turn to a level if it may go there and L1 makes it smaller.
+// At L2 a small turn may grow by a few tokens: on its own between two records it
+// would cost a frame.
+func (p *planner) raiseTurn(t *turn, level int) error {
+	if t.level >= level || t.deepest < level {
+		return nil
+	}
+	if err := p.read(t); err != nil {
+		return err
+	}
+	if t.deepest < level {
+		return nil
+	}
+	before, err := p.size(t, t.level)
+	if err != nil {
+		return err
+	}
+	after, err := p.size(t, level)
+	if err != nil {
+		return err
+	}
+	if level == 1 && after >= before {
+		return nil
+	}
+	t.level = level
+	p.total += after - before
+	return nil
+}
+
+// foldBlock takes the turns of a block to L3.
+func (p *planner) foldBlock(block, tail int) error {
+	for _, t := range p.turns[block*blockTurns : min((block+1)*blockTurns, tail)] {
+		if err := p.raiseTurn(t, 3); err != nil {
+			return err
+		}
+	}
+	return p.weighLine(block)
+}
+
+// weighLine counts the L3 line of a block anew.
+func (p *planner) weighLine(block int) error {
+	var folded []*span
+	for _, t := range p.turns[block*blockTurns : min((block+1)*blockTurns, len(p.turns))] {
+		if t.level < 3 {
+			continue
+		}
+		if err := p.note(t); err != nil {
+			return err
+		}
+		folded = append(folded, t.span())
+	}
+	size := 0
+	if len(folded) > 0 {
+		size = p.countText(blockLine(folded))
+	}
+	p.total += size - p.lines[block]
+	p.lines[block] = size
+	return nil
+}
+
+// reset puts every turn back to the level it has in the current projection.
+func (p *planner) reset() error {
+	p.total = p.exchange.Fixed
+	for _, digest := range p.exchange.Digests[:conversation.Lead(p.exchange.Digests)] {
+		p.total += digest.Tokens
+	}
+	for _, t := range p.turns {
+		t.level = t.floor
+		size, err := p.size(t, t.level)
+		if err != nil {
+			return err
+		}
+		p.total += size
+	}
+	p.lines = map[int]int{}
+	for block := 0; block*blockTurns < len(p.turns); block++ {
+		if err := p.weighLine(block); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// summarize describes the epoch that makes a projection.
+func (p *planner) summarize(projection *session.Projection, truncated int, reached bool) *epoch {
+	projection.Reason = "target"
+	if p.now > p.limit {
+		projection.Reason = "limit"
+	}
+	e := &epoch{
+		projection: *projection, levels: p.exchange.Levels(projection), truncated: truncated, reached: reached,
+		before: p.exchange.Original(),
+	}
+	for _, digest := range p.exchange.Digests[:projection.Covers] {
+		e.original += digest.Tokens
+	}
+	for _, part := range projection.Parts {
+		e.rendered += part.Tokens
+		if part.Raw != nil {
+			e.compacted += part.To - part.From
+		}
+	}
+	return e
+}
+
+// tokens returns a size in the model's tokens.
+func (p *planner) tokens(size int) int { return int(math.Ceil(float64(size) * p.rate)) }

@@ -1,0 +1,215 @@
+package ipc_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"palimpsest/api/upstream/providertest"
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules/ipc"
+	"palimpsest/pipeline/pipelinetest"
+	"palimpsest/pipeline/wire"
+	"palimpsest/pipeline/wire/wiregen"
+)
+
+// A1, A2, A5, A6, A7, A9, A11, A12, C2, C3: sessions, configs, windows and places
+// where requests end, all at random. -rapid.checks sets how many sessions; each
+// gives about ten bodies to check.
+func TestAnyPromptIsLegalAndStable(t *testing.T) {
+	t.Parallel()
+	counter := newCounter(t)
+	rapid.Check(t, func(r *rapid.T) {
+		options := drawSession(r)
+		double := providertest.NewHandler(providertest.Config{Window: 100_000_000})
+		options.Signer = double
+		session := wiregen.Generate(rapid.Uint64().Draw(r, "seed"), options)
+		codec := codecs()[options.Format]
+		size := pipelinetest.NewExchange(t, codec, session.Body(session.Steps()-1), pipelinetest.Options{Counter: counter}).Size(nil)
+		lane := &pipelinetest.Lane{
+			Codec: codec, Modules: []pipeline.Module{ipc.New(counter)},
+			Options: pipelinetest.Options{
+				Counter: counter, Config: drawConfig(r),
+				Limit:  int(float64(size) * rapid.Float64Range(0.1, 1.2).Draw(r, "window")),
+				Factor: rapid.Float64Range(0.8, 1.6).Draw(r, "factor"),
+			},
+		}
+		var last sent
+		for step := rapid.IntRange(0, 3).Draw(r, "first step"); step < session.Steps(); step += rapid.IntRange(1, 6).Draw(r, "stride") {
+			last = check(t, r, lane, double, session.Body(step), last)
+		}
+	})
+}
+
+// sent is what the check of one request leaves for the next.
+type sent struct {
+	elements [][]byte
+	epochs   int
+}
+
+// check sends one request and checks what would go to the provider.
+func check(t *testing.T, r *rapid.T, lane *pipelinetest.Lane, double *providertest.Double, body []byte, before sent) sent {
+	t.Helper()
+	exchange, sealed := lane.Send(t, body)
+	if err := double.Validate(string(lane.Codec.Format()), sealed); err != nil {
+		r.Fatalf("refused: %v\nparts %v", err, layout(exchange))
+	}
+	if err := pipelinetest.CheckProjection(exchange); err != nil {
+		r.Fatalf("%v: parts %v", err, layout(exchange))
+	}
+	for _, event := range exchange.Report.Events {
+		if event.Type == "failed" {
+			r.Fatalf("failed: %+v", event)
+		}
+	}
+	elements := elementsOf(t, lane.Codec, sealed)
+	checkUntouched(r, exchange, elements)
+	checkPaired(t, r, lane.Codec, elements)
+	checkMonotone(r, exchange)
+	if lane.Epochs > before.epochs+1 {
+		r.Fatalf("one request made %d epochs", lane.Epochs-before.epochs)
+	}
+	if lane.Epochs == before.epochs {
+		for i, element := range before.elements {
+			if i >= len(elements) || !bytes.Equal(withoutMarkers(lane.Codec, element), withoutMarkers(lane.Codec, elements[i])) {
+				r.Fatalf("message %d changed between two epochs", i)
+			}
+		}
+	} else if exchange.Report.After >= exchange.Report.Before {
+		r.Fatalf("an epoch made %d of %d tokens", exchange.Report.After, exchange.Report.Before)
+	}
+	return sent{elements, lane.Epochs}
+}
+
+// checkUntouched holds the messages that no level touched against the client's.
+func checkUntouched(r *rapid.T, exchange *pipeline.Exchange, elements [][]byte) {
+	at, covered := 0, 0
+	if exchange.Projection != nil {
+		for _, part := range exchange.Projection.Parts {
+			for i := part.From; part.Raw == nil && i < part.To; i++ {
+				if !bytes.Equal(elements[at+i-part.From], exchange.Body.Element(i)) {
+					r.Fatalf("message %d is not the client's", i)
+				}
+			}
+			at += part.Messages
+		}
+		covered = exchange.Projection.Covers
+	}
+	if len(elements)-at != exchange.Body.Len()-covered {
+		r.Fatalf("%d messages behind the projection, sent %d", exchange.Body.Len()-covered, len(elements)-at)
+	}
+	for i := covered; i < exchange.Body.Len(); i++ {
+		if !bytes.Equal(elements[at+i-covered], exchange.Body.Element(i)) {
+			r.Fatalf("message %d behind the projection is not the client's", i)
+		}
+	}
+}
+
+// checkPaired counts calls and results, and looks for empty text.
+func checkPaired(t *testing.T, r *rapid.T, codec wire.Codec, elements [][]byte) {
+	t.Helper()
+	open := map[string]bool{}
+	for i, element := range elements {
+		message, err := codec.Parse(element)
+		if err != nil {
+			r.Fatalf("message %d: %v", i, err)
+		}
+		for _, block := range message.Blocks {
+			switch block.Kind {
+			case conversation.ToolCall:
+				if open[block.ID] {
+					r.Fatalf("message %d: call %s twice", i, block.ID)
+				}
+				open[block.ID] = true
+			case conversation.ToolResult:
+				if !open[block.ID] {
+					r.Fatalf("message %d: result %s without its call", i, block.ID)
+				}
+				delete(open, block.ID)
+			case conversation.Text:
+				if block.Text == "" {
+					r.Fatalf("message %d: empty text", i)
+				}
+			case conversation.Thinking, conversation.Media, conversation.Opaque:
+			}
+		}
+	}
+	if len(open) > 0 {
+		r.Fatalf("calls without results: %v", open)
+	}
+}
+
+// checkMonotone checks that no turn goes back up.
+func checkMonotone(r *rapid.T, exchange *pipeline.Exchange) {
+	total := 0
+	for _, turns := range exchange.Report.Levels {
+		total += turns
+	}
+	if total != len(exchange.Turns) {
+		r.Fatalf("levels %v of %d turns", exchange.Report.Levels, len(exchange.Turns))
+	}
+}
+
+func drawSession(r *rapid.T) wiregen.Options {
+	formats := []conversation.Format{conversation.Anthropic, conversation.OpenAIChat, conversation.OpenAIResponses}
+	flag := func(name string) bool { return rapid.Bool().Draw(r, name) }
+	return wiregen.Options{
+		Format: rapid.SampledFrom(formats).Draw(r, "format"),
+		Turns:  rapid.IntRange(2, 60).Draw(r, "turns"), TargetTokens: rapid.IntRange(2_000, 40_000).Draw(r, "tokens"),
+		Parallel: flag("parallel"), Thinking: flag("thinking"), Images: flag("images"), CJK: flag("cjk"),
+		ToolErrors: flag("errors"), Reminders: flag("reminders"), CacheMarkers: flag("markers"),
+		HugeResults: rapid.IntRange(0, 9).Draw(r, "huge") == 0,
+	}
+}
+
+func drawConfig(r *rapid.T) pipeline.Config {
+	config := pipeline.DefaultConfig()
+	ipc := &config.IPC
+	ipc.TargetUtilization = rapid.Float64Range(0.30, 0.95).Draw(r, "target")
+	ipc.CompressTo = rapid.Float64Range(0.10, 0.60).Draw(r, "goal")
+	ipc.MinClear = rapid.Float64Range(0.01, 0.20).Draw(r, "clear")
+	ipc.PreserveLastTurns = rapid.IntRange(1, 8).Draw(r, "turns kept")
+	ipc.PreserveTokens = rapid.IntRange(0, 20_000).Draw(r, "tokens kept")
+	ipc.DeepestLevel = rapid.IntRange(0, 3).Draw(r, "deepest")
+	ipc.BlockTokens = rapid.IntRange(500, 8_000).Draw(r, "blocks")
+	ipc.ObservationMasking = rapid.Bool().Draw(r, "masking")
+	return config
+}
+
+func elementsOf(t *testing.T, codec wire.Codec, body []byte) [][]byte {
+	t.Helper()
+	if !json.Valid(body) {
+		t.Fatalf("sent invalid JSON: %.200s", body)
+	}
+	envelope, err := wire.Open(body, codec.List())
+	if err != nil {
+		t.Fatal(err)
+	}
+	elements := make([][]byte, envelope.Len())
+	for i := range elements {
+		elements[i] = envelope.Element(i)
+	}
+	return elements
+}
+
+// withoutMarkers returns a message without cache markers: a client moves its own.
+func withoutMarkers(codec wire.Codec, raw []byte) []byte {
+	if codec.Format() != conversation.Anthropic {
+		return raw
+	}
+	return codec.Mark(raw, "")
+}
+
+func layout(exchange *pipeline.Exchange) string {
+	text := fmt.Sprintf("%d messages, %d turns:", len(exchange.Digests), len(exchange.Turns))
+	if exchange.Projection != nil {
+		for _, part := range exchange.Projection.Parts {
+			text += fmt.Sprintf(" %d-%d:L%d", part.From, part.To, part.Level)
+		}
+	}
+	return text
+}

@@ -1,0 +1,160 @@
+package ipc
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"palimpsest/pipeline/conversation"
+)
+
+// cutAt returns the length in bytes of the first characters of text, fewer where
+// the cut would split what people see as one character.
+func cutAt(text string, characters int) int {
+	end := 0
+	for range characters {
+		if end == len(text) {
+			return end
+		}
+		_, size := utf8.DecodeRuneInString(text[end:])
+		end += size
+	}
+	return startOf(text, end)
+}
+
+// cutFrom returns where the last characters of text begin, later where the cut
+// would split what people see as one character.
+func cutFrom(text string, characters int) int {
+	start := len(text)
+	for range characters {
+		if start == 0 {
+			return start
+		}
+		_, size := utf8.DecodeLastRuneInString(text[:start])
+		start -= size
+	}
+	for start < len(text) && joins(text, start) {
+		_, size := utf8.DecodeRuneInString(text[start:])
+		start += size
+	}
+	return start
+}
+
+// startOf moves a cut back to the start of the character that it splits.
+func startOf(text string, cut int) int {
+	for cut > 0 && joins(text, cut) {
+		_, size := utf8.DecodeLastRuneInString(text[:cut])
+		cut -= size
+	}
+	return cut
+}
+
+// joins reports whether the runes on both sides of a cut make one character:
+// combining marks, joiners, skin tones, halves of flags, syllables, line ends.
+func joins(text string, cut int) bool {
+	if cut <= 0 || cut >= len(text) {
+		return false
+	}
+	before, _ := utf8.DecodeLastRuneInString(text[:cut])
+	after, _ := utf8.DecodeRuneInString(text[cut:])
+	const joiner = '\u200d'
+	switch {
+	case before == '\r' && after == '\n':
+		return true
+	case unicode.Is(unicode.M, after), after == joiner, before == joiner:
+		return true
+	case after >= 0x1f3fb && after <= 0x1f3ff, after >= 0xe0020 && after <= 0xe007f:
+		return true
+	case isFlagHalf(before) && isFlagHalf(after):
+		return flagHalvesBefore(text[:cut])%2 == 1
+	case after >= 0x1160 && after <= 0x11ff:
+		return true
+	}
+	return false
+}
+
+func isFlagHalf(r rune) bool { return r >= 0x1f1e6 && r <= 0x1f1ff }
+
+// flagHalvesBefore counts the halves of flags at the end of text.
+func flagHalvesBefore(text string) int {
+	n := 0
+	for len(text) > 0 {
+		r, size := utf8.DecodeLastRuneInString(text)
+		if !isFlagHalf(r) {
+			break
+		}
+		text = text[:len(text)-size]
+		n++
+	}
+	return n
+}
+
+// shorten returns text in one line of at most so many characters.
+func shorten(text string, characters int) string {
+	if bytes := characters * 8; len(text) > bytes {
+		text = text[:cutAt(text[:bytes], characters*2)] // enough, however long the text is
+	}
+	text = strings.Join(strings.Fields(text), " ")
+	cut := cutAt(text, characters)
+	if cut == len(text) {
+		return text
+	}
+	return strings.TrimSpace(text[:cut]) + "…"
+}
+
+// sentence returns what a text begins with: its first sentence, and those behind
+// it as long as they say next to nothing ("Sure."), in at most so many
+// characters. Injected reminders are left out.
+func sentence(text string, characters int) string {
+	const little = 24
+	text = strings.TrimSpace(conversation.WithoutReminders(text))
+	end := 0
+	for end < len(text) && end < characters*utf8.UTFMax {
+		end += sentenceEnd(text[end:])
+		if len(strings.TrimSpace(text[:end])) > little {
+			break
+		}
+	}
+	return shorten(text[:end], characters)
+}
+
+// sentenceEnd returns the length of the first sentence of text, its end included.
+func sentenceEnd(text string) int {
+	for i, r := range text {
+		next := i + utf8.RuneLen(r)
+		switch r {
+		case '\n':
+			return next
+		case '。', '！', '？':
+			return next
+		case '.', '!', '?':
+			if next == len(text) || text[next] == ' ' || text[next] == '\n' {
+				return next
+			}
+		case utf8.RuneError:
+			next = i + 1
+		}
+	}
+	return len(text)
+}
+
+// firstLine returns the first line of text that says anything, in at most so many
+// characters.
+func firstLine(text string, characters int) string {
+	text = strings.TrimSpace(text)
+	line, _, _ := strings.Cut(text, "\n")
+	return shorten(line, characters)
+}
+
+// thousands returns a number with commas.
+func thousands(number int) string {
+	digits := strconv.Itoa(number)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// archived names the original of a message.
+func archived(index int) string { return "#" + strconv.Itoa(index) }

@@ -1,0 +1,152 @@
+package ipc
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"palimpsest/pipeline/conversation"
+)
+
+// A12: a cut never splits what people see as one character.
+func TestACutKeepsCharactersWhole(t *testing.T) {
+	t.Parallel()
+
+	for _, c := range []struct{ name, text, head string }{
+		{"plain", "abcdef", "abc"},
+		{"umlauts", "äöüß", "äöü"},
+		{"combining accent", "abe\u0301f", "ab"},
+		{"family of four", "ab👨\u200d👩\u200d👧f", "ab"},
+		{"flag", "ab🇩🇪f", "ab"},
+		{"second flag", "🇩🇪🇫🇷f", "🇩🇪"},
+		{"skin tone", "ab👍🏽f", "ab"},
+		{"variation selector", "ab❤\ufe0ff", "ab"},
+		{"syllable", "ab\u1112\u1161\u11abf", "ab"},
+		{"line end", "ab\r\nf", "ab"},
+		{"short", "ab", "ab"},
+		{"broken UTF-8", "ab\xff\xfec", "ab\xff"},
+	} {
+		if got := c.text[:cutAt(c.text, 3)]; got != c.head {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.head)
+		}
+	}
+	for _, c := range []struct{ name, text, tail string }{
+		{"plain", "abcdef", "def"}, {"combining accent", "ae\u0301bc", "bc"}, {"emoji", "👨\u200d👩\u200d👧", ""}, {"short", "ab", "ab"},
+	} {
+		if got := c.text[cutFrom(c.text, 3):]; got != c.tail && !(c.name == "emoji" && got == c.text) {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.tail)
+		}
+	}
+}
+
+// A12
+func TestAnyCutLeavesValidText(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		text := rapid.StringOfN(rapid.RuneFrom([]rune("aä漢字👩\u200d🇩🇪🏽e\u0301\r\n. ")), 0, 60, -1).Draw(r, "text")
+		n := rapid.IntRange(0, 70).Draw(r, "characters")
+		head, tail := text[:cutAt(text, n)], text[cutFrom(text, n):]
+		if !utf8.ValidString(head) || !utf8.ValidString(tail) || utf8.RuneCountInString(head) > n || utf8.RuneCountInString(tail) > n {
+			r.Fatalf("head %q, tail %q", head, tail)
+		}
+		if joins(text, len(head)) || joins(text, len(text)-len(tail)) {
+			r.Fatalf("%q is split: %q, %q", text, head, tail)
+		}
+	})
+}
+
+func TestTheFirstSentenceStandsForAText(t *testing.T) {
+	t.Parallel()
+
+	for _, c := range []struct{ text, want string }{
+		{"", ""},
+		{"Fix the login bug, please. Then deploy.", "Fix the login bug, please."},
+		{"Sure. I will look at the handler first. Then at the tests.", "Sure. I will look at the handler first."},
+		{"No end", "No end"},
+		{"Look at v1.2.3 of file.go now! Yes.", "Look at v1.2.3 of file.go now!"},
+		{"A first line\n\nand a second", "A first line and a second"},
+		{"A first line that says enough\nand a second", "A first line that says enough"},
+		{"これは日本語の文章であり、とても長いものです。次の文。", "これは日本語の文章であり、とても長いものです。"},
+		{"<system-reminder>never mind me</system-reminder>  Rename the package everywhere. Ok?", "Rename the package everywhere."},
+		{"broken \xff text. x", "broken \xff text. x"},
+	} {
+		if got := sentence(c.text, 200); got != c.want {
+			t.Errorf("%q: got %q", c.text, got)
+		}
+	}
+	if got := sentence(strings.Repeat("word ", 500), 50); utf8.RuneCountInString(got) > 51 || !strings.HasSuffix(got, "…") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestNumbersAreGrouped(t *testing.T) {
+	t.Parallel()
+
+	for number, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 24806: "24,806", 1234567: "1,234,567"} {
+		if got := thousands(number); got != want {
+			t.Errorf("%d: got %s", number, got)
+		}
+	}
+}
+
+func TestACallIsNamedByWhatSaysMost(t *testing.T) {
+	t.Parallel()
+
+	for _, c := range []struct{ arguments, argument, path string }{
+		{`{"file_path":"a/b.go","content":"package b"}`, "a/b.go", "a/b.go"},
+		{`{"command":"go test ./...","description":"Run tests"}`, "go test ./...", ""},
+		{`{"command":["bash","-lc","ls -la"]}`, "ls -la", ""},
+		{`{"pattern":"func main","path":"cmd"}`, "func main in cmd", ""},
+		{`{"zeta":"z","alpha":"a"}`, "a", ""},
+		{`{"n":3}`, "", ""},
+		{`{}`, "", ""},
+		{`{broken`, "", ""},
+		{"*** Begin Patch\n*** Update File: x.go\n+a", "x.go", "x.go"},
+		{"select 1\nfrom t", "select 1", ""},
+	} {
+		argument, path := argumentOf(&conversation.Block{Kind: conversation.ToolCall, Text: c.arguments})
+		if argument != c.argument || path != c.path {
+			t.Errorf("%s: got %q, %q", c.arguments, argument, path)
+		}
+	}
+}
+
+func TestFailuresAreKnownByMarkOrFirstWord(t *testing.T) {
+	t.Parallel()
+
+	for text, want := range map[string]bool{
+		"ok": false, "Error: no such file": true, "Exit code 1\nFAIL": true, "Exit code 0": false, "0 errors": false,
+		"Traceback (most recent call last):\n": true, "The error: was fixed": false,
+	} {
+		if got := failed(&conversation.Block{Kind: conversation.ToolResult, Text: text}); got != want {
+			t.Errorf("%q: got %v", text, got)
+		}
+	}
+	if !failed(&conversation.Block{Kind: conversation.ToolResult, Text: "ok", IsError: true}) {
+		t.Error("the mark does not count")
+	}
+}
+
+// L3 never grows with the number of turns in a block.
+func TestALineOfL3IsBounded(t *testing.T) {
+	t.Parallel()
+
+	var spans []*span
+	for i := range 500 {
+		spans = append(spans, &span{From: 2 * i, To: 2*i + 2, turn: i, record: &record{
+			asked: strings.Repeat("ask ", 90), tools: []string{"Tool" + thousands(i)},
+			changed: []string{"changed" + thousands(i)}, read: []string{"read" + thousands(i)}, errors: 1,
+		}})
+	}
+	line := blockLine(spans)
+	if len(line) > 1000 || strings.Contains(line, "\n") {
+		t.Errorf("%d bytes: %s", len(line), line)
+	}
+	for _, text := range []string{"[turns 1–500, #0–#999]", "(and 499 more)", "changed499", "(and 494 more)", "errors: 500"} {
+		if !strings.Contains(line, text) {
+			t.Errorf("%q is not in %s", text, line)
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package pipelinetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/wire"
+)
+
+// Case is an exchange on which a module is tried.
+type Case struct {
+	Name    string
+	Codec   wire.Codec
+	Body    []byte
+	Options Options
+}
+
+// TestModule checks what holds for every module: that it leaves the client's bytes
+// alone, comes to the same result twice, makes a projection that stands for a
+// whole prefix of the history, and can be undone wherever it fails.
+func TestModule(t *testing.T, module pipeline.Module, cases []Case) {
+	t.Helper()
+
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			t.Run("LeavesOriginalsAlone", func(t *testing.T) { leavesOriginalsAlone(t, module, c) })
+			t.Run("ComesToTheSameResultTwice", func(t *testing.T) { sameResultTwice(t, module, c) })
+			t.Run("StandsForAWholePrefix", func(t *testing.T) { wholePrefix(t, module, c) })
+			t.Run("IsUndoneWhenTheArchiveFails", func(t *testing.T) { undoneWithoutArchive(t, module, c) })
+			t.Run("IsUndoneWhenItsTimeIsUp", func(t *testing.T) { undoneAfterDeadline(t, module, c) })
+		})
+	}
+}
+
+func leavesOriginalsAlone(t *testing.T, module pipeline.Module, c Case) {
+	t.Helper()
+
+	body := bytes.Clone(c.Body)
+	var current *session.Projection
+	if c.Options.Projection != nil {
+		clone := *c.Options.Projection
+		clone.Parts = slices.Clone(clone.Parts)
+		current = &clone
+	}
+	exchange := NewExchange(t, c.Codec, body, c.Options)
+	digests, turns := slices.Clone(exchange.Digests), slices.Clone(exchange.Turns)
+
+	if err := module.Process(t.Context(), exchange); err != nil {
+		t.Fatalf("process: %v", err)
+	}
+
+	if !bytes.Equal(body, c.Body) {
+		t.Error("the body has changed")
+	}
+	if !slices.Equal(digests, exchange.Digests) || !slices.Equal(turns, exchange.Turns) {
+		t.Error("digests or turns have changed")
+	}
+	if current != nil && !samePrompt(current, c.Options.Projection) {
+		t.Error("the lane's current projection has changed")
+	}
+}
+
+func sameResultTwice(t *testing.T, module pipeline.Module, c Case) {
+	t.Helper()
+
+	var sealed [2][]byte
+	for i := range sealed {
+		exchange := NewExchange(t, c.Codec, c.Body, c.Options)
+		if err := module.Process(t.Context(), exchange); err != nil {
+			t.Fatalf("process: %v", err)
+		}
+		sealed[i] = Seal(exchange)
+	}
+
+	if !bytes.Equal(sealed[0], sealed[1]) {
+		t.Error("the same exchange gave two different prompts")
+	}
+}
+
+func wholePrefix(t *testing.T, module pipeline.Module, c Case) {
+	t.Helper()
+
+	exchange := NewExchange(t, c.Codec, c.Body, c.Options)
+	if err := module.Process(t.Context(), exchange); err != nil {
+		t.Fatalf("process: %v", err)
+	}
+
+	if err := CheckProjection(exchange); err != nil {
+		t.Error(err)
+	}
+}
+
+func undoneWithoutArchive(t *testing.T, module pipeline.Module, c Case) {
+	t.Helper()
+
+	c.Options.Commit = func(context.Context, session.Projection) error { return errors.New("disk full") }
+	exchange := NewExchange(t, c.Codec, c.Body, c.Options)
+	before := Seal(exchange)
+
+	pipeline.NewChain(module).Process(t.Context(), exchange)
+
+	if !bytes.Equal(before, Seal(exchange)) {
+		t.Error("the prompt changed although the archive failed")
+	}
+	if exchange.Projection != c.Options.Projection {
+		t.Error("the projection changed although the archive failed")
+	}
+}
+
+func undoneAfterDeadline(t *testing.T, module pipeline.Module, c Case) {
+	t.Helper()
+
+	exchange := NewExchange(t, c.Codec, c.Body, c.Options)
+	before := Seal(exchange)
+
+	pipeline.NewChain(module).WithDeadline(0).Process(t.Context(), exchange)
+
+	if !bytes.Equal(before, Seal(exchange)) {
+		t.Error("the prompt changed although the deadline had passed")
+	}
+}
+
+// CheckProjection reports what is wrong with an exchange's projection: its parts
+// must stand for each of its messages once and in order, it must end where a turn
+// ends, and its counts must be those of what it holds.
+func CheckProjection(exchange *pipeline.Exchange) error {
+	projection := exchange.Projection
+	if projection == nil {
+		return nil
+	}
+	next := 0
+	for _, part := range projection.Parts {
+		if part.From != next || part.To <= part.From {
+			return errors.New("the parts leave a gap, overlap or are empty")
+		}
+		next = part.To
+		if err := checkPart(exchange, part); err != nil {
+			return err
+		}
+	}
+	if next != projection.Covers {
+		return errors.New("the parts do not reach as far as the projection")
+	}
+	if projection.Chain != exchange.Chain[projection.Covers] {
+		return errors.New("the projection's link is not that of the history")
+	}
+	for _, turn := range exchange.Turns {
+		if turn.From < projection.Covers && turn.To > projection.Covers {
+			return errors.New("the projection ends inside a turn")
+		}
+	}
+	return nil
+}
+
+func checkPart(exchange *pipeline.Exchange, part session.Part) error {
+	if part.Raw == nil {
+		if part.Messages != part.To-part.From {
+			return errors.New("a part of the client's own messages miscounts them")
+		}
+		return nil
+	}
+	list := append(append([]byte(`{"list":[`), part.Raw...), `]}`...)
+	envelope, err := wire.Open(list, "list")
+	if err != nil {
+		return err
+	}
+	if envelope.Len() != part.Messages {
+		return errors.New("a part miscounts its messages")
+	}
+	for i := range envelope.Len() {
+		if _, err := exchange.Codec.Parse(envelope.Element(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// samePrompt reports whether two projections are sent as the same bytes.
+func samePrompt(a, b *session.Projection) bool {
+	return a.Covers == b.Covers && slices.EqualFunc(a.Parts, b.Parts, func(a, b session.Part) bool {
+		return a.From == b.From && a.To == b.To && a.Level == b.Level && a.Messages == b.Messages &&
+			(a.Raw == nil) == (b.Raw == nil) && bytes.Equal(a.Raw, b.Raw)
+	})
+}

@@ -1,0 +1,136 @@
+package pipelinetest
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/wire"
+)
+
+// Counter counts o200k tokens.
+type Counter interface {
+	Message(message conversation.Message) int
+	Fixed(part json.RawMessage) int
+}
+
+// Options say what an exchange finds.
+type Options struct {
+	Counter    Counter
+	Config     pipeline.Config
+	Limit      int                 // tokens the prompt may have; 0: the model is unknown
+	Factor     float64             // the model's tokens per o200k token; 0: 1
+	Projection *session.Projection // the lane's current one; nil: none
+	Anchor     session.Anchor
+
+	// Known holds digests by the messages' bytes; nil reads every message anew.
+	Known map[string]conversation.Digest
+
+	// Commit is called for a new projection; nil accepts it.
+	Commit func(context.Context, session.Projection) error
+}
+
+// NewExchange returns the exchange of a body, as the proxy makes it.
+func NewExchange(t testing.TB, codec wire.Codec, body []byte, options Options) *pipeline.Exchange {
+	t.Helper()
+
+	envelope, err := wire.Open(body, codec.List())
+	if err != nil {
+		t.Fatalf("open body: %v", err)
+	}
+	request, err := codec.Request(envelope)
+	if err != nil {
+		t.Fatalf("read body: %v", err)
+	}
+	digests := make([]conversation.Digest, envelope.Len())
+	for i := range digests {
+		digests[i] = options.digest(t, codec, envelope.Element(i))
+	}
+	scope := session.Scope{Format: codec.Format()}
+	exchange := &pipeline.Exchange{
+		ID: uuid.New(), Scope: scope, Config: options.Config, Codec: codec, Request: request, Body: envelope,
+		Limit: options.Limit, Factor: options.Factor, Digests: digests, Turns: conversation.Turns(digests),
+		Chain:      session.Chain(scope, session.Hint{}, digests),
+		Projection: options.Projection, Anchor: options.Anchor, Commit: options.Commit,
+	}
+	for _, part := range request.Fixed {
+		exchange.Fixed += options.Counter.Fixed(part)
+	}
+	if exchange.Factor == 0 {
+		exchange.Factor = 1
+	}
+	if exchange.Commit == nil {
+		exchange.Commit = func(context.Context, session.Projection) error { return nil }
+	}
+	exchange.Report = exchange.Standing()
+	return exchange
+}
+
+// digest returns what is known of a message.
+func (o Options) digest(t testing.TB, codec wire.Codec, raw []byte) conversation.Digest {
+	t.Helper()
+
+	if digest, known := o.Known[string(raw)]; known {
+		return digest
+	}
+	digest, err := wire.Digest(codec, raw, o.Counter.Message)
+	if err != nil {
+		t.Fatalf("digest %s: %v", raw, err)
+	}
+	if o.Known != nil {
+		o.Known[string(raw)] = digest
+	}
+	return digest
+}
+
+// Seal returns the body that would go to the provider.
+func Seal(exchange *pipeline.Exchange) []byte {
+	return exchange.Body.Seal(exchange.Pieces())
+}
+
+// Lane lets one conversation grow: it keeps its projections from request to
+// request as a session does.
+type Lane struct {
+	Codec   wire.Codec
+	Options Options
+	Modules []pipeline.Module
+	Epochs  int // projections so far
+
+	projections []session.Projection
+}
+
+// Send takes the next request of the lane through the modules and returns the
+// exchange and the body that would go to the provider.
+func (l *Lane) Send(t testing.TB, body []byte) (*pipeline.Exchange, []byte) {
+	t.Helper()
+
+	if l.Options.Known == nil {
+		l.Options.Known = map[string]conversation.Digest{}
+	}
+	options := l.Options
+	options.Commit = func(ctx context.Context, projection session.Projection) error {
+		if l.Options.Commit != nil {
+			if err := l.Options.Commit(ctx, projection); err != nil {
+				return err
+			}
+		}
+		l.projections = append(l.projections, projection)
+		l.Epochs++
+		return nil
+	}
+	exchange := NewExchange(t, l.Codec, body, options)
+	for i := len(l.projections) - 1; i >= 0 && exchange.Projection == nil; i-- {
+		projection := &l.projections[i]
+		if projection.Covers < len(exchange.Chain) && exchange.Chain[projection.Covers] == projection.Chain {
+			exchange.Projection = projection
+		}
+	}
+	exchange.NextProjection = len(l.projections) + 1
+	pipeline.NewChain(l.Modules...).Process(t.Context(), exchange)
+	return exchange, Seal(exchange)
+}

@@ -1,0 +1,158 @@
+// Package prompt turns the body a client sent into the body that goes to the
+// provider: it reads the conversation, finds its lane, takes it through the
+// modules and seals it again. The proxy and the offline replay share it.
+package prompt
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/tokens"
+	"palimpsest/pipeline/wire"
+)
+
+// Committer makes originals and a projection durable before it is used.
+type Committer interface {
+	Commit(ctx context.Context, seen session.Seen, projection session.Projection) error
+}
+
+// Chain runs the modules of an exchange's config. It never fails: what went
+// wrong is in the exchange's report.
+type Chain interface {
+	Process(ctx context.Context, exchange *pipeline.Exchange)
+}
+
+// Writer writes prompts.
+type Writer struct {
+	Reader      *session.Reader
+	Resolver    *session.Resolver
+	Store       Committer
+	Chain       Chain
+	Models      *tokens.Models
+	Calibration *tokens.Calibration
+	Window      int // context window in place of every model's; 0: the models'
+	Now         func() time.Time
+}
+
+// Request is a client's request as far as its prompt is concerned.
+type Request struct {
+	Scope  session.Scope
+	Codec  wire.Codec
+	Config pipeline.Config
+	Body   []byte
+	Bypass bool // leave the prompt as it is
+
+	// Hint returns what the request says about its session.
+	Hint func(wire.Request) session.Hint
+}
+
+// BodyError is a body that cannot be read. Its message is for whoever sent it.
+type BodyError struct{ Cause error }
+
+// Error implements error.
+func (e BodyError) Error() string { return e.Cause.Error() }
+
+// Unwrap returns what is wrong with the body.
+func (e BodyError) Unwrap() error { return e.Cause }
+
+// Prompt is a request that is ready to be sent.
+type Prompt struct {
+	Body     []byte // what goes to the provider
+	Exchange *pipeline.Exchange
+	Lane     *session.Lane // nil: the store failed; nothing is recorded of the session
+
+	archived int // messages of the lane that were durable when the prompt was written
+}
+
+// Write writes the prompt of a request. What fails of ours on the way leaves the
+// prompt as it was; only what the sender has to mend is an error, a BodyError.
+func (w *Writer) Write(ctx context.Context, request Request) (*Prompt, error) {
+	exchange, err := w.read(request)
+	if err != nil {
+		return nil, BodyError{Cause: err}
+	}
+	prompt := &Prompt{Exchange: exchange}
+	if request.Bypass {
+		exchange.Request.Frozen = "bypass"
+	}
+	w.project(ctx, prompt, request.Hint(exchange.Request))
+	prompt.Body = seal(exchange)
+	return prompt, nil
+}
+
+// read understands a body as far as the pipeline needs it.
+func (w *Writer) read(request Request) (*pipeline.Exchange, error) {
+	envelope, err := wire.Open(request.Body, request.Codec.List())
+	if err != nil {
+		return nil, fmt.Errorf("read body: %w", err)
+	}
+	asked, err := request.Codec.Request(envelope)
+	if err != nil {
+		return nil, fmt.Errorf("read body: %w", err)
+	}
+	digests, err := w.Reader.Digests(request.Codec, envelope)
+	if err != nil {
+		return nil, fmt.Errorf("read messages: %w", err)
+	}
+	model := w.Models.Lookup(asked.Model)
+	if window := cmp.Or(request.Config.IPC.ContextWindow.Tokens(), w.Window); window > 0 {
+		model = model.WithWindow(window)
+	}
+	return &pipeline.Exchange{
+		ID: uuid.Must(uuid.NewV7()), Scope: request.Scope, Config: request.Config, Codec: request.Codec,
+		Request: asked, Body: envelope, Model: model, Limit: model.InputLimit(asked.MaxOutput),
+		Factor:  w.Calibration.Factor(request.Scope.Workspace, model),
+		Fixed:   w.Reader.Fixed(request.Codec.Format(), asked.Fixed),
+		Digests: digests, Turns: conversation.Turns(digests),
+	}, nil
+}
+
+// project finds the request's lane and decides its projection.
+func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint) {
+	exchange := prompt.Exchange
+	exchange.Chain = session.Chain(exchange.Scope, hint, exchange.Digests)
+	lane, err := w.Resolver.Resolve(ctx, exchange.Scope, hint, exchange.Digests, exchange.Chain)
+	if err != nil {
+		size := exchange.Size(nil)
+		exchange.Report = pipeline.Report{
+			Compression: pipeline.None, Before: size, After: size, Limit: exchange.Limit,
+			Events: []pipeline.Event{{Module: "session", Type: "failed", Reason: err.Error()}},
+		}
+		return
+	}
+	defer lane.Unlock()
+	prompt.Lane, prompt.archived = lane, lane.Archived()
+	exchange.Anchor = lane.LastAnchor(exchange.Request.Model)
+	if exchange.Request.Frozen == "" {
+		exchange.Projection = lane.Projection(exchange.Chain)
+	}
+	exchange.Commit = func(ctx context.Context, projection session.Projection) error {
+		return w.commit(ctx, prompt, projection)
+	}
+	w.Chain.Process(ctx, exchange)
+}
+
+// commit makes the originals of the whole request and a new projection durable.
+func (w *Writer) commit(ctx context.Context, prompt *Prompt, projection session.Projection) error {
+	projection.At = w.Now()
+	if err := w.Store.Commit(ctx, prompt.Seen(w.Now()), projection); err != nil {
+		if errors.Is(err, session.ErrOvertaken) {
+			w.Resolver.Forget(prompt.Lane.ID)
+		}
+		return fmt.Errorf("commit epoch: %w", err)
+	}
+	length := len(prompt.Exchange.Digests)
+	prompt.archived = length
+	prompt.Lane.Adopt(projection)
+	prompt.Lane.MarkArchivedHeld(length)
+	w.Resolver.Committed(prompt.Lane)
+	return nil
+}

@@ -1,0 +1,306 @@
+// Package replay runs a recorded conversation through the pipeline as its client
+// would have sent it, request by request, without a provider: the prompts are
+// real, the provider's usage and its prompt cache are modelled.
+package replay
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/prompt"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/tokens"
+	"palimpsest/pipeline/wire"
+	"palimpsest/pipeline/wire/anthropic"
+	"palimpsest/pipeline/wire/openaichat"
+	"palimpsest/pipeline/wire/openairesponses"
+)
+
+// Config says how to replay.
+type Config struct {
+	Format   conversation.Format
+	Pipeline pipeline.Config
+	Window   int // context window in tokens; 0: the model's
+
+	// Validate returns the provider's complaint about a body, if it has one; nil
+	// checks nothing.
+	Validate func(format conversation.Format, body []byte) error
+}
+
+// Step is one exchange of a replay.
+type Step struct {
+	Number         int     `json:"number"`
+	Messages       int     `json:"messages"`
+	Before         int     `json:"before"` // estimate of the prompt in tokens as the client sent it
+	After          int     `json:"after"`  // and as it would go out
+	Compression    string  `json:"compression"`
+	Levels         [4]int  `json:"levels"` // turns at L0 to L3
+	Epochs         int     `json:"epochs"` // so far
+	Shared         float64 `json:"shared"` // share of the prompt's tokens that the one before began with
+	Bust           bool    `json:"bust"`   // the one before is no prefix of this prompt
+	CostMicroUSD   int64   `json:"cost_microusd"`
+	DirectMicroUSD int64   `json:"direct_microusd"` // without the proxy, were the window large enough
+	Invalid        string  `json:"invalid,omitempty"`
+
+	Body   []byte          `json:"-"` // as it would go out
+	Lane   *session.Lane   `json:"-"` // nil: none was resolved
+	Report pipeline.Report `json:"-"`
+}
+
+// Sum is a whole replay.
+type Sum struct {
+	Exchanges      int   `json:"exchanges"`
+	Epochs         int   `json:"epochs"`
+	Busts          int   `json:"busts"`
+	Invalid        int   `json:"invalid"`
+	Window         int   `json:"window"`
+	CostMicroUSD   int64 `json:"cost_microusd"`
+	DirectMicroUSD int64 `json:"direct_microusd"`
+}
+
+// Difference returns the cost against no proxy, in percent.
+func (s Sum) Difference() float64 {
+	if s.DirectMicroUSD == 0 {
+		return 0
+	}
+	return 100 * (float64(s.CostMicroUSD)/float64(s.DirectMicroUSD) - 1)
+}
+
+// Replay replays conversations of one format.
+type Replay struct {
+	config Config
+	codec  wire.Codec
+	writer *prompt.Writer
+	store  *session.Memory
+	scope  session.Scope
+}
+
+// New returns a Replay.
+func New(config Config) (*Replay, error) {
+	codec, err := codecOf(config.Format)
+	if err != nil {
+		return nil, err
+	}
+	counter, err := tokens.NewCounter()
+	if err != nil {
+		return nil, fmt.Errorf("token counter: %w", err)
+	}
+	models, err := tokens.NewModels()
+	if err != nil {
+		return nil, fmt.Errorf("models: %w", err)
+	}
+	reader, err := session.NewReader(counter)
+	if err != nil {
+		return nil, fmt.Errorf("reader: %w", err)
+	}
+	store := session.NewMemory()
+	resolver, err := session.NewResolver(store)
+	if err != nil {
+		return nil, fmt.Errorf("resolver: %w", err)
+	}
+	return &Replay{
+		config: config, codec: codec, store: store,
+		scope: session.Scope{Workspace: uuid.New(), APIKey: uuid.New(), Format: config.Format},
+		writer: &prompt.Writer{
+			Reader: reader, Resolver: resolver, Store: store, Chain: pipeline.NewChain(modules.All(counter)...),
+			Models: models, Calibration: tokens.NewCalibration(), Window: config.Window, Now: time.Now,
+		},
+	}, nil
+}
+
+// Run replays one body: each prefix of its conversation that ends where the model
+// is to speak is sent as a request. It calls each for every exchange.
+func (r *Replay) Run(ctx context.Context, body []byte, each func(Step) error) (Sum, error) {
+	envelope, err := wire.Open(body, r.codec.List())
+	if err != nil {
+		return Sum{}, fmt.Errorf("read body: %w", err)
+	}
+	digests, err := r.writer.Reader.Digests(r.codec, envelope)
+	if err != nil {
+		return Sum{}, fmt.Errorf("read messages: %w", err)
+	}
+	var sum Sum
+	var sent, direct cache
+	hint := session.Hint{Name: uuid.NewString(), Source: "replay"}
+	for _, length := range Ends(digests) {
+		step, usage, err := r.step(ctx, envelope.Seal([]wire.Piece{{From: 0, To: length}}), hint, &sent, &direct)
+		if err != nil {
+			return sum, fmt.Errorf("request of %d messages: %w", length, err)
+		}
+		r.writer.Answered(usage.sent, usage.usage)
+		sum.add(&step)
+		if err := each(step); err != nil {
+			return sum, err
+		}
+	}
+	return sum, nil
+}
+
+// Originals returns the originals that the replay has made durable for a lane.
+func (r *Replay) Originals(lane uuid.UUID) map[int][]byte {
+	originals := map[int][]byte{}
+	for index, entry := range r.store.Originals(lane) {
+		originals[index] = entry.Raw
+	}
+	return originals
+}
+
+// answered is what a modelled provider reports.
+type answered struct {
+	sent  prompt.Sent
+	usage wire.Usage
+}
+
+func (r *Replay) step(ctx context.Context, body []byte, hint session.Hint, sent, direct *cache) (Step, answered, error) {
+	written, err := r.writer.Write(ctx, prompt.Request{
+		Scope: r.scope, Codec: r.codec, Config: r.config.Pipeline, Body: body,
+		Hint: func(wire.Request) session.Hint { return hint },
+	})
+	if err != nil {
+		return Step{}, answered{}, err
+	}
+	usage, err := r.meter(sent, written.Body)
+	if err != nil {
+		return Step{}, answered{}, err
+	}
+	without, err := r.meter(direct, body)
+	if err != nil {
+		return Step{}, answered{}, err
+	}
+	exchange := written.Exchange
+	price := exchange.Model.Price
+	step := Step{
+		Messages: len(exchange.Digests), Before: exchange.Report.Before, After: exchange.Report.After,
+		Compression: string(exchange.Report.Compression), Levels: exchange.Report.Levels,
+		Shared: sent.share, Bust: sent.bust, Body: written.Body, Lane: written.Lane, Report: exchange.Report,
+		CostMicroUSD:   price.MicroUSD(usage.Input, usage.CacheRead, usage.CacheWrite, 0, 0),
+		DirectMicroUSD: price.MicroUSD(without.Input, without.CacheRead, without.CacheWrite, 0, 0),
+	}
+	if r.config.Validate != nil {
+		if err := r.config.Validate(r.config.Format, written.Body); err != nil {
+			step.Invalid = err.Error()
+		}
+	}
+	factor := exchange.Model.TokensPerO200k
+	reported := wire.Usage{
+		Reported: true, Input: scale(usage.Input, factor), CacheRead: scale(usage.CacheRead, factor), CacheWrite: scale(usage.CacheWrite, factor),
+	}
+	return step, answered{sent: written.Sent(), usage: reported}, nil
+}
+
+// meter returns the usage of a prompt in o200k tokens if the provider caches
+// every prefix it has seen in the request before.
+func (r *Replay) meter(cache *cache, body []byte) (wire.Usage, error) {
+	envelope, err := wire.Open(body, r.codec.List())
+	if err != nil {
+		return wire.Usage{}, fmt.Errorf("meter: %w", err)
+	}
+	request, err := r.codec.Request(envelope)
+	if err != nil {
+		return wire.Usage{}, fmt.Errorf("meter: %w", err)
+	}
+	digests, err := r.writer.Reader.Digests(r.codec, envelope)
+	if err != nil {
+		return wire.Usage{}, fmt.Errorf("meter: %w", err)
+	}
+	return cache.send(r.writer.Reader.Fixed(r.codec.Format(), request.Fixed), digests), nil
+}
+
+// Ends returns the lengths of those prefixes of a conversation that are requests:
+// the model is to speak next.
+func Ends(messages []conversation.Digest) []int {
+	starts := make(map[int]bool)
+	for _, turn := range conversation.Turns(messages) {
+		starts[turn.From] = true
+	}
+	var ends []int
+	for i, message := range messages {
+		if message.Role == conversation.Assistant || message.Role == conversation.System {
+			continue
+		}
+		next := i + 1
+		if next < len(messages) && messages[next].Role != conversation.Assistant {
+			continue
+		}
+		// Responses may put a call's output before the next call of the same answer.
+		if next < len(messages) && message.Flags.Has(conversation.HasResult) && !starts[next] {
+			continue
+		}
+		ends = append(ends, next)
+	}
+	return ends
+}
+
+// Detect returns the format of a body by its members; empty for none.
+func Detect(body []byte) conversation.Format {
+	var members struct {
+		Input     json.RawMessage `json:"input"`
+		MaxTokens json.RawMessage `json:"max_tokens"`
+		System    json.RawMessage `json:"system"`
+		Messages  []struct {
+			Role      string          `json:"role"`
+			ToolCalls json.RawMessage `json:"tool_calls"`
+		} `json:"messages"`
+	}
+	if json.Unmarshal(body, &members) != nil {
+		return ""
+	}
+	switch {
+	case members.Input != nil:
+		return conversation.OpenAIResponses
+	case members.Messages == nil:
+		return ""
+	case members.System != nil:
+		return conversation.Anthropic
+	}
+	for _, message := range members.Messages {
+		if message.ToolCalls != nil || message.Role == "tool" || message.Role == "developer" || message.Role == "system" {
+			return conversation.OpenAIChat
+		}
+	}
+	if members.MaxTokens != nil {
+		return conversation.Anthropic
+	}
+	return conversation.OpenAIChat
+}
+
+func (s *Sum) add(step *Step) {
+	s.Exchanges++
+	step.Number = s.Exchanges
+	if step.Report.Archived > 0 {
+		s.Epochs++
+	}
+	step.Epochs = s.Epochs
+	if step.Bust {
+		s.Busts++
+	}
+	if step.Invalid != "" {
+		s.Invalid++
+	}
+	s.Window = step.Report.Limit
+	s.CostMicroUSD += step.CostMicroUSD
+	s.DirectMicroUSD += step.DirectMicroUSD
+}
+
+func codecOf(format conversation.Format) (wire.Codec, error) {
+	switch format {
+	case conversation.Anthropic:
+		return anthropic.New(), nil
+	case conversation.OpenAIChat:
+		return openaichat.New(), nil
+	case conversation.OpenAIResponses:
+		return openairesponses.New(), nil
+	default:
+		return nil, errors.New("format: must be anthropic, openai-chat or openai-responses")
+	}
+}
+
+func scale(tokens int, factor float64) int { return int(float64(tokens) * factor) }

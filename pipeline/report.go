@@ -1,0 +1,61 @@
+package pipeline
+
+import (
+	"maps"
+	"slices"
+)
+
+// Compression says what was done to a prompt; the values of the header
+// X-Palimpsest-Compression.
+type Compression string
+
+// What can be done to a prompt.
+const (
+	None        Compression = "none"        // left as the client sent it
+	Frozen      Compression = "frozen"      // an earlier epoch's projection was replayed
+	Epoch       Compression = "epoch"       // a new projection was made
+	Unreachable Compression = "unreachable" // no projection reaches the target
+	Bypassed    Compression = "bypassed"    // the request must not be edited, or asked not to be
+)
+
+// Report is what the modules did to an exchange: for headers, events and pages.
+type Report struct {
+	Compression Compression    `json:"compression"`
+	Modules     []ModuleReport `json:"modules,omitempty"`
+	Events      []Event        `json:"events,omitempty"`
+	Before      int            `json:"before"` // estimate of the prompt in tokens as the client sent it
+	After       int            `json:"after"`  // and as it goes out
+	Limit       int            `json:"limit"`
+	Levels      [4]int         `json:"levels"`   // turns at L0 to L3 in the prompt
+	Archived    int            `json:"archived"` // messages made durable by an epoch of this exchange
+}
+
+// clone returns a report that shares no memory with r.
+func (r Report) clone() Report {
+	r.Modules = slices.Clone(r.Modules)
+	r.Events = slices.Clone(r.Events)
+	for i, event := range r.Events {
+		r.Events[i].Counts = maps.Clone(event.Counts)
+	}
+	return r
+}
+
+// ModuleReport says how one module ended.
+type ModuleReport struct {
+	Name    string `json:"name"`
+	Outcome string `json:"outcome"` // Applied, Noop, Failed or Skipped
+}
+
+// Event is something a module did or could not do. Type is one of started,
+// completed, failed, rejected, skipped, target_unreachable, ….
+type Event struct {
+	Module string `json:"module"`
+	Type   string `json:"type"`
+	Reason string `json:"reason,omitempty"`
+
+	// FellBackTo says what went out in place of what failed: "original" or
+	// "projection 3".
+	FellBackTo string `json:"fell_back_to,omitempty"`
+
+	Counts map[string]int `json:"counts,omitempty"`
+}

@@ -1,0 +1,101 @@
+package session
+
+import (
+	"context"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
+)
+
+// Memory is a Store in memory, for replays without a database. It also keeps the
+// originals that were handed to it.
+type Memory struct {
+	mu    sync.Mutex
+	heads map[uuid.UUID]map[conversation.Hash]head
+	lanes map[uuid.UUID]*Found
+	kept  map[uuid.UUID]map[int]archive.Entry
+}
+
+// NewMemory returns an empty store.
+func NewMemory() *Memory {
+	return &Memory{
+		heads: make(map[uuid.UUID]map[conversation.Hash]head),
+		lanes: make(map[uuid.UUID]*Found),
+		kept:  make(map[uuid.UUID]map[int]archive.Entry),
+	}
+}
+
+// Find implements Store.
+func (m *Memory) Find(_ context.Context, workspace uuid.UUID, heads []conversation.Hash) (Found, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := len(heads) - 1; i >= 0; i-- {
+		known, ok := m.heads[workspace][heads[i]]
+		if !ok {
+			continue
+		}
+		found := *m.lanes[known.lane]
+		found.Match = known.position
+		found.Projections = append([]Projection(nil), found.Projections...)
+		return found, nil
+	}
+	return Found{}, ErrNotFound
+}
+
+// Commit implements Store.
+func (m *Memory) Commit(_ context.Context, seen Seen, projection Projection) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	lane := m.record(seen)
+	for _, stored := range lane.Projections {
+		if stored.Number == projection.Number {
+			return ErrOvertaken
+		}
+	}
+	lane.Projections = append(lane.Projections, projection)
+	return nil
+}
+
+// Record implements Store.
+func (m *Memory) Record(_ context.Context, _ uuid.UUID, seen []Seen) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, one := range seen {
+		m.record(one)
+	}
+	return nil
+}
+
+// Originals returns the originals of a lane by their place in the client's list.
+func (m *Memory) Originals(lane uuid.UUID) map[int]archive.Entry {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.kept[lane]
+}
+
+func (m *Memory) record(seen Seen) *Found {
+	lane, ok := m.lanes[seen.Lane]
+	if !ok {
+		lane = &Found{Session: seen.Session, Lane: seen.Lane, Name: seen.Name, Source: seen.Source}
+		m.lanes[seen.Lane] = lane
+		m.kept[seen.Lane] = make(map[int]archive.Entry)
+	}
+	lane.Tip = max(lane.Tip, seen.Position)
+	for _, entry := range seen.Entries {
+		m.kept[seen.Lane][entry.Index] = entry
+	}
+	for m.kept[seen.Lane][lane.Archived].Size > 0 {
+		lane.Archived++
+	}
+	workspace := seen.Scope.Workspace
+	if m.heads[workspace] == nil {
+		m.heads[workspace] = make(map[conversation.Hash]head)
+	}
+	m.heads[workspace][seen.Head] = head{lane: seen.Lane, position: seen.Position}
+	return lane
+}
+
+var _ Store = (*Memory)(nil)

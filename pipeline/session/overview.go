@@ -1,0 +1,82 @@
+package session
+
+import (
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/conversation"
+)
+
+// ErrCursor says that a cursor is not one that the list handed out.
+var ErrCursor = errors.New("cursor is not one of this list")
+
+// Filter narrows a list of sessions. Its zero value asks for the first page of all.
+type Filter struct {
+	Query  string    // part of the title, the client's session id, client or model; or the id itself
+	Client string    // exactly
+	Model  string    // exactly
+	From   time.Time // active at or after
+	To     time.Time // begun before
+	Cursor string    // Next of the page before
+	Limit  int       // sessions on a page; 0: 50, at most 200
+}
+
+// Page is a part of a list of sessions, the most recently active first.
+type Page struct {
+	Sessions []Overview
+	Next     string // cursor of the page that follows; empty: this is the last
+}
+
+// Overview is what a list shows of a session.
+type Overview struct {
+	ID     uuid.UUID
+	APIKey uuid.UUID
+	Format conversation.Format
+	Name   string // the client's own id; empty: recognised by content
+	Source string // where the id came from
+	Title  string // start of the first typed message
+	Client string
+	Model  string // of the newest exchange
+
+	StartedAt time.Time
+	LastAt    time.Time
+
+	Exchanges    int
+	Epochs       int
+	TokensBefore int64 // sum over all exchanges
+	TokensAfter  int64
+	NetMicroUSD  int64
+}
+
+// Detail is a session with its lanes, the most recently active first: the first
+// is its main lane.
+type Detail struct {
+	Overview
+
+	Lanes []LaneOverview
+}
+
+// LaneOverview is what a page shows of a lane.
+type LaneOverview struct {
+	ID        uuid.UUID
+	Parent    uuid.UUID // lane it forked from; uuid.Nil: none
+	ForkAt    int       // messages shared with Parent
+	Position  int       // messages of the request that went furthest
+	Archived  int       // messages in the archive
+	Epochs    int       // of its own
+	CreatedAt time.Time
+	LastAt    time.Time
+}
+
+// EpochOverview is a projection without its bytes.
+type EpochOverview struct {
+	Number int
+	Lane   uuid.UUID // lane that made it: another than the one asked for if it was taken over
+	Covers int
+	Reason string
+	Before int // estimate of the prompt in tokens before the epoch
+	After  int
+	At     time.Time
+}

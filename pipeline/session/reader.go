@@ -1,0 +1,96 @@
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/maypok86/otter/v2"
+	"github.com/zeebo/xxh3"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/wire"
+)
+
+// knownMessages bounds how many digests a Reader remembers, at about 250 bytes each.
+const knownMessages = 200_000
+
+// Counter counts o200k tokens.
+type Counter interface {
+	Message(conversation.Message) int
+	Fixed(json.RawMessage) int
+}
+
+// Reader reads messages and knows those it has read before by their bytes: a
+// client sends its whole history with every request, but only its end is new.
+type Reader struct {
+	counter  Counter
+	messages *otter.Cache[fingerprint, conversation.Digest]
+	fixed    *otter.Cache[fingerprint, int]
+	seed     uint64
+}
+
+// fingerprint tells byte strings of this process apart. Its seed is random, so
+// that nobody can prepare two messages with the same one.
+type fingerprint struct {
+	format conversation.Format
+	hash   xxh3.Uint128
+}
+
+// NewReader returns a Reader that counts with counter.
+func NewReader(counter Counter) (*Reader, error) {
+	messages, err := otter.New(&otter.Options[fingerprint, conversation.Digest]{MaximumSize: knownMessages})
+	if err != nil {
+		return nil, fmt.Errorf("known messages: %w", err)
+	}
+	fixed, err := otter.New(&otter.Options[fingerprint, int]{MaximumSize: knownMessages / 50})
+	if err != nil {
+		return nil, fmt.Errorf("known system prompts: %w", err)
+	}
+	return &Reader{counter: counter, messages: messages, fixed: fixed, seed: rand.Uint64()}, nil
+}
+
+// Digests returns the digests of all messages of a body, in order.
+func (r *Reader) Digests(codec wire.Codec, body *wire.Envelope) ([]conversation.Digest, error) {
+	digests := make([]conversation.Digest, body.Len())
+	for i := range digests {
+		digest, err := r.digest(codec, body.Element(i))
+		if err != nil {
+			return nil, fmt.Errorf("%s.%d: %w", codec.List(), i, err)
+		}
+		digests[i] = digest
+	}
+	return digests, nil
+}
+
+// Fixed counts the tokens of the parts that precede every conversation.
+func (r *Reader) Fixed(format conversation.Format, parts []json.RawMessage) int {
+	sum := 0
+	for _, part := range parts {
+		key := r.fingerprint(format, part)
+		tokens, known := r.fixed.GetIfPresent(key)
+		if !known {
+			tokens = r.counter.Fixed(part)
+			r.fixed.Set(key, tokens)
+		}
+		sum += tokens
+	}
+	return sum
+}
+
+func (r *Reader) digest(codec wire.Codec, raw json.RawMessage) (conversation.Digest, error) {
+	key := r.fingerprint(codec.Format(), raw)
+	if digest, known := r.messages.GetIfPresent(key); known {
+		return digest, nil
+	}
+	digest, err := wire.Digest(codec, raw, r.counter.Message)
+	if err != nil {
+		return conversation.Digest{}, err
+	}
+	r.messages.Set(key, digest)
+	return digest, nil
+}
+
+func (r *Reader) fingerprint(format conversation.Format, raw []byte) fingerprint {
+	return fingerprint{format: format, hash: xxh3.Hash128Seed(raw, r.seed)}
+}

@@ -1,0 +1,189 @@
+package session
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/maypok86/otter/v2"
+
+	"palimpsest/pipeline/conversation"
+)
+
+const (
+	// laneMemory bounds what projections may take in memory, in bytes.
+	laneMemory = 256 << 20
+	// knownHeads bounds how many ends of requests are found without the store.
+	knownHeads = 200_000
+)
+
+// Hint is what a request says about its session.
+type Hint struct {
+	Name   string // the client's own session id; empty: recognise it by content
+	Source string // where Name came from
+	Lane   string // the client's own name for a line of history: an agent's id
+}
+
+// Resolver tells which lane a request continues. It remembers lanes and asks the
+// store about those it does not know.
+type Resolver struct {
+	store Store
+	lanes *otter.Cache[uuid.UUID, *Lane]
+	heads *otter.Cache[conversation.Hash, head]
+}
+
+// head is the end of an earlier request: the history after it has its link.
+type head struct {
+	lane     uuid.UUID
+	position int
+}
+
+// NewResolver returns a Resolver on a store.
+func NewResolver(store Store) (*Resolver, error) {
+	lanes, err := otter.New(&otter.Options[uuid.UUID, *Lane]{
+		MaximumWeight: laneMemory,
+		Weigher:       func(_ uuid.UUID, lane *Lane) uint32 { return lane.weight() },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("lanes: %w", err)
+	}
+	heads, err := otter.New(&otter.Options[conversation.Hash, head]{MaximumSize: knownHeads})
+	if err != nil {
+		return nil, fmt.Errorf("heads: %w", err)
+	}
+	return &Resolver{store: store, lanes: lanes, heads: heads}, nil
+}
+
+// Chain returns the links of a history: element i is the link after i messages.
+// Its root holds the scope and what the client says about the session, so that
+// nothing else ever shares a link.
+func Chain(scope Scope, hint Hint, messages []conversation.Digest) []conversation.Hash {
+	chain := make([]conversation.Hash, len(messages)+1)
+	chain[0] = root(scope, hint.Name, hint.Lane)
+	for i, message := range messages {
+		chain[i+1] = conversation.Extend(chain[i], message.Identity)
+	}
+	return chain
+}
+
+// Resolve returns the lane that a request continues, or a new one, locked: the
+// caller calls Unlock once the request's projection is decided. chain is the
+// request's history as Chain returns it. An error means that the store failed;
+// the request can go on without a lane.
+func (r *Resolver) Resolve(ctx context.Context, scope Scope, hint Hint, messages []conversation.Digest, chain []conversation.Hash) (*Lane, error) {
+	lane, match, err := r.find(ctx, scope, messages, chain)
+	if err != nil {
+		return nil, err
+	}
+	length := len(messages)
+	if lane == nil {
+		lane = &Lane{Session: sessionID(scope, hint), ID: uuid.Must(uuid.NewV7()), Name: hint.Name, Source: hint.Source, IsNew: true}
+		lane.mu.Lock()
+	} else if match < lane.tip && match < length {
+		lane = leave(lane, match, messages, scope, hint)
+	}
+	lane.tip = max(lane.tip, length)
+	r.lanes.Set(lane.ID, lane)
+	r.heads.Set(chain[length], head{lane: lane.ID, position: length})
+	return lane, nil
+}
+
+// Committed notes that a lane has a new projection and takes more memory.
+func (r *Resolver) Committed(lane *Lane) { r.lanes.Set(lane.ID, lane) }
+
+// Changed notes that a lane has a projection with a number in the store, 0 if the
+// lane was deleted. Unless this process made it, the lane is read anew.
+func (r *Resolver) Changed(lane uuid.UUID, number int) {
+	known, ok := r.lanes.GetIfPresent(lane)
+	if !ok {
+		return
+	}
+	known.mu.Lock()
+	current := number > 0 && known.NextNumber() > number
+	known.mu.Unlock()
+	if !current {
+		r.lanes.Invalidate(lane)
+	}
+}
+
+// Forget drops a lane: the store knows it better.
+func (r *Resolver) Forget(lane uuid.UUID) { r.lanes.Invalidate(lane) }
+
+// ForgetAll drops every lane: changes may have been missed.
+func (r *Resolver) ForgetAll() { r.lanes.InvalidateAll() }
+
+// find returns the lane, locked, whose head lies furthest along the history, and
+// how many messages lie before that head; nil if there is none.
+func (r *Resolver) find(ctx context.Context, scope Scope, messages []conversation.Digest, chain []conversation.Hash) (*Lane, int, error) {
+	for i := len(chain) - 1; i > 0; i-- {
+		known, ok := r.heads.GetIfPresent(chain[i])
+		if !ok {
+			continue
+		}
+		if lane, ok := r.lanes.GetIfPresent(known.lane); ok {
+			lane.mu.Lock()
+			return lane, known.position, nil
+		}
+		break
+	}
+	if !answered(messages) {
+		return nil, 0, nil // the first request of a history continues nothing
+	}
+	found, err := r.store.Find(ctx, scope.Workspace, chain[1:])
+	if errors.Is(err, ErrNotFound) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("find lane: %w", err)
+	}
+	lane := &Lane{
+		Session: found.Session, ID: found.Lane, Name: found.Name, Source: found.Source,
+		tip: found.Tip, archived: found.Archived, projections: found.Projections,
+	}
+	lane.mu.Lock()
+	return lane, found.Match, nil
+}
+
+// leave returns the lane, locked, of a request that leaves another one's history
+// after match messages. Where an answer is shared, it belongs to the same session.
+func leave(lane *Lane, match int, messages []conversation.Digest, scope Scope, hint Hint) *Lane {
+	fork := lane.fork(match)
+	lane.mu.Unlock()
+	fork.ID = uuid.Must(uuid.NewV7())
+	if hint.Name == "" && !answered(messages[:match]) {
+		fork.Session = sessionID(scope, hint)
+	}
+	fork.mu.Lock()
+	return fork
+}
+
+// answered reports whether a model has spoken in messages.
+func answered(messages []conversation.Digest) bool {
+	for _, message := range messages {
+		if message.Role == conversation.Assistant {
+			return true
+		}
+	}
+	return false
+}
+
+// sessionID names a session: the same for every request with the same name in
+// the same scope, a new one where the client gives no name.
+func sessionID(scope Scope, hint Hint) uuid.UUID {
+	if hint.Name == "" {
+		return uuid.Must(uuid.NewV7())
+	}
+	hash := root(scope, hint.Name, "")
+	id := uuid.UUID(hash[:16])
+	id[6] = id[6]&0x0f | 0x80 // version 8: custom
+	id[8] = id[8]&0x3f | 0x80
+	return id
+}
+
+func root(scope Scope, name, lane string) conversation.Hash {
+	hash := sha256.New()
+	fmt.Fprintf(hash, "%s|%s|%s|%q|%q", scope.Workspace, scope.APIKey, scope.Format, name, lane)
+	return conversation.Hash(hash.Sum(nil))
+}

@@ -1,0 +1,341 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+)
+
+// bundle is a resolver on a store in memory.
+type bundle struct {
+	store    *session.Memory
+	resolver *session.Resolver
+	scope    session.Scope
+}
+
+func setup(t *testing.T) *bundle {
+	t.Helper()
+	b := &bundle{
+		store: session.NewMemory(),
+		scope: session.Scope{Workspace: uuid.New(), APIKey: uuid.New(), Format: conversation.Anthropic},
+	}
+	b.restart(t)
+	return b
+}
+
+// restart gives the bundle a resolver that knows nothing yet, as a new process
+// or another replica has.
+func (b *bundle) restart(t *testing.T) {
+	t.Helper()
+	resolver, err := session.NewResolver(b.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.resolver = resolver
+}
+
+// history makes digests from words: upper case is said by the assistant.
+func history(words string) []conversation.Digest {
+	var digests []conversation.Digest
+	for word := range strings.FieldsSeq(words) {
+		digest := conversation.Digest{Role: conversation.User, Tokens: 10}
+		if strings.ToUpper(word) == word {
+			digest.Role = conversation.Assistant
+		}
+		copy(digest.Identity[:], word)
+		digests = append(digests, digest)
+	}
+	return digests
+}
+
+// send resolves a request and records it, as an exchange does.
+func (b *bundle) send(t *testing.T, hint session.Hint, words string) *session.Lane {
+	t.Helper()
+	lane, chain := b.hold(t, hint, words)
+	lane.Unlock()
+	b.record(t, lane, chain)
+	return lane
+}
+
+func (b *bundle) hold(t *testing.T, hint session.Hint, words string) (*session.Lane, []conversation.Hash) {
+	t.Helper()
+	messages := history(words)
+	chain := session.Chain(b.scope, hint, messages)
+	lane, err := b.resolver.Resolve(t.Context(), b.scope, hint, messages, chain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lane, chain
+}
+
+func (b *bundle) record(t *testing.T, lane *session.Lane, chain []conversation.Hash) {
+	t.Helper()
+	length := len(chain) - 1
+	seen := session.Seen{Scope: b.scope, Session: lane.Session, Lane: lane.ID, Position: length, Head: chain[length]}
+	for i := range length {
+		seen.Entries = append(seen.Entries, archive.Entry{Index: i, Size: 1, Raw: []byte("x")})
+	}
+	if err := b.store.Record(t.Context(), b.scope.Workspace, []session.Seen{seen}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// epoch commits a projection of a lane over the first messages of a history.
+func (b *bundle) epoch(t *testing.T, hint session.Hint, words string, covers int) session.Projection {
+	t.Helper()
+	lane, chain := b.hold(t, hint, words)
+	defer lane.Unlock()
+	length := len(chain) - 1
+	projection := session.Projection{
+		Number: lane.NextNumber(), Covers: covers, Chain: chain[covers],
+		Parts: []session.Part{{To: covers, Level: 3, Raw: []byte(`{"role":"user","content":"earlier"}`), Tokens: 5, Messages: 1}},
+	}
+	seen := session.Seen{Scope: b.scope, Session: lane.Session, Lane: lane.ID, Position: length, Head: chain[length]}
+	if err := b.store.Commit(t.Context(), seen, projection); err != nil {
+		t.Fatal(err)
+	}
+	lane.Adopt(projection)
+	b.resolver.Committed(lane)
+	return projection
+}
+
+func TestGrowingHistoryStaysInItsLane(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	first := b.send(t, session.Hint{}, "hello")
+	second := b.send(t, session.Hint{}, "hello HI more")
+	third := b.send(t, session.Hint{}, "hello HI more OK last")
+	if first.ID != second.ID || second.ID != third.ID {
+		t.Fatalf("lanes %s, %s, %s: want one", first.ID, second.ID, third.ID)
+	}
+}
+
+func TestHistoryIsFoundAgainAfterARestart(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	before := b.send(t, session.Hint{}, "hello HI more")
+	projection := b.epoch(t, session.Hint{}, "hello HI more OK next", 2)
+	b.restart(t)
+
+	lane, chain := b.hold(t, session.Hint{}, "hello HI more OK next DONE again")
+	defer lane.Unlock()
+	if lane.ID != before.ID {
+		t.Fatalf("lane %s after the restart, %s before", lane.ID, before.ID)
+	}
+	found := lane.Projection(chain)
+	if found == nil || string(found.Parts[0].Raw) != string(projection.Parts[0].Raw) {
+		t.Fatalf("projection after the restart: %+v, want the committed one", found) // C1
+	}
+}
+
+// E9: two users with the same first message never share state.
+func TestOtherKeyWorkspaceOrFormatSharesNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	own := b.send(t, session.Hint{Name: "same", Source: "header"}, "hello HI more")
+	for name, scope := range map[string]session.Scope{
+		"workspace": {Workspace: uuid.New(), APIKey: b.scope.APIKey, Format: b.scope.Format},
+		"key":       {Workspace: b.scope.Workspace, APIKey: uuid.New(), Format: b.scope.Format},
+		"format":    {Workspace: b.scope.Workspace, APIKey: b.scope.APIKey, Format: conversation.OpenAIChat},
+	} {
+		other := &bundle{store: b.store, resolver: b.resolver, scope: scope}
+		lane := other.send(t, session.Hint{Name: "same", Source: "header"}, "hello HI more")
+		if lane.ID == own.ID || lane.Session == own.Session {
+			t.Errorf("another %s got the same lane or session", name)
+		}
+	}
+}
+
+// C5: edited, rewound and forked histories use the nearest valid ancestor.
+func TestForkKeepsTheProjectionsBeforeIt(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	words := "a B c D e F g"
+	trunk := b.send(t, session.Hint{}, "a B c D e")
+	b.send(t, session.Hint{}, words)
+	early := b.epoch(t, session.Hint{}, words+" H i", 2)
+	b.epoch(t, session.Hint{}, words+" H i J k", 6)
+
+	lane, chain := b.hold(t, session.Hint{}, "a B c D e OTHER g2")
+	defer lane.Unlock()
+	if lane.ID == trunk.ID {
+		t.Fatal("a fork stayed in the lane it left")
+	}
+	if lane.Session != trunk.Session || lane.Parent != trunk.ID || lane.ForkAt != 5 {
+		t.Fatalf("fork: session %s parent %s at %d, want %s %s 5", lane.Session, lane.Parent, lane.ForkAt, trunk.Session, trunk.ID)
+	}
+	found := lane.Projection(chain)
+	if found == nil || found.Number != early.Number {
+		t.Fatalf("fork uses projection %+v, want number %d", found, early.Number)
+	}
+}
+
+func TestEditedStartHasNoAncestor(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	trunk := b.send(t, session.Hint{}, "a B c")
+	b.epoch(t, session.Hint{}, "a B c D e", 2)
+	lane, chain := b.hold(t, session.Hint{}, "edited B c D e")
+	defer lane.Unlock()
+	if lane.ID == trunk.ID || lane.Projection(chain) != nil {
+		t.Fatal("a history with another start uses the old lane or projection")
+	}
+}
+
+func TestSameFirstMessageStartsAnotherSession(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	first := b.send(t, session.Hint{}, "hello")
+	b.send(t, session.Hint{}, "hello HI more")
+	second := b.send(t, session.Hint{}, "hello HOWDY other")
+	if first.Session == second.Session {
+		t.Fatal("two conversations that share only their first message are one session")
+	}
+}
+
+func TestClientsSessionNameHoldsAllItsLanes(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	hint := session.Hint{Name: "run-1", Source: "x-session-id"}
+	main := b.send(t, hint, "a B c")
+	title := b.send(t, hint, "make a title")
+	agent := b.send(t, session.Hint{Name: "run-1", Source: "x-session-id", Lane: "agent-7"}, "a B c")
+	if main.Session != title.Session || main.Session != agent.Session {
+		t.Fatal("lanes of one named session are in several sessions")
+	}
+	if main.ID == title.ID || main.ID == agent.ID {
+		t.Fatal("a side call or a subagent shares the main lane")
+	}
+	b.restart(t)
+	if again := b.send(t, hint, "fresh start"); again.Session != main.Session {
+		t.Fatal("the name leads to another session after a restart")
+	}
+}
+
+func TestRetriedRequestStaysInItsLane(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	first := b.send(t, session.Hint{}, "a B c")
+	second := b.send(t, session.Hint{}, "a B c")
+	if first.ID != second.ID {
+		t.Fatal("a retry opened a lane of its own")
+	}
+}
+
+// Another replica's epoch counts: once it is heard of, the store is asked again.
+func TestLaneChangedElsewhereIsLoadedAgain(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	lane := b.send(t, session.Hint{}, "a B c")
+	other := &bundle{store: b.store, scope: b.scope}
+	other.restart(t)
+	projection := other.epoch(t, session.Hint{}, "a B c D e", 2)
+
+	b.resolver.Changed(lane.ID, projection.Number)
+	held, chain := b.hold(t, session.Hint{}, "a B c D e F g")
+	defer held.Unlock()
+	if found := held.Projection(chain); found == nil || found.Number != projection.Number {
+		t.Fatalf("projection after the change: %+v, want the other replica's", found)
+	}
+}
+
+func TestOwnEpochIsNoChange(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	lane := b.send(t, session.Hint{}, "a B c")
+	projection := b.epoch(t, session.Hint{}, "a B c D e", 2)
+	lane.Reported(session.Anchor{Position: 5, Model: "m", Tokens: 70})
+
+	b.resolver.Changed(lane.ID, projection.Number)
+	held, _ := b.hold(t, session.Hint{}, "a B c D e F g")
+	defer held.Unlock()
+	if held.LastAnchor("m").Tokens != 70 {
+		t.Fatal("the lane was dropped although this process made the projection itself")
+	}
+}
+
+func TestFailingStoreIsReported(t *testing.T) {
+	t.Parallel()
+	resolver, err := session.NewResolver(failing{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	messages := history("a B c")
+	scope := session.Scope{Workspace: uuid.New()}
+	_, err = resolver.Resolve(t.Context(), scope, session.Hint{}, messages, session.Chain(scope, session.Hint{}, messages))
+	if !errors.Is(err, errDown) {
+		t.Fatalf("error %v, want the store's", err)
+	}
+}
+
+// E10: of two concurrent requests of a lane only one decides at a time.
+func TestConcurrentRequestsHoldTheLaneInTurn(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.send(t, session.Hint{}, "a B c")
+	var holding sync.Mutex
+	var group sync.WaitGroup
+	for range 16 {
+		group.Go(func() {
+			lane, _ := b.hold(t, session.Hint{}, "a B c D e")
+			if !holding.TryLock() {
+				t.Error("two requests hold the lane at once")
+			} else {
+				holding.Unlock()
+			}
+			lane.Unlock()
+		})
+	}
+	group.Wait()
+}
+
+// B8: a size reported for another model says nothing.
+func TestAnchorIsForOneModel(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	lane := b.send(t, session.Hint{}, "a B c")
+	lane.Reported(session.Anchor{Position: 3, Model: "small", Tokens: 900})
+	if anchor := lane.LastAnchor("large"); anchor.Tokens != 0 {
+		t.Fatalf("anchor %+v carried over to another model", anchor)
+	}
+	if anchor := lane.LastAnchor("small"); anchor.Tokens != 900 {
+		t.Fatalf("anchor %+v, want 900 tokens", anchor)
+	}
+}
+
+func BenchmarkResolveWarm(b *testing.B) {
+	resolver, err := session.NewResolver(session.NewMemory())
+	if err != nil {
+		b.Fatal(err)
+	}
+	scope := session.Scope{Workspace: uuid.New()}
+	messages := make([]conversation.Digest, 400)
+	for i := range messages {
+		messages[i].Identity[0], messages[i].Identity[1] = byte(i), byte(i>>8)
+	}
+	for b.Loop() {
+		chain := session.Chain(scope, session.Hint{}, messages)
+		lane, err := resolver.Resolve(b.Context(), scope, session.Hint{}, messages, chain)
+		if err != nil {
+			b.Fatal(err)
+		}
+		lane.Unlock()
+	}
+}
+
+var errDown = errors.New("down")
+
+// failing is a store whose database is down.
+type failing struct{ session.Store }
+
+func (failing) Find(context.Context, uuid.UUID, []conversation.Hash) (session.Found, error) {
+	return session.Found{}, errDown
+}

@@ -1,0 +1,106 @@
+// Package session tells which session and lane a request belongs to and keeps
+// what the model sees of each lane.
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
+)
+
+// ErrNotFound says that no lane continues the history asked for.
+var ErrNotFound = errors.New("no such lane")
+
+// ErrOvertaken says that another replica ended the epoch first.
+var ErrOvertaken = errors.New("lane has a newer projection")
+
+// Projection is what the model sees in place of a lane's first messages. It never
+// changes: an epoch makes a new one.
+type Projection struct {
+	Number int               // 1 for the lane's first epoch
+	Covers int               // messages of the client's list that Parts stand for
+	Chain  conversation.Hash // link of the history after those messages
+	Parts  []Part            // in order, From of the first is 0, To of the last is Covers
+	Reason string            // why the epoch happened: "target", …
+	Before int               // estimate of the prompt in tokens before the epoch
+	After  int               // and after it
+	At     time.Time
+}
+
+// Part is a run of messages in its rendered form.
+type Part struct {
+	From, To int             // messages of the client's list, To excluded
+	Level    int             // 0 to 3
+	Raw      json.RawMessage // zero, one or more messages, comma-separated; nil: the client's own bytes
+	Tokens   int             // o200k tokens of the rendered form; of the originals where Raw is nil
+	Messages int             // messages in Raw; To-From where Raw is nil
+}
+
+// Scope bounds what a session id or a history can ever match.
+type Scope struct {
+	Workspace uuid.UUID
+	APIKey    uuid.UUID
+	Format    conversation.Format
+}
+
+// Seen is what an exchange adds to its session: the recorder stores it.
+type Seen struct {
+	Scope   Scope
+	Session uuid.UUID
+	Lane    uuid.UUID
+	Parent  uuid.UUID // lane this one forked from; uuid.Nil: none
+	ForkAt  int       // messages shared with Parent
+
+	// Inherited is the number of the newest projection taken over from Parent;
+	// 0: none.
+	Inherited int
+
+	Name   string // the client's own session id; empty: recognised by content
+	Source string // where it came from: "header", "metadata.user_id", …, "lineage"
+	Title  string // start of the first typed message
+	Client string
+	Model  string
+
+	At       time.Time
+	Position int               // messages in the request
+	Head     conversation.Hash // link of the history after them
+	Entries  []archive.Entry   // messages not yet known to be stored
+
+	Exchanges    int // what to add to the session's counts
+	TokensBefore int
+	TokensAfter  int
+	NetMicroUSD  int64
+}
+
+// Found is a stored lane that a history continues.
+type Found struct {
+	Session     uuid.UUID
+	Lane        uuid.UUID
+	Name        string // of the session, as in Seen
+	Source      string
+	Match       int          // messages of the history that the lane's head stands for
+	Tip         int          // messages of the lane's request that went furthest
+	Archived    int          // messages of the lane in the archive, without a gap from 0
+	Projections []Projection // oldest first, with those taken over from the lane it forked from
+}
+
+// Store keeps sessions, lanes and projections.
+type Store interface {
+	// Find returns the lane with a head among heads that lies furthest along;
+	// heads[i] is the link after i+1 messages. It returns ErrNotFound if none does.
+	Find(ctx context.Context, workspace uuid.UUID, heads []conversation.Hash) (Found, error)
+
+	// Commit stores the session, lane and entries of seen together with a new
+	// projection of its lane, in one transaction that is durable when it returns.
+	// It returns ErrOvertaken if a projection with that number exists.
+	Commit(ctx context.Context, seen Seen, projection Projection) error
+
+	// Record stores what exchanges of one workspace added, in order.
+	Record(ctx context.Context, workspace uuid.UUID, seen []Seen) error
+}

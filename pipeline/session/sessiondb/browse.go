@@ -1,0 +1,236 @@
+package sessiondb
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+)
+
+const (
+	defaultLimit = 50
+	maxLimit     = 200
+)
+
+const (
+	sqlOfLanes = `SELECT l.id, l.parent_id, l.fork_at, l.position, l.created_at, l.last_at,
+			(SELECT count(*) FROM archive_entries e WHERE e.workspace_id = l.workspace_id AND e.lane_id = l.id),
+			(SELECT count(*) FROM epochs e WHERE e.workspace_id = l.workspace_id AND e.lane_id = l.id)
+		FROM lanes l WHERE l.workspace_id = $1 AND l.session_id = $2
+		ORDER BY l.last_at DESC, l.id DESC`
+	sqlNewest = sqlProjections + ` DESC LIMIT 1`
+	sqlEpochs = sqlLine + `
+		SELECT e.number, e.lane_id, e.covers, e.reason, e.tokens_before, e.tokens_after, e.created_at
+		FROM line l JOIN epochs e ON e.workspace_id = $1 AND e.lane_id = l.id
+		WHERE e.number <= l.number AND e.covers <= l.covers ORDER BY e.number`
+)
+
+// sessionColumns are the columns of listRow.
+const sessionColumns = `id, api_key_id, format, name, source, title, client, model, started_at, last_at,
+	exchanges, epochs, tokens_before, tokens_after, net_microusd`
+
+// listRow is a row of sessions.
+type listRow struct {
+	ID           uuid.UUID `gorm:"column:id"`
+	APIKeyID     uuid.UUID `gorm:"column:api_key_id"`
+	Format       string    `gorm:"column:format"`
+	Name         string    `gorm:"column:name"`
+	Source       string    `gorm:"column:source"`
+	Title        string    `gorm:"column:title"`
+	Client       string    `gorm:"column:client"`
+	Model        string    `gorm:"column:model"`
+	StartedAt    time.Time `gorm:"column:started_at"`
+	LastAt       time.Time `gorm:"column:last_at"`
+	Exchanges    int       `gorm:"column:exchanges"`
+	Epochs       int       `gorm:"column:epochs"`
+	TokensBefore int64     `gorm:"column:tokens_before"`
+	TokensAfter  int64     `gorm:"column:tokens_after"`
+	NetMicroUSD  int64     `gorm:"column:net_microusd"`
+}
+
+func (r listRow) overview() session.Overview {
+	return session.Overview{
+		ID: r.ID, APIKey: r.APIKeyID, Format: conversation.Format(r.Format), Name: r.Name, Source: r.Source, Title: r.Title,
+		Client: r.Client, Model: r.Model, StartedAt: r.StartedAt, LastAt: r.LastAt, Exchanges: r.Exchanges, Epochs: r.Epochs,
+		TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, NetMicroUSD: r.NetMicroUSD,
+	}
+}
+
+// Sessions returns a page of a workspace's sessions, the most recently active
+// first. It returns session.ErrCursor for a cursor that it did not hand out.
+func (s *Store) Sessions(ctx context.Context, workspace uuid.UUID, filter session.Filter) (session.Page, error) {
+	limit := filter.Limit
+	if limit <= 0 {
+		limit = defaultLimit
+	}
+	limit = min(limit, maxLimit)
+	after, err := parseCursor(filter.Cursor)
+	if err != nil {
+		return session.Page{}, err
+	}
+	var rows []listRow
+	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		query := matching(tx, workspace, filter)
+		if after != nil {
+			query = query.Where("(last_at, id) < (?, ?)", after.at, after.id)
+		}
+		return query.Order("last_at DESC, id DESC").Limit(limit + 1).Scan(&rows).Error
+	})
+	if err != nil {
+		return session.Page{}, fmt.Errorf("list sessions: %w", err)
+	}
+	var page session.Page
+	if len(rows) > limit {
+		rows = rows[:limit]
+		page.Next = place{at: rows[limit-1].LastAt, id: rows[limit-1].ID}.cursor()
+	}
+	for _, row := range rows {
+		page.Sessions = append(page.Sessions, row.overview())
+	}
+	return page, nil
+}
+
+// matching returns the query for the sessions that pass a filter, in no order.
+func matching(tx *gorm.DB, workspace uuid.UUID, filter session.Filter) *gorm.DB {
+	query := tx.Table("sessions").Select(sessionColumns).Where("workspace_id = ?", workspace)
+	if filter.Query != "" {
+		part := pattern(filter.Query)
+		query = query.Where("(title ILIKE ? OR name ILIKE ? OR id::text ILIKE ? OR client ILIKE ? OR model ILIKE ?)",
+			part, part, part, part, part)
+	}
+	if filter.Client != "" {
+		query = query.Where("client = ?", storable(filter.Client))
+	}
+	if filter.Model != "" {
+		query = query.Where("model = ?", storable(filter.Model))
+	}
+	if !filter.From.IsZero() {
+		query = query.Where("last_at >= ?", filter.From)
+	}
+	if !filter.To.IsZero() {
+		query = query.Where("started_at < ?", filter.To)
+	}
+	return query
+}
+
+// Session returns a session with its lanes. It returns session.ErrNotFound if the
+// workspace has none with that id.
+func (s *Store) Session(ctx context.Context, workspace, id uuid.UUID) (session.Detail, error) {
+	var detail session.Detail
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		var rows []listRow
+		query := tx.Table("sessions").Select(sessionColumns).Where("workspace_id = ? AND id = ?", workspace, id)
+		if err := query.Scan(&rows).Error; err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			return session.ErrNotFound
+		}
+		detail.Overview = rows[0].overview()
+		var err error
+		detail.Lanes, err = lanesOf(tx, workspace, id)
+		return err
+	})
+	if err != nil {
+		return session.Detail{}, fmt.Errorf("session %s: %w", id, err)
+	}
+	return detail, nil
+}
+
+func lanesOf(tx *gorm.DB, workspace, id uuid.UUID) ([]session.LaneOverview, error) {
+	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlOfLanes, workspace, id)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var lanes []session.LaneOverview
+	for rows.Next() {
+		var lane session.LaneOverview
+		var parent uuid.NullUUID
+		err := rows.Scan(&lane.ID, &parent, &lane.ForkAt, &lane.Position, &lane.CreatedAt, &lane.LastAt, &lane.Archived, &lane.Epochs)
+		if err != nil {
+			return nil, err
+		}
+		lane.Parent = parent.UUID
+		lanes = append(lanes, lane)
+	}
+	return lanes, rows.Err()
+}
+
+// Projection returns a lane's newest projection, its own or one it took over. It
+// returns session.ErrNotFound if there is none.
+func (s *Store) Projection(ctx context.Context, workspace, lane uuid.UUID) (session.Projection, error) {
+	var packed [][]byte
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		var err error
+		packed, err = column[[]byte](tx, sqlNewest, workspace, lane)
+		return err
+	})
+	if err == nil && len(packed) == 0 {
+		err = session.ErrNotFound
+	}
+	if err != nil {
+		return session.Projection{}, fmt.Errorf("projection of lane %s: %w", lane, err)
+	}
+	projection, err := s.packer.unpack(packed[0])
+	if err != nil {
+		return session.Projection{}, fmt.Errorf("projection of lane %s: %w", lane, err)
+	}
+	return projection, nil
+}
+
+// Epochs returns a lane's epochs, oldest first, with those it took over.
+func (s *Store) Epochs(ctx context.Context, workspace, lane uuid.UUID) ([]session.EpochOverview, error) {
+	var epochs []session.EpochOverview
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlEpochs, workspace, lane)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var epoch session.EpochOverview
+			err := rows.Scan(&epoch.Number, &epoch.Lane, &epoch.Covers, &epoch.Reason, &epoch.Before, &epoch.After, &epoch.At)
+			if err != nil {
+				return err
+			}
+			epochs = append(epochs, epoch)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("epochs of lane %s: %w", lane, err)
+	}
+	return epochs, nil
+}
+
+// place is where a page of sessions ends.
+type place struct {
+	at time.Time
+	id uuid.UUID
+}
+
+func (p place) cursor() string {
+	packed := binary.BigEndian.AppendUint64(nil, uint64(p.at.UnixMicro())) //nolint:gosec // the bits are kept
+	return base64.RawURLEncoding.EncodeToString(append(packed, p.id[:]...))
+}
+
+// parseCursor returns nil for an empty cursor.
+func parseCursor(cursor string) (*place, error) {
+	if cursor == "" {
+		return nil, nil //nolint:nilnil // the first page begins nowhere
+	}
+	packed, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil || len(packed) != 8+len(uuid.UUID{}) {
+		return nil, session.ErrCursor
+	}
+	micros := int64(binary.BigEndian.Uint64(packed)) //nolint:gosec // the bits are kept
+	return &place{at: time.UnixMicro(micros), id: uuid.UUID(packed[8:])}, nil
+}

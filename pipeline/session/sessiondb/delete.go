@@ -1,0 +1,102 @@
+package sessiondb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/session"
+)
+
+// The statements of a deletion, in order. What the session's lanes and answers
+// held is locked before it is looked at once more: whoever stores the same
+// message in the meantime either comes first and keeps it, or waits and stores
+// it anew.
+const (
+	sqlLock       = `SELECT id FROM sessions WHERE workspace_id = $1 AND id = $2 FOR UPDATE`
+	sqlLaneIDs    = `SELECT id FROM lanes WHERE workspace_id = $1 AND session_id = $2 ORDER BY id`
+	sqlCandidates = `SELECT e.hash FROM archive_entries e JOIN lanes l ON l.workspace_id = e.workspace_id AND l.id = e.lane_id
+			WHERE l.workspace_id = $1 AND l.session_id = $2
+		UNION SELECT answer FROM exchanges WHERE workspace_id = $1 AND session_id = $2 AND answer IS NOT NULL`
+	sqlAnswers     = `UPDATE exchanges SET answer = NULL WHERE workspace_id = $1 AND session_id = $2 AND answer IS NOT NULL`
+	sqlDelete      = `DELETE FROM sessions WHERE workspace_id = $1 AND id = $2`
+	sqlLockObjects = `SELECT hash FROM archive_objects
+		WHERE workspace_id = $1 AND hash = ANY($2::bytea[]) ORDER BY hash FOR UPDATE`
+	sqlDeleteObjects = `DELETE FROM archive_objects o WHERE workspace_id = $1 AND hash = ANY($2::bytea[])
+		AND NOT EXISTS (SELECT FROM archive_entries e WHERE e.workspace_id = $1 AND e.hash = o.hash)
+		AND NOT EXISTS (SELECT FROM exchanges x WHERE x.workspace_id = $1 AND x.answer = o.hash)`
+)
+
+// Delete removes a session: its lanes, heads, projections, archived messages and
+// answers, except messages that another session holds too. What its exchanges
+// cost stays. It returns session.ErrNotFound if the workspace has no such session.
+func (s *Store) Delete(ctx context.Context, workspace, id uuid.UUID) error {
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		var locked uuid.UUID
+		err := tx.Statement.ConnPool.QueryRowContext(ctx, sqlLock, workspace, id).Scan(&locked)
+		if errors.Is(err, sql.ErrNoRows) {
+			return session.ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		lanes, err := column[uuid.UUID](tx, sqlLaneIDs, workspace, id)
+		if err != nil {
+			return err
+		}
+		if err := deleteRows(tx, workspace, id); err != nil {
+			return err
+		}
+		for _, lane := range lanes {
+			if err := notify(tx, workspace, lane, 0); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("delete session %s: %w", id, err)
+	}
+	return nil
+}
+
+func deleteRows(tx *gorm.DB, workspace, id uuid.UUID) error {
+	ctx, pool := tx.Statement.Context, tx.Statement.ConnPool
+	held, err := column[[]byte](tx, sqlCandidates, workspace, id)
+	if err != nil {
+		return fmt.Errorf("held messages: %w", err)
+	}
+	for _, statement := range []string{sqlAnswers, sqlDelete} {
+		if _, err := pool.ExecContext(ctx, statement, workspace, id); err != nil {
+			return err
+		}
+	}
+	for _, statement := range []string{sqlLockObjects, sqlDeleteObjects} {
+		if _, err := pool.ExecContext(ctx, statement, workspace, held); err != nil {
+			return fmt.Errorf("archived messages: %w", err)
+		}
+	}
+	return nil
+}
+
+// column returns the only column of a statement about one row of a workspace.
+func column[V any](tx *gorm.DB, statement string, workspace, id uuid.UUID) ([]V, error) {
+	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, statement, workspace, id)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var values []V
+	for rows.Next() {
+		var value V
+		if err := rows.Scan(&value); err != nil {
+			return nil, err
+		}
+		values = append(values, value)
+	}
+	return values, rows.Err()
+}

@@ -1,0 +1,3 @@
+// Package sessiondb keeps sessions, lanes and projections in Postgres and reads
+// them for pages.
+package sessiondb

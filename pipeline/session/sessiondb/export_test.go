@@ -1,0 +1,4 @@
+package sessiondb
+
+// StatementHead finds a head: for the test of its plan.
+const StatementHead = sqlHead

@@ -1,0 +1,207 @@
+package sessiondb
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/archive/archivedb"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+)
+
+// The statements of a record, one for each table. Rows come sorted, so that two
+// writers never wait for each other in a circle.
+const (
+	sqlSessions = `INSERT INTO sessions (workspace_id, id, api_key_id, format, name, source, title, client, model,
+			started_at, last_at, exchanges, tokens_before, tokens_after, net_microusd)
+		SELECT $1, id, api_key_id, format, name, source, title, client, model, started_at, last_at, exchanges,
+			tokens_before, tokens_after, net_microusd
+		FROM unnest($2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
+			$10::timestamptz[], $11::timestamptz[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[])
+			AS t (id, api_key_id, format, name, source, title, client, model, started_at, last_at, exchanges,
+				tokens_before, tokens_after, net_microusd)
+		ON CONFLICT (workspace_id, id) DO UPDATE SET
+			title = CASE WHEN sessions.title = '' THEN excluded.title ELSE sessions.title END,
+			client = CASE WHEN excluded.client = '' OR excluded.last_at < sessions.last_at THEN sessions.client ELSE excluded.client END,
+			model = CASE WHEN excluded.model = '' OR excluded.last_at < sessions.last_at THEN sessions.model ELSE excluded.model END,
+			started_at = least(sessions.started_at, excluded.started_at),
+			last_at = greatest(sessions.last_at, excluded.last_at),
+			exchanges = sessions.exchanges + excluded.exchanges,
+			tokens_before = sessions.tokens_before + excluded.tokens_before,
+			tokens_after = sessions.tokens_after + excluded.tokens_after,
+			net_microusd = sessions.net_microusd + excluded.net_microusd`
+	sqlLanes = `INSERT INTO lanes (workspace_id, id, session_id, parent_id, fork_at, fork_epoch, created_at, last_at, position)
+		SELECT $1, id, session_id, nullif(parent_id, '00000000-0000-0000-0000-000000000000'), fork_at, fork_epoch,
+			created_at, last_at, position
+		FROM unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::int[], $6::int[], $7::timestamptz[], $8::timestamptz[], $9::int[])
+			AS t (id, session_id, parent_id, fork_at, fork_epoch, created_at, last_at, position)
+		ON CONFLICT (workspace_id, id) DO UPDATE SET
+			last_at = greatest(lanes.last_at, excluded.last_at),
+			position = greatest(lanes.position, excluded.position)`
+	sqlHeads = `INSERT INTO lane_heads (workspace_id, head, lane_id, position, seen_at)
+		SELECT $1, head, lane_id, position, seen_at
+		FROM unnest($2::bytea[], $3::uuid[], $4::int[], $5::timestamptz[]) AS t (head, lane_id, position, seen_at)
+		ON CONFLICT (workspace_id, head) DO UPDATE SET lane_id = excluded.lane_id, seen_at = excluded.seen_at
+			WHERE excluded.seen_at >= lane_heads.seen_at`
+)
+
+// record stores what exchanges added inside a transaction.
+func (s *Store) record(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
+	if err := recordSessions(tx, workspace, seen); err != nil {
+		return fmt.Errorf("sessions: %w", err)
+	}
+	if err := recordLanes(tx, workspace, seen); err != nil {
+		return fmt.Errorf("lanes: %w", err)
+	}
+	if err := recordHeads(tx, workspace, seen); err != nil {
+		return fmt.Errorf("heads: %w", err)
+	}
+	runs := make([]archivedb.Run, len(seen))
+	for i := range seen {
+		runs[i] = archivedb.Run{Session: seen[i].Session, Lane: seen[i].Lane, Entries: seen[i].Entries}
+	}
+	return s.archive.PutRuns(tx, workspace, runs)
+}
+
+// sessionRow is what some exchanges together add to a session.
+type sessionRow struct {
+	session.Seen
+
+	started      time.Time
+	exchanges    int64
+	tokensBefore int64
+	tokensAfter  int64
+	net          int64
+}
+
+func recordSessions(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
+	var (
+		ids, keys                                     []uuid.UUID
+		formats, names, sources, titles, clients, llm []string
+		started, last                                 []time.Time
+		exchanges, before, after, net                 []int64
+	)
+	for _, row := range sessionRows(seen) {
+		ids, keys = append(ids, row.Session), append(keys, row.Scope.APIKey)
+		formats, names = append(formats, string(row.Scope.Format)), append(names, storable(row.Name))
+		sources, titles = append(sources, storable(row.Source)), append(titles, storable(row.Title))
+		clients, llm = append(clients, storable(row.Client)), append(llm, storable(row.Model))
+		started, last = append(started, row.started), append(last, row.At)
+		exchanges, net = append(exchanges, row.exchanges), append(net, row.net)
+		before, after = append(before, row.tokensBefore), append(after, row.tokensAfter)
+	}
+	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlSessions, workspace, ids, keys,
+		formats, names, sources, titles, clients, llm, started, last, exchanges, before, after, net)
+	return err
+}
+
+// sessionRows adds up what exchanges add to each session; a statement may touch a
+// row only once.
+func sessionRows(seen []session.Seen) []sessionRow {
+	byID := make(map[uuid.UUID]*sessionRow)
+	for _, one := range seen {
+		row, known := byID[one.Session]
+		if !known {
+			row = &sessionRow{Seen: one, started: one.At}
+			byID[one.Session] = row
+		}
+		if one.At.Before(row.started) {
+			row.started = one.At
+		}
+		if !one.At.Before(row.At) {
+			row.At = one.At
+			row.Client, row.Model = cmp.Or(one.Client, row.Client), cmp.Or(one.Model, row.Model)
+		}
+		row.Title = cmp.Or(row.Title, one.Title)
+		row.exchanges += int64(one.Exchanges)
+		row.tokensBefore += int64(one.TokensBefore)
+		row.tokensAfter += int64(one.TokensAfter)
+		row.net += one.NetMicroUSD
+	}
+	return sorted(byID, func(a, b *sessionRow) int { return bytes.Compare(a.Session[:], b.Session[:]) })
+}
+
+// laneRow is what some exchanges together say of a lane.
+type laneRow struct {
+	session.Seen
+
+	created time.Time
+}
+
+func recordLanes(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
+	byID := make(map[uuid.UUID]*laneRow)
+	for _, one := range seen {
+		row, known := byID[one.Lane]
+		if !known {
+			row = &laneRow{Seen: one, created: one.At}
+			byID[one.Lane] = row
+		}
+		row.Position = max(row.Position, one.Position)
+		if one.At.After(row.At) {
+			row.At = one.At
+		}
+		if one.At.Before(row.created) {
+			row.created = one.At
+		}
+	}
+	var (
+		ids, sessions, parents        []uuid.UUID
+		forkAt, forkEpochs, positions []int32
+		created, last                 []time.Time
+	)
+	for _, row := range sorted(byID, func(a, b *laneRow) int { return bytes.Compare(a.Lane[:], b.Lane[:]) }) {
+		ids, sessions, parents = append(ids, row.Lane), append(sessions, row.Session), append(parents, row.Parent)
+		forkAt = append(forkAt, int32(row.ForkAt))            //nolint:gosec // a place in one body
+		forkEpochs = append(forkEpochs, int32(row.Inherited)) //nolint:gosec // a lane has few epochs
+		positions = append(positions, int32(row.Position))    //nolint:gosec // a place in one body
+		created, last = append(created, row.created), append(last, row.At)
+	}
+	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlLanes, workspace,
+		ids, sessions, parents, forkAt, forkEpochs, created, last, positions)
+	return err
+}
+
+func recordHeads(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
+	byHead := make(map[conversation.Hash]*session.Seen)
+	for i := range seen {
+		if seen[i].Position > 0 {
+			byHead[seen[i].Head] = &seen[i]
+		}
+	}
+	var (
+		heads     [][]byte
+		lanes     []uuid.UUID
+		positions []int32
+		times     []time.Time
+	)
+	for _, row := range sorted(byHead, func(a, b *session.Seen) int { return bytes.Compare(a.Head[:], b.Head[:]) }) {
+		heads, lanes = append(heads, row.Head[:]), append(lanes, row.Lane)
+		positions = append(positions, int32(row.Position)) //nolint:gosec // a place in one body
+		times = append(times, row.At)
+	}
+	if len(heads) == 0 {
+		return nil
+	}
+	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlHeads, workspace, heads, lanes, positions, times)
+	return err
+}
+
+// sorted returns a map's values in order.
+func sorted[K comparable, V any](byKey map[K]*V, compare func(a, b *V) int) []V {
+	rows := make([]*V, 0, len(byKey))
+	for _, row := range byKey {
+		rows = append(rows, row)
+	}
+	slices.SortFunc(rows, compare)
+	values := make([]V, len(rows))
+	for i, row := range rows {
+		values[i] = *row
+	}
+	return values
+}

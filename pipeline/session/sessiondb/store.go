@@ -1,0 +1,184 @@
+package sessiondb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/archive/archivedb"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+)
+
+// Channel is where a change of a lane is told to all replicas, as
+// "workspace/lane/number": the number of the lane's new projection, or 0 for a
+// lane that was deleted.
+const Channel = "palimpsest_lanes"
+
+// uniqueViolation is Postgres' code for a row that is there already.
+const uniqueViolation = "23505"
+
+// Door opens transactions in which one workspace's rows can be seen and changed.
+type Door interface {
+	InTenant(ctx context.Context, workspace uuid.UUID, fn func(tx *gorm.DB) error) error
+}
+
+// Store keeps the sessions of all workspaces.
+type Store struct {
+	door    Door
+	archive *archivedb.DB
+	packer  packer
+}
+
+// New returns the store behind a door.
+func New(door Door) *Store {
+	return &Store{door: door, archive: archivedb.New(door), packer: newPacker()}
+}
+
+const (
+	// One look-up in the index for each head, from the newest on until one is
+	// found; a plain join would let the planner read the whole workspace.
+	sqlHead = `SELECT found.lane_id, found.position
+		FROM unnest($2::bytea[]) WITH ORDINALITY AS wanted (head, place)
+		CROSS JOIN LATERAL (
+			SELECT lane_id, position FROM lane_heads WHERE workspace_id = $1 AND head = wanted.head LIMIT 1
+		) found
+		ORDER BY wanted.place LIMIT 1`
+	sqlFound = `SELECT l.session_id, l.position, s.name, s.source,
+			(SELECT count(*) FROM (
+				SELECT e.index, row_number() OVER (ORDER BY e.index) - 1 AS place
+				FROM archive_entries e WHERE e.workspace_id = l.workspace_id AND e.lane_id = l.id
+			) placed WHERE placed.index = placed.place)
+		FROM lanes l JOIN sessions s ON s.workspace_id = l.workspace_id AND s.id = l.session_id
+		WHERE l.workspace_id = $1 AND l.id = $2`
+	// A lane takes over the projections that the lane it forked from had then;
+	// its own go on from their number.
+	sqlLine = `WITH RECURSIVE line AS (
+			SELECT id, parent_id, fork_at, fork_epoch, 2147483647 AS number, 2147483647 AS covers
+			FROM lanes WHERE workspace_id = $1 AND id = $2
+			UNION ALL
+			SELECT p.id, p.parent_id, p.fork_at, p.fork_epoch, least(l.number, l.fork_epoch), least(l.covers, l.fork_at)
+			FROM line l JOIN lanes p ON p.workspace_id = $1 AND p.id = l.parent_id
+			WHERE l.fork_epoch > 0
+		)`
+	sqlProjections = sqlLine + `
+		SELECT e.projection FROM line l JOIN epochs e ON e.workspace_id = $1 AND e.lane_id = l.id
+		WHERE e.number <= l.number AND e.covers <= l.covers ORDER BY e.number`
+	sqlEpoch = `INSERT INTO epochs
+			(workspace_id, lane_id, number, covers, chain, projection, reason, tokens_before, tokens_after, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+	sqlCountEpoch = `UPDATE sessions SET epochs = epochs + 1 WHERE workspace_id = $1 AND id = $2`
+	sqlNotify     = `SELECT pg_notify($1, $2)`
+)
+
+// Find returns the lane with a head among heads that lies furthest along. It
+// returns session.ErrNotFound if no lane has one.
+func (s *Store) Find(ctx context.Context, workspace uuid.UUID, heads []conversation.Hash) (session.Found, error) {
+	var found session.Found
+	var packed [][]byte
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		var err error
+		found.Lane, found.Match, err = findHead(tx, workspace, heads)
+		if err != nil {
+			return err
+		}
+		row := tx.Statement.ConnPool.QueryRowContext(ctx, sqlFound, workspace, found.Lane)
+		if err := row.Scan(&found.Session, &found.Tip, &found.Name, &found.Source, &found.Archived); err != nil {
+			return err
+		}
+		packed, err = column[[]byte](tx, sqlProjections, workspace, found.Lane)
+		return err
+	})
+	if err != nil {
+		return session.Found{}, fmt.Errorf("find lane: %w", err)
+	}
+	for _, stored := range packed {
+		projection, err := s.packer.unpack(stored)
+		if err != nil {
+			return session.Found{}, fmt.Errorf("lane %s: %w", found.Lane, err)
+		}
+		found.Projections = append(found.Projections, projection)
+	}
+	return found, nil
+}
+
+// Commit stores the session, lane and entries of seen together with a new
+// projection of its lane. All of it is durable when it returns. It returns
+// session.ErrOvertaken if a projection with that number exists.
+func (s *Store) Commit(ctx context.Context, seen session.Seen, projection session.Projection) error {
+	packed, err := s.packer.pack(projection)
+	if err != nil {
+		return err
+	}
+	workspace := seen.Scope.Workspace
+	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		if err := s.record(tx, workspace, []session.Seen{seen}); err != nil {
+			return err
+		}
+		pool := tx.Statement.ConnPool
+		_, err := pool.ExecContext(ctx, sqlEpoch, workspace, seen.Lane, projection.Number, projection.Covers, projection.Chain[:],
+			packed, projection.Reason, projection.Before, projection.After, projection.At)
+		if err != nil {
+			return err
+		}
+		if _, err := pool.ExecContext(ctx, sqlCountEpoch, workspace, seen.Session); err != nil {
+			return err
+		}
+		return notify(tx, workspace, seen.Lane, projection.Number)
+	})
+	if isOvertaken(err) {
+		return fmt.Errorf("projection %d of lane %s: %w", projection.Number, seen.Lane, session.ErrOvertaken)
+	}
+	if err != nil {
+		return fmt.Errorf("commit projection %d of lane %s: %w", projection.Number, seen.Lane, err)
+	}
+	return nil
+}
+
+// Record stores what exchanges of one workspace added, in order, in one
+// transaction. Heads and archived messages that are there already stay; the
+// counts are added each time.
+func (s *Store) Record(ctx context.Context, workspace uuid.UUID, seen []session.Seen) error {
+	if len(seen) == 0 {
+		return nil
+	}
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return s.record(tx, workspace, seen)
+	})
+	if err != nil {
+		return fmt.Errorf("record %d exchanges: %w", len(seen), err)
+	}
+	return nil
+}
+
+func findHead(tx *gorm.DB, workspace uuid.UUID, heads []conversation.Hash) (lane uuid.UUID, position int, err error) {
+	newestFirst := make([][]byte, 0, len(heads))
+	for i := len(heads) - 1; i >= 0; i-- {
+		newestFirst = append(newestFirst, heads[i][:])
+	}
+	row := tx.Statement.ConnPool.QueryRowContext(tx.Statement.Context, sqlHead, workspace, newestFirst)
+	err = row.Scan(&lane, &position)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = session.ErrNotFound
+	}
+	return lane, position, err
+}
+
+func notify(tx *gorm.DB, workspace, lane uuid.UUID, number int) error {
+	message := fmt.Sprintf("%s/%s/%d", workspace, lane, number)
+	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlNotify, Channel, message)
+	return err
+}
+
+// isOvertaken reports whether err says that an epoch with that number is there.
+func isOvertaken(err error) bool {
+	var failure *pgconn.PgError
+	return errors.As(err, &failure) && failure.Code == uniqueViolation && failure.TableName == "epochs"
+}
+
+var _ session.Store = (*Store)(nil)

@@ -1,0 +1,388 @@
+package sessiondb_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/session/sessiondb"
+)
+
+// C1, C6
+func TestProjectionsAreTheSameBytesAfterARestart(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c := f.conversationOf(10)
+	first, second := c.projection(1, 4), c.projection(2, 8)
+	second.Parts = append(second.Parts, session.Part{From: 8, To: 9, Level: 3, Raw: json.RawMessage{}})
+	c.commit(t, first)
+	c.commit(t, second)
+
+	found := c.find(t)
+	if len(found.Projections) != 2 {
+		t.Fatalf("%d projections, want 2", len(found.Projections))
+	}
+	for i, want := range []session.Projection{first, second} {
+		got := found.Projections[i]
+		if !got.At.Equal(want.At) {
+			t.Errorf("projection %d was made at %v, want %v", i+1, got.At, want.At)
+		}
+		got.At = want.At
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	}
+	if newest, err := f.store.Projection(t.Context(), f.scope.Workspace, c.lane); err != nil || newest.Number != 2 {
+		t.Errorf("the newest is %d, %v", newest.Number, err)
+	}
+}
+
+func TestFindReturnsTheLaneWithTheFurthestHead(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c := f.conversationOf(3)
+	c.record(t)
+	c.say("four", "five")
+	c.record(t)
+	c.say("six", "seven")
+
+	found := c.find(t)
+	want := session.Found{Session: c.session, Lane: c.lane, Name: "run-1", Source: "header", Match: 5, Tip: 5, Archived: 5}
+	if !reflect.DeepEqual(found, want) {
+		t.Errorf("got %+v, want %+v", found, want)
+	}
+}
+
+func TestFindReachesHeadsFarBack(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c := f.conversationOf(2)
+	c.record(t)
+	for i := range 100 {
+		c.say(fmt.Sprint("and ", i))
+	}
+	if found := c.find(t); found.Match != 2 || found.Lane != c.lane {
+		t.Errorf("found %+v", found)
+	}
+}
+
+func TestFindFindsNothingForAnotherHistory(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.conversationOf(3).record(t)
+	for _, heads := range [][]conversation.Hash{nil, f.conversationOf(3).chain[1:], f.conversationOf(200).chain[1:]} {
+		if _, err := f.store.Find(t.Context(), f.scope.Workspace, heads); !errors.Is(err, session.ErrNotFound) {
+			t.Errorf("%d heads: %v, want session.ErrNotFound", len(heads), err)
+		}
+	}
+}
+
+// E9, S2
+func TestAnotherWorkspaceFindsNothing(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c := f.conversationOf(4)
+	c.commit(t, c.projection(1, 2))
+	other := addWorkspace(t, f.door)
+
+	if _, err := f.store.Find(t.Context(), other, c.chain[1:]); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("find: %v, want session.ErrNotFound", err)
+	}
+	if _, err := f.store.Session(t.Context(), other, c.session); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("session: %v, want session.ErrNotFound", err)
+	}
+	if _, err := f.store.Projection(t.Context(), other, c.lane); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("projection: %v, want session.ErrNotFound", err)
+	}
+	if epochs, err := f.store.Epochs(t.Context(), other, c.lane); err != nil || len(epochs) != 0 {
+		t.Errorf("epochs: %d, %v", len(epochs), err)
+	}
+	if page, err := f.store.Sessions(t.Context(), other, session.Filter{}); err != nil || len(page.Sessions) != 0 {
+		t.Errorf("sessions: %d, %v", len(page.Sessions), err)
+	}
+	if err := f.store.Delete(t.Context(), other, c.session); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("delete: %v, want session.ErrNotFound", err)
+	}
+	if found := c.find(t); found.Archived != 4 || len(found.Projections) != 1 {
+		t.Errorf("the owner finds %+v", found)
+	}
+}
+
+func TestTheSecondOfTwoEpochsWithOneNumberIsOvertaken(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c := f.conversationOf(6)
+	c.commit(t, c.projection(1, 4))
+	c.say("written by the loser")
+	err := f.store.Commit(t.Context(), c.seen(), c.projection(1, 5))
+	if !errors.Is(err, session.ErrOvertaken) {
+		t.Fatalf("got %v, want session.ErrOvertaken", err)
+	}
+	if got := f.count(t, "archive_entries"); got != 6 {
+		t.Errorf("%d entries, want 6: the loser's transaction left something", got)
+	}
+	if found := c.find(t); len(found.Projections) != 1 || found.Projections[0].Covers != 4 {
+		t.Errorf("found %+v", found)
+	}
+}
+
+func TestConcurrentCommitsEndOneEpoch(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c := f.conversationOf(6)
+	seen, projection := c.seen(), c.projection(1, 4)
+	var replicas sync.WaitGroup
+	results := make(chan error, 8)
+	for range cap(results) {
+		replicas.Go(func() { results <- f.store.Commit(context.WithoutCancel(t.Context()), seen, projection) })
+	}
+	replicas.Wait()
+	close(results)
+	won := 0
+	for err := range results {
+		if err == nil {
+			won++
+		} else if !errors.Is(err, session.ErrOvertaken) {
+			t.Errorf("got %v, want session.ErrOvertaken", err)
+		}
+	}
+	if won != 1 || f.count(t, "epochs") != 1 {
+		t.Errorf("%d commits succeeded and %d epochs are stored", won, f.count(t, "epochs"))
+	}
+}
+
+func TestRecordingAgainStoresNothingTwice(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c := f.conversationOf(5)
+	seen := c.seen()
+	for range 3 {
+		if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen, seen}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for table, want := range map[string]int{"sessions": 1, "lanes": 1, "lane_heads": 1, "archive_entries": 5, "archive_objects": 5} {
+		if got := f.count(t, table); got != want {
+			t.Errorf("%d rows in %s, want %d", got, table, want)
+		}
+	}
+	detail, err := f.store.Session(t.Context(), f.scope.Workspace, c.session)
+	if err != nil || detail.Exchanges != 6 || detail.TokensBefore != 600 || detail.TokensAfter != 360 || detail.NetMicroUSD != -42 {
+		t.Errorf("counts are %+v, %v", detail.Overview, err)
+	}
+}
+
+func TestABatchIsStoredInOrder(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c, other := f.conversationOf(2), f.conversationOf(1)
+	batch := []session.Seen{c.seen(), other.seen()}
+	c.say("three", "four")
+	batch = append(batch, c.seen())
+	batch[0].Title, batch[2].Title = "", "the second exchange had the first title"
+	batch[2].Model = "claude-opus-4-5"
+	if err := f.store.Record(t.Context(), f.scope.Workspace, batch); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.store.Record(t.Context(), f.scope.Workspace, nil); err != nil {
+		t.Errorf("an empty batch: %v", err)
+	}
+	detail, err := f.store.Session(t.Context(), f.scope.Workspace, c.session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if detail.Exchanges != 2 || detail.Model != "claude-opus-4-5" || !strings.HasPrefix(detail.Title, "the second") {
+		t.Errorf("session is %+v", detail.Overview)
+	}
+	if len(detail.Lanes) != 1 || detail.Lanes[0].Position != 4 || detail.Lanes[0].Archived != 4 {
+		t.Errorf("lanes are %+v", detail.Lanes)
+	}
+	if got := f.count(t, "lane_heads"); got != 3 {
+		t.Errorf("%d heads, want 3", got)
+	}
+}
+
+// E2
+func TestEveryRecordedOriginalIsRestored(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c := f.newClient()
+	c.say("{}", "\x00\xff\xfe", `{"role":"user","content":[{"type":"image","data":"`+strings.Repeat("iVBORw0KGgo=", 20_000)+`"}]}`,
+		"{ \"n\": 1.0,\t\"n\": \"\\u00e9é 漢字 🙂\" }")
+	c.record(t)
+	for range 100 { // the client sends all of it again, and a process that has just started records it
+		c.recorded = 0
+		c.record(t)
+	}
+	for i, want := range c.messages {
+		got, err := f.archive.Original(t.Context(), f.scope.Workspace, c.lane, i)
+		if err != nil || !bytes.Equal(got.Raw, want) || got.Hash != sha256.Sum256(want) {
+			t.Errorf("message %d: %d bytes, %v", i, len(got.Raw), err)
+		}
+	}
+	if got := f.count(t, "archive_objects"); got != len(c.messages) {
+		t.Errorf("%d objects, want %d", got, len(c.messages))
+	}
+}
+
+func TestArchivedEndsAtTheFirstGap(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c := f.conversationOf(8)
+	seen := c.seen()
+	seen.Entries = append(append([]archive.Entry{}, seen.Entries[:3]...), seen.Entries[5:]...)
+	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
+		t.Fatal(err)
+	}
+	if found := c.find(t); found.Archived != 3 {
+		t.Errorf("archived %d, want 3", found.Archived)
+	}
+}
+
+// C5
+func TestAForkKeepsTheProjectionsItTookOver(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	parent := f.conversationOf(12)
+	parent.commit(t, parent.projection(1, 4))
+	parent.commit(t, parent.projection(2, 6))
+
+	fork := &client{f: f, session: parent.session, lane: uuid.New(), messages: parent.messages[:7:7], chain: parent.chain[:8:8]}
+	fork.say("another way")
+	seen := fork.seen()
+	seen.Parent, seen.ForkAt, seen.Inherited = parent.lane, 7, 2
+	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
+		t.Fatal(err)
+	}
+	// The parent goes on; its next epoch is not the fork's.
+	parent.commit(t, parent.projection(3, 7))
+	if got := numbers(fork.find(t).Projections); !reflect.DeepEqual(got, []int{1, 2}) {
+		t.Errorf("the fork has the projections %v, want 1 and 2", got)
+	}
+
+	// Its own go on from the number it took over, and a fork of it has both.
+	fork.say("and on")
+	fork.commit(t, fork.projection(3, 8))
+	again := &client{f: f, session: parent.session, lane: uuid.New(), messages: fork.messages[:8:8], chain: fork.chain[:9:9]}
+	again.say("a third way")
+	seen = again.seen()
+	seen.Parent, seen.ForkAt, seen.Inherited = fork.lane, 8, 3
+	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
+		t.Fatal(err)
+	}
+	found := again.find(t)
+	if got := numbers(found.Projections); !reflect.DeepEqual(got, []int{1, 2, 3}) || found.Projections[2].Covers != 8 {
+		t.Errorf("the fork's fork has the projections %v", got)
+	}
+	epochs, err := f.store.Epochs(t.Context(), f.scope.Workspace, again.lane)
+	if err != nil || len(epochs) != 3 || epochs[0].Lane != parent.lane || epochs[2].Lane != fork.lane || epochs[2].Reason != "target" {
+		t.Errorf("epochs are %+v, %v", epochs, err)
+	}
+}
+
+func numbers(projections []session.Projection) []int {
+	var list []int
+	for _, projection := range projections {
+		list = append(list, projection.Number)
+	}
+	return list
+}
+
+func TestFindLooksHeadsUpInTheirIndex(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c := f.conversationOf(1)
+	c.record(t)
+	heads := make([][]byte, 5_000)
+	for i := range heads {
+		sum := sha256.Sum256(fmt.Append(nil, i))
+		heads[i] = sum[:]
+	}
+	var plan strings.Builder
+	err := f.door.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
+		err := tx.Exec(`INSERT INTO lane_heads (workspace_id, head, lane_id, position, seen_at)
+			SELECT ?, sha256(convert_to(n::text, 'UTF8')), ?, n, now() FROM generate_series(1, 50000) n`, f.scope.Workspace, c.lane).Error
+		if err != nil {
+			return err
+		}
+		rows, err := tx.Statement.ConnPool.QueryContext(t.Context(), "EXPLAIN "+sessiondb.StatementHead, f.scope.Workspace, heads)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var line string
+			if err := rows.Scan(&line); err != nil {
+				return err
+			}
+			plan.WriteString(line + "\n")
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(plan.String(), "(head = wanted.head)") || !strings.Contains(plan.String(), "Index Scan using lane_heads_pkey") ||
+		strings.Contains(plan.String(), "Sort") {
+		t.Errorf("heads are not looked up one by one in their index:\n%s", plan.String())
+	}
+}
+
+func TestRecordersOfTheSameSessionsDoNotBlockEachOther(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	var batch []session.Seen
+	for range 20 {
+		batch = append(batch, f.conversationOf(5).seen())
+	}
+	var recorders sync.WaitGroup
+	for recorder := range 8 {
+		mixed := append(append([]session.Seen{}, batch[recorder:]...), batch[:recorder]...)
+		recorders.Go(func() {
+			for range 5 {
+				if err := f.store.Record(context.WithoutCancel(t.Context()), f.scope.Workspace, mixed); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	recorders.Wait()
+	page, err := f.store.Sessions(t.Context(), f.scope.Workspace, session.Filter{})
+	if err != nil || len(page.Sessions) != 20 {
+		t.Fatalf("%d sessions, %v", len(page.Sessions), err)
+	}
+	for _, overview := range page.Sessions {
+		if overview.Exchanges != 40 {
+			t.Errorf("%d exchanges, want 40", overview.Exchanges)
+		}
+	}
+}
+
+func TestTextThatPostgresRefusesIsStored(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c := f.conversationOf(1)
+	seen := c.seen()
+	seen.Title, seen.Name, seen.Model, seen.At = "a\x00b\xff", "\xf0\x28", "m\x00", time.Now()
+	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
+		t.Fatal(err)
+	}
+	detail, err := f.store.Session(t.Context(), f.scope.Workspace, c.session)
+	if err != nil || detail.Title != "ab\uFFFD" || detail.Model != "m" {
+		t.Errorf("got %+v, %v", detail.Overview, err)
+	}
+}

@@ -1,0 +1,17 @@
+package sessiondb
+
+import "strings"
+
+// storable returns text that a text column takes: valid UTF-8 without NUL.
+func storable(text string) string {
+	if strings.ContainsRune(text, 0) {
+		text = strings.ReplaceAll(text, "\x00", "")
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}
+
+// pattern returns an ILIKE pattern that finds text anywhere.
+func pattern(text string) string {
+	escaped := strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(storable(text))
+	return "%" + escaped + "%"
+}

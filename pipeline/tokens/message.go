@@ -1,0 +1,79 @@
+package tokens
+
+import (
+	"encoding/json"
+
+	"palimpsest/pipeline/conversation"
+)
+
+// What a provider puts around the parts of a conversation, in tokens. No provider
+// documents it in full; Calibration takes care of the difference.
+const (
+	aroundMessage = 4 // role and delimiters
+	aroundCall    = 8 // how a call is marked and its arguments are named
+	aroundResult  = 6 // how a result is marked
+	aroundText    = 1 // what parts one text block from the next
+)
+
+// Message estimates the tokens of a message: its texts, calls and results
+// exactly, the rest as the files media.go, sealed.go and readable.go say. Base64
+// of media is never counted as text.
+func (c *Counter) Message(message conversation.Message) int {
+	sum := aroundMessage
+	for i := range message.Blocks {
+		sum += c.block(&message.Blocks[i])
+	}
+	return sum
+}
+
+func (c *Counter) block(block *conversation.Block) int {
+	sum := 0
+	switch block.Kind {
+	case conversation.Text:
+		sum = aroundText + c.Count(block.Text)
+	case conversation.Thinking:
+		// The text may be a summary, or left out, of what the signature seals.
+		sum = max(c.Count(block.Text), sealedIn(block.Raw))
+	case conversation.ToolCall:
+		sum = aroundCall + c.Count(block.Name) + c.Count(block.Text)
+	case conversation.ToolResult:
+		sum = aroundResult + c.Count(block.Text)
+	case conversation.Opaque:
+		sum = c.json(block.Raw)
+	case conversation.Media:
+	}
+	for i := range block.Media {
+		sum += c.attachment(&block.Media[i])
+	}
+	return sum
+}
+
+// Fixed estimates the tokens of what precedes a conversation in every prompt: a
+// system prompt as a string or a list of blocks, or tool schemas. The contents of
+// JSON strings are counted decoded, as the model reads them.
+func (c *Counter) Fixed(raw json.RawMessage) int {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return c.Count(text)
+	}
+	var elements []json.RawMessage
+	if json.Unmarshal(raw, &elements) != nil {
+		return c.json(raw)
+	}
+	sum := 0
+	for _, element := range elements {
+		sum += c.fixedElement(element)
+	}
+	return sum
+}
+
+func (c *Counter) fixedElement(raw json.RawMessage) int {
+	var block struct {
+		Type string  `json:"type"`
+		Text *string `json:"text"`
+	}
+	if json.Unmarshal(raw, &block) == nil && block.Type == "text" && block.Text != nil {
+		return aroundText + c.Count(*block.Text)
+	}
+	return c.json(raw)
+}

@@ -1,0 +1,96 @@
+package tokens
+
+// The providers in the table of models.
+const (
+	providerAnthropic = "anthropic"
+	providerOpenAI    = "openai"
+)
+
+// Model is what is known of a model.
+type Model struct {
+	Name     string `json:"name"`     // without vendor, date and suffix; an unknown model's as it was asked for
+	Family   string `json:"family"`   // "claude-opus", "gpt-5.6": few values; empty if the model is unknown
+	Provider string `json:"provider"` // "anthropic" or "openai"; empty if the model is unknown
+	Known    bool   `json:"-"`        // is in the table, or has a window of its own
+
+	Window     int `json:"window"`               // tokens of prompt and answer together
+	LongWindow int `json:"longWindow,omitempty"` // the window that can be asked for in its place; 0: none
+	MaxInput   int `json:"maxInput,omitempty"`   // tokens of the prompt, where that is less than Window; 0: as many
+	MaxOutput  int `json:"maxOutput"`            // tokens of the answer; 0: not known
+
+	Price Price `json:"price"` // zero where it is not known
+
+	// TokensPerO200k is how many tokens of the model one o200k token comes to,
+	// before anything has been learnt of it.
+	TokensPerO200k float64 `json:"tokensPerO200k,omitempty"`
+
+	// BoundThinking says that thinking is bound to all that precedes it: after an
+	// edit before it the provider must be told to drop it.
+	BoundThinking bool `json:"boundThinking,omitempty"`
+
+	// MinCacheable is the shortest prefix in tokens that the provider caches.
+	MinCacheable int `json:"minCacheable,omitempty"`
+}
+
+// The window that is shown for a model nobody knows.
+const unknownWindow = 128_000
+
+// What one o200k token comes to in the models' own tokens. For Claude, measured
+// over real sessions; most of OpenAI's models use o200k themselves.
+const (
+	tokensPerO200kClaude = 1.33
+	tokensPerO200kOther  = 1
+)
+
+// InputLimit returns how many tokens a prompt may have if reserved tokens are
+// wanted for the answer: the provider's limit on input where it has one, else
+// what the reserve leaves of the window, but at least half of it. It is 0 for an
+// unknown model: nobody knows when its prompts are too long.
+func (m Model) InputLimit(reserved int) int {
+	if !m.Known {
+		return 0
+	}
+	if m.MaxInput > 0 && m.MaxInput < m.Window {
+		return m.MaxInput
+	}
+	if m.MaxOutput > 0 {
+		reserved = min(reserved, m.MaxOutput)
+	}
+	return max(m.Window-max(0, reserved), m.Window/2)
+}
+
+// WithWindow returns the model with a context window of n tokens, which makes it
+// known.
+func (m Model) WithWindow(n int) Model {
+	m.Window, m.MaxInput, m.Known = n, 0, true
+	return m
+}
+
+// WithLongWindow returns the model with the long window that was asked for, by
+// the suffix [1m] or a beta header; a model without one stays as it is.
+func (m Model) WithLongWindow() Model {
+	if m.LongWindow > m.Window {
+		return m.WithWindow(m.LongWindow)
+	}
+	return m
+}
+
+// complete returns a model of the table with everything that follows from the rest.
+func (m Model) complete() Model {
+	m.Known = true
+	m.Price = m.Price.complete(m.Provider)
+	if m.Family == "" {
+		m.Family = m.Name
+	}
+	if m.TokensPerO200k == 0 {
+		m.TokensPerO200k = tokensPerO200k(m.Provider)
+	}
+	return m
+}
+
+func tokensPerO200k(provider string) float64 {
+	if provider == providerAnthropic {
+		return tokensPerO200kClaude
+	}
+	return tokensPerO200kOther
+}

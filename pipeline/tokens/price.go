@@ -1,0 +1,39 @@
+package tokens
+
+import "math"
+
+// Price is what a model's tokens cost, in US dollars for a million of them.
+type Price struct {
+	Input        float64 `json:"input"`
+	Output       float64 `json:"output"`
+	CacheRead    float64 `json:"cacheRead"`
+	CacheWrite   float64 `json:"cacheWrite"`
+	CacheWrite1h float64 `json:"cacheWrite1h"` // kept for an hour
+}
+
+// MicroUSD returns what tokens cost in millionths of a US dollar. Each token
+// counts in one of the five kinds; input is what came neither from the cache nor
+// went into it.
+func (p Price) MicroUSD(input, cacheRead, cacheWrite5m, cacheWrite1h, output int) int64 {
+	sum := p.Input*float64(input) + p.Output*float64(output) + p.CacheRead*float64(cacheRead) +
+		p.CacheWrite*float64(cacheWrite5m) + p.CacheWrite1h*float64(cacheWrite1h)
+	return int64(math.Round(sum))
+}
+
+// complete returns a price without gaps: what a provider has no price of its own
+// for costs as much as input. Anthropic's writes for an hour cost twice as much.
+func (p Price) complete(provider string) Price {
+	if p.CacheRead == 0 {
+		p.CacheRead = p.Input
+	}
+	if p.CacheWrite == 0 {
+		p.CacheWrite = p.Input
+	}
+	if p.CacheWrite1h == 0 {
+		p.CacheWrite1h = p.CacheWrite
+		if provider == providerAnthropic {
+			p.CacheWrite1h = 2 * p.Input
+		}
+	}
+	return p
+}

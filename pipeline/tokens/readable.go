@@ -1,0 +1,47 @@
+package tokens
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// json estimates the tokens of a JSON value as a model reads it: without white
+// space around its tokens and without cache markers, strings decoded, payloads by
+// their kind and length.
+func (c *Counter) json(raw json.RawMessage) int {
+	var text strings.Builder
+	sum, mediaType := 0, ""
+	for values := (scanner{raw: raw}); ; {
+		token, kind := values.next()
+		switch {
+		case kind == ended:
+			return sum + c.Count(text.String())
+		case kind == memberName && values.name == "cache_control":
+			values.skip()
+		case kind == stringValue && isSeal(values.name):
+			sum += sealed(len(token))
+		case kind == stringValue:
+			if file, is := payloadOf(token); is {
+				sum += file.tokens(mediaType)
+				continue
+			}
+			content := decoded(token)
+			if isType(values.name) {
+				mediaType = content
+			}
+			text.WriteString(`"` + content + `"`)
+		default:
+			text.Write(token)
+		}
+	}
+}
+
+// isType reports whether a member names the type of a file beside it.
+func isType(name string) bool {
+	return name == "media_type" || name == "mime_type" || name == "mimeType" || name == "type"
+}
+
+// isSeal reports whether a member holds what only the provider can read.
+func isSeal(name string) bool {
+	return name == "signature" || name == "encrypted_content" || name == "encrypted_index"
+}

@@ -1,0 +1,102 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/wire"
+)
+
+// Encode returns a message's bytes: its own where it did not change.
+func (Codec) Encode(message conversation.Message) (json.RawMessage, error) {
+	if message.Raw != nil && !message.Changed {
+		return message.Raw, nil
+	}
+	var content json.RawMessage
+	if message.Raw != nil {
+		content = wire.Get(message.Raw, "content")
+	}
+	if message.Raw != nil && (len(content) == 0 || content[0] != '"' && content[0] != '[') {
+		return nil, &wire.Invalid{Member: "content", Message: "expected a string or an array"}
+	}
+	if len(content) > 0 && content[0] == '"' && len(message.Blocks) == 1 && message.Blocks[0].Kind == conversation.Text {
+		if strings.TrimSpace(message.Blocks[0].Text) == "" {
+			return nil, wire.ErrEmpty
+		}
+		return wire.Set(message.Raw, "content", wire.Quote(message.Blocks[0].Text)), nil
+	}
+	blocks, err := encodeBlocks(message, content)
+	if err != nil {
+		return nil, err
+	}
+	if message.Raw != nil {
+		return wire.Set(message.Raw, "content", blocks), nil
+	}
+	out := wire.AppendQuote([]byte(`{"role":`), string(message.Role))
+	out = append(append(out, `,"content":`...), blocks...)
+	return append(out, '}'), nil
+}
+
+// encodeBlocks returns a message's content, its unchanged blocks as they came.
+func encodeBlocks(message conversation.Message, content json.RawMessage) (json.RawMessage, error) {
+	var sent []conversation.Block
+	for _, raw := range wire.Elements(content) {
+		block, _ := parseBlock(raw)
+		sent = append(sent, block)
+	}
+	origins := wire.Origins(sent, message.Blocks)
+	out := []byte{'['}
+	for i := range message.Blocks {
+		block := &message.Blocks[i]
+		raw := block.Raw
+		if raw == nil {
+			var origin json.RawMessage
+			if origins[i] >= 0 {
+				origin = sent[origins[i]].Raw
+			}
+			var err error
+			if raw, err = encodeBlock(block, origin); err != nil {
+				return nil, fmt.Errorf("block %d: %w", i, err)
+			}
+		}
+		if len(raw) == 0 {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, raw...)
+	}
+	if len(out) == 1 {
+		return nil, wire.ErrEmpty
+	}
+	return append(out, ']'), nil
+}
+
+// encodeBlock writes a block that was changed or is new; origin is the block as
+// it was sent, nil for a new one. It returns nothing for a block without text.
+func encodeBlock(block *conversation.Block, origin json.RawMessage) (json.RawMessage, error) {
+	isBlank := strings.TrimSpace(block.Text) == ""
+	switch {
+	case block.Kind == conversation.ToolResult && origin != nil:
+		raw := wire.Delete(origin, marker)
+		if isBlank {
+			return wire.Delete(raw, "content"), nil
+		}
+		return wire.Set(raw, "content", wire.Quote(block.Text)), nil
+	case block.Kind == conversation.ToolCall && origin != nil:
+		input := json.RawMessage(block.Text)
+		if !json.Valid(input) || input[0] != '{' {
+			return nil, &wire.Invalid{Member: "input", Message: "expected a JSON object"}
+		}
+		return wire.Set(wire.Delete(origin, marker), "input", input), nil
+	case block.Kind == conversation.Text || block.Kind == conversation.Media:
+		if isBlank {
+			return nil, nil
+		}
+		return append(wire.AppendQuote([]byte(`{"type":"text","text":`), block.Text), '}'), nil
+	}
+	return nil, fmt.Errorf("%w: %s", wire.ErrFixed, block.Kind)
+}

@@ -1,0 +1,11 @@
+package anthropic
+
+import "palimpsest/pipeline/wire"
+
+// Error returns the body of an error of ours, as Anthropic's API words one.
+func (Codec) Error(problem wire.Problem) []byte {
+	out := wire.AppendQuote([]byte(`{"type":"error","error":{"type":`), problem.Type)
+	out = wire.AppendQuote(append(out, `,"message":`...), problem.Message)
+	out = wire.AppendQuote(append(out, `},"request_id":`...), problem.RequestID)
+	return append(out, '}')
+}

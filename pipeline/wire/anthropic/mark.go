@@ -1,0 +1,122 @@
+package anthropic
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"palimpsest/pipeline/wire"
+)
+
+const marker = "cache_control"
+
+// mark returns a message with one marker on its last block that may carry one.
+func mark(raw json.RawMessage, ttl string) json.RawMessage {
+	content := wire.Get(raw, "content")
+	if len(content) == 0 || ttl == "" && !bytes.Contains(raw, []byte(marker)) {
+		return raw
+	}
+	if content[0] == '"' {
+		return markText(raw, content, ttl)
+	}
+	last, found := -1, 0
+	for i, block := range wire.Elements(content) {
+		if mayCarry(block) {
+			last = i
+		}
+		found += len(blockMarkers(nil, block))
+	}
+	if ttl == "" && found == 0 || ttl != "" && last < 0 {
+		return raw
+	}
+	marked := wire.Replace(content, func(i int, block json.RawMessage) json.RawMessage {
+		if i != last || ttl == "" {
+			return unmarked(block)
+		}
+		own := wire.Get(block, marker)
+		if found == 1 && len(own) > 0 && timeToLive(own) == ttl {
+			return block
+		}
+		return wire.Set(unmarked(block), marker, written(ttl))
+	})
+	if len(marked) == len(content) && &marked[0] == &content[0] {
+		return raw
+	}
+	return wire.Set(raw, "content", marked)
+}
+
+// markText marks a message whose content is a string.
+func markText(raw, content json.RawMessage, ttl string) json.RawMessage {
+	if text, ok := wire.String(content); !ok || ttl == "" || strings.TrimSpace(text) == "" {
+		return raw
+	}
+	blocks := append([]byte(`[{"type":"text","text":`), content...)
+	blocks = append(append(blocks, `,"`+marker+`":`...), written(ttl)...)
+	return wire.Set(raw, "content", append(blocks, "}]"...))
+}
+
+// mayCarry reports whether a marker is legal on a block.
+func mayCarry(block json.RawMessage) bool {
+	switch wire.Text(block, "type") {
+	case "text":
+		return strings.TrimSpace(wire.Text(block, "text")) != ""
+	case "image", "document", "search_result", "tool_use", "tool_result":
+		return true
+	}
+	return false
+}
+
+// unmarked returns a block without markers, those inside a tool's result included.
+func unmarked(block json.RawMessage) json.RawMessage {
+	if !bytes.Contains(block, []byte(marker)) {
+		return block
+	}
+	block = wire.Delete(block, marker)
+	if wire.Text(block, "type") != "tool_result" {
+		return block
+	}
+	content := wire.Get(block, "content")
+	inner := wire.Replace(content, func(_ int, part json.RawMessage) json.RawMessage {
+		return wire.Delete(part, marker)
+	})
+	if len(inner) == len(content) {
+		return block
+	}
+	return wire.Set(block, "content", inner)
+}
+
+// blockMarkers appends the times to live of the markers on a block and inside it.
+func blockMarkers(markers []string, block json.RawMessage) []string {
+	if !bytes.Contains(block, []byte(marker)) {
+		return markers
+	}
+	if wire.Text(block, "type") == "tool_result" {
+		for _, part := range wire.Elements(wire.Get(block, "content")) {
+			markers = appendMarker(markers, wire.Get(part, marker))
+		}
+	}
+	return appendMarker(markers, wire.Get(block, marker))
+}
+
+// appendMarker appends the time to live of a marker, if there is one.
+func appendMarker(markers []string, raw json.RawMessage) []string {
+	if wire.IsNull(raw) {
+		return markers
+	}
+	return append(markers, timeToLive(raw))
+}
+
+func timeToLive(raw json.RawMessage) string {
+	if ttl := wire.Text(raw, "ttl"); ttl != "" {
+		return ttl
+	}
+	return "5m"
+}
+
+// written returns a marker as we write it.
+func written(ttl string) json.RawMessage {
+	if ttl == "5m" {
+		return json.RawMessage(`{"type":"ephemeral"}`)
+	}
+	return append(wire.AppendQuote([]byte(`{"type":"ephemeral","ttl":`), ttl), '}')
+}

@@ -1,0 +1,161 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"strings"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/wire"
+)
+
+// Parse reads one message.
+func (Codec) Parse(raw json.RawMessage) (conversation.Message, error) {
+	if len(raw) == 0 || raw[0] != '{' {
+		return conversation.Message{}, &wire.Invalid{Message: "expected a message: an object with role and content"}
+	}
+	message := conversation.Message{Raw: raw}
+	var role string
+	var content json.RawMessage
+	for name, value := range wire.Members(raw) {
+		switch string(name) {
+		case "role":
+			role, _ = wire.String(value)
+		case "content":
+			content = value
+		}
+	}
+	message.Role = conversation.Role(role)
+	switch message.Role {
+	case conversation.User, conversation.Assistant:
+	case conversation.System:
+		message.Traits |= conversation.IsPinned
+	default:
+		message.Role, content = conversation.User, nil
+		message.Traits |= conversation.IsPinned
+	}
+	parseContent(&message, content)
+	return message, nil
+}
+
+// parseContent reads a message's content; what has none is opaque.
+func parseContent(message *conversation.Message, content json.RawMessage) {
+	switch {
+	case len(content) > 0 && content[0] == '"':
+		text, _ := wire.String(content)
+		message.Blocks = []conversation.Block{{Kind: conversation.Text, Text: text}}
+	case len(content) > 0 && content[0] == '[':
+		for _, raw := range wire.Elements(content) {
+			block, traits := parseBlock(raw)
+			message.Blocks = append(message.Blocks, block)
+			message.Traits |= traits
+			message.Markers = blockMarkers(message.Markers, raw)
+		}
+	default:
+		message.Blocks = []conversation.Block{{Kind: conversation.Opaque, Raw: message.Raw}}
+	}
+}
+
+// wireBlock holds the members of a content block that the proxy reads.
+type wireBlock struct {
+	kind, id, name             string
+	text, thinking, input      json.RawMessage
+	toolUseID, content, source json.RawMessage
+	isError                    bool
+}
+
+func readBlock(raw json.RawMessage) wireBlock {
+	var block wireBlock
+	for name, value := range wire.Members(raw) {
+		switch string(name) {
+		case "type":
+			block.kind, _ = wire.String(value)
+		case "id":
+			block.id, _ = wire.String(value)
+		case "name":
+			block.name, _ = wire.String(value)
+		case "text":
+			block.text = value
+		case "thinking":
+			block.thinking = value
+		case "input":
+			block.input = value
+		case "tool_use_id":
+			block.toolUseID = value
+		case "content":
+			block.content = value
+		case "source":
+			block.source = value
+		case "is_error":
+			block.isError = string(value) == "true"
+		}
+	}
+	return block
+}
+
+// parseBlock reads a content block and what it means for its message.
+func parseBlock(raw json.RawMessage) (block conversation.Block, traits conversation.Flags) {
+	read := readBlock(raw)
+	block = conversation.Block{Raw: raw}
+	switch read.kind {
+	case "text":
+		block.Kind = conversation.Text
+		block.Text, _ = wire.String(read.text)
+	case "thinking":
+		block.Kind = conversation.Thinking
+		block.Text, _ = wire.String(read.thinking)
+	case "redacted_thinking":
+		block.Kind = conversation.Thinking
+		traits = conversation.HasOpaque
+	case "tool_use":
+		block.Kind, block.ID, block.Name = conversation.ToolCall, read.id, read.name
+		block.Text = string(read.input)
+	case "tool_result":
+		block.Kind, block.IsError = conversation.ToolResult, read.isError
+		block.ID, _ = wire.String(read.toolUseID)
+		block.Text, block.Media = parseResult(read.content)
+	case "image", "document", "search_result":
+		block.Kind = conversation.Media
+		block.Media = []conversation.Attachment{attachment(raw, read)}
+	default:
+		block.Kind, block.Name = conversation.Opaque, read.kind
+		if read.kind == "compaction" {
+			traits = conversation.IsPinned
+		}
+	}
+	return block, traits
+}
+
+// parseResult reads what a tool returned: its texts, a line each, and the rest.
+func parseResult(content json.RawMessage) (text string, media []conversation.Attachment) {
+	if text, ok := wire.String(content); ok {
+		return text, nil
+	}
+	var texts []string
+	for _, part := range wire.Elements(content) {
+		read := readBlock(part)
+		if read.kind == "text" {
+			text, _ := wire.String(read.text)
+			texts = append(texts, text)
+			continue
+		}
+		media = append(media, attachment(part, read))
+	}
+	return strings.Join(texts, "\n"), media
+}
+
+// attachment describes a block that holds no plain text.
+func attachment(raw json.RawMessage, read wireBlock) conversation.Attachment {
+	found := conversation.Attachment{Type: read.kind, Raw: raw}
+	if mediaType := wire.Text(read.source, "media_type"); mediaType != "" {
+		found.Type = mediaType
+	}
+	data := wire.Get(read.source, "data")
+	if len(data) < 2 {
+		return found
+	}
+	found.Size = len(data) - 2
+	if wire.Text(read.source, "type") == "base64" {
+		found.Size = wire.DecodedSize(string(data[1 : len(data)-1]))
+	}
+	return found
+}

@@ -1,0 +1,58 @@
+package anthropic
+
+import (
+	"encoding/json"
+
+	"palimpsest/pipeline/wire"
+)
+
+// Request reads what the proxy needs to know of a body beside its messages.
+func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
+	fields := wire.NewFields(body)
+	system, tools := fields.TextOrArray("system"), fields.Array("tools")
+	fields.Array(c.List())
+	request := wire.Request{
+		Model:     fields.String("model"),
+		Stream:    fields.Bool("stream"),
+		MaxOutput: fields.Int("max_tokens"),
+		Frozen:    frozen(fields),
+	}
+	for _, part := range []json.RawMessage{system, tools} {
+		if part != nil {
+			request.Fixed = append(request.Fixed, part)
+		}
+	}
+	for _, ttl := range fixedMarkers(tools, system, fields.Object("cache_control")) {
+		request.Markers++
+		request.MarkerTTL = ttl
+	}
+	request.SessionID, request.SessionSource = wire.SessionName(body)
+	return request, fields.Err()
+}
+
+// frozen says why the history must stay as the client sent it; empty if it may change.
+func frozen(fields *wire.Fields) string {
+	for _, member := range []string{"thread", "compaction", "fallback_credit_token"} {
+		if fields.Raw(member) != nil {
+			return member
+		}
+	}
+	binding := wire.Get(fields.Object("thinking"), "block_binding")
+	if wire.Text(binding, "prefix_mismatch_behavior") == "error" {
+		return "thinking.block_binding"
+	}
+	return ""
+}
+
+// fixedMarkers returns the times to live of the markers outside the messages, in
+// the order in which the provider reads them; the one at the top level, which
+// moves along with the end of the prompt, comes last.
+func fixedMarkers(tools, system, auto json.RawMessage) []string {
+	var markers []string
+	for _, list := range []json.RawMessage{tools, system} {
+		for _, element := range wire.Elements(list) {
+			markers = appendMarker(markers, wire.Get(element, "cache_control"))
+		}
+	}
+	return appendMarker(markers, auto)
+}

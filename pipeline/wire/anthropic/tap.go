@@ -1,0 +1,231 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"strings"
+
+	"palimpsest/pipeline/wire"
+)
+
+// listener rebuilds the message that a stream sends.
+type listener struct {
+	answer   wire.Answer
+	blocks   []*streamed // by index
+	kept     int         // bytes kept in blocks
+	isBroken bool        // the message cannot be told: too long, or of a kind not known
+}
+
+// streamed is a block that arrives in deltas. Texts are kept as they come, as the
+// inside of JSON strings.
+type streamed struct {
+	start     json.RawMessage
+	text      []byte
+	thinking  []byte
+	signature []byte
+	input     []byte // decoded
+	citations []byte // comma-separated
+}
+
+// maxBlocks bounds how many blocks an answer may have.
+const maxBlocks = 10_000
+
+// Event reads the next event.
+func (l *listener) Event(event wire.Event) {
+	name := event.Name
+	if name == "" {
+		name = wire.Text(event.Data, "type")
+	}
+	switch name {
+	case "content_block_delta":
+		l.delta(event.Data)
+	case "content_block_start":
+		l.start(event.Data)
+	case "message_start":
+		message := wire.Get(event.Data, "message")
+		l.answer.Model = wire.Text(message, "model")
+		readUsage(&l.answer.Usage, wire.Get(message, "usage"))
+	case "message_delta":
+		l.answer.StopReason = wire.Text(wire.Get(event.Data, "delta"), "stop_reason")
+		readUsage(&l.answer.Usage, wire.Get(event.Data, "usage"))
+	case "message_stop":
+		l.answer.Complete = true
+	case "error":
+		l.answer.ErrorType = wire.Text(wire.Get(event.Data, "error"), "type")
+	}
+}
+
+// start opens a block.
+func (l *listener) start(data json.RawMessage) {
+	index, ok := wire.Int(wire.Get(data, "index"))
+	block := wire.Get(data, "content_block")
+	if !ok || index != len(l.blocks) || index >= maxBlocks || block == nil {
+		l.giveUp()
+		return
+	}
+	if l.keeps(len(block)) {
+		l.blocks = append(l.blocks, &streamed{start: append(json.RawMessage(nil), block...)})
+	}
+}
+
+// delta adds to a block.
+func (l *listener) delta(data json.RawMessage) {
+	if l.isBroken {
+		return
+	}
+	index, delta := -1, json.RawMessage(nil)
+	for name, value := range wire.Members(data) {
+		switch string(name) {
+		case "index":
+			index, _ = wire.Int(value)
+		case "delta":
+			delta = value
+		}
+	}
+	if index < 0 || index >= len(l.blocks) {
+		l.giveUp()
+		return
+	}
+	if l.keeps(len(delta)) && !l.blocks[index].add(delta) {
+		l.giveUp()
+	}
+}
+
+// keeps counts bytes that are to be kept and reports whether they may be.
+func (l *listener) keeps(size int) bool {
+	if l.kept += size; l.kept > wire.MaxAnswer {
+		l.giveUp()
+	}
+	return !l.isBroken
+}
+
+// giveUp lets go of the message; usage and end are still read.
+func (l *listener) giveUp() { l.isBroken, l.blocks = true, nil }
+
+// add takes a delta; it reports false for one of a kind it does not know.
+func (s *streamed) add(delta json.RawMessage) bool {
+	kind := ""
+	for name, value := range wire.Members(delta) {
+		switch string(name) {
+		case "type":
+			kind, _ = wire.String(value)
+		case "text":
+			s.text = wire.AppendInside(s.text, value)
+		case "thinking":
+			s.thinking = wire.AppendInside(s.thinking, value)
+		case "signature":
+			s.signature = wire.AppendInside(s.signature, value)
+		case "partial_json":
+			s.input, _ = wire.AppendText(s.input, value)
+		case "citation":
+			if len(s.citations) > 0 {
+				s.citations = append(s.citations, ',')
+			}
+			s.citations = append(s.citations, value...)
+		default:
+			s.start = wire.Set(s.start, string(name), append(json.RawMessage(nil), value...))
+		}
+	}
+	switch kind {
+	case "text_delta", "input_json_delta", "thinking_delta", "signature_delta", "citations_delta", "compaction_delta":
+		return true
+	}
+	return false
+}
+
+// block returns the whole block; nothing for an empty text.
+func (s *streamed) block() json.RawMessage {
+	raw := s.start
+	for _, member := range []struct {
+		name  string
+		value []byte
+	}{{"text", s.text}, {"thinking", s.thinking}, {"signature", s.signature}} {
+		if len(member.value) > 0 {
+			raw = wire.Set(raw, member.name, append(append([]byte{'"'}, member.value...), '"'))
+		}
+	}
+	if len(s.input) > 0 && json.Valid(s.input) {
+		raw = wire.Set(raw, "input", s.input)
+	}
+	if len(s.citations) > 0 {
+		raw = wire.Set(raw, "citations", append(append([]byte{'['}, s.citations...), ']'))
+	}
+	if wire.Text(raw, "type") == "text" && strings.TrimSpace(wire.Text(raw, "text")) == "" {
+		return nil
+	}
+	return raw
+}
+
+// Answer returns what the events so far said.
+func (l *listener) Answer() wire.Answer {
+	answer := l.answer
+	if !answer.Complete || l.isBroken {
+		return answer
+	}
+	var content []byte
+	for _, block := range l.blocks {
+		raw := block.block()
+		if len(raw) == 0 {
+			continue
+		}
+		if len(content) > 0 {
+			content = append(content, ',')
+		}
+		content = append(content, raw...)
+	}
+	if len(content) > 0 {
+		answer.Messages = []json.RawMessage{assistant(append(append([]byte{'['}, content...), ']'))}
+	}
+	return answer
+}
+
+// Body reads an answer that is no stream.
+func (*listener) Body(body json.RawMessage) wire.Answer {
+	if wire.Text(body, "type") == "error" {
+		return wire.Answer{ErrorType: wire.Text(wire.Get(body, "error"), "type")}
+	}
+	answer := wire.Answer{
+		Model:      wire.Text(body, "model"),
+		StopReason: wire.Text(body, "stop_reason"),
+		Complete:   wire.Text(body, "type") == "message",
+	}
+	readUsage(&answer.Usage, wire.Get(body, "usage"))
+	content := wire.Replace(wire.Get(body, "content"), func(_ int, block json.RawMessage) json.RawMessage {
+		return (&streamed{start: block}).block()
+	})
+	if wire.HasElements(content) {
+		answer.Messages = []json.RawMessage{assistant(content)}
+	}
+	return answer
+}
+
+// assistant returns the message with which a client sends an answer back.
+func assistant(content json.RawMessage) json.RawMessage {
+	return append(append([]byte(`{"role":"assistant","content":`), content...), '}')
+}
+
+// readUsage takes the counts that raw holds; later ones replace earlier ones.
+func readUsage(usage *wire.Usage, raw json.RawMessage) {
+	for name, value := range wire.Members(raw) {
+		var count *int
+		switch string(name) {
+		case "input_tokens":
+			count = &usage.Input
+		case "cache_read_input_tokens":
+			count = &usage.CacheRead
+		case "cache_creation_input_tokens":
+			count = &usage.CacheWrite
+		case "output_tokens":
+			count = &usage.Output
+		case "cache_creation":
+			count, value = &usage.CacheWrite1h, wire.Get(value, "ephemeral_1h_input_tokens")
+		default:
+			continue
+		}
+		if number, ok := wire.Int(value); ok && number >= 0 {
+			*count, usage.Reported = number, true
+		}
+	}
+}
+
+// Interface guard.
+var _ wire.Listener = (*listener)(nil)

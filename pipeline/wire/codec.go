@@ -1,0 +1,113 @@
+package wire
+
+import (
+	"encoding/json"
+
+	"palimpsest/pipeline/conversation"
+)
+
+// Codec is what differs between the wire formats. It has no state; every method
+// may be called at any time from any goroutine.
+type Codec interface {
+	// Format names the format.
+	Format() conversation.Format
+
+	// List is the name of the body's member that holds the conversation.
+	List() string
+
+	// Request reads what the proxy needs to know of a body beside its
+	// conversation. The error says what is wrong with the body in words that
+	// help its sender.
+	Request(*Envelope) (Request, error)
+
+	// Parse reads one element of the list. An element it does not know comes
+	// back as one Opaque block; only what is not a JSON object (or, for
+	// Responses, a string) is an error.
+	Parse(raw json.RawMessage) (conversation.Message, error)
+
+	// Normalize returns the bytes that identify a parsed message's content:
+	// equal for two messages that say the same, whatever their ids, cache
+	// markers, key order, and whether text came as a string or as one block.
+	Normalize(conversation.Message) []byte
+
+	// Encode returns the message's bytes: Raw where it did not change; Raw with
+	// only the changed blocks written anew where it did, members it does not
+	// know kept and cache markers inside changed blocks dropped; a new message
+	// where Raw is nil.
+	Encode(conversation.Message) (json.RawMessage, error)
+
+	// Mark returns an encoded message with the cache marker of the given time
+	// to live ("5m", "1h") on its last block that may carry one, or without any
+	// marker if ttl is empty. A format without such markers returns raw.
+	Mark(raw json.RawMessage, ttl string) json.RawMessage
+
+	// Tap returns a reader of one answer: an event stream or one JSON body.
+	Tap(stream bool) Tap
+
+	// Error returns the body of an error of ours in this format's dialect.
+	Error(Problem) []byte
+}
+
+// Request is what the proxy needs to know of a body beside its conversation.
+type Request struct {
+	Model     string
+	Stream    bool
+	MaxOutput int // tokens reserved for the answer; 0 if the client named none
+
+	// Fixed are the parts that precede the conversation in every prompt: system
+	// prompt, tool schemas, instructions. They share the body's memory.
+	Fixed []json.RawMessage
+
+	// Markers counts the cache markers inside Fixed and at the top level;
+	// MarkerTTL is the last one's time to live.
+	Markers   int
+	MarkerTTL string
+
+	// SessionID is the session's name where the body holds one, and SessionSource
+	// the member it came from ("metadata.user_id", "prompt_cache_key", …).
+	SessionID, SessionSource string
+
+	// Frozen says why the history of this request must not be edited ("thread",
+	// "previous_response_id", …); empty if it may.
+	Frozen string
+}
+
+// Tap reads an answer on its way to the client. Write never fails and keeps
+// nothing of p.
+type Tap interface {
+	Write(p []byte) (int, error)
+
+	// Answer returns what has been read so far.
+	Answer() Answer
+}
+
+// Answer is what a tap understood of an answer.
+type Answer struct {
+	Model      string
+	StopReason string
+	Usage      Usage
+
+	// Messages are the answer's messages in the shape in which a client sends
+	// them back; none if the answer did not reach its end.
+	Messages []json.RawMessage
+
+	// Complete says that the answer reached its regular end.
+	Complete bool
+
+	// ErrorType is what kind of error an event inside the stream, or an error body,
+	// tells of: Anthropic's type; OpenAI's code, or its type where it gives none.
+	ErrorType string
+}
+
+// Usage counts the tokens of an exchange as the provider reported them.
+type Usage struct {
+	Reported     bool
+	Input        int // neither read from nor written to the cache
+	CacheRead    int
+	CacheWrite   int // all times to live
+	CacheWrite1h int // the part of CacheWrite with the one-hour time to live
+	Output       int
+}
+
+// Prompt returns the size of the whole prompt.
+func (u Usage) Prompt() int { return u.Input + u.CacheRead + u.CacheWrite }

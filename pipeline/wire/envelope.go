@@ -1,0 +1,159 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// Envelope is a request body cut at its top-level members and at the elements of
+// its list. It keeps the body as it came and shares its memory with everything it
+// returns. It is safe for concurrent use.
+type Envelope struct {
+	body     []byte
+	members  []memberSpan
+	list     span // value of the list's member
+	isText   bool // the list is a string: one element
+	elements []span
+}
+
+// memberSpan is where a top-level member lies.
+type memberSpan struct{ key, value span }
+
+// Open cuts a body at its members and at the elements of its top-level member
+// list, in one pass. Of a member that appears twice the last one counts. A list
+// that is a string counts as one element. The error is an *Invalid; what lies
+// inside strings, arrays and objects is not checked beyond their ends.
+func Open(body []byte, list string) (*Envelope, error) {
+	e := &Envelope{body: body, members: make([]memberSpan, 0, 24)}
+	i := space(body, 0)
+	if at(body, i) != '{' {
+		return nil, &Invalid{Message: fmt.Sprintf("the body must be a JSON object; byte %d is not its start", i)}
+	}
+	found := false
+	i = space(body, i+1)
+	for at(body, i) != '}' || len(e.members) > 0 {
+		member, fault, ok := e.readMember(i, list)
+		if !ok {
+			return nil, malformed(body, fault)
+		}
+		e.members = append(e.members, member)
+		found = found || member.value == e.list
+		i = space(body, member.value.end)
+		if at(body, i) != ',' {
+			break
+		}
+		i = space(body, i+1)
+	}
+	if at(body, i) != '}' {
+		return nil, malformed(body, i)
+	}
+	if i = space(body, i+1); i < len(body) {
+		return nil, malformed(body, i)
+	}
+	if !found {
+		return nil, &Invalid{Member: list, Message: "missing; expected an array"}
+	}
+	if first := body[e.list.start]; first != '[' && first != '"' {
+		return nil, &Invalid{Member: list, Message: "expected an array"}
+	}
+	return e, nil
+}
+
+// readMember reads the member that starts at i and, if it is the list, its elements.
+func (e *Envelope) readMember(i int, list string) (member memberSpan, fault int, ok bool) {
+	if at(e.body, i) != '"' {
+		return member, i, false
+	}
+	keyEnd, ok := quoted(e.body, i)
+	if !ok {
+		return member, keyEnd, false
+	}
+	member.key = span{i, keyEnd}
+	i = space(e.body, keyEnd)
+	if at(e.body, i) != ':' {
+		return member, i, false
+	}
+	i = space(e.body, i+1)
+	var end int
+	if named(e.body[member.key.start:keyEnd], list) {
+		end, ok = e.readList(i)
+	} else {
+		end, ok = skip(e.body, i)
+	}
+	member.value = span{i, end}
+	return member, end, ok
+}
+
+// readList reads the list's value, which starts at i, and cuts it.
+func (e *Envelope) readList(i int) (end int, ok bool) {
+	e.elements, e.isText = e.elements[:0], false
+	if at(e.body, i) == '[' {
+		end, ok = e.readElements(i)
+	} else if end, ok = skip(e.body, i); ok && e.body[i] == '"' {
+		e.elements, e.isText = append(e.elements, span{i, end}), true
+	}
+	e.list = span{i, end}
+	return end, ok
+}
+
+// readElements cuts the array that starts at i.
+func (e *Envelope) readElements(i int) (end int, ok bool) {
+	i = space(e.body, i+1)
+	if at(e.body, i) == ']' {
+		return i + 1, true
+	}
+	for {
+		end, ok = skip(e.body, i)
+		if !ok {
+			return end, false
+		}
+		e.elements = append(e.elements, span{i, end})
+		i = space(e.body, end)
+		switch at(e.body, i) {
+		case ',':
+			i = space(e.body, i+1)
+		case ']':
+			return i + 1, true
+		default:
+			return i, false
+		}
+	}
+}
+
+// Len returns how many elements the list has.
+func (e *Envelope) Len() int { return len(e.elements) }
+
+// Element returns element i of the list as it came.
+func (e *Envelope) Element(i int) json.RawMessage { return e.slice(e.elements[i]) }
+
+// Member returns the value of a top-level member and whether there is one.
+func (e *Envelope) Member(name string) (json.RawMessage, bool) {
+	if i := e.find(name); i >= 0 {
+		return e.slice(e.members[i].value), true
+	}
+	return nil, false
+}
+
+// Body returns the whole body as it came.
+func (e *Envelope) Body() []byte { return e.body }
+
+// find returns the index of the last member called name; -1 if there is none.
+func (e *Envelope) find(name string) int {
+	for i, member := range slices.Backward(e.members) {
+		if named(e.slice(member.key), name) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (e *Envelope) slice(s span) json.RawMessage { return e.body[s.start:s.end:s.end] }
+
+// malformed says where a body stops being JSON.
+func malformed(body []byte, fault int) error {
+	if fault >= len(body) {
+		return &Invalid{Message: fmt.Sprintf("the body is not valid JSON: it ends too early, after %d bytes", len(body))}
+	}
+	return &Invalid{Message: fmt.Sprintf("the body is not valid JSON at byte %d", fault)}
+}

@@ -1,0 +1,134 @@
+package wire
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// Fields reads top-level members of a body and keeps the first fault it meets.
+// Members that are missing or null read as zero.
+type Fields struct {
+	body *Envelope
+	err  error
+}
+
+// NewFields returns a reader of a body's members.
+func NewFields(body *Envelope) *Fields { return &Fields{body: body} }
+
+// Err returns the first fault, an *Invalid.
+func (f *Fields) Err() error { return f.err }
+
+// String reads a string.
+func (f *Fields) String(name string) string {
+	raw := f.Raw(name)
+	if raw == nil {
+		return ""
+	}
+	text, ok := String(raw)
+	f.expect(name, "a string", ok)
+	return text
+}
+
+// Int reads a whole number.
+func (f *Fields) Int(name string) int {
+	raw := f.Raw(name)
+	if raw == nil {
+		return 0
+	}
+	number, ok := Int(raw)
+	f.expect(name, "a whole number", ok)
+	return number
+}
+
+// Bool reads true or false.
+func (f *Fields) Bool(name string) bool {
+	raw := f.Raw(name)
+	f.expect(name, "true or false", raw == nil || string(raw) == "true" || string(raw) == "false")
+	return string(raw) == "true"
+}
+
+// Array reads an array.
+func (f *Fields) Array(name string) json.RawMessage {
+	raw := f.Raw(name)
+	f.expect(name, "an array", raw == nil || raw[0] == '[')
+	return raw
+}
+
+// Object reads an object.
+func (f *Fields) Object(name string) json.RawMessage {
+	raw := f.Raw(name)
+	f.expect(name, "an object", raw == nil || raw[0] == '{')
+	return raw
+}
+
+// TextOrArray reads a string or an array.
+func (f *Fields) TextOrArray(name string) json.RawMessage {
+	raw := f.Raw(name)
+	f.expect(name, "a string or an array", raw == nil || raw[0] == '"' || raw[0] == '[')
+	return raw
+}
+
+// Raw reads anything; nil if it is missing or null.
+func (f *Fields) Raw(name string) json.RawMessage {
+	raw, _ := f.body.Member(name)
+	if IsNull(raw) {
+		return nil
+	}
+	return raw
+}
+
+func (f *Fields) expect(name, what string, ok bool) {
+	if !ok && f.err == nil {
+		f.err = &Invalid{Member: name, Message: "expected " + what}
+	}
+}
+
+// nameLength is the longest session name that is taken from a body, in bytes.
+const nameLength = 255
+
+// SessionName returns the session's name where a body holds one, and the member
+// it came from: the first of metadata.user_id (after "_session_", or as JSON with
+// session_id), metadata.session_id, prompt_cache_key, conversation (or its id)
+// and previous_response_id. Names over 255 bytes are none.
+func SessionName(body *Envelope) (name, source string) {
+	metadata, _ := body.Member("metadata")
+	for _, candidate := range []struct {
+		source string
+		name   func() string
+	}{
+		{"metadata.user_id", func() string { return sessionOfUser(Text(metadata, "user_id")) }},
+		{"metadata.session_id", func() string { return Text(metadata, "session_id") }},
+		{"prompt_cache_key", func() string { return body.text("prompt_cache_key") }},
+		{"conversation", func() string {
+			raw, _ := body.Member("conversation")
+			if len(raw) > 0 && raw[0] == '{' {
+				return Text(raw, "id")
+			}
+			return body.text("conversation")
+		}},
+		{"previous_response_id", func() string { return body.text("previous_response_id") }},
+	} {
+		if name = candidate.name(); name != "" && len(name) <= nameLength {
+			return name, candidate.source
+		}
+	}
+	return "", ""
+}
+
+// sessionOfUser returns the session id inside Claude Code's user id.
+func sessionOfUser(user string) string {
+	if len(user) > 0 && user[0] == '{' {
+		return Text(json.RawMessage(user), "session_id")
+	}
+	if i := strings.LastIndex(user, "_session_"); i >= 0 {
+		return user[i+len("_session_"):]
+	}
+	return ""
+}
+
+// text returns a top-level string; empty if it is none.
+func (e *Envelope) text(name string) string {
+	raw, _ := e.Member(name)
+	text, _ := String(raw)
+	return text
+}

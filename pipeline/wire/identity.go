@@ -1,0 +1,138 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"palimpsest/pipeline/conversation"
+)
+
+// Normalize returns the bytes that identify what a message says, the same in all
+// formats: texts without injected reminders, tool calls and results in order.
+// Ids, cache markers, the order of keys and escapes make no difference, nor does
+// whether text came as a string or as a block. Thinking is left out, because
+// clients drop it from older messages.
+func Normalize(message conversation.Message) []byte {
+	out := make([]byte, 0, 256)
+	for i := range message.Blocks {
+		block := &message.Blocks[i]
+		switch block.Kind {
+		case conversation.Text:
+			out = appendSaid(out, 't', block.Text)
+		case conversation.ToolCall:
+			out = appendPart(out, 'c', []byte(block.Name))
+			out = appendPart(out, 'a', canonicalArguments(block.Text))
+		case conversation.ToolResult:
+			out = appendPart(out, 'r', strconv.AppendBool(nil, block.IsError))
+			out = appendSaid(out, 't', block.Text)
+			for _, media := range block.Media {
+				out = appendPart(out, 'm', canonicalBlock(media.Raw))
+			}
+		case conversation.Media, conversation.Opaque:
+			out = appendPart(out, 'o', canonicalBlock(block.Raw))
+		case conversation.Thinking:
+		}
+	}
+	return out
+}
+
+// appendSaid appends a text as far as it counts; nothing if nothing is left of it.
+func appendSaid(out []byte, tag byte, text string) []byte {
+	text = strings.TrimSpace(conversation.WithoutReminders(text))
+	if text == "" {
+		return out
+	}
+	return appendPart(out, tag, []byte(text))
+}
+
+// appendPart appends a part with its length, so that no two lists of parts are
+// the same bytes.
+func appendPart(out []byte, tag byte, part []byte) []byte {
+	out = append(out, tag)
+	out = strconv.AppendInt(out, int64(len(part)), 10)
+	out = append(out, ':')
+	return append(out, part...)
+}
+
+// canonicalDepth is how deep a value is put in order; below it counts as it was sent.
+const canonicalDepth = 48
+
+// canonicalArguments returns a call's arguments in one spelling; free text as it is.
+func canonicalArguments(text string) []byte {
+	raw := json.RawMessage(strings.TrimSpace(text))
+	if !json.Valid(raw) {
+		return raw
+	}
+	return appendCanonical(make([]byte, 0, len(raw)), raw, 1)
+}
+
+// canonicalBlock returns a block in one spelling, without what names or marks it
+// and says nothing.
+func canonicalBlock(raw json.RawMessage) []byte {
+	return appendCanonical(make([]byte, 0, len(raw)), raw, 0)
+}
+
+// appendCanonical appends a JSON value without white space, its keys sorted and
+// its strings escaped in one way; at depth 0 a block without its labels.
+func appendCanonical(out []byte, raw json.RawMessage, depth int) []byte {
+	if len(raw) == 0 || depth == canonicalDepth {
+		return append(out, raw...)
+	}
+	switch raw[0] {
+	case '"':
+		if bytes.IndexByte(raw, '\\') < 0 {
+			return append(out, raw...)
+		}
+		if text, ok := String(raw); ok {
+			return AppendQuote(out, text)
+		}
+	case '[':
+		out = append(out, '[')
+		for i, element := range Elements(raw) {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = appendCanonical(out, element, depth+1)
+		}
+		return append(out, ']')
+	case '{':
+		return appendObject(out, raw, depth)
+	}
+	return append(out, raw...)
+}
+
+func appendObject(out []byte, raw json.RawMessage, depth int) []byte {
+	type member struct {
+		name  string
+		value json.RawMessage
+	}
+	var members []member
+	for name, value := range Members(raw) {
+		if depth == 0 && isLabel(name) {
+			continue
+		}
+		members = append(members, member{string(name), value})
+	}
+	slices.SortStableFunc(members, func(a, b member) int { return strings.Compare(a.name, b.name) })
+	out = append(out, '{')
+	for i, member := range members {
+		if i+1 < len(members) && members[i+1].name == member.name {
+			continue // of duplicates the last one counts
+		}
+		out = append(AppendQuote(out, member.name), ':')
+		out = append(appendCanonical(out, member.value, depth+1), ',')
+	}
+	return append(bytes.TrimSuffix(out, []byte(",")), '}')
+}
+
+// isLabel reports whether a block's member names or marks it and says nothing.
+func isLabel(name []byte) bool {
+	switch string(name) {
+	case "id", "tool_use_id", "call_id", "tool_call_id", "status", "cache_control":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,183 @@
+package wire
+
+import (
+	"encoding/json"
+	"iter"
+	"slices"
+)
+
+// Members yields the members of a JSON object in order, keys unquoted, values as
+// they are. It ends at the first fault and yields nothing for other values.
+func Members(object json.RawMessage) iter.Seq2[[]byte, json.RawMessage] {
+	return func(yield func([]byte, json.RawMessage) bool) {
+		for key, value := range spans(object, '{', '}') {
+			name := object[key.start+1 : key.end-1]
+			if slices.Contains(name, '\\') {
+				name, _ = AppendText(nil, object[key.start:key.end])
+			}
+			if !yield(name, object[value.start:value.end:value.end]) {
+				return
+			}
+		}
+	}
+}
+
+// Elements yields the elements of a JSON array in order. It ends at the first
+// fault and yields nothing for other values.
+func Elements(array json.RawMessage) iter.Seq2[int, json.RawMessage] {
+	return func(yield func(int, json.RawMessage) bool) {
+		i := 0
+		for _, value := range spans(array, '[', ']') {
+			if !yield(i, array[value.start:value.end:value.end]) {
+				return
+			}
+			i++
+		}
+	}
+}
+
+// HasElements reports whether an array holds anything.
+func HasElements(array json.RawMessage) bool {
+	for range Elements(array) {
+		return true
+	}
+	return false
+}
+
+// Get returns the last member of an object called name; nil if there is none.
+func Get(object json.RawMessage, name string) json.RawMessage {
+	var found json.RawMessage
+	for key, value := range Members(object) {
+		if string(key) == name {
+			found = value
+		}
+	}
+	return found
+}
+
+// Text returns the text of an object's member; empty if it is no string.
+func Text(object json.RawMessage, name string) string {
+	text, _ := String(Get(object, name))
+	return text
+}
+
+// Set returns an object with value as its member called name: in place of the
+// last one of that name, or as the object's last. All else keeps its bytes.
+func Set(object json.RawMessage, name string, value json.RawMessage) json.RawMessage {
+	where, last, ok := span{}, 0, false
+	for key, found := range spans(object, '{', '}') {
+		last = found.end
+		if named(object[key.start:key.end], name) {
+			where, ok = found, true
+		}
+	}
+	out := make([]byte, 0, len(object)+len(name)+len(value)+4)
+	if ok {
+		out = append(append(out, object[:where.start]...), value...)
+		return append(out, object[where.end:]...)
+	}
+	if last == 0 {
+		out = append(AppendQuote(append(out, '{'), name), ':')
+		return append(append(out, value...), '}')
+	}
+	out = append(append(out, object[:last]...), ',')
+	out = append(append(AppendQuote(out, name), ':'), value...)
+	return append(out, object[last:]...)
+}
+
+// Delete returns an object without its members called name; the very same bytes
+// if it has none.
+func Delete(object json.RawMessage, name string) json.RawMessage {
+	var found []span // from the first byte of a member to its last
+	drop := make([]bool, 0, 8)
+	some := false
+	for key, value := range spans(object, '{', '}') {
+		isNamed := named(object[key.start:key.end], name)
+		found = append(found, span{key.start, value.end})
+		drop = append(drop, isNamed)
+		some = some || isNamed
+	}
+	if !some {
+		return object
+	}
+	return join(object, found, func(i int) []byte {
+		if drop[i] {
+			return nil
+		}
+		return object[found[i].start:found[i].end]
+	})
+}
+
+// Replace returns an array with what change returns in place of each element; an
+// element for which it returns nothing is left out. If change returns every
+// element as it was, the result is the very same bytes.
+func Replace(array json.RawMessage, change func(i int, element json.RawMessage) json.RawMessage) json.RawMessage {
+	var found []span
+	var changed []json.RawMessage
+	same := true
+	for _, where := range spans(array, '[', ']') {
+		element := array[where.start:where.end:where.end]
+		result := change(len(found), element)
+		same = same && len(result) == len(element) && (len(result) == 0 || &result[0] == &element[0])
+		found, changed = append(found, where), append(changed, result)
+	}
+	if same {
+		return array
+	}
+	return join(array, found, func(i int) []byte { return changed[i] })
+}
+
+// join returns the container with what part returns in place of each of its
+// parts; one for which it returns nothing goes with the comma and white space
+// before it, or, if it is the first, after it.
+func join(container json.RawMessage, parts []span, part func(i int) []byte) json.RawMessage {
+	out := append(make([]byte, 0, len(container)), container[:parts[0].start]...)
+	isFirst := true
+	for i, where := range parts {
+		raw := part(i)
+		if len(raw) == 0 {
+			continue
+		}
+		if !isFirst {
+			out = append(out, container[parts[i-1].end:where.start]...)
+		}
+		out, isFirst = append(out, raw...), false
+	}
+	return append(out, container[parts[len(parts)-1].end:]...)
+}
+
+// spans yields where the parts of an object or array lie; the keys of an array
+// are empty. It ends at the first fault.
+func spans(b []byte, opening, closing byte) iter.Seq2[span, span] {
+	return func(yield func(key, value span) bool) {
+		i := space(b, 0)
+		if at(b, i) != opening {
+			return
+		}
+		i = space(b, i+1)
+		for i < len(b) && b[i] != closing {
+			key := span{}
+			if opening == '{' {
+				if b[i] != '"' {
+					return
+				}
+				end, ok := quoted(b, i)
+				if key = (span{i, end}); !ok {
+					return
+				}
+				if i = space(b, end); at(b, i) != ':' {
+					return
+				}
+				i = space(b, i+1)
+			}
+			end, ok := skip(b, i)
+			if !ok || !yield(key, span{i, end}) {
+				return
+			}
+			if i = space(b, end); at(b, i) != ',' {
+				return
+			}
+			i = space(b, i+1)
+		}
+	}
+}

@@ -1,0 +1,32 @@
+package openaichat
+
+import (
+	"encoding/json"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/wire"
+)
+
+// Codec is the wire format of POST /v1/chat/completions.
+type Codec struct{}
+
+// New returns the codec.
+func New() Codec { return Codec{} }
+
+// Format returns conversation.OpenAIChat.
+func (Codec) Format() conversation.Format { return conversation.OpenAIChat }
+
+// List returns "messages".
+func (Codec) List() string { return "messages" }
+
+// Normalize returns what identifies a message's content.
+func (Codec) Normalize(message conversation.Message) []byte { return wire.Normalize(message) }
+
+// Mark returns raw: the format has no cache markers.
+func (Codec) Mark(raw json.RawMessage, _ string) json.RawMessage { return raw }
+
+// Tap returns a reader of one answer.
+func (Codec) Tap(stream bool) wire.Tap { return wire.NewTap(stream, &listener{}) }
+
+// Interface guard.
+var _ wire.Codec = Codec{}

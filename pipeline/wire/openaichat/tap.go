@@ -1,0 +1,214 @@
+package openaichat
+
+import (
+	"encoding/json"
+
+	"palimpsest/pipeline/wire"
+)
+
+// listener rebuilds the first choice of a stream.
+type listener struct {
+	answer    wire.Answer
+	content   []byte // texts are kept as they come, as the inside of JSON strings
+	refusal   []byte
+	reasoning []byte
+	calls     []*streamedCall
+	kept      int  // bytes kept of the message
+	isBroken  bool // the message cannot be told: too long, or of a kind not known
+}
+
+// streamedCall is a tool call that arrives in deltas.
+type streamedCall struct {
+	id, name string
+	isCustom bool
+	text     []byte // arguments or input, as the inside of a JSON string
+}
+
+// maxCalls bounds how many tool calls an answer may have.
+const maxCalls = 1000
+
+// Event reads the next chunk.
+func (l *listener) Event(event wire.Event) {
+	if string(event.Data) == "[DONE]" {
+		l.answer.Complete = true
+		return
+	}
+	for name, value := range wire.Members(event.Data) {
+		switch string(name) {
+		case "choices":
+			for _, choice := range wire.Elements(value) {
+				l.choice(choice)
+			}
+		case "usage":
+			readUsage(&l.answer.Usage, value)
+		case "model":
+			if l.answer.Model == "" {
+				l.answer.Model, _ = wire.String(value)
+			}
+		case "error":
+			l.answer.ErrorType = wire.OpenAIErrorType(value)
+		}
+	}
+}
+
+// choice reads a choice of a chunk; only the first choice goes on in a conversation.
+func (l *listener) choice(choice json.RawMessage) {
+	index, delta := 0, json.RawMessage(nil)
+	reason := ""
+	for name, value := range wire.Members(choice) {
+		switch string(name) {
+		case "index":
+			index, _ = wire.Int(value)
+		case "delta":
+			delta = value
+		case "finish_reason":
+			reason, _ = wire.String(value)
+		}
+	}
+	if index != 0 {
+		return
+	}
+	if reason != "" {
+		l.answer.StopReason, l.answer.Complete = reason, true
+	}
+	if l.kept += len(delta); l.kept > wire.MaxAnswer {
+		l.giveUp()
+	}
+	if !l.isBroken {
+		l.delta(delta)
+	}
+}
+
+// giveUp lets go of the message; usage and end are still read.
+func (l *listener) giveUp() {
+	l.isBroken = true
+	l.content, l.refusal, l.reasoning, l.calls = nil, nil, nil, nil
+}
+
+// delta adds to the message.
+func (l *listener) delta(delta json.RawMessage) {
+	for name, value := range wire.Members(delta) {
+		switch string(name) {
+		case "content":
+			l.content = wire.AppendInside(l.content, value)
+		case "refusal":
+			l.refusal = wire.AppendInside(l.refusal, value)
+		case "reasoning_content":
+			l.reasoning = wire.AppendInside(l.reasoning, value)
+		case "tool_calls":
+			for _, call := range wire.Elements(value) {
+				l.call(call)
+			}
+		case "function_call", "audio":
+			if !wire.IsNull(value) {
+				l.giveUp()
+			}
+		}
+	}
+}
+
+// call adds to a tool call. Some providers leave the index out: an id then opens
+// the next call.
+func (l *listener) call(delta json.RawMessage) {
+	id := wire.Text(delta, "id")
+	index, ok := wire.Int(wire.Get(delta, "index"))
+	if !ok {
+		index = len(l.calls) - 1
+		if id != "" || index < 0 {
+			index++
+		}
+	}
+	if index == len(l.calls) && index < maxCalls {
+		l.calls = append(l.calls, &streamedCall{})
+	}
+	if index < 0 || index >= len(l.calls) {
+		l.giveUp()
+		return
+	}
+	call := l.calls[index]
+	if id != "" {
+		call.id = id
+	}
+	body, member := wire.Get(delta, "function"), "arguments"
+	if custom := wire.Get(delta, "custom"); custom != nil {
+		body, member, call.isCustom = custom, "input", true
+	}
+	call.name += wire.Text(body, "name")
+	call.text = wire.AppendInside(call.text, wire.Get(body, member))
+}
+
+// Answer returns what the chunks so far said.
+func (l *listener) Answer() wire.Answer {
+	answer := l.answer
+	isEmpty := len(l.content)+len(l.refusal)+len(l.calls) == 0
+	if !answer.Complete || l.isBroken || isEmpty {
+		return answer
+	}
+	out := []byte(`{"role":"assistant","content":null`)
+	if len(l.content) > 0 {
+		out = appendInsideQuotes(out[:len(out)-len("null")], l.content)
+	}
+	if len(l.refusal) > 0 {
+		out = appendInsideQuotes(append(out, `,"refusal":`...), l.refusal)
+	}
+	if len(l.reasoning) > 0 {
+		out = appendInsideQuotes(append(out, `,"reasoning_content":`...), l.reasoning)
+	}
+	for i, call := range l.calls {
+		if i == 0 {
+			out = append(out, `,"tool_calls":[`...)
+		} else {
+			out = append(out, ',')
+		}
+		out = call.append(out)
+	}
+	if len(l.calls) > 0 {
+		out = append(out, ']')
+	}
+	answer.Messages = []json.RawMessage{append(out, '}')}
+	return answer
+}
+
+// append appends the whole call.
+func (c *streamedCall) append(out []byte) []byte {
+	kind, member := "function", "arguments"
+	if c.isCustom {
+		kind, member = "custom", "input"
+	}
+	out = wire.AppendQuote(append(out, `{"id":`...), c.id)
+	out = append(out, `,"type":"`+kind+`","`+kind+`":{"name":`...)
+	out = append(wire.AppendQuote(out, c.name), `,"`+member+`":`...)
+	return append(appendInsideQuotes(out, c.text), "}}"...)
+}
+
+func appendInsideQuotes(out, inside []byte) []byte {
+	return append(append(append(out, '"'), inside...), '"')
+}
+
+// Body reads an answer that is no stream.
+func (*listener) Body(body json.RawMessage) wire.Answer {
+	if problem := wire.Get(body, "error"); !wire.IsNull(problem) {
+		return wire.Answer{ErrorType: wire.OpenAIErrorType(problem)}
+	}
+	answer := wire.Answer{Model: wire.Text(body, "model")}
+	readUsage(&answer.Usage, wire.Get(body, "usage"))
+	for _, choice := range wire.Elements(wire.Get(body, "choices")) {
+		answer.StopReason = wire.Text(choice, "finish_reason")
+		answer.Complete = answer.StopReason != ""
+		if message := wire.Get(choice, "message"); message != nil && answer.Complete {
+			answer.Messages = []json.RawMessage{message}
+		}
+		break
+	}
+	return answer
+}
+
+// readUsage takes the counts that raw holds.
+func readUsage(usage *wire.Usage, raw json.RawMessage) {
+	if prompt, ok := wire.Int(wire.Get(raw, "prompt_tokens")); ok {
+		*usage = wire.OpenAIUsage(prompt, wire.Get(raw, "completion_tokens"), wire.Get(raw, "prompt_tokens_details"))
+	}
+}
+
+// Interface guard.
+var _ wire.Listener = (*listener)(nil)

@@ -1,0 +1,272 @@
+package openairesponses
+
+import (
+	"encoding/json"
+	"strings"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/wire"
+)
+
+// Parse reads one item, or an input that is a string.
+func (Codec) Parse(raw json.RawMessage) (conversation.Message, error) {
+	if text, ok := wire.String(raw); ok {
+		return conversation.Message{
+			Role: conversation.User, Raw: raw,
+			Blocks: []conversation.Block{{Kind: conversation.Text, Text: text}},
+		}, nil
+	}
+	if len(raw) == 0 || raw[0] != '{' {
+		return conversation.Message{}, &wire.Invalid{Message: "expected an item: an object with type, or with role and content"}
+	}
+	read := readItem(raw)
+	message := conversation.Message{Raw: raw}
+	switch {
+	case read.kind == "message" || read.kind == "" && read.role != "":
+		parseMessage(&message, read)
+	case read.kind == "reasoning":
+		message.Role, message.Traits = conversation.Assistant, conversation.IsPart
+		if !wire.IsNull(read.encrypted) {
+			message.Traits |= conversation.HasOpaque
+		}
+		message.Blocks = []conversation.Block{{Kind: conversation.Thinking, Text: thoughts(read), Raw: raw}}
+	case callOf(read.kind).body != "":
+		message.Role, message.Traits = conversation.Assistant, conversation.IsPart
+		message.Blocks = []conversation.Block{parseCall(raw, read)}
+	case isResult(read.kind):
+		message.Role = conversation.Tool
+		message.Blocks = []conversation.Block{parseResult(raw, read)}
+		if read.kind == "computer_call_output" {
+			message.Traits = conversation.HasOpaque // its screenshot cannot become text
+		}
+	default:
+		message.Role, message.Traits = roleOf(read)
+		message.Blocks = []conversation.Block{{Kind: conversation.Opaque, Name: read.kind, Raw: raw}}
+	}
+	return message, nil
+}
+
+// item holds the members of an item that the proxy reads.
+type item struct {
+	kind, role, id, callID, name string
+	execution, status            string
+	content, summary, encrypted  json.RawMessage
+	body, output                 json.RawMessage
+}
+
+func readItem(raw json.RawMessage) item {
+	var read item
+	for name, value := range wire.Members(raw) {
+		switch string(name) {
+		case "type":
+			read.kind, _ = wire.String(value)
+		case "role":
+			read.role, _ = wire.String(value)
+		case "id":
+			read.id, _ = wire.String(value)
+		case "call_id":
+			read.callID, _ = wire.String(value)
+		case "name":
+			read.name, _ = wire.String(value)
+		case "execution":
+			read.execution, _ = wire.String(value)
+		case "status":
+			read.status, _ = wire.String(value)
+		case "content":
+			read.content = value
+		case "summary":
+			read.summary = value
+		case "encrypted_content":
+			read.encrypted = value
+		case "arguments", "input", "action", "operation", "actions":
+			if !wire.IsNull(value) {
+				read.body = value
+			}
+		case "output":
+			read.output = value
+		}
+	}
+	return read
+}
+
+// call is a kind of tool call that the client answers.
+type call struct {
+	name string // of the tool, where the item names none
+	body string // the member that holds the arguments
+}
+
+// callOf returns what is known of a kind of tool call; nothing for other items.
+func callOf(kind string) call {
+	switch kind {
+	case "function_call":
+		return call{body: "arguments"}
+	case "custom_tool_call":
+		return call{body: "input"}
+	case "local_shell_call":
+		return call{name: "local_shell", body: "action"}
+	case "shell_call":
+		return call{name: "shell", body: "action"}
+	case "apply_patch_call":
+		return call{name: "apply_patch", body: "operation"}
+	case "computer_call":
+		return call{name: "computer", body: "action"}
+	}
+	return call{}
+}
+
+// isResult reports whether items of a kind answer a tool call.
+func isResult(kind string) bool {
+	before, ok := strings.CutSuffix(kind, "_output")
+	return ok && callOf(before).body != ""
+}
+
+// roleOf returns who speaks in an item of another kind, and what binds it.
+func roleOf(read item) (conversation.Role, conversation.Flags) {
+	switch read.kind {
+	case "compaction", "item_reference":
+		return conversation.Assistant, conversation.IsPinned
+	case "compaction_trigger":
+		return conversation.User, conversation.IsPinned
+	case "additional_tools", "configuration_update":
+		return conversation.System, conversation.IsPinned
+	case "mcp_approval_response":
+		return conversation.Tool, 0
+	case "tool_search_output":
+		if read.execution == "client" {
+			return conversation.Tool, 0
+		}
+	}
+	return conversation.Assistant, conversation.IsPart
+}
+
+// parseMessage reads a message item.
+func parseMessage(message *conversation.Message, read item) {
+	switch read.role {
+	case "system", "developer":
+		message.Role = conversation.System
+	case "assistant":
+		message.Role, message.Traits = conversation.Assistant, conversation.IsPart
+	case "user":
+		message.Role = conversation.User
+	default:
+		message.Role, message.Traits = conversation.User, conversation.IsPinned
+		message.Blocks = []conversation.Block{{Kind: conversation.Opaque, Name: "message", Raw: message.Raw}}
+		return
+	}
+	if text, ok := wire.String(read.content); ok {
+		message.Blocks = []conversation.Block{{Kind: conversation.Text, Text: text}}
+		return
+	}
+	for _, part := range wire.Elements(read.content) {
+		message.Blocks = append(message.Blocks, parsePart(part))
+	}
+}
+
+// parsePart reads a part of a message or of a tool's output.
+func parsePart(raw json.RawMessage) conversation.Block {
+	block := conversation.Block{Raw: raw}
+	switch kind := wire.Text(raw, "type"); kind {
+	case "input_text", "output_text", "text":
+		block.Kind, block.Text = conversation.Text, wire.Text(raw, "text")
+	case "input_image", "input_file", "input_audio", "computer_screenshot":
+		block.Kind = conversation.Media
+		block.Media = []conversation.Attachment{attachment(raw, kind)}
+	default:
+		block.Kind, block.Name = conversation.Opaque, kind
+	}
+	return block
+}
+
+// parseCall reads a tool call.
+func parseCall(raw json.RawMessage, read item) conversation.Block {
+	block := conversation.Block{Kind: conversation.ToolCall, ID: read.callID, Name: read.name, Raw: raw}
+	if block.Name == "" {
+		block.Name = callOf(read.kind).name
+	}
+	if block.ID == "" {
+		block.ID = read.id
+	}
+	if text, ok := wire.String(read.body); ok {
+		block.Text = text
+	} else {
+		block.Text = string(read.body)
+	}
+	return block
+}
+
+// parseResult reads what a tool returned: its texts, a line each, and the rest.
+func parseResult(raw json.RawMessage, read item) conversation.Block {
+	block := conversation.Block{Kind: conversation.ToolResult, ID: read.callID, Raw: raw}
+	if block.ID == "" {
+		block.ID = read.id
+	}
+	block.IsError = read.status == "failed"
+	if text, ok := wire.String(read.output); ok {
+		block.Text = text
+		return block
+	}
+	parts := read.output
+	if read.kind == "computer_call_output" {
+		parts = append(append([]byte{'['}, read.output...), ']')
+	}
+	var texts []string
+	for _, part := range wire.Elements(parts) {
+		if read.kind == "shell_call_output" {
+			text, failed := shellOutput(part)
+			texts, block.IsError = append(texts, text), block.IsError || failed
+			continue
+		}
+		parsed := parsePart(part)
+		if parsed.Kind == conversation.Text {
+			texts = append(texts, parsed.Text)
+			continue
+		}
+		block.Media = append(block.Media, attachment(part, wire.Text(part, "type")))
+	}
+	block.Text = strings.Join(texts, "\n")
+	return block
+}
+
+// shellOutput returns what a shell command wrote and whether it failed.
+func shellOutput(part json.RawMessage) (text string, failed bool) {
+	text = wire.Text(part, "stdout")
+	if complaint := wire.Text(part, "stderr"); complaint != "" {
+		text = strings.TrimSuffix(text, "\n") + "\n" + complaint
+	}
+	return text, hasFailed(wire.Get(part, "outcome"))
+}
+
+// hasFailed reports whether a shell command ended badly.
+func hasFailed(outcome json.RawMessage) bool {
+	code, _ := wire.Int(wire.Get(outcome, "exit_code"))
+	return code != 0 || wire.Text(outcome, "type") == "timeout"
+}
+
+// thoughts returns what of a reasoning item can be read.
+func thoughts(read item) string {
+	var texts []string
+	for _, list := range []json.RawMessage{read.summary, read.content} {
+		for _, part := range wire.Elements(list) {
+			texts = append(texts, wire.Text(part, "text"))
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// attachment describes a part that holds no text.
+func attachment(raw json.RawMessage, kind string) conversation.Attachment {
+	found := conversation.Attachment{Type: kind, Raw: raw}
+	switch kind {
+	case "input_image", "computer_screenshot":
+		found.Type, found.Size = wire.DataURL(wire.Text(raw, "image_url"), kind)
+	case "input_file":
+		found.Type, found.Size = wire.DataURL(wire.Text(raw, "file_data"), kind)
+	case "input_audio":
+		sound := wire.Get(raw, kind)
+		if format := wire.Text(sound, "format"); format != "" {
+			found.Type = "audio/" + format
+		}
+		found.Size = wire.DecodedSize(wire.Text(sound, "data"))
+	}
+	return found
+}

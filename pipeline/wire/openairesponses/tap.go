@@ -1,0 +1,135 @@
+package openairesponses
+
+import (
+	"encoding/json"
+
+	"palimpsest/pipeline/wire"
+)
+
+// listener keeps the items of a stream.
+type listener struct {
+	answer   wire.Answer
+	items    []json.RawMessage
+	kept     int  // bytes of items
+	isBroken bool // the items are too long together
+}
+
+// Event reads the next event.
+func (l *listener) Event(event wire.Event) {
+	name := event.Name
+	if name == "" {
+		name = firstType(event.Data)
+	}
+	switch name {
+	case "response.output_item.done":
+		l.item(wire.Get(event.Data, "item"))
+	case "response.created":
+		l.answer.Model = wire.Text(wire.Get(event.Data, "response"), "model")
+	case "response.completed", "response.incomplete", "response.failed":
+		l.end(wire.Get(event.Data, "response"))
+	case "error":
+		problem := wire.Get(event.Data, "error")
+		if wire.IsNull(problem) {
+			problem = event.Data
+		}
+		l.answer.ErrorType = wire.OpenAIErrorType(problem)
+	}
+}
+
+// firstType returns an event's type without reading on behind it.
+func firstType(data json.RawMessage) string {
+	for name, value := range wire.Members(data) {
+		if string(name) == "type" {
+			text, _ := wire.String(value)
+			return text
+		}
+	}
+	return ""
+}
+
+// item keeps an item that is complete.
+func (l *listener) item(item json.RawMessage) {
+	if item == nil || l.isBroken {
+		return
+	}
+	if l.kept += len(item); l.kept > wire.MaxAnswer {
+		l.isBroken, l.items = true, nil
+		return
+	}
+	l.items = append(l.items, append(json.RawMessage(nil), item...))
+}
+
+// end reads the whole response, which comes last.
+func (l *listener) end(response json.RawMessage) {
+	whole := readResponse(response)
+	if whole.Model == "" {
+		whole.Model = l.answer.Model
+	}
+	if l.isBroken || len(whole.Messages) < len(l.items) {
+		whole.Messages = l.items // some providers leave the output out at the end
+	} else {
+		for i, item := range whole.Messages {
+			whole.Messages[i] = append(json.RawMessage(nil), item...)
+		}
+	}
+	if !whole.Complete {
+		whole.Messages = nil
+	}
+	l.answer, l.items = whole, nil
+}
+
+// Answer returns what the events so far said.
+func (l *listener) Answer() wire.Answer { return l.answer }
+
+// Body reads an answer that is no stream.
+func (*listener) Body(body json.RawMessage) wire.Answer {
+	if wire.Get(body, "output") == nil {
+		if problem := wire.Get(body, "error"); !wire.IsNull(problem) {
+			return wire.Answer{ErrorType: wire.OpenAIErrorType(problem)}
+		}
+	}
+	return readResponse(body)
+}
+
+// readResponse reads a response object. Its messages share its memory.
+func readResponse(response json.RawMessage) wire.Answer {
+	var answer wire.Answer
+	var output json.RawMessage
+	for name, value := range wire.Members(response) {
+		switch string(name) {
+		case "model":
+			answer.Model, _ = wire.String(value)
+		case "status":
+			answer.StopReason, _ = wire.String(value)
+		case "output":
+			output = value
+		case "usage":
+			if prompt, ok := wire.Int(wire.Get(value, "input_tokens")); ok {
+				answer.Usage = wire.OpenAIUsage(prompt, wire.Get(value, "output_tokens"), wire.Get(value, "input_tokens_details"))
+			}
+		case "error":
+			if !wire.IsNull(value) {
+				answer.ErrorType = wire.OpenAIErrorType(value)
+			}
+		}
+	}
+	switch answer.StopReason {
+	case "completed":
+		answer.Complete = true
+	case "incomplete":
+		answer.Complete = true
+		if reason := wire.Text(wire.Get(response, "incomplete_details"), "reason"); reason != "" {
+			answer.StopReason = reason
+		}
+	}
+	if !answer.Complete {
+		return answer
+	}
+	for _, item := range wire.Elements(output) {
+		answer.Messages = append(answer.Messages, item)
+	}
+	return answer
+}
+
+// Interface guard.
+var _ wire.Listener = (*listener)(nil)

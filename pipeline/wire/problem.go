@@ -1,0 +1,11 @@
+package wire
+
+// Problem is an error of ours.
+type Problem struct {
+	Status    int
+	Type      string // of Anthropic's list: "authentication_error", "invalid_request_error", "api_error", …
+	Code      string // OpenAI's code: "invalid_api_key", …; empty becomes null
+	Param     string // the member at fault, for OpenAI; empty becomes null
+	Message   string // says what to do next
+	RequestID string
+}

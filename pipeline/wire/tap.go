@@ -1,0 +1,71 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// MaxAnswer is how many bytes of an answer a tap keeps to rebuild its messages.
+// Of a longer stream it reads the usage alone, of a longer body nothing.
+const MaxAnswer = 16 << 20
+
+// Listener understands the answers of one format.
+type Listener interface {
+	// Event takes the next event of a stream. It keeps nothing of its data.
+	Event(Event)
+
+	// Answer returns what the events so far said.
+	Answer() Answer
+
+	// Body reads a whole answer that is no stream.
+	Body(json.RawMessage) Answer
+}
+
+// NewTap returns a tap that lets listener read an answer. A body that is JSON is
+// read as such even where a stream was expected: providers answer so with errors.
+func NewTap(stream bool, listener Listener) Tap {
+	return &tap{listener: listener, stream: stream}
+}
+
+type tap struct {
+	listener Listener
+	stream   bool
+	begun    bool // the first byte that is no white space has come
+	split    Splitter
+	body     []byte
+	isLong   bool // the body is longer than MaxAnswer and was let go
+}
+
+// Write reads the next bytes of the answer.
+func (t *tap) Write(p []byte) (int, error) {
+	if !t.begun {
+		if start := bytes.TrimLeft(p, " \t\r\n"); len(start) > 0 {
+			t.begun = true
+			t.stream = t.stream && start[0] != '{'
+		}
+	}
+	switch {
+	case t.stream:
+		t.split.Write(p, t.listener.Event)
+	case t.isLong || len(t.body)+len(p) > MaxAnswer:
+		t.isLong, t.body = true, nil
+	default:
+		t.body = append(t.body, p...)
+	}
+	return len(p), nil
+}
+
+// Answer returns what has been read so far.
+func (t *tap) Answer() Answer {
+	if t.stream {
+		return t.listener.Answer()
+	}
+	body := json.RawMessage(bytes.TrimSpace(t.body))
+	if !json.Valid(body) {
+		return Answer{}
+	}
+	return t.listener.Body(body)
+}
+
+// Interface guard.
+var _ Tap = (*tap)(nil)

@@ -1,0 +1,53 @@
+package tenants
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Scope is something an API key may do.
+type Scope string
+
+// The scopes of API keys.
+const (
+	ScopeProxy  Scope = "proxy"  // send requests through the proxy
+	ScopeRecall Scope = "recall" // search and read the archive
+	ScopeManage Scope = "manage" // change the workspace
+	ScopeRead   Scope = "read"   // read the workspace
+)
+
+// APIKey is a key of a workspace as it is stored: its secret is known to its
+// holder only.
+type APIKey struct {
+	ID         uuid.UUID
+	Workspace  WorkspaceID
+	Name       string
+	Prefix     string // the first characters of the secret, to recognise it by
+	Suffix     string // the last four
+	Scopes     []Scope
+	Pipeline   string // overrides the workspace's pipeline config, as YAML; empty: none
+	CreatedBy  uuid.UUID
+	CreatedAt  time.Time
+	ExpiresAt  *time.Time
+	RevokedAt  *time.Time
+	LastUsedAt *time.Time
+}
+
+// ParseScopes reads scopes separated by commas. The error is an Invalid.
+func ParseScopes(list string) ([]Scope, error) {
+	var scopes []Scope
+	for name := range strings.SplitSeq(list, ",") {
+		scope := Scope(strings.TrimSpace(name))
+		if !slices.Contains([]Scope{ScopeProxy, ScopeRecall, ScopeManage, ScopeRead}, scope) {
+			return nil, Invalid{Field: "scopes", Message: fmt.Sprintf("%q is none of proxy, recall, manage, read", name)}
+		}
+		if !slices.Contains(scopes, scope) {
+			scopes = append(scopes, scope)
+		}
+	}
+	return scopes, nil
+}

@@ -1,0 +1,64 @@
+package tenants
+
+import (
+	"net"
+	"net/http"
+	"net/url"
+)
+
+// Names of the cookie that holds a login's token. A "__Host-" cookie is Secure
+// and bound to its host (RFC 6265bis, section 4.1.3.2); browsers refuse it on
+// plain http, so loopback has a name of its own.
+const (
+	secureCookie   = "__Host-palimpsest"
+	loopbackCookie = "palimpsest"
+)
+
+// Cookies writes and reads the cookie of a login.
+type Cookies struct{ secure bool }
+
+// NewCookies returns Cookies for a product that people reach at publicURL. Only
+// plain http on loopback gets a cookie without Secure.
+func NewCookies(publicURL string) Cookies {
+	parsed, err := url.Parse(publicURL)
+	if err != nil || parsed.Scheme != "http" {
+		return Cookies{secure: true}
+	}
+	host := parsed.Hostname()
+	ip := net.ParseIP(host)
+	return Cookies{secure: host != "localhost" && (ip == nil || !ip.IsLoopback())}
+}
+
+// Set puts a login's token into the browser.
+func (c Cookies) Set(w http.ResponseWriter, token string) {
+	cookie := c.cookie(token)
+	cookie.MaxAge = int(LoginAge.Seconds())
+	http.SetCookie(w, cookie)
+}
+
+// Clear takes it out again.
+func (c Cookies) Clear(w http.ResponseWriter) {
+	cookie := c.cookie("")
+	cookie.MaxAge = -1
+	http.SetCookie(w, cookie)
+}
+
+// Token returns the token that a request brings; empty if there is none.
+func (c Cookies) Token(request *http.Request) string {
+	cookie, err := request.Cookie(c.name())
+	if err != nil {
+		return ""
+	}
+	return cookie.Value
+}
+
+func (c Cookies) name() string {
+	if c.secure {
+		return secureCookie
+	}
+	return loopbackCookie
+}
+
+func (c Cookies) cookie(value string) *http.Cookie {
+	return &http.Cookie{Name: c.name(), Value: value, Path: "/", HttpOnly: true, Secure: c.secure, SameSite: http.SameSiteLaxMode}
+}

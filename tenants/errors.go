@@ -1,0 +1,31 @@
+package tenants
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The kinds of failure that callers tell apart.
+var (
+	ErrNotFound     = errors.New("not found")
+	ErrEmailTaken   = errors.New("an account with this e-mail address exists")
+	ErrWrongLogin   = errors.New("e-mail or password is wrong")
+	ErrLoginEnded   = errors.New("login has ended")
+	ErrTooMany      = errors.New("too many attempts")
+	ErrKeyMalformed = errors.New("API key is malformed")
+	ErrKeyUnknown   = errors.New("API key is unknown")
+	ErrKeyRevoked   = errors.New("API key is revoked")
+	ErrKeyExpired   = errors.New("API key has expired")
+	ErrScopeMissing = errors.New("API key lacks the scope")
+	ErrNoProvider   = errors.New("no provider key is stored")
+	ErrConflict     = errors.New("somebody else saved in the meantime")
+)
+
+// Invalid is a value that a person or a script can mend.
+type Invalid struct {
+	Field   string // path of the field: "email", "ipc.targetUtilization"
+	Message string // what is wrong and what is allowed
+}
+
+// Error implements error.
+func (e Invalid) Error() string { return fmt.Sprintf("%s: %s", e.Field, e.Message) }

@@ -1,0 +1,45 @@
+package tenants
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Exchange is what is kept of one request and its answer: who, when, how much.
+// Its texts are in the archive.
+type Exchange struct {
+	ID          uuid.UUID // version 7: ordered by time
+	Workspace   WorkspaceID
+	At          time.Time // when the request had arrived
+	Session     uuid.UUID // uuid.Nil: none was resolved
+	Lane        uuid.UUID
+	APIKey      uuid.UUID
+	Provider    Provider
+	Endpoint    string // the route, "/v1/messages"
+	Model       string // as the client named it
+	Client      string // "claude-code", "codex", …; from the user agent
+	Stream      bool
+	Status      int    // HTTP status the client got; 499 if it left before
+	ErrorFrom   string // "proxy", "provider"; empty if none
+	ErrorType   string
+	Position    int    // messages in the request
+	Compression string // none, frozen, epoch, …: the X-Palimpsest-Compression header
+
+	TokensBefore int    // estimate of the prompt as the client sent it
+	TokensAfter  int    // estimate of the prompt as it was sent
+	Window       int    // input limit of the model; 0 if unknown
+	Levels       [4]int // messages at L0 to L3 in the sent prompt
+
+	Input, CacheRead, CacheWrite, Output int   // as the provider reported them
+	CostMicroUSD                         int64 // of the exchange at list prices; 0 if the model is unknown
+	NetMicroUSD                          int64 // saved, net of cache rewrites; can be negative
+
+	Overhead time.Duration // our own work before the upstream was dialled
+	TTFB     time.Duration // from dialling to the first byte of the answer
+	Duration time.Duration // from arrival to the last byte
+	Attempts int
+
+	Answer []byte // archive hash of the answer's first message; nil if none
+	Report []byte // JSON of pipeline.Report
+}

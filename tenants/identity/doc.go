@@ -1,0 +1,3 @@
+// Package identity says who somebody is: people by password and login, programs
+// by API key.
+package identity

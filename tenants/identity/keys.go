@@ -1,0 +1,146 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/maypok86/otter/v2"
+	"golang.org/x/sync/singleflight"
+
+	"palimpsest/tenants"
+)
+
+const (
+	// keyAge bounds how long a key is believed without a look at the database,
+	// should the notification of its revocation be lost.
+	keyAge    = 30 * time.Second
+	knownKeys = 100_000
+)
+
+// KeyStore finds API keys and notes their use.
+type KeyStore interface {
+	// APIKeyByHash returns the key with a hash, or tenants.ErrKeyUnknown.
+	APIKeyByHash(ctx context.Context, hash []byte) (tenants.APIKey, error)
+
+	// TouchAPIKeys sets when keys of a workspace were last used.
+	TouchAPIKeys(ctx context.Context, workspace uuid.UUID, used map[uuid.UUID]time.Time) error
+}
+
+// Keys tells whose API key a secret is, from memory where it has seen it lately.
+type Keys struct {
+	store   KeyStore
+	peppers [][]byte
+	now     func() time.Time
+	known   *otter.Cache[string, result]
+	asking  singleflight.Group
+
+	mu   sync.Mutex
+	used map[uuid.UUID]map[uuid.UUID]time.Time // by workspace and key
+}
+
+// result is what the store said of a hash.
+type result struct {
+	key tenants.APIKey
+	err error
+}
+
+// NewKeys returns Keys. New keys are hashed with the first pepper; all are tried.
+func NewKeys(store KeyStore, peppers [][]byte, now func() time.Time) (*Keys, error) {
+	known, err := otter.New(&otter.Options[string, result]{
+		MaximumSize:      knownKeys,
+		ExpiryCalculator: otter.ExpiryWriting[string, result](keyAge),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("known API keys: %w", err)
+	}
+	return &Keys{store: store, peppers: peppers, now: now, known: known, used: make(map[uuid.UUID]map[uuid.UUID]time.Time)}, nil
+}
+
+// Create returns a new API key of a workspace with its secret, which is not kept
+// anywhere, and the hash to store.
+func (k *Keys) Create(workspace tenants.WorkspaceID, name string, scopes []tenants.Scope, by uuid.UUID, expires *time.Time) (key tenants.APIKey, secret string, hash []byte) {
+	secret, prefix, suffix := GenerateKey()
+	key = tenants.APIKey{
+		ID: uuid.Must(uuid.NewV7()), Workspace: workspace, Name: name, Prefix: prefix, Suffix: suffix,
+		Scopes: scopes, CreatedBy: by, CreatedAt: k.now(), ExpiresAt: expires,
+	}
+	return key, secret, HashKey(k.peppers[0], secret)
+}
+
+// Authenticate returns the API key that a secret belongs to, or one of the kinds
+// tenants.ErrKeyMalformed, ErrKeyUnknown, ErrKeyRevoked, ErrKeyExpired.
+func (k *Keys) Authenticate(ctx context.Context, secret string) (tenants.APIKey, error) {
+	if err := CheckKey(secret); err != nil {
+		return tenants.APIKey{}, err
+	}
+	failure := tenants.ErrKeyUnknown
+	for _, pepper := range k.peppers {
+		key, err := k.find(ctx, string(HashKey(pepper, secret)))
+		switch {
+		case errors.Is(err, tenants.ErrKeyUnknown):
+			continue
+		case err != nil:
+			return tenants.APIKey{}, err
+		case key.RevokedAt != nil:
+			return tenants.APIKey{}, tenants.ErrKeyRevoked
+		case key.ExpiresAt != nil && !k.now().Before(*key.ExpiresAt):
+			return tenants.APIKey{}, tenants.ErrKeyExpired
+		}
+		k.touch(key)
+		return key, nil
+	}
+	return tenants.APIKey{}, failure
+}
+
+// Forget makes the next use of every key ask the database: one has changed.
+func (k *Keys) Forget() { k.known.InvalidateAll() }
+
+// Flush writes when keys were last used.
+func (k *Keys) Flush(ctx context.Context) error {
+	k.mu.Lock()
+	used := k.used
+	k.used = make(map[uuid.UUID]map[uuid.UUID]time.Time)
+	k.mu.Unlock()
+	var failures []error
+	for workspace, keys := range used {
+		if err := k.store.TouchAPIKeys(ctx, workspace, keys); err != nil {
+			failures = append(failures, err)
+		}
+	}
+	return errors.Join(failures...)
+}
+
+func (k *Keys) find(ctx context.Context, hash string) (tenants.APIKey, error) {
+	if known, ok := k.known.GetIfPresent(hash); ok {
+		return known.key, known.err
+	}
+	found, err, _ := k.asking.Do(hash, func() (any, error) {
+		key, err := k.store.APIKeyByHash(ctx, []byte(hash))
+		if err != nil && !errors.Is(err, tenants.ErrKeyUnknown) {
+			return nil, fmt.Errorf("find API key: %w", err)
+		}
+		known := result{key: key, err: err}
+		k.known.Set(hash, known)
+		return known, nil
+	})
+	if err != nil {
+		return tenants.APIKey{}, err
+	}
+	known, _ := found.(result)
+	return known.key, known.err
+}
+
+func (k *Keys) touch(key tenants.APIKey) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	keys := k.used[key.Workspace]
+	if keys == nil {
+		keys = make(map[uuid.UUID]time.Time)
+		k.used[key.Workspace] = keys
+	}
+	keys[key.ID] = k.now()
+}

@@ -1,0 +1,171 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/maypok86/otter/v2"
+
+	"palimpsest/tenants"
+)
+
+const (
+	// principalAge bounds how long an ended login is still believed.
+	principalAge    = 2 * time.Second
+	knownPrincipals = 10_000
+)
+
+// Store keeps people and their logins.
+type Store interface {
+	// SignUp stores a user with a workspace of their own, or returns tenants.ErrEmailTaken.
+	SignUp(ctx context.Context, email, passwordHash, workspace string) (tenants.User, tenants.Workspace, error)
+	// UserByEmail returns a user with the password's hash, or tenants.ErrNotFound.
+	UserByEmail(ctx context.Context, email string) (user tenants.User, passwordHash string, err error)
+	// Memberships returns a user's workspaces, oldest membership first.
+	Memberships(ctx context.Context, user uuid.UUID) ([]tenants.Membership, error)
+	CreateLogin(ctx context.Context, login tenants.Login) error
+	// ActiveLogin returns who is logged in, or tenants.ErrLoginEnded.
+	ActiveLogin(ctx context.Context, user, login uuid.UUID) (tenants.Principal, error)
+	RevokeLogin(ctx context.Context, user, login uuid.UUID) error
+}
+
+// Service signs people up, logs them in and out, and knows them by their token.
+type Service struct {
+	store     Store
+	passwords *passwords
+	tokens    tokens
+	throttle  Throttle
+	known     *otter.Cache[uuid.UUID, tenants.Principal]
+	now       func() time.Time
+}
+
+// NewService returns a Service. The first signing key signs tokens, all verify.
+func NewService(store Store, throttle Throttle, signingKeys [][]byte, now func() time.Time) (*Service, error) {
+	passwords, err := newPasswords()
+	if err != nil {
+		return nil, err
+	}
+	known, err := otter.New(&otter.Options[uuid.UUID, tenants.Principal]{
+		MaximumSize:      knownPrincipals,
+		ExpiryCalculator: otter.ExpiryWriting[uuid.UUID, tenants.Principal](principalAge),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("known principals: %w", err)
+	}
+	return &Service{
+		store: store, passwords: passwords, throttle: throttle, known: known, now: now,
+		tokens: tokens{keys: signingKeys, now: now},
+	}, nil
+}
+
+// SignUp creates a user with a workspace and logs them in. It returns the
+// login's token. What a person can mend is a tenants.Invalid or
+// tenants.ErrEmailTaken.
+func (s *Service) SignUp(ctx context.Context, email, password, workspace, userAgent string) (tenants.Principal, string, error) {
+	email, err := normalEmail(email)
+	if err != nil {
+		return tenants.Principal{}, "", err
+	}
+	if err := checkPassword(password); err != nil {
+		return tenants.Principal{}, "", err
+	}
+	if workspace, err = checkWorkspace(workspace); err != nil {
+		return tenants.Principal{}, "", err
+	}
+	hash, err := s.passwords.hash(ctx, password)
+	if err != nil {
+		return tenants.Principal{}, "", err
+	}
+	user, created, err := s.store.SignUp(ctx, email, hash, workspace)
+	if err != nil {
+		return tenants.Principal{}, "", fmt.Errorf("sign up: %w", err)
+	}
+	return s.open(ctx, user, tenants.Membership{Workspace: created, Role: tenants.Owner}, userAgent)
+}
+
+// LogIn logs a user in and returns the login's token. It answers the same, in
+// about the same time, for an unknown address and a wrong password:
+// tenants.ErrWrongLogin. Too many failures of one address from one place are
+// tenants.ErrTooMany, as a *TooMany that says how long to wait.
+func (s *Service) LogIn(ctx context.Context, email, password, from, userAgent string) (tenants.Principal, string, error) {
+	email, err := normalEmail(email)
+	if err != nil {
+		return tenants.Principal{}, "", tenants.ErrWrongLogin
+	}
+	attempt := email + " " + from
+	if err := s.throttle.Check(ctx, attempt); err != nil {
+		return tenants.Principal{}, "", err
+	}
+	user, hash, err := s.store.UserByEmail(ctx, email)
+	if err != nil && !errors.Is(err, tenants.ErrNotFound) {
+		return tenants.Principal{}, "", fmt.Errorf("log in: %w", err)
+	}
+	matches, err := s.passwords.matches(ctx, password, hash)
+	if err != nil {
+		return tenants.Principal{}, "", err
+	}
+	if !matches {
+		if err := s.throttle.Failed(ctx, attempt); err != nil {
+			return tenants.Principal{}, "", err
+		}
+		return tenants.Principal{}, "", tenants.ErrWrongLogin
+	}
+	memberships, err := s.store.Memberships(ctx, user.ID)
+	if err != nil {
+		return tenants.Principal{}, "", fmt.Errorf("log in: %w", err)
+	}
+	if len(memberships) == 0 {
+		return tenants.Principal{}, "", tenants.ErrWrongLogin
+	}
+	return s.open(ctx, user, memberships[0], userAgent)
+}
+
+// LogOut ends a login: its token is refused everywhere within two seconds. One
+// that has ended already is no error.
+func (s *Service) LogOut(ctx context.Context, login tenants.Login) error {
+	s.known.Invalidate(login.ID)
+	if err := s.store.RevokeLogin(ctx, login.UserID, login.ID); err != nil {
+		return fmt.Errorf("log out: %w", err)
+	}
+	return nil
+}
+
+// Forget makes the next use of every token ask the store: a login has ended.
+func (s *Service) Forget() { s.known.InvalidateAll() }
+
+// Authenticate returns who a token belongs to, or tenants.ErrLoginEnded.
+func (s *Service) Authenticate(ctx context.Context, token string) (tenants.Principal, error) {
+	user, id, err := s.tokens.login(token)
+	if err != nil {
+		return tenants.Principal{}, err
+	}
+	if principal, ok := s.known.GetIfPresent(id); ok {
+		return principal, nil
+	}
+	principal, err := s.store.ActiveLogin(ctx, user, id)
+	if err != nil {
+		return tenants.Principal{}, fmt.Errorf("authenticate: %w", err)
+	}
+	s.known.Set(id, principal)
+	return principal, nil
+}
+
+// open creates a login.
+func (s *Service) open(ctx context.Context, user tenants.User, membership tenants.Membership, userAgent string) (tenants.Principal, string, error) {
+	now := s.now()
+	login := tenants.Login{
+		ID: uuid.Must(uuid.NewV7()), UserID: user.ID, Workspace: membership.Workspace.ID, UserAgent: userAgent,
+		CreatedAt: now, ExpiresAt: now.Add(tenants.LoginAge),
+	}
+	if err := s.store.CreateLogin(ctx, login); err != nil {
+		return tenants.Principal{}, "", fmt.Errorf("create login: %w", err)
+	}
+	token, err := s.tokens.issue(login)
+	if err != nil {
+		return tenants.Principal{}, "", err
+	}
+	return tenants.Principal{User: user, Login: login, Workspace: membership.Workspace, Role: membership.Role}, token, nil
+}

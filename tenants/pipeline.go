@@ -1,0 +1,17 @@
+package tenants
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// PipelineConfig is one saved version of a workspace's pipeline.
+type PipelineConfig struct {
+	Workspace WorkspaceID
+	Version   int    // 1 for the first saved one; 0: the default, nothing saved yet
+	Modules   string // the modules in order, comma-separated; empty: the default pipeline
+	YAML      string // settings that differ from the defaults
+	SavedBy   uuid.UUID
+	SavedAt   time.Time
+}

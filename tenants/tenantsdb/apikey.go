@@ -1,0 +1,159 @@
+package tenantsdb
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants"
+)
+
+// CreateAPIKey keeps an API key of a workspace under the hash of its secret.
+func (db *DB) CreateAPIKey(ctx context.Context, workspace uuid.UUID, key tenants.APIKey, hash []byte) error {
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error { return insertAPIKey(tx, workspace, key, hash) })
+	if err != nil {
+		return fmt.Errorf("create API key: %w", err)
+	}
+	return nil
+}
+
+// APIKeys returns all API keys of a workspace, revoked ones too, the newest first.
+func (db *DB) APIKeys(ctx context.Context, workspace uuid.UUID) ([]tenants.APIKey, error) {
+	var rows []apiKeyRow
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Table("api_keys").Select(apiKeyColumns).Where("workspace_id = ?", workspace).
+			Order("created_at DESC, id DESC").Find(&rows).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("API keys of workspace %s: %w", workspace, err)
+	}
+	keys := make([]tenants.APIKey, len(rows))
+	for i, row := range rows {
+		keys[i] = row.toAPIKey()
+	}
+	return keys, nil
+}
+
+// APIKeyByHash returns the API key whose secret has a hash, whatever its state
+// and workspace. It returns tenants.ErrKeyUnknown.
+func (db *DB) APIKeyByHash(ctx context.Context, hash []byte) (tenants.APIKey, error) {
+	var rows []apiKeyRow
+	err := db.withKey(ctx, hash, func(tx *gorm.DB) error {
+		return tx.Table("api_keys").Select(apiKeyColumns).Where("hash = ?", hash).Find(&rows).Error
+	})
+	if err != nil {
+		return tenants.APIKey{}, fmt.Errorf("find API key: %w", err)
+	}
+	if len(rows) == 0 {
+		return tenants.APIKey{}, tenants.ErrKeyUnknown
+	}
+	return rows[0].toAPIKey(), nil
+}
+
+// RevokeAPIKey ends an API key of a workspace on all replicas. Revoking one that
+// is revoked changes nothing. It returns tenants.ErrNotFound.
+func (db *DB) RevokeAPIKey(ctx context.Context, workspace, id uuid.UUID) error {
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		if err := revokeAPIKey(tx, workspace, id); err != nil {
+			return err
+		}
+		return notify(tx, KeysChannel, workspace.String())
+	})
+	if err != nil {
+		return fmt.Errorf("revoke API key %s: %w", id, err)
+	}
+	return nil
+}
+
+// TouchAPIKeys notes when API keys of a workspace were last used. An earlier time
+// than the one that is noted changes nothing.
+func (db *DB) TouchAPIKeys(ctx context.Context, workspace uuid.UUID, used map[uuid.UUID]time.Time) error {
+	ids, times := make([][16]byte, 0, len(used)), make([]time.Time, 0, len(used))
+	for id, at := range used {
+		ids, times = append(ids, id), append(times, at)
+	}
+	// Rows are locked in order, so that two replicas never wait for each other in
+	// a circle.
+	const statement = `UPDATE api_keys k SET last_used_at = t.at
+		FROM (
+			SELECT l.id, u.at FROM unnest($2::uuid[], $3::timestamptz[]) AS u (id, at)
+			JOIN api_keys l ON l.workspace_id = $1 AND l.id = u.id ORDER BY l.id FOR UPDATE OF l
+		) t
+		WHERE k.workspace_id = $1 AND k.id = t.id AND (k.last_used_at IS NULL OR k.last_used_at < t.at)`
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		_, err := tx.Statement.ConnPool.ExecContext(ctx, statement, workspace, ids, times)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("note use of %d API keys: %w", len(used), err)
+	}
+	return nil
+}
+
+func insertAPIKey(tx *gorm.DB, workspace uuid.UUID, key tenants.APIKey, hash []byte) error {
+	return tx.Exec(`INSERT INTO api_keys (workspace_id, id, name, prefix, suffix, hash, scopes, pipeline, created_by, created_at, expires_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		workspace, key.ID, storable(key.Name), key.Prefix, key.Suffix, hash, joinScopes(key.Scopes), key.Pipeline,
+		key.CreatedBy, key.CreatedAt, key.ExpiresAt).Error
+}
+
+func revokeAPIKey(tx *gorm.DB, workspace, id uuid.UUID) error {
+	revoked := tx.Exec("UPDATE api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE workspace_id = ? AND id = ?", workspace, id)
+	if revoked.Error == nil && revoked.RowsAffected == 0 {
+		return tenants.ErrNotFound
+	}
+	return revoked.Error
+}
+
+const apiKeyColumns = `workspace_id, id, name, prefix, suffix, scopes, pipeline, created_by, created_at,
+	expires_at, revoked_at, last_used_at`
+
+type apiKeyRow struct {
+	WorkspaceID uuid.UUID
+	ID          uuid.UUID
+	Name        string
+	Prefix      string
+	Suffix      string
+	Scopes      string
+	Pipeline    string
+	CreatedBy   uuid.UUID
+	CreatedAt   time.Time
+	ExpiresAt   *time.Time
+	RevokedAt   *time.Time
+	LastUsedAt  *time.Time
+}
+
+func (r apiKeyRow) toAPIKey() tenants.APIKey {
+	return tenants.APIKey{
+		ID: r.ID, Workspace: r.WorkspaceID, Name: r.Name, Prefix: r.Prefix, Suffix: r.Suffix,
+		Scopes: splitScopes(r.Scopes), Pipeline: r.Pipeline, CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt,
+		ExpiresAt: r.ExpiresAt, RevokedAt: r.RevokedAt, LastUsedAt: r.LastUsedAt,
+	}
+}
+
+func joinScopes(scopes []tenants.Scope) string {
+	names := make([]string, len(scopes))
+	for i, scope := range scopes {
+		names[i] = string(scope)
+	}
+	return strings.Join(names, ",")
+}
+
+func splitScopes(list string) []tenants.Scope {
+	var scopes []tenants.Scope
+	for name := range strings.SplitSeq(list, ",") {
+		if name != "" {
+			scopes = append(scopes, tenants.Scope(name))
+		}
+	}
+	return scopes
+}
+
+// storable returns text that a text column takes: valid UTF-8 without NUL.
+func storable(text string) string {
+	return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "\uFFFD")
+}

@@ -1,0 +1,111 @@
+package tenantsdb_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/tenants"
+)
+
+func TestAPIKeyIsFoundByItsHash(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	key, hash := b.addKey(t, b.workspace)
+	b.addKey(t, b.workspace)
+
+	found, err := b.APIKeyByHash(t.Context(), hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found.ID != key.ID || found.Workspace != b.workspace || found.Name != "laptop" || found.Prefix != key.Prefix ||
+		found.Suffix != key.Suffix || !slices.Equal(found.Scopes, key.Scopes) || !found.CreatedAt.Equal(key.CreatedAt) ||
+		found.RevokedAt != nil || found.ExpiresAt != nil || found.LastUsedAt != nil {
+		t.Fatalf("found %+v, want %+v", found, key)
+	}
+	if _, err := b.APIKeyByHash(t.Context(), make([]byte, 32)); !errors.Is(err, tenants.ErrKeyUnknown) {
+		t.Fatalf("unknown hash: %v, want ErrKeyUnknown", err)
+	}
+}
+
+func TestWorkspaceListsItsOwnAPIKeys(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, other := b.signUp(t, "eve@example.com")
+	first, _ := b.addKey(t, b.workspace)
+	second, _ := b.addKey(t, b.workspace)
+	b.addKey(t, other)
+
+	keys, err := b.APIKeys(t.Context(), b.workspace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(keys) != 2 || keys[0].ID != second.ID || keys[1].ID != first.ID {
+		t.Fatalf("keys %+v, want the newest first", keys)
+	}
+}
+
+func TestRevokedAPIKeyStaysRevoked(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, other := b.signUp(t, "eve@example.com")
+	key, hash := b.addKey(t, b.workspace)
+
+	if err := b.RevokeAPIKey(t.Context(), other, key.ID); !errors.Is(err, tenants.ErrNotFound) {
+		t.Fatalf("revoke another workspace's key: %v, want ErrNotFound", err)
+	}
+	if err := b.RevokeAPIKey(t.Context(), b.workspace, uuid.New()); !errors.Is(err, tenants.ErrNotFound) {
+		t.Fatalf("revoke an unknown key: %v, want ErrNotFound", err)
+	}
+	if found, err := b.APIKeyByHash(t.Context(), hash); err != nil || found.RevokedAt != nil {
+		t.Fatalf("key is %+v (%v) before its revocation", found, err)
+	}
+	if err := b.RevokeAPIKey(t.Context(), b.workspace, key.ID); err != nil {
+		t.Fatal(err)
+	}
+	first, err := b.APIKeyByHash(t.Context(), hash)
+	if err != nil || first.RevokedAt == nil {
+		t.Fatalf("key is %+v (%v) after its revocation", first, err)
+	}
+	if err := b.RevokeAPIKey(t.Context(), b.workspace, key.ID); err != nil {
+		t.Fatal(err)
+	}
+	again, err := b.APIKeyByHash(t.Context(), hash)
+	if err != nil || !again.RevokedAt.Equal(*first.RevokedAt) {
+		t.Fatalf("the second revocation changed the time: %+v (%v)", again, err)
+	}
+}
+
+func TestLastUseOfAPIKeysOnlyMovesForward(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, other := b.signUp(t, "eve@example.com")
+	first, _ := b.addKey(t, b.workspace)
+	second, _ := b.addKey(t, b.workspace)
+	foreign, foreignHash := b.addKey(t, other)
+	at := now()
+
+	for _, used := range []map[uuid.UUID]time.Time{
+		{first.ID: at, second.ID: at.Add(-time.Hour), foreign.ID: at},
+		{first.ID: at.Add(-time.Minute), second.ID: at.Add(time.Minute)},
+		{},
+	} {
+		if err := b.TouchAPIKeys(t.Context(), b.workspace, used); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	keys, err := b.APIKeys(t.Context(), b.workspace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !keys[1].LastUsedAt.Equal(at) || !keys[0].LastUsedAt.Equal(at.Add(time.Minute)) {
+		t.Errorf("last used %v and %v", keys[1].LastUsedAt, keys[0].LastUsedAt)
+	}
+	if found, err := b.APIKeyByHash(t.Context(), foreignHash); err != nil || found.LastUsedAt != nil {
+		t.Errorf("another workspace's key was touched: %+v (%v)", found, err)
+	}
+}

@@ -1,0 +1,53 @@
+package tenantsdb
+
+import (
+	"context"
+	"encoding/hex"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+)
+
+// Whom a transaction works for; row-level security reads it.
+const (
+	forWorkspace = "app.workspace_id"
+	forUser      = "app.user_id"
+	forEmail     = "app.email"
+	forAPIKey    = "app.api_key"
+)
+
+// InTenant runs fn in a transaction that sees and changes the rows of one
+// workspace only. It commits if fn returns nil; an error or a panic rolls back.
+func (db *DB) InTenant(ctx context.Context, workspace uuid.UUID, fn func(tx *gorm.DB) error) error {
+	return db.transaction(ctx, forWorkspace, workspace.String(), fn)
+}
+
+// inUser runs fn in a transaction that sees one person, their memberships and
+// their logins.
+func (db *DB) inUser(ctx context.Context, user uuid.UUID, fn func(tx *gorm.DB) error) error {
+	return db.transaction(ctx, forUser, user.String(), fn)
+}
+
+// withEmail runs fn in a transaction that sees the person with an address.
+func (db *DB) withEmail(ctx context.Context, email string, fn func(tx *gorm.DB) error) error {
+	return db.transaction(ctx, forEmail, email, fn)
+}
+
+// withKey runs fn in a transaction that sees the API key with a hash.
+func (db *DB) withKey(ctx context.Context, hash []byte, fn func(tx *gorm.DB) error) error {
+	return db.transaction(ctx, forAPIKey, hex.EncodeToString(hash), fn)
+}
+
+func (db *DB) transaction(ctx context.Context, setting, value string, fn func(tx *gorm.DB) error) error {
+	return db.gorm.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		if err := workFor(tx, setting, value); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
+}
+
+// workFor says whom the rest of the transaction works for.
+func workFor(tx *gorm.DB, setting, value string) error {
+	return tx.Exec("SELECT set_config(?, ?, true)", setting, value).Error
+}

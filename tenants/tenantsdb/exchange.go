@@ -1,0 +1,248 @@
+package tenantsdb
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants"
+)
+
+const (
+	defaultPage = 50
+	maxPage     = 200
+)
+
+// RecordExchanges keeps exchanges of a workspace. One that is there already stays
+// as it is, so a batch may be written again.
+func (db *DB) RecordExchanges(ctx context.Context, workspace uuid.UUID, exchanges []tenants.Exchange) error {
+	if len(exchanges) == 0 {
+		return nil
+	}
+	rows := make([]recordedRow, len(exchanges))
+	for i := range exchanges {
+		rows[i] = toRecorded(&exchanges[i])
+	}
+	batch, err := json.Marshal(rows)
+	if err != nil {
+		return fmt.Errorf("record %d exchanges: %w", len(exchanges), err)
+	}
+	err = db.InTenant(ctx, workspace, func(tx *gorm.DB) error { return insertExchanges(tx, workspace, batch) })
+	if err != nil {
+		return fmt.Errorf("record %d exchanges: %w", len(exchanges), err)
+	}
+	return nil
+}
+
+// Exchanges returns a page of a workspace's exchanges, the newest first, and the
+// cursor of the page that follows; it is empty on the last one. It returns a
+// tenants.Invalid for a cursor that it did not hand out.
+func (db *DB) Exchanges(ctx context.Context, workspace uuid.UUID, filter tenants.ExchangeFilter) ([]tenants.Exchange, string, error) {
+	limit := filter.Limit
+	if limit <= 0 {
+		limit = defaultPage
+	}
+	limit = min(limit, maxPage)
+	var rows []exchangeRow
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		query, err := narrow(tx.Table("exchanges").Select(exchangeColumns).Where("workspace_id = ?", workspace), filter)
+		if err != nil {
+			return err
+		}
+		return query.Order("at DESC, id DESC").Limit(limit + 1).Find(&rows).Error
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("exchanges of workspace %s: %w", workspace, err)
+	}
+	var next string
+	if len(rows) > limit {
+		rows = rows[:limit]
+		next = cursorAfter(rows[limit-1])
+	}
+	exchanges := make([]tenants.Exchange, len(rows))
+	for i := range rows {
+		exchanges[i] = rows[i].toExchange()
+	}
+	return exchanges, next, nil
+}
+
+// Exchange returns one exchange of a workspace. It returns tenants.ErrNotFound.
+func (db *DB) Exchange(ctx context.Context, workspace, id uuid.UUID) (tenants.Exchange, error) {
+	var row exchangeRow
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Table("exchanges").Select(exchangeColumns).Where("workspace_id = ? AND id = ?", workspace, id).Take(&row).Error
+	})
+	if err != nil {
+		return tenants.Exchange{}, fmt.Errorf("exchange %s: %w", id, kind(err))
+	}
+	return row.toExchange(), nil
+}
+
+// insertExchanges inserts a JSON array of recordedRow: one statement and one
+// argument, however many exchanges.
+func insertExchanges(tx *gorm.DB, workspace uuid.UUID, batch []byte) error {
+	const statement = `INSERT INTO exchanges (workspace_id, ` + recordedColumns + `)
+		SELECT $1, ` + recordedColumns + ` FROM jsonb_to_recordset($2) AS r (id uuid, at timestamptz, session_id uuid, lane_id uuid,
+			api_key_id uuid, provider text, endpoint text, model text, client text, stream boolean, status int,
+			error_from text, error_type text, position int, compression text, tokens_before int, tokens_after int,
+			window_tokens int, level_0 int, level_1 int, level_2 int, level_3 int, input_tokens int, cache_read_tokens int,
+			cache_write_tokens int, output_tokens int, cost_microusd bigint, net_microusd bigint, overhead_us bigint,
+			ttfb_us bigint, duration_us bigint, attempts int, answer bytea, report jsonb)
+		ON CONFLICT DO NOTHING`
+	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, statement, workspace, string(batch))
+	return err
+}
+
+// narrow adds a filter's conditions.
+func narrow(query *gorm.DB, filter tenants.ExchangeFilter) (*gorm.DB, error) {
+	if filter.Session != uuid.Nil {
+		query = query.Where("session_id = ?", filter.Session)
+	}
+	if !filter.From.IsZero() {
+		query = query.Where("at >= ?", filter.From)
+	}
+	if !filter.To.IsZero() {
+		query = query.Where("at < ?", filter.To)
+	}
+	if filter.Cursor == "" {
+		return query, nil
+	}
+	at, id, err := parseCursor(filter.Cursor)
+	if err != nil {
+		return nil, tenants.Invalid{Field: "cursor", Message: "is none that a page before has named"}
+	}
+	return query.Where("(at, id) < (?, ?)", at, id), nil
+}
+
+// cursorAfter returns the cursor of the page that begins after a row.
+func cursorAfter(row exchangeRow) string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d/%s", row.At.UnixMicro(), row.ID))
+}
+
+func parseCursor(cursor string) (time.Time, uuid.UUID, error) {
+	decoded, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil {
+		return time.Time{}, uuid.Nil, err
+	}
+	micros, id, _ := strings.Cut(string(decoded), "/")
+	at, err := strconv.ParseInt(micros, 10, 64)
+	if err != nil {
+		return time.Time{}, uuid.Nil, err
+	}
+	parsed, err := uuid.Parse(id)
+	return time.UnixMicro(at), parsed, err
+}
+
+const recordedColumns = `id, at, session_id, lane_id, api_key_id, provider, endpoint, model, client, stream, status,
+	error_from, error_type, position, compression, tokens_before, tokens_after, window_tokens, level_0, level_1, level_2, level_3,
+	input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, net_microusd,
+	overhead_us, ttfb_us, duration_us, attempts, answer, report`
+
+const exchangeColumns = "workspace_id, " + recordedColumns
+
+// exchangeRow is a row as it is read.
+type exchangeRow struct {
+	WorkspaceID  uuid.UUID `json:"-"`
+	ID           uuid.UUID `json:"id"`
+	At           time.Time `json:"at"`
+	SessionID    uuid.UUID `json:"-"` // uuid.Nil for NULL
+	LaneID       uuid.UUID `json:"-"`
+	APIKeyID     uuid.UUID `json:"api_key_id"`
+	Provider     string    `json:"provider"`
+	Endpoint     string    `json:"endpoint"`
+	Model        string    `json:"model"`
+	Client       string    `json:"client"`
+	Stream       bool      `json:"stream"`
+	Status       int       `json:"status"`
+	ErrorFrom    string    `json:"error_from"`
+	ErrorType    string    `json:"error_type"`
+	Position     int       `json:"position"`
+	Compression  string    `json:"compression"`
+	TokensBefore int       `json:"tokens_before"`
+	TokensAfter  int       `json:"tokens_after"`
+	WindowTokens int       `json:"window_tokens"`
+	Level0       int       `gorm:"column:level_0" json:"level_0"`
+	Level1       int       `gorm:"column:level_1" json:"level_1"`
+	Level2       int       `gorm:"column:level_2" json:"level_2"`
+	Level3       int       `gorm:"column:level_3" json:"level_3"`
+
+	InputTokens      int   `json:"input_tokens"`
+	CacheReadTokens  int   `json:"cache_read_tokens"`
+	CacheWriteTokens int   `json:"cache_write_tokens"`
+	OutputTokens     int   `json:"output_tokens"`
+	CostMicroUSD     int64 `gorm:"column:cost_microusd" json:"cost_microusd"`
+	NetMicroUSD      int64 `gorm:"column:net_microusd" json:"net_microusd"`
+
+	OverheadUS int64  `gorm:"column:overhead_us" json:"overhead_us"`
+	TTFBUS     int64  `gorm:"column:ttfb_us" json:"ttfb_us"`
+	DurationUS int64  `gorm:"column:duration_us" json:"duration_us"`
+	Attempts   int    `json:"attempts"`
+	Answer     []byte `json:"-"`
+	Report     []byte `json:"-"`
+}
+
+// recordedRow is a row as it is written: what JSON has another form for stands
+// here.
+type recordedRow struct {
+	exchangeRow
+
+	SessionID *uuid.UUID      `json:"session_id"`
+	LaneID    *uuid.UUID      `json:"lane_id"`
+	Answer    *string         `json:"answer"`
+	Report    json.RawMessage `json:"report"`
+}
+
+func toRecorded(e *tenants.Exchange) recordedRow {
+	row := recordedRow{
+		exchangeRow: exchangeRow{
+			ID: e.ID, At: e.At, APIKeyID: e.APIKey,
+			Provider: storable(string(e.Provider)), Endpoint: storable(e.Endpoint), Model: storable(e.Model), Client: storable(e.Client),
+			Stream: e.Stream, Status: e.Status, ErrorFrom: storable(e.ErrorFrom), ErrorType: storable(e.ErrorType),
+			Position: e.Position, Compression: storable(e.Compression),
+			TokensBefore: e.TokensBefore, TokensAfter: e.TokensAfter, WindowTokens: e.Window,
+			Level0: e.Levels[0], Level1: e.Levels[1], Level2: e.Levels[2], Level3: e.Levels[3],
+			InputTokens: e.Input, CacheReadTokens: e.CacheRead, CacheWriteTokens: e.CacheWrite, OutputTokens: e.Output,
+			CostMicroUSD: e.CostMicroUSD, NetMicroUSD: e.NetMicroUSD,
+			OverheadUS: e.Overhead.Microseconds(), TTFBUS: e.TTFB.Microseconds(), DurationUS: e.Duration.Microseconds(),
+			Attempts: e.Attempts,
+		},
+		// A JSON column takes no NUL.
+		Report: bytes.ReplaceAll(e.Report, []byte(`\u0000`), []byte(`\ufffd`)),
+	}
+	if len(row.Report) == 0 {
+		row.Report = nil
+	}
+	if e.Session != uuid.Nil {
+		row.SessionID, row.LaneID = &e.Session, &e.Lane
+	}
+	if e.Answer != nil {
+		answer := `\x` + hex.EncodeToString(e.Answer)
+		row.Answer = &answer
+	}
+	return row
+}
+
+func (r *exchangeRow) toExchange() tenants.Exchange {
+	return tenants.Exchange{
+		ID: r.ID, Workspace: r.WorkspaceID, At: r.At, Session: r.SessionID, Lane: r.LaneID, APIKey: r.APIKeyID,
+		Provider: tenants.Provider(r.Provider), Endpoint: r.Endpoint, Model: r.Model, Client: r.Client, Stream: r.Stream,
+		Status: r.Status, ErrorFrom: r.ErrorFrom, ErrorType: r.ErrorType, Position: r.Position, Compression: r.Compression,
+		TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, Window: r.WindowTokens,
+		Levels: [4]int{r.Level0, r.Level1, r.Level2, r.Level3},
+		Input:  r.InputTokens, CacheRead: r.CacheReadTokens, CacheWrite: r.CacheWriteTokens, Output: r.OutputTokens,
+		CostMicroUSD: r.CostMicroUSD, NetMicroUSD: r.NetMicroUSD,
+		Overhead: microseconds(r.OverheadUS), TTFB: microseconds(r.TTFBUS), Duration: microseconds(r.DurationUS),
+		Attempts: r.Attempts, Answer: r.Answer, Report: r.Report,
+	}
+}
+
+func microseconds(n int64) time.Duration { return time.Duration(n) * time.Microsecond }

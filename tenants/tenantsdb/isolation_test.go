@@ -1,0 +1,310 @@
+package tenantsdb_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants/tenantsdb"
+)
+
+// S2: with nobody set, no table shows a row and none takes one.
+func TestNoTableIsOpenWithoutATenant(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	fill(t, b)
+	tables := columns(t, b.database.Owner(t))
+	if len(tables) < 10 {
+		t.Fatalf("%d tables: the test does not see the schema", len(tables))
+	}
+
+	for table, column := range tables {
+		var all, seen int
+		count := "SELECT count(*) FROM " + table
+		if err := b.database.Owner(t).QueryRow(t.Context(), count).Scan(&all); err != nil {
+			t.Fatal(err)
+		}
+		if all == 0 {
+			t.Errorf("%s is empty: the test proves nothing", table)
+		}
+		if err := b.Pool().QueryRow(t.Context(), count).Scan(&seen); err != nil || seen != 0 {
+			t.Errorf("%s shows %d of %d rows without a tenant (%v)", table, seen, all, err)
+		}
+		for _, statement := range []string{"UPDATE " + table + " SET " + column + " = " + column, "DELETE FROM " + table} {
+			if tag, err := b.Pool().Exec(t.Context(), statement); err != nil || tag.RowsAffected() != 0 {
+				t.Errorf("%s: %s, %v", statement, tag, err)
+			}
+		}
+		// A copy of a whole row, so that nothing but the policy can refuse it.
+		refused(t, b.Pool(), table, row(t, b.database.Owner(t), table))
+	}
+}
+
+// S2: for one tenant, no table shows, changes or takes a row of another.
+func TestNoTableIsOpenToAnotherTenant(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	fill(t, b)
+	stranger, other := b.signUp(t, "eve@example.com")
+
+	for table, column := range columns(t, b.database.Owner(t)) {
+		err := b.InTenant(t.Context(), other, func(tx *gorm.DB) error {
+			// As somebody who is logged in, too.
+			if err := tx.Exec("SELECT set_config('app.user_id', ?, true)", stranger.ID.String()).Error; err != nil {
+				return err
+			}
+			var seen int
+			where := " WHERE " + column + " IN ('" + b.workspace.String() + "', '" + b.user.ID.String() + "')"
+			if err := tx.Raw("SELECT count(*) FROM " + table + where).Scan(&seen).Error; err != nil {
+				return err
+			}
+			if seen != 0 {
+				t.Errorf("%s shows %d rows of another tenant", table, seen)
+			}
+			changed := tx.Exec("UPDATE " + table + " SET " + column + " = " + column + where)
+			if changed.Error != nil || changed.RowsAffected != 0 {
+				t.Errorf("%s: %d rows of another tenant changed (%v)", table, changed.RowsAffected, changed.Error)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		planted := row(t, b.database.Owner(t), table)
+		err = b.InTenant(t.Context(), other, func(tx *gorm.DB) error {
+			return tx.Exec(insert(table), planted).Error
+		})
+		if !isRefused(err) {
+			t.Errorf("%s takes a row of another tenant: %v, want 42501", table, err)
+		}
+	}
+}
+
+// S4: on a few connections, through commits, rollbacks and panics, nobody sees a
+// foreign row.
+func TestConcurrentTenantsNeverSeeEachOther(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	small, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: b.database.AppURL, MaxConns: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(small.Close)
+	workspaces := make([]uuid.UUID, 5)
+	for i := range workspaces {
+		_, workspaces[i] = b.signUp(t, fmt.Sprintf("user%d@example.com", i))
+		for range i + 1 {
+			b.record(t, workspaces[i], b.exchange(now()))
+		}
+	}
+
+	var group sync.WaitGroup
+	for i := range 1000 {
+		group.Go(func() { visit(t, small, workspaces[i%len(workspaces)], i%len(workspaces)+1, i) })
+	}
+	group.Wait()
+
+	for range 4 {
+		var setting string
+		if err := small.Pool().QueryRow(t.Context(), "SELECT coalesce(current_setting('app.workspace_id', true), '')").Scan(&setting); err != nil || setting != "" {
+			t.Errorf("a connection came back working for %q (%v)", setting, err)
+		}
+	}
+}
+
+// visit reads all exchanges without a condition in a transaction for one
+// workspace, and ends it in one of three ways.
+func visit(t *testing.T, db *tenantsdb.DB, workspace uuid.UUID, want, turn int) {
+	defer func() {
+		if recovered := recover(); recovered != nil && recovered != "as planned" {
+			panic(recovered)
+		}
+	}()
+	errPlanned := errors.New("as planned")
+	err := db.InTenant(context.Background(), workspace, func(tx *gorm.DB) error {
+		var owners []uuid.UUID
+		if err := tx.Raw("SELECT workspace_id FROM exchanges").Scan(&owners).Error; err != nil {
+			return err
+		}
+		if len(owners) != want {
+			t.Errorf("%d rows, want %d", len(owners), want)
+		}
+		for _, owner := range owners {
+			if owner != workspace {
+				t.Errorf("%s sees a row of %s", workspace, owner)
+			}
+		}
+		switch turn % 3 {
+		case 1:
+			return errPlanned
+		case 2:
+			panic("as planned")
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errPlanned) {
+		t.Error(err)
+	}
+}
+
+func TestTransactionIsUndoneByAnErrorAndByAPanic(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	rename := func(end func()) (err error) {
+		defer func() {
+			if recover() != nil {
+				err = errors.New("panic")
+			}
+		}()
+		return b.InTenant(t.Context(), b.workspace, func(tx *gorm.DB) error {
+			if err := tx.Exec("UPDATE workspaces SET name = 'renamed' WHERE workspace_id = ?", b.workspace).Error; err != nil {
+				return err
+			}
+			end()
+			return errors.New("error")
+		})
+	}
+
+	for _, end := range []func(){func() {}, func() { panic("at once") }} {
+		if err := rename(end); err == nil {
+			t.Fatal("the transaction succeeded")
+		}
+		memberships, err := b.Memberships(t.Context(), b.user.ID)
+		if err != nil || memberships[0].Workspace.Name == "renamed" {
+			t.Errorf("the change stayed: %+v (%v)", memberships, err)
+		}
+	}
+}
+
+func TestLoginThatIsNotBoundIsRefused(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+
+	if _, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: b.database.OwnerURL}); !errors.Is(err, tenantsdb.ErrUnbound) {
+		t.Fatalf("the owner's login: %v, want ErrUnbound", err)
+	}
+	if _, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: "postgres://u:secret@["}); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Fatalf("no URL: %v", err)
+	}
+}
+
+// A setting of a session, unlike one of a transaction, stays with the connection
+// and meets the next tenant.
+func TestNothingSetsATenantForAWholeSession(t *testing.T) {
+	t.Parallel()
+	session := regexp.MustCompile(`(?i)set_config\s*\([^)]*,\s*false\s*\)|\bSET\s+(SESSION\s+)?"?app\.`)
+	for _, banned := range []string{"set_config('app.workspace_id', $1, false)", "SET app.workspace_id = 'x'", "set session app.user_id TO 'x'"} {
+		if !session.MatchString(banned) {
+			t.Errorf("the test does not find %s", banned)
+		}
+	}
+	files := 0
+	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			if err == nil && (entry.Name() == "node_modules" || entry.Name() == "data" || strings.HasPrefix(entry.Name(), ".git")) {
+				return fs.SkipDir
+			}
+			return err
+		}
+		if extension := filepath.Ext(path); extension != ".go" && extension != ".sql" || filepath.Base(path) == "isolation_test.go" {
+			return nil
+		}
+		content, err := os.ReadFile(path)
+		files++
+		for _, found := range session.FindAll(content, -1) {
+			t.Errorf("%s: %s", path, found)
+		}
+		return err
+	})
+	if err != nil || files < 50 {
+		t.Fatalf("read %d files (%v)", files, err)
+	}
+}
+
+// fill puts a row of the bundle's workspace into every table.
+func fill(t *testing.T, b bundle) {
+	t.Helper()
+	b.logIn(t, 1<<40)
+	b.addKey(t, b.workspace)
+	b.addProviderKey(t, b.workspace, "anthropic")
+	b.record(t, b.workspace, b.exchange(now()))
+	session, lane := uuid.New(), uuid.New()
+	owner := b.database.Owner(t)
+	for _, statement := range []string{
+		"INSERT INTO pipeline_configs (workspace_id, version, saved_by) VALUES ($1, 1, $2)",
+		"INSERT INTO sessions (workspace_id, id, api_key_id, format, source, started_at, last_at) VALUES ($1, $2, $2, 'anthropic', 'header', now(), now())",
+		"INSERT INTO lanes (workspace_id, id, session_id, created_at, last_at) VALUES ($1, $3, $2, now(), now())",
+		"INSERT INTO lane_heads (workspace_id, head, lane_id, position, seen_at) VALUES ($1, 'h', $3, 1, now())",
+		"INSERT INTO epochs (workspace_id, lane_id, number, covers, chain, projection, reason, tokens_before, tokens_after) VALUES ($1, $3, 1, 1, 'c', 'p', 'r', 1, 1)",
+		"INSERT INTO archive_objects (workspace_id, hash, size, encoding, bytes) VALUES ($1, 'h', 1, 0, 'x')",
+		"INSERT INTO archive_entries (workspace_id, lane_id, index, session_id, hash, role, tokens) VALUES ($1, $3, 0, $2, 'h', 'user', 1)",
+	} {
+		// Each parameter has its type whether a statement uses it or not.
+		statement = "WITH given AS (SELECT $1::uuid, $2::uuid, $3::uuid) " + statement
+		if _, err := owner.Exec(t.Context(), statement, b.workspace, session, lane); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
+// columns returns every table with the column that says whose a row is.
+func columns(t *testing.T, owner *pgxpool.Pool) map[string]string {
+	t.Helper()
+	rows, err := owner.Query(t.Context(), `SELECT relname FROM pg_class
+		WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition AND relname <> 'goose_db_version'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := make(map[string]string, len(names))
+	for _, name := range names {
+		tables[name] = "workspace_id"
+	}
+	tables["users"], tables["logins"] = "id", "user_id"
+	return tables
+}
+
+// row returns a row of a table as JSON.
+func row(t *testing.T, owner *pgxpool.Pool, table string) string {
+	t.Helper()
+	var planted string
+	if err := owner.QueryRow(t.Context(), "SELECT row_to_json(r)::text FROM "+table+" r LIMIT 1").Scan(&planted); err != nil {
+		t.Fatalf("row of %s: %v", table, err)
+	}
+	return planted
+}
+
+// insert returns the statement that inserts a row of a table.
+func insert(table string) string {
+	return "INSERT INTO " + table + " SELECT * FROM json_populate_record(NULL::" + table + ", ?::json)"
+}
+
+func refused(t *testing.T, pool *pgxpool.Pool, table, planted string) {
+	t.Helper()
+	_, err := pool.Exec(t.Context(), strings.Replace(insert(table), "?", "$1", 1), planted)
+	if !isRefused(err) {
+		t.Errorf("%s takes a row without a tenant: %v, want 42501", table, err)
+	}
+}
+
+// isRefused reports whether row-level security refused a statement.
+func isRefused(err error) bool {
+	var failure *pgconn.PgError
+	return errors.As(err, &failure) && failure.Code == "42501"
+}

@@ -1,0 +1,136 @@
+package tenantsdb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants"
+)
+
+// CreateLogin keeps a new login. It returns tenants.ErrNotFound if the user is no
+// member of the workspace.
+func (db *DB) CreateLogin(ctx context.Context, login tenants.Login) error {
+	err := db.inUser(ctx, login.UserID, func(tx *gorm.DB) error { return insertLogin(tx, login) })
+	if err != nil {
+		return fmt.Errorf("create login: %w", err)
+	}
+	return nil
+}
+
+// ActiveLogin returns who is logged in with a login of a user. It returns
+// tenants.ErrLoginEnded if there is no such login, or if it is revoked or has
+// expired.
+func (db *DB) ActiveLogin(ctx context.Context, user, id uuid.UUID) (tenants.Principal, error) {
+	var found []principalRow
+	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
+		var err error
+		found, err = findLogin(tx, user, id)
+		return err
+	})
+	if err != nil {
+		return tenants.Principal{}, fmt.Errorf("find login %s: %w", id, err)
+	}
+	if len(found) == 0 {
+		return tenants.Principal{}, tenants.ErrLoginEnded
+	}
+	return found[0].toPrincipal(), nil
+}
+
+// Logins returns the active logins of a user, the newest first.
+func (db *DB) Logins(ctx context.Context, user uuid.UUID) ([]tenants.Login, error) {
+	var rows []loginRow
+	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
+		return tx.Table("logins").Select(loginColumns).
+			Where("user_id = ? AND revoked_at IS NULL AND expires_at > now()", user).
+			Order("created_at DESC, id DESC").Find(&rows).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("logins of user %s: %w", user, err)
+	}
+	logins := make([]tenants.Login, len(rows))
+	for i, row := range rows {
+		logins[i] = row.toLogin()
+	}
+	return logins, nil
+}
+
+// RevokeLogin ends a login of a user on all replicas. Ending one that has ended
+// changes nothing.
+func (db *DB) RevokeLogin(ctx context.Context, user, id uuid.UUID) error {
+	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
+		if err := tx.Exec("UPDATE logins SET revoked_at = now() WHERE user_id = ? AND id = ? AND revoked_at IS NULL", user, id).Error; err != nil {
+			return err
+		}
+		return notify(tx, LoginsChannel, id.String())
+	})
+	if err != nil {
+		return fmt.Errorf("revoke login %s: %w", id, err)
+	}
+	return nil
+}
+
+func insertLogin(tx *gorm.DB, login tenants.Login) error {
+	inserted := tx.Exec(`INSERT INTO logins (id, user_id, workspace_id, user_agent, created_at, expires_at)
+		SELECT ?, user_id, workspace_id, ?, ?, ? FROM members WHERE user_id = ? AND workspace_id = ?`,
+		login.ID, storable(login.UserAgent), login.CreatedAt, login.ExpiresAt, login.UserID, login.Workspace)
+	if inserted.Error == nil && inserted.RowsAffected == 0 {
+		return tenants.ErrNotFound
+	}
+	return inserted.Error
+}
+
+// findLogin returns the active login of an id, or none.
+func findLogin(tx *gorm.DB, user, id uuid.UUID) ([]principalRow, error) {
+	var rows []principalRow
+	err := tx.Table("logins l").
+		Select(`l.id, l.user_id, l.workspace_id, l.user_agent, l.created_at, l.expires_at, l.revoked_at, m.role,
+			u.email, u.created_at AS user_created_at, w.name AS workspace_name, w.created_at AS workspace_created_at`).
+		Joins("JOIN users u ON u.id = l.user_id").
+		Joins("JOIN workspaces w ON w.workspace_id = l.workspace_id").
+		Joins("JOIN members m ON m.workspace_id = l.workspace_id AND m.user_id = l.user_id").
+		Where("l.user_id = ? AND l.id = ? AND l.revoked_at IS NULL AND l.expires_at > now()", user, id).
+		Find(&rows).Error
+	return rows, err
+}
+
+const loginColumns = "id, user_id, workspace_id, user_agent, created_at, expires_at, revoked_at"
+
+type loginRow struct {
+	ID          uuid.UUID
+	UserID      uuid.UUID
+	WorkspaceID uuid.UUID
+	UserAgent   string
+	CreatedAt   time.Time
+	ExpiresAt   time.Time
+	RevokedAt   *time.Time
+}
+
+func (r loginRow) toLogin() tenants.Login {
+	return tenants.Login{
+		ID: r.ID, UserID: r.UserID, Workspace: r.WorkspaceID, UserAgent: r.UserAgent,
+		CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt, RevokedAt: r.RevokedAt,
+	}
+}
+
+type principalRow struct {
+	Login loginRow `gorm:"embedded"`
+
+	Role               string
+	Email              string
+	UserCreatedAt      time.Time
+	WorkspaceName      string
+	WorkspaceCreatedAt time.Time
+}
+
+func (r principalRow) toPrincipal() tenants.Principal {
+	return tenants.Principal{
+		User:      tenants.User{ID: r.Login.UserID, Email: r.Email, CreatedAt: r.UserCreatedAt},
+		Login:     r.Login.toLogin(),
+		Workspace: tenants.Workspace{ID: r.Login.WorkspaceID, Name: r.WorkspaceName, CreatedAt: r.WorkspaceCreatedAt},
+		Role:      tenants.Role(r.Role),
+	}
+}

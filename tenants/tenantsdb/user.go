@@ -1,0 +1,168 @@
+package tenantsdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants"
+)
+
+// SignUp creates a person, a workspace and the person's ownership of it, all or
+// nothing. The address is in lower case. It returns tenants.ErrEmailTaken.
+func (db *DB) SignUp(ctx context.Context, email, passwordHash, workspaceName string) (tenants.User, tenants.Workspace, error) {
+	user := tenants.User{ID: uuid.Must(uuid.NewV7()), Email: email}
+	workspace := tenants.Workspace{ID: uuid.Must(uuid.NewV7()), Name: workspaceName}
+	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error {
+		if err := insertUser(tx, &user, passwordHash); err != nil {
+			return err
+		}
+		return createWorkspace(tx, &workspace, user.ID)
+	})
+	if err != nil {
+		return tenants.User{}, tenants.Workspace{}, fmt.Errorf("sign up: %w", err)
+	}
+	return user, workspace, nil
+}
+
+// CreateWorkspace creates a workspace that a person owns.
+func (db *DB) CreateWorkspace(ctx context.Context, owner uuid.UUID, name string) (tenants.Workspace, error) {
+	workspace := tenants.Workspace{ID: uuid.Must(uuid.NewV7()), Name: name}
+	err := db.inUser(ctx, owner, func(tx *gorm.DB) error { return createWorkspace(tx, &workspace, owner) })
+	if err != nil {
+		return tenants.Workspace{}, fmt.Errorf("create workspace: %w", err)
+	}
+	return workspace, nil
+}
+
+// UserByEmail returns the person with an address, in lower case, and the hash of
+// their password. It returns tenants.ErrNotFound.
+func (db *DB) UserByEmail(ctx context.Context, email string) (tenants.User, string, error) {
+	var found userRow
+	err := db.withEmail(ctx, email, func(tx *gorm.DB) error {
+		return tx.Table("users").Select("id, email, password_hash, created_at").Where("email = ?", email).Take(&found).Error
+	})
+	if err != nil {
+		return tenants.User{}, "", fmt.Errorf("find user: %w", kind(err))
+	}
+	return found.toUser(), found.PasswordHash, nil
+}
+
+// Memberships returns the workspaces that a person belongs to, in the order in
+// which they joined.
+func (db *DB) Memberships(ctx context.Context, user uuid.UUID) ([]tenants.Membership, error) {
+	var rows []membershipRow
+	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
+		return tx.Table("members m").
+			Select("m.role, w.workspace_id, w.name, w.created_at").
+			Joins("JOIN workspaces w ON w.workspace_id = m.workspace_id").
+			Where("m.user_id = ?", user).Order("m.created_at, m.workspace_id").Find(&rows).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("memberships of user %s: %w", user, err)
+	}
+	memberships := make([]tenants.Membership, len(rows))
+	for i, row := range rows {
+		memberships[i] = row.toMembership()
+	}
+	return memberships, nil
+}
+
+// Members returns the people of a workspace, in the order in which they joined.
+func (db *DB) Members(ctx context.Context, workspace uuid.UUID) ([]tenants.Member, error) {
+	var rows []memberRow
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Table("members m").
+			Select("m.role, m.created_at AS joined_at, u.id, u.email, u.created_at").
+			Joins("JOIN users u ON u.id = m.user_id").
+			Where("m.workspace_id = ?", workspace).Order("m.created_at, u.id").Find(&rows).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("members of workspace %s: %w", workspace, err)
+	}
+	members := make([]tenants.Member, len(rows))
+	for i, row := range rows {
+		members[i] = tenants.Member{User: row.User.toUser(), Role: tenants.Role(row.Role), JoinedAt: row.JoinedAt}
+	}
+	return members, nil
+}
+
+// createWorkspace makes the rest of the transaction work for the workspace, too.
+func createWorkspace(tx *gorm.DB, workspace *tenants.Workspace, owner uuid.UUID) error {
+	if err := workFor(tx, forWorkspace, workspace.ID.String()); err != nil {
+		return err
+	}
+	if err := insertWorkspace(tx, workspace); err != nil {
+		return err
+	}
+	return insertMember(tx, workspace.ID, owner, tenants.Owner)
+}
+
+func insertUser(tx *gorm.DB, user *tenants.User, passwordHash string) error {
+	err := tx.Raw("INSERT INTO users (id, email, password_hash) VALUES (?, ?, ?) RETURNING created_at",
+		user.ID, user.Email, passwordHash).Scan(&user.CreatedAt).Error
+	if isDuplicate(err) {
+		return tenants.ErrEmailTaken
+	}
+	return err
+}
+
+func insertWorkspace(tx *gorm.DB, workspace *tenants.Workspace) error {
+	return tx.Raw("INSERT INTO workspaces (workspace_id, name) VALUES (?, ?) RETURNING created_at",
+		workspace.ID, storable(workspace.Name)).Scan(&workspace.CreatedAt).Error
+}
+
+func insertMember(tx *gorm.DB, workspace, user uuid.UUID, role tenants.Role) error {
+	return tx.Exec("INSERT INTO members (workspace_id, user_id, role) VALUES (?, ?, ?)", workspace, user, string(role)).Error
+}
+
+type userRow struct {
+	ID           uuid.UUID
+	Email        string
+	PasswordHash string
+	CreatedAt    time.Time
+}
+
+func (r userRow) toUser() tenants.User {
+	return tenants.User{ID: r.ID, Email: r.Email, CreatedAt: r.CreatedAt}
+}
+
+type membershipRow struct {
+	WorkspaceID uuid.UUID
+	Name        string
+	CreatedAt   time.Time
+	Role        string
+}
+
+func (r membershipRow) toMembership() tenants.Membership {
+	workspace := tenants.Workspace{ID: r.WorkspaceID, Name: r.Name, CreatedAt: r.CreatedAt}
+	return tenants.Membership{Workspace: workspace, Role: tenants.Role(r.Role)}
+}
+
+type memberRow struct {
+	User userRow `gorm:"embedded"`
+
+	Role     string
+	JoinedAt time.Time
+}
+
+// kind replaces the database's word for a missing row by ours.
+func kind(err error) error {
+	if errors.Is(err, gorm.ErrRecordNotFound) {
+		return tenants.ErrNotFound
+	}
+	return err
+}
+
+// isDuplicate reports whether a row was refused because there is one like it. gorm
+// does not translate the errors of statements that return rows.
+func isDuplicate(err error) bool {
+	const uniqueViolation = "23505"
+	var failure *pgconn.PgError
+	return errors.As(err, &failure) && failure.Code == uniqueViolation
+}

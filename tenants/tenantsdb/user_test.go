@@ -1,0 +1,150 @@
+package tenantsdb_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/tenants"
+)
+
+func TestSignUpMakesAnOwnerOfANewWorkspace(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+
+	found, hash, err := b.UserByEmail(t.Context(), "ada@example.com")
+	if err != nil || found != b.user || hash != "hash of ada@example.com" {
+		t.Fatalf("found %+v with hash %q (%v), want %+v", found, hash, err, b.user)
+	}
+	memberships, err := b.Memberships(t.Context(), b.user.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(memberships) != 1 || memberships[0].Workspace.ID != b.workspace || memberships[0].Role != tenants.Owner ||
+		memberships[0].Workspace.Name != "workspace of ada@example.com" {
+		t.Fatalf("memberships %+v", memberships)
+	}
+	members, err := b.Members(t.Context(), b.workspace)
+	if err != nil || len(members) != 1 || members[0].User != b.user || members[0].Role != tenants.Owner {
+		t.Fatalf("members %+v (%v)", members, err)
+	}
+}
+
+func TestAddressIsTakenOnlyOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+
+	_, _, err := b.SignUp(t.Context(), "ada@example.com", "other", "other")
+	if !errors.Is(err, tenants.ErrEmailTaken) {
+		t.Fatalf("error %v, want ErrEmailTaken", err)
+	}
+	var workspaces int
+	if err := b.database.Owner(t).QueryRow(t.Context(), "SELECT count(*) FROM workspaces").Scan(&workspaces); err != nil {
+		t.Fatal(err)
+	}
+	if workspaces != 1 {
+		t.Errorf("the refused sign-up left %d workspaces", workspaces)
+	}
+}
+
+func TestUnknownAddressIsNotFound(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+
+	if _, _, err := b.UserByEmail(t.Context(), "nobody@example.com"); !errors.Is(err, tenants.ErrNotFound) {
+		t.Fatalf("error %v, want ErrNotFound", err)
+	}
+}
+
+func TestPersonMayOwnSeveralWorkspaces(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	second, err := b.CreateWorkspace(t.Context(), b.user.ID, "second")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	memberships, err := b.Memberships(t.Context(), b.user.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(memberships) != 2 || memberships[0].Workspace.ID != b.workspace || memberships[1].Workspace != second {
+		t.Fatalf("memberships %+v", memberships)
+	}
+	if _, err := b.CreateWorkspace(t.Context(), uuid.New(), "nobody's"); err == nil {
+		t.Error("somebody who does not exist owns a workspace")
+	}
+}
+
+func TestActiveLoginSaysWhoIsLoggedInWhere(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	login := b.logIn(t, time.Hour)
+
+	principal, err := b.ActiveLogin(t.Context(), b.user.ID, login.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if principal.User != b.user || principal.Workspace.ID != b.workspace || principal.Role != tenants.Owner ||
+		principal.Login.ID != login.ID || principal.Login.UserAgent != "a browser" || !principal.Login.ExpiresAt.Equal(login.ExpiresAt) {
+		t.Fatalf("principal %+v", principal)
+	}
+}
+
+func TestLoginThatIsNotActiveHasEnded(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	stranger, _ := b.signUp(t, "eve@example.com")
+	active, revoked, expired := b.logIn(t, time.Hour), b.logIn(t, time.Hour), b.logIn(t, -time.Minute)
+	for range 2 { // the second time changes nothing
+		if err := b.RevokeLogin(t.Context(), b.user.ID, revoked.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.RevokeLogin(t.Context(), stranger.ID, active.ID); err != nil {
+		t.Fatal(err)
+	}
+
+	for name, ids := range map[string][2]uuid.UUID{
+		"revoked":         {b.user.ID, revoked.ID},
+		"expired":         {b.user.ID, expired.ID},
+		"unknown":         {b.user.ID, uuid.New()},
+		"somebody else's": {stranger.ID, active.ID},
+	} {
+		if _, err := b.ActiveLogin(t.Context(), ids[0], ids[1]); !errors.Is(err, tenants.ErrLoginEnded) {
+			t.Errorf("%s: error %v, want ErrLoginEnded", name, err)
+		}
+	}
+	if _, err := b.ActiveLogin(t.Context(), b.user.ID, active.ID); err != nil {
+		t.Errorf("a stranger ended the login: %v", err)
+	}
+	logins, err := b.Logins(t.Context(), b.user.ID)
+	if err != nil || len(logins) != 1 || logins[0].ID != active.ID {
+		t.Errorf("active logins %+v (%v)", logins, err)
+	}
+}
+
+func TestLoginNeedsAMembership(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, foreign := b.signUp(t, "eve@example.com")
+
+	login := tenants.Login{ID: uuid.New(), UserID: b.user.ID, Workspace: foreign, CreatedAt: now(), ExpiresAt: now().Add(time.Hour)}
+	if err := b.CreateLogin(t.Context(), login); !errors.Is(err, tenants.ErrNotFound) {
+		t.Fatalf("error %v, want ErrNotFound", err)
+	}
+}
+
+func (b bundle) logIn(t *testing.T, lasts time.Duration) tenants.Login {
+	t.Helper()
+	login := tenants.Login{
+		ID: uuid.Must(uuid.NewV7()), UserID: b.user.ID, Workspace: b.workspace, UserAgent: "a browser",
+		CreatedAt: now(), ExpiresAt: now().Add(lasts),
+	}
+	if err := b.CreateLogin(t.Context(), login); err != nil {
+		t.Fatal(err)
+	}
+	return login
+}

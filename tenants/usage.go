@@ -1,0 +1,66 @@
+package tenants
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// ExchangeFilter narrows a list of exchanges. Its zero value asks for the first
+// page of all.
+type ExchangeFilter struct {
+	Session uuid.UUID // uuid.Nil: of all
+	From    time.Time // arrived at or after; zero: from the first
+	To      time.Time // arrived before; zero: to the last
+	Cursor  string    // as the page before returned it
+	Limit   int       // exchanges on a page; 0: 50, never more than 200
+}
+
+// Usage adds up exchanges. Each number is defined here and nowhere else.
+type Usage struct {
+	Exchanges int64 // requests that were let in by an API key, whatever became of them
+	Failures  int64 // of them, answered with a status of 400 or above; not those whose client left (499)
+	Epochs    int64 // of them, those that made a new projection
+
+	TokensBefore int64 // estimates of the prompts as clients sent them
+	TokensAfter  int64 // estimates of the prompts as they were sent on
+
+	Input, CacheRead, CacheWrite, Output int64 // tokens as providers reported them
+
+	CostMicroUSD int64 // at list prices
+	NetMicroUSD  int64 // saved, net of cache rewrites; can be negative
+}
+
+// Totals is the usage of a workspace in a span of time.
+type Totals struct {
+	Usage
+
+	// The proxy's own work before the provider was dialled, of exchanges that
+	// reached one: half of them, and all but one in a hundred, took no longer.
+	OverheadP50, OverheadP99 time.Duration
+}
+
+// Point is the usage of a workspace in one step of a chart.
+type Point struct {
+	From time.Time // where the step begins; the next one's From ends it
+	Usage
+}
+
+// Dimension is what usage can be split by.
+type Dimension string
+
+// The dimensions of usage.
+const (
+	ByDay    Dimension = "day" // in UTC
+	ByClient Dimension = "client"
+	ByModel  Dimension = "model"
+	ByKey    Dimension = "key"
+)
+
+// UsageRow is the part of a workspace's usage that one day, client, model or API
+// key has.
+type UsageRow struct {
+	Label string // 2026-01-31, the client, the model or the API key's id
+	Name  string // of the API key; Label in other dimensions
+	Usage
+}

@@ -1,0 +1,72 @@
+package tenants
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// WorkspaceID names a tenant. Whatever belongs to a tenant is reached through it.
+type WorkspaceID = uuid.UUID
+
+// Workspace is the tenant: members, keys, pipeline, archive and bill belong to one.
+type Workspace struct {
+	ID        WorkspaceID
+	Name      string
+	CreatedAt time.Time
+}
+
+// Role says what a member may do in a workspace.
+type Role string
+
+// The roles of members.
+const (
+	Owner   Role = "owner"
+	Admin   Role = "admin"
+	Regular Role = "member"
+	Viewer  Role = "viewer"
+	Billing Role = "billing"
+)
+
+// User is a person with a login.
+type User struct {
+	ID        uuid.UUID
+	Email     string // lower case
+	CreatedAt time.Time
+}
+
+// Membership is a user's place in a workspace.
+type Membership struct {
+	Workspace Workspace
+	Role      Role
+}
+
+// LoginAge is how long a login lasts.
+const LoginAge = 14 * 24 * time.Hour
+
+// Member is a user in one workspace.
+type Member struct {
+	User     User
+	Role     Role
+	JoinedAt time.Time
+}
+
+// Login is one browser or script that a user is logged in with.
+type Login struct {
+	ID        uuid.UUID
+	UserID    uuid.UUID
+	Workspace WorkspaceID // the workspace the login works in
+	UserAgent string      // as the browser named itself
+	CreatedAt time.Time
+	ExpiresAt time.Time
+	RevokedAt *time.Time
+}
+
+// Principal is who is behind a request to the dashboard or the product API: a
+// user, in the workspace of their login.
+type Principal struct {
+	User      User
+	Login     Login
+	Workspace Workspace
+	Role      Role
+}
