@@ -78,9 +78,15 @@ func (s *Server) write(ctx context.Context, codec wire.Codec, key tenants.APIKey
 	}
 	return s.Prompts.Write(ctx, prompt.Request{
 		Scope: session.Scope{Workspace: key.Workspace, APIKey: key.ID, Format: codec.Format()},
-		Codec: codec, Config: config, Body: body, Bypass: asked.bypass,
+		Codec: codec, Config: config, Body: body, Bypass: asked.bypass, Long: asksLongWindow(request.Header),
 		Hint: func(read wire.Request) session.Hint { return hint(request.Header, asked, read) },
 	})
+}
+
+// asksLongWindow reports whether a request turns on the long context window that
+// some of Anthropic's models have.
+func asksLongWindow(header http.Header) bool {
+	return strings.Contains(strings.Join(header.Values("Anthropic-Beta"), ","), "context-1m-")
 }
 
 // describe fills the event with what is known before the request is sent.

@@ -33,6 +33,7 @@ type Settings struct {
 	workspaces Workspaces
 	vault      Vault
 	defaults   pipeline.Layer
+	private    bool // requests may name base URLs on private addresses
 	known      *otter.Cache[uuid.UUID, *settings]
 }
 
@@ -51,8 +52,9 @@ type target struct {
 }
 
 // NewSettings returns Settings; modules is the default pipeline of a workspace
-// that has set none.
-func NewSettings(workspaces Workspaces, vault Vault, modules string) (*Settings, error) {
+// that has set none, and allowPrivate lets requests name base URLs on private
+// addresses.
+func NewSettings(workspaces Workspaces, vault Vault, modules string, allowPrivate bool) (*Settings, error) {
 	known, err := otter.New(&otter.Options[uuid.UUID, *settings]{
 		MaximumSize:      100_000,
 		ExpiryCalculator: otter.ExpiryWriting[uuid.UUID, *settings](settingsAge),
@@ -61,7 +63,7 @@ func NewSettings(workspaces Workspaces, vault Vault, modules string) (*Settings,
 		return nil, fmt.Errorf("known settings: %w", err)
 	}
 	defaults := pipeline.Layer{Source: pipeline.FromDefault, Modules: modules}
-	return &Settings{workspaces: workspaces, vault: vault, defaults: defaults, known: known}, nil
+	return &Settings{workspaces: workspaces, vault: vault, defaults: defaults, private: allowPrivate, known: known}, nil
 }
 
 // Forget drops a workspace's settings: they have changed.
@@ -87,6 +89,11 @@ func (s *Settings) config(ctx context.Context, key tenants.APIKey, asked pipelin
 // that the request names.
 func (s *Settings) target(ctx context.Context, workspace uuid.UUID, provider tenants.Provider, asked controls) (upstream.Target, error) {
 	if asked.providerKey != "" {
+		if asked.baseURL != "" {
+			if err := upstream.VerifyBaseURL(asked.baseURL, s.private); err != nil {
+				return upstream.Target{}, err
+			}
+		}
 		return upstream.Target{Provider: provider, BaseURL: asked.baseURL, Key: asked.providerKey}, nil
 	}
 	settings, err := s.of(ctx, workspace)

@@ -180,10 +180,14 @@ CREATE TABLE archive_objects (
   hash         bytea NOT NULL,
   size         int NOT NULL,       -- bytes of the original
   encoding     smallint NOT NULL,  -- of the stored bytes: 0 as they are, 1 zstd
-  bytes        bytea NOT NULL,
+  place        smallint NOT NULL DEFAULT 0, -- of the bytes: 0 here, 1 in the bucket, 2 in the bucket, to be deleted there
+  bytes        bytea,
   created_at   timestamptz NOT NULL DEFAULT now(),
-  PRIMARY KEY (workspace_id, hash)
+  PRIMARY KEY (workspace_id, hash),
+  CHECK ((bytes IS NOT NULL) = (place = 0))
 );
+CREATE INDEX archive_objects_here ON archive_objects (workspace_id, created_at) WHERE place = 0;
+CREATE INDEX archive_objects_doomed ON archive_objects (workspace_id) WHERE place = 2;
 ALTER TABLE archive_objects ALTER COLUMN bytes SET STORAGE EXTERNAL; -- compressed already
 
 CREATE TABLE archive_entries (
@@ -270,6 +274,10 @@ CREATE POLICY own_memberships ON members FOR SELECT USING (user_id = (SELECT app
 CREATE POLICY own_workspaces ON workspaces FOR SELECT
   USING (workspace_id IN (SELECT m.workspace_id FROM members m WHERE m.user_id = (SELECT app_user())));
 CREATE POLICY presented_key ON api_keys FOR SELECT USING (hash = (SELECT app_api_key()));
+
+-- Who moves archived bytes into the bucket sees which workspaces there are, and
+-- then works for one after the other.
+CREATE POLICY archive_mover ON workspaces FOR SELECT USING ((SELECT current_setting('app.worker', true)) = 'archive');
 
 GRANT USAGE ON SCHEMA public TO palimpsest_app;
 

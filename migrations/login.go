@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -40,11 +41,8 @@ type RoleMissing struct {
 
 // Error implements error.
 func (e RoleMissing) Error() string {
-	message := "the login of DATABASE_URL may not create roles: let an administrator run\n"
-	for _, statement := range e.SQL {
-		message += "  " + statement + "\n"
-	}
-	return message + "and set DATABASE_APP_URL to DATABASE_URL with the login " + e.Login + " and its password"
+	return "the login of DATABASE_URL may not create roles: let an administrator run\n  " + strings.Join(e.SQL, "\n  ") +
+		"\nand set DATABASE_APP_URL to DATABASE_URL with the login " + e.Login + " and its password"
 }
 
 // AppURL returns the URL at which the product works with a database: the owner's,
@@ -72,7 +70,7 @@ func EnsureAppLogin(ctx context.Context, ownerURL string, secret []byte) error {
 	if err != nil {
 		return fmt.Errorf("connect as the database's owner: %w", err)
 	}
-	defer connection.Close(context.WithoutCancel(ctx))
+	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }()
 	password, _ := app.User.Password()
 	err = pgx.BeginFunc(ctx, connection, func(tx pgx.Tx) error { return makeLogin(ctx, tx, login, password) })
 	var failure *pgconn.PgError
@@ -126,7 +124,7 @@ func logsIn(ctx context.Context, appURL string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("connect as the application: %w", err)
 	}
-	defer connection.Close(context.WithoutCancel(ctx))
+	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }()
 	var member bool
 	if err := connection.QueryRow(ctx, "SELECT pg_has_role(current_user, $1, 'USAGE')", appRole).Scan(&member); err != nil {
 		return false, fmt.Errorf("look up role %s: %w", appRole, err)

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -226,7 +227,7 @@ func (l *LLMCompression) UnmarshalYAML(node *yaml.Node) error {
 		return nil
 	}
 	if node.Kind != yaml.MappingNode {
-		return fmt.Errorf("is neither false nor {model, prompt, maxTokens, timeout}")
+		return errors.New("is neither false nor {model, prompt, maxTokens, timeout}")
 	}
 	for i := 0; i < len(node.Content); i += 2 {
 		switch node.Content[i].Value {

@@ -138,8 +138,7 @@ func (m *moduleList) UnmarshalYAML(node *yaml.Node) error {
 		return node.Decode((*[]string)(m))
 	}
 	names, err := ParseModules(node.Value)
-	var invalid Invalid
-	if errors.As(err, &invalid) {
+	if invalid, is := errors.AsType[Invalid](err); is {
 		return errors.New(invalid.Message)
 	}
 	*m = names
@@ -152,7 +151,7 @@ func checkModules(names []string) string {
 			return fmt.Sprintf("%q is no module; known are %s, and none for no module", name, strings.Join(known(), ", "))
 		}
 		if slices.Contains(names[:i], name) {
-			return fmt.Sprintf("%s is named twice; a module runs once", name)
+			return name + " is named twice; a module runs once"
 		}
 	}
 	return ""

@@ -9,5 +9,5 @@ type Module interface {
 	// Name is the module's name in configs, headers and events.
 	Name() string
 
-	Process(context.Context, *Exchange) error
+	Process(ctx context.Context, exchange *Exchange) error
 }

@@ -27,7 +27,7 @@ type Report struct {
 	After       int            `json:"after"`  // and as it goes out
 	Limit       int            `json:"limit"`
 	Levels      [4]int         `json:"levels"`   // turns at L0 to L3 in the prompt
-	Archived    int            `json:"archived"` // messages made durable by an epoch of this exchange
+	Archived    int            `json:"archived"` // messages that an epoch of this exchange no longer sends as they came, originals durable; 0: no epoch
 }
 
 // clone returns a report that shares no memory with r.

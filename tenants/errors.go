@@ -3,6 +3,7 @@ package tenants
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // The kinds of failure that callers tell apart.
@@ -20,6 +21,17 @@ var (
 	ErrNoProvider   = errors.New("no provider key is stored")
 	ErrConflict     = errors.New("somebody else saved in the meantime")
 )
+
+// TooMany is ErrTooMany with the time after which to try again.
+type TooMany struct{ Wait time.Duration }
+
+// Error implements error.
+func (e TooMany) Error() string {
+	return fmt.Sprintf("%s; try again in %s", ErrTooMany, e.Wait.Round(time.Second))
+}
+
+// Unwrap returns ErrTooMany.
+func (e TooMany) Unwrap() error { return ErrTooMany }
 
 // Invalid is a value that a person or a script can mend.
 type Invalid struct {

@@ -42,8 +42,9 @@ type Totals struct {
 
 // Point is the usage of a workspace in one step of a chart.
 type Point struct {
-	From time.Time // where the step begins; the next one's From ends it
 	Usage
+
+	From time.Time // where the step begins; the next one's From ends it
 }
 
 // Dimension is what usage can be split by.
@@ -60,7 +61,8 @@ const (
 // UsageRow is the part of a workspace's usage that one day, client, model or API
 // key has.
 type UsageRow struct {
+	Usage
+
 	Label string // 2026-01-31, the client, the model or the API key's id
 	Name  string // of the API key; Label in other dimensions
-	Usage
 }

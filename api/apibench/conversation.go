@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+
+	"github.com/google/uuid"
 )
 
 // Novelty says how much of a request has not been sent before.
@@ -13,7 +15,8 @@ type Novelty int
 
 // The kinds of requests that follow each other in a load.
 const (
-	NewestMessage Novelty = iota // one session goes on: only the newest message is new
+	NextTurn      Novelty = iota // a session goes on: an answer and a new message follow the request before
+	NewestMessage                // the newest message is said anew; the history before it is the same
 	FirstMessage                 // another session: its first message is new, the others are known
 	EveryMessage                 // another session of which nothing is known
 )
@@ -103,26 +106,56 @@ func (b Body) Size() int { return len(b.bytes) }
 // Messages returns how many messages the body has.
 func (b Body) Messages() int { return len(b.marks) }
 
-// Write returns the body with its number in the messages that are to be new,
-// using the memory of buffer.
-func (b Body) Write(buffer []byte, number int, novelty Novelty) []byte {
-	buffer = append(buffer[:0], b.bytes...)
+// Client is one client that sends a body again and again.
+type Client struct {
+	body    Body
+	novelty Novelty
+	session string
+	buffer  []byte
+}
+
+// NewClient returns a client whose requests follow each other as novelty says.
+func NewClient(body Body, novelty Novelty) *Client {
+	return &Client{body: body, novelty: novelty, session: uuid.NewString()}
+}
+
+// Next returns the client's next request and the name of its session. number is
+// one that no other request has. The bytes are good until the next call.
+func (c *Client) Next(number int) (request []byte, session string) {
 	digits := fmt.Sprintf("%0*d", markDigits, number)
-	marks := b.marks
-	switch novelty {
-	case NewestMessage:
-		marks = marks[len(marks)-1:]
-	case FirstMessage:
-		copy(buffer[marks[0]:], digits)
-		marks = marks[len(marks)-1:]
-	case EveryMessage:
-	}
-	for _, at := range marks {
-		copy(buffer[at:], digits)
+	if c.novelty == NextTurn && c.buffer != nil {
+		c.buffer = append(c.buffer[:len(c.buffer)-len(listEnd)], nextTurn...)
+		c.buffer = append(append(append(c.buffer, digits...), turnEnd...), listEnd...)
+		return c.buffer, c.session
 	}
 
-	return buffer
+	c.buffer = append(c.buffer[:0], c.body.bytes...)
+	marks := c.body.marks
+	switch c.novelty {
+	case NextTurn, NewestMessage:
+		marks = marks[len(marks)-1:]
+	case FirstMessage:
+		copy(c.buffer[marks[0]:], digits)
+		marks = marks[len(marks)-1:]
+		c.session = uuid.NewString()
+	case EveryMessage:
+		c.session = uuid.NewString()
+	}
+	for _, at := range marks {
+		copy(c.buffer[at:], digits)
+	}
+
+	return c.buffer, c.session
 }
+
+// What a session's next request has behind the one before: an answer and the
+// message after it. The list of messages is the last member of a body.
+const (
+	listEnd  = `]}`
+	nextTurn = `,{"role":"assistant","content":[{"type":"text","text":"Done, what next?"}]}` +
+		`,{"role":"user","content":[{"type":"text","text":"Please go on, note `
+	turnEnd = `"}]}`
+)
 
 // writer writes text that looks like what agents send.
 type writer struct {

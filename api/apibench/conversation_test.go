@@ -3,6 +3,7 @@ package apibench
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"testing"
 )
 
@@ -85,7 +86,14 @@ func TestNoveltyDecidesWhichMessagesAreNew(t *testing.T) {
 		FirstMessage:  {0, last},
 		EveryMessage:  nil, // checked by count
 	} {
-		changed := differing(t, body.Write(nil, 1, novelty), body.Write(nil, 2, novelty))
+		client := NewClient(body, novelty)
+		first, session := client.Next(1)
+		first = bytes.Clone(first)
+		second, other := client.Next(2)
+		if (session == other) != (novelty == NewestMessage) {
+			t.Errorf("novelty %d: sessions %s and %s", novelty, session, other)
+		}
+		changed := differing(t, first, second)
 		if novelty == EveryMessage {
 			if len(changed) != body.Messages() {
 				t.Errorf("%d of %d messages are new", len(changed), body.Messages())
@@ -95,6 +103,36 @@ func TestNoveltyDecidesWhichMessagesAreNew(t *testing.T) {
 		if len(changed) != len(want) || changed[0] != want[0] || changed[len(changed)-1] != last {
 			t.Errorf("novelty %d: messages %v are new, want %v", novelty, changed, want)
 		}
+	}
+}
+
+func TestSessionThatGoesOnKeepsItsHistory(t *testing.T) {
+	t.Parallel()
+
+	body, err := NewBody(1, medium, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := NewClient(body, NextTurn)
+	first, session := client.Next(1)
+	var before request
+	if err := json.Unmarshal(first, &before); err != nil {
+		t.Fatal(err)
+	}
+	for number := 2; number < 5; number++ {
+		next, same := client.Next(number)
+		var after request
+		if err := json.Unmarshal(next, &after); err != nil {
+			t.Fatal(err)
+		}
+		if same != session || !after.Stream {
+			t.Errorf("session %s, stream %v", same, after.Stream)
+		}
+		if len(after.Messages) != len(before.Messages)+2 || !reflect.DeepEqual(after.Messages[:len(before.Messages)], before.Messages) {
+			t.Fatalf("request %d does not continue the one before", number)
+		}
+		checkPairs(t, after.Messages)
+		before = after
 	}
 }
 

@@ -12,8 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/google/uuid"
 )
 
 // Target is where requests are sent.
@@ -31,7 +29,7 @@ type Load struct {
 	Novelty  Novelty
 	Requests int
 	Clients  int
-	WarmUp   int // requests that are sent before, by one client, and not counted
+	WarmUp   int // requests that each client sends before, one client after the other, and that are not counted
 }
 
 // Outcome is what came of a load.
@@ -74,7 +72,7 @@ type run struct {
 	target  Target
 	load    Load
 	client  *http.Client
-	session string
+	numbers *numbers
 	next    atomic.Int64
 
 	mu      sync.Mutex
@@ -94,36 +92,36 @@ func (n *numbers) take() int { return int(n.last.Add(1)) }
 func (b *Bench) Drive(ctx context.Context, target Target, load Load) Outcome {
 	transport := newTransport()
 	defer transport.CloseIdleConnections()
-	r := &run{target: target, load: load, client: &http.Client{Transport: transport}, session: uuid.NewString()}
+	r := &run{target: target, load: load, client: &http.Client{Transport: transport}, numbers: &b.numbers}
 
-	var buffer []byte
-	for range load.WarmUp {
-		if _, err := r.exchange(ctx, &buffer, &b.numbers); err != nil {
-			r.outcome.Failures = append(r.outcome.Failures, fmt.Errorf("warm-up: %w", err))
-			r.outcome.Failed++
-			return r.outcome
+	clients := make([]*Client, load.Clients)
+	for i := range clients {
+		clients[i] = NewClient(load.Body, load.Novelty)
+		for range load.WarmUp {
+			if _, err := r.exchange(ctx, clients[i]); err != nil {
+				return Outcome{Failed: 1, Failures: []error{fmt.Errorf("warm-up: %w", err)}}
+			}
 		}
 	}
 
 	watch := watchMemory(target.PID)
 	before := cpuTime(target.PID)
 	begin := time.Now()
-	var clients sync.WaitGroup
-	for range load.Clients {
-		clients.Go(func() { r.work(ctx, &b.numbers) })
+	var working sync.WaitGroup
+	for _, client := range clients {
+		working.Go(func() { r.work(ctx, client) })
 	}
-	clients.Wait()
+	working.Wait()
 
 	return r.finish(time.Since(begin), cpuTime(target.PID)-before, watch.stop())
 }
 
 // work sends requests until all of the load are sent.
-func (r *run) work(ctx context.Context, numbers *numbers) {
-	var buffer []byte
+func (r *run) work(ctx context.Context, client *Client) {
 	var samples []sample
 	var failures []error
 	for r.next.Add(1) <= int64(r.load.Requests) {
-		measured, err := r.exchange(ctx, &buffer, numbers)
+		measured, err := r.exchange(ctx, client)
 		if err != nil {
 			failures = append(failures, err)
 			continue
@@ -161,15 +159,9 @@ func (r *run) finish(took, cpu time.Duration, memory int64) Outcome {
 }
 
 // exchange sends one request and reads its whole answer.
-func (r *run) exchange(ctx context.Context, buffer *[]byte, numbers *numbers) (sample, error) {
-	number := numbers.take()
-	*buffer = r.load.Body.Write(*buffer, number, r.load.Novelty)
-	session := r.session
-	if r.load.Novelty != NewestMessage {
-		session = uuid.NewString()
-	}
-
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.target.URL+"/v1/messages", bytes.NewReader(*buffer))
+func (r *run) exchange(ctx context.Context, client *Client) (sample, error) {
+	body, session := client.Next(r.numbers.take())
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.target.URL+"/v1/messages", bytes.NewReader(body))
 	if err != nil {
 		return sample{}, fmt.Errorf("make a request: %w", err)
 	}

@@ -64,12 +64,12 @@ func TestLoadSendsExactlyItsRequests(t *testing.T) {
 	recorder, target := record(t, finished)
 
 	var bench Bench
-	outcome := bench.Drive(t.Context(), target, Load{Body: smallBody(t), Requests: 30, Clients: 4, WarmUp: 3})
+	outcome := bench.Drive(t.Context(), target, Load{Body: smallBody(t), Requests: 30, Clients: 4, WarmUp: 2})
 
-	if recorder.requests != 33 || outcome.Answered != 30 || outcome.Failed != 0 {
-		t.Errorf("%d requests, %d answered, %d failed; want 33, 30, 0", recorder.requests, outcome.Answered, outcome.Failed)
+	if recorder.requests != 38 || outcome.Answered != 30 || outcome.Failed != 0 {
+		t.Errorf("%d requests, %d answered, %d failed; want 38, 30, 0", recorder.requests, outcome.Answered, outcome.Failed)
 	}
-	if recorder.keys["Bearer plm_test"] != 33 {
+	if recorder.keys["Bearer plm_test"] != 38 {
 		t.Errorf("keys: %v", recorder.keys)
 	}
 	if outcome.Compressions["frozen"] != 30 {
@@ -83,13 +83,13 @@ func TestLoadSendsExactlyItsRequests(t *testing.T) {
 	}
 }
 
-func TestOnlyANewHistoryHasASessionOfItsOwn(t *testing.T) {
+func TestEachClientHasItsSessionAndEachNewHistoryToo(t *testing.T) {
 	t.Parallel()
 
-	for novelty, want := range map[Novelty]int{NewestMessage: 1, FirstMessage: 10, EveryMessage: 10} {
+	for novelty, want := range map[Novelty]int{NextTurn: 2, NewestMessage: 2, FirstMessage: 10, EveryMessage: 10} {
 		recorder, target := record(t, finished)
 		var bench Bench
-		bench.Drive(t.Context(), target, Load{Body: smallBody(t), Novelty: novelty, Requests: 10, Clients: 2})
+		bench.Drive(t.Context(), target, Load{Body: smallBody(t), Novelty: novelty, Requests: 8, Clients: 2, WarmUp: 1})
 		if len(recorder.sessions) != want {
 			t.Errorf("novelty %d: %d sessions, want %d", novelty, len(recorder.sessions), want)
 		}

@@ -26,8 +26,8 @@ func TestComparisonSendsEachCaseToEachRoute(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if direct.requests != 33 || ours.requests != 33 {
-		t.Errorf("%d and %d requests, want 33 each", direct.requests, ours.requests)
+	if direct.requests != 36 || ours.requests != 36 {
+		t.Errorf("%d and %d requests, want 36 each", direct.requests, ours.requests)
 	}
 	for _, row := range rows {
 		if row.Answered != 30 || row.Fault() != "" || row.P50 <= 0 || row.P99 < row.P50 {

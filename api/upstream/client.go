@@ -27,6 +27,7 @@ const (
 	dialTimeout   = 10 * time.Second
 	headerTimeout = 10 * time.Minute // models may think this long before the first byte
 	idleTimeout   = 90 * time.Second
+	keepAlive     = 30 * time.Second
 	idlePerHost   = 512
 )
 
@@ -39,21 +40,21 @@ type Target struct {
 
 // Client sends requests to providers.
 type Client struct {
-	guarded *http.Client // refuses private addresses
-	open    *http.Client
+	guarded *http.Transport // refuses private addresses
+	open    *http.Transport
 	private bool
 }
 
 // New returns a client. Unless allowPrivate is set, base URLs that lead to
 // loopback, private and other special addresses are refused when the connection
-// is made, whatever name they hide behind.
+// is made, whatever name they hide behind. The providers' own are not looked at.
 func New(allowPrivate bool) *Client {
 	guard := ssrf.New(ssrf.WithAnyPort())
-	return &Client{guarded: newHTTP(guard.Safe), open: newHTTP(nil), private: allowPrivate}
+	return &Client{guarded: newTransport(newDialer(guard.Safe)), open: newTransport(newDialer(nil)), private: allowPrivate}
 }
 
 // Send sends a request and returns the provider's answer, whose body the caller
-// closes. It adds no retries. The errors ErrForbiddenAddress, ErrUnreachable and
+// closes. It adds no retries and follows no redirects. The errors ErrForbiddenAddress, ErrUnreachable and
 // the context's own tell why there is no answer; they hold no key and no query.
 func (c *Client) Send(ctx context.Context, method, path string, header http.Header, body []byte, target Target) (*http.Response, error) {
 	base, err := base(target)
@@ -61,7 +62,7 @@ func (c *Client) Send(ctx context.Context, method, path string, header http.Head
 		return nil, err
 	}
 	content := newBody(body)
-	request, err := http.NewRequestWithContext(ctx, method, base+path, content)
+	request, err := http.NewRequestWithContext(withBegin(ctx), method, base+path, content)
 	if err != nil {
 		return nil, fmt.Errorf("%w: path is not valid", ErrUnreachable)
 	}
@@ -72,11 +73,11 @@ func (c *Client) Send(ctx context.Context, method, path string, header http.Head
 	request.GetBody = content.again
 	request.Header = requestHeader(header)
 	authorize(request.Header, target)
-	client := c.guarded
-	if c.private {
-		client = c.open
+	transport := c.guarded
+	if c.private || target.BaseURL == "" {
+		transport = c.open
 	}
-	response, err := client.Do(request)
+	response, err := transport.RoundTrip(request)
 	content.done()
 	if err != nil {
 		return nil, failure(ctx, err)
@@ -148,27 +149,26 @@ func failure(ctx context.Context, err error) error {
 	if errors.Is(err, ssrf.ErrProhibitedIP) || errors.Is(err, ssrf.ErrProhibitedNetwork) || errors.Is(err, ssrf.ErrProhibitedPort) {
 		return ErrForbiddenAddress
 	}
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
-		err = wrapped.Err
-	}
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }
 
-func newHTTP(control func(network, address string, conn syscall.RawConn) error) *http.Client {
-	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second, Control: control}
-	return &http.Client{
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{
-			Proxy:                 nil, // the environment's proxy would defeat the guard
-			DialContext:           dialer.DialContext,
-			ForceAttemptHTTP2:     true,
-			TLSClientConfig:       &tls.Config{MinVersion: tls.VersionTLS12},
-			TLSHandshakeTimeout:   dialTimeout,
-			ResponseHeaderTimeout: headerTimeout,
-			IdleConnTimeout:       idleTimeout,
-			MaxIdleConnsPerHost:   idlePerHost,
-			DisableCompression:    true, // taps read plain bytes, clients get what the provider sent
-		},
+// newDialer returns a dialer that asks control about each address, once its name
+// has been looked up, before it connects.
+func newDialer(control func(network, address string, conn syscall.RawConn) error) *net.Dialer {
+	return &net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive, Control: control}
+}
+
+func newTransport(dialer *net.Dialer) *http.Transport {
+	return &http.Transport{
+		Proxy:                 nil, // the environment's proxy would defeat the guard
+		DialContext:           dial(dialer),
+		ForceAttemptHTTP2:     true,
+		HTTP2:                 &http.HTTP2Config{SendPingTimeout: keepAlive, PingTimeout: dialTimeout}, // finds dead connections
+		TLSClientConfig:       &tls.Config{MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout:   dialTimeout,
+		ResponseHeaderTimeout: headerTimeout,
+		IdleConnTimeout:       idleTimeout,
+		MaxIdleConnsPerHost:   idlePerHost,
+		DisableCompression:    true, // taps read plain bytes, clients get what the provider sent
 	}
 }

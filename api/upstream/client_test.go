@@ -1,16 +1,13 @@
 package upstream_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -30,7 +27,8 @@ func TestOnlyTheProvidersKeyReachesTheProvider(t *testing.T) {
 		received := send(t, provider, http.Header{
 			"X-Api-Key": {workspaceKey}, "Authorization": {"Bearer " + workspaceKey}, "Api-Key": {workspaceKey},
 			"X-Provider-Key": {"sk-once"}, "Cookie": {"palimpsest=token"}, "X-Palimpsest-Provider-Key": {"sk-once"},
-			"X-Palimpsest-Tag-Team": {"a"}, "X-Prxy-Pipe": {"ipc"}, "X-Forwarded-For": {"192.0.2.1"},
+			"X-Palimpsest-Tag-Team": {"a"}, "X-Prxy-Pipe": {"ipc"}, "X-Forwarded-For": {"192.0.2.1"}, "X-Forwarded-Server": {"192.0.2.1"},
+			"Forwarded": {"for=192.0.2.1"}, "X-Real-Ip": {"192.0.2.1"}, "Via": {"1.1 192.0.2.1"},
 		})
 		text := fmt.Sprint(received)
 		for _, secret := range []string{workspaceKey, "sk-once", "token", "192.0.2.1", "X-Palimpsest", "Prxy"} {
@@ -70,7 +68,7 @@ func TestAnswersHeadersComeBackWithoutThoseOfTheConnection(t *testing.T) {
 	header := http.Header{}
 	upstream.CopyResponseHeader(header, http.Header{
 		"Request-Id": {"r1"}, "Retry-After": {"3"}, "X-Should-Retry": {"true"}, "Anthropic-Ratelimit-Requests-Reset": {"x"},
-		"Connection": {"X-Hop"}, "X-Hop": {"1"}, "Transfer-Encoding": {"chunked"}, "Set-Cookie": {"a=b"},
+		"Connection": {"X-Hop"}, "X-Hop": {"1"}, "Transfer-Encoding": {"chunked"}, "Set-Cookie": {"a=b"}, "X-Palimpsest-Levels": {"L0=1"},
 	})
 	if len(header) != 4 || header.Get("Retry-After") != "3" {
 		t.Errorf("headers %v", header)
@@ -140,7 +138,7 @@ func TestUnreachableProviderIsTold(t *testing.T) {
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, err = upstream.New(true).Send(t.Context(), http.MethodPost, "/v1/messages?key=secret", http.Header{}, nil, upstream.Target{BaseURL: "http://" + address, Key: providerKey}) //nolint:bodyclose // there is none
+	_, err = upstream.New(true).Send(t.Context(), http.MethodPost, "/v1/messages?key=secret", http.Header{}, nil, upstream.Target{BaseURL: "http://" + address, Key: providerKey})
 	if !errors.Is(err, upstream.ErrUnreachable) || strings.Contains(err.Error(), "secret") {
 		t.Errorf("error %v", err)
 	}
@@ -154,44 +152,9 @@ func TestCancelledRequestSaysSo(t *testing.T) {
 		<-request.Context().Done()
 	}))
 	t.Cleanup(server.Close)
-	_, err := upstream.New(true).Send(ctx, http.MethodPost, "/v1/messages", http.Header{}, nil, upstream.Target{BaseURL: server.URL}) //nolint:bodyclose // there is none
+	_, err := upstream.New(true).Send(ctx, http.MethodPost, "/v1/messages", http.Header{}, nil, upstream.Target{BaseURL: server.URL})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
-	}
-}
-
-// A provider that answers before it has read the body breaks no answer.
-func TestQuickAnswersArriveWhole(t *testing.T) {
-	t.Parallel()
-	const refusal = `{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}`
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusTooManyRequests)
-		_, _ = io.WriteString(w, refusal)
-	}))
-	t.Cleanup(server.Close)
-	client := upstream.New(true)
-	body := bytes.Repeat([]byte("a"), 100<<10)
-	var workers sync.WaitGroup
-	var broken atomic.Int32
-	for range 8 {
-		workers.Go(func() {
-			for range 250 {
-				response, err := client.Send(t.Context(), http.MethodPost, "/v1/messages", http.Header{}, body, upstream.Target{BaseURL: server.URL})
-				if err != nil {
-					broken.Add(1)
-					continue
-				}
-				content, err := io.ReadAll(response.Body)
-				_ = response.Body.Close()
-				if err != nil || string(content) != refusal {
-					broken.Add(1)
-				}
-			}
-		})
-	}
-	workers.Wait()
-	if broken.Load() != 0 {
-		t.Errorf("%d of 2000 answers were broken", broken.Load())
 	}
 }
 
@@ -200,7 +163,9 @@ func TestBaseURLsAreCheckedBeforeTheyAreStored(t *testing.T) {
 	for raw, allowed := range map[string]bool{
 		"https://api.groq.com/openai": true, "https://api.groq.com/openai/v1": true, "http://api.groq.com": false,
 		"https://127.0.0.1": false, "https://[::1]:8443": false, "https://user@example.com": false,
-		"https://example.com/?a=b": false, "ftp://example.com": false, "example.com": false, "": false,
+		"https://example.com/?a=b": false, "https://example.com/#a": false, "ftp://example.com": false, "example.com": false, "": false,
+		"https://8.8.8.8": true, "https://[2606:4700::6810:84e5]:8443/v1": true, // the public ones of S16's addresses
+		"https://10.0.0.1": false, "https://169.254.169.254": false, "https://[::ffff:127.0.0.1]": false, "https://[64:ff9b::7f00:1]": false, "https://[2002:7f00:1::]": false,
 	} {
 		err := upstream.VerifyBaseURL(raw, false)
 		var invalid tenants.Invalid

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"maps"
 	"net/http"
 	"net/textproto"
 	"strings"
@@ -19,22 +20,25 @@ var hopByHop = [...]string{
 var ours = [...]string{
 	"Authorization", "X-Api-Key", "Api-Key", "X-Provider-Key", "X-Prxy-Pipe", "Cookie",
 	"Host", "Content-Length", "Content-Encoding", "Accept-Encoding", "Expect",
-	"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Real-Ip", "Via",
+	"Forwarded", "X-Real-Ip", "Via",
 }
 
-// ownPrefix begins the headers in which clients speak to the proxy.
-const ownPrefix = "X-Palimpsest-"
+const (
+	ownPrefix       = "X-Palimpsest-" // of the headers in which clients and the proxy speak to each other
+	forwardedPrefix = "X-Forwarded-"  // of what proxies before us tell of the client
+)
 
 // requestHeader returns a copy of a client's headers without those that must not
 // reach the provider. Everything unknown goes along, repeated lines too.
 func requestHeader(client http.Header) http.Header {
-	header := client.Clone()
+	header := http.Header{}
+	maps.Copy(header, client.Clone())
 	removeConnectionHeaders(header)
 	for _, name := range ours {
 		header.Del(name)
 	}
 	for name := range header {
-		if strings.HasPrefix(name, ownPrefix) {
+		if strings.HasPrefix(name, ownPrefix) || strings.HasPrefix(name, forwardedPrefix) {
 			delete(header, name)
 		}
 	}
@@ -55,7 +59,7 @@ func authorize(header http.Header, target Target) {
 }
 
 // CopyResponseHeader adds a provider's headers to an answer, without those that
-// concern its connection or its own cookies.
+// concern its connection, its host or its cookies.
 func CopyResponseHeader(to, from http.Header) {
 	header := from.Clone()
 	removeConnectionHeaders(header)
@@ -63,7 +67,9 @@ func CopyResponseHeader(to, from http.Header) {
 		header.Del(name)
 	}
 	for name, values := range header {
-		to[name] = values
+		if !strings.HasPrefix(name, ownPrefix) {
+			to[name] = values
+		}
 	}
 }
 

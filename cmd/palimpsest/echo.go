@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
@@ -31,10 +33,14 @@ func (p *program) welcome(w io.Writer) {
 		p.reachable(), p.reachable())
 }
 
-// reachable returns the URL to open.
+// reachable returns where people and clients reach the product.
 func (p *program) reachable() string {
 	if p.config.PublicURL != "" {
-		return p.config.PublicURL
+		return strings.TrimRight(p.config.PublicURL, "/")
+	}
+	host, port, err := net.SplitHostPort(p.listening)
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		return "http://" + net.JoinHostPort("localhost", port)
 	}
 	return "http://" + p.listening
 }

@@ -23,10 +23,14 @@ func TestLongSessionsNeverFail(t *testing.T) {
 			i := start(t, providertest.Config{Window: 100_000, KeepBodies: 1})
 			w := i.tenant("long")
 			w.setPipeline("ipc:\n  contextWindow: 100000\n")
-			generated := wiregen.Generate(11, wiregen.Options{
+			options := wiregen.Options{
 				Format: format, Turns: 300, Parallel: true, Thinking: true, Images: true, CJK: true, HugeResults: true,
 				ToolErrors: true, Reminders: true, CacheMarkers: true, TargetTokens: 400_000, Signer: i.double,
-			})
+			}
+			if format == conversation.Anthropic {
+				options.Model = "claude-opus-4-6" // older models drop thinking, and with it their cache, by themselves
+			}
+			generated := wiregen.Generate(11, options)
 			epochs := 0
 			for step, body := range generated.Bodies() {
 				response, answer := w.post(path, body, map[string]string{"X-Session-Id": "long"})

@@ -72,21 +72,25 @@ func newProgram(ctx context.Context, config Config, log *slog.Logger) (_ *progra
 			p.close()
 		}
 	}()
+	product, err := p.listen(ctx, config.Addr)
+	if err != nil {
+		return nil, err
+	}
+	p.listening = product.Addr().String()
 	registry := prometheus.NewRegistry()
 	handler, err := p.wire(ctx, registry)
 	if err != nil {
 		return nil, err
 	}
-	if p.server, p.listening, err = p.listen(ctx, config.Addr, handler); err != nil {
-		return nil, err
-	}
 	if config.AdminAddr != "" {
-		var address string
-		if p.admin, address, err = p.listen(ctx, config.AdminAddr, adminHandler(p.health, registry)); err != nil {
+		admin, err := p.listen(ctx, config.AdminAddr)
+		if err != nil {
 			return nil, err
 		}
-		log.Info("admin listening", "addr", address)
+		p.admin = p.serve(admin, adminHandler(p.health, registry))
+		log.Info("admin listening", "addr", admin.Addr().String())
 	}
+	p.server = p.serve(product, handler)
 	log.Info("listening", "addr", p.listening)
 	return p, nil
 }
@@ -94,23 +98,29 @@ func newProgram(ctx context.Context, config Config, log *slog.Logger) (_ *progra
 // addr returns the address that the product listens on.
 func (p *program) addr() string { return p.listening }
 
-// listen serves a handler on an address.
-func (p *program) listen(ctx context.Context, address string, handler http.Handler) (*http.Server, string, error) {
+// listen takes an address.
+func (p *program) listen(ctx context.Context, address string) (net.Listener, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, "", fmt.Errorf("listen on %s: %w", address, err)
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
+	p.onClose(func() { _ = listener.Close() }) // once more where a server has done so
+	return listener, nil
+}
+
+// serve answers the requests that come in on a listener.
+func (p *program) serve(listener net.Listener, handler http.Handler) *http.Server {
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
 	}
 	go func() { // ends with the server, which stop and close end
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			p.failed <- fmt.Errorf("serve %s: %w", address, err)
+			p.failed <- fmt.Errorf("serve %s: %w", listener.Addr(), err)
 		}
 	}()
-	return server, listener.Addr().String(), nil
+	return server
 }
 
 // stop drains the product: it is no longer ready, takes no new connections, lets

@@ -29,6 +29,7 @@ import (
 	"palimpsest/tenants/identity"
 	"palimpsest/tenants/tenantsdb"
 	"palimpsest/tenants/vault"
+	"palimpsest/web"
 )
 
 // wire makes every part of the product and connects them, top to bottom.
@@ -51,7 +52,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		return nil, err
 	}
 	sessions, originals := sessiondb.New(db), archivedb.New(db)
-	settings, err := api.NewSettings(db, safe, p.config.Pipe)
+	settings, err := api.NewSettings(db, safe, p.config.Pipe, p.config.AllowPrivateUpstreams)
 	if err != nil {
 		return nil, err
 	}
@@ -77,9 +78,17 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	proxy.Register(e)
 	manage.Register(e.Group("/api/v1"), manage.Config{
 		Defaults: pipeline.Layer{Source: pipeline.FromDefault, Modules: p.config.Pipe}, Codecs: codecs(),
-		Identity: people, Cookies: tenants.NewCookies(p.publicURL()), Keys: keys, APIKeys: db, ProviderKeys: db, Vault: safe, Upstream: provider,
+		Identity: people, Cookies: tenants.NewCookies(p.reachable()), Keys: keys, APIKeys: db, ProviderKeys: db, Vault: safe, Upstream: provider,
 		Pipelines: db, Sessions: sessions, Archive: originals, Usage: db, Log: p.log, Now: time.Now,
 	})
+	keeper := &credentials{DB: db, vault: safe, keys: keys, provider: provider, allowPrivate: p.config.AllowPrivateUpstreams}
+	web.New(web.Config{
+		PublicURL: p.reachable(), Defaults: pipeline.Layer{Source: pipeline.FromDefault, Modules: p.config.Pipe}, Codecs: codecs(),
+		Log: p.log, Now: time.Now,
+	}, web.Deps{
+		Identity: people, APIKeys: keeper, ProviderKeys: keeper, Tester: keeper, Pipelines: pipelines{db}, Usage: db,
+		Sessions: sessions, Exchanges: db, Archive: originals,
+	}).Register(e)
 	return e, nil
 }
 
@@ -143,20 +152,20 @@ func newWriter(store session.Store) (*prompt.Writer, error) {
 	}, nil
 }
 
-// publicURL returns where people reach the product.
-func (p *program) publicURL() string {
-	if p.config.PublicURL != "" {
-		return p.config.PublicURL
-	}
-	return "http://" + p.config.Addr
-}
-
 func codecs() map[conversation.Format]wire.Codec {
 	all := map[conversation.Format]wire.Codec{}
 	for _, codec := range []wire.Codec{anthropic.New(), openaichat.New(), openairesponses.New()} {
 		all[codec.Format()] = codec
 	}
 	return all
+}
+
+// pipelines is tenantsdb.DB with the version that was read inside the config.
+type pipelines struct{ *tenantsdb.DB }
+
+// SavePipeline stores the version that follows config.Version.
+func (p pipelines) SavePipeline(ctx context.Context, workspace tenants.WorkspaceID, config tenants.PipelineConfig) (tenants.PipelineConfig, error) {
+	return p.DB.SavePipeline(ctx, workspace, config.Version, config)
 }
 
 // Interface guards.

@@ -139,6 +139,6 @@ func inUse(path string) bool {
 	if err != nil {
 		return false
 	}
-	defer lock.Close()
-	return syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil //nolint:gosec // a descriptor is a small number
+	defer func() { _ = lock.Close() }()
+	return syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // SecretKey is a value of PALIMPSEST_SECRET_KEY for tests.
-const SecretKey = "cGFsaW1wc2VzdCB0ZXN0IHNlY3JldCAzMiBieXRlcyE="
+const SecretKey = "cGFsaW1wc2VzdCB0ZXN0IHNlY3JldCAzMiBieXRlcyE=" //nolint:gosec // opens nothing but tests' own databases
 
 // shared is the cluster of this test program.
 var shared = new(cluster)

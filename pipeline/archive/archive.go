@@ -18,6 +18,9 @@ var ErrNotFound = errors.New("not in the archive")
 // ErrDamaged says that stored bytes no longer have the hash they are stored under.
 var ErrDamaged = errors.New("archived bytes do not match their hash")
 
+// ErrTaken says that a bucket holds something under that name already.
+var ErrTaken = errors.New("name in the bucket is taken")
+
 // Entry is one message at its place in a lane.
 type Entry struct {
 	Index  int // place in the client's list
@@ -39,4 +42,18 @@ type Reader interface {
 	// Original returns one message of a lane with its bytes, proven by their
 	// hash. It returns ErrNotFound or ErrDamaged.
 	Original(ctx context.Context, workspace, lane uuid.UUID, index int) (Entry, error)
+}
+
+// Bucket keeps bytes outside the database: in a directory or an S3-compatible
+// store. Its methods may be called by several goroutines at once.
+type Bucket interface {
+	// Put stores bytes under a name; they are durable when it returns. It never
+	// overwrites: it returns ErrTaken if something is stored under the name.
+	Put(ctx context.Context, name string, content []byte) error
+
+	// Get returns the bytes under a name, or ErrNotFound.
+	Get(ctx context.Context, name string) ([]byte, error)
+
+	// Delete removes what is under a name; it is no error if there is nothing.
+	Delete(ctx context.Context, name string) error
 }

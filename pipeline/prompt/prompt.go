@@ -49,6 +49,7 @@ type Request struct {
 	Config pipeline.Config
 	Body   []byte
 	Bypass bool // leave the prompt as it is
+	Long   bool // the client asks for the model's long context window
 
 	// Hint returns what the request says about its session.
 	Hint func(wire.Request) session.Hint
@@ -103,6 +104,9 @@ func (w *Writer) read(request Request) (*pipeline.Exchange, error) {
 		return nil, fmt.Errorf("read messages: %w", err)
 	}
 	model := w.Models.Lookup(asked.Model)
+	if request.Long {
+		model = model.WithLongWindow()
+	}
 	if window := cmp.Or(request.Config.IPC.ContextWindow.Tokens(), w.Window); window > 0 {
 		model = model.WithWindow(window)
 	}

@@ -67,6 +67,10 @@ type Request struct {
 	// the member it came from ("metadata.user_id", "prompt_cache_key", …).
 	SessionID, SessionSource string
 
+	// ThinkingFirst says that a tool loop at the end of the history must open with
+	// thinking.
+	ThinkingFirst bool
+
 	// Frozen says why the history of this request must not be edited ("thread",
 	// "previous_response_id", …); empty if it may.
 	Frozen string

@@ -204,7 +204,7 @@ func TestGuessingIsStopped(t *testing.T) {
 			t.Fatalf("guess %d: %v", i+1, err)
 		}
 	}
-	var tooMany *identity.TooMany
+	var tooMany tenants.TooMany
 	if err := guess(password, "192.0.2.1"); !errors.As(err, &tooMany) || tooMany.Wait <= 0 || !errors.Is(err, tenants.ErrTooMany) {
 		t.Fatalf("eleventh try: %v", err)
 	}

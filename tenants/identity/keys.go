@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -19,6 +21,8 @@ const (
 	// should the notification of its revocation be lost.
 	keyAge    = 30 * time.Second
 	knownKeys = 100_000
+
+	findTimeout = 5 * time.Second
 )
 
 // KeyStore finds API keys and notes their use.
@@ -37,6 +41,7 @@ type Keys struct {
 	now     func() time.Time
 	known   *otter.Cache[string, result]
 	asking  singleflight.Group
+	changes atomic.Uint64 // times that Forget was called
 
 	mu   sync.Mutex
 	used map[uuid.UUID]map[uuid.UUID]time.Time // by workspace and key
@@ -52,6 +57,7 @@ type result struct {
 func NewKeys(store KeyStore, peppers [][]byte, now func() time.Time) (*Keys, error) {
 	known, err := otter.New(&otter.Options[string, result]{
 		MaximumSize:      knownKeys,
+		Clock:            cacheClock(now),
 		ExpiryCalculator: otter.ExpiryWriting[string, result](keyAge),
 	})
 	if err != nil {
@@ -77,7 +83,6 @@ func (k *Keys) Authenticate(ctx context.Context, secret string) (tenants.APIKey,
 	if err := CheckKey(secret); err != nil {
 		return tenants.APIKey{}, err
 	}
-	failure := tenants.ErrKeyUnknown
 	for _, pepper := range k.peppers {
 		key, err := k.find(ctx, string(HashKey(pepper, secret)))
 		switch {
@@ -93,11 +98,14 @@ func (k *Keys) Authenticate(ctx context.Context, secret string) (tenants.APIKey,
 		k.touch(key)
 		return key, nil
 	}
-	return tenants.APIKey{}, failure
+	return tenants.APIKey{}, tenants.ErrKeyUnknown
 }
 
 // Forget makes the next use of every key ask the database: one has changed.
-func (k *Keys) Forget() { k.known.InvalidateAll() }
+func (k *Keys) Forget() {
+	k.changes.Add(1)
+	k.known.InvalidateAll()
+}
 
 // Flush writes when keys were last used.
 func (k *Keys) Flush(ctx context.Context) error {
@@ -118,13 +126,22 @@ func (k *Keys) find(ctx context.Context, hash string) (tenants.APIKey, error) {
 	if known, ok := k.known.GetIfPresent(hash); ok {
 		return known.key, known.err
 	}
-	found, err, _ := k.asking.Do(hash, func() (any, error) {
+	changes := k.changes.Load()
+	// Whoever asks after a change does not share an answer from before it.
+	flight := strconv.FormatUint(changes, 10) + " " + hash
+	found, err, _ := k.asking.Do(flight, func() (any, error) {
+		// The answer is for all who wait, even if the first of them has left.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), findTimeout)
+		defer cancel()
 		key, err := k.store.APIKeyByHash(ctx, []byte(hash))
 		if err != nil && !errors.Is(err, tenants.ErrKeyUnknown) {
 			return nil, fmt.Errorf("find API key: %w", err)
 		}
 		known := result{key: key, err: err}
 		k.known.Set(hash, known)
+		if k.changes.Load() != changes {
+			k.known.Invalidate(hash)
+		}
 		return known, nil
 	})
 	if err != nil {

@@ -1,11 +1,15 @@
 package identity
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net/mail"
 	"runtime"
 	"strings"
+	"sync/atomic"
+	"time"
 	"unicode/utf8"
 
 	"github.com/alexedwards/argon2id"
@@ -18,31 +22,29 @@ const (
 	maxPassword  = 200 // characters
 	maxEmail     = 254 // bytes; RFC 5321, section 4.5.3.1.3, less the brackets
 	maxWorkspace = 80  // characters
+	maxWaiting   = 64  // people whose password waits to be hashed
 )
 
 // passwords hashes and compares passwords with argon2id at OWASP's minimum. At
 // most as many run at once as there are processors: each takes 19 MiB.
 type passwords struct {
-	params *argon2id.Params
-	slots  chan struct{}
-	dummy  string // hash that unknown addresses are compared with
+	params  *argon2id.Params
+	slots   chan struct{}
+	waiting atomic.Int32
+	dummy   string // hash that unknown addresses are compared with
 }
 
 func newPasswords() (*passwords, error) {
 	params := &argon2id.Params{Memory: 19 << 10, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
-	dummy, err := argon2id.CreateHash("nobody's password", params)
+	dummy, err := argon2id.CreateHash(rand.Text(), params)
 	if err != nil {
 		return nil, fmt.Errorf("hash password: %w", err)
 	}
 	return &passwords{params: params, slots: make(chan struct{}, runtime.NumCPU()), dummy: dummy}, nil
 }
 
-func (p *passwords) hash(ctx context.Context, password string) (string, error) {
-	release, err := p.acquire(ctx)
-	if err != nil {
-		return "", err
-	}
-	defer release()
+// hash returns a password's hash. The caller holds a slot.
+func (p *passwords) hash(password string) (string, error) {
 	hash, err := argon2id.CreateHash(password, p.params)
 	if err != nil {
 		return "", fmt.Errorf("hash password: %w", err)
@@ -51,25 +53,22 @@ func (p *passwords) hash(ctx context.Context, password string) (string, error) {
 }
 
 // matches compares a password with a hash; an empty hash takes as long and never
-// matches.
-func (p *passwords) matches(ctx context.Context, password, hash string) (bool, error) {
-	release, err := p.acquire(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer release()
-	against := hash
-	if hash == "" {
-		against = p.dummy
-	}
-	same, err := argon2id.ComparePasswordAndHash(password, against)
+// matches. The caller holds a slot.
+func (p *passwords) matches(password, hash string) (bool, error) {
+	same, err := argon2id.ComparePasswordAndHash(password, cmp.Or(hash, p.dummy))
 	if err != nil {
 		return false, fmt.Errorf("compare password: %w", err)
 	}
 	return same && hash != "", nil
 }
 
+// acquire waits for a slot, in a queue that has an end: it returns a
+// tenants.TooMany if that is reached.
 func (p *passwords) acquire(ctx context.Context) (release func(), err error) {
+	defer p.waiting.Add(-1)
+	if p.waiting.Add(1) > maxWaiting {
+		return nil, tenants.TooMany{Wait: time.Second}
+	}
 	select {
 	case p.slots <- struct{}{}:
 		return func() { <-p.slots }, nil

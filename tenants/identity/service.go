@@ -50,6 +50,7 @@ func NewService(store Store, throttle Throttle, signingKeys [][]byte, now func()
 	}
 	known, err := otter.New(&otter.Options[uuid.UUID, tenants.Principal]{
 		MaximumSize:      knownPrincipals,
+		Clock:            cacheClock(now),
 		ExpiryCalculator: otter.ExpiryWriting[uuid.UUID, tenants.Principal](principalAge),
 	})
 	if err != nil {
@@ -75,7 +76,12 @@ func (s *Service) SignUp(ctx context.Context, email, password, workspace, userAg
 	if workspace, err = checkWorkspace(workspace); err != nil {
 		return tenants.Principal{}, "", err
 	}
-	hash, err := s.passwords.hash(ctx, password)
+	release, err := s.passwords.acquire(ctx)
+	if err != nil {
+		return tenants.Principal{}, "", err
+	}
+	hash, err := s.passwords.hash(password)
+	release()
 	if err != nil {
 		return tenants.Principal{}, "", err
 	}
@@ -89,29 +95,15 @@ func (s *Service) SignUp(ctx context.Context, email, password, workspace, userAg
 // LogIn logs a user in and returns the login's token. It answers the same, in
 // about the same time, for an unknown address and a wrong password:
 // tenants.ErrWrongLogin. Too many failures of one address from one place are
-// tenants.ErrTooMany, as a *TooMany that says how long to wait.
+// tenants.ErrTooMany, as a tenants.TooMany that says how long to wait.
 func (s *Service) LogIn(ctx context.Context, email, password, from, userAgent string) (tenants.Principal, string, error) {
 	email, err := normalEmail(email)
 	if err != nil {
 		return tenants.Principal{}, "", tenants.ErrWrongLogin
 	}
-	attempt := email + " " + from
-	if err := s.throttle.Check(ctx, attempt); err != nil {
-		return tenants.Principal{}, "", err
-	}
-	user, hash, err := s.store.UserByEmail(ctx, email)
-	if err != nil && !errors.Is(err, tenants.ErrNotFound) {
-		return tenants.Principal{}, "", fmt.Errorf("log in: %w", err)
-	}
-	matches, err := s.passwords.matches(ctx, password, hash)
+	user, err := s.verify(ctx, email, password, email+" "+from)
 	if err != nil {
 		return tenants.Principal{}, "", err
-	}
-	if !matches {
-		if err := s.throttle.Failed(ctx, attempt); err != nil {
-			return tenants.Principal{}, "", err
-		}
-		return tenants.Principal{}, "", tenants.ErrWrongLogin
 	}
 	memberships, err := s.store.Memberships(ctx, user.ID)
 	if err != nil {
@@ -123,13 +115,41 @@ func (s *Service) LogIn(ctx context.Context, email, password, from, userAgent st
 	return s.open(ctx, user, memberships[0], userAgent)
 }
 
+// verify returns the user with an address and a password.
+func (s *Service) verify(ctx context.Context, email, password, attempt string) (tenants.User, error) {
+	if err := s.throttle.Check(ctx, attempt); err != nil {
+		return tenants.User{}, err
+	}
+	release, err := s.passwords.acquire(ctx)
+	if err != nil {
+		return tenants.User{}, err
+	}
+	defer release()
+	// Once more: of many attempts at once, those before this one have failed by now.
+	if err := s.throttle.Check(ctx, attempt); err != nil {
+		return tenants.User{}, err
+	}
+	user, hash, err := s.store.UserByEmail(ctx, email)
+	if err != nil && !errors.Is(err, tenants.ErrNotFound) {
+		return tenants.User{}, fmt.Errorf("log in: %w", err)
+	}
+	matches, err := s.passwords.matches(password, hash)
+	if err != nil {
+		return tenants.User{}, err
+	}
+	if !matches {
+		return tenants.User{}, errors.Join(tenants.ErrWrongLogin, s.throttle.Failed(ctx, attempt))
+	}
+	return user, nil
+}
+
 // LogOut ends a login: its token is refused everywhere within two seconds. One
 // that has ended already is no error.
 func (s *Service) LogOut(ctx context.Context, login tenants.Login) error {
-	s.known.Invalidate(login.ID)
 	if err := s.store.RevokeLogin(ctx, login.UserID, login.ID); err != nil {
 		return fmt.Errorf("log out: %w", err)
 	}
+	s.known.Invalidate(login.ID)
 	return nil
 }
 

@@ -2,7 +2,10 @@ package identity
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/go-redis/redis_rate/v10"
@@ -16,26 +19,16 @@ const (
 	maxFailures   = 10 // failed logins of one address from one place …
 	failureWindow = 15 * time.Minute
 	knownAttempts = 100_000
+	redisPatience = 500 * time.Millisecond
 )
 
 // Throttle slows down guessing.
 type Throttle interface {
-	// Check returns a *TooMany if there have been too many failures.
+	// Check returns a tenants.TooMany if there have been too many failures.
 	Check(ctx context.Context, attempt string) error
 	// Failed counts a failure.
 	Failed(ctx context.Context, attempt string) error
 }
-
-// TooMany is tenants.ErrTooMany with the time after which to try again.
-type TooMany struct{ Wait time.Duration }
-
-// Error implements error.
-func (e *TooMany) Error() string {
-	return fmt.Sprintf("%s; try again in %s", tenants.ErrTooMany, e.Wait.Round(time.Second))
-}
-
-// Unwrap returns tenants.ErrTooMany.
-func (e *TooMany) Unwrap() error { return tenants.ErrTooMany }
 
 // LocalThrottle counts in this process.
 type LocalThrottle struct {
@@ -51,7 +44,7 @@ type failures struct {
 
 // NewLocalThrottle returns a LocalThrottle.
 func NewLocalThrottle(now func() time.Time) (*LocalThrottle, error) {
-	counts, err := otter.New(&otter.Options[string, failures]{MaximumSize: knownAttempts})
+	counts, err := otter.New(&otter.Options[string, failures]{MaximumSize: knownAttempts, Clock: cacheClock(now)})
 	if err != nil {
 		return nil, fmt.Errorf("throttle: %w", err)
 	}
@@ -62,7 +55,7 @@ func NewLocalThrottle(now func() time.Time) (*LocalThrottle, error) {
 func (t *LocalThrottle) Check(_ context.Context, attempt string) error {
 	failed, ok := t.failures.GetIfPresent(attempt)
 	if wait := failureWindow - t.now().Sub(failed.since); ok && failed.count >= maxFailures && wait > 0 {
-		return &TooMany{Wait: wait}
+		return tenants.TooMany{Wait: wait}
 	}
 	return nil
 }
@@ -80,35 +73,59 @@ func (t *LocalThrottle) Failed(_ context.Context, attempt string) error {
 	return nil
 }
 
-// RedisThrottle counts in Redis, for several replicas together.
-type RedisThrottle struct{ limiter *redis_rate.Limiter }
+// RedisThrottle counts in Redis, for several replicas together. While Redis does
+// not answer, each replica counts by itself.
+type RedisThrottle struct {
+	Log *slog.Logger // learns that Redis does not answer; set before use
 
-// NewRedisThrottle returns a RedisThrottle.
+	limiter *redis_rate.Limiter
+	local   *LocalThrottle
+}
+
+// NewRedisThrottle returns a RedisThrottle that tells nobody when Redis does not
+// answer.
 func NewRedisThrottle(client *redis.Client) *RedisThrottle {
-	return &RedisThrottle{limiter: redis_rate.NewLimiter(client)}
+	local, err := NewLocalThrottle(time.Now)
+	if err != nil {
+		panic("identity: " + err.Error()) // its options are constants
+	}
+	return &RedisThrottle{Log: slog.New(slog.DiscardHandler), limiter: redis_rate.NewLimiter(client), local: local}
 }
 
 // Check implements Throttle.
 func (t *RedisThrottle) Check(ctx context.Context, attempt string) error {
-	state, err := t.limiter.AllowN(ctx, redisKey(attempt), failureLimit(), 0)
+	if err := t.local.Check(ctx, attempt); err != nil {
+		return err
+	}
+	asking, cancel := context.WithTimeout(ctx, redisPatience)
+	defer cancel()
+	state, err := t.limiter.AllowN(asking, redisKey(attempt), failureLimit(), 0)
 	if err != nil {
-		return fmt.Errorf("throttle: %w", err)
+		t.Log.WarnContext(ctx, "failed logins are counted by this replica alone", "error", err)
+		return nil
 	}
 	if state.Remaining == 0 {
-		return &TooMany{Wait: state.ResetAfter}
+		return tenants.TooMany{Wait: state.ResetAfter}
 	}
 	return nil
 }
 
 // Failed implements Throttle.
 func (t *RedisThrottle) Failed(ctx context.Context, attempt string) error {
-	if _, err := t.limiter.Allow(ctx, redisKey(attempt), failureLimit()); err != nil {
-		return fmt.Errorf("throttle: %w", err)
+	asking, cancel := context.WithTimeout(ctx, redisPatience)
+	defer cancel()
+	if _, err := t.limiter.Allow(asking, redisKey(attempt), failureLimit()); err != nil {
+		t.Log.WarnContext(ctx, "failed logins are counted by this replica alone", "error", err)
 	}
-	return nil
+	// Both are kept up to date: Redis may be gone at the next attempt.
+	return t.local.Failed(ctx, attempt)
 }
 
-func redisKey(attempt string) string { return "palimpsest:login:" + attempt }
+// redisKey is where failures are counted. It does not show whose they are.
+func redisKey(attempt string) string {
+	sum := sha256.Sum256([]byte(attempt))
+	return "palimpsest:login:" + hex.EncodeToString(sum[:])
+}
 
 func failureLimit() redis_rate.Limit {
 	return redis_rate.Limit{Rate: maxFailures, Burst: maxFailures, Period: failureWindow}

@@ -109,6 +109,7 @@ func revokeAPIKey(tx *gorm.DB, workspace, id uuid.UUID) error {
 	return revoked.Error
 }
 
+//nolint:gosec // names of columns
 const apiKeyColumns = `workspace_id, id, name, prefix, suffix, scopes, pipeline, created_by, created_at,
 	expires_at, revoked_at, last_used_at`
 

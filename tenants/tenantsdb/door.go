@@ -13,7 +13,7 @@ const (
 	forWorkspace = "app.workspace_id"
 	forUser      = "app.user_id"
 	forEmail     = "app.email"
-	forAPIKey    = "app.api_key"
+	forAPIKey    = "app.api_key" //nolint:gosec // name of a setting
 )
 
 // InTenant runs fn in a transaction that sees and changes the rows of one

@@ -175,15 +175,16 @@ type exchangeRow struct {
 	Level2       int       `gorm:"column:level_2" json:"level_2"`
 	Level3       int       `gorm:"column:level_3" json:"level_3"`
 
-	InputTokens      int   `json:"input_tokens"`
-	CacheReadTokens  int   `json:"cache_read_tokens"`
-	CacheWriteTokens int   `json:"cache_write_tokens"`
-	OutputTokens     int   `json:"output_tokens"`
-	CostMicroUSD     int64 `gorm:"column:cost_microusd" json:"cost_microusd"`
-	NetMicroUSD      int64 `gorm:"column:net_microusd" json:"net_microusd"`
+	InputTokens      int `json:"input_tokens"`
+	CacheReadTokens  int `json:"cache_read_tokens"`
+	CacheWriteTokens int `json:"cache_write_tokens"`
+	OutputTokens     int `json:"output_tokens"`
+
+	CostMicroUSD int64 `gorm:"column:cost_microusd" json:"cost_microusd"`
+	NetMicroUSD  int64 `gorm:"column:net_microusd"  json:"net_microusd"`
 
 	OverheadUS int64  `gorm:"column:overhead_us" json:"overhead_us"`
-	TTFBUS     int64  `gorm:"column:ttfb_us" json:"ttfb_us"`
+	TTFBUS     int64  `gorm:"column:ttfb_us"     json:"ttfb_us"`
 	DurationUS int64  `gorm:"column:duration_us" json:"duration_us"`
 	Attempts   int    `json:"attempts"`
 	Answer     []byte `json:"-"`

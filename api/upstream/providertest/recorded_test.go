@@ -47,7 +47,7 @@ func prefixes(t *testing.T, body []byte, judge func([]byte)) {
 		t.Fatal(err)
 	}
 	for i, message := range messages {
-		if i%17 != 0 && i < len(messages)-1 || strings.Contains(string(message[:30]), "assistant") {
+		if i%31 != 0 && i < len(messages)-1 || strings.Contains(string(message[:30]), "assistant") {
 			continue
 		}
 		if i+1 < len(messages) && strings.Contains(string(messages[i+1][:30]), `"tool"`) {

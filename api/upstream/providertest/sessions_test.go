@@ -11,7 +11,7 @@ import (
 
 func everything(format conversation.Format, model string, double *providertest.Double) wiregen.Options {
 	return wiregen.Options{
-		Format: format, Model: model, Turns: 60, Signer: double, Parallel: true, Thinking: true, Images: true, CJK: true, HugeResults: true,
+		Format: format, Model: model, Turns: 40, Signer: double, Parallel: true, Thinking: true, Images: true, CJK: true, HugeResults: true,
 		ToolErrors: true, Reminders: true, CacheMarkers: true, SessionID: "session-1", Stream: true,
 	}
 }

@@ -3,14 +3,15 @@ package localdb
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"syscall"
 )
 
 // Abandon starts the server of a directory as Start does, but without the signal
 // at this program's death, and leaves it. The channel is closed when it has ended.
 func Abandon(ctx context.Context, dir string) (<-chan struct{}, error) {
-	place := installation{dir: dir, log: slog.New(slog.DiscardHandler)}
-	if err := place.prepare(ctx); err != nil {
+	place, err := installation{dir: dir, log: slog.New(slog.DiscardHandler)}.prepare(ctx)
+	if err != nil {
 		return nil, err
 	}
 	if err := stopOrphan(ctx, place); err != nil {
@@ -41,4 +42,15 @@ func Installed(ctx context.Context, path string, patterns []string) []string {
 		dirs = append(dirs, programs.dir)
 	}
 	return dirs
+}
+
+// Choose returns the directory of the newest of some programs, or of those with a
+// version.
+func Choose(versions map[string]int, version string) (string, error) {
+	var found []programs
+	for dir, version := range versions {
+		found = append(found, programs{dir: dir, version: version})
+	}
+	slices.SortFunc(found, func(a, b programs) int { return b.version - a.version })
+	return choose(found, version)
 }

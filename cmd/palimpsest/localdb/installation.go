@@ -33,53 +33,52 @@ func (p installation) unfinished() string   { return filepath.Join(p.dir, "data.
 func (p installation) passwordPath() string { return filepath.Join(p.dir, "password") }
 func (p installation) logPath() string      { return filepath.Join(p.dir, "postgres.log") }
 
-// prepare finds the programs and their user and makes the cluster where there is none.
-func (p *installation) prepare(ctx context.Context) error {
+// prepare finds the programs and their user, makes the cluster where there is none
+// and returns the installation with all of it.
+func (p installation) prepare(ctx context.Context) (installation, error) {
 	made, err := exists(p.data())
 	if err != nil {
-		return fmt.Errorf("database directory: %w", err)
+		return p, fmt.Errorf("database directory: %w", err)
 	}
 	var version string
 	if made {
 		content, err := os.ReadFile(filepath.Join(p.data(), "PG_VERSION"))
 		if err != nil {
-			return fmt.Errorf("version of the database in %s: %w", p.data(), err)
+			return p, fmt.Errorf("version of the database in %s: %w", p.data(), err)
 		}
 		version = strings.TrimSpace(string(content))
 	}
-	if p.programs, err = findPrograms(ctx, p.dir, version); err != nil {
-		return err
+	if p.programs, err = choose(installed(ctx, os.Getenv("PATH"), places()), version); err != nil {
+		return p, fmt.Errorf("database in %s: %w", p.dir, err)
 	}
 	if p.user, err = serverUser(); err != nil {
-		return err
+		return p, err
 	}
-	if !made {
-		return p.initialise(ctx)
+	if made {
+		p.password, err = p.readPassword()
+		return p, err
 	}
-	return p.readPassword()
+	p.password = rand.Text()
+	return p, p.initialise(ctx)
 }
 
 // initialise makes the cluster.
-func (p *installation) initialise(ctx context.Context) error {
+func (p installation) initialise(ctx context.Context) error {
 	if err := os.RemoveAll(p.unfinished()); err != nil {
 		return fmt.Errorf("clear an unfinished database: %w", err)
 	}
 	if err := os.Mkdir(p.unfinished(), 0o700); err != nil {
 		return fmt.Errorf("create database: %w", err)
 	}
-	p.password = rand.Text()
 	if err := replaceFile(p.passwordPath(), p.password+"\n"); err != nil {
 		return fmt.Errorf("write the database's password: %w", err)
 	}
 	given := filepath.Join(p.unfinished()+".password", "owner")
-	if err := p.handOver(given); err != nil {
-		return err
+	err := errors.Join(p.handOver(given), p.user.own(p.unfinished()))
+	if err == nil {
+		err = p.initdb(ctx, given)
 	}
-	defer os.RemoveAll(filepath.Dir(given))
-	if err := p.user.own(p.unfinished()); err != nil {
-		return err
-	}
-	if err := p.initdb(ctx, given); err != nil {
+	if err := errors.Join(err, os.RemoveAll(filepath.Dir(given))); err != nil {
 		return err
 	}
 	if err := os.Rename(p.unfinished(), p.data()); err != nil {
@@ -89,7 +88,7 @@ func (p *installation) initialise(ctx context.Context) error {
 }
 
 // handOver writes the password where only the server's user can read it.
-func (p *installation) handOver(path string) error {
+func (p installation) handOver(path string) error {
 	folder := filepath.Dir(path)
 	if err := os.RemoveAll(folder); err != nil {
 		return fmt.Errorf("hand over the database's password: %w", err)
@@ -103,7 +102,7 @@ func (p *installation) handOver(path string) error {
 	return errors.Join(p.user.own(folder), p.user.own(path))
 }
 
-func (p *installation) initdb(ctx context.Context, passwordFile string) error {
+func (p installation) initdb(ctx context.Context, passwordFile string) error {
 	folder, err := p.user.open(filepath.Dir(passwordFile), firstDescriptor+1)
 	if err != nil {
 		return err
@@ -136,7 +135,7 @@ func (p installation) command(ctx context.Context, program, data string, argumen
 		return nil, nil, err
 	}
 	// The server outlives the context of its start.
-	//nolint:gosec // the path is one of the places that findPrograms knows
+	//nolint:gosec // the path is one of the places that packages use
 	command := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(p.programs, program),
 		append([]string{"-D", folder.path}, arguments...)...)
 	command.Dir = "/"
@@ -179,16 +178,15 @@ func (p installation) hasLZ4(ctx context.Context) bool {
 	return err == nil
 }
 
-func (p *installation) readPassword() error {
+func (p installation) readPassword() (string, error) {
 	content, err := os.ReadFile(p.passwordPath())
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("the password of the database in %s is missing: put the file back from a backup, or move the directory away to begin anew", p.passwordPath())
+		return "", fmt.Errorf("the password of the database in %s is missing: put the file back from a backup, or move the directory away to begin anew", p.passwordPath())
 	}
 	if err != nil {
-		return fmt.Errorf("read the database's password: %w", err)
+		return "", fmt.Errorf("read the database's password: %w", err)
 	}
-	p.password = strings.TrimSpace(string(content))
-	return nil
+	return strings.TrimSpace(string(content)), nil
 }
 
 // replaceFile writes a file of the owner's own that is complete or not there.

@@ -92,7 +92,7 @@ func (c *Cluster) CreateDatabase(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("create database %s: %w", name, err)
 	}
-	defer connection.Close(context.WithoutCancel(ctx))
+	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }()
 	var exists bool
 	if err := connection.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", name).Scan(&exists); err != nil {
 		return fmt.Errorf("look up database %s: %w", name, err)
@@ -126,7 +126,8 @@ func (c *Cluster) Stop() error {
 
 // start runs an installation whose lock is held.
 func start(ctx context.Context, place installation) (*Cluster, error) {
-	if err := place.prepare(ctx); err != nil {
+	place, err := place.prepare(ctx)
+	if err != nil {
 		return nil, err
 	}
 	if err := stopOrphan(ctx, place); err != nil {
@@ -156,7 +157,7 @@ func (p installation) serve(ctx context.Context, port int) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer logFile.Close() // the server has its own descriptor
+	defer func() { _ = logFile.Close() }() // the server has its own descriptor
 	logged, err := logFile.Seek(0, 2)
 	if err != nil {
 		return nil, fmt.Errorf("database log: %w", err)
@@ -229,9 +230,8 @@ func freePort(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("find a free port: %w", err)
 	}
-	defer listener.Close()
 	_, port, err := net.SplitHostPort(listener.Addr().String())
-	if err != nil {
+	if err = errors.Join(err, listener.Close()); err != nil {
 		return 0, fmt.Errorf("find a free port: %w", err)
 	}
 	return strconv.Atoi(port)
@@ -243,7 +243,7 @@ func takeLock(path string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock database directory: %w", err)
 	}
-	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) //nolint:gosec // a descriptor is a small number
+	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		err = ErrInUse
 	}

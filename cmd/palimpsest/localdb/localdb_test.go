@@ -35,14 +35,14 @@ func child(dir string) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	cluster, err := localdb.Start(context.Background(), localdb.Config{Dir: dir, Log: log})
 	if err != nil {
-		fmt.Println("failed", err)
+		fmt.Fprintln(os.Stdout, "failed", err)
 		os.Exit(1)
 	}
 	connection, err := pgx.Connect(context.Background(), cluster.DSN("postgres"))
 	if err == nil {
 		_, err = connection.Exec(context.Background(), "CREATE TABLE IF NOT EXISTS kept (n serial); INSERT INTO kept DEFAULT VALUES")
 	}
-	fmt.Println("ready", err)
+	fmt.Fprintln(os.Stdout, "ready", err)
 	select {} // until it is killed
 }
 
@@ -236,7 +236,7 @@ func start(t *testing.T, config localdb.Config) *localdb.Cluster {
 // spawn runs a child on the directory and kills it once its row is written.
 func spawn(t *testing.T, dir string) {
 	t.Helper()
-	command := exec.Command(os.Args[0])
+	command := exec.Command(os.Args[0]) //nolint:gosec // the test program itself
 	command.Env = append(os.Environ(), childDir+"="+dir)
 	command.Stderr = os.Stderr
 	output, err := command.StdoutPipe()

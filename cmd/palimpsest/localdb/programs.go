@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -28,26 +27,26 @@ type programs struct {
 	version int
 }
 
-// findPrograms returns the directory of the newest PostgreSQL programs, or of
-// those with the version that made the cluster in dir.
-func findPrograms(ctx context.Context, dir, version string) (string, error) {
-	found := installed(ctx, os.Getenv("PATH"), places())
+// choose returns the directory of the newest programs, or of those with the
+// version that made a cluster; found has the newest first.
+func choose(found []programs, version string) (string, error) {
 	if len(found) == 0 {
 		return "", ErrNotInstalled
 	}
+	newest := found[0]
+	if version == "" && newest.version < oldest {
+		return "", fmt.Errorf("version %d in %s is too old, %d is needed: %w", newest.version, newest.dir, oldest, ErrNotInstalled)
+	}
 	if version == "" {
-		if newest := found[0]; newest.version < oldest {
-			return "", fmt.Errorf("PostgreSQL %d in %s is too old, %d is needed: %w", newest.version, newest.dir, oldest, ErrNotInstalled)
-		}
-		return found[0].dir, nil
+		return newest.dir, nil
 	}
 	for _, programs := range found {
 		if strconv.Itoa(programs.version) == version {
 			return programs.dir, nil
 		}
 	}
-	return "", fmt.Errorf("the database in %s was made by PostgreSQL %s, but %s has version %d: install version %s again, or move the data with pg_upgrade",
-		dir, version, found[0].dir, found[0].version, version)
+	return "", fmt.Errorf("it was made by PostgreSQL %s, but %s has version %d: install version %s beside it, or move the data with pg_upgrade",
+		version, newest.dir, newest.version, version)
 }
 
 // places returns where packages put PostgreSQL programs outside the PATH.
@@ -66,12 +65,11 @@ func places() []string {
 func installed(ctx context.Context, path string, patterns []string) []programs {
 	var found []programs
 	look := func(dir string) {
-		if real, err := filepath.EvalSymlinks(filepath.Join(dir, "initdb")); err == nil {
-			dir = filepath.Dir(real)
-		}
-		if _, err := os.Stat(filepath.Join(dir, "initdb")); err != nil {
+		program, err := filepath.EvalSymlinks(filepath.Join(dir, "initdb"))
+		if err != nil {
 			return
 		}
+		dir = filepath.Dir(program)
 		if version, err := versionOf(ctx, filepath.Join(dir, "postgres")); err == nil {
 			found = append(found, programs{dir: dir, version: version})
 		}
@@ -91,7 +89,7 @@ func installed(ctx context.Context, path string, patterns []string) []programs {
 
 // versionOf returns the major version that a server says it has.
 func versionOf(ctx context.Context, server string) (int, error) {
-	said, err := exec.CommandContext(ctx, server, "--version").Output()
+	said, err := exec.CommandContext(ctx, server, "--version").Output() //nolint:gosec // it lies where PostgreSQL is installed
 	if err != nil {
 		return 0, fmt.Errorf("version of %s: %w", server, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
@@ -23,10 +24,16 @@ type Door interface {
 type DB struct {
 	door   Door
 	packer packer
+	bucket archive.Bucket // nil: none
 }
 
 // New returns the archive behind a door.
 func New(door Door) *DB { return &DB{door: door, packer: newPacker()} }
+
+// WithBucket returns the archive with a bucket, into which a Mover moves its bytes.
+func (d *DB) WithBucket(bucket archive.Bucket) *DB {
+	return &DB{door: d.door, packer: d.packer, bucket: bucket}
+}
 
 // Lane is a lane as the archive knows it.
 type Lane struct {
@@ -44,11 +51,12 @@ const (
 		FROM archive_entries e JOIN archive_objects o ON o.workspace_id = e.workspace_id AND o.hash = e.hash
 		WHERE e.workspace_id = $1 AND e.lane_id = $2 AND e.index >= $3
 		ORDER BY e.index LIMIT $4`
-	sqlOriginals = `SELECT e.index, e.hash, e.role, e.tokens, e.stored_at, o.size, o.encoding, o.bytes
+	sqlOriginals = `SELECT e.index, e.hash, e.role, e.tokens, e.stored_at, o.size, o.encoding, o.place, o.bytes
 		FROM archive_entries e JOIN archive_objects o ON o.workspace_id = e.workspace_id AND o.hash = e.hash
 		WHERE e.workspace_id = $1 AND e.lane_id = $2 AND e.index >= $3 AND e.index < $4
 		ORDER BY e.index`
-	sqlObject = `SELECT size, encoding, bytes FROM archive_objects WHERE workspace_id = $1 AND hash = $2`
+	sqlObject = `SELECT size, encoding, place, bytes FROM archive_objects
+		WHERE workspace_id = $1 AND hash = $2 AND place <> 2`
 )
 
 // Lanes returns the lanes of a session, the most recently active first: the first
@@ -126,7 +134,7 @@ func (d *DB) Original(ctx context.Context, workspace, lane uuid.UUID, index int)
 // are left out. It returns archive.ErrDamaged if one of them is.
 func (d *DB) Originals(ctx context.Context, workspace, lane uuid.UUID, from, to int) ([]archive.Entry, error) {
 	var entries []archive.Entry
-	var forms []encoding
+	var stored []storedBytes
 	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlOriginals, workspace, lane, from, to)
 		if err != nil {
@@ -134,24 +142,31 @@ func (d *DB) Originals(ctx context.Context, workspace, lane uuid.UUID, from, to 
 		}
 		defer rows.Close()
 		for rows.Next() {
-			entry, form, err := scanOriginal(rows)
+			entry, one, err := scanOriginal(rows)
 			if err != nil {
 				return err
 			}
-			entries, forms = append(entries, entry), append(forms, form)
+			entries, stored = append(entries, entry), append(stored, one)
 		}
 		return rows.Err()
 	})
 	if err != nil {
 		return nil, fmt.Errorf("messages %d to %d of lane %s: %w", from, to, lane, err)
 	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(fetchesAtOnce)
 	for i := range entries {
-		entry := &entries[i]
-		raw, err := d.packer.unpack(forms[i], entry.Raw, entry.Hash, entry.Size)
-		if err != nil {
-			return nil, fmt.Errorf("message %d of lane %s: %w", entry.Index, lane, err)
-		}
-		entry.Raw = raw
+		group.Go(func() error {
+			raw, err := d.original(ctx, workspace, stored[i])
+			if err != nil {
+				return fmt.Errorf("message %d of lane %s: %w", entries[i].Index, lane, err)
+			}
+			entries[i].Raw = raw
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
 	}
 	return entries, nil
 }
@@ -159,13 +174,10 @@ func (d *DB) Originals(ctx context.Context, workspace, lane uuid.UUID, from, to 
 // Object returns a message by its hash alone. It returns archive.ErrNotFound or
 // archive.ErrDamaged.
 func (d *DB) Object(ctx context.Context, workspace uuid.UUID, hash conversation.Hash) ([]byte, error) {
-	var (
-		size   int
-		form   encoding
-		stored []byte
-	)
+	stored := storedBytes{hash: hash}
 	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlObject, workspace, hash[:]).Scan(&size, &form, &stored)
+		row := tx.Statement.ConnPool.QueryRowContext(ctx, sqlObject, workspace, hash[:])
+		return row.Scan(&stored.size, &stored.form, &stored.place, &stored.bytes)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		err = archive.ErrNotFound
@@ -173,26 +185,55 @@ func (d *DB) Object(ctx context.Context, workspace uuid.UUID, hash conversation.
 	if err != nil {
 		return nil, fmt.Errorf("message %x: %w", hash[:6], err)
 	}
-	raw, err := d.packer.unpack(form, stored, hash, size)
+	raw, err := d.original(ctx, workspace, stored)
 	if err != nil {
 		return nil, fmt.Errorf("message %x: %w", hash[:6], err)
 	}
 	return raw, nil
 }
 
-// scanOriginal reads an entry whose Raw is what is stored, not yet unpacked.
-func scanOriginal(rows *sql.Rows) (archive.Entry, encoding, error) {
-	var (
-		entry archive.Entry
-		hash  []byte
-		form  encoding
-	)
-	err := rows.Scan(&entry.Index, &hash, &entry.Role, &entry.Tokens, &entry.StoredAt, &entry.Size, &form, &entry.Raw)
+// storedBytes is a message as it is stored.
+type storedBytes struct {
+	hash  conversation.Hash
+	size  int // of the message
+	form  encoding
+	place place
+	bytes []byte // nil unless they are in the database
+}
+
+// original returns the message that was stored, proven by its hash.
+func (d *DB) original(ctx context.Context, workspace uuid.UUID, stored storedBytes) ([]byte, error) {
+	if stored.place == here {
+		return d.packer.unpack(stored.form, stored.bytes, stored.hash, stored.size)
+	}
+	if d.bucket == nil {
+		return nil, errNoBucket
+	}
+	content, err := d.bucket.Get(ctx, objectName(workspace, stored.hash))
+	if errors.Is(err, archive.ErrNotFound) {
+		return nil, fmt.Errorf("%w: the bucket has lost them", archive.ErrDamaged)
+	}
 	if err != nil {
-		return archive.Entry{}, plain, err
+		return nil, fmt.Errorf("read bucket: %w", err)
+	}
+	return d.packer.unpackAny(content, stored.hash, stored.size)
+}
+
+// scanOriginal reads an entry without its bytes, and how they are stored.
+func scanOriginal(rows *sql.Rows) (archive.Entry, storedBytes, error) {
+	var (
+		entry  archive.Entry
+		stored storedBytes
+		hash   []byte
+	)
+	err := rows.Scan(&entry.Index, &hash, &entry.Role, &entry.Tokens, &entry.StoredAt, &entry.Size,
+		&stored.form, &stored.place, &stored.bytes)
+	if err != nil {
+		return archive.Entry{}, storedBytes{}, err
 	}
 	entry.Hash = conversation.Hash(hash)
-	return entry, form, nil
+	stored.hash, stored.size = entry.Hash, entry.Size
+	return entry, stored, nil
 }
 
 var _ archive.Reader = (*DB)(nil)

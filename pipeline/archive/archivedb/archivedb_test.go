@@ -32,7 +32,17 @@ type fixture struct {
 
 func setup(t testing.TB) *fixture {
 	t.Helper()
-	door := dbtest.New(t).DB
+	return newFixture(t, dbtest.New(t).DB)
+}
+
+// sibling returns another workspace in the same database.
+func (f *fixture) sibling(t testing.TB) *fixture {
+	t.Helper()
+	return newFixture(t, f.door)
+}
+
+func newFixture(t testing.TB, door archivedb.Door) *fixture {
+	t.Helper()
 	f := &fixture{door: door, archive: archivedb.New(door), workspace: addWorkspace(t, door), session: uuid.New()}
 	f.in(t, func(tx *gorm.DB) error {
 		return tx.Exec(`INSERT INTO sessions (workspace_id, id, api_key_id, format, source, started_at, last_at)
@@ -189,7 +199,7 @@ func TestCompressionIsUsedOnlyWhereItHelps(t *testing.T) {
 
 func TestDamagedBytesAreNeverReturned(t *testing.T) {
 	t.Parallel()
-	long := []byte(strings.Repeat("all of this is compressed. ", 200))
+	shared, long := setup(t), []byte(strings.Repeat("all of this is compressed. ", 200))
 	for name, damage := range map[string]string{
 		"a byte changed":      `SET bytes = set_byte(bytes, 20, get_byte(bytes, 20) # 1)`,
 		"bytes cut off":       `SET bytes = substr(bytes, 1, 12)`,
@@ -200,7 +210,7 @@ func TestDamagedBytesAreNeverReturned(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := setup(t)
+			f := shared.sibling(t)
 			f.put(t, entries(long, []byte("another message that is not compressed"))...)
 			damaged := entry(0, long)
 			f.in(t, func(tx *gorm.DB) error {

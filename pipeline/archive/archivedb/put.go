@@ -18,15 +18,17 @@ import (
 const statementBytes = 16 << 20
 
 // The statements of a write. The first locks what is there already against being
-// deleted before the transaction ends. Rows come sorted, so that two writers
-// never wait for each other in a circle.
+// deleted before the transaction ends; what is to be deleted counts as gone and
+// is brought back by the second. Rows come sorted, so that two writers never
+// wait for each other in a circle.
 const (
 	sqlKnown = `SELECT hash FROM archive_objects
-		WHERE workspace_id = $1 AND hash = ANY($2::bytea[]) ORDER BY hash FOR KEY SHARE`
+		WHERE workspace_id = $1 AND hash = ANY($2::bytea[]) AND place <> 2 ORDER BY hash FOR KEY SHARE`
 	sqlObjects = `INSERT INTO archive_objects (workspace_id, hash, size, encoding, bytes)
 		SELECT $1, hash, size, encoding, bytes
 		FROM unnest($2::bytea[], $3::int[], $4::smallint[], $5::bytea[]) AS t (hash, size, encoding, bytes)
-		ON CONFLICT DO NOTHING`
+		ON CONFLICT (workspace_id, hash) DO UPDATE SET encoding = excluded.encoding, bytes = excluded.bytes, place = 0
+			WHERE archive_objects.place = 2`
 	sqlManifest = `INSERT INTO archive_entries (workspace_id, lane_id, index, session_id, hash, role, tokens)
 		SELECT $1, lane_id, index, session_id, hash, role, tokens
 		FROM unnest($2::uuid[], $3::int[], $4::uuid[], $5::bytea[], $6::text[], $7::int[])

@@ -36,12 +36,9 @@ func (p *planner) render() (*session.Projection, error) {
 	if last < 0 {
 		return &session.Projection{Chain: p.exchange.Chain[0]}, nil
 	}
-	block, err := p.blockSize(p.turns[:last+1])
-	if err != nil {
-		return nil, err
-	}
+	block := p.blockSize(p.turns[:last+1])
 	var parts parts
-	parts.add(p.range0(0, p.turns[0].From))
+	parts.add(p.untouched(0, p.turns[0].From, 0))
 	var run []*span
 	for _, t := range p.turns[:last+1] {
 		if t.level >= 2 && t.verbatim == t.From {
@@ -54,12 +51,12 @@ func (p *planner) render() (*session.Projection, error) {
 		run = nil
 		switch {
 		case t.level >= 2:
-			parts.add(p.range0(t.From, t.verbatim))
+			parts.add(p.untouched(t.From, t.verbatim, 0))
 			run = append(run, t.span())
 		case t.level == 1:
 			parts.add(t.cut...)
 		default:
-			parts.add(p.range0(t.From, t.To))
+			parts.add(p.untouched(t.From, t.To, 0))
 		}
 	}
 	if err := p.fold(&parts, run, block); err != nil {
@@ -67,7 +64,7 @@ func (p *planner) render() (*session.Projection, error) {
 	}
 	covers := p.turns[last].To
 	projection := &session.Projection{
-		Number: p.exchange.NextProjection, Covers: covers, Chain: p.exchange.Chain[covers], Parts: parts,
+		Number: p.exchange.NextProjection, Covers: covers, Chain: p.exchange.Chain[covers], Parts: p.opened(parts),
 	}
 	if projection.Number == 0 {
 		projection.Number = 1
@@ -76,15 +73,6 @@ func (p *planner) render() (*session.Projection, error) {
 		}
 	}
 	return projection, nil
-}
-
-// range0 returns the part of messages that stay as the client sent them.
-func (p *planner) range0(from, to int) session.Part {
-	part := session.Part{From: from, To: to, Messages: to - from}
-	for _, digest := range p.exchange.Digests[from:to] {
-		part.Tokens += digest.Tokens
-	}
-	return part
 }
 
 // parts are a projection's parts in order.
@@ -124,17 +112,13 @@ func (p *planner) fold(parts *parts, run []*span, block int) error {
 	if answers {
 		messages = append(messages, textMessage(conversation.Assistant, last.said))
 	}
-	rendered := session.Part{From: from, To: to, Messages: len(messages)}
-	for i, message := range messages {
+	rendered := session.Part{From: from, To: to}
+	for _, message := range messages {
 		raw, err := p.exchange.Codec.Encode(message)
 		if err != nil {
 			return fmt.Errorf("encode record of messages %d to %d: %w", from, to, err)
 		}
-		if i > 0 {
-			rendered.Raw = append(rendered.Raw, ',')
-		}
-		rendered.Raw = append(rendered.Raw, raw...)
-		rendered.Tokens += p.counter.Message(message)
+		join(&rendered, raw, 1, p.counter.Message(message))
 	}
 	shallow, size, err := p.shallow(run)
 	if err != nil {
@@ -218,14 +202,14 @@ func blockLines(spans []*span, block int) []string {
 
 // blockSize returns how many turns a block has, so that all L3 text of the lane
 // is within its bound.
-func (p *planner) blockSize(turns []*turn) (int, error) {
+func (p *planner) blockSize(turns []*turn) int {
 	for block := blockTurns; ; block *= 2 {
 		size := 0
 		for _, lines := range p.foldedLines(turns, block) {
 			size += p.countText(strings.Join(lines, "\n"))
 		}
 		if size <= p.config.BlockTokens || block >= len(turns) {
-			return block, nil
+			return block
 		}
 	}
 }

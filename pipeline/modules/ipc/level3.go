@@ -2,6 +2,7 @@ package ipc
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -64,30 +65,24 @@ func turnRange(first, last int) string {
 func listed(title string, names []string) string {
 	var kept []string
 	seen := map[string]bool{}
-	for i := len(names) - 1; i >= 0; i-- {
-		if seen[names[i]] {
+	for _, name := range slices.Backward(names) {
+		if seen[name] {
 			continue
 		}
-		seen[names[i]] = true
+		seen[name] = true
 		if len(seen) <= blockFiles {
-			kept = append(kept, names[i])
+			kept = append(kept, name)
 		}
 	}
 	if len(kept) == 0 {
 		return ""
 	}
-	text := strings.Builder{}
-	text.WriteString(title)
-	for i := len(kept) - 1; i >= 0; i-- {
-		text.WriteString(kept[i])
-		if i > 0 {
-			text.WriteString(", ")
-		}
-	}
+	slices.Reverse(kept)
+	text := title + strings.Join(kept, ", ")
 	if more := len(seen) - len(kept); more > 0 {
-		fmt.Fprintf(&text, " (and %d more)", more)
+		text += fmt.Sprintf(" (and %d more)", more)
 	}
-	return text.String()
+	return text
 }
 
 // tally counts names in the order of their first appearance.

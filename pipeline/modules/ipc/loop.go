@@ -1,34 +1,35 @@
 package ipc
 
 import (
+	"encoding/json"
+
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 )
 
-// runningLoop returns the index of the first message of the tool loop that the
-// conversation ends in, if its provider wants such a loop to open with thinking:
-// Anthropic does, where thinking is on. ok is false otherwise.
-func (p *planner) runningLoop() (start int, ok bool) {
+// opener returns the index of the turn with which the tool loop that the
+// conversation ends in opens, if it must open with thinking; -1 if nothing asks
+// for that. To the provider a record is a message of the user, behind which the
+// loop begins anew: the opener stays and records of later turns go before it.
+func (p *planner) opener() int {
 	digests := p.exchange.Digests
 	last := len(digests) - 1
 	for last >= 0 && digests[last].Role == conversation.System {
 		last--
 	}
-	if p.exchange.Codec.Format() != conversation.Anthropic || last < 0 || !digests[last].Flags.Has(conversation.HasResult) {
-		return 0, false
+	if !p.exchange.Request.ThinkingFirst || last < 0 || !digests[last].Flags.Has(conversation.HasResult) {
+		return -1
 	}
-	for start = last; start > 0; start-- {
-		before := digests[start-1]
-		if before.Role == conversation.User && !before.Flags.Has(conversation.HasResult) {
-			break
+	start := last
+	for start > 0 && (digests[start-1].Role != conversation.User || digests[start-1].Flags.Has(conversation.HasResult)) {
+		start--
+	}
+	for i, t := range p.turns {
+		if t.To > start && t.floor < 2 && p.opens(t) {
+			return i
 		}
 	}
-	for i := start; i < last; i++ {
-		if digests[i].Role == conversation.Assistant {
-			return start, digests[i].Flags.Has(conversation.HasThinking)
-		}
-	}
-	return 0, false
+	return -1
 }
 
 // opens reports whether a turn's answer holds thinking, which then comes first.
@@ -41,68 +42,61 @@ func (p *planner) opens(t *turn) bool {
 	return false
 }
 
-// foldable returns the end of the turns before end that may be folded. A record
-// inside the running loop is a message of the user, behind which the loop opens
-// anew: with the turn that follows.
-func (p *planner) foldable(end int) int {
-	if p.inLoop < 0 {
-		return end
+// opened puts the records that follow the loop's opener before it.
+func (p *planner) opened(all parts) parts {
+	if p.loop < 0 {
+		return all
 	}
-	for end > 0 && end < len(p.turns) && p.turns[end].From > p.inLoop && !p.opens(p.turns[end]) {
-		end--
+	t := p.turns[p.loop]
+	all = p.split(p.split(all, t.verbatim), t.To)
+	front := session.Part{From: t.verbatim, To: t.To, Level: t.level, Raw: json.RawMessage{}}
+	for i := range all {
+		if part := &all[i]; part.From >= t.To && part.Level >= 2 && len(part.Raw) > 0 {
+			join(&front, part.Raw, part.Messages, part.Tokens)
+			part.Raw, part.Messages, part.Tokens = json.RawMessage{}, 0, 0
+		}
 	}
-	return end
+	if front.Messages == 0 {
+		return all
+	}
+	var moved parts
+	for _, part := range all {
+		if part.From < t.verbatim || part.To > t.To {
+			moved.add(part)
+			continue
+		}
+		for i := part.From; part.Raw == nil && i < part.To; i++ {
+			join(&front, p.exchange.Body.Element(i), 1, p.exchange.Digests[i].Tokens)
+		}
+		if part.Raw != nil {
+			join(&front, part.Raw, part.Messages, part.Tokens)
+		}
+		if part.To == t.To {
+			moved.add(front)
+		}
+	}
+	return moved
 }
 
-// closeFold folds as many more turns as it takes for the running loop to open with
-// thinking behind the last record. All turns before end may be folded.
-func (p *planner) closeFold(end int) error {
-	if p.inLoop < 0 {
-		return nil
-	}
-	next := end
-	for next > 0 && p.turns[next-1].level < 2 {
-		next--
-	}
-	if next == 0 {
-		return nil
-	}
-	for ; next < end && p.turns[next].From > p.inLoop && !p.opens(p.turns[next]); next++ {
-		if err := p.raiseTurn(p.turns[next], 2); err != nil {
-			return err
+// split returns parts of which none reaches across a message that stays as the
+// client sent it.
+func (p *planner) split(all parts, at int) parts {
+	for i, part := range all {
+		if part.Raw != nil || part.From >= at || part.To <= at {
+			continue
 		}
+		before, after := p.untouched(part.From, at, part.Level), p.untouched(at, part.To, part.Level)
+		return append(append(append(parts{}, all[:i]...), before, after), all[i+1:]...)
 	}
-	return nil
+	return all
 }
 
-// loopOpens reports whether the running loop opens with thinking behind the last
-// record of a projection.
-func (p *planner) loopOpens(projection *session.Projection) bool {
-	if p.inLoop < 0 {
-		return true
+// join adds messages to a part.
+func join(part *session.Part, raw json.RawMessage, messages, tokens int) {
+	if len(part.Raw) > 0 {
+		part.Raw = append(part.Raw, ',')
 	}
-	after := 0 // the last record
-	for _, part := range projection.Parts {
-		if part.Level >= 2 {
-			after = part.To
-		}
-	}
-	if after <= p.inLoop {
-		return true
-	}
-	for _, t := range p.turns {
-		if t.From >= after {
-			return p.opens(t)
-		}
-	}
-	return true
-}
-
-// leaveLoop keeps the running loop's turns from being folded any further.
-func (p *planner) leaveLoop() {
-	for _, t := range p.turns {
-		if t.From >= p.inLoop || t.To > p.inLoop {
-			t.deepest = min(t.deepest, max(t.floor, 1))
-		}
-	}
+	part.Raw = append(part.Raw, raw...)
+	part.Messages += messages
+	part.Tokens += tokens
 }

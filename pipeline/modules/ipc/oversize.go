@@ -90,7 +90,7 @@ func (p *planner) truncateOne(result oversized, excess int) (int, error) {
 	at := result.message - t.From
 	if t.cut == nil {
 		for i := range t.messages {
-			t.cut = append(t.cut, p.untouched(t.From+i, 1))
+			t.cut = append(t.cut, p.untouched(t.From+i, t.From+i+1, 1))
 		}
 	}
 	keep := max(result.size-excess, smallestResult)

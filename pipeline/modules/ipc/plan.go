@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
@@ -29,10 +30,10 @@ type planner struct {
 	high  int // the target: above it there is an epoch
 	limit int // what the prompt may have at most
 
-	inLoop int // first message of the running tool loop if that must open with thinking; -1
-	turns  []*turn
-	lines  map[int]int // size of the L3 line of each block of blockTurns
-	total  int         // size of the prompt as planned, but for the frames of records
+	turns []*turn
+	loop  int         // the turn that opens a tool loop that must open with thinking; -1
+	lines map[int]int // size of the L3 line of each block of blockTurns
+	total int         // size of the prompt as planned, but for the frames of records
 }
 
 // plan plans an epoch for a prompt of size tokens of the model. It returns
@@ -47,10 +48,6 @@ func (m *Module) plan(ctx context.Context, exchange *pipeline.Exchange, size int
 		return nil, err
 	}
 	projection, err := p.search(ctx)
-	if err == nil && !p.loopOpens(projection) {
-		p.leaveLoop()
-		projection, err = p.search(ctx)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -88,10 +85,6 @@ func newPlanner(exchange *pipeline.Exchange, counter Counter, size int) *planner
 	p.goal = int(p.config.Goal() * limit)
 	p.high = int(p.config.TargetUtilization * limit)
 
-	p.inLoop = -1
-	if start, running := p.runningLoop(); running {
-		p.inLoop = start
-	}
 	latest := latestTyped(exchange.Digests)
 	boundary := lastBoundary(exchange.Digests)
 	for i, bounds := range exchange.Turns {
@@ -106,6 +99,10 @@ func newPlanner(exchange *pipeline.Exchange, counter Counter, size int) *planner
 		if latest >= bounds.From && latest < bounds.To {
 			p.keepUpTo(t, latest)
 		}
+	}
+	if p.loop = p.opener(); p.loop >= 0 {
+		opener := p.turns[p.loop]
+		opener.deepest = min(opener.deepest, 1)
 	}
 	return p
 }
@@ -153,8 +150,8 @@ func (p *planner) deepest(index, boundary int) int {
 // lastBoundary returns the index of the last message that stands for a history
 // only the provider knows; -1 without one.
 func lastBoundary(digests []conversation.Digest) int {
-	for i := len(digests) - 1; i >= 0; i-- {
-		if digests[i].Flags.Has(conversation.IsPinned) && digests[i].Role != conversation.System {
+	for i, digest := range slices.Backward(digests) {
+		if digest.Flags.Has(conversation.IsPinned) && digest.Role != conversation.System {
 			return i
 		}
 	}
@@ -163,8 +160,8 @@ func lastBoundary(digests []conversation.Digest) int {
 
 // latestTyped returns the index of the newest message that a person typed.
 func latestTyped(digests []conversation.Digest) int {
-	for i := len(digests) - 1; i >= 0; i-- {
-		if digests[i].Role == conversation.User && digests[i].Flags.Has(conversation.HasTyped) {
+	for i, digest := range slices.Backward(digests) {
+		if digest.Role == conversation.User && digest.Flags.Has(conversation.HasTyped) {
 			return i
 		}
 	}
@@ -235,20 +232,20 @@ func (p *planner) raise(ctx context.Context, tail, goal int) error {
 	if err := p.raiseTo(ctx, 1, tail, goal); err != nil {
 		return err
 	}
-	fold := p.foldable(tail)
 	if p.config.DeepestLevel >= 2 {
-		if err := p.raiseTo(ctx, 2, fold, goal); err != nil {
+		if err := p.raiseTo(ctx, 2, tail, goal); err != nil {
 			return err
 		}
 	}
-	if p.config.DeepestLevel >= 3 {
-		for block := 0; block*blockTurns < fold && p.total > goal; block++ {
-			if err := p.foldBlock(block, fold); err != nil {
-				return err
-			}
+	if p.config.DeepestLevel < 3 {
+		return nil
+	}
+	for block := 0; block*blockTurns < tail && p.total > goal; block++ {
+		if err := p.foldBlock(block, tail); err != nil {
+			return err
 		}
 	}
-	return p.closeFold(fold)
+	return nil
 }
 
 // raiseTo takes turns before end to a level, the oldest first, until the prompt has

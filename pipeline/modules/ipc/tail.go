@@ -17,8 +17,8 @@ const atMostTimes = 2
 // that brings the prompt under its target by what an epoch must free, else the
 // longest that brings it under its target at all, else the shortest.
 func (p *planner) search(ctx context.Context) (*session.Projection, error) {
-	clear := int(p.config.MinClear * float64(p.limit))
-	bounds := []int{(p.goal + p.high) / 2, p.high - clear, p.high}
+	worth := int(p.config.MinClear * float64(p.limit))
+	bounds := []int{(p.goal + p.high) / 2, p.high - worth, p.high}
 	steps := p.steps()
 	chosen := len(steps) - 1
 	best := len(bounds)

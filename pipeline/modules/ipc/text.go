@@ -132,8 +132,6 @@ func sentenceEnd(text string) int {
 			if next == len(text) || text[next] == ' ' || text[next] == '\n' {
 				return next
 			}
-		case utf8.RuneError:
-			next = i + 1
 		}
 	}
 	return len(text)

@@ -392,8 +392,8 @@ func TestL3IsBounded(t *testing.T) {
 		c.run(fmt.Sprintf("cat some/long/path/handler%d.go", i), words(150))
 	}
 	counter := newCounter(t)
-	for _, cap := range []int{500, 2_000, 8_000} {
-		exchange, sealed := epoch(t, c.body(), 16_000, func(config *pipeline.IPCConfig) { config.BlockTokens = cap })
+	for _, bound := range []int{500, 2_000, 8_000} {
+		exchange, sealed := epoch(t, c.body(), 16_000, func(config *pipeline.IPCConfig) { config.BlockTokens = bound })
 		if exchange.Report.Levels[3] < 300 {
 			t.Fatalf("levels %v", exchange.Report.Levels)
 		}
@@ -403,8 +403,8 @@ func TestL3IsBounded(t *testing.T) {
 				text.WriteString(line + "\n")
 			}
 		}
-		if tokens := counter.Count(text.String()); tokens > cap || tokens < cap/8 {
-			t.Errorf("L3 has %d tokens, may have %d", tokens, cap)
+		if tokens := counter.Count(text.String()); tokens > bound || tokens < bound/8 {
+			t.Errorf("L3 has %d tokens, may have %d", tokens, bound)
 		}
 	}
 }

@@ -84,9 +84,9 @@ func (p *planner) cutDown(t *turn) error {
 		return err
 	}
 	for i, message := range t.messages {
-		part := p.untouched(t.From+i, 1)
+		part := p.untouched(t.From+i, t.From+i+1, 1)
 		if !t.isFixed && p.exchange.Digests[t.From+i].Flags.Has(conversation.HasResult) {
-			if changed, any := p.cutResults(t.From+i, message); any {
+			if changed, isCut := p.cutResults(t.From+i, message); isCut {
 				cut, err := p.encoded(t.From+i, changed)
 				if err != nil {
 					return err
@@ -133,9 +133,13 @@ func (p *planner) size(t *turn, level int) (int, error) {
 	}
 }
 
-// untouched returns the part of a message that stays as the client sent it.
-func (p *planner) untouched(index, level int) session.Part {
-	return session.Part{From: index, To: index + 1, Level: level, Tokens: p.exchange.Digests[index].Tokens, Messages: 1}
+// untouched returns the part of messages that stay as the client sent them.
+func (p *planner) untouched(from, to, level int) session.Part {
+	part := session.Part{From: from, To: to, Level: level, Messages: to - from}
+	for _, digest := range p.exchange.Digests[from:to] {
+		part.Tokens += digest.Tokens
+	}
+	return part
 }
 
 // encoded returns the part of a message that was changed at L1.

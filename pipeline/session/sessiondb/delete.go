@@ -26,9 +26,11 @@ const (
 	sqlDelete      = `DELETE FROM sessions WHERE workspace_id = $1 AND id = $2`
 	sqlLockObjects = `SELECT hash FROM archive_objects
 		WHERE workspace_id = $1 AND hash = ANY($2::bytea[]) ORDER BY hash FOR UPDATE`
-	sqlDeleteObjects = `DELETE FROM archive_objects o WHERE workspace_id = $1 AND hash = ANY($2::bytea[])
-		AND NOT EXISTS (SELECT FROM archive_entries e WHERE e.workspace_id = $1 AND e.hash = o.hash)
-		AND NOT EXISTS (SELECT FROM exchanges x WHERE x.workspace_id = $1 AND x.answer = o.hash)`
+	sqlUnheld = ` WHERE workspace_id = $1 AND hash = ANY($2::bytea[])
+		AND NOT EXISTS (SELECT FROM archive_entries e WHERE e.workspace_id = $1 AND e.hash = archive_objects.hash)
+		AND NOT EXISTS (SELECT FROM exchanges x WHERE x.workspace_id = $1 AND x.answer = archive_objects.hash)`
+	sqlDeleteObjects = `DELETE FROM archive_objects` + sqlUnheld + ` AND place = 0`
+	sqlDoomObjects   = `UPDATE archive_objects SET place = 2` + sqlUnheld + ` AND place = 1` // the bucket's are deleted by archivedb.Mover
 )
 
 // Delete removes a session: its lanes, heads, projections, archived messages and
@@ -75,7 +77,7 @@ func deleteRows(tx *gorm.DB, workspace, id uuid.UUID) error {
 			return err
 		}
 	}
-	for _, statement := range []string{sqlLockObjects, sqlDeleteObjects} {
+	for _, statement := range []string{sqlLockObjects, sqlDeleteObjects, sqlDoomObjects} {
 		if _, err := pool.ExecContext(ctx, statement, workspace, held); err != nil {
 			return fmt.Errorf("archived messages: %w", err)
 		}

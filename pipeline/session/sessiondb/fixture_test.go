@@ -20,6 +20,7 @@ import (
 
 // fixture is a database with one workspace.
 type fixture struct {
+	db      *dbtest.Database
 	door    sessiondb.Door
 	store   *sessiondb.Store
 	archive *archivedb.DB
@@ -28,9 +29,10 @@ type fixture struct {
 
 func setup(t *testing.T) *fixture {
 	t.Helper()
-	door := dbtest.New(t).DB
+	db := dbtest.New(t)
+	door := db.DB
 	return &fixture{
-		door: door, store: sessiondb.New(door), archive: archivedb.New(door),
+		db: db, door: door, store: sessiondb.New(door), archive: archivedb.New(door),
 		scope: session.Scope{Workspace: addWorkspace(t, door), APIKey: uuid.New(), Format: conversation.Anthropic},
 	}
 }

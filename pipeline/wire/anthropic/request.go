@@ -16,6 +16,10 @@ func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
 		Stream:    fields.Bool("stream"),
 		MaxOutput: fields.Int("max_tokens"),
 		Frozen:    frozen(fields),
+
+		// Asked for by hand, thinking comes first; a model that thinks as it sees
+		// fit is not held to it.
+		ThinkingFirst: wire.Text(fields.Object("thinking"), "type") == "enabled",
 	}
 	for _, part := range []json.RawMessage{system, tools} {
 		if part != nil {

@@ -1,0 +1,59 @@
+package apibench
+
+import (
+	"net/http/httptest"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// The benchmark is run by hand; this keeps it working.
+func TestRealProgramIsComparedOnEveryPlace(t *testing.T) {
+	t.Parallel()
+
+	binary := filepath.Join(t.TempDir(), "palimpsest")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "palimpsest/cmd/palimpsest")
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the program: %v\n%s", err, output)
+	}
+	program, err := StartProgram(t.Context(), binary, []string{"serve"}, Environment(t.TempDir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := program.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+
+	provider := httptest.NewServer(NewProvider())
+	t.Cleanup(provider.Close)
+	address, err := url.Parse(provider.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	floor := httptest.NewServer(NewFloor(address))
+	t.Cleanup(floor.Close)
+	routes, err := Routes(t.Context(), provider.URL, &Program{URL: floor.URL, command: program.command}, program)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var bench Bench
+	for _, wanted := range Cases() {
+		wanted.Requests, wanted.Clients, wanted.WarmUp = 4, min(2, wanted.Clients), min(1, wanted.WarmUp)
+		rows, err := bench.Compare(t.Context(), wanted, routes, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range rows {
+			if fault := row.Fault(); fault != "" {
+				t.Errorf("%s, %s: %s", wanted.Name, row.Route, fault)
+			}
+			if row.Answered != 4 || row.Route == ourRoute && row.Own99 == 0 {
+				t.Errorf("%s, %s: %d answers, own work %v", wanted.Name, row.Route, row.Answered, row.Own99)
+			}
+		}
+	}
+}

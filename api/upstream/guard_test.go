@@ -1,0 +1,125 @@
+package upstream
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	"code.dny.dev/ssrf"
+	"golang.org/x/net/dns/dnsmessage"
+
+	"palimpsest/tenants"
+)
+
+// S16: a name that was harmless when it was stored and now leads here is looked
+// at once it is dialled.
+func TestNamesThatLeadToPrivateAddressesAreNotDialled(t *testing.T) {
+	t.Parallel()
+	var dialled atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { dialled.Add(1) }))
+	t.Cleanup(server.Close)
+	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := New(false)
+	dialer := newDialer(ssrf.New(ssrf.WithAnyPort()).Safe)
+	dialer.Resolver = rebound(t)
+	client.guarded = newTransport(dialer)
+
+	_, err = client.Send(t.Context(), http.MethodPost, "/v1/messages", nil, nil, Target{BaseURL: "http://provider.example:" + port})
+	if !errors.Is(err, ErrForbiddenAddress) || dialled.Load() != 0 {
+		t.Errorf("%d connections, error %v", dialled.Load(), err)
+	}
+}
+
+func TestProvidersOwnAddressIsNotLookedAt(t *testing.T) {
+	t.Parallel()
+	client := New(false)
+	dialer := newDialer(nil)
+	dialer.Resolver = rebound(t)
+	client.open = newTransport(dialer)
+	dialled := make(chan string, 1)
+	client.open.DialContext = func(_ context.Context, _, address string) (net.Conn, error) {
+		dialled <- address
+		return nil, errors.New("no network")
+	}
+
+	_, err := client.Send(t.Context(), http.MethodPost, "/v1/messages", nil, nil, Target{Provider: tenants.ProviderAnthropic})
+	if !errors.Is(err, ErrUnreachable) || errors.Is(err, ErrForbiddenAddress) {
+		t.Errorf("error %v", err)
+	}
+	if address := <-dialled; address != "api.anthropic.com:443" {
+		t.Errorf("dialled %s", address)
+	}
+}
+
+func TestProvidersAreSpokenToInHTTP2WhereTheyOfferIt(t *testing.T) {
+	t.Parallel()
+	protocol := make(chan string, 1)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) { protocol <- request.Proto }))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	client := New(true)
+	client.open.TLSClientConfig.RootCAs = x509.NewCertPool()
+	client.open.TLSClientConfig.RootCAs.AddCert(server.Certificate())
+
+	response, err := client.Send(t.Context(), http.MethodPost, "/v1/messages", nil, make([]byte, 1<<20), Target{BaseURL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	if got := <-protocol; got != "HTTP/2.0" {
+		t.Errorf("spoken to in %s", got)
+	}
+}
+
+// rebound returns a resolver that is told that every name is loopback.
+func rebound(t *testing.T) *net.Resolver {
+	t.Helper()
+	server, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	go func() {
+		packet := make([]byte, 1500)
+		for {
+			n, from, err := server.ReadFrom(packet)
+			if err != nil {
+				return
+			}
+			if answer, err := loopbackAnswer(packet[:n]); err == nil {
+				_, _ = server.WriteTo(answer, from)
+			}
+		}
+	}()
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var dialer net.Dialer
+		return dialer.DialContext(ctx, "udp", server.LocalAddr().String())
+	}}
+}
+
+// loopbackAnswer answers a DNS query: 127.0.0.1, and no address of version 6.
+func loopbackAnswer(query []byte) ([]byte, error) {
+	var message dnsmessage.Message
+	if err := message.Unpack(query); err != nil {
+		return nil, err
+	}
+	message.Response, message.Additionals = true, nil
+	for _, question := range message.Questions {
+		if question.Type == dnsmessage.TypeA {
+			message.Answers = append(message.Answers, dnsmessage.Resource{
+				Header: dnsmessage.ResourceHeader{Name: question.Name, Class: question.Class, TTL: 1},
+				Body:   &dnsmessage.AResource{A: [4]byte{127, 0, 0, 1}},
+			})
+		}
+	}
+	return message.Pack()
+}

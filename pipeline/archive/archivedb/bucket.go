@@ -1,0 +1,31 @@
+package archivedb
+
+import (
+	"encoding/hex"
+	"errors"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/conversation"
+)
+
+// place says where an object's bytes are; the values are in the database.
+type place int16
+
+const (
+	here     place = 0 // in the database
+	inBucket place = 1
+	doomed   place = 2 // in the bucket; nobody refers to them any more
+)
+
+// fetchesAtOnce is how many objects are read from or written to a bucket at once
+// on behalf of one caller.
+const fetchesAtOnce = 16
+
+// errNoBucket says that bytes lie in a bucket that this process was not told of.
+var errNoBucket = errors.New("the bytes are in a bucket, and none is configured: set PALIMPSEST_BLOB_URL to it")
+
+// objectName is what an object is called in a bucket.
+func objectName(workspace uuid.UUID, hash conversation.Hash) string {
+	return workspace.String() + "/" + hex.EncodeToString(hash[:])
+}

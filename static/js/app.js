@@ -1,0 +1,177 @@
+// What pages do beyond links and forms. Everything works without it.
+(() => {
+  'use strict';
+  const $ = (selector, root = document) => root.querySelector(selector);
+  const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+  let hiding = 0;
+  const toast = text => {
+    const box = $('.toast');
+    if (!box) return;
+    box.textContent = text;
+    box.classList.add('on');
+    clearTimeout(hiding);
+    hiding = setTimeout(() => box.classList.remove('on'), 1800);
+  };
+
+  // Copies the text of the element that the button names; selects it where the
+  // browser does not allow that.
+  const copy = async button => {
+    const source = document.getElementById(button.dataset.copy);
+    if (!source) return;
+    try {
+      await navigator.clipboard.writeText(source.textContent);
+      toast('Copied');
+    } catch {
+      getSelection().selectAllChildren(source);
+      toast('Selected: copy it with your keyboard');
+    }
+  };
+
+  // Sections under one another become tabs.
+  const tabs = box => {
+    const panels = $$(':scope > section', box);
+    const list = document.createElement('div');
+    list.className = 'tabs';
+    list.setAttribute('role', 'tablist');
+    list.setAttribute('aria-label', box.dataset.tabs);
+    const buttons = panels.map((panel, i) => {
+      const button = document.createElement('button');
+      button.type = 'button';
+      button.id = `${panel.id}-tab`;
+      button.setAttribute('role', 'tab');
+      button.setAttribute('aria-controls', panel.id);
+      button.textContent = $('h3', panel).textContent;
+      $('h3', panel).remove();
+      panel.setAttribute('role', 'tabpanel');
+      panel.setAttribute('aria-labelledby', button.id);
+      button.addEventListener('click', () => select(i));
+      button.addEventListener('keydown', event => {
+        const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+        if (!step) return;
+        const next = (i + step + panels.length) % panels.length;
+        select(next);
+        buttons[next].focus();
+      });
+      return button;
+    });
+    const select = chosen => panels.forEach((panel, i) => {
+      panel.hidden = i !== chosen;
+      buttons[i].setAttribute('aria-selected', i === chosen);
+      buttons[i].tabIndex = i === chosen ? 0 : -1;
+    });
+    list.append(...buttons);
+    box.prepend(list);
+    select(0);
+  };
+
+  // A dialog that came with the page becomes modal. Escape does what its close
+  // link does, if it has one.
+  const modal = dialog => {
+    if (dialog.open) dialog.close();
+    dialog.showModal();
+    dialog.addEventListener('cancel', event => {
+      event.preventDefault();
+      const close = $('[data-close]', dialog);
+      if (close) close.click();
+    });
+  };
+
+  // Moments are shown in the reader's time zone.
+  const moment = element => {
+    const at = new Date(element.dateTime);
+    if (Number.isNaN(at.getTime())) return;
+    const text = at.toLocaleString('en-GB', { day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit', timeZoneName: 'short' });
+    element.title = text;
+    if (element.dataset.moment === 'full') element.textContent = text;
+  };
+
+  // The pipeline form: slider and number are one value, presets fill in theirs,
+  // and the bar says what saving would change.
+  const tuning = form => {
+    const target = $('[name="ipc.targetUtilization"]', form), slider = $('[data-slider]', form);
+    const bar = $('[data-savebar]', form), changes = $('[data-changes]', form);
+    const fields = $$('[data-saved]', form);
+    const value = field => field.type === 'checkbox' ? String(field.checked) : field.value;
+    const draw = () => {
+      slider.value = target.value;
+      slider.setAttribute('aria-valuetext', `${Math.round(target.value * 100)} percent of the context window`);
+      const list = fields.filter(field => field.type === 'radio' ? field.checked : true)
+        .filter(field => value(field) !== field.dataset.saved);
+      changes.replaceChildren(...list.map(field => {
+        const item = document.createElement('span'), was = document.createElement('code'), is = document.createElement('code');
+        was.textContent = field.dataset.saved;
+        is.textContent = value(field);
+        item.append(`${field.name.replace(/^ipc\./, '')} `, was, ' → ', is);
+        return item;
+      }));
+      bar.hidden = list.length === 0 && !bar.hasAttribute('data-open');
+      $$('[data-preset]', form).forEach(preset => {
+        const same = Number(preset.dataset.target) === Number(target.value) && preset.dataset.keep === $('[name="ipc.preserveLastTurns"]', form).value;
+        if (same) preset.setAttribute('aria-current', 'true'); else preset.removeAttribute('aria-current');
+      });
+    };
+    slider.addEventListener('input', () => { target.value = Number(slider.value).toFixed(2); draw(); });
+    form.addEventListener('input', draw);
+    form.addEventListener('change', draw);
+    form.addEventListener('click', event => {
+      const preset = event.target.closest('[data-preset]');
+      if (!preset || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      event.stopPropagation();
+      target.value = preset.dataset.target;
+      $('[name="ipc.preserveLastTurns"]', form).value = preset.dataset.keep;
+      draw();
+    }, true);
+    draw();
+  };
+
+  const enhance = () => {
+    const once = (selector, work) => $$(selector).forEach(element => {
+      if (element.dataset.ready) return;
+      element.dataset.ready = '1';
+      work(element);
+    });
+    once('[data-tabs]', tabs);
+    once('dialog[data-modal]', modal);
+    once('time[data-moment]', moment);
+    once('form[data-tuning]', tuning);
+    $$('.turns [aria-current]').forEach(row => {
+      const list = row.closest('.turns');
+      list.scrollTop = Math.max(0, row.offsetTop - list.offsetTop - list.clientHeight / 3);
+    });
+    if (window.palimpsestCharts) window.palimpsestCharts();
+  };
+
+  // After a swap, what a screen reader hears is what is new.
+  const refocus = target => {
+    if ($('dialog[open]')) return;
+    const wrong = $('[aria-invalid="true"]');
+    if (target === document.body) {
+      const heading = wrong || $('[autofocus]') || $('main h1') || $('main');
+      if (!heading.matches('input, select, textarea, button, a')) heading.tabIndex = -1;
+      heading.focus({ preventScroll: heading !== wrong });
+      if (heading !== wrong) scrollTo(0, 0);
+      return;
+    }
+    const part = $('[data-focus]', target.isConnected ? target : document);
+    if (part) { part.tabIndex = -1; part.focus({ preventScroll: true }); }
+  };
+
+  document.addEventListener('click', event => {
+    const button = event.target.closest('[data-copy]');
+    if (button) copy(button);
+    const show = event.target.closest('[data-show-side]');
+    if (show) {
+      $('.sbs').dataset.show = show.dataset.showSide;
+      $$('[data-show-side]').forEach(other => other.setAttribute('aria-pressed', other === show));
+    }
+  });
+  document.addEventListener('htmx:after:swap', event => {
+    enhance();
+    const ctx = event.detail && event.detail.ctx;
+    if (!ctx || (ctx.sourceElement && ctx.sourceElement.matches('[data-quiet]'))) return;
+    refocus(ctx.target === document.body ? document.body : document.getElementById(ctx.target.id) || document.body);
+  });
+  enhance();
+})();

@@ -1,0 +1,169 @@
+// Package static holds the dashboard's style sheet, scripts, fonts and vendored
+// libraries and serves them under names that change with their content.
+package static
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// Prefix is the path below which Handler serves.
+const Prefix = "/static/"
+
+// hashDigits is how many digits of a file's SHA-256 are part of its name.
+const hashDigits = 16
+
+//go:embed css js vendor
+var embedded embed.FS
+
+// files are read once: they are part of the program.
+var files = sync.OnceValue(load)
+
+// asset is a file as it is served.
+type asset struct {
+	url         string
+	contentType string
+	tag         string // its ETag
+	body        []byte
+	zipped      []byte // body with gzip; nil where that is not smaller
+}
+
+// assets are all files by their name in this package and by their URL.
+type assets struct {
+	byName map[string]*asset
+	byURL  map[string]*asset
+}
+
+// URL returns the path under which a file of this package is served, such as
+// "/static/css/app.0123456789abcdef.css" for "css/app.css". It panics for a file
+// that does not exist.
+func URL(name string) string {
+	found, ok := files().byName[name]
+	if !ok {
+		panic("static: no file " + name)
+	}
+	return found.url
+}
+
+// Handler serves the files under the paths that URL returns. They never change,
+// so browsers keep them.
+func Handler() http.Handler { return http.HandlerFunc(serve) }
+
+func serve(w http.ResponseWriter, request *http.Request) {
+	found, ok := files().byURL[request.URL.Path]
+	if !ok {
+		http.NotFound(w, request)
+		return
+	}
+	header := w.Header()
+	header.Set("Content-Type", found.contentType)
+	header.Set("Cache-Control", "public, max-age=31536000, immutable")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("ETag", found.tag)
+	header.Set("Vary", "Accept-Encoding")
+	if request.Header.Get("If-None-Match") == found.tag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	body := found.body
+	if found.zipped != nil && strings.Contains(request.Header.Get("Accept-Encoding"), "gzip") {
+		header.Set("Content-Encoding", "gzip")
+		body = found.zipped
+	}
+	header.Set("Content-Length", fmt.Sprint(len(body)))
+	if request.Method == http.MethodHead {
+		return
+	}
+	_, _ = w.Write(body) // the browser left
+}
+
+// load reads all files: style sheets last, because they name fonts by their URLs.
+func load() assets {
+	all := assets{byName: map[string]*asset{}, byURL: map[string]*asset{}}
+	var sheets []string
+	err := fs.WalkDir(embedded, ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil || entry.IsDir():
+			return err
+		case path.Ext(name) == ".css":
+			sheets = append(sheets, name)
+			return nil
+		}
+		return all.add(name, func(body []byte) ([]byte, error) { return body, nil })
+	})
+	for _, name := range sheets {
+		if err == nil {
+			err = all.add(name, func(body []byte) ([]byte, error) { return all.linked(path.Dir(name), body) })
+		}
+	}
+	if err != nil {
+		panic("static: " + err.Error()) // the files are part of the program
+	}
+	return all
+}
+
+// add takes in a file after change has had its way with it.
+func (a assets) add(name string, change func([]byte) ([]byte, error)) error {
+	body, err := embedded.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	if body, err = change(body); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	sum := sha256.Sum256(body)
+	hash := hex.EncodeToString(sum[:])[:hashDigits]
+	extension := path.Ext(name)
+	contentType := mime.TypeByExtension(extension)
+	if extension == ".woff2" {
+		contentType = "font/woff2" // not every system knows it
+	}
+	if contentType == "" {
+		contentType = "text/plain; charset=utf-8" // licences and sums
+	}
+	added := &asset{
+		url:         Prefix + strings.TrimSuffix(name, extension) + "." + hash + extension,
+		contentType: contentType, tag: `"` + hash + `"`, body: body, zipped: zip(body),
+	}
+	a.byName[name], a.byURL[added.url] = added, added
+	return nil
+}
+
+// linked puts the URLs of files in place of their names in a style sheet.
+func (a assets) linked(dir string, sheet []byte) ([]byte, error) {
+	var missing error
+	named := regexp.MustCompile(`url\("([^"]+)"\)`)
+	out := named.ReplaceAllFunc(sheet, func(match []byte) []byte {
+		name := path.Join(dir, string(named.FindSubmatch(match)[1]))
+		found, ok := a.byName[name]
+		if !ok {
+			missing = fmt.Errorf("no file %s", name)
+			return match
+		}
+		return []byte(`url("` + found.url + `")`)
+	})
+	return out, missing
+}
+
+// zip returns body with gzip, or nil where that saves less than a tenth.
+func zip(body []byte) []byte {
+	var out bytes.Buffer
+	writer, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // the level exists
+	_, _ = writer.Write(body)                                    // memory does not fail
+	_ = writer.Close()
+	if out.Len() > len(body)*9/10 {
+		return nil
+	}
+	return out.Bytes()
+}

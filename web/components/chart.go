@@ -1,0 +1,46 @@
+package components
+
+import "encoding/json"
+
+// The kinds of a chart's axis.
+const (
+	OverTime = "time"  // X are seconds since 1970
+	InOrder  = "index" // X are numbers of things in order
+)
+
+// Chart is what js/chart.js draws.
+type Chart struct {
+	Kind   string  `json:"kind"`
+	XLabel string  `json:"xLabel,omitempty"` // what X counts, where it is InOrder
+	X      []int64 `json:"x"`
+	Series []Line  `json:"series"`
+	Marks  []Mark  `json:"marks,omitempty"`
+}
+
+// Line is one line of a chart.
+type Line struct {
+	Label  string   `json:"label"`
+	Colour string   `json:"colour"`         // a custom property of the style sheet: "lapis-fill"
+	Key    string   `json:"key"`            // class of its mark in the legend: "lapis"
+	Fill   float64  `json:"fill,omitempty"` // opacity of the area below; 0: none
+	Dash   bool     `json:"dash,omitempty"`
+	Values []*int64 `json:"values"` // nil: a gap
+}
+
+// Mark is a place of the X axis where something happened.
+type Mark struct {
+	X    int64  `json:"x"`
+	Text string `json:"text"` // one or two characters
+}
+
+// Value returns a point of a line.
+func Value(n int64) *int64 { return &n }
+
+// JSON returns the chart as the data-chart attribute holds it.
+func (c Chart) JSON() string {
+	out, err := json.Marshal(c)
+	if err != nil {
+		return "{}" // numbers and strings always have a form
+	}
+	return string(out)
+}

@@ -1,0 +1,182 @@
+package components
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Count writes a number with its thousands apart: "1,284".
+func Count(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	sign := ""
+	if n < 0 {
+		sign, digits = "−", digits[1:]
+	}
+	var out strings.Builder
+	for i, digit := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			out.WriteByte(',')
+		}
+		out.WriteRune(digit)
+	}
+	return sign + out.String()
+}
+
+// Short writes a number of tokens with three digits: "842", "34.6k", "4.12M", "1.31B".
+func Short(n int64) string {
+	sign := ""
+	if n < 0 {
+		sign, n = "−", -n
+	}
+	value, unit := float64(n), ""
+	for _, next := range []string{"k", "M", "B", "T"} {
+		if value < 999.5 {
+			break
+		}
+		value, unit = value/1000, next
+	}
+	switch {
+	case unit == "":
+		return sign + strconv.FormatInt(n, 10)
+	case value < 9.995:
+		return sign + strconv.FormatFloat(value, 'f', 2, 64) + unit
+	case value < 99.95:
+		return sign + strconv.FormatFloat(value, 'f', 1, 64) + unit
+	default:
+		return sign + strconv.FormatFloat(value, 'f', 0, 64) + unit
+	}
+}
+
+// Money writes millionths of a dollar: "$395.60", "−$0.42", and with four digits
+// below a cent: "$0.0042".
+func Money(micro int64) string {
+	sign := ""
+	if micro < 0 {
+		sign, micro = "−", -micro
+	}
+	dollars, digits := float64(micro)/1e6, 2
+	if micro > 0 && micro < 10_000 {
+		digits = 4
+	}
+	whole, fraction, _ := strings.Cut(strconv.FormatFloat(dollars, 'f', digits, 64), ".")
+	n, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil {
+		return sign + "$" + whole + "." + fraction
+	}
+	return sign + "$" + Count(n) + "." + fraction
+}
+
+// ExactMoney writes millionths of a dollar with all their digits.
+func ExactMoney(micro int64) string {
+	sign := ""
+	if micro < 0 {
+		sign, micro = "−", -micro
+	}
+	return fmt.Sprintf("%s$%d.%06d", sign, micro/1e6, micro%1e6)
+}
+
+// Share writes part of whole in percent: "38.5%", "0.08%", and "–" of nothing.
+func Share(part, whole int64) string {
+	if whole == 0 {
+		return "–"
+	}
+	percent := 100 * float64(part) / float64(whole)
+	digits := 1
+	if size := math.Abs(percent); size > 0 && size < 0.1 {
+		digits = 2
+	}
+	return strings.Replace(strconv.FormatFloat(percent, 'f', digits, 64), "-", "−", 1) + "%"
+}
+
+// Millis writes a duration in milliseconds without its unit: "0.42", "6.1", "41".
+func Millis(d time.Duration) string {
+	ms := float64(d) / float64(time.Millisecond)
+	switch {
+	case ms < 1:
+		return strconv.FormatFloat(ms, 'f', 2, 64)
+	case ms < 10:
+		return strconv.FormatFloat(ms, 'f', 1, 64)
+	default:
+		return Count(int64(math.Round(ms)))
+	}
+}
+
+// Span writes how long something took, in words: "41 s", "3 min", "2 h 41 min", "3 days".
+func Span(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return "under a second"
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		hours, minutes := int(d.Hours()), int(d.Minutes())%60
+		if minutes == 0 {
+			return fmt.Sprintf("%d h", hours)
+		}
+		return fmt.Sprintf("%d h %d min", hours, minutes)
+	default:
+		return fmt.Sprintf("%d days", int(d.Hours()/24))
+	}
+}
+
+// Ago writes how long before now a moment was: "just now", "3 min ago", "2 days ago".
+func Ago(at, now time.Time) string {
+	passed := now.Sub(at)
+	switch {
+	case passed < 10*time.Second:
+		return "just now"
+	case passed < time.Hour:
+		return Span(passed) + " ago"
+	case passed < 24*time.Hour:
+		return fmt.Sprintf("%d h ago", int(passed.Hours()))
+	case passed < 48*time.Hour:
+		return "yesterday"
+	default:
+		return Span(passed) + " ago"
+	}
+}
+
+// Size writes a number of bytes: "812 bytes", "24.8 kB", "2.4 MB".
+func Size(bytes int64) string {
+	switch {
+	case bytes == 1:
+		return "1 byte"
+	case bytes < 1000:
+		return fmt.Sprintf("%d bytes", bytes)
+	case bytes < 1e6:
+		return strconv.FormatFloat(float64(bytes)/1e3, 'f', 1, 64) + " kB"
+	default:
+		return strconv.FormatFloat(float64(bytes)/1e6, 'f', 1, 64) + " MB"
+	}
+}
+
+// Plural writes a count with its noun: "1 request", "64 requests".
+func Plural(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return Count(n) + " " + noun + "s"
+}
+
+// Moment writes a moment in UTC: "21 Nov 2026, 10:01 UTC".
+func Moment(at time.Time) string { return at.UTC().Format("2 Jan 2006, 15:04 UTC") }
+
+// Day writes the day of a moment in UTC: "21 Nov 2026".
+func Day(at time.Time) string { return at.UTC().Format("2 Jan 2006") }
+
+// ClientName writes the name of a client as people know it.
+func ClientName(client string) string {
+	names := map[string]string{
+		"claude-code": "Claude Code", "codex": "Codex", "cursor": "Cursor", "opencode": "opencode", "pi": "pi",
+		"anthropic-sdk": "Anthropic SDK", "openai-sdk": "OpenAI SDK", "curl": "curl", "": "unknown client",
+	}
+	if name, known := names[client]; known {
+		return name
+	}
+	return client
+}

@@ -1,0 +1,59 @@
+package components
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"palimpsest/tenants"
+)
+
+// StepsModel is how far a workspace has come with its set-up.
+type StepsModel struct {
+	Providers []string // names of those that a key is stored for
+	Keys      int      // API keys that work
+	First     string   // what is known of the newest request; empty: none has come
+}
+
+// NewSteps returns the steps of a workspace with these keys. active is the number
+// of API keys that work; newest is the newest request, nil if none has come.
+func NewSteps(providers []tenants.ProviderKey, active int, newest *tenants.Exchange) StepsModel {
+	model := StepsModel{Keys: active}
+	for _, key := range providers {
+		if name := ProviderName(key.Provider); !slices.Contains(model.Providers, name) {
+			model.Providers = append(model.Providers, name)
+		}
+	}
+	if newest != nil {
+		model.First = fmt.Sprintf("From %s to %s, answered with %d in %s.",
+			ClientName(newest.Client), newest.Model, newest.Status, took(newest))
+	}
+	return model
+}
+
+// done counts the steps that are behind the workspace.
+func (m StepsModel) done() int {
+	done := 0
+	for _, is := range []bool{len(m.Providers) > 0, m.Keys > 0, m.First != ""} {
+		if is {
+			done++
+		}
+	}
+	return done
+}
+
+func (m StepsModel) providers() string { return strings.Join(m.Providers, ", ") }
+
+func took(exchange *tenants.Exchange) string { return Millis(exchange.Duration) + " ms" }
+
+// ProviderName writes a provider's name as people know it.
+func ProviderName(provider tenants.Provider) string {
+	switch provider {
+	case tenants.ProviderAnthropic:
+		return "Anthropic"
+	case tenants.ProviderOpenAI:
+		return "OpenAI"
+	default:
+		return string(provider)
+	}
+}

@@ -1,0 +1,68 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
+	"palimpsest/web/access"
+	"palimpsest/web/layout"
+)
+
+// errCrossOrigin says that another site made a browser send a request.
+var errCrossOrigin = errors.New("request comes from another site")
+
+// problem is what a page says of an error.
+type problem struct {
+	status int
+	title  string
+	text   string // what happened, what still works, what to do
+}
+
+// problemOf is the one mapping of kinds of errors to pages.
+func problemOf(err error) problem {
+	var http4xx *echo.HTTPError
+	switch {
+	case errors.Is(err, tenants.ErrNotFound), errors.Is(err, session.ErrNotFound), errors.Is(err, archive.ErrNotFound):
+		return problem{http.StatusNotFound, "There is no such page", "Nothing in this workspace has this address. It may have been removed."}
+	case errors.Is(err, session.ErrCursor):
+		return problem{http.StatusBadRequest, "This list has no such page", "The address was changed or is out of date. Start at the first page of the list."}
+	case errors.Is(err, access.ErrDenied):
+		return problem{http.StatusForbidden, "Your role may not do this", "Nothing was changed. An owner or admin of the workspace can do it."}
+	case errors.Is(err, errCrossOrigin):
+		return problem{http.StatusForbidden, "This request came from another site", "Nothing was changed. Open the page here and send the form again."}
+	case errors.As(err, &http4xx) && http4xx.Code < http.StatusInternalServerError:
+		return problem{http4xx.Code, http.StatusText(http4xx.Code), "The request could not be understood. Nothing was changed."}
+	default:
+		return problem{http.StatusInternalServerError, "This page did not load", "The proxy keeps working. Try again in a moment."}
+	}
+}
+
+// errors answers with a page for what a handler returns. The cause goes to the
+// log only, under the reference that the page shows.
+func (s *Server) errors(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		err := next(c)
+		if err == nil || c.Response().Committed {
+			return err
+		}
+		found := problemOf(err)
+		reference := ""
+		if found.status >= http.StatusInternalServerError {
+			reference = strings.Split(uuid.NewString(), "-")[0]
+			s.config.Log.ErrorContext(c.Request().Context(), "page failed", "path", c.Path(), "reference", reference, "error", err)
+		}
+		content := problemPage(found, reference)
+		who, err := s.principal(c)
+		if err != nil {
+			return layout.Plain(c, found.status, found.title, content)
+		}
+		return layout.Page(c, found.status, layout.Frame{Title: found.title, Who: who}, content)
+	}
+}

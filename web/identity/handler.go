@@ -1,0 +1,96 @@
+// Package identity is the pages to sign up, log in and log out.
+package identity
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+	"palimpsest/web/layout"
+	"palimpsest/web/paths"
+)
+
+// Service signs people up and logs them in and out.
+type Service interface {
+	// SignUp creates a user with a workspace and returns their login's token. What
+	// a person can mend is a tenants.Invalid or tenants.ErrEmailTaken.
+	SignUp(ctx context.Context, email, password, workspace, userAgent string) (tenants.Principal, string, error)
+
+	// LogIn returns the token of a new login, or tenants.ErrWrongLogin or
+	// tenants.ErrTooMany.
+	LogIn(ctx context.Context, email, password, from, userAgent string) (tenants.Principal, string, error)
+
+	// LogOut ends a login.
+	LogOut(ctx context.Context, login tenants.Login) error
+}
+
+// Handler answers the requests to the pages.
+type Handler struct {
+	service Service
+	cookies tenants.Cookies
+}
+
+// New returns a Handler.
+func New(service Service, cookies tenants.Cookies) *Handler {
+	return &Handler{service: service, cookies: cookies}
+}
+
+// SignUpForm shows the form to sign up with.
+func (h *Handler) SignUpForm(c echo.Context) error {
+	return layout.Plain(c, http.StatusOK, signUpTitle, signUpView(signUpForm("", "", nil)))
+}
+
+// SignUp creates an account and logs it in.
+func (h *Handler) SignUp(c echo.Context) error {
+	request := c.Request()
+	email, workspace := c.FormValue("email"), c.FormValue("workspace")
+	_, token, err := h.service.SignUp(request.Context(), email, c.FormValue("password"), workspace, request.UserAgent())
+	if isMendable(err) {
+		return layout.Plain(c, http.StatusUnprocessableEntity, signUpTitle, signUpView(signUpForm(email, workspace, err)))
+	}
+	if err != nil {
+		return err
+	}
+	h.cookies.Set(c.Response(), token)
+	return layout.Redirect(c, paths.Overview)
+}
+
+// LogInForm shows the form to log in with.
+func (h *Handler) LogInForm(c echo.Context) error {
+	return layout.Plain(c, http.StatusOK, logInTitle, logInView(logInForm("", c.QueryParam("next"), nil)))
+}
+
+// LogIn logs somebody in and leads to where they wanted to go.
+func (h *Handler) LogIn(c echo.Context) error {
+	request := c.Request()
+	email, next := c.FormValue("email"), c.FormValue("next")
+	_, token, err := h.service.LogIn(request.Context(), email, c.FormValue("password"), c.RealIP(), request.UserAgent())
+	switch {
+	case errors.Is(err, tenants.ErrWrongLogin):
+		return layout.Plain(c, http.StatusUnprocessableEntity, logInTitle, logInView(logInForm(email, next, err)))
+	case errors.Is(err, tenants.ErrTooMany):
+		return layout.Plain(c, http.StatusTooManyRequests, logInTitle, logInView(logInForm(email, next, err)))
+	case err != nil:
+		return err
+	}
+	h.cookies.Set(c.Response(), token)
+	return layout.Redirect(c, paths.Local(next))
+}
+
+// LogOut ends the login, on this server and in the browser.
+func (h *Handler) LogOut(c echo.Context, who tenants.Principal) error {
+	if err := h.service.LogOut(c.Request().Context(), who.Login); err != nil {
+		return err
+	}
+	h.cookies.Clear(c.Response())
+	return layout.Redirect(c, paths.LogIn)
+}
+
+// isMendable reports whether a person can mend what they typed.
+func isMendable(err error) bool {
+	var invalid tenants.Invalid
+	return errors.As(err, &invalid) || errors.Is(err, tenants.ErrEmailTaken)
+}

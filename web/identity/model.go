@@ -1,0 +1,66 @@
+package identity
+
+import (
+	"errors"
+	"time"
+
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+)
+
+const (
+	signUpTitle = "Sign up"
+	logInTitle  = "Log in"
+)
+
+// signUpModel is the form to sign up with.
+type signUpModel struct {
+	Email, Password, Workspace components.FieldModel
+}
+
+// signUpForm returns the form with what was typed and what is wrong with it. A
+// password is never sent back.
+func signUpForm(email, workspace string, err error) signUpModel {
+	model := signUpModel{
+		Email:     components.FieldModel{Label: "E-mail", Name: "email", Value: email},
+		Password:  components.FieldModel{Label: "Password", Name: "password", Hint: "8 characters or more."},
+		Workspace: components.FieldModel{Label: "Workspace", Name: "workspace", Value: workspace, Hint: "The name of your team. Keys, sessions and settings belong to it."},
+	}
+	if errors.Is(err, tenants.ErrEmailTaken) {
+		model.Email.Error = "An account with this e-mail address exists. Log in instead."
+	}
+	var invalid tenants.Invalid
+	if errors.As(err, &invalid) {
+		for _, field := range []*components.FieldModel{&model.Email, &model.Password, &model.Workspace} {
+			if field.Name == invalid.Field {
+				field.Error = components.FieldError(field.Label, invalid.Message)
+			}
+		}
+	}
+	return model
+}
+
+// logInModel is the form to log in with.
+type logInModel struct {
+	Email, Password components.FieldModel
+	Next            string // where to go then
+	Error           string // of the whole form: it never says which part is wrong
+}
+
+func logInForm(email, next string, err error) logInModel {
+	model := logInModel{
+		Email:    components.FieldModel{Label: "E-mail", Name: "email", Value: email},
+		Password: components.FieldModel{Label: "Password", Name: "password"},
+		Next:     next,
+	}
+	var wait interface{ RetryAfter() time.Duration }
+	switch {
+	case errors.As(err, &wait):
+		model.Error = "Too many failed attempts. Try again in " + components.Span(wait.RetryAfter()) + "."
+	case errors.Is(err, tenants.ErrTooMany):
+		model.Error = "Too many failed attempts. Try again in a quarter of an hour."
+	case err != nil:
+		model.Error = "E-mail or password is wrong."
+	}
+	return model
+}

@@ -1,0 +1,153 @@
+// Package keys is the page of a workspace's API keys.
+package keys
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+	"palimpsest/web/access"
+	"palimpsest/web/layout"
+	"palimpsest/web/paths"
+)
+
+// Store keeps a workspace's API keys.
+type Store interface {
+	// APIKeys returns all keys, revoked ones too, the newest first.
+	APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.APIKey, error)
+
+	// CreateAPIKey stores a key with the name, scopes, author and expiry of wanted
+	// and returns it with its secret, which nobody can read again.
+	CreateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.APIKey) (tenants.APIKey, string, error)
+
+	// RevokeAPIKey returns tenants.ErrNotFound for a key that the workspace does
+	// not have.
+	RevokeAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
+}
+
+// Usage tells how much each key was used.
+type Usage interface {
+	Usage(ctx context.Context, workspace tenants.WorkspaceID, by tenants.Dimension, from, to time.Time) ([]tenants.UsageRow, error)
+}
+
+// Config says how the page is set up.
+type Config struct {
+	PublicURL string // where clients reach the proxy, without a slash at its end
+	Log       *slog.Logger
+	Now       func() time.Time
+}
+
+// Handler answers the requests to the page.
+type Handler struct {
+	config Config
+	keys   Store
+	usage  Usage
+}
+
+// New returns a Handler.
+func New(config Config, keys Store, usage Usage) *Handler {
+	return &Handler{config: config, keys: keys, usage: usage}
+}
+
+// List shows all keys and how to set up clients.
+func (h *Handler) List(c echo.Context, who tenants.Principal) error {
+	return h.page(c, who, http.StatusOK, func(*model) {})
+}
+
+// New shows the form to create a key with.
+func (h *Handler) New(c echo.Context, who tenants.Principal) error {
+	if err := access.Check(access.MayCreateKeys(who.Role)); err != nil {
+		return err
+	}
+	return h.page(c, who, http.StatusOK, func(m *model) { m.Form = newForm("", "", nil) })
+}
+
+// Create creates a key and shows its secret, once: the answer is kept nowhere and
+// the secret is part of no address.
+func (h *Handler) Create(c echo.Context, who tenants.Principal) error {
+	if err := access.Check(access.MayCreateKeys(who.Role)); err != nil {
+		return err
+	}
+	name, expiry := strings.TrimSpace(c.FormValue("name")), c.FormValue("expiry")
+	wanted, err := wanted(name, expiry, h.config.Now())
+	if err == nil {
+		wanted.CreatedBy = who.User.ID
+		var created tenants.APIKey
+		var secret string
+		if created, secret, err = h.keys.CreateAPIKey(c.Request().Context(), who.Workspace.ID, wanted); err == nil {
+			return h.page(c, who, http.StatusCreated, func(m *model) { m.Created = &createdModel{Name: created.Name, Secret: secret} })
+		}
+	}
+	var invalid tenants.Invalid
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Form = newForm(name, expiry, err) })
+}
+
+// ConfirmRevoke asks whether a key is to be revoked.
+func (h *Handler) ConfirmRevoke(c echo.Context, who tenants.Principal) error {
+	key, err := h.revocable(c, who)
+	if err != nil {
+		return err
+	}
+	return h.page(c, who, http.StatusOK, func(m *model) { m.Revoke = newRevoke(key, "", false) })
+}
+
+// Revoke revokes a key whose name was typed.
+func (h *Handler) Revoke(c echo.Context, who tenants.Principal) error {
+	key, err := h.revocable(c, who)
+	if err != nil {
+		return err
+	}
+	if typed := strings.TrimSpace(c.FormValue("confirm")); typed != key.Name {
+		return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Revoke = newRevoke(key, typed, true) })
+	}
+	if err := h.keys.RevokeAPIKey(c.Request().Context(), who.Workspace.ID, key.ID); err != nil {
+		return err
+	}
+	return layout.Redirect(c, paths.With(paths.Keys, "revoked", key.ID.String()))
+}
+
+// revocable returns the key in the path if somebody may revoke it.
+func (h *Handler) revocable(c echo.Context, who tenants.Principal) (tenants.APIKey, error) {
+	id, err := uuid.Parse(c.Param("id"))
+	if err != nil {
+		return tenants.APIKey{}, tenants.ErrNotFound
+	}
+	keys, err := h.keys.APIKeys(c.Request().Context(), who.Workspace.ID)
+	if err != nil {
+		return tenants.APIKey{}, err
+	}
+	for _, key := range keys {
+		if key.ID == id {
+			return key, access.Check(access.MayRevoke(who, key))
+		}
+	}
+	return tenants.APIKey{}, tenants.ErrNotFound
+}
+
+// page shows the page after change has had its way with it.
+func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change func(*model)) error {
+	ctx, now := c.Request().Context(), h.config.Now()
+	keys, err := h.keys.APIKeys(ctx, who.Workspace.ID)
+	if err != nil {
+		return err
+	}
+	used, err := h.usage.Usage(ctx, who.Workspace.ID, tenants.ByKey, now.Add(-usageSpan), now)
+	if err != nil {
+		h.config.Log.ErrorContext(ctx, "usage of API keys", "error", err)
+		used = nil // the column says so
+	}
+	page := newModel(who, keys, used, err != nil, h.config.PublicURL, now)
+	page.Revoked = revoked(keys, c.QueryParam("revoked"))
+	change(&page)
+	return layout.Page(c, status, layout.Frame{Title: "API keys", Section: layout.Keys, Who: who}, view(page))
+}

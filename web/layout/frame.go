@@ -1,0 +1,119 @@
+// Package layout is what surrounds every page: head, navigation, top bar, and the
+// one way to render a page.
+package layout
+
+import (
+	"net/http"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+	"palimpsest/web/paths"
+)
+
+// Section is an entry of the navigation.
+type Section string
+
+// The sections of the dashboard.
+const (
+	Overview  Section = "overview"
+	Sessions  Section = "sessions"
+	Pipeline  Section = "pipeline"
+	Keys      Section = "keys"
+	Providers Section = "providers"
+)
+
+// Frame says what surrounds a page.
+type Frame struct {
+	Title   string // of the browser's tab, without the product's name
+	Section Section
+	Crumbs  []Crumb // the way to the page; none: its title
+	Who     tenants.Principal
+
+	theme string // "light", "dark"; empty: as the reader's system has it
+}
+
+// Crumb is a step of the way to a page.
+type Crumb struct {
+	Title string
+	Path  string // empty: the page itself
+}
+
+// entry is a link of the navigation.
+type entry struct {
+	section     Section
+	title, icon string
+	path        string
+}
+
+func entries() []entry {
+	return []entry{
+		{Overview, "Overview", "layout-dashboard", paths.Overview},
+		{Sessions, "Sessions", "scroll-text", paths.Sessions},
+		{Pipeline, "Pipeline", "workflow", paths.Pipeline},
+		{Keys, "API keys", "key-round", paths.Keys},
+		{Providers, "Providers", "plug", paths.Providers},
+	}
+}
+
+// crumbs returns the way to the page, which is its title where none is set.
+func (f Frame) crumbs() []Crumb {
+	if len(f.Crumbs) > 0 {
+		return f.Crumbs
+	}
+	return []Crumb{{Title: f.Title}}
+}
+
+// initial returns the first letter of the workspace's name.
+func (f Frame) initial() string {
+	for _, letter := range f.Who.Workspace.Name {
+		return string(letter)
+	}
+	return "?"
+}
+
+// Page answers with a page of the dashboard around content.
+func Page(c echo.Context, status int, frame Frame, content templ.Component) error {
+	frame.theme = theme(c.Request())
+	return Fragment(c, status, app(frame, content))
+}
+
+// Plain answers with a page without navigation: for people who are not logged in.
+func Plain(c echo.Context, status int, title string, content templ.Component) error {
+	return Fragment(c, status, plain(Frame{Title: title, theme: theme(c.Request())}, content))
+}
+
+// Fragment answers with content alone: for a part of a page that htmx swaps.
+func Fragment(c echo.Context, status int, content templ.Component) error {
+	header := c.Response().Header()
+	header.Set(echo.HeaderContentType, echo.MIMETextHTMLCharsetUTF8)
+	header.Set(echo.HeaderCacheControl, "no-store")
+	header.Set("Vary", "HX-Request")
+	buffer := templ.GetBuffer()
+	defer templ.ReleaseBuffer(buffer)
+	if err := content.Render(c.Request().Context(), buffer); err != nil {
+		return err
+	}
+	return c.HTMLBlob(status, buffer.Bytes())
+}
+
+// IsPartial reports whether htmx asks for a part of a page only.
+func IsPartial(c echo.Context) bool {
+	return c.Request().Header.Get("HX-Request-Type") == "partial"
+}
+
+// Redirect sends the browser to path with GET after a form has done its work.
+func Redirect(c echo.Context, path string) error { return c.Redirect(http.StatusSeeOther, path) }
+
+// ThemeCookie is the name of the cookie with the reader's colour theme.
+const ThemeCookie = "theme"
+
+// theme returns the theme that a reader has chosen; empty if none.
+func theme(request *http.Request) string {
+	cookie, err := request.Cookie(ThemeCookie)
+	if err != nil || cookie.Value != "light" && cookie.Value != "dark" {
+		return ""
+	}
+	return cookie.Value
+}

@@ -1,0 +1,136 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+	"palimpsest/web/layout"
+	"palimpsest/web/paths"
+)
+
+// policy lets a page load from this server only and run nothing that stands in it.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; " +
+	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// maxForm bounds the body of a form, in bytes.
+const maxForm = 1 << 20
+
+// headers sets what every page says to browsers.
+func (s *Server) headers(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		header := c.Response().Header()
+		header.Set(echo.HeaderContentSecurityPolicy, policy)
+		header.Set(echo.HeaderXContentTypeOptions, "nosniff")
+		header.Set(echo.HeaderReferrerPolicy, "same-origin")
+		header.Set("Cross-Origin-Opener-Policy", "same-origin")
+		header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+		if strings.HasPrefix(s.config.PublicURL, "https://") {
+			header.Set(echo.HeaderStrictTransportSecurity, "max-age=31536000")
+		}
+		return next(c)
+	}
+}
+
+// sameOrigin refuses what another site makes a browser send.
+func (s *Server) sameOrigin(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if err := s.origins.Check(c.Request()); err != nil {
+			return errCrossOrigin
+		}
+		return next(c)
+	}
+}
+
+// limit refuses bodies that no form of ours has.
+func (s *Server) limit(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		request := c.Request()
+		request.Body = http.MaxBytesReader(c.Response(), request.Body, maxForm)
+		if request.Method != http.MethodPost {
+			return next(c)
+		}
+		if err := request.ParseForm(); err != nil {
+			var tooLarge *http.MaxBytesError
+			if errors.As(err, &tooLarge) {
+				return echo.NewHTTPError(http.StatusRequestEntityTooLarge).SetInternal(err)
+			}
+			return echo.NewHTTPError(http.StatusBadRequest).SetInternal(err)
+		}
+		return next(c)
+	}
+}
+
+// as wraps a handler that works for somebody who is logged in; others are sent to
+// the login page and back.
+func (s *Server) as(handle func(c echo.Context, who tenants.Principal) error) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		who, err := s.principal(c)
+		if errors.Is(err, tenants.ErrLoginEnded) {
+			s.cookies.Clear(c.Response())
+			next := ""
+			if c.Request().Method == http.MethodGet && c.Request().URL.Path != paths.Overview {
+				next = c.Request().URL.RequestURI()
+			}
+			return layout.Redirect(c, paths.With(paths.LogIn, "next", next))
+		}
+		if err != nil {
+			return err
+		}
+		return handle(c, who)
+	}
+}
+
+// guest wraps a handler for people who are not logged in; others go on to the
+// overview.
+func (s *Server) guest(handle echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if _, err := s.principal(c); err == nil {
+			return layout.Redirect(c, paths.Overview)
+		}
+		return handle(c)
+	}
+}
+
+// principal returns who sent a request, or tenants.ErrLoginEnded.
+func (s *Server) principal(c echo.Context) (tenants.Principal, error) {
+	token := s.cookies.Token(c.Request())
+	if token == "" {
+		return tenants.Principal{}, tenants.ErrLoginEnded
+	}
+	return s.deps.Identity.Authenticate(c.Request().Context(), token)
+}
+
+// home leads to the overview or to the login page.
+func (s *Server) home(c echo.Context) error {
+	if _, err := s.principal(c); err != nil {
+		return layout.Redirect(c, paths.LogIn)
+	}
+	return layout.Redirect(c, paths.Overview)
+}
+
+// setTheme keeps the reader's colour theme in a cookie and leads back.
+func (s *Server) setTheme(c echo.Context) error {
+	theme := c.FormValue("theme")
+	if theme != "light" && theme != "dark" {
+		return echo.NewHTTPError(http.StatusBadRequest)
+	}
+	//nolint:gosec // not HttpOnly: theme.js sets it too; it tells nothing
+	c.SetCookie(&http.Cookie{
+		Name: layout.ThemeCookie, Value: theme, Path: "/", MaxAge: 365 * 24 * 3600,
+		Secure: strings.HasPrefix(s.config.PublicURL, "https://"), SameSite: http.SameSiteLaxMode,
+	})
+	return layout.Redirect(c, referer(c.Request()))
+}
+
+// referer returns the page of ours that a form was sent from.
+func referer(request *http.Request) string {
+	_, rest, ok := strings.Cut(request.Referer(), "//"+request.Host)
+	if !ok {
+		return paths.Home
+	}
+	return paths.Local(rest)
+}

@@ -1,0 +1,140 @@
+// Package overview is the first page of the dashboard: what the proxy did and what
+// it saved.
+package overview
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+	"palimpsest/web/layout"
+)
+
+// Usage adds up a workspace's exchanges.
+type Usage interface {
+	// Totals adds up from one time to another (excluded).
+	Totals(ctx context.Context, workspace tenants.WorkspaceID, from, to time.Time) (tenants.Totals, error)
+
+	// Series is the same in steps of one length.
+	Series(ctx context.Context, workspace tenants.WorkspaceID, from, to time.Time, step time.Duration) ([]tenants.Point, error)
+
+	// Usage splits it by a dimension.
+	Usage(ctx context.Context, workspace tenants.WorkspaceID, by tenants.Dimension, from, to time.Time) ([]tenants.UsageRow, error)
+}
+
+// Exchanges lists exchanges, the newest first.
+type Exchanges interface {
+	Exchanges(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.ExchangeFilter) ([]tenants.Exchange, string, error)
+}
+
+// APIKeys lists a workspace's API keys.
+type APIKeys interface {
+	APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.APIKey, error)
+}
+
+// ProviderKeys lists a workspace's provider keys.
+type ProviderKeys interface {
+	ProviderKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ProviderKey, error)
+}
+
+// Deps are what the page reads.
+type Deps struct {
+	Usage        Usage
+	Exchanges    Exchanges
+	APIKeys      APIKeys
+	ProviderKeys ProviderKeys
+
+	Log *slog.Logger
+	Now func() time.Time
+}
+
+// Handler answers the requests to the page.
+type Handler struct{ deps Deps }
+
+// New returns a Handler.
+func New(deps Deps) *Handler { return &Handler{deps: deps} }
+
+// Show shows the page: numbers, or the first steps while no request has come.
+func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
+	frame := layout.Frame{Title: "Overview", Section: layout.Overview, Who: who}
+	steps, err := h.steps(c.Request().Context(), who)
+	if err != nil {
+		return err
+	}
+	if steps.First == "" {
+		return layout.Page(c, http.StatusOK, frame, firstView(steps))
+	}
+	model := newModel(c.QueryParam("range"), c.QueryParam("by"), h.deps.Now())
+	h.fill(c.Request().Context(), who.Workspace.ID, &model)
+	return layout.Page(c, http.StatusOK, frame, view(model))
+}
+
+// FirstRequest answers with the first steps alone.
+func (h *Handler) FirstRequest(c echo.Context, who tenants.Principal) error {
+	steps, err := h.steps(c.Request().Context(), who)
+	if err != nil {
+		return err
+	}
+	return layout.Fragment(c, http.StatusOK, components.Steps(steps))
+}
+
+// steps returns how far the workspace has come.
+func (h *Handler) steps(ctx context.Context, who tenants.Principal) (components.StepsModel, error) {
+	newest, _, err := h.deps.Exchanges.Exchanges(ctx, who.Workspace.ID, tenants.ExchangeFilter{Limit: 1})
+	if err != nil {
+		return components.StepsModel{}, err
+	}
+	if len(newest) > 0 {
+		return components.NewSteps(nil, 0, &newest[0]), nil
+	}
+	providers, err := h.deps.ProviderKeys.ProviderKeys(ctx, who.Workspace.ID)
+	if err != nil {
+		return components.StepsModel{}, err
+	}
+	keys, err := h.deps.APIKeys.APIKeys(ctx, who.Workspace.ID)
+	if err != nil {
+		return components.StepsModel{}, err
+	}
+	return components.NewSteps(providers, active(keys, h.deps.Now()), nil), nil
+}
+
+// fill reads the numbers of each card. A card that cannot be read says so; the
+// others stay.
+func (h *Handler) fill(ctx context.Context, workspace tenants.WorkspaceID, model *model) {
+	var err error
+	model.Totals, err = h.deps.Usage.Totals(ctx, workspace, model.From, model.To)
+	model.TotalsFailed = h.failed(ctx, "totals", err)
+	model.Points, err = h.deps.Usage.Series(ctx, workspace, model.From, model.To, model.Range.step)
+	model.PointsFailed = h.failed(ctx, "series", err)
+	model.Rows, err = h.deps.Usage.Usage(ctx, workspace, model.By, model.From, model.To)
+	model.RowsFailed = h.failed(ctx, "rows", err)
+}
+
+// failed returns the reference under which a failure is in the log; empty if
+// there is none.
+func (h *Handler) failed(ctx context.Context, card string, err error) string {
+	if err == nil {
+		return ""
+	}
+	reference, _, _ := strings.Cut(uuid.NewString(), "-")
+	h.deps.Log.ErrorContext(ctx, "card failed", "page", "overview", "card", card, "reference", reference, "error", err)
+	return reference
+}
+
+// active counts the keys that work now.
+func active(keys []tenants.APIKey, now time.Time) int {
+	count := 0
+	for _, key := range keys {
+		if key.RevokedAt == nil && (key.ExpiresAt == nil || key.ExpiresAt.After(now)) {
+			count++
+		}
+	}
+	return count
+}

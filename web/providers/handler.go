@@ -1,0 +1,169 @@
+// Package providers is the page of the provider keys that a workspace has stored.
+package providers
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+	"palimpsest/web/access"
+	"palimpsest/web/layout"
+	"palimpsest/web/paths"
+)
+
+// Store keeps a workspace's provider keys, sealed.
+type Store interface {
+	ProviderKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ProviderKey, error)
+
+	// CreateProviderKey seals and stores a key with the provider, name, base URL
+	// and author of wanted. It may return a tenants.Invalid.
+	CreateProviderKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.ProviderKey, secret string) (tenants.ProviderKey, error)
+
+	// DeleteProviderKey returns tenants.ErrNotFound for a key that the workspace
+	// does not have.
+	DeleteProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
+}
+
+// Tester asks a provider for its models with a stored key.
+type Tester interface {
+	// Models returns how many models the provider lists. An error of a provider
+	// that refused the key is a Rejection.
+	Models(ctx context.Context, key tenants.ProviderKey) (int, error)
+}
+
+// Rejection is the error of a provider that was reached and refused a key.
+type Rejection interface {
+	error
+
+	// Rejection returns the provider's HTTP status and what it said, without
+	// secrets.
+	Rejection() (status int, message string)
+}
+
+// Handler answers the requests to the page.
+type Handler struct {
+	keys   Store
+	tester Tester
+	log    *slog.Logger
+	now    func() time.Time
+}
+
+// New returns a Handler.
+func New(keys Store, tester Tester, log *slog.Logger, now func() time.Time) *Handler {
+	return &Handler{keys: keys, tester: tester, log: log, now: now}
+}
+
+// List shows all provider keys.
+func (h *Handler) List(c echo.Context, who tenants.Principal) error {
+	return h.page(c, who, http.StatusOK, func(m *model) {
+		m.Added = m.named(c.QueryParam("added"))
+		m.Removed = c.QueryParam("removed") != ""
+	})
+}
+
+// New shows the form to add a key with.
+func (h *Handler) New(c echo.Context, who tenants.Principal) error {
+	if err := access.Check(access.MayTune(who.Role)); err != nil {
+		return err
+	}
+	return h.page(c, who, http.StatusOK, func(m *model) { m.Form = newForm(typed{}, nil) })
+}
+
+// Add stores a key.
+func (h *Handler) Add(c echo.Context, who tenants.Principal) error {
+	if err := access.Check(access.MayTune(who.Role)); err != nil {
+		return err
+	}
+	form := typed{
+		Provider: c.FormValue("provider"), Name: strings.TrimSpace(c.FormValue("name")),
+		BaseURL: strings.TrimSpace(c.FormValue("base_url")), Key: strings.TrimSpace(c.FormValue("key")),
+	}
+	err := form.check()
+	if err == nil {
+		var added tenants.ProviderKey
+		added, err = h.keys.CreateProviderKey(c.Request().Context(), who.Workspace.ID, form.wanted(who.User.ID), form.Key)
+		if err == nil {
+			return layout.Redirect(c, paths.With(paths.Providers, "added", added.ID.String()))
+		}
+	}
+	var invalid tenants.Invalid
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Form = newForm(form, err) })
+}
+
+// Test asks the provider whether a key works, now, and shows the answer.
+func (h *Handler) Test(c echo.Context, who tenants.Principal) error {
+	key, err := h.find(c, who)
+	if err != nil {
+		return err
+	}
+	begin := h.now()
+	models, err := h.tester.Models(c.Request().Context(), key)
+	result := newResult(key.ID, models, h.now().Sub(begin), err)
+	if err != nil && result.Said == "" {
+		h.log.WarnContext(c.Request().Context(), "test of a provider key", "provider_key", key.ID, "error", err)
+	}
+	return h.page(c, who, http.StatusOK, func(m *model) { m.Result = result })
+}
+
+// ConfirmRemove asks whether a key is to be removed.
+func (h *Handler) ConfirmRemove(c echo.Context, who tenants.Principal) error {
+	key, err := h.find(c, who)
+	if err != nil {
+		return err
+	}
+	return h.page(c, who, http.StatusOK, func(m *model) { m.Remove = &key })
+}
+
+// Remove removes a key.
+func (h *Handler) Remove(c echo.Context, who tenants.Principal) error {
+	key, err := h.find(c, who)
+	if err != nil {
+		return err
+	}
+	if err := h.keys.DeleteProviderKey(c.Request().Context(), who.Workspace.ID, key.ID); err != nil {
+		return err
+	}
+	return layout.Redirect(c, paths.With(paths.Providers, "removed", key.ID.String()))
+}
+
+// find returns the key in the path, for somebody who may change it.
+func (h *Handler) find(c echo.Context, who tenants.Principal) (tenants.ProviderKey, error) {
+	if err := access.Check(access.MayTune(who.Role)); err != nil {
+		return tenants.ProviderKey{}, err
+	}
+	id, err := uuid.Parse(c.Param("id"))
+	if err != nil {
+		return tenants.ProviderKey{}, tenants.ErrNotFound
+	}
+	keys, err := h.keys.ProviderKeys(c.Request().Context(), who.Workspace.ID)
+	if err != nil {
+		return tenants.ProviderKey{}, err
+	}
+	for _, key := range keys {
+		if key.ID == id {
+			return key, nil
+		}
+	}
+	return tenants.ProviderKey{}, tenants.ErrNotFound
+}
+
+// page shows the page after change has had its way with it.
+func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change func(*model)) error {
+	keys, err := h.keys.ProviderKeys(c.Request().Context(), who.Workspace.ID)
+	if err != nil {
+		return err
+	}
+	page := model{Keys: keys, Who: who, Now: h.now(), MayChange: access.MayTune(who.Role)}
+	change(&page)
+	return layout.Page(c, status, layout.Frame{Title: "Providers", Section: layout.Providers, Who: who}, view(page))
+}

@@ -1,0 +1,118 @@
+package providers
+
+import (
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+)
+
+const (
+	maxName = 80   // characters
+	minKey  = 8    // bytes
+	maxKey  = 4096 // bytes
+)
+
+// model is the page.
+type model struct {
+	Keys      []tenants.ProviderKey
+	MayChange bool
+	Who       tenants.Principal
+	Now       time.Time
+	Added     string // name of the key that was just added; empty: none
+	Removed   bool   // a key was just removed
+
+	Form   *formModel           // the form to add a key; nil: closed
+	Remove *tenants.ProviderKey // the key to remove; nil: none
+	Result *result              // of a test; nil: none
+}
+
+// named returns the name of the key with an id.
+func (m *model) named(id string) string {
+	for _, key := range m.Keys {
+		if key.ID.String() == id {
+			return key.Name
+		}
+	}
+	return ""
+}
+
+// result is the outcome of a test.
+type result struct {
+	ID   uuid.UUID // of the key
+	OK   bool
+	Text string
+	Said string // by the provider; empty: nothing
+}
+
+// newResult returns what a test tells, which took a time.
+func newResult(id uuid.UUID, models int, took time.Duration, err error) *result {
+	var rejection Rejection
+	switch {
+	case errors.As(err, &rejection):
+		status, message := rejection.Rejection()
+		return &result{ID: id, Text: fmt.Sprintf("The provider answered %d.", status), Said: message}
+	case err != nil:
+		return &result{ID: id, Text: "The provider could not be reached, or its answer could not be read. Check the base URL."}
+	default:
+		return &result{ID: id, OK: true, Text: fmt.Sprintf("The key works: the provider lists %s. It took %s ms.",
+			components.Plural(int64(models), "model"), components.Millis(took))}
+	}
+}
+
+// typed is what was typed into the form.
+type typed struct{ Provider, Name, Key, BaseURL string }
+
+// check returns a tenants.Invalid for what cannot be a provider key.
+func (t typed) check() error {
+	switch {
+	case t.Provider != string(tenants.ProviderAnthropic) && t.Provider != string(tenants.ProviderOpenAI):
+		return tenants.Invalid{Field: "provider", Message: "must be one of the choices"}
+	case t.Name == "" || utf8.RuneCountInString(t.Name) > maxName:
+		return tenants.Invalid{Field: "name", Message: fmt.Sprintf("must have 1 to %d characters", maxName)}
+	case len(t.Key) < minKey || len(t.Key) > maxKey:
+		return tenants.Invalid{Field: "key", Message: fmt.Sprintf("must have %d to %d characters", minKey, maxKey)}
+	default:
+		return nil
+	}
+}
+
+func (t typed) wanted(by uuid.UUID) tenants.ProviderKey {
+	return tenants.ProviderKey{Provider: tenants.Provider(t.Provider), Name: t.Name, BaseURL: t.BaseURL, CreatedBy: by}
+}
+
+// formModel is the form to add a key.
+type formModel struct{ Provider, Name, Key, BaseURL components.FieldModel }
+
+// choices are the providers that a key can be stored for.
+func choices() []components.Option {
+	return []components.Option{
+		{Value: string(tenants.ProviderAnthropic), Label: "Anthropic, or an API that speaks its format"},
+		{Value: string(tenants.ProviderOpenAI), Label: "OpenAI, or an API that speaks its format"},
+	}
+}
+
+// newForm returns the form with what was typed, but never the key, and what is
+// wrong with it.
+func newForm(typed typed, err error) *formModel {
+	form := &formModel{
+		Provider: components.FieldModel{Label: "Provider", Name: "provider", Value: typed.Provider},
+		Name:     components.FieldModel{Label: "Name", Name: "name", Value: typed.Name, Hint: "To recognise it by: anthropic-prod."},
+		Key:      components.FieldModel{Label: "Key", Name: "key", Hint: "Sealed before it is stored. Nobody can read it again, only its last four characters."},
+		BaseURL:  components.FieldModel{Label: "Base URL", Name: "base_url", Value: typed.BaseURL, Hint: "Optional. Without it requests go to the provider’s own address."},
+	}
+	var invalid tenants.Invalid
+	if errors.As(err, &invalid) {
+		for _, field := range []*components.FieldModel{&form.Provider, &form.Name, &form.Key, &form.BaseURL} {
+			if field.Name == invalid.Field {
+				field.Error = components.FieldError(field.Label, invalid.Message)
+			}
+		}
+	}
+	return form
+}

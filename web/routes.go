@@ -1,0 +1,74 @@
+package web
+
+import (
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/static"
+	"palimpsest/web/identity"
+	"palimpsest/web/keys"
+	"palimpsest/web/overview"
+	"palimpsest/web/paths"
+	"palimpsest/web/providers"
+	"palimpsest/web/session"
+	"palimpsest/web/sessions"
+	"palimpsest/web/tuning"
+)
+
+// Register adds the dashboard's routes to e. No middleware of the dashboard
+// touches other routes.
+func (s *Server) Register(e *echo.Echo) {
+	e.GET(static.Prefix+"*", echo.WrapHandler(static.Handler()))
+	e.HEAD(static.Prefix+"*", echo.WrapHandler(static.Handler()))
+
+	pages := e.Group("", s.headers, s.errors, s.sameOrigin, s.limit)
+
+	// Who somebody is
+	account := identity.New(s.deps.Identity, s.cookies)
+	pages.GET(paths.Home, s.home)
+	pages.GET(paths.SignUp, s.guest(account.SignUpForm))
+	pages.POST(paths.SignUp, account.SignUp)
+	pages.GET(paths.LogIn, s.guest(account.LogInForm))
+	pages.POST(paths.LogIn, account.LogIn)
+	pages.POST(paths.LogOut, s.as(account.LogOut))
+	pages.POST(paths.Theme, s.setTheme)
+
+	// Overview
+	home := overview.New(overview.Deps{
+		Usage: s.deps.Usage, Exchanges: s.deps.Exchanges, APIKeys: s.deps.APIKeys, ProviderKeys: s.deps.ProviderKeys,
+		Log: s.config.Log, Now: s.config.Now,
+	})
+	pages.GET(paths.Overview, s.as(home.Show))
+	pages.GET(paths.FirstRequest, s.as(home.FirstRequest))
+
+	// API keys
+	apiKeys := keys.New(keys.Config{PublicURL: s.config.PublicURL, Log: s.config.Log, Now: s.config.Now}, s.deps.APIKeys, s.deps.Usage)
+	pages.GET(paths.Keys, s.as(apiKeys.List))
+	pages.GET(paths.NewKey, s.as(apiKeys.New))
+	pages.POST(paths.Keys, s.as(apiKeys.Create))
+	pages.GET(paths.Keys+"/:id/revoke", s.as(apiKeys.ConfirmRevoke))
+	pages.POST(paths.Keys+"/:id/revoke", s.as(apiKeys.Revoke))
+
+	// Providers
+	providerKeys := providers.New(s.deps.ProviderKeys, s.deps.Tester, s.config.Log, s.config.Now)
+	pages.GET(paths.Providers, s.as(providerKeys.List))
+	pages.GET(paths.NewProvider, s.as(providerKeys.New))
+	pages.POST(paths.Providers, s.as(providerKeys.Add))
+	pages.POST(paths.Providers+"/:id/test", s.as(providerKeys.Test))
+	pages.GET(paths.Providers+"/:id/remove", s.as(providerKeys.ConfirmRemove))
+	pages.POST(paths.Providers+"/:id/remove", s.as(providerKeys.Remove))
+
+	// Pipeline
+	pipeline := tuning.New(s.deps.Pipelines, s.config.Defaults)
+	pages.GET(paths.Pipeline, s.as(pipeline.Show))
+	pages.POST(paths.Pipeline, s.as(pipeline.Save))
+
+	// Sessions
+	list := sessions.New(s.deps.Sessions, s.deps.Exchanges, s.config.Log, s.config.Now)
+	pages.GET(paths.Sessions, s.as(list.Show))
+	one := session.New(session.Deps{
+		Sessions: s.deps.Sessions, Archive: s.deps.Archive, Exchanges: s.deps.Exchanges,
+		Pipelines: s.deps.Pipelines, APIKeys: s.deps.APIKeys,
+		Codecs: s.config.Codecs, Defaults: s.config.Defaults, Now: s.config.Now,
+	})
+	pages.GET(paths.Sessions+"/:id", s.as(one.Show))
+}

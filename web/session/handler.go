@@ -1,0 +1,224 @@
+// Package session is the page of one session: what each request held, each turn
+// with its level, and the original beside what was sent.
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/wire"
+	"palimpsest/tenants"
+	"palimpsest/web/access"
+	"palimpsest/web/layout"
+	"palimpsest/web/paths"
+)
+
+// Store reads sessions. Session and Projection return session.ErrNotFound for
+// what the workspace does not have.
+type Store interface {
+	Session(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (session.Detail, error)
+	Projection(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (session.Projection, error)
+	Epochs(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.EpochOverview, error)
+}
+
+// Archive reads originals.
+type Archive interface {
+	archive.Reader
+
+	// Originals returns the messages of a lane from index from to to (excluded)
+	// with their bytes, proven by their hashes. It returns archive.ErrDamaged.
+	Originals(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from, to int) ([]archive.Entry, error)
+}
+
+// Exchanges lists exchanges, the newest first, with the cursor of the next page.
+type Exchanges interface {
+	Exchanges(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.ExchangeFilter) ([]tenants.Exchange, string, error)
+}
+
+// Pipelines reads a workspace's pipeline.
+type Pipelines interface {
+	Pipeline(ctx context.Context, workspace tenants.WorkspaceID) (tenants.PipelineConfig, error)
+}
+
+// APIKeys lists a workspace's API keys.
+type APIKeys interface {
+	APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.APIKey, error)
+}
+
+// Deps are what the page reads.
+type Deps struct {
+	Sessions  Store
+	Archive   Archive
+	Exchanges Exchanges
+	Pipelines Pipelines
+	APIKeys   APIKeys
+
+	Codecs   map[conversation.Format]wire.Codec
+	Defaults pipeline.Layer // the pipeline of a workspace that has set none
+	Now      func() time.Time
+}
+
+// Handler answers the requests to the page.
+type Handler struct{ deps Deps }
+
+// New returns a Handler.
+func New(deps Deps) *Handler { return &Handler{deps: deps} }
+
+// query is what the page's address asks for.
+type query struct {
+	Lane    string // empty: the most recently active one
+	Message int    // -1: none
+	From    int    // row of the turn list that its page begins with; -1: the page of Message
+	Offset  int    // message of a run whose originals are shown first
+	Folded  bool   // only what was compressed
+	Raw     bool   // the bytes instead of the text
+}
+
+func queryOf(c echo.Context) query {
+	number := func(name string) int {
+		n, err := strconv.ParseInt(c.QueryParam(name), 10, 32)
+		if err != nil || n < 0 {
+			return -1
+		}
+		return int(n)
+	}
+	return query{
+		Lane: c.QueryParam("lane"), Message: number("m"), From: number("from"), Offset: number("o"),
+		Folded: c.QueryParam("show") == "compressed", Raw: c.QueryParam("view") == "raw",
+	}
+}
+
+// Show shows the page, or, for htmx, its turn list with the chosen turn alone.
+func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
+	id, err := uuid.Parse(c.Param("id"))
+	if err != nil {
+		return session.ErrNotFound
+	}
+	ctx, asked := c.Request().Context(), queryOf(c)
+	detail, err := h.deps.Sessions.Session(ctx, who.Workspace.ID, id)
+	if err != nil {
+		return err
+	}
+	lane, err := laneOf(detail, asked.Lane)
+	if err != nil {
+		return err
+	}
+	reader, err := h.reader(ctx, who, detail, lane)
+	if err != nil {
+		return err
+	}
+	read, err := reader.read(ctx, asked)
+	if err != nil {
+		return err
+	}
+	if layout.IsPartial(c) {
+		return layout.Fragment(c, http.StatusOK, readView(read))
+	}
+	model, err := h.model(ctx, who, detail, lane, reader, read)
+	if err != nil {
+		return err
+	}
+	frame := layout.Frame{Title: model.Title, Section: layout.Sessions, Who: who, Crumbs: []layout.Crumb{
+		{Title: "Sessions", Path: paths.Sessions}, {Title: detail.ID.String()[:8]},
+	}}
+	return layout.Page(c, http.StatusOK, frame, view(model))
+}
+
+// laneOf returns the lane of a session that is asked for by its id.
+func laneOf(detail session.Detail, asked string) (session.LaneOverview, error) {
+	for _, lane := range detail.Lanes {
+		if asked == "" || lane.ID.String() == asked {
+			return lane, nil
+		}
+	}
+	return session.LaneOverview{}, session.ErrNotFound
+}
+
+// reader returns what reads the turns of a lane.
+func (h *Handler) reader(ctx context.Context, who tenants.Principal, detail session.Detail, lane session.LaneOverview) (*reader, error) {
+	codec, known := h.deps.Codecs[detail.Format]
+	if !known {
+		return nil, fmt.Errorf("session %s has the unknown format %q", detail.ID, detail.Format)
+	}
+	epochs, err := h.deps.Sessions.Epochs(ctx, who.Workspace.ID, lane.ID)
+	if err != nil {
+		return nil, err
+	}
+	projection, err := h.deps.Sessions.Projection(ctx, who.Workspace.ID, lane.ID)
+	if err != nil && !errors.Is(err, session.ErrNotFound) {
+		return nil, err
+	}
+	return &reader{
+		archive: h.deps.Archive, codec: codec, workspace: who.Workspace.ID, session: detail.ID, lane: lane,
+		projection: projection, epochs: epochs, mayRead: access.MayReadTexts(who.Role), role: who.Role, now: h.deps.Now(),
+	}, nil
+}
+
+// exchanges returns the newest exchanges of a lane, oldest first, and whether
+// there were more.
+func (h *Handler) exchanges(ctx context.Context, workspace tenants.WorkspaceID, id, lane uuid.UUID) ([]tenants.Exchange, bool, error) {
+	var newest []tenants.Exchange
+	cursor := ""
+	for range maxExchangePages {
+		page, next, err := h.deps.Exchanges.Exchanges(ctx, workspace, tenants.ExchangeFilter{Session: id, Cursor: cursor, Limit: exchangePage})
+		if err != nil {
+			return nil, false, err
+		}
+		for _, exchange := range page {
+			if exchange.Lane == lane && exchange.TokensBefore > 0 {
+				newest = append(newest, exchange)
+			}
+		}
+		if cursor = next; cursor == "" {
+			break
+		}
+	}
+	for i, j := 0, len(newest)-1; i < j; i, j = i+1, j-1 {
+		newest[i], newest[j] = newest[j], newest[i]
+	}
+	return newest, cursor != "", nil
+}
+
+// target returns the share of the window above which an epoch happens, as the
+// workspace's pipeline is set now; 0 where compression is off.
+func (h *Handler) target(ctx context.Context, workspace tenants.WorkspaceID) (float64, error) {
+	saved, err := h.deps.Pipelines.Pipeline(ctx, workspace)
+	if err != nil {
+		return 0, err
+	}
+	config, _, err := pipeline.Resolve(h.deps.Defaults, pipeline.Layer{Source: pipeline.FromWorkspace, Modules: saved.Modules, YAML: saved.YAML})
+	if err != nil {
+		return 0, fmt.Errorf("saved pipeline, version %d: %w", saved.Version, err)
+	}
+	for _, name := range config.Modules {
+		if name == "ipc" && config.IPC.DeepestLevel > 0 {
+			return config.IPC.TargetUtilization, nil
+		}
+	}
+	return 0, nil
+}
+
+// keyName returns the name of an API key; empty if it is gone.
+func (h *Handler) keyName(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (string, error) {
+	keys, err := h.deps.APIKeys.APIKeys(ctx, workspace)
+	if err != nil {
+		return "", err
+	}
+	for _, key := range keys {
+		if key.ID == id {
+			return key.Name, nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,353 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/wire"
+	"palimpsest/tenants"
+	"palimpsest/web/paths"
+)
+
+const (
+	rowsPerPage  = 100
+	previewBytes = 256 << 10 // larger messages are listed without a preview
+	previewRunes = 140
+)
+
+// reader reads the turns of a lane.
+type reader struct {
+	archive    Archive
+	codec      wire.Codec
+	workspace  tenants.WorkspaceID
+	session    uuid.UUID
+	lane       session.LaneOverview
+	projection session.Projection // the newest; Number 0: none
+	epochs     []session.EpochOverview
+	mayRead    bool // what was said may be shown
+	role       tenants.Role
+	now        time.Time
+}
+
+// span is a row before its messages are read: one message, or a run of messages
+// that one piece of text stands for.
+type span struct {
+	From, To int
+	Level    int
+	part     int // of the projection; -1: behind it, sent as it came
+}
+
+func (s span) isRun() bool { return s.To-s.From > 1 }
+
+// spans returns all rows of the lane, in order.
+func (r *reader) spans() []span {
+	var spans []span
+	for i, part := range r.projection.Parts {
+		if part.Raw != nil && part.To-part.From > 1 {
+			spans = append(spans, span{From: part.From, To: part.To, Level: part.Level, part: i})
+			continue
+		}
+		for at := part.From; at < part.To; at++ {
+			spans = append(spans, span{From: at, To: at + 1, Level: part.Level, part: i})
+		}
+	}
+	for at := r.projection.Covers; at < r.lane.Position; at++ {
+		spans = append(spans, span{From: at, To: at + 1, part: -1})
+	}
+	return spans
+}
+
+// row is a row of the turn list.
+type row struct {
+	span
+
+	Title   string // who speaks
+	Preview string // how it begins
+	Tokens  int    // of the originals
+	Sent    int    // of what stands for them
+	Known   bool   // the originals are in the archive
+	Path    string
+	Current bool
+}
+
+// index returns the place of the row's messages in the client's list.
+func (r row) index() string {
+	if r.isRun() {
+		return fmt.Sprintf("%d–%d", r.From, r.To-1)
+	}
+	return fmt.Sprint(r.From)
+}
+
+// readModel is the turn list with the chosen turn.
+type readModel struct {
+	Rows          []row
+	First, Total  int // number of the first row, and of all
+	Compressed    int // rows below L0
+	Earlier       string
+	Later         string
+	All, OnlyDeep string // paths of the two filters
+	Folded        bool
+	MayRead       bool
+	Role          tenants.Role
+	Position      int
+	Pane          *pane // nil: nothing to show
+}
+
+// read returns the page of the turn list that is asked for and the chosen turn.
+func (r *reader) read(ctx context.Context, asked query) (readModel, error) {
+	all := r.spans()
+	shown := all
+	if asked.Folded {
+		shown = compressed(all)
+	}
+	model := readModel{
+		Total: len(shown), Compressed: len(compressed(all)), Folded: asked.Folded, MayRead: r.mayRead, Role: r.role, Position: r.lane.Position,
+		All: r.path(query{Message: asked.Message, From: -1, Offset: -1}), OnlyDeep: r.path(query{Message: asked.Message, From: -1, Offset: -1, Folded: true}),
+	}
+	if len(shown) == 0 {
+		return model, nil
+	}
+	model.First = firstRow(shown, asked)
+	page := shown[model.First:min(model.First+rowsPerPage, len(shown))]
+	if model.First > 0 {
+		model.Earlier = r.path(query{Message: -1, From: max(0, model.First-rowsPerPage), Offset: -1, Folded: asked.Folded})
+	}
+	if model.First+len(page) < len(shown) {
+		model.Later = r.path(query{Message: -1, From: model.First + rowsPerPage, Offset: -1, Folded: asked.Folded})
+	}
+	chosen := choose(page, asked.Message)
+	var err error
+	if model.Rows, err = r.rows(ctx, page, chosen, asked); err != nil {
+		return readModel{}, err
+	}
+	if r.mayRead {
+		pane, err := r.pane(ctx, page[chosen], model.Rows[chosen], asked)
+		if err != nil {
+			return readModel{}, err
+		}
+		model.Pane = &pane
+	}
+	return model, nil
+}
+
+// compressed returns the rows below L0.
+func compressed(all []span) []span {
+	var deep []span
+	for _, span := range all {
+		if span.Level > 0 {
+			deep = append(deep, span)
+		}
+	}
+	return deep
+}
+
+// firstRow returns the row that the page begins with: the one asked for, or the
+// start of the page with the message asked for.
+func firstRow(spans []span, asked query) int {
+	if asked.From >= 0 && asked.From < len(spans) {
+		return asked.From
+	}
+	for i, span := range spans {
+		if asked.Message >= span.From && asked.Message < span.To {
+			return i / rowsPerPage * rowsPerPage
+		}
+	}
+	return 0
+}
+
+// choose returns the row of a page to show beside it: that of the message asked
+// for, else the first one that was compressed, else the first.
+func choose(page []span, message int) int {
+	deep := -1
+	for i, span := range page {
+		if message >= span.From && message < span.To {
+			return i
+		}
+		if deep < 0 && span.Level > 0 {
+			deep = i
+		}
+	}
+	return max(deep, 0)
+}
+
+// path returns the address of what is asked for.
+func (r *reader) path(asked query) string {
+	number := func(n int) string {
+		if n < 0 {
+			return ""
+		}
+		return fmt.Sprint(n)
+	}
+	show, view := "", ""
+	if asked.Folded {
+		show = "compressed"
+	}
+	if asked.Raw {
+		view = "raw"
+	}
+	return paths.With(paths.Session(r.session), "lane", r.lane.ID.String(), "m", number(asked.Message),
+		"from", number(asked.From), "o", number(asked.Offset), "show", show, "view", view)
+}
+
+// rows reads what a page of the turn list shows.
+func (r *reader) rows(ctx context.Context, page []span, chosen int, asked query) ([]row, error) {
+	first, last := page[0].From, page[len(page)-1].To
+	entries, err := r.archive.Entries(ctx, r.workspace, r.lane.ID, first, last-first)
+	if err != nil {
+		return nil, err
+	}
+	byIndex := make(map[int]archive.Entry, len(entries))
+	for _, entry := range entries {
+		byIndex[entry.Index] = entry
+	}
+	messages, err := r.messages(ctx, page, byIndex)
+	if err != nil {
+		return nil, err
+	}
+	calls := callNames(page, messages)
+	rows := make([]row, len(page))
+	for i, span := range page {
+		rows[i] = row{span: span, Current: i == chosen, Known: true,
+			Path: r.path(query{Message: span.From, From: asked.From, Offset: -1, Folded: asked.Folded, Raw: asked.Raw})}
+		for at := span.From; at < span.To; at++ {
+			entry, known := byIndex[at]
+			rows[i].Known = rows[i].Known && known
+			rows[i].Tokens += entry.Tokens
+		}
+		r.describe(&rows[i], byIndex[span.From], messages, calls)
+	}
+	return rows, nil
+}
+
+// describe fills in what a row says.
+func (r *reader) describe(row *row, entry archive.Entry, messages map[int]conversation.Message, calls map[string]string) {
+	row.Sent = row.Tokens
+	if row.part >= 0 && r.projection.Parts[row.part].Raw != nil {
+		row.Sent = r.projection.Parts[row.part].Tokens
+	}
+	if row.isRun() {
+		row.Title = fmt.Sprintf("%d messages, %s", row.To-row.From, map[bool]string{true: "one line a block", false: "first sentences"}[row.Level == 3])
+		return
+	}
+	message, read := messages[row.From]
+	if !read {
+		row.Title = roleName(entry.Role)
+		return
+	}
+	row.Title, row.Preview = titleOfMessage(message, calls), preview(message)
+}
+
+// messages reads the single messages of a page that are not too large, by index.
+// A damaged one is left out: its own page says so.
+func (r *reader) messages(ctx context.Context, page []span, entries map[int]archive.Entry) (map[int]conversation.Message, error) {
+	read := map[int]conversation.Message{}
+	if !r.mayRead {
+		return read, nil
+	}
+	for _, run := range runs(page, entries) {
+		originals, err := r.archive.Originals(ctx, r.workspace, r.lane.ID, run[0], run[1])
+		if errors.Is(err, archive.ErrDamaged) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, original := range originals {
+			if message, err := r.codec.Parse(original.Raw); err == nil {
+				read[original.Index] = message
+			}
+		}
+	}
+	return read, nil
+}
+
+// runs returns from and to of adjacent single messages that are worth reading.
+func runs(page []span, entries map[int]archive.Entry) [][2]int {
+	var found [][2]int
+	for _, span := range page {
+		entry, known := entries[span.From]
+		if span.isRun() || !known || entry.Size > previewBytes {
+			continue
+		}
+		if n := len(found); n > 0 && found[n-1][1] == span.From {
+			found[n-1][1] = span.To
+			continue
+		}
+		found = append(found, [2]int{span.From, span.To})
+	}
+	return found
+}
+
+// callNames returns the tools of the calls in a page by the calls' ids.
+func callNames(page []span, messages map[int]conversation.Message) map[string]string {
+	names := map[string]string{}
+	for _, span := range page {
+		for _, block := range messages[span.From].Blocks {
+			if block.Kind == conversation.ToolCall {
+				names[block.ID] = block.Name
+			}
+		}
+	}
+	return names
+}
+
+func roleName(role conversation.Role) string {
+	switch role {
+	case conversation.System:
+		return "System"
+	case conversation.User:
+		return "User"
+	case conversation.Assistant:
+		return "Assistant"
+	case conversation.Tool:
+		return "Tool result"
+	default:
+		return "Message"
+	}
+}
+
+// titleOfMessage says who speaks: "User", "Assistant · Bash, Read",
+// "Tool result · Bash".
+func titleOfMessage(message conversation.Message, calls map[string]string) string {
+	var tools []string
+	title := roleName(message.Role)
+	for _, block := range message.Blocks {
+		switch {
+		case block.Kind == conversation.ToolCall:
+			tools = append(tools, block.Name)
+		case block.Kind == conversation.ToolResult:
+			title = "Tool result"
+			if name := calls[block.ID]; name != "" {
+				tools = append(tools, name)
+			}
+		}
+	}
+	if len(tools) == 0 {
+		return title
+	}
+	return title + " · " + strings.Join(tools, ", ")
+}
+
+// preview returns how a message begins, on one line.
+func preview(message conversation.Message) string {
+	for _, block := range message.Blocks {
+		if block.Kind == conversation.Thinking && len(message.Blocks) > 1 {
+			continue
+		}
+		if line := strings.Join(strings.Fields(textOf(block)), " "); line != "" {
+			if runes := []rune(line); len(runes) > previewRunes {
+				return string(runes[:previewRunes]) + "…"
+			}
+			return line
+		}
+	}
+	return ""
+}

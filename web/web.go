@@ -1,0 +1,85 @@
+package web
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/wire"
+	"palimpsest/tenants"
+	"palimpsest/web/identity"
+	"palimpsest/web/keys"
+	"palimpsest/web/overview"
+	"palimpsest/web/providers"
+	"palimpsest/web/session"
+	"palimpsest/web/sessions"
+	"palimpsest/web/tuning"
+)
+
+// Config says how the dashboard is set up.
+type Config struct {
+	// PublicURL is where people and clients reach the product, without a slash at
+	// its end. It stands in snippets and decides whether cookies are Secure.
+	PublicURL string
+
+	// Defaults is the pipeline of a workspace that has set none.
+	Defaults pipeline.Layer
+
+	// Codecs read the archived messages of each format.
+	Codecs map[conversation.Format]wire.Codec
+
+	Log *slog.Logger     // nil: nowhere
+	Now func() time.Time // nil: time.Now
+}
+
+// Identity signs people up, logs them in and out, and knows them by their token.
+type Identity interface {
+	identity.Service
+
+	// Authenticate returns who a token belongs to, or tenants.ErrLoginEnded.
+	Authenticate(ctx context.Context, token string) (tenants.Principal, error)
+}
+
+// Deps are the stores that the pages read and change. All must be set.
+type Deps struct {
+	Identity     Identity
+	APIKeys      keys.Store
+	ProviderKeys providers.Store
+	Tester       providers.Tester
+	Pipelines    tuning.Store
+	Usage        overview.Usage
+	Sessions     Sessions
+	Exchanges    session.Exchanges
+	Archive      session.Archive
+}
+
+// Sessions lists and reads sessions.
+type Sessions interface {
+	sessions.Store
+	session.Store
+}
+
+// Server answers the dashboard's requests.
+type Server struct {
+	config  Config
+	deps    Deps
+	cookies tenants.Cookies
+	origins *http.CrossOriginProtection
+}
+
+// New returns the dashboard.
+func New(config Config, deps Deps) *Server {
+	if config.Log == nil {
+		config.Log = slog.New(slog.DiscardHandler)
+	}
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	return &Server{
+		config: config, deps: deps,
+		cookies: tenants.NewCookies(config.PublicURL), origins: http.NewCrossOriginProtection(),
+	}
+}

@@ -1,0 +1,160 @@
+package webtest
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/PuerkitoBio/goquery"
+
+	"palimpsest/tenants"
+)
+
+func countModels(body io.Reader) (int, error) {
+	var list struct {
+		Data []json.RawMessage `json:"data"`
+	}
+	if err := json.NewDecoder(body).Decode(&list); err != nil {
+		return 0, err
+	}
+	return len(list.Data), nil
+}
+
+// Person is somebody with a browser that runs no JavaScript.
+type Person struct {
+	*Product
+
+	t         testing.TB
+	Email     string
+	Workspace tenants.Workspace
+	User      tenants.User
+	client    *http.Client
+}
+
+// Page is an answer that a person sees.
+type Page struct {
+	*goquery.Document
+
+	Status int
+	Path   string // after redirects, with its query
+	Header http.Header
+	HTML   string
+}
+
+// Stranger returns a person who is not logged in.
+func (p *Product) Stranger(t testing.TB) *Person {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Person{Product: p, t: t, client: &http.Client{Jar: jar}}
+}
+
+// SignUp returns a person who has signed up with the form.
+func (p *Product) SignUp(t testing.TB, name string) *Person {
+	t.Helper()
+	person := p.Stranger(t)
+	person.Email = name + "@example.com"
+	page := person.Post("/signup", "email", person.Email, "password", Password, "workspace", name)
+	if page.Path != "/overview" {
+		t.Fatalf("sign up led to %s with %d: %s", page.Path, page.Status, page.Find("main").Text())
+	}
+	user, _, err := p.DB.UserByEmail(t.Context(), person.Email)
+	if err != nil {
+		t.Fatal(err)
+	}
+	memberships, err := p.DB.Memberships(t.Context(), user.ID)
+	if err != nil || len(memberships) != 1 {
+		t.Fatalf("%d memberships: %v", len(memberships), err)
+	}
+	person.User, person.Workspace = user, memberships[0].Workspace
+	return person
+}
+
+// As gives the person another role in their workspace.
+func (p *Person) As(role tenants.Role) *Person {
+	p.t.Helper()
+	if _, err := p.Database.Owner(p.t).Exec(p.t.Context(), "UPDATE members SET role = $1 WHERE user_id = $2", string(role), p.User.ID); err != nil {
+		p.t.Fatal(err)
+	}
+	// The principal is remembered by its login for a moment: a new one is not.
+	p.client.Jar, _ = cookiejar.New(nil) // never fails without options
+	p.Post("/login", "email", p.Email, "password", Password)
+	return p
+}
+
+// Get opens a page.
+func (p *Person) Get(path string, header ...string) Page {
+	p.t.Helper()
+	return p.send(http.MethodGet, path, nil, header)
+}
+
+// Post sends a form with names and values.
+func (p *Person) Post(path string, namesAndValues ...string) Page {
+	p.t.Helper()
+	form := url.Values{}
+	for i := 0; i+1 < len(namesAndValues); i += 2 {
+		form.Add(namesAndValues[i], namesAndValues[i+1])
+	}
+	return p.send(http.MethodPost, path, strings.NewReader(form.Encode()), []string{"Content-Type", "application/x-www-form-urlencoded"})
+}
+
+// PostFrom sends an empty form as another site would make a browser send it.
+func (p *Person) PostFrom(path, site string) Page {
+	p.t.Helper()
+	return p.send(http.MethodPost, path, strings.NewReader(""), []string{
+		"Content-Type", "application/x-www-form-urlencoded", "Origin", site, "Sec-Fetch-Site", "cross-site",
+	})
+}
+
+// Cookies returns the cookies that the browser holds.
+func (p *Person) Cookies() []*http.Cookie {
+	address, err := url.Parse(p.URL)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return p.client.Jar.Cookies(address)
+}
+
+func (p *Person) send(method, path string, body io.Reader, header []string) Page {
+	p.t.Helper()
+	request, err := http.NewRequestWithContext(p.t.Context(), method, p.address(path), body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	response, err := p.client.Do(request)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	document, err := goquery.NewDocumentFromReader(strings.NewReader(string(content)))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return Page{
+		Document: document, Status: response.StatusCode, Path: response.Request.URL.RequestURI(), Header: response.Header, HTML: string(content),
+	}
+}
+
+// Text returns the text of the elements that match, its white space made single.
+func (p Page) Text(selector string) string {
+	return strings.Join(strings.Fields(p.Find(selector).Text()), " ")
+}
+
+// TestID returns the text of the element with a data-testid.
+func (p Page) TestID(id string) string { return p.Text(`[data-testid="` + id + `"]`) }
+
+// Has reports whether an element matches.
+func (p Page) Has(selector string) bool { return p.Find(selector).Length() > 0 }

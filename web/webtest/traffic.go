@@ -1,0 +1,151 @@
+package webtest
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"palimpsest/api"
+	"palimpsest/api/upstream/providertest"
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/prompt"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/tokens"
+	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/tenants"
+)
+
+// ProviderKey is the only key that the provider double lets in.
+const ProviderKey = "sk-double-0123456789abcdef"
+
+// Provider starts a provider double with a context window of so many tokens.
+func Provider(t testing.TB, window int) *providertest.Server {
+	t.Helper()
+	counter, err := tokens.NewCounter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return providertest.NewServer(t, providertest.Config{Key: ProviderKey, Window: window, Count: counter.Count})
+}
+
+// Connect stores a key for the double and creates an API key, past the forms. It
+// returns the API key's secret.
+func (p *Person) Connect(double *providertest.Server, name string) string {
+	p.t.Helper()
+	keys := &credentials{product: p.Product}
+	for _, provider := range []tenants.Provider{tenants.ProviderAnthropic, tenants.ProviderOpenAI} {
+		wanted := tenants.ProviderKey{Provider: provider, Name: string(provider) + "-prod", BaseURL: double.URL, CreatedBy: p.User.ID}
+		if _, err := keys.CreateProviderKey(p.t.Context(), p.Workspace.ID, wanted, ProviderKey); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	_, secret, err := keys.CreateAPIKey(p.t.Context(), p.Workspace.ID, tenants.APIKey{
+		Name: name, Scopes: []tenants.Scope{tenants.ScopeProxy}, CreatedBy: p.User.ID,
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return secret
+}
+
+// Talk sends all requests of a session through the real proxy, which takes every
+// model's context window for so many tokens, and waits until all is recorded.
+func (p *Person) Talk(secret string, window int, talk *wiregen.Session, userAgent string) {
+	p.t.Helper()
+	proxy, stop := p.proxy(window)
+	defer stop()
+	path := map[conversation.Format]string{
+		conversation.Anthropic: "/v1/messages", conversation.OpenAIChat: "/v1/chat/completions", conversation.OpenAIResponses: "/v1/responses",
+	}[talk.Options.Format]
+	for step, body := range talk.Bodies() {
+		request, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, proxy+path, bytes.NewReader(body))
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+secret)
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Anthropic-Version", "2023-06-01")
+		request.Header.Set("User-Agent", userAgent)
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		content, err := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if err != nil || response.StatusCode != http.StatusOK {
+			p.t.Fatalf("request %d of the session: status %d: %.300s: %v", step+1, response.StatusCode, content, err)
+		}
+	}
+}
+
+// proxy starts the real proxy. stop ends it once everything is recorded.
+func (p *Person) proxy(window int) (url string, stop func()) {
+	p.t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	settings, err := api.NewSettings(p.DB, p.vault, p.modules)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	metrics := api.NewMetrics(prometheus.NewRegistry())
+	recorder := api.NewRecorder(p.Sessions, p.DB, p.Archive, metrics, log)
+	recorder.Start()
+	server := &api.Server{
+		Keys: p.Keys, Settings: settings, Prompts: p.writer(window), Upstream: p.provider,
+		Recorder: recorder, Metrics: metrics, Log: log, Now: time.Now,
+	}
+	e := echo.New()
+	e.Logger.SetOutput(io.Discard)
+	server.Register(e)
+	listening := httptest.NewServer(e)
+	return listening.URL, func() {
+		listening.Close()
+		recorder.Stop()
+	}
+}
+
+func (p *Person) writer(window int) *prompt.Writer {
+	p.t.Helper()
+	counter, err := tokens.NewCounter()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	models, err := tokens.NewModels()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	reader, err := session.NewReader(counter)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	resolver, err := session.NewResolver(p.Sessions)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return &prompt.Writer{
+		Reader: reader, Resolver: resolver, Store: p.Sessions, Chain: pipeline.NewChain(modules.All(counter)...),
+		Models: models, Calibration: tokens.NewCalibration(), Window: window, Now: time.Now,
+	}
+}
+
+// Newest returns the newest session of the person's workspace.
+func (p *Person) Newest() session.Overview {
+	p.t.Helper()
+	page, err := p.Sessions.Sessions(p.t.Context(), p.Workspace.ID, session.Filter{Limit: 1})
+	if err != nil || len(page.Sessions) == 0 {
+		p.t.Fatalf("no session: %v", err)
+	}
+	return page.Sessions[0]
+}
+
+// Nobody is an id that nothing has.
+func Nobody() string { return uuid.Nil.String() }
