@@ -51,5 +51,5 @@ generate: ## write the Go files of the templates anew
 bench: ## Go benchmarks and the overhead of the proxy; writes docs/performance.md
 	@deploy/setup.sh postgresql
 	@go build -o bin/palimpsest ./cmd/palimpsest
-	go test -run '^$$' -bench . -benchmem ./pipeline/...
-	go run ./api/apibench/overhead -binary bin/palimpsest -write docs/performance.md
+	go test -p 1 -run '^$$' -bench . -benchmem -timeout 30m ./pipeline/... | tee bin/parts.txt
+	go run ./api/apibench/overhead -binary bin/palimpsest -parts bin/parts.txt -write docs/performance.md

@@ -94,6 +94,35 @@ func TestDocsNameOnlyMakeTargetsThatExist(t *testing.T) {
 	}
 }
 
+func TestReadmeSetsClientsUpAsTheDashboardDoes(t *testing.T) {
+	t.Parallel()
+
+	source, err := readSource("web/keys/clients.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	snippets := map[string]bool{}
+	ast.Inspect(source.Syntax, func(node ast.Node) bool {
+		if literal, is := node.(*ast.BasicLit); is && strings.Contains(literal.Value, "{url}") {
+			text := strings.ReplaceAll(strings.Trim(literal.Value, "`"), "{url}", "http://127.0.0.1:8080")
+			snippets[strings.TrimSpace(text)] = true
+		}
+		return true
+	})
+
+	_, rest, _ := strings.Cut(readFile(t, "README.md"), "## Set up a client")
+	section, _, _ := strings.Cut(rest, "\n## ")
+	blocks := regexp.MustCompile("(?s)```[a-z]+\n(.*?)\n```").FindAllStringSubmatch(section, -1)
+	if len(blocks) < 4 {
+		t.Fatalf("README.md sets up %d clients", len(blocks))
+	}
+	for _, block := range blocks {
+		if !snippets[block[1]] {
+			t.Errorf("the dashboard has no such snippet:\n%s", block[1])
+		}
+	}
+}
+
 func TestDocsNameOnlyHeadersThatExist(t *testing.T) {
 	t.Parallel()
 

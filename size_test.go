@@ -258,11 +258,11 @@ func rootName(expression ast.Expr) *ast.Ident {
 // isPackageLevel reports whether a name is not one of the function it stands in.
 func (s sourceFile) isPackageLevel(name *ast.Ident) bool {
 	// One file at a time is all that is known here: what the parser resolves is enough.
-	if name.Obj == nil { //nolint:staticcheck // see above
+	if name.Obj == nil {
 		return true // declared in another file of the package
 	}
 
-	return s.Syntax.Scope.Lookup(name.Name) == name.Obj //nolint:staticcheck // see above
+	return s.Syntax.Scope.Lookup(name.Name) == name.Obj
 }
 
 func TestOnlyTheCommandReadsTheEnvironment(t *testing.T) {

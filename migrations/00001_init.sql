@@ -236,7 +236,7 @@ CREATE TABLE exchanges (
   PRIMARY KEY (workspace_id, id)
 );
 CREATE INDEX exchanges_at ON exchanges (workspace_id, at DESC, id DESC);
-CREATE INDEX exchanges_session ON exchanges (workspace_id, session_id, id);
+CREATE INDEX exchanges_session ON exchanges (workspace_id, session_id, at DESC, id DESC);
 CREATE INDEX exchanges_answer ON exchanges (workspace_id, answer) WHERE answer IS NOT NULL;
 
 -- Every table is forced under row-level security. Tenants' rows belong to the

@@ -31,14 +31,14 @@ func NewCookies(publicURL string) Cookies {
 
 // Set puts a login's token into the browser.
 func (c Cookies) Set(w http.ResponseWriter, token string) {
-	cookie := c.cookie(token)
+	cookie := c.cookie(token) //nolint:gosec // not Secure on loopback http only
 	cookie.MaxAge = int(LoginAge.Seconds())
 	http.SetCookie(w, cookie)
 }
 
 // Clear takes it out again.
 func (c Cookies) Clear(w http.ResponseWriter) {
-	cookie := c.cookie("")
+	cookie := c.cookie("") //nolint:gosec // not Secure on loopback http only
 	cookie.MaxAge = -1
 	http.SetCookie(w, cookie)
 }
@@ -60,5 +60,6 @@ func (c Cookies) name() string {
 }
 
 func (c Cookies) cookie(value string) *http.Cookie {
+	//nolint:gosec // not Secure on loopback http only
 	return &http.Cookie{Name: c.name(), Value: value, Path: "/", HttpOnly: true, Secure: c.secure, SameSite: http.SameSiteLaxMode}
 }

@@ -36,6 +36,19 @@ func Table(rows []Row) string {
 	return text.String()
 }
 
+// Parts returns the results among what go test -bench printed as Markdown, by package.
+func Parts(printed string) string {
+	var text strings.Builder
+	text.WriteString("The parts alone, `go test -bench`:\n\n```text\n")
+	for line := range strings.Lines(printed) {
+		if strings.HasPrefix(line, "pkg: ") || strings.HasPrefix(line, "Benchmark") && strings.Contains(line, " ns/op") {
+			text.WriteString(line)
+		}
+	}
+
+	return text.String() + "```\n"
+}
+
 // verdict sets the row beside its goal.
 func (r Row) verdict() string {
 	goal := r.Case.Goal

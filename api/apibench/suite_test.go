@@ -127,6 +127,15 @@ func TestReportIsWrittenBetweenTheMarks(t *testing.T) {
 	}
 }
 
+func TestPartsAreTheLinesWithResults(t *testing.T) {
+	t.Parallel()
+
+	got := Parts("goos: linux\npkg: palimpsest/pipeline/wire\nBenchmarkOpen-2 \t 10 \t 5 ns/op\nBenchmarkOpen\nPASS\nok\tpalimpsest/pipeline/wire\t1s\n")
+	if !strings.Contains(got, "```text\npkg: palimpsest/pipeline/wire\nBenchmarkOpen-2 \t 10 \t 5 ns/op\n```") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
 func TestMachineIsDescribed(t *testing.T) {
 	t.Parallel()
 

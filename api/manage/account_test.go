@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -54,8 +55,8 @@ func TestWrongLoginsAreRefusedAlike(t *testing.T) {
 		wrong = w.sendWith(t, "", http.MethodPost, "/login", `{"email":"ada@example.com","password":"not her password"}`)
 	}
 	wrong.want(t, http.StatusTooManyRequests)
-	if wrong.header.Get("Retry-After") == "" {
-		t.Error("too many attempts are not told when to try again")
+	if seconds, err := strconv.Atoi(wrong.header.Get("Retry-After")); err != nil || seconds < 1 || !strings.Contains(detail(t, wrong), strconv.Itoa(seconds)) {
+		t.Errorf("too many attempts are told %s, Retry-After %q", wrong.body, wrong.header.Get("Retry-After"))
 	}
 }
 

@@ -21,6 +21,12 @@ import (
 // maxBody is the largest request body that is taken, in bytes.
 const maxBody = 1 << 20
 
+// The rows on a page of a list.
+const (
+	defaultLimit = 50
+	maxLimit     = 200
+)
+
 // page is the answer of a list.
 type page[T any] struct {
 	Data []T     `json:"data"`
@@ -64,8 +70,7 @@ func readJSON[T any](c echo.Context) (T, error) {
 func readBody(c echo.Context) (string, error) {
 	request := c.Request()
 	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), request.Body, maxBody))
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return "", errTooLarge
 	}
 	if err != nil {
@@ -85,8 +90,7 @@ func mediaType(request *http.Request) string {
 
 // explain says what is wrong with a body in words that help its sender.
 func explain(err error) error {
-	var kind *json.UnmarshalTypeError
-	if errors.As(err, &kind) {
+	if kind, wrong := errors.AsType[*json.UnmarshalTypeError](err); wrong {
 		return tenants.Invalid{Field: kind.Field, Message: fmt.Sprintf("must be a %s, not a %s", kindName(kind.Type.String()), kind.Value)}
 	}
 	if quoted, found := strings.CutPrefix(err.Error(), "json: unknown field "); found {
@@ -94,8 +98,7 @@ func explain(err error) error {
 			return tenants.Invalid{Field: name, Message: "is unknown; openapi.yaml lists the known members"}
 		}
 	}
-	var badTime *time.ParseError
-	if errors.As(err, &badTime) {
+	if badTime, wrong := errors.AsType[*time.ParseError](err); wrong {
 		return malformed{"The body holds " + strconv.Quote(badTime.Value) + " where a time such as 2026-01-31T12:00:00Z belongs."}
 	}
 	if errors.Is(err, io.EOF) {
@@ -120,26 +123,26 @@ func kindName(of string) string {
 	}
 }
 
-// pathID returns an id in the path. What is no id names nothing.
-func pathID(c echo.Context, name string) (uuid.UUID, error) {
-	id, err := uuid.Parse(c.Param(name))
+// pathID returns the id in the path. What is no id names nothing.
+func pathID(c echo.Context) (uuid.UUID, error) {
+	id, err := uuid.Parse(c.Param("id"))
 	if err != nil {
 		return uuid.Nil, tenants.ErrNotFound
 	}
 	return id, nil
 }
 
-// queryInt returns a whole number of the query, or fallback where it is left out.
-func queryInt(c echo.Context, name string, fallback, lowest, highest int) (int, error) {
-	text := c.QueryParam(name)
+// queryLimit returns how many rows of a list the query asks for.
+func queryLimit(c echo.Context) (int, error) {
+	text := c.QueryParam("limit")
 	if text == "" {
-		return fallback, nil
+		return defaultLimit, nil
 	}
-	value, err := strconv.Atoi(text)
-	if err != nil || value < lowest || value > highest {
-		return 0, tenants.Invalid{Field: name, Message: fmt.Sprintf("must be a whole number from %d to %d", lowest, highest)}
+	limit, err := strconv.Atoi(text)
+	if err != nil || limit < 1 || limit > maxLimit {
+		return 0, tenants.Invalid{Field: "limit", Message: fmt.Sprintf("must be a whole number from 1 to %d", maxLimit)}
 	}
-	return value, nil
+	return limit, nil
 }
 
 // queryTime returns a time of the query; the zero time where it is left out.

@@ -3,6 +3,8 @@ package manage
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 
@@ -31,9 +33,6 @@ type malformed struct{ message string }
 
 func (e malformed) Error() string { return e.message }
 
-// retryAfter is how long a person who tried too often should wait, in seconds.
-const retryAfter = 60
-
 // statusClientGone is the status logged for a client that left before its answer.
 const statusClientGone = 499
 
@@ -45,6 +44,8 @@ type problem struct {
 	Detail    string `json:"detail"`
 	Field     string `json:"field,omitempty"` // path of the value at fault
 	RequestID string `json:"request_id,omitempty"`
+
+	retryAfter int // seconds; 0: nothing is said of it
 }
 
 // problems answers the errors of handlers as application/problem+json.
@@ -64,8 +65,8 @@ func (s *server) problems(next echo.HandlerFunc) echo.HandlerFunc {
 			s.Log.ErrorContext(c.Request().Context(), "product API failed", "request_id", answer.RequestID,
 				"method", c.Request().Method, "route", c.Path(), "error", err)
 		}
-		if answer.Status == http.StatusTooManyRequests {
-			c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(retryAfter))
+		if answer.retryAfter > 0 {
+			c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(answer.retryAfter))
 		}
 		if answer.Status == http.StatusUnauthorized {
 			c.Response().Header().Set(echo.HeaderWWWAuthenticate, `Bearer realm="palimpsest"`)
@@ -82,6 +83,13 @@ func problemOf(err error) problem {
 	var refused *echo.HTTPError
 	if field, message, ok := invalid(err); ok {
 		return problem{Status: http.StatusUnprocessableEntity, Field: field, Detail: message}
+	}
+	if many, is := errors.AsType[tenants.TooMany](err); is {
+		wait := max(1, int(math.Ceil(many.Wait.Seconds())))
+		return problem{
+			Status: http.StatusTooManyRequests, retryAfter: wait,
+			Detail: fmt.Sprintf("Too many attempts. Try again in %d seconds.", wait),
+		}
 	}
 	for _, known := range known() {
 		if errors.Is(err, known.kind) {
@@ -100,12 +108,10 @@ func problemOf(err error) problem {
 
 // invalid returns what is wrong with a value, if err is of that kind.
 func invalid(err error) (field, message string, ok bool) {
-	var value tenants.Invalid
-	if errors.As(err, &value) {
+	if value, is := errors.AsType[tenants.Invalid](err); is {
 		return value.Field, value.Message, true
 	}
-	var setting pipeline.Invalid
-	if errors.As(err, &setting) {
+	if setting, is := errors.AsType[pipeline.Invalid](err); is {
 		return setting.Field, setting.Message, true
 	}
 	if errors.Is(err, session.ErrCursor) {
@@ -135,7 +141,7 @@ func known() []answer {
 		{kind: tenants.ErrScopeMissing, status: http.StatusForbidden, detail: "This API key lacks the scope manage; with the scope read it may only GET."},
 		{kind: errRole, status: http.StatusForbidden, detail: "Your role in this workspace may not change it. Ask its owner."},
 		{kind: errCrossOrigin, status: http.StatusForbidden, detail: "The request comes from another site. Send it from this one, or with an API key."},
-		{kind: tenants.ErrTooMany, status: http.StatusTooManyRequests, detail: "Too many attempts. Wait a minute and try again."},
+		{kind: tenants.ErrTooMany, status: http.StatusTooManyRequests, detail: "Too many attempts. Try again later."},
 		{kind: tenants.ErrEmailTaken, status: http.StatusConflict, field: "email", detail: "An account with this e-mail address exists. Log in, or use another address."},
 		{kind: tenants.ErrConflict, status: http.StatusConflict, field: "version", detail: "Somebody else saved in the meantime. Read the current version and save again."},
 		{kind: errUnknownRoute, status: http.StatusNotFound, detail: "The API has no such route; /api/v1/openapi.yaml lists all of them."},

@@ -126,7 +126,7 @@ func checkName(name string) (string, error) {
 }
 
 func (s *server) revokeKey(c echo.Context, who caller) error {
-	id, err := pathID(c, "id")
+	id, err := pathID(c)
 	if err != nil {
 		return err
 	}

@@ -131,7 +131,7 @@ func (k *newProviderKey) checkBaseURL() error {
 func notInHeader(r rune) bool { return r <= ' ' || r > '~' }
 
 func (s *server) deleteProviderKey(c echo.Context, who caller) error {
-	id, err := pathID(c, "id")
+	id, err := pathID(c)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ type probeJSON struct {
 
 // testProviderKey asks the provider for its models with a stored key.
 func (s *server) testProviderKey(c echo.Context, who caller) error {
-	id, err := pathID(c, "id")
+	id, err := pathID(c)
 	if err != nil {
 		return err
 	}

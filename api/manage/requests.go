@@ -102,7 +102,7 @@ func (s *server) listRequests(c echo.Context, who caller) error {
 	if filter.From, filter.To, err = queryRange(c); err != nil {
 		return err
 	}
-	if filter.Limit, err = queryInt(c, "limit", defaultLimit, 1, maxLimit); err != nil {
+	if filter.Limit, err = queryLimit(c); err != nil {
 		return err
 	}
 	exchanges, next, err := s.Usage.Exchanges(c.Request().Context(), who.workspace, filter)
@@ -117,7 +117,7 @@ func (s *server) listRequests(c echo.Context, who caller) error {
 }
 
 func (s *server) getRequest(c echo.Context, who caller) error {
-	id, err := pathID(c, "id")
+	id, err := pathID(c)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (s *server) listEvents(c echo.Context, who caller) error {
 	if err := allowQuery(c, "cursor", "limit"); err != nil {
 		return err
 	}
-	id, err := pathID(c, "id")
+	id, err := pathID(c)
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (s *server) listEvents(c echo.Context, who caller) error {
 		return err
 	}
 	filter := tenants.ExchangeFilter{Session: id, Cursor: c.QueryParam("cursor")}
-	if filter.Limit, err = queryInt(c, "limit", defaultLimit, 1, maxLimit); err != nil {
+	if filter.Limit, err = queryLimit(c); err != nil {
 		return err
 	}
 	exchanges, next, err := s.Usage.Exchanges(ctx, who.workspace, filter)

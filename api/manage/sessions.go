@@ -13,11 +13,6 @@ import (
 	"palimpsest/tenants"
 )
 
-const (
-	defaultLimit = 50
-	maxLimit     = 200
-)
-
 // Sessions reads and deletes sessions. Session, Projection and Delete return
 // session.ErrNotFound for what is nobody's or another workspace's.
 type Sessions interface {
@@ -87,7 +82,7 @@ func (s *server) listSessions(c echo.Context, who caller) error {
 	if filter.From, filter.To, err = queryRange(c); err != nil {
 		return err
 	}
-	if filter.Limit, err = queryInt(c, "limit", defaultLimit, 1, maxLimit); err != nil {
+	if filter.Limit, err = queryLimit(c); err != nil {
 		return err
 	}
 	found, err := s.Sessions.Sessions(c.Request().Context(), who.workspace, filter)
@@ -102,7 +97,7 @@ func (s *server) listSessions(c echo.Context, who caller) error {
 }
 
 func (s *server) getSession(c echo.Context, who caller) error {
-	id, err := pathID(c, "id")
+	id, err := pathID(c)
 	if err != nil {
 		return err
 	}
@@ -140,7 +135,7 @@ func laneOf(lane session.LaneOverview, epochs []session.EpochOverview) laneJSON 
 }
 
 func (s *server) deleteSession(c echo.Context, who caller) error {
-	id, err := pathID(c, "id")
+	id, err := pathID(c)
 	if err != nil {
 		return err
 	}
@@ -153,7 +148,7 @@ func (s *server) deleteSession(c echo.Context, who caller) error {
 // lane returns the session in the path and its lane that the query names: the
 // most recently active one unless it says otherwise.
 func (s *server) lane(c echo.Context, who caller) (session.Detail, session.LaneOverview, error) {
-	id, err := pathID(c, "id")
+	id, err := pathID(c)
 	if err != nil {
 		return session.Detail{}, session.LaneOverview{}, err
 	}

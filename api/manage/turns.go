@@ -69,7 +69,7 @@ func (s *server) listTurns(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	limit, err := queryInt(c, "limit", defaultLimit, 1, maxLimit)
+	limit, err := queryLimit(c)
 	if err != nil {
 		return err
 	}

@@ -147,6 +147,23 @@ func (w *tenant) post(path string, body []byte, header map[string]string) (*http
 	return w.do(request)
 }
 
+// get reads a JSON answer with the API key.
+func (w *tenant) get(path string, into any) {
+	w.t.Helper()
+	request, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.url(path), nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+w.key)
+	response, content := w.do(request)
+	if response.StatusCode != http.StatusOK {
+		w.t.Fatalf("GET %s: status %d: %s", path, response.StatusCode, content)
+	}
+	if err := json.Unmarshal(content, into); err != nil {
+		w.t.Fatalf("GET %s: %v in %s", path, err, content)
+	}
+}
+
 func (i *instance) do(request *http.Request) (*http.Response, []byte) {
 	i.t.Helper()
 	response, err := http.DefaultClient.Do(request)

@@ -86,7 +86,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		PublicURL: p.reachable(), Defaults: pipeline.Layer{Source: pipeline.FromDefault, Modules: p.config.Pipe}, Codecs: codecs(),
 		Log: p.log, Now: time.Now,
 	}, web.Deps{
-		Identity: people, APIKeys: keeper, ProviderKeys: keeper, Tester: keeper, Pipelines: pipelines{db}, Usage: db,
+		Identity: people, APIKeys: keeper, ProviderKeys: keeper, Tester: keeper, Pipelines: db, Usage: db,
 		Sessions: sessions, Exchanges: db, Archive: originals,
 	}).Register(e)
 	return e, nil
@@ -158,14 +158,6 @@ func codecs() map[conversation.Format]wire.Codec {
 		all[codec.Format()] = codec
 	}
 	return all
-}
-
-// pipelines is tenantsdb.DB with the version that was read inside the config.
-type pipelines struct{ *tenantsdb.DB }
-
-// SavePipeline stores the version that follows config.Version.
-func (p pipelines) SavePipeline(ctx context.Context, workspace tenants.WorkspaceID, config tenants.PipelineConfig) (tenants.PipelineConfig, error) {
-	return p.DB.SavePipeline(ctx, workspace, config.Version, config)
 }
 
 // Interface guards.

@@ -3,8 +3,8 @@ package tokens
 import "encoding/json"
 
 // Reasoning that a provider seals, and hands out to be sent back, is as long as
-// the text in it: of 700 signatures of Claude's thinking with the whole text
-// beside them, each was that text's bytes and sealEnvelope in base64.
+// the text in it: in the few signatures of Claude's thinking that were seen with
+// the whole text beside them, it was that text's bytes and sealEnvelope in base64.
 const (
 	sealEnvelope     = 175 // bytes
 	sealedTokenBytes = 4   // of sealed text for one token

@@ -25,6 +25,19 @@
 
   const when = at => new Date(at * 1000).toLocaleString('en-GB', { weekday: 'short', day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit', timeZoneName: 'short' });
 
+  // Times of the axis: the hour, and the day below where it changes.
+  const clock = (_, at) => {
+    let last = '';
+    return at.map(seconds => {
+      const moment = new Date(seconds * 1000);
+      const day = moment.toLocaleDateString('en-GB', { day: 'numeric', month: 'short' });
+      const hour = moment.toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
+      const both = day === last ? hour : `${hour}\n${day}`;
+      last = day;
+      return hour === '00:00' && at.length > 1 && at[1] - at[0] >= 86400 ? day : both;
+    });
+  };
+
   // The box beside the cursor with all values at one place.
   const tooltip = data => {
     let box;
@@ -102,7 +115,7 @@
       cursor: { y: false, points: { size: 6 } },
       scales: { x: { time: data.kind === 'time' }, y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
       axes: [
-        { ...axis, grid: { show: false }, ...(data.kind === 'time' ? {} : { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000], values: (_, at) => at.map(n => Number.isInteger(n) ? n : '') }) },
+        { ...axis, grid: { show: false }, ...(data.kind === 'time' ? { size: 42, values: clock } : { size: 26, { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000], values: (_, at) => at.map(n => Number.isInteger(n) ? n : '') }) },
         { ...axis, size: 52, values: (_, at) => at.map(short) },
       ],
       series: [{}, ...data.series.map(series => {

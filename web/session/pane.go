@@ -231,7 +231,10 @@ func blockTitle(piece conversation.Block) string {
 // textOf returns what a block says.
 func textOf(piece conversation.Block) string {
 	lines := []string{}
-	if piece.Text != "" {
+	switch {
+	case piece.Kind == conversation.ToolCall && json.Valid([]byte(piece.Text)):
+		lines = append(lines, indented(piece.Text))
+	case piece.Text != "":
 		lines = append(lines, piece.Text)
 	}
 	for _, media := range piece.Media {
@@ -242,6 +245,15 @@ func textOf(piece conversation.Block) string {
 		lines = append(lines, fmt.Sprintf("[%s%s]", media.Type, size))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// indented returns JSON with a line for each member.
+func indented(arguments string) string {
+	var out bytes.Buffer
+	if err := json.Indent(&out, []byte(arguments), "", "  "); err != nil {
+		return arguments
+	}
+	return out.String()
 }
 
 // mark tells apart, block by block, what of the original was sent and what not.

@@ -92,7 +92,7 @@ func (p *Person) Talk(secret string, window int, talk *wiregen.Session, userAgen
 func (p *Person) proxy(window int) (url string, stop func()) {
 	p.t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	settings, err := api.NewSettings(p.DB, p.vault, p.modules)
+	settings, err := api.NewSettings(p.DB, p.vault, p.modules, true)
 	if err != nil {
 		p.t.Fatal(err)
 	}

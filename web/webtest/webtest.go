@@ -15,7 +15,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
-	"palimpsest/api/manage"
 	"palimpsest/api/upstream"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline"
@@ -80,7 +79,7 @@ func Start(t testing.TB, options ...Option) *Product {
 	return p
 }
 
-// handler returns the dashboard and the product API.
+// handler returns the dashboard.
 func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	t.Helper()
 	throttle, err := identity.NewLocalThrottle(time.Now)
@@ -103,11 +102,6 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	e := echo.New()
 	e.Logger.SetOutput(io.Discard)
 	web.New(web.Config{PublicURL: PublicURL, Defaults: p.defaults(), Codecs: Codecs(), Log: log}, deps).Register(e)
-	manage.Register(e.Group("/api/v1"), manage.Config{
-		PublicURL: PublicURL, Defaults: p.defaults(), Codecs: Codecs(),
-		Identity: people, Keys: p.Keys, APIKeys: credentials, ProviderKeys: credentials, Tester: credentials,
-		Pipelines: p.DB, Sessions: p.Sessions, Archive: p.Archive, Usage: p.DB, Log: log, Now: time.Now,
-	})
 	return e
 }
 

@@ -25,6 +25,7 @@ type options struct {
 	binary string
 	report string
 	only   string
+	parts  string // file with what go test -bench printed
 	rounds int
 	floor  string // upstream of a floor that this process is to be
 }
@@ -34,6 +35,7 @@ func main() {
 	flag.StringVar(&wanted.binary, "binary", "bin/palimpsest", "the program to measure")
 	flag.StringVar(&wanted.report, "write", "", "page to write the table into")
 	flag.StringVar(&wanted.only, "only", "", "measure only cases whose name holds this")
+	flag.StringVar(&wanted.parts, "parts", "", "output of go test -bench to write below the table")
 	flag.IntVar(&wanted.rounds, "rounds", 3, "rounds of each case")
 	flag.StringVar(&wanted.floor, "floor", "", "be the floor in front of this URL")
 	flag.Parse()
@@ -111,6 +113,13 @@ func report(ctx context.Context, wanted options, routes []apibench.Route) error 
 
 	text := fmt.Sprintf("%s, %s; the client, the provider double and the proxy share the cores. Medians of %d rounds.\n\n%s",
 		time.Now().UTC().Format(time.DateOnly), apibench.Machine(), wanted.rounds, apibench.Table(rows))
+	if wanted.parts != "" {
+		printed, err := os.ReadFile(wanted.parts)
+		if err != nil {
+			return fmt.Errorf("-parts: %w", err)
+		}
+		text += "\n" + apibench.Parts(string(printed))
+	}
 	fmt.Print(text) //nolint:forbidigo // the command's output
 	if wanted.report != "" && wanted.only == "" {
 		faults = append(faults, apibench.Write(wanted.report, text))

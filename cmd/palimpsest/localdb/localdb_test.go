@@ -115,12 +115,19 @@ func TestProcessIDOfAnotherProgramDoesNotStopTheStart(t *testing.T) {
 	if err := cluster.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	stale := fmt.Sprintf("%d\n%s\n1\n1\n\n127.0.0.1\n  1 1\nready\n", os.Getpid(), filepath.Join(dir, "data"))
-	if err := os.WriteFile(filepath.Join(dir, "data", "postmaster.pid"), []byte(stale), 0o644); err != nil {
+	// The number is another server's by now, as after a restart of the machine.
+	other := t.TempDir()
+	running := start(t, localdb.Config{Dir: other, Volatile: true})
+	stale, err := os.ReadFile(filepath.Join(other, "data", "postmaster.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "data", "postmaster.pid"), stale, 0o644); err != nil {
 		t.Fatal(err)
 	}
 
 	start(t, localdb.Config{Dir: dir, Volatile: true})
+	query(t, running.DSN("postgres"), "SELECT 'it still runs'")
 }
 
 func TestUnfinishedInstallationIsMadeAnew(t *testing.T) {

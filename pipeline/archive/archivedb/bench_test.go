@@ -14,7 +14,8 @@ import (
 )
 
 // BenchmarkPut writes batches of messages as the recorder does, each batch in a
-// transaction of its own. To reach: 10,000 messages and 50 MB a second with fsync.
+// transaction of its own. To reach: 10,000 messages and 50 MB a second. The test
+// cluster does not fsync.
 func BenchmarkPut(b *testing.B) {
 	for _, size := range []int{500, 5_000, 50_000} {
 		b.Run(fmt.Sprintf("%d bytes", size), func(b *testing.B) {

@@ -176,6 +176,11 @@ func TestTheMoverRunsUntilItIsStopped(t *testing.T) {
 	}
 	mover.Stop()
 	mover.Stop()
+	select {
+	case ticks <- time.Now():
+		t.Error("a stopped mover still waits for ticks")
+	default:
+	}
 	f.mover(directory(t)).Stop()
 }
 

@@ -62,6 +62,7 @@ const name = "0191d5a0-0000-7000-8000-000000000001/9f86d081884c7d659a2feaa0c55ad
 func TestWhatIsPutCanBeGotAndDeleted(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, bucket archive.Bucket) {
+		t.Helper()
 		large := make([]byte, 3<<20)
 		_, _ = rand.Read(large)
 		for i, content := range [][]byte{[]byte("{}"), {}, []byte("\x00\xff\n"), large} {
@@ -92,6 +93,7 @@ func TestWhatIsPutCanBeGotAndDeleted(t *testing.T) {
 func TestNothingIsEverOverwritten(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, bucket archive.Bucket) {
+		t.Helper()
 		if err := bucket.Put(t.Context(), name, []byte("first")); err != nil {
 			t.Fatal(err)
 		}
@@ -108,6 +110,7 @@ func TestNothingIsEverOverwritten(t *testing.T) {
 func TestOfManyWritersOneWins(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, bucket archive.Bucket) {
+		t.Helper()
 		var writers sync.WaitGroup
 		results := make(chan error, 16)
 		for writer := range cap(results) {

@@ -63,7 +63,7 @@ func (p *planner) oversized() ([]oversized, error) {
 			if err := p.read(t); err != nil {
 				return nil, err
 			}
-			if p.isBound(t) {
+			if t.isFixed {
 				break
 			}
 			for j := range t.messages[i-t.From].Blocks {
@@ -80,9 +80,6 @@ func (p *planner) oversized() ([]oversized, error) {
 	slices.SortStableFunc(results, func(a, b oversized) int { return cmp.Compare(b.size, a.size) })
 	return results, nil
 }
-
-// isBound reports whether a turn stands before or at what only the provider knows.
-func (p *planner) isBound(t *turn) bool { return t.From <= lastBoundary(p.exchange.Digests) }
 
 // truncateOne cuts one tool result by up to excess tokens and returns by how many.
 func (p *planner) truncateOne(result oversized, excess int) (int, error) {

@@ -176,9 +176,14 @@ func checkMonotone(r *rapid.T, exchange *pipeline.Exchange) {
 func drawSession(r *rapid.T) wiregen.Options {
 	formats := []conversation.Format{conversation.Anthropic, conversation.OpenAIChat, conversation.OpenAIResponses}
 	flag := func(name string) bool { return rapid.Bool().Draw(r, name) }
+	format := rapid.SampledFrom(formats).Draw(r, "format")
+	model := ""
+	if format == conversation.Anthropic {
+		model = rapid.SampledFrom([]string{"claude-sonnet-4-5", "claude-opus-4-6", "claude-opus-5"}).Draw(r, "model")
+	}
 	return wiregen.Options{
-		Format: rapid.SampledFrom(formats).Draw(r, "format"),
-		Turns:  rapid.IntRange(2, 60).Draw(r, "turns"), TargetTokens: rapid.IntRange(2_000, 40_000).Draw(r, "tokens"),
+		Format: format, Model: model,
+		Turns: rapid.IntRange(2, 60).Draw(r, "turns"), TargetTokens: rapid.IntRange(2_000, 40_000).Draw(r, "tokens"),
 		Parallel: flag("parallel"), Thinking: flag("thinking"), Images: flag("images"), CJK: flag("cjk"),
 		ToolErrors: flag("errors"), Reminders: flag("reminders"), CacheMarkers: flag("markers"),
 		HugeResults: rapid.IntRange(0, 9).Draw(r, "huge") == 0,

@@ -218,7 +218,7 @@ type place struct {
 }
 
 func (p place) cursor() string {
-	packed := binary.BigEndian.AppendUint64(nil, uint64(p.at.UnixMicro())) //nolint:gosec // the bits are kept
+	packed := binary.BigEndian.AppendUint64(nil, uint64(p.at.UnixMicro()))
 	return base64.RawURLEncoding.EncodeToString(append(packed, p.id[:]...))
 }
 

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -158,7 +159,7 @@ func (s *Store) Record(ctx context.Context, workspace uuid.UUID, seen []session.
 
 func findHead(tx *gorm.DB, workspace uuid.UUID, heads []conversation.Hash) (lane uuid.UUID, position int, err error) {
 	newestFirst := make([][]byte, 0, len(heads))
-	for i := len(heads) - 1; i >= 0; i-- {
+	for i := range slices.Backward(heads) {
 		newestFirst = append(newestFirst, heads[i][:])
 	}
 	row := tx.Statement.ConnPool.QueryRowContext(tx.Statement.Context, sqlHead, workspace, newestFirst)

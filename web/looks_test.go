@@ -1,0 +1,105 @@
+package web_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"palimpsest/tenants"
+	"palimpsest/web/webtest"
+)
+
+// looks are the pages that are looked at: of a workspace with traffic, of a new
+// one, and of a stranger.
+type look struct {
+	name, path string
+	person     *webtest.Person
+	ready      string // what is true once the page has drawn itself
+}
+
+const (
+	always  = `true`
+	charted = `document.querySelectorAll('[data-chart] canvas').length === document.querySelectorAll('[data-chart]').length`
+	opened  = `document.querySelector('dialog:modal') !== null`
+)
+
+// settled waits for the fonts and for what htmx and the scripts do at first.
+const settled = `document.fonts.status === 'loaded' && document.readyState === 'complete'`
+
+func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	double := webtest.Provider(t, window)
+	busy, fresh := product.SignUp(t, "northbeam"), product.SignUp(t, "newcomer")
+	secret := busy.Connect(double, "laptop-mira")
+	busy.Talk(secret, window, longTalk(), claudeCode)
+	busy.Talk(secret, window, shortTalk(), "codex_cli_rs/0.50")
+	furnish(t, busy)
+	first, second := busy.Newest().ID.String(), longID(t, busy)
+	browser := openBrowser(t)
+
+	pages := []look{
+		{"sign up", "/signup", product.Stranger(t), always},
+		{"log in", "/login", product.Stranger(t), always},
+		{"first steps", "/overview", fresh, always},
+		{"overview", "/overview?range=24h", busy, charted},
+		{"overview by model", "/overview?range=30d&by=model", busy, charted},
+		{"keys", "/keys", busy, always},
+		{"keys new", "/keys/new", busy, opened},
+		{"no keys", "/keys", fresh, always},
+		{"providers", "/providers", busy, always},
+		{"providers new", "/providers/new", busy, opened},
+		{"no providers", "/providers", fresh, always},
+		{"pipeline", "/pipeline", busy, always},
+		{"pipeline preset", "/pipeline?preset=aggressive", busy, always},
+		{"sessions", "/sessions", busy, always},
+		{"sessions no match", "/sessions?q=nothing+is+called+this", busy, always},
+		{"no sessions", "/sessions", fresh, always},
+		{"session", "/sessions/" + second, busy, charted},
+		{"session compressed", "/sessions/" + second + "?show=compressed", busy, charted},
+		{"session json", "/sessions/" + second + "?m=4&view=raw", busy, charted},
+		{"session short", "/sessions/" + first, busy, charted},
+	}
+	for _, look := range pages {
+		for _, theme := range []string{"light", "dark"} {
+			for _, width := range []int64{1440, 390} {
+				name := fmt.Sprintf("%s %s %d", look.name, theme, width)
+				t.Run(name, func(t *testing.T) {
+					tab := browser.open(t, look.person, theme, width)
+					tab.do(chromedp.Navigate(product.URL + look.path))
+					tab.until(settled)
+					tab.until(look.ready)
+					tab.picture(name)
+					tab.check(name)
+					tab.quiet(name)
+				})
+			}
+		}
+	}
+}
+
+// furnish gives a workspace keys in every state.
+func furnish(t *testing.T, person *webtest.Person) {
+	t.Helper()
+	keep := func(name string, change func(*tenants.APIKey)) tenants.APIKey {
+		key, _, hash := person.Keys.Create(person.Workspace.ID, name, []tenants.Scope{tenants.ScopeProxy}, person.User.ID, nil)
+		change(&key)
+		if err := person.DB.CreateAPIKey(t.Context(), person.Workspace.ID, key, hash); err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	soon, past := time.Now().Add(5*24*time.Hour), time.Now().Add(-time.Hour)
+	keep("ci-agents", func(*tenants.APIKey) {})
+	keep("cursor-team", func(key *tenants.APIKey) { key.ExpiresAt = &soon })
+	keep("trial", func(key *tenants.APIKey) { key.ExpiresAt = &past })
+	revoked := keep("old-laptop", func(*tenants.APIKey) {})
+	if err := person.DB.RevokeAPIKey(t.Context(), person.Workspace.ID, revoked.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := person.Keys.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
