@@ -34,7 +34,7 @@ type UsageStore interface {
 
 // AnswerStore keeps answers by their hash.
 type AnswerStore interface {
-	PutObject(ctx context.Context, workspace uuid.UUID, raw []byte) (conversation.Hash, error)
+	PutObjects(ctx context.Context, workspace uuid.UUID, raw ...[]byte) ([]conversation.Hash, error)
 }
 
 // Recorder writes what happened behind the proxy's back: batches from a bounded
@@ -171,24 +171,43 @@ func (r *Recorder) record(ctx context.Context, workspace uuid.UUID, jobs []job) 
 			jobs[i].stored()
 		}
 		jobs[i].seen, jobs[i].stored = nil, nil // not again, should the rest be retried
-		if jobs[i].exchange == nil {
-			continue
+	}
+	if err := r.keepAnswers(ctx, workspace, jobs); err != nil {
+		return err
+	}
+	for _, job := range jobs {
+		if job.exchange != nil {
+			exchanges = append(exchanges, *job.exchange)
 		}
-		for k, answer := range jobs[i].answers {
-			hash, err := r.answers.PutObject(ctx, workspace, answer)
-			if err != nil {
-				return err
-			}
-			if k == 0 {
-				jobs[i].exchange.Answer = hash[:]
-			}
-		}
-		exchanges = append(exchanges, *jobs[i].exchange)
 	}
 	if len(exchanges) == 0 {
 		return nil
 	}
 	return r.usage.RecordExchanges(ctx, workspace, exchanges)
+}
+
+// keepAnswers stores the first message of each answer and notes its hash with
+// the exchange. Further messages, the other items of Responses, come back with
+// the client's next request.
+func (r *Recorder) keepAnswers(ctx context.Context, workspace uuid.UUID, jobs []job) error {
+	var answers [][]byte
+	var of []*tenants.Exchange
+	for _, job := range jobs {
+		if job.exchange != nil && len(job.answers) > 0 {
+			answers, of = append(answers, job.answers[0]), append(of, job.exchange)
+		}
+	}
+	if len(answers) == 0 {
+		return nil
+	}
+	hashes, err := r.answers.PutObjects(ctx, workspace, answers...)
+	if err != nil {
+		return err
+	}
+	for i, exchange := range of {
+		exchange.Answer = hashes[i][:]
+	}
+	return nil
 }
 
 // retry runs write until it succeeds, with growing pauses; while stopping, once.

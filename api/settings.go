@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -35,6 +36,7 @@ type Settings struct {
 	defaults   pipeline.Layer
 	private    bool // requests may name base URLs on private addresses
 	known      *otter.Cache[uuid.UUID, *settings]
+	changes    atomic.Uint64 // counts what Forget was told
 }
 
 // settings are what one workspace has set, ready for use.
@@ -67,10 +69,16 @@ func NewSettings(workspaces Workspaces, vault Vault, modules string, allowPrivat
 }
 
 // Forget drops a workspace's settings: they have changed.
-func (s *Settings) Forget(workspace uuid.UUID) { s.known.Invalidate(workspace) }
+func (s *Settings) Forget(workspace uuid.UUID) {
+	s.changes.Add(1)
+	s.known.Invalidate(workspace)
+}
 
 // ForgetAll drops all settings: changes may have been missed.
-func (s *Settings) ForgetAll() { s.known.InvalidateAll() }
+func (s *Settings) ForgetAll() {
+	s.changes.Add(1)
+	s.known.InvalidateAll()
+}
 
 // config returns the pipeline that holds for a key and what the request asks for,
 // and where each value comes from.
@@ -128,11 +136,14 @@ func (s *Settings) of(ctx context.Context, workspace uuid.UUID) (*settings, erro
 	if settings, known := s.known.GetIfPresent(workspace); known {
 		return settings, nil
 	}
+	changes := s.changes.Load()
 	loaded, err := s.load(ctx, workspace)
 	if err != nil {
 		return nil, fmt.Errorf("settings of workspace: %w", err)
 	}
-	s.known.Set(workspace, loaded)
+	if s.changes.Load() == changes { // or what was read may be old already
+		s.known.Set(workspace, loaded)
+	}
 	return loaded, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -20,8 +21,8 @@ import (
 )
 
 const (
-	pageTime = 60 * time.Second // for one page with all checks on a busy machine
-	endMark  = "end of the page"
+	tabTime = 4 * time.Minute // for all that one tab does, on a busy machine
+	endMark = "end of the page"
 
 	// faults notes what the policy refused before any script of the page runs.
 	faults = `window.refused = []; addEventListener('securitypolicyviolation', e => window.refused.push(e.violatedDirective + ' ' + e.blockedURI));`
@@ -58,7 +59,7 @@ type tab struct {
 	t        *testing.T
 	ctx      context.Context
 	axe      string
-	messages func(yield func(chromedp.ConsoleMessage, error) bool)
+	messages func() (chromedp.ConsoleMessage, error, bool)
 }
 
 // open opens a tab for a person in a theme on a screen of a width.
@@ -66,7 +67,7 @@ func (b *browser) open(t *testing.T, person *webtest.Person, theme string, width
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
-	ctx, stop := context.WithTimeout(ctx, pageTime)
+	ctx, stop := context.WithTimeout(ctx, tabTime)
 	t.Cleanup(stop)
 	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
 		t.Fatal(err)
@@ -91,7 +92,9 @@ func (b *browser) open(t *testing.T, person *webtest.Person, theme string, width
 			t.Fatal(err)
 		}
 	}
-	return &tab{t: t, ctx: ctx, axe: b.axe, messages: chromedp.Console(ctx)}
+	next, end := iter.Pull2(chromedp.Console(ctx))
+	t.Cleanup(end)
+	return &tab{t: t, ctx: ctx, axe: b.axe, messages: next}
 }
 
 // do runs steps and fails the test where one fails.
@@ -161,9 +164,10 @@ func (p *tab) quiet(name string) {
 		_, err := chromedp.Evaluate[*json.RawMessage](`console.log('`+endMark+`'), null`)(ctx, target)
 		return chromedp.Void{}, err
 	})
-	for message, err := range p.messages {
-		if err != nil {
-			p.t.Fatal(err)
+	for {
+		message, err, more := p.messages()
+		if err != nil || !more {
+			p.t.Fatalf("console ended: %v", err)
 		}
 		if message.Text == endMark {
 			return
@@ -174,12 +178,13 @@ func (p *tab) quiet(name string) {
 	}
 }
 
-// picture writes what the tab shows into the folder that SCREENSHOTS names.
+// picture writes what the tab shows into the folder that SCREENSHOTS names, if it
+// names one.
 func (p *tab) picture(name string) {
 	p.t.Helper()
 	folder := os.Getenv("SCREENSHOTS")
 	if folder == "" {
-		folder = p.t.TempDir()
+		return
 	}
 	image, err := chromedp.Run(p.ctx, chromedp.FullScreenshot(100))
 	if err != nil {

@@ -11,12 +11,16 @@ import (
 	"palimpsest/web/webtest"
 )
 
-// looks are the pages that are looked at: of a workspace with traffic, of a new
-// one, and of a stranger.
+// look is a page that is looked at.
 type look struct {
 	name, path string
-	person     *webtest.Person
 	ready      string // what is true once the page has drawn itself
+}
+
+// visit is what one person looks at.
+type visit struct {
+	person *webtest.Person
+	looks  []look
 }
 
 const (
@@ -40,42 +44,51 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 	first, second := busy.Newest().ID.String(), longID(t, busy)
 	browser := openBrowser(t)
 
-	pages := []look{
-		{"sign up", "/signup", product.Stranger(t), always},
-		{"log in", "/login", product.Stranger(t), always},
-		{"first steps", "/overview", fresh, always},
-		{"overview", "/overview?range=24h", busy, charted},
-		{"overview by model", "/overview?range=30d&by=model", busy, charted},
-		{"keys", "/keys", busy, always},
-		{"keys new", "/keys/new", busy, opened},
-		{"no keys", "/keys", fresh, always},
-		{"providers", "/providers", busy, always},
-		{"providers new", "/providers/new", busy, opened},
-		{"no providers", "/providers", fresh, always},
-		{"pipeline", "/pipeline", busy, always},
-		{"pipeline preset", "/pipeline?preset=aggressive", busy, always},
-		{"sessions", "/sessions", busy, always},
-		{"sessions no match", "/sessions?q=nothing+is+called+this", busy, always},
-		{"no sessions", "/sessions", fresh, always},
-		{"session", "/sessions/" + second, busy, charted},
-		{"session compressed", "/sessions/" + second + "?show=compressed", busy, charted},
-		{"session json", "/sessions/" + second + "?m=4&view=raw", busy, charted},
-		{"session short", "/sessions/" + first, busy, charted},
+	stranger := product.Stranger(t)
+	visits := []visit{
+		{stranger, []look{
+			{"sign up", "/signup", always},
+			{"log in", "/login", always},
+		}},
+		{fresh, []look{
+			{"first steps", "/overview", always},
+			{"no keys", "/keys", always},
+			{"no providers", "/providers", always},
+			{"no sessions", "/sessions", always},
+		}},
+		{busy, []look{
+			{"overview", "/overview?range=24h", charted},
+			{"overview by model", "/overview?range=30d&by=model", charted},
+			{"keys", "/keys", always},
+			{"keys new", "/keys/new", opened},
+			{"providers", "/providers", always},
+			{"providers new", "/providers/new", opened},
+			{"pipeline", "/pipeline", always},
+			{"pipeline preset", "/pipeline?preset=aggressive", always},
+			{"sessions", "/sessions", always},
+			{"sessions no match", "/sessions?q=nothing+is+called+this", always},
+			{"session", "/sessions/" + second + "?m=72", charted},
+			{"session compressed", "/sessions/" + second + "?show=compressed", charted},
+			{"session json", "/sessions/" + second + "?m=4&view=raw", charted},
+			{"session short", "/sessions/" + first, charted},
+		}},
 	}
-	for _, look := range pages {
-		for _, theme := range []string{"light", "dark"} {
-			for _, width := range []int64{1440, 390} {
-				name := fmt.Sprintf("%s %s %d", look.name, theme, width)
-				t.Run(name, func(t *testing.T) {
-					tab := browser.open(t, look.person, theme, width)
-					tab.do(chromedp.Navigate(product.URL + look.path))
-					tab.until(settled)
-					tab.until(look.ready)
-					tab.picture(name)
-					tab.check(name)
-					tab.quiet(name)
-				})
-			}
+	for _, theme := range []string{"light", "dark"} {
+		for _, width := range []int64{1440, 390} {
+			t.Run(fmt.Sprintf("%s %d", theme, width), func(t *testing.T) {
+				for _, visit := range visits {
+					tab := browser.open(t, visit.person, theme, width)
+					for _, look := range visit.looks {
+						name := fmt.Sprintf("%s %s %d", look.name, theme, width)
+						tab.do(chromedp.Navigate(product.URL + look.path))
+						tab.until(settled)
+						tab.until(look.ready)
+						tab.picture(name)
+						tab.check(name)
+						tab.quiet(name)
+					}
+				}
+			})
 		}
 	}
 }

@@ -89,7 +89,7 @@ func TestFirstVisitInTheBrowser(t *testing.T) {
 
 	b.open("/pipeline")
 	b.clean("pipeline")
-	b.slide("0.34")
+	b.slide("0.55")
 	b.press("Save change")
 	b.see("[data-testid=saved]")
 	response, answer := w.post("/v1/messages", session.Body(session.Steps()-1), header)
@@ -104,8 +104,8 @@ func TestFirstVisitInTheBrowser(t *testing.T) {
 		} `json:"pipeline"`
 	}
 	w.get("/v1/pipeline", &config)
-	if target := config.Pipeline.IPC.TargetUtilization; target != 0.34 {
-		t.Errorf("the proxy works with targetUtilization %v, want the saved 0.34", target)
+	if target := config.Pipeline.IPC.TargetUtilization; target != 0.55 {
+		t.Errorf("the proxy works with targetUtilization %v, want the saved 0.55", target)
 	}
 }
 
@@ -266,7 +266,8 @@ func (b *browser) do(what string, steps ...chromedp.Action[chromedp.Void]) {
 		ctx = bounded
 	}
 	if err := chromedp.Do(ctx, steps...); err != nil {
-		b.t.Fatalf("%s: %v", what, err)
+		page, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText`))
+		b.t.Fatalf("%s: %v on %.2000s", what, err, page)
 	}
 }
 

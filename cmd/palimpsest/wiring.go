@@ -15,6 +15,7 @@ import (
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive/archivedb"
+	"palimpsest/pipeline/archive/blob"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/prompt"
@@ -51,7 +52,11 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
-	sessions, originals := sessiondb.New(db), archivedb.New(db)
+	sessions := sessiondb.New(db)
+	originals, err := p.openArchive(ctx, db)
+	if err != nil {
+		return nil, err
+	}
 	settings, err := api.NewSettings(db, safe, p.config.Pipe, p.config.AllowPrivateUpstreams)
 	if err != nil {
 		return nil, err
@@ -92,6 +97,23 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	return e, nil
 }
 
+// openArchive opens the archive: in the database, or with its bytes moved to a
+// bucket once they are durable.
+func (p *program) openArchive(ctx context.Context, db *tenantsdb.DB) (*archivedb.DB, error) {
+	originals := archivedb.New(db)
+	if p.config.BlobURL == "" {
+		return originals, nil
+	}
+	bucket, err := blob.Open(ctx, p.config.BlobURL)
+	if err != nil {
+		return nil, fmt.Errorf("PALIMPSEST_BLOB_URL: %w", err)
+	}
+	mover := archivedb.NewMover(db, bucket, p.log)
+	mover.Start()
+	p.onClose(mover.Stop)
+	return originals.WithBucket(bucket), nil
+}
+
 // identities makes what knows people and API keys.
 func (p *program) identities(db *tenantsdb.DB, safe *vault.Vault) (*identity.Service, *identity.Keys, error) {
 	keys, err := identity.NewKeys(db, safe.DeriveAll("api keys"), time.Now)
@@ -125,7 +147,9 @@ func (p *program) throttle() (identity.Throttle, error) {
 	}
 	client := redis.NewClient(options)
 	p.onClose(func() { _ = client.Close() })
-	return identity.NewRedisThrottle(client), nil
+	throttle := identity.NewRedisThrottle(client)
+	throttle.Log = p.log
+	return throttle, nil
 }
 
 // newWriter makes what writes prompts.

@@ -115,7 +115,7 @@
       cursor: { y: false, points: { size: 6 } },
       scales: { x: { time: data.kind === 'time' }, y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
       axes: [
-        { ...axis, grid: { show: false }, ...(data.kind === 'time' ? { size: 42, values: clock } : { size: 26, { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000], values: (_, at) => at.map(n => Number.isInteger(n) ? n : '') }) },
+        { ...axis, grid: { show: false }, ...(data.kind === 'time' ? { size: 42, values: clock } : { size: 26, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000], values: (_, at) => at.map(n => Number.isInteger(n) ? n : '') }) },
         { ...axis, size: 52, values: (_, at) => at.map(short) },
       ],
       series: [{}, ...data.series.map(series => {

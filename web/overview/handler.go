@@ -87,13 +87,6 @@ func (h *Handler) FirstRequest(c echo.Context, who tenants.Principal) error {
 
 // steps returns how far the workspace has come.
 func (h *Handler) steps(ctx context.Context, who tenants.Principal) (components.StepsModel, error) {
-	newest, _, err := h.deps.Exchanges.Exchanges(ctx, who.Workspace.ID, tenants.ExchangeFilter{Limit: 1})
-	if err != nil {
-		return components.StepsModel{}, err
-	}
-	if len(newest) > 0 {
-		return components.NewSteps(nil, 0, &newest[0]), nil
-	}
 	providers, err := h.deps.ProviderKeys.ProviderKeys(ctx, who.Workspace.ID)
 	if err != nil {
 		return components.StepsModel{}, err
@@ -102,7 +95,15 @@ func (h *Handler) steps(ctx context.Context, who tenants.Principal) (components.
 	if err != nil {
 		return components.StepsModel{}, err
 	}
-	return components.NewSteps(providers, active(keys, h.deps.Now()), nil), nil
+	newest, _, err := h.deps.Exchanges.Exchanges(ctx, who.Workspace.ID, tenants.ExchangeFilter{Limit: 1})
+	if err != nil {
+		return components.StepsModel{}, err
+	}
+	var first *tenants.Exchange
+	if len(newest) > 0 {
+		first = &newest[0]
+	}
+	return components.NewSteps(providers, active(keys, h.deps.Now()), first), nil
 }
 
 // fill reads the numbers of each card. A card that cannot be read says so; the

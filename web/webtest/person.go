@@ -6,10 +6,12 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/PuerkitoBio/goquery"
+	"golang.org/x/net/html"
 
 	"palimpsest/tenants"
 )
@@ -148,9 +150,28 @@ func (p *Person) send(method, path string, body io.Reader, header []string) Page
 	}
 }
 
-// Text returns the text of the elements that match, its white space made single.
+// Text returns the text of the elements that match, its white space made single
+// and its cells and lines apart.
 func (p Page) Text(selector string) string {
-	return strings.Join(strings.Fields(p.Find(selector).Text()), " ")
+	var text strings.Builder
+	for _, node := range p.Find(selector).Nodes {
+		write(&text, node)
+		text.WriteByte(' ')
+	}
+	return strings.Join(strings.Fields(text.String()), " ")
+}
+
+// write appends the text of a node and of those below it.
+func write(text *strings.Builder, node *html.Node) {
+	if node.Type == html.TextNode {
+		text.WriteString(node.Data)
+	}
+	for child := node.FirstChild; child != nil; child = child.NextSibling {
+		write(text, child)
+	}
+	if slices.Contains([]string{"td", "th", "tr", "li", "p", "div", "dt", "dd", "h1", "h2", "h3", "b", "section"}, node.Data) {
+		text.WriteByte(' ')
+	}
 }
 
 // TestID returns the text of the element with a data-testid.
@@ -158,3 +179,14 @@ func (p Page) TestID(id string) string { return p.Text(`[data-testid="` + id + `
 
 // Has reports whether an element matches.
 func (p Page) Has(selector string) bool { return p.Find(selector).Length() > 0 }
+
+// SetCookie sends a form without following redirects and returns what the answer
+// puts into the browser.
+func (p *Person) SetCookie(path string, namesAndValues ...string) string {
+	p.t.Helper()
+	once := *p.client
+	once.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	direct := *p
+	direct.client = &once
+	return direct.Post(path, namesAndValues...).Header.Get("Set-Cookie")
+}

@@ -68,24 +68,42 @@ func (p *Person) Talk(secret string, window int, talk *wiregen.Session, userAgen
 		conversation.Anthropic: "/v1/messages", conversation.OpenAIChat: "/v1/chat/completions", conversation.OpenAIResponses: "/v1/responses",
 	}[talk.Options.Format]
 	for step, body := range talk.Bodies() {
-		request, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, proxy+path, bytes.NewReader(body))
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		request.Header.Set("Authorization", "Bearer "+secret)
-		request.Header.Set("Content-Type", "application/json")
-		request.Header.Set("Anthropic-Version", "2023-06-01")
-		request.Header.Set("User-Agent", userAgent)
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		content, err := io.ReadAll(response.Body)
-		_ = response.Body.Close()
-		if err != nil || response.StatusCode != http.StatusOK {
-			p.t.Fatalf("request %d of the session: status %d: %.300s: %v", step+1, response.StatusCode, content, err)
+		if status, answer := p.ask(proxy+path, secret, body, userAgent); status != http.StatusOK {
+			p.t.Fatalf("request %d of the session: status %d: %.300s", step+1, status, answer)
 		}
 	}
+}
+
+// TalkOnce is Talk with one body of its own.
+func (p *Person) TalkOnce(secret string, window int, path, body, userAgent string) {
+	p.t.Helper()
+	proxy, stop := p.proxy(window)
+	defer stop()
+	if status, answer := p.ask(proxy+path, secret, []byte(body), userAgent); status != http.StatusOK {
+		p.t.Fatalf("status %d: %.300s", status, answer)
+	}
+}
+
+// ask sends one request to the proxy and returns its answer.
+func (p *Person) ask(address, secret string, body []byte, userAgent string) (status int, answer []byte) {
+	p.t.Helper()
+	request, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+secret)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Anthropic-Version", "2023-06-01")
+	request.Header.Set("User-Agent", userAgent)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if answer, err = io.ReadAll(response.Body); err != nil {
+		p.t.Fatal(err)
+	}
+	return response.StatusCode, answer
 }
 
 // proxy starts the real proxy. stop ends it once everything is recorded.

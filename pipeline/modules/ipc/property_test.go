@@ -61,6 +61,9 @@ type sent struct {
 func check(t *testing.T, r *rapid.T, lane *pipelinetest.Lane, double *providertest.Double, body []byte, before sent) sent {
 	t.Helper()
 	exchange, sealed := lane.Send(t, body)
+	if !json.Valid(sealed) {
+		r.Fatalf("sent invalid JSON: %.200s", sealed)
+	}
 	if err := double.Validate(string(lane.Codec.Format()), sealed); err != nil {
 		r.Fatalf("refused: %v\nparts %v", err, layout(exchange))
 	}
@@ -98,6 +101,9 @@ func (s sent) hold(f fataler, codec wire.Codec, epochs int, elements [][]byte) {
 		return
 	}
 	for i, element := range s.elements {
+		if i < len(elements) && bytes.Equal(element, elements[i]) {
+			continue
+		}
 		if i >= len(elements) || !bytes.Equal(withoutMarkers(codec, element), withoutMarkers(codec, elements[i])) {
 			f.Fatalf("message %d changed between two epochs", i)
 		}
@@ -206,9 +212,6 @@ func drawConfig(r *rapid.T) pipeline.Config {
 
 func elementsOf(t *testing.T, codec wire.Codec, body []byte) [][]byte {
 	t.Helper()
-	if !json.Valid(body) {
-		t.Fatalf("sent invalid JSON: %.200s", body)
-	}
 	envelope, err := wire.Open(body, codec.List())
 	if err != nil {
 		t.Fatal(err)

@@ -23,6 +23,7 @@ const recordedAt = "../../../../shared/data/transcripts"
 // of their size.
 func TestRecordedSessionsStayLegalAndStable(t *testing.T) {
 	t.Parallel()
+	counter := newCounter(t)
 	for suffix, codec := range map[string]wire.Codec{"anthropic": anthropic.New(), "openai": openaichat.New()} {
 		files, err := filepath.Glob(filepath.Join(recordedAt, "*."+suffix+".json"))
 		if err != nil {
@@ -38,18 +39,14 @@ func TestRecordedSessionsStayLegalAndStable(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				replayRecorded(t, codec, body)
+				replayRecorded(t, counter, codec, body)
 			})
 		}
 	}
 }
 
-func replayRecorded(t *testing.T, codec wire.Codec, body []byte) {
+func replayRecorded(t *testing.T, counter *tokens.Counter, codec wire.Codec, body []byte) {
 	t.Helper()
-	counter, err := tokens.NewCounter()
-	if err != nil {
-		t.Fatal(err)
-	}
 	double := providertest.NewHandler(providertest.Config{Window: 10_000_000})
 	double.Trust(body)
 	whole := pipelinetest.NewExchange(t, codec, body, pipelinetest.Options{Counter: counter})
@@ -59,8 +56,11 @@ func replayRecorded(t *testing.T, codec wire.Codec, body []byte) {
 	}
 	var before sent
 	for i, request := range pipelinetest.Grow(t, codec, body) {
+		if i%3 > 0 {
+			continue // a session that grows by three answers a request shows as much in a third of the time
+		}
 		exchange, sealed := lane.Send(t, request)
-		if lane.Epochs > before.epochs || i%10 == 0 { // between epochs only the client's own end grows
+		if lane.Epochs > before.epochs || i%24 == 0 { // between epochs only the client's own end grows
 			if err := double.Validate(string(codec.Format()), sealed); err != nil {
 				t.Fatalf("request %d: %v", i, err)
 			}

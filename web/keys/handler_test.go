@@ -1,0 +1,149 @@
+package keys_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"palimpsest/migrations/dbtest"
+	"palimpsest/tenants"
+	"palimpsest/web/webtest"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// S7
+func TestSecretIsShownOnceAndInNoAddress(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+
+	created := person.Post("/keys", "name", "laptop", "expiry", "30")
+	secret := created.TestID("secret")
+	if created.Status != http.StatusCreated || !strings.HasPrefix(secret, "plm_") {
+		t.Fatalf("status %d, secret %q", created.Status, secret)
+	}
+	if _, err := person.Keys.Authenticate(t.Context(), secret); err != nil {
+		t.Errorf("the secret does not work: %v", err)
+	}
+	if created.Path != "/keys" || created.Header.Get("Cache-Control") != "no-store" {
+		t.Errorf("shown at %s with Cache-Control %q", created.Path, created.Header.Get("Cache-Control"))
+	}
+	if created.TestID("copied") == "" {
+		t.Error("nothing asks whether it was copied")
+	}
+	list := person.Get("/keys")
+	if strings.Contains(list.HTML, secret) {
+		t.Error("the list shows the secret again")
+	}
+	if row := list.Text(`[data-testid="keys"] tbody tr`); !strings.Contains(row, "laptop") || !strings.Contains(row, secret[len(secret)-4:]) {
+		t.Errorf("the list says %q", row)
+	}
+}
+
+func TestWhatIsWrongWithAKeyStandsAtItsField(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+
+	for field, form := range map[string][]string{
+		"name":   {"name", "  ", "expiry", ""},
+		"expiry": {"name", "laptop", "expiry", "1000000"},
+	} {
+		page := person.Post("/keys", form...)
+		if page.Status != http.StatusUnprocessableEntity || page.TestID("error-"+field) == "" {
+			t.Errorf("%s: status %d: %q", field, page.Status, page.Text("dialog"))
+		}
+	}
+	if long := person.Post("/keys", "name", strings.Repeat("x", 81), "expiry", ""); long.Find(`input[name="name"]`).AttrOr("value", "") == "" {
+		t.Error("what was typed is gone")
+	}
+}
+
+func TestRevokingNeedsTheNameTyped(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	secret := person.Post("/keys", "name", "laptop", "expiry", "").TestID("secret")
+	link := person.Get("/keys").Find(`[data-testid="keys"] a[aria-label="Revoke laptop"]`).AttrOr("href", "")
+
+	if asked := person.Get(link); !strings.Contains(asked.Text("dialog"), "cannot be undone") {
+		t.Errorf("the question is %q", asked.Text("dialog"))
+	}
+	wrong := person.Post(link, "confirm", "desktop")
+	if wrong.Status != http.StatusUnprocessableEntity || wrong.TestID("error-confirm") == "" {
+		t.Errorf("a wrong name: status %d, %q", wrong.Status, wrong.TestID("error-confirm"))
+	}
+	if _, err := person.Keys.Authenticate(t.Context(), secret); err != nil {
+		t.Errorf("the key ended without its name: %v", err)
+	}
+	done := person.Post(link, "confirm", "laptop")
+	if done.Status != http.StatusOK || !strings.Contains(done.Text("main"), "laptop is revoked") || done.Text(`[data-testid="keys"] .tag`) != "revoked" {
+		t.Errorf("revoking: %d, %q", done.Status, done.Text("main"))
+	}
+	if _, err := person.Keys.Authenticate(t.Context(), secret); err == nil {
+		t.Error("the revoked key still works")
+	}
+}
+
+func TestSnippetsHoldThisServersAddress(t *testing.T) {
+	t.Parallel()
+	page := webtest.Start(t).SignUp(t, "northbeam").Get("/keys")
+
+	for client, wants := range map[string][]string{
+		"claude-code":      {"unset ANTHROPIC_API_KEY", `ANTHROPIC_BASE_URL="` + webtest.PublicURL + `"`, "ANTHROPIC_AUTH_TOKEN="},
+		"codex":            {`wire_api = "responses"`, `base_url = "` + webtest.PublicURL + `/v1"`, "env_key", "model_provider"},
+		"anthropic-python": {`base_url="` + webtest.PublicURL + `"`, "auth_token"},
+		"anthropic-ts":     {`baseURL: "` + webtest.PublicURL + `"`},
+		"anthropic-go":     {`option.WithBaseURL("` + webtest.PublicURL + `")`},
+		"openai":           {`base_url="` + webtest.PublicURL + `/v1"`, "api_key"},
+		"curl":             {webtest.PublicURL + "/v1/messages"},
+	} {
+		snippet := page.Find(`[data-testid="snippet-` + client + `"] code`).First().Text()
+		for _, want := range wants {
+			if !strings.Contains(snippet, want) {
+				t.Errorf("%s lacks %q:\n%s", client, want, snippet)
+			}
+		}
+	}
+}
+
+func TestViewersLookAndMembersRevokeTheirOwnOnly(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	person.Post("/keys", "name", "mine", "expiry", "")
+	other, _, hash := person.Keys.Create(person.Workspace.ID, "others", []tenants.Scope{tenants.ScopeProxy}, person.Workspace.ID, nil)
+	if err := person.DB.CreateAPIKey(t.Context(), person.Workspace.ID, other, hash); err != nil {
+		t.Fatal(err)
+	}
+
+	member := person.As(tenants.Regular).Get("/keys")
+	if !member.Has(`a[aria-label="Revoke mine"]`) || member.Has(`a[aria-label="Revoke others"]`) {
+		t.Error("a member may revoke other keys than their own")
+	}
+	if page := person.Post("/keys/"+other.ID.String()+"/revoke", "confirm", "others"); page.Status != http.StatusForbidden {
+		t.Errorf("a member who revokes another's key gets %d", page.Status)
+	}
+	viewer := person.As(tenants.Viewer)
+	if page := viewer.Get("/keys"); page.Has(`a[href="/keys/new"]`) || page.Has(`a[aria-label^="Revoke"]`) {
+		t.Error("a viewer sees controls that they may not use")
+	}
+	if page := viewer.Post("/keys", "name", "sneaky", "expiry", ""); page.Status != http.StatusForbidden {
+		t.Errorf("a viewer who creates a key gets %d", page.Status)
+	}
+}
+
+// S3
+func TestKeysOfAnotherWorkspaceAreNotThere(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	theirs, mine := product.SignUp(t, "theirs"), product.SignUp(t, "mine")
+	secret := theirs.Post("/keys", "name", "laptop", "expiry", "").TestID("secret")
+	link := theirs.Get("/keys").Find(`[data-testid="keys"] a[aria-label="Revoke laptop"]`).AttrOr("href", "")
+
+	for _, page := range []webtest.Page{mine.Get(link), mine.Post(link, "confirm", "laptop"), mine.Get("/keys/not-an-id/revoke")} {
+		if page.Status != http.StatusNotFound {
+			t.Errorf("status %d", page.Status)
+		}
+	}
+	if _, err := product.Keys.Authenticate(t.Context(), secret); err != nil {
+		t.Errorf("their key: %v", err)
+	}
+}

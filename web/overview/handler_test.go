@@ -1,0 +1,175 @@
+package overview_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/migrations/dbtest"
+	"palimpsest/tenants"
+	"palimpsest/web"
+	"palimpsest/web/components"
+	"palimpsest/web/webtest"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// exchange returns an exchange at a time.
+func exchange(at time.Time, change func(*tenants.Exchange)) tenants.Exchange {
+	e := tenants.Exchange{
+		ID: uuid.Must(uuid.NewV7()), At: at, APIKey: uuid.New(), Provider: tenants.ProviderAnthropic, Endpoint: "/v1/messages",
+		Model: "claude-sonnet-4-5", Client: "claude-code", Status: http.StatusOK, Compression: "none", TokensBefore: 10_000, TokensAfter: 4_000,
+		Window: 200_000, Input: 1_000, CacheRead: 3_000, CacheWrite: 0, Output: 50, CostMicroUSD: 20_000, NetMicroUSD: 30_000,
+		Overhead: 2 * time.Millisecond, Duration: 212 * time.Millisecond, Attempts: 1,
+	}
+	change(&e)
+	return e
+}
+
+func record(t *testing.T, person *webtest.Person, exchanges ...tenants.Exchange) {
+	t.Helper()
+	if err := person.DB.RecordExchanges(t.Context(), person.Workspace.ID, exchanges); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func same(*tenants.Exchange) {}
+
+func TestNewWorkspaceSeesThreeStepsAndNoZeros(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+
+	page := person.Get("/overview")
+	if page.Find(`[data-testid="steps"] > li`).Length() != 3 || page.Has(`[data-testid="ledger"]`) {
+		t.Errorf("the page says %q", page.Text("main"))
+	}
+	if trigger := page.Find(`[data-testid="steps"]`).AttrOr("hx-trigger", ""); trigger != "every 3s" {
+		t.Errorf("the steps look again at %q", trigger)
+	}
+}
+
+func TestStepsTurnGreenAsTheyAreDone(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	done := func() string {
+		return person.Get("/overview/first-request").Find(`[data-testid="steps"]`).AttrOr("data-done", "")
+	}
+
+	person.Post("/providers", "provider", "anthropic", "name", "prod", "key", "sk-ant-12345678", "base_url", "")
+	if done() != "1" {
+		t.Errorf("with a provider key %s steps are done", done())
+	}
+	person.Post("/keys", "name", "laptop", "expiry", "")
+	if done() != "2" {
+		t.Errorf("with an API key %s steps are done", done())
+	}
+	record(t, person, exchange(time.Now(), same))
+	arrived := person.Get("/overview/first-request")
+	if text := arrived.TestID("steps"); !strings.Contains(text, "First request received") || !strings.Contains(text, "Claude Code") || !strings.Contains(text, "212 ms") {
+		t.Errorf("after the first request: %q", text)
+	}
+	if arrived.Has("[hx-trigger]") {
+		t.Error("it goes on looking")
+	}
+}
+
+func TestNumbersAreThoseOfTheExchanges(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	now := time.Now()
+	record(t, person,
+		exchange(now.Add(-time.Minute), same),
+		exchange(now.Add(-2*time.Minute), func(e *tenants.Exchange) { e.Compression, e.NetMicroUSD = "epoch", -45_000 }),
+		exchange(now.Add(-3*time.Minute), func(e *tenants.Exchange) { e.Status, e.Client = http.StatusTooManyRequests, "codex" }),
+		exchange(now.Add(-10*24*time.Hour), func(e *tenants.Exchange) { e.TokensBefore = 5_000_000 }),
+	)
+
+	page := person.Get("/overview?range=24h")
+	ledger := page.TestID("ledger")
+	for _, want := range []string{"$0.01", "18.0k 60.0%", "30.0k received, 12.0k sent", "75.0%", "9.00k of 12.0k input tokens", "2.0 ms / 2.0 ms", "33.3% failed · 1"} {
+		if !strings.Contains(ledger, want) {
+			t.Errorf("the ledger lacks %q: %s", want, ledger)
+		}
+	}
+	if page.TestID("requests") != "3" {
+		t.Errorf("%s requests in a day", page.TestID("requests"))
+	}
+	if month := person.Get("/overview?range=30d"); month.TestID("requests") != "4" {
+		t.Errorf("%s requests in a month", month.TestID("requests"))
+	}
+	if split := page.TestID("split"); !strings.Contains(split, "Claude Code 2") || !strings.Contains(split, "Codex 1") {
+		t.Errorf("by client: %s", split)
+	}
+	if byModel := person.Get("/overview?range=24h&by=model").TestID("split"); !strings.Contains(byModel, "claude-sonnet-4-5 3") {
+		t.Errorf("by model: %s", byModel)
+	}
+}
+
+func TestLossIsShownAsALoss(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	record(t, person, exchange(time.Now(), func(e *tenants.Exchange) { e.NetMicroUSD = -420_000 }))
+
+	page := person.Get("/overview")
+	if page.TestID("net") != "−$0.42" || !page.Has(`[data-testid="net"].down`) || !page.Has(`main .callout a[href="/pipeline"]`) {
+		t.Errorf("the page says %q", page.Text("main"))
+	}
+}
+
+func TestChartAndItsTableHoldTheSameNumbers(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	record(t, person, exchange(time.Now(), same), exchange(time.Now(), same))
+
+	page := person.Get("/overview?range=24h")
+	var chart components.Chart
+	if err := json.Unmarshal([]byte(page.Find("[data-chart]").AttrOr("data-chart", "")), &chart); err != nil {
+		t.Fatal(err)
+	}
+	sum := int64(0)
+	for _, value := range chart.Series[0].Values {
+		sum += *value
+	}
+	if sum != 20_000 || len(chart.X) != 48 {
+		t.Errorf("the chart adds up to %d in %d steps", sum, len(chart.X))
+	}
+	if row := page.Text(`[data-testid="chart-table"] tbody tr`); !strings.Contains(row, "2 20,000 8,000") {
+		t.Errorf("the table says %q", row)
+	}
+}
+
+// brokenUsage cannot add up.
+type brokenUsage struct{ web.Deps }
+
+func (brokenUsage) Totals(context.Context, tenants.WorkspaceID, time.Time, time.Time) (tenants.Totals, error) {
+	return tenants.Totals{}, errors.New("relation exchanges does not exist")
+}
+
+func (b brokenUsage) Series(ctx context.Context, workspace tenants.WorkspaceID, from, to time.Time, step time.Duration) ([]tenants.Point, error) {
+	return b.Deps.Usage.Series(ctx, workspace, from, to, step)
+}
+
+func (b brokenUsage) Usage(ctx context.Context, workspace tenants.WorkspaceID, by tenants.Dimension, from, to time.Time) ([]tenants.UsageRow, error) {
+	return b.Deps.Usage.Usage(ctx, workspace, by, from, to)
+}
+
+func TestFailedCardSaysSoAndLeavesTheOthers(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t, func(deps *web.Deps) { deps.Usage = brokenUsage{*deps} })
+	person := product.SignUp(t, "northbeam")
+	record(t, person, exchange(time.Now(), same))
+
+	page := person.Get("/overview")
+	if failed := page.TestID("failed"); page.Status != http.StatusOK || !strings.Contains(failed, "Reference") || strings.Contains(page.HTML, "relation") {
+		t.Errorf("status %d, %q", page.Status, failed)
+	}
+	if !page.Has("[data-chart]") || !page.Has(`[data-testid="split"]`) {
+		t.Error("the other cards are gone")
+	}
+}

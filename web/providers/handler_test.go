@@ -1,0 +1,125 @@
+package providers_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"palimpsest/migrations/dbtest"
+	"palimpsest/tenants"
+	"palimpsest/web/webtest"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// S14
+func TestProviderKeyIsStoredAndNeverShownAgain(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+
+	page := person.Post("/providers", "provider", "anthropic", "name", "anthropic-prod", "key", "sk-ant-canary-9876", "base_url", "")
+	if page.Status != http.StatusOK || !strings.Contains(page.Text("main"), "anthropic-prod is stored") {
+		t.Fatalf("status %d: %s", page.Status, page.Text("main"))
+	}
+	if row := page.TestID("providers"); !strings.Contains(row, "…9876") || !strings.Contains(row, "Anthropic") {
+		t.Errorf("the list says %q", row)
+	}
+	if strings.Contains(page.HTML, "canary") || strings.Contains(page.Path, "canary") {
+		t.Error("the page shows the key")
+	}
+}
+
+func TestWhatIsWrongWithAProviderKeyStandsAtItsField(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+
+	for field, form := range map[string][]string{
+		"provider": {"provider", "nobody", "name", "x", "key", "sk-ant-12345678", "base_url", ""},
+		"name":     {"provider", "openai", "name", " ", "key", "sk-ant-12345678", "base_url", ""},
+		"key":      {"provider", "openai", "name", "x", "key", "short", "base_url", ""},
+		"base_url": {"provider", "openai", "name", "x", "key", "sk-ant-12345678", "base_url", "ftp://example.com"},
+	} {
+		page := person.Post("/providers", form...)
+		if page.Status != http.StatusUnprocessableEntity || page.TestID("error-"+field) == "" {
+			t.Errorf("%s: status %d: %q", field, page.Status, page.Text("dialog"))
+		}
+		if strings.Contains(page.HTML, "sk-ant-12345678") {
+			t.Errorf("%s: the form repeats the key", field)
+		}
+	}
+}
+
+func TestTestingAKeySaysWhatTheProviderSays(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	double := webtest.Provider(t, 0)
+	person := product.SignUp(t, "northbeam")
+	add := func(name, key, url string) webtest.Page {
+		t.Helper()
+		page := person.Post("/providers", "provider", "anthropic", "name", name, "key", key, "base_url", url)
+		link := page.Find(`form button[aria-label="Test now: `+name+`"]`).Parent().AttrOr("action", "")
+		return person.Post(link)
+	}
+
+	if good := add("good", webtest.ProviderKey, double.URL); !strings.Contains(good.TestID("outcome"), "The key works") {
+		t.Errorf("a good key: %d, %q", good.Status, good.TestID("outcome"))
+	}
+	if bad := add("bad", "sk-wrong-key-0000", double.URL); !strings.Contains(bad.TestID("outcome"), "401") {
+		t.Errorf("a wrong key: %d, %q", bad.Status, bad.TestID("outcome"))
+	}
+	if gone := add("gone", webtest.ProviderKey, "http://127.0.0.1:1"); !strings.Contains(gone.TestID("outcome"), "could not be reached") {
+		t.Errorf("a provider that is not there: %d, %q", gone.Status, gone.TestID("outcome"))
+	}
+}
+
+func TestRemovingAsksFirst(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	page := person.Post("/providers", "provider", "openai", "name", "prod", "key", "sk-12345678", "base_url", "")
+	link := page.Find(`a[aria-label="Remove prod"]`).AttrOr("href", "")
+
+	if asked := person.Get(link); !asked.Has("dialog[open]") || !asked.Has(`[data-testid="providers"]`) {
+		t.Errorf("no question: %s", asked.Text("main"))
+	}
+	if done := person.Post(link); !done.Has(`[data-testid="empty"]`) {
+		t.Errorf("it is still there: %s", done.Text("main"))
+	}
+	if again := person.Post(link); again.Status != http.StatusNotFound {
+		t.Errorf("removing it twice: %d", again.Status)
+	}
+}
+
+func TestOnlyAdminsChangeProviderKeys(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	person.Post("/providers", "provider", "openai", "name", "prod", "key", "sk-12345678", "base_url", "")
+	link := person.Get("/providers").Find(`a[aria-label="Remove prod"]`).AttrOr("href", "")
+
+	member := person.As(tenants.Regular)
+	if page := member.Get("/providers"); page.Has(`a[href="/providers/new"]`) || page.Has(`form[action$="/test"]`) || !strings.Contains(page.Text("main"), "look, not change") {
+		t.Error("a member sees controls that they may not use")
+	}
+	for _, page := range []webtest.Page{member.Post(link), member.Get("/providers/new"), member.Post("/providers", "provider", "openai", "name", "x", "key", "sk-12345678")} {
+		if page.Status != http.StatusForbidden {
+			t.Errorf("%s answers %d", page.Path, page.Status)
+		}
+	}
+}
+
+// S3
+func TestProviderKeysOfAnotherWorkspaceAreNotThere(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	theirs, mine := product.SignUp(t, "theirs"), product.SignUp(t, "mine")
+	page := theirs.Post("/providers", "provider", "openai", "name", "prod", "key", "sk-12345678", "base_url", "")
+	link := page.Find(`a[aria-label="Remove prod"]`).AttrOr("href", "")
+
+	for _, page := range []webtest.Page{mine.Get(link), mine.Post(link), mine.Post(strings.TrimSuffix(link, "remove") + "test")} {
+		if page.Status != http.StatusNotFound {
+			t.Errorf("status %d", page.Status)
+		}
+	}
+	if !strings.Contains(theirs.Get("/providers").TestID("providers"), "prod") {
+		t.Error("their key is gone")
+	}
+}

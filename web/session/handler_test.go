@@ -1,0 +1,245 @@
+package session_test
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+	"palimpsest/web/webtest"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+const (
+	window     = 60_000 // tokens
+	claudeCode = "claude-cli/2.1.0 (external, cli)"
+)
+
+// compressed returns a person with a session that went past the window, and what
+// was said in it.
+func compressed(t *testing.T) (*webtest.Person, *wiregen.Session, session.Overview) {
+	t.Helper()
+	product := webtest.Start(t)
+	double := webtest.Provider(t, window)
+	person := product.SignUp(t, "northbeam")
+	talk := wiregen.Generate(7, wiregen.Options{Format: conversation.Anthropic, Turns: 40, TargetTokens: 80_000, SessionID: "one"})
+	person.Talk(person.Connect(double, "laptop"), window, talk, claudeCode)
+	return person, talk, person.Newest()
+}
+
+// projection returns what stands for the session's first messages.
+func projection(t *testing.T, person *webtest.Person, id uuid.UUID) session.Projection {
+	t.Helper()
+	detail, err := person.Sessions.Session(t.Context(), person.Workspace.ID, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := person.Sessions.Projection(t.Context(), person.Workspace.ID, detail.Lanes[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func TestOriginalStandsBesideWhatWasSent(t *testing.T) {
+	t.Parallel()
+	person, talk, overview := compressed(t)
+	var cut session.Part
+	for _, part := range projection(t, person, overview.ID).Parts {
+		if part.Level == 1 && part.Raw != nil && part.To-part.From == 1 {
+			cut = part
+		}
+	}
+	if cut.Raw == nil {
+		t.Fatal("no message was cut at L1")
+	}
+
+	page := person.Get("/sessions/" + overview.ID.String() + "?m=" + itoa(cut.From))
+	pane := page.Find(`[data-testid="pane"]`)
+	if level := strings.TrimSpace(pane.Find(".bar .lv").Text()); level != "L1" {
+		t.Errorf("the level is %q", level)
+	}
+	kept, gone := pane.Find(`[data-testid="original"] .kept`).Text(), pane.Find(`[data-testid="original"] .gone`).Text()
+	raw := string(talk.Messages(talk.Steps() - 1)[cut.From])
+	if kept == "" || gone == "" || !strings.Contains(unquoted(t, raw), kept+gone) {
+		t.Errorf("kept %q and gone %q are not the original", short(kept), short(gone))
+	}
+	if sent := pane.Find(`[data-testid="sent"] .kept`).Text(); sent != kept {
+		t.Errorf("sent was %q, marked as kept %q", short(sent), short(kept))
+	}
+	if stub := pane.Find(`[data-testid="sent"] .stub`).Text(); !strings.Contains(stub, "archived as") {
+		t.Errorf("the rest stands as %q", stub)
+	}
+	provenance := page.TestID("provenance")
+	for _, want := range []string{"matches", "before what stands for it was sent", "because of the target"} {
+		if !strings.Contains(provenance, want) {
+			t.Errorf("the provenance lacks %q: %s", want, provenance)
+		}
+	}
+	entry, err := person.Archive.Original(t.Context(), person.Workspace.ID, laneOf(t, person, overview.ID), cut.From)
+	if err != nil || !strings.Contains(provenance, hex.EncodeToString(entry.Hash[:])) {
+		t.Errorf("the hash %x is not shown: %v", entry.Hash, err)
+	}
+}
+
+func TestRunsOfDeepLevelsAreOneRow(t *testing.T) {
+	t.Parallel()
+	person, _, overview := compressed(t)
+	var run session.Part
+	for _, part := range projection(t, person, overview.ID).Parts {
+		if part.Level >= 2 && part.Messages > 0 {
+			run = part
+		}
+	}
+
+	page := person.Get("/sessions/" + overview.ID.String() + "?m=" + itoa(run.From))
+	row := page.Text(`[data-testid="turns"] [aria-current]`)
+	if !strings.Contains(row, itoa(run.From)+"–"+itoa(run.To-1)) || !strings.Contains(row, "L"+itoa(run.Level)) {
+		t.Errorf("messages %d to %d at L%d stand as %q", run.From, run.To-1, run.Level, row)
+	}
+	if sent := page.TestID("sent"); !strings.Contains(sent, "[AUTO CONTEXT COMPRESSION]") {
+		t.Errorf("what was sent is %q", short(sent))
+	}
+	later := page.Find(`[data-testid="original"] .more a`).AttrOr("href", "")
+	if run.To-run.From > 12 {
+		if next := person.Get(later); !next.Has(`[data-testid="original"] h4`) || next.Text(`[data-testid="original"] h4`) == page.Text(`[data-testid="original"] h4`) {
+			t.Errorf("later originals at %s are the same", later)
+		}
+	}
+}
+
+func TestMessageThatWasNotTouchedIsShownAsSuch(t *testing.T) {
+	t.Parallel()
+	person, talk, overview := compressed(t)
+
+	last := len(talk.Messages(talk.Steps()-1)) - 1
+	page := person.Get("/sessions/" + overview.ID.String() + "?m=" + itoa(last))
+	if sent := page.TestID("sent"); !strings.Contains(sent, "As it came, byte for byte") {
+		t.Errorf("the newest message was sent as %q", short(sent))
+	}
+	raw := person.Get("/sessions/" + overview.ID.String() + "?view=raw&m=" + itoa(last))
+	if got, want := raw.Find(`[data-testid="original"] pre`).Text(), string(talk.Messages(talk.Steps() - 1)[last]); got != want {
+		t.Errorf("the JSON is %q, want %q", short(got), short(want))
+	}
+}
+
+func TestHtmxGetsTheTurnsAlone(t *testing.T) {
+	t.Parallel()
+	person, _, overview := compressed(t)
+
+	part := person.Get("/sessions/"+overview.ID.String()+"?m=0", "HX-Request", "true", "HX-Request-Type", "partial")
+	if part.Has("h1") || part.Has("[data-chart]") || !part.Has("#read [data-testid='pane']") {
+		t.Errorf("the part holds %s", short(part.HTML))
+	}
+}
+
+func TestChartHoldsEachRequestAndMarksEpochs(t *testing.T) {
+	t.Parallel()
+	person, talk, overview := compressed(t)
+
+	page := person.Get("/sessions/" + overview.ID.String())
+	var chart components.Chart
+	if err := json.Unmarshal([]byte(page.Find("[data-chart]").AttrOr("data-chart", "")), &chart); err != nil {
+		t.Fatal(err)
+	}
+	if len(chart.X) != talk.Steps() || len(chart.Marks) != overview.Epochs || overview.Epochs == 0 {
+		t.Errorf("%d requests and %d marks for %d requests and %d epochs", len(chart.X), len(chart.Marks), talk.Steps(), overview.Epochs)
+	}
+	sum := int64(0)
+	for _, value := range chart.Series[0].Values {
+		sum += *value
+	}
+	if sum != overview.TokensBefore {
+		t.Errorf("the chart adds up to %d received, the ledger to %d", sum, overview.TokensBefore)
+	}
+	if rows := page.Find(`[data-testid="requests"] tbody tr`).Length(); rows != len(chart.X) {
+		t.Errorf("the table has %d rows", rows)
+	}
+}
+
+func TestDamagedOriginalIsNeverReplacedByTheShortenedText(t *testing.T) {
+	t.Parallel()
+	person, _, overview := compressed(t)
+	owner := person.Database.Owner(t)
+	_, err := owner.Exec(t.Context(), `UPDATE archive_objects o SET bytes = (SELECT bytes FROM archive_objects x WHERE x.workspace_id = o.workspace_id AND x.hash <> o.hash LIMIT 1)
+		WHERE hash = (SELECT hash FROM archive_entries WHERE lane_id = $1 AND index = 0)`, laneOf(t, person, overview.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	page := person.Get("/sessions/" + overview.ID.String() + "?m=0")
+	if page.Status != http.StatusOK || !strings.Contains(page.Text(`[role="alert"]`), "no longer have the hash") {
+		t.Errorf("status %d: %s", page.Status, page.Text(`[role="alert"]`))
+	}
+	if original := page.TestID("original"); original != "" || strings.Contains(page.TestID("provenance"), "match") {
+		t.Errorf("in place of the original stands %q", short(original))
+	}
+}
+
+func TestArchivedTextIsNeverMarkup(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	double := webtest.Provider(t, window)
+	person := product.SignUp(t, "northbeam")
+	const hostile = `<script>alert(1)</script><img src=x onerror=alert(2)>`
+	person.TalkOnce(person.Connect(double, hostile), window, "/v1/messages",
+		`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":`+quoted(hostile)+`}]}`, hostile)
+
+	for _, path := range []string{"/sessions", "/sessions/" + person.Newest().ID.String(), "/keys", "/overview?range=24h&by=key"} {
+		page := person.Get(path)
+		if page.Has("main script") || page.Has("img") || page.Has("[onerror]") {
+			t.Errorf("%s runs what was archived", path)
+		}
+	}
+	if page := person.Get("/sessions/" + person.Newest().ID.String()); !strings.Contains(page.Text(`[data-testid="original"] pre`), hostile) {
+		t.Errorf("the text is %q", page.TestID("original"))
+	}
+}
+
+func TestViewersSeeSizesAndNoTexts(t *testing.T) {
+	t.Parallel()
+	person, talk, overview := compressed(t)
+
+	page := person.As(tenants.Viewer).Get("/sessions/" + overview.ID.String())
+	if page.Has(`[data-testid="pane"]`) || page.Has(".pv") || !strings.Contains(page.Text("main"), "not what was said") {
+		t.Errorf("a viewer reads %q", short(page.Text("#read")))
+	}
+	if page.Find(`[data-testid="turns"] .lv`).Length() == 0 || talk.Steps() == 0 {
+		t.Error("a viewer does not see the levels")
+	}
+}
+
+// S3
+func TestSessionsOfAnotherWorkspaceAreNotThere(t *testing.T) {
+	t.Parallel()
+	person, _, overview := compressed(t)
+	stranger := person.SignUp(t, "stranger")
+
+	for _, path := range []string{overview.ID.String(), "not-an-id", webtest.Nobody(), overview.ID.String() + "?m=0"} {
+		if page := stranger.Get("/sessions/" + path); page.Status != http.StatusNotFound || page.TestID("problem") == "" {
+			t.Errorf("%s: status %d", path, page.Status)
+		}
+	}
+	if page := person.Get("/sessions/" + overview.ID.String() + "?lane=" + webtest.Nobody()); page.Status != http.StatusNotFound {
+		t.Errorf("a lane that is not there: status %d", page.Status)
+	}
+}
+
+func laneOf(t *testing.T, person *webtest.Person, id uuid.UUID) uuid.UUID {
+	t.Helper()
+	detail, err := person.Sessions.Session(t.Context(), person.Workspace.ID, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return detail.Lanes[0].ID
+}

@@ -1,0 +1,214 @@
+package tuning_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/PuerkitoBio/goquery"
+
+	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline"
+	"palimpsest/tenants"
+	"palimpsest/web/webtest"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// form returns what a browser would send of the page's form, with changes.
+func form(page webtest.Page, changes ...string) []string {
+	var sent []string
+	changed := map[string]string{}
+	for i := 0; i+1 < len(changes); i += 2 {
+		changed[changes[i]] = changes[i+1]
+	}
+	page.Find("form[data-tuning] [name]").Each(func(_ int, input *goquery.Selection) {
+		name, kind := input.AttrOr("name", ""), input.AttrOr("type", "")
+		_, checked := input.Attr("checked")
+		if value, is := changed[name]; is {
+			if kind == "radio" || kind == "checkbox" {
+				return
+			}
+			sent = append(sent, name, value)
+			return
+		}
+		if kind != "checkbox" && kind != "radio" || checked {
+			sent = append(sent, name, input.AttrOr("value", "on"))
+		}
+	})
+	for name, value := range changed {
+		if !strings.HasPrefix(name, "ipc.target") && !strings.HasPrefix(name, "ipc.comp") && value != "" && !contains(sent, name) {
+			sent = append(sent, name, value)
+		}
+	}
+	return sent
+}
+
+func contains(pairs []string, name string) bool {
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i] == name {
+			return true
+		}
+	}
+	return false
+}
+
+// saved returns the pipeline that the workspace has now.
+func saved(t *testing.T, person *webtest.Person) (tenants.PipelineConfig, pipeline.Config) {
+	t.Helper()
+	config, err := person.DB.Pipeline(t.Context(), person.Workspace.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resolved, _, err := pipeline.Resolve(pipeline.Layer{Modules: "ipc"}, pipeline.Layer{Modules: config.Modules, YAML: config.YAML})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config, resolved
+}
+
+func TestSavingChangesWhatWasTypedAndNothingElse(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	_, err := person.DB.SavePipeline(t.Context(), person.Workspace.ID, 0, tenants.PipelineConfig{
+		YAML: "ipc:\n  keepLastLadder: [9, 4]\n  minClear: 0.2\nrehydrator:\n  maxRehydrated: 7\n", SavedBy: person.User.ID,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	page := person.Post("/pipeline", form(person.Get("/pipeline"), "ipc.targetUtilization", "0.58", "ipc.preserveLastTurns", "9", "ipc.deepestLevel", "2")...)
+	if page.Path != "/pipeline?saved=2" || !strings.Contains(page.TestID("saved"), "version 2") {
+		t.Fatalf("saving led to %s with %d: %s", page.Path, page.Status, page.Text("main"))
+	}
+	stored, config := saved(t, person)
+	if config.IPC.TargetUtilization != 0.58 || config.IPC.PreserveLastTurns != 9 || config.IPC.DeepestLevel != 2 {
+		t.Errorf("saved %+v", config.IPC)
+	}
+	if config.IPC.MinClear != 0.2 || len(config.IPC.KeepLastLadder) != 2 || config.Rehydrator.MaxRehydrated != 7 {
+		t.Errorf("settings that are not on the page were lost: %s", stored.YAML)
+	}
+	if strings.Contains(stored.YAML, "preserveTokens") {
+		t.Errorf("a default was written down: %s", stored.YAML)
+	}
+	if stored.SavedBy != person.User.ID {
+		t.Errorf("saved by %s", stored.SavedBy)
+	}
+}
+
+func TestSwitchingTheModuleOffKeepsTheOthers(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	if _, err := person.DB.SavePipeline(t.Context(), person.Workspace.ID, 0, tenants.PipelineConfig{Modules: "ipc,patterns", SavedBy: person.User.ID}); err != nil {
+		t.Fatal(err)
+	}
+
+	person.Post("/pipeline", form(person.Get("/pipeline"), "module.ipc", "")...)
+	if stored, _ := saved(t, person); stored.Modules != "patterns" {
+		t.Errorf("the modules are %q", stored.Modules)
+	}
+	off := person.Get("/pipeline")
+	if _, on := off.Find(`input[name="module.ipc"]`).Attr("checked"); on {
+		t.Error("the page says it is on")
+	}
+	person.Post("/pipeline", form(off, "module.ipc", "on")...)
+	if stored, _ := saved(t, person); stored.Modules != "ipc,patterns" {
+		t.Errorf("switched on again, the modules are %q", stored.Modules)
+	}
+}
+
+func TestValueOutOfRangeStandsAtItsField(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	page := person.Get("/pipeline")
+
+	for name, value := range map[string]string{
+		"ipc.targetUtilization": "0.99", "ipc.compressTo": "0.80", "ipc.preserveLastTurns": "0", "ipc.preserveTokens": "many",
+	} {
+		answer := person.Post("/pipeline", form(page, name, value)...)
+		if answer.Status != http.StatusUnprocessableEntity || answer.TestID("error-"+name) == "" {
+			t.Errorf("%s = %s: status %d: %s", name, value, answer.Status, answer.Text("main"))
+		}
+		if got := answer.Find(`input[name="`+name+`"]`).AttrOr("value", ""); got != value {
+			t.Errorf("%s: the typed value became %q", name, got)
+		}
+	}
+	if stored, _ := saved(t, person); stored.Version != 0 {
+		t.Errorf("version %d was saved", stored.Version)
+	}
+}
+
+func TestSecondSaveShowsBothValuesAndCanWin(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	page := person.Get("/pipeline")
+	person.Post("/pipeline", form(page, "ipc.targetUtilization", "0.60")...)
+
+	conflict := person.Post("/pipeline", form(page, "ipc.targetUtilization", "0.85")...)
+	if conflict.Status != http.StatusConflict {
+		t.Fatalf("status %d", conflict.Status)
+	}
+	if table := conflict.TestID("conflict"); !strings.Contains(table, "0.60") || !strings.Contains(table, "0.85") {
+		t.Errorf("the page says %q", table)
+	}
+	if stored, config := saved(t, person); stored.Version != 1 || config.IPC.TargetUtilization != 0.60 {
+		t.Errorf("version %d with %v", stored.Version, config.IPC.TargetUtilization)
+	}
+	person.Post("/pipeline", form(conflict)...)
+	if stored, config := saved(t, person); stored.Version != 2 || config.IPC.TargetUtilization != 0.85 {
+		t.Errorf("after saving over it: version %d with %v", stored.Version, config.IPC.TargetUtilization)
+	}
+}
+
+func TestPresetsFillInTheirValues(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	page := person.Get("/pipeline")
+
+	if presets := page.Find("[data-preset]").Length(); presets != len(pipeline.Presets()) {
+		t.Errorf("%d presets", presets)
+	}
+	for _, known := range pipeline.Presets() {
+		filled := person.Get("/pipeline?preset=" + known.Name)
+		config, err := pipeline.ParseConfig([]byte(known.YAML))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if current := filled.Find("[data-preset][aria-current]").AttrOr("data-preset", ""); current != known.Name {
+			t.Errorf("%s: marked is %q", known.Name, current)
+		}
+		person.Post("/pipeline", form(filled)...)
+		if _, now := saved(t, person); now.IPC.TargetUtilization != config.IPC.TargetUtilization || now.IPC.PreserveLastTurns != config.IPC.PreserveLastTurns {
+			t.Errorf("%s: saved %v and %d", known.Name, now.IPC.TargetUtilization, now.IPC.PreserveLastTurns)
+		}
+	}
+}
+
+func TestOnlyModulesThatRunAreShown(t *testing.T) {
+	t.Parallel()
+	page := webtest.Start(t).SignUp(t, "northbeam").Get("/pipeline")
+
+	page.Find(`.steps input[type="checkbox"]`).Each(func(_ int, input *goquery.Selection) {
+		if name := strings.TrimPrefix(input.AttrOr("name", ""), "module."); !pipeline.BuiltIn(name) {
+			t.Errorf("%s is shown", name)
+		}
+	})
+	if page.Find(`.steps input[type="checkbox"]`).Length() == 0 {
+		t.Error("no module is shown")
+	}
+}
+
+func TestMembersLookAtThePipeline(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	sent := form(person.Get("/pipeline"), "ipc.targetUtilization", "0.5")
+	member := person.As(tenants.Regular)
+
+	page := member.Get("/pipeline")
+	if page.Has(`button[type="submit"].pri`) || page.Find(`form[data-tuning] input:not([type="hidden"]):not([disabled])`).Length() > 0 {
+		t.Error("a member sees controls that they may not use")
+	}
+	if answer := member.Post("/pipeline", sent...); answer.Status != http.StatusForbidden {
+		t.Errorf("a member who saves gets %d", answer.Status)
+	}
+}
