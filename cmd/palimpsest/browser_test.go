@@ -82,7 +82,7 @@ func TestFirstVisitInTheBrowser(t *testing.T) {
 	b.clean("sessions")
 	b.follow("a[href^='/sessions/']")
 	b.see("[data-testid=turns]")
-	b.follow("[data-testid=turns] a.turn:has(.lv.l1), [data-testid=turns] a.turn:has(.lv.l2), [data-testid=turns] a.turn:has(.lv.l3)")
+	b.run(`Array.from(document.querySelectorAll("[data-testid=turns] a.turn")).find(turn => turn.querySelector(".tk").textContent.includes("→")).click()`)
 	b.see(".s-orig")
 	b.see(".s-sent")
 	b.clean("session")
@@ -202,6 +202,7 @@ func (b *browser) picture(name string) {
 	if directory == "" {
 		return
 	}
+	b.run(`scrollTo(0, 0)`)
 	picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
 	if err != nil {
 		b.t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"html"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -30,8 +31,8 @@ type pane struct {
 	Level int
 
 	Originals  []original
-	Damaged    bool // stored bytes do not have their hash
-	Missing    bool // not in the archive (yet)
+	Damaged    []string // messages whose stored bytes do not have their hash
+	Missing    bool     // some are not in the archive (yet)
 	MorePath   string
 	BeforePath string
 
@@ -123,15 +124,10 @@ func (r *reader) originals(ctx context.Context, chosen span, asked query, p *pan
 		step.Offset = max(chosen.From, from-originalsAtOnce)
 		p.BeforePath = r.path(step)
 	}
-	entries, err := r.archive.Originals(ctx, r.workspace, r.lane.ID, from, to)
-	if errors.Is(err, archive.ErrDamaged) {
-		p.Damaged = true
-		return nil
-	}
-	if err != nil && !errors.Is(err, archive.ErrNotFound) {
+	entries, err := r.whole(ctx, from, to, p)
+	if err != nil {
 		return err
 	}
-	p.Missing = len(entries) < to-from
 	for _, entry := range entries {
 		p.Originals = append(p.Originals, original{
 			Index: entry.Index, Role: roleName(entry.Role), Hash: hex.EncodeToString(entry.Hash[:]), Size: int64(len(entry.Raw)),
@@ -139,6 +135,33 @@ func (r *reader) originals(ctx context.Context, chosen span, asked query, p *pan
 		})
 	}
 	return nil
+}
+
+// whole returns the messages from index from to to that are in the archive and
+// undamaged, and notes which are not.
+func (r *reader) whole(ctx context.Context, from, to int, p *pane) ([]archive.Entry, error) {
+	entries, err := r.archive.Originals(ctx, r.workspace, r.lane.ID, from, to)
+	if err == nil {
+		p.Missing = len(entries) < to-from
+		return entries, nil
+	}
+	if !errors.Is(err, archive.ErrDamaged) && !errors.Is(err, archive.ErrNotFound) {
+		return nil, err
+	}
+	for at := from; at < to; at++ {
+		entry, err := r.archive.Original(ctx, r.workspace, r.lane.ID, at)
+		switch {
+		case errors.Is(err, archive.ErrDamaged):
+			p.Damaged = append(p.Damaged, strconv.Itoa(at))
+		case errors.Is(err, archive.ErrNotFound):
+			p.Missing = true
+		case err != nil:
+			return nil, err
+		default:
+			entries = append(entries, entry)
+		}
+	}
+	return entries, nil
 }
 
 // sent reads what stands for the row in the prompt. The text of a run that goes on
