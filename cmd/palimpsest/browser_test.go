@@ -124,7 +124,7 @@ func (i *instance) browse() *browser {
 	i.t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.Headless, chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
-		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.WindowSize(1440, 900))
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.Flag("force-prefers-reduced-motion", true), chromedp.WindowSize(1440, 900))
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	i.t.Cleanup(stop)
 	ctx, cancel := chromedp.NewContext(allocator)

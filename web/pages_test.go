@@ -1,0 +1,210 @@
+package web_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"palimpsest/tenants"
+	"palimpsest/web"
+	"palimpsest/web/webtest"
+)
+
+// everyPage opens every page there is, of a workspace with traffic and of a new
+// one, with its forms and its errors.
+func everyPage(t *testing.T) map[string]webtest.Page {
+	t.Helper()
+	product := webtest.Start(t)
+	double := webtest.Provider(t, window)
+	busy, fresh, stranger := product.SignUp(t, "northbeam"), product.SignUp(t, "newcomer"), product.Stranger(t)
+	busy.Talk(busy.Connect(double, "laptop"), window, longTalk(), claudeCode)
+	session := "/sessions/" + busy.Newest().ID.String()
+	keys, providers := busy.Get("/keys"), busy.Get("/providers")
+
+	pages := map[string]webtest.Page{
+		"sign up refused":      stranger.Post("/signup", "email", "x"),
+		"log in refused":       stranger.Post("/login", "email", "x"),
+		"key created":          busy.Post("/keys", "name", "another", "expiry", ""),
+		"key refused":          busy.Post("/keys", "name", "", "expiry", ""),
+		"provider key refused": busy.Post("/providers", "provider", "x"),
+		"provider key tested":  busy.Post(providers.Find(`form[action$="/test"]`).AttrOr("action", "")),
+		"pipeline conflict":    busy.Post("/pipeline", "version", "7", "ipc.targetUtilization", "0.5"),
+		"pipeline refused":     busy.Post("/pipeline", "version", "0", "ipc.targetUtilization", "5"),
+		"steps":                fresh.Get("/overview/first-request"),
+	}
+	for _, path := range []string{"/signup", "/login"} {
+		pages[path] = stranger.Get(path)
+	}
+	for _, path := range []string{
+		"/overview", "/overview?range=30d&by=key", "/keys", "/keys/new", keys.Find(`[data-testid="keys"] a`).AttrOr("href", ""), "/providers", "/providers/new",
+		providers.Find(`a[href$="/remove"]`).AttrOr("href", ""), "/pipeline", "/pipeline?preset=aggressive", "/sessions", "/sessions?q=none+such",
+		session, session + "?show=compressed", session + "?view=raw", "/sessions/none", "/sessions?cursor=x",
+	} {
+		pages[path] = busy.Get(path)
+	}
+	for _, path := range []string{"/overview", "/keys", "/providers", "/sessions", "/pipeline"} {
+		pages["new "+path] = fresh.Get(path)
+	}
+	return pages
+}
+
+// The policy of every page forbids styles, scripts and handlers that stand in it,
+// and everything from elsewhere: no page may need them.
+func TestNoPageHoldsInlineCodeOrForeignAddresses(t *testing.T) {
+	t.Parallel()
+
+	forbidden := map[string]*regexp.Regexp{
+		"style=":             regexp.MustCompile(`<[^>]*\sstyle\s*=`),
+		"an inline handler":  regexp.MustCompile(`<[^>]*\son[a-z]+\s*=`),
+		"an inline script":   regexp.MustCompile(`<script(?:[^>]*[^/])?>[^<]`),
+		"an inline style":    regexp.MustCompile(`<style`),
+		"a foreign address":  regexp.MustCompile(`<[^>]*\s(?:src|href|action|hx-get|hx-post)\s*=\s*["']?(?:https?:)?//`),
+		"a data: address":    regexp.MustCompile(`<[^>]*\s(?:src|href)\s*=\s*["']?data:`),
+		"javascript:":        regexp.MustCompile(`=\s*["']?javascript:`),
+		"code for htmx":      regexp.MustCompile(`\shx-on|\shx-vals\s*=\s*["']?js:|\shx-trigger="[^"]*\[`),
+		"an unhashed static": regexp.MustCompile(`"/static/[^"]*"`),
+	}
+	hashed := regexp.MustCompile(`^"/static/[^"]+\.[0-9a-f]{16}\.[a-z0-9]+"$`)
+	for name, page := range everyPage(t) {
+		for what, pattern := range forbidden {
+			for _, found := range pattern.FindAllString(page.HTML, -1) {
+				if what != "an unhashed static" || !hashed.MatchString(found) {
+					t.Errorf("%s holds %s: %.200s", name, what, found)
+				}
+			}
+		}
+	}
+}
+
+func TestEveryPageHasItsHeadersOneHeadingAndATitle(t *testing.T) {
+	t.Parallel()
+
+	for name, page := range everyPage(t) {
+		for header, want := range map[string]string{
+			"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+			"X-Content-Type-Options":  "nosniff",
+			"Referrer-Policy":         "same-origin",
+			"Cache-Control":           "no-store",
+		} {
+			if got := page.Header.Get(header); got != want {
+				t.Errorf("%s: %s is %q", name, header, got)
+			}
+		}
+		if name == "steps" {
+			continue // a part of a page
+		}
+		if page.Find("h1").Length() != 1 || !strings.HasSuffix(page.Find("title").Text(), " · Palimpsest") || page.Find("main").Length() != 1 {
+			t.Errorf("%s: %d headings, title %q", name, page.Find("h1").Length(), page.Find("title").Text())
+		}
+		ids := map[string]int{}
+		for _, node := range page.Find("[id]").Nodes {
+			for _, attribute := range node.Attr {
+				if attribute.Key == "id" {
+					ids[attribute.Val]++
+				}
+			}
+		}
+		for id, count := range ids {
+			if count > 1 {
+				t.Errorf("%s: the id %s is there %d times", name, id, count)
+			}
+		}
+	}
+}
+
+func TestPagesOfLaterStepsAreNotLinked(t *testing.T) {
+	t.Parallel()
+
+	built := regexp.MustCompile(`^(/(overview|sessions|pipeline|keys|providers|signup|login|api/v1/sessions)?([/?#].*)?|#.*)$`)
+	for name, page := range everyPage(t) {
+		for _, node := range page.Find("a[href]").Nodes {
+			for _, attribute := range node.Attr {
+				if attribute.Key == "href" && !built.MatchString(attribute.Val) {
+					t.Errorf("%s links to %s", name, attribute.Val)
+				}
+			}
+		}
+	}
+}
+
+// S10
+func TestFormsOfOtherSitesAreRefused(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+
+	for _, path := range []string{"/signup", "/login", "/logout", "/theme", "/keys", "/providers", "/pipeline"} {
+		if page := person.PostFrom(path, "https://evil.example"); page.Status != http.StatusForbidden {
+			t.Errorf("%s answers another site with %d", path, page.Status)
+		}
+	}
+	if page := person.Get("/overview"); page.Path != "/overview" {
+		t.Error("another site logged somebody out")
+	}
+}
+
+func TestEveryPageNeedsALogin(t *testing.T) {
+	t.Parallel()
+	stranger := webtest.Start(t).Stranger(t)
+
+	for _, path := range []string{"/", "/overview", "/overview/first-request", "/keys", "/keys/new", "/providers", "/pipeline", "/sessions", "/sessions/" + webtest.Nobody()} {
+		if page := stranger.Get(path); !strings.HasPrefix(page.Path, "/login") {
+			t.Errorf("%s leads a stranger to %s", path, page.Path)
+		}
+	}
+	forged := stranger.Get("/overview", "Cookie", "palimpsest=eyJhbGciOiJub25lIn0.e30.")
+	if !strings.HasPrefix(forged.Path, "/login") {
+		t.Errorf("a forged token opens %s", forged.Path)
+	}
+}
+
+func TestThemeIsRenderedByTheServer(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).Stranger(t)
+
+	if _, set := person.Get("/login").Find("html").Attr("data-theme"); set {
+		t.Error("a theme is set that nobody chose")
+	}
+	person.Post("/theme", "theme", "dark")
+	if theme := person.Get("/login").Find("html").AttrOr("data-theme", ""); theme != "dark" {
+		t.Errorf("the theme is %q", theme)
+	}
+	if page := person.Post("/theme", "theme", `"><script>`); page.Status != http.StatusBadRequest {
+		t.Errorf("a made-up theme answers %d", page.Status)
+	}
+}
+
+func TestFormsThatAreTooLargeAreRefused(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).Stranger(t)
+
+	if page := person.Post("/login", "email", strings.Repeat("x", 2<<20)); page.Status != http.StatusRequestEntityTooLarge {
+		t.Errorf("two megabytes answer %d", page.Status)
+	}
+}
+
+// brokenPipelines cannot be read.
+type brokenPipelines struct{}
+
+func (brokenPipelines) Pipeline(context.Context, tenants.WorkspaceID) (tenants.PipelineConfig, error) {
+	return tenants.PipelineConfig{}, errors.New("password authentication failed for user palimpsest_app")
+}
+
+func (brokenPipelines) SavePipeline(context.Context, tenants.WorkspaceID, int, tenants.PipelineConfig) (tenants.PipelineConfig, error) {
+	return tenants.PipelineConfig{}, errors.New("unreachable")
+}
+
+func TestFailureShowsAReferenceAndNeverItsCause(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t, func(deps *web.Deps) { deps.Pipelines = brokenPipelines{} }).SignUp(t, "northbeam")
+
+	page := person.Get("/pipeline")
+	if page.Status != http.StatusInternalServerError || !strings.Contains(page.TestID("problem"), "Reference") || strings.Contains(page.HTML, "password authentication") {
+		t.Errorf("status %d: %s", page.Status, page.TestID("problem"))
+	}
+	if !page.Has(".nav") {
+		t.Error("the navigation is gone")
+	}
+}
