@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+
+	"palimpsest/pipeline/archive/blob"
 )
 
 // instruction is one instruction of a Dockerfile, its continued lines joined.
@@ -193,6 +195,10 @@ func TestComposeFileGivesTheProductSettingsItReads(t *testing.T) {
 		if product.Environment[name] == "" {
 			t.Errorf("docker-compose.yml does not set %s", name)
 		}
+	}
+
+	if _, err := blob.Open(t.Context(), product.Environment["PALIMPSEST_BLOB_URL"]); err != nil {
+		t.Errorf("PALIMPSEST_BLOB_URL %v", err)
 	}
 
 	exposed := readDockerfile(t).find(t, "EXPOSE", "").words

@@ -45,6 +45,9 @@ func (s *Server) exchange(codec wire.Codec, endpoint string) echo.HandlerFunc {
 		event.Overhead = s.Now().Sub(event.At)
 
 		event.Attempts = 1
+		if written.Beta != "" {
+			request.Header.Add("Anthropic-Beta", written.Beta)
+		}
 		response, err := s.Upstream.Send(ctx, request.Method, pathAndQuery(request, endpoint), request.Header, written.Body, target)
 		if err != nil {
 			return s.refuse(c, codec, event, err)

@@ -7,13 +7,14 @@ cd "$(dirname "$0")/.."
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 cp go.mod go.sum "$copy"
-cp -r web "$copy"
+cp -r web "$copy/committed"
+cp -r "$copy/committed" "$copy/web"
 find "$copy/web" -name '*_templ.go' -delete
 
 go build -o "$copy/templ" github.com/a-h/templ/cmd/templ
 (cd "$copy" && ./templ generate -path web -log-level error)
 
-if ! diff -r -q web "$copy/web"; then
+if ! (cd "$copy" && diff -r -q committed web); then
 	echo "templ: the files above differ from what the templates generate; run: make generate" >&2
 	exit 1
 fi

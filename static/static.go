@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"path"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -81,7 +82,7 @@ func serve(w http.ResponseWriter, request *http.Request) {
 		header.Set("Content-Encoding", "gzip")
 		body = found.zipped
 	}
-	header.Set("Content-Length", fmt.Sprint(len(body)))
+	header.Set("Content-Length", strconv.Itoa(len(body)))
 	if request.Method == http.MethodHead {
 		return
 	}

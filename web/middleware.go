@@ -54,8 +54,7 @@ func (s *Server) limit(next echo.HandlerFunc) echo.HandlerFunc {
 			return next(c)
 		}
 		if err := request.ParseForm(); err != nil {
-			var tooLarge *http.MaxBytesError
-			if errors.As(err, &tooLarge) {
+			if _, is := errors.AsType[*http.MaxBytesError](err); is {
 				return echo.NewHTTPError(http.StatusRequestEntityTooLarge).SetInternal(err)
 			}
 			return echo.NewHTTPError(http.StatusBadRequest).SetInternal(err)

@@ -51,11 +51,19 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 	return pages
 }
 
-// The policy of every page forbids styles, scripts and handlers that stand in it,
-// and everything from elsewhere: no page may need them.
-func TestNoPageHoldsInlineCodeOrForeignAddresses(t *testing.T) {
+func TestEveryPage(t *testing.T) {
 	t.Parallel()
+	pages := everyPage(t)
 
+	t.Run("HoldsNoInlineCodeAndNoForeignAddress", func(t *testing.T) { checkPurity(t, pages) })
+	t.Run("HasItsHeadersOneHeadingAndATitle", func(t *testing.T) { checkFrame(t, pages) })
+	t.Run("LinksToPagesOfThisStepOnly", func(t *testing.T) { checkLinks(t, pages) })
+}
+
+// checkPurity: the policy of every page forbids styles, scripts and handlers that
+// stand in it, and everything from elsewhere; no page may need them.
+func checkPurity(t *testing.T, pages map[string]webtest.Page) {
+	t.Helper()
 	forbidden := map[string]*regexp.Regexp{
 		"style=":             regexp.MustCompile(`<[^>]*\sstyle\s*=`),
 		"an inline handler":  regexp.MustCompile(`<[^>]*\son[a-z]+\s*=`),
@@ -68,7 +76,7 @@ func TestNoPageHoldsInlineCodeOrForeignAddresses(t *testing.T) {
 		"an unhashed static": regexp.MustCompile(`"/static/[^"]*"`),
 	}
 	hashed := regexp.MustCompile(`^"/static/[^"]+\.[0-9a-f]{16}\.[a-z0-9]+"$`)
-	for name, page := range everyPage(t) {
+	for name, page := range pages {
 		for what, pattern := range forbidden {
 			for _, found := range pattern.FindAllString(page.HTML, -1) {
 				if what != "an unhashed static" || !hashed.MatchString(found) {
@@ -79,10 +87,9 @@ func TestNoPageHoldsInlineCodeOrForeignAddresses(t *testing.T) {
 	}
 }
 
-func TestEveryPageHasItsHeadersOneHeadingAndATitle(t *testing.T) {
-	t.Parallel()
-
-	for name, page := range everyPage(t) {
+func checkFrame(t *testing.T, pages map[string]webtest.Page) {
+	t.Helper()
+	for name, page := range pages {
 		for header, want := range map[string]string{
 			"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 			"X-Content-Type-Options":  "nosniff",
@@ -115,11 +122,10 @@ func TestEveryPageHasItsHeadersOneHeadingAndATitle(t *testing.T) {
 	}
 }
 
-func TestPagesOfLaterStepsAreNotLinked(t *testing.T) {
-	t.Parallel()
-
+func checkLinks(t *testing.T, pages map[string]webtest.Page) {
+	t.Helper()
 	built := regexp.MustCompile(`^(/(overview|sessions|pipeline|keys|providers|signup|login|api/v1/sessions)?([/?#].*)?|#.*)$`)
-	for name, page := range everyPage(t) {
+	for name, page := range pages {
 		for _, node := range page.Find("a[href]").Nodes {
 			for _, attribute := range node.Attr {
 				if attribute.Key == "href" && !built.MatchString(attribute.Val) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 
 	"palimpsest/api/upstream/providertest"
@@ -48,6 +49,36 @@ func TestLongSessionsNeverFail(t *testing.T) {
 			i.boot()
 			w.checkMessages(codecs()[format], generated.Messages(generated.Steps()-1))
 		})
+	}
+}
+
+// On models whose thinking is bound to what stands before it, an epoch asks the
+// provider to drop what no longer fits, and goes on asking.
+// W29
+func TestBoundThinkingSurvivesEpochs(t *testing.T) {
+	t.Parallel()
+	i := start(t, providertest.Config{Window: 60_000, BindThinking: true, KeepBodies: 1})
+	w := i.tenant("bound")
+	w.setPipeline("ipc:\n  contextWindow: 60000\n")
+	generated := wiregen.Generate(4, wiregen.Options{
+		Model: "claude-opus-5-5", Turns: 60, Parallel: true, Thinking: true, TargetTokens: 90_000, Signer: i.double,
+		Bind: func(head []byte) (wiregen.Binder, error) { return i.double.Bind(head) },
+	})
+	edited := false
+	for step, body := range generated.Bodies() {
+		response, answer := w.post("/v1/messages", body, map[string]string{"Anthropic-Beta": "effort-2025-11-24", "X-Session-Id": "bound"})
+		if response.StatusCode != http.StatusOK {
+			t.Fatalf("request %d: status %d: %s", step+1, response.StatusCode, answer)
+		}
+		edited = edited || response.Header.Get("X-Palimpsest-Archived") != "0"
+		last, _ := i.double.Last()
+		betas := strings.Join(last.Header.Values("Anthropic-Beta"), ",")
+		if !strings.Contains(betas, "effort-2025-11-24") || strings.Contains(betas, "thinking-binding-controls") != edited {
+			t.Fatalf("request %d, edited %v: betas %s", step+1, edited, betas)
+		}
+	}
+	if !edited {
+		t.Error("there was no epoch")
 	}
 }
 

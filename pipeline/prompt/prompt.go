@@ -67,6 +67,7 @@ func (e BodyError) Unwrap() error { return e.Cause }
 // Prompt is a request that is ready to be sent.
 type Prompt struct {
 	Body     []byte // what goes to the provider
+	Beta     string // value that the anthropic-beta header needs beside the client's; empty: none
 	Exchange *pipeline.Exchange
 	Lane     *session.Lane // nil: the store failed; nothing is recorded of the session
 
@@ -85,7 +86,7 @@ func (w *Writer) Write(ctx context.Context, request Request) (*Prompt, error) {
 		exchange.Request.Frozen = "bypass"
 	}
 	w.project(ctx, prompt, request.Hint(exchange.Request))
-	prompt.Body = seal(exchange)
+	prompt.Body, prompt.Beta = seal(exchange)
 	return prompt, nil
 }
 
@@ -135,6 +136,7 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint)
 	defer lane.Unlock()
 	prompt.Lane, prompt.archived = lane, lane.Archived()
 	exchange.Anchor = lane.LastAnchor(exchange.Request.Model)
+	exchange.NextProjection = lane.NextNumber()
 	if exchange.Request.Frozen == "" {
 		exchange.Projection = lane.Projection(exchange.Chain)
 	}

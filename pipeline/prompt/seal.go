@@ -10,17 +10,20 @@ import (
 // maxMarkers is how many cache markers a request may carry.
 const maxMarkers = 4
 
-// seal returns the body that goes to the provider.
-func seal(exchange *pipeline.Exchange) []byte {
+// seal returns the body that goes to the provider and the beta value that it
+// needs; empty if it needs none.
+func seal(exchange *pipeline.Exchange) (body []byte, beta string) {
 	pieces := exchange.Pieces()
 	if exchange.Projection == nil || exchange.Projection.Covers == 0 {
-		return exchange.Body.Seal(pieces)
+		return exchange.Body.Seal(pieces), ""
 	}
-	ttl := freeMarker(exchange)
-	if ttl == "" {
-		return exchange.Body.Seal(pieces)
+	if ttl := freeMarker(exchange); ttl != "" {
+		pieces = mark(exchange, pieces, ttl)
 	}
-	return exchange.Body.Seal(mark(exchange, pieces, ttl))
+	if thinking := unbind(exchange); thinking != nil {
+		return exchange.Body.Seal(pieces, wire.Member{Name: "thinking", Raw: thinking}), bindingBeta
+	}
+	return exchange.Body.Seal(pieces), ""
 }
 
 // freeMarker returns the time to live of a marker of ours at the end of the

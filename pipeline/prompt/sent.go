@@ -3,7 +3,6 @@ package prompt
 import (
 	"github.com/google/uuid"
 
-	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
@@ -38,7 +37,7 @@ func (p *Prompt) Sent() Sent {
 		anchor: session.Anchor{Position: length, Fixed: exchange.Fixed, Model: exchange.Request.Model},
 		saving: saving{
 			price: exchange.Model.Price, before: exchange.Report.Before, after: exchange.Report.After, fresh: exchange.Fresh(),
-			epoch: exchange.Report.Compression == pipeline.Epoch || exchange.Report.Compression == pipeline.Unreachable,
+			epoch: exchange.Report.Archived > 0,
 		},
 	}
 	if exchange.Projection != nil {

@@ -33,9 +33,6 @@ type Mark struct {
 	Text string `json:"text"` // one or two characters
 }
 
-// Value returns a point of a line.
-func Value(n int64) *int64 { return &n }
-
 // JSON returns the chart as the data-chart attribute holds it.
 func (c Chart) JSON() string {
 	out, err := json.Marshal(c)

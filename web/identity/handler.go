@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 
 	"github.com/labstack/echo/v4"
 
@@ -20,7 +21,7 @@ type Service interface {
 	SignUp(ctx context.Context, email, password, workspace, userAgent string) (tenants.Principal, string, error)
 
 	// LogIn returns the token of a new login, or tenants.ErrWrongLogin or
-	// tenants.ErrTooMany.
+	// a tenants.TooMany.
 	LogIn(ctx context.Context, email, password, from, userAgent string) (tenants.Principal, string, error)
 
 	// LogOut ends a login.
@@ -72,6 +73,9 @@ func (h *Handler) LogIn(c echo.Context) error {
 	case errors.Is(err, tenants.ErrWrongLogin):
 		return layout.Plain(c, http.StatusUnprocessableEntity, logInTitle, logInView(logInForm(email, next, err)))
 	case errors.Is(err, tenants.ErrTooMany):
+		if wait, known := errors.AsType[tenants.TooMany](err); known {
+			c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(int(wait.Wait.Seconds())+1))
+		}
 		return layout.Plain(c, http.StatusTooManyRequests, logInTitle, logInView(logInForm(email, next, err)))
 	case err != nil:
 		return err
@@ -91,6 +95,6 @@ func (h *Handler) LogOut(c echo.Context, who tenants.Principal) error {
 
 // isMendable reports whether a person can mend what they typed.
 func isMendable(err error) bool {
-	var invalid tenants.Invalid
-	return errors.As(err, &invalid) || errors.Is(err, tenants.ErrEmailTaken)
+	_, is := errors.AsType[tenants.Invalid](err)
+	return is || errors.Is(err, tenants.ErrEmailTaken)
 }

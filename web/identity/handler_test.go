@@ -78,12 +78,12 @@ func TestTooManyFailuresAreRefused(t *testing.T) {
 	product.SignUp(t, "northbeam")
 	person := product.Stranger(t)
 
-	status := 0
+	var last webtest.Page
 	for range 11 {
-		status = person.Post("/login", "email", "northbeam@example.com", "password", "not the password").Status
+		last = person.Post("/login", "email", "northbeam@example.com", "password", "not the password")
 	}
-	if status != http.StatusTooManyRequests {
-		t.Errorf("after 11 failures the status is %d", status)
+	if last.Status != http.StatusTooManyRequests || last.Header.Get("Retry-After") == "" || !strings.Contains(last.TestID("error-form"), "Try again in 1") {
+		t.Errorf("after 11 failures the status is %d: %q", last.Status, last.TestID("error-form"))
 	}
 }
 

@@ -2,7 +2,6 @@ package identity
 
 import (
 	"errors"
-	"time"
 
 	"palimpsest/tenants"
 	"palimpsest/web/components"
@@ -29,8 +28,7 @@ func signUpForm(email, workspace string, err error) signUpModel {
 	if errors.Is(err, tenants.ErrEmailTaken) {
 		model.Email.Error = "An account with this e-mail address exists. Log in instead."
 	}
-	var invalid tenants.Invalid
-	if errors.As(err, &invalid) {
+	if invalid, is := errors.AsType[tenants.Invalid](err); is {
 		for _, field := range []*components.FieldModel{&model.Email, &model.Password, &model.Workspace} {
 			if field.Name == invalid.Field {
 				field.Error = components.FieldError(field.Label, invalid.Message)
@@ -53,12 +51,9 @@ func logInForm(email, next string, err error) logInModel {
 		Password: components.FieldModel{Label: "Password", Name: "password"},
 		Next:     next,
 	}
-	var wait interface{ RetryAfter() time.Duration }
-	switch {
-	case errors.As(err, &wait):
-		model.Error = "Too many failed attempts. Try again in " + components.Span(wait.RetryAfter()) + "."
-	case errors.Is(err, tenants.ErrTooMany):
-		model.Error = "Too many failed attempts. Try again in a quarter of an hour."
+	switch wait, tooMany := errors.AsType[tenants.TooMany](err); {
+	case tooMany:
+		model.Error = "Too many failed attempts. Try again in " + components.Span(wait.Wait) + "."
 	case err != nil:
 		model.Error = "E-mail or password is wrong."
 	}

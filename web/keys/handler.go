@@ -85,8 +85,7 @@ func (h *Handler) Create(c echo.Context, who tenants.Principal) error {
 			return h.page(c, who, http.StatusCreated, func(m *model) { m.Created = &createdModel{Name: created.Name, Secret: secret} })
 		}
 	}
-	var invalid tenants.Invalid
-	if !errors.As(err, &invalid) {
+	if _, is := errors.AsType[tenants.Invalid](err); !is {
 		return err
 	}
 	return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Form = newForm(name, expiry, err) })

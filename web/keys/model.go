@@ -113,8 +113,7 @@ func newForm(name, expiry string, err error) *formModel {
 		Name:   components.FieldModel{Label: "Name", Name: "name", Value: name, Hint: "What will use it: laptop, ci-agents."},
 		Expiry: components.FieldModel{Label: "Expires", Name: "expiry", Value: expiry},
 	}
-	var invalid tenants.Invalid
-	if errors.As(err, &invalid) {
+	if invalid, is := errors.AsType[tenants.Invalid](err); is {
 		for _, field := range []*components.FieldModel{&form.Name, &form.Expiry} {
 			if field.Name == invalid.Field {
 				field.Error = components.FieldError(field.Label, invalid.Message)

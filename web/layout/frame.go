@@ -89,7 +89,7 @@ func Fragment(c echo.Context, status int, content templ.Component) error {
 	header := c.Response().Header()
 	header.Set(echo.HeaderContentType, echo.MIMETextHTMLCharsetUTF8)
 	header.Set(echo.HeaderCacheControl, "no-store")
-	header.Set("Vary", "HX-Request")
+	header.Set("Vary", "HX-Request-Type")
 	buffer := templ.GetBuffer()
 	defer templ.ReleaseBuffer(buffer)
 	if err := content.Render(c.Request().Context(), buffer); err != nil {

@@ -63,30 +63,49 @@ func New(deps Deps) *Handler { return &Handler{deps: deps} }
 
 // Show shows the page: numbers, or the first steps while no request has come.
 func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
+	ctx := c.Request().Context()
 	frame := layout.Frame{Title: "Overview", Section: layout.Overview, Who: who}
-	steps, err := h.steps(c.Request().Context(), who)
+	newest, err := h.newest(ctx, who)
 	if err != nil {
 		return err
 	}
-	if steps.First == "" {
+	if newest == nil {
+		steps, err := h.steps(ctx, who, nil)
+		if err != nil {
+			return err
+		}
 		return layout.Page(c, http.StatusOK, frame, firstView(steps))
 	}
 	model := newModel(c.QueryParam("range"), c.QueryParam("by"), h.deps.Now())
-	h.fill(c.Request().Context(), who.Workspace.ID, &model)
+	h.fill(ctx, who.Workspace.ID, &model)
 	return layout.Page(c, http.StatusOK, frame, view(model))
 }
 
 // FirstRequest answers with the first steps alone.
 func (h *Handler) FirstRequest(c echo.Context, who tenants.Principal) error {
-	steps, err := h.steps(c.Request().Context(), who)
+	ctx := c.Request().Context()
+	newest, err := h.newest(ctx, who)
+	if err != nil {
+		return err
+	}
+	steps, err := h.steps(ctx, who, newest)
 	if err != nil {
 		return err
 	}
 	return layout.Fragment(c, http.StatusOK, components.Steps(steps))
 }
 
+// newest returns the workspace's newest exchange; nil if there is none yet.
+func (h *Handler) newest(ctx context.Context, who tenants.Principal) (*tenants.Exchange, error) {
+	newest, _, err := h.deps.Exchanges.Exchanges(ctx, who.Workspace.ID, tenants.ExchangeFilter{Limit: 1})
+	if err != nil || len(newest) == 0 {
+		return nil, err
+	}
+	return &newest[0], nil
+}
+
 // steps returns how far the workspace has come.
-func (h *Handler) steps(ctx context.Context, who tenants.Principal) (components.StepsModel, error) {
+func (h *Handler) steps(ctx context.Context, who tenants.Principal, newest *tenants.Exchange) (components.StepsModel, error) {
 	providers, err := h.deps.ProviderKeys.ProviderKeys(ctx, who.Workspace.ID)
 	if err != nil {
 		return components.StepsModel{}, err
@@ -95,15 +114,7 @@ func (h *Handler) steps(ctx context.Context, who tenants.Principal) (components.
 	if err != nil {
 		return components.StepsModel{}, err
 	}
-	newest, _, err := h.deps.Exchanges.Exchanges(ctx, who.Workspace.ID, tenants.ExchangeFilter{Limit: 1})
-	if err != nil {
-		return components.StepsModel{}, err
-	}
-	var first *tenants.Exchange
-	if len(newest) > 0 {
-		first = &newest[0]
-	}
-	return components.NewSteps(providers, active(keys, h.deps.Now()), first), nil
+	return components.NewSteps(providers, active(keys, h.deps.Now()), newest), nil
 }
 
 // fill reads the numbers of each card. A card that cannot be read says so; the

@@ -74,6 +74,9 @@ func TestStepsTurnGreenAsTheyAreDone(t *testing.T) {
 	if text := arrived.TestID("steps"); !strings.Contains(text, "First request received") || !strings.Contains(text, "Claude Code") || !strings.Contains(text, "212 ms") {
 		t.Errorf("after the first request: %q", text)
 	}
+	if done() != "3" {
+		t.Errorf("at the end %s steps are done", done())
+	}
 	if arrived.Has("[hx-trigger]") {
 		t.Error("it goes on looking")
 	}

@@ -1,6 +1,7 @@
 package overview
 
 import (
+	"slices"
 	"time"
 
 	"palimpsest/tenants"
@@ -129,8 +130,8 @@ func (m model) chart() string {
 	sent := components.Line{Label: "Sent", Colour: "verdigris-fill", Key: "verd", Fill: 0.22}
 	for _, point := range m.Points {
 		chart.X = append(chart.X, point.From.Unix())
-		received.Values = append(received.Values, components.Value(point.TokensBefore))
-		sent.Values = append(sent.Values, components.Value(point.TokensAfter))
+		received.Values = append(received.Values, new(point.TokensBefore))
+		sent.Values = append(sent.Values, new(point.TokensAfter))
 	}
 	chart.Series = []components.Line{received, sent}
 	return chart.JSON()
@@ -139,9 +140,9 @@ func (m model) chart() string {
 // used returns the steps of the chart in which anything happened, newest first.
 func (m model) used() []tenants.Point {
 	var used []tenants.Point
-	for i := len(m.Points) - 1; i >= 0; i-- {
-		if m.Points[i].Exchanges > 0 {
-			used = append(used, m.Points[i])
+	for _, point := range slices.Backward(m.Points) {
+		if point.Exchanges > 0 {
+			used = append(used, point)
 		}
 	}
 	return used

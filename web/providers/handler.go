@@ -93,8 +93,7 @@ func (h *Handler) Add(c echo.Context, who tenants.Principal) error {
 			return layout.Redirect(c, paths.With(paths.Providers, "added", added.ID.String()))
 		}
 	}
-	var invalid tenants.Invalid
-	if !errors.As(err, &invalid) {
+	if _, is := errors.AsType[tenants.Invalid](err); !is {
 		return err
 	}
 	return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Form = newForm(form, err) })

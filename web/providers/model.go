@@ -106,8 +106,7 @@ func newForm(typed typed, err error) *formModel {
 		Key:      components.FieldModel{Label: "Key", Name: "key", Hint: "Sealed before it is stored. Nobody can read it again, only its last four characters."},
 		BaseURL:  components.FieldModel{Label: "Base URL", Name: "base_url", Value: typed.BaseURL, Hint: "Optional. Without it requests go to the provider’s own address."},
 	}
-	var invalid tenants.Invalid
-	if errors.As(err, &invalid) {
+	if invalid, is := errors.AsType[tenants.Invalid](err); is {
 		for _, field := range []*components.FieldModel{&form.Provider, &form.Name, &form.Key, &form.BaseURL} {
 			if field.Name == invalid.Field {
 				field.Error = components.FieldError(field.Label, invalid.Message)

@@ -106,12 +106,12 @@ func (m model) chart() string {
 	for i, exchange := range m.Exchanges {
 		x := m.first() + int64(i)
 		chart.X = append(chart.X, x)
-		before.Values = append(before.Values, components.Value(int64(exchange.TokensBefore)))
-		after.Values = append(after.Values, components.Value(int64(exchange.TokensAfter)))
+		before.Values = append(before.Values, new(int64(exchange.TokensBefore)))
+		after.Values = append(after.Values, new(int64(exchange.TokensAfter)))
 		var window, share *int64
 		if exchange.Window > 0 {
 			hasLimit = true
-			window, share = components.Value(int64(exchange.Window)), components.Value(int64(float64(exchange.Window)*m.Target))
+			window, share = new(int64(exchange.Window)), new(int64(float64(exchange.Window)*m.Target))
 		}
 		limit.Values, target.Values = append(limit.Values, window), append(target.Values, share)
 		if isEpoch(exchange) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -83,7 +84,7 @@ func (r row) index() string {
 	if r.isRun() {
 		return fmt.Sprintf("%d–%d", r.From, r.To-1)
 	}
-	return fmt.Sprint(r.From)
+	return strconv.Itoa(r.From)
 }
 
 // readModel is the turn list with the chosen turn.
@@ -184,7 +185,7 @@ func (r *reader) path(asked query) string {
 		if n < 0 {
 			return ""
 		}
-		return fmt.Sprint(n)
+		return strconv.Itoa(n)
 	}
 	show, view := "", ""
 	if asked.Folded {
@@ -320,14 +321,15 @@ func titleOfMessage(message conversation.Message, calls map[string]string) strin
 	var tools []string
 	title := roleName(message.Role)
 	for _, block := range message.Blocks {
-		switch {
-		case block.Kind == conversation.ToolCall:
+		switch block.Kind {
+		case conversation.ToolCall:
 			tools = append(tools, block.Name)
-		case block.Kind == conversation.ToolResult:
+		case conversation.ToolResult:
 			title = "Tool result"
 			if name := calls[block.ID]; name != "" {
 				tools = append(tools, name)
 			}
+		default:
 		}
 	}
 	if len(tools) == 0 {

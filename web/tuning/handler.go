@@ -73,8 +73,7 @@ func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 		return conflict(c, who, saved, config, typed)
 	}
 	next, err := h.changed(saved, config, typed)
-	var invalid pipeline.Invalid
-	if errors.As(err, &invalid) {
+	if invalid, is := errors.AsType[pipeline.Invalid](err); is {
 		return answer(c, http.StatusUnprocessableEntity, who, newModel(who, version, typed, valuesOf(config), &invalid))
 	}
 	if err != nil {

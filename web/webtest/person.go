@@ -66,7 +66,24 @@ func (p *Product) SignUp(t testing.TB, name string) *Person {
 	if page.Path != "/overview" {
 		t.Fatalf("sign up led to %s with %d: %s", page.Path, page.Status, page.Find("main").Text())
 	}
-	user, _, err := p.DB.UserByEmail(t.Context(), person.Email)
+	return person.known(t)
+}
+
+// LogIn returns a person who has an account, in another browser.
+func (p *Product) LogIn(t testing.TB, email string) *Person {
+	t.Helper()
+	person := p.Stranger(t)
+	person.Email = email
+	if page := person.Post("/login", "email", email, "password", Password); page.Path != "/overview" {
+		t.Fatalf("log in led to %s with %d: %s", page.Path, page.Status, page.Find("main").Text())
+	}
+	return person.known(t)
+}
+
+// known fills in who the person is.
+func (p *Person) known(t testing.TB) *Person {
+	t.Helper()
+	user, _, err := p.DB.UserByEmail(t.Context(), p.Email)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,8 +91,8 @@ func (p *Product) SignUp(t testing.TB, name string) *Person {
 	if err != nil || len(memberships) != 1 {
 		t.Fatalf("%d memberships: %v", len(memberships), err)
 	}
-	person.User, person.Workspace = user, memberships[0].Workspace
-	return person
+	p.User, p.Workspace = user, memberships[0].Workspace
+	return p
 }
 
 // As gives the person another role in their workspace.

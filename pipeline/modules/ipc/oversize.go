@@ -10,8 +10,11 @@ import (
 )
 
 // smallestResult is how much of a tool result is left at least where it is cut to
-// fit the window, in o200k tokens.
+// fit the window, in o200k tokens; less in a window that is too small for it.
 const smallestResult = 500
+
+// smallest returns how much of a tool result is left at least, in o200k tokens.
+func (p *planner) smallest() int { return min(smallestResult, max(50, p.limit/10)) }
 
 // oversized is a tool result of the tail.
 type oversized struct {
@@ -57,7 +60,7 @@ func (p *planner) oversized() ([]oversized, error) {
 		}
 		for i := t.From; i < t.To; i++ {
 			digest := p.exchange.Digests[i]
-			if !digest.Flags.Has(conversation.HasResult) || digest.Tokens <= 2*smallestResult {
+			if !digest.Flags.Has(conversation.HasResult) || digest.Tokens <= 2*p.smallest() {
 				continue
 			}
 			if err := p.read(t); err != nil {
@@ -71,7 +74,7 @@ func (p *planner) oversized() ([]oversized, error) {
 				if block.Kind != conversation.ToolResult {
 					continue
 				}
-				if size := p.countText(block.Text); size > 2*smallestResult {
+				if size := p.countText(block.Text); size > 2*p.smallest() {
 					results = append(results, oversized{t, i, j, size})
 				}
 			}
@@ -90,7 +93,7 @@ func (p *planner) truncateOne(result oversized, excess int) (int, error) {
 			t.cut = append(t.cut, p.untouched(t.From+i, t.From+i+1, 1))
 		}
 	}
-	keep := max(result.size-excess, smallestResult)
+	keep := max(result.size-excess, p.smallest())
 	message := t.messages[at]
 	block := &message.Blocks[result.block]
 	// Characters are no tokens: leave a tenth less than the average says.

@@ -58,8 +58,9 @@ func (m *Module) plan(ctx context.Context, exchange *pipeline.Exchange, size int
 		if err != nil {
 			return nil, err
 		}
-		if fits := exchange.Estimate(shorter); fits <= p.limit {
-			projection, after, truncated = shorter, fits, results
+		// Even where it does not fit by our count, the provider's may be kinder.
+		if smaller := exchange.Estimate(shorter); smaller < after {
+			projection, after, truncated = shorter, smaller, results
 		}
 	}
 	switch {

@@ -3,7 +3,9 @@ package ipc_test
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
+	"strconv"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -40,15 +42,18 @@ func TestAnyPromptIsLegalAndStable(t *testing.T) {
 			},
 		}
 		var last sent
-		for step := rapid.IntRange(0, 3).Draw(r, "first step"); step < session.Steps(); step += rapid.IntRange(1, 6).Draw(r, "stride") {
+		for step := rapid.IntRange(0, 3).Draw(r, "first step"); step < session.Steps(); step += rapid.IntRange(1, 4).Draw(r, "stride") {
 			last = check(t, r, lane, double, session.Body(step), last)
 			bodies++
 		}
 	})
-	if bodies < 500 {
-		t.Errorf("only %d bodies were checked", bodies)
+	checks, err := strconv.Atoi(flag.Lookup("rapid.checks").Value.String())
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Logf("%d bodies checked", bodies)
+	if bodies < 5*checks {
+		t.Errorf("only %d bodies of %d sessions were checked", bodies, checks)
+	}
 }
 
 // sent is what the check of one request leaves for the next.
