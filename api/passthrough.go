@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/labstack/echo/v4"
 
@@ -61,10 +62,8 @@ func (s *Server) providerFor(request *http.Request, key tenants.APIKey, codec wi
 	if err != nil {
 		return "", err
 	}
-	for _, candidate := range stored {
-		if candidate == provider {
-			return provider, nil
-		}
+	if slices.Contains(stored, provider) {
+		return provider, nil
 	}
 	if len(stored) == 1 && request.Header.Get("Anthropic-Version") == "" {
 		return stored[0], nil

@@ -40,7 +40,7 @@ func (s *Server) relay(c echo.Context, event *Event, response *http.Response, ta
 		if n > 0 {
 			if _, err := c.Response().Write((*buffer)[:n]); err != nil {
 				event.Aborted = "client"
-				return nil //nolint:nilerr // nobody is left to answer
+				return nil
 			}
 			c.Response().Flush()
 			_, _ = tap.Write((*buffer)[:n]) // a tap never fails

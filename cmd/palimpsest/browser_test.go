@@ -113,7 +113,7 @@ func TestFirstVisitInTheBrowser(t *testing.T) {
 type browser struct {
 	*instance
 
-	ctx context.Context //nolint:containedctx // chromedp's handle of the tab
+	ctx context.Context
 
 	mu         sync.Mutex
 	complaints []string // of the console, CSP violations included

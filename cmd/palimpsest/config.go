@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -249,10 +250,8 @@ func checkURL(name, value string, schemes ...string) error {
 	if err != nil {
 		return fmt.Errorf("%s: is not a URL", name) // the cause would show the password
 	}
-	for _, scheme := range schemes {
-		if parsed.Scheme == scheme {
-			return nil
-		}
+	if slices.Contains(schemes, parsed.Scheme) {
+		return nil
 	}
 	return fmt.Errorf("%s: must start with %s://", name, strings.Join(schemes, ":// or "))
 }

@@ -23,7 +23,7 @@ func TestLongSessionsNeverFail(t *testing.T) {
 			t.Parallel()
 			i := start(t, providertest.Config{Window: 100_000, KeepBodies: 1})
 			w := i.tenant("long")
-			w.setPipeline("ipc:\n  contextWindow: 100000\n")
+			w.setPipelinef("ipc:\n  contextWindow: 100000\n")
 			options := wiregen.Options{
 				Format: format, Turns: 300, Parallel: true, Thinking: true, Images: true, CJK: true, HugeResults: true,
 				ToolErrors: true, Reminders: true, CacheMarkers: true, TargetTokens: 400_000, Signer: i.double,
@@ -59,7 +59,7 @@ func TestBoundThinkingSurvivesEpochs(t *testing.T) {
 	t.Parallel()
 	i := start(t, providertest.Config{Window: 60_000, BindThinking: true, KeepBodies: 1})
 	w := i.tenant("bound")
-	w.setPipeline("ipc:\n  contextWindow: 60000\n")
+	w.setPipelinef("ipc:\n  contextWindow: 60000\n")
 	generated := wiregen.Generate(4, wiregen.Options{
 		Model: "claude-opus-5-5", Turns: 60, Parallel: true, Thinking: true, TargetTokens: 90_000, Signer: i.double,
 		Bind: func(head []byte) (wiregen.Binder, error) { return i.double.Bind(head) },

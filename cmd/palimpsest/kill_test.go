@@ -37,7 +37,7 @@ func TestKilledProgramLosesNothing(t *testing.T) {
 	w := &tenant{instance: &instance{t: t, double: double}}
 	child.adopt(w)
 	w.join("killed")
-	w.setPipeline("ipc:\n  contextWindow: 30000\n")
+	w.setPipelinef("ipc:\n  contextWindow: 30000\n")
 
 	body := generated(double, 120)
 	envelope, ends := requests(t, anthropic.New(), body)

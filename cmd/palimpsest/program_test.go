@@ -178,8 +178,8 @@ func (i *instance) do(request *http.Request) (*http.Response, []byte) {
 	return response, content
 }
 
-// setPipeline saves the workspace's pipeline config.
-func (w *tenant) setPipeline(format string, values ...any) {
+// setPipelinef saves the workspace's pipeline config.
+func (w *tenant) setPipelinef(format string, values ...any) {
 	w.t.Helper()
 	request, err := http.NewRequestWithContext(w.t.Context(), http.MethodPut, w.url("/api/v1/pipeline"), strings.NewReader(fmt.Sprintf(format, values...)))
 	if err != nil {

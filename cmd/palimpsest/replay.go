@@ -75,16 +75,17 @@ func replayFile(ctx context.Context, w io.Writer, file string, options replayOpt
 	report := reporter{w: w, json: options.json, file: filepath.Base(file)}
 	report.head()
 	sum, err := run.Run(ctx, body, func(step replay.Step) error {
-		report.step(step)
-		if options.out == "" {
-			return nil
+		if err := report.step(step); err != nil || options.out == "" {
+			return err
 		}
 		return writeBody(options.out, report.file, step)
 	})
 	if err != nil {
 		return err
 	}
-	report.sum(sum)
+	if err := report.sum(sum); err != nil {
+		return err
+	}
 	if sum.Invalid > 0 {
 		return fmt.Errorf("%d sent bodies break the provider's rules", sum.Invalid)
 	}
@@ -142,10 +143,9 @@ func (r reporter) head() {
 	}
 }
 
-func (r reporter) step(step replay.Step) {
+func (r reporter) step(step replay.Step) error {
 	if r.json {
-		_ = json.NewEncoder(r.w).Encode(step)
-		return
+		return r.encode(step)
 	}
 	valid := "yes"
 	if step.Invalid != "" {
@@ -154,16 +154,24 @@ func (r reporter) step(step replay.Step) {
 	levels := fmt.Sprintf("%d/%d/%d/%d", step.Levels[0], step.Levels[1], step.Levels[2], step.Levels[3])
 	fmt.Fprintf(r.w, "%5d %9d %9d %-11s %-21s %6.1f%% %10.4f %10.4f %s\n", step.Number, step.Before, step.After,
 		step.Compression, levels, 100*step.Shared, dollars(step.CostMicroUSD), dollars(step.DirectMicroUSD), valid)
+	return nil
 }
 
-func (r reporter) sum(sum replay.Sum) {
+func (r reporter) sum(sum replay.Sum) error {
 	if r.json {
-		_ = json.NewEncoder(r.w).Encode(sum)
-		return
+		return r.encode(sum)
 	}
 	fmt.Fprintf(r.w, "%d exchanges, %d epochs, %d cache busts, %d invalid; window %d; cost $%.4f against $%.4f without the proxy (%+.1f %%)\n\n",
 		sum.Exchanges, sum.Epochs, sum.Busts, sum.Invalid, sum.Window,
 		dollars(sum.CostMicroUSD), dollars(sum.DirectMicroUSD), sum.Difference())
+	return nil
+}
+
+func (r reporter) encode(line any) error {
+	if err := json.NewEncoder(r.w).Encode(line); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
 }
 
 func dollars(micro int64) float64 { return float64(micro) / 1e6 }

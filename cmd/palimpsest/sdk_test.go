@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -90,7 +91,7 @@ func TestAnthropicSDKThroughTheProxy(t *testing.T) {
 	t.Run("our error", func(t *testing.T) {
 		_, err := client.Messages.New(t.Context(), ask("x"), anthropicoption.WithAPIKey("plm_wrong"))
 		var failure *anthropic.Error
-		if !errors.As(err, &failure) || failure.StatusCode != 401 || !strings.Contains(failure.RawJSON(), "authentication_error") {
+		if !errors.As(err, &failure) || failure.StatusCode != http.StatusUnauthorized || !strings.Contains(failure.RawJSON(), "authentication_error") {
 			t.Errorf("error %v, want our 401", err)
 		}
 	})
@@ -172,7 +173,7 @@ func TestOpenAISDKThroughTheProxy(t *testing.T) {
 	t.Run("our error", func(t *testing.T) {
 		_, err := client.Responses.New(t.Context(), responses.ResponseNewParams{Model: "gpt-5.5"}, openaioption.WithAPIKey("plm_wrong"))
 		var failure *openai.Error
-		if !errors.As(err, &failure) || failure.StatusCode != 401 || failure.Code != "invalid_api_key" {
+		if !errors.As(err, &failure) || failure.StatusCode != http.StatusUnauthorized || failure.Code != "invalid_api_key" {
 			t.Errorf("error %v, want our 401", err)
 		}
 	})
@@ -181,7 +182,7 @@ func TestOpenAISDKThroughTheProxy(t *testing.T) {
 			Model: "gpt-5.5", Input: responses.ResponseNewParamsInputUnion{OfString: openai.String("x")},
 		}, openaioption.WithHeader("x-double-misbehave", "429"))
 		var failure *openai.Error
-		if !errors.As(err, &failure) || failure.StatusCode != 429 || failure.Response.Header.Get("Retry-After") == "" {
+		if !errors.As(err, &failure) || failure.StatusCode != http.StatusTooManyRequests || failure.Response.Header.Get("Retry-After") == "" {
 			t.Errorf("error %v, want the provider's 429 with its retry-after", err)
 		}
 	})

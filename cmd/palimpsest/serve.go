@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -146,10 +147,10 @@ func (p *program) close() {
 			_ = server.Close()
 		}
 	}
-	for i := len(p.closers) - 1; i >= 0; i-- {
-		p.closers[i]()
+	for _, v := range slices.Backward(p.closers) {
+		v()
 	}
 }
 
 // onClose adds what close runs.
-func (p *program) onClose(close func()) { p.closers = append(p.closers, close) }
+func (p *program) onClose(end func()) { p.closers = append(p.closers, end) }

@@ -45,7 +45,7 @@ func TestRealSessionsPassAWindowOfFortyPercent(t *testing.T) {
 				i := start(t, providertest.Config{Window: window, KeepBodies: 2})
 				i.double.Trust(body)
 				w := i.tenant("replay")
-				w.setPipeline("ipc:\n  contextWindow: %d\n", window)
+				w.setPipelinef("ipc:\n  contextWindow: %d\n", window)
 				sent, epochs, breaks := w.replay(codec, body)
 				if breaks > epochs {
 					t.Errorf("%d breaks of the sent prefix in %d epochs", breaks, epochs)

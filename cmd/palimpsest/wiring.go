@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -143,7 +144,7 @@ func (p *program) throttle() (identity.Throttle, error) {
 	}
 	options, err := redis.ParseURL(p.config.RedisURL)
 	if err != nil {
-		return nil, fmt.Errorf("REDIS_URL: is not a URL such as redis://host:6379/0")
+		return nil, errors.New("REDIS_URL: is not a URL such as redis://host:6379/0")
 	}
 	client := redis.NewClient(options)
 	p.onClose(func() { _ = client.Close() })

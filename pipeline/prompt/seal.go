@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"encoding/json"
+	"slices"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/wire"
@@ -73,5 +74,5 @@ func markLast(codec wire.Codec, messages json.RawMessage, ttl string) json.RawMe
 	}
 	last := list.Element(list.Len() - 1)
 	head := messages[:len(messages)-len(last)]
-	return append(head[:len(head):len(head)], codec.Mark(last, ttl)...)
+	return append(slices.Clip(head), codec.Mark(last, ttl)...)
 }

@@ -67,7 +67,7 @@ type Sum struct {
 }
 
 // Difference returns the cost against no proxy, in percent.
-func (s Sum) Difference() float64 {
+func (s *Sum) Difference() float64 {
 	if s.DirectMicroUSD == 0 {
 		return 0
 	}

@@ -122,5 +122,5 @@ func (l *Lane) weight() uint32 {
 			bytes += 96 + len(part.Raw)
 		}
 	}
-	return uint32(min(bytes, 1<<30)) //nolint:gosec // bounded by the line itself
+	return uint32(min(bytes, 1<<30))
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/google/uuid"
@@ -32,8 +33,8 @@ func NewMemory() *Memory {
 func (m *Memory) Find(_ context.Context, workspace uuid.UUID, heads []conversation.Hash) (Found, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for i := len(heads) - 1; i >= 0; i-- {
-		known, ok := m.heads[workspace][heads[i]]
+	for _, head := range slices.Backward(heads) {
+		known, ok := m.heads[workspace][head]
 		if !ok {
 			continue
 		}

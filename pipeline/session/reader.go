@@ -47,7 +47,7 @@ func NewReader(counter Counter) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("known system prompts: %w", err)
 	}
-	return &Reader{counter: counter, messages: messages, fixed: fixed, seed: rand.Uint64()}, nil
+	return &Reader{counter: counter, messages: messages, fixed: fixed, seed: rand.Uint64()}, nil //nolint:gosec // the runtime seeds it; nobody sees what it makes
 }
 
 // Digests returns the digests of all messages of a body, in order.

@@ -89,9 +89,9 @@ func (b *bundle) record(t *testing.T, lane *session.Lane, chain []conversation.H
 }
 
 // epoch commits a projection of a lane over the first messages of a history.
-func (b *bundle) epoch(t *testing.T, hint session.Hint, words string, covers int) session.Projection {
+func (b *bundle) epoch(t *testing.T, words string, covers int) session.Projection {
 	t.Helper()
-	lane, chain := b.hold(t, hint, words)
+	lane, chain := b.hold(t, session.Hint{}, words)
 	defer lane.Unlock()
 	length := len(chain) - 1
 	projection := session.Projection{
@@ -122,7 +122,7 @@ func TestHistoryIsFoundAgainAfterARestart(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	before := b.send(t, session.Hint{}, "hello HI more")
-	projection := b.epoch(t, session.Hint{}, "hello HI more OK next", 2)
+	projection := b.epoch(t, "hello HI more OK next", 2)
 	b.restart(t)
 
 	lane, chain := b.hold(t, session.Hint{}, "hello HI more OK next DONE again")
@@ -161,8 +161,8 @@ func TestForkKeepsTheProjectionsBeforeIt(t *testing.T) {
 	words := "a B c D e F g"
 	trunk := b.send(t, session.Hint{}, "a B c D e")
 	b.send(t, session.Hint{}, words)
-	early := b.epoch(t, session.Hint{}, words+" H i", 2)
-	b.epoch(t, session.Hint{}, words+" H i J k", 6)
+	early := b.epoch(t, words+" H i", 2)
+	b.epoch(t, words+" H i J k", 6)
 
 	lane, chain := b.hold(t, session.Hint{}, "a B c D e OTHER g2")
 	defer lane.Unlock()
@@ -182,7 +182,7 @@ func TestEditedStartHasNoAncestor(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	trunk := b.send(t, session.Hint{}, "a B c")
-	b.epoch(t, session.Hint{}, "a B c D e", 2)
+	b.epoch(t, "a B c D e", 2)
 	lane, chain := b.hold(t, session.Hint{}, "edited B c D e")
 	defer lane.Unlock()
 	if lane.ID == trunk.ID || lane.Projection(chain) != nil {
@@ -237,7 +237,7 @@ func TestLaneChangedElsewhereIsLoadedAgain(t *testing.T) {
 	lane := b.send(t, session.Hint{}, "a B c")
 	other := &bundle{store: b.store, scope: b.scope}
 	other.restart(t)
-	projection := other.epoch(t, session.Hint{}, "a B c D e", 2)
+	projection := other.epoch(t, "a B c D e", 2)
 
 	b.resolver.Changed(lane.ID, projection.Number)
 	held, chain := b.hold(t, session.Hint{}, "a B c D e F g")
@@ -251,7 +251,7 @@ func TestOwnEpochIsNoChange(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	lane := b.send(t, session.Hint{}, "a B c")
-	projection := b.epoch(t, session.Hint{}, "a B c D e", 2)
+	projection := b.epoch(t, "a B c D e", 2)
 	lane.Reported(session.Anchor{Position: 5, Model: "m", Tokens: 70})
 
 	b.resolver.Changed(lane.ID, projection.Number)

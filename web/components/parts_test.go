@@ -1,6 +1,12 @@
 package components_test
 
 import (
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,10 +115,37 @@ func TestNetMarksLosses(t *testing.T) {
 	}
 }
 
-func TestEveryIconThatIsAskedForIsThere(t *testing.T) {
+// Only the icons that pages ask for are part of the program, and all of them.
+func TestIconsAreThoseThatPagesAskFor(t *testing.T) {
 	t.Parallel()
 
-	for _, name := range []string{"layout-dashboard", "key-round", "plug", "triangle-alert", "check", "search", "log-out"} {
+	asked, there := map[string]bool{}, map[string]bool{}
+	err := filepath.WalkDir("..", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || strings.HasSuffix(file, "_test.go") || strings.HasSuffix(file, "_templ.go") {
+			return err
+		}
+		source, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if entry.Name() == "icons.templ" {
+			for _, match := range regexp.MustCompile(`case "([a-z0-9-]+)"`).FindAllSubmatch(source, -1) {
+				there[string(match[1])] = true
+			}
+			return nil
+		}
+		for _, match := range regexp.MustCompile(`(?:Icon\(|Callout\("[a-z]*", |Empty\()"([a-z0-9-]+)"|"([a-z0-9-]+)", paths\.`).FindAllSubmatch(source, -1) {
+			asked[string(match[1])+string(match[2])] = true
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(asked, there) {
+		t.Errorf("pages ask for %v, there are %v", slices.Sorted(maps.Keys(asked)), slices.Sorted(maps.Keys(there)))
+	}
+	for name := range there {
 		if render(t, components.Icon(name)).Find("svg > *").Length() == 0 {
 			t.Errorf("the icon %s is empty", name)
 		}
