@@ -87,6 +87,10 @@ func (r *Resolver) Resolve(ctx context.Context, scope Scope, hint Hint, messages
 	lane.tip = max(lane.tip, length)
 	r.lanes.Set(lane.ID, lane)
 	r.heads.Set(chain[length], head{lane: lane.ID, position: length})
+	if length > 1 {
+		// The same history may come with its newest message said anew.
+		r.heads.Set(chain[length-1], head{lane: lane.ID, position: length - 1})
+	}
 	return lane, nil
 }
 

@@ -220,6 +220,21 @@ func TestClientsSessionNameHoldsAllItsLanes(t *testing.T) {
 	}
 }
 
+func TestNewestMessageSaidAnewKeepsTheProjection(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	trunk := b.send(t, session.Hint{}, "a B c D e")
+	projection := b.epoch(t, "a B c D e", 2)
+	lane, chain := b.hold(t, session.Hint{}, "a B c D other")
+	defer lane.Unlock()
+	if lane.Session != trunk.Session || lane.ForkAt != 4 {
+		t.Fatalf("session %s at %d, want %s at 4", lane.Session, lane.ForkAt, trunk.Session)
+	}
+	if found := lane.Projection(chain); found == nil || found.Number != projection.Number {
+		t.Fatalf("projection %+v, want number %d", found, projection.Number)
+	}
+}
+
 func TestRetriedRequestStaysInItsLane(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
