@@ -19,12 +19,21 @@ run: ## set up what is missing and start the product on http://127.0.0.1:8080
 
 .PHONY: test
 test: ## set up what is missing and run every test
-	@deploy/setup.sh postgresql chromium redis-server
+	@deploy/setup.sh postgresql chromium redis-server nodejs npm
 	go test -p 2 -timeout 15m ./...
+
+# The cuts that every request and every answer goes through.
+FUZZ_TIME := 60s
+FUZZ_TARGETS := pipeline/wire:FuzzOpenCutsAsEncodingJSONDoes pipeline/wire:FuzzObjects pipeline/wire:FuzzSplitter pipeline/session:FuzzReader
+
+.PHONY: fuzz
+fuzz: ## search for inputs that break the cutting of bodies and answers, FUZZ_TIME each
+	@for target in $(FUZZ_TARGETS); do echo "fuzzing $$target"; \
+		go test ./$${target%%:*} -run '^$$' -fuzz "^$${target##*:}$$" -fuzztime $(FUZZ_TIME); done
 
 .PHONY: check
 check: quick lint ## formatting, vet, lint, template drift, module sums, tests with the race detector
-	@deploy/setup.sh postgresql chromium redis-server gcc
+	@deploy/setup.sh postgresql chromium redis-server nodejs npm gcc
 	CGO_ENABLED=1 go test -race -p 2 -timeout 40m ./...
 
 .PHONY: quick
@@ -53,3 +62,9 @@ bench: ## Go benchmarks and the overhead of the proxy; writes docs/performance.m
 	@go build -o bin/palimpsest ./cmd/palimpsest
 	go test -p 1 -run '^$$' -bench . -benchmem -timeout 30m ./pipeline/... | tee bin/parts.txt
 	go run ./api/apibench/overhead -binary bin/palimpsest -parts bin/parts.txt -write docs/performance.md
+
+.PHONY: clients
+clients: ## run the real clients from npm through the program, in a closed network, and print a table; ARGS="-client codex"
+	@deploy/setup.sh postgresql nodejs npm
+	@go build -o bin/palimpsest ./cmd/palimpsest
+	go run ./api/apiclients/table -binary bin/palimpsest $(ARGS)

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"palimpsest/web/clients"
 )
 
 // settingName matches the names of environment variables that are ours.
@@ -97,30 +99,55 @@ func TestDocsNameOnlyMakeTargetsThatExist(t *testing.T) {
 func TestReadmeSetsClientsUpAsTheDashboardDoes(t *testing.T) {
 	t.Parallel()
 
-	source, err := readSource("web/keys/clients.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	snippets := map[string]bool{}
-	ast.Inspect(source.Syntax, func(node ast.Node) bool {
-		if literal, is := node.(*ast.BasicLit); is && strings.Contains(literal.Value, "{url}") {
-			text := strings.ReplaceAll(strings.Trim(literal.Value, "`"), "{url}", "http://127.0.0.1:8080")
-			snippets[strings.TrimSpace(text)] = true
-		}
-		return true
-	})
-
 	_, rest, _ := strings.Cut(readFile(t, "README.md"), "## Set up a client")
 	section, _, _ := strings.Cut(rest, "\n## ")
-	blocks := regexp.MustCompile("(?s)```[a-z]+\n(.*?)\n```").FindAllStringSubmatch(section, -1)
+	blocks, known := codeBlocks(section), snippetsOfTheDashboard()
 	if len(blocks) < 4 {
 		t.Fatalf("README.md sets up %d clients", len(blocks))
 	}
 	for _, block := range blocks {
-		if !snippets[block[1]] {
-			t.Errorf("the dashboard has no such snippet:\n%s", block[1])
+		if !slices.Contains(known, block) {
+			t.Errorf("the dashboard has no such snippet:\n%s", block)
 		}
 	}
+}
+
+func TestClientsPageSetsEveryClientUpAsTheDashboardDoes(t *testing.T) {
+	t.Parallel()
+
+	blocks, known := codeBlocks(readFile(t, "docs/clients.md")), snippetsOfTheDashboard()
+	for _, snippet := range known {
+		if !slices.Contains(blocks, snippet) {
+			t.Errorf("docs/clients.md lacks the dashboard's snippet:\n%s", snippet)
+		}
+	}
+	for _, block := range blocks {
+		if !slices.Contains(known, block) {
+			t.Errorf("the dashboard lacks the snippet of docs/clients.md:\n%s", block)
+		}
+	}
+}
+
+// snippetsOfTheDashboard returns how the dashboard of a first start sets clients up.
+func snippetsOfTheDashboard() []string {
+	var snippets []string
+	for _, client := range clients.All("http://127.0.0.1:8080") {
+		for _, snippet := range client.Snippets {
+			snippets = append(snippets, snippet.Text)
+		}
+	}
+
+	return snippets
+}
+
+// codeBlocks returns what stands between the fences of a text.
+func codeBlocks(text string) []string {
+	var blocks []string
+	for _, block := range regexp.MustCompile("(?s)```[a-z]+\n(.*?)\n```").FindAllStringSubmatch(text, -1) {
+		blocks = append(blocks, block[1])
+	}
+
+	return blocks
 }
 
 func TestDocsNameOnlyHeadersThatExist(t *testing.T) {

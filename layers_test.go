@@ -17,7 +17,7 @@ type layer struct {
 // layers is the architecture. The first line whose part holds a package decides.
 func layers() []layer {
 	ofModules := []string{
-		"pipeline", "pipeline/conversation", "pipeline/tokens", "pipeline/session",
+		"pipeline", "pipeline/client", "pipeline/conversation", "pipeline/tokens", "pipeline/session",
 		"pipeline/ledger", "pipeline/archive", "pipeline/summary",
 	}
 
@@ -39,18 +39,19 @@ func layers() []layer {
 		// One transaction keeps a lane's projection and the originals it stands for.
 		{"pipeline/session/sessiondb", []string{"pipeline/session", "pipeline/conversation", "pipeline/archive", "pipeline/archive/archivedb"}},
 		{"pipeline/session", []string{"pipeline/conversation", "pipeline/archive", "pipeline/tokens", "pipeline/wire"}},
+		{"pipeline/client", []string{"pipeline/conversation", "pipeline/session", "pipeline/wire"}},
 		{"pipeline/summary", []string{"pipeline/conversation", "pipeline/tokens", "pipeline/ledger"}},
 		{"pipeline/idle", []string{"pipeline", "pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/archive", "pipeline/summary"}},
-		{"pipeline/prompt", []string{"pipeline", "pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/archive", "pipeline/wire"}},
+		{"pipeline/prompt", []string{
+			"pipeline", "pipeline/client", "pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/archive", "pipeline/wire",
+		}},
 		{"pipeline/replay", []string{
 			"pipeline", "pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/archive",
 			"pipeline/prompt", "pipeline/modules", "pipeline/wire/...",
 		}},
-		{"pipeline/prompt", []string{"pipeline", "pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/archive", "pipeline/wire"}},
-		{"pipeline/replay", []string{"pipeline", "pipeline/...", "pipeline/wire/..."}},
 		{"pipeline/modules", append([]string{"pipeline/modules/..."}, ofModules...)},
 		{"pipeline/modules/...", ofModules},
-		{"pipeline", []string{"pipeline/conversation", "pipeline/session", "pipeline/tokens", "pipeline/wire"}},
+		{"pipeline", []string{"pipeline/client", "pipeline/conversation", "pipeline/session", "pipeline/tokens", "pipeline/wire"}},
 
 		{"migrations", nil},
 		{"static", nil},
@@ -191,6 +192,8 @@ func TestLayersDecideAsTheDesignSays(t *testing.T) {
 		{"pipeline/modules/ipc", "tenants", false},
 		{"pipeline/session/sessiondb", "pipeline/session", true},
 		{"pipeline/archive", "pipeline/session", false},
+		{"pipeline/client", "pipeline/session", true},
+		{"pipeline/client", "pipeline/prompt", false},
 		{"migrations", "tenants", false},
 		{"static", "web", false},
 		{"unknown", "tenants", false},
@@ -205,7 +208,7 @@ func TestLayersDecideAsTheDesignSays(t *testing.T) {
 func isTestSupport(folder string) bool {
 	name := path.Base(folder)
 
-	return strings.HasSuffix(name, "test") || name == "wiregen" || name == "apibench" || within(folder, "api/apibench")
+	return strings.HasSuffix(name, "test") || name == "wiregen" || within(folder, "api/apibench") || within(folder, "api/apiclients")
 }
 
 // mayImport reports whether a package in one folder may import the package in another.

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"net/http"
+	"sync"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -17,9 +20,62 @@ import (
 // decoded: the providers' own limit for messages.
 const maxBody = 32 << 20
 
-// readBody reads a request's body, decoded.
-func readBody(request *http.Request) ([]byte, error) {
+// content is a request's body. Its memory is used again once all who hold it
+// have released it; one who forgets to leaves it to the garbage collector.
+type content struct {
+	bytes   []byte
+	holders atomic.Int32
+	pool    *sync.Pool // nil: the memory is not used again
+}
+
+// hold says that somebody more needs the bytes.
+func (c *content) hold() { c.holders.Add(1) }
+
+// release says that one who held the bytes no longer reads them.
+func (c *content) release() {
+	if c.holders.Add(-1) != 0 || c.pool == nil {
+		return
+	}
+	if poison {
+		clear(c.bytes)
+	}
+	c.pool.Put(&c.bytes)
+}
+
+// is reports whether the body is the very bytes of other.
+func (c *content) is(other []byte) bool {
+	return len(other) > 0 && len(other) == len(c.bytes) && &other[0] == &c.bytes[0]
+}
+
+// bodies keep the memory of bodies for the next ones, by size: pool i holds
+// memory of minBody<<i bytes.
+type bodies [12]sync.Pool
+
+// minBody is the smallest body, in bytes, whose memory is used again.
+const minBody = 16 << 10
+
+// get returns memory for a body of a size.
+func (b *bodies) get(size int) *content {
+	body := &content{}
+	body.holders.Store(1)
+	class := bits.Len(uint(size-1) / minBody) //nolint:gosec // a size is positive
+	if size < minBody || class >= len(b) {
+		body.bytes = make([]byte, size)
+		return body
+	}
+	body.pool = &b[class]
+	if memory, ok := body.pool.Get().(*[]byte); ok {
+		body.bytes = (*memory)[:size]
+		return body
+	}
+	body.bytes = make([]byte, size, minBody<<class)
+	return body
+}
+
+// readBody reads a request's body, decoded. The caller releases it.
+func (s *Server) readBody(request *http.Request) (*content, error) {
 	if request.ContentLength > maxBody {
+		drain(request)
 		return nil, errBodyTooLarge
 	}
 	reader, err := decoder(request)
@@ -27,18 +83,38 @@ func readBody(request *http.Request) ([]byte, error) {
 		return nil, err
 	}
 	defer reader.Close()
-	var body bytes.Buffer
-	if request.ContentLength > 0 {
-		body.Grow(int(request.ContentLength) + bytes.MinRead)
+	if request.ContentLength > 0 && !isEncoded(request) {
+		body := s.bodies.get(int(request.ContentLength))
+		if _, err := io.ReadFull(reader, body.bytes); err != nil {
+			return nil, prompt.BodyError{Cause: fmt.Errorf("it broke off: %w", err)}
+		}
+		return body, nil
 	}
-	read, err := body.ReadFrom(io.LimitReader(reader, maxBody+1))
+	var decoded bytes.Buffer
+	read, err := decoded.ReadFrom(io.LimitReader(reader, maxBody+1))
 	if err != nil {
 		return nil, prompt.BodyError{Cause: fmt.Errorf("it broke off or is not encoded as declared: %w", err)}
 	}
 	if read > maxBody {
+		drain(request)
 		return nil, errBodyTooLarge
 	}
-	return body.Bytes(), nil
+	return &content{bytes: decoded.Bytes()}, nil
+}
+
+// drain takes what is left of a body that is refused, within limits: a client that
+// is still sending would not see the answer. One that waits for leave to send is
+// not given it.
+func drain(request *http.Request) {
+	if request.Header.Get("Expect") == "" {
+		_, _ = io.CopyN(io.Discard, request.Body, 2*maxBody)
+	}
+}
+
+// isEncoded reports whether a request's body has to be decoded.
+func isEncoded(request *http.Request) bool {
+	encoding := request.Header.Get("Content-Encoding")
+	return encoding != "" && encoding != "identity"
 }
 
 // decoder undoes the body's content encoding.

@@ -2,13 +2,14 @@ package api
 
 import (
 	"context"
-	"encoding/json"
+	"crypto/sha256"
 	"log/slog"
 	"time"
 
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
@@ -23,6 +24,7 @@ type Event struct {
 	Endpoint    string
 	Method      string
 	Client      string
+	Class       client.Kind // what the request is to its client
 	Workspace   uuid.UUID
 	APIKey      uuid.UUID
 	KeyPrefix   string
@@ -40,9 +42,10 @@ type Event struct {
 	Aborted     string // side that broke the answer off: "client", "provider"; empty if none
 	Err         error  // cause of a failure of ours
 
-	Overhead time.Duration
-	TTFB     time.Duration
-	Duration time.Duration
+	Overhead  time.Duration // ours, before the provider is asked
+	Archiving time.Duration // the part of it in which an epoch's originals became durable
+	TTFB      time.Duration
+	Duration  time.Duration
 
 	Report       pipeline.Report
 	Usage        wire.Usage
@@ -52,7 +55,6 @@ type Event struct {
 	// What the recorder gets beside the event itself.
 	position int // messages in the request
 	seen     *session.Seen
-	answers  []json.RawMessage
 }
 
 // log writes the event: one line for one exchange.
@@ -67,6 +69,7 @@ func (e *Event) log(ctx context.Context, logger *slog.Logger) {
 		slog.String("endpoint", e.Endpoint),
 		slog.Int("status", e.Status),
 		slog.String("client", e.Client),
+		slog.String("class", string(e.Class)),
 		slog.String("workspace", e.Workspace.String()),
 		slog.String("key", e.KeyPrefix),
 		slog.String("session", e.Session.String()),
@@ -100,9 +103,9 @@ func (e *Event) log(ctx context.Context, logger *slog.Logger) {
 
 // exchange returns the event in the form in which usage is kept.
 func (e *Event) exchange() tenants.Exchange {
-	return tenants.Exchange{
+	exchange := tenants.Exchange{
 		ID: e.ID, Workspace: e.Workspace, At: e.At, Session: e.Session, Lane: e.Lane, APIKey: e.APIKey,
-		Provider: tenants.Provider(e.Provider), Endpoint: e.Endpoint, Model: e.Model, Client: e.Client,
+		Provider: tenants.Provider(e.Provider), Endpoint: e.Endpoint, Model: e.Model, Client: e.Client, Class: string(e.Class),
 		Stream: e.Stream, Status: e.Status, ErrorFrom: e.ErrorFrom, ErrorType: e.ErrorType,
 		Position: e.position, Compression: string(e.Report.Compression),
 		TokensBefore: e.Report.Before, TokensAfter: e.Report.After, Window: e.Report.Limit, Levels: e.Report.Levels,
@@ -111,4 +114,9 @@ func (e *Event) exchange() tenants.Exchange {
 		Overhead: e.Overhead, TTFB: e.TTFB, Duration: e.Duration, Attempts: e.Attempts,
 		Report: reportJSON(e.Report),
 	}
+	if e.seen != nil && len(e.seen.Answer) > 0 {
+		hash := sha256.Sum256(e.seen.Answer)
+		exchange.Answer = hash[:]
+	}
+	return exchange
 }

@@ -1,12 +1,17 @@
 package api
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
 	"github.com/labstack/echo/v4"
 
+	"palimpsest/api/upstream"
+	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
@@ -14,9 +19,19 @@ import (
 	"palimpsest/tenants"
 )
 
-// exchange handles the requests of one wire format: authenticate, read, write
-// the prompt, send, relay the answer, record.
-func (s *Server) exchange(codec wire.Codec, endpoint string) echo.HandlerFunc {
+// purpose is what the requests of an endpoint are for.
+type purpose int
+
+// The purposes of requests.
+const (
+	converse  purpose = iota // carry a conversation on
+	measure                  // ask how large a prompt would be: nothing of it is kept
+	summarize                // ask the provider for a compaction of its own: sent as it came, and noted
+)
+
+// exchange handles the requests of one endpoint and wire format: admit, write the
+// prompt, send, relay the answer, record.
+func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) echo.HandlerFunc {
 	provider := providerOf(codec.Format())
 	return func(c echo.Context) error {
 		request := c.Request()
@@ -24,66 +39,163 @@ func (s *Server) exchange(codec wire.Codec, endpoint string) echo.HandlerFunc {
 		event := s.begin(request, endpoint)
 		defer s.end(ctx, event)
 
-		key, err := s.authenticate(request, event)
+		call, err := s.admit(request, event, func(tenants.APIKey) (tenants.Provider, error) { return provider, nil })
 		if err != nil {
 			return s.refuse(c, codec, event, err)
 		}
-		asked, err := readControls(request.Header)
+		body, err := s.readBody(request)
 		if err != nil {
 			return s.refuse(c, codec, event, err)
 		}
-		target, err := s.Settings.target(ctx, key.Workspace, provider, asked)
+		post := post{codec: codec, call: call, request: request, endpoint: endpoint, purpose: purpose, body: body}
+		written, err := s.write(ctx, event, post)
 		if err != nil {
 			return s.refuse(c, codec, event, err)
 		}
-		event.Provider = string(target.Provider)
-		written, err := s.write(ctx, codec, key, asked, request)
-		if err != nil {
-			return s.refuse(c, codec, event, err)
-		}
-		event.describe(written)
 		event.Overhead = s.Now().Sub(event.At)
 
-		event.Attempts = 1
-		if written.Beta != "" {
-			request.Header.Add("Anthropic-Beta", written.Beta)
-		}
-		response, err := s.Upstream.Send(ctx, request.Method, pathAndQuery(request, endpoint), request.Header, written.Body, target)
+		response, err := s.send(ctx, event, post, written)
 		if err != nil {
 			return s.refuse(c, codec, event, err)
 		}
+		response, written = s.rescue(ctx, event, post, written, response)
 		defer response.Body.Close()
-		event.TTFB = s.Now().Sub(event.At) - event.Overhead
+		if purpose == measure || written.Exchange == nil {
+			body.release()
+			return s.answerUnread(c, event, response)
+		}
 		s.recordRequest(event, written)
 		sent := written.Sent() // from here on nothing holds the body
-
-		tap := codec.Tap(isEventStream(response))
-		err = s.relay(c, event, response, tap)
-		s.recordAnswer(event, sent, tap.Answer())
-		return finish(err)
+		body.release()
+		return s.answer(c, event, codec, sent, response)
 	}
 }
 
-// write reads a request's body and takes it through the pipeline that holds for
-// its key.
-func (s *Server) write(ctx context.Context, codec wire.Codec, key tenants.APIKey, asked controls, request *http.Request) (*prompt.Prompt, error) {
-	layer, err := asked.layer()
+// answer relays the answer to a prompt and records what it says.
+func (s *Server) answer(c echo.Context, event *Event, codec wire.Codec, sent prompt.Sent, response *http.Response) error {
+	filter := withoutUsage(codec, sent, response)
+	decodeFor(c.Request().Header, response, filter != nil)
+	tap := tapOf(codec, response)
+	err := s.relay(c, event, response, tap, filter)
+	s.recordAnswer(event, sent, tap.Answer())
+	return finish(err)
+}
+
+// answerUnread relays an answer of which nothing is kept. What the request's report
+// says of its size must count nowhere.
+func (s *Server) answerUnread(c echo.Context, event *Event, response *http.Response) error {
+	err := s.relay(c, event, response, ignore{}, nil)
+	event.Report = pipeline.Report{Compression: event.Report.Compression}
+	return finish(err)
+}
+
+// call is a request that has been admitted.
+type call struct {
+	key    tenants.APIKey
+	asked  controls
+	target upstream.Target
+}
+
+// admit finds out whose request it is and where it goes. provider says whose API
+// the request belongs to.
+func (s *Server) admit(request *http.Request, event *Event, provider func(tenants.APIKey) (tenants.Provider, error)) (call, error) {
+	key, err := s.authenticate(request, event)
+	if err != nil {
+		return call{}, err
+	}
+	asked, err := readControls(request.Header)
+	if err != nil {
+		return call{}, err
+	}
+	wanted, err := provider(key)
+	if err != nil {
+		return call{}, err
+	}
+	target, err := s.Settings.target(request.Context(), key.Workspace, wanted, asked)
+	if err != nil {
+		return call{}, err
+	}
+	event.Provider = string(target.Provider)
+	return call{key: key, asked: asked, target: target}, nil
+}
+
+// asked returns what a request asks of the pipeline that holds for its key.
+func (s *Server) asked(ctx context.Context, codec wire.Codec, call call, header http.Header, path string, body []byte) (prompt.Request, error) {
+	layer, err := call.asked.layer()
+	if err != nil {
+		return prompt.Request{}, err
+	}
+	config, _, err := s.Settings.config(ctx, call.key, layer)
+	if err != nil {
+		return prompt.Request{}, err
+	}
+	windows, err := s.Settings.windows(ctx, call.key.Workspace)
+	if err != nil {
+		return prompt.Request{}, err
+	}
+	return prompt.Request{
+		Scope: session.Scope{Workspace: call.key.Workspace, APIKey: call.key.ID, Format: codec.Format()},
+		Codec: codec, Config: config, Headers: header, Path: path, Body: body, Bypass: call.asked.bypass, Long: asksLongWindow(header),
+		Windows: windows, Usage: true,
+	}, nil
+}
+
+// post is a request whose prompt goes to a provider.
+type post struct {
+	codec    wire.Codec
+	call     call
+	request  *http.Request
+	endpoint string
+	purpose  purpose
+	body     *content
+}
+
+// write writes the prompt of a request. Beside conversations a body that cannot be
+// read goes out as it came: the provider may know more of it.
+func (s *Server) write(ctx context.Context, event *Event, post post) (*prompt.Prompt, error) {
+	if post.purpose == summarize {
+		post.call.asked.bypass = true
+	}
+	asked, err := s.asked(ctx, post.codec, post.call, post.request.Header, post.endpoint, post.body.bytes)
 	if err != nil {
 		return nil, err
 	}
-	config, _, err := s.Settings.config(ctx, key, layer)
-	if err != nil {
-		return nil, err
+	write := s.Prompts.Write
+	if post.purpose == measure {
+		write = s.Prompts.Count
 	}
-	body, err := readBody(request)
+	written, err := write(ctx, asked)
 	if err != nil {
-		return nil, err
+		var bad prompt.BodyError
+		if post.purpose != converse && errors.As(err, &bad) {
+			event.Report.Compression = pipeline.Bypassed
+			return &prompt.Prompt{Body: post.body.bytes}, nil
+		}
+		return nil, fmt.Errorf("write prompt: %w", err)
 	}
-	return s.Prompts.Write(ctx, prompt.Request{
-		Scope: session.Scope{Workspace: key.Workspace, APIKey: key.ID, Format: codec.Format()},
-		Codec: codec, Config: config, Body: body, Bypass: asked.bypass, Long: asksLongWindow(request.Header),
-		Hint: func(read wire.Request) session.Hint { return hint(request.Header, asked, read) },
-	})
+	event.describe(written)
+	s.Metrics.archived.Add(float64(written.Archived))
+	return written, nil
+}
+
+// send sends a prompt to the provider.
+func (s *Server) send(ctx context.Context, event *Event, post post, written *prompt.Prompt) (*http.Response, error) {
+	header := post.request.Header
+	if written.Beta != "" {
+		header = header.Clone()
+		header.Add("Anthropic-Beta", written.Beta)
+	}
+	asked := upstream.Request{
+		Method: post.request.Method, Path: pathAndQuery(post.request, post.endpoint), Header: header, Body: written.Body,
+	}
+	if post.body.is(written.Body) {
+		post.body.hold()
+		asked.Done = post.body.release
+	}
+	event.Attempts++
+	response, err := s.Upstream.Send(ctx, asked, post.call.target)
+	event.TTFB = s.Now().Sub(event.At) - event.Overhead
+	return response, err
 }
 
 // asksLongWindow reports whether a request turns on the long context window that
@@ -98,7 +210,8 @@ func (e *Event) describe(written *prompt.Prompt) {
 	e.ID = exchange.ID
 	e.Model, e.ModelFamily = exchange.Request.Model, modelFamily(exchange.Model.Family)
 	e.Stream = exchange.Request.Stream
-	e.Report = exchange.Report
+	e.Report, e.Archiving = exchange.Report, written.Archiving
+	e.Client, e.Class = cmp.Or(exchange.Class.Client, e.Client), exchange.Class.Kind
 	if lane := written.Lane; lane != nil {
 		e.Session, e.Lane, e.Source = lane.Session, lane.ID, lane.Source
 	}

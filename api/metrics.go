@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/wire"
 )
 
@@ -30,6 +31,7 @@ type Metrics struct {
 	archiveErrors  prometheus.Counter
 	aborts         *prometheus.CounterVec
 	dropped        prometheus.Counter
+	compactions    *prometheus.CounterVec
 }
 
 // NewMetrics registers the proxy's metrics with registry.
@@ -56,9 +58,10 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		aborts:         counters("stream_aborts_total", "Answers that broke off, by the side that left.", "side"),
 		dropped:        counter("usage_events_dropped_total", "Records dropped because the queue was full or the database refused them."),
 	}
+	metrics.compactions = counters("compaction_detected_total", "Sessions that went on after their client had compacted them.", "client")
 	registry.MustRegister(metrics.requests, metrics.duration, metrics.streamDuration, metrics.overhead, metrics.firstByte,
 		metrics.upstreamTTFB, metrics.tokens, metrics.before, metrics.after, metrics.saved, metrics.turns, metrics.epochs,
-		metrics.net, metrics.archived, metrics.archiveErrors, metrics.aborts, metrics.dropped)
+		metrics.net, metrics.archived, metrics.archiveErrors, metrics.aborts, metrics.dropped, metrics.compactions)
 	return metrics
 }
 
@@ -79,6 +82,9 @@ func (m *Metrics) observe(event *Event) {
 		m.aborts.WithLabelValues(event.Aborted).Inc()
 	}
 	m.net.Add(float64(event.NetMicroUSD) / 1e6)
+	if event.Class == client.AfterCompaction {
+		m.compactions.WithLabelValues(event.Client).Inc()
+	}
 	m.usage(event.Usage)
 	m.report(event.Report)
 }

@@ -1,11 +1,13 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 
 	"github.com/labstack/echo/v4"
 
+	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
@@ -20,38 +22,30 @@ func (s *Server) passthrough(c echo.Context) error {
 	event := s.begin(request, "/v1/*")
 	defer s.end(ctx, event)
 
-	key, err := s.authenticate(request, event)
+	call, err := s.admit(request, event, func(key tenants.APIKey) (tenants.Provider, error) {
+		return s.providerFor(request, key, codec)
+	})
 	if err != nil {
 		return s.refuse(c, codec, event, err)
 	}
-	asked, err := readControls(request.Header)
-	if err != nil {
-		return s.refuse(c, codec, event, err)
-	}
-	provider, err := s.providerFor(request, key, codec)
-	if err != nil {
-		return s.refuse(c, codec, event, err)
-	}
-	target, err := s.Settings.target(ctx, key.Workspace, provider, asked)
-	if err != nil {
-		return s.refuse(c, codec, event, err)
-	}
-	body, err := readBody(request)
-	if err != nil {
-		return s.refuse(c, codec, event, err)
-	}
-	event.Provider = string(target.Provider)
 	event.Report.Compression = pipeline.Bypassed
 	event.Overhead = s.Now().Sub(event.At)
 
+	// A provider may answer before it has read everything.
+	if err := http.NewResponseController(c.Response()).EnableFullDuplex(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return s.refuse(c, codec, event, err)
+	}
 	event.Attempts = 1
-	response, err := s.Upstream.Send(ctx, request.Method, pathAndQuery(request, request.URL.EscapedPath()), request.Header, body, target)
+	response, err := s.Upstream.Send(ctx, upstream.Request{
+		Method: request.Method, Path: pathAndQuery(request, request.URL.EscapedPath()), Header: request.Header,
+		Stream: request.Body, Length: request.ContentLength,
+	}, call.target)
 	if err != nil {
 		return s.refuse(c, codec, event, err)
 	}
 	defer response.Body.Close()
 	event.TTFB = s.Now().Sub(event.At) - event.Overhead
-	return finish(s.relay(c, event, response, ignore{}))
+	return finish(s.relay(c, event, response, ignore{}, nil))
 }
 
 // providerFor returns whose API a request belongs to: Anthropic's if it looks

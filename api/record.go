@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire"
@@ -26,8 +27,15 @@ func (s *Server) recordRequest(event *Event, written *prompt.Prompt) {
 		seen.Entries[i].Raw = append([]byte(nil), seen.Entries[i].Raw...)
 	}
 	seen.Client = event.Client
-	lane, position := written.Lane, seen.Position
-	s.Recorder.put(job{seen: &seen, stored: func() { lane.MarkArchived(position) }})
+	lane, to := written.Lane, seen.Position
+	from := to - len(seen.Entries)
+	s.Recorder.put(job{seen: &seen, ended: func(stored bool) {
+		if stored {
+			lane.Arrived(from, to)
+		} else {
+			lane.Lost()
+		}
+	}})
 }
 
 // recordAnswer learns from an answer and notes what is to be recorded of it.
@@ -36,26 +44,37 @@ func (s *Server) recordAnswer(event *Event, sent prompt.Sent, answer wire.Answer
 	if answer.ErrorType != "" {
 		event.ErrorFrom, event.ErrorType = "provider", answer.ErrorType
 	}
-	if event.Status == http.StatusOK {
-		money := s.Prompts.Answered(sent, answer.Usage)
+	switch {
+	case event.Status == http.StatusOK && answer.ErrorType == "context_length_exceeded":
+		s.Prompts.Overflowed(sent)
+	case event.Status == http.StatusOK:
+		money := s.Prompts.Answered(sent, answer)
 		event.CostMicroUSD, event.NetMicroUSD = money.Cost, money.Net
 	}
-	event.position, event.answers = sent.Position, answer.Messages
+	event.position = sent.Position
 	if sent.Lane == nil {
 		return
 	}
 	event.seen = &session.Seen{
 		Scope: sent.Scope, Session: sent.Lane.Session, Lane: sent.Lane.ID, Source: sent.Lane.Source, Name: sent.Lane.Name,
-		Parent: sent.Lane.Parent, ForkAt: sent.Lane.ForkAt, Inherited: sent.Lane.Inherited,
-		Client: event.Client, Model: event.Model, At: event.At, Position: sent.Position, Head: sent.Head,
+		Kind: sent.Lane.Kind, Parent: sent.Lane.Parent, ForkAt: sent.Lane.ForkAt, Inherited: sent.Lane.Inherited,
+		Client: event.Client, At: event.At, Position: sent.Position, Head: sent.Head,
 		Exchanges: 1, TokensBefore: event.Report.Before, TokensAfter: event.Report.After, NetMicroUSD: event.NetMicroUSD,
+	}
+	if sent.Lane.Kind != session.Side {
+		event.seen.Model = event.Model
+	}
+	if len(answer.Messages) > 0 {
+		// Further messages, the other items of Responses, come back with the
+		// client's next request.
+		event.seen.Answer = answer.Messages[0]
 	}
 }
 
 // begin starts the event of a request.
 func (s *Server) begin(request *http.Request, endpoint string) *Event {
 	return &Event{
-		ID: uuid.Must(uuid.NewV7()), At: s.Now(), Method: request.Method, Endpoint: endpoint, Client: clientName(request.UserAgent()),
+		ID: uuid.Must(uuid.NewV7()), At: s.Now(), Method: request.Method, Endpoint: endpoint, Client: client.Name(request.Header),
 	}
 }
 
@@ -69,7 +88,7 @@ func (s *Server) end(ctx context.Context, event *Event) {
 		return
 	}
 	exchange := event.exchange()
-	s.Recorder.put(job{seen: event.seen, answers: event.answers, exchange: &exchange})
+	s.Recorder.put(job{seen: event.seen, exchange: &exchange})
 }
 
 // reportJSON returns a report as it is kept with its exchange.

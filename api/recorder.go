@@ -2,25 +2,31 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 
-	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 )
 
 const (
-	recorderQueue   = 8192 // jobs that may wait
-	recorderBatch   = 256  // jobs written together
+	recorderQueue   = 8192                  // jobs that may wait
+	recorderMemory  = 64 << 20              // bytes of messages that may wait
+	recorderBatch   = 512                   // jobs written together
+	recorderLinger  = 10 * time.Millisecond // a batch waits for more
 	recorderWorkers = 4
 	recorderTries   = 8 // attempts at a batch: about 25 s in all
 	recorderTimeout = 30 * time.Second
 )
+
+// Transactor makes what is done for a workspace one transaction.
+type Transactor interface {
+	Together(ctx context.Context, workspace uuid.UUID, fn func(ctx context.Context) error) error
+}
 
 // SessionStore keeps what exchanges add to their sessions.
 type SessionStore interface {
@@ -32,39 +38,34 @@ type UsageStore interface {
 	RecordExchanges(ctx context.Context, workspace uuid.UUID, exchanges []tenants.Exchange) error
 }
 
-// AnswerStore keeps answers by their hash.
-type AnswerStore interface {
-	PutObjects(ctx context.Context, workspace uuid.UUID, raw ...[]byte) ([]conversation.Hash, error)
-}
-
 // Recorder writes what happened behind the proxy's back: batches from a bounded
 // queue. What does not fit in the queue is dropped and counted; messages among
 // it are recorded again with the next request of their lane.
 type Recorder struct {
+	database Transactor
 	sessions SessionStore
 	usage    UsageStore
-	answers  AnswerStore
 	metrics  *Metrics
 	log      *slog.Logger
 
-	queues  []chan job // one for each worker; a workspace always meets the same one
+	queues  []chan job   // one for each worker; a session always meets the same one
+	waiting atomic.Int64 // bytes of messages in the queues
 	stop    chan struct{}
 	stopped sync.WaitGroup
 	once    sync.Once
 }
 
-// job is something to record, in the order of its fields.
+// job is something to record.
 type job struct {
 	seen     *session.Seen
-	stored   func() // called once seen is durable; may be nil
-	answers  []json.RawMessage
+	ended    func(stored bool) // called once seen is durable or was dropped; may be nil
 	exchange *tenants.Exchange
 }
 
 // NewRecorder returns a Recorder that is not started yet.
-func NewRecorder(sessions SessionStore, usage UsageStore, answers AnswerStore, metrics *Metrics, log *slog.Logger) *Recorder {
+func NewRecorder(database Transactor, sessions SessionStore, usage UsageStore, metrics *Metrics, log *slog.Logger) *Recorder {
 	recorder := &Recorder{
-		sessions: sessions, usage: usage, answers: answers, metrics: metrics, log: log,
+		database: database, sessions: sessions, usage: usage, metrics: metrics, log: log,
 		stop: make(chan struct{}), queues: make([]chan job, recorderWorkers),
 	}
 	for i := range recorder.queues {
@@ -89,11 +90,39 @@ func (r *Recorder) Stop() {
 
 // put queues a job; it never blocks.
 func (r *Recorder) put(job job) {
-	select {
-	case r.queues[int(job.workspace()[15])%len(r.queues)] <- job:
-	default:
-		r.metrics.dropped.Inc()
+	size := job.size()
+	if r.waiting.Add(size) <= recorderMemory || size == 0 {
+		select {
+		case r.queues[job.session()[15]%recorderWorkers] <- job:
+			return
+		default:
+		}
 	}
+	r.waiting.Add(-size)
+	r.metrics.dropped.Inc()
+	job.end(false)
+}
+
+// end tells whoever waits whether the job was recorded.
+func (j job) end(stored bool) {
+	if j.ended != nil {
+		j.ended(stored)
+	}
+}
+
+// size returns the bytes of messages that a job holds.
+func (j job) size() int64 {
+	if j.seen == nil {
+		return 0
+	}
+	return int64(j.seen.Bytes())
+}
+
+func (j job) session() uuid.UUID {
+	if j.seen != nil {
+		return j.seen.Session
+	}
+	return j.exchange.Session
 }
 
 func (j job) workspace() uuid.UUID {
@@ -107,25 +136,32 @@ func (r *Recorder) work(queue chan job) {
 	for {
 		select {
 		case first := <-queue:
-			r.write(collect(queue, first))
+			r.write(r.collect(queue, first))
 		case <-r.stop:
 			for len(queue) > 0 {
-				r.write(collect(queue, <-queue))
+				r.write(r.collect(queue, <-queue))
 			}
 			return
 		}
 	}
 }
 
-// collect returns first and what waits behind it.
-func collect(queue chan job, first job) []job {
+// collect returns first and what comes behind it while the batch waits.
+func (r *Recorder) collect(queue chan job, first job) []job {
 	batch := []job{first}
+	linger := time.NewTimer(recorderLinger)
+	defer linger.Stop()
 	for len(batch) < recorderBatch {
 		select {
 		case next := <-queue:
 			batch = append(batch, next)
-		default:
+		case <-linger.C:
 			return batch
+		case <-r.stop:
+			if len(queue) == 0 {
+				return batch
+			}
+			batch = append(batch, <-queue) // this worker alone takes from the queue
 		}
 	}
 	return batch
@@ -136,6 +172,7 @@ func (r *Recorder) write(batch []job) {
 	byWorkspace := make(map[uuid.UUID][]job)
 	var order []uuid.UUID
 	for _, job := range batch {
+		r.waiting.Add(-job.size())
 		workspace := job.workspace()
 		if byWorkspace[workspace] == nil {
 			order = append(order, workspace)
@@ -144,7 +181,14 @@ func (r *Recorder) write(batch []job) {
 	}
 	for _, workspace := range order {
 		jobs := byWorkspace[workspace]
-		if err := r.retry(func(ctx context.Context) error { return r.record(ctx, workspace, jobs) }); err != nil {
+		err := r.retry(func(ctx context.Context) error { return r.record(ctx, workspace, jobs) })
+		for _, job := range jobs {
+			job.end(err == nil)
+			if err == nil {
+				r.metrics.archived.Add(float64(job.size()))
+			}
+		}
+		if err != nil {
 			r.metrics.dropped.Add(float64(len(jobs)))
 			r.metrics.archiveErrors.Inc()
 			r.log.Error("record exchanges", "workspace", workspace, "dropped", len(jobs), "error", err)
@@ -152,7 +196,7 @@ func (r *Recorder) write(batch []job) {
 	}
 }
 
-// record writes the jobs of one workspace. Every part may be repeated.
+// record writes the jobs of one workspace, all of them or none.
 func (r *Recorder) record(ctx context.Context, workspace uuid.UUID, jobs []job) error {
 	var seen []session.Seen
 	var exchanges []tenants.Exchange
@@ -160,54 +204,16 @@ func (r *Recorder) record(ctx context.Context, workspace uuid.UUID, jobs []job) 
 		if job.seen != nil {
 			seen = append(seen, *job.seen)
 		}
-	}
-	if len(seen) > 0 {
-		if err := r.sessions.Record(ctx, workspace, seen); err != nil {
-			return err
-		}
-	}
-	for i := range jobs {
-		if jobs[i].stored != nil {
-			jobs[i].stored()
-		}
-		jobs[i].seen, jobs[i].stored = nil, nil // not again, should the rest be retried
-	}
-	if err := r.keepAnswers(ctx, workspace, jobs); err != nil {
-		return err
-	}
-	for _, job := range jobs {
 		if job.exchange != nil {
 			exchanges = append(exchanges, *job.exchange)
 		}
 	}
-	if len(exchanges) == 0 {
-		return nil
-	}
-	return r.usage.RecordExchanges(ctx, workspace, exchanges)
-}
-
-// keepAnswers stores the first message of each answer and notes its hash with
-// the exchange. Further messages, the other items of Responses, come back with
-// the client's next request.
-func (r *Recorder) keepAnswers(ctx context.Context, workspace uuid.UUID, jobs []job) error {
-	var answers [][]byte
-	var of []*tenants.Exchange
-	for _, job := range jobs {
-		if job.exchange != nil && len(job.answers) > 0 {
-			answers, of = append(answers, job.answers[0]), append(of, job.exchange)
+	return r.database.Together(ctx, workspace, func(ctx context.Context) error {
+		if err := r.sessions.Record(ctx, workspace, seen); err != nil {
+			return err
 		}
-	}
-	if len(answers) == 0 {
-		return nil
-	}
-	hashes, err := r.answers.PutObjects(ctx, workspace, answers...)
-	if err != nil {
-		return err
-	}
-	for i, exchange := range of {
-		exchange.Answer = hashes[i][:]
-	}
-	return nil
+		return r.usage.RecordExchanges(ctx, workspace, exchanges)
+	})
 }
 
 // retry runs write until it succeeds, with growing pauses; while stopping, once.

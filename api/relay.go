@@ -14,13 +14,18 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// relayBuffer is how many bytes of an answer are read at a time.
-const relayBuffer = 32 << 10
+// How many bytes of an answer are read at a time: there may be thousands of
+// streams, and their events are small.
+const (
+	streamBuffer = 4 << 10
+	relayBuffer  = 32 << 10
+)
 
-// relay passes an answer on as it comes: every read is written and flushed at
-// once, with tap beside. An answer that breaks off breaks off for the client
-// too; nothing is ever added to its end.
-func (s *Server) relay(c echo.Context, event *Event, response *http.Response, tap wire.Tap) error {
+// relay passes an answer on as it comes: every read is written and, unless it is
+// the last, flushed at once, with tap beside. filter, which may be nil, takes
+// something out of it. An answer that breaks off breaks off for the client too;
+// nothing is ever added to its end.
+func (s *Server) relay(c echo.Context, event *Event, response *http.Response, tap wire.Tap, filter wire.Filter) error {
 	header := c.Response().Header()
 	upstream.CopyResponseHeader(header, response.Header)
 	event.Status = response.StatusCode
@@ -32,18 +37,26 @@ func (s *Server) relay(c echo.Context, event *Event, response *http.Response, ta
 		header.Set("Content-Length", strconv.FormatInt(response.ContentLength, 10))
 	}
 	c.Response().WriteHeader(response.StatusCode)
+	if isEventStream(response) {
+		c.Response().Flush() // the first event may take its time
+	}
 
-	buffer := s.buffer()
-	defer s.buffers.Put(buffer)
+	buffer := make([]byte, streamBuffer)
+	if !isEventStream(response) {
+		large := s.buffer()
+		defer s.buffers.Put(large)
+		buffer = *large
+	}
+	missing := response.ContentLength // negative: nobody knows
 	for {
-		n, readErr := response.Body.Read(*buffer)
+		n, readErr := response.Body.Read(buffer)
+		missing -= int64(n)
+		if err := pass(c.Response(), filter, buffer[:n], missing != 0, readErr != nil); err != nil {
+			event.Aborted = "client"
+			return nil
+		}
 		if n > 0 {
-			if _, err := c.Response().Write((*buffer)[:n]); err != nil {
-				event.Aborted = "client"
-				return nil
-			}
-			c.Response().Flush()
-			_, _ = tap.Write((*buffer)[:n]) // a tap never fails
+			_, _ = tap.Write(buffer[:n]) // a tap never fails
 		}
 		switch {
 		case readErr == nil:
@@ -58,6 +71,27 @@ func (s *Server) relay(c echo.Context, event *Event, response *http.Response, ta
 			return errBrokeOff
 		}
 	}
+}
+
+// pass writes what has been read of an answer, but for what filter takes out, and
+// flushes it if more is to come. ended says that nothing more will be read.
+func pass(to *echo.Response, filter wire.Filter, chunk []byte, more, ended bool) error {
+	if filter != nil {
+		chunk = filter.Pass(chunk)
+		if ended {
+			chunk = append(chunk, filter.End()...)
+		}
+	}
+	if len(chunk) == 0 {
+		return nil
+	}
+	if _, err := to.Write(chunk); err != nil {
+		return fmt.Errorf("write answer: %w", err)
+	}
+	if more {
+		to.Flush()
+	}
+	return nil
 }
 
 // finish ends a handler after its relay: an answer that broke off is cut for the
@@ -84,7 +118,8 @@ func (s *Server) sign(header http.Header, event *Event) {
 		set("Provider", event.Provider)
 		set("Attempts", strconv.Itoa(event.Attempts))
 		set("Overhead-Ms", milliseconds(event.Overhead))
-		header.Set("Server-Timing", "palimpsest;dur="+milliseconds(event.Overhead)+", provider;dur="+milliseconds(event.TTFB))
+		header.Set("Server-Timing", "palimpsest;dur="+milliseconds(event.Overhead-event.Archiving)+
+			", archive;dur="+milliseconds(event.Archiving)+", provider;dur="+milliseconds(event.TTFB))
 	}
 	if report.Compression == "" {
 		return
@@ -102,7 +137,10 @@ func (s *Server) sign(header http.Header, event *Event) {
 	set("Levels", fmt.Sprintf("L0=%d,L1=%d,L2=%d,L3=%d", report.Levels[0], report.Levels[1], report.Levels[2], report.Levels[3]))
 	set("Archived", strconv.Itoa(report.Archived))
 	set("Cache", "off")
-	if report.Limit > 0 {
+	switch {
+	case report.Limit == 0 && event.Model != "":
+		set("Context-Window", "unknown")
+	case report.Limit > 0:
 		set("Context-Window", strconv.Itoa(report.Limit))
 		set("Utilization", fmt.Sprintf("%.2f;after=%.2f", share(report.Before, report.Limit), share(report.After, report.Limit)))
 	}

@@ -19,13 +19,25 @@ const (
 	responsesPath = "/v1/responses"
 )
 
+// The endpoints beside them.
+const (
+	countPath       = messagesPath + "/count_tokens"
+	inputTokensPath = responsesPath + "/input_tokens"
+	compactPath     = responsesPath + "/compact"
+)
+
 // Register adds the proxy's routes.
 func (s *Server) Register(e *echo.Echo) {
 	e.Pre(canonicalPath)
-	e.POST(messagesPath, s.exchange(anthropic.New(), messagesPath))
-	e.POST(chatPath, s.exchange(openaichat.New(), chatPath))
-	e.POST(responsesPath, s.exchange(openairesponses.New(), responsesPath))
+	e.POST(messagesPath, s.exchange(anthropic.New(), messagesPath, converse))
+	e.POST(chatPath, s.exchange(openaichat.New(), chatPath, converse))
+	e.POST(responsesPath, s.exchange(openairesponses.New(), responsesPath, converse))
+	e.POST(countPath, s.exchange(anthropic.New(), countPath, measure))
+	e.POST(inputTokensPath, s.exchange(openairesponses.New(), inputTokensPath, measure))
+	e.POST(compactPath, s.exchange(openairesponses.New(), compactPath, summarize))
 	e.GET(responsesPath, s.websocket)
+	e.GET(modelsPath, s.models)
+	e.GET(modelsPath+"/*", s.models)
 	e.GET("/v1/pipeline", s.pipeline)
 	e.Any("/v1/*", s.passthrough)
 	e.HEAD("/api/hello", hello)
@@ -61,9 +73,9 @@ func canonical(path string) string {
 	for strings.HasPrefix(trimmed, "/v1/v1/") {
 		trimmed = trimmed[len("/v1"):]
 	}
-	for _, endpoint := range []string{messagesPath, chatPath, responsesPath, "/v1/models"} {
+	for _, endpoint := range []string{messagesPath, countPath, chatPath, responsesPath, inputTokensPath, compactPath, modelsPath} {
 		bare := strings.TrimPrefix(endpoint, "/v1")
-		if trimmed == bare || strings.HasPrefix(trimmed, bare+"/") && trimmed != path || trimmed == "/messages/count_tokens" && endpoint == messagesPath {
+		if trimmed == bare || strings.HasPrefix(trimmed, bare+"/") && trimmed != path {
 			return "/v1" + trimmed
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 // Upstream sends a request to a provider with the workspace's key.
 type Upstream interface {
-	Send(ctx context.Context, method, path string, header http.Header, body []byte, target upstream.Target) (*http.Response, error)
+	Send(ctx context.Context, request upstream.Request, target upstream.Target) (*http.Response, error)
 }
 
 // Server is the proxy.
@@ -28,6 +28,8 @@ type Server struct {
 	Now      func() time.Time
 
 	buffers sync.Pool // of *[]byte, relayBuffer long
+	bodies  bodies
+	lists   modelLists
 }
 
 // Interface guard.

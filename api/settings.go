@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -14,14 +15,27 @@ import (
 	"palimpsest/tenants"
 )
 
-// settingsAge bounds how long settings are served from memory should a
-// notification of their change be lost.
-const settingsAge = 30 * time.Second
+const (
+	// settingsAge bounds how long settings are served from memory should a
+	// notification of their change be lost.
+	settingsAge = 30 * time.Second
+
+	// settingsOutage bounds how long they are served while they cannot be read.
+	settingsOutage = time.Hour
+
+	loadTimeout = 5 * time.Second
+	maxSettings = 100_000
+)
 
 // Workspaces reads what a workspace has set.
 type Workspaces interface {
 	Pipeline(ctx context.Context, workspace uuid.UUID) (tenants.PipelineConfig, error)
 	ProviderKeys(ctx context.Context, workspace uuid.UUID) ([]tenants.ProviderKey, error)
+	ModelWindows(ctx context.Context, workspace uuid.UUID) ([]tenants.ModelWindow, error)
+
+	// LearnModelWindow keeps the window that a provider named for a model, unless
+	// somebody has set one.
+	LearnModelWindow(ctx context.Context, workspace uuid.UUID, model string, tokens int) error
 }
 
 // Vault opens sealed provider keys.
@@ -36,7 +50,8 @@ type Settings struct {
 	defaults   pipeline.Layer
 	private    bool // requests may name base URLs on private addresses
 	known      *otter.Cache[uuid.UUID, *settings]
-	changes    atomic.Uint64 // counts what Forget was told
+	last       *otter.Cache[uuid.UUID, *settings] // for as long as the store fails
+	changes    atomic.Uint64                      // counts what Forget was told
 }
 
 // settings are what one workspace has set, ready for use.
@@ -45,6 +60,7 @@ type settings struct {
 	config  pipeline.Config // where neither the key nor the request sets anything
 	sources pipeline.Sources
 	targets []target
+	windows map[string]int // context windows by model; never changed
 }
 
 // target is a provider key in the clear. It lives in memory only.
@@ -57,15 +73,26 @@ type target struct {
 // that has set none, and allowPrivate lets requests name base URLs on private
 // addresses.
 func NewSettings(workspaces Workspaces, vault Vault, modules string, allowPrivate bool) (*Settings, error) {
-	known, err := otter.New(&otter.Options[uuid.UUID, *settings]{
-		MaximumSize:      100_000,
-		ExpiryCalculator: otter.ExpiryWriting[uuid.UUID, *settings](settingsAge),
+	known, err := newSettingsCache(settingsAge)
+	if err != nil {
+		return nil, err
+	}
+	last, err := newSettingsCache(settingsOutage)
+	if err != nil {
+		return nil, err
+	}
+	defaults := pipeline.Layer{Source: pipeline.FromDefault, Modules: modules}
+	return &Settings{workspaces: workspaces, vault: vault, defaults: defaults, private: allowPrivate, known: known, last: last}, nil
+}
+
+func newSettingsCache(age time.Duration) (*otter.Cache[uuid.UUID, *settings], error) {
+	cache, err := otter.New(&otter.Options[uuid.UUID, *settings]{
+		MaximumSize: maxSettings, ExpiryCalculator: otter.ExpiryWriting[uuid.UUID, *settings](age),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("known settings: %w", err)
 	}
-	defaults := pipeline.Layer{Source: pipeline.FromDefault, Modules: modules}
-	return &Settings{workspaces: workspaces, vault: vault, defaults: defaults, private: allowPrivate, known: known}, nil
+	return cache, nil
 }
 
 // Forget drops a workspace's settings: they have changed.
@@ -132,6 +159,36 @@ func (s *Settings) providers(ctx context.Context, workspace uuid.UUID) ([]tenant
 	return providers, nil
 }
 
+// windows returns the context windows that a workspace has for models, by their
+// names. The map is not to be changed.
+func (s *Settings) windows(ctx context.Context, workspace uuid.UUID) (map[string]int, error) {
+	settings, err := s.of(ctx, workspace)
+	if err != nil {
+		return nil, err
+	}
+	return settings.windows, nil
+}
+
+// learn keeps the context window that a provider named for a model that nobody
+// knew. It holds at once, even where it cannot be stored.
+func (s *Settings) learn(ctx context.Context, workspace uuid.UUID, model string, tokens int) error {
+	changes := s.changes.Load()
+	if known, ok := s.known.GetIfPresent(workspace); ok && known.windows[model] == 0 {
+		learnt := *known
+		learnt.windows = maps.Clone(known.windows)
+		learnt.windows[model] = tokens
+		if s.changes.Load() == changes {
+			s.known.Set(workspace, &learnt)
+		}
+	}
+	if err := s.workspaces.LearnModelWindow(ctx, workspace, model, tokens); err != nil {
+		return fmt.Errorf("learn window: %w", err)
+	}
+	return nil
+}
+
+// of returns what a workspace has set. While that cannot be read, what it was
+// before goes on to hold: requests must not fail for it.
 func (s *Settings) of(ctx context.Context, workspace uuid.UUID) (*settings, error) {
 	if settings, known := s.known.GetIfPresent(workspace); known {
 		return settings, nil
@@ -139,8 +196,14 @@ func (s *Settings) of(ctx context.Context, workspace uuid.UUID) (*settings, erro
 	changes := s.changes.Load()
 	loaded, err := s.load(ctx, workspace)
 	if err != nil {
-		return nil, fmt.Errorf("settings of workspace: %w", err)
+		before, known := s.last.GetIfPresent(workspace)
+		if !known || ctx.Err() != nil {
+			return nil, fmt.Errorf("settings of workspace: %w", err)
+		}
+		s.known.Set(workspace, before)
+		return before, nil
 	}
+	s.last.Set(workspace, loaded)
 	if s.changes.Load() == changes { // or what was read may be old already
 		s.known.Set(workspace, loaded)
 	}
@@ -148,6 +211,8 @@ func (s *Settings) of(ctx context.Context, workspace uuid.UUID) (*settings, erro
 }
 
 func (s *Settings) load(ctx context.Context, workspace uuid.UUID) (*settings, error) {
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	defer cancel()
 	config, err := s.workspaces.Pipeline(ctx, workspace)
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
@@ -156,7 +221,14 @@ func (s *Settings) load(ctx context.Context, workspace uuid.UUID) (*settings, er
 	if err != nil {
 		return nil, fmt.Errorf("provider keys: %w", err)
 	}
-	loaded := &settings{}
+	windows, err := s.workspaces.ModelWindows(ctx, workspace)
+	if err != nil {
+		return nil, fmt.Errorf("model windows: %w", err)
+	}
+	loaded := &settings{windows: make(map[string]int, len(windows))}
+	for _, window := range windows {
+		loaded.windows[window.Model] = window.Tokens
+	}
 	loaded.layer, err = pipeline.Layer{Source: pipeline.FromWorkspace, Modules: config.Modules, YAML: config.YAML}.Read()
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)

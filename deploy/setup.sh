@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # setup.sh NAME… installs the programs that the product and its tests start,
-# where they are missing: postgresql, chromium, redis-server, gcc. It does
-# nothing, quickly, where all are there. Debian's and Ubuntu's packages are
+# where they are missing: postgresql, chromium, redis-server, gcc, nodejs, npm. It
+# does nothing, quickly, where all are there. Debian's and Ubuntu's packages are
 # installed with apt-get; on other systems it says what to install and fails.
 set -euo pipefail
 
@@ -16,7 +16,8 @@ has() {
 		return 1
 		;;
 	chromium) command -v chromium || command -v chromium-browser || command -v google-chrome ;;
-	redis-server | gcc) command -v "$1" ;;
+	redis-server | gcc | npm) command -v "$1" ;;
+	nodejs) command -v node ;;
 	*)
 		echo "setup: unknown program $1" >&2
 		exit 2
@@ -60,7 +61,9 @@ done
 
 if ! command -v apt-get >/dev/null; then
 	echo "setup: please install ${missing[*]} and try again, for example:" >&2
-	echo "  macOS:  brew install ${missing[*]/redis-server/redis}" >&2
+	brew=" ${missing[*]/redis-server/redis} "
+	brew=${brew/ nodejs / node }
+	echo "  macOS:  brew install${brew/ npm / node }" >&2
 	echo "  Fedora: dnf install ${missing[*]/postgresql/postgresql-server postgresql-contrib}" >&2
 	exit 1
 fi

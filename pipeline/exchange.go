@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
@@ -21,6 +22,7 @@ type Exchange struct {
 	Config  Config
 	Codec   wire.Codec
 	Request wire.Request
+	Class   client.Class // what the request is to its client
 	Body    *wire.Envelope
 
 	Model  tokens.Model

@@ -14,6 +14,7 @@ const (
 	None        Compression = "none"        // left as the client sent it
 	Frozen      Compression = "frozen"      // an earlier epoch's projection was replayed
 	Epoch       Compression = "epoch"       // a new projection was made
+	Emergency   Compression = "emergency"   // a new projection was made after the provider had found the prompt too long
 	Unreachable Compression = "unreachable" // no projection reaches the target
 	Bypassed    Compression = "bypassed"    // the request must not be edited, or asked not to be
 )

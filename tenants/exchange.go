@@ -18,7 +18,8 @@ type Exchange struct {
 	Provider    Provider
 	Endpoint    string // the route, "/v1/messages"
 	Model       string // as the client named it
-	Client      string // "claude-code", "codex", …; from the user agent
+	Client      string // "claude-code", "codex", …
+	Class       string // what the request was to its client: "main", "compaction", …; empty: not looked at
 	Stream      bool
 	Status      int    // HTTP status the client got; 499 if it left before
 	ErrorFrom   string // "proxy", "provider"; empty if none

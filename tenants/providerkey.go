@@ -28,3 +28,13 @@ type ProviderKey struct {
 	CreatedBy uuid.UUID
 	CreatedAt time.Time
 }
+
+// ProviderKeyTest is what came of asking a provider for its models with a key.
+type ProviderKeyTest struct {
+	OK      bool
+	Models  int           // that the provider lists
+	Status  int           // of the provider's answer in HTTP; 0: none came
+	Problem string        // why the key does not work and what to do; empty: it does
+	Said    string        // what the provider said of it, without the key; empty: nothing
+	Took    time.Duration // from the question to its answer
+}

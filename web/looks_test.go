@@ -5,9 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/chromedp"
-
 	"palimpsest/tenants"
+	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
 )
 
@@ -29,9 +28,6 @@ const (
 	opened  = `document.querySelector('dialog:modal') !== null`
 )
 
-// settled waits for the fonts and for what htmx and the scripts do at first.
-const settled = `document.fonts.status === 'loaded' && document.readyState === 'complete'`
-
 func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 	t.Parallel()
 	product := webtest.Start(t)
@@ -42,11 +38,12 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 	busy.Talk(secret, window, shortTalk(), "codex_cli_rs/0.50")
 	furnish(t, busy)
 	first, second := busy.Newest().ID.String(), longID(t, busy)
-	browser := openBrowser(t)
+	browser := browsertest.Start(t)
 
 	stranger := product.Stranger(t)
 	visits := []visit{
 		{stranger, []look{
+			{"welcome", "/", always},
 			{"sign up", "/signup", always},
 			{"log in", "/login", always},
 		}},
@@ -74,18 +71,14 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 		}},
 	}
 	for _, theme := range []string{"light", "dark"} {
-		for _, width := range []int64{1440, 390} {
+		for _, width := range []int64{browsertest.Desktop, browsertest.Phone} {
 			t.Run(fmt.Sprintf("%s %d", theme, width), func(t *testing.T) {
 				for _, visit := range visits {
-					tab := browser.open(t, visit.person, theme, width)
+					tab := browser.Open(t, browsertest.View{URL: product.URL, Theme: theme, Width: width, Cookies: visit.person.Cookies()})
 					for _, look := range visit.looks {
-						name := fmt.Sprintf("%s %s %d", look.name, theme, width)
-						tab.do(chromedp.Navigate(product.URL + look.path))
-						tab.until(settled)
-						tab.until(look.ready)
-						tab.picture(name)
-						tab.check(name)
-						tab.quiet(name)
+						tab.Go(look.path)
+						tab.Until(look.ready)
+						tab.Check(fmt.Sprintf("%s %s %d", look.name, theme, width))
 					}
 				}
 			})

@@ -64,12 +64,19 @@ func (s *Server) limit(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // as wraps a handler that works for somebody who is logged in; others are sent to
-// the login page and back.
+// the login page and back, and to sign up where nobody has yet.
 func (s *Server) as(handle func(c echo.Context, who tenants.Principal) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		who, err := s.principal(c)
 		if errors.Is(err, tenants.ErrLoginEnded) {
 			s.cookies.Clear(c.Response())
+			isNew, err := s.deps.Identity.IsNew(c.Request().Context())
+			if err != nil {
+				return err
+			}
+			if isNew {
+				return layout.Redirect(c, paths.SignUp)
+			}
 			next := ""
 			if c.Request().Method == http.MethodGet && c.Request().URL.Path != paths.Overview {
 				next = c.Request().URL.RequestURI()
@@ -103,12 +110,24 @@ func (s *Server) principal(c echo.Context) (tenants.Principal, error) {
 	return s.deps.Identity.Authenticate(c.Request().Context(), token)
 }
 
-// home leads to the overview or to the login page.
+// home leads to the overview. Who is not logged in is led to sign up where nobody
+// has yet, and is asked elsewhere whether to sign up or to log in.
 func (s *Server) home(c echo.Context) error {
-	if _, err := s.principal(c); err != nil {
-		return layout.Redirect(c, paths.LogIn)
+	_, err := s.principal(c)
+	if err == nil {
+		return layout.Redirect(c, paths.Overview)
 	}
-	return layout.Redirect(c, paths.Overview)
+	if !errors.Is(err, tenants.ErrLoginEnded) {
+		return err
+	}
+	isNew, err := s.deps.Identity.IsNew(c.Request().Context())
+	if err != nil {
+		return err
+	}
+	if isNew {
+		return layout.Redirect(c, paths.SignUp)
+	}
+	return layout.Plain(c, http.StatusOK, "Welcome", welcome())
 }
 
 // setTheme keeps the reader's colour theme in a cookie and leads back.

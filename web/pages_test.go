@@ -35,7 +35,7 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 		"pipeline refused":     busy.Post("/pipeline", "version", "0", "ipc.targetUtilization", "5"),
 		"steps":                fresh.Get("/overview/first-request"),
 	}
-	for _, path := range []string{"/signup", "/login"} {
+	for _, path := range []string{"/", "/signup", "/login"} {
 		pages[path] = stranger.Get(path)
 	}
 	for _, path := range []string{
@@ -151,11 +151,18 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 	}
 }
 
+// membersOnly returns pages that need a login.
+func membersOnly() []string {
+	return []string{"/overview", "/overview/first-request", "/keys", "/keys/new", "/providers", "/pipeline", "/sessions", "/sessions/" + webtest.Nobody()}
+}
+
 func TestEveryPageNeedsALogin(t *testing.T) {
 	t.Parallel()
-	stranger := webtest.Start(t).Stranger(t)
+	product := webtest.Start(t)
+	product.SignUp(t, "northbeam")
+	stranger := product.Stranger(t)
 
-	for _, path := range []string{"/", "/overview", "/overview/first-request", "/keys", "/keys/new", "/providers", "/pipeline", "/sessions", "/sessions/" + webtest.Nobody()} {
+	for _, path := range membersOnly() {
 		if page := stranger.Get(path); !strings.HasPrefix(page.Path, "/login") {
 			t.Errorf("%s leads a stranger to %s", path, page.Path)
 		}
@@ -163,6 +170,36 @@ func TestEveryPageNeedsALogin(t *testing.T) {
 	forged := stranger.Get("/overview", "Cookie", "palimpsest=eyJhbGciOiJub25lIn0.e30.")
 	if !strings.HasPrefix(forged.Path, "/login") {
 		t.Errorf("a forged token opens %s", forged.Path)
+	}
+}
+
+func TestFirstVisitorOfAnInstallationIsLedToSignUp(t *testing.T) {
+	t.Parallel()
+	stranger := webtest.Start(t).Stranger(t)
+
+	for _, path := range append(membersOnly(), "/") {
+		if page := stranger.Get(path); page.Path != "/signup" || !page.Has(`input[name="workspace"]`) {
+			t.Errorf("%s leads the first visitor to %s", path, page.Path)
+		}
+	}
+}
+
+func TestLaterVisitorsChooseBetweenSigningUpAndLoggingIn(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	member := product.SignUp(t, "northbeam")
+
+	page := product.Stranger(t).Get("/")
+	if page.Path != "/" || page.Status != http.StatusOK {
+		t.Errorf("/ leads to %s with %d", page.Path, page.Status)
+	}
+	for _, path := range []string{"/signup", "/login"} {
+		if choice := page.Find(`[data-testid="welcome"] a.btn.wide[href="` + path + `"]`); choice.Length() != 1 {
+			t.Errorf("%d buttons lead to %s", choice.Length(), path)
+		}
+	}
+	if home := member.Get("/"); home.Path != "/overview" {
+		t.Errorf("/ leads a member to %s", home.Path)
 	}
 }
 
@@ -204,7 +241,7 @@ func (brokenPipelines) SavePipeline(context.Context, tenants.WorkspaceID, int, t
 
 func TestFailureShowsAReferenceAndNeverItsCause(t *testing.T) {
 	t.Parallel()
-	person := webtest.Start(t, func(deps *web.Deps) { deps.Pipelines = brokenPipelines{} }).SignUp(t, "northbeam")
+	person := webtest.Start(t, func(_ *webtest.Product, deps *web.Deps) { deps.Pipelines = brokenPipelines{} }).SignUp(t, "northbeam")
 
 	page := person.Get("/pipeline")
 	if page.Status != http.StatusInternalServerError || !strings.Contains(page.TestID("problem"), "Reference") || strings.Contains(page.HTML, "password authentication") {

@@ -49,7 +49,7 @@ func (s *Server) Register(e *echo.Echo) {
 	pages.POST(paths.Keys+"/:id/revoke", s.as(apiKeys.Revoke))
 
 	// Providers
-	providerKeys := providers.New(s.deps.ProviderKeys, s.deps.Tester, s.config.Log, s.config.Now)
+	providerKeys := providers.New(s.deps.ProviderKeys, s.config.Now)
 	pages.GET(paths.Providers, s.as(providerKeys.List))
 	pages.GET(paths.NewProvider, s.as(providerKeys.New))
 	pages.POST(paths.Providers, s.as(providerKeys.Add))

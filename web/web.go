@@ -41,6 +41,9 @@ type Identity interface {
 
 	// Authenticate returns who a token belongs to, or tenants.ErrLoginEnded.
 	Authenticate(ctx context.Context, token string) (tenants.Principal, error)
+
+	// IsNew reports whether nobody has signed up in this installation yet.
+	IsNew(ctx context.Context) (bool, error)
 }
 
 // Deps are the stores that the pages read and change. All must be set.
@@ -48,7 +51,6 @@ type Deps struct {
 	Identity     Identity
 	APIKeys      keys.Store
 	ProviderKeys providers.Store
-	Tester       providers.Tester
 	Pipelines    tuning.Store
 	Usage        overview.Usage
 	Sessions     Sessions

@@ -39,7 +39,7 @@ type Outcome struct {
 	Failed       int
 	Total        Distribution   // from sending to the last byte
 	FirstByte    Distribution   // from sending to the first byte of the body
-	Own          Distribution   // the proxy's own figure for its work, X-Palimpsest-Overhead-Ms
+	Own          Distribution   // the proxy's own figure for its work without the archive's, in Server-Timing
 	CPU          time.Duration  // of the target's process, for one request
 	PerSecond    float64        // answered requests
 	Memory       int64          // peak resident bytes of the target's process
@@ -195,10 +195,11 @@ func (r *run) exchange(ctx context.Context, client *Client) (sample, error) {
 // readAnswer reads an answer to its end and returns its last bytes.
 func readAnswer(answer *http.Response, start time.Time) (sample, []byte, error) {
 	measured := sample{compression: answer.Header.Get("X-Palimpsest-Compression")}
-	if own := answer.Header.Get("X-Palimpsest-Overhead-Ms"); own != "" {
+	if _, timing, found := strings.Cut(answer.Header.Get("Server-Timing"), "palimpsest;dur="); found {
+		own, _, _ := strings.Cut(timing, ",")
 		parsed, err := time.ParseDuration(strings.TrimSpace(own) + "ms")
 		if err != nil {
-			return sample{}, nil, fmt.Errorf("X-Palimpsest-Overhead-Ms: %w", err)
+			return sample{}, nil, fmt.Errorf("Server-Timing: %w", err)
 		}
 		measured.own = parsed
 	}

@@ -44,7 +44,7 @@ func record(t *testing.T, answer func(w http.ResponseWriter, number int)) (*reco
 
 func finished(w http.ResponseWriter, _ int) {
 	w.Header().Set("X-Palimpsest-Compression", "frozen")
-	w.Header().Set("X-Palimpsest-Overhead-Ms", "1.25")
+	w.Header().Set("Server-Timing", "palimpsest;dur=1.25, archive;dur=3")
 	_, _ = io.WriteString(w, `{"stop_reason":"end_turn"}`)
 }
 

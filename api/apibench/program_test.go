@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"palimpsest/api/programtest"
 )
 
 // The benchmark is run by hand; this keeps it working.
@@ -19,7 +21,7 @@ func TestRealProgramIsComparedOnEveryPlace(t *testing.T) {
 		t.Fatalf("build the program: %v\n%s", err, output)
 	}
 	// It outlives the test's context: Cleanup stops it.
-	program, err := StartProgram(context.WithoutCancel(t.Context()), binary, []string{"serve"}, Environment(t.TempDir()))
+	program, err := programtest.Start(context.WithoutCancel(t.Context()), binary, []string{"serve"}, programtest.Environment(t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +39,7 @@ func TestRealProgramIsComparedOnEveryPlace(t *testing.T) {
 	}
 	floor := httptest.NewServer(NewFloor(address))
 	t.Cleanup(floor.Close)
-	routes, err := Routes(t.Context(), provider.URL, &Program{URL: floor.URL, command: program.command}, program)
+	routes, err := Routes(t.Context(), provider.URL, &programtest.Program{URL: floor.URL}, program)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"slices"
 	"time"
+
+	"palimpsest/api/programtest"
 )
 
 // Place says which of the program's workspaces a case runs in.
@@ -215,7 +217,7 @@ func median[T cmp.Ordered](figures []T) T {
 
 // Routes returns the ways to the double at provider: directly, through the floor,
 // and through the program, in which it signs up for one workspace a place.
-func Routes(ctx context.Context, provider string, floor, program *Program) ([]Route, error) {
+func Routes(ctx context.Context, provider string, floor, program *programtest.Program) ([]Route, error) {
 	direct := Route{Name: directRoute, Targets: map[Place]Target{}}
 	through := Route{Name: floorRoute, Targets: map[Place]Target{}}
 	ours := Route{Name: ourRoute, Targets: map[Place]Target{}}
@@ -231,13 +233,13 @@ func Routes(ctx context.Context, provider string, floor, program *Program) ([]Ro
 		if err != nil {
 			return nil, fmt.Errorf("address of the double: %w", err)
 		}
-		key, err := SignUp(ctx, program.URL, workspace.name, upstream, workspace.window)
+		account, err := programtest.SignUp(ctx, program.URL, programtest.Workspace{Name: workspace.name, Provider: upstream, Window: workspace.window})
 		if err != nil {
 			return nil, fmt.Errorf("set up the workspace %s: %w", workspace.name, err)
 		}
 		direct.Targets[place] = Target{Name: direct.Name, URL: upstream}
 		through.Targets[place] = Target{Name: through.Name, URL: floor.URL + workspace.path, PID: floor.PID()}
-		ours.Targets[place] = Target{Name: ours.Name, URL: program.URL, Key: key, PID: program.PID()}
+		ours.Targets[place] = Target{Name: ours.Name, URL: program.URL, Key: account.Key, PID: program.PID()}
 	}
 
 	return []Route{direct, through, ours}, nil

@@ -143,31 +143,3 @@ func TestMachineIsDescribed(t *testing.T) {
 		t.Errorf("Machine() = %q", got)
 	}
 }
-
-func TestProgramIsFoundByTheAddressThatItLogs(t *testing.T) {
-	t.Parallel()
-
-	const script = `echo starting
-		echo 'level=INFO msg="admin listening" addr=127.0.0.1:9090' >&2
-		echo 'level=INFO msg=listening addr=127.0.0.1:4711' >&2
-		exec sleep 60`
-	program, err := StartProgram(t.Context(), "/bin/sh", []string{"-c", script}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if program.URL != "http://127.0.0.1:4711" || program.PID() == 0 {
-		t.Errorf("URL %s, PID %d", program.URL, program.PID())
-	}
-	if err := program.Stop(); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestProgramThatEndsEarlyIsQuoted(t *testing.T) {
-	t.Parallel()
-
-	_, err := StartProgram(t.Context(), "/bin/sh", []string{"-c", "echo PALIMPSEST_ADDR: wrong >&2; exit 1"}, nil)
-	if err == nil || !strings.Contains(err.Error(), "PALIMPSEST_ADDR: wrong") {
-		t.Errorf("error %v", err)
-	}
-}

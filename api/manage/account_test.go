@@ -105,7 +105,7 @@ func TestTheCookieIsOutOfReachOfScriptsAndOtherSites(t *testing.T) {
 		"http://127.0.0.1:8080":          {"palimpsest", false},
 		"http://localhost:8080":          {"palimpsest", false},
 	} {
-		cookie := setupAt(t, publicURL).member(t, "ada").cookie
+		cookie := setupAt(t, publicURL, true).member(t, "ada").cookie
 		if cookie.Name != want.name || cookie.Secure != want.secure || !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode ||
 			cookie.Path != "/" || cookie.Domain != "" {
 			t.Errorf("%s: cookie is %s", publicURL, cookie)

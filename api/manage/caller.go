@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
@@ -13,15 +12,11 @@ import (
 	"palimpsest/tenants"
 )
 
-// Keys makes API keys and tells whose one a secret is.
+// Keys tells whose API key a secret is.
 type Keys interface {
 	// Authenticate returns the kinds tenants.ErrKeyMalformed, ErrKeyUnknown,
 	// ErrKeyRevoked and ErrKeyExpired.
 	Authenticate(ctx context.Context, secret string) (tenants.APIKey, error)
-
-	// Create returns a new key with its secret and the hash to store it under.
-	// It stores nothing.
-	Create(workspace tenants.WorkspaceID, name string, scopes []tenants.Scope, by uuid.UUID, expires *time.Time) (key tenants.APIKey, secret string, hash []byte)
 }
 
 // caller is who sent a request, and for which workspace.

@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"palimpsest/api/credentials"
 	"palimpsest/api/manage"
 	"palimpsest/api/upstream"
 	"palimpsest/api/upstream/providertest"
@@ -56,11 +57,12 @@ type product struct {
 
 func setup(t *testing.T) *product {
 	t.Helper()
-	return setupAt(t, "http://127.0.0.1:8080")
+	return setupAt(t, "http://127.0.0.1:8080", true)
 }
 
-// setupAt is setup for a product that people reach at publicURL.
-func setupAt(t *testing.T, publicURL string) *product {
+// setupAt is setup for a product that people reach at publicURL and that allows
+// base URLs on private addresses, or not.
+func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 	t.Helper()
 	p := &product{db: dbtest.New(t), echo: echo.New(), log: new(bytes.Buffer)}
 	p.sessions, p.archive = sessiondb.New(p.db.DB), archivedb.New(p.db.DB)
@@ -81,14 +83,18 @@ func setupAt(t *testing.T, publicURL string) *product {
 	if p.keys, err = identity.NewKeys(p.db.DB, secrets, time.Now); err != nil {
 		t.Fatal(err)
 	}
-	client := upstream.New(true)
+	client := upstream.New(allowPrivate)
 	t.Cleanup(client.Close)
+	defaults := pipeline.Layer{Source: pipeline.FromDefault}
+	keeper := credentials.New(credentials.Config{
+		Store: p.db.DB, Issuer: p.keys, Vault: sealer, Upstream: client, Defaults: defaults, AllowPrivate: allowPrivate,
+	})
 	manage.Register(p.echo.Group(prefix), manage.Config{
-		Defaults: pipeline.Layer{Source: pipeline.FromDefault},
+		Defaults: defaults,
 		Codecs:   map[conversation.Format]wire.Codec{conversation.Anthropic: anthropic.New()},
 		Identity: people, Cookies: tenants.NewCookies(publicURL), Keys: p.keys,
-		APIKeys: p.db.DB, ProviderKeys: p.db.DB, Pipelines: p.db.DB, Usage: p.db.DB,
-		Vault: sealer, Upstream: client, Sessions: p.sessions, Archive: p.archive,
+		APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.DB, ModelWindows: p.db.DB, Usage: p.db.DB,
+		Sessions: p.sessions, Archive: p.archive,
 		Log: slog.New(slog.NewJSONHandler(p.log, nil)),
 	})
 	t.Cleanup(func() {
@@ -148,8 +154,12 @@ func (p *product) tenant(t *testing.T, name string) *tenant {
 	w.providerKey = stored.ID
 	w.send(t, http.MethodPut, "/pipeline", `{"ipc":{"targetUtilization":0.61}}`).want(t, http.StatusOK)
 	w.converse(t, name)
+	w.send(t, http.MethodPut, w.modelWindow(), `{"window_tokens":64000}`).want(t, http.StatusOK)
 	return w
 }
+
+// modelWindow is the path of the tenant's own window of a model.
+func (w *tenant) modelWindow() string { return "/models/windows/model-" + w.session.String() }
 
 func (w *tenant) createKey(t *testing.T, scope string) (id, secret string) {
 	t.Helper()

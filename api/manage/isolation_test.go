@@ -37,8 +37,13 @@ func reaches() map[string]reach {
 		"GET /pipeline":       {},
 		"PUT /pipeline":       {body: `{"ipc":{"preserveLastTurns":7}}`},
 		"GET /sessions":       {},
-		"GET /usage":          {},
-		"GET /requests":       {},
+		"GET /models/windows": {},
+
+		"PUT /models/windows/:model":    {body: `{"window_tokens":50000}`},
+		"DELETE /models/windows/:model": {path: at((*tenant).modelWindow), status: http.StatusNoContent},
+
+		"GET /usage":    {},
+		"GET /requests": {},
 
 		"POST /provider-keys/:id/test": {path: at(func(of *tenant) string { return "/provider-keys/" + of.providerKey + "/test" })},
 		"GET /sessions/:id":            {path: at(func(of *tenant) string { return "/sessions/" + of.session.String() })},

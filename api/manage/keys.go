@@ -2,16 +2,12 @@ package manage
 
 import (
 	"context"
-	"fmt"
 	"net/http"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
-	"palimpsest/pipeline"
 	"palimpsest/tenants"
 )
 
@@ -19,7 +15,10 @@ import (
 type APIKeys interface {
 	APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.APIKey, error)
 
-	CreateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, key tenants.APIKey, hash []byte) error
+	// CreateAPIKey stores a key with the name, scopes, pipeline, author and expiry
+	// of wanted and returns it with its secret. What a script can mend is a
+	// tenants.Invalid.
+	CreateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.APIKey) (key tenants.APIKey, secret string, err error)
 
 	// RevokeAPIKey returns tenants.ErrNotFound for a key of nobody or another workspace.
 	RevokeAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
@@ -72,57 +71,16 @@ func (s *server) createKey(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	if err := s.checkKey(&asked); err != nil {
-		return err
-	}
-	key, secret, hash := s.Keys.Create(who.workspace, asked.Name, asked.Scopes, who.author(), asked.ExpiresAt)
-	key.Pipeline = asked.Pipeline
-	if err := s.APIKeys.CreateAPIKey(c.Request().Context(), who.workspace, key, hash); err != nil {
+	key, secret, err := s.APIKeys.CreateAPIKey(c.Request().Context(), who.workspace, tenants.APIKey{
+		Name: asked.Name, Scopes: asked.Scopes, Pipeline: asked.Pipeline, CreatedBy: who.author(), ExpiresAt: asked.ExpiresAt,
+	})
+	if err != nil {
 		return err
 	}
 	created := keyOf(key)
 	created.Secret = secret
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 	return c.JSON(http.StatusCreated, created)
-}
-
-// checkKey completes what is asked for with defaults and checks it.
-func (s *server) checkKey(asked *newKey) error {
-	var err error
-	if asked.Name, err = checkName(asked.Name); err != nil {
-		return err
-	}
-	if len(asked.Scopes) == 0 {
-		asked.Scopes = []tenants.Scope{tenants.ScopeProxy}
-	}
-	names := make([]string, len(asked.Scopes))
-	for i, scope := range asked.Scopes {
-		names[i] = string(scope)
-	}
-	if asked.Scopes, err = tenants.ParseScopes(strings.Join(names, ",")); err != nil {
-		return err
-	}
-	if asked.ExpiresAt != nil && !asked.ExpiresAt.After(s.Now()) {
-		return tenants.Invalid{Field: "expires_at", Message: "lies in the past"}
-	}
-	if asked.Pipeline == "" {
-		return nil
-	}
-	layer := pipeline.Layer{Source: pipeline.FromAPIKey, YAML: asked.Pipeline}
-	_, _, err = pipeline.Resolve(s.Defaults, layer)
-	return within("pipeline", err)
-}
-
-// maxName bounds the name of a key, in characters.
-const maxName = 100
-
-// checkName returns a name without the space around it.
-func checkName(name string) (string, error) {
-	name = strings.TrimSpace(name)
-	if name == "" || utf8.RuneCountInString(name) > maxName {
-		return "", tenants.Invalid{Field: "name", Message: fmt.Sprintf("must have 1 to %d characters", maxName)}
-	}
-	return name, nil
 }
 
 func (s *server) revokeKey(c echo.Context, who caller) error {
@@ -134,16 +92,4 @@ func (s *server) revokeKey(c echo.Context, who caller) error {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)
-}
-
-// within puts the name of a member before the field that err names.
-func within(member string, err error) error {
-	field, message, ok := invalid(err)
-	if !ok {
-		return err
-	}
-	if field != "" {
-		member += "." + field
-	}
-	return tenants.Invalid{Field: member, Message: message}
 }

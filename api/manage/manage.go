@@ -26,9 +26,8 @@ type Config struct {
 	Keys         Keys
 	APIKeys      APIKeys
 	ProviderKeys ProviderKeys
-	Vault        Vault
-	Upstream     Upstream
 	Pipelines    Pipelines
+	ModelWindows ModelWindows
 	Sessions     Sessions
 	Archive      Archive
 	Usage        Usage
@@ -73,6 +72,10 @@ func Register(group *echo.Group, config Config) {
 
 	group.GET("/pipeline", s.as(s.getPipeline))
 	group.PUT("/pipeline", s.as(s.putPipeline))
+
+	group.GET("/models/windows", s.as(s.listModelWindows))
+	group.PUT("/models/windows/:model", s.as(s.putModelWindow))
+	group.DELETE("/models/windows/:model", s.as(s.deleteModelWindow))
 
 	group.GET("/sessions", s.as(s.listSessions))
 	group.GET("/sessions/:id", s.as(s.getSession))

@@ -2,10 +2,7 @@ package manage
 
 import (
 	"context"
-	"fmt"
 	"net/http"
-	"net/url"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,21 +11,21 @@ import (
 	"palimpsest/tenants"
 )
 
-// ProviderKeys keeps a workspace's provider keys, sealed.
+// ProviderKeys keeps a workspace's provider keys, sealed, and tests them.
 type ProviderKeys interface {
 	ProviderKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ProviderKey, error)
 
-	AddProviderKey(ctx context.Context, workspace tenants.WorkspaceID, key tenants.ProviderKey) error
+	// CreateProviderKey seals and stores a key with the provider, name, base URL
+	// and author of wanted. What a script can mend is a tenants.Invalid.
+	CreateProviderKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.ProviderKey, secret string) (tenants.ProviderKey, error)
 
 	// DeleteProviderKey returns tenants.ErrNotFound for a key of nobody or
 	// another workspace.
 	DeleteProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
-}
 
-// Vault seals provider keys for their workspace and provider, and opens them.
-type Vault interface {
-	Seal(workspace tenants.WorkspaceID, provider tenants.Provider, secret string) ([]byte, error)
-	Open(workspace tenants.WorkspaceID, provider tenants.Provider, sealed []byte) (string, error)
+	// TestProviderKey asks the provider for its models. A key that does not work
+	// is an answer; tenants.ErrNotFound is an error.
+	TestProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.ProviderKeyTest, error)
 }
 
 type providerKeyJSON struct {
@@ -73,62 +70,13 @@ func (s *server) createProviderKey(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	if err := asked.check(); err != nil {
-		return err
-	}
-	sealed, err := s.Vault.Seal(who.workspace, asked.Provider, asked.Key)
+	wanted := tenants.ProviderKey{Provider: asked.Provider, Name: asked.Name, BaseURL: asked.BaseURL, CreatedBy: who.author()}
+	key, err := s.ProviderKeys.CreateProviderKey(c.Request().Context(), who.workspace, wanted, asked.Key)
 	if err != nil {
-		return fmt.Errorf("seal provider key: %w", err)
-	}
-	key := tenants.ProviderKey{
-		ID: uuid.Must(uuid.NewV7()), Workspace: who.workspace, Provider: asked.Provider, Name: asked.Name, BaseURL: asked.BaseURL,
-		Last4: asked.Key[len(asked.Key)-4:], Sealed: sealed, CreatedBy: who.author(), CreatedAt: s.Now(),
-	}
-	if err := s.ProviderKeys.AddProviderKey(c.Request().Context(), who.workspace, key); err != nil {
 		return err
 	}
 	return c.JSON(http.StatusCreated, providerKeyOf(key))
 }
-
-// The lengths that a provider's secret may have, in bytes.
-const (
-	minSecret = 8
-	maxSecret = 4096
-)
-
-// check completes what is asked for with defaults and checks it.
-func (k *newProviderKey) check() error {
-	if k.Provider != tenants.ProviderAnthropic && k.Provider != tenants.ProviderOpenAI {
-		return tenants.Invalid{Field: "provider", Message: "must be anthropic or openai; for a compatible API, the one whose dialect it speaks, with its base_url"}
-	}
-	if strings.TrimSpace(k.Name) == "" {
-		k.Name = string(k.Provider)
-	}
-	var err error
-	if k.Name, err = checkName(k.Name); err != nil {
-		return err
-	}
-	k.Key = strings.TrimSpace(k.Key)
-	if len(k.Key) < minSecret || len(k.Key) > maxSecret || strings.ContainsFunc(k.Key, notInHeader) {
-		return tenants.Invalid{Field: "key", Message: fmt.Sprintf("must have %d to %d visible ASCII characters", minSecret, maxSecret)}
-	}
-	return k.checkBaseURL()
-}
-
-func (k *newProviderKey) checkBaseURL() error {
-	k.BaseURL = strings.TrimRight(strings.TrimSpace(k.BaseURL), "/")
-	if k.BaseURL == "" {
-		return nil
-	}
-	base, err := url.Parse(k.BaseURL)
-	if err != nil || base.Scheme != "https" && base.Scheme != "http" || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
-		return tenants.Invalid{Field: "base_url", Message: "must be a URL such as https://llm.example.com, without credentials, query and fragment"}
-	}
-	return nil
-}
-
-// notInHeader reports whether a character may not stand in a key's header.
-func notInHeader(r rune) bool { return r <= ' ' || r > '~' }
 
 func (s *server) deleteProviderKey(c echo.Context, who caller) error {
 	id, err := pathID(c)
@@ -139,4 +87,31 @@ func (s *server) deleteProviderKey(c echo.Context, who caller) error {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)
+}
+
+// keyTestJSON is the outcome of a test.
+type keyTestJSON struct {
+	OK         bool   `json:"ok"`
+	Models     int    `json:"models"`           // that the provider lists
+	Status     int    `json:"status,omitempty"` // the provider's; 0: it could not be reached
+	Error      string `json:"error,omitempty"`
+	Said       string `json:"provider_said,omitempty"`
+	DurationMS int64  `json:"duration_ms"`
+}
+
+// testProviderKey asks the provider for its models with a stored key. A key that
+// does not work is an answer, not an error of the API.
+func (s *server) testProviderKey(c echo.Context, who caller) error {
+	id, err := pathID(c)
+	if err != nil {
+		return err
+	}
+	outcome, err := s.ProviderKeys.TestProviderKey(c.Request().Context(), who.workspace, id)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, keyTestJSON{
+		OK: outcome.OK, Models: outcome.Models, Status: outcome.Status, Error: outcome.Problem, Said: outcome.Said,
+		DurationMS: outcome.Took.Milliseconds(),
+	})
 }

@@ -105,3 +105,17 @@ func TestATestAsksTheProviderItself(t *testing.T) {
 		}
 	}
 }
+
+// S16
+func TestAPrivateBaseURLIsNotStored(t *testing.T) {
+	t.Parallel()
+	w := setupAt(t, "http://127.0.0.1:8080", false).member(t, "ada")
+	for _, url := range []string{"http://127.0.0.1:11434", "https://192.168.0.4/v1", "http://localhost:8000"} {
+		answer := w.send(t, http.MethodPost, "/provider-keys", fmt.Sprintf(`{"provider":"openai","key":"sk-0123456789","base_url":%q}`, url))
+		answer.want(t, http.StatusUnprocessableEntity)
+		if answer.field(t) != "base_url" || !strings.Contains(string(answer.body), "private address") {
+			t.Errorf("%s: %s", url, answer.body)
+		}
+	}
+	w.addProviderKey(t, "openai", "sk-0123456789", "https://llm.example.com/v1")
+}

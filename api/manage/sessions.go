@@ -46,6 +46,7 @@ type laneJSON struct {
 	ID        uuid.UUID   `json:"id"`
 	Parent    *uuid.UUID  `json:"parent,omitempty"`
 	ForkAt    int         `json:"fork_at,omitempty"`
+	Kind      string      `json:"kind"`
 	Messages  int         `json:"messages"`
 	Archived  int         `json:"archived"`
 	CreatedAt time.Time   `json:"created_at"`
@@ -119,7 +120,7 @@ func (s *server) getSession(c echo.Context, who caller) error {
 
 func laneOf(lane session.LaneOverview, epochs []session.EpochOverview) laneJSON {
 	answer := laneJSON{
-		ID: lane.ID, ForkAt: lane.ForkAt, Messages: lane.Position, Archived: lane.Archived,
+		ID: lane.ID, ForkAt: lane.ForkAt, Kind: string(lane.Kind), Messages: lane.Position, Archived: lane.Archived,
 		CreatedAt: lane.CreatedAt, LastAt: lane.LastAt, Epochs: make([]epochJSON, len(epochs)),
 	}
 	if lane.Parent != uuid.Nil {

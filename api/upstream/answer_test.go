@@ -106,7 +106,7 @@ func hammer(t *testing.T, url string, size, requests int) int32 {
 	for range 8 {
 		workers.Go(func() {
 			for range requests / 8 {
-				response, err := client.Send(t.Context(), http.MethodPost, "/v1/messages", http.Header{}, body, upstream.Target{BaseURL: url})
+				response, err := client.Send(t.Context(), upstream.Request{Method: http.MethodPost, Path: "/v1/messages", Header: http.Header{}, Body: body}, upstream.Target{BaseURL: url})
 				if err != nil {
 					broken.Add(1)
 					continue
@@ -131,7 +131,7 @@ func TestNoAnswerIsUnreachable(t *testing.T) {
 	client := upstream.New(true)
 
 	for _, size := range []int{0, 1 << 10, 4 << 20} {
-		_, err := client.Send(t.Context(), http.MethodPost, "/v1/messages?key=secret", http.Header{}, make([]byte, size), upstream.Target{BaseURL: server.URL, Key: providerKey})
+		_, err := client.Send(t.Context(), upstream.Request{Method: http.MethodPost, Path: "/v1/messages?key=secret", Header: http.Header{}, Body: make([]byte, size)}, upstream.Target{BaseURL: server.URL, Key: providerKey})
 		if !errors.Is(err, upstream.ErrUnreachable) || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), providerKey) {
 			t.Errorf("%d bytes: %v", size, err)
 		}
@@ -156,7 +156,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 
 	for i := range 50 {
 		body := bytes.Repeat([]byte{byte(i)}, 100<<10)
-		response, err := client.Send(t.Context(), http.MethodPost, "/v1/messages", http.Header{}, body, upstream.Target{BaseURL: server.URL})
+		response, err := client.Send(t.Context(), upstream.Request{Method: http.MethodPost, Path: "/v1/messages", Header: http.Header{}, Body: body}, upstream.Target{BaseURL: server.URL})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,7 +188,7 @@ func TestBodyHasItsLengthAndEncodingHeadersAreTrue(t *testing.T) {
 
 	// W10: what said how the client's body was encoded is gone with its encoding.
 	header := http.Header{"Content-Encoding": {"gzip"}, "Content-Length": {"7"}, "Transfer-Encoding": {"chunked"}}
-	response, err := upstream.New(true).Send(t.Context(), http.MethodPost, "/v1/messages?beta=true", header, []byte(`{"model":"m"}`), upstream.Target{BaseURL: server.URL + "/proxy/v1/"})
+	response, err := upstream.New(true).Send(t.Context(), upstream.Request{Method: http.MethodPost, Path: "/v1/messages?beta=true", Header: header, Body: []byte(`{"model":"m"}`)}, upstream.Target{BaseURL: server.URL + "/proxy/v1/"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,11 +12,12 @@ type body struct {
 	mu       sync.Mutex
 	reader   *bytes.Reader // nil once the bytes are gone
 	content  []byte
-	answered bool // no other connection will be tried
+	answered bool   // no other connection will be tried
+	gone     func() // called when the bytes are gone; may be nil
 }
 
-func newBody(content []byte) *body {
-	return &body{reader: bytes.NewReader(content), content: content}
+func newBody(content []byte, gone func()) *body {
+	return &body{reader: bytes.NewReader(content), content: content, gone: gone}
 }
 
 // Read implements io.Reader.
@@ -42,7 +43,8 @@ func (b *body) again() (io.ReadCloser, error) {
 	if b.reader == nil {
 		return nil, io.ErrUnexpectedEOF
 	}
-	return newBody(b.content), nil
+	b.gone = nil // two read the bytes now, and nobody knows who is the last
+	return newBody(b.content, nil), nil
 }
 
 // done says that the provider has answered. A provider may do so before it has
@@ -57,5 +59,8 @@ func (b *body) done() {
 func (b *body) letGo() {
 	if b.answered && b.reader != nil && b.reader.Len() == 0 {
 		b.reader, b.content = nil, nil
+		if b.gone != nil {
+			b.gone()
+		}
 	}
 }

@@ -1,10 +1,12 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -53,26 +55,47 @@ func New(allowPrivate bool) *Client {
 	return &Client{guarded: newTransport(newDialer(guard.Safe)), open: newTransport(newDialer(nil)), private: allowPrivate}
 }
 
+// Request is what a provider is sent.
+type Request struct {
+	Method string
+	Path   string // with its query
+	Header http.Header
+	Body   []byte
+
+	// Done is called once nothing reads Body any more; nil: nobody waits for it.
+	// It is not called if the provider did not take all of Body.
+	Done func()
+
+	// Stream is sent in place of Body if it is not nil: Length bytes, or as many as
+	// come if Length is -1. A request with a stream is sent at most once.
+	Stream io.Reader
+	Length int64
+}
+
 // Send sends a request and returns the provider's answer, whose body the caller
 // closes. It adds no retries and follows no redirects. The errors ErrForbiddenAddress, ErrUnreachable and
 // the context's own tell why there is no answer; they hold no key and no query.
-func (c *Client) Send(ctx context.Context, method, path string, header http.Header, body []byte, target Target) (*http.Response, error) {
+func (c *Client) Send(ctx context.Context, asked Request, target Target) (*http.Response, error) {
 	base, err := base(target)
 	if err != nil {
 		return nil, err
 	}
-	content := newBody(body)
-	request, err := http.NewRequestWithContext(withBegin(ctx), method, base+path, content)
+	request, err := http.NewRequestWithContext(withBegin(ctx), asked.Method, base+asked.Path, http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("%w: path is not valid", ErrUnreachable)
 	}
-	request.ContentLength = int64(len(body))
-	if len(body) == 0 {
-		request.Body = http.NoBody
-	}
-	request.GetBody = content.again
-	request.Header = requestHeader(header)
+	request.Header = requestHeader(asked.Header)
 	authorize(request.Header, target)
+	content := newBody(asked.Body, asked.Done)
+	switch {
+	case asked.Stream != nil && asked.Length != 0:
+		request.Body, request.ContentLength = io.NopCloser(asked.Stream), asked.Length
+		if encoding := asked.Header.Get("Content-Encoding"); encoding != "" {
+			request.Header.Set("Content-Encoding", encoding) // nobody has decoded it
+		}
+	case len(asked.Body) > 0:
+		request.Body, request.ContentLength, request.GetBody = content, int64(len(asked.Body)), content.again
+	}
 	transport := c.guarded
 	if c.private || target.BaseURL == "" {
 		transport = c.open
@@ -98,31 +121,38 @@ func VerifyBaseURL(raw string, allowPrivate bool) error {
 	invalid := func(message string) error { return tenants.Invalid{Field: "base_url", Message: message} }
 	parsed, err := url.Parse(raw)
 	switch {
-	case err != nil || parsed.Host == "":
+	case err != nil || parsed.Host == "" || parsed.Scheme != "https" && parsed.Scheme != "http":
 		return invalid("is not a URL such as https://api.example.com")
-	case parsed.Scheme != "https" && (parsed.Scheme != "http" || !allowPrivate):
-		return invalid("must start with https://")
 	case parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "":
 		return invalid("must not hold a user, a query or a fragment")
 	case allowPrivate:
 		return nil
-	}
-	address := net.ParseIP(parsed.Hostname())
-	if address == nil {
+	case isPrivate(parsed):
+		return invalid("leads to a private address, which this installation does not allow; who runs it can set PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS=true")
+	case parsed.Scheme != "https":
+		return invalid("must start with https://")
+	default:
 		return nil
 	}
-	port := parsed.Port()
-	if port == "" {
-		port = "443"
+}
+
+// isPrivate reports whether a base URL names this machine, or an address that the
+// guard of connections refuses.
+func isPrivate(base *url.URL) bool {
+	host := strings.ToLower(strings.TrimSuffix(base.Hostname(), "."))
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
 	}
+	address := net.ParseIP(host)
+	if address == nil {
+		return false
+	}
+	port := cmp.Or(base.Port(), "443")
 	network := "tcp6"
 	if address.To4() != nil {
 		network = "tcp4"
 	}
-	if ssrf.New(ssrf.WithAnyPort()).Safe(network, net.JoinHostPort(address.String(), port), nil) != nil {
-		return invalid("leads to a private address, which this installation does not allow")
-	}
-	return nil
+	return ssrf.New(ssrf.WithAnyPort()).Safe(network, net.JoinHostPort(address.String(), port), nil) != nil
 }
 
 // base returns where a target's paths begin: without a trailing slash and

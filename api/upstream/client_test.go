@@ -90,7 +90,7 @@ func TestPrivateAddressesAreNotDialled(t *testing.T) {
 		"127.0.0.1", "localhost", "0.0.0.0", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1",
 		"192.0.2.1", "198.18.0.1", "240.0.0.1", "[::1]", "[fc00::1]", "[fe80::1]", "[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]",
 	} {
-		response, err := client.Send(t.Context(), http.MethodPost, "/v1/messages?key=secret", http.Header{}, nil, upstream.Target{
+		response, err := client.Send(t.Context(), upstream.Request{Method: http.MethodPost, Path: "/v1/messages?key=secret", Header: http.Header{}}, upstream.Target{
 			Provider: tenants.ProviderAnthropic, BaseURL: "http://" + host + ":" + port, Key: providerKey,
 		})
 		if err == nil {
@@ -118,7 +118,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	t.Cleanup(private.Close)
 	server := httptest.NewServer(http.RedirectHandler(private.URL, http.StatusTemporaryRedirect))
 	t.Cleanup(server.Close)
-	response, err := upstream.New(true).Send(t.Context(), http.MethodPost, "/v1/messages", http.Header{}, []byte("{}"), upstream.Target{BaseURL: server.URL})
+	response, err := upstream.New(true).Send(t.Context(), upstream.Request{Method: http.MethodPost, Path: "/v1/messages", Header: http.Header{}, Body: []byte("{}")}, upstream.Target{BaseURL: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestUnreachableProviderIsTold(t *testing.T) {
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, err = upstream.New(true).Send(t.Context(), http.MethodPost, "/v1/messages?key=secret", http.Header{}, nil, upstream.Target{BaseURL: "http://" + address, Key: providerKey})
+	_, err = upstream.New(true).Send(t.Context(), upstream.Request{Method: http.MethodPost, Path: "/v1/messages?key=secret", Header: http.Header{}}, upstream.Target{BaseURL: "http://" + address, Key: providerKey})
 	if !errors.Is(err, upstream.ErrUnreachable) || strings.Contains(err.Error(), "secret") {
 		t.Errorf("error %v", err)
 	}
@@ -152,7 +152,7 @@ func TestCancelledRequestSaysSo(t *testing.T) {
 		<-request.Context().Done()
 	}))
 	t.Cleanup(server.Close)
-	_, err := upstream.New(true).Send(ctx, http.MethodPost, "/v1/messages", http.Header{}, nil, upstream.Target{BaseURL: server.URL})
+	_, err := upstream.New(true).Send(ctx, upstream.Request{Method: http.MethodPost, Path: "/v1/messages", Header: http.Header{}}, upstream.Target{BaseURL: server.URL})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
@@ -184,7 +184,7 @@ func send(t *testing.T, provider tenants.Provider, header http.Header) http.Head
 	arrived := make(chan http.Header, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) { arrived <- request.Header }))
 	t.Cleanup(server.Close)
-	response, err := upstream.New(true).Send(t.Context(), http.MethodPost, "/v1/messages", header, []byte("{}"), upstream.Target{
+	response, err := upstream.New(true).Send(t.Context(), upstream.Request{Method: http.MethodPost, Path: "/v1/messages", Header: header, Body: []byte("{}")}, upstream.Target{
 		Provider: provider, BaseURL: server.URL + "/v1/", Key: providerKey,
 	})
 	if err != nil {

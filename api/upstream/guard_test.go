@@ -32,7 +32,7 @@ func TestNamesThatLeadToPrivateAddressesAreNotDialled(t *testing.T) {
 	dialer.Resolver = rebound(t)
 	client.guarded = newTransport(dialer)
 
-	_, err = client.Send(t.Context(), http.MethodPost, "/v1/messages", nil, nil, Target{BaseURL: "http://provider.example:" + port})
+	_, err = client.Send(t.Context(), Request{Method: http.MethodPost, Path: "/v1/messages"}, Target{BaseURL: "http://provider.example:" + port})
 	if !errors.Is(err, ErrForbiddenAddress) || dialled.Load() != 0 {
 		t.Errorf("%d connections, error %v", dialled.Load(), err)
 	}
@@ -50,7 +50,7 @@ func TestProvidersOwnAddressIsNotLookedAt(t *testing.T) {
 		return nil, errors.New("no network")
 	}
 
-	_, err := client.Send(t.Context(), http.MethodPost, "/v1/messages", nil, nil, Target{Provider: tenants.ProviderAnthropic})
+	_, err := client.Send(t.Context(), Request{Method: http.MethodPost, Path: "/v1/messages"}, Target{Provider: tenants.ProviderAnthropic})
 	if !errors.Is(err, ErrUnreachable) || errors.Is(err, ErrForbiddenAddress) {
 		t.Errorf("error %v", err)
 	}
@@ -70,7 +70,7 @@ func TestProvidersAreSpokenToInHTTP2WhereTheyOfferIt(t *testing.T) {
 	client.open.TLSClientConfig.RootCAs = x509.NewCertPool()
 	client.open.TLSClientConfig.RootCAs.AddCert(server.Certificate())
 
-	response, err := client.Send(t.Context(), http.MethodPost, "/v1/messages", nil, make([]byte, 1<<20), Target{BaseURL: server.URL})
+	response, err := client.Send(t.Context(), Request{Method: http.MethodPost, Path: "/v1/messages", Body: make([]byte, 1<<20)}, Target{BaseURL: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

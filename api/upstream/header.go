@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"maps"
 	"net/http"
 	"net/textproto"
 	"strings"
@@ -31,8 +30,10 @@ const (
 // requestHeader returns a copy of a client's headers without those that must not
 // reach the provider. Everything unknown goes along, repeated lines too.
 func requestHeader(client http.Header) http.Header {
-	header := http.Header{}
-	maps.Copy(header, client.Clone())
+	header := client.Clone()
+	if header == nil {
+		header = http.Header{}
+	}
 	removeConnectionHeaders(header)
 	for _, name := range ours {
 		header.Del(name)
@@ -59,16 +60,16 @@ func authorize(header http.Header, target Target) {
 }
 
 // CopyResponseHeader adds a provider's headers to an answer, without those that
-// concern its connection, its host or its cookies.
+// concern its connection, its host or its cookies. It takes from over.
 func CopyResponseHeader(to, from http.Header) {
-	header := from.Clone()
-	removeConnectionHeaders(header)
-	for _, name := range []string{"Set-Cookie", "Content-Length", "Alt-Svc", "Strict-Transport-Security"} {
-		header.Del(name)
-	}
-	for name, values := range header {
-		if !strings.HasPrefix(name, ownPrefix) {
-			to[name] = values
+	removeConnectionHeaders(from)
+	for name, values := range from {
+		switch name {
+		case "Set-Cookie", "Content-Length", "Alt-Svc", "Strict-Transport-Security":
+		default:
+			if !strings.HasPrefix(name, ownPrefix) {
+				to[name] = values
+			}
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"palimpsest/api/credentials"
+	"palimpsest/api/upstream"
 	"palimpsest/tenants"
 	"palimpsest/tenants/identity"
 	"palimpsest/tenants/tenantsdb"
@@ -22,7 +24,7 @@ import (
 type tools struct {
 	db     *tenantsdb.DB
 	people *identity.Service
-	keys   *identity.Keys
+	keeper *credentials.Keeper
 }
 
 // withTools runs a command's work on the installation's database.
@@ -50,7 +52,9 @@ func withTools(load func() (Config, error), work func(context.Context, *cobra.Co
 		if err != nil {
 			return err
 		}
-		return work(command.Context(), command, tools{db: db, people: people, keys: keys})
+		provider := upstream.New(config.AllowPrivateUpstreams)
+		defer provider.Close()
+		return work(command.Context(), command, tools{db: db, people: people, keeper: program.keeper(db, keys, safe, provider)})
 	}
 }
 
@@ -126,8 +130,8 @@ func keyCommand(load func() (Config, error)) *cobra.Command {
 				at := time.Now().Add(lifetime)
 				expires = &at
 			}
-			key, secret, hash := tools.keys.Create(in, name, granted, user.ID, expires)
-			if err := tools.db.CreateAPIKey(ctx, in, key, hash); err != nil {
+			_, secret, err := tools.keeper.CreateAPIKey(ctx, in, tenants.APIKey{Name: name, Scopes: granted, CreatedBy: user.ID, ExpiresAt: expires})
+			if err != nil {
 				return err
 			}
 			fmt.Fprintln(command.OutOrStdout(), secret)

@@ -35,6 +35,10 @@ func serveCommand(load func() (Config, error)) *cobra.Command {
 			ctx := command.Context()
 			log := newLog(os.Stderr, config.LogFormat)
 			program, err := newProgram(ctx, config, log)
+			if ctx.Err() != nil && err != nil {
+				log.Info("stopped before it was up")
+				return nil //nolint:nilerr // whoever asked for the end needs no error
+			}
 			if err != nil {
 				return err
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"palimpsest/api"
+	"palimpsest/api/credentials"
 	"palimpsest/api/manage"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
@@ -67,7 +68,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		return nil, err
 	}
 	metrics := api.NewMetrics(registry)
-	recorder := api.NewRecorder(sessions, db, originals, metrics, p.log)
+	recorder := api.NewRecorder(db, sessions, db, metrics, p.log)
 	recorder.Start()
 	p.onClose(recorder.Stop)
 	provider := upstream.New(p.config.AllowPrivateUpstreams)
@@ -82,20 +83,33 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	}
 	e := newEcho(p.log)
 	proxy.Register(e)
+	keeper := p.keeper(db, keys, safe, provider)
 	manage.Register(e.Group("/api/v1"), manage.Config{
-		Defaults: pipeline.Layer{Source: pipeline.FromDefault, Modules: p.config.Pipe}, Codecs: codecs(),
-		Identity: people, Cookies: tenants.NewCookies(p.reachable()), Keys: keys, APIKeys: db, ProviderKeys: db, Vault: safe, Upstream: provider,
-		Pipelines: db, Sessions: sessions, Archive: originals, Usage: db, Log: p.log, Now: time.Now,
+		Defaults: p.defaults(), Codecs: codecs(),
+		Identity: people, Cookies: tenants.NewCookies(p.reachable()), Keys: keys, APIKeys: keeper, ProviderKeys: keeper,
+		Pipelines: db, ModelWindows: db, Sessions: sessions, Archive: originals, Usage: db, Log: p.log, Now: time.Now,
 	})
-	keeper := &credentials{DB: db, vault: safe, keys: keys, provider: provider, allowPrivate: p.config.AllowPrivateUpstreams}
 	web.New(web.Config{
-		PublicURL: p.reachable(), Defaults: pipeline.Layer{Source: pipeline.FromDefault, Modules: p.config.Pipe}, Codecs: codecs(),
+		PublicURL: p.reachable(), Defaults: p.defaults(), Codecs: codecs(),
 		Log: p.log, Now: time.Now,
 	}, web.Deps{
-		Identity: people, APIKeys: keeper, ProviderKeys: keeper, Tester: keeper, Pipelines: db, Usage: db,
+		Identity: people, APIKeys: keeper, ProviderKeys: keeper, Pipelines: db, Usage: db,
 		Sessions: sessions, Exchanges: db, Archive: originals,
 	}).Register(e)
 	return e, nil
+}
+
+// defaults is the pipeline of a workspace that has set none.
+func (p *program) defaults() pipeline.Layer {
+	return pipeline.Layer{Source: pipeline.FromDefault, Modules: p.config.Pipe}
+}
+
+// keeper makes what creates and tests the keys of workspaces.
+func (p *program) keeper(db *tenantsdb.DB, keys *identity.Keys, safe *vault.Vault, provider *upstream.Client) *credentials.Keeper {
+	return credentials.New(credentials.Config{
+		Store: db, Issuer: keys, Vault: safe, Upstream: provider,
+		Defaults: p.defaults(), AllowPrivate: p.config.AllowPrivateUpstreams, Now: time.Now,
+	})
 }
 
 // openArchive opens the archive: in the database, or with its bytes moved to a
@@ -191,5 +205,5 @@ var (
 	_ identity.Store    = (*tenantsdb.DB)(nil)
 	_ api.UsageStore    = (*tenantsdb.DB)(nil)
 	_ api.Workspaces    = (*tenantsdb.DB)(nil)
-	_ api.AnswerStore   = (*archivedb.DB)(nil)
+	_ api.Transactor    = (*tenantsdb.DB)(nil)
 )

@@ -86,8 +86,9 @@ type Message struct {
 	// not changed is always forwarded as Raw.
 	Changed bool
 
-	// Traits are the flags that the blocks do not show: IsPart, IsPinned, and
-	// HasOpaque where a block of another kind holds something opaque.
+	// Traits are the flags that the blocks do not show: IsPart, IsPinned,
+	// LoadsTools, HasPending, HasSettled, and HasOpaque where a block of another
+	// kind holds something opaque.
 	Traits Flags
 
 	// Markers are the times to live ("5m", "1h") of the cache markers in Raw, in order.

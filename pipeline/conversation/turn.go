@@ -41,12 +41,14 @@ type holding struct {
 	results   bool // tool results
 	reasoning bool
 	pending   int // calls whose results are still to come, where each is a message of its own
+	provider  int // messages with calls that the provider is still to answer
 }
 
 // isLeftBy reports whether a message opens the next turn. Responses may interleave
 // the calls of one answer with their outputs: no turn ends before every call has
 // its output, and a bare call after an output stays with the reasoning it
-// depends on.
+// depends on. What a provider answers itself in a later message belongs to the
+// turn of its call.
 func (h *holding) isLeftBy(message Digest) bool {
 	if !h.answer || h.pending > 0 {
 		return false
@@ -55,6 +57,9 @@ func (h *holding) isLeftBy(message Digest) bool {
 	case User:
 		return !message.Flags.Has(HasResult)
 	case Assistant:
+		if h.provider > 0 {
+			return false
+		}
 		bareCall := message.Flags.Has(IsPart) && message.Flags.Has(HasCall)
 		return h.results && !(bareCall && h.reasoning)
 	default:
@@ -64,6 +69,12 @@ func (h *holding) isLeftBy(message Digest) bool {
 
 // add takes a message into the turn.
 func (h *holding) add(message Digest) {
+	if message.Flags.Has(HasSettled) {
+		h.provider = max(0, h.provider-1)
+	}
+	if message.Flags.Has(HasPending) {
+		h.provider++
+	}
 	switch {
 	case message.Role == Assistant:
 		h.answer = true

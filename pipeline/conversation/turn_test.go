@@ -35,6 +35,10 @@ func TestTurnsAreWhatMustStayTogether(t *testing.T) {
 		reasoning = said(conversation.Assistant, conversation.HasThinking, conversation.IsPart)
 		item      = said(conversation.Assistant, conversation.IsPart)
 		itemCall  = said(conversation.Assistant, conversation.HasCall, conversation.IsPart)
+		pending   = said(conversation.Assistant, conversation.HasCall, conversation.HasPending)
+		settled   = said(conversation.Assistant, conversation.HasSettled)
+		program   = said(conversation.Assistant, conversation.HasPending, conversation.IsPart)
+		output    = said(conversation.Assistant, conversation.HasSettled, conversation.IsPart)
 	)
 	for _, test := range []struct {
 		name     string
@@ -56,8 +60,11 @@ func TestTurnsAreWhatMustStayTogether(t *testing.T) {
 		{"two answers in a row", []conversation.Digest{typed(), answer, call, results}, []conversation.Turn{{From: 0, To: 4}}},
 		{"begins with an answer", []conversation.Digest{answer, typed(), answer}, []conversation.Turn{{From: 0, To: 1}, {From: 1, To: 3}}},
 		{"items of one answer", []conversation.Digest{typed(), reasoning, item, itemCall, itemCall, tool, tool, reasoning, itemCall, tool}, []conversation.Turn{{From: 0, To: 7}, {From: 7, To: 10}}},
-		{"calls and outputs in alternation after one reasoning", []conversation.Digest{typed(), reasoning, itemCall, tool, itemCall, tool, item}, []conversation.Turn{{From: 0, To: 6}, {From: 6, To: 7}}}, // W40
-		{"a call between the outputs of others", []conversation.Digest{typed(), itemCall, itemCall, tool, itemCall, tool, tool, item}, []conversation.Turn{{From: 0, To: 7}, {From: 7, To: 8}}},            // A1
+		{"calls and outputs in alternation after one reasoning", []conversation.Digest{typed(), reasoning, itemCall, tool, itemCall, tool, item}, []conversation.Turn{{From: 0, To: 6}, {From: 6, To: 7}}},                    // W40
+		{"a provider's call answered behind a client's result", []conversation.Digest{typed(), pending, results, settled, typed(), answer}, []conversation.Turn{{From: 0, To: 4}, {From: 4, To: 6}}},                          // W36
+		{"a provider's call that is never answered", []conversation.Digest{typed(), pending, results, typed(), answer}, []conversation.Turn{{From: 0, To: 3}, {From: 3, To: 5}}},                                              // W36
+		{"a program and the calls that it makes", []conversation.Digest{typed(), reasoning, program, itemCall, tool, output, item, typed(), item}, []conversation.Turn{{From: 0, To: 6}, {From: 6, To: 7}, {From: 7, To: 9}}}, // W40
+		{"a call between the outputs of others", []conversation.Digest{typed(), itemCall, itemCall, tool, itemCall, tool, tool, item}, []conversation.Turn{{From: 0, To: 7}, {From: 7, To: 8}}},                               // A1
 		{"a user who speaks before all outputs came", []conversation.Digest{typed(), itemCall, itemCall, tool, typed(), tool, typed()}, []conversation.Turn{{From: 0, To: 6}, {From: 6, To: 7}}},
 		{"one output too many", []conversation.Digest{typed(), itemCall, tool, tool, typed(), item, typed()}, []conversation.Turn{{From: 0, To: 4}, {From: 4, To: 6}, {From: 6, To: 7}}}, // A5
 		{"calls and outputs in alternation without reasoning", []conversation.Digest{typed(), itemCall, tool, itemCall, tool}, []conversation.Turn{{From: 0, To: 3}, {From: 3, To: 5}}},

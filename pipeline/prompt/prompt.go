@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
@@ -30,6 +31,10 @@ type Chain interface {
 	Process(ctx context.Context, exchange *pipeline.Exchange)
 }
 
+// resolveTimeout bounds how long the store may take to find a lane. A prompt goes
+// out without one rather than late.
+const resolveTimeout = 5 * time.Second
+
 // Writer writes prompts.
 type Writer struct {
 	Reader      *session.Reader
@@ -44,15 +49,21 @@ type Writer struct {
 
 // Request is a client's request as far as its prompt is concerned.
 type Request struct {
-	Scope  session.Scope
-	Codec  wire.Codec
-	Config pipeline.Config
-	Body   []byte
-	Bypass bool // leave the prompt as it is
-	Long   bool // the client asks for the model's long context window
+	Scope   session.Scope
+	Codec   wire.Codec
+	Config  pipeline.Config
+	Headers client.Headers // what they say about session and client counts
+	Path    string         // without the query
+	Body    []byte
+	Bypass  bool // leave the prompt as it is
+	Long    bool // the client asks for the model's long context window
 
-	// Hint returns what the request says about its session.
-	Hint func(wire.Request) session.Hint
+	// Windows are the context windows that hold in place of the models' own, by
+	// the model's name as it is asked for or as the table of models has it.
+	Windows map[string]int
+
+	// Usage has a stream report its usage where the client did not ask for it.
+	Usage bool
 }
 
 // BodyError is a body that cannot be read. Its message is for whoever sent it.
@@ -71,28 +82,37 @@ type Prompt struct {
 	Exchange *pipeline.Exchange
 	Lane     *session.Lane // nil: the store failed; nothing is recorded of the session
 
-	archived int // messages of the lane that were durable when the prompt was written
+	// AsksUsage says that the stream will report a usage that the client did not
+	// ask for and must not see.
+	AsksUsage bool
+
+	// Unlisted is the name of a model that neither the table of models nor the
+	// request's Windows list; empty: it is listed.
+	Unlisted string
+
+	Archiving time.Duration // time until an epoch's originals were durable
+	Archived  int           // bytes of originals that an epoch gave to the archive
 }
 
 // Write writes the prompt of a request. What fails of ours on the way leaves the
 // prompt as it was; only what the sender has to mend is an error, a BodyError.
 func (w *Writer) Write(ctx context.Context, request Request) (*Prompt, error) {
-	exchange, err := w.read(request)
+	prompt, err := w.read(request)
 	if err != nil {
 		return nil, BodyError{Cause: err}
 	}
-	prompt := &Prompt{Exchange: exchange}
+	exchange := prompt.Exchange
 	if request.Bypass {
 		exchange.Request.Frozen = "bypass"
 	}
-	w.project(ctx, prompt, request.Hint(exchange.Request))
-	prompt.Body, prompt.Beta = seal(exchange)
+	w.project(ctx, prompt, client.Hint(request.Headers, exchange.Request))
+	prompt.seal(request.Usage && !request.Bypass)
 	return prompt, nil
 }
 
 // read understands a body as far as the pipeline needs it.
-func (w *Writer) read(request Request) (*pipeline.Exchange, error) {
-	envelope, err := wire.Open(request.Body, request.Codec.List())
+func (w *Writer) read(request Request) (*Prompt, error) {
+	envelope, digests, err := w.Reader.Read(request.Codec, request.Body)
 	if err != nil {
 		return nil, fmt.Errorf("read body: %w", err)
 	}
@@ -100,31 +120,43 @@ func (w *Writer) read(request Request) (*pipeline.Exchange, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read body: %w", err)
 	}
-	digests, err := w.Reader.Digests(request.Codec, envelope)
-	if err != nil {
-		return nil, fmt.Errorf("read messages: %w", err)
-	}
-	model := w.Models.Lookup(asked.Model)
+	model, unlisted := w.model(request, asked.Model)
+	return &Prompt{Unlisted: unlisted, Exchange: &pipeline.Exchange{
+		ID: uuid.Must(uuid.NewV7()), Scope: request.Scope, Config: request.Config, Codec: request.Codec,
+		Request: asked, Class: client.Classify(request.Headers, request.Path, envelope), Body: envelope, Model: model, Limit: model.InputLimit(asked.MaxOutput),
+		Factor:  w.Calibration.Factor(request.Scope.Workspace, model),
+		Fixed:   w.Reader.Fixed(request.Codec.Format(), asked.Fixed),
+		Digests: digests, Turns: conversation.Turns(digests),
+	}}, nil
+}
+
+// model returns what holds for the model that a request names, and its name if
+// nobody knows its window.
+func (w *Writer) model(request Request, name string) (model tokens.Model, unlisted string) {
+	model = w.Models.Lookup(name)
 	if request.Long {
 		model = model.WithLongWindow()
+	}
+	if window := cmp.Or(request.Windows[name], request.Windows[model.Name]); window > 0 {
+		model = model.WithWindow(window)
+	}
+	if !model.Known {
+		unlisted = model.Name
 	}
 	if window := cmp.Or(request.Config.IPC.ContextWindow.Tokens(), w.Window); window > 0 {
 		model = model.WithWindow(window)
 	}
-	return &pipeline.Exchange{
-		ID: uuid.Must(uuid.NewV7()), Scope: request.Scope, Config: request.Config, Codec: request.Codec,
-		Request: asked, Body: envelope, Model: model, Limit: model.InputLimit(asked.MaxOutput),
-		Factor:  w.Calibration.Factor(request.Scope.Workspace, model),
-		Fixed:   w.Reader.Fixed(request.Codec.Format(), asked.Fixed),
-		Digests: digests, Turns: conversation.Turns(digests),
-	}, nil
+	return model, unlisted
 }
 
 // project finds the request's lane and decides its projection.
 func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint) {
 	exchange := prompt.Exchange
+	hint.Kind = laneKind(exchange.Class)
 	exchange.Chain = session.Chain(exchange.Scope, hint, exchange.Digests)
-	lane, err := w.Resolver.Resolve(ctx, exchange.Scope, hint, exchange.Digests, exchange.Chain)
+	asking, cancel := context.WithTimeout(ctx, resolveTimeout)
+	lane, met, err := w.Resolver.Resolve(asking, exchange.Scope, hint, exchange.Digests, exchange.Chain)
+	cancel()
 	if err != nil {
 		size := exchange.Size(nil)
 		exchange.Report = pipeline.Report{
@@ -134,7 +166,8 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint)
 		return
 	}
 	defer lane.Unlock()
-	prompt.Lane, prompt.archived = lane, lane.Archived()
+	prompt.Lane = lane
+	w.settle(exchange, hint, met)
 	exchange.Anchor = lane.LastAnchor(exchange.Request.Model)
 	exchange.NextProjection = lane.NextNumber()
 	if exchange.Request.Frozen == "" {
@@ -144,21 +177,23 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint)
 		return w.commit(ctx, prompt, projection)
 	}
 	w.Chain.Process(ctx, exchange)
+	noteCompaction(exchange)
 }
 
 // commit makes the originals of the whole request and a new projection durable.
 func (w *Writer) commit(ctx context.Context, prompt *Prompt, projection session.Projection) error {
 	projection.At = w.Now()
-	if err := w.Store.Commit(ctx, prompt.Seen(w.Now()), projection); err != nil {
+	defer func() { prompt.Archiving = w.Now().Sub(projection.At) }()
+	seen := prompt.seen(projection.At, prompt.Lane.Archived())
+	if err := w.Store.Commit(ctx, seen, projection); err != nil {
 		if errors.Is(err, session.ErrOvertaken) {
 			w.Resolver.Forget(prompt.Lane.ID)
 		}
 		return fmt.Errorf("commit epoch: %w", err)
 	}
-	length := len(prompt.Exchange.Digests)
-	prompt.archived = length
+	prompt.Archived = seen.Bytes()
 	prompt.Lane.Adopt(projection)
-	prompt.Lane.MarkArchivedHeld(length)
+	prompt.Lane.Arrived(0, len(prompt.Exchange.Digests))
 	w.Resolver.Committed(prompt.Lane)
 	return nil
 }

@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 
@@ -11,62 +12,98 @@ import (
 // maxMarkers is how many cache markers a request may carry.
 const maxMarkers = 4
 
-// seal returns the body that goes to the provider and the beta value that it
-// needs; empty if it needs none.
-func seal(exchange *pipeline.Exchange) (body []byte, beta string) {
+// The times to live of a cache marker.
+const (
+	fiveMinutes = "5m"
+	oneHour     = "1h"
+)
+
+// bypass is why a history is frozen whose client asked for its prompt to be left alone.
+const bypass = "bypass"
+
+// seal makes the body that goes to the provider; asksUsage has its stream report
+// the usage.
+func (p *Prompt) seal(asksUsage bool) {
+	exchange := p.Exchange
 	pieces := exchange.Pieces()
-	if exchange.Projection == nil || exchange.Projection.Covers == 0 {
-		return exchange.Body.Seal(pieces), ""
+	if exchange.Projection != nil && exchange.Projection.Covers > 0 {
+		if ttl := freeMarker(exchange); ttl != "" {
+			pieces = mark(exchange, pieces, ttl)
+		}
 	}
-	if ttl := freeMarker(exchange); ttl != "" {
-		pieces = mark(exchange, pieces, ttl)
+	release := released(exchange)
+	if release.strip {
+		pieces = withoutThinking(exchange, pieces)
 	}
-	if thinking := unbind(exchange); thinking != nil {
-		return exchange.Body.Seal(pieces, wire.Member{Name: "thinking", Raw: thinking}), bindingBeta
+	members := release.members
+	if asker, is := exchange.Codec.(wire.UsageAsker); is && asksUsage && exchange.Request.Stream {
+		if member, needed := asker.AskUsage(exchange.Body); needed {
+			members, p.AsksUsage = append(members, member), true
+		}
 	}
-	return exchange.Body.Seal(pieces), ""
+	p.Body, p.Beta = exchange.Body.Seal(pieces, members...), release.beta
 }
 
 // freeMarker returns the time to live of a marker of ours at the end of the
 // frozen prefix; empty if the client uses no markers or has none to spare. A
-// marker must not live shorter than one behind it.
+// marker must not live shorter than one behind it, nor than those that went with
+// the messages it stands for.
 func freeMarker(exchange *pipeline.Exchange) string {
-	used, ttl := exchange.Request.Markers, "5m"
+	used, moved, ttl := exchange.Request.Markers, 0, fiveMinutes
+	if automatic, _ := exchange.Body.Member("cache_control"); wire.Text(automatic, "ttl") == oneHour {
+		ttl = oneHour // it stands behind everything
+	}
 	for _, part := range exchange.Projection.Parts {
-		if part.Raw != nil {
-			continue
-		}
 		for _, digest := range exchange.Digests[part.From:part.To] {
-			used += digest.Markers
+			if part.Raw == nil {
+				used += digest.Markers
+				continue
+			}
+			moved += digest.Markers
+			if digest.MarkerTTL == oneHour {
+				ttl = oneHour
+			}
 		}
 	}
 	for _, digest := range exchange.Digests[exchange.Projection.Covers:] {
 		used += digest.Markers
-		if digest.MarkerTTL == "1h" {
-			ttl = "1h"
+		if digest.MarkerTTL == oneHour {
+			ttl = oneHour
 		}
 	}
-	if used == 0 || used >= maxMarkers {
+	if used+moved == 0 || used >= maxMarkers {
 		return ""
 	}
 	return ttl
 }
 
-// mark puts a cache marker on the last message of the frozen prefix.
+// mark puts a cache marker on the last message of the frozen prefix that may
+// carry one. Where the client has a marker there, that is enough.
 func mark(exchange *pipeline.Exchange, pieces []wire.Piece, ttl string) []wire.Piece {
-	last := len(pieces) - 2 // the last piece is the client's tail
-	piece := pieces[last]
-	if piece.Raw == nil {
-		raw := exchange.Codec.Mark(exchange.Body.Element(piece.To-1), ttl)
-		split := wire.Piece{From: piece.From, To: piece.To - 1}
-		marked := wire.Piece{From: piece.To - 1, To: piece.To, Raw: raw}
-		return append(pieces[:last:last], split, marked, pieces[last+1])
+	for last := len(pieces) - 2; last >= 0; last-- { // the last piece is the client's tail
+		piece := pieces[last]
+		if piece.Raw != nil {
+			if marked := markLast(exchange.Codec, piece.Raw, ttl); !bytes.Equal(marked, piece.Raw) {
+				pieces[last].Raw = marked
+				return pieces
+			}
+			continue
+		}
+		for i := piece.To - 1; i >= piece.From; i-- {
+			if exchange.Digests[i].Markers > 0 {
+				return pieces
+			}
+			raw := exchange.Body.Element(i)
+			if marked := exchange.Codec.Mark(raw, ttl); !bytes.Equal(marked, raw) {
+				return slices.Replace(pieces, last, last+1,
+					wire.Piece{From: piece.From, To: i}, wire.Piece{From: i, To: i + 1, Raw: marked}, wire.Piece{From: i + 1, To: piece.To})
+			}
+		}
 	}
-	pieces[last].Raw = markLast(exchange.Codec, piece.Raw, ttl)
 	return pieces
 }
 
-// markLast marks the last of comma-separated messages.
+// markLast marks the last of comma-separated messages that may carry a marker.
 func markLast(codec wire.Codec, messages json.RawMessage, ttl string) json.RawMessage {
 	list, err := wire.Open([]byte(`{"list":[`+string(messages)+`]}`), "list")
 	if err != nil || list.Len() == 0 {

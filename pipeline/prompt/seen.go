@@ -14,20 +14,30 @@ import (
 const maxTitle = 120
 
 // Seen returns what the request adds to its session: the messages that are not
-// known to be in the archive. Their bytes share the body's memory. The prompt
-// must have a lane.
+// yet on their way to the archive. Their bytes share the body's memory. The
+// prompt must have a lane, which is to be told whether they have Arrived or are
+// Lost.
 func (p *Prompt) Seen(now time.Time) session.Seen {
+	return p.seen(now, p.Lane.HandOver(len(p.Exchange.Digests)))
+}
+
+// seen returns what the request adds to its session with its messages from index
+// from on.
+func (p *Prompt) seen(now time.Time, from int) session.Seen {
 	exchange, lane := p.Exchange, p.Lane
 	position := len(exchange.Digests)
 	seen := session.Seen{
-		Scope: exchange.Scope, Session: lane.Session, Lane: lane.ID, Parent: lane.Parent, ForkAt: lane.ForkAt, Inherited: lane.Inherited,
-		Name: lane.Name, Source: lane.Source, Model: exchange.Request.Model, At: now,
+		Scope: exchange.Scope, Session: lane.Session, Lane: lane.ID, Kind: lane.Kind, Parent: lane.Parent, ForkAt: lane.ForkAt, Inherited: lane.Inherited,
+		Name: lane.Name, Source: lane.Source, At: now,
 		Position: position, Head: exchange.Chain[position],
 	}
-	if p.archived == 0 {
+	if from == 0 && lane.Kind != session.Side {
 		seen.Title = title(exchange)
 	}
-	for i := p.archived; i < position; i++ {
+	if lane.Kind != session.Side {
+		seen.Model = exchange.Request.Model
+	}
+	for i := from; i < position; i++ {
 		digest, raw := exchange.Digests[i], exchange.Body.Element(i)
 		seen.Entries = append(seen.Entries, archive.Entry{
 			Index: i, Hash: digest.Sum, Role: digest.Role, Tokens: digest.Tokens, Raw: raw, Size: len(raw),

@@ -1,8 +1,6 @@
 package prompt
 
 import (
-	"github.com/google/uuid"
-
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
@@ -17,9 +15,13 @@ type Sent struct {
 	Head     conversation.Hash // link of the history after the request's last message
 	Position int               // messages in the request
 
+	// AsksUsage is the prompt's AsksUsage.
+	AsksUsage bool
+
 	model    tokens.Model
 	anchor   session.Anchor // but for the tokens that the provider will report
 	estimate int            // o200k tokens of the prompt as sent
+	limit    int            // tokens that it might have; 0: nobody knows
 	saving   saving
 }
 
@@ -32,8 +34,8 @@ func (p *Prompt) Sent() Sent {
 	exchange := p.Exchange
 	length := len(exchange.Digests)
 	sent := Sent{
-		Lane: p.Lane, Scope: exchange.Scope, Head: exchange.Chain[length], Position: length,
-		model: exchange.Model, estimate: exchange.Estimate(exchange.Projection),
+		Lane: p.Lane, Scope: exchange.Scope, Head: exchange.Chain[length], Position: length, AsksUsage: p.AsksUsage,
+		model: exchange.Model, estimate: exchange.Estimate(exchange.Projection), limit: exchange.Limit,
 		anchor: session.Anchor{Position: length, Fixed: exchange.Fixed, Model: exchange.Request.Model},
 		saving: saving{
 			price: exchange.Model.Price, before: exchange.Report.Before, after: exchange.Report.After, fresh: exchange.Fresh(),
@@ -48,7 +50,8 @@ func (p *Prompt) Sent() Sent {
 
 // Answered learns from the usage that the provider reported for a prompt and
 // returns what the exchange cost and saved.
-func (w *Writer) Answered(sent Sent, usage wire.Usage) Money {
+func (w *Writer) Answered(sent Sent, answer wire.Answer) Money {
+	usage := answer.Usage
 	if !usage.Reported || usage.Prompt() == 0 {
 		return Money{}
 	}
@@ -56,7 +59,9 @@ func (w *Writer) Answered(sent Sent, usage wire.Usage) Money {
 	if sent.Lane != nil {
 		sent.Lane.Reported(sent.anchor)
 	}
-	w.Calibration.Observe(sent.workspace(), sent.model, sent.estimate, usage.Prompt())
+	if !answer.Reduced { // or the count is of less than was estimated
+		w.Calibration.Observe(sent.Scope.Workspace, sent.model, sent.estimate, usage.Prompt())
+	}
 	sent.saving.usage = usage
 	hour := usage.CacheWrite1h
 	return Money{
@@ -64,5 +69,3 @@ func (w *Writer) Answered(sent Sent, usage wire.Usage) Money {
 		Net:  sent.saving.microUSD(),
 	}
 }
-
-func (s Sent) workspace() uuid.UUID { return s.Scope.Workspace }

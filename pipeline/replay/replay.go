@@ -119,23 +119,19 @@ func New(config Config) (*Replay, error) {
 // Run replays one body: each prefix of its conversation that ends where the model
 // is to speak is sent as a request. It calls each for every exchange.
 func (r *Replay) Run(ctx context.Context, body []byte, each func(Step) error) (Sum, error) {
-	envelope, err := wire.Open(body, r.codec.List())
+	envelope, digests, err := r.writer.Reader.Read(r.codec, body)
 	if err != nil {
 		return Sum{}, fmt.Errorf("read body: %w", err)
 	}
-	digests, err := r.writer.Reader.Digests(r.codec, envelope)
-	if err != nil {
-		return Sum{}, fmt.Errorf("read messages: %w", err)
-	}
 	var sum Sum
 	var sent, direct cache
-	hint := session.Hint{Name: uuid.NewString(), Source: "replay"}
+	headers := runName(uuid.NewString())
 	for _, length := range Ends(digests) {
-		step, usage, err := r.step(ctx, envelope.Seal([]wire.Piece{{From: 0, To: length}}), hint, &sent, &direct)
+		step, usage, err := r.step(ctx, envelope.Seal([]wire.Piece{{From: 0, To: length}}), headers, &sent, &direct)
 		if err != nil {
 			return sum, fmt.Errorf("request of %d messages: %w", length, err)
 		}
-		r.writer.Answered(usage.sent, usage.usage)
+		r.writer.Answered(usage.sent, wire.Answer{Usage: usage.usage})
 		sum.add(&step)
 		if err := each(step); err != nil {
 			return sum, err
@@ -159,10 +155,10 @@ type answered struct {
 	usage wire.Usage
 }
 
-func (r *Replay) step(ctx context.Context, body []byte, hint session.Hint, sent, direct *cache) (Step, answered, error) {
+func (r *Replay) step(ctx context.Context, body []byte, headers runName, sent, direct *cache) (Step, answered, error) {
 	written, err := r.writer.Write(ctx, prompt.Request{
 		Scope: r.scope, Codec: r.codec, Config: r.config.Pipeline, Body: body,
-		Hint: func(wire.Request) session.Hint { return hint },
+		Headers: headers,
 	})
 	if err != nil {
 		return Step{}, answered{}, err
@@ -196,18 +192,25 @@ func (r *Replay) step(ctx context.Context, body []byte, hint session.Hint, sent,
 	return step, answered{sent: written.Sent(), usage: reported}, nil
 }
 
+// runName stands for the headers of a client that names its session.
+type runName string
+
+// Get implements client.Headers.
+func (n runName) Get(name string) string {
+	if name == "X-Palimpsest-Session-Id" {
+		return string(n)
+	}
+	return ""
+}
+
 // meter returns the usage of a prompt in o200k tokens if the provider caches
 // every prefix it has seen in the request before.
 func (r *Replay) meter(cache *cache, body []byte) (wire.Usage, error) {
-	envelope, err := wire.Open(body, r.codec.List())
+	envelope, digests, err := r.writer.Reader.Read(r.codec, body)
 	if err != nil {
 		return wire.Usage{}, fmt.Errorf("meter: %w", err)
 	}
 	request, err := r.codec.Request(envelope)
-	if err != nil {
-		return wire.Usage{}, fmt.Errorf("meter: %w", err)
-	}
-	digests, err := r.writer.Reader.Digests(r.codec, envelope)
 	if err != nil {
 		return wire.Usage{}, fmt.Errorf("meter: %w", err)
 	}

@@ -8,6 +8,16 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
+// Kind says what a lane is.
+type Kind string
+
+// The kinds of lanes.
+const (
+	Main     Kind = "main"
+	Subagent Kind = "subagent"
+	Side     Kind = "side" // of calls that are no part of the conversation: for a title, a summary, …
+)
+
 // Lane is one line of history inside a session, as this process knows it. Its
 // lock is held from Resolve until the request's projection is decided, so that
 // of two concurrent requests only one ends an epoch.
@@ -15,17 +25,20 @@ type Lane struct {
 	Session   uuid.UUID
 	ID        uuid.UUID
 	Parent    uuid.UUID // lane this one forked from; uuid.Nil: none
-	ForkAt    int       // messages shared with Parent
+	ForkAt    int       // messages shared with Parent, whose entries in the archive count as its own
 	Inherited int       // number of the newest projection taken over from Parent; 0: none
 	Name      string    // the client's own session id; empty: recognised by content
 	Source    string    // where it came from
-	IsNew     bool      // nothing of the lane has been stored yet
+	Kind      Kind
 
 	mu          sync.Mutex
 	tip         int          // messages of the newest request
-	archived    int          // messages known to be durable, without a gap from 0
 	projections []Projection // oldest first
 	anchor      Anchor
+
+	progress sync.Mutex // of its own: who notes it never waits for the request that holds the lane
+	archived int        // messages known to be durable, without a gap from 0
+	handed   int        // messages handed to whoever makes them durable, those included
 }
 
 // Anchor is the size of a prompt of the lane as the provider reported it.
@@ -80,33 +93,58 @@ func (l *Lane) Reported(anchor Anchor) {
 	}
 }
 
-// Archived returns how many messages of the lane are known to be durable. The
-// caller holds the lane.
-func (l *Lane) Archived() int { return l.archived }
-
-// MarkArchived notes that the lane's first messages are durable.
-func (l *Lane) MarkArchived(messages int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.markArchived(messages)
+// Archived returns how many messages of the lane are known to be durable.
+func (l *Lane) Archived() int {
+	l.progress.Lock()
+	defer l.progress.Unlock()
+	return l.archived
 }
 
-// MarkArchivedHeld is MarkArchived for the request that holds the lane.
-func (l *Lane) MarkArchivedHeld(messages int) { l.markArchived(messages) }
-
-func (l *Lane) markArchived(messages int) {
-	l.IsNew = false
-	l.archived = max(l.archived, messages)
+// HandOver notes that the lane's first messages are on their way to the archive
+// and returns how many of them had been before.
+func (l *Lane) HandOver(messages int) int {
+	l.progress.Lock()
+	defer l.progress.Unlock()
+	before := l.handed
+	l.handed = max(l.handed, messages)
+	return min(before, messages)
 }
 
-// fork returns a lane that shares the first messages of this one.
+// Arrived notes that messages of the lane are durable, from index from to to
+// (excluded). Behind messages that are not, they do not count.
+func (l *Lane) Arrived(from, to int) {
+	l.progress.Lock()
+	defer l.progress.Unlock()
+	if from <= l.archived {
+		l.archived = max(l.archived, to)
+		l.handed = max(l.handed, l.archived)
+	}
+}
+
+// Lost notes that a hand-over failed: all messages that are not durable have to
+// be handed over again.
+func (l *Lane) Lost() {
+	l.progress.Lock()
+	defer l.progress.Unlock()
+	l.handed = l.archived
+}
+
+// fork returns a lane that shares the first messages of this one, and with them
+// what the archive holds of them.
 func (l *Lane) fork(at int) *Lane {
-	fork := &Lane{Session: l.Session, Parent: l.ID, ForkAt: at, Name: l.Name, Source: l.Source, IsNew: true}
+	fork := &Lane{
+		Session: l.Session, Parent: l.ID, ForkAt: at, Name: l.Name, Source: l.Source, Kind: l.Kind,
+	}
+	fork.archived = min(l.Archived(), at)
+	fork.handed = fork.archived
 	for _, projection := range l.projections {
 		if projection.Covers <= at {
 			fork.projections = append(fork.projections, projection)
 			fork.Inherited = projection.Number
 		}
+	}
+	if l.Parent != uuid.Nil && at <= l.ForkAt && fork.Inherited <= l.Inherited {
+		fork.Parent = l.Parent // all that is shared is its own; lines of descent stay short
 	}
 	if l.anchor.Position <= at {
 		fork.anchor = l.anchor
@@ -118,6 +156,9 @@ func (l *Lane) fork(at int) *Lane {
 func (l *Lane) weight() uint32 {
 	bytes := 512
 	for _, projection := range l.projections {
+		if projection.Number <= l.Inherited {
+			continue // the parent's memory
+		}
 		for _, part := range projection.Parts {
 			bytes += 96 + len(part.Raw)
 		}

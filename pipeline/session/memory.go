@@ -80,9 +80,10 @@ func (m *Memory) Originals(lane uuid.UUID) map[int]archive.Entry {
 func (m *Memory) record(seen Seen) *Found {
 	lane, ok := m.lanes[seen.Lane]
 	if !ok {
-		lane = &Found{Session: seen.Session, Lane: seen.Lane, Name: seen.Name, Source: seen.Source}
+		lane = &Found{Session: seen.Session, Lane: seen.Lane, Name: seen.Name, Source: seen.Source, Kind: seen.Kind}
 		m.lanes[seen.Lane] = lane
 		m.kept[seen.Lane] = make(map[int]archive.Entry)
+		m.inherit(lane, seen)
 	}
 	lane.Tip = max(lane.Tip, seen.Position)
 	for _, entry := range seen.Entries {
@@ -95,8 +96,28 @@ func (m *Memory) record(seen Seen) *Found {
 	if m.heads[workspace] == nil {
 		m.heads[workspace] = make(map[conversation.Hash]head)
 	}
-	m.heads[workspace][seen.Head] = head{lane: seen.Lane, position: seen.Position}
+	if seen.HasHead() {
+		m.heads[workspace][seen.Head] = head{lane: seen.Lane, position: seen.Position}
+	}
 	return lane
+}
+
+// inherit gives a new lane what it shares with the lane it forked from.
+func (m *Memory) inherit(lane *Found, seen Seen) {
+	parent, ok := m.lanes[seen.Parent]
+	if !ok {
+		return
+	}
+	for _, projection := range parent.Projections {
+		if projection.Number <= seen.Inherited && projection.Covers <= seen.ForkAt {
+			lane.Projections = append(lane.Projections, projection)
+		}
+	}
+	for index, entry := range m.kept[seen.Parent] {
+		if index < seen.ForkAt {
+			m.kept[seen.Lane][index] = entry
+		}
+	}
 }
 
 var _ Store = (*Memory)(nil)

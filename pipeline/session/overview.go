@@ -50,8 +50,8 @@ type Overview struct {
 	NetMicroUSD  int64
 }
 
-// Detail is a session with its lanes, the most recently active first: the first
-// is its main lane.
+// Detail is a session with its lanes, those of the conversation itself first, the
+// most recently active before the others: the first is its main lane.
 type Detail struct {
 	Overview
 
@@ -63,9 +63,10 @@ type LaneOverview struct {
 	ID        uuid.UUID
 	Parent    uuid.UUID // lane it forked from; uuid.Nil: none
 	ForkAt    int       // messages shared with Parent
-	Position  int       // messages of the request that went furthest
-	Archived  int       // messages in the archive
-	Epochs    int       // of its own
+	Kind      Kind
+	Position  int // messages of the request that went furthest
+	Archived  int // messages in the archive
+	Epochs    int // of its own
 	CreatedAt time.Time
 	LastAt    time.Time
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/maypok86/otter/v2"
 	"github.com/zeebo/xxh3"
@@ -28,6 +29,8 @@ type Reader struct {
 	messages *otter.Cache[fingerprint, conversation.Digest]
 	fixed    *otter.Cache[fingerprint, int]
 	seed     uint64
+
+	beginnings *beginnings
 }
 
 // fingerprint tells byte strings of this process apart. Its seed is random, so
@@ -47,20 +50,36 @@ func NewReader(counter Counter) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("known system prompts: %w", err)
 	}
-	return &Reader{counter: counter, messages: messages, fixed: fixed, seed: rand.Uint64()}, nil //nolint:gosec // the runtime seeds it; nobody sees what it makes
+	seed := rand.Uint64() //nolint:gosec // the runtime seeds it; nobody sees what it makes
+	beginnings, err := newBeginnings(seed)
+	if err != nil {
+		return nil, err
+	}
+	return &Reader{counter: counter, messages: messages, fixed: fixed, seed: seed, beginnings: beginnings}, nil
 }
 
-// Digests returns the digests of all messages of a body, in order.
-func (r *Reader) Digests(codec wire.Codec, body *wire.Envelope) ([]conversation.Digest, error) {
-	digests := make([]conversation.Digest, body.Len())
-	for i := range digests {
-		digest, err := r.digest(codec, body.Element(i))
-		if err != nil {
-			return nil, fmt.Errorf("%s.%d: %w", codec.List(), i, err)
-		}
-		digests[i] = digest
+// Read cuts a body and returns the digests of all its messages, in order.
+func (r *Reader) Read(codec wire.Codec, body []byte) (*wire.Envelope, []conversation.Digest, error) {
+	found := reading{format: codec.Format()}
+	envelope, err := wire.OpenKnown(body, codec.List(), func(list []byte) []wire.Stretch {
+		found = r.beginnings.recognise(codec.Format(), list)
+		return found.stretches
+	})
+	if err != nil {
+		return nil, nil, err
 	}
-	return digests, nil
+	known := len(found.digests)
+	digests := slices.Grow(found.digests, envelope.Len()-known)
+	for i := known; i < envelope.Len(); i++ {
+		digest, err := r.digest(codec, envelope.Element(i))
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s.%d: %w", codec.List(), i, err)
+		}
+		digests = append(digests, digest)
+	}
+	found.digests = digests[:known]
+	r.beginnings.learn(found, envelope.ListBytes(), digests, envelope.Stretch)
+	return envelope, digests, nil
 }
 
 // Fixed counts the tokens of the parts that precede every conversation.

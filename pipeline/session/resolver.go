@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -17,6 +18,8 @@ const (
 	laneMemory = 256 << 20
 	// knownHeads bounds how many ends of requests are found without the store.
 	knownHeads = 200_000
+	// knownRuns bounds how many client runs are remembered.
+	knownRuns = 20_000
 )
 
 // Hint is what a request says about its session.
@@ -24,6 +27,7 @@ type Hint struct {
 	Name   string // the client's own session id; empty: recognise it by content
 	Source string // where Name came from
 	Lane   string // the client's own name for a line of history: an agent's id
+	Kind   Kind   // of the lane that the request continues or opens; empty: Main
 }
 
 // Resolver tells which lane a request continues. It remembers lanes and asks the
@@ -32,6 +36,7 @@ type Resolver struct {
 	store Store
 	lanes *otter.Cache[uuid.UUID, *Lane]
 	heads *otter.Cache[conversation.Hash, head]
+	runs  *otter.Cache[conversation.Hash, *Run] // by the root of their histories
 }
 
 // head is the end of an earlier request: the history after it has its link.
@@ -53,7 +58,11 @@ func NewResolver(store Store) (*Resolver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("heads: %w", err)
 	}
-	return &Resolver{store: store, lanes: lanes, heads: heads}, nil
+	runs, err := otter.New(&otter.Options[conversation.Hash, *Run]{MaximumSize: knownRuns})
+	if err != nil {
+		return nil, fmt.Errorf("runs: %w", err)
+	}
+	return &Resolver{store: store, lanes: lanes, heads: heads, runs: runs}, nil
 }
 
 // Chain returns the links of a history: element i is the link after i messages.
@@ -70,28 +79,33 @@ func Chain(scope Scope, hint Hint, messages []conversation.Digest) []conversatio
 
 // Resolve returns the lane that a request continues, or a new one, locked: the
 // caller calls Unlock once the request's projection is decided. chain is the
-// request's history as Chain returns it. An error means that the store failed;
-// the request can go on without a lane.
-func (r *Resolver) Resolve(ctx context.Context, scope Scope, hint Hint, messages []conversation.Digest, chain []conversation.Hash) (*Lane, error) {
-	lane, match, err := r.find(ctx, scope, messages, chain)
+// request's history as Chain returns it. met is how many messages of it an earlier
+// request of the session had. A side call never continues a lane of the
+// conversation, nor the other way round: it forks from it and leaves it as it is. An error means that the
+// store failed; the request can go on without a lane.
+func (r *Resolver) Resolve(ctx context.Context, scope Scope, hint Hint, messages []conversation.Digest, chain []conversation.Hash) (lane *Lane, met int, err error) {
+	lane, met, err = r.find(ctx, scope, messages, chain)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	length := len(messages)
-	if lane == nil {
-		lane = &Lane{Session: sessionID(scope, hint), ID: uuid.Must(uuid.NewV7()), Name: hint.Name, Source: hint.Source, IsNew: true}
-		lane.mu.Lock()
-	} else if match < lane.tip && match < length {
-		lane = leave(lane, match, messages, scope, hint)
+	aside := hint.Kind == Side
+	switch {
+	case lane == nil:
+		lane = begin(scope, hint)
+	case met < lane.tip && met < length || aside != (lane.Kind == Side):
+		lane = leave(lane, met, messages, scope, hint)
 	}
 	lane.tip = max(lane.tip, length)
 	r.lanes.Set(lane.ID, lane)
-	r.heads.Set(chain[length], head{lane: lane.ID, position: length})
-	if length > 1 {
+	if !aside || lane.ForkAt < length { // or it is the conversation's
+		r.heads.Set(chain[length], head{lane: lane.ID, position: length})
+	}
+	if length > 1 && !aside {
 		// The same history may come with its newest message said anew.
 		r.heads.Set(chain[length-1], head{lane: lane.ID, position: length - 1})
 	}
-	return lane, nil
+	return lane, met, nil
 }
 
 // Committed notes that a lane has a new projection and takes more memory.
@@ -143,8 +157,8 @@ func (r *Resolver) find(ctx context.Context, scope Scope, messages []conversatio
 		return nil, 0, fmt.Errorf("find lane: %w", err)
 	}
 	lane := &Lane{
-		Session: found.Session, ID: found.Lane, Name: found.Name, Source: found.Source,
-		tip: found.Tip, archived: found.Archived, projections: found.Projections,
+		Session: found.Session, ID: found.Lane, Name: found.Name, Source: found.Source, Kind: found.Kind,
+		tip: found.Tip, archived: found.Archived, handed: found.Archived, projections: found.Projections,
 	}
 	lane.mu.Lock()
 	return lane, found.Match, nil
@@ -153,14 +167,24 @@ func (r *Resolver) find(ctx context.Context, scope Scope, messages []conversatio
 // leave returns the lane, locked, of a request that leaves another one's history
 // after match messages. Where an answer is shared, it belongs to the same session.
 func leave(lane *Lane, match int, messages []conversation.Digest, scope Scope, hint Hint) *Lane {
-	fork := lane.fork(match)
-	lane.mu.Unlock()
-	fork.ID = uuid.Must(uuid.NewV7())
+	defer lane.mu.Unlock()
 	if hint.Name == "" && !answered(messages[:match]) {
-		fork.Session = sessionID(scope, hint)
+		return begin(scope, hint)
+	}
+	fork := lane.fork(match)
+	fork.ID = uuid.Must(uuid.NewV7())
+	if hint.Kind != "" {
+		fork.Kind = hint.Kind
 	}
 	fork.mu.Lock()
 	return fork
+}
+
+// begin returns a new lane, locked.
+func begin(scope Scope, hint Hint) *Lane {
+	lane := &Lane{Session: sessionID(scope, hint), ID: uuid.Must(uuid.NewV7()), Name: hint.Name, Source: hint.Source, Kind: cmp.Or(hint.Kind, Main)}
+	lane.mu.Lock()
+	return lane
 }
 
 // answered reports whether a model has spoken in messages.

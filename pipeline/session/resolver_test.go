@@ -69,7 +69,7 @@ func (b *bundle) hold(t *testing.T, hint session.Hint, words string) (*session.L
 	t.Helper()
 	messages := history(words)
 	chain := session.Chain(b.scope, hint, messages)
-	lane, err := b.resolver.Resolve(t.Context(), b.scope, hint, messages, chain)
+	lane, _, err := b.resolver.Resolve(t.Context(), b.scope, hint, messages, chain)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func (b *bundle) hold(t *testing.T, hint session.Hint, words string) (*session.L
 func (b *bundle) record(t *testing.T, lane *session.Lane, chain []conversation.Hash) {
 	t.Helper()
 	length := len(chain) - 1
-	seen := session.Seen{Scope: b.scope, Session: lane.Session, Lane: lane.ID, Position: length, Head: chain[length]}
+	seen := session.Seen{Scope: b.scope, Session: lane.Session, Lane: lane.ID, Kind: lane.Kind, Parent: lane.Parent, ForkAt: lane.ForkAt, Position: length, Head: chain[length]}
 	for i := range length {
 		seen.Entries = append(seen.Entries, archive.Entry{Index: i, Size: 1, Raw: []byte("x")})
 	}
@@ -285,7 +285,7 @@ func TestFailingStoreIsReported(t *testing.T) {
 	}
 	messages := history("a B c")
 	scope := session.Scope{Workspace: uuid.New()}
-	_, err = resolver.Resolve(t.Context(), scope, session.Hint{}, messages, session.Chain(scope, session.Hint{}, messages))
+	_, _, err = resolver.Resolve(t.Context(), scope, session.Hint{}, messages, session.Chain(scope, session.Hint{}, messages))
 	if !errors.Is(err, errDown) {
 		t.Fatalf("error %v, want the store's", err)
 	}
@@ -326,6 +326,82 @@ func TestAnchorIsForOneModel(t *testing.T) {
 	}
 }
 
+// Nothing is handed over twice, and what was lost is handed over again.
+func TestLaneKnowsWhatIsOnItsWayToTheArchive(t *testing.T) {
+	t.Parallel()
+	lane := &session.Lane{}
+	if from := lane.HandOver(10); from != 0 {
+		t.Fatalf("the first hand-over begins at %d", from)
+	}
+	if from := lane.HandOver(12); from != 10 || lane.Archived() != 0 {
+		t.Fatalf("the second begins at %d with %d archived, want 10 with none", from, lane.Archived())
+	}
+	lane.Lost()          // the first
+	lane.Arrived(10, 12) // the second, behind a gap
+	if from := lane.HandOver(12); from != 0 || lane.Archived() != 0 {
+		t.Fatalf("after the loss it begins at %d with %d archived, want all again", from, lane.Archived())
+	}
+	lane.Arrived(0, 12)
+	if from := lane.HandOver(14); from != 12 || lane.Archived() != 12 {
+		t.Fatalf("then it begins at %d with %d archived, want 12", from, lane.Archived())
+	}
+}
+
+// Histories that differ in their newest message fork from where it is missing,
+// not from each other.
+func TestForksAtOnePlaceAreSiblings(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	trunk := b.send(t, session.Hint{}, "a B c D e")
+	for _, words := range []string{"a B c D e2", "a B c D e3", "a B c D e4"} {
+		fork := b.send(t, session.Hint{}, words)
+		if fork.Parent != trunk.ID || fork.ForkAt != 4 {
+			t.Fatalf("%s: forked from %s at %d, want %s at 4", words, fork.Parent, fork.ForkAt, trunk.ID)
+		}
+	}
+}
+
+// W38: what a client asks beside the conversation leaves its lane as it is.
+func TestSideCallLeavesTheLaneAsItIs(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	main := session.Hint{Name: "run-1", Source: "header", Kind: session.Main}
+	side := session.Hint{Name: "run-1", Source: "header", Kind: session.Side}
+	trunk := b.send(t, main, "a B c D e")
+	for _, words := range []string{"a B c D e F summarise", "a B c D e", "name this"} {
+		aside := b.send(t, side, words)
+		if aside.ID == trunk.ID || aside.Kind != session.Side || aside.Session != trunk.Session {
+			t.Fatalf("%q: lane %s of kind %q in session %s", words, aside.ID, aside.Kind, aside.Session)
+		}
+	}
+	b.restart(t)
+	for _, words := range []string{"a B c D e F g", "a B c D e F g H i"} {
+		if lane := b.send(t, main, words); lane.ID != trunk.ID || lane.Kind != session.Main {
+			t.Fatalf("%q: lane %s of kind %q, want the conversation's", words, lane.ID, lane.Kind)
+		}
+	}
+}
+
+func TestRunRemembersWhatItsClientSaid(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	hint := session.Hint{Name: "run-1", Source: "header"}
+	root := session.Chain(b.scope, hint, nil)[0]
+	marker := conversation.Hash{1}
+	b.resolver.Run(hint, root).Note(session.Compaction{Windows: 1, Asked: true})
+	if before := b.resolver.Run(hint, root).Note(session.Compaction{Windows: 2, Marker: marker}); before != (session.Compaction{Windows: 1, Asked: true}) {
+		t.Fatalf("the second request finds %+v", before)
+	}
+	if before := b.resolver.Run(hint, root).Note(session.Compaction{Marker: marker}); before != (session.Compaction{Windows: 2, Marker: marker}) {
+		t.Fatalf("the third request finds %+v", before)
+	}
+	unnamed := session.Hint{Source: "lineage"}
+	b.resolver.Run(unnamed, root).Note(session.Compaction{Asked: true})
+	if before := b.resolver.Run(unnamed, root).Note(session.Compaction{}); before.Asked {
+		t.Fatal("clients that name no session share what is remembered")
+	}
+}
+
 func BenchmarkResolveWarm(b *testing.B) {
 	resolver, err := session.NewResolver(session.NewMemory())
 	if err != nil {
@@ -338,7 +414,7 @@ func BenchmarkResolveWarm(b *testing.B) {
 	}
 	for b.Loop() {
 		chain := session.Chain(scope, session.Hint{}, messages)
-		lane, err := resolver.Resolve(b.Context(), scope, session.Hint{}, messages, chain)
+		lane, _, err := resolver.Resolve(b.Context(), scope, session.Hint{}, messages, chain)
 		if err != nil {
 			b.Fatal(err)
 		}

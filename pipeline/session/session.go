@@ -54,6 +54,7 @@ type Seen struct {
 	Scope   Scope
 	Session uuid.UUID
 	Lane    uuid.UUID
+	Kind    Kind      // of Lane; empty: Main
 	Parent  uuid.UUID // lane this one forked from; uuid.Nil: none
 	ForkAt  int       // messages shared with Parent
 
@@ -71,11 +72,27 @@ type Seen struct {
 	Position int               // messages in the request
 	Head     conversation.Hash // link of the history after them
 	Entries  []archive.Entry   // messages not yet known to be stored
+	Answer   json.RawMessage   // kept by its hash alone: it has no place in the lane until the client sends it; nil: none
 
 	Exchanges    int // what to add to the session's counts
 	TokensBefore int
 	TokensAfter  int
 	NetMicroUSD  int64
+}
+
+// HasHead reports whether the request's end is one that a later request may go on
+// from: that of a side call which adds nothing is the conversation's.
+func (s *Seen) HasHead() bool {
+	return s.Position > 0 && (s.Kind != Side || s.ForkAt < s.Position)
+}
+
+// Bytes returns how many bytes of messages it holds.
+func (s *Seen) Bytes() int {
+	bytes := len(s.Answer)
+	for i := range s.Entries {
+		bytes += len(s.Entries[i].Raw)
+	}
+	return bytes
 }
 
 // Found is a stored lane that a history continues.
@@ -84,6 +101,7 @@ type Found struct {
 	Lane        uuid.UUID
 	Name        string // of the session, as in Seen
 	Source      string
+	Kind        Kind
 	Match       int          // messages of the history that the lane's head stands for
 	Tip         int          // messages of the lane's request that went furthest
 	Archived    int          // messages of the lane in the archive, without a gap from 0

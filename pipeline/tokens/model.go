@@ -28,6 +28,10 @@ type Model struct {
 	// edit before it the provider must be told to drop it.
 	BoundThinking bool `json:"boundThinking,omitempty"`
 
+	// ThinksUnasked says that the model thinks where a request does not say
+	// whether it should.
+	ThinksUnasked bool `json:"thinksUnasked,omitempty"`
+
 	// MinCacheable is the shortest prefix in tokens that the provider caches.
 	MinCacheable int `json:"minCacheable,omitempty"`
 }

@@ -90,11 +90,12 @@ func isOtherVersion(rest string) bool {
 }
 
 // unknown returns what is assumed of a model that is in no table. Claude's newer
-// models bind their thinking, and the older ones do not mind being told.
+// models think unasked and bind their thinking, and the older ones do not mind
+// being told.
 func unknown(name string) Model {
 	model := Model{Name: name, Window: unknownWindow, TokensPerO200k: tokensPerO200kOther}
 	if strings.HasPrefix(name, "claude-") {
-		model.TokensPerO200k, model.BoundThinking = tokensPerO200kClaude, true
+		model.TokensPerO200k, model.BoundThinking, model.ThinksUnasked = tokensPerO200kClaude, true, true
 	}
 	return model
 }

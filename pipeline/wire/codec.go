@@ -46,6 +46,10 @@ type Codec interface {
 
 	// Error returns the body of an error of ours in this format's dialect.
 	Error(Problem) []byte
+
+	// Overflow reads a provider's error and reports whether it says that the
+	// prompt is too long.
+	Overflow(status int, body json.RawMessage) (Overflow, bool)
 }
 
 // Request is what the proxy needs to know of a body beside its conversation.
@@ -95,6 +99,10 @@ type Answer struct {
 	// them back; none if the answer did not reach its end.
 	Messages []json.RawMessage
 
+	// Reduced says that the provider left out part of the prompt before it counted
+	// it: thinking or reasoning that no longer fits (input_transformations).
+	Reduced bool
+
 	// Complete says that the answer reached its regular end.
 	Complete bool
 
@@ -115,3 +123,23 @@ type Usage struct {
 
 // Prompt returns the size of the whole prompt.
 func (u Usage) Prompt() int { return u.Input + u.CacheRead + u.CacheWrite }
+
+// UsageAsker is a Codec whose streams report their usage only if they are asked to.
+type UsageAsker interface {
+	// AskUsage returns the member of a body that asks for it; needed is false if
+	// the body asks already.
+	AskUsage(body *Envelope) (member Member, needed bool)
+
+	// WithoutUsage returns a filter that takes the report out of a stream again.
+	WithoutUsage() Filter
+}
+
+// Filter passes a stream on, but for what it takes out.
+type Filter interface {
+	// Pass takes the next bytes of the stream and returns those that may go on by
+	// now. They are valid until the next call and may share memory with chunk.
+	Pass(chunk []byte) []byte
+
+	// End returns the bytes that are still held back once the stream has ended.
+	End() []byte
+}

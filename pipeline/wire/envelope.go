@@ -15,17 +15,36 @@ type Envelope struct {
 	list     span // value of the list's member
 	isText   bool // the list is a string: one element
 	elements []span
+	known    Known // nil: nothing is
+	isLong   bool  // the list has more than MaxElements
 }
+
+// MaxElements is how many elements a list may have.
+const MaxElements = 100_000
+
+// unknown is how many elements behind the known ones there is room for from the start.
+const unknown = 32
 
 // memberSpan is where a top-level member lies.
 type memberSpan struct{ key, value span }
+
+// Stretch is where an element lies, in bytes from the list's opening bracket on;
+// End is excluded.
+type Stretch struct{ Start, End int32 }
+
+// Known returns the elements at the start of a list that need not be looked for.
+// It is given the body from the list's opening bracket on.
+type Known func(list []byte) []Stretch
 
 // Open cuts a body at its members and at the elements of its top-level member
 // list, in one pass. Of a member that appears twice the last one counts. A list
 // that is a string counts as one element. The error is an *Invalid; what lies
 // inside strings, arrays and objects is not checked beyond their ends.
-func Open(body []byte, list string) (*Envelope, error) {
-	e := &Envelope{body: body, members: make([]memberSpan, 0, 24)}
+func Open(body []byte, list string) (*Envelope, error) { return OpenKnown(body, list, nil) }
+
+// OpenKnown is Open for a body whose list may begin with elements that are known.
+func OpenKnown(body []byte, list string, known Known) (*Envelope, error) {
+	e := &Envelope{body: body, members: make([]memberSpan, 0, 24), known: known}
 	i := space(body, 0)
 	if at(body, i) != '{' {
 		return nil, &Invalid{Message: fmt.Sprintf("the body must be a JSON object; byte %d is not its start", i)}
@@ -34,6 +53,9 @@ func Open(body []byte, list string) (*Envelope, error) {
 	i = space(body, i+1)
 	for at(body, i) != '}' || len(e.members) > 0 {
 		member, fault, ok := e.readMember(i, list)
+		if e.isLong {
+			return nil, &Invalid{Member: list, Message: fmt.Sprintf("holds more than %d messages, which no provider takes; send fewer", MaxElements)}
+		}
 		if !ok {
 			return nil, malformed(body, fault)
 		}
@@ -99,26 +121,49 @@ func (e *Envelope) readList(i int) (end int, ok bool) {
 
 // readElements cuts the array that starts at i.
 func (e *Envelope) readElements(i int) (end int, ok bool) {
-	i = space(e.body, i+1)
-	if at(e.body, i) == ']' {
-		return i + 1, true
+	if e.known != nil {
+		known := e.known(e.body[i:])
+		e.elements = slices.Grow(e.elements, len(known)+unknown)
+		for _, stretch := range known {
+			e.elements = append(e.elements, span{i + int(stretch.Start), i + int(stretch.End)})
+		}
 	}
-	for {
-		end, ok = skip(e.body, i)
-		if !ok {
+	if n := len(e.elements); n > 0 {
+		end = e.elements[n-1].end
+	} else {
+		i = space(e.body, i+1)
+		if at(e.body, i) == ']' {
+			return i + 1, true
+		}
+		if end, ok = e.readElement(i); !ok {
 			return end, false
 		}
-		e.elements = append(e.elements, span{i, end})
+	}
+	for {
 		i = space(e.body, end)
 		switch at(e.body, i) {
 		case ',':
-			i = space(e.body, i+1)
+			if end, ok = e.readElement(space(e.body, i+1)); !ok {
+				return end, false
+			}
 		case ']':
 			return i + 1, true
 		default:
 			return i, false
 		}
 	}
+}
+
+func (e *Envelope) readElement(i int) (end int, ok bool) {
+	if len(e.elements) >= MaxElements {
+		e.isLong = true
+		return i, false
+	}
+	end, ok = skip(e.body, i)
+	if ok {
+		e.elements = append(e.elements, span{i, end})
+	}
+	return end, ok
 }
 
 // Len returns how many elements the list has.
@@ -134,6 +179,15 @@ func (e *Envelope) Member(name string) (json.RawMessage, bool) {
 	}
 	return nil, false
 }
+
+// Stretch returns where element i lies.
+func (e *Envelope) Stretch(i int) Stretch {
+	where := e.elements[i]
+	return Stretch{Start: int32(where.start - e.list.start), End: int32(where.end - e.list.start)} //nolint:gosec // a body is smaller than 2 GB
+}
+
+// ListBytes returns the list as it came.
+func (e *Envelope) ListBytes() json.RawMessage { return e.slice(e.list) }
 
 // Body returns the whole body as it came.
 func (e *Envelope) Body() []byte { return e.body }

@@ -31,7 +31,9 @@ func Normalize(message conversation.Message) []byte {
 			for _, media := range block.Media {
 				out = appendPart(out, 'm', canonicalBlock(media.Raw))
 			}
-		case conversation.Media, conversation.Opaque:
+		case conversation.Opaque:
+			out = appendPart(out, 'o', canonicalOpaque(block))
+		case conversation.Media:
 			out = appendPart(out, 'o', canonicalBlock(block.Raw))
 		case conversation.Thinking:
 		}
@@ -67,6 +69,19 @@ func canonicalArguments(text string) []byte {
 		return raw
 	}
 	return appendCanonical(make([]byte, 0, len(raw)), raw, 1)
+}
+
+// canonicalOpaque returns an opaque block in one spelling. Of one that stands for
+// what the provider keeps under an id, the id says all; the rest, which an answer
+// has and what is sent back has not, says nothing.
+func canonicalOpaque(block *conversation.Block) []byte {
+	switch block.Name {
+	case "item_reference", "audio":
+		if id := Get(block.Raw, "id"); id != nil {
+			return append([]byte(block.Name+":"), appendCanonical(nil, id, 1)...)
+		}
+	}
+	return canonicalBlock(block.Raw)
 }
 
 // canonicalBlock returns a block in one spelling, without what names or marks it

@@ -86,10 +86,16 @@
     if (element.dataset.moment === 'full') element.textContent = text;
   };
 
-  // The pipeline form: slider and number are one value, presets fill in theirs,
-  // and the bar says what saving would change.
+  // The pipeline form: slider and number are one value, presets fill in theirs, a
+  // lower target lowers compressTo along, and the bar says what saving would change.
   const tuning = form => {
     const target = $('[name="ipc.targetUtilization"]', form), slider = $('[data-slider]', form);
+    const goal = $('[name="ipc.compressTo"]', form), minClear = Number(form.dataset.minClear);
+    let wanted = goal.value; // as it was shown or typed, and is again where the target allows it
+    const follow = () => {
+      const at = Number(target.value), highest = Math.max(at - minClear, at / 2);
+      if (at > 0) goal.value = Number(wanted) > highest ? highest.toFixed(2) : wanted;
+    };
     const bar = $('[data-savebar]', form), changes = $('[data-changes]', form);
     const fields = $$('[data-saved]', form);
     const value = field => field.type === 'checkbox' ? String(field.checked) : field.value;
@@ -111,7 +117,9 @@
         if (same) preset.setAttribute('aria-current', 'true'); else preset.removeAttribute('aria-current');
       });
     };
-    slider.addEventListener('input', () => { target.value = Number(slider.value).toFixed(2); draw(); });
+    slider.addEventListener('input', () => { target.value = Number(slider.value).toFixed(2); follow(); });
+    target.addEventListener('input', follow);
+    goal.addEventListener('input', () => { wanted = goal.value; });
     form.addEventListener('input', draw);
     form.addEventListener('change', draw);
     form.addEventListener('click', event => {
@@ -121,6 +129,7 @@
       event.stopPropagation();
       target.value = preset.dataset.target;
       $('[name="ipc.preserveLastTurns"]', form).value = preset.dataset.keep;
+      follow();
       draw();
     }, true);
     draw();

@@ -75,6 +75,20 @@ func (b *bundle) signUp(t *testing.T, email string) (tenants.Principal, string) 
 	return principal, token
 }
 
+func TestInstallationIsNewUntilSomebodySignsUp(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for range 2 { // an answer that may change is not kept
+		if isNew, err := b.service.IsNew(t.Context()); !isNew || err != nil {
+			t.Fatalf("with nobody in it: %v, %v", isNew, err)
+		}
+	}
+	b.signUp(t, "ada@example.com")
+	if isNew, err := b.service.IsNew(t.Context()); isNew || err != nil {
+		t.Errorf("with somebody in it: %v, %v", isNew, err)
+	}
+}
+
 func TestSignedUpUserIsKnownByTheToken(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -22,6 +22,10 @@ const (
 	keyAge    = 30 * time.Second
 	knownKeys = 100_000
 
+	// keyOutage bounds how long a key is believed while the database does not
+	// answer: its requests must not fail for that.
+	keyOutage = 10 * time.Minute
+
 	findTimeout = 5 * time.Second
 )
 
@@ -40,6 +44,7 @@ type Keys struct {
 	peppers [][]byte
 	now     func() time.Time
 	known   *otter.Cache[string, result]
+	last    *otter.Cache[string, result] // good keys, for as long as the store fails
 	asking  singleflight.Group
 	changes atomic.Uint64 // times that Forget was called
 
@@ -55,15 +60,27 @@ type result struct {
 
 // NewKeys returns Keys. New keys are hashed with the first pepper; all are tried.
 func NewKeys(store KeyStore, peppers [][]byte, now func() time.Time) (*Keys, error) {
-	known, err := otter.New(&otter.Options[string, result]{
+	known, err := newKeyCache(keyAge, now)
+	if err != nil {
+		return nil, err
+	}
+	last, err := newKeyCache(keyOutage, now)
+	if err != nil {
+		return nil, err
+	}
+	return &Keys{store: store, peppers: peppers, now: now, known: known, last: last, used: make(map[uuid.UUID]map[uuid.UUID]time.Time)}, nil
+}
+
+func newKeyCache(age time.Duration, now func() time.Time) (*otter.Cache[string, result], error) {
+	cache, err := otter.New(&otter.Options[string, result]{
 		MaximumSize:      knownKeys,
 		Clock:            cacheClock(now),
-		ExpiryCalculator: otter.ExpiryWriting[string, result](keyAge),
+		ExpiryCalculator: otter.ExpiryWriting[string, result](age),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("known API keys: %w", err)
 	}
-	return &Keys{store: store, peppers: peppers, now: now, known: known, used: make(map[uuid.UUID]map[uuid.UUID]time.Time)}, nil
+	return cache, nil
 }
 
 // Create returns a new API key of a workspace with its secret, which is not kept
@@ -135,9 +152,19 @@ func (k *Keys) find(ctx context.Context, hash string) (tenants.APIKey, error) {
 		defer cancel()
 		key, err := k.store.APIKeyByHash(ctx, []byte(hash))
 		if err != nil && !errors.Is(err, tenants.ErrKeyUnknown) {
-			return nil, fmt.Errorf("find API key: %w", err)
+			before, good := k.last.GetIfPresent(hash)
+			if !good {
+				return nil, fmt.Errorf("find API key: %w", err)
+			}
+			k.known.Set(hash, before)
+			return before, nil
 		}
 		known := result{key: key, err: err}
+		if err == nil && key.RevokedAt == nil {
+			k.last.Set(hash, known)
+		} else {
+			k.last.Invalidate(hash)
+		}
 		k.known.Set(hash, known)
 		if k.changes.Load() != changes {
 			k.known.Invalidate(hash)

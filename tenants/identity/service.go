@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -30,6 +31,8 @@ type Store interface {
 	// ActiveLogin returns who is logged in, or tenants.ErrLoginEnded.
 	ActiveLogin(ctx context.Context, user, login uuid.UUID) (tenants.Principal, error)
 	RevokeLogin(ctx context.Context, user, login uuid.UUID) error
+	// HasWorkspaces reports whether anybody has signed up yet.
+	HasWorkspaces(ctx context.Context) (bool, error)
 }
 
 // Service signs people up, logs them in and out, and knows them by their token.
@@ -39,6 +42,7 @@ type Service struct {
 	tokens    tokens
 	throttle  Throttle
 	known     *otter.Cache[uuid.UUID, tenants.Principal]
+	begun     atomic.Bool // somebody has signed up
 	now       func() time.Time
 }
 
@@ -60,6 +64,18 @@ func NewService(store Store, throttle Throttle, signingKeys [][]byte, now func()
 		store: store, passwords: passwords, throttle: throttle, known: known, now: now,
 		tokens: tokens{keys: signingKeys, now: now},
 	}, nil
+}
+
+// IsNew reports whether nobody has signed up in this installation yet.
+func (s *Service) IsNew(ctx context.Context) (bool, error) {
+	if s.begun.Load() {
+		return false, nil
+	}
+	has, err := s.store.HasWorkspaces(ctx)
+	if has {
+		s.begun.Store(true) // and stays so
+	}
+	return !has && err == nil, err
 }
 
 // SignUp creates a user with a workspace and logs them in. It returns the

@@ -14,13 +14,35 @@ const (
 	forUser      = "app.user_id"
 	forEmail     = "app.email"
 	forAPIKey    = "app.api_key" //nolint:gosec // name of a setting
+	forWorker    = "app.worker"
 )
 
 // InTenant runs fn in a transaction that sees and changes the rows of one
 // workspace only. It commits if fn returns nil; an error or a panic rolls back.
+// Inside Together it takes part in that transaction.
 func (db *DB) InTenant(ctx context.Context, workspace uuid.UUID, fn func(tx *gorm.DB) error) error {
+	if common, ok := ctx.Value(commonKey{}).(common); ok && common.workspace == workspace {
+		return fn(common.tx)
+	}
 	return db.transaction(ctx, forWorkspace, workspace.String(), fn)
 }
+
+// Together runs fn with a context in which everything that is done for a
+// workspace is one transaction: all of it is durable when Together returns nil,
+// and nothing of it was done when it returns an error.
+func (db *DB) Together(ctx context.Context, workspace uuid.UUID, fn func(ctx context.Context) error) error {
+	return db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return fn(context.WithValue(ctx, commonKey{}, common{workspace: workspace, tx: tx}))
+	})
+}
+
+// common is the transaction that a context's statements share.
+type common struct {
+	workspace uuid.UUID
+	tx        *gorm.DB
+}
+
+type commonKey struct{}
 
 // inUser runs fn in a transaction that sees one person, their memberships and
 // their logins.

@@ -92,7 +92,7 @@ func (db *DB) Exchange(ctx context.Context, workspace, id uuid.UUID) (tenants.Ex
 func insertExchanges(tx *gorm.DB, workspace uuid.UUID, batch []byte) error {
 	const statement = `INSERT INTO exchanges (workspace_id, ` + recordedColumns + `)
 		SELECT $1, ` + recordedColumns + ` FROM jsonb_to_recordset($2) AS r (id uuid, at timestamptz, session_id uuid, lane_id uuid,
-			api_key_id uuid, provider text, endpoint text, model text, client text, stream boolean, status int,
+			api_key_id uuid, provider text, endpoint text, model text, client text, class text, stream boolean, status int,
 			error_from text, error_type text, position int, compression text, tokens_before int, tokens_after int,
 			window_tokens int, level_0 int, level_1 int, level_2 int, level_3 int, input_tokens int, cache_read_tokens int,
 			cache_write_tokens int, output_tokens int, cost_microusd bigint, net_microusd bigint, overhead_us bigint,
@@ -142,7 +142,7 @@ func parseCursor(cursor string) (time.Time, uuid.UUID, error) {
 	return time.UnixMicro(at), parsed, err
 }
 
-const recordedColumns = `id, at, session_id, lane_id, api_key_id, provider, endpoint, model, client, stream, status,
+const recordedColumns = `id, at, session_id, lane_id, api_key_id, provider, endpoint, model, client, class, stream, status,
 	error_from, error_type, position, compression, tokens_before, tokens_after, window_tokens, level_0, level_1, level_2, level_3,
 	input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, net_microusd,
 	overhead_us, ttfb_us, duration_us, attempts, answer, report`
@@ -161,6 +161,7 @@ type exchangeRow struct {
 	Endpoint     string    `json:"endpoint"`
 	Model        string    `json:"model"`
 	Client       string    `json:"client"`
+	Class        string    `json:"class"`
 	Stream       bool      `json:"stream"`
 	Status       int       `json:"status"`
 	ErrorFrom    string    `json:"error_from"`
@@ -206,7 +207,7 @@ func toRecorded(e *tenants.Exchange) recordedRow {
 	row := recordedRow{
 		exchangeRow: exchangeRow{
 			ID: e.ID, At: e.At, APIKeyID: e.APIKey,
-			Provider: storable(string(e.Provider)), Endpoint: storable(e.Endpoint), Model: storable(e.Model), Client: storable(e.Client),
+			Provider: storable(string(e.Provider)), Endpoint: storable(e.Endpoint), Model: storable(e.Model), Client: storable(e.Client), Class: e.Class,
 			Stream: e.Stream, Status: e.Status, ErrorFrom: storable(e.ErrorFrom), ErrorType: storable(e.ErrorType),
 			Position: e.Position, Compression: storable(e.Compression),
 			TokensBefore: e.TokensBefore, TokensAfter: e.TokensAfter, WindowTokens: e.Window,
@@ -235,7 +236,7 @@ func toRecorded(e *tenants.Exchange) recordedRow {
 func (r *exchangeRow) toExchange() tenants.Exchange {
 	return tenants.Exchange{
 		ID: r.ID, Workspace: r.WorkspaceID, At: r.At, Session: r.SessionID, Lane: r.LaneID, APIKey: r.APIKeyID,
-		Provider: tenants.Provider(r.Provider), Endpoint: r.Endpoint, Model: r.Model, Client: r.Client, Stream: r.Stream,
+		Provider: tenants.Provider(r.Provider), Endpoint: r.Endpoint, Model: r.Model, Client: r.Client, Class: r.Class, Stream: r.Stream,
 		Status: r.Status, ErrorFrom: r.ErrorFrom, ErrorType: r.ErrorType, Position: r.Position, Compression: r.Compression,
 		TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, Window: r.WindowTokens,
 		Levels: [4]int{r.Level0, r.Level1, r.Level2, r.Level3},

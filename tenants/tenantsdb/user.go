@@ -40,6 +40,19 @@ func (db *DB) CreateWorkspace(ctx context.Context, owner uuid.UUID, name string)
 	return workspace, nil
 }
 
+// HasWorkspaces reports whether anybody has signed up yet. It sees which
+// workspaces there are as the archive's mover does, and nothing of them.
+func (db *DB) HasWorkspaces(ctx context.Context) (bool, error) {
+	var has bool
+	err := db.transaction(ctx, forWorker, "archive", func(tx *gorm.DB) error {
+		return tx.Raw("SELECT EXISTS (SELECT FROM workspaces)").Scan(&has).Error
+	})
+	if err != nil {
+		return false, fmt.Errorf("look for workspaces: %w", err)
+	}
+	return has, nil
+}
+
 // UserByEmail returns the person with an address, in lower case, and the hash of
 // their password. It returns tenants.ErrNotFound.
 func (db *DB) UserByEmail(ctx context.Context, email string) (tenants.User, string, error) {

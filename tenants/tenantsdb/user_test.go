@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/migrations/dbtest"
 	"palimpsest/tenants"
 )
 
@@ -29,6 +30,17 @@ func TestSignUpMakesAnOwnerOfANewWorkspace(t *testing.T) {
 	members, err := b.Members(t.Context(), b.workspace)
 	if err != nil || len(members) != 1 || members[0].User != b.user || members[0].Role != tenants.Owner {
 		t.Fatalf("members %+v (%v)", members, err)
+	}
+}
+
+func TestNewInstallationHasNoWorkspace(t *testing.T) {
+	t.Parallel()
+	empty := dbtest.New(t).DB
+	if has, err := empty.HasWorkspaces(t.Context()); has || err != nil {
+		t.Errorf("an empty one has a workspace: %v, %v", has, err)
+	}
+	if has, err := setup(t).HasWorkspaces(t.Context()); !has || err != nil {
+		t.Errorf("one with a workspace has none: %v, %v", has, err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"palimpsest/tenants"
+	"palimpsest/web/paths"
 )
 
 // StepsModel is how far a workspace has come with its set-up.
@@ -13,6 +14,7 @@ type StepsModel struct {
 	Providers []string // names of those that a key is stored for
 	Keys      int      // API keys that work
 	First     string   // what is known of the newest request; empty: none has come
+	Bare      bool     // without links, which would lead away from what the page shows
 }
 
 // NewSteps returns the steps of a workspace with these keys. active is the number
@@ -29,6 +31,14 @@ func NewSteps(providers []tenants.ProviderKey, active int, newest *tenants.Excha
 			ClientName(newest.Client), newest.Model, newest.Status, took(newest))
 	}
 	return model
+}
+
+// path is where the steps look again.
+func (m StepsModel) path() string {
+	if m.Bare {
+		return paths.FirstRequestBare
+	}
+	return paths.FirstRequest
 }
 
 // done counts the steps that are behind the workspace.

@@ -24,7 +24,8 @@ type Store interface {
 	APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.APIKey, error)
 
 	// CreateAPIKey stores a key with the name, scopes, author and expiry of wanted
-	// and returns it with its secret, which nobody can read again.
+	// and returns it with its secret, which nobody can read again. What a person
+	// can mend is a tenants.Invalid.
 	CreateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.APIKey) (tenants.APIKey, string, error)
 
 	// RevokeAPIKey returns tenants.ErrNotFound for a key that the workspace does
@@ -75,10 +76,14 @@ func (h *Handler) Create(c echo.Context, who tenants.Principal) error {
 	if err := access.Check(access.MayCreateKeys(who.Role)); err != nil {
 		return err
 	}
-	name, expiry := strings.TrimSpace(c.FormValue("name")), c.FormValue("expiry")
-	wanted, err := wanted(name, expiry, h.config.Now())
+	name, expiry := c.FormValue("name"), c.FormValue("expiry")
+	wanted := tenants.APIKey{Name: name, Scopes: []tenants.Scope{tenants.ScopeProxy}, CreatedBy: who.User.ID}
+	life, err := days(expiry)
 	if err == nil {
-		wanted.CreatedBy = who.User.ID
+		if life > 0 {
+			end := h.config.Now().AddDate(0, 0, life)
+			wanted.ExpiresAt = &end
+		}
 		var created tenants.APIKey
 		var secret string
 		if created, secret, err = h.keys.CreateAPIKey(c.Request().Context(), who.Workspace.ID, wanted); err == nil {

@@ -7,6 +7,7 @@ import (
 
 	"palimpsest/migrations/dbtest"
 	"palimpsest/tenants"
+	"palimpsest/web/clients"
 	"palimpsest/web/webtest"
 )
 
@@ -27,6 +28,9 @@ func TestSecretIsShownOnceAndInNoAddress(t *testing.T) {
 	}
 	if created.Path != "/keys" || created.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("shown at %s with Cache-Control %q", created.Path, created.Header.Get("Cache-Control"))
+	}
+	if export := created.Find("#export").Text(); export != `export PALIMPSEST_KEY="`+secret+`"` {
+		t.Errorf("the set-up of clients begins with %q", export)
 	}
 	if created.TestID("copied") == "" {
 		t.Error("nothing asks whether it was copied")
@@ -53,7 +57,7 @@ func TestWhatIsWrongWithAKeyStandsAtItsField(t *testing.T) {
 			t.Errorf("%s: status %d: %q", field, page.Status, page.Text("dialog"))
 		}
 	}
-	if long := person.Post("/keys", "name", strings.Repeat("x", 81), "expiry", ""); long.Find(`input[name="name"]`).AttrOr("value", "") == "" {
+	if long := person.Post("/keys", "name", strings.Repeat("x", 101), "expiry", ""); long.Find(`input[name="name"]`).AttrOr("value", "") == "" {
 		t.Error("what was typed is gone")
 	}
 }
@@ -87,21 +91,47 @@ func TestSnippetsHoldThisServersAddress(t *testing.T) {
 	t.Parallel()
 	page := webtest.Start(t).SignUp(t, "northbeam").Get("/keys")
 
-	for client, wants := range map[string][]string{
-		"claude-code":      {"unset ANTHROPIC_API_KEY", `ANTHROPIC_BASE_URL="` + webtest.PublicURL + `"`, "ANTHROPIC_AUTH_TOKEN="},
-		"codex":            {`wire_api = "responses"`, `base_url = "` + webtest.PublicURL + `/v1"`, "env_key", "model_provider"},
-		"anthropic-python": {`base_url="` + webtest.PublicURL + `"`, "auth_token"},
-		"anthropic-ts":     {`baseURL: "` + webtest.PublicURL + `"`},
-		"anthropic-go":     {`option.WithBaseURL("` + webtest.PublicURL + `")`},
-		"openai":           {`base_url="` + webtest.PublicURL + `/v1"`, "api_key"},
-		"curl":             {webtest.PublicURL + "/v1/messages"},
-	} {
-		snippet := page.Find(`[data-testid="snippet-` + client + `"] code`).First().Text()
-		for _, want := range wants {
-			if !strings.Contains(snippet, want) {
-				t.Errorf("%s lacks %q:\n%s", client, want, snippet)
+	for _, client := range clients.All(webtest.PublicURL) {
+		shown := page.Find(`[data-testid="snippet-` + client.ID + `"]`)
+		if shown.Find("h3").Text() != client.Title || !strings.Contains(shown.Text(), client.Hint) || shown.Find("code").Length() != len(client.Snippets) {
+			t.Errorf("%s is shown as %s", client.ID, shown.Text())
+		}
+		for i, snippet := range client.Snippets {
+			code := shown.Find("code").Eq(i)
+			if code.Text() != snippet.Text || !strings.Contains(code.Text(), webtest.PublicURL) {
+				t.Errorf("%s, %s:\n%s", client.ID, snippet.ID, code.Text())
+			}
+			if copies := page.Find(`[data-copy="` + code.AttrOr("id", "-") + `"]`).Length(); copies != 1 {
+				t.Errorf("%s, %s: %d buttons copy it", client.ID, snippet.ID, copies)
 			}
 		}
+	}
+}
+
+func TestFirstStepsAreShownUntilAKeyIsUsed(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	const waits = `[hx-get="/overview/first-request?bare=1"]`
+
+	if !person.Get("/keys").Has("#clients " + waits) {
+		t.Error("a new workspace does not see its first steps")
+	}
+	created := person.Post("/keys", "name", "laptop", "expiry", "")
+	if created.Find(waits).Length() != 1 || !created.Has("dialog "+waits) {
+		t.Errorf("beside the secret, %d wait for the first request", created.Find(waits).Length())
+	}
+	// A link would lead away from the secret, which is not shown again.
+	if steps := person.Get("/overview/first-request?bare=1"); steps.Has("a") || !steps.Has(waits) {
+		t.Errorf("the steps beside the secret: %s", steps.HTML)
+	}
+	if _, err := person.Keys.Authenticate(t.Context(), created.TestID("secret")); err != nil {
+		t.Fatal(err)
+	}
+	if err := person.Keys.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if person.Get("/keys").Has(waits) {
+		t.Error("a workspace whose key is used waits for its first request")
 	}
 }
 

@@ -3,20 +3,21 @@ package keys
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
 	"palimpsest/tenants"
 	"palimpsest/web/access"
+	"palimpsest/web/clients"
 	"palimpsest/web/components"
 )
 
 const (
 	usageSpan = 7 * 24 * time.Hour // that requests are counted in
 	soon      = 7 * 24 * time.Hour // before its end, a key is marked
-	maxName   = 80                 // characters
 )
 
 // model is the page.
@@ -27,8 +28,10 @@ type model struct {
 	NoUsage   bool // requests could not be counted
 	Who       tenants.Principal
 	Now       time.Time
-	Clients   []client
+	Clients   []clients.Client
 	Revoked   string // name of the key that was just revoked; empty: none
+
+	FirstSteps bool // no key was used yet
 
 	Form    *formModel    // the form to create a key; nil: closed
 	Created *createdModel // the key that was just created; nil: none
@@ -47,6 +50,9 @@ type row struct {
 // createdModel is a key that was just created.
 type createdModel struct{ Name, Secret string }
 
+// export is what puts the secret where the set-ups of clients read it.
+func (m createdModel) export() string { return fmt.Sprintf("export PALIMPSEST_KEY=%q", m.Secret) }
+
 // formModel is the form to create a key.
 type formModel struct{ Name, Expiry components.FieldModel }
 
@@ -62,8 +68,9 @@ func newModel(who tenants.Principal, keys []tenants.APIKey, used []tenants.Usage
 	for _, key := range used {
 		requests[key.Label] = key.Exchanges
 	}
-	m := model{Who: who, Now: now, MayCreate: access.MayCreateKeys(who.Role), NoUsage: noUsage, Clients: clients(publicURL)}
+	m := model{Who: who, Now: now, MayCreate: access.MayCreateKeys(who.Role), NoUsage: noUsage, Clients: clients.All(publicURL), FirstSteps: true}
 	for _, key := range keys {
+		m.FirstSteps = m.FirstSteps && key.LastUsedAt == nil
 		state, tag := stateOf(key, now)
 		if key.RevokedAt == nil && state != stateExpired {
 			m.Active++
@@ -74,6 +81,14 @@ func newModel(who tenants.Principal, keys []tenants.APIKey, used []tenants.Usage
 		})
 	}
 	return m
+}
+
+// codeLabel is what a screen reader says of a snippet.
+func codeLabel(client clients.Client, snippet clients.Snippet) string {
+	if len(client.Snippets) == 1 {
+		return client.Title + " set-up"
+	}
+	return client.Title + " set-up, " + snippet.Label
 }
 
 const stateExpired = "expired"
@@ -135,22 +150,14 @@ func newRevoke(key tenants.APIKey, typed string, wrong bool) *revokeModel {
 	return revoke
 }
 
-// wanted returns the key that a form asks for, or a tenants.Invalid.
-func wanted(name, expiry string, now time.Time) (tenants.APIKey, error) {
-	if length := utf8.RuneCountInString(name); length == 0 || length > maxName {
-		return tenants.APIKey{}, tenants.Invalid{Field: "name", Message: fmt.Sprintf("must have 1 to %d characters", maxName)}
+// days returns how long a key with a chosen life lives, 0 for ever, or a
+// tenants.Invalid.
+func days(expiry string) (int, error) {
+	if !slices.ContainsFunc(expiries(), func(option components.Option) bool { return option.Value == expiry }) {
+		return 0, tenants.Invalid{Field: "expiry", Message: "must be one of the choices"}
 	}
-	key := tenants.APIKey{Name: name, Scopes: []tenants.Scope{tenants.ScopeProxy}}
-	for _, option := range expiries() {
-		if option.Value != expiry {
-			continue
-		}
-		var days int
-		if _, err := fmt.Sscan(expiry, &days); err == nil {
-			expires := now.AddDate(0, 0, days)
-			key.ExpiresAt = &expires
-		}
-		return key, nil
+	if expiry == "" {
+		return 0, nil
 	}
-	return tenants.APIKey{}, tenants.Invalid{Field: "expiry", Message: "must be one of the choices"}
+	return strconv.Atoi(expiry)
 }

@@ -92,6 +92,7 @@ func (h *Handler) FirstRequest(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
+	steps.Bare = c.QueryParam("bare") != ""
 	return layout.Fragment(c, http.StatusOK, components.Steps(steps))
 }
 

@@ -164,7 +164,7 @@ func (b brokenUsage) Usage(ctx context.Context, workspace tenants.WorkspaceID, b
 
 func TestFailedCardSaysSoAndLeavesTheOthers(t *testing.T) {
 	t.Parallel()
-	product := webtest.Start(t, func(deps *web.Deps) { deps.Usage = brokenUsage{*deps} })
+	product := webtest.Start(t, func(_ *webtest.Product, deps *web.Deps) { deps.Usage = brokenUsage{*deps} })
 	person := product.SignUp(t, "northbeam")
 	record(t, person, exchange(time.Now(), same))
 

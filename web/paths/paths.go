@@ -19,12 +19,14 @@ const (
 	Theme        = "/theme"
 	Overview     = "/overview"
 	FirstRequest = "/overview/first-request"
-	Keys         = "/keys"
-	NewKey       = "/keys/new"
-	Providers    = "/providers"
-	NewProvider  = "/providers/new"
-	Pipeline     = "/pipeline"
-	Sessions     = "/sessions"
+	// FirstRequestBare is the same without links.
+	FirstRequestBare = FirstRequest + "?bare=1"
+	Keys             = "/keys"
+	NewKey           = "/keys/new"
+	Providers        = "/providers"
+	NewProvider      = "/providers/new"
+	Pipeline         = "/pipeline"
+	Sessions         = "/sessions"
 )
 
 // RevokeKey is the path to revoke an API key at.

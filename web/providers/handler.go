@@ -4,9 +4,7 @@ package providers
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,46 +16,32 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Store keeps a workspace's provider keys, sealed.
+// Store keeps a workspace's provider keys, sealed, and tests them.
 type Store interface {
 	ProviderKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ProviderKey, error)
 
 	// CreateProviderKey seals and stores a key with the provider, name, base URL
-	// and author of wanted. It may return a tenants.Invalid.
+	// and author of wanted. What a person can mend is a tenants.Invalid.
 	CreateProviderKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.ProviderKey, secret string) (tenants.ProviderKey, error)
 
 	// DeleteProviderKey returns tenants.ErrNotFound for a key that the workspace
 	// does not have.
 	DeleteProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
-}
 
-// Tester asks a provider for its models with a stored key.
-type Tester interface {
-	// Models returns how many models the provider lists. An error of a provider
-	// that refused the key is a Rejection.
-	Models(ctx context.Context, key tenants.ProviderKey) (int, error)
-}
-
-// Rejection is the error of a provider that was reached and refused a key.
-type Rejection interface {
-	error
-
-	// Rejection returns the provider's HTTP status and what it said, without
-	// secrets.
-	Rejection() (status int, message string)
+	// TestProviderKey asks the provider for its models. A key that does not work
+	// is an answer; tenants.ErrNotFound is an error.
+	TestProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.ProviderKeyTest, error)
 }
 
 // Handler answers the requests to the page.
 type Handler struct {
-	keys   Store
-	tester Tester
-	log    *slog.Logger
-	now    func() time.Time
+	keys Store
+	now  func() time.Time
 }
 
 // New returns a Handler.
-func New(keys Store, tester Tester, log *slog.Logger, now func() time.Time) *Handler {
-	return &Handler{keys: keys, tester: tester, log: log, now: now}
+func New(keys Store, now func() time.Time) *Handler {
+	return &Handler{keys: keys, now: now}
 }
 
 // List shows all provider keys.
@@ -81,17 +65,10 @@ func (h *Handler) Add(c echo.Context, who tenants.Principal) error {
 	if err := access.Check(access.MayTune(who.Role)); err != nil {
 		return err
 	}
-	form := typed{
-		Provider: c.FormValue("provider"), Name: strings.TrimSpace(c.FormValue("name")),
-		BaseURL: strings.TrimSpace(c.FormValue("base_url")), Key: strings.TrimSpace(c.FormValue("key")),
-	}
-	err := form.check()
+	form := typed{Provider: c.FormValue("provider"), Name: c.FormValue("name"), BaseURL: c.FormValue("base_url")}
+	added, err := h.keys.CreateProviderKey(c.Request().Context(), who.Workspace.ID, form.wanted(who.User.ID), c.FormValue("key"))
 	if err == nil {
-		var added tenants.ProviderKey
-		added, err = h.keys.CreateProviderKey(c.Request().Context(), who.Workspace.ID, form.wanted(who.User.ID), form.Key)
-		if err == nil {
-			return layout.Redirect(c, paths.With(paths.Providers, "added", added.ID.String()))
-		}
+		return layout.Redirect(c, paths.With(paths.Providers, "added", added.ID.String()))
 	}
 	if _, is := errors.AsType[tenants.Invalid](err); !is {
 		return err
@@ -105,13 +82,11 @@ func (h *Handler) Test(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	begin := h.now()
-	models, err := h.tester.Models(c.Request().Context(), key)
-	result := newResult(key.ID, models, h.now().Sub(begin), err)
-	if err != nil && result.Said == "" {
-		h.log.WarnContext(c.Request().Context(), "test of a provider key", "provider_key", key.ID, "error", err)
+	outcome, err := h.keys.TestProviderKey(c.Request().Context(), who.Workspace.ID, key.ID)
+	if err != nil {
+		return err
 	}
-	return h.page(c, who, http.StatusOK, func(m *model) { m.Result = result })
+	return h.page(c, who, http.StatusOK, func(m *model) { m.Result = newResult(key.ID, outcome) })
 }
 
 // ConfirmRemove asks whether a key is to be removed.

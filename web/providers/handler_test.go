@@ -7,6 +7,7 @@ import (
 
 	"palimpsest/migrations/dbtest"
 	"palimpsest/tenants"
+	"palimpsest/web"
 	"palimpsest/web/webtest"
 )
 
@@ -35,7 +36,7 @@ func TestWhatIsWrongWithAProviderKeyStandsAtItsField(t *testing.T) {
 
 	for field, form := range map[string][]string{
 		"provider": {"provider", "nobody", "name", "x", "key", "sk-ant-12345678", "base_url", ""},
-		"name":     {"provider", "openai", "name", " ", "key", "sk-ant-12345678", "base_url", ""},
+		"name":     {"provider", "openai", "name", strings.Repeat("x", 101), "key", "sk-ant-12345678", "base_url", ""},
 		"key":      {"provider", "openai", "name", "x", "key", "short", "base_url", ""},
 		"base_url": {"provider", "openai", "name", "x", "key", "sk-ant-12345678", "base_url", "ftp://example.com"},
 	} {
@@ -46,6 +47,25 @@ func TestWhatIsWrongWithAProviderKeyStandsAtItsField(t *testing.T) {
 		if strings.Contains(page.HTML, "sk-ant-12345678") {
 			t.Errorf("%s: the form repeats the key", field)
 		}
+	}
+}
+
+// S16
+func TestPrivateBaseURLIsRefusedAtItsField(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t, func(p *webtest.Product, deps *web.Deps) { deps.ProviderKeys = p.Keeper(false) }).SignUp(t, "northbeam")
+
+	for _, url := range []string{"http://127.0.0.1:11434", "https://192.168.0.4/v1", "http://localhost:8000"} {
+		page := person.Post("/providers", "provider", "openai", "name", "local", "key", "sk-ant-12345678", "base_url", url)
+		if page.Status != http.StatusUnprocessableEntity || !strings.Contains(page.TestID("error-base_url"), "private address") {
+			t.Errorf("%s: status %d: %q", url, page.Status, page.Text("dialog"))
+		}
+		if typed := page.Find(`input[name="base_url"]`).AttrOr("value", ""); typed != url {
+			t.Errorf("%s became %q", url, typed)
+		}
+	}
+	if page := person.Post("/providers", "provider", "openai", "name", "", "key", "sk-ant-12345678", "base_url", "https://llm.example.com/v1"); !strings.Contains(page.TestID("providers"), "openai") {
+		t.Errorf("a public one: %d, %s", page.Status, page.Text("main"))
 	}
 }
 

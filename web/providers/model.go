@@ -4,18 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
 	"palimpsest/tenants"
 	"palimpsest/web/components"
-)
-
-const (
-	maxName = 80   // characters
-	minKey  = 8    // bytes
-	maxKey  = 4096 // bytes
 )
 
 // model is the page.
@@ -50,37 +43,17 @@ type result struct {
 	Said string // by the provider; empty: nothing
 }
 
-// newResult returns what a test tells, which took a time.
-func newResult(id uuid.UUID, models int, took time.Duration, err error) *result {
-	var rejection Rejection
-	switch {
-	case errors.As(err, &rejection):
-		status, message := rejection.Rejection()
-		return &result{ID: id, Text: fmt.Sprintf("The provider answered %d.", status), Said: message}
-	case err != nil:
-		return &result{ID: id, Text: "The provider could not be reached, or its answer could not be read. Check the base URL."}
-	default:
-		return &result{ID: id, OK: true, Text: fmt.Sprintf("The key works: the provider lists %s. It took %s ms.",
-			components.Plural(int64(models), "model"), components.Millis(took))}
+// newResult returns what a test tells.
+func newResult(id uuid.UUID, outcome tenants.ProviderKeyTest) *result {
+	if !outcome.OK {
+		return &result{ID: id, Text: outcome.Problem, Said: outcome.Said}
 	}
+	return &result{ID: id, OK: true, Text: fmt.Sprintf("The key works: the provider lists %s. It took %s ms.",
+		components.Plural(int64(outcome.Models), "model"), components.Millis(outcome.Took))}
 }
 
-// typed is what was typed into the form.
-type typed struct{ Provider, Name, Key, BaseURL string }
-
-// check returns a tenants.Invalid for what cannot be a provider key.
-func (t typed) check() error {
-	switch {
-	case t.Provider != string(tenants.ProviderAnthropic) && t.Provider != string(tenants.ProviderOpenAI):
-		return tenants.Invalid{Field: "provider", Message: "must be one of the choices"}
-	case t.Name == "" || utf8.RuneCountInString(t.Name) > maxName:
-		return tenants.Invalid{Field: "name", Message: fmt.Sprintf("must have 1 to %d characters", maxName)}
-	case len(t.Key) < minKey || len(t.Key) > maxKey:
-		return tenants.Invalid{Field: "key", Message: fmt.Sprintf("must have %d to %d characters", minKey, maxKey)}
-	default:
-		return nil
-	}
-}
+// typed is what was typed into the form, but for the key.
+type typed struct{ Provider, Name, BaseURL string }
 
 func (t typed) wanted(by uuid.UUID) tenants.ProviderKey {
 	return tenants.ProviderKey{Provider: tenants.Provider(t.Provider), Name: t.Name, BaseURL: t.BaseURL, CreatedBy: by}
@@ -102,7 +75,7 @@ func choices() []components.Option {
 func newForm(typed typed, err error) *formModel {
 	form := &formModel{
 		Provider: components.FieldModel{Label: "Provider", Name: "provider", Value: typed.Provider},
-		Name:     components.FieldModel{Label: "Name", Name: "name", Value: typed.Name, Hint: "To recognise it by: anthropic-prod."},
+		Name:     components.FieldModel{Label: "Name", Name: "name", Value: typed.Name, Hint: "Optional, to recognise it by: anthropic-prod."},
 		Key:      components.FieldModel{Label: "Key", Name: "key", Hint: "Sealed before it is stored. Nobody can read it again, only its last four characters."},
 		BaseURL:  components.FieldModel{Label: "Base URL", Name: "base_url", Value: typed.BaseURL, Hint: "Optional. Without it requests go to the provider’s own address."},
 	}

@@ -571,7 +571,7 @@ func addDialog(form *formModel) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.Field(form.Name, templ.Attributes{"type": "text", "required": true, "maxlength": "80", "autocomplete": "off", "autofocus": true}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Field(form.Name, templ.Attributes{"type": "text", "maxlength": "100", "autocomplete": "off", "autofocus": true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

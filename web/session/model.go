@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/google/uuid"
+
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
@@ -38,7 +40,7 @@ type model struct {
 func (h *Handler) model(ctx context.Context, who tenants.Principal, detail session.Detail, lane session.LaneOverview, reader *reader, read readModel) (model, error) {
 	m := model{Detail: detail, Title: titleOf(detail.Overview), Lane: lane, Now: h.deps.Now(), Epochs: reader.epochs, Read: read}
 	for _, other := range detail.Lanes {
-		m.Archived += other.Archived
+		m.Archived += max(0, other.Archived-other.ForkAt) // what is shared counts with the parent
 	}
 	var err error
 	if m.Exchanges, m.Cut, err = h.exchanges(ctx, who.Workspace.ID, detail.ID, lane.ID); err != nil {
@@ -69,12 +71,20 @@ func (m model) lanePath(lane session.LaneOverview) string {
 	return paths.With(paths.Session(m.ID), "lane", lane.ID.String())
 }
 
-// laneTitle names a lane: the one that goes on first.
-func laneTitle(i int) string {
-	if i == 0 {
+// laneTitle names the lane at a place of the list.
+func laneTitle(i int, lane session.LaneOverview) string {
+	switch {
+	case i == 0:
 		return "Main lane"
+	case lane.Kind == session.Subagent:
+		return "Subagent"
+	case lane.Kind == session.Side:
+		return "Side call"
+	case lane.Parent != uuid.Nil:
+		return "Earlier branch"
+	default:
+		return "Earlier lane"
 	}
-	return "Lane " + strconv.Itoa(i+1)
 }
 
 func (m model) savedShare() string {

@@ -45,11 +45,13 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	values := valuesOf(config)
+	now := valuesOf(config)
+	shown := now
 	if preset, known := presetNamed(c.QueryParam("preset")); known {
-		values.TargetUtilization, values.PreserveLastTurns = preset.Target, preset.Keep
+		shown.TargetUtilization, shown.PreserveLastTurns = preset.Target, preset.Keep
+		shown = shown.following(now)
 	}
-	page := newModel(who, saved.Version, values, valuesOf(config), nil)
+	page := newModel(who, saved.Version, shown, now, nil)
 	page.SavedVersion, _ = strconv.Atoi(c.QueryParam("saved"))
 	return answer(c, http.StatusOK, who, page)
 }
@@ -65,14 +67,15 @@ func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 		return err
 	}
 	typed := typedValues(c)
+	wanted := typed.following(shownValues(c, valuesOf(config)))
 	version, err := strconv.Atoi(c.FormValue("version"))
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest).SetInternal(err)
 	}
 	if version != saved.Version {
-		return conflict(c, who, saved, config, typed)
+		return conflict(c, who, saved, config, wanted)
 	}
-	next, err := h.changed(saved, config, typed)
+	next, err := h.changed(saved, config, wanted)
 	if invalid, is := errors.AsType[pipeline.Invalid](err); is {
 		return answer(c, http.StatusUnprocessableEntity, who, newModel(who, version, typed, valuesOf(config), &invalid))
 	}
@@ -85,7 +88,7 @@ func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 		if saved, config, err = h.current(ctx, who.Workspace.ID); err != nil {
 			return err
 		}
-		return conflict(c, who, saved, config, typed)
+		return conflict(c, who, saved, config, wanted)
 	}
 	if err != nil {
 		return err

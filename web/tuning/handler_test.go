@@ -2,6 +2,7 @@ package tuning_test
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -138,6 +139,64 @@ func TestValueOutOfRangeStandsAtItsField(t *testing.T) {
 	}
 }
 
+func TestLowerTargetLowersCompressToAlong(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	for name, test := range map[string]struct {
+		changes []string
+		target  float64
+		goal    float64
+	}{
+		"far below":           {[]string{"ipc.targetUtilization", "0.35"}, 0.35, 0.25},
+		"at the lowest":       {[]string{"ipc.targetUtilization", "0.30"}, 0.30, 0.20},
+		"not far enough":      {[]string{"ipc.targetUtilization", "0.50"}, 0.50, 0.40},
+		"typed beside it":     {[]string{"ipc.targetUtilization", "0.45", "ipc.compressTo", "0.44"}, 0.45, 0.44},
+		"something else only": {[]string{"ipc.preserveTokens", "9000"}, 0.75, 0.40},
+	} {
+		person := product.SignUp(t, strings.ReplaceAll(name, " ", "-"))
+		page := person.Post("/pipeline", form(person.Get("/pipeline"), test.changes...)...)
+		if _, config := saved(t, person); config.IPC.TargetUtilization != test.target || config.IPC.CompressTo != test.goal {
+			t.Errorf("%s: status %d, saved %v and %v", name, page.Status, config.IPC.TargetUtilization, config.IPC.CompressTo)
+		}
+		if shown := page.Find(`input[name="ipc.compressTo"]`).AttrOr("value", ""); shown != strconv.FormatFloat(test.goal, 'f', 2, 64) {
+			t.Errorf("%s: the page shows %s", name, shown)
+		}
+	}
+}
+
+func TestTypedCompressToAboveTheTargetIsRefused(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+
+	page := person.Post("/pipeline", form(person.Get("/pipeline"), "ipc.targetUtilization", "0.35", "ipc.compressTo", "0.38")...)
+	if page.Status != http.StatusUnprocessableEntity || !strings.Contains(page.TestID("error-ipc.compressTo"), "not below targetUtilization") {
+		t.Errorf("status %d: %q", page.Status, page.TestID("error-ipc.compressTo"))
+	}
+	// What is wrong was typed, and stays until it is typed anew.
+	if again := person.Post("/pipeline", form(page)...); again.Status != http.StatusUnprocessableEntity {
+		t.Errorf("sent again: status %d", again.Status)
+	}
+	if mended := person.Post("/pipeline", form(page, "ipc.compressTo", "0.40")...); mended.Path != "/pipeline?saved=1" {
+		t.Errorf("with the value that was shown first: %d at %s", mended.Status, mended.Path)
+	}
+}
+
+func TestTargetThatWasSavedBelowCompressToIsMended(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	// As the API takes it: an epoch then compresses to less than compressTo.
+	if _, err := person.DB.SavePipeline(t.Context(), person.Workspace.ID, 0, tenants.PipelineConfig{
+		YAML: "ipc: {targetUtilization: 0.36}\n", SavedBy: person.User.ID,
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	person.Post("/pipeline", form(person.Get("/pipeline"), "ipc.deepestLevel", "2")...)
+	if stored, config := saved(t, person); stored.Version != 2 || config.IPC.TargetUtilization != 0.36 || config.IPC.CompressTo != 0.26 {
+		t.Errorf("version %d with %v and %v", stored.Version, config.IPC.TargetUtilization, config.IPC.CompressTo)
+	}
+}
+
 func TestSecondSaveShowsBothValuesAndCanWin(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
@@ -147,6 +206,9 @@ func TestSecondSaveShowsBothValuesAndCanWin(t *testing.T) {
 	conflict := person.Post("/pipeline", form(page, "ipc.targetUtilization", "0.85")...)
 	if conflict.Status != http.StatusConflict {
 		t.Fatalf("status %d", conflict.Status)
+	}
+	if low := person.Post("/pipeline", form(page, "ipc.targetUtilization", "0.35")...); !strings.Contains(low.TestID("conflict"), "compressTo 0.40 0.25") {
+		t.Errorf("a lower target beside what was saved: %q", low.TestID("conflict"))
 	}
 	if table := conflict.TestID("conflict"); !strings.Contains(table, "0.60") || !strings.Contains(table, "0.85") {
 		t.Errorf("the page says %q", table)

@@ -36,7 +36,7 @@ func newModel(who tenants.Principal, version int, typed, saved values, invalid *
 		return components.FieldModel{Label: label, Name: section + "." + name, Value: value, Hint: hint}
 	}
 	m.Target = field("Target utilization", "targetUtilization", typed.TargetUtilization, "share of the model’s context window that a request may fill before the oldest turns are compressed")
-	m.CompressTo = field("Compress down to", "compressTo", typed.CompressTo, "compressTo: share of the window that is filled after an epoch, below the target")
+	m.CompressTo = field("Compress down to", "compressTo", typed.CompressTo, "compressTo: share of the window that is filled after an epoch. A lower target lowers it along.")
 	m.LastTurns = field("Newest turns kept verbatim", "preserveLastTurns", typed.PreserveLastTurns, "preserveLastTurns")
 	m.Tokens = field("Newest tokens kept verbatim", "preserveTokens", typed.PreserveTokens, "preserveTokens: counts where it keeps more than the turns do")
 	m.Deepest = field("Deepest level", "deepestLevel", typed.DeepestLevel, "How far old turns may fade")
@@ -106,5 +106,8 @@ func levels() []components.Option {
 }
 
 func (p preset) summary() string { return fmt.Sprintf("%s · keep %s", p.Target, p.Keep) }
+
+// minClear is what a script needs to lower compressTo as following does.
+func (m model) minClear() string { return strconv.FormatFloat(m.Saved.minClear, 'f', -1, 64) }
 
 func (m model) savedText() string { return strconv.FormatBool(m.Saved.PreserveSystem) }

@@ -1,6 +1,7 @@
 package tuning
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -24,6 +25,8 @@ type values struct {
 	PreserveTokens    string
 	PreserveSystem    bool
 	DeepestLevel      string
+
+	minClear float64 // share that an epoch frees at least; not on the page
 }
 
 // valuesOf returns the settings of a pipeline.
@@ -36,6 +39,7 @@ func valuesOf(config pipeline.Config) values {
 		PreserveTokens:    strconv.Itoa(config.IPC.PreserveTokens),
 		PreserveSystem:    config.IPC.PreserveSystem,
 		DeepestLevel:      strconv.Itoa(config.IPC.DeepestLevel),
+		minClear:          config.IPC.MinClear,
 	}
 }
 
@@ -51,6 +55,33 @@ func typedValues(c echo.Context) values {
 		PreserveSystem:    c.FormValue("ipc.preserveSystem") != "",
 		DeepestLevel:      text("ipc.deepestLevel"),
 	}
+}
+
+// shownValues returns the two watermarks as the form showed them before anything
+// was typed, and saved ones in place of those that it does not tell.
+func shownValues(c echo.Context, saved values) values {
+	shown := saved
+	shown.TargetUtilization = cmp.Or(c.FormValue("shown.targetUtilization"), saved.TargetUtilization)
+	shown.CompressTo = cmp.Or(c.FormValue("shown.compressTo"), saved.CompressTo)
+	return shown
+}
+
+// following returns the values with CompressTo lowered along with a target that
+// was changed, so that an epoch has something to free. A CompressTo that was typed
+// stays as it is: the pipeline refuses it where it is not below the target.
+func (v values) following(shown values) values {
+	target, err := strconv.ParseFloat(v.TargetUtilization, 64)
+	goal, goalErr := strconv.ParseFloat(v.CompressTo, 64)
+	switch {
+	case err != nil || goalErr != nil, scalar(v.CompressTo) != scalar(shown.CompressTo):
+		return v
+	case scalar(v.TargetUtilization) == scalar(shown.TargetUtilization) && goal < target:
+		return v
+	}
+	if highest := max(target-shown.minClear, target/2); goal > highest {
+		v.CompressTo = strconv.FormatFloat(highest, 'f', 2, 64)
+	}
+	return v
 }
 
 // setting is a value of the page by its name in the pipeline config.

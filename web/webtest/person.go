@@ -1,7 +1,6 @@
 package webtest
 
 import (
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -15,16 +14,6 @@ import (
 
 	"palimpsest/tenants"
 )
-
-func countModels(body io.Reader) (int, error) {
-	var list struct {
-		Data []json.RawMessage `json:"data"`
-	}
-	if err := json.NewDecoder(body).Decode(&list); err != nil {
-		return 0, err
-	}
-	return len(list.Data), nil
-}
 
 // Person is somebody with a browser that runs no JavaScript.
 type Person struct {

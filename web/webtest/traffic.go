@@ -42,7 +42,7 @@ func Provider(t testing.TB, window int) *providertest.Server {
 // returns the API key's secret.
 func (p *Person) Connect(double *providertest.Server, name string) string {
 	p.t.Helper()
-	keys := &credentials{product: p.Product}
+	keys := p.Keeper(true)
 	for _, provider := range []tenants.Provider{tenants.ProviderAnthropic, tenants.ProviderOpenAI} {
 		wanted := tenants.ProviderKey{Provider: provider, Name: string(provider) + "-prod", BaseURL: double.URL, CreatedBy: p.User.ID}
 		if _, err := keys.CreateProviderKey(p.t.Context(), p.Workspace.ID, wanted, ProviderKey); err != nil {
@@ -115,7 +115,7 @@ func (p *Person) proxy(window int) (url string, stop func()) {
 		p.t.Fatal(err)
 	}
 	metrics := api.NewMetrics(prometheus.NewRegistry())
-	recorder := api.NewRecorder(p.Sessions, p.DB, p.Archive, metrics, log)
+	recorder := api.NewRecorder(p.DB, p.Sessions, p.DB, metrics, log)
 	recorder.Start()
 	server := &api.Server{
 		Keys: p.Keys, Settings: settings, Prompts: p.writer(window), Upstream: p.provider,

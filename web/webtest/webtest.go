@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"palimpsest/api/credentials"
 	"palimpsest/api/upstream"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline"
@@ -52,8 +53,8 @@ type Product struct {
 	modules  string
 }
 
-// Option changes what the dashboard is made of.
-type Option func(*web.Deps)
+// Option changes what the dashboard of a product is made of.
+type Option func(*Product, *web.Deps)
 
 // Start runs the dashboard until the test ends.
 func Start(t testing.TB, options ...Option) *Product {
@@ -90,13 +91,13 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	credentials := &credentials{product: p}
+	keeper := forgetting{Keeper: p.Keeper(true), keys: p.Keys}
 	deps := web.Deps{
-		Identity: people, APIKeys: credentials, ProviderKeys: credentials, Tester: credentials,
+		Identity: people, APIKeys: keeper, ProviderKeys: keeper,
 		Pipelines: p.DB, Usage: p.DB, Sessions: p.Sessions, Exchanges: p.DB, Archive: p.Archive,
 	}
 	for _, option := range options {
-		option(&deps)
+		option(p, &deps)
 	}
 	log := slog.New(slog.DiscardHandler)
 	e := echo.New()
@@ -118,79 +119,25 @@ func Codecs() map[conversation.Format]wire.Codec {
 	return all
 }
 
-// credentials creates and checks the keys of workspaces.
-type credentials struct{ product *Product }
-
-// APIKeys implements keys.Store.
-func (c *credentials) APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.APIKey, error) {
-	return c.product.DB.APIKeys(ctx, workspace)
+// Keeper creates and tests the keys of workspaces.
+func (p *Product) Keeper(allowPrivate bool) *credentials.Keeper {
+	return credentials.New(credentials.Config{
+		Store: p.DB, Issuer: p.Keys, Vault: p.vault, Upstream: p.provider, Defaults: p.defaults(), AllowPrivate: allowPrivate,
+	})
 }
 
-// CreateAPIKey implements keys.Store.
-func (c *credentials) CreateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.APIKey) (tenants.APIKey, string, error) {
-	key, secret, hash := c.product.Keys.Create(workspace, wanted.Name, wanted.Scopes, wanted.CreatedBy, wanted.ExpiresAt)
-	return key, secret, c.product.DB.CreateAPIKey(ctx, workspace, key, hash)
+// forgetting has every revocation heard at once, as the database's notification
+// does in the product.
+type forgetting struct {
+	*credentials.Keeper
+
+	keys *identity.Keys
 }
 
 // RevokeAPIKey implements keys.Store.
-func (c *credentials) RevokeAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error {
-	c.product.Keys.Forget()
-	return c.product.DB.RevokeAPIKey(ctx, workspace, id)
-}
-
-// ProviderKeys implements providers.Store.
-func (c *credentials) ProviderKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ProviderKey, error) {
-	return c.product.DB.ProviderKeys(ctx, workspace)
-}
-
-// CreateProviderKey implements providers.Store.
-func (c *credentials) CreateProviderKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.ProviderKey, secret string) (tenants.ProviderKey, error) {
-	if wanted.BaseURL != "" {
-		if err := upstream.VerifyBaseURL(wanted.BaseURL, true); err != nil {
-			return tenants.ProviderKey{}, err
-		}
-	}
-	sealed, err := c.product.vault.Seal(workspace, wanted.Provider, secret)
-	if err != nil {
-		return tenants.ProviderKey{}, err
-	}
-	wanted.ID, wanted.Sealed, wanted.Last4 = uuid.Must(uuid.NewV7()), sealed, secret[max(0, len(secret)-4):]
-	wanted.Workspace, wanted.CreatedAt = workspace, time.Now()
-	return wanted, c.product.DB.AddProviderKey(ctx, workspace, wanted)
-}
-
-// DeleteProviderKey implements providers.Store.
-func (c *credentials) DeleteProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error {
-	return c.product.DB.DeleteProviderKey(ctx, workspace, id)
-}
-
-// Rejected is a provider's refusal of a key.
-type Rejected struct{ Status int }
-
-// Error implements error.
-func (r Rejected) Error() string { return http.StatusText(r.Status) }
-
-// Rejection implements providers.Rejection.
-func (r Rejected) Rejection() (status int, message string) { return r.Status, "invalid x-api-key" }
-
-// Models implements providers.Tester.
-func (c *credentials) Models(ctx context.Context, key tenants.ProviderKey) (int, error) {
-	secret, err := c.product.vault.Open(key.Workspace, key.Provider, key.Sealed)
-	if err != nil {
-		return 0, err
-	}
-	header := http.Header{"Anthropic-Version": {"2023-06-01"}}
-	response, err := c.product.provider.Send(ctx, http.MethodGet, "/v1/models", header, nil, upstream.Target{
-		Provider: key.Provider, BaseURL: key.BaseURL, Key: secret,
-	})
-	if err != nil {
-		return 0, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return 0, Rejected{Status: response.StatusCode}
-	}
-	return countModels(response.Body)
+func (f forgetting) RevokeAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error {
+	f.keys.Forget()
+	return f.Keeper.RevokeAPIKey(ctx, workspace, id)
 }
 
 // address returns the URL of a path of the product.

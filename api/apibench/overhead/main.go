@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"palimpsest/api/apibench"
+	"palimpsest/api/programtest"
 )
 
 // options are the command's flags.
@@ -65,7 +66,7 @@ func measure(ctx context.Context, wanted options) (err error) {
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	floor, err := apibench.StartProgram(ctx, self, []string{"-floor", provider}, nil)
+	floor, err := programtest.Start(ctx, self, []string{"-floor", provider}, nil)
 	if err != nil {
 		return err
 	}
@@ -76,7 +77,7 @@ func measure(ctx context.Context, wanted options) (err error) {
 		return fmt.Errorf("make a data directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(data)) }()
-	program, err := apibench.StartProgram(ctx, wanted.binary, []string{"serve"}, apibench.Environment(data))
+	program, err := programtest.Start(ctx, wanted.binary, []string{"serve"}, programtest.Environment(data))
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,8 @@ type block struct {
 	name      string // of a tool_use
 	signature string // of thinking; the data of redacted_thinking
 	cache     *cacheMarker
-	inner     []*block // the content of a tool_result
+	inner     []*block       // the content of a tool_result
+	nested    []*cacheMarker // on the parts of what is no tool_result
 
 	sum    [sha256.Size]byte // of everything but cache markers
 	tokens int               // o200k
@@ -168,6 +169,9 @@ func (d *Double) parseBlock(raw json.RawMessage, role, path string) (*block, *Re
 	if b.cache, rejection = parseCacheMarker(m["cache_control"], path+"."+kind); rejection != nil {
 		return nil, rejection
 	}
+	if b.nested, rejection = nestedMarkers(b, path); rejection != nil {
+		return nil, rejection
+	}
 	if rejection = d.parseBlockMembers(b, path); rejection != nil {
 		return nil, rejection
 	}
@@ -206,6 +210,16 @@ func (d *Double) parseBlockMembers(b *block, path string) *Rejection {
 	case "image", "document":
 		if !b.members.has("source") {
 			return missing("source")
+		}
+	case "search_result":
+		for _, name := range []string{"content", "source", "title"} {
+			if !b.members.has(name) {
+				return missing(name)
+			}
+		}
+	case "container_upload":
+		if !b.members.has("file_id") {
+			return missing("file_id")
 		}
 	case "server_tool_use", "mcp_tool_use":
 		b.id, _ = b.members.text("id")
@@ -252,7 +266,7 @@ func (d *Double) parseResultContent(b *block, path string) *Rejection {
 	}
 	for i, part := range inner {
 		switch part.kind {
-		case "text", "image", "document", "search_result", "tool_reference":
+		case "text", "image", "document", "search_result", "tool_reference", "browser_state":
 		default:
 			if rolesOf(part.kind) != "" || !d.config.AllowUnknown {
 				return refuse("%s.tool_result.content.%d: Input tag '%s' found using 'type' does not match any of the expected tags: 'document', 'image', 'search_result', 'text', 'tool_reference'", path, i, part.kind)
@@ -261,6 +275,30 @@ func (d *Double) parseResultContent(b *block, path string) *Rejection {
 	}
 	b.inner = inner
 	return nil
+}
+
+// nestedMarkers reads the cache markers on the parts of a block's content and of
+// a document's source.
+func nestedMarkers(b *block, path string) ([]*cacheMarker, *Rejection) {
+	if b.kind == "tool_result" {
+		return nil, nil
+	}
+	source, _ := objectMembers(b.members["source"])
+	var nested []*cacheMarker
+	for _, list := range []json.RawMessage{b.members["content"], source["content"]} {
+		parts, _ := elements(list)
+		for i, raw := range parts {
+			part, _ := objectMembers(raw)
+			marker, rejection := parseCacheMarker(part["cache_control"], at(path+".content", i))
+			if rejection != nil {
+				return nil, rejection
+			}
+			if marker != nil {
+				nested = append(nested, marker)
+			}
+		}
+	}
+	return nested, nil
 }
 
 func parseCacheMarker(raw json.RawMessage, path string) (*cacheMarker, *Rejection) {

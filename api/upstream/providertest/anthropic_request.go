@@ -159,19 +159,33 @@ func (r *anthropicRequest) parseThinking() *Rejection {
 		return refuse(`"thinking.type.disabled" is not supported for this model. Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.`)
 	case kind == "enabled" && r.model.NoEnabled:
 		return refuse(`"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.`)
+	case kind == "between_tools" && !r.model.BetweenTools:
+		return refuse(`"thinking.type.between_tools" is not supported for this model.`)
 	}
 	if rejection := r.parseBudget(m); rejection != nil {
 		return rejection
 	}
-	if !m.has("block_binding") {
+	return r.parseBinding(m["block_binding"])
+}
+
+// parseBinding reads block_binding, which only thinking that the model paces or
+// that has a budget knows, and only behind the beta header.
+func (r *anthropicRequest) parseBinding(raw json.RawMessage) *Rejection {
+	if len(raw) == 0 {
 		return nil
 	}
-	if r.header != nil && !hasBeta(r.header, bindingBeta) {
+	known := r.thinking.kind == "adaptive" || r.thinking.kind == "enabled"
+	if !known || r.header != nil && !hasBeta(r.header, bindingBeta) {
 		return refuse("thinking.%s.block_binding: Extra inputs are not permitted", r.thinking.kind)
 	}
-	binding, _ := objectMembers(m["block_binding"])
+	if firstByte(raw) == 'n' {
+		return nil
+	}
+	binding, _ := objectMembers(raw)
 	r.thinking.bound = true
-	r.thinking.binding, _ = binding.text("prefix_mismatch_behavior")
+	if r.thinking.binding, _ = binding.text("prefix_mismatch_behavior"); !binding.has("prefix_mismatch_behavior") {
+		r.thinking.binding = "error"
+	}
 	if r.thinking.binding != "drop_block" && r.thinking.binding != "error" {
 		return refuse("thinking.%s.block_binding.prefix_mismatch_behavior: Input should be 'drop_block' or 'error'", r.thinking.kind)
 	}

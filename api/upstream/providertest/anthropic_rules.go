@@ -119,6 +119,9 @@ func (r *anthropicRequest) cacheMarkers() []marked {
 			for k, part := range b.inner {
 				add(at(path+".content", k), part.cache)
 			}
+			for k, marker := range b.nested {
+				add(at(path+".content", k), marker)
+			}
 			add(path, b.cache)
 		}
 	}

@@ -70,6 +70,11 @@ func TestThinkingSettingsFitTheModel(t *testing.T) {
 		{name: "budget of an adaptive one", model: "claude-opus-5-5", extra: `"thinking":{"type":"adaptive","budget_tokens":2048}`, list: []string{userA}, want: "thinking.adaptive.budget_tokens: Extra inputs are not permitted"},
 		{name: "large budget", extra: `"thinking":{"type":"enabled","budget_tokens":4096}`, list: []string{userA},
 			want: "`max_tokens` must be greater than `thinking.budget_tokens`. Please consult our documentation at https://docs.claude.com/en/docs/build-with-claude/extended-thinking#max-tokens-and-context-window-size"},
+		{name: "between tools, another model", model: "claude-opus-5-5", extra: `"thinking":{"type":"between_tools"}`, list: []string{userA}, want: `"thinking.type.between_tools" is not supported for this model.`},
+		{name: "between tools knows no binding", model: "claude-sonnet-5-5", extra: `"thinking":{"type":"between_tools","block_binding":{"prefix_mismatch_behavior":"drop_block"}}`, list: []string{userA}, want: "thinking.between_tools.block_binding: Extra inputs are not permitted"}, // W30
+		{name: "thinking that is off knows no binding", extra: `"thinking":{"type":"disabled","block_binding":{}}`, list: []string{userA}, want: "thinking.disabled.block_binding: Extra inputs are not permitted"},
+		{name: "an empty binding", model: "claude-opus-5-5", extra: `"thinking":{"type":"adaptive","block_binding":{}}`, list: []string{userA}},
+		{name: "a missing binding", model: "claude-opus-5-5", extra: `"thinking":{"type":"adaptive","block_binding":null}`, list: []string{userA}},
 		{name: "binding between tools", model: "claude-sonnet-5-5", extra: `"thinking":{"type":"between_tools"}`, list: []string{userA}},
 	})
 }

@@ -87,6 +87,12 @@ func (b *Binding) add(role string, content *block) {
 	}
 }
 
+// Redact hides a thinking block that stands at the end of what was added so far.
+func (b *Binding) Redact(text string) string {
+	b.before = b.signer.redactBound(text, b.chain, b.before)
+	return b.before
+}
+
 // Sign signs a thinking block that stands at the end of what was added so far.
 func (b *Binding) Sign(text string) string {
 	b.before = b.signer.signBound(text, b.chain, b.before)

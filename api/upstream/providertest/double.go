@@ -43,6 +43,13 @@ func (d *Double) Validate(format string, body []byte) error {
 	return rejection.asError()
 }
 
+// Judge is Validate for a request with its headers, which may have to ask for
+// what the body uses. A nil header asks for everything.
+func (d *Double) Judge(format string, header http.Header, body []byte) error {
+	_, rejection := d.judge(format, header, body)
+	return rejection.asError()
+}
+
 // judge checks a body and returns the request it holds.
 func (d *Double) judge(format string, header http.Header, body []byte) (generation, *Rejection) {
 	if len(body) > MaxBody {

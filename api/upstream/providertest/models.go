@@ -16,6 +16,13 @@ type Model struct {
 	// MidSystem accepts role "system" inside messages.
 	MidSystem bool
 
+	// BetweenTools accepts thinking of type between_tools.
+	BetweenTools bool
+
+	// DropsReasoning leaves out reasoning that stands behind another prefix than
+	// it was made behind.
+	DropsReasoning bool
+
 	// NoDisabled and NoEnabled refuse that type of thinking.
 	NoDisabled, NoEnabled bool
 
@@ -82,6 +89,8 @@ func anthropicModels() []modelEntry {
 	}
 	haiku55 := bound(1024)
 	haiku55.NoDisabled = false
+	sonnet55 := bound(512)
+	sonnet55.BetweenTools = true
 	whole := func(minCache int) Model {
 		return Model{Window: million, MaxOutput: 128_000, MinCache: minCache, Thinking: ThinkingWhole, NoPrefill: true, MidSystem: true}
 	}
@@ -101,7 +110,7 @@ func anthropicModels() []modelEntry {
 		{"claude-mythos-5-1", bound(512)},
 		{"claude-mythos-5-2", bound(512)},
 		{"claude-opus-5-5", bound(512)},
-		{"claude-sonnet-5-5", bound(512)},
+		{"claude-sonnet-5-5", sonnet55},
 		{"claude-haiku-5-5", haiku55},
 		{"claude-fable-5", fable5},
 		{"claude-mythos-5", fable5},
@@ -128,8 +137,10 @@ func openaiModels() []modelEntry {
 	openai := func(window, maxOutput int) Model {
 		return Model{Window: window, MaxOutput: maxOutput, MinCache: 1024}
 	}
+	newest := openai(922_000, 128_000)
+	newest.DropsReasoning = true
 	return []modelEntry{
-		{"gpt-6", openai(922_000, 128_000)},
+		{"gpt-6", newest},
 		{"gpt-5.6", openai(922_000, 128_000)},
 		{"gpt-5.5", openai(922_000, 128_000)},
 		{"gpt-5.4", openai(922_000, 128_000)},

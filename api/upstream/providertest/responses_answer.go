@@ -26,6 +26,8 @@ type response struct {
 	TopP        float64           `json:"top_p"`
 	Truncation  string            `json:"truncation"`
 	Usage       *responseUsage    `json:"usage"`
+
+	Transformations []transformation `json:"input_transformations,omitempty"`
 }
 
 type responseError struct {
@@ -47,6 +49,7 @@ type responseItem struct {
 	Sealed    string          `json:"encrypted_content,omitempty"`
 	CallID    string          `json:"call_id,omitempty"`
 	Name      string          `json:"name,omitempty"`
+	Namespace string          `json:"namespace,omitempty"`
 	Arguments *string         `json:"arguments,omitempty"`
 	Input     *string         `json:"input,omitempty"`
 }
@@ -107,6 +110,7 @@ func (r *responsesRequest) frame(d *Double) response {
 		Metadata: map[string]string{}, Model: r.modelID, Output: []responseItem{}, Parallel: true, Store: r.stores,
 		Temperature: 1, ToolChoice: "auto", Tools: json.RawMessage("[]"), TopP: 1, Truncation: "disabled",
 	}
+	frame.Transformations = r.dropped
 	if r.members.has("tools") {
 		frame.Tools = r.members["tools"]
 	}
@@ -130,7 +134,7 @@ func (r *responsesRequest) output(d *Double, reply Reply) []responseItem {
 		reasoning = d.name("rs_", 24)
 		thought := responseItem{Type: "reasoning", ID: reasoning, Summary: &[]responsePart{{Type: "summary_text", Text: reply.Thinking}}}
 		if r.seals {
-			thought.Sealed = d.Redact(reasoning)
+			thought.Sealed = r.seal(d, reasoning)
 		}
 		items = append(items, thought)
 	}
@@ -142,7 +146,7 @@ func (r *responsesRequest) output(d *Double, reply Reply) []responseItem {
 	}
 	for _, call := range reply.Calls {
 		input := string(call.Input)
-		written := responseItem{Type: "function_call", Status: "completed", CallID: d.name("call_", 24), Name: call.Name, Arguments: &input}
+		written := responseItem{Type: "function_call", Status: "completed", CallID: d.name("call_", 24), Name: call.Name, Namespace: call.Namespace, Arguments: &input}
 		prefix := "fc_"
 		if slices.Contains(r.customTools, call.Name) {
 			prefix = "ctc_"

@@ -118,6 +118,10 @@ func (d *Double) parseItemMembers(parsed *responsesItem, path string) *Rejection
 		return nil
 	}
 	parsed.callID, _ = m.text("call_id")
+	if parsed.kind == "local_shell_call_output" && parsed.callID == "" {
+		parsed.callID = parsed.id // the call's, by another name
+		parsed.id = ""
+	}
 	if (parsed.isCall() || parsed.isOutput()) && parsed.callID == "" {
 		return missingParameter(path + ".call_id")
 	}
@@ -168,6 +172,9 @@ func (d *Double) parseItemOutput(parsed *responsesItem, path string) *Rejection 
 		return nil
 	}
 	parts, ok := elements(output)
+	if ok && parsed.kind == "shell_call_output" {
+		return d.parseShellOutput(parsed, parts, path)
+	}
 	if !ok {
 		if parsed.kind == "function_call_output" || parsed.kind == "custom_tool_call_output" {
 			return wrongType(path, "one of a string or array of objects", firstByte(output))
@@ -176,6 +183,30 @@ func (d *Double) parseItemOutput(parsed *responsesItem, path string) *Rejection 
 		return nil
 	}
 	return d.parseParts(parsed, parts, path, []string{"input_text", "input_image", "input_file"})
+}
+
+// parseShellOutput reads what the commands of a shell wrote.
+func (d *Double) parseShellOutput(parsed *responsesItem, parts []json.RawMessage, path string) *Rejection {
+	for i, raw := range parts {
+		m, ok := objectMembers(raw)
+		if !ok {
+			return wrongType(item(path, i), "an object", firstByte(raw))
+		}
+		for _, name := range []string{"stdout", "stderr", "outcome"} {
+			if !m.has(name) {
+				return missingParameter(item(path, i) + "." + name)
+			}
+		}
+		for _, name := range []string{"stdout", "stderr"} {
+			text, isText := m.text(name)
+			if !isText {
+				return wrongType(item(path, i)+"."+name, "a string", firstByte(m[name]))
+			}
+			parsed.text += text
+			parsed.tokens += d.config.Count(text)
+		}
+	}
+	return nil
 }
 
 func (d *Double) parseItemMessage(parsed *responsesItem, path string) *Rejection {

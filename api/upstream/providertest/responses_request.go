@@ -24,6 +24,8 @@ type responsesRequest struct {
 	raw          []json.RawMessage // the whole input, what the server held first
 	items        []*responsesItem
 	held         int // how many of them the server held
+	dropped      []transformation
+	skip         map[*responsesItem]bool // reasoning named by dropped
 	tokens       int
 	instructed   int // o200k tokens of instructions
 }
@@ -44,7 +46,7 @@ func (d *Double) parseResponses(body []byte) (*responsesRequest, *Rejection) {
 	if !ok {
 		return nil, brokenJSON()
 	}
-	r := &responsesRequest{members: m, stream: m.flag("stream"), limit: -1}
+	r := &responsesRequest{members: m, stream: m.flag("stream"), limit: -1, skip: map[*responsesItem]bool{}}
 	if rejection := d.parseResponsesHead(r); rejection != nil {
 		return nil, rejection
 	}
@@ -144,6 +146,7 @@ func (d *Double) checkResponses(r *responsesRequest) *Rejection {
 			return rejection
 		}
 	}
+	r.dropReasoning(d.Signer)
 	r.tokens = d.config.reported(sumTokens(r.prompt()))
 	if r.tokens > r.model.Window && !r.truncates {
 		return r.overflow()
@@ -209,7 +212,7 @@ func (d *Double) checkReasoning(r *responsesRequest) *Rejection {
 				return rejection
 			}
 		}
-		if i.sealed != "" && d.judgeSealed(i.sealed) != genuine {
+		if _, bound := d.openBound(i.sealed); i.sealed != "" && !bound && d.judgeSealed(i.sealed) != genuine {
 			return refuse("The encrypted content for item %s could not be verified. Reason: Encrypted content could not be decrypted or parsed.", i.id).coded("invalid_encrypted_content")
 		}
 		if needed, ok := d.reasoningOf(i.id); ok && !present[needed] {
@@ -261,7 +264,9 @@ func (r *responsesRequest) prompt() []position {
 		list.add("instructions", sumText(r.instructions), r.instructed)
 	}
 	for _, i := range r.items {
-		list.add(i.kind, i.sum, i.tokens)
+		if !r.skip[i] {
+			list.add(i.kind, i.sum, i.tokens)
+		}
 	}
 	return list.all
 }

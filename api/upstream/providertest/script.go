@@ -65,6 +65,9 @@ type Reply struct {
 type Call struct {
 	Name  string
 	Input json.RawMessage // an object
+
+	// Namespace is the namespace that the tool was offered in; Responses only.
+	Namespace string
 }
 
 // Usage is what a provider reports, in its tokens.

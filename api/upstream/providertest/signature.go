@@ -195,7 +195,7 @@ const (
 // stands before it; before is the signature of the thinking that does.
 func (s *Signer) judge(b *block, prefix chain, before string, first bool) standing {
 	if b.kind == "redacted_thinking" {
-		return s.judgeSealed(b.signature)
+		return s.judgeRedacted(b.signature, prefix, before, first)
 	}
 	if s.isTrusted(b.text, b.signature) {
 		return genuine
@@ -224,6 +224,33 @@ func (s *Signer) judge(b *block, prefix chain, before string, first bool) standi
 		return genuine
 	}
 	return tampered
+}
+
+// judgeRedacted checks hidden thinking, bound or not.
+func (s *Signer) judgeRedacted(data string, prefix chain, before string, first bool) standing {
+	hidden, err := base64.StdEncoding.DecodeString(data)
+	const bound = 1 + 2*chainSize + chainSize + sha256.Size
+	if err != nil || len(hidden) != bound || hidden[0] != boundSignature {
+		return s.judgeSealed(data)
+	}
+	binding, sum, mac := hidden[1:1+2*chainSize], hidden[1+2*chainSize:1+3*chainSize], hidden[1+3*chainSize:]
+	if !hmac.Equal(mac, s.mac("redacted", binding, string(sum))) {
+		return tampered
+	}
+	want := bindingOf(prefix, before)
+	if !bytes.Equal(binding[:chainSize], want[:chainSize]) || !first && !bytes.Equal(binding, want) {
+		return misplaced
+	}
+	return genuine
+}
+
+// redactBound hides thinking behind a prefix; before is the signature of the
+// thinking block before it, if there is one.
+func (s *Signer) redactBound(text string, prefix chain, before string) string {
+	binding := bindingOf(prefix, before)
+	sum := sha256.Sum256([]byte(text))
+	hidden := append(append([]byte{boundSignature}, binding...), sum[:chainSize]...)
+	return base64.StdEncoding.EncodeToString(append(hidden, s.mac("redacted", binding, string(sum[:chainSize]))...))
 }
 
 // judgeSealed checks redacted thinking and encrypted reasoning.

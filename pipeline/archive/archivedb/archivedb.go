@@ -44,23 +44,23 @@ type Lane struct {
 
 const (
 	sqlLanes = `SELECT l.id, l.last_at,
-			(SELECT count(*) FROM archive_entries e WHERE e.workspace_id = l.workspace_id AND e.lane_id = l.id)
+			(SELECT count(*) FROM lane_entries(l.workspace_id, l.id))
 		FROM lanes l WHERE l.workspace_id = $1 AND l.session_id = $2
-		ORDER BY l.last_at DESC, l.id DESC`
+		ORDER BY l.kind <> 'main', l.last_at DESC, l.id DESC`
 	sqlEntries = `SELECT e.index, e.hash, e.role, e.tokens, e.stored_at, o.size
-		FROM archive_entries e JOIN archive_objects o ON o.workspace_id = e.workspace_id AND o.hash = e.hash
-		WHERE e.workspace_id = $1 AND e.lane_id = $2 AND e.index >= $3
+		FROM lane_entries($1, $2) e JOIN archive_objects o ON o.workspace_id = $1 AND o.hash = e.hash
+		WHERE e.index >= $3
 		ORDER BY e.index LIMIT $4`
 	sqlOriginals = `SELECT e.index, e.hash, e.role, e.tokens, e.stored_at, o.size, o.encoding, o.place, o.bytes
-		FROM archive_entries e JOIN archive_objects o ON o.workspace_id = e.workspace_id AND o.hash = e.hash
-		WHERE e.workspace_id = $1 AND e.lane_id = $2 AND e.index >= $3 AND e.index < $4
+		FROM lane_entries($1, $2) e JOIN archive_objects o ON o.workspace_id = $1 AND o.hash = e.hash
+		WHERE e.index >= $3 AND e.index < $4
 		ORDER BY e.index`
 	sqlObject = `SELECT size, encoding, place, bytes FROM archive_objects
 		WHERE workspace_id = $1 AND hash = $2 AND place <> 2`
 )
 
-// Lanes returns the lanes of a session, the most recently active first: the first
-// is the session's main lane. It returns archive.ErrNotFound for a session
+// Lanes returns the lanes of a session, those of the conversation itself first, the
+// most recently active before the others: the first is the session's main lane. It returns archive.ErrNotFound for a session
 // without any.
 func (d *DB) Lanes(ctx context.Context, workspace, session uuid.UUID) ([]Lane, error) {
 	var lanes []Lane

@@ -52,6 +52,18 @@ func newFixture(t testing.TB, door archivedb.Door) *fixture {
 	return f
 }
 
+// putObjects stores messages that stand in no lane and returns their hashes.
+func (f *fixture) putObjects(t testing.TB, workspace uuid.UUID, messages ...[]byte) ([]conversation.Hash, error) {
+	t.Helper()
+	hashes := make([]conversation.Hash, len(messages))
+	for i, message := range messages {
+		hashes[i] = sha256.Sum256(message)
+	}
+	return hashes, f.door.InTenant(t.Context(), workspace, func(tx *gorm.DB) error {
+		return f.archive.PutRuns(tx, workspace, nil, messages...)
+	})
+}
+
 func addWorkspace(t testing.TB, door archivedb.Door) uuid.UUID {
 	t.Helper()
 	id := uuid.New()
@@ -290,7 +302,7 @@ func TestAnotherWorkspaceFindsNothing(t *testing.T) {
 		t.Errorf("lanes: %v, want archive.ErrNotFound", err)
 	}
 	// The same message of another workspace is another object.
-	if _, err := f.archive.PutObjects(t.Context(), other, message); err != nil {
+	if _, err := f.putObjects(t, other, message); err != nil {
 		t.Fatal(err)
 	}
 	if got := f.count(t, "archive_objects"); got != 1 {
@@ -358,11 +370,11 @@ func TestAnswersNeedNoLane(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	answers := odd()
-	hashes, err := f.archive.PutObjects(t.Context(), f.workspace, answers...)
+	hashes, err := f.putObjects(t, f.workspace, answers...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := f.archive.PutObjects(t.Context(), f.workspace, answers...)
+	again, err := f.putObjects(t, f.workspace, answers...)
 	if err != nil || len(again) != len(answers) {
 		t.Fatalf("again: %d, %v", len(again), err)
 	}
@@ -372,7 +384,7 @@ func TestAnswersNeedNoLane(t *testing.T) {
 			t.Errorf("answer %d: %d bytes, %v", i, len(got), err)
 		}
 	}
-	if _, err := f.archive.PutObjects(t.Context(), f.workspace); err != nil {
+	if _, err := f.putObjects(t, f.workspace); err != nil {
 		t.Errorf("no answers: %v", err)
 	}
 }

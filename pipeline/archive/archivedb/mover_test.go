@@ -165,7 +165,7 @@ func TestTheMoverRunsUntilItIsStopped(t *testing.T) {
 	mover.Start()
 	for range 3 {
 		message := fmt.Appendf(nil, "message %d", time.Now().UnixNano())
-		if _, err := f.archive.PutObjects(t.Context(), f.workspace, message); err != nil {
+		if _, err := f.putObjects(t, f.workspace, message); err != nil {
 			t.Fatal(err)
 		}
 		ticks <- time.Now() // taken once the pass before has ended
@@ -279,7 +279,7 @@ func TestADoomedObjectIsDeletedUnlessItIsSentAgain(t *testing.T) {
 	t.Parallel()
 	f, bucket := setup(t), directory(t)
 	mover, reader := f.mover(bucket), archivedb.New(f.door).WithBucket(bucket)
-	hashes, err := f.archive.PutObjects(t.Context(), f.workspace, []byte("forgotten"), []byte("sent again"))
+	hashes, err := f.putObjects(t, f.workspace, []byte("forgotten"), []byte("sent again"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func TestADoomedObjectIsDeletedUnlessItIsSentAgain(t *testing.T) {
 	if _, err := reader.Object(t.Context(), f.workspace, hashes[0]); !errors.Is(err, archive.ErrNotFound) {
 		t.Errorf("a doomed object: %v, want archive.ErrNotFound", err)
 	}
-	if _, err := f.archive.PutObjects(t.Context(), f.workspace, []byte("sent again")); err != nil {
+	if _, err := f.putObjects(t, f.workspace, []byte("sent again")); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {

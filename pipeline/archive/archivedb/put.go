@@ -2,7 +2,6 @@ package archivedb
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"fmt"
 	"slices"
@@ -50,13 +49,18 @@ func (d *DB) Put(tx *gorm.DB, workspace, session, lane uuid.UUID, entries []arch
 	return d.PutRuns(tx, workspace, []Run{{Session: session, Lane: lane, Entries: entries}})
 }
 
-// PutRuns is Put for messages of several lanes, with one statement for each table.
-func (d *DB) PutRuns(tx *gorm.DB, workspace uuid.UUID, runs []Run) error {
+// PutRuns is Put for messages of several lanes, and for others that stand in no
+// lane yet, such as answers, with one statement for each table.
+func (d *DB) PutRuns(tx *gorm.DB, workspace uuid.UUID, runs []Run, others ...[]byte) error {
 	var objects []object
 	for _, run := range runs {
 		for _, entry := range run.Entries {
 			objects = append(objects, object{hash: entry.Hash, raw: entry.Raw})
 		}
+	}
+	placed := len(objects)
+	for _, raw := range others {
+		objects = append(objects, object{hash: sha256.Sum256(raw), raw: raw})
 	}
 	if len(objects) == 0 {
 		return nil
@@ -64,38 +68,10 @@ func (d *DB) PutRuns(tx *gorm.DB, workspace uuid.UUID, runs []Run) error {
 	if err := d.putObjects(tx, workspace, objects); err != nil {
 		return err
 	}
+	if placed == 0 {
+		return nil
+	}
 	return putManifest(tx, workspace, runs)
-}
-
-// PutObject is PutObjects for one message.
-func (d *DB) PutObject(ctx context.Context, workspace uuid.UUID, raw []byte) (conversation.Hash, error) {
-	hashes, err := d.PutObjects(ctx, workspace, raw)
-	if err != nil {
-		return conversation.Hash{}, err
-	}
-	return hashes[0], nil
-}
-
-// PutObjects stores messages that stand in no lane yet, such as answers, and
-// returns the hashes they are found under, in order. They are durable when it
-// returns.
-func (d *DB) PutObjects(ctx context.Context, workspace uuid.UUID, messages ...[]byte) ([]conversation.Hash, error) {
-	hashes := make([]conversation.Hash, len(messages))
-	objects := make([]object, len(messages))
-	for i, raw := range messages {
-		hashes[i] = sha256.Sum256(raw)
-		objects[i] = object{hash: hashes[i], raw: raw}
-	}
-	if len(objects) == 0 {
-		return hashes, nil
-	}
-	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return d.putObjects(tx, workspace, objects)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("archive objects: %w", err)
-	}
-	return hashes, nil
 }
 
 // object is a message and the hash it is stored under.

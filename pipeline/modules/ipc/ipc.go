@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 )
@@ -44,6 +45,12 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error
 		return nil
 	case limit == 0:
 		skip(exchange, "unknown_model")
+		return nil
+	case exchange.Class.Kind == client.Compaction && exchange.Original() <= limit:
+		// The client's own summary is to be made of what was said.
+		exchange.Projection = nil
+		exchange.Report = exchange.Standing()
+		skip(exchange, "client_compaction")
 		return nil
 	}
 	size := exchange.Size(exchange.Projection)

@@ -41,11 +41,13 @@ func TestAParallelBatchStaysTogether(t *testing.T) {
 		"#1 Read(a.go) → ok", "#1 Bash(make) → error: Exit code 2 undefined: x")
 }
 
-// A3: what was typed beside a tool result stays when the result is cut.
+// A3, W33: what was typed beside a tool result stays when the result is cut, without
+// the marker that its client will have moved on by the next request.
 func TestTextBesideAResultStays(t *testing.T) {
 	t.Parallel()
 
-	mixed := `{"type":"text","text":"By the way, use tabs.","cache_control":{"type":"ephemeral"}}`
+	const text = `{"type":"text","text":"By the way, use tabs."`
+	mixed := text + `,"cache_control":{"type":"ephemeral"}}`
 	c := (&talk{}).user("Hello.").add(
 		`{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"Bash","input":{"command":"ls"}}]}`,
 		fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":%s},%s]}`, quoted(words(1_000)), mixed),
@@ -53,7 +55,8 @@ func TestTextBesideAResultStays(t *testing.T) {
 
 	_, sealed := epoch(t, c.body(), 5_000, small, func(c *pipeline.IPCConfig) { c.DeepestLevel = 1 })
 
-	holds(t, sealed, mixed, "characters archived as #2]")
+	holds(t, sealed, text+"}", "characters archived as #2]")
+	lacks(t, sealed, "cache_control")
 }
 
 // A3, A13: the latest text that a person typed stays as it is, with its picture,

@@ -17,7 +17,11 @@ func (p *planner) opener() int {
 	for last >= 0 && digests[last].Role == conversation.System {
 		last--
 	}
-	if !p.exchange.Request.ThinkingFirst || last < 0 || !digests[last].Flags.Has(conversation.HasResult) {
+	if !p.exchange.Request.ThinkingFirst || last < 0 {
+		return -1
+	}
+	// An answer at the end is one that the provider paused: it goes on from there.
+	if digests[last].Role == conversation.User && !digests[last].Flags.Has(conversation.HasResult) {
 		return -1
 	}
 	start := last
@@ -66,7 +70,7 @@ func (p *planner) opened(all parts) parts {
 			continue
 		}
 		for i := part.From; part.Raw == nil && i < part.To; i++ {
-			join(&front, p.exchange.Body.Element(i), 1, p.exchange.Digests[i].Tokens)
+			join(&front, p.exchange.Codec.Mark(p.exchange.Body.Element(i), ""), 1, p.exchange.Digests[i].Tokens)
 		}
 		if part.Raw != nil {
 			join(&front, part.Raw, part.Messages, part.Tokens)

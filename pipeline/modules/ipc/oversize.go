@@ -38,11 +38,7 @@ func (p *planner) truncated(excess int) (*session.Projection, int, error) {
 		if excess <= 0 {
 			break
 		}
-		saved, err := p.truncateOne(result, excess)
-		if err != nil {
-			return nil, 0, err
-		}
-		if saved > 0 {
+		if saved := p.truncateOne(result, excess); saved > 0 {
 			excess -= saved
 			count++
 		}
@@ -60,7 +56,7 @@ func (p *planner) oversized() ([]oversized, error) {
 		}
 		for i := t.From; i < t.To; i++ {
 			digest := p.exchange.Digests[i]
-			if !digest.Flags.Has(conversation.HasResult) || digest.Tokens <= 2*p.smallest() {
+			if !digest.Flags.Has(conversation.HasResult) || digest.Flags.Has(conversation.LoadsTools) || digest.Tokens <= 2*p.smallest() {
 				continue
 			}
 			if err := p.read(t); err != nil {
@@ -85,7 +81,7 @@ func (p *planner) oversized() ([]oversized, error) {
 }
 
 // truncateOne cuts one tool result by up to excess tokens and returns by how many.
-func (p *planner) truncateOne(result oversized, excess int) (int, error) {
+func (p *planner) truncateOne(result oversized, excess int) int {
 	t := result.turn
 	at := result.message - t.From
 	if t.cut == nil {
@@ -101,13 +97,13 @@ func (p *planner) truncateOne(result oversized, excess int) (int, error) {
 	message.Replace(result.block, truncateResult(result.message, block, characters))
 	part, err := p.encoded(result.message, message)
 	if err != nil {
-		return 0, err
+		return 0 // it has no shorter form
 	}
 	saved := t.cut[at].Tokens - part.Tokens
 	if saved <= 0 {
-		return 0, nil
+		return 0
 	}
 	t.messages[at], t.cut[at], t.level = message, part, 1
 	t.cutSize -= saved
-	return saved, nil
+	return saved
 }

@@ -123,8 +123,8 @@ func (p *planner) standing(bounds conversation.Turn) int {
 }
 
 // deepest returns the level that a turn may go down to for what it holds.
-// Messages that must stay where they are let it be cut, not folded; so does a
-// system message right before it, which an answer must follow. What a provider's
+// Messages that must stay where they are or make tools known let it be cut, not
+// folded; so does a system message right before it, which an answer must follow. What a provider's
 // own compaction stands for is not touched at all, nor is a call without result.
 func (p *planner) deepest(index, boundary int) int {
 	digests, bounds := p.exchange.Digests, p.exchange.Turns[index]
@@ -142,7 +142,7 @@ func (p *planner) deepest(index, boundary int) int {
 	if flags.Has(conversation.HasCall) && !flags.Has(conversation.HasResult) {
 		return 0
 	}
-	if flags.Has(conversation.IsPinned) || bounds.From > 0 && index > 0 && digests[bounds.From-1].Role == conversation.System {
+	if flags.Has(conversation.IsPinned|conversation.LoadsTools) || bounds.From > 0 && index > 0 && digests[bounds.From-1].Role == conversation.System {
 		deepest = min(deepest, 1)
 	}
 	return deepest

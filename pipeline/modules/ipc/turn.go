@@ -85,13 +85,10 @@ func (p *planner) cutDown(t *turn) error {
 	}
 	for i, message := range t.messages {
 		part := p.untouched(t.From+i, t.From+i+1, 1)
-		if !t.isFixed && p.exchange.Digests[t.From+i].Flags.Has(conversation.HasResult) {
+		if flags := p.exchange.Digests[t.From+i].Flags; !t.isFixed && flags.Has(conversation.HasResult) && !flags.Has(conversation.LoadsTools) {
 			if changed, isCut := p.cutResults(t.From+i, message); isCut {
-				cut, err := p.encoded(t.From+i, changed)
-				if err != nil {
-					return err
-				}
-				if cut.Tokens < part.Tokens {
+				// A result that has no shorter form stays, a screenshot for one.
+				if cut, err := p.encoded(t.From+i, changed); err == nil && cut.Tokens < part.Tokens {
 					part = cut
 				}
 			}
@@ -142,12 +139,14 @@ func (p *planner) untouched(from, to, level int) session.Part {
 	return part
 }
 
-// encoded returns the part of a message that was changed at L1.
+// encoded returns the part of a message that was changed at L1, without the cache
+// markers that stood in it: a client's markers move on, this one never would.
 func (p *planner) encoded(index int, message conversation.Message) (session.Part, error) {
 	raw, err := p.exchange.Codec.Encode(message)
 	if err != nil {
 		return session.Part{}, fmt.Errorf("encode message %d: %w", index, err)
 	}
+	raw = p.exchange.Codec.Mark(raw, "")
 	return session.Part{From: index, To: index + 1, Level: 1, Raw: raw, Tokens: p.counter.Message(message), Messages: 1}, nil
 }
 

@@ -20,11 +20,11 @@ const (
 )
 
 const (
-	sqlOfLanes = `SELECT l.id, l.parent_id, l.fork_at, l.position, l.created_at, l.last_at,
-			(SELECT count(*) FROM archive_entries e WHERE e.workspace_id = l.workspace_id AND e.lane_id = l.id),
+	sqlOfLanes = `SELECT l.id, l.parent_id, l.fork_at, l.kind, l.position, l.created_at, l.last_at,
+			(SELECT count(*) FROM lane_entries(l.workspace_id, l.id)),
 			(SELECT count(*) FROM epochs e WHERE e.workspace_id = l.workspace_id AND e.lane_id = l.id)
 		FROM lanes l WHERE l.workspace_id = $1 AND l.session_id = $2
-		ORDER BY l.last_at DESC, l.id DESC`
+		ORDER BY l.kind <> 'main', l.last_at DESC, l.id DESC`
 	sqlNewest = sqlProjections + ` DESC LIMIT 1`
 	sqlEpochs = sqlLine + `
 		SELECT e.number, e.lane_id, e.covers, e.reason, e.tokens_before, e.tokens_after, e.created_at
@@ -154,7 +154,7 @@ func lanesOf(tx *gorm.DB, workspace, id uuid.UUID) ([]session.LaneOverview, erro
 	for rows.Next() {
 		var lane session.LaneOverview
 		var parent uuid.NullUUID
-		err := rows.Scan(&lane.ID, &parent, &lane.ForkAt, &lane.Position, &lane.CreatedAt, &lane.LastAt, &lane.Archived, &lane.Epochs)
+		err := rows.Scan(&lane.ID, &parent, &lane.ForkAt, &lane.Kind, &lane.Position, &lane.CreatedAt, &lane.LastAt, &lane.Archived, &lane.Epochs)
 		if err != nil {
 			return nil, err
 		}

@@ -206,20 +206,20 @@ func TestADeletedSessionLeavesOnlyWhatOthersHold(t *testing.T) {
 // addAnswer stores an answer and the exchange it belongs to.
 func (f *fixture) addAnswer(t *testing.T, id uuid.UUID, text string) [sha256.Size]byte {
 	t.Helper()
-	hashes, err := f.archive.PutObjects(t.Context(), f.scope.Workspace, []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = f.door.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
+	hash := sha256.Sum256([]byte(text))
+	err := f.door.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
+		if err := f.archive.PutRuns(tx, f.scope.Workspace, nil, []byte(text)); err != nil {
+			return err
+		}
 		return tx.Exec(`INSERT INTO exchanges (workspace_id, id, at, session_id, api_key_id, provider, endpoint, model, client, stream,
 			status, position, compression, tokens_before, tokens_after, window_tokens, level_0, level_1, level_2, level_3,
 			input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, net_microusd,
 			overhead_us, ttfb_us, duration_us, attempts, answer)
 			VALUES (?, ?, now(), ?, ?, 'anthropic', '/v1/messages', 'm', 'c', false, 200, 1, 'none', 1, 1, 1, 1, 0, 0, 0,
-			1, 0, 0, 1, 0, 0, 0, 0, 0, 1, ?)`, f.scope.Workspace, uuid.New(), id, f.scope.APIKey, hashes[0][:]).Error
+			1, 0, 0, 1, 0, 0, 0, 0, 0, 1, ?)`, f.scope.Workspace, uuid.New(), id, f.scope.APIKey, hash[:]).Error
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return hashes[0]
+	return hash
 }

@@ -36,11 +36,11 @@ const (
 			tokens_before = sessions.tokens_before + excluded.tokens_before,
 			tokens_after = sessions.tokens_after + excluded.tokens_after,
 			net_microusd = sessions.net_microusd + excluded.net_microusd`
-	sqlLanes = `INSERT INTO lanes (workspace_id, id, session_id, parent_id, fork_at, fork_epoch, created_at, last_at, position)
+	sqlLanes = `INSERT INTO lanes (workspace_id, id, session_id, parent_id, fork_at, fork_epoch, created_at, last_at, position, kind)
 		SELECT $1, id, session_id, nullif(parent_id, '00000000-0000-0000-0000-000000000000'), fork_at, fork_epoch,
-			created_at, last_at, position
-		FROM unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::int[], $6::int[], $7::timestamptz[], $8::timestamptz[], $9::int[])
-			AS t (id, session_id, parent_id, fork_at, fork_epoch, created_at, last_at, position)
+			created_at, last_at, position, kind
+		FROM unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::int[], $6::int[], $7::timestamptz[], $8::timestamptz[], $9::int[], $10::text[])
+			AS t (id, session_id, parent_id, fork_at, fork_epoch, created_at, last_at, position, kind)
 		ON CONFLICT (workspace_id, id) DO UPDATE SET
 			last_at = greatest(lanes.last_at, excluded.last_at),
 			position = greatest(lanes.position, excluded.position)`
@@ -63,10 +63,14 @@ func (s *Store) record(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) er
 		return fmt.Errorf("heads: %w", err)
 	}
 	runs := make([]archivedb.Run, len(seen))
+	var answers [][]byte
 	for i := range seen {
 		runs[i] = archivedb.Run{Session: seen[i].Session, Lane: seen[i].Lane, Entries: seen[i].Entries}
+		if len(seen[i].Answer) > 0 {
+			answers = append(answers, seen[i].Answer)
+		}
 	}
-	return s.archive.PutRuns(tx, workspace, runs)
+	return s.archive.PutRuns(tx, workspace, runs, answers...)
 }
 
 // sessionRow is what some exchanges together add to a session.
@@ -154,6 +158,7 @@ func recordLanes(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
 		ids, sessions, parents        []uuid.UUID
 		forkAt, forkEpochs, positions []int32
 		created, last                 []time.Time
+		kinds                         []string
 	)
 	for _, row := range sorted(byID, func(a, b *laneRow) int { return bytes.Compare(a.Lane[:], b.Lane[:]) }) {
 		ids, sessions, parents = append(ids, row.Lane), append(sessions, row.Session), append(parents, row.Parent)
@@ -161,16 +166,17 @@ func recordLanes(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
 		forkEpochs = append(forkEpochs, int32(row.Inherited)) //nolint:gosec // a lane has few epochs
 		positions = append(positions, int32(row.Position))    //nolint:gosec // a place in one body
 		created, last = append(created, row.created), append(last, row.At)
+		kinds = append(kinds, string(cmp.Or(row.Kind, session.Main)))
 	}
 	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlLanes, workspace,
-		ids, sessions, parents, forkAt, forkEpochs, created, last, positions)
+		ids, sessions, parents, forkAt, forkEpochs, created, last, positions, kinds)
 	return err
 }
 
 func recordHeads(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
 	byHead := make(map[conversation.Hash]*session.Seen)
 	for i := range seen {
-		if seen[i].Position > 0 {
+		if seen[i].HasHead() {
 			byHead[seen[i].Head] = &seen[i]
 		}
 	}

@@ -50,10 +50,10 @@ const (
 			SELECT lane_id, position FROM lane_heads WHERE workspace_id = $1 AND head = wanted.head LIMIT 1
 		) found
 		ORDER BY wanted.place LIMIT 1`
-	sqlFound = `SELECT l.session_id, l.position, s.name, s.source,
+	sqlFound = `SELECT l.session_id, l.position, l.kind, s.name, s.source,
 			(SELECT count(*) FROM (
 				SELECT e.index, row_number() OVER (ORDER BY e.index) - 1 AS place
-				FROM archive_entries e WHERE e.workspace_id = l.workspace_id AND e.lane_id = l.id
+				FROM lane_entries(l.workspace_id, l.id) e
 			) placed WHERE placed.index = placed.place)
 		FROM lanes l JOIN sessions s ON s.workspace_id = l.workspace_id AND s.id = l.session_id
 		WHERE l.workspace_id = $1 AND l.id = $2`
@@ -71,8 +71,8 @@ const (
 		SELECT e.projection FROM line l JOIN epochs e ON e.workspace_id = $1 AND e.lane_id = l.id
 		WHERE e.number <= l.number AND e.covers <= l.covers ORDER BY e.number`
 	sqlEpoch = `INSERT INTO epochs
-			(workspace_id, lane_id, number, covers, chain, projection, reason, tokens_before, tokens_after, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+			(workspace_id, lane_id, number, covers, chain, projection, reason, tokens_before, tokens_after)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 	sqlCountEpoch = `UPDATE sessions SET epochs = epochs + 1 WHERE workspace_id = $1 AND id = $2`
 	sqlNotify     = `SELECT pg_notify($1, $2)`
 )
@@ -89,7 +89,7 @@ func (s *Store) Find(ctx context.Context, workspace uuid.UUID, heads []conversat
 			return err
 		}
 		row := tx.Statement.ConnPool.QueryRowContext(ctx, sqlFound, workspace, found.Lane)
-		if err := row.Scan(&found.Session, &found.Tip, &found.Name, &found.Source, &found.Archived); err != nil {
+		if err := row.Scan(&found.Session, &found.Tip, &found.Kind, &found.Name, &found.Source, &found.Archived); err != nil {
 			return err
 		}
 		packed, err = column[[]byte](tx, sqlProjections, workspace, found.Lane)
@@ -123,7 +123,7 @@ func (s *Store) Commit(ctx context.Context, seen session.Seen, projection sessio
 		}
 		pool := tx.Statement.ConnPool
 		_, err := pool.ExecContext(ctx, sqlEpoch, workspace, seen.Lane, projection.Number, projection.Covers, projection.Chain[:],
-			packed, projection.Reason, projection.Before, projection.After, projection.At)
+			packed, projection.Reason, projection.Before, projection.After)
 		if err != nil {
 			return err
 		}

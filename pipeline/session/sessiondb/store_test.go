@@ -61,7 +61,7 @@ func TestFindReturnsTheLaneWithTheFurthestHead(t *testing.T) {
 	c.say("six", "seven")
 
 	found := c.find(t)
-	want := session.Found{Session: c.session, Lane: c.lane, Name: "run-1", Source: "header", Match: 5, Tip: 5, Archived: 5}
+	want := session.Found{Session: c.session, Lane: c.lane, Name: "run-1", Source: "header", Kind: session.Main, Match: 5, Tip: 5, Archived: 5}
 	if !reflect.DeepEqual(found, want) {
 		t.Errorf("got %+v, want %+v", found, want)
 	}
@@ -291,6 +291,71 @@ func TestAForkKeepsTheProjectionsItTookOver(t *testing.T) {
 	epochs, err := f.store.Epochs(t.Context(), f.scope.Workspace, again.lane)
 	if err != nil || len(epochs) != 3 || epochs[0].Lane != parent.lane || epochs[2].Lane != fork.lane || epochs[2].Reason != "target" {
 		t.Errorf("epochs are %+v, %v", epochs, err)
+	}
+}
+
+// What a fork shares with its parent is written with the parent only.
+func TestAForkReadsWhatItSharesFromItsParent(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	parent := f.conversationOf(6)
+	parent.record(t)
+
+	fork := &client{f: f, session: parent.session, lane: uuid.New(), messages: parent.messages[:4:4], chain: parent.chain[:5:5], recorded: 4}
+	fork.say("another way", "and on")
+	seen := fork.seen()
+	seen.Parent, seen.ForkAt = parent.lane, 4
+	again := &client{f: f, session: parent.session, lane: uuid.New(), messages: fork.messages[:5:5], chain: fork.chain[:6:6], recorded: 5}
+	again.say("a third way")
+	seenAgain := again.seen()
+	seenAgain.Parent, seenAgain.ForkAt = fork.lane, 5
+	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen, seenAgain}); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.count(t, "archive_entries"); got != 6+2+1 {
+		t.Errorf("%d entries are stored, want 9", got)
+	}
+	for _, c := range []*client{parent, fork, again} {
+		originals, err := f.archive.Originals(t.Context(), f.scope.Workspace, c.lane, 0, 100)
+		if err != nil || len(originals) != 6 {
+			t.Fatalf("%d originals, %v; want 6", len(originals), err)
+		}
+		for i, original := range originals {
+			if string(original.Raw) != string(c.messages[i]) || original.Index != i {
+				t.Errorf("message %d is %q, want %q", original.Index, original.Raw, c.messages[i])
+			}
+		}
+		if found := c.find(t); found.Lane != c.lane || found.Archived != 6 {
+			t.Errorf("found lane %s with %d archived, want %s with 6", found.Lane, found.Archived, c.lane)
+		}
+	}
+
+	if err := f.store.Delete(t.Context(), f.scope.Workspace, parent.session); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.count(t, "archive_objects"); got != 0 {
+		t.Errorf("%d messages are left of the deleted session", got)
+	}
+}
+
+// A fork whose parent was never stored does not count what it lacks.
+func TestAForkWithoutItsParentHasAGap(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	fork := f.conversationOf(6)
+	fork.recorded = 4
+	seen := fork.seen()
+	seen.Parent, seen.ForkAt = uuid.New(), 4
+	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
+		t.Fatal(err)
+	}
+	if found := fork.find(t); found.Archived != 0 {
+		t.Errorf("%d messages count as archived, want none", found.Archived)
+	}
+	fork.recorded = 0 // so they are handed over again
+	fork.record(t)
+	if found := fork.find(t); found.Archived != 6 {
+		t.Errorf("%d messages count as archived, want 6", found.Archived)
 	}
 }
 

@@ -67,6 +67,10 @@ const toolMessage = `{"role":"assistant","content":[{"type":"thinking","thinking
 	`{"type":"tool_use","id":"toolu_1","name":"Read","input":{"path": "a\nb","n":1.0}}]}`
 
 func answers() []wiretest.Answer {
+	return append(append(shortAnswers(), brokenAnswers()...), richAnswer())
+}
+
+func shortAnswers() []wiretest.Answer {
 	return []wiretest.Answer{
 		{
 			Name: "thinking, text and a call", Stream: toolStream,

@@ -21,6 +21,8 @@ func TestConformance(t *testing.T) {
 
 func FuzzMessages(f *testing.F) { wiretest.Fuzz(f, codec(), samples()) }
 
+func FuzzAnswers(f *testing.F) { wiretest.FuzzAnswers(f, codec(), samples()) }
+
 func TestMarkersAreCountedWhereTheProviderCountsThem(t *testing.T) {
 	t.Parallel()
 
@@ -31,6 +33,8 @@ func TestMarkersAreCountedWhereTheProviderCountsThem(t *testing.T) {
 		`{"role":"user","content":"cache_control"}`: {0, ""},
 		`{"role":"user","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}},{"type":"text","text":"b","cache_control":null}]}`:                                                      {1, "5m"},
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","cache_control":{"type":"ephemeral","ttl":"1h"},"content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}]}]}`: {2, "1h"},
+		`{"role":"user","content":[{"type":"search_result","source":"s","title":"t","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}],"cache_control":{"type":"ephemeral"}}]}`:   {2, "5m"},
+		`{"role":"user","content":[{"type":"document","source":{"type":"content","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral","ttl":"1h"}}]}}]}`:                               {1, "1h"},
 		`{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{"cache_control":{"type":"ephemeral"}}}]}`:                                                                          {0, ""},
 	} {
 		digest, err := wire.Digest(codec(), json.RawMessage(raw), func(conversation.Message) int { return 0 })
@@ -59,6 +63,10 @@ func TestMarkPutsOneMarkerOnTheLastBlockThatMayCarryOne(t *testing.T) {
 		{
 			"others are taken off", `{"role":"user","content":[ {"type":"text","text":"a","cache_control":{"type":"ephemeral"}}, {"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}]} ]}`, "5m",
 			`{"role":"user","content":[ {"type":"text","text":"a"}, {"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"x"}],"cache_control":{"type":"ephemeral"}} ]}`,
+		},
+		{
+			"those on parts are taken off", `{"role":"user","content":[{"type":"document","source":{"type":"content","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}]}},{"type":"search_result","source":"s","title":"t","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}]}]}`, "",
+			`{"role":"user","content":[{"type":"document","source":{"type":"content","content":[{"type":"text","text":"a"}]}},{"type":"search_result","source":"s","title":"t","content":[{"type":"text","text":"a"}]}]}`,
 		},
 		{
 			"all are taken off", `{"role":"user","content":[{"type":"text","cache_control":{"type":"ephemeral"},"text":"a"},{"type":"image","source":{}}]}`, "",

@@ -1,6 +1,10 @@
 package anthropic
 
-import "palimpsest/pipeline/wire"
+import (
+	"encoding/json"
+
+	"palimpsest/pipeline/wire"
+)
 
 // Error returns the body of an error of ours, as Anthropic's API words one.
 func (Codec) Error(problem wire.Problem) []byte {
@@ -8,4 +12,9 @@ func (Codec) Error(problem wire.Problem) []byte {
 	out = wire.AppendQuote(append(out, `,"message":`...), problem.Message)
 	out = wire.AppendQuote(append(out, `},"request_id":`...), problem.RequestID)
 	return append(out, '}')
+}
+
+// Overflow reads a provider's error.
+func (Codec) Overflow(status int, body json.RawMessage) (wire.Overflow, bool) {
+	return wire.AnthropicOverflow(status, body)
 }

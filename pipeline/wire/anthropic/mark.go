@@ -66,23 +66,29 @@ func mayCarry(block json.RawMessage) bool {
 	return false
 }
 
-// unmarked returns a block without markers, those inside a tool's result included.
+// unmarked returns a block without markers, those on the parts of its content included.
 func unmarked(block json.RawMessage) json.RawMessage {
 	if !bytes.Contains(block, []byte(marker)) {
 		return block
 	}
-	block = wire.Delete(block, marker)
-	if wire.Text(block, "type") != "tool_result" {
-		return block
+	block = unmarkedParts(wire.Delete(block, marker))
+	source := wire.Get(block, "source")
+	if inner := unmarkedParts(source); len(inner) != len(source) {
+		block = wire.Set(block, "source", inner)
 	}
-	content := wire.Get(block, "content")
+	return block
+}
+
+// unmarkedParts returns an object without the markers on the parts of its content.
+func unmarkedParts(object json.RawMessage) json.RawMessage {
+	content := wire.Get(object, "content")
 	inner := wire.Replace(content, func(_ int, part json.RawMessage) json.RawMessage {
 		return wire.Delete(part, marker)
 	})
 	if len(inner) == len(content) {
-		return block
+		return object
 	}
-	return wire.Set(block, "content", inner)
+	return wire.Set(object, "content", inner)
 }
 
 // blockMarkers appends the times to live of the markers on a block and inside it.
@@ -90,8 +96,9 @@ func blockMarkers(markers []string, block json.RawMessage) []string {
 	if !bytes.Contains(block, []byte(marker)) {
 		return markers
 	}
-	if wire.Text(block, "type") == "tool_result" {
-		for _, part := range wire.Elements(wire.Get(block, "content")) {
+	// The parts of results and search results, and those of a document's source.
+	for _, object := range []json.RawMessage{block, wire.Get(block, "source")} {
+		for _, part := range wire.Elements(wire.Get(object, "content")) {
 			markers = appendMarker(markers, wire.Get(part, marker))
 		}
 	}

@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"palimpsest/pipeline/conversation"
@@ -44,11 +45,16 @@ func parseContent(message *conversation.Message, content json.RawMessage) {
 		text, _ := wire.String(content)
 		message.Blocks = []conversation.Block{{Kind: conversation.Text, Text: text}}
 	case len(content) > 0 && content[0] == '[':
+		var served serverCalls
 		for _, raw := range wire.Elements(content) {
 			block, traits := parseBlock(raw)
 			message.Blocks = append(message.Blocks, block)
 			message.Traits |= traits
 			message.Markers = blockMarkers(message.Markers, raw)
+			served.note(&block)
+		}
+		if message.Role == conversation.Assistant {
+			message.Traits |= served.traits()
 		}
 	default:
 		message.Blocks = []conversation.Block{{Kind: conversation.Opaque, Raw: message.Raw}}
@@ -113,16 +119,68 @@ func parseBlock(raw json.RawMessage) (block conversation.Block, traits conversat
 		block.Kind, block.IsError = conversation.ToolResult, read.isError
 		block.ID, _ = wire.String(read.toolUseID)
 		block.Text, block.Media = parseResult(read.content)
+		if loadsTools(block.Media) {
+			traits = conversation.LoadsTools
+		}
 	case "image", "document", "search_result":
 		block.Kind = conversation.Media
 		block.Media = []conversation.Attachment{attachment(raw, read)}
 	default:
 		block.Kind, block.Name = conversation.Opaque, read.kind
-		if read.kind == "compaction" {
+		switch read.kind {
+		case "compaction":
 			traits = conversation.IsPinned
+		case "tool_search_tool_result", "mcp_tool_listing":
+			traits = conversation.LoadsTools
 		}
 	}
 	return block, traits
+}
+
+// loadsTools reports whether a result names tools that its client had deferred:
+// the provider shows them to the model from there on.
+func loadsTools(media []conversation.Attachment) bool {
+	for _, attachment := range media {
+		if attachment.Type == "tool_reference" {
+			return true
+		}
+	}
+	return false
+}
+
+// serverCalls are the calls of a message that the provider answers itself, and
+// what it answered.
+type serverCalls struct {
+	open      []string // ids of calls without an answer so far
+	isSettled bool     // there is an answer to a call of an earlier message
+}
+
+// note takes the message's next block.
+func (c *serverCalls) note(block *conversation.Block) {
+	if block.Kind != conversation.Opaque {
+		return
+	}
+	switch {
+	case block.Name == "server_tool_use" || block.Name == "mcp_tool_use":
+		c.open = append(c.open, wire.Text(block.Raw, "id"))
+	case strings.HasSuffix(block.Name, "_tool_result"):
+		if i := slices.Index(c.open, wire.Text(block.Raw, "tool_use_id")); i >= 0 {
+			c.open = slices.Delete(c.open, i, i+1)
+		} else {
+			c.isSettled = true
+		}
+	}
+}
+
+// traits returns what the calls mean for the message.
+func (c *serverCalls) traits() (traits conversation.Flags) {
+	if len(c.open) > 0 {
+		traits |= conversation.HasPending
+	}
+	if c.isSettled {
+		traits |= conversation.HasSettled
+	}
+	return traits
 }
 
 // parseResult reads what a tool returned: its texts, a line each, and the rest.

@@ -15,7 +15,7 @@ func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
 		Model:     fields.String("model"),
 		Stream:    fields.Bool("stream"),
 		MaxOutput: fields.Int("max_tokens"),
-		Frozen:    frozen(fields),
+		Frozen:    frozen(fields, body),
 
 		// Asked for by hand, thinking comes first; a model that thinks as it sees
 		// fit is not held to it.
@@ -35,7 +35,7 @@ func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
 }
 
 // frozen says why the history must stay as the client sent it; empty if it may change.
-func frozen(fields *wire.Fields) string {
+func frozen(fields *wire.Fields, body *wire.Envelope) string {
 	for _, member := range []string{"thread", "compaction", "fallback_credit_token"} {
 		if fields.Raw(member) != nil {
 			return member
@@ -45,7 +45,22 @@ func frozen(fields *wire.Fields) string {
 	if wire.Text(binding, "prefix_mismatch_behavior") == "error" {
 		return "thinking.block_binding"
 	}
+	if opensWithCompaction(body) {
+		return "compaction_block"
+	}
 	return ""
+}
+
+// opensWithCompaction reports whether the conversation begins with the provider's
+// own summary of what came before, which it signs together with what follows.
+func opensWithCompaction(body *wire.Envelope) bool {
+	if body.Len() == 0 {
+		return false
+	}
+	for _, block := range wire.Elements(wire.Get(body.Element(0), "content")) {
+		return wire.Text(block, "type") == "compaction"
+	}
+	return false
 }
 
 // fixedMarkers returns the times to live of the markers outside the messages, in

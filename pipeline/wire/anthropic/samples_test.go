@@ -2,6 +2,7 @@ package anthropic_test
 
 import (
 	"encoding/json"
+	"strings"
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/wire"
@@ -11,7 +12,7 @@ import (
 func samples() wiretest.Samples {
 	return wiretest.Samples{
 		Body:     `{ "model":"claude-opus-5-5" , "max_tokens":1.0,"x":1e400, "messages": %s, "x" : [ 1.0 ],"h\u00e9":null }`,
-		Messages: messages(),
+		Messages: append(messages(), rarer()...),
 		Same:     same(),
 		Distinct: []string{
 			`{"role":"user","content":"a"}`,
@@ -94,6 +95,35 @@ func messages() []wiretest.Message {
 			Name: "no content", Raw: `{"role":"assistant","content":null}`,
 			Role: conversation.Assistant, Flags: conversation.HasOpaque, Blocks: []string{`opaque`},
 		},
+	}
+}
+
+// W35, W36.
+func rarer() []wiretest.Message {
+	call := func(kind, id string) string { return `{"type":"` + kind + `","id":"` + id + `","name":"n","input":{}}` }
+	result := func(kind, id string) string {
+		return `{"type":"` + kind + `","tool_use_id":"` + id + `","content":[{"type":"text","text":"x"}]}`
+	}
+	const opaque = conversation.HasOpaque
+	message := func(role string, blocks ...string) string {
+		return `{"role":"` + role + `","content":[` + strings.Join(blocks, ",") + `]}`
+	}
+	return []wiretest.Message{
+		{Name: "MCP calls with their results", Raw: message("assistant", call("mcp_tool_use", "m1"), result("mcp_tool_result", "m1")), Role: conversation.Assistant, Flags: opaque, Blocks: []string{`opaque mcp_tool_use`, `opaque mcp_tool_result`}},
+		{Name: "a call that the provider is still to answer", Raw: message("assistant", call("server_tool_use", "s1"), result("web_fetch_tool_result", "s1"), call("server_tool_use", "s2")), Role: conversation.Assistant, Flags: opaque | conversation.HasPending, Blocks: []string{`opaque server_tool_use`, `opaque web_fetch_tool_result`, `opaque server_tool_use`}},
+		{Name: "the answer to a call of an earlier message", Raw: message("assistant", result("bash_code_execution_tool_result", "s2"), `{"type":"text","text":"ok"}`), Role: conversation.Assistant, Flags: opaque | conversation.HasSettled, Blocks: []string{`opaque bash_code_execution_tool_result`, `text "ok"`}},
+		{Name: "one answered, one asked", Raw: message("assistant", result("web_search_tool_result", "s2"), call("server_tool_use", "s3")), Role: conversation.Assistant, Flags: opaque | conversation.HasSettled | conversation.HasPending, Blocks: []string{`opaque web_search_tool_result`, `opaque server_tool_use`}},
+		{Name: "tools that the provider found", Raw: message("assistant", call("server_tool_use", "s1"), `{"type":"tool_search_tool_result","tool_use_id":"s1","content":{}}`), Role: conversation.Assistant, Flags: opaque | conversation.LoadsTools, Blocks: []string{`opaque server_tool_use`, `opaque tool_search_tool_result`}},
+		{Name: "tools that the client found", Raw: message("user", `{"type":"tool_result","tool_use_id":"t1","content":[{"type":"tool_reference","tool_name":"Later"}]}`), Role: conversation.User, Flags: conversation.HasResult | conversation.HasMedia | conversation.LoadsTools, Blocks: []string{`tool_result t1 [tool_reference 0]`}},
+		{Name: "an MCP server's tools", Raw: message("assistant", `{"type":"mcp_tool_listing","mcp_server_name":"s","tools":[]}`), Role: conversation.Assistant, Flags: opaque | conversation.LoadsTools, Blocks: []string{`opaque mcp_tool_listing`}},
+		{Name: "a change of models", Raw: message("assistant", `{"type":"text","text":"a"}`, `{"type":"fallback","from":{},"to":{}}`, `{"type":"text","text":"b"}`), Role: conversation.Assistant, Flags: opaque, Blocks: []string{`text "a"`, `opaque fallback`, `text "b"`}},
+		{
+			Name: "files of the user", Role: conversation.User, Flags: conversation.HasTyped | conversation.HasMedia | opaque,
+			Raw:    message("user", `{"type":"container_upload","file_id":"f"}`, `{"type":"image","source":{"type":"file","file_id":"f"}}`, `{"type":"search_result","source":"https://x","title":"t","content":[{"type":"text","text":"x"}]}`, `{"type":"text","text":"see"}`),
+			Blocks: []string{`opaque container_upload`, `media [image 0]`, `media [search_result 0]`, `text "see"`},
+		},
+		{Name: "a result with the state of a browser", Raw: message("user", `{"type":"tool_result","tool_use_id":"t1","toolset_name":"browser","content":[{"type":"text","text":"a"},{"type":"browser_state","tabs":[]}]}`), Role: conversation.User, Flags: conversation.HasResult | conversation.HasMedia, Blocks: []string{`tool_result t1 "a" [browser_state 0]`}},
+		{Name: "an answer with citations", Raw: message("assistant", `{"type":"text","text":"a","citations":[{"type":"char_location","document_index":0}]}`), Role: conversation.Assistant, Blocks: []string{`text "a"`}},
 	}
 }
 
@@ -212,7 +242,11 @@ func requests() []wiretest.Request {
 		{Name: "no thread", Body: `{"thread":null,"messages":[]}`, Want: wire.Request{}},
 		{Name: "compaction", Body: `{"compaction":{"type":"summarize"},"messages":[]}`, Want: wire.Request{Frozen: "compaction"}},
 		{Name: "fallback", Body: `{"fallback_credit_token":"x","messages":[]}`, Want: wire.Request{Frozen: "fallback_credit_token"}},
-		{Name: "strict binding", Body: `{"thinking":{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"error"}},"messages":[]}`, Want: wire.Request{Frozen: "thinking.block_binding"}}, // W31
+		{Name: "strict binding", Body: `{"thinking":{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"error"}},"messages":[]}`, Want: wire.Request{Frozen: "thinking.block_binding"}},                                                // W31
+		{Name: "a compaction block first", Body: `{"messages":[{"role":"user","content":[{"type":"compaction","content":"x"},{"type":"text","text":"a"}]}]}`, Want: wire.Request{Frozen: "compaction_block"}},                                      // W37
+		{Name: "a compaction block of the assistant's", Body: `{"messages":[{"role":"assistant","content":[{"type":"compaction","content":"x","signature":"s"}]},{"role":"user","content":"a"}]}`, Want: wire.Request{Frozen: "compaction_block"}}, // W37
+		{Name: "a compaction block later on", Body: `{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"compaction","content":"x"}]}]}`, Want: wire.Request{}},
+		{Name: "what the server edits itself", Body: `{"context_management":{"edits":[{"type":"compact_20260112"}]},"container":"c","mcp_servers":[],"compaction":null,"messages":[]}`, Want: wire.Request{}},
 		{Name: "lenient binding", Body: `{"thinking":{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"drop_block"}},"messages":[]}`, Want: wire.Request{}},
 	}
 }

@@ -43,6 +43,7 @@ func (l *listener) Event(event wire.Event) {
 	case "message_start":
 		message := wire.Get(event.Data, "message")
 		l.answer.Model = wire.Text(message, "model")
+		l.answer.Reduced = wire.HasElements(wire.Get(message, "input_transformations"))
 		readUsage(&l.answer.Usage, wire.Get(message, "usage"))
 	case "message_delta":
 		l.answer.StopReason = wire.Text(wire.Get(event.Data, "delta"), "stop_reason")
@@ -186,6 +187,7 @@ func (*listener) Body(body json.RawMessage) wire.Answer {
 	answer := wire.Answer{
 		Model:      wire.Text(body, "model"),
 		StopReason: wire.Text(body, "stop_reason"),
+		Reduced:    wire.HasElements(wire.Get(body, "input_transformations")),
 		Complete:   wire.Text(body, "type") == "message",
 	}
 	readUsage(&answer.Usage, wire.Get(body, "usage"))

@@ -63,8 +63,19 @@ func answers() []wiretest.Answer {
 			Want: wire.Answer{ErrorType: "context_length_exceeded"},
 		},
 		{
-			Name: "sound cannot be told from its pieces", Stream: "data: {\"choices\":[{\"index\":0,\"delta\":{\"audio\":{\"id\":\"a\"}}}]}\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
-			Want: wire.Answer{StopReason: "stop", Complete: true},
+			Name:   "a spoken answer", // W39
+			Stream: "data: {\"choices\":[{\"index\":0,\"delta\":{\"audio\":{\"id\":\"audio_1\",\"transcript\":\"h\"}}}]}\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{\"audio\":{\"data\":\"aGVsbG8=\"}}}]}\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+			Body:   `{"choices":[{"index":0,"message":{"role":"assistant","content":null,"refusal":null,"audio":{"id":"audio_1","expires_at":9,"data":"aGVsbG8=","transcript":"h"}},"finish_reason":"stop"}]}`,
+			Want:   wire.Answer{StopReason: "stop", Complete: true, Messages: wiretest.Raws(`{"role":"assistant","content":null,"audio":{"id":"audio_1"}}`)},
+			Echo:   []string{`{"role":"assistant","audio":{"id":"audio_1"}}`},
+		},
+		{
+			Name: "a call of the old kind cannot be told from its pieces", Stream: "data: {\"choices\":[{\"index\":0,\"delta\":{\"function_call\":{\"name\":\"f\"}}}]}\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"function_call\"}]}\n\ndata: [DONE]\n\n",
+			Want: wire.Answer{StopReason: "function_call", Complete: true},
+		},
+		{
+			Name: "chunks and members of the future", Stream: "event: future\ndata: {\"object\":\"future.chunk\",\"x\":[1]}\n\ndata: {\"choices\":[{\"index\":0,\"future\":1,\"delta\":{\"content\":\"a\",\"future\":{\"content\":\"b\"}},\"logprobs\":null,\"finish_reason\":\"content_filter\"}]}\n\ndata: {\"choices\":[],\"obfuscation\":\"x\"}\n\ndata: [DONE]\n\n",
+			Want: wire.Answer{StopReason: "content_filter", Complete: true, Messages: wiretest.Raws(`{"role":"assistant","content":"a"}`)},
 		},
 	}
 }

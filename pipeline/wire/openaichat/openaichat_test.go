@@ -20,6 +20,8 @@ func TestConformance(t *testing.T) {
 
 func FuzzMessages(f *testing.F) { wiretest.Fuzz(f, codec(), samples()) }
 
+func FuzzAnswers(f *testing.F) { wiretest.FuzzAnswers(f, codec(), samples()) }
+
 func TestMessagesCarryNoMarkers(t *testing.T) {
 	t.Parallel()
 

@@ -24,6 +24,8 @@ func samples() wiretest.Samples {
 			`{"role":"assistant","content":"a","tool_calls":[{"id":"c","type":"function","function":{"name":"n","arguments":"{\"id\":1"}}]}`,
 			`{"role":"assistant","content":"a","tool_calls":[{"id":"c","type":"function","function":{"name":"m","arguments":"{}"}}]}`,
 			`{"role":"assistant","content":null,"refusal":"no"}`,
+			`{"role":"assistant","content":null,"audio":{"id":"audio_1"}}`,
+			`{"role":"assistant","content":null,"audio":{"id":"audio_2"}}`,
 			`{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://a"}}]}`,
 			`{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://b"}}]}`,
 		},

@@ -12,6 +12,7 @@ type listener struct {
 	content   []byte // texts are kept as they come, as the inside of JSON strings
 	refusal   []byte
 	reasoning []byte
+	audio     []byte // id of a spoken answer, as JSON: its sound is not sent back
 	calls     []*streamedCall
 	kept      int  // bytes kept of the message
 	isBroken  bool // the message cannot be told: too long, or of a kind not known
@@ -82,7 +83,7 @@ func (l *listener) choice(choice json.RawMessage) {
 // giveUp lets go of the message; usage and end are still read.
 func (l *listener) giveUp() {
 	l.isBroken = true
-	l.content, l.refusal, l.reasoning, l.calls = nil, nil, nil, nil
+	l.content, l.refusal, l.reasoning, l.audio, l.calls = nil, nil, nil, nil, nil
 }
 
 // delta adds to the message.
@@ -99,7 +100,11 @@ func (l *listener) delta(delta json.RawMessage) {
 			for _, call := range wire.Elements(value) {
 				l.call(call)
 			}
-		case "function_call", "audio":
+		case "audio":
+			if id := wire.Get(value, "id"); id != nil {
+				l.audio = append(l.audio[:0], id...)
+			}
+		case "function_call":
 			if !wire.IsNull(value) {
 				l.giveUp()
 			}
@@ -140,7 +145,7 @@ func (l *listener) call(delta json.RawMessage) {
 // Answer returns what the chunks so far said.
 func (l *listener) Answer() wire.Answer {
 	answer := l.answer
-	isEmpty := len(l.content)+len(l.refusal)+len(l.calls) == 0
+	isEmpty := len(l.content)+len(l.refusal)+len(l.audio)+len(l.calls) == 0
 	if !answer.Complete || l.isBroken || isEmpty {
 		return answer
 	}
@@ -153,6 +158,9 @@ func (l *listener) Answer() wire.Answer {
 	}
 	if len(l.reasoning) > 0 {
 		out = appendInsideQuotes(append(out, `,"reasoning_content":`...), l.reasoning)
+	}
+	if len(l.audio) > 0 {
+		out = append(append(append(out, `,"audio":{"id":`...), l.audio...), '}')
 	}
 	for i, call := range l.calls {
 		if i == 0 {

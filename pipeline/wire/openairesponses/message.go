@@ -86,6 +86,9 @@ func readItem(raw json.RawMessage) item {
 			read.output = value
 		}
 	}
+	if read.kind == "" && read.role == "" && read.id != "" {
+		read.kind = reference // its type may be left out
+	}
 	return read
 }
 
@@ -123,7 +126,7 @@ func isResult(kind string) bool {
 // roleOf returns who speaks in an item of another kind, and what binds it.
 func roleOf(read item) (conversation.Role, conversation.Flags) {
 	switch read.kind {
-	case "compaction", "item_reference":
+	case "compaction", reference:
 		return conversation.Assistant, conversation.IsPinned
 	case "compaction_trigger":
 		return conversation.User, conversation.IsPinned
@@ -133,8 +136,13 @@ func roleOf(read item) (conversation.Role, conversation.Flags) {
 		return conversation.Tool, 0
 	case "tool_search_output":
 		if read.execution == "client" {
-			return conversation.Tool, 0
+			return conversation.Tool, conversation.LoadsTools
 		}
+		return conversation.Assistant, conversation.IsPart | conversation.LoadsTools
+	case "program":
+		return conversation.Assistant, conversation.IsPart | conversation.HasPending
+	case "program_output":
+		return conversation.Assistant, conversation.IsPart | conversation.HasSettled
 	}
 	return conversation.Assistant, conversation.IsPart
 }

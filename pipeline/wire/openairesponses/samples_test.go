@@ -33,6 +33,8 @@ func samples() wiretest.Samples {
 			`{"type":"compaction","encrypted_content":"b"}`,
 			`{"type":"web_search_call","id":"ws","action":{"query":"a"}}`,
 			`{"type":"web_search_call","id":"ws","action":{"query":"b"}}`,
+			`{"type":"item_reference","id":"msg_1"}`,
+			`{"type":"item_reference","id":"msg_2"}`,
 		},
 		Changes:  changes(),
 		New:      newMessages(),
@@ -88,11 +90,20 @@ func items() []wiretest.Message {
 		{Name: "computer_call_output", Raw: `{"type":"computer_call_output","call_id":"c6","output":{"type":"computer_screenshot","image_url":"data:image/png;base64,aGVsbG8="}}`, Role: conversation.Tool, Flags: result | conversation.HasMedia | opaque, Blocks: []string{`tool_result c6 [image/png 5]`}},
 		{Name: "web search", Raw: `{"type":"web_search_call","id":"ws","status":"completed","action":{"type":"search"}}`, Role: conversation.Assistant, Flags: part | opaque, Blocks: []string{`opaque web_search_call`}},
 		{Name: "an approval", Raw: `{"type":"mcp_approval_response","approval_request_id":"a","approve":true}`, Role: conversation.Tool, Flags: opaque, Blocks: []string{`opaque mcp_approval_response`}},
-		{Name: "tools that the client found", Raw: `{"type":"tool_search_output","call_id":"c","execution":"client","tools":[]}`, Role: conversation.Tool, Flags: opaque, Blocks: []string{`opaque tool_search_output`}},
-		{Name: "tools that the server found", Raw: `{"type":"tool_search_output","call_id":"c","execution":"server","tools":[]}`, Role: conversation.Assistant, Flags: part | opaque, Blocks: []string{`opaque tool_search_output`}},
+		{Name: "tools that the client found", Raw: `{"type":"tool_search_output","call_id":"c","execution":"client","tools":[]}`, Role: conversation.Tool, Flags: opaque | conversation.LoadsTools, Blocks: []string{`opaque tool_search_output`}},
+		{Name: "tools that the server found", Raw: `{"type":"tool_search_output","call_id":"c","execution":"server","tools":[]}`, Role: conversation.Assistant, Flags: part | opaque | conversation.LoadsTools, Blocks: []string{`opaque tool_search_output`}},
 		{Name: "compaction", Raw: `{"type":"compaction","id":"cmp","encrypted_content":"x"}`, Role: conversation.Assistant, Flags: pinned | opaque, Blocks: []string{`opaque compaction`}},
 		{Name: "compaction_trigger", Raw: `{"type":"compaction_trigger"}`, Role: conversation.User, Flags: pinned | opaque, Blocks: []string{`opaque compaction_trigger`}},
 		{Name: "item_reference", Raw: `{"type":"item_reference","id":"msg_1"}`, Role: conversation.Assistant, Flags: pinned | opaque, Blocks: []string{`opaque item_reference`}},
+		{Name: "item_reference without its type", Raw: `{"id":"msg_1"}`, Role: conversation.Assistant, Flags: pinned | opaque, Blocks: []string{`opaque item_reference`}},
+		{Name: "program", Raw: `{"type":"program","id":"prog_1","call_id":"p1","code":"await read()","fingerprint":"f"}`, Role: conversation.Assistant, Flags: part | opaque | conversation.HasPending, Blocks: []string{`opaque program`}},
+		{Name: "program_output", Raw: `{"type":"program_output","id":"po_1","call_id":"p1","result":"x","status":"completed"}`, Role: conversation.Assistant, Flags: part | opaque | conversation.HasSettled, Blocks: []string{`opaque program_output`}},
+		{Name: "file search", Raw: `{"type":"file_search_call","id":"fs","status":"completed","queries":["a"],"results":null}`, Role: conversation.Assistant, Flags: part | opaque, Blocks: []string{`opaque file_search_call`}},
+		{Name: "code interpreter", Raw: `{"type":"code_interpreter_call","id":"ci","container_id":"cntr","code":"1","outputs":[],"status":"completed"}`, Role: conversation.Assistant, Flags: part | opaque, Blocks: []string{`opaque code_interpreter_call`}},
+		{Name: "a picture that was made", Raw: `{"type":"image_generation_call","id":"ig","result":"aGVsbG8=","status":"completed"}`, Role: conversation.Assistant, Flags: part | opaque, Blocks: []string{`opaque image_generation_call`}},
+		{Name: "an MCP server's tools", Raw: `{"type":"mcp_list_tools","id":"mcpl","server_label":"s","tools":[]}`, Role: conversation.Assistant, Flags: part | opaque, Blocks: []string{`opaque mcp_list_tools`}},
+		{Name: "an MCP call with its output", Raw: `{"type":"mcp_call","id":"mcp_1","server_label":"s","name":"n","arguments":"{}","output":"x"}`, Role: conversation.Assistant, Flags: part | opaque, Blocks: []string{`opaque mcp_call`}},
+		{Name: "a question for approval", Raw: `{"type":"mcp_approval_request","id":"mcpr","server_label":"s","name":"n","arguments":"{}"}`, Role: conversation.Assistant, Flags: part | opaque, Blocks: []string{`opaque mcp_approval_request`}},
 		{Name: "additional_tools", Raw: `{"type":"additional_tools","role":"developer","tools":[]}`, Role: conversation.System, Flags: pinned | opaque, Blocks: []string{`opaque additional_tools`}},
 		{Name: "configuration_update", Raw: `{"type":"configuration_update"}`, Role: conversation.System, Flags: pinned | opaque, Blocks: []string{`opaque configuration_update`}},
 		{Name: "an item of the future", Raw: `{"type":"future_item","n":12345678901234567890}`, Role: conversation.Assistant, Flags: part | opaque, Blocks: []string{`opaque future_item`}},
@@ -186,7 +197,10 @@ func requests() []wiretest.Request {
 			Want: wire.Request{Model: "m", Stream: true, MaxOutput: 100, SessionID: "k", SessionSource: "prompt_cache_key", Fixed: wiretest.Raws(`"be brief"`, `[{}]`)},
 		},
 		{Name: "a chain", Body: `{"previous_response_id":"resp_1","input":[]}`, Want: wire.Request{Frozen: "previous_response_id", SessionID: "resp_1", SessionSource: "previous_response_id"}}, // W41
-		{Name: "a conversation", Body: `{"conversation":{"id":"conv_1"},"input":[]}`, Want: wire.Request{Frozen: "conversation", SessionID: "conv_1", SessionSource: "conversation"}},           // W41
+		{Name: "a reference", Body: `{"input":[{"role":"user","content":"a"},{"type":"item_reference","id":"rs_1"}]}`, Want: wire.Request{Frozen: "item_reference"}},                            // W41
+		{Name: "only talk of a reference", Body: `{"input":[{"role":"user","content":"what is an item_reference?"}]}`, Want: wire.Request{}},
+		{Name: "a stored answer alone does not freeze", Body: `{"store":true,"input":[{"role":"user","content":"a"}]}`, Want: wire.Request{}},                                         // W41
+		{Name: "a conversation", Body: `{"conversation":{"id":"conv_1"},"input":[]}`, Want: wire.Request{Frozen: "conversation", SessionID: "conv_1", SessionSource: "conversation"}}, // W41
 		{Name: "neither", Body: `{"conversation":null,"previous_response_id":null,"input":[]}`, Want: wire.Request{}},
 	}
 }

@@ -103,6 +103,8 @@ func readResponse(response json.RawMessage) wire.Answer {
 			answer.StopReason, _ = wire.String(value)
 		case "output":
 			output = value
+		case "input_transformations":
+			answer.Reduced = wire.HasElements(value)
 		case "usage":
 			if prompt, ok := wire.Int(wire.Get(value, "input_tokens")); ok {
 				answer.Usage = wire.OpenAIUsage(prompt, wire.Get(value, "output_tokens"), wire.Get(value, "input_tokens_details"))

@@ -10,6 +10,7 @@ import (
 type anthropicWriter struct {
 	session *Session
 	binder  Binder // nil where thinking is unbound
+	pending string // id of a call that the provider answers in the next message
 }
 
 func (s *Session) writeAnthropic(p *plan) {
@@ -23,16 +24,18 @@ func (s *Session) writeAnthropic(p *plan) {
 		w.binder = binder
 	}
 	for turn, e := range p.exchanges {
+		more := varietyOf(e)
 		if e.typed != "" {
-			w.message("user", typedBlocks(e))
+			w.message("user", append(more.attachments(), typedBlocks(e)...))
 		}
+		w.system(more)
 		s.ask()
 		if turn == len(p.exchanges)-1 {
 			break
 		}
-		ids := w.answer(turn, e)
+		ids := w.answer(turn, e, more)
 		if len(e.calls) > 0 {
-			w.message("user", resultBlocks(e, ids))
+			w.message("user", resultBlocks(e, ids, w.pending == "", more))
 		}
 	}
 }
@@ -55,6 +58,9 @@ func (s *Session) anthropicHead(p *plan) []byte {
 		head += fmt.Sprintf(`"metadata":{"user_id":%s},`, quote(fmt.Sprintf(`{"device_id":"d","account_uuid":"","session_id":%s}`, quote(s.Options.SessionID))))
 	}
 	switch {
+	case s.Options.ThinkingSetting == "none":
+	case s.Options.ThinkingSetting != "":
+		head += fmt.Sprintf(`"thinking":%s,`, s.Options.ThinkingSetting)
 	case s.Options.Thinking && s.Options.adapts():
 		head += `"thinking":{"type":"adaptive"},`
 	case s.Options.Thinking:
@@ -91,14 +97,16 @@ func typedBlocks(e exchange) []string {
 	return append(blocks, textBlock(e.typed))
 }
 
-// resultBlocks writes the results of an answer's calls, a reminder last.
-func resultBlocks(e exchange, ids []string) []string {
+// resultBlocks writes the results of an answer's calls, a reminder last if text may
+// stand behind them.
+func resultBlocks(e exchange, ids []string, remind bool, more *variety) []string {
 	var blocks []string
 	for i, call := range e.calls {
 		content := quote(call.result)
 		if call.picture != "" {
 			content = "[" + imageBlock(call.picture) + "]"
 		}
+		content = more.resultContent(content, call)
 		mark := ""
 		if call.failed {
 			mark = `,"is_error":true`
@@ -106,7 +114,7 @@ func resultBlocks(e exchange, ids []string) []string {
 		blocks = append(blocks, fmt.Sprintf(`{"tool_use_id":%s,"type":"tool_result","content":%s%s}`, quote(ids[i]), content, mark))
 	}
 	for _, call := range e.calls {
-		if call.reminder != "" {
+		if call.reminder != "" && remind {
 			blocks = append(blocks, textBlock(call.reminder))
 		}
 	}
@@ -114,22 +122,28 @@ func resultBlocks(e exchange, ids []string) []string {
 }
 
 // answer writes the assistant's message and returns the ids of its calls.
-func (w *anthropicWriter) answer(turn int, e exchange) []string {
+func (w *anthropicWriter) answer(turn int, e exchange, more *variety) []string {
 	signer := w.session.Options.Signer
-	var blocks, signatures, ids []string
-	switch {
-	case e.thinking == "":
-	case e.redacted && w.binder == nil:
-		data := signer.Redact(e.thinking)
-		signatures = append(signatures, data)
-		blocks = append(blocks, fmt.Sprintf(`{"type":"redacted_thinking","data":%s}`, quote(data)))
-	default:
-		signature := w.sign(e.thinking)
-		signatures = append(signatures, signature)
-		blocks = append(blocks, fmt.Sprintf(`{"type":"thinking","thinking":%s,"signature":%s}`, quote(e.thinking), quote(signature)))
+	var ids []string
+	blocks, signatures := w.thoughts(e)
+	if w.pending != "" {
+		blocks = append(blocks, searchResult(w.pending, more))
+		w.pending = ""
+	}
+	blocks = append(blocks, more.served(w.session, turn)...)
+	if more.chance(8) && len(blocks) > 0 {
+		// The answer was paused behind a search; the next request goes on with it.
+		id := fmt.Sprintf("srvtoolu_p%d", turn)
+		w.message("assistant", append(blocks, searchCall(id, more)))
+		w.session.ask()
+		blocks, signatures = []string{searchResult(id, more)}, nil
 	}
 	if e.text != "" {
-		blocks = append(blocks, textBlock(e.text))
+		blocks = append(blocks, more.saidBlock(e.text))
+	}
+	if more.chance(8) && len(e.calls) > 0 {
+		w.pending = fmt.Sprintf("srvtoolu_w%d", turn)
+		blocks = append(blocks, searchCall(w.pending, more))
 	}
 	for i, call := range e.calls {
 		id := signer.CallID(fmt.Sprintf("turn %d call %d", turn, i), signatures)
@@ -140,11 +154,28 @@ func (w *anthropicWriter) answer(turn int, e exchange) []string {
 	return ids
 }
 
-func (w *anthropicWriter) sign(text string) string {
+// thoughts writes the thinking of an answer, and its signatures.
+func (w *anthropicWriter) thoughts(e exchange) (blocks, signatures []string) {
+	signer := sealer(w.session.Options.Signer)
 	if w.binder != nil {
-		return w.binder.Sign(text)
+		signer = w.binder
 	}
-	return w.session.Options.Signer.Sign(text)
+	switch {
+	case e.thinking == "":
+		return nil, nil
+	case e.redacted:
+		data := signer.Redact(e.thinking)
+		return []string{fmt.Sprintf(`{"type":"redacted_thinking","data":%s}`, quote(data))}, []string{data}
+	default:
+		signature := signer.Sign(e.thinking)
+		return []string{fmt.Sprintf(`{"type":"thinking","thinking":%s,"signature":%s}`, quote(e.thinking), quote(signature))}, []string{signature}
+	}
+}
+
+// sealer signs thinking, bound or not.
+type sealer interface {
+	Sign(text string) string
+	Redact(text string) string
 }
 
 func textBlock(text string) string {

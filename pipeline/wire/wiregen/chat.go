@@ -15,16 +15,24 @@ func (s *Session) writeChat(p *plan) {
 		head += fmt.Sprintf(`"prompt_cache_key":%s,`, quote(s.Options.SessionID))
 	}
 	s.head = []byte(head + fmt.Sprintf(`"tools":%s,`, toolList(`{"type":"function","function":{"name":%s,"description":%s,"parameters":%s}}`)))
-	s.add(fmt.Sprintf(`{"role":"system","content":%s}`, quote(p.system)))
+	role := "system"
+	if s.Options.Varied {
+		role = "developer"
+	}
+	s.add(fmt.Sprintf(`{"role":%s,"content":%s}`, quote(role), quote(p.system)))
 	for turn, e := range p.exchanges {
+		more := varietyOf(e)
 		if e.typed != "" {
-			s.add(chatTyped(e))
+			s.add(more.named(chatTyped(e)))
+		}
+		if more.chance(10) {
+			s.add(fmt.Sprintf(`{"role":"developer","content":[{"type":"text","text":%s}]}`, quote("The mode has changed: "+more.sentence())))
 		}
 		s.ask()
 		if turn == len(p.exchanges)-1 {
 			break
 		}
-		s.writeChatAnswer(turn, e)
+		s.writeChatAnswer(turn, e, more)
 	}
 }
 
@@ -44,7 +52,7 @@ func chatTyped(e exchange) string {
 }
 
 // writeChatAnswer writes the assistant's message and a message for each result.
-func (s *Session) writeChatAnswer(turn int, e exchange) {
+func (s *Session) writeChatAnswer(turn int, e exchange, more *variety) {
 	content := "null"
 	if e.text != "" {
 		content = quote(e.text)
@@ -52,14 +60,14 @@ func (s *Session) writeChatAnswer(turn int, e exchange) {
 	var calls, results []string
 	for i, call := range e.calls {
 		id := "call_" + number(fmt.Sprintf("turn %d call %d", turn, i))
-		calls = append(calls, fmt.Sprintf(`{"id":%s,"type":"function","function":{"name":%s,"arguments":%s}}`, quote(id), quote(call.name), quote(call.input)))
-		results = append(results, fmt.Sprintf(`{"role":"tool","tool_call_id":%s,"content":%s}`, quote(id), quote(plainResult(call))))
+		calls = append(calls, more.chatCall(id, call))
+		results = append(results, fmt.Sprintf(`{"role":"tool","tool_call_id":%s,"content":%s}`, quote(id), more.chatResult(plainResult(call))))
 	}
 	if len(calls) == 0 {
-		s.add(fmt.Sprintf(`{"role":"assistant","content":%s}`, content))
+		s.add(more.chatSaid(turn, content))
 		return
 	}
-	s.add(fmt.Sprintf(`{"role":"assistant","content":%s,"tool_calls":[%s]}`, content, strings.Join(calls, ",")))
+	s.add(fmt.Sprintf(`{"role":"assistant","content":%s,"refusal":null,"tool_calls":[%s]}`, content, strings.Join(calls, ",")))
 	for _, result := range results {
 		s.add(result)
 	}

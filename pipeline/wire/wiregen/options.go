@@ -24,6 +24,14 @@ type Options struct {
 	ToolErrors  bool // calls that fail
 	Reminders   bool // <system-reminder> blocks beside what was typed and behind results
 
+	// Varied adds blocks, items and messages of every kind that the format has,
+	// here and there. Some answers then take two requests.
+	Varied bool
+
+	// ThinkingSetting is the body's thinking member in Anthropic's format, as JSON;
+	// empty picks one that fits the model, "none" leaves it out.
+	ThinkingSetting string
+
 	// CacheMarkers sets Anthropic's cache markers where Claude Code sets them: on
 	// the second and third system block and on the last block.
 	CacheMarkers bool
@@ -43,8 +51,8 @@ type Options struct {
 	Signer Signer
 
 	// Bind returns a signer of thinking that is bound to what stands before it,
-	// for a session that begins with head; nil leaves thinking unbound. Only
-	// Anthropic's format knows it.
+	// for a session that begins with head; nil leaves thinking unbound. Chat
+	// knows no thinking that could be bound.
 	Bind func(head []byte) (Binder, error)
 }
 
@@ -66,10 +74,12 @@ type Signer interface {
 	ReasoningID(seed string) string
 }
 
-// Binder signs thinking bound to the conversation that was added so far.
+// Binder signs and seals thinking bound to the conversation that was added so far.
 type Binder interface {
+	// Add adds a block of a message of Anthropic's, or an item of Responses.
 	Add(role string, content json.RawMessage) error
 	Sign(text string) string
+	Redact(text string) string
 }
 
 func (o Options) withDefaults() Options {

@@ -27,6 +27,8 @@ type exchange struct {
 	redacted bool // the thinking is hidden
 	text     string
 	calls    []toolCall
+
+	lot uint64 // decides what else is written where a session is varied; 0: nothing
 }
 
 // toolCall is a call and its result.
@@ -127,6 +129,9 @@ func (p *planner) exchange(turn int) {
 	}
 	if len(e.calls) == 0 || p.chance(45) {
 		e.text = p.prose(60 + p.random.IntN(300))
+	}
+	if p.options.Varied {
+		e.lot = p.random.Uint64() | 1
 	}
 	p.plan.exchanges = append(p.plan.exchanges, e)
 }

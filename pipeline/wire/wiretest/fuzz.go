@@ -3,6 +3,7 @@ package wiretest
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"testing"
 
 	"palimpsest/pipeline/conversation"
@@ -16,15 +17,7 @@ func Fuzz(f *testing.F, codec wire.Codec, samples Samples) {
 	for _, sample := range samples.Messages {
 		f.Add([]byte(sample.Raw))
 	}
-	for _, sample := range samples.Answers {
-		f.Add([]byte(sample.Stream))
-	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		for _, stream := range []bool{true, false} {
-			tap := codec.Tap(stream)
-			_, _ = tap.Write(raw)
-			tap.Answer()
-		}
 		message, err := codec.Parse(raw)
 		if err != nil {
 			return
@@ -62,4 +55,29 @@ func checkChanges(t *testing.T, codec wire.Codec, message conversation.Message) 
 			t.Fatalf("block %d changed: %v in %q", i, err, encoded)
 		}
 	}
+}
+
+// FuzzAnswers feeds a format's tap with any answer, cut anywhere: it must not panic
+// and must understand the same whatever the cuts, each as far behind the one
+// before as the next byte of cuts says.
+func FuzzAnswers(f *testing.F, codec wire.Codec, samples Samples) {
+	f.Helper()
+	for i, sample := range samples.Answers {
+		f.Add([]byte(sample.Stream), []byte{byte(i), byte(7 * i)})
+		f.Add([]byte(sample.Body), []byte{byte(i)})
+	}
+	f.Fuzz(func(t *testing.T, text, cuts []byte) {
+		for _, stream := range []bool{true, false} {
+			whole := tapped(codec, stream, string(text))
+			var chunks []string
+			rest := string(text)
+			for i := 0; rest != "" && len(cuts) > 0; i++ {
+				size := min(len(rest), int(cuts[i%len(cuts)])+1)
+				chunks, rest = append(chunks, rest[:size]), rest[size:]
+			}
+			if got := tapped(codec, stream, append(chunks, rest)...); !reflect.DeepEqual(got, whole) {
+				t.Fatalf("stream %v, cut %q:\n got %s\nwant %s", stream, chunks, show(got), show(whole))
+			}
+		}
+	})
 }

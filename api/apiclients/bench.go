@@ -1,0 +1,135 @@
+package apiclients
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"palimpsest/api/programtest"
+	"palimpsest/api/upstream/providertest"
+	"palimpsest/pipeline/tokens"
+)
+
+// Bench is where clients are tried: a running program and the installed packages.
+type Bench struct {
+	Program string // address of the program
+	Install string // where the npm packages are
+	Guide   Guide  // how clients are set up
+
+	count   func(string) int
+	serial  int
+	folders string
+}
+
+// NewBench returns a bench that keeps the folders of its trials below a directory.
+func NewBench(program, install, folders string, guide Guide) (*Bench, error) {
+	counter, err := tokens.NewCounter()
+	if err != nil {
+		return nil, fmt.Errorf("count tokens: %w", err)
+	}
+
+	return &Bench{Program: program, Install: install, Guide: guide, count: counter.Count, folders: folders}, nil
+}
+
+// Try tries one client in one case. The trial's Err says what is wrong with the
+// client, the proxy or both; the error, that the trial could not be made.
+func (b *Bench) Try(ctx context.Context, client Client, wanted Case) (*Trial, error) {
+	trial := &Trial{Client: client, Case: wanted, Skipped: client.skips[wanted.Name]}
+	if trial.Skipped != "" {
+		return trial, nil
+	}
+	started := time.Now()
+	b.serial++
+	s, err := b.session(client, wanted)
+	if err != nil {
+		return nil, err
+	}
+
+	trial.model = &model{client: client, play: wanted.play, bare: client.Package == ""}
+	double := providertest.NewHandler(providertest.Config{
+		Script: trial.model.answer, Window: wanted.window, Count: b.count, BindThinking: true,
+	})
+	provider, stopProvider, err := double.Listen("127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("start the provider: %w", err)
+	}
+	defer stopProvider()
+	workspace := programtest.Workspace{Name: "trial" + strconv.Itoa(b.serial), Provider: provider, Window: wanted.window}
+	if wanted.unknown {
+		workspace.Window = 0
+	}
+	account, err := programtest.SignUp(ctx, b.Program, workspace)
+	if err != nil {
+		return nil, fmt.Errorf("sign up: %w", err)
+	}
+	tap, err := newTap(b.Program)
+	if err != nil {
+		return nil, err
+	}
+	address, stopTap, err := listen(ctx, tap)
+	if err != nil {
+		return nil, err
+	}
+	defer stopTap()
+	s.url, s.key = address, account.Key
+
+	if err := trial.converse(ctx, s); err != nil {
+		return nil, err
+	}
+	trial.Exchanges, trial.Received, trial.Took = tap.all(), double.Requests(), time.Since(started)
+	remark, err := wanted.judge(trial)
+	var own string
+	own, trial.Err = trial.alwaysHolds(s.key)
+	trial.Err = errors.Join(err, trial.Err)
+	trial.Remark = strings.Trim(remark+"; "+own, "; ")
+
+	return trial, nil
+}
+
+// session makes the folders of a trial with the files to read.
+func (b *Bench) session(client Client, wanted Case) (*session, error) {
+	s, err := newSession(filepath.Join(b.folders, fmt.Sprintf("%03d", b.serial)))
+	if err != nil {
+		return nil, err
+	}
+	s.install, s.guide = b.Install, b.Guide
+	if wanted.compacts {
+		s.window = client.smallWindow
+	}
+	if err := writeBelow(s.work, noteFile, "The word is "+noteWord+".\n"); err != nil {
+		return nil, err
+	}
+	for i := range parts {
+		if err := writeBelow(s.work, partFile(i+1), partText(i+1)); err != nil {
+			return nil, err
+		}
+	}
+
+	return s, nil
+}
+
+// listen serves a handler on a free port of 127.0.0.1.
+func listen(ctx context.Context, handler http.Handler) (address string, stop func(), err error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, fmt.Errorf("listen: %w", err)
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		_ = server.Serve(listener) // ends with Close
+	}()
+
+	return "http://" + listener.Addr().String(), func() {
+		_ = server.Close()
+		<-stopped
+	}, nil
+}

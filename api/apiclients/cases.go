@@ -1,0 +1,147 @@
+package apiclients
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"palimpsest/api/upstream/providertest"
+)
+
+// Case is one thing to try with each client.
+type Case struct {
+	Name string // of the column
+
+	// window is the context window, in tokens, of the provider and of the
+	// workspace; 0 is that of the model. unknown leaves the workspace's alone: the
+	// proxy has to learn it from the provider's refusal.
+	window  int
+	unknown bool
+
+	// compacts says that the client is to compact by itself: it is made to believe
+	// in a small window of its own.
+	compacts bool
+
+	// says is what the user says, one after the other.
+	says func(c Client) []string
+
+	// play is the model.
+	play func(m *model, round int, r providertest.Request) providertest.Reply
+
+	// refused says that the provider refuses some requests on purpose.
+	refused bool
+
+	// judge looks at what came of it, beside what is looked at in every case. The
+	// text says what is worth knowing of a trial that went well.
+	judge func(t *Trial) (string, error)
+}
+
+// windowSize is the context window, in tokens, of the cases in which a session
+// grows past it.
+const windowSize = 60_000
+
+// parts is how many parts a session past the window reads: about 90,000 tokens.
+const parts = 46
+
+// Cases returns all cases, in the order of the table's columns.
+func Cases() []Case {
+	return []Case{
+		{Name: answerCase, says: says("Say that you are there."), play: sayReady, judge: saidReady},
+		{Name: "tool turn", says: says("Read " + noteFile + " and tell me the word."), play: readNote, judge: toldTheWord},
+		{Name: "past the window", window: windowSize, says: says("Read all parts, one after the other."), play: readParts(parts), judge: wentPastTheWindow},
+		{Name: "window not known", window: windowSize, unknown: true, refused: true, says: says("Read all parts, one after the other."), play: readParts(parts), judge: wentPastTheWindow},
+		{Name: "own compaction", compacts: true, says: saysUntilCompaction, play: readForCompaction(func(c Client) int { return c.fills }), judge: compactedItself},
+		{Name: "compaction asked for", says: saysCompact, play: readForCompaction(func(Client) int { return 3 }), judge: compactedItself},
+		{Name: "subagent", says: says("Have somebody find the word."), play: sendErrand, judge: keptTheErrandApart},
+		{Name: "429, then ok", refused: true, says: says("Read " + noteFile + " and tell me the word."), play: failOnce(providertest.MisbehaveRateLimit), judge: recovered(http.StatusTooManyRequests)},
+		{Name: "529, then ok", refused: true, says: says("Read " + noteFile + " and tell me the word."), play: failOnce(providertest.MisbehaveOverloaded), judge: recovered(529)},
+		{Name: "prompt too long", window: 20, unknown: true, refused: true, says: says("Read " + noteFile + " and tell me the word."), play: readNote, judge: saidTooLong},
+		{Name: "cut stream", says: says("Read " + noteFile + " and tell me the word."), play: failOnce(providertest.MisbehaveCut), judge: noticedTheCut},
+	}
+}
+
+func says(texts ...string) func(Client) []string {
+	return func(Client) []string { return texts }
+}
+
+// saysUntilCompaction has the client read until it is beyond its window, and speaks
+// to it again.
+func saysUntilCompaction(c Client) []string {
+	if c.once {
+		return []string{"Read all parts, one after the other, and then tell me the word."}
+	}
+
+	return []string{"Read all parts, one after the other.", "Read " + noteFile + " and tell me the word."}
+}
+
+func saysCompact(c Client) []string {
+	return []string{"Read all parts, one after the other.", c.manual, "Read " + noteFile + " and tell me the word."}
+}
+
+// sayReady answers at once.
+func sayReady(*model, int, providertest.Request) providertest.Reply {
+	return providertest.Reply{Text: finalWord + ". I am there."}
+}
+
+// readNote reads the note and says what is in it.
+func readNote(m *model, _ int, r providertest.Request) providertest.Reply {
+	if len(r.Results) == 0 {
+		return providertest.Reply{Text: "Let me look.", Calls: []providertest.Call{m.client.shell("cat " + noteFile)}}
+	}
+
+	return providertest.Reply{Text: finalWord + ". The note says: " + lastOf(r.Results)}
+}
+
+// readParts reads so many parts, then the note.
+func readParts(count int) func(*model, int, providertest.Request) providertest.Reply {
+	return func(m *model, round int, r providertest.Request) providertest.Reply {
+		switch {
+		case round <= count:
+			return providertest.Reply{Text: fmt.Sprintf("Now part %d.", round), Calls: []providertest.Call{m.client.shell("cat " + partFile(round))}}
+		case round == count+1:
+			return providertest.Reply{Text: "Now the note.", Calls: []providertest.Call{m.client.shell("cat " + noteFile)}}
+		default:
+			return providertest.Reply{Text: finalWord + ". The note says: " + lastOf(r.Results)}
+		}
+	}
+}
+
+// readForCompaction reads so many parts, ends its turn, and reads the note when it
+// is asked to.
+func readForCompaction(count func(Client) int) func(*model, int, providertest.Request) providertest.Reply {
+	return func(m *model, round int, r providertest.Request) providertest.Reply {
+		switch {
+		case strings.Contains(r.User, noteFile):
+			return readNote(m, round, r)
+		case round > count(m.client) && !m.client.once:
+			return providertest.Reply{Text: "All parts are read."}
+		default:
+			return readParts(count(m.client))(m, round, r)
+		}
+	}
+}
+
+// sendErrand starts a subagent, waits for it and says what it brought.
+func sendErrand(m *model, round int, r providertest.Request) providertest.Reply {
+	switch {
+	case round == 1:
+		return providertest.Reply{Text: "I send somebody.", Calls: []providertest.Call{m.client.errand(errandMark + ": read " + noteFile + " and report the word.")}}
+	case round == 2 && m.client.await != nil:
+		return providertest.Reply{Text: "I wait.", Calls: []providertest.Call{m.client.await(lastOf(r.Results))}}
+	default:
+		// Some clients report as the tool's result, some with a message behind it.
+		return providertest.Reply{Text: finalWord + ". Back came: " + lastOf(r.Results) + " " + r.User}
+	}
+}
+
+// failOnce fails the first request as asked and then reads the note.
+func failOnce(misbehave string) func(*model, int, providertest.Request) providertest.Reply {
+	return func(m *model, round int, r providertest.Request) providertest.Reply {
+		reply := readNote(m, round, r)
+		if round == 1 {
+			reply.Misbehave = misbehave
+		}
+
+		return reply
+	}
+}

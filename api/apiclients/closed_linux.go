@@ -1,0 +1,84 @@
+package apiclients
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// Sizes and names of rtnetlink, from linux/rtnetlink.h.
+const (
+	linkMessageSize = 32 // nlmsghdr and ifinfomsg
+	loopbackIndex   = 1  // lo is the first link of every network namespace
+)
+
+// CloseNetwork has a command start in a network of its own that has nothing but a
+// loopback, which is down: the command calls OpenLoopback first.
+func CloseNetwork(command *exec.Cmd) {
+	attributes := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGTERM}
+	if uid, gid := os.Getuid(), os.Getgid(); uid != 0 {
+		// Without root, the network belongs to a user namespace in which we are who
+		// we are, with the one right to bring the loopback up.
+		attributes.Cloneflags |= syscall.CLONE_NEWUSER
+		attributes.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
+		attributes.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
+		attributes.AmbientCaps = []uintptr{capNetAdmin}
+	}
+	command.SysProcAttr = attributes
+}
+
+// capNetAdmin is CAP_NET_ADMIN of linux/capability.h.
+const capNetAdmin = 12
+
+// OpenLoopback brings up the loopback of the network that this process is in.
+func OpenLoopback() error {
+	socket, err := syscall.Socket(syscall.AF_NETLINK, syscall.SOCK_RAW|syscall.SOCK_CLOEXEC, syscall.NETLINK_ROUTE)
+	if err != nil {
+		return fmt.Errorf("bring up the loopback: %w", err)
+	}
+	defer func() { _ = syscall.Close(socket) }()
+
+	kernel := &syscall.SockaddrNetlink{Family: syscall.AF_NETLINK}
+	if err := syscall.Sendto(socket, linkUp(loopbackIndex), 0, kernel); err != nil {
+		return fmt.Errorf("bring up the loopback: %w", err)
+	}
+	answer := make([]byte, syscall.Getpagesize())
+	read, _, err := syscall.Recvfrom(socket, answer, 0)
+	if err != nil {
+		return fmt.Errorf("bring up the loopback: %w", err)
+	}
+	messages, err := syscall.ParseNetlinkMessage(answer[:read])
+	if err != nil {
+		return fmt.Errorf("bring up the loopback: %w", err)
+	}
+	for _, message := range messages {
+		if message.Header.Type != syscall.NLMSG_ERROR || len(message.Data) < 4 {
+			continue
+		}
+		// A negative errno in 32 bits; 0 acknowledges.
+		if code := -binary.NativeEndian.Uint32(message.Data); code != 0 {
+			return fmt.Errorf("bring up the loopback: %w", syscall.Errno(code))
+		}
+	}
+
+	return nil
+}
+
+// linkUp is the message that asks the kernel to bring a link up and to acknowledge it.
+func linkUp(index uint32) []byte {
+	order := binary.NativeEndian
+	message := make([]byte, 0, linkMessageSize)
+	message = order.AppendUint32(message, linkMessageSize)
+	message = order.AppendUint16(message, syscall.RTM_NEWLINK)
+	message = order.AppendUint16(message, syscall.NLM_F_REQUEST|syscall.NLM_F_ACK)
+	message = order.AppendUint32(message, 1) // sequence
+	message = order.AppendUint32(message, 0) // the kernel fills in who asks
+	message = order.AppendUint32(message, syscall.AF_UNSPEC)
+	message = order.AppendUint32(message, index)
+	message = order.AppendUint32(message, syscall.IFF_UP)
+	message = order.AppendUint32(message, syscall.IFF_UP)
+
+	return message
+}

@@ -1,0 +1,90 @@
+package apiclients
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// commandTime bounds one command of a client.
+const commandTime = 3 * time.Minute
+
+// command is one start of a client.
+type command struct {
+	program     string
+	arguments   []string
+	environment []string // beside what every command gets
+
+	// input is what the command reads. It ends once the command has printed until.
+	input, until string
+}
+
+// Output is what a command printed and how it ended.
+type Output struct {
+	Line string // what was run
+	Text string // what it printed, both streams
+	Err  error  // unless it ended with code 0
+}
+
+// run runs a command in the session's work folder with the session's own home and
+// nothing of this process's environment but the path of programs.
+func (c command) run(ctx context.Context, s *session) Output {
+	limited, cancel := context.WithTimeout(ctx, commandTime)
+	defer cancel()
+	process := exec.CommandContext(limited, c.program, c.arguments...) //nolint:gosec // a client that we installed
+	process.Dir = s.work
+	process.Env = append([]string{
+		"PATH=" + os.Getenv("PATH"),
+		"HOME=" + s.home,
+		"TMPDIR=" + s.temporary,
+		"LANG=C.UTF-8",
+		"TERM=dumb",
+		"PALIMPSEST_KEY=" + s.key,
+	}, c.environment...)
+	// A client starts programs of its own: they end with it.
+	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	process.Cancel = func() error { return syscall.Kill(-process.Process.Pid, syscall.SIGKILL) }
+	process.WaitDelay = 5 * time.Second
+	printed := &transcript{until: c.until}
+	process.Stdout, process.Stderr = printed, printed
+	if c.input != "" {
+		reader, writer := io.Pipe()
+		process.Stdin, printed.answered = reader, writer.Close
+		go func() { _, _ = io.WriteString(writer, c.input) }() // ends when the command has read it or is gone
+		defer func() { _ = writer.Close() }()
+	}
+	err := process.Run()
+	if process.Process != nil {
+		_ = syscall.Kill(-process.Process.Pid, syscall.SIGKILL) // what it left behind; mostly nothing
+	}
+	if limited.Err() != nil && ctx.Err() == nil {
+		err = errors.Join(fmt.Errorf("not done after %s", commandTime), err)
+	}
+
+	return Output{Line: c.program + " " + strings.Join(c.arguments, " "), Text: printed.text.String(), Err: err}
+}
+
+// transcript keeps what a command prints and tells when it has printed a text.
+type transcript struct {
+	text     bytes.Buffer
+	until    string
+	answered func() error // nil: nobody waits for it
+}
+
+// Write implements io.Writer.
+func (t *transcript) Write(text []byte) (int, error) {
+	t.text.Write(text)
+	if t.answered != nil && bytes.Contains(t.text.Bytes(), []byte(t.until)) {
+		_ = t.answered() // of a pipe, which never fails
+		t.answered = nil
+	}
+
+	return len(text), nil
+}

@@ -1,0 +1,59 @@
+package apiclients
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// session is one run of a client: where it lives and what it is told.
+type session struct {
+	install   string // where the packages are installed
+	home      string
+	work      string // the project that the client works on
+	temporary string
+	url       string // of the proxy, without /v1
+	key       string // of the workspace
+	window    int    // context window that the client is to believe, in tokens; 0: its own
+	guide     Guide
+}
+
+// newSession makes the folders of a session below root.
+func newSession(root string) (*session, error) {
+	s := &session{home: filepath.Join(root, "home"), work: filepath.Join(root, "work"), temporary: filepath.Join(root, "tmp")}
+	for _, folder := range []string{s.home, s.work, s.temporary} {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return nil, fmt.Errorf("folders of a session: %w", err)
+		}
+	}
+
+	return s, nil
+}
+
+// write writes a file below the session's home.
+func (s *session) write(name, text string) error {
+	return writeBelow(s.home, name, text)
+}
+
+// writeJSON writes a value as a JSON file below the session's home.
+func writeJSON[T any](s *session, name string, value T) error {
+	text, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+
+	return s.write(name, string(text))
+}
+
+func writeBelow(root, name, text string) error {
+	file := filepath.Join(root, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+
+	return nil
+}

@@ -1,0 +1,130 @@
+package apiclients
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+)
+
+// errorLimit is how many bytes of a refusal are kept.
+const errorLimit = 4 << 10
+
+// Exchange is one request of a client and how the proxy answered it.
+type Exchange struct {
+	Method, Path string
+	Header       http.Header
+	Body         []byte // as the client sent it
+	Status       int
+	Answered     http.Header
+	Refusal      string // beginning of the answer's body, of a status of 400 and above
+}
+
+// Compression is what the proxy says that it did.
+func (e Exchange) Compression() string { return e.Answered.Get("X-Palimpsest-Compression") }
+
+// tap stands between a client and the proxy and notes what passes. It is the
+// address that the client is told.
+type tap struct {
+	relay *httputil.ReverseProxy
+
+	mu        sync.Mutex
+	exchanges []*Exchange
+}
+
+func newTap(program string) (*tap, error) {
+	target, err := url.Parse(program)
+	if err != nil {
+		return nil, fmt.Errorf("address of the program: %w", err)
+	}
+
+	return &tap{relay: &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target); r.Out.Host = r.In.Host },
+		FlushInterval: -1,
+		ErrorLog:      log.New(io.Discard, "", 0), // cut streams are part of the cases
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {
+			panic(http.ErrAbortHandler) // the client sees what it would without us
+		},
+	}}, nil
+}
+
+// ServeHTTP implements http.Handler.
+func (t *tap) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	exchange := &Exchange{Method: r.Method, Path: r.URL.RequestURI(), Header: r.Header.Clone(), Body: body, Answered: http.Header{}}
+	t.mu.Lock()
+	t.exchanges = append(t.exchanges, exchange)
+	t.mu.Unlock()
+
+	t.relay.ServeHTTP(&tapped{ResponseWriter: w, tap: t, exchange: exchange}, r)
+}
+
+// all returns what has passed so far, oldest first.
+func (t *tap) all() []Exchange {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	passed := make([]Exchange, 0, len(t.exchanges))
+	for _, exchange := range t.exchanges {
+		passed = append(passed, *exchange)
+	}
+
+	return passed
+}
+
+// tapped is the answer to a client on its way through a tap.
+type tapped struct {
+	http.ResponseWriter
+
+	tap      *tap
+	exchange *Exchange
+}
+
+// Unwrap lets http.ResponseController flush and hijack.
+func (t *tapped) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (t *tapped) WriteHeader(status int) {
+	t.tap.mu.Lock()
+	t.exchange.Status, t.exchange.Answered = status, t.Header().Clone()
+	t.tap.mu.Unlock()
+	t.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (t *tapped) Write(text []byte) (int, error) {
+	t.tap.mu.Lock()
+	if t.exchange.Status >= http.StatusBadRequest {
+		room := max(0, errorLimit-len(t.exchange.Refusal))
+		t.exchange.Refusal += string(text[:min(room, len(text))])
+	}
+	t.tap.mu.Unlock()
+
+	return t.ResponseWriter.Write(text)
+}
+
+// isGeneration reports whether an exchange asks a model for an answer.
+func (e Exchange) isGeneration() bool {
+	path, _, _ := strings.Cut(e.Path, "?")
+	if e.Method != http.MethodPost {
+		return false
+	}
+	for _, end := range []string{"/messages", "/chat/completions", "/responses"} {
+		if strings.HasSuffix(path, end) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// Interface guard.
+var _ http.Handler = (*tap)(nil)

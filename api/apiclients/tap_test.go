@@ -1,0 +1,107 @@
+package apiclients
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// tapBefore puts a tap before a handler and returns it with its address.
+func tapBefore(t *testing.T, handler http.HandlerFunc) (*tap, string) {
+	t.Helper()
+	program := httptest.NewServer(handler)
+	t.Cleanup(program.Close)
+	tap, err := newTap(program.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, stop, err := listen(t.Context(), tap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+
+	return tap, address
+}
+
+// post sends a body and returns the answer's.
+func post(t *testing.T, address, body string) (string, error) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+
+	return string(text), err
+}
+
+func TestTapNotesWhatPasses(t *testing.T) {
+	t.Parallel()
+	tap, address := tapBefore(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("X-Palimpsest-Compression", "epoch")
+		_, _ = io.WriteString(w, "echo of "+string(body))
+	})
+
+	text, err := post(t, address+"/v1/messages?beta=true", "hello")
+	if err != nil || text != "echo of hello" {
+		t.Fatalf("answer %q, %v", text, err)
+	}
+	passed := tap.all()
+	if len(passed) != 1 {
+		t.Fatalf("%d exchanges", len(passed))
+	}
+	one := passed[0]
+	if string(one.Body) != "hello" || one.Path != "/v1/messages?beta=true" || one.Status != http.StatusOK || one.Compression() != "epoch" || one.Refusal != "" {
+		t.Errorf("exchange %+v", one)
+	}
+}
+
+func TestTapKeepsTheBeginningOfARefusal(t *testing.T) {
+	t.Parallel()
+	tap, address := tapBefore(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, strings.Repeat("too long ", 1000))
+	})
+
+	if text, err := post(t, address+"/v1/messages", ""); err != nil || len(text) != 9000 {
+		t.Fatalf("%d bytes, %v", len(text), err)
+	}
+	if one := tap.all()[0]; len(one.Refusal) != errorLimit || !strings.HasPrefix(one.Refusal, "too long") {
+		t.Errorf("%d bytes of the refusal", len(one.Refusal))
+	}
+}
+
+func TestTapBreaksWhereTheProgramBreaks(t *testing.T) {
+	t.Parallel()
+	_, address := tapBefore(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "half of ")
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	})
+
+	if text, err := post(t, address+"/v1/messages", ""); err == nil {
+		t.Errorf("the client took %q for the whole", text)
+	}
+}
+
+func TestGenerationsAreToldByMethodAndPath(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]bool{
+		"POST /v1/messages?beta=true": true, "POST /v1/chat/completions": true, "POST /v1/responses": true, "POST /v1/v1/messages": true,
+		"POST /v1/messages/count_tokens": false, "GET /v1/responses": false, "GET /v1/models": false,
+	} {
+		method, path, _ := strings.Cut(line, " ")
+		if got := (Exchange{Method: method, Path: path}).isGeneration(); got != want {
+			t.Errorf("%s: %v", line, got)
+		}
+	}
+}

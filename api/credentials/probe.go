@@ -1,0 +1,124 @@
+package credentials
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/api/upstream"
+	"palimpsest/tenants"
+)
+
+const (
+	// probeTimeout bounds the test of a provider key.
+	probeTimeout = 15 * time.Second
+	// maxModels bounds the list of models that is read, in bytes.
+	maxModels = 4 << 20
+	// maxSaid bounds what is repeated of a provider's words, in characters.
+	maxSaid = 300
+	// anthropicVersion is the version of the API whose list of models is asked for.
+	anthropicVersion = "2023-06-01"
+)
+
+// TestProviderKey asks the provider for its models with a stored key. A key that
+// does not work is an answer, not an error; tenants.ErrNotFound is one.
+func (k *Keeper) TestProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.ProviderKeyTest, error) {
+	keys, err := k.ProviderKeys(ctx, workspace)
+	if err != nil {
+		return tenants.ProviderKeyTest{}, err
+	}
+	for _, key := range keys {
+		if key.ID == id {
+			return k.probe(ctx, key)
+		}
+	}
+	return tenants.ProviderKeyTest{}, tenants.ErrNotFound
+}
+
+func (k *Keeper) probe(ctx context.Context, key tenants.ProviderKey) (tenants.ProviderKeyTest, error) {
+	secret, err := k.config.Vault.Open(key.Workspace, key.Provider, key.Sealed)
+	if err != nil {
+		return tenants.ProviderKeyTest{}, fmt.Errorf("open provider key: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	begin := k.config.Now()
+	status, body, err := k.models(ctx, key, secret)
+	outcome := judged(status, body, err)
+	outcome.Said = shorten(strings.ReplaceAll(outcome.Said, secret, "…"))
+	outcome.Took = k.config.Now().Sub(begin)
+	return outcome, nil
+}
+
+// models asks for the provider's list of models. The status is 0 where no answer
+// came.
+func (k *Keeper) models(ctx context.Context, key tenants.ProviderKey, secret string) (status int, body []byte, err error) {
+	header := http.Header{"Accept": {"application/json"}}
+	if key.Provider == tenants.ProviderAnthropic {
+		header.Set("Anthropic-Version", anthropicVersion)
+	}
+	response, err := k.config.Upstream.Send(ctx, upstream.Request{Method: http.MethodGet, Path: "/v1/models", Header: header},
+		upstream.Target{Provider: key.Provider, BaseURL: key.BaseURL, Key: secret})
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	if body, err = io.ReadAll(io.LimitReader(response.Body, maxModels)); err != nil {
+		return response.StatusCode, nil, fmt.Errorf("read models: %w", err)
+	}
+	return response.StatusCode, body, nil
+}
+
+// judged says what an answer to the question for models means.
+func judged(status int, body []byte, err error) tenants.ProviderKeyTest {
+	outcome := tenants.ProviderKeyTest{Status: status}
+	var answer struct {
+		Data  []json.RawMessage `json:"data"`
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	unreadable := json.Unmarshal(body, &answer) != nil
+	switch {
+	case err != nil:
+		outcome.Problem = unreachable(err)
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		outcome.Problem = fmt.Sprintf("The provider refuses this key with %d. Replace it.", status)
+	case status != http.StatusOK:
+		outcome.Problem = strings.TrimSpace(fmt.Sprintf("The provider answered %d %s", status, http.StatusText(status))) + "."
+	case unreadable || answer.Data == nil:
+		outcome.Problem = "The answer is no list of models. Check the base URL."
+	default:
+		outcome.OK, outcome.Models = true, len(answer.Data)
+		return outcome
+	}
+	outcome.Said = answer.Error.Message
+	return outcome
+}
+
+// shorten returns the beginning of what a provider said.
+func shorten(said string) string {
+	if letters := []rune(said); len(letters) > maxSaid {
+		return string(letters[:maxSaid]) + "…"
+	}
+	return said
+}
+
+// unreachable says why a provider gave no answer.
+func unreachable(err error) string {
+	switch {
+	case errors.Is(err, upstream.ErrForbiddenAddress):
+		return "The base URL leads to a private address, which this installation does not allow."
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Sprintf("The provider did not answer within %d seconds.", int(probeTimeout.Seconds()))
+	default:
+		return "The provider could not be reached. Check the base URL."
+	}
+}

@@ -1,0 +1,190 @@
+package api
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
+
+	"palimpsest/pipeline/prompt"
+	"palimpsest/pipeline/wire"
+)
+
+// Providers are asked for plain answers. What follows is for those that encode
+// them all the same.
+
+// errUnknownEncoding says that a content encoding cannot be read.
+var errUnknownEncoding = errors.New("content encoding is not known")
+
+// decodedReader returns a reader of what encoded holds. It reads no further than
+// it has to, so that what has come of a stream can be read.
+func decodedReader(encoding string, encoded io.Reader) (io.ReadCloser, error) {
+	switch strings.ToLower(encoding) {
+	case "", "identity":
+		return io.NopCloser(encoded), nil
+	case "gzip":
+		return gzip.NewReader(encoded)
+	case "zstd":
+		reader, err := zstd.NewReader(encoded, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(64<<20))
+		if err != nil {
+			return nil, fmt.Errorf("zstd: %w", err)
+		}
+		return reader.IOReadCloser(), nil
+	case "br":
+		return io.NopCloser(brotli.NewReader(encoded)), nil
+	default:
+		return nil, errUnknownEncoding
+	}
+}
+
+// decoded returns at most limit bytes of what encoded holds.
+func decoded(encoding string, encoded []byte, limit int64) ([]byte, error) {
+	reader, err := decodedReader(encoding, bytes.NewReader(encoded))
+	if err != nil {
+		return nil, err
+	}
+	defer reader.Close()
+	plain, err := io.ReadAll(io.LimitReader(reader, limit))
+	if err != nil {
+		return nil, fmt.Errorf("decode: %w", err)
+	}
+	return plain, nil
+}
+
+// decodeFor has an encoded answer go out plain where its client does not take the
+// encoding, or where something is to be taken out of it.
+func decodeFor(client http.Header, response *http.Response, filtered bool) {
+	encoding := response.Header.Get("Content-Encoding")
+	if !isEncoding(encoding) || !isReadable(encoding) || !filtered && accepts(client, encoding) {
+		return
+	}
+	response.Body = &lazyDecoder{encoding: encoding, encoded: response.Body}
+	response.Header.Del("Content-Encoding")
+	response.ContentLength = -1
+}
+
+// isReadable reports whether decodedReader knows an encoding.
+func isReadable(encoding string) bool {
+	return slices.Contains([]string{"gzip", "zstd", "br"}, strings.ToLower(encoding))
+}
+
+// isEncoding reports whether a content encoding is one.
+func isEncoding(encoding string) bool {
+	return encoding != "" && !strings.EqualFold(encoding, "identity")
+}
+
+// accepts reports whether a client takes an encoding.
+func accepts(client http.Header, encoding string) bool {
+	for _, line := range client.Values("Accept-Encoding") {
+		for part := range strings.SplitSeq(line, ",") {
+			name, quality, _ := strings.Cut(part, ";")
+			name = strings.TrimSpace(name)
+			refused := strings.ReplaceAll(strings.TrimSpace(quality), " ", "")
+			if (strings.EqualFold(name, encoding) || name == "*") && refused != "q=0" && refused != "q=0.0" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// lazyDecoder is the plain body of an encoded answer. It begins to decode when it
+// is read: the provider may have said nothing yet.
+type lazyDecoder struct {
+	encoding string
+	encoded  io.ReadCloser
+	plain    io.ReadCloser
+}
+
+// Read implements io.Reader.
+func (d *lazyDecoder) Read(p []byte) (int, error) {
+	if d.plain == nil {
+		plain, err := decodedReader(d.encoding, d.encoded)
+		if err != nil {
+			return 0, fmt.Errorf("decode answer: %w", err)
+		}
+		d.plain = plain
+	}
+	n, err := d.plain.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = fmt.Errorf("decode answer: %w", err)
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (d *lazyDecoder) Close() error {
+	if d.plain != nil {
+		_ = d.plain.Close()
+	}
+	return d.encoded.Close()
+}
+
+// tapOf returns the tap of an answer that is relayed as it comes, encoded or not.
+func tapOf(codec wire.Codec, response *http.Response) wire.Tap {
+	tap := codec.Tap(isEventStream(response))
+	if encoding := response.Header.Get("Content-Encoding"); isEncoding(encoding) {
+		return &encodedTap{tap: tap, encoding: encoding}
+	}
+	return tap
+}
+
+// maxDecoded bounds what is read of an encoded answer, in bytes.
+const maxDecoded = 256 << 20
+
+// encodedTap keeps an encoded answer, up to wire.MaxAnswer bytes, and reads it
+// once it has ended.
+type encodedTap struct {
+	tap      wire.Tap
+	encoding string
+	encoded  []byte
+	isLong   bool
+	isRead   bool
+}
+
+// Write implements wire.Tap.
+func (t *encodedTap) Write(p []byte) (int, error) {
+	if t.isLong || len(t.encoded)+len(p) > wire.MaxAnswer {
+		t.isLong, t.encoded = true, nil
+		return len(p), nil
+	}
+	t.encoded = append(t.encoded, p...)
+	return len(p), nil
+}
+
+// Answer implements wire.Tap. Of an answer that broke off it reads what has come.
+func (t *encodedTap) Answer() wire.Answer {
+	if !t.isRead && !t.isLong {
+		t.isRead = true
+		if reader, err := decodedReader(t.encoding, bytes.NewReader(t.encoded)); err == nil {
+			_, _ = io.Copy(t.tap, io.LimitReader(reader, maxDecoded))
+			_ = reader.Close()
+		}
+		t.encoded = nil
+	}
+	return t.tap.Answer()
+}
+
+// withoutUsage returns what takes the usage out of a stream whose client did not
+// ask for it; nil if nothing is to be taken out.
+func withoutUsage(codec wire.Codec, sent prompt.Sent, response *http.Response) wire.Filter {
+	asker, is := codec.(wire.UsageAsker)
+	if !is || !sent.AsksUsage || !isEventStream(response) {
+		return nil
+	}
+	response.ContentLength = -1
+	return asker.WithoutUsage()
+}
+
+// Interface guards.
+var (
+	_ wire.Tap      = (*encodedTap)(nil)
+	_ io.ReadCloser = (*lazyDecoder)(nil)
+)

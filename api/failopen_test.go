@@ -1,0 +1,148 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"palimpsest/api/upstream/providertest"
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+)
+
+// broken is a module in the place of ipc that fails.
+type broken struct {
+	how func(*pipeline.Exchange) error
+}
+
+func (broken) Name() string { return "ipc" }
+
+func (b broken) Process(_ context.Context, exchange *pipeline.Exchange) error { return b.how(exchange) }
+
+// W25: a module that panics or fails, whatever it did before, is undone: the
+// client's own body goes out, and the log says why.
+func TestFailingModuleLeavesTheBodyAsItCame(t *testing.T) {
+	t.Parallel()
+	for name, how := range map[string]func(*pipeline.Exchange) error{
+		"panic": func(exchange *pipeline.Exchange) error {
+			exchange.Projection = &session.Projection{Number: 7, Covers: 1}
+			panic("index out of range")
+		},
+		"error": func(exchange *pipeline.Exchange) error {
+			exchange.Report.Compression = pipeline.Epoch
+			return errors.New("index out of range")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			double := providertest.NewServer(t, providertest.Config{})
+			p := setupAt(t, double.URL, broken{how})
+			p.store.windows["claude-sonnet-4-5"] = small
+			body := toolSession("claude-sonnet-4-5", 30, 800)
+			got := p.send(http.MethodPost, messagesPath, body)
+			last, _ := double.Last()
+			if got.status != http.StatusOK || string(last.Body) != body {
+				t.Errorf("status %d, %d of %d bytes sent: %.300s", got.status, len(last.Body), len(body), got.body)
+			}
+			if !strings.Contains(got.header.Get("X-Palimpsest-Modules"), "ipc;failed") {
+				t.Errorf("modules: %s", got.header.Get("X-Palimpsest-Modules"))
+			}
+			p.last(1)
+			if log := p.log.String(); !strings.Contains(log, "ipc.failed") || !strings.Contains(log, "index out of range") {
+				t.Errorf("log: %s", log)
+			}
+		})
+	}
+}
+
+// W25: with the database down the client's own body goes out, with settings and
+// without a session, and the log says why.
+func TestDatabaseDownLeavesTheBodyAsItCame(t *testing.T) {
+	t.Parallel()
+	double := providertest.NewServer(t, providertest.Config{})
+	p := setupAt(t, double.URL)
+	p.store.windows["claude-sonnet-4-5"] = small
+	if got := p.send(http.MethodPost, messagesPath, streamed); got.status != http.StatusOK {
+		t.Fatalf("status %d: %s", got.status, got.body)
+	}
+	p.store.fail(errDown)
+	p.Prompts.Store = down{}
+	p.Prompts.Resolver = resolverOn(t, down{})
+	p.Settings.ForgetAll() // the connection on which changes are heard is gone too
+
+	body := toolSession("claude-sonnet-4-5", 30, 800)
+	for range 2 {
+		got := p.send(http.MethodPost, messagesPath, body)
+		last, _ := double.Last()
+		if got.status != http.StatusOK || string(last.Body) != body || got.header.Get("X-Palimpsest-Compression") != "none" {
+			t.Errorf("status %d, headers %v: %.300s", got.status, got.header, got.body)
+		}
+	}
+	// The count of a prompt does not need the database either.
+	if got := p.send(http.MethodPost, countPath, body); got.status != http.StatusOK {
+		t.Errorf("count: status %d: %s", got.status, got.body)
+	}
+	p.last(3)
+	if log := p.log.String(); !strings.Contains(log, "session.failed") || !strings.Contains(log, errDown.Error()) {
+		t.Errorf("log: %s", log)
+	}
+}
+
+// W25: an epoch that cannot be made durable does not happen.
+func TestEpochThatCannotBeStoredDoesNotHappen(t *testing.T) {
+	t.Parallel()
+	double := providertest.NewServer(t, providertest.Config{})
+	p := setupAt(t, double.URL)
+	p.store.windows["claude-sonnet-4-5"] = small
+	p.Prompts.Store = down{}
+	body := toolSession("claude-sonnet-4-5", 30, 800)
+	got := p.send(http.MethodPost, messagesPath, body)
+	if last, _ := double.Last(); got.status != http.StatusOK || string(last.Body) != body {
+		t.Errorf("status %d, %d of %d bytes sent", got.status, len(last.Body), len(body))
+	}
+	p.last(1)
+	if log := p.log.String(); !strings.Contains(log, "archive originals") {
+		t.Errorf("log: %s", log)
+	}
+}
+
+// Settings that were never read cannot be guessed: the key of the provider is one.
+func TestSettingsThatWereNeverReadAreAnError(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
+	p.store.fail(errDown)
+	got := p.send(http.MethodPost, messagesPath, streamed)
+	if got.status != http.StatusInternalServerError || !strings.Contains(string(got.body), `"api_error"`) || strings.Contains(string(got.body), errDown.Error()) {
+		t.Errorf("status %d: %s", got.status, got.body)
+	}
+	p.store.fail(nil)
+	if got := p.send(http.MethodPost, messagesPath, streamed); got.status != http.StatusOK {
+		t.Errorf("once it is back: status %d: %s", got.status, got.body)
+	}
+}
+
+// down is a session store whose database does not answer.
+type down struct{}
+
+func (down) Find(context.Context, uuid.UUID, []conversation.Hash) (session.Found, error) {
+	return session.Found{}, errDown
+}
+
+func (down) Commit(context.Context, session.Seen, session.Projection) error { return errDown }
+
+func (down) Record(context.Context, uuid.UUID, []session.Seen) error { return errDown }
+
+func resolverOn(t *testing.T, store session.Store) *session.Resolver {
+	t.Helper()
+	resolver, err := session.NewResolver(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resolver
+}

@@ -1,0 +1,366 @@
+package api
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"palimpsest/api/upstream"
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/prompt"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/tokens"
+	"palimpsest/tenants"
+)
+
+const (
+	testKey     = "plm_live_test"
+	providerKey = "sk-test"
+	patience    = 20 * time.Second // for what must come
+)
+
+// proxy is the proxy with real parts on a store in memory, before a provider.
+type proxy struct {
+	*Server
+
+	t        *testing.T
+	url      string
+	provider string // address
+	store    *storage
+	memory   *memory
+	log      *logged
+}
+
+// storage is what the proxy keeps, in memory.
+type storage struct {
+	mu        sync.Mutex
+	broken    error // every call fails
+	workspace uuid.UUID
+	keys      []tenants.ProviderKey
+	windows   map[string]int
+	exchanges []tenants.Exchange
+	recorded  chan struct{} // one for each exchange
+}
+
+func (s *storage) Pipeline(context.Context, uuid.UUID) (tenants.PipelineConfig, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return tenants.PipelineConfig{}, s.broken
+}
+
+func (s *storage) ProviderKeys(context.Context, uuid.UUID) ([]tenants.ProviderKey, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.keys, s.broken
+}
+
+func (s *storage) ModelWindows(context.Context, uuid.UUID) ([]tenants.ModelWindow, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var windows []tenants.ModelWindow
+	for model, window := range s.windows {
+		windows = append(windows, tenants.ModelWindow{Model: model, Tokens: window})
+	}
+	return windows, s.broken
+}
+
+func (s *storage) LearnModelWindow(_ context.Context, _ uuid.UUID, model string, window int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.broken == nil {
+		s.windows[model] = window
+	}
+	return s.broken
+}
+
+func (s *storage) Together(ctx context.Context, _ uuid.UUID, fn func(context.Context) error) error {
+	return fn(ctx)
+}
+
+func (s *storage) RecordExchanges(_ context.Context, _ uuid.UUID, exchanges []tenants.Exchange) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.exchanges = append(s.exchanges, exchanges...)
+	for range exchanges {
+		s.recorded <- struct{}{}
+	}
+	return nil
+}
+
+// Open implements Vault: provider keys are not sealed.
+func (s *storage) Open(_ uuid.UUID, _ tenants.Provider, sealed []byte) (string, error) {
+	return string(sealed), nil
+}
+
+// Authenticate implements Keys.
+func (s *storage) Authenticate(_ context.Context, secret string) (tenants.APIKey, error) {
+	if secret != testKey {
+		return tenants.APIKey{}, tenants.ErrKeyUnknown
+	}
+	return tenants.APIKey{ID: s.workspace, Workspace: s.workspace, Prefix: "plm_live_te", Scopes: []tenants.Scope{tenants.ScopeProxy}}, nil
+}
+
+// memory is a session store that counts what is written to it.
+type memory struct {
+	*session.Memory
+
+	commits, records atomic.Int32
+}
+
+func (m *memory) Commit(ctx context.Context, seen session.Seen, projection session.Projection) error {
+	m.commits.Add(1)
+	return m.Memory.Commit(ctx, seen, projection)
+}
+
+func (m *memory) Record(ctx context.Context, workspace uuid.UUID, seen []session.Seen) error {
+	m.records.Add(int32(len(seen)))
+	return m.Memory.Record(ctx, workspace, seen)
+}
+
+// writes returns how often epochs were committed and requests recorded.
+func (m *memory) writes() [2]int32 { return [2]int32{m.commits.Load(), m.records.Load()} }
+
+// fail has every call fail from now on; nil mends the store.
+func (s *storage) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broken = err
+}
+
+// last waits for the n-th recorded exchange and returns it.
+func (p *proxy) last(n int) tenants.Exchange {
+	p.t.Helper()
+	for {
+		p.store.mu.Lock()
+		if len(p.store.exchanges) >= n {
+			defer p.store.mu.Unlock()
+			return p.store.exchanges[n-1]
+		}
+		p.store.mu.Unlock()
+		select {
+		case <-p.store.recorded:
+		case <-time.After(patience):
+			p.t.Fatalf("exchange %d is not recorded", n)
+		}
+	}
+}
+
+// logged is a log that may be written to while a test reads it.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// setup starts a proxy before a provider, with modules beside those that it has.
+func setup(t *testing.T, provider http.HandlerFunc, more ...pipeline.Module) *proxy {
+	t.Helper()
+	server := httptest.NewServer(provider)
+	t.Cleanup(server.Close)
+	return setupAt(t, server.URL, more...)
+}
+
+// setupAt starts a proxy before the provider at an address.
+func setupAt(t *testing.T, provider string, more ...pipeline.Module) *proxy {
+	t.Helper()
+	p := &proxy{t: t, provider: provider, memory: &memory{Memory: session.NewMemory()}, log: &logged{}}
+	p.store = &storage{workspace: uuid.New(), windows: map[string]int{}, recorded: make(chan struct{}, 100_000)}
+	for _, name := range []tenants.Provider{tenants.ProviderAnthropic, tenants.ProviderOpenAI} {
+		p.store.keys = append(p.store.keys, tenants.ProviderKey{ID: uuid.New(), Provider: name, Name: string(name), BaseURL: provider, Sealed: []byte(providerKey)})
+	}
+	settings, err := NewSettings(p.store, p.store, "ipc", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics := NewMetrics(prometheus.NewRegistry())
+	log := slog.New(slog.NewJSONHandler(p.log, nil))
+	recorder := NewRecorder(p.store, p.memory, p.store, metrics, log)
+	recorder.Start()
+	t.Cleanup(recorder.Stop)
+	client := upstream.New(true)
+	t.Cleanup(client.Close)
+	p.Server = &Server{
+		Keys: p.store, Settings: settings, Prompts: newWriter(t, p.memory, more...), Upstream: client,
+		Recorder: recorder, Metrics: metrics, Log: log, Now: time.Now,
+	}
+	e := echo.New()
+	p.Register(e)
+	front := httptest.NewServer(e)
+	t.Cleanup(front.Close)
+	p.url = front.URL
+	return p
+}
+
+func newWriter(t *testing.T, store session.Store, more ...pipeline.Module) *prompt.Writer {
+	t.Helper()
+	counter, err := tokens.NewCounter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	models, err := tokens.NewModels()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, err := session.NewReader(counter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resolver, err := session.NewResolver(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &prompt.Writer{
+		Reader: reader, Resolver: resolver, Store: store, Chain: pipeline.NewChain(append(more, modules.All(counter)...)...),
+		Models: models, Calibration: tokens.NewCalibration(), Now: time.Now,
+	}
+}
+
+// answer is what a client got.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+	broken error // the answer ended before its end
+}
+
+// send sends a request with the test's key and reads the whole answer.
+func (p *proxy) send(method, path, body string, header ...string) answer {
+	p.t.Helper()
+	response := p.open(p.t.Context(), method, path, body, header...)
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	return answer{status: response.StatusCode, header: response.Header, body: content, broken: err}
+}
+
+// open sends a request and returns its answer as soon as it begins.
+func (p *proxy) open(ctx context.Context, method, path, body string, header ...string) *http.Response {
+	p.t.Helper()
+	request, err := http.NewRequestWithContext(ctx, method, p.url+path, strings.NewReader(body))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+testKey)
+	request.Header.Set("Accept-Encoding", "identity")
+	if strings.HasPrefix(path, messagesPath) {
+		request.Header.Set("Anthropic-Version", "2023-06-01")
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	response, err := http.DefaultTransport.RoundTrip(request)
+	if err != nil {
+		p.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return response
+}
+
+// toolSession returns a body of a conversation of n turns, each with a tool's
+// result of words.
+func toolSession(model string, n, words int) string {
+	messages := []map[string]any{{"role": "user", "content": "Do it all."}}
+	for i := range n {
+		id := fmt.Sprintf("toolu_%d", i)
+		messages = append(messages,
+			map[string]any{"role": "assistant", "content": []any{map[string]any{"type": "tool_use", "id": id, "name": "Bash", "input": map[string]any{"command": fmt.Sprint("step ", i)}}}},
+			map[string]any{"role": "user", "content": []any{map[string]any{"type": "tool_result", "tool_use_id": id, "content": strings.Repeat(fmt.Sprintf("word%d ", i), words)}}})
+	}
+	body, err := json.Marshal(map[string]any{"model": model, "max_tokens": 1000, "messages": messages})
+	if err != nil {
+		panic(err) // it holds nothing that cannot be encoded
+	}
+	return string(body)
+}
+
+var errDown = errors.New("connection refused")
+
+// chatSession is toolSession for Chat Completions.
+func chatSession(model string, n, words int) string {
+	messages := []string{`{"role":"user","content":"Do it all."}`}
+	for i := range n {
+		messages = append(messages,
+			fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"call_%d","type":"function","function":{"name":"bash","arguments":"{\"command\":\"step %d\"}"}}]}`, i, i),
+			fmt.Sprintf(`{"role":"tool","tool_call_id":"call_%d","content":%q}`, i, strings.Repeat(fmt.Sprintf("word%d ", i), words)))
+	}
+	return fmt.Sprintf(`{"model":%q,"max_completion_tokens":1000,"messages":[%s]}`, model, strings.Join(messages, ","))
+}
+
+// responsesSession is toolSession for Responses.
+func responsesSession(model string, n, words int) string {
+	items := []string{`{"role":"user","content":"Do it all."}`}
+	for i := range n {
+		items = append(items,
+			fmt.Sprintf(`{"type":"function_call","call_id":"call_%d","name":"bash","arguments":"{\"command\":\"step %d\"}"}`, i, i),
+			fmt.Sprintf(`{"type":"function_call_output","call_id":"call_%d","output":%q}`, i, strings.Repeat(fmt.Sprintf("word%d ", i), words)))
+	}
+	return fmt.Sprintf(`{"model":%q,"max_output_tokens":1000,"store":false,"input":[%s]}`, model, strings.Join(items, ","))
+}
+
+// gzipped returns a text in gzip.
+func gzipped(t *testing.T, text string) string {
+	t.Helper()
+	var out bytes.Buffer
+	writer := gzip.NewWriter(&out)
+	if _, err := io.WriteString(writer, text); err != nil {
+		t.Fatal(err)
+	}
+	if err := writer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// flusher writes a stream in gzip, every write to its end.
+type flusher struct {
+	encoder *gzip.Writer
+	control *http.ResponseController
+}
+
+func newFlusher(w http.ResponseWriter) flusher {
+	return flusher{encoder: gzip.NewWriter(w), control: http.NewResponseController(w)}
+}
+
+func (f flusher) write(text string) {
+	_, _ = io.WriteString(f.encoder, text)
+	_ = f.encoder.Flush()
+	_ = f.control.Flush()
+}
+
+// ignoreCounted is a tap that counts what it is given.
+type ignoreCounted struct {
+	ignore
+
+	read int
+}
+
+func (i *ignoreCounted) Write(p []byte) (int, error) {
+	i.read += len(p)
+	return len(p), nil
+}

@@ -1,0 +1,101 @@
+package manage
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+)
+
+// ModelWindows keeps the context windows that hold for a workspace in place of
+// those in the table of models.
+type ModelWindows interface {
+	// ModelWindows returns all of them, set and learnt.
+	ModelWindows(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ModelWindow, error)
+
+	// SetModelWindow sets that of a model.
+	SetModelWindow(ctx context.Context, workspace tenants.WorkspaceID, model string, tokens int, by uuid.UUID) (tenants.ModelWindow, error)
+
+	// DeleteModelWindow returns tenants.ErrNotFound if a model has none.
+	DeleteModelWindow(ctx context.Context, workspace tenants.WorkspaceID, model string) error
+}
+
+type modelWindowJSON struct {
+	Model  string               `json:"model"`
+	Tokens int                  `json:"window_tokens"`
+	Source tenants.WindowSource `json:"source"`
+	SetBy  *uuid.UUID           `json:"set_by,omitempty"`
+	SetAt  time.Time            `json:"set_at"`
+}
+
+func modelWindowOf(window tenants.ModelWindow) modelWindowJSON {
+	out := modelWindowJSON{Model: window.Model, Tokens: window.Tokens, Source: window.Source, SetAt: window.SetAt}
+	if window.SetBy != uuid.Nil {
+		out.SetBy = &window.SetBy
+	}
+	return out
+}
+
+func (s *server) listModelWindows(c echo.Context, who caller) error {
+	windows, err := s.ModelWindows.ModelWindows(c.Request().Context(), who.workspace)
+	if err != nil {
+		return err
+	}
+	data := make([]modelWindowJSON, len(windows))
+	for i, window := range windows {
+		data[i] = modelWindowOf(window)
+	}
+	return answerPage(c, data, "")
+}
+
+// newModelWindow is what a request says of a model's window.
+type newModelWindow struct {
+	Tokens int `json:"window_tokens"`
+}
+
+func (s *server) putModelWindow(c echo.Context, who caller) error {
+	model, err := pathModel(c)
+	if err != nil {
+		return err
+	}
+	asked, err := readJSON[newModelWindow](c)
+	if err != nil {
+		return err
+	}
+	if asked.Tokens < tenants.MinModelWindow || asked.Tokens > tenants.MaxModelWindow {
+		return tenants.Invalid{Field: "window_tokens", Message: fmt.Sprintf("must be a whole number from %d to %d", tenants.MinModelWindow, tenants.MaxModelWindow)}
+	}
+	window, err := s.ModelWindows.SetModelWindow(c.Request().Context(), who.workspace, model, asked.Tokens, who.author())
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, modelWindowOf(window))
+}
+
+func (s *server) deleteModelWindow(c echo.Context, who caller) error {
+	model, err := pathModel(c)
+	if err != nil {
+		return err
+	}
+	if err := s.ModelWindows.DeleteModelWindow(c.Request().Context(), who.workspace, model); err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+// pathModel returns the model in the path, in which a slash of its name is %2F.
+func pathModel(c echo.Context) (string, error) {
+	model, err := url.PathUnescape(c.Param("model"))
+	model = strings.TrimSpace(model)
+	if err != nil || model == "" || len(model) > tenants.MaxModelName {
+		return "", tenants.Invalid{Field: "model", Message: fmt.Sprintf("must be a model's name of at most %d bytes, with %%2F for a slash", tenants.MaxModelName)}
+	}
+	return model, nil
+}

@@ -1,0 +1,211 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+	"golang.org/x/sync/singleflight"
+
+	"palimpsest/api/upstream"
+	"palimpsest/tenants"
+)
+
+const (
+	modelsPath = "/v1/models"
+
+	modelsAge     = time.Minute             // a list is served from memory
+	modelsOutage  = 24 * time.Hour          // and so long where the provider does not answer
+	modelsTimeout = 2500 * time.Millisecond // clients wait three seconds for their start
+	maxModels     = 4 << 20                 // bytes of a list
+	knownLists    = 5000
+)
+
+// models answers which models there are, in the shape that the client asks for:
+// the provider's own answer, or that of the other provider if the workspace has a
+// key for that one only.
+func (s *Server) models(c echo.Context) error {
+	request := c.Request()
+	codec := s.dialect(request)
+	event := s.begin(request, modelsPath)
+	defer s.end(request.Context(), event)
+
+	wanted := providerOf(codec.Format())
+	call, err := s.admit(request, event, func(key tenants.APIKey) (tenants.Provider, error) {
+		stored, err := s.Settings.providers(request.Context(), key.Workspace)
+		if err == nil && len(stored) > 0 && !slices.Contains(stored, wanted) {
+			return stored[0], nil
+		}
+		return wanted, err
+	})
+	if err != nil {
+		return s.refuse(c, codec, event, err)
+	}
+	question := newModelsQuestion(request, wanted, call)
+	event.Attempts = 1
+	list, err := s.lists.get(request.Context(), question, s.Now, func(ctx context.Context) (modelsAnswer, error) {
+		return s.askModels(ctx, question, call.target)
+	})
+	event.TTFB = s.Now().Sub(event.At)
+	if err != nil {
+		return s.refuse(c, codec, event, err)
+	}
+	body := list.body
+	if list.status == http.StatusOK && call.target.Provider != wanted {
+		if body, err = modelsAs(wanted, body); err != nil {
+			return s.refuse(c, codec, event, fmt.Errorf("%w: its list of models cannot be read: %w", upstream.ErrUnreachable, err))
+		}
+	}
+	upstream.CopyResponseHeader(c.Response().Header(), list.header.Clone())
+	event.Status = list.status
+	if list.status >= http.StatusBadRequest {
+		event.ErrorFrom = "provider"
+	}
+	c.Response().Header().Set("Age", strconv.Itoa(int(s.Now().Sub(list.at).Seconds())))
+	s.sign(c.Response().Header(), event)
+	return c.Blob(list.status, list.header.Get("Content-Type"), body)
+}
+
+// modelsQuestion is what a provider is asked about its models. Equal questions
+// have the same answer.
+type modelsQuestion struct {
+	workspace uuid.UUID
+	target    [sha256.Size]byte // where it goes, and with whose key
+	path      string            // with the query
+	headers   string            // that the answer depends on, as version, beta, organization, project
+}
+
+// modelsHeaders are the headers that a provider's list may depend on.
+func modelsHeaders() []string {
+	return []string{"Anthropic-Version", "Anthropic-Beta", "Openai-Organization", "Openai-Project"}
+}
+
+func newModelsQuestion(request *http.Request, wanted tenants.Provider, call call) modelsQuestion {
+	question := modelsQuestion{
+		workspace: call.key.Workspace,
+		target:    sha256.Sum256([]byte(string(call.target.Provider) + "\x00" + call.target.BaseURL + "\x00" + call.target.Key)),
+		path:      pathAndQuery(request, strings.TrimSuffix(request.URL.EscapedPath(), "/")),
+	}
+	if call.target.Provider == wanted {
+		for _, name := range modelsHeaders() {
+			question.headers += strings.Join(request.Header.Values(name), ",") + "\x00"
+		}
+		return question
+	}
+	question.path = strings.TrimSuffix(request.URL.EscapedPath(), "/")
+	if call.target.Provider == tenants.ProviderAnthropic {
+		question.headers = anthropicVersion + "\x00\x00\x00\x00"
+		if question.path == modelsPath {
+			question.path += "?limit=1000" // it has pages, the shape asked for has not
+		}
+	}
+	return question
+}
+
+// anthropicVersion is sent where a client of another dialect names none.
+const anthropicVersion = "2023-06-01"
+
+// askModels asks the provider.
+func (s *Server) askModels(ctx context.Context, question modelsQuestion, target upstream.Target) (modelsAnswer, error) {
+	header := http.Header{}
+	values := strings.Split(question.headers, "\x00")
+	for i, name := range modelsHeaders() {
+		if i < len(values) && values[i] != "" {
+			header.Set(name, values[i])
+		}
+	}
+	response, err := s.Upstream.Send(ctx, upstream.Request{Method: http.MethodGet, Path: question.path, Header: header}, target)
+	if err != nil {
+		return modelsAnswer{}, fmt.Errorf("ask for models: %w", err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxModels))
+	if err != nil {
+		return modelsAnswer{}, fmt.Errorf("%w: list of models: %w", upstream.ErrUnreachable, err)
+	}
+	if encoding := response.Header.Get("Content-Encoding"); isEncoding(encoding) {
+		if body, err = decoded(encoding, body, maxModels); err != nil {
+			return modelsAnswer{}, fmt.Errorf("%w: list of models: %w", upstream.ErrUnreachable, err)
+		}
+		response.Header.Del("Content-Encoding")
+	}
+	return modelsAnswer{status: response.StatusCode, header: response.Header, body: body, at: s.Now()}, nil
+}
+
+// modelsAnswer is a provider's answer about its models.
+type modelsAnswer struct {
+	status int
+	header http.Header
+	body   []byte
+	at     time.Time
+}
+
+// modelLists remember what providers answered about their models. The zero value
+// is ready to use.
+type modelLists struct {
+	asking singleflight.Group
+
+	mu    sync.Mutex
+	known map[modelsQuestion]modelsAnswer
+}
+
+// get returns the answer to a question: from memory if it is young enough, else
+// from ask, of which one runs for all who want to know the same. Where the
+// provider fails, what it said before goes on to hold.
+func (l *modelLists) get(ctx context.Context, question modelsQuestion, now func() time.Time, ask func(context.Context) (modelsAnswer, error)) (modelsAnswer, error) {
+	known, ok := l.load(question)
+	if ok && now().Sub(known.at) < modelsAge {
+		return known, nil
+	}
+	flight := question.workspace.String() + string(question.target[:]) + question.path + "\x00" + question.headers
+	found, err, _ := l.asking.Do(flight, func() (any, error) {
+		// The answer is for all who wait, even if the first of them has left.
+		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), modelsTimeout, errModelsLate)
+		defer cancel()
+		answer, err := ask(ctx)
+		if err == nil && answer.status == http.StatusOK {
+			l.store(question, answer)
+		}
+		return answer, err
+	})
+	answer, _ := found.(modelsAnswer)
+	failed := err != nil || answer.status == http.StatusTooManyRequests || answer.status >= http.StatusInternalServerError
+	if failed && ok && now().Sub(known.at) < modelsOutage {
+		return known, nil
+	}
+	return answer, err
+}
+
+// errModelsLate says that a provider took too long to list its models.
+var errModelsLate = fmt.Errorf("%w within %s", upstream.ErrUnreachable, modelsTimeout)
+
+func (l *modelLists) load(question modelsQuestion) (modelsAnswer, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	answer, ok := l.known[question]
+	return answer, ok
+}
+
+func (l *modelLists) store(question modelsQuestion, answer modelsAnswer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.known == nil {
+		l.known = make(map[modelsQuestion]modelsAnswer)
+	}
+	if len(l.known) >= knownLists {
+		for one := range l.known { // any: it is asked for again
+			delete(l.known, one)
+			break
+		}
+	}
+	l.known[question] = answer
+}

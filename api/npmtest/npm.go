@@ -1,0 +1,149 @@
+// Package npmtest installs npm packages for tests and for the table of clients:
+// exactly those that a package-lock.json names, with Debian's node and npm.
+package npmtest
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// installTime bounds one installation.
+const installTime = 10 * time.Minute
+
+// The files that say what to install, and the folder that npm makes.
+const (
+	manifestFile = "package.json"
+	lockFile     = "package-lock.json"
+	modules      = "node_modules"
+)
+
+// Missing says that a program which this package starts is not there.
+type Missing struct{ Program string }
+
+// Error names the program and how to install it.
+func (m Missing) Error() string {
+	return m.Program + " is not installed: install Node.js 18 or newer with npm (on Debian and Ubuntu: deploy/setup.sh nodejs npm, which runs apt-get install nodejs npm)"
+}
+
+// Ready returns a Missing if node or npm is not there.
+func Ready() error {
+	for _, program := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return Missing{Program: program}
+		}
+	}
+
+	return nil
+}
+
+// Install installs into a directory, which it makes where it is missing, what the
+// package-lock.json of source names. It writes that file and package.json there.
+func Install(ctx context.Context, source fs.FS, directory string) error {
+	if err := Ready(); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(directory, 0o700); err != nil {
+		return fmt.Errorf("install npm packages: %w", err)
+	}
+	for _, name := range []string{manifestFile, lockFile} {
+		text, err := fs.ReadFile(source, name)
+		if err != nil {
+			return fmt.Errorf("install npm packages: %w", err)
+		}
+		if err := os.WriteFile(filepath.Join(directory, name), text, 0o600); err != nil {
+			return fmt.Errorf("install npm packages: %w", err)
+		}
+	}
+
+	limited, cancel := context.WithTimeout(ctx, installTime)
+	defer cancel()
+	command := exec.CommandContext(limited, "npm", "ci", "--no-audit", "--no-fund", "--no-progress", "--loglevel=error")
+	command.Dir = directory
+	command.WaitDelay = time.Second
+	var output bytes.Buffer
+	command.Stdout, command.Stderr = &output, &output
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("npm ci: %w\n%s", err, output.Bytes())
+	}
+
+	return nil
+}
+
+// Cached installs as Install does, once, into a directory of the user's cache, and
+// returns it. Several processes may ask at the same time.
+func Cached(ctx context.Context, source fs.FS) (string, error) {
+	if err := Ready(); err != nil {
+		return "", err
+	}
+	lock, err := fs.ReadFile(source, lockFile)
+	if err != nil {
+		return "", fmt.Errorf("install npm packages: %w", err)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	sum := sha256.Sum256(lock)
+	directory := filepath.Join(cache, "palimpsest", "npm-"+hex.EncodeToString(sum[:8]))
+	if installed(directory) {
+		return directory, nil
+	}
+
+	if err := os.MkdirAll(filepath.Dir(directory), 0o700); err != nil {
+		return "", fmt.Errorf("install npm packages: %w", err)
+	}
+	building, err := os.MkdirTemp(filepath.Dir(directory), "installing-")
+	if err != nil {
+		return "", fmt.Errorf("install npm packages: %w", err)
+	}
+	if err := Install(ctx, source, building); err != nil {
+		return "", errors.Join(err, os.RemoveAll(building))
+	}
+	if err := os.Rename(building, directory); err != nil {
+		// Another process was faster; what it installed is the same.
+		removed := os.RemoveAll(building)
+		if !installed(directory) {
+			return "", errors.Join(fmt.Errorf("install npm packages: %w", err), removed)
+		}
+		return directory, removed
+	}
+
+	return directory, nil
+}
+
+func installed(directory string) bool {
+	about, err := os.Stat(filepath.Join(directory, modules))
+
+	return err == nil && about.IsDir()
+}
+
+// Version returns the version of a package that is installed in a directory.
+func Version(directory, name string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(directory, modules, filepath.FromSlash(name), manifestFile)) //nolint:gosec // what Install wrote
+	if err != nil {
+		return "", fmt.Errorf("version of %s: %w", name, err)
+	}
+	var about struct {
+		Version string `json:"version"`
+	}
+	if err := json.Unmarshal(text, &about); err != nil {
+		return "", fmt.Errorf("version of %s: %w", name, err)
+	}
+
+	return about.Version, nil
+}
+
+// Program returns the path of a program that an installed package brought.
+func Program(directory, name string) string {
+	return filepath.Join(directory, modules, ".bin", name)
+}

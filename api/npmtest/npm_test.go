@@ -1,0 +1,109 @@
+package npmtest
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// packageBelow puts a package into a folder and returns a list of it for
+// installations beside it: npm installs it without a registry.
+func packageBelow(t *testing.T, parent string) fstest.MapFS {
+	t.Helper()
+	folder := filepath.Join(parent, "pen")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "package.json"), []byte(`{"name":"pen","version":"1.2.3","bin":{"write":"write.js"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "write.js"), []byte("#!/usr/bin/env node\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+
+	return fstest.MapFS{
+		"package.json": {Data: []byte(`{"name":"desk","private":true,"dependencies":{"pen":"file:../pen"}}`)},
+		"package-lock.json": {Data: []byte(`{"name":"desk","lockfileVersion":3,"requires":true,"packages":{
+			"":{"name":"desk","dependencies":{"pen":"file:../pen"}},
+			"../pen":{"name":"pen","version":"1.2.3","bin":{"write":"write.js"}},
+			"node_modules/pen":{"resolved":"../pen","link":true}}}`)},
+	}
+}
+
+func TestPackagesAreInstalledAsTheLockSays(t *testing.T) {
+	t.Parallel()
+	parent := t.TempDir()
+	directory := filepath.Join(parent, "new")
+	if err := Install(t.Context(), packageBelow(t, parent), directory); err != nil {
+		t.Fatal(err)
+	}
+
+	if version, err := Version(directory, "pen"); err != nil || version != "1.2.3" {
+		t.Errorf("version %q, %v", version, err)
+	}
+	if _, err := os.Stat(Program(directory, "write")); err != nil {
+		t.Error(err)
+	}
+	if _, err := Version(directory, "ink"); err == nil || !strings.Contains(err.Error(), "version of ink") {
+		t.Errorf("version of what is not installed: %v", err)
+	}
+}
+
+func TestLockThatDoesNotFitIsRefused(t *testing.T) {
+	t.Parallel()
+	source := packageBelow(t, t.TempDir())
+	source["package.json"] = &fstest.MapFile{Data: []byte(`{"dependencies":{"pen":"9.9.9"}}`)}
+
+	if err := Install(t.Context(), source, t.TempDir()); err == nil || !strings.Contains(err.Error(), "npm ci") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestSecondInstallationIsFoundInTheCache(t *testing.T) {
+	cache := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", cache)
+	source := packageBelow(t, filepath.Join(cache, "palimpsest"))
+	first, err := Cached(t.Context(), source)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// Only the lock is needed to find it again.
+	delete(source, "package.json")
+	second, err := Cached(t.Context(), source)
+	if err != nil || second != first || !strings.HasPrefix(first, cache) {
+		t.Errorf("%s, then %s: %v", first, second, err)
+	}
+	left, err := filepath.Glob(filepath.Join(cache, "palimpsest", "installing-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestFailedInstallationLeavesNothingInTheCache(t *testing.T) {
+	cache := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", cache)
+	source := packageBelow(t, filepath.Join(cache, "palimpsest"))
+	source["package.json"] = &fstest.MapFile{Data: []byte(`{"dependencies":{"pen":"9.9.9"}}`)}
+	if _, err := Cached(t.Context(), source); err == nil {
+		t.Fatal("installed what does not fit")
+	}
+
+	left, err := filepath.Glob(filepath.Join(cache, "palimpsest", "*[0-9]*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestMissingNodeIsSaidInOneSentence(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, err := Cached(t.Context(), fstest.MapFS{})
+
+	var missing Missing
+	if !errors.As(err, &missing) || missing.Program != "node" || !strings.Contains(err.Error(), "apt-get install nodejs npm") {
+		t.Errorf("error %v", err)
+	}
+}

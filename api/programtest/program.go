@@ -1,0 +1,123 @@
+// Package programtest starts the real program for measurements and tests that
+// run it from outside, and signs workspaces up in it the way a script would.
+package programtest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// startTime bounds how long a program may take until it listens. The first start
+// makes a database.
+const startTime = 60 * time.Second
+
+// Program is a started process that listens on an address of this machine.
+type Program struct {
+	URL     string
+	command *exec.Cmd
+}
+
+// Start runs binary with arguments and environment beside the process's
+// own until it logs the address that it listens on. The caller must Stop it.
+func Start(ctx context.Context, binary string, arguments, environment []string) (*Program, error) {
+	command := exec.CommandContext(ctx, binary, arguments...) //nolint:gosec // the caller's own program
+	command.Env = append(os.Environ(), environment...)
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make a pipe: %w", err)
+	}
+	command.Stdout, command.Stderr = writer, writer
+	err = errors.Join(command.Start(), writer.Close())
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start %s: %w", binary, err), reader.Close())
+	}
+
+	program := &Program{command: command}
+	addresses := make(chan string, 1)
+	var lines strings.Builder
+	go findAddress(reader, &lines, addresses)
+	select {
+	case address, found := <-addresses:
+		if found {
+			program.URL = "http://" + address
+			return program, nil
+		}
+		_ = command.Wait() // what it printed says more than its exit code
+		return nil, fmt.Errorf("%s ended before it listened:\n%s", binary, lines.String())
+	case <-time.After(startTime):
+		return nil, errors.Join(fmt.Errorf("%s does not listen after %s", binary, startTime), program.Stop())
+	}
+}
+
+// findAddress reads what a program prints until it ends. It sends the address of
+// the line "msg=listening addr=…"; if there is none it closes addresses, and lines
+// holds all that was printed.
+func findAddress(output io.ReadCloser, lines *strings.Builder, addresses chan<- string) {
+	defer func() { _ = output.Close() }()
+	listening := regexp.MustCompile(`msg=listening addr=(\S+)`)
+	reader := bufio.NewReader(output)
+	for {
+		line, err := reader.ReadString('\n')
+		if match := listening.FindStringSubmatch(line); match != nil {
+			addresses <- match[1]
+			_, _ = io.Copy(io.Discard, reader) // so that the program never waits for a reader
+			return
+		}
+		lines.WriteString(line)
+		if err != nil {
+			close(addresses)
+			return
+		}
+	}
+}
+
+// PID returns the number of the process; 0 for a program that Start did not start.
+func (p *Program) PID() int {
+	if p.command == nil {
+		return 0
+	}
+
+	return p.command.Process.Pid
+}
+
+// Stop asks the program to end and waits until it has.
+func (p *Program) Stop() error {
+	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("stop: %w", err)
+	}
+	if err := p.command.Wait(); err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) && exit.ExitCode() == -1 {
+			return nil // ended by the signal
+		}
+		return fmt.Errorf("stop: %w", err)
+	}
+
+	return nil
+}
+
+// Environment returns the settings of a program that listens on free ports of
+// 127.0.0.1, lets providers be on this machine, and keeps its data in a directory
+// of its own.
+func Environment(data string) []string {
+	return []string{
+		"PALIMPSEST_ADDR=127.0.0.1:0",
+		"PALIMPSEST_ADMIN_ADDR=127.0.0.1:0",
+		"PALIMPSEST_DATA_DIR=" + data,
+		"PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS=true",
+		"PALIMPSEST_LOG_FORMAT=text",
+		"DATABASE_URL=",
+		"REDIS_URL=",
+		"PALIMPSEST_BLOB_URL=",
+	}
+}

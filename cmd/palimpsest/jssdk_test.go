@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"palimpsest/api/npmtest"
+	"palimpsest/api/upstream/providertest"
+)
+
+// TestJavaScriptSDKsThroughTheProxy runs the providers' JavaScript SDKs, at the
+// versions of testdata/jssdk/package.json. A script ends with code 0 if all that it
+// asserts holds.
+//
+// W2, W4, W15, W17, W18, W19, W20, W23.
+func TestJavaScriptSDKsThroughTheProxy(t *testing.T) {
+	t.Parallel()
+	const scripts = "testdata/jssdk"
+	installed, err := npmtest.Cached(t.Context(), os.DirFS(scripts))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := start(t, providertest.Config{}).tenant("jssdk")
+
+	for _, script := range []string{"messages.mjs", "chat.mjs", "responses.mjs"} {
+		t.Run(script, func(t *testing.T) {
+			// node looks for packages beside the script.
+			folder := t.TempDir()
+			text, err := os.ReadFile(filepath.Join(scripts, script))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(folder, script), text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(filepath.Join(installed, "node_modules"), filepath.Join(folder, "node_modules")); err != nil {
+				t.Fatal(err)
+			}
+
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			command := exec.CommandContext(ctx, "node", script)
+			command.Dir = folder
+			command.Env = append(os.Environ(), "PALIMPSEST_URL="+w.url(""), "PALIMPSEST_KEY="+w.key)
+			var complaints strings.Builder
+			command.Stderr = &complaints
+			output, err := command.Output()
+			if err != nil || strings.TrimSpace(string(output)) != "ok" {
+				t.Errorf("%s: %v\n%s%s", script, err, output, complaints.String())
+			}
+		})
+	}
+}

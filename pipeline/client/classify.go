@@ -1,0 +1,178 @@
+package client
+
+import (
+	"strings"
+
+	"palimpsest/pipeline/wire"
+)
+
+// Classify reads what a request says of itself, the strongest sign first: headers,
+// metadata in the body, the path, types of items, texts by position. path is the
+// request's path without its query; body is nil where there is none to read.
+// Nothing is remembered: whether a request with a Marker is the first after its
+// compaction is for Class.Settle.
+func Classify(headers Headers, path string, body *wire.Envelope) Class {
+	class := Class{Kind: Unknown, Client: Name(headers)}
+	turn, read := readTurn(headers, body), readBody(body)
+	if !isAgent(class.Client) && read.client != "" {
+		class.Client = read.client
+	}
+	class.Window, class.Marker = turn.window, read.marker(class.Client)
+	class.Agent = read.isAgent || isAgentHeader(headers) || turn.isChild()
+
+	for _, look := range [...]func() claim{
+		func() claim { return byHeader(headers, turn) },
+		func() claim { return byMetadata(turn) },
+		func() claim { return byPath(path) },
+		read.byItem,
+		read.byText,
+		func() claim { return byDefault(headers, class) },
+	} {
+		if said := look(); said.kind != "" {
+			class.Kind, class.Trigger, class.Confidence, class.Source = said.kind, said.trigger, said.confidence, said.source
+			if !isAgent(class.Client) && said.client != "" {
+				class.Client = said.client
+			}
+			break
+		}
+	}
+	if class.Trigger == "" && class.Marker.Found() && !class.IsSide() {
+		class.Trigger = read.trigger(class.Marker)
+	}
+	return class
+}
+
+// claim is what one sign says of a request; without a kind it says nothing.
+type claim struct {
+	kind       Kind
+	trigger    Trigger
+	confidence float64
+	source     string
+	client     string // empty: the sign does not tell
+}
+
+// byHeader reads the hints that clients give in headers.
+func byHeader(headers Headers, turn turn) claim {
+	if value := headers.Get("X-Claude-Code-Compaction"); value != "" {
+		return claim{kind: Compaction, trigger: triggerOf(value), confidence: 1, source: "header x-claude-code-compaction"}
+	}
+	kind := claudeKind(headers.Get("X-Claude-Code-Request-Class"))
+	if value := headers.Get("X-Claude-Code-Context-Compacted"); value != "" && (kind == "" || kind == Main || kind == Subagent) {
+		return claim{kind: AfterCompaction, trigger: triggerOf(value), confidence: 1, source: "header x-claude-code-context-compacted"}
+	}
+	if kind != "" {
+		return claim{kind: kind, confidence: 1, source: "header x-claude-code-request-class"}
+	}
+	if kind = turn.requestKind(); kind != "" && turn.inHeader {
+		return claim{kind: kind, trigger: triggerOf(turn.trigger), confidence: 1, source: "header x-codex-turn-metadata"}
+	}
+	switch headers.Get("X-Openai-Subagent") {
+	case "compact":
+		return claim{kind: Compaction, confidence: 1, source: "header x-openai-subagent"}
+	case "memory_consolidation":
+		return claim{kind: Auxiliary, confidence: 1, source: "header x-openai-subagent"}
+	}
+	return claim{}
+}
+
+// byMetadata reads what Codex repeats in the body.
+func byMetadata(turn turn) claim {
+	return claim{kind: turn.requestKind(), trigger: triggerOf(turn.trigger), confidence: 0.95, source: "metadata request_kind"}
+}
+
+// byPath knows the provider's endpoint for compactions.
+func byPath(path string) claim {
+	if !strings.HasSuffix(strings.TrimSuffix(path, "/"), "/responses/compact") {
+		return claim{}
+	}
+	return claim{kind: Compaction, confidence: 1, source: "path"}
+}
+
+// byItem knows the item that asks the provider for a compaction.
+func (r *reading) byItem() claim {
+	if r.lastType != "compaction_trigger" {
+		return claim{}
+	}
+	return claim{kind: Compaction, confidence: 1, source: "item compaction_trigger"}
+}
+
+// byText knows requests by the words at their head and at their end.
+func (r *reading) byText() claim {
+	if r.head.kind != "" {
+		return claim{kind: r.head.kind, confidence: 0.9, source: "text"}
+	}
+	if client, ok := r.summaryRequest(); ok {
+		return claim{kind: Compaction, confidence: 0.9, source: "text", client: client}
+	}
+	if r.isQuotaProbe() {
+		return claim{kind: Auxiliary, confidence: 0.9, source: "text"}
+	}
+	return claim{}
+}
+
+// byDefault takes what says nothing else for the conversation itself: an agent's
+// by its id, and a known client's.
+func byDefault(headers Headers, class Class) claim {
+	switch {
+	case isAgentHeader(headers):
+		return claim{kind: Subagent, confidence: 1, source: "header"}
+	case class.Agent:
+		return claim{kind: Subagent, confidence: 0.95, source: "metadata"}
+	case isAgent(class.Client):
+		return claim{kind: Main, confidence: 0.5, source: "client"}
+	}
+	return claim{}
+}
+
+// isAgentHeader reports whether a header says that an agent inside the session
+// sent the request.
+func isAgentHeader(headers Headers) bool {
+	if headers.Get("X-Claude-Code-Agent-Id") != "" {
+		return true
+	}
+	switch headers.Get("X-Openai-Subagent") {
+	case "", "compact", "memory_consolidation":
+		return false
+	}
+	return true
+}
+
+// claudeKind returns what Claude Code calls a request; empty for a word not known.
+func claudeKind(class string) Kind {
+	switch class {
+	case "main":
+		return Main
+	case "subagent", "workflow":
+		return Subagent
+	case "compaction":
+		return Compaction
+	case "auxiliary":
+		return Auxiliary
+	case "side_reply":
+		return SideReply
+	}
+	return ""
+}
+
+// requestKind returns what Codex calls a request; empty for a word not known.
+func (t turn) requestKind() Kind {
+	switch {
+	case t.kind == "compaction":
+		return Compaction
+	case t.kind == "turn" && t.isChild():
+		return Subagent
+	case t.kind == "turn":
+		return Main
+	}
+	return ""
+}
+
+// triggerOf returns the trigger that a client names; empty for another word.
+func triggerOf(word string) Trigger {
+	switch trigger := Trigger(word); trigger {
+	case Manual, Auto, Reactive:
+		return trigger
+	case Branch:
+	}
+	return ""
+}

@@ -1,0 +1,93 @@
+package client
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"palimpsest/pipeline/wire"
+)
+
+// turn is what Codex says of a request: in x-codex-turn-metadata, in headers of
+// its own, and again in the body's client_metadata.
+type turn struct {
+	inHeader bool // where kind came from: a header or the body
+
+	kind    string // "turn", "compaction", …
+	trigger string // of a compaction
+	session string
+	thread  string
+	parent  string // thread that started this one; empty for the main one
+	window  int    // how often the thread was compacted before; -1: not said
+}
+
+// isChild reports whether a turn belongs to a thread that another one started.
+func (t turn) isChild() bool { return t.parent != "" && t.parent != t.thread }
+
+// isBeside reports whether a turn belongs to another thread than the session's own.
+func (t turn) isBeside() bool {
+	return t.isChild() || t.session != "" && t.thread != "" && t.session != t.thread
+}
+
+// readTurn reads what Codex says in the headers and, where they are silent, in
+// the body, which may be nil.
+func readTurn(headers Headers, body *wire.Envelope) turn {
+	read := turn{
+		inHeader: true, window: -1,
+		session: headers.Get("Session-Id"), thread: headers.Get("Thread-Id"),
+		parent: headers.Get("X-Codex-Parent-Thread-Id"),
+	}
+	metadata, window := headers.Get("X-Codex-Turn-Metadata"), headers.Get("X-Codex-Window-Id")
+	if metadata == "" && window == "" && body != nil {
+		inBody, _ := body.Member("client_metadata")
+		if len(inBody) == 0 {
+			return read
+		}
+		read.inHeader = false
+		metadata, window = wire.Text(inBody, "x-codex-turn-metadata"), wire.Text(inBody, "x-codex-window-id")
+	}
+	read = read.with(json.RawMessage(metadata))
+	if _, number, ok := cutLast(window, ":"); ok && read.window < 0 {
+		read.window = windowNumber(number)
+	}
+	return read
+}
+
+// with returns the turn with what Codex's metadata says of it.
+func (t turn) with(metadata json.RawMessage) turn {
+	for name, value := range wire.Members(metadata) {
+		switch string(name) {
+		case "request_kind":
+			t.kind, _ = wire.String(value)
+		case "compaction":
+			t.trigger = wire.Text(value, "trigger")
+		case "session_id":
+			t.session, _ = wire.String(value)
+		case "thread_id":
+			t.thread, _ = wire.String(value)
+		case "parent_thread_id":
+			t.parent, _ = wire.String(value)
+		case "window_number":
+			t.window = windowNumber(string(value))
+		}
+	}
+	return t
+}
+
+// windowNumber reads the number of a context window; -1 if it is none.
+func windowNumber(text string) int {
+	number, err := strconv.Atoi(text)
+	if err != nil || number < 0 {
+		return -1
+	}
+	return number
+}
+
+// cutLast cuts text around the last instance of separator.
+func cutLast(text, separator string) (before, after string, found bool) {
+	i := strings.LastIndex(text, separator)
+	if i < 0 {
+		return text, "", false
+	}
+	return text[:i], text[i+len(separator):], true
+}

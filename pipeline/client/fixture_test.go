@@ -1,0 +1,161 @@
+package client_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"palimpsest/pipeline/client"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/wire"
+	"palimpsest/pipeline/wire/anthropic"
+	"palimpsest/pipeline/wire/openaichat"
+	"palimpsest/pipeline/wire/openairesponses"
+)
+
+// codecs are the three formats.
+func codecs() []wire.Codec {
+	return []wire.Codec{anthropic.Codec{}, openaichat.Codec{}, openairesponses.Codec{}}
+}
+
+// codecAt returns the format of a path.
+func codecAt(path string) wire.Codec {
+	switch path {
+	case "/v1/chat/completions":
+		return openaichat.Codec{}
+	case "/v1/responses", "/v1/responses/compact":
+		return openairesponses.Codec{}
+	}
+	return anthropic.Codec{}
+}
+
+// said is one message of a fixture: a role ("result" for a tool's), and its texts,
+// each a block of its own.
+type said struct {
+	role  string
+	texts []string
+}
+
+func user(texts ...string) said      { return said{"user", texts} }
+func assistant(texts ...string) said { return said{"assistant", texts} }
+func result(texts ...string) said    { return said{"result", texts} }
+
+// object is a JSON object.
+type object map[string]any
+
+// body writes a request in a format as its SDKs do.
+func body(t *testing.T, codec wire.Codec, system string, messages ...said) []byte {
+	t.Helper()
+	var list []any
+	whole := object{"model": "m", "stream": true}
+	for _, message := range messages {
+		list = append(list, element(codec.Format(), message)...)
+	}
+	if system != "" {
+		switch codec.Format() {
+		case conversation.Anthropic:
+			whole["system"] = []any{object{"type": "text", "text": system}}
+		case conversation.OpenAIChat:
+			list = append([]any{object{"role": "system", "content": system}}, list...)
+		case conversation.OpenAIResponses:
+			whole["instructions"] = system
+		}
+	}
+	whole[codec.List()] = list
+	raw, err := json.Marshal(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// element writes one message in a format.
+func element(format conversation.Format, message said) []any {
+	joined := message.texts[0]
+	switch {
+	case message.role == "result" && format == conversation.Anthropic:
+		return []any{object{"role": "user", "content": []any{object{"type": "tool_result", "tool_use_id": "t1", "content": joined}}}}
+	case message.role == "result" && format == conversation.OpenAIChat:
+		return []any{object{"role": "tool", "tool_call_id": "t1", "content": joined}}
+	case message.role == "result":
+		return []any{object{"type": "function_call_output", "call_id": "t1", "output": joined}}
+	case format == conversation.OpenAIResponses:
+		kind := "input_text"
+		if message.role == "assistant" {
+			kind = "output_text"
+		}
+		return []any{object{"type": "message", "role": message.role, "content": parts(kind, message.texts)}}
+	case len(message.texts) == 1:
+		return []any{object{"role": message.role, "content": joined}}
+	}
+	return []any{object{"role": message.role, "content": parts("text", message.texts)}}
+}
+
+func parts(kind string, texts []string) []any {
+	blocks := make([]any, len(texts))
+	for i, text := range texts {
+		blocks[i] = object{"type": kind, "text": text}
+	}
+	return blocks
+}
+
+// open cuts a body.
+func open(t testing.TB, codec wire.Codec, body []byte) *wire.Envelope {
+	t.Helper()
+	envelope, err := wire.Open(body, codec.List())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return envelope
+}
+
+// header makes headers of names and their values by turns.
+func header(pairs ...string) http.Header {
+	made := http.Header{}
+	for i := 0; i < len(pairs); i += 2 {
+		made.Set(pairs[i], pairs[i+1])
+	}
+	return made
+}
+
+// classify classifies a request without headers.
+func classify(t *testing.T, codec wire.Codec, system string, messages ...said) client.Class {
+	t.Helper()
+	return client.Classify(http.Header{}, "", open(t, codec, body(t, codec, system, messages...)))
+}
+
+// tools is a tool turn: what a person asked, the model's call and the result.
+func tools(words string) []said {
+	return []said{user("read a.txt"), assistant("I will read it."), result(words)}
+}
+
+const (
+	continuedText = "This session is being continued from a previous conversation that ran out of context. " +
+		"The summary below covers the earlier portion of the conversation.\n\n" +
+		"<system-reminder>\n<tools-used-before-summary>Read</tools-used-before-summary>\n</system-reminder>\n" +
+		"Summary:\n1. Primary Request: fix the parser.\n\n" +
+		"If you need specific details from before compaction (like exact code snippets), read the full transcript at: /home/dev/s.jsonl\n" +
+		"Continue the conversation from where it left off without asking the user any further questions."
+	continuedOld = "This session is being continued from a previous conversation that ran out of context. " +
+		"The conversation is summarized below:\nAnalysis:\nThe parser.\nPlease continue the conversation from where we left it off."
+	claudeAsks = "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\n\nYour task is to create a detailed summary of the conversation so far.\n\n" +
+		"REMINDER: Do NOT call any tools. Respond with plain text only — an <analysis> block followed by a <summary> block. Tool calls will be rejected and you will fail the task."
+	claudeAskedOnce = "Your task is to create a detailed summary of the conversation so far, paying close attention to the user's explicit requests and your previous actions.\n" +
+		"Wrap your analysis in <analysis> tags."
+	codexAsks   = "You are performing a CONTEXT CHECKPOINT COMPACTION. Create a handoff summary for another LLM that will resume the task.\n\nInclude:\n- progress"
+	handover    = "Another language model started to solve this problem and produced a summary of its thinking process. You also have access to the state of the tools. Here is the summary produced by the other language model, use the information in this summary to assist with your own analysis:\nThe parser is fixed."
+	piSummary   = "The conversation history before this point was compacted into the following summary:\n\n<summary>\n## Goal\nFix the parser\n\n<read-files>\na.txt\n</read-files>\n</summary>"
+	piBranch    = "The following is a summary of a branch that this conversation came back from:\n\n<summary>\nThe lexer was tried.\n</summary>"
+	piSystem    = "You are an expert coding assistant operating inside pi, a coding agent harness. You help users."
+	piAsks      = "You are a context summarization assistant. Your task is to read a conversation."
+	codeAsks    = "You are a context summarization agent. You are given a conversation."
+	codeTitle   = "You are a title generator. You output ONLY a thread title. Nothing else."
+	codeGoOn    = "Continue if you have next steps, or stop and ask for clarification if you are unsure how to proceed."
+	clineSystem = "You are Cline, an AI coding agent. Your primary goal is to assist users."
+	clineNotice = "<SYSTEM_NOTICE>\nEarlier context was compacted. Summary of your actions after the request above:\nFiles read:\na.txt</SYSTEM_NOTICE>"
+	clineNote   = "[NOTE] Some previous conversation history with the user has been removed to maintain optimal context window length. The initial user task has been retained."
+	clineAsks   = "Summarize the provided coding session into a concise continuation note with detailed next steps."
+	rooSystem   = "You are Roo, a highly skilled software engineer."
+	rooAsks     = "You are a helpful AI assistant tasked with summarizing conversations.\n\nCRITICAL: This is a summarization-only request."
+	crushGoesOn = "The previous session was interrupted because it got too long, the initial user request was: `fix it`"
+)

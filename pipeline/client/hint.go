@@ -1,0 +1,60 @@
+package client
+
+import (
+	"strings"
+
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/wire"
+)
+
+// maxName bounds the name of a session or lane, in bytes. A longer one is none.
+const maxName = 255
+
+// sessionHeaders are the headers in which clients name their session, in the
+// order in which they count.
+var sessionHeaders = [...]struct{ header, source string }{
+	{"X-Palimpsest-Session-Id", "x-palimpsest-session-id"},
+	{"X-Claude-Code-Session-Id", "x-claude-code-session-id"},
+	{"Session-Id", "session-id"},
+	{"Session_id", "session_id"},
+	{"Thread-Id", "thread-id"},
+	{"X-Session-Id", "x-session-id"},
+	{"X-Session-Affinity", "x-session-affinity"},
+	{"X-Litellm-Session-Id", "x-litellm-session-id"},
+	{"Helicone-Session-Id", "helicone-session-id"},
+}
+
+// Hint returns what a request says about its session: the first header that names
+// one, else the body's own member, else "lineage" as the source. It is for
+// correlation only and never gives access.
+func Hint(headers Headers, request wire.Request) session.Hint {
+	hint := session.Hint{Lane: lane(headers), Source: "lineage"}
+	for _, known := range sessionHeaders {
+		if value := headers.Get(known.header); isName(value) {
+			hint.Name, hint.Source = value, known.source
+			return hint
+		}
+	}
+	if isName(request.SessionID) {
+		hint.Name, hint.Source = request.SessionID, request.SessionSource
+	}
+	return hint
+}
+
+// lane returns the client's own name for a line of history beside the session's
+// main one; empty for the main one and where the client has no such name.
+func lane(headers Headers) string {
+	for _, header := range [...]string{"X-Palimpsest-Lane", "X-Claude-Code-Agent-Id"} {
+		if value := headers.Get(header); isName(value) {
+			return value
+		}
+	}
+	if turn := readTurn(headers, nil); turn.isBeside() && isName(turn.thread) {
+		return turn.thread
+	}
+	return ""
+}
+
+func isName(value string) bool {
+	return value != "" && len(value) <= maxName && strings.TrimSpace(value) != ""
+}

@@ -1,0 +1,112 @@
+package client
+
+import "strings"
+
+// The names of clients and libraries. Whatever is none of them is Other.
+const (
+	ClaudeCode   = "claude-code"
+	Codex        = "codex"
+	Pi           = "pi"
+	OpenCode     = "opencode"
+	Cline        = "cline"
+	Roo          = "roo"
+	Cursor       = "cursor"
+	AISDK        = "ai-sdk"
+	AnthropicSDK = "anthropic-sdk"
+	OpenAISDK    = "openai-sdk"
+	Curl         = "curl"
+	Other        = "other"
+)
+
+// Headers are a request's headers; http.Header is one.
+type Headers interface {
+	// Get returns the first value of a header, whatever the name's case; empty if
+	// it is not there.
+	Get(name string) string
+}
+
+// userAgents tell clients by the start of a word in their user agent. The first
+// that fits counts: agents name the libraries they are built on, too.
+var userAgents = [...]struct{ mark, name string }{
+	{"claude-cli/", ClaudeCode},
+	{"claude-code", ClaudeCode},
+	{"codex", Codex},
+	{"opencode/", OpenCode},
+	{"pi-coding-agent", Pi},
+	{"roocode", Roo},
+	{"roo-code", Roo},
+	{"cline", Cline},
+	{"cursor", Cursor},
+	{"ai-sdk/", AISDK},
+	{"anthropic/", AnthropicSDK},
+	{"asyncanthropic/", AnthropicSDK},
+	{"openai/", OpenAISDK},
+	{"asyncopenai/", OpenAISDK},
+	{"curl/", Curl},
+}
+
+// titles are the names under which clients introduce themselves in X-Title.
+var titles = [...]struct{ mark, name string }{
+	{"roo code", Roo},
+	{"cline", Cline},
+	{"opencode", OpenCode},
+}
+
+// Name returns the name of the client that a request's headers tell of: by its
+// user agent, X-Title and Codex's originator. A client built on a library that
+// says no more is the library; Class.Client knows better where the system prompt
+// tells.
+func Name(headers Headers) string {
+	name := ByUserAgent(headers.Get("User-Agent"))
+	if isAgent(name) {
+		return name
+	}
+	if strings.HasPrefix(headers.Get("Originator"), "codex") {
+		return Codex
+	}
+	title := strings.ToLower(headers.Get("X-Title"))
+	for _, known := range titles {
+		if strings.HasPrefix(title, known.mark) {
+			return known.name
+		}
+	}
+	return name
+}
+
+// ByUserAgent returns the name of the client with a user agent; Other for an
+// unknown one.
+func ByUserAgent(userAgent string) string {
+	lower := strings.ToLower(userAgent)
+	for _, known := range userAgents {
+		if startsWord(lower, known.mark) {
+			return known.name
+		}
+	}
+	return Other
+}
+
+// startsWord reports whether a word of text starts with mark.
+func startsWord(text, mark string) bool {
+	for from := 0; ; {
+		i := strings.Index(text[from:], mark)
+		if i < 0 {
+			return false
+		}
+		if i += from; i == 0 || !isLetter(text[i-1]) {
+			return true
+		}
+		from = i + 1
+	}
+}
+
+func isLetter(c byte) bool { return 'a' <= c && c <= 'z' }
+
+// isAgent reports whether a name is that of a program that leads conversations,
+// and not of a library or of nobody known.
+func isAgent(name string) bool {
+	switch name {
+	case AISDK, AnthropicSDK, OpenAISDK, Curl, Other, "":
+		return false
+	}
+	return true
+}

@@ -1,0 +1,53 @@
+package client_test
+
+import (
+	"net/http"
+	"testing"
+
+	"palimpsest/pipeline/client"
+	"palimpsest/pipeline/wire/openaichat"
+)
+
+func TestClientsAreKnownByTheirHeaders(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		header http.Header
+		want   string
+	}{
+		"claude code":    {header("User-Agent", "claude-cli/2.1.329 (external, sdk-cli)"), client.ClaudeCode},
+		"codex":          {header("User-Agent", "codex_exec/0.169.0 (Debian 12.0.0; x86_64) xterm"), client.Codex},
+		"codex's word":   {header("User-Agent", "vscode/1.2", "Originator", "codex_vscode"), client.Codex},
+		"opencode":       {header("User-Agent", "opencode/1.18.33 ai-sdk/provider-utils/4.0.46 runtime/bun/1.3.14"), client.OpenCode},
+		"roo":            {header("User-Agent", "RooCode/3.52.0"), client.Roo},
+		"roo's title":    {header("User-Agent", "OpenAI/JS 5.12.2", "X-Title", "Roo Code"), client.Roo},
+		"cline's title":  {header("User-Agent", "OpenAI/JS 5.12.2", "X-Title", "Cline"), client.Cline},
+		"cursor":         {header("User-Agent", "Cursor/2.1"), client.Cursor},
+		"ai sdk":         {header("User-Agent", "ai/6.0.1 ai-sdk/openai/3.0.37 runtime/node.js/22"), client.AISDK},
+		"anthropic js":   {header("User-Agent", "Anthropic/JS 1.11.0"), client.AnthropicSDK},
+		"async python":   {header("User-Agent", "AsyncAnthropic/Python 0.80.0"), client.AnthropicSDK},
+		"openai js":      {header("User-Agent", "OpenAI/JS 6.49.0"), client.OpenAISDK},
+		"openai python":  {header("User-Agent", "AsyncOpenAI/Python 2.1.0"), client.OpenAISDK},
+		"curl":           {header("User-Agent", "curl/8.5.0"), client.Curl},
+		"part of a word": {header("User-Agent", "precursor/1 incline/2"), client.Other},
+		"nobody":         {header(), client.Other},
+	} {
+		if got := client.Name(test.header); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+func TestClientsBuiltOnALibraryAreKnownByTheirSystemPrompt(t *testing.T) {
+	t.Parallel()
+	codec := openaichat.Codec{}
+	for system, want := range map[string]string{
+		piSystem: client.Pi, clineSystem: client.Cline, rooSystem: client.Roo,
+		"You are a poet. You are Cline, an AI coding agent.": client.OpenAISDK,
+	} {
+		request := open(t, codec, body(t, codec, system, user("hello")))
+		class := client.Classify(header("User-Agent", "OpenAI/JS 6.26.0"), "/v1/chat/completions", request)
+		if class.Client != want || class.IsSide() || class.Marker.Found() {
+			t.Errorf("%q: %+v", system, class)
+		}
+	}
+}

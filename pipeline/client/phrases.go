@@ -1,0 +1,101 @@
+package client
+
+// form is how a client words the mark of a compaction.
+type form int
+
+const (
+	noForm      form = iota
+	continued        // Claude Code: "This session is being continued …"
+	handedOver       // Codex: "Another language model started …"
+	compacted        // pi: "The conversation history before this point …"
+	branched         // pi: "The following is a summary of a branch …"
+	recalled         // opencode: "What did we do so far?" and the answer
+	noticed          // Cline: <SYSTEM_NOTICE> behind a request
+	summarized       // Cline: "Context summary:"
+	truncated        // Cline: "[NOTE] Some previous conversation history …"
+	condensed        // Cline: <condense> and the person's consent
+	headed           // Roo: "## Conversation Summary"
+	interrupted      // crush: a summary, then "The previous session was interrupted …"
+	sealed           // an item or block that only the provider can read
+)
+
+// opening is the start of a user's message that holds a client's summary.
+type opening struct {
+	words  string
+	form   form
+	client string
+	only   bool // counts only where the client is known by something else
+}
+
+// openings start the first message of a compacted conversation, behind what the
+// client itself put before them.
+var openings = [...]opening{
+	{"This session is being continued from a previous conversation that ran out of context. The summary below covers", continued, ClaudeCode, false},
+	{"This session is being continued from a previous conversation that ran out of context. The conversation is summarized below:", continued, ClaudeCode, false},
+	{"The conversation history before this point was compacted into the following summary:\n\n<summary>", compacted, Pi, false},
+	{"Context summary:\n\n", summarized, Cline, true},
+	{"## Conversation Summary\n", headed, Roo, true},
+}
+
+const (
+	codexHandover    = "Another language model started to solve this problem and produced a summary of its thinking process."
+	piBranch         = "The following is a summary of a branch that this conversation came back from:\n\n<summary>"
+	openCodeQuestion = "What did we do so far?"
+	openCodeGoOn     = "Continue if you have next steps"
+	clineNotice      = "<SYSTEM_NOTICE>\nEarlier context was compacted. Summary of your actions"
+	clineNoticeEnd   = "</SYSTEM_NOTICE>"
+	clineNote        = "[NOTE] Some previous conversation history with the user has been removed to maintain optimal context window length."
+	clineCondense    = "<condense>"
+	clineConsent     = "The user has accepted the condensed conversation summary you generated."
+	crushInterrupted = "The previous session was interrupted because it got too long, the initial user request was: `"
+	manualCompact    = "<command-name>/compact</command-name>"
+)
+
+// request is the start of the last user message of a client's compaction request.
+type request struct {
+	words   string
+	witness string // words that the text holds as well; empty: none needed
+	client  string
+}
+
+var summaryRequests = [...]request{
+	{"CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.", "Tool calls will be rejected and you will fail the task.", ClaudeCode},
+	{"Your task is to create a detailed summary of the conversation so far, paying close attention to the user's explicit requests", "<analysis>", ClaudeCode},
+	{"You are performing a CONTEXT CHECKPOINT COMPACTION. Create a handoff summary for another LLM", "", Codex},
+	{"CRITICAL: This summarization request is a SYSTEM OPERATION, not a user message.", "Your task is to create a detailed summary", Roo},
+	{"The current conversation is rapidly running out of context. Now, your urgent task is to create a comprehensive detailed summary", "", Cline},
+}
+
+// head is the start of a system prompt, or of one of its first blocks, that tells
+// what the request is for or who sent it.
+type head struct {
+	words  string
+	kind   Kind // empty: an ordinary request of the client
+	client string
+	single bool   // counts only for one question that nobody has answered
+	user   string // how that question starts; empty: any way
+}
+
+var heads = [...]head{
+	{"You are a title generator.", Title, OpenCode, true, ""},
+	{"You are a context summarization agent.", Compaction, OpenCode, true, "Here is the conversation so far:"},
+	{"You are a context summarization assistant.", Compaction, Pi, true, "<conversation>"},
+	{"Summarize the provided coding session into a concise continuation note", Compaction, Cline, true, "Summarize this session for continuation."},
+	{"You are a helpful AI assistant tasked with summarizing conversations", Compaction, "", false, ""},
+	{"Generate a concise, sentence-case title (3-7 words)", Title, ClaudeCode, true, ""},
+	{"Analyze if this message indicates a new conversation topic.", Title, ClaudeCode, true, ""},
+	{"Summarize this coding conversation in under 50 characters.", Title, ClaudeCode, true, ""},
+	{"Your task is to process Bash commands that an AI coding agent wants to run.", Auxiliary, ClaudeCode, true, ""},
+	{"You are an assistant for performing a web search tool use", Auxiliary, ClaudeCode, true, ""},
+
+	{"x-anthropic-billing-header: ", "", ClaudeCode, false, ""},
+	{"You are Claude Code, Anthropic's official CLI for Claude", "", ClaudeCode, false, ""},
+	{"You are an expert coding assistant operating inside pi, a coding agent harness.", "", Pi, false, ""},
+	{"You are OpenCode, ", "", OpenCode, false, ""},
+	{"You are Cline, ", "", Cline, false, ""},
+	{"You are Roo, ", "", Roo, false, ""},
+	{"You are a coding agent running in the Codex CLI", "", Codex, false, ""},
+}
+
+// subagentBilling stands in the first block of a system prompt of Claude Code's agents.
+const subagentBilling = "cc_is_subagent=true;"

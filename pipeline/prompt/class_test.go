@@ -1,0 +1,161 @@
+package prompt_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/client"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/prompt"
+	"palimpsest/pipeline/session"
+)
+
+// captured is a request as a real client sent it.
+type captured struct {
+	Path   string          `json:"path"`
+	Header [][2]string     `json:"headers"`
+	Body   json.RawMessage `json:"body"`
+}
+
+// captures reads the requests of a case in order; without ../shared the test is skipped.
+func captures(t *testing.T, name string) []captured {
+	t.Helper()
+	folder := filepath.Join("..", "..", "..", "shared", "data", "clients")
+	if _, err := os.Stat(folder); err != nil {
+		t.Skip("no ../shared/data beside the repository: real requests are not read")
+	}
+	files, err := filepath.Glob(filepath.Join(folder, filepath.FromSlash(name), "*-POST-*.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no captures of %s: %v", name, err)
+	}
+	slices.Sort(files)
+	requests := make([]captured, len(files))
+	for i, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = json.Unmarshal(raw, &requests[i]); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		requests[i].Path, _, _ = strings.Cut(requests[i].Path, "?")
+	}
+	return requests
+}
+
+// W38, W43, W45: the session tells the first request after a compaction, and what
+// is asked beside the conversation never becomes a part of it.
+func TestRealRequestsFindTheirLanes(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		format  conversation.Format
+		classes string
+		lanes   string // one letter a lane, in the order of their first request
+	}{
+		"claude-code/01-tool-turn":                 {conversation.Anthropic, "main,main", "a,a"},
+		"claude-code/02-manual-compact":            {conversation.Anthropic, "main,main,main,compaction,after-compaction", "a,a,a,b,c"},
+		"claude-code/05-prompt-too-long-reactive":  {conversation.Anthropic, "main,main,main,main,compaction,after-compaction,main", "a,a,a,a,b,c,c"},
+		"claude-code/06-subagent":                  {conversation.Anthropic, "main,main,subagent,main", "a,a,b,a"},
+		"claude-code/08-hint-headers-compact":      {conversation.Anthropic, "main,main,compaction,after-compaction", "a,a,b,c"},
+		"claude-code/09-hint-headers-auto-compact": {conversation.Anthropic, "main,main,compaction,after-compaction,compaction,after-compaction", "a,a,b,c,d,e"},
+		"codex/02-auto-compact":                    {conversation.OpenAIResponses, "main,compaction,after-compaction,compaction,after-compaction", "a,b,a,c,d"}, // its first items come again
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, test.format, 1_000_000)
+			var classes, lanes []string
+			letters := map[uuid.UUID]string{}
+			sessions := map[uuid.UUID]bool{}
+			for _, request := range captures(t, name) {
+				written := b.capture(request)
+				lane := written.Lane
+				if letters[lane.ID] == "" {
+					letters[lane.ID] = string(rune('a' + len(letters)))
+				}
+				class := written.Exchange.Class
+				classes, lanes = append(classes, string(class.Kind)), append(lanes, letters[lane.ID])
+				sessions[lane.Session] = true
+				if (lane.Kind == session.Side) != (class.Kind == client.Compaction) || (lane.Kind == session.Subagent) != (class.Kind == client.Subagent) {
+					t.Errorf("a %s request is in a lane of kind %s", class.Kind, lane.Kind)
+				}
+			}
+			if got := strings.Join(classes, ","); got != test.classes {
+				t.Errorf("classes\n got %s\nwant %s", got, test.classes)
+			}
+			if got := strings.Join(lanes, ","); got != test.lanes {
+				t.Errorf("lanes\n got %s\nwant %s", got, test.lanes)
+			}
+			if len(sessions) != 1 {
+				t.Errorf("%d sessions, want one", len(sessions))
+			}
+		})
+	}
+}
+
+func (b *bench) capture(request captured) *prompt.Prompt {
+	b.t.Helper()
+	header := http.Header{}
+	for _, pair := range request.Header {
+		header.Add(pair[0], pair[1])
+	}
+	written, err := b.writer.Write(b.t.Context(), prompt.Request{
+		Scope: b.scope, Codec: b.codec, Config: b.config, Headers: header, Path: request.Path, Body: request.Body,
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return written
+}
+
+// The client's own summary is made of what was said, not of what we made of it,
+// unless that does not fit.
+func TestClientsOwnCompactionPassesAsItWasSent(t *testing.T) {
+	t.Parallel()
+	ask := `{"role":"user","content":"CRITICAL: Respond with TEXT ONLY. Do NOT call any tools. Tool calls will be rejected and you will fail the task.\n\nYour task is to create a detailed summary of the conversation so far.\n\nREMINDER: Do NOT call any tools."}`
+	for _, test := range []struct {
+		name   string
+		window int
+		edited bool
+	}{{"fits", 40_000, false}, {"overflows", 14_000, true}} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, conversation.Anthropic, test.window)
+			b.config.IPC.TargetUtilization, b.config.IPC.CompressTo = 0.3, 0.1
+			b.config.IPC.PreserveLastTurns = 2
+			b.headers.Set("User-Agent", "claude-cli/2.1.329 (external, cli)")
+			var messages []string
+			for i := range 40 {
+				messages = append(messages, fmt.Sprintf(`{"role":"user","content":"question %d %s"}`, i, strings.Repeat("about the parser ", 60)))
+				if i < 39 {
+					messages = append(messages, fmt.Sprintf(`{"role":"assistant","content":"answer %d %s"}`, i, strings.Repeat("in the lexer ", 60)))
+				}
+			}
+			body := func(list []string) []byte {
+				return []byte(`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[` + strings.Join(list, ",") + `]}`)
+			}
+			if before := b.send(body(messages)); before.Exchange.Projection == nil {
+				t.Fatal("the session was not compressed before")
+			}
+			asking := body(append(slices.Clone(messages), `{"role":"assistant","content":"done"}`, ask))
+			written := b.send(asking)
+			if written.Exchange.Class.Kind != client.Compaction {
+				t.Fatalf("class %+v", written.Exchange.Class)
+			}
+			if edited := string(written.Body) != string(asking); edited != test.edited {
+				t.Errorf("edited: %t, want %t; report %+v", edited, test.edited, written.Exchange.Report)
+			}
+			after := b.send(body(append(slices.Clone(messages), `{"role":"assistant","content":"done"}`, `{"role":"user","content":"go on"}`)))
+			if after.Exchange.Projection == nil || after.Lane.Kind != session.Main {
+				t.Errorf("afterwards the conversation has lane kind %s and projection %v", after.Lane.Kind, after.Exchange.Projection)
+			}
+		})
+	}
+}

@@ -1,0 +1,38 @@
+package prompt
+
+import (
+	"context"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/client"
+	"palimpsest/pipeline/session"
+)
+
+// Count writes the prompt of a request that asks how large it would be: with the
+// projection that its lane has by now. It leaves no trace: no epoch, no lane, no
+// head, nothing to record. The report tells the sizes; only what the sender has to
+// mend is an error, a BodyError.
+func (w *Writer) Count(ctx context.Context, request Request) (*Prompt, error) {
+	prompt, err := w.read(request)
+	if err != nil {
+		return nil, BodyError{Cause: err}
+	}
+	exchange := prompt.Exchange
+	if request.Bypass {
+		exchange.Request.Frozen = bypass
+	}
+	hint := client.Hint(request.Headers, exchange.Request)
+	hint.Kind = laneKind(exchange.Class)
+	exchange.Chain = session.Chain(exchange.Scope, hint, exchange.Digests)
+	glance, err := w.Resolver.Peek(ctx, exchange.Scope, exchange.Digests, exchange.Chain, exchange.Request.Model)
+	exchange.NextProjection, exchange.Anchor = glance.Next, glance.Anchor
+	if exchange.Request.Frozen == "" {
+		exchange.Projection = glance.Projection
+	}
+	exchange.Report = exchange.Standing()
+	if err != nil {
+		exchange.Report.Events = []pipeline.Event{{Module: "session", Type: "failed", Reason: err.Error()}}
+	}
+	prompt.seal(false)
+	return prompt, nil
+}

@@ -1,0 +1,98 @@
+package prompt
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/wire"
+)
+
+// unsaidMargin is by how much the size of a prompt is taken to exceed a limit that
+// the provider says it exceeds, without saying by how much.
+const unsaidMargin = 1.02
+
+// Shrink writes a prompt anew that the provider has found too long: with a
+// projection that is strictly smaller, made for the window and the size that the
+// provider named. ok is false if there is none, or if the prompt must not be
+// edited. The same prompt and the same words give the same result. It must be
+// called before the body that the prompt was written from is let go.
+func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow) (shrunk *Prompt, ok bool) {
+	exchange := *refused.Exchange
+	if refused.Lane == nil || exchange.Request.Frozen != "" {
+		return nil, false
+	}
+	sent := exchange.Estimate(exchange.Projection) // o200k tokens
+	w.correct(&exchange, said, sent)
+	shrunk = &Prompt{Exchange: &exchange, Lane: refused.Lane, Unlisted: refused.Unlisted}
+
+	shrunk.Lane.Lock()
+	defer shrunk.Lane.Unlock()
+	exchange.Anchor = session.Anchor{} // it had said that the prompt fits
+	exchange.NextProjection = shrunk.Lane.NextNumber()
+	exchange.Projection = shrunk.Lane.Projection(exchange.Chain)
+	exchange.Commit = func(ctx context.Context, projection session.Projection) error {
+		return w.commit(ctx, shrunk, projection)
+	}
+	w.Chain.Process(ctx, &exchange)
+	if exchange.Estimate(exchange.Projection) >= sent {
+		return nil, false
+	}
+	shrunk.seal(refused.AsksUsage)
+	if len(shrunk.Body) >= len(refused.Body) {
+		return nil, false
+	}
+	shrunk.Archiving += refused.Archiving
+	exchange.Report = emergency(refused.Exchange.Report, exchange.Report, said)
+	return shrunk, true
+}
+
+// Overflowed learns from an answer that turned out to be the refusal of a prompt
+// that is too long, when its beginning had gone out already: the next prompt of the
+// lane is taken to be as long.
+func (w *Writer) Overflowed(sent Sent) {
+	if sent.Lane == nil || sent.limit == 0 {
+		return
+	}
+	anchor := sent.anchor
+	anchor.Tokens = int(float64(sent.limit) * unsaidMargin)
+	sent.Lane.Reported(anchor)
+}
+
+// correct has an exchange go by what the provider said of its prompt, which has so
+// many o200k tokens.
+func (w *Writer) correct(exchange *pipeline.Exchange, said wire.Overflow, sent int) {
+	if said.Window > 0 {
+		exchange.Model = exchange.Model.WithWindow(said.Window)
+		exchange.Limit = exchange.Model.InputLimit(exchange.Request.MaxOutput)
+		if said.Reserved > 0 {
+			exchange.Limit = said.Limit()
+		}
+	}
+	if exchange.Limit == 0 { // nobody knows the window: less than what was sent
+		exchange.Limit = int(float64(sent) * exchange.Factor / unsaidMargin)
+	}
+	size := said.Tokens
+	if size == 0 {
+		size = int(float64(exchange.Limit) * unsaidMargin)
+	}
+	if sent > 0 {
+		exchange.Factor = max(exchange.Factor, float64(size)/float64(sent))
+	}
+	if said.Tokens > 0 {
+		w.Calibration.Observe(exchange.Scope.Workspace, exchange.Model, sent, said.Tokens)
+	}
+}
+
+// emergency returns the report of a prompt that was made smaller after the
+// provider had refused it.
+func emergency(refused, shrunk pipeline.Report, said wire.Overflow) pipeline.Report {
+	refusal := pipeline.Event{Module: "provider", Type: "overflow", Counts: map[string]int{"tokens": said.Tokens, "window": said.Window}}
+	maps.DeleteFunc(refusal.Counts, func(_ string, count int) bool { return count == 0 })
+	events := slices.Clone(refused.Events)
+	shrunk.Events = append(append(events, refusal), shrunk.Events...)
+	shrunk.Compression = pipeline.Emergency
+	return shrunk
+}

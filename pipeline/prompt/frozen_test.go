@@ -1,0 +1,98 @@
+package prompt_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/wire/wiregen"
+)
+
+// W31, W37: histories that only the provider knows whole, that it has signed, or
+// that it compares with an earlier request go out as they came, however long.
+func TestHistoriesThatMustNotBeEditedAreNot(t *testing.T) {
+	t.Parallel()
+	compaction := `{"type":"compaction","content":"What was.","encrypted_content":"eA==","signature":"c2ln","tool_changes":[]}`
+	for name, test := range map[string]struct{ member, first string }{
+		"a thread that begins":     {`"thread":{"type":"create"}`, ""},
+		"a thread that goes on":    {`"thread":{"type":"continue","previous_message_id":"msg_1"}`, ""},
+		"a compaction to be made":  {`"compaction":{"type":"summarize"}`, ""},
+		"a retry on credit":        {`"fallback_credit_token":"fct_1"`, ""},
+		"a strict binding":         {`"thinking":{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"error"}}`, ""},
+		"a compaction block first": {`"metadata":{}`, `{"role":"user","content":[` + compaction + `]}`},
+		"of the assistant's":       {`"metadata":{}`, `{"role":"assistant","content":[` + compaction + `]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, conversation.Anthropic, 8_000)
+			b.betas = "thinking-binding-controls-2026-08-01"
+			c := begun("claude-opus-5-5")
+			c.head += "," + test.member
+			if test.first != "" {
+				c.messages = append([]string{test.first}, c.messages...)
+			}
+			checkUnedited(t, b, c.filled(12, 1_000).body())
+		})
+	}
+}
+
+// checkUnedited sends a body over its target that must go out as it came, again
+// and again.
+func checkUnedited(t *testing.T, b *bench, body []byte) {
+	t.Helper()
+	for range 2 {
+		written := b.write(body)
+		report := written.Exchange.Report
+		if !bytes.Equal(written.Body, body) || written.Beta != "" || report.Compression != pipeline.Bypassed {
+			t.Fatalf("%s, beta %q: %.2000s", report.Compression, written.Beta, written.Body)
+		}
+		if float64(report.Before) < b.config.IPC.TargetUtilization*float64(report.Limit) || b.epochs > 0 {
+			t.Fatalf("%d tokens of %d, %d epochs", report.Before, report.Limit, b.epochs)
+		}
+	}
+}
+
+// W40, W41: the provider holds the rest of these histories.
+func TestHistoriesThatOpenAIKeepsAreNotEdited(t *testing.T) {
+	t.Parallel()
+	session := wiregen.Generate(2, wiregen.Options{Format: conversation.OpenAIResponses, Turns: 20, TargetTokens: 20_000})
+	whole := string(session.Body(session.Steps() - 1))
+	for name, change := range map[string]func(string) string{
+		"a chain":                   func(body string) string { return `{"previous_response_id":"resp_1",` + body[1:] },
+		"a chain of stored answers": func(body string) string { return `{"store":true,"previous_response_id":"resp_1",` + body[1:] },
+		"a conversation":            func(body string) string { return `{"conversation":"conv_1",` + body[1:] },
+		"a conversation by its id":  func(body string) string { return `{"conversation":{"id":"conv_1"},` + body[1:] },
+		"a reference first": func(body string) string {
+			return strings.Replace(body, `"input":[`, `"input":[{"type":"item_reference","id":"msg_1"},`, 1)
+		},
+		"a reference in the middle": func(body string) string {
+			return strings.Replace(body, `,{"type":"message","role":"user"`, `,{"id":"rs_1","type":"item_reference"},{"type":"message","role":"user"`, 1)
+		},
+		"a reference at the very end": func(body string) string {
+			return strings.TrimSuffix(body, "]}") + `,{"type":"item_reference","id":"x"}]}`
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, conversation.OpenAIResponses, 12_000)
+			checkUnedited(t, b, []byte(change(whole)))
+		})
+	}
+}
+
+// W13, W26: a body below its target goes out as it came, whatever it holds.
+func TestABodyBelowItsTargetIsNotTouched(t *testing.T) {
+	t.Parallel()
+	for format, body := range map[conversation.Format]string{
+		conversation.Anthropic:       "{ \"model\" : \"claude-opus-5-5\",\r\n\t\"max_tokens\":1e3,\"x\":1e400,\"x\":{\"b\":1,\"a\":[ 12345678901234567890 ]}, \"messages\":[ {\"role\":\"user\",\"content\":[{\"type\":\"future\",\"n\":1.0}],\"y\":null} ] }\n",
+		conversation.OpenAIChat:      `{"model":"gpt-4.1","messages":[{"role":"narrator","content":"\ud83d\ude00","n":1.0},{"role":"user","content":"hi"}],"future":{"z":1,"a":1E+2}}`,
+		conversation.OpenAIResponses: `{"input":"h\u00e9","model":"gpt-6-sol","future":[1e400],"store":null}`,
+	} {
+		b := newBench(t, format, 100_000)
+		if written := b.write([]byte(body)); string(written.Body) != body || written.Beta != "" {
+			t.Errorf("%s: beta %q, %s", format, written.Beta, written.Body)
+		}
+	}
+}

@@ -1,0 +1,6 @@
+//go:build !race
+
+package replay_test
+
+// bodies is how many random bodies are judged.
+const bodies = 10_000

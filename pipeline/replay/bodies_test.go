@@ -1,0 +1,258 @@
+package replay_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/api/upstream/providertest"
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/prompt"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/tokens"
+	"palimpsest/pipeline/wire"
+	"palimpsest/pipeline/wire/anthropic"
+	"palimpsest/pipeline/wire/openaichat"
+	"palimpsest/pipeline/wire/openairesponses"
+	"palimpsest/pipeline/wire/wiregen"
+)
+
+// tally counts what was checked.
+type tally struct{ bodies, edited, epochs, released, stripped atomic.Int64 }
+
+// A1, A2, A5, A6, A7, A9, A10, A12, W27, W33, W36: 10,000 bodies of random sessions,
+// cut and configured at random, as they would go to the provider: it refuses none.
+func TestTenThousandRandomBodiesAreAccepted(t *testing.T) {
+	t.Parallel()
+	const groups = 4
+	counter, err := tokens.NewCounter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	models, err := tokens.NewModels()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum tally
+	t.Run("groups", func(t *testing.T) {
+		for group := range uint64(groups) {
+			t.Run(strconv.FormatUint(group, 10), func(t *testing.T) {
+				t.Parallel()
+				bench := newBench(t, counter, models)
+				for seed, done := group, 0; done < bodies/groups; seed += groups {
+					done += bench.run(t, seed, &sum)
+				}
+			})
+		}
+	})
+	total, edited := sum.bodies.Load(), sum.edited.Load()
+	t.Logf("%d bodies, %d edited, %d epochs, %d with thinking released, %d without any", total, edited, sum.epochs.Load(), sum.released.Load(), sum.stripped.Load())
+	if total < bodies || edited < total/3 || sum.epochs.Load() < total/20 || sum.released.Load() < total/100 || sum.stripped.Load() < total/100 {
+		t.Error("too little was checked")
+	}
+}
+
+// bench writes prompts without a server.
+type bench struct {
+	writer *prompt.Writer
+	codecs map[conversation.Format]wire.Codec
+}
+
+func newBench(t *testing.T, counter *tokens.Counter, models *tokens.Models) *bench {
+	t.Helper()
+	reader, err := session.NewReader(counter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := session.NewMemory()
+	resolver, err := session.NewResolver(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &bench{
+		writer: &prompt.Writer{
+			Reader: reader, Resolver: resolver, Store: store, Chain: pipeline.NewChain(modules.All(counter)...),
+			Models: models, Calibration: tokens.NewCalibration(), Now: time.Now,
+		},
+		codecs: map[conversation.Format]wire.Codec{
+			conversation.Anthropic: anthropic.New(), conversation.OpenAIChat: openaichat.New(), conversation.OpenAIResponses: openairesponses.New(),
+		},
+	}
+}
+
+// run sends a random session, cut at random, and has each body judged. It returns
+// how many there were.
+func (b *bench) run(t *testing.T, seed uint64, sum *tally) (bodies int) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(seed, 1))
+	double := providertest.NewHandler(providertest.Config{Window: 100_000_000, BindThinking: random.IntN(4) > 0})
+	options := drawSession(random, double)
+	generated := wiregen.Generate(seed, options)
+	change := drawChange(random, options.Format)
+	scope := session.Scope{Workspace: uuid.New(), APIKey: uuid.New(), Format: options.Format}
+	window := int(float64(options.TargetTokens) * (0.15 + 1.2*random.Float64()))
+	factor := 0.8 + 0.8*random.Float64()
+	config := drawConfig(t, random, window)
+	for step := random.IntN(4); step < generated.Steps(); {
+		body := change(generated.Body(step))
+		headers := http.Header{"X-Palimpsest-Session-Id": {"random"}}
+		if random.IntN(40) == 0 {
+			headers.Set("X-Claude-Code-Compaction", "auto") // the client summarises its history
+		}
+		written, err := b.writer.Write(t.Context(), prompt.Request{
+			Scope: scope, Codec: b.codecs[options.Format], Config: config, Body: body, Bypass: random.IntN(60) == 0,
+			Headers: headers,
+		})
+		if err != nil {
+			t.Fatalf("seed %d, step %d: %v", seed, step, err)
+		}
+		header := http.Header{"Anthropic-Version": {"2023-06-01"}, "Anthropic-Beta": {written.Beta}}
+		if strings.Contains(options.ThinkingSetting, "block_binding") {
+			header.Add("Anthropic-Beta", "other-1,thinking-binding-controls-2026-08-01") // the client's own
+		}
+		if err = double.Judge(string(options.Format), header, written.Body); err != nil {
+			if before := double.Judge(string(options.Format), header, body); before != nil {
+				t.Fatalf("seed %d, step %d: the session itself is refused: %v", seed, step, before)
+			}
+			t.Fatalf("seed %d, step %d of %s for %s, %+v: refused: %v", seed, step, options.Format, options.Model, config.IPC, err)
+		}
+		bodies++
+		sum.add(t, seed, written, body)
+		b.writer.Answered(written.Sent(), wire.Answer{Usage: wire.Usage{Reported: true, Input: int(factor*float64(written.Exchange.Report.After)) + 1}})
+		step += 1 + random.IntN(4)
+		switch random.IntN(20) {
+		case 0:
+			step = random.IntN(step) // the client goes back and goes on from there
+			if random.IntN(2) == 0 {
+				step = generated.Steps()
+			}
+		case 1:
+			config = drawConfig(t, random, window)
+		}
+	}
+	return bodies
+}
+
+// add counts a body and checks what its report says of it.
+func (s *tally) add(t *testing.T, seed uint64, written *prompt.Prompt, body []byte) {
+	t.Helper()
+	exchange := written.Exchange
+	s.bodies.Add(1)
+	for _, event := range exchange.Report.Events {
+		if event.Type == "failed" {
+			t.Errorf("seed %d: %+v", seed, event)
+		}
+	}
+	if exchange.Report.Archived > 0 {
+		s.epochs.Add(1)
+	}
+	isEdited := exchange.Projection != nil && exchange.Projection.Covers > 0
+	if isEdited {
+		s.edited.Add(1)
+	}
+	hasThinking := func(body []byte) bool {
+		return bytes.Contains(body, []byte(`"thinking","thinking":`)) || bytes.Contains(body, []byte(`"redacted_thinking"`))
+	}
+	switch {
+	case written.Beta != "":
+		s.released.Add(1)
+	case isEdited && exchange.Model.BoundThinking && hasThinking(body):
+		s.stripped.Add(1)
+		if hasThinking(written.Body) {
+			t.Errorf("seed %d: thinking is left in %.2000s", seed, written.Body)
+		}
+	}
+	wasEdited := exchange.NextProjection > 1 // and the client now wants to be left alone
+	if exchange.Projection == nil && !wasEdited && !bytes.Equal(written.Body, body) {
+		t.Errorf("seed %d: nothing was compressed, but the body is another", seed)
+	}
+}
+
+// thinker is a model with a setting of its thinking.
+type thinker struct{ model, setting string }
+
+// drawSession draws what a session is like.
+func drawSession(random *rand.Rand, double *providertest.Double) wiregen.Options {
+	flag := func() bool { return random.IntN(2) == 0 }
+	options := wiregen.Options{
+		Format: []conversation.Format{conversation.Anthropic, conversation.Anthropic, conversation.OpenAIChat, conversation.OpenAIResponses}[random.IntN(4)],
+		Turns:  2 + random.IntN(60), TargetTokens: 4_000 + random.IntN(24_000),
+		Parallel: flag(), Thinking: flag(), Images: random.IntN(4) == 0, CJK: random.IntN(4) == 0, ToolErrors: flag(), Reminders: flag(),
+		CacheMarkers: flag(), Varied: random.IntN(3) > 0, Signer: double,
+	}
+	switch options.Format {
+	case conversation.Anthropic:
+		thinkers := []thinker{
+			{"claude-sonnet-4-5", ""}, {"claude-sonnet-4-5", "none"}, {"claude-opus-4-1", ""}, {"claude-opus-4-6", ""}, {"claude-opus-5", ""}, {"claude-sonnet-5", ""},
+			{"claude-opus-5-5", ""}, {"claude-opus-5-5", "none"}, {"claude-opus-5-5", `{"type":"adaptive","display":"omitted"}`},
+			{"claude-sonnet-5-5", `{"type":"between_tools"}`}, {"claude-sonnet-5-5", ""}, {"claude-haiku-5-5", `{"type":"disabled"}`}, {"claude-haiku-5-5", "none"},
+			{"claude-fable-5-2", `{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"drop_block"}}`},
+		}
+		drawn := thinkers[random.IntN(len(thinkers))]
+		options.Model, options.ThinkingSetting = drawn.model, drawn.setting
+		if options.Thinking && slices.Contains([]string{"claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5", "claude-fable-5-2"}, options.Model) {
+			options.Bind = func(head []byte) (wiregen.Binder, error) { return double.Bind(head) }
+		}
+	case conversation.OpenAIResponses:
+		if options.Thinking && flag() {
+			options.Model = "gpt-6-sol"
+			options.Bind = func(head []byte) (wiregen.Binder, error) { return double.BindItems(head) }
+		}
+	case conversation.OpenAIChat:
+	}
+	return options
+}
+
+// drawChange draws what a session's client does to its cache markers.
+func drawChange(random *rand.Rand, format conversation.Format) func([]byte) []byte {
+	const five, hour = `{"type":"ephemeral"}`, `{"type":"ephemeral","ttl":"1h"}`
+	long, automatic := random.IntN(3) == 0, random.IntN(4) == 0
+	return func(body []byte) []byte {
+		if format != conversation.Anthropic {
+			return body
+		}
+		marker := five
+		if long {
+			marker = hour
+			body = bytes.ReplaceAll(body, []byte(five), []byte(hour))
+		}
+		if automatic {
+			body = append([]byte(`{"cache_control":`+marker+`,`), body[1:]...)
+		}
+		return body
+	}
+}
+
+// drawConfig draws the settings of ipc, all within their bounds.
+func drawConfig(t *testing.T, random *rand.Rand, window int) pipeline.Config {
+	t.Helper()
+	between := func(least, most float64) float64 { return least + (most-least)*random.Float64() }
+	config := pipeline.DefaultConfig()
+	ipc := &config.IPC
+	ipc.TargetUtilization = between(0.30, 0.95)
+	ipc.CompressTo = between(0.10, min(0.90, ipc.TargetUtilization))
+	ipc.MinClear = between(0.01, 0.30)
+	ipc.PreserveLastTurns = 1 + random.IntN(10)
+	ipc.PreserveTokens = random.IntN(20_000)
+	ipc.PreserveSystem = random.IntN(2) == 0
+	ipc.ArchiveToBlob = random.IntN(30) > 0
+	ipc.DeepestLevel = []int{0, 1, 2, 3, 3, 3, 3, 3}[random.IntN(8)]
+	ipc.BlockTokens = 500 + random.IntN(8_000)
+	ipc.ObservationMasking = random.IntN(3) == 0
+	ipc.KeepLastLadder = [][]int{{16, 12, 8, 6, 3, 1}, {4, 2, 1}, {1}, {3}}[random.IntN(4)]
+	ipc.ContextWindow = pipeline.Window(max(window, 2_000))
+	if err := config.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return config
+}

@@ -1,0 +1,38 @@
+package session
+
+import (
+	"context"
+
+	"palimpsest/pipeline/conversation"
+)
+
+// Lock takes the lane for a request that has let it go and decides its projection
+// once more. The caller calls Unlock.
+func (l *Lane) Lock() { l.mu.Lock() }
+
+// Glance is what a lane shows to a request that leaves no trace.
+type Glance struct {
+	Projection *Projection // as Lane.Projection returns it
+	Next       int         // as Lane.NextNumber returns it; 0: there is no lane
+	Anchor     Anchor      // as Lane.LastAnchor returns it
+}
+
+// Peek returns what Resolve's lane would show to a request, and changes nothing:
+// no lane, no head. A history that continues none shows the zero Glance.
+func (r *Resolver) Peek(ctx context.Context, scope Scope, messages []conversation.Digest, chain []conversation.Hash, model string) (Glance, error) {
+	lane, met, err := r.find(ctx, scope, messages, chain)
+	if err != nil || lane == nil {
+		return Glance{}, err
+	}
+	defer lane.Unlock()
+	seen := lane
+	if met < lane.tip && met < len(messages) {
+		seen = lane.fork(met)
+	}
+	glance := Glance{Next: seen.NextNumber(), Anchor: seen.LastAnchor(model)}
+	if projection := seen.Projection(chain); projection != nil {
+		copied := *projection // the lane goes on
+		glance.Projection = &copied
+	}
+	return glance, nil
+}

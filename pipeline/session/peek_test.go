@@ -1,0 +1,69 @@
+package session_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/session"
+)
+
+func (b *bundle) peek(t *testing.T, hint session.Hint, words string) session.Glance {
+	t.Helper()
+	messages := history(words)
+	glance, err := b.resolver.Peek(t.Context(), b.scope, messages, session.Chain(b.scope, hint, messages), "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return glance
+}
+
+// W37: who only looks sees the lane's projection and leaves no lane and no head.
+func TestPeekShowsTheProjectionAndLeavesNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	hint := session.Hint{}
+	if glance := b.peek(t, hint, "a B c D e"); glance.Projection != nil || glance.Next != 0 {
+		t.Errorf("of a history nobody knows: %+v", glance)
+	}
+	lane := b.send(t, hint, "a B c")
+	projection := b.epoch(t, "a B c", 2)
+
+	for name, words := range map[string]string{"the same": "a B c", "gone on": "a B c D e", "left behind the projection": "a B x"} {
+		glance := b.peek(t, hint, words)
+		if glance.Projection == nil || glance.Projection.Number != projection.Number || glance.Next != projection.Number+1 {
+			t.Errorf("%s: %+v", name, glance)
+		}
+	}
+	for name, words := range map[string]string{"left before it": "a Y c", "another": "x B c"} {
+		if glance := b.peek(t, hint, words); glance.Projection != nil {
+			t.Errorf("%s: %+v", name, glance)
+		}
+	}
+	b.restart(t) // what is stored alone
+	if glance := b.peek(t, hint, "a B c D e"); glance.Projection == nil {
+		t.Error("another replica does not see the projection")
+	}
+
+	// The lane goes on where it stood: nobody has gone on with "D e".
+	messages := history("a B c D e")
+	again, met, err := b.resolver.Resolve(t.Context(), b.scope, hint, messages, session.Chain(b.scope, hint, messages))
+	if err != nil || met != 3 || again.ID != lane.ID {
+		t.Errorf("met %d in %v (%v), want 3 in %v", met, again, err, lane.ID)
+	}
+	again.Unlock()
+}
+
+func TestPeekTellsThatTheStoreFailed(t *testing.T) {
+	t.Parallel()
+	resolver, err := session.NewResolver(failing{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	messages := history("a B c")
+	scope := session.Scope{Workspace: uuid.New()}
+	if _, err := resolver.Peek(t.Context(), scope, messages, session.Chain(scope, session.Hint{}, messages), "m"); !errors.Is(err, errDown) {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,213 @@
+package session_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/wire"
+	"palimpsest/pipeline/wire/anthropic"
+	"palimpsest/pipeline/wire/openairesponses"
+)
+
+// lengths counts bytes for tokens and how many messages it was asked about.
+type lengths struct{ messages int }
+
+func (l *lengths) Message(message conversation.Message) int {
+	l.messages++
+	return len(message.Raw)
+}
+
+func (l *lengths) Fixed(raw json.RawMessage) int { return len(raw) }
+
+func newReader(t testing.TB) (*session.Reader, *lengths) {
+	t.Helper()
+	counter := &lengths{}
+	reader, err := session.NewReader(counter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reader, counter
+}
+
+// texts returns n messages of growing sizes, some larger than what is recognised at a time.
+func texts(seed uint64, n int) []string {
+	random := rand.New(rand.NewPCG(seed, 1))
+	messages := make([]string, n)
+	for i := range messages {
+		role := [...]string{"user", "assistant"}[i%2]
+		size := random.IntN(900)
+		if i%23 == 7 {
+			size = 50_000
+		}
+		messages[i] = fmt.Sprintf(`{"role":%q,"content":"%d \"quoted\" %s"}`, role, i, strings.Repeat("x", size))
+	}
+	return messages
+}
+
+func list(messages []string) []byte {
+	return []byte(`{"model":"claude-sonnet-4-5","messages":[` + strings.Join(messages, " ,\n") + `],"max_tokens":10}`)
+}
+
+// What was recognised is what would have been read.
+func TestRecognisedListReadsAsANewOne(t *testing.T) {
+	t.Parallel()
+	reader, counter := newReader(t)
+	messages := texts(1, 200)
+	for _, length := range []int{60, 61, 63, 120, 119, 200, 1, 200} {
+		before := counter.messages
+		body := list(messages[:length])
+		envelope, digests, err := reader.Read(anthropic.New(), body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fresh, _ := newReader(t)
+		want, wantDigests, err := fresh.Read(anthropic.New(), body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(digests, wantDigests) {
+			t.Fatalf("%d messages: digests differ", length)
+		}
+		if envelope.Len() != want.Len() {
+			t.Fatalf("%d messages: cut into %d, want %d", length, envelope.Len(), want.Len())
+		}
+		for i := range envelope.Len() {
+			if string(envelope.Element(i)) != messages[i] {
+				t.Fatalf("message %d of %d: %.40s, want %.40s", i, length, envelope.Element(i), messages[i])
+			}
+		}
+		if read := counter.messages - before; read > max(0, length-60)+60 {
+			t.Fatalf("%d messages were counted anew", read)
+		}
+	}
+	if counter.messages != len(messages) {
+		t.Fatalf("%d messages were counted, want each of %d once", counter.messages, len(messages))
+	}
+}
+
+// A change anywhere shows, also where the rest was seen before.
+func TestChangedListIsNotTakenForTheKnownOne(t *testing.T) {
+	t.Parallel()
+	reader, _ := newReader(t)
+	messages := texts(2, 120)
+	_, known, err := reader.Read(anthropic.New(), list(messages))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []int{0, 7, 60, 119} {
+		changed := slices.Clone(messages)
+		changed[at] = strings.Replace(changed[at], "quoted", "QUOTED", 1)
+		_, digests, err := reader.Read(anthropic.New(), list(changed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range digests {
+			if (digests[i] == known[i]) != (i != at) {
+				t.Fatalf("message %d changed, and message %d is taken for another", at, i)
+			}
+		}
+	}
+}
+
+func TestBodyThatBreaksOffBehindAKnownBeginningIsRefused(t *testing.T) {
+	t.Parallel()
+	reader, _ := newReader(t)
+	body := list(texts(3, 120))
+	if _, _, err := reader.Read(anthropic.New(), body); err != nil {
+		t.Fatal(err)
+	}
+	for _, cut := range []int{1, 20, len(body) / 2} {
+		if _, _, err := reader.Read(anthropic.New(), body[:len(body)-cut]); err == nil {
+			t.Fatalf("a body without its last %d bytes was read", cut)
+		}
+	}
+}
+
+func TestTextForAListIsRead(t *testing.T) {
+	t.Parallel()
+	reader, _ := newReader(t)
+	body := []byte(`{"model":"gpt-5.5","input":"` + strings.Repeat("text ", 10_000) + `"}`)
+	for range 2 {
+		if _, digests, err := reader.Read(openairesponses.New(), body); err != nil || len(digests) != 1 {
+			t.Fatalf("%d messages, error %v; want one", len(digests), err)
+		}
+	}
+}
+
+// Whatever comes behind a known beginning, the list is read as a reader that
+// knows nothing reads it.
+func FuzzReader(f *testing.F) {
+	known := list(texts(5, 90))
+	f.Add(len(known)-3, []byte(`,{"role":"user","content":"more"}],"x":1}`))
+	f.Add(40_000, []byte(`"]}`))
+	f.Add(len(known), []byte(` `))
+	reader, counter := newReader(f)
+	if _, _, err := reader.Read(anthropic.New(), known); err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, at int, tail []byte) {
+		if at < 0 || at > len(known) {
+			return
+		}
+		body := append(slices.Clone(known[:at]), tail...)
+		got, digests, err := reader.Read(anthropic.New(), body)
+		want, wantErr := wire.Open(body, "messages")
+		if wantErr != nil {
+			if err == nil {
+				t.Fatalf("read, though it says %v", wantErr)
+			}
+			return
+		}
+		var wantDigests []conversation.Digest
+		for i := range want.Len() {
+			digest, wrong := wire.Digest(anthropic.New(), want.Element(i), counter.Message)
+			if wrong != nil {
+				if err == nil {
+					t.Fatalf("read, though message %d says %v", i, wrong)
+				}
+				return
+			}
+			wantDigests = append(wantDigests, digest)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(digests, wantDigests) || string(got.ListBytes()) != string(want.ListBytes()) {
+			t.Fatal("the list is read otherwise than one that is not known")
+		}
+		for i := range got.Len() {
+			if got.Stretch(i) != want.Stretch(i) {
+				t.Fatalf("element %d lies at %v, want %v", i, got.Stretch(i), want.Stretch(i))
+			}
+		}
+	})
+}
+
+var _ session.Counter = (*lengths)(nil)
+
+func BenchmarkReadKnown(b *testing.B) {
+	reader, _ := newReader(b)
+	body := list(texts(4, 700))
+	b.SetBytes(int64(len(body)))
+	for b.Loop() {
+		if _, _, err := reader.Read(anthropic.New(), body); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkOpen(b *testing.B) {
+	body := list(texts(4, 700))
+	b.SetBytes(int64(len(body)))
+	for b.Loop() {
+		if _, err := wire.Open(body, "messages"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package identity_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"palimpsest/tenants"
+	"palimpsest/tenants/identity"
+)
+
+// W25: while the database does not answer, a key that was good goes on to be good
+// for ten minutes; one that nobody has seen does not become so.
+func TestGoodKeysOutliveTheDatabaseForAWhile(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	principal, _ := b.signUp(t, "ada@example.com")
+	_, secret := b.createKey(t, principal, nil)
+	_, unseen := b.createKey(t, principal, nil)
+	revoked, revokedSecret := b.createKey(t, principal, nil)
+	store := &outage{KeyStore: b.DB}
+	keys, err := identity.NewKeys(store, [][]byte{b.signing}, b.clock.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, known := range []string{secret, revokedSecret} {
+		if _, err := keys.Authenticate(t.Context(), known); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.DB.RevokeAPIKey(t.Context(), principal.Workspace.ID, revoked.ID); err != nil {
+		t.Fatal(err)
+	}
+	keys.Forget()
+	if _, err := keys.Authenticate(t.Context(), revokedSecret); !errors.Is(err, tenants.ErrKeyRevoked) {
+		t.Fatalf("revoked: %v", err)
+	}
+
+	store.down.Store(true)
+	for _, wait := range []time.Duration{0, time.Minute, 8 * time.Minute} {
+		keys.Forget()
+		b.clock.advance(wait)
+		if _, err := keys.Authenticate(t.Context(), secret); err != nil {
+			t.Errorf("%s on: %v", wait, err)
+		}
+		if _, err := keys.Authenticate(t.Context(), unseen); !errors.Is(err, errOutage) {
+			t.Errorf("never seen: %v", err)
+		}
+		if _, err := keys.Authenticate(t.Context(), revokedSecret); err == nil {
+			t.Error("a key that was revoked before is good again")
+		}
+	}
+	b.clock.advance(2 * time.Minute)
+	if _, err := keys.Authenticate(t.Context(), secret); !errors.Is(err, errOutage) {
+		t.Errorf("after more than ten minutes: %v", err)
+	}
+	store.down.Store(false)
+	if _, err := keys.Authenticate(t.Context(), secret); err != nil {
+		t.Errorf("once it is back: %v", err)
+	}
+}
+
+var errOutage = errors.New("connection refused")
+
+// outage is a store that can be down.
+type outage struct {
+	identity.KeyStore
+
+	down atomic.Bool
+}
+
+func (o *outage) APIKeyByHash(ctx context.Context, hash []byte) (tenants.APIKey, error) {
+	if o.down.Load() {
+		return tenants.APIKey{}, errOutage
+	}
+	return o.KeyStore.APIKeyByHash(ctx, hash)
+}

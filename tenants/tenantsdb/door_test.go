@@ -1,0 +1,72 @@
+package tenantsdb_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants"
+)
+
+// What is done together is done as a whole or not at all.
+func TestTogetherIsOneTransaction(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	down := errors.New("down")
+	record := func(ctx context.Context) error {
+		return b.RecordExchanges(ctx, b.workspace, []tenants.Exchange{{ID: uuid.Must(uuid.NewV7()), Workspace: b.workspace, At: now()}})
+	}
+	err := b.Together(t.Context(), b.workspace, func(ctx context.Context) error {
+		if err := record(ctx); err != nil {
+			return err
+		}
+		return down
+	})
+	if !errors.Is(err, down) {
+		t.Fatalf("error %v, want the second step's", err)
+	}
+	if got := exchanges(t, b); got != 0 {
+		t.Fatalf("%d exchanges are left of what failed", got)
+	}
+	err = b.Together(t.Context(), b.workspace, func(ctx context.Context) error { return errors.Join(record(ctx), record(ctx)) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := exchanges(t, b); got != 2 {
+		t.Fatalf("%d exchanges, want 2", got)
+	}
+}
+
+// S1: another workspace's rows are not seen from inside either.
+func TestTogetherIsForOneWorkspace(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, other := b.signUp(t, "grace@example.com")
+	err := b.Together(t.Context(), b.workspace, func(ctx context.Context) error {
+		return b.InTenant(ctx, other, func(tx *gorm.DB) error {
+			var seen []uuid.UUID
+			if err := tx.Table("workspaces").Pluck("workspace_id", &seen).Error; err != nil {
+				return err
+			}
+			if len(seen) != 1 || seen[0] != other {
+				t.Errorf("inside, the other workspace's transaction sees %v", seen)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func exchanges(t *testing.T, b bundle) int {
+	t.Helper()
+	listed, _, err := b.Exchanges(t.Context(), b.workspace, tenants.ExchangeFilter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(listed)
+}

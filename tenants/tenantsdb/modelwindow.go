@@ -1,0 +1,109 @@
+package tenantsdb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants"
+)
+
+// learntWindows bounds how many windows are learnt for one workspace: the names
+// come from requests.
+const learntWindows = 1000
+
+// ModelWindows returns the context windows that a workspace has for models, by
+// the models' names.
+func (db *DB) ModelWindows(ctx context.Context, workspace uuid.UUID) ([]tenants.ModelWindow, error) {
+	var rows []modelWindowRow
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Table("model_windows").Select("workspace_id, model, window_tokens, source, set_by, set_at").
+			Where("workspace_id = ?", workspace).Order("model").Find(&rows).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("model windows of workspace %s: %w", workspace, err)
+	}
+	windows := make([]tenants.ModelWindow, len(rows))
+	for i, row := range rows {
+		windows[i] = row.toModelWindow()
+	}
+	return windows, nil
+}
+
+// SetModelWindow keeps the window that somebody set for a model and returns it.
+func (db *DB) SetModelWindow(ctx context.Context, workspace uuid.UUID, model string, tokens int, by uuid.UUID) (tenants.ModelWindow, error) {
+	row := modelWindowRow{}
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		set := tx.Raw(`INSERT INTO model_windows (workspace_id, model, window_tokens, source, set_by) VALUES (?, ?, ?, 'override', ?)
+			ON CONFLICT (workspace_id, model) DO UPDATE
+			SET window_tokens = excluded.window_tokens, source = 'override', set_by = excluded.set_by, set_at = now()
+			RETURNING workspace_id, model, window_tokens, source, set_by, set_at`,
+			workspace, storable(model), tokens, by).Scan(&row)
+		if set.Error != nil {
+			return set.Error
+		}
+		return notify(tx, SettingsChannel, workspace.String())
+	})
+	if err != nil {
+		return tenants.ModelWindow{}, fmt.Errorf("set window of a model: %w", err)
+	}
+	return row.toModelWindow(), nil
+}
+
+// LearnModelWindow keeps the window that a provider named for a model. What
+// somebody set stays. A workspace learns the windows of 1000 models.
+func (db *DB) LearnModelWindow(ctx context.Context, workspace uuid.UUID, model string, tokens int) error {
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		learnt := tx.Exec(`INSERT INTO model_windows (workspace_id, model, window_tokens, source)
+			SELECT ?, ?, ?, 'learnt' WHERE (SELECT count(*) FROM model_windows WHERE workspace_id = ? AND source = 'learnt') < ?
+			ON CONFLICT (workspace_id, model) DO UPDATE SET window_tokens = excluded.window_tokens, set_at = now()
+			WHERE model_windows.source = 'learnt' AND model_windows.window_tokens <> excluded.window_tokens`,
+			workspace, storable(model), tokens, workspace, learntWindows)
+		if learnt.Error != nil || learnt.RowsAffected == 0 {
+			return learnt.Error
+		}
+		return notify(tx, SettingsChannel, workspace.String())
+	})
+	if err != nil {
+		return fmt.Errorf("learn window of a model: %w", err)
+	}
+	return nil
+}
+
+// DeleteModelWindow removes a model's window, set or learnt: the table of models
+// holds again. It returns tenants.ErrNotFound.
+func (db *DB) DeleteModelWindow(ctx context.Context, workspace uuid.UUID, model string) error {
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		deleted := tx.Exec("DELETE FROM model_windows WHERE workspace_id = ? AND model = ?", workspace, storable(model))
+		switch {
+		case deleted.Error != nil:
+			return deleted.Error
+		case deleted.RowsAffected == 0:
+			return tenants.ErrNotFound
+		}
+		return notify(tx, SettingsChannel, workspace.String())
+	})
+	if err != nil {
+		return fmt.Errorf("delete window of a model: %w", err)
+	}
+	return nil
+}
+
+type modelWindowRow struct {
+	WorkspaceID  uuid.UUID
+	Model        string
+	WindowTokens int
+	Source       string
+	SetBy        uuid.NullUUID
+	SetAt        time.Time
+}
+
+func (r modelWindowRow) toModelWindow() tenants.ModelWindow {
+	return tenants.ModelWindow{
+		Workspace: r.WorkspaceID, Model: r.Model, Tokens: r.WindowTokens, Source: tenants.WindowSource(r.Source),
+		SetBy: r.SetBy.UUID, SetAt: r.SetAt,
+	}
+}

@@ -1,0 +1,122 @@
+// Package browsertest drives a real Chromium for tests: it opens pages, does what
+// a person does on them, and checks each for what no reader may meet: violations
+// that axe finds, what the page's policy refused, complaints of the console, and
+// scrolling sideways. It needs the program chromium.
+package browsertest
+
+import (
+	"context"
+	_ "embed"
+	"iter"
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+// patience bounds one step of a tab, on a busy machine.
+const patience = time.Minute
+
+// The widths of the screens that pages are made for, in px.
+const (
+	Desktop = 1440
+	Phone   = 390
+)
+
+// height of a screen, in px.
+const height = 900
+
+// refusals notes what the policy refuses before any script of the page runs.
+const refusals = `window.refused = []; addEventListener('securitypolicyviolation', e => window.refused.push(e.violatedDirective + ' ' + e.blockedURI));`
+
+//go:embed testdata/axe-core-4.14.1/axe.min.js
+var axe string
+
+// Browser is a Chromium without a window.
+type Browser struct {
+	ctx context.Context //nolint:containedctx // it is the browser's life
+}
+
+// Start starts a Chromium that ends with the test. It shows no transitions, so
+// that colours are looked at when they are what they become.
+func Start(t testing.TB) *Browser {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(t.Context(), chromedp.WithAllocatorOptions(
+		chromedp.NoSandbox, chromedp.Headless, chromedp.DisableGPU,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
+		chromedp.Flag("force-prefers-reduced-motion", true),
+	))
+	t.Cleanup(cancel)
+	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
+		t.Fatalf("start chromium (install the package chromium): %v", err)
+	}
+	return &Browser{ctx: ctx}
+}
+
+// View is how one person looks at a site.
+type View struct {
+	URL     string         // of the site, without a path
+	Theme   string         // "light" or "dark"; empty: as the system has it
+	Width   int64          // of the screen, in px; 0: Desktop
+	Cookies []*http.Cookie // that the person already has
+}
+
+// Tab is a page of the browser as one person sees it.
+type Tab struct {
+	t        testing.TB
+	ctx      context.Context //nolint:containedctx // it is the tab's life
+	url      string
+	messages func() (chromedp.ConsoleMessage, error, bool)
+}
+
+// Open opens a tab that shares nothing with others. It ends with the test.
+func (b *Browser) Open(t testing.TB, view View) *Tab {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext())
+	t.Cleanup(cancel)
+	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
+		t.Fatalf("open a tab: %v", err)
+	}
+	tab := &Tab{t: t, ctx: ctx, url: view.URL}
+	tab.resize(view.Width)
+	if _, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: refusals}); err != nil {
+		t.Fatal(err)
+	}
+	cookies := view.Cookies
+	if view.Theme != "" {
+		//nolint:gosec // the browser gets name and value of it
+		cookies = append([]*http.Cookie{{Name: "theme", Value: view.Theme}}, cookies...)
+	}
+	address, err := url.Parse(view.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cookie := range cookies {
+		kept := network.SetCookieParams{Name: cookie.Name, Value: cookie.Value, Domain: address.Hostname(), Path: "/"}
+		if _, err := chromedp.Call(ctx, network.SetCookie, kept); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next, end := iter.Pull2(chromedp.Console(ctx))
+	t.Cleanup(end)
+	tab.messages = next
+	return tab
+}
+
+// resize gives the tab a screen of a width; 0: Desktop.
+func (p *Tab) resize(width int64) {
+	p.t.Helper()
+	if width == 0 {
+		width = Desktop
+	}
+	metrics := emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 600}
+	if _, err := chromedp.Call(p.ctx, emulation.SetDeviceMetricsOverride, metrics); err != nil {
+		p.t.Fatal(err)
+	}
+}

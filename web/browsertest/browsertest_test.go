@@ -1,0 +1,86 @@
+package browsertest_test
+
+import (
+	"fmt"
+	"html"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"palimpsest/web/browsertest"
+)
+
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'"
+
+// site serves a page at /, with a policy, and its script.
+func site(t *testing.T, body, script string) string {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /script.js", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/javascript")
+		fmt.Fprint(w, script)
+	})
+	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Security-Policy", policy)
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		theme := html.EscapeString(r.Header.Get("Cookie"))
+		fmt.Fprintf(w, `<!doctype html><html lang="en"><head><title>Page</title><meta name="viewport" content="width=device-width"></head>
+			<body><main><h1>Page</h1><p id="cookies">%s</p>%s</main><script src="/script.js"></script></body></html>`, theme, body)
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestFaultsOfAPageAreFound(t *testing.T) {
+	t.Parallel()
+	browser := browsertest.Start(t)
+
+	for name, test := range map[string]struct{ body, script, want string }{
+		"a picture without words":   {`<img src="/none.png">`, "", "image-alt"},
+		"an inline style":           {`<p style="color: red">x</p>`, "", "the policy refused style-src"},
+		"an error on the console":   {"", `console.error('it broke')`, "it broke"},
+		"an exception":              {"", `throw new Error('thrown')`, "thrown"},
+		"something that is so wide": {`<svg width="2000" height="4" aria-hidden="true"></svg>`, "", "px sideways"},
+	} {
+		tab := browser.Open(t, browsertest.View{URL: site(t, test.body, test.script), Width: browsertest.Phone})
+		tab.Go("/")
+		if faults := tab.Faults(); !slices.ContainsFunc(faults, func(fault string) bool { return strings.Contains(fault, test.want) }) {
+			t.Errorf("%s: %q lack %q", name, faults, test.want)
+		}
+	}
+}
+
+func TestPersonIsFollowedOnAPageWithoutFaults(t *testing.T) {
+	pictures := t.TempDir()
+	t.Setenv("SCREENSHOTS", pictures)
+	url := site(t, `<form><label>Name <input name="name"></label></form><button>Say it</button><p id="said"></p>`,
+		`document.querySelector('button').onclick = () => document.querySelector('#said').textContent = document.querySelector('input').value`)
+	cookie := &http.Cookie{Name: "other", Value: "1"} //nolint:gosec // the browser gets name and value of it
+	tab := browsertest.Start(t).Open(t, browsertest.View{URL: url, Theme: "dark", Cookies: []*http.Cookie{cookie}})
+
+	tab.Go("/")
+	if cookies := tab.Text("#cookies"); cookies != "theme=dark; other=1" {
+		t.Errorf("the page was asked for with the cookies %q", cookies)
+	}
+	tab.Fill("name", "Mira")
+	tab.Press("Say it")
+	tab.Until(`document.querySelector('#said').textContent === 'Mira'`)
+	tab.Set("input", "Ada")
+	tab.Click("button")
+	tab.See("#said")
+	if said := tab.Text("#said"); said != "Ada" || tab.Text("#nothing") != "" {
+		t.Errorf("it says %q", said)
+	}
+	tab.CheckLooks("a page")
+	if kept, err := filepath.Glob(filepath.Join(pictures, "a-page-*.png")); err != nil || len(kept) != 4 {
+		t.Errorf("%d pictures, %v", len(kept), err)
+	}
+	if info, err := os.Stat(filepath.Join(pictures, "a-page-dark-390.png")); err != nil || info.Size() == 0 {
+		t.Errorf("a picture: %v", err)
+	}
+}

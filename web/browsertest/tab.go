@@ -1,0 +1,111 @@
+package browsertest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/chromedp/chromedp"
+)
+
+// Settled is true once a page is loaded with its fonts.
+const Settled = `document.fonts.status === 'loaded' && document.readyState === 'complete'`
+
+// Go opens a path of the site and waits until it is there.
+func (p *Tab) Go(path string) {
+	p.t.Helper()
+	p.Do(chromedp.Navigate(p.url + path))
+	p.Until(Settled)
+}
+
+// Do does steps one after the other. A step that takes longer than a minute fails
+// the test, as one does that cannot be done.
+func (p *Tab) Do(steps ...chromedp.Action[chromedp.Void]) {
+	p.t.Helper()
+	for i, step := range steps {
+		ctx, cancel := context.WithTimeout(p.ctx, patience)
+		err := chromedp.Do(ctx, step)
+		cancel()
+		if err != nil {
+			p.fail(fmt.Sprintf("step %d", i+1), err)
+		}
+	}
+}
+
+// Until waits for an expression of the page to become true.
+func (p *Tab) Until(expression string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](expression)); err != nil {
+		p.fail("waiting for "+expression, err)
+	}
+}
+
+// See waits until an element that matches can be seen.
+func (p *Tab) See(selector string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, chromedp.Query(chromedp.CSS(selector), chromedp.NodeVisible)); err != nil {
+		p.fail("looking for "+selector, err)
+	}
+}
+
+// Click clicks the first element that matches.
+func (p *Tab) Click(selector string) {
+	p.t.Helper()
+	p.Do(chromedp.Click(chromedp.CSS(selector)))
+}
+
+// Press presses the button with a text on the page or in its dialog.
+func (p *Tab) Press(text string) {
+	p.t.Helper()
+	p.Run(fmt.Sprintf(`[...document.querySelectorAll("main button, dialog button")].find(button => button.textContent.trim() === %q).click()`, text))
+}
+
+// Fill types into the field of a name on the page or in its dialog.
+func (p *Tab) Fill(name, text string) {
+	p.t.Helper()
+	p.Run(fmt.Sprintf(`document.querySelector('main [name="%[1]s"], dialog [name="%[1]s"]').focus()`, name))
+	p.Do(chromedp.KeyEvent(text))
+}
+
+// Set gives the first field that matches a value, as a person does who types it
+// or moves the slider.
+func (p *Tab) Set(selector, value string) {
+	p.t.Helper()
+	p.Run(fmt.Sprintf(`(field => { field.value = %q; field.dispatchEvent(new Event('input', {bubbles: true})); })(document.querySelector(%q))`, value, selector))
+}
+
+// Text returns the text of the first element that matches; empty if none does.
+func (p *Tab) Text(selector string) string {
+	p.t.Helper()
+	return Evaluate[string](p, fmt.Sprintf(`(document.querySelector(%q) || {textContent: ''}).textContent.trim()`, selector))
+}
+
+// Run runs a script on the page.
+func (p *Tab) Run(script string) {
+	p.t.Helper()
+	Evaluate[any](p, script+"; null")
+}
+
+// Evaluate returns the value of an expression, or what its promise becomes.
+func Evaluate[T any](p *Tab, expression string) T {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		p.fail(fmt.Sprintf("%.80s", expression), err)
+	}
+	return value
+}
+
+// fail ends the test and says what the page looks like.
+func (p *Tab) fail(what string, err error) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	shown, _ := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText`))
+	p.t.Fatalf("%s: %v on %.2000s", what, err, shown)
+}

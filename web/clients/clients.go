@@ -1,0 +1,91 @@
+// Package clients says how each client is set up to use the proxy. The dashboard
+// shows it with the address of its installation, README.md and docs/clients.md with
+// the one of a first start; tests compare them.
+package clients
+
+import "strings"
+
+// Client is a program or a library that speaks to the proxy.
+type Client struct {
+	ID       string // of lower-case words with hyphens, part of ids on a page
+	Title    string
+	Snippets []Snippet // one or more
+	Hint     string
+}
+
+// Snippet is text to copy.
+type Snippet struct {
+	ID    string // within its client
+	Label string // where the text belongs: a file, a language, a field; empty: the text says it
+	Text  string
+}
+
+// All returns how to set up each client for the proxy at publicURL, which has no
+// slash at its end. The API key is in the environment variable PALIMPSEST_KEY
+// throughout.
+func All(publicURL string) []Client {
+	var all []Client
+	for _, client := range append(agents(), libraries()...) {
+		for i, snippet := range client.Snippets {
+			client.Snippets[i].Text = strings.ReplaceAll(strings.Trim(snippet.Text, "\n"), "{url}", publicURL)
+		}
+		all = append(all, client)
+	}
+	return all
+}
+
+// agents are the programs that people work with.
+func agents() []Client {
+	return []Client{
+		{
+			ID: "claude-code", Title: "Claude Code", Snippets: []Snippet{{ID: "shell", Text: claudeCode}},
+			Hint: "No /v1 at the end. To keep this, put both variables under env in ~/.claude/settings.json, never in a project’s settings file. Check with /status.",
+		},
+		{
+			ID: "codex", Title: "Codex", Snippets: []Snippet{{ID: "config", Text: codex}},
+			Hint: "In your own config: a project’s config.toml cannot set model_provider. Codex reads the key from the environment variable PALIMPSEST_KEY.",
+		},
+		{
+			ID: "pi", Title: "pi", Snippets: []Snippet{{ID: "models", Label: "~/.pi/agent/models.json", Text: pi}},
+			Hint: "Keep the provider that you need; apiKey names the environment variable. Then start pi --provider palimpsest-anthropic --model claude-sonnet-5, or choose with /model.",
+		},
+		{
+			ID: "opencode", Title: "opencode", Snippets: []Snippet{{ID: "config", Label: "opencode.json in the project, or ~/.config/opencode/opencode.json", Text: openCode}},
+			Hint: "Keep the providers that you need; the third one is for models that speak Chat Completions only. Then start opencode --model anthropic/claude-sonnet-5.",
+		},
+		{
+			ID: "cursor", Title: "Cursor", Snippets: []Snippet{{ID: "base-url", Label: "Cursor Settings → Models → API Keys → Override OpenAI Base URL", Text: `{url}/v1`}},
+			Hint: "Paste the API key into OpenAI API Key above it. Cursor sends such requests from its own servers, so the address must be one that they reach: a public https address, not 127.0.0.1. Only models that Cursor lets you use with your own key go through it.",
+		},
+		{
+			ID: "cline", Title: "Cline", Snippets: []Snippet{{ID: "shell", Text: `cline auth openai -k "$PALIMPSEST_KEY" -m gpt-5.1 -b {url}/v1`}},
+			Hint: "In the editor: Settings → API Provider → OpenAI Compatible, with the same base URL, the key and a model id.",
+		},
+	}
+}
+
+// libraries are what people write programs with.
+func libraries() []Client {
+	return []Client{
+		{
+			ID: "ai-sdk", Title: "AI SDK", Snippets: []Snippet{{ID: "js", Label: "JavaScript", Text: aiSDK}},
+			Hint: "With /v1 for both.",
+		},
+		{
+			ID: "anthropic-sdk", Title: "Anthropic SDK", Snippets: []Snippet{
+				{ID: "js", Label: "JavaScript", Text: anthropicJS}, {ID: "python", Label: "Python", Text: anthropicPython}, {ID: "go", Label: "Go", Text: anthropicGo},
+			},
+			Hint: "No /v1: the SDK adds it.",
+		},
+		{
+			ID: "openai-sdk", Title: "OpenAI SDK", Snippets: []Snippet{
+				{ID: "js", Label: "JavaScript", Text: openAIJS}, {ID: "python", Label: "Python", Text: openAIPython}, {ID: "go", Label: "Go", Text: openAIGo},
+			},
+			Hint: "With /v1. Chat Completions and Responses both work. Name a conversation with the header X-Palimpsest-Session-Id, or let the proxy recognise it by its first messages.",
+		},
+		{
+			ID: "curl", Title: "curl", Snippets: []Snippet{{ID: "shell", Text: curl}},
+			Hint: "The response header X-Palimpsest-Tokens-Saved says what was saved.",
+		},
+	}
+}

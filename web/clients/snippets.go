@@ -1,0 +1,144 @@
+package clients
+
+// What to copy for each client; {url} is the address of the proxy.
+const (
+	claudeCode = `
+unset ANTHROPIC_API_KEY
+export ANTHROPIC_BASE_URL="{url}"
+export ANTHROPIC_AUTH_TOKEN="$PALIMPSEST_KEY"
+claude`
+
+	codex = `
+# ~/.codex/config.toml
+model_provider = "palimpsest"
+
+[model_providers.palimpsest]
+name = "Palimpsest"
+base_url = "{url}/v1"
+env_key = "PALIMPSEST_KEY"
+wire_api = "responses"`
+
+	pi = `
+{
+  "providers": {
+    "palimpsest-anthropic": {
+      "baseUrl": "{url}",
+      "api": "anthropic-messages",
+      "apiKey": "PALIMPSEST_KEY",
+      "models": [{ "id": "claude-sonnet-5", "reasoning": true, "contextWindow": 1000000, "maxTokens": 128000 }]
+    },
+    "palimpsest-openai": {
+      "baseUrl": "{url}/v1",
+      "api": "openai-responses",
+      "apiKey": "PALIMPSEST_KEY",
+      "models": [{ "id": "gpt-5.1", "reasoning": true, "contextWindow": 272000, "maxTokens": 128000 }]
+    },
+    "palimpsest-chat": {
+      "baseUrl": "{url}/v1",
+      "api": "openai-completions",
+      "apiKey": "PALIMPSEST_KEY",
+      "models": [{ "id": "gpt-5.1", "contextWindow": 272000, "maxTokens": 128000 }]
+    }
+  }
+}`
+
+	openCode = `
+{
+  "$schema": "https://opencode.ai/config.json",
+  "provider": {
+    "anthropic": {
+      "options": { "baseURL": "{url}/v1", "apiKey": "{env:PALIMPSEST_KEY}" }
+    },
+    "openai": {
+      "options": { "baseURL": "{url}/v1", "apiKey": "{env:PALIMPSEST_KEY}" }
+    },
+    "palimpsest": {
+      "npm": "@ai-sdk/openai-compatible",
+      "name": "Palimpsest",
+      "options": { "baseURL": "{url}/v1", "apiKey": "{env:PALIMPSEST_KEY}" },
+      "models": { "gpt-5.1": { "name": "GPT-5.1", "limit": { "context": 272000, "output": 128000 } } }
+    }
+  }
+}`
+
+	aiSDK = `
+import { createAnthropic } from "@ai-sdk/anthropic";
+import { createOpenAI } from "@ai-sdk/openai";
+
+const anthropic = createAnthropic({
+  baseURL: "{url}/v1",
+  apiKey: process.env.PALIMPSEST_KEY,
+});
+const openai = createOpenAI({
+  baseURL: "{url}/v1",
+  apiKey: process.env.PALIMPSEST_KEY,
+});`
+
+	anthropicJS = `
+import Anthropic from "@anthropic-ai/sdk";
+
+const client = new Anthropic({
+  baseURL: "{url}",
+  authToken: process.env.PALIMPSEST_KEY,
+});`
+
+	anthropicPython = `
+import os
+from anthropic import Anthropic
+
+client = Anthropic(
+    base_url="{url}",
+    auth_token=os.environ["PALIMPSEST_KEY"],
+)`
+
+	anthropicGo = `
+import (
+	"os"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+)
+
+client := anthropic.NewClient(
+	option.WithBaseURL("{url}"),
+	option.WithAuthToken(os.Getenv("PALIMPSEST_KEY")),
+)`
+
+	openAIJS = `
+import OpenAI from "openai";
+
+const client = new OpenAI({
+  baseURL: "{url}/v1",
+  apiKey: process.env.PALIMPSEST_KEY,
+});`
+
+	openAIPython = `
+import os
+from openai import OpenAI
+
+client = OpenAI(
+    base_url="{url}/v1",
+    api_key=os.environ["PALIMPSEST_KEY"],
+)`
+
+	openAIGo = `
+import (
+	"os"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+)
+
+client := openai.NewClient(
+	option.WithBaseURL("{url}/v1"),
+	option.WithAPIKey(os.Getenv("PALIMPSEST_KEY")),
+)`
+
+	curl = `
+curl {url}/v1/messages \
+  -H "authorization: Bearer $PALIMPSEST_KEY" \
+  -H "anthropic-version: 2023-06-01" \
+  -H "content-type: application/json" \
+  -d '{"model": "claude-sonnet-5", "max_tokens": 256,
+       "messages": [{"role": "user", "content": "ping"}]}'`
+)
