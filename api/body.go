@@ -58,7 +58,7 @@ const minBody = 16 << 10
 func (b *bodies) get(size int) *content {
 	body := &content{}
 	body.holders.Store(1)
-	class := bits.Len(uint(size-1) / minBody) //nolint:gosec // a size is positive
+	class := bits.Len(uint(size-1) / minBody)
 	if size < minBody || class >= len(b) {
 		body.bytes = make([]byte, size)
 		return body

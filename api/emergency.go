@@ -69,14 +69,16 @@ type resumed struct {
 	io.Closer
 }
 
-// learn keeps the window that a provider named of a model that nobody knew.
+// learn keeps the window that a provider named, of a model that nobody knew or
+// that has a smaller one here than elsewhere.
 func (s *Server) learn(ctx context.Context, event *Event, written *prompt.Prompt, said wire.Overflow) {
-	if written.Unlisted == "" || said.Window == 0 {
+	model := written.Exchange.Model
+	if said.Window == 0 || model.Known && said.Window >= model.Window {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), learnTimeout)
 	defer cancel()
-	if err := s.Settings.learn(ctx, event.Workspace, written.Unlisted, said.Window); err != nil {
+	if err := s.Settings.learn(ctx, event.Workspace, model.Name, said.Window); err != nil {
 		s.Log.WarnContext(ctx, "a model's window is not kept", "workspace", event.Workspace, "error", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,11 +21,11 @@ const small = 20_000
 // W22: a prompt that the provider finds too long goes out once more, smaller.
 func TestOverflowIsAnsweredByOneSmallerPrompt(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct{ path, model, body string }{
-		"messages":  {messagesPath, "claude-sonnet-4-5", toolSession("claude-sonnet-4-5", 30, 800)},
-		"bound":     {messagesPath, "claude-opus-5-5", toolSession("claude-opus-5-5", 30, 800)},
-		"chat":      {chatPath, "gpt-5.5", chatSession("gpt-5.5", 30, 800)},
-		"responses": {responsesPath, "gpt-5.5", responsesSession("gpt-5.5", 30, 800)},
+	for name, test := range map[string]struct{ path, body string }{
+		"messages":  {messagesPath, toolSession("claude-sonnet-4-5", 30, 800)},
+		"bound":     {messagesPath, toolSession("claude-opus-5-5", 30, 800)},
+		"chat":      {chatPath, chatSession(30, 800)},
+		"responses": {responsesPath, responsesSession(800)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -211,6 +212,39 @@ func TestWindowOfAnUnknownModelIsLearnt(t *testing.T) {
 	}
 }
 
+// A model of the table may have a smaller window at the workspace's provider: it
+// is learnt as well, so that the provider refuses once and not at every refill.
+func TestSmallerWindowOfAKnownModelIsLearnt(t *testing.T) {
+	t.Parallel()
+	double := providertest.NewServer(t, providertest.Config{Window: small})
+	p := setupAt(t, double.URL)
+	body := toolSession("claude-sonnet-4-5", 30, 800)
+	if first := p.send(http.MethodPost, messagesPath, body); first.status != http.StatusOK || first.header.Get("X-Palimpsest-Compression") != "emergency" {
+		t.Fatalf("status %d, headers %v: %.300s", first.status, first.header, first.body)
+	}
+	again := p.send(http.MethodPost, messagesPath, toolSession("claude-sonnet-4-5", 2, 10))
+	if again.header.Get("X-Palimpsest-Context-Window") != "19000" {
+		t.Errorf("after it: %v", again.header)
+	}
+}
+
+// A refusal that names no sizes says that the window is smaller than what was
+// sent; what our headers tell of the prompt stays what it was.
+func TestRefusalWithoutSizesLeavesTheEstimateAsItIs(t *testing.T) {
+	t.Parallel()
+	double := providertest.NewServer(t, providertest.Config{Window: small})
+	p := setupAt(t, double.URL)
+	body := responsesSession(500)
+	got := p.send(http.MethodPost, responsesPath, body)
+	before, err := strconv.Atoi(got.header.Get("X-Palimpsest-Tokens-Before"))
+	if err != nil || got.status != http.StatusOK || got.header.Get("X-Palimpsest-Compression") != "emergency" {
+		t.Fatalf("status %d, headers %v: %.300s", got.status, got.header, got.body)
+	}
+	if before > len(body)/2 {
+		t.Errorf("%d tokens before for a body of %d bytes", before, len(body))
+	}
+}
+
 // What a workspace sets for a model holds in place of the table.
 func TestWindowOfAWorkspaceHolds(t *testing.T) {
 	t.Parallel()
@@ -268,7 +302,7 @@ func TestLateOverflowMakesTheNextPromptSmaller(t *testing.T) {
 	double := providertest.NewServer(t, providertest.Config{})
 	p := setupAt(t, double.URL)
 	p.store.windows["gpt-5.5"] = 60_000
-	body := strings.Replace(responsesSession("gpt-5.5", 30, 500), `"store":false`, `"store":false,"stream":true`, 1)
+	body := strings.Replace(responsesSession(500), `"store":false`, `"store":false,"stream":true`, 1)
 	late := p.send(http.MethodPost, responsesPath, body, providertest.MisbehaveHeader, providertest.MisbehaveOverflowLate)
 	if late.status != http.StatusOK || !strings.Contains(string(late.body), "context_length_exceeded") || late.header.Get("X-Palimpsest-Compression") != "none" {
 		t.Fatalf("status %d, headers %v: %s", late.status, late.header, late.body)
@@ -289,6 +323,10 @@ func TestClientsCompactionIsRescuedToo(t *testing.T) {
 	header := []string{"X-Claude-Code-Session-Id", "0199-compacting"}
 	body := toolSession("claude-sonnet-4-5", 30, 800)
 	p.send(http.MethodPost, messagesPath, body, header...)
+	p.store.mu.Lock()
+	clear(p.store.windows) // what was learnt would have the projection go out at once
+	p.store.mu.Unlock()
+	p.Settings.Forget(p.store.workspace)
 	double.Reset()
 	asks := strings.Replace(body, `],"model":`, `,{"role":"user","content":"Summarize."}],"model":`, 1)
 	got := p.send(http.MethodPost, messagesPath, asks, append(header, "X-Claude-Code-Compaction", "auto")...)

@@ -116,7 +116,7 @@ func TestBodiesMayHave32MiB(t *testing.T) {
 // A list of more messages than a provider takes is refused before it is read.
 func TestMessagesAreBoundedInNumber(t *testing.T) {
 	t.Parallel()
-	p := setup(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
+	p := setup(t, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
 	for path, member := range map[string]string{messagesPath: "messages", chatPath: "messages", responsesPath: "input"} {
 		list := func(n int) string {
 			return fmt.Sprintf(`{"model":"m","max_tokens":1,%q:[%s{"role":"user","content":"x"}]}`, member, strings.Repeat(`{"role":"user","content":"x"},`, n-1))

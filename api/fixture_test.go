@@ -180,15 +180,16 @@ func (l *logged) String() string {
 	return l.text.String()
 }
 
-// setup starts a proxy before a provider, with modules beside those that it has.
-func setup(t *testing.T, provider http.HandlerFunc, more ...pipeline.Module) *proxy {
+// setup starts a proxy before a provider.
+func setup(t *testing.T, provider http.HandlerFunc) *proxy {
 	t.Helper()
 	server := httptest.NewServer(provider)
 	t.Cleanup(server.Close)
-	return setupAt(t, server.URL, more...)
+	return setupAt(t, server.URL)
 }
 
-// setupAt starts a proxy before the provider at an address.
+// setupAt starts a proxy before the provider at an address, with more modules in
+// front of those that it has.
 func setupAt(t *testing.T, provider string, more ...pipeline.Module) *proxy {
 	t.Helper()
 	p := &proxy{t: t, provider: provider, memory: &memory{Memory: session.NewMemory()}, log: &logged{}}
@@ -302,25 +303,25 @@ func toolSession(model string, n, words int) string {
 var errDown = errors.New("connection refused")
 
 // chatSession is toolSession for Chat Completions.
-func chatSession(model string, n, words int) string {
+func chatSession(n, words int) string {
 	messages := []string{`{"role":"user","content":"Do it all."}`}
 	for i := range n {
 		messages = append(messages,
 			fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"call_%d","type":"function","function":{"name":"bash","arguments":"{\"command\":\"step %d\"}"}}]}`, i, i),
 			fmt.Sprintf(`{"role":"tool","tool_call_id":"call_%d","content":%q}`, i, strings.Repeat(fmt.Sprintf("word%d ", i), words)))
 	}
-	return fmt.Sprintf(`{"model":%q,"max_completion_tokens":1000,"messages":[%s]}`, model, strings.Join(messages, ","))
+	return fmt.Sprintf(`{"model":"gpt-5.5","max_completion_tokens":1000,"messages":[%s]}`, strings.Join(messages, ","))
 }
 
-// responsesSession is toolSession for Responses.
-func responsesSession(model string, n, words int) string {
+// responsesSession is toolSession for Responses, of 30 turns.
+func responsesSession(words int) string {
 	items := []string{`{"role":"user","content":"Do it all."}`}
-	for i := range n {
+	for i := range 30 {
 		items = append(items,
 			fmt.Sprintf(`{"type":"function_call","call_id":"call_%d","name":"bash","arguments":"{\"command\":\"step %d\"}"}`, i, i),
 			fmt.Sprintf(`{"type":"function_call_output","call_id":"call_%d","output":%q}`, i, strings.Repeat(fmt.Sprintf("word%d ", i), words)))
 	}
-	return fmt.Sprintf(`{"model":%q,"max_output_tokens":1000,"store":false,"input":[%s]}`, model, strings.Join(items, ","))
+	return fmt.Sprintf(`{"model":"gpt-5.5","max_output_tokens":1000,"store":false,"input":[%s]}`, strings.Join(items, ","))
 }
 
 // gzipped returns a text in gzip.

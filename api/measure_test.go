@@ -16,7 +16,7 @@ func TestCountIsOfWhatWouldBeSent(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ path, count, body string }{
 		"messages":  {messagesPath, countPath, toolSession("claude-opus-5-5", 30, 800)},
-		"responses": {responsesPath, inputTokensPath, responsesSession("gpt-5.5", 30, 800)},
+		"responses": {responsesPath, inputTokensPath, responsesSession(800)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -109,7 +109,7 @@ func TestCompactionByTheProviderPassesAndIsNoted(t *testing.T) {
 	double := providertest.NewServer(t, providertest.Config{})
 	p := setupAt(t, double.URL)
 	p.store.windows["gpt-5.5"] = small
-	body := responsesSession("gpt-5.5", 30, 800)
+	body := responsesSession(800)
 	p.send(http.MethodPost, responsesPath, body)
 	got := p.send(http.MethodPost, compactPath, body)
 	last, _ := double.Last()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -252,7 +253,7 @@ func TestKnownListsAreBounded(t *testing.T) {
 	t.Parallel()
 	lists := &modelLists{}
 	for i := range knownLists + 10 {
-		lists.store(modelsQuestion{path: fmt.Sprint(i)}, modelsAnswer{})
+		lists.store(modelsQuestion{path: strconv.Itoa(i)}, modelsAnswer{})
 	}
 	if len(lists.known) != knownLists {
 		t.Errorf("%d lists are kept, want %d", len(lists.known), knownLists)

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -174,7 +176,7 @@ func TestCompressedRequestIsAnswered(t *testing.T) {
 	_ = writer.Close()
 	response, answer := w.post("/v1/messages", packed.Bytes(), map[string]string{"Content-Encoding": "gzip"})
 	last, _ := i.double.Last()
-	if response.StatusCode != http.StatusOK || string(last.Body) != smallMessage || last.Header.Get("Content-Encoding") != "" || last.Header.Get("Content-Length") != fmt.Sprint(len(smallMessage)) {
+	if response.StatusCode != http.StatusOK || string(last.Body) != smallMessage || last.Header.Get("Content-Encoding") != "" || last.Header.Get("Content-Length") != strconv.Itoa(len(smallMessage)) {
 		t.Errorf("status %d, provider gets %v %s: %s", response.StatusCode, last.Header, last.Body, answer)
 	}
 }
@@ -192,9 +194,7 @@ func TestRefusalsComeBackByteForByte(t *testing.T) {
 	provider := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		asked++
-		for name, values := range next.header {
-			out.Header()[name] = values
-		}
+		maps.Copy(out.Header(), next.header)
 		out.WriteHeader(next.status)
 		_, _ = io.WriteString(out, next.body)
 	}))
@@ -344,7 +344,7 @@ func (i *instance) allowConnections(allow bool) {
 	if err != nil {
 		i.t.Fatal(err)
 	}
-	defer connection.Close(context.WithoutCancel(i.t.Context())) //nolint:errcheck // it has done its work
+	defer connection.Close(context.WithoutCancel(i.t.Context()))
 	if _, err := connection.Exec(i.t.Context(), fmt.Sprintf("ALTER DATABASE %s ALLOW_CONNECTIONS %t", pgx.Identifier{name}.Sanitize(), allow)); err != nil {
 		i.t.Fatal(err)
 	}

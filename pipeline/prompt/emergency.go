@@ -26,7 +26,7 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 	}
 	sent := exchange.Estimate(exchange.Projection) // o200k tokens
 	w.correct(&exchange, said, sent)
-	shrunk = &Prompt{Exchange: &exchange, Lane: refused.Lane, Unlisted: refused.Unlisted}
+	shrunk = &Prompt{Exchange: &exchange, Lane: refused.Lane}
 
 	shrunk.Lane.Lock()
 	defer shrunk.Lane.Unlock()
@@ -71,18 +71,14 @@ func (w *Writer) correct(exchange *pipeline.Exchange, said wire.Overflow, sent i
 			exchange.Limit = said.Limit()
 		}
 	}
-	if exchange.Limit == 0 { // nobody knows the window: less than what was sent
-		exchange.Limit = int(float64(sent) * exchange.Factor / unsaidMargin)
-	}
-	size := said.Tokens
-	if size == 0 {
-		size = int(float64(exchange.Limit) * unsaidMargin)
-	}
-	if sent > 0 {
-		exchange.Factor = max(exchange.Factor, float64(size)/float64(sent))
-	}
-	if said.Tokens > 0 {
+	if said.Tokens > 0 && sent > 0 {
+		exchange.Factor = max(exchange.Factor, float64(said.Tokens)/float64(sent))
 		w.Calibration.Observe(exchange.Scope.Workspace, exchange.Model, sent, said.Tokens)
+	}
+	// By whatever it was counted, the prompt was larger than the window.
+	within := int(float64(sent) * exchange.Factor / unsaidMargin)
+	if exchange.Limit == 0 || exchange.Limit > within {
+		exchange.Limit = within
 	}
 }
 

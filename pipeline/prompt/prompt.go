@@ -86,10 +86,6 @@ type Prompt struct {
 	// ask for and must not see.
 	AsksUsage bool
 
-	// Unlisted is the name of a model that neither the table of models nor the
-	// request's Windows list; empty: it is listed.
-	Unlisted string
-
 	Archiving time.Duration // time until an epoch's originals were durable
 	Archived  int           // bytes of originals that an epoch gave to the archive
 }
@@ -120,8 +116,8 @@ func (w *Writer) read(request Request) (*Prompt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read body: %w", err)
 	}
-	model, unlisted := w.model(request, asked.Model)
-	return &Prompt{Unlisted: unlisted, Exchange: &pipeline.Exchange{
+	model := w.model(request, asked.Model)
+	return &Prompt{Exchange: &pipeline.Exchange{
 		ID: uuid.Must(uuid.NewV7()), Scope: request.Scope, Config: request.Config, Codec: request.Codec,
 		Request: asked, Class: client.Classify(request.Headers, request.Path, envelope), Body: envelope, Model: model, Limit: model.InputLimit(asked.MaxOutput),
 		Factor:  w.Calibration.Factor(request.Scope.Workspace, model),
@@ -130,23 +126,19 @@ func (w *Writer) read(request Request) (*Prompt, error) {
 	}}, nil
 }
 
-// model returns what holds for the model that a request names, and its name if
-// nobody knows its window.
-func (w *Writer) model(request Request, name string) (model tokens.Model, unlisted string) {
-	model = w.Models.Lookup(name)
+// model returns what holds for the model that a request names.
+func (w *Writer) model(request Request, name string) tokens.Model {
+	model := w.Models.Lookup(name)
 	if request.Long {
 		model = model.WithLongWindow()
 	}
 	if window := cmp.Or(request.Windows[name], request.Windows[model.Name]); window > 0 {
 		model = model.WithWindow(window)
 	}
-	if !model.Known {
-		unlisted = model.Name
-	}
 	if window := cmp.Or(request.Config.IPC.ContextWindow.Tokens(), w.Window); window > 0 {
 		model = model.WithWindow(window)
 	}
-	return model, unlisted
+	return model
 }
 
 // project finds the request's lane and decides its projection.

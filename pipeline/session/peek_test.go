@@ -9,10 +9,10 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-func (b *bundle) peek(t *testing.T, hint session.Hint, words string) session.Glance {
+func (b *bundle) peek(t *testing.T, words string) session.Glance {
 	t.Helper()
 	messages := history(words)
-	glance, err := b.resolver.Peek(t.Context(), b.scope, messages, session.Chain(b.scope, hint, messages), "m")
+	glance, err := b.resolver.Peek(t.Context(), b.scope, messages, session.Chain(b.scope, session.Hint{}, messages), "m")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,25 +24,25 @@ func TestPeekShowsTheProjectionAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	hint := session.Hint{}
-	if glance := b.peek(t, hint, "a B c D e"); glance.Projection != nil || glance.Next != 0 {
+	if glance := b.peek(t, "a B c D e"); glance.Projection != nil || glance.Next != 0 {
 		t.Errorf("of a history nobody knows: %+v", glance)
 	}
 	lane := b.send(t, hint, "a B c")
 	projection := b.epoch(t, "a B c", 2)
 
 	for name, words := range map[string]string{"the same": "a B c", "gone on": "a B c D e", "left behind the projection": "a B x"} {
-		glance := b.peek(t, hint, words)
+		glance := b.peek(t, words)
 		if glance.Projection == nil || glance.Projection.Number != projection.Number || glance.Next != projection.Number+1 {
 			t.Errorf("%s: %+v", name, glance)
 		}
 	}
 	for name, words := range map[string]string{"left before it": "a Y c", "another": "x B c"} {
-		if glance := b.peek(t, hint, words); glance.Projection != nil {
+		if glance := b.peek(t, words); glance.Projection != nil {
 			t.Errorf("%s: %+v", name, glance)
 		}
 	}
 	b.restart(t) // what is stored alone
-	if glance := b.peek(t, hint, "a B c D e"); glance.Projection == nil {
+	if glance := b.peek(t, "a B c D e"); glance.Projection == nil {
 		t.Error("another replica does not see the projection")
 	}
 

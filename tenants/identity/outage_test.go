@@ -1,6 +1,7 @@
 package identity_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -21,7 +22,7 @@ func TestGoodKeysOutliveTheDatabaseForAWhile(t *testing.T) {
 	_, unseen := b.createKey(t, principal, nil)
 	revoked, revokedSecret := b.createKey(t, principal, nil)
 	store := &outage{KeyStore: b.DB}
-	keys, err := identity.NewKeys(store, [][]byte{b.signing}, b.clock.Now)
+	keys, err := identity.NewKeys(store, [][]byte{bytes.Repeat([]byte("p"), 32)}, b.clock.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
