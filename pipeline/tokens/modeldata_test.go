@@ -24,7 +24,12 @@ func TestTableAgreesWithListedModels(t *testing.T) {
 	var listed map[string]map[string]struct {
 		Window  int `json:"contextWindow"`
 		Input   int `json:"maxInputTokens"`
-		Pricing struct{ Input, Output, CacheRead, CacheWrite float64 }
+		Pricing struct {
+			Input      float64 `json:"input"`
+			Output     float64 `json:"output"`
+			CacheRead  float64 `json:"cacheRead"`
+			CacheWrite float64 `json:"cacheWrite"`
+		} `json:"pricing"`
 	}
 	if err := json.Unmarshal(content, &listed); err != nil {
 		t.Fatal(err)
