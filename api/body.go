@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -10,8 +9,6 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
-
-	"github.com/klauspost/compress/zstd"
 
 	"palimpsest/pipeline/prompt"
 )
@@ -83,7 +80,7 @@ func (s *Server) readBody(request *http.Request) (*content, error) {
 		return nil, err
 	}
 	defer reader.Close()
-	if request.ContentLength > 0 && !isEncoded(request) {
+	if request.ContentLength > 0 && !isEncoding(request.Header.Get("Content-Encoding")) {
 		body := s.bodies.get(int(request.ContentLength))
 		if _, err := io.ReadFull(reader, body.bytes); err != nil {
 			return nil, prompt.BodyError{Cause: fmt.Errorf("it broke off: %w", err)}
@@ -111,31 +108,17 @@ func drain(request *http.Request) {
 	}
 }
 
-// isEncoded reports whether a request's body has to be decoded.
-func isEncoded(request *http.Request) bool {
-	encoding := request.Header.Get("Content-Encoding")
-	return encoding != "" && encoding != "identity"
-}
-
 // decoder undoes the body's content encoding.
 func decoder(request *http.Request) (io.ReadCloser, error) {
-	limited := http.MaxBytesReader(nil, request.Body, maxBody+1)
-	switch request.Header.Get("Content-Encoding") {
-	case "", "identity":
-		return limited, nil
-	case "gzip":
-		reader, err := gzip.NewReader(limited)
-		if err != nil {
-			return nil, prompt.BodyError{Cause: errors.New("it is not valid gzip")}
-		}
-		return reader, nil
-	case "zstd":
-		reader, err := zstd.NewReader(limited, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(64<<20))
-		if err != nil {
-			return nil, prompt.BodyError{Cause: errors.New("it is not valid zstd")}
-		}
-		return reader.IOReadCloser(), nil
+	encoding := request.Header.Get("Content-Encoding")
+	switch encoding {
+	case "", "identity", "gzip", "zstd":
 	default:
 		return nil, errEncoding
 	}
+	reader, err := decodedReader(encoding, http.MaxBytesReader(nil, request.Body, maxBody+1))
+	if err != nil {
+		return nil, prompt.BodyError{Cause: errors.New("it is not valid " + encoding)}
+	}
+	return reader, nil
 }

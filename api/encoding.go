@@ -17,9 +17,6 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Providers are asked for plain answers. What follows is for those that encode
-// them all the same.
-
 // errUnknownEncoding says that a content encoding cannot be read.
 var errUnknownEncoding = errors.New("content encoding is not known")
 
@@ -57,6 +54,9 @@ func decoded(encoding string, encoded []byte, limit int64) ([]byte, error) {
 	}
 	return plain, nil
 }
+
+// Providers are asked for plain answers. What follows is for those that encode
+// them all the same.
 
 // decodeFor has an encoded answer go out plain where its client does not take the
 // encoding, or where something is to be taken out of it.

@@ -226,22 +226,11 @@ func newWriter(t *testing.T, store session.Store, more ...pipeline.Module) *prom
 	if err != nil {
 		t.Fatal(err)
 	}
-	models, err := tokens.NewModels()
+	writer, err := prompt.NewWriter(store, counter, pipeline.NewChain(append(more, modules.All(counter)...)...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader, err := session.NewReader(counter)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resolver, err := session.NewResolver(store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &prompt.Writer{
-		Reader: reader, Resolver: resolver, Store: store, Chain: pipeline.NewChain(append(more, modules.All(counter)...)...),
-		Models: models, Calibration: tokens.NewCalibration(), Now: time.Now,
-	}
+	return writer
 }
 
 // answer is what a client got.

@@ -12,7 +12,6 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/prompt"
-	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire"
 )
 
@@ -55,20 +54,16 @@ func (s *Server) recordAnswer(event *Event, sent prompt.Sent, answer wire.Answer
 	if sent.Lane == nil {
 		return
 	}
-	event.seen = &session.Seen{
-		Scope: sent.Scope, Session: sent.Lane.Session, Lane: sent.Lane.ID, Source: sent.Lane.Source, Name: sent.Lane.Name,
-		Kind: sent.Lane.Kind, Parent: sent.Lane.Parent, ForkAt: sent.Lane.ForkAt, Inherited: sent.Lane.Inherited,
-		Client: event.Client, At: event.At, Position: sent.Position, Head: sent.Head,
-		Exchanges: 1, TokensBefore: event.Report.Before, TokensAfter: event.Report.After, NetMicroUSD: event.NetMicroUSD,
-	}
-	if sent.Lane.Kind != session.Side {
-		event.seen.Model = event.Model
-	}
+	seen := sent.Lane.Seen(sent.Scope, event.Model, event.At)
+	seen.Client, seen.Position, seen.Head = event.Client, sent.Position, sent.Head
+	seen.Exchanges, seen.NetMicroUSD = 1, event.NetMicroUSD
+	seen.TokensBefore, seen.TokensAfter = event.Report.Before, event.Report.After
 	if len(answer.Messages) > 0 {
 		// Further messages, the other items of Responses, come back with the
 		// client's next request.
-		event.seen.Answer = answer.Messages[0]
+		seen.Answer = answer.Messages[0]
 	}
+	event.seen = &seen
 }
 
 // begin starts the event of a request.

@@ -173,22 +173,7 @@ func newWriter(store session.Store) (*prompt.Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("token counter: %w", err)
 	}
-	models, err := tokens.NewModels()
-	if err != nil {
-		return nil, fmt.Errorf("models: %w", err)
-	}
-	reader, err := session.NewReader(counter)
-	if err != nil {
-		return nil, err
-	}
-	resolver, err := session.NewResolver(store)
-	if err != nil {
-		return nil, err
-	}
-	return &prompt.Writer{
-		Reader: reader, Resolver: resolver, Store: store, Chain: pipeline.NewChain(modules.All(counter)...),
-		Models: models, Calibration: tokens.NewCalibration(), Now: time.Now,
-	}, nil
+	return prompt.NewWriter(store, counter, pipeline.NewChain(modules.All(counter)...))
 }
 
 func codecs() map[conversation.Format]wire.Codec {

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -44,25 +43,13 @@ func newBench(t *testing.T, format conversation.Format, window int) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	models, err := tokens.NewModels()
+	writer, err := prompt.NewWriter(session.NewMemory(), counter, pipeline.NewChain(ipc.New(counter)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader, err := session.NewReader(counter)
-	if err != nil {
-		t.Fatal(err)
-	}
-	store := session.NewMemory()
-	resolver, err := session.NewResolver(store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	writer.Window = window
 	b := &bench{
-		t: t,
-		writer: &prompt.Writer{
-			Reader: reader, Resolver: resolver, Store: store, Chain: pipeline.NewChain(ipc.New(counter)),
-			Models: models, Calibration: tokens.NewCalibration(), Window: window, Now: time.Now,
-		},
+		t: t, writer: writer,
 		double: providertest.NewHandler(providertest.Config{Window: 10_000_000, BindThinking: true}),
 		codec: map[conversation.Format]wire.Codec{
 			conversation.Anthropic: anthropic.New(), conversation.OpenAIChat: openaichat.New(), conversation.OpenAIResponses: openairesponses.New(),

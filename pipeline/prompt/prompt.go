@@ -47,6 +47,27 @@ type Writer struct {
 	Now         func() time.Time
 }
 
+// NewWriter returns a Writer on a store that knows nothing yet. counter counts
+// what its Reader reads.
+func NewWriter(store session.Store, counter session.Counter, chain Chain) (*Writer, error) {
+	models, err := tokens.NewModels()
+	if err != nil {
+		return nil, fmt.Errorf("models: %w", err)
+	}
+	reader, err := session.NewReader(counter)
+	if err != nil {
+		return nil, fmt.Errorf("reader: %w", err)
+	}
+	resolver, err := session.NewResolver(store)
+	if err != nil {
+		return nil, fmt.Errorf("resolver: %w", err)
+	}
+	return &Writer{
+		Reader: reader, Resolver: resolver, Store: store, Chain: chain,
+		Models: models, Calibration: tokens.NewCalibration(), Now: time.Now,
+	}, nil
+}
+
 // Request is a client's request as far as its prompt is concerned.
 type Request struct {
 	Scope   session.Scope

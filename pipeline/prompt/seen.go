@@ -26,16 +26,10 @@ func (p *Prompt) Seen(now time.Time) session.Seen {
 func (p *Prompt) seen(now time.Time, from int) session.Seen {
 	exchange, lane := p.Exchange, p.Lane
 	position := len(exchange.Digests)
-	seen := session.Seen{
-		Scope: exchange.Scope, Session: lane.Session, Lane: lane.ID, Kind: lane.Kind, Parent: lane.Parent, ForkAt: lane.ForkAt, Inherited: lane.Inherited,
-		Name: lane.Name, Source: lane.Source, At: now,
-		Position: position, Head: exchange.Chain[position],
-	}
+	seen := lane.Seen(exchange.Scope, exchange.Request.Model, now)
+	seen.Position, seen.Head = position, exchange.Chain[position]
 	if from == 0 && lane.Kind != session.Side {
 		seen.Title = title(exchange)
-	}
-	if lane.Kind != session.Side {
-		seen.Model = exchange.Request.Model
 	}
 	for i := from; i < position; i++ {
 		digest, raw := exchange.Digests[i], exchange.Body.Element(i)

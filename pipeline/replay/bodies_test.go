@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -39,16 +38,12 @@ func TestTenThousandRandomBodiesAreAccepted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	models, err := tokens.NewModels()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var sum tally
 	t.Run("groups", func(t *testing.T) {
 		for group := range uint64(groups) {
 			t.Run(strconv.FormatUint(group, 10), func(t *testing.T) {
 				t.Parallel()
-				bench := newBench(t, counter, models)
+				bench := newBench(t, counter)
 				for seed, done := group, 0; done < bodies/groups; seed += groups {
 					done += bench.run(t, seed, &sum)
 				}
@@ -68,22 +63,14 @@ type bench struct {
 	codecs map[conversation.Format]wire.Codec
 }
 
-func newBench(t *testing.T, counter *tokens.Counter, models *tokens.Models) *bench {
+func newBench(t *testing.T, counter *tokens.Counter) *bench {
 	t.Helper()
-	reader, err := session.NewReader(counter)
-	if err != nil {
-		t.Fatal(err)
-	}
-	store := session.NewMemory()
-	resolver, err := session.NewResolver(store)
+	writer, err := prompt.NewWriter(session.NewMemory(), counter, pipeline.NewChain(modules.All(counter)...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &bench{
-		writer: &prompt.Writer{
-			Reader: reader, Resolver: resolver, Store: store, Chain: pipeline.NewChain(modules.All(counter)...),
-			Models: models, Calibration: tokens.NewCalibration(), Now: time.Now,
-		},
+		writer: writer,
 		codecs: map[conversation.Format]wire.Codec{
 			conversation.Anthropic: anthropic.New(), conversation.OpenAIChat: openaichat.New(), conversation.OpenAIResponses: openairesponses.New(),
 		},

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -93,26 +92,15 @@ func New(config Config) (*Replay, error) {
 	if err != nil {
 		return nil, fmt.Errorf("token counter: %w", err)
 	}
-	models, err := tokens.NewModels()
-	if err != nil {
-		return nil, fmt.Errorf("models: %w", err)
-	}
-	reader, err := session.NewReader(counter)
-	if err != nil {
-		return nil, fmt.Errorf("reader: %w", err)
-	}
 	store := session.NewMemory()
-	resolver, err := session.NewResolver(store)
+	writer, err := prompt.NewWriter(store, counter, pipeline.NewChain(modules.All(counter)...))
 	if err != nil {
-		return nil, fmt.Errorf("resolver: %w", err)
+		return nil, fmt.Errorf("writer: %w", err)
 	}
+	writer.Window = config.Window
 	return &Replay{
-		config: config, codec: codec, store: store,
+		config: config, codec: codec, store: store, writer: writer,
 		scope: session.Scope{Workspace: uuid.New(), APIKey: uuid.New(), Format: config.Format},
-		writer: &prompt.Writer{
-			Reader: reader, Resolver: resolver, Store: store, Chain: pipeline.NewChain(modules.All(counter)...),
-			Models: models, Calibration: tokens.NewCalibration(), Window: config.Window, Now: time.Now,
-		},
 	}, nil
 }
 

@@ -2,6 +2,7 @@ package session
 
 import (
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -127,6 +128,19 @@ func (l *Lane) Lost() {
 	l.progress.Lock()
 	defer l.progress.Unlock()
 	l.handed = l.archived
+}
+
+// Seen returns what an exchange adds to its session before anything of its
+// messages: where it belongs. A side call says nothing of the session's model.
+func (l *Lane) Seen(scope Scope, model string, at time.Time) Seen {
+	seen := Seen{
+		Scope: scope, Session: l.Session, Lane: l.ID, Kind: l.Kind, Parent: l.Parent, ForkAt: l.ForkAt, Inherited: l.Inherited,
+		Name: l.Name, Source: l.Source, At: at,
+	}
+	if l.Kind != Side {
+		seen.Model = model
+	}
+	return seen
 }
 
 // fork returns a lane that shares the first messages of this one, and with them

@@ -137,22 +137,12 @@ func (p *Person) writer(window int) *prompt.Writer {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	models, err := tokens.NewModels()
+	writer, err := prompt.NewWriter(p.Sessions, counter, pipeline.NewChain(modules.All(counter)...))
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	reader, err := session.NewReader(counter)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	resolver, err := session.NewResolver(p.Sessions)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return &prompt.Writer{
-		Reader: reader, Resolver: resolver, Store: p.Sessions, Chain: pipeline.NewChain(modules.All(counter)...),
-		Models: models, Calibration: tokens.NewCalibration(), Window: window, Now: time.Now,
-	}
+	writer.Window = window
+	return writer
 }
 
 // Newest returns the newest session of the person's workspace.
