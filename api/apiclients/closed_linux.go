@@ -15,9 +15,10 @@ const (
 )
 
 // CloseNetwork has a command start in a network of its own that has nothing but a
-// loopback, which is down: the command calls OpenLoopback first.
+// loopback, which is down: the command calls OpenLoopback first. Its processes are of
+// a namespace of their own too, so that a client's daemons end with the command.
 func CloseNetwork(command *exec.Cmd) {
-	attributes := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGTERM}
+	attributes := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGTERM}
 	if uid, gid := os.Getuid(), os.Getgid(); uid != 0 {
 		// Without root, the network belongs to a user namespace in which we are who
 		// we are, with the one right to bring the loopback up.
