@@ -20,6 +20,7 @@ type controls struct {
 	lane        string
 	pipe        string // modules, comma-separated; "none" for none; empty: as configured
 	bypass      bool
+	dryRun      bool
 	target      string // targetUtilization; empty: as configured
 	provider    string
 	providerKey string
@@ -43,14 +44,27 @@ func readControls(header http.Header) (controls, error) {
 	if asked.baseURL != "" && asked.providerKey == "" {
 		return controls{}, tenants.Invalid{Field: "X-Palimpsest-Base-Url", Message: "needs X-Palimpsest-Provider-Key beside it"}
 	}
-	if value := header.Get("X-Palimpsest-Bypass"); value != "" {
-		bypass, err := strconv.ParseBool(value)
-		if err != nil {
-			return controls{}, tenants.Invalid{Field: "X-Palimpsest-Bypass", Message: "must be true or false"}
-		}
-		asked.bypass = bypass
+	var err error
+	if asked.bypass, err = flag(header, "X-Palimpsest-Bypass"); err != nil {
+		return controls{}, err
+	}
+	if asked.dryRun, err = flag(header, "X-Palimpsest-Dry-Run"); err != nil {
+		return controls{}, err
 	}
 	return asked, nil
+}
+
+// flag reads a header that is true or false; false without it.
+func flag(header http.Header, name string) (bool, error) {
+	value := header.Get(name)
+	if value == "" {
+		return false, nil
+	}
+	set, err := strconv.ParseBool(value)
+	if err != nil {
+		return false, tenants.Invalid{Field: name, Message: "must be true or false"}
+	}
+	return set, nil
 }
 
 // layer returns the pipeline settings that the headers ask for.

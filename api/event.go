@@ -48,6 +48,7 @@ type Event struct {
 	Duration  time.Duration
 
 	Report       pipeline.Report
+	Trial        *pipeline.Report // what the pipeline would have done in a dry run; nil: it was none
 	Usage        wire.Usage
 	CostMicroUSD int64
 	NetMicroUSD  int64

@@ -135,7 +135,7 @@ func (s *Server) asked(ctx context.Context, codec wire.Codec, call call, header 
 	}
 	return prompt.Request{
 		Scope: session.Scope{Workspace: call.key.Workspace, APIKey: call.key.ID, Format: codec.Format()},
-		Codec: codec, Config: config, Headers: header, Path: path, Body: body, Bypass: call.asked.bypass, Long: asksLongWindow(header),
+		Codec: codec, Config: config, Headers: header, Path: path, Body: body, Bypass: call.asked.bypass, DryRun: call.asked.dryRun, Long: asksLongWindow(header),
 		Windows: windows, Usage: true,
 	}, nil
 }
@@ -210,7 +210,7 @@ func (e *Event) describe(written *prompt.Prompt) {
 	e.ID = exchange.ID
 	e.Model, e.ModelFamily = exchange.Request.Model, modelFamily(exchange.Model.Family)
 	e.Stream = exchange.Request.Stream
-	e.Report, e.Archiving = exchange.Report, written.Archiving
+	e.Report, e.Trial, e.Archiving = exchange.Report, written.Trial, written.Archiving
 	e.Client, e.Class = cmp.Or(exchange.Class.Client, e.Client), exchange.Class.Kind
 	if lane := written.Lane; lane != nil {
 		e.Session, e.Lane, e.Source = lane.Session, lane.ID, lane.Source

@@ -129,12 +129,15 @@ func (s *Server) sign(header http.Header, event *Event) {
 		set("Session-Source", event.Source)
 		set("Lane", event.Lane.String())
 	}
+	if trial := event.Trial; trial != nil {
+		set("Dry-Run", fmt.Sprintf("%s; before=%d; after=%d; levels=%s", trial.Compression, trial.Before, trial.After, levelList(trial.Levels)))
+	}
 	set("Modules", moduleList(report.Modules))
 	set("Compression", string(report.Compression))
 	set("Tokens-Before", strconv.Itoa(report.Before))
 	set("Tokens-After", strconv.Itoa(report.After))
 	set("Tokens-Saved", strconv.Itoa(report.Before-report.After))
-	set("Levels", fmt.Sprintf("L0=%d,L1=%d,L2=%d,L3=%d", report.Levels[0], report.Levels[1], report.Levels[2], report.Levels[3]))
+	set("Levels", levelList(report.Levels))
 	set("Archived", strconv.Itoa(report.Archived))
 	set("Cache", "off")
 	switch {
@@ -153,6 +156,11 @@ func (s *Server) buffer() *[]byte {
 	}
 	buffer := make([]byte, relayBuffer)
 	return &buffer
+}
+
+// levelList tells how many turns are at each level.
+func levelList(levels [4]int) string {
+	return fmt.Sprintf("L0=%d,L1=%d,L2=%d,L3=%d", levels[0], levels[1], levels[2], levels[3])
 }
 
 func share(part, whole int) float64 { return float64(part) / float64(whole) }

@@ -43,6 +43,7 @@ func TestWrongControlsAreRefusedByName(t *testing.T) {
 		"X-Palimpsest-Session-Id": {"X-Palimpsest-Session-Id": {string(make([]byte, maxSessionID+1))}},
 		"X-Palimpsest-Base-Url":   {"X-Palimpsest-Base-Url": {"https://example.com"}},
 		"X-Palimpsest-Bypass":     {"X-Palimpsest-Bypass": {"perhaps"}},
+		"X-Palimpsest-Dry-Run":    {"X-Palimpsest-Dry-Run": {"maybe"}},
 	} {
 		if _, err := readControls(header); err == nil {
 			t.Errorf("%s: accepted", name)

@@ -77,6 +77,7 @@ type Request struct {
 	Path    string         // without the query
 	Body    []byte
 	Bypass  bool // leave the prompt as it is
+	DryRun  bool // only say what the pipeline would do
 	Long    bool // the client asks for the model's long context window
 
 	// Windows are the context windows that hold in place of the models' own, by
@@ -107,6 +108,10 @@ type Prompt struct {
 	// ask for and must not see.
 	AsksUsage bool
 
+	// Trial is the report of what the pipeline would have done in a dry run; nil
+	// if it was none.
+	Trial *pipeline.Report
+
 	Archiving time.Duration // time until an epoch's originals were durable
 	Archived  int           // bytes of originals that an epoch gave to the archive
 }
@@ -122,7 +127,7 @@ func (w *Writer) Write(ctx context.Context, request Request) (*Prompt, error) {
 	if request.Bypass {
 		exchange.Request.Frozen = "bypass"
 	}
-	w.project(ctx, prompt, client.Hint(request.Headers, exchange.Request))
+	w.project(ctx, prompt, client.Hint(request.Headers, exchange.Request), request.DryRun)
 	prompt.seal(request.Usage && !request.Bypass)
 	return prompt, nil
 }
@@ -162,8 +167,9 @@ func (w *Writer) model(request Request, name string) tokens.Model {
 	return model
 }
 
-// project finds the request's lane and decides its projection.
-func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint) {
+// project finds the request's lane and decides its projection; in a dry run it
+// keeps the one that stands.
+func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint, dryRun bool) {
 	exchange := prompt.Exchange
 	hint.Kind = laneKind(exchange.Class)
 	exchange.Chain = session.Chain(exchange.Scope, hint, exchange.Digests)
@@ -186,10 +192,15 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint)
 	if exchange.Request.Frozen == "" {
 		exchange.Projection = lane.Projection(exchange.Chain)
 	}
-	exchange.Commit = func(ctx context.Context, projection session.Projection) error {
-		return w.commit(ctx, prompt, projection)
+	if dryRun {
+		prompt.Trial = w.rehearse(ctx, *exchange)
+		exchange.Report = exchange.Standing()
+	} else {
+		exchange.Commit = func(ctx context.Context, projection session.Projection) error {
+			return w.commit(ctx, prompt, projection)
+		}
+		w.Chain.Process(ctx, exchange)
 	}
-	w.Chain.Process(ctx, exchange)
 	noteCompaction(exchange)
 }
 
