@@ -10,7 +10,7 @@ import (
 	"palimpsest/api/upstream/providertest"
 )
 
-// W37: a count is of what would be sent: the frozen projection, with what the
+// E7, W37: a count is of what would be sent: the frozen projection, with what the
 // model needs to take it. Nothing of the question stays.
 func TestCountIsOfWhatWouldBeSent(t *testing.T) {
 	t.Parallel()
@@ -103,7 +103,7 @@ func TestQuestionThatCannotBeReadGoesToTheProvider(t *testing.T) {
 	}
 }
 
-// W42: a compaction by the provider goes out as it came and is noted as what it is.
+// E6, W42: a compaction by the provider goes out as it came and is noted as what it is.
 func TestCompactionByTheProviderPassesAndIsNoted(t *testing.T) {
 	t.Parallel()
 	double := providertest.NewServer(t, providertest.Config{})

@@ -267,7 +267,7 @@ func TestBypassedChatStreamIsNotAskedForItsUsage(t *testing.T) {
 	}
 }
 
-// W20, W48: names, numbers and usage of a stream of Responses, and of any other
+// E7, E13, W20, W48: names, numbers and usage of a stream of Responses, and of any other
 // answer, are the provider's.
 func TestAnswersAreTheProvidersByteForByte(t *testing.T) {
 	t.Parallel()

@@ -115,7 +115,7 @@ func (b *bench) capture(request captured) *prompt.Prompt {
 	return written
 }
 
-// The client's own summary is made of what was said, not of what we made of it,
+// E6: the client's own summary is made of what was said, not of what we made of it,
 // unless that does not fit.
 func TestClientsOwnCompactionPassesAsItWasSent(t *testing.T) {
 	t.Parallel()
