@@ -42,6 +42,9 @@ type Exchange struct {
 	// than Projection's.
 	NextProjection int
 
+	// Pins are the messages, in order, whose turns are to stay as the client sent them.
+	Pins []int
+
 	// Anchor is the size of an earlier prompt of the lane as the provider
 	// reported it.
 	Anchor session.Anchor

@@ -155,6 +155,7 @@ func (p *product) tenant(t *testing.T, name string) *tenant {
 	w.send(t, http.MethodPut, "/pipeline", `{"ipc":{"targetUtilization":0.61}}`).want(t, http.StatusOK)
 	w.converse(t, name)
 	w.send(t, http.MethodPut, w.modelWindow(), `{"window_tokens":64000}`).want(t, http.StatusOK)
+	w.send(t, http.MethodPost, w.path("/pins"), `{"message":1}`).want(t, http.StatusOK)
 	return w
 }
 

@@ -52,6 +52,11 @@ func reaches() map[string]reach {
 		"GET /sessions/:id/archive/:index": {path: at(func(of *tenant) string {
 			return "/sessions/" + of.session.String() + "/archive/0"
 		})},
+		"GET /sessions/:id/pins":  {path: at(func(of *tenant) string { return "/sessions/" + of.session.String() + "/pins" })},
+		"POST /sessions/:id/pins": {path: at(func(of *tenant) string { return "/sessions/" + of.session.String() + "/pins" }), body: `{"message":1}`},
+		"DELETE /sessions/:id/pins/:message": {
+			path: at(func(of *tenant) string { return "/sessions/" + of.session.String() + "/pins/1" }), status: http.StatusNoContent,
+		},
 		"GET /requests/:id":         {path: at(func(of *tenant) string { return "/requests/" + of.request.String() })},
 		"DELETE /sessions/:id":      {path: at(func(of *tenant) string { return "/sessions/" + of.session.String() }), status: http.StatusNoContent},
 		"DELETE /provider-keys/:id": {path: at(func(of *tenant) string { return "/provider-keys/" + of.providerKey }), status: http.StatusNoContent},
@@ -127,9 +132,7 @@ func ownCalls(t *testing.T, b *tenant) {
 	t.Helper()
 	reaches := reaches()
 	order := routes(b.echo)
-	slices.SortStableFunc(order, func(x, y string) int {
-		return boolInt(strings.HasPrefix(x, "DELETE")) - boolInt(strings.HasPrefix(y, "DELETE"))
-	})
+	slices.SortStableFunc(order, func(x, y string) int { return deletes(x) - deletes(y) })
 	for _, route := range order {
 		try := reaches[route]
 		if try.public {
@@ -145,11 +148,12 @@ func ownCalls(t *testing.T, b *tenant) {
 	}
 }
 
-func boolInt(value bool) int {
-	if value {
-		return 1
+// deletes returns how much a route deletes: what belongs to something goes before it.
+func deletes(route string) int {
+	if !strings.HasPrefix(route, "DELETE") {
+		return 0
 	}
-	return 0
+	return 100 - strings.Count(route, "/")
 }
 
 // routes returns the API's routes as "METHOD /path" below its prefix.

@@ -82,6 +82,9 @@ func Register(group *echo.Group, config Config) {
 	group.DELETE("/sessions/:id", s.as(s.deleteSession))
 	group.GET("/sessions/:id/turns", s.as(s.listTurns))
 	group.GET("/sessions/:id/events", s.as(s.listEvents))
+	group.GET("/sessions/:id/pins", s.as(s.listPins))
+	group.POST("/sessions/:id/pins", s.as(s.createPin))
+	group.DELETE("/sessions/:id/pins/:message", s.as(s.deletePin))
 	group.GET("/sessions/:id/archive/:index", s.as(s.getOriginal))
 
 	group.GET("/usage", s.as(s.getUsage))

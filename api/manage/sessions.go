@@ -13,7 +13,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// Sessions reads and deletes sessions. Session, Projection and Delete return
+// Sessions reads and deletes sessions. Session, Projection, Delete, Pin and Unpin return
 // session.ErrNotFound for what is nobody's or another workspace's.
 type Sessions interface {
 	Sessions(ctx context.Context, workspace tenants.WorkspaceID, filter session.Filter) (session.Page, error)
@@ -21,6 +21,7 @@ type Sessions interface {
 	Projection(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (session.Projection, error)
 	Epochs(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.EpochOverview, error)
 	Delete(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
+	Pinner
 }
 
 type sessionJSON struct {

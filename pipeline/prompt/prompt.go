@@ -189,6 +189,7 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 	w.settle(exchange, hint, met)
 	exchange.Anchor = lane.LastAnchor(exchange.Request.Model)
 	exchange.NextProjection = lane.NextNumber()
+	exchange.Pins = lane.Pins()
 	if exchange.Request.Frozen == "" {
 		exchange.Projection = lane.Projection(exchange.Chain)
 	}

@@ -36,6 +36,7 @@ type Lane struct {
 	tip         int          // messages of the newest request
 	projections []Projection // oldest first
 	anchor      Anchor
+	pins        []int // messages whose turns stay as they are, in order
 
 	progress sync.Mutex // of its own: who notes it never waits for the request that holds the lane
 	archived int        // messages known to be durable, without a gap from 0
@@ -151,6 +152,7 @@ func (l *Lane) fork(at int) *Lane {
 	}
 	fork.archived = min(l.Archived(), at)
 	fork.handed = fork.archived
+	fork.pins = pinsBefore(l.pins, at)
 	for _, projection := range l.projections {
 		if projection.Covers <= at {
 			fork.projections = append(fork.projections, projection)

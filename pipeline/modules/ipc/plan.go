@@ -93,6 +93,7 @@ func newPlanner(exchange *pipeline.Exchange, counter Counter, size int) *planner
 		t.floor = p.standing(bounds)
 		t.deepest = max(t.floor, p.deepest(i, boundary))
 		t.isFixed = t.deepest == 0
+		p.keepPinned(t)
 		for _, digest := range exchange.Digests[bounds.From:bounds.To] {
 			t.original += digest.Tokens
 		}

@@ -92,7 +92,13 @@ func (s *Store) Find(ctx context.Context, workspace uuid.UUID, heads []conversat
 		if err := row.Scan(&found.Session, &found.Tip, &found.Kind, &found.Name, &found.Source, &found.Archived); err != nil {
 			return err
 		}
-		packed, err = column[[]byte](tx, sqlProjections, workspace, found.Lane)
+		if packed, err = column[[]byte](tx, sqlProjections, workspace, found.Lane); err != nil {
+			return err
+		}
+		pins, err := pinsOf(tx, workspace, found.Lane)
+		for _, pin := range pins {
+			found.Pins = append(found.Pins, pin.Message)
+		}
 		return err
 	})
 	if err != nil {

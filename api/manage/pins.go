@@ -1,0 +1,108 @@
+package manage
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
+)
+
+// Pinner keeps turns in the prompt as their client sent them.
+type Pinner interface {
+	Pins(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.Pin, error)
+	Pin(ctx context.Context, workspace tenants.WorkspaceID, pin session.Pin) error
+	Unpin(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, message int) error
+}
+
+type pinJSON struct {
+	Lane    uuid.UUID `json:"lane"`
+	Message int       `json:"message"`
+	By      uuid.UUID `json:"pinned_by"`
+	At      time.Time `json:"pinned_at"`
+}
+
+// listPins lists the pins of a lane, with those of the messages that it shares
+// with the lane it forked from.
+func (s *server) listPins(c echo.Context, who caller) error {
+	if err := allowQuery(c, "lane"); err != nil {
+		return err
+	}
+	_, lane, err := s.lane(c, who)
+	if err != nil {
+		return err
+	}
+	return s.answerPins(c, who, lane.ID)
+}
+
+// newPin is what a request says of a pin.
+type newPin struct {
+	Message *int `json:"message"`
+}
+
+// createPin pins the turn of a message: no epoch from now on compresses it, and
+// the next one puts it back if it was.
+func (s *server) createPin(c echo.Context, who caller) error {
+	if err := allowQuery(c, "lane"); err != nil {
+		return err
+	}
+	asked, err := readJSON[newPin](c)
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	_, lane, err := s.lane(c, who)
+	if err != nil {
+		return err
+	}
+	if asked.Message == nil || *asked.Message < 0 || *asked.Message >= lane.Position {
+		return tenants.Invalid{Field: "message", Message: fmt.Sprintf("must be the index of a message of the lane, from 0 to %d", lane.Position-1)}
+	}
+	pins, err := s.Sessions.Pins(ctx, who.workspace, lane.ID)
+	if err != nil {
+		return err
+	}
+	if len(pins) >= session.MaxPins {
+		return tenants.Invalid{Field: "message", Message: fmt.Sprintf("cannot be pinned: the lane has %d pins; take one away first", len(pins))}
+	}
+	if err := s.Sessions.Pin(ctx, who.workspace, session.Pin{Lane: lane.ID, Message: *asked.Message, By: who.author()}); err != nil {
+		return err
+	}
+	return s.answerPins(c, who, lane.ID)
+}
+
+func (s *server) deletePin(c echo.Context, who caller) error {
+	if err := allowQuery(c, "lane"); err != nil {
+		return err
+	}
+	message, err := strconv.Atoi(c.Param("message"))
+	if err != nil {
+		return session.ErrNotFound
+	}
+	_, lane, err := s.lane(c, who)
+	if err != nil {
+		return err
+	}
+	if err := s.Sessions.Unpin(c.Request().Context(), who.workspace, lane.ID, message); err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+func (s *server) answerPins(c echo.Context, who caller, lane uuid.UUID) error {
+	pins, err := s.Sessions.Pins(c.Request().Context(), who.workspace, lane)
+	if err != nil {
+		return err
+	}
+	data := make([]pinJSON, len(pins))
+	for i, pin := range pins {
+		data[i] = pinJSON{Lane: pin.Lane, Message: pin.Message, By: pin.By, At: pin.At}
+	}
+	return answerPage(c, data, "")
+}

@@ -1,0 +1,101 @@
+package sessiondb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/session"
+)
+
+const (
+	// A lane has the pins of the messages that it shares with the lane it forked from.
+	sqlPins = `WITH RECURSIVE line AS (
+			SELECT l.id, l.parent_id, l.fork_at, 2147483647 AS below FROM lanes l WHERE l.workspace_id = $1 AND l.id = $2
+			UNION ALL
+			SELECT p.id, p.parent_id, p.fork_at, least(line.below, line.fork_at)
+			FROM line JOIN lanes p ON p.workspace_id = $1 AND p.id = line.parent_id
+		)
+		SELECT DISTINCT ON (n.message) n.lane_id, n.message, n.pinned_by, n.pinned_at
+		FROM line JOIN lane_pins n ON n.workspace_id = $1 AND n.lane_id = line.id AND n.message < line.below
+		ORDER BY n.message, n.pinned_at`
+	sqlPin = `INSERT INTO lane_pins (workspace_id, lane_id, message, pinned_by)
+		SELECT workspace_id, id, $3, $4 FROM lanes
+		WHERE workspace_id = $1 AND id = $2 AND position > $3
+			AND (SELECT count(*) FROM lane_pins n WHERE n.workspace_id = $1 AND n.lane_id = $2) < $5
+		ON CONFLICT (workspace_id, lane_id, message) DO UPDATE SET pinned_by = lane_pins.pinned_by`
+	sqlUnpin = `DELETE FROM lane_pins WHERE workspace_id = $1 AND lane_id = $2 AND message = $3`
+)
+
+// Pins returns the pins of a lane by message, with those of the messages that it
+// shares with the lane it forked from.
+func (s *Store) Pins(ctx context.Context, workspace, lane uuid.UUID) ([]session.Pin, error) {
+	var pins []session.Pin
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		var err error
+		pins, err = pinsOf(tx, workspace, lane)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("pins of lane %s: %w", lane, err)
+	}
+	return pins, nil
+}
+
+// Pin pins a message of a lane; one that is pinned stays so. All replicas hear of
+// it. It returns session.ErrNotFound if the lane has no such message or
+// session.MaxPins pins.
+func (s *Store) Pin(ctx context.Context, workspace uuid.UUID, pin session.Pin) error {
+	err := s.change(ctx, workspace, pin.Lane, sqlPin, workspace, pin.Lane, pin.Message, pin.By, session.MaxPins)
+	if err != nil {
+		return fmt.Errorf("pin message %d of lane %s: %w", pin.Message, pin.Lane, err)
+	}
+	return nil
+}
+
+// Unpin takes a pin away again. All replicas hear of it. It returns
+// session.ErrNotFound if the lane itself has no such pin.
+func (s *Store) Unpin(ctx context.Context, workspace, lane uuid.UUID, message int) error {
+	if err := s.change(ctx, workspace, lane, sqlUnpin, workspace, lane, message); err != nil {
+		return fmt.Errorf("unpin message %d of lane %s: %w", message, lane, err)
+	}
+	return nil
+}
+
+// change runs a statement on one row that has to do with a lane, and has all
+// replicas read the lane anew.
+func (s *Store) change(ctx context.Context, workspace, lane uuid.UUID, statement string, values ...any) error {
+	return s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		result, err := tx.Statement.ConnPool.ExecContext(ctx, statement, values...)
+		if err != nil {
+			return err
+		}
+		rows, err := result.RowsAffected()
+		if err != nil {
+			return err
+		}
+		if rows == 0 {
+			return session.ErrNotFound
+		}
+		return notify(tx, workspace, lane, 0)
+	})
+}
+
+func pinsOf(tx *gorm.DB, workspace, lane uuid.UUID) ([]session.Pin, error) {
+	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlPins, workspace, lane)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var pins []session.Pin
+	for rows.Next() {
+		var pin session.Pin
+		if err := rows.Scan(&pin.Lane, &pin.Message, &pin.By, &pin.At); err != nil {
+			return nil, err
+		}
+		pins = append(pins, pin)
+	}
+	return pins, rows.Err()
+}
