@@ -2,10 +2,16 @@ package pipeline
 
 import (
 	"encoding/json"
+	"errors"
+
+	"github.com/google/uuid"
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/wire"
 )
+
+// ErrNoPlan says that no epoch is worth planning ahead for an exchange.
+var ErrNoPlan = errors.New("no epoch to plan")
 
 // Outline is what an epoch needs of an exchange beside its messages, which the
 // archive has. It holds nothing of the body.
@@ -46,6 +52,9 @@ func (o *Outline) Body(messages []json.RawMessage) []byte {
 	}
 	return append(body, "]}"...)
 }
+
+// Workspace returns the workspace of the exchange.
+func (o *Outline) Workspace() uuid.UUID { return o.exchange.Scope.Workspace }
 
 // Codec returns the codec of the exchange.
 func (o *Outline) Codec() wire.Codec { return o.exchange.Codec }

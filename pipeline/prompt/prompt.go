@@ -43,7 +43,7 @@ type Writer struct {
 	Chain       Chain
 	Models      *tokens.Models
 	Calibration *tokens.Calibration
-	Window      int // context window in place of every model's; 0: the models'
+	Window      int   // context window in place of every model's; 0: the models'
 	Ahead       Ahead // nil: nothing is planned ahead
 	Now         func() time.Time
 }

@@ -122,6 +122,14 @@ func (w *warmth) inherit(from *warmth, messages, projection int) {
 	}
 }
 
+// load takes over what is stored of a lane.
+func (w *warmth) load(heat Heat) {
+	w.heat = heat
+	if !heat.At.IsZero() && heat.TTL == 0 {
+		w.missed = unseen // it has been found to have no cache
+	}
+}
+
 func (w *warmth) last() Heat {
 	w.mu.Lock()
 	defer w.mu.Unlock()

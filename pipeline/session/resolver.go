@@ -180,7 +180,7 @@ func (r *Resolver) find(ctx context.Context, scope Scope, messages []conversatio
 		tip: found.Tip, archived: found.Archived, handed: found.Archived, projections: found.Projections,
 		attempts: found.Attempts,
 	}
-	lane.warmth.heat = found.Heat
+	lane.warmth.load(found.Heat)
 	lane.mu.Lock()
 	return lane, found.Match, nil
 }

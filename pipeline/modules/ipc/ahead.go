@@ -17,32 +17,29 @@ import (
 // planned ahead, as a share.
 const factorDrift = 0.05
 
-// ErrNoPlan says that no epoch is worth planning ahead for an exchange.
-var ErrNoPlan = errors.New("no epoch to plan")
-
 // Plan plans the epoch that Process would make of an exchange on a cold cache,
-// and makes nothing of it. It returns ErrNoPlan if there is none worth making. Of
+// and makes nothing of it. It returns pipeline.ErrNoPlan if there is none worth making. Of
 // the exchange it needs neither Commit nor Heat.
 func (m *Module) Plan(ctx context.Context, exchange *pipeline.Exchange) (*session.Plan, error) {
 	config := exchange.Config.IPC
 	size := exchange.Size(exchange.Projection)
 	switch {
 	case exchange.Request.Frozen != "" || exchange.Limit == 0 || config.DeepestLevel == 0 || !config.ArchiveToBlob || exchange.Class.IsSide():
-		return nil, ErrNoPlan
+		return nil, pipeline.ErrNoPlan
 	case float64(size) <= config.IdleUtilization*float64(exchange.Limit):
-		return nil, ErrNoPlan
+		return nil, pipeline.ErrNoPlan
 	case held(exchange, size, idle) != "" && exchange.Attempts.Reason != costGate:
-		return nil, ErrNoPlan
+		return nil, pipeline.ErrNoPlan
 	}
 	epoch, err := m.plan(ctx, exchange, size)
 	if errors.Is(err, errNothingToFree) || errors.Is(err, errWorse) {
-		return nil, fmt.Errorf("%w: %w", ErrNoPlan, err)
+		return nil, fmt.Errorf("%w: %w", pipeline.ErrNoPlan, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("plan epoch ahead: %w", err)
 	}
 	if epoch.truncated > 0 || !epoch.reached {
-		return nil, fmt.Errorf("%w: the target is out of reach", ErrNoPlan)
+		return nil, fmt.Errorf("%w: the target is out of reach", pipeline.ErrNoPlan)
 	}
 	return &session.Plan{Projection: epoch.projection, Settings: settings(exchange), Factor: exchange.Factor}, nil
 }
@@ -60,7 +57,7 @@ func (m *Module) ahead(exchange *pipeline.Exchange, size int) *epoch {
 	}
 	p := newPlanner(exchange, m.counter, size)
 	after := exchange.Estimate(&projection)
-	if after > p.high || p.now-after < int(p.config.MinClear*float64(p.limit)) {
+	if after > (p.goal+p.high)/2 || p.now-after < int(p.config.MinClear*float64(p.limit)) {
 		return nil // what came since is too much for it
 	}
 	projection.Before, projection.After = size, p.tokens(after)
