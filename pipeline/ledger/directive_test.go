@@ -231,6 +231,8 @@ func TestSummariesAndOurOwnBlocksAddNothing(t *testing.T) {
 		"pi":                     new(talk).user("The conversation history before this point was compacted into the following summary:\n\n<summary>\n" + old + "\n</summary>").says("ok"),
 		"opencode":               new(talk).user("What did we do so far?").says(old),
 		"Cline":                  new(talk).user("Do it.\n<SYSTEM_NOTICE>\nEarlier context was compacted. Summary of your actions\n" + old + "\n</SYSTEM_NOTICE>").says("ok"),
+		"a person's compaction":  new(talk).user("<command-name>/compact</command-name>\n<command-message>compact</command-message>\n<command-args>Always keep file names</command-args>").says("ok"),
+		"opencode's request":     new(talk).user("Here is the conversation so far:\n" + old + "\nDo not mention the summary process.").says("ok"),
 		"a request to sum up":    new(talk).user("CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\nYou must not call tools.").says("<summary>" + old + "</summary>"),
 	} {
 		kept := c.ledger()

@@ -24,7 +24,7 @@ var summaries = []string{
 	"The previous session was interrupted because it got too long",
 	"CRITICAL: Respond with TEXT ONLY", "CRITICAL: This summarization request",
 	"Your task is to create a detailed summary of the conversation", "You are performing a CONTEXT CHECKPOINT COMPACTION",
-	"The current conversation is rapidly running out of context",
+	"The current conversation is rapidly running out of context", "Here is the conversation so far:",
 }
 
 // recallQuestion is what opencode asks before its summary.
@@ -58,6 +58,7 @@ func startsWith(text string, starts []string) bool {
 var injected = []string{
 	"Base directory for this skill:", "Caveat: The messages below were generated", "[Request interrupted by user",
 	"Stop hook feedback:", "# AGENTS.md instructions for ", "[Image: ", "[Image #", "Called the ", "Ran `",
+	"<command-name>/compact</command-name>",
 }
 
 // material are the tags in which clients put what they, tools and other agents
