@@ -43,6 +43,9 @@ type Exchange struct {
 	// than Projection's.
 	NextProjection int
 
+	// Order is what somebody asked of the lane's next epoch; nil: nothing.
+	Order *session.Order
+
 	// Pins are the messages, in order, whose turns are to stay as the client sent them.
 	Pins []int
 

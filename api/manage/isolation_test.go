@@ -52,6 +52,10 @@ func reaches() map[string]reach {
 		"GET /sessions/:id/archive/:index": {path: at(func(of *tenant) string {
 			return "/sessions/" + of.session.String() + "/archive/0"
 		})},
+		"POST /sessions/:id/compact": {
+			path: at(func(of *tenant) string { return "/sessions/" + of.session.String() + "/compact" }), body: `{"instructions":"Keep it."}`,
+			status: http.StatusAccepted,
+		},
 		"GET /sessions/:id/pins":  {path: at(func(of *tenant) string { return "/sessions/" + of.session.String() + "/pins" })},
 		"POST /sessions/:id/pins": {path: at(func(of *tenant) string { return "/sessions/" + of.session.String() + "/pins" }), body: `{"message":1}`},
 		"DELETE /sessions/:id/pins/:message": {

@@ -82,6 +82,7 @@ func Register(group *echo.Group, config Config) {
 	group.DELETE("/sessions/:id", s.as(s.deleteSession))
 	group.GET("/sessions/:id/turns", s.as(s.listTurns))
 	group.GET("/sessions/:id/events", s.as(s.listEvents))
+	group.POST("/sessions/:id/compact", s.as(s.compact))
 	group.GET("/sessions/:id/pins", s.as(s.listPins))
 	group.POST("/sessions/:id/pins", s.as(s.createPin))
 	group.DELETE("/sessions/:id/pins/:message", s.as(s.deletePin))

@@ -22,6 +22,7 @@ type Sessions interface {
 	Epochs(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.EpochOverview, error)
 	Delete(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
 	Pinner
+	Orders
 }
 
 type sessionJSON struct {
@@ -52,6 +53,8 @@ type laneJSON struct {
 	Archived  int         `json:"archived"`
 	CreatedAt time.Time   `json:"created_at"`
 	LastAt    time.Time   `json:"last_at"`
+	AskedAt   *time.Time  `json:"asked_at,omitempty"` // of a compaction that waits for the next request
+	Breaker   string      `json:"breaker,omitempty"`  // why it is open
 	Epochs    []epochJSON `json:"epochs"`
 }
 
@@ -122,10 +125,13 @@ func (s *server) getSession(c echo.Context, who caller) error {
 func laneOf(lane session.LaneOverview, epochs []session.EpochOverview) laneJSON {
 	answer := laneJSON{
 		ID: lane.ID, ForkAt: lane.ForkAt, Kind: string(lane.Kind), Messages: lane.Position, Archived: lane.Archived,
-		CreatedAt: lane.CreatedAt, LastAt: lane.LastAt, Epochs: make([]epochJSON, len(epochs)),
+		CreatedAt: lane.CreatedAt, LastAt: lane.LastAt, Breaker: lane.Breaker, Epochs: make([]epochJSON, len(epochs)),
 	}
 	if lane.Parent != uuid.Nil {
 		answer.Parent = &lane.Parent
+	}
+	if !lane.AskedAt.IsZero() {
+		answer.AskedAt = &lane.AskedAt
 	}
 	for i, epoch := range epochs {
 		answer.Epochs[i] = epochJSON{

@@ -27,7 +27,8 @@ type Options struct {
 	Factor     float64             // the model's tokens per o200k token; 0: 1
 	Projection *session.Projection // the lane's current one; nil: none
 	Anchor     session.Anchor
-	Pins       []int // messages whose turns stay
+	Pins       []int          // messages whose turns stay
+	Order      *session.Order // what somebody asked of the next epoch; nil: nothing
 
 	// Known holds digests by the messages' bytes; nil reads every message anew.
 	Known map[string]conversation.Digest
@@ -57,7 +58,7 @@ func NewExchange(t testing.TB, codec wire.Codec, body []byte, options Options) *
 		ID: uuid.New(), Scope: scope, Config: options.Config, Codec: codec, Request: request, Body: envelope,
 		Limit: options.Limit, Factor: options.Factor, Digests: digests, Turns: conversation.Turns(digests),
 		Chain:      session.Chain(scope, session.Hint{}, digests),
-		Projection: options.Projection, Anchor: options.Anchor, Pins: options.Pins, Commit: options.Commit,
+		Projection: options.Projection, Anchor: options.Anchor, Pins: options.Pins, Order: options.Order, Commit: options.Commit,
 	}
 	for _, part := range request.Fixed {
 		exchange.Fixed += options.Counter.Fixed(part)

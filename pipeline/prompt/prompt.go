@@ -195,7 +195,7 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 	w.settle(exchange, hint, met)
 	exchange.Anchor = lane.LastAnchor(exchange.Request.Model)
 	exchange.NextProjection = lane.NextNumber()
-	exchange.Pins = lane.Pins()
+	exchange.Pins, exchange.Order = lane.Pins(), lane.Order()
 	exchange.Now, exchange.Heat, exchange.Plan = w.Now(), lane.Heat(), lane.Plan()
 	exchange.Attempts, exchange.Tried = lane.Attempts(), lane.Tried
 	if exchange.Request.Frozen == "" {

@@ -38,6 +38,7 @@ type Lane struct {
 	projections []Projection // oldest first
 	anchor      Anchor
 	pins        []int // messages whose turns stay as they are, in order
+	order       Order // the newest, carried out or not
 
 	warmth warmth
 	trunk  weak.Pointer[Lane] // what a side call forked from

@@ -69,6 +69,9 @@ type LaneOverview struct {
 	Epochs    int // of its own
 	CreatedAt time.Time
 	LastAt    time.Time
+
+	AskedAt time.Time // of an Order that waits for the next request; zero: none does
+	Breaker string    // why the breaker is open; empty: it is not
 }
 
 // EpochOverview is a projection without its bytes.

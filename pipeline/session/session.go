@@ -119,6 +119,7 @@ type Found struct {
 	Attempts    Attempts
 	Projections []Projection // oldest first, with those taken over from the lane it forked from
 	Pins        []int        // pinned messages, in order, with those taken over
+	Order       Order        // the newest; zero: there was none
 }
 
 // Store keeps sessions, lanes and projections.

@@ -48,7 +48,7 @@ func (m *Module) Plan(ctx context.Context, exchange *pipeline.Exchange) (*sessio
 // it is one that this exchange's own plan could be; nil if there is none.
 func (m *Module) ahead(exchange *pipeline.Exchange, size int) *epoch {
 	plan := exchange.Plan
-	if plan == nil || plan.Projection.Number != exchange.NextProjection || math.Abs(plan.Factor/exchange.Factor-1) > factorDrift {
+	if plan == nil || exchange.Order != nil || plan.Projection.Number != exchange.NextProjection || math.Abs(plan.Factor/exchange.Factor-1) > factorDrift {
 		return nil
 	}
 	projection := plan.Projection

@@ -106,6 +106,7 @@ func cameTrue(exchange *pipeline.Exchange, epoch *epoch) {
 	freed := epoch.projection.Before - epoch.projection.After
 	attempts := session.Attempts{At: exchange.Now}
 	switch {
+	case exchange.Order != nil: // it was to free what it could
 	case float64(freed) < exchange.Config.IPC.MinClear*float64(exchange.Limit)*roundings:
 		cameToNothing(exchange, freedLittle, epoch.projection.After)
 		return

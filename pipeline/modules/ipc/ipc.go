@@ -119,9 +119,15 @@ func giveUp(ctx context.Context, exchange *pipeline.Exchange, size int, why occa
 		brokeOff(ctx, exchange, reason, size, err)
 		return fmt.Errorf("plan epoch: %w", err)
 	}
-	if why == idle { // there was no need of it
+	switch why {
+	case idle: // there was no need of it
 		putOff(exchange, reason, size)
 		return nil
+	case asked:
+		skip(exchange, reason)
+		putOff(exchange, reason, size)
+		return nil
+	default:
 	}
 	unreachable(exchange, size)
 	cameToNothing(exchange, reason, size)

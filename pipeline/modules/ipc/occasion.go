@@ -19,6 +19,7 @@ const (
 	idle                 // the cache has gone cold, and the prompt is larger than it has to be
 	atTarget             // the prompt is above its target
 	atNearLimit          // it is above its target and will soon not fit
+	asked                // somebody has asked for it
 	overLimit            // it does not fit
 )
 
@@ -29,6 +30,8 @@ func occasionOf(exchange *pipeline.Exchange, size int) occasion {
 	switch {
 	case size > exchange.Limit:
 		return overLimit
+	case exchange.Order != nil && config.DeepestLevel > 0 && !exchange.Class.IsSide():
+		return asked
 	case share > max(nearLimit, config.TargetUtilization):
 		return atNearLimit
 	case share > config.TargetUtilization:
@@ -56,6 +59,8 @@ func (o occasion) reason() string {
 	switch o {
 	case idle:
 		return session.ReasonIdle
+	case asked:
+		return "manual"
 	case overLimit:
 		return "limit"
 	default:

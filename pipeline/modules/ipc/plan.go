@@ -40,7 +40,7 @@ type planner struct {
 // errNothingToFree if there is none worth making.
 func (m *Module) plan(ctx context.Context, exchange *pipeline.Exchange, size int) (*epoch, error) {
 	p := newPlanner(exchange, m.counter, size)
-	worth := int(exchange.Config.IPC.MinClear * float64(p.limit))
+	worth := p.worth()
 	if p.potential() < worth && p.now <= p.limit {
 		return nil, errNothingToFree
 	}
@@ -84,6 +84,9 @@ func newPlanner(exchange *pipeline.Exchange, counter Counter, size int) *planner
 	limit := float64(exchange.Limit) / p.rate
 	p.limit = int(limit)
 	p.goal = int(p.config.Goal() * limit)
+	if exchange.Order != nil {
+		p.goal = min(p.goal, p.now/2)
+	}
 	p.high = int(p.config.TargetUtilization * limit)
 
 	latest := latestTyped(exchange.Digests)
@@ -107,6 +110,14 @@ func newPlanner(exchange *pipeline.Exchange, counter Counter, size int) *planner
 		opener.deepest = min(opener.deepest, 1)
 	}
 	return p
+}
+
+// worth returns how many o200k tokens an epoch must free.
+func (p *planner) worth() int {
+	if p.exchange.Order != nil {
+		return 1
+	}
+	return int(p.config.MinClear * float64(p.limit))
 }
 
 // standing returns the level of a turn in the current projection.

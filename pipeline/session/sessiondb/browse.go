@@ -2,6 +2,7 @@ package sessiondb
 
 import (
 	"context"
+	"database/sql"
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
@@ -22,7 +23,11 @@ const (
 const (
 	sqlOfLanes = `SELECT l.id, l.parent_id, l.fork_at, l.kind, l.position, l.created_at, l.last_at,
 			(SELECT count(*) FROM lane_entries(l.workspace_id, l.id)),
-			(SELECT count(*) FROM epochs e WHERE e.workspace_id = l.workspace_id AND e.lane_id = l.id)
+			(SELECT count(*) FROM epochs e WHERE e.workspace_id = l.workspace_id AND e.lane_id = l.id),
+			CASE WHEN l.asked_at >= coalesce(l.tried_at, l.asked_at) AND NOT EXISTS (
+				SELECT FROM epochs e WHERE e.workspace_id = l.workspace_id AND e.lane_id = l.id AND e.created_at >= l.asked_at
+			) THEN l.asked_at END,
+			l.fruitless, l.tried_reason
 		FROM lanes l WHERE l.workspace_id = $1 AND l.session_id = $2
 		ORDER BY l.kind <> 'main', l.last_at DESC, l.id DESC`
 	sqlNewest = sqlProjections + ` DESC LIMIT 1`
@@ -154,11 +159,17 @@ func lanesOf(tx *gorm.DB, workspace, id uuid.UUID) ([]session.LaneOverview, erro
 	for rows.Next() {
 		var lane session.LaneOverview
 		var parent uuid.NullUUID
-		err := rows.Scan(&lane.ID, &parent, &lane.ForkAt, &lane.Kind, &lane.Position, &lane.CreatedAt, &lane.LastAt, &lane.Archived, &lane.Epochs)
+		var asked sql.NullTime
+		var attempts session.Attempts
+		err := rows.Scan(&lane.ID, &parent, &lane.ForkAt, &lane.Kind, &lane.Position, &lane.CreatedAt, &lane.LastAt, &lane.Archived, &lane.Epochs,
+			&asked, &attempts.Fruitless, &attempts.Reason)
 		if err != nil {
 			return nil, err
 		}
-		lane.Parent = parent.UUID
+		lane.Parent, lane.AskedAt = parent.UUID, asked.Time
+		if attempts.IsOpen() {
+			lane.Breaker = attempts.Reason
+		}
 		lanes = append(lanes, lane)
 	}
 	return lanes, rows.Err()

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
@@ -49,8 +48,9 @@ const (
 				ORDER BY t.at DESC NULLS LAST, t.place DESC LIMIT 1)`
 	sqlWarm = `SELECT EXISTS (SELECT FROM lanes WHERE workspace_id = $1 AND id = $2
 		AND warm_at IS NOT NULL AND (warm_seconds = 0 OR warm_at + make_interval(secs => warm_seconds) > $3))`
-	sqlReset = `UPDATE lanes SET tried_at = $3, fruitless = 0, tried_reason = '', tried_tokens = 0, tried_limit = 0
-		WHERE workspace_id = $1 AND id = $2 RETURNING id`
+	sqlAsk = `UPDATE lanes SET asked_at = $3, asked_by = $4, asked_instructions = $5,
+			tried_at = $3, fruitless = 0, tried_reason = '', tried_tokens = 0, tried_limit = 0
+		WHERE workspace_id = $1 AND id = $2`
 )
 
 // laneRow is what some exchanges together say of a lane.
@@ -131,13 +131,16 @@ func orNull(at time.Time) *time.Time {
 
 // scanLane reads what is stored of a lane.
 func scanLane(row *sql.Row, found *session.Found) error {
-	var warmAt, triedAt sql.NullTime
+	var warmAt, triedAt, askedAt sql.NullTime
+	var askedBy uuid.NullUUID
 	var seconds int
 	err := row.Scan(&found.Session, &found.Tip, &found.Kind, &found.Name, &found.Source, &found.Archived,
 		&warmAt, &seconds, &found.Heat.Projection, &found.Heat.Position, &found.Heat.Tokens, &found.Heat.Model,
-		&triedAt, &found.Attempts.Fruitless, &found.Attempts.Reason, &found.Attempts.Size, &found.Attempts.Limit)
+		&triedAt, &found.Attempts.Fruitless, &found.Attempts.Reason, &found.Attempts.Size, &found.Attempts.Limit,
+		&askedAt, &askedBy, &found.Order.Instructions)
 	found.Heat.At, found.Heat.TTL = warmAt.Time, time.Duration(seconds)*time.Second
 	found.Attempts.At = triedAt.Time
+	found.Order.At, found.Order.By = askedAt.Time, askedBy.UUID
 	return err
 }
 
@@ -155,21 +158,13 @@ func checkCold(tx *gorm.DB, workspace, lane uuid.UUID, now time.Time) error {
 	return nil
 }
 
-// Reset closes the breaker of a lane and has every replica read the lane anew. It
-// returns session.ErrNotFound if the workspace has no such lane.
-func (s *Store) Reset(ctx context.Context, workspace, lane uuid.UUID, now time.Time) error {
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		err := tx.Statement.ConnPool.QueryRowContext(ctx, sqlReset, workspace, lane, now).Scan(&lane)
-		if errors.Is(err, sql.ErrNoRows) {
-			return session.ErrNotFound
-		}
-		if err != nil {
-			return err
-		}
-		return notify(tx, workspace, lane, 0)
-	})
+// Ask leaves an order with a lane: its next request makes an epoch. The lane's
+// breaker is closed, and every replica reads the lane anew. It returns
+// session.ErrNotFound if the workspace has no such lane.
+func (s *Store) Ask(ctx context.Context, workspace, lane uuid.UUID, order session.Order) error {
+	err := s.change(ctx, workspace, lane, sqlAsk, workspace, lane, order.At, order.By, storable(order.Instructions))
 	if err != nil {
-		return fmt.Errorf("reset lane %s: %w", lane, err)
+		return fmt.Errorf("ask for an epoch of lane %s: %w", lane, err)
 	}
 	return nil
 }

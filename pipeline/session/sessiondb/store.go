@@ -56,7 +56,8 @@ const (
 				FROM lane_entries(l.workspace_id, l.id) e
 			) placed WHERE placed.index = placed.place),
 			l.warm_at, l.warm_seconds, l.warm_projection, l.warm_position, l.warm_tokens, l.warm_model,
-			l.tried_at, l.fruitless, l.tried_reason, l.tried_tokens, l.tried_limit
+			l.tried_at, l.fruitless, l.tried_reason, l.tried_tokens, l.tried_limit,
+			l.asked_at, l.asked_by, l.asked_instructions
 		FROM lanes l JOIN sessions s ON s.workspace_id = l.workspace_id AND s.id = l.session_id
 		WHERE l.workspace_id = $1 AND l.id = $2`
 	// A lane takes over the projections that the lane it forked from had then;

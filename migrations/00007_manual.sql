@@ -16,5 +16,12 @@ ALTER TABLE lane_pins ENABLE ROW LEVEL SECURITY;
 ALTER TABLE lane_pins FORCE ROW LEVEL SECURITY;
 GRANT SELECT, INSERT, UPDATE, DELETE ON lane_pins TO palimpsest_app;
 
+-- A compaction that somebody asked for; it waits for the lane's next request.
+ALTER TABLE lanes
+  ADD COLUMN asked_at           timestamptz, -- NULL: nobody has
+  ADD COLUMN asked_by           uuid,
+  ADD COLUMN asked_instructions text NOT NULL DEFAULT '';
+
 -- +goose Down
+ALTER TABLE lanes DROP COLUMN asked_at, DROP COLUMN asked_by, DROP COLUMN asked_instructions;
 DROP TABLE lane_pins;

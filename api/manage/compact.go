@@ -1,0 +1,60 @@
+package manage
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
+)
+
+// Orders leaves orders with lanes. Ask returns session.ErrNotFound for a lane that
+// the workspace does not have.
+type Orders interface {
+	Ask(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, order session.Order) error
+}
+
+// compaction is what a request says of the epoch that it asks for.
+type compaction struct {
+	Instructions string `json:"instructions"`
+}
+
+type orderJSON struct {
+	Lane         uuid.UUID `json:"lane"`
+	AskedAt      time.Time `json:"asked_at"`
+	Instructions string    `json:"instructions,omitempty"`
+}
+
+// compact has the lane's next request make an epoch, whatever its size. The prompt
+// is the client's: only with its next request is there one to shorten. The lane's
+// breaker is closed.
+func (s *server) compact(c echo.Context, who caller) error {
+	if err := allowQuery(c, "lane"); err != nil {
+		return err
+	}
+	var asked compaction
+	if c.Request().ContentLength != 0 {
+		var err error
+		if asked, err = readJSON[compaction](c); err != nil {
+			return err
+		}
+	}
+	if utf8.RuneCountInString(asked.Instructions) > session.MaxInstructions {
+		return tenants.Invalid{Field: "instructions", Message: fmt.Sprintf("must be at most %d characters long", session.MaxInstructions)}
+	}
+	_, lane, err := s.lane(c, who)
+	if err != nil {
+		return err
+	}
+	order := session.Order{At: s.Now().UTC().Truncate(time.Microsecond), By: who.author(), Instructions: asked.Instructions}
+	if err := s.Sessions.Ask(c.Request().Context(), who.workspace, lane.ID, order); err != nil {
+		return err
+	}
+	return c.JSON(http.StatusAccepted, orderJSON{Lane: lane.ID, AskedAt: order.At, Instructions: order.Instructions})
+}
