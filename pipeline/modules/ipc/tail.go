@@ -39,7 +39,12 @@ func (p *planner) search(ctx context.Context) (*session.Projection, error) {
 			break
 		}
 	}
-	return p.reach(ctx, p.tail(steps[chosen]))
+	projection, err := p.reach(ctx, p.tail(steps[chosen]))
+	last := len(steps) - 1
+	if err != nil || chosen == last || p.exchange.Estimate(projection) <= p.high {
+		return projection, err
+	}
+	return p.reach(ctx, p.tail(steps[last])) // the frames of records were too much
 }
 
 // step is how much of the conversation's end stays as it is.
