@@ -21,11 +21,13 @@ type truncation struct {
 	results []int // messages with tool results that were cut in their middle
 }
 
-// descend goes on where the shortest tail leaves the prompt above its target: in
-// chunks, as long as that is so, and where it would not fit the window at all by
-// leaving things out.
+// descend goes on where even the shortest tail leaves the prompt above its target,
+// or so close to it that the epoch would free too little: in chunks, as long as
+// that is so, and where the prompt would not fit the window at all by leaving
+// things out.
 func (p *planner) descend(projection *session.Projection) (*session.Projection, error) {
-	if p.exchange.Estimate(projection) <= p.high {
+	enough := max(p.goal, p.high-p.worth())
+	if p.exchange.Estimate(projection) <= enough {
 		return projection, nil
 	}
 	changed, err := p.cutGroups()
@@ -37,7 +39,7 @@ func (p *planner) descend(projection *session.Projection) (*session.Projection, 
 			return nil, err
 		}
 	}
-	for p.exchange.Estimate(projection) > p.high && p.coarsen() {
+	for p.exchange.Estimate(projection) > enough && p.coarsen() {
 		if projection, err = p.better(projection); err != nil {
 			return nil, err
 		}
@@ -69,11 +71,14 @@ func (p *planner) cutGroups() (bool, error) {
 		return false, nil
 	}
 	t := p.turns[len(p.turns)-1]
-	group := p.newestGroup(t)
-	if t.level > 0 || t.deepest < 1 || !p.hasResult(t.From, group) {
+	group, from, spared := p.newestGroup(t), t.From, t.spared
+	if t.level > 0 {
+		from = spared // what stands before it was cut by an earlier epoch
+	}
+	if t.level > 1 || t.deepest < 1 || !p.hasResult(from, group) {
 		return false, nil
 	}
-	before, err := p.size(t, 0)
+	before, err := p.size(t, t.level)
 	if err != nil || t.deepest < 1 {
 		return false, err
 	}
@@ -81,12 +86,30 @@ func (p *planner) cutGroups() (bool, error) {
 	if err := p.cutDown(t); err != nil {
 		return false, err
 	}
-	if t.deepest < 1 || t.cutSize >= before {
-		t.spared, t.cut, t.cutSize = t.To, nil, 0
+	if t.cutSize >= before {
+		t.spared, t.cut, t.cutSize = spared, nil, 0
 		return false, nil
 	}
 	t.level = 1
 	return true, nil
+}
+
+// olderGroups returns the size of what cutGroups may cut.
+func (p *planner) olderGroups() int {
+	if len(p.turns) == 0 {
+		return 0
+	}
+	t, size := p.turns[len(p.turns)-1], 0
+	if t.deepest < 1 {
+		return 0
+	}
+	from := max(t.From, p.covered()) // what stands before it is counted with the projection
+	for _, digest := range p.exchange.Digests[from:max(from, p.newestGroup(t))] {
+		if digest.Flags.Has(conversation.HasResult) {
+			size += digest.Tokens
+		}
+	}
+	return size
 }
 
 // newestGroup returns the index of the first message of a turn's newest calls with
@@ -103,7 +126,7 @@ func (p *planner) newestGroup(t *turn) int {
 }
 
 func (p *planner) hasResult(from, to int) bool {
-	for _, digest := range p.exchange.Digests[from:to] {
+	for _, digest := range p.exchange.Digests[from:max(from, to)] {
 		if digest.Flags.Has(conversation.HasResult) {
 			return true
 		}

@@ -14,6 +14,10 @@ import (
 // worth a placeholder: the URL or the id of a file.
 const lightAttachment = 1 << 10
 
+// leastLighter is the part of the bytes that a prompt may have, as a divisor, that
+// an epoch for their sake must free at least.
+const leastLighter = 10
+
 // maxBytes returns how many bytes a prompt may have; 0: any number.
 func maxBytes(exchange *pipeline.Exchange) int {
 	most := exchange.Config.IPC.MaxBytes
@@ -28,6 +32,13 @@ func isHeavy(exchange *pipeline.Exchange) bool {
 	most := maxBytes(exchange)
 	// Nothing ever grows: a body that is small enough needs no adding up.
 	return most > 0 && len(exchange.Body.Body()) > most && exchange.Bytes(exchange.Projection) > most
+}
+
+// mayLighten reports whether an epoch can free enough bytes, without reading a
+// message.
+func (p *planner) mayLighten() bool {
+	text := float64(p.exchange.Bytes(p.exchange.Projection)) * float64(p.potential()) / float64(p.now)
+	return p.ballast()+int(text) >= maxBytes(p.exchange)/leastLighter
 }
 
 // ballast returns how many bytes of media could be taken out, at most.
@@ -286,10 +297,6 @@ func (p *planner) lostMedia(index int, message conversation.Message, raw json.Ra
 	sent, err := p.exchange.Codec.Parse(raw)
 	return err == nil && isAttached(message) && !isAttached(sent)
 }
-
-// leastLighter is the part of the bytes that a prompt may have, as a divisor, that
-// an epoch for their sake must free at least.
-const leastLighter = 10
 
 // isLighter reports whether a projection frees enough bytes to be worth an epoch.
 func (p *planner) isLighter(projection *session.Projection) bool {

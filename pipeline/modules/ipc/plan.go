@@ -45,9 +45,9 @@ type planner struct {
 // errNothingToFree if there is none worth making.
 func (m *Module) plan(ctx context.Context, exchange *pipeline.Exchange, size int) (*epoch, error) {
 	p := newPlanner(exchange, m.counter, size)
-	worth := int(exchange.Config.IPC.MinClear * float64(p.limit))
+	worth := p.worth()
 	heavy := isHeavy(exchange)
-	if p.potential() < worth && p.now <= p.limit && !(heavy && p.ballast() >= maxBytes(exchange)/leastLighter) {
+	if p.potential() < worth && p.now <= p.limit && !(heavy && p.mayLighten()) {
 		return nil, errNothingToFree
 	}
 	if err := p.keepSummary(); err != nil {
@@ -93,6 +93,9 @@ func (p *planner) shorten(ctx context.Context) (*session.Projection, error) {
 	return p.descend(projection)
 }
 
+// worth returns how much an epoch must free.
+func (p *planner) worth() int { return int(p.config.MinClear * float64(p.limit)) }
+
 // newPlanner looks at the exchange without reading a message.
 func newPlanner(exchange *pipeline.Exchange, counter Counter, size int) *planner {
 	p := &planner{exchange: exchange, config: exchange.Config.IPC, counter: counter, rate: exchange.Factor}
@@ -115,7 +118,7 @@ func newPlanner(exchange *pipeline.Exchange, counter Counter, size int) *planner
 		t := &turn{Turn: bounds, index: i, verbatim: bounds.From, spared: bounds.To}
 		t.floor = p.standing(bounds)
 		if covers := p.covered(); bounds.From < covers && covers < bounds.To {
-			t.floor, t.spared = min(t.floor, 1), covers // it went on after the epoch
+			t.floor, t.spared = min(t.floor, 1), max(covers, p.newestGroup(t)) // it went on after the epoch
 		}
 		t.deepest = max(t.floor, p.deepest(i, boundary))
 		t.isFixed = t.deepest == 0
@@ -261,7 +264,7 @@ func (p *planner) potential() int {
 			potential -= t.front // it stays as it is at any level
 		}
 	}
-	return potential
+	return potential + p.olderGroups()
 }
 
 // raise compresses turns before the tail, the oldest first, one level after the

@@ -17,8 +17,7 @@ const atMostTimes = 2
 // that brings the prompt under its target by what an epoch must free, else the
 // longest that brings it under its target at all, else the shortest.
 func (p *planner) search(ctx context.Context) (*session.Projection, error) {
-	worth := int(p.config.MinClear * float64(p.limit))
-	bounds := []int{(p.goal + p.high) / 2, p.high - worth, p.high}
+	bounds := []int{(p.goal + p.high) / 2, p.high - p.worth(), p.high}
 	steps := p.steps()
 	chosen := len(steps) - 1
 	best := len(bounds)
