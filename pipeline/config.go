@@ -72,7 +72,8 @@ type IPCConfig struct {
 	ContextWindow Window `json:"contextWindow" yaml:"contextWindow"`
 
 	// KeepLastLadder are the numbers of turns that the preserved tail shrinks to,
-	// one after the other, where an epoch would otherwise free too little.
+	// one after the other, where an epoch would otherwise free too little. Behind
+	// its end the package ipc has further steps.
 	KeepLastLadder []int `json:"keepLastLadder" yaml:"keepLastLadder,flow"`
 
 	// MaxBytes is how many bytes a prompt may have. Above it media are replaced by

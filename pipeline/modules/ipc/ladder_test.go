@@ -108,7 +108,10 @@ func TestATurnThatGoesOnKeepsWhatWasCut(t *testing.T) {
 	if lane.Epochs != 2 || exchange.Report.After > 15_000 {
 		t.Errorf("%d epochs, %+v", lane.Epochs, exchange.Report)
 	}
-	cut := string(first[:bytes.Index(first, []byte(" archived as #3]"))])
+	cut, _, found := strings.Cut(string(first), " archived as #3]")
+	if !found {
+		t.Fatalf("the first result was not cut: %.500s", first)
+	}
 	holds(t, second, cut, "archived as #5]", items[len(items)-1])
 }
 

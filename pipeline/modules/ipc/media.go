@@ -41,12 +41,18 @@ func (p *planner) mayLighten() bool {
 	return p.ballast()+int(text) >= maxBytes(p.exchange)/leastLighter
 }
 
+// isLatest reports whether a message is the last one that a person typed, or what
+// was attached behind it.
+func (p *planner) isLatest(index int) bool {
+	return index == p.latest || index == p.attached && p.attached > p.latest
+}
+
 // ballast returns how many bytes of media could be taken out, at most.
 func (p *planner) ballast() int {
 	ballast := 0
 	for _, t := range p.evictable() {
 		for i := t.From; i < t.To; i++ {
-			if p.exchange.Digests[i].Flags.Has(conversation.HasMedia) && i != p.latest {
+			if p.exchange.Digests[i].Flags.Has(conversation.HasMedia) && !p.isLatest(i) {
 				ballast += len(p.exchange.Body.Element(i))
 			}
 		}
@@ -54,7 +60,7 @@ func (p *planner) ballast() int {
 	if projection := p.exchange.Projection; projection != nil {
 		for _, part := range projection.Parts {
 			for i := part.From; part.Raw != nil && i < part.To; i++ {
-				if p.exchange.Digests[i].Flags.Has(conversation.HasMedia) && i != p.latest {
+				if p.exchange.Digests[i].Flags.Has(conversation.HasMedia) && !p.isLatest(i) {
 					ballast -= len(p.exchange.Body.Element(i))
 				}
 			}
@@ -187,7 +193,7 @@ func (p *planner) bare(index int, message conversation.Message, part session.Par
 // and whether it had any. Those of the message that a person typed last stay.
 func (p *planner) withoutMedia(index int, message conversation.Message) (conversation.Message, bool) {
 	flags := p.exchange.Digests[index].Flags
-	if index == p.latest || !flags.Has(conversation.HasMedia) || flags.Has(conversation.IsPinned|conversation.LoadsTools) {
+	if p.isLatest(index) || !flags.Has(conversation.HasMedia) || flags.Has(conversation.IsPinned|conversation.LoadsTools) {
 		return message, false
 	}
 	has := false

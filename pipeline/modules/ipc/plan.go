@@ -32,6 +32,7 @@ type planner struct {
 
 	isLong      bool // it exceeds its target
 	latest      int  // the message that a person typed last; -1: none
+	attached    int  // and attached something to last; -1: none
 	blockTokens int  // bound of all L3 text
 	truncation  truncation
 
@@ -112,7 +113,7 @@ func newPlanner(exchange *pipeline.Exchange, counter Counter, size int) *planner
 
 	p.isLong = exchange.Limit > 0 && float64(size) > p.config.TargetUtilization*float64(exchange.Limit)
 	p.blockTokens = p.config.BlockTokens
-	p.latest = latestTyped(exchange.Digests)
+	p.latest, p.attached = latestTyped(exchange.Digests), latestAttached(exchange.Digests)
 	boundary := lastBoundary(exchange.Digests)
 	for i, bounds := range exchange.Turns {
 		t := &turn{Turn: bounds, index: i, verbatim: bounds.From, spared: bounds.To}
@@ -200,6 +201,16 @@ func lastBoundary(digests []conversation.Digest) int {
 func latestTyped(digests []conversation.Digest) int {
 	for i, digest := range slices.Backward(digests) {
 		if digest.Role == conversation.User && digest.Flags.Has(conversation.HasTyped) {
+			return i
+		}
+	}
+	return -1
+}
+
+// latestAttached returns the index of the newest message of a person that has media.
+func latestAttached(digests []conversation.Digest) int {
+	for i, digest := range slices.Backward(digests) {
+		if digest.Role == conversation.User && digest.Flags.Has(conversation.HasMedia) && !digest.Flags.Has(conversation.HasResult) {
 			return i
 		}
 	}
