@@ -112,7 +112,7 @@ func drain(request *http.Request) {
 func decoder(request *http.Request) (io.ReadCloser, error) {
 	encoding := request.Header.Get("Content-Encoding")
 	switch encoding {
-	case "", "identity", "gzip", "zstd":
+	case "", "identity", "gzip", "zstd", "br":
 	default:
 		return nil, errEncoding
 	}

@@ -14,7 +14,7 @@ import (
 // learnTimeout bounds how long a window that was learnt takes to be stored.
 const learnTimeout = 2 * time.Second
 
-// rescue makes the one emergency pass: where the provider finds a prompt too long,
+// rescue makes the one emergency pass: where the provider finds a prompt too long or its body too large,
 // nothing of its answer has gone out yet, and a smaller prompt can be made, that
 // one is sent. It returns the answer to relay and the prompt that it answers:
 // unless the smaller one is answered well, those that it was given, byte for byte.
@@ -45,10 +45,12 @@ func (s *Server) rescue(ctx context.Context, event *Event, post post, written *p
 	return second, shrunk
 }
 
-// overflowOf reads an answer that may say that the prompt is too long. The answer
+// overflowOf reads an answer that may say that the prompt is too long or the body
+// too large. The answer
 // can still be relayed from its first byte.
 func overflowOf(codec wire.Codec, response *http.Response) (wire.Overflow, bool) {
-	if response.StatusCode != http.StatusBadRequest || response.ContentLength > wire.MaxError {
+	isOverflow := response.StatusCode == http.StatusBadRequest || response.StatusCode == http.StatusRequestEntityTooLarge
+	if !isOverflow || response.ContentLength > wire.MaxError {
 		return wire.Overflow{}, false
 	}
 	head, err := io.ReadAll(io.LimitReader(response.Body, wire.MaxError+1))

@@ -18,7 +18,8 @@ import (
 // small is the window of providers whose models have a larger one in our table.
 const small = 20_000
 
-// W22: a prompt that the provider finds too long goes out once more, smaller.
+// W22, E4: a prompt that the provider finds too long goes out once more, smaller and
+// within the window.
 func TestOverflowIsAnsweredByOneSmallerPrompt(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ path, body string }{
@@ -87,8 +88,8 @@ func refuseTooLong(w http.ResponseWriter) {
 	_, _ = io.WriteString(w, tooLong)
 }
 
-// W22: where the second attempt fails in whatever way, the original error goes
-// back byte for byte.
+// W22, E4: where the second attempt fails in whatever way, the original error goes
+// back byte for byte, and there is no third.
 func TestFailedEmergencyPassGivesTheOriginalError(t *testing.T) {
 	t.Parallel()
 	for name, second := range map[string]http.HandlerFunc{
@@ -125,7 +126,7 @@ func TestFailedEmergencyPassGivesTheOriginalError(t *testing.T) {
 	}
 }
 
-// W22: where no smaller prompt can be made, or none may be, there is one attempt.
+// W22, E4: where no smaller prompt can be made, or none may be, there is one attempt.
 func TestNoSmallerPromptMeansNoSecondAttempt(t *testing.T) {
 	t.Parallel()
 	long := toolSession("claude-sonnet-4-5", 30, 800)
@@ -137,6 +138,7 @@ func TestNoSmallerPromptMeansNoSecondAttempt(t *testing.T) {
 		"no modules":      {long, []string{"X-Palimpsest-Pipe", "none"}},
 		"frozen":          {strings.Replace(long, `"max_tokens"`, `"thread":{"type":"create"},"max_tokens"`, 1), nil},
 		"strict binding":  {strings.Replace(long, `"max_tokens"`, `"thinking":{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"error"}},"max_tokens"`, 1), nil},
+		"too long still":  {strings.Replace(long, `"max_tokens"`, `"system":"`+strings.Repeat("many words ", 15_000)+`","max_tokens"`, 1), nil},
 		"nothing to free": {`{"model":"claude-sonnet-4-5","max_tokens":10,"messages":[{"role":"user","content":"` + strings.Repeat("many words ", 3000) + `"}]}`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,7 +157,7 @@ func TestNoSmallerPromptMeansNoSecondAttempt(t *testing.T) {
 	}
 }
 
-// W22, W23: an error that is longer than any that is understood, or none that
+// W22, W23, B6: an error that is longer than any that is understood, or none that
 // tells of a prompt, passes as it came.
 func TestOtherErrorsAreNotTriedAgain(t *testing.T) {
 	t.Parallel()
@@ -182,7 +184,7 @@ func TestOtherErrorsAreNotTriedAgain(t *testing.T) {
 	}
 }
 
-// An unknown model is shown as such until the provider tells its window, which is
+// B6: an unknown model is shown as such until the provider tells its window, which is
 // kept.
 func TestWindowOfAnUnknownModelIsLearnt(t *testing.T) {
 	t.Parallel()
@@ -212,7 +214,7 @@ func TestWindowOfAnUnknownModelIsLearnt(t *testing.T) {
 	}
 }
 
-// A model of the table may have a smaller window at the workspace's provider: it
+// B6: a model of the table may have a smaller window at the workspace's provider: it
 // is learnt as well, so that the provider refuses once and not at every refill.
 func TestSmallerWindowOfAKnownModelIsLearnt(t *testing.T) {
 	t.Parallel()
@@ -295,7 +297,7 @@ func TestEncodedOverflowIsUnderstood(t *testing.T) {
 	}
 }
 
-// A stream that turns out to be a refusal has gone out already; the client's next
+// E4, B6: a stream that turns out to be a refusal has gone out already; the client's next
 // attempt is made smaller.
 func TestLateOverflowMakesTheNextPromptSmaller(t *testing.T) {
 	t.Parallel()

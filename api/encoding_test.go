@@ -41,7 +41,7 @@ func encode(t *testing.T, encoding, text string) string {
 	return out.String()
 }
 
-// W10: an encoded request is processed as a plain one and goes out as one.
+// W10, A15: an encoded request is processed as a plain one and goes out as one.
 func TestEncodedRequestsArriveDecoded(t *testing.T) {
 	t.Parallel()
 	type arrival struct {
@@ -58,7 +58,7 @@ func TestEncodedRequestsArriveDecoded(t *testing.T) {
 	for _, body := range []string{streamed, toolSession("claude-sonnet-4-5", 30, 800)} {
 		plain := p.send(http.MethodPost, messagesPath, body)
 		want := <-arrived
-		for _, encoding := range []string{"gzip", "zstd", "identity"} {
+		for _, encoding := range []string{"gzip", "zstd", "br", "identity"} {
 			got := p.send(http.MethodPost, messagesPath, encode(t, encoding, body), "Content-Encoding", encoding)
 			sent := <-arrived
 			if got.status != http.StatusOK || sent.encoding != "" || sent.length != int64(len(sent.body)) || !json.Valid([]byte(sent.body)) || len(sent.body) > len(body) {
@@ -71,12 +71,12 @@ func TestEncodedRequestsArriveDecoded(t *testing.T) {
 	}
 }
 
-// W10, W11: what unpacks to more than a body may have is refused.
+// W10, W11, A15: what unpacks to more than a body may have is refused.
 func TestEncodedRequestsAreBounded(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(http.ResponseWriter, *http.Request) { t.Error("the provider was asked") })
 	huge := `{"messages":[],"x":"` + strings.Repeat("x", maxBody) + `"}`
-	for _, encoding := range []string{"gzip", "zstd"} {
+	for _, encoding := range []string{"gzip", "zstd", "br"} {
 		if got := p.send(http.MethodPost, messagesPath, encode(t, encoding, huge), "Content-Encoding", encoding); got.status != http.StatusRequestEntityTooLarge {
 			t.Errorf("%s: status %d: %s", encoding, got.status, got.body)
 		}

@@ -72,8 +72,14 @@ type IPCConfig struct {
 	ContextWindow Window `json:"contextWindow" yaml:"contextWindow"`
 
 	// KeepLastLadder are the numbers of turns that the preserved tail shrinks to,
-	// one after the other, where an epoch would otherwise free too little.
+	// one after the other, where an epoch would otherwise free too little. Behind
+	// its end the package ipc has further steps.
 	KeepLastLadder []int `json:"keepLastLadder" yaml:"keepLastLadder,flow"`
+
+	// MaxBytes is how many bytes a prompt may have. Above it media are replaced by
+	// placeholders, the oldest first, however few tokens they are. Anthropic takes
+	// 32 MB; 0: no limit.
+	MaxBytes int `json:"maxBytes" yaml:"maxBytes"`
 
 	// WarnAfterEpochs is the number of epochs after which a lane is pointed out.
 	// It is checked and kept, and takes effect once notices are built in.
@@ -268,6 +274,7 @@ func DefaultConfig() Config {
 			BlockTokens:       8_000,
 			IdleUtilization:   0.50,
 			KeepLastLadder:    []int{16, 12, 8, 6, 3, 1},
+			MaxBytes:          20 << 20,
 			WarnAfterEpochs:   3,
 		},
 		Bridge: BridgeConfig{

@@ -79,6 +79,7 @@ func ipcSettings() []setting {
 		field("ipc.idleUtilization", func(c *Config) *float64 { return &c.IPC.IdleUtilization }, share(0.10, 0.95)),
 		field("ipc.contextWindow", func(c *Config) *Window { return &c.IPC.ContextWindow }, checkWindow),
 		field("ipc.keepLastLadder", func(c *Config) *[]int { return &c.IPC.KeepLastLadder }, checkLadder),
+		field("ipc.maxBytes", func(c *Config) *int { return &c.IPC.MaxBytes }, checkBytes),
 		field("ipc.warnAfterEpochs", func(c *Config) *int { return &c.IPC.WarnAfterEpochs }, count(0, 1000)),
 	}
 }
@@ -192,6 +193,14 @@ func checkWindow(window Window) string {
 		return ""
 	}
 	return fmt.Sprintf("%d is out of range; allowed is auto or %d to %d", window, lowest, highest)
+}
+
+func checkBytes(bytes int) string {
+	const lowest, highest = 100_000, 1_000_000_000
+	if bytes == 0 || bytes >= lowest && bytes <= highest {
+		return ""
+	}
+	return fmt.Sprintf("%d is out of range; allowed is 0 for no limit, or %d to %d", bytes, lowest, highest)
 }
 
 func checkLadder(ladder []int) string {

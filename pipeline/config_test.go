@@ -127,6 +127,8 @@ func TestAWrongValueIsRefusedWithItsPathAndRange(t *testing.T) {
 		{"ipc: {preserveLastTurns: 2.5}", "ipc.preserveLastTurns", `"2.5" must be a whole number`},
 		{"ipc: {deepestLevel: 4}", "ipc.deepestLevel", "allowed is 0 to 3"},
 		{"ipc: {preserveSystem: 7}", "ipc.preserveSystem", `"7" must be true or false`},
+		{"ipc: {maxBytes: 99999}", "ipc.maxBytes", "99999 is out of range; allowed is 0 for no limit, or 100000 to 1000000000"},
+		{"ipc: {maxBytes: 20MiB}", "ipc.maxBytes", "whole number"},
 		{"ipc: {keepLastLadder: [3, 6]}", "ipc.keepLastLadder", "6 at place 2"},
 		{"ipc: {keepLastLadder: 3}", "ipc.keepLastLadder", "must be a list of whole numbers"},
 		{"ipc: {contextWindow: 12}", "ipc.contextWindow", "allowed is auto or 1000"},

@@ -35,6 +35,10 @@ type Exchange struct {
 	Turns   []conversation.Turn   // of the body's messages
 	Chain   []conversation.Hash   // Chain[i] is the link after i messages
 
+	// MaxBytes is how many bytes the body may have by the provider's own word; 0: it
+	// has said nothing.
+	MaxBytes int
+
 	// Projection is what stands for the first messages: the lane's current one
 	// when the pipeline starts; nil: the originals.
 	Projection *session.Projection
@@ -111,6 +115,25 @@ func (e *Exchange) Estimate(projection *session.Projection) int {
 		}
 	}
 	return estimate + e.originals(from)
+}
+
+// Bytes returns the size of the body in bytes, cache markers of ours apart, if
+// projection, which may be nil, stands for the first messages.
+func (e *Exchange) Bytes(projection *session.Projection) int {
+	bytes := len(e.Body.Body())
+	if projection == nil {
+		return bytes
+	}
+	for _, part := range projection.Parts {
+		if part.Raw == nil {
+			continue
+		}
+		bytes += len(part.Raw)
+		for i := part.From; i < part.To; i++ {
+			bytes -= len(e.Body.Element(i))
+		}
+	}
+	return bytes
 }
 
 // Fresh estimates the tokens at the prompt's end that no earlier prompt of the

@@ -15,6 +15,7 @@ const (
 	Frozen      Compression = "frozen"      // an earlier epoch's projection was replayed
 	Epoch       Compression = "epoch"       // a new projection was made
 	Emergency   Compression = "emergency"   // a new projection was made after the provider had found the prompt too long
+	Truncated   Compression = "truncated"   // a new projection was made that leaves out what no level would have
 	Unreachable Compression = "unreachable" // no projection reaches the target
 	Bypassed    Compression = "bypassed"    // the request must not be edited, or asked not to be
 )
@@ -48,7 +49,7 @@ type ModuleReport struct {
 }
 
 // Event is something a module did or could not do. Type is one of started,
-// completed, failed, rejected, skipped, target_unreachable, ….
+// completed, truncated, failed, rejected, skipped, target_unreachable, ….
 type Event struct {
 	Module string `json:"module"`
 	Type   string `json:"type"`

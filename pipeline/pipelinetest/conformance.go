@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire"
 )
@@ -127,8 +128,8 @@ func undoneAfterDeadline(t *testing.T, module pipeline.Module, c Case) {
 }
 
 // CheckProjection reports what is wrong with an exchange's projection: its parts
-// must stand for each of its messages once and in order, it must end where a turn
-// ends, and its counts must be those of what it holds.
+// must stand for each of its messages once and in order, it must end behind calls
+// with their results, and its counts must be those of what it holds.
 func CheckProjection(exchange *pipeline.Exchange) error {
 	projection := exchange.Projection
 	if projection == nil {
@@ -151,11 +152,33 @@ func CheckProjection(exchange *pipeline.Exchange) error {
 		return errors.New("the projection's link is not that of the history")
 	}
 	for _, turn := range exchange.Turns {
-		if turn.From < projection.Covers && turn.To > projection.Covers {
-			return errors.New("the projection ends inside a turn")
+		if turn.From < projection.Covers && turn.To > projection.Covers && !isSettled(exchange, turn.From, projection.Covers) {
+			return errors.New("the projection ends between a call and its result")
 		}
 	}
 	return nil
+}
+
+// isSettled reports whether each call of the messages from from to to has its
+// result among them: the newest turn may have gone on after its epoch.
+func isSettled(exchange *pipeline.Exchange, from, to int) bool {
+	open := map[string]bool{}
+	for i := from; i < to; i++ {
+		message, err := exchange.Message(i)
+		if err != nil {
+			return false
+		}
+		for _, block := range message.Blocks {
+			switch block.Kind {
+			case conversation.ToolCall:
+				open[block.ID] = true
+			case conversation.ToolResult:
+				delete(open, block.ID)
+			case conversation.Text, conversation.Thinking, conversation.Media, conversation.Opaque:
+			}
+		}
+	}
+	return len(open) == 0
 }
 
 func checkPart(exchange *pipeline.Exchange, part session.Part) error {

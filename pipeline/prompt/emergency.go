@@ -10,8 +10,8 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// unsaidMargin is by how much the size of a prompt is taken to exceed a limit that
-// the provider says it exceeds, without saying by how much.
+// unsaidMargin is by how much the size of a prompt or a body is taken to exceed a
+// limit that the provider says it exceeds, without saying by how much.
 const unsaidMargin = 1.02
 
 // Shrink writes a prompt anew that the provider has found too long: with a
@@ -25,7 +25,11 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 		return nil, false
 	}
 	sent := exchange.Estimate(exchange.Projection) // o200k tokens
-	w.correct(&exchange, said, sent)
+	if said.IsHeavy {
+		exchange.MaxBytes = int(float64(len(refused.Body)) / unsaidMargin)
+	} else {
+		w.correct(&exchange, said, sent)
+	}
 	shrunk = &Prompt{Exchange: &exchange, Lane: refused.Lane, now: refused.now, plansAhead: refused.plansAhead}
 
 	shrunk.Lane.Lock()
@@ -38,16 +42,22 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 		return w.commit(ctx, shrunk, projection)
 	}
 	w.Chain.Process(ctx, &exchange)
-	if exchange.Estimate(exchange.Projection) >= sent {
+	if !said.IsHeavy && !isShrunk(&exchange, sent) {
 		return nil, false
 	}
 	shrunk.seal(refused.AsksUsage)
-	if len(shrunk.Body) >= len(refused.Body) {
+	if len(shrunk.Body) >= len(refused.Body) || exchange.MaxBytes > 0 && len(shrunk.Body) > exchange.MaxBytes {
 		return nil, false
 	}
 	shrunk.Archiving += refused.Archiving
 	exchange.Report = emergency(refused.Exchange.Report, exchange.Report, said)
 	return shrunk, true
+}
+
+// isShrunk reports whether an exchange's prompt is smaller than what was sent, so
+// many o200k tokens, and within its limit.
+func isShrunk(exchange *pipeline.Exchange, sent int) bool {
+	return exchange.Estimate(exchange.Projection) < sent && exchange.Size(exchange.Projection) <= exchange.Limit
 }
 
 // Overflowed learns from an answer that turned out to be the refusal of a prompt
@@ -86,7 +96,7 @@ func (w *Writer) correct(exchange *pipeline.Exchange, said wire.Overflow, sent i
 // emergency returns the report of a prompt that was made smaller after the
 // provider had refused it.
 func emergency(refused, shrunk pipeline.Report, said wire.Overflow) pipeline.Report {
-	refusal := pipeline.Event{Module: "provider", Type: "overflow", Counts: map[string]int{"tokens": said.Tokens, "window": said.Window}}
+	refusal := pipeline.Event{Module: "provider", Type: "overflow", Reason: map[bool]string{true: "bytes"}[said.IsHeavy], Counts: map[string]int{"tokens": said.Tokens, "window": said.Window}}
 	maps.DeleteFunc(refusal.Counts, func(_ string, count int) bool { return count == 0 })
 	events := slices.Clone(refused.Events)
 	shrunk.Events = append(append(events, refusal), shrunk.Events...)

@@ -27,9 +27,11 @@ import (
 )
 
 // tally counts what was checked.
-type tally struct{ bodies, edited, epochs, released, stripped atomic.Int64 }
+type tally struct {
+	bodies, edited, epochs, released, stripped, truncated, lightened atomic.Int64
+}
 
-// A1, A2, A5, A6, A7, A9, A10, A12, W27, W33, W36: 10,000 bodies of random sessions,
+// A1, A2, A5, A6, A7, A9, A10, A12, A14, B13, B15, W27, W33, W36: 10,000 bodies of random sessions,
 // cut and configured at random, as they would go to the provider: it refuses none.
 func TestTenThousandRandomBodiesAreAccepted(t *testing.T) {
 	t.Parallel()
@@ -52,7 +54,8 @@ func TestTenThousandRandomBodiesAreAccepted(t *testing.T) {
 	})
 	total, edited := sum.bodies.Load(), sum.edited.Load()
 	t.Logf("%d bodies, %d edited, %d epochs, %d with thinking released, %d without any", total, edited, sum.epochs.Load(), sum.released.Load(), sum.stripped.Load())
-	if total < bodies || edited < total/3 || sum.epochs.Load() < total/20 || sum.released.Load() < total/100 || sum.stripped.Load() < total/100 {
+	t.Logf("%d truncated, %d for their bytes", sum.truncated.Load(), sum.lightened.Load())
+	if total < bodies || sum.truncated.Load() < total/200 || sum.lightened.Load() < total/500 || edited < total/3 || sum.epochs.Load() < total/20 || sum.released.Load() < total/100 || sum.stripped.Load() < total/100 {
 		t.Error("too little was checked")
 	}
 }
@@ -87,7 +90,7 @@ func (b *bench) run(t *testing.T, seed uint64, sum *tally) (bodies int) {
 	generated := wiregen.Generate(seed, options)
 	change := drawChange(random, options.Format)
 	scope := session.Scope{Workspace: uuid.New(), APIKey: uuid.New(), Format: options.Format}
-	window := int(float64(options.TargetTokens) * (0.15 + 1.2*random.Float64()))
+	window := int(float64(options.TargetTokens) * (0.05 + 1.3*random.Float64()))
 	factor := 0.8 + 0.8*random.Float64()
 	config := drawConfig(t, random, window)
 	for step := random.IntN(4); step < generated.Steps(); {
@@ -139,6 +142,12 @@ func (s *tally) add(t *testing.T, seed uint64, written *prompt.Prompt, body []by
 		if event.Type == "failed" {
 			t.Errorf("seed %d: %+v", seed, event)
 		}
+		switch {
+		case event.Type == "truncated":
+			s.truncated.Add(1)
+		case event.Type == "completed" && event.Reason == "bytes":
+			s.lightened.Add(1)
+		}
 	}
 	if exchange.Report.Archived > 0 {
 		s.epochs.Add(1)
@@ -175,7 +184,7 @@ func drawSession(random *rand.Rand, double *providertest.Double) wiregen.Options
 		Format: []conversation.Format{conversation.Anthropic, conversation.Anthropic, conversation.OpenAIChat, conversation.OpenAIResponses}[random.IntN(4)],
 		Turns:  2 + random.IntN(60), TargetTokens: 4_000 + random.IntN(24_000),
 		Parallel: flag(), Thinking: flag(), Images: random.IntN(4) == 0, CJK: random.IntN(4) == 0, ToolErrors: flag(), Reminders: flag(),
-		CacheMarkers: flag(), Varied: random.IntN(3) > 0, Signer: double,
+		CacheMarkers: flag(), Varied: random.IntN(3) > 0, Signer: double, HugeResults: random.IntN(10) == 0,
 	}
 	switch options.Format {
 	case conversation.Anthropic:
@@ -237,9 +246,12 @@ func drawConfig(t *testing.T, random *rand.Rand, window int) pipeline.Config {
 	ipc.BlockTokens = 500 + random.IntN(8_000)
 	ipc.ObservationMasking = random.IntN(3) == 0
 	ipc.KeepLastLadder = [][]int{{16, 12, 8, 6, 3, 1}, {4, 2, 1}, {1}, {3}}[random.IntN(4)]
-	ipc.ContextWindow = pipeline.Window(max(window, 2_000))
+	ipc.ContextWindow = pipeline.Window(max(window, 1_000))
 	if err := config.Validate(); err != nil {
 		t.Fatal(err)
+	}
+	if random.IntN(4) == 0 {
+		ipc.MaxBytes = window * (1 + random.IntN(5)) // less than people may set
 	}
 	return config
 }

@@ -103,7 +103,9 @@ func (m model) first() int64 {
 }
 
 // isEpoch reports whether an exchange made a new projection.
-func isEpoch(exchange tenants.Exchange) bool { return exchange.Compression == string(pipeline.Epoch) }
+func isEpoch(exchange tenants.Exchange) bool {
+	return exchange.Compression == string(pipeline.Epoch) || exchange.Compression == string(pipeline.Truncated)
+}
 
 // chart returns what each request held.
 func (m model) chart() string {

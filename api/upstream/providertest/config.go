@@ -13,8 +13,8 @@ const (
 	OpenAIResponses = "openai-responses"
 )
 
-// MaxBody is the largest request body in bytes that is read; a longer one is
-// answered with 413.
+// MaxBody is the largest request body in bytes that is read, unless Config.MaxBody
+// says otherwise; a longer one is answered with 413.
 const MaxBody = 32 << 20
 
 // Config says which provider a double pretends to be. The zero value is a
@@ -26,6 +26,9 @@ type Config struct {
 
 	// Models adds models or replaces what is known of one, by id.
 	Models map[string]Model
+
+	// MaxBody is the largest request body in bytes; 0 is the constant.
+	MaxBody int
 
 	// Count counts the o200k tokens of a text; nil estimates four bytes a token.
 	// It is called from several goroutines at once.
@@ -69,6 +72,9 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	if c.Count == nil {
 		c.Count = func(text string) int { return (len(text) + 3) / 4 }
+	}
+	if c.MaxBody == 0 {
+		c.MaxBody = MaxBody
 	}
 	if c.TokensPerO200k == 0 {
 		c.TokensPerO200k = 1

@@ -52,7 +52,7 @@ func (d *Double) Judge(format string, header http.Header, body []byte) error {
 
 // judge checks a body and returns the request it holds.
 func (d *Double) judge(format string, header http.Header, body []byte) (generation, *Rejection) {
-	if len(body) > MaxBody {
+	if len(body) > d.config.MaxBody {
 		return nil, tooLarge(format)
 	}
 	switch format {
@@ -112,7 +112,7 @@ func (d *Double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Request-Id", requestID)
 	rateLimitHeaders(w.Header(), format)
 	entry := &Recorded{Method: r.Method, Path: r.URL.RequestURI(), Header: r.Header.Clone(), Format: ""}
-	body, rejection := readBody(r, format)
+	body, rejection := readBody(r, format, d.config.MaxBody)
 	entry.Body = body
 	if rejection == nil {
 		rejection = d.authenticate(r, format)
@@ -160,8 +160,8 @@ func familyOf(r *http.Request) string {
 	}
 }
 
-// readBody reads and decompresses a body up to MaxBody.
-func readBody(r *http.Request, format string) ([]byte, *Rejection) {
+// readBody reads and decompresses a body of up to most bytes.
+func readBody(r *http.Request, format string, most int) ([]byte, *Rejection) {
 	source := io.Reader(r.Body)
 	switch encoding := r.Header.Get("Content-Encoding"); encoding {
 	case "", "identity":
@@ -175,10 +175,10 @@ func readBody(r *http.Request, format string) ([]byte, *Rejection) {
 		return nil, &Rejection{Status: http.StatusUnsupportedMediaType, Type: "invalid_request_error", Code: "request_body_encoding_unsupported", Message: "request body encoding is not supported: " + encoding}
 	}
 	var body bytes.Buffer
-	if _, err := body.ReadFrom(io.LimitReader(source, MaxBody+1)); err != nil {
+	if _, err := body.ReadFrom(io.LimitReader(source, int64(most)+1)); err != nil {
 		return nil, refuse("could not read the request body")
 	}
-	if body.Len() > MaxBody {
+	if body.Len() > most {
 		// What is left is read so that the client gets to see the answer.
 		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, MaxBody))
 		return nil, tooLarge(format)

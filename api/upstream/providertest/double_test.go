@@ -214,6 +214,14 @@ func TestBodiesAreDecompressedAndBounded(t *testing.T) {
 	if status, answer := post(t, server.URL+"/v1/messages", full[:providertest.MaxBody+1]); status != 413 || !strings.Contains(answer, "request_too_large") {
 		t.Fatalf("a body one byte larger is answered %d %s", status, answer)
 	}
+	// A14: another provider takes less.
+	small := providertest.NewServer(t, providertest.Config{MaxBody: len(askOnce("a"))})
+	if status, answer := post(t, small.URL+"/v1/messages", askOnce("a")); status != 200 {
+		t.Fatalf("a body of the largest size is answered %d %s", status, answer)
+	}
+	if status, answer := post(t, small.URL+"/v1/messages", askOnce("ab")); status != 413 || !strings.Contains(answer, "request_too_large") {
+		t.Fatalf("a body one byte larger is answered %d %s", status, answer)
+	}
 }
 
 func TestBrokenJSONAndOldVersionsAreRefused(t *testing.T) {

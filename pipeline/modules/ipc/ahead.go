@@ -38,7 +38,7 @@ func (m *Module) Plan(ctx context.Context, exchange *pipeline.Exchange) (*sessio
 	if err != nil {
 		return nil, fmt.Errorf("plan epoch ahead: %w", err)
 	}
-	if epoch.truncated > 0 || !epoch.reached {
+	if epoch.dropped > 0 || !epoch.reached {
 		return nil, fmt.Errorf("%w: the target is out of reach", pipeline.ErrNoPlan)
 	}
 	return &session.Plan{Projection: epoch.projection, Settings: settings(exchange), Factor: exchange.Factor}, nil
@@ -61,7 +61,7 @@ func (m *Module) ahead(exchange *pipeline.Exchange, size int) *epoch {
 		return nil // what came since is too much for it
 	}
 	projection.Before, projection.After = size, p.tokens(after)
-	return p.summarize(&projection, 0, true)
+	return p.summarize(&projection, true)
 }
 
 // settings returns the fingerprint of what an epoch depends on beside the history

@@ -30,13 +30,13 @@ func (t *turn) span() *span {
 // compressed.
 func (p *planner) render() (*session.Projection, error) {
 	last := len(p.turns) - 1
-	for last >= 0 && p.turns[last].level == 0 {
+	for last >= 0 && p.turns[last].level == 0 && !p.turns[last].isEvicted {
 		last--
 	}
 	if last < 0 {
 		return &session.Projection{Chain: p.exchange.Chain[0]}, nil
 	}
-	block := p.blockSize(p.turns[:last+1])
+	block := p.blockSize(p.turns[min(p.truncation.turns, last+1) : last+1])
 	var parts parts
 	parts.add(p.untouched(0, p.turns[0].From, 0))
 	var run []*span
@@ -55,6 +55,8 @@ func (p *planner) render() (*session.Projection, error) {
 			run = append(run, t.span())
 		case t.level == 1:
 			parts.add(t.cut...)
+		case t.isEvicted:
+			parts.add(t.stripped...)
 		default:
 			parts.add(p.untouched(t.From, t.To, 0))
 		}
@@ -108,7 +110,7 @@ func (p *planner) fold(parts *parts, run []*span, block int) error {
 	follows := to < len(p.exchange.Digests) && p.exchange.Digests[to].Role == conversation.User
 	answers := follows && last.said != ""
 
-	messages := []conversation.Message{textMessage(conversation.User, recordText(run, block, answers))}
+	messages := []conversation.Message{textMessage(conversation.User, p.recorded(run, block, answers))}
 	if answers {
 		messages = append(messages, textMessage(conversation.Assistant, last.said))
 	}
@@ -208,7 +210,7 @@ func (p *planner) blockSize(turns []*turn) int {
 		for _, lines := range p.foldedLines(turns, block) {
 			size += p.countText(strings.Join(lines, "\n"))
 		}
-		if size <= p.config.BlockTokens || block >= len(turns) {
+		if size <= p.blockTokens || block >= len(turns) {
 			return block
 		}
 	}

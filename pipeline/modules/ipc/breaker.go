@@ -38,6 +38,11 @@ func held(exchange *pipeline.Exchange, size int, why occasion) string {
 			return attempts.Reason
 		}
 		return ""
+	case why == overBytes:
+		if attempts.Reason == nothingToFree && stands(exchange, size) {
+			return attempts.Reason
+		}
+		return ""
 	case attempts.IsOpen():
 		return "breaker_open"
 	case attempts.Reason == notArchived:
@@ -106,7 +111,7 @@ func cameTrue(exchange *pipeline.Exchange, epoch *epoch) {
 	freed := epoch.projection.Before - epoch.projection.After
 	attempts := session.Attempts{At: exchange.Now}
 	switch {
-	case exchange.Order != nil: // it was to free what it could
+	case exchange.Order != nil, epoch.projection.Reason == bytesReason: // it was to free what it could
 	case float64(freed) < exchange.Config.IPC.MinClear*float64(exchange.Limit)*roundings:
 		cameToNothing(exchange, freedLittle, epoch.projection.After)
 		return

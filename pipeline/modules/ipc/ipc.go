@@ -43,10 +43,10 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error
 		exchange.Report.Compression = pipeline.Bypassed
 		skip(exchange, exchange.Request.Frozen)
 		return nil
-	case limit == 0:
+	case limit == 0 && !isHeavy(exchange):
 		skip(exchange, "unknown_model")
 		return nil
-	case exchange.Class.Kind == client.Compaction && exchange.Original() <= limit:
+	case exchange.Class.Kind == client.Compaction && fitsWhole(exchange):
 		// The client's own summary is to be made of what was said.
 		exchange.Projection = nil
 		exchange.Report = exchange.Standing()
@@ -142,9 +142,11 @@ type epoch struct {
 	original   int    // o200k tokens of the messages the projection covers
 	rendered   int    // and of its parts
 	before     int    // the model's tokens of the prompt as the client sent it
-	truncated  int    // tool results of the tail that were cut to fit the window
 	reached    bool   // the prompt is under its target
 	prediction prediction
+	fits       bool // and at least under its limit
+
+	dropped, droppedFrom, droppedTo int // messages that something was left out of to fit the window, and their range in the archive
 }
 
 // report tells of an epoch that has happened.
@@ -165,11 +167,17 @@ func (e *epoch) report(exchange *pipeline.Exchange) {
 		pipeline.Event{Module: Name, Type: "started", Reason: e.projection.Reason, Counts: map[string]int{"before": e.projection.Before}},
 		pipeline.Event{Module: Name, Type: "completed", Reason: e.projection.Reason, Counts: counts},
 	)
-	if e.truncated > 0 {
-		report.Events = append(report.Events, pipeline.Event{Module: Name, Type: "truncated", Counts: map[string]int{"dropped": e.truncated}})
-	}
 	if !e.reached {
 		unreachable(exchange, e.projection.After)
+	}
+	if e.dropped == 0 {
+		return
+	}
+	report.Events = append(report.Events, pipeline.Event{Module: Name, Type: "truncated", Counts: map[string]int{
+		"dropped": e.dropped, "archive_from": e.droppedFrom, "archive_to": e.droppedTo,
+	}})
+	if e.fits {
+		report.Compression = pipeline.Truncated
 	}
 }
 

@@ -10,6 +10,9 @@ import (
 // may be off by as much.
 const nearLimit = 0.95
 
+// bytesReason is the reason of an epoch that was made of a prompt with too many bytes.
+const bytesReason = "bytes"
+
 // occasion is why an epoch may be made now.
 type occasion int
 
@@ -20,6 +23,7 @@ const (
 	atTarget             // the prompt is above its target
 	atNearLimit          // it is above its target and will soon not fit
 	asked                // somebody has asked for it
+	overBytes            // it has more bytes than it may have
 	overLimit            // it does not fit
 )
 
@@ -28,8 +32,12 @@ func occasionOf(exchange *pipeline.Exchange, size int) occasion {
 	config := exchange.Config.IPC
 	share := float64(size) / float64(exchange.Limit)
 	switch {
-	case size > exchange.Limit:
+	case exchange.Limit > 0 && size > exchange.Limit:
 		return overLimit
+	case isHeavy(exchange):
+		return overBytes
+	case exchange.Limit == 0:
+		return noOccasion
 	case exchange.Order != nil && config.DeepestLevel > 0 && !exchange.Class.IsSide():
 		return asked
 	case share > max(nearLimit, config.TargetUtilization):
@@ -61,6 +69,8 @@ func (o occasion) reason() string {
 		return session.ReasonIdle
 	case asked:
 		return "manual"
+	case overBytes:
+		return bytesReason
 	case overLimit:
 		return "limit"
 	default:

@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 
 	"palimpsest/pipeline/conversation"
-	"palimpsest/pipeline/session"
 )
 
 // smallestResult is how much of a tool result is left at least where it is cut to
@@ -24,37 +23,35 @@ type oversized struct {
 	size    int // o200k tokens
 }
 
-// truncated returns the plan's projection with the largest tool results of turns
-// that no level touches cut, the largest first, so that the prompt loses excess
-// tokens, and how many it cut. It is the last resort for a prompt that would not
+// cutMiddles cuts tool results that no level touches in their middle, the largest
+// first, so that the prompt loses excess tokens. It is for a prompt that would not
 // fit the window at all; what a person typed is never cut.
-func (p *planner) truncated(excess int) (*session.Projection, int, error) {
+func (p *planner) cutMiddles(excess int) error {
 	results, err := p.oversized()
 	if err != nil {
-		return nil, 0, err
+		return err
 	}
-	count := 0
 	for _, result := range results {
 		if excess <= 0 {
 			break
 		}
 		if saved := p.truncateOne(result, excess); saved > 0 {
 			excess -= saved
-			count++
+			p.truncation.results = append(p.truncation.results, result.message)
 		}
 	}
-	projection, err := p.render()
-	return projection, count, err
+	return nil
 }
 
 // oversized returns the tool results that may be cut, the largest first.
 func (p *planner) oversized() ([]oversized, error) {
 	var results []oversized
 	for _, t := range p.turns {
+		from := t.From
 		if t.level > 0 {
-			continue
+			from = t.spared
 		}
-		for i := t.From; i < t.To; i++ {
+		for i := from; i < t.To && t.level < 2; i++ {
 			digest := p.exchange.Digests[i]
 			if !digest.Flags.Has(conversation.HasResult) || digest.Flags.Has(conversation.LoadsTools) || digest.Tokens <= 2*p.smallest() {
 				continue
@@ -84,9 +81,15 @@ func (p *planner) oversized() ([]oversized, error) {
 func (p *planner) truncateOne(result oversized, excess int) int {
 	t := result.turn
 	at := result.message - t.From
-	if t.cut == nil {
-		for i := range t.messages {
-			t.cut = append(t.cut, p.untouched(t.From+i, t.From+i+1, 1))
+	if t.level == 0 {
+		t.cut, t.cutSize = nil, 0
+		for i, message := range t.messages {
+			part := p.untouched(t.From+i, t.From+i+1, 1)
+			if t.isEvicted {
+				part = p.bare(t.From+i, message, part)
+			}
+			t.cut = append(t.cut, part)
+			t.cutSize += part.Tokens
 		}
 	}
 	keep := max(result.size-excess, p.smallest())

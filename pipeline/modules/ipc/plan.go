@@ -30,6 +30,12 @@ type planner struct {
 	high  int // the target: above it there is an epoch
 	limit int // what the prompt may have at most
 
+	isLong      bool // it exceeds its target
+	latest      int  // the message that a person typed last; -1: none
+	attached    int  // and attached something to last; -1: none
+	blockTokens int  // bound of all L3 text
+	truncation  truncation
+
 	turns []*turn
 	loop  int         // the turn that opens a tool loop that must open with thinking; -1
 	lines map[int]int // size of the L3 line of each block of blockTurns
@@ -41,38 +47,51 @@ type planner struct {
 func (m *Module) plan(ctx context.Context, exchange *pipeline.Exchange, size int) (*epoch, error) {
 	p := newPlanner(exchange, m.counter, size)
 	worth := p.worth()
-	if p.potential() < worth && p.now <= p.limit {
+	heavy := isHeavy(exchange)
+	if p.potential() < worth && p.now <= p.limit && !(heavy && p.mayLighten()) {
 		return nil, errNothingToFree
 	}
 	if err := p.keepSummary(); err != nil {
 		return nil, err
 	}
-	projection, err := p.search(ctx)
+	if err := p.keepEvicted(); err != nil {
+		return nil, err
+	}
+	projection, err := p.shorten(ctx)
+	if err == nil && heavy {
+		projection, err = p.lighten(ctx, projection)
+	}
 	if err != nil {
 		return nil, err
 	}
 	after := exchange.Estimate(projection)
-	truncated := 0
-	if after > p.limit {
-		shorter, results, err := p.truncated(after - p.high)
-		if err != nil {
-			return nil, err
-		}
-		// Even where it does not fit by our count, the provider's may be kinder.
-		if smaller := exchange.Estimate(shorter); smaller < after {
-			projection, after, truncated = shorter, smaller, results
-		}
-	}
 	switch {
-	case projection.Covers == 0:
+	case projection.Covers == 0, heavy && !p.isLong && after == p.now:
 		return nil, errNothingToFree
 	case after >= p.now:
 		return nil, errWorse
+	case heavy && p.isLighter(projection):
 	case p.now-after < worth && (p.now <= p.limit || after > p.limit):
 		return nil, errNothingToFree
 	}
 	projection.Before, projection.After = size, p.tokens(after)
-	return p.summarize(projection, truncated, after <= p.high), nil
+	return p.summarize(projection, after <= p.high), nil
+}
+
+// shorten plans for the prompt's tokens; where they are not too many, it leaves
+// every turn at the level it has.
+func (p *planner) shorten(ctx context.Context) (*session.Projection, error) {
+	if !p.isLong {
+		if err := p.reset(); err != nil {
+			return nil, err
+		}
+		return p.render()
+	}
+	projection, err := p.search(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.descend(projection)
 }
 
 // newPlanner looks at the exchange without reading a message.
@@ -82,6 +101,9 @@ func newPlanner(exchange *pipeline.Exchange, counter Counter, size int) *planner
 	// What was reported of this prompt may tell more than the model's average.
 	p.rate = max(p.rate, float64(size)/float64(p.now))
 	limit := float64(exchange.Limit) / p.rate
+	if exchange.Limit == 0 {
+		limit = math.MaxInt32 // only its bytes can be too many
+	}
 	p.limit = int(limit)
 	p.goal = int(p.config.Goal() * limit)
 	if exchange.Order != nil {
@@ -89,11 +111,16 @@ func newPlanner(exchange *pipeline.Exchange, counter Counter, size int) *planner
 	}
 	p.high = int(p.config.TargetUtilization * limit)
 
-	latest := latestTyped(exchange.Digests)
+	p.isLong = exchange.Limit > 0 && (float64(size) > p.config.TargetUtilization*float64(exchange.Limit) || !isHeavy(exchange))
+	p.blockTokens = p.config.BlockTokens
+	p.latest, p.attached = latestTyped(exchange.Digests), latestAttached(exchange.Digests)
 	boundary := lastBoundary(exchange.Digests)
 	for i, bounds := range exchange.Turns {
-		t := &turn{Turn: bounds, index: i, verbatim: bounds.From}
+		t := &turn{Turn: bounds, index: i, verbatim: bounds.From, spared: bounds.To}
 		t.floor = p.standing(bounds)
+		if covers := p.covered(); bounds.From < covers && covers < bounds.To {
+			t.floor, t.spared = min(t.floor, 1), max(covers, p.newestGroup(t)) // it went on after the epoch
+		}
 		t.deepest = max(t.floor, p.deepest(i, boundary))
 		t.isFixed = t.deepest == 0
 		p.keepPinned(t)
@@ -101,8 +128,8 @@ func newPlanner(exchange *pipeline.Exchange, counter Counter, size int) *planner
 			t.original += digest.Tokens
 		}
 		p.turns = append(p.turns, t)
-		if latest >= bounds.From && latest < bounds.To {
-			p.keepUpTo(t, latest)
+		if p.latest >= bounds.From && p.latest < bounds.To {
+			p.keepUpTo(t, p.latest)
 		}
 	}
 	if p.loop = p.opener(); p.loop >= 0 {
@@ -120,10 +147,18 @@ func (p *planner) worth() int {
 	return int(p.config.MinClear * float64(p.limit))
 }
 
+// covered returns how many messages the current projection stands for.
+func (p *planner) covered() int {
+	if p.exchange.Projection == nil {
+		return 0
+	}
+	return p.exchange.Projection.Covers
+}
+
 // standing returns the level of a turn in the current projection.
 func (p *planner) standing(bounds conversation.Turn) int {
 	projection, level := p.exchange.Projection, 0
-	if projection == nil || bounds.To > projection.Covers {
+	if bounds.From >= p.covered() {
 		return 0
 	}
 	for _, part := range projection.Parts {
@@ -181,6 +216,16 @@ func latestTyped(digests []conversation.Digest) int {
 	return -1
 }
 
+// latestAttached returns the index of the newest message of a person that has media.
+func latestAttached(digests []conversation.Digest) int {
+	for i, digest := range slices.Backward(digests) {
+		if digest.Role == conversation.User && digest.Flags.Has(conversation.HasMedia) && !digest.Flags.Has(conversation.HasResult) {
+			return i
+		}
+	}
+	return -1
+}
+
 // keepUpTo keeps the turn's messages up to and with the one at index as they are.
 // Behind results that message answers an assistant's calls: then the turn is cut
 // at most, which keeps what was typed as well.
@@ -220,11 +265,11 @@ func (p *planner) keepSummary() error {
 	return nil
 }
 
-// potential returns an upper bound of what an epoch can free.
+// potential returns an upper bound of what an epoch can free, without reading a
+// message.
 func (p *planner) potential() int {
-	covered, potential := 0, 0
+	covered, potential := p.covered(), 0
 	if projection := p.exchange.Projection; projection != nil {
-		covered = projection.Covers
 		for _, part := range projection.Parts {
 			if part.Level < p.config.DeepestLevel {
 				potential += part.Tokens
@@ -232,11 +277,14 @@ func (p *planner) potential() int {
 		}
 	}
 	for i, t := range p.turns {
-		if t.To > covered && !t.isFixed && i < len(p.turns)-1 {
-			potential += t.original
+		switch {
+		case t.To > covered && !t.isFixed && i < len(p.turns)-1:
+			potential += t.original - t.front
+		case t.To <= covered && t.floor < p.config.DeepestLevel:
+			potential -= t.front // it stays as it is at any level
 		}
 	}
-	return potential
+	return potential + p.olderGroups()
 }
 
 // raise compresses turns before the tail, the oldest first, one level after the
@@ -362,15 +410,12 @@ func (p *planner) reset() error {
 }
 
 // summarize describes the epoch that makes a projection.
-func (p *planner) summarize(projection *session.Projection, truncated int, reached bool) *epoch {
-	projection.Reason = "target"
-	if p.now > p.limit {
-		projection.Reason = "limit"
-	}
+func (p *planner) summarize(projection *session.Projection, reached bool) *epoch {
 	e := &epoch{
-		projection: *projection, levels: p.exchange.Levels(projection), truncated: truncated, reached: reached,
+		projection: *projection, levels: p.exchange.Levels(projection), reached: reached, fits: p.exchange.Estimate(projection) <= p.limit,
 		before: p.exchange.Original(),
 	}
+	e.dropped, e.droppedFrom, e.droppedTo = p.left()
 	for _, digest := range p.exchange.Digests[:projection.Covers] {
 		e.original += digest.Tokens
 	}

@@ -19,8 +19,9 @@ import (
 	"palimpsest/pipeline/wire/wiregen"
 )
 
-// A1, A2, A5, A6, A7, A9, A11, A12, C2, C3: sessions, configs, windows and places
-// where requests end, all at random. -rapid.checks sets how many sessions; each
+// A1, A2, A5, A6, A7, A9, A11, A12, A14, B13, B15, C2, C3: sessions, configs, windows
+// down to a fiftieth of the session, byte budgets and places where requests end,
+// all at random. -rapid.checks sets how many sessions; each
 // gives about ten bodies to check.
 func TestAnyPromptIsLegalAndStable(t *testing.T) {
 	t.Parallel()
@@ -32,12 +33,13 @@ func TestAnyPromptIsLegalAndStable(t *testing.T) {
 		options.Signer = double
 		session := wiregen.Generate(rapid.Uint64().Draw(r, "seed"), options)
 		codec := codecs()[options.Format]
-		size := pipelinetest.NewExchange(t, codec, session.Body(session.Steps()-1), pipelinetest.Options{Counter: counter}).Size(nil)
+		whole := session.Body(session.Steps() - 1)
+		size := pipelinetest.NewExchange(t, codec, whole, pipelinetest.Options{Counter: counter}).Size(nil)
 		lane := &pipelinetest.Lane{
 			Codec: codec, Modules: []pipeline.Module{ipc.New(counter)},
 			Options: pipelinetest.Options{
-				Counter: counter, Config: drawConfig(r),
-				Limit:  int(float64(size) * rapid.Float64Range(0.1, 1.2).Draw(r, "window")),
+				Counter: counter, Config: drawConfig(r, len(whole)),
+				Limit:  int(float64(size) * rapid.Float64Range(0.02, 1.2).Draw(r, "window")),
 				Factor: rapid.Float64Range(0.8, 1.6).Draw(r, "factor"),
 			},
 		}
@@ -201,7 +203,7 @@ func drawSession(r *rapid.T) wiregen.Options {
 	}
 }
 
-func drawConfig(r *rapid.T) pipeline.Config {
+func drawConfig(r *rapid.T, bytes int) pipeline.Config {
 	config := pipeline.DefaultConfig()
 	ipc := &config.IPC
 	ipc.TargetUtilization = rapid.Float64Range(0.30, 0.95).Draw(r, "target")
@@ -212,6 +214,9 @@ func drawConfig(r *rapid.T) pipeline.Config {
 	ipc.DeepestLevel = rapid.IntRange(0, 3).Draw(r, "deepest")
 	ipc.BlockTokens = rapid.IntRange(500, 8_000).Draw(r, "blocks")
 	ipc.ObservationMasking = rapid.Bool().Draw(r, "masking")
+	if rapid.IntRange(0, 2).Draw(r, "heavy") == 0 {
+		ipc.MaxBytes = int(float64(bytes) * rapid.Float64Range(0.1, 1.1).Draw(r, "bytes"))
+	}
 	return config
 }
 

@@ -17,8 +17,7 @@ const atMostTimes = 2
 // that brings the prompt under its target by what an epoch must free, else the
 // longest that brings it under its target at all, else the shortest.
 func (p *planner) search(ctx context.Context) (*session.Projection, error) {
-	worth := int(p.config.MinClear * float64(p.limit))
-	bounds := []int{(p.goal + p.high) / 2, p.high - worth, p.high}
+	bounds := []int{(p.goal + p.high) / 2, p.high - p.worth(), p.high}
 	steps := p.steps()
 	chosen := len(steps) - 1
 	best := len(bounds)
@@ -39,7 +38,12 @@ func (p *planner) search(ctx context.Context) (*session.Projection, error) {
 			break
 		}
 	}
-	return p.reach(ctx, p.tail(steps[chosen]))
+	projection, err := p.reach(ctx, p.tail(steps[chosen]))
+	last := len(steps) - 1
+	if err != nil || chosen == last || p.exchange.Estimate(projection) <= p.high {
+		return projection, err
+	}
+	return p.reach(ctx, p.tail(steps[last])) // the frames of records were too much
 }
 
 // step is how much of the conversation's end stays as it is.

@@ -19,15 +19,21 @@ type turn struct {
 	level    int  // as planned
 	isFixed  bool // nothing of it may change at any level
 	verbatim int  // its messages before this one stay as they are at L2 and L3
+	spared   int  // and from this one on at L1
+
+	isEvicted bool // its media are out, at any level
 
 	original int // o200k tokens as the client sent it
 	front    int // o200k tokens of the verbatim messages
 
-	messages []conversation.Message // nil: not read yet
-	cut      []session.Part         // L1, a part a message; nil: not made yet
-	cutSize  int                    // its o200k tokens
-	record   *record                // L2 and L3 of what is not verbatim; nil: not made yet
-	noted    int                    // o200k tokens of its entry at L2
+	messages     []conversation.Message // nil: not read yet
+	cut          []session.Part         // L1, a part a message; nil: not made yet
+	cutSize      int                    // its o200k tokens
+	stripped     []session.Part         // L0 without media, a part a message; nil: not made yet
+	strippedSize int                    // its o200k tokens
+
+	record *record // L2 and L3 of what is not verbatim; nil: not made yet
+	noted  int     // o200k tokens of its entry at L2
 }
 
 // read parses the turn's messages and sees what its calls and results allow.
@@ -85,12 +91,18 @@ func (p *planner) cutDown(t *turn) error {
 	}
 	for i, message := range t.messages {
 		part := p.untouched(t.From+i, t.From+i+1, 1)
-		if flags := p.exchange.Digests[t.From+i].Flags; !t.isFixed && flags.Has(conversation.HasResult) && !flags.Has(conversation.LoadsTools) {
-			if changed, isCut := p.cutResults(t.From+i, message); isCut {
-				// A result that has no shorter form stays, a screenshot for one.
-				if cut, err := p.encoded(t.From+i, changed); err == nil && cut.Tokens < part.Tokens {
-					part = cut
-				}
+		changed, isCut := message, false
+		if flags := p.exchange.Digests[t.From+i].Flags; !t.isFixed && t.From+i < t.spared && flags.Has(conversation.HasResult) && !flags.Has(conversation.LoadsTools) {
+			changed, isCut = p.cutResults(t.From+i, message)
+		}
+		if t.isEvicted {
+			bare, hadMedia := p.withoutMedia(t.From+i, changed)
+			changed, isCut = bare, isCut || hadMedia
+		}
+		if isCut {
+			// A result that has no shorter form stays, a screenshot for one.
+			if cut, err := p.encoded(t.From+i, changed); err == nil && cut.Tokens < part.Tokens {
+				part = cut
 			}
 		}
 		t.cut = append(t.cut, part)
@@ -117,6 +129,10 @@ func (p *planner) note(t *turn) error {
 func (p *planner) size(t *turn, level int) (int, error) {
 	switch level {
 	case 0:
+		if t.isEvicted {
+			err := p.strip(t)
+			return t.strippedSize, err
+		}
 		return t.original, nil
 	case 1:
 		err := p.cutDown(t)
