@@ -421,8 +421,8 @@ func TestIdleEpochsDoNotFollowEachOther(t *testing.T) {
 	}
 }
 
-// C1, C4: a plan made ahead is what the request itself would have come to, and is
-// used without reading a message.
+// C1, C4: a plan made ahead is used without reading a message. Where no turn has
+// left the tail since, it is what the request itself would have come to.
 func TestAPlanMadeAheadIsTheSameEpoch(t *testing.T) {
 	t.Parallel()
 
