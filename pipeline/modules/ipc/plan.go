@@ -31,9 +31,13 @@ type planner struct {
 	limit int // what the prompt may have at most
 
 	turns []*turn
+	uses  *uses       // nil: not made yet
+	stale []bool      // turns whose results say nothing any more; nil: not looked for yet
 	loop  int         // the turn that opens a tool loop that must open with thinking; -1
 	lines map[int]int // size of the L3 line of each block of blockTurns
 	total int         // size of the prompt as planned, but for the frames of records
+
+	ledger string // what the record that opens the projection still has to say
 }
 
 // plan plans an epoch for a prompt of size tokens of the model. It returns
@@ -230,6 +234,9 @@ func (p *planner) potential() int {
 // raise compresses turns before the tail, the oldest first, one level after the
 // other, until the prompt has at most goal tokens.
 func (p *planner) raise(ctx context.Context, tail, goal int) error {
+	if err := p.raiseStale(ctx, tail, goal); err != nil {
+		return err
+	}
 	if err := p.raiseTo(ctx, 1, tail, goal); err != nil {
 		return err
 	}
@@ -320,6 +327,10 @@ func (p *planner) weighLine(block int) error {
 	size := 0
 	if len(folded) > 0 {
 		size = p.countText(blockLine(folded))
+		if p.lines[ledgerLine] == 0 {
+			p.lines[ledgerLine] = p.ledgerBudget()
+			p.total += p.lines[ledgerLine]
+		}
 	}
 	p.total += size - p.lines[block]
 	p.lines[block] = size

@@ -105,8 +105,8 @@ func shorten(text string, characters int) string {
 
 // sentence returns what a text begins with: its first sentence, and those behind
 // it as long as they say next to nothing ("Sure."), in at most so many
-// characters. Injected reminders are left out.
-func sentence(text string, characters int) string {
+// characters, and the text behind them. Injected reminders are left out.
+func sentence(text string, characters int) (first, rest string) {
 	const little = 24
 	text = strings.TrimSpace(conversation.WithoutReminders(text))
 	end := 0
@@ -116,7 +116,7 @@ func sentence(text string, characters int) string {
 			break
 		}
 	}
-	return shorten(text[:end], characters)
+	return shorten(text[:end], characters), text[end:]
 }
 
 // sentenceEnd returns the length of the first sentence of text, its end included.
@@ -135,14 +135,6 @@ func sentenceEnd(text string) int {
 		}
 	}
 	return len(text)
-}
-
-// firstLine returns the first line of text that says anything, in at most so many
-// characters.
-func firstLine(text string, characters int) string {
-	text = strings.TrimSpace(text)
-	line, _, _ := strings.Cut(text, "\n")
-	return shorten(line, characters)
 }
 
 // thousands returns a number with commas.

@@ -24,7 +24,9 @@ type turn struct {
 	front    int // o200k tokens of the verbatim messages
 
 	messages []conversation.Message // nil: not read yet
-	cut      []session.Part         // L1, a part a message; nil: not made yet
+	shorter  []conversation.Message // those that L1 changes, by their place; nil: not made yet
+	sizes    []int                  // o200k tokens of the messages at L1
+	cut      []session.Part         // L1, a part a message; nil: not encoded yet
 	cutSize  int                    // its o200k tokens
 	record   *record                // L2 and L3 of what is not verbatim; nil: not made yet
 	noted    int                    // o200k tokens of its entry at L2
@@ -75,22 +77,44 @@ func isClosed(messages []conversation.Message) bool {
 	return true
 }
 
-// cutDown makes the turn's L1.
-func (p *planner) cutDown(t *turn) error {
-	if t.cut != nil {
+// shortenResults makes the messages that the turn has at L1 and weighs them.
+func (p *planner) shortenResults(t *turn) error {
+	if t.shorter != nil {
 		return nil
 	}
 	if err := p.read(t); err != nil {
 		return err
 	}
+	t.shorter = make([]conversation.Message, len(t.messages))
 	for i, message := range t.messages {
+		digest := p.exchange.Digests[t.From+i]
+		size := digest.Tokens
+		if !t.isFixed && digest.Flags.Has(conversation.HasResult) && !digest.Flags.Has(conversation.LoadsTools) {
+			if changed, less := p.cutResults(t.From+i, message, digest); less < size {
+				t.shorter[i], size = changed, less
+			}
+		}
+		t.sizes = append(t.sizes, size)
+		t.cutSize += size
+	}
+	return nil
+}
+
+// cutDown encodes the turn's L1.
+func (p *planner) cutDown(t *turn) error {
+	if t.cut != nil {
+		return nil
+	}
+	if err := p.shortenResults(t); err != nil {
+		return err
+	}
+	t.cutSize = 0
+	for i, shorter := range t.shorter {
 		part := p.untouched(t.From+i, t.From+i+1, 1)
-		if flags := p.exchange.Digests[t.From+i].Flags; !t.isFixed && flags.Has(conversation.HasResult) && !flags.Has(conversation.LoadsTools) {
-			if changed, isCut := p.cutResults(t.From+i, message); isCut {
-				// A result that has no shorter form stays, a screenshot for one.
-				if cut, err := p.encoded(t.From+i, changed); err == nil && cut.Tokens < part.Tokens {
-					part = cut
-				}
+		if shorter.Changed {
+			// A result that has no shorter form stays, a screenshot for one.
+			if cut, err := p.encoded(t.From+i, shorter); err == nil {
+				part = cut
 			}
 		}
 		t.cut = append(t.cut, part)
@@ -99,16 +123,17 @@ func (p *planner) cutDown(t *turn) error {
 	return nil
 }
 
-// note makes the turn's L2 and what L3 is made of.
+// note makes what the turn has at L2 and what L3 is made of.
 func (p *planner) note(t *turn) error {
-	if t.record != nil {
-		return nil
-	}
-	if err := p.read(t); err != nil {
+	if err := p.noteAll(); err != nil {
 		return err
 	}
-	t.record = newRecord(t.verbatim, t.messages[t.verbatim-t.From:])
-	t.noted = p.countText(t.record.entry(false))
+	if t.record == nil {
+		t.record = p.newRecord(t)
+	}
+	if t.noted == 0 {
+		t.noted = p.countText(t.record.entry(false))
+	}
 	return nil
 }
 
@@ -119,7 +144,7 @@ func (p *planner) size(t *turn, level int) (int, error) {
 	case 0:
 		return t.original, nil
 	case 1:
-		err := p.cutDown(t)
+		err := p.shortenResults(t)
 		return t.cutSize, err
 	case 2:
 		err := p.note(t)
