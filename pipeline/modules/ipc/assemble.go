@@ -114,7 +114,7 @@ func (p *planner) fold(parts *parts, run []*span, block int) error {
 	follows := to < len(p.exchange.Digests) && p.exchange.Digests[to].Role == conversation.User
 	answers := follows && last.said != ""
 
-	text := recordText(run, block, answers)
+	text := p.recordText(run, block, answers)
 	messages := []conversation.Message{textMessage(conversation.User, frame+text)}
 	if answers {
 		messages = append(messages, textMessage(conversation.Assistant, run[len(run)-1].answer()))
@@ -199,13 +199,13 @@ func sameLevel(run []*span) int {
 }
 
 // recordText returns the text that stands for a run, behind the frame.
-func recordText(run []*span, block int, answers bool) string {
+func (p *planner) recordText(run []*span, block int, answers bool) string {
 	text := strings.Builder{}
 	for len(run) > 0 {
 		n := sameLevel(run)
 		if run[0].level == 3 {
-			for _, line := range blockLines(run[:n], block) {
-				text.WriteString(line + "\n")
+			for _, line := range p.blockLines(run[:n], block) {
+				text.WriteString(line.text + "\n")
 			}
 		} else {
 			fmt.Fprintf(&text, "[%s, %s–%s]\n", turnRange(run[0].turn, run[n-1].turn), archived(run[0].From), archived(run[n-1].To-1))
@@ -220,14 +220,14 @@ func recordText(run []*span, block int, answers bool) string {
 
 // blockLines returns the lines of adjacent spans at L3 for blocks of so many turns.
 // Blocks begin at fixed turns, whatever was folded when.
-func blockLines(spans []*span, block int) []string {
-	var lines []string
+func (p *planner) blockLines(spans []*span, block int) []lineOf {
+	var lines []lineOf
 	for len(spans) > 0 {
 		n := 1
 		for n < len(spans) && spans[n].turn/block == spans[0].turn/block {
 			n++
 		}
-		lines = append(lines, blockLine(spans[:n]))
+		lines = append(lines, p.blockLine(spans[:n]))
 		spans = spans[n:]
 	}
 	return lines
@@ -238,8 +238,8 @@ func blockLines(spans []*span, block int) []string {
 func (p *planner) blockSize(turns []*turn) int {
 	for block := blockTurns; ; block *= 2 {
 		size := 0
-		for _, lines := range p.foldedLines(turns, block) {
-			size += p.countText(strings.Join(lines, "\n"))
+		for _, line := range p.foldedLines(turns, block) {
+			size += line.size
 		}
 		if size <= p.config.BlockTokens || block >= len(turns) {
 			return block
@@ -248,8 +248,8 @@ func (p *planner) blockSize(turns []*turn) int {
 }
 
 // foldedLines returns the L3 lines of each run of turns at L3.
-func (p *planner) foldedLines(turns []*turn, block int) [][]string {
-	var all [][]string
+func (p *planner) foldedLines(turns []*turn, block int) []lineOf {
+	var all []lineOf
 	var run []*span
 	for _, t := range turns {
 		if t.level == 3 && t.verbatim == t.From {
@@ -257,7 +257,7 @@ func (p *planner) foldedLines(turns []*turn, block int) [][]string {
 			continue
 		}
 		if len(run) > 0 {
-			all = append(all, blockLines(run, block))
+			all = append(all, p.blockLines(run, block)...)
 		}
 		run = nil
 		if t.level == 3 {
@@ -265,7 +265,7 @@ func (p *planner) foldedLines(turns []*turn, block int) [][]string {
 		}
 	}
 	if len(run) > 0 {
-		all = append(all, blockLines(run, block))
+		all = append(all, p.blockLines(run, block)...)
 	}
 	return all
 }

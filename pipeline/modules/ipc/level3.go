@@ -19,6 +19,24 @@ const (
 	mostFilesInLine = 4
 )
 
+// lineOf is the line of a block with its size, kept for the turns that it is made of.
+type lineOf struct {
+	text string
+	size int // o200k tokens
+}
+
+// blockLine returns the line of a block of adjacent turns, made once.
+func (p *planner) blockLine(spans []*span) lineOf {
+	key := [2]int{spans[0].From, spans[len(spans)-1].To}
+	line, known := p.made[key]
+	if !known {
+		line.text = blockLine(spans)
+		line.size = p.countText(line.text)
+		p.made[key] = line
+	}
+	return line
+}
+
 // blockLine returns the one line of a block of adjacent turns: what was asked first
 // and said last, the files, the names that turns use, the failures.
 func blockLine(spans []*span) string {

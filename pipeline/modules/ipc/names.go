@@ -102,7 +102,13 @@ func (n *names) run() (from, to int, found uint8) {
 		}
 	}
 	from = min(i, len(text))
-	last := uint8(0)
+	for i < len(text) && kindOf[text[i]] == isLower { // most words have no other letters
+		i++
+	}
+	if i > from {
+		found = isLower
+	}
+	last := found
 	for ; i < len(text); i++ {
 		kind := kindOf[text[i]]
 		if kind == 0 {

@@ -1,6 +1,8 @@
 package ipc
 
 import (
+	"strings"
+
 	"palimpsest/pipeline/ledger"
 )
 
@@ -40,18 +42,34 @@ func (p *planner) writeLedger(turns []*turn) error {
 	if !isFolded || budget == 0 {
 		return nil
 	}
+	text, known := p.ledgers[len(turns)]
+	if !known {
+		var err error
+		if text, err = p.ledgerText(turns, budget); err != nil {
+			return err
+		}
+		p.ledgers[len(turns)] = text
+	}
+	p.ledger = text
+	return nil
+}
+
+// ledgerText returns the ledger of turns in so many o200k tokens at most; empty if it
+// has nothing to say.
+func (p *planner) ledgerText(turns []*turn, budget int) (string, error) {
 	kept := ledger.New()
 	for _, t := range turns {
 		if err := p.read(t); err != nil {
-			return err
+			return "", err
 		}
 		kept.Add(t.index, t.From, t.messages)
 	}
 	if p.config.ObservationMasking {
 		kept.Errors = nil // they quote what tools returned
 	}
-	if text := kept.Text(budget, p.countText); text != "" {
-		p.ledger = ledgerTitle + text + "\n"
+	text := kept.Text(budget, p.countText)
+	if text == "" {
+		return "", nil
 	}
-	return nil
+	return ledgerTitle + strings.TrimSuffix(text, "\n") + "\n", nil
 }

@@ -37,7 +37,9 @@ type planner struct {
 	lines map[int]int // size of the L3 line of each block of blockTurns
 	total int         // size of the prompt as planned, but for the frames of records
 
-	ledger string // what the record that opens the projection still has to say
+	made    map[[2]int]lineOf // L3 lines by the messages they stand for
+	ledgers map[int]string    // blocks of the ledger by how many turns they cover
+	ledger  string            // what the record that opens the projection still has to say
 }
 
 // plan plans an epoch for a prompt of size tokens of the model. It returns
@@ -81,7 +83,7 @@ func (m *Module) plan(ctx context.Context, exchange *pipeline.Exchange, size int
 
 // newPlanner looks at the exchange without reading a message.
 func newPlanner(exchange *pipeline.Exchange, counter Counter, size int) *planner {
-	p := &planner{exchange: exchange, config: exchange.Config.IPC, counter: counter, rate: exchange.Factor}
+	p := &planner{exchange: exchange, config: exchange.Config.IPC, counter: counter, rate: exchange.Factor, made: map[[2]int]lineOf{}, ledgers: map[int]string{}}
 	p.now = max(1, exchange.Estimate(exchange.Projection))
 	// What was reported of this prompt may tell more than the model's average.
 	p.rate = max(p.rate, float64(size)/float64(p.now))
@@ -326,7 +328,7 @@ func (p *planner) weighLine(block int) error {
 	}
 	size := 0
 	if len(folded) > 0 {
-		size = p.countText(blockLine(folded))
+		size = p.blockLine(folded).size
 		if p.lines[ledgerLine] == 0 {
 			p.lines[ledgerLine] = p.ledgerBudget()
 			p.total += p.lines[ledgerLine]
