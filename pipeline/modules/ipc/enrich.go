@@ -30,51 +30,70 @@ const (
 // name is a name that turns use.
 type name struct {
 	text  string
-	hash  uint64
 	last  int // newest turn that uses it
 	turns int // turns that use it
 }
 
-// noteAll makes the records of all turns that may go to L2, the newest first: what a
-// newer one has an older one need not repeat.
-func (p *planner) noteAll() error {
-	if p.uses != nil {
+// bandTurns is how many adjacent turns do not repeat each other's names.
+const bandTurns = 32
+
+// noteBand makes the records of a turn and its neighbours that may go to L2, the newest
+// first: what a newer one has an older one need not repeat.
+func (p *planner) noteBand(t *turn) error {
+	if t.record != nil {
 		return nil
 	}
-	p.uses = newUses()
-	for _, t := range p.turns {
-		if err := p.read(t); err != nil {
-			return err
+	if p.uses == nil {
+		p.uses = newUses()
+		for _, t := range p.turns {
+			if err := p.read(t); err != nil {
+				return err
+			}
+			p.uses.addTurn(t.index, t.messages)
 		}
-		p.uses.addTurn(t.index, t.messages)
 	}
-	for _, t := range slices.Backward(p.turns) {
-		if t.deepest >= 2 && t.record == nil {
-			t.record = p.newRecord(t)
+	first := t.index - t.index%bandTurns
+	for _, neighbour := range slices.Backward(p.turns[first:min(first+bandTurns, len(p.turns))]) {
+		if neighbour.deepest >= 2 || neighbour == t {
+			neighbour.record = p.newRecord(neighbour)
 		}
 	}
 	return nil
 }
 
-// enrich adds to a turn's record what it leaves out and should not: the sentences that
-// hold a directive, a decision, an error or a name that later turns use, and such
-// names of calls and results.
-func (u *uses) enrich(turn int, r *record) {
-	for i := range r.lines {
-		u.show(r, r.lines[i].text)
-	}
-	u.addSentences(turn, r)
-	u.addNames(turn, r)
+// enricher adds to the record of a turn what it leaves out and should not: the
+// sentences that hold a directive, a decision, an error or a name that later turns
+// use, and such names of calls and results.
+type enricher struct {
+	*uses
+
+	turn, band int
+	record     *record
 }
 
-// show notes the names that a record has.
-func (u *uses) show(r *record, text string) {
-	for found := (names{text: text}); found.scan(); {
-		if use := u.of(found.hash); use != nil && !use.shown {
-			use.shown = true
-			r.names = append(r.names, name{text[found.from:found.to], found.hash, use.last, use.turns})
+func (e *enricher) enrich() {
+	for i := range e.record.lines {
+		e.show(e.record.lines[i].text)
+	}
+	e.addSentences()
+	e.addNames()
+}
+
+// show notes the names that the record has.
+func (e *enricher) show(text string) {
+	for found := (names{text: text, among: e.uses}); found.scan(); {
+		if use := e.of(found.hash); use != nil && use.shown != e.band {
+			use.shown = e.band
+			e.record.names = append(e.record.names, name{text[found.from:found.to], use.last, use.turns})
 		}
 	}
+}
+
+// isWanted reports whether a name is one that a later turn uses and no record of the
+// band has.
+func (e *enricher) isWanted(hash uint64) bool {
+	use := e.of(hash)
+	return use != nil && use.last > e.turn && use.shown != e.band
 }
 
 // candidate is a sentence that may be kept.
@@ -86,15 +105,15 @@ type candidate struct {
 
 // addSentences adds the sentences that are worth most, in the order in which they
 // were said.
-func (u *uses) addSentences(turn int, r *record) {
+func (e *enricher) addSentences() {
 	var all []candidate
-	for _, source := range r.texts {
+	for _, source := range e.record.texts {
 		text := conversation.WithoutReminders(source.text[:cutBytes(source.text, longestText)])
 		for len(text) > 0 {
 			end := sentenceEnd(text)
 			one := strings.TrimSpace(text[:end])
 			text = text[end:]
-			if worth := u.worth(turn, source.role, one); worth > 0 {
+			if worth := e.worth(source.role, one); worth > 0 {
 				all = append(all, candidate{source.line, len(all), worth, one})
 			}
 		}
@@ -111,13 +130,13 @@ func (u *uses) addSentences(turn int, r *record) {
 	}
 	slices.SortFunc(kept, func(a, b candidate) int { return cmp.Compare(a.order, b.order) })
 	for _, one := range kept {
-		r.lines[one.line].text += " … " + one.text
-		u.show(r, one.text)
+		e.record.lines[one.line].text += " … " + one.text
+		e.show(one.text)
 	}
 }
 
 // worth says how much a sentence is worth keeping; 0: not at all.
-func (u *uses) worth(turn int, role conversation.Role, sentence string) int {
+func (e *enricher) worth(role conversation.Role, sentence string) int {
 	if len(sentence) < 8 {
 		return 0
 	}
@@ -131,8 +150,8 @@ func (u *uses) worth(turn int, role conversation.Role, sentence string) int {
 		worth = worthError
 	}
 	count := 0
-	for found := (names{text: sentence}); found.scan() && count < mostNames; {
-		if use := u.of(found.hash); use != nil && use.last > turn && !use.shown {
+	for found := (names{text: sentence, among: e.uses}); count < mostNames && found.scan(); {
+		if e.isWanted(found.hash) {
 			count++
 		}
 	}
@@ -151,27 +170,21 @@ func tellsOfError(sentence string) bool {
 
 // addNames adds to the lines the names that later turns use, those that most turns
 // use first.
-func (u *uses) addNames(turn int, r *record) {
+func (e *enricher) addNames() {
 	type mention struct {
 		name
 		line int
 	}
 	var all []mention
-	collect := func(source source) {
-		for found := (names{text: source.text, escaped: source.json}); found.scan(); {
-			use := u.of(found.hash)
-			if use == nil || use.last <= turn || use.shown || use.found == turn {
+	for _, source := range slices.Concat(e.record.texts, e.record.details) {
+		for found := (names{text: source.text, escaped: source.json, among: e.uses}); found.scan(); {
+			use := e.of(found.hash)
+			if use == nil || use.found == e.turn || !e.isWanted(found.hash) {
 				continue
 			}
-			use.found = turn
-			all = append(all, mention{name{source.text[found.from:found.to], found.hash, use.last, use.turns}, source.line})
+			use.found = e.turn
+			all = append(all, mention{name{source.text[found.from:found.to], use.last, use.turns}, source.line})
 		}
-	}
-	for _, source := range r.texts {
-		collect(source)
-	}
-	for _, source := range r.details {
-		collect(source)
 	}
 	slices.SortStableFunc(all, func(a, b mention) int {
 		return cmp.Or(cmp.Compare(b.turns, a.turns), cmp.Compare(b.last, a.last))
@@ -183,8 +196,9 @@ func (u *uses) addNames(turn int, r *record) {
 			continue
 		}
 		left -= size
-		r.lines[one.line].names = append(r.lines[one.line].names, one.text)
-		u.show(r, one.text)
+		line := &e.record.lines[one.line]
+		line.names = append(line.names, one.text)
+		e.show(one.text)
 	}
 }
 

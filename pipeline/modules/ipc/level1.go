@@ -13,7 +13,7 @@ const keptCharacters = 200
 
 // surelySmaller is how many bytes less a text has that need not be counted to know
 // that it has fewer tokens.
-const surelySmaller = 512
+const surelySmaller = 160
 
 // cutResults returns a message with its tool results cut for L1, and its o200k
 // tokens; as many as it had if it has no shorter form, as a screenshot has none. What

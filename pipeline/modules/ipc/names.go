@@ -48,7 +48,8 @@ var kindOf = func() (kinds [256]uint8) {
 // names reads the names of a text one after the other.
 type names struct {
 	text    string
-	escaped bool // the text is JSON: a backslash and what it escapes belong to no name
+	escaped bool  // the text is JSON: a backslash and what it escapes belong to no name
+	among   *uses // only names that it may know; nil: all
 
 	from, to int // the last name found
 	hash     uint64
@@ -59,31 +60,42 @@ type names struct {
 // scan finds the next name and reports whether there is one. Behind a path comes its
 // last element, behind a dotted name its last part.
 func (n *names) scan() bool {
-	if n.hasPart {
-		n.hasPart = false
-		n.from = lastPart(n.text, n.from, n.to)
-		if isName(n.text[n.from:n.to]) {
-			n.hash = hashOf(n.text[n.from:n.to])
-			return true
+	for {
+		if n.hasPart {
+			n.hasPart = false
+			n.from = lastPart(n.text, n.from, n.to)
+			if n.isOne() {
+				return true
+			}
 		}
-	}
-	for n.next < len(n.text) {
+		if n.next >= len(n.text) {
+			return false
+		}
 		from, to, found := n.run()
-		if to-from < shortestName || found == isLower || found == isUpper|isLower {
-			continue
-		}
-		if n.escaped && isMember(n.text, from, to) {
+		if to-from < shortestName || found == isLower || found == isUpper|isLower || n.escaped && isMember(n.text, from, to) {
 			continue
 		}
 		n.from, n.to = trim(n.text, from, to)
-		if n.to-n.from > longestName || !isName(n.text[n.from:n.to]) {
-			continue
-		}
-		n.hash = hashOf(n.text[n.from:n.to])
 		n.hasPart = found&(isSlash|isDot) != 0 && lastPart(n.text, n.from, n.to) > n.from
-		return true
+		if n.isOne() {
+			return true
+		}
 	}
-	return false
+}
+
+// isOne reports whether the run that was found is a name, and makes its hash.
+func (n *names) isOne() bool {
+	text := n.text[n.from:n.to]
+	if len(text) < shortestName || len(text) > longestName || n.among != nil && !n.among.has(shapeOf(text)) || !isName(text) {
+		return false
+	}
+	n.hash = hashOf(text)
+	return true
+}
+
+// shapeOf tells most names apart at once: by length, first and last byte.
+func shapeOf(text string) uint16 {
+	return uint16(len(text))*2657 + uint16(text[0])*131 + uint16(text[len(text)-1])*17 //nolint:gosec // it may wrap around
 }
 
 // run finds the next run of bytes that a name may be made of.

@@ -101,7 +101,9 @@ func TestMoreIdentifiersOfRecordedSessionsAreKept(t *testing.T) {
 					t.Fatal(err)
 				}
 				one := recallOf(t, counter, codec, body, 0.8, window)
-				if testing.Verbose() { one.log(t, strings.TrimSuffix(filepath.Base(file), ".json")) }
+				if testing.Verbose() {
+					one.log(t, strings.TrimSuffix(filepath.Base(file), ".json"))
+				}
 				sum.add(one)
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"palimpsest/pipeline/conversation"
-	"palimpsest/pipeline/ledger"
 )
 
 // What L2 leaves of one thing, in characters.
@@ -50,27 +49,28 @@ type source struct {
 // newRecord reads what L2 and L3 leave of a turn.
 func (p *planner) newRecord(t *turn) *record {
 	r := &record{saidAt: -1}
-	messages := t.messages[t.verbatim-t.From:]
-	results := map[string]*conversation.Block{}
-	for _, message := range messages {
-		for i := range message.Blocks {
-			if block := &message.Blocks[i]; block.Kind == conversation.ToolResult {
-				results[block.ID] = block
-			}
+	calls := t.toolCalls()
+	for i, message := range t.messages {
+		index, own := t.From+i, calls
+		for len(calls) > 0 && calls[0].index == index {
+			calls = calls[1:]
 		}
-	}
-	for i, message := range messages {
+		if index < t.verbatim {
+			continue
+		}
 		switch message.Role {
 		case conversation.User:
-			r.addUser(t.verbatim+i, message)
+			r.addUser(index, message)
 		case conversation.Assistant:
-			r.addAssistant(t.verbatim+i, message, results, p.config.ObservationMasking)
+			r.addAssistant(index, message)
+			for _, call := range own[:len(own)-len(calls)] {
+				r.addCall(&call, p.config.ObservationMasking)
+			}
 		case conversation.System, conversation.Tool:
 		}
 	}
-	if p.uses != nil {
-		p.uses.enrich(t.index, r)
-	}
+	adding := enricher{uses: p.uses, turn: t.index, band: t.index / bandTurns, record: r}
+	adding.enrich()
 	r.texts, r.details = nil, nil
 	return r
 }
@@ -97,8 +97,8 @@ func (r *record) addUser(index int, message conversation.Message) {
 	}
 }
 
-// addAssistant notes what an assistant message says and calls.
-func (r *record) addAssistant(index int, message conversation.Message, results map[string]*conversation.Block, masked bool) {
+// addAssistant notes what an assistant message says.
+func (r *record) addAssistant(index int, message conversation.Message) {
 	said := ""
 	var rest []string
 	for i := range message.Blocks {
@@ -122,48 +122,43 @@ func (r *record) addAssistant(index int, message conversation.Message, results m
 		}
 		r.lines = append(r.lines, line{index: index, text: assistant + said})
 	}
-	for i := range message.Blocks {
-		if block := &message.Blocks[i]; block.Kind == conversation.ToolCall {
-			r.addCall(index, block, results[block.ID], masked)
-		}
-	}
 }
 
 // assistant opens the line of what the assistant said.
 const assistant = "Assistant: "
 
 // addCall notes a tool call and how it ended.
-func (r *record) addCall(index int, block, result *conversation.Block, masked bool) {
-	call := ledger.ParseCall(block)
-	outcome, failed := "ok", result != nil && call.Failed(result)
-	if failed {
+func (r *record) addCall(call *toolCall, masked bool) {
+	outcome, result := "ok", call.result
+	if call.failed {
 		r.errors++
 		outcome = "error"
 	}
 	switch {
 	case result == nil:
+	case masked && (call.failed || call.Command != ""):
+		outcome += " [TOOL OUTPUT ARCHIVED]" // where it would be quoted otherwise
 	case masked:
-		if len(result.Text) > keptCharacters {
-			outcome += " [TOOL OUTPUT ARCHIVED]"
-		}
-	case failed:
+	case call.failed:
 		r.failure = failureOf(result.Text)
 		outcome = joinNonEmpty(": ", outcome, r.failure)
 	case call.Command != "":
 		outcome = joinNonEmpty(": ", outcome, shorten(result.Text[verdictAt(result.Text):], verdictCharacters))
 	}
-	r.changed = append(append(r.changed, call.Writes...), call.Deletes...)
-	r.read = append(r.read, call.Reads...)
+	if !call.failed {
+		r.changed = append(append(r.changed, call.Writes...), call.Deletes...)
+		r.read = append(r.read, call.Reads...)
+	}
 
-	r.details = append(r.details, source{line: len(r.lines), role: conversation.Assistant, text: block.Text, json: true})
+	r.details = append(r.details, source{line: len(r.lines), role: conversation.Assistant, text: call.block.Text, json: true})
 	if result != nil && !masked {
 		r.details = append(r.details, source{line: len(r.lines), role: conversation.Tool, text: result.Text})
 	}
 	argument := shorten(call.Argument, argumentCharacters)
 	if len(call.Writes) > 0 && call.Command == "" {
-		argument = joinNonEmpty(", ", shorten(strings.Join(call.Writes, " "), argumentCharacters), changeOf(block.Text))
+		argument = joinNonEmpty(", ", shorten(strings.Join(call.Writes, " "), argumentCharacters), changeOf(call.block.Text))
 	}
-	r.lines = append(r.lines, line{index: index, text: block.Name + "(" + argument + ") → " + outcome})
+	r.lines = append(r.lines, line{index: call.index, text: call.Tool + "(" + argument + ") → " + outcome})
 }
 
 // failureOf returns what a failed result says, in one line: its beginning, and the

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/ledger"
 )
 
@@ -59,7 +58,7 @@ func (p *planner) findStale() error {
 		if err := p.read(t); err != nil {
 			return err
 		}
-		cut, stale := later.turn(t.messages)
+		cut, stale := later.turn(t)
 		p.stale[t.index] = cut > 0 && float64(stale) >= staleShare*float64(cut)
 	}
 	return nil
@@ -91,27 +90,15 @@ func (e extent) covers(other extent) bool {
 
 // turn looks at the turn before what it knows. It returns how many bytes of the turn's
 // results L1 would cut, and how many of them are stale.
-func (a *afterwards) turn(messages []conversation.Message) (cut, stale int) {
-	results := map[string]*conversation.Block{}
-	var calls []*conversation.Block
-	for _, message := range messages {
-		for i := range message.Blocks {
-			switch block := &message.Blocks[i]; block.Kind {
-			case conversation.ToolCall:
-				calls = append(calls, block)
-			case conversation.ToolResult:
-				results[block.ID] = block
-			case conversation.Text, conversation.Thinking, conversation.Media, conversation.Opaque:
-			}
-		}
-	}
-	for _, call := range slices.Backward(calls) {
-		result := results[call.ID]
-		if result == nil {
+func (a *afterwards) turn(t *turn) (cut, stale int) {
+	calls := t.toolCalls()
+	for i := range slices.Backward(calls) {
+		call := &calls[i]
+		if call.result == nil {
 			continue
 		}
-		isStale := a.call(call, result)
-		if more := len(result.Text) - keptCharacters; more > 0 {
+		isStale := a.call(call)
+		if more := len(call.result.Text) - keptCharacters; more > 0 {
 			cut += more
 			if isStale {
 				stale += more
@@ -122,11 +109,11 @@ func (a *afterwards) turn(messages []conversation.Message) (cut, stale int) {
 }
 
 // call reports whether a call's result is stale, and notes what the call does.
-func (a *afterwards) call(block, result *conversation.Block) bool {
-	isStale := len(result.Text) > keptCharacters && a.results[result.Text]
-	a.results[result.Text] = true
-	call := ledger.ParseCall(block)
-	if call.Failed(result) {
+func (a *afterwards) call(call *toolCall) bool {
+	text := call.result.Text
+	isStale := len(text) > keptCharacters && a.results[text]
+	a.results[text] = true
+	if call.failed {
 		return isStale
 	}
 	for _, file := range slices.Concat(call.Writes, call.Deletes) {
@@ -135,7 +122,7 @@ func (a *afterwards) call(block, result *conversation.Block) bool {
 	if call.Command != "" || len(call.Reads) == 0 || len(call.Writes) > 0 {
 		return isStale // what a command prints is more than a file
 	}
-	read := extentOf(&call, block.Text, len(result.Text))
+	read := extentOf(&call.Call, call.block.Text, len(text))
 	superseded := true
 	for _, name := range call.Reads {
 		file := a.file(name)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/ledger"
 	"palimpsest/pipeline/session"
 )
 
@@ -24,6 +25,7 @@ type turn struct {
 	front    int // o200k tokens of the verbatim messages
 
 	messages []conversation.Message // nil: not read yet
+	calls    []toolCall             // nil: not looked at yet
 	shorter  []conversation.Message // those that L1 changes, by their place; nil: not made yet
 	sizes    []int                  // o200k tokens of the messages at L1
 	cut      []session.Part         // L1, a part a message; nil: not encoded yet
@@ -49,6 +51,41 @@ func (p *planner) read(t *turn) error {
 		t.isFixed, t.deepest = true, min(t.deepest, t.floor)
 	}
 	return nil
+}
+
+// toolCall is a tool call of a turn with what came of it.
+type toolCall struct {
+	ledger.Call
+
+	index         int // message
+	block, result *conversation.Block
+	failed        bool
+}
+
+// toolCalls returns the calls of a turn that has been read, in order.
+func (t *turn) toolCalls() []toolCall {
+	if t.calls != nil {
+		return t.calls
+	}
+	t.calls = []toolCall{}
+	results := map[string]*conversation.Block{}
+	for i, message := range t.messages {
+		for j := range message.Blocks {
+			switch block := &message.Blocks[j]; block.Kind {
+			case conversation.ToolCall:
+				t.calls = append(t.calls, toolCall{Call: ledger.ParseCall(block), index: t.From + i, block: block})
+			case conversation.ToolResult:
+				results[block.ID] = block
+			case conversation.Text, conversation.Thinking, conversation.Media, conversation.Opaque:
+			}
+		}
+	}
+	for i := range t.calls {
+		call := &t.calls[i]
+		call.result = results[call.block.ID]
+		call.failed = call.result != nil && call.Failed(call.result)
+	}
+	return t.calls
 }
 
 // isClosed reports whether each call of the messages has exactly one result and
@@ -125,11 +162,8 @@ func (p *planner) cutDown(t *turn) error {
 
 // note makes what the turn has at L2 and what L3 is made of.
 func (p *planner) note(t *turn) error {
-	if err := p.noteAll(); err != nil {
+	if err := p.noteBand(t); err != nil {
 		return err
-	}
-	if t.record == nil {
-		t.record = p.newRecord(t)
 	}
 	if t.noted == 0 {
 		t.noted = p.countText(t.record.entry(false))

@@ -9,47 +9,68 @@ import (
 // takes it up. It depends on the originals alone.
 type uses struct {
 	entries []use
-	byHash  map[uint64]int32
-	filter  [1 << 10]uint64 // a bit for each hash: most names of results are never used
+	table   []int32         // by hash, open: index in entries + 1; its length is a power of two
+	shapes  [1 << 10]uint64 // a bit for each shape of a name
 }
 
 // use is what is known of one name.
 type use struct {
-	last  int // newest turn that uses it; -1: none
+	hash  uint64
+	last  int // newest turn that uses it
 	turns int // turns that use it
 
-	// What records, made from the newest to the oldest turn, tell each other.
-	shown bool // a record has it already
-	found int  // the turn that found it last
+	// What the records of a band tell each other, newest turn first.
+	shown int // the last band of which a record has it
+	found int // the turn that found it last
 }
 
-func newUses() *uses { return &uses{byHash: map[uint64]int32{}} }
+func newUses() *uses { return &uses{table: make([]int32, 1<<12)} }
 
 // add notes the names of a text that a turn wrote.
 func (u *uses) add(turn int, text string, escaped bool) {
 	for found := (names{text: text, escaped: escaped}); found.scan(); {
-		i, known := u.byHash[found.hash]
-		if !known {
-			i = int32(len(u.entries)) //nolint:gosec // a prompt has not as many names
-			u.byHash[found.hash] = i
-			bit := found.hash & (1<<16 - 1)
-			u.filter[bit>>6] |= 1 << (bit & 63)
-			u.entries = append(u.entries, use{last: -1, found: -1})
+		at := u.slot(found.hash)
+		if u.table[at] == 0 {
+			u.entries = append(u.entries, use{hash: found.hash, last: -1, shown: -1, found: -1})
+			u.table[at] = int32(len(u.entries)) //nolint:gosec // a prompt has not as many names
+			shape := shapeOf(text[found.from:found.to])
+			u.shapes[shape>>6] |= 1 << (shape & 63)
 		}
-		if entry := &u.entries[i]; entry.last != turn {
+		if entry := &u.entries[u.table[at]-1]; entry.last != turn {
 			entry.last = turn
 			entry.turns++
+		}
+		if 2*len(u.entries) > len(u.table) {
+			u.grow()
 		}
 	}
 }
 
+// slot returns where in the table a hash is or belongs.
+func (u *uses) slot(hash uint64) int {
+	mask := len(u.table) - 1
+	at := int(hash) & mask //nolint:gosec // the low bits are what is wanted
+	for u.table[at] != 0 && u.entries[u.table[at]-1].hash != hash {
+		at = (at + 1) & mask
+	}
+	return at
+}
+
+// grow doubles the table.
+func (u *uses) grow() {
+	u.table = make([]int32, 2*len(u.table))
+	for i := range u.entries {
+		u.table[u.slot(u.entries[i].hash)] = int32(i + 1) //nolint:gosec // as in add
+	}
+}
+
+// has reports whether any name of a shape is used.
+func (u *uses) has(shape uint16) bool { return u.shapes[shape>>6]&(1<<(shape&63)) != 0 }
+
 // of returns what is known of the name with a hash; nil if no turn uses it.
 func (u *uses) of(hash uint64) *use {
-	if bit := hash & (1<<16 - 1); u.filter[bit>>6]&(1<<(bit&63)) == 0 {
-		return nil
-	}
-	if i, known := u.byHash[hash]; known {
-		return &u.entries[i]
+	if i := u.table[u.slot(hash)]; i > 0 {
+		return &u.entries[i-1]
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func excerptOf(text string) excerpt {
 	}
 	kept := excerpt{toEnd: true}
 	if verdict < len(text) {
-		kept.tail = text[verdict:]
+		kept.tail = strings.TrimRight(text[verdict:], " \r\n\t")
 		if cut := cutAt(kept.tail, limit); cut < len(kept.tail) {
 			kept.tail, kept.toEnd = kept.tail[:cut], false
 		}
