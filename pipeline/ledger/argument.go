@@ -15,7 +15,7 @@ type arguments struct {
 	partial          bool
 	named            string // by members that say something where no other does
 	rank             int    // of named among namedBy
-	last             string // the value of the first other text
+	rest             string // the first other text, as it was sent
 }
 
 // namedBy are the members that describe a call that neither names a file nor runs
@@ -73,8 +73,8 @@ func (a *arguments) describe(name, value string) {
 			return
 		}
 	}
-	if a.last == "" {
-		a.last = decoded(value)
+	if a.rest == "" {
+		a.rest = value
 	}
 }
 
@@ -97,7 +97,7 @@ func (a *arguments) says(does verb) string {
 	case a.patch != "":
 		return a.patch
 	}
-	return a.last
+	return decoded(a.rest)
 }
 
 // inFront returns the first of some texts behind a word.

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
@@ -33,6 +34,10 @@ type Call struct {
 	steps   int    // commands in Command
 	key     string // Command without what changes nothing about its outcome
 	runner  string // the test or build tool that Command runs
+
+	// likeness is equal in commands of which a later one makes up for an earlier:
+	// the runner, git with its subcommand, a program that only looks.
+	likeness string
 }
 
 // verb is what a tool does.
@@ -102,7 +107,7 @@ func verbOf(tool string) (does verb, known bool) {
 	words := wordsOf(name)
 	for _, candidate := range verbs {
 		for _, word := range words {
-			if isOneOf(word, candidate.words) {
+			if slices.Contains(candidate.words, word) {
 				return candidate.verb, false
 			}
 		}
@@ -198,7 +203,7 @@ func (c *Call) run(command string) {
 	script := readShell(command)
 	c.Reads, c.Writes, c.Deletes = script.reads, script.writes, script.deletes
 	c.Content = script.content
-	c.steps, c.key, c.runner = script.steps, script.key(), script.runner
+	c.steps, c.key, c.runner, c.likeness = script.steps, script.key(), script.runner, script.likeness
 	for _, patch := range script.patches {
 		c.patch(patch)
 	}

@@ -9,44 +9,29 @@ import (
 
 // deciding are the words of a sentence that decides, or that names a cause that
 // was found.
-var deciding = []string{
+var deciding = cuesOf(
 	"we'll use", "we will use", "i'll go with", "let's go with", "we'll go with", "going with", "let's use", "we'll keep", "let's keep",
 	"decided to", "decided on", "decided that", "decided against", "decision:", "the decision is", "opted for", "opting for", "i chose", "we chose",
 	"we agreed", "agreed to", "settled on", "we're using", "we should use", "is the right approach", "the right fix is", "the best approach is",
 	"the issue was", "the problem was", "the bug was", "the cause was", "the cause is", "root cause", "the real issue", "the actual issue",
 	"the issue is that", "the problem is that", "the bug is that", "the fix is", "the fix was", "the solution is", "turned out to be", "turned out that",
-}
+)
 
 // doubting are words that take the decision out of a sentence.
-var doubting = []string{
+var doubting = cuesOf(
 	"should we", "would you", "could we", "do you want", "if you", "might be", "may be", "maybe", "not sure", "let me check", "let me see",
 	"could be", "option a", "alternatively", "whether", "either", "unless", "before we", "we could", "investigate", "understand the root cause",
 	"find the root cause", "identify the root cause", "to see if", "the root cause of the", "perhaps", "probably",
-}
+)
 
 // isDecision reports whether a sentence decides something. It rather leaves one
 // out: what the model says is long, and most of it decides nothing.
 func isDecision(sentence string) bool {
-	if len(sentence) < 20 || len(sentence) > decisionCharacters || strings.HasSuffix(sentence, "?") || strings.HasSuffix(sentence, ":") {
+	if len(sentence) < 36 || len(sentence) > decisionCharacters || strings.HasSuffix(sentence, "?") || strings.HasSuffix(sentence, ":") {
 		return false
 	}
 	low := lower(sentence)
-	found := false
-	for _, words := range deciding {
-		if hasWords(low, words) >= 0 {
-			found = true
-			break
-		}
-	}
-	if !found && !replaces(low) {
-		return false
-	}
-	for _, words := range doubting {
-		if hasWords(low, words) >= 0 {
-			return false
-		}
-	}
-	return true
+	return (deciding.in(low) || replaces(low)) && !doubting.in(low)
 }
 
 // replaces reports whether a sentence says what is used in place of what.
@@ -63,7 +48,7 @@ func replaces(low string) bool {
 // addDecision keeps a decision; one that was made before moves to where it was
 // made last.
 func (l *Ledger) addDecision(decision Decision) {
-	decision.Text = oneLine(decision.Text, decisionCharacters)
+	decision.Text = oneLine(strings.ReplaceAll(decision.Text, "**", ""), decisionCharacters)
 	l.Decisions = slices.DeleteFunc(l.Decisions, func(d Decision) bool { return d.Text == decision.Text })
 	l.Decisions = append(l.Decisions, decision)
 }

@@ -8,9 +8,15 @@ import (
 )
 
 // standing are the words that make a sentence of a person a standing order.
-var standing = []string{
+var standing = cuesOf(
 	"always", "never", "must", "mustn't", "from now on", "going forward", "make sure", "be sure to", "ensure", "prefer", "preferably",
 	"remember to", "under no circumstances", "at all times", "only use", "without asking me",
+	"immer", "niemals", "ab jetzt", "auf keinen fall", "siempre", "nunca", "a partir de ahora", "toujours", "jamais", "désormais",
+)
+
+// standingSigns do the same in languages that put no spaces between words.
+var standingSigns = []string{
+	"必须", "务必", "不要", "永远", "总是", "始终", "禁止", "必ず", "常に", "絶対に", "ないでください", "항상", "절대", "반드시", "하지 마",
 }
 
 // negated are the words that forbid, unless the sentence tells of somebody.
@@ -26,17 +32,18 @@ var wanting = []string{"want", "need", "like", "have to", "use", "ever"}
 // It rather takes one too many: the cost is a line, the cost of the other fault is
 // an order that nobody follows.
 func isDirective(sentence string) bool {
+	low := lower(sentence)
+	if slices.ContainsFunc(standingSigns, func(sign string) bool { return strings.Contains(low, sign) }) {
+		return !strings.HasSuffix(low, "？")
+	}
 	if len(sentence) < 8 || !strings.Contains(sentence, " ") {
 		return false
 	}
-	low := lower(sentence)
 	if strings.HasSuffix(low, "?") && !asksFor(low) {
 		return false
 	}
-	for _, words := range standing {
-		if hasWords(low, words) >= 0 {
-			return true
-		}
+	if standing.in(low) {
+		return true
 	}
 	for _, words := range negated {
 		if at := hasWords(low, words); at >= 0 && forbids(low[:at], low[at+len(words):]) {
@@ -61,7 +68,7 @@ func asksFor(low string) bool {
 func forbids(before, behind string) bool {
 	before = strings.TrimRight(before, " ")
 	word := before[strings.LastIndexAny(before, " (,")+1:]
-	if !isOneOf(word, tellers) {
+	if !slices.Contains(tellers, word) {
 		return true
 	}
 	return startsWith(strings.TrimSpace(behind), wanting)
@@ -79,26 +86,6 @@ func chooses(low string) bool {
 	rest := low[at:]
 	return strings.Contains(rest, " instead of ") || strings.Contains(rest, " rather than ") || strings.Contains(rest, ", not ") ||
 		strings.Contains(rest, " and not ") || strings.Contains(rest, " not ") || strings.HasSuffix(rest, " instead") || strings.HasSuffix(rest, " instead.")
-}
-
-// hasWords returns where words stand as words in a text; -1 if they do not.
-func hasWords(text, words string) int {
-	for at := 0; ; {
-		i := strings.Index(text[at:], words)
-		if i < 0 {
-			return -1
-		}
-		i += at
-		end := i + len(words)
-		if (i == 0 || !isWordByte(text[i-1])) && (end == len(text) || !isWordByte(text[end])) {
-			return i
-		}
-		at = end
-	}
-}
-
-func isWordByte(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '\'' || c >= 0x80
 }
 
 // addDirective keeps a directive; one that was given before moves to where it was

@@ -28,21 +28,38 @@ func (l *Ledger) addCommand(place Place, call *Call, failed bool) {
 // addOutcome opens an error for a call that failed, and solves those that a call
 // which did not fail makes up for.
 func (l *Ledger) addOutcome(place Place, call *Call, result *conversation.Block, failed bool) {
+	if result == nil || !failed && !l.anyOpen() {
+		return
+	}
 	key := call.subject(l)
 	if failed {
 		l.addError(Error{
 			Place: place, Tool: strings.Clone(call.Tool), Subject: oneLine(call.Argument, subjectCharacters),
-			Excerpt: excerpt(call, result), Solved: Never, key: key, runner: call.runner,
+			Excerpt: excerpt(call, result), Solved: Never, key: key, likeness: call.likeness,
 		})
-	}
-	if result == nil || failed || len(l.Errors) == 0 {
 		return
 	}
+	whole := call.runner != "" && isWhole(call.key)
+	touched := make([]string, 0, 4)
+	for _, names := range [][]string{call.Writes, call.Deletes} {
+		for _, name := range names {
+			touched = append(touched, l.canonical(name))
+		}
+	}
 	for i := range l.Errors {
-		if e := &l.Errors[i]; e.Open() && l.solves(call, key, e) {
+		if e := &l.Errors[i]; e.Open() && call.solves(key, touched, whole, e) {
 			e.Solved = place.Message
 		}
 	}
+}
+
+func (l *Ledger) anyOpen() bool {
+	for i := range l.Errors {
+		if l.Errors[i].Open() {
+			return true
+		}
+	}
+	return false
 }
 
 // subject names what a call must succeed at: the command without its trimmings,
@@ -68,29 +85,36 @@ func (l *Ledger) canonical(name string) string {
 	return strings.Clone(name)
 }
 
-// solves reports whether a call that succeeded makes up for an error: the same
-// command, all tests where some failed, or any change of the file.
-func (l *Ledger) solves(call *Call, key string, e *Error) bool {
+// solves reports whether a call that succeeded makes up for an error: it is the
+// same command, a run of all tests where some failed, a command that does the same
+// in another way, or a change of the file. whole says that it ran all there is.
+func (c *Call) solves(key string, touched []string, whole bool, e *Error) bool {
 	if e.key == key {
 		return true
 	}
-	if call.runner != "" && call.runner == e.runner {
-		return isWhole(call.key)
-	}
-	for _, name := range slices.Concat(call.Writes, call.Deletes) {
-		path := l.canonical(name)
-		if e.key == "write "+path || e.key == "read "+path {
+	for _, path := range touched {
+		if kind, name, _ := strings.Cut(e.key, " "); name == path && (kind == "write" || kind == "read") {
 			return true
 		}
 	}
-	return false
+	if c.likeness == "" {
+		return false
+	}
+	if c.runner != "" {
+		return whole && (c.likeness == e.likeness || checks(c.likeness) && checks(e.likeness))
+	}
+	return c.likeness == e.likeness
 }
+
+// checks reports whether a test or build tool runs tests.
+func checks(runner string) bool { return strings.Contains(runner, "test") }
 
 // isWhole reports whether a test or build command covers all there is: it names
 // no file, package or test of its own.
 func isWhole(command string) bool {
-	for _, word := range strings.Fields(command)[1:] {
+	for i, word := range strings.Fields(command) {
 		switch {
+		case i == 0:
 		case word == "-run", word == "-k", word == "-t", strings.HasPrefix(word, "-run="), strings.HasPrefix(word, "--filter"):
 			return false
 		case strings.ContainsAny(word, "/.") && !strings.HasPrefix(word, "./...") && !strings.HasPrefix(word, "-") && word != ".":

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"hash"
@@ -21,7 +22,7 @@ func (l *Ledger) addFiles(place Place, call *Call, result *conversation.Block) {
 		if file := l.file(place, name); file != nil {
 			file.Read, file.Hash = place.Message, ""
 			if len(call.Reads) == 1 && call.Command == "" && !call.Partial && result != nil && len(result.Media) == 0 {
-				file.Hash = hashOfRead(result.Text)
+				file.Hash = l.hashOfRead(result.Text)
 			}
 		}
 	}
@@ -153,27 +154,32 @@ func (l *Ledger) trimFiles() {
 // hashOf returns the hash of a file's content as a call wrote it.
 func hashOf(content string) string {
 	sum := sha256.New()
-	sum.Write([]byte(content))
+	sum.Write([]byte(strings.TrimRight(content, "\n")))
 	return short(sum)
 }
+
+// maxScratch bounds the memory that a ledger keeps for the next read.
+const maxScratch = 256 << 10
 
 // hashOfRead returns the hash of the content that a read shows: without line
 // numbers and without what the client puts behind it, so that a file that was
 // written and then read whole has one hash.
-func hashOfRead(shown string) string {
+func (l *Ledger) hashOfRead(shown string) string {
 	if i := strings.LastIndex(shown[max(0, len(shown)-tailBytes):], "\n<system-reminder>"); i >= 0 {
-		shown = strings.TrimRight(shown[:max(0, len(shown)-tailBytes)+i], "\n")
+		shown = shown[:max(0, len(shown)-tailBytes)+i]
+	}
+	if numberEnd(shown) == 0 {
+		return hashOf(shown)
+	}
+	l.scratch = l.scratch[:0]
+	for line := range strings.Lines(shown) {
+		l.scratch = append(l.scratch, line[numberEnd(line):]...)
 	}
 	sum := sha256.New()
-	if numberEnd(shown) == 0 {
-		sum.Write([]byte(shown))
-		return short(sum)
+	sum.Write(bytes.TrimRight(l.scratch, "\n"))
+	if cap(l.scratch) > maxScratch {
+		l.scratch = nil
 	}
-	content := make([]byte, 0, len(shown))
-	for line := range strings.Lines(shown) {
-		content = append(content, line[numberEnd(line):]...)
-	}
-	sum.Write(content)
 	return short(sum)
 }
 

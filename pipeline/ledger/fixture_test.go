@@ -118,7 +118,9 @@ func (c *talk) says(text string) *talk {
 }
 
 // call adds an answer that calls a tool, and the result.
-func (c *talk) call(name, arguments, result string) *talk { return c.called(name, arguments, result, false) }
+func (c *talk) call(name, arguments, result string) *talk {
+	return c.called(name, arguments, result, false)
+}
 
 // fails adds a call whose result is marked as an error.
 func (c *talk) fails(name, arguments, result string) *talk {

@@ -33,8 +33,8 @@ type File struct {
 	Gone bool
 
 	// Hash is the first 16 hex digits of the SHA-256 of the file's whole content
-	// as the lane last saw or wrote it, line numbers apart; empty where a part of
-	// it was read or changed since.
+	// as the lane last saw or wrote it, without line numbers and the newlines at
+	// its end; empty where only a part was read, or changed since.
 	Hash string
 }
 
@@ -55,8 +55,8 @@ type Error struct {
 	Excerpt string // what the result says of it, in one line
 	Solved  int    // message index of the call that did it after all; Never while it is open
 
-	key    string // what must succeed
-	runner string // the test or build tool of a command
+	key      string // what must succeed
+	likeness string // of the command
 }
 
 // Open reports whether nothing has solved an error yet.
@@ -113,7 +113,8 @@ type Ledger struct {
 	bases map[string][]int // last element of a path → indexes in Files
 	open  string           // the file that an editor with a current file has open
 
-	recalled bool // the next answer is the client's summary
+	scratch  []byte // for the content that is hashed
+	recalled bool   // the next answer is the client's summary
 }
 
 // New returns an empty ledger.
@@ -124,6 +125,7 @@ func New() *Ledger {
 // Clone returns a copy that shares nothing that can change.
 func (l *Ledger) Clone() *Ledger {
 	clone := *l
+	clone.scratch = nil
 	clone.Files, clone.Commands, clone.Errors = slices.Clone(l.Files), slices.Clone(l.Commands), slices.Clone(l.Errors)
 	clone.Decisions, clone.Directives = slices.Clone(l.Decisions), slices.Clone(l.Directives)
 	clone.paths, clone.bases = maps.Clone(l.paths), make(map[string][]int, len(l.bases))

@@ -3,6 +3,7 @@ package ledger
 import (
 	"encoding/json"
 	"iter"
+	"slices"
 	"strings"
 )
 
@@ -118,7 +119,7 @@ func decodedList(value string, names ...string) []string {
 	for _, element := range elements {
 		one := decoded(string(element))
 		for name, member := range members(string(element)) {
-			if one == "" && isOneOf(name, names) {
+			if one == "" && slices.Contains(names, name) {
 				one = decoded(member)
 			}
 		}
@@ -127,13 +128,4 @@ func decodedList(value string, names ...string) []string {
 		}
 	}
 	return all
-}
-
-func isOneOf(name string, names []string) bool {
-	for _, other := range names {
-		if name == other {
-			return true
-		}
-	}
-	return false
 }

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -98,7 +99,7 @@ func mentions(text, path string, unique bool) bool {
 }
 
 func isNameByte(c byte) bool {
-	return isWordByte(c|0x20) && c != '\'' || c == '-' || c == '_'
+	return isWordByte(c|0x20) && c != '\'' || c == '-' || c == '_' || c >= utf8.RuneSelf
 }
 
 func isPathByte(c byte) bool {
@@ -115,7 +116,7 @@ func wordSet(told string) map[string]bool {
 }
 
 func isNoWord(r rune) bool {
-	return r < utf8.RuneSelf && !isWordByte(byte(r)) || r == '…' || r == '—' || r == '→'
+	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '\''
 }
 
 // covers reports whether four fifths of a sentence's longer words are known.

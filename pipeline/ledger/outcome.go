@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"slices"
 	"strings"
 
 	"palimpsest/pipeline/conversation"
@@ -131,7 +132,7 @@ func runnerOf(words []string) string {
 		}
 		return name
 	}
-	if subcommands != nil && !isOneOf(words[1], subcommands) {
+	if subcommands != nil && !slices.Contains(subcommands, words[1]) {
 		return ""
 	}
 	if name == "mise" || words[1] == "run" && len(words) > 2 {

@@ -13,6 +13,7 @@ type script struct {
 	patches                []string // for apply_patch
 	steps                  int      // commands that do something
 	runner                 string   // the last test or build tool
+	likeness               string   // of the last command
 	keys                   []string
 
 	folder string              // that the script changed into
@@ -49,14 +50,17 @@ func (s *script) run(c *simple) {
 		s.enter(words)
 		return
 	}
-	if !c.piped || !isOneOf(name, []string{"head", "tail", "grep", "rg", "wc", "sort", "uniq", "cat", "less", "tee", "sed", "awk", "cut", "tr", "jq"}) {
+	if !c.piped || !slices.Contains([]string{"head", "tail", "grep", "rg", "wc", "sort", "uniq", "cat", "less", "tee", "sed", "awk", "cut", "tr", "jq"}, name) {
 		s.steps++
-		if !isOneOf(name, []string{"echo", "printf", "export", "set", "true", "sleep", "pwd"}) {
+		if !slices.Contains([]string{"echo", "printf", "export", "set", "true", "sleep", "pwd"}, name) {
 			s.keys = append(s.keys, strings.Join(words, " "))
 		}
 	}
 	if runner := runnerOf(words); runner != "" {
 		s.runner = runner
+	}
+	if s.likeness = s.runner; s.runner == "" {
+		s.likeness = likenessOf(name, words)
 	}
 	if strings.Contains(c.here, patchBegin) {
 		s.patches = append(s.patches, c.here)
@@ -64,6 +68,20 @@ func (s *script) run(c *simple) {
 		s.patches = append(s.patches, words[1])
 	}
 	s.files(name, words[1:], c.piped)
+}
+
+// likenessOf returns what commands have in common of which the success of one
+// makes the failure of another old news.
+func likenessOf(name string, words []string) string {
+	switch name {
+	case "git", "gh", "docker", "kubectl":
+		if len(words) > 1 {
+			return name + " " + words[1]
+		}
+	case "grep", "rg", "ls", "find", "cat", "head", "tail", "wc", "jq", "which", "curl", "sed", "awk", "diff", "stat", "file":
+		return name
+	}
+	return ""
 }
 
 // strip takes off what stands in front of a command: keywords, assignments and
@@ -162,7 +180,7 @@ func (s *script) files(name string, words []string, piped bool) {
 	case "git":
 		s.git(words)
 	case "gofmt", "goimports", "gofumpt", "prettier", "eslint", "black", "ruff", "rustfmt", "biome":
-		if name == "black" || slices.ContainsFunc(words, func(word string) bool { return isOneOf(word, []string{"-w", "--write", "--fix", "format"}) }) {
+		if name == "black" || slices.ContainsFunc(words, func(word string) bool { return slices.Contains([]string{"-w", "--write", "--fix", "format"}, word) }) {
 			s.note(&s.writes, withExtension(plain(words))...)
 		}
 	}

@@ -172,6 +172,13 @@ func (l *lexer) dollar() {
 		return
 	}
 	l.at++
+	if strings.HasPrefix(l.script[l.at:], "(") { // arithmetic
+		l.word.WriteByte(opaque)
+		if end := strings.Index(l.script[l.at:], "))"); end >= 0 {
+			l.at += end + len("))")
+		}
+		return
+	}
 	inner := lexer{script: l.script, at: l.at}
 	inner.list(')')
 	l.at = inner.at

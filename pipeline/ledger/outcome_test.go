@@ -1,0 +1,130 @@
+package ledger_test
+
+import (
+	"strings"
+	"testing"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/ledger"
+)
+
+func TestResultsOfEveryClientTellTheirFailure(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, text string
+		marked     bool
+		failed     bool
+	}{
+		{"marked", "anything", true, true},
+		{"fine", "ok", false, false},
+		{"empty", "", false, false},
+		{"Claude Code", "Exit code 1\nFAIL", false, true},
+		{"Codex", "Chunk ID: eae0ff\nWall time: 0.0 seconds\nProcess exited with code 1\nOriginal token count: 3\nOutput:\nx", false, true},
+		{"Codex, fine", "Chunk ID: eae0ff\nWall time: 0.0 seconds\nProcess exited with code 0\nOutput:\nProcess exited with code 1 is printed", false, false},
+		{"Codex, older", `{"output":"no such file","metadata":{"exit_code":127,"duration_seconds":0.1}}`, false, true},
+		{"Codex, older, fine", `{"output":"x","metadata":{"exit_code":0,"duration_seconds":0.1}}`, false, false},
+		{"Codex, freeform", "Exit code: 2\nWall time: 1 seconds\nOutput:\nx", false, true},
+		{"pi", "grep: a: No such file\n\n\nCommand exited with code 2", false, true},
+		{"OpenHands", "x\n[The command completed with exit code 1.]", false, true},
+		{"OpenHands, fine", "x\n[The command completed with exit code 0.]", false, false},
+		{"OpenHands' editor", "ERROR:\nNo replacement was performed", false, true},
+		{"Cline", `{"query":"edit:a.ts","result":"not found","success":false}`, false, true},
+		{"Cline, fine", `{"query":"edit:a.ts","result":"Edited","success":true}`, false, false},
+		{"Codex' patch", "apply_patch verification failed: Failed to find expected lines", false, true},
+		{"Python", "Traceback (most recent call last):\n  File", false, true},
+		{"a file that tells of exit codes", "1\tExit code 1 means failure", false, false},
+		{"a list of commits", "abc Error: fixed\ndef failed with exit code", false, false},
+	} {
+		if got := ledger.Failed(&conversation.Block{Kind: conversation.ToolResult, Text: test.text, IsError: test.marked}); got != test.failed {
+			t.Errorf("%s: failed %v", test.name, got)
+		}
+	}
+}
+
+// Behind a pipe the exit code is that of tail: what a test tool prints counts.
+func TestTestToolsAreJudgedByTheirOutput(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		command, output string
+		failed          bool
+	}{
+		{"go test ./... 2>&1 | tail -5", "ok  \tp/a\t0.1s\n--- FAIL: TestX (0.00s)\nFAIL\tp/b\t0.2s\nFAIL", true},
+		{"go test ./...", "--- FAIL is only a log line\nok  \tp/a\t0.1s", false},
+		{"go test -v ./a", "=== RUN TestError\nError: expected\n--- PASS: TestError\nPASS\nok  \tp/a\t0.1s", false},
+		{"go build ./...", "", false},
+		{"cd web && npx tsc --noEmit", "src/a.ts(3,1): error TS2304: Cannot find name 'x'.", true},
+		{"pytest -q tests/test_a.py", "E   AssertionError\n1 failed, 3 passed in 0.2s", true},
+		{"python3 -m pytest", "10 failed, 1 passed in 0.2s", true},
+		{"python3 -m pytest", "4 passed in 0.2s", false},
+		{"cargo test", "test result: FAILED. 1 passed; 1 failed", true},
+		{"cargo test", "test result: ok. 2 passed; 0 failed", false},
+		{"make build", "cc a.c\nmake: *** [Makefile:3: build] Error 1", true},
+		{"mise run lint 2>&1 | tail -3", "1 issues:\n* dupl: 1\n[lint] ERROR task failed", true},
+		{"npm test", "Tests:       1 failed, 8 passed, 9 total\nTime:  2 s", true},
+		{"./gradlew check", "BUILD FAILED in 3s", true},
+		{"git log --oneline", "abc FAIL: fixed\nFAIL", false},
+		{"grep -rn FAIL .", "FAIL", false},
+	} {
+		call := ledger.ParseCall(&conversation.Block{Name: "Bash", Text: object("command", test.command)})
+		if got := call.Failed(&conversation.Block{Kind: conversation.ToolResult, Text: test.output}); got != test.failed {
+			t.Errorf("%s: %q: failed %v", test.command, test.output, got)
+		}
+	}
+}
+
+// open returns the subjects of a ledger's open errors.
+func openErrors(kept *ledger.Ledger) []string {
+	var subjects []string
+	for _, e := range kept.Errors {
+		if e.Open() {
+			subjects = append(subjects, e.Subject)
+		}
+	}
+	return subjects
+}
+
+func TestAnErrorIsOpenUntilTheSameSucceeds(t *testing.T) {
+	t.Parallel()
+	const missed = "<tool_use_error>String to replace not found in file.</tool_use_error>"
+	edit := func(file string) string { return object("file_path", file, "old_string", "a", "new_string", "b") }
+	for _, test := range []struct {
+		name string
+		talk *talk
+		open string
+	}{
+		{"nothing else ran", new(talk).bash("go test ./a", "Exit code 1\nFAIL"), "go test ./a"},
+		{"the same command", new(talk).bash("go test ./a", "Exit code 1\nFAIL").bash("go test ./a", "ok"), ""},
+		{"with another filter", new(talk).bash("cd /p && go test ./a 2>&1 | tail -5", "FAIL").bash("go test ./a 2>&1 | head -50", "ok  \tp/a"), ""},
+		{"another package", new(talk).bash("go test ./a", "Exit code 1\nFAIL").bash("go test ./b", "ok"), "go test ./a"},
+		{"all packages", new(talk).bash("go test ./a -run TestX", "Exit code 1\nFAIL").bash("go test -race ./...", "ok"), ""},
+		{"all tests of another tool", new(talk).bash("go test ./a", "Exit code 1\nFAIL").bash("mise run test:ci", "ok"), ""},
+		{"one of all", new(talk).bash("go test ./...", "Exit code 1\nFAIL").bash("go test ./a -run TestX", "ok"), "go test ./..."},
+		{"another merge", new(talk).bash("git merge a", "Exit code 1\nCONFLICT").bash("git merge --continue", ""), ""},
+		{"it failed again", new(talk).bash("go vet ./a", "Exit code 1\nx").bash("go vet ./a", "ok").bash("go vet ./a", "Exit code 1\ny"), "go vet ./a"},
+		{"an edit that failed", new(talk).fails("Edit", edit("/p/a.go"), missed), "/p/a.go"},
+		{"the file is edited", new(talk).fails("Edit", edit("/p/a.go"), missed).call("Edit", edit("/p/a.go"), "ok"), ""},
+		{"the file is written", new(talk).fails("Edit", edit("/p/a.go"), missed).call("Write", object("file_path", "/p/a.go", "content", "x"), "ok"), ""},
+		{"the file is changed in a shell", new(talk).fails("Edit", edit("/p/cmd/a.go"), missed).bash("sed -i s/a/b/ /p/cmd/a.go", ""), ""},
+		{"another file is edited", new(talk).fails("Edit", edit("/p/a.go"), missed).call("Edit", edit("/p/b.go"), "ok"), "/p/a.go"},
+		{"it is read only", new(talk).fails("Edit", edit("/p/a.go"), missed).call("Read", object("file_path", "/p/a.go"), "x"), "/p/a.go"},
+		{"a file that was not there is written", new(talk).fails("Read", object("file_path", "/p/a.go"), "File does not exist.").call("Write", object("file_path", "/p/a.go", "content", "x"), "ok"), ""},
+		{"another tool", new(talk).fails("mcp__linear__create_issue", object("title", "A"), "no such team").call("mcp__linear__create_issue", object("title", "A"), "made"), ""},
+	} {
+		if got := strings.Join(openErrors(test.talk.ledger()), " | "); got != test.open {
+			t.Errorf("%s: open %q, want %q", test.name, got, test.open)
+		}
+	}
+}
+
+func TestASolvedErrorNamesWhatSolvedIt(t *testing.T) {
+	t.Parallel()
+	var c talk
+	kept := c.user("Go.").bash("go test ./a", "Exit code 1\n=== RUN x\n--- FAIL: TestX (0.1s)\nFAIL").call("Read", `{"file_path":"a"}`, "x").bash("go test ./a", "ok").ledger()
+	if len(kept.Errors) != 1 {
+		t.Fatalf("%+v", kept.Errors)
+	}
+	e := kept.Errors[0]
+	if e.Open() || e.Solved != 5 || e.Message != 1 || e.Turn != 0 || e.Tool != "Bash" || e.Excerpt != "--- FAIL: TestX (0.1s)" {
+		t.Errorf("%+v", e)
+	}
+}
