@@ -34,28 +34,22 @@ type name struct {
 	turns int // turns that use it
 }
 
-// bandTurns is how many adjacent turns do not repeat each other's names.
-const bandTurns = 32
-
-// noteBand makes the records of a turn and its neighbours that may go to L2, the newest
-// first: what a newer one has an older one need not repeat.
-func (p *planner) noteBand(t *turn) error {
-	if t.record != nil {
+// noteAll makes the records of all turns that may go to L2, the newest first: what a
+// newer one has an older one, which goes deeper sooner, need not repeat.
+func (p *planner) noteAll() error {
+	if p.uses != nil {
 		return nil
 	}
-	if p.uses == nil {
-		p.uses = newUses()
-		for _, t := range p.turns {
-			if err := p.read(t); err != nil {
-				return err
-			}
-			p.uses.addTurn(t.index, t.messages)
+	p.uses = newUses()
+	for _, t := range p.turns {
+		if err := p.read(t); err != nil {
+			return err
 		}
+		p.uses.addTurn(t.index, t.messages)
 	}
-	first := t.index - t.index%bandTurns
-	for _, neighbour := range slices.Backward(p.turns[first:min(first+bandTurns, len(p.turns))]) {
-		if neighbour.deepest >= 2 || neighbour == t {
-			neighbour.record = p.newRecord(neighbour)
+	for _, t := range slices.Backward(p.turns) {
+		if t.deepest >= 2 {
+			t.record = p.newRecord(t)
 		}
 	}
 	return nil
@@ -67,8 +61,8 @@ func (p *planner) noteBand(t *turn) error {
 type enricher struct {
 	*uses
 
-	turn, band int
-	record     *record
+	turn   int
+	record *record
 }
 
 func (e *enricher) enrich() {
@@ -82,18 +76,17 @@ func (e *enricher) enrich() {
 // show notes the names that the record has.
 func (e *enricher) show(text string) {
 	for found := (names{text: text, among: e.uses}); found.scan(); {
-		if use := e.of(found.hash); use != nil && use.shown != e.band {
-			use.shown = e.band
+		if use := e.of(found.hash); use != nil && !use.shown {
+			use.shown = true
 			e.record.names = append(e.record.names, name{text[found.from:found.to], use.last, use.turns})
 		}
 	}
 }
 
-// isWanted reports whether a name is one that a later turn uses and no record of the
-// band has.
+// isWanted reports whether a name is one that a later turn uses and no record has.
 func (e *enricher) isWanted(hash uint64) bool {
 	use := e.of(hash)
-	return use != nil && use.last > e.turn && use.shown != e.band
+	return use != nil && use.last > e.turn && !use.shown
 }
 
 // candidate is a sentence that may be kept.

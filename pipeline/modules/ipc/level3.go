@@ -92,6 +92,9 @@ func namesOf(spans []*span, line string) string {
 	var kept []string
 	left := namesInBlock
 	for _, name := range all {
+		if left < shortestName+2 {
+			break
+		}
 		size := utf8.RuneCountInString(name.text) + 2
 		if size > left || strings.Contains(line, name.text) {
 			continue

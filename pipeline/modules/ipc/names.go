@@ -103,7 +103,7 @@ func (n *names) run() (from, to int, found uint8) {
 	text, i := n.text, n.next
 	for i < len(text) && kindOf[text[i]]&^isDash == 0 {
 		switch {
-		case text[i] == '\\' && n.escaped:
+		case text[i] == '\\' && n.escaped && i+1 < len(text) && text[i+1] < utf8.RuneSelf:
 			i += 2
 		case text[i] < utf8.RuneSelf:
 			i++

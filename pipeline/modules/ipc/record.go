@@ -69,7 +69,7 @@ func (p *planner) newRecord(t *turn) *record {
 		case conversation.System, conversation.Tool:
 		}
 	}
-	adding := enricher{uses: p.uses, turn: t.index, band: t.index / bandTurns, record: r}
+	adding := enricher{uses: p.uses, turn: t.index, record: r}
 	adding.enrich()
 	r.texts, r.details = nil, nil
 	return r

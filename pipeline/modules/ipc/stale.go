@@ -111,8 +111,11 @@ func (a *afterwards) turn(t *turn) (cut, stale int) {
 // call reports whether a call's result is stale, and notes what the call does.
 func (a *afterwards) call(call *toolCall) bool {
 	text := call.result.Text
-	isStale := len(text) > keptCharacters && a.results[text]
-	a.results[text] = true
+	isStale := false
+	if len(text) > keptCharacters {
+		isStale = a.results[text]
+		a.results[text] = true
+	}
 	if call.failed {
 		return isStale
 	}

@@ -92,6 +92,12 @@ func flagHalvesBefore(text string) int {
 
 // shorten returns text in one line of at most so many characters.
 func shorten(text string, characters int) string {
+	if isPlain(text, characters) {
+		if len(text) <= characters {
+			return text
+		}
+		return strings.TrimSpace(text[:characters]) + "…"
+	}
 	if bytes := characters * 8; len(text) > bytes {
 		text = text[:cutAt(text[:bytes], characters*2)] // enough, however long the text is
 	}
@@ -101,6 +107,18 @@ func shorten(text string, characters int) string {
 		return text
 	}
 	return strings.TrimSpace(text[:cut]) + "…"
+}
+
+// isPlain reports whether the first characters of a text are plain letters in one
+// line, and the one behind them too: nothing that a cut could split.
+func isPlain(text string, characters int) bool {
+	for i := range min(len(text), characters+1) {
+		isSpace := text[i] == ' '
+		if text[i] < ' ' || text[i] >= utf8.RuneSelf || isSpace && (i == 0 || i+1 == len(text) || text[i-1] == ' ') {
+			return false
+		}
+	}
+	return len(text) <= characters+1 || text[characters+1] < utf8.RuneSelf
 }
 
 // sentence returns what a text begins with: its first sentence, and those behind

@@ -162,8 +162,11 @@ func (p *planner) cutDown(t *turn) error {
 
 // note makes what the turn has at L2 and what L3 is made of.
 func (p *planner) note(t *turn) error {
-	if err := p.noteBand(t); err != nil {
+	if err := p.noteAll(); err != nil {
 		return err
+	}
+	if t.record == nil { // it was not meant to be folded
+		t.record = p.newRecord(t)
 	}
 	if t.noted == 0 {
 		t.noted = p.countText(t.record.entry(false))

@@ -19,9 +19,9 @@ type use struct {
 	last  int // newest turn that uses it
 	turns int // turns that use it
 
-	// What the records of a band tell each other, newest turn first.
-	shown int // the last band of which a record has it
-	found int // the turn that found it last
+	// What records, made from the newest turn to the oldest, tell each other.
+	shown bool // one has it
+	found int  // the turn that found it last
 }
 
 func newUses() *uses { return &uses{table: make([]int32, 1<<12)} }
@@ -31,7 +31,7 @@ func (u *uses) add(turn int, text string, escaped bool) {
 	for found := (names{text: text, escaped: escaped}); found.scan(); {
 		at := u.slot(found.hash)
 		if u.table[at] == 0 {
-			u.entries = append(u.entries, use{hash: found.hash, last: -1, shown: -1, found: -1})
+			u.entries = append(u.entries, use{hash: found.hash, last: -1, found: -1})
 			u.table[at] = int32(len(u.entries)) //nolint:gosec // a prompt has not as many names
 			shape := shapeOf(text[found.from:found.to])
 			u.shapes[shape>>6] |= 1 << (shape & 63)
