@@ -123,12 +123,14 @@ func (p *planner) fold(parts *parts, run []*span, block int) error {
 	for _, message := range messages {
 		size += p.counter.Message(message)
 	}
-	shallow, err := p.shallowSize(run)
-	if err != nil {
-		return err
-	}
-	if size >= shallow {
-		return p.foldShallow(parts, run)
+	if size >= p.leastAt1(from, to) {
+		shallow, err := p.shallowSize(run)
+		if err != nil {
+			return err
+		}
+		if size >= shallow {
+			return p.foldShallow(parts, run)
+		}
 	}
 	if p.ledger != "" { // the first record opens the projection
 		messages[0] = textMessage(conversation.User, frame+p.ledger+text)

@@ -34,22 +34,30 @@ type name struct {
 	turns int // turns that use it
 }
 
-// noteAll makes the records of all turns that may go to L2, the newest first: what a
-// newer one has an older one, which goes deeper sooner, need not repeat.
-func (p *planner) noteAll() error {
-	if p.uses != nil {
+// bandTurns is how many adjacent turns get their records at once.
+const bandTurns = 96
+
+// noteBand makes the records of a turn and its neighbours that may go to L2, the newest
+// first: what a newer one has an older one, which goes deeper sooner, need not
+// repeat.
+func (p *planner) noteBand(t *turn) error {
+	if t.record != nil {
 		return nil
 	}
-	p.uses = newUses()
-	for _, t := range p.turns {
-		if err := p.read(t); err != nil {
-			return err
+	if p.uses == nil {
+		p.uses = newUses()
+		for _, t := range p.turns {
+			if err := p.read(t); err != nil {
+				return err
+			}
+			p.uses.addTurn(t.index, t.messages)
 		}
-		p.uses.addTurn(t.index, t.messages)
 	}
-	for _, t := range slices.Backward(p.turns) {
-		if t.deepest >= 2 {
-			t.record = p.newRecord(t)
+	first := t.index - t.index%bandTurns
+	end := min(first+bandTurns, len(p.turns))
+	for _, neighbour := range slices.Backward(p.turns[first:end]) {
+		if neighbour.deepest >= 2 || neighbour == t {
+			neighbour.record = p.newRecord(neighbour, end)
 		}
 	}
 	return nil
@@ -62,6 +70,7 @@ type enricher struct {
 	*uses
 
 	turn   int
+	end    int // of its band
 	record *record
 }
 
@@ -76,17 +85,21 @@ func (e *enricher) enrich() {
 // show notes the names that the record has.
 func (e *enricher) show(text string) {
 	for found := (names{text: text, among: e.uses}); found.scan(); {
-		if use := e.of(found.hash); use != nil && !use.shown {
-			use.shown = true
-			e.record.names = append(e.record.names, name{text[found.from:found.to], use.last, use.turns})
+		if use := e.of(found.hash); use != nil && use.shown != e.end {
+			use.shown = e.end
+			if use.before < e.end {
+				e.record.names = append(e.record.names, name{text[found.from:found.to], use.last, use.turns})
+			}
 		}
 	}
 }
 
-// isWanted reports whether a name is one that a later turn uses and no record has.
+// isWanted reports whether a name is one that a later turn uses and no record has:
+// none of this band, and none of a later one, which has it if a turn uses it there
+// and another one behind.
 func (e *enricher) isWanted(hash uint64) bool {
 	use := e.of(hash)
-	return use != nil && use.last > e.turn && !use.shown
+	return use != nil && use.last > e.turn && use.before < e.end && use.shown != e.end
 }
 
 // candidate is a sentence that may be kept.

@@ -98,9 +98,32 @@ func shapeOf(text string) uint16 {
 	return uint16(len(text))*2657 + uint16(text[0])*131 + uint16(text[len(text)-1])*17 //nolint:gosec // it may wrap around
 }
 
-// run finds the next run of bytes that a name may be made of.
+// run finds the next run of bytes that a name may be made of and that is no plain
+// word.
 func (n *names) run() (from, to int, found uint8) {
 	text, i := n.text, n.next
+	for i < len(text) {
+		i = n.skip(i)
+		from = i
+		if i < len(text) && kindOf[text[i]] == isUpper {
+			i++
+		}
+		for i < len(text) && kindOf[text[i]] == isLower {
+			i++
+		}
+		if i < len(text) && (kindOf[text[i]] != 0 || text[i] == ':') {
+			i, found = n.rest(from)
+			n.next = i
+			return from, i, found
+		}
+	}
+	n.next = len(text)
+	return len(text), len(text), 0
+}
+
+// skip returns where the next byte stands that a name may begin with.
+func (n *names) skip(i int) int {
+	text := n.text
 	for i < len(text) && kindOf[text[i]]&^isDash == 0 {
 		switch {
 		case text[i] == '\\' && n.escaped && i+1 < len(text) && text[i+1] < utf8.RuneSelf:
@@ -113,14 +136,12 @@ func (n *names) run() (from, to int, found uint8) {
 			}
 		}
 	}
-	from = min(i, len(text))
-	for i < len(text) && kindOf[text[i]] == isLower { // most words have no other letters
-		i++
-	}
-	if i > from {
-		found = isLower
-	}
-	last := found
+	return min(i, len(text))
+}
+
+// rest returns where the run that begins at i ends, and what kinds of bytes it has.
+func (n *names) rest(i int) (end int, found uint8) {
+	text, last := n.text, uint8(0)
 	for ; i < len(text); i++ {
 		kind := kindOf[text[i]]
 		if kind == 0 {
@@ -135,8 +156,7 @@ func (n *names) run() (from, to int, found uint8) {
 		found |= kind
 		last = kind
 	}
-	n.next = i
-	return from, min(i, len(text)), found
+	return i, found
 }
 
 // isMember reports whether a run in JSON is a member's name.

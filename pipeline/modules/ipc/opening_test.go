@@ -65,7 +65,9 @@ func TestTheLedgersBlockIsBoundedAndCounted(t *testing.T) {
 	whole, _, _, _ := ordered(400)
 	for limit, most := range map[int]int{8_000: 400, 20_000: 1_000, 60_000: 2_000} {
 		goal := min(9_000, limit*4/10)
-		exchange, sealed := epoch(t, whole.body(), limit, func(c *pipeline.IPCConfig) { c.PreserveTokens, c.BlockTokens, c.CompressTo = 1_000, limit/8, float64(goal)/float64(limit) })
+		exchange, sealed := epoch(t, whole.body(), limit, func(c *pipeline.IPCConfig) {
+			c.PreserveTokens, c.BlockTokens, c.CompressTo = 1_000, limit/8, float64(goal)/float64(limit)
+		})
 		_, block, found := strings.Cut(string(sealed), "[ledger of all turns up to here]")
 		block, _, _ = strings.Cut(block, `\n[turn`)
 		size := newCounter(t).Count(strings.ReplaceAll(block, `\n`, "\n"))

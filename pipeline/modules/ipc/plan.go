@@ -236,6 +236,9 @@ func (p *planner) potential() int {
 // raise compresses turns before the tail, the oldest first, one level after the
 // other, until the prompt has at most goal tokens.
 func (p *planner) raise(ctx context.Context, tail, goal int) error {
+	if err := p.raiseDeep(ctx, tail, goal); err != nil {
+		return err
+	}
 	if err := p.raiseStale(ctx, tail, goal); err != nil {
 		return err
 	}

@@ -46,8 +46,8 @@ type source struct {
 	json bool
 }
 
-// newRecord reads what L2 and L3 leave of a turn.
-func (p *planner) newRecord(t *turn) *record {
+// newRecord reads what L2 and L3 leave of a turn; end is that of its band.
+func (p *planner) newRecord(t *turn, end int) *record {
 	r := &record{saidAt: -1}
 	calls := t.toolCalls()
 	for i, message := range t.messages {
@@ -69,7 +69,7 @@ func (p *planner) newRecord(t *turn) *record {
 		case conversation.System, conversation.Tool:
 		}
 	}
-	adding := enricher{uses: p.uses, turn: t.index, record: r}
+	adding := enricher{uses: p.uses, turn: t.index, end: end, record: r}
 	adding.enrich()
 	r.texts, r.details = nil, nil
 	return r

@@ -68,22 +68,20 @@ func (t *turn) toolCalls() []toolCall {
 		return t.calls
 	}
 	t.calls = []toolCall{}
-	results := map[string]*conversation.Block{}
 	for i, message := range t.messages {
 		for j := range message.Blocks {
 			switch block := &message.Blocks[j]; block.Kind {
 			case conversation.ToolCall:
 				t.calls = append(t.calls, toolCall{Call: ledger.ParseCall(block), index: t.From + i, block: block})
 			case conversation.ToolResult:
-				results[block.ID] = block
+				for k := range t.calls {
+					if call := &t.calls[k]; call.block.ID == block.ID {
+						call.result, call.failed = block, call.Failed(block)
+					}
+				}
 			case conversation.Text, conversation.Thinking, conversation.Media, conversation.Opaque:
 			}
 		}
-	}
-	for i := range t.calls {
-		call := &t.calls[i]
-		call.result = results[call.block.ID]
-		call.failed = call.result != nil && call.Failed(call.result)
 	}
 	return t.calls
 }
@@ -162,11 +160,8 @@ func (p *planner) cutDown(t *turn) error {
 
 // note makes what the turn has at L2 and what L3 is made of.
 func (p *planner) note(t *turn) error {
-	if err := p.noteAll(); err != nil {
+	if err := p.noteBand(t); err != nil {
 		return err
-	}
-	if t.record == nil { // it was not meant to be folded
-		t.record = p.newRecord(t)
 	}
 	if t.noted == 0 {
 		t.noted = p.countText(t.record.entry(false))

@@ -15,13 +15,14 @@ type uses struct {
 
 // use is what is known of one name.
 type use struct {
-	hash  uint64
-	last  int // newest turn that uses it
-	turns int // turns that use it
+	hash   uint64
+	last   int // newest turn that uses it
+	before int // the one before; -1: none
+	turns  int // turns that use it
 
-	// What records, made from the newest turn to the oldest, tell each other.
-	shown bool // one has it
-	found int  // the turn that found it last
+	// What the records of a band, made from the newest turn to the oldest, tell each other.
+	shown int // end of the last band of which one has it
+	found int // the turn that found it last
 }
 
 func newUses() *uses { return &uses{table: make([]int32, 1<<12)} }
@@ -31,13 +32,13 @@ func (u *uses) add(turn int, text string, escaped bool) {
 	for found := (names{text: text, escaped: escaped}); found.scan(); {
 		at := u.slot(found.hash)
 		if u.table[at] == 0 {
-			u.entries = append(u.entries, use{hash: found.hash, last: -1, found: -1})
+			u.entries = append(u.entries, use{hash: found.hash, last: -1, before: -1, found: -1})
 			u.table[at] = int32(len(u.entries)) //nolint:gosec // a prompt has not as many names
 			shape := shapeOf(text[found.from:found.to])
 			u.shapes[shape>>6] |= 1 << (shape & 63)
 		}
 		if entry := &u.entries[u.table[at]-1]; entry.last != turn {
-			entry.last = turn
+			entry.before, entry.last = entry.last, turn
 			entry.turns++
 		}
 		if 2*len(u.entries) > len(u.table) {

@@ -132,16 +132,28 @@ func isVerdict(line string) bool {
 	if isError(line) {
 		return true
 	}
-	for _, start := range []string{
-		"ok ", "PASS", "FAIL", "OK", "Exit code", "exit code", "exit status", "Process exited", "Command exited", "Command timed out",
-		"[exit", "returncode", "BUILD ", "Tests:", "Test Suites:", "test result:", "Finished ", "Done in ", "make: ***", "Killed", "Segmentation fault",
-	} {
+	var starts []string
+	switch line[0] {
+	case 'o', 'O', 'P', 'F':
+		starts = []string{"ok ", "OK", "PASS", "FAIL", "Finished ", "Process exited"}
+	case 'E', 'e', '[', 'r':
+		starts = []string{"Exit code", "exit", "[exit", "returncode"}
+	case 'C', 'K', 'S', 'D', 'B':
+		starts = []string{"Command exited", "Command timed out", "Killed", "Segmentation fault", "Done in ", "BUILD "}
+	case 'T', 't', 'm':
+		starts = []string{"Tests:", "Test Suites:", "test result:", "make: ***"}
+	}
+	for _, start := range starts {
 		if strings.HasPrefix(line, start) {
 			return true
 		}
 	}
-	if strings.Contains(line, "exit code") || strings.Contains(line, "exit status") || strings.Contains(line, "exited with") {
-		return true
+	if at := strings.Index(line, "exit"); at >= 0 {
+		for _, words := range []string{"exit code", "exit status", "exited with"} {
+			if strings.HasPrefix(line[at:], words) {
+				return true
+			}
+		}
 	}
 	return counts(line)
 }
