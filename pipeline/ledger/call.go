@@ -102,6 +102,9 @@ func verbOf(tool string) (does verb, known bool) {
 		name = name[i+2:] // mcp__server__tool
 	}
 	if does, known = tools[strings.ToLower(name)]; known {
+		if name != tool && (does == asks || does == plans) {
+			return other, false // a dialogue is the client's own, not a server's
+		}
 		return does, true
 	}
 	words := wordsOf(name)

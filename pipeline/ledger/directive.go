@@ -46,8 +46,16 @@ func isDirective(sentence string) bool {
 		return true
 	}
 	for _, words := range negated {
-		if at := hasWords(low, words); at >= 0 && forbids(low[:at], low[at+len(words):]) {
-			return true
+		for from := 0; ; {
+			at := hasWords(low[from:], words)
+			if at < 0 {
+				break
+			}
+			at += from
+			from = at + len(words)
+			if forbids(low[:at], low[from:]) {
+				return true
+			}
 		}
 	}
 	return chooses(low)

@@ -5,6 +5,7 @@
 // the same ledger, and a summary of any quality can be checked against it.
 //
 // Only the person and the client give orders. What a tool returned is read for
-// outcomes alone and never becomes a directive or a decision, and neither does a
-// text that repeats a compaction's summary or a block of our own.
+// outcomes alone and never becomes a directive or a decision, save what a person
+// answered in Claude Code's own dialogues: a question, or a plan to approve. A
+// text that repeats a compaction's summary or a block of our own adds nothing.
 package ledger

@@ -38,7 +38,7 @@ func (l *Ledger) addFiles(place Place, call *Call, result *conversation.Block) {
 		l.deleted(place, name)
 	}
 	if call.Command == "" && len(call.Reads)+len(call.Writes) == 1 {
-		l.open = slices.Concat(call.Reads, call.Writes)[0]
+		l.open = strings.Clone(slices.Concat(call.Reads, call.Writes)[0])
 	}
 }
 
@@ -105,7 +105,7 @@ func (l *Ledger) find(name string) (index int, known bool) {
 		switch {
 		case absolute && !path.IsAbs(other) && strings.Contains(other, "/") && strings.HasSuffix(name, "/"+other):
 			l.Files[i].Path = strings.Clone(name)
-			l.paths[name] = i
+			l.paths[l.Files[i].Path] = i
 			return i, true
 		case !absolute && path.IsAbs(other) && strings.Contains(name, "/") && strings.HasSuffix(other, "/"+name):
 			l.paths[strings.Clone(name)] = i

@@ -49,7 +49,7 @@ func sentenceEnd(line string) int {
 // abbreviates reports whether the dot behind a text ends no sentence.
 func abbreviates(text string) bool {
 	word := text[strings.LastIndexAny(text, " (")+1:]
-	return slices.Contains([]string{"e.g", "i.e", "vs", "etc", "no", "cf", "resp"}, strings.ToLower(word)) || len(word) == 1
+	return strings.HasPrefix(word, "./") || slices.Contains([]string{"e.g", "i.e", "vs", "etc", "no", "cf", "resp"}, strings.ToLower(word)) || len(word) == 1
 }
 
 // oneLine returns text in one line of at most so many bytes, as a string of its own.

@@ -24,7 +24,7 @@ var summaries = []string{
 	"The previous session was interrupted because it got too long",
 	"CRITICAL: Respond with TEXT ONLY", "CRITICAL: This summarization request",
 	"Your task is to create a detailed summary of the conversation", "You are performing a CONTEXT CHECKPOINT COMPACTION",
-	"The current conversation is rapidly running out of context",
+	"The current conversation is rapidly running out of context", "Here is the conversation so far:",
 }
 
 // recallQuestion is what opencode asks before its summary.
@@ -57,7 +57,8 @@ func startsWith(text string, starts []string) bool {
 // injected begin texts of a user's message that the client wrote.
 var injected = []string{
 	"Base directory for this skill:", "Caveat: The messages below were generated", "[Request interrupted by user",
-	"Stop hook feedback:", "# AGENTS.md instructions for ", "[Image: ", "[Image #",
+	"Stop hook feedback:", "# AGENTS.md instructions for ", "[Image: ", "[Image #", "Called the ", "Ran `",
+	"<command-name>/compact</command-name>",
 }
 
 // material are the tags in which clients put what they, tools and other agents
@@ -70,6 +71,7 @@ var material = []string{
 	"additional_data", "open_and_recently_viewed_files", "user_info", "project_layout", "git_status", "ide_selection", "ide_opened_file",
 	"terminal_output", "tool_result", "tool_response", "function_results", "search_results", "web_page", "turn_aborted", "skills_instructions",
 	"skill", "user-prompt-submit-hook", "SYSTEM_NOTICE", "diagnostics", "new-diagnostics", "subagent_notification", "teammate-message",
+	"user_shell_command", "content",
 }
 
 // typed returns what a person typed of a user's text.
