@@ -219,7 +219,7 @@ func TestTheBreakerSurvivesARestart(t *testing.T) {
 	if written.Lane.ID != first.Lane.ID || !hasEvent(written, "breaker_open", "nothing_to_free") || written.Exchange.Projection != nil {
 		t.Fatalf("%+v", written.Exchange.Report)
 	}
-	written.Lane.Reset(clock.at)
+	written.Lane.Tried(session.Attempts{At: clock.at.Add(time.Second)})
 	next.epoch(begunBody(c, 14))
 }
 

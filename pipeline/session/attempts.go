@@ -35,7 +35,3 @@ func (l *Lane) Tried(attempts Attempts) {
 	}
 	l.attempts = attempts
 }
-
-// Reset forgets the attempts that came to nothing and closes the breaker. Whoever
-// resets a lane that other processes may hold uses the store's Reset as well.
-func (l *Lane) Reset(now time.Time) { l.Tried(Attempts{At: now}) }

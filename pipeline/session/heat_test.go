@@ -245,7 +245,7 @@ func TestAResetIsNotUndoneByAnOlderAttempt(t *testing.T) {
 	t.Parallel()
 	lane := &session.Lane{}
 	lane.Tried(session.Attempts{At: noon(), Fruitless: 3})
-	lane.Reset(noon().Add(time.Minute))
+	lane.Tried(session.Attempts{At: noon().Add(time.Minute)})
 	lane.Tried(session.Attempts{At: noon().Add(time.Second), Fruitless: 4})
 	if got := lane.Attempts(); got.IsOpen() || got.Fruitless != 0 {
 		t.Errorf("%+v", got)

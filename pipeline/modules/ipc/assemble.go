@@ -37,6 +37,9 @@ func (p *planner) render() (*session.Projection, error) {
 		return &session.Projection{Chain: p.exchange.Chain[0]}, nil
 	}
 	block := p.blockSize(p.turns[min(p.truncation.turns, last+1) : last+1])
+	if err := p.writeLedger(p.turns[:last+1]); err != nil {
+		return nil, err
+	}
 	var parts parts
 	parts.add(p.untouched(0, p.turns[0].From, 0))
 	var run []*span
@@ -54,6 +57,9 @@ func (p *planner) render() (*session.Projection, error) {
 			parts.add(p.untouched(t.From, t.verbatim, 0))
 			run = append(run, t.span())
 		case t.level == 1:
+			if err := p.cutDown(t); err != nil {
+				return nil, err
+			}
 			parts.add(t.cut...)
 		case t.isEvicted:
 			parts.add(t.stripped...)
@@ -110,9 +116,27 @@ func (p *planner) fold(parts *parts, run []*span, block int) error {
 	follows := to < len(p.exchange.Digests) && p.exchange.Digests[to].Role == conversation.User
 	answers := follows && last.said != ""
 
-	messages := []conversation.Message{textMessage(conversation.User, p.recorded(run, block, answers))}
+	text := p.recorded(run, block, answers)
+	messages := []conversation.Message{textMessage(conversation.User, frame+text)}
 	if answers {
-		messages = append(messages, textMessage(conversation.Assistant, last.said))
+		messages = append(messages, textMessage(conversation.Assistant, run[len(run)-1].answer()))
+	}
+	size := 0
+	for _, message := range messages {
+		size += p.counter.Message(message)
+	}
+	if size >= p.leastAt1(from, to) {
+		shallow, err := p.shallowSize(run)
+		if err != nil {
+			return err
+		}
+		if size >= shallow {
+			return p.foldShallow(parts, run)
+		}
+	}
+	if p.ledger != "" { // the first record opens the projection
+		messages[0] = textMessage(conversation.User, frame+p.ledger+text)
+		p.ledger = ""
 	}
 	rendered := session.Part{From: from, To: to}
 	for _, message := range messages {
@@ -121,14 +145,6 @@ func (p *planner) fold(parts *parts, run []*span, block int) error {
 			return fmt.Errorf("encode record of messages %d to %d: %w", from, to, err)
 		}
 		join(&rendered, raw, 1, p.counter.Message(message))
-	}
-	shallow, size, err := p.shallow(run)
-	if err != nil {
-		return err
-	}
-	if rendered.Tokens >= size {
-		parts.add(shallow...)
-		return nil
 	}
 	for len(run) > 0 {
 		n := sameLevel(run)
@@ -142,19 +158,39 @@ func (p *planner) fold(parts *parts, run []*span, block int) error {
 	return nil
 }
 
-// shallow returns a run at L1.
-func (p *planner) shallow(run []*span) (parts []session.Part, size int, err error) {
+// answer returns what the assistant says behind a record that ends with the span.
+func (s *span) answer() string {
+	if s.level >= 3 {
+		return s.record.said
+	}
+	return s.record.answer()
+}
+
+// shallowSize returns the o200k tokens of a run at L1.
+func (p *planner) shallowSize(run []*span) (int, error) {
+	size := 0
+	for _, span := range run {
+		t := p.turns[span.turn]
+		if err := p.shortenResults(t); err != nil {
+			return 0, err
+		}
+		for _, tokens := range t.sizes[span.From-t.From:] {
+			size += tokens
+		}
+	}
+	return size, nil
+}
+
+// foldShallow adds the parts of a run at L1.
+func (p *planner) foldShallow(parts *parts, run []*span) error {
 	for _, span := range run {
 		t := p.turns[span.turn]
 		if err := p.cutDown(t); err != nil {
-			return nil, 0, err
+			return err
 		}
-		for _, part := range t.cut[span.From-t.From:] {
-			parts = append(parts, part)
-			size += part.Tokens
-		}
+		parts.add(t.cut[span.From-t.From:]...)
 	}
-	return parts, size, nil
+	return nil
 }
 
 // sameLevel counts the spans at the head of a run that have one level.
@@ -166,18 +202,17 @@ func sameLevel(run []*span) int {
 	return n
 }
 
-// recordText returns the text that stands for a run.
-func recordText(run []*span, block int, answers bool) string {
+// recordText returns the text that stands for a run, behind the frame.
+func (p *planner) recordText(run []*span, block int, answers bool) string {
 	text := strings.Builder{}
-	text.WriteString(frame)
 	for len(run) > 0 {
 		n := sameLevel(run)
 		if run[0].level == 3 {
-			for _, line := range blockLines(run[:n], block) {
-				text.WriteString(line + "\n")
+			for _, line := range p.blockLines(run[:n], block) {
+				text.WriteString(line.text + "\n")
 			}
 		} else {
-			fmt.Fprintf(&text, "[%s]\n", turnRange(run[0].turn, run[n-1].turn))
+			fmt.Fprintf(&text, "[%s, %s–%s]\n", turnRange(run[0].turn, run[n-1].turn), archived(run[0].From), archived(run[n-1].To-1))
 			for i, span := range run[:n] {
 				text.WriteString(span.record.entry(answers && n == len(run) && i == n-1))
 			}
@@ -189,14 +224,14 @@ func recordText(run []*span, block int, answers bool) string {
 
 // blockLines returns the lines of adjacent spans at L3 for blocks of so many turns.
 // Blocks begin at fixed turns, whatever was folded when.
-func blockLines(spans []*span, block int) []string {
-	var lines []string
+func (p *planner) blockLines(spans []*span, block int) []lineOf {
+	var lines []lineOf
 	for len(spans) > 0 {
 		n := 1
 		for n < len(spans) && spans[n].turn/block == spans[0].turn/block {
 			n++
 		}
-		lines = append(lines, blockLine(spans[:n]))
+		lines = append(lines, p.blockLine(spans[:n]))
 		spans = spans[n:]
 	}
 	return lines
@@ -207,8 +242,8 @@ func blockLines(spans []*span, block int) []string {
 func (p *planner) blockSize(turns []*turn) int {
 	for block := blockTurns; ; block *= 2 {
 		size := 0
-		for _, lines := range p.foldedLines(turns, block) {
-			size += p.countText(strings.Join(lines, "\n"))
+		for _, line := range p.foldedLines(turns, block) {
+			size += line.size
 		}
 		if size <= p.blockTokens || block >= len(turns) {
 			return block
@@ -217,8 +252,8 @@ func (p *planner) blockSize(turns []*turn) int {
 }
 
 // foldedLines returns the L3 lines of each run of turns at L3.
-func (p *planner) foldedLines(turns []*turn, block int) [][]string {
-	var all [][]string
+func (p *planner) foldedLines(turns []*turn, block int) []lineOf {
+	var all []lineOf
 	var run []*span
 	for _, t := range turns {
 		if t.level == 3 && t.verbatim == t.From {
@@ -226,7 +261,7 @@ func (p *planner) foldedLines(turns []*turn, block int) [][]string {
 			continue
 		}
 		if len(run) > 0 {
-			all = append(all, blockLines(run, block))
+			all = append(all, p.blockLines(run, block)...)
 		}
 		run = nil
 		if t.level == 3 {
@@ -234,7 +269,7 @@ func (p *planner) foldedLines(turns []*turn, block int) [][]string {
 		}
 	}
 	if len(run) > 0 {
-		all = append(all, blockLines(run, block))
+		all = append(all, p.blockLines(run, block)...)
 	}
 	return all
 }

@@ -2,7 +2,6 @@ package ipc
 
 import (
 	"fmt"
-	"strings"
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
@@ -82,12 +81,14 @@ func (p *planner) cutGroups() (bool, error) {
 	if err != nil || t.deepest < 1 {
 		return false, err
 	}
-	t.spared, t.cut, t.cutSize = group, nil, 0
+	t.spared = group
+	t.forgetL1()
 	if err := p.cutDown(t); err != nil {
 		return false, err
 	}
 	if t.cutSize >= before {
-		t.spared, t.cut, t.cutSize = spared, nil, 0
+		t.spared = spared
+		t.forgetL1()
 		return false, nil
 	}
 	t.level = 1
@@ -201,14 +202,13 @@ func (p *planner) recorded(run []*span, block int, answers bool) string {
 	for n < len(run) && run[n].turn < p.truncation.turns {
 		n++
 	}
-	switch {
-	case n == 0:
-		return recordText(run, block, answers)
-	case n == len(run):
-		return frame + droppedLine(run)
+	switch n {
+	case 0:
+		return p.recordText(run, block, answers)
+	case len(run):
+		return droppedLine(run)
 	}
-	rest, _ := strings.CutPrefix(recordText(run[n:], block, answers), frame)
-	return frame + droppedLine(run[:n]) + "\n" + rest
+	return droppedLine(run[:n]) + "\n" + p.recordText(run[n:], block, answers)
 }
 
 // droppedLine names what was dropped of adjacent spans, where it is, and what a

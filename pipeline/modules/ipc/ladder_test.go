@@ -121,7 +121,7 @@ func TestWhatWasFoldedFirstIsLeftOut(t *testing.T) {
 	t.Parallel()
 
 	c := manyTasks(600)
-	c.system = words(7_400)
+	c.system = words(7_200)
 	lane := newLane(t, 8_000)
 	exchange, sealed := send(t, lane, c.body())
 

@@ -13,12 +13,13 @@ const keptCharacters = 200
 
 // surelySmaller is how many bytes less a text has that need not be counted to know
 // that it has fewer tokens.
-const surelySmaller = 512
+const surelySmaller = 160
 
-// cutResults returns a message with its tool results cut for L1, and whether any
-// was. What is no tool result stays as it is, byte for byte.
-func (p *planner) cutResults(index int, message conversation.Message) (conversation.Message, bool) {
-	changed, results := false, 0
+// cutResults returns a message with its tool results cut for L1, and its o200k
+// tokens; as many as it had if it has no shorter form, as a screenshot has none. What
+// is no tool result stays as it is, byte for byte.
+func (p *planner) cutResults(index int, message conversation.Message, digest conversation.Digest) (conversation.Message, int) {
+	results := 0
 	for i := range message.Blocks {
 		if message.Blocks[i].Kind == conversation.ToolResult {
 			results++
@@ -30,16 +31,24 @@ func (p *planner) cutResults(index int, message conversation.Message) (conversat
 			continue
 		}
 		text := cutResult(index, block, p.config.ObservationMasking)
-		// The caller weighs the message: one result needs no weighing of its own.
+		// The message is weighed below: one result needs no weighing of its own.
 		if text != block.Text && (results == 1 || p.smaller(block, text)) {
 			message.Replace(i, text)
-			changed = true
 		}
 	}
-	return message, changed
+	if !message.Changed {
+		return message, digest.Tokens
+	}
+	if digest.Flags.Has(conversation.HasMedia) {
+		if _, err := p.exchange.Codec.Encode(message); err != nil {
+			return message, digest.Tokens
+		}
+	}
+	return message, p.counter.Message(message)
 }
 
-// cutResult returns what L1 leaves of a tool result.
+// cutResult returns what L1 leaves of a tool result: keptCharacters of it and how
+// many there were.
 func cutResult(index int, block *conversation.Block, masked bool) string {
 	media := describe(index, block.Media)
 	length := utf8.RuneCountInString(block.Text)
@@ -50,9 +59,9 @@ func cutResult(index int, block *conversation.Block, masked bool) string {
 	if length <= keptCharacters {
 		return joinNonEmpty("\n", block.Text, media)
 	}
-	cut := cutAt(block.Text, keptCharacters)
-	rest := utf8.RuneCountInString(block.Text[cut:])
-	text := fmt.Sprintf("%s… [%s of %s characters archived as %s]", block.Text[:cut], thousands(rest), thousands(length), archived(index))
+	kept := excerptOf(block.Text)
+	rest := length - utf8.RuneCountInString(kept.head) - utf8.RuneCountInString(kept.middle) - utf8.RuneCountInString(kept.tail)
+	text := fmt.Sprintf("%s [%s of %s characters archived as %s]", kept, thousands(rest), thousands(length), archived(index))
 	return joinNonEmpty("\n", text, media)
 }
 

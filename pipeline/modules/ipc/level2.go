@@ -13,8 +13,28 @@ func (r *record) entry(withoutLastSaid bool) string {
 		}
 		text.WriteString(archived(line.index))
 		text.WriteByte(' ')
-		text.WriteString(line.text)
+		line.write(&text)
 		text.WriteByte('\n')
 	}
 	return text.String()
+}
+
+// answer returns what L2 leaves of what the assistant said last.
+func (r *record) answer() string {
+	var text strings.Builder
+	r.lines[r.saidAt].write(&text)
+	return strings.TrimPrefix(text.String(), assistant)
+}
+
+// write writes the line and the names that it leaves out otherwise.
+func (l *line) write(text *strings.Builder) {
+	text.WriteString(l.text)
+	for i, name := range l.names {
+		if i == 0 {
+			text.WriteString(" · ")
+		} else {
+			text.WriteString(", ")
+		}
+		text.WriteString(name)
+	}
 }

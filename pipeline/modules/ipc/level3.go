@@ -1,26 +1,47 @@
 package ipc
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // What L3 leaves of a block of turns.
 const (
 	blockTurns      = 8 // turns in a block, before blocks are made coarser
-	blockCharacters = 120
-	blockFiles      = 6
-	blockTools      = 6
+	askedInBlock    = 120
+	saidInBlock     = 80
+	failureInBlock  = 80
+	namesInBlock    = 160
+	mostFilesInLine = 4
 )
 
-// blockLine returns the one line of a block of adjacent turns: what was asked
-// first and said last, the files, the tools, the failures.
+// lineOf is the line of a block with its size, kept for the turns that it is made of.
+type lineOf struct {
+	text string
+	size int // o200k tokens
+}
+
+// blockLine returns the line of a block of adjacent turns, made once.
+func (p *planner) blockLine(spans []*span) lineOf {
+	key := [2]int{spans[0].From, spans[len(spans)-1].To}
+	line, known := p.made[key]
+	if !known {
+		line.text = blockLine(spans)
+		line.size = p.countText(line.text)
+		p.made[key] = line
+	}
+	return line
+}
+
+// blockLine returns the one line of a block of adjacent turns: what was asked first
+// and said last, the files, the names that turns use, the failures.
 func blockLine(spans []*span) string {
 	first, last := spans[0], spans[len(spans)-1]
-	asked, said, more, errors := "", "", 0, 0
-	var tools tally
+	asked, said, failure, more, errors := "", "", "", 0, 0
 	var changed, read []string
 	for _, span := range spans {
 		record := span.record
@@ -28,13 +49,13 @@ func blockLine(spans []*span) string {
 		case record.asked != "" && asked != "":
 			more++
 		case record.asked != "":
-			asked = "User: " + shorten(record.asked, blockCharacters)
+			asked = "User: " + shorten(record.asked, askedInBlock)
 		}
 		if record.said != "" {
 			said = record.said
 		}
-		for _, tool := range record.tools {
-			tools.add(tool)
+		if record.failure != "" {
+			failure = record.failure
 		}
 		changed, read = append(changed, record.changed...), append(read, record.read...)
 		errors += record.errors
@@ -43,14 +64,49 @@ func blockLine(spans []*span) string {
 		asked += fmt.Sprintf(" (and %d more)", more)
 	}
 	if said != "" {
-		said = "Assistant: " + shorten(said, blockCharacters)
+		said = assistant + shorten(said, saidInBlock)
 	}
 	failures := ""
 	if errors > 0 {
-		failures = fmt.Sprintf("errors: %d", errors)
+		failures = joinNonEmpty(", last: ", fmt.Sprintf("errors: %d", errors), shorten(failure, failureInBlock))
 	}
-	fields := joinNonEmpty(" | ", asked, said, listed("changed: ", changed), listed("read: ", read), tools.String(), failures)
+	fields := joinNonEmpty(" | ", asked, said, listed("changed: ", changed), listed("read: ", read), failures)
+	fields = joinNonEmpty(" | ", fields, namesOf(spans, fields))
 	return fmt.Sprintf("[%s, %s–%s] %s", turnRange(first.turn, last.turn), archived(first.From), archived(last.To-1), fields)
+}
+
+// namesOf returns the names of a block that the line does not have yet, those that
+// most turns use first.
+func namesOf(spans []*span, line string) string {
+	var all []name
+	for _, span := range spans {
+		for _, name := range span.record.names {
+			if name.turns > 1 {
+				all = append(all, name)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b name) int {
+		return cmp.Or(cmp.Compare(b.turns, a.turns), cmp.Compare(b.last, a.last))
+	})
+	var kept []string
+	left := namesInBlock
+	for _, name := range all {
+		if left < shortestName+2 {
+			break
+		}
+		size := utf8.RuneCountInString(name.text) + 2
+		if size > left || strings.Contains(line, name.text) {
+			continue
+		}
+		left -= size
+		kept = append(kept, name.text)
+		line += " " + name.text
+	}
+	if len(kept) == 0 {
+		return ""
+	}
+	return "names: " + strings.Join(kept, ", ")
 }
 
 // turnRange names turns as people count them.
@@ -70,7 +126,7 @@ func listed(title string, names []string) string {
 			continue
 		}
 		seen[name] = true
-		if len(seen) <= blockFiles {
+		if len(seen) <= mostFilesInLine {
 			kept = append(kept, name)
 		}
 	}
@@ -83,40 +139,4 @@ func listed(title string, names []string) string {
 		text += fmt.Sprintf(" (and %d more)", more)
 	}
 	return text
-}
-
-// tally counts names in the order of their first appearance.
-type tally struct {
-	names  []string
-	counts map[string]int
-}
-
-func (t *tally) add(name string) {
-	if t.counts == nil {
-		t.counts = map[string]int{}
-	}
-	if t.counts[name] == 0 {
-		t.names = append(t.names, name)
-	}
-	t.counts[name]++
-}
-
-// String returns the names with their counts; empty for none.
-func (t *tally) String() string {
-	if len(t.names) == 0 {
-		return ""
-	}
-	text := strings.Builder{}
-	text.WriteString("tools:")
-	for i, name := range t.names {
-		if i == blockTools {
-			fmt.Fprintf(&text, " (and %d more)", len(t.names)-blockTools)
-			break
-		}
-		if i > 0 {
-			text.WriteByte(',')
-		}
-		fmt.Fprintf(&text, " %s ×%d", name, t.counts[name])
-	}
-	return text.String()
 }

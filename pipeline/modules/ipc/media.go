@@ -99,7 +99,8 @@ func (p *planner) lighten(ctx context.Context, projection *session.Projection) (
 	p.high = min(p.high, int(tokens*float64(most)))
 	p.truncation = truncation{}
 	for _, t := range p.turns {
-		t.messages, t.cut, t.cutSize = nil, nil, 0 // results may have been cut to fit
+		t.messages, t.calls = nil, nil // results may have been cut to fit
+		t.forgetL1()
 	}
 	if projection, err = p.search(ctx); err != nil {
 		return nil, err
@@ -141,12 +142,17 @@ func (p *planner) evictTurn(t *turn) (saved int, err error) {
 	}
 	before := p.bytesOf(t)
 	t.isEvicted = true
-	if t.cut != nil {
-		for i, message := range t.messages {
-			t.cutSize -= t.cut[i].Tokens
-			t.cut[i] = p.bare(t.From+i, message, t.cut[i])
-			t.cutSize += t.cut[i].Tokens
+	if t.cut == nil {
+		t.forgetL1()
+	}
+	for i := range t.cut {
+		message := t.messages[i]
+		if t.shorter[i].Changed {
+			message = t.shorter[i]
 		}
+		t.cutSize -= t.cut[i].Tokens
+		t.cut[i] = p.bare(t.From+i, message, t.cut[i])
+		t.cutSize += t.cut[i].Tokens
 	}
 	if err := p.strip(t); err != nil {
 		return 0, err

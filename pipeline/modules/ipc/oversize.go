@@ -82,7 +82,8 @@ func (p *planner) truncateOne(result oversized, excess int) int {
 	t := result.turn
 	at := result.message - t.From
 	if t.level == 0 {
-		t.cut, t.cutSize = nil, 0
+		t.forgetL1()
+		t.shorter = make([]conversation.Message, len(t.messages))
 		for i, message := range t.messages {
 			part := p.untouched(t.From+i, t.From+i+1, 1)
 			if t.isEvicted {

@@ -37,9 +37,15 @@ type planner struct {
 	truncation  truncation
 
 	turns []*turn
+	uses  *uses       // nil: not made yet
+	stale []bool      // turns whose results say nothing any more; nil: not looked for yet
 	loop  int         // the turn that opens a tool loop that must open with thinking; -1
 	lines map[int]int // size of the L3 line of each block of blockTurns
 	total int         // size of the prompt as planned, but for the frames of records
+
+	made    map[[2]int]lineOf // L3 lines by the messages they stand for
+	ledgers map[int]string    // blocks of the ledger by how many turns they cover
+	ledger  string            // what the record that opens the projection still has to say
 }
 
 // plan plans an epoch for a prompt of size tokens of the model. It returns
@@ -96,7 +102,7 @@ func (p *planner) shorten(ctx context.Context) (*session.Projection, error) {
 
 // newPlanner looks at the exchange without reading a message.
 func newPlanner(exchange *pipeline.Exchange, counter Counter, size int) *planner {
-	p := &planner{exchange: exchange, config: exchange.Config.IPC, counter: counter, rate: exchange.Factor}
+	p := &planner{exchange: exchange, config: exchange.Config.IPC, counter: counter, rate: exchange.Factor, made: map[[2]int]lineOf{}, ledgers: map[int]string{}}
 	p.now = max(1, exchange.Estimate(exchange.Projection))
 	// What was reported of this prompt may tell more than the model's average.
 	p.rate = max(p.rate, float64(size)/float64(p.now))
@@ -290,6 +296,12 @@ func (p *planner) potential() int {
 // raise compresses turns before the tail, the oldest first, one level after the
 // other, until the prompt has at most goal tokens.
 func (p *planner) raise(ctx context.Context, tail, goal int) error {
+	if err := p.raiseDeep(ctx, tail, goal); err != nil {
+		return err
+	}
+	if err := p.raiseStale(ctx, tail, goal); err != nil {
+		return err
+	}
 	if err := p.raiseTo(ctx, 1, tail, goal); err != nil {
 		return err
 	}
@@ -379,7 +391,11 @@ func (p *planner) weighLine(block int) error {
 	}
 	size := 0
 	if len(folded) > 0 {
-		size = p.countText(blockLine(folded))
+		size = p.blockLine(folded).size
+		if p.lines[ledgerLine] == 0 {
+			p.lines[ledgerLine] = p.ledgerBudget()
+			p.total += p.lines[ledgerLine]
+		}
 	}
 	p.total += size - p.lines[block]
 	p.lines[block] = size

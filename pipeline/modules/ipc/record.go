@@ -1,9 +1,6 @@
 package ipc
 
 import (
-	"encoding/json"
-	"maps"
-	"slices"
 	"strings"
 
 	"palimpsest/pipeline/conversation"
@@ -14,47 +11,67 @@ const (
 	askedCharacters    = 400
 	saidCharacters     = 240
 	argumentCharacters = 120
-	errorCharacters    = 160
+	failureCharacters  = 160
+	verdictCharacters  = 80
 )
 
 // record is what L2 and L3 know of a turn.
 type record struct {
 	lines   []line
 	asked   string   // first sentence that a person typed
-	said    string   // last sentence of the assistant that L2 has
+	said    string   // last first sentence of the assistant
 	saidAt  int      // its line; -1: none
-	tools   []string // names of the calls, in order
-	changed []string // files that calls wrote
+	changed []string // files that calls wrote or deleted
 	read    []string // files that calls read
 	errors  int      // calls that failed
+	failure string   // what the last of them said
+	names   []name   // names that only this record has of those that turns use
+
+	texts   []source // what lines do not have of what was typed and said
+	details []source // what calls were given and what they returned
 }
 
 // line is one line of L2.
 type line struct {
 	index int // message
 	text  string
+	names []string // that later turns use, from what the line leaves out
 }
 
-// newRecord reads the messages of a turn; first is the index of the first one.
-func newRecord(first int, messages []conversation.Message) *record {
+// source is a text that a line leaves out.
+type source struct {
+	line int
+	role conversation.Role
+	text string
+	json bool
+}
+
+// newRecord reads what L2 and L3 leave of a turn; end is that of its band.
+func (p *planner) newRecord(t *turn, end int) *record {
 	r := &record{saidAt: -1}
-	results := map[string]*conversation.Block{}
-	for _, message := range messages {
-		for i := range message.Blocks {
-			if block := &message.Blocks[i]; block.Kind == conversation.ToolResult {
-				results[block.ID] = block
-			}
+	calls := t.toolCalls()
+	for i, message := range t.messages {
+		index, own := t.From+i, calls
+		for len(calls) > 0 && calls[0].index == index {
+			calls = calls[1:]
 		}
-	}
-	for i, message := range messages {
+		if index < t.verbatim {
+			continue
+		}
 		switch message.Role {
 		case conversation.User:
-			r.addUser(first+i, message)
+			r.addUser(index, message)
 		case conversation.Assistant:
-			r.addAssistant(first+i, message, results)
+			r.addAssistant(index, message)
+			for _, call := range own[:len(own)-len(calls)] {
+				r.addCall(&call, p.config.ObservationMasking)
+			}
 		case conversation.System, conversation.Tool:
 		}
 	}
+	adding := enricher{uses: p.uses, turn: t.index, end: end, record: r}
+	adding.enrich()
+	r.texts, r.details = nil, nil
 	return r
 }
 
@@ -70,147 +87,87 @@ func (r *record) addUser(index int, message conversation.Message) {
 			media = append(media, describe(index, block.Media))
 		}
 	}
-	asked := sentence(strings.Join(texts, "\n"), askedCharacters)
+	asked, rest := sentence(strings.Join(texts, "\n"), askedCharacters)
 	if r.asked == "" && !strings.HasPrefix(asked, "[Request interrupted") {
 		r.asked = asked
 	}
 	if text := joinNonEmpty(" ", asked, strings.Join(media, " ")); text != "" {
-		r.lines = append(r.lines, line{index, "User: " + text})
+		r.texts = append(r.texts, source{line: len(r.lines), role: conversation.User, text: rest})
+		r.lines = append(r.lines, line{index: index, text: "User: " + text})
 	}
 }
 
-// addAssistant notes the first sentence and the calls of an assistant message.
-func (r *record) addAssistant(index int, message conversation.Message, results map[string]*conversation.Block) {
+// addAssistant notes what an assistant message says.
+func (r *record) addAssistant(index int, message conversation.Message) {
 	said := ""
+	var rest []string
 	for i := range message.Blocks {
 		block := &message.Blocks[i]
 		switch block.Kind {
 		case conversation.Text:
+			more := block.Text
 			if said == "" {
-				said = sentence(block.Text, saidCharacters)
+				said, more = sentence(block.Text, saidCharacters)
 			}
+			rest = append(rest, more)
 		case conversation.Media:
-			r.lines = append(r.lines, line{index, "Assistant: " + describe(index, block.Media)})
+			r.lines = append(r.lines, line{index: index, text: "Assistant: " + describe(index, block.Media)})
 		case conversation.ToolCall, conversation.ToolResult, conversation.Thinking, conversation.Opaque:
 		}
 	}
 	if said != "" {
 		r.said, r.saidAt = said, len(r.lines)
-		r.lines = append(r.lines, line{index, "Assistant: " + said})
-	}
-	for i := range message.Blocks {
-		if block := &message.Blocks[i]; block.Kind == conversation.ToolCall {
-			r.addCall(index, block, results[block.ID])
+		for _, text := range rest {
+			r.texts = append(r.texts, source{line: len(r.lines), role: conversation.Assistant, text: text})
 		}
+		r.lines = append(r.lines, line{index: index, text: assistant + said})
 	}
 }
+
+// assistant opens the line of what the assistant said.
+const assistant = "Assistant: "
 
 // addCall notes a tool call and how it ended.
-func (r *record) addCall(index int, call, result *conversation.Block) {
-	argument, path := argumentOf(call)
-	outcome := "ok"
-	if result != nil && failed(result) {
+func (r *record) addCall(call *toolCall, masked bool) {
+	outcome, result := "ok", call.result
+	if call.failed {
 		r.errors++
-		outcome = joinNonEmpty(": ", "error", shorten(result.Text, errorCharacters))
+		outcome = "error"
 	}
-	r.tools = append(r.tools, call.Name)
-	if path != "" {
-		if writes(call.Name) {
-			r.changed = append(r.changed, path)
-		} else {
-			r.read = append(r.read, path)
-		}
+	switch {
+	case result == nil:
+	case masked && (call.failed || call.Command != ""):
+		outcome += " [TOOL OUTPUT ARCHIVED]" // where it would be quoted otherwise
+	case masked:
+	case call.failed:
+		r.failure = failureOf(result.Text)
+		outcome = joinNonEmpty(": ", outcome, r.failure)
+	case call.Command != "":
+		outcome = joinNonEmpty(": ", outcome, shorten(result.Text[verdictAt(result.Text):], verdictCharacters))
 	}
-	r.lines = append(r.lines, line{index, call.Name + "(" + argument + ") → " + outcome})
+	if !call.failed {
+		r.changed = append(append(r.changed, call.Writes...), call.Deletes...)
+		r.read = append(r.read, call.Reads...)
+	}
+
+	r.details = append(r.details, source{line: len(r.lines), role: conversation.Assistant, text: call.block.Text, json: true})
+	if result != nil && !masked {
+		r.details = append(r.details, source{line: len(r.lines), role: conversation.Tool, text: result.Text})
+	}
+	argument := shorten(call.Argument, argumentCharacters)
+	if len(call.Writes) > 0 && call.Command == "" {
+		argument = joinNonEmpty(", ", shorten(strings.Join(call.Writes, " "), argumentCharacters), changeOf(call.block.Text))
+	}
+	r.lines = append(r.lines, line{index: call.index, text: call.Tool + "(" + argument + ") → " + outcome})
 }
 
-// failed reports whether a tool result tells of a failure. Chat and Responses
-// have no mark for it: there the text's first word decides.
-func failed(result *conversation.Block) bool {
-	if result.IsError {
-		return true
+// failureOf returns what a failed result says, in one line: its beginning, and the
+// line that tells of the error where that stands further down.
+func failureOf(text string) string {
+	at := errorIn(text, len(text))
+	if at < failureCharacters {
+		return shorten(text, failureCharacters)
 	}
-	text := strings.TrimSpace(result.Text)
-	for _, start := range []string{"Error:", "error:", "ERROR:", "Traceback (most recent call last)", "panic:", "fatal:", "<tool_use_error>"} {
-		if strings.HasPrefix(text, start) {
-			return true
-		}
-	}
-	code, found := strings.CutPrefix(text, "Exit code ")
-	return found && code != "" && code[0] != '0'
-}
-
-// writes reports whether a tool of that name changes the file it is given.
-func writes(tool string) bool {
-	tool = strings.ToLower(tool)
-	return slices.ContainsFunc([]string{"edit", "write", "patch", "create", "replace", "insert", "delete", "move"}, func(verb string) bool {
-		return strings.Contains(tool, verb)
-	})
-}
-
-// argumentOf returns what says most of a call's arguments, and the file that it
-// names if it names one.
-func argumentOf(call *conversation.Block) (argument, path string) {
-	if !strings.HasPrefix(strings.TrimSpace(call.Text), "{") {
-		if file := patched(call.Text); file != "" {
-			return file, file
-		}
-		return firstLine(call.Text, argumentCharacters), ""
-	}
-	var members map[string]json.RawMessage
-	if json.Unmarshal([]byte(call.Text), &members) != nil {
-		return "", ""
-	}
-	path = firstText(members, "file_path", "path", "filePath", "notebook_path", "file", "filename", "target_file")
-	if searched := firstText(members, "pattern", "query", "regex"); searched != "" {
-		return joinNonEmpty(" in ", searched, path), ""
-	}
-	if path != "" {
-		return path, path
-	}
-	argument = firstText(members, "command", "cmd", "url", "description", "prompt", "subject", "name", "id")
-	if argument == "" {
-		argument = firstText(members, slices.Sorted(maps.Keys(members))...)
-	}
-	return argument, ""
-}
-
-// patched returns the first file that a patch in Codex's form changes.
-func patched(text string) string {
-	for _, verb := range []string{"Update", "Add", "Delete"} {
-		if _, rest, found := strings.Cut(text, "*** "+verb+" File: "); found {
-			return firstLine(rest, argumentCharacters)
-		}
-	}
-	return ""
-}
-
-// firstText returns the first of the named members that holds a text, in one line.
-func firstText(members map[string]json.RawMessage, names ...string) string {
-	for _, name := range names {
-		if text := textOf(members[name]); text != "" {
-			return shorten(text, argumentCharacters)
-		}
-	}
-	return ""
-}
-
-// textOf returns a string, or the last of an array of strings: the part of a
-// shell's ["bash", "-lc", "…"] that says what runs.
-func textOf(raw json.RawMessage) string {
-	if len(raw) == 0 {
-		return ""
-	}
-	if raw[0] == '[' {
-		var texts []string
-		if json.Unmarshal(raw, &texts) != nil || len(texts) == 0 {
-			return ""
-		}
-		return texts[len(texts)-1]
-	}
-	var text string
-	if json.Unmarshal(raw, &text) != nil {
-		return ""
-	}
-	return text
+	line, _, _ := strings.Cut(text[at:], "\n")
+	return joinNonEmpty(" ", shorten(text[:at], failureCharacters/4), shorten(line, failureCharacters*3/4))
 }

@@ -92,6 +92,12 @@ func flagHalvesBefore(text string) int {
 
 // shorten returns text in one line of at most so many characters.
 func shorten(text string, characters int) string {
+	if isPlain(text, characters) {
+		if len(text) <= characters {
+			return text
+		}
+		return strings.TrimSpace(text[:characters]) + "…"
+	}
 	if bytes := characters * 8; len(text) > bytes {
 		text = text[:cutAt(text[:bytes], characters*2)] // enough, however long the text is
 	}
@@ -103,10 +109,22 @@ func shorten(text string, characters int) string {
 	return strings.TrimSpace(text[:cut]) + "…"
 }
 
+// isPlain reports whether the first characters of a text are plain letters in one
+// line, and the one behind them too: nothing that a cut could split.
+func isPlain(text string, characters int) bool {
+	for i := range min(len(text), characters+1) {
+		isSpace := text[i] == ' '
+		if text[i] < ' ' || text[i] >= utf8.RuneSelf || isSpace && (i == 0 || i+1 == len(text) || text[i-1] == ' ') {
+			return false
+		}
+	}
+	return len(text) <= characters+1 || text[characters+1] < utf8.RuneSelf
+}
+
 // sentence returns what a text begins with: its first sentence, and those behind
 // it as long as they say next to nothing ("Sure."), in at most so many
-// characters. Injected reminders are left out.
-func sentence(text string, characters int) string {
+// characters, and the text behind them. Injected reminders are left out.
+func sentence(text string, characters int) (first, rest string) {
 	const little = 24
 	text = strings.TrimSpace(conversation.WithoutReminders(text))
 	end := 0
@@ -116,7 +134,7 @@ func sentence(text string, characters int) string {
 			break
 		}
 	}
-	return shorten(text[:end], characters)
+	return shorten(text[:end], characters), text[end:]
 }
 
 // sentenceEnd returns the length of the first sentence of text, its end included.
@@ -135,14 +153,6 @@ func sentenceEnd(text string) int {
 		}
 	}
 	return len(text)
-}
-
-// firstLine returns the first line of text that says anything, in at most so many
-// characters.
-func firstLine(text string, characters int) string {
-	text = strings.TrimSpace(text)
-	line, _, _ := strings.Cut(text, "\n")
-	return shorten(line, characters)
 }
 
 // thousands returns a number with commas.

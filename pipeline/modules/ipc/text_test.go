@@ -6,8 +6,6 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
-
-	"palimpsest/pipeline/conversation"
 )
 
 // A12: a cut never splits what people see as one character.
@@ -72,11 +70,11 @@ func TestTheFirstSentenceStandsForAText(t *testing.T) {
 		{"<system-reminder>never mind me</system-reminder>  Rename the package everywhere. Ok?", "Rename the package everywhere."},
 		{"broken \xff text. x", "broken \xff text. x"},
 	} {
-		if got := sentence(c.text, 200); got != c.want {
+		if got, _ := sentence(c.text, 200); got != c.want {
 			t.Errorf("%q: got %q", c.text, got)
 		}
 	}
-	if got := sentence(strings.Repeat("word ", 500), 50); utf8.RuneCountInString(got) > 51 || !strings.HasSuffix(got, "…") {
+	if got, _ := sentence(strings.Repeat("word ", 500), 50); utf8.RuneCountInString(got) > 51 || !strings.HasSuffix(got, "…") {
 		t.Errorf("got %q", got)
 	}
 }
@@ -91,44 +89,6 @@ func TestNumbersAreGrouped(t *testing.T) {
 	}
 }
 
-func TestACallIsNamedByWhatSaysMost(t *testing.T) {
-	t.Parallel()
-
-	for _, c := range []struct{ arguments, argument, path string }{
-		{`{"file_path":"a/b.go","content":"package b"}`, "a/b.go", "a/b.go"},
-		{`{"command":"go test ./...","description":"Run tests"}`, "go test ./...", ""},
-		{`{"command":["bash","-lc","ls -la"]}`, "ls -la", ""},
-		{`{"pattern":"func main","path":"cmd"}`, "func main in cmd", ""},
-		{`{"zeta":"z","alpha":"a"}`, "a", ""},
-		{`{"n":3}`, "", ""},
-		{`{}`, "", ""},
-		{`{broken`, "", ""},
-		{"*** Begin Patch\n*** Update File: x.go\n+a", "x.go", "x.go"},
-		{"select 1\nfrom t", "select 1", ""},
-	} {
-		argument, path := argumentOf(&conversation.Block{Kind: conversation.ToolCall, Text: c.arguments})
-		if argument != c.argument || path != c.path {
-			t.Errorf("%s: got %q, %q", c.arguments, argument, path)
-		}
-	}
-}
-
-func TestFailuresAreKnownByMarkOrFirstWord(t *testing.T) {
-	t.Parallel()
-
-	for text, want := range map[string]bool{
-		"ok": false, "Error: no such file": true, "Exit code 1\nFAIL": true, "Exit code 0": false, "0 errors": false,
-		"Traceback (most recent call last):\n": true, "The error: was fixed": false,
-	} {
-		if got := failed(&conversation.Block{Kind: conversation.ToolResult, Text: text}); got != want {
-			t.Errorf("%q: got %v", text, got)
-		}
-	}
-	if !failed(&conversation.Block{Kind: conversation.ToolResult, Text: "ok", IsError: true}) {
-		t.Error("the mark does not count")
-	}
-}
-
 // L3 never grows with the number of turns in a block.
 func TestALineOfL3IsBounded(t *testing.T) {
 	t.Parallel()
@@ -136,15 +96,15 @@ func TestALineOfL3IsBounded(t *testing.T) {
 	var spans []*span
 	for i := range 500 {
 		spans = append(spans, &span{From: 2 * i, To: 2*i + 2, turn: i, record: &record{
-			asked: strings.Repeat("ask ", 90), tools: []string{"Tool" + thousands(i)},
-			changed: []string{"changed" + thousands(i)}, read: []string{"read" + thousands(i)}, errors: 1,
+			asked: strings.Repeat("ask ", 90), names: []name{{text: "Name" + thousands(i), turns: 2}},
+			changed: []string{"changed" + thousands(i)}, read: []string{"read" + thousands(i)}, errors: 1, failure: "undefined: Thing" + thousands(i),
 		}})
 	}
 	line := blockLine(spans)
 	if len(line) > 1000 || strings.Contains(line, "\n") {
 		t.Errorf("%d bytes: %s", len(line), line)
 	}
-	for _, text := range []string{"[turns 1–500, #0–#999]", "(and 499 more)", "changed499", "(and 494 more)", "errors: 500"} {
+	for _, text := range []string{"[turns 1–500, #0–#999]", "(and 499 more)", "changed499", "(and 496 more)", "errors: 500, last: undefined: Thing499", "names: Name0, Name1,"} {
 		if !strings.Contains(line, text) {
 			t.Errorf("%q is not in %s", text, line)
 		}

@@ -402,7 +402,8 @@ func TestL3IsBounded(t *testing.T) {
 		}
 		text := bytes.Buffer{}
 		for line := range strings.SplitSeq(string(sealed), `\n`) {
-			if strings.HasPrefix(line, "[turns ") && strings.Contains(line, ", #") {
+			if strings.HasPrefix(line, "[turns ") && strings.Contains(line, "] User: ") {
+				line, _, _ = strings.Cut(line, `"}`)
 				text.WriteString(line + "\n")
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/ledger"
 	"palimpsest/pipeline/session"
 )
 
@@ -27,7 +28,10 @@ type turn struct {
 	front    int // o200k tokens of the verbatim messages
 
 	messages     []conversation.Message // nil: not read yet
-	cut          []session.Part         // L1, a part a message; nil: not made yet
+	calls        []toolCall             // nil: not looked at yet
+	shorter      []conversation.Message // those that L1 changes, by their place; nil: not made yet
+	sizes        []int                  // o200k tokens of the messages at L1
+	cut          []session.Part         // L1, a part a message; nil: not encoded yet
 	cutSize      int                    // its o200k tokens
 	stripped     []session.Part         // L0 without media, a part a message; nil: not made yet
 	strippedSize int                    // its o200k tokens
@@ -53,6 +57,39 @@ func (p *planner) read(t *turn) error {
 		t.isFixed, t.deepest = true, min(t.deepest, t.floor)
 	}
 	return nil
+}
+
+// toolCall is a tool call of a turn with what came of it.
+type toolCall struct {
+	ledger.Call
+
+	index         int // message
+	block, result *conversation.Block
+	failed        bool
+}
+
+// toolCalls returns the calls of a turn that has been read, in order.
+func (t *turn) toolCalls() []toolCall {
+	if t.calls != nil {
+		return t.calls
+	}
+	t.calls = []toolCall{}
+	for i, message := range t.messages {
+		for j := range message.Blocks {
+			switch block := &message.Blocks[j]; block.Kind {
+			case conversation.ToolCall:
+				t.calls = append(t.calls, toolCall{Call: ledger.ParseCall(block), index: t.From + i, block: block})
+			case conversation.ToolResult:
+				for k := range t.calls {
+					if call := &t.calls[k]; call.block.ID == block.ID {
+						call.result, call.failed = block, call.Failed(block)
+					}
+				}
+			case conversation.Text, conversation.Thinking, conversation.Media, conversation.Opaque:
+			}
+		}
+	}
+	return t.calls
 }
 
 // isClosed reports whether each call of the messages has exactly one result and
@@ -81,27 +118,51 @@ func isClosed(messages []conversation.Message) bool {
 	return true
 }
 
-// cutDown makes the turn's L1.
-func (p *planner) cutDown(t *turn) error {
-	if t.cut != nil {
+// shortenResults makes the messages that the turn has at L1 and weighs them.
+func (p *planner) shortenResults(t *turn) error {
+	if t.shorter != nil {
 		return nil
 	}
 	if err := p.read(t); err != nil {
 		return err
 	}
+	t.shorter = make([]conversation.Message, len(t.messages))
 	for i, message := range t.messages {
-		part := p.untouched(t.From+i, t.From+i+1, 1)
-		changed, isCut := message, false
-		if flags := p.exchange.Digests[t.From+i].Flags; !t.isFixed && t.From+i < t.spared && flags.Has(conversation.HasResult) && !flags.Has(conversation.LoadsTools) {
-			changed, isCut = p.cutResults(t.From+i, message)
+		digest := p.exchange.Digests[t.From+i]
+		shorter, size := message, digest.Tokens
+		if !t.isFixed && t.From+i < t.spared && digest.Flags.Has(conversation.HasResult) && !digest.Flags.Has(conversation.LoadsTools) {
+			if changed, less := p.cutResults(t.From+i, message, digest); less < size {
+				shorter, size = changed, less
+			}
 		}
 		if t.isEvicted {
-			bare, hadMedia := p.withoutMedia(t.From+i, changed)
-			changed, isCut = bare, isCut || hadMedia
+			if bare, had := p.withoutMedia(t.From+i, shorter); had {
+				shorter, size = bare, p.counter.Message(bare)
+			}
 		}
-		if isCut {
+		if shorter.Changed {
+			t.shorter[i] = shorter
+		}
+		t.sizes = append(t.sizes, size)
+		t.cutSize += size
+	}
+	return nil
+}
+
+// cutDown encodes the turn's L1.
+func (p *planner) cutDown(t *turn) error {
+	if t.cut != nil {
+		return nil
+	}
+	if err := p.shortenResults(t); err != nil {
+		return err
+	}
+	t.cutSize = 0
+	for i, shorter := range t.shorter {
+		part := p.untouched(t.From+i, t.From+i+1, 1)
+		if shorter.Changed {
 			// A result that has no shorter form stays, a screenshot for one.
-			if cut, err := p.encoded(t.From+i, changed); err == nil && cut.Tokens < part.Tokens {
+			if cut, err := p.encoded(t.From+i, shorter); err == nil {
 				part = cut
 			}
 		}
@@ -111,16 +172,17 @@ func (p *planner) cutDown(t *turn) error {
 	return nil
 }
 
-// note makes the turn's L2 and what L3 is made of.
+// forgetL1 drops what was made of the turn for L1: it would come out otherwise.
+func (t *turn) forgetL1() { t.shorter, t.sizes, t.cut, t.cutSize = nil, nil, nil, 0 }
+
+// note makes what the turn has at L2 and what L3 is made of.
 func (p *planner) note(t *turn) error {
-	if t.record != nil {
-		return nil
-	}
-	if err := p.read(t); err != nil {
+	if err := p.noteBand(t); err != nil {
 		return err
 	}
-	t.record = newRecord(t.verbatim, t.messages[t.verbatim-t.From:])
-	t.noted = p.countText(t.record.entry(false))
+	if t.noted == 0 {
+		t.noted = p.countText(t.record.entry(false))
+	}
 	return nil
 }
 
@@ -135,7 +197,7 @@ func (p *planner) size(t *turn, level int) (int, error) {
 		}
 		return t.original, nil
 	case 1:
-		err := p.cutDown(t)
+		err := p.shortenResults(t)
 		return t.cutSize, err
 	case 2:
 		err := p.note(t)

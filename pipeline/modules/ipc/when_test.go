@@ -79,18 +79,6 @@ func (u *used) send(t testing.TB, after time.Duration, c *talk) *pipeline.Exchan
 	return exchange
 }
 
-// event returns the exchange's event of a type.
-func event(t *testing.T, exchange *pipeline.Exchange, kind string) pipeline.Event {
-	t.Helper()
-	for _, event := range exchange.Report.Events {
-		if event.Type == kind {
-			return event
-		}
-	}
-	t.Fatalf("no event %s: %+v", kind, exchange.Report.Events)
-	return pipeline.Event{}
-}
-
 // C7: between idleUtilization and the target there is an epoch on a cache that has
 // gone cold, and none on a warm one.
 func TestAColdCacheIsTheMomentForAnEpoch(t *testing.T) {

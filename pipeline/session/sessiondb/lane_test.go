@@ -125,8 +125,8 @@ func TestALaneThatIsNewToTheDatabaseIsCold(t *testing.T) {
 	}
 }
 
-// B12: a reset closes the breaker for every replica.
-func TestAResetReachesEveryReplica(t *testing.T) {
+// B12, E12: an order is read with its lane, whose breaker it closes for every replica.
+func TestAnOrderReachesEveryReplica(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	c := f.conversationOf(4)
@@ -142,7 +142,8 @@ func TestAResetReachesEveryReplica(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if err := f.store.Reset(t.Context(), f.scope.Workspace, c.lane, noon().Add(time.Minute)); err != nil {
+	order := session.Order{At: noon().Add(time.Minute), By: uuid.New(), Instructions: "Keep the API."}
+	if err := f.store.Ask(t.Context(), f.scope.Workspace, c.lane, order); err != nil {
 		t.Fatal(err)
 	}
 
@@ -154,13 +155,17 @@ func TestAResetReachesEveryReplica(t *testing.T) {
 		t.Errorf("told %q, want %q", told.Payload, want)
 	}
 	c.recordAll(t, seen) // an exchange that began before
-	if found := c.find(t); found.Attempts.IsOpen() || found.Attempts.Size != 0 {
+	found := c.find(t)
+	if found.Attempts.IsOpen() || found.Attempts.Size != 0 {
 		t.Errorf("attempts %+v", found.Attempts)
+	}
+	if !found.Order.At.Equal(order.At) || found.Order.By != order.By || found.Order.Instructions != order.Instructions {
+		t.Errorf("order %+v", found.Order)
 	}
 	for name, ids := range map[string][2]uuid.UUID{
 		"another lane": {f.scope.Workspace, uuid.New()}, "another workspace": {addWorkspace(t, f.door), c.lane},
 	} {
-		if err := f.store.Reset(t.Context(), ids[0], ids[1], noon()); !errors.Is(err, session.ErrNotFound) {
+		if err := f.store.Ask(t.Context(), ids[0], ids[1], order); !errors.Is(err, session.ErrNotFound) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -1,0 +1,221 @@
+package ipc
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/ledger"
+)
+
+// What L2 keeps of a turn beyond its first sentences and calls, in characters.
+const (
+	sentencesCharacters = 400
+	namesCharacters     = 160
+	longestText         = 16 << 10 // bytes of one text that are searched for sentences
+)
+
+// What a sentence is worth for what it holds, and a name in it that a later turn uses
+// and no record has.
+const (
+	worthDirective = 8
+	worthDecision  = 6
+	worthError     = 4
+	worthName      = 2
+	mostNames      = 3 // in a sentence that count
+)
+
+// name is a name that turns use.
+type name struct {
+	text  string
+	last  int // newest turn that uses it
+	turns int // turns that use it
+}
+
+// bandTurns is how many adjacent turns get their records at once.
+const bandTurns = 96
+
+// noteBand makes the records of a turn and its neighbours that may go to L2, the newest
+// first: what a newer one has an older one, which goes deeper sooner, need not
+// repeat.
+func (p *planner) noteBand(t *turn) error {
+	if t.record != nil {
+		return nil
+	}
+	if p.uses == nil {
+		p.uses = newUses()
+		for _, t := range p.turns {
+			if err := p.read(t); err != nil {
+				return err
+			}
+			p.uses.addTurn(t.index, t.messages)
+		}
+	}
+	first := t.index - t.index%bandTurns
+	end := min(first+bandTurns, len(p.turns))
+	for _, neighbour := range slices.Backward(p.turns[first:end]) {
+		if neighbour.deepest >= 2 || neighbour == t {
+			neighbour.record = p.newRecord(neighbour, end)
+		}
+	}
+	return nil
+}
+
+// enricher adds to the record of a turn what it leaves out and should not: the
+// sentences that hold a directive, a decision, an error or a name that later turns
+// use, and such names of calls and results.
+type enricher struct {
+	*uses
+
+	turn   int
+	end    int // of its band
+	record *record
+}
+
+func (e *enricher) enrich() {
+	for i := range e.record.lines {
+		e.show(e.record.lines[i].text)
+	}
+	e.addSentences()
+	e.addNames()
+}
+
+// show notes the names that the record has.
+func (e *enricher) show(text string) {
+	for found := (names{text: text, among: e.uses}); found.scan(); {
+		if use := e.of(found.hash); use != nil && use.shown != e.end {
+			use.shown = e.end
+			if use.before < e.end {
+				e.record.names = append(e.record.names, name{text[found.from:found.to], use.last, use.turns})
+			}
+		}
+	}
+}
+
+// isWanted reports whether a name is one that a later turn uses and no record has:
+// none of this band, and none of a later one, which has it if a turn uses it there
+// and another one behind.
+func (e *enricher) isWanted(hash uint64) bool {
+	use := e.of(hash)
+	return use != nil && use.last > e.turn && use.before < e.end && use.shown != e.end
+}
+
+// candidate is a sentence that may be kept.
+type candidate struct {
+	line, order int
+	worth       int
+	text        string
+}
+
+// addSentences adds the sentences that are worth most, in the order in which they
+// were said.
+func (e *enricher) addSentences() {
+	var all []candidate
+	for _, source := range e.record.texts {
+		text := conversation.WithoutReminders(source.text[:cutBytes(source.text, longestText)])
+		for len(text) > 0 {
+			end := sentenceEnd(text)
+			one := strings.TrimSpace(text[:end])
+			text = text[end:]
+			if worth := e.worth(source.role, one); worth > 0 {
+				all = append(all, candidate{source.line, len(all), worth, one})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(b.worth, a.worth) })
+	left := sentencesCharacters
+	kept := all[:0]
+	for _, one := range all {
+		one.text = shorten(one.text, saidCharacters)
+		if size := utf8.RuneCountInString(one.text); size <= left {
+			left -= size
+			kept = append(kept, one)
+		}
+	}
+	slices.SortFunc(kept, func(a, b candidate) int { return cmp.Compare(a.order, b.order) })
+	for _, one := range kept {
+		e.record.lines[one.line].text += " … " + one.text
+		e.show(one.text)
+	}
+}
+
+// worth says how much a sentence is worth keeping; 0: not at all.
+func (e *enricher) worth(role conversation.Role, sentence string) int {
+	if len(sentence) < 8 {
+		return 0
+	}
+	worth := 0
+	switch {
+	case role == conversation.User && ledger.IsDirective(sentence):
+		worth = worthDirective
+	case ledger.IsDecision(sentence):
+		worth = worthDecision
+	case tellsOfError(sentence):
+		worth = worthError
+	}
+	count := 0
+	for found := (names{text: sentence, among: e.uses}); count < mostNames && found.scan(); {
+		if e.isWanted(found.hash) {
+			count++
+		}
+	}
+	return worth + count*worthName
+}
+
+// tellsOfError reports whether a sentence is about a failure.
+func tellsOfError(sentence string) bool {
+	for _, word := range []string{"rror", "fail", "Fail", "FAIL", "panic", "xception", "bug", "crash"} {
+		if strings.Contains(sentence, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// addNames adds to the lines the names that later turns use, those that most turns
+// use first.
+func (e *enricher) addNames() {
+	type mention struct {
+		name
+		line int
+	}
+	var all []mention
+	for _, source := range slices.Concat(e.record.texts, e.record.details) {
+		for found := (names{text: source.text, escaped: source.json, among: e.uses}); found.scan(); {
+			use := e.of(found.hash)
+			if use == nil || use.found == e.turn || !e.isWanted(found.hash) {
+				continue
+			}
+			use.found = e.turn
+			all = append(all, mention{name{source.text[found.from:found.to], use.last, use.turns}, source.line})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b mention) int {
+		return cmp.Or(cmp.Compare(b.turns, a.turns), cmp.Compare(b.last, a.last))
+	})
+	left := namesCharacters
+	for _, one := range all {
+		size := utf8.RuneCountInString(one.text) + 2
+		if size > left {
+			continue
+		}
+		left -= size
+		line := &e.record.lines[one.line]
+		line.names = append(line.names, one.text)
+		e.show(one.text)
+	}
+}
+
+// cutBytes returns the length of the first bytes of a text without splitting a
+// character.
+func cutBytes(text string, bytes int) int {
+	if len(text) <= bytes {
+		return len(text)
+	}
+	for bytes > 0 && !utf8.RuneStart(text[bytes]) {
+		bytes--
+	}
+	return bytes
+}

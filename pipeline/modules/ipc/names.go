@@ -1,0 +1,238 @@
+package ipc
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// A name is what a text calls something by: a path, a URL, a symbol, an id, an error
+// code, a number of three digits or more. Plain words are none.
+
+// Kinds of bytes.
+const (
+	isLower = 1 << iota
+	isUpper
+	isDigit
+	isUnder
+	isSlash
+	isDot
+	isDash  // holds a name together, as a slash and a dot do
+	isCamel // no byte's own: a capital behind a small letter or digit
+
+	isLetter = isLower | isUpper
+	isGlue   = isSlash | isDot | isDash
+)
+
+const (
+	shortestName = 3
+	longestName  = 120
+)
+
+// kindOf is the kind of each byte; 0 ends a name. The bytes of two-byte letters of
+// European scripts count as small letters.
+var kindOf = func() (kinds [256]uint8) {
+	for b := range kinds {
+		switch {
+		case b >= 'a' && b <= 'z', b >= 0x80 && b <= 0xbf, b >= 0xc3 && b <= 0xd4:
+			kinds[b] = isLower
+		case b >= 'A' && b <= 'Z':
+			kinds[b] = isUpper
+		case b >= '0' && b <= '9':
+			kinds[b] = isDigit
+		}
+	}
+	kinds['_'], kinds['/'], kinds['.'], kinds['-'], kinds['@'], kinds['~'] = isUnder, isSlash, isDot, isDash, isDash, isDash
+	return kinds
+}()
+
+// names reads the names of a text one after the other.
+type names struct {
+	text    string
+	escaped bool  // the text is JSON: a backslash and what it escapes belong to no name
+	among   *uses // only names that it may know; nil: all
+
+	from, to int // the last name found
+	hash     uint64
+	next     int // where to go on
+	hasPart  bool
+}
+
+// scan finds the next name and reports whether there is one. Behind a path comes its
+// last element, behind a dotted name its last part.
+func (n *names) scan() bool {
+	for {
+		if n.hasPart {
+			n.hasPart = false
+			n.from = lastPart(n.text, n.from, n.to)
+			if n.isOne() {
+				return true
+			}
+		}
+		if n.next >= len(n.text) {
+			return false
+		}
+		from, to, found := n.run()
+		if to-from < shortestName || found == isLower || found == isUpper|isLower || n.escaped && isMember(n.text, from, to) {
+			continue
+		}
+		n.from, n.to = trim(n.text, from, to)
+		n.hasPart = found&(isSlash|isDot) != 0 && lastPart(n.text, n.from, n.to) > n.from
+		if n.isOne() {
+			return true
+		}
+	}
+}
+
+// isOne reports whether the run that was found is a name, and makes its hash.
+func (n *names) isOne() bool {
+	text := n.text[n.from:n.to]
+	if len(text) < shortestName || len(text) > longestName || n.among != nil && !n.among.has(shapeOf(text)) || !isName(text) {
+		return false
+	}
+	n.hash = hashOf(text)
+	return true
+}
+
+// shapeOf tells most names apart at once: by length, first and last byte.
+func shapeOf(text string) uint16 {
+	return uint16(len(text))*2657 + uint16(text[0])*131 + uint16(text[len(text)-1])*17 //nolint:gosec // it may wrap around
+}
+
+// run finds the next run of bytes that a name may be made of and that is no plain
+// word.
+func (n *names) run() (from, to int, found uint8) {
+	text, i := n.text, n.next
+	for i < len(text) {
+		i = n.skip(i)
+		from = i
+		if i < len(text) && kindOf[text[i]] == isUpper {
+			i++
+		}
+		for i < len(text) && kindOf[text[i]] == isLower {
+			i++
+		}
+		if i < len(text) && (kindOf[text[i]] != 0 || text[i] == ':') {
+			i, found = n.rest(from)
+			n.next = i
+			return from, i, found
+		}
+	}
+	n.next = len(text)
+	return len(text), len(text), 0
+}
+
+// skip returns where the next byte stands that a name may begin with.
+func (n *names) skip(i int) int {
+	text := n.text
+	for i < len(text) && kindOf[text[i]]&^isDash == 0 {
+		switch {
+		case text[i] == '\\' && n.escaped && i+1 < len(text) && text[i+1] < utf8.RuneSelf:
+			i += 2
+		case text[i] < utf8.RuneSelf:
+			i++
+		default: // a character that no name has
+			for i++; i < len(text) && !utf8.RuneStart(text[i]); {
+				i++
+			}
+		}
+	}
+	return min(i, len(text))
+}
+
+// rest returns where the run that begins at i ends, and what kinds of bytes it has.
+func (n *names) rest(i int) (end int, found uint8) {
+	text, last := n.text, uint8(0)
+	for ; i < len(text); i++ {
+		kind := kindOf[text[i]]
+		if kind == 0 {
+			if text[i] != ':' || i+2 >= len(text) || text[i+1] != '/' || text[i+2] != '/' {
+				break
+			}
+			found |= isSlash
+		}
+		if kind == isUpper && last&(isLower|isDigit) != 0 {
+			found |= isCamel
+		}
+		found |= kind
+		last = kind
+	}
+	return i, found
+}
+
+// isMember reports whether a run in JSON is a member's name.
+func isMember(text string, from, to int) bool {
+	if from == 0 || text[from-1] != '"' || to == len(text) || text[to] != '"' {
+		return false
+	}
+	rest := strings.TrimLeft(text[to+1:], " \t\r\n")
+	return rest != "" && rest[0] == ':'
+}
+
+// trim takes away what stands at the ends of a run without belonging to a name.
+func trim(text string, from, to int) (int, int) {
+	for to > from && kindOf[text[to-1]]&isGlue != 0 {
+		to--
+	}
+	for from < to && (text[from] == '.' || text[from] == '-' || text[from] == '@') {
+		if text[from] == '.' && from+1 < to && kindOf[text[from+1]]&isLetter != 0 {
+			break // .gitignore
+		}
+		if text[from] == '.' && text[from+1] == '/' {
+			from++ // ./a and ../a are a
+		}
+		from++
+	}
+	return from, to
+}
+
+// lastPart returns where the last element of a path or dotted name begins.
+func lastPart(text string, from, to int) int {
+	isPath := false
+	for i := from; i < to; i++ {
+		isPath = isPath || text[i] == '/'
+	}
+	for i := to - 1; i > from; i-- {
+		if text[i] == '/' || text[i] == '.' && !isPath {
+			return i + 1
+		}
+	}
+	return from
+}
+
+// isName reports whether a run is a name by how it is written.
+func isName(text string) bool {
+	if len(text) < shortestName {
+		return false
+	}
+	found, last := uint8(0), uint8(0)
+	for i := range len(text) {
+		kind := kindOf[text[i]]
+		if kind == isUpper && last&(isLower|isDigit) != 0 {
+			found |= isCamel
+		}
+		found |= kind
+		last = kind
+	}
+	switch {
+	case found&(isLetter|isDigit) == 0:
+		return false
+	case found&isSlash != 0:
+		return len(text) >= 6 || text[0] == '/' && len(text) >= 4
+	case found&isLetter == 0:
+		return found&(isDot|isDash) == 0 || len(text) >= 5
+	case found&(isUnder|isCamel|isDigit) != 0:
+		return true
+	case found&isDot != 0:
+		return len(text) >= 5
+	}
+	return found == isUpper && len(text) >= 4
+}
+
+// hashOf is FNV-1a.
+func hashOf(text string) uint64 {
+	hash := uint64(14695981039346656037)
+	for i := range len(text) {
+		hash = (hash ^ uint64(text[i])) * 1099511628211
+	}
+	return hash
+}

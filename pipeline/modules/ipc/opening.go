@@ -1,0 +1,75 @@
+package ipc
+
+import (
+	"strings"
+
+	"palimpsest/pipeline/ledger"
+)
+
+// What the ledger takes of a prompt at most: it keeps directives and changed files
+// before the model however often their turns are folded, and must not fill a small
+// window.
+const (
+	ledgerTokens   = 2000 // o200k
+	ledgerShare    = 0.05 // of what the prompt may have
+	smallestLedger = 60   // o200k tokens that are worth a block
+)
+
+// ledgerLine is the place of the ledger among the sizes of L3's lines.
+const ledgerLine = -1
+
+// ledgerTitle opens the ledger's block.
+const ledgerTitle = "[ledger of all turns up to here]\n"
+
+// ledgerBudget returns how many o200k tokens the ledger's block may have.
+func (p *planner) ledgerBudget() int {
+	budget := min(ledgerTokens, int(ledgerShare*float64(p.limit)))
+	if budget < smallestLedger {
+		return 0
+	}
+	return budget
+}
+
+// writeLedger writes the block that the projection of turns opens with: the ledger of
+// exactly those turns, once one of them is at L3.
+func (p *planner) writeLedger(turns []*turn) error {
+	p.ledger = ""
+	isFolded := false
+	for _, t := range turns {
+		isFolded = isFolded || t.level >= 3
+	}
+	budget := p.ledgerBudget()
+	if !isFolded || budget == 0 {
+		return nil
+	}
+	text, known := p.ledgers[len(turns)]
+	if !known {
+		var err error
+		if text, err = p.ledgerText(turns, budget); err != nil {
+			return err
+		}
+		p.ledgers[len(turns)] = text
+	}
+	p.ledger = text
+	return nil
+}
+
+// ledgerText returns the ledger of turns in so many o200k tokens at most; empty if it
+// has nothing to say.
+func (p *planner) ledgerText(turns []*turn, budget int) (string, error) {
+	kept := ledger.New()
+	for _, t := range turns {
+		if err := p.read(t); err != nil {
+			return "", err
+		}
+		kept.Add(t.index, t.From, t.messages)
+	}
+	if p.config.ObservationMasking {
+		kept.Errors = nil // they quote what tools returned
+	}
+	text := kept.Text(budget, p.countText)
+	if text == "" {
+		return "", nil
+	}
+	return ledgerTitle + strings.TrimSuffix(text, "\n") + "\n", nil
+}

@@ -1,0 +1,233 @@
+package ipc
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// How L1 shares its characters where a tool result ends in a verdict or holds an
+// error further down.
+const (
+	oneCharacters  = 120 // of a verdict or an error alone
+	bothCharacters = 75  // of each, where there are both
+)
+
+// What is looked at for a verdict.
+const (
+	verdictLines = 12
+	verdictBytes = 1500
+)
+
+// excerpt is what L1 keeps of a long text.
+type excerpt struct {
+	head   string
+	middle string // the first line that tells of an error; empty: none, or it is in head or tail
+	tail   string // from the verdict on; empty: the end is not one
+	toEnd  bool   // tail is the end of the text
+}
+
+// excerptOf returns keptCharacters at most of a text that has more: its first
+// ones, and where the verdict stands at the end (exit codes, sums of a test run, the
+// last line of a stack trace) or an error in the middle, those as well.
+func excerptOf(text string) excerpt {
+	verdict := verdictAt(text)
+	failure := errorIn(text, min(verdict, len(text)))
+	characters, limit := keptCharacters, oneCharacters
+	if verdict < len(text) && failure >= 0 {
+		limit = bothCharacters
+	}
+	kept := excerpt{toEnd: true}
+	if verdict < len(text) {
+		kept.tail = strings.TrimRight(text[verdict:], " \r\n\t")
+		if cut := cutAt(kept.tail, limit); cut < len(kept.tail) {
+			kept.tail, kept.toEnd = kept.tail[:cut], false
+		}
+		characters -= utf8.RuneCountInString(kept.tail)
+	}
+	if failure >= 0 {
+		line, _, _ := strings.Cut(text[failure:], "\n")
+		kept.middle = strings.TrimRight(line[:cutAt(line, limit)], "\r ")
+		if failure+len(kept.middle) <= characters {
+			kept.middle = "" // the beginning has it
+		}
+		characters -= utf8.RuneCountInString(kept.middle)
+	}
+	kept.head = text[:cutAt(text, characters)]
+	if kept.middle != "" && failure < len(kept.head) {
+		kept.head = text[:failure]
+	}
+	if len(kept.head) > verdict {
+		return excerpt{head: text[:cutAt(text, keptCharacters)]}
+	}
+	return kept
+}
+
+// String returns the parts in order, with a mark where something is missing.
+func (e excerpt) String() string {
+	text := e.head + "…"
+	if e.middle != "" {
+		text += "\n" + e.middle + "…"
+	}
+	if e.tail != "" {
+		text += "\n" + e.tail
+		if !e.toEnd {
+			text += "…"
+		}
+	}
+	return text
+}
+
+// verdictAt returns where the verdict at the end of a text begins: the earliest line
+// of a verdict from which the end is within reach; len(text) without one.
+func verdictAt(text string) int {
+	end := len(strings.TrimRight(text, " \r\n\t"))
+	found := len(text)
+	for lines, at := 0, end; lines < verdictLines && end-at < verdictBytes && at > 0; lines++ {
+		start := strings.LastIndexByte(text[:at], '\n') + 1
+		if found < len(text) && end-start > oneCharacters {
+			break
+		}
+		if isVerdict(plain(text[start:at])) {
+			found = start
+		}
+		at = max(0, start-1)
+	}
+	return found
+}
+
+// errorIn returns where the first line before end that tells of an error begins; -1
+// without one.
+func errorIn(text string, end int) int {
+	for start := 0; start < end; {
+		length := strings.IndexByte(text[start:end], '\n')
+		if length < 0 {
+			length = end - start
+		}
+		if line := plain(text[start : start+length]); isError(line) {
+			return start
+		}
+		start += length + 1
+	}
+	return -1
+}
+
+// plain returns a line without spaces and colours at its beginning.
+func plain(line string) string {
+	for {
+		line = strings.TrimLeft(line, " \t\r")
+		rest, coloured := strings.CutPrefix(line, "\x1b[")
+		end := strings.IndexByte(rest, 'm')
+		if !coloured || end < 0 || end > 8 {
+			return line
+		}
+		line = rest[end+1:]
+	}
+}
+
+// isVerdict reports whether a line at the end of a tool's output says how it went.
+func isVerdict(line string) bool {
+	if line == "" {
+		return false
+	}
+	if isError(line) {
+		return true
+	}
+	var starts []string
+	switch line[0] {
+	case 'o', 'O', 'P', 'F':
+		starts = []string{"ok ", "OK", "PASS", "FAIL", "Finished ", "Process exited"}
+	case 'E', 'e', '[', 'r':
+		starts = []string{"Exit code", "exit", "[exit", "returncode"}
+	case 'C', 'K', 'S', 'D', 'B':
+		starts = []string{"Command exited", "Command timed out", "Killed", "Segmentation fault", "Done in ", "BUILD "}
+	case 'T', 't', 'm':
+		starts = []string{"Tests:", "Test Suites:", "test result:", "make: ***"}
+	}
+	for _, start := range starts {
+		if strings.HasPrefix(line, start) {
+			return true
+		}
+	}
+	if at := strings.Index(line, "exit"); at >= 0 {
+		for _, words := range []string{"exit code", "exit status", "exited with"} {
+			if strings.HasPrefix(line[at:], words) {
+				return true
+			}
+		}
+	}
+	return counts(line)
+}
+
+// counts reports whether a line counts what passed or failed: "3 failed, 12 passed".
+func counts(line string) bool {
+	for i := 1; i+1 < len(line); i++ {
+		if line[i] != ' ' || line[i-1] < '0' || line[i-1] > '9' {
+			continue
+		}
+		for _, word := range []string{"passed", "failed", "passing", "failing", "error", "warning", "skipped", "problem"} {
+			if strings.HasPrefix(line[i+1:], word) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isError reports whether a line is one in which a tool tells of an error.
+func isError(line string) bool {
+	if line == "" {
+		return false
+	}
+	var starts []string
+	switch line[0] {
+	case 'e':
+		starts = []string{"error:", "error[", "error TS"}
+	case 'E':
+		starts = []string{"Error:", "ERROR:", "ERROR ", "E   "}
+	case 'f':
+		starts = []string{"fatal:", "fatal error:"}
+	case 'F':
+		starts = []string{"FAILED ", "FATAL"}
+	case 'p':
+		starts = []string{"panic:"}
+	case 'n':
+		starts = []string{"npm ERR!", "npm error", "not ok "}
+	case '-':
+		starts = []string{"--- FAIL"}
+	}
+	for _, start := range starts {
+		if strings.HasPrefix(line, start) {
+			return true
+		}
+	}
+	name, rest, found := strings.Cut(line, ":")
+	if !found || rest == "" || strings.ContainsAny(name, " \t\"'`") {
+		return false
+	}
+	if rest[0] == ' ' && (strings.HasSuffix(name, "Error") || strings.HasSuffix(name, "Exception")) {
+		return true
+	}
+	return isDiagnosis(rest)
+}
+
+// isDiagnosis reports whether what follows a file's name and a colon is a compiler's
+// line: "12:5: undefined: x", "12: error: …".
+func isDiagnosis(rest string) bool {
+	numbers := 0
+	for {
+		digits := 0
+		for digits < len(rest) && rest[digits] >= '0' && rest[digits] <= '9' {
+			digits++
+		}
+		if digits == 0 || digits == len(rest) || rest[digits] != ':' {
+			break
+		}
+		numbers++
+		rest = rest[digits+1:]
+	}
+	rest, spaced := strings.CutPrefix(rest, " ")
+	if !spaced || numbers == 0 {
+		return false
+	}
+	return numbers == 2 || strings.HasPrefix(rest, "error") || strings.HasPrefix(rest, "fatal error") || strings.HasPrefix(rest, "undefined")
+}

@@ -1,0 +1,215 @@
+package replay
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/wire"
+)
+
+// Recall says how many of the identifiers that the session takes up again are left of
+// the messages that a projection shortens: in the projection, and in what plain first
+// sentences of the same messages would say in as many tokens. Identifiers are paths,
+// URLs, symbols, names of errors, ids and numbers of three digits or more, each
+// counted once.
+type Recall struct {
+	Wanted int // identifiers of shortened messages that a later turn uses
+	Kept   int // of which the projection's own texts have so many
+	First  int // and first sentences of the same size so many
+
+	Tokens      int // of the projection's own texts
+	FirstTokens int // of the first sentences: about as many, never fewer
+}
+
+// Share returns the kept share of what was wanted, ours and that of first sentences;
+// 1 and 1 where nothing was.
+func (r Recall) Share() (kept, first float64) {
+	if r.Wanted == 0 {
+		return 1, 1
+	}
+	return float64(r.Kept) / float64(r.Wanted), float64(r.First) / float64(r.Wanted)
+}
+
+// Add returns the sum of two.
+func (r Recall) Add(other Recall) Recall {
+	return Recall{
+		Wanted: r.Wanted + other.Wanted, Kept: r.Kept + other.Kept, First: r.First + other.First,
+		Tokens: r.Tokens + other.Tokens, FirstTokens: r.FirstTokens + other.FirstTokens,
+	}
+}
+
+// RecallOf measures an exchange's projection. session holds the messages of the whole
+// session, those that come after the exchange as well; since is the first message
+// whose uses count: 0 for all behind the turn that an identifier comes from,
+// len(exchange.Digests) for those alone that nobody could know when the projection
+// was made. count counts the tokens of a text.
+func RecallOf(exchange *pipeline.Exchange, session []conversation.Message, since int, count func(string) int) (Recall, error) {
+	if exchange.Projection == nil {
+		return Recall{}, nil
+	}
+	shortened, own, err := shortenedOf(exchange)
+	if err != nil {
+		return Recall{}, err
+	}
+	lastUse := map[string]int{}
+	for i := range session {
+		for _, identifier := range identifiers(written(&session[i])) {
+			lastUse[identifier] = i
+		}
+	}
+	wanted := map[string]bool{}
+	for _, turn := range exchange.Turns {
+		for i := turn.From; i < turn.To; i++ {
+			if !shortened[i] {
+				continue
+			}
+			for _, identifier := range identifiers(written(&session[i]) + "\n" + returned(&session[i])) {
+				if last, used := lastUse[identifier]; used && last >= max(since, turn.To) {
+					wanted[identifier] = true
+				}
+			}
+		}
+	}
+	recall := Recall{Wanted: len(wanted), Tokens: count(own)}
+	var first string
+	first, recall.FirstTokens = firstSentences(session, shortened, recall.Tokens, count)
+	for identifier := range wanted {
+		if strings.Contains(own, identifier) {
+			recall.Kept++
+		}
+		if strings.Contains(first, identifier) {
+			recall.First++
+		}
+	}
+	return recall, nil
+}
+
+// shortenedOf returns which messages a projection has in a form of ours, and the text
+// of these forms.
+func shortenedOf(exchange *pipeline.Exchange) (shortened map[int]bool, own string, err error) {
+	shortened = map[int]bool{}
+	var text strings.Builder
+	for _, part := range exchange.Projection.Parts {
+		if part.Raw == nil {
+			continue
+		}
+		for i := part.From; i < part.To; i++ {
+			shortened[i] = true
+		}
+		if len(part.Raw) == 0 {
+			continue
+		}
+		list := slices.Concat([]byte("["), part.Raw, []byte("]"))
+		for _, raw := range wire.Elements(list) {
+			message, err := exchange.Codec.Parse(raw)
+			if err != nil {
+				return nil, "", fmt.Errorf("projection, messages %d to %d: %w", part.From, part.To, err)
+			}
+			text.WriteString(written(&message) + "\n" + returned(&message) + "\n")
+		}
+	}
+	return shortened, text.String(), nil
+}
+
+// written is what a person or the assistant wrote: texts and the arguments of calls.
+func written(message *conversation.Message) string {
+	var texts []string
+	for i := range message.Blocks {
+		switch block := &message.Blocks[i]; block.Kind {
+		case conversation.Text:
+			if message.Role == conversation.Assistant || message.Role == conversation.User && conversation.IsTyped(block.Text) {
+				texts = append(texts, conversation.WithoutReminders(block.Text))
+			}
+		case conversation.ToolCall:
+			texts = append(texts, block.Name+" "+unescape(block.Text))
+		case conversation.ToolResult, conversation.Thinking, conversation.Media, conversation.Opaque:
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// unescape makes the commonest escapes of JSON what they stand for.
+func unescape(text string) string {
+	return strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\"`, `"`, `\\`, `\`).Replace(text)
+}
+
+// returned is what tools returned.
+func returned(message *conversation.Message) string {
+	var texts []string
+	for i := range message.Blocks {
+		if block := &message.Blocks[i]; block.Kind == conversation.ToolResult {
+			texts = append(texts, block.Text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// firstSentences returns the first sentences of messages, of each as many as fit into
+// the same number of characters, which is the smallest that makes them at least so
+// many tokens together.
+func firstSentences(session []conversation.Message, shortened map[int]bool, tokens int, count func(string) int) (string, int) {
+	var texts []string
+	for i := range session {
+		if shortened[i] {
+			texts = append(texts, strings.TrimSpace(written(&session[i])+"\n"+returned(&session[i])))
+		}
+	}
+	render := func(characters int) string {
+		var text strings.Builder
+		for _, one := range texts {
+			text.WriteString(beginning(one, characters) + "\n")
+		}
+		return text.String()
+	}
+	low, high := 0, 1<<20
+	for low < high {
+		middle := (low + high) / 2
+		if middle > 1<<14 || count(render(middle)) >= tokens {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	text := render(low)
+	return text, count(text)
+}
+
+// beginning returns as many whole sentences of a text as fit into so many characters,
+// and the beginning of the first where none does.
+func beginning(text string, characters int) string {
+	runes := []rune(text[:min(len(text), 4*characters)])
+	if len(runes) <= characters {
+		return string(runes)
+	}
+	runes = runes[:characters]
+	for i := len(runes) - 1; i > 0; i-- {
+		if runes[i] == '\n' || runes[i] == ' ' && strings.ContainsRune(".!?", runes[i-1]) {
+			return string(runes[:i])
+		}
+	}
+	return string(runes)
+}
+
+// identifier matches what a text calls something by.
+var identifier = regexp.MustCompile(`https?://[^\s"'<>()\[\]]+` + // URLs
+	`|[\w.@~-]*(?:/[\w.@-]+)+` + // paths
+	`|\b[\w-]+\.(?:go|ts|tsx|js|jsx|mjs|py|rb|rs|java|kt|c|h|cc|cpp|cs|php|sh|sql|md|txt|json|ya?ml|toml|xml|html|css|lock|cfg|ini|env)\b` +
+	`|\b[A-Za-z]\w*(?:_\w+)+\b|\b[a-z]+(?:[A-Z]\w*)+\b|\b[A-Z][a-z0-9]+(?:[A-Z]\w*)+\b` + // symbols and names of errors
+	`|\bE[A-Z]{3,}\b|\b[A-Z]{2,}-?\d{2,}\b` + // codes
+	`|\b[0-9a-f]{7,40}\b|\b\d{3,}\b`) // ids and numbers
+
+// identifiers returns the identifiers of a text.
+func identifiers(text string) []string {
+	all := identifier.FindAllString(text, -1)
+	kept := all[:0]
+	for _, one := range all {
+		if one = strings.TrimRight(one, ".,;:-/"); len(one) >= 3 {
+			kept = append(kept, one)
+		}
+	}
+	return kept
+}
