@@ -44,9 +44,10 @@ func (r Recall) Add(other Recall) Recall {
 
 // RecallOf measures an exchange's projection. session holds the messages of the whole
 // session, those that come after the exchange as well; since is the first message
-// whose uses count: 0 for all behind the turn that an identifier comes from,
-// len(exchange.Digests) for those alone that nobody could know when the projection
-// was made. count counts the tokens of a text.
+// whose uses count. With 0 all behind the turn that an identifier comes from do. With
+// len(exchange.Digests) those alone do that nobody could know when the projection was
+// made, and of identifiers that the prompt still has in messages as they came none
+// is wanted. count counts the tokens of a text.
 func RecallOf(exchange *pipeline.Exchange, session []conversation.Message, since int, count func(string) int) (Recall, error) {
 	if exchange.Projection == nil {
 		return Recall{}, nil
@@ -55,6 +56,7 @@ func RecallOf(exchange *pipeline.Exchange, session []conversation.Message, since
 	if err != nil {
 		return Recall{}, err
 	}
+	seen := unshortened(session[:len(exchange.Digests)], shortened, since > 0)
 	lastUse := map[string]int{}
 	for i := range session {
 		for _, identifier := range identifiers(written(&session[i])) {
@@ -68,7 +70,7 @@ func RecallOf(exchange *pipeline.Exchange, session []conversation.Message, since
 				continue
 			}
 			for _, identifier := range identifiers(written(&session[i]) + "\n" + returned(&session[i])) {
-				if last, used := lastUse[identifier]; used && last >= max(since, turn.To) {
+				if last, used := lastUse[identifier]; used && last >= max(since, turn.To) && !seen[identifier] {
 					wanted[identifier] = true
 				}
 			}
@@ -86,6 +88,21 @@ func RecallOf(exchange *pipeline.Exchange, session []conversation.Message, since
 		}
 	}
 	return recall, nil
+}
+
+// unshortened returns the identifiers of messages that stay as they came, if they are
+// asked for.
+func unshortened(messages []conversation.Message, shortened map[int]bool, asked bool) map[string]bool {
+	seen := map[string]bool{}
+	for i := range messages {
+		if !asked || shortened[i] {
+			continue
+		}
+		for _, identifier := range identifiers(written(&messages[i]) + "\n" + returned(&messages[i])) {
+			seen[identifier] = true
+		}
+	}
+	return seen
 }
 
 // shortenedOf returns which messages a projection has in a form of ours, and the text

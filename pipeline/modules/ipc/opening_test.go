@@ -33,6 +33,12 @@ func ordered(turns int) (c *talk, orders, files []string, ends []int) {
 	return c, orders, files, ends
 }
 
+func orderedTalk(turns int) *talk {
+	c, orders, files, ends := ordered(turns)
+	_, _, _ = orders, files, ends
+	return c
+}
+
 // D4, D11: after 30 epochs every order and every changed file is still before the
 // model, and each line says where the original is.
 func TestOrdersAndChangedFilesSurviveThirtyEpochs(t *testing.T) {
@@ -62,7 +68,7 @@ func TestOrdersAndChangedFilesSurviveThirtyEpochs(t *testing.T) {
 func TestTheLedgersBlockIsBoundedAndCounted(t *testing.T) {
 	t.Parallel()
 
-	whole, _, _, _ := ordered(400)
+	whole := orderedTalk(400)
 	for limit, most := range map[int]int{8_000: 400, 20_000: 1_000, 60_000: 2_000} {
 		goal := min(9_000, limit*4/10)
 		exchange, sealed := epoch(t, whole.body(), limit, func(c *pipeline.IPCConfig) {
@@ -107,7 +113,7 @@ func TestMaskingQuotesNoResultAtAnyLevel(t *testing.T) {
 func TestTheSameOriginalsGiveTheSameProjection(t *testing.T) {
 	t.Parallel()
 
-	whole, _, _, _ := ordered(200)
+	whole := orderedTalk(200)
 	var first []byte
 	for range 3 {
 		counter := newCounter(t)

@@ -83,14 +83,14 @@ func (r *recalls) exceeds(t *testing.T, margin, ofFuture float64) {
 func TestMoreIdentifiersAreKeptThanByFirstSentences(t *testing.T) {
 	t.Parallel()
 	counter := newCounter(t)
-	for window, margin := range map[float64]float64{0.6: 0.15, 0.12: 0.15} {
+	for window, margin := range map[float64]float64{0.6: 0.2, 0.12: 0.18} {
 		var sum recalls
 		for seed, format := range []conversation.Format{conversation.Anthropic, conversation.OpenAIChat, conversation.OpenAIResponses} {
-			session := wiregen.Generate(uint64(seed), wiregen.Options{Format: format, Turns: 150, Parallel: true, ToolErrors: true, TargetTokens: 90_000}) //nolint:gosec // three
+			session := wiregen.Generate(uint64(seed), wiregen.Options{Format: format, Turns: 150, Parallel: true, ToolErrors: true, TargetTokens: 90_000})
 			sum.add(recallOf(t, counter, codecs()[format], session.Body(session.Steps()-1), 0.8, window))
 		}
 		sum.log(t, fmt.Sprintf("generated, window of %.0f %%", 100*window))
-		sum.exceeds(t, margin, 0.08)
+		sum.exceeds(t, margin, 0.1)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestMoreIdentifiersAreKeptThanByFirstSentences(t *testing.T) {
 func TestMoreIdentifiersOfRecordedSessionsAreKept(t *testing.T) {
 	t.Parallel()
 	counter := newCounter(t)
-	for window, margin := range map[float64]float64{0.6: 0.15, 0.2: 0.12} {
+	for window, margin := range map[float64]float64{0.6: 0.18, 0.2: 0.1} {
 		var sum recalls
 		for suffix, codec := range map[string]wire.Codec{"anthropic": anthropic.New(), "openai": openaichat.New()} {
 			files, err := filepath.Glob(filepath.Join(recordedAt, "cc-single-*."+suffix+".json"))
@@ -117,6 +117,6 @@ func TestMoreIdentifiersOfRecordedSessionsAreKept(t *testing.T) {
 			}
 		}
 		sum.log(t, fmt.Sprintf("recorded, window of %.0f %%", 100*window))
-		sum.exceeds(t, margin, 0)
+		sum.exceeds(t, margin, 0.1)
 	}
 }

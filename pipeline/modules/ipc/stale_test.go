@@ -11,10 +11,10 @@ import (
 )
 
 // tool adds an answer that calls a tool with arguments in JSON, and its result.
-func (c *talk) tool(name, arguments, result string) *talk {
+func (c *talk) tool(name, arguments, result string) {
 	c.calls++
 	id := fmt.Sprintf("toolu_%d", c.calls)
-	return c.add(
+	c.add(
 		fmt.Sprintf(`{"role":"assistant","content":[{"type":"tool_use","id":%q,"name":%q,"input":%s}]}`, id, name, arguments),
 		fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":%q,"content":%s}]}`, id, quoted(result)),
 	)

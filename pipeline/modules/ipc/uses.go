@@ -61,7 +61,7 @@ func (u *uses) slot(hash uint64) int {
 func (u *uses) grow() {
 	u.table = make([]int32, 2*len(u.table))
 	for i := range u.entries {
-		u.table[u.slot(u.entries[i].hash)] = int32(i + 1) //nolint:gosec // as in add
+		u.table[u.slot(u.entries[i].hash)] = int32(i + 1)
 	}
 }
 
