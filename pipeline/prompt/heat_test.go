@@ -73,6 +73,7 @@ func TestTheCachesLifeIsSeenOnTheWire(t *testing.T) {
 			text := marked(said("Hello."), orNothing(c.last))
 			body := fmt.Sprintf(`{"model":"claude-sonnet-4-5"%s,"max_tokens":100,"messages":[{"role":"user","content":[%s]}]}`, c.head, text)
 			switch c.format {
+			case conversation.Anthropic:
 			case conversation.OpenAIChat:
 				body = fmt.Sprintf(`{"model":"gpt-5.5"%s,"messages":[{"role":"user","content":"Hello."}]}`, c.head)
 			case conversation.OpenAIResponses:
