@@ -75,8 +75,8 @@ type IPCConfig struct {
 	// one after the other, where an epoch would otherwise free too little.
 	KeepLastLadder []int `json:"keepLastLadder" yaml:"keepLastLadder,flow"`
 
-	// WarnAfterEpochs is the number of epochs after which a lane is pointed out.
-	// It is checked and kept, and takes effect once notices are built in.
+	// WarnAfterEpochs is the number of epochs from which on people are warned of a
+	// lane, in the answers' X-Palimpsest-Warning and on its page; 0: never.
 	WarnAfterEpochs int `json:"warnAfterEpochs" yaml:"warnAfterEpochs"`
 }
 

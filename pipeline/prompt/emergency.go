@@ -26,7 +26,7 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 	}
 	sent := exchange.Estimate(exchange.Projection) // o200k tokens
 	w.correct(&exchange, said, sent)
-	shrunk = &Prompt{Exchange: &exchange, Lane: refused.Lane}
+	shrunk = &Prompt{Exchange: &exchange, Lane: refused.Lane, met: refused.met}
 
 	shrunk.Lane.Lock()
 	defer shrunk.Lane.Unlock()
@@ -37,6 +37,7 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 		return w.commit(ctx, shrunk, projection)
 	}
 	w.Chain.Process(ctx, &exchange)
+	w.warn(shrunk)
 	if exchange.Estimate(exchange.Projection) >= sent {
 		return nil, false
 	}
@@ -46,6 +47,7 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 	}
 	shrunk.Archiving += refused.Archiving
 	exchange.Report = emergency(refused.Exchange.Report, exchange.Report, said)
+	shrunk.account = w.account(shrunk)
 	return shrunk, true
 }
 

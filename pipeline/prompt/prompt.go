@@ -15,6 +15,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
@@ -43,6 +44,7 @@ type Writer struct {
 	Chain       Chain
 	Models      *tokens.Models
 	Calibration *tokens.Calibration
+	Book        *cost.Book
 	Window      int // context window in place of every model's; 0: the models'
 	Now         func() time.Time
 }
@@ -62,9 +64,13 @@ func NewWriter(store session.Store, counter session.Counter, chain Chain) (*Writ
 	if err != nil {
 		return nil, fmt.Errorf("resolver: %w", err)
 	}
+	book, err := cost.NewBook()
+	if err != nil {
+		return nil, fmt.Errorf("book: %w", err)
+	}
 	return &Writer{
 		Reader: reader, Resolver: resolver, Store: store, Chain: chain,
-		Models: models, Calibration: tokens.NewCalibration(), Now: time.Now,
+		Models: models, Calibration: tokens.NewCalibration(), Book: book, Now: time.Now,
 	}, nil
 }
 
@@ -109,6 +115,10 @@ type Prompt struct {
 
 	Archiving time.Duration // time until an epoch's originals were durable
 	Archived  int           // bytes of originals that an epoch gave to the archive
+
+	met      int    // messages that an earlier request of the session had
+	released string // how its thinking is released from its binding; empty: it is not
+	account  account
 }
 
 // Write writes the prompt of a request. What fails of ours on the way leaves the
@@ -124,6 +134,7 @@ func (w *Writer) Write(ctx context.Context, request Request) (*Prompt, error) {
 	}
 	w.project(ctx, prompt, client.Hint(request.Headers, exchange.Request))
 	prompt.seal(request.Usage && !request.Bypass)
+	prompt.account = w.account(prompt)
 	return prompt, nil
 }
 
@@ -179,7 +190,7 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint)
 		return
 	}
 	defer lane.Unlock()
-	prompt.Lane = lane
+	prompt.Lane, prompt.met = lane, met
 	w.settle(exchange, hint, met)
 	exchange.Anchor = lane.LastAnchor(exchange.Request.Model)
 	exchange.NextProjection = lane.NextNumber()
@@ -190,6 +201,7 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint)
 		return w.commit(ctx, prompt, projection)
 	}
 	w.Chain.Process(ctx, exchange)
+	w.warn(prompt)
 	noteCompaction(exchange)
 }
 
