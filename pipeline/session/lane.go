@@ -3,6 +3,7 @@ package session
 import (
 	"sync"
 	"time"
+	"weak"
 
 	"github.com/google/uuid"
 
@@ -36,6 +37,9 @@ type Lane struct {
 	tip         int          // messages of the newest request
 	projections []Projection // oldest first
 	anchor      Anchor
+
+	warmth warmth
+	trunk  weak.Pointer[Lane] // what a side call forked from
 
 	progress sync.Mutex // of its own: who notes it never waits for the request that holds the lane
 	archived int        // messages known to be durable, without a gap from 0
@@ -163,6 +167,7 @@ func (l *Lane) fork(at int) *Lane {
 	if l.anchor.Position <= at {
 		fork.anchor = l.anchor
 	}
+	fork.warmth.inherit(&l.warmth, at, fork.Inherited)
 	return fork
 }
 

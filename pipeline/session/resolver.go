@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"weak"
 
 	"github.com/google/uuid"
 	"github.com/maypok86/otter/v2"
@@ -175,6 +176,9 @@ func leave(lane *Lane, match int, messages []conversation.Digest, scope Scope, h
 	fork.ID = uuid.Must(uuid.NewV7())
 	if hint.Kind != "" {
 		fork.Kind = hint.Kind
+	}
+	if fork.Kind == Side {
+		fork.trunk = weak.Make(lane)
 	}
 	fork.mu.Lock()
 	return fork
