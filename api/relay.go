@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -137,6 +138,9 @@ func (s *Server) sign(header http.Header, event *Event) {
 	set("Levels", fmt.Sprintf("L0=%d,L1=%d,L2=%d,L3=%d", report.Levels[0], report.Levels[1], report.Levels[2], report.Levels[3]))
 	set("Archived", strconv.Itoa(report.Archived))
 	set("Cache", "off")
+	if len(report.Warnings) > 0 {
+		set("Warning", strings.Join(report.Warnings, "; "))
+	}
 	switch {
 	case report.Limit == 0 && event.Model != "":
 		set("Context-Window", "unknown")

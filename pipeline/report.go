@@ -42,6 +42,26 @@ func (r Report) clone() Report {
 	return r
 }
 
+// Predicted returns what the newest epoch in the report is to save until the next
+// one, in millionths of a US dollar; nil if there is none, or it does not say.
+func (r *Report) Predicted() *int64 {
+	for _, event := range slices.Backward(r.Events) {
+		if event.Type != "completed" {
+			continue
+		}
+		predicted, says := event.Counts[PredictedNet]
+		if !says {
+			return nil
+		}
+		return new(int64(predicted))
+	}
+	return nil
+}
+
+// PredictedNet is the count of a completed event that says what the epoch is to
+// save until the next one, in millionths of a US dollar; it can be negative.
+const PredictedNet = "predicted_net_microusd"
+
 // ModuleReport says how one module ended.
 type ModuleReport struct {
 	Name    string `json:"name"`

@@ -15,25 +15,9 @@ type Decision struct {
 	Before    int   // estimate of the prompt in tokens before it
 	After     int   // and after it
 	Predicted int64 // what it was to save until the next one, in millionths of a US dollar
-	Guessed   bool  // there is a prediction
+	Guessed   bool  // there is a Predicted
 	Realised  int64 // what the exchanges under it have saved so far, the one that made it included
 	Exchanges int   // under it, in all lanes that took it over
-}
-
-// Sums adds up what exchanges saved and missed.
-type Sums struct {
-	Exchanges int64 // that reached a provider
-	Edited    int64 // of them, those with a projection
-	Cost      int64 // in millionths of a US dollar
-	Net       int64 // can be negative
-	Misses    []MissSum
-}
-
-// MissSum is what was missed for one cause.
-type MissSum struct {
-	Cause  Cause
-	Count  int64
-	Tokens int64
 }
 
 // AdviceSpan is how far back advice looks.
@@ -49,11 +33,44 @@ type Advice struct {
 	Exchanges int64 // under a projection
 }
 
-// Advise returns advice where compression has cost more than it saved; ok is false
-// where it has not, or where fewer than 20 exchanges had a projection.
-func Advise(sums Sums) (advice Advice, ok bool) {
-	if sums.Net >= 0 || sums.Edited < leastEdited {
+// Advise returns advice where exchanges have cost more with compression than they
+// would have without it. edited is how many of them had a projection, paid what they
+// cost and net what they saved; ok is false where nothing was lost, or where fewer
+// than 20 had a projection.
+func Advise(edited, paid, net int64) (advice Advice, ok bool) {
+	if net >= 0 || edited < leastEdited {
 		return Advice{}, false
 	}
-	return Advice{Lost: -sums.Net, Without: sums.Cost + sums.Net, Exchanges: sums.Edited}, true
+	return Advice{Lost: -net, Without: paid + net, Exchanges: edited}, true
+}
+
+// IsLoss reports whether compression of a lane has lost money, as Balance.IsLoss
+// does: net is what the lane has saved in all, decisions are its epochs in order.
+func IsLoss(net int64, decisions []Decision) bool {
+	if net >= 0 {
+		return false
+	}
+	for i, decision := range decisions {
+		if decision.Realised < 0 && (i < len(decisions)-1 || decision.Exchanges >= patience) {
+			return true
+		}
+	}
+	return false
+}
+
+// The kinds of notices.
+const (
+	NoticeLoss      = "net-loss"
+	NoticeTruncated = "truncated"
+	NoticeEpochs    = "epochs"
+)
+
+// Notice says that sessions need attention, and names the one that needs it most.
+type Notice struct {
+	Kind     string
+	Sessions int       // that it is about
+	Session  uuid.UUID // the one that needs it most
+	Title    string    // of that one; may be empty
+	Net      int64     // NoticeLoss: what all of them saved, in millionths of a US dollar; negative
+	Epochs   int       // NoticeEpochs: of the session's lane with most
 }

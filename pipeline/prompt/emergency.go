@@ -26,7 +26,7 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 	}
 	sent := exchange.Estimate(exchange.Projection) // o200k tokens
 	w.correct(&exchange, said, sent)
-	shrunk = &Prompt{Exchange: &exchange, Lane: refused.Lane, met: refused.met}
+	shrunk = &Prompt{Exchange: &exchange, Lane: refused.Lane, met: refused.met, heat: refused.heat}
 
 	shrunk.Lane.Lock()
 	defer shrunk.Lane.Unlock()

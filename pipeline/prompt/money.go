@@ -7,6 +7,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/cost"
+	"palimpsest/pipeline/session"
 )
 
 // account is what decides what a prompt costs and saves, but for its answer.
@@ -15,8 +16,7 @@ type account struct {
 	before   *cost.Cached // the lane's newest prompt before this one; nil: not known
 }
 
-// account opens the account of a prompt whose projection is decided. met is how many
-// of its messages an earlier request of the session had.
+// account opens the account of a prompt that is sealed.
 func (w *Writer) account(prompt *Prompt) account {
 	exchange := prompt.Exchange
 	opened := account{exchange: cost.Exchange{
@@ -30,6 +30,9 @@ func (w *Writer) account(prompt *Prompt) account {
 		Marked:   isMarked(exchange), Implicit: exchange.Codec.Format() != conversation.Anthropic,
 	}}
 	opened.before, opened.exchange.Shared = w.before(prompt)
+	if opened.before == nil && !prompt.heat.At.IsZero() {
+		opened.before, opened.exchange.Shared = felt(prompt)
+	}
 	from, sent := opened.exchange.Shared, 0
 	if projection := exchange.Projection; projection != nil {
 		sent = exchange.Fixed
@@ -56,15 +59,41 @@ func (w *Writer) before(prompt *Prompt) (*cost.Cached, int) {
 		return nil, 0
 	}
 	if last, known := w.Book.Last(lane.ID); known {
-		return &last, min(last.Position, length)
+		return refreshed(last, prompt.heat), min(last.Position, length)
 	}
 	if lane.Parent == uuid.Nil {
 		return nil, 0
 	}
 	if last, known := w.Book.Last(lane.Parent); known {
-		return &last, min(last.Position, lane.ForkAt, length)
+		return refreshed(last, prompt.heat), min(last.Position, lane.ForkAt, length)
 	}
 	return nil, 0
+}
+
+// refreshed returns a prompt with the time that it has been kept in the cache to by
+// what was sent since, and the life that requests have asked for.
+func refreshed(last cost.Cached, heat session.Heat) *cost.Cached {
+	if heat.Model != last.Model || heat.TTL == 0 || heat.At.Before(last.At) {
+		return &last
+	}
+	last.At, last.TTL = heat.At, heat.TTL
+	return &last
+}
+
+// felt returns what a lane itself knows of its last prompt, where this process has
+// seen none of its answers: nothing of what precedes the messages.
+func felt(prompt *Prompt) (*cost.Cached, int) {
+	heat := prompt.heat
+	last := &cost.Cached{
+		Prompt: cost.Prompt{
+			At: heat.At, Model: heat.Model, Projection: heat.Projection, Position: heat.Position, Released: prompt.released,
+		},
+		TTL: heat.TTL,
+	}
+	if heat.TTL > 0 {
+		last.Tokens = heat.Tokens
+	}
+	return last, min(heat.Position, len(prompt.Exchange.Digests))
 }
 
 // fixedHash returns a hash of what precedes the messages; never 0.

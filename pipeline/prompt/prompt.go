@@ -116,8 +116,9 @@ type Prompt struct {
 	Archiving time.Duration // time until an epoch's originals were durable
 	Archived  int           // bytes of originals that an epoch gave to the archive
 
-	met      int    // messages that an earlier request of the session had
-	released string // how its thinking is released from its binding; empty: it is not
+	met      int          // messages that an earlier request of the session had
+	heat     session.Heat // what its lane knew of the provider's cache
+	released string       // how its thinking is released from its binding; empty: it is not
 	account  account
 }
 
@@ -190,7 +191,7 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint)
 		return
 	}
 	defer lane.Unlock()
-	prompt.Lane, prompt.met = lane, met
+	prompt.Lane, prompt.met, prompt.heat = lane, met, lane.Heat()
 	w.settle(exchange, hint, met)
 	exchange.Anchor = lane.LastAnchor(exchange.Request.Model)
 	exchange.NextProjection = lane.NextNumber()
