@@ -45,7 +45,8 @@ type Writer struct {
 	Models      *tokens.Models
 	Calibration *tokens.Calibration
 	Book        *cost.Book
-	Window      int // context window in place of every model's; 0: the models'
+	Window      int   // context window in place of every model's; 0: the models'
+	Ahead       Ahead // nil: nothing is planned ahead
 	Now         func() time.Time
 }
 
@@ -116,10 +117,13 @@ type Prompt struct {
 	Archiving time.Duration // time until an epoch's originals were durable
 	Archived  int           // bytes of originals that an epoch gave to the archive
 
-	met      int          // messages that an earlier request of the session had
-	heat     session.Heat // what its lane knew of the provider's cache
-	released string       // how its thinking is released from its binding; empty: it is not
-	account  account
+	now        func() time.Time // nil: it is not to be sent
+	plansAhead bool
+	marked     string       // time to live of the cache marker of ours; empty: there is none
+	met        int          // messages that an earlier request of the session had
+	heat       session.Heat // what its lane knew of the provider's cache
+	released   string       // how its thinking is released from its binding; empty: it is not
+	account    account
 }
 
 // Write writes the prompt of a request. What fails of ours on the way leaves the
@@ -133,6 +137,7 @@ func (w *Writer) Write(ctx context.Context, request Request) (*Prompt, error) {
 	if request.Bypass {
 		exchange.Request.Frozen = "bypass"
 	}
+	prompt.now, prompt.plansAhead = w.Now, w.Ahead != nil
 	w.project(ctx, prompt, client.Hint(request.Headers, exchange.Request))
 	prompt.seal(request.Usage && !request.Bypass)
 	prompt.account = w.account(prompt)
@@ -195,6 +200,8 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint)
 	w.settle(exchange, hint, met)
 	exchange.Anchor = lane.LastAnchor(exchange.Request.Model)
 	exchange.NextProjection = lane.NextNumber()
+	exchange.Now, exchange.Heat, exchange.Plan = w.Now(), lane.Heat(), lane.Plan()
+	exchange.Attempts, exchange.Tried = lane.Attempts(), lane.Tried
 	if exchange.Request.Frozen == "" {
 		exchange.Projection = lane.Projection(exchange.Chain)
 	}
@@ -212,7 +219,7 @@ func (w *Writer) commit(ctx context.Context, prompt *Prompt, projection session.
 	defer func() { prompt.Archiving = w.Now().Sub(projection.At) }()
 	seen := prompt.seen(projection.At, prompt.Lane.Archived())
 	if err := w.Store.Commit(ctx, seen, projection); err != nil {
-		if errors.Is(err, session.ErrOvertaken) {
+		if errors.Is(err, session.ErrOvertaken) || errors.Is(err, session.ErrWarm) {
 			w.Resolver.Forget(prompt.Lane.ID)
 		}
 		return fmt.Errorf("commit epoch: %w", err)

@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/session"
@@ -28,9 +29,14 @@ type Sent struct {
 	estimate int            // o200k tokens of the prompt as sent
 	limit    int            // tokens that it might have; 0: nobody knows
 	account  account
+
+	heat    session.Heat
+	life    life
+	idle    int               // tokens above which an epoch may be planned ahead
+	outline *pipeline.Outline // what to plan it of; nil: none
 }
 
-// Sent returns what is needed once the prompt has been sent.
+// Sent notes that the prompt has been sent and returns what is needed from then on.
 func (p *Prompt) Sent() Sent {
 	exchange := p.Exchange
 	length := len(exchange.Digests)
@@ -41,6 +47,7 @@ func (p *Prompt) Sent() Sent {
 		account: p.account,
 	}
 	sent.anchor.Projection = number(exchange)
+	p.wentOut(&sent)
 	return sent
 }
 
@@ -51,6 +58,7 @@ func (w *Writer) Answered(sent Sent, answer wire.Answer) cost.Money {
 	if !usage.Reported || usage.Prompt() == 0 {
 		return cost.Money{}
 	}
+	w.metered(&sent, usage)
 	if !sent.Broken {
 		w.learn(sent, answer)
 	}

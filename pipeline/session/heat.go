@@ -70,8 +70,8 @@ func (w *warmth) went(heat Heat) {
 	w.heat = heat
 }
 
-// metered learns from the usage of the prompt that went out at a time.
-func (w *warmth) metered(at time.Time, usage wire.Usage, cacheable bool) {
+// metered learns from the usage of a prompt.
+func (w *warmth) metered(heat Heat, usage wire.Usage, cacheable bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	touched := usage.CacheRead+usage.CacheWrite > 0
@@ -81,19 +81,20 @@ func (w *warmth) metered(at time.Time, usage wire.Usage, cacheable bool) {
 	case cacheable && !w.met:
 		w.missed++
 	}
-	if !at.Equal(w.heat.At) {
-		return
+	if !heat.At.Equal(w.heat.At) {
+		return // another has gone out since
 	}
-	w.heat.Tokens = usage.Prompt()
 	switch {
 	case !w.met && w.missed >= unseen:
-		w.heat.TTL = 0
-	case touched && w.heat.TTL == 0:
-		w.heat.TTL = ShortTTL
-		if usage.CacheWrite1h > 0 {
-			w.heat.TTL = LongTTL
-		}
+		heat.TTL = 0
+	case touched && heat.TTL == 0 && usage.CacheWrite1h > 0:
+		heat.TTL = LongTTL
+	case touched && heat.TTL == 0:
+		heat.TTL = ShortTTL
+	case heat.TTL == 0:
+		heat.TTL = w.heat.TTL
 	}
+	w.heat = heat
 }
 
 // refresh takes over the time of a prompt that shared everything with the last one
@@ -121,6 +122,14 @@ func (w *warmth) inherit(from *warmth, messages, projection int) {
 	}
 }
 
+// load takes over what is stored of a lane.
+func (w *warmth) load(heat Heat) {
+	w.heat = heat
+	if !heat.At.IsZero() && heat.TTL == 0 {
+		w.missed = unseen // it has been found to have no cache
+	}
+}
+
 func (w *warmth) last() Heat {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -143,16 +152,19 @@ func (l *Lane) Heat() Heat { return l.warmth.last() }
 
 // Went notes that a prompt of the lane has gone to the provider. Its TTL is what
 // the request asks for. A side call keeps the cache of the conversation that it
-// forked from alive where it sent the same prefix to the same model.
+// forked from alive where it sent the same prefix to the same model. A plan was for
+// this prompt, and is dropped.
 func (l *Lane) Went(heat Heat) {
 	l.warmth.went(heat)
+	l.PlanAhead(nil)
 	if trunk := l.trunk.Value(); trunk != nil {
 		trunk.warmth.refresh(heat)
 	}
 }
 
-// Metered learns from the usage that the provider reported for the prompt that
-// went out at a time. cacheable says that the prompt is long enough for a cache.
-func (l *Lane) Metered(at time.Time, usage wire.Usage, cacheable bool) {
-	l.warmth.metered(at, usage, cacheable)
+// Metered learns from the usage that the provider reported for a prompt, whose heat
+// has the size and the TTL that it tells of. cacheable says that the prompt is long
+// enough for a cache.
+func (l *Lane) Metered(heat Heat, usage wire.Usage, cacheable bool) {
+	l.warmth.metered(heat, usage, cacheable)
 }
