@@ -21,6 +21,7 @@ type Book struct {
 type page struct {
 	last    Cached
 	balance Balance
+	warned  bool // people know that the lane loses money
 }
 
 // NewBook returns an empty Book.
@@ -64,6 +65,20 @@ func (b *Book) Truncated(lane uuid.UUID, projection int) {
 		known.balance.Truncated = projection
 		return known, otter.WriteOp
 	})
+}
+
+// Warned notes whether people are being warned of a lane's loss, and reports whether
+// they have not been until now.
+func (b *Book) Warned(lane uuid.UUID, isLoss bool) (anew bool) {
+	b.lanes.Compute(lane, func(known page, found bool) (page, otter.ComputeOp) {
+		anew = isLoss && !known.warned
+		if known.warned == isLoss {
+			return known, otter.CancelOp
+		}
+		known.warned = isLoss
+		return known, otter.WriteOp
+	})
+	return anew
 }
 
 // patience is after how many exchanges a projection must have earned what it cost.

@@ -67,6 +67,7 @@ type Exchange struct {
 	Fresh  int // estimate of what was sent behind the messages shared with the prompt before
 
 	First    bool // no earlier prompt of the lane is known to anybody
+	Summary  bool // the client goes on from a summary of its own
 	Shared   int  // messages that the prompt before had as well
 	Epoch    bool // the projection was made in this exchange
 	Bypassed bool // the client asked for its prompt to be left as it is
@@ -78,7 +79,7 @@ type Exchange struct {
 // been there.
 type Miss struct {
 	Cause  Cause // None: nothing was missed
-	Tokens int   // 0 at a cold start: nothing could be there
+	Tokens int   // 0 in the first prompt of a lane: nothing could be there
 }
 
 // Miss finds out what was missed and why. before is the lane's newest prompt before
@@ -90,10 +91,14 @@ func (e *Exchange) Miss(before *Cached) Miss {
 		return Miss{}
 	}
 	if before == nil {
-		if e.First && e.Usage.CacheRead == 0 {
+		switch {
+		case e.First && e.Summary:
+			return Miss{Cause: PrefixChangeClient}
+		case e.First && e.Usage.CacheRead == 0:
 			return Miss{Cause: ColdStart}
+		default:
+			return Miss{}
 		}
-		return Miss{}
 	}
 	expected := min(before.Tokens, e.Usage.Prompt()-e.Fresh)
 	missed := expected - e.Usage.CacheRead

@@ -5,6 +5,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/session"
@@ -26,6 +27,7 @@ func (w *Writer) account(prompt *Prompt) account {
 		},
 		Price: exchange.Model.Price, Before: exchange.Report.Before, After: exchange.Report.After,
 		First: prompt.Lane != nil && prompt.met == 0, Epoch: exchange.Report.Archived > 0,
+		Summary:  exchange.Class.Kind == client.AfterCompaction,
 		Bypassed: exchange.Request.Frozen == bypass,
 		Marked:   isMarked(exchange), Implicit: exchange.Codec.Format() != conversation.Anthropic,
 	}}

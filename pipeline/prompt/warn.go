@@ -4,18 +4,12 @@ import (
 	"strconv"
 
 	"palimpsest/pipeline"
-)
-
-// The reasons of warnings.
-const (
-	warnEpochs    = "epochs"    // a lane has had many epochs
-	warnTruncated = "truncated" // something left the prompt for which nothing stands
-	warnNetLoss   = "net-loss"  // compression of the lane has cost more than it saved
+	"palimpsest/pipeline/cost"
 )
 
 // warn reports what people should know of a prompt's lane. Each warning stands in
 // every report for as long as it holds; its event is that of the exchange in which
-// something happened.
+// something happened, for a loss the one that finds it first.
 func (w *Writer) warn(prompt *Prompt) {
 	exchange, lane := prompt.Exchange, prompt.Lane
 	if lane == nil || exchange.Projection == nil {
@@ -23,24 +17,25 @@ func (w *Writer) warn(prompt *Prompt) {
 	}
 	report := &exchange.Report
 	epochs, isEpoch := exchange.Projection.Number, report.Archived > 0
-	say := func(warning, reason string, counts map[string]int) {
+	say := func(warning, reason string, anew bool, counts map[string]int) {
 		report.Warnings = append(report.Warnings, warning)
-		if isEpoch {
+		if anew {
 			report.Events = append(report.Events, pipeline.Event{Module: "ipc", Type: "warning", Reason: reason, Counts: counts})
 		}
 	}
 	if after := exchange.Config.IPC.WarnAfterEpochs; after > 0 && epochs >= after {
-		say(warnEpochs+"="+strconv.Itoa(epochs), warnEpochs, map[string]int{"epochs": epochs})
+		say(cost.NoticeEpochs+"="+strconv.Itoa(epochs), cost.NoticeEpochs, isEpoch, map[string]int{"epochs": epochs})
 	}
 	if isTruncated(report) {
 		w.Book.Truncated(lane.ID, epochs)
 	}
 	balance := w.Book.Balance(lane.ID)
 	if balance.Truncated == epochs {
-		say(warnTruncated, warnTruncated, nil)
+		say(cost.NoticeTruncated, cost.NoticeTruncated, isEpoch, nil)
 	}
-	if balance.IsLoss() {
-		say(warnNetLoss, warnNetLoss, map[string]int{"net_microusd": int(balance.Net)})
+	isLoss := balance.IsLoss()
+	if anew := w.Book.Warned(lane.ID, isLoss); isLoss {
+		say(cost.NoticeLoss, cost.NoticeLoss, anew, map[string]int{"net_microusd": int(balance.Net)})
 	}
 }
 

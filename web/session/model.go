@@ -163,6 +163,10 @@ func reasonName(reason string) string {
 	switch reason {
 	case "target":
 		return "the target"
+	case session.ReasonIdle:
+		return "a cache that had expired"
+	case "limit":
+		return "the limit"
 	case "":
 		return "an unknown reason"
 	default:

@@ -61,7 +61,9 @@ func TestSessionThatNeedsAttentionSaysWhy(t *testing.T) {
 	for range 50 {
 		record(1, 0, nil)
 	}
-	record(1, 0, func(e *tenants.Exchange) { e.Compression, e.Report = "epoch", []byte(`{"warnings":["epochs=9","truncated"]}`) })
+	record(1, 0, func(e *tenants.Exchange) {
+		e.Compression, e.Report = "epoch", []byte(`{"warnings":["epochs=9","truncated"]}`)
+	})
 	owner := person.Database.Owner(t)
 	if _, err := owner.Exec(t.Context(), "UPDATE sessions SET net_microusd = -4200000 WHERE id = $1", overview.ID); err != nil {
 		t.Fatal(err)
