@@ -136,7 +136,7 @@ func (s *Server) asked(ctx context.Context, codec wire.Codec, call call, header 
 	return prompt.Request{
 		Scope: session.Scope{Workspace: call.key.Workspace, APIKey: call.key.ID, Format: codec.Format()},
 		Codec: codec, Config: config, Headers: header, Path: path, Body: body, Bypass: call.asked.bypass, Long: asksLongWindow(header),
-		Windows: windows, Usage: true,
+		Windows: windows, Usage: true, Provider: string(call.target.Provider),
 	}, nil
 }
 

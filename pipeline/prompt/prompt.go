@@ -77,14 +77,15 @@ func NewWriter(store session.Store, counter session.Counter, chain Chain) (*Writ
 
 // Request is a client's request as far as its prompt is concerned.
 type Request struct {
-	Scope   session.Scope
-	Codec   wire.Codec
-	Config  pipeline.Config
-	Headers client.Headers // what they say about session and client counts
-	Path    string         // without the query
-	Body    []byte
-	Bypass  bool // leave the prompt as it is
-	Long    bool // the client asks for the model's long context window
+	Scope    session.Scope
+	Codec    wire.Codec
+	Config   pipeline.Config
+	Headers  client.Headers // what they say about session and client counts
+	Path     string         // without the query
+	Provider string         // who is asked; empty: the maker of the model
+	Body     []byte
+	Bypass   bool // leave the prompt as it is
+	Long     bool // the client asks for the model's long context window
 
 	// Windows are the context windows that hold in place of the models' own, by
 	// the model's name as it is asked for or as the table of models has it.
@@ -159,14 +160,26 @@ func (w *Writer) read(request Request) (*Prompt, error) {
 		ID: uuid.Must(uuid.NewV7()), Scope: request.Scope, Config: request.Config, Codec: request.Codec,
 		Request: asked, Class: client.Classify(request.Headers, request.Path, envelope), Body: envelope, Model: model, Limit: model.InputLimit(asked.MaxOutput),
 		Factor:  w.Calibration.Factor(request.Scope.Workspace, model),
-		Fixed:   w.Reader.Fixed(request.Codec.Format(), asked.Fixed),
+		Fixed:   w.Reader.Fixed(request.Codec.Format(), asked.Fixed) + unsaid(request.Codec.Format(), envelope),
 		Digests: digests, Turns: conversation.Turns(digests),
 	}}, nil
 }
 
-// model returns what holds for the model that a request names.
+// unsaid estimates the o200k tokens that a provider puts before a prompt by itself.
+func unsaid(format conversation.Format, body *wire.Envelope) int {
+	if tools, has := body.Member("tools"); has && format == conversation.Anthropic && wire.HasElements(tools) {
+		return tokens.ToolInstructions
+	}
+	return 0
+}
+
+// model returns what holds for the model that a request names, at the provider that
+// is asked for it: sizes are learnt of each provider by itself.
 func (w *Writer) model(request Request, name string) tokens.Model {
 	model := w.Models.Lookup(name)
+	if request.Provider != "" {
+		model.Provider = request.Provider
+	}
 	if request.Long {
 		model = model.WithLongWindow()
 	}
