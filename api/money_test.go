@@ -22,7 +22,7 @@ func caching(t *testing.T) (*proxy, *clock, func(body string) (answer, tenants.E
 	double := providertest.NewServer(t, providertest.Config{Now: clock.now})
 	p := setupAt(t, double.URL)
 	p.store.windows["gpt-5.5"] = small
-	p.Server.Now, p.Prompts.Now = clock.now, clock.now
+	p.Now, p.Prompts.Now = clock.now, clock.now
 	sent := 0
 	return p, clock, func(body string) (answer, tenants.Exchange) {
 		t.Helper()

@@ -70,7 +70,7 @@ func (b *Book) Truncated(lane uuid.UUID, projection int) {
 // Warned notes whether people are being warned of a lane's loss, and reports whether
 // they have not been until now.
 func (b *Book) Warned(lane uuid.UUID, isLoss bool) (anew bool) {
-	b.lanes.Compute(lane, func(known page, found bool) (page, otter.ComputeOp) {
+	b.lanes.Compute(lane, func(known page, _ bool) (page, otter.ComputeOp) {
 		anew = isLoss && !known.warned
 		if known.warned == isLoss {
 			return known, otter.CancelOp

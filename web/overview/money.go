@@ -49,7 +49,7 @@ func noticeTitle(notice cost.Notice) string {
 	case cost.NoticeTruncated:
 		return sessions + " reached terminal truncation"
 	default:
-		return fmt.Sprintf("%s compressed many times", sessions)
+		return sessions + " compressed many times"
 	}
 }
 

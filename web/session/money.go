@@ -33,8 +33,7 @@ func (m model) isOften() bool { return m.WarnAfter > 0 && len(m.Epochs) >= m.War
 // stands.
 func (m model) isTruncated() bool {
 	return slices.ContainsFunc(m.Exchanges, func(exchange tenants.Exchange) bool {
-		switch pipeline.Compression(exchange.Compression) {
-		case pipeline.None, pipeline.Frozen, pipeline.Bypassed:
+		if slices.Contains([]pipeline.Compression{pipeline.None, pipeline.Frozen, pipeline.Bypassed}, pipeline.Compression(exchange.Compression)) {
 			return false // no epoch: its report need not be read
 		}
 		var report pipeline.Report
