@@ -37,13 +37,14 @@ func layers() []layer {
 		{"pipeline/archive/archivedb", []string{"pipeline/archive", "pipeline/conversation", "pipeline/session"}},
 		{"pipeline/archive/...", []string{"pipeline/conversation", "pipeline/archive"}},
 		// One transaction keeps a lane's projection and the originals it stands for.
-		{"pipeline/session/sessiondb", []string{"pipeline/session", "pipeline/conversation", "pipeline/archive", "pipeline/archive/archivedb"}},
+		{"pipeline/session/sessiondb", []string{"pipeline/session", "pipeline/conversation", "pipeline/cost", "pipeline/archive", "pipeline/archive/archivedb"}},
 		{"pipeline/session", []string{"pipeline/conversation", "pipeline/archive", "pipeline/tokens", "pipeline/wire"}},
 		{"pipeline/client", []string{"pipeline/conversation", "pipeline/session", "pipeline/wire"}},
 		{"pipeline/summary", []string{"pipeline/conversation", "pipeline/tokens", "pipeline/ledger"}},
 		{"pipeline/idle", []string{"pipeline", "pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/archive", "pipeline/summary"}},
+		{"pipeline/cost", []string{"pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/wire"}},
 		{"pipeline/prompt", []string{
-			"pipeline", "pipeline/client", "pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/archive", "pipeline/wire",
+			"pipeline", "pipeline/client", "pipeline/conversation", "pipeline/cost", "pipeline/tokens", "pipeline/session", "pipeline/archive", "pipeline/wire",
 		}},
 		{"pipeline/replay", []string{
 			"pipeline", "pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/archive",

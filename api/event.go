@@ -10,6 +10,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/client"
+	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
@@ -52,10 +53,12 @@ type Event struct {
 	Usage        wire.Usage
 	CostMicroUSD int64
 	NetMicroUSD  int64
+	Miss         cost.Miss // what the provider's cache did not have although it should
 
 	// What the recorder gets beside the event itself.
-	position int // messages in the request
-	seen     *session.Seen
+	position   int // messages in the request
+	projection int // number of the projection in the prompt; 0: none
+	seen       *session.Seen
 }
 
 // log writes the event: one line for one exchange.
@@ -90,6 +93,9 @@ func (e *Event) log(ctx context.Context, logger *slog.Logger) {
 	if e.ErrorFrom != "" {
 		attributes = append(attributes, slog.String("error_from", e.ErrorFrom), slog.String("error_type", e.ErrorType))
 	}
+	if e.Miss.Cause != cost.None {
+		attributes = append(attributes, slog.String("cache_miss", string(e.Miss.Cause)), slog.Int("missed_tokens", e.Miss.Tokens))
+	}
 	if e.Aborted != "" {
 		attributes = append(attributes, slog.String("aborted", e.Aborted))
 	}
@@ -112,6 +118,7 @@ func (e *Event) exchange() tenants.Exchange {
 		TokensBefore: e.Report.Before, TokensAfter: e.Report.After, Window: e.Report.Limit, Levels: e.Report.Levels,
 		Input: e.Usage.Input, CacheRead: e.Usage.CacheRead, CacheWrite: e.Usage.CacheWrite, Output: e.Usage.Output,
 		CostMicroUSD: e.CostMicroUSD, NetMicroUSD: e.NetMicroUSD,
+		MissCause: string(e.Miss.Cause), MissedTokens: e.Miss.Tokens, Projection: e.projection, PredictedMicroUSD: e.Report.Predicted(),
 		Overhead: e.Overhead, TTFB: e.TTFB, Duration: e.Duration, Attempts: e.Attempts,
 		Report: reportJSON(e.Report),
 	}

@@ -85,7 +85,7 @@ func (s *Server) answer(c echo.Context, event *Event, codec wire.Codec, sent pro
 // says of its size must count nowhere.
 func (s *Server) answerUnread(c echo.Context, event *Event, response *http.Response) error {
 	err := s.relay(c, event, response, ignore{}, nil)
-	event.Report = pipeline.Report{Compression: event.Report.Compression}
+	event.Report, event.projection = pipeline.Report{Compression: event.Report.Compression}, 0
 	return finish(err)
 }
 
@@ -136,7 +136,7 @@ func (s *Server) asked(ctx context.Context, codec wire.Codec, call call, header 
 	return prompt.Request{
 		Scope: session.Scope{Workspace: call.key.Workspace, APIKey: call.key.ID, Format: codec.Format()},
 		Codec: codec, Config: config, Headers: header, Path: path, Body: body, Bypass: call.asked.bypass, DryRun: call.asked.dryRun, Long: asksLongWindow(header),
-		Windows: windows, Usage: true,
+		Windows: windows, Usage: true, Provider: string(call.target.Provider),
 	}, nil
 }
 
@@ -212,6 +212,9 @@ func (e *Event) describe(written *prompt.Prompt) {
 	e.Stream = exchange.Request.Stream
 	e.Report, e.Trial, e.Archiving = exchange.Report, written.Trial, written.Archiving
 	e.Client, e.Class = cmp.Or(exchange.Class.Client, e.Client), exchange.Class.Kind
+	if exchange.Projection != nil {
+		e.projection = exchange.Projection.Number
+	}
 	if lane := written.Lane; lane != nil {
 		e.Session, e.Lane, e.Source = lane.Session, lane.ID, lane.Source
 	}

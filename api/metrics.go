@@ -8,6 +8,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/client"
+	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/wire"
 )
 
@@ -27,6 +28,7 @@ type Metrics struct {
 	turns          *prometheus.CounterVec
 	epochs         *prometheus.CounterVec
 	net            prometheus.Gauge
+	busts          *prometheus.CounterVec
 	archived       prometheus.Counter
 	archiveErrors  prometheus.Counter
 	aborts         *prometheus.CounterVec
@@ -58,10 +60,14 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		aborts:         counters("stream_aborts_total", "Answers that broke off, by the side that left.", "side"),
 		dropped:        counter("usage_events_dropped_total", "Records dropped because the queue was full or the database refused them."),
 	}
+	metrics.busts = counters("provider_cache_bust_total", "Prompts of which the provider did not have in its cache what it should, by cause.", "cause")
+	for _, cause := range cost.Causes() {
+		metrics.busts.WithLabelValues(string(cause)) // so that a rate begins at zero
+	}
 	metrics.compactions = counters("compaction_detected_total", "Sessions that went on after their client had compacted them.", "client")
 	registry.MustRegister(metrics.requests, metrics.duration, metrics.streamDuration, metrics.overhead, metrics.firstByte,
 		metrics.upstreamTTFB, metrics.tokens, metrics.before, metrics.after, metrics.saved, metrics.turns, metrics.epochs,
-		metrics.net, metrics.archived, metrics.archiveErrors, metrics.aborts, metrics.dropped, metrics.compactions)
+		metrics.net, metrics.archived, metrics.archiveErrors, metrics.aborts, metrics.dropped, metrics.compactions, metrics.busts)
 	return metrics
 }
 
@@ -84,6 +90,9 @@ func (m *Metrics) observe(event *Event) {
 	m.net.Add(float64(event.NetMicroUSD) / 1e6)
 	if event.Class == client.AfterCompaction {
 		m.compactions.WithLabelValues(event.Client).Inc()
+	}
+	if event.Miss.Cause != cost.None {
+		m.busts.WithLabelValues(string(event.Miss.Cause)).Inc()
 	}
 	m.usage(event.Usage)
 	m.report(event.Report)

@@ -47,8 +47,9 @@ func (s *Server) recordAnswer(event *Event, sent prompt.Sent, answer wire.Answer
 	case event.Status == http.StatusOK && answer.ErrorType == "context_length_exceeded":
 		s.Prompts.Overflowed(sent)
 	case event.Status == http.StatusOK:
+		sent.Broken = event.Aborted != "" || answer.ErrorType != ""
 		money := s.Prompts.Answered(sent, answer)
-		event.CostMicroUSD, event.NetMicroUSD = money.Cost, money.Net
+		event.CostMicroUSD, event.NetMicroUSD, event.Miss = money.Cost, money.Net, money.Miss
 	}
 	event.position = sent.Position
 	if sent.Lane == nil {

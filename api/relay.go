@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -140,6 +141,9 @@ func (s *Server) sign(header http.Header, event *Event) {
 	set("Levels", levelList(report.Levels))
 	set("Archived", strconv.Itoa(report.Archived))
 	set("Cache", "off")
+	if len(report.Warnings) > 0 {
+		set("Warning", strings.Join(report.Warnings, "; "))
+	}
 	switch {
 	case report.Limit == 0 && event.Model != "":
 		set("Context-Window", "unknown")

@@ -81,8 +81,8 @@ type IPCConfig struct {
 	// 32 MB; 0: no limit.
 	MaxBytes int `json:"maxBytes" yaml:"maxBytes"`
 
-	// WarnAfterEpochs is the number of epochs after which a lane is pointed out.
-	// It is checked and kept, and takes effect once notices are built in.
+	// WarnAfterEpochs is the number of epochs from which on people are warned of a
+	// lane, in the answers' X-Palimpsest-Warning and on its page; 0: never.
 	WarnAfterEpochs int `json:"warnAfterEpochs" yaml:"warnAfterEpochs"`
 }
 

@@ -25,8 +25,9 @@ type Report struct {
 	Compression Compression    `json:"compression"`
 	Modules     []ModuleReport `json:"modules,omitempty"`
 	Events      []Event        `json:"events,omitempty"`
-	Before      int            `json:"before"` // estimate of the prompt in tokens as the client sent it
-	After       int            `json:"after"`  // and as it goes out
+	Warnings    []string       `json:"warnings,omitempty"` // what people should know: "epochs=4", "truncated", "net-loss"
+	Before      int            `json:"before"`             // estimate of the prompt in tokens as the client sent it
+	After       int            `json:"after"`              // and as it goes out
 	Limit       int            `json:"limit"`
 	Levels      [4]int         `json:"levels"`   // turns at L0 to L3 in the prompt
 	Archived    int            `json:"archived"` // messages that an epoch of this exchange no longer sends as they came, originals durable; 0: no epoch
@@ -35,12 +36,32 @@ type Report struct {
 // clone returns a report that shares no memory with r.
 func (r Report) clone() Report {
 	r.Modules = slices.Clone(r.Modules)
-	r.Events = slices.Clone(r.Events)
+	r.Events, r.Warnings = slices.Clone(r.Events), slices.Clone(r.Warnings)
 	for i, event := range r.Events {
 		r.Events[i].Counts = maps.Clone(event.Counts)
 	}
 	return r
 }
+
+// Predicted returns what the newest epoch in the report is to save until the next
+// one, in millionths of a US dollar; nil if there is none, or it does not say.
+func (r *Report) Predicted() *int64 {
+	for _, event := range slices.Backward(r.Events) {
+		if event.Type != "completed" {
+			continue
+		}
+		predicted, says := event.Counts[PredictedNet]
+		if !says {
+			return nil
+		}
+		return new(int64(predicted))
+	}
+	return nil
+}
+
+// PredictedNet is the count of a completed event that says what the epoch is to
+// save until the next one, in millionths of a US dollar; it can be negative.
+const PredictedNet = "predicted_net_microusd"
 
 // ModuleReport says how one module ended.
 type ModuleReport struct {

@@ -36,6 +36,11 @@ type Exchange struct {
 	CostMicroUSD                         int64 // of the exchange at list prices; 0 if the model is unknown
 	NetMicroUSD                          int64 // saved, net of cache rewrites; can be negative
 
+	MissCause         string // why the provider's cache did not have what it should; empty: nothing was missed
+	MissedTokens      int    // that it should have had
+	Projection        int    // number of the projection in the prompt; 0: none
+	PredictedMicroUSD *int64 // what the epoch that this exchange made is to save; nil: no epoch, or no prediction
+
 	Overhead time.Duration // our own work before the upstream was dialled
 	TTFB     time.Duration // from dialling to the first byte of the answer
 	Duration time.Duration // from arrival to the last byte

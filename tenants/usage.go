@@ -40,6 +40,22 @@ type Totals struct {
 	OverheadP50, OverheadP99 time.Duration
 }
 
+// Balance is what the exchanges of a workspace cost, saved and missed in a span of
+// time.
+type Balance struct {
+	Edited       int64 // exchanges whose prompt had a projection
+	CostMicroUSD int64 // of all exchanges, at list prices
+	NetMicroUSD  int64 // saved, net of cache rewrites; can be negative
+	Misses       []Misses
+}
+
+// Misses are the cache misses of one cause.
+type Misses struct {
+	Cause  string
+	Count  int64
+	Tokens int64 // that the provider's cache should have had
+}
+
 // Point is the usage of a workspace in one step of a chart.
 type Point struct {
 	Usage

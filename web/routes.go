@@ -35,7 +35,7 @@ func (s *Server) Register(e *echo.Echo) {
 	// Overview
 	home := overview.New(overview.Deps{
 		Usage: s.deps.Usage, Exchanges: s.deps.Exchanges, APIKeys: s.deps.APIKeys, ProviderKeys: s.deps.ProviderKeys,
-		Log: s.config.Log, Now: s.config.Now,
+		Sessions: s.deps.Sessions, Pipelines: s.deps.Pipelines, Defaults: s.config.Defaults, Log: s.config.Log, Now: s.config.Now,
 	})
 	pages.GET(paths.Overview, s.as(home.Show))
 	pages.GET(paths.FirstRequest, s.as(home.FirstRequest))

@@ -62,6 +62,7 @@ type Deps struct {
 type Sessions interface {
 	sessions.Store
 	session.Store
+	overview.Sessions
 }
 
 // Server answers the dashboard's requests.

@@ -26,6 +26,9 @@ type Usage interface {
 
 	// Usage adds up the exchanges from one time to another by a dimension.
 	Usage(ctx context.Context, workspace tenants.WorkspaceID, by tenants.Dimension, from, to time.Time) ([]tenants.UsageRow, error)
+
+	// Balance adds up what the exchanges from one time to another cost, saved and missed.
+	Balance(ctx context.Context, workspace tenants.WorkspaceID, from, to time.Time) (tenants.Balance, error)
 }
 
 type requestJSON struct {
@@ -51,6 +54,9 @@ type requestJSON struct {
 	Reported     reportedJSON     `json:"reported"`
 	CostMicroUSD int64            `json:"cost_micro_usd"`
 	NetMicroUSD  int64            `json:"net_micro_usd"`
+	MissCause    string           `json:"miss_cause,omitempty"`
+	MissedTokens int              `json:"missed_tokens"`
+	Projection   int              `json:"projection"`
 	OverheadMS   float64          `json:"overhead_ms"`
 	TTFBMS       float64          `json:"ttfb_ms"`
 	DurationMS   float64          `json:"duration_ms"`
@@ -75,6 +81,7 @@ func requestOf(exchange tenants.Exchange) requestJSON {
 		TokensBefore: exchange.TokensBefore, TokensAfter: exchange.TokensAfter, Window: exchange.Window, Levels: exchange.Levels,
 		Reported:     reportedJSON{Input: exchange.Input, CacheRead: exchange.CacheRead, CacheWrite: exchange.CacheWrite, Output: exchange.Output},
 		CostMicroUSD: exchange.CostMicroUSD, NetMicroUSD: exchange.NetMicroUSD,
+		MissCause: exchange.MissCause, MissedTokens: exchange.MissedTokens, Projection: exchange.Projection,
 		OverheadMS: milliseconds(exchange.Overhead), TTFBMS: milliseconds(exchange.TTFB), DurationMS: milliseconds(exchange.Duration),
 		Attempts: exchange.Attempts, Answer: hex.EncodeToString(exchange.Answer),
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 )
@@ -20,6 +21,7 @@ type Sessions interface {
 	Session(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (session.Detail, error)
 	Projection(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (session.Projection, error)
 	Epochs(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.EpochOverview, error)
+	Decisions(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) ([]cost.Decision, error)
 	Delete(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
 	Pinner
 	Orders
@@ -65,6 +67,10 @@ type epochJSON struct {
 	TokensBefore int       `json:"tokens_before"`
 	TokensAfter  int       `json:"tokens_after"`
 	At           time.Time `json:"at"`
+
+	Predicted *int64 `json:"predicted_micro_usd"` // what it was to save until the next one; null: nobody said
+	Realised  int64  `json:"realised_micro_usd"`  // what it has saved so far
+	Requests  int    `json:"requests"`            // under it
 }
 
 func sessionOf(overview session.Overview) sessionJSON {
@@ -111,18 +117,22 @@ func (s *server) getSession(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
+	decisions, err := s.Sessions.Decisions(ctx, who.workspace, id)
+	if err != nil {
+		return err
+	}
 	answer := sessionOf(detail.Overview)
 	for _, lane := range detail.Lanes {
 		epochs, err := s.Sessions.Epochs(ctx, who.workspace, lane.ID)
 		if err != nil {
 			return err
 		}
-		answer.Lanes = append(answer.Lanes, laneOf(lane, epochs))
+		answer.Lanes = append(answer.Lanes, laneOf(lane, epochs, decisions))
 	}
 	return c.JSON(http.StatusOK, answer)
 }
 
-func laneOf(lane session.LaneOverview, epochs []session.EpochOverview) laneJSON {
+func laneOf(lane session.LaneOverview, epochs []session.EpochOverview, decisions []cost.Decision) laneJSON {
 	answer := laneJSON{
 		ID: lane.ID, ForkAt: lane.ForkAt, Kind: string(lane.Kind), Messages: lane.Position, Archived: lane.Archived,
 		CreatedAt: lane.CreatedAt, LastAt: lane.LastAt, Breaker: lane.Breaker, Epochs: make([]epochJSON, len(epochs)),
@@ -137,6 +147,14 @@ func laneOf(lane session.LaneOverview, epochs []session.EpochOverview) laneJSON 
 		answer.Epochs[i] = epochJSON{
 			Number: epoch.Number, Covers: epoch.Covers, Reason: epoch.Reason,
 			TokensBefore: epoch.Before, TokensAfter: epoch.After, At: epoch.At,
+		}
+		for _, decision := range decisions {
+			if decision.Lane == epoch.Lane && decision.Number == epoch.Number {
+				answer.Epochs[i].Realised, answer.Epochs[i].Requests = decision.Realised, decision.Exchanges
+				if decision.Guessed {
+					answer.Epochs[i].Predicted = &decision.Predicted
+				}
+			}
 		}
 	}
 	return answer

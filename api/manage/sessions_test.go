@@ -14,6 +14,7 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // turnsPage is the part of an answer that the tests look at.
@@ -306,5 +307,63 @@ func TestRequestsAndUsageAreWhatWasRecorded(t *testing.T) {
 		if !found {
 			t.Errorf("usage by %q has no row %q: %s", by, label, answer.body)
 		}
+	}
+}
+
+// C11: what each epoch was to save and has saved; a workspace that would be cheaper
+// without compression is told so, with the number.
+func TestMoneyIsToldByDecisionAndWorkspace(t *testing.T) {
+	t.Parallel()
+	w := setup(t).tenant(t, "money")
+	spend := func(count int, projection int, net int64, predicted *int64) {
+		for range count {
+			exchange := tenants.Exchange{
+				ID: uuid.Must(uuid.NewV7()), At: time.Now(), Session: w.session, Lane: w.lane, APIKey: uuid.New(), Compression: "frozen",
+				Projection: projection, NetMicroUSD: net, CostMicroUSD: 1000, PredictedMicroUSD: predicted, MissCause: "prefix_change_ours", MissedTokens: 50,
+			}
+			if err := w.db.DB.RecordExchanges(t.Context(), w.workspace, []tenants.Exchange{exchange}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	type usage struct {
+		Misses []struct {
+			Cause            string
+			Requests, Tokens int
+		}
+		Advice *struct {
+			Requests int
+			Lost     int `json:"lost_micro_usd"`
+			Without  int `json:"without_micro_usd"`
+		}
+	}
+	spend(1, 1, -90_000, new(int64(700)))
+	var early usage
+	w.send(t, http.MethodGet, "/usage", "").decode(t, &early)
+	if early.Advice != nil {
+		t.Errorf("advice after one request: %+v", early.Advice)
+	}
+	spend(19, 1, 100, nil)
+	var got usage
+	w.send(t, http.MethodGet, "/usage", "").decode(t, &got)
+	const lost = 90_000 - 19*100 + 16
+	if got.Advice == nil || got.Advice.Requests != 20 || got.Advice.Lost != lost || got.Advice.Without != 20*1000+15-lost {
+		t.Errorf("advice %+v", got.Advice)
+	}
+	if len(got.Misses) != 1 || got.Misses[0].Cause != "prefix_change_ours" || got.Misses[0].Requests != 20 || got.Misses[0].Tokens != 1000 {
+		t.Errorf("misses %+v", got.Misses)
+	}
+	var one struct {
+		Lanes []struct {
+			Epochs []struct {
+				Predicted *int `json:"predicted_micro_usd"`
+				Realised  int  `json:"realised_micro_usd"`
+				Requests  int
+			}
+		}
+	}
+	w.send(t, http.MethodGet, "/sessions/"+w.session.String(), "").decode(t, &one)
+	if epochs := one.Lanes[0].Epochs; len(epochs) != 1 || epochs[0].Predicted == nil || *epochs[0].Predicted != 700 || epochs[0].Realised != -90_000+1900 || epochs[0].Requests != 20 {
+		t.Errorf("epochs %+v", one)
 	}
 }

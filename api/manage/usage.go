@@ -1,11 +1,14 @@
 package manage
 
 import (
+	"context"
+	"net/http"
 	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"palimpsest/pipeline/cost"
 	"palimpsest/tenants"
 )
 
@@ -41,6 +44,54 @@ func usageOf(row tenants.UsageRow) usageJSON {
 	}
 }
 
+// missesJSON are the cache misses of one cause.
+type missesJSON struct {
+	Cause    string `json:"cause"`
+	Requests int64  `json:"requests"`
+	Tokens   int64  `json:"tokens"`
+}
+
+// adviceJSON tells that compression has cost more than it saved.
+type adviceJSON struct {
+	From            time.Time `json:"from"`
+	To              time.Time `json:"to"`
+	Requests        int64     `json:"requests"` // with a projection
+	LostMicroUSD    int64     `json:"lost_micro_usd"`
+	WithoutMicroUSD int64     `json:"without_micro_usd"` // what all requests would have cost without compression
+}
+
+// usageAnswer is a list with what the workspace's money came to.
+type usageAnswer struct {
+	page[usageJSON]
+
+	Misses []missesJSON `json:"misses"`
+	Advice *adviceJSON  `json:"advice"` // null: compression has paid, or too little was compressed to say
+}
+
+// money adds what was missed in a span of time to an answer, and advice that goes by
+// the last days.
+func (s *server) money(ctx context.Context, workspace tenants.WorkspaceID, from, to time.Time, answer *usageAnswer) error {
+	asked, err := s.Usage.Balance(ctx, workspace, from, to)
+	if err != nil {
+		return err
+	}
+	answer.Misses = make([]missesJSON, len(asked.Misses))
+	for i, misses := range asked.Misses {
+		answer.Misses[i] = missesJSON{Cause: misses.Cause, Requests: misses.Count, Tokens: misses.Tokens}
+	}
+	now := s.Now()
+	recent, err := s.Usage.Balance(ctx, workspace, now.Add(-cost.AdviceSpan), now)
+	if err != nil {
+		return err
+	}
+	if advice, ok := cost.Advise(recent.Edited, recent.CostMicroUSD, recent.NetMicroUSD); ok {
+		answer.Advice = &adviceJSON{
+			From: now.Add(-cost.AdviceSpan), To: now, Requests: advice.Exchanges, LostMicroUSD: advice.Lost, WithoutMicroUSD: advice.Without,
+		}
+	}
+	return nil
+}
+
 func (s *server) getUsage(c echo.Context, who caller) error {
 	if err := allowQuery(c, "by", "from", "to"); err != nil {
 		return err
@@ -62,13 +113,17 @@ func (s *server) getUsage(c echo.Context, who caller) error {
 	if from.IsZero() {
 		from = to.Add(-usageDays * day)
 	}
-	rows, err := s.Usage.Usage(c.Request().Context(), who.workspace, by, from, to)
+	ctx := c.Request().Context()
+	rows, err := s.Usage.Usage(ctx, who.workspace, by, from, to)
 	if err != nil {
 		return err
 	}
-	data := make([]usageJSON, len(rows))
+	answer := usageAnswer{page: page[usageJSON]{Data: make([]usageJSON, len(rows))}}
 	for i, row := range rows {
-		data[i] = usageOf(row)
+		answer.Data[i] = usageOf(row)
 	}
-	return answerPage(c, data, "")
+	if err := s.money(ctx, who.workspace, from, to, &answer); err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, answer)
 }

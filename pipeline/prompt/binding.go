@@ -28,6 +28,18 @@ type release struct {
 	strip   bool          // all thinking is left out
 }
 
+// name tells a release from others; empty for the one that changes nothing.
+func (r release) name() string {
+	switch {
+	case r.strip:
+		return "strip"
+	case r.beta != "":
+		return "drop_block"
+	default:
+		return ""
+	}
+}
+
 // released returns how the thinking in a request is released from its binding.
 // Where the setting that asks for it does not exist, all thinking has to go: a
 // part from the middle would leave a gap, which is refused as well.

@@ -30,7 +30,9 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 	} else {
 		w.correct(&exchange, said, sent)
 	}
-	shrunk = &Prompt{Exchange: &exchange, Lane: refused.Lane, now: refused.now, plansAhead: refused.plansAhead}
+	shrunk = &Prompt{
+		Exchange: &exchange, Lane: refused.Lane, now: refused.now, plansAhead: refused.plansAhead, met: refused.met, heat: refused.heat,
+	}
 
 	shrunk.Lane.Lock()
 	defer shrunk.Lane.Unlock()
@@ -42,6 +44,7 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 		return w.commit(ctx, shrunk, projection)
 	}
 	w.Chain.Process(ctx, &exchange)
+	w.warn(shrunk)
 	if !said.IsHeavy && !isShrunk(&exchange, sent) {
 		return nil, false
 	}
@@ -51,6 +54,7 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 	}
 	shrunk.Archiving += refused.Archiving
 	exchange.Report = emergency(refused.Exchange.Report, exchange.Report, said)
+	shrunk.account = w.account(shrunk)
 	return shrunk, true
 }
 

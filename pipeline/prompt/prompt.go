@@ -15,6 +15,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
@@ -43,6 +44,7 @@ type Writer struct {
 	Chain       Chain
 	Models      *tokens.Models
 	Calibration *tokens.Calibration
+	Book        *cost.Book
 	Window      int   // context window in place of every model's; 0: the models'
 	Ahead       Ahead // nil: nothing is planned ahead
 	Now         func() time.Time
@@ -63,23 +65,28 @@ func NewWriter(store session.Store, counter session.Counter, chain Chain) (*Writ
 	if err != nil {
 		return nil, fmt.Errorf("resolver: %w", err)
 	}
+	book, err := cost.NewBook()
+	if err != nil {
+		return nil, fmt.Errorf("book: %w", err)
+	}
 	return &Writer{
 		Reader: reader, Resolver: resolver, Store: store, Chain: chain,
-		Models: models, Calibration: tokens.NewCalibration(), Now: time.Now,
+		Models: models, Calibration: tokens.NewCalibration(), Book: book, Now: time.Now,
 	}, nil
 }
 
 // Request is a client's request as far as its prompt is concerned.
 type Request struct {
-	Scope   session.Scope
-	Codec   wire.Codec
-	Config  pipeline.Config
-	Headers client.Headers // what they say about session and client counts
-	Path    string         // without the query
-	Body    []byte
-	Bypass  bool // leave the prompt as it is
-	DryRun  bool // only say what the pipeline would do
-	Long    bool // the client asks for the model's long context window
+	Scope    session.Scope
+	Codec    wire.Codec
+	Config   pipeline.Config
+	Headers  client.Headers // what they say about session and client counts
+	Path     string         // without the query
+	Provider string         // who is asked; empty: the maker of the model
+	Body     []byte
+	Bypass   bool // leave the prompt as it is
+	DryRun   bool // only say what the pipeline would do
+	Long     bool // the client asks for the model's long context window
 
 	// Windows are the context windows that hold in place of the models' own, by
 	// the model's name as it is asked for or as the table of models has it.
@@ -118,7 +125,11 @@ type Prompt struct {
 
 	now        func() time.Time // nil: it is not to be sent
 	plansAhead bool
-	marked     string // time to live of the cache marker of ours; empty: there is none
+	marked     string       // time to live of the cache marker of ours; empty: there is none
+	met        int          // messages that an earlier request of the session had
+	heat       session.Heat // what its lane knew of the provider's cache
+	released   string       // how its thinking is released from its binding; empty: it is not
+	account    account
 }
 
 // Write writes the prompt of a request. What fails of ours on the way leaves the
@@ -135,6 +146,7 @@ func (w *Writer) Write(ctx context.Context, request Request) (*Prompt, error) {
 	prompt.now, prompt.plansAhead = w.Now, w.Ahead != nil
 	w.project(ctx, prompt, client.Hint(request.Headers, exchange.Request), request.DryRun)
 	prompt.seal(request.Usage && !request.Bypass)
+	prompt.account = w.account(prompt)
 	return prompt, nil
 }
 
@@ -153,14 +165,26 @@ func (w *Writer) read(request Request) (*Prompt, error) {
 		ID: uuid.Must(uuid.NewV7()), Scope: request.Scope, Config: request.Config, Codec: request.Codec,
 		Request: asked, Class: client.Classify(request.Headers, request.Path, envelope), Body: envelope, Model: model, Limit: model.InputLimit(asked.MaxOutput),
 		Factor:  w.Calibration.Factor(request.Scope.Workspace, model),
-		Fixed:   w.Reader.Fixed(request.Codec.Format(), asked.Fixed),
+		Fixed:   w.Reader.Fixed(request.Codec.Format(), asked.Fixed) + unsaid(request.Codec.Format(), envelope),
 		Digests: digests, Turns: conversation.Turns(digests),
 	}}, nil
 }
 
-// model returns what holds for the model that a request names.
+// unsaid estimates the o200k tokens that a provider puts before a prompt by itself.
+func unsaid(format conversation.Format, body *wire.Envelope) int {
+	if tools, has := body.Member("tools"); has && format == conversation.Anthropic && wire.HasElements(tools) {
+		return tokens.ToolInstructions
+	}
+	return 0
+}
+
+// model returns what holds for the model that a request names, at the provider that
+// is asked for it: sizes are learnt of each provider by itself.
 func (w *Writer) model(request Request, name string) tokens.Model {
 	model := w.Models.Lookup(name)
+	if request.Provider != "" {
+		model.Provider = request.Provider
+	}
 	if request.Long {
 		model = model.WithLongWindow()
 	}
@@ -191,7 +215,7 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 		return
 	}
 	defer lane.Unlock()
-	prompt.Lane = lane
+	prompt.Lane, prompt.met, prompt.heat = lane, met, lane.Heat()
 	w.settle(exchange, hint, met)
 	exchange.Anchor = lane.LastAnchor(exchange.Request.Model)
 	exchange.NextProjection = lane.NextNumber()
@@ -210,6 +234,7 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 		}
 		w.Chain.Process(ctx, exchange)
 	}
+	w.warn(prompt)
 	noteCompaction(exchange)
 }
 

@@ -41,7 +41,7 @@ func (p *Prompt) seal(asksUsage bool) {
 			members, p.AsksUsage = append(members, member), true
 		}
 	}
-	p.Body, p.Beta = exchange.Body.Seal(pieces, members...), release.beta
+	p.Body, p.Beta, p.released = exchange.Body.Seal(pieces, members...), release.beta, release.name()
 }
 
 // freeMarker returns the time to live of a marker of ours at the end of the

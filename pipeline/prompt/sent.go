@@ -3,6 +3,7 @@ package prompt
 import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
@@ -19,21 +20,21 @@ type Sent struct {
 	// AsksUsage is the prompt's AsksUsage.
 	AsksUsage bool
 
+	// Broken says that the answer did not come to its end: what it reports is paid,
+	// and nothing is learnt from it.
+	Broken bool
+
 	model    tokens.Model
 	anchor   session.Anchor // but for the tokens that the provider will report
 	estimate int            // o200k tokens of the prompt as sent
 	limit    int            // tokens that it might have; 0: nobody knows
-	saving   saving
+	account  account
 
 	heat    session.Heat
 	life    life
 	idle    int               // tokens above which an epoch may be planned ahead
 	outline *pipeline.Outline // what to plan it of; nil: none
 }
-
-// Money is what an exchange cost and saved at list prices, in millionths of a
-// US dollar. Net can be negative.
-type Money struct{ Cost, Net int64 }
 
 // Sent notes that the prompt has been sent and returns what is needed from then on.
 func (p *Prompt) Sent() Sent {
@@ -42,38 +43,42 @@ func (p *Prompt) Sent() Sent {
 	sent := Sent{
 		Lane: p.Lane, Scope: exchange.Scope, Head: exchange.Chain[length], Position: length, AsksUsage: p.AsksUsage,
 		model: exchange.Model, estimate: exchange.Estimate(exchange.Projection), limit: exchange.Limit,
-		anchor: session.Anchor{Position: length, Fixed: exchange.Fixed, Model: exchange.Request.Model},
-		saving: saving{
-			price: exchange.Model.Price, before: exchange.Report.Before, after: exchange.Report.After, fresh: exchange.Fresh(),
-			epoch: exchange.Report.Archived > 0,
-		},
+		anchor:  session.Anchor{Position: length, Fixed: exchange.Fixed, Model: exchange.Request.Model},
+		account: p.account,
 	}
-	if exchange.Projection != nil {
-		sent.anchor.Projection = exchange.Projection.Number
-	}
+	sent.anchor.Projection = number(exchange)
 	p.wentOut(&sent)
 	return sent
 }
 
 // Answered learns from the usage that the provider reported for a prompt and
 // returns what the exchange cost and saved.
-func (w *Writer) Answered(sent Sent, answer wire.Answer) Money {
+func (w *Writer) Answered(sent Sent, answer wire.Answer) cost.Money {
 	usage := answer.Usage
 	if !usage.Reported || usage.Prompt() == 0 {
-		return Money{}
+		return cost.Money{}
 	}
-	sent.anchor.Tokens = usage.Prompt()
+	w.metered(&sent, usage)
+	if !sent.Broken {
+		w.learn(sent, answer)
+	}
+	exchange := sent.account.exchange
+	exchange.Usage = usage
+	money := exchange.Money(sent.account.before)
+	if sent.Lane != nil {
+		w.Book.Enter(sent.Lane.ID, exchange.Cached(sent.account.before), money.Net)
+	}
+	return money
+}
+
+// learn learns how large a prompt was.
+func (w *Writer) learn(sent Sent, answer wire.Answer) {
+	reported := answer.Usage.Prompt()
+	sent.anchor.Tokens = reported
 	if sent.Lane != nil {
 		sent.Lane.Reported(sent.anchor)
 	}
-	w.metered(&sent, usage)
 	if !answer.Reduced { // or the count is of less than was estimated
-		w.Calibration.Observe(sent.Scope.Workspace, sent.model, sent.estimate, usage.Prompt())
-	}
-	sent.saving.usage = usage
-	hour := usage.CacheWrite1h
-	return Money{
-		Cost: sent.model.Price.MicroUSD(usage.Input, usage.CacheRead, usage.CacheWrite-hour, hour, usage.Output),
-		Net:  sent.saving.microUSD(),
+		w.Calibration.Observe(sent.Scope.Workspace, sent.model, sent.estimate, reported)
 	}
 }

@@ -21,9 +21,10 @@ const (
 	maxModelName = 200
 )
 
-// Calibration learns, for each workspace and model, how many of the model's
+// Calibration learns, for each workspace, provider and model, how many of the model's
 // tokens one o200k token comes to: a moving average over what the provider
-// reported. What is learnt of one model is never used for another. It is safe for
+// reported. What is learnt of one model, or of a model at one provider, is never used
+// for another. It is safe for
 // concurrent use and remembers 20,000 factors.
 type Calibration struct {
 	mu      sync.Mutex
@@ -32,6 +33,7 @@ type Calibration struct {
 
 type subject struct {
 	workspace uuid.UUID
+	provider  string
 	model     string
 }
 
@@ -70,7 +72,7 @@ func (c *Calibration) Observe(workspace uuid.UUID, model Model, estimatedO200k, 
 	factor, learnt := c.factors[subject]
 	if !learnt {
 		c.makeRoom()
-		subject.model = strings.Clone(subject.model) // it may be part of a request
+		subject.model, subject.provider = strings.Clone(subject.model), strings.Clone(subject.provider) // they may be part of a request
 		factor = prior(model)
 		factor += firstStep * trust * (heard - factor)
 	} else {
@@ -99,5 +101,5 @@ func prior(model Model) float64 {
 }
 
 func subjectOf(workspace uuid.UUID, model Model) subject {
-	return subject{workspace: workspace, model: model.Name[:min(len(model.Name), maxModelName)]}
+	return subject{workspace: workspace, provider: model.Provider, model: model.Name[:min(len(model.Name), maxModelName)]}
 }

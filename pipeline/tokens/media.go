@@ -12,17 +12,19 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// What media cost. Anthropic documents the rule for images; OpenAI's tiles come
-// to half of it to the whole. Documents and sounds are rules of thumb: a page of
-// a PDF has some 50 KB and is read as text and as an image.
+// What media cost, in o200k tokens as everything else: a prompt's sum is scaled to
+// the model's own. Anthropic documents the rule for images, a token of Claude's for
+// 750 pixels, 1600 at most (https://docs.claude.com/en/docs/build-with-claude/vision);
+// OpenAI's tiles come to two thirds of it to the whole. Documents and sounds are rules
+// of thumb: a page of a PDF has some 50 KB and is read as text and as an image.
 const (
-	imageTokens   = 1600 // of the largest image, and of one whose size is unknown
+	imageTokens   = 1203 // of the largest image, and of one whose size is unknown: 1600 of Claude's
 	imageEdge     = 1568 // pixels to which a longer edge is scaled down
-	pixelsByToken = 750
-	imageBytes    = 100 // for one token, where the pixels cannot be read
+	pixelsByToken = 750 * tokensPerO200kClaude
+	imageBytes    = 133 // for one token, where the pixels cannot be read
 
-	documentTokens = 1600 // beside what follows from its size
-	documentBytes  = 30   // for one token
+	documentTokens = 1203 // beside what follows from its size
+	documentBytes  = 40   // for one token
 	soundBytes     = 2000 // for one token: a tenth of a second
 	textBytes      = 4    // for one token
 )
@@ -149,7 +151,7 @@ func (p payload) imageTokens() int {
 	if pixels, err := p.pixels(); err == nil && pixels.Width > 0 && pixels.Height > 0 {
 		scale := min(1, imageEdge/float64(max(pixels.Width, pixels.Height)))
 		area := float64(pixels.Width) * scale * float64(pixels.Height) * scale
-		return max(1, min(imageTokens, int(area)/pixelsByToken))
+		return max(1, min(imageTokens, int(area/pixelsByToken)))
 	}
 	if p.size == 0 {
 		return imageTokens

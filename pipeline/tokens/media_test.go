@@ -60,7 +60,7 @@ func TestImagesCountByTheirPixels(t *testing.T) {
 	counter := newCounter(t)
 
 	for _, test := range []struct{ width, height, want int }{
-		{1, 1, 1}, {64, 64, 5}, {200, 200, 53}, {1000, 1000, 1333}, {4000, 4000, 1600}, {3136, 100, 104},
+		{1, 1, 1}, {64, 64, 4}, {200, 200, 40}, {1000, 1000, 1002}, {4000, 4000, 1203}, {3136, 100, 78},
 	} {
 		for kind, file := range pictures(t, test.width, test.height) {
 			raw := fmt.Sprintf(`{"type":"image","source":{"type":"base64","media_type":"image/%s","data":"%s"}}`, kind, base64.StdEncoding.EncodeToString(file))
@@ -79,9 +79,9 @@ func TestMediaWithoutBytesCountByTheirType(t *testing.T) {
 	counter := newCounter(t)
 
 	for raw, bounds := range map[string][2]int{
-		`{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}}`:                                                                       {1600, 1600},
-		`{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}`:                                                                             {1600, 1600},
-		`{"type":"document","source":{"type":"file","file_id":"file_1"}}`:                                                                                  {1600, 1600},
+		`{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}}`:                                                                       {1203, 1203},
+		`{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}`:                                                                             {1203, 1203},
+		`{"type":"document","source":{"type":"file","file_id":"file_1"}}`:                                                                                  {1203, 1203},
 		`{"type":"document","source":{"type":"text","media_type":"text/plain","data":"Twelve words are in this document, and every one of them counts."}}`: {10, 20},
 		`{"type":"document","source":{"type":"content","content":[{"type":"text","text":"Ten words are in here, and each of them counts."}]}}`:             {8, 16},
 		`{"type":"search_result","source":"https://example.com","title":"On lanes","content":[{"type":"text","text":"A lane is one line of history."}]}`:   {8, 20},

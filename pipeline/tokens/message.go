@@ -15,6 +15,11 @@ const (
 	aroundText    = 1 // what parts one text block from the next
 )
 
+// ToolInstructions is how many o200k tokens Anthropic puts before the prompt of a
+// request with tools: 346 of Claude's, "tool use system prompt" in
+// https://docs.claude.com/en/docs/agents-and-tools/tool-use/overview.
+const ToolInstructions = 260
+
 // Message estimates the tokens of a message: its texts, calls and results
 // exactly, the rest as the files media.go, sealed.go and readable.go say. Base64
 // of media is never counted as text.

@@ -10,7 +10,7 @@ const (
 type Model struct {
 	Name     string `json:"name"`     // without vendor, date and suffix; an unknown model's as it was asked for
 	Family   string `json:"family"`   // "claude-opus", "gpt-5.6": few values; empty if the model is unknown
-	Provider string `json:"provider"` // "anthropic" or "openai"; empty if the model is unknown
+	Provider string `json:"provider"` // "anthropic" or "openai": in the table its maker, for a request who is asked; empty if nobody knows
 	Known    bool   `json:"-"`        // is in the table, or has a window of its own
 
 	Window     int `json:"window"`               // tokens of prompt and answer together

@@ -96,7 +96,8 @@ func insertExchanges(tx *gorm.DB, workspace uuid.UUID, batch []byte) error {
 			error_from text, error_type text, position int, compression text, tokens_before int, tokens_after int,
 			window_tokens int, level_0 int, level_1 int, level_2 int, level_3 int, input_tokens int, cache_read_tokens int,
 			cache_write_tokens int, output_tokens int, cost_microusd bigint, net_microusd bigint, overhead_us bigint,
-			ttfb_us bigint, duration_us bigint, attempts int, answer bytea, report jsonb)
+			ttfb_us bigint, duration_us bigint, attempts int, answer bytea, report jsonb,
+			miss_cause text, missed_tokens int, projection int, predicted_microusd bigint)
 		ON CONFLICT DO NOTHING`
 	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, statement, workspace, string(batch))
 	return err
@@ -145,7 +146,7 @@ func parseCursor(cursor string) (time.Time, uuid.UUID, error) {
 const recordedColumns = `id, at, session_id, lane_id, api_key_id, provider, endpoint, model, client, class, stream, status,
 	error_from, error_type, position, compression, tokens_before, tokens_after, window_tokens, level_0, level_1, level_2, level_3,
 	input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, net_microusd,
-	overhead_us, ttfb_us, duration_us, attempts, answer, report`
+	overhead_us, ttfb_us, duration_us, attempts, answer, report, miss_cause, missed_tokens, projection, predicted_microusd`
 
 const exchangeColumns = "workspace_id, " + recordedColumns
 
@@ -184,6 +185,11 @@ type exchangeRow struct {
 	CostMicroUSD int64 `gorm:"column:cost_microusd" json:"cost_microusd"`
 	NetMicroUSD  int64 `gorm:"column:net_microusd"  json:"net_microusd"`
 
+	MissCause         string `json:"miss_cause"`
+	MissedTokens      int    `json:"missed_tokens"`
+	Projection        int    `json:"projection"`
+	PredictedMicroUSD *int64 `gorm:"column:predicted_microusd" json:"predicted_microusd"`
+
 	OverheadUS int64  `gorm:"column:overhead_us" json:"overhead_us"`
 	TTFBUS     int64  `gorm:"column:ttfb_us"     json:"ttfb_us"`
 	DurationUS int64  `gorm:"column:duration_us" json:"duration_us"`
@@ -214,6 +220,7 @@ func toRecorded(e *tenants.Exchange) recordedRow {
 			Level0: e.Levels[0], Level1: e.Levels[1], Level2: e.Levels[2], Level3: e.Levels[3],
 			InputTokens: e.Input, CacheReadTokens: e.CacheRead, CacheWriteTokens: e.CacheWrite, OutputTokens: e.Output,
 			CostMicroUSD: e.CostMicroUSD, NetMicroUSD: e.NetMicroUSD,
+			MissCause: e.MissCause, MissedTokens: e.MissedTokens, Projection: e.Projection, PredictedMicroUSD: e.PredictedMicroUSD,
 			OverheadUS: e.Overhead.Microseconds(), TTFBUS: e.TTFB.Microseconds(), DurationUS: e.Duration.Microseconds(),
 			Attempts: e.Attempts,
 		},
@@ -242,6 +249,7 @@ func (r *exchangeRow) toExchange() tenants.Exchange {
 		Levels: [4]int{r.Level0, r.Level1, r.Level2, r.Level3},
 		Input:  r.InputTokens, CacheRead: r.CacheReadTokens, CacheWrite: r.CacheWriteTokens, Output: r.OutputTokens,
 		CostMicroUSD: r.CostMicroUSD, NetMicroUSD: r.NetMicroUSD,
+		MissCause: r.MissCause, MissedTokens: r.MissedTokens, Projection: r.Projection, PredictedMicroUSD: r.PredictedMicroUSD,
 		Overhead: microseconds(r.OverheadUS), TTFB: microseconds(r.TTFBUS), Duration: microseconds(r.DurationUS),
 		Attempts: r.Attempts, Answer: r.Answer, Report: r.Report,
 	}

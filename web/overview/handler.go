@@ -12,6 +12,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/cost"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
 	"palimpsest/web/layout"
@@ -24,6 +26,9 @@ type Usage interface {
 
 	// Series is the same in steps of one length.
 	Series(ctx context.Context, workspace tenants.WorkspaceID, from, to time.Time, step time.Duration) ([]tenants.Point, error)
+
+	// Balance adds up what exchanges cost, saved and missed.
+	Balance(ctx context.Context, workspace tenants.WorkspaceID, from, to time.Time) (tenants.Balance, error)
 
 	// Usage splits it by a dimension.
 	Usage(ctx context.Context, workspace tenants.WorkspaceID, by tenants.Dimension, from, to time.Time) ([]tenants.UsageRow, error)
@@ -44,12 +49,28 @@ type ProviderKeys interface {
 	ProviderKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ProviderKey, error)
 }
 
+// Sessions finds the sessions that need attention.
+type Sessions interface {
+	// Notices returns what needs attention among the sessions that were active since
+	// a moment before now; lanes with at least so many epochs are pointed out.
+	Notices(ctx context.Context, workspace tenants.WorkspaceID, since, now time.Time, epochs int) ([]cost.Notice, error)
+}
+
+// Pipelines reads a workspace's pipeline.
+type Pipelines interface {
+	Pipeline(ctx context.Context, workspace tenants.WorkspaceID) (tenants.PipelineConfig, error)
+}
+
 // Deps are what the page reads.
 type Deps struct {
+	Sessions     Sessions
+	Pipelines    Pipelines
 	Usage        Usage
 	Exchanges    Exchanges
 	APIKeys      APIKeys
 	ProviderKeys ProviderKeys
+
+	Defaults pipeline.Layer // the pipeline of a workspace that has set none
 
 	Log *slog.Logger
 	Now func() time.Time
@@ -128,6 +149,7 @@ func (h *Handler) fill(ctx context.Context, workspace tenants.WorkspaceID, model
 	model.PointsFailed = h.failed(ctx, "series", err)
 	model.Rows, err = h.deps.Usage.Usage(ctx, workspace, model.By, model.From, model.To)
 	model.RowsFailed = h.failed(ctx, "rows", err)
+	h.fillMoney(ctx, workspace, model)
 }
 
 // failed returns the reference under which a failure is in the log; empty if

@@ -158,6 +158,10 @@ func (b brokenUsage) Series(ctx context.Context, workspace tenants.WorkspaceID, 
 	return b.Deps.Usage.Series(ctx, workspace, from, to, step)
 }
 
+func (brokenUsage) Balance(context.Context, tenants.WorkspaceID, time.Time, time.Time) (tenants.Balance, error) {
+	return tenants.Balance{}, errors.New("relation exchanges does not exist")
+}
+
 func (b brokenUsage) Usage(ctx context.Context, workspace tenants.WorkspaceID, by tenants.Dimension, from, to time.Time) ([]tenants.UsageRow, error) {
 	return b.Deps.Usage.Usage(ctx, workspace, by, from, to)
 }
@@ -169,6 +173,9 @@ func TestFailedCardSaysSoAndLeavesTheOthers(t *testing.T) {
 	record(t, person, exchange(time.Now(), same))
 
 	page := person.Get("/overview")
+	if page.Find(`[data-testid="failed"]`).Length() != 3 {
+		t.Errorf("%d cards failed, want the totals, the misses and what needs attention", page.Find(`[data-testid="failed"]`).Length())
+	}
 	if failed := page.TestID("failed"); page.Status != http.StatusOK || !strings.Contains(failed, "Reference") || strings.Contains(page.HTML, "relation") {
 		t.Errorf("status %d, %q", page.Status, failed)
 	}

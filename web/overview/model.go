@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"palimpsest/pipeline/cost"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
 	"palimpsest/web/paths"
@@ -46,6 +47,13 @@ type model struct {
 	Totals tenants.Totals
 	Points []tenants.Point
 	Rows   []tenants.UsageRow
+
+	Balance tenants.Balance // in the range
+	Advice  cost.Advice     // by the last seven days
+	Advised bool            // there is Advice
+	Notices []cost.Notice   // of the last seven days
+
+	BalanceFailed, NoticesFailed string // references in the log; empty: fine
 
 	TotalsFailed, PointsFailed, RowsFailed string // references in the log; empty: fine
 }

@@ -16,6 +16,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
@@ -30,6 +31,9 @@ type Store interface {
 	Session(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (session.Detail, error)
 	Projection(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (session.Projection, error)
 	Epochs(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.EpochOverview, error)
+
+	// Decisions returns the epochs of a session, oldest first, with what came of them.
+	Decisions(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) ([]cost.Decision, error)
 }
 
 // Archive reads originals.
@@ -190,23 +194,24 @@ func (h *Handler) exchanges(ctx context.Context, workspace tenants.WorkspaceID, 
 	return newest, cursor != "", nil
 }
 
-// target returns the share of the window above which an epoch happens, as the
-// workspace's pipeline is set now; 0 where compression is off.
-func (h *Handler) target(ctx context.Context, workspace tenants.WorkspaceID) (float64, error) {
+// settings returns the share of the window above which an epoch happens, as the
+// workspace's pipeline is set now, 0 where compression is off; and the number of
+// epochs from which on a lane is pointed out.
+func (h *Handler) settings(ctx context.Context, workspace tenants.WorkspaceID) (target float64, warnAfter int, err error) {
 	saved, err := h.deps.Pipelines.Pipeline(ctx, workspace)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	config, _, err := pipeline.Resolve(h.deps.Defaults, pipeline.Layer{Source: pipeline.FromWorkspace, Modules: saved.Modules, YAML: saved.YAML})
 	if err != nil {
-		return 0, fmt.Errorf("saved pipeline, version %d: %w", saved.Version, err)
+		return 0, 0, fmt.Errorf("saved pipeline, version %d: %w", saved.Version, err)
 	}
 	for _, name := range config.Modules {
 		if name == "ipc" && config.IPC.DeepestLevel > 0 {
-			return config.IPC.TargetUtilization, nil
+			return config.IPC.TargetUtilization, config.IPC.WarnAfterEpochs, nil
 		}
 	}
-	return 0, nil
+	return 0, config.IPC.WarnAfterEpochs, nil
 }
 
 // keyName returns the name of an API key; empty if it is gone.

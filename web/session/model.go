@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
@@ -34,6 +35,9 @@ type model struct {
 	Target    float64            // share of the window, as set now; 0: off
 	Epochs    []session.EpochOverview
 
+	Decisions []cost.Decision // of the lane, oldest first
+	WarnAfter int             // epochs from which on the lane is pointed out; 0: never
+
 	Read readModel
 }
 
@@ -46,9 +50,14 @@ func (h *Handler) model(ctx context.Context, who tenants.Principal, detail sessi
 	if m.Exchanges, m.Cut, err = h.exchanges(ctx, who.Workspace.ID, detail.ID, lane.ID); err != nil {
 		return model{}, err
 	}
-	if m.Target, err = h.target(ctx, who.Workspace.ID); err != nil {
+	if m.Target, m.WarnAfter, err = h.settings(ctx, who.Workspace.ID); err != nil {
 		return model{}, err
 	}
+	decisions, err := h.deps.Sessions.Decisions(ctx, who.Workspace.ID, detail.ID)
+	if err != nil {
+		return model{}, err
+	}
+	m.Decisions = decisionsOf(m.Epochs, decisions)
 	if m.KeyName, err = h.keyName(ctx, who.Workspace.ID, detail.APIKey); err != nil {
 		return model{}, err
 	}
@@ -156,6 +165,10 @@ func reasonName(reason string) string {
 	switch reason {
 	case "target":
 		return "the target"
+	case session.ReasonIdle:
+		return "a cache that had expired"
+	case "limit":
+		return "the limit"
 	case "":
 		return "an unknown reason"
 	default:

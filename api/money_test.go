@@ -1,0 +1,154 @@
+package api
+
+import (
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"palimpsest/api/upstream/providertest"
+	"palimpsest/pipeline/cost"
+	"palimpsest/tenants"
+)
+
+// caching starts a proxy before a provider that caches what it is sent, both with
+// the same clock, and returns what sends a body and waits for its record.
+func caching(t *testing.T) (*proxy, *clock, func(body string) (answer, tenants.Exchange)) {
+	t.Helper()
+	clock := &clock{at: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
+	double := providertest.NewServer(t, providertest.Config{Now: clock.now})
+	p := setupAt(t, double.URL)
+	p.store.windows["gpt-5.5"] = small
+	p.Now, p.Prompts.Now = clock.now, clock.now
+	sent := 0
+	return p, clock, func(body string) (answer, tenants.Exchange) {
+		t.Helper()
+		clock.advance(20 * time.Second)
+		got := p.send(http.MethodPost, chatPath, body)
+		if got.status != http.StatusOK {
+			t.Fatalf("status %d: %s", got.status, got.body)
+		}
+		sent++
+		return got, p.last(sent)
+	}
+}
+
+// busts returns the counts of the metric of cache misses by cause.
+func busts(t *testing.T, metrics *Metrics) map[cost.Cause]int {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(metrics.busts)
+	families, err := registry.Gather()
+	if err != nil || len(families) != 1 {
+		t.Fatalf("%d families: %v", len(families), err)
+	}
+	counts := map[cost.Cause]int{}
+	for _, metric := range families[0].GetMetric() {
+		counts[cost.Cause(metric.GetLabel()[0].GetValue())] = int(metric.GetCounter().GetValue())
+	}
+	return counts
+}
+
+// C11: every miss of the provider's cache has its cause on record.
+func TestMissesOfTheProvidersCacheAreRecordedWithTheirCause(t *testing.T) {
+	t.Parallel()
+	p, clock, send := caching(t)
+	withTools := func(body string) string {
+		return strings.Replace(body, `"messages"`, `"tools":[{"type":"function","function":{"name":"bash","parameters":{"type":"object"}}}],"messages"`, 1)
+	}
+	missed := map[cost.Cause]int{}
+	next := func(body string, want cost.Cause) {
+		t.Helper()
+		_, recorded := send(body)
+		if got := cost.Cause(recorded.MissCause); got != want {
+			t.Errorf("the miss is put down to %q, want %q: %+v", got, want, recorded)
+		}
+		if missing := recorded.MissedTokens > 0; missing != (want != cost.None && want != cost.ColdStart) {
+			t.Errorf("%q: %d tokens are missed", want, recorded.MissedTokens)
+		}
+		missed[want]++
+	}
+	next(chatSession(4, 300), cost.ColdStart)
+	next(chatSession(5, 300), cost.None)
+	clock.advance(time.Hour)
+	next(chatSession(6, 300), cost.TTLExpiry)
+	next(withTools(chatSession(7, 300)), cost.PrefixChangeClient)
+	next(withTools(chatSession(8, 300)), cost.None)
+
+	delete(missed, cost.None)
+	missed[cost.PrefixChangeOurs], missed[cost.Provider] = 0, 0
+	if got := busts(t, p.Metrics); !maps.Equal(got, missed) {
+		t.Errorf("counted are %v, want %v", got, missed)
+	}
+}
+
+// C11, and a lane with many epochs is pointed out.
+func TestEpochsAreOnRecordAndMayBeWarnedOf(t *testing.T) {
+	t.Parallel()
+	p, _, send := caching(t)
+	epochs, ours := 0, 0
+	for turns := 5; epochs < 4; turns += 2 {
+		if turns > 400 {
+			t.Fatalf("only %d epochs", epochs)
+		}
+		got, recorded := send(chatSession(turns, 300))
+		if strings.Contains(string(recorded.Report), `"type":"completed"`) {
+			epochs++
+			if recorded.MissCause != string(cost.PrefixChangeOurs) {
+				t.Errorf("epoch %d: the miss is put down to %q", epochs, recorded.MissCause)
+			}
+		}
+		if recorded.MissCause == string(cost.PrefixChangeOurs) {
+			ours++
+		}
+		if recorded.Projection != epochs {
+			t.Errorf("projection %d on record after %d epochs", recorded.Projection, epochs)
+		}
+		warned := strings.Contains(got.header.Get("X-Palimpsest-Warning"), "epochs=")
+		if warned != (epochs >= 3) {
+			t.Errorf("after %d epochs the warning is %q", epochs, got.header.Get("X-Palimpsest-Warning"))
+		}
+	}
+	if ours != epochs {
+		t.Errorf("%d misses are ours, of %d epochs", ours, epochs)
+	}
+	if events := strings.Count(p.log.String(), `"ipc.warning":"epochs"`); events != 2 {
+		t.Errorf("the log warns %d times, want once for each epoch from the third on", events)
+	}
+}
+
+// B1: an answer that was broken off or ended in an error teaches nothing about sizes.
+func TestAnswersThatBrokeOffTeachNoSizes(t *testing.T) {
+	t.Parallel()
+	const opened = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"m\",\"type\":\"message\",\"role\":\"assistant\",\"model\":\"claude-sonnet-4-5\",\"content\":[],\"usage\":{\"input_tokens\":90000,\"output_tokens\":1}}}\n\n"
+	for name, provider := range map[string]http.HandlerFunc{
+		"an error inside the stream": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = w.Write([]byte(opened + "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n"))
+		},
+		"cut off": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = w.Write([]byte(opened))
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := setup(t, provider)
+			body := strings.Replace(toolSession("claude-sonnet-4-5", 3, 100), `"model"`, `"stream":true,"model"`, 1)
+			first := p.send(http.MethodPost, messagesPath, body)
+			recorded := p.last(1)
+			if recorded.Input != 90_000 || recorded.CostMicroUSD == 0 {
+				t.Fatalf("the usage is not on record: %+v", recorded)
+			}
+			second := p.send(http.MethodPost, messagesPath, body)
+			if before, after := first.header.Get("X-Palimpsest-Tokens-After"), second.header.Get("X-Palimpsest-Tokens-After"); before != after || before == "" {
+				t.Errorf("the prompt is estimated at %s tokens, then at %s", before, after)
+			}
+		})
+	}
+}

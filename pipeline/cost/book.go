@@ -1,0 +1,121 @@
+package cost
+
+import (
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/maypok86/otter/v2"
+)
+
+// knownLanes bounds how many lanes a Book remembers, at about 300 bytes each.
+const knownLanes = 100_000
+
+// Book remembers of each lane the newest prompt that a provider answered, and what
+// the lane's projections have earned. It is of this process alone: after a start it
+// knows nothing of a lane until its next answer. It is safe for concurrent use.
+type Book struct {
+	lanes *otter.Cache[uuid.UUID, page]
+}
+
+// page is what is remembered of a lane.
+type page struct {
+	last    Cached
+	balance Balance
+	warned  bool // people know that the lane loses money
+}
+
+// NewBook returns an empty Book.
+func NewBook() (*Book, error) {
+	lanes, err := otter.New(&otter.Options[uuid.UUID, page]{MaximumSize: knownLanes})
+	if err != nil {
+		return nil, fmt.Errorf("lanes: %w", err)
+	}
+	return &Book{lanes: lanes}, nil
+}
+
+// Last returns the newest prompt of a lane that a provider answered; known is false
+// if this process has seen none.
+func (b *Book) Last(lane uuid.UUID) (last Cached, known bool) {
+	page, known := b.lanes.GetIfPresent(lane)
+	return page.last, known && !page.last.At.IsZero()
+}
+
+// Balance returns what a lane has earned.
+func (b *Book) Balance(lane uuid.UUID) Balance {
+	page, _ := b.lanes.GetIfPresent(lane)
+	return page.balance
+}
+
+// Enter notes that a provider answered a prompt of a lane, and what the exchange
+// earned. Answers of concurrent requests may come in any order: the prompt that was
+// sent last is the newest.
+func (b *Book) Enter(lane uuid.UUID, answered Cached, net int64) {
+	b.lanes.Compute(lane, func(known page, found bool) (page, otter.ComputeOp) {
+		if !found || !answered.At.Before(known.last.At) {
+			known.last = answered
+		}
+		known.balance = known.balance.with(answered.Projection, net)
+		return known, otter.WriteOp
+	})
+}
+
+// Truncated notes that a projection of a lane leaves out what nothing stands for.
+func (b *Book) Truncated(lane uuid.UUID, projection int) {
+	b.lanes.Compute(lane, func(known page, _ bool) (page, otter.ComputeOp) {
+		known.balance.Truncated = projection
+		return known, otter.WriteOp
+	})
+}
+
+// Warned notes whether people are being warned of a lane's loss, and reports whether
+// they have not been until now.
+func (b *Book) Warned(lane uuid.UUID, isLoss bool) (anew bool) {
+	b.lanes.Compute(lane, func(known page, _ bool) (page, otter.ComputeOp) {
+		anew = isLoss && !known.warned
+		if known.warned == isLoss {
+			return known, otter.CancelOp
+		}
+		known.warned = isLoss
+		return known, otter.WriteOp
+	})
+	return anew
+}
+
+// patience is after how many exchanges a projection must have earned what it cost.
+// An epoch of the default settings pays after some fifteen of the thirty-five or so
+// that it lasts.
+const patience = 50
+
+// Balance is what a lane has earned so far, in millionths of a US dollar.
+type Balance struct {
+	Net        int64 // of all exchanges
+	Projection int   // the newest one
+	Exchanges  int   // under it
+	Earned     int64 // by it
+	Unpaid     int   // projections that had not earned what they cost when the next one came
+	Truncated  int   // number of the newest projection that leaves out what nothing stands for; 0: none
+}
+
+// with returns the balance after one more exchange.
+func (b Balance) with(projection int, net int64) Balance {
+	b.Net += net
+	switch {
+	case projection > b.Projection:
+		if b.Projection > 0 && b.Earned < 0 {
+			b.Unpaid++
+		}
+		b.Projection, b.Exchanges, b.Earned = projection, 1, net
+	case projection == b.Projection:
+		b.Exchanges++
+		b.Earned += net
+	}
+	return b
+}
+
+// IsLoss reports whether compression has lost money: the lane has cost more than it
+// saved, and a projection came too late to earn what it cost, because the next one
+// replaced it before or because it has not after 50 exchanges.
+func (b Balance) IsLoss() bool {
+	late := b.Projection > 0 && b.Earned < 0 && b.Exchanges >= patience
+	return b.Net < 0 && (b.Unpaid > 0 || late)
+}

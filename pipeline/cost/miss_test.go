@@ -1,0 +1,196 @@
+package cost_test
+
+import (
+	"testing"
+	"time"
+
+	"palimpsest/pipeline/cost"
+	"palimpsest/pipeline/tokens"
+	"palimpsest/pipeline/wire"
+)
+
+// The prices of a model like Claude Sonnet 4.5, in USD per million tokens.
+var price = tokens.Price{Input: 3, Output: 15, CacheRead: 0.3, CacheWrite: 3.75, CacheWrite1h: 6}
+
+func noon() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
+
+// warm is a lane's last prompt: 40 messages, 100,000 tokens, all of them cached for
+// five minutes.
+func warm() *cost.Cached {
+	return &cost.Cached{
+		Prompt: cost.Prompt{At: noon(), Model: "claude-sonnet-4-5", Fixed: 7, Projection: 1, Position: 40},
+		Tokens: 100_000, TTL: 5 * time.Minute,
+	}
+}
+
+// next is the exchange that goes on from warm two minutes later with 2,000 tokens
+// more, and finds everything in the cache.
+func next() *cost.Exchange {
+	prompt := warm().Prompt
+	prompt.At, prompt.Position = noon().Add(2*time.Minute), 42
+	return &cost.Exchange{
+		Prompt: prompt, Price: price, Usage: wire.Usage{Reported: true, Input: 10, CacheRead: 100_000, CacheWrite: 1_990, Output: 100},
+		Before: 162_000, After: 102_000, Frozen: 50_000, Fresh: 2_000, Shared: 40, Marked: true,
+	}
+}
+
+// lost returns next without anything in the cache but what precedes the messages.
+func lost() *cost.Exchange {
+	exchange := next()
+	exchange.Usage.CacheRead, exchange.Usage.CacheWrite = 20_000, 81_990
+	return exchange
+}
+
+// C11: every miss has one cause.
+func TestEveryMissIsAttributed(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(*cost.Exchange, *cost.Cached)
+		cause  cost.Cause
+	}{
+		"nothing changed": {func(*cost.Exchange, *cost.Cached) {}, cost.Provider},
+		"five minutes have passed": {
+			func(e *cost.Exchange, _ *cost.Cached) { e.At = noon().Add(5 * time.Minute) }, cost.TTLExpiry,
+		},
+		"it is kept for an hour": {
+			func(e *cost.Exchange, before *cost.Cached) { e.At, before.TTL = noon().Add(40*time.Minute), time.Hour }, cost.Provider,
+		},
+		"an hour has passed": {
+			func(e *cost.Exchange, before *cost.Cached) { e.At, before.TTL = noon().Add(61*time.Minute), time.Hour }, cost.TTLExpiry,
+		},
+		"an epoch": {
+			func(e *cost.Exchange, _ *cost.Cached) { e.Projection, e.Epoch = 2, true }, cost.PrefixChangeOurs,
+		},
+		"an epoch after the cache had gone cold changed nothing for the worse": {
+			func(e *cost.Exchange, _ *cost.Cached) { e.Projection, e.Epoch, e.At = 2, true, noon().Add(time.Hour) }, cost.TTLExpiry,
+		},
+		"another replica's epoch": {
+			func(e *cost.Exchange, _ *cost.Cached) { e.Projection = 2 }, cost.PrefixChangeOurs,
+		},
+		"thinking was released": {
+			func(e *cost.Exchange, _ *cost.Cached) { e.Released = "drop_block" }, cost.PrefixChangeOurs,
+		},
+		"the originals went to the client's own summary": {
+			func(e *cost.Exchange, _ *cost.Cached) { e.Projection = 0 }, cost.PrefixChangeOurs,
+		},
+		"the client asked for a bypass": {
+			func(e *cost.Exchange, _ *cost.Cached) { e.Projection, e.Bypassed = 0, true }, cost.PrefixChangeClient,
+		},
+		"other tools": {
+			func(e *cost.Exchange, _ *cost.Cached) { e.Fixed = 8 }, cost.PrefixChangeClient,
+		},
+		"other tools and an epoch": {
+			func(e *cost.Exchange, _ *cost.Cached) { e.Fixed, e.Projection, e.Epoch = 8, 2, true }, cost.PrefixChangeClient,
+		},
+		"nobody knows what the tools were": {
+			func(e *cost.Exchange, before *cost.Cached) { e.Fixed, before.Fixed = 8, 0 }, cost.Provider,
+		},
+		"another model": {
+			func(e *cost.Exchange, _ *cost.Cached) { e.Model = "claude-opus-4-5" }, cost.PrefixChangeClient,
+		},
+		"the client rewound": {
+			func(e *cost.Exchange, _ *cost.Cached) { e.Shared = 30 }, cost.PrefixChangeClient,
+		},
+		"the client rewound to before the epoch": {
+			func(e *cost.Exchange, _ *cost.Cached) { e.Shared, e.Projection = 5, 0 }, cost.PrefixChangeClient,
+		},
+		"the client rewound and an epoch": {
+			func(e *cost.Exchange, _ *cost.Cached) { e.Shared, e.Projection, e.Epoch = 30, 2, true }, cost.PrefixChangeOurs,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			exchange, before := lost(), warm()
+			test.change(exchange, before)
+			if got := exchange.Miss(before); got != (cost.Miss{Cause: test.cause, Tokens: 80_000}) {
+				t.Errorf("missed %+v, want 80,000 tokens for %q", got, test.cause)
+			}
+		})
+	}
+}
+
+func TestFirstPromptOfALaneIsAColdStart(t *testing.T) {
+	t.Parallel()
+	exchange := next()
+	exchange.First, exchange.Usage.CacheRead, exchange.Usage.CacheWrite = true, 0, 101_990
+	if got := exchange.Miss(nil); got != (cost.Miss{Cause: cost.ColdStart}) {
+		t.Errorf("missed %+v", got)
+	}
+	exchange.First = false // another process knows the lane
+	if got := exchange.Miss(nil); got != (cost.Miss{}) {
+		t.Errorf("a lane that is not known here has missed %+v", got)
+	}
+}
+
+func TestWhatIsReadIsNotMissed(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*cost.Exchange, *cost.Cached){
+		"all of it":                      func(*cost.Exchange, *cost.Cached) {},
+		"but for a step of the cache":    func(e *cost.Exchange, _ *cost.Cached) { e.Usage.CacheRead, e.Usage.Input = 99_840, 2_170 },
+		"in spite of the time":           func(e *cost.Exchange, _ *cost.Cached) { e.At = noon().Add(9 * time.Minute) },
+		"in spite of another projection": func(e *cost.Exchange, _ *cost.Cached) { e.Projection = 2 },
+		"nothing was there":              func(e *cost.Exchange, before *cost.Cached) { e.Usage.CacheRead, before.Tokens = 0, 0 },
+		"nobody asked for a cache": func(e *cost.Exchange, _ *cost.Cached) {
+			e.Marked, e.Usage = false, wire.Usage{Reported: true, Input: 102_000}
+		},
+		"nothing was reported": func(e *cost.Exchange, _ *cost.Cached) { e.Usage = wire.Usage{} },
+		"the client sent a short beginning only": func(e *cost.Exchange, _ *cost.Cached) {
+			e.Shared, e.Position, e.Fresh = 4, 5, 500
+			e.Usage = wire.Usage{Reported: true, CacheRead: 24_000, CacheWrite: 500}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			exchange, before := next(), warm()
+			change(exchange, before)
+			if got := exchange.Miss(before); got != (cost.Miss{}) {
+				t.Errorf("missed %+v", got)
+			}
+		})
+	}
+}
+
+// C8: an answer without a cache read says that the provider missed once, not that
+// the cache is cold.
+func TestOneAnswerWithoutACacheReadIsNoColdCache(t *testing.T) {
+	t.Parallel()
+	before, exchange := warm(), next()
+	exchange.Implicit, exchange.Marked = true, false
+	exchange.Usage = wire.Usage{Reported: true, Input: 102_000}
+	if got := exchange.Miss(before); got.Cause != cost.Provider {
+		t.Errorf("the miss is put down to %q", got.Cause)
+	}
+	after := exchange.Cached(before)
+	if after.Tokens != 102_000 || after.TTL != 5*time.Minute {
+		t.Errorf("the cache is then taken to have %d tokens for %s", after.Tokens, after.TTL)
+	}
+	again := next()
+	again.Implicit, again.At = true, exchange.At.Add(time.Minute)
+	again.Usage = wire.Usage{Reported: true, Input: 104_000}
+	again.Position, again.Shared = 44, 42
+	if got := again.Miss(&after); got.Cause != cost.Provider || got.Tokens != 102_000 {
+		t.Errorf("the next miss is %+v", got)
+	}
+}
+
+func TestCacheLivesAsLongAsTheWireSays(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		usage  wire.Usage
+		before *cost.Cached
+		want   time.Duration
+		tokens int
+	}{
+		"written for five minutes": {wire.Usage{Reported: true, CacheRead: 10, CacheWrite: 100}, warm(), 5 * time.Minute, 110},
+		"written for an hour":      {wire.Usage{Reported: true, CacheWrite: 100, CacheWrite1h: 100}, warm(), time.Hour, 100},
+		"its end for five minutes": {wire.Usage{Reported: true, CacheWrite: 100, CacheWrite1h: 60}, warm(), 5 * time.Minute, 100},
+		"only read":                {wire.Usage{Reported: true, CacheRead: 100}, &cost.Cached{TTL: time.Hour}, time.Hour, 100},
+		"neither":                  {wire.Usage{Reported: true, Input: 100}, warm(), 5 * time.Minute, 0},
+	} {
+		exchange := next()
+		exchange.Usage = test.usage
+		if got := exchange.Cached(test.before); got.TTL != test.want || got.Tokens != test.tokens {
+			t.Errorf("%s: %d tokens for %s, want %d for %s", name, got.Tokens, got.TTL, test.tokens, test.want)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package cost
+
+import "math"
+
+// Money is what an exchange cost and saved at list prices, in millionths of a US
+// dollar, and what it missed. Net can be negative.
+type Money struct {
+	Cost, Net int64
+	Miss      Miss
+}
+
+// Money returns what the exchange cost and saved. before is the lane's newest prompt
+// before this one; nil: it is not known. Nothing is claimed where the provider
+// reported nothing.
+func (e *Exchange) Money(before *Cached) Money {
+	usage := e.Usage
+	if !usage.Reported {
+		return Money{}
+	}
+	miss := e.Miss(before)
+	hour := usage.CacheWrite1h
+	return Money{
+		Cost: e.Price.MicroUSD(usage.Input, usage.CacheRead, usage.CacheWrite-hour, hour, usage.Output),
+		Net:  e.net(before, miss),
+		Miss: miss,
+	}
+}
+
+// net returns what the exchange saved, as the package says. What was added to a
+// prompt counts against it.
+func (e *Exchange) net(before *Cached, miss Miss) int64 {
+	notSent := float64(e.Before - e.After)
+	known := before != nil && before.Tokens > 0
+	if e.Usage.CacheRead+e.Usage.CacheWrite == 0 && !known {
+		return int64(math.Round(notSent * e.Price.Input))
+	}
+	anew, read := e.anew(), e.Price.CacheRead
+	share := e.readShare(miss)
+	net := notSent * (share*read + (1-share)*anew)
+	if miss.Cause == PrefixChangeOurs {
+		net -= float64(miss.Tokens) * (anew - read)
+	}
+	return int64(math.Round(net))
+}
+
+// readShare returns which part of what was not sent would have come from the cache.
+func (e *Exchange) readShare(miss Miss) float64 {
+	if miss.Cause == PrefixChangeOurs || e.Frozen <= 0 {
+		return 1
+	}
+	return min(1, float64(e.Usage.CacheRead)/float64(e.Frozen))
+}
+
+// anew returns the mean price, in US dollars for a million tokens, of what the
+// provider did not read from its cache in this exchange.
+func (e *Exchange) anew() float64 {
+	usage, price := e.Usage, e.Price
+	tokens := usage.Input + usage.CacheWrite
+	if tokens == 0 {
+		return price.Input
+	}
+	hour := float64(usage.CacheWrite1h)
+	paid := float64(usage.Input)*price.Input + (float64(usage.CacheWrite)-hour)*price.CacheWrite + hour*price.CacheWrite1h
+	return paid / float64(tokens)
+}

@@ -1,0 +1,91 @@
+package cost_test
+
+import (
+	"testing"
+	"time"
+
+	"palimpsest/pipeline/cost"
+	"palimpsest/pipeline/wire"
+)
+
+// C11: the realised net of an exchange.
+func TestNetIsTheDifferenceToThePromptAsItCame(t *testing.T) {
+	t.Parallel()
+	epoch := func(e *cost.Exchange) {
+		e.Projection, e.Epoch, e.Before, e.After, e.Frozen = 2, true, 152_000, 82_000, 40_000
+		e.Usage = wire.Usage{Reported: true, CacheRead: 20_000, CacheWrite: 62_000}
+	}
+	for name, test := range map[string]struct {
+		change func(*cost.Exchange, *cost.Cached)
+		before *cost.Cached
+		want   int64
+	}{
+		"nothing reported, nothing claimed": {
+			func(e *cost.Exchange, _ *cost.Cached) { e.Usage = wire.Usage{} }, warm(), 0,
+		},
+		"no cache: what is not sent at the price of input": {
+			func(e *cost.Exchange, _ *cost.Cached) {
+				e.Usage, e.Marked = wire.Usage{Reported: true, Input: 102_000}, false
+			}, nil, 60_000 * 3,
+		},
+		"warm: what is not sent would have been read": {
+			func(*cost.Exchange, *cost.Cached) {}, warm(), 60_000 * 3 / 10,
+		},
+		"epoch while warm: what stands for it is written instead of read": {
+			func(e *cost.Exchange, _ *cost.Cached) { epoch(e) }, warm(), 70_000*3/10 - 60_000*(375-30)/100,
+		},
+		"epoch after the cache had expired: what is not sent would have been written too": {
+			func(e *cost.Exchange, _ *cost.Cached) {
+				epoch(e)
+				e.At = noon().Add(time.Hour)
+				e.Usage.CacheRead, e.Usage.CacheWrite = 0, 82_000
+			}, warm(), 70_000 * 375 / 100,
+		},
+		"expired under a projection: half of its place is still read": {
+			func(e *cost.Exchange, _ *cost.Cached) {
+				e.At = noon().Add(time.Hour)
+				e.Usage.CacheRead, e.Usage.CacheWrite, e.Usage.Input = 25_000, 77_000, 0
+			}, warm(), 30_000*3/10 + 30_000*375/100,
+		},
+		"written for an hour": {
+			func(e *cost.Exchange, _ *cost.Cached) {
+				e.At = noon().Add(2 * time.Hour)
+				e.Usage = wire.Usage{Reported: true, CacheWrite: 102_000, CacheWrite1h: 102_000}
+			}, warm(), 60_000 * 6,
+		},
+		"a provider that caches unasked finds nothing after an epoch": {
+			func(e *cost.Exchange, _ *cost.Cached) {
+				epoch(e)
+				e.Marked, e.Implicit = false, true
+				e.Usage = wire.Usage{Reported: true, Input: 82_000}
+			}, warm(), 70_000*3/10 - 80_000*(300-30)/100,
+		},
+		"what was added counts against it": {
+			func(e *cost.Exchange, _ *cost.Cached) { e.Before, e.After, e.Frozen = 101_000, 102_000, 0 }, warm(), -1_000 * 3 / 10,
+		},
+		"the first prompt that is cached": {
+			func(e *cost.Exchange, _ *cost.Cached) {
+				e.First = true
+				e.Usage = wire.Usage{Reported: true, CacheWrite: 102_000}
+			}, nil, 60_000 * 375 / 100,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			exchange := next()
+			test.change(exchange, test.before)
+			if got := exchange.Money(test.before).Net; got < test.want-5 || got > test.want+5 {
+				t.Errorf("net %d µ$, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+func TestCostIsWhatTheProviderCharges(t *testing.T) {
+	t.Parallel()
+	exchange := next()
+	exchange.Usage = wire.Usage{Reported: true, Input: 100, CacheRead: 1_000, CacheWrite: 300, CacheWrite1h: 100, Output: 10}
+	if got, want := exchange.Money(warm()).Cost, int64(300+300+750+600+150); got != want {
+		t.Errorf("cost %d µ$, want %d", got, want)
+	}
+}

@@ -1,0 +1,129 @@
+package prompt
+
+import (
+	"github.com/google/uuid"
+	"github.com/zeebo/xxh3"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/client"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/cost"
+	"palimpsest/pipeline/session"
+)
+
+// account is what decides what a prompt costs and saves, but for its answer.
+type account struct {
+	exchange cost.Exchange
+	before   *cost.Cached // the lane's newest prompt before this one; nil: not known
+}
+
+// account opens the account of a prompt that is sealed.
+func (w *Writer) account(prompt *Prompt) account {
+	exchange := prompt.Exchange
+	opened := account{exchange: cost.Exchange{
+		Prompt: cost.Prompt{
+			At: w.Now(), Model: exchange.Request.Model, Fixed: fixedHash(exchange),
+			Released: prompt.released, Projection: number(exchange), Position: len(exchange.Digests),
+		},
+		Price: exchange.Model.Price, Before: exchange.Report.Before, After: exchange.Report.After,
+		First: prompt.Lane != nil && prompt.met == 0, Epoch: exchange.Report.Archived > 0,
+		Summary:  exchange.Class.Kind == client.AfterCompaction,
+		Bypassed: exchange.Request.Frozen == bypass,
+		Marked:   isMarked(exchange), Implicit: exchange.Codec.Format() != conversation.Anthropic,
+	}}
+	opened.before, opened.exchange.Shared = w.before(prompt)
+	if opened.before == nil && !prompt.heat.At.IsZero() {
+		opened.before, opened.exchange.Shared = felt(prompt)
+	}
+	from, sent := opened.exchange.Shared, 0
+	if projection := exchange.Projection; projection != nil {
+		sent = exchange.Fixed
+		for _, part := range projection.Parts {
+			sent += part.Tokens
+		}
+		from = max(from, projection.Covers)
+	}
+	fresh := 0
+	for _, digest := range exchange.Digests[from:] {
+		fresh += digest.Tokens
+	}
+	opened.exchange.Frozen = int(float64(sent) * exchange.Factor)
+	opened.exchange.Fresh = int(float64(fresh) * exchange.Factor)
+	return opened
+}
+
+// before returns the newest prompt of a prompt's lane that a provider answered, or
+// of the lane that it has just left, and how many messages both have; nil if this
+// process has seen none.
+func (w *Writer) before(prompt *Prompt) (*cost.Cached, int) {
+	lane, length := prompt.Lane, len(prompt.Exchange.Digests)
+	if lane == nil {
+		return nil, 0
+	}
+	if last, known := w.Book.Last(lane.ID); known {
+		return refreshed(last, prompt.heat), min(last.Position, length)
+	}
+	if lane.Parent == uuid.Nil {
+		return nil, 0
+	}
+	if last, known := w.Book.Last(lane.Parent); known {
+		return refreshed(last, prompt.heat), min(last.Position, lane.ForkAt, length)
+	}
+	return nil, 0
+}
+
+// refreshed returns a prompt with the time that it has been kept in the cache to by
+// what was sent since, and the life that requests have asked for.
+func refreshed(last cost.Cached, heat session.Heat) *cost.Cached {
+	if heat.Model != last.Model || heat.TTL == 0 || heat.At.Before(last.At) {
+		return &last
+	}
+	last.At, last.TTL = heat.At, heat.TTL
+	return &last
+}
+
+// felt returns what a lane itself knows of its last prompt, where this process has
+// seen none of its answers: nothing of what precedes the messages.
+func felt(prompt *Prompt) (*cost.Cached, int) {
+	heat := prompt.heat
+	last := &cost.Cached{
+		Prompt: cost.Prompt{
+			At: heat.At, Model: heat.Model, Projection: heat.Projection, Position: heat.Position, Released: prompt.released,
+		},
+		TTL: heat.TTL,
+	}
+	if heat.TTL > 0 {
+		last.Tokens = heat.Tokens
+	}
+	return last, min(heat.Position, len(prompt.Exchange.Digests))
+}
+
+// fixedHash returns a hash of what precedes the messages; never 0.
+func fixedHash(exchange *pipeline.Exchange) uint64 {
+	sum := uint64(1)
+	for _, part := range exchange.Request.Fixed {
+		sum = sum*31 + xxh3.Hash(part)
+	}
+	return max(sum, 1)
+}
+
+// isMarked reports whether a request asks for caching by markers.
+func isMarked(exchange *pipeline.Exchange) bool {
+	if exchange.Request.Markers > 0 {
+		return true
+	}
+	for i := range exchange.Digests {
+		if exchange.Digests[i].Markers > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// number returns the number of an exchange's projection; 0: it has none.
+func number(exchange *pipeline.Exchange) int {
+	if exchange.Projection == nil {
+		return 0
+	}
+	return exchange.Projection.Number
+}

@@ -1,0 +1,50 @@
+package prompt
+
+import (
+	"strconv"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/cost"
+)
+
+// warn reports what people should know of a prompt's lane. Each warning stands in
+// every report for as long as it holds; its event is that of the exchange in which
+// something happened, for a loss the one that finds it first.
+func (w *Writer) warn(prompt *Prompt) {
+	exchange, lane := prompt.Exchange, prompt.Lane
+	if lane == nil || exchange.Projection == nil {
+		return
+	}
+	report := &exchange.Report
+	epochs, isEpoch := exchange.Projection.Number, report.Archived > 0
+	say := func(warning, reason string, anew bool, counts map[string]int) {
+		report.Warnings = append(report.Warnings, warning)
+		if anew {
+			report.Events = append(report.Events, pipeline.Event{Module: "ipc", Type: "warning", Reason: reason, Counts: counts})
+		}
+	}
+	if after := exchange.Config.IPC.WarnAfterEpochs; after > 0 && epochs >= after {
+		say(cost.NoticeEpochs+"="+strconv.Itoa(epochs), cost.NoticeEpochs, isEpoch, map[string]int{"epochs": epochs})
+	}
+	if isTruncated(report) {
+		w.Book.Truncated(lane.ID, epochs)
+	}
+	balance := w.Book.Balance(lane.ID)
+	if balance.Truncated == epochs {
+		say(cost.NoticeTruncated, cost.NoticeTruncated, isEpoch, nil)
+	}
+	isLoss := balance.IsLoss()
+	if anew := w.Book.Warned(lane.ID, isLoss); isLoss {
+		say(cost.NoticeLoss, cost.NoticeLoss, anew, map[string]int{"net_microusd": int(balance.Net)})
+	}
+}
+
+// isTruncated reports whether an epoch has just truncated the prompt.
+func isTruncated(report *pipeline.Report) bool {
+	for _, event := range report.Events {
+		if event.Type == "truncated" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,64 @@
+package sessiondb
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/cost"
+)
+
+// sqlDecisions finds for each lane of a session the lanes whose projections it has,
+// above their fork and up to where it left them, and adds up its exchanges under
+// each to the epoch that made it.
+const sqlDecisions = `WITH RECURSIVE line AS (
+		SELECT l.id AS lane, l.id AS maker, l.parent_id, l.fork_epoch AS above, 2147483647 AS upto
+		FROM lanes l WHERE l.workspace_id = $1 AND l.session_id = $2
+		UNION ALL
+		SELECT line.lane, p.id, p.parent_id, p.fork_epoch, line.above
+		FROM line JOIN lanes p ON p.workspace_id = $1 AND p.id = line.parent_id
+		WHERE line.above > 0
+	), earned AS (
+		SELECT line.maker, e.projection, count(*) AS exchanges, sum(e.net_microusd)::bigint AS realised,
+			max(e.predicted_microusd) FILTER (WHERE e.lane_id = line.maker) AS predicted
+		FROM line JOIN exchanges e ON e.workspace_id = $1 AND e.lane_id = line.lane
+			AND e.projection > line.above AND e.projection <= line.upto
+		GROUP BY line.maker, e.projection
+	)
+	SELECT o.lane_id, o.number, o.reason, o.created_at, o.tokens_before, o.tokens_after,
+		earned.predicted, coalesce(earned.realised, 0), coalesce(earned.exchanges, 0)
+	FROM lanes l JOIN epochs o ON o.workspace_id = $1 AND o.lane_id = l.id
+		LEFT JOIN earned ON earned.maker = o.lane_id AND earned.projection = o.number
+	WHERE l.workspace_id = $1 AND l.session_id = $2 ORDER BY o.created_at, o.number`
+
+// Decisions returns the epochs of a session, oldest first, with what each was to
+// save and has saved so far in all lanes that have its projection.
+func (s *Store) Decisions(ctx context.Context, workspace, id uuid.UUID) ([]cost.Decision, error) {
+	var decisions []cost.Decision
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlDecisions, workspace, id)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var one cost.Decision
+			var predicted sql.NullInt64
+			err := rows.Scan(&one.Lane, &one.Number, &one.Reason, &one.At, &one.Before, &one.After,
+				&predicted, &one.Realised, &one.Exchanges)
+			if err != nil {
+				return err
+			}
+			one.Predicted, one.Guessed = predicted.Int64, predicted.Valid
+			decisions = append(decisions, one)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("decisions of session %s: %w", id, err)
+	}
+	return decisions, nil
+}

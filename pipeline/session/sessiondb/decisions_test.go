@@ -1,0 +1,139 @@
+package sessiondb_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/cost"
+	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
+)
+
+// spend records an exchange of a lane under a projection.
+func (c *client) spend(t *testing.T, projection int, net int64, change func(*tenants.Exchange)) {
+	t.Helper()
+	exchange := tenants.Exchange{
+		ID: uuid.Must(uuid.NewV7()), At: time.Now(), Session: c.session, Lane: c.lane, APIKey: c.f.scope.APIKey,
+		Compression: "frozen", Projection: projection, NetMicroUSD: net,
+	}
+	if change != nil {
+		change(&exchange)
+	}
+	if err := c.f.db.DB.RecordExchanges(t.Context(), c.f.scope.Workspace, []tenants.Exchange{exchange}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func predicted(net int64) func(*tenants.Exchange) {
+	return func(e *tenants.Exchange) { e.Compression, e.PredictedMicroUSD = "epoch", new(net) }
+}
+
+// C11: predicted and realised of each decision.
+func TestDecisionsEarnWhatTheExchangesUnderThemDo(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c := f.conversationOf(6)
+	c.commit(t, c.projection(1, 2))
+	c.spend(t, 0, 77, nil)
+	c.spend(t, 1, -500, predicted(900))
+	c.spend(t, 1, 300, nil)
+	c.commit(t, c.projection(2, 4))
+	c.spend(t, 2, -100, nil) // says nothing of what it is to save
+
+	// A lane that forks before the second epoch goes on under the first.
+	fork := *c
+	fork.lane = uuid.New()
+	seen := fork.seen()
+	seen.Parent, seen.ForkAt, seen.Inherited = c.lane, 3, 1
+	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
+		t.Fatal(err)
+	}
+	fork.spend(t, 1, 50, nil)
+	fork.spend(t, 2, 9, predicted(-5)) // its own second epoch
+	own := fork.projection(2, 5)
+	if err := f.store.Commit(t.Context(), seen, own); err != nil {
+		t.Fatal(err)
+	}
+	other := f.conversationOf(3)
+	other.commit(t, other.projection(1, 2))
+	other.spend(t, 1, 1_000_000, nil)
+
+	decisions, err := f.store.Decisions(t.Context(), f.scope.Workspace, c.session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type earned struct {
+		lane                uuid.UUID
+		number, exchanges   int
+		predicted, realised int64
+		guessed             bool
+	}
+	want := []earned{
+		{c.lane, 1, 3, 900, -150, true}, {c.lane, 2, 1, 0, -100, false}, {fork.lane, 2, 1, -5, 9, true},
+	}
+	if len(decisions) != len(want) {
+		t.Fatalf("%d decisions: %+v", len(decisions), decisions)
+	}
+	for i, d := range decisions {
+		if got := (earned{d.Lane, d.Number, d.Exchanges, d.Predicted, d.Realised, d.Guessed}); got != want[i] {
+			t.Errorf("decision %d: %+v\nwant %+v", i, got, want[i])
+		}
+		if d.Reason != "target" || d.Before != 90_000 || d.After != 40_000 || d.At.IsZero() {
+			t.Errorf("decision %d: %+v", i, d)
+		}
+	}
+	if none, err := f.store.Decisions(t.Context(), addWorkspace(t, f.door), c.session); err != nil || len(none) != 0 {
+		t.Errorf("another workspace sees %+v (%v)", none, err)
+	}
+}
+
+func TestNoticesNameTheSessionThatNeedsAttentionMost(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	now := time.Now()
+	session := func(last time.Time, epochs int, net int64) *client {
+		c := f.addSession(t, last, nil)
+		c.say(`{"role":"user"}`, `{"role":"user"}`)
+		for number := range epochs {
+			c.commit(t, c.projection(number+1, 2))
+		}
+		err := f.door.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
+			return tx.Exec("UPDATE sessions SET net_microusd = ?, last_at = ? WHERE workspace_id = ? AND id = ?", net, last, f.scope.Workspace, c.session).Error
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	session(now, 0, -9_000)                      // nothing was compressed
+	session(now, 1, -9_000)                      // may yet earn it
+	session(now.Add(-8*24*time.Hour), 5, -9_000) // long ago
+	session(now.Add(-2*time.Hour), 1, -1_000)
+	worst := session(now, 2, -3_000)
+	many := session(now, 4, 5_000)
+	many.spend(t, 4, 0, func(e *tenants.Exchange) { e.Compression = "truncated" })
+
+	notices, err := f.store.Notices(t.Context(), f.scope.Workspace, now.Add(-7*24*time.Hour), now, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []cost.Notice{
+		{Kind: cost.NoticeLoss, Sessions: 2, Session: worst.session, Title: "Fix the parser", Net: -4_000},
+		{Kind: cost.NoticeTruncated, Sessions: 1, Session: many.session, Title: "Fix the parser"},
+		{Kind: cost.NoticeEpochs, Sessions: 1, Session: many.session, Title: "Fix the parser", Epochs: 4},
+	}
+	if len(notices) != len(want) {
+		t.Fatalf("notices %+v", notices)
+	}
+	for i, notice := range notices {
+		if notice != want[i] {
+			t.Errorf("notice %+v\nwant   %+v", notice, want[i])
+		}
+	}
+	if quiet, err := f.store.Notices(t.Context(), f.scope.Workspace, now.Add(-7*24*time.Hour), now, 0); err != nil || len(quiet) != 2 {
+		t.Errorf("with that turned off: %+v (%v)", quiet, err)
+	}
+}

@@ -1,0 +1,71 @@
+package sessiondb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/cost"
+)
+
+// Each query returns how many sessions a notice is about, and the one that needs
+// attention most.
+const (
+	// A session that is still going on may yet earn what its only epoch cost.
+	sqlLosses = `SELECT count(*) OVER (), id, title, (sum(net_microusd) OVER ())::bigint, 0
+		FROM sessions WHERE workspace_id = $1 AND last_at >= $2 AND net_microusd < 0 AND epochs > 0
+			AND (epochs > 1 OR last_at < $3)
+		ORDER BY net_microusd, id LIMIT 1`
+	sqlTruncated = `SELECT count(*) OVER (), s.id, s.title, 0::bigint, 0
+		FROM (SELECT session_id, max(at) AS at FROM exchanges
+			WHERE workspace_id = $1 AND at >= $2 AND compression = 'truncated' GROUP BY session_id) e
+		JOIN sessions s ON s.workspace_id = $1 AND s.id = e.session_id
+		ORDER BY e.at DESC, s.id LIMIT 1`
+	sqlMany = `SELECT count(*) OVER (), s.id, s.title, 0::bigint, max(o.number)
+		FROM sessions s JOIN lanes l ON l.workspace_id = $1 AND l.session_id = s.id
+			JOIN epochs o ON o.workspace_id = $1 AND o.lane_id = l.id
+		WHERE s.workspace_id = $1 AND s.last_at >= $2 AND s.epochs > 0
+		GROUP BY s.id, s.title HAVING max(o.number) >= $3
+		ORDER BY max(o.number) DESC, s.id LIMIT 1`
+)
+
+// rest is after how long without a request a session is taken to have ended.
+const rest = time.Hour
+
+// Notices returns what needs attention among the sessions that were active since a
+// moment before now. Lanes with at least so many epochs are pointed out; 0: none.
+func (s *Store) Notices(ctx context.Context, workspace uuid.UUID, since, now time.Time, epochs int) ([]cost.Notice, error) {
+	var notices []cost.Notice
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		ask := func(kind, query string, arguments ...any) error {
+			notice := cost.Notice{Kind: kind}
+			rows, err := tx.Statement.ConnPool.QueryContext(ctx, query, arguments...)
+			if err != nil {
+				return err
+			}
+			defer rows.Close()
+			if rows.Next() {
+				err := rows.Scan(&notice.Sessions, &notice.Session, &notice.Title, &notice.Net, &notice.Epochs)
+				if err != nil {
+					return err
+				}
+				notices = append(notices, notice)
+			}
+			return rows.Err()
+		}
+		if err := ask(cost.NoticeLoss, sqlLosses, workspace, since, now.Add(-rest)); err != nil {
+			return err
+		}
+		if err := ask(cost.NoticeTruncated, sqlTruncated, workspace, since); err != nil || epochs == 0 {
+			return err
+		}
+		return ask(cost.NoticeEpochs, sqlMany, workspace, since, epochs)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("notices of workspace %s: %w", workspace, err)
+	}
+	return notices, nil
+}

@@ -1,0 +1,60 @@
+package session
+
+import (
+	"encoding/json"
+	"slices"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/cost"
+	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
+)
+
+// decisionsOf returns those of a session's decisions that made a lane's epochs, in
+// the order of the epochs.
+func decisionsOf(epochs []session.EpochOverview, all []cost.Decision) []cost.Decision {
+	var of []cost.Decision
+	for _, epoch := range epochs {
+		at := slices.IndexFunc(all, func(d cost.Decision) bool { return d.Lane == epoch.Lane && d.Number == epoch.Number })
+		if at >= 0 {
+			of = append(of, all[at])
+		}
+	}
+	return of
+}
+
+// isLoss reports whether compression has lost money here.
+func (m model) isLoss() bool { return cost.IsLoss(m.NetMicroUSD, m.Decisions) }
+
+// isOften reports whether the lane has been compressed so often that people are warned.
+func (m model) isOften() bool { return m.WarnAfter > 0 && len(m.Epochs) >= m.WarnAfter }
+
+// isTruncated reports whether something has left the lane's prompts for which nothing
+// stands.
+func (m model) isTruncated() bool {
+	return slices.ContainsFunc(m.Exchanges, func(exchange tenants.Exchange) bool {
+		if slices.Contains([]pipeline.Compression{pipeline.None, pipeline.Frozen, pipeline.Bypassed}, pipeline.Compression(exchange.Compression)) {
+			return false // no epoch: its report need not be read
+		}
+		var report pipeline.Report
+		return json.Unmarshal(exchange.Report, &report) == nil && slices.Contains(report.Warnings, cost.NoticeTruncated)
+	})
+}
+
+// missName says why the provider's cache did not have what it should.
+func missName(cause string) string {
+	switch cost.Cause(cause) {
+	case cost.None:
+		return "–"
+	case cost.TTLExpiry:
+		return "expired"
+	case cost.PrefixChangeOurs:
+		return "our edit"
+	case cost.PrefixChangeClient:
+		return "client’s edit"
+	case cost.ColdStart:
+		return "first request"
+	default:
+		return "provider"
+	}
+}
