@@ -65,6 +65,9 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 			return s.answerUnread(c, event, response)
 		}
 		s.recordRequest(event, written)
+		if response.StatusCode == http.StatusOK {
+			s.Summaries.after(post, written)
+		}
 		sent := written.Sent() // from here on nothing holds the body
 		body.release()
 		return s.answer(c, event, codec, sent, response)

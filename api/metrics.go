@@ -32,6 +32,7 @@ type Metrics struct {
 	aborts         *prometheus.CounterVec
 	dropped        prometheus.Counter
 	compactions    *prometheus.CounterVec
+	summaries      *prometheus.CounterVec
 }
 
 // NewMetrics registers the proxy's metrics with registry.
@@ -59,9 +60,10 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		dropped:        counter("usage_events_dropped_total", "Records dropped because the queue was full or the database refused them."),
 	}
 	metrics.compactions = counters("compaction_detected_total", "Sessions that went on after their client had compacted them.", "client")
+	metrics.summaries = counters("summaries_total", "Summaries that models were asked for, by outcome.", "outcome")
 	registry.MustRegister(metrics.requests, metrics.duration, metrics.streamDuration, metrics.overhead, metrics.firstByte,
 		metrics.upstreamTTFB, metrics.tokens, metrics.before, metrics.after, metrics.saved, metrics.turns, metrics.epochs,
-		metrics.net, metrics.archived, metrics.archiveErrors, metrics.aborts, metrics.dropped, metrics.compactions)
+		metrics.net, metrics.archived, metrics.archiveErrors, metrics.aborts, metrics.dropped, metrics.compactions, metrics.summaries)
 	return metrics
 }
 

@@ -49,6 +49,7 @@ func (s *Server) recordAnswer(event *Event, sent prompt.Sent, answer wire.Answer
 	case event.Status == http.StatusOK:
 		money := s.Prompts.Answered(sent, answer)
 		event.CostMicroUSD, event.NetMicroUSD = money.Cost, money.Net
+		s.Summaries.heard(sent, answer.Usage)
 	}
 	event.position = sent.Position
 	if sent.Lane == nil {

@@ -23,6 +23,10 @@ type Server struct {
 	Prompts  *prompt.Writer
 	Upstream Upstream
 	Recorder *Recorder
+
+	// Summaries has models write summaries of lanes; nil: nobody does.
+	Summaries *Summaries
+
 	Metrics  *Metrics
 	Log      *slog.Logger
 	Now      func() time.Time

@@ -33,6 +33,7 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 	exchange.Anchor = session.Anchor{} // it had said that the prompt fits
 	exchange.NextProjection = shrunk.Lane.NextNumber()
 	exchange.Projection = shrunk.Lane.Projection(exchange.Chain)
+	exchange.Summary = shrunk.Lane.Summary(exchange.Chain)
 	exchange.Commit = func(ctx context.Context, projection session.Projection) error {
 		return w.commit(ctx, shrunk, projection)
 	}

@@ -109,6 +109,8 @@ type Prompt struct {
 
 	Archiving time.Duration // time until an epoch's originals were durable
 	Archived  int           // bytes of originals that an epoch gave to the archive
+
+	standing *session.Projection // the lane's before the modules ran
 }
 
 // Write writes the prompt of a request. What fails of ours on the way leaves the
@@ -185,12 +187,17 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint)
 	exchange.NextProjection = lane.NextNumber()
 	if exchange.Request.Frozen == "" {
 		exchange.Projection = lane.Projection(exchange.Chain)
+		exchange.Summary = lane.Summary(exchange.Chain)
 	}
+	prompt.standing = exchange.Projection
 	exchange.Commit = func(ctx context.Context, projection session.Projection) error {
 		return w.commit(ctx, prompt, projection)
 	}
 	w.Chain.Process(ctx, exchange)
 	noteCompaction(exchange)
+	for _, reason := range lane.TakeRejected() {
+		exchange.Report.Events = append(exchange.Report.Events, pipeline.Event{Module: "summary", Type: "summary_rejected", Reason: reason})
+	}
 }
 
 // commit makes the originals of the whole request and a new projection durable.

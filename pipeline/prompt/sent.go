@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
@@ -17,6 +18,9 @@ type Sent struct {
 
 	// AsksUsage is the prompt's AsksUsage.
 	AsksUsage bool
+
+	// Summarizes says that the workspace has models write summaries of its lanes.
+	Summarizes bool
 
 	model    tokens.Model
 	anchor   session.Anchor // but for the tokens that the provider will report
@@ -42,6 +46,7 @@ func (p *Prompt) Sent() Sent {
 			epoch: exchange.Report.Archived > 0,
 		},
 	}
+	sent.Summarizes = exchange.Config.IPC.LLMCompression != (pipeline.LLMCompression{})
 	if exchange.Projection != nil {
 		sent.anchor.Projection = exchange.Projection.Number
 	}

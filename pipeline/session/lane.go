@@ -35,11 +35,13 @@ type Lane struct {
 	mu          sync.Mutex
 	tip         int          // messages of the newest request
 	projections []Projection // oldest first
+	summaries   []Summary    // oldest first
 	anchor      Anchor
 
 	progress sync.Mutex // of its own: who notes it never waits for the request that holds the lane
 	archived int        // messages known to be durable, without a gap from 0
 	handed   int        // messages handed to whoever makes them durable, those included
+	rejected []string   // why summaries were rejected, not yet told
 }
 
 // Anchor is the size of a prompt of the lane as the provider reported it.
@@ -157,6 +159,11 @@ func (l *Lane) fork(at int) *Lane {
 			fork.Inherited = projection.Number
 		}
 	}
+	for _, summary := range l.summaries {
+		if summary.Covers <= at {
+			fork.summaries = append(fork.summaries, summary)
+		}
+	}
 	if l.Parent != uuid.Nil && at <= l.ForkAt && fork.Inherited <= l.Inherited {
 		fork.Parent = l.Parent // all that is shared is its own; lines of descent stay short
 	}
@@ -176,6 +183,9 @@ func (l *Lane) weight() uint32 {
 		for _, part := range projection.Parts {
 			bytes += 96 + len(part.Raw)
 		}
+	}
+	for _, summary := range l.summaries {
+		bytes += 96 + len(summary.Text)
 	}
 	return uint32(min(bytes, 1<<30))
 }

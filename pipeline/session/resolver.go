@@ -159,6 +159,7 @@ func (r *Resolver) find(ctx context.Context, scope Scope, messages []conversatio
 	lane := &Lane{
 		Session: found.Session, ID: found.Lane, Name: found.Name, Source: found.Source, Kind: found.Kind,
 		tip: found.Tip, archived: found.Archived, handed: found.Archived, projections: found.Projections,
+		summaries: found.Summaries,
 	}
 	lane.mu.Lock()
 	return lane, found.Match, nil

@@ -106,6 +106,7 @@ type Found struct {
 	Tip         int          // messages of the lane's request that went furthest
 	Archived    int          // messages of the lane in the archive, without a gap from 0
 	Projections []Projection // oldest first, with those taken over from the lane it forked from
+	Summaries   []Summary    // accepted ones, oldest first, with those taken over
 }
 
 // Store keeps sessions, lanes and projections.

@@ -93,6 +93,10 @@ func (s *Store) Find(ctx context.Context, workspace uuid.UUID, heads []conversat
 			return err
 		}
 		packed, err = column[[]byte](tx, sqlProjections, workspace, found.Lane)
+		if err != nil {
+			return err
+		}
+		found.Summaries, err = summaries(tx, workspace, found.Lane)
 		return err
 	})
 	if err != nil {
