@@ -1,0 +1,216 @@
+package ledger
+
+import (
+	"strings"
+	"unicode"
+
+	"palimpsest/pipeline/conversation"
+)
+
+// Call is what a tool call asks for, whatever client it comes from.
+type Call struct {
+	Tool string // as the client names it
+
+	// Argument is what says most of the arguments: what is searched for and
+	// where, the file, the command. It is not shortened and may have lines.
+	Argument string
+
+	Command string // the shell command; empty where none is run
+	Plan    string // the plan that is put before the person; empty where none is
+
+	Reads, Writes, Deletes []string // files, as the call names them
+
+	// Content is the whole content that a write leaves in its one file; empty
+	// where the call does not say it.
+	Content string
+
+	// Partial says that a read asks for a part of the file.
+	Partial bool
+
+	plans   bool   // puts a plan before the person
+	asks    bool   // puts questions to the person
+	current bool   // edits the file that the editor has open
+	steps   int    // commands in Command
+	key     string // Command without what changes nothing about its outcome
+	runner  string // the test or build tool that Command runs
+}
+
+// verb is what a tool does.
+type verb int
+
+const (
+	other verb = iota
+	reads
+	writes
+	deletes
+	moves
+	runs
+	searches
+	patches
+	asks
+	plans
+	edits // reads or writes, as its argument "command" says
+)
+
+// tools are the tools of the clients that we know, in lower case: Claude Code,
+// Codex, opencode, pi, Cline and Roo, Cursor, Gemini CLI, OpenHands, SWE-agent.
+var tools = map[string]verb{
+	"read": reads, "view": reads, "open": reads, "cat": reads, "read_file": reads, "readfile": reads, "read_files": reads,
+	"read_many_files": reads, "open_file": reads, "view_file": reads, "notebookread": reads, "view_image": reads,
+	"write": writes, "edit": writes, "multiedit": writes, "notebookedit": writes, "create": writes, "insert": writes,
+	"write_to_file": writes, "replace_in_file": writes, "write_file": writes, "create_file": writes, "edit_file": writes,
+	"new_file": writes, "editor": writes, "apply_diff": writes, "insert_content": writes, "search_and_replace": writes,
+	"search_replace": writes, "edit_notebook": writes, "str_replace": writes, "replace": writes, "append": writes,
+	"delete_file": deletes, "delete": deletes, "remove_file": deletes,
+	"rename_file": moves, "move_file": moves, "rename": moves, "move": moves,
+	"bash": runs, "shell": runs, "local_shell": runs, "exec_command": runs, "execute_command": runs, "execute_bash": runs,
+	"run_terminal_cmd": runs, "run_terminal_command": runs, "run_command": runs, "run_commands": runs,
+	"run_shell_command": runs, "container.exec": runs, "exec": runs, "terminal": runs, "shell_command": runs,
+	"grep": searches, "glob": searches, "ls": searches, "list": searches, "list_files": searches, "list_dir": searches,
+	"search_files": searches, "codebase_search": searches, "search_codebase": searches, "find_file": searches,
+	"file_search": searches, "grep_search": searches, "find": searches,
+	"apply_patch": patches, "patch": patches,
+	"askuserquestion": asks,
+	"exitplanmode":    plans, "exit_plan_mode": plans,
+	"str_replace_editor": edits, "str_replace_based_edit_tool": edits,
+	"task": other, "agent": other, "todowrite": other, "skill": other, "webfetch": other, "websearch": other,
+}
+
+// verbs are the words that say what a tool of another name does. The first one in
+// this order that a name holds counts.
+var verbs = []struct {
+	verb  verb
+	words []string
+}{
+	{searches, []string{"search", "grep", "glob", "list", "find"}},
+	{deletes, []string{"delete", "remove", "unlink", "rm"}},
+	{moves, []string{"move", "rename"}},
+	{writes, []string{"write", "edit", "patch", "create", "replace", "insert", "append", "save", "modify", "update"}},
+	{runs, []string{"run", "exec", "execute", "shell", "bash", "terminal", "command"}},
+	{reads, []string{"read", "view", "open", "cat", "show", "get", "load"}},
+}
+
+// verbOf returns what a tool does, and whether we know the tool itself.
+func verbOf(tool string) (does verb, known bool) {
+	name := tool
+	if i := strings.LastIndex(name, "__"); i >= 0 {
+		name = name[i+2:] // mcp__server__tool
+	}
+	if does, known = tools[strings.ToLower(name)]; known {
+		return does, true
+	}
+	words := wordsOf(name)
+	for _, candidate := range verbs {
+		for _, word := range words {
+			if isOneOf(word, candidate.words) {
+				return candidate.verb, false
+			}
+		}
+	}
+	return other, false
+}
+
+// wordsOf cuts a tool's name into its words, in lower case.
+func wordsOf(name string) []string {
+	var words []string
+	start := 0
+	for i, r := range name {
+		switch {
+		case !unicode.IsLetter(r):
+			words, start = append(words, strings.ToLower(name[start:i])), i+1
+		case unicode.IsUpper(r) && i > start && !unicode.IsUpper(rune(name[i-1])):
+			words, start = append(words, strings.ToLower(name[start:i])), i
+		}
+	}
+	return append(words, strings.ToLower(name[min(start, len(name)):]))
+}
+
+// ParseCall reads a tool call's name and arguments.
+func ParseCall(block *conversation.Block) Call {
+	call := Call{Tool: block.Name}
+	does, known := verbOf(block.Name)
+	if !strings.HasPrefix(strings.TrimLeft(block.Text, " \t\r\n"), "{") {
+		call.free(does, block.Text)
+		return call
+	}
+	args := argumentsOf(block.Text)
+	if does == edits {
+		does = reads
+		if args.command != "view" {
+			does = writes
+		}
+		args.command = ""
+	}
+	call.fill(does, known, &args)
+	return call
+}
+
+// free reads arguments that are no JSON: the input of custom tools.
+func (c *Call) free(does verb, input string) {
+	c.Argument = input
+	if strings.Contains(input, patchBegin) {
+		c.patch(input)
+		return
+	}
+	if does == runs {
+		c.run(input)
+	}
+}
+
+// fill reads decoded arguments.
+func (c *Call) fill(does verb, known bool, args *arguments) {
+	paths := args.paths
+	if !known {
+		paths = onlyPaths(paths)
+	}
+	c.Argument = args.says(does)
+	switch does {
+	case reads:
+		c.Reads, c.Partial = paths, args.partial
+	case writes:
+		c.Writes, c.Content = paths, args.content
+		c.current = len(paths) == 0 && known
+		if len(args.paths) == 0 && args.patch != "" {
+			c.patch(args.patch)
+		}
+	case deletes:
+		c.Deletes = paths
+	case moves:
+		c.Deletes, c.Writes = args.sources, args.targets
+	case runs:
+		c.run(args.command)
+	case patches:
+		c.apply(args)
+	case plans:
+		c.Plan, c.plans = args.plan, true
+	case asks:
+		c.asks = true
+	case other, searches, edits:
+	}
+}
+
+// run reads a shell command.
+func (c *Call) run(command string) {
+	if command == "" {
+		return
+	}
+	c.Command, c.Argument = command, command
+	script := readShell(command)
+	c.Reads, c.Writes, c.Deletes = script.reads, script.writes, script.deletes
+	c.Content = script.content
+	c.steps, c.key, c.runner = script.steps, script.key(), script.runner
+	for _, patch := range script.patches {
+		c.patch(patch)
+	}
+}
+
+// onlyPaths keeps what looks like a file's name.
+func onlyPaths(names []string) []string {
+	var paths []string
+	for _, name := range names {
+		if strings.ContainsAny(name, "/.") && !strings.ContainsAny(name, " \n") && !strings.Contains(name, "://") {
+			paths = append(paths, name)
+		}
+	}
+	return paths
+}

@@ -1,0 +1,231 @@
+package ledger
+
+import (
+	"slices"
+	"strings"
+
+	"palimpsest/pipeline/conversation"
+)
+
+// standing are the words that make a sentence of a person a standing order.
+var standing = []string{
+	"always", "never", "must", "mustn't", "from now on", "going forward", "make sure", "be sure to", "ensure", "prefer", "preferably",
+	"remember to", "under no circumstances", "at all times", "only use", "without asking me",
+}
+
+// negated are the words that forbid, unless the sentence tells of somebody.
+var negated = []string{"don't", "dont", "do not"}
+
+// tellers are words in front of "don't" that make a statement of it.
+var tellers = []string{"i", "we", "they", "you", "it", "that", "which", "who", "these", "those", "users", "why", "people"}
+
+// wanting are words behind "don't" that make an order of a statement.
+var wanting = []string{"want", "need", "like", "have to", "use", "ever"}
+
+// isDirective reports whether a sentence that a person typed is a standing order.
+// It rather takes one too many: the cost is a line, the cost of the other fault is
+// an order that nobody follows.
+func isDirective(sentence string) bool {
+	if len(sentence) < 8 || !strings.Contains(sentence, " ") {
+		return false
+	}
+	low := lower(sentence)
+	if strings.HasSuffix(low, "?") && !asksFor(low) {
+		return false
+	}
+	for _, words := range standing {
+		if hasWords(low, words) >= 0 {
+			return true
+		}
+	}
+	for _, words := range negated {
+		if at := hasWords(low, words); at >= 0 && forbids(low[:at], low[at+len(words):]) {
+			return true
+		}
+	}
+	return chooses(low)
+}
+
+// lower returns a sentence in small letters, with plain apostrophes.
+func lower(sentence string) string {
+	return strings.ReplaceAll(strings.ToLower(sentence), "’", "'")
+}
+
+// asksFor reports whether a question asks for something to be done.
+func asksFor(low string) bool {
+	low = strings.TrimPrefix(strings.TrimPrefix(low, "and "), "but ")
+	return startsWith(low, []string{"can you ", "could you ", "would you ", "will you ", "please ", "can we ", "could we "})
+}
+
+// forbids reports whether what stands around "don't" makes an order of it.
+func forbids(before, behind string) bool {
+	before = strings.TrimRight(before, " ")
+	word := before[strings.LastIndexAny(before, " (,")+1:]
+	if !isOneOf(word, tellers) {
+		return true
+	}
+	return startsWith(strings.TrimSpace(behind), wanting)
+}
+
+// chooses reports whether a sentence says what to use and what not.
+func chooses(low string) bool {
+	if startsWith(low, []string{"avoid ", "please avoid ", "stop ", "please stop ", "no more ", "only ", "keep "}) {
+		return true
+	}
+	at := hasWords(low, "use")
+	if at < 0 || at > 24 {
+		return false
+	}
+	rest := low[at:]
+	return strings.Contains(rest, " instead of ") || strings.Contains(rest, " rather than ") || strings.Contains(rest, ", not ") ||
+		strings.Contains(rest, " and not ") || strings.Contains(rest, " not ") || strings.HasSuffix(rest, " instead") || strings.HasSuffix(rest, " instead.")
+}
+
+// hasWords returns where words stand as words in a text; -1 if they do not.
+func hasWords(text, words string) int {
+	for at := 0; ; {
+		i := strings.Index(text[at:], words)
+		if i < 0 {
+			return -1
+		}
+		i += at
+		end := i + len(words)
+		if (i == 0 || !isWordByte(text[i-1])) && (end == len(text) || !isWordByte(text[end])) {
+			return i
+		}
+		at = end
+	}
+}
+
+func isWordByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '\'' || c >= 0x80
+}
+
+// addDirective keeps a directive; one that was given before moves to where it was
+// given last.
+func (l *Ledger) addDirective(directive Directive) {
+	l.Directives = slices.DeleteFunc(l.Directives, func(d Directive) bool {
+		if d.Kind != directive.Kind {
+			return false
+		}
+		switch d.Kind {
+		case Instructions:
+			return d.Source == directive.Source
+		case Plan:
+			return true // the newest plan is the one that holds
+		case Typed:
+		}
+		return d.Text == directive.Text
+	})
+	l.Directives = append(l.Directives, directive)
+}
+
+// trimDirectives drops the instruction files and typed directives that came
+// longest ago where there are too many.
+func (l *Ledger) trimDirectives() {
+	files := 0
+	for _, directive := range l.Directives {
+		if directive.Kind == Instructions {
+			files++
+		}
+	}
+	l.Directives = slices.DeleteFunc(l.Directives, func(d Directive) bool {
+		if d.Kind != Instructions || files <= maxSources {
+			return false
+		}
+		files--
+		return true
+	})
+	l.Directives = newest(l.Directives, maxDirectives, func(d *Directive) Place { return d.Place })
+}
+
+// addPlan keeps a plan that the person approved.
+func (l *Ledger) addPlan(place Place, plan string) {
+	if plan = strings.TrimSpace(plan); plan != "" {
+		l.addDirective(Directive{Place: place, Kind: Plan, Text: bounded(plan, planCharacters)})
+	}
+}
+
+// approved returns the plan that a result says the person approved, who may have
+// edited it; empty if it says nothing of the kind.
+func approved(call *Call, result *conversation.Block) string {
+	said := strings.TrimSpace(result.Text)
+	if !strings.HasPrefix(said, "User has approved") && !strings.HasPrefix(said, "User approved") {
+		return ""
+	}
+	if _, rest, found := strings.Cut(said, "## Approved Plan"); found {
+		if _, plan, found := strings.Cut(rest, "\n"); found {
+			return plan
+		}
+	}
+	return call.Plan
+}
+
+// startedPlan returns the plan that a new conversation begins with, once the
+// person approved it in the one before.
+func startedPlan(text string) (plan string, found bool) {
+	return strings.CutPrefix(strings.TrimSpace(conversation.WithoutReminders(text)), "Implement the following plan:")
+}
+
+// addInstructions keeps the instruction files that a client put into a text.
+func (l *Ledger) addInstructions(place Place, text string) {
+	keep := func(source, content string) {
+		if content = strings.TrimSpace(content); content != "" {
+			l.addDirective(Directive{Place: place, Kind: Instructions, Source: bounded(source, maxPath), Text: bounded(content, fileCharacters)})
+		}
+	}
+	trimmed := strings.TrimSpace(text)
+	if rest, found := strings.CutPrefix(trimmed, "# AGENTS.md instructions for "); found { // Codex
+		folder, content, _ := strings.Cut(rest, "\n")
+		content = strings.TrimPrefix(strings.TrimSpace(content), "<INSTRUCTIONS>")
+		keep(strings.TrimSuffix(strings.TrimSpace(folder), "/")+"/AGENTS.md", strings.TrimSuffix(content, "</INSTRUCTIONS>"))
+		return
+	}
+	for _, tag := range []string{"user_instructions", "user_rules", "always_applied_workspace_rules"} {
+		if content, found := strings.CutPrefix(trimmed, "<"+tag+">"); found {
+			content, _, _ = strings.Cut(content, "</"+tag+">")
+			keep(tag, content)
+		}
+	}
+	for rest, more := text, true; more; {
+		_, rest, more = strings.Cut(rest, "<system-reminder>")
+		content, behind, closed := strings.Cut(rest, "</system-reminder>")
+		if more && closed {
+			contents(content, keep)
+			rest = behind
+		}
+	}
+}
+
+// contextStarts begin the reminders in which Claude Code shows instruction files;
+// others quote what tools returned.
+var contextStarts = []string{"As you answer the user's questions", "Contents of ", "# claudeMd", "Codebase and user instructions"}
+
+// contextSections follow the instruction files in such a reminder.
+var contextSections = []string{
+	"\n# gitStatus", "\n# currentDate", "\n# userEmail", "\n# important-instruction-reminders", "\n# directoryStructure",
+	"\nIMPORTANT: this context may or may not be relevant",
+}
+
+// contents calls keep for each instruction file of a reminder: "Contents of
+// /home/dev/CLAUDE.md (project instructions, checked into the codebase):".
+func contents(reminder string, keep func(source, content string)) {
+	reminder = strings.TrimSpace(reminder)
+	if !startsWith(reminder, contextStarts) {
+		return
+	}
+	const words = "\nContents of "
+	parts := strings.Split("\n"+reminder, words)
+	for _, part := range parts[1:] {
+		title, content, _ := strings.Cut(part, "\n")
+		source, _, _ := strings.Cut(strings.TrimSuffix(title, ":"), " (")
+		if !strings.HasSuffix(source, ".md") && !strings.Contains(base(source), "rules") {
+			continue
+		}
+		for _, section := range contextSections {
+			content, _, _ = strings.Cut(content, section)
+		}
+		content, _, _ = strings.Cut(content, "\n      IMPORTANT: this context")
+		keep(source, content)
+	}
+}

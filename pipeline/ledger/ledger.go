@@ -1,0 +1,292 @@
+package ledger
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"palimpsest/pipeline/conversation"
+)
+
+// Never is the message index of something that has not happened.
+const Never = -1
+
+// Place says where in a lane something stands.
+type Place struct {
+	Turn    int
+	Message int
+}
+
+// File is what a lane did with one file.
+type File struct {
+	Place // of the last call that touched it
+
+	// Path is the file's name as the client gave it, cleaned; of a relative and
+	// an absolute name for one file the absolute one is kept.
+	Path string
+
+	// Read, Modified and Deleted are the message indexes of the last calls that
+	// did so; Never where none did.
+	Read, Modified, Deleted int
+
+	// Gone says that the last change of the file was its deletion.
+	Gone bool
+
+	// Hash is the first 16 hex digits of the SHA-256 of the file's whole content
+	// as the lane last saw or wrote it, line numbers apart; empty where a part of
+	// it was read or changed since.
+	Hash string
+}
+
+// Command is a shell command that a lane ran.
+type Command struct {
+	Place // of its last run
+
+	Text   string // in one line, shortened
+	Failed bool   // as its last run ended
+}
+
+// Error is a call that failed.
+type Error struct {
+	Place // of the last failure
+
+	Tool    string // as the client names it
+	Subject string // the command or the file, in one line
+	Excerpt string // what the result says of it, in one line
+	Solved  int    // message index of the call that did it after all; Never while it is open
+
+	key    string // what must succeed
+	runner string // the test or build tool of a command
+}
+
+// Open reports whether nothing has solved an error yet.
+func (e *Error) Open() bool { return e.Solved == Never }
+
+// Decision is a sentence that decides something.
+type Decision struct {
+	Place
+
+	Role conversation.Role // whose sentence it is
+	Text string            // in one line
+}
+
+// Kind says where a directive comes from.
+type Kind string
+
+// The kinds of directives.
+const (
+	Typed        Kind = "typed"        // a sentence of the person
+	Instructions Kind = "instructions" // an instruction file that the client put into the conversation
+	Plan         Kind = "plan"         // a plan that the person approved
+)
+
+// Directive is a standing order.
+type Directive struct {
+	Place
+
+	Kind   Kind
+	Source string // the instruction file's path
+	Text   string // verbatim; instruction files and plans have several lines
+}
+
+// What a ledger holds at most. A lane of 600 turns stays far below; the caps bound
+// the memory of one that never ends, at about 2 MB.
+const (
+	maxFiles      = 2000 // files only read go first, then those changed longest ago
+	maxCommands   = 100  // older ones say little of the work at hand
+	maxErrors     = 100  // solved ones go first
+	maxDecisions  = 200
+	maxDirectives = 400 // a person types some 30 messages in 85 turns
+	maxSources    = 8   // instruction files
+)
+
+// Ledger is the ledger of a lane. Its lists are in the order in which their
+// entries first came; they must not be changed. It is not safe for concurrent use.
+type Ledger struct {
+	Files      []File
+	Commands   []Command
+	Errors     []Error
+	Decisions  []Decision
+	Directives []Directive
+
+	paths map[string]int   // path → index in Files
+	bases map[string][]int // last element of a path → indexes in Files
+	open  string           // the file that an editor with a current file has open
+
+	recalled bool // the next answer is the client's summary
+}
+
+// New returns an empty ledger.
+func New() *Ledger {
+	return &Ledger{paths: map[string]int{}, bases: map[string][]int{}}
+}
+
+// Clone returns a copy that shares nothing that can change.
+func (l *Ledger) Clone() *Ledger {
+	clone := *l
+	clone.Files, clone.Commands, clone.Errors = slices.Clone(l.Files), slices.Clone(l.Commands), slices.Clone(l.Errors)
+	clone.Decisions, clone.Directives = slices.Clone(l.Decisions), slices.Clone(l.Directives)
+	clone.paths, clone.bases = maps.Clone(l.paths), make(map[string][]int, len(l.bases))
+	for base, indexes := range l.bases {
+		clone.bases[base] = slices.Clone(indexes)
+	}
+	return &clone
+}
+
+// Add reads one whole turn, calls together with their results. first is the index
+// of its first message. Turns must come in order, each once.
+func (l *Ledger) Add(turn, first int, messages []conversation.Message) {
+	results := resultsOf(messages)
+	for i := range messages {
+		message, place := &messages[i], Place{Turn: turn, Message: first + i}
+		switch message.Role {
+		case conversation.User:
+			l.addUser(place, message)
+		case conversation.Assistant:
+			l.addAssistant(place, message, results)
+		case conversation.System:
+			l.addSystem(place, message)
+		case conversation.Tool:
+		}
+	}
+	l.trim()
+}
+
+// resultsOf collects the results of a turn's calls by their ids.
+func resultsOf(messages []conversation.Message) map[string]*conversation.Block {
+	results := map[string]*conversation.Block{}
+	for i := range messages {
+		for j := range messages[i].Blocks {
+			if block := &messages[i].Blocks[j]; block.Kind == conversation.ToolResult {
+				results[block.ID] = block
+			}
+		}
+	}
+	return results
+}
+
+// addUser notes what a person ordered and decided, and the instruction files that
+// the client put beside it.
+func (l *Ledger) addUser(place Place, message *conversation.Message) {
+	for i := range message.Blocks {
+		block := &message.Blocks[i]
+		if block.Kind != conversation.Text {
+			continue
+		}
+		text := ownWords(block.Text)
+		l.recalled = l.recalled || strings.TrimSpace(text) == recallQuestion
+		l.addInstructions(place, text)
+		if carriesResults(text) {
+			return // what follows in this message is a tool's, not the person's
+		}
+		if plan, approved := startedPlan(text); approved {
+			l.addPlan(place, plan)
+			continue
+		}
+		if conversation.IsTyped(text) {
+			l.addTyped(place, typed(text))
+		}
+	}
+}
+
+// addTyped notes what a person ordered and decided.
+func (l *Ledger) addTyped(place Place, text string) {
+	for line := range sentences(text) {
+		switch {
+		case isDirective(line):
+			l.addDirective(Directive{Place: place, Kind: Typed, Text: bounded(line, directiveCharacters)})
+		case isDecision(line):
+			l.addDecision(Decision{Place: place, Role: conversation.User, Text: line})
+		}
+	}
+}
+
+// addSystem notes instruction files in a system message amid the conversation.
+func (l *Ledger) addSystem(place Place, message *conversation.Message) {
+	for i := range message.Blocks {
+		if block := &message.Blocks[i]; block.Kind == conversation.Text {
+			l.addInstructions(place, ownWords(block.Text))
+		}
+	}
+}
+
+// addAssistant notes what the model decided and did.
+func (l *Ledger) addAssistant(place Place, message *conversation.Message, results map[string]*conversation.Block) {
+	for i := range message.Blocks {
+		block := &message.Blocks[i]
+		switch block.Kind {
+		case conversation.Text:
+			l.addSaid(place, block.Text)
+		case conversation.ToolCall:
+			l.addCall(place, block, results[block.ID])
+		case conversation.ToolResult, conversation.Thinking, conversation.Media, conversation.Opaque:
+		}
+	}
+}
+
+// addSaid notes what the model decided.
+func (l *Ledger) addSaid(place Place, said string) {
+	if l.recalled {
+		l.recalled = false
+		return
+	}
+	for line := range sentences(withoutFences(ownWords(said))) {
+		if isDecision(line) {
+			l.addDecision(Decision{Place: place, Role: conversation.Assistant, Text: line})
+		}
+	}
+}
+
+// addCall notes a call and how it ended; result is nil where none came.
+func (l *Ledger) addCall(place Place, block, result *conversation.Block) {
+	call := ParseCall(block)
+	if result != nil && refused(result) {
+		return // the person did not let it run
+	}
+	failed := result != nil && call.Failed(result)
+	if call.asks && result != nil {
+		l.addAnswers(place, result)
+	}
+	if call.plans && result != nil && !failed {
+		l.addPlan(place, approved(&call, result))
+	}
+	if call.Command != "" {
+		l.addCommand(place, &call, failed)
+	}
+	// A line of several commands may fail after some of them did their work.
+	if !failed || call.steps > 1 {
+		l.addFiles(place, &call, result)
+	}
+	l.addOutcome(place, &call, result, failed)
+}
+
+// trim drops what exceeds the caps.
+func (l *Ledger) trim() {
+	l.trimFiles()
+	l.Commands = newest(l.Commands, maxCommands, func(c *Command) Place { return c.Place })
+	l.Decisions = newest(l.Decisions, maxDecisions, func(d *Decision) Place { return d.Place })
+	l.trimErrors()
+	l.trimDirectives()
+}
+
+// newest drops the entries that came longest ago, some more than needed so that
+// not every turn has to.
+func newest[T any](entries []T, most int, place func(*T) Place) []T {
+	if len(entries) <= most+most/8 {
+		return entries
+	}
+	messages := make([]int, len(entries))
+	for i := range entries {
+		messages[i] = place(&entries[i]).Message
+	}
+	slices.Sort(messages)
+	oldest := messages[len(messages)-most]
+	kept := entries[:0]
+	for i := range entries {
+		if place(&entries[i]).Message >= oldest {
+			kept = append(kept, entries[i])
+		}
+	}
+	clear(entries[len(kept):])
+	return kept
+}

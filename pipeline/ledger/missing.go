@@ -1,0 +1,134 @@
+package ledger
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Missing is what a text does not hold of a ledger.
+type Missing struct {
+	Directives []Directive
+	Modified   []File // changed and not deleted since
+	Errors     []Error
+	Decisions  []Decision
+}
+
+// Empty reports whether nothing is missing.
+func (m Missing) Empty() bool {
+	return len(m.Directives)+len(m.Modified)+len(m.Errors)+len(m.Decisions) == 0
+}
+
+// Missing returns what a text, such as a summary, does not hold: directives, which
+// it must hold word for word, white space and capitals apart; modified files, which
+// it may name by the end of their path, by the last element alone if that is no
+// other's; open errors, of which it must name the command or file or what was said;
+// decisions, of whose longer words it must hold four fifths.
+func (l *Ledger) Missing(text string) Missing {
+	var missing Missing
+	told := flat(text)
+	for _, directive := range l.Directives {
+		if !strings.Contains(told, flat(directive.Text)) {
+			missing.Directives = append(missing.Directives, directive)
+		}
+	}
+	alike := map[string]int{}
+	for i := range l.Files {
+		if file := &l.Files[i]; file.Modified != Never {
+			alike[base(file.Path)]++
+		}
+	}
+	for i := range l.Files {
+		file := &l.Files[i]
+		if file.Modified != Never && !file.Gone && !mentions(text, file.Path, alike[base(file.Path)] == 1) {
+			missing.Modified = append(missing.Modified, *file)
+		}
+	}
+	for i := range l.Errors {
+		if e := &l.Errors[i]; e.Open() && !tells(told, e.Subject) && !tells(told, e.Excerpt) {
+			missing.Errors = append(missing.Errors, *e)
+		}
+	}
+	words := wordSet(told)
+	for _, decision := range l.Decisions {
+		if !covers(words, flat(decision.Text)) {
+			missing.Decisions = append(missing.Decisions, decision)
+		}
+	}
+	return missing
+}
+
+// flat returns a text in small letters and with single spaces.
+func flat(text string) string {
+	return strings.Join(strings.Fields(lower(text)), " ")
+}
+
+// tells reports whether a flat text holds words, shortened ones without their end.
+func tells(told, words string) bool {
+	words = strings.TrimSuffix(flat(words), "…")
+	return words != "" && strings.Contains(told, words)
+}
+
+// mentions reports whether a text names a file, in full or by the end of its path.
+func mentions(text, path string, unique bool) bool {
+	name := base(path)
+	for at := 0; ; {
+		i := strings.Index(text[at:], name)
+		if i < 0 {
+			return false
+		}
+		i += at
+		at = i + len(name)
+		start := i
+		for start > 0 && isPathByte(text[start-1]) {
+			start--
+		}
+		if at < len(text) && isNameByte(text[at]) || at+1 < len(text) && text[at] == '.' && isNameByte(text[at+1]) {
+			continue
+		}
+		named := strings.TrimPrefix(text[start:at], "./")
+		switch {
+		case named == path, strings.HasSuffix(named, "/"+path):
+			return true
+		case strings.HasSuffix(path, "/"+named):
+			if unique || strings.Contains(named, "/") {
+				return true
+			}
+		}
+	}
+}
+
+func isNameByte(c byte) bool {
+	return isWordByte(c|0x20) && c != '\'' || c == '-' || c == '_'
+}
+
+func isPathByte(c byte) bool {
+	return isNameByte(c) || strings.IndexByte("/.~+@", c) >= 0
+}
+
+// wordSet returns the words of a flat text.
+func wordSet(told string) map[string]bool {
+	words := map[string]bool{}
+	for word := range strings.FieldsFuncSeq(told, isNoWord) {
+		words[word] = true
+	}
+	return words
+}
+
+func isNoWord(r rune) bool {
+	return r < utf8.RuneSelf && !isWordByte(byte(r)) || r == '…' || r == '—' || r == '→'
+}
+
+// covers reports whether four fifths of a sentence's longer words are known.
+func covers(words map[string]bool, sentence string) bool {
+	known, all := 0, 0
+	for word := range strings.FieldsFuncSeq(sentence, isNoWord) {
+		if len(word) < 4 {
+			continue
+		}
+		all++
+		if words[word] {
+			known++
+		}
+	}
+	return all > 0 && known*5 >= all*4
+}

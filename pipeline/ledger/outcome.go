@@ -1,0 +1,233 @@
+package ledger
+
+import (
+	"strings"
+
+	"palimpsest/pipeline/conversation"
+)
+
+// A result is read at its head and its tail only: clients say there how a call
+// ended, and results have megabytes.
+const (
+	headBytes = 1 << 10
+	tailBytes = 2 << 10
+)
+
+// Failed reports whether a tool result says itself that its call failed: by its
+// mark, by an exit code, or by how it begins. Chat and Responses have no mark.
+func Failed(result *conversation.Block) bool {
+	if result.IsError {
+		return true
+	}
+	said := head(result.Text)
+	for _, start := range []string{
+		"Error:", "error:", "ERROR:", "Traceback (most recent call last)", "panic:", "fatal:", "<tool_use_error>",
+		"apply_patch verification failed", "[ERROR]", "The tool execution failed",
+	} {
+		if strings.HasPrefix(said, start) {
+			return true
+		}
+	}
+	if code, found := exitCode(said, tail(result.Text)); found {
+		return code != "0"
+	}
+	return strings.HasPrefix(said, "{") && strings.Contains(tail(result.Text), `"success":false`)
+}
+
+// Failed reports whether a result of the call says that it failed. A test or build
+// tool is judged by what it prints too: behind a pipe its exit code is lost.
+func (c *Call) Failed(result *conversation.Block) bool {
+	if Failed(result) {
+		return true
+	}
+	return c.runner != "" && reportsFailure(result.Text)
+}
+
+// refused reports whether a person stopped a call before it did anything.
+func refused(result *conversation.Block) bool {
+	said := head(result.Text)
+	return result.IsError && (strings.HasPrefix(said, "The user doesn't want to") ||
+		strings.HasPrefix(said, "[Request interrupted by user") || strings.HasPrefix(said, "The user denied") ||
+		strings.HasPrefix(said, "User rejected"))
+}
+
+// head returns the first bytes of a text, tail the last ones.
+func head(text string) string {
+	return strings.TrimLeft(text[:min(len(text), headBytes)], " \t\r\n")
+}
+
+func tail(text string) string {
+	return strings.TrimRight(text[max(0, len(text)-tailBytes):], " \t\r\n")
+}
+
+// exitCode returns the exit code that a client puts before or behind a command's
+// output.
+func exitCode(head, tail string) (code string, found bool) {
+	for _, words := range []string{"Exit code ", "Exit code: "} {
+		if rest, ok := strings.CutPrefix(head, words); ok {
+			return digits(rest)
+		}
+	}
+	// Codex: lines of its own, then "Output:".
+	if before, _, ok := strings.Cut(head, "\nOutput:"); ok {
+		for _, words := range []string{"Process exited with code ", "Exit code: "} {
+			if _, rest, ok := strings.Cut(before, words); ok {
+				return digits(rest)
+			}
+		}
+	}
+	if strings.HasPrefix(head, `{"output":`) {
+		if i := strings.LastIndex(tail, `"exit_code":`); i >= 0 {
+			return digits(strings.TrimLeft(tail[i+len(`"exit_code":`):], " "))
+		}
+	}
+	last := tail[strings.LastIndexByte(tail, '\n')+1:]
+	if len(last) > 200 {
+		return "", false
+	}
+	for _, words := range []string{"exited with code ", "finished with exit code ", "completed with exit code ", "failed with exit code ", "exit status "} {
+		if i := strings.LastIndex(last, words); i >= 0 {
+			return digits(last[i+len(words):])
+		}
+	}
+	return "", false
+}
+
+// digits returns the number that a text begins with.
+func digits(text string) (number string, found bool) {
+	end := 0
+	for end < len(text) && (text[end] >= '0' && text[end] <= '9' || end == 0 && text[end] == '-') {
+		end++
+	}
+	return text[:end], end > 0
+}
+
+// runners are the programs that test or build, with the words that make them do
+// so; none: always.
+var runners = map[string][]string{
+	"go": {"test", "build", "vet"}, "cargo": {"test", "build", "check", "clippy", "nextest"},
+	"npm": {"test", "t", "run", "ci"}, "pnpm": nil, "yarn": nil, "bun": {"test", "run", "x"}, "npx": nil, "deno": {"test", "check"},
+	"pytest": nil, "tox": nil, "nox": nil, "mypy": nil, "ruff": nil, "jest": nil, "vitest": nil, "tsc": nil, "eslint": nil,
+	"make": nil, "ninja": nil, "cmake": nil, "ctest": nil, "bazel": {"test", "build"}, "gradle": nil, "gradlew": nil,
+	"mvn": nil, "mvnw": nil, "dotnet": {"test", "build"}, "mise": {"run", "r"}, "just": nil, "task": nil, "rspec": nil,
+	"phpunit": nil, "mix": {"test", "compile"}, "swift": {"test", "build"}, "golangci-lint": nil, "gcc": nil, "g++": nil, "clang": nil,
+}
+
+// runnerOf returns the test or build tool that a command runs, with its
+// subcommand; empty if it is none.
+func runnerOf(words []string) string {
+	name := base(words[0])
+	if (name == "python" || name == "python3") && len(words) > 2 && words[1] == "-m" {
+		words = words[2:]
+		name = words[0]
+	}
+	subcommands, known := runners[name]
+	if !known {
+		return ""
+	}
+	if len(words) == 1 || strings.HasPrefix(words[1], "-") {
+		if subcommands != nil {
+			return ""
+		}
+		return name
+	}
+	if subcommands != nil && !isOneOf(words[1], subcommands) {
+		return ""
+	}
+	if name == "mise" || words[1] == "run" && len(words) > 2 {
+		return strings.Join(words[:min(3, len(words))], " ")
+	}
+	if subcommands == nil && (strings.ContainsAny(words[1], "/.")) {
+		return name
+	}
+	return name + " " + words[1]
+}
+
+// reportsFailure reports whether a test or build tool's output ends in a failure:
+// the last line that decides counts.
+func reportsFailure(output string) bool {
+	rest := tail(output)
+	for rest != "" {
+		i := strings.LastIndexByte(rest, '\n')
+		line := strings.TrimSpace(rest[i+1:])
+		rest = rest[:max(i, 0)]
+		if saysFailure(line) {
+			return true
+		}
+		if saysSuccess(line) {
+			return false
+		}
+	}
+	return false
+}
+
+// saysFailure reports whether a line of a test or build tool tells of a failure.
+func saysFailure(line string) bool {
+	for _, start := range []string{
+		"FAIL", "--- FAIL", "make: ***", "npm ERR!", "npm error", "error:", "error[", "Error:", "ERROR:", "panic:", "BUILD FAILED",
+		"Traceback (most recent", "✖ ", "✗ ", "[FAIL]", "AssertionError",
+	} {
+		if strings.HasPrefix(line, start) {
+			return true
+		}
+	}
+	for _, part := range []string{"test result: FAILED", "ERROR task failed", ": error TS", ": error: ", "): error ", "build failed"} {
+		if strings.Contains(line, part) {
+			return true
+		}
+	}
+	for _, word := range []string{" failed", " failing"} {
+		if i := strings.Index(line, word); i > 0 && line[i-1] >= '1' && line[i-1] <= '9' || i > 1 && line[i-1] == '0' && line[i-2] >= '0' && line[i-2] <= '9' {
+			return true
+		}
+	}
+	return false
+}
+
+// saysSuccess reports whether a line of a test or build tool tells that all went well.
+func saysSuccess(line string) bool {
+	return line == "PASS" || strings.HasPrefix(line, "ok  \t") || strings.HasPrefix(line, "test result: ok") ||
+		strings.HasSuffix(line, " passed") || strings.Contains(line, " passed in ") || strings.HasPrefix(line, "BUILD SUCCESS") ||
+		line == "0 issues."
+}
+
+// excerpt returns the line of a failed call's result that says most, for the model
+// to read: of a test or build tool the first that tells of a failure.
+func excerpt(call *Call, result *conversation.Block) string {
+	first := ""
+	for _, part := range []string{head(result.Text), tail(result.Text)} {
+		for line := range strings.Lines(part) {
+			line = strings.TrimSpace(line)
+			if line == "" || isFrame(line) {
+				continue
+			}
+			if first == "" {
+				first = line
+			}
+			if call.Command != "" && saysFailure(line) && line != "FAIL" {
+				return harmless(oneLine(line, excerptCharacters))
+			}
+		}
+	}
+	return harmless(oneLine(first, excerptCharacters))
+}
+
+// isFrame reports whether a line is one that a client puts around every output.
+func isFrame(line string) bool {
+	for _, start := range []string{"Exit code", "Chunk ID:", "Wall time:", "Process exited", "Original token count:", "Output:", "[test", "$ "} {
+		if strings.HasPrefix(line, start) {
+			return true
+		}
+	}
+	return false
+}
+
+// harmless keeps a tool's words from opening or closing a block around them.
+func harmless(text string) string {
+	text = strings.ReplaceAll(text, "<tool_use_error>", "")
+	text = strings.ReplaceAll(text, "</tool_use_error>", "")
+	if !strings.ContainsAny(text, "<[") {
+		return text
+	}
+	return strings.NewReplacer("<", "‹", ">", "›", "[AUTO CONTEXT COMPRESSION]", "", "[CONTEXT SUMMARY]", "", "[TOOL OUTPUT ARCHIVED]", "").Replace(text)
+}

@@ -1,0 +1,265 @@
+package ledger
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// script is what a shell command does with files, as far as its words tell.
+type script struct {
+	reads, writes, deletes []string
+	content                string   // of the one file that a here-document fills
+	patches                []string // for apply_patch
+	steps                  int      // commands that do something
+	runner                 string   // the last test or build tool
+	keys                   []string
+
+	folder string              // that the script changed into
+	loops  map[string][]string // the values of loop variables
+}
+
+// maxScript bounds how much of a command is read: what lies behind is text that
+// some program takes, not commands.
+const maxScript = 64 << 10
+
+// readShell reads a command.
+func readShell(command string) *script {
+	s := &script{}
+	commands := simpleCommands(command[:min(len(command), maxScript)])
+	for i := range commands {
+		s.run(&commands[i])
+	}
+	return s
+}
+
+// key says what the command does, without the folder and what only shortens its
+// output: two commands with one key do the same.
+func (s *script) key() string { return strings.Join(s.keys, "; ") }
+
+// run reads one simple command.
+func (s *script) run(c *simple) {
+	words := s.strip(c.words)
+	s.redirected(c)
+	if len(words) == 0 {
+		return
+	}
+	name := base(words[0])
+	if name == "cd" || name == "pushd" {
+		s.enter(words)
+		return
+	}
+	if !c.piped || !isOneOf(name, []string{"head", "tail", "grep", "rg", "wc", "sort", "uniq", "cat", "less", "tee", "sed", "awk", "cut", "tr", "jq"}) {
+		s.steps++
+		if !isOneOf(name, []string{"echo", "printf", "export", "set", "true", "sleep", "pwd"}) {
+			s.keys = append(s.keys, strings.Join(words, " "))
+		}
+	}
+	if runner := runnerOf(words); runner != "" {
+		s.runner = runner
+	}
+	if strings.Contains(c.here, patchBegin) {
+		s.patches = append(s.patches, c.here)
+	} else if name == "apply_patch" && len(words) > 1 {
+		s.patches = append(s.patches, words[1])
+	}
+	s.files(name, words[1:], c.piped)
+}
+
+// strip takes off what stands in front of a command: keywords, assignments and
+// programs that run another one. It notes the values of a loop's variable.
+func (s *script) strip(words []string) []string {
+	for len(words) > 0 {
+		word := words[0]
+		switch word {
+		case "for", "select":
+			if len(words) > 2 && words[2] == "in" {
+				if s.loops == nil {
+					s.loops = map[string][]string{}
+				}
+				s.loops[words[1]] = words[3:]
+			}
+			return nil
+		case "do", "then", "else", "elif", "if", "while", "until", "!", "{", "}", "fi", "done", "esac", "time",
+			"sudo", "nohup", "command", "exec", "env":
+			words = words[1:]
+		case "timeout":
+			words = words[min(2, len(words)):]
+		default:
+			if name, _, found := strings.Cut(word, "="); !found || strings.ContainsAny(name, "/-.$ ") || name == "" {
+				return words
+			}
+			words = words[1:]
+		}
+	}
+	return words
+}
+
+// redirected notes the files of a command's redirections.
+func (s *script) redirected(c *simple) {
+	before := len(s.writes)
+	s.note(&s.writes, c.into...)
+	s.note(&s.reads, c.from...)
+	if len(s.writes) == before+1 && before == 0 && c.here != "" && len(c.words) == 1 && c.words[0] == "cat" {
+		s.content = c.here
+	} else if len(s.writes) > before {
+		s.content = ""
+	}
+}
+
+// enter changes the folder that relative names begin in.
+func (s *script) enter(words []string) {
+	if len(words) < 2 || strings.ContainsAny(words[1], "$\x00~-") && !strings.HasPrefix(words[1], "/") {
+		s.folder = ""
+		return
+	}
+	if path.IsAbs(words[1]) {
+		s.folder = words[1]
+		return
+	}
+	s.folder = path.Join(s.folder, words[1])
+}
+
+// note adds the names of files, loop variables replaced by their values. Devices
+// and what only the shell can know are left out.
+func (s *script) note(list *[]string, names ...string) {
+	for _, name := range names {
+		if variable, found := strings.CutPrefix(name, "$"); found {
+			if values, known := s.loops[strings.Trim(variable, "{}")]; known {
+				s.note(list, values...)
+			}
+			continue
+		}
+		if name == "" || name == "-" || name == "." || strings.HasPrefix(name, "/dev/") || strings.ContainsAny(name, "$\x00\n") {
+			continue
+		}
+		if s.folder != "" && !path.IsAbs(name) && !strings.HasPrefix(name, "~") {
+			name = path.Join(s.folder, name)
+		}
+		if !slices.Contains(*list, name) {
+			*list = append(*list, name)
+		}
+	}
+}
+
+// files notes what a command does with the files that its words name.
+func (s *script) files(name string, words []string, piped bool) {
+	switch name {
+	case "cat", "head", "tail", "less", "more", "nl", "bat", "tac":
+		if !piped {
+			s.note(&s.reads, plain(words)...)
+		}
+	case "sed", "gsed", "perl":
+		s.streamEditor(name, words)
+	case "tee", "touch", "truncate":
+		s.note(&s.writes, plain(words)...)
+	case "rm", "unlink", "trash":
+		s.note(&s.deletes, plain(words)...)
+	case "mv":
+		s.copied(plain(words), &s.deletes)
+	case "cp", "install":
+		s.copied(plain(words), &s.reads)
+	case "git":
+		s.git(words)
+	case "gofmt", "goimports", "gofumpt", "prettier", "eslint", "black", "ruff", "rustfmt", "biome":
+		if name == "black" || slices.ContainsFunc(words, func(word string) bool { return isOneOf(word, []string{"-w", "--write", "--fix", "format"}) }) {
+			s.note(&s.writes, withExtension(plain(words))...)
+		}
+	}
+}
+
+// streamEditor notes the files of sed and perl, which change them with -i.
+func (s *script) streamEditor(name string, words []string) {
+	inPlace, scripted := false, false
+	var names []string
+	for i := 0; i < len(words); i++ {
+		word := words[i]
+		switch {
+		case word == "-e" || word == "-f" || word == "--expression":
+			scripted = true
+			i++
+		case strings.HasPrefix(word, "--in-place"):
+			inPlace = true
+		case strings.HasPrefix(word, "-") && word != "-" && !strings.HasPrefix(word, "--"):
+			inPlace = inPlace || strings.Contains(word, "i") && !strings.HasPrefix(word, "-M") && !strings.HasPrefix(word, "-I")
+		case word != "":
+			names = append(names, word)
+		}
+	}
+	if !scripted && len(names) > 0 {
+		names = names[1:]
+	}
+	if inPlace {
+		s.note(&s.writes, names...)
+		return
+	}
+	if name != "perl" {
+		s.note(&s.reads, names...)
+	}
+}
+
+// copied notes a copy or a move: the last name is the new file or its folder.
+func (s *script) copied(names []string, sources *[]string) {
+	if len(names) < 2 {
+		return
+	}
+	target := names[len(names)-1]
+	for _, source := range names[:len(names)-1] {
+		s.note(sources, source)
+		if strings.HasSuffix(target, "/") || target == "." || len(names) > 2 {
+			s.note(&s.writes, path.Join(target, base(source)))
+			continue
+		}
+		s.note(&s.writes, target)
+	}
+}
+
+// git notes the files that git itself changes.
+func (s *script) git(words []string) {
+	for len(words) > 1 && strings.HasPrefix(words[0], "-") {
+		words = words[min(len(words), 2):] // -C folder, -c setting
+	}
+	if len(words) < 2 {
+		return
+	}
+	arguments := words[1:]
+	switch words[0] {
+	case "rm":
+		if !slices.Contains(arguments, "--cached") {
+			s.note(&s.deletes, plain(arguments)...)
+		}
+	case "mv":
+		s.copied(plain(arguments), &s.deletes)
+	case "restore":
+		if !slices.Contains(arguments, "--staged") {
+			s.note(&s.writes, plain(arguments)...)
+		}
+	case "checkout":
+		if i := slices.Index(arguments, "--"); i >= 0 {
+			s.note(&s.writes, plain(arguments[i+1:])...)
+		} else if slices.Contains(arguments, "--theirs") || slices.Contains(arguments, "--ours") {
+			s.note(&s.writes, plain(arguments)...)
+		}
+	}
+}
+
+// plain leaves out options and the numbers that follow them.
+func plain(words []string) []string {
+	var names []string
+	for _, word := range words {
+		if !strings.HasPrefix(word, "-") && strings.Trim(word, "0123456789+") != "" {
+			names = append(names, word)
+		}
+	}
+	return names
+}
+
+// withExtension keeps what names a file rather than a folder or a command.
+func withExtension(names []string) []string {
+	return slices.DeleteFunc(names, func(name string) bool { return path.Ext(name) == "" || strings.HasPrefix(name, "./...") })
+}
+
+// base returns the last element of a path, of Windows' too.
+func base(name string) string {
+	return name[strings.LastIndexAny(name, `/\`)+1:]
+}

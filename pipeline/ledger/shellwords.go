@@ -1,0 +1,307 @@
+package ledger
+
+import "strings"
+
+// simple is one command of a shell script: its words, and where its output goes.
+type simple struct {
+	words  []string
+	into   []string // files that it writes by redirection
+	from   []string // files that it reads by redirection
+	here   string   // its here-document, where nothing in that is expanded
+	piped  bool     // reads what the command before prints
+	opened bool     // has a here-document
+}
+
+// opaque stands in a word for what only the shell that runs it can know.
+const opaque = '\x00'
+
+// lexer cuts a script into its simple commands. It knows as much of the shell's
+// grammar as it takes to not mistake a text for a command: quotes, substitutions,
+// here-documents, comments. Keywords come out as the first word of a command.
+type lexer struct {
+	script   string
+	at       int
+	commands []simple
+
+	now     simple
+	word    strings.Builder
+	inWord  bool
+	bare    bool      // the word has no quotes: digits before a redirection are a descriptor
+	target  direction // what the next word is
+	waiting []document
+}
+
+type direction int
+
+const (
+	nowhere direction = iota
+	into
+	from
+	aside // another descriptor's, or a string
+)
+
+// document is a here-document that starts behind the current line.
+type document struct {
+	end     string // its last line
+	indents bool   // <<-
+	literal bool
+	command int // whose it is
+}
+
+// simpleCommands reads a script.
+func simpleCommands(script string) []simple {
+	lex := lexer{script: script}
+	lex.list(0)
+	return lex.commands
+}
+
+// list reads commands up to a closing byte, or to the end for 0.
+func (l *lexer) list(closing byte) {
+	for l.at < len(l.script) {
+		c := l.script[l.at]
+		if c == closing && closing != 0 {
+			l.at++
+			break
+		}
+		l.at++
+		l.step(c)
+	}
+	l.endCommand(false)
+}
+
+// step reads what one byte outside of quotes begins.
+func (l *lexer) step(c byte) {
+	switch c {
+	case ' ', '\t', '\r':
+		l.endWord()
+	case '\n':
+		l.endCommand(false)
+		l.documents()
+	case ';', '&', '|', '(', ')':
+		l.operator(c)
+	case '<', '>':
+		l.redirection(c)
+	case '#':
+		if l.inWord {
+			l.word.WriteByte(c)
+			return
+		}
+		if end := strings.IndexByte(l.script[l.at:], '\n'); end >= 0 {
+			l.at += end
+			return
+		}
+		l.at = len(l.script)
+	default:
+		l.part(c)
+	}
+}
+
+// part adds to the word what one byte begins.
+func (l *lexer) part(c byte) {
+	if !l.inWord {
+		l.inWord, l.bare = true, true
+	}
+	switch c {
+	case '\\':
+		l.bare = false
+		if l.at < len(l.script) {
+			if l.script[l.at] != '\n' {
+				l.word.WriteByte(l.script[l.at])
+			}
+			l.at++
+		}
+	case '\'':
+		l.bare = false
+		end := strings.IndexByte(l.script[l.at:], '\'')
+		if end < 0 {
+			end = len(l.script) - l.at
+		}
+		l.word.WriteString(l.script[l.at : l.at+end])
+		l.at = min(l.at+end+1, len(l.script))
+	case '"':
+		l.bare = false
+		l.quoted()
+	case '`':
+		l.backquoted()
+	case '$':
+		l.dollar()
+	default:
+		l.word.WriteByte(c)
+	}
+}
+
+// quoted reads to the end of a double-quoted part.
+func (l *lexer) quoted() {
+	for l.at < len(l.script) {
+		c := l.script[l.at]
+		l.at++
+		switch c {
+		case '"':
+			return
+		case '\\':
+			if l.at < len(l.script) {
+				l.word.WriteByte(l.script[l.at])
+				l.at++
+			}
+		case '`':
+			l.backquoted()
+		case '$':
+			l.dollar()
+		default:
+			l.word.WriteByte(c)
+		}
+	}
+}
+
+// backquoted leaves out what `…` would give.
+func (l *lexer) backquoted() {
+	l.word.WriteByte(opaque)
+	end := strings.IndexByte(l.script[l.at:], '`')
+	if end < 0 {
+		l.at = len(l.script)
+		return
+	}
+	l.at += end + 1
+}
+
+// dollar reads what stands behind a $: the commands of $(…) run too. $NAME stays
+// in the word, for loops to put in its value.
+func (l *lexer) dollar() {
+	if !strings.HasPrefix(l.script[l.at:], "(") {
+		l.word.WriteByte('$')
+		return
+	}
+	l.at++
+	inner := lexer{script: l.script, at: l.at}
+	inner.list(')')
+	l.at = inner.at
+	l.commands = append(l.commands, inner.commands...)
+	l.word.WriteByte(opaque)
+}
+
+// operator reads what ends a command.
+func (l *lexer) operator(c byte) {
+	if c == '&' && strings.HasPrefix(l.script[l.at:], ">") {
+		l.endWord()
+		l.at++
+		l.redirection('>')
+		return
+	}
+	double := l.at < len(l.script) && l.script[l.at] == c && c != '(' && c != ')'
+	if double {
+		l.at++
+	}
+	l.endCommand(c == '|' && !double)
+}
+
+// redirection reads < and >.
+func (l *lexer) redirection(c byte) {
+	descriptor := ""
+	if l.inWord && l.bare && strings.Trim(l.word.String(), "0123456789") == "" {
+		descriptor = l.word.String()
+		l.word.Reset()
+		l.inWord = false
+	}
+	l.endWord()
+	rest := l.script[l.at:]
+	switch {
+	case strings.HasPrefix(rest, "("): // the commands of <(…) run
+		l.part('$')
+	case c == '<' && strings.HasPrefix(rest, "<<"):
+		l.at += 2
+		l.target = aside
+	case c == '<' && strings.HasPrefix(rest, "<"):
+		l.at++
+		l.document()
+	case strings.HasPrefix(rest, "&"):
+		l.at++
+		l.target = aside
+	case c == '<':
+		l.target = from
+	default:
+		if strings.HasPrefix(rest, ">") || strings.HasPrefix(rest, "|") {
+			l.at++
+		}
+		l.target = into
+		if descriptor != "" && descriptor != "1" {
+			l.target = aside
+		}
+	}
+}
+
+// document reads the word behind << and notes that its text follows.
+func (l *lexer) document() {
+	next := document{}
+	if strings.HasPrefix(l.script[l.at:], "-") {
+		l.at++
+		next.indents = true
+	}
+	for l.at < len(l.script) && l.script[l.at] == ' ' {
+		l.at++
+	}
+	start := l.at
+	for l.at < len(l.script) && !strings.ContainsRune(" \t\n;&|<>()", rune(l.script[l.at])) {
+		l.at++
+	}
+	word := l.script[start:l.at]
+	next.end = strings.Trim(strings.TrimPrefix(word, `\`), `'"`)
+	next.literal = next.end != word
+	next.command = len(l.commands)
+	l.now.opened = true
+	l.waiting = append(l.waiting, next)
+}
+
+// documents reads the here-documents that begin on this line.
+func (l *lexer) documents() {
+	for _, next := range l.waiting {
+		start, end := l.at, len(l.script)
+		for l.at < len(l.script) {
+			line, _, _ := strings.Cut(l.script[l.at:], "\n")
+			lineStart := l.at
+			l.at = min(l.at+len(line)+1, len(l.script))
+			if next.indents {
+				line = strings.TrimLeft(line, "\t")
+			}
+			if line == next.end {
+				end = lineStart
+				break
+			}
+		}
+		if next.command < len(l.commands) && start <= end {
+			body := l.script[start:end]
+			if next.literal || !strings.ContainsAny(body, "$`\\") {
+				l.commands[next.command].here = body
+			}
+		}
+	}
+	l.waiting = nil
+}
+
+func (l *lexer) endWord() {
+	if !l.inWord {
+		return
+	}
+	word := l.word.String()
+	l.word.Reset()
+	l.inWord = false
+	switch l.target {
+	case into:
+		l.now.into = append(l.now.into, word)
+	case from:
+		l.now.from = append(l.now.from, word)
+	case nowhere:
+		l.now.words = append(l.now.words, word)
+	case aside:
+	}
+	l.target = nowhere
+}
+
+// endCommand ends the command; piped says that the next one reads what it prints.
+func (l *lexer) endCommand(piped bool) {
+	l.endWord()
+	l.target = nowhere
+	if len(l.now.words) > 0 || len(l.now.into) > 0 || l.now.opened {
+		l.commands = append(l.commands, l.now)
+	}
+	l.now = simple{piped: piped}
+}

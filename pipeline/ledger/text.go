@@ -1,0 +1,272 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"palimpsest/pipeline/conversation"
+)
+
+// section is one part of the block.
+type section struct {
+	title string
+	lines []string // oldest first
+	share int      // of what is left when the sections before had theirs
+	parts string   // what a line is called where some are left out
+	keeps bool     // the first lines matter most, not the newest
+
+	costs  []int // of the lines that were measured, the one that matters most first
+	need   int   // tokens of the whole section; more than there are where it cannot fit
+	grant  int
+	titled int // tokens of the title
+}
+
+// line is an entry with the message that it came from.
+type line struct {
+	message int
+	text    string
+}
+
+// Text writes the ledger as a block for the prompt that takes at most budget
+// tokens by count; it is empty where nothing fits. What the person ordered and the
+// files that were changed come first and are the last to be cut; the other
+// sections share what is left, and what one does not need goes to the others.
+// Where a section is cut the oldest entries go, and a line says how many. The text
+// depends on the entries alone.
+func (l *Ledger) Text(budget int, count func(string) int) string {
+	first, rest := l.sections()
+	for limit := budget; limit > 0; {
+		measure(first, limit, count)
+		measure(rest, limit, count)
+		used := share(first, limit)
+		share(rest, limit-used)
+		written := write(slices.Concat(first, rest), count)
+		size := count(written)
+		if size <= budget {
+			return written
+		}
+		limit -= size - budget // lines cost a little more together than one by one
+	}
+	return ""
+}
+
+// sections returns the parts of the block: those that come before all others, and
+// the rest. The order within each is the one in which they stand.
+func (l *Ledger) sections() (first, rest []*section) {
+	first = []*section{
+		{title: "Directives of the user, word for word:", lines: l.typed(), share: 60, parts: "directives"},
+		{title: "Modified files:", lines: l.files(func(f *File) int {
+			if f.Gone {
+				return Never
+			}
+			return f.Modified
+		}), share: 40, parts: "modified files"},
+	}
+	for _, directive := range l.Directives {
+		switch directive.Kind {
+		case Plan:
+			rest = append(rest, &section{
+				title: fmt.Sprintf("Plan that the user approved (#%d):", directive.Message), lines: strings.Split(directive.Text, "\n"),
+				share: 15, parts: "lines of the plan", keeps: true,
+			})
+		case Instructions:
+			rest = append(rest, &section{
+				title: fmt.Sprintf("Instructions in %s (#%d):", directive.Source, directive.Message), lines: strings.Split(directive.Text, "\n"),
+				share: 15, parts: "lines of this file", keeps: true,
+			})
+		case Typed:
+		}
+	}
+	rest = append(
+		rest,
+		&section{title: "Deleted files:", lines: l.files(func(f *File) int {
+			if !f.Gone {
+				return Never
+			}
+			return f.Deleted
+		}), share: 10, parts: "deleted files"},
+		&section{title: "Open errors:", lines: l.openErrors(), share: 20, parts: "open errors"},
+		&section{title: "Decisions:", lines: l.decisions(), share: 25, parts: "decisions"},
+		&section{title: "Files that were only read:", lines: l.files(func(f *File) int {
+			if f.Modified != Never || f.Deleted != Never {
+				return Never
+			}
+			return f.Read
+		}), share: 10, parts: "files"},
+		&section{title: "Commands:", lines: l.commands(), share: 10, parts: "commands"},
+	)
+	return withLines(first), withLines(rest)
+}
+
+func withLines(sections []*section) []*section {
+	return slices.DeleteFunc(sections, func(s *section) bool { return len(s.lines) == 0 })
+}
+
+func (l *Ledger) typed() []string {
+	var lines []line
+	for _, directive := range l.Directives {
+		if directive.Kind == Typed {
+			lines = append(lines, line{directive.Message, directive.Text})
+		}
+	}
+	return inOrder(lines)
+}
+
+// files returns the files for which at names a message.
+func (l *Ledger) files(at func(*File) int) []string {
+	var lines []line
+	for i := range l.Files {
+		if message := at(&l.Files[i]); message != Never {
+			lines = append(lines, line{message, l.Files[i].Path})
+		}
+	}
+	return inOrder(lines)
+}
+
+func (l *Ledger) openErrors() []string {
+	var lines []line
+	for i := range l.Errors {
+		e := &l.Errors[i]
+		if !e.Open() {
+			continue
+		}
+		said := e.Tool + " " + e.Subject
+		if e.Excerpt != "" {
+			said += " → " + e.Excerpt
+		}
+		lines = append(lines, line{e.Message, said})
+	}
+	return inOrder(lines)
+}
+
+func (l *Ledger) decisions() []string {
+	var lines []line
+	for _, decision := range l.Decisions {
+		said := decision.Text
+		if decision.Role == conversation.User {
+			said = "User: " + said
+		}
+		lines = append(lines, line{decision.Message, said})
+	}
+	return inOrder(lines)
+}
+
+func (l *Ledger) commands() []string {
+	var lines []line
+	for _, command := range l.Commands {
+		outcome := "ok"
+		if command.Failed {
+			outcome = "failed"
+		}
+		lines = append(lines, line{command.Message, command.Text + " → " + outcome})
+	}
+	return inOrder(lines)
+}
+
+// inOrder writes lines in the order of their messages.
+func inOrder(lines []line) []string {
+	slices.SortStableFunc(lines, func(a, b line) int { return a.message - b.message })
+	texts := make([]string, len(lines))
+	for i, line := range lines {
+		texts[i] = fmt.Sprintf("#%d %s", line.message, line.text)
+	}
+	return texts
+}
+
+// measure counts what each section needs. It stops at what no section can get.
+func measure(sections []*section, limit int, count func(string) int) {
+	for _, s := range sections {
+		if s.titled == 0 {
+			s.titled = count(s.title + "\n")
+		}
+		s.need = s.titled
+		for i := 0; i < len(s.lines) && s.need <= limit; i++ {
+			if i == len(s.costs) {
+				s.costs = append(s.costs, count(s.at(i)+"\n"))
+			}
+			s.need += s.costs[i]
+		}
+	}
+}
+
+// at returns the line that matters most but i.
+func (s *section) at(i int) string {
+	if s.keeps {
+		return s.lines[i]
+	}
+	return s.lines[len(s.lines)-1-i]
+}
+
+// share grants each section what it needs, or where that is too much its share,
+// what others leave of theirs included. It returns what is granted.
+func share(sections []*section, budget int) int {
+	open, left := slices.Clone(sections), budget
+	for len(open) > 0 {
+		shares, granted := 0, 0
+		for _, s := range open {
+			shares += s.share
+		}
+		before := len(open)
+		open = slices.DeleteFunc(open, func(s *section) bool {
+			s.grant = left * s.share / shares
+			if s.need > s.grant {
+				return false
+			}
+			s.grant = s.need
+			granted += s.need
+			return true
+		})
+		if len(open) == before { // nobody leaves anything: all get their shares
+			return budget
+		}
+		left -= granted
+	}
+	return budget - left
+}
+
+// write puts the sections together, each within its grant.
+func write(sections []*section, count func(string) int) string {
+	var text strings.Builder
+	for _, s := range sections {
+		s.write(&text, count)
+	}
+	return strings.TrimSuffix(text.String(), "\n")
+}
+
+// write writes the section within its grant.
+func (s *section) write(text *strings.Builder, count func(string) int) {
+	if s.need <= s.grant {
+		text.WriteString(s.title + "\n" + strings.Join(s.lines, "\n") + "\n")
+		return
+	}
+	left := s.grant - s.titled - count(s.leftOut(len(s.lines)))
+	if left < 0 {
+		return
+	}
+	kept := 0
+	for kept < len(s.costs) && s.costs[kept] <= left {
+		left -= s.costs[kept]
+		kept++
+	}
+	text.WriteString(s.title + "\n")
+	if s.keeps {
+		for _, line := range s.lines[:kept] {
+			text.WriteString(line + "\n")
+		}
+		text.WriteString(s.leftOut(len(s.lines) - kept))
+		return
+	}
+	text.WriteString(s.leftOut(len(s.lines) - kept))
+	for _, line := range s.lines[len(s.lines)-kept:] {
+		text.WriteString(line + "\n")
+	}
+}
+
+// leftOut says how many lines are missing.
+func (s *section) leftOut(lines int) string {
+	if s.keeps {
+		return fmt.Sprintf("(%d more %s not shown)\n", lines, s.parts)
+	}
+	return fmt.Sprintf("(%d older %s not shown)\n", lines, s.parts)
+}

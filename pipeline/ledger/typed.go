@@ -1,0 +1,155 @@
+package ledger
+
+import (
+	"strings"
+
+	"palimpsest/pipeline/conversation"
+)
+
+// ourBlocks are the tags of the blocks that this program puts into prompts; what
+// stands in them was said before.
+var ourBlocks = []string{"compaction-bridge-recovery", "rehydrated-context", "learned-patterns"}
+
+// ourMarks begin a text of ours that ends with the block it stands in.
+var ourMarks = []string{"[AUTO CONTEXT COMPRESSION]", "[CONTEXT SUMMARY]", "[TOOL OUTPUT ARCHIVED]"}
+
+// summaries begin the texts in which clients sum up, or ask to sum up, what went
+// before.
+var summaries = []string{
+	"This session is being continued from a previous conversation",
+	"Another language model started to solve this problem",
+	"The conversation history before this point was compacted",
+	"The following is a summary of a branch",
+	"Context summary:\n", "## Conversation Summary", "<summary>", "<condense>", "[NOTE] Some previous conversation history",
+	"The previous session was interrupted because it got too long",
+	"CRITICAL: Respond with TEXT ONLY", "CRITICAL: This summarization request",
+	"Your task is to create a detailed summary of the conversation", "You are performing a CONTEXT CHECKPOINT COMPACTION",
+	"The current conversation is rapidly running out of context",
+}
+
+// recallQuestion is what opencode asks before its summary.
+const recallQuestion = "What did we do so far?"
+
+// ownWords returns what a text says that was not said before: nothing of a
+// client's summary, and nothing of a block of our own, wherever it is quoted.
+func ownWords(text string) string {
+	for _, mark := range ourMarks {
+		text, _, _ = strings.Cut(text, mark)
+	}
+	for _, tag := range ourBlocks {
+		text = withoutElement(text, tag, false)
+	}
+	if startsWith(strings.TrimSpace(conversation.WithoutReminders(text)), summaries) {
+		return ""
+	}
+	return text
+}
+
+func startsWith(text string, starts []string) bool {
+	for _, start := range starts {
+		if strings.HasPrefix(text, start) {
+			return true
+		}
+	}
+	return false
+}
+
+// injected begin texts of a user's message that the client wrote.
+var injected = []string{
+	"Base directory for this skill:", "Caveat: The messages below were generated", "[Request interrupted by user",
+	"Stop hook feedback:", "# AGENTS.md instructions for ", "[Image: ", "[Image #",
+}
+
+// material are the tags in which clients put what they, tools and other agents
+// say into a user's message. Their content may hold anything, tags included, so
+// each goes from its first opening to its last closing.
+var material = []string{
+	"task-notification", "local-command-caveat", "local-command-stdout", "local-command-stderr", "bash-input", "bash-stdout", "bash-stderr",
+	"command-name", "command-message", "environment_context", "environment_details", "user_instructions", "INSTRUCTIONS", "user_rules",
+	"always_applied_workspace_rules", "file", "file_content", "folder_content", "url_content", "attached_files", "document", "documents",
+	"additional_data", "open_and_recently_viewed_files", "user_info", "project_layout", "git_status", "ide_selection", "ide_opened_file",
+	"terminal_output", "tool_result", "tool_response", "function_results", "search_results", "web_page", "turn_aborted", "skills_instructions",
+	"skill", "user-prompt-submit-hook", "SYSTEM_NOTICE", "diagnostics", "new-diagnostics", "subagent_notification", "teammate-message",
+}
+
+// typed returns what a person typed of a user's text.
+func typed(text string) string {
+	text = strings.TrimSpace(conversation.WithoutReminders(text))
+	if startsWith(text, injected) {
+		return ""
+	}
+	if strings.Contains(text, "<") {
+		for _, tag := range material {
+			text = withoutElement(text, tag, true)
+		}
+		// What was typed behind a command stands in a tag of its own.
+		text = strings.NewReplacer("<command-args>", "", "</command-args>", "", "<user_query>", "", "</user_query>", "").Replace(text)
+	}
+	return withoutFences(text)
+}
+
+// withoutElement returns a text without what stands from the first <tag …> to the
+// last </tag>. atLine asks for an opening at the start of a line: elsewhere a
+// person names the tag. One that is never closed goes on to the end, unless a
+// person may have typed it.
+func withoutElement(text, tag string, atLine bool) string {
+	from := opening(text, tag, atLine)
+	if from < 0 {
+		return text
+	}
+	closing := "</" + tag + ">"
+	end := strings.LastIndex(text, closing)
+	if end < from {
+		if atLine {
+			return text
+		}
+		return text[:from]
+	}
+	return text[:from] + text[end+len(closing):]
+}
+
+// opening returns where <tag> or <tag …> begins; -1 if it does not.
+func opening(text, tag string, atLine bool) int {
+	for at := 0; ; {
+		i := strings.Index(text[at:], "<"+tag)
+		if i < 0 {
+			return -1
+		}
+		at += i
+		behind := at + 1 + len(tag)
+		ends := behind < len(text) && (text[behind] == '>' || text[behind] == ' ' || text[behind] == '\n')
+		if ends && (!atLine || startsLine(text[:at])) {
+			return at
+		}
+		at = behind
+	}
+}
+
+// startsLine reports whether nothing but white space, or the end of another
+// element, stands on a line so far.
+func startsLine(before string) bool {
+	line := strings.TrimSpace(before[strings.LastIndexByte(before, '\n')+1:])
+	return line == "" || strings.HasSuffix(line, ">")
+}
+
+// withoutFences leaves out code between fences, where each one is closed.
+func withoutFences(text string) string {
+	const fence = "```"
+	if strings.Count(text, fence)%2 == 1 || !strings.Contains(text, fence) {
+		return text
+	}
+	var kept strings.Builder
+	for i, part := range strings.Split(text, fence) {
+		if i%2 == 0 {
+			kept.WriteString(part)
+		}
+	}
+	return kept.String()
+}
+
+// carriesResults reports whether a user's text hands over the result of a tool, as
+// clients without tool calls do: "[read_file for 'a.go'] Result:".
+func carriesResults(text string) bool {
+	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return strings.HasPrefix(first, "[") && strings.Contains(first, "] Result:")
+}
