@@ -74,7 +74,7 @@ func (f *facts) addLedger(book *ledger.Ledger) {
 	slices.SortStableFunc(files, func(a, b ledger.File) int { return cmp.Compare(b.Message, a.Message) })
 	for i := range files {
 		switch file := &files[i]; {
-		case file.Gone():
+		case file.Gone:
 			f.modified = append(f.modified, file.Path+" (deleted)")
 		case file.Modified != ledger.Never:
 			f.modified = append(f.modified, file.Path)

@@ -20,10 +20,11 @@ type span struct {
 	turn     int // index of the turn
 	level    int
 	record   *record
+	written  *written
 }
 
 func (t *turn) span() *span {
-	return &span{From: t.verbatim, To: t.To, turn: t.index, level: t.level, record: t.record}
+	return &span{From: t.verbatim, To: t.To, turn: t.index, level: t.level, record: t.record, written: t.written}
 }
 
 // render returns the projection of the plan; one that covers nothing if no turn is
@@ -169,6 +170,11 @@ func recordText(run []*span, block int, answers bool) string {
 	text := strings.Builder{}
 	text.WriteString(frame)
 	for len(run) > 0 {
+		if entry, spans := run[0].written.of(run); spans > 0 {
+			text.WriteString(entry)
+			run = run[spans:]
+			continue
+		}
 		n := sameLevel(run)
 		if run[0].level == 3 {
 			for _, line := range blockLines(run[:n], block) {
@@ -219,6 +225,9 @@ func (p *planner) foldedLines(turns []*turn, block int) [][]string {
 	var all [][]string
 	var run []*span
 	for _, t := range turns {
+		if t.written != nil {
+			continue
+		}
 		if t.level == 3 && t.verbatim == t.From {
 			run = append(run, t.span())
 			continue

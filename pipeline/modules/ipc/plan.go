@@ -34,6 +34,8 @@ type planner struct {
 	loop  int         // the turn that opens a tool loop that must open with thinking; -1
 	lines map[int]int // size of the L3 line of each block of blockTurns
 	total int         // size of the prompt as planned, but for the frames of records
+
+	summary *written // what a model wrote in place of the first turns; nil: nothing
 }
 
 // plan plans an epoch for a prompt of size tokens of the model. It returns
@@ -45,6 +47,9 @@ func (m *Module) plan(ctx context.Context, exchange *pipeline.Exchange, size int
 		return nil, errNothingToFree
 	}
 	if err := p.keepSummary(); err != nil {
+		return nil, err
+	}
+	if err := p.useSummary(ctx); err != nil {
 		return nil, err
 	}
 	projection, err := p.search(ctx)
@@ -309,7 +314,7 @@ func (p *planner) foldBlock(block, tail int) error {
 func (p *planner) weighLine(block int) error {
 	var folded []*span
 	for _, t := range p.turns[block*blockTurns : min((block+1)*blockTurns, len(p.turns))] {
-		if t.level < 3 {
+		if t.level < 3 || t.written != nil {
 			continue
 		}
 		if err := p.note(t); err != nil {
@@ -328,7 +333,7 @@ func (p *planner) weighLine(block int) error {
 
 // reset puts every turn back to the level it has in the current projection.
 func (p *planner) reset() error {
-	p.total = p.exchange.Fixed
+	p.total = p.exchange.Fixed + p.summary.tokens()
 	for _, digest := range p.exchange.Digests[:conversation.Lead(p.exchange.Digests)] {
 		p.total += digest.Tokens
 	}

@@ -28,6 +28,7 @@ type turn struct {
 	cutSize  int                    // its o200k tokens
 	record   *record                // L2 and L3 of what is not verbatim; nil: not made yet
 	noted    int                    // o200k tokens of its entry at L2
+	written  *written               // the summary that stands for what is not verbatim; nil: none
 }
 
 // read parses the turn's messages and sees what its calls and results allow.
