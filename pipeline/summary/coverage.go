@@ -80,7 +80,7 @@ func (s *identifiers) addOpenError(text string) {
 
 func (s *identifiers) add(turn int, text string, weight int, seen map[string]bool) {
 	for _, name := range s.pattern.FindAllString(text, -1) {
-		name = strings.TrimRight(strings.Trim(name, "`"), ".,;:")
+		name = strings.TrimPrefix(strings.TrimRight(strings.Trim(name, "`"), ".,;:"), "./")
 		if len(name) < 3 || len(name) > longestName || strings.ContainsAny(name, "\n") || seen[name] && weight == 1 {
 			continue
 		}

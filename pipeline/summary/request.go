@@ -30,6 +30,21 @@ type request struct {
 	system    string
 	user      string
 	maxOutput int
+
+	// plain leaves out that the model is not to think: there are models that do
+	// not let themselves be told.
+	plain bool
+}
+
+// quiets reports whether a body tells its model not to think.
+func (r request) quiets(format conversation.Format) bool {
+	if r.plain {
+		return false
+	}
+	if format == conversation.Anthropic {
+		return r.model.ThinksUnasked
+	}
+	return effort(r.model) != ""
 }
 
 // ownBody returns the body of a request of its own in a format's shape: no tools,
@@ -78,7 +93,7 @@ type anthropicThinking struct {
 
 func anthropicBody(r request) anthropicRequest {
 	body := anthropicRequest{Model: r.name, MaxTokens: r.maxOutput, System: r.system, Messages: []textMessage{{"user", r.user}}}
-	if r.model.ThinksUnasked {
+	if r.quiets(conversation.Anthropic) {
 		body.Thinking = &anthropicThinking{Type: "disabled"}
 	}
 	return body
@@ -93,7 +108,10 @@ type chatRequest struct {
 }
 
 func chatBody(r request) chatRequest {
-	body := chatRequest{Model: r.name, Messages: []textMessage{{"system", r.system}, {"user", r.user}}, ReasoningEffort: effort(r.model)}
+	body := chatRequest{Model: r.name, Messages: []textMessage{{"system", r.system}, {"user", r.user}}}
+	if r.quiets(conversation.OpenAIChat) {
+		body.ReasoningEffort = effort(r.model)
+	}
 	if r.model.Provider == "openai" {
 		body.MaxCompletionTokens = r.maxOutput
 	} else {
@@ -117,8 +135,8 @@ type responsesReasoning struct {
 
 func responsesBody(r request) responsesRequest {
 	body := responsesRequest{Model: r.name, MaxOutputTokens: r.maxOutput, Instructions: r.system, Input: []textMessage{{"user", r.user}}}
-	if effort := effort(r.model); effort != "" {
-		body.Reasoning = &responsesReasoning{Effort: effort}
+	if r.quiets(conversation.OpenAIResponses) {
+		body.Reasoning = &responsesReasoning{Effort: effort(r.model)}
 	}
 	return body
 }
@@ -163,6 +181,9 @@ func rideBody(codec wire.Codec, ride Ride, instruction string) (body []byte, ok 
 	if err != nil || envelope.Len() == 0 || binds(envelope) {
 		return nil, false
 	}
+	if dropsThinking(codec, envelope) {
+		return nil, false
+	}
 	last, err := codec.Parse(envelope.Element(envelope.Len() - 1))
 	if err != nil || last.Role == conversation.Assistant || last.Role == conversation.System {
 		return nil, false
@@ -174,6 +195,27 @@ func rideBody(codec wire.Codec, ride Ride, instruction string) (body []byte, ok 
 		return nil, false
 	}
 	return envelope.Seal([]wire.Piece{{From: 0, To: envelope.Len()}, {From: envelope.Len(), To: envelope.Len(), Raw: raw}}), true
+}
+
+// dropsThinking reports whether a message of the user at the end may lose the cache
+// from the running tool loop on: models that are asked by hand to think drop the
+// thinking of a loop once it has ended. (Anthropic, "Extended thinking": thinking
+// blocks of previous turns are stripped.)
+func dropsThinking(codec wire.Codec, body *wire.Envelope) bool {
+	request, err := codec.Request(body)
+	if err != nil || !request.ThinkingFirst {
+		return err != nil
+	}
+	for i := body.Len() - 1; i >= 0; i-- {
+		message, err := codec.Parse(body.Element(i))
+		if err != nil || message.Flags().Has(conversation.HasThinking) {
+			return true
+		}
+		if flags := message.Flags(); message.Role == conversation.User && !flags.Has(conversation.HasResult) {
+			return false
+		}
+	}
+	return false
 }
 
 // binds reports whether a body asks for an answer of another kind than a text, or

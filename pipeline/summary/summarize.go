@@ -24,6 +24,9 @@ const (
 	// margin is by how much an estimate may be too low.
 	margin = 1.15
 
+	// thinkingRoom is how many tokens a model may think that cannot be told not to.
+	thinkingRoom = 8_000
+
 	// room is how much longer than its budget an answer may be before it is cut.
 	room = 1.5
 )
@@ -132,20 +135,8 @@ func (m *maker) ask(ctx context.Context) (string, error) {
 		name = m.job.Model
 	}
 	own, limit := m.own(name)
-	tokensOf := func(text string) int { return int(float64(m.count(text)) * ratio(own.model) * margin) }
-	turns := make([]string, len(m.fresh))
-	sizes, input := make([]int, len(m.fresh)), tokensOf(own.system)+tokensOf(m.previousText())
-	for i := range m.fresh {
-		turns[i] = m.fresh[i].transcript()
-		sizes[i] = tokensOf(turns[i])
-		input += sizes[i]
-	}
-	first := 0
-	for first < len(turns)-1 && input > limit {
-		input -= sizes[first]
-		first++
-	}
-	if body, ok := m.ride(offer{model: own.model, input: input, output: m.budget}); ok {
+	source := m.transcripts(own, limit)
+	if body, ok := m.ride(offer{model: own.model, input: source.input, output: m.budget}); ok {
 		text, err := m.askOnce(ctx, FormCached, m.job.Model, Call{
 			Path: Path(m.job.Codec.Format()), Header: m.job.Ride.Header, Body: body,
 		})
@@ -154,21 +145,61 @@ func (m *maker) ask(ctx context.Context) (string, error) {
 		}
 	}
 	for attempt := 1; ; attempt++ {
-		own.user = asked(m.previousText(), turns[first:], first)
-		body, err := ownBody(m.job.Codec.Format(), own)
-		if err != nil {
-			return "", err
-		}
-		text, err := m.askOnce(ctx, FormOwn, name, Call{Path: Path(m.job.Codec.Format()), Body: body})
+		own.user = asked(m.previousText(), source.turns[source.first:], source.first)
+		text, err := m.askOwn(ctx, name, own)
 		if !errors.Is(err, errTooLong) {
 			return text, err
 		}
-		if attempt == attempts || first >= len(turns)-1 {
+		left := len(source.turns) - source.first
+		if attempt == attempts || left <= 1 {
 			return "", reject(ReasonOverflow)
 		}
-		// The oldest go, a quarter at a time, one at least.
-		first += max(1, (len(turns)-first)/4)
+		// The oldest turns go, calls together with their results.
+		source.first += max(1, left/3)
 	}
+}
+
+// reading is what a model is given to read.
+type reading struct {
+	turns []string
+	first int // the turns before it are left out
+	input int // tokens of the prompt
+}
+
+// transcripts returns the newest of the fresh turns that a model's window holds.
+func (m *maker) transcripts(own request, limit int) reading {
+	tokensOf := func(text string) int { return int(float64(m.count(text)) * ratio(own.model) * margin) }
+	source := reading{turns: make([]string, len(m.fresh)), input: tokensOf(own.system) + tokensOf(m.previousText())}
+	sizes := make([]int, len(m.fresh))
+	for i := range m.fresh {
+		source.turns[i] = m.fresh[i].transcript()
+		sizes[i] = tokensOf(source.turns[i])
+		source.input += sizes[i]
+	}
+	for source.first < len(sizes)-1 && source.input > limit {
+		source.input -= sizes[source.first]
+		source.first++
+	}
+	return source
+}
+
+// askOwn sends a request of its own. A model that does not let itself be told not
+// to think is asked without that, and with room for it.
+func (m *maker) askOwn(ctx context.Context, name string, own request) (string, error) {
+	format := m.job.Codec.Format()
+	body, err := ownBody(format, own)
+	if err != nil {
+		return "", err
+	}
+	text, err := m.askOnce(ctx, FormOwn, name, Call{Path: Path(format), Body: body})
+	if rejected, is := errors.AsType[rejection](err); !is || rejected.reason != "provider_400" || !own.quiets(format) {
+		return text, err
+	}
+	own.plain, own.maxOutput = true, own.maxOutput+thinkingRoom
+	if body, err = ownBody(format, own); err != nil {
+		return "", err
+	}
+	return m.askOnce(ctx, FormOwn, name, Call{Path: Path(format), Body: body})
 }
 
 // own returns a request of its own without what is to be read, and how many of the

@@ -5,11 +5,18 @@ import (
 	"unicode"
 )
 
-// words returns the words of a text in lower case, without marks and ticks.
+// words returns the words of a text in lower case, without the marks around them.
 func words(text string) []string {
-	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+	all := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && r != '_' && r != '/' && r != '-' && r != '.'
 	})
+	kept := all[:0]
+	for _, word := range all {
+		if word = strings.Trim(word, ".-/"); word != "" {
+			kept = append(kept, word)
+		}
+	}
+	return kept
 }
 
 // sentences cuts a text at its lines and at the ends of its sentences.
@@ -46,9 +53,7 @@ type wordSet map[string]bool
 func setOf(text string) wordSet {
 	set := wordSet{}
 	for _, word := range words(text) {
-		if word = strings.Trim(word, ".-/"); word != "" {
-			set[word] = true
-		}
+		set[word] = true
 	}
 	return set
 }
