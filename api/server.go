@@ -27,9 +27,9 @@ type Server struct {
 	// Summaries has models write summaries of lanes; nil: nobody does.
 	Summaries *Summaries
 
-	Metrics  *Metrics
-	Log      *slog.Logger
-	Now      func() time.Time
+	Metrics *Metrics
+	Log     *slog.Logger
+	Now     func() time.Time
 
 	buffers sync.Pool // of *[]byte, relayBuffer long
 	bodies  bodies

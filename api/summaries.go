@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -118,7 +119,7 @@ func (s *Summaries) after(post post, written *prompt.Prompt) {
 		known.asked = max(known.asked, exchange.Summary.Covers)
 	}
 	covers := s.calledFor(exchange, known.asked)
-	if covers <= known.asked {
+	if covers <= known.asked || covers > written.Lane.Archived() { // or the originals are not durable yet
 		return
 	}
 	job := summary.Job{
@@ -222,7 +223,7 @@ func rideHeader(sent http.Header, beta string) map[string]string {
 	}
 	betas := sent.Values("Anthropic-Beta")
 	if beta != "" {
-		betas = append(betas[:len(betas):len(betas)], beta)
+		betas = append(slices.Clip(betas), beta)
 	}
 	if len(betas) > 0 {
 		header["Anthropic-Beta"] = strings.Join(betas, ",")

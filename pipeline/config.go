@@ -170,7 +170,7 @@ func (w *Window) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*int)(w))
 }
 
-// SameModel, as the model of LLMCompression, is the conversation's own.
+// SameModel is the model of LLMCompression that stands for the conversation's own.
 const SameModel = "same"
 
 // LLMCompression says which model writes summaries, and how; the zero value,

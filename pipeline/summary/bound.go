@@ -1,6 +1,9 @@
 package summary
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 const (
 	// maxTokens is how many tokens a summary has at most, in any window.
@@ -84,8 +87,8 @@ func drop(items *[]string, n int, fromEnd bool, gone map[*[]string]int) {
 	gone[items] += n
 	text := fmt.Sprintf("(%d more in the archive)", gone[items])
 	if fromEnd {
-		*items = append(list[:len(list):len(list)], text)
+		*items = slices.Concat(list, []string{text})
 		return
 	}
-	*items = append([]string{text}, list...)
+	*items = slices.Concat([]string{text}, list)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -216,7 +215,7 @@ func newBench(t testing.TB, l *lane, provider Provider) *bench {
 	b := &bench{lane: l, ended: make(chan session.SummaryAttempt, queueJobs+workers)}
 	b.worker = NewWorker(Config{
 		Originals: l, Store: l, Lanes: l, Provider: provider, Models: models, Count: newCounter(t).Count,
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Now: func() time.Time { return time.Unix(1_800_000_000, 0) },
+		Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(1_800_000_000, 0) },
 		Ended: func(_ Job, attempt session.SummaryAttempt) { b.ended <- attempt },
 	})
 	b.worker.Start()

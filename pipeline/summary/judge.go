@@ -69,7 +69,8 @@ func answerText(codec wire.Codec, answer wire.Answer) (string, error) {
 	case !answer.Complete:
 		return "", reject(ReasonBroken)
 	}
-	said, thought := "", false
+	var text strings.Builder
+	thought := false
 	for _, raw := range answer.Messages {
 		message, err := codec.Parse(raw)
 		if err != nil {
@@ -85,11 +86,11 @@ func answerText(codec wire.Codec, answer wire.Answer) (string, error) {
 		thought = thought || flags.Has(conversation.HasThinking)
 		for i := range message.Blocks {
 			if block := &message.Blocks[i]; block.Kind == conversation.Text {
-				said += block.Text
+				text.WriteString(block.Text)
 			}
 		}
 	}
-	said = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(said, "\uFFFD"), "\x00", ""))
+	said := strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(text.String(), "\uFFFD"), "\x00", ""))
 	switch {
 	case said == "" && thought:
 		return "", reject(ReasonReasoning)

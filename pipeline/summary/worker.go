@@ -247,15 +247,17 @@ func (w *Worker) attempt(ctx context.Context, job Job) (session.SummaryAttempt, 
 // reasonOf returns the reason that an error stands for; other errors are not the
 // answer's fault.
 func reasonOf(ctx context.Context, err error) (reason string, other error) {
-	rejected, is := errors.AsType[rejection](err)
-	switch {
-	case err == nil:
+	if err == nil {
 		return "", nil
+	}
+	rejected, is := errors.AsType[rejection](err)
+	isLate := errors.Is(ctx.Err(), context.DeadlineExceeded)
+	switch {
 	case is:
 		return rejected.reason, nil
 	case errors.Is(err, ErrNoProvider):
 		return ReasonNoProvider, nil
-	case ctx.Err() != nil:
+	case isLate:
 		return ReasonTimeout, nil
 	case errors.Is(err, ErrUnreachable):
 		return ReasonUnreachable, nil
