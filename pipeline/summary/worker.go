@@ -168,14 +168,20 @@ func (w *Worker) work(ctx context.Context) {
 	}
 }
 
-// do works on one job.
+// do works on one job and makes room for its lane's next one.
 func (w *Worker) do(ctx context.Context, job Job) {
-	defer func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		delete(w.lanes, job.Lane)
-		w.bytes -= job.bytes()
-	}()
+	attempt, kept := w.keep(ctx, job)
+	w.mu.Lock()
+	delete(w.lanes, job.Lane)
+	w.bytes -= job.bytes()
+	w.mu.Unlock()
+	if kept && w.config.Ended != nil {
+		w.config.Ended(job, attempt)
+	}
+}
+
+// keep makes an attempt and stores it, then tells its lane.
+func (w *Worker) keep(ctx context.Context, job Job) (attempt session.SummaryAttempt, kept bool) {
 	timeout := job.Settings.Timeout
 	if timeout == 0 {
 		timeout = DefaultTimeout
@@ -184,17 +190,16 @@ func (w *Worker) do(ctx context.Context, job Job) {
 	defer cancel()
 	attempt, err := w.attempt(working, job)
 	if ctx.Err() != nil {
-		return // the program ends: nothing is known of the attempt
+		return attempt, false // the program ends: nothing is known of the attempt
+	}
+	if err == nil {
+		saving, cancel := context.WithTimeout(ctx, storeTimeout)
+		defer cancel()
+		err = w.config.Store.SaveSummary(saving, job.Scope.Workspace, attempt)
 	}
 	if err != nil {
 		w.config.Log.Warn("summary", "lane", job.Lane, "covers", job.Covers, "error", err)
-		return
-	}
-	saving, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	if err := w.config.Store.SaveSummary(saving, job.Scope.Workspace, attempt); err != nil {
-		w.config.Log.Warn("summary", "lane", job.Lane, "covers", job.Covers, "error", err)
-		return
+		return attempt, false
 	}
 	if attempt.Reason == "" {
 		w.config.Lanes.Summarized(job.Lane, attempt.Summary)
@@ -203,9 +208,7 @@ func (w *Worker) do(ctx context.Context, job Job) {
 	}
 	w.config.Log.Info("summary", "lane", job.Lane, "covers", attempt.Covers, "merged", attempt.Merged, "rejected", attempt.Reason,
 		"form", attempt.Form, "model", attempt.Model, "cost_microusd", attempt.CostMicroUSD)
-	if w.config.Ended != nil {
-		w.config.Ended(job, attempt)
-	}
+	return attempt, true
 }
 
 // attempt has a summary written. A rejection is an attempt too; an error is what
