@@ -40,7 +40,9 @@ func layers() []layer {
 		{"pipeline/session/sessiondb", []string{"pipeline/session", "pipeline/conversation", "pipeline/cost", "pipeline/archive", "pipeline/archive/archivedb"}},
 		{"pipeline/session", []string{"pipeline/conversation", "pipeline/archive", "pipeline/tokens", "pipeline/wire"}},
 		{"pipeline/client", []string{"pipeline/conversation", "pipeline/session", "pipeline/wire"}},
-		{"pipeline/summary", []string{"pipeline/conversation", "pipeline/tokens", "pipeline/ledger"}},
+		{"pipeline/summary", []string{
+			"pipeline/conversation", "pipeline/tokens", "pipeline/ledger", "pipeline/session", "pipeline/archive", "pipeline/wire",
+		}},
 		{"pipeline/idle", []string{"pipeline", "pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/archive", "pipeline/summary"}},
 		{"pipeline/cost", []string{"pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/wire"}},
 		{"pipeline/prompt", []string{

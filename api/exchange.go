@@ -65,7 +65,11 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 			return s.answerUnread(c, event, response)
 		}
 		sent := written.Sent()
-		s.recordRequest(event, written) // from here on nothing holds the body
+		s.recordRequest(event, written)
+		if response.StatusCode == http.StatusOK {
+			s.Summaries.after(post, written)
+		}
+		// From here on nothing holds the body.
 		body.release()
 		return s.answer(c, event, codec, sent, response)
 	}

@@ -34,6 +34,7 @@ type Metrics struct {
 	aborts         *prometheus.CounterVec
 	dropped        prometheus.Counter
 	compactions    *prometheus.CounterVec
+	summaries      *prometheus.CounterVec
 }
 
 // NewMetrics registers the proxy's metrics with registry.
@@ -65,9 +66,10 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		metrics.busts.WithLabelValues(string(cause)) // so that a rate begins at zero
 	}
 	metrics.compactions = counters("compaction_detected_total", "Sessions that went on after their client had compacted them.", "client")
+	metrics.summaries = counters("summaries_total", "Summaries that models were asked for, by outcome.", "outcome")
 	registry.MustRegister(metrics.requests, metrics.duration, metrics.streamDuration, metrics.overhead, metrics.firstByte,
 		metrics.upstreamTTFB, metrics.tokens, metrics.before, metrics.after, metrics.saved, metrics.turns, metrics.epochs,
-		metrics.net, metrics.archived, metrics.archiveErrors, metrics.aborts, metrics.dropped, metrics.compactions, metrics.busts)
+		metrics.net, metrics.archived, metrics.archiveErrors, metrics.aborts, metrics.dropped, metrics.compactions, metrics.busts, metrics.summaries)
 	return metrics
 }
 

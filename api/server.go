@@ -23,9 +23,13 @@ type Server struct {
 	Prompts  *prompt.Writer
 	Upstream Upstream
 	Recorder *Recorder
-	Metrics  *Metrics
-	Log      *slog.Logger
-	Now      func() time.Time
+
+	// Summaries has models write summaries of lanes; nil: nobody does.
+	Summaries *Summaries
+
+	Metrics *Metrics
+	Log     *slog.Logger
+	Now     func() time.Time
 
 	buffers sync.Pool // of *[]byte, relayBuffer long
 	bodies  bodies

@@ -60,8 +60,8 @@ type IPCConfig struct {
 	// ObservationMasking leaves a placeholder of tool results at L1, not their start.
 	ObservationMasking bool `json:"observationMasking" yaml:"observationMasking"`
 
-	// LLMCompression has a model write L2 and L3. It is checked and kept, and
-	// takes effect once summaries by a model are built in.
+	// LLMCompression has a model write, in the background, what stands for the
+	// oldest turns in place of L2 and L3.
 	LLMCompression LLMCompression `json:"llmCompression" yaml:"llmCompression"`
 
 	// IdleUtilization is the share above which an epoch is planned in the background
@@ -176,13 +176,24 @@ func (w *Window) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*int)(w))
 }
 
+// SameModel is the model of LLMCompression that stands for the conversation's own.
+const SameModel = "same"
+
 // LLMCompression says which model writes summaries, and how; the zero value,
 // written "false", none.
 type LLMCompression struct {
-	Model     string
-	Prompt    string
-	MaxTokens int
-	Timeout   time.Duration
+	Model     string        // who writes: a model of the conversation's provider, or SameModel
+	Prompt    string        // what is asked for in place of our own words; empty: our own
+	MaxTokens int           // of the answer; 0: as many as the summary may have
+	Timeout   time.Duration // for the whole of it; 0: 30 s
+
+	// ReserveTokens has a summary written as soon as a prompt leaves fewer tokens
+	// than these of what it may have; 0: after each epoch only.
+	ReserveTokens int
+
+	// KeepRecentTokens are the newest tokens that such a summary leaves out; 0: as
+	// many as PreserveTokens says.
+	KeepRecentTokens int
 }
 
 // llmCompression is how LLMCompression is written where it is on.
@@ -191,10 +202,16 @@ type llmCompression struct {
 	Prompt    string `json:"prompt,omitempty"    yaml:"prompt,omitempty"`
 	MaxTokens int    `json:"maxTokens,omitempty" yaml:"maxTokens,omitempty"`
 	Timeout   string `json:"timeout,omitempty"   yaml:"timeout,omitempty"`
+
+	ReserveTokens    int `json:"reserveTokens,omitempty"    yaml:"reserveTokens,omitempty"`
+	KeepRecentTokens int `json:"keepRecentTokens,omitempty" yaml:"keepRecentTokens,omitempty"`
 }
 
 func (l LLMCompression) written() llmCompression {
-	written := llmCompression{Model: l.Model, Prompt: l.Prompt, MaxTokens: l.MaxTokens}
+	written := llmCompression{
+		Model: l.Model, Prompt: l.Prompt, MaxTokens: l.MaxTokens,
+		ReserveTokens: l.ReserveTokens, KeepRecentTokens: l.KeepRecentTokens,
+	}
 	if l.Timeout > 0 {
 		written.Timeout = l.Timeout.String()
 	}
@@ -233,20 +250,28 @@ func (l *LLMCompression) UnmarshalYAML(node *yaml.Node) error {
 		return nil
 	}
 	if node.Kind != yaml.MappingNode {
-		return errors.New("is neither false nor {model, prompt, maxTokens, timeout}")
+		return errors.New("is neither false nor {model, prompt, maxTokens, timeout, reserveTokens, keepRecentTokens}")
 	}
 	for i := 0; i < len(node.Content); i += 2 {
-		switch node.Content[i].Value {
-		case "model", "prompt", "maxTokens", "timeout":
+		name := node.Content[i].Value
+		switch name {
+		case "model", "prompt", "timeout":
+		case "maxTokens", "reserveTokens", "keepRecentTokens":
+			if number, has := fraction(node.Content[i+1]); has { // the decoder would cut it off
+				return fmt.Errorf("%s %q must be a whole number", name, number)
+			}
 		default:
-			return fmt.Errorf("%q is unknown; known are model, prompt, maxTokens, timeout", node.Content[i].Value)
+			return fmt.Errorf("%q is unknown; known are model, prompt, maxTokens, timeout, reserveTokens, keepRecentTokens", name)
 		}
 	}
 	var written llmCompression
 	if err := node.Decode(&written); err != nil {
 		return err
 	}
-	*l = LLMCompression{Model: written.Model, Prompt: written.Prompt, MaxTokens: written.MaxTokens}
+	*l = LLMCompression{
+		Model: written.Model, Prompt: written.Prompt, MaxTokens: written.MaxTokens,
+		ReserveTokens: written.ReserveTokens, KeepRecentTokens: written.KeepRecentTokens,
+	}
 	if written.Timeout == "" {
 		return nil
 	}

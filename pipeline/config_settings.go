@@ -216,6 +216,9 @@ func checkLadder(ladder []int) string {
 	return ""
 }
 
+// maxPrompt bounds a workspace's own prompt for summaries, in bytes.
+const maxPrompt = 20_000
+
 func checkLLM(llm LLMCompression) string {
 	switch {
 	case llm == LLMCompression{}:
@@ -226,6 +229,12 @@ func checkLLM(llm LLMCompression) string {
 		return "maxTokens " + strconv.Itoa(llm.MaxTokens) + " is out of range; allowed is 0 to 100000"
 	case llm.Timeout < 0 || llm.Timeout > 10*time.Minute:
 		return "timeout " + llm.Timeout.String() + " is out of range; allowed is 0s to 10m"
+	case llm.ReserveTokens < 0 || llm.ReserveTokens > 1_000_000:
+		return "reserveTokens " + strconv.Itoa(llm.ReserveTokens) + " is out of range; allowed is 0 to 1000000"
+	case llm.KeepRecentTokens < 0 || llm.KeepRecentTokens > 1_000_000:
+		return "keepRecentTokens " + strconv.Itoa(llm.KeepRecentTokens) + " is out of range; allowed is 0 to 1000000"
+	case len(llm.Prompt) > maxPrompt:
+		return fmt.Sprintf("prompt of %d bytes is too long; allowed are %d", len(llm.Prompt), maxPrompt)
 	default:
 		return ""
 	}

@@ -85,7 +85,9 @@ func TestAConfigIsReadBackAsItWasWritten(t *testing.T) {
 	config := pipeline.DefaultConfig()
 	config.Modules = []string{"ipc"}
 	config.IPC.ContextWindow = 64_000
-	config.IPC.LLMCompression = pipeline.LLMCompression{Model: "small", MaxTokens: 2000, Timeout: 30 * time.Second}
+	config.IPC.LLMCompression = pipeline.LLMCompression{
+		Model: "small", Prompt: "Tell what was asked.", MaxTokens: 2000, Timeout: 30 * time.Second, ReserveTokens: 40_000, KeepRecentTokens: 8_000,
+	}
 
 	fromYAML, err := pipeline.ParseConfig([]byte(config.YAML()))
 	if err != nil {
@@ -137,6 +139,9 @@ func TestAWrongValueIsRefusedWithItsPathAndRange(t *testing.T) {
 		{"ipc: {llmCompression: {prompt: x}}", "ipc.llmCompression", "names no model"},
 		{"ipc: {llmCompression: {model: x, speed: 1}}", "ipc.llmCompression", `"speed" is unknown`},
 		{"ipc: {llmCompression: {model: x, timeout: soon}}", "ipc.llmCompression", "no duration"},
+		{"ipc: {llmCompression: {model: x, reserveTokens: -1}}", "ipc.llmCompression", "reserveTokens -1 is out of range; allowed is 0 to 1000000"},
+		{"ipc: {llmCompression: {model: x, keepRecentTokens: 2000000}}", "ipc.llmCompression", "keepRecentTokens 2000000 is out of range"},
+		{"ipc: {llmCompression: {model: x, keepRecentTokens: 1.5}}", "ipc.llmCompression", `keepRecentTokens "1.5" must be a whole number`},
 		{"ipc: {target: 0.5}", "ipc.target", "is unknown; known are targetUtilization"},
 		{"icp: {targetUtilization: 0.5}", "icp", "is unknown; known are modules, ipc"},
 		{"ipc: {targetUtilization: 0.5, targetUtilization: 0.6}", "ipc.targetUtilization", "is set twice"},

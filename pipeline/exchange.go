@@ -43,6 +43,10 @@ type Exchange struct {
 	// when the pipeline starts; nil: the originals.
 	Projection *session.Projection
 
+	// Summary is what a model has written in place of the lane's first messages,
+	// for the next epoch to use; nil: nothing.
+	Summary *session.Summary
+
 	// NextProjection is the number of the lane's next projection; 0: one more
 	// than Projection's.
 	NextProjection int

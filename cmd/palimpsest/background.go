@@ -58,20 +58,26 @@ func (p *program) hear(ctx context.Context, db *tenantsdb.DB, changes changes) e
 			changes.settings.Forget(id)
 		}
 	}, changes.settings.ForgetAll)
-	listener.Handle(sessiondb.Channel, func(payload string) {
-		parts := strings.Split(payload, "/") // workspace, lane, number
+	listener.Handle(sessiondb.Channel, ofLane(changes.lanes.Changed), changes.lanes.ForgetAll)
+	listener.Handle(sessiondb.SummaryChannel, ofLane(changes.lanes.SummaryChanged), changes.lanes.ForgetAll)
+	if err := listener.Start(ctx); err != nil {
+		return err
+	}
+	p.onClose(listener.Stop)
+	return nil
+}
+
+// ofLane returns what reads a notice about a lane, "workspace/lane/number".
+func ofLane(changed func(lane uuid.UUID, number int)) func(payload string) {
+	return func(payload string) {
+		parts := strings.Split(payload, "/")
 		if len(parts) != 3 {
 			return
 		}
 		lane, err := uuid.Parse(parts[1])
 		number, numberErr := strconv.Atoi(parts[2])
 		if err == nil && numberErr == nil {
-			changes.lanes.Changed(lane, number)
+			changed(lane, number)
 		}
-	}, changes.lanes.ForgetAll)
-	if err := listener.Start(ctx); err != nil {
-		return err
 	}
-	p.onClose(listener.Stop)
-	return nil
 }

@@ -64,7 +64,11 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
-	writer, err := p.newWriter(sessions, originals)
+	counter, err := tokens.NewCounter()
+	if err != nil {
+		return nil, fmt.Errorf("token counter: %w", err)
+	}
+	writer, err := p.newWriter(sessions, originals, counter)
 	if err != nil {
 		return nil, err
 	}
@@ -74,13 +78,20 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	p.onClose(recorder.Stop)
 	provider := upstream.New(p.config.AllowPrivateUpstreams)
 	p.onClose(provider.Close)
+	summaries, err := p.summaries(api.SummaryConfig{
+		Settings: settings, Upstream: provider, Recorder: recorder, Metrics: metrics, Originals: originals, Store: sessions,
+		Lanes: writer.Resolver, Models: writer.Models, Counter: counter, Log: p.log, Now: time.Now,
+	})
+	if err != nil {
+		return nil, err
+	}
 	if err := p.hear(ctx, db, changes{people: people, keys: keys, settings: settings, lanes: writer.Resolver}); err != nil {
 		return nil, err
 	}
 
 	proxy := &api.Server{
 		Keys: keys, Settings: settings, Prompts: writer, Upstream: provider,
-		Recorder: recorder, Metrics: metrics, Log: p.log, Now: time.Now,
+		Recorder: recorder, Summaries: summaries, Metrics: metrics, Log: p.log, Now: time.Now,
 	}
 	e := newEcho(p.log)
 	proxy.Register(e)
@@ -98,6 +109,17 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		Sessions: sessions, Exchanges: db, Archive: originals,
 	}).Register(e)
 	return e, nil
+}
+
+// summaries starts what has models write summaries in the background.
+func (p *program) summaries(config api.SummaryConfig) (*api.Summaries, error) {
+	summaries, err := api.NewSummaries(config)
+	if err != nil {
+		return nil, err
+	}
+	summaries.Start()
+	p.onClose(summaries.Stop)
+	return summaries, nil
 }
 
 // defaults is the pipeline of a workspace that has set none.
@@ -169,11 +191,7 @@ func (p *program) throttle() (identity.Throttle, error) {
 }
 
 // newWriter makes what writes prompts, and what plans epochs before they are needed.
-func (p *program) newWriter(store session.Store, originals idle.Originals) (*prompt.Writer, error) {
-	counter, err := tokens.NewCounter()
-	if err != nil {
-		return nil, fmt.Errorf("token counter: %w", err)
-	}
+func (p *program) newWriter(store session.Store, originals idle.Originals, counter *tokens.Counter) (*prompt.Writer, error) {
 	built := modules.All(counter)
 	writer, err := prompt.NewWriter(store, counter, pipeline.NewChain(built...))
 	if err != nil {

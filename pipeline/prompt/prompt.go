@@ -130,6 +130,7 @@ type Prompt struct {
 	heat       session.Heat // what its lane knew of the provider's cache
 	released   string       // how its thinking is released from its binding; empty: it is not
 	account    account
+	standing   *session.Projection // the lane's before the modules ran
 }
 
 // Write writes the prompt of a request. What fails of ours on the way leaves the
@@ -224,7 +225,9 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 	exchange.Attempts, exchange.Tried = lane.Attempts(), lane.Tried
 	if exchange.Request.Frozen == "" {
 		exchange.Projection = lane.Projection(exchange.Chain)
+		exchange.Summary = lane.Summary(exchange.Chain)
 	}
+	prompt.standing = exchange.Projection
 	if dryRun {
 		prompt.Trial = w.rehearse(ctx, *exchange)
 		exchange.Report = exchange.Standing()
@@ -236,6 +239,9 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 	}
 	w.warn(prompt)
 	noteCompaction(exchange)
+	for _, reason := range lane.TakeRejected() {
+		exchange.Report.Events = append(exchange.Report.Events, pipeline.Event{Module: "summary", Type: "summary_rejected", Reason: reason})
+	}
 }
 
 // commit makes the originals of the whole request and a new projection durable.

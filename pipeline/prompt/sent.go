@@ -24,6 +24,9 @@ type Sent struct {
 	// and nothing is learnt from it.
 	Broken bool
 
+	// Summarizes says that the workspace has models write summaries of its lanes.
+	Summarizes bool
+
 	model    tokens.Model
 	anchor   session.Anchor // but for the tokens that the provider will report
 	estimate int            // o200k tokens of the prompt as sent
@@ -44,7 +47,7 @@ func (p *Prompt) Sent() Sent {
 		Lane: p.Lane, Scope: exchange.Scope, Head: exchange.Chain[length], Position: length, AsksUsage: p.AsksUsage,
 		model: exchange.Model, estimate: exchange.Estimate(exchange.Projection), limit: exchange.Limit,
 		anchor:  session.Anchor{Position: length, Fixed: exchange.Fixed, Model: exchange.Request.Model},
-		account: p.account,
+		account: p.account, Summarizes: exchange.Config.IPC.LLMCompression != (pipeline.LLMCompression{}),
 	}
 	sent.anchor.Projection = number(exchange)
 	p.wentOut(&sent)

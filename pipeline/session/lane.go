@@ -36,6 +36,7 @@ type Lane struct {
 	mu          sync.Mutex
 	tip         int          // messages of the newest request
 	projections []Projection // oldest first
+	summaries   []Summary    // oldest first
 	anchor      Anchor
 	pins        []int // messages whose turns stay as they are, in order
 	order       Order // the newest, carried out or not
@@ -47,7 +48,8 @@ type Lane struct {
 	archived int        // messages known to be durable, without a gap from 0
 	handed   int        // messages handed to whoever makes them durable, those included
 	attempts Attempts
-	plan     *Plan // of the next epoch; nil: none
+	plan     *Plan    // of the next epoch; nil: none
+	rejected []string // why summaries were rejected, not yet told
 }
 
 // Anchor is the size of a prompt of the lane as the provider reported it.
@@ -170,6 +172,11 @@ func (l *Lane) fork(at int) *Lane {
 			fork.Inherited = projection.Number
 		}
 	}
+	for _, summary := range l.summaries {
+		if summary.Covers <= at {
+			fork.summaries = append(fork.summaries, summary)
+		}
+	}
 	if l.Parent != uuid.Nil && at <= l.ForkAt && fork.Inherited <= l.Inherited {
 		fork.Parent = l.Parent // all that is shared is its own; lines of descent stay short
 	}
@@ -191,6 +198,9 @@ func (l *Lane) weight() uint32 {
 			continue // the parent's memory
 		}
 		bytes += projection.weight()
+	}
+	for _, summary := range l.summaries {
+		bytes += 96 + len(summary.Text)
 	}
 	return uint32(min(bytes, 1<<30))
 }

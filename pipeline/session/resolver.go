@@ -179,7 +179,7 @@ func (r *Resolver) find(ctx context.Context, scope Scope, messages []conversatio
 		Session: found.Session, ID: found.Lane, Name: found.Name, Source: found.Source, Kind: found.Kind,
 		tip: found.Tip, archived: found.Archived, handed: found.Archived, projections: found.Projections,
 		pins: found.Pins, order: found.Order,
-		attempts: found.Attempts,
+		attempts: found.Attempts, summaries: found.Summaries,
 	}
 	lane.warmth.load(found.Heat)
 	lane.mu.Lock()

@@ -120,6 +120,7 @@ type Found struct {
 	Projections []Projection // oldest first, with those taken over from the lane it forked from
 	Pins        []int        // pinned messages, in order, with those taken over
 	Order       Order        // the newest; zero: there was none
+	Summaries   []Summary    // accepted ones, oldest first, with those taken over
 }
 
 // Store keeps sessions, lanes and projections.

@@ -74,6 +74,9 @@ func settings(exchange *pipeline.Exchange) conversation.Hash {
 	}
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%d|%s|%q|%d|%d|%t|%v|", RenderVersion, exchange.Codec.Format(), exchange.Model.Name, exchange.Limit, number, exchange.Request.ThinkingFirst, exchange.Pins)
+	if exchange.Summary != nil {
+		fmt.Fprintf(hash, "%d|%q|", exchange.Summary.Covers, exchange.Summary.Text)
+	}
 	if encoded, err := json.Marshal(exchange.Config.IPC); err == nil { // plain values
 		hash.Write(encoded)
 	}

@@ -20,10 +20,11 @@ type span struct {
 	turn     int // index of the turn
 	level    int
 	record   *record
+	written  *written
 }
 
 func (t *turn) span() *span {
-	return &span{From: t.verbatim, To: t.To, turn: t.index, level: t.level, record: t.record}
+	return &span{From: t.verbatim, To: t.To, turn: t.index, level: t.level, record: t.record, written: t.written}
 }
 
 // render returns the projection of the plan; one that covers nothing if no turn is
@@ -206,6 +207,11 @@ func sameLevel(run []*span) int {
 func (p *planner) recordText(run []*span, block int, answers bool) string {
 	text := strings.Builder{}
 	for len(run) > 0 {
+		if entry, spans := run[0].written.of(run); spans > 0 {
+			text.WriteString(entry)
+			run = run[spans:]
+			continue
+		}
 		n := sameLevel(run)
 		if run[0].level == 3 {
 			for _, line := range p.blockLines(run[:n], block) {
@@ -256,6 +262,9 @@ func (p *planner) foldedLines(turns []*turn, block int) []lineOf {
 	var all []lineOf
 	var run []*span
 	for _, t := range turns {
+		if t.written != nil {
+			continue
+		}
 		if t.level == 3 && t.verbatim == t.From {
 			run = append(run, t.span())
 			continue

@@ -46,6 +46,8 @@ type planner struct {
 	made    map[[2]int]lineOf // L3 lines by the messages they stand for
 	ledgers map[int]string    // blocks of the ledger by how many turns they cover
 	ledger  string            // what the record that opens the projection still has to say
+
+	summary *written // what a model wrote in place of the first turns; nil: nothing
 }
 
 // plan plans an epoch for a prompt of size tokens of the model. It returns
@@ -58,6 +60,9 @@ func (m *Module) plan(ctx context.Context, exchange *pipeline.Exchange, size int
 		return nil, errNothingToFree
 	}
 	if err := p.keepSummary(); err != nil {
+		return nil, err
+	}
+	if err := p.useSummary(ctx); err != nil {
 		return nil, err
 	}
 	if err := p.keepEvicted(); err != nil {
@@ -381,7 +386,7 @@ func (p *planner) foldBlock(block, tail int) error {
 func (p *planner) weighLine(block int) error {
 	var folded []*span
 	for _, t := range p.turns[block*blockTurns : min((block+1)*blockTurns, len(p.turns))] {
-		if t.level < 3 {
+		if t.level < 3 || t.written != nil {
 			continue
 		}
 		if err := p.note(t); err != nil {
@@ -404,7 +409,7 @@ func (p *planner) weighLine(block int) error {
 
 // reset puts every turn back to the level it has in the current projection.
 func (p *planner) reset() error {
-	p.total = p.exchange.Fixed
+	p.total = p.exchange.Fixed + p.summary.tokens()
 	for _, digest := range p.exchange.Digests[:conversation.Lead(p.exchange.Digests)] {
 		p.total += digest.Tokens
 	}

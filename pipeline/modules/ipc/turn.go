@@ -36,8 +36,9 @@ type turn struct {
 	stripped     []session.Part         // L0 without media, a part a message; nil: not made yet
 	strippedSize int                    // its o200k tokens
 
-	record *record // L2 and L3 of what is not verbatim; nil: not made yet
-	noted  int     // o200k tokens of its entry at L2
+	record  *record  // L2 and L3 of what is not verbatim; nil: not made yet
+	noted   int      // o200k tokens of its entry at L2
+	written *written // the summary that stands for what is not verbatim; nil: none
 }
 
 // read parses the turn's messages and sees what its calls and results allow.

@@ -98,6 +98,9 @@ func (s *Store) Find(ctx context.Context, workspace uuid.UUID, heads []conversat
 		if packed, err = column[[]byte](tx, sqlProjections, workspace, found.Lane); err != nil {
 			return err
 		}
+		if found.Summaries, err = summaries(tx, workspace, found.Lane); err != nil {
+			return err
+		}
 		pins, err := pinsOf(tx, workspace, found.Lane)
 		for _, pin := range pins {
 			found.Pins = append(found.Pins, pin.Message)

@@ -1,0 +1,279 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/maypok86/otter/v2"
+
+	"palimpsest/api/upstream"
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/client"
+	"palimpsest/pipeline/prompt"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/summary"
+	"palimpsest/pipeline/tokens"
+	"palimpsest/pipeline/wire"
+	"palimpsest/tenants"
+)
+
+const (
+	// summaryLanes bounds how many lanes are remembered that summaries were made of.
+	summaryLanes = 20_000
+
+	// cacheLife is how long after an answer the provider is taken to have a prompt
+	// in its cache: somewhat less than the least of five minutes that they name.
+	cacheLife = 4 * time.Minute
+)
+
+// Summaries has summaries made of lanes whose workspace has turned them on, after
+// the exchanges that call for one.
+type Summaries struct {
+	settings *Settings
+	upstream Upstream
+	recorder *Recorder
+	metrics  *Metrics
+	now      func() time.Time
+	worker   *summary.Worker
+	lanes    *otter.Cache[uuid.UUID, warmLane]
+}
+
+// warmLane is what is remembered of a lane.
+type warmLane struct {
+	asked int       // messages of the newest summary that was asked for
+	at    time.Time // of the newest answer
+	size  int       // tokens of its prompt, as far as the provider caches it
+}
+
+// SummaryConfig is what Summaries work with.
+type SummaryConfig struct {
+	Settings  *Settings
+	Upstream  Upstream
+	Recorder  *Recorder
+	Metrics   *Metrics
+	Originals summary.Originals
+	Store     summary.Store
+	Lanes     summary.Lanes
+	Models    *tokens.Models
+	Counter   *tokens.Counter
+	Log       *slog.Logger
+	Now       func() time.Time
+}
+
+// NewSummaries returns Summaries that are not started yet.
+func NewSummaries(config SummaryConfig) (*Summaries, error) {
+	lanes, err := otter.New(&otter.Options[uuid.UUID, warmLane]{MaximumSize: summaryLanes})
+	if err != nil {
+		return nil, fmt.Errorf("lanes with summaries: %w", err)
+	}
+	s := &Summaries{
+		settings: config.Settings, upstream: config.Upstream, recorder: config.Recorder, metrics: config.Metrics, now: config.Now, lanes: lanes,
+	}
+	s.worker = summary.NewWorker(summary.Config{
+		Originals: config.Originals, Store: config.Store, Lanes: config.Lanes, Provider: s,
+		Models: config.Models, Count: config.Counter.Count, Log: config.Log, Now: config.Now, Ended: s.ended,
+	})
+	return s, nil
+}
+
+// Start starts the work in the background.
+func (s *Summaries) Start() { s.worker.Start() }
+
+// Stop ends it. It may be called twice.
+func (s *Summaries) Stop() { s.worker.Stop() }
+
+// Ask implements summary.Provider with the workspace's own key.
+func (s *Summaries) Ask(ctx context.Context, call summary.Call) (summary.Reply, error) {
+	target, err := s.settings.target(ctx, call.Workspace, providerOf(call.Format), controls{provider: call.Provider})
+	if errors.Is(err, tenants.ErrNoProvider) {
+		return summary.Reply{}, summary.ErrNoProvider
+	}
+	if err != nil {
+		return summary.Reply{}, err
+	}
+	answer, err := upstream.Ask(ctx, s.upstream, upstream.Question{Path: call.Path, Header: call.Header, Body: call.Body}, target)
+	if err != nil {
+		return summary.Reply{}, fmt.Errorf("%w: %w", summary.ErrUnreachable, err)
+	}
+	return summary.Reply{Status: answer.Status, Stream: answer.Stream, Body: answer.Body}, nil
+}
+
+// after asks for a summary if an exchange calls for one: after an epoch, or once
+// its prompt leaves less room than reserveTokens asks for. It never waits.
+func (s *Summaries) after(post post, written *prompt.Prompt) {
+	exchange := written.Exchange
+	config := exchange.Config.IPC
+	if s == nil || config.LLMCompression == (pipeline.LLMCompression{}) || !takesSummary(post, written) {
+		return
+	}
+	known, _ := s.lanes.GetIfPresent(written.Lane.ID)
+	if exchange.Summary != nil {
+		known.asked = max(known.asked, exchange.Summary.Covers)
+	}
+	covers := s.calledFor(exchange, known.asked)
+	if covers <= known.asked || covers > written.Lane.Archived() { // or the originals are not durable yet
+		return
+	}
+	job := summary.Job{
+		Scope: exchange.Scope, Session: written.Lane.Session, Lane: written.Lane.ID, Covers: covers, Chain: exchange.Chain[:covers+1],
+		Codec: exchange.Codec, Model: exchange.Request.Model, Window: exchange.Model.Window, Factor: exchange.Factor,
+		Provider: post.call.asked.provider, Ride: s.ride(post, written, known),
+		Settings: summary.Settings{
+			Model: config.LLMCompression.Model, Prompt: config.LLMCompression.Prompt,
+			MaxTokens: config.LLMCompression.MaxTokens, Timeout: config.LLMCompression.Timeout,
+		},
+	}
+	if s.worker.Ask(job) {
+		known.asked = covers
+		s.lanes.Set(written.Lane.ID, known)
+	}
+}
+
+// takesSummary reports whether an exchange's lane may have summaries at all.
+func takesSummary(post post, written *prompt.Prompt) bool {
+	exchange := written.Exchange
+	config := exchange.Config.IPC
+	return written.Lane != nil && written.Lane.Kind != session.Side && exchange.Request.Frozen == "" && exchange.Limit > 0 &&
+		exchange.Class.Kind != client.Compaction && config.DeepestLevel >= 2 && config.ArchiveToBlob &&
+		post.call.asked.providerKey == "" // a key for one use is not used twice
+}
+
+// calledFor returns how many messages a summary is called for of which one of so
+// many was asked for already; 0: none is.
+func (s *Summaries) calledFor(exchange *pipeline.Exchange, asked int) int {
+	if isEpoch(exchange) {
+		return exchange.Projection.Covers
+	}
+	config := exchange.Config.IPC
+	llm := config.LLMCompression
+	if llm.ReserveTokens == 0 || exchange.Report.After <= exchange.Limit-llm.ReserveTokens {
+		return 0
+	}
+	keep := llm.KeepRecentTokens
+	if keep == 0 {
+		keep = config.PreserveTokens
+	}
+	newest, covers := 0, 0
+	for i := len(exchange.Turns) - 1; i > 0 && covers == 0; i-- {
+		if newest += sizeOf(exchange, exchange.Turns[i].From, exchange.Turns[i].To); newest >= keep {
+			covers = exchange.Turns[i].From
+		}
+	}
+	// Not anew with every request: as much must have come as is kept.
+	if covers <= asked || sizeOf(exchange, asked, covers) < max(keep, 1) {
+		return 0
+	}
+	return covers
+}
+
+func isEpoch(exchange *pipeline.Exchange) bool {
+	return exchange.Report.Archived > 0 && exchange.Projection != nil
+}
+
+// sizeOf returns the model's tokens of the client's own messages.
+func sizeOf(exchange *pipeline.Exchange, from, to int) int {
+	sum := 0
+	for _, digest := range exchange.Digests[from:to] {
+		sum += digest.Tokens
+	}
+	return int(float64(sum) * exchange.Factor)
+}
+
+// ride returns the prompt that a summary can go on from: the one that went out,
+// or, after an epoch, the one that would have gone out without it, of which the
+// provider still has the lane's last prompt in its cache. nil: there is none, or
+// it is cold.
+func (s *Summaries) ride(post post, written *prompt.Prompt, known warmLane) *summary.Ride {
+	exchange := written.Exchange
+	ride := &summary.Ride{Header: rideHeader(post.request.Header, written.Beta), Output: exchange.Request.MaxOutput}
+	if known.size == 0 {
+		return nil // the provider was never seen to cache a prompt of the lane
+	}
+	if !isEpoch(exchange) {
+		ride.Tokens, ride.Cached = exchange.Report.After, exchange.Report.After
+		ride.Body = bytes.Clone(written.Body)
+		return ride
+	}
+	if exchange.Report.Compression != pipeline.Epoch || s.now().Sub(known.at) > cacheLife {
+		return nil
+	}
+	standing := written.Standing()
+	ride.Header = rideHeader(post.request.Header, standing.Beta)
+	ride.Tokens, ride.Cached = standing.Tokens, min(known.size, standing.Tokens)
+	ride.Body = bytes.Clone(standing.Body)
+	return ride
+}
+
+// rideHeader returns the headers without which a provider would read a prompt
+// otherwise than before.
+func rideHeader(sent http.Header, beta string) map[string]string {
+	header := map[string]string{}
+	for _, name := range []string{"Anthropic-Version", "Openai-Organization", "Openai-Project"} {
+		if value := sent.Get(name); value != "" {
+			header[name] = value
+		}
+	}
+	betas := sent.Values("Anthropic-Beta")
+	if beta != "" {
+		betas = append(slices.Clip(betas), beta)
+	}
+	if len(betas) > 0 {
+		header["Anthropic-Beta"] = strings.Join(betas, ",")
+	}
+	return header
+}
+
+// heard notes that a provider has answered a prompt and what it has of it in its
+// cache now.
+func (s *Summaries) heard(sent prompt.Sent, usage wire.Usage) {
+	if s == nil || sent.Lane == nil || !sent.Summarizes || !usage.Reported {
+		return
+	}
+	known, _ := s.lanes.GetIfPresent(sent.Lane.ID)
+	known.at = s.now()
+	if cached := usage.CacheRead + usage.CacheWrite; cached > 0 {
+		known.size = cached // one answer without any says nothing: providers spread their load
+	}
+	s.lanes.Set(sent.Lane.ID, known)
+}
+
+// ended counts an attempt and what it cost for its workspace.
+func (s *Summaries) ended(job summary.Job, attempt session.SummaryAttempt) {
+	outcome := "accepted"
+	if attempt.Reason != "" {
+		outcome = "rejected"
+	}
+	s.metrics.summaries.WithLabelValues(outcome).Inc()
+	usage := attempt.Usage
+	if !usage.Reported {
+		return
+	}
+	s.metrics.usage(usage)
+	s.metrics.net.Sub(float64(attempt.CostMicroUSD) / 1e6)
+	s.recorder.put(s.job(job, attempt))
+}
+
+// job returns what is recorded of an attempt for its workspace's usage. To its
+// session it has been charged already, where it stands with the attempt itself.
+func (s *Summaries) job(asked summary.Job, attempt session.SummaryAttempt) job {
+	format := asked.Codec.Format()
+	return job{exchange: &tenants.Exchange{
+		ID: uuid.Must(uuid.NewV7()), Workspace: asked.Scope.Workspace, At: attempt.At, APIKey: asked.Scope.APIKey,
+		Provider: providerOf(format), Endpoint: summary.Path(format), Model: attempt.Model, Client: "palimpsest", Class: "summary",
+		Status: http.StatusOK, Compression: string(pipeline.None), Attempts: 1,
+		Input: attempt.Usage.Input, CacheRead: attempt.Usage.CacheRead, CacheWrite: attempt.Usage.CacheWrite, Output: attempt.Usage.Output,
+		CostMicroUSD: attempt.CostMicroUSD, NetMicroUSD: -attempt.CostMicroUSD,
+		Report: reportJSON(pipeline.Report{Compression: pipeline.None}),
+	}}
+}
+
+// Interface guard.
+var _ summary.Provider = (*Summaries)(nil)

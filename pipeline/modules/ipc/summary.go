@@ -1,0 +1,139 @@
+package ipc
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// summaryFrame opens what a model wrote in place of turns.
+const summaryFrame = `[CONTEXT SUMMARY]
+Notes on %s of this conversation, messages %s to %s (%d messages, archived word for word). They are context, not a new request; what the user asked for is told of, not asked again.
+<context-summary>
+%s
+</context-summary>`
+
+// written is what a model wrote in place of a lane's first turns. It stands in the
+// record of the longest run of turns that it stands for; the records of other
+// runs point to it.
+type written struct {
+	text string
+	size int // o200k tokens
+	at   int // the turn whose record it opens
+}
+
+// useSummary has the plan put the lane's summary in place of the turns it stands
+// for, if there is one, none of these turns is to stay as it is, and it is smaller
+// than what the plan without it makes of them.
+func (p *planner) useSummary(ctx context.Context) error {
+	summary := p.exchange.Summary
+	if summary == nil || p.config.DeepestLevel < 2 {
+		return nil
+	}
+	var turns []*turn
+	for _, t := range p.turns {
+		if t.To > summary.Covers {
+			break
+		}
+		if err := p.read(t); err != nil {
+			return err
+		}
+		if t.deepest >= 2 {
+			turns = append(turns, t)
+		}
+	}
+	if len(turns) == 0 || turns[len(turns)-1].index >= p.tail(p.steps()[0]) {
+		return nil
+	}
+	if _, err := p.search(ctx); err != nil {
+		return err
+	}
+	w, err := p.written(turns, summary.Text, summary.Covers)
+	if err != nil || w == nil {
+		return err
+	}
+	for _, t := range turns {
+		t.written, t.floor, t.deepest = w, 3, 3
+	}
+	p.summary = w
+	return nil
+}
+
+// written returns a summary for the plan; nil if it is no smaller than what is
+// planned for its turns, or than its longest run of turns is at L1.
+func (p *planner) written(turns []*turn, text string, covers int) (*written, error) {
+	planned, longest, run := 0, 0, 0
+	w := &written{}
+	blocks := map[int]bool{}
+	for i, t := range turns {
+		size, err := p.size(t, t.level)
+		if err != nil {
+			return nil, err
+		}
+		planned += size - t.front
+		if block := t.index / blockTurns; t.level == 3 && !blocks[block] {
+			blocks[block] = true
+			planned += p.lines[block]
+		}
+		if i == 0 || t.verbatim > t.From || turns[i-1].index != t.index-1 {
+			run = 0
+		}
+		cut, err := p.size(t, 1)
+		if err != nil {
+			return nil, err
+		}
+		if run += cut - t.front; run > longest {
+			longest = run
+			w.at = t.index
+		}
+	}
+	first, last := turns[0], turns[len(turns)-1]
+	w.text = fmt.Sprintf(summaryFrame, turnRange(first.index, last.index), archived(first.From), archived(covers-1), covers-first.From,
+		strings.ReplaceAll(text, "</context-summary", "&lt;/context-summary"))
+	w.size = p.countText(w.text)
+	for w.at > first.index && isRun(turns, w.at) {
+		w.at--
+	}
+	if w.size >= planned || w.size >= longest {
+		return nil, nil //nolint:nilnil // no summary is an answer
+	}
+	return w, nil
+}
+
+// isRun reports whether the turn before the one at index is folded into the same
+// record.
+func isRun(turns []*turn, index int) bool {
+	var before, at *turn
+	for _, t := range turns {
+		switch t.index {
+		case index - 1:
+			before = t
+		case index:
+			at = t
+		}
+	}
+	return before != nil && at != nil && at.verbatim == at.From
+}
+
+// tokens returns the size of a summary; 0 without one.
+func (w *written) tokens() int {
+	if w == nil {
+		return 0
+	}
+	return w.size
+}
+
+// of returns what stands in a record for the spans at its head that a summary
+// stands for, and how many these are.
+func (w *written) of(run []*span) (text string, spans int) {
+	if w == nil {
+		return "", 0
+	}
+	for spans < len(run) && run[spans].written == w {
+		spans++
+	}
+	if run[0].turn == w.at {
+		return w.text + "\n", spans
+	}
+	return fmt.Sprintf("[%s] are part of the [CONTEXT SUMMARY].\n", turnRange(run[0].turn, run[spans-1].turn)), spans
+}

@@ -1,0 +1,125 @@
+package sessiondb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+)
+
+// SummaryChannel is where an accepted summary is told to all replicas, as
+// "workspace/lane/covers".
+const SummaryChannel = "palimpsest_summaries"
+
+const (
+	// A lane takes over the summaries of what it shares with the lane it forked from.
+	sqlSummaries = `WITH RECURSIVE line AS (
+			SELECT id, parent_id, fork_at, 2147483647 AS covers, 0 AS depth
+			FROM lanes WHERE workspace_id = $1 AND id = $2
+			UNION ALL
+			SELECT p.id, p.parent_id, p.fork_at, least(l.covers, l.fork_at), l.depth + 1
+			FROM line l JOIN lanes p ON p.workspace_id = $1 AND p.id = l.parent_id
+		)
+		SELECT s.covers, s.chain, s.text FROM line l JOIN summaries s ON s.workspace_id = $1 AND s.lane_id = l.id
+		WHERE s.status = 'accepted' AND s.covers <= l.covers ORDER BY l.depth DESC, s.number`
+	sqlSummary = `INSERT INTO summaries (workspace_id, lane_id, number, session_id, covers, chain, merged, status, reason, version,
+			form, model, text, input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, created_at)
+		SELECT $1, $2, coalesce(max(number), 0) + 1, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18
+		FROM summaries WHERE workspace_id = $1 AND lane_id = $2`
+	sqlCharge = `UPDATE sessions SET net_microusd = net_microusd - $3 WHERE workspace_id = $1 AND id = $2`
+)
+
+// Summaries returns the accepted summaries of a lane, oldest first, with those
+// taken over from the lane it forked from.
+func (s *Store) Summaries(ctx context.Context, workspace, lane uuid.UUID) ([]session.Summary, error) {
+	var found []session.Summary
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+		found, err = summaries(tx, workspace, lane)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("summaries of lane %s: %w", lane, err)
+	}
+	return found, nil
+}
+
+// SaveSummary keeps an attempt and charges its session with what it cost. Both are
+// durable when it returns. An accepted one is told to all replicas. It returns
+// session.ErrNotFound if the lane is not there any more.
+func (s *Store) SaveSummary(ctx context.Context, workspace uuid.UUID, attempt session.SummaryAttempt) error {
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error { return saveSummary(tx, workspace, attempt) })
+	if isViolation(err, foreignKeyViolation) {
+		err = session.ErrNotFound
+	}
+	if err != nil {
+		return fmt.Errorf("save summary of lane %s: %w", attempt.Lane, err)
+	}
+	return nil
+}
+
+func summaries(tx *gorm.DB, workspace, lane uuid.UUID) ([]session.Summary, error) {
+	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlSummaries, workspace, lane)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var found []session.Summary
+	for rows.Next() {
+		var summary session.Summary
+		var chain []byte
+		if err := rows.Scan(&summary.Covers, &chain, &summary.Text); err != nil {
+			return nil, err
+		}
+		if len(chain) != len(conversation.Hash{}) {
+			return nil, fmt.Errorf("%w: chain of %d bytes", errBroken, len(chain))
+		}
+		summary.Chain = conversation.Hash(chain)
+		found = append(found, summary)
+	}
+	return found, rows.Err()
+}
+
+func saveSummary(tx *gorm.DB, workspace uuid.UUID, attempt session.SummaryAttempt) error {
+	ctx, pool := tx.Statement.Context, tx.Statement.ConnPool
+	status, text, usage := "accepted", attempt.Text, attempt.Usage
+	if attempt.Reason != "" {
+		status, text = "rejected", ""
+	}
+	// Attempts of one lane are numbered one after the other.
+	if _, err := pool.ExecContext(ctx, sqlLockLane, workspace, attempt.Lane); err != nil {
+		return err
+	}
+	_, err := pool.ExecContext(ctx, sqlSummary, workspace, attempt.Lane, attempt.Session, attempt.Covers, attempt.Chain[:], attempt.Merged,
+		status, storable(attempt.Reason), attempt.Version, attempt.Form, storable(attempt.Model), storable(text),
+		usage.Input, usage.CacheRead, usage.CacheWrite, usage.Output, attempt.CostMicroUSD, attempt.At)
+	if err != nil {
+		return err
+	}
+	if _, err := pool.ExecContext(ctx, sqlCharge, workspace, attempt.Session, attempt.CostMicroUSD); err != nil {
+		return err
+	}
+	if status != "accepted" {
+		return nil
+	}
+	message := fmt.Sprintf("%s/%s/%d", workspace, attempt.Lane, attempt.Covers)
+	_, err = pool.ExecContext(ctx, sqlNotify, SummaryChannel, message)
+	return err
+}
+
+const (
+	sqlLockLane = `SELECT id FROM lanes WHERE workspace_id = $1 AND id = $2 FOR NO KEY UPDATE`
+
+	// foreignKeyViolation is Postgres' code for a row that names one that is not there.
+	foreignKeyViolation = "23503"
+)
+
+func isViolation(err error, code string) bool {
+	failure, is := errors.AsType[*pgconn.PgError](err)
+	return is && failure.Code == code
+}

@@ -1,0 +1,40 @@
+package summary
+
+import "palimpsest/pipeline/tokens"
+
+// The forms in which a model is asked.
+const (
+	FormOwn    = "own"    // a request of its own, with the turns shortened
+	FormCached = "cached" // the lane's last prompt goes on
+)
+
+// offer is what asking in one form would cost.
+type offer struct {
+	model  tokens.Model
+	input  int // tokens of the prompt
+	cached int // of these read from the provider's cache
+	output int
+}
+
+// microUSD returns the price of an offer. Without a published price, cached input
+// counts a tenth and output five times as much as input: so it is with all
+// providers that publish theirs.
+func (o offer) microUSD() float64 {
+	price := o.model.Price
+	if price.Input == 0 {
+		price = tokens.Price{Input: 1, CacheRead: 0.1, Output: 5}
+	}
+	return price.Input*float64(o.input-o.cached) + price.CacheRead*float64(o.cached) + price.Output*float64(o.output)
+}
+
+// ridesCheaper reports whether going on from the cached prompt costs less than a
+// request of its own. What has no published price is compared with itself only.
+func ridesCheaper(ride, own offer) bool {
+	if ride.cached == 0 {
+		return false // nobody knows that anything is cached
+	}
+	if (ride.model.Price.Input == 0) != (own.model.Price.Input == 0) || ride.model.Price.Input == 0 && ride.model.Name != own.model.Name {
+		return false
+	}
+	return ride.microUSD() < own.microUSD()
+}

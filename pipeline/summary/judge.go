@@ -1,0 +1,148 @@
+package summary
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/wire"
+)
+
+// The reasons for which an answer is rejected. Beside these there are
+// "provider_<status>" and "missing_<section>".
+const (
+	ReasonEmpty       = "empty"          // nothing but white space
+	ReasonReasoning   = "reasoning_only" // the model thought and said nothing
+	ReasonTruncated   = "truncated"      // it had no room to end
+	ReasonToolCall    = "tool_call"      // it called a tool
+	ReasonRefusal     = "refusal"
+	ReasonError       = "error_text" // an error in place of an answer
+	ReasonBroken      = "broken"     // the answer did not reach its end
+	ReasonLarger      = "larger"     // than what it stands for
+	ReasonCoverage    = "coverage"   // what the person ordered does not fit in
+	ReasonOverflow    = "overflow"   // the provider finds every form of the request too long
+	ReasonTimeout     = "timeout"
+	ReasonUnreachable = "unreachable"
+	ReasonNoProvider  = "no_provider"  // the workspace has no key for it
+	ReasonNotArchived = "not_archived" // the originals are not durable yet
+)
+
+// rejection is why an answer is not used.
+type rejection struct{ reason string }
+
+// Error implements error.
+func (r rejection) Error() string { return "summary rejected: " + r.reason }
+
+func reject(reason string) error { return rejection{reason: reason} }
+
+// Reply is what a provider answered.
+type Reply struct {
+	Status int
+	Stream bool // Body is a stream of events
+	Body   []byte
+}
+
+// read returns what a provider's answer says. An error is a rejection. What
+// was used is returned in any case.
+func (r Reply) read(codec wire.Codec) (text string, usage wire.Usage, err error) {
+	if r.Status != http.StatusOK {
+		return "", wire.Usage{}, reject(fmt.Sprintf("provider_%d", r.Status))
+	}
+	tap := codec.Tap(r.Stream)
+	_, _ = tap.Write(r.Body)
+	answer := tap.Answer()
+	text, err = answerText(codec, answer)
+	return text, answer.Usage, err
+}
+
+// answerText returns the text of an answer that is nothing but text.
+func answerText(codec wire.Codec, answer wire.Answer) (string, error) {
+	switch {
+	case answer.ErrorType != "":
+		return "", reject(ReasonError)
+	case isRefusal(answer.StopReason):
+		return "", reject(ReasonRefusal)
+	case isCut(answer.StopReason):
+		return "", reject(ReasonTruncated)
+	case !answer.Complete:
+		return "", reject(ReasonBroken)
+	}
+	var text strings.Builder
+	thought := false
+	for _, raw := range answer.Messages {
+		message, err := codec.Parse(raw)
+		if err != nil {
+			return "", reject(ReasonBroken)
+		}
+		flags := message.Flags()
+		if flags.Has(conversation.HasCall | conversation.HasPending) {
+			return "", reject(ReasonToolCall)
+		}
+		if holdsRefusal(raw) {
+			return "", reject(ReasonRefusal)
+		}
+		thought = thought || flags.Has(conversation.HasThinking)
+		for i := range message.Blocks {
+			if block := &message.Blocks[i]; block.Kind == conversation.Text {
+				text.WriteString(block.Text)
+			}
+		}
+	}
+	said := strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(text.String(), "\uFFFD"), "\x00", ""))
+	switch {
+	case said == "" && thought:
+		return "", reject(ReasonReasoning)
+	case said == "":
+		return "", reject(ReasonEmpty)
+	default:
+		return said, nil
+	}
+}
+
+// isRefusal reports whether an answer ended because the provider or the model
+// would not give one.
+func isRefusal(stopReason string) bool {
+	return stopReason == "refusal" || stopReason == "content_filter"
+}
+
+// isCut reports whether an answer ended for want of room.
+func isCut(stopReason string) bool {
+	switch stopReason {
+	case "max_tokens", "length", "max_output_tokens", "model_context_window_exceeded":
+		return true
+	default:
+		return false
+	}
+}
+
+// holdsRefusal reports whether a message of OpenAI's carries a refusal.
+func holdsRefusal(raw []byte) bool {
+	if refusal := wire.Text(raw, "refusal"); refusal != "" {
+		return true
+	}
+	for _, part := range wire.Elements(wire.Get(raw, "content")) {
+		if bytes.Contains(part, []byte(`"refusal"`)) && wire.Text(part, "type") == "refusal" {
+			return true
+		}
+	}
+	return false
+}
+
+// unfit says what a text is that has no sections: an error, a refusal, or just
+// not what was asked for.
+func unfit(text, missing string) string {
+	start := strings.ToLower(text[:min(len(text), 80)])
+	for _, opening := range []string{"error", "api error", "{\"error", "{\"type\":\"error", "exception", "upstream", "internal server", "traceback"} {
+		if strings.HasPrefix(start, opening) {
+			return ReasonError
+		}
+	}
+	for _, opening := range []string{"i can't", "i can’t", "i cannot", "i'm sorry", "i’m sorry", "i am sorry", "i'm unable", "i am unable", "sorry"} {
+		if strings.HasPrefix(start, opening) {
+			return ReasonRefusal
+		}
+	}
+	return "missing_" + strings.ReplaceAll(strings.ReplaceAll(missing, " & ", "_and_"), " ", "_")
+}

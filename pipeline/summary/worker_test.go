@@ -1,0 +1,316 @@
+package summary
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/api/upstream/providertest"
+)
+
+// D1, D3, D4, D5: what is kept of a good answer has all sections, the files from
+// the ledger, the directives word for word and the identifiers that the model lost.
+func TestAGoodAnswerIsCompletedByProgram(t *testing.T) {
+	t.Parallel()
+	l := newLane().user("Fix issue ABC-1234 in the parser. Never touch pkg/legacy/old.go.").
+		run("Read", `{"file_path":"/repo/pkg/parser/parse.go"}`, "package parser").
+		run("Edit", `{"file_path":"/repo/pkg/parser/parse.go","old_string":"a","new_string":"b"}`, "ok").
+		run("Read", `{"file_path":"/repo/README.md"}`, "# Repo").work(20)
+	d := newDouble(t, providertest.Config{})
+
+	attempt := newBench(t, l, d).do(t, l.job())
+
+	if attempt.Reason != "" || attempt.Covers != len(l.messages) || attempt.Chain != l.chain[len(l.messages)] {
+		t.Fatalf("attempt: %+v", attempt)
+	}
+	for _, want := range []string{
+		"## Goal\n- Carry the work on.", "## Progress\n### Done\n- The first steps.", "## Next steps\n- The next step.",
+		"Never touch pkg/legacy/old.go.", "ABC-1234", "## Modified files\n- /repo/pkg/parser/parse.go", "## Read files\n- /repo/README.md",
+	} {
+		if !strings.Contains(attempt.Text, want) {
+			t.Errorf("%q is missing in\n%s", want, attempt.Text)
+		}
+	}
+	if attempt.Form != FormOwn || attempt.Model != "claude-haiku-4-5" || !attempt.Usage.Reported || attempt.CostMicroUSD <= 0 {
+		t.Errorf("attempt: %+v", attempt)
+	}
+}
+
+// D2: the next summary goes on from the last one, whose turns are not read again.
+func TestAChainGoesOnFromThePreviousSummary(t *testing.T) {
+	t.Parallel()
+	l := newLane().user("Begin with FIRST-100.").work(20)
+	answers := make(chan string, 1)
+	d := newDouble(t, providertest.Config{Script: func(providertest.Request) providertest.Reply { return providertest.Reply{Text: <-answers} }})
+	b := newBench(t, l, d)
+	answers <- strings.Replace(strings.Replace(providertest.Notes, "- The first steps.", "- Write the scanner.", 1), "### Blocked\n(none)", "### Blocked\n- Wait for the schema.", 1)
+	first := b.do(t, l.job())
+	l.say("The schema came.").work(20)
+	answers <- strings.Replace(strings.Replace(strings.Replace(providertest.Notes,
+		"- The first steps.", "- [x] Wait for the schema.", 1), "### In progress\n(none)", "### In progress\n- write the scanner", 1),
+		"- The next step.", "- Wait for the schema", 1)
+
+	second := b.do(t, l.job())
+
+	if second.Reason != "" || second.Merged != first.Covers {
+		t.Fatalf("attempt: %+v", second)
+	}
+	if want := "### Done\n- Write the scanner.\n- Wait for the schema.\n\n### In progress\n(none)\n\n### Blocked\n(none)"; !strings.Contains(second.Text, want) {
+		t.Errorf("what is done is open again:\n%s", second.Text)
+	}
+	if strings.Contains(second.Text, "## Next steps\n- Wait") {
+		t.Errorf("what is done is to be done:\n%s", second.Text)
+	}
+	asked := string(d.asked()[1].Body)
+	if !strings.Contains(asked, "<previous-summary>") || !strings.Contains(asked, "The schema came.") || strings.Contains(asked, "go test ./part1\\") {
+		t.Errorf("the model is asked: %.1500s", asked)
+	}
+}
+
+// D4, D6: after thirty summaries of summaries the newest order and the first one
+// are still there, and the text is within its bound.
+func TestThirtySummariesLaterTheOrdersAreStillThere(t *testing.T) {
+	t.Parallel()
+	l := newLane().user("Always run make lint before a commit.")
+	d := newDouble(t, providertest.Config{Script: func(r providertest.Request) providertest.Reply {
+		var long strings.Builder
+		for i := range 60 {
+			fmt.Fprintf(&long, "\n- Step %d of %d was done at length, with all that belongs to it.", i, r.Tokens)
+		}
+		return providertest.Reply{Text: strings.Replace(providertest.Notes, "\n- The first steps.", long.String(), 1)}
+	}})
+	b := newBench(t, l, d)
+	job := l.job()
+	job.Window = 40_000
+	count := newCounter(t).Count
+	for i := range 30 {
+		l.work(4).user(fmt.Sprintf("You must keep rule %d in mind.", i))
+		job.Covers, job.Chain = len(l.messages), l.chain
+		attempt := b.do(t, job)
+		if attempt.Reason != "" {
+			t.Fatalf("summary %d: %s", i, attempt.Reason)
+		}
+		if size, most := count(attempt.Text), Budget(job.Window); size > most {
+			t.Fatalf("summary %d has %d tokens of %d", i, size, most)
+		}
+		for _, want := range []string{"Always run make lint before a commit.", fmt.Sprintf("You must keep rule %d in mind.", i)} {
+			if !strings.Contains(attempt.Text, want) {
+				t.Fatalf("summary %d lost %q:\n%s", i, want, attempt.Text)
+			}
+		}
+	}
+}
+
+// D7: what is no summary is rejected with its reason and nothing of it is kept; an
+// error message never becomes a summary.
+func TestWhatIsNoSummaryIsRejected(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		reply providertest.Reply
+		want  string
+	}{
+		"empty":             {providertest.Reply{}, ReasonEmpty},
+		"white space":       {providertest.Reply{Text: " \n\t "}, ReasonEmpty},
+		"no room":           {providertest.Reply{Text: providertest.Notes, StopReason: "max_tokens"}, ReasonTruncated},
+		"refusal":           {providertest.Reply{Text: providertest.Notes, StopReason: "refusal"}, ReasonRefusal},
+		"refusal in words":  {providertest.Reply{Text: "I'm sorry, but I can't help with that."}, ReasonRefusal},
+		"tool call":         {providertest.Reply{Calls: []providertest.Call{{Name: "Bash", Input: json.RawMessage(`{"command":"ls"}`)}}}, ReasonToolCall},
+		"tool call beside":  {providertest.Reply{Text: providertest.Notes, Calls: []providertest.Call{{Name: "Bash", Input: json.RawMessage(`{}`)}}}, ReasonToolCall},
+		"an error as text":  {providertest.Reply{Text: `{"error":{"message":"overloaded"}}`}, ReasonError},
+		"an error in words": {providertest.Reply{Text: "Error: the upstream model timed out"}, ReasonError},
+		"a section missing": {providertest.Reply{Text: strings.Replace(providertest.Notes, "## Key decisions\n", "", 1)}, "missing_key_decisions"},
+		"just an answer":    {providertest.Reply{Text: "All done, the tests pass."}, "missing_goal"},
+		"429":               {providertest.Reply{Misbehave: providertest.MisbehaveRateLimit}, "provider_429"},
+		"500":               {providertest.Reply{Misbehave: providertest.MisbehaveFailure}, "provider_500"},
+		"529":               {providertest.Reply{Misbehave: providertest.MisbehaveOverloaded}, "provider_529"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLane().user("Go.").work(20)
+			d := newDouble(t, providertest.Config{Script: func(providertest.Request) providertest.Reply { return test.reply }})
+			b := newBench(t, l, d)
+
+			attempt := b.do(t, l.job())
+
+			if attempt.Reason != test.want || attempt.Text != "" || len(l.summaries) != 0 {
+				t.Errorf("rejected for %q with text %q, want %q", attempt.Reason, attempt.Text, test.want)
+			}
+			if len(d.asked()) != 1 {
+				t.Errorf("the provider was asked %d times", len(d.asked()))
+			}
+		})
+	}
+}
+
+// D7: a summary that is no smaller than its source is none.
+func TestASummaryLargerThanItsSourceIsRejected(t *testing.T) {
+	t.Parallel()
+	l := newLane().user("Hello.").say("Hello to you.")
+	if attempt := newBench(t, l, newDouble(t, providertest.Config{})).do(t, l.job()); attempt.Reason != ReasonLarger {
+		t.Errorf("rejected for %q", attempt.Reason)
+	}
+}
+
+// D10: where the provider finds the request too long, the oldest turns go and it is
+// asked again, a bounded number of times.
+func TestATooLongRequestLosesItsOldestTurns(t *testing.T) {
+	t.Parallel()
+	l := newLane().user("Go OLDEST-1.").work(60).say("NEWEST-2 is done.")
+	size := 0
+	d := newDouble(t, providertest.Config{Models: map[string]providertest.Model{"claude-haiku-4-5": {Window: 8_000, MaxOutput: 64_000}}})
+	b := newBench(t, l, d)
+
+	job := l.job()
+	job.Window = 40_000
+	attempt := b.do(t, job)
+
+	calls := d.asked()
+	if len(calls) < 2 {
+		t.Fatalf("asked %d times: %+v", len(calls), attempt)
+	}
+	for i, call := range calls {
+		if i > 0 && len(call.Body) >= size {
+			t.Errorf("request %d has %d bytes, the one before %d", i, len(call.Body), size)
+		}
+		size = len(call.Body)
+		if !strings.Contains(string(call.Body), "NEWEST-2") || i > 0 && strings.Contains(string(call.Body), "OLDEST-1") {
+			t.Errorf("request %d leaves out the wrong end", i)
+		}
+	}
+	if attempt.Reason != "" && attempt.Reason != ReasonOverflow || len(calls) > attempts {
+		t.Errorf("%d calls: %+v", len(calls), attempt)
+	}
+	if attempt.Reason == "" && !strings.Contains(attempt.Text, "OLDEST-1") {
+		t.Errorf("what the model did not see is not put back:\n%s", attempt.Text)
+	}
+}
+
+// stuck answers nothing until it is let go or given up.
+type stuck struct{ entered, release chan struct{} }
+
+// Ask implements Provider.
+func (p *stuck) Ask(ctx context.Context, _ Call) (Reply, error) {
+	p.entered <- struct{}{}
+	select {
+	case <-p.release:
+		return Reply{Status: 500}, nil
+	case <-ctx.Done():
+		return Reply{}, context.Cause(ctx)
+	}
+}
+
+// D10: an attempt ends at its deadline.
+func TestAnAttemptEndsAtItsDeadline(t *testing.T) {
+	t.Parallel()
+	l := newLane().user("Go.").work(5)
+	p := &stuck{entered: make(chan struct{}, 1)}
+	job := l.job()
+	job.Settings.Timeout = time.Nanosecond
+	b := newBench(t, l, p)
+
+	if attempt := b.do(t, job); attempt.Reason != ReasonTimeout {
+		t.Errorf("attempt: %+v", attempt)
+	}
+}
+
+// A lane has one job at a time, the queue is bounded, and asking never waits.
+func TestAskingNeverWaits(t *testing.T) {
+	t.Parallel()
+	l := newLane().user("Go.").work(5)
+	p := &stuck{entered: make(chan struct{}, queueJobs+workers), release: make(chan struct{})}
+	b := newBench(t, l, p)
+	job := l.job()
+	if !b.worker.Ask(job) || b.worker.Ask(job) {
+		t.Error("a lane has two jobs")
+	}
+	for range workers - 1 {
+		b.worker.Ask(l.job())
+	}
+	for range workers {
+		<-p.entered
+	}
+	taken, prompt := 0, make([]byte, queueBytes/4)
+	for range queueJobs + 10 {
+		other := l.job()
+		other.Ride = &Ride{Body: prompt}
+		if b.worker.Ask(other) {
+			taken++
+		}
+	}
+	if taken != queueJobs {
+		t.Errorf("%d jobs were taken, the queue holds %d", taken, queueJobs)
+	}
+	close(p.release)
+	for range taken + workers {
+		<-b.ended
+	}
+	b.worker.mu.Lock()
+	if b.worker.bytes != 0 {
+		t.Errorf("%d bytes are still held", b.worker.bytes)
+	}
+	b.worker.mu.Unlock()
+	if !b.worker.Ask(job) {
+		t.Error("a lane whose job has ended gets no other")
+	}
+	<-b.ended
+}
+
+// Stopping ends a call under way, keeps nothing of it, and may be done twice.
+func TestStoppingEndsACallUnderWay(t *testing.T) {
+	t.Parallel()
+	l := newLane().user("Go.").work(5)
+	p := &stuck{entered: make(chan struct{}, 1)}
+	b := newBench(t, l, p)
+	b.worker.Ask(l.job())
+	<-p.entered
+
+	b.worker.Stop()
+	b.worker.Stop()
+
+	if len(l.attempts) != 0 {
+		t.Errorf("kept: %+v", l.attempts)
+	}
+	NewWorker(Config{}).Stop()
+}
+
+// answer is a provider that has one answer.
+type answer struct {
+	reply Reply
+	err   error
+}
+
+// Ask implements Provider.
+func (a answer) Ask(context.Context, Call) (Reply, error) { return a.reply, a.err }
+
+func TestNoAnswerIsNoSummary(t *testing.T) {
+	t.Parallel()
+	for want, err := range map[string]error{ReasonNoProvider: ErrNoProvider, ReasonUnreachable: fmt.Errorf("%w: connection refused", ErrUnreachable)} {
+		l := newLane().user("Go.").work(5)
+		b := newBench(t, l, answer{err: err})
+		if attempt := b.do(t, l.job()); attempt.Reason != want || !slices.Equal(l.rejected, []string{want}) {
+			t.Errorf("%v: %+v, told %v", err, attempt, l.rejected)
+		}
+	}
+}
+
+// E1: what is not durable yet is not summed up.
+func TestOriginalsThatAreNotDurableAreNotSummedUp(t *testing.T) {
+	t.Parallel()
+	l := newLane().user("Go.").work(5)
+	job := l.job()
+	l.messages = l.messages[:4]
+	if attempt := newBench(t, l, answer{err: errors.New("never asked")}).do(t, job); attempt.Reason != ReasonNotArchived {
+		t.Errorf("attempt: %+v", attempt)
+	}
+	job.Lane, job.Covers = uuid.New(), 0
+	if newBench(t, l, answer{}).worker.Ask(job) {
+		t.Error("a summary of nothing was taken")
+	}
+}
