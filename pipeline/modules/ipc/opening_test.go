@@ -12,31 +12,30 @@ import (
 	"palimpsest/pipeline/pipelinetest"
 )
 
+// said is what a session holds.
+type said struct {
+	orders, files []string
+	ends          []int // numbers of messages after which it may end
+}
+
 // ordered is a long session in which orders are given and files are changed all along.
-// ends are the numbers of messages after which it may end.
-func ordered(turns int) (c *talk, orders, files []string, ends []int) {
+func ordered(turns int) (c *talk, said said) {
 	c = &talk{}
 	for i := range turns {
 		asked := fmt.Sprintf("Task %d, please.", i)
 		if i%20 == 3 {
-			orders = append(orders, fmt.Sprintf("Never touch the folder legacy%d without asking me.", i))
-			asked += " " + orders[len(orders)-1]
+			said.orders = append(said.orders, fmt.Sprintf("Never touch the folder legacy%d without asking me.", i))
+			asked += " " + said.orders[len(said.orders)-1]
 		}
 		c.user(asked)
 		if i%10 == 5 {
-			files = append(files, fmt.Sprintf("src/module%d.go", i))
-			c.tool("Edit", fmt.Sprintf(`{"file_path":%q,"old_string":"a","new_string":"b"}`, files[len(files)-1]), "Updated.")
+			said.files = append(said.files, fmt.Sprintf("src/module%d.go", i))
+			c.tool("Edit", fmt.Sprintf(`{"file_path":%q,"old_string":"a","new_string":"b"}`, said.files[len(said.files)-1]), "Updated.")
 		}
 		c.run("make", words(400))
-		ends = append(ends, len(c.messages))
+		said.ends = append(said.ends, len(c.messages))
 	}
-	return c, orders, files, ends
-}
-
-func orderedTalk(turns int) *talk {
-	c, orders, files, ends := ordered(turns)
-	_, _, _ = orders, files, ends
-	return c
+	return c, said
 }
 
 // D4, D11: after 30 epochs every order and every changed file is still before the
@@ -44,19 +43,19 @@ func orderedTalk(turns int) *talk {
 func TestOrdersAndChangedFilesSurviveThirtyEpochs(t *testing.T) {
 	t.Parallel()
 
-	whole, orders, files, ends := ordered(360)
+	whole, said := ordered(360)
 	lane := newLane(t, 40_000, func(c *pipeline.IPCConfig) {
 		c.PreserveTokens, c.TargetUtilization, c.CompressTo, c.MinClear = 2_000, 0.30, 0.22, 0.02
 	})
 	var sealed []byte
-	for i := 20; i < len(ends); i += 3 {
-		_, sealed = send(t, lane, (&talk{messages: whole.messages[:ends[i]]}).body())
+	for i := 20; i < len(said.ends); i += 3 {
+		_, sealed = send(t, lane, (&talk{messages: whole.messages[:said.ends[i]]}).body())
 	}
 	if lane.Epochs < 30 {
 		t.Fatalf("%d epochs", lane.Epochs)
 	}
-	holds(t, sealed, orders...)
-	holds(t, sealed, files...)
+	holds(t, sealed, said.orders...)
+	holds(t, sealed, said.files...)
 	holds(t, sealed, "[ledger of all turns up to here]", "#")
 	if at := bytes.Index(sealed, []byte("[ledger of")); at > len(sealed)/4 || bytes.Count(sealed, []byte("[ledger of")) != 1 {
 		t.Errorf("the ledger does not open the projection: it is at %d of %d", at, len(sealed))
@@ -68,7 +67,7 @@ func TestOrdersAndChangedFilesSurviveThirtyEpochs(t *testing.T) {
 func TestTheLedgersBlockIsBoundedAndCounted(t *testing.T) {
 	t.Parallel()
 
-	whole := orderedTalk(400)
+	whole, _ := ordered(400)
 	for limit, most := range map[int]int{8_000: 400, 20_000: 1_000, 60_000: 2_000} {
 		goal := min(9_000, limit*4/10)
 		exchange, sealed := epoch(t, whole.body(), limit, func(c *pipeline.IPCConfig) {
@@ -113,7 +112,7 @@ func TestMaskingQuotesNoResultAtAnyLevel(t *testing.T) {
 func TestTheSameOriginalsGiveTheSameProjection(t *testing.T) {
 	t.Parallel()
 
-	whole := orderedTalk(200)
+	whole, _ := ordered(200)
 	var first []byte
 	for range 3 {
 		counter := newCounter(t)
