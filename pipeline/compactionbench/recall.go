@@ -2,7 +2,6 @@ package compactionbench
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -137,23 +136,31 @@ func (r *reading) identifiers() []identifier {
 	return r.found
 }
 
+// identifiersIn returns the identifiers that a text holds, each once.
 func (r *reading) identifiersIn(text string) []string {
-	if r.pattern == nil {
-		r.pattern = regexp.MustCompile(`[A-Za-z0-9_][A-Za-z0-9_./-]{3,98}[A-Za-z0-9_]`)
-		if r.talk.Facts != nil {
-			quoted := make([]string, len(r.talk.Facts))
-			for i, fact := range r.talk.Facts {
-				quoted[i] = regexp.QuoteMeta(fact)
+	var found []string
+	if r.talk.Facts != nil {
+		for _, fact := range r.talk.Facts {
+			if strings.Contains(text, fact) {
+				found = append(found, fact)
 			}
-			r.pattern = regexp.MustCompile(strings.Join(quoted, "|"))
 		}
+		return found
 	}
-	found := r.pattern.FindAllString(text, -1)
-	if r.talk.Facts == nil {
-		found = slices.DeleteFunc(found, func(word string) bool { return !identifies(word) })
+	for word := range strings.FieldsFuncSeq(text, func(letter rune) bool { return !isInner(letter) }) {
+		word = strings.Trim(word, "./-")
+		if len(word) >= 5 && len(word) <= 100 && identifies(word) {
+			found = append(found, word)
+		}
 	}
 	slices.Sort(found)
 	return slices.Compact(found)
+}
+
+// isInner reports whether a letter may stand inside an identifier.
+func isInner(letter rune) bool {
+	return letter >= 'a' && letter <= 'z' || letter >= 'A' && letter <= 'Z' || letter >= '0' && letter <= '9' ||
+		letter == '_' || letter == '.' || letter == '/' || letter == '-'
 }
 
 // identifies reports whether a word is a path, a symbol or a number of four digits

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"regexp"
 
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline/conversation"
@@ -71,7 +70,7 @@ func (b *Bench) generate(name string, seed uint64, window, head int, options wir
 	options.Signer = providertest.NewHandler(providertest.Config{})
 	talk := Talk{Name: name, Format: options.Format, Window: window}
 	// wiregen goes by bytes: it is told what its bytes have come to.
-	for range 3 {
+	for range 2 {
 		generated := wiregen.Generate(seed, options)
 		talk.Body = generated.Body(generated.Steps() - 1)
 		talk.Directives, talk.Modified, talk.Facts = generated.Directives, generated.Modified, generated.Facts
@@ -107,8 +106,7 @@ type reading struct {
 	limit    float64 // a prompt has at most
 	window   float64
 
-	found   []identifier   // nil: not looked for yet
-	pattern *regexp.Regexp // of identifiers
+	found []identifier // nil: not looked for yet
 }
 
 // message is a message of a talk.

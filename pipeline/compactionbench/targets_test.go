@@ -53,10 +53,10 @@ func TestLongSessionsCostNoMoreThanTheirTargets(t *testing.T) {
 	t.Parallel()
 	bench := newBench(t)
 	for _, turns := range lengths() {
+		talk := bench.Generated(1, conversation.Anthropic, turns)
 		for pace, most := range map[compactionbench.Pace]float64{compactionbench.Warm(): 10, compactionbench.WithGaps(): 0} {
 			t.Run(fmt.Sprintf("%d turns, %s", turns, pace.Name), func(t *testing.T) {
 				t.Parallel()
-				talk := bench.Generated(1, conversation.Anthropic, turns)
 				ours := compare(t, bench, &talk, compactionbench.Anthropic(), pace)
 				if ours.Self > most {
 					t.Errorf("costs %+.1f %% against a client that compacts itself, want at most %+.0f %%", ours.Self, most)
