@@ -64,8 +64,8 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 			body.release()
 			return s.answerUnread(c, event, response)
 		}
-		s.recordRequest(event, written)
-		sent := written.Sent() // from here on nothing holds the body
+		sent := written.Sent()
+		s.recordRequest(event, written) // from here on nothing holds the body
 		body.release()
 		return s.answer(c, event, codec, sent, response)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -45,6 +46,22 @@ type Exchange struct {
 	// Anchor is the size of an earlier prompt of the lane as the provider
 	// reported it.
 	Anchor session.Anchor
+
+	// Now is when the request came; zero: there is no clock.
+	Now time.Time
+
+	// Heat is the last prompt of the lane that went to the provider.
+	Heat session.Heat
+
+	// Attempts are those of the lane at an epoch that came to nothing.
+	Attempts session.Attempts
+
+	// Plan is what was planned ahead for the lane; nil: nothing.
+	Plan *session.Plan
+
+	// Tried has the lane remember how an attempt at an epoch ended, whatever
+	// becomes of the exchange; nil: nobody remembers.
+	Tried func(session.Attempts)
 
 	// Commit makes the originals of the whole request and a new projection of
 	// its lane durable. A projection may be used only after it returned nil.

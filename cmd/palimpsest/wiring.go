@@ -19,6 +19,7 @@ import (
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/archive/blob"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/idle"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
@@ -63,7 +64,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
-	writer, err := newWriter(sessions)
+	writer, err := p.newWriter(sessions, originals)
 	if err != nil {
 		return nil, err
 	}
@@ -167,13 +168,28 @@ func (p *program) throttle() (identity.Throttle, error) {
 	return throttle, nil
 }
 
-// newWriter makes what writes prompts.
-func newWriter(store session.Store) (*prompt.Writer, error) {
+// newWriter makes what writes prompts, and what plans epochs before they are needed.
+func (p *program) newWriter(store session.Store, originals idle.Originals) (*prompt.Writer, error) {
 	counter, err := tokens.NewCounter()
 	if err != nil {
 		return nil, fmt.Errorf("token counter: %w", err)
 	}
-	return prompt.NewWriter(store, counter, pipeline.NewChain(modules.All(counter)...))
+	built := modules.All(counter)
+	writer, err := prompt.NewWriter(store, counter, pipeline.NewChain(built...))
+	if err != nil {
+		return nil, err
+	}
+	for _, module := range built {
+		if planner, is := module.(idle.Planner); is {
+			worker := idle.New(idle.Config{
+				Lanes: writer.Resolver, Reader: writer.Reader, Archive: originals, Planner: planner, Log: p.log, Now: time.Now,
+			})
+			worker.Start()
+			p.onClose(worker.Stop)
+			writer.Ahead = worker
+		}
+	}
+	return writer, nil
 }
 
 func codecs() map[conversation.Format]wire.Codec {

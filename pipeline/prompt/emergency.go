@@ -26,12 +26,13 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 	}
 	sent := exchange.Estimate(exchange.Projection) // o200k tokens
 	w.correct(&exchange, said, sent)
-	shrunk = &Prompt{Exchange: &exchange, Lane: refused.Lane}
+	shrunk = &Prompt{Exchange: &exchange, Lane: refused.Lane, now: refused.now, plansAhead: refused.plansAhead}
 
 	shrunk.Lane.Lock()
 	defer shrunk.Lane.Unlock()
 	exchange.Anchor = session.Anchor{} // it had said that the prompt fits
 	exchange.NextProjection = shrunk.Lane.NextNumber()
+	exchange.Attempts, exchange.Plan = session.Attempts{}, nil // the provider's word is newer
 	exchange.Projection = shrunk.Lane.Projection(exchange.Chain)
 	exchange.Commit = func(ctx context.Context, projection session.Projection) error {
 		return w.commit(ctx, shrunk, projection)

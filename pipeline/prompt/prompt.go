@@ -43,7 +43,8 @@ type Writer struct {
 	Chain       Chain
 	Models      *tokens.Models
 	Calibration *tokens.Calibration
-	Window      int // context window in place of every model's; 0: the models'
+	Window      int   // context window in place of every model's; 0: the models'
+	Ahead       Ahead // nil: nothing is planned ahead
 	Now         func() time.Time
 }
 
@@ -109,6 +110,10 @@ type Prompt struct {
 
 	Archiving time.Duration // time until an epoch's originals were durable
 	Archived  int           // bytes of originals that an epoch gave to the archive
+
+	now        func() time.Time // nil: it is not to be sent
+	plansAhead bool
+	marked     string // time to live of the cache marker of ours; empty: there is none
 }
 
 // Write writes the prompt of a request. What fails of ours on the way leaves the
@@ -122,6 +127,7 @@ func (w *Writer) Write(ctx context.Context, request Request) (*Prompt, error) {
 	if request.Bypass {
 		exchange.Request.Frozen = "bypass"
 	}
+	prompt.now, prompt.plansAhead = w.Now, w.Ahead != nil
 	w.project(ctx, prompt, client.Hint(request.Headers, exchange.Request))
 	prompt.seal(request.Usage && !request.Bypass)
 	return prompt, nil
@@ -183,6 +189,8 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint)
 	w.settle(exchange, hint, met)
 	exchange.Anchor = lane.LastAnchor(exchange.Request.Model)
 	exchange.NextProjection = lane.NextNumber()
+	exchange.Now, exchange.Heat, exchange.Plan = w.Now(), lane.Heat(), lane.Plan()
+	exchange.Attempts, exchange.Tried = lane.Attempts(), lane.Tried
 	if exchange.Request.Frozen == "" {
 		exchange.Projection = lane.Projection(exchange.Chain)
 	}
@@ -199,7 +207,7 @@ func (w *Writer) commit(ctx context.Context, prompt *Prompt, projection session.
 	defer func() { prompt.Archiving = w.Now().Sub(projection.At) }()
 	seen := prompt.seen(projection.At, prompt.Lane.Archived())
 	if err := w.Store.Commit(ctx, seen, projection); err != nil {
-		if errors.Is(err, session.ErrOvertaken) {
+		if errors.Is(err, session.ErrOvertaken) || errors.Is(err, session.ErrWarm) {
 			w.Resolver.Forget(prompt.Lane.ID)
 		}
 		return fmt.Errorf("commit epoch: %w", err)

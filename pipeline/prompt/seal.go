@@ -28,7 +28,7 @@ func (p *Prompt) seal(asksUsage bool) {
 	pieces := exchange.Pieces()
 	if exchange.Projection != nil && exchange.Projection.Covers > 0 {
 		if ttl := freeMarker(exchange); ttl != "" {
-			pieces = mark(exchange, pieces, ttl)
+			pieces, p.marked = mark(exchange, pieces, ttl), ttl
 		}
 	}
 	release := released(exchange)

@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
@@ -23,13 +24,18 @@ type Sent struct {
 	estimate int            // o200k tokens of the prompt as sent
 	limit    int            // tokens that it might have; 0: nobody knows
 	saving   saving
+
+	heat    session.Heat
+	life    life
+	idle    int               // tokens above which an epoch may be planned ahead
+	outline *pipeline.Outline // what to plan it of; nil: none
 }
 
 // Money is what an exchange cost and saved at list prices, in millionths of a
 // US dollar. Net can be negative.
 type Money struct{ Cost, Net int64 }
 
-// Sent returns what is needed once the prompt has been sent.
+// Sent notes that the prompt has been sent and returns what is needed from then on.
 func (p *Prompt) Sent() Sent {
 	exchange := p.Exchange
 	length := len(exchange.Digests)
@@ -45,6 +51,7 @@ func (p *Prompt) Sent() Sent {
 	if exchange.Projection != nil {
 		sent.anchor.Projection = exchange.Projection.Number
 	}
+	p.wentOut(&sent)
 	return sent
 }
 
@@ -59,6 +66,7 @@ func (w *Writer) Answered(sent Sent, answer wire.Answer) Money {
 	if sent.Lane != nil {
 		sent.Lane.Reported(sent.anchor)
 	}
+	w.metered(&sent, usage)
 	if !answer.Reduced { // or the count is of less than was estimated
 		w.Calibration.Observe(sent.Scope.Workspace, sent.model, sent.estimate, usage.Prompt())
 	}

@@ -3,6 +3,7 @@ package session
 import (
 	"sync"
 	"time"
+	"weak"
 
 	"github.com/google/uuid"
 
@@ -37,9 +38,14 @@ type Lane struct {
 	projections []Projection // oldest first
 	anchor      Anchor
 
+	warmth warmth
+	trunk  weak.Pointer[Lane] // what a side call forked from
+
 	progress sync.Mutex // of its own: who notes it never waits for the request that holds the lane
 	archived int        // messages known to be durable, without a gap from 0
 	handed   int        // messages handed to whoever makes them durable, those included
+	attempts Attempts
+	plan     *Plan // of the next epoch; nil: none
 }
 
 // Anchor is the size of a prompt of the lane as the provider reported it.
@@ -72,7 +78,10 @@ func (l *Lane) NextNumber() int {
 }
 
 // Adopt makes a committed projection the lane's newest.
-func (l *Lane) Adopt(projection Projection) { l.projections = append(l.projections, projection) }
+func (l *Lane) Adopt(projection Projection) {
+	l.projections = append(l.projections, projection)
+	l.PlanAhead(nil)
+}
 
 // LastAnchor returns the newest size that the provider reported for the model.
 func (l *Lane) LastAnchor(model string) Anchor {
@@ -135,7 +144,7 @@ func (l *Lane) Lost() {
 func (l *Lane) Seen(scope Scope, model string, at time.Time) Seen {
 	seen := Seen{
 		Scope: scope, Session: l.Session, Lane: l.ID, Kind: l.Kind, Parent: l.Parent, ForkAt: l.ForkAt, Inherited: l.Inherited,
-		Name: l.Name, Source: l.Source, At: at,
+		Name: l.Name, Source: l.Source, At: at, Heat: l.Heat(), Attempts: l.Attempts(),
 	}
 	if l.Kind != Side {
 		seen.Model = model
@@ -151,6 +160,7 @@ func (l *Lane) fork(at int) *Lane {
 	}
 	fork.archived = min(l.Archived(), at)
 	fork.handed = fork.archived
+	fork.attempts = l.Attempts()
 	for _, projection := range l.projections {
 		if projection.Covers <= at {
 			fork.projections = append(fork.projections, projection)
@@ -163,19 +173,30 @@ func (l *Lane) fork(at int) *Lane {
 	if l.anchor.Position <= at {
 		fork.anchor = l.anchor
 	}
+	fork.warmth.inherit(&l.warmth, at, fork.Inherited)
 	return fork
 }
 
 // weight is what the lane takes in memory, in bytes, roughly.
 func (l *Lane) weight() uint32 {
-	bytes := 512
+	bytes := 768
+	if plan := l.Plan(); plan != nil {
+		bytes += plan.Projection.weight()
+	}
 	for _, projection := range l.projections {
 		if projection.Number <= l.Inherited {
 			continue // the parent's memory
 		}
-		for _, part := range projection.Parts {
-			bytes += 96 + len(part.Raw)
-		}
+		bytes += projection.weight()
 	}
 	return uint32(min(bytes, 1<<30))
+}
+
+// weight is what the projection takes in memory, in bytes, roughly.
+func (p Projection) weight() int {
+	bytes := 0
+	for _, part := range p.Parts {
+		bytes += 96 + len(part.Raw)
+	}
+	return bytes
 }

@@ -50,6 +50,9 @@ func (m *Memory) Find(_ context.Context, workspace uuid.UUID, heads []conversati
 func (m *Memory) Commit(_ context.Context, seen Seen, projection Projection) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if known, ok := m.lanes[seen.Lane]; ok && projection.Reason == ReasonIdle && !known.Heat.At.IsZero() && !known.Heat.Cooled(seen.At) {
+		return ErrWarm
+	}
 	lane := m.record(seen)
 	for _, stored := range lane.Projections {
 		if stored.Number == projection.Number {
@@ -86,6 +89,12 @@ func (m *Memory) record(seen Seen) *Found {
 		m.inherit(lane, seen)
 	}
 	lane.Tip = max(lane.Tip, seen.Position)
+	if !seen.Heat.At.Before(lane.Heat.At) {
+		lane.Heat = seen.Heat
+	}
+	if !seen.Attempts.At.Before(lane.Attempts.At) {
+		lane.Attempts = seen.Attempts
+	}
 	for _, entry := range seen.Entries {
 		m.kept[seen.Lane][entry.Index] = entry
 	}

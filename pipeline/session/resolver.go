@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"weak"
 
 	"github.com/google/uuid"
 	"github.com/maypok86/otter/v2"
@@ -111,6 +112,24 @@ func (r *Resolver) Resolve(ctx context.Context, scope Scope, hint Hint, messages
 // Committed notes that a lane has a new projection and takes more memory.
 func (r *Resolver) Committed(lane *Lane) { r.lanes.Set(lane.ID, lane) }
 
+// Known returns a lane that this process remembers; nil if it does not.
+func (r *Resolver) Known(lane uuid.UUID) *Lane {
+	known, _ := r.lanes.GetIfPresent(lane)
+	return known
+}
+
+// Planned keeps a plan for a lane's next epoch, which takes more memory with it. It
+// does nothing if the lane has been dropped meanwhile. The caller holds the lane.
+func (r *Resolver) Planned(lane *Lane, plan *Plan) {
+	r.lanes.ComputeIfPresent(lane.ID, func(known *Lane) (*Lane, otter.ComputeOp) {
+		if known != lane {
+			return known, otter.CancelOp
+		}
+		lane.PlanAhead(plan)
+		return lane, otter.WriteOp
+	})
+}
+
 // Changed notes that a lane has a projection with a number in the store, 0 if the
 // lane was deleted. Unless this process made it, the lane is read anew.
 func (r *Resolver) Changed(lane uuid.UUID, number int) {
@@ -159,7 +178,9 @@ func (r *Resolver) find(ctx context.Context, scope Scope, messages []conversatio
 	lane := &Lane{
 		Session: found.Session, ID: found.Lane, Name: found.Name, Source: found.Source, Kind: found.Kind,
 		tip: found.Tip, archived: found.Archived, handed: found.Archived, projections: found.Projections,
+		attempts: found.Attempts,
 	}
+	lane.warmth.load(found.Heat)
 	lane.mu.Lock()
 	return lane, found.Match, nil
 }
@@ -175,6 +196,9 @@ func leave(lane *Lane, match int, messages []conversation.Digest, scope Scope, h
 	fork.ID = uuid.Must(uuid.NewV7())
 	if hint.Kind != "" {
 		fork.Kind = hint.Kind
+	}
+	if fork.Kind == Side {
+		fork.trunk = weak.Make(lane)
 	}
 	fork.mu.Lock()
 	return fork

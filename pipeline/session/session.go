@@ -20,6 +20,14 @@ var ErrNotFound = errors.New("no such lane")
 // ErrOvertaken says that another replica ended the epoch first.
 var ErrOvertaken = errors.New("lane has a newer projection")
 
+// ErrWarm says that another replica has sent a prompt of the lane, so that the
+// provider's cache is alive that was taken to be cold.
+var ErrWarm = errors.New("lane was used elsewhere and is warm")
+
+// ReasonIdle is the Reason of an epoch that was made because the provider's cache
+// had gone cold.
+const ReasonIdle = "idle"
+
 // Projection is what the model sees in place of a lane's first messages. It never
 // changes: an epoch makes a new one.
 type Projection struct {
@@ -27,7 +35,7 @@ type Projection struct {
 	Covers int               // messages of the client's list that Parts stand for
 	Chain  conversation.Hash // link of the history after those messages
 	Parts  []Part            // in order, From of the first is 0, To of the last is Covers
-	Reason string            // why the epoch happened: "target", …
+	Reason string            // why the epoch happened: "target", "limit", ReasonIdle, …
 	Before int               // estimate of the prompt in tokens before the epoch
 	After  int               // and after it
 	At     time.Time
@@ -71,6 +79,8 @@ type Seen struct {
 	At       time.Time
 	Position int               // messages in the request
 	Head     conversation.Hash // link of the history after them
+	Heat     Heat              // the lane's newest
+	Attempts Attempts          // the lane's
 	Entries  []archive.Entry   // messages not yet known to be stored
 	Answer   json.RawMessage   // kept by its hash alone: it has no place in the lane until the client sends it; nil: none
 
@@ -102,9 +112,11 @@ type Found struct {
 	Name        string // of the session, as in Seen
 	Source      string
 	Kind        Kind
-	Match       int          // messages of the history that the lane's head stands for
-	Tip         int          // messages of the lane's request that went furthest
-	Archived    int          // messages of the lane in the archive, without a gap from 0
+	Match       int // messages of the history that the lane's head stands for
+	Tip         int // messages of the lane's request that went furthest
+	Archived    int // messages of the lane in the archive, without a gap from 0
+	Heat        Heat
+	Attempts    Attempts
 	Projections []Projection // oldest first, with those taken over from the lane it forked from
 }
 
@@ -116,7 +128,9 @@ type Store interface {
 
 	// Commit stores the session, lane and entries of seen together with a new
 	// projection of its lane, in one transaction that is durable when it returns.
-	// It returns ErrOvertaken if a projection with that number exists.
+	// It returns ErrOvertaken if a projection with that number exists, and ErrWarm
+	// if the projection's reason is ReasonIdle and a prompt of the lane is known
+	// whose cache was alive at the time of seen.
 	Commit(ctx context.Context, seen Seen, projection Projection) error
 
 	// Record stores what exchanges of one workspace added, in order.

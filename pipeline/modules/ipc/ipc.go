@@ -33,9 +33,9 @@ func New(counter Counter) *Module { return &Module{counter: counter} }
 // Name implements pipeline.Module.
 func (*Module) Name() string { return Name }
 
-// Process makes a new projection if the prompt exceeds its target and enough can
-// be freed; otherwise the exchange keeps the projection it has. An error leaves
-// the exchange as it was.
+// Process makes a new projection if there is an occasion for one, enough can be
+// freed, and it is worth its price; otherwise the exchange keeps the projection it
+// has. An error leaves the exchange as it was.
 func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error {
 	config, limit := exchange.Config.IPC, exchange.Limit
 	switch {
@@ -54,10 +54,10 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error
 		return nil
 	}
 	size := exchange.Size(exchange.Projection)
-	if float64(size) <= config.TargetUtilization*float64(limit) {
-		return nil
-	}
+	why := occasionOf(exchange, size)
 	switch {
+	case why == noOccasion:
+		return nil
 	case config.DeepestLevel == 0:
 		skip(exchange, "deepest_level")
 		return nil
@@ -65,23 +65,66 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error
 		skip(exchange, "archive_off")
 		return nil
 	}
-	epoch, err := m.plan(ctx, exchange, size)
-	if errors.Is(err, errWorse) {
-		exchange.Report.Events = append(exchange.Report.Events, pipeline.Event{Module: Name, Type: "rejected", Reason: err.Error()})
+	if reason := held(exchange, size, why); reason != "" {
+		reportHeld(exchange, size, why, reason)
+		return nil
 	}
-	if errors.Is(err, errNothingToFree) || errors.Is(err, errWorse) {
-		unreachable(exchange, size)
+	return m.try(ctx, exchange, size, why)
+}
+
+// try makes an epoch of an exchange of size tokens if one is worth making.
+func (m *Module) try(ctx context.Context, exchange *pipeline.Exchange, size int, why occasion) error {
+	epoch := m.ahead(exchange, size)
+	if epoch == nil {
+		var err error
+		if epoch, err = m.plan(ctx, exchange, size); err != nil {
+			return giveUp(ctx, exchange, size, why, err)
+		}
+	}
+	epoch.projection.Reason = why.reason()
+	epoch.prediction = predict(exchange, epoch)
+	if why == atTarget && !epoch.prediction.worth {
+		putOff(exchange, costGate, size)
+		exchange.Report.Events = append(exchange.Report.Events, pipeline.Event{
+			Module: Name, Type: "skipped", Reason: costGate, Counts: epoch.prediction.counts(),
+		})
+		return nil
+	}
+	// The originals are durable before the shortened prompt may leave.
+	err := exchange.Commit(ctx, epoch.projection)
+	if errors.Is(err, session.ErrWarm) {
+		skip(exchange, "warm_elsewhere")
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("plan epoch: %w", err)
-	}
-	// The originals are durable before the shortened prompt may leave.
-	if err := exchange.Commit(ctx, epoch.projection); err != nil {
+		brokeOff(ctx, exchange, notArchived, size, err)
 		return fmt.Errorf("archive originals: %w", err)
 	}
 	exchange.Projection = &epoch.projection
 	epoch.report(exchange)
+	cameTrue(exchange, epoch)
+	return nil
+}
+
+// giveUp ends an attempt that led to no plan.
+func giveUp(ctx context.Context, exchange *pipeline.Exchange, size int, why occasion, err error) error {
+	reason := notPlanned
+	switch {
+	case errors.Is(err, errNothingToFree):
+		reason = nothingToFree
+	case errors.Is(err, errWorse):
+		reason = notSmaller
+		exchange.Report.Events = append(exchange.Report.Events, pipeline.Event{Module: Name, Type: "rejected", Reason: err.Error()})
+	default:
+		brokeOff(ctx, exchange, reason, size, err)
+		return fmt.Errorf("plan epoch: %w", err)
+	}
+	if why == idle { // there was no need of it
+		putOff(exchange, reason, size)
+		return nil
+	}
+	unreachable(exchange, size)
+	cameToNothing(exchange, reason, size)
 	return nil
 }
 
@@ -95,6 +138,7 @@ type epoch struct {
 	before     int    // the model's tokens of the prompt as the client sent it
 	truncated  int    // tool results of the tail that were cut to fit the window
 	reached    bool   // the prompt is under its target
+	prediction prediction
 }
 
 // report tells of an epoch that has happened.
@@ -108,7 +152,8 @@ func (e *epoch) report(exchange *pipeline.Exchange) {
 		"before": e.projection.Before, "after": e.projection.After, "compacted_count": e.compacted,
 		"original_token_count": e.original, "summary_token_count": e.rendered,
 		"archive_from": 0, "archive_to": e.projection.Covers,
-		"l0": e.levels[0], "l1": e.levels[1], "l2": e.levels[2], "l3": e.levels[3],
+		"predicted_net_microusd": int(e.prediction.net),
+		"l0":                     e.levels[0], "l1": e.levels[1], "l2": e.levels[2], "l3": e.levels[3],
 	}
 	report.Events = append(report.Events,
 		pipeline.Event{Module: Name, Type: "started", Reason: e.projection.Reason, Counts: map[string]int{"before": e.projection.Before}},

@@ -36,14 +36,6 @@ const (
 			tokens_before = sessions.tokens_before + excluded.tokens_before,
 			tokens_after = sessions.tokens_after + excluded.tokens_after,
 			net_microusd = sessions.net_microusd + excluded.net_microusd`
-	sqlLanes = `INSERT INTO lanes (workspace_id, id, session_id, parent_id, fork_at, fork_epoch, created_at, last_at, position, kind)
-		SELECT $1, id, session_id, nullif(parent_id, '00000000-0000-0000-0000-000000000000'), fork_at, fork_epoch,
-			created_at, last_at, position, kind
-		FROM unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::int[], $6::int[], $7::timestamptz[], $8::timestamptz[], $9::int[], $10::text[])
-			AS t (id, session_id, parent_id, fork_at, fork_epoch, created_at, last_at, position, kind)
-		ON CONFLICT (workspace_id, id) DO UPDATE SET
-			last_at = greatest(lanes.last_at, excluded.last_at),
-			position = greatest(lanes.position, excluded.position)`
 	sqlHeads = `INSERT INTO lane_heads (workspace_id, head, lane_id, position, seen_at)
 		SELECT $1, head, lane_id, position, seen_at
 		FROM unnest($2::bytea[], $3::uuid[], $4::int[], $5::timestamptz[]) AS t (head, lane_id, position, seen_at)
@@ -129,48 +121,6 @@ func sessionRows(seen []session.Seen) []sessionRow {
 		row.net += one.NetMicroUSD
 	}
 	return sorted(byID, func(a, b *sessionRow) int { return bytes.Compare(a.Session[:], b.Session[:]) })
-}
-
-// laneRow is what some exchanges together say of a lane.
-type laneRow struct {
-	session.Seen
-
-	created time.Time
-}
-
-func recordLanes(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
-	byID := make(map[uuid.UUID]*laneRow)
-	for _, one := range seen {
-		row, known := byID[one.Lane]
-		if !known {
-			row = &laneRow{Seen: one, created: one.At}
-			byID[one.Lane] = row
-		}
-		row.Position = max(row.Position, one.Position)
-		if one.At.After(row.At) {
-			row.At = one.At
-		}
-		if one.At.Before(row.created) {
-			row.created = one.At
-		}
-	}
-	var (
-		ids, sessions, parents        []uuid.UUID
-		forkAt, forkEpochs, positions []int32
-		created, last                 []time.Time
-		kinds                         []string
-	)
-	for _, row := range sorted(byID, func(a, b *laneRow) int { return bytes.Compare(a.Lane[:], b.Lane[:]) }) {
-		ids, sessions, parents = append(ids, row.Lane), append(sessions, row.Session), append(parents, row.Parent)
-		forkAt = append(forkAt, int32(row.ForkAt))            //nolint:gosec // a place in one body
-		forkEpochs = append(forkEpochs, int32(row.Inherited)) //nolint:gosec // a lane has few epochs
-		positions = append(positions, int32(row.Position))    //nolint:gosec // a place in one body
-		created, last = append(created, row.created), append(last, row.At)
-		kinds = append(kinds, string(cmp.Or(row.Kind, session.Main)))
-	}
-	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlLanes, workspace,
-		ids, sessions, parents, forkAt, forkEpochs, created, last, positions, kinds)
-	return err
 }
 
 func recordHeads(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {

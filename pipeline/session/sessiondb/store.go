@@ -18,7 +18,7 @@ import (
 
 // Channel is where a change of a lane is told to all replicas, as
 // "workspace/lane/number": the number of the lane's new projection, or 0 for a
-// lane that was deleted.
+// lane that was deleted or has to be read anew.
 const Channel = "palimpsest_lanes"
 
 // uniqueViolation is Postgres' code for a row that is there already.
@@ -54,7 +54,9 @@ const (
 			(SELECT count(*) FROM (
 				SELECT e.index, row_number() OVER (ORDER BY e.index) - 1 AS place
 				FROM lane_entries(l.workspace_id, l.id) e
-			) placed WHERE placed.index = placed.place)
+			) placed WHERE placed.index = placed.place),
+			l.warm_at, l.warm_seconds, l.warm_projection, l.warm_position, l.warm_tokens, l.warm_model,
+			l.tried_at, l.fruitless, l.tried_reason, l.tried_tokens, l.tried_limit
 		FROM lanes l JOIN sessions s ON s.workspace_id = l.workspace_id AND s.id = l.session_id
 		WHERE l.workspace_id = $1 AND l.id = $2`
 	// A lane takes over the projections that the lane it forked from had then;
@@ -89,7 +91,7 @@ func (s *Store) Find(ctx context.Context, workspace uuid.UUID, heads []conversat
 			return err
 		}
 		row := tx.Statement.ConnPool.QueryRowContext(ctx, sqlFound, workspace, found.Lane)
-		if err := row.Scan(&found.Session, &found.Tip, &found.Kind, &found.Name, &found.Source, &found.Archived); err != nil {
+		if err := scanLane(row, &found); err != nil {
 			return err
 		}
 		packed, err = column[[]byte](tx, sqlProjections, workspace, found.Lane)
@@ -110,7 +112,8 @@ func (s *Store) Find(ctx context.Context, workspace uuid.UUID, heads []conversat
 
 // Commit stores the session, lane and entries of seen together with a new
 // projection of its lane. All of it is durable when it returns. It returns
-// session.ErrOvertaken if a projection with that number exists.
+// session.ErrOvertaken if a projection with that number exists, and
+// session.ErrWarm if the lane's cache was to be cold and is not.
 func (s *Store) Commit(ctx context.Context, seen session.Seen, projection session.Projection) error {
 	packed, err := s.packer.pack(projection)
 	if err != nil {
@@ -118,6 +121,11 @@ func (s *Store) Commit(ctx context.Context, seen session.Seen, projection sessio
 	}
 	workspace := seen.Scope.Workspace
 	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		if projection.Reason == session.ReasonIdle {
+			if err := checkCold(tx, workspace, seen.Lane, seen.At); err != nil {
+				return err
+			}
+		}
 		if err := s.record(tx, workspace, []session.Seen{seen}); err != nil {
 			return err
 		}

@@ -1,0 +1,80 @@
+package ipc
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+)
+
+// factorDrift is by how much the calibration may have moved since an epoch was
+// planned ahead, as a share.
+const factorDrift = 0.05
+
+// Plan plans the epoch that Process would make of an exchange on a cold cache,
+// and makes nothing of it. It returns pipeline.ErrNoPlan if there is none worth making. Of
+// the exchange it needs neither Commit nor Heat.
+func (m *Module) Plan(ctx context.Context, exchange *pipeline.Exchange) (*session.Plan, error) {
+	config := exchange.Config.IPC
+	size := exchange.Size(exchange.Projection)
+	switch {
+	case exchange.Request.Frozen != "" || exchange.Limit == 0 || config.DeepestLevel == 0 || !config.ArchiveToBlob || exchange.Class.IsSide():
+		return nil, pipeline.ErrNoPlan
+	case float64(size) <= config.IdleUtilization*float64(exchange.Limit):
+		return nil, pipeline.ErrNoPlan
+	case held(exchange, size, idle) != "" && exchange.Attempts.Reason != costGate:
+		return nil, pipeline.ErrNoPlan
+	}
+	epoch, err := m.plan(ctx, exchange, size)
+	if errors.Is(err, errNothingToFree) || errors.Is(err, errWorse) {
+		return nil, fmt.Errorf("%w: %w", pipeline.ErrNoPlan, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("plan epoch ahead: %w", err)
+	}
+	if epoch.truncated > 0 || !epoch.reached {
+		return nil, fmt.Errorf("%w: the target is out of reach", pipeline.ErrNoPlan)
+	}
+	return &session.Plan{Projection: epoch.projection, Settings: settings(exchange), Factor: exchange.Factor}, nil
+}
+
+// ahead returns the epoch that was planned ahead for an exchange of size tokens, if
+// it is one that this exchange's own plan could be; nil if there is none.
+func (m *Module) ahead(exchange *pipeline.Exchange, size int) *epoch {
+	plan := exchange.Plan
+	if plan == nil || plan.Projection.Number != exchange.NextProjection || math.Abs(plan.Factor/exchange.Factor-1) > factorDrift {
+		return nil
+	}
+	projection := plan.Projection
+	if projection.Covers >= len(exchange.Chain) || exchange.Chain[projection.Covers] != projection.Chain || settings(exchange) != plan.Settings {
+		return nil
+	}
+	p := newPlanner(exchange, m.counter, size)
+	after := exchange.Estimate(&projection)
+	if after > (p.goal+p.high)/2 || p.now-after < int(p.config.MinClear*float64(p.limit)) {
+		return nil // what came since is too much for it
+	}
+	projection.Before, projection.After = size, p.tokens(after)
+	return p.summarize(&projection, 0, true)
+}
+
+// settings returns the fingerprint of what an epoch depends on beside the history
+// and the calibration.
+func settings(exchange *pipeline.Exchange) conversation.Hash {
+	number := 0
+	if exchange.Projection != nil {
+		number = exchange.Projection.Number
+	}
+	hash := sha256.New()
+	fmt.Fprintf(hash, "%d|%s|%q|%d|%d|%t|", RenderVersion, exchange.Codec.Format(), exchange.Model.Name, exchange.Limit, number, exchange.Request.ThinkingFirst)
+	if encoded, err := json.Marshal(exchange.Config.IPC); err == nil { // plain values
+		hash.Write(encoded)
+	}
+	return conversation.Hash(hash.Sum(nil))
+}

@@ -1,0 +1,140 @@
+package ipc
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/session"
+)
+
+// commitPause is how long a lane waits before it tries an epoch again whose
+// originals could not be made durable.
+const commitPause = 30 * time.Second
+
+// Why an attempt at an epoch came to nothing.
+const (
+	nothingToFree = "nothing_to_free"
+	notSmaller    = "not_smaller"
+	freedLittle   = "freed_little" // an epoch that had to be made freed less than one must
+	missedTarget  = "missed_target"
+	notArchived   = "not_archived"
+	notPlanned    = "not_planned"
+	costGate      = "cost_gate"
+)
+
+// held returns why no epoch is tried on an occasion: what the lane remembers says
+// that it would come to nothing once more. It is empty if nothing does.
+//
+// A prompt that does not fit is tried even with the breaker open, but only once
+// until it has grown by what an epoch must free.
+func held(exchange *pipeline.Exchange, size int, why occasion) string {
+	attempts := exchange.Attempts
+	switch {
+	case why == overLimit:
+		wasOver := attempts.Size > attempts.Limit || attempts.Reason == freedLittle
+		if attempts.Reason != notArchived && wasOver && stands(exchange, size) {
+			return attempts.Reason
+		}
+		return ""
+	case attempts.IsOpen():
+		return "breaker_open"
+	case attempts.Reason == notArchived:
+		if exchange.Now.Sub(attempts.At) < commitPause {
+			return notArchived
+		}
+	case attempts.Reason == costGate && (why == atNearLimit || !isWarm(exchange)):
+	case stands(exchange, size):
+		return attempts.Reason
+	}
+	return ""
+}
+
+// stands reports whether prompt and window are still about as large as at the last
+// attempt.
+func stands(exchange *pipeline.Exchange, size int) bool {
+	attempts := exchange.Attempts
+	worth := max(1, int(exchange.Config.IPC.MinClear*float64(exchange.Limit)))
+	return attempts.Size > 0 && within(size, attempts.Size, worth) && within(exchange.Limit, attempts.Limit, worth)
+}
+
+func within(a, b, distance int) bool { return a-b < distance && b-a < distance }
+
+// reportHeld tells why nothing was tried.
+func reportHeld(exchange *pipeline.Exchange, size int, why occasion, reason string) {
+	if why == idle {
+		return // there was no need
+	}
+	switch reason {
+	case costGate, notArchived:
+		skip(exchange, reason)
+		return
+	case "breaker_open":
+		reportBreaker(exchange)
+	}
+	unreachable(exchange, size)
+}
+
+func reportBreaker(exchange *pipeline.Exchange) {
+	attempts := exchange.Attempts
+	exchange.Report.Events = append(exchange.Report.Events, pipeline.Event{
+		Module: Name, Type: "breaker_open", Reason: attempts.Reason, Counts: map[string]int{"fruitless": attempts.Fruitless},
+	})
+}
+
+// putOff remembers that an epoch was not worth making for now.
+func putOff(exchange *pipeline.Exchange, reason string, size int) {
+	attempts := session.Attempts{At: exchange.Now, Fruitless: exchange.Attempts.Fruitless, Reason: reason, Size: size, Limit: exchange.Limit}
+	remember(exchange, attempts)
+}
+
+// cameToNothing counts an attempt that came to nothing and reports if that opens
+// the breaker.
+func cameToNothing(exchange *pipeline.Exchange, reason string, size int) {
+	wasOpen := exchange.Attempts.IsOpen()
+	attempts := session.Attempts{At: exchange.Now, Fruitless: exchange.Attempts.Fruitless + 1, Reason: reason, Size: size, Limit: exchange.Limit}
+	remember(exchange, attempts)
+	if attempts.IsOpen() && !wasOpen {
+		reportBreaker(exchange)
+	}
+}
+
+// cameTrue remembers an epoch that has been made. An open breaker stays open: only
+// a reset closes it.
+func cameTrue(exchange *pipeline.Exchange, epoch *epoch) {
+	freed := epoch.projection.Before - epoch.projection.After
+	attempts := session.Attempts{At: exchange.Now}
+	switch {
+	case float64(freed) < exchange.Config.IPC.MinClear*float64(exchange.Limit)*roundings:
+		cameToNothing(exchange, freedLittle, epoch.projection.After)
+		return
+	case exchange.Attempts.IsOpen():
+		attempts.Fruitless, attempts.Reason = exchange.Attempts.Fruitless, exchange.Attempts.Reason
+	case !epoch.reached:
+		attempts.Reason, attempts.Size, attempts.Limit = missedTarget, epoch.projection.After, exchange.Limit
+	case exchange.Attempts == session.Attempts{}:
+		return // there is nothing to forget
+	}
+	remember(exchange, attempts)
+}
+
+// roundings is what rounding between the model's tokens and o200k ones may take of
+// an epoch that frees just enough.
+const roundings = 0.99
+
+// brokeOff remembers an attempt that ended with an error, unless that says nothing of
+// the lane: its client has left, or another replica was first.
+func brokeOff(ctx context.Context, exchange *pipeline.Exchange, reason string, size int, err error) {
+	if errors.Is(err, session.ErrOvertaken) || errors.Is(context.Cause(ctx), context.Canceled) {
+		return
+	}
+	cameToNothing(exchange, reason, size)
+}
+
+func remember(exchange *pipeline.Exchange, attempts session.Attempts) {
+	exchange.Attempts = attempts
+	if exchange.Tried != nil {
+		exchange.Tried(attempts)
+	}
+}

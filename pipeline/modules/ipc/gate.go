@@ -1,0 +1,146 @@
+package ipc
+
+import (
+	"bytes"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/tokens"
+)
+
+const (
+	// horizon bounds for how many requests a gain is counted: nobody knows how long
+	// a session goes on.
+	horizon = 50
+	// paceTurns is how many of the newest turns say how fast a conversation grows.
+	paceTurns = 16
+)
+
+// prediction is what an epoch is expected to cost and to bring, in the model's
+// tokens and at the model's list price.
+//
+// Epochs come in cycles: a prompt grows by g tokens a request from what an epoch
+// leaves, A, to where the next one is made. An epoch writes R tokens to the cache
+// that would have been read from it, at the difference of the two prices, and the
+// later it is made the fewer there are; but all that is not yet freed is read with
+// every request until then. Acting at S is cheaper over a whole cycle than waiting
+// until L, where an epoch is made anyway, if
+//
+//	R·(write − read)  ≤  (S − A) · read · (L − A)/2g
+//
+// (L − A)/2g are the requests that count. On a cold cache nothing is written that
+// would have been read, and what is freed is not written either; without a cache
+// reading costs as much as writing.
+type prediction struct {
+	freed     int // tokens that are no longer sent
+	rewritten int // tokens that are written to the cache again; 0 where none of them is in it
+	requests  int // that the gain is counted for
+	net       int64
+	worth     bool
+}
+
+// predict returns what an epoch is expected to cost and to bring.
+func predict(exchange *pipeline.Exchange, epoch *epoch) prediction {
+	projection := &epoch.projection
+	rate := float64(projection.Before) / float64(max(1, exchange.Estimate(exchange.Projection)))
+	scale := func(size int) int { return int(rate * float64(size)) }
+	p := prediction{freed: projection.Before - projection.After}
+	growth := max(1, scale(pace(exchange)))
+	room := int(nearLimit*float64(exchange.Limit)) - projection.After
+	p.requests = min(max(1, room/(2*growth)), horizon)
+
+	read, write := cachePrices(exchange)
+	freed, requests := float64(p.freed), float64(p.requests)
+	gain := freed * read * requests
+	if isWarm(exchange) {
+		p.rewritten = max(0, projection.After-scale(exchange.Fixed+unchanged(exchange, projection))-scale(fresh(exchange)))
+		gain -= float64(p.rewritten) * (write - read)
+	} else {
+		gain += freed * (write - read) // the first of the requests writes
+	}
+	p.worth = gain >= 0
+	if exchange.Model.Price != (tokens.Price{}) {
+		p.net = int64(gain)
+	}
+	return p
+}
+
+// cachePrices returns what reading a token from the cache and writing it costs, in
+// US dollars for a million of them. Where no price is known they stand in
+// Anthropic's relation to each other.
+func cachePrices(exchange *pipeline.Exchange) (read, write float64) {
+	price := exchange.Model.Price
+	if price == (tokens.Price{}) {
+		price = tokens.Price{Input: 1, CacheRead: 0.1, CacheWrite: 1.25, CacheWrite1h: 2}
+	}
+	heat := exchange.Heat
+	switch {
+	case !heat.At.IsZero() && heat.TTL == 0:
+		return price.Input, price.Input
+	case heat.TTL > session.ShortTTL:
+		return price.CacheRead, price.CacheWrite1h
+	}
+	return price.CacheRead, price.CacheWrite
+}
+
+// pace returns by how many o200k tokens the conversation grows with a request: the
+// mean of its newest turns, of which each request adds one.
+func pace(exchange *pipeline.Exchange) int {
+	turns := exchange.Turns
+	turns = turns[max(0, len(turns)-paceTurns):]
+	if len(turns) == 0 {
+		return 0
+	}
+	sum := 0
+	for _, digest := range exchange.Digests[turns[0].From:turns[len(turns)-1].To] {
+		sum += digest.Tokens
+	}
+	return sum / len(turns)
+}
+
+// fresh returns the o200k tokens that the lane's last prompt did not have.
+func fresh(exchange *pipeline.Exchange) int {
+	sum := 0
+	for _, digest := range exchange.Digests[min(exchange.Heat.Position, len(exchange.Digests)):] {
+		sum += digest.Tokens
+	}
+	return sum
+}
+
+// unchanged returns the o200k tokens of the messages that a prompt with a
+// projection has in common with the exchange's as it stands, from the first on.
+func unchanged(exchange *pipeline.Exchange, next *session.Projection) int {
+	var standing []session.Part
+	covers := 0
+	if exchange.Projection != nil {
+		standing, covers = exchange.Projection.Parts, exchange.Projection.Covers
+	}
+	same := 0
+	for _, part := range next.Parts {
+		if part.Raw != nil {
+			if len(standing) == 0 || standing[0].From != part.From || standing[0].To != part.To || !bytes.Equal(standing[0].Raw, part.Raw) || standing[0].Raw == nil {
+				return same
+			}
+			same += part.Tokens
+			standing = standing[1:]
+			continue
+		}
+		for i := part.From; i < part.To; i++ {
+			for len(standing) > 0 && standing[0].To <= i {
+				standing = standing[1:]
+			}
+			if i < covers && (len(standing) == 0 || standing[0].Raw != nil) {
+				return same
+			}
+			same += exchange.Digests[i].Tokens
+		}
+	}
+	return same
+}
+
+// counts are the prediction as an event tells of it.
+func (p prediction) counts() map[string]int {
+	return map[string]int{
+		"freed": p.freed, "rewritten": p.rewritten, "requests": p.requests, "predicted_net_microusd": int(p.net),
+	}
+}

@@ -1,0 +1,64 @@
+package ipc
+
+import (
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/session"
+)
+
+// nearLimit is the share of what a prompt may have above which an epoch is no
+// longer put off for its price: the next request might not fit, and an estimate
+// may be off by as much.
+const nearLimit = 0.95
+
+// occasion is why an epoch may be made now.
+type occasion int
+
+// The occasions, in the order of their urgency.
+const (
+	noOccasion  occasion = iota
+	idle                 // the cache has gone cold, and the prompt is larger than it has to be
+	atTarget             // the prompt is above its target
+	atNearLimit          // it is above its target and will soon not fit
+	overLimit            // it does not fit
+)
+
+// occasionOf returns the occasion for an epoch that a prompt of so many tokens is.
+func occasionOf(exchange *pipeline.Exchange, size int) occasion {
+	config := exchange.Config.IPC
+	share := float64(size) / float64(exchange.Limit)
+	switch {
+	case size > exchange.Limit:
+		return overLimit
+	case share > max(nearLimit, config.TargetUtilization):
+		return atNearLimit
+	case share > config.TargetUtilization:
+		return atTarget
+	case share > config.IdleUtilization && isFree(exchange):
+		return idle
+	}
+	return noOccasion
+}
+
+// isFree reports whether rewriting the prompt costs nothing: the cache of the
+// lane's last one has gone cold. A side call's prompt comes only once.
+func isFree(exchange *pipeline.Exchange) bool {
+	config := exchange.Config.IPC
+	return exchange.Heat.Cooled(exchange.Now) && config.DeepestLevel > 0 && config.ArchiveToBlob && !exchange.Class.IsSide()
+}
+
+// isWarm reports whether the provider's cache is likely to hold the lane's prompt.
+func isWarm(exchange *pipeline.Exchange) bool {
+	return !exchange.Heat.Cold(exchange.Now, exchange.Request.Model)
+}
+
+// reason returns the reason of an epoch made on the occasion.
+func (o occasion) reason() string {
+	switch o {
+	case idle:
+		return session.ReasonIdle
+	case overLimit:
+		return "limit"
+	default:
+		return "target"
+	}
+}

@@ -1,0 +1,77 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/wire"
+)
+
+// ErrNoPlan says that no epoch is worth planning ahead for an exchange.
+var ErrNoPlan = errors.New("no epoch to plan")
+
+// Outline is what an epoch needs of an exchange beside its messages, which the
+// archive has. It holds nothing of the body.
+type Outline struct {
+	Position int // messages of the exchange
+
+	exchange Exchange
+	root     conversation.Hash // link of the history before its first message
+	head     conversation.Hash // and after its last
+}
+
+// Outline returns the exchange's outline.
+func (e *Exchange) Outline() *Outline {
+	length := len(e.Digests)
+	request := e.Request
+	request.Fixed = nil
+	return &Outline{
+		Position: length, root: e.Chain[0], head: e.Chain[length],
+		exchange: Exchange{
+			ID: e.ID, Scope: e.Scope, Config: e.Config, Codec: e.Codec, Request: request, Class: e.Class,
+			Model: e.Model, Limit: e.Limit, Factor: e.Factor, Fixed: e.Fixed,
+		},
+	}
+}
+
+// Body returns a body with the messages of the exchange, which its Codec opens.
+func (o *Outline) Body(messages []json.RawMessage) []byte {
+	size := 32
+	for _, message := range messages {
+		size += len(message) + 1
+	}
+	body := append(make([]byte, 0, size), `{"`+o.exchange.Codec.List()+`":[`...)
+	for i, message := range messages {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, message...)
+	}
+	return append(body, "]}"...)
+}
+
+// Workspace returns the workspace of the exchange.
+func (o *Outline) Workspace() uuid.UUID { return o.exchange.Scope.Workspace }
+
+// Codec returns the codec of the exchange.
+func (o *Outline) Codec() wire.Codec { return o.exchange.Codec }
+
+// Restore returns the exchange with a body that holds its messages. It is false
+// if they are not those of the exchange. The exchange has no projection, and
+// nothing that is decided for it can be committed.
+func (o *Outline) Restore(body *wire.Envelope, digests []conversation.Digest) (*Exchange, bool) {
+	chain := make([]conversation.Hash, len(digests)+1)
+	chain[0] = o.root
+	for i, digest := range digests {
+		chain[i+1] = conversation.Extend(chain[i], digest.Identity)
+	}
+	if chain[len(digests)] != o.head {
+		return nil, false
+	}
+	exchange := o.exchange
+	exchange.Body, exchange.Digests, exchange.Turns, exchange.Chain = body, digests, conversation.Turns(digests), chain
+	return &exchange, true
+}

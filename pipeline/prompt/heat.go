@@ -1,0 +1,153 @@
+package prompt
+
+import (
+	"time"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/wire"
+)
+
+// planShare is the share of a cache's life after which the epoch that may follow
+// it is planned.
+const planShare = 0.8
+
+// leastCached is the least prompt in tokens that any provider caches, but for
+// models that are known to need more or less.
+const leastCached = 1024
+
+// Ahead plans epochs ahead of the requests that may need them.
+type Ahead interface {
+	// Later is told which epoch may be worth planning once due has come: that of
+	// the lane whose last prompt went out at heat.At, should no other follow. It
+	// never blocks.
+	Later(lane *session.Lane, heat session.Heat, outline *pipeline.Outline, due time.Time)
+}
+
+// life is for how long a request asks its provider to keep parts of its prompt
+// in the cache; 0: nowhere.
+type life struct{ longest, shortest time.Duration }
+
+// with returns the life with another part of the prompt.
+func (l life) with(ttl string) life {
+	span := session.ShortTTL
+	switch ttl {
+	case "":
+		return l
+	case oneHour:
+		span = session.LongTTL
+	}
+	if l.longest == 0 {
+		return life{span, span}
+	}
+	return life{max(l.longest, span), min(l.shortest, span)}
+}
+
+// granted returns for how long the cache of a prompt lives by what its provider
+// reported: Anthropic says what was written for an hour and what for five minutes.
+func (l life) granted(usage wire.Usage) time.Duration {
+	wroteShort := usage.CacheWrite > 0 && usage.CacheWrite1h == 0
+	if l.longest == session.LongTTL && l.shortest == l.longest && wroteShort {
+		return session.ShortTTL
+	}
+	return l.longest
+}
+
+// life returns what the prompt asks for: with Anthropic by the markers in the
+// messages, else by the one before them; OpenAI caches unasked.
+func (p *Prompt) life() life {
+	exchange := p.Exchange
+	if exchange.Scope.Format != conversation.Anthropic {
+		return automatic(exchange.Body)
+	}
+	asked := life{}.with(p.marked)
+	from := 0
+	if projection := exchange.Projection; projection != nil {
+		from = projection.Covers
+		for _, part := range projection.Parts {
+			if part.Raw == nil {
+				asked = markers(asked, exchange.Digests[part.From:part.To])
+			}
+		}
+	}
+	asked = markers(asked, exchange.Digests[from:])
+	if member, found := exchange.Body.Member("cache_control"); found && wire.Text(member, "type") != "" {
+		asked = asked.with(timeToLive(member))
+	}
+	if asked.longest == 0 {
+		asked = asked.with(exchange.Request.MarkerTTL)
+	}
+	return asked
+}
+
+func markers(asked life, digests []conversation.Digest) life {
+	for i := range digests {
+		if digests[i].Markers > 0 {
+			asked = asked.with(digests[i].MarkerTTL)
+		}
+	}
+	return asked
+}
+
+// timeToLive returns that of a marker.
+func timeToLive(marker []byte) string {
+	if wire.Text(marker, "ttl") == oneHour {
+		return oneHour
+	}
+	return fiveMinutes
+}
+
+// automatic returns what a body asks of a provider that caches unasked.
+func automatic(body *wire.Envelope) life {
+	span := session.ShortTTL
+	if retention, found := body.Member("prompt_cache_retention"); found {
+		if text, _ := wire.String(retention); text == "24h" {
+			span = session.DayTTL
+		}
+	}
+	if options, found := body.Member("prompt_cache_options"); found {
+		if asked, err := time.ParseDuration(wire.Text(options, "ttl")); err == nil && asked > 0 {
+			span = min(asked, session.DayTTL)
+		}
+	}
+	return life{span, span}
+}
+
+// wentOut notes that the prompt has gone to the provider.
+func (p *Prompt) wentOut(sent *Sent) {
+	if p.Lane == nil || p.now == nil {
+		return
+	}
+	exchange := p.Exchange
+	sent.life = p.life()
+	sent.heat = session.Heat{
+		At: p.now(), TTL: sent.life.longest, Projection: sent.anchor.Projection, Position: sent.Position,
+		Tokens: exchange.Report.After, Model: exchange.Request.Model,
+	}
+	p.Lane.Went(sent.heat)
+	config := exchange.Config.IPC
+	if exchange.Request.Frozen == "" && config.DeepestLevel > 0 && config.ArchiveToBlob && p.Lane.Kind != session.Side && p.plansAhead {
+		sent.idle = int(config.IdleUtilization * float64(exchange.Limit))
+		if exchange.Limit > 0 && 2*exchange.Report.After > sent.idle { // the answer is still to come
+			sent.outline = exchange.Outline()
+		}
+	}
+}
+
+// metered learns from a usage how the lane's cache is, and has an epoch planned for
+// the time when it will have gone cold.
+func (w *Writer) metered(sent *Sent, usage wire.Usage) {
+	if sent.Lane == nil || sent.heat.At.IsZero() {
+		return
+	}
+	heat := sent.heat
+	heat.TTL, heat.Tokens = sent.life.granted(usage), usage.Prompt()
+	sent.Lane.Metered(heat, usage, usage.Prompt() >= max(leastCached, sent.model.MinCacheable))
+	if w.Ahead == nil || sent.outline == nil || usage.Prompt()+usage.Output <= sent.idle {
+		return
+	}
+	if heat = sent.Lane.Heat(); heat.At.Equal(sent.heat.At) && heat.TTL > 0 {
+		w.Ahead.Later(sent.Lane, heat, sent.outline, heat.Until(planShare))
+	}
+}

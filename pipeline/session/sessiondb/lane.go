@@ -1,0 +1,175 @@
+package sessiondb
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/session"
+)
+
+const (
+	// Replicas write in any order: the newest prompt and the newest attempt stay.
+	sqlLanes = `INSERT INTO lanes (workspace_id, id, session_id, parent_id, fork_at, fork_epoch, created_at, last_at, position, kind,
+			warm_at, warm_seconds, warm_projection, warm_position, warm_tokens, warm_model,
+			tried_at, fruitless, tried_reason, tried_tokens, tried_limit)
+		SELECT $1, id, session_id, nullif(parent_id, '00000000-0000-0000-0000-000000000000'), fork_at, fork_epoch,
+			created_at, last_at, position, kind,
+			warm_at, warm_seconds, warm_projection, warm_position, warm_tokens, warm_model,
+			tried_at, fruitless, tried_reason, tried_tokens, tried_limit
+		FROM unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::int[], $6::int[], $7::timestamptz[], $8::timestamptz[], $9::int[], $10::text[],
+			$11::timestamptz[], $12::int[], $13::int[], $14::int[], $15::int[], $16::text[],
+			$17::timestamptz[], $18::int[], $19::text[], $20::int[], $21::int[])
+			AS t (id, session_id, parent_id, fork_at, fork_epoch, created_at, last_at, position, kind,
+				warm_at, warm_seconds, warm_projection, warm_position, warm_tokens, warm_model,
+				tried_at, fruitless, tried_reason, tried_tokens, tried_limit)
+		ON CONFLICT (workspace_id, id) DO UPDATE SET
+			last_at = greatest(lanes.last_at, excluded.last_at),
+			position = greatest(lanes.position, excluded.position),
+			(warm_at, warm_seconds, warm_projection, warm_position, warm_tokens, warm_model) = (SELECT
+				w.at, w.seconds, w.projection, w.position, w.tokens, w.model
+				FROM (VALUES
+					(lanes.warm_at, lanes.warm_seconds, lanes.warm_projection, lanes.warm_position, lanes.warm_tokens, lanes.warm_model, 0),
+					(excluded.warm_at, excluded.warm_seconds, excluded.warm_projection, excluded.warm_position, excluded.warm_tokens, excluded.warm_model, 1)
+				) AS w (at, seconds, projection, position, tokens, model, place)
+				ORDER BY w.at DESC NULLS LAST, w.place DESC LIMIT 1),
+			(tried_at, fruitless, tried_reason, tried_tokens, tried_limit) = (SELECT
+				t.at, t.fruitless, t.reason, t.tokens, t.most
+				FROM (VALUES
+					(lanes.tried_at, lanes.fruitless, lanes.tried_reason, lanes.tried_tokens, lanes.tried_limit, 0),
+					(excluded.tried_at, excluded.fruitless, excluded.tried_reason, excluded.tried_tokens, excluded.tried_limit, 1)
+				) AS t (at, fruitless, reason, tokens, most, place)
+				ORDER BY t.at DESC NULLS LAST, t.place DESC LIMIT 1)`
+	sqlWarm = `SELECT EXISTS (SELECT FROM lanes WHERE workspace_id = $1 AND id = $2
+		AND warm_at IS NOT NULL AND (warm_seconds = 0 OR warm_at + make_interval(secs => warm_seconds) > $3))`
+	sqlReset = `UPDATE lanes SET tried_at = $3, fruitless = 0, tried_reason = '', tried_tokens = 0, tried_limit = 0
+		WHERE workspace_id = $1 AND id = $2 RETURNING id`
+)
+
+// laneRow is what some exchanges together say of a lane.
+type laneRow struct {
+	session.Seen
+
+	created time.Time
+}
+
+// laneRows brings together what exchanges say of each lane.
+func laneRows(seen []session.Seen) []laneRow {
+	byID := make(map[uuid.UUID]*laneRow)
+	for _, one := range seen {
+		row, known := byID[one.Lane]
+		if !known {
+			byID[one.Lane] = &laneRow{Seen: one, created: one.At}
+			continue
+		}
+		row.Position = max(row.Position, one.Position)
+		if one.At.After(row.At) {
+			row.At = one.At
+		}
+		if one.At.Before(row.created) {
+			row.created = one.At
+		}
+		if !one.Heat.At.Before(row.Heat.At) {
+			row.Heat = one.Heat
+		}
+		if !one.Attempts.At.Before(row.Attempts.At) {
+			row.Attempts = one.Attempts
+		}
+	}
+	return sorted(byID, func(a, b *laneRow) int { return bytes.Compare(a.Lane[:], b.Lane[:]) })
+}
+
+func recordLanes(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
+	var (
+		ids, sessions, parents        []uuid.UUID
+		forkAt, forkEpochs, positions []int
+		created, last                 []time.Time
+		kinds                         []string
+
+		warmAt, triedAt                            []*time.Time
+		seconds, projections, warmPositions, sizes []int
+		fruitless, triedSizes, triedLimits         []int
+		models, reasons                            []string
+	)
+	for _, row := range laneRows(seen) {
+		ids, sessions, parents = append(ids, row.Lane), append(sessions, row.Session), append(parents, row.Parent)
+		forkAt, forkEpochs, positions = append(forkAt, row.ForkAt), append(forkEpochs, row.Inherited), append(positions, row.Position)
+		created, last = append(created, row.created), append(last, row.At)
+		kinds = append(kinds, string(cmp.Or(row.Kind, session.Main)))
+
+		heat := row.Heat
+		warmAt, seconds = append(warmAt, orNull(heat.At)), append(seconds, int(heat.TTL/time.Second))
+		projections, warmPositions = append(projections, heat.Projection), append(warmPositions, heat.Position)
+		sizes, models = append(sizes, heat.Tokens), append(models, storable(heat.Model))
+
+		attempts := row.Attempts
+		triedAt, fruitless = append(triedAt, orNull(attempts.At)), append(fruitless, attempts.Fruitless)
+		reasons = append(reasons, storable(attempts.Reason))
+		triedSizes, triedLimits = append(triedSizes, attempts.Size), append(triedLimits, attempts.Limit)
+	}
+	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlLanes, workspace,
+		ids, sessions, parents, forkAt, forkEpochs, created, last, positions, kinds,
+		warmAt, seconds, projections, warmPositions, sizes, models,
+		triedAt, fruitless, reasons, triedSizes, triedLimits)
+	return err
+}
+
+// orNull returns a time as it is stored where the zero one stands for none.
+func orNull(at time.Time) *time.Time {
+	if at.IsZero() {
+		return nil
+	}
+	return &at
+}
+
+// scanLane reads what is stored of a lane.
+func scanLane(row *sql.Row, found *session.Found) error {
+	var warmAt, triedAt sql.NullTime
+	var seconds int
+	err := row.Scan(&found.Session, &found.Tip, &found.Kind, &found.Name, &found.Source, &found.Archived,
+		&warmAt, &seconds, &found.Heat.Projection, &found.Heat.Position, &found.Heat.Tokens, &found.Heat.Model,
+		&triedAt, &found.Attempts.Fruitless, &found.Attempts.Reason, &found.Attempts.Size, &found.Attempts.Limit)
+	found.Heat.At, found.Heat.TTL = warmAt.Time, time.Duration(seconds)*time.Second
+	found.Attempts.At = triedAt.Time
+	return err
+}
+
+// checkCold returns session.ErrWarm if an epoch would be made for a lane whose
+// provider's cache is alive at a time.
+func checkCold(tx *gorm.DB, workspace, lane uuid.UUID, now time.Time) error {
+	var warm bool
+	row := tx.Statement.ConnPool.QueryRowContext(tx.Statement.Context, sqlWarm, workspace, lane, now)
+	if err := row.Scan(&warm); err != nil {
+		return err
+	}
+	if warm {
+		return session.ErrWarm
+	}
+	return nil
+}
+
+// Reset closes the breaker of a lane and has every replica read the lane anew. It
+// returns session.ErrNotFound if the workspace has no such lane.
+func (s *Store) Reset(ctx context.Context, workspace, lane uuid.UUID, now time.Time) error {
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		err := tx.Statement.ConnPool.QueryRowContext(ctx, sqlReset, workspace, lane, now).Scan(&lane)
+		if errors.Is(err, sql.ErrNoRows) {
+			return session.ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		return notify(tx, workspace, lane, 0)
+	})
+	if err != nil {
+		return fmt.Errorf("reset lane %s: %w", lane, err)
+	}
+	return nil
+}
