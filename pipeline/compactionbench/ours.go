@@ -19,6 +19,7 @@ const epochsWatched = 30
 type proxied struct {
 	bill      Bill
 	epochs    int
+	cold      int // of them, found nothing in the cache that was theirs to break
 	invalid   int
 	faults    []string // the first complaints of the provider
 	intact    Share    // newest messages that were sent as they came
@@ -84,6 +85,9 @@ func (p *proxied) add(r *reading, prices Prices, step *replay.Step) {
 		return
 	}
 	p.epochs++
+	if step.Use.Read == 0 {
+		p.cold++
+	}
 	p.after = append(p.after, step.After)
 	p.recall.add(r, step)
 	if p.epochs == epochsWatched {

@@ -43,7 +43,7 @@ func policyTable(rows []Row) string {
 		case row.Pace != Warm().Name:
 			policy += ", " + row.Pace
 		}
-		line(&text, row.Session, row.Prices, policy, number(row.Requests), number(row.Failing()), number(row.Epochs), number(row.Busts),
+		line(&text, row.Session, row.Prices, policy, number(row.Requests), number(row.Failing()), row.epochs(), number(row.Busts),
 			fmt.Sprintf("%.2f", row.Tokens/1e6), percent(row.None), percent(row.Self), row.Directives.String(), row.Modified.String(),
 			row.Intact.String(), row.Originals.String(), speed)
 		if row.Directives30.Of > 0 {
@@ -187,6 +187,14 @@ func Write(file, text string) error {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil
+}
+
+// epochs says how many there were, and how many of them on a cold cache.
+func (r *Row) epochs() string {
+	if r.Cold == 0 {
+		return number(r.Epochs)
+	}
+	return fmt.Sprintf("%d, %d cold", r.Epochs, r.Cold)
 }
 
 func head(text *strings.Builder, columns ...string) {

@@ -30,6 +30,7 @@ type Row struct {
 
 	// The rest is known of Ours only.
 
+	Cold         int           `json:"cold_epochs"` // epochs that found the provider's cache cold
 	Faults       []string      `json:"faults,omitempty"`
 	Lost         []string      `json:"lost,omitempty"`  // directives and modified files
 	Directives30 Share         `json:"directives_30"`   // after 30 epochs
@@ -133,7 +134,7 @@ func modelled(r *reading, name string, prices Prices, pace Pace) Row {
 func (p *proxied) row(r *reading) Row {
 	survived := r.survives(p.last, len(r.messages))
 	return Row{
-		Policy: Ours, Bill: p.bill, Invalid: p.invalid, Epochs: p.epochs, Faults: p.faults,
+		Policy: Ours, Bill: p.bill, Invalid: p.invalid, Epochs: p.epochs, Cold: p.cold, Faults: p.faults,
 		Directives: survived.directives, Modified: survived.modified, Lost: survived.lost,
 		Directives30: p.watched.directives, Modified30: p.watched.modified,
 		Untouched: p.untouched, Intact: p.intact, Originals: p.originals, Recall: p.recall,

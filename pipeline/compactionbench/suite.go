@@ -19,6 +19,7 @@ import (
 type Suite struct {
 	Data  string       // directory with transcripts/*.json; empty: none
 	Quick bool         // fewer and shorter sessions
+	Only  string       // only generated sessions whose name holds this, and no real ones; empty: all
 	Note  func(string) // is told what is being run; nil: nobody is
 }
 
@@ -31,6 +32,7 @@ type Result struct {
 
 // job is one comparison.
 type job struct {
+	name     string
 	talk     func() (Talk, error)
 	prices   Prices
 	pace     Pace
@@ -40,12 +42,14 @@ type job struct {
 
 // Run runs a suite, as many comparisons at a time as there are cores.
 func (b *Bench) Run(ctx context.Context, suite Suite) (*Result, error) {
-	jobs := b.generatedJobs(suite.Quick)
-	recorded, err := recordedJobs(suite)
-	if err != nil {
-		return nil, err
+	jobs := slices.DeleteFunc(b.generatedJobs(suite.Quick), func(one job) bool { return !strings.Contains(one.name, suite.Only) })
+	if suite.Only == "" {
+		recorded, err := recordedJobs(suite)
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, recorded...)
 	}
-	jobs = append(jobs, recorded...)
 	rows, faults := make([][]Row, len(jobs)), make([]error, len(jobs))
 	next := make(chan int)
 	var group sync.WaitGroup
@@ -73,9 +77,10 @@ func (b *Bench) Run(ctx context.Context, suite Suite) (*Result, error) {
 		}
 	}
 	times := 100
-	if suite.Quick {
+	if suite.Quick || suite.Only != "" {
 		times = 20
 	}
+	var err error
 	result.Engine, err = b.Epoch(ctx, times)
 	return result, err
 }
@@ -98,27 +103,31 @@ func (b *Bench) do(ctx context.Context, one *job, note func(string)) ([]Row, err
 // that no core waits for another.
 func (b *Bench) generatedJobs(quick bool) []job {
 	var jobs []job
-	add := func(talk func() Talk, prices Prices, policies []string, paces ...Pace) {
+	add := func(name string, make func() Talk, prices Prices, policies []string, paces ...Pace) {
 		for _, pace := range paces {
-			jobs = append(jobs, job{talk: func() (Talk, error) { return talk(), nil }, prices: prices, pace: pace, policies: policies})
+			jobs = append(jobs, job{name: name, talk: func() (Talk, error) { return make(), nil }, prices: prices, pace: pace, policies: policies})
 		}
+	}
+	session := func(format conversation.Format, turns int) func() Talk {
+		return sync.OnceValue(func() Talk { return b.Generated(1, format, turns) })
 	}
 	references := []string{NoCompression, SelfCompacting}
 	lengths := []int{600, 200, 85}
 	if quick {
 		lengths = lengths[1:]
 	} else {
-		add(func() Talk { return b.ManyEpochs(1) }, Anthropic(), references, Warm())
+		add("many epochs", func() Talk { return b.ManyEpochs(1) }, Anthropic(), references, Warm())
 	}
 	for _, turns := range lengths {
-		add(func() Talk { return b.Generated(1, conversation.Anthropic, turns) }, Anthropic(), All(), Warm())
-		add(func() Talk { return b.Generated(1, conversation.Anthropic, turns) }, Anthropic(), references, WithGaps())
+		name, talk := fmt.Sprintf("%d turns", turns), session(conversation.Anthropic, turns)
+		add(name, talk, Anthropic(), All(), Warm())
+		add(name, talk, Anthropic(), references, WithGaps())
 	}
 	if !quick {
-		add(func() Talk { return b.Generated(1, conversation.OpenAIChat, 200) }, OpenAI(), references, Warm(), WithGaps())
-		add(func() Talk { return b.Generated(1, conversation.Anthropic, 200) }, AnthropicHour(), references, Warm(), WithGaps())
+		add("200 turns", session(conversation.OpenAIChat, 200), OpenAI(), references, Warm(), WithGaps())
+		add("200 turns", session(conversation.Anthropic, 200), AnthropicHour(), references, Warm(), WithGaps())
 	}
-	add(func() Talk { return b.Small(1, conversation.Anthropic) }, Anthropic(), All(), Warm())
+	add("fits its window", func() Talk { return b.Small(1, conversation.Anthropic) }, Anthropic(), All(), Warm())
 	return jobs
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"palimpsest/api/apibench"
+	"palimpsest/pipeline"
 	"palimpsest/pipeline/compactionbench"
 )
 
@@ -24,14 +25,21 @@ type options struct {
 	write string
 	quick bool
 	data  string
+	only  string
+	set   []string
 }
 
 func main() {
 	var wanted options
 	flag.BoolVar(&wanted.json, "json", false, "print JSON, not tables")
-	flag.StringVar(&wanted.write, "write", "", "page to write the tables into")
+	flag.StringVar(&wanted.write, "write", "", "page to write the tables of a whole run into")
 	flag.BoolVar(&wanted.quick, "quick", false, "fewer and shorter sessions")
 	flag.StringVar(&wanted.data, "data", "../shared/data", "directory with transcripts/*.anthropic.json, where there is one")
+	flag.StringVar(&wanted.only, "only", "", "only generated sessions whose name holds this")
+	flag.Func("set", "one setting of the pipeline, such as ipc.compressTo=0.35; may be repeated", func(setting string) error {
+		wanted.set = append(wanted.set, setting)
+		return nil
+	})
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -48,8 +56,11 @@ func run(ctx context.Context, wanted options) error {
 	if err != nil {
 		return err
 	}
+	if bench.Pipeline, err = configured(wanted.set); err != nil {
+		return err
+	}
 	result, err := bench.Run(ctx, compactionbench.Suite{
-		Data: wanted.data, Quick: wanted.quick, Note: func(note string) { fmt.Fprintln(os.Stderr, "comparing:", note) },
+		Data: wanted.data, Quick: wanted.quick, Only: wanted.only, Note: func(note string) { fmt.Fprintln(os.Stderr, "comparing:", note) },
 	})
 	if err != nil {
 		return err
@@ -62,10 +73,28 @@ func run(ctx context.Context, wanted options) error {
 	text := fmt.Sprintf("%s, commit %s, %s; as many sessions at a time as there are cores.\n\n%s",
 		time.Now().UTC().Format(time.DateOnly), commit(ctx), apibench.Machine(), result.Markdown())
 	fmt.Print(text) //nolint:forbidigo // the command's output
-	if wanted.write == "" {
+	if wanted.write == "" || wanted.only != "" || wanted.quick || len(wanted.set) > 0 {
 		return nil
 	}
 	return compactionbench.Write(wanted.write, text)
+}
+
+// configured returns the default pipeline with some settings.
+func configured(settings []string) (pipeline.Config, error) {
+	var layers []pipeline.Layer
+	for _, setting := range settings {
+		name, value, isSet := strings.Cut(setting, "=")
+		module, field, nested := strings.Cut(name, ".")
+		if !isSet || !nested {
+			return pipeline.Config{}, fmt.Errorf("-set %s: must be module.setting=value, such as ipc.compressTo=0.35", setting)
+		}
+		layers = append(layers, pipeline.Layer{Source: pipeline.FromHeader, YAML: module + ":\n  " + field + ": " + value + "\n"})
+	}
+	config, _, err := pipeline.Resolve(layers...)
+	if err != nil {
+		return pipeline.Config{}, fmt.Errorf("pipeline config: %w", err)
+	}
+	return config, nil
 }
 
 // commit names the version that runs.
