@@ -2,6 +2,7 @@ package compactionbench
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -111,12 +112,17 @@ func (r *reading) identifiers() []identifier {
 	}
 	known := map[string]*identifier{}
 	var order []string
+	member := regexp.MustCompile(`"[\w-]+"\s*:`) // names nothing of the session
 	for i := range r.messages {
 		for _, block := range r.messages[i].Blocks {
 			if block.Kind == conversation.Thinking || block.Kind == conversation.Opaque {
 				continue
 			}
-			for _, text := range r.identifiersIn(block.Text) {
+			said := block.Text
+			if block.Kind == conversation.ToolCall {
+				said = member.ReplaceAllString(said, " ")
+			}
+			for _, text := range r.identifiersIn(said) {
 				if known[text] == nil {
 					known[text] = &identifier{text: text, first: i, lastUse: i}
 					order = append(order, text)

@@ -8,8 +8,8 @@ import (
 	"palimpsest/pipeline/replay"
 )
 
-// prompt returns a prompt of messages of ten tokens each, named by a letter.
-func prompt(letters string) []replay.Piece {
+// sentAs returns a prompt of messages of ten tokens each, named by a letter.
+func sentAs(letters string) []replay.Piece {
 	var pieces []replay.Piece
 	for _, letter := range []byte(letters) {
 		pieces = append(pieces, replay.Piece{Sum: conversation.Hash{letter}, Tokens: 10})
@@ -35,7 +35,7 @@ func TestCacheReadsThePrefixThatWasSentWithinItsTime(t *testing.T) {
 		{16 * time.Minute, "abcdef", replay.Use{Write: 60}}, // cold, but no bust
 		{17 * time.Minute, "ab", replay.Use{Read: 20, Bust: true}},
 	} {
-		if got := cache.Send(start.Add(step.at), prompt(step.letters)); got != step.want {
+		if got := cache.Send(start.Add(step.at), sentAs(step.letters)); got != step.want {
 			t.Errorf("step %d, %s: %+v, want %+v", i, step.letters, got, step.want)
 		}
 	}
@@ -45,8 +45,8 @@ func TestCacheWithoutATimeForgetsNothing(t *testing.T) {
 	t.Parallel()
 	var cache replay.Cache
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	cache.Send(start, prompt("ab"))
-	if got := cache.Send(start.AddDate(1, 0, 0), prompt("abc")); got != (replay.Use{Read: 20, Write: 10}) {
+	cache.Send(start, sentAs("ab"))
+	if got := cache.Send(start.AddDate(1, 0, 0), sentAs("abc")); got != (replay.Use{Read: 20, Write: 10}) {
 		t.Errorf("%+v", got)
 	}
 }
