@@ -55,7 +55,7 @@ func proxy(ctx context.Context, r *reading, config pipeline.Config, prices Price
 	p.last, p.levels = last.Body, last.Levels
 	if last.Lane != nil {
 		for index, original := range run.Originals(last.Lane.ID) {
-			p.originals.count(sha256.Sum256(original) == sha256.Sum256(r.messages[index].raw))
+			p.originals = p.originals.with(sha256.Sum256(original) == sha256.Sum256(r.messages[index].raw))
 		}
 	}
 	slices.Sort(p.elapsed)
@@ -78,8 +78,8 @@ func (p *proxied) add(r *reading, prices Prices, step *replay.Step) {
 		}
 	}
 	newest := r.messages[step.Messages-1].raw
-	p.intact.count(bytes.LastIndex(step.Body, newest) >= 0)
-	p.untouched.count(step.Projection == nil)
+	p.intact = p.intact.with(bytes.LastIndex(step.Body, newest) >= 0)
+	p.untouched = p.untouched.with(step.Projection == nil)
 	p.elapsed = append(p.elapsed, step.Elapsed)
 	if step.Report.Archived == 0 {
 		return
@@ -89,7 +89,7 @@ func (p *proxied) add(r *reading, prices Prices, step *replay.Step) {
 		p.cold++
 	}
 	p.after = append(p.after, step.After)
-	p.recall.add(r, step)
+	p.recall = p.recall.and(r.recallAt(step))
 	if p.epochs == epochsWatched {
 		p.watched = r.survives(step.Body, step.Messages)
 	}

@@ -27,23 +27,30 @@ func (r Recall) Gain() float64 {
 	return 100 * float64(r.Ours.Kept-r.First.Kept) / float64(r.Ours.Of)
 }
 
-// add takes in an epoch.
-func (r *Recall) add(read *reading, step *replay.Step) {
+// and returns two recalls together.
+func (r Recall) and(other Recall) Recall {
+	return Recall{r.Ours.and(other.Ours), r.First.and(other.First)}
+}
+
+// recallAt returns the recall of an epoch.
+func (r *reading) recallAt(step *replay.Step) Recall {
+	var recall Recall
 	covers := step.Projection.Covers
-	ours, size := read.rendered(step)
-	first := read.firstSentencesOf(covers, size)
+	ours, size := r.rendered(step)
+	first := r.firstSentencesOf(covers, size)
 	var tail []byte
-	for _, message := range read.messages[covers:step.Messages] {
+	for _, message := range r.messages[covers:step.Messages] {
 		tail = append(tail, message.raw...)
 	}
-	for _, identifier := range read.identifiers() {
+	for _, identifier := range r.identifiers() {
 		if identifier.first >= covers || identifier.lastUse < step.Messages ||
-			bytes.Contains(tail, []byte(identifier.text)) || bytes.Contains(read.head, []byte(identifier.text)) {
+			bytes.Contains(tail, []byte(identifier.text)) || bytes.Contains(r.head, []byte(identifier.text)) {
 			continue
 		}
-		r.Ours.count(bytes.Contains(ours, []byte(identifier.text)))
-		r.First.count(strings.Contains(first, identifier.text))
+		recall.Ours = recall.Ours.with(bytes.Contains(ours, []byte(identifier.text)))
+		recall.First = recall.First.with(strings.Contains(first, identifier.text))
 	}
+	return recall
 }
 
 // rendered returns what a projection sends and its o200k tokens.

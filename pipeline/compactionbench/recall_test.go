@@ -66,8 +66,7 @@ func TestRecallComparesTextsOfTheSameSize(t *testing.T) {
 	r := reads(t, smallTalk())
 	kept := json.RawMessage(`{"role":"user","content":"ResolveLane failed with 48213"}`)
 	step := &replay.Step{Messages: 5, Projection: &session.Projection{Covers: 3, Parts: []session.Part{{From: 0, To: 3, Raw: kept, Tokens: 24}}}}
-	var recall Recall
-	recall.add(r, step)
+	recall := r.recallAt(step)
 	if recall.Ours != (Share{Kept: 2, Of: 3}) {
 		t.Errorf("ours %+v, want two of three", recall.Ours)
 	}

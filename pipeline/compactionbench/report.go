@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -22,7 +24,7 @@ func (r *Result) Markdown() string {
 		text.WriteString("\n### Real sessions together\n\n" + fieldTable(r.Real))
 		text.WriteString("\n### Each real session\n\n" + sessionTable(r.Real))
 	}
-	text.WriteString("\n### Identifier recall\n\n" + recallTable(append(r.Generated[:len(r.Generated):len(r.Generated)], r.Real...)))
+	text.WriteString("\n### Identifier recall\n\n" + recallTable(slices.Concat(r.Generated, r.Real)))
 	fmt.Fprintf(&text, "\n### The engine's time\n\nA body of %d KB at an epoch: p50 %s ms, p99 %s ms where its messages are known, %s ms where none is.\n",
 		r.Engine.Bytes>>10, milliseconds(r.Engine.P50), milliseconds(r.Engine.P99), milliseconds(r.Engine.First))
 	return text.String()
@@ -92,9 +94,9 @@ func fieldTable(rows []Row) string {
 			s.epochs += row.Epochs
 			s.Requests, s.Busts, s.Cost = s.Requests+row.Requests, s.Busts+row.Busts, s.Cost+row.Cost
 			s.none, s.self = s.none+costs[NoCompression], s.self+costs[SelfCompacting]
-			s.intact.sum(row.Intact)
-			s.originals.sum(row.Originals)
-			s.untouched.sum(row.Untouched)
+			s.intact = s.intact.and(row.Intact)
+			s.originals = s.originals.and(row.Originals)
+			s.untouched = s.untouched.and(row.Untouched)
 		}
 	}
 	var text strings.Builder
@@ -163,8 +165,7 @@ func recallTable(rows []Row) string {
 		if row.Policy != Ours || row.Pace != Warm().Name || row.Recall.Ours.Of == 0 {
 			continue
 		}
-		all.Ours.sum(row.Recall.Ours)
-		all.First.sum(row.Recall.First)
+		all = all.and(row.Recall)
 		line(&text, row.Session, number(row.Window), number(row.Recall.Ours.Of), row.Recall.First.String(), row.Recall.Ours.String(), fmt.Sprintf("%+.1f", row.Recall.Gain()))
 	}
 	line(&text, "**together**", "", number(all.Ours.Of), all.First.String(), all.Ours.String(), fmt.Sprintf("%+.1f", all.Gain()))
@@ -213,7 +214,7 @@ func emphasised(policy string) string {
 	return policy
 }
 
-func number(n int) string { return fmt.Sprintf("%d", n) }
+func number(n int) string { return strconv.Itoa(n) }
 
 func percent(p float64) string { return fmt.Sprintf("%+.1f %%", p) }
 

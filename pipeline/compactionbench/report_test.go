@@ -51,7 +51,7 @@ func TestReportIsWrittenBetweenItsMarks(t *testing.T) {
 	if err := compactionbench.Write(file, "new\n"); err != nil {
 		t.Fatal(err)
 	}
-	got, err := os.ReadFile(file) //nolint:gosec // made above
+	got, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}

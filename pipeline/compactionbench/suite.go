@@ -103,9 +103,9 @@ func (b *Bench) do(ctx context.Context, one *job, note func(string)) ([]Row, err
 // that no core waits for another.
 func (b *Bench) generatedJobs(quick bool) []job {
 	var jobs []job
-	add := func(name string, make func() Talk, prices Prices, policies []string, paces ...Pace) {
+	add := func(name string, talk func() Talk, prices Prices, policies []string, paces ...Pace) {
 		for _, pace := range paces {
-			jobs = append(jobs, job{name: name, talk: func() (Talk, error) { return make(), nil }, prices: prices, pace: pace, policies: policies})
+			jobs = append(jobs, job{name: name, talk: func() (Talk, error) { return talk(), nil }, prices: prices, pace: pace, policies: policies})
 		}
 	}
 	session := func(format conversation.Format, turns int) func() Talk {

@@ -16,17 +16,17 @@ type Share struct {
 	Of   int `json:"of"`
 }
 
-func (s *Share) count(kept bool) {
-	s.Of++
+// with returns the share with one more thing.
+func (s Share) with(kept bool) Share {
 	if kept {
 		s.Kept++
 	}
+	s.Of++
+	return s
 }
 
-func (s *Share) sum(other Share) {
-	s.Kept += other.Kept
-	s.Of += other.Of
-}
+// and returns two shares together.
+func (s Share) and(other Share) Share { return Share{s.Kept + other.Kept, s.Of + other.Of} }
 
 // Whole reports whether all hold; true for none.
 func (s Share) Whole() bool { return s.Kept == s.Of }
@@ -64,7 +64,7 @@ func (r *reading) survives(prompt []byte, length int) survival {
 
 func (s *survival) note(share *Share, prompt []byte, text string) {
 	kept := holds(prompt, text)
-	share.count(kept)
+	*share = share.with(kept)
 	if !kept {
 		s.lost = append(s.lost, text)
 	}

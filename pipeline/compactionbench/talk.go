@@ -58,13 +58,13 @@ func (b *Bench) Small(seed uint64, format conversation.Format) Talk {
 }
 
 func (b *Bench) generate(name string, seed uint64, window, head int, options wiregen.Options) Talk {
-	perToken := 1.0
+	rate := 1.0 // tokens of the model for one of o200k
 	if options.Format != conversation.OpenAIChat && options.Format != conversation.OpenAIResponses {
 		// Older models drop thinking, and with it their cache, by themselves.
-		options.Format, options.Model, options.CacheMarkers, perToken = conversation.Anthropic, "claude-opus-4-6", true, 1.33
+		options.Format, options.Model, options.CacheMarkers, rate = conversation.Anthropic, "claude-opus-4-6", true, 1.33
 	}
-	options.HeadTokens = int(float64(head) / perToken)
-	wanted := int(float64(head+options.Turns*turnTokens) / perToken)
+	options.HeadTokens = int(float64(head) / rate)
+	wanted := int(float64(head+options.Turns*turnTokens) / rate)
 	options.TargetTokens = wanted
 	options.Parallel, options.Thinking, options.ToolErrors, options.Reminders, options.Facts = true, true, true, true, true
 	options.Signer = providertest.NewHandler(providertest.Config{})
