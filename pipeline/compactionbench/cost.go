@@ -65,6 +65,7 @@ type Bill struct {
 	Busts    int     `json:"busts"`    // prompts that the one before is no prefix of
 	Tokens   float64 `json:"tokens"`   // sent, the model's own
 	Cost     float64 `json:"cost"`     // in tokens of plain input
+	Largest  float64 `json:"largest"`  // prompt, as a share of what one may have
 }
 
 // add charges a prompt whose tokens met the cache so, and an answer if it is part
@@ -73,6 +74,14 @@ func (b *Bill) add(prices Prices, read, write, output float64) {
 	b.Requests++
 	b.Tokens += read + write
 	b.Cost += prices.Read*read + prices.Write*write + prices.Output*output
+}
+
+// measure notes a prompt's share of what it may have.
+func (b *Bill) measure(share float64) {
+	b.Largest = max(b.Largest, share)
+	if share > 1 {
+		b.TooLong++
+	}
 }
 
 // against returns by how many percent a bill is higher than another.

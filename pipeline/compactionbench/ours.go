@@ -68,9 +68,7 @@ func (p *proxied) add(r *reading, prices Prices, step *replay.Step) {
 	if step.Bust {
 		p.bill.Busts++
 	}
-	if float64(step.Use.Read+step.Use.Write) > r.limit {
-		p.bill.TooLong++
-	}
+	p.bill.measure(float64(step.Use.Read+step.Use.Write) / r.limit)
 	if step.Invalid != "" {
 		p.invalid++
 		if len(p.faults) < 3 {

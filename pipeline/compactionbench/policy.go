@@ -51,9 +51,7 @@ func charge(r *reading, policy policy, prices Prices, pace Pace) (Bill, []*form)
 			if use.Bust {
 				bill.Busts++
 			}
-			if float64(use.Read+use.Write) > r.limit {
-				bill.TooLong++
-			}
+			bill.measure(float64(use.Read+use.Write) / r.limit)
 			last = sent.forms
 			at = at.Add(time.Second)
 		}

@@ -55,13 +55,38 @@ func policyTable(rows []Row) string {
 	return text.String()
 }
 
-// fieldTable sums real sessions up by window, pace and policy: those that do not
-// fit the window, and those that do.
+// kind says how large the prompts of a session become without a policy.
+type kind int
+
+const (
+	tooLong kind = iota
+	aboveTarget
+	belowTarget
+)
+
+func (k kind) String() string {
+	return [...]string{"longer than the window", "above the target", "below the target"}[k]
+}
+
+// kindOf returns the kind of a session whose largest prompt has such a share of what
+// it may have.
+func kindOf(largest float64) kind {
+	switch {
+	case largest > 1:
+		return tooLong
+	case largest > statelessShare:
+		return aboveTarget
+	default:
+		return belowTarget
+	}
+}
+
+// fieldTable sums real sessions up by kind, window, pace and policy.
 func fieldTable(rows []Row) string {
 	type key struct {
 		window       int
 		pace, policy string
-		fits         bool
+		kind         kind
 	}
 	type sum struct {
 		Bill
@@ -73,14 +98,14 @@ func fieldTable(rows []Row) string {
 	sums := map[key]*sum{}
 	var order []key
 	for _, group := range grouped(rows) {
-		fits := group[0].TooLong == 0
+		size := kindOf(group[0].Largest)
 		costs := map[string]float64{}
 		for i := range group {
 			costs[group[i].Policy] = group[i].Cost
 		}
 		for i := range group {
 			row := &group[i]
-			k := key{row.Window, row.Pace, row.Policy, fits}
+			k := key{row.Window, row.Pace, row.Policy, size}
 			if sums[k] == nil {
 				sums[k] = &sum{}
 				order = append(order, k)
@@ -102,17 +127,13 @@ func fieldTable(rows []Row) string {
 	var text strings.Builder
 	head(&text, "window", "sessions", "pace", "policy", "requests failing", "sessions that reach the end", "cost against none", "against self-compacting", "epochs", "busts",
 		"newest message intact", "originals back", "requests untouched")
-	for _, fits := range []bool{false, true} {
+	for _, size := range []kind{tooLong, aboveTarget, belowTarget} {
 		for _, k := range order {
-			if k.fits != fits {
+			if k.kind != size {
 				continue
 			}
 			s := sums[k]
-			kind := "longer than the window"
-			if fits {
-				kind = "fit the window"
-			}
-			line(&text, number(k.window), fmt.Sprintf("%d %s", s.sessions, kind), k.pace, emphasised(k.policy),
+			line(&text, number(k.window), fmt.Sprintf("%d %s", s.sessions, size), k.pace, emphasised(k.policy),
 				fmt.Sprintf("%d of %d", s.failing, s.Requests), fmt.Sprintf("%d of %d", s.ends, s.sessions),
 				percent(100*(s.Cost/s.none-1)), percent(100*(s.Cost/s.self-1)), number(s.epochs), number(s.Busts), s.intact.String(), s.originals.String(), s.untouched.String())
 		}
