@@ -183,6 +183,7 @@ func (p *program) newWriter(store session.Store, originals idle.Originals) (*pro
 		if planner, is := module.(idle.Planner); is {
 			worker := idle.New(idle.Config{
 				Lanes: writer.Resolver, Reader: writer.Reader, Archive: originals, Planner: planner, Log: p.log, Now: time.Now,
+				Stopping: p.health.draining.Load,
 			})
 			worker.Start()
 			p.onClose(worker.Stop)

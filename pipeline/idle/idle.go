@@ -47,6 +47,10 @@ type Config struct {
 	Planner Planner
 	Log     *slog.Logger
 	Now     func() time.Time
+
+	// Stopping reports whether the process is about to end: then nothing more is
+	// planned. nil: it never is.
+	Stopping func() bool
 }
 
 // Worker plans epochs ahead, one after the other. It keeps no bodies: what it
@@ -129,7 +133,7 @@ func (w *Worker) run() {
 
 // Pass plans everything that is due.
 func (w *Worker) Pass() {
-	for w.ctx.Err() == nil {
+	for w.ctx.Err() == nil && (w.config.Stopping == nil || !w.config.Stopping()) {
 		w.mu.Lock()
 		next := w.waiting.take(w.config.Now())
 		w.mu.Unlock()

@@ -101,6 +101,9 @@ type Lane struct {
 	Modules []pipeline.Module
 	Epochs  int // projections so far
 
+	// Prepare changes an exchange before the modules see it; nil: nothing is changed.
+	Prepare func(*pipeline.Exchange)
+
 	projections []session.Projection
 }
 
@@ -131,6 +134,9 @@ func (l *Lane) Send(t testing.TB, body []byte) (*pipeline.Exchange, []byte) {
 		}
 	}
 	exchange.NextProjection = len(l.projections) + 1
+	if l.Prepare != nil {
+		l.Prepare(exchange)
+	}
 	pipeline.NewChain(l.Modules...).Process(t.Context(), exchange)
 	return exchange, Seal(exchange)
 }

@@ -1,0 +1,511 @@
+package ipc_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules/ipc"
+	"palimpsest/pipeline/pipelinetest"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/tokens"
+	"palimpsest/pipeline/wire"
+)
+
+// noon is when tests begin.
+func noon() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
+
+func sonnet() tokens.Price {
+	return tokens.Price{Input: 3, Output: 15, CacheRead: 0.3, CacheWrite: 3.75, CacheWrite1h: 6}
+}
+
+// used is a lane in use: it has a clock, a provider with a cache, and remembers
+// attempts as a session does.
+type used struct {
+	*pipelinetest.Lane
+
+	now      time.Time
+	heat     session.Heat
+	attempts session.Attempts
+	plan     *session.Plan
+	codec    *countingCodec
+}
+
+// countingCodec counts the messages that are read: planning reads them, nothing
+// else does.
+type countingCodec struct {
+	wire.Codec
+
+	parsed int
+}
+
+// Parse implements wire.Codec.
+func (c *countingCodec) Parse(raw json.RawMessage) (conversation.Message, error) {
+	c.parsed++
+	return c.Codec.Parse(raw)
+}
+
+func newUsed(t testing.TB, limit int, change ...func(*pipeline.IPCConfig)) *used {
+	t.Helper()
+	u := &used{Lane: newLane(t, limit, change...), now: noon()}
+	u.codec = &countingCodec{Codec: u.Codec}
+	u.Codec = u.codec
+	u.Prepare = func(exchange *pipeline.Exchange) {
+		exchange.Now, exchange.Heat, exchange.Attempts, exchange.Plan = u.now, u.heat, u.attempts, u.plan
+		exchange.Model.Price = sonnet()
+		exchange.Tried = func(attempts session.Attempts) { u.attempts = attempts }
+		u.codec.parsed = 0
+	}
+	return u
+}
+
+// send sends the next request after so long and notes it as the lane's last.
+func (u *used) send(t testing.TB, after time.Duration, c *talk) *pipeline.Exchange {
+	t.Helper()
+	u.now = u.now.Add(after)
+	exchange, _ := u.Send(t, c.body())
+	number := 0
+	if exchange.Projection != nil {
+		number = exchange.Projection.Number
+	}
+	u.heat = session.Heat{At: u.now, TTL: session.ShortTTL, Projection: number, Position: len(exchange.Digests), Model: exchange.Request.Model}
+	u.plan = nil
+	return exchange
+}
+
+// event returns the exchange's event of a type.
+func event(t *testing.T, exchange *pipeline.Exchange, kind string) pipeline.Event {
+	t.Helper()
+	for _, event := range exchange.Report.Events {
+		if event.Type == kind {
+			return event
+		}
+	}
+	t.Fatalf("no event %s: %+v", kind, exchange.Report.Events)
+	return pipeline.Event{}
+}
+
+// C7: between idleUtilization and the target there is an epoch on a cache that has
+// gone cold, and none on a warm one.
+func TestAColdCacheIsTheMomentForAnEpoch(t *testing.T) {
+	t.Parallel()
+
+	u := newUsed(t, 40_000)
+	c := longTalk(26) // about 0.65 of the window
+	if exchange := u.send(t, 0, c); exchange.Report.Compression != pipeline.None {
+		t.Fatalf("a lane without a past: %+v", exchange.Report)
+	}
+	if exchange := u.send(t, 4*time.Minute+59*time.Second, c.run("ls", "ok")); exchange.Report.Compression != pipeline.None {
+		t.Fatalf("warm: %+v", exchange.Report)
+	}
+
+	exchange := u.send(t, 5*time.Minute, c.run("ls", "ok"))
+
+	report := exchange.Report
+	if report.Compression != pipeline.Epoch || report.After > 16_000 {
+		t.Fatalf("cold: %+v", report)
+	}
+	wants(t, exchange, "completed", session.ReasonIdle)
+	if exchange.Projection.Reason != session.ReasonIdle {
+		t.Errorf("reason %q", exchange.Projection.Reason)
+	}
+	if net := event(t, exchange, "completed").Counts["predicted_net_microusd"]; net <= 0 {
+		t.Errorf("an epoch on a cold cache is to cost %d", -net)
+	}
+}
+
+// C7, C8: no coldness where there was no cache, where the last prompt went to
+// another model, below idleUtilization, or in a side call.
+func TestWithoutACacheThatWentColdTheTargetDecides(t *testing.T) {
+	t.Parallel()
+
+	for name, set := range map[string]func(*used){
+		"nothing caches": func(u *used) { u.heat.TTL = 0 },
+		"no past":        func(u *used) { u.heat = session.Heat{} },
+		"no clock":       func(u *used) { u.now = time.Time{} },
+		"an hour's cache": func(u *used) {
+			u.heat.TTL = session.LongTTL
+		},
+		"small prompt":   func(u *used) { u.Options.Limit = 60_000 },
+		"no archive":     func(u *used) { u.Options.Config.IPC.ArchiveToBlob = false },
+		"turned off":     func(u *used) { u.Options.Config.IPC.DeepestLevel = 0 },
+		"other settings": func(u *used) { u.Options.Config.IPC.IdleUtilization = 0.7 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newUsed(t, 40_000)
+			c := longTalk(26)
+			u.send(t, 0, c)
+			u.now = u.now.Add(10 * time.Minute)
+			set(u)
+			exchange := u.send(t, 0, c.run("ls", "ok"))
+			if exchange.Report.Compression != pipeline.None || len(exchange.Report.Events) != 0 {
+				t.Errorf("report: %+v", exchange.Report)
+			}
+		})
+	}
+}
+
+// C7, B10: at the default settings and the growth of the cost model, an epoch is
+// made at the target of a warm lane.
+func TestOrdinaryGrowthIsWorthAnEpochAtTheTarget(t *testing.T) {
+	t.Parallel()
+
+	u := newUsed(t, 200_000)
+	c := &talk{system: words(20_000)}
+	for i := range 100 {
+		c.user(fmt.Sprintf("Next, change handler%d.go.", i)).run(fmt.Sprintf("cat handler%d.go", i), fmt.Sprintf("handler%d %s", i, words(1_900)))
+		if exchange := u.send(t, 10*time.Second, c); u.Epochs > 0 {
+			completed := event(t, exchange, "completed")
+			if before := completed.Counts["before"]; before < 150_000 || before > 153_000 {
+				t.Errorf("at %d of 200000", before)
+			}
+			if completed.Counts["predicted_net_microusd"] <= 0 {
+				t.Errorf("counts: %v", completed.Counts)
+			}
+			return
+		}
+	}
+	t.Error("no epoch")
+}
+
+// dear is a conversation of which an epoch frees a sixth and rewrites nearly all:
+// its second turn is large, and most of the rest is what a person typed last or
+// newest.
+func dear() *talk {
+	c := (&talk{}).user("Begin.").run("cat log", words(7_000))
+	return c.user("Read this: "+words(21_000)).run("true", "ok")
+}
+
+// C7: a warm cache is not rewritten for little: the epoch waits until the limit is
+// near, the cache cold, or the prompt larger.
+func TestAnEpochThatCostsMoreThanItBringsWaits(t *testing.T) {
+	t.Parallel()
+
+	u := newUsed(t, 36_000)
+	c := dear()
+	u.heat = session.Heat{At: u.now, TTL: session.ShortTTL, Position: len(c.messages), Model: "claude-sonnet-4-5"}
+
+	exchange := u.send(t, time.Minute, c.run("true", "ok"))
+
+	skipped := event(t, exchange, "skipped")
+	if skipped.Reason != "cost_gate" || exchange.Projection != nil {
+		t.Fatalf("report: %+v", exchange.Report)
+	}
+	for _, name := range []string{"freed", "rewritten", "requests"} {
+		if skipped.Counts[name] <= 0 {
+			t.Errorf("counts: %v", skipped.Counts)
+		}
+	}
+	if skipped.Counts["predicted_net_microusd"] >= 0 {
+		t.Errorf("counts: %v", skipped.Counts)
+	}
+
+	t.Run("without planning again", func(t *testing.T) {
+		exchange := u.send(t, time.Minute, c.run("true", "ok"))
+		wants(t, exchange, "skipped", "cost_gate")
+		if u.codec.parsed != 0 || exchange.Report.Compression != pipeline.None {
+			t.Errorf("%d messages were read: %+v", u.codec.parsed, exchange.Report)
+		}
+	})
+	t.Run("until the cache is cold", func(t *testing.T) {
+		exchange := u.send(t, 6*time.Minute, c.run("true", "ok"))
+		wants(t, exchange, "completed", "target")
+	})
+}
+
+// C7
+func TestNearTheLimitThePriceDoesNotMatter(t *testing.T) {
+	t.Parallel()
+
+	u := newUsed(t, 36_000)
+	c := dear()
+	u.heat = session.Heat{At: u.now, TTL: session.ShortTTL, Position: len(c.messages), Model: "claude-sonnet-4-5"}
+	wants(t, u.send(t, time.Minute, c.run("true", "ok")), "skipped", "cost_gate")
+
+	exchange := u.send(t, time.Minute, c.run("cat more", words(6_500)))
+
+	wants(t, exchange, "completed", "target")
+	if before := event(t, exchange, "completed").Counts["before"]; before <= 34_200 || before > 36_000 {
+		t.Errorf("at %d of 36000", before)
+	}
+}
+
+// C7: where nothing caches, what is not sent is saved and nothing is lost.
+func TestWithoutACacheAnEpochAlwaysPays(t *testing.T) {
+	t.Parallel()
+
+	u := newUsed(t, 36_000)
+	c := dear()
+	u.heat = session.Heat{At: u.now, Position: len(c.messages), Model: "claude-sonnet-4-5"}
+	wants(t, u.send(t, time.Minute, c.run("true", "ok")), "completed", "target")
+}
+
+// stuck is a conversation of which nothing can be freed: all of it is its system
+// prompt.
+func stuck(size int) *talk {
+	return (&talk{system: words(size)}).user("Begin.").run("true", "ok")
+}
+
+// B9: the notice stays on each request, at no planning cost, until the prompt has
+// grown by what an epoch must free or the window has changed.
+func TestATargetOutOfReachIsNotPlannedAgain(t *testing.T) {
+	t.Parallel()
+
+	u := newUsed(t, 50_000)
+	c := stuck(39_000)
+	for i := range 20 {
+		exchange := u.send(t, time.Second, c.run("true", fmt.Sprint("ok ", i)))
+		wants(t, exchange, "target_unreachable", "")
+		if exchange.Report.Compression != pipeline.Unreachable {
+			t.Fatalf("request %d: %+v", i, exchange.Report)
+		}
+		if u.attempts.Fruitless != 1 {
+			t.Fatalf("request %d: %d attempts", i, u.attempts.Fruitless)
+		}
+		if i > 0 && u.codec.parsed > 0 {
+			t.Fatalf("request %d: %d messages were read", i, u.codec.parsed)
+		}
+	}
+
+	c.system = words(45_000)
+	u.send(t, time.Second, c)
+	if u.attempts.Fruitless != 2 {
+		t.Errorf("grown by more than minClear: %d attempts", u.attempts.Fruitless)
+	}
+	u.Options.Limit = 57_000
+	u.send(t, time.Second, c.run("true", "ok"))
+	if u.attempts.Fruitless != 3 {
+		t.Errorf("with another window: %d attempts", u.attempts.Fruitless)
+	}
+}
+
+// B12: three attempts in a row that come to nothing end them until a reset; it can
+// be seen, and a prompt that does not fit is tried all the same.
+func TestTheBreakerOpensAfterThreeAttemptsInVain(t *testing.T) {
+	t.Parallel()
+
+	u := newUsed(t, 100_000, func(config *pipeline.IPCConfig) { config.MinClear = 0.05 })
+	c := stuck(76_000)
+	for i := range 3 {
+		c.system = words(76_000 + 5_500*i)
+		exchange := u.send(t, time.Second, c)
+		if opened := u.attempts.IsOpen(); opened != (i == 2) {
+			t.Fatalf("attempt %d: open %t, %+v", i+1, opened, u.attempts)
+		}
+		if i == 2 {
+			if got := event(t, exchange, "breaker_open"); got.Counts["fruitless"] != 3 || got.Reason != "nothing_to_free" {
+				t.Errorf("event: %+v", got)
+			}
+		}
+	}
+	// Now there would be much to free.
+	c.system = words(70_000)
+	for i := range 18 {
+		c.run(fmt.Sprintf("cat %d", i), words(1_000))
+	}
+	exchange := u.send(t, time.Second, c)
+	event(t, exchange, "breaker_open")
+	if exchange.Report.Compression != pipeline.Unreachable || u.Epochs > 0 || u.codec.parsed > 0 {
+		t.Fatalf("with an open breaker: %d epochs, %+v", u.Epochs, exchange.Report)
+	}
+
+	t.Run("what does not fit is tried", func(t *testing.T) {
+		for i := range 14 {
+			c.run(fmt.Sprintf("cat more %d", i), words(1_000))
+		}
+		exchange := u.send(t, time.Second, c)
+		if exchange.Report.Before <= 100_000 || u.Epochs != 1 || !u.attempts.IsOpen() {
+			t.Errorf("%d epochs, %+v, %+v", u.Epochs, u.attempts, exchange.Report)
+		}
+	})
+	t.Run("a reset closes it", func(t *testing.T) {
+		u.attempts = session.Attempts{At: u.now}
+		for i := range 12 {
+			c.run(fmt.Sprintf("cat again %d", i), words(900))
+		}
+		epochs := u.Epochs
+		exchange := u.send(t, time.Second, c)
+		if u.Epochs != epochs+1 {
+			t.Errorf("%d epochs: %+v", u.Epochs, exchange.Report)
+		}
+	})
+}
+
+// B12: claude-code#94481 compacted 106 times. A prompt that never fits is tried
+// once for each growth by minClear.
+func TestAPromptThatNeverFitsIsNotTriedEachTime(t *testing.T) {
+	t.Parallel()
+
+	u := newUsed(t, 30_000)
+	c := stuck(40_000)
+	planned := 0
+	for i := range 60 {
+		u.send(t, time.Second, c.run("true", fmt.Sprintf("ok %d %s", i, words(100))))
+		if u.codec.parsed > 0 {
+			planned++
+		}
+	}
+	if planned < 2 || planned > 4 { // 6,000 tokens in steps of 3,000
+		t.Errorf("planned %d times in 60 requests", planned)
+	}
+}
+
+// B12, E1: archive writes that fail count too, and are not tried again at once.
+func TestAFailingArchiveIsNotAskedWithEachRequest(t *testing.T) {
+	t.Parallel()
+
+	u := newUsed(t, 40_000)
+	asked := 0
+	u.Options.Commit = func(context.Context, session.Projection) error {
+		asked++
+		return errors.New("connection refused")
+	}
+	c := longTalk(33)
+	for range 20 {
+		u.send(t, 10*time.Second, c.run("true", "ok"))
+	}
+	if asked != 3 || !u.attempts.IsOpen() { // after 0, 30 and 60 seconds
+		t.Errorf("asked %d times, %+v", asked, u.attempts)
+	}
+
+	t.Run("but for a prompt that does not fit", func(t *testing.T) {
+		c.run("cat", words(9_000))
+		u.send(t, time.Second, c)
+		u.send(t, time.Second, c.run("true", "ok"))
+		if asked != 5 {
+			t.Errorf("asked %d times", asked)
+		}
+	})
+}
+
+// E10, E11: that another replica was first, or the client has left, says nothing of
+// the lane.
+func TestWhatIsNotTheLanesFaultIsNotCounted(t *testing.T) {
+	t.Parallel()
+
+	u := newUsed(t, 40_000)
+	u.Options.Commit = func(context.Context, session.Projection) error { return fmt.Errorf("commit: %w", session.ErrOvertaken) }
+	exchange := u.send(t, 0, longTalk(33))
+	wants(t, exchange, "failed", "")
+	if u.attempts != (session.Attempts{}) {
+		t.Errorf("attempts: %+v", u.attempts)
+	}
+
+	u.Options.Commit = func(context.Context, session.Projection) error { return fmt.Errorf("commit: %w", session.ErrWarm) }
+	exchange = u.send(t, 6*time.Minute, longTalk(26))
+	wants(t, exchange, "skipped", "warm_elsewhere")
+	if u.attempts != (session.Attempts{}) || exchange.Projection != nil {
+		t.Errorf("attempts: %+v", u.attempts)
+	}
+}
+
+// B10: an epoch is followed by room, also where it was made on a cold cache.
+func TestIdleEpochsDoNotFollowEachOther(t *testing.T) {
+	t.Parallel()
+
+	u := newUsed(t, 40_000)
+	c := longTalk(26)
+	u.send(t, 0, c)
+	for range 8 {
+		u.send(t, time.Hour, c.run("ls", words(400)))
+	}
+	if u.Epochs != 1 {
+		t.Errorf("%d epochs", u.Epochs)
+	}
+}
+
+// C1, C4: a plan made ahead is used without reading a message. Where no turn has
+// left the tail since, it is what the request itself would have come to.
+func TestAPlanMadeAheadIsTheSameEpoch(t *testing.T) {
+	t.Parallel()
+
+	inline, ahead := newUsed(t, 40_000), newUsed(t, 40_000)
+	c := longTalk(26)
+	inline.send(t, 0, c)
+	exchange := ahead.send(t, 0, c)
+	exchange.NextProjection = 1
+	plan, err := ipc.New(newCounter(t)).Plan(t.Context(), exchange)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exchange.Projection != nil {
+		t.Fatal("planning changed the exchange")
+	}
+	ahead.plan = plan
+	c.run("ls", "ok")
+
+	want, got := inline.send(t, 6*time.Minute, c), ahead.send(t, 6*time.Minute, c)
+
+	if inline.codec.parsed == 0 || ahead.codec.parsed != 0 {
+		t.Errorf("read %d messages without a plan, %d with one", inline.codec.parsed, ahead.codec.parsed)
+	}
+	if !bytes.Equal(pipelinetest.Seal(want), pipelinetest.Seal(got)) {
+		t.Error("the prompt is another")
+	}
+	if want.Report.After != got.Report.After || want.Report.Levels != got.Report.Levels || want.Report.Archived != got.Report.Archived {
+		t.Errorf("report %+v, want %+v", got.Report, want.Report)
+	}
+	if err := pipelinetest.CheckProjection(got); err != nil {
+		t.Error(err)
+	}
+}
+
+// C1, B8: a plan for another history, window, calibration or setting is not used.
+func TestAPlanForSomethingElseIsNotUsed(t *testing.T) {
+	t.Parallel()
+
+	for name, change := range map[string]func(u *used, plan *session.Plan){
+		"window":      func(u *used, _ *session.Plan) { u.Options.Limit = 42_000 },
+		"settings":    func(u *used, _ *session.Plan) { u.Options.Config.IPC.CompressTo = 0.3 },
+		"calibration": func(u *used, _ *session.Plan) { u.Options.Factor = 1.06 },
+		"history":     func(_ *used, plan *session.Plan) { plan.Projection.Chain[0]++ },
+		"number":      func(_ *used, plan *session.Plan) { plan.Projection.Number++ },
+		"length":      func(_ *used, plan *session.Plan) { plan.Projection.Covers = 10_000 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newUsed(t, 40_000)
+			c := longTalk(26)
+			exchange := u.send(t, 0, c)
+			exchange.NextProjection = 1
+			plan, err := ipc.New(newCounter(t)).Plan(t.Context(), exchange)
+			if err != nil {
+				t.Fatal(err)
+			}
+			u.plan = plan
+			change(u, plan)
+			exchange = u.send(t, 6*time.Minute, c.run("ls", "ok"))
+			if exchange.Report.Compression != pipeline.Epoch || u.codec.parsed == 0 {
+				t.Errorf("%d messages were read: %+v", u.codec.parsed, exchange.Report)
+			}
+		})
+	}
+}
+
+func TestNothingIsPlannedThatIsNotWorthIt(t *testing.T) {
+	t.Parallel()
+
+	module := ipc.New(newCounter(t))
+	for name, set := range map[string]func(*pipeline.Exchange){
+		"small":      func(e *pipeline.Exchange) { e.Limit = 80_000 },
+		"unknown":    func(e *pipeline.Exchange) { e.Limit = 0 },
+		"frozen":     func(e *pipeline.Exchange) { e.Request.Frozen = "thread" },
+		"turned off": func(e *pipeline.Exchange) { e.Config.IPC.DeepestLevel = 0 },
+		"no archive": func(e *pipeline.Exchange) { e.Config.IPC.ArchiveToBlob = false },
+		"breaker":    func(e *pipeline.Exchange) { e.Attempts.Fruitless = session.Patience },
+		"nothing":    func(e *pipeline.Exchange) { e.Config.IPC.MinClear = 0.9 },
+	} {
+		exchange := newUsed(t, 40_000).send(t, 0, longTalk(26))
+		set(exchange)
+		if _, err := module.Plan(t.Context(), exchange); !errors.Is(err, pipeline.ErrNoPlan) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
