@@ -89,8 +89,8 @@ func TestSurvivalLooksForDirectivesAndModifiedFiles(t *testing.T) {
 	if got := r.directives(); !slices.Equal(got, []string{"Always run make vet."}) {
 		t.Errorf("directives %q", got)
 	}
-	if got := r.modified(); !slices.Equal(got, []string{"src/lane/open.go"}) {
-		t.Errorf("modified %q", got)
+	if got := r.modified(); !slices.Equal(got, []modification{{"src/lane/open.go", 1}}) {
+		t.Errorf("modified %+v", got)
 	}
 	s := r.survives([]byte(`Always run make vet.`), len(r.messages))
 	if s.directives != (Share{1, 1}) || s.modified != (Share{0, 1}) || !slices.Equal(s.lost, []string{"src/lane/open.go"}) {
@@ -101,6 +101,25 @@ func TestSurvivalLooksForDirectivesAndModifiedFiles(t *testing.T) {
 	}
 	if !holds([]byte(`a \"b\" c`), `a "b" c`) {
 		t.Error("a text is not found in JSON")
+	}
+}
+
+// What the maker of a session says it changed is what its calls changed.
+func TestModifiedFilesOfGeneratedSessionsAreAllFound(t *testing.T) {
+	t.Parallel()
+	bench, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range []conversation.Format{conversation.Anthropic, conversation.OpenAIChat, conversation.OpenAIResponses} {
+		r := reads(t, bench.Generated(5, format, 85))
+		if got := len(r.modified()); got == 0 || got != len(r.talk.Modified) {
+			t.Errorf("%s: %d modified files, the maker knows of %d", format, got, len(r.talk.Modified))
+		}
+		r.talk.Modified = nil
+		if got := len(r.modified()); got == 0 || got != len(reads(t, bench.Generated(5, format, 85)).talk.Modified) {
+			t.Errorf("%s: %d modified files without its maker's help", format, got)
+		}
 	}
 }
 

@@ -54,9 +54,9 @@ func (r *reading) survives(prompt []byte, length int) survival {
 			s.note(&s.directives, prompt, directive)
 		}
 	}
-	for _, file := range r.modified() {
-		if r.first(file) < length {
-			s.note(&s.modified, prompt, file)
+	for _, one := range r.modified() {
+		if one.at < length {
+			s.note(&s.modified, prompt, one.file)
 		}
 	}
 	return s
@@ -107,30 +107,38 @@ func (r *reading) directives() []string {
 	return found
 }
 
-// modified returns the files that a talk changed: those that its maker knows of,
-// else those that calls named whose tools write and whose results are no errors.
-func (r *reading) modified() []string {
-	if r.talk.Modified != nil {
-		return r.talk.Modified
-	}
+// modification is a file and the message whose call changed it first.
+type modification struct {
+	file string
+	at   int
+}
+
+// modified returns the files that a talk changed, each once: those that calls named
+// whose tools write and whose results are no errors. Where the maker of the talk
+// knows of them, it is those that it knows of.
+func (r *reading) modified() []modification {
 	failed := map[string]bool{}
 	for i := range r.messages {
 		for _, block := range r.messages[i].Blocks {
 			if block.Kind == conversation.ToolResult {
-				failed[block.ID] = block.IsError || strings.HasPrefix(strings.ToLower(block.Text), "error")
+				failed[block.ID] = block.IsError || strings.HasPrefix(strings.TrimPrefix(strings.ToLower(block.Text), "<tool_use_"), "error")
 			}
 		}
 	}
-	var found []string
+	var found []modification
+	known := map[string]bool{}
 	for i := range r.messages {
 		for _, block := range r.messages[i].Blocks {
 			failure, answered := failed[block.ID]
 			if block.Kind != conversation.ToolCall || !answered || failure {
 				continue
 			}
-			if file := written(block.Name, block.Text); file != "" && !slices.Contains(found, file) {
-				found = append(found, file)
+			file := written(block.Name, block.Text)
+			if file == "" || known[file] || r.talk.Modified != nil && !slices.Contains(r.talk.Modified, file) {
+				continue
 			}
+			known[file] = true
+			found = append(found, modification{file, i})
 		}
 	}
 	return found
