@@ -9,7 +9,7 @@ GO_DIRS := $(wildcard cmd web api tenants pipeline billing migrations static *.g
 
 .PHONY: help
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: ## set up what is missing and start the product on http://127.0.0.1:8080
@@ -62,6 +62,10 @@ bench: ## Go benchmarks and the overhead of the proxy; writes docs/performance.m
 	@go build -o bin/palimpsest ./cmd/palimpsest
 	go test -p 1 -run '^$$' -bench . -benchmem -timeout 30m ./pipeline/... | tee bin/parts.txt
 	go run ./api/apibench/overhead -binary bin/palimpsest -parts bin/parts.txt -write docs/performance.md
+
+.PHONY: bench-compaction
+bench-compaction: ## compare ways to compact sessions; writes docs/compaction-bench.md; ARGS=-quick
+	go run ./pipeline/compactionbench/table -write docs/compaction-bench.md $(ARGS)
 
 .PHONY: clients
 clients: ## run the real clients from npm through the program, in a closed network, and print a table; ARGS="-client codex"

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -93,6 +94,8 @@ func (b *bench) run(t *testing.T, seed uint64, sum *tally) (bodies int) {
 	window := int(float64(options.TargetTokens) * (0.05 + 1.3*random.Float64()))
 	factor := 0.8 + 0.8*random.Float64()
 	config := drawConfig(t, random, window)
+	clock := drawClock(random)
+	b.writer.Now = func() time.Time { return clock.now }
 	for step := random.IntN(4); step < generated.Steps(); {
 		body := change(generated.Body(step))
 		headers := http.Header{"X-Palimpsest-Session-Id": {"random"}}
@@ -118,7 +121,8 @@ func (b *bench) run(t *testing.T, seed uint64, sum *tally) (bodies int) {
 		}
 		bodies++
 		sum.add(t, seed, written, body)
-		b.writer.Answered(written.Sent(), wire.Answer{Usage: wire.Usage{Reported: true, Input: int(factor*float64(written.Exchange.Report.After)) + 1}})
+		b.writer.Answered(written.Sent(), wire.Answer{Usage: clock.usage(int(factor*float64(written.Exchange.Report.After)) + 1)})
+		clock.pass(random)
 		step += 1 + random.IntN(4)
 		switch random.IntN(20) {
 		case 0:
@@ -229,6 +233,41 @@ func drawChange(random *rand.Rand, format conversation.Format) func([]byte) []by
 	}
 }
 
+// clock is the time of a session's requests and what its provider caches.
+type clock struct {
+	now    time.Time
+	caches bool
+}
+
+func drawClock(random *rand.Rand) *clock {
+	return &clock{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), caches: random.IntN(4) > 0}
+}
+
+// pass lets time pass: now and then so much that any cache goes cold.
+func (c *clock) pass(random *rand.Rand) {
+	c.now = c.now.Add(time.Minute)
+	if random.IntN(8) == 0 {
+		c.now = c.now.Add(2 * time.Hour)
+	}
+}
+
+// usage is what the provider reports for a prompt.
+func (c *clock) usage(tokens int) wire.Usage {
+	if c.caches {
+		return wire.Usage{Reported: true, CacheRead: tokens / 2, CacheWrite: tokens - tokens/2}
+	}
+	return wire.Usage{Reported: true, Input: tokens}
+}
+
+// drawLadder draws falling numbers of turns.
+func drawLadder(random *rand.Rand) []int {
+	var ladder []int
+	for turns := 1 + random.IntN(20); turns > 0; turns -= 1 + random.IntN(6) {
+		ladder = append(ladder, turns)
+	}
+	return ladder
+}
+
 // drawConfig draws the settings of ipc, all within their bounds.
 func drawConfig(t *testing.T, random *rand.Rand, window int) pipeline.Config {
 	t.Helper()
@@ -245,7 +284,10 @@ func drawConfig(t *testing.T, random *rand.Rand, window int) pipeline.Config {
 	ipc.DeepestLevel = []int{0, 1, 2, 3, 3, 3, 3, 3}[random.IntN(8)]
 	ipc.BlockTokens = 500 + random.IntN(8_000)
 	ipc.ObservationMasking = random.IntN(3) == 0
-	ipc.KeepLastLadder = [][]int{{16, 12, 8, 6, 3, 1}, {4, 2, 1}, {1}, {3}}[random.IntN(4)]
+	ipc.KeepLastLadder = drawLadder(random)
+	ipc.IdleUtilization = between(0.10, ipc.TargetUtilization)
+	placements := []string{"turn", "system"}
+	config.Bridge.Placement, config.Rehydrator.Placement, config.Patterns.Placement = placements[random.IntN(2)], placements[random.IntN(2)], placements[random.IntN(2)]
 	ipc.ContextWindow = pipeline.Window(max(window, 1_000))
 	if err := config.Validate(); err != nil {
 		t.Fatal(err)

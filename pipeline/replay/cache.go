@@ -1,44 +1,74 @@
 package replay
 
 import (
+	"time"
+
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/wire"
 )
 
-// cache models a provider's prompt cache that never expires and holds what one
-// conversation sent last.
-type cache struct {
-	sent  []conversation.Hash
-	share float64 // of the last prompt's tokens that came from the cache
-	bust  bool    // the prompt before was no prefix of the last one
+// Piece is a stretch of a prompt as a provider's cache sees it: what precedes the
+// conversation, or one message.
+type Piece struct {
+	Sum    conversation.Hash // of its bytes, without cache markers
+	Tokens int
 }
 
-// send returns the usage of a prompt, in o200k tokens.
-func (c *cache) send(fixed int, messages []conversation.Digest) wire.Usage {
-	usage := wire.Usage{Reported: true}
-	first := c.sent == nil
-	if first {
-		usage.CacheWrite = fixed
-	} else {
-		usage.CacheRead = fixed
+// Cache models a provider's prompt cache: a prefix of pieces is cached if it was
+// sent byte for byte within the time to live, by whichever request. The zero value
+// is empty and forgets nothing.
+type Cache struct {
+	TTL time.Duration // 0: nothing expires
+
+	until map[conversation.Hash]time.Time // of each prefix that was sent
+	last  conversation.Hash               // all of the prompt before
+	size  int                             // and the number of its pieces; 0: there was none
+}
+
+// Use is how a prompt met the cache. Its tokens are those of the pieces.
+type Use struct {
+	Read  int  // came from the cache
+	Write int  // was new to it
+	Bust  bool // the prompt before is no prefix of this one, whether or not it had expired
+}
+
+// Send sends a prompt at a time and returns how it met the cache. Times must not
+// go back.
+func (c *Cache) Send(now time.Time, prompt []Piece) Use {
+	if c.until == nil {
+		c.until = make(map[conversation.Hash]time.Time)
 	}
-	hashes := make([]conversation.Hash, len(messages))
-	same := !first
-	shared := 0
-	for i, message := range messages {
-		hashes[i] = message.Identity // a moved cache marker is no change
-		if same = same && i < len(c.sent) && c.sent[i] == hashes[i]; same {
-			usage.CacheRead += message.Tokens
-			shared++
-			continue
+	use := Use{Bust: c.size > 0}
+	var prefix conversation.Hash
+	isCached := true
+	for i, piece := range prompt {
+		prefix = conversation.Extend(prefix, piece.Sum)
+		until, known := c.until[prefix]
+		isCached = isCached && known && (c.TTL == 0 || now.Before(until))
+		if isCached {
+			use.Read += piece.Tokens
+		} else {
+			use.Write += piece.Tokens
 		}
-		usage.CacheWrite += message.Tokens
+		if i+1 == c.size && prefix == c.last {
+			use.Bust = false
+		}
+		c.until[prefix] = now.Add(c.TTL)
 	}
-	c.bust = !first && shared < len(c.sent)
-	c.sent = hashes
-	c.share = 0
-	if whole := usage.Prompt(); whole > 0 {
-		c.share = float64(usage.CacheRead) / float64(whole)
+	c.last, c.size = prefix, len(prompt)
+	return use
+}
+
+// usage returns a use as a provider reports it, each count times factor.
+func (u Use) usage(factor float64) wire.Usage {
+	return wire.Usage{Reported: true, CacheRead: scale(u.Read, factor), CacheWrite: scale(u.Write, factor)}
+}
+
+// share returns the share of the prompt's tokens that came from the cache.
+func (u Use) share() float64 {
+	whole := u.Read + u.Write
+	if whole == 0 {
+		return 0
 	}
-	return usage
+	return float64(u.Read) / float64(whole)
 }

@@ -4,10 +4,13 @@
 package replay
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -29,6 +32,13 @@ type Config struct {
 	Pipeline pipeline.Config
 	Window   int // context window in tokens; 0: the model's
 
+	// Clock returns the time of each request, counted from 0; nil is the time at
+	// which it is replayed. Times must not go back.
+	Clock func(request int) time.Time
+
+	// TTL is how long the provider's cache keeps what it was sent; 0: for ever.
+	TTL time.Duration
+
 	// Validate returns the provider's complaint about a body, if it has one; nil
 	// checks nothing.
 	Validate func(format conversation.Format, body []byte) error
@@ -49,9 +59,12 @@ type Step struct {
 	DirectMicroUSD int64   `json:"direct_microusd"` // without the proxy, were the window large enough
 	Invalid        string  `json:"invalid,omitempty"`
 
-	Body   []byte          `json:"-"` // as it would go out
-	Lane   *session.Lane   `json:"-"` // nil: none was resolved
-	Report pipeline.Report `json:"-"`
+	Body       []byte              `json:"-"` // as it would go out
+	Lane       *session.Lane       `json:"-"` // nil: none was resolved
+	Projection *session.Projection `json:"-"` // what stands for the first messages; nil: they do
+	Report     pipeline.Report     `json:"-"`
+	Use        Use                 `json:"-"` // of the provider's cache, in o200k tokens
+	Elapsed    time.Duration       `json:"-"` // until the body was ready to go out
 }
 
 // Sum is a whole replay.
@@ -98,6 +111,9 @@ func New(config Config) (*Replay, error) {
 		return nil, fmt.Errorf("writer: %w", err)
 	}
 	writer.Window = config.Window
+	if config.Clock == nil {
+		config.Clock = func(int) time.Time { return time.Now() }
+	}
 	return &Replay{
 		config: config, codec: codec, store: store, writer: writer,
 		scope: session.Scope{Workspace: uuid.New(), APIKey: uuid.New(), Format: config.Format},
@@ -112,10 +128,12 @@ func (r *Replay) Run(ctx context.Context, body []byte, each func(Step) error) (S
 		return Sum{}, fmt.Errorf("read body: %w", err)
 	}
 	var sum Sum
-	var sent, direct cache
+	caches := caches{sent: Cache{TTL: r.config.TTL}, direct: Cache{TTL: r.config.TTL}}
 	headers := runName(uuid.NewString())
-	for _, length := range Ends(digests) {
-		step, usage, err := r.step(ctx, envelope.Seal([]wire.Piece{{From: 0, To: length}}), headers, &sent, &direct)
+	for number, length := range Ends(digests) {
+		caches.now = r.config.Clock(number)
+		r.writer.Now = func() time.Time { return caches.now }
+		step, usage, err := r.step(ctx, envelope.Seal([]wire.Piece{{From: 0, To: length}}), headers, &caches)
 		if err != nil {
 			return sum, fmt.Errorf("request of %d messages: %w", length, err)
 		}
@@ -143,7 +161,14 @@ type answered struct {
 	usage wire.Usage
 }
 
-func (r *Replay) step(ctx context.Context, body []byte, headers runName, sent, direct *cache) (Step, answered, error) {
+// caches are the provider's, with the proxy and without, at a time.
+type caches struct {
+	now          time.Time
+	sent, direct Cache
+}
+
+func (r *Replay) step(ctx context.Context, body []byte, headers runName, caches *caches) (Step, answered, error) {
+	began := time.Now()
 	written, err := r.writer.Write(ctx, prompt.Request{
 		Scope: r.scope, Codec: r.codec, Config: r.config.Pipeline, Body: body,
 		Headers: headers,
@@ -151,33 +176,32 @@ func (r *Replay) step(ctx context.Context, body []byte, headers runName, sent, d
 	if err != nil {
 		return Step{}, answered{}, err
 	}
-	usage, err := r.meter(sent, written.Body)
+	elapsed := time.Since(began)
+	prompt, err := r.pieces(written.Body)
 	if err != nil {
 		return Step{}, answered{}, err
 	}
-	without, err := r.meter(direct, body)
+	original, err := r.pieces(body)
 	if err != nil {
 		return Step{}, answered{}, err
 	}
+	use, without := caches.sent.Send(caches.now, prompt), caches.direct.Send(caches.now, original)
 	exchange := written.Exchange
 	price := exchange.Model.Price
 	step := Step{
 		Messages: len(exchange.Digests), Before: exchange.Report.Before, After: exchange.Report.After,
 		Compression: string(exchange.Report.Compression), Levels: exchange.Report.Levels,
-		Shared: sent.share, Bust: sent.bust, Body: written.Body, Lane: written.Lane, Report: exchange.Report,
-		CostMicroUSD:   price.MicroUSD(usage.Input, usage.CacheRead, usage.CacheWrite, 0, 0),
-		DirectMicroUSD: price.MicroUSD(without.Input, without.CacheRead, without.CacheWrite, 0, 0),
+		Shared: use.share(), Bust: use.Bust,
+		CostMicroUSD:   price.MicroUSD(0, use.Read, use.Write, 0, 0),
+		DirectMicroUSD: price.MicroUSD(0, without.Read, without.Write, 0, 0),
+		Body:           written.Body, Lane: written.Lane, Projection: exchange.Projection, Report: exchange.Report, Use: use, Elapsed: elapsed,
 	}
 	if r.config.Validate != nil {
 		if err := r.config.Validate(r.config.Format, written.Body); err != nil {
 			step.Invalid = err.Error()
 		}
 	}
-	factor := exchange.Model.TokensPerO200k
-	reported := wire.Usage{
-		Reported: true, Input: scale(usage.Input, factor), CacheRead: scale(usage.CacheRead, factor), CacheWrite: scale(usage.CacheWrite, factor),
-	}
-	return step, answered{sent: written.Sent(), usage: reported}, nil
+	return step, answered{sent: written.Sent(), usage: use.usage(exchange.Model.TokensPerO200k)}, nil
 }
 
 // runName stands for the headers of a client that names its session.
@@ -191,18 +215,34 @@ func (n runName) Get(name string) string {
 	return ""
 }
 
-// meter returns the usage of a prompt in o200k tokens if the provider caches
-// every prefix it has seen in the request before.
-func (r *Replay) meter(cache *cache, body []byte) (wire.Usage, error) {
+// pieces returns a body as a provider's cache sees it.
+func (r *Replay) pieces(body []byte) ([]Piece, error) {
 	envelope, digests, err := r.writer.Reader.Read(r.codec, body)
 	if err != nil {
-		return wire.Usage{}, fmt.Errorf("meter: %w", err)
+		return nil, fmt.Errorf("meter: %w", err)
 	}
 	request, err := r.codec.Request(envelope)
 	if err != nil {
-		return wire.Usage{}, fmt.Errorf("meter: %w", err)
+		return nil, fmt.Errorf("meter: %w", err)
 	}
-	return cache.send(r.writer.Reader.Fixed(r.codec.Format(), request.Fixed), digests), nil
+	pieces := make([]Piece, 1, len(digests)+1)
+	pieces[0] = Piece{Sum: sha256.Sum256(bytes.Join(rawBytes(request.Fixed), nil)), Tokens: r.writer.Reader.Fixed(r.codec.Format(), request.Fixed)}
+	for i, digest := range digests {
+		sum := digest.Sum
+		if digest.Markers > 0 {
+			sum = sha256.Sum256(r.codec.Mark(envelope.Element(i), "")) // a moved cache marker is no change
+		}
+		pieces = append(pieces, Piece{Sum: sum, Tokens: digest.Tokens})
+	}
+	return pieces, nil
+}
+
+func rawBytes(parts []json.RawMessage) [][]byte {
+	raw := make([][]byte, len(parts))
+	for i, part := range parts {
+		raw[i] = part
+	}
+	return raw
 }
 
 // Ends returns the lengths of those prefixes of a conversation that are requests:

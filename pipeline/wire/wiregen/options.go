@@ -40,6 +40,14 @@ type Options struct {
 	// results, pictures and thinking included; 0 lets each result be about 1,500 bytes.
 	TargetTokens int
 
+	// HeadTokens is about how many o200k tokens stand before the conversation; 0
+	// is as many as a short system prompt and the tools take.
+	HeadTokens int
+
+	// Facts plants texts that nothing else holds in what is typed, said, called
+	// and returned, and has later turns come back to each: see Session.Facts.
+	Facts bool
+
 	// Stream sets the body's stream member.
 	Stream bool
 

@@ -13,6 +13,7 @@ type plan struct {
 	directives []string
 	modified   []string
 	read       []string
+	facts      []string
 	system     string
 }
 
@@ -51,6 +52,7 @@ type planner struct {
 	huge    int // bytes that huge results may still take
 	left    int // answers until the user types again
 	topics  int
+	later   map[int][]string // facts by the turns that come back to them
 }
 
 const (
@@ -129,6 +131,9 @@ func (p *planner) exchange(turn int) {
 	}
 	if len(e.calls) == 0 || p.chance(45) {
 		e.text = p.prose(60 + p.random.IntN(300))
+	}
+	if p.options.Facts && !last {
+		p.remember(turn, &e)
 	}
 	if p.options.Varied {
 		e.lot = p.random.Uint64() | 1
@@ -258,6 +263,9 @@ func (p *planner) systemPrompt() string {
 	var text strings.Builder
 	text.WriteString("You are a coding agent that works in the repository of its user.\n\n# How you work\n")
 	for range 24 {
+		text.WriteString("- " + p.sentence() + "\n")
+	}
+	for more := p.options.HeadTokens*39/10 - headBytes; text.Len() < more; {
 		text.WriteString("- " + p.sentence() + "\n")
 	}
 	return text.String()

@@ -26,6 +26,12 @@ type Session struct {
 	// Read are the files that were read, each once, in the order of their first reading.
 	Read []string
 
+	// Facts are the identifiers that Options.Facts planted, in the order in which
+	// they first appear: paths, symbols, numbers, texts of errors. Each stands in
+	// at least one message, and in later ones where the session was long enough to
+	// come back to it.
+	Facts []string
+
 	head     []byte            // the members before the list, "{" included
 	list     string            // the list's name
 	messages []json.RawMessage // its elements, without cache markers
@@ -38,7 +44,7 @@ func Generate(seed uint64, options Options) *Session {
 	options = options.withDefaults()
 	s := &Session{Options: options, list: "messages"}
 	plan := newPlan(seed, options)
-	s.Directives, s.Modified, s.Read = plan.directives, plan.modified, plan.read
+	s.Directives, s.Modified, s.Read, s.Facts = plan.directives, plan.modified, plan.read, plan.facts
 	switch options.Format {
 	case conversation.OpenAIChat:
 		s.writeChat(plan)

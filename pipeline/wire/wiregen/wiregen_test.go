@@ -211,3 +211,40 @@ func TestModelsThatAdaptGetAdaptiveThinking(t *testing.T) {
 		}
 	}
 }
+
+func TestFactsStandWhereTheyAreSaidToAndAreComeBackTo(t *testing.T) {
+	t.Parallel()
+	for _, format := range formats() {
+		session := wiregen.Generate(5, wiregen.Options{Format: format, Turns: 200, Parallel: true, ToolErrors: true, Facts: true})
+		again := 0
+		for _, fact := range session.Facts {
+			first, last := -1, -1
+			for i, message := range session.Messages(session.Steps() - 1) {
+				if bytes.Contains(message, []byte(fact)) {
+					last = i
+					if first < 0 {
+						first = i
+					}
+				}
+			}
+			if first < 0 {
+				t.Errorf("%s: no message holds %s", format, fact)
+			}
+			if last > first {
+				again++
+			}
+		}
+		if len(session.Facts) < 40 || again < len(session.Facts)*3/4 {
+			t.Errorf("%s: %d facts, %d come up again", format, len(session.Facts), again)
+		}
+	}
+}
+
+func TestAHeadIsAsLongAsAskedFor(t *testing.T) {
+	t.Parallel()
+	const tokens = 20_000
+	body := wiregen.Generate(1, wiregen.Options{Turns: 2, HeadTokens: tokens}).Body(0)
+	if size := len(body); size < tokens*7/2 || size > tokens*9/2 {
+		t.Errorf("%d bytes for %d tokens", size, tokens)
+	}
+}

@@ -1,0 +1,102 @@
+package compactionbench
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"time"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/replay"
+)
+
+// epochsWatched is the epoch after which is looked at what has survived.
+const epochsWatched = 30
+
+// proxied is a talk that went through the proxy's pipeline.
+type proxied struct {
+	bill      Bill
+	epochs    int
+	cold      int // of them, found nothing in the cache that was theirs to break
+	invalid   int
+	faults    []string // the first complaints of the provider
+	intact    Share    // newest messages that were sent as they came
+	originals Share    // archived messages that come back as they were sent
+	recall    Recall
+	last      []byte // last body
+	watched   survival
+	elapsed   []time.Duration
+	untouched Share  // requests that were sent as they came
+	after     []int  // tokens of the prompt after each epoch
+	levels    [4]int // turns at each level in the last request
+}
+
+// proxy sends a talk through the pipeline.
+func proxy(ctx context.Context, r *reading, config pipeline.Config, prices Prices, pace Pace) (*proxied, error) {
+	run, err := replay.New(replay.Config{
+		Format: r.talk.Format, Pipeline: config, Window: r.talk.Window, Clock: pace.At, TTL: prices.TTL,
+		Validate: r.talk.validator(r.counter, r.model.TokensPerO200k),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("replay %s: %w", r.talk.Name, err)
+	}
+	p := &proxied{}
+	var last replay.Step
+	_, err = run.Run(ctx, r.talk.Body, func(step replay.Step) error {
+		p.add(r, prices, &step)
+		last = step
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("replay %s: %w", r.talk.Name, err)
+	}
+	p.last, p.levels = last.Body, last.Levels
+	if last.Lane != nil {
+		for index, original := range run.Originals(last.Lane.ID) {
+			p.originals = p.originals.with(sha256.Sum256(original) == sha256.Sum256(r.messages[index].raw))
+		}
+	}
+	slices.Sort(p.elapsed)
+	return p, nil
+}
+
+// add takes in one request.
+func (p *proxied) add(r *reading, prices Prices, step *replay.Step) {
+	p.bill.add(prices, r.tokens(step.Use.Read), r.tokens(step.Use.Write), 0)
+	if step.Bust {
+		p.bill.Busts++
+	}
+	p.bill.measure(float64(step.Use.Read+step.Use.Write) / r.limit)
+	if step.Invalid != "" {
+		p.invalid++
+		if len(p.faults) < 3 {
+			p.faults = append(p.faults, fmt.Sprintf("request %d: %s", step.Number, step.Invalid))
+		}
+	}
+	newest := r.messages[step.Messages-1].raw
+	p.intact = p.intact.with(bytes.LastIndex(step.Body, newest) >= 0)
+	p.untouched = p.untouched.with(step.Projection == nil)
+	p.elapsed = append(p.elapsed, step.Elapsed)
+	if step.Report.Archived == 0 {
+		return
+	}
+	p.epochs++
+	if step.Use.Read == 0 {
+		p.cold++
+	}
+	p.after = append(p.after, step.After)
+	p.recall = p.recall.and(r.recallAt(step))
+	if p.epochs == epochsWatched {
+		p.watched = r.survives(step.Body, step.Messages)
+	}
+}
+
+// percentile returns a request's time that so many percent stay below.
+func (p *proxied) percentile(percent int) time.Duration {
+	if len(p.elapsed) == 0 {
+		return 0
+	}
+	return p.elapsed[min(len(p.elapsed)-1, len(p.elapsed)*percent/100)]
+}

@@ -1,0 +1,178 @@
+package compactionbench
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/replay"
+)
+
+// The names of the policies.
+const (
+	NoCompression  = "no compression"
+	Stateless      = "stateless just-enough"
+	Masking        = "masking all but 5"
+	SelfCompacting = "client compacts itself"
+	Ours           = "palimpsest"
+)
+
+// policy decides what is sent of a conversation.
+type policy interface {
+	// prompts returns what is sent when the conversation has so many messages: one
+	// prompt, or the request for a summary before it. Lengths only grow.
+	prompts(length int) []sending
+}
+
+// sending is one prompt without what precedes every one, and the tokens of its
+// answer where the policy has it written for its own sake.
+type sending struct {
+	forms  []*form
+	output float64
+}
+
+// charge returns what a policy's prompts of a whole talk come to, and the last one.
+func charge(r *reading, policy policy, prices Prices, pace Pace) (Bill, []*form) {
+	var bill Bill
+	cache := replay.Cache{TTL: prices.TTL}
+	var last []*form
+	for request, length := range r.ends {
+		at := pace.At(request)
+		for _, sent := range policy.prompts(length) {
+			pieces := make([]replay.Piece, 1, len(sent.forms)+1)
+			pieces[0] = r.fixed
+			for _, form := range sent.forms {
+				pieces = append(pieces, form.Piece)
+			}
+			use := cache.Send(at, pieces)
+			bill.add(prices, r.tokens(use.Read), r.tokens(use.Write), sent.output)
+			if use.Bust {
+				bill.Busts++
+			}
+			bill.measure(float64(use.Read+use.Write) / r.limit)
+			last = sent.forms
+			at = at.Add(time.Second)
+		}
+	}
+	return bill, last
+}
+
+// untouched sends every message as it is, however long that becomes.
+type untouched struct{ *reading }
+
+func (u untouched) prompts(length int) []sending {
+	return []sending{{forms: u.originals(0, length)}}
+}
+
+// originals returns messages as they are.
+func (r *reading) originals(from, to int) []*form {
+	forms := make([]*form, 0, to-from)
+	for i := from; i < to; i++ {
+		forms = append(forms, &r.messages[i].form)
+	}
+	return forms
+}
+
+// What a client that compacts itself does, as Claude Code does it.
+const (
+	selfShare   = 0.92  // of the window, above which it has its history summarised
+	selfSummary = 8_000 // tokens of the summary
+	selfAsking  = 500   // tokens of the request for it
+)
+
+// selfCompacting is a client that has the model summarise the history, goes on
+// from the summary and the newest turn, and forgets the rest.
+type selfCompacting struct {
+	*reading
+
+	compactions int
+	summary     *form
+	from        int // messages before this one are in the summary
+}
+
+func (s *selfCompacting) prompts(length int) []sending {
+	whole := s.forms(length)
+	size := s.fixed.Tokens + sizeOf(whole)
+	newest := s.lastTurn(length)
+	most := min(selfShare*s.window, s.limit-selfAsking/s.model.TokensPerO200k)
+	if float64(size) <= most || newest <= s.from {
+		return []sending{{forms: whole}}
+	}
+	s.compactions++
+	history := append(s.forms(newest), s.made("asking", selfAsking))
+	s.from = newest
+	s.summary = s.made("summary", selfSummary)
+	return []sending{{forms: history, output: selfSummary}, {forms: s.forms(length)}}
+}
+
+func (s *selfCompacting) forms(length int) []*form {
+	rest := s.originals(s.from, length)
+	if s.summary == nil {
+		return rest
+	}
+	return append([]*form{s.summary}, rest...)
+}
+
+// made returns a message of so many tokens of the model that no other one equals.
+func (s *selfCompacting) made(name string, size float64) *form {
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte(name), uint64(s.compactions))) //nolint:gosec // counts up from 1
+	return &form{Piece: replay.Piece{Sum: sum, Tokens: int(size / s.model.TokensPerO200k)}}
+}
+
+// kept is how many of the newest turns the stateless policies leave alone.
+const kept = 5
+
+// masking leaves a placeholder of every tool result but those of the newest turns.
+type masking struct {
+	*reading
+
+	masked map[int]*form // by message
+}
+
+func (m *masking) prompts(length int) []sending {
+	forms := m.originals(0, length)
+	turns := m.turnsOf(length)
+	for _, turn := range turns[:max(0, len(turns)-kept)] {
+		for i := turn.From; i < turn.To; i++ {
+			if m.messages[i].flags.Has(conversation.HasResult) {
+				forms[i] = m.mask(i)
+			}
+		}
+	}
+	return []sending{{forms: forms}}
+}
+
+func (m *masking) mask(index int) *form {
+	if m.masked[index] == nil {
+		m.masked[index] = m.withResults(index, func(string) string { return "[Old tool output cleared]" })
+	}
+	return m.masked[index]
+}
+
+// turnsOf returns the turns of the first length messages.
+func (r *reading) turnsOf(length int) []conversation.Turn {
+	n, _ := slices.BinarySearchFunc(r.turns, length, func(turn conversation.Turn, length int) int { return turn.From - length })
+	return r.turns[:n]
+}
+
+// withResults returns a message with other tool results.
+func (r *reading) withResults(index int, change func(string) string) *form {
+	message := r.messages[index].Message
+	for i := range message.Blocks {
+		if message.Blocks[i].Kind == conversation.ToolResult {
+			message.Replace(i, change(message.Blocks[i].Text))
+		}
+	}
+	return r.formOf(message)
+}
+
+// formOf returns a message that was changed as it is sent.
+func (r *reading) formOf(message conversation.Message) *form {
+	var text []byte
+	for i := range message.Blocks {
+		text = append(append(text, message.Blocks[i].Text...), '\n')
+	}
+	return &form{Piece: replay.Piece{Sum: sha256.Sum256(text), Tokens: r.counter.Message(message)}, text: text}
+}

@@ -1,0 +1,165 @@
+package compactionbench
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"palimpsest/pipeline/conversation"
+)
+
+// Share is how many of some things hold.
+type Share struct {
+	Kept int `json:"kept"`
+	Of   int `json:"of"`
+}
+
+// with returns the share with one more thing.
+func (s Share) with(kept bool) Share {
+	if kept {
+		s.Kept++
+	}
+	s.Of++
+	return s
+}
+
+// and returns two shares together.
+func (s Share) and(other Share) Share { return Share{s.Kept + other.Kept, s.Of + other.Of} }
+
+// Whole reports whether all hold; true for none.
+func (s Share) Whole() bool { return s.Kept == s.Of }
+
+// String returns the share in percent; a dash for a share of nothing.
+func (s Share) String() string {
+	if s.Of == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.4g %%", 100*float64(s.Kept)/float64(s.Of))
+}
+
+// survival is what of a talk is still before the model.
+type survival struct {
+	directives, modified Share
+	lost                 []string
+}
+
+// survives looks for the directives and modified files of the first length
+// messages in a prompt.
+func (r *reading) survives(prompt []byte, length int) survival {
+	var s survival
+	for _, directive := range r.directives() {
+		if r.first(directive) < length {
+			s.note(&s.directives, prompt, directive)
+		}
+	}
+	for _, one := range r.modified() {
+		if one.at < length {
+			s.note(&s.modified, prompt, one.file)
+		}
+	}
+	return s
+}
+
+func (s *survival) note(share *Share, prompt []byte, text string) {
+	kept := holds(prompt, text)
+	*share = share.with(kept)
+	if !kept {
+		s.lost = append(s.lost, text)
+	}
+}
+
+// first returns the first message that holds a text; the number of messages if
+// none does.
+func (r *reading) first(text string) int {
+	index := slices.IndexFunc(r.messages, func(m message) bool { return holds(m.raw, text) })
+	if index < 0 {
+		return len(r.messages)
+	}
+	return index
+}
+
+// directives returns the standing orders of a talk: those that its maker knows of,
+// else each short typed line that begins with a word of command.
+func (r *reading) directives() []string {
+	if r.talk.Directives != nil {
+		return r.talk.Directives
+	}
+	order := regexp.MustCompile(`(?i)^(always|never|from now on|do not ever|you must)\b`)
+	var found []string
+	for i := range r.messages {
+		if r.messages[i].Role != conversation.User {
+			continue
+		}
+		for _, block := range r.messages[i].Blocks {
+			if block.Kind != conversation.Text || !conversation.IsTyped(block.Text) {
+				continue
+			}
+			for line := range strings.Lines(conversation.WithoutReminders(block.Text)) {
+				line = strings.TrimSpace(line)
+				if order.MatchString(line) && len(line) < 300 && !slices.Contains(found, line) {
+					found = append(found, line)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// modification is a file and the message whose call changed it first.
+type modification struct {
+	file string
+	at   int
+}
+
+// modified returns the files that a talk changed, each once: those that calls named
+// whose tools write and whose results are no errors. Where the maker of the talk
+// knows of them, it is those that it knows of.
+func (r *reading) modified() []modification {
+	failed := map[string]bool{}
+	for i := range r.messages {
+		for _, block := range r.messages[i].Blocks {
+			if block.Kind == conversation.ToolResult {
+				failed[block.ID] = block.IsError || strings.HasPrefix(strings.TrimPrefix(strings.ToLower(block.Text), "<tool_use_"), "error")
+			}
+		}
+	}
+	var found []modification
+	known := map[string]bool{}
+	for i := range r.messages {
+		for _, block := range r.messages[i].Blocks {
+			failure, answered := failed[block.ID]
+			if block.Kind != conversation.ToolCall || !answered || failure {
+				continue
+			}
+			file := written(block.Name, block.Text)
+			if file == "" || known[file] || r.talk.Modified != nil && !slices.Contains(r.talk.Modified, file) {
+				continue
+			}
+			known[file] = true
+			found = append(found, modification{file, i})
+		}
+	}
+	return found
+}
+
+// written returns the file that a call of a tool writes; empty if it writes none.
+func written(tool, arguments string) string {
+	tool = strings.ToLower(tool)
+	if tool != "write" && !strings.Contains(tool, "edit") && tool != "create" {
+		return ""
+	}
+	var members struct {
+		FilePath string `json:"file_path"`
+		Path     string `json:"path"`
+		Command  string `json:"command"`
+	}
+	if json.Unmarshal([]byte(arguments), &members) != nil || members.Command == "view" {
+		return ""
+	}
+	if members.FilePath != "" {
+		return members.FilePath
+	}
+	return members.Path
+}

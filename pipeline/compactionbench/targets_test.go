@@ -1,0 +1,143 @@
+package compactionbench_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"palimpsest/pipeline/compactionbench"
+	"palimpsest/pipeline/conversation"
+)
+
+func newBench(t *testing.T) *compactionbench.Bench {
+	t.Helper()
+	bench, err := compactionbench.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bench
+}
+
+// compare returns the row of ours.
+func compare(t *testing.T, bench *compactionbench.Bench, talk *compactionbench.Talk, prices compactionbench.Prices, pace compactionbench.Pace) compactionbench.Row {
+	t.Helper()
+	rows, err := bench.Compare(t.Context(), talk, prices, pace, compactionbench.NoCompression, compactionbench.SelfCompacting)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := rows[len(rows)-1]
+	t.Logf("%s in %d, %s: %d requests, %d epochs, %d cold, %d busts, %+.1f %% against none, %+.1f %% against a client that compacts itself, identifiers %s, first sentences %s",
+		talk.Name, talk.Window, pace.Name, ours.Requests, ours.Epochs, ours.Cold, ours.Busts, ours.None, ours.Self, ours.Recall.Ours, ours.Recall.First)
+	checkSound(t, ours)
+	return ours
+}
+
+// checkSound checks what must hold in every session.
+func checkSound(t *testing.T, ours compactionbench.Row) {
+	t.Helper()
+	if ours.Invalid != 0 || ours.TooLong != 0 {
+		t.Errorf("%s: %d bodies are refused, %d too long: %q", ours.Session, ours.Invalid, ours.TooLong, ours.Faults)
+	}
+	if ours.Busts != ours.Epochs {
+		t.Errorf("%s: %d busts in %d epochs", ours.Session, ours.Busts, ours.Epochs)
+	}
+	if !ours.Intact.Whole() || !ours.Originals.Whole() || ours.Epochs > 0 && ours.Originals.Of == 0 {
+		t.Errorf("%s: newest messages intact %s, originals back %s of %d", ours.Session, ours.Intact, ours.Originals, ours.Originals.Of)
+	}
+}
+
+// C2, C3, C7, C10, E2 and "to reach or beat": no invalid body, as many busts as epochs,
+// at most 10 epochs in 200 turns and 20 in 600, at most +10 % against a client that
+// compacts itself, nothing more where its user goes away now and then.
+func TestLongSessionsCostNoMoreThanTheirTargets(t *testing.T) {
+	t.Parallel()
+	bench := newBench(t)
+	for _, turns := range lengths() {
+		talk := bench.Generated(1, conversation.Anthropic, turns)
+		for pace, most := range map[compactionbench.Pace]float64{compactionbench.Warm(): 10, compactionbench.WithGaps(): 0} {
+			t.Run(fmt.Sprintf("%d turns, %s", turns, pace.Name), func(t *testing.T) {
+				t.Parallel()
+				ours := compare(t, bench, &talk, compactionbench.Anthropic(), pace)
+				if ours.Self > most {
+					t.Errorf("costs %+.1f %% against a client that compacts itself, want at most %+.0f %%", ours.Self, most)
+				}
+				// What is rewritten once the cache has gone cold breaks nothing.
+				if most := max(10, turns/30); ours.Epochs == 0 || ours.Epochs-ours.Cold > most {
+					t.Errorf("%d epochs, %d on a cold cache, want 1 to %d on a warm one", ours.Epochs, ours.Cold, most)
+				}
+				if pace.Every == 0 && ours.Cold > 0 {
+					t.Errorf("%d epochs on a cold cache that never went cold", ours.Cold)
+				}
+			})
+		}
+	}
+}
+
+// D3, D4: after 30 epochs and at the end of the session every directive and every
+// modified file is before the model.
+func TestDirectivesAndModifiedFilesSurviveThirtyEpochs(t *testing.T) {
+	t.Parallel()
+	bench := newBench(t)
+	talk := bench.ManyEpochs(1)
+	ours := compare(t, bench, &talk, compactionbench.Anthropic(), compactionbench.Warm())
+	if ours.Epochs < 30 || ours.Directives30.Of < 5 || ours.Modified30.Of < 10 {
+		t.Fatalf("%d epochs, %d directives, %d modified files: too few to tell", ours.Epochs, ours.Directives30.Of, ours.Modified30.Of)
+	}
+	if !ours.Directives30.Whole() || !ours.Modified30.Whole() || !ours.Directives.Whole() || !ours.Modified.Whole() {
+		t.Errorf("directives: %s after 30 epochs, %s at the end; modified files: %s, %s; lost: %q",
+			ours.Directives30, ours.Directives, ours.Modified30, ours.Modified, ours.Lost)
+	}
+}
+
+// C2: providers that cache without being asked, and a cache that lives for an hour.
+func TestOtherPricesAreNoWorse(t *testing.T) {
+	t.Parallel()
+	bench := newBench(t)
+	for _, one := range []struct {
+		format conversation.Format
+		prices compactionbench.Prices
+	}{
+		{conversation.OpenAIChat, compactionbench.OpenAI()},
+		{conversation.Anthropic, compactionbench.AnthropicHour()},
+	} {
+		talk := bench.Generated(2, one.format, lengths()[1])
+		ours := compare(t, bench, &talk, one.prices, compactionbench.Warm())
+		if ours.None > 0 || ours.Self > 15 {
+			t.Errorf("%s: %+.1f %% against none, %+.1f %% against a client that compacts itself", one.prices.Name, ours.None, ours.Self)
+		}
+	}
+}
+
+// A session that fits its window is left alone: the same bytes at the same price.
+func TestSessionThatFitsIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	bench := newBench(t)
+	for _, format := range []conversation.Format{conversation.Anthropic, conversation.OpenAIChat, conversation.OpenAIResponses} {
+		talk := bench.Small(1, format)
+		for _, pace := range []compactionbench.Pace{compactionbench.Warm(), compactionbench.WithGaps()} {
+			ours := compare(t, bench, &talk, compactionbench.Anthropic(), pace)
+			if ours.Epochs != 0 || !ours.Untouched.Whole() || ours.None != 0 || ours.Untouched.Of != 40 {
+				t.Errorf("%s, %s: %d epochs, %s of %d untouched, %+.2f %%", format, pace.Name, ours.Epochs, ours.Untouched, ours.Untouched.Of, ours.None)
+			}
+		}
+	}
+}
+
+// Real sessions, where they lie beside the project, in a window that none fits.
+func TestRealSessionsReachTheirEnd(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../../../shared/data/transcripts/cc-[as]*.anthropic.json")
+	if err != nil || len(files) == 0 {
+		t.Skip("no real sessions beside the project (../shared/data)")
+	}
+	bench := newBench(t)
+	for _, file := range files[:min(len(files), len(lengths()))] {
+		talk, err := compactionbench.Recorded(file, 64_000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ours := compare(t, bench, &talk, compactionbench.Anthropic(), compactionbench.Warm()); ours.Self > 10 {
+			t.Errorf("%s: %+.1f %% against a client that compacts itself", talk.Name, ours.Self)
+		}
+	}
+}
