@@ -64,8 +64,8 @@ type IPCConfig struct {
 	// takes effect once summaries by a model are built in.
 	LLMCompression LLMCompression `json:"llmCompression" yaml:"llmCompression"`
 
-	// IdleUtilization is the share above which epochs are planned ahead. It is
-	// checked and kept, and takes effect once background planning is built in.
+	// IdleUtilization is the share above which an epoch is planned in the background
+	// and made on the first request after the provider's cache has gone cold.
 	IdleUtilization float64 `json:"idleUtilization" yaml:"idleUtilization"`
 
 	// ContextWindow is the window to assume in place of the model's.

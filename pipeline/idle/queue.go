@@ -24,15 +24,16 @@ type task struct {
 type queue []*task
 
 // Len implements heap.Interface.
-func (q queue) Len() int { return len(q) }
+func (q *queue) Len() int { return len(*q) }
 
 // Less implements heap.Interface.
-func (q queue) Less(i, j int) bool { return q[i].due.Before(q[j].due) }
+func (q *queue) Less(i, j int) bool { return (*q)[i].due.Before((*q)[j].due) }
 
 // Swap implements heap.Interface.
-func (q queue) Swap(i, j int) {
-	q[i], q[j] = q[j], q[i]
-	q[i].at, q[j].at = i, j
+func (q *queue) Swap(i, j int) {
+	tasks := *q
+	tasks[i], tasks[j] = tasks[j], tasks[i]
+	tasks[i].at, tasks[j].at = i, j
 }
 
 // Push implements heap.Interface.

@@ -39,11 +39,22 @@ type bench struct {
 // newBench returns a bench with a context window of so many tokens.
 func newBench(t *testing.T, format conversation.Format, window int) *bench {
 	t.Helper()
+	return newBenchWith(t, session.NewMemory(), format, window)
+}
+
+// newBenchOn returns a bench in Anthropic's format on a store that others share.
+func newBenchOn(t *testing.T, store session.Store, window int) *bench {
+	t.Helper()
+	return newBenchWith(t, store, conversation.Anthropic, window)
+}
+
+func newBenchWith(t *testing.T, store session.Store, format conversation.Format, window int) *bench {
+	t.Helper()
 	counter, err := tokens.NewCounter()
 	if err != nil {
 		t.Fatal(err)
 	}
-	writer, err := prompt.NewWriter(session.NewMemory(), counter, pipeline.NewChain(ipc.New(counter)))
+	writer, err := prompt.NewWriter(store, counter, pipeline.NewChain(ipc.New(counter)))
 	if err != nil {
 		t.Fatal(err)
 	}

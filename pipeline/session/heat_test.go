@@ -190,7 +190,7 @@ func TestAForkIsAsWarmAsWhatItShares(t *testing.T) {
 
 	b.epoch(t, words+" H i", 6)
 	trunk.Went(session.Heat{At: noon(), TTL: session.LongTTL, Projection: 1, Position: 9, Model: "m"})
-	if fork := b.send(t, session.Hint{}, "a B c D third"); !fork.Heat().At.IsZero() {
+	if fork := b.send(t, session.Hint{}, "a B c D e THIRD g"); !fork.Heat().At.IsZero() {
 		t.Errorf("a fork before the projection is as warm as its parent: %+v", fork.Heat())
 	}
 }

@@ -44,8 +44,9 @@ func (m *Module) Plan(ctx context.Context, exchange *pipeline.Exchange) (*sessio
 	return &session.Plan{Projection: epoch.projection, Settings: settings(exchange), Factor: exchange.Factor}, nil
 }
 
-// ahead returns the epoch that was planned ahead for an exchange of size tokens, if
-// it is one that this exchange's own plan could be; nil if there is none.
+// ahead returns the epoch that was planned ahead for an exchange of size tokens:
+// what the lane's last request would have come to, which keeps the turns that came
+// since as they are. It is nil if there is none, or it makes too little room by now.
 func (m *Module) ahead(exchange *pipeline.Exchange, size int) *epoch {
 	plan := exchange.Plan
 	if plan == nil || plan.Projection.Number != exchange.NextProjection || math.Abs(plan.Factor/exchange.Factor-1) > factorDrift {

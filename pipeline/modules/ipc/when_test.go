@@ -1,7 +1,6 @@
 package ipc_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +10,6 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
-	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
@@ -418,94 +416,5 @@ func TestIdleEpochsDoNotFollowEachOther(t *testing.T) {
 	}
 	if u.Epochs != 1 {
 		t.Errorf("%d epochs", u.Epochs)
-	}
-}
-
-// C1, C4: a plan made ahead is what the request itself would have come to, and is
-// used without reading a message.
-func TestAPlanMadeAheadIsTheSameEpoch(t *testing.T) {
-	t.Parallel()
-
-	inline, ahead := newUsed(t, 40_000), newUsed(t, 40_000)
-	c := longTalk(26)
-	inline.send(t, 0, c)
-	exchange := ahead.send(t, 0, c)
-	exchange.NextProjection = 1
-	plan, err := ipc.New(newCounter(t)).Plan(t.Context(), exchange)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if exchange.Projection != nil {
-		t.Fatal("planning changed the exchange")
-	}
-	ahead.plan = plan
-	c.run("ls", "ok")
-
-	want, got := inline.send(t, 6*time.Minute, c), ahead.send(t, 6*time.Minute, c)
-
-	if inline.codec.parsed == 0 || ahead.codec.parsed != 0 {
-		t.Errorf("read %d messages without a plan, %d with one", inline.codec.parsed, ahead.codec.parsed)
-	}
-	if !bytes.Equal(pipelinetest.Seal(want), pipelinetest.Seal(got)) {
-		t.Error("the prompt is another")
-	}
-	if want.Report.After != got.Report.After || want.Report.Levels != got.Report.Levels || want.Report.Archived != got.Report.Archived {
-		t.Errorf("report %+v, want %+v", got.Report, want.Report)
-	}
-	if err := pipelinetest.CheckProjection(got); err != nil {
-		t.Error(err)
-	}
-}
-
-// C1, B8: a plan for another history, window, calibration or setting is not used.
-func TestAPlanForSomethingElseIsNotUsed(t *testing.T) {
-	t.Parallel()
-
-	for name, change := range map[string]func(u *used, plan *session.Plan){
-		"window":      func(u *used, _ *session.Plan) { u.Options.Limit = 42_000 },
-		"settings":    func(u *used, _ *session.Plan) { u.Options.Config.IPC.CompressTo = 0.3 },
-		"calibration": func(u *used, _ *session.Plan) { u.Options.Factor = 1.06 },
-		"history":     func(_ *used, plan *session.Plan) { plan.Projection.Chain[0]++ },
-		"number":      func(_ *used, plan *session.Plan) { plan.Projection.Number++ },
-		"length":      func(_ *used, plan *session.Plan) { plan.Projection.Covers = 10_000 },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			u := newUsed(t, 40_000)
-			c := longTalk(26)
-			exchange := u.send(t, 0, c)
-			exchange.NextProjection = 1
-			plan, err := ipc.New(newCounter(t)).Plan(t.Context(), exchange)
-			if err != nil {
-				t.Fatal(err)
-			}
-			u.plan = plan
-			change(u, plan)
-			exchange = u.send(t, 6*time.Minute, c.run("ls", "ok"))
-			if exchange.Report.Compression != pipeline.Epoch || u.codec.parsed == 0 {
-				t.Errorf("%d messages were read: %+v", u.codec.parsed, exchange.Report)
-			}
-		})
-	}
-}
-
-func TestNothingIsPlannedThatIsNotWorthIt(t *testing.T) {
-	t.Parallel()
-
-	module := ipc.New(newCounter(t))
-	for name, set := range map[string]func(*pipeline.Exchange){
-		"small":      func(e *pipeline.Exchange) { e.Limit = 80_000 },
-		"unknown":    func(e *pipeline.Exchange) { e.Limit = 0 },
-		"frozen":     func(e *pipeline.Exchange) { e.Request.Frozen = "thread" },
-		"turned off": func(e *pipeline.Exchange) { e.Config.IPC.DeepestLevel = 0 },
-		"no archive": func(e *pipeline.Exchange) { e.Config.IPC.ArchiveToBlob = false },
-		"breaker":    func(e *pipeline.Exchange) { e.Attempts.Fruitless = session.Patience },
-		"nothing":    func(e *pipeline.Exchange) { e.Config.IPC.MinClear = 0.9 },
-	} {
-		exchange := newUsed(t, 40_000).send(t, 0, longTalk(26))
-		set(exchange)
-		if _, err := module.Plan(t.Context(), exchange); !errors.Is(err, pipeline.ErrNoPlan) {
-			t.Errorf("%s: %v", name, err)
-		}
 	}
 }

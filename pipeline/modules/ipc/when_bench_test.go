@@ -1,0 +1,46 @@
+package ipc_test
+
+import (
+	"testing"
+	"time"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules/ipc"
+	"palimpsest/pipeline/pipelinetest"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/wire/wiregen"
+)
+
+// cold runs ipc on the first request of a lane whose cache has gone cold, a body of
+// about 800 KB: with the epoch planned ahead or not.
+func cold(b *testing.B, planned bool) {
+	b.Helper()
+	counter := newCounter(b)
+	talk := wiregen.Generate(1, wiregen.Options{Format: conversation.Anthropic, Turns: 300, Parallel: true, Thinking: true, TargetTokens: 210_000})
+	options := pipelinetest.Options{Counter: counter, Config: pipeline.DefaultConfig(), Limit: 330_000, Known: map[string]conversation.Digest{}}
+	module := ipc.New(counter)
+	last := pipelinetest.NewExchange(b, codecs()[conversation.Anthropic], talk.Body(talk.Steps()-2), options)
+	last.NextProjection = 1
+	plan, err := module.Plan(b.Context(), last)
+	if err != nil {
+		b.Fatal(err)
+	}
+	exchange := pipelinetest.NewExchange(b, codecs()[conversation.Anthropic], talk.Body(talk.Steps()-1), options)
+	exchange.NextProjection, exchange.Now = 1, noon()
+	exchange.Heat = session.Heat{At: noon().Add(-time.Hour), TTL: session.ShortTTL, Model: exchange.Request.Model}
+	if planned {
+		exchange.Plan = plan
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		exchange.Projection, exchange.Report = nil, pipeline.Report{}
+		if err := module.Process(b.Context(), exchange); err != nil || exchange.Projection == nil {
+			b.Fatalf("%+v, %v", exchange.Report, err)
+		}
+	}
+}
+
+func BenchmarkColdEpochPlannedAhead(b *testing.B) { cold(b, true) }
+
+func BenchmarkColdEpochPlannedInTheRequest(b *testing.B) { cold(b, false) }
