@@ -131,6 +131,9 @@ func (s *Summaries) after(post post, written *prompt.Prompt) {
 			MaxTokens: config.LLMCompression.MaxTokens, Timeout: config.LLMCompression.Timeout,
 		},
 	}
+	if exchange.Order != nil {
+		job.Settings.Asked = exchange.Order.Instructions
+	}
 	if s.worker.Ask(job) {
 		known.asked = covers
 		s.lanes.Set(written.Lane.ID, known)

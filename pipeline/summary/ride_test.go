@@ -44,7 +44,7 @@ func TestASummaryRidesTheCachedPrompt(t *testing.T) {
 			t.Fatalf("%s: the prompt itself: %v, %s", codec.Format(), err, reply.Body)
 		}
 
-		body, ok := rideBody(codec, Ride{Body: prompt}, appended("", true, 1000))
+		body, ok := rideBody(codec, Ride{Body: prompt}, appended(Settings{}, true, 1000))
 
 		if !ok {
 			t.Fatalf("%s: no body", codec.Format())

@@ -219,7 +219,7 @@ func (m *maker) own(name string) (request, int) {
 	}
 	return request{
 		model: model, name: name, maxOutput: output,
-		system: written(m.job.Settings.Prompt, m.previous != nil, m.budget),
+		system: written(m.job.Settings, m.previous != nil, m.budget),
 	}, limit
 }
 
@@ -231,7 +231,7 @@ func (m *maker) ride(own offer) ([]byte, bool) {
 		return nil, false
 	}
 	model := m.models.Lookup(m.job.Model)
-	instruction := appended(m.job.Settings.Prompt, m.previous != nil, m.budget)
+	instruction := appended(m.job.Settings, m.previous != nil, m.budget)
 	input := ride.Tokens + int(float64(m.count(instruction))*ratio(model)*margin)
 	if m.job.Window > 0 && input+max(ride.Output, m.budget) > m.job.Window {
 		return nil, false

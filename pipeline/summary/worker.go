@@ -38,6 +38,7 @@ const (
 type Settings struct {
 	Model     string // who writes; "same": the conversation's own model
 	Prompt    string // in place of our own words; empty: our own
+	Asked     string // what somebody asked of this summary; empty: nothing special
 	MaxTokens int    // of the answer; 0: as many as the budget asks for
 	Timeout   time.Duration
 }

@@ -52,6 +52,9 @@ func (p *planner) noteBand(t *turn) error {
 			}
 			p.uses.addTurn(t.index, t.messages)
 		}
+		if order := p.exchange.Order; order != nil {
+			p.uses.add(len(p.turns), order.Instructions, false) // names in it are as good as used
+		}
 	}
 	first := t.index - t.index%bandTurns
 	end := min(first+bandTurns, len(p.turns))

@@ -46,3 +46,22 @@ func TestAnOrderThatFreesNothingEnds(t *testing.T) {
 		t.Errorf("report %+v", exchange.Report)
 	}
 }
+
+// E12: what the instructions name is kept of the turns that are folded.
+func TestInstructionsNameWhatIsKept(t *testing.T) {
+	t.Parallel()
+
+	c := (&talk{}).user("Hello.")
+	for i := range 12 {
+		c.say(fmt.Sprintf("I looked at part %d of it. ", i) + words(200) + fmt.Sprintf(". It goes through parseHeader%d and its friends.", i)).user("Go on.")
+	}
+	folded := func(instructions string) []byte {
+		lane := newLane(t, 200_000, small, func(c *pipeline.IPCConfig) { c.DeepestLevel = 2 })
+		lane.Options.Order = &session.Order{At: time.Unix(1, 0), Instructions: instructions}
+		exchange, sealed := send(t, lane, c.body())
+		wants(t, exchange, "completed", "manual")
+		return sealed
+	}
+	holds(t, folded("Keep what was said of parseHeader3."), "parseHeader3")
+	lacks(t, folded("Keep it short."), "parseHeader3")
+}
