@@ -34,7 +34,7 @@ func TestWrongRequestsAreExplained(t *testing.T) {
 		"unknown module":               {"/v1/messages", good, map[string]string{"X-Palimpsest-Pipe": "ipc,shrink"}, 400, "shrink"},
 		"target out of range":          {"/v1/messages", good, map[string]string{"X-Palimpsest-Target-Utilization": "1.5"}, 400, "ipc.targetUtilization"},
 		"unknown provider":             {"/v1/chat/completions", chat, map[string]string{"X-Palimpsest-Provider": "groq"}, 400, "Providers page"},
-		"unknown encoding":             {"/v1/messages", good, map[string]string{"Content-Encoding": "br"}, 415, "gzip"},
+		"unknown encoding":             {"/v1/messages", good, map[string]string{"Content-Encoding": "compress"}, 415, "gzip"},
 		"not the gzip it claims to be": {"/v1/messages", good, map[string]string{"Content-Encoding": "gzip"}, 400, "gzip"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -82,10 +82,7 @@ func (w *Writer) Overflowed(sent Sent) {
 func (w *Writer) correct(exchange *pipeline.Exchange, said wire.Overflow, sent int) {
 	if said.Window > 0 {
 		exchange.Model = exchange.Model.WithWindow(said.Window)
-		exchange.Limit = exchange.Model.InputLimit(exchange.Request.MaxOutput)
-		if said.Reserved > 0 {
-			exchange.Limit = said.Limit()
-		}
+		exchange.Limit = said.Limit() // without the answer's room, unless the provider counts it
 	}
 	if said.Tokens > 0 && sent > 0 {
 		exchange.Factor = max(exchange.Factor, float64(said.Tokens)/float64(sent))

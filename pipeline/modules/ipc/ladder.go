@@ -16,9 +16,11 @@ const quarters = 4
 
 // truncation is what a plan leaves out of a prompt that no level makes fit.
 type truncation struct {
-	turns   int   // the first turns of the lane, of which nothing folded is left
-	results []int // messages with tool results that were cut in their middle
+	turns   int          // the first turns of the lane, of which nothing folded is left
+	results map[int]bool // messages with tool results that were cut in their middle
 }
+
+func newTruncation() truncation { return truncation{results: map[int]bool{}} }
 
 // descend goes on where even the shortest tail leaves the prompt above its target,
 // or so close to it that the epoch would free too little: in chunks, as long as
@@ -162,12 +164,14 @@ func (p *planner) truncate(projection *session.Projection) (*session.Projection,
 		return dropped, err
 	}
 	p.truncation.turns = 0
-	if err := p.cutMiddles(p.exchange.Estimate(projection) - p.high); err != nil {
-		return nil, err
-	}
-	// Even where it does not fit by our count, the provider's may be kinder.
-	if projection, err = p.better(projection); err != nil || p.exchange.Estimate(projection) <= p.limit {
-		return projection, err
+	for least := min(smallestResult, max(leastResult, p.limit/10)); least >= leastResult; least /= 2 {
+		if err := p.cutMiddles(p.exchange.Estimate(projection)-p.high, least); err != nil {
+			return nil, err
+		}
+		// Even where it does not fit by our count, the provider's may be kinder.
+		if projection, err = p.better(projection); err != nil || p.exchange.Estimate(projection) <= p.limit {
+			return projection, err
+		}
 	}
 	if dropped, err = p.drop(projection); err != nil || p.exchange.Estimate(dropped) <= p.limit {
 		return dropped, err
@@ -238,7 +242,7 @@ func (p *planner) left() (messages, from, to int) {
 			add(t.verbatim, t.To)
 		}
 	}
-	for _, i := range p.truncation.results {
+	for i := range p.truncation.results {
 		add(i, i+1)
 	}
 	return messages, min(from, to), to

@@ -97,7 +97,7 @@ func (p *planner) lighten(ctx context.Context, projection *session.Projection) (
 	tokens := float64(p.exchange.Estimate(projection)) / float64(size)
 	p.goal = min(p.goal, int(tokens*float64(most)/2))
 	p.high = min(p.high, int(tokens*float64(most)))
-	p.truncation = truncation{}
+	p.truncation = newTruncation()
 	for _, t := range p.turns {
 		t.messages, t.calls = nil, nil // results may have been cut to fit
 		t.forgetL1()

@@ -1,6 +1,7 @@
 package ipc
 
 import (
+	"slices"
 	"strings"
 
 	"palimpsest/pipeline/ledger"
@@ -10,8 +11,8 @@ import (
 // before the model however often their turns are folded, and must not fill a small
 // window.
 const (
-	ledgerTokens   = 2000 // o200k
-	ledgerShare    = 0.05 // of what the prompt may have
+	ledgerTokens   = 3000 // o200k: some 80 changed files beside what people ordered
+	ledgerShare    = 0.08 // of what the prompt may have
 	smallestLedger = 60   // o200k tokens that are worth a block
 )
 
@@ -31,9 +32,11 @@ func (p *planner) ledgerBudget() int {
 }
 
 // writeLedger writes the block that the projection of turns opens with: the ledger of
-// exactly those turns, once one of them is at L3.
+// exactly those turns, once one of them is at L3. What a model's summary stands for
+// is left to that, which has the same facts.
 func (p *planner) writeLedger(turns []*turn) error {
 	p.ledger = ""
+	turns = slices.DeleteFunc(slices.Clone(turns), func(t *turn) bool { return t.written != nil })
 	isFolded := false
 	for _, t := range turns {
 		isFolded = isFolded || t.level >= 3

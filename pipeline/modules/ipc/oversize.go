@@ -8,12 +8,12 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// smallestResult is how much of a tool result is left at least where it is cut to
-// fit the window, in o200k tokens; less in a window that is too small for it.
-const smallestResult = 500
-
-// smallest returns how much of a tool result is left at least, in o200k tokens.
-func (p *planner) smallest() int { return min(smallestResult, max(50, p.limit/10)) }
+// How much of a tool result is left at first where it is cut to fit the window, and
+// at last where that is not enough, in o200k tokens.
+const (
+	smallestResult = 500
+	leastResult    = 50
+)
 
 // oversized is a tool result of the tail.
 type oversized struct {
@@ -24,10 +24,10 @@ type oversized struct {
 }
 
 // cutMiddles cuts tool results that no level touches in their middle, the largest
-// first, so that the prompt loses excess tokens. It is for a prompt that would not
+// first and none to less than least tokens, so that the prompt loses excess tokens. It is for a prompt that would not
 // fit the window at all; what a person typed is never cut.
-func (p *planner) cutMiddles(excess int) error {
-	results, err := p.oversized()
+func (p *planner) cutMiddles(excess, least int) error {
+	results, err := p.oversized(least)
 	if err != nil {
 		return err
 	}
@@ -35,16 +35,16 @@ func (p *planner) cutMiddles(excess int) error {
 		if excess <= 0 {
 			break
 		}
-		if saved := p.truncateOne(result, excess); saved > 0 {
+		if saved := p.truncateOne(result, excess, least); saved > 0 {
 			excess -= saved
-			p.truncation.results = append(p.truncation.results, result.message)
+			p.truncation.results[result.message] = true
 		}
 	}
 	return nil
 }
 
-// oversized returns the tool results that may be cut, the largest first.
-func (p *planner) oversized() ([]oversized, error) {
+// oversized returns the tool results that may be cut to least tokens, the largest first.
+func (p *planner) oversized(least int) ([]oversized, error) {
 	var results []oversized
 	for _, t := range p.turns {
 		from := t.From
@@ -53,7 +53,7 @@ func (p *planner) oversized() ([]oversized, error) {
 		}
 		for i := from; i < t.To && t.level < 2; i++ {
 			digest := p.exchange.Digests[i]
-			if !digest.Flags.Has(conversation.HasResult) || digest.Flags.Has(conversation.LoadsTools) || digest.Tokens <= 2*p.smallest() {
+			if !digest.Flags.Has(conversation.HasResult) || digest.Flags.Has(conversation.LoadsTools) || digest.Tokens <= 2*least {
 				continue
 			}
 			if err := p.read(t); err != nil {
@@ -67,7 +67,7 @@ func (p *planner) oversized() ([]oversized, error) {
 				if block.Kind != conversation.ToolResult {
 					continue
 				}
-				if size := p.countText(block.Text); size > 2*p.smallest() {
+				if size := p.countText(block.Text); size > 2*least {
 					results = append(results, oversized{t, i, j, size})
 				}
 			}
@@ -77,8 +77,9 @@ func (p *planner) oversized() ([]oversized, error) {
 	return results, nil
 }
 
-// truncateOne cuts one tool result by up to excess tokens and returns by how many.
-func (p *planner) truncateOne(result oversized, excess int) int {
+// truncateOne cuts one tool result by up to excess tokens, to no less than least, and
+// returns by how many.
+func (p *planner) truncateOne(result oversized, excess, least int) int {
 	t := result.turn
 	at := result.message - t.From
 	if t.level == 0 {
@@ -93,7 +94,7 @@ func (p *planner) truncateOne(result oversized, excess int) int {
 			t.cutSize += part.Tokens
 		}
 	}
-	keep := max(result.size-excess, p.smallest())
+	keep := max(result.size-excess, least)
 	message := t.messages[at]
 	block := &message.Blocks[result.block]
 	// Characters are no tokens: leave a tenth less than the average says.

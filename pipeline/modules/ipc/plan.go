@@ -107,7 +107,7 @@ func (p *planner) shorten(ctx context.Context) (*session.Projection, error) {
 
 // newPlanner looks at the exchange without reading a message.
 func newPlanner(exchange *pipeline.Exchange, counter Counter, size int) *planner {
-	p := &planner{exchange: exchange, config: exchange.Config.IPC, counter: counter, rate: exchange.Factor, made: map[[2]int]lineOf{}, ledgers: map[int]string{}}
+	p := &planner{exchange: exchange, config: exchange.Config.IPC, counter: counter, rate: exchange.Factor, made: map[[2]int]lineOf{}, ledgers: map[int]string{}, truncation: newTruncation()}
 	p.now = max(1, exchange.Estimate(exchange.Projection))
 	// What was reported of this prompt may tell more than the model's average.
 	p.rate = max(p.rate, float64(size)/float64(p.now))

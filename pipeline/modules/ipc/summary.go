@@ -56,6 +56,7 @@ func (p *planner) useSummary(ctx context.Context) error {
 		t.written, t.floor, t.deepest = w, 3, 3
 	}
 	p.summary = w
+	clear(p.ledgers)
 	return nil
 }
 
