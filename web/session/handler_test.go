@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
 const (
-	window     = 60_000 // tokens
+	window     = 75_000 // tokens
 	claudeCode = "claude-cli/2.1.0 (external, cli)"
 )
 
@@ -70,10 +70,10 @@ func TestOriginalStandsBesideWhatWasSent(t *testing.T) {
 	if level := strings.TrimSpace(pane.Find(".bar .lv").Text()); level != "L1" {
 		t.Errorf("the level is %q", level)
 	}
-	kept, gone := pane.Find(`[data-testid="original"] .kept`).Text(), pane.Find(`[data-testid="original"] .gone`).Text()
+	kept, whole := pane.Find(`[data-testid="original"] .kept`).Text(), pane.Find(`[data-testid="original"] .kept, [data-testid="original"] .gone`).Text()
 	raw := string(talk.Messages(talk.Steps() - 1)[cut.From])
-	if kept == "" || gone == "" || !strings.Contains(unquoted(t, raw), kept+gone) {
-		t.Errorf("kept %q and gone %q are not the original", short(kept), short(gone))
+	if kept == "" || len(whole) <= len(kept) || !strings.Contains(unquoted(t, raw), whole) {
+		t.Errorf("kept %q of %q is not the original", short(kept), short(whole))
 	}
 	if sent := pane.Find(`[data-testid="sent"] .kept`).Text(); sent != kept {
 		t.Errorf("sent was %q, marked as kept %q", short(sent), short(kept))

@@ -290,10 +290,33 @@ func mark(original, sent *text) {
 			continue
 		}
 		before, after := was.Segments[0].Text, is.Segments[0].Text
-		n := commonPrefix(before, after)
-		was.Segments = nonEmpty(segment{"kept", before[:n]}, segment{"gone", before[n:]})
-		is.Segments = nonEmpty(segment{"kept", after[:n]}, segment{"stub", after[n:]})
+		was.Segments, is.Segments = compared(before, after)
 	}
+}
+
+// leastKept is the length, in bytes, of what has to stand in both texts behind where
+// they part to count as sent.
+const leastKept = 8
+
+// compared tells apart what two texts share and what not: their beginning, and
+// further lines of the original, such as its verdict, that stand in the other.
+func compared(original, sent string) (was, is []segment) {
+	at := commonPrefix(original, sent)
+	was, is = []segment{{"kept", original[:at]}}, []segment{{"kept", sent[:at]}}
+	for line := range strings.Lines(sent[at:]) {
+		core, _, _ := strings.Cut(line, "…")
+		core, _, _ = strings.Cut(core, " [")
+		core = strings.TrimRight(core, "\n")
+		gap := strings.Index(original[at:], core)
+		if len(core) < leastKept || gap < 0 {
+			is = append(is, segment{"stub", line})
+			continue
+		}
+		was = append(was, segment{"gone", original[at : at+gap]}, segment{"kept", core})
+		is = append(is, segment{"kept", core}, segment{"stub", line[len(core):]})
+		at += gap + len(core)
+	}
+	return nonEmpty(append(was, segment{"gone", original[at:]})...), nonEmpty(is...)
 }
 
 // commonPrefix returns how many bytes two texts share at their head, whole
