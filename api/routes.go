@@ -44,12 +44,6 @@ func (s *Server) Register(e *echo.Echo) {
 	e.GET("/api/hello", hello)
 }
 
-// IsProxyPath reports whether a path belongs to the proxy rather than to the
-// dashboard, so that errors are answered in a client's dialect.
-func IsProxyPath(path string) bool {
-	return strings.HasPrefix(path, "/v1/") || path == "/v1" || strings.HasPrefix(path, "/anthropic/") || strings.HasPrefix(path, "/openai/")
-}
-
 // canonicalPath takes the paths that clients build from their base URL for what
 // they mean: "/anthropic" and "/openai" in front, a missing or doubled "/v1".
 func canonicalPath(next echo.HandlerFunc) echo.HandlerFunc {

@@ -140,15 +140,6 @@ func (e *Exchange) Bytes(projection *session.Projection) int {
 	return bytes
 }
 
-// Fresh estimates the tokens at the prompt's end that no earlier prompt of the
-// lane held.
-func (e *Exchange) Fresh() int {
-	if e.Anchor.Tokens == 0 || e.Anchor.Position > len(e.Digests) {
-		return e.Size(e.Projection)
-	}
-	return e.scale(e.originals(e.Anchor.Position))
-}
-
 // Original estimates the prompt in the model's tokens as the client sent it.
 func (e *Exchange) Original() int {
 	if e.Projection == nil {
