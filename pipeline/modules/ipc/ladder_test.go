@@ -130,7 +130,7 @@ func TestWhatWasFoldedFirstIsLeftOut(t *testing.T) {
 	}
 	holds(t, sealed, "[turns 1–", " left out: ", " messages, archived as #0 to #", "The user asked first: Task 0: change handler0.go", quoted(c.system), "Task 599")
 	counts := event(t, exchange, "truncated").Counts
-	if counts["archive_from"] != 0 || counts["archive_to"] < 600 || counts["dropped"] != counts["archive_to"] {
+	if counts["archive_from"] != 0 || counts["archive_to"] < 600 || counts["dropped"] < counts["archive_to"]-2 {
 		t.Errorf("event: %v", counts)
 	}
 	wants(t, exchange, "completed", "limit")

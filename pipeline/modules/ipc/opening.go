@@ -12,7 +12,9 @@ import (
 // window.
 const (
 	ledgerTokens   = 3000 // o200k: some 80 changed files beside what people ordered
-	ledgerShare    = 0.08 // of what the prompt may have
+	ledgerShare    = 0.07 // of what the prompt may have,
+	smallShare     = 0.05 // or where that is less than smallWindow, most of which the newest turns take
+	smallWindow    = 20_000
 	smallestLedger = 60   // o200k tokens that are worth a block
 )
 
@@ -24,7 +26,11 @@ const ledgerTitle = "[ledger of all turns up to here]\n"
 
 // ledgerBudget returns how many o200k tokens the ledger's block may have.
 func (p *planner) ledgerBudget() int {
-	budget := min(ledgerTokens, int(ledgerShare*float64(p.limit)))
+	share := ledgerShare
+	if p.limit < smallWindow {
+		share = smallShare
+	}
+	budget := min(ledgerTokens, int(share*float64(p.limit)))
 	if budget < smallestLedger {
 		return 0
 	}

@@ -68,7 +68,7 @@ func TestTheLedgersBlockIsBoundedAndCounted(t *testing.T) {
 	t.Parallel()
 
 	whole, _ := ordered(400)
-	for limit, most := range map[int]int{8_000: 640, 20_000: 1_600, 60_000: 3_000} {
+	for limit, most := range map[int]int{8_000: 400, 20_000: 1_400, 60_000: 3_000} {
 		goal := min(9_000, limit*4/10)
 		exchange, sealed := epoch(t, whole.body(), limit, func(c *pipeline.IPCConfig) {
 			c.PreserveTokens, c.BlockTokens, c.CompressTo = 1_000, limit/8, float64(goal)/float64(limit)

@@ -114,7 +114,7 @@ func shorten(text string, characters int) string {
 func isPlain(text string, characters int) bool {
 	for i := range min(len(text), characters+1) {
 		isSpace := text[i] == ' '
-		if text[i] < ' ' || text[i] >= utf8.RuneSelf || isSpace && (i == 0 || i+1 == len(text) || text[i-1] == ' ') {
+		if text[i] < ' ' || text[i] >= utf8.RuneSelf || isSpace && (i == 0 || i == characters || i+1 == len(text) || text[i-1] == ' ') {
 			return false
 		}
 	}
