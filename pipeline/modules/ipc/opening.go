@@ -15,7 +15,7 @@ const (
 	ledgerShare    = 0.07 // of what the prompt may have,
 	smallShare     = 0.05 // or where that is less than smallWindow, most of which the newest turns take
 	smallWindow    = 20_000
-	smallestLedger = 60   // o200k tokens that are worth a block
+	smallestLedger = 60 // o200k tokens that are worth a block
 )
 
 // ledgerLine is the place of the ledger among the sizes of L3's lines.
