@@ -78,12 +78,16 @@ func TestTheWorkspacesKeyIsTakenAnywhereAndGoesNowhere(t *testing.T) {
 func TestWrongKeyIsRefusedInEachDialect(t *testing.T) {
 	t.Parallel()
 	w := start(t, providertest.Config{}).tenant("wrong-key")
+	wrong := w.key[:len(w.key)-1] + "x"
+	if wrong == w.key {
+		wrong = w.key[:len(w.key)-1] + "y"
+	}
 	for path, says := range map[string]string{
 		"/v1/messages": `{"type":"error","error":{"type":"authentication_error"`, "/v1/messages/count_tokens": `"authentication_error"`,
 		"/v1/chat/completions": `"code":"invalid_api_key"`, "/v1/responses": `"code":"invalid_api_key"`, "/v1/responses/compact": `"code":"invalid_api_key"`,
 		"/v1/embeddings": `"code":"invalid_api_key"`,
 	} {
-		response, answer := w.asks(http.MethodPost, path, smallMessage, http.Header{"X-Api-Key": {w.key[:len(w.key)-1] + "x"}})
+		response, answer := w.asks(http.MethodPost, path, smallMessage, http.Header{"X-Api-Key": {wrong}})
 		if response.StatusCode != http.StatusUnauthorized || !bytes.Contains(answer, []byte(says)) || response.Header.Get("X-Should-Retry") != "false" {
 			t.Errorf("%s: status %d, x-should-retry %q: %s", path, response.StatusCode, response.Header.Get("X-Should-Retry"), answer)
 		}

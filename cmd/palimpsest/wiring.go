@@ -68,7 +68,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, fmt.Errorf("token counter: %w", err)
 	}
-	writer, err := p.newWriter(sessions, originals, counter, registry)
+	writer, err := p.newWriter(sessions, originals, counter)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +191,7 @@ func (p *program) throttle() (identity.Throttle, error) {
 }
 
 // newWriter makes what writes prompts, and what plans epochs before they are needed.
-func (p *program) newWriter(store session.Store, originals idle.Originals, counter *tokens.Counter, registry prometheus.Registerer) (*prompt.Writer, error) {
+func (p *program) newWriter(store session.Store, originals idle.Originals, counter *tokens.Counter) (*prompt.Writer, error) {
 	built := modules.All(counter)
 	writer, err := prompt.NewWriter(store, counter, pipeline.NewChain(built...))
 	if err != nil {
@@ -203,30 +203,12 @@ func (p *program) newWriter(store session.Store, originals idle.Originals, count
 				Lanes: writer.Resolver, Reader: writer.Reader, Archive: originals, Planner: planner, Log: p.log, Now: time.Now,
 				Stopping: p.health.draining.Load,
 			})
-			registry.MustRegister(plansAhead(worker)...)
 			worker.Start()
 			p.onClose(worker.Stop)
 			writer.Ahead = worker
 		}
 	}
 	return writer, nil
-}
-
-// plansAhead makes the metrics of what plans epochs.
-func plansAhead(worker *idle.Worker) []prometheus.Collector {
-	var metrics []prometheus.Collector
-	for outcome, count := range map[string]func(idle.Stats) int{
-		"planned": func(s idle.Stats) int { return s.Planned },
-		"dropped": func(s idle.Stats) int { return s.Dropped },
-		"useless": func(s idle.Stats) int { return s.Useless },
-		"failed":  func(s idle.Stats) int { return s.Failed },
-	} {
-		metrics = append(metrics, prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "palimpsest_idle_plans_total", Help: "Epochs planned ahead of their request, by outcome.",
-			ConstLabels: prometheus.Labels{"outcome": outcome},
-		}, func() float64 { return float64(count(worker.Stats())) }))
-	}
-	return metrics
 }
 
 func codecs() map[conversation.Format]wire.Codec {
