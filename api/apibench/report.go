@@ -10,12 +10,6 @@ import (
 	"time"
 )
 
-// The lines between which Write puts its text.
-const (
-	beginMark = "<!-- make bench writes from here -->"
-	endMark   = "<!-- make bench writes to here -->"
-)
-
 // Table returns the results as Markdown: one table, a row for each case and route.
 func Table(rows []Row) string {
 	var text strings.Builder
@@ -106,8 +100,14 @@ func field(file, name string) string {
 	return ""
 }
 
-// Write puts text between the marks of a file.
-func Write(file, text string) error {
+// marks are the lines of a page between which a target of the Makefile writes.
+func marks(target string) (begin, end string) {
+	return "<!-- make " + target + " writes from here -->", "<!-- make " + target + " writes to here -->"
+}
+
+// Write puts text between the marks of a target of the Makefile in a file.
+func Write(file, target, text string) error {
+	beginMark, endMark := marks(target)
 	content, err := os.ReadFile(file) //nolint:gosec // the caller names it
 	if err != nil {
 		return fmt.Errorf("read the report: %w", err)

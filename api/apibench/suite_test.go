@@ -103,6 +103,7 @@ func TestTableSetsFiguresBesideGoals(t *testing.T) {
 func TestReportIsWrittenBetweenTheMarks(t *testing.T) {
 	t.Parallel()
 
+	beginMark, endMark := marks("bench")
 	page := filepath.Join(t.TempDir(), "page.md")
 	write := func(text string) {
 		if err := os.WriteFile(page, []byte(text), 0o600); err != nil {
@@ -110,7 +111,7 @@ func TestReportIsWrittenBetweenTheMarks(t *testing.T) {
 		}
 	}
 	write("# Title\n" + beginMark + "\nold\n" + endMark + "\nend\n")
-	if err := Write(page, "new"); err != nil {
+	if err := Write(page, "bench", "new"); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(page)
@@ -122,7 +123,7 @@ func TestReportIsWrittenBetweenTheMarks(t *testing.T) {
 	}
 
 	write("# Title without marks\n")
-	if err := Write(page, "new"); err == nil {
+	if err := Write(page, "bench", "new"); err == nil {
 		t.Error("a page without marks was written")
 	}
 }

@@ -3,66 +3,13 @@ package client_test
 import (
 	"crypto/sha256"
 	"encoding/json"
-	"net/http"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"palimpsest/pipeline/client"
+	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/wire"
 )
-
-// sharedData returns a path of the real requests beside the repository; without
-// them the test is skipped.
-func sharedData(t *testing.T, parts ...string) string {
-	t.Helper()
-	folder := filepath.Join(append([]string{"..", "..", "..", "shared", "data"}, parts...)...)
-	if _, err := os.Stat(folder); err != nil {
-		t.Skip("no ../shared/data beside the repository: real requests are not read")
-	}
-	return folder
-}
-
-// capture is a request as a real client sent it.
-type capture struct {
-	Path   string          `json:"path"`
-	Header [][2]string     `json:"headers"`
-	Body   json.RawMessage `json:"body"`
-}
-
-// readCaptures reads the requests of a case, in order, those without a body left out.
-func readCaptures(t *testing.T, name string) []capture {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(sharedData(t, "clients"), filepath.FromSlash(name), "*-POST-*.json"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no captures of %s: %v", name, err)
-	}
-	slices.Sort(files)
-	captures := make([]capture, len(files))
-	for i, file := range files {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err = json.Unmarshal(raw, &captures[i]); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		captures[i].Path, _, _ = strings.Cut(captures[i].Path, "?")
-	}
-	return captures
-}
-
-func (c capture) header(without ...string) http.Header {
-	header := http.Header{}
-	for _, pair := range c.Header {
-		if !slices.ContainsFunc(without, func(prefix string) bool { return strings.HasPrefix(strings.ToLower(pair[0]), prefix) }) {
-			header.Add(pair[0], pair[1])
-		}
-	}
-	return header
-}
 
 // lanes remembers which histories were sent, as a session does.
 type lanes struct {
@@ -101,9 +48,9 @@ func replay(t *testing.T, name string, without ...string) []client.Class {
 	t.Helper()
 	var memory lanes
 	var classes []client.Class
-	for _, request := range readCaptures(t, name) {
+	for _, request := range pipelinetest.Captures(t, name) {
 		envelope := open(t, codecAt(strings.TrimPrefix(request.Path, "/w/ws1")), request.Body)
-		class := client.Classify(request.header(without...), request.Path, envelope)
+		class := client.Classify(request.HeaderWithout(without...), request.Path, envelope)
 		classes = append(classes, class.Settle(memory.known(envelope, class)))
 	}
 	return classes
@@ -166,10 +113,10 @@ func TestClaudeCodesHintsAreTakenAsTheyAre(t *testing.T) {
 // W44: the marker lies behind reminders, and the kept tail is behind it.
 func TestReactiveCompactionLeavesItsTailBehindTheBoundary(t *testing.T) {
 	t.Parallel()
-	requests := readCaptures(t, "claude-code/05-prompt-too-long-reactive")
+	requests := pipelinetest.Captures(t, "claude-code/05-prompt-too-long-reactive")
 	codec := codecAt(requests[5].Path)
 	envelope := open(t, codec, requests[5].Body)
-	class := client.Classify(requests[5].header(), requests[5].Path, envelope)
+	class := client.Classify(requests[5].HeaderWithout(), requests[5].Path, envelope)
 	_, where, err := client.Summary(codec, envelope, class.Marker)
 	if err != nil || where.Block == 0 || class.Marker.Boundary != 0 || envelope.Len() != 5 {
 		t.Errorf("marker %+v in block %d of %d messages: %v", class.Marker, where.Block, envelope.Len(), err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"palimpsest/pipeline/client"
+	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/wire/anthropic"
 )
 
@@ -16,7 +17,7 @@ import (
 // a conversation, or to carry one on.
 func TestLabelledRequestsAreClassifiedAsLabelled(t *testing.T) {
 	t.Parallel()
-	file, err := os.Open(sharedData(t, "bridge", "dev.jsonl"))
+	file, err := os.Open(pipelinetest.SharedData(t, "bridge", "dev.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,19 +1,11 @@
 package compactionbench
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-)
-
-// The lines between which Write puts its text.
-const (
-	beginMark = "<!-- make bench-compaction writes from here -->"
-	endMark   = "<!-- make bench-compaction writes to here -->"
 )
 
 // Markdown returns a result as tables.
@@ -191,24 +183,6 @@ func recallTable(rows []Row) string {
 	}
 	line(&text, "**together**", "", number(all.Ours.Of), all.First.String(), all.Ours.String(), fmt.Sprintf("%+.1f", all.Gain()))
 	return text.String()
-}
-
-// Write puts text between the marks of a file.
-func Write(file, text string) error {
-	content, err := os.ReadFile(file) //nolint:gosec // the caller names it
-	if err != nil {
-		return fmt.Errorf("read the report: %w", err)
-	}
-	before, rest, begun := strings.Cut(string(content), beginMark)
-	_, after, ended := strings.Cut(rest, endMark)
-	if !begun || !ended {
-		return errors.New(file + ": the marks to write between are missing")
-	}
-	changed := before + beginMark + "\n\n" + strings.TrimSpace(text) + "\n\n" + endMark + after
-	if err := os.WriteFile(file, []byte(changed), 0o644); err != nil { //nolint:gosec // a page of the documentation
-		return fmt.Errorf("write the report: %w", err)
-	}
-	return nil
 }
 
 // epochs says how many there were, and how many of them on a cold cache.

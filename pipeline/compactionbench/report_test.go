@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/api/apibench"
 	"palimpsest/pipeline/compactionbench"
 )
 
@@ -48,7 +49,7 @@ func TestReportIsWrittenBetweenItsMarks(t *testing.T) {
 	if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := compactionbench.Write(file, "new\n"); err != nil {
+	if err := apibench.Write(file, "bench-compaction", "new\n"); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(file)
@@ -61,7 +62,7 @@ func TestReportIsWrittenBetweenItsMarks(t *testing.T) {
 	if err := os.WriteFile(file, []byte("# Title\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := compactionbench.Write(file, "new"); err == nil {
+	if err := apibench.Write(file, "bench-compaction", "new"); err == nil {
 		t.Error("a page without marks is written to")
 	}
 }

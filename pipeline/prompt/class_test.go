@@ -1,11 +1,7 @@
 package prompt_test
 
 import (
-	"encoding/json"
 	"fmt"
-	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,42 +10,10 @@ import (
 
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
 )
-
-// captured is a request as a real client sent it.
-type captured struct {
-	Path   string          `json:"path"`
-	Header [][2]string     `json:"headers"`
-	Body   json.RawMessage `json:"body"`
-}
-
-// captures reads the requests of a case in order; without ../shared the test is skipped.
-func captures(t *testing.T, name string) []captured {
-	t.Helper()
-	folder := filepath.Join("..", "..", "..", "shared", "data", "clients")
-	if _, err := os.Stat(folder); err != nil {
-		t.Skip("no ../shared/data beside the repository: real requests are not read")
-	}
-	files, err := filepath.Glob(filepath.Join(folder, filepath.FromSlash(name), "*-POST-*.json"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no captures of %s: %v", name, err)
-	}
-	slices.Sort(files)
-	requests := make([]captured, len(files))
-	for i, file := range files {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err = json.Unmarshal(raw, &requests[i]); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		requests[i].Path, _, _ = strings.Cut(requests[i].Path, "?")
-	}
-	return requests
-}
 
 // W38, W43, W45: the session tells the first request after a compaction, and what
 // is asked beside the conversation never becomes a part of it.
@@ -74,7 +38,7 @@ func TestRealRequestsFindTheirLanes(t *testing.T) {
 			var classes, lanes []string
 			letters := map[uuid.UUID]string{}
 			sessions := map[uuid.UUID]bool{}
-			for _, request := range captures(t, name) {
+			for _, request := range pipelinetest.Captures(t, name) {
 				written := b.capture(request)
 				lane := written.Lane
 				if letters[lane.ID] == "" {
@@ -100,14 +64,10 @@ func TestRealRequestsFindTheirLanes(t *testing.T) {
 	}
 }
 
-func (b *bench) capture(request captured) *prompt.Prompt {
+func (b *bench) capture(request pipelinetest.Capture) *prompt.Prompt {
 	b.t.Helper()
-	header := http.Header{}
-	for _, pair := range request.Header {
-		header.Add(pair[0], pair[1])
-	}
 	written, err := b.writer.Write(b.t.Context(), prompt.Request{
-		Scope: b.scope, Codec: b.codec, Config: b.config, Headers: header, Path: request.Path, Body: request.Body,
+		Scope: b.scope, Codec: b.codec, Config: b.config, Headers: request.HeaderWithout(), Path: request.Path, Body: request.Body,
 	})
 	if err != nil {
 		b.t.Fatal(err)

@@ -123,7 +123,7 @@ func report(ctx context.Context, wanted options, routes []apibench.Route) error 
 	}
 	fmt.Print(text) //nolint:forbidigo // the command's output
 	if wanted.report != "" && wanted.only == "" {
-		faults = append(faults, apibench.Write(wanted.report, text))
+		faults = append(faults, apibench.Write(wanted.report, "bench", text))
 	}
 
 	return errors.Join(faults...)

@@ -76,7 +76,7 @@ func run(ctx context.Context, wanted options) error {
 	if wanted.write == "" || wanted.only != "" || wanted.quick || len(wanted.set) > 0 {
 		return nil
 	}
-	return compactionbench.Write(wanted.write, text)
+	return apibench.Write(wanted.write, "bench-compaction", text)
 }
 
 // configured returns the default pipeline with some settings.

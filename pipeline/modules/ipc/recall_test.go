@@ -10,7 +10,6 @@ import (
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
-	"palimpsest/pipeline/replay"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
@@ -20,7 +19,7 @@ import (
 
 // recalls are what projections of one session or more keep: of the identifiers that any
 // later turn uses, and of those that turns use which nobody knew yet.
-type recalls struct{ all, future replay.Recall }
+type recalls struct{ all, future pipelinetest.Recall }
 
 func (r *recalls) add(other recalls) {
 	r.all, r.future = r.all.Add(other.all), r.future.Add(other.future)
@@ -58,10 +57,10 @@ func recallOf(t *testing.T, counter *tokens.Counter, codec wire.Codec, body []by
 	}
 	var measured recalls
 	var err error
-	if measured.all, err = replay.RecallOf(exchange, session, 0, counter.Count); err != nil {
+	if measured.all, err = pipelinetest.RecallOf(exchange, session, 0, counter.Count); err != nil {
 		t.Fatal(err)
 	}
-	if measured.future, err = replay.RecallOf(exchange, session, len(exchange.Digests), counter.Count); err != nil {
+	if measured.future, err = pipelinetest.RecallOf(exchange, session, len(exchange.Digests), counter.Count); err != nil {
 		t.Fatal(err)
 	}
 	return measured

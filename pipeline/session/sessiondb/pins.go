@@ -12,14 +12,9 @@ import (
 
 const (
 	// A lane has the pins of the messages that it shares with the lane it forked from.
-	sqlPins = `WITH RECURSIVE line AS (
-			SELECT l.id, l.parent_id, l.fork_at, 2147483647 AS below FROM lanes l WHERE l.workspace_id = $1 AND l.id = $2
-			UNION ALL
-			SELECT p.id, p.parent_id, p.fork_at, least(line.below, line.fork_at)
-			FROM line JOIN lanes p ON p.workspace_id = $1 AND p.id = line.parent_id
-		)
+	sqlPins = sqlDescent + `
 		SELECT DISTINCT ON (n.message) n.lane_id, n.message, n.pinned_by, n.pinned_at
-		FROM line JOIN lane_pins n ON n.workspace_id = $1 AND n.lane_id = line.id AND n.message < line.below
+		FROM line JOIN lane_pins n ON n.workspace_id = $1 AND n.lane_id = line.id AND n.message < line.covers
 		ORDER BY n.message, n.pinned_at`
 	sqlPin = `INSERT INTO lane_pins (workspace_id, lane_id, message, pinned_by)
 		SELECT workspace_id, id, $3, $4 FROM lanes

@@ -60,6 +60,15 @@ const (
 			l.asked_at, l.asked_by, l.asked_instructions
 		FROM lanes l JOIN sessions s ON s.workspace_id = l.workspace_id AND s.id = l.session_id
 		WHERE l.workspace_id = $1 AND l.id = $2`
+	// The lanes that a lane comes from, itself first, and how many of its messages
+	// each has at most.
+	sqlDescent = `WITH RECURSIVE line AS (
+			SELECT id, parent_id, fork_at, 2147483647 AS covers, 0 AS depth
+			FROM lanes WHERE workspace_id = $1 AND id = $2
+			UNION ALL
+			SELECT p.id, p.parent_id, p.fork_at, least(l.covers, l.fork_at), l.depth + 1
+			FROM line l JOIN lanes p ON p.workspace_id = $1 AND p.id = l.parent_id
+		)`
 	// A lane takes over the projections that the lane it forked from had then;
 	// its own go on from their number.
 	sqlLine = `WITH RECURSIVE line AS (

@@ -19,13 +19,7 @@ const SummaryChannel = "palimpsest_summaries"
 
 const (
 	// A lane takes over the summaries of what it shares with the lane it forked from.
-	sqlSummaries = `WITH RECURSIVE line AS (
-			SELECT id, parent_id, fork_at, 2147483647 AS covers, 0 AS depth
-			FROM lanes WHERE workspace_id = $1 AND id = $2
-			UNION ALL
-			SELECT p.id, p.parent_id, p.fork_at, least(l.covers, l.fork_at), l.depth + 1
-			FROM line l JOIN lanes p ON p.workspace_id = $1 AND p.id = l.parent_id
-		)
+	sqlSummaries = sqlDescent + `
 		SELECT s.covers, s.chain, s.text FROM line l JOIN summaries s ON s.workspace_id = $1 AND s.lane_id = l.id
 		WHERE s.status = 'accepted' AND s.covers <= l.covers ORDER BY l.depth DESC, s.number`
 	sqlSummary = `INSERT INTO summaries (workspace_id, lane_id, number, session_id, covers, chain, merged, status, reason, version,

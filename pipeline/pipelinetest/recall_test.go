@@ -1,4 +1,4 @@
-package replay_test
+package pipelinetest_test
 
 import (
 	"encoding/json"
@@ -8,7 +8,6 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/pipelinetest"
-	"palimpsest/pipeline/replay"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire/openaichat"
@@ -41,17 +40,17 @@ func TestRecallCountsWhatLaterTurnsUse(t *testing.T) {
 		all = append(all, message)
 	}
 
-	if none, err := replay.RecallOf(exchange, all, 0, counter.Count); err != nil || none != (replay.Recall{}) {
+	if none, err := pipelinetest.RecallOf(exchange, all, 0, counter.Count); err != nil || none != (pipelinetest.Recall{}) {
 		t.Errorf("without a projection: %+v, %v", none, err)
 	}
 	exchange.Projection = &session.Projection{Covers: 2, Parts: []session.Part{
 		{From: 0, To: 2, Level: 2, Raw: json.RawMessage(`{"role":"user","content":"Fix it: 4711 in api/login.go"}`), Messages: 1},
 	}}
-	known, err := replay.RecallOf(exchange, all, 0, counter.Count)
+	known, err := pipelinetest.RecallOf(exchange, all, 0, counter.Count)
 	if err != nil || known.Wanted != 3 || known.Kept != 2 || known.First != 0 || known.FirstTokens < known.Tokens {
 		t.Errorf("got %+v, %v", known, err)
 	}
-	unforeseen, err := replay.RecallOf(exchange, all, len(exchange.Digests), counter.Count)
+	unforeseen, err := pipelinetest.RecallOf(exchange, all, len(exchange.Digests), counter.Count)
 	if err != nil || unforeseen.Wanted != 1 || unforeseen.Kept != 1 {
 		t.Errorf("got %+v, %v", unforeseen, err)
 	}
@@ -59,7 +58,7 @@ func TestRecallCountsWhatLaterTurnsUse(t *testing.T) {
 	if kept, first := sum.Share(); sum.Wanted != 4 || kept != 0.75 || first != 0 {
 		t.Errorf("got %+v: %v, %v", sum, kept, first)
 	}
-	if kept, first := (replay.Recall{}).Share(); kept != 1 || first != 1 {
+	if kept, first := (pipelinetest.Recall{}).Share(); kept != 1 || first != 1 {
 		t.Errorf("of nothing %v and %v are left", kept, first)
 	}
 }
