@@ -85,6 +85,11 @@ func saveSummary(tx *gorm.DB, workspace uuid.UUID, attempt session.SummaryAttemp
 	if attempt.Reason != "" {
 		status, text = "rejected", ""
 	}
+	// The session's row before the lane's, as whoever records an exchange takes them:
+	// so neither waits for the other in a circle.
+	if _, err := pool.ExecContext(ctx, sqlCharge, workspace, attempt.Session, attempt.CostMicroUSD); err != nil {
+		return err
+	}
 	// Attempts of one lane are numbered one after the other.
 	if _, err := pool.ExecContext(ctx, sqlLockLane, workspace, attempt.Lane); err != nil {
 		return err
@@ -93,9 +98,6 @@ func saveSummary(tx *gorm.DB, workspace uuid.UUID, attempt session.SummaryAttemp
 		status, storable(attempt.Reason), attempt.Version, attempt.Form, storable(attempt.Model), storable(text),
 		usage.Input, usage.CacheRead, usage.CacheWrite, usage.Output, attempt.CostMicroUSD, attempt.At)
 	if err != nil {
-		return err
-	}
-	if _, err := pool.ExecContext(ctx, sqlCharge, workspace, attempt.Session, attempt.CostMicroUSD); err != nil {
 		return err
 	}
 	if status != "accepted" {
