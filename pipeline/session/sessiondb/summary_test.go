@@ -1,7 +1,9 @@
 package sessiondb_test
 
 import (
+	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -124,5 +126,37 @@ func TestSummariesGoWithTheirSessionAndStayInTheirWorkspace(t *testing.T) {
 	late.Lane = uuid.New()
 	if err := f.store.SaveSummary(t.Context(), f.scope.Workspace, late); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("a summary of a lane that is gone: %v", err)
+	}
+}
+
+// An attempt is kept while exchanges of its lane are recorded: both take the same
+// rows, in the same order.
+func TestSummariesAndRecordersDoNotBlockEachOther(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c := f.conversationOf(6)
+	c.record(t)
+	again := c.seen()
+	const rounds = 40
+	var writers sync.WaitGroup
+	for range 3 {
+		writers.Go(func() {
+			for range rounds {
+				if err := f.store.Record(context.WithoutCancel(t.Context()), f.scope.Workspace, []session.Seen{again}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		writers.Go(func() {
+			for range rounds {
+				if err := f.store.SaveSummary(context.WithoutCancel(t.Context()), f.scope.Workspace, c.attempt(4, "x", "refusal")); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	if count := f.count(t, "summaries"); count != 3*rounds {
+		t.Errorf("%d attempts are kept, want %d", count, 3*rounds)
 	}
 }
