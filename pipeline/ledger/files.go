@@ -1,10 +1,8 @@
 package ledger
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"hash"
 	"path"
 	"slices"
 	"strings"
@@ -20,17 +18,17 @@ func (l *Ledger) addFiles(place Place, call *Call, result *conversation.Block) {
 	}
 	for _, name := range call.Reads {
 		if file := l.file(place, name); file != nil {
-			file.Read, file.Hash = place.Message, ""
+			file.Read, file.whole = place.Message, ""
 			if len(call.Reads) == 1 && call.Command == "" && !call.Partial && result != nil && len(result.Media) == 0 {
-				file.Hash = l.hashOfRead(result.Text)
+				file.whole, file.isShown = result.Text, true
 			}
 		}
 	}
 	for _, name := range written {
 		if file := l.file(place, name); file != nil {
-			file.Modified, file.Gone, file.Hash = place.Message, false, ""
+			file.Modified, file.Gone, file.whole = place.Message, false, ""
 			if call.Content != "" && len(written) == 1 {
-				file.Hash = hashOf(call.Content)
+				file.whole, file.isShown = call.Content, false
 			}
 		}
 	}
@@ -48,7 +46,7 @@ func (l *Ledger) deleted(place Place, name string) {
 	inside := false
 	for i := range l.Files {
 		if file := &l.Files[i]; strings.HasPrefix(file.Path, folder) {
-			file.Place, file.Deleted, file.Gone, file.Hash = place, place.Message, true, ""
+			file.Place, file.Deleted, file.Gone, file.whole = place, place.Message, true, ""
 			inside = true
 		}
 	}
@@ -56,7 +54,7 @@ func (l *Ledger) deleted(place Place, name string) {
 		return
 	}
 	if file := l.file(place, name); file != nil {
-		file.Deleted, file.Gone, file.Hash = place.Message, true, ""
+		file.Deleted, file.Gone, file.whole = place.Message, true, ""
 	}
 }
 
@@ -151,36 +149,40 @@ func (l *Ledger) trimFiles() {
 	}
 }
 
-// hashOf returns the hash of a file's content as a call wrote it.
-func hashOf(content string) string {
-	sum := sha256.New()
-	sum.Write([]byte(strings.TrimRight(content, "\n")))
-	return short(sum)
+// Hash returns the first 16 hex digits of the SHA-256 of the file's whole content as
+// the lane last saw or wrote it, without line numbers and the newlines at its end;
+// empty where only a part was read, or changed since.
+func (f *File) Hash() string {
+	switch {
+	case f.whole == "":
+		return ""
+	case f.isShown:
+		return hashOf(unnumbered(f.whole))
+	default:
+		return hashOf(f.whole)
+	}
 }
 
-// maxScratch bounds the memory that a ledger keeps for the next read.
-const maxScratch = 256 << 10
+func hashOf(content string) string {
+	sum := sha256.Sum256([]byte(strings.TrimRight(content, "\n")))
+	return hex.EncodeToString(sum[:8])
+}
 
-// hashOfRead returns the hash of the content that a read shows: without line
-// numbers and without what the client puts behind it, so that a file that was
-// written and then read whole has one hash.
-func (l *Ledger) hashOfRead(shown string) string {
+// unnumbered returns the content that a read shows: without line numbers and without
+// what the client puts behind it, so that a file that was written and then read
+// whole has one hash.
+func unnumbered(shown string) string {
 	if i := strings.LastIndex(shown[max(0, len(shown)-tailBytes):], "\n<system-reminder>"); i >= 0 {
 		shown = shown[:max(0, len(shown)-tailBytes)+i]
 	}
 	if numberEnd(shown) == 0 {
-		return hashOf(shown)
+		return shown
 	}
-	l.scratch = l.scratch[:0]
+	var content strings.Builder
 	for line := range strings.Lines(shown) {
-		l.scratch = append(l.scratch, line[numberEnd(line):]...)
+		content.WriteString(line[numberEnd(line):])
 	}
-	sum := sha256.New()
-	sum.Write(bytes.TrimRight(l.scratch, "\n"))
-	if cap(l.scratch) > maxScratch {
-		l.scratch = nil
-	}
-	return short(sum)
+	return content.String()
 }
 
 // numberEnd returns where the line number in front of a line ends: "   12→" of
@@ -204,5 +206,3 @@ func numberEnd(line string) int {
 	}
 	return 0
 }
-
-func short(sum hash.Hash) string { return hex.EncodeToString(sum.Sum(nil)[:8]) }

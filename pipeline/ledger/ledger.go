@@ -32,10 +32,8 @@ type File struct {
 	// Gone says that the last change of the file was its deletion.
 	Gone bool
 
-	// Hash is the first 16 hex digits of the SHA-256 of the file's whole content
-	// as the lane last saw or wrote it, without line numbers and the newlines at
-	// its end; empty where only a part was read, or changed since.
-	Hash string
+	whole   string // its content as last seen or written, in a message's memory; empty where that is not known whole
+	isShown bool   // whole is what a read showed
 }
 
 // Command is a shell command that a lane ran.
@@ -90,7 +88,7 @@ type Directive struct {
 }
 
 // What a ledger holds at most. A lane of 600 turns stays far below; the caps bound
-// the memory of one that never ends, at about 2 MB.
+// the memory of one that never ends, at about 2 MB beside the messages it read files from.
 const (
 	maxFiles      = 2000 // files only read go first, then those changed longest ago
 	maxCommands   = 100  // older ones say little of the work at hand
@@ -113,8 +111,7 @@ type Ledger struct {
 	bases map[string][]int // last element of a path → indexes in Files
 	open  string           // the file that an editor with a current file has open
 
-	scratch  []byte // for the content that is hashed
-	recalled bool   // the next answer is the client's summary
+	recalled bool // the next answer is the client's summary
 }
 
 // New returns an empty ledger.
@@ -125,7 +122,6 @@ func New() *Ledger {
 // Clone returns a copy that shares nothing that can change.
 func (l *Ledger) Clone() *Ledger {
 	clone := *l
-	clone.scratch = nil
 	clone.Files, clone.Commands, clone.Errors = slices.Clone(l.Files), slices.Clone(l.Commands), slices.Clone(l.Errors)
 	clone.Decisions, clone.Directives = slices.Clone(l.Decisions), slices.Clone(l.Directives)
 	clone.paths, clone.bases = maps.Clone(l.paths), make(map[string][]int, len(l.bases))
@@ -138,33 +134,24 @@ func (l *Ledger) Clone() *Ledger {
 // Add reads one whole turn, calls together with their results. first is the index
 // of its first message. Turns must come in order, each once.
 func (l *Ledger) Add(turn, first int, messages []conversation.Message) {
-	results := resultsOf(messages)
+	l.AddMade(turn, first, messages, Calls(first, messages))
+}
+
+// AddMade is Add where the turn's Calls are known.
+func (l *Ledger) AddMade(turn, first int, messages []conversation.Message, calls []Made) {
 	for i := range messages {
 		message, place := &messages[i], Place{Turn: turn, Message: first + i}
 		switch message.Role {
 		case conversation.User:
 			l.addUser(place, message)
 		case conversation.Assistant:
-			l.addAssistant(place, message, results)
+			calls = l.addAssistant(place, message, calls)
 		case conversation.System:
 			l.addSystem(place, message)
 		case conversation.Tool:
 		}
 	}
 	l.trim()
-}
-
-// resultsOf collects the results of a turn's calls by their ids.
-func resultsOf(messages []conversation.Message) map[string]*conversation.Block {
-	results := map[string]*conversation.Block{}
-	for i := range messages {
-		for j := range messages[i].Blocks {
-			if block := &messages[i].Blocks[j]; block.Kind == conversation.ToolResult {
-				results[block.ID] = block
-			}
-		}
-	}
-	return results
 }
 
 // addUser notes what a person ordered and decided, and the instruction files that
@@ -212,18 +199,21 @@ func (l *Ledger) addSystem(place Place, message *conversation.Message) {
 	}
 }
 
-// addAssistant notes what the model decided and did.
-func (l *Ledger) addAssistant(place Place, message *conversation.Message, results map[string]*conversation.Block) {
+// addAssistant notes what the model decided and did, and returns the calls that come
+// after the message.
+func (l *Ledger) addAssistant(place Place, message *conversation.Message, calls []Made) []Made {
 	for i := range message.Blocks {
 		block := &message.Blocks[i]
 		switch block.Kind {
 		case conversation.Text:
 			l.addSaid(place, block.Text)
 		case conversation.ToolCall:
-			l.addCall(place, block, results[block.ID])
+			l.addCall(place, &calls[0])
+			calls = calls[1:]
 		case conversation.ToolResult, conversation.Thinking, conversation.Media, conversation.Opaque:
 		}
 	}
+	return calls
 }
 
 // addSaid notes what the model decided.
@@ -239,27 +229,26 @@ func (l *Ledger) addSaid(place Place, said string) {
 	}
 }
 
-// addCall notes a call and how it ended; result is nil where none came.
-func (l *Ledger) addCall(place Place, block, result *conversation.Block) {
-	call := ParseCall(block)
+// addCall notes a call and how it ended.
+func (l *Ledger) addCall(place Place, call *Made) {
+	result, failed := call.Result, call.HasFailed
 	if result != nil && refused(result) {
 		return // the person did not let it run
 	}
-	failed := result != nil && call.Failed(result)
 	if call.asks && result != nil {
 		l.addAnswers(place, result)
 	}
 	if call.plans && result != nil && !failed {
-		l.addPlan(place, approved(&call, result))
+		l.addPlan(place, approved(&call.Call, result))
 	}
 	if call.Command != "" {
-		l.addCommand(place, &call, failed)
+		l.addCommand(place, &call.Call, failed)
 	}
 	// A line of several commands may fail after some of them did their work.
 	if !failed || call.steps > 1 {
-		l.addFiles(place, &call, result)
+		l.addFiles(place, &call.Call, result)
 	}
-	l.addOutcome(place, &call, result, failed)
+	l.addOutcome(place, &call.Call, result, failed)
 }
 
 // trim drops what exceeds the caps.

@@ -11,15 +11,15 @@ import (
 )
 
 // fileOf returns the entry of a file.
-func fileOf(t *testing.T, kept *ledger.Ledger, path string) ledger.File {
+func fileOf(t *testing.T, kept *ledger.Ledger, path string) *ledger.File {
 	t.Helper()
-	for _, file := range kept.Files {
-		if file.Path == path {
-			return file
+	for i := range kept.Files {
+		if kept.Files[i].Path == path {
+			return &kept.Files[i]
 		}
 	}
 	t.Fatalf("no file %s in %+v", path, kept.Files)
-	return ledger.File{}
+	return nil
 }
 
 // D3: what became of a file, with the messages that did it.
@@ -55,7 +55,7 @@ func TestHashesTellWhetherAFileIsTheSame(t *testing.T) {
 		var c talk
 		return c.user("Go.").call("Write", object("file_path", "c.go", "content", content), "written")
 	}
-	written := fileOf(t, write().ledger(), "c.go").Hash
+	written := fileOf(t, write().ledger(), "c.go").Hash()
 	if len(written) != 16 {
 		t.Fatalf("hash %q", written)
 	}
@@ -69,7 +69,7 @@ func TestHashesTellWhetherAFileIsTheSame(t *testing.T) {
 		"written in a shell":          {new(talk).user("Go.").bash("cat > c.go <<'EOF'\n"+content+"EOF", ""), true},
 		"another content":             {write().call("Read", `{"file_path":"c.go"}`, "     1→package d\n"), false},
 	} {
-		hash := fileOf(t, test.talk.ledger(), "c.go").Hash
+		hash := fileOf(t, test.talk.ledger(), "c.go").Hash()
 		if hash == "" || (hash == written) != test.same {
 			t.Errorf("%s: %q, written %q", name, hash, written)
 		}
@@ -79,7 +79,7 @@ func TestHashesTellWhetherAFileIsTheSame(t *testing.T) {
 		"read half": write().call("Read", `{"file_path":"c.go","limit":1}`, "     1→package c\n"),
 		"deleted":   write().bash("rm c.go", ""),
 	} {
-		if hash := fileOf(t, c.ledger(), "c.go").Hash; hash != "" {
+		if hash := fileOf(t, c.ledger(), "c.go").Hash(); hash != "" {
 			t.Errorf("%s: %q", name, hash)
 		}
 	}

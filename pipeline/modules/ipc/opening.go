@@ -71,7 +71,7 @@ func (p *planner) ledgerText(turns []*turn, budget int) (string, error) {
 		if err := p.read(t); err != nil {
 			return "", err
 		}
-		kept.Add(t.index, t.From, t.messages)
+		kept.AddMade(t.index, t.From, t.messages, t.made())
 	}
 	if p.config.ObservationMasking {
 		kept.Errors = nil // they quote what tools returned

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/ledger"
 )
 
 // What L2 leaves of one thing, in characters.
@@ -49,10 +50,10 @@ type source struct {
 // newRecord reads what L2 and L3 leave of a turn; end is that of its band.
 func (p *planner) newRecord(t *turn, end int) *record {
 	r := &record{saidAt: -1}
-	calls := t.toolCalls()
+	calls := t.made()
 	for i, message := range t.messages {
 		index, own := t.From+i, calls
-		for len(calls) > 0 && calls[0].index == index {
+		for len(calls) > 0 && calls[0].Message == index {
 			calls = calls[1:]
 		}
 		if index < t.verbatim {
@@ -128,37 +129,37 @@ func (r *record) addAssistant(index int, message conversation.Message) {
 const assistant = "Assistant: "
 
 // addCall notes a tool call and how it ended.
-func (r *record) addCall(call *toolCall, masked bool) {
-	outcome, result := "ok", call.result
-	if call.failed {
+func (r *record) addCall(call *ledger.Made, masked bool) {
+	outcome, result := "ok", call.Result
+	if call.HasFailed {
 		r.errors++
 		outcome = "error"
 	}
 	switch {
 	case result == nil:
-	case masked && (call.failed || call.Command != ""):
+	case masked && (call.HasFailed || call.Command != ""):
 		outcome += " [TOOL OUTPUT ARCHIVED]" // where it would be quoted otherwise
 	case masked:
-	case call.failed:
+	case call.HasFailed:
 		r.failure = failureOf(result.Text)
 		outcome = joinNonEmpty(": ", outcome, r.failure)
 	case call.Command != "":
 		outcome = joinNonEmpty(": ", outcome, shorten(result.Text[verdictAt(result.Text):], verdictCharacters))
 	}
-	if !call.failed {
+	if !call.HasFailed {
 		r.changed = append(append(r.changed, call.Writes...), call.Deletes...)
 		r.read = append(r.read, call.Reads...)
 	}
 
-	r.details = append(r.details, source{line: len(r.lines), role: conversation.Assistant, text: call.block.Text, json: true})
+	r.details = append(r.details, source{line: len(r.lines), role: conversation.Assistant, text: call.Block.Text, json: true})
 	if result != nil && !masked {
 		r.details = append(r.details, source{line: len(r.lines), role: conversation.Tool, text: result.Text})
 	}
 	argument := shorten(call.Argument, argumentCharacters)
 	if len(call.Writes) > 0 && call.Command == "" {
-		argument = joinNonEmpty(", ", shorten(strings.Join(call.Writes, " "), argumentCharacters), changeOf(call.block.Text))
+		argument = joinNonEmpty(", ", shorten(strings.Join(call.Writes, " "), argumentCharacters), changeOf(call.Block.Text))
 	}
-	r.lines = append(r.lines, line{index: call.index, text: call.Tool + "(" + argument + ") → " + outcome})
+	r.lines = append(r.lines, line{index: call.Message, text: call.Tool + "(" + argument + ") → " + outcome})
 }
 
 // failureOf returns what a failed result says, in one line: its beginning, and the

@@ -91,14 +91,14 @@ func (e extent) covers(other extent) bool {
 // turn looks at the turn before what it knows. It returns how many bytes of the turn's
 // results L1 would cut, and how many of them are stale.
 func (a *afterwards) turn(t *turn) (cut, stale int) {
-	calls := t.toolCalls()
+	calls := t.made()
 	for i := range slices.Backward(calls) {
 		call := &calls[i]
-		if call.result == nil {
+		if call.Result == nil {
 			continue
 		}
 		isStale := a.call(call)
-		if more := len(call.result.Text) - keptCharacters; more > 0 {
+		if more := len(call.Result.Text) - keptCharacters; more > 0 {
 			cut += more
 			if isStale {
 				stale += more
@@ -109,14 +109,14 @@ func (a *afterwards) turn(t *turn) (cut, stale int) {
 }
 
 // call reports whether a call's result is stale, and notes what the call does.
-func (a *afterwards) call(call *toolCall) bool {
-	text := call.result.Text
+func (a *afterwards) call(call *ledger.Made) bool {
+	text := call.Result.Text
 	isStale := false
 	if len(text) > keptCharacters {
 		isStale = a.results[text]
 		a.results[text] = true
 	}
-	if call.failed {
+	if call.HasFailed {
 		return isStale
 	}
 	for _, file := range slices.Concat(call.Writes, call.Deletes) {
@@ -125,7 +125,7 @@ func (a *afterwards) call(call *toolCall) bool {
 	if call.Command != "" || len(call.Reads) == 0 || len(call.Writes) > 0 {
 		return isStale // what a command prints is more than a file
 	}
-	read := extentOf(&call.Call, call.block.Text, len(text))
+	read := extentOf(&call.Call, call.Block.Text, len(text))
 	superseded := true
 	for _, name := range call.Reads {
 		file := a.file(name)

@@ -28,7 +28,7 @@ type turn struct {
 	front    int // o200k tokens of the verbatim messages
 
 	messages     []conversation.Message // nil: not read yet
-	calls        []toolCall             // nil: not looked at yet
+	calls        []ledger.Made          // nil: not looked at yet
 	shorter      []conversation.Message // those that L1 changes, by their place; nil: not made yet
 	sizes        []int                  // o200k tokens of the messages at L1
 	cut          []session.Part         // L1, a part a message; nil: not encoded yet
@@ -60,35 +60,10 @@ func (p *planner) read(t *turn) error {
 	return nil
 }
 
-// toolCall is a tool call of a turn with what came of it.
-type toolCall struct {
-	ledger.Call
-
-	index         int // message
-	block, result *conversation.Block
-	failed        bool
-}
-
-// toolCalls returns the calls of a turn that has been read, in order.
-func (t *turn) toolCalls() []toolCall {
-	if t.calls != nil {
-		return t.calls
-	}
-	t.calls = []toolCall{}
-	for i, message := range t.messages {
-		for j := range message.Blocks {
-			switch block := &message.Blocks[j]; block.Kind {
-			case conversation.ToolCall:
-				t.calls = append(t.calls, toolCall{Call: ledger.ParseCall(block), index: t.From + i, block: block})
-			case conversation.ToolResult:
-				for k := range t.calls {
-					if call := &t.calls[k]; call.block.ID == block.ID {
-						call.result, call.failed = block, call.Failed(block)
-					}
-				}
-			case conversation.Text, conversation.Thinking, conversation.Media, conversation.Opaque:
-			}
-		}
+// made returns the calls of a turn that has been read, in order.
+func (t *turn) made() []ledger.Made {
+	if t.calls == nil {
+		t.calls = append([]ledger.Made{}, ledger.Calls(t.From, t.messages)...)
 	}
 	return t.calls
 }

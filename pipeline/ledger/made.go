@@ -1,0 +1,42 @@
+package ledger
+
+import "palimpsest/pipeline/conversation"
+
+// Made is a call as it was made, with what came of it.
+type Made struct {
+	Call
+
+	Message   int // index of the message that calls
+	Block     *conversation.Block
+	Result    *conversation.Block // nil: none came
+	HasFailed bool
+}
+
+// Calls returns the calls of a whole turn, in order. first is the index of its first
+// message. They share the messages' memory.
+func Calls(first int, messages []conversation.Message) []Made {
+	results := map[string]*conversation.Block{}
+	for i := range messages {
+		for j := range messages[i].Blocks {
+			if block := &messages[i].Blocks[j]; block.Kind == conversation.ToolResult {
+				results[block.ID] = block
+			}
+		}
+	}
+	var calls []Made
+	for i := range messages {
+		if messages[i].Role != conversation.Assistant {
+			continue
+		}
+		for j := range messages[i].Blocks {
+			block := &messages[i].Blocks[j]
+			if block.Kind != conversation.ToolCall {
+				continue
+			}
+			made := Made{Call: ParseCall(block), Message: first + i, Block: block, Result: results[block.ID]}
+			made.HasFailed = made.Result != nil && made.Failed(made.Result)
+			calls = append(calls, made)
+		}
+	}
+	return calls
+}
