@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/replay"
 )
 
@@ -24,7 +25,7 @@ type proxied struct {
 	faults    []string // the first complaints of the provider
 	intact    Share    // newest messages that were sent as they came
 	originals Share    // archived messages that come back as they were sent
-	recall    Recall
+	recall    pipelinetest.Recall
 	last      []byte // last body
 	watched   survival
 	elapsed   []time.Duration
@@ -45,9 +46,8 @@ func proxy(ctx context.Context, r *reading, config pipeline.Config, prices Price
 	p := &proxied{}
 	var last replay.Step
 	_, err = run.Run(ctx, r.talk.Body, func(step replay.Step) error {
-		p.add(r, prices, &step)
 		last = step
-		return nil
+		return p.add(r, prices, &step)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("replay %s: %w", r.talk.Name, err)
@@ -63,7 +63,7 @@ func proxy(ctx context.Context, r *reading, config pipeline.Config, prices Price
 }
 
 // add takes in one request.
-func (p *proxied) add(r *reading, prices Prices, step *replay.Step) {
+func (p *proxied) add(r *reading, prices Prices, step *replay.Step) error {
 	p.bill.add(prices, r.tokens(step.Use.Read), r.tokens(step.Use.Write), 0)
 	if step.Bust {
 		p.bill.Busts++
@@ -80,17 +80,24 @@ func (p *proxied) add(r *reading, prices Prices, step *replay.Step) {
 	p.untouched = p.untouched.with(step.Projection == nil)
 	p.elapsed = append(p.elapsed, step.Elapsed)
 	if step.Report.Archived == 0 {
-		return
+		return nil
 	}
 	p.epochs++
 	if step.Use.Read == 0 {
 		p.cold++
 	}
 	p.after = append(p.after, step.After)
-	p.recall = p.recall.and(r.recallAt(step))
+	recall, err := pipelinetest.RecallOf(pipelinetest.Shortened{
+		Codec: r.codec, Session: r.names, Sent: step.Messages, Turns: r.turns, Projection: step.Projection, Since: step.Messages,
+	}, r.counter.Count)
+	if err != nil {
+		return fmt.Errorf("recall: %w", err)
+	}
+	p.recall = p.recall.Add(recall)
 	if p.epochs == epochsWatched {
 		p.watched = r.survives(step.Body, step.Messages)
 	}
+	return nil
 }
 
 // percentile returns a request's time that so many percent stay below.

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"palimpsest/pipeline/pipelinetest"
 )
 
 // Markdown returns a result as tables.
@@ -172,16 +174,20 @@ func sessionTable(rows []Row) string {
 func recallTable(rows []Row) string {
 	var text strings.Builder
 	head(&text, "session", "window", "identifiers looked for", "first sentences of the same size", "ours", "gain in points")
-	var all Recall
+	var all pipelinetest.Recall
+	row := func(session, window string, recall pipelinetest.Recall) {
+		kept, first := recall.Share()
+		line(&text, session, window, number(recall.Wanted), Share{recall.First, recall.Wanted}.String(), Share{recall.Kept, recall.Wanted}.String(), fmt.Sprintf("%+.1f", 100*(kept-first)))
+	}
 	for i := range rows {
-		row := &rows[i]
-		if row.Policy != Ours || row.Pace != Warm().Name || row.Recall.Ours.Of == 0 {
+		ours := &rows[i]
+		if ours.Policy != Ours || ours.Pace != Warm().Name || ours.Recall.Wanted == 0 {
 			continue
 		}
-		all = all.and(row.Recall)
-		line(&text, row.Session, number(row.Window), number(row.Recall.Ours.Of), row.Recall.First.String(), row.Recall.Ours.String(), fmt.Sprintf("%+.1f", row.Recall.Gain()))
+		all = all.Add(ours.Recall)
+		row(ours.Session, number(ours.Window), ours.Recall)
 	}
-	line(&text, "**together**", "", number(all.Ours.Of), all.First.String(), all.Ours.String(), fmt.Sprintf("%+.1f", all.Gain()))
+	row("**together**", "", all)
 	return text.String()
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/tokens"
 )
 
@@ -30,19 +31,19 @@ type Row struct {
 
 	// The rest is known of Ours only.
 
-	Cold         int           `json:"cold_epochs"` // epochs that found the provider's cache cold
-	Faults       []string      `json:"faults,omitempty"`
-	Lost         []string      `json:"lost,omitempty"`  // directives and modified files
-	Directives30 Share         `json:"directives_30"`   // after 30 epochs
-	Modified30   Share         `json:"modified_30"`     //
-	Untouched    Share         `json:"untouched"`       // prompts of which nothing was replaced
-	Intact       Share         `json:"newest_intact"`   // prompts whose newest message is as it was sent
-	Originals    Share         `json:"originals"`       // archived messages that come back with an equal SHA-256
-	Recall       Recall        `json:"recall"`          //
-	P50          time.Duration `json:"p50_ns"`          // of our own work on a request
-	P99          time.Duration `json:"p99_ns"`          //
-	After        []int         `json:"after,omitempty"` // tokens of the prompt after each epoch
-	Levels       [4]int        `json:"levels"`          // turns at L0 to L3 in the last prompt
+	Cold         int                 `json:"cold_epochs"` // epochs that found the provider's cache cold
+	Faults       []string            `json:"faults,omitempty"`
+	Lost         []string            `json:"lost,omitempty"`  // directives and modified files
+	Directives30 Share               `json:"directives_30"`   // after 30 epochs
+	Modified30   Share               `json:"modified_30"`     //
+	Untouched    Share               `json:"untouched"`       // prompts of which nothing was replaced
+	Intact       Share               `json:"newest_intact"`   // prompts whose newest message is as it was sent
+	Originals    Share               `json:"originals"`       // archived messages that come back with an equal SHA-256
+	Recall       pipelinetest.Recall `json:"recall"`          //
+	P50          time.Duration       `json:"p50_ns"`          // of our own work on a request
+	P99          time.Duration       `json:"p99_ns"`          //
+	After        []int               `json:"after,omitempty"` // tokens of the prompt after each epoch
+	Levels       [4]int              `json:"levels"`          // turns at L0 to L3 in the last prompt
 }
 
 // Failing returns how many requests the provider refuses: prompts that are too long

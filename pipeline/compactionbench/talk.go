@@ -8,6 +8,7 @@ import (
 
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/replay"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
@@ -25,10 +26,9 @@ type Talk struct {
 	Window int    // context window in the model's tokens
 	Body   []byte // of the last request
 
-	// Directives, Modified and Facts are what the prompt should not lose: standing
-	// orders, files that were changed, identifiers that are come back to. Nil: they
-	// are looked for in the messages.
-	Directives, Modified, Facts []string
+	// Directives and Modified are what the prompt should not lose: standing orders
+	// and files that were changed. Nil: they are looked for in the messages.
+	Directives, Modified []string
 }
 
 // The sizes of generated sessions, in the model's tokens.
@@ -73,7 +73,7 @@ func (b *Bench) generate(name string, seed uint64, window, head int, options wir
 	for range 2 {
 		generated := wiregen.Generate(seed, options)
 		talk.Body = generated.Body(generated.Steps() - 1)
-		talk.Directives, talk.Modified, talk.Facts = generated.Directives, generated.Modified, generated.Facts
+		talk.Directives, talk.Modified = generated.Directives, generated.Modified
 		if r, err := read(&talk, b.counter); err == nil {
 			options.TargetTokens += wanted - r.fixed.Tokens - r.sums[len(r.messages)]
 		}
@@ -97,16 +97,14 @@ type reading struct {
 	codec    wire.Codec
 	counter  *tokens.Counter
 	fixed    replay.Piece
-	head     []byte // what precedes the conversation
 	messages []message
+	names    *pipelinetest.Names // of the messages
 	turns    []conversation.Turn
 	ends     []int // lengths of the requests
 	sums     []int // sums[i] are the tokens of the first i messages
 	model    tokens.Model
 	limit    float64 // a prompt has at most
 	window   float64
-
-	found []identifier // nil: not looked for yet
 }
 
 // message is a message of a talk.
@@ -151,22 +149,26 @@ func read(talk *Talk, counter *tokens.Counter) (*reading, error) {
 	}
 	r.limit = float64(r.model.InputLimit(request.MaxOutput)) / r.model.TokensPerO200k
 	r.window = float64(talk.Window) / r.model.TokensPerO200k
+	var head []byte // what precedes the conversation
 	for _, part := range request.Fixed {
-		r.head = append(r.head, part...)
+		head = append(head, part...)
 	}
-	r.fixed = replay.Piece{Sum: sha256.Sum256(r.head), Tokens: reader.Fixed(talk.Format, request.Fixed)}
+	r.fixed = replay.Piece{Sum: sha256.Sum256(head), Tokens: reader.Fixed(talk.Format, request.Fixed)}
+	var all []conversation.Message
 	for i, digest := range digests {
 		raw := codec.Mark(envelope.Element(i), "")
 		parsed, err := codec.Parse(raw)
 		if err != nil {
 			return nil, fmt.Errorf("read %s: message %d: %w", talk.Name, i, err)
 		}
+		all = append(all, parsed)
 		r.messages = append(r.messages, message{
 			Message: parsed, raw: envelope.Element(i), flags: digest.Flags,
 			form: form{Piece: replay.Piece{Sum: sha256.Sum256(raw), Tokens: digest.Tokens}, text: raw},
 		})
 		r.sums = append(r.sums, r.sums[i]+digest.Tokens)
 	}
+	r.names = pipelinetest.NamesOf(all)
 	return r, nil
 }
 

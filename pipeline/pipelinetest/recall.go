@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire"
 )
 
@@ -17,12 +17,12 @@ import (
 // URLs, symbols, names of errors, ids and numbers of three digits or more, each
 // counted once.
 type Recall struct {
-	Wanted int // identifiers of shortened messages that a later turn uses
-	Kept   int // of which the projection's own texts have so many
-	First  int // and first sentences of the same size so many
+	Wanted int `json:"wanted"`          // identifiers of shortened messages that a later turn uses
+	Kept   int `json:"kept"`            // of which the projection's own texts have so many
+	First  int `json:"first_sentences"` // and first sentences of the same size so many
 
-	Tokens      int // of the projection's own texts
-	FirstTokens int // of the first sentences: about as many, never fewer
+	Tokens      int `json:"tokens"`       // of the projection's own texts
+	FirstTokens int `json:"first_tokens"` // of the first sentences: about as many, never fewer
 }
 
 // Share returns the kept share of what was wanted, ours and that of first sentences;
@@ -42,43 +42,52 @@ func (r Recall) Add(other Recall) Recall {
 	}
 }
 
-// RecallOf measures an exchange's projection. session holds the messages of the whole
-// session, those that come after the exchange as well; since is the first message
-// whose uses count. With 0 all behind the turn that an identifier comes from do. With
-// len(exchange.Digests) those alone do that nobody could know when the projection was
-// made, and of identifiers that the prompt still has in messages as they came none
-// is wanted. count counts the tokens of a text.
-func RecallOf(exchange *pipeline.Exchange, session []conversation.Message, since int, count func(string) int) (Recall, error) {
-	if exchange.Projection == nil {
+// Names are the identifiers of a session's messages, which it takes long to find.
+type Names struct {
+	messages []conversation.Message
+	written  [][]string // of each message, what a person or the assistant wrote
+	all      [][]string // and what tools returned as well
+}
+
+// NamesOf finds the identifiers of messages.
+func NamesOf(messages []conversation.Message) *Names {
+	names := &Names{messages: messages}
+	for i := range messages {
+		own := identifiers(written(&messages[i]))
+		names.written = append(names.written, own)
+		names.all = append(names.all, slices.Concat(own, identifiers(returned(&messages[i]))))
+	}
+	return names
+}
+
+// Shortened is a session at a prompt whose first messages a projection stands for.
+type Shortened struct {
+	Codec      wire.Codec
+	Session    *Names              // of the whole session, with the messages that come after the prompt
+	Sent       int                 // messages in the prompt
+	Turns      []conversation.Turn // of these
+	Projection *session.Projection // nil: nothing is shortened
+
+	// Since is the first message whose uses count. With 0 all behind the turn that an
+	// identifier comes from do. With Sent those alone do that nobody could know when
+	// the projection was made, and of identifiers that the prompt still has in
+	// messages as they came none is wanted.
+	Since int
+}
+
+// RecallOf measures a projection. count counts the tokens of a text.
+func RecallOf(of Shortened, count func(string) int) (Recall, error) {
+	if of.Projection == nil {
 		return Recall{}, nil
 	}
-	shortened, own, err := shortenedOf(exchange)
+	shortened, own, err := of.texts()
 	if err != nil {
 		return Recall{}, err
 	}
-	seen := unshortened(session[:len(exchange.Digests)], shortened, since > 0)
-	lastUse := map[string]int{}
-	for i := range session {
-		for _, identifier := range identifiers(written(&session[i])) {
-			lastUse[identifier] = i
-		}
-	}
-	wanted := map[string]bool{}
-	for _, turn := range exchange.Turns {
-		for i := turn.From; i < turn.To; i++ {
-			if !shortened[i] {
-				continue
-			}
-			for _, identifier := range identifiers(written(&session[i]) + "\n" + returned(&session[i])) {
-				if last, used := lastUse[identifier]; used && last >= max(since, turn.To) && !seen[identifier] {
-					wanted[identifier] = true
-				}
-			}
-		}
-	}
+	wanted := of.wanted(shortened)
 	recall := Recall{Wanted: len(wanted), Tokens: count(own)}
 	var first string
-	first, recall.FirstTokens = firstSentences(session, shortened, recall.Tokens, count)
+	first, recall.FirstTokens = firstSentences(of.Session.messages, shortened, recall.Tokens, count)
 	for identifier := range wanted {
 		if strings.Contains(own, identifier) {
 			recall.Kept++
@@ -90,27 +99,42 @@ func RecallOf(exchange *pipeline.Exchange, session []conversation.Message, since
 	return recall, nil
 }
 
-// unshortened returns the identifiers of messages that stay as they came, if they are
-// asked for.
-func unshortened(messages []conversation.Message, shortened map[int]bool, asked bool) map[string]bool {
-	seen := map[string]bool{}
-	for i := range messages {
-		if !asked || shortened[i] {
-			continue
-		}
-		for _, identifier := range identifiers(written(&messages[i]) + "\n" + returned(&messages[i])) {
-			seen[identifier] = true
+// wanted returns the identifiers of shortened messages that later turns use.
+func (s *Shortened) wanted(shortened map[int]bool) map[string]bool {
+	seen, lastUse, wanted := map[string]bool{}, map[string]int{}, map[string]bool{}
+	for i := range s.Sent {
+		if s.Since > 0 && !shortened[i] {
+			for _, identifier := range s.Session.all[i] {
+				seen[identifier] = true
+			}
 		}
 	}
-	return seen
+	for i, used := range s.Session.written {
+		for _, identifier := range used {
+			lastUse[identifier] = i
+		}
+	}
+	for _, turn := range s.Turns {
+		for i := turn.From; i < turn.To && i < s.Sent; i++ {
+			if !shortened[i] {
+				continue
+			}
+			for _, identifier := range s.Session.all[i] {
+				if last, used := lastUse[identifier]; used && last >= max(s.Since, turn.To) && !seen[identifier] {
+					wanted[identifier] = true
+				}
+			}
+		}
+	}
+	return wanted
 }
 
-// shortenedOf returns which messages a projection has in a form of ours, and the text
-// of these forms.
-func shortenedOf(exchange *pipeline.Exchange) (shortened map[int]bool, own string, err error) {
+// texts returns which messages the projection has in a form of ours, and the text of
+// these forms.
+func (s *Shortened) texts() (shortened map[int]bool, own string, err error) {
 	shortened = map[int]bool{}
 	var text strings.Builder
-	for _, part := range exchange.Projection.Parts {
+	for _, part := range s.Projection.Parts {
 		if part.Raw == nil {
 			continue
 		}
@@ -122,7 +146,7 @@ func shortenedOf(exchange *pipeline.Exchange) (shortened map[int]bool, own strin
 		}
 		list := slices.Concat([]byte("["), part.Raw, []byte("]"))
 		for _, raw := range wire.Elements(list) {
-			message, err := exchange.Codec.Parse(raw)
+			message, err := s.Codec.Parse(raw)
 			if err != nil {
 				return nil, "", fmt.Errorf("projection, messages %d to %d: %w", part.From, part.To, err)
 			}

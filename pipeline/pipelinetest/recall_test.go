@@ -40,17 +40,19 @@ func TestRecallCountsWhatLaterTurnsUse(t *testing.T) {
 		all = append(all, message)
 	}
 
-	if none, err := pipelinetest.RecallOf(exchange, all, 0, counter.Count); err != nil || none != (pipelinetest.Recall{}) {
+	of := pipelinetest.Shortened{Codec: codec, Session: pipelinetest.NamesOf(all), Sent: len(exchange.Digests), Turns: exchange.Turns}
+	if none, err := pipelinetest.RecallOf(of, counter.Count); err != nil || none != (pipelinetest.Recall{}) {
 		t.Errorf("without a projection: %+v, %v", none, err)
 	}
-	exchange.Projection = &session.Projection{Covers: 2, Parts: []session.Part{
+	of.Projection = &session.Projection{Covers: 2, Parts: []session.Part{
 		{From: 0, To: 2, Level: 2, Raw: json.RawMessage(`{"role":"user","content":"Fix it: 4711 in api/login.go"}`), Messages: 1},
 	}}
-	known, err := pipelinetest.RecallOf(exchange, all, 0, counter.Count)
+	known, err := pipelinetest.RecallOf(of, counter.Count)
 	if err != nil || known.Wanted != 3 || known.Kept != 2 || known.First != 0 || known.FirstTokens < known.Tokens {
 		t.Errorf("got %+v, %v", known, err)
 	}
-	unforeseen, err := pipelinetest.RecallOf(exchange, all, len(exchange.Digests), counter.Count)
+	of.Since = of.Sent
+	unforeseen, err := pipelinetest.RecallOf(of, counter.Count)
 	if err != nil || unforeseen.Wanted != 1 || unforeseen.Kept != 1 {
 		t.Errorf("got %+v, %v", unforeseen, err)
 	}

@@ -57,10 +57,12 @@ func recallOf(t *testing.T, counter *tokens.Counter, codec wire.Codec, body []by
 	}
 	var measured recalls
 	var err error
-	if measured.all, err = pipelinetest.RecallOf(exchange, session, 0, counter.Count); err != nil {
+	of := pipelinetest.Shortened{Codec: codec, Session: pipelinetest.NamesOf(session), Sent: len(exchange.Digests), Turns: exchange.Turns, Projection: exchange.Projection}
+	if measured.all, err = pipelinetest.RecallOf(of, counter.Count); err != nil {
 		t.Fatal(err)
 	}
-	if measured.future, err = pipelinetest.RecallOf(exchange, session, len(exchange.Digests), counter.Count); err != nil {
+	of.Since = of.Sent
+	if measured.future, err = pipelinetest.RecallOf(of, counter.Count); err != nil {
 		t.Fatal(err)
 	}
 	return measured

@@ -1,14 +1,10 @@
 package compactionbench
 
 import (
-	"encoding/json"
 	"slices"
-	"strings"
 	"testing"
 
 	"palimpsest/pipeline/conversation"
-	"palimpsest/pipeline/replay"
-	"palimpsest/pipeline/session"
 )
 
 // small is a conversation of eight messages, the last of which come back to three
@@ -41,46 +37,6 @@ func reads(t *testing.T, talk Talk) *reading {
 
 func smallTalk() Talk {
 	return Talk{Name: "small", Format: conversation.Anthropic, Window: bigWindow, Body: []byte(small)}
-}
-
-func TestIdentifiersAreThoseThatAreComeBackTo(t *testing.T) {
-	t.Parallel()
-	r := reads(t, smallTalk())
-	var found []string
-	for _, one := range r.identifiers() {
-		found = append(found, one.text)
-	}
-	slices.Sort(found)
-	if want := []string{"48213", "ResolveLane", "src/lane/store.go"}; !slices.Equal(found, want) {
-		t.Errorf("%q, want %q", found, want)
-	}
-	for word, want := range map[string]bool{"plainword": false, "Words": false, "a/b.go": true, "ResolveLane": true, "max_size": true, "4096": true, "v12": false, "err.Error": true} {
-		if identifies(word) != want {
-			t.Errorf("%s: %v", word, !want)
-		}
-	}
-}
-
-func TestRecallComparesTextsOfTheSameSize(t *testing.T) {
-	t.Parallel()
-	r := reads(t, smallTalk())
-	kept := json.RawMessage(`{"role":"user","content":"ResolveLane failed with 48213"}`)
-	step := &replay.Step{Messages: 5, Projection: &session.Projection{Covers: 3, Parts: []session.Part{{From: 0, To: 3, Raw: kept, Tokens: 24}}}}
-	recall := r.recallAt(step)
-	if recall.Ours != (Share{Kept: 2, Of: 3}) {
-		t.Errorf("ours %+v, want two of three", recall.Ours)
-	}
-	if recall.First.Of != 3 || recall.First.Kept > 1 || recall.Gain() < 30 {
-		t.Errorf("first sentences %+v, gain %.0f", recall.First, recall.Gain())
-	}
-	for _, size := range []int{5, 24, 60} {
-		if text := r.firstSentencesOf(3, size); r.counter.Count(text) > size {
-			t.Errorf("%d tokens where %d were allowed: %q", r.counter.Count(text), size, text)
-		}
-	}
-	if whole := r.firstSentencesOf(3, 10_000); !strings.Contains(whole, "ResolveLane") {
-		t.Errorf("%q does not hold all", whole)
-	}
 }
 
 func TestSurvivalLooksForDirectivesAndModifiedFiles(t *testing.T) {
