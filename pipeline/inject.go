@@ -77,7 +77,7 @@ func (e *Exchange) Injected(module string) []session.Insert {
 // Stands reports whether an insert is in the prompt if projection, which may be
 // nil, stands for the first messages: one whose message is rendered is not.
 func (e *Exchange) Stands(projection *session.Projection, insert *session.Insert) bool {
-	return insert.Message == session.InSystem || isVerbatim(projection, insert.Message)
+	return insert.Stands(projection)
 }
 
 // Added returns the o200k tokens of the inserts at messages from index from to to
@@ -258,7 +258,7 @@ func (e *Exchange) place(text string) (message int, found bool) {
 			continue
 		}
 		_, err := e.Codec.Append(e.Body.Element(i), text)
-		return i, err == nil && isVerbatim(e.Projection, i)
+		return i, err == nil && e.Projection.Keeps(i)
 	}
 	return 0, false
 }
@@ -272,23 +272,6 @@ func (e *Exchange) addedBytes(projection *session.Projection) int {
 		}
 	}
 	return bytes
-}
-
-// isVerbatim reports whether a projection leaves a message as the client sent it.
-func isVerbatim(projection *session.Projection, message int) bool {
-	if projection == nil || message >= projection.Covers {
-		return true
-	}
-	at, _ := slices.BinarySearchFunc(projection.Parts, message, func(part session.Part, message int) int {
-		if part.To <= message {
-			return -1
-		}
-		return cmp.Compare(part.From, message)
-	})
-	for at > 0 && (at == len(projection.Parts) || projection.Parts[at].From > message) {
-		at--
-	}
-	return at < len(projection.Parts) && projection.Parts[at].Raw == nil
 }
 
 // plain returns text that every store and every provider takes as it is.

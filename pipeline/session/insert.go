@@ -32,6 +32,30 @@ func (i *Insert) stands(chain []conversation.Hash) bool {
 	return at < len(chain) && chain[at] == i.Chain
 }
 
+// Stands reports whether it is in the prompt if projection, which may be nil, stands
+// for the first messages: one whose message is rendered is not.
+func (i *Insert) Stands(projection *Projection) bool {
+	return i.Message == InSystem || projection.Keeps(i.Message)
+}
+
+// Keeps reports whether a message is sent as the client sent it if the projection,
+// which may be nil, stands for the first messages.
+func (p *Projection) Keeps(message int) bool {
+	if p == nil || message >= p.Covers {
+		return true
+	}
+	at, found := slices.BinarySearchFunc(p.Parts, message, func(part Part, message int) int {
+		switch {
+		case part.To <= message:
+			return -1
+		case part.From > message:
+			return 1
+		}
+		return 0
+	})
+	return found && p.Parts[at].Raw == nil
+}
+
 // weight is what the insert takes in memory, in bytes, roughly.
 func (i *Insert) weight() int {
 	bytes := 160 + len(i.Text)

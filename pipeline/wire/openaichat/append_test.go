@@ -26,7 +26,7 @@ func instructs() []wiretest.InstructSample {
 		},
 		{
 			Name: "two of them", Body: `{"messages":[ {"role":"system","content":"s"} , {"content":"d","role":"developer"} , {"role":"user","content":"a"} ]}`,
-			Want: `{"messages":[ {"role":"system","content":"s"} , {"content":"d","role":"developer"},{"role":"developer","content":"one"},{"role":"developer","content":"two"} , {"role":"user","content":"a"} ]}`,
+			Want: `{"messages":[ {"role":"system","content":"s"} , {"content":"d","role":"developer"} , {"role":"developer","content":"one"},{"role":"developer","content":"two"} , {"role":"user","content":"a"} ]}`,
 		},
 		{
 			Name: "nothing else", Body: `{"messages":[{"role":"system","content":"s"}]}`,
