@@ -154,7 +154,7 @@ func (e *Exchange) Bytes(projection *session.Projection) int {
 // what modules have put into it.
 func (e *Exchange) Original() int {
 	if e.Projection == nil {
-		return e.Size(nil) - e.scale(e.Inserted(nil))
+		return max(0, e.Size(nil)-e.scale(e.Inserted(nil)))
 	}
 	replaced := -e.Inserted(e.Projection)
 	for _, digest := range e.Digests[:e.Projection.Covers] {
@@ -163,7 +163,7 @@ func (e *Exchange) Original() int {
 	for _, part := range e.Projection.Parts {
 		replaced -= part.Tokens
 	}
-	return e.Size(e.Projection) + e.scale(replaced)
+	return max(0, e.Size(e.Projection)+e.scale(replaced))
 }
 
 // Standing returns the report of the exchange as it stands, before any module has
