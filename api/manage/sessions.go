@@ -22,6 +22,10 @@ type Sessions interface {
 	Projection(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (session.Projection, error)
 	Epochs(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.EpochOverview, error)
 	Decisions(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) ([]cost.Decision, error)
+
+	// Inserts returns what modules have put into a lane, by number.
+	Inserts(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.Insert, error)
+
 	Delete(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
 	Pinner
 	Orders

@@ -122,6 +122,38 @@ func TestTurnsShowTheirLevels(t *testing.T) {
 	}
 }
 
+// What modules have put into the prompt stands with its message, without its words.
+func TestTurnsShowTheirInserts(t *testing.T) {
+	t.Parallel()
+	w := setup(t).tenant(t, "ada")
+	seen := session.Seen{
+		Scope: session.Scope{Workspace: w.workspace, APIKey: uuid.New(), Format: conversation.Anthropic},
+		Session: w.session, Lane: w.lane, At: time.Now(), Position: 8,
+	}
+	err := w.sessions.Inject(t.Context(), seen, []session.Insert{
+		{Number: 1, Message: session.InSystem, Module: "patterns", Text: "secret words", Tokens: 3, Items: []string{"p1"}},
+		{Number: 2, Message: 0, Module: "compaction-bridge", Text: "secret words", Tokens: 4},
+		{Number: 3, Message: 6, Module: "rehydrator", Text: "secret words", Tokens: 5, Items: []string{"#1", "#2"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := w.send(t, http.MethodGet, w.path("/turns"), "")
+	answer.want(t, http.StatusOK)
+	for _, want := range []string{
+		`"system_inserts":[{"module":"patterns","tokens":3,"items":["p1"],"in_prompt":true}]`,
+		`"inserts":[{"module":"compaction-bridge","tokens":4,"items":[],"in_prompt":false}]`,
+		`"inserts":[{"module":"rehydrator","tokens":5,"items":["#1","#2"],"in_prompt":true}]`,
+	} {
+		if bytes.Count(answer.body, []byte(want)) != 1 {
+			t.Errorf("not once: %s in %s", want, answer.body)
+		}
+	}
+	if bytes.Contains(answer.body, []byte("secret")) {
+		t.Errorf("the words are told: %s", answer.body)
+	}
+}
+
 func TestPagesOfTurnsMeet(t *testing.T) {
 	t.Parallel()
 	w := setup(t).tenant(t, "ada")

@@ -32,6 +32,17 @@ type turnJSON struct {
 	Level    int           `json:"level"`
 	Tokens   int           `json:"tokens"` // of the originals
 	Messages []messageJSON `json:"messages"`
+
+	// System is what modules have put behind the system prompt; with the first turn.
+	System []insertJSON `json:"system_inserts,omitempty"`
+}
+
+// insertJSON is text that a module has put into the prompt, without its words.
+type insertJSON struct {
+	Module   string   `json:"module"`
+	Tokens   int      `json:"tokens"`
+	Items    []string `json:"items"`
+	InPrompt bool     `json:"in_prompt"` // no epoch has folded its message
 }
 
 type messageJSON struct {
@@ -42,6 +53,7 @@ type messageJSON struct {
 	Size     int               `json:"size"`
 	SHA256   string            `json:"sha256"`
 	StoredAt time.Time         `json:"stored_at"`
+	Inserts  []insertJSON      `json:"inserts,omitempty"` // behind what the client sent
 }
 
 // place is where a page of turns begins: at a message, which begins a turn.
@@ -82,7 +94,11 @@ func (s *server) listTurns(c echo.Context, who caller) error {
 		return fmt.Errorf("session %s has the unknown format %q", detail.ID, detail.Format)
 	}
 	ctx := c.Request().Context()
-	levels, err := s.levels(ctx, who.workspace, lane)
+	projection, err := s.projection(ctx, who.workspace, lane)
+	if err != nil {
+		return err
+	}
+	inserts, err := s.Sessions.Inserts(ctx, who.workspace, lane.ID)
 	if err != nil {
 		return err
 	}
@@ -93,13 +109,13 @@ func (s *server) listTurns(c echo.Context, who caller) error {
 	}
 	data := make([]turnJSON, len(turns))
 	for i, turn := range turns {
-		data[i] = turn.json(levels)
+		data[i] = turn.json(projection, inserts)
 	}
 	return answerPage(c, data, next)
 }
 
-// levels returns the parts of the lane's newest projection; none if it has none.
-func (s *server) levels(ctx context.Context, workspace tenants.WorkspaceID, lane session.LaneOverview) ([]session.Part, error) {
+// projection returns the lane's newest projection; nil if it has none.
+func (s *server) projection(ctx context.Context, workspace tenants.WorkspaceID, lane session.LaneOverview) (*session.Projection, error) {
 	epochs, err := s.Sessions.Epochs(ctx, workspace, lane.ID)
 	if err != nil || len(epochs) == 0 {
 		return nil, err
@@ -108,7 +124,7 @@ func (s *server) levels(ctx context.Context, workspace tenants.WorkspaceID, lane
 	if err != nil {
 		return nil, err
 	}
-	return projection.Parts, nil
+	return &projection, nil
 }
 
 // storedTurn is a turn with the messages that the archive holds of it.
@@ -117,23 +133,41 @@ type storedTurn struct {
 	entries []archive.Entry
 }
 
-func (t storedTurn) json(parts []session.Part) turnJSON {
+func (t storedTurn) json(projection *session.Projection, inserts []session.Insert) turnJSON {
 	answer := turnJSON{Turn: t.number, From: t.entries[0].Index, To: t.entries[len(t.entries)-1].Index + 1}
 	for _, entry := range t.entries {
-		level := levelOf(parts, entry.Index)
+		level := levelOf(projection, entry.Index)
 		answer.Level = max(answer.Level, level)
 		answer.Tokens += entry.Tokens
 		answer.Messages = append(answer.Messages, messageJSON{
 			Index: entry.Index, Role: entry.Role, Level: level, Tokens: entry.Tokens, Size: entry.Size,
 			SHA256: hex.EncodeToString(entry.Hash[:]), StoredAt: entry.StoredAt,
+			Inserts: insertsAt(entry.Index, projection, inserts),
 		})
+	}
+	if answer.From == 0 {
+		answer.System = insertsAt(session.InSystem, projection, inserts)
 	}
 	return answer
 }
 
-// levelOf returns the level of a message in a projection's parts.
-func levelOf(parts []session.Part, index int) int {
-	for _, part := range parts {
+// insertsAt returns the inserts at a message.
+func insertsAt(message int, projection *session.Projection, inserts []session.Insert) []insertJSON {
+	var at []insertJSON
+	for i := range inserts {
+		if insert := &inserts[i]; insert.Message == message {
+			at = append(at, insertJSON{Module: insert.Module, Tokens: insert.Tokens, Items: insert.Items, InPrompt: insert.Stands(projection)})
+		}
+	}
+	return at
+}
+
+// levelOf returns the level of a message in a projection, which may be nil.
+func levelOf(projection *session.Projection, index int) int {
+	if projection == nil {
+		return 0
+	}
+	for _, part := range projection.Parts {
 		if index >= part.From && index < part.To {
 			return part.Level
 		}

@@ -32,6 +32,9 @@ type Store interface {
 	Projection(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (session.Projection, error)
 	Epochs(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.EpochOverview, error)
 
+	// Inserts returns what modules have put into a lane, by number.
+	Inserts(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.Insert, error)
+
 	// Decisions returns the epochs of a session, oldest first, with what came of them.
 	Decisions(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) ([]cost.Decision, error)
 }
@@ -163,7 +166,12 @@ func (h *Handler) reader(ctx context.Context, who tenants.Principal, detail sess
 	if err != nil && !errors.Is(err, session.ErrNotFound) {
 		return nil, err
 	}
+	inserts, err := h.deps.Sessions.Inserts(ctx, who.Workspace.ID, lane.ID)
+	if err != nil {
+		return nil, err
+	}
 	return &reader{
+		inserts: inserts,
 		archive: h.deps.Archive, codec: codec, workspace: who.Workspace.ID, session: detail.ID, lane: lane,
 		projection: projection, epochs: epochs, mayRead: access.MayReadTexts(who.Role), role: who.Role, now: h.deps.Now(),
 	}, nil

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/PuerkitoBio/goquery"
 	"github.com/google/uuid"
@@ -238,6 +239,48 @@ func TestSessionsOfAnotherWorkspaceAreNotThere(t *testing.T) {
 	}
 	if page := person.Get("/sessions/" + overview.ID.String() + "?lane=" + webtest.Nobody()); page.Status != http.StatusNotFound {
 		t.Errorf("a lane that is not there: status %d", page.Status)
+	}
+}
+
+// What a module has put into the prompt stands at its message, with the module's name;
+// what an epoch has folded does not.
+func TestInsertsAreShownAtTheirMessage(t *testing.T) {
+	t.Parallel()
+	person, talk, overview := compressed(t)
+	lane, last := laneOf(t, person, overview.ID), len(talk.Messages(talk.Steps()-1))-1
+	covered := projection(t, person, overview.ID).Covers
+	seen := session.Seen{
+		Scope:   session.Scope{Workspace: person.Workspace.ID, APIKey: overview.APIKey, Format: overview.Format},
+		Session: overview.ID, Lane: lane, At: time.Now(), Position: last + 1,
+	}
+	err := person.Sessions.Inject(t.Context(), seen, []session.Insert{
+		{Number: 1, Message: last, Module: "rehydrator", Text: "[recovered] <b>the migration</b>", Tokens: 1234},
+		{Number: 2, Message: session.InSystem, Module: "patterns", Text: "Use tabs.", Tokens: 3},
+		{Number: 3, Message: covered - 1, Module: "compaction-bridge", Text: "folded away", Tokens: 5},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	page := person.Get("/sessions/" + overview.ID.String() + "?m=" + itoa(last))
+	put := page.TestID("insert")
+	for _, want := range []string{"rehydrator", "put in behind the message, 1,234 tokens", "[recovered] <b>the migration</b>"} {
+		if !strings.Contains(put, want) {
+			t.Errorf("%q is not in %q", want, put)
+		}
+	}
+	if sent := page.TestID("sent"); !strings.Contains(sent, "As it came, and what was put in behind it") || strings.Contains(sent, "Use tabs.") {
+		t.Errorf("sent: %q", short(sent))
+	}
+	if row := page.Text(`[data-testid="turns"] [aria-current]`); !strings.Contains(row, "+ rehydrator") {
+		t.Errorf("the row is %q", row)
+	}
+	first := person.Get("/sessions/" + overview.ID.String() + "?m=0").TestID("insert")
+	if !strings.Contains(first, "patterns put in behind the system prompt, 3 tokens") || !strings.Contains(first, "Use tabs.") {
+		t.Errorf("at the first message: %q", first)
+	}
+	if folded := person.Get("/sessions/" + overview.ID.String() + "?m=" + itoa(covered-1)); folded.Has(`[data-testid="insert"]`) && projection(t, person, overview.ID).Parts[len(projection(t, person, overview.ID).Parts)-1].Raw != nil {
+		t.Error("an insert that an epoch has folded is shown")
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"html"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,7 +38,8 @@ type pane struct {
 	BeforePath string
 
 	Sent       []text
-	AsItCame   bool   // what was sent is the original, byte for byte
+	AsItCame   bool // what was sent is the original, byte for byte
+	Inserts    []insert
 	SharedWith string // the run's text stands further on: messages "a–b"
 
 	Tokens, SentTokens int
@@ -46,6 +48,15 @@ type pane struct {
 
 	Epoch *session.EpochOverview // that made the projection; nil: none covers the turn
 	Now   time.Time
+}
+
+// insert is text that a module has put into the prompt.
+type insert struct {
+	Module   string
+	Where    string // "behind the message", "behind the system prompt"
+	Tokens   int
+	Text     text
+	IsBehind bool // the message, not the system prompt
 }
 
 // original is a message as the client sent it.
@@ -57,6 +68,11 @@ type original struct {
 	StoredAt time.Time
 	Path     string // of its bytes
 	Text     text
+}
+
+// hasInserts reports whether something was put in behind the message.
+func (p pane) hasInserts() bool {
+	return slices.ContainsFunc(p.Inserts, func(put insert) bool { return put.IsBehind })
 }
 
 // less returns by how many percent what was sent is smaller; empty if it is not.
@@ -94,6 +110,13 @@ func (r *reader) pane(ctx context.Context, chosen span, listed row, asked query)
 	}
 	if err := r.originals(ctx, chosen, asked, &p); err != nil {
 		return pane{}, err
+	}
+	for _, put := range r.insertsOf(chosen) {
+		shown := insert{Module: put.Module, Where: "behind the message", Tokens: put.Tokens, Text: text{Blocks: []block{newBlock("", put.Text)}}, IsBehind: true}
+		if put.Message == session.InSystem {
+			shown.Where, shown.IsBehind = "behind the system prompt", false
+		}
+		p.Inserts = append(p.Inserts, shown)
 	}
 	if p.AsItCame {
 		return p, nil

@@ -33,6 +33,7 @@ type reader struct {
 	lane       session.LaneOverview
 	projection session.Projection // the newest; Number 0: none
 	epochs     []session.EpochOverview
+	inserts    []session.Insert
 	mayRead    bool // what was said may be shown
 	role       tenants.Role
 	now        time.Time
@@ -75,6 +76,7 @@ type row struct {
 	Tokens  int    // of the originals
 	Sent    int    // of what stands for them
 	Known   bool   // the originals are in the archive
+	PutIn   string // modules that have put something behind them
 	Path    string
 	Current bool
 }
@@ -231,6 +233,12 @@ func (r *reader) rows(ctx context.Context, page []span, chosen int, asked query)
 // describe fills in what a row says.
 func (r *reader) describe(row *row, entry archive.Entry, messages map[int]conversation.Message, calls map[string]string) {
 	row.Sent = row.Tokens
+	for _, insert := range r.insertsOf(row.span) {
+		row.Sent += insert.Tokens
+		if !strings.Contains(row.PutIn, insert.Module) {
+			row.PutIn += " + " + insert.Module
+		}
+	}
 	if row.part >= 0 && r.projection.Parts[row.part].Raw != nil {
 		row.Sent = r.projection.Parts[row.part].Tokens
 	}
@@ -352,4 +360,18 @@ func preview(message conversation.Message) string {
 		}
 	}
 	return ""
+}
+
+// insertsOf returns what modules have put into the prompt at a row that is sent as it
+// came, behind the system prompt at the first one.
+func (r *reader) insertsOf(of span) []session.Insert {
+	var found []session.Insert
+	for i := range r.inserts {
+		insert := &r.inserts[i]
+		isHere := of.From <= insert.Message && insert.Message < of.To && r.projection.Keeps(insert.Message)
+		if isHere || insert.Message == session.InSystem && of.From == 0 {
+			found = append(found, *insert)
+		}
+	}
+	return found
 }

@@ -1,0 +1,46 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"palimpsest/api/upstream/providertest"
+	"palimpsest/pipeline"
+)
+
+// What a request injects is named in its headers and recorded with it; the next one
+// has it still, and names nothing.
+func TestInjectedItemsAreNamedInTheHeaders(t *testing.T) {
+	t.Parallel()
+	double := providertest.NewServer(t, providertest.Config{})
+	once := false
+	p := setupAt(t, double.URL, broken{func(exchange *pipeline.Exchange) error {
+		if once {
+			return nil
+		}
+		once = true
+		exchange.Inject("patterns", pipeline.PlacementTurn, "[patterns]", []string{"a", "b", "c"})
+		exchange.Inject("rehydrator", pipeline.PlacementTurn, "[rehydrated]", []string{"#1", "#2"})
+		exchange.Inject("compaction-bridge", pipeline.PlacementTurn, "[bridge]", nil)
+		exchange.Inject("ipc", pipeline.PlacementTurn, "[other]", nil)
+		return nil
+	}})
+	for request, want := range []string{"bridge=1,rehydrated=2,patterns=3,ipc=1", ""} {
+		got := p.send(http.MethodPost, messagesPath, `{"model":"claude-sonnet-4-5","max_tokens":10,"messages":[{"role":"user","content":"Hello"}]}`)
+		last, _ := double.Last()
+		if got.status != http.StatusOK || got.header.Get("X-Palimpsest-Injected") != want {
+			t.Errorf("request %d: status %d, %q, want %q", request, got.status, got.header.Get("X-Palimpsest-Injected"), want)
+		}
+		if outcome := map[bool]string{true: "ipc;applied", false: "ipc;noop"}[request == 0]; !strings.Contains(got.header.Get("X-Palimpsest-Modules"), outcome) {
+			t.Errorf("request %d: modules %s", request, got.header.Get("X-Palimpsest-Modules"))
+		}
+		if !strings.Contains(string(last.Body), `{"type":"text","text":"Hello"},{"type":"text","text":"[patterns]"},{"type":"text","text":"[rehydrated]"},{"type":"text","text":"[bridge]"},{"type":"text","text":"[other]"}]`) {
+			t.Errorf("request %d: sent %s", request, last.Body)
+		}
+		p.last(request + 1)
+	}
+	if log := p.log.String(); !strings.Contains(log, "patterns.injected") {
+		t.Errorf("log: %s", log)
+	}
+}
