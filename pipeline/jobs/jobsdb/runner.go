@@ -81,18 +81,23 @@ func (r *Runner) Handle(kind jobs.Kind, limits jobs.Limits, do jobs.Handler) {
 	limits.Workers = cmp.Or(limits.Workers, defaultWorkers)
 	limits.Timeout = cmp.Or(limits.Timeout, defaultTimeout)
 	limits.Attempts = cmp.Or(limits.Attempts, defaultAttempts)
-	river.AddWorkerArgs(r.workers, args{kind: kind}, &worker{runner: r, kind: kind, limits: limits, do: do})
-	r.queues[string(kind)] = river.QueueConfig{MaxWorkers: limits.Workers}
-	r.limits[kind] = limits
-	r.config.Metrics.known(kind)
+	r.register(&worker{runner: r, kind: kind, limits: limits, do: do})
+}
+
+func (r *Runner) register(worker *worker) {
+	river.AddWorkerArgs(r.workers, args{kind: worker.kind}, worker)
+	r.queues[string(worker.kind)] = river.QueueConfig{MaxWorkers: worker.limits.Workers}
+	r.limits[worker.kind] = worker.limits
+	r.config.Metrics.known(worker.kind)
 }
 
 // Every registers work of the whole cluster that comes again after each interval and
 // once when the cluster starts: one process at a time does it, and not while the last
 // one still does. A pass that fails is not tried again before the next is due.
 func (r *Runner) Every(kind jobs.Kind, interval, timeout time.Duration, do func(ctx context.Context) error) {
-	r.Handle(kind, jobs.Limits{Workers: 1, Timeout: timeout, Attempts: 1}, func(ctx context.Context, _, _ uuid.UUID) error {
-		return do(ctx)
+	r.register(&worker{
+		runner: r, kind: kind, periodic: true, limits: jobs.Limits{Workers: 1, Timeout: timeout, Attempts: defaultAttempts},
+		do: func(ctx context.Context, _, _ uuid.UUID) error { return do(ctx) },
 	})
 	r.periodic = append(r.periodic, river.NewPeriodicJob(river.PeriodicInterval(interval), func() (river.JobArgs, *river.InsertOpts) {
 		return args{kind: kind}, r.options(jobs.Job{Kind: kind}, 1)

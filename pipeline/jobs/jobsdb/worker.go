@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -32,6 +33,9 @@ type worker struct {
 	kind   jobs.Kind
 	limits jobs.Limits
 	do     jobs.Handler
+
+	periodic bool        // it comes again in any case
+	failing  atomic.Bool // where periodic: the last pass of this process failed
 }
 
 // Timeout implements river.Worker.
@@ -51,6 +55,9 @@ func (w *worker) Work(ctx context.Context, job *river.Job[args]) error {
 	began := config.Now()
 	err := w.protected(ctx, job.Args)
 	again, later := errors.AsType[jobs.Again](err)
+	if w.periodic {
+		w.tell(ctx, err)
+	}
 	switch {
 	case err == nil:
 		config.Metrics.ended(w.kind, done, config.Now().Sub(began))
@@ -61,6 +68,9 @@ func (w *worker) Work(ctx context.Context, job *river.Job[args]) error {
 	case errors.Is(ctx.Err(), context.Canceled): // the program ends: somebody else goes on
 		config.Metrics.ended(w.kind, givenBack, config.Now().Sub(began))
 		return river.JobSnooze(0)
+	case w.periodic:
+		config.Metrics.ended(w.kind, failed, config.Now().Sub(began))
+		return nil
 	}
 	outcome := failed
 	level := config.Log.WarnContext
@@ -71,6 +81,19 @@ func (w *worker) Work(ctx context.Context, job *river.Job[args]) error {
 	level(ctx, "job "+outcome, "kind", string(w.kind), "workspace", job.Args.Workspace, "lane", job.Args.Lane,
 		"attempt", job.Attempt, "of", job.MaxAttempts, "error", err)
 	return err
+}
+
+// tell tells of work that comes again and again when it begins to fail and when it
+// goes well again.
+func (w *worker) tell(ctx context.Context, err error) {
+	log := w.runner.config.Log
+	switch {
+	case ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled):
+	case err != nil && !w.failing.Swap(true):
+		log.WarnContext(ctx, "job fails", "kind", string(w.kind), "error", err)
+	case err == nil && w.failing.Swap(false):
+		log.InfoContext(ctx, "job goes well again", "kind", string(w.kind))
+	}
 }
 
 // protected does a job; a panic is an error.
