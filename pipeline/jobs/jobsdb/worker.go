@@ -41,7 +41,7 @@ type worker struct {
 // Timeout implements river.Worker.
 func (w *worker) Timeout(*river.Job[args]) time.Duration { return w.limits.Timeout }
 
-// NextRetry implements river.Worker: after 10 s, 40 s, 90 s, …
+// NextRetry implements river.Worker: after 10 s, 40 s, 90 s and so on.
 func (w *worker) NextRetry(job *river.Job[args]) time.Time {
 	return w.runner.config.Now().Add(time.Duration(job.Attempt*job.Attempt) * retryAfter)
 }
