@@ -12,15 +12,16 @@ CREATE TABLE archive_documents (
   session_id   uuid NOT NULL,
   api_key_id   uuid NOT NULL,
   at           timestamptz NOT NULL,
-  sampled      boolean NOT NULL,   -- one of the few from which frequencies are estimated
+  sampled      smallint NOT NULL,  -- frequencies are estimated from one document of 64, which have 1 or 2, and one of 1024, which have 2
   terms        bigint[] NOT NULL,
   PRIMARY KEY (workspace_id, lane_id, first, part),
   FOREIGN KEY (workspace_id, lane_id) REFERENCES lanes ON DELETE CASCADE
 );
 ALTER TABLE archive_documents ALTER COLUMN terms SET STORAGE EXTERNAL; -- hashes do not compress
 CREATE INDEX archive_documents_terms ON archive_documents USING gin (terms);
-CREATE INDEX archive_documents_sampled ON archive_documents USING gin (terms) WHERE sampled;
-CREATE INDEX archive_documents_samples ON archive_documents (workspace_id) WHERE sampled;
+CREATE INDEX archive_documents_sampled ON archive_documents USING gin (terms) WHERE sampled >= 1;
+CREATE INDEX archive_documents_few ON archive_documents USING gin (terms) WHERE sampled >= 2;
+CREATE INDEX archive_documents_samples ON archive_documents (workspace_id) WHERE sampled >= 1;
 CREATE INDEX archive_documents_session ON archive_documents (workspace_id, session_id);
 CREATE INDEX archive_documents_at ON archive_documents (workspace_id, at DESC);
 
@@ -83,10 +84,10 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 DECLARE
   tenant      CONSTANT uuid := public.app_workspace();
-  few         CONSTANT int := 4000;    -- documents of which each is looked at
-  share       CONSTANT int := 64;      -- of so many documents one is sampled
-  affordable  CONSTANT bigint := 15000; -- postings that are read to find candidates
-  candidates  CONSTANT int := 300;
+  few         CONSTANT int := 1500;    -- documents of which each is looked at
+  enough      CONSTANT int := 16;      -- documents of a sample that make an estimate
+  affordable  CONSTANT bigint := 8000; -- postings that are read to find candidates
+  candidates  CONSTANT int := 200;
   chosen      tid[];
   documents   bigint;
   frequencies bigint[] := '{}';
@@ -130,18 +131,22 @@ BEGIN
     END IF;
     frequencies := NULL; -- of exactly these documents
   ELSE
-    -- How many documents hold each term: counted in the sample, and where that has
-    -- too few, in the whole.
-    SELECT count(*) INTO samples FROM public.archive_documents d WHERE d.workspace_id = tenant AND d.sampled;
-    documents := samples * share;
+    -- How many documents hold each term: counted in the smaller sample, where that
+    -- has too few in the larger, and where that has too few in the whole, so that no
+    -- count looks at many documents.
+    SELECT count(*) INTO samples FROM public.archive_documents d WHERE d.workspace_id = tenant AND d.sampled >= 1;
+    documents := samples * 64;
     FOR i IN 1 .. cardinality(wanted) LOOP
       frequency := 0;
-      IF samples >= 200 THEN
-        SELECT count(*) INTO frequency FROM public.archive_documents d
-        WHERE d.sampled AND d.terms && ARRAY[wanted[i], wanted[i] | 1, wanted[i] | 2, wanted[i] | 3];
-        frequency := CASE WHEN frequency >= 8 THEN frequency * share ELSE 0 END;
+      IF samples >= 64 * enough THEN
+        SELECT count(*) * 1024 INTO frequency FROM public.archive_documents d
+        WHERE d.sampled >= 2 AND d.terms && ARRAY[wanted[i], wanted[i] | 1, wanted[i] | 2, wanted[i] | 3];
       END IF;
-      IF frequency = 0 THEN
+      IF samples >= 2 * enough AND frequency < 1024 * enough THEN
+        SELECT count(*) * 64 INTO frequency FROM public.archive_documents d
+        WHERE d.sampled >= 1 AND d.terms && ARRAY[wanted[i], wanted[i] | 1, wanted[i] | 2, wanted[i] | 3];
+      END IF;
+      IF frequency < 64 * enough THEN
         SELECT count(*) INTO frequency FROM public.archive_documents d
         WHERE d.terms && ARRAY[wanted[i], wanted[i] | 1, wanted[i] | 2, wanted[i] | 3];
       END IF;

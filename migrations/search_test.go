@@ -22,7 +22,7 @@ func plantDocuments(t *testing.T, owner *pgx.Conn) (a, b uuid.UUID) {
 			"INSERT INTO sessions (workspace_id, id, api_key_id, format, source, started_at, last_at) VALUES ($1, $1, $1, 'anthropic', 'header', now(), now())",
 			"INSERT INTO lanes (workspace_id, id, session_id, created_at, last_at) VALUES ($1, $1, $1, now(), now())",
 			`INSERT INTO archive_documents (workspace_id, lane_id, first, part, after, session_id, api_key_id, at, sampled, terms)
-				VALUES ($1, $1, 0, 0, 1, $1, $1, now(), true, '{7}')`,
+				VALUES ($1, $1, 0, 0, 1, $1, $1, now(), 2, '{7}')`,
 		} {
 			if _, err := owner.Exec(t.Context(), statement, *workspace); err != nil {
 				t.Fatalf("%s: %v", statement, err)
@@ -115,7 +115,7 @@ func TestSearchPathOfTheCallerDoesNotReachTheSearch(t *testing.T) {
 
 	for name, before := range map[string]string{
 		"table": `CREATE TEMP TABLE archive_documents AS SELECT '` + b.String() + `'::uuid AS workspace_id, '` + b.String() + `'::uuid AS lane_id,
-			0 AS first, 0 AS part, 1 AS after, '` + b.String() + `'::uuid AS session_id, '` + b.String() + `'::uuid AS api_key_id, now() AS at, true AS sampled, '{7}'::bigint[] AS terms;
+			0 AS first, 0 AS part, 1 AS after, '` + b.String() + `'::uuid AS session_id, '` + b.String() + `'::uuid AS api_key_id, now() AS at, 2::smallint AS sampled, '{7}'::bigint[] AS terms;
 			CREATE TEMP TABLE lanes AS SELECT '` + a.String() + `'::uuid AS workspace_id, '` + b.String() + `'::uuid AS id, NULL::uuid AS parent_id, 0 AS fork_at;
 			SET LOCAL search_path = pg_temp, public`,
 		"function": `CREATE FUNCTION pg_temp.app_workspace() RETURNS uuid LANGUAGE sql AS $$ SELECT '` + b.String() + `'::uuid $$;

@@ -1,0 +1,170 @@
+package archivedb_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/archive/archivedb"
+)
+
+// rareWords are words of which each document of a large workspace has some: the n-th
+// in one of n documents, about.
+const rareWords = 200_000
+
+// BenchmarkSearch searches a workspace of many documents of some 150 terms each, whose
+// words are as frequent as those of speech (Zipf). PALIMPSEST_BENCH_DOCUMENTS says how
+// many; 20,000 without it. To reach: each search in less than 100 ms with a million.
+func BenchmarkSearch(b *testing.B) {
+	documents := 20_000
+	if text := os.Getenv("PALIMPSEST_BENCH_DOCUMENTS"); text != "" {
+		var err error
+		if documents, err = strconv.Atoi(text); err != nil {
+			b.Fatal(err)
+		}
+	}
+	database := dbtest.New(b)
+	f := newFixture(b, database.DB)
+	index := f.index()
+	f.put(b, entries(talk()...)...)
+	if _, err := index.IndexPending(b.Context(), 10); err != nil {
+		b.Fatal(err)
+	}
+	lane := fillIndex(b, database.Owner(b), f, documents)
+	for _, c := range []struct {
+		name  string
+		query archive.Query
+	}{
+		{"a rare word", archive.Query{Text: "SQLSTATE 23505"}},
+		{"words of all kinds", archive.Query{Text: "w3 w50 w700 w9000 w60000"}},
+		{"words in hundreds of documents", archive.Query{Text: "w8000 w9000 w11000"}},
+		{"common words", archive.Query{Text: "w1 w2 w3 w5"}},
+		{"one common word", archive.Query{Text: "w2"}},
+		{"a rare and common words", archive.Query{Text: "w1 w2 w3 duplicate key"}},
+		{"a path", archive.Query{Text: "internal/proxy/handler.go"}},
+		{"a long question", archive.Query{Text: longQuestion()}},
+		{"words of all kinds of one tool", archive.Query{Text: "w3 w50 w700 w9000", Tool: "Bash"}},
+		{"words of all kinds of one key", archive.Query{Text: "w3 w50 w700 w9000", APIKey: f.session}},
+		{"words of all kinds of one session", archive.Query{Text: "w3 w50 w700 w9000", Session: f.session}},
+		{"words of all kinds of one lane", archive.Query{Text: "w3 w50 w700 w9000", Lane: lane}},
+		{"words of all kinds since an hour", archive.Query{Text: "w3 w50 w700 w9000", Since: time.Now().Add(-time.Hour)}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			var times []time.Duration
+			for b.Loop() {
+				start := time.Now()
+				if err := archivedb.FindOnly(b.Context(), index, f.workspace, c.query); err != nil {
+					b.Fatal(err)
+				}
+				times = append(times, time.Since(start))
+			}
+			slices.Sort(times)
+			b.ReportMetric(float64(times[len(times)/2])/1e6, "p50-ms")
+			b.ReportMetric(float64(times[len(times)*99/100])/1e6, "p99-ms")
+		})
+	}
+}
+
+func longQuestion() string {
+	text := ""
+	for i := range 40 {
+		text += fmt.Sprintf("w%d ", 1+i*i*i)
+	}
+	return text
+}
+
+// sampleOf returns the sample of a document that has drawn one of 1024 lots.
+func sampleOf(lot int) int16 {
+	switch {
+	case lot == 0:
+		return 2
+	case lot%64 == 0:
+		return 1
+	}
+	return 0
+}
+
+// fillIndex puts documents of random words into a workspace, 2,000 a lane, and returns
+// one of the lanes.
+func fillIndex(b *testing.B, owner *pgxpool.Pool, f *fixture, documents int) uuid.UUID {
+	b.Helper()
+	ctx := b.Context()
+	hashes, err := archivedb.TermHashes(termKeys{}, f.workspace, rareWords)
+	if err != nil {
+		b.Fatal(err)
+	}
+	const perLane = 2_000
+	lanes := make([]uuid.UUID, documents/perLane+1)
+	for i := range lanes {
+		lanes[i] = f.addLane(b, time.Now())
+	}
+	// Built at the end, an index of a million documents takes minutes and not an hour.
+	for _, statement := range []string{
+		"DROP INDEX archive_documents_terms", "SET maintenance_work_mem = '1GB'",
+	} {
+		if _, err := owner.Exec(ctx, statement); err != nil {
+			b.Fatal(err)
+		}
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	words := rand.NewZipf(random, 1.1, 8, rareWords-1)
+	bash, err := archivedb.ToolHash(termKeys{}, f.workspace, "Bash")
+	if err != nil {
+		b.Fatal(err)
+	}
+	at := time.Now().Add(-30 * 24 * time.Hour)
+	row := 0
+	start := time.Now()
+	_, err = owner.CopyFrom(ctx, pgx.Identifier{"archive_documents"},
+		[]string{"workspace_id", "lane_id", "first", "part", "after", "session_id", "api_key_id", "at", "sampled", "terms"},
+		pgx.CopyFromFunc(func() ([]any, error) {
+			if row == documents {
+				return nil, nil
+			}
+			terms := make([]int64, 0, 152)
+			seen := make(map[uint64]bool, 152)
+			for range 200 {
+				if word := words.Uint64(); !seen[word] {
+					seen[word] = true
+					terms = append(terms, hashes[word]|int64(random.IntN(4)))
+				}
+			}
+			if row%3 == 0 {
+				terms = append(terms, bash)
+			}
+			place := row % perLane
+			values := []any{
+				[16]byte(f.workspace), [16]byte(lanes[row/perLane]), int32(10 + 2*place), int32(0), int32(12 + 2*place), [16]byte(f.session), [16]byte(f.session),
+				at.Add(time.Duration(row) * time.Second), sampleOf(random.IntN(1024)), terms,
+			}
+			row++
+			return values, nil
+		}))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Logf("%d documents in %s", documents, time.Since(start))
+	if _, err := owner.Exec(ctx, "CREATE INDEX archive_documents_terms ON archive_documents USING gin (terms)"); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := owner.Exec(context.WithoutCancel(ctx), "VACUUM ANALYZE archive_documents"); err != nil {
+		b.Fatal(err)
+	}
+	var size string
+	if err := owner.QueryRow(ctx, `SELECT 'table ' || pg_size_pretty(pg_table_size('archive_documents')) || ', indexes ' || pg_size_pretty(pg_indexes_size('archive_documents'))`).Scan(&size); err != nil {
+		b.Fatal(err)
+	}
+	b.Logf("%s after %s", size, time.Since(start))
+	return lanes[0]
+}
