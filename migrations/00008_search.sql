@@ -136,6 +136,9 @@ BEGIN
     -- count looks at many documents.
     SELECT count(*) INTO samples FROM public.archive_documents d WHERE d.workspace_id = tenant AND d.sampled >= 1;
     documents := samples * 64;
+    IF samples < 2 * enough THEN
+      SELECT count(*) INTO documents FROM public.archive_documents d WHERE d.workspace_id = tenant;
+    END IF;
     FOR i IN 1 .. cardinality(wanted) LOOP
       frequency := 0;
       IF samples >= 64 * enough THEN
