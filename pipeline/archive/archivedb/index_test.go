@@ -1,6 +1,7 @@
 package archivedb_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -82,13 +83,19 @@ func TestAnotherWorkerGoesOnWhereOneStopped(t *testing.T) {
 		messages = append(messages, call(id, "Bash", map[string]any{"command": fmt.Sprintf("make part%d", i)}), result(id, fmt.Sprintf("outcome%d", i)))
 	}
 	f.put(t, entries(messages...)...)
-	errStopped := errors.New("stopped")
-	broken := archivedb.NewIndex(f.archive, stoppingKeys{err: errStopped}, parse)
-	if _, err := broken.IndexPending(t.Context(), 10); !errors.Is(err, errStopped) {
-		t.Fatalf("%v, want the stop", err)
+	ctx, stop := context.WithCancel(t.Context())
+	parsed := 0
+	stopping := archivedb.NewIndex(f.archive, termKeys{}, func(format conversation.Format, raw []byte) (conversation.Message, error) {
+		if parsed++; parsed == 500 {
+			stop()
+		}
+		return parse(format, raw)
+	})
+	if done, err := stopping.IndexPending(ctx, 10); !errors.Is(err, context.Canceled) || done != 400 {
+		t.Fatalf("%d messages, %v; want two batches and the stop", done, err)
 	}
-	if f.count(t, "archive_unindexed") != 1 {
-		t.Fatal("the lane does not wait any more")
+	if stored := f.count(t, "archive_documents"); stored != 200 || f.count(t, "archive_unindexed") != 1 {
+		t.Fatalf("%d documents, %d lanes wait", stored, f.count(t, "archive_unindexed"))
 	}
 	index := f.indexed(t)
 	if got := f.count(t, "archive_documents"); got != 450 || f.count(t, "archive_unindexed") != 0 {
@@ -101,13 +108,6 @@ func TestAnotherWorkerGoesOnWhereOneStopped(t *testing.T) {
 		}
 	}
 }
-
-// stoppingKeys fails.
-type stoppingKeys struct {
-	err error
-}
-
-func (k stoppingKeys) TermKey(uuid.UUID) ([]byte, error) { return nil, k.err }
 
 func TestALaneThatFailsLetsTheOthersGoOn(t *testing.T) {
 	t.Parallel()
