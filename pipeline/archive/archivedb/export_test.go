@@ -1,6 +1,7 @@
 package archivedb
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -10,10 +11,14 @@ import (
 	"palimpsest/pipeline/archive/search"
 )
 
-// FindOnly searches without opening the originals of what is found.
-func FindOnly(ctx context.Context, index *Index, workspace uuid.UUID, query archive.Query) error {
-	_, err := index.find(ctx, workspace, &query, search.Ask(query.Text), archive.DefaultHits)
-	return err
+// Find searches without opening the originals of what is found.
+func Find(ctx context.Context, index *Index, workspace uuid.UUID, query archive.Query) ([]archive.Hit, error) {
+	found, err := index.find(ctx, workspace, &query, search.Ask(query.Text), cmp.Or(query.Limit, archive.DefaultHits))
+	hits := make([]archive.Hit, len(found))
+	for i := range found {
+		hits[i] = found[i].Hit
+	}
+	return hits, err
 }
 
 // TermHashes returns the hashes of the words w0, w1 and so on.

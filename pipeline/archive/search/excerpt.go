@@ -188,9 +188,15 @@ func cut(text string, question Question, budget int, count func(string) int) str
 		}
 	}
 	tail := int(float64(left) * (1 - headShare))
-	for i := 0; i < len(lines) && left > tail && keep(i); i++ {
+	for i := range lines {
+		if left <= tail || !keep(i) {
+			break
+		}
 	}
-	for i := len(lines) - 1; i >= 0 && keep(i); i-- {
+	for i := range lines {
+		if !keep(len(lines) - 1 - i) {
+			break
+		}
 	}
 	return joined(lines, kept)
 }

@@ -57,7 +57,7 @@ func TestTextIsCutIntoTheTermsOfCode(t *testing.T) {
 		strings.Repeat("x", 300):    "",
 	} {
 		got := terms(text)
-		for _, term := range strings.Fields(want) {
+		for term := range strings.FieldsSeq(want) {
 			if !slices.Contains(got, term) {
 				t.Errorf("%q lacks %q: %q", text, term, got)
 			}
