@@ -18,7 +18,7 @@ const (
 	headShare = 0.6
 	// mostBytes is the most bytes that a token stands for in what is cut: a text
 	// that is longer than its budget even so is cut without being counted.
-	mostBytes = 12
+	mostBytes = 6
 	// firstShare is the most of a budget that one of several hits may take before
 	// the others have had theirs.
 	firstShare = 0.6
@@ -89,7 +89,7 @@ func order(documents []Document, question Question) []int {
 	if len(documents) < 2 {
 		return places
 	}
-	matches := NewMemory(documents).Search(question, 0, len(documents))
+	matches := NewMemory(beginnings(documents)).Search(question, 0, len(documents))
 	for i := range matches {
 		for j := range documents {
 			if documents[j].From == matches[i].Document.From && documents[j].Part == matches[i].Document.Part {
@@ -99,6 +99,24 @@ func order(documents []Document, question Question) []int {
 	}
 	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
 	return places
+}
+
+// orderBytes is how much of each text is read to bring the documents of one hit into
+// an order.
+const orderBytes = 4 << 10
+
+// beginnings returns documents with the beginnings of their texts alone.
+func beginnings(documents []Document) []Document {
+	short := slices.Clone(documents)
+	for i := range short {
+		short[i].fields = slices.Clone(short[i].fields)
+		for j := range short[i].fields {
+			if text := &short[i].fields[j].text; len(*text) > orderBytes {
+				*text = strings.ToValidUTF8((*text)[:orderBytes], "")
+			}
+		}
+	}
+	return short
 }
 
 // excerpt joins pieces within a budget, the last of them cut, and returns the tokens
@@ -203,31 +221,31 @@ func cut(text string, question Question, budget int, count func(string) int) str
 
 // matching returns the lines that hold something of what is asked, best first.
 func matching(lines []string, question Question) []int {
-	wanted := map[string]float64{}
-	for _, term := range question.Wanted {
-		wanted[term.Text] = term.Weight
+	places := map[string]int{}
+	for i, term := range question.Wanted {
+		places[term.Text] = i
 	}
 	type scored struct {
 		line  int
 		score float64
 	}
 	var found []scored
-	holding := map[string]int{}
-	terms := make([]map[string]bool, len(lines))
+	holding := make([]int, len(question.Wanted))
+	terms := make([]uint64, len(lines)) // a bit for each wanted term; MaxWanted has room
 	for i, line := range lines {
-		terms[i] = map[string]bool{}
 		eachTerm(line, func(term string) {
-			if wanted[term] > 0 && !terms[i][term] {
-				terms[i][term] = true
-				holding[term]++
+			place, wanted := places[term]
+			if wanted && terms[i]&(1<<place) == 0 {
+				terms[i] |= 1 << place
+				holding[place]++
 			}
 		})
 	}
 	for i := range lines {
 		score := 0.0
-		for _, term := range question.Wanted {
-			if terms[i][term.Text] {
-				score += term.Weight * Rarity(len(lines), holding[term.Text])
+		for place, term := range question.Wanted {
+			if terms[i]&(1<<place) != 0 {
+				score += term.Weight * Rarity(len(lines), holding[place])
 			}
 		}
 		if score > 0 {
