@@ -16,8 +16,9 @@ const (
 	// headShare is the share of a budget that goes to the beginning of a text in
 	// which no line matches; its end gets the rest.
 	headShare = 0.6
-	// mostBytes is the most bytes that a token stands for in what is cut: a text
-	// that is longer than its budget even so is cut without being counted.
+	// mostBytes is how many bytes a token hardly ever stands for: a text that is
+	// longer than its budget even so is cut by its lines without being counted, which
+	// keeps all of them if they fit after all.
 	mostBytes = 6
 	// firstShare is the most of a budget that one of several hits may take before
 	// the others have had theirs.
