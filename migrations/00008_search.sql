@@ -88,8 +88,8 @@ DECLARE
   enough      CONSTANT int := 16;      -- documents of a sample that make an estimate
   affordable  CONSTANT bigint := 3000; -- postings that are read to find candidates
   candidates  CONSTANT int := 200;
-  newest      CONSTANT int := 1000;    -- documents that are looked at where every word is common
-  asked       CONSTANT int := 24;      -- terms that are looked for in many documents
+  newest      CONSTANT int := 300;     -- documents that are looked at where every word is common
+  asked       CONSTANT int := 16;      -- terms that are looked for in many documents
   chosen      tid[];
   documents   bigint;
   frequencies bigint[] := '{}';
