@@ -87,15 +87,17 @@ func TestSearchFindsOneWorkspaceOnly(t *testing.T) {
 	app := connect(t, database.AppURL)
 
 	quoted := func(id uuid.UUID) string { return "'" + id.String() + "'" }
+	arguments := func(key, session, lane string) string { return strings.Join([]string{key, session, lane, "0"}, ", ") }
+	const none = "NULL"
 	for arguments, want := range map[string]int{
-		anywhere():                                                         1,
-		quoted(a) + ", NULL, NULL, 0":                                      1,
-		"NULL, " + quoted(a) + ", NULL, 0":                                 1,
-		"NULL, NULL, " + quoted(a) + ", 0":                                 1,
-		quoted(b) + ", NULL, NULL, 0":                                      0,
-		"NULL, " + quoted(b) + ", NULL, 0":                                 0,
-		"NULL, NULL, " + quoted(b) + ", 0":                                 0,
-		strings.Join([]string{quoted(b), quoted(b), quoted(b), "0"}, ", "): 0,
+		anywhere():                                 1,
+		arguments(quoted(a), none, none):           1,
+		arguments(none, quoted(a), none):           1,
+		arguments(none, none, quoted(a)):           1,
+		arguments(quoted(b), none, none):           0,
+		arguments(none, quoted(b), none):           0,
+		arguments(none, none, quoted(b)):           0,
+		arguments(quoted(b), quoted(b), quoted(b)): 0,
 	} {
 		lanes, err := found(t, app, a, "", arguments)
 		if err != nil || len(lanes) != want || want == 1 && lanes[0] != a {
