@@ -136,7 +136,7 @@ func TestSearchPathOfTheCallerDoesNotReachTheSearch(t *testing.T) {
 				t.Errorf("%s: (%s) finds %v, want %s (%v)", name, arguments, lanes, a, err)
 			}
 		}
-		lanes, err := found(t, app, a, before, "NULL, NULL, '"+b.String()+"', 0")
+		lanes, err := found(t, app, a, before, strings.Repeat("NULL, ", 2)+"'"+b.String()+"', 0")
 		if err != nil || len(lanes) != 0 {
 			t.Errorf("%s: another workspace's lane gives %v (%v)", name, lanes, err)
 		}
