@@ -34,7 +34,7 @@ func layers() []layer {
 		{"pipeline/wire/...", []string{"pipeline/conversation", "pipeline/wire"}},
 		{"pipeline/tokens/...", []string{"pipeline/conversation", "pipeline/tokens"}},
 		{"pipeline/ledger", []string{"pipeline/conversation"}},
-		{"pipeline/archive/archivedb", []string{"pipeline/archive", "pipeline/conversation", "pipeline/session"}},
+		{"pipeline/archive/archivedb", []string{"pipeline/archive", "pipeline/archive/search", "pipeline/conversation", "pipeline/session"}},
 		{"pipeline/archive/...", []string{"pipeline/conversation", "pipeline/archive"}},
 		// One transaction keeps a lane's projection and the originals it stands for.
 		{"pipeline/session/sessiondb", []string{"pipeline/session", "pipeline/jobs", "pipeline/conversation", "pipeline/cost", "pipeline/archive", "pipeline/archive/archivedb"}},
@@ -214,7 +214,7 @@ func TestLayersDecideAsTheDesignSays(t *testing.T) {
 func isTestSupport(folder string) bool {
 	name := path.Base(folder)
 
-	return strings.HasSuffix(name, "test") || name == "wiregen" || within(folder, "api/apibench") || within(folder, "pipeline/compactionbench") || within(folder, "api/apiclients")
+	return strings.HasSuffix(name, "test") || name == "wiregen" || within(folder, "api/apibench") || within(folder, "pipeline/compactionbench") || within(folder, "pipeline/memorybench") || within(folder, "api/apiclients")
 }
 
 // mayImport reports whether a package in one folder may import the package in another.
