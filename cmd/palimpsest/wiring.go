@@ -16,6 +16,7 @@ import (
 	"palimpsest/api/manage"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/archive/blob"
 	"palimpsest/pipeline/conversation"
@@ -30,6 +31,7 @@ import (
 	"palimpsest/pipeline/wire/openaichat"
 	"palimpsest/pipeline/wire/openairesponses"
 	"palimpsest/tenants"
+	"palimpsest/tenants/datakeys"
 	"palimpsest/tenants/identity"
 	"palimpsest/tenants/tenantsdb"
 	"palimpsest/tenants/vault"
@@ -55,8 +57,11 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
-	sessions := sessiondb.New(db)
-	originals, err := p.openArchive(ctx, db)
+	dataKeys := datakeys.New(db, safe)
+	archiveKeys := archive.NewKeys(dataKeys)
+	sessions := sessiondb.New(db).WithKeys(archiveKeys)
+	p.keepUp(upkeep{db: db, keys: dataKeys, sessions: sessions})
+	originals, err := p.openArchive(ctx, db, archiveKeys)
 	if err != nil {
 		return nil, err
 	}
@@ -137,19 +142,21 @@ func (p *program) keeper(db *tenantsdb.DB, keys *identity.Keys, safe *vault.Vaul
 
 // openArchive opens the archive: in the database, or with its bytes moved to a
 // bucket once they are durable.
-func (p *program) openArchive(ctx context.Context, db *tenantsdb.DB) (*archivedb.DB, error) {
-	originals := archivedb.New(db)
-	if p.config.BlobURL == "" {
-		return originals, nil
-	}
-	bucket, err := blob.Open(ctx, p.config.BlobURL)
-	if err != nil {
-		return nil, fmt.Errorf("PALIMPSEST_BLOB_URL: %w", err)
+func (p *program) openArchive(ctx context.Context, db *tenantsdb.DB, keys *archive.Keys) (*archivedb.DB, error) {
+	originals := archivedb.New(db).WithKeys(keys)
+	var bucket archive.Bucket
+	if p.config.BlobURL != "" {
+		var err error
+		if bucket, err = blob.Open(ctx, p.config.BlobURL); err != nil {
+			return nil, fmt.Errorf("PALIMPSEST_BLOB_URL: %w", err)
+		}
+		originals = originals.WithBucket(bucket)
 	}
 	mover := archivedb.NewMover(db, bucket, p.log)
+	mover.Keys = keys
 	mover.Start()
 	p.onClose(mover.Stop)
-	return originals.WithBucket(bucket), nil
+	return originals, nil
 }
 
 // identities makes what knows people and API keys.
@@ -226,4 +233,5 @@ var (
 	_ api.UsageStore    = (*tenantsdb.DB)(nil)
 	_ api.Workspaces    = (*tenantsdb.DB)(nil)
 	_ api.Transactor    = (*tenantsdb.DB)(nil)
+	_ datakeys.Store    = (*tenantsdb.DB)(nil)
 )
