@@ -31,6 +31,7 @@ import (
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/tenants"
+	"palimpsest/tenants/datakeys"
 	"palimpsest/tenants/identity"
 	"palimpsest/tenants/vault"
 )
@@ -65,13 +66,14 @@ func setup(t *testing.T) *product {
 func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 	t.Helper()
 	p := &product{db: dbtest.New(t), echo: echo.New(), log: new(bytes.Buffer)}
-	p.sessions, p.archive = sessiondb.New(p.db.DB), archivedb.New(p.db.DB)
 	p.double = providertest.NewServer(t, providertest.Config{Key: canaryKey})
 	secrets := [][]byte{bytes.Repeat([]byte("s"), 32)}
 	sealer, err := vault.New(secrets)
 	if err != nil {
 		t.Fatal(err)
 	}
+	archiveKeys := archive.NewKeys(datakeys.New(p.db.DB, sealer))
+	p.sessions, p.archive = sessiondb.New(p.db.DB).WithKeys(archiveKeys), archivedb.New(p.db.DB).WithKeys(archiveKeys)
 	throttle, err := identity.NewLocalThrottle(time.Now)
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +96,7 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 		Codecs:   map[conversation.Format]wire.Codec{conversation.Anthropic: anthropic.New()},
 		Identity: people, Cookies: tenants.NewCookies(publicURL), Keys: p.keys,
 		APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.DB, ModelWindows: p.db.DB, Usage: p.db.DB,
-		Sessions: p.sessions, Archive: p.archive,
+		Sessions: p.sessions, Archive: p.archive, Retentions: p.db.DB,
 		Log: slog.New(slog.NewJSONHandler(p.log, nil)),
 	})
 	t.Cleanup(func() {

@@ -30,6 +30,7 @@ type Config struct {
 	ModelWindows ModelWindows
 	Sessions     Sessions
 	Archive      Archive
+	Retentions   Retentions
 	Usage        Usage
 
 	Log *slog.Logger
@@ -87,6 +88,10 @@ func Register(group *echo.Group, config Config) {
 	group.POST("/sessions/:id/pins", s.as(s.createPin))
 	group.DELETE("/sessions/:id/pins/:message", s.as(s.deletePin))
 	group.GET("/sessions/:id/archive/:index", s.as(s.getOriginal))
+	group.GET("/sessions/:id/export", s.as(s.exportSession))
+
+	group.GET("/retention", s.as(s.getRetention))
+	group.PUT("/retention", s.as(s.putRetention))
 
 	group.GET("/usage", s.as(s.getUsage))
 	group.GET("/requests", s.as(s.listRequests))
