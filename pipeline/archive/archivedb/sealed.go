@@ -78,7 +78,7 @@ func (p packer) restoreAny(key *archive.Key, stored []byte, hash conversation.Ha
 
 // objectAbout is what a sealed message is bound to, beside its workspace.
 func objectAbout(form encoding, hash conversation.Hash) []byte {
-	return append(append([]byte("object "), byte(form)), hash[:]...)
+	return append(append([]byte("object "), byte(form)), hash[:]...) //nolint:gosec // 0 to 3
 }
 
 // objectName is what an object is called in a bucket: with a key, by a keyed hash,

@@ -105,7 +105,7 @@ func setup() (*memory, export.Session) {
 		Lanes: []export.Lane{{ID: lane, Kind: "main", Messages: 6}, {ID: fork, Kind: "main", Parent: lane, ForkAt: 3, Messages: 4}},
 		Projection: func(_ context.Context, of uuid.UUID) (*export.Projection, error) {
 			if of != lane {
-				return nil, nil //nolint:nilnil // it has none
+				return nil, nil
 			}
 			return &export.Projection{Number: 1, Covers: 2, Reason: "target", At: at(5), Parts: []export.Part{{To: 1}, {From: 1, To: 2, Level: 2, Raw: []byte("short")}}}, nil
 		},
@@ -245,7 +245,7 @@ func TestAFileCutAnywhereOrWithAnyByteChangedIsFaulty(t *testing.T) {
 	t.Parallel()
 	m, session := setup()
 	file := write(t, m, session)
-	for cut := range len(file) {
+	for cut := range file {
 		if _, faults := verify(t, file[:cut]); len(faults) == 0 {
 			t.Fatalf("cut at byte %d of %d: no fault", cut, len(file))
 		}
@@ -384,7 +384,7 @@ func TestALongSessionIsWrittenInLittleMemory(t *testing.T) { //nolint:parallelte
 	if out.bytes < messages*size || out.calls < messages {
 		t.Fatalf("%d bytes in %d lines", out.bytes, out.calls)
 	}
-	if grown := int64(out.most) - int64(before.HeapAlloc); grown > 24<<20 { //nolint:gosec // sizes of memory
+	if grown := int64(out.most) - int64(before.HeapAlloc); grown > 24<<20 {
 		t.Errorf("%d MB are in use for a file of %d MB", grown>>20, out.bytes>>20)
 	}
 }

@@ -58,7 +58,7 @@ func Verify(file io.Reader, report func(Fault)) (Totals, error) {
 		}
 		if errors.Is(err, errLongLine) {
 			v.totals.Lines++
-			v.fault("is longer than any line of an export; nothing after it was read")
+			v.faultf("is longer than any line of an export; nothing after it was read")
 			return v.totals, nil
 		}
 		if err != nil {
@@ -125,7 +125,7 @@ type chain struct {
 
 func newChain(name string) *chain { return &chain{name: name, link: archive.NewHead().Link} }
 
-func (v *verifier) fault(format string, arguments ...any) {
+func (v *verifier) faultf(format string, arguments ...any) {
 	v.totals.Faults++
 	v.report(Fault{Line: v.totals.Lines, What: fmt.Sprintf(format, arguments...)})
 }
@@ -137,16 +137,16 @@ func (v *verifier) line(line []byte, whole bool) {
 		v.digest.Write([]byte{'\n'})
 	}
 	if !whole {
-		v.fault("is cut off")
+		v.faultf("is cut off")
 		return
 	}
 	if v.closed {
-		v.fault("stands after the file's last line")
+		v.faultf("stands after the file's last line")
 		return
 	}
 	var kind kindLine
 	if err := json.Unmarshal(line, &kind); err != nil {
-		v.fault("is no JSON object: %v", err)
+		v.faultf("is no JSON object: %v", err)
 		return
 	}
 	switch kind.Type {
@@ -166,7 +166,7 @@ func (v *verifier) line(line []byte, whole bool) {
 		v.totals.SHA256 = sum
 		read(v, line, v.file)
 	default:
-		v.fault("has the type %q, which no export has", kind.Type)
+		v.faultf("has the type %q, which no export has", kind.Type)
 	}
 	if kind.Type == typeManifest && v.open != nil {
 		sum := sha256.Sum256(line)
@@ -180,11 +180,11 @@ func read[L any](v *verifier, line []byte, check func(L)) {
 	decoder.DisallowUnknownFields()
 	var decoded L
 	if err := decoder.Decode(&decoded); err != nil {
-		v.fault("cannot be read: %v", err)
+		v.faultf("cannot be read: %v", err)
 		return
 	}
 	if decoder.More() {
-		v.fault("goes on after its JSON object")
+		v.faultf("goes on after its JSON object")
 		return
 	}
 	check(decoded)
@@ -192,13 +192,13 @@ func read[L any](v *verifier, line []byte, check func(L)) {
 
 func (v *verifier) manifest(line manifestLine) {
 	if v.open != nil {
-		v.fault("opens a session before the last one, %s, has ended", v.open.manifest.Session.ID)
+		v.faultf("opens a session before the last one, %s, has ended", v.open.manifest.Session.ID)
 	}
 	if line.Version != Version {
-		v.fault("has the format %d; this program reads %d", line.Version, Version)
+		v.faultf("has the format %d; this program reads %d", line.Version, Version)
 	}
 	if line.Section != v.totals.Sessions {
-		v.fault("is section %d, where section %d belongs", line.Section, v.totals.Sessions)
+		v.faultf("is section %d, where section %d belongs", line.Section, v.totals.Sessions)
 	}
 	v.totals.Sessions++
 	v.open = &openSection{
@@ -206,7 +206,7 @@ func (v *verifier) manifest(line manifestLine) {
 	}
 	for _, lane := range line.Lanes {
 		if v.open.lanes[lane.ID] != nil {
-			v.fault("names lane %s twice", lane.ID)
+			v.faultf("names lane %s twice", lane.ID)
 		}
 		v.open.lanes[lane.ID] = newChain("message of lane " + lane.ID.String() + ",")
 	}
@@ -216,7 +216,7 @@ func (v *verifier) manifest(line manifestLine) {
 // inSection reports whether a session is open, and a fault if none is.
 func (v *verifier) inSection(what string) bool {
 	if v.open == nil {
-		v.fault("%s stands outside of any session", what)
+		v.faultf("%s stands outside of any session", what)
 	}
 	return v.open != nil
 }
@@ -229,7 +229,7 @@ func (v *verifier) message(line messageLine) {
 	v.open.messages++
 	lane := v.open.lanes[line.Lane]
 	if lane == nil {
-		v.fault("message %d belongs to lane %s, which the manifest does not name", line.Index, line.Lane)
+		v.faultf("message %d belongs to lane %s, which the manifest does not name", line.Index, line.Lane)
 		return
 	}
 	v.link(lane, line.Index, line.content)
@@ -252,15 +252,15 @@ func (v *verifier) link(chain *chain, index int, content content) {
 	digest, ok := hashOf(content.SHA256)
 	link, linked := hashOf(content.Link)
 	if !ok || !linked {
-		v.fault("%s: its hash or link is none", place)
+		v.faultf("%s: its hash or link is none", place)
 		return
 	}
 	v.bytes(place, digest, content)
 	if index < chain.next {
-		v.fault("%s: comes twice or in another order, index %d was the lowest to come", place, chain.next)
+		v.faultf("%s: comes twice or in another order, index %d was the lowest to come", place, chain.next)
 	}
 	if archive.Link(chain.link, index, digest) != link {
-		v.fault("%s: its link does not follow from the one before: a message before it is missing, moved or changed, or this one is", place)
+		v.faultf("%s: its link does not follow from the one before: a message before it is missing, moved or changed, or this one is", place)
 	}
 	// What follows is measured by what this line says, so that one fault is told once.
 	chain.link, chain.next = link, max(chain.next, index+1)
@@ -270,34 +270,34 @@ func (v *verifier) link(chain *chain, index int, content content) {
 func (v *verifier) bytes(place string, digest conversation.Hash, content content) {
 	if content.Damage != "" {
 		v.open.damaged++
-		v.fault("%s: was damaged in the archive when it was exported: %s", place, content.Damage)
+		v.faultf("%s: was damaged in the archive when it was exported: %s", place, content.Damage)
 		return
 	}
 	var raw []byte
 	switch {
 	case content.Text != nil && content.Base64 != nil:
-		v.fault("%s: has its bytes twice", place)
+		v.faultf("%s: has its bytes twice", place)
 		return
 	case content.Text != nil:
 		raw = []byte(*content.Text)
 	case content.Base64 != nil:
 		var err error
 		if raw, err = base64.StdEncoding.DecodeString(*content.Base64); err != nil {
-			v.fault("%s: its base64 cannot be read", place)
+			v.faultf("%s: its base64 cannot be read", place)
 			return
 		}
 	default:
 		if _, known := v.open.seen[digest]; !known {
-			v.fault("%s: has no bytes, and no message before it is the same", place)
+			v.faultf("%s: has no bytes, and no message before it is the same", place)
 		}
 		return
 	}
 	if sha256.Sum256(raw) != digest {
-		v.fault("%s: its bytes do not have its SHA-256 %s", place, content.SHA256)
+		v.faultf("%s: its bytes do not have its SHA-256 %s", place, content.SHA256)
 		return
 	}
 	if len(raw) != content.Size {
-		v.fault("%s: has %d bytes and says %d", place, len(raw), content.Size)
+		v.faultf("%s: has %d bytes and says %d", place, len(raw), content.Size)
 	}
 	v.open.seen[digest] = struct{}{}
 }
@@ -312,14 +312,14 @@ func hashOf(text string) (conversation.Hash, bool) {
 
 func (v *verifier) projection(line projectionLine) {
 	if v.inSection("a projection") && v.open.lanes[line.Lane] == nil {
-		v.fault("the projection belongs to lane %s, which the manifest does not name", line.Lane)
+		v.faultf("the projection belongs to lane %s, which the manifest does not name", line.Lane)
 	}
 }
 
 func (v *verifier) damage(line damageLine) {
 	if v.inSection("a note of damage") {
 		v.open.damaged++
-		v.fault("the archive was damaged when it was exported: %s", line.Damage)
+		v.faultf("the archive was damaged when it was exported: %s", line.Damage)
 	}
 }
 
@@ -330,13 +330,13 @@ func (v *verifier) end(line endLine) {
 	open := v.open
 	v.open = nil
 	if line.Section != open.manifest.Section {
-		v.fault("ends section %d, and section %d is open", line.Section, open.manifest.Section)
+		v.faultf("ends section %d, and section %d is open", line.Section, open.manifest.Section)
 	}
 	if line.Manifest != open.digest {
-		v.fault("the manifest of session %s is not the one that was written", open.manifest.Session.ID)
+		v.faultf("the manifest of session %s is not the one that was written", open.manifest.Session.ID)
 	}
 	if line.Messages != open.messages || line.Bytes != open.bytes || line.Damaged != open.damaged {
-		v.fault("session %s has %d messages, %d bytes and %d damaged; its end says %d, %d and %d",
+		v.faultf("session %s has %d messages, %d bytes and %d damaged; its end says %d, %d and %d",
 			open.manifest.Session.ID, open.messages, open.bytes, open.damaged, line.Messages, line.Bytes, line.Damaged)
 	}
 	ends := map[uuid.UUID]chainEnd{}
@@ -346,11 +346,11 @@ func (v *verifier) end(line endLine) {
 	for _, lane := range open.manifest.Lanes {
 		v.chainEnd("lane "+lane.ID.String(), open.lanes[lane.ID], ends[lane.ID])
 		if lane.Messages != open.lanes[lane.ID].count {
-			v.fault("lane %s has %d messages; the manifest says %d", lane.ID, open.lanes[lane.ID].count, lane.Messages)
+			v.faultf("lane %s has %d messages; the manifest says %d", lane.ID, open.lanes[lane.ID].count, lane.Messages)
 		}
 	}
 	if len(line.Lanes) != len(open.manifest.Lanes) {
-		v.fault("session %s ends with %d lanes; its manifest names %d", open.manifest.Session.ID, len(line.Lanes), len(open.manifest.Lanes))
+		v.faultf("session %s ends with %d lanes; its manifest names %d", open.manifest.Session.ID, len(line.Lanes), len(open.manifest.Lanes))
 	}
 	v.chainEnd("the chain of answers", open.answers, line.Answers)
 }
@@ -358,26 +358,26 @@ func (v *verifier) end(line endLine) {
 // chainEnd checks a chain at the end of its session.
 func (v *verifier) chainEnd(name string, chain *chain, end chainEnd) {
 	if end.Messages != chain.count {
-		v.fault("%s has %d entries; its end says %d", name, chain.count, end.Messages)
+		v.faultf("%s has %d entries; its end says %d", name, chain.count, end.Messages)
 	}
 	if end.Link != hex.EncodeToString(chain.link[:]) {
-		v.fault("%s does not end with the link that was written", name)
+		v.faultf("%s does not end with the link that was written", name)
 	}
 }
 
 func (v *verifier) file(line fileLine) {
 	v.closed = true
 	if v.open != nil {
-		v.fault("the file ends before session %s does", v.open.manifest.Session.ID)
+		v.faultf("the file ends before session %s does", v.open.manifest.Session.ID)
 	}
 	if line.Sections != v.totals.Sessions {
-		v.fault("the file has %d sessions; its end says %d", v.totals.Sessions, line.Sections)
+		v.faultf("the file has %d sessions; its end says %d", v.totals.Sessions, line.Sections)
 	}
 	if line.Lines != v.totals.Lines-1 {
-		v.fault("the file has %d lines before this one; its end says %d", v.totals.Lines-1, line.Lines)
+		v.faultf("the file has %d lines before this one; its end says %d", v.totals.Lines-1, line.Lines)
 	}
 	if line.SHA256 != v.totals.SHA256 {
-		v.fault("the bytes before this line are not those that were written: their SHA-256 is %s", v.totals.SHA256)
+		v.faultf("the bytes before this line are not those that were written: their SHA-256 is %s", v.totals.SHA256)
 	}
 }
 
