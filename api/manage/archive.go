@@ -10,12 +10,14 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/archive/export"
 	"palimpsest/tenants"
 )
 
 // Archive reads originals.
 type Archive interface {
 	archive.Reader
+	export.Source
 
 	// Originals returns the messages of a lane from index from to to (excluded)
 	// with their bytes, proven by their hashes.

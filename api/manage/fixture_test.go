@@ -31,6 +31,7 @@ import (
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/tenants"
+	"palimpsest/tenants/datakeys"
 	"palimpsest/tenants/identity"
 	"palimpsest/tenants/vault"
 )
@@ -59,7 +60,7 @@ type product struct {
 // termKeys gives each workspace its own key.
 type termKeys struct{}
 
-func (termKeys) TermKey(workspace uuid.UUID) ([]byte, error) {
+func (termKeys) TermKey(_ context.Context, workspace uuid.UUID) ([]byte, error) {
 	return append(workspace[:], workspace[:]...), nil
 }
 
@@ -83,6 +84,8 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 	if err != nil {
 		t.Fatal(err)
 	}
+	archiveKeys := archive.NewKeys(datakeys.New(p.db.DB, sealer))
+	p.sessions, p.archive = sessiondb.New(p.db.DB).WithKeys(archiveKeys), archivedb.New(p.db.DB).WithKeys(archiveKeys)
 	throttle, err := identity.NewLocalThrottle(time.Now)
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +108,7 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 		Codecs:   map[conversation.Format]wire.Codec{conversation.Anthropic: anthropic.New()},
 		Identity: people, Cookies: tenants.NewCookies(publicURL), Keys: p.keys,
 		APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.DB, ModelWindows: p.db.DB, Usage: p.db.DB,
-		Sessions: p.sessions, Archive: p.archive, Searcher: p.index,
+		Sessions: p.sessions, Archive: p.archive, Searcher: p.index, Retentions: p.db.DB,
 		Log: slog.New(slog.NewJSONHandler(p.log, nil)),
 	})
 	t.Cleanup(func() {

@@ -42,7 +42,10 @@ func reaches() map[string]reach {
 		"PUT /models/windows/:model":    {body: `{"window_tokens":50000}`},
 		"DELETE /models/windows/:model": {path: at((*tenant).modelWindow), status: http.StatusNoContent},
 
-		"GET /search": {path: at(func(of *tenant) string { return "/search?q=question&session=" + of.session.String() })},
+		"GET /search":              {path: at(func(of *tenant) string { return "/search?q=question&session=" + of.session.String() })},
+		"GET /sessions/:id/export": {path: at(func(of *tenant) string { return "/sessions/" + of.session.String() + "/export" })},
+		"GET /retention":           {},
+		"PUT /retention":           {body: `{"days":30}`},
 
 		"GET /usage":    {},
 		"GET /requests": {},

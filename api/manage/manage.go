@@ -32,6 +32,7 @@ type Config struct {
 	Sessions     Sessions
 	Archive      Archive
 	Searcher     archive.Searcher
+	Retentions   Retentions
 	Usage        Usage
 
 	Log *slog.Logger
@@ -89,6 +90,10 @@ func Register(group *echo.Group, config Config) {
 	group.POST("/sessions/:id/pins", s.as(s.createPin))
 	group.DELETE("/sessions/:id/pins/:message", s.as(s.deletePin))
 	group.GET("/sessions/:id/archive/:index", s.as(s.getOriginal))
+	group.GET("/sessions/:id/export", s.as(s.exportSession))
+
+	group.GET("/retention", s.as(s.getRetention))
+	group.PUT("/retention", s.as(s.putRetention))
 
 	group.GET("/search", s.as(s.search))
 

@@ -127,7 +127,7 @@ func TestTurnsShowTheirInserts(t *testing.T) {
 	t.Parallel()
 	w := setup(t).tenant(t, "ada")
 	seen := session.Seen{
-		Scope: session.Scope{Workspace: w.workspace, APIKey: uuid.New(), Format: conversation.Anthropic},
+		Scope:   session.Scope{Workspace: w.workspace, APIKey: uuid.New(), Format: conversation.Anthropic},
 		Session: w.session, Lane: w.lane, At: time.Now(), Position: 8,
 	}
 	err := w.sessions.Inject(t.Context(), seen, []session.Insert{

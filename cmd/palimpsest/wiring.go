@@ -17,6 +17,7 @@ import (
 	"palimpsest/api/manage"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/archive/blob"
 	"palimpsest/pipeline/conversation"
@@ -32,6 +33,7 @@ import (
 	"palimpsest/pipeline/wire/openaichat"
 	"palimpsest/pipeline/wire/openairesponses"
 	"palimpsest/tenants"
+	"palimpsest/tenants/datakeys"
 	"palimpsest/tenants/identity"
 	"palimpsest/tenants/tenantsdb"
 	"palimpsest/tenants/vault"
@@ -54,11 +56,15 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		return nil, err
 	}
 	work := p.newWork(db, registry)
-	sessions := sessiondb.New(db).WithJobs(work)
-	originals, err := p.openArchive(ctx, db, work)
+	dataKeys := datakeys.New(db, safe)
+	archiveKeys := archive.NewKeys(dataKeys)
+	sessions := sessiondb.New(db).WithKeys(archiveKeys).WithJobs(work)
+	work.Every("upkeep", upkeepEvery, upkeepTimeout, upkeep{db: db, keys: dataKeys, sessions: sessions, log: p.log}.run)
+	originals, err := p.openArchive(ctx, db, archiveKeys, work)
 	if err != nil {
 		return nil, err
 	}
+	index := indexOf(originals, archiveKeys, work)
 	settings, err := api.NewSettings(db, safe, p.config.Pipe, p.config.AllowPrivateUpstreams)
 	if err != nil {
 		return nil, err
@@ -104,7 +110,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	manage.Register(e.Group("/api/v1"), manage.Config{
 		Defaults: p.defaults(), Codecs: codecs(),
 		Identity: people, Cookies: tenants.NewCookies(p.reachable()), Keys: keys, APIKeys: keeper, ProviderKeys: keeper,
-		Pipelines: db, ModelWindows: db, Sessions: sessions, Archive: originals, Searcher: p.search(originals, safe), Usage: db, Log: p.log, Now: time.Now,
+		Pipelines: db, ModelWindows: db, Sessions: sessions, Archive: originals, Searcher: index, Retentions: db, Usage: db, Log: p.log, Now: time.Now,
 	})
 	if !p.config.Role.shows() {
 		return e, nil
@@ -162,21 +168,43 @@ func (p *program) keeper(db *tenantsdb.DB, keys *identity.Keys, safe *vault.Vaul
 
 // openArchive opens the archive: in the database, or with its bytes moved to a
 // bucket once they are durable.
-func (p *program) openArchive(ctx context.Context, db *tenantsdb.DB, work *jobsdb.Runner) (*archivedb.DB, error) {
-	originals := archivedb.New(db)
-	if p.config.BlobURL == "" {
-		return originals, nil
-	}
-	bucket, err := blob.Open(ctx, p.config.BlobURL)
-	if err != nil {
-		return nil, fmt.Errorf("PALIMPSEST_BLOB_URL: %w", err)
+func (p *program) openArchive(ctx context.Context, db *tenantsdb.DB, keys *archive.Keys, work *jobsdb.Runner) (*archivedb.DB, error) {
+	originals, interval := archivedb.New(db).WithKeys(keys), sealEvery
+	var bucket archive.Bucket
+	if p.config.BlobURL != "" {
+		var err error
+		if bucket, err = blob.Open(ctx, p.config.BlobURL); err != nil {
+			return nil, fmt.Errorf("PALIMPSEST_BLOB_URL: %w", err)
+		}
+		originals, interval = originals.WithBucket(bucket), moveEvery
 	}
 	mover := archivedb.NewMover(db, bucket)
-	work.Every("archive", moveEvery, moveTimeout, func(ctx context.Context) error {
+	mover.Keys = keys
+	work.Every("archive", interval, moveTimeout, func(ctx context.Context) error {
 		_, err := mover.Pass(ctx)
 		return err
 	})
-	return originals.WithBucket(bucket), nil
+	return originals, nil
+}
+
+// indexOf makes what searches the archive and has it indexed in the background.
+func indexOf(originals *archivedb.DB, keys *archive.Keys, work *jobsdb.Runner) *archivedb.Index {
+	known := codecs()
+	index := archivedb.NewIndex(originals, keys, func(format conversation.Format, raw []byte) (conversation.Message, error) {
+		codec, is := known[format]
+		if !is {
+			return conversation.Message{}, fmt.Errorf("format %q is unknown", format)
+		}
+		return codec.Parse(raw)
+	})
+	work.Every("index", indexEvery, indexTimeout, func(ctx context.Context) error {
+		for {
+			if done, err := index.IndexPending(ctx, indexLanes); done == 0 || err != nil {
+				return err
+			}
+		}
+	})
+	return index
 }
 
 // identities makes what knows people and API keys.
@@ -264,4 +292,5 @@ var (
 	_ api.UsageStore    = (*tenantsdb.DB)(nil)
 	_ api.Workspaces    = (*tenantsdb.DB)(nil)
 	_ api.Transactor    = (*tenantsdb.DB)(nil)
+	_ datakeys.Store    = (*tenantsdb.DB)(nil)
 )

@@ -13,7 +13,12 @@ import (
 
 const (
 	moveEvery   = 10 * time.Second
+	sealEvery   = 10 * time.Minute // where there is no bucket to move to
 	moveTimeout = 10 * time.Minute // what is not moved by then is moved the next time
+
+	indexEvery   = 2 * time.Second
+	indexLanes   = 64 // lanes that are indexed at a time
+	indexTimeout = 10 * time.Minute
 )
 
 // newWork makes what does the work off the request path. What there is to do is

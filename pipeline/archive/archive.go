@@ -57,3 +57,12 @@ type Bucket interface {
 	// Delete removes what is under a name; it is no error if there is nothing.
 	Delete(ctx context.Context, name string) error
 }
+
+// Answer is what a provider answered to one exchange, as its tap read it.
+type Answer struct {
+	Exchange uuid.UUID
+	Lane     uuid.UUID // uuid.Nil: none
+	At       time.Time // of the exchange
+	Hash     conversation.Hash
+	Size     int // bytes
+}

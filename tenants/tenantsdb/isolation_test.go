@@ -248,6 +248,7 @@ func fill(t *testing.T, b bundle) {
 	for _, statement := range []string{
 		"INSERT INTO pipeline_configs (workspace_id, version, saved_by) VALUES ($1, 1, $2)",
 		"INSERT INTO model_windows (workspace_id, model, window_tokens, source) VALUES ($1, 'm', 1000, 'learnt')",
+		"INSERT INTO data_keys (workspace_id, wrapped) VALUES ($1, 'w')",
 		"INSERT INTO sessions (workspace_id, id, api_key_id, format, source, started_at, last_at) VALUES ($1, $2, $2, 'anthropic', 'header', now(), now())",
 		"INSERT INTO lanes (workspace_id, id, session_id, created_at, last_at) VALUES ($1, $3, $2, now(), now())",
 		"INSERT INTO lane_heads (workspace_id, head, lane_id, position, seen_at) VALUES ($1, 'h', $3, 1, now())",

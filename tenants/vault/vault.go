@@ -20,11 +20,13 @@ const keySize = 32
 // another workspace or provider, or with a master key that is no longer set.
 var ErrSealedElsewhere = errors.New("sealed secret does not open")
 
-// Vault seals provider keys with AES-256-GCM under keys derived from the master
-// keys. What is sealed is bound to its workspace and provider.
+// Vault seals provider keys, and the keys under which what is kept of workspaces is
+// sealed, with AES-256-GCM under keys derived from the master keys. What is sealed
+// is bound to its workspace, and a provider key to its provider.
 type Vault struct {
 	secrets [][]byte
 	keys    []*subtle.AESGCM // the first seals, all open
+	wraps   []*subtle.AESGCM // the same for data keys
 }
 
 // New returns a vault on master keys of at least 32 bytes: the first seals, all
@@ -42,7 +44,11 @@ func New(secrets [][]byte) (*Vault, error) {
 		if err != nil {
 			return nil, fmt.Errorf("vault: %w", err)
 		}
-		vault.keys = append(vault.keys, key)
+		wrap, err := subtle.NewAESGCM(derive(secret, "data keys"))
+		if err != nil {
+			return nil, fmt.Errorf("vault: %w", err)
+		}
+		vault.keys, vault.wraps = append(vault.keys, key), append(vault.wraps, wrap)
 	}
 	return vault, nil
 }
@@ -67,6 +73,26 @@ func (v *Vault) Open(workspace uuid.UUID, provider tenants.Provider, sealed []by
 	return "", ErrSealedElsewhere
 }
 
+// Wrap returns the data key of a workspace, sealed for it.
+func (v *Vault) Wrap(workspace uuid.UUID, key []byte) ([]byte, error) {
+	wrapped, err := v.wraps[0].Encrypt(key, dataKeyOf(workspace))
+	if err != nil {
+		return nil, fmt.Errorf("seal data key: %w", err)
+	}
+	return wrapped, nil
+}
+
+// Unwrap returns the data key that was sealed for a workspace, and whether it was
+// sealed with the first master key. It returns ErrSealedElsewhere.
+func (v *Vault) Unwrap(workspace uuid.UUID, wrapped []byte) (key []byte, newest bool, err error) {
+	for i, wrap := range v.wraps {
+		if key, err := wrap.Decrypt(wrapped, dataKeyOf(workspace)); err == nil {
+			return key, i == 0, nil
+		}
+	}
+	return nil, false, ErrSealedElsewhere
+}
+
 // Derive returns a key for one purpose, derived from the first master key.
 func (v *Vault) Derive(purpose string) []byte { return derive(v.secrets[0], purpose) }
 
@@ -83,6 +109,9 @@ func (v *Vault) DeriveAll(purpose string) [][]byte {
 func boundTo(workspace uuid.UUID, provider tenants.Provider) []byte {
 	return fmt.Appendf(nil, "ws:%s|provider:%s", workspace, provider)
 }
+
+// dataKeyOf is the associated data of a sealed data key.
+func dataKeyOf(workspace uuid.UUID) []byte { return fmt.Appendf(nil, "ws:%s|data key", workspace) }
 
 // derive makes a key of keySize bytes for a purpose (HKDF-SHA256, RFC 5869).
 func derive(secret []byte, purpose string) []byte {

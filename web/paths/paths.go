@@ -72,3 +72,6 @@ func Local(next string) string {
 	}
 	return next
 }
+
+// Export is where a whole session is downloaded, with what verifies it.
+func Export(session uuid.UUID) string { return "/api/v1/sessions/" + session.String() + "/export" }

@@ -25,6 +25,7 @@ type DB struct {
 	door   Door
 	packer packer
 	bucket archive.Bucket // nil: none
+	keys   *archive.Keys  // nil: nothing is sealed
 }
 
 // New returns the archive behind a door.
@@ -32,7 +33,7 @@ func New(door Door) *DB { return &DB{door: door, packer: newPacker()} }
 
 // WithBucket returns the archive with a bucket, into which a Mover moves its bytes.
 func (d *DB) WithBucket(bucket archive.Bucket) *DB {
-	return &DB{door: d.door, packer: d.packer, bucket: bucket}
+	return &DB{door: d.door, packer: d.packer, bucket: bucket, keys: d.keys}
 }
 
 // Lane is a lane as the archive knows it.
@@ -51,11 +52,11 @@ const (
 		FROM lane_entries($1, $2) e JOIN archive_objects o ON o.workspace_id = $1 AND o.hash = e.hash
 		WHERE e.index >= $3
 		ORDER BY e.index LIMIT $4`
-	sqlOriginals = `SELECT e.index, e.hash, e.role, e.tokens, e.stored_at, o.size, o.encoding, o.place, o.bytes
+	sqlOriginals = `SELECT e.index, e.hash, e.role, e.tokens, e.stored_at, o.size, o.encoding, o.place, o.bare, o.bytes
 		FROM lane_entries($1, $2) e JOIN archive_objects o ON o.workspace_id = $1 AND o.hash = e.hash
 		WHERE e.index >= $3 AND e.index < $4
 		ORDER BY e.index`
-	sqlObject = `SELECT size, encoding, place, bytes FROM archive_objects
+	sqlObject = `SELECT size, encoding, place, bare, bytes FROM archive_objects
 		WHERE workspace_id = $1 AND hash = $2 AND place <> 2`
 )
 
@@ -177,7 +178,7 @@ func (d *DB) Object(ctx context.Context, workspace uuid.UUID, hash conversation.
 	stored := storedBytes{hash: hash}
 	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		row := tx.Statement.ConnPool.QueryRowContext(ctx, sqlObject, workspace, hash[:])
-		return row.Scan(&stored.size, &stored.form, &stored.place, &stored.bytes)
+		return row.Scan(&stored.size, &stored.form, &stored.place, &stored.bare, &stored.bytes)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		err = archive.ErrNotFound
@@ -198,25 +199,42 @@ type storedBytes struct {
 	size  int // of the message
 	form  encoding
 	place place
+	bare  bool   // the bucket has them under their hash, not sealed
 	bytes []byte // nil unless they are in the database
 }
 
 // original returns the message that was stored, proven by its hash.
 func (d *DB) original(ctx context.Context, workspace uuid.UUID, stored storedBytes) ([]byte, error) {
+	key, err := keyOf(ctx, d.keys, workspace)
+	if err != nil {
+		return nil, err
+	}
 	if stored.place == here {
-		return d.packer.unpack(stored.form, stored.bytes, stored.hash, stored.size)
+		return d.packer.restore(key, stored.form, stored.bytes, stored.hash, stored.size)
 	}
 	if d.bucket == nil {
 		return nil, errNoBucket
 	}
-	content, err := d.bucket.Get(ctx, objectName(workspace, stored.hash))
+	content, err := fetch(ctx, d.bucket, key, workspace, stored)
 	if errors.Is(err, archive.ErrNotFound) {
 		return nil, fmt.Errorf("%w: the bucket has lost them", archive.ErrDamaged)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read bucket: %w", err)
 	}
-	return d.packer.unpackAny(content, stored.hash, stored.size)
+	return d.packer.restoreAny(key, content, stored.hash, stored.size)
+}
+
+// fetch returns what a bucket holds of an object. One that is being sealed may
+// have its new name already.
+func fetch(ctx context.Context, bucket archive.Bucket, key *archive.Key, workspace uuid.UUID, stored storedBytes) ([]byte, error) {
+	if stored.bare {
+		content, err := bucket.Get(ctx, bareName(workspace, stored.hash))
+		if !errors.Is(err, archive.ErrNotFound) || key == nil {
+			return content, err
+		}
+	}
+	return bucket.Get(ctx, objectName(key, workspace, stored.hash))
 }
 
 // scanOriginal reads an entry without its bytes, and how they are stored.
@@ -227,7 +245,7 @@ func scanOriginal(rows *sql.Rows) (archive.Entry, storedBytes, error) {
 		hash   []byte
 	)
 	err := rows.Scan(&entry.Index, &hash, &entry.Role, &entry.Tokens, &entry.StoredAt, &entry.Size,
-		&stored.form, &stored.place, &stored.bytes)
+		&stored.form, &stored.place, &stored.bare, &stored.bytes)
 	if err != nil {
 		return archive.Entry{}, storedBytes{}, err
 	}

@@ -1,13 +1,6 @@
 package archivedb
 
-import (
-	"encoding/hex"
-	"errors"
-
-	"github.com/google/uuid"
-
-	"palimpsest/pipeline/conversation"
-)
+import "errors"
 
 // place says where an object's bytes are; the values are in the database.
 type place int16
@@ -24,8 +17,3 @@ const fetchesAtOnce = 16
 
 // errNoBucket says that bytes lie in a bucket that this process was not told of.
 var errNoBucket = errors.New("the bytes are in a bucket, and none is configured: set PALIMPSEST_BLOB_URL to it")
-
-// objectName is what an object is called in a bucket.
-func objectName(workspace uuid.UUID, hash conversation.Hash) string {
-	return workspace.String() + "/" + hex.EncodeToString(hash[:])
-}

@@ -23,7 +23,7 @@ func Find(ctx context.Context, index *Index, workspace uuid.UUID, query archive.
 
 // TermHashes returns the hashes of the words w0, w1 and so on.
 func TermHashes(keys Keys, workspace uuid.UUID, words int) ([]int64, error) {
-	key, err := keys.TermKey(workspace)
+	key, err := keys.TermKey(context.Background(), workspace)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func TermHashes(keys Keys, workspace uuid.UUID, words int) ([]int64, error) {
 
 // ToolHash returns the hash of a tool's name.
 func ToolHash(keys Keys, workspace uuid.UUID, tool string) (int64, error) {
-	key, err := keys.TermKey(workspace)
+	key, err := keys.TermKey(context.Background(), workspace)
 	if err != nil {
 		return 0, err
 	}

@@ -60,7 +60,7 @@ const (
 // workspace has the same key until its index is built anew.
 type Keys interface {
 	// TermKey returns the key of a workspace, of 16 to 64 bytes.
-	TermKey(workspace uuid.UUID) ([]byte, error)
+	TermKey(ctx context.Context, workspace uuid.UUID) ([]byte, error)
 }
 
 // Parse reads an archived message of a wire format.
@@ -142,7 +142,7 @@ func (x *Index) waiting(ctx context.Context, limit int) ([]waitingLane, error) {
 // there once.
 func (x *Index) Index(ctx context.Context, workspace, lane uuid.UUID) (done int, err error) {
 	work := laneWork{Index: x, workspace: workspace, lane: lane}
-	key, err := x.keys.TermKey(workspace)
+	key, err := x.keys.TermKey(ctx, workspace)
 	if err != nil {
 		return 0, fmt.Errorf("index lane %s: %w", lane, err)
 	}

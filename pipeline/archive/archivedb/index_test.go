@@ -128,11 +128,11 @@ func TestALaneThatFailsLetsTheOthersGoOn(t *testing.T) {
 // failingKeys has keys of all workspaces but one.
 type failingKeys struct{ of uuid.UUID }
 
-func (k failingKeys) TermKey(workspace uuid.UUID) ([]byte, error) {
+func (k failingKeys) TermKey(ctx context.Context, workspace uuid.UUID) ([]byte, error) {
 	if workspace == k.of {
 		return nil, errors.New("no key")
 	}
-	return termKeys{}.TermKey(workspace)
+	return termKeys{}.TermKey(ctx, workspace)
 }
 
 func TestAForkIsSearchedWithWhatItShares(t *testing.T) {

@@ -30,25 +30,31 @@ const (
 const (
 	sqlBeMover    = `SELECT set_config('app.worker', 'archive', true)`
 	sqlWorkspaces = `SELECT workspace_id FROM workspaces ORDER BY workspace_id`
-	sqlHere       = `SELECT hash, size, encoding, bytes FROM archive_objects
+	sqlHere       = `SELECT hash, size, encoding, bare, bytes FROM archive_objects
 		WHERE workspace_id = $1 AND place = 0 AND hash <> ALL($3::bytea[])
 		ORDER BY created_at LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED`
-	sqlMoved  = `UPDATE archive_objects SET place = 1, bytes = NULL WHERE workspace_id = $1 AND hash = ANY($2::bytea[])`
-	sqlDoomed = `SELECT hash FROM archive_objects
+	sqlMoved = `UPDATE archive_objects SET place = 1, bytes = NULL, encoding = encoding | $3::smallint, bare = ($3::smallint = 0)
+		WHERE workspace_id = $1 AND hash = ANY($2::bytea[])`
+	sqlDoomed = `SELECT hash, bare FROM archive_objects
 		WHERE workspace_id = $1 AND place = 2 LIMIT $2 FOR UPDATE SKIP LOCKED`
 	sqlGone    = `DELETE FROM archive_objects WHERE workspace_id = $1 AND hash = ANY($2::bytea[])`
 	sqlPending = `SELECT count(*) FROM archive_objects WHERE workspace_id = $1 AND place = 0`
 )
 
 // Mover moves archived bytes from the database, where they became durable, into
-// a bucket. While the bucket is down they stay where they are.
+// a bucket, seals what was stored before there were keys, and links the chains of
+// lanes that have none. While the bucket is down the bytes stay where they are;
+// without a bucket nothing is moved.
 type Mover struct {
 	door   Door
-	bucket archive.Bucket
+	bucket archive.Bucket // nil: none
 	packer packer
+
+	// Keys are the archive's, nil where it seals nothing.
+	Keys *archive.Keys
 }
 
-// NewMover returns a Mover.
+// NewMover returns a Mover. The bucket may be nil.
 func NewMover(door Door, bucket archive.Bucket) *Mover {
 	return &Mover{door: door, bucket: bucket, packer: newPacker()}
 }
@@ -65,7 +71,10 @@ func (m *Mover) Pass(ctx context.Context) (int, error) {
 	total, damaged := 0, 0
 	for _, workspace := range workspaces {
 		pass := pass{Mover: m, workspace: workspace, damaged: [][]byte{}}
-		err := pass.run(ctx)
+		err := pass.prepare(ctx)
+		if err == nil {
+			err = pass.run(ctx)
+		}
 		total += pass.moved
 		damaged += len(pass.damaged)
 		if err != nil {
@@ -122,12 +131,13 @@ type pass struct {
 	*Mover
 
 	workspace uuid.UUID
+	key       *archive.Key // nil: nothing is sealed
 	moved     int
 	damaged   [][]byte // hashes
 }
 
 func (p *pass) run(ctx context.Context) error {
-	for _, step := range []func(context.Context) (more bool, err error){p.move, p.delete} {
+	for _, step := range p.steps() {
 		for more := true; more; {
 			var err error
 			if more, err = step(ctx); err != nil {
@@ -136,6 +146,17 @@ func (p *pass) run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+func (p *pass) steps() []func(context.Context) (more bool, err error) {
+	steps := []func(context.Context) (bool, error){p.link}
+	if p.bucket != nil {
+		steps = append(steps, p.move, p.delete)
+	}
+	if p.Keys != nil {
+		steps = append(steps, p.seal)
+	}
+	return steps
 }
 
 // move moves some objects. What it moved before the bucket failed stays moved.
@@ -153,7 +174,7 @@ func (p *pass) move(ctx context.Context) (more bool, err error) {
 		if len(stored.done) == 0 {
 			return nil
 		}
-		if _, err := tx.Statement.ConnPool.ExecContext(ctx, sqlMoved, p.workspace, stored.done); err != nil {
+		if _, err := tx.Statement.ConnPool.ExecContext(ctx, sqlMoved, p.workspace, stored.done, int16(p.sealing())); err != nil {
 			return err
 		}
 		p.moved += len(stored.done)
@@ -173,7 +194,7 @@ func (p *pass) delete(ctx context.Context) (more bool, err error) {
 		more = len(objects) == moverBatch
 		var deleted outcome
 		deleted, failure = each(ctx, objects, func(ctx context.Context, object storedBytes) error {
-			return p.bucket.Delete(ctx, objectName(p.workspace, object.hash))
+			return p.deleteObject(ctx, object)
 		})
 		if len(deleted.done) == 0 {
 			return nil
@@ -184,24 +205,42 @@ func (p *pass) delete(ctx context.Context) (more bool, err error) {
 	return more, errors.Join(err, failure)
 }
 
-// store writes an object to the bucket and reads it back: the database lets go
-// only of what the bucket is known to hold.
+// store writes an object to the bucket, sealed, and reads it back: the database
+// lets go only of what the bucket is known to hold.
 func (p *pass) store(ctx context.Context, object storedBytes) error {
-	if _, err := p.packer.unpack(object.form, object.bytes, object.hash, object.size); err != nil {
+	raw, err := p.packer.restore(p.key, object.form, object.bytes, object.hash, object.size)
+	if err != nil {
 		return fmt.Errorf("object %x: %w", object.hash[:6], err)
 	}
-	name := objectName(p.workspace, object.hash)
-	if err := p.bucket.Put(ctx, name, object.bytes); err != nil && !errors.Is(err, archive.ErrTaken) {
+	if err := p.write(ctx, object, raw); err != nil {
+		return err
+	}
+	if object.bare && p.key != nil {
+		return p.deleteBare(ctx, object)
+	}
+	return nil
+}
+
+// write puts a message into the bucket, in the form it has or sealed, and reads it
+// back.
+func (p *pass) write(ctx context.Context, object storedBytes, raw []byte) error {
+	form, content := object.form, object.bytes
+	if content == nil || form&sealed != p.sealing() {
+		form, content = p.packer.pack(raw)
+		_, content = seal(p.key, form, content, object.hash)
+	}
+	name := objectName(p.key, p.workspace, object.hash)
+	if err := p.bucket.Put(ctx, name, content); err != nil && !errors.Is(err, archive.ErrTaken) {
 		return fmt.Errorf("write object %x: %w", object.hash[:6], err)
 	}
 	written, err := p.bucket.Get(ctx, name)
 	if err != nil {
 		return fmt.Errorf("read object %x back: %w", object.hash[:6], err)
 	}
-	if bytes.Equal(written, object.bytes) {
+	if bytes.Equal(written, content) {
 		return nil
 	}
-	if _, err := p.packer.unpackAny(written, object.hash, object.size); err != nil {
+	if _, err := p.packer.restoreAny(p.key, written, object.hash, object.size); err != nil {
 		return fmt.Errorf("object %x in the bucket: %w", object.hash[:6], err)
 	}
 	return nil
@@ -256,7 +295,7 @@ func objectsHere(tx *gorm.DB, workspace uuid.UUID, except [][]byte) (objects []s
 	for rows.Next() {
 		var object storedBytes
 		var hash []byte
-		if err := rows.Scan(&hash, &object.size, &object.form, &object.bytes); err != nil {
+		if err := rows.Scan(&hash, &object.size, &object.form, &object.bare, &object.bytes); err != nil {
 			return nil, false, err
 		}
 		object.hash, object.place = conversation.Hash(hash), here
@@ -277,10 +316,11 @@ func objectsDoomed(tx *gorm.DB, workspace uuid.UUID) ([]storedBytes, error) {
 	var objects []storedBytes
 	for rows.Next() {
 		var hash []byte
-		if err := rows.Scan(&hash); err != nil {
+		var bare bool
+		if err := rows.Scan(&hash, &bare); err != nil {
 			return nil, err
 		}
-		objects = append(objects, storedBytes{hash: conversation.Hash(hash), place: doomed})
+		objects = append(objects, storedBytes{hash: conversation.Hash(hash), place: doomed, bare: bare})
 	}
 	return objects, rows.Err()
 }

@@ -10,7 +10,8 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// encoding says how an object's bytes are stored; the values are in the database.
+// encoding says how an object's bytes are stored; the values, and sealed added to
+// them, are in the database.
 type encoding int16
 
 const (

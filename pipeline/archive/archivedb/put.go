@@ -74,7 +74,10 @@ func (d *DB) PutRuns(tx *gorm.DB, workspace uuid.UUID, runs []Run, others ...[]b
 	if placed == 0 {
 		return nil
 	}
-	return putManifest(tx, workspace, runs)
+	if err := putManifest(tx, workspace, runs); err != nil {
+		return err
+	}
+	return d.extendChains(tx, workspace, lanesOf(runs))
 }
 
 // object is a message and the hash it is stored under.
@@ -87,6 +90,10 @@ type object struct {
 func (d *DB) putObjects(tx *gorm.DB, workspace uuid.UUID, objects []object) error {
 	slices.SortFunc(objects, func(a, b object) int { return bytes.Compare(a.hash[:], b.hash[:]) })
 	objects = slices.CompactFunc(objects, func(a, b object) bool { return a.hash == b.hash })
+	key, err := keyOf(tx.Statement.Context, d.keys, workspace)
+	if err != nil {
+		return err
+	}
 	known, err := knownObjects(tx, workspace, objects)
 	if err != nil {
 		return fmt.Errorf("look up archived messages: %w", err)
@@ -100,6 +107,7 @@ func (d *DB) putObjects(tx *gorm.DB, workspace uuid.UUID, objects []object) erro
 			return fmt.Errorf("archive message %x: %w", object.hash[:6], archive.ErrDamaged)
 		}
 		form, stored := d.packer.pack(object.raw)
+		form, stored = seal(key, form, stored, object.hash)
 		batch.add(object, form, stored)
 		if batch.size < statementBytes {
 			continue

@@ -79,7 +79,7 @@ type foundHit struct {
 
 // find returns the hits without what is shown of them.
 func (x *Index) find(ctx context.Context, workspace uuid.UUID, query *archive.Query, question search.Question, limit int) ([]foundHit, error) {
-	arguments, err := x.arguments(workspace, query, question, limit)
+	arguments, err := x.arguments(ctx, workspace, query, question, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -128,8 +128,8 @@ func join(hits []foundHit, hit archive.Hit) []foundHit {
 }
 
 // arguments are those of search_documents.
-func (x *Index) arguments(workspace uuid.UUID, query *archive.Query, question search.Question, limit int) ([]any, error) {
-	key, err := x.keys.TermKey(workspace)
+func (x *Index) arguments(ctx context.Context, workspace uuid.UUID, query *archive.Query, question search.Question, limit int) ([]any, error) {
+	key, err := x.keys.TermKey(ctx, workspace)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package archivedb_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -20,7 +21,7 @@ import (
 // termKeys gives each workspace its own key.
 type termKeys struct{}
 
-func (termKeys) TermKey(workspace uuid.UUID) ([]byte, error) {
+func (termKeys) TermKey(_ context.Context, workspace uuid.UUID) ([]byte, error) {
 	return slices.Concat(workspace[:], workspace[:]), nil
 }
 

@@ -178,10 +178,14 @@ func lanesOf(tx *gorm.DB, workspace, id uuid.UUID) ([]session.LaneOverview, erro
 // Projection returns a lane's newest projection, its own or one it took over. It
 // returns session.ErrNotFound if there is none.
 func (s *Store) Projection(ctx context.Context, workspace, lane uuid.UUID) (session.Projection, error) {
-	var packed [][]byte
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	key, err := s.key(ctx, workspace)
+	if err != nil {
+		return session.Projection{}, fmt.Errorf("projection of lane %s: %w", lane, err)
+	}
+	var packed []storedProjection
+	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var err error
-		packed, err = column[[]byte](tx, sqlNewest, workspace, lane)
+		packed, err = projectionsOf(tx, sqlNewest, workspace, lane)
 		return err
 	})
 	if err == nil && len(packed) == 0 {
@@ -190,7 +194,7 @@ func (s *Store) Projection(ctx context.Context, workspace, lane uuid.UUID) (sess
 	if err != nil {
 		return session.Projection{}, fmt.Errorf("projection of lane %s: %w", lane, err)
 	}
-	projection, err := s.packer.unpack(packed[0])
+	projection, err := s.open(key, packed[0])
 	if err != nil {
 		return session.Projection{}, fmt.Errorf("projection of lane %s: %w", lane, err)
 	}

@@ -22,7 +22,8 @@ const (
 	sqlCandidates = `SELECT e.hash FROM archive_entries e JOIN lanes l ON l.workspace_id = e.workspace_id AND l.id = e.lane_id
 			WHERE l.workspace_id = $1 AND l.session_id = $2
 		UNION SELECT answer FROM exchanges WHERE workspace_id = $1 AND session_id = $2 AND answer IS NOT NULL`
-	sqlAnswers     = `UPDATE exchanges SET answer = NULL WHERE workspace_id = $1 AND session_id = $2 AND answer IS NOT NULL`
+	sqlAnswers = `UPDATE exchanges SET answer = NULL, report = NULL, session_id = NULL, lane_id = NULL
+		WHERE workspace_id = $1 AND session_id = $2`
 	sqlDelete      = `DELETE FROM sessions WHERE workspace_id = $1 AND id = $2`
 	sqlLockObjects = `SELECT hash FROM archive_objects
 		WHERE workspace_id = $1 AND hash = ANY($2::bytea[]) ORDER BY hash FOR UPDATE`
@@ -35,7 +36,7 @@ const (
 
 // Delete removes a session: its lanes, heads, projections, archived messages and
 // answers, except messages that another session holds too. What its exchanges
-// cost stays. It returns session.ErrNotFound if the workspace has no such session.
+// cost stays, as exchanges of no session and without a report. It returns session.ErrNotFound if the workspace has no such session.
 func (s *Store) Delete(ctx context.Context, workspace, id uuid.UUID) error {
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var locked uuid.UUID
@@ -46,22 +47,27 @@ func (s *Store) Delete(ctx context.Context, workspace, id uuid.UUID) error {
 		if err != nil {
 			return err
 		}
-		lanes, err := column[uuid.UUID](tx, sqlLaneIDs, workspace, id)
-		if err != nil {
-			return err
-		}
-		if err := deleteRows(tx, workspace, id); err != nil {
-			return err
-		}
-		for _, lane := range lanes {
-			if err := notify(tx, workspace, lane, 0); err != nil {
-				return err
-			}
-		}
-		return nil
+		return deleteSession(tx, workspace, id)
 	})
 	if err != nil {
 		return fmt.Errorf("delete session %s: %w", id, err)
+	}
+	return nil
+}
+
+// deleteSession deletes a session whose row is locked, and tells all replicas.
+func deleteSession(tx *gorm.DB, workspace, id uuid.UUID) error {
+	lanes, err := column[uuid.UUID](tx, sqlLaneIDs, workspace, id)
+	if err != nil {
+		return err
+	}
+	if err := deleteRows(tx, workspace, id); err != nil {
+		return err
+	}
+	for _, lane := range lanes {
+		if err := notify(tx, workspace, lane, 0); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/jobs"
@@ -35,7 +36,8 @@ type Store struct {
 	door    Door
 	archive *archivedb.DB
 	packer  packer
-	queue   jobs.Queue // nil: nobody plans epochs ahead
+	queue   jobs.Queue    // nil: nobody plans epochs ahead
+	keys    *archive.Keys // nil: nothing is sealed
 }
 
 // New returns the store behind a door.
@@ -89,7 +91,7 @@ const (
 			WHERE l.fork_epoch > 0
 		)`
 	sqlProjections = sqlLine + `
-		SELECT e.projection FROM line l JOIN epochs e ON e.workspace_id = $1 AND e.lane_id = l.id
+		SELECT e.lane_id, e.number, e.projection FROM line l JOIN epochs e ON e.workspace_id = $1 AND e.lane_id = l.id
 		WHERE e.number <= l.number AND e.covers <= l.covers ORDER BY e.number`
 	sqlEpoch = `INSERT INTO epochs
 			(workspace_id, lane_id, number, covers, chain, projection, reason, tokens_before, tokens_after)
@@ -101,9 +103,13 @@ const (
 // Find returns the lane with a head among heads that lies furthest along. It
 // returns session.ErrNotFound if no lane has one.
 func (s *Store) Find(ctx context.Context, workspace uuid.UUID, heads []conversation.Hash) (session.Found, error) {
+	key, err := s.key(ctx, workspace)
+	if err != nil {
+		return session.Found{}, fmt.Errorf("find lane: %w", err)
+	}
 	var found session.Found
-	var packed [][]byte
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	var packed []storedProjection
+	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var err error
 		found.Lane, found.Match, err = findHead(tx, workspace, heads)
 		if err != nil {
@@ -113,10 +119,10 @@ func (s *Store) Find(ctx context.Context, workspace uuid.UUID, heads []conversat
 		if err := scanLane(row, &found); err != nil {
 			return err
 		}
-		if packed, err = column[[]byte](tx, sqlProjections, workspace, found.Lane); err != nil {
+		if packed, err = projectionsOf(tx, sqlProjections, workspace, found.Lane); err != nil {
 			return err
 		}
-		if found.Summaries, err = summaries(tx, workspace, found.Lane); err != nil {
+		if found.Summaries, err = summaries(tx, key, workspace, found.Lane); err != nil {
 			return err
 		}
 		if found.Inserts, found.Taken, err = insertsOf(tx, workspace, found.Lane); err != nil {
@@ -135,7 +141,7 @@ func (s *Store) Find(ctx context.Context, workspace uuid.UUID, heads []conversat
 		return session.Found{}, fmt.Errorf("find lane: %w", err)
 	}
 	for _, stored := range packed {
-		projection, err := s.packer.unpack(stored)
+		projection, err := s.open(key, stored)
 		if err != nil {
 			return session.Found{}, fmt.Errorf("lane %s: %w", found.Lane, err)
 		}
@@ -154,6 +160,11 @@ func (s *Store) Commit(ctx context.Context, seen session.Seen, projection sessio
 		return err
 	}
 	workspace := seen.Scope.Workspace
+	key, err := s.key(ctx, workspace)
+	if err != nil {
+		return fmt.Errorf("commit projection %d of lane %s: %w", projection.Number, seen.Lane, err)
+	}
+	packed = sealProjection(key, seen.Lane, projection.Number, packed)
 	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if projection.Reason == session.ReasonIdle {
 			if err := checkCold(tx, workspace, seen.Lane, seen.At); err != nil {
@@ -193,9 +204,12 @@ func (s *Store) Record(ctx context.Context, workspace uuid.UUID, seen []session.
 	if len(seen) == 0 {
 		return nil
 	}
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return s.record(tx, workspace, seen)
-	})
+	err := s.archive.Prepare(ctx, workspace)
+	if err == nil {
+		err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+			return s.record(tx, workspace, seen)
+		})
+	}
 	if err != nil {
 		return fmt.Errorf("record %d exchanges: %w", len(seen), err)
 	}

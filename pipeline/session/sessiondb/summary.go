@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 )
@@ -20,11 +21,11 @@ const SummaryChannel = "palimpsest_summaries"
 const (
 	// A lane takes over the summaries of what it shares with the lane it forked from.
 	sqlSummaries = sqlDescent + `
-		SELECT s.covers, s.chain, s.text FROM line l JOIN summaries s ON s.workspace_id = $1 AND s.lane_id = l.id
+		SELECT s.lane_id, s.covers, s.chain, s.text, s.sealed FROM line l JOIN summaries s ON s.workspace_id = $1 AND s.lane_id = l.id
 		WHERE s.status = 'accepted' AND s.covers <= l.covers ORDER BY l.depth DESC, s.number`
 	sqlSummary = `INSERT INTO summaries (workspace_id, lane_id, number, session_id, covers, chain, merged, status, reason, version,
-			form, model, text, input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, created_at)
-		SELECT $1, $2, coalesce(max(number), 0) + 1, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18
+			form, model, text, input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, created_at, sealed)
+		SELECT $1, $2, coalesce(max(number), 0) + 1, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19
 		FROM summaries WHERE workspace_id = $1 AND lane_id = $2`
 	sqlCharge = `UPDATE sessions SET net_microusd = net_microusd - $3 WHERE workspace_id = $1 AND id = $2`
 )
@@ -33,10 +34,13 @@ const (
 // taken over from the lane it forked from.
 func (s *Store) Summaries(ctx context.Context, workspace, lane uuid.UUID) ([]session.Summary, error) {
 	var found []session.Summary
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
-		found, err = summaries(tx, workspace, lane)
-		return err
-	})
+	key, err := s.key(ctx, workspace)
+	if err == nil {
+		err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+			found, err = summaries(tx, key, workspace, lane)
+			return err
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("summaries of lane %s: %w", lane, err)
 	}
@@ -47,7 +51,10 @@ func (s *Store) Summaries(ctx context.Context, workspace, lane uuid.UUID) ([]ses
 // durable when it returns. An accepted one is told to all replicas. It returns
 // session.ErrNotFound if the lane is not there any more.
 func (s *Store) SaveSummary(ctx context.Context, workspace uuid.UUID, attempt session.SummaryAttempt) error {
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error { return saveSummary(tx, workspace, attempt) })
+	key, err := s.key(ctx, workspace)
+	if err == nil {
+		err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error { return saveSummary(tx, key, workspace, attempt) })
+	}
 	if isViolation(err, foreignKeyViolation) {
 		err = session.ErrNotFound
 	}
@@ -57,7 +64,7 @@ func (s *Store) SaveSummary(ctx context.Context, workspace uuid.UUID, attempt se
 	return nil
 }
 
-func summaries(tx *gorm.DB, workspace, lane uuid.UUID) ([]session.Summary, error) {
+func summaries(tx *gorm.DB, key *archive.Key, workspace, lane uuid.UUID) ([]session.Summary, error) {
 	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlSummaries, workspace, lane)
 	if err != nil {
 		return nil, err
@@ -66,24 +73,37 @@ func summaries(tx *gorm.DB, workspace, lane uuid.UUID) ([]session.Summary, error
 	var found []session.Summary
 	for rows.Next() {
 		var summary session.Summary
-		var chain []byte
-		if err := rows.Scan(&summary.Covers, &chain, &summary.Text); err != nil {
+		var maker uuid.UUID
+		var chain, sealed []byte
+		if err := rows.Scan(&maker, &summary.Covers, &chain, &summary.Text, &sealed); err != nil {
 			return nil, err
 		}
 		if len(chain) != len(conversation.Hash{}) {
 			return nil, fmt.Errorf("%w: chain of %d bytes", errBroken, len(chain))
 		}
 		summary.Chain = conversation.Hash(chain)
+		if sealed != nil {
+			text, err := openText(key, aboutSummary(maker, summary.Covers, chain), sealed)
+			if err != nil {
+				return nil, fmt.Errorf("summary of lane %s: %w", maker, err)
+			}
+			summary.Text = string(text)
+		}
 		found = append(found, summary)
 	}
 	return found, rows.Err()
 }
 
-func saveSummary(tx *gorm.DB, workspace uuid.UUID, attempt session.SummaryAttempt) error {
+func saveSummary(tx *gorm.DB, key *archive.Key, workspace uuid.UUID, attempt session.SummaryAttempt) error {
 	ctx, pool := tx.Statement.Context, tx.Statement.ConnPool
 	status, text, usage := "accepted", attempt.Text, attempt.Usage
 	if attempt.Reason != "" {
 		status, text = "rejected", ""
+	}
+	var sealed []byte
+	if key != nil && text != "" {
+		sealed = key.Seal(aboutSummary(attempt.Lane, attempt.Covers, attempt.Chain[:]), []byte(storable(text)))
+		text = ""
 	}
 	// The session's row before the lane's, as whoever records an exchange takes them:
 	// so neither waits for the other in a circle.
@@ -96,7 +116,7 @@ func saveSummary(tx *gorm.DB, workspace uuid.UUID, attempt session.SummaryAttemp
 	}
 	_, err := pool.ExecContext(ctx, sqlSummary, workspace, attempt.Lane, attempt.Session, attempt.Covers, attempt.Chain[:], attempt.Merged,
 		status, storable(attempt.Reason), attempt.Version, attempt.Form, storable(attempt.Model), storable(text),
-		usage.Input, usage.CacheRead, usage.CacheWrite, usage.Output, attempt.CostMicroUSD, attempt.At)
+		usage.Input, usage.CacheRead, usage.CacheWrite, usage.Output, attempt.CostMicroUSD, attempt.At, sealed)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"palimpsest/pipeline/session/sessiondb"
+	"palimpsest/tenants/datakeys"
+	"palimpsest/tenants/tenantsdb"
+)
+
+const (
+	// upkeepEvery is the pause between two rounds of upkeep: what has expired is
+	// gone well within a day.
+	upkeepEvery   = time.Hour
+	upkeepTimeout = 50 * time.Minute
+	// sweepLimit bounds the sessions that one round deletes.
+	sweepLimit = 1000
+)
+
+// upkeep keeps what is stored as it should be: data keys are wrapped with the
+// newest master key, nothing lies open that was stored before it was sealed, and
+// no session is kept longer than its workspace wants.
+type upkeep struct {
+	db       *tenantsdb.DB
+	keys     *datakeys.Keeper
+	sessions *sessiondb.Store
+	log      *slog.Logger
+}
+
+// run does one round.
+func (u upkeep) run(ctx context.Context) error {
+	rewrapped, rewrapErr := u.keys.RewrapAll(ctx)
+	sealed := 0
+	workspaces, sealErr := u.db.AllWorkspaces(ctx)
+	for _, workspace := range workspaces {
+		count, err := u.sessions.Seal(ctx, workspace)
+		sealed, sealErr = sealed+count, errors.Join(sealErr, err)
+	}
+	deleted, sweepErr := u.sessions.Sweep(ctx, time.Now(), sweepLimit)
+	if rewrapped+sealed+deleted > 0 {
+		u.log.InfoContext(ctx, "upkeep of what is stored", "rewrapped_keys", rewrapped, "sealed", sealed, "deleted_sessions", deleted)
+	}
+	return errors.Join(rewrapErr, sealErr, sweepErr)
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"palimpsest/pipeline/archive/export"
+)
+
+// maxFaults bounds the faults that are shown of one file.
+const maxFaults = 50
+
+// errFaulty says that a file is not as it was exported.
+var errFaulty = errors.New("not every file is as it was exported")
+
+func verifyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify FILE…",
+		Short: "Check that exported sessions are whole and unchanged, without a server; - reads standard input",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(command *cobra.Command, files []string) error {
+			sound := true
+			for _, file := range files {
+				whole, err := verifyFile(command.InOrStdin(), command.OutOrStdout(), file)
+				if err != nil {
+					return fmt.Errorf("%s: %w", file, err)
+				}
+				sound = sound && whole
+			}
+			if !sound {
+				return errFaulty
+			}
+			return nil
+		},
+	}
+}
+
+// verifyFile verifies one file and says what it found.
+func verifyFile(stdin io.Reader, w io.Writer, name string) (sound bool, err error) {
+	reader := stdin
+	if name != "-" {
+		file, err := os.Open(name) //nolint:gosec // the caller names it
+		if err != nil {
+			return false, fmt.Errorf("open: %w", err)
+		}
+		defer func() { _ = file.Close() }()
+		reader = file
+	}
+	shown := 0
+	totals, err := export.Verify(reader, func(fault export.Fault) {
+		if shown++; shown <= maxFaults {
+			fmt.Fprintf(w, "%s: %s\n", name, fault)
+		}
+	})
+	if err != nil {
+		return false, err
+	}
+	if totals.Faults > maxFaults {
+		fmt.Fprintf(w, "%s: and %d more\n", name, totals.Faults-maxFaults)
+	}
+	if totals.Faults > 0 {
+		fmt.Fprintf(w, "%s: FAULTY, %d faults\n", name, totals.Faults)
+		return false, nil
+	}
+	fmt.Fprintf(w, "%s: OK, %d sessions, %d lanes, %d messages, %d answers, %d bytes, sha256 %s\n",
+		name, totals.Sessions, totals.Lanes, totals.Messages, totals.Answers, totals.Bytes, totals.SHA256)
+	return true, nil
+}

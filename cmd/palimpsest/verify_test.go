@@ -1,0 +1,55 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"palimpsest/pipeline/archive/export"
+)
+
+func TestVerifySaysWhatIsWrongAndFails(t *testing.T) {
+	t.Parallel()
+	var sound bytes.Buffer
+	if err := export.NewWriter(&sound).Close(); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	files := map[string]string{
+		"sound": sound.String(), "cut": strings.TrimSuffix(sound.String(), "\n"), "empty": "", "foreign": strings.Repeat("hello\n", maxFaults+5),
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		args  []string
+		stdin string
+		want  string
+		fails bool
+	}{
+		{args: []string{filepath.Join(dir, "sound")}, want: "sound: OK, 0 sessions"},
+		{args: []string{"-"}, stdin: files["sound"], want: "-: OK"},
+		{args: []string{"-"}, stdin: files["cut"], want: "-: line 1: is cut off", fails: true},
+		{args: []string{filepath.Join(dir, "sound"), filepath.Join(dir, "empty")}, want: "empty: the file is empty", fails: true},
+		{args: []string{filepath.Join(dir, "foreign")}, want: "foreign: and 6 more", fails: true},
+	} {
+		command := newCommand()
+		var out bytes.Buffer
+		command.SetArgs(append([]string{"verify"}, test.args...))
+		command.SetIn(strings.NewReader(test.stdin))
+		command.SetOut(&out)
+		if err := command.ExecuteContext(t.Context()); errors.Is(err, errFaulty) != test.fails || !strings.Contains(out.String(), test.want) {
+			t.Errorf("verify %v: %v\n%s\nwant %q", test.args, err, &out, test.want)
+		}
+	}
+	command := newCommand()
+	command.SetArgs([]string{"verify", filepath.Join(dir, "missing")})
+	if err := command.ExecuteContext(t.Context()); err == nil || errors.Is(err, errFaulty) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+}

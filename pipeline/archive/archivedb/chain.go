@@ -1,0 +1,207 @@
+package archivedb
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
+)
+
+// The statements that extend chains, in the transaction that stores the messages.
+// A chain links the messages from index 0 on up to the first that is missing.
+const (
+	sqlChains = `SELECT l.id, l.parent_id IS NOT NULL AND l.chain_messages < l.fork_at,
+			l.chain_messages, l.chain_link, l.chain_proof, e.index, e.hash
+		FROM lanes l LEFT JOIN LATERAL (
+			SELECT index, hash FROM archive_entries
+			WHERE workspace_id = $1 AND lane_id = l.id AND index >= l.chain_messages ORDER BY index
+		) e ON true
+		WHERE l.workspace_id = $1 AND l.id = ANY($2::uuid[]) ORDER BY l.id, e.index
+		FOR NO KEY UPDATE OF l`
+	// A fork begins with messages that are written with the lane it comes from.
+	sqlForked = `SELECT index, hash FROM lane_entries($1, $2) WHERE index >= $3 ORDER BY index`
+	sqlLinked = `UPDATE lanes SET chain_messages = t.messages, chain_link = t.link, chain_proof = t.proof
+		FROM unnest($2::uuid[], $3::int[], $4::bytea[], $5::bytea[]) AS t (id, messages, link, proof)
+		WHERE lanes.workspace_id = $1 AND lanes.id = t.id`
+	sqlHead = `SELECT chain_messages, chain_link, chain_proof FROM lanes WHERE workspace_id = $1 AND id = $2`
+)
+
+// Head returns where the chain of a lane has come to. It returns
+// archive.ErrNotFound for a lane that is not there, and archive.ErrDamaged if
+// somebody without the workspace's key has changed what is stored of the chain.
+func (d *DB) Head(ctx context.Context, workspace, lane uuid.UUID) (archive.Head, error) {
+	key, err := keyOf(ctx, d.keys, workspace)
+	if err != nil {
+		return archive.Head{}, err
+	}
+	var chain chain
+	err = d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		row := tx.Statement.ConnPool.QueryRowContext(ctx, sqlHead, workspace, lane)
+		return row.Scan(&chain.messages, &chain.link, &chain.proof)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		err = archive.ErrNotFound
+	}
+	if err != nil {
+		return archive.Head{}, fmt.Errorf("chain of lane %s: %w", lane, err)
+	}
+	chain.lane = lane
+	head, err := chain.head(key)
+	if err != nil {
+		return archive.Head{}, fmt.Errorf("chain of lane %s: %w", lane, err)
+	}
+	return head, nil
+}
+
+// chain is what is stored of a lane's chain, and the entries that follow it.
+type chain struct {
+	lane     uuid.UUID
+	forked   bool // it has not come to the place yet where the lane forked off
+	messages int
+	link     []byte
+	proof    []byte
+
+	following []link
+}
+
+// link is an entry that a chain may go on with.
+type link struct {
+	index int
+	hash  conversation.Hash
+}
+
+// head returns the head that is stored, proven with the key, if there is one.
+func (c *chain) head(key *archive.Key) (archive.Head, error) {
+	if c.link == nil && c.messages == 0 {
+		return archive.NewHead(), nil
+	}
+	if len(c.link) != len(conversation.Hash{}) {
+		return archive.Head{}, fmt.Errorf("%w: its link has %d bytes", archive.ErrDamaged, len(c.link))
+	}
+	head := archive.Head{Messages: c.messages, Link: conversation.Hash(c.link)}
+	if key != nil && !hmac.Equal(c.proof, proofOf(key, c.lane, head)) {
+		return archive.Head{}, fmt.Errorf("%w: its proof is another's", archive.ErrDamaged)
+	}
+	return head, nil
+}
+
+// proofOf proves a lane's head: who can write into the database but does not have
+// the key cannot make it.
+func proofOf(key *archive.Key, lane uuid.UUID, head archive.Head) []byte {
+	if key == nil {
+		return nil
+	}
+	about := append([]byte("chain "), lane[:]...)
+	about = binary.BigEndian.AppendUint64(about, uint64(head.Messages)) //nolint:gosec // a count
+	return key.Proof(append(about, head.Link[:]...))
+}
+
+// lanesOf returns the lanes of some runs, sorted, each once.
+func lanesOf(runs []Run) [][16]byte {
+	lanes := make([][16]byte, len(runs))
+	for i := range runs {
+		lanes[i] = runs[i].Lane
+	}
+	slices.SortFunc(lanes, func(a, b [16]byte) int { return bytes.Compare(a[:], b[:]) })
+	return slices.Compact(lanes)
+}
+
+// extendChains links what has been stored in some lanes. A chain whose proof fails
+// stays as it is: whoever checks the lane is told, and nothing is stopped by it.
+func (d *DB) extendChains(tx *gorm.DB, workspace uuid.UUID, lanes [][16]byte) error {
+	key, err := keyOf(tx.Statement.Context, d.keys, workspace)
+	if err != nil {
+		return err
+	}
+	chains, err := chainsOf(tx, workspace, lanes)
+	if err != nil {
+		return fmt.Errorf("read chains: %w", err)
+	}
+	var (
+		ids           [][16]byte
+		messages      []int32
+		links, proofs [][]byte
+	)
+	for i := range chains {
+		chain := &chains[i]
+		head, err := chain.head(key)
+		if err != nil {
+			continue
+		}
+		if chain.forked {
+			if err := readForked(tx, workspace, chain); err != nil {
+				return fmt.Errorf("read chain of lane %s: %w", chain.lane, err)
+			}
+		}
+		for _, next := range chain.following {
+			if next.index != head.Messages {
+				break
+			}
+			head = head.Extend(next.hash)
+		}
+		if head.Messages == chain.messages && chain.link != nil {
+			continue
+		}
+		ids, messages = append(ids, chain.lane), append(messages, int32(head.Messages)) //nolint:gosec // messages of one lane
+		links, proofs = append(links, head.Link[:]), append(proofs, proofOf(key, chain.lane, head))
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	if _, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlLinked, workspace, ids, messages, links, proofs); err != nil {
+		return fmt.Errorf("store chains: %w", err)
+	}
+	return nil
+}
+
+func chainsOf(tx *gorm.DB, workspace uuid.UUID, lanes [][16]byte) ([]chain, error) {
+	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlChains, workspace, lanes)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var chains []chain
+	for rows.Next() {
+		var one chain
+		var index sql.NullInt32
+		var hash []byte
+		if err := rows.Scan(&one.lane, &one.forked, &one.messages, &one.link, &one.proof, &index, &hash); err != nil {
+			return nil, err
+		}
+		if len(chains) == 0 || chains[len(chains)-1].lane != one.lane {
+			chains = append(chains, one)
+		}
+		if last := &chains[len(chains)-1]; index.Valid && !last.forked {
+			last.following = append(last.following, link{index: int(index.Int32), hash: conversation.Hash(hash)})
+		}
+	}
+	return chains, rows.Err()
+}
+
+func readForked(tx *gorm.DB, workspace uuid.UUID, chain *chain) error {
+	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlForked, workspace, chain.lane, chain.messages)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var next link
+		var hash []byte
+		if err := rows.Scan(&next.index, &hash); err != nil {
+			return err
+		}
+		next.hash = conversation.Hash(hash)
+		chain.following = append(chain.following, next)
+	}
+	return rows.Err()
+}

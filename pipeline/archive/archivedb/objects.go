@@ -1,0 +1,116 @@
+package archivedb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
+)
+
+const (
+	sqlObjectsOf = `SELECT hash, size, encoding, place, bare, bytes FROM archive_objects
+		WHERE workspace_id = $1 AND hash = ANY($2::bytea[]) AND place <> 2`
+	sqlAnswersOf = `SELECT x.id, x.lane_id, x.at, x.answer, o.size
+		FROM exchanges x LEFT JOIN archive_objects o ON o.workspace_id = $1 AND o.hash = x.answer
+		WHERE x.workspace_id = $1 AND x.session_id = $2 AND x.answer IS NOT NULL AND (x.at, x.id) > ($3, $4)
+		ORDER BY x.at, x.id LIMIT $5`
+)
+
+// Objects returns messages by their hashes, in the same order, each proven by its
+// hash or with what is wrong with it.
+func (d *DB) Objects(ctx context.Context, workspace uuid.UUID, hashes []conversation.Hash) ([]archive.Object, error) {
+	stored, err := d.stored(ctx, workspace, hashes)
+	if err != nil {
+		return nil, fmt.Errorf("%d messages: %w", len(hashes), err)
+	}
+	objects := make([]archive.Object, len(hashes))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(fetchesAtOnce)
+	for i, hash := range hashes {
+		one, is := stored[hash]
+		if !is {
+			objects[i].Damage = archive.ErrNotFound
+			continue
+		}
+		group.Go(func() error {
+			raw, err := d.original(ctx, workspace, one)
+			if errors.Is(err, archive.ErrDamaged) {
+				objects[i].Damage, err = err, nil
+			}
+			objects[i].Raw = raw
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return objects, nil
+}
+
+func (d *DB) stored(ctx context.Context, workspace uuid.UUID, hashes []conversation.Hash) (map[conversation.Hash]storedBytes, error) {
+	wanted := make([][]byte, len(hashes))
+	for i := range hashes {
+		wanted[i] = hashes[i][:]
+	}
+	found := make(map[conversation.Hash]storedBytes, len(hashes))
+	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlObjectsOf, workspace, wanted)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var one storedBytes
+			var hash []byte
+			if err := rows.Scan(&hash, &one.size, &one.form, &one.place, &one.bare, &one.bytes); err != nil {
+				return err
+			}
+			one.hash = conversation.Hash(hash)
+			found[one.hash] = one
+		}
+		return rows.Err()
+	})
+	return found, err
+}
+
+// Answers returns up to limit answers of a session without their bytes, the oldest
+// first, that follow one: the zero Answer is followed by the first.
+func (d *DB) Answers(ctx context.Context, workspace, session uuid.UUID, after archive.Answer, limit int) ([]archive.Answer, error) {
+	var answers []archive.Answer
+	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlAnswersOf, workspace, session, after.At, after.Exchange, limit)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var answer archive.Answer
+			var lane uuid.NullUUID
+			var hash []byte
+			var size *int
+			var at time.Time
+			if err := rows.Scan(&answer.Exchange, &lane, &at, &hash, &size); err != nil {
+				return err
+			}
+			answer.Lane, answer.At, answer.Hash = lane.UUID, at, conversation.Hash(hash)
+			if size != nil {
+				answer.Size = *size
+			}
+			answers = append(answers, answer)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("answers of session %s: %w", session, err)
+	}
+	return answers, nil
+}
+
+var _ archive.Originals = (*DB)(nil)

@@ -1,0 +1,329 @@
+package archivedb_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/archive/archivedb"
+	"palimpsest/pipeline/archive/blob"
+)
+
+// fixedKeys makes the data key of a workspace from its id.
+type fixedKeys struct{ salt string }
+
+func (k fixedKeys) DataKey(_ context.Context, workspace uuid.UUID) ([]byte, error) {
+	key := sha256.Sum256(append([]byte(k.salt), workspace[:]...))
+	return key[:], nil
+}
+
+func keys() *archive.Keys { return archive.NewKeys(fixedKeys{}) }
+
+// sealedSetup is setup with an archive that seals.
+func sealedSetup(t testing.TB) *fixture {
+	t.Helper()
+	f := setup(t)
+	f.archive = f.archive.WithKeys(keys())
+	return f
+}
+
+// sealingMover returns a mover that seals; the bucket may be nil.
+func (f *fixture) sealingMover(bucket archive.Bucket) *archivedb.Mover {
+	mover := f.mover(bucket)
+	mover.Keys = keys()
+	return mover
+}
+
+// readable returns how many objects in the database hold a text as it is.
+func (f *fixture) readable(t testing.TB, text string) int {
+	t.Helper()
+	var found int
+	f.in(t, func(tx *gorm.DB) error {
+		return tx.Raw("SELECT count(*) FROM archive_objects WHERE position(convert_to(?, 'UTF8') IN bytes) > 0 OR encoding < 2", text).Scan(&found).Error
+	})
+	return found
+}
+
+// E2
+func TestSealedOriginalsAreRestoredByteForByteAfterARestart(t *testing.T) {
+	t.Parallel()
+	f := sealedSetup(t)
+	messages := append(odd(), []byte("a canary that nobody may read"))
+	f.put(t, entries(messages...)...)
+	if got := f.readable(t, "a canary"); got != 0 {
+		t.Errorf("%d objects lie open in the database", got)
+	}
+	restarted := archivedb.New(f.door).WithKeys(keys())
+	f.restores(t, restarted, messages)
+	if count, err := archive.Verify(t.Context(), restarted, f.workspace, f.lane); err != nil || count != len(messages) {
+		t.Errorf("verified %d messages, %v", count, err)
+	}
+	f.put(t, entries(messages...)...)
+	if got := f.count(t, "archive_objects"); got != len(messages) {
+		t.Errorf("%d objects, want %d: what is sent again is known by its hash", got, len(messages))
+	}
+}
+
+func TestWithoutTheKeyNothingOpens(t *testing.T) {
+	t.Parallel()
+	f := sealedSetup(t)
+	f.put(t, entries([]byte("secret"))...)
+	for name, reader := range map[string]*archivedb.DB{
+		"no keys":       archivedb.New(f.door),
+		"another's key": archivedb.New(f.door).WithKeys(archive.NewKeys(fixedKeys{"another"})),
+	} {
+		if got, err := reader.Original(t.Context(), f.workspace, f.lane, 0); err == nil || got.Raw != nil {
+			t.Errorf("%s: %q, %v", name, got.Raw, err)
+		}
+	}
+}
+
+// S5, S15: sealed bytes open only in their workspace and under their hash.
+func TestSealedBytesOpenNowhereElse(t *testing.T) {
+	t.Parallel()
+	f := sealedSetup(t)
+	f.put(t, entries([]byte("one"), []byte("two"))...)
+	other := f.sibling(t)
+	other.archive = f.archive
+	other.put(t, entries([]byte("one"))...)
+	one := sha256.Sum256([]byte("one"))
+	var copied []byte
+	f.in(t, func(tx *gorm.DB) error {
+		return tx.Raw("SELECT bytes FROM archive_objects WHERE hash = ?", one[:]).Row().Scan(&copied)
+	})
+	other.in(t, func(tx *gorm.DB) error { return tx.Exec("UPDATE archive_objects SET bytes = ?", copied).Error })
+	if got, err := other.archive.Original(t.Context(), other.workspace, other.lane, 0); !errors.Is(err, archive.ErrDamaged) || got.Raw != nil {
+		t.Errorf("in another workspace: %q, %v", got.Raw, err)
+	}
+	f.in(t, func(tx *gorm.DB) error { return tx.Exec("UPDATE archive_objects SET bytes = ?", copied).Error })
+	if got, err := f.archive.Original(t.Context(), f.workspace, f.lane, 1); !errors.Is(err, archive.ErrDamaged) || got.Raw != nil {
+		t.Errorf("under another hash: %q, %v", got.Raw, err)
+	}
+}
+
+// E2, S21: in a directory and in an S3-compatible store.
+func TestABucketHoldsNothingReadableNotEvenNames(t *testing.T) {
+	t.Parallel()
+	for kind, bucket := range map[string]archive.Bucket{"directory": directory(t), "S3": newFaultyStore(t).bucket} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			f := sealedSetup(t)
+			messages := odd()
+			f.put(t, entries(messages...)...)
+			if moved, err := f.sealingMover(bucket).Pass(t.Context()); err != nil || moved != len(messages) {
+				t.Fatalf("moved %d, %v", moved, err)
+			}
+			for _, message := range messages {
+				if _, err := bucket.Get(t.Context(), fmt.Sprintf("%s/%x", f.workspace, sha256.Sum256(message))); !errors.Is(err, archive.ErrNotFound) {
+					t.Errorf("the hash of a message is a name in the bucket: %v", err)
+				}
+			}
+			restarted := archivedb.New(f.door).WithBucket(bucket).WithKeys(keys())
+			f.restores(t, restarted, messages)
+			if count, err := archive.Verify(t.Context(), restarted, f.workspace, f.lane); err != nil || count != len(messages) {
+				t.Errorf("verified %d messages, %v", count, err)
+			}
+		})
+	}
+}
+
+func TestWhatWasStoredBeforeThereWereKeysIsSealedInTheBackground(t *testing.T) {
+	t.Parallel()
+	f, root := setup(t), t.TempDir()
+	bucket, err := blob.NewDirectory(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	messages := odd()
+	f.put(t, entries(messages[:5]...)...)
+	if _, err := f.mover(bucket).Pass(t.Context()); err != nil { // into the bucket, open
+		t.Fatal(err)
+	}
+	f.put(t, entries(messages...)...) // the others stay in the database, open
+	reader := archivedb.New(f.door).WithBucket(bucket).WithKeys(keys())
+	f.restores(t, reader, messages)
+
+	for range 2 {
+		if _, err := f.sealingMover(bucket).Pass(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		f.restores(t, reader, messages)
+	}
+	for _, message := range messages {
+		if _, err := bucket.Get(t.Context(), fmt.Sprintf("%s/%x", f.workspace, sha256.Sum256(message))); !errors.Is(err, archive.ErrNotFound) {
+			t.Errorf("an open object is left: %v", err)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(root, f.workspace.String(), "*"))
+	if err != nil || len(files) != len(messages) {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil || bytes.Contains(content, []byte("role")) || strings.HasPrefix(string(content), "\x28\xb5\x2f\xfd") {
+			t.Errorf("%s lies open (%v)", file, err)
+		}
+	}
+}
+
+func TestWithoutABucketTheDatabaseIsSealedInTheBackground(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	messages := odd()
+	f.put(t, entries(messages...)...)
+	for range 2 {
+		if _, err := f.sealingMover(nil).Pass(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := f.readable(t, "role"); got != 0 {
+		t.Errorf("%d objects lie open", got)
+	}
+	f.restores(t, archivedb.New(f.door).WithKeys(keys()), messages)
+}
+
+func TestAnOpenObjectThatNobodyHoldsIsDeletedUnderBothNames(t *testing.T) {
+	t.Parallel()
+	f, bucket := setup(t), directory(t)
+	hashes, err := f.putObjects(t, f.workspace, []byte("forgotten"), []byte("sent again"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.mover(bucket).Pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.in(t, func(tx *gorm.DB) error { return tx.Exec("UPDATE archive_objects SET place = 2").Error })
+	f.archive = f.archive.WithKeys(keys())
+	if _, err := f.putObjects(t, f.workspace, []byte("sent again")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.sealingMover(bucket).Pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, hash := range hashes {
+		if _, err := bucket.Get(t.Context(), fmt.Sprintf("%s/%x", f.workspace, hash)); !errors.Is(err, archive.ErrNotFound) {
+			t.Errorf("an open object is left: %v", err)
+		}
+	}
+	if got, err := f.archive.WithBucket(bucket).Object(t.Context(), f.workspace, hashes[1]); err != nil || string(got) != "sent again" {
+		t.Errorf("the one that was sent again: %q, %v", got, err)
+	}
+}
+
+// E2: what is done to rows inside the database is noticed.
+func TestTamperingWithAManifestIsNoticed(t *testing.T) {
+	t.Parallel()
+	shared := sealedSetup(t)
+	for name, statement := range map[string]string{
+		"a row taken away":       "DELETE FROM archive_entries WHERE lane_id = $1 AND index = 2",
+		"the newest taken away":  "DELETE FROM archive_entries WHERE lane_id = $1 AND index = 4",
+		"all taken away":         "DELETE FROM archive_entries WHERE lane_id = $1",
+		"a row exchanged":        "UPDATE archive_entries SET hash = (SELECT hash FROM archive_entries WHERE lane_id = $1 AND index = 0) WHERE lane_id = $1 AND index = 3",
+		"the chain cut shorter":  "UPDATE lanes SET chain_messages = 3 WHERE id = $1",
+		"the chain's link":       "UPDATE lanes SET chain_link = sha256(chain_link) WHERE id = $1",
+		"the chain's proof":      "UPDATE lanes SET chain_proof = NULL WHERE id = $1",
+		"the link of no message": "UPDATE lanes SET chain_link = 'x' WHERE id = $1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := shared.sibling(t)
+			f.archive = shared.archive
+			for index := range 5 {
+				f.put(t, entry(index, fmt.Appendf(nil, "message %d", index)))
+			}
+			if count, err := archive.Verify(t.Context(), f.archive, f.workspace, f.lane); err != nil || count != 5 {
+				t.Fatalf("before: %d messages, %v", count, err)
+			}
+			f.in(t, func(tx *gorm.DB) error {
+				return tx.Exec(strings.ReplaceAll(statement, "$1", "'"+f.lane.String()+"'")).Error
+			})
+			if _, err := archive.Verify(t.Context(), f.archive, f.workspace, f.lane); !errors.Is(err, archive.ErrDamaged) || !strings.Contains(err.Error(), f.lane.String()) {
+				t.Errorf("got %v, want archive.ErrDamaged that names the lane", err)
+			}
+			f.put(t, entry(5, []byte("the lane goes on all the same")))
+			if _, err := archive.Verify(t.Context(), f.archive, f.workspace, f.lane); !errors.Is(err, archive.ErrDamaged) {
+				t.Errorf("after one more message: %v, want archive.ErrDamaged still", err)
+			}
+		})
+	}
+}
+
+func TestAChainWaitsForAGapAndGoesOnBehindIt(t *testing.T) {
+	t.Parallel()
+	f := sealedSetup(t)
+	head := func() archive.Head {
+		t.Helper()
+		head, err := f.archive.Head(t.Context(), f.workspace, f.lane)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return head
+	}
+	message := func(index int) []byte { return fmt.Appendf(nil, "message %d", index) }
+	want := archive.NewHead()
+	if got := head(); got != want {
+		t.Errorf("an empty lane has the head %+v", got)
+	}
+	f.put(t, entry(0, message(0)), entry(1, message(1)), entry(3, message(3)))
+	if got := head().Messages; got != 2 {
+		t.Errorf("%d messages are linked, want those before the gap", got)
+	}
+	f.put(t, entry(2, message(2)))
+	for index := range 4 {
+		want = want.Extend(sha256.Sum256(message(index)))
+	}
+	if got := head(); got != want {
+		t.Errorf("the head is %+v, want %+v", got, want)
+	}
+}
+
+func TestAForksChainGoesOnFromItsParents(t *testing.T) {
+	t.Parallel()
+	f := sealedSetup(t)
+	for index := range 4 {
+		f.put(t, entry(index, fmt.Appendf(nil, "message %d", index)))
+	}
+	fork := *f
+	fork.lane = uuid.New()
+	f.in(t, func(tx *gorm.DB) error {
+		return tx.Exec(`INSERT INTO lanes (workspace_id, id, session_id, parent_id, fork_at, created_at, last_at)
+			VALUES (?, ?, ?, ?, 3, now(), now())`, f.workspace, fork.lane, f.session, f.lane).Error
+	})
+	fork.put(t, entry(3, []byte("another message 3")))
+	want := archive.NewHead()
+	for _, message := range []string{"message 0", "message 1", "message 2", "another message 3"} {
+		want = want.Extend(sha256.Sum256([]byte(message)))
+	}
+	got, err := f.archive.Head(t.Context(), f.workspace, fork.lane)
+	if err != nil || got != want {
+		t.Errorf("the head is %+v, %v, want %+v", got, err, want)
+	}
+	if count, err := archive.Verify(t.Context(), f.archive, f.workspace, fork.lane); err != nil || count != 4 {
+		t.Errorf("verified %d messages, %v", count, err)
+	}
+}
+
+func TestLanesFromBeforeGetTheirChainInTheBackground(t *testing.T) {
+	t.Parallel()
+	f := sealedSetup(t)
+	f.put(t, entries(odd()...)...)
+	f.in(t, func(tx *gorm.DB) error {
+		return tx.Exec("UPDATE lanes SET chain_messages = 0, chain_link = NULL, chain_proof = NULL").Error
+	})
+	if _, err := f.sealingMover(nil).Pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if head, err := f.archive.Head(t.Context(), f.workspace, f.lane); err != nil || head.Messages != len(odd()) {
+		t.Errorf("%d messages are linked, %v", head.Messages, err)
+	}
+}

@@ -1,0 +1,168 @@
+// Package export writes sessions into files that say by themselves whether they
+// are whole, and verifies such files.
+//
+// A file holds one JSON object a line (NDJSON), each with a type:
+//
+//   - manifest opens a section, which is one session: format version, workspace,
+//     session, lanes, and how hashes and links are made.
+//   - message is one archived message at its place in a lane: index, SHA-256, size,
+//     and the link of the lane's chain after it, see archive.Head. The bytes are in
+//     text, or in base64 where they are no UTF-8. A message whose bytes the section
+//     holds already has neither.
+//   - answer is what a provider answered to an exchange. The answers of a session
+//     have a chain of their own, in the order of time.
+//   - projection is what stands in the prompt for a lane's first messages; it is
+//     not proven by more than the file's own hash.
+//   - damage says what of the archive itself was found damaged.
+//   - end closes the section: how many of everything it has, the link after each
+//     lane's last message, and the SHA-256 of its manifest's line.
+//   - file is the last line: lines, sections, and the SHA-256 of every byte before it.
+//
+// What is verified is that a file is the one that was written. It is not signed: who
+// can rewrite the whole file can make another. Whoever must rule that out notes the
+// SHA-256 of the last line elsewhere.
+package export
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Version is the version of the format that is written and read.
+const Version = 1
+
+// MaxLine bounds one line, in bytes: the largest message in its longest form.
+const MaxLine = 400 << 20
+
+// The types of lines.
+const (
+	typeManifest   = "manifest"
+	typeMessage    = "message"
+	typeAnswer     = "answer"
+	typeProjection = "projection"
+	typeDamage     = "damage"
+	typeEnd        = "end"
+	typeFile       = "file"
+)
+
+type manifestLine struct {
+	Type       string        `json:"type"`
+	Version    int           `json:"palimpsest_export"`
+	Section    int           `json:"section"`
+	Workspace  uuid.UUID     `json:"workspace"`
+	Session    sessionHead   `json:"session"`
+	ExportedAt time.Time     `json:"exported_at"`
+	Algorithm  algorithmHead `json:"algorithm"`
+	Lanes      []laneHead    `json:"lanes"`
+}
+
+type sessionHead struct {
+	ID        uuid.UUID `json:"id"`
+	Name      string    `json:"name"`
+	Title     string    `json:"title"`
+	Client    string    `json:"client"`
+	Model     string    `json:"model"`
+	Format    string    `json:"format"`
+	StartedAt time.Time `json:"started_at"`
+	LastAt    time.Time `json:"last_at"`
+}
+
+// algorithmHead says how to check the file without us.
+type algorithmHead struct {
+	Hash  string `json:"hash"`
+	Link  string `json:"link"`
+	First string `json:"first"`
+}
+
+type laneHead struct {
+	ID       uuid.UUID  `json:"id"`
+	Kind     string     `json:"kind"`
+	Parent   *uuid.UUID `json:"parent,omitempty"`
+	ForkAt   int        `json:"fork_at,omitempty"`
+	Messages int        `json:"messages"`
+}
+
+// content is the bytes of a message or an answer.
+type content struct {
+	SHA256 string  `json:"sha256"`
+	Size   int     `json:"size"`
+	Link   string  `json:"link"`
+	Text   *string `json:"text,omitempty"`
+	Base64 *string `json:"base64,omitempty"`
+	Damage string  `json:"damage,omitempty"` // why the archive could not give the bytes
+}
+
+type messageLine struct {
+	Type     string    `json:"type"`
+	Lane     uuid.UUID `json:"lane"`
+	Index    int       `json:"index"`
+	Role     string    `json:"role"`
+	Tokens   int       `json:"tokens"`
+	StoredAt time.Time `json:"stored_at"`
+	content
+}
+
+type answerLine struct {
+	Type    string    `json:"type"`
+	Index   int       `json:"index"`
+	Request uuid.UUID `json:"request"`
+	Lane    uuid.UUID `json:"lane"`
+	At      time.Time `json:"at"`
+	content
+}
+
+type projectionLine struct {
+	Type   string     `json:"type"`
+	Lane   uuid.UUID  `json:"lane"`
+	Number int        `json:"number"`
+	Covers int        `json:"covers"`
+	Reason string     `json:"reason"`
+	Before int        `json:"tokens_before"`
+	After  int        `json:"tokens_after"`
+	At     time.Time  `json:"at"`
+	Parts  []partLine `json:"parts"`
+}
+
+type partLine struct {
+	From   int     `json:"from"`
+	To     int     `json:"to"`
+	Level  int     `json:"level"`
+	Text   *string `json:"text,omitempty"` // neither: the client's own bytes
+	Base64 *string `json:"base64,omitempty"`
+}
+
+type damageLine struct {
+	Type   string    `json:"type"`
+	Lane   uuid.UUID `json:"lane"`
+	Damage string    `json:"damage"`
+}
+
+type endLine struct {
+	Type     string     `json:"type"`
+	Section  int        `json:"section"`
+	Messages int        `json:"messages"`
+	Bytes    int64      `json:"bytes"` // of all messages and answers, each as often as it stands somewhere
+	Damaged  int        `json:"damaged"`
+	Answers  chainEnd   `json:"answers"`
+	Lanes    []chainEnd `json:"lanes"`
+	Manifest string     `json:"manifest_sha256"`
+}
+
+type chainEnd struct {
+	Lane     uuid.UUID `json:"lane"`
+	Messages int       `json:"messages"`
+	Link     string    `json:"link"`
+}
+
+type fileLine struct {
+	Type     string `json:"type"`
+	Sections int    `json:"sections"`
+	Lines    int    `json:"lines"` // before this one
+	SHA256   string `json:"sha256"`
+}
+
+// kindLine is what any line says of itself.
+type kindLine struct {
+	Type string `json:"type"`
+}

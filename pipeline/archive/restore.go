@@ -1,0 +1,152 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/conversation"
+)
+
+const (
+	// restoredEntries is how many entries are asked for at once.
+	restoredEntries = 2000
+	// restoredAtOnce and restoredBytes bound the messages that are in memory at once.
+	restoredAtOnce = 64
+	restoredBytes  = 8 << 20
+)
+
+// Object is a message that was asked for by its hash.
+type Object struct {
+	Raw    []byte
+	Damage error // why it cannot be given back: ErrDamaged or ErrNotFound; nil: it can
+}
+
+// Originals reads whole lanes of one workspace.
+type Originals interface {
+	// Entries returns up to limit entries of a lane from index from on, in order,
+	// without their bytes.
+	Entries(ctx context.Context, workspace, lane uuid.UUID, from, limit int) ([]Entry, error)
+
+	// Objects returns messages by their hashes, in the same order, each proven by
+	// its hash or with what is wrong with it.
+	Objects(ctx context.Context, workspace uuid.UUID, hashes []conversation.Hash) ([]Object, error)
+
+	// Head returns where the chain of a lane has come to, proven, or ErrDamaged.
+	Head(ctx context.Context, workspace, lane uuid.UUID) (Head, error)
+}
+
+// Restored is one message of a lane, given back.
+type Restored struct {
+	Entry
+
+	Link   conversation.Hash // of the chain after it
+	Damage error             // why Raw is nil; nil: it is the message that was archived
+}
+
+// Restore gives back the first messages of a lane, at most limit, in order and with
+// a bounded number of them in memory. Damaged ones come with their damage. An error
+// of give ends it and is returned; otherwise it returns ErrDamaged, naming the
+// place, if the entries are not those whose chain was stored.
+func Restore(ctx context.Context, from Originals, workspace, lane uuid.UUID, limit int, give func(Restored) error) error {
+	stored, headErr := from.Head(ctx, workspace, lane)
+	if headErr != nil && !errors.Is(headErr, ErrDamaged) {
+		return headErr
+	}
+	restore := restoring{from: from, workspace: workspace, lane: lane, give: give, link: NewHead().Link, head: NewHead(), stored: stored}
+	next := 0
+	for limit > 0 {
+		entries, err := from.Entries(ctx, workspace, lane, next, min(limit, restoredEntries))
+		if err != nil {
+			return err
+		}
+		if len(entries) == 0 {
+			break
+		}
+		if err := restore.all(ctx, entries); err != nil {
+			return err
+		}
+		next, limit = entries[len(entries)-1].Index+1, limit-len(entries)
+	}
+	if headErr != nil {
+		return headErr
+	}
+	return restore.proven(limit <= 0)
+}
+
+// Verify restores a whole lane and returns how many messages it has. It returns
+// ErrDamaged, naming the first place, unless every byte and the chain is as it was.
+func Verify(ctx context.Context, from Originals, workspace, lane uuid.UUID) (messages int, err error) {
+	const all = 1 << 30
+	err = Restore(ctx, from, workspace, lane, all, func(message Restored) error {
+		if message.Damage != nil {
+			return fmt.Errorf("message %d of lane %s: %w", message.Index, lane, message.Damage)
+		}
+		messages++
+		return nil
+	})
+	return messages, err
+}
+
+// restoring is a lane that is being given back.
+type restoring struct {
+	from      Originals
+	workspace uuid.UUID
+	lane      uuid.UUID
+	give      func(Restored) error
+
+	link   conversation.Hash // after what was given back
+	head   Head              // over the messages from 0 on without a gap
+	stored Head
+	broken error
+}
+
+func (r *restoring) all(ctx context.Context, entries []Entry) error {
+	for len(entries) > 0 {
+		count, size := 0, 0
+		for count < len(entries) && count < restoredAtOnce && (count == 0 || size+entries[count].Size <= restoredBytes) {
+			size += entries[count].Size
+			count++
+		}
+		if err := r.some(ctx, entries[:count]); err != nil {
+			return err
+		}
+		entries = entries[count:]
+	}
+	return nil
+}
+
+func (r *restoring) some(ctx context.Context, entries []Entry) error {
+	hashes := make([]conversation.Hash, len(entries))
+	for i := range entries {
+		hashes[i] = entries[i].Hash
+	}
+	objects, err := r.from.Objects(ctx, r.workspace, hashes)
+	if err != nil {
+		return err
+	}
+	for i, entry := range entries {
+		r.link = Link(r.link, entry.Index, entry.Hash)
+		if entry.Index == r.head.Messages {
+			r.head = r.head.Extend(entry.Hash)
+			if r.head.Messages == r.stored.Messages && r.head.Link != r.stored.Link {
+				r.broken = fmt.Errorf("lane %s: %w: its first %d messages are not those that were archived", r.lane, ErrDamaged, r.stored.Messages)
+			}
+		}
+		entry.Raw = objects[i].Raw
+		if err := r.give(Restored{Entry: entry, Link: r.link, Damage: objects[i].Damage}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// proven returns what is wrong with the chain.
+func (r *restoring) proven(cut bool) error {
+	if r.broken == nil && !cut && r.head.Messages < r.stored.Messages {
+		return fmt.Errorf("message %d of lane %s: %w: its place is empty", r.head.Messages, r.lane, ErrDamaged)
+	}
+	return r.broken
+}

@@ -1,0 +1,139 @@
+package archive
+
+import (
+	"context"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/google/uuid"
+	"golang.org/x/crypto/chacha20poly1305"
+)
+
+// SealedOverhead is how many bytes sealed text is longer than what was sealed.
+const SealedOverhead = chacha20poly1305.NonceSizeX + chacha20poly1305.Overhead
+
+// ErrSealed says that sealed bytes do not open: they were changed, or sealed for
+// another workspace or as something else.
+var ErrSealed = errors.New("sealed bytes do not open")
+
+// DataKeys keeps the data key of each workspace: 32 random bytes, never stored as
+// they are. DataKey makes the key where there is none; it is durable when DataKey
+// returns.
+type DataKeys interface {
+	DataKey(ctx context.Context, workspace uuid.UUID) ([]byte, error)
+}
+
+// Keys opens each workspace's data key once and keeps it in memory. It may be used
+// by several goroutines at once.
+type Keys struct {
+	from DataKeys
+
+	mu   sync.RWMutex
+	open map[uuid.UUID]*Key
+}
+
+// NewKeys returns the keys of all workspaces.
+func NewKeys(from DataKeys) *Keys { return &Keys{from: from, open: make(map[uuid.UUID]*Key)} }
+
+// Key returns the key of a workspace. The first call for one asks the database,
+// outside the transaction that ctx may belong to.
+func (k *Keys) Key(ctx context.Context, workspace uuid.UUID) (*Key, error) {
+	k.mu.RLock()
+	key := k.open[workspace]
+	k.mu.RUnlock()
+	if key != nil {
+		return key, nil
+	}
+	secret, err := k.from.DataKey(ctx, workspace)
+	if err != nil {
+		return nil, fmt.Errorf("open the archive's key: %w", err)
+	}
+	if key, err = NewKey(workspace, secret); err != nil {
+		return nil, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.open[workspace] = key
+	return key, nil
+}
+
+// Key seals what is kept of one workspace, and makes names and proofs that nobody
+// else can.
+type Key struct {
+	workspace uuid.UUID
+	aead      cipher.AEAD
+	proofs    []byte
+}
+
+// NewKey returns the key of a workspace on its data key of 32 bytes. What is
+// sealed and what is proven have keys of their own, derived from it with
+// HKDF-SHA256 (RFC 5869).
+func NewKey(workspace uuid.UUID, dataKey []byte) (*Key, error) {
+	if len(dataKey) != chacha20poly1305.KeySize {
+		return nil, fmt.Errorf("data key has %d bytes, want %d", len(dataKey), chacha20poly1305.KeySize)
+	}
+	sealing, err := hkdf.Expand(sha256.New, dataKey, "palimpsest archive sealing", chacha20poly1305.KeySize)
+	if err != nil {
+		return nil, fmt.Errorf("derive archive key: %w", err)
+	}
+	proofs, err := hkdf.Expand(sha256.New, dataKey, "palimpsest archive proofs", sha256.Size)
+	if err != nil {
+		return nil, fmt.Errorf("derive archive key: %w", err)
+	}
+	aead, err := chacha20poly1305.NewX(sealing)
+	if err != nil {
+		return nil, fmt.Errorf("derive archive key: %w", err)
+	}
+	return &Key{workspace: workspace, aead: aead, proofs: proofs}, nil
+}
+
+// TermKey returns the key by which the search index hashes the words of a workspace.
+func (k *Keys) TermKey(ctx context.Context, workspace uuid.UUID) ([]byte, error) {
+	key, err := k.Key(ctx, workspace)
+	if err != nil {
+		return nil, err
+	}
+	return key.Proof([]byte("search terms")), nil
+}
+
+// Seal returns plain sealed with XChaCha20-Poly1305: a random nonce of 24 bytes,
+// so that one key seals as many messages as come, then the sealed text. It opens
+// only for the same workspace and with the same about.
+func (k *Key) Seal(about, plain []byte) []byte {
+	sealed := make([]byte, chacha20poly1305.NonceSizeX, len(plain)+SealedOverhead)
+	_, _ = rand.Read(sealed) // never returns an error, see crypto/rand
+	return k.aead.Seal(sealed, sealed, plain, k.bound(about))
+}
+
+// Open returns what was sealed about the same, or ErrSealed.
+func (k *Key) Open(about, sealed []byte) ([]byte, error) {
+	if len(sealed) < SealedOverhead {
+		return nil, ErrSealed
+	}
+	nonce, text := sealed[:chacha20poly1305.NonceSizeX], sealed[chacha20poly1305.NonceSizeX:]
+	plain, err := k.aead.Open(make([]byte, 0, len(text)), nonce, text, k.bound(about))
+	if err != nil {
+		return nil, ErrSealed
+	}
+	return plain, nil
+}
+
+// Proof returns HMAC-SHA256 of what it is about, the same each time: a name that
+// says nothing of what it was made from, or a proof that nobody without the key
+// can make.
+func (k *Key) Proof(about []byte) []byte {
+	mac := hmac.New(sha256.New, k.proofs)
+	mac.Write(k.bound(about))
+	return mac.Sum(nil)
+}
+
+// bound puts the workspace before what something is about.
+func (k *Key) bound(about []byte) []byte {
+	return append(append(make([]byte, 0, len(k.workspace)+len(about)), k.workspace[:]...), about...)
+}

@@ -1,0 +1,91 @@
+package sessiondb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+)
+
+// The statements of retention. A session is looked at again once it is locked:
+// one that is being used is skipped, one that has been used since stays.
+const (
+	sqlBeSweeper  = `SELECT set_config('app.worker', 'archive', true)`
+	sqlRetentions = `SELECT workspace_id, retention_days FROM workspaces WHERE retention_days IS NOT NULL ORDER BY workspace_id`
+	sqlExpired    = `SELECT id FROM sessions WHERE workspace_id = $1 AND last_at < $2
+		ORDER BY last_at LIMIT 1 FOR UPDATE SKIP LOCKED`
+)
+
+// retention is for how long a workspace keeps its sessions.
+type retention struct {
+	workspace uuid.UUID
+	days      int
+}
+
+// Sweep deletes up to limit sessions, each with everything that is kept of it,
+// whose workspace keeps none that has not been used for so long, and returns how
+// many. It may run in several processes at once: each session is deleted by one.
+// Sessions deleted before a failure stay deleted.
+func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (deleted int, err error) {
+	retentions, err := s.retentions(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("sweep: %w", err)
+	}
+	for _, kept := range retentions {
+		before := now.AddDate(0, 0, -kept.days)
+		for more := true; more && deleted < limit; {
+			if more, err = s.deleteExpired(ctx, kept.workspace, before); err != nil {
+				return deleted, fmt.Errorf("sweep workspace %s: %w", kept.workspace, err)
+			}
+			if more {
+				deleted++
+			}
+		}
+	}
+	return deleted, nil
+}
+
+func (s *Store) retentions(ctx context.Context) ([]retention, error) {
+	var all []retention
+	err := s.door.InTenant(ctx, uuid.Nil, func(tx *gorm.DB) error {
+		if _, err := tx.Statement.ConnPool.ExecContext(ctx, sqlBeSweeper); err != nil {
+			return err
+		}
+		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlRetentions)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var one retention
+			if err := rows.Scan(&one.workspace, &one.days); err != nil {
+				return err
+			}
+			all = append(all, one)
+		}
+		return rows.Err()
+	})
+	return all, err
+}
+
+// deleteExpired deletes the session that has not been used for longest, if that is
+// before a time, and reports whether there was one.
+func (s *Store) deleteExpired(ctx context.Context, workspace uuid.UUID, before time.Time) (was bool, err error) {
+	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		var id uuid.UUID
+		err := tx.Statement.ConnPool.QueryRowContext(ctx, sqlExpired, workspace, before).Scan(&id)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		was = true
+		return deleteSession(tx, workspace, id)
+	})
+	return was && err == nil, err
+}

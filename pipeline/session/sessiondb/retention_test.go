@@ -1,0 +1,235 @@
+package sessiondb_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/session/sessiondb"
+	"palimpsest/tenants"
+)
+
+// fixedKeys makes the data key of a workspace from its id.
+type fixedKeys struct{}
+
+func (fixedKeys) DataKey(_ context.Context, workspace uuid.UUID) ([]byte, error) {
+	key := sha256.Sum256(workspace[:])
+	return key[:], nil
+}
+
+// dump returns all rows of a workspace, past row-level security.
+func (f *fixture) dump(t *testing.T, workspace uuid.UUID) string {
+	t.Helper()
+	owner := f.db.Owner(t)
+	var all bytes.Buffer
+	for _, table := range []string{
+		"sessions", "lanes", "lane_heads", "lane_pins", "epochs", "summaries", "archive_objects", "archive_entries", "exchanges",
+	} {
+		var rows string
+		err := owner.QueryRow(t.Context(), "SELECT coalesce(string_agg(r::text, E'\n'), '') FROM "+table+" r WHERE workspace_id = $1", workspace).Scan(&rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.WriteString(rows + "\n")
+	}
+	return all.String()
+}
+
+// recordExchange records what the client's last request cost, with its answer.
+func (c *client) recordExchange(t *testing.T, answer string) {
+	t.Helper()
+	seen := c.seen()
+	seen.Answer = []byte(answer)
+	if err := c.f.store.Record(t.Context(), c.f.scope.Workspace, []session.Seen{seen}); err != nil {
+		t.Fatal(err)
+	}
+	hash := sha256.Sum256(seen.Answer)
+	err := c.f.db.DB.RecordExchanges(t.Context(), c.f.scope.Workspace, []tenants.Exchange{{
+		ID: uuid.Must(uuid.NewV7()), Workspace: c.f.scope.Workspace, At: time.Now(), Session: c.session, Lane: c.lane, APIKey: c.f.scope.APIKey,
+		Provider: tenants.ProviderAnthropic, Endpoint: "/v1/messages", Status: 200, Answer: hash[:], CostMicroUSD: 77, Report: []byte(`{"compression":"none"}`),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// S31, E11
+func TestOfADeletedSessionNoRowBlobOrHashIsLeft(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.store = f.store.WithKeys(archive.NewKeys(fixedKeys{}))
+	gone, staying := f.newClient(), f.newClient()
+	gone.say("shared by both", "only in the one that goes", "and this")
+	staying.say("shared by both", "only in the one that stays")
+	gone.recordExchange(t, "an answer that goes")
+	gone.commit(t, gone.projection(1, 2))
+	if err := f.store.Pin(t.Context(), f.scope.Workspace, session.Pin{Lane: gone.lane, Message: 1, By: uuid.New()}); err != nil {
+		t.Fatal(err)
+	}
+	staying.recordExchange(t, "an answer that stays")
+	if err := f.store.Delete(t.Context(), f.scope.Workspace, gone.session); err != nil {
+		t.Fatal(err)
+	}
+
+	left := f.dump(t, f.scope.Workspace)
+	traces := []string{gone.session.String(), gone.lane.String()}
+	for _, text := range []string{"only in the one that goes", "and this", "an answer that goes"} {
+		traces = append(traces, fmt.Sprintf("%x", sha256.Sum256([]byte(text))))
+	}
+	for _, head := range gone.chain[1:] {
+		traces = append(traces, fmt.Sprintf("%x", head))
+	}
+	for _, trace := range traces {
+		if strings.Contains(left, trace) {
+			t.Errorf("the database still holds %s:\n%s", trace, left)
+		}
+	}
+	for _, text := range []string{"shared by both", "only in the one that stays", "an answer that stays"} {
+		if !strings.Contains(left, fmt.Sprintf("%x", sha256.Sum256([]byte(text)))) {
+			t.Errorf("%q of the other session is gone", text)
+		}
+	}
+	if got := f.count(t, "exchanges"); got != 2 {
+		t.Errorf("%d exchanges are left, want both with their costs", got)
+	}
+}
+
+// keep has a workspace keep its sessions for some days.
+func (f *fixture) keep(t *testing.T, workspace uuid.UUID, days int) {
+	t.Helper()
+	if err := f.db.DB.SetRetention(t.Context(), workspace, tenants.Retention{Days: days}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// S31: what has expired is deleted, and nothing else.
+func TestASweepDeletesWhatHasExpiredAndNothingElse(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	day := 24 * time.Hour
+	used := map[uuid.UUID]time.Duration{}
+	for _, ago := range []time.Duration{0, 29 * day, 31 * day, 400 * day} {
+		c := f.conversationOf(3)
+		seen := c.seen()
+		seen.At = time.Now().Add(-ago)
+		if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
+			t.Fatal(err)
+		}
+		used[c.session] = ago
+	}
+	if deleted, err := f.store.Sweep(t.Context(), time.Now(), 100); err != nil || deleted != 0 {
+		t.Fatalf("without a retention: %d deleted, %v", deleted, err)
+	}
+	f.keep(t, f.scope.Workspace, 30)
+	f.keep(t, addWorkspace(t, f.door), 1) // one without sessions
+	for _, want := range []int{1, 1, 0} {
+		if deleted, err := f.store.Sweep(t.Context(), time.Now(), 1); err != nil || deleted != want {
+			t.Fatalf("deleted %d, %v, want %d", deleted, err, want)
+		}
+	}
+	for id, ago := range used {
+		if _, err := f.store.Session(t.Context(), f.scope.Workspace, id); (err == nil) != (ago < 30*day) {
+			t.Errorf("used %v ago: %v", ago, err)
+		}
+	}
+	if objects := f.count(t, "archive_objects"); objects != 6 {
+		t.Errorf("%d messages are left, want those of two sessions", objects)
+	}
+}
+
+// S28: several processes at once delete each session once.
+func TestSweepsAtOnceDeleteEachSessionOnce(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	for range 12 {
+		f.conversationOf(2).record(t)
+	}
+	f.keep(t, f.scope.Workspace, 1)
+	var mu sync.Mutex
+	var sweeps sync.WaitGroup
+	total := 0
+	for range 4 {
+		sweeps.Go(func() {
+			deleted, err := f.store.Sweep(context.WithoutCancel(t.Context()), time.Now().AddDate(0, 0, 2), 100)
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			total += deleted
+		})
+	}
+	sweeps.Wait()
+	if left := f.count(t, "sessions"); total != 12 || left != 0 {
+		t.Errorf("deleted %d, %d are left, want 12 and none", total, left)
+	}
+}
+
+// C1, C6: sealed, a projection is replayed byte for byte after a restart.
+func TestProjectionsAndSummariesAreSealed(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	before := f.conversationOf(6)
+	before.commit(t, before.projection(1, 4)) // open, from before there were keys
+	keys := archive.NewKeys(fixedKeys{})
+	f.store = f.store.WithKeys(keys)
+	after := f.conversationOf(6)
+	after.commit(t, after.projection(1, 4))
+	for _, c := range []*client{before, after} {
+		attempt := session.SummaryAttempt{
+			Session: c.session, Lane: c.lane, Form: "own", Model: "m", At: time.Now(),
+			Summary: session.Summary{Covers: 4, Chain: c.chain[4], Text: "canary of a summary"},
+		}
+		store := f.store
+		if c == before {
+			store = sessiondb.New(f.door)
+		}
+		if err := store.SaveSummary(t.Context(), f.scope.Workspace, attempt); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func() {
+		t.Helper()
+		for _, c := range []*client{before, after} {
+			found, err := sessiondb.New(f.door).WithKeys(archive.NewKeys(fixedKeys{})).Find(t.Context(), f.scope.Workspace, c.chain[1:])
+			if err != nil || len(found.Projections) != 1 || len(found.Summaries) != 1 {
+				t.Fatalf("found %+v, %v", found, err)
+			}
+			if got, want := found.Projections[0].Parts[1].Raw, c.projection(1, 4).Parts[1].Raw; !bytes.Equal(got, want) {
+				t.Errorf("the projection is %q, want %q", got, want)
+			}
+			if got := found.Summaries[0].Text; got != "canary of a summary" {
+				t.Errorf("the summary is %q", got)
+			}
+		}
+	}
+	read()
+	for _, want := range []int{2, 0} {
+		if sealed, err := f.store.Seal(t.Context(), f.scope.Workspace); err != nil || sealed != want {
+			t.Fatalf("sealed %d, %v, want %d", sealed, err, want)
+		}
+	}
+	read()
+	var open int
+	err := f.door.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
+		return tx.Raw(`SELECT (SELECT count(*) FROM epochs WHERE get_byte(projection, 0) <> 1)
+			+ (SELECT count(*) FROM summaries WHERE text <> '' OR sealed IS NULL)`).Scan(&open).Error
+	})
+	if err != nil || open != 0 {
+		t.Errorf("%d lie open, %v", open, err)
+	}
+	if _, err := sessiondb.New(f.door).Find(t.Context(), f.scope.Workspace, []conversation.Hash{after.chain[6]}); err == nil {
+		t.Error("a projection opens without a key")
+	}
+}

@@ -1,0 +1,135 @@
+// Package datakeys makes, opens and rewraps the key of each workspace under which
+// everything that is kept of its conversations is sealed.
+package datakeys
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"palimpsest/tenants"
+)
+
+// Size is the size of a data key, in bytes.
+const Size = 32
+
+// Wrapper seals data keys under the master keys.
+type Wrapper interface {
+	// Wrap returns a workspace's data key sealed.
+	Wrap(workspace uuid.UUID, key []byte) ([]byte, error)
+
+	// Unwrap returns the key that was sealed for the workspace, and whether the
+	// newest master key sealed it.
+	Unwrap(workspace uuid.UUID, wrapped []byte) (key []byte, newest bool, err error)
+}
+
+// Store keeps wrapped data keys. Each of its methods is durable when it returns,
+// whatever transaction its context belongs to.
+type Store interface {
+	// DataKey returns the wrapped key of a workspace, or tenants.ErrNotFound.
+	DataKey(ctx context.Context, workspace uuid.UUID) ([]byte, error)
+
+	// AddDataKey keeps the first key of a workspace and returns the one that is
+	// kept: another, where somebody was first.
+	AddDataKey(ctx context.Context, workspace uuid.UUID, wrapped []byte) ([]byte, error)
+
+	// RewrapDataKey replaces a wrapped key, unless it has been replaced already.
+	RewrapDataKey(ctx context.Context, workspace uuid.UUID, old, wrapped []byte) error
+
+	// AllWorkspaces returns which workspaces there are, with keys or without.
+	AllWorkspaces(ctx context.Context) ([]uuid.UUID, error)
+}
+
+// Keeper keeps the data keys of all workspaces. It remembers none: who seals does.
+type Keeper struct {
+	store   Store
+	wrapper Wrapper
+}
+
+// New returns a Keeper.
+func New(store Store, wrapper Wrapper) *Keeper { return &Keeper{store: store, wrapper: wrapper} }
+
+// DataKey returns the data key of a workspace and makes it where there is none. A
+// key that an older master key sealed is sealed anew with the newest; that this
+// fails is no error, because it opens all the same.
+func (k *Keeper) DataKey(ctx context.Context, workspace uuid.UUID) ([]byte, error) {
+	wrapped, err := k.store.DataKey(ctx, workspace)
+	if errors.Is(err, tenants.ErrNotFound) {
+		wrapped, err = k.add(ctx, workspace)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("data key of workspace %s: %w", workspace, err)
+	}
+	key, newest, err := k.wrapper.Unwrap(workspace, wrapped)
+	if err != nil {
+		return nil, fmt.Errorf("data key of workspace %s: %w", workspace, err)
+	}
+	if len(key) != Size {
+		return nil, fmt.Errorf("data key of workspace %s has %d bytes, want %d", workspace, len(key), Size)
+	}
+	if !newest {
+		_ = k.rewrap(ctx, workspace, wrapped, key) // RewrapAll tries again and reports it
+	}
+	return key, nil
+}
+
+// RewrapAll seals every data key anew that an older master key sealed, and returns
+// how many. Once it returns without an error, the older master keys open no data
+// key that the newest does not. It may be run again at any time.
+func (k *Keeper) RewrapAll(ctx context.Context) (int, error) {
+	workspaces, err := k.store.AllWorkspaces(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("rewrap data keys: %w", err)
+	}
+	rewrapped := 0
+	var failures []error
+	for _, workspace := range workspaces {
+		was, err := k.rewrapOne(ctx, workspace)
+		if err != nil {
+			failures = append(failures, fmt.Errorf("rewrap data key of workspace %s: %w", workspace, err))
+			continue
+		}
+		if was {
+			rewrapped++
+		}
+	}
+	return rewrapped, errors.Join(failures...)
+}
+
+func (k *Keeper) rewrapOne(ctx context.Context, workspace uuid.UUID) (bool, error) {
+	wrapped, err := k.store.DataKey(ctx, workspace)
+	if errors.Is(err, tenants.ErrNotFound) {
+		return false, nil // the workspace has been deleted since
+	}
+	if err != nil {
+		return false, err
+	}
+	key, newest, err := k.wrapper.Unwrap(workspace, wrapped)
+	if err != nil || newest {
+		return false, err
+	}
+	return true, k.rewrap(ctx, workspace, wrapped, key)
+}
+
+func (k *Keeper) add(ctx context.Context, workspace uuid.UUID) ([]byte, error) {
+	key := make([]byte, Size)
+	if _, err := rand.Read(key); err != nil {
+		return nil, fmt.Errorf("make: %w", err)
+	}
+	wrapped, err := k.wrapper.Wrap(workspace, key)
+	if err != nil {
+		return nil, err
+	}
+	return k.store.AddDataKey(ctx, workspace, wrapped)
+}
+
+func (k *Keeper) rewrap(ctx context.Context, workspace uuid.UUID, old, key []byte) error {
+	wrapped, err := k.wrapper.Wrap(workspace, key)
+	if err != nil {
+		return err
+	}
+	return k.store.RewrapDataKey(ctx, workspace, old, wrapped)
+}

@@ -1,0 +1,159 @@
+package datakeys_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/migrations/dbtest"
+	"palimpsest/tenants/datakeys"
+	"palimpsest/tenants/vault"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// setup returns a database with a workspace.
+func setup(t *testing.T) (*dbtest.Database, uuid.UUID) {
+	t.Helper()
+	database := dbtest.New(t)
+	return database, addWorkspace(t, database)
+}
+
+func addWorkspace(t *testing.T, database *dbtest.Database) uuid.UUID {
+	t.Helper()
+	id := uuid.New()
+	err := database.DB.InTenant(t.Context(), id, func(tx *gorm.DB) error {
+		return tx.Exec("INSERT INTO workspaces (workspace_id, name) VALUES (?, 'test')", id).Error
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// vaultOf returns a vault on master keys made of one letter each.
+func vaultOf(t *testing.T, letters ...string) *vault.Vault {
+	t.Helper()
+	secrets := make([][]byte, len(letters))
+	for i, letter := range letters {
+		secrets[i] = bytes.Repeat([]byte(letter), 32)
+	}
+	made, err := vault.New(secrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func TestEverybodyGetsTheSameKeyAndNobodyFindsItStored(t *testing.T) {
+	t.Parallel()
+	database, workspace := setup(t)
+	keys := make([][]byte, 8)
+	var askers sync.WaitGroup
+	for i := range keys {
+		askers.Go(func() {
+			var err error
+			keys[i], err = datakeys.New(database.DB, vaultOf(t, "a")).DataKey(context.WithoutCancel(t.Context()), workspace)
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	askers.Wait()
+	for _, key := range keys {
+		if len(key) != datakeys.Size || !bytes.Equal(key, keys[0]) {
+			t.Fatalf("keys of %d bytes differ", len(key))
+		}
+	}
+	wrapped, err := database.DB.DataKey(t.Context(), workspace)
+	if err != nil || bytes.Contains(wrapped, keys[0]) {
+		t.Errorf("the key is stored as it is (%v)", err)
+	}
+	other, err := datakeys.New(database.DB, vaultOf(t, "a")).DataKey(t.Context(), addWorkspace(t, database))
+	if err != nil || bytes.Equal(other, keys[0]) {
+		t.Errorf("another workspace has the same key (%v)", err)
+	}
+}
+
+// A key that is made inside a transaction must not be lost with it.
+func TestAKeyOutlivesTheTransactionInWhichItWasMade(t *testing.T) {
+	t.Parallel()
+	database, workspace := setup(t)
+	keeper := datakeys.New(database.DB, vaultOf(t, "a"))
+	errPlanned := errors.New("as planned")
+	var made []byte
+	err := database.DB.Together(t.Context(), workspace, func(ctx context.Context) error {
+		var err error
+		if made, err = keeper.DataKey(ctx, workspace); err != nil {
+			return err
+		}
+		return errPlanned
+	})
+	if !errors.Is(err, errPlanned) {
+		t.Fatal(err)
+	}
+	if got, err := keeper.DataKey(t.Context(), workspace); err != nil || !bytes.Equal(got, made) {
+		t.Errorf("the key is another afterwards (%v)", err)
+	}
+}
+
+// S15: rotation wraps all keys anew; then the old master key can go.
+func TestAfterARotationTheOldMasterKeyCanGo(t *testing.T) {
+	t.Parallel()
+	database, first := setup(t)
+	workspaces := []uuid.UUID{first, addWorkspace(t, database), addWorkspace(t, database)}
+	were := make([][]byte, len(workspaces))
+	for i, workspace := range workspaces {
+		var err error
+		if were[i], err = datakeys.New(database.DB, vaultOf(t, "a")).DataKey(t.Context(), workspace); err != nil {
+			t.Fatal(err)
+		}
+	}
+	addWorkspace(t, database) // one without a key
+	both := datakeys.New(database.DB, vaultOf(t, "b", "a"))
+	if got, err := both.DataKey(t.Context(), first); err != nil || !bytes.Equal(got, were[0]) {
+		t.Fatalf("with both master keys: %v", err)
+	}
+	for _, want := range []int{2, 0} { // the first was wrapped anew when it was opened
+		if rewrapped, err := both.RewrapAll(t.Context()); err != nil || rewrapped != want {
+			t.Fatalf("rewrapped %d, %v, want %d", rewrapped, err, want)
+		}
+	}
+	for i, workspace := range workspaces {
+		if got, err := datakeys.New(database.DB, vaultOf(t, "b")).DataKey(t.Context(), workspace); err != nil || !bytes.Equal(got, were[i]) {
+			t.Errorf("with the new master key alone: %v", err)
+		}
+		if _, err := datakeys.New(database.DB, vaultOf(t, "a")).DataKey(t.Context(), workspace); !errors.Is(err, vault.ErrSealedElsewhere) {
+			t.Errorf("with the old master key alone: %v, want ErrSealedElsewhere", err)
+		}
+	}
+	if _, err := datakeys.New(database.DB, vaultOf(t, "c")).RewrapAll(t.Context()); !errors.Is(err, vault.ErrSealedElsewhere) {
+		t.Errorf("without any of the master keys: %v, want ErrSealedElsewhere", err)
+	}
+}
+
+// S15: a wrapped key opens nothing in another workspace.
+func TestAKeyCopiedToAnotherWorkspaceDoesNotOpen(t *testing.T) {
+	t.Parallel()
+	database, workspace := setup(t)
+	keeper := datakeys.New(database.DB, vaultOf(t, "a"))
+	if _, err := keeper.DataKey(t.Context(), workspace); err != nil {
+		t.Fatal(err)
+	}
+	wrapped, err := database.DB.DataKey(t.Context(), workspace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	thief := addWorkspace(t, database)
+	if _, err := database.DB.AddDataKey(t.Context(), thief, wrapped); err != nil {
+		t.Fatal(err)
+	}
+	if key, err := keeper.DataKey(t.Context(), thief); !errors.Is(err, vault.ErrSealedElsewhere) || key != nil {
+		t.Errorf("got %d bytes, %v, want ErrSealedElsewhere", len(key), err)
+	}
+}

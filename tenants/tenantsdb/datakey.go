@@ -1,0 +1,70 @@
+package tenantsdb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants"
+)
+
+// DataKey returns the wrapped data key of a workspace, or tenants.ErrNotFound.
+func (db *DB) DataKey(ctx context.Context, workspace uuid.UUID) ([]byte, error) {
+	var keys [][]byte
+	err := db.apart(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Raw("SELECT wrapped FROM data_keys WHERE workspace_id = ?", workspace).Scan(&keys).Error
+	})
+	if err == nil && len(keys) == 0 {
+		err = tenants.ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read data key: %w", err)
+	}
+	return keys[0], nil
+}
+
+// AddDataKey keeps the first data key of a workspace and returns the one that is
+// kept: another, where somebody was first. It is durable when AddDataKey returns.
+func (db *DB) AddDataKey(ctx context.Context, workspace uuid.UUID, wrapped []byte) ([]byte, error) {
+	err := db.apart(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Exec("INSERT INTO data_keys (workspace_id, wrapped) VALUES (?, ?) ON CONFLICT DO NOTHING", workspace, wrapped).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("add data key: %w", err)
+	}
+	return db.DataKey(ctx, workspace)
+}
+
+// RewrapDataKey replaces the wrapped data key of a workspace, unless it has been
+// replaced already.
+func (db *DB) RewrapDataKey(ctx context.Context, workspace uuid.UUID, old, wrapped []byte) error {
+	err := db.apart(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Exec("UPDATE data_keys SET wrapped = ?, wrapped_at = now() WHERE workspace_id = ? AND wrapped = ?",
+			wrapped, workspace, old).Error
+	})
+	if err != nil {
+		return fmt.Errorf("rewrap data key: %w", err)
+	}
+	return nil
+}
+
+// AllWorkspaces returns which workspaces there are, for upkeep. It sees nothing
+// else of them.
+func (db *DB) AllWorkspaces(ctx context.Context) ([]uuid.UUID, error) {
+	var workspaces []uuid.UUID
+	err := db.transaction(ctx, forWorker, "archive", func(tx *gorm.DB) error {
+		return tx.Raw("SELECT workspace_id FROM workspaces ORDER BY workspace_id").Scan(&workspaces).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list workspaces: %w", err)
+	}
+	return workspaces, nil
+}
+
+// apart is InTenant in a transaction of its own even inside Together: a data key
+// must never be lost with what somebody else does.
+func (db *DB) apart(ctx context.Context, workspace uuid.UUID, fn func(tx *gorm.DB) error) error {
+	return db.transaction(ctx, forWorkspace, workspace.String(), fn)
+}

@@ -1,0 +1,46 @@
+package tenantsdb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants"
+)
+
+// Retention returns for how long a workspace keeps its sessions. It returns
+// tenants.ErrNotFound.
+func (db *DB) Retention(ctx context.Context, workspace uuid.UUID) (tenants.Retention, error) {
+	var days []int
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Raw("SELECT coalesce(retention_days, 0) FROM workspaces WHERE workspace_id = ?", workspace).Scan(&days).Error
+	})
+	if err == nil && len(days) == 0 {
+		err = tenants.ErrNotFound
+	}
+	if err != nil {
+		return tenants.Retention{}, fmt.Errorf("retention of workspace %s: %w", workspace, err)
+	}
+	return tenants.Retention{Days: days[0]}, nil
+}
+
+// SetRetention sets for how long a workspace keeps its sessions. It returns
+// tenants.Invalid or tenants.ErrNotFound.
+func (db *DB) SetRetention(ctx context.Context, workspace uuid.UUID, retention tenants.Retention) error {
+	if err := retention.Validate(); err != nil {
+		return err
+	}
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		set := tx.Exec("UPDATE workspaces SET retention_days = nullif(?::int, 0) WHERE workspace_id = ?", retention.Days, workspace)
+		if set.Error == nil && set.RowsAffected == 0 {
+			return tenants.ErrNotFound
+		}
+		return set.Error
+	})
+	if err != nil {
+		return fmt.Errorf("set retention of workspace %s: %w", workspace, err)
+	}
+	return nil
+}
