@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/api/upstream"
+	"palimpsest/pipeline"
 	"palimpsest/pipeline/wire"
 )
 
@@ -140,7 +142,7 @@ func (s *Server) sign(header http.Header, event *Event) {
 	set("Tokens-Saved", strconv.Itoa(report.Before-report.After))
 	set("Levels", levelList(report.Levels))
 	set("Archived", strconv.Itoa(report.Archived))
-	set("Cache", "off")
+	set("Cache", string(cmp.Or(report.Cache, pipeline.CacheOff)))
 	if len(report.Warnings) > 0 {
 		set("Warning", strings.Join(report.Warnings, "; "))
 	}

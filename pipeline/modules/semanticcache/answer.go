@@ -32,7 +32,7 @@ func (a Answered) IsKept() (kept, portable bool) {
 			switch {
 			case block.Kind == conversation.Text:
 				says = says || strings.TrimSpace(block.Text) != ""
-			case block.Kind == conversation.Thinking, isReasoning(a.Format, block):
+			case block.Kind == conversation.Thinking:
 				portable = false
 			default:
 				return false, false
@@ -40,15 +40,6 @@ func (a Answered) IsKept() (kept, portable bool) {
 		}
 	}
 	return says, says && portable
-}
-
-// isReasoning reports whether an opaque block is reasoning that the provider has
-// sealed.
-func isReasoning(format conversation.Format, block conversation.Block) bool {
-	if block.Kind != conversation.Opaque {
-		return false
-	}
-	return format == conversation.OpenAIResponses && block.Name == "reasoning" || format == conversation.Anthropic && block.Name == "redacted_thinking"
 }
 
 // isRegularEnd reports whether an answer ended because the model had said all.

@@ -155,7 +155,7 @@ func (s sentence) withoutCourtesy() sentence {
 			s, again = rest.opened(), true
 		}
 		if rest, found := s.without("could you please", "can you please", "would you please", "could you", "can you", "would you", "I would like you to", "I want you to", "I need you to"); found && len(rest) > 0 && told[rest[0]] {
-			s, again = rest, true
+			s, again = rest.asRequest(), true
 		}
 	}
 	for again := true; again; {
@@ -173,6 +173,14 @@ func (s sentence) withoutCourtesy() sentence {
 				break
 			}
 		}
+	}
+	return s
+}
+
+// asRequest takes the question mark off a request that was put as a question.
+func (s sentence) asRequest() sentence {
+	if at := slices.Index(s, "?"); at > 0 {
+		return append(slices.Clone(s[:at]), s[at+1:]...)
 	}
 	return s
 }
@@ -257,15 +265,15 @@ func (s sentence) asked() sentence {
 	return s
 }
 
-// turned puts the verb of an embedded question behind its first word. What has more
-// than one verb, or none at its end, stays out of reach: it is not reworded.
+// turned puts the verb of an embedded question behind its first word, where it has
+// one verb only, at its end. Any other keeps the order of its words.
 func (s sentence) turned(end int) sentence {
 	verb := s[end-1]
 	if slices.Contains([]string{"is", "are", "was", "were"}, s[1]) {
 		return append(slices.Clip(s[:end]), "?")
 	}
 	if !slices.Contains([]string{"is", "are", "was", "were"}, verb) || end < 3 || slices.ContainsFunc(s[1:end-1], isVerb) {
-		return append(sentence{"tell", "me"}, s...)
+		return append(slices.Clip(s[:end]), "?")
 	}
 	turned := append(sentence{s[0], verb}, s[1:end-1]...)
 	return append(turned, "?")
