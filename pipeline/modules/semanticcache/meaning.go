@@ -149,6 +149,10 @@ func (s sentence) without(phrases ...string) (rest sentence, found bool) {
 // withoutCourtesy takes greetings, "please" and thanks off both ends, and "could you"
 // in front of what somebody is asked to tell.
 func (s sentence) withoutCourtesy() sentence {
+	return s.withoutThanks().withoutGreeting()
+}
+
+func (s sentence) withoutGreeting() sentence {
 	for again := true; again; {
 		again = false
 		if rest, found := s.without("hi ,", "hi !", "hi .", "hello ,", "hello !", "hello .", "hey ,", "hey !", "hi there ,", "hi there !", "hello there ,", "hello there !", "please ,", "please"); found && len(rest) > 0 {
@@ -158,6 +162,10 @@ func (s sentence) withoutCourtesy() sentence {
 			s, again = rest.asRequest(), true
 		}
 	}
+	return s
+}
+
+func (s sentence) withoutThanks() sentence {
 	for again := true; again; {
 		again = false
 		end := s.end()
@@ -179,8 +187,8 @@ func (s sentence) withoutCourtesy() sentence {
 
 // asRequest takes the question mark off a request that was put as a question.
 func (s sentence) asRequest() sentence {
-	if at := slices.Index(s, "?"); at > 0 {
-		return append(slices.Clone(s[:at]), s[at+1:]...)
+	if end := s.end(); len(s)-end == 1 && s[end] == "?" {
+		return s[:end]
 	}
 	return s
 }
