@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -107,12 +108,7 @@ func (d *Double) readEmbedding(body []byte) (embeddingRequest, *Rejection) {
 }
 
 func isEmbeddingModel(id string) bool {
-	for _, known := range embeddingModels {
-		if id == known {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(embeddingModels, id)
 }
 
 // embeddingInputs reads a text or a list of texts and holds them to the limits.
@@ -148,7 +144,10 @@ func (d *Double) embeddingInputs(raw json.RawMessage) ([]string, *Rejection) {
 // encodeVector writes a vector as numbers, or as its little-endian bytes in base64.
 func encodeVector(vector []float32, packed bool) json.RawMessage {
 	if !packed {
-		encoded, _ := json.Marshal(vector) // of finite numbers
+		encoded, err := json.Marshal(vector)
+		if err != nil {
+			panic(err) // its numbers are finite
+		}
 		return encoded
 	}
 	bytes := make([]byte, 0, 4*len(vector))

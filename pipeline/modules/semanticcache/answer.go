@@ -29,10 +29,10 @@ func (a Answered) IsKept() (kept, portable bool) {
 	portable = true
 	for _, message := range a.Messages {
 		for _, block := range message.Blocks {
-			switch {
-			case block.Kind == conversation.Text:
+			switch block.Kind {
+			case conversation.Text:
 				says = says || strings.TrimSpace(block.Text) != ""
-			case block.Kind == conversation.Thinking:
+			case conversation.Thinking:
 				portable = false
 			default:
 				return false, false

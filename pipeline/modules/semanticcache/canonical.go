@@ -125,7 +125,10 @@ func isMarker(raw json.RawMessage) bool {
 }
 
 func appendText(out []byte, text string) []byte {
-	quoted, _ := json.Marshal(text) // a string is always written
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		panic(err) // a string is always written
+	}
 	return append(out, quoted...)
 }
 

@@ -16,7 +16,7 @@ var volatileWords = phrases(`
 	today|tonight|now|current|currently|latest|recent|recently|newest|upcoming|yesterday|tomorrow|nowadays|ago|live|trending|breaking
 	this week|this month|this year|this morning|this afternoon|this evening|this weekend|this season|next week|next month|next year
 	last week|last month|last year|last night|so far|at the moment|as of|up to date|these days|what time|what day|what date|time is it
-	how long until|days until|days left|weather|forecast|news|headlines|stock price|share price|exchange rate|price of|still|yet|anymore|already
+	days left|days until|weather|how long until|forecast|news|headlines|stock price|share price|exchange rate|price of|still|yet|anymore|already
 	random|randomly|uuid|guid|password|passwords|passphrase|passcode|nonce|dice|coin|shuffle|lottery|another|again|regenerate|retry|surprise|joke|jokes
 	pick a number|choose a number|think of a number|secret key|api key|access token
 	heute|jetzt|aktuell|aktuelle|morgen|gestern|gerade|derzeit|wetter|hoy|ahora|mañana|ayer|actual|actualmente|tiempo hace

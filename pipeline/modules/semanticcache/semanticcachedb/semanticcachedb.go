@@ -82,12 +82,12 @@ func (d *DB) Find(ctx context.Context, workspace uuid.UUID, question semanticcac
 		}
 		defer rows.Close()
 		for rows.Next() {
-			entry, err := d.read(workspace, rows)
+			entry, opens, err := d.read(workspace, rows)
 			if err != nil {
 				return err
 			}
-			if entry != nil {
-				found = append(found, *entry)
+			if opens {
+				found = append(found, entry)
 			}
 		}
 		return rows.Err()
@@ -98,22 +98,19 @@ func (d *DB) Find(ctx context.Context, workspace uuid.UUID, question semanticcac
 	return found, nil
 }
 
-// read reads a row; nil: it does not open.
-func (d *DB) read(workspace uuid.UUID, rows *sql.Rows) (*semanticcache.Entry, error) {
-	var entry semanticcache.Entry
+// read reads a row; opens is false for one that was sealed with a master key that is
+// gone, or for somebody else.
+func (d *DB) read(workspace uuid.UUID, rows *sql.Rows) (entry semanticcache.Entry, opens bool, err error) {
 	var key, alike, question, answer []byte
 	if err := rows.Scan(&key, &alike, &entry.Model, &entry.ContentType, &question, &answer, &entry.MicroUSD, &entry.At); err != nil {
-		return nil, err
+		return entry, false, err
 	}
 	copy(entry.Key[:], key)
 	copy(entry.Alike[:], alike)
 	text, textErr := d.sealer.OpenBytes(workspace, nameOf("question", entry.Key), question)
 	body, bodyErr := d.sealer.OpenBytes(workspace, nameOf("answer", entry.Key), answer)
-	if textErr != nil || bodyErr != nil {
-		return nil, nil //nolint:nilnil // sealed with a master key that is gone: there is no such answer any more
-	}
 	entry.Text, entry.Answer = string(text), body
-	return &entry, nil
+	return entry, textErr == nil && bodyErr == nil, nil
 }
 
 // Put keeps an answer until expires, in place of an earlier one to the same request,
