@@ -55,6 +55,7 @@ func layers() []layer {
 			"pipeline/prompt", "pipeline/modules", "pipeline/wire/...",
 		}},
 		{"pipeline/modules", append([]string{"pipeline/modules/..."}, ofModules...)},
+		{"pipeline/modules/semanticcache/semanticcachedb", []string{"pipeline/modules/semanticcache"}},
 		{"pipeline/modules/...", ofModules},
 		{"pipeline", []string{"pipeline/client", "pipeline/conversation", "pipeline/session", "pipeline/tokens", "pipeline/wire"}},
 

@@ -52,13 +52,21 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 		if err != nil {
 			return s.refuse(c, codec, event, err)
 		}
+		cached := s.Answers.look(ctx, event, post, written)
 		event.Overhead = s.Now().Sub(event.At)
+		if cached.isHit() {
+			return s.answerAgain(c, event, post, written, cached)
+		}
 
 		response, err := s.send(ctx, event, post, written)
 		if err != nil {
 			return s.refuse(c, codec, event, err)
 		}
+		first := written
 		response, written = s.rescue(ctx, event, post, written, response)
+		if written != first {
+			cached = nil // another prompt is answered than the one that was asked about
+		}
 		defer response.Body.Close()
 		if purpose == measure || written.Exchange == nil {
 			body.release()
@@ -71,17 +79,20 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 		}
 		// From here on nothing holds the body.
 		body.release()
-		return s.answer(c, event, codec, sent, response)
+		return s.answer(c, event, codec, sent, response, cached)
 	}
 }
 
-// answer relays the answer to a prompt and records what it says.
-func (s *Server) answer(c echo.Context, event *Event, codec wire.Codec, sent prompt.Sent, response *http.Response) error {
+// answer relays the answer to a prompt and records what it says. cached is what is
+// to be kept of it for the same request; nil: nothing.
+func (s *Server) answer(c echo.Context, event *Event, codec wire.Codec, sent prompt.Sent, response *http.Response, cached *inquiry) error {
 	filter := withoutUsage(codec, sent, response)
 	decodeFor(c.Request().Header, response, filter != nil)
-	tap := tapOf(codec, response)
+	tap := cached.beside(tapOf(codec, response))
 	err := s.relay(c, event, response, tap, filter)
-	s.recordAnswer(event, sent, tap.Answer())
+	answer := tap.Answer()
+	s.recordAnswer(event, sent, answer)
+	s.Answers.keep(event, codec, cached, response, answer)
 	return finish(err)
 }
 
@@ -242,5 +253,10 @@ func pathAndQuery(request *http.Request, path string) string {
 
 // isEventStream reports whether an answer is a stream of events.
 func isEventStream(response *http.Response) bool {
-	return strings.HasPrefix(strings.ToLower(response.Header.Get("Content-Type")), "text/event-stream")
+	return isStream(response.Header.Get("Content-Type"))
+}
+
+// isStream reports whether a content type is that of a stream of events.
+func isStream(contentType string) bool {
+	return strings.HasPrefix(strings.ToLower(contentType), "text/event-stream")
 }

@@ -55,6 +55,7 @@ type storage struct {
 	workspace uuid.UUID
 	keys      []tenants.ProviderKey
 	windows   map[string]int
+	pipeline  tenants.PipelineConfig
 	exchanges []tenants.Exchange
 	recorded  chan struct{} // one for each exchange
 }
@@ -62,7 +63,7 @@ type storage struct {
 func (s *storage) Pipeline(context.Context, uuid.UUID) (tenants.PipelineConfig, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return tenants.PipelineConfig{}, s.broken
+	return s.pipeline, s.broken
 }
 
 func (s *storage) ProviderKeys(context.Context, uuid.UUID) ([]tenants.ProviderKey, error) {

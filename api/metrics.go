@@ -36,6 +36,7 @@ type Metrics struct {
 	compactions    *prometheus.CounterVec
 	summaries      *prometheus.CounterVec
 	plans          *prometheus.CounterVec
+	cache          *prometheus.CounterVec
 }
 
 // NewMetrics registers the proxy's metrics with registry.
@@ -69,7 +70,8 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics.compactions = counters("compaction_detected_total", "Sessions that went on after their client had compacted them.", "client")
 	metrics.summaries = counters("summaries_total", "Summaries that models were asked for, by outcome.", "outcome")
 	metrics.plans = counters("plans_total", "Epochs that were to be planned ahead, by what came of it.", "outcome")
-	registry.MustRegister(metrics.plans, metrics.requests, metrics.duration, metrics.streamDuration, metrics.overhead, metrics.firstByte,
+	metrics.cache = counters("cache_total", "Requests of workspaces that have turned the cache of answers on, by what became of them there.", "result")
+	registry.MustRegister(metrics.plans, metrics.cache, metrics.requests, metrics.duration, metrics.streamDuration, metrics.overhead, metrics.firstByte,
 		metrics.upstreamTTFB, metrics.tokens, metrics.before, metrics.after, metrics.saved, metrics.turns, metrics.epochs,
 		metrics.net, metrics.archived, metrics.archiveErrors, metrics.aborts, metrics.dropped, metrics.compactions, metrics.busts, metrics.summaries)
 	return metrics
@@ -97,6 +99,9 @@ func (m *Metrics) observe(event *Event) {
 	}
 	if event.Miss.Cause != cost.None {
 		m.busts.WithLabelValues(string(event.Miss.Cause)).Inc()
+	}
+	if event.Report.Cache != "" {
+		m.cache.WithLabelValues(string(event.Report.Cache)).Inc()
 	}
 	m.usage(event.Usage)
 	m.report(event.Report)

@@ -15,6 +15,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/api/upstream"
+	"palimpsest/pipeline"
 	"palimpsest/pipeline/wire"
 )
 
@@ -146,7 +147,7 @@ func (s *Server) sign(header http.Header, event *Event) {
 	if len(report.Injected) > 0 {
 		set("Injected", injectedList(report.Injected))
 	}
-	set("Cache", "off")
+	set("Cache", string(cmp.Or(report.Cache, pipeline.CacheOff)))
 	if len(report.Warnings) > 0 {
 		set("Warning", strings.Join(report.Warnings, "; "))
 	}

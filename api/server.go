@@ -27,6 +27,9 @@ type Server struct {
 	// Summaries has models write summaries of lanes; nil: nobody does.
 	Summaries *Summaries
 
+	// Answers gives answers again to the same question; nil: nobody does.
+	Answers *Answers
+
 	Metrics *Metrics
 	Log     *slog.Logger
 	Now     func() time.Time

@@ -127,13 +127,22 @@ type PatternsConfig struct {
 	Placement      string  `json:"placement"      yaml:"placement"`
 }
 
-// SemanticCacheConfig are the settings of the module semantic-cache, which is not
-// built in yet: they are checked and kept.
+// SemanticCacheConfig are the settings of the module semantic-cache, which answers a
+// single question with the answer to the same one.
 type SemanticCacheConfig struct {
-	Similarity     float64 `json:"similarity"     yaml:"similarity"`
-	TTLSeconds     int     `json:"ttlSeconds"     yaml:"ttlSeconds"`
-	EmbeddingModel string  `json:"embeddingModel" yaml:"embeddingModel"`
-	Scope          string  `json:"scope"          yaml:"scope"`
+	// Similarity is what the embeddings of two texts must reach before one's answer
+	// is given to the other: the cosine, from 0 to 1.
+	Similarity float64 `json:"similarity" yaml:"similarity"`
+
+	// TTLSeconds is how old an answer may be that is given again.
+	TTLSeconds int `json:"ttlSeconds" yaml:"ttlSeconds"`
+
+	// EmbeddingModel is a model of the workspace's own provider; empty: only the very
+	// same request is answered.
+	EmbeddingModel string `json:"embeddingModel" yaml:"embeddingModel"`
+
+	// Scope says who shares answers: "workspace", "key" or "session".
+	Scope string `json:"scope" yaml:"scope"`
 }
 
 // Window is a context window in tokens; 0, written "auto", is the model's own.
@@ -357,7 +366,7 @@ func known() []string {
 
 // BuiltIn reports whether the module of that name runs in this version. The
 // settings of the others are checked and kept.
-func BuiltIn(name string) bool { return name == "ipc" }
+func BuiltIn(name string) bool { return name == "ipc" || name == "semantic-cache" }
 
 // NotActive returns the config's modules that do not run in this version.
 func (c Config) NotActive() []string {

@@ -20,6 +20,18 @@ const (
 	Bypassed    Compression = "bypassed"    // the request must not be edited, or asked not to be
 )
 
+// Cache says what became of a request at the cache of answers; the values of the
+// header X-Palimpsest-Cache.
+type Cache string
+
+// What can become of a request at the cache of answers.
+const (
+	CacheOff         Cache = "off" // nobody looked; the zero value means the same
+	CacheMiss        Cache = "miss"
+	CacheHit         Cache = "hit"          // the answer to the same request was given again
+	CacheSemanticHit Cache = "semantic-hit" // the answer to the same question in other words
+)
+
 // Report is what the modules did to an exchange: for headers, events and pages.
 type Report struct {
 	Compression Compression    `json:"compression"`
@@ -29,6 +41,7 @@ type Report struct {
 	Before      int            `json:"before"`             // estimate of the prompt in tokens as the client sent it
 	After       int            `json:"after"`              // and as it goes out
 	Limit       int            `json:"limit"`
+	Cache       Cache          `json:"cache,omitempty"`
 	Levels      [4]int         `json:"levels"`             // turns at L0 to L3 in the prompt
 	Injected    map[string]int `json:"injected,omitempty"` // items that each module has put into the prompt of this exchange
 	Archived    int            `json:"archived"`           // messages that an epoch of this exchange no longer sends as they came, originals durable; 0: no epoch

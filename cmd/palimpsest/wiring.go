@@ -25,6 +25,7 @@ import (
 	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/jobs/jobsdb"
 	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/modules/semanticcache/semanticcachedb"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/pipeline/tokens"
@@ -88,6 +89,10 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
+	answers, err := p.answers(db, safe, settings, provider, recorder, metrics)
+	if err != nil {
+		return nil, err
+	}
 	if err := p.startWork(ctx, work); err != nil {
 		return nil, err
 	}
@@ -97,7 +102,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 
 	proxy := &api.Server{
 		Keys: keys, Settings: settings, Prompts: writer, Upstream: provider,
-		Recorder: recorder, Summaries: summaries, Metrics: metrics, Log: p.log, Now: time.Now,
+		Recorder: recorder, Summaries: summaries, Answers: answers, Metrics: metrics, Log: p.log, Now: time.Now,
 	}
 	e := newEcho(p.log)
 	if p.config.Role.proxies() {
@@ -151,6 +156,27 @@ func (p *program) summaries(config api.SummaryConfig) (*api.Summaries, error) {
 	summaries.Start()
 	p.onClose(summaries.Stop)
 	return summaries, nil
+}
+
+// answers starts what gives answers again to the same question.
+func (p *program) answers(db *tenantsdb.DB, safe *vault.Vault, settings *api.Settings, provider *upstream.Client, recorder *api.Recorder, metrics *api.Metrics) (*api.Answers, error) {
+	sealer, err := safe.Sealer("cached answers")
+	if err != nil {
+		return nil, err
+	}
+	embeddings, err := api.NewEmbeddings(settings, provider, recorder, metrics, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	answers, err := api.NewAnswers(api.AnswersConfig{
+		Store: semanticcachedb.New(db, sealer), Embedder: embeddings, Secret: safe.Derive("questions"), Log: p.log, Now: time.Now,
+	})
+	if err != nil {
+		return nil, err
+	}
+	answers.Start()
+	p.onClose(answers.Stop)
+	return answers, nil
 }
 
 // defaults is the pipeline of a workspace that has set none.

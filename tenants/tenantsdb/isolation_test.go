@@ -259,6 +259,7 @@ func fill(t *testing.T, b bundle) {
 		`INSERT INTO summaries (workspace_id, lane_id, number, session_id, covers, chain, status, version, form, model,
 			input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd)
 			VALUES ($1, $3, 1, $2, 1, 'c', 'accepted', 1, 'own', 'm', 1, 1, 1, 1, 1)`,
+		"INSERT INTO cached_answers (workspace_id, key, model, content_type, question, answer, size, cost_microusd, created_at, expires_at) VALUES ($1, 'k', 'm', 'c', 'q', 'a', 1, 1, now(), now())",
 		"INSERT INTO archive_objects (workspace_id, hash, size, encoding, bytes) VALUES ($1, 'h', 1, 0, 'x')",
 		"INSERT INTO archive_entries (workspace_id, lane_id, index, session_id, hash, role, tokens) VALUES ($1, $3, 0, $2, 'h', 'user', 1)",
 		`INSERT INTO archive_documents (workspace_id, lane_id, first, part, after, session_id, api_key_id, at, sampled, terms)

@@ -1,0 +1,186 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/api/upstream/providertest"
+	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/modules/semanticcache"
+	"palimpsest/pipeline/modules/semanticcache/semanticcachedb"
+	"palimpsest/tenants"
+	"palimpsest/tenants/vault"
+)
+
+// cachingProxy is a proxy that keeps answers in a database of its own, before a provider
+// double that counts what it answers in each answer.
+type cachingProxy struct {
+	*proxy
+
+	double *providertest.Server
+	kept   *watchedStore
+	keys   callers
+	clock  *movingClock
+}
+
+// callers knows API keys by their secret.
+type callers map[string]tenants.APIKey
+
+func (c callers) Authenticate(_ context.Context, secret string) (tenants.APIKey, error) {
+	key, known := c[secret]
+	if !known {
+		return tenants.APIKey{}, tenants.ErrKeyUnknown
+	}
+	return key, nil
+}
+
+// movingClock is a clock that a test moves.
+type movingClock struct {
+	mu   sync.Mutex
+	past time.Duration
+}
+
+func (c *movingClock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.past)
+}
+
+func (c *movingClock) advance(by time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.past += by
+}
+
+// watchedStore is a store of answers that tells what was asked of it and can fail.
+type watchedStore struct {
+	AnswerStore
+
+	mu    sync.Mutex
+	finds int
+	fails func() error // nil: it works
+	puts  chan error
+}
+
+func (w *watchedStore) Find(ctx context.Context, workspace uuid.UUID, question semanticcache.Question, since time.Time) ([]semanticcache.Entry, error) {
+	w.mu.Lock()
+	w.finds++
+	fails := w.fails
+	w.mu.Unlock()
+	if fails != nil {
+		return nil, fails()
+	}
+	return w.AnswerStore.Find(ctx, workspace, question, since)
+}
+
+func (w *watchedStore) Put(ctx context.Context, workspace uuid.UUID, entry semanticcache.Entry, expires time.Time) error {
+	err := w.AnswerStore.Put(ctx, workspace, entry, expires)
+	w.puts <- err
+	return err
+}
+
+func (w *watchedStore) found() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.finds
+}
+
+// stored waits until one more answer is in the database.
+func (c *cachingProxy) stored() {
+	c.t.Helper()
+	select {
+	case err := <-c.kept.puts:
+		if err != nil {
+			c.t.Fatal(err)
+		}
+	case <-time.After(patience):
+		c.t.Fatal("the answer is not stored")
+	}
+}
+
+// Secrets of the callers: two keys of one workspace, one of another.
+const (
+	keyA1 = testKey
+	keyA2 = "plm_live_test2"
+	keyB  = "plm_live_other"
+)
+
+// setupCaching starts a proxy with the module semantic-cache and settings for it.
+func setupCaching(t *testing.T, settings string) *cachingProxy {
+	t.Helper()
+	var mu sync.Mutex
+	answered := 0
+	double := providertest.NewServer(t, providertest.Config{Key: providerKey, Script: func(r providertest.Request) providertest.Reply {
+		mu.Lock()
+		defer mu.Unlock()
+		answered++
+		reply := providertest.Echo(r)
+		if len(reply.Calls) == 0 {
+			reply.Text = fmt.Sprintf("Answer %d to: %s", answered, r.User)
+		}
+		return reply
+	}})
+	c := &cachingProxy{proxy: setupAt(t, double.URL), double: double, clock: &movingClock{}}
+	c.store.pipeline = tenants.PipelineConfig{Modules: "ipc,semantic-cache", YAML: settings}
+	a, b := c.store.workspace, uuid.New()
+	c.keys = callers{}
+	for secret, workspace := range map[string]uuid.UUID{keyA1: a, keyA2: a, keyB: b} {
+		c.keys[secret] = tenants.APIKey{ID: uuid.New(), Workspace: workspace, Prefix: "plm_live_te", Scopes: []tenants.Scope{tenants.ScopeProxy}}
+	}
+	c.Keys = c.keys
+	c.Answers = c.newAnswers(t, dbtest.New(t))
+	return c
+}
+
+// newAnswers starts what gives answers again, on a database.
+func (c *cachingProxy) newAnswers(t *testing.T, database *dbtest.Database) *Answers {
+	t.Helper()
+	safe, err := vault.New([][]byte{[]byte("palimpsest test secret 32 bytes!")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealer, err := safe.Sealer("cached answers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	embeddings, err := NewEmbeddings(c.Settings, c.Upstream, c.Recorder, c.Metrics, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.kept = &watchedStore{AnswerStore: semanticcachedb.New(database.DB, sealer), puts: make(chan error, 100)}
+	answers, err := NewAnswers(AnswersConfig{Store: c.kept, Embedder: embeddings, Secret: safe.Derive("questions"), Log: c.Log, Now: c.clock.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers.Start()
+	t.Cleanup(answers.Stop)
+	return answers
+}
+
+// ask sends a request and demands what becomes of it at the cache.
+func (c *cachingProxy) ask(want, path, body string, header ...string) answer {
+	c.t.Helper()
+	got := c.send(http.MethodPost, path, body, header...)
+	if result := got.header.Get("X-Palimpsest-Cache"); got.status != http.StatusOK || result != want {
+		c.t.Errorf("%s is answered with %d and the cache says %q, want %q: %.300s", body, got.status, result, want, got.body)
+	}
+	return got
+}
+
+// generated returns how many answers the provider was asked for.
+func (c *cachingProxy) generated() (answers, embeddings int) {
+	for _, request := range c.double.Requests() {
+		if request.Path == "/v1/embeddings" {
+			embeddings++
+		} else {
+			answers++
+		}
+	}
+	return answers, embeddings
+}

@@ -1,0 +1,106 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/maypok86/otter/v2"
+
+	"palimpsest/api/upstream"
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/wire"
+	"palimpsest/tenants"
+)
+
+// embedPause is how long a workspace's provider is not asked for embeddings after it
+// failed to make some.
+const embedPause = time.Minute
+
+// ErrNoEmbeddings says that nobody makes embeddings for a workspace now: it has no
+// provider that speaks OpenAI's dialect, or that provider failed a moment ago.
+var ErrNoEmbeddings = errors.New("no provider of the workspace makes embeddings")
+
+// Embeddings has texts embedded by the workspaces' own providers, and counts what
+// that costs for them.
+type Embeddings struct {
+	settings *Settings
+	upstream Upstream
+	recorder *Recorder
+	metrics  *Metrics
+	now      func() time.Time
+	failed   *otter.Cache[uuid.UUID, struct{}]
+}
+
+// NewEmbeddings returns Embeddings.
+func NewEmbeddings(settings *Settings, upstream Upstream, recorder *Recorder, metrics *Metrics, now func() time.Time) (*Embeddings, error) {
+	failed, err := otter.New(&otter.Options[uuid.UUID, struct{}]{
+		MaximumSize: maxSettings, ExpiryCalculator: otter.ExpiryWriting[uuid.UUID, struct{}](embedPause),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("embeddings that failed: %w", err)
+	}
+	return &Embeddings{settings: settings, upstream: upstream, recorder: recorder, metrics: metrics, now: now, failed: failed}, nil
+}
+
+// Embed returns a vector for each of 1 to 2048 texts, all of one length, from the
+// first key of the workspace whose provider speaks OpenAI's dialect. It waits as
+// long as ctx lets it. apiKey is whose usage it counts for; uuid.Nil: nobody's. The
+// errors are ErrNoEmbeddings and those of upstream.Embed.
+func (e *Embeddings) Embed(ctx context.Context, workspace, apiKey uuid.UUID, model string, texts []string) ([][]float32, error) {
+	if _, failed := e.failed.GetIfPresent(workspace); failed {
+		return nil, ErrNoEmbeddings
+	}
+	target, err := e.settings.target(ctx, workspace, tenants.ProviderOpenAI, controls{})
+	if errors.Is(err, tenants.ErrNoProvider) {
+		return nil, ErrNoEmbeddings
+	}
+	if err != nil {
+		return nil, err
+	}
+	at := e.now()
+	embedded, err := upstream.Embed(ctx, e.upstream, target, model, texts)
+	e.charge(workspace, apiKey, model, embedded.Tokens, at)
+	if err != nil {
+		e.failed.Set(workspace, struct{}{})
+		return nil, fmt.Errorf("embed: %w", err)
+	}
+	return embedded.Vectors, nil
+}
+
+// charge counts what embeddings cost for their workspace.
+func (e *Embeddings) charge(workspace, apiKey uuid.UUID, model string, tokens int, at time.Time) {
+	if tokens == 0 {
+		return
+	}
+	cost := embeddingCost(model, tokens)
+	e.metrics.usage(wire.Usage{Input: tokens})
+	e.metrics.net.Sub(float64(cost) / 1e6)
+	e.recorder.put(job{exchange: &tenants.Exchange{
+		ID: uuid.Must(uuid.NewV7()), Workspace: workspace, At: at, APIKey: apiKey,
+		Provider: tenants.ProviderOpenAI, Endpoint: "/v1/embeddings", Model: model, Client: "palimpsest", Class: "embedding",
+		Status: http.StatusOK, Compression: string(pipeline.None), Attempts: 1, Input: tokens,
+		CostMicroUSD: cost, NetMicroUSD: -cost, Duration: e.now().Sub(at),
+		Report: reportJSON(pipeline.Report{Compression: pipeline.None}),
+	}})
+}
+
+// embeddingCost returns what embeddings cost at OpenAI's list prices
+// (https://platform.openai.com/docs/pricing), in millionths of a US dollar, rounded
+// up; 0 for a model whose price is not known.
+func embeddingCost(model string, tokens int) int64 {
+	price := 0.0 // US dollars for a million tokens
+	switch model {
+	case "text-embedding-3-small":
+		price = 0.02
+	case "text-embedding-3-large":
+		price = 0.13
+	case "text-embedding-ada-002":
+		price = 0.10
+	}
+	return int64(math.Ceil(price * float64(tokens)))
+}

@@ -1,0 +1,96 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+)
+
+// embeddingsPath is where OpenAI and all who speak its dialect make embeddings:
+// https://platform.openai.com/docs/api-reference/embeddings/create.
+const embeddingsPath = "/v1/embeddings"
+
+// maxEmbedded is how many texts OpenAI embeds in one request.
+const maxEmbedded = 2048
+
+// ErrNotEmbedded says that a provider answered a request for embeddings with
+// something else: it has no such model or endpoint, or refused the texts.
+var ErrNotEmbedded = errors.New("provider made no embeddings")
+
+// Embedded is what a provider made of texts.
+type Embedded struct {
+	Vectors [][]float32 // one for each text, in the texts' order, all of one length
+	Tokens  int         // as the provider counted them; paid even where Embed fails behind it
+}
+
+// embeddingRequest is the body of a request for embeddings.
+type embeddingRequest struct {
+	Model    string   `json:"model"`
+	Input    []string `json:"input"`
+	Encoding string   `json:"encoding_format"`
+}
+
+// embeddingAnswer is what is read of the answer.
+type embeddingAnswer struct {
+	Data []struct {
+		Index  int       `json:"index"`
+		Vector []float32 `json:"embedding"`
+	} `json:"data"`
+	Usage struct {
+		Tokens int `json:"prompt_tokens"`
+	} `json:"usage"`
+}
+
+// Embed has the provider turn 1 to 2048 texts, none of them empty, into vectors. The
+// target must speak OpenAI's dialect. It adds no retries; a deadline is the
+// context's. The errors are those of Ask and ErrNotEmbedded; none holds a text.
+func Embed(ctx context.Context, sender Sender, target Target, model string, texts []string) (Embedded, error) {
+	if len(texts) == 0 || len(texts) > maxEmbedded {
+		return Embedded{}, fmt.Errorf("%w: %d texts at once; 1 to %d are allowed", ErrNotEmbedded, len(texts), maxEmbedded)
+	}
+	body, err := json.Marshal(embeddingRequest{Model: model, Input: texts, Encoding: "float"})
+	if err != nil {
+		return Embedded{}, fmt.Errorf("%w: %w", ErrNotEmbedded, err)
+	}
+	answer, err := Ask(ctx, sender, Question{Path: embeddingsPath, Body: body}, target)
+	if err != nil {
+		return Embedded{}, err
+	}
+	if answer.Status != http.StatusOK {
+		return Embedded{}, fmt.Errorf("%w: status %d", ErrNotEmbedded, answer.Status)
+	}
+	return readEmbedded(answer.Body, len(texts))
+}
+
+// readEmbedded reads the vectors of so many texts.
+func readEmbedded(body []byte, texts int) (Embedded, error) {
+	var read embeddingAnswer
+	if err := json.Unmarshal(body, &read); err != nil {
+		return Embedded{}, fmt.Errorf("%w: the answer is not what it should be", ErrNotEmbedded)
+	}
+	embedded := Embedded{Vectors: make([][]float32, texts), Tokens: max(read.Usage.Tokens, 0)}
+	for _, found := range read.Data {
+		if found.Index < 0 || found.Index >= texts || embedded.Vectors[found.Index] != nil {
+			return Embedded{Tokens: embedded.Tokens}, fmt.Errorf("%w: vector %d is not one of %d", ErrNotEmbedded, found.Index, texts)
+		}
+		embedded.Vectors[found.Index] = found.Vector
+	}
+	for i, vector := range embedded.Vectors {
+		if len(vector) == 0 || len(vector) != len(embedded.Vectors[0]) || !isFinite(vector) {
+			return Embedded{Tokens: embedded.Tokens}, fmt.Errorf("%w: vector %d is missing or broken", ErrNotEmbedded, i)
+		}
+	}
+	return embedded, nil
+}
+
+func isFinite(vector []float32) bool {
+	for _, value := range vector {
+		if math.IsNaN(float64(value)) || math.IsInf(float64(value), 0) {
+			return false
+		}
+	}
+	return true
+}

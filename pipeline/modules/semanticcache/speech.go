@@ -1,0 +1,156 @@
+package semanticcache
+
+import (
+	"encoding/json"
+	"strings"
+
+	"palimpsest/pipeline/conversation"
+)
+
+// speech is what is said in a request: system messages and one of the user.
+type speech struct {
+	messages []json.RawMessage // those of the system as they came; nil where the user's stands
+	user     int               // messages of the user
+	blocks   []json.RawMessage // of the user's message
+	texts    []string          // what the user said, a text for each block of text
+	system   []string          // what the system messages say, as they came
+	isMixed  bool              // the user's message holds more than text
+}
+
+// readSpeech reads the messages of a body. reason says why the request is left
+// alone; empty: it is not.
+func readSpeech(format conversation.Format, raw json.RawMessage) (said speech, reason string) {
+	if raw[0] == '"' { // Responses takes the user's text by itself
+		raw = append(append([]byte(`[{"role":"user","content":`), raw...), `}]`...)
+	}
+	if json.Unmarshal(raw, &said.messages) != nil {
+		return said, ReasonForeign
+	}
+	for i, message := range said.messages {
+		read, err := readObject(message)
+		if err != nil {
+			return said, ReasonAmbiguous
+		}
+		if !isPlainMessage(format, read) {
+			return said, ReasonHistory
+		}
+		switch role, _ := read.text("role"); role {
+		case "system", "developer":
+			if said.user > 0 || format == conversation.Anthropic {
+				return said, ReasonHistory
+			}
+			said.system = append(said.system, string(message))
+		case "user":
+			if said.user++; said.user > 1 {
+				return said, ReasonHistory
+			}
+			said.messages[i] = nil
+			if reason := said.readUser(format, read["content"]); reason != "" {
+				return said, reason
+			}
+		default:
+			return said, ReasonHistory
+		}
+	}
+	return said, ""
+}
+
+// isPlainMessage reports whether a message has nothing but a role and content.
+func isPlainMessage(format conversation.Format, message object) bool {
+	for name, value := range message {
+		switch name {
+		case "role", "content", "cache_control":
+		case "type":
+			if kind, _ := message.text("type"); kind != "message" || format != conversation.OpenAIResponses {
+				return false
+			}
+		default:
+			if string(value) != "null" {
+				return false // a name, a call, an id
+			}
+		}
+	}
+	return len(message["content"]) > 0
+}
+
+// readUser reads the content of the user's message.
+func (s *speech) readUser(format conversation.Format, raw json.RawMessage) string {
+	if raw[0] == '"' {
+		kind := "text"
+		if format == conversation.OpenAIResponses {
+			kind = "input_text"
+		}
+		raw = append(append([]byte(`[{"type":"`+kind+`","text":`), raw...), `}]`...)
+	}
+	if json.Unmarshal(raw, &s.blocks) != nil || len(s.blocks) == 0 {
+		return ReasonForeign
+	}
+	for _, block := range s.blocks {
+		read, err := readObject(block)
+		if err != nil {
+			return ReasonAmbiguous
+		}
+		switch kind, _ := read.text("type"); {
+		case kind == "text" || kind == "input_text":
+			text, ok := read.text("text")
+			if members := len(read); !ok || !isPlain(read["text"], text) || members > 3 || members == 3 && read["cache_control"] == nil {
+				return ReasonForeign // citations and whatever else may come
+			}
+			s.texts = append(s.texts, text)
+		case isInlineImage(kind, read):
+			s.isMixed = true
+		default:
+			return ReasonForeign
+		}
+	}
+	if len(s.texts) == 0 {
+		return ReasonForeign
+	}
+	return ""
+}
+
+// isInlineImage reports whether a block is an image whose bytes stand in the body.
+// What lies behind a URL or a file's id can change.
+func isInlineImage(kind string, block object) bool {
+	switch kind {
+	case "image":
+		source, err := readObject(block["source"])
+		if err != nil {
+			return false
+		}
+		place, _ := source.text("type")
+		return place == "base64"
+	case "image_url":
+		image, err := readObject(block["image_url"])
+		if err != nil {
+			return false
+		}
+		url, _ := image.text("url")
+		return strings.HasPrefix(url, "data:")
+	case "input_image":
+		url, _ := block.text("image_url")
+		return strings.HasPrefix(url, "data:")
+	default:
+		return false
+	}
+}
+
+// canonical returns what is said: around is everything but the user's message, whole
+// that message.
+func (s *speech) canonical() (around, whole []byte, err error) {
+	for _, message := range s.messages {
+		if message == nil {
+			around = append(around, "user"...)
+			continue
+		}
+		if around, err = appendCanonical(around, message); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, block := range s.blocks {
+		if whole, err = appendCanonical(whole, block); err != nil {
+			return nil, nil, err
+		}
+	}
+	return around, whole, nil
+}
