@@ -57,6 +57,9 @@ type Exchange struct {
 	// Pins are the messages, in order, whose turns are to stay as the client sent them.
 	Pins []int
 
+	// Left is the history that the client left behind with this request.
+	Left session.Left
+
 	// Anchor is the size of an earlier prompt of the lane as the provider
 	// reported it.
 	Anchor session.Anchor
