@@ -10,7 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/ledger"
 	"palimpsest/pipeline/tokens"
 )
 
@@ -23,11 +25,12 @@ type said struct {
 
 // recorded is what came before and after one compaction of a real client.
 type recorded struct {
-	id     string
-	before []conversation.Message
-	after  []conversation.Message
-	want   int // re-reads that the set counts
-	paths  map[string]bool
+	id      string
+	before  []conversation.Message
+	after   []conversation.Message
+	summary string // the first request after it
+	want    int    // re-reads that the set counts
+	paths   map[string]bool
 }
 
 func sharedFile(t *testing.T, parts ...string) string {
@@ -141,7 +144,7 @@ func compactions(t *testing.T) (found []recorded, missing int) {
 			missing += len(pair.Rereads)
 			return
 		}
-		one := recorded{id: pair.ID, want: len(pair.Rereads), paths: map[string]bool{}}
+		one := recorded{id: pair.ID, summary: pair.after(), want: len(pair.Rereads), paths: map[string]bool{}}
 		one.before, one.after = messagesOf(sessions[name][begins[name]:start]), messagesOf(sessions[name][start:])
 		begins[name] = start
 		for path := range pair.Files {
@@ -160,6 +163,26 @@ type pair struct {
 	Before  []struct {
 		Content json.RawMessage `json:"content"`
 	} `json:"pre_last_messages"`
+	After []struct {
+		Content json.RawMessage `json:"content"`
+	} `json:"post_first_request_messages"`
+}
+
+// after returns the texts of the first request after the compaction.
+func (p *pair) after() string {
+	var all strings.Builder
+	for _, message := range p.After {
+		var blocks []struct{ Text string }
+		var text string
+		if json.Unmarshal(message.Content, &blocks) == nil {
+			for _, block := range blocks {
+				all.WriteString(block.Text + "\n")
+			}
+		} else if json.Unmarshal(message.Content, &text) == nil {
+			all.WriteString(text + "\n")
+		}
+	}
+	return all.String()
 }
 
 // end returns how many messages of a session came before the compaction; -1 if its
@@ -248,66 +271,101 @@ func (r *recorded) rereads() []reread {
 	return all
 }
 
-func TestMeasure(t *testing.T) {
-	found, missing := compactions(t)
+// carried is what a block holds of what is read again.
+type carried struct{ rereads, files, half, tokens, blocks int }
+
+// measure builds the block of each recorded compaction within so many tokens.
+func measure(t *testing.T, found []recorded, maxTokens int) carried {
+	t.Helper()
 	counter, err := tokens.NewCounter()
 	if err != nil {
 		t.Fatal(err)
 	}
-	total, want, half, most, known, knownHalf, spent, files := 0, 0, 0, 0, 0, 0, 0, 0
-	for _, one := range found {
-		var c contents
-		c.add(0, one.before)
-		chosen := choose(c.files, len(one.before), 5000, counter.Count, func(*file) bool { return false })
-		text := map[string]map[string]bool{}
-		for _, e := range chosen {
-			spent += e.tokens
-			files++
-			set := map[string]bool{}
-			for part := range strings.SplitSeq(e.text, "\n") {
-				set[strings.TrimSpace(part)] = true
-			}
-			text[anonymous(e.path)] = set
+	module := New(counter, Past{})
+	config := pipeline.DefaultConfig().Bridge
+	config.MaxTokens = maxTokens
+	var sum carried
+	for i := range found {
+		one := &found[i]
+		var holds present
+		holds.read(one.summary)
+		block := module.write(compare(historyOf(one.before), config.PreserveLastTurns, holds), config)
+		if got := counter.Count(block.text); got > maxTokens {
+			t.Errorf("%s: the block has %d tokens, at most %d are allowed", one.id, got, maxTokens)
 		}
-		all := map[string]map[string]bool{}
-		for _, f := range c.files {
-			set := map[string]bool{}
-			for _, s := range f.stretches {
-				for _, l := range s.lines {
-					set[strings.TrimSpace(l.text)] = true
-				}
+		sum.tokens += counter.Count(block.text)
+		sum.blocks++
+		shown := shownIn(block.text)
+		for _, read := range one.rereads() {
+			sum.rereads++
+			lines := shown[read.path]
+			if lines == nil {
+				continue
 			}
-			all[anonymous(f.path)] = set
-		}
-		share := func(set map[string]bool, r reread) float64 {
-			have, n := 0, 0
-			for _, l := range r.lines {
-				if len(strings.TrimSpace(l.text)) > 3 {
-					n++
-					if set[strings.TrimSpace(l.text)] {
+			sum.files++
+			have, all := 0, 0
+			for _, one := range read.lines {
+				if text := strings.TrimSpace(one.text); len(text) > 3 {
+					all++
+					if lines[text] {
 						have++
 					}
 				}
 			}
-			return float64(have) / float64(max(n, 1))
-		}
-		want += one.want
-		for _, r := range one.rereads() {
-			total++
-			if set := text[r.path]; set != nil {
-				half++
-				if share(set, r) >= 0.5 {
-					most++
-				}
-			}
-			if set := all[r.path]; len(set) > 0 {
-				known++
-				if share(set, r) >= 0.5 {
-					knownHalf++
-				}
+			if all > 0 && have*2 >= all {
+				sum.half++
 			}
 		}
 	}
-	t.Logf("compactions %d, rereads %d (set %d, missing %d): file shown %d (%.0f%%), half of lines %d (%.0f%%); known at all %d, half known %d; tokens/each %d files/each %.1f",
-		len(found), total, want, missing, half, 100*float64(half)/float64(total), most, 100*float64(most)/float64(total), known, knownHalf, spent/len(found), float64(files)/float64(len(found)))
+	return sum
+}
+
+// shownIn returns the lines of each file that a block shows.
+func shownIn(text string) map[string]map[string]bool {
+	files := map[string]map[string]bool{}
+	var current map[string]bool
+	for part := range strings.SplitSeq(text, "\n") {
+		if head, isHead := strings.CutPrefix(part, "--- "); isHead {
+			path, _, _ := strings.Cut(head, ", ")
+			path = anonymous(path)
+			if files[path] == nil {
+				files[path] = map[string]bool{}
+			}
+			current = files[path]
+			continue
+		}
+		if current != nil {
+			current[strings.TrimSpace(part)] = true
+		}
+	}
+	return files
+}
+
+// historyOf reads messages as readHistory does those of the archive.
+func historyOf(messages []conversation.Message) *history {
+	read := &history{ledger: ledger.New(), newest: len(messages) - 1}
+	digests := make([]conversation.Digest, len(messages))
+	for i := range messages {
+		digests[i] = conversation.Digest{Role: messages[i].Role, Flags: messages[i].Flags()}
+	}
+	for number, span := range conversation.Turns(digests) {
+		read.add(number, turn{first: span.From, messages: messages[span.From:span.To]})
+	}
+	return read
+}
+
+// E8: of what 53 real sessions read again within 30 calls of a compaction, most is
+// of files whose content the block already holds.
+func TestMostOfWhatIsReadAgainIsThereAlready(t *testing.T) {
+	t.Parallel()
+	found, missing := compactions(t)
+	for _, maxTokens := range []int{2000, 4000, 6000, 12000, 24000} {
+		sum := measure(t, found, maxTokens)
+		share := func(part int) float64 { return 100 * float64(part) / float64(sum.rereads) }
+		t.Logf("maxTokens %5d: %d of %d re-reads (%.1f %%) of files with content in the block, %d (%.1f %%) with half of the lines that were read or more; %d tokens a block; %d compactions, %d re-reads of sessions that are not there",
+			maxTokens, sum.files, sum.rereads, share(sum.files), sum.half, share(sum.half), sum.tokens/sum.blocks, sum.blocks, missing)
+		if maxTokens == 6000 && (share(sum.files) < 60 || share(sum.half) < 25) {
+			t.Errorf("within 6000 tokens the block holds content of %.1f %% of what is read again, half of the lines of %.1f %%", share(sum.files), share(sum.half))
+		}
+	}
 }
