@@ -21,8 +21,8 @@ import (
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/idle"
 	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/prompt"
-	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
@@ -191,8 +191,9 @@ func (p *program) throttle() (identity.Throttle, error) {
 }
 
 // newWriter makes what writes prompts, and what plans epochs before they are needed.
-func (p *program) newWriter(store session.Store, originals idle.Originals, counter *tokens.Counter) (*prompt.Writer, error) {
-	built := modules.All(counter)
+func (p *program) newWriter(store *sessiondb.Store, originals idle.Originals, counter *tokens.Counter) (*prompt.Writer, error) {
+	past := compactionbridge.Past{Lanes: store, Originals: originals}
+	built := modules.All(counter, past)
 	writer, err := prompt.NewWriter(store, counter, pipeline.NewChain(built...))
 	if err != nil {
 		return nil, err
