@@ -47,7 +47,9 @@ func left(run *session.Run, exchange *pipeline.Exchange, hint session.Hint, lane
 	case hint.Name == "":
 		return session.Left{}
 	case exchange.Class.Kind == client.Compaction && lane.Parent != uuid.Nil && lane.ForkAt > 0:
-		run.Went(lane.ID, length-1) // it has the newest messages; the last one asks for the summary
+		if _, messages := run.Went(uuid.Nil, 0); length > messages {
+			run.Went(lane.ID, length) // it has what came since the conversation's own newest request
+		}
 		return session.Left{}
 	case exchange.Class.IsSide():
 		return session.Left{}

@@ -14,6 +14,9 @@ import (
 // Name is the module's name in configs, headers and events.
 const Name = "compaction-bridge"
 
+// sealedSource is the source of a marker whose summary only the provider can read.
+const sealedSource = "item compaction"
+
 // Recovered is the Type of the event that tells what was compared and put back. Its
 // Counts are those named here.
 const Recovered = "recovered"
@@ -66,6 +69,10 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error
 		return err
 	}
 	if done(exchange) {
+		return nil
+	}
+	if exchange.Class.Marker.Source == sealedSource {
+		note(exchange, "skipped", "the provider sealed the summary: what it lost cannot be told", nil)
 		return nil
 	}
 	history, err := m.past.history(ctx, exchange)

@@ -8,7 +8,6 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/ledger"
-	"palimpsest/pipeline/summary"
 )
 
 // present is what the new prompt holds: the client's summary and all that it kept or
@@ -153,11 +152,20 @@ func dropped(turns []turn, most int, holds present) []turn {
 func isSaid(message *conversation.Message) bool {
 	for i := range message.Blocks {
 		block := &message.Blocks[i]
-		if block.Kind != conversation.Text || strings.TrimSpace(summary.Plain(block.Text)) != "" {
+		if block.Kind != conversation.Text || own(message.Role, block.Text) != "" {
 			return true
 		}
 	}
 	return false
+}
+
+// own returns what somebody says in a text of theirs; empty where the client put all
+// of it there.
+func own(role conversation.Role, text string) string {
+	if role == conversation.User && !conversation.IsTyped(text) {
+		return ""
+	}
+	return strings.TrimSpace(ledger.OwnWords(text))
 }
 
 // counts returns how much there was and how much of it is missing.

@@ -359,7 +359,7 @@ func historyOf(messages []conversation.Message) *history {
 func TestMostOfWhatIsReadAgainIsThereAlready(t *testing.T) {
 	t.Parallel()
 	found, missing := compactions(t)
-	for _, maxTokens := range []int{2000, 4000, 6000, 12000, 24000} {
+	for _, maxTokens := range []int{3000, 6000, 12000} {
 		sum := measure(t, found, maxTokens)
 		share := func(part int) float64 { return 100 * float64(part) / float64(sum.rereads) }
 		t.Logf("maxTokens %5d: %d of %d re-reads (%.1f %%) of files with content in the block, %d (%.1f %%) with half of the lines that were read or more; %d tokens a block; %d compactions, %d re-reads of sessions that are not there",

@@ -8,7 +8,6 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/ledger"
-	"palimpsest/pipeline/summary"
 )
 
 // The block's delimiters and its head.
@@ -151,9 +150,9 @@ func directivesOf(directives []ledger.Directive) []entry {
 	var entries []entry
 	for i := range slices.Backward(directives) {
 		directive := &directives[i]
-		text := "- " + indented(escaped(summary.Plain(directive.Text)))
+		text := "- " + indented(escaped(ledger.OwnWords(directive.Text)))
 		if directive.Kind == ledger.Plan {
-			text = "- approved plan:\n  " + indented(escaped(summary.Plain(directive.Text)))
+			text = "- approved plan:\n  " + indented(escaped(ledger.OwnWords(directive.Text)))
 		}
 		entries = append(entries, entry{directive.Message, fmt.Sprintf("%s (#%d)\n", text, directive.Message)})
 	}
@@ -189,7 +188,9 @@ func turnsOf(turns []turn) []entry {
 		for j := range turns[i].messages {
 			writeMessage(&text, turns[i].first+j, &turns[i].messages[j])
 		}
-		entries = append(entries, entry{turns[i].first, text.String()})
+		if text.Len() > 0 {
+			entries = append(entries, entry{turns[i].first, text.String()})
+		}
 	}
 	return entries
 }
@@ -204,7 +205,7 @@ func writeMessage(text *strings.Builder, index int, message *conversation.Messag
 			if message.Role == conversation.User {
 				size = typedSize
 			}
-			if said := strings.TrimSpace(summary.Plain(block.Text)); said != "" && message.Role != conversation.System {
+			if said := own(message.Role, block.Text); said != "" && message.Role != conversation.System {
 				fmt.Fprintf(text, "[#%d %s] %s\n", index, message.Role, indented(escaped(shortened(said, size))))
 			}
 		case conversation.ToolCall:
@@ -221,7 +222,7 @@ func writeMessage(text *strings.Builder, index int, message *conversation.Messag
 
 // quoted returns a text in one line, shortened, as data.
 func quoted(text string, characters int) string {
-	return escaped(shortened(strings.Join(strings.Fields(summary.Plain(text)), " "), characters))
+	return escaped(shortened(strings.Join(strings.Fields(conversation.WithoutReminders(text)), " "), characters))
 }
 
 // shortened returns the beginning and the end of a text that is longer than so many
