@@ -176,7 +176,7 @@ func TestLabelledContinuationsAreBridgedAndNothingElse(t *testing.T) {
 			if firesAt(t, once, header, row.Label, row.Body) {
 				count.fired++
 			}
-			if fired := count.fired > counts[label].fired; fired != (row.Label == "continuation") && !strings.HasPrefix(row.Client, "cline-note") {
+			if fired := count.fired > counts[label].fired; fired != (row.Label == "continuation") {
 				t.Errorf("%s (%s, %s): fired %v", row.ID, row.Client, label, fired)
 			}
 			counts[label] = count
