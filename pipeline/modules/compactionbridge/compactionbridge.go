@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 
 	"palimpsest/pipeline"
@@ -99,9 +100,7 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error
 		note(exchange, "skipped", "there is no place for it", counts)
 		return nil
 	}
-	for name, count := range block.restored {
-		counts[name] = count
-	}
+	maps.Copy(counts, block.restored)
 	note(exchange, Recovered, "", counts)
 	return nil
 }

@@ -168,13 +168,13 @@ func TestNothingIsRecoveredWhereNothingWasCompacted(t *testing.T) {
 		next   []message
 	}{
 		"a new task in the session":          {claude("a"), []message{user("Please continue with the README as discussed earlier.")}},
-		"a new task of an unknown client":    {unknown("a"), []message{user("Please continue with the README as discussed earlier.")}},
-		"a summary that is asked for":        {unknown("a"), []message{user("Write a summary of the design in docs/design.md")}},
+		"a new task of an unknown client":    {unknown(), []message{user("Please continue with the README as discussed earlier.")}},
+		"a summary that is asked for":        {unknown(), []message{user("Write a summary of the design in docs/design.md")}},
 		"a quoted marker":                    {claude("a"), []message{user("Why does Claude say \"This session is being continued from a previous conversation that ran out of context\"?")}},
 		"another session after /clear":       {claude("b"), []message{user("Continue.")}},
 		"a rewind":                           {claude("a"), slices.Concat(before[:5], []message{user("Do it another way, from where we left off.")})},
-		"a fork of an unknown client":        {unknown("a"), slices.Concat(before[:3], []message{answer("No."), user("Summary of the conversation: none.")})},
-		"a title":                            {unknown("a"), []message{user("Generate a title for this conversation:\n" + summarized)}},
+		"a fork of an unknown client":        {unknown(), slices.Concat(before[:3], []message{answer("No."), user("Summary of the conversation: none.")})},
+		"a title":                            {unknown(), []message{user("Generate a title for this conversation:\n" + summarized)}},
 		"another session that was continued": {claude("b"), []message{user(summarized)}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestNothingIsRecoveredWhereNothingWasCompacted(t *testing.T) {
 			k := newTalk(t, anthropic.New())
 			first := claude("a")
 			if test.header.Get("X-Palimpsest-Session-Id") != "" {
-				first = unknown("a")
+				first = unknown()
 			}
 			k.send(t, first, path, body(t, before...))
 			if written := k.send(t, test.header, path, body(t, test.next...)); blockIn(written) != "" || recovered(written) != nil {
@@ -210,8 +210,8 @@ func TestUnknownClientsAreRecognisedByTheirScore(t *testing.T) {
 			t.Parallel()
 			k := newTalk(t, anthropic.New())
 			k.config.Bridge.DetectionThreshold = test.threshold
-			k.send(t, unknown("a"), path, body(t, worked()...))
-			written := k.send(t, unknown("a"), path, body(t, user(test.text)))
+			k.send(t, unknown(), path, body(t, worked()...))
+			written := k.send(t, unknown(), path, body(t, user(test.text)))
 			if got := recovered(written) != nil; got != test.want {
 				t.Errorf("recovered %v, want %v: %+v", got, test.want, written.Exchange.Report.Events)
 			}

@@ -258,7 +258,8 @@ func (f *file) see(seen []stretch) {
 		for _, old := range f.stretches {
 			kept = append(kept, old.without(fresh.from, fresh.from+len(fresh.lines))...)
 		}
-		f.stretches = append(kept, fresh)
+		kept = append(kept, fresh)
+		f.stretches = kept
 		f.tidy()
 	}
 }

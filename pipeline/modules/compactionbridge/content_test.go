@@ -3,6 +3,7 @@ package compactionbridge
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -45,7 +46,7 @@ func known(c *contents, path string) string {
 		for i := range file.stretches {
 			number := "?"
 			if file.stretches[i].from > 0 {
-				number = fmt.Sprint(file.stretches[i].from)
+				number = strconv.Itoa(file.stretches[i].from)
 			}
 			parts = append(parts, number+":"+strings.ReplaceAll(file.stretches[i].text(), "\n", "|"))
 		}
@@ -158,7 +159,7 @@ func TestFilesAreChosenWithinTheirBudget(t *testing.T) {
 	if !strings.Contains(first.String(), "OLD LINE") || !strings.Contains(first.String(), "/w/old.go, lines ") {
 		t.Errorf("what was changed last does not come first:\n%s", first.String())
 	}
-	if left := choose(c.files, 6, 300, count, func(f *file) bool { return true }); len(left) != 0 {
+	if left := choose(c.files, 6, 300, count, func(*file) bool { return true }); len(left) != 0 {
 		t.Errorf("files that are not needed are chosen: %d", len(left))
 	}
 }

@@ -234,7 +234,7 @@ func patches(text string) []patch {
 	body, _, _ = strings.Cut(body, "*** End Patch")
 	var all []patch
 	var hunk edit
-	close := func() {
+	end := func() {
 		if last := len(all) - 1; last >= 0 && hunk.before+hunk.after != "" {
 			if all[last].content == "" {
 				hunk.before, hunk.after = strings.TrimSuffix(hunk.before, "\n"), strings.TrimSuffix(hunk.after, "\n")
@@ -247,14 +247,14 @@ func patches(text string) []patch {
 	for text := range strings.SplitSeq(body, "\n") {
 		switch {
 		case strings.HasPrefix(text, "*** Update File: "), strings.HasPrefix(text, "*** Add File: "):
-			close()
+			end()
 			adding = strings.HasPrefix(text, "*** Add")
 			_, path, _ := strings.Cut(text, "File: ")
 			all = append(all, patch{path: strings.TrimSpace(path)})
 		case strings.HasPrefix(text, "*** Move to: ") && len(all) > 0:
 			all[len(all)-1].path = strings.TrimSpace(strings.TrimPrefix(text, "*** Move to: "))
 		case strings.HasPrefix(text, "*** "), strings.HasPrefix(text, "@@"):
-			close()
+			end()
 		case len(all) == 0 || text == "":
 		case adding && text[0] == '+':
 			all[len(all)-1].content += text[1:] + "\n"
@@ -267,6 +267,6 @@ func patches(text string) []patch {
 			hunk.after += text[1:] + "\n"
 		}
 	}
-	close()
+	end()
 	return all
 }

@@ -41,7 +41,7 @@ func captures(t *testing.T, name, path string) []pipelinetest.Capture {
 	}
 	var all []pipelinetest.Capture
 	for _, file := range files {
-		raw, err := os.ReadFile(file) //nolint:gosec // a file of the recorded requests
+		raw, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,9 +151,11 @@ func TestLabelledContinuationsAreBridgedAndNothingElse(t *testing.T) {
 			break
 		}
 		var row struct {
-			ID, Client, Label string
-			Real              bool
-			Body              json.RawMessage
+			ID     string          `json:"id"`
+			Client string          `json:"client"`
+			Label  string          `json:"label"`
+			Real   bool            `json:"real"`
+			Body   json.RawMessage `json:"body"`
 		}
 		if err := json.Unmarshal(line, &row); err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -172,7 +173,9 @@ type pair struct {
 func (p *pair) after() string {
 	var all strings.Builder
 	for _, message := range p.After {
-		var blocks []struct{ Text string }
+		var blocks []struct {
+			Text string `json:"text"`
+		}
 		var text string
 		if json.Unmarshal(message.Content, &blocks) == nil {
 			for _, block := range blocks {
@@ -188,10 +191,10 @@ func (p *pair) after() string {
 // end returns how many messages of a session came before the compaction; -1 if its
 // last call is not found behind message from.
 func (p *pair) end(session []said, from int) int {
-	for i := len(p.Before) - 1; i >= 0; i-- {
+	for i := range slices.Backward(p.Before) {
 		var blocks []struct {
-			Type  string
-			Input json.RawMessage
+			Type  string          `json:"type"`
+			Input json.RawMessage `json:"input"`
 		}
 		if json.Unmarshal(p.Before[i].Content, &blocks) != nil {
 			continue

@@ -78,17 +78,17 @@ func startOf(arguments string, partial bool) int {
 }
 
 var (
-	moves   = regexp.MustCompile(`^cd [^&;|<>]+&& *`)
-	prints  = regexp.MustCompile(`^(?:cat|head(?: -n? ?\d+)?|nl -ba|cat -n) +[^ |;&<>]+$`)
-	slices_ = regexp.MustCompile(`^sed -n +['"]?(\d+),\d+p['"]? +[^ |;&<>]+$`)
-	number  = regexp.MustCompile(`^(?:nl -ba|cat -n) +[^ |;&<>]+ *\| *(?:sed -n +['"]?\d+,\d+p['"]?|head(?: -n? ?\d+)?|tail(?: -n? ?\d+)?)$`)
+	moves  = regexp.MustCompile(`^cd [^&;|<>]+&& *`)
+	prints = regexp.MustCompile(`^(?:cat|head(?: -n? ?\d+)?|nl -ba|cat -n) +[^ |;&<>]+$`)
+	ranges = regexp.MustCompile(`^sed -n +['"]?(\d+),\d+p['"]? +[^ |;&<>]+$`)
+	number = regexp.MustCompile(`^(?:nl -ba|cat -n) +[^ |;&<>]+ *\| *(?:sed -n +['"]?\d+,\d+p['"]?|head(?: -n? ?\d+)?|tail(?: -n? ?\d+)?)$`)
 )
 
 // printed reports whether a shell command does nothing but print a file, and the
 // number of the first line that it prints.
 func printed(command string) (start int, plain bool) {
 	command = strings.TrimSpace(moves.ReplaceAllString(strings.TrimSpace(command), ""))
-	if match := slices_.FindStringSubmatch(command); match != nil {
+	if match := ranges.FindStringSubmatch(command); match != nil {
 		start, _ = strconv.Atoi(match[1]) // digits alone
 		return start, start > 0
 	}

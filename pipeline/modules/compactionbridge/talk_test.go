@@ -101,8 +101,8 @@ func claude(name string) http.Header {
 }
 
 // unknown returns the headers of a client that nobody knows, which names its session.
-func unknown(name string) http.Header {
-	return http.Header{"User-Agent": {"acme-agent/1"}, "X-Palimpsest-Session-Id": {name}}
+func unknown() http.Header {
+	return http.Header{"User-Agent": {"acme-agent/1"}, "X-Palimpsest-Session-Id": {"a"}}
 }
 
 type message struct {

@@ -34,8 +34,7 @@ const (
 const (
 	typedSize  = 1500
 	spokenSize = 900
-	callSize   = 240
-	resultSize = 240
+	quotedSize = 240 // of calls, results, errors and decisions
 )
 
 // block is what goes into the prompt.
@@ -164,7 +163,7 @@ func errorsOf(mistakes []ledger.Error) []entry {
 	var entries []entry
 	for i := range slices.Backward(mistakes) {
 		mistake := &mistakes[i]
-		text := fmt.Sprintf("- %s %s: %s (#%d)\n", mistake.Tool, quoted(mistake.Subject, callSize), quoted(mistake.Excerpt, resultSize), mistake.Message)
+		text := fmt.Sprintf("- %s %s: %s (#%d)\n", mistake.Tool, quoted(mistake.Subject), quoted(mistake.Excerpt), mistake.Message)
 		entries = append(entries, entry{mistake.Message, text})
 	}
 	return entries
@@ -175,7 +174,7 @@ func decisionsOf(decisions []ledger.Decision) []entry {
 	var entries []entry
 	for i := range slices.Backward(decisions) {
 		decision := &decisions[i]
-		entries = append(entries, entry{decision.Message, fmt.Sprintf("- %s (%s, #%d)\n", quoted(decision.Text, callSize), decision.Role, decision.Message)})
+		entries = append(entries, entry{decision.Message, fmt.Sprintf("- %s (%s, #%d)\n", quoted(decision.Text), decision.Role, decision.Message)})
 	}
 	return entries
 }
@@ -210,9 +209,9 @@ func writeMessage(text *strings.Builder, index int, message *conversation.Messag
 			}
 		case conversation.ToolCall:
 			call := ledger.ParseCall(block)
-			fmt.Fprintf(text, "[#%d call] %s %s\n", index, call.Tool, quoted(call.Argument, callSize))
+			fmt.Fprintf(text, "[#%d call] %s %s\n", index, call.Tool, quoted(call.Argument))
 		case conversation.ToolResult:
-			if said := quoted(block.Text, resultSize); said != "" {
+			if said := quoted(block.Text); said != "" {
 				fmt.Fprintf(text, "[#%d result] %s\n", index, said)
 			}
 		case conversation.Thinking, conversation.Media, conversation.Opaque:
@@ -221,8 +220,8 @@ func writeMessage(text *strings.Builder, index int, message *conversation.Messag
 }
 
 // quoted returns a text in one line, shortened, as data.
-func quoted(text string, characters int) string {
-	return escaped(shortened(strings.Join(strings.Fields(conversation.WithoutReminders(text)), " "), characters))
+func quoted(text string) string {
+	return escaped(shortened(strings.Join(strings.Fields(conversation.WithoutReminders(text)), " "), quotedSize))
 }
 
 // shortened returns the beginning and the end of a text that is longer than so many
