@@ -52,7 +52,7 @@ func layers() []layer {
 		}},
 		{"pipeline/replay", []string{
 			"pipeline", "pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/archive",
-			"pipeline/prompt", "pipeline/modules", "pipeline/wire/...",
+			"pipeline/prompt", "pipeline/modules", "pipeline/modules/compactionbridge", "pipeline/wire/...",
 		}},
 		{"pipeline/modules", append([]string{"pipeline/modules/..."}, ofModules...)},
 		{"pipeline/modules/semanticcache/semanticcachedb", []string{"pipeline/modules/semanticcache"}},

@@ -24,6 +24,7 @@ import (
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
@@ -227,7 +228,11 @@ func newWriter(t *testing.T, store session.Store, more ...pipeline.Module) *prom
 	if err != nil {
 		t.Fatal(err)
 	}
-	writer, err := prompt.NewWriter(store, counter, pipeline.NewChain(append(more, modules.All(counter)...)...))
+	var past compactionbridge.Past
+	if memory, ok := store.(*session.Memory); ok {
+		past = compactionbridge.Past{Lanes: memory, Originals: session.MemoryArchive{Memory: memory}}
+	}
+	writer, err := prompt.NewWriter(store, counter, pipeline.NewChain(append(more, modules.All(counter, modules.Memory{Past: past})...)...))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/cost"
+	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/wire"
 )
 
@@ -34,6 +35,7 @@ type Metrics struct {
 	aborts         *prometheus.CounterVec
 	dropped        prometheus.Counter
 	compactions    *prometheus.CounterVec
+	bridged        prometheus.Counter
 	summaries      *prometheus.CounterVec
 	plans          *prometheus.CounterVec
 	cache          *prometheus.CounterVec
@@ -68,12 +70,13 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		metrics.busts.WithLabelValues(string(cause)) // so that a rate begins at zero
 	}
 	metrics.compactions = counters("compaction_detected_total", "Sessions that went on after their client had compacted them.", "client")
+	metrics.bridged = counter("bridge_recovered_total", "Requests into which what a client's summary had lost was put back.")
 	metrics.summaries = counters("summaries_total", "Summaries that models were asked for, by outcome.", "outcome")
 	metrics.plans = counters("plans_total", "Epochs that were to be planned ahead, by what came of it.", "outcome")
 	metrics.cache = counters("cache_total", "Requests of workspaces that have turned the cache of answers on, by what became of them there.", "result")
 	registry.MustRegister(metrics.plans, metrics.cache, metrics.requests, metrics.duration, metrics.streamDuration, metrics.overhead, metrics.firstByte,
 		metrics.upstreamTTFB, metrics.tokens, metrics.before, metrics.after, metrics.saved, metrics.turns, metrics.epochs,
-		metrics.net, metrics.archived, metrics.archiveErrors, metrics.aborts, metrics.dropped, metrics.compactions, metrics.busts, metrics.summaries)
+		metrics.net, metrics.archived, metrics.archiveErrors, metrics.aborts, metrics.dropped, metrics.compactions, metrics.busts, metrics.bridged, metrics.summaries)
 	return metrics
 }
 
@@ -122,6 +125,9 @@ func (m *Metrics) report(report pipeline.Report) {
 	m.after.Add(float64(report.After))
 	m.saved.Add(float64(max(0, report.Before-report.After)))
 	for _, event := range report.Events {
+		if event.Module == compactionbridge.Name && event.Type == compactionbridge.Recovered {
+			m.bridged.Inc()
+		}
 		if event.Type != "completed" {
 			continue
 		}

@@ -94,16 +94,30 @@ func (c IPCConfig) Goal() float64 {
 	return min(c.CompressTo, room)
 }
 
-// BridgeConfig are the settings of the module compaction-bridge, which is not
-// built in yet: they are checked and kept.
+// BridgeConfig are the settings of the module compaction-bridge.
 type BridgeConfig struct {
-	PreserveLastTurns   int     `json:"preserveLastTurns"   yaml:"preserveLastTurns"`
-	PreserveActiveFiles bool    `json:"preserveActiveFiles" yaml:"preserveActiveFiles"`
-	PreserveDirectives  bool    `json:"preserveDirectives"  yaml:"preserveDirectives"`
-	DetectionThreshold  float64 `json:"detectionThreshold"  yaml:"detectionThreshold"`
-	BlobPrefix          string  `json:"blobPrefix"          yaml:"blobPrefix"`
-	MaxTokens           int     `json:"maxTokens"           yaml:"maxTokens"`
-	Placement           string  `json:"placement"           yaml:"placement"`
+	// PreserveLastTurns is how many of the last turns before a client's compaction
+	// come back if the client dropped them.
+	PreserveLastTurns int `json:"preserveLastTurns" yaml:"preserveLastTurns"`
+
+	// PreserveActiveFiles puts the content of the files at work back.
+	PreserveActiveFiles bool `json:"preserveActiveFiles" yaml:"preserveActiveFiles"`
+
+	// PreserveDirectives puts standing orders back that the client's summary lost.
+	PreserveDirectives bool `json:"preserveDirectives" yaml:"preserveDirectives"`
+
+	// DetectionThreshold is the score from which on a client that is not known is
+	// taken to have compacted itself.
+	DetectionThreshold float64 `json:"detectionThreshold" yaml:"detectionThreshold"`
+
+	// BlobPrefix is the prefix of archive objects in a directory or bucket.
+	BlobPrefix string `json:"blobPrefix" yaml:"blobPrefix"`
+
+	// MaxTokens bounds the block that is put into the prompt, in o200k tokens.
+	MaxTokens int `json:"maxTokens" yaml:"maxTokens"`
+
+	// Placement says where the block goes: "turn" or "system".
+	Placement string `json:"placement" yaml:"placement"`
 }
 
 // RehydratorConfig are the settings of the module rehydrator, which is not built
@@ -366,7 +380,9 @@ func known() []string {
 
 // BuiltIn reports whether the module of that name runs in this version. The
 // settings of the others are checked and kept.
-func BuiltIn(name string) bool { return name == "ipc" || name == "semantic-cache" }
+func BuiltIn(name string) bool {
+	return slices.Contains([]string{"ipc", "compaction-bridge", "rehydrator", "semantic-cache"}, name)
+}
 
 // NotActive returns the config's modules that do not run in this version.
 func (c Config) NotActive() []string {

@@ -57,6 +57,9 @@ type Exchange struct {
 	// Pins are the messages, in order, whose turns are to stay as the client sent them.
 	Pins []int
 
+	// Left is the history that the client left behind with this request.
+	Left session.Left
+
 	// Inserts are what modules have put into the lane's history, those of this
 	// exchange last. Modules add to them by Inject.
 	Inserts []session.Insert

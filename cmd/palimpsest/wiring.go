@@ -25,6 +25,7 @@ import (
 	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/jobs/jobsdb"
 	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/modules/semanticcache/semanticcachedb"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session/sessiondb"
@@ -75,7 +76,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		return nil, fmt.Errorf("token counter: %w", err)
 	}
 	metrics := api.NewMetrics(registry)
-	writer, err := p.newWriter(parts{sessions: sessions, originals: originals, counter: counter, metrics: metrics, work: work})
+	writer, err := p.newWriter(parts{sessions: sessions, originals: originals, index: index, counter: counter, metrics: metrics, work: work})
 	if err != nil {
 		return nil, err
 	}
@@ -274,7 +275,8 @@ func (p *program) throttle() (identity.Throttle, error) {
 // parts are what newWriter puts together.
 type parts struct {
 	sessions  *sessiondb.Store
-	originals idle.Originals
+	originals *archivedb.DB
+	index     *archivedb.Index
 	counter   *tokens.Counter
 	metrics   *api.Metrics
 	work      *jobsdb.Runner
@@ -282,7 +284,9 @@ type parts struct {
 
 // newWriter makes what writes prompts, and what plans epochs before they are needed.
 func (p *program) newWriter(parts parts) (*prompt.Writer, error) {
-	built := modules.All(parts.counter)
+	built := modules.All(parts.counter, modules.Memory{
+		Past: compactionbridge.Past{Lanes: parts.sessions, Originals: parts.originals}, Archive: parts.index,
+	})
 	writer, err := prompt.NewWriter(parts.sessions, parts.counter, pipeline.NewChain(built...))
 	if err != nil {
 		return nil, err

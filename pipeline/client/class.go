@@ -83,6 +83,9 @@ func (c Class) IsSide() bool {
 	return false
 }
 
+// Known reports whether the client is one whose compactions leave a Marker.
+func (c Class) Known() bool { return isAgent(c.Client) && c.Client != Cursor }
+
 // Known is what a caller remembers that bears on whether a request is the first
 // after a compaction. The zero value is a lane never seen.
 type Known struct {

@@ -30,6 +30,10 @@ var summaries = []string{
 // recallQuestion is what opencode asks before its summary.
 const recallQuestion = "What did we do so far?"
 
+// OwnWords returns what a text says that was not said before: nothing of a client's
+// summary or of its asking for one, of reminders, and of the blocks of our own.
+func OwnWords(text string) string { return conversation.WithoutReminders(ownWords(text)) }
+
 // ownWords returns what a text says that was not said before: nothing of a
 // client's summary, and nothing of a block of our own, wherever it is quoted.
 func ownWords(text string) string {

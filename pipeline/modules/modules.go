@@ -3,12 +3,28 @@ package modules
 
 import (
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/modules/ipc"
+	"palimpsest/pipeline/modules/rehydrator"
 	"palimpsest/pipeline/modules/semanticcache"
 )
 
-// All returns the modules that are built in; counter counts o200k tokens. Which
-// of them run, and in which order, an exchange's config says.
-func All(counter ipc.Counter) []pipeline.Module {
-	return []pipeline.Module{ipc.New(counter), semanticcache.New()}
+// Counter counts o200k tokens.
+type Counter interface {
+	ipc.Counter
+	compactionbridge.Counter
+}
+
+// Memory is what modules know beside the request. The zero value knows nothing.
+type Memory struct {
+	Past    compactionbridge.Past // histories that clients have left
+	Archive rehydrator.Archive    // nil: there is none
+}
+
+// All returns the modules that are built in. Which of them run, and in which order,
+// an exchange's config says.
+func All(counter Counter, memory Memory) []pipeline.Module {
+	return []pipeline.Module{
+		ipc.New(counter), compactionbridge.New(counter, memory.Past), rehydrator.New(memory.Archive), semanticcache.New(),
+	}
 }

@@ -3,6 +3,8 @@ package prompt
 import (
 	"strings"
 
+	"github.com/google/uuid"
+
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/session"
@@ -22,17 +24,41 @@ func laneKind(class client.Class) session.Kind {
 
 // settle decides whether a request is the first after its client compacted
 // itself. met is how many of its messages an earlier request had.
-func (w *Writer) settle(exchange *pipeline.Exchange, hint session.Hint, met int) {
+func (w *Writer) settle(exchange *pipeline.Exchange, hint session.Hint, lane *session.Lane, met int) {
 	class := exchange.Class
 	said := session.Compaction{Windows: class.Window + 1, Asked: class.Kind == client.Compaction}
 	if class.Marker.Found() && class.Marker.Boundary < len(exchange.Digests) {
 		said.Marker = exchange.Digests[class.Marker.Boundary].Identity
 	}
-	before := w.Resolver.Run(hint, exchange.Chain[0]).Note(said)
+	run := w.Resolver.Run(hint, exchange.Chain[0])
+	before := run.Note(said)
 	exchange.Class = class.Settle(client.Known{
 		Messages: met, Windows: before.Windows, Asked: before.Asked,
 		Settled: class.Marker.Found() && before.Marker == said.Marker,
 	})
+	exchange.Left = left(run, exchange, hint, lane, met)
+}
+
+// left returns the history that a request leaves behind: it opens a lane in a run
+// that had another one, with none of its answers.
+func left(run *session.Run, exchange *pipeline.Exchange, hint session.Hint, lane *session.Lane, met int) session.Left {
+	length := len(exchange.Digests)
+	switch {
+	case hint.Name == "":
+		return session.Left{}
+	case exchange.Class.Kind == client.Compaction && lane.Parent != uuid.Nil && lane.ForkAt > 0:
+		if _, messages := run.Went(uuid.Nil, 0); length > messages {
+			run.Went(lane.ID, length) // it has what came since the conversation's own newest request
+		}
+		return session.Left{}
+	case exchange.Class.IsSide():
+		return session.Left{}
+	}
+	from, messages := run.Went(lane.ID, length)
+	if from == lane.ID || met > 0 && exchange.Class.Kind != client.AfterCompaction {
+		return session.Left{}
+	}
+	return session.Left{Session: lane.Session, Lane: lane.ID, Kind: lane.Kind, From: from, Messages: messages}
 }
 
 // noteCompaction reports that a client asks for a summary or has just gone on

@@ -222,7 +222,7 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 	}
 	defer lane.Unlock()
 	prompt.Lane, prompt.met, prompt.heat = lane, met, lane.Heat()
-	w.settle(exchange, hint, met)
+	w.settle(exchange, hint, lane, met)
 	exchange.Anchor = lane.LastAnchor(exchange.Request.Model)
 	exchange.NextProjection = lane.NextNumber()
 	exchange.Pins, exchange.Order = lane.Pins(), lane.Order()

@@ -17,6 +17,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
@@ -69,7 +70,7 @@ type bench struct {
 
 func newBench(t *testing.T, counter *tokens.Counter) *bench {
 	t.Helper()
-	writer, err := prompt.NewWriter(session.NewMemory(), counter, pipeline.NewChain(modules.All(counter)...))
+	writer, err := prompt.NewWriter(session.NewMemory(), counter, pipeline.NewChain(modules.All(counter, modules.Memory{})...))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
@@ -106,7 +107,7 @@ func New(config Config) (*Replay, error) {
 		return nil, fmt.Errorf("token counter: %w", err)
 	}
 	store := session.NewMemory()
-	writer, err := prompt.NewWriter(store, counter, pipeline.NewChain(modules.All(counter)...))
+	writer, err := prompt.NewWriter(store, counter, pipeline.NewChain(modules.All(counter, modules.Memory{Past: compactionbridge.Past{Lanes: store, Originals: session.MemoryArchive{Memory: store}}})...))
 	if err != nil {
 		return nil, fmt.Errorf("writer: %w", err)
 	}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/google/uuid"
+
 	"palimpsest/pipeline/conversation"
 )
 
@@ -17,6 +19,9 @@ type Run struct {
 	windows int
 	asked   bool
 	markers []conversation.Hash
+
+	lane     uuid.UUID // of the newest request that carried the conversation on, or asked for its summary
+	messages int       // of it
 }
 
 // Compaction is what a request says, or an earlier one has said, about its client
@@ -60,4 +65,16 @@ func (r *Resolver) Run(hint Hint, root conversation.Hash) *Run {
 	}
 	run, _ := r.runs.ComputeIfAbsent(root, func() (*Run, bool) { return &Run{}, false })
 	return run
+}
+
+// Went notes that a request of the run, with so many messages, went to a lane, and
+// returns where the request before went. With uuid.Nil it only tells.
+func (r *Run) Went(lane uuid.UUID, messages int) (before uuid.UUID, had int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before, had = r.lane, r.messages
+	if lane != uuid.Nil {
+		r.lane, r.messages = lane, messages
+	}
+	return before, had
 }

@@ -18,6 +18,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
@@ -137,7 +138,7 @@ func (p *Person) writer(window int) *prompt.Writer {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	writer, err := prompt.NewWriter(p.Sessions, counter, pipeline.NewChain(modules.All(counter)...))
+	writer, err := prompt.NewWriter(p.Sessions, counter, pipeline.NewChain(modules.All(counter, modules.Memory{Past: compactionbridge.Past{Lanes: p.Sessions, Originals: p.Archive}})...))
 	if err != nil {
 		p.t.Fatal(err)
 	}

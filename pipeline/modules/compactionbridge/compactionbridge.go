@@ -1,0 +1,142 @@
+package compactionbridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/client"
+	"palimpsest/pipeline/session"
+)
+
+// Name is the module's name in configs, headers and events.
+const Name = "compaction-bridge"
+
+// sealedSource is the source of a marker whose summary only the provider can read.
+const sealedSource = "item compaction"
+
+// Recovered is the Type of the event that tells what was compared and put back. Its
+// Counts are those named here.
+const Recovered = "recovered"
+
+// The counts of a Recovered event: what went back into the prompt, and how much of
+// what the history held the client's summary lost.
+const (
+	Confidence         = "confidence" // in hundredths, that the client has compacted itself
+	TurnsRestored      = "turns_restored"
+	FilesRestored      = "files_restored"
+	DecisionsRestored  = "decisions_restored"
+	DirectivesRestored = "directives_restored"
+	ErrorsRestored     = "errors_restored"
+
+	Directives     = "directives"
+	DirectivesLost = "directives_lost"
+	Files          = "files" // that were changed
+	FilesLost      = "files_lost"
+	Errors         = "errors" // open ones
+	ErrorsLost     = "errors_lost"
+	Decisions      = "decisions"
+	DecisionsLost  = "decisions_lost"
+)
+
+// Counter counts o200k tokens of a text.
+type Counter interface {
+	Count(text string) int
+}
+
+// Module is the module compaction-bridge. It has no state of its own and is safe for
+// concurrent use.
+type Module struct {
+	counter Counter
+	past    Past
+}
+
+// New returns the module; past is where it finds what clients left behind.
+func New(counter Counter, past Past) *Module { return &Module{counter: counter, past: past} }
+
+// Name implements pipeline.Module.
+func (m *Module) Name() string { return Name }
+
+// Process implements pipeline.Module.
+func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error {
+	if !exchange.Left.Found() || exchange.Settled || exchange.Request.Frozen != "" {
+		return nil
+	}
+	confidence, err := confidenceIn(exchange)
+	if err != nil || confidence == 0 {
+		return err
+	}
+	if done(exchange) {
+		return nil
+	}
+	if exchange.Class.Marker.Source == sealedSource {
+		note(exchange, "skipped", "the provider sealed the summary: what it lost cannot be told", nil)
+		return nil
+	}
+	history, err := m.past.history(ctx, exchange)
+	switch {
+	case errors.Is(err, session.ErrNotFound):
+		note(exchange, "skipped", "the history that was left is not in the archive", nil)
+		return nil
+	case err != nil:
+		return fmt.Errorf("read what the client left: %w", err)
+	}
+	present, err := presentIn(exchange)
+	if err != nil {
+		return err
+	}
+	found := compare(history, exchange.Config.Bridge.PreserveLastTurns, present)
+	block := m.write(found, exchange.Config.Bridge)
+	counts := found.counts()
+	counts[Confidence] = int(math.Round(100 * confidence))
+	if block.text == "" {
+		note(exchange, "skipped", "nothing is missing", counts)
+		return nil
+	}
+	if !exchange.Inject(Name, exchange.Config.Bridge.Placement, block.text, nil) {
+		note(exchange, "skipped", "there is no place for it", counts)
+		return nil
+	}
+	maps.Copy(counts, block.restored)
+	note(exchange, Recovered, "", counts)
+	return nil
+}
+
+// done reports whether a block of ours stands behind the client's summary already.
+func done(exchange *pipeline.Exchange) bool {
+	for _, insert := range exchange.Injected(Name) {
+		if insert.Message >= exchange.Class.Marker.Boundary || insert.Message == session.InSystem {
+			return true
+		}
+	}
+	return false
+}
+
+// confidenceIn returns how sure it is that a request is the first after its client
+// has compacted itself, 0 where it is not, or not sure enough.
+func confidenceIn(exchange *pipeline.Exchange) (float64, error) {
+	class := exchange.Class
+	switch {
+	case class.Marker.Branch, class.Trigger == client.Branch:
+		return 0, nil // the summary is of another branch, the conversation itself goes on
+	case class.Kind == client.AfterCompaction:
+		return class.Confidence, nil
+	case class.Marker.Found(), class.IsSide(), class.Known():
+		return 0, nil // a client whose compactions are known by their marks made none
+	}
+	score, err := score(exchange)
+	if err != nil || score < exchange.Config.Bridge.DetectionThreshold {
+		return 0, err
+	}
+	return score, nil
+}
+
+func note(exchange *pipeline.Exchange, kind, reason string, counts map[string]int) {
+	exchange.Report.Events = append(exchange.Report.Events, pipeline.Event{Module: Name, Type: kind, Reason: reason, Counts: counts})
+}
+
+// Interface guard.
+var _ pipeline.Module = (*Module)(nil)

@@ -1,0 +1,272 @@
+package compactionbridge
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// edit puts one text in place of another.
+type edit struct {
+	before, after string
+	all           bool // wherever it stands
+}
+
+// patch is what a patch does to one file.
+type patch struct {
+	path    string
+	content string // of a file that is added
+	edits   []edit
+}
+
+// edit follows an edit of the file. Where the text that goes is known, what is known
+// stays exact; else every line that the edit may have changed is forgotten.
+func (f *file) edit(at int, change edit) {
+	if change.before == change.after {
+		return
+	}
+	grown := strings.Count(change.after, "\n") - strings.Count(change.before, "\n")
+	found := false
+	for i := range f.stretches {
+		place, ok := f.stretches[i].replace(at, change)
+		if !ok {
+			continue
+		}
+		found = true
+		if grown != 0 {
+			f.shift(i, place, grown, change.all)
+		}
+		if !change.all {
+			break
+		}
+	}
+	if !found {
+		f.editUnseen(at, change, grown)
+	}
+}
+
+// shift moves the numbers of the stretches behind an edit in stretch i. Where it is
+// not known what lies behind, they have no numbers any more.
+func (f *file) shift(i, place, grown int, all bool) {
+	for j := range f.stretches {
+		switch other := &f.stretches[j]; {
+		case j == i || other.from == 0:
+		case place == 0 || all:
+			other.from = 0
+		case other.from > place:
+			other.from += grown
+		}
+	}
+}
+
+// replace makes an edit within the stretch and returns the number of the line where
+// it was, 0 if that is not known; ok is false if its text is not there.
+func (s *stretch) replace(at int, change edit) (place int, ok bool) {
+	text := s.text()
+	start := strings.Index(text, change.before)
+	if start < 0 || change.before == "" {
+		return 0, false
+	}
+	place = s.from
+	if place > 0 {
+		place += strings.Count(text[:start], "\n")
+	}
+	for start >= 0 {
+		first := strings.Count(text[:start], "\n")
+		last := first + strings.Count(change.before, "\n")
+		head := text[strings.LastIndexByte(text[:start], '\n')+1 : start]
+		tail, _, _ := strings.Cut(text[start+len(change.before):], "\n")
+		fresh := linesOf(at, head+change.after+tail)
+		s.lines = slices.Concat(s.lines[:first], fresh, s.lines[last+1:])
+		if !change.all {
+			break
+		}
+		text = s.text()
+		from := start + len(change.after)
+		if start = strings.Index(text[from:], change.before); start >= 0 {
+			start += from
+		}
+	}
+	return place, true
+}
+
+func (s *stretch) text() string {
+	var text strings.Builder
+	for i := range s.lines {
+		if i > 0 {
+			text.WriteByte('\n')
+		}
+		text.WriteString(s.lines[i].text)
+	}
+	return text.String()
+}
+
+// distinct is how long a line is at least that tells where an edit was.
+const distinct = 8
+
+// editUnseen follows an edit of a text of which not all is known: every line of it
+// goes, and what came in its place is known without its number.
+func (f *file) editUnseen(at int, change edit, grown int) {
+	gone := map[string]bool{}
+	for part := range strings.SplitSeq(change.before, "\n") {
+		if part = strings.TrimSpace(part); len(part) >= distinct {
+			gone[part] = true
+		}
+	}
+	var kept []stretch
+	for _, old := range f.stretches {
+		start := 0
+		for i := 0; i <= len(old.lines); i++ {
+			if i < len(old.lines) && !gone[strings.TrimSpace(old.lines[i].text)] {
+				continue
+			}
+			if i > start {
+				part := stretch{lines: old.lines[start:i], doubt: old.doubt}
+				if grown == 0 && old.from > 0 {
+					part.from = old.from + start
+				}
+				kept = append(kept, part)
+			}
+			start = i + 1
+		}
+	}
+	if len(gone) == 0 {
+		kept = nil // nothing tells where the edit was
+	}
+	f.stretches = kept
+	if strings.TrimSpace(change.after) != "" {
+		f.stretches = append(f.stretches, stretch{lines: linesOf(at, strings.Trim(change.after, "\n"))})
+	}
+	f.tidy()
+}
+
+// editsOf reads the edits in a call's arguments, as the clients that we know write
+// them; none if there are none or not all of them are understood.
+func editsOf(arguments string) []edit {
+	var members map[string]json.RawMessage
+	if json.Unmarshal([]byte(arguments), &members) != nil {
+		return nil
+	}
+	if list, ok := members["edits"]; ok {
+		var elements []map[string]json.RawMessage
+		if json.Unmarshal(list, &elements) != nil {
+			return nil
+		}
+		var edits []edit
+		for _, element := range elements {
+			one, ok := editOf(element)
+			if !ok {
+				return nil
+			}
+			edits = append(edits, one)
+		}
+		return edits
+	}
+	if diff := textOf(members, "diff"); strings.Contains(diff, "<<<<<<< SEARCH") || strings.Contains(diff, "------- SEARCH") {
+		return searchReplace(diff)
+	}
+	if one, ok := editOf(members); ok {
+		return []edit{one}
+	}
+	return nil
+}
+
+// editOf reads one edit.
+func editOf(members map[string]json.RawMessage) (edit, bool) {
+	before := textOf(members, "old_string", "old_str", "oldString", "oldText", "old_text", "search")
+	if before == "" {
+		return edit{}, false
+	}
+	all := false
+	for _, name := range []string{"replace_all", "replaceAll"} {
+		all = all || string(members[name]) == "true"
+	}
+	return edit{before: before, after: textOf(members, "new_string", "new_str", "newString", "newText", "new_text", "replace"), all: all}, true
+}
+
+// textOf returns the first of some members that is a text.
+func textOf(members map[string]json.RawMessage, names ...string) string {
+	for _, name := range names {
+		var text string
+		if value, ok := members[name]; ok && json.Unmarshal(value, &text) == nil && text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// searchReplace reads Cline's blocks of SEARCH and REPLACE.
+func searchReplace(diff string) []edit {
+	var edits []edit
+	var sides [2][]string
+	side := -1
+	for text := range strings.SplitSeq(diff, "\n") {
+		switch trimmed := strings.TrimSpace(text); {
+		case strings.HasSuffix(trimmed, " SEARCH"):
+			side, sides = 0, [2][]string{}
+		case side == 0 && strings.Trim(trimmed, "=") == "" && len(trimmed) >= 7:
+			side = 1
+		case side == 1 && strings.HasSuffix(trimmed, " REPLACE"):
+			edits = append(edits, edit{before: strings.Join(sides[0], "\n"), after: strings.Join(sides[1], "\n")})
+			side = -1
+		case side >= 0:
+			sides[side] = append(sides[side], text)
+		}
+	}
+	return edits
+}
+
+// patchOf returns the patch among a call's arguments; empty if there is none.
+func patchOf(arguments string) string {
+	var members map[string]json.RawMessage
+	if json.Unmarshal([]byte(arguments), &members) != nil {
+		return arguments
+	}
+	return textOf(members, "patch", "patchText", "input", "diff")
+}
+
+// patches reads a patch in Codex's form.
+func patches(text string) []patch {
+	_, body, found := strings.Cut(text, "*** Begin Patch")
+	if !found {
+		return nil
+	}
+	body, _, _ = strings.Cut(body, "*** End Patch")
+	var all []patch
+	var hunk edit
+	end := func() {
+		if last := len(all) - 1; last >= 0 && hunk.before+hunk.after != "" {
+			if all[last].content == "" {
+				hunk.before, hunk.after = strings.TrimSuffix(hunk.before, "\n"), strings.TrimSuffix(hunk.after, "\n")
+				all[last].edits = append(all[last].edits, hunk)
+			}
+		}
+		hunk = edit{}
+	}
+	adding := false
+	for text := range strings.SplitSeq(body, "\n") {
+		switch {
+		case strings.HasPrefix(text, "*** Update File: "), strings.HasPrefix(text, "*** Add File: "):
+			end()
+			adding = strings.HasPrefix(text, "*** Add")
+			_, path, _ := strings.Cut(text, "File: ")
+			all = append(all, patch{path: strings.TrimSpace(path)})
+		case strings.HasPrefix(text, "*** Move to: ") && len(all) > 0:
+			all[len(all)-1].path = strings.TrimSpace(strings.TrimPrefix(text, "*** Move to: "))
+		case strings.HasPrefix(text, "*** "), strings.HasPrefix(text, "@@"):
+			end()
+		case len(all) == 0 || text == "":
+		case adding && text[0] == '+':
+			all[len(all)-1].content += text[1:] + "\n"
+		case text[0] == '+':
+			hunk.after += text[1:] + "\n"
+		case text[0] == '-':
+			hunk.before += text[1:] + "\n"
+		case text[0] == ' ':
+			hunk.before += text[1:] + "\n"
+			hunk.after += text[1:] + "\n"
+		}
+	}
+	end()
+	return all
+}

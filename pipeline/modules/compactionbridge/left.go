@@ -1,0 +1,124 @@
+package compactionbridge
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/ledger"
+	"palimpsest/pipeline/session"
+)
+
+// What is read of a history at most. It happens once for each compaction.
+const (
+	mostMessages = 4000 // the newest ones
+	readTimeout  = 2 * time.Second
+)
+
+// Lanes tells which lane of a session its client used before.
+type Lanes interface {
+	// Before returns the lane of a session's main conversation that was used last
+	// before another one was opened, and how many messages it has. It returns
+	// session.ErrNotFound if there is none.
+	Before(ctx context.Context, workspace, session, lane uuid.UUID) (left uuid.UUID, messages int, err error)
+}
+
+// Originals reads the messages of a lane from index from to to (excluded), in order,
+// as far as they are archived.
+type Originals interface {
+	Originals(ctx context.Context, workspace, lane uuid.UUID, from, to int) ([]archive.Entry, error)
+}
+
+// Past is where what clients left behind is found. With the zero Past nothing is.
+type Past struct {
+	Lanes     Lanes
+	Originals Originals
+}
+
+// turn is a turn of the history that was left.
+type turn struct {
+	first    int // index of its first message
+	messages []conversation.Message
+}
+
+// history is what a client left behind.
+type history struct {
+	turns    []turn
+	ledger   *ledger.Ledger
+	contents contents
+	newest   int // index of the last message
+}
+
+// history reads the history that the client of an exchange left. It returns
+// session.ErrNotFound where there is none.
+func (p Past) history(ctx context.Context, exchange *pipeline.Exchange) (*history, error) {
+	if p.Originals == nil {
+		return nil, session.ErrNotFound
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	workspace := exchange.Scope.Workspace
+	lane, length, err := p.lane(ctx, workspace, exchange.Left)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := p.Originals.Originals(ctx, workspace, lane, max(0, length-mostMessages), length)
+	if err != nil {
+		return nil, fmt.Errorf("originals of lane %s: %w", lane, err)
+	}
+	if len(entries) == 0 {
+		return nil, session.ErrNotFound
+	}
+	return readHistory(exchange, entries)
+}
+
+// lane returns the lane that was left and how many messages count. Of an agent inside
+// the session only this process can know it.
+func (p Past) lane(ctx context.Context, workspace uuid.UUID, left session.Left) (uuid.UUID, int, error) {
+	if left.From != uuid.Nil {
+		return left.From, left.Messages, nil
+	}
+	if p.Lanes == nil || left.Kind != session.Main {
+		return uuid.Nil, 0, session.ErrNotFound
+	}
+	lane, length, err := p.Lanes.Before(ctx, workspace, left.Session, left.Lane)
+	if err != nil {
+		return uuid.Nil, 0, fmt.Errorf("lane before %s: %w", left.Lane, err)
+	}
+	return lane, length, nil
+}
+
+// readHistory reads archived messages. One that cannot be read is left out.
+func readHistory(exchange *pipeline.Exchange, entries []archive.Entry) (*history, error) {
+	read := &history{ledger: ledger.New(), newest: entries[len(entries)-1].Index}
+	messages := make([]conversation.Message, 0, len(entries))
+	digests := make([]conversation.Digest, 0, len(entries))
+	indexes := make([]int, 0, len(entries))
+	for _, entry := range entries {
+		message, err := exchange.Codec.Parse(entry.Raw)
+		if err != nil {
+			continue
+		}
+		messages, indexes = append(messages, message), append(indexes, entry.Index)
+		digests = append(digests, conversation.Digest{Role: message.Role, Flags: message.Flags()})
+	}
+	if len(messages) == 0 {
+		return nil, session.ErrNotFound
+	}
+	for number, span := range conversation.Turns(digests) {
+		read.add(number, turn{first: indexes[span.From], messages: messages[span.From:span.To]})
+	}
+	return read, nil
+}
+
+// add reads the next turn.
+func (h *history) add(number int, next turn) {
+	h.turns = append(h.turns, next)
+	h.ledger.Add(number, next.first, next.messages)
+	h.contents.add(next.first, next.messages)
+}

@@ -1,0 +1,47 @@
+package sessiondb_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+)
+
+// E8, S5: the history that a session's client left is the one of its main
+// conversation that was used last, and no other workspace's.
+func TestLaneThatWasLeftIsTheOneUsedLast(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	in, at := uuid.New(), time.Now()
+	record := func(kind session.Kind, minutes, position int) uuid.UUID {
+		lane := uuid.New()
+		seen := session.Seen{
+			Scope: f.scope, Session: in, Lane: lane, Kind: kind, Name: "run", Source: "header",
+			At: at.Add(time.Duration(minutes) * time.Minute), Position: position, Head: conversation.Hash(append(lane[:], lane[:]...)),
+		}
+		if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
+			t.Fatal(err)
+		}
+		return lane
+	}
+	record(session.Main, 1, 3)
+	left := record(session.Main, 2, 7)
+	record(session.Side, 3, 8)
+	record(session.Subagent, 4, 9)
+	now := record(session.Main, 5, 1)
+
+	got, messages, err := f.store.Before(t.Context(), f.scope.Workspace, in, now)
+	if err != nil || got != left || messages != 7 {
+		t.Errorf("left %s with %d messages (%v), want %s with 7", got, messages, err, left)
+	}
+	if _, _, err := f.store.Before(t.Context(), f.scope.Workspace, uuid.New(), now); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("another session: %v", err)
+	}
+	if _, _, err := f.store.Before(t.Context(), addWorkspace(t, f.door), in, now); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("another workspace: %v", err)
+	}
+}
