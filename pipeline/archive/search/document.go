@@ -182,3 +182,30 @@ func bounded(text string) string {
 	}
 	return strings.ToValidUTF8(text[:maxFieldBytes], "") + "\n" + strings.ToValidUTF8(text[len(text)-maxFieldBytes:], "")
 }
+
+// Open returns the first message with a call that may still get its result: none has
+// come, and what follows are only further calls and results. It returns -1 if there is
+// none.
+func Open(messages []conversation.Message) int {
+	results := resultsOf(messages)
+	open := -1
+	for i := len(messages) - 1; i >= 0; i-- {
+		flags := messages[i].Flags()
+		if messages[i].Role == conversation.User && !flags.Has(conversation.HasResult) {
+			return open
+		}
+		for j := range messages[i].Blocks {
+			block := &messages[i].Blocks[j]
+			if _, answered := results.of(i, block.ID); block.Kind == conversation.ToolCall && !answered {
+				open = i
+			}
+		}
+		if len(messages)-i >= mostOpen {
+			return open
+		}
+	}
+	return open
+}
+
+// mostOpen is how many messages at the end of a lane may wait for a result.
+const mostOpen = 16

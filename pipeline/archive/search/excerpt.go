@@ -212,3 +212,19 @@ func joined(lines []string, kept []bool) string {
 	}
 	return strings.TrimSuffix(text.String(), "\n")
 }
+
+// Snippet returns the lines of messages around what matches a question best, in about
+// so many bytes.
+func Snippet(messages []conversation.Message, question Question, bytes int) string {
+	documents := Documents(0, messages)
+	memory := NewMemory(documents)
+	matches := memory.Search(question, 0, 1)
+	if len(matches) == 0 {
+		return ""
+	}
+	text := memory.cut(matches[0].Document.text(), question, bytes, func(line string) int { return len(line) })
+	if text == "" {
+		text = strings.ToValidUTF8(matches[0].Document.text()[:min(bytes, len(matches[0].Document.text()))], "")
+	}
+	return text
+}

@@ -52,7 +52,7 @@ func Ask(text string) Question {
 		asked.add(namedTerm+named(match[1]), wantedPhrase)
 		text = match[1] + "\n" + strings.Replace(text, match[0], "\n", 1)
 	}
-	if line := strings.TrimSpace(text); len(line) < 200 {
+	if line := strings.TrimSpace(text); line != "" && len(line) < longestName {
 		asked.add(namedTerm+named(strings.TrimRight(line, "?.!")), wantedPhrase/2)
 	}
 	for _, match := range quoted.FindAllStringSubmatch(text, maxQuoted) {
@@ -63,6 +63,9 @@ func Ask(text string) Question {
 	asked.words(text, 1)
 	return asked.question()
 }
+
+// longestName is the most bytes of a text that may be a description as a whole.
+const longestName = 200
 
 // maxQuoted is the most phrases in quotation marks that count.
 const maxQuoted = 16

@@ -25,7 +25,7 @@ func stem(word string) string {
 		return bare(word, 3)
 	case strings.HasSuffix(word, "ed") && !strings.HasSuffix(word, "eed"):
 		return bare(word, 2)
-	case strings.HasSuffix(word, "e") && len(word) > shortest+1:
+	case strings.HasSuffix(word, "e") && len(word) > shortest:
 		return word[:len(word)-1]
 	}
 	return word

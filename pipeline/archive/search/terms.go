@@ -118,3 +118,16 @@ func Rarity(documents, having int) float64 {
 
 // isShort reports whether a term says little by its length alone.
 func isShort(term string) bool { return utf8.RuneCountInString(term) < 2 }
+
+// Required returns the terms that only calls of a tool have, and only calls that name
+// a path or one that ends with it. What is empty requires nothing.
+func Required(tool, path string) []Term {
+	var terms []Term
+	if tool != "" {
+		terms = append(terms, Term{Text: toolTerm + strings.ToLower(tool), Level: Levels - 1})
+	}
+	if path = folded(path); path != "" {
+		terms = append(terms, Term{Text: pathTerm + path, Level: Levels - 1})
+	}
+	return terms
+}
