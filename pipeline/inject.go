@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -206,6 +207,25 @@ func (e *Exchange) withBlocks(pieces []wire.Piece, texts map[int][]string) []wir
 		out = append(out, piece)
 	}
 	return out
+}
+
+// WithInsertsAt returns a message as the client sent it, with the inserts at it.
+func (e *Exchange) WithInsertsAt(message int) json.RawMessage {
+	raw := e.Body.Element(message)
+	var texts []string
+	for i := range e.Inserts {
+		if e.Inserts[i].Message == message {
+			texts = append(texts, e.Inserts[i].Text)
+		}
+	}
+	if len(texts) == 0 {
+		return raw
+	}
+	longer, err := e.Codec.Append(raw, texts...)
+	if err != nil {
+		return raw
+	}
+	return longer
 }
 
 // withMessages returns pieces with messages of ours behind the first ones.
