@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -120,8 +121,8 @@ type BridgeConfig struct {
 	Placement string `json:"placement" yaml:"placement"`
 }
 
-// RehydratorConfig are the settings of the module rehydrator, which is not built
-// in yet: they are checked and kept.
+// RehydratorConfig are the settings of the module rehydrator, which brings turns back
+// that somebody refers to.
 type RehydratorConfig struct {
 	TriggerPhrases      []string `json:"triggerPhrases"      yaml:"triggerPhrases"`
 	MaxRehydrated       int      `json:"maxRehydrated"       yaml:"maxRehydrated"`

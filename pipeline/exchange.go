@@ -20,6 +20,7 @@ import (
 type Exchange struct {
 	ID      uuid.UUID
 	Scope   session.Scope
+	Session uuid.UUID // the lane's; uuid.Nil: there is no lane
 	Config  Config
 	Codec   wire.Codec
 	Request wire.Request

@@ -222,6 +222,7 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 	}
 	defer lane.Unlock()
 	prompt.Lane, prompt.met, prompt.heat = lane, met, lane.Heat()
+	exchange.Session = lane.Session
 	w.settle(exchange, hint, lane, met)
 	exchange.Anchor = lane.LastAnchor(exchange.Request.Model)
 	exchange.NextProjection = lane.NextNumber()

@@ -1,0 +1,55 @@
+package rehydrator
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"palimpsest/pipeline/wire"
+)
+
+// quoted finds what stands in backquotes or quotation marks.
+var quoted = regexp.MustCompile("`([^`\n]{4,120})`" + `|"([^"\n]{8,120})"|“([^”\n]{8,120})”`)
+
+// named finds what a text calls something by: paths and files, symbols, hashes and ids.
+var named = regexp.MustCompile(`(?:[\w.@~-]*/)+[\w.@-]+` + // paths
+	`|\b[\w-]+\.[a-z]{1,5}\b` + // files
+	`|\b[A-Za-z]\w*(?:_\w+)+\b|\b[a-z]+(?:[A-Z]\w*)+\b|\b[A-Z][a-z0-9]+(?:[A-Z]\w*)+\b` + // symbols
+	`|\b[0-9a-f]{7,40}\b`)
+
+const (
+	maxNames = 24 // of a text that are looked for
+	minName  = 5  // bytes
+)
+
+// names returns what a text calls things by, each once: quotations of several words
+// first.
+func names(text string) []string {
+	if len(text) > 2*maxTyped {
+		text = strings.ToValidUTF8(text[:maxTyped], "") + "\n" + strings.ToValidUTF8(text[len(text)-maxTyped:], "")
+	}
+	var found []string
+	add := func(name string) {
+		name = strings.TrimSpace(strings.TrimRight(name, ".,;:"))
+		if len(name) >= minName && len(found) < maxNames && !slices.Contains(found, name) {
+			found = append(found, name)
+		}
+	}
+	for _, match := range quoted.FindAllStringSubmatch(text, maxNames) {
+		if phrase := strings.Join(match[1:], ""); len(strings.Fields(phrase)) > 1 {
+			add(phrase)
+		}
+	}
+	for _, name := range named.FindAllString(text, -1) {
+		if strings.ContainsAny(name, "/._0123456789") || strings.ToLower(name) != name {
+			add(name)
+		}
+	}
+	return found
+}
+
+// inJSON returns a name as it stands inside a string of a body.
+func inJSON(name string) []byte {
+	quoted := wire.Quote(name)
+	return quoted[1 : len(quoted)-1]
+}

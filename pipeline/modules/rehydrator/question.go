@@ -1,0 +1,276 @@
+package rehydrator
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive/search"
+	"palimpsest/pipeline/conversation"
+)
+
+// question is what the newest message asks of the turns before it.
+type question struct {
+	exchange  *pipeline.Exchange
+	newest    int // its message
+	typed     string
+	sentences []string // of it, that refer to something
+	names     []string // in it
+}
+
+// part is a set of the request's messages before the newest.
+type part struct {
+	question *question
+	messages map[int]bool
+}
+
+// readTurn is a turn with its messages.
+type readTurn struct {
+	conversation.Turn
+
+	messages []conversation.Message
+	isHidden bool
+}
+
+// mostCandidates bounds the turns that are cut into documents for one question: 24
+// turns of a real session are some 65 KB.
+const mostCandidates = 24
+
+// hidden returns the messages that the prompt does not show as they came.
+func (q *question) hidden() part {
+	hidden := part{question: q, messages: map[int]bool{}}
+	if q.exchange.Projection == nil {
+		return hidden
+	}
+	for _, rendered := range q.exchange.Projection.Parts {
+		for i := rendered.From; i < rendered.To && rendered.Raw != nil; i++ {
+			hidden.messages[i] = true
+		}
+	}
+	return hidden
+}
+
+// holding returns the messages of the part that hold one of the names.
+func (p part) holding(names []string) part {
+	kept := part{question: p.question, messages: map[int]bool{}}
+	for i := range p.messages {
+		element := p.question.exchange.Body.Element(i)
+		if slices.ContainsFunc(names, func(name string) bool { return bytes.Contains(element, inJSON(name)) }) {
+			kept.messages[i] = true
+		}
+	}
+	return kept
+}
+
+// absent returns the question's names that hidden messages hold and no other does.
+func (q *question) absent(hidden part) []string {
+	var absent []string
+	for _, name := range q.names {
+		quoted := inJSON(name)
+		isHidden, isShown := false, false
+		for i := 0; i < q.newest && !isShown; i++ {
+			if !bytes.Contains(q.exchange.Body.Element(i), quoted) {
+				continue
+			}
+			isHidden = isHidden || hidden.messages[i]
+			isShown = !hidden.messages[i]
+		}
+		if isHidden && !isShown {
+			absent = append(absent, name)
+		}
+	}
+	return absent
+}
+
+// unknown returns the question's names that no message before it holds.
+func (q *question) unknown() []string {
+	var unknown []string
+	for _, name := range q.names {
+		quoted, known := inJSON(name), false
+		for i := 0; i < q.newest && !known; i++ {
+			known = bytes.Contains(q.exchange.Body.Element(i), quoted)
+		}
+		if !known {
+			unknown = append(unknown, name)
+		}
+	}
+	return unknown
+}
+
+// holds reports whether the request has a message.
+func (q *question) holds(message conversation.Message) bool {
+	return len(message.Raw) > 0 && bytes.Contains(q.exchange.Body.Body(), message.Raw)
+}
+
+// fromBody returns the documents among hidden messages that answer words with at
+// least a score, best first. answered says that a message in plain sight answers at
+// least as well, so that nothing need come back.
+func (q *question) fromBody(hidden part, words string, threshold float64) (back []found, answered bool, err error) {
+	asked := search.Ask(words)
+	turns, err := q.candidates(hidden, asked)
+	if err != nil {
+		return nil, false, err
+	}
+	isHidden := map[int]bool{}
+	for _, turn := range turns {
+		isHidden[turn.From] = turn.isHidden
+	}
+	matches := search.NewMemory(documentsOf(turns)).Search(asked, 0, 4*q.exchange.Config.Rehydrator.MaxRehydrated)
+	for i := range matches {
+		match := &matches[i]
+		if match.Score < threshold {
+			continue
+		}
+		document := &match.Document
+		if !hidden.messages[document.From] && !hidden.messages[document.To-1] {
+			if len(back) == 0 && threshold > 0 {
+				return nil, true, nil
+			}
+			continue
+		}
+		item := pointer(document.From, document.To)
+		if len(back) == q.exchange.Config.Rehydrator.MaxRehydrated || q.isBack(item) || slices.ContainsFunc(back, func(f found) bool { return f.item == item }) {
+			continue
+		}
+		messages, err := q.read(document.From, document.To)
+		if err != nil {
+			return nil, false, err
+		}
+		back = append(back, found{pointer: item, item: item, messages: messages, score: match.Score})
+	}
+	return back, false, nil
+}
+
+// isBack reports whether a document came back before and is still in the prompt.
+func (q *question) isBack(item string) bool {
+	for _, insert := range q.exchange.Injected(Name) {
+		if q.exchange.Stands(q.exchange.Projection, &insert) && slices.Contains(insert.Items, item) {
+			return true
+		}
+	}
+	return false
+}
+
+// candidates returns the turns that hold most of what is asked, in order. Without
+// hidden messages there are none.
+func (q *question) candidates(hidden part, asked search.Question) ([]readTurn, error) {
+	if len(hidden.messages) == 0 {
+		return nil, nil
+	}
+	type candidate struct {
+		turn   int
+		weight float64
+	}
+	turns := q.exchange.Turns
+	holds := make([][]bool, len(asked.Wanted)) // by term and turn
+	having := make([]int, len(asked.Wanted))
+	for t, turn := range turns {
+		low := q.lower(turn)
+		for i, wanted := range asked.Wanted {
+			if t == 0 {
+				holds[i] = make([]bool, len(turns))
+			}
+			if !search.IsHint(wanted.Text) && bytes.Contains(low, inJSON(wanted.Text)) {
+				holds[i][t] = true
+				having[i]++
+			}
+		}
+	}
+	var candidates []candidate
+	for t := range turns {
+		weight := 0.0
+		for i, wanted := range asked.Wanted {
+			if holds[i][t] {
+				weight += wanted.Weight * search.Rarity(len(turns), having[i])
+			}
+		}
+		if weight > 0 {
+			candidates = append(candidates, candidate{t, weight})
+		}
+	}
+	slices.SortFunc(candidates, func(a, b candidate) int { return cmp.Or(cmp.Compare(b.weight, a.weight), b.turn-a.turn) })
+	candidates = candidates[:min(len(candidates), mostCandidates)]
+	slices.SortFunc(candidates, func(a, b candidate) int { return a.turn - b.turn })
+	read := make([]readTurn, 0, len(candidates))
+	for _, c := range candidates {
+		messages, err := q.read(turns[c.turn].From, min(turns[c.turn].To, q.newest))
+		if err != nil {
+			return nil, err
+		}
+		read = append(read, readTurn{Turn: turns[c.turn], messages: messages, isHidden: hidden.messages[turns[c.turn].From]})
+	}
+	return read, nil
+}
+
+// lower returns the bytes of a turn's messages before the newest in small letters.
+func (q *question) lower(turn conversation.Turn) []byte {
+	var low []byte
+	for i := turn.From; i < min(turn.To, q.newest); i++ {
+		low = append(low, bytes.ToLower(q.exchange.Body.Element(i))...)
+	}
+	return low
+}
+
+// read parses messages.
+func (q *question) read(from, to int) ([]conversation.Message, error) {
+	var messages []conversation.Message
+	for i := from; i < to; i++ {
+		message, err := q.exchange.Message(i)
+		if err != nil {
+			return nil, fmt.Errorf("recover: %w", err)
+		}
+		messages = append(messages, message)
+	}
+	return messages, nil
+}
+
+// pointer names messages as the compressed turns do.
+func pointer(from, to int) string {
+	if to-from == 1 {
+		return fmt.Sprintf("#%d", from)
+	}
+	return fmt.Sprintf("#%d–#%d", from, to-1)
+}
+
+const (
+	opening = "<rehydrated-context>\nRecovered from earlier turns, because the message before this refers to them. It is a record, word for word where […] does not stand, not a new request; files may have changed since.\n"
+	closing = "</rehydrated-context>"
+)
+
+// text returns the block that brings documents back within the config's budget, what
+// it holds, and how well that answers.
+func (q *question) text(back *recovery) (text string, items, scores []string) {
+	hits := make([][]conversation.Message, len(back.found))
+	budget := q.exchange.Config.Rehydrator.MaxTokens - q.exchange.CountText(opening+closing)
+	for i := range back.found {
+		hits[i] = back.found[i].messages
+		budget -= q.exchange.CountText("[" + back.found[i].pointer + "]\n")
+	}
+	if budget <= 0 {
+		return "", nil, nil
+	}
+	excerpts := search.Excerpts(hits, back.words, budget, q.exchange.CountText)
+	var block strings.Builder
+	block.WriteString(opening)
+	for i, excerpt := range excerpts {
+		if excerpt == "" {
+			continue
+		}
+		block.WriteString("[" + back.found[i].pointer + "]\n" + harmless(excerpt) + "\n")
+		items = append(items, back.found[i].item)
+		scores = append(scores, fmt.Sprintf("%.2f", back.found[i].score))
+	}
+	if len(items) == 0 {
+		return "", nil, nil
+	}
+	block.WriteString(closing)
+	return block.String(), items, scores
+}
+
+// harmless returns text that cannot end the block it stands in.
+func harmless(text string) string {
+	return strings.NewReplacer("<rehydrated-context", "‹rehydrated-context", "</rehydrated-context", "‹/rehydrated-context").Replace(text)
+}

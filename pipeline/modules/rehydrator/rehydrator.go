@@ -1,0 +1,223 @@
+package rehydrator
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/archive/search"
+	"palimpsest/pipeline/conversation"
+)
+
+// Name is the module's name in configs, headers and events.
+const Name = "rehydrator"
+
+// The scopes of the setting rehydrator.scope.
+const (
+	scopeSession   = "session"
+	scopeWorkspace = "workspace"
+)
+
+// Archive finds messages that the request does not hold: of a history that the client
+// has left out, and of earlier sessions.
+type Archive interface {
+	archive.Searcher
+
+	// Messages returns the messages of a hit.
+	Messages(ctx context.Context, workspace uuid.UUID, hit *archive.Hit) ([]conversation.Message, error)
+}
+
+// Module is the module rehydrator.
+type Module struct {
+	archive Archive
+}
+
+// New returns the module. Without an archive, nil, it brings back what the request
+// itself holds in compressed turns, and nothing else.
+func New(archive Archive) *Module { return &Module{archive: archive} }
+
+// Name implements pipeline.Module.
+func (*Module) Name() string { return Name }
+
+// found is one document that comes back.
+type found struct {
+	pointer  string // for the reader
+	item     string // says which document it is, to whoever has the lane
+	messages []conversation.Message
+	score    float64
+}
+
+// Process implements pipeline.Module.
+func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error {
+	at, isNew := newest(exchange)
+	if !isNew || exchange.Request.Frozen != "" || exchange.Class.IsSide() || exchange.Settled {
+		return nil
+	}
+	if exchange.Projection == nil && !exchange.Class.Marker.Found() && m.archive == nil {
+		return nil // all there is stands in the prompt
+	}
+	typed, err := typedText(exchange, at)
+	if err != nil {
+		return err
+	}
+	config := exchange.Config.Rehydrator
+	question := question{
+		exchange: exchange, newest: at, typed: typed,
+		sentences: refers(typed, config.TriggerPhrases), names: names(typed),
+	}
+	back, err := m.recover(ctx, &question)
+	if err != nil || len(back.found) == 0 {
+		return err
+	}
+	text, items, scores := question.text(&back)
+	if text == "" || !exchange.Inject(Name, config.Placement, text, items) {
+		return nil
+	}
+	exchange.Report.Events = append(exchange.Report.Events, pipeline.Event{
+		Module: Name, Type: Name + ".matched", Reason: Name + ".trigger=" + back.trigger + " " + Name + ".scores=" + strings.Join(scores, ","),
+		Counts: map[string]int{"matched": len(items)},
+	})
+	return nil
+}
+
+// newest returns the newest message of the user if a person typed in it and the
+// provider has not seen it.
+func newest(exchange *pipeline.Exchange) (at int, isNew bool) {
+	seen := 0
+	if !exchange.Heat.At.IsZero() {
+		seen = exchange.Heat.Position
+	}
+	for i := len(exchange.Digests) - 1; i >= seen; i-- {
+		if digest := &exchange.Digests[i]; digest.Role == conversation.User {
+			// Text beside results is the client's: a skill that it loads, a notice.
+			return i, digest.Flags.Has(conversation.HasTyped) && !digest.Flags.Has(conversation.HasResult)
+		}
+	}
+	return 0, false
+}
+
+// typedText returns what a person typed in a message.
+func typedText(exchange *pipeline.Exchange, at int) (string, error) {
+	message, err := exchange.Message(at)
+	if err != nil {
+		return "", fmt.Errorf("newest message: %w", err)
+	}
+	var typed []string
+	for i := range message.Blocks {
+		if block := &message.Blocks[i]; block.Kind == conversation.Text && conversation.IsTyped(block.Text) {
+			text := strings.TrimSpace(conversation.WithoutReminders(block.Text))
+			if !strings.HasPrefix(text, "<") { // a notice of the client's in a tag that we do not know
+				typed = append(typed, text)
+			}
+		}
+	}
+	return strings.Join(typed, "\n"), nil
+}
+
+// recovery is what is to come back.
+type recovery struct {
+	found   []found // best first
+	words   string  // what they answer
+	trigger string  // what called for them: "phrase", "name" or "archive"
+}
+
+// recover finds what is to come back.
+func (m *Module) recover(ctx context.Context, question *question) (recovery, error) {
+	if len(question.sentences)+len(question.names) == 0 {
+		return recovery{}, nil
+	}
+	hidden := question.hidden()
+	if words := question.words(); words != "" {
+		back, answered, err := question.fromBody(hidden, words, question.exchange.Config.Rehydrator.SimilarityThreshold)
+		if err != nil || len(back) > 0 || answered {
+			return recovery{back, words, "phrase"}, err
+		}
+	}
+	if absent := question.absent(hidden); len(absent) > 0 {
+		words := strings.Join(absent, "\n")
+		back, _, err := question.fromBody(hidden.holding(absent), words, 0)
+		if err != nil || len(back) > 0 {
+			return recovery{back, words, "name"}, err
+		}
+	}
+	if m.archive == nil {
+		return recovery{}, nil
+	}
+	return m.fromArchive(ctx, question)
+}
+
+// fromArchive returns what the archive holds beside the request's own messages: of
+// the lane's session where the client has left something out, and of the sessions in
+// the config's scope where a sentence refers to something.
+func (m *Module) fromArchive(ctx context.Context, question *question) (recovery, error) {
+	exchange, config := question.exchange, question.exchange.Config.Rehydrator
+	query := archive.Query{Text: question.words(), Limit: 2 * config.MaxRehydrated}
+	switch {
+	case query.Text != "" && config.Scope == scopeWorkspace:
+	case query.Text != "" && config.Scope != scopeSession:
+		query.APIKey = exchange.Scope.APIKey
+	default:
+		query.Session = exchange.Session
+		if query.Text == "" && exchange.Class.Marker.Found() {
+			query.Text = strings.Join(question.unknown(), "\n")
+		}
+	}
+	if query.Text == "" || query.Session == uuid.Nil && query.APIKey == uuid.Nil && config.Scope != scopeWorkspace {
+		return recovery{}, nil
+	}
+	if !exchange.Now.IsZero() && config.SearchDepthDays > 0 {
+		query.Since = exchange.Now.Add(-time.Duration(config.SearchDepthDays) * 24 * time.Hour)
+	}
+	hits, err := m.archive.Search(ctx, exchange.Scope.Workspace, query)
+	if err != nil {
+		return recovery{}, fmt.Errorf("search the archive: %w", err)
+	}
+	back := recovery{words: query.Text, trigger: "archive"}
+	for i := range hits {
+		hit := &hits[i]
+		item := hit.Lane.String() + pointer(hit.From, hit.To)
+		if hit.Score < config.SimilarityThreshold || len(back.found) == config.MaxRehydrated || question.isBack(item) {
+			continue
+		}
+		messages, err := m.archive.Messages(ctx, exchange.Scope.Workspace, hit)
+		if err != nil {
+			return recovery{}, fmt.Errorf("read a hit of the archive: %w", err)
+		}
+		if len(messages) == 0 || question.holds(messages[0]) {
+			continue // the request's own
+		}
+		back.found = append(back.found, found{pointer: where(hit, exchange.Session), item: item, messages: messages, score: hit.Score})
+	}
+	return back, nil
+}
+
+// where tells a reader of the prompt where a hit comes from.
+func where(hit *archive.Hit, session uuid.UUID) string {
+	if hit.Session == session {
+		return "from before this conversation was summarised"
+	}
+	return "from an earlier session"
+}
+
+// words is what is searched for where sentences refer to something: the whole text
+// where it is short, else those sentences.
+func (q *question) words() string {
+	if len(q.sentences) > 0 && len(q.typed) <= maxSentence {
+		return q.typed
+	}
+	return strings.Join(q.sentences, "\n")
+}
+
+// documentsOf cuts hidden turns into documents.
+func documentsOf(turns []readTurn) []search.Document {
+	var documents []search.Document
+	for _, turn := range turns {
+		documents = append(documents, search.Documents(turn.From, turn.messages)...)
+	}
+	return documents
+}
