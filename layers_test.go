@@ -34,7 +34,7 @@ func layers() []layer {
 		{"pipeline/wire/...", []string{"pipeline/conversation", "pipeline/wire"}},
 		{"pipeline/tokens/...", []string{"pipeline/conversation", "pipeline/tokens"}},
 		{"pipeline/ledger", []string{"pipeline/conversation"}},
-		{"pipeline/archive/archivedb", []string{"pipeline/archive", "pipeline/conversation", "pipeline/session"}},
+		{"pipeline/archive/archivedb", []string{"pipeline/archive", "pipeline/archive/search", "pipeline/conversation", "pipeline/session"}},
 		{"pipeline/archive/...", []string{"pipeline/conversation", "pipeline/archive"}},
 		// One transaction keeps a lane's projection and the originals it stands for.
 		{"pipeline/session/sessiondb", []string{"pipeline/session", "pipeline/conversation", "pipeline/cost", "pipeline/archive", "pipeline/archive/archivedb"}},

@@ -33,6 +33,9 @@ const (
 		FROM unnest($2::uuid[], $3::int[], $4::uuid[], $5::bytea[], $6::text[], $7::int[])
 			AS t (lane_id, index, session_id, hash, role, tokens)
 		ON CONFLICT DO NOTHING`
+	sqlUnindexed = `INSERT INTO archive_unindexed (workspace_id, lane_id)
+		SELECT DISTINCT $1::uuid, lane_id FROM unnest($2::uuid[]) AS t (lane_id) ORDER BY lane_id
+		ON CONFLICT (workspace_id, lane_id) DO UPDATE SET number = archive_unindexed.number + 1`
 )
 
 // Run is a run of messages of one lane.
@@ -183,6 +186,9 @@ func putManifest(tx *gorm.DB, workspace uuid.UUID, runs []Run) error {
 		workspace, lanes, indices, sessions, hashes, roles, tokens)
 	if err != nil {
 		return fmt.Errorf("store archive manifest: %w", err)
+	}
+	if _, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlUnindexed, workspace, lanes); err != nil {
+		return fmt.Errorf("note what is to be indexed: %w", err)
 	}
 	return nil
 }

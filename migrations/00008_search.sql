@@ -1,0 +1,281 @@
+-- +goose Up
+
+-- What is searched: a call with its results or the text of a message, as hashes of
+-- its terms under a key of the workspace. The two lowest bits of a hash say how much
+-- the document is about the term.
+CREATE TABLE archive_documents (
+  workspace_id uuid NOT NULL,
+  lane_id      uuid NOT NULL,
+  first        int NOT NULL,       -- its first message in the lane
+  part         int NOT NULL,       -- counts the documents that begin there
+  after        int NOT NULL,       -- the message behind its last
+  session_id   uuid NOT NULL,
+  api_key_id   uuid NOT NULL,
+  at           timestamptz NOT NULL,
+  sampled      boolean NOT NULL,   -- one of the few from which frequencies are estimated
+  terms        bigint[] NOT NULL,
+  PRIMARY KEY (workspace_id, lane_id, first, part),
+  FOREIGN KEY (workspace_id, lane_id) REFERENCES lanes ON DELETE CASCADE
+);
+ALTER TABLE archive_documents ALTER COLUMN terms SET STORAGE EXTERNAL; -- hashes do not compress
+CREATE INDEX archive_documents_terms ON archive_documents USING gin (terms);
+CREATE INDEX archive_documents_sampled ON archive_documents USING gin (terms) WHERE sampled;
+CREATE INDEX archive_documents_samples ON archive_documents (workspace_id) WHERE sampled;
+CREATE INDEX archive_documents_session ON archive_documents (workspace_id, session_id);
+CREATE INDEX archive_documents_at ON archive_documents (workspace_id, at DESC);
+
+-- Lanes with messages that are not indexed yet.
+CREATE TABLE archive_unindexed (
+  workspace_id uuid NOT NULL,
+  lane_id      uuid NOT NULL,
+  number       bigint NOT NULL DEFAULT 1, -- grows with each write, so that none is overlooked
+  since        timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (workspace_id, lane_id),
+  FOREIGN KEY (workspace_id, lane_id) REFERENCES lanes ON DELETE CASCADE
+);
+CREATE INDEX archive_unindexed_since ON archive_unindexed (since);
+
+-- How far a lane is indexed.
+CREATE TABLE archive_indexed (
+  workspace_id uuid NOT NULL,
+  lane_id      uuid NOT NULL,
+  position     int NOT NULL,       -- messages that are
+  PRIMARY KEY (workspace_id, lane_id),
+  FOREIGN KEY (workspace_id, lane_id) REFERENCES lanes ON DELETE CASCADE
+);
+
+-- What was archived before there was an index.
+ALTER TABLE archive_entries NO FORCE ROW LEVEL SECURITY;
+INSERT INTO archive_unindexed (workspace_id, lane_id) SELECT DISTINCT workspace_id, lane_id FROM archive_entries;
+ALTER TABLE archive_entries FORCE ROW LEVEL SECURITY;
+
+-- +goose StatementBegin
+DO $$
+DECLARE t text;
+BEGIN
+  FOREACH t IN ARRAY ARRAY['archive_documents', 'archive_unindexed', 'archive_indexed'] LOOP
+    EXECUTE format('CREATE POLICY tenant ON %I USING (workspace_id = (SELECT app_workspace())) WITH CHECK (workspace_id = (SELECT app_workspace()))', t);
+    EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', t);
+    EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', t);
+    EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO palimpsest_app', t);
+  END LOOP;
+END $$;
+-- +goose StatementEnd
+
+-- Who indexes sees which lanes wait, and then works for one workspace after the other.
+CREATE POLICY archive_indexer ON archive_unindexed FOR SELECT USING ((SELECT current_setting('app.worker', true)) = 'archive');
+
+-- An index on terms is not used under row-level security: whether two arrays overlap
+-- might tell of a row before the policy has hidden it. So one function searches as a
+-- role that reads this one table past the policy; the function itself holds the rows
+-- to the tenant of the transaction.
+
+-- search_documents returns the documents that hold most of what is wanted: hashes of
+-- terms, how much each is wanted, and which of them are hints that count only where
+-- some document has them. Documents lack none of required, which are hashes with
+-- their level. Null leaves a filter open. The ranking is that of package search.
+-- +goose StatementBegin
+CREATE FUNCTION search_documents(
+  wanted bigint[], weights float8[], hints boolean[], required bigint[],
+  of_key uuid, of_session uuid, of_lane uuid, below int, since timestamptz, until timestamptz, most int
+) RETURNS TABLE (lane uuid, session uuid, from_message int, to_message int, in_part int, archived timestamptz, rank float8, score float8)
+LANGUAGE plpgsql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+  tenant      CONSTANT uuid := public.app_workspace();
+  few         CONSTANT int := 4000;    -- documents of which each is looked at
+  share       CONSTANT int := 64;      -- of so many documents one is sampled
+  affordable  CONSTANT bigint := 15000; -- postings that are read to find candidates
+  candidates  CONSTANT int := 300;
+  chosen      tid[];
+  documents   bigint;
+  frequencies bigint[] := '{}';
+  frequency   bigint;
+  samples     bigint;
+  rare        int[];                   -- places of wanted terms, the rarest first
+  spent       bigint := 0;
+  ids         uuid[];
+  bounds      int[];
+  i           int;
+BEGIN
+  IF tenant IS NULL THEN
+    RAISE EXCEPTION 'search without a workspace' USING ERRCODE = '42501';
+  END IF;
+
+  IF of_lane IS NOT NULL THEN
+    WITH RECURSIVE line AS (
+      SELECT l.id, l.parent_id, l.fork_at, coalesce(nullif(below, 0), 2147483647) AS bound
+      FROM public.lanes l WHERE l.workspace_id = tenant AND l.id = of_lane
+      UNION ALL
+      SELECT p.id, p.parent_id, p.fork_at, least(line.bound, line.fork_at)
+      FROM line JOIN public.lanes p ON p.workspace_id = tenant AND p.id = line.parent_id
+    ) SELECT array_agg(line.id), array_agg(line.bound) INTO ids, bounds FROM line;
+    SELECT array_agg(s.place) INTO chosen FROM (
+      SELECT d.ctid AS place FROM unnest(ids, bounds) AS line (id, bound)
+      JOIN public.archive_documents d ON d.workspace_id = tenant AND d.lane_id = line.id AND d.after <= line.bound
+      LIMIT few + 1) s;
+  ELSIF of_session IS NOT NULL THEN
+    SELECT array_agg(s.place) INTO chosen FROM (
+      SELECT d.ctid AS place FROM public.archive_documents d WHERE d.workspace_id = tenant AND d.session_id = of_session LIMIT few + 1) s;
+  END IF;
+  IF (of_lane IS NOT NULL OR of_session IS NOT NULL) AND coalesce(cardinality(chosen), 0) <= few THEN
+    -- Few documents in the lane or session: each is looked at.
+    SELECT array_agg(d.ctid), count(*) INTO chosen, documents FROM public.archive_documents d
+    WHERE d.ctid = ANY (chosen) AND d.workspace_id = tenant
+      AND (of_key IS NULL OR d.api_key_id = of_key) AND (of_session IS NULL OR d.session_id = of_session)
+      AND (since IS NULL OR d.at >= since) AND (until IS NULL OR d.at < until)
+      AND (required IS NULL OR d.terms @> required);
+    IF documents = 0 THEN
+      RETURN;
+    END IF;
+    frequencies := NULL; -- of exactly these documents
+  ELSE
+    -- How many documents hold each term: counted in the sample, and where that has
+    -- too few, in the whole.
+    SELECT count(*) INTO samples FROM public.archive_documents d WHERE d.workspace_id = tenant AND d.sampled;
+    documents := samples * share;
+    FOR i IN 1 .. cardinality(wanted) LOOP
+      frequency := 0;
+      IF samples >= 200 THEN
+        SELECT count(*) INTO frequency FROM public.archive_documents d
+        WHERE d.sampled AND d.terms && ARRAY[wanted[i], wanted[i] | 1, wanted[i] | 2, wanted[i] | 3];
+        frequency := CASE WHEN frequency >= 8 THEN frequency * share ELSE 0 END;
+      END IF;
+      IF frequency = 0 THEN
+        SELECT count(*) INTO frequency FROM public.archive_documents d
+        WHERE d.terms && ARRAY[wanted[i], wanted[i] | 1, wanted[i] | 2, wanted[i] | 3];
+      END IF;
+      frequencies := frequencies || frequency;
+      documents := greatest(documents, frequency);
+    END LOOP;
+    SELECT array_agg(f.n ORDER BY f.holding, f.n) INTO rare FROM unnest(frequencies) WITH ORDINALITY AS f (holding, n) WHERE f.holding > 0;
+    FOR i IN 1 .. coalesce(cardinality(rare), 0) LOOP
+      spent := spent + frequencies[rare[i]];
+      IF spent > affordable THEN
+        rare := rare[1 : greatest(i - 1, 2)];
+        EXIT;
+      END IF;
+    END LOOP;
+    IF rare IS NULL THEN
+      RETURN;
+    END IF;
+    IF frequencies[rare[1]] <= affordable THEN
+      IF frequencies[rare[cardinality(rare)]] > affordable THEN
+        rare := rare[1 : 1];
+      END IF;
+      SELECT array_agg(best.place) INTO chosen FROM (
+        SELECT d.place
+        FROM unnest(rare) AS r (n)
+        CROSS JOIN generate_series(0, 3) AS l (level)
+        CROSS JOIN LATERAL (
+          SELECT d.ctid AS place, d.workspace_id, d.session_id, d.api_key_id, d.at, d.lane_id, d.after FROM public.archive_documents d
+          WHERE d.terms @> (ARRAY[wanted[r.n] | l.level] || required) OFFSET 0) d
+        WHERE d.workspace_id = tenant
+          AND (of_key IS NULL OR d.api_key_id = of_key) AND (of_session IS NULL OR d.session_id = of_session)
+          AND (since IS NULL OR d.at >= since) AND (until IS NULL OR d.at < until)
+          AND (ids IS NULL OR EXISTS (SELECT FROM unnest(ids, bounds) AS line (id, bound) WHERE line.id = d.lane_id AND d.after <= line.bound))
+        GROUP BY d.place
+        ORDER BY sum(weights[r.n] * ln(1 + (documents - frequencies[r.n] + 0.5) / (frequencies[r.n] + 0.5)) * (l.level + 0.5) / 4) DESC,
+          max(d.at) DESC, d.place DESC
+        LIMIT candidates) best;
+    ELSE
+      -- Nothing but common words: the newest documents with two of them, and the newest.
+      SELECT array_agg(newest.place) INTO chosen FROM (
+        (SELECT d.place FROM (
+          SELECT d.ctid AS place, d.workspace_id, d.session_id, d.api_key_id, d.at, d.lane_id, d.after FROM public.archive_documents d
+          WHERE d.terms && ARRAY[wanted[rare[1]], wanted[rare[1]] | 1, wanted[rare[1]] | 2, wanted[rare[1]] | 3]
+            AND d.terms && ARRAY[wanted[rare[2]], wanted[rare[2]] | 1, wanted[rare[2]] | 2, wanted[rare[2]] | 3]
+            AND (required IS NULL OR d.terms @> required) LIMIT affordable) d
+        WHERE d.workspace_id = tenant
+          AND (of_key IS NULL OR d.api_key_id = of_key) AND (of_session IS NULL OR d.session_id = of_session)
+          AND (since IS NULL OR d.at >= since) AND (until IS NULL OR d.at < until)
+          AND (ids IS NULL OR EXISTS (SELECT FROM unnest(ids, bounds) AS line (id, bound) WHERE line.id = d.lane_id AND d.after <= line.bound))
+        ORDER BY d.at DESC, d.place DESC LIMIT candidates)
+        UNION
+        (SELECT d.ctid FROM public.archive_documents d
+        WHERE d.workspace_id = tenant
+          AND (of_key IS NULL OR d.api_key_id = of_key) AND (of_session IS NULL OR d.session_id = of_session)
+          AND (since IS NULL OR d.at >= since) AND (until IS NULL OR d.at < until)
+          AND (ids IS NULL OR EXISTS (SELECT FROM unnest(ids, bounds) AS line (id, bound) WHERE line.id = d.lane_id AND d.after <= line.bound))
+          AND (required IS NULL OR d.terms @> required)
+        ORDER BY d.at DESC, d.ctid DESC LIMIT candidates)) newest;
+    END IF;
+  END IF;
+
+  RETURN QUERY
+  WITH question AS (
+    SELECT q.n, q.term, q.weight, q.hint, frequencies[q.n] AS holding
+    FROM unnest(wanted, weights, hints) WITH ORDINALITY AS q (term, weight, hint, n)
+  ), found AS MATERIALIZED (
+    SELECT d.ctid AS place, q.n, (t.term & 3) AS level
+    FROM public.archive_documents d CROSS JOIN LATERAL unnest(d.terms) AS t (term) JOIN question q ON q.term = (t.term & ~3::bigint)
+    WHERE d.ctid = ANY (chosen) AND d.workspace_id = tenant
+  ), counted AS (
+    SELECT q.n, q.weight, q.hint, coalesce(q.holding, (SELECT count(*) FROM found f WHERE f.n = q.n)) AS holding FROM question q
+  ), weighed AS MATERIALIZED (
+    SELECT c.n, c.weight * ln(1 + (documents - c.holding + 0.5) / (c.holding + 0.5)) AS weight
+    FROM counted c WHERE c.holding > 0 OR NOT c.hint
+  ), ranked AS (
+    SELECT f.place, sum(w.weight * (f.level + 0.5) / 4) AS rank, sum(w.weight) / (SELECT sum(weight) FROM weighed) AS score
+    FROM found f JOIN weighed w ON w.n = f.n GROUP BY f.place
+  ), aged AS (
+    SELECT d.ctid AS place, d.lane_id, d.session_id, d.first, d.after, d.part, d.at,
+      row_number() OVER (ORDER BY d.at, d.first, d.part, d.lane_id)::float8 / count(*) OVER () AS newness
+    FROM public.archive_documents d WHERE d.ctid = ANY (chosen) AND d.workspace_id = tenant
+  )
+  SELECT a.lane_id, a.session_id, a.first, a.after, a.part, a.at, r.rank * (1 + 0.02 * a.newness), least(r.score, 1)
+  FROM ranked r JOIN aged a ON a.place = r.place
+  ORDER BY 7 DESC, a.at DESC, a.first DESC, a.part, a.lane_id
+  LIMIT most;
+END $$;
+-- +goose StatementEnd
+REVOKE ALL ON FUNCTION search_documents FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION search_documents TO palimpsest_app;
+
+-- The role logs in nowhere and bypasses row-level security nowhere else. Where the
+-- owner of the database may not make it, the owner is the role: it may do all this
+-- anyway, and the policy binds it in every other table.
+-- +goose StatementBegin
+DO $$
+DECLARE
+  searcher name := 'palimpsest_search';
+  granted  boolean := false;
+BEGIN
+  BEGIN
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = searcher) THEN
+      CREATE ROLE palimpsest_search NOLOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE NOINHERIT;
+    END IF;
+    IF NOT pg_has_role(current_user, searcher, 'MEMBER') THEN
+      EXECUTE format('GRANT %I TO %I', searcher, current_user);
+      granted := true;
+    END IF;
+  EXCEPTION
+    WHEN duplicate_object OR unique_violation THEN NULL; -- another database of the cluster made it just now
+    WHEN insufficient_privilege THEN searcher := current_user;
+  END;
+  EXECUTE format('CREATE POLICY searcher ON archive_documents FOR SELECT TO %I USING (true)', searcher);
+  IF searcher <> current_user THEN
+    EXECUTE format('GRANT SELECT ON archive_documents, lanes TO %I', searcher);
+    EXECUTE format('GRANT USAGE, CREATE ON SCHEMA public TO %I', searcher);
+    EXECUTE format('ALTER FUNCTION search_documents OWNER TO %I', searcher);
+    EXECUTE format('REVOKE CREATE ON SCHEMA public FROM %I', searcher);
+  END IF;
+  IF granted THEN
+    EXECUTE format('REVOKE %I FROM %I', searcher, current_user);
+  END IF;
+END $$;
+-- +goose StatementEnd
+
+-- +goose Down
+-- The role stays: other databases of the cluster may use it.
+DROP FUNCTION search_documents;
+-- +goose StatementBegin
+DO $$
+BEGIN
+  IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'palimpsest_search') THEN
+    REVOKE USAGE ON SCHEMA public FROM palimpsest_search;
+    REVOKE ALL ON lanes FROM palimpsest_search;
+  END IF;
+END $$;
+-- +goose StatementEnd
+DROP TABLE archive_documents, archive_unindexed, archive_indexed;

@@ -1,0 +1,343 @@
+package archivedb
+
+import (
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/crypto/blake2b"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/archive/search"
+	"palimpsest/pipeline/conversation"
+)
+
+const (
+	// indexBatch is how many messages are indexed in one transaction.
+	indexBatch = 200
+	// indexBytes bounds the bytes of a batch: it ends behind the message that
+	// passes them.
+	indexBytes = 8 << 20
+	// callsBehind is how far before a lane's own messages, or before a batch, the
+	// call of a result is looked for.
+	callsBehind = 32
+	// sampleShare is of how many documents one is sampled; search_documents knows it.
+	sampleShare = 64
+)
+
+// The statements of the index.
+const (
+	sqlWaiting = `SELECT workspace_id, lane_id FROM archive_unindexed ORDER BY since, workspace_id, lane_id LIMIT $1`
+	sqlWaits   = `SELECT number FROM archive_unindexed WHERE workspace_id = $1 AND lane_id = $2`
+	sqlDone    = `DELETE FROM archive_unindexed WHERE workspace_id = $1 AND lane_id = $2 AND number = $3`
+	sqlLater   = `UPDATE archive_unindexed SET since = now() WHERE workspace_id = $1 AND lane_id = $2`
+	sqlLine    = `SELECT l.session_id, l.fork_at, s.api_key_id, s.format, coalesce(i.position, l.fork_at)
+		FROM lanes l JOIN sessions s ON s.workspace_id = l.workspace_id AND s.id = l.session_id
+		LEFT JOIN archive_indexed i ON i.workspace_id = l.workspace_id AND i.lane_id = l.id
+		WHERE l.workspace_id = $1 AND l.id = $2`
+	sqlDocuments = `INSERT INTO archive_documents (workspace_id, lane_id, first, part, after, session_id, api_key_id, at, sampled, terms)
+		SELECT $1, $2, first, part, after, $3, $4, at, sampled, terms::bigint[]
+		FROM unnest($5::int[], $6::int[], $7::int[], $8::timestamptz[], $9::bool[], $10::text[]) AS t (first, part, after, at, sampled, terms)
+		ON CONFLICT (workspace_id, lane_id, first, part) DO UPDATE SET after = excluded.after, at = excluded.at, terms = excluded.terms
+			WHERE archive_documents.terms <> excluded.terms`
+	sqlPosition = `INSERT INTO archive_indexed (workspace_id, lane_id, position) VALUES ($1, $2, $3)
+		ON CONFLICT (workspace_id, lane_id) DO UPDATE SET position = greatest(archive_indexed.position, excluded.position)`
+	sqlForgetDocuments = `DELETE FROM archive_documents WHERE workspace_id = $1`
+	sqlForgetPositions = `DELETE FROM archive_indexed WHERE workspace_id = $1`
+	sqlAllUnindexed    = `INSERT INTO archive_unindexed (workspace_id, lane_id) SELECT workspace_id, id FROM lanes WHERE workspace_id = $1 ORDER BY id
+		ON CONFLICT (workspace_id, lane_id) DO UPDATE SET number = archive_unindexed.number + 1`
+)
+
+// Keys has the keys under which the terms of workspaces are hashed. The same
+// workspace has the same key until its index is built anew.
+type Keys interface {
+	// TermKey returns the key of a workspace, of 16 to 64 bytes.
+	TermKey(workspace uuid.UUID) ([]byte, error)
+}
+
+// Parse reads an archived message of a wire format.
+type Parse func(format conversation.Format, raw []byte) (conversation.Message, error)
+
+// Index is the index over the archive of all workspaces: it is filled from the
+// archive, and searched. The database holds hashes of terms, not their text.
+type Index struct {
+	archive *DB
+	keys    Keys
+	parse   Parse
+}
+
+// NewIndex returns the index over an archive.
+func NewIndex(originals *DB, keys Keys, parse Parse) *Index {
+	return &Index{archive: originals, keys: keys, parse: parse}
+}
+
+// IndexPending indexes up to limit lanes that have messages which are not indexed,
+// those that wait longest first, and returns how many messages it took. What is still
+// to be done is in the database, so that any worker may go on at any time; two may
+// work on the same lane. A lane that fails goes to the end of the queue, the others
+// go on, and the first failure is returned.
+func (x *Index) IndexPending(ctx context.Context, limit int) (done int, err error) {
+	lanes, err := x.waiting(ctx, limit)
+	if err != nil {
+		return 0, err
+	}
+	for _, one := range lanes {
+		indexed, laneErr := x.Index(ctx, one.workspace, one.lane)
+		done += indexed
+		if laneErr == nil {
+			continue
+		}
+		if ctx.Err() != nil {
+			return done, laneErr
+		}
+		if err == nil {
+			err = laneErr
+		}
+		if later := x.exec(ctx, one.workspace, sqlLater, one.workspace, one.lane); later != nil {
+			return done, errors.Join(err, later)
+		}
+	}
+	return done, err
+}
+
+// waitingLane is a lane that has messages which are not indexed.
+type waitingLane struct{ workspace, lane uuid.UUID }
+
+func (x *Index) waiting(ctx context.Context, limit int) ([]waitingLane, error) {
+	var lanes []waitingLane
+	err := x.archive.door.InTenant(ctx, uuid.Nil, func(tx *gorm.DB) error {
+		if _, err := tx.Statement.ConnPool.ExecContext(ctx, sqlBeMover); err != nil {
+			return err
+		}
+		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlWaiting, limit)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var one waitingLane
+			if err := rows.Scan(&one.workspace, &one.lane); err != nil {
+				return err
+			}
+			lanes = append(lanes, one)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list lanes to be indexed: %w", err)
+	}
+	return lanes, nil
+}
+
+// Index indexes the messages of a lane that are not indexed yet and returns how many
+// it took. A call whose result is still to come waits for it. What is indexed twice is
+// there once.
+func (x *Index) Index(ctx context.Context, workspace, lane uuid.UUID) (done int, err error) {
+	work := laneWork{Index: x, workspace: workspace, lane: lane}
+	key, err := x.keys.TermKey(workspace)
+	if err != nil {
+		return 0, fmt.Errorf("index lane %s: %w", lane, err)
+	}
+	if work.hasher, err = newHasher(key); err != nil {
+		return 0, fmt.Errorf("index lane %s: %w", lane, err)
+	}
+	number, err := work.open(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("index lane %s: %w", lane, err)
+	}
+	for more := true; more; {
+		var took int
+		took, more, err = work.batch(ctx)
+		done += took
+		if err != nil {
+			return done, fmt.Errorf("index lane %s: %w", lane, err)
+		}
+	}
+	if err := x.exec(ctx, workspace, sqlDone, workspace, lane, number); err != nil {
+		return done, fmt.Errorf("index lane %s: %w", lane, err)
+	}
+	return done, nil
+}
+
+// Rebuild forgets the index of a workspace and has it built anew, as is needed when
+// its key or the cutting into terms has changed.
+func (x *Index) Rebuild(ctx context.Context, workspace uuid.UUID) error {
+	err := x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		for _, statement := range []string{sqlForgetDocuments, sqlForgetPositions, sqlAllUnindexed} {
+			if _, err := tx.Statement.ConnPool.ExecContext(ctx, statement, workspace); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("rebuild the index of workspace %s: %w", workspace, err)
+	}
+	return nil
+}
+
+func (x *Index) exec(ctx context.Context, workspace uuid.UUID, statement string, arguments ...any) error {
+	return x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		_, err := tx.Statement.ConnPool.ExecContext(ctx, statement, arguments...)
+		return err
+	})
+}
+
+// laneWork is the indexing of one lane.
+type laneWork struct {
+	*Index
+
+	workspace, lane uuid.UUID
+	session, key    uuid.UUID
+	format          conversation.Format
+	fork, position  int
+	hasher          *hasher
+}
+
+// open reads what is known of the lane, and the number of its last write.
+func (w *laneWork) open(ctx context.Context) (number int64, err error) {
+	err = w.archive.door.InTenant(ctx, w.workspace, func(tx *gorm.DB) error {
+		pool := tx.Statement.ConnPool
+		err := pool.QueryRowContext(ctx, sqlLine, w.workspace, w.lane).Scan(&w.session, &w.fork, &w.key, &w.format, &w.position)
+		if errors.Is(err, sql.ErrNoRows) {
+			return archive.ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		err = pool.QueryRowContext(ctx, sqlWaits, w.workspace, w.lane).Scan(&number)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	return number, err
+}
+
+// batch indexes the next messages, and reports whether there are more behind them.
+func (w *laneWork) batch(ctx context.Context) (done int, more bool, err error) {
+	from := max(0, w.position-callsBehind)
+	entries, err := w.archive.Originals(ctx, w.workspace, w.lane, from, w.position+indexBatch)
+	if err != nil {
+		return 0, false, err
+	}
+	messages := make([]conversation.Message, 0, len(entries))
+	size := 0
+	for i := range entries {
+		if entries[i].Index != from+i {
+			break // what stands behind a hole comes when the hole is filled
+		}
+		if size > indexBytes && entries[i].Index > w.position {
+			entries = entries[:i]
+			more = true
+			break
+		}
+		if entries[i].Index >= w.position {
+			size += entries[i].Size
+		}
+		message, err := w.parse(w.format, entries[i].Raw)
+		if err != nil {
+			message = conversation.Message{Role: entries[i].Role} // opaque to us, and so to a search
+		}
+		messages = append(messages, message)
+	}
+	end := from + len(messages)
+	more = more || len(entries) > 0 && end == w.position+indexBatch
+	settled := end
+	if open := search.Open(messages); !more && open >= 0 {
+		settled = max(w.position, from+open)
+	}
+	if end <= w.position {
+		return 0, false, nil
+	}
+	rows := w.rows(from, messages[:settled-from], entries)
+	if err := w.store(ctx, rows, settled); err != nil {
+		return 0, false, err
+	}
+	done, w.position = settled-w.position, settled
+	return done, more && done > 0, nil
+}
+
+// documentRows are rows for archive_documents, column by column.
+type documentRows struct {
+	first, part, after []int32
+	at                 []time.Time
+	sampled            []bool
+	terms              []string // arrays as PostgreSQL writes them
+}
+
+// rows are the documents that end behind the lane's position.
+func (w *laneWork) rows(from int, messages []conversation.Message, entries []archive.Entry) documentRows {
+	var rows documentRows
+	for _, document := range search.Documents(from, messages) {
+		if document.To <= w.position {
+			continue
+		}
+		rows.first = append(rows.first, int32(document.From)) //nolint:gosec // a place in one body
+		rows.part = append(rows.part, int32(document.Part))   //nolint:gosec // a block of one message
+		rows.after = append(rows.after, int32(document.To))   //nolint:gosec // a place in one body
+		rows.at = append(rows.at, entries[document.To-1-from].StoredAt)
+		rows.sampled = append(rows.sampled, w.isSampled(&document))
+		rows.terms = append(rows.terms, literal(w.hasher.terms(document.Terms())))
+	}
+	return rows
+}
+
+// isSampled chooses documents by their place alone, so that the same are chosen each time.
+func (w *laneWork) isSampled(document *search.Document) bool {
+	place := fmt.Appendf(nil, "%s/%d/%d", w.lane, document.From, document.Part)
+	sum := blake2b.Sum256(place)
+	return sum[0]%sampleShare == 0
+}
+
+func (w *laneWork) store(ctx context.Context, rows documentRows, position int) error {
+	return w.archive.door.InTenant(ctx, w.workspace, func(tx *gorm.DB) error {
+		pool := tx.Statement.ConnPool
+		if len(rows.first) > 0 {
+			_, err := pool.ExecContext(ctx, sqlDocuments, w.workspace, w.lane, w.session, w.key,
+				rows.first, rows.part, rows.after, rows.at, rows.sampled, rows.terms)
+			if err != nil {
+				return fmt.Errorf("store documents: %w", err)
+			}
+		}
+		_, err := pool.ExecContext(ctx, sqlPosition, w.workspace, w.lane, position)
+		return err
+	})
+}
+
+// hasher makes the hashes of terms. It is not safe for use by several goroutines.
+type hasher struct{ keyed hash.Hash }
+
+// hashBytes is the size of a hash in the database.
+const hashBytes = 8
+
+func newHasher(key []byte) (*hasher, error) {
+	keyed, err := blake2b.New(hashBytes, key)
+	if err != nil {
+		return nil, fmt.Errorf("key of the terms: %w", err)
+	}
+	return &hasher{keyed: keyed}, nil
+}
+
+// term returns the hash of a term, with its two lowest bits free for a level.
+func (h *hasher) term(text string) int64 {
+	h.keyed.Reset()
+	_, _ = h.keyed.Write([]byte(text))
+	var sum [hashBytes]byte
+	return int64(binary.LittleEndian.Uint64(h.keyed.Sum(sum[:0])) &^ (search.Levels - 1)) //nolint:gosec // all bits are wanted
+}
+
+// terms returns the hashes of terms with their levels.
+func (h *hasher) terms(terms []search.Term) []int64 {
+	hashes := make([]int64, len(terms))
+	for i, term := range terms {
+		hashes[i] = h.term(term.Text) | int64(term.Level)
+	}
+	return hashes
+}

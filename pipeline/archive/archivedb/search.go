@@ -1,0 +1,249 @@
+package archivedb
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/archive/search"
+	"palimpsest/pipeline/conversation"
+)
+
+const sqlSearch = `SELECT lane, session, from_message, to_message, in_part, archived, score
+	FROM search_documents($1::text::bigint[], $2::float8[], $3::bool[], $4::text::bigint[], $5, $6, $7, $8, $9, $10, $11)`
+
+const (
+	// partsOfHit is how many documents are asked for to make one hit: the calls of
+	// one message are hits of their own until those of the same messages are joined.
+	partsOfHit = 4
+	// snippetBytes bounds a snippet.
+	snippetBytes = 400
+)
+
+// Search returns the documents that answer a query, best first. Documents of the same
+// messages are one hit. The score is the share of the query's weight (its terms by
+// what they are and how rare they are in what is searched) that the best of them holds.
+func (x *Index) Search(ctx context.Context, workspace uuid.UUID, query archive.Query) ([]archive.Hit, error) {
+	question := search.Ask(query.Text)
+	if query.Path != "" && len(question.Wanted) == 0 {
+		question = search.Ask(query.Path)
+	}
+	if len(question.Wanted) == 0 {
+		return nil, nil
+	}
+	limit := cmp.Or(max(query.Limit, 0), archive.DefaultHits)
+	limit = min(limit, archive.MaxHits)
+	hits, err := x.find(ctx, workspace, &query, question, limit)
+	if err != nil {
+		return nil, fmt.Errorf("search: %w", err)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(fetchesAtOnce)
+	for i := range hits {
+		group.Go(func() error { return x.show(ctx, workspace, &hits[i].Hit, hits[i].format, question) })
+	}
+	if err := group.Wait(); err != nil {
+		return nil, fmt.Errorf("search: %w", err)
+	}
+	found := make([]archive.Hit, len(hits))
+	for i := range hits {
+		found[i] = hits[i].Hit
+	}
+	return found, nil
+}
+
+// Messages returns the messages of a hit.
+func (x *Index) Messages(ctx context.Context, workspace uuid.UUID, hit *archive.Hit) ([]conversation.Message, error) {
+	formats, err := x.formats(ctx, workspace, []uuid.UUID{hit.Session})
+	if err != nil {
+		return nil, fmt.Errorf("messages of a hit: %w", err)
+	}
+	return x.messages(ctx, workspace, hit, formats[hit.Session])
+}
+
+// foundHit is a hit and the format of its messages.
+type foundHit struct {
+	archive.Hit
+
+	format conversation.Format
+}
+
+// find returns the hits without what is shown of them.
+func (x *Index) find(ctx context.Context, workspace uuid.UUID, query *archive.Query, question search.Question, limit int) ([]foundHit, error) {
+	arguments, err := x.arguments(workspace, query, question, limit)
+	if err != nil {
+		return nil, err
+	}
+	var hits []foundHit
+	err = x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlSearch, arguments...)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var hit archive.Hit
+			var part int
+			if err := rows.Scan(&hit.Lane, &hit.Session, &hit.From, &hit.To, &part, &hit.At, &hit.Score); err != nil {
+				return err
+			}
+			hits = join(hits, hit)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, err
+	}
+	hits = hits[:min(limit, len(hits))]
+	sessions := make([]uuid.UUID, len(hits))
+	for i := range hits {
+		sessions[i] = hits[i].Session
+	}
+	formats, err := x.formats(ctx, workspace, sessions)
+	for i := range hits {
+		hits[i].format = formats[hits[i].Session]
+	}
+	return hits, err
+}
+
+// join adds a hit, or joins it with one of the same messages.
+func join(hits []foundHit, hit archive.Hit) []foundHit {
+	for i := range hits {
+		same := &hits[i]
+		if same.Lane == hit.Lane && same.From == hit.From && same.To == hit.To {
+			same.Score = max(same.Score, hit.Score)
+			return hits
+		}
+	}
+	return append(hits, foundHit{Hit: hit})
+}
+
+// arguments are those of search_documents.
+func (x *Index) arguments(workspace uuid.UUID, query *archive.Query, question search.Question, limit int) ([]any, error) {
+	key, err := x.keys.TermKey(workspace)
+	if err != nil {
+		return nil, err
+	}
+	hasher, err := newHasher(key)
+	if err != nil {
+		return nil, err
+	}
+	wanted := make([]int64, len(question.Wanted))
+	weights, hints := make([]float64, len(question.Wanted)), make([]bool, len(question.Wanted))
+	for i, term := range question.Wanted {
+		wanted[i], weights[i], hints[i] = hasher.term(term.Text), term.Weight, search.IsHint(term.Text)
+	}
+	var required *string
+	if terms := search.Required(query.Tool, query.Path); len(terms) > 0 {
+		array := literal(hasher.terms(terms))
+		required = &array
+	}
+	return []any{
+		literal(wanted), weights, hints, required, orNull(query.APIKey), orNull(query.Session), orNull(query.Lane),
+		query.Before, timeOrNull(query.Since), timeOrNull(query.Until), limit * partsOfHit,
+	}, nil
+}
+
+const sqlFormats = `SELECT id, format FROM sessions WHERE workspace_id = $1 AND id = ANY($2::uuid[])`
+
+func (x *Index) formats(ctx context.Context, workspace uuid.UUID, sessions []uuid.UUID) (map[uuid.UUID]conversation.Format, error) {
+	formats := map[uuid.UUID]conversation.Format{}
+	if len(sessions) == 0 {
+		return formats, nil
+	}
+	ids := make([][16]byte, len(sessions))
+	for i := range sessions {
+		ids[i] = sessions[i]
+	}
+	err := x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlFormats, workspace, ids)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var id uuid.UUID
+			var format conversation.Format
+			if err := rows.Scan(&id, &format); err != nil {
+				return err
+			}
+			formats[id] = format
+		}
+		return rows.Err()
+	})
+	return formats, err
+}
+
+// show adds what is read from the originals of a hit: they are opened for the hits
+// alone.
+func (x *Index) show(ctx context.Context, workspace uuid.UUID, hit *archive.Hit, format conversation.Format, question search.Question) error {
+	messages, err := x.messages(ctx, workspace, hit, format)
+	if err != nil {
+		return err
+	}
+	for _, document := range search.Documents(hit.From, messages) {
+		if document.Tool != "" && !slices.Contains(hit.Tools, document.Tool) {
+			hit.Tools = append(hit.Tools, document.Tool)
+		}
+		for _, path := range document.Paths {
+			if !slices.Contains(hit.Paths, path) {
+				hit.Paths = append(hit.Paths, path)
+			}
+		}
+	}
+	hit.Snippet = search.Snippet(messages, question, snippetBytes)
+	return nil
+}
+
+func (x *Index) messages(ctx context.Context, workspace uuid.UUID, hit *archive.Hit, format conversation.Format) ([]conversation.Message, error) {
+	entries, err := x.archive.Originals(ctx, workspace, hit.Lane, hit.From, hit.To)
+	if err != nil {
+		return nil, err
+	}
+	messages := make([]conversation.Message, len(entries))
+	for i := range entries {
+		if messages[i], err = x.parse(format, entries[i].Raw); err != nil {
+			messages[i] = conversation.Message{Role: entries[i].Role}
+		}
+	}
+	return messages, nil
+}
+
+// literal writes an array as PostgreSQL does.
+func literal(values []int64) string {
+	var text strings.Builder
+	text.WriteByte('{')
+	for i, value := range values {
+		if i > 0 {
+			text.WriteByte(',')
+		}
+		text.WriteString(strconv.FormatInt(value, 10))
+	}
+	text.WriteByte('}')
+	return text.String()
+}
+
+func orNull(id uuid.UUID) *uuid.UUID {
+	if id == uuid.Nil {
+		return nil
+	}
+	return &id
+}
+
+func timeOrNull(at time.Time) *time.Time {
+	if at.IsZero() {
+		return nil
+	}
+	return &at
+}
+
+var _ archive.Searcher = (*Index)(nil)

@@ -1,0 +1,152 @@
+package archivedb_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/archive/archivedb"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/wire/anthropic"
+)
+
+// termKeys gives each workspace its own key.
+type termKeys struct{}
+
+func (termKeys) TermKey(workspace uuid.UUID) ([]byte, error) {
+	return slices.Concat(workspace[:], workspace[:]), nil
+}
+
+func parse(_ conversation.Format, raw []byte) (conversation.Message, error) {
+	return anthropic.New().Parse(raw)
+}
+
+func (f *fixture) index() *archivedb.Index { return archivedb.NewIndex(f.archive, termKeys{}, parse) }
+
+// indexed indexes everything that waits.
+func (f *fixture) indexed(t testing.TB) *archivedb.Index {
+	t.Helper()
+	index := f.index()
+	if _, err := index.IndexPending(t.Context(), 1000); err != nil {
+		t.Fatal(err)
+	}
+	return index
+}
+
+func (f *fixture) search(t testing.TB, index *archivedb.Index, query archive.Query) []archive.Hit {
+	t.Helper()
+	hits, err := index.Search(t.Context(), f.workspace, query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hits
+}
+
+// say, call and result are messages as a client sends them.
+func say(role, text string) []byte {
+	raw, _ := json.Marshal(map[string]any{"role": role, "content": text})
+	return raw
+}
+
+func call(id, tool string, arguments map[string]any) []byte {
+	raw, _ := json.Marshal(map[string]any{"role": "assistant", "content": []any{
+		map[string]any{"type": "tool_use", "id": id, "name": tool, "input": arguments},
+	}})
+	return raw
+}
+
+func result(id, text string) []byte {
+	raw, _ := json.Marshal(map[string]any{"role": "user", "content": []any{
+		map[string]any{"type": "tool_result", "tool_use_id": id, "content": text},
+	}})
+	return raw
+}
+
+// talk is a lane about a small proxy.
+func talk() [][]byte {
+	return [][]byte{
+		say("user", "The session times out after five minutes, find out why."),
+		call("a", "Read", map[string]any{"file_path": "/src/internal/proxy/handler.go"}),
+		result("a", "package proxy\n\nfunc (h *Handler) ServeHTTP() {\n\tretryBudget := 3\n}"),
+		call("b", "Bash", map[string]any{"command": "go test ./internal/...", "description": "Run the migration tests"}),
+		result("b", "--- FAIL: TestMigration\n    migrate_test.go:12: SQLSTATE 23505 duplicate key\nFAIL"),
+		say("assistant", "The migration inserts a row twice."),
+		say("user", "Good, commit it."),
+	}
+}
+
+func span(hits []archive.Hit) string {
+	var spans []string
+	for _, hit := range hits {
+		spans = append(spans, fmt.Sprintf("%d-%d", hit.From, hit.To))
+	}
+	return strings.Join(spans, " ")
+}
+
+func TestACallIsFoundWithItsResultByTheWordsOfEither(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.put(t, entries(talk()...)...)
+	index := f.indexed(t)
+	for query, want := range map[string]string{
+		"handler.go": "1-3", "internal/proxy/handler.go": "1-3", "retry_budget": "1-3", "retryBudget": "1-3", "budget": "1-3",
+		"what did the migration test print earlier?": "3-5", "23505": "3-5", "duplicate key": "3-5",
+		"Earlier you ran a command to: Run the migration tests. What exactly did it print?": "3-5",
+		"timing out": "0-1", "nothing of this kind": "",
+	} {
+		got := span(f.search(t, index, archive.Query{Text: query, Limit: 1}))
+		if got != want {
+			t.Errorf("%q finds %q, want %q", query, got, want)
+		}
+	}
+	hit := f.search(t, index, archive.Query{Text: "duplicate key", Limit: 1})[0]
+	if hit.Session != f.session || hit.Lane != f.lane || !slices.Equal(hit.Tools, []string{"Bash"}) ||
+		!strings.Contains(hit.Snippet, "SQLSTATE 23505") || hit.Score < 0.9 || hit.Score > 1 || time.Since(hit.At) > time.Hour {
+		t.Errorf("hit: %+v", hit)
+	}
+}
+
+func TestFiltersNarrowASearch(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.put(t, entries(talk()...)...)
+	index := f.indexed(t)
+	var key uuid.UUID
+	f.in(t, func(tx *gorm.DB) error { return tx.Raw("SELECT api_key_id FROM sessions").Row().Scan(&key) })
+	for name, c := range map[string]struct {
+		query archive.Query
+		want  bool
+	}{
+		"its session":         {archive.Query{Session: f.session}, true},
+		"another session":     {archive.Query{Session: uuid.New()}, false},
+		"its lane":            {archive.Query{Lane: f.lane}, true},
+		"another lane":        {archive.Query{Lane: uuid.New()}, false},
+		"its lane, before":    {archive.Query{Lane: f.lane, Before: 4}, false},
+		"its lane, behind":    {archive.Query{Lane: f.lane, Before: 5}, true},
+		"its key":             {archive.Query{APIKey: key}, true},
+		"another key":         {archive.Query{APIKey: uuid.New()}, false},
+		"its key and session": {archive.Query{APIKey: key, Session: f.session}, true},
+		"its tool":            {archive.Query{Tool: "bash"}, true},
+		"another tool":        {archive.Query{Tool: "Read"}, false},
+		"another path":        {archive.Query{Path: "handler.go"}, false},
+		"since":               {archive.Query{Since: time.Now().Add(-time.Hour)}, true},
+		"since later":         {archive.Query{Since: time.Now().Add(time.Hour)}, false},
+		"until":               {archive.Query{Until: time.Now().Add(-time.Hour)}, false},
+	} {
+		c.query.Text = "SQLSTATE 23505"
+		hits := f.search(t, index, c.query)
+		if got := span(hits) == "3-5"; got != c.want {
+			t.Errorf("%s: %s", name, span(hits))
+		}
+	}
+	if got := span(f.search(t, index, archive.Query{Path: "proxy/handler.go"})); got != "1-3" {
+		t.Errorf("a path alone finds %q", got)
+	}
+}

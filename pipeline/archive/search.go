@@ -1,0 +1,47 @@
+package archive
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Query asks for messages of a workspace's archive. The zero value of a field
+// leaves it open; a query without Text and without Path finds nothing.
+type Query struct {
+	Text    string    // what is looked for, in the words of whoever asks
+	APIKey  uuid.UUID // only sessions of this API key
+	Session uuid.UUID
+	Lane    uuid.UUID
+	Before  int       // with Lane: only messages before this index; 0 is all
+	Tool    string    // only calls of the tool with this name, folded
+	Path    string    // only documents that name this path, a suffix or an element of it
+	Since   time.Time // only messages archived at this time or later
+	Until   time.Time // only messages archived before this time
+	Limit   int       // most hits; 0 is DefaultHits, never more than MaxHits
+}
+
+// DefaultHits and MaxHits bound the hits of one search.
+const (
+	DefaultHits = 10
+	MaxHits     = 100
+)
+
+// Hit is one document of the archive that answers a query: a call with its
+// results, or the text of one message.
+type Hit struct {
+	Session, Lane uuid.UUID
+	From, To      int     // messages of the lane, To excluded
+	Score         float64 // share of the query's weight that the document holds, 0 to 1
+	At            time.Time
+	Tools, Paths  []string
+	Snippet       string // lines of the original around the match
+}
+
+// Searcher finds messages in the archive of one workspace.
+type Searcher interface {
+	// Search returns the documents that answer the query, best first. The order is
+	// the same every time for the same archive.
+	Search(ctx context.Context, workspace uuid.UUID, query Query) ([]Hit, error)
+}

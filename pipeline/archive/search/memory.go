@@ -1,0 +1,81 @@
+package search
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Memory is an index of documents in memory, such as those of one conversation. It
+// ranks as the database does. It is not safe for use by several goroutines at once.
+type Memory struct {
+	documents []Document
+	postings  map[string][]posting
+}
+
+type posting struct {
+	document int
+	level    int
+}
+
+// NewMemory returns an index of documents, which come in the order of their time.
+func NewMemory(documents []Document) *Memory {
+	memory := &Memory{documents: documents, postings: map[string][]posting{}}
+	for i := range documents {
+		for _, term := range documents[i].Terms() {
+			memory.postings[term.Text] = append(memory.postings[term.Text], posting{document: i, level: term.Level})
+		}
+	}
+	return memory
+}
+
+// Match is a document that answers a question.
+type Match struct {
+	Document Document
+	Rank     float64 // by which matches are ordered
+	Score    float64 // share of the question's weight that the document holds, 0 to 1
+}
+
+// Recency is the most that the newest document gains on the oldest in rank, as a
+// share: it decides between matches that are alike.
+const Recency = 0.02
+
+// Search returns the documents before message before (0: all) that answer a
+// question, best first and of those that answer alike the newest first.
+func (m *Memory) Search(question Question, before, limit int) []Match {
+	documents := len(m.documents)
+	if before > 0 {
+		documents, _ = slices.BinarySearchFunc(m.documents, before, func(d Document, before int) int { return cmp.Compare(d.From, before) })
+	}
+	ranks, shares, whole := map[int]float64{}, map[int]float64{}, 0.0
+	for _, wanted := range question.Wanted {
+		found := m.postings[wanted.Text]
+		visible, _ := slices.BinarySearchFunc(found, documents, func(p posting, end int) int { return cmp.Compare(p.document, end) })
+		if visible == 0 && IsHint(wanted.Text) {
+			continue
+		}
+		weight := wanted.Weight * Rarity(documents, visible)
+		whole += weight
+		for _, posting := range found[:visible] {
+			if before > 0 && m.documents[posting.document].To > before {
+				continue
+			}
+			ranks[posting.document] += weight * Impact(posting.level)
+			shares[posting.document] += weight
+		}
+	}
+	matches := make([]Match, 0, len(ranks))
+	for i, rank := range ranks {
+		newness := float64(i+1) / float64(documents)
+		matches = append(matches, Match{Document: m.documents[i], Rank: rank * (1 + Recency*newness), Score: shares[i] / whole})
+	}
+	slices.SortFunc(matches, func(a, b Match) int {
+		return cmp.Or(cmp.Compare(b.Rank, a.Rank), cmp.Compare(b.Document.From, a.Document.From), cmp.Compare(a.Document.Part, b.Document.Part))
+	})
+	return matches[:min(limit, len(matches))]
+}
+
+// IsHint reports whether a term comes from what a document is rather than from its
+// words: a question is not missed by a document that lacks it where none has it.
+func IsHint(term string) bool {
+	return term != "" && (term[:1] == namedTerm || term[:1] == pathTerm || term[:1] == readTerm || term[:1] == toolTerm)
+}

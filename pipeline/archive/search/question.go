@@ -1,0 +1,155 @@
+package search
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Wanted is a term that a question asks for.
+type Wanted struct {
+	Text   string
+	Weight float64 // how much the question is about it
+}
+
+// Question is what a text asks for.
+type Question struct {
+	Wanted []Wanted // most wanted first
+}
+
+// MaxWanted bounds the terms of a question.
+const MaxWanted = 48
+
+// What a term of a question counts by what it is part of.
+const (
+	wantedWord   = 1.0
+	wantedName   = 2.0 // an identifier as a whole
+	wantedPart   = 0.3 // a part of an identifier or of a path
+	wantedPath   = 3.0 // a path as a whole, as a call names it
+	wantedRead   = 2.0 // a path as a whole, as a call reads it
+	wantedFile   = 1.5 // the last element of a path
+	wantedPhrase = 6.0 // a description as a whole
+	quotedTimes  = 1.5
+)
+
+// maxQuestionBytes is how much of a text is read: its beginning and its end.
+const maxQuestionBytes = 8 << 10
+
+// described finds what somebody says that a command was for.
+var described = regexp.MustCompile(`(?i)\b(?:ran|run|executed|used|called|issued|started)\s+(?:a|the|that|some)?\s*(?:command|tool|script|shell command|bash command)s?\s*(?:to|for|that|which|:)+\s*:?\s*([^\n?!]+?)\s*(?:[.?!](?:\s|$)|\n|$)`)
+
+// quoted finds what stands in quotation marks or backquotes.
+var quoted = regexp.MustCompile("`([^`\n]{2,200})`|\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|«([^»\n]{2,200})»|'([^'\n]{3,200})'")
+
+// Ask reads out of a text what it asks for.
+func Ask(text string) Question {
+	if len(text) > maxQuestionBytes {
+		text = strings.ToValidUTF8(text[:maxQuestionBytes/2], "") + "\n" + strings.ToValidUTF8(text[len(text)-maxQuestionBytes/2:], "")
+	}
+	asked := asking{weights: map[string]float64{}, order: map[string]int{}}
+	if match := described.FindStringSubmatch(text); match != nil {
+		asked.add(namedTerm+named(match[1]), wantedPhrase)
+		text = match[1] + "\n" + strings.Replace(text, match[0], "\n", 1)
+	}
+	if line := strings.TrimSpace(text); line != "" && len(line) < longestName {
+		asked.add(namedTerm+named(strings.TrimRight(line, "?.!")), wantedPhrase/2)
+	}
+	for _, match := range quoted.FindAllStringSubmatch(text, maxQuoted) {
+		phrase := strings.Join(match[1:], "")
+		asked.add(namedTerm+named(phrase), wantedPhrase/2)
+		asked.words(phrase, quotedTimes)
+	}
+	asked.words(text, 1)
+	return asked.question()
+}
+
+// longestName is the most bytes of a text that may be a description as a whole.
+const longestName = 200
+
+// maxQuoted is the most phrases in quotation marks that count.
+const maxQuoted = 16
+
+// asking collects what a text asks for.
+type asking struct {
+	weights map[string]float64
+	order   map[string]int
+}
+
+// add wants a term; asked for twice, the greater weight counts.
+func (a *asking) add(term string, weight float64) {
+	if _, known := a.order[term]; !known {
+		a.order[term] = len(a.order)
+	}
+	a.weights[term] = max(a.weights[term], weight)
+}
+
+// words wants the terms of a text.
+func (a *asking) words(text string, times float64) {
+	eachRun(text, func(r run) {
+		switch {
+		case len(r.text) > longestRun:
+		case r.ideogram:
+			pairs(r.text, func(term string) { a.add(term, wantedWord*times) })
+		case r.isPath():
+			a.path(r, times)
+		default:
+			a.identifier(r, times)
+		}
+	})
+}
+
+func (a *asking) path(r run, times float64) {
+	path := folded(r.text)
+	a.add(pathTerm+path, wantedPath*times)
+	a.add(readTerm+path, wantedRead*times)
+	a.add(path, wantedName*times)
+	file := path[strings.LastIndexByte(path, '/')+1:]
+	a.add(pathTerm+file, wantedPart*times)
+	a.add(file, wantedFile*times)
+	identifier(r.text[strings.LastIndexAny(r.text, `/\`)+1:], func(term string) { a.add(term, wantedPart*times) })
+}
+
+func (a *asking) identifier(r run, times float64) {
+	whole := strings.ToLower(r.text)
+	var terms []string
+	identifier(r.text, func(term string) { terms = append(terms, term) })
+	if r.namesFile() {
+		a.add(pathTerm+folded(whole), wantedFile*times)
+		a.add(readTerm+folded(whole), wantedFile*times)
+	}
+	for _, term := range terms {
+		switch {
+		case len(terms) == 1 && (isCommon(whole) || isShort(term)):
+		case len(terms) == 1:
+			a.add(term, wantedWord*times)
+		case term == whole:
+			a.add(term, wantedName*times)
+		default:
+			a.add(term, wantedPart*times)
+		}
+	}
+}
+
+// question returns the terms, the most wanted first and of those that are wanted
+// alike those that were asked for first.
+func (a *asking) question() Question {
+	wanted := make([]Wanted, 0, len(a.weights))
+	for term, weight := range a.weights {
+		wanted = append(wanted, Wanted{Text: term, Weight: weight})
+	}
+	slices.SortFunc(wanted, func(x, y Wanted) int {
+		return cmp.Or(cmp.Compare(y.Weight, x.Weight), cmp.Compare(a.order[x.Text], a.order[y.Text]))
+	})
+	return Question{Wanted: wanted[:min(len(wanted), MaxWanted)]}
+}
+
+// common are words that say nothing about what is looked for.
+const common = ` a about after again all also am an and any are as at be because been before being both but by can could
+ did do does doing done don each earlier exactly few for from get got had has have having he her here him his how i if in into is it its
+ just let like lets ll make me more most my need no not now of off ok okay on once one only or other our out over own please previously
+ print printed put ran re said same see should show showed so some such sure t take than that the their them then there these
+ they thing things this those through to too under until up us use used ve very want was we were what when where which while who why
+ will with would yes you your result output outputs command commands tell told say exact `
+
+func isCommon(word string) bool { return strings.Contains(common, " "+word+" ") }

@@ -1,0 +1,133 @@
+package search
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Term is a term of a document and how much the document is about it.
+type Term struct {
+	Text  string
+	Level int // 0 to Levels-1
+}
+
+// Levels is how many steps of weight a term has in a document. What a term adds to
+// a score is settled when the document is indexed, up to its rarity, so that the
+// index needs neither counts nor lengths.
+const Levels = 4
+
+// maxTerms is the most terms of one document; what comes first stays.
+const maxTerms = 4096
+
+// Terms of these beginnings come from what a document is and not from its words. No
+// word begins like them.
+const (
+	namedTerm = "=" // a call's description as a whole
+	pathTerm  = ">" // a file that a call names, and the ends of its path
+	readTerm  = "<" // a file that a call reads, and the ends of its path
+	toolTerm  = "!" // a tool's name
+)
+
+// The saturation and the normalisation by length of BM25 (Robertson and Zaragoza,
+// "The Probabilistic Relevance Framework: BM25 and Beyond", 2009), with the fields
+// of BM25F weighted before they saturate. Only results and contents, which are long
+// for no merit, are normalised.
+const (
+	saturation   = 1.2
+	lengthShare  = 0.6
+	averageWords = 400.0
+	mostCounted  = 4.0 // of one word in one long field
+)
+
+// Terms returns the terms of a document, each once, ordered by their text.
+func (d *Document) Terms() []Term {
+	weights := map[string]float64{}
+	certain := map[string]bool{}
+	for _, field := range d.fields {
+		d.weigh(&field, weights, certain)
+	}
+	if d.Tool != "" {
+		certain[toolTerm+strings.ToLower(d.Tool)] = true
+	}
+	for _, path := range d.Paths {
+		ends(folded(path), func(end string) {
+			certain[pathTerm+end] = true
+			if d.Reads {
+				certain[readTerm+end] = true
+			}
+		})
+	}
+	terms := make([]Term, 0, len(weights)+len(certain))
+	for text := range certain {
+		terms = append(terms, Term{Text: text, Level: Levels - 1})
+	}
+	for text, weight := range weights {
+		terms = append(terms, Term{Text: text, Level: level(weight / (weight + saturation))})
+	}
+	slices.SortFunc(terms, func(a, b Term) int { return cmp.Compare(a.Text, b.Text) })
+	return terms
+}
+
+// weigh adds a field's words to the weights of a document's terms.
+func (d *Document) weigh(field *field, weights map[string]float64, certain map[string]bool) {
+	if field.name {
+		certain[namedTerm+named(field.text)] = true
+	}
+	counts, words := map[string]float64{}, 0
+	eachTerm(bounded(field.text), func(term string) {
+		if words++; len(weights)+len(counts) < maxTerms {
+			counts[term]++
+		}
+	})
+	norm := 1.0
+	if field.weight <= inContent {
+		norm = 1 - lengthShare + lengthShare*float64(words)/averageWords
+		norm = max(norm, 1)
+	}
+	for term, count := range counts {
+		weights[term] += field.weight * min(count, mostCounted) / norm
+	}
+}
+
+// named is a description as it is compared: folded words without punctuation.
+func named(text string) string {
+	var words strings.Builder
+	eachRun(text, func(r run) {
+		if words.Len() > 0 {
+			words.WriteByte(' ')
+		}
+		words.WriteString(strings.ToLower(r.text))
+	})
+	return words.String()
+}
+
+// level returns the step of a share from 0 to 1.
+func level(share float64) int { return min(Levels-1, int(share*Levels)) }
+
+// Impact is what a term of a level counts, 0 to 1.
+func Impact(level int) float64 { return (float64(level) + 0.5) / Levels }
+
+// Rarity is the weight of a term that stands in some of so many documents (the
+// probabilistic inverse document frequency, above 0 for every term).
+func Rarity(documents, having int) float64 {
+	return math.Log1p((float64(documents-having) + 0.5) / (float64(having) + 0.5))
+}
+
+// isShort reports whether a term says little by its length alone.
+func isShort(term string) bool { return utf8.RuneCountInString(term) < 2 }
+
+// Required returns the terms that only calls of a tool have, and only calls that name
+// a path or one that ends with it. What is empty requires nothing.
+func Required(tool, path string) []Term {
+	var terms []Term
+	if tool != "" {
+		terms = append(terms, Term{Text: toolTerm + strings.ToLower(tool), Level: Levels - 1})
+	}
+	if path = folded(path); path != "" {
+		terms = append(terms, Term{Text: pathTerm + path, Level: Levels - 1})
+	}
+	return terms
+}

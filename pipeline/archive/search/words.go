@@ -1,0 +1,212 @@
+package search
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	// longestRun is the most bytes of a run that is looked into: longer ones are data.
+	longestRun = 256
+	// suffixes is how many ends of a path are terms of their own.
+	suffixes = 6
+	// shortHash is how many digits of a hash are written where it is shortened.
+	shortHash = 7
+)
+
+// run is a piece of text without spaces that may be a word, a path or an identifier.
+type run struct {
+	text     string // as written, without punctuation around it
+	ideogram bool   // of a script without spaces between words
+}
+
+// eachRun calls visit with the runs of a text, in order.
+func eachRun(text string, visit func(run)) {
+	start, ideogram := -1, false
+	flush := func(end int) {
+		if start < 0 {
+			return
+		}
+		if piece := strings.Trim(text[start:end], `./-~@\`); piece != "" {
+			visit(run{text: piece, ideogram: ideogram})
+		}
+		start = -1
+	}
+	for i, r := range text {
+		isIdeogram := r >= 0x2E80 && isIdeogram(r)
+		switch {
+		case !isIdeogram && !isRunRune(r):
+			flush(i)
+		case start >= 0 && isIdeogram != ideogram:
+			flush(i)
+			start, ideogram = i, isIdeogram
+		case start < 0:
+			start, ideogram = i, isIdeogram
+		}
+	}
+	flush(len(text))
+}
+
+func isRunRune(r rune) bool {
+	if r < utf8.RuneSelf {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			r == '_' || r == '/' || r == '.' || r == '-' || r == '~' || r == '@' || r == '\\'
+	}
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)
+}
+
+func isIdeogram(r rune) bool {
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
+}
+
+// eachTerm calls visit with the terms of a text, in order and each as often as it
+// stands there: words folded and without their endings, paths with their ends and
+// elements, identifiers with their parts, pairs of ideograms.
+func eachTerm(text string, visit func(term string)) {
+	eachRun(text, func(r run) { r.terms(visit) })
+}
+
+// terms calls visit with the terms of one run.
+func (r run) terms(visit func(term string)) {
+	switch {
+	case r.ideogram:
+		pairs(r.text, visit)
+	case len(r.text) > longestRun:
+		return
+	case r.isPath():
+		r.path(visit)
+	default:
+		identifier(r.text, visit)
+	}
+}
+
+// isPath reports whether the run has several elements.
+func (r run) isPath() bool { return strings.ContainsAny(r.text, `/\`) }
+
+// namesFile reports whether a run looks like a file: it has elements or an ending.
+func (r run) namesFile() bool {
+	if r.ideogram || len(r.text) > longestRun {
+		return false
+	}
+	if r.isPath() {
+		return true
+	}
+	dot := strings.LastIndexByte(r.text, '.')
+	if dot <= 0 || len(r.text)-dot > 8 {
+		return false
+	}
+	ending := r.text[dot+1:]
+	return ending != "" && !strings.ContainsFunc(ending, func(c rune) bool { return !isASCIILetter(c) && (c < '0' || c > '9') }) &&
+		isASCIILetter(rune(ending[0]))
+}
+
+// folded is a path as it is compared: lower case, slashes, nothing around it.
+func folded(path string) string {
+	path = strings.ToLower(strings.ReplaceAll(path, `\`, "/"))
+	return strings.Trim(strings.TrimPrefix(path, "./"), "/.~")
+}
+
+// ends calls visit with a folded path and its ends of up to suffixes elements.
+func ends(path string, visit func(end string)) {
+	if path == "" {
+		return
+	}
+	visit(path)
+	for cut, n := len(path), 0; n < suffixes; n++ {
+		cut = strings.LastIndexByte(path[:cut], '/')
+		if cut < 0 {
+			return
+		}
+		visit(path[cut+1:])
+	}
+}
+
+func (r run) path(visit func(term string)) {
+	path := folded(r.text)
+	ends(path, func(end string) {
+		if strings.Contains(end, "/") {
+			visit(end)
+		}
+	})
+	for element := range strings.SplitSeq(strings.ReplaceAll(r.text, `\`, "/"), "/") {
+		if element = strings.Trim(element, ".-~@"); element != "" {
+			identifier(element, visit)
+		}
+	}
+}
+
+// identifier calls visit with an identifier as a whole and with its parts.
+func identifier(text string, visit func(term string)) {
+	whole := strings.ToLower(text)
+	parts := 0
+	part := func(piece string) {
+		parts++
+		if utf8.RuneCountInString(piece) > 1 && len(piece) < len(whole) {
+			visit(stem(strings.ToLower(piece)))
+		}
+	}
+	for dotted := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '.' || r == '@' || r == '~' }) {
+		before := parts
+		for word := range strings.FieldsFuncSeq(dotted, func(r rune) bool { return r == '_' || r == '-' }) {
+			humps(word, part)
+		}
+		if parts-before > 1 && len(dotted) < len(text) {
+			visit(strings.ToLower(dotted))
+		}
+	}
+	if parts <= 1 {
+		visit(stem(whole))
+		if len(whole) > shortHash && isHex(whole) {
+			visit(whole[:shortHash])
+		}
+		return
+	}
+	visit(whole)
+}
+
+// humps calls visit with the parts of a word in camelCase.
+func humps(word string, visit func(part string)) {
+	start := 0
+	for i := 1; i < len(word); i++ {
+		before, here := word[i-1], word[i]
+		lowerToUpper := isUpper(here) && !isUpper(before)
+		endOfCapitals := isUpper(here) && isUpper(before) && i+1 < len(word) && isLower(word[i+1])
+		if lowerToUpper || endOfCapitals {
+			visit(word[start:i])
+			start = i
+		}
+	}
+	visit(word[start:])
+}
+
+// pairs calls visit with each two neighbours, or with the one there is.
+func pairs(text string, visit func(term string)) {
+	runes := []rune(text)
+	if len(runes) == 1 {
+		visit(text)
+		return
+	}
+	for i := range len(runes) - 1 {
+		visit(string(runes[i : i+2]))
+	}
+}
+
+func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
+func isLower(c byte) bool { return c >= 'a' && c <= 'z' }
+
+func isASCIILetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
+
+// isHex reports whether a word may be a hash or an id: hexadecimal, with a digit.
+func isHex(word string) bool {
+	digit := false
+	for i := range len(word) {
+		c := word[i]
+		if c >= '0' && c <= '9' {
+			digit = true
+		} else if c < 'a' || c > 'f' {
+			return false
+		}
+	}
+	return digit
+}
