@@ -52,7 +52,15 @@ type product struct {
 	keys     *identity.Keys
 	sessions *sessiondb.Store
 	archive  *archivedb.DB
+	index    *archivedb.Index
 	log      *bytes.Buffer
+}
+
+// termKeys gives each workspace its own key.
+type termKeys struct{}
+
+func (termKeys) TermKey(workspace uuid.UUID) ([]byte, error) {
+	return append(workspace[:], workspace[:]...), nil
 }
 
 func setup(t *testing.T) *product {
@@ -66,6 +74,9 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 	t.Helper()
 	p := &product{db: dbtest.New(t), echo: echo.New(), log: new(bytes.Buffer)}
 	p.sessions, p.archive = sessiondb.New(p.db.DB), archivedb.New(p.db.DB)
+	p.index = archivedb.NewIndex(p.archive, termKeys{}, func(_ conversation.Format, raw []byte) (conversation.Message, error) {
+		return anthropic.New().Parse(raw)
+	})
 	p.double = providertest.NewServer(t, providertest.Config{Key: canaryKey})
 	secrets := [][]byte{bytes.Repeat([]byte("s"), 32)}
 	sealer, err := vault.New(secrets)
@@ -94,7 +105,7 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 		Codecs:   map[conversation.Format]wire.Codec{conversation.Anthropic: anthropic.New()},
 		Identity: people, Cookies: tenants.NewCookies(publicURL), Keys: p.keys,
 		APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.DB, ModelWindows: p.db.DB, Usage: p.db.DB,
-		Sessions: p.sessions, Archive: p.archive,
+		Sessions: p.sessions, Archive: p.archive, Searcher: p.index,
 		Log: slog.New(slog.NewJSONHandler(p.log, nil)),
 	})
 	t.Cleanup(func() {
@@ -193,6 +204,9 @@ func (w *tenant) converse(t *testing.T, name string) {
 		{From: 2, To: 4, Level: 1, Raw: json.RawMessage(`{"role":"user","content":"shorter"}`), Tokens: 3, Messages: 1},
 	}}
 	if err := w.sessions.Commit(t.Context(), seen, projection); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.index.Index(t.Context(), w.workspace, w.lane); err != nil {
 		t.Fatal(err)
 	}
 	report, err := json.Marshal(pipeline.Report{Compression: pipeline.Epoch, Events: []pipeline.Event{{Module: "ipc", Type: "completed", Reason: "target", Counts: map[string]int{"before": 100}}}})

@@ -42,6 +42,8 @@ func reaches() map[string]reach {
 		"PUT /models/windows/:model":    {body: `{"window_tokens":50000}`},
 		"DELETE /models/windows/:model": {path: at((*tenant).modelWindow), status: http.StatusNoContent},
 
+		"GET /search": {path: at(func(of *tenant) string { return "/search?q=question&session=" + of.session.String() })},
+
 		"GET /usage":    {},
 		"GET /requests": {},
 

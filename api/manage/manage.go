@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
@@ -30,6 +31,7 @@ type Config struct {
 	ModelWindows ModelWindows
 	Sessions     Sessions
 	Archive      Archive
+	Searcher     archive.Searcher
 	Usage        Usage
 
 	Log *slog.Logger
@@ -87,6 +89,8 @@ func Register(group *echo.Group, config Config) {
 	group.POST("/sessions/:id/pins", s.as(s.createPin))
 	group.DELETE("/sessions/:id/pins/:message", s.as(s.deletePin))
 	group.GET("/sessions/:id/archive/:index", s.as(s.getOriginal))
+
+	group.GET("/search", s.as(s.search))
 
 	group.GET("/usage", s.as(s.getUsage))
 	group.GET("/requests", s.as(s.listRequests))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -9,14 +10,53 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/api"
+	"palimpsest/pipeline/archive/archivedb"
+	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/tenants/identity"
 	"palimpsest/tenants/tenantsdb"
+	"palimpsest/tenants/vault"
 )
 
 // keyFlush is how often the last use of API keys is written.
 const keyFlush = 30 * time.Second
+
+// The archive is indexed every indexEvery, indexLanes lanes at a time.
+const (
+	indexEvery = 2 * time.Second
+	indexLanes = 64
+)
+
+// search starts what indexes the archive, and returns what searches it.
+func (p *program) search(originals *archivedb.DB, safe *vault.Vault) *archivedb.Index {
+	known := codecs()
+	index := archivedb.NewIndex(originals, termKeys{vault: safe}, func(format conversation.Format, raw []byte) (conversation.Message, error) {
+		codec, is := known[format]
+		if !is {
+			return conversation.Message{}, fmt.Errorf("format %q is unknown", format)
+		}
+		return codec.Parse(raw)
+	})
+	p.every(indexEvery, func(ctx context.Context) {
+		for done := 1; done > 0 && !p.health.draining.Load(); {
+			var err error
+			if done, err = index.IndexPending(ctx, indexLanes); err != nil && ctx.Err() == nil {
+				p.log.WarnContext(ctx, "messages are not found yet", "error", err)
+				return
+			}
+		}
+	})
+	return index
+}
+
+// termKeys derives the keys of the search from the master key.
+type termKeys struct{ vault *vault.Vault }
+
+// TermKey implements archivedb.Keys.
+func (k termKeys) TermKey(workspace uuid.UUID) ([]byte, error) {
+	return k.vault.Derive("search terms of " + workspace.String()), nil
+}
 
 // every runs work again and again, and a last time when the program closes.
 func (p *program) every(interval time.Duration, work func(context.Context)) {

@@ -99,7 +99,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	manage.Register(e.Group("/api/v1"), manage.Config{
 		Defaults: p.defaults(), Codecs: codecs(),
 		Identity: people, Cookies: tenants.NewCookies(p.reachable()), Keys: keys, APIKeys: keeper, ProviderKeys: keeper,
-		Pipelines: db, ModelWindows: db, Sessions: sessions, Archive: originals, Usage: db, Log: p.log, Now: time.Now,
+		Pipelines: db, ModelWindows: db, Sessions: sessions, Archive: originals, Searcher: p.search(originals, safe), Usage: db, Log: p.log, Now: time.Now,
 	})
 	web.New(web.Config{
 		PublicURL: p.reachable(), Defaults: p.defaults(), Codecs: codecs(),

@@ -120,7 +120,7 @@ func (a *asking) identifier(r run, times float64) {
 	}
 	for _, term := range terms {
 		switch {
-		case len(terms) == 1 && (isCommon(whole) || isShort(term)):
+		case len(terms) == 1 && (isCommon(whole) || isLetter(term)):
 		case len(terms) == 1:
 			a.add(term, wantedWord*times)
 		case term == whole:

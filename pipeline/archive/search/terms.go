@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // Term is a term of a document and how much the document is about it.
@@ -116,8 +115,8 @@ func Rarity(documents, having int) float64 {
 	return math.Log1p((float64(documents-having) + 0.5) / (float64(having) + 0.5))
 }
 
-// isShort reports whether a term says little by its length alone.
-func isShort(term string) bool { return utf8.RuneCountInString(term) < 2 }
+// isLetter reports whether a term is one letter, which says little.
+func isLetter(term string) bool { return len(term) == 1 && isASCIILetter(rune(term[0])|0x20) }
 
 // Required returns the terms that only calls of a tool have, and only calls that name
 // a path or one that ends with it. What is empty requires nothing.
