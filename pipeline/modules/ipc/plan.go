@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 )
@@ -46,6 +47,9 @@ type planner struct {
 	made    map[[2]int]lineOf // L3 lines by the messages they stand for
 	ledgers map[int]string    // blocks of the ledger by how many turns they cover
 	ledger  string            // what the record that opens the projection still has to say
+
+	archive archive.Name // of the history that the projection stands for
+	isNamed bool         // the projection says so already
 
 	summary *written // what a model wrote in place of the first turns; nil: nothing
 }
