@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
 )
 
@@ -24,7 +25,7 @@ func (p *planner) nameArchive(parts parts) {
 		return
 	}
 	for i := range slices.Backward(parts) {
-		if parts[i].Raw != nil && p.nameIn(&parts[i]) {
+		if parts[i].Raw != nil && p.nameIn(&parts[i], p.archive) {
 			return
 		}
 	}
@@ -32,7 +33,7 @@ func (p *planner) nameArchive(parts parts) {
 
 // nameIn has the placeholder in a part of one message name the archive, and reports
 // whether it does.
-func (p *planner) nameIn(part *session.Part) bool {
+func (p *planner) nameIn(part *session.Part, name archive.Name) bool {
 	message, err := p.exchange.Codec.Parse(part.Raw)
 	if err != nil {
 		return false
@@ -44,7 +45,7 @@ func (p *planner) nameIn(part *session.Part) bool {
 		if end < len(plain) || end < len(text) && text[end] != ']' && text[end] != '\n' {
 			continue
 		}
-		message.Replace(i, fmt.Sprintf("%s of archive %s; recall_get %s%s returns it, if you have that tool%s", text[:end], p.archive, p.archive, archived(part.From), text[end:]))
+		message.Replace(i, fmt.Sprintf("%s of archive %s; recall_get %s%s returns it, if you have that tool%s", text[:end], name, name, archived(part.From), text[end:]))
 		named, err := p.encoded(part.From, message)
 		if err != nil || named.Tokens > p.exchange.Digests[part.From].Tokens {
 			return false
