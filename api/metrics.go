@@ -35,6 +35,8 @@ type Metrics struct {
 	dropped        prometheus.Counter
 	compactions    *prometheus.CounterVec
 	summaries      *prometheus.CounterVec
+	recalls        *prometheus.CounterVec
+	recalling      *prometheus.HistogramVec
 }
 
 // NewMetrics registers the proxy's metrics with registry.
@@ -67,7 +69,9 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	}
 	metrics.compactions = counters("compaction_detected_total", "Sessions that went on after their client had compacted them.", "client")
 	metrics.summaries = counters("summaries_total", "Summaries that models were asked for, by outcome.", "outcome")
-	registry.MustRegister(metrics.requests, metrics.duration, metrics.streamDuration, metrics.overhead, metrics.firstByte,
+	metrics.recalls = counters("recall_calls_total", "Calls of the tools that recall from the archive, by outcome.", "tool", "outcome")
+	metrics.recalling = histograms("recall_duration_seconds", "Time that a call of a recall tool took.", fast, "tool")
+	registry.MustRegister(metrics.recalls, metrics.recalling, metrics.requests, metrics.duration, metrics.streamDuration, metrics.overhead, metrics.firstByte,
 		metrics.upstreamTTFB, metrics.tokens, metrics.before, metrics.after, metrics.saved, metrics.turns, metrics.epochs,
 		metrics.net, metrics.archived, metrics.archiveErrors, metrics.aborts, metrics.dropped, metrics.compactions, metrics.busts, metrics.summaries)
 	return metrics

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"palimpsest/api/recall"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline/prompt"
 )
@@ -26,6 +27,9 @@ type Server struct {
 
 	// Summaries has models write summaries of lanes; nil: nobody does.
 	Summaries *Summaries
+
+	// Recall lets models look things up in the archive; nil: there is no such route.
+	Recall *recall.Server
 
 	Metrics *Metrics
 	Log     *slog.Logger

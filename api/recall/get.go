@@ -54,7 +54,7 @@ func (s *Server) addGet(server *mcp.Server) {
 			"Use it with a pointer such as k7f2m7qa#12, made of the archive's name and a message's number, both of which stand in the shortened parts of your prompt, or with a pointer from recall_search. " +
 			"Images and other media are described, not returned. Long messages come in pages: call again with next_cursor.",
 		InputSchema: schemaOf[getInput](func(properties map[string]*jsonschema.Schema) {
-			atMost(properties, map[string]int{"pointer": 200, "session": 200, "cursor": 40})
+			atMost(properties, map[string]int{"pointer": 200, "session": 255, "cursor": 40})
 			properties["max_bytes"].Minimum, properties["max_bytes"].Maximum = jsonschema.Ptr(float64(minBytes)), jsonschema.Ptr(float64(maxBytes))
 		}),
 	}, func(ctx context.Context, _ *mcp.CallToolRequest, input getInput) (*mcp.CallToolResult, getOutput, error) {

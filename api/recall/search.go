@@ -52,7 +52,7 @@ func (s *Server) addSearch(server *mcp.Server) {
 			"Use it when you need an exact detail that you no longer have: what a command printed, what a file contained, what the user said or decided, which error came up. " +
 			"It returns the best hits, each with a snippet and a pointer; read a hit in full with recall_get.",
 		InputSchema: schemaOf[searchInput](func(properties map[string]*jsonschema.Schema) {
-			atMost(properties, map[string]int{"query": 4096, "session": 200, "tool": 128, "path": 1024})
+			atMost(properties, map[string]int{"query": 4096, "session": 255, "tool": 128, "path": 1024})
 			properties["limit"].Minimum, properties["limit"].Maximum = jsonschema.Ptr(1.0), jsonschema.Ptr(float64(maxHits))
 		}),
 	}, func(ctx context.Context, _ *mcp.CallToolRequest, input searchInput) (*mcp.CallToolResult, searchOutput, error) {

@@ -14,6 +14,7 @@ import (
 	"palimpsest/api"
 	"palimpsest/api/credentials"
 	"palimpsest/api/manage"
+	"palimpsest/api/recall"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive/archivedb"
@@ -93,13 +94,18 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		Keys: keys, Settings: settings, Prompts: writer, Upstream: provider,
 		Recorder: recorder, Summaries: summaries, Metrics: metrics, Log: p.log, Now: time.Now,
 	}
+	searcher := p.search(originals, safe)
+	proxy.Recall = recall.New(recall.Config{
+		Lanes: sessions, Archive: originals, Searcher: searcher, Codecs: codecs(), PublicURL: p.reachable(), Log: p.log, Now: time.Now,
+		Observe: proxy.Recalled,
+	})
 	e := newEcho(p.log)
 	proxy.Register(e)
 	keeper := p.keeper(db, keys, safe, provider)
 	manage.Register(e.Group("/api/v1"), manage.Config{
 		Defaults: p.defaults(), Codecs: codecs(),
 		Identity: people, Cookies: tenants.NewCookies(p.reachable()), Keys: keys, APIKeys: keeper, ProviderKeys: keeper,
-		Pipelines: db, ModelWindows: db, Sessions: sessions, Archive: originals, Searcher: p.search(originals, safe), Usage: db, Log: p.log, Now: time.Now,
+		Pipelines: db, ModelWindows: db, Sessions: sessions, Archive: originals, Searcher: searcher, Usage: db, Log: p.log, Now: time.Now,
 	})
 	web.New(web.Config{
 		PublicURL: p.reachable(), Defaults: p.defaults(), Codecs: codecs(),

@@ -10,7 +10,6 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-
 // span is what is folded of a turn at L2 or L3.
 type span struct {
 	From, To int
