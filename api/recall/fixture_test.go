@@ -304,8 +304,8 @@ func (p *product) model(t *testing.T, key string, headers ...string) recaller {
 
 // hits is what recall_search returns.
 type hits struct {
-	Notice string
-	Hits   []struct {
+	About string
+	Hits  []struct {
 		Pointer, Session, At, Snippet string
 		Score                         float64
 		Tools, Paths                  []string
@@ -314,9 +314,9 @@ type hits struct {
 
 // messages is what recall_get returns.
 type messages struct {
-	Notice, Session string
-	NextCursor      string `json:"next_cursor"`
-	Messages        []struct {
+	About, Session string
+	NextCursor     string `json:"next_cursor"`
+	Messages       []struct {
 		Pointer, Role, At, Text string
 		Offset                  int
 		Total                   int `json:"total_bytes"`

@@ -31,7 +31,7 @@ type getInput struct {
 }
 
 type getOutput struct {
-	Notice     string          `json:"notice"`
+	About      string          `json:"about"` // first in the JSON too
 	Session    string          `json:"session"`
 	Messages   []messageOutput `json:"messages"`
 	NextCursor string          `json:"next_cursor,omitempty" jsonschema:"there is more: call again with this cursor"`
@@ -99,7 +99,7 @@ func (s *Server) get(ctx context.Context, caller Caller, input getInput) (answer
 	if len(page.messages) == 0 {
 		return none, refusal(fmt.Sprintf("The archive holds no message %s. It may be newer than what is archived, or deleted.", pointer))
 	}
-	output := getOutput{Notice: found, Session: named.Session.String(), Messages: page.messages, NextCursor: page.next}
+	output := getOutput{About: found, Session: named.Session.String(), Messages: page.messages, NextCursor: page.next}
 	return answer[getOutput]{output: output, text: output.text(), hits: len(page.messages)}, nil
 }
 
@@ -204,7 +204,7 @@ func cut(text string, most int) string {
 // text returns the messages as a model reads them.
 func (o *getOutput) text() string {
 	text := &strings.Builder{}
-	fmt.Fprintf(text, "%s\n", o.Notice)
+	fmt.Fprintf(text, "%s\n", o.About)
 	for i := range o.Messages {
 		message := &o.Messages[i]
 		fmt.Fprintf(text, "\n--- %s · %s · %s", message.Pointer, message.Role, message.At)

@@ -30,8 +30,8 @@ type searchInput struct {
 }
 
 type searchOutput struct {
-	Notice string      `json:"notice"`
-	Hits   []hitOutput `json:"hits"`
+	About string      `json:"about"` // first in the JSON too
+	Hits  []hitOutput `json:"hits"`
 }
 
 type hitOutput struct {
@@ -92,7 +92,7 @@ func (s *Server) search(ctx context.Context, caller Caller, input searchInput) (
 	if err != nil {
 		return none, err
 	}
-	output := searchOutput{Notice: found, Hits: make([]hitOutput, len(hits))}
+	output := searchOutput{About: found, Hits: make([]hitOutput, len(hits))}
 	for i := range hits {
 		hit := &hits[i]
 		output.Hits[i] = hitOutput{
@@ -129,7 +129,7 @@ func (o *searchOutput) text() string {
 		return "Nothing in the archive matches. Try other words: an exact identifier, file name or error text; or leave out session, tool and path."
 	}
 	text := &strings.Builder{}
-	fmt.Fprintf(text, "%s\n", o.Notice)
+	fmt.Fprintf(text, "%s\n", o.About)
 	for i := range o.Hits {
 		hit := &o.Hits[i]
 		fmt.Fprintf(text, "\n%d. %s · %s · score %.2f", i+1, hit.Pointer, hit.At, hit.Score)
