@@ -55,7 +55,7 @@ func (s *Server) addGet(server *mcp.Server) {
 			"Images and other media are described, not returned. Long messages come in pages: call again with next_cursor.",
 		InputSchema: schemaOf[getInput](func(properties map[string]*jsonschema.Schema) {
 			atMost(properties, map[string]int{"pointer": 200, "session": 255, "cursor": 40})
-			properties["max_bytes"].Minimum, properties["max_bytes"].Maximum = jsonschema.Ptr(float64(minBytes)), jsonschema.Ptr(float64(maxBytes))
+			properties["max_bytes"].Minimum, properties["max_bytes"].Maximum = new(float64(minBytes)), new(float64(maxBytes))
 		}),
 	}, func(ctx context.Context, _ *mcp.CallToolRequest, input getInput) (*mcp.CallToolResult, getOutput, error) {
 		return call(ctx, s, "recall_get", func(ctx context.Context, caller Caller) (answer[getOutput], error) {

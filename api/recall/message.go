@@ -55,13 +55,13 @@ func readBlock(block *conversation.Block) string {
 
 // describe returns a line for each attachment.
 func describe(media []conversation.Attachment) string {
-	text := ""
+	var text strings.Builder
 	for _, attachment := range media {
 		size := ""
 		if attachment.Size > 0 {
 			size = fmt.Sprintf(", %d bytes", attachment.Size)
 		}
-		text += fmt.Sprintf("\n[%s%s, not shown]", attachment.Type, size)
+		fmt.Fprintf(&text, "\n[%s%s, not shown]", attachment.Type, size)
 	}
-	return text
+	return text.String()
 }

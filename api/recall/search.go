@@ -35,10 +35,10 @@ type searchOutput struct {
 }
 
 type hitOutput struct {
-	Pointer string   `json:"pointer" jsonschema:"for recall_get"`
+	Pointer string   `json:"pointer"         jsonschema:"for recall_get"`
 	Session string   `json:"session"`
 	At      string   `json:"at"`
-	Score   float64  `json:"score"   jsonschema:"0 to 1: how much of the query it holds"`
+	Score   float64  `json:"score"           jsonschema:"0 to 1: how much of the query it holds"`
 	Tools   []string `json:"tools,omitempty"`
 	Paths   []string `json:"paths,omitempty"`
 	Snippet string   `json:"snippet"`
@@ -53,7 +53,7 @@ func (s *Server) addSearch(server *mcp.Server) {
 			"It returns the best hits, each with a snippet and a pointer; read a hit in full with recall_get.",
 		InputSchema: schemaOf[searchInput](func(properties map[string]*jsonschema.Schema) {
 			atMost(properties, map[string]int{"query": 4096, "session": 255, "tool": 128, "path": 1024})
-			properties["limit"].Minimum, properties["limit"].Maximum = jsonschema.Ptr(1.0), jsonschema.Ptr(float64(maxHits))
+			properties["limit"].Minimum, properties["limit"].Maximum = new(1.0), new(float64(maxHits))
 		}),
 	}, func(ctx context.Context, _ *mcp.CallToolRequest, input searchInput) (*mcp.CallToolResult, searchOutput, error) {
 		return call(ctx, s, "recall_search", func(ctx context.Context, caller Caller) (answer[searchOutput], error) {
@@ -65,7 +65,7 @@ func (s *Server) addSearch(server *mcp.Server) {
 // atMost bounds the length of arguments, in characters.
 func atMost(properties map[string]*jsonschema.Schema, lengths map[string]int) {
 	for name, most := range lengths {
-		properties[name].MaxLength = jsonschema.Ptr(most)
+		properties[name].MaxLength = new(most)
 	}
 }
 
