@@ -211,7 +211,7 @@ func TestLayersDecideAsTheDesignSays(t *testing.T) {
 func isTestSupport(folder string) bool {
 	name := path.Base(folder)
 
-	return strings.HasSuffix(name, "test") || name == "wiregen" || within(folder, "api/apibench") || within(folder, "pipeline/compactionbench") || within(folder, "api/apiclients")
+	return strings.HasSuffix(name, "test") || name == "wiregen" || within(folder, "api/apibench") || within(folder, "pipeline/compactionbench") || within(folder, "pipeline/memorybench") || within(folder, "api/apiclients")
 }
 
 // mayImport reports whether a package in one folder may import the package in another.

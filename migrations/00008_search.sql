@@ -12,15 +12,16 @@ CREATE TABLE archive_documents (
   session_id   uuid NOT NULL,
   api_key_id   uuid NOT NULL,
   at           timestamptz NOT NULL,
-  sampled      boolean NOT NULL,   -- one of the few from which frequencies are estimated
+  sampled      smallint NOT NULL,  -- frequencies are estimated from one document of 64, which have 1 or 2, and one of 1024, which have 2
   terms        bigint[] NOT NULL,
   PRIMARY KEY (workspace_id, lane_id, first, part),
   FOREIGN KEY (workspace_id, lane_id) REFERENCES lanes ON DELETE CASCADE
 );
 ALTER TABLE archive_documents ALTER COLUMN terms SET STORAGE EXTERNAL; -- hashes do not compress
 CREATE INDEX archive_documents_terms ON archive_documents USING gin (terms);
-CREATE INDEX archive_documents_sampled ON archive_documents USING gin (terms) WHERE sampled;
-CREATE INDEX archive_documents_samples ON archive_documents (workspace_id) WHERE sampled;
+CREATE INDEX archive_documents_sampled ON archive_documents USING gin (terms) WHERE sampled >= 1;
+CREATE INDEX archive_documents_few ON archive_documents USING gin (terms) WHERE sampled >= 2;
+CREATE INDEX archive_documents_samples ON archive_documents (workspace_id) WHERE sampled >= 1;
 CREATE INDEX archive_documents_session ON archive_documents (workspace_id, session_id);
 CREATE INDEX archive_documents_at ON archive_documents (workspace_id, at DESC);
 
@@ -83,10 +84,12 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 DECLARE
   tenant      CONSTANT uuid := public.app_workspace();
-  few         CONSTANT int := 4000;    -- documents of which each is looked at
-  share       CONSTANT int := 64;      -- of so many documents one is sampled
-  affordable  CONSTANT bigint := 15000; -- postings that are read to find candidates
-  candidates  CONSTANT int := 300;
+  few         CONSTANT int := 1500;    -- documents of which each is looked at
+  enough      CONSTANT int := 16;      -- documents of a sample that make an estimate
+  affordable  CONSTANT bigint := 3000; -- postings that are read to find candidates
+  candidates  CONSTANT int := 200;
+  newest      CONSTANT int := 300;     -- documents that are looked at where every word is common
+  asked       CONSTANT int := 16;      -- terms that are looked for in many documents
   chosen      tid[];
   documents   bigint;
   frequencies bigint[] := '{}';
@@ -130,18 +133,26 @@ BEGIN
     END IF;
     frequencies := NULL; -- of exactly these documents
   ELSE
-    -- How many documents hold each term: counted in the sample, and where that has
-    -- too few, in the whole.
-    SELECT count(*) INTO samples FROM public.archive_documents d WHERE d.workspace_id = tenant AND d.sampled;
-    documents := samples * share;
+    -- How many documents hold each term: counted in the smaller sample, where that
+    -- has too few in the larger, and where that has too few in the whole, so that no
+    -- count looks at many documents.
+    SELECT count(*) INTO samples FROM public.archive_documents d WHERE d.workspace_id = tenant AND d.sampled >= 1;
+    documents := samples * 64;
+    IF samples < 2 * enough THEN
+      SELECT count(*) INTO documents FROM public.archive_documents d WHERE d.workspace_id = tenant;
+    END IF;
+    wanted := wanted[1 : asked];
     FOR i IN 1 .. cardinality(wanted) LOOP
       frequency := 0;
-      IF samples >= 200 THEN
-        SELECT count(*) INTO frequency FROM public.archive_documents d
-        WHERE d.sampled AND d.terms && ARRAY[wanted[i], wanted[i] | 1, wanted[i] | 2, wanted[i] | 3];
-        frequency := CASE WHEN frequency >= 8 THEN frequency * share ELSE 0 END;
+      IF samples >= 64 * enough THEN
+        SELECT count(*) * 1024 INTO frequency FROM public.archive_documents d
+        WHERE d.sampled >= 2 AND d.terms && ARRAY[wanted[i], wanted[i] | 1, wanted[i] | 2, wanted[i] | 3];
       END IF;
-      IF frequency = 0 THEN
+      IF samples >= 2 * enough AND frequency < 1024 * enough THEN
+        SELECT count(*) * 64 INTO frequency FROM public.archive_documents d
+        WHERE d.sampled >= 1 AND d.terms && ARRAY[wanted[i], wanted[i] | 1, wanted[i] | 2, wanted[i] | 3];
+      END IF;
+      IF frequency = 0 OR frequency < 64 * enough AND samples < 64 * enough THEN
         SELECT count(*) INTO frequency FROM public.archive_documents d
         WHERE d.terms && ARRAY[wanted[i], wanted[i] | 1, wanted[i] | 2, wanted[i] | 3];
       END IF;
@@ -179,26 +190,43 @@ BEGIN
           max(d.at) DESC, d.place DESC
         LIMIT candidates) best;
     ELSE
-      -- Nothing but common words: the newest documents with two of them, and the newest.
-      SELECT array_agg(newest.place) INTO chosen FROM (
-        (SELECT d.place FROM (
-          SELECT d.ctid AS place, d.workspace_id, d.session_id, d.api_key_id, d.at, d.lane_id, d.after FROM public.archive_documents d
-          WHERE d.terms && ARRAY[wanted[rare[1]], wanted[rare[1]] | 1, wanted[rare[1]] | 2, wanted[rare[1]] | 3]
-            AND d.terms && ARRAY[wanted[rare[2]], wanted[rare[2]] | 1, wanted[rare[2]] | 2, wanted[rare[2]] | 3]
-            AND (required IS NULL OR d.terms @> required) LIMIT affordable) d
-        WHERE d.workspace_id = tenant
-          AND (of_key IS NULL OR d.api_key_id = of_key) AND (of_session IS NULL OR d.session_id = of_session)
+      -- Nothing but common words: the newest documents, and of words that are not
+      -- very common the newest with two of them.
+      SELECT array_agg(s.place) INTO chosen FROM (
+        SELECT d.ctid AS place, d.at FROM (
+          SELECT d.ctid, d.at, d.api_key_id, d.session_id FROM unnest(ids, bounds) AS line (id, bound)
+          JOIN public.archive_documents d ON d.workspace_id = tenant AND d.lane_id = line.id AND d.after <= line.bound
+          WHERE ids IS NOT NULL OFFSET 0) d
+        WHERE (of_key IS NULL OR d.api_key_id = of_key) AND (of_session IS NULL OR d.session_id = of_session)
           AND (since IS NULL OR d.at >= since) AND (until IS NULL OR d.at < until)
-          AND (ids IS NULL OR EXISTS (SELECT FROM unnest(ids, bounds) AS line (id, bound) WHERE line.id = d.lane_id AND d.after <= line.bound))
-        ORDER BY d.at DESC, d.place DESC LIMIT candidates)
-        UNION
-        (SELECT d.ctid FROM public.archive_documents d
-        WHERE d.workspace_id = tenant
-          AND (of_key IS NULL OR d.api_key_id = of_key) AND (of_session IS NULL OR d.session_id = of_session)
-          AND (since IS NULL OR d.at >= since) AND (until IS NULL OR d.at < until)
-          AND (ids IS NULL OR EXISTS (SELECT FROM unnest(ids, bounds) AS line (id, bound) WHERE line.id = d.lane_id AND d.after <= line.bound))
-          AND (required IS NULL OR d.terms @> required)
-        ORDER BY d.at DESC, d.ctid DESC LIMIT candidates)) newest;
+        UNION ALL
+        SELECT d.ctid, d.at FROM (
+          SELECT d.ctid, d.at, d.api_key_id FROM public.archive_documents d
+          WHERE ids IS NULL AND of_session IS NOT NULL AND d.workspace_id = tenant AND d.session_id = of_session OFFSET 0) d
+        WHERE (of_key IS NULL OR d.api_key_id = of_key) AND (since IS NULL OR d.at >= since) AND (until IS NULL OR d.at < until)
+        UNION ALL
+        SELECT d.ctid, d.at FROM (
+          SELECT d.ctid, d.at, d.api_key_id FROM public.archive_documents d
+          WHERE ids IS NULL AND of_session IS NULL AND d.workspace_id = tenant
+            AND d.at >= coalesce(since, '-infinity') AND d.at < coalesce(until, 'infinity')
+          ORDER BY d.at DESC LIMIT 10 * newest) d
+        WHERE of_key IS NULL OR d.api_key_id = of_key
+        ORDER BY 2 DESC, 1 DESC LIMIT newest) s;
+      SELECT array_agg(d.ctid) INTO chosen FROM public.archive_documents d
+      WHERE d.ctid = ANY (chosen) AND d.workspace_id = tenant AND (required IS NULL OR d.terms @> required);
+      IF cardinality(rare) >= 2 AND frequencies[rare[1]] <= 20 * affordable THEN
+        SELECT coalesce(chosen, '{}') || array_agg(d.place) INTO chosen FROM (
+          SELECT d.place FROM (
+            SELECT d.ctid AS place, d.workspace_id, d.session_id, d.api_key_id, d.at, d.lane_id, d.after FROM public.archive_documents d
+            WHERE d.terms && ARRAY[wanted[rare[1]], wanted[rare[1]] | 1, wanted[rare[1]] | 2, wanted[rare[1]] | 3]
+              AND d.terms && ARRAY[wanted[rare[2]], wanted[rare[2]] | 1, wanted[rare[2]] | 2, wanted[rare[2]] | 3]
+              AND (required IS NULL OR d.terms @> required) LIMIT affordable) d
+          WHERE d.workspace_id = tenant
+            AND (of_key IS NULL OR d.api_key_id = of_key) AND (of_session IS NULL OR d.session_id = of_session)
+            AND (since IS NULL OR d.at >= since) AND (until IS NULL OR d.at < until)
+            AND (ids IS NULL OR EXISTS (SELECT FROM unnest(ids, bounds) AS line (id, bound) WHERE line.id = d.lane_id AND d.after <= line.bound))
+          ORDER BY d.at DESC, d.place DESC LIMIT candidates) d;
+      END IF;
     END IF;
   END IF;
 

@@ -22,7 +22,7 @@ func plantDocuments(t *testing.T, owner *pgx.Conn) (a, b uuid.UUID) {
 			"INSERT INTO sessions (workspace_id, id, api_key_id, format, source, started_at, last_at) VALUES ($1, $1, $1, 'anthropic', 'header', now(), now())",
 			"INSERT INTO lanes (workspace_id, id, session_id, created_at, last_at) VALUES ($1, $1, $1, now(), now())",
 			`INSERT INTO archive_documents (workspace_id, lane_id, first, part, after, session_id, api_key_id, at, sampled, terms)
-				VALUES ($1, $1, 0, 0, 1, $1, $1, now(), true, '{7}')`,
+				VALUES ($1, $1, 0, 0, 1, $1, $1, now(), 2, '{7}')`,
 		} {
 			if _, err := owner.Exec(t.Context(), statement, *workspace); err != nil {
 				t.Fatalf("%s: %v", statement, err)
@@ -31,6 +31,9 @@ func plantDocuments(t *testing.T, owner *pgx.Conn) (a, b uuid.UUID) {
 	}
 	return a, b
 }
+
+// anywhere are the arguments of a search without a filter: key, session, lane, below.
+func anywhere() string { return strings.Repeat("NULL, ", 3) + "0" }
 
 // found runs a search for a workspace, whose lanes it returns; uuid.Nil sets none.
 func found(t *testing.T, app *pgx.Conn, workspace uuid.UUID, before, arguments string) ([]uuid.UUID, error) {
@@ -50,7 +53,7 @@ func found(t *testing.T, app *pgx.Conn, workspace uuid.UUID, before, arguments s
 			t.Fatalf("%s: %v", before, err)
 		}
 	}
-	rows, err := tx.Query(t.Context(), "SELECT lane FROM search_documents('{4}', '{1}', '{f}', NULL, "+arguments+", NULL, NULL, 10)")
+	rows, err := tx.Query(t.Context(), "SELECT lane FROM search_documents('{4}', '{1}', '{f}', NULL, "+arguments+", NULL::timestamptz, NULL, 10)")
 	if err != nil {
 		return nil, err
 	}
@@ -65,13 +68,13 @@ func TestSearchWithoutAWorkspaceIsRefused(t *testing.T) {
 	app := connect(t, database.AppURL)
 
 	for name, before := range map[string]string{"never set": "", "empty": "SET LOCAL app.workspace_id = ''"} {
-		_, err := found(t, app, uuid.Nil, before, "NULL, NULL, NULL, 0")
+		_, err := found(t, app, uuid.Nil, before, anywhere())
 		var failure *pgconn.PgError
 		if !errors.As(err, &failure) || failure.Code != "42501" {
 			t.Errorf("%s: %v, want 42501", name, err)
 		}
 	}
-	if _, err := found(t, app, uuid.Nil, "SET LOCAL app.workspace_id = 'no id'", "NULL, NULL, NULL, 0"); err == nil {
+	if _, err := found(t, app, uuid.Nil, "SET LOCAL app.workspace_id = 'no id'", anywhere()); err == nil {
 		t.Error("a search for something that is no workspace ran")
 	}
 }
@@ -84,15 +87,17 @@ func TestSearchFindsOneWorkspaceOnly(t *testing.T) {
 	app := connect(t, database.AppURL)
 
 	quoted := func(id uuid.UUID) string { return "'" + id.String() + "'" }
+	arguments := func(key, session, lane string) string { return strings.Join([]string{key, session, lane, "0"}, ", ") }
+	const none = "NULL"
 	for arguments, want := range map[string]int{
-		"NULL, NULL, NULL, 0":                                              1,
-		quoted(a) + ", NULL, NULL, 0":                                      1,
-		"NULL, " + quoted(a) + ", NULL, 0":                                 1,
-		"NULL, NULL, " + quoted(a) + ", 0":                                 1,
-		quoted(b) + ", NULL, NULL, 0":                                      0,
-		"NULL, " + quoted(b) + ", NULL, 0":                                 0,
-		"NULL, NULL, " + quoted(b) + ", 0":                                 0,
-		strings.Join([]string{quoted(b), quoted(b), quoted(b), "0"}, ", "): 0,
+		anywhere():                                 1,
+		arguments(quoted(a), none, none):           1,
+		arguments(none, quoted(a), none):           1,
+		arguments(none, none, quoted(a)):           1,
+		arguments(quoted(b), none, none):           0,
+		arguments(none, quoted(b), none):           0,
+		arguments(none, none, quoted(b)):           0,
+		arguments(quoted(b), quoted(b), quoted(b)): 0,
 	} {
 		lanes, err := found(t, app, a, "", arguments)
 		if err != nil || len(lanes) != want || want == 1 && lanes[0] != a {
@@ -115,7 +120,7 @@ func TestSearchPathOfTheCallerDoesNotReachTheSearch(t *testing.T) {
 
 	for name, before := range map[string]string{
 		"table": `CREATE TEMP TABLE archive_documents AS SELECT '` + b.String() + `'::uuid AS workspace_id, '` + b.String() + `'::uuid AS lane_id,
-			0 AS first, 0 AS part, 1 AS after, '` + b.String() + `'::uuid AS session_id, '` + b.String() + `'::uuid AS api_key_id, now() AS at, true AS sampled, '{7}'::bigint[] AS terms;
+			0 AS first, 0 AS part, 1 AS after, '` + b.String() + `'::uuid AS session_id, '` + b.String() + `'::uuid AS api_key_id, now() AS at, 2::smallint AS sampled, '{7}'::bigint[] AS terms;
 			CREATE TEMP TABLE lanes AS SELECT '` + a.String() + `'::uuid AS workspace_id, '` + b.String() + `'::uuid AS id, NULL::uuid AS parent_id, 0 AS fork_at;
 			SET LOCAL search_path = pg_temp, public`,
 		"function": `CREATE FUNCTION pg_temp.app_workspace() RETURNS uuid LANGUAGE sql AS $$ SELECT '` + b.String() + `'::uuid $$;
@@ -125,13 +130,13 @@ func TestSearchPathOfTheCallerDoesNotReachTheSearch(t *testing.T) {
 			CREATE OPERATOR pg_temp.= (LEFTARG = uuid, RIGHTARG = uuid, FUNCTION = pg_temp.always);
 			SET LOCAL search_path = pg_temp, public, pg_catalog`,
 	} {
-		for _, arguments := range []string{"NULL, NULL, NULL, 0", "NULL, '" + a.String() + "', NULL, 0"} {
+		for _, arguments := range []string{anywhere(), "NULL, '" + a.String() + "', NULL, 0"} {
 			lanes, err := found(t, app, a, before, arguments)
 			if err != nil || len(lanes) != 1 || lanes[0] != a {
 				t.Errorf("%s: (%s) finds %v, want %s (%v)", name, arguments, lanes, a, err)
 			}
 		}
-		lanes, err := found(t, app, a, before, "NULL, NULL, '"+b.String()+"', 0")
+		lanes, err := found(t, app, a, before, strings.Repeat("NULL, ", 2)+"'"+b.String()+"', 0")
 		if err != nil || len(lanes) != 0 {
 			t.Errorf("%s: another workspace's lane gives %v (%v)", name, lanes, err)
 		}

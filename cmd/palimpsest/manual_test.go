@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"net/http"
+	"net/url"
 	"testing"
 
 	"palimpsest/api/upstream/providertest"
@@ -29,13 +30,18 @@ func TestASessionIsCompactedWhenItIsAskedFor(t *testing.T) {
 	if got := compression(nil); got != "none" {
 		t.Fatalf("compressed unasked: %s", got)
 	}
-	type listed struct{ Data []struct{ ID string } }
+	type listed struct{ Data []struct{ ID, Title string } }
 	var sessions listed
 	w.until(func() bool {
 		w.call(http.MethodGet, "/api/v1/sessions", nil, http.StatusOK, &sessions)
 		return len(sessions.Data) == 1
 	})
 	path := "/api/v1/sessions/" + sessions.Data[0].ID
+	var found struct{ Data []struct{ Session string } } // what is archived is found soon
+	w.until(func() bool {
+		w.call(http.MethodGet, "/api/v1/search?q="+url.QueryEscape(sessions.Data[0].Title), nil, http.StatusOK, &found)
+		return len(found.Data) > 0 && found.Data[0].Session == sessions.Data[0].ID
+	})
 	w.call(http.MethodPost, path+"/pins", map[string]int{"message": 4}, http.StatusOK, nil)
 	w.call(http.MethodPost, path+"/compact", map[string]string{"instructions": "Keep the API."}, http.StatusAccepted, nil)
 

@@ -27,8 +27,10 @@ const (
 	// callsBehind is how far before a lane's own messages, or before a batch, the
 	// call of a result is looked for.
 	callsBehind = 32
-	// sampleShare is of how many documents one is sampled; search_documents knows it.
+	// sampleShare and fewShare are of how many documents one is in the larger and in
+	// the smaller sample; search_documents knows them.
 	sampleShare = 64
+	fewShare    = 1024
 )
 
 // The statements of the index.
@@ -43,7 +45,7 @@ const (
 		WHERE l.workspace_id = $1 AND l.id = $2`
 	sqlDocuments = `INSERT INTO archive_documents (workspace_id, lane_id, first, part, after, session_id, api_key_id, at, sampled, terms)
 		SELECT $1, $2, first, part, after, $3, $4, at, sampled, terms::bigint[]
-		FROM unnest($5::int[], $6::int[], $7::int[], $8::timestamptz[], $9::bool[], $10::text[]) AS t (first, part, after, at, sampled, terms)
+		FROM unnest($5::int[], $6::int[], $7::int[], $8::timestamptz[], $9::smallint[], $10::text[]) AS t (first, part, after, at, sampled, terms)
 		ON CONFLICT (workspace_id, lane_id, first, part) DO UPDATE SET after = excluded.after, at = excluded.at, terms = excluded.terms
 			WHERE archive_documents.terms <> excluded.terms`
 	sqlPosition = `INSERT INTO archive_indexed (workspace_id, lane_id, position) VALUES ($1, $2, $3)
@@ -268,7 +270,7 @@ func (w *laneWork) batch(ctx context.Context) (done int, more bool, err error) {
 type documentRows struct {
 	first, part, after []int32
 	at                 []time.Time
-	sampled            []bool
+	sampled            []int16
 	terms              []string // arrays as PostgreSQL writes them
 }
 
@@ -283,17 +285,22 @@ func (w *laneWork) rows(from int, messages []conversation.Message, entries []arc
 		rows.part = append(rows.part, int32(document.Part))   //nolint:gosec // a block of one message
 		rows.after = append(rows.after, int32(document.To))   //nolint:gosec // a place in one body
 		rows.at = append(rows.at, entries[document.To-1-from].StoredAt)
-		rows.sampled = append(rows.sampled, w.isSampled(&document))
+		rows.sampled = append(rows.sampled, w.sample(&document))
 		rows.terms = append(rows.terms, literal(w.hasher.terms(document.Terms())))
 	}
 	return rows
 }
 
-// isSampled chooses documents by their place alone, so that the same are chosen each time.
-func (w *laneWork) isSampled(document *search.Document) bool {
-	place := fmt.Appendf(nil, "%s/%d/%d", w.lane, document.From, document.Part)
-	sum := blake2b.Sum256(place)
-	return sum[0]%sampleShare == 0
+// sample chooses documents by their place alone, so that the same are chosen each time.
+func (w *laneWork) sample(document *search.Document) int16 {
+	sum := blake2b.Sum256(fmt.Appendf(nil, "%s/%d/%d", w.lane, document.From, document.Part))
+	switch chance := binary.LittleEndian.Uint64(sum[:]); {
+	case chance%fewShare == 0:
+		return 2
+	case chance%sampleShare == 0:
+		return 1
+	}
+	return 0
 }
 
 func (w *laneWork) store(ctx context.Context, rows documentRows, position int) error {

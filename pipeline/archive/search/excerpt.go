@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -15,9 +16,10 @@ const (
 	// headShare is the share of a budget that goes to the beginning of a text in
 	// which no line matches; its end gets the rest.
 	headShare = 0.6
-	// mostBytes is the most bytes that a token stands for in what is cut: a text
-	// that is longer than its budget even so is cut without being counted.
-	mostBytes = 12
+	// mostBytes is how many bytes a token hardly ever stands for: a text that is
+	// longer than its budget even so is cut by its lines without being counted, which
+	// keeps all of them if they fit after all.
+	mostBytes = 6
 	// firstShare is the most of a budget that one of several hits may take before
 	// the others have had theirs.
 	firstShare = 0.6
@@ -30,7 +32,9 @@ const (
 // the lines around what matches; where no line does, to beginning and end. A line
 // "[…]" stands for what was left out.
 func Excerpt(messages []conversation.Message, query string, budget int, count func(string) int) string {
-	return excerpt(messages, Ask(query), budget, count)
+	question := Ask(query)
+	text, _ := excerpt(pieces(messages, question), question, budget, count)
+	return text
 }
 
 // Excerpts is Excerpt for several hits, best first, in one budget: each may take most
@@ -38,51 +42,114 @@ func Excerpt(messages []conversation.Message, query string, budget int, count fu
 // get nothing have an empty text.
 func Excerpts(hits [][]conversation.Message, query string, budget int, count func(string) int) []string {
 	question := Ask(query)
-	texts, used := make([]string, len(hits)), make([]int, len(hits))
+	texts, used, parts := make([]string, len(hits)), make([]int, len(hits)), make([][]piece, len(hits))
 	left := budget
 	for i := range hits {
 		share := left
 		if i < len(hits)-1 {
 			share = int(float64(left) * firstShare)
 		}
-		texts[i] = excerpt(hits[i], question, share, count)
-		used[i] = count(texts[i])
+		parts[i] = pieces(hits[i], question)
+		texts[i], used[i] = excerpt(parts[i], question, share, count)
 		left -= used[i]
 	}
 	for i := range hits {
-		if left <= 0 {
-			break
+		if left <= 0 || whole(parts[i], texts[i]) {
+			continue
 		}
-		text := excerpt(hits[i], question, used[i]+left, count)
-		if tokens := count(text); tokens > used[i] && tokens <= used[i]+left {
-			left -= tokens - used[i]
-			texts[i] = text
-		}
+		var tokens int
+		texts[i], tokens = excerpt(parts[i], question, used[i]+left, count)
+		left -= tokens - used[i]
 	}
 	return texts
 }
 
-func excerpt(messages []conversation.Message, question Question, budget int, count func(string) int) string {
+// piece is the text of a document and what it costs in tokens once that is known.
+type piece struct {
+	text string
+	cost int // 0: not counted yet
+}
+
+// pieces are the texts of the documents of messages, those first that hold most of
+// what is asked.
+func pieces(messages []conversation.Message, question Question) []piece {
 	documents := Documents(0, messages)
-	memory := NewMemory(documents)
-	matches := memory.Search(question, 0, len(documents))
-	var parts []string
-	for i := range matches {
-		text := matches[i].Document.text()
-		cost := budget + 1
-		if len(text) <= budget*mostBytes {
-			cost = count(text) + 1
-		}
-		if cost > budget {
-			if text = memory.cut(text, question, budget, count); text == "" {
-				break
-			}
-			cost = count(text) + 1
-		}
-		parts = append(parts, text)
-		budget -= cost
+	texts := make([]piece, len(documents))
+	for i, place := range order(documents, question) {
+		texts[i].text = documents[place].text()
 	}
-	return strings.Join(parts, "\n")
+	return texts
+}
+
+// order returns the places of documents, those first that hold most of what is asked.
+func order(documents []Document, question Question) []int {
+	places, scores := make([]int, len(documents)), make([]float64, len(documents))
+	for i := range places {
+		places[i] = i
+	}
+	if len(documents) < 2 {
+		return places
+	}
+	matches := NewMemory(beginnings(documents)).Search(question, 0, len(documents))
+	for i := range matches {
+		for j := range documents {
+			if documents[j].From == matches[i].Document.From && documents[j].Part == matches[i].Document.Part {
+				scores[j] = matches[i].Rank
+			}
+		}
+	}
+	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
+	return places
+}
+
+// orderBytes is how much of each text is read to bring the documents of one hit into
+// an order.
+const orderBytes = 4 << 10
+
+// beginnings returns documents with the beginnings of their texts alone.
+func beginnings(documents []Document) []Document {
+	short := slices.Clone(documents)
+	for i := range short {
+		short[i].fields = slices.Clone(short[i].fields)
+		for j := range short[i].fields {
+			if text := &short[i].fields[j].text; len(*text) > orderBytes {
+				*text = strings.ToValidUTF8((*text)[:orderBytes], "")
+			}
+		}
+	}
+	return short
+}
+
+// excerpt joins pieces within a budget, the last of them cut, and returns the tokens
+// that they take.
+func excerpt(parts []piece, question Question, budget int, count func(string) int) (text string, tokens int) {
+	var texts []string
+	for i := range parts {
+		part := &parts[i]
+		if part.cost == 0 && len(part.text) <= (budget-tokens)*mostBytes {
+			part.cost = count(part.text) + 1 // with what joins it to the next
+		}
+		if part.cost > 0 && part.cost <= budget-tokens {
+			texts = append(texts, part.text)
+			tokens += part.cost
+			continue
+		}
+		if some := cut(part.text, question, budget-tokens-1, count); some != "" {
+			texts = append(texts, some)
+			tokens += count(some) + 1
+		}
+		break
+	}
+	return strings.Join(texts, "\n"), tokens
+}
+
+// whole reports whether an excerpt holds all pieces whole.
+func whole(parts []piece, text string) bool {
+	length := len(parts) - 1
+	for i := range parts {
+		length += len(parts[i].text)
+	}
+	return len(text) >= length
 }
 
 // text is a document as it stands in its messages.
@@ -106,10 +173,11 @@ func (d *Document) text() string {
 
 // cut keeps the lines of a text that match best and those around them, in at most
 // budget tokens.
-func (m *Memory) cut(text string, question Question, budget int, count func(string) int) string {
+func cut(text string, question Question, budget int, count func(string) int) string {
 	lines := strings.Split(text, "\n")
 	kept := make([]bool, len(lines))
-	left := budget
+	gapCost := count(gap + "\n")
+	left := budget - gapCost
 	keep := func(i int) bool {
 		if i < 0 || i >= len(lines) || kept[i] {
 			return true
@@ -117,7 +185,10 @@ func (m *Memory) cut(text string, question Question, budget int, count func(stri
 		if len(lines[i]) > longestLine {
 			lines[i] = strings.ToValidUTF8(lines[i][:longestLine], "") + gap
 		}
-		cost := count(lines[i]) + 2 // its end, and its part of a gap
+		cost := count(lines[i] + "\n")
+		if (i == 0 || !kept[i-1]) && (i == len(lines)-1 || !kept[i+1]) {
+			cost += gapCost // it stands alone
+		}
 		if cost > left {
 			return false
 		}
@@ -126,7 +197,7 @@ func (m *Memory) cut(text string, question Question, budget int, count func(stri
 		return true
 	}
 	keep(0)
-	for _, i := range m.matching(lines, question) {
+	for _, i := range matching(lines, question) {
 		if !keep(i) {
 			break
 		}
@@ -136,55 +207,53 @@ func (m *Memory) cut(text string, question Question, budget int, count func(stri
 		}
 	}
 	tail := int(float64(left) * (1 - headShare))
-	for i := 0; i < len(lines) && left > tail && keep(i); i++ {
+	for i := range lines {
+		if left <= tail || !keep(i) {
+			break
+		}
 	}
-	for i := len(lines) - 1; i >= 0 && keep(i); i-- {
+	for i := range lines {
+		if !keep(len(lines) - 1 - i) {
+			break
+		}
 	}
 	return joined(lines, kept)
 }
 
 // matching returns the lines that hold something of what is asked, best first.
-func (m *Memory) matching(lines []string, question Question) []int {
-	wanted := map[string]float64{}
-	for _, term := range question.Wanted {
-		wanted[term.Text] = term.Weight
+func matching(lines []string, question Question) []int {
+	places := map[string]int{}
+	for i, term := range question.Wanted {
+		places[term.Text] = i
 	}
 	type scored struct {
 		line  int
 		score float64
 	}
 	var found []scored
-	holding := map[string]int{}
-	terms := make([]map[string]bool, len(lines))
+	holding := make([]int, len(question.Wanted))
+	terms := make([]uint64, len(lines)) // a bit for each wanted term; MaxWanted has room
 	for i, line := range lines {
-		terms[i] = map[string]bool{}
 		eachTerm(line, func(term string) {
-			if wanted[term] > 0 && !terms[i][term] {
-				terms[i][term] = true
-				holding[term]++
+			place, wanted := places[term]
+			if wanted && terms[i]&(1<<place) == 0 {
+				terms[i] |= 1 << place
+				holding[place]++
 			}
 		})
 	}
 	for i := range lines {
 		score := 0.0
-		for _, term := range question.Wanted {
-			if terms[i][term.Text] {
-				score += term.Weight * Rarity(len(lines), holding[term.Text])
+		for place, term := range question.Wanted {
+			if terms[i]&(1<<place) != 0 {
+				score += term.Weight * Rarity(len(lines), holding[place])
 			}
 		}
 		if score > 0 {
 			found = append(found, scored{i, score})
 		}
 	}
-	slices.SortStableFunc(found, func(a, b scored) int {
-		switch {
-		case a.score > b.score:
-			return -1
-		case a.score < b.score:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(found, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
 	order := make([]int, len(found))
 	for i := range found {
 		order[i] = found[i].line
@@ -216,15 +285,13 @@ func joined(lines []string, kept []bool) string {
 // Snippet returns the lines of messages around what matches a question best, in about
 // so many bytes.
 func Snippet(messages []conversation.Message, question Question, bytes int) string {
-	documents := Documents(0, messages)
-	memory := NewMemory(documents)
-	matches := memory.Search(question, 0, 1)
-	if len(matches) == 0 {
+	parts := pieces(messages, question)
+	if len(parts) == 0 {
 		return ""
 	}
-	text := memory.cut(matches[0].Document.text(), question, bytes, func(line string) int { return len(line) })
+	text := cut(parts[0].text, question, bytes, func(line string) int { return len(line) })
 	if text == "" {
-		text = strings.ToValidUTF8(matches[0].Document.text()[:min(bytes, len(matches[0].Document.text()))], "")
+		text = strings.ToValidUTF8(parts[0].text[:min(bytes, len(parts[0].text))], "")
 	}
 	return text
 }

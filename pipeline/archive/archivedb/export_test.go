@@ -1,0 +1,52 @@
+package archivedb
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/archive/search"
+)
+
+// Find searches without opening the originals of what is found.
+func Find(ctx context.Context, index *Index, workspace uuid.UUID, query archive.Query) ([]archive.Hit, error) {
+	found, err := index.find(ctx, workspace, &query, search.Ask(query.Text), cmp.Or(query.Limit, archive.DefaultHits))
+	hits := make([]archive.Hit, len(found))
+	for i := range found {
+		hits[i] = found[i].Hit
+	}
+	return hits, err
+}
+
+// TermHashes returns the hashes of the words w0, w1 and so on.
+func TermHashes(keys Keys, workspace uuid.UUID, words int) ([]int64, error) {
+	key, err := keys.TermKey(workspace)
+	if err != nil {
+		return nil, err
+	}
+	hasher, err := newHasher(key)
+	if err != nil {
+		return nil, err
+	}
+	hashes := make([]int64, words)
+	for i := range hashes {
+		hashes[i] = hasher.term(fmt.Sprintf("w%d", i))
+	}
+	return hashes, nil
+}
+
+// ToolHash returns the hash of a tool's name.
+func ToolHash(keys Keys, workspace uuid.UUID, tool string) (int64, error) {
+	key, err := keys.TermKey(workspace)
+	if err != nil {
+		return 0, err
+	}
+	hasher, err := newHasher(key)
+	if err != nil {
+		return 0, err
+	}
+	return hasher.terms(search.Required(tool, ""))[0], nil
+}
