@@ -9,6 +9,10 @@ import (
 	"palimpsest/pipeline/session"
 )
 
+// leastSaved is how many o200k tokens a message that names the archive has less than
+// what the client sent at least: an epoch must not spend on that what it has freed.
+const leastSaved = 16
+
 // frame returns what opens the message that stands for turns at L2 and L3. The name
 // of the archive changes with each epoch, as what follows does.
 func (p *planner) frame() string {
@@ -19,7 +23,8 @@ This is a shortened record of earlier turns of this conversation, not a new requ
 
 // nameArchive has the newest placeholder of a projection name the archive, where no
 // frame does: all that stands before it stays the same bytes when the next epoch
-// shortens what follows. Nothing grows for it beyond what the client sent.
+// shortens what follows. A message that would be hardly shorter with
+// the name stays without.
 func (p *planner) nameArchive(parts parts) {
 	if p.isNamed {
 		return
@@ -47,7 +52,7 @@ func (p *planner) nameIn(part *session.Part, name archive.Name) bool {
 		}
 		message.Replace(i, fmt.Sprintf("%s of archive %s; recall_get %s%s returns it, if you have that tool%s", text[:end], name, name, archived(part.From), text[end:]))
 		named, err := p.encoded(part.From, message)
-		if err != nil || named.Tokens > p.exchange.Digests[part.From].Tokens {
+		if err != nil || named.Tokens > p.exchange.Digests[part.From].Tokens-leastSaved {
 			return false
 		}
 		named.Level = part.Level
