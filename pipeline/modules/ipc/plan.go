@@ -83,7 +83,7 @@ func (m *Module) plan(ctx context.Context, exchange *pipeline.Exchange, size int
 	switch {
 	case projection.Covers == 0, heavy && !p.isLong && after == p.now:
 		return nil, errNothingToFree
-	case after >= p.now:
+	case after >= p.now, p.tokens(after) >= min(size, p.tokens(exchange.Original())):
 		return nil, errWorse
 	case heavy && p.isLighter(projection):
 	case p.now-after < worth && (p.now <= p.limit || after > p.limit):
