@@ -19,6 +19,12 @@ type Keys interface {
 // as x-api-key, api-key or a bearer token, some in two places at once: one valid
 // key is enough. The event learns whose it is.
 func (s *Server) authenticate(request *http.Request, event *Event) (tenants.APIKey, error) {
+	return s.keyWith(request, event, tenants.ErrScopeMissing, tenants.ScopeProxy)
+}
+
+// keyWith is authenticate for a key that needs one of some scopes; missing is the
+// error for one that has none of them.
+func (s *Server) keyWith(request *http.Request, event *Event, missing error, scopes ...tenants.Scope) (tenants.APIKey, error) {
 	failure := errNoKey
 	for _, secret := range secrets(request.Header) {
 		key, err := s.Keys.Authenticate(request.Context(), secret)
@@ -26,8 +32,8 @@ func (s *Server) authenticate(request *http.Request, event *Event) (tenants.APIK
 			failure = err
 			continue
 		}
-		if !slices.Contains(key.Scopes, tenants.ScopeProxy) {
-			return tenants.APIKey{}, tenants.ErrScopeMissing
+		if !slices.ContainsFunc(scopes, func(scope tenants.Scope) bool { return slices.Contains(key.Scopes, scope) }) {
+			return tenants.APIKey{}, missing
 		}
 		event.Workspace, event.APIKey, event.KeyPrefix = key.Workspace, key.ID, key.Prefix
 		return key, nil

@@ -40,6 +40,9 @@ func problem(err error) wire.Problem {
 	case errors.Is(err, tenants.ErrKeyExpired):
 		return wire.Problem{Status: http.StatusUnauthorized, Type: "authentication_error", Code: "invalid_api_key",
 			Message: "This Palimpsest API key has expired. Create another on the dashboard's API keys page."}
+	case errors.Is(err, errNoRecall):
+		return wire.Problem{Status: http.StatusForbidden, Type: "permission_error", Code: "insufficient_scope",
+			Message: "This Palimpsest API key has neither the scope recall nor the scope proxy. Use a key that has one of them."}
 	case errors.Is(err, tenants.ErrScopeMissing):
 		return wire.Problem{Status: http.StatusForbidden, Type: "permission_error", Code: "insufficient_scope",
 			Message: "This Palimpsest API key lacks the scope proxy. Use a key that has it."}

@@ -39,6 +39,8 @@ type Metrics struct {
 	summaries      *prometheus.CounterVec
 	plans          *prometheus.CounterVec
 	cache          *prometheus.CounterVec
+	recalls        *prometheus.CounterVec
+	recalling      *prometheus.HistogramVec
 }
 
 // NewMetrics registers the proxy's metrics with registry.
@@ -74,7 +76,9 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics.summaries = counters("summaries_total", "Summaries that models were asked for, by outcome.", "outcome")
 	metrics.plans = counters("plans_total", "Epochs that were to be planned ahead, by what came of it.", "outcome")
 	metrics.cache = counters("cache_total", "Requests of workspaces that have turned the cache of answers on, by what became of them there.", "result")
-	registry.MustRegister(metrics.plans, metrics.cache, metrics.requests, metrics.duration, metrics.streamDuration, metrics.overhead, metrics.firstByte,
+	metrics.recalls = counters("recall_calls_total", "Calls of the tools that recall from the archive, by outcome.", "tool", "outcome")
+	metrics.recalling = histograms("recall_duration_seconds", "Time that a call of a recall tool took.", fast, "tool")
+	registry.MustRegister(metrics.plans, metrics.cache, metrics.recalls, metrics.recalling, metrics.requests, metrics.duration, metrics.streamDuration, metrics.overhead, metrics.firstByte,
 		metrics.upstreamTTFB, metrics.tokens, metrics.before, metrics.after, metrics.saved, metrics.turns, metrics.epochs,
 		metrics.net, metrics.archived, metrics.archiveErrors, metrics.aborts, metrics.dropped, metrics.compactions, metrics.busts, metrics.bridged, metrics.summaries)
 	return metrics

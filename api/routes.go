@@ -40,6 +40,9 @@ func (s *Server) Register(e *echo.Echo) {
 	e.GET(modelsPath+"/*", s.models)
 	e.GET("/v1/pipeline", s.pipeline)
 	e.Any("/v1/*", s.passthrough)
+	if s.Recall != nil {
+		e.Any(mcpPath, s.recall)
+	}
 	e.HEAD("/api/hello", hello)
 	e.GET("/api/hello", hello)
 }

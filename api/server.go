@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"palimpsest/api/recall"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline/prompt"
 )
@@ -29,6 +30,9 @@ type Server struct {
 
 	// Answers gives answers again to the same question; nil: nobody does.
 	Answers *Answers
+
+	// Recall lets models look things up in the archive; nil: there is no such route.
+	Recall *recall.Server
 
 	Metrics *Metrics
 	Log     *slog.Logger

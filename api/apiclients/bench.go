@@ -41,6 +41,9 @@ func NewBench(program, install, folders string, guide Guide) (*Bench, error) {
 // client, the proxy or both; the error, that the trial could not be made.
 func (b *Bench) Try(ctx context.Context, client Client, wanted Case) (*Trial, error) {
 	trial := &Trial{Client: client, Case: wanted, Skipped: client.skips[wanted.Name]}
+	if wanted.recalls && client.recall == nil {
+		trial.Skipped = "it is not given the recall tools here"
+	}
 	if trial.Skipped != "" {
 		return trial, nil
 	}
@@ -98,7 +101,7 @@ func (b *Bench) session(client Client, wanted Case) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.install, s.guide = b.Install, b.Guide
+	s.install, s.guide, s.recalls = b.Install, b.Guide, wanted.recalls
 	if wanted.compacts {
 		s.window = client.smallWindow
 	}

@@ -22,6 +22,9 @@ type Case struct {
 	// in a small window of its own.
 	compacts bool
 
+	// recalls says that the client is given the proxy's recall tools.
+	recalls bool
+
 	// says is what the user says, one after the other.
 	says func(c Client) []string
 
@@ -57,6 +60,7 @@ func Cases() []Case {
 		{Name: "529, then ok", refused: true, says: says("Read " + noteFile + " and tell me the word."), play: failOnce(providertest.MisbehaveOverloaded), judge: recovered(529)},
 		{Name: "prompt too long", window: 20, unknown: true, refused: true, says: says("Read " + noteFile + " and tell me the word."), play: readNote, judge: saidTooLong},
 		{Name: "cut stream", says: says("Read " + noteFile + " and tell me the word."), play: failOnce(providertest.MisbehaveCut), judge: noticedTheCut},
+		recallCase(),
 	}
 }
 

@@ -1,6 +1,7 @@
 package apiclients
 
 import (
+	"slices"
 	"strconv"
 
 	"palimpsest/api/upstream/providertest"
@@ -19,6 +20,13 @@ func claudeCode() Client {
 		errand: func(prompt string) providertest.Call {
 			return call("Agent", errandInput{Description: "Look into it", Prompt: prompt, Kind: "general-purpose", Background: new(bool)})
 		},
+		recall: func(tool, wanted string) providertest.Call {
+			if tool == "recall_get" {
+				return call("mcp__palimpsest__"+tool, getInput{Pointer: wanted})
+			}
+
+			return call("mcp__palimpsest__"+tool, searchInput{Query: wanted, Path: partFile(2)})
+		},
 		summarises:  "Your task is to create a detailed summary of the conversation so far",
 		smallWindow: 100_000,
 		fills:       44,
@@ -36,6 +44,15 @@ func sayToClaudeCode(s *session, text string, again bool) (command, error) {
 	arguments := []string{
 		"-c", "PATH=" + s.install + "/node_modules/.bin:$PATH\n" + lines + ` "$@"`, "claude",
 		"-p", text, "--model", "claude-opus-5-5", "--allowedTools", "Bash,Read,Agent",
+	}
+	if s.recalls {
+		settings, err := s.recallSettings()
+		if err != nil {
+			return command{}, err
+		}
+		arguments = append(arguments, "--mcp-config", settings, "--strict-mcp-config")
+		allowed := slices.Index(arguments, "--allowedTools") + 1
+		arguments[allowed] += ",mcp__palimpsest__recall_search,mcp__palimpsest__recall_get"
 	}
 	if again {
 		arguments = append(arguments, "--continue")

@@ -34,6 +34,10 @@ type Client struct {
 	// that started it; nil where starting waits.
 	await func(started string) providertest.Call
 
+	// recall is a call of one of the proxy's recall tools; nil where the client is
+	// not given them.
+	recall func(tool, wanted string) providertest.Call
+
 	// summarises holds what the client's request for a summary of the
 	// conversation says.
 	summarises string

@@ -16,6 +16,7 @@ type session struct {
 	url       string // of the proxy, without /v1
 	key       string // of the workspace
 	window    int    // context window that the client is to believe, in tokens; 0: its own
+	recalls   bool   // the client has the proxy's recall tools
 	guide     Guide
 }
 

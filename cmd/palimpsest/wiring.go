@@ -15,6 +15,7 @@ import (
 	"palimpsest/api"
 	"palimpsest/api/credentials"
 	"palimpsest/api/manage"
+	"palimpsest/api/recall"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
@@ -105,6 +106,10 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		Keys: keys, Settings: settings, Prompts: writer, Upstream: provider,
 		Recorder: recorder, Summaries: summaries, Answers: answers, Metrics: metrics, Log: p.log, Now: time.Now,
 	}
+	proxy.Recall = recall.New(recall.Config{
+		Lanes: sessions, Archive: originals, Searcher: index, Codecs: codecs(), PublicURL: p.reachable(), Log: p.log, Now: time.Now,
+		Observe: proxy.Recalled,
+	})
 	e := newEcho(p.log)
 	if p.config.Role.proxies() {
 		proxy.Register(e)

@@ -87,5 +87,12 @@ func libraries() []Client {
 			ID: "curl", Title: "curl", Snippets: []Snippet{{ID: "shell", Text: curl}},
 			Hint: "The response header X-Palimpsest-Tokens-Saved says what was saved.",
 		},
+		{
+			ID: "recall", Title: "Recall tools (MCP)", Snippets: []Snippet{
+				{ID: "claude-code", Label: "Claude Code", Text: recallClaudeCode}, {ID: "codex", Label: "Codex", Text: recallCodex},
+				{ID: "opencode", Label: "opencode.json", Text: recallOpenCode},
+			},
+			Hint: "Beside the set-up of the client itself: the model gets recall_search and recall_get, which find and read what was shortened in its prompt.",
+		},
 	}
 }

@@ -61,6 +61,26 @@ wire_api = "responses"`
   }
 }`
 
+	recallClaudeCode = `
+claude mcp add --transport http --scope user palimpsest "{url}/mcp" --header "Authorization: Bearer $PALIMPSEST_KEY"`
+
+	recallCodex = `
+# ~/.codex/config.toml
+[mcp_servers.palimpsest]
+url = "{url}/mcp"
+bearer_token_env_var = "PALIMPSEST_KEY"`
+
+	recallOpenCode = `
+{
+  "mcp": {
+    "palimpsest": {
+      "type": "remote",
+      "url": "{url}/mcp",
+      "headers": { "Authorization": "Bearer {env:PALIMPSEST_KEY}" }
+    }
+  }
+}`
+
 	aiSDK = `
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createOpenAI } from "@ai-sdk/openai";

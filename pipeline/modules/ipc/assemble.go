@@ -5,14 +5,10 @@ import (
 	"fmt"
 	"strings"
 
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 )
-
-// frame opens the message that stands for turns at L2 and L3.
-const frame = `[AUTO CONTEXT COMPRESSION]
-This is a shortened record of earlier turns of this conversation, not a new request. The originals are archived word for word: #12 is message 12 of the archive. If you need a detail that is missing here, read the file or run the command again, or ask for it.
-`
 
 // span is what is folded of a turn at L2 or L3.
 type span struct {
@@ -41,6 +37,8 @@ func (p *planner) render() (*session.Projection, error) {
 	if err := p.writeLedger(p.turns[:last+1]); err != nil {
 		return nil, err
 	}
+	covers := p.turns[last].To
+	p.archive, p.isNamed = archive.NameOf(p.exchange.Chain[covers]), false
 	var parts parts
 	parts.add(p.untouched(0, p.turns[0].From, 0))
 	var run []*span
@@ -71,7 +69,7 @@ func (p *planner) render() (*session.Projection, error) {
 	if err := p.fold(&parts, run, block); err != nil {
 		return nil, err
 	}
-	covers := p.turns[last].To
+	p.nameArchive(parts)
 	projection := &session.Projection{
 		Number: p.exchange.NextProjection, Covers: covers, Chain: p.exchange.Chain[covers], Parts: p.opened(parts),
 	}
@@ -118,7 +116,7 @@ func (p *planner) fold(parts *parts, run []*span, block int) error {
 	answers := follows && last.said != ""
 
 	text := p.recorded(run, block, answers)
-	messages := []conversation.Message{textMessage(conversation.User, frame+text)}
+	messages := []conversation.Message{textMessage(conversation.User, p.frame()+text)}
 	if answers {
 		messages = append(messages, textMessage(conversation.Assistant, run[len(run)-1].answer()))
 	}
@@ -136,9 +134,10 @@ func (p *planner) fold(parts *parts, run []*span, block int) error {
 		}
 	}
 	if p.ledger != "" { // the first record opens the projection
-		messages[0] = textMessage(conversation.User, frame+p.ledger+text)
+		messages[0] = textMessage(conversation.User, p.frame()+p.ledger+text)
 		p.ledger = ""
 	}
+	p.isNamed = true
 	rendered := session.Part{From: from, To: to}
 	for _, message := range messages {
 		raw, err := p.exchange.Codec.Encode(message)

@@ -16,7 +16,7 @@ const Name = "ipc"
 
 // RenderVersion numbers the texts that L1 to L3 make of a turn. The same
 // originals, levels and settings give the same bytes as long as it stays.
-const RenderVersion = 2
+const RenderVersion = 3
 
 // Counter counts the o200k tokens of a message.
 type Counter interface {

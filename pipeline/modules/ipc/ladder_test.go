@@ -108,11 +108,11 @@ func TestATurnThatGoesOnKeepsWhatWasCut(t *testing.T) {
 	if lane.Epochs != 2 || exchange.Report.After > 15_000 {
 		t.Errorf("%d epochs, %+v", lane.Epochs, exchange.Report)
 	}
-	cut, _, found := strings.Cut(string(first), " archived as #3]")
+	cut, _, found := strings.Cut(string(first), " archived as #3 of archive ")
 	if !found {
 		t.Fatalf("the first result was not cut: %.500s", first)
 	}
-	holds(t, second, cut, "archived as #5]", items[len(items)-1])
+	holds(t, second, cut+" archived as #3]", "archived as #5 of archive ", items[len(items)-1])
 }
 
 // B13, D11, E5: as the last step before the provider's error what was folded first

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 )
@@ -278,7 +279,8 @@ func (p *planner) keepEvicted() error {
 			if !is {
 				continue
 			}
-			if bare := p.bare(t.From+i, message, session.Part{}); bytes.Equal(bare.Raw, raw) {
+			bare := p.bare(t.From+i, message, session.Part{})
+			if bytes.Equal(bare.Raw, raw) || bare.Raw != nil && p.nameIn(&bare, archive.NameOf(current.Chain)) && bytes.Equal(bare.Raw, raw) {
 				t.isEvicted = true
 				continue
 			}

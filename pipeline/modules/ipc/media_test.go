@@ -140,7 +140,7 @@ func TestTheByteBudgetHoldsForAnUnknownModel(t *testing.T) {
 
 	c := (&talk{}).attach("First.", image(1, 200_000)).say("Yes.").user("Second.").say("Yes.").user("Third.")
 	exchange, sealed := epoch(t, c.body(), 0, budget(150_000))
-	if holds(t, sealed, "archived as #0]", "First."); len(sealed) > 150_000 || exchange.Report.Compression != pipeline.Epoch {
+	if holds(t, sealed, "archived as #0 of archive ", "First."); len(sealed) > 150_000 || exchange.Report.Compression != pipeline.Epoch {
 		t.Errorf("%d bytes: %+v", len(sealed), exchange.Report)
 	}
 	exchange, sealed = epoch(t, c.body(), 0, budget(150_000), func(c *pipeline.IPCConfig) { c.ArchiveToBlob = false })

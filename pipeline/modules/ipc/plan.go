@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 )
@@ -48,6 +49,9 @@ type planner struct {
 	ledgers map[int]string    // blocks of the ledger by how many turns they cover
 	ledger  string            // what the record that opens the projection still has to say
 
+	archive archive.Name // of the history that the projection stands for
+	isNamed bool         // the projection says so already
+
 	summary *written // what a model wrote in place of the first turns; nil: nothing
 }
 
@@ -80,7 +84,7 @@ func (m *Module) plan(ctx context.Context, exchange *pipeline.Exchange, size int
 	switch {
 	case projection.Covers == 0, heavy && !p.isLong && after == p.now:
 		return nil, errNothingToFree
-	case after >= p.now:
+	case after >= p.now, p.tokens(after) >= min(size, p.tokens(exchange.Original())):
 		return nil, errWorse
 	case heavy && p.isLighter(projection):
 	case p.now-after < worth && (p.now <= p.limit || after > p.limit):

@@ -58,11 +58,11 @@ func TestStaleResultsGoFirst(t *testing.T) {
 			})
 			kept := quoted("KEPT " + words(1_500))
 			if c.stale {
-				holds(t, sealed, kept, "characters archived as #4]")
+				holds(t, sealed, kept, "characters archived as #4 of archive ")
 				return
 			}
 			lacks(t, sealed, kept)
-			holds(t, sealed, "characters archived as #2]")
+			holds(t, sealed, "characters archived as #2 of archive ")
 		})
 	}
 }

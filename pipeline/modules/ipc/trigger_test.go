@@ -245,7 +245,7 @@ func TestAHugeFirstResultIsCutInItsMiddle(t *testing.T) {
 	if exchange.Report.After > 30_000 || exchange.Report.Levels != [4]int{0, 1} {
 		t.Errorf("sent %d, levels %v", exchange.Report.After, exchange.Report.Levels)
 	}
-	holds(t, sealed, "FIRST", "LAST", "archived as #2] …")
+	holds(t, sealed, "FIRST", "LAST", "archived as #2 of archive ")
 }
 
 // B13: a typed text that alone does not fit goes to the provider as it is.

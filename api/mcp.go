@@ -1,0 +1,73 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/api/recall"
+	"palimpsest/pipeline/wire/openaichat"
+	"palimpsest/tenants"
+)
+
+// mcpPath is where models recall from the archive.
+const mcpPath = "/mcp"
+
+// errNoRecall says that an API key may not read the archive.
+var errNoRecall = fmt.Errorf("%w recall", tenants.ErrScopeMissing)
+
+// recall serves the MCP server to whoever has an API key of the workspace that may
+// use the proxy or recall. The header X-Palimpsest-Session-Id limits it to a session.
+func (s *Server) recall(c echo.Context) error {
+	request := c.Request()
+	event := s.begin(request, mcpPath)
+	key, err := s.keyWith(request, event, errNoRecall, tenants.ScopeRecall, tenants.ScopeProxy)
+	if err != nil {
+		return s.refuseRecall(c, event, err)
+	}
+	asked, err := readControls(request.Header)
+	if err != nil {
+		return s.refuseRecall(c, event, err)
+	}
+	s.Recall.Serve(c.Response(), request, recall.Caller{
+		Workspace: key.Workspace, APIKey: key.ID, KeyPrefix: key.Prefix, Session: asked.session,
+	})
+	return nil
+}
+
+// refuseRecall answers with an error of ours and tells of it.
+func (s *Server) refuseRecall(c echo.Context, event *Event, err error) error {
+	if status := problem(err).Status; status == http.StatusUnauthorized {
+		c.Response().Header().Set(echo.HeaderWWWAuthenticate, "Bearer")
+	}
+	refused := s.refuse(c, openaichat.New(), event, err)
+	s.Recalled(c.Request().Context(), recall.Call{
+		Caller: recall.Caller{Workspace: event.Workspace, APIKey: event.APIKey, KeyPrefix: event.KeyPrefix}, Outcome: "refused", Err: err,
+	})
+	return refused
+}
+
+// Recalled counts a call of the archive's tools and writes it to the log: never what
+// was looked for or found.
+func (s *Server) Recalled(ctx context.Context, call recall.Call) {
+	s.Metrics.recalls.WithLabelValues(call.Tool, call.Outcome).Inc()
+	if call.Tool != "" {
+		s.Metrics.recalling.WithLabelValues(call.Tool).Observe(call.Duration.Seconds())
+	}
+	level := slog.LevelInfo
+	attributes := []slog.Attr{
+		slog.String("tool", call.Tool), slog.String("outcome", call.Outcome),
+		slog.String("workspace", call.Caller.Workspace.String()), slog.String("key", call.Caller.KeyPrefix),
+		slog.Int("hits", call.Hits), slog.Int("bytes", call.Bytes), slog.Duration("duration", call.Duration),
+	}
+	if call.Err != nil {
+		attributes = append(attributes, slog.String("error", call.Err.Error()))
+		if call.Outcome == "failed" {
+			level = slog.LevelError
+		}
+	}
+	s.Log.LogAttrs(ctx, level, "recall", attributes...)
+}

@@ -1,0 +1,102 @@
+package recall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/google/uuid"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"palimpsest/pipeline/session"
+)
+
+// refusal is an error that the model can act on.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+// errFailed is what a model hears of a failure of ours.
+const errFailed = refusal("The archive could not be read just now. Nothing is lost; try again in a moment.")
+
+// answer is what a tool returns: the same for programs and as text.
+type answer[Out any] struct {
+	output Out
+	text   string
+	hits   int
+}
+
+// call runs a tool for the caller of a request, within the deadline, and tells of it.
+func call[Out any](ctx context.Context, s *Server, tool string, run func(context.Context, Caller) (answer[Out], error)) (*mcp.CallToolResult, Out, error) {
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	caller, _ := ctx.Value(callerKey{}).(Caller)
+	done := Call{Caller: caller, Tool: tool, Outcome: "found"}
+	began := s.config.Now()
+	got, err := run(ctx, caller)
+	done.Duration = s.config.Now().Sub(began)
+	done.Hits, done.Bytes = got.hits, len(got.text)
+	var refused refusal
+	switch {
+	case errors.As(err, &refused):
+		done.Outcome, err = "refused", refused
+	case err != nil:
+		done.Outcome, done.Err, err = "failed", err, errFailed
+	case got.hits == 0:
+		done.Outcome = "nothing"
+	}
+	s.config.Observe(ctx, done)
+	if err != nil {
+		return nil, got.output, err
+	}
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: got.text}}}, got.output, nil
+}
+
+// within returns the session that a call is limited to: the caller's, or the one that
+// the call names; uuid.Nil: none.
+func (s *Server) within(ctx context.Context, caller Caller, named string) (uuid.UUID, error) {
+	limit, err := s.session(ctx, caller, caller.Session)
+	if err != nil || named == "" {
+		return limit, err
+	}
+	asked, err := s.session(ctx, caller, named)
+	if err == nil && limit != uuid.Nil && asked != limit {
+		err = refusal("This connection is limited to one session by its header X-Palimpsest-Session-Id. Leave session out.")
+	}
+	return asked, err
+}
+
+// session returns the id of the session that somebody names by its id or by its
+// client's name for it.
+func (s *Server) session(ctx context.Context, caller Caller, named string) (uuid.UUID, error) {
+	named = strings.TrimSpace(named)
+	if named == "" {
+		return uuid.Nil, nil
+	}
+	id, err := s.config.Lanes.SessionNamed(ctx, caller.Workspace, named)
+	if errors.Is(err, session.ErrNotFound) {
+		if id, err = uuid.Parse(named); err != nil {
+			return uuid.Nil, refusal(fmt.Sprintf("There is no session %q in this workspace. Use the session of a hit of recall_search, or leave session out.", named))
+		}
+	}
+	return id, err
+}
+
+// schemaOf returns the schema of a tool's arguments with more bounds. It panics if
+// there can be none, which is a fault of this program.
+func schemaOf[In any](bound func(properties map[string]*jsonschema.Schema)) *jsonschema.Schema {
+	schema, err := jsonschema.For[In](nil)
+	if err != nil {
+		panic(fmt.Sprintf("recall: schema of arguments: %v", err))
+	}
+	bound(schema.Properties)
+	return schema
+}
+
+// reads are the annotations of tools that only read.
+func reads(title string) *mcp.ToolAnnotations {
+	closed := false
+	return &mcp.ToolAnnotations{Title: title, ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: &closed}
+}

@@ -1,0 +1,150 @@
+package recall
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/wire"
+	"palimpsest/tenants"
+)
+
+const (
+	maxBody  = 256 << 10        // bytes of a request
+	deadline = 20 * time.Second // of a call
+)
+
+// Lanes finds the lanes that pointers lead to, and the pointers of messages.
+type Lanes interface {
+	// Named returns the lane that a pointer leads to, within a session if one is
+	// given, or session.ErrNotFound.
+	Named(ctx context.Context, workspace tenants.WorkspaceID, within uuid.UUID, pointer archive.Pointer) (session.Named, error)
+
+	// Names returns for each message of a lane a name of a history that holds it;
+	// empty where none is on record.
+	Names(ctx context.Context, workspace tenants.WorkspaceID, lanes []uuid.UUID, messages []int) ([]archive.Name, error)
+
+	// SessionNamed returns the newest session that its client gave a name, or
+	// session.ErrNotFound.
+	SessionNamed(ctx context.Context, workspace tenants.WorkspaceID, name string) (uuid.UUID, error)
+}
+
+// Originals reads archived messages.
+type Originals interface {
+	// Originals returns the messages of a lane from index from to to (excluded)
+	// with their bytes, proven by their hashes; those that are not stored are left
+	// out.
+	Originals(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from, to int) ([]archive.Entry, error)
+}
+
+// Config is what the server needs. Every field but PublicURL and Log must be set.
+type Config struct {
+	Lanes    Lanes
+	Archive  Originals
+	Searcher archive.Searcher
+	Codecs   map[conversation.Format]wire.Codec
+
+	PublicURL string // where people and clients reach the product
+	Log       *slog.Logger
+	Now       func() time.Time
+
+	// Observe is told of each call when it has ended.
+	Observe func(ctx context.Context, call Call)
+}
+
+// Caller is who sends a request.
+type Caller struct {
+	Workspace tenants.WorkspaceID
+	APIKey    uuid.UUID
+	KeyPrefix string
+	Session   string // the one that all calls are limited to, by id or by its client's name; empty: any
+}
+
+// Call is one call of a tool. It holds nothing of what was looked for or found.
+type Call struct {
+	Caller Caller
+	Tool   string
+	// Outcome is "found", "nothing", "refused" for a call that its sender has to mend,
+	// or "failed".
+	Outcome  string
+	Hits     int // hits or messages
+	Bytes    int // of the text that was answered
+	Duration time.Duration
+	Err      error // why it failed
+}
+
+// Server is the MCP server. It may be used by several goroutines at once.
+type Server struct {
+	config  Config
+	host    string // of PublicURL
+	handler http.Handler
+	origins *http.CrossOriginProtection
+}
+
+// New returns the server.
+func New(config Config) *Server {
+	if config.Log == nil {
+		config.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{config: config, origins: http.NewCrossOriginProtection()}
+	if public, err := url.Parse(config.PublicURL); err == nil {
+		s.host = public.Hostname()
+	}
+	server := mcp.NewServer(
+		&mcp.Implementation{Name: "palimpsest", Title: "Palimpsest recall", Version: "1"},
+		&mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}},
+	)
+	s.addSearch(server)
+	s.addGet(server)
+	s.handler = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
+		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: maxBody, PropagateRequestCancellation: true,
+		DisableLocalhostProtection: true, // ours knows the public host: isRebound
+	})
+	return s
+}
+
+const instructions = `This server searches the archive of this workspace's conversations. Older parts of long conversations are shortened in your prompt; ` +
+	`their originals are here, word for word. Use recall_search to find something that was said, done or printed earlier, and recall_get to read it in full.`
+
+// callerKey is the context's key of the Caller.
+type callerKey struct{}
+
+// Serve answers a request of a caller.
+func (s *Server) Serve(w http.ResponseWriter, request *http.Request, caller Caller) {
+	if err := s.origins.Check(request); err != nil || s.isRebound(request) {
+		http.Error(w, "Requests from other sites' pages are refused.", http.StatusForbidden)
+		return
+	}
+	s.handler.ServeHTTP(w, request.WithContext(context.WithValue(request.Context(), callerKey{}, caller)))
+}
+
+// isRebound reports whether a request reached a loopback address under the name of
+// somebody else: a page whose domain was pointed here. A reverse proxy on the same
+// machine uses the public name.
+func (s *Server) isRebound(request *http.Request) bool {
+	local, _ := request.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if local == nil {
+		return false
+	}
+	address, err := netip.ParseAddrPort(local.String())
+	if err != nil || !address.Addr().Unmap().IsLoopback() {
+		return false
+	}
+	host := (&url.URL{Host: request.Host}).Hostname()
+	if strings.EqualFold(host, "localhost") || strings.EqualFold(host, s.host) {
+		return false
+	}
+	named, err := netip.ParseAddr(host)
+	return err != nil || !named.Unmap().IsLoopback()
+}

@@ -1,0 +1,93 @@
+package archive
+
+import (
+	"bytes"
+	"encoding/base32"
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/conversation"
+)
+
+// ErrPointer says that a text is no pointer into the archive.
+var ErrPointer = errors.New("not a pointer such as k7f2m7qa#12")
+
+// namedBytes is how much of a link is in its name. In a workspace of a million
+// links a name stands for another's link as well once in a million.
+const namedBytes = 5
+
+// Name is what prompts and answers call the archive of a history: it stands for the
+// history that ends at a link and for no other, so each message before the link has
+// one pointer for all who share it.
+type Name string
+
+// NameOf returns the name of the history that ends at a link: eight letters and
+// digits that depend on nothing else.
+func NameOf(link conversation.Hash) Name {
+	return Name(strings.ToLower(base32.StdEncoding.EncodeToString(link[:namedBytes])))
+}
+
+// Links returns the first and the last link that a name can stand for. The name is
+// one that NameOf or ParsePointer returned.
+func (n Name) Links() (first, last []byte) {
+	prefix, err := base32.StdEncoding.DecodeString(strings.ToUpper(string(n)))
+	if err != nil {
+		return nil, nil // no link lies between
+	}
+	filler := bytes.Repeat([]byte{0xff}, len(conversation.Hash{})-len(prefix))
+	return prefix, append(bytes.Clone(prefix), filler...)
+}
+
+// Pointer points to messages of the archive.
+type Pointer struct {
+	Name     Name      // empty: Lane, or whatever history is meant
+	Lane     uuid.UUID // uuid.Nil: Name
+	From, To int       // messages, To excluded
+}
+
+// ParsePointer reads a pointer as prompts and answers write it, in any of the forms
+// in which a model repeats it: "k7f2m7qa#12", "k7f2m9qa#12–#14", "#12". It returns
+// ErrPointer for everything else.
+func ParsePointer(text string) (Pointer, error) {
+	parts := pointerForm().FindStringSubmatch(strings.TrimSpace(text))
+	if parts == nil {
+		return Pointer{}, ErrPointer
+	}
+	var pointer Pointer
+	if name := strings.ToLower(parts[1]); len(name) == len(uuid.Nil.String()) {
+		pointer.Lane = uuid.MustParse(name)
+	} else {
+		pointer.Name = Name(name)
+	}
+	pointer.From, _ = strconv.Atoi(parts[2]) // nine digits at most
+	pointer.To = pointer.From + 1
+	if parts[3] != "" {
+		last, _ := strconv.Atoi(parts[3])
+		if last < pointer.From {
+			return Pointer{}, ErrPointer
+		}
+		pointer.To = last + 1
+	}
+	return pointer, nil
+}
+
+func pointerForm() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^\[?(?:archive\s+)?([a-z2-7]{8}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?\s*#(\d{1,9})(?:\s*(?:-|–|—|to)\s*#?(\d{1,9}))?\]?$`)
+}
+
+// String returns the pointer as ParsePointer reads it.
+func (p Pointer) String() string {
+	text := string(p.Name)
+	if p.Lane != uuid.Nil {
+		text = p.Lane.String()
+	}
+	text += "#" + strconv.Itoa(p.From)
+	if p.To > p.From+1 {
+		text += "–#" + strconv.Itoa(p.To-1)
+	}
+	return text
+}

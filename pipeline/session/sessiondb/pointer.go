@@ -1,0 +1,126 @@
+package sessiondb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+)
+
+const (
+	// A link stands for one history, whoever's lane it is: the lanes that share it
+	// share the messages before it. A message behind it is the newest lane's.
+	sqlNamed = `SELECT l.session_id, l.id, s.format
+		FROM (
+			SELECT lane_id, covers AS position FROM epochs WHERE workspace_id = $1 AND chain >= $2 AND chain <= $3
+			UNION ALL
+			SELECT lane_id, position FROM lane_heads WHERE workspace_id = $1 AND head >= $2 AND head <= $3
+		) found
+		JOIN lanes l ON l.workspace_id = $1 AND l.id = found.lane_id
+		JOIN sessions s ON s.workspace_id = $1 AND s.id = l.session_id
+		WHERE $4::uuid IS NULL OR l.session_id = $4
+		ORDER BY found.position <= $5, l.kind <> 'main', l.last_at DESC, l.id DESC LIMIT 1`
+	sqlOfLane = `SELECT l.session_id, l.id, s.format
+		FROM lanes l JOIN sessions s ON s.workspace_id = $1 AND s.id = l.session_id
+		WHERE l.workspace_id = $1 AND l.id = $2 AND ($3::uuid IS NULL OR l.session_id = $3)`
+	sqlMainLane = `SELECT l.session_id, l.id, s.format
+		FROM lanes l JOIN sessions s ON s.workspace_id = $1 AND s.id = l.session_id
+		WHERE l.workspace_id = $1 AND l.session_id = $2
+		ORDER BY l.kind <> 'main', l.last_at DESC, l.id DESC LIMIT 1`
+	sqlNames = `SELECT wanted.place, found.link
+		FROM unnest($2::uuid[], $3::int[]) WITH ORDINALITY AS wanted (lane_id, message, place)
+		CROSS JOIN LATERAL (
+			SELECT head AS link, position FROM lane_heads
+			WHERE workspace_id = $1 AND lane_id = wanted.lane_id AND position > wanted.message
+			UNION ALL
+			SELECT chain, covers FROM epochs
+			WHERE workspace_id = $1 AND lane_id = wanted.lane_id AND covers > wanted.message
+			ORDER BY position, link LIMIT 1
+		) found`
+	sqlSessionNamed = `SELECT id FROM sessions WHERE workspace_id = $1 AND name = $2 ORDER BY last_at DESC, id DESC LIMIT 1`
+)
+
+// Named returns the lane that a pointer leads to, only within a session if one is
+// given. A pointer without a name leads to the session's main lane. It returns
+// session.ErrNotFound if the workspace has no such lane.
+func (s *Store) Named(ctx context.Context, workspace, within uuid.UUID, pointer archive.Pointer) (session.Named, error) {
+	query, arguments := sqlMainLane, []any{workspace, within}
+	switch {
+	case pointer.Lane != uuid.Nil:
+		query, arguments = sqlOfLane, []any{workspace, pointer.Lane, idOrNull(within)}
+	case pointer.Name != "":
+		first, last := pointer.Name.Links()
+		query, arguments = sqlNamed, []any{workspace, first, last, idOrNull(within), pointer.From}
+	}
+	var named session.Named
+	var format string
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		row := tx.Statement.ConnPool.QueryRowContext(ctx, query, arguments...)
+		return row.Scan(&named.Session, &named.Lane, &format)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		err = session.ErrNotFound
+	}
+	if err != nil {
+		return session.Named{}, fmt.Errorf("lane of %s: %w", pointer, err)
+	}
+	named.Format = conversation.Format(format)
+	return named, nil
+}
+
+// Names returns for each message of a lane a name of a history that holds it; empty
+// where none is on record.
+func (s *Store) Names(ctx context.Context, workspace uuid.UUID, lanes []uuid.UUID, messages []int) ([]archive.Name, error) {
+	names := make([]archive.Name, len(lanes))
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlNames, workspace, lanes, messages)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var place int
+			var link []byte
+			if err := rows.Scan(&place, &link); err != nil {
+				return err
+			}
+			names[place-1] = archive.NameOf(conversation.Hash(link))
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("names of %d messages: %w", len(lanes), err)
+	}
+	return names, nil
+}
+
+// SessionNamed returns the newest session that its client gave a name. It returns
+// session.ErrNotFound if the workspace has none.
+func (s *Store) SessionNamed(ctx context.Context, workspace uuid.UUID, name string) (uuid.UUID, error) {
+	var id uuid.UUID
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlSessionNamed, workspace, storable(name)).Scan(&id)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		err = session.ErrNotFound
+	}
+	if err != nil {
+		return uuid.Nil, fmt.Errorf("session by name: %w", err)
+	}
+	return id, nil
+}
+
+// idOrNull returns an id as it is stored where the zero one stands for none.
+func idOrNull(id uuid.UUID) *uuid.UUID {
+	if id == uuid.Nil {
+		return nil
+	}
+	return &id
+}
