@@ -109,7 +109,7 @@ func setup(t *testing.T) *product {
 	counter, err := tokens.NewCounter()
 	must(t, err)
 	sessions, originals := sessiondb.New(p.db.DB), archivedb.New(p.db.DB)
-	writer, err := prompt.NewWriter(sessions, counter, pipeline.NewChain(modules.All(counter)...))
+	writer, err := prompt.NewWriter(sessions, counter, pipeline.NewChain(modules.All(counter, modules.Memory{})...))
 	must(t, err)
 	p.index = archivedb.NewIndex(originals, termKeys{}, func(format conversation.Format, raw []byte) (conversation.Message, error) {
 		return codecs()[format].Parse(raw)
