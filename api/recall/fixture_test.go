@@ -81,7 +81,7 @@ func (l *logged) String() string {
 // termKeys gives each workspace its own key.
 type termKeys struct{}
 
-func (termKeys) TermKey(workspace uuid.UUID) ([]byte, error) { return workspace[:], nil }
+func (termKeys) TermKey(_ context.Context, workspace uuid.UUID) ([]byte, error) { return workspace[:], nil }
 
 func codecs() map[conversation.Format]wire.Codec {
 	all := map[conversation.Format]wire.Codec{}
