@@ -1,6 +1,7 @@
 package recall_test
 
 import (
+	"context"
 	"bytes"
 	"encoding/json"
 	"fmt"
