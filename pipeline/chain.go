@@ -68,7 +68,7 @@ func (c *Chain) step(ctx context.Context, module Module, exchange *Exchange) {
 		exchange.Report.Events = append(exchange.Report.Events, Event{
 			Module: module.Name(), Type: "failed", Reason: err.Error(), FellBackTo: standing(before.Projection),
 		})
-	} else if exchange.Projection != before.Projection {
+	} else if exchange.Projection != before.Projection || len(exchange.Inserts) > len(before.Inserts) {
 		outcome = Applied
 	}
 	exchange.Report.Modules = append(exchange.Report.Modules, ModuleReport{Name: module.Name(), Outcome: outcome})

@@ -16,7 +16,7 @@ import (
 )
 
 // Exchange is one request on its way through the pipeline. Modules read it and
-// change Projection and Report, nothing else.
+// change Projection and Report, and put text into the prompt by Inject, nothing else.
 type Exchange struct {
 	ID      uuid.UUID
 	Scope   session.Scope
@@ -56,6 +56,16 @@ type Exchange struct {
 
 	// Pins are the messages, in order, whose turns are to stay as the client sent them.
 	Pins []int
+
+	// Inserts are what modules have put into the lane's history, those of this
+	// exchange last. Modules add to them by Inject.
+	Inserts []session.Insert
+
+	// CountText counts the o200k tokens of a text as a message of its own.
+	CountText func(text string) int
+
+	// Settled says that the prompt takes no new inserts.
+	Settled bool
 
 	// Anchor is the size of an earlier prompt of the lane as the provider
 	// reported it.
@@ -103,7 +113,7 @@ func (e *Exchange) Size(projection *session.Projection) int {
 		number = projection.Number
 	}
 	if e.Anchor.Tokens > 0 && e.Anchor.Projection == number && e.Anchor.Position <= len(e.Digests) {
-		return e.Anchor.Tokens + e.scale(e.originals(e.Anchor.Position)+e.Fixed-e.Anchor.Fixed)
+		return e.Anchor.Tokens + e.scale(e.originals(e.Anchor.Position)+e.Fixed-e.Anchor.Fixed+e.Inserted(projection)-e.Anchor.Inserted)
 	}
 	return e.scale(e.Estimate(projection))
 }
@@ -118,13 +128,13 @@ func (e *Exchange) Estimate(projection *session.Projection) int {
 			estimate += part.Tokens
 		}
 	}
-	return estimate + e.originals(from)
+	return estimate + e.originals(from) + e.Inserted(projection)
 }
 
 // Bytes returns the size of the body in bytes, cache markers of ours apart, if
 // projection, which may be nil, stands for the first messages.
 func (e *Exchange) Bytes(projection *session.Projection) int {
-	bytes := len(e.Body.Body())
+	bytes := len(e.Body.Body()) + e.addedBytes(projection)
 	if projection == nil {
 		return bytes
 	}
@@ -140,12 +150,13 @@ func (e *Exchange) Bytes(projection *session.Projection) int {
 	return bytes
 }
 
-// Original estimates the prompt in the model's tokens as the client sent it.
+// Original estimates the prompt in the model's tokens as the client sent it: without
+// what modules have put into it.
 func (e *Exchange) Original() int {
 	if e.Projection == nil {
-		return e.Size(nil)
+		return e.Size(nil) - e.scale(e.Inserted(nil))
 	}
-	replaced := 0
+	replaced := -e.Inserted(e.Projection)
 	for _, digest := range e.Digests[:e.Projection.Covers] {
 		replaced += digest.Tokens
 	}

@@ -30,12 +30,13 @@ type Report struct {
 	After       int            `json:"after"`              // and as it goes out
 	Limit       int            `json:"limit"`
 	Levels      [4]int         `json:"levels"`   // turns at L0 to L3 in the prompt
+	Injected    map[string]int `json:"injected,omitempty"` // items that each module has put into the prompt of this exchange
 	Archived    int            `json:"archived"` // messages that an epoch of this exchange no longer sends as they came, originals durable; 0: no epoch
 }
 
 // clone returns a report that shares no memory with r.
 func (r Report) clone() Report {
-	r.Modules = slices.Clone(r.Modules)
+	r.Modules, r.Injected = slices.Clone(r.Modules), maps.Clone(r.Injected)
 	r.Events, r.Warnings = slices.Clone(r.Events), slices.Clone(r.Warnings)
 	for i, event := range r.Events {
 		r.Events[i].Counts = maps.Clone(event.Counts)

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire"
@@ -29,6 +30,10 @@ type Options struct {
 	Anchor     session.Anchor
 	Pins       []int          // messages whose turns stay
 	Order      *session.Order // what somebody asked of the next epoch; nil: nothing
+
+	Inserts    []session.Insert // that stand in the lane
+	Heat       session.Heat     // the last prompt of the lane that went out
+	Class      client.Class     // what the request is to its client
 
 	// Known holds digests by the messages' bytes; nil reads every message anew.
 	Known map[string]conversation.Digest
@@ -59,9 +64,15 @@ func NewExchange(t testing.TB, codec wire.Codec, body []byte, options Options) *
 		Limit: options.Limit, Factor: options.Factor, Digests: digests, Turns: conversation.Turns(digests),
 		Chain:      session.Chain(scope, session.Hint{}, digests),
 		Projection: options.Projection, Anchor: options.Anchor, Pins: options.Pins, Order: options.Order, Commit: options.Commit,
+		Inserts: options.Inserts, Heat: options.Heat, Class: options.Class,
 	}
 	for _, part := range request.Fixed {
 		exchange.Fixed += options.Counter.Fixed(part)
+	}
+	exchange.CountText = func(text string) int {
+		return options.Counter.Message(conversation.Message{
+			Role: conversation.User, Blocks: []conversation.Block{{Kind: conversation.Text, Text: text}},
+		})
 	}
 	if exchange.Factor == 0 {
 		exchange.Factor = 1
@@ -92,7 +103,8 @@ func (o Options) digest(t testing.TB, codec wire.Codec, raw []byte) conversation
 
 // Seal returns the body that would go to the provider.
 func Seal(exchange *pipeline.Exchange) []byte {
-	return exchange.Body.Seal(exchange.Pieces())
+	pieces, members := exchange.WithInserts(exchange.Pieces())
+	return exchange.Body.Seal(pieces, members...)
 }
 
 // Lane lets one conversation grow: it keeps its projections from request to

@@ -21,9 +21,12 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Committer makes originals and a projection durable before it is used.
+// Committer makes durable what a prompt is changed by before it is used, together
+// with the originals: a projection, or what modules have put into it.
 type Committer interface {
 	Commit(ctx context.Context, seen session.Seen, projection session.Projection) error
+	Inject(ctx context.Context, seen session.Seen, inserts []session.Insert) error
+	Withdraw(ctx context.Context, workspace, lane uuid.UUID, from int) error
 }
 
 // Chain runs the modules of an exchange's config. It never fails: what went
@@ -167,7 +170,7 @@ func (w *Writer) read(request Request) (*Prompt, error) {
 		Request: asked, Class: client.Classify(request.Headers, request.Path, envelope), Body: envelope, Model: model, Limit: model.InputLimit(asked.MaxOutput),
 		Factor:  w.Calibration.Factor(request.Scope.Workspace, model),
 		Fixed:   w.Reader.Fixed(request.Codec.Format(), asked.Fixed) + unsaid(request.Codec.Format(), envelope),
-		Digests: digests, Turns: conversation.Turns(digests),
+		Digests: digests, Turns: conversation.Turns(digests), CountText: w.Reader.Text,
 	}}, nil
 }
 

@@ -37,6 +37,8 @@ type Lane struct {
 	tip         int          // messages of the newest request
 	projections []Projection // oldest first
 	summaries   []Summary    // oldest first
+	inserts     []Insert     // by number
+	taken       int          // number of the newest insert taken over from Parent; 0: none
 	anchor      Anchor
 	pins        []int // messages whose turns stay as they are, in order
 	order       Order // the newest, carried out or not
@@ -59,6 +61,7 @@ type Anchor struct {
 	Fixed      int    // o200k tokens of what preceded the messages
 	Model      string // who counted
 	Tokens     int    // size of the prompt; 0: no anchor
+	Inserted   int    // o200k tokens of the inserts in that prompt
 }
 
 // Projection returns the newest projection that stands for a prefix of the
@@ -147,7 +150,7 @@ func (l *Lane) Lost() {
 // messages: where it belongs. A side call says nothing of the session's model.
 func (l *Lane) Seen(scope Scope, model string, at time.Time) Seen {
 	seen := Seen{
-		Scope: scope, Session: l.Session, Lane: l.ID, Kind: l.Kind, Parent: l.Parent, ForkAt: l.ForkAt, Inherited: l.Inherited,
+		Scope: scope, Session: l.Session, Lane: l.ID, Kind: l.Kind, Parent: l.Parent, ForkAt: l.ForkAt, Inherited: l.Inherited, Taken: l.taken,
 		Name: l.Name, Source: l.Source, At: at, Heat: l.Heat(), Attempts: l.Attempts(),
 	}
 	if l.Kind != Side {
@@ -177,7 +180,8 @@ func (l *Lane) fork(at int) *Lane {
 			fork.summaries = append(fork.summaries, summary)
 		}
 	}
-	if l.Parent != uuid.Nil && at <= l.ForkAt && fork.Inherited <= l.Inherited {
+	fork.inheritInserts(l, at)
+	if l.Parent != uuid.Nil && at <= l.ForkAt && fork.Inherited <= l.Inherited && fork.taken <= l.taken {
 		fork.Parent = l.Parent // all that is shared is its own; lines of descent stay short
 	}
 	if l.anchor.Position <= at {
@@ -198,6 +202,11 @@ func (l *Lane) weight() uint32 {
 			continue // the parent's memory
 		}
 		bytes += projection.weight()
+	}
+	for i := range l.inserts {
+		if l.inserts[i].Number > l.taken {
+			bytes += l.inserts[i].weight()
+		}
 	}
 	for _, summary := range l.summaries {
 		bytes += 96 + len(summary.Text)

@@ -41,6 +41,7 @@ func (m *Memory) Find(_ context.Context, workspace uuid.UUID, heads []conversati
 		found := *m.lanes[known.lane]
 		found.Match = known.position
 		found.Projections = append([]Projection(nil), found.Projections...)
+		found.Inserts = slices.Clone(found.Inserts)
 		return found, nil
 	}
 	return Found{}, ErrNotFound
@@ -60,6 +61,30 @@ func (m *Memory) Commit(_ context.Context, seen Seen, projection Projection) err
 		}
 	}
 	lane.Projections = append(lane.Projections, projection)
+	return nil
+}
+
+// Inject implements Store.
+func (m *Memory) Inject(_ context.Context, seen Seen, inserts []Insert) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	lane := m.record(seen)
+	for _, stored := range lane.Inserts {
+		if stored.Number > lane.Taken && stored.Number >= inserts[0].Number {
+			return ErrOvertaken
+		}
+	}
+	lane.Inserts = append(lane.Inserts, inserts...)
+	return nil
+}
+
+// Withdraw implements Store.
+func (m *Memory) Withdraw(_ context.Context, _, lane uuid.UUID, from int) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known, ok := m.lanes[lane]; ok {
+		known.Inserts = slices.DeleteFunc(known.Inserts, func(insert Insert) bool { return insert.Number >= max(from, known.Taken+1) })
+	}
 	return nil
 }
 
@@ -120,6 +145,12 @@ func (m *Memory) inherit(lane *Found, seen Seen) {
 	for _, projection := range parent.Projections {
 		if projection.Number <= seen.Inherited && projection.Covers <= seen.ForkAt {
 			lane.Projections = append(lane.Projections, projection)
+		}
+	}
+	lane.Taken = seen.Taken
+	for _, insert := range parent.Inserts {
+		if insert.Number <= seen.Taken && insert.Message < seen.ForkAt {
+			lane.Inserts = append(lane.Inserts, insert)
 		}
 	}
 	for index, entry := range m.kept[seen.Parent] {

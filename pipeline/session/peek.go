@@ -15,6 +15,7 @@ type Glance struct {
 	Projection *Projection // as Lane.Projection returns it
 	Next       int         // as Lane.NextNumber returns it; 0: there is no lane
 	Anchor     Anchor      // as Lane.LastAnchor returns it
+	Inserts    []Insert    // as Lane.Inserts returns it
 }
 
 // Peek returns what Resolve's lane would show to a request, and changes nothing:
@@ -29,7 +30,7 @@ func (r *Resolver) Peek(ctx context.Context, scope Scope, messages []conversatio
 	if met < lane.tip && met < len(messages) {
 		seen = lane.fork(met)
 	}
-	glance := Glance{Next: seen.NextNumber(), Anchor: seen.LastAnchor(model)}
+	glance := Glance{Next: seen.NextNumber(), Anchor: seen.LastAnchor(model), Inserts: seen.Inserts(chain)}
 	if projection := seen.Projection(chain); projection != nil {
 		copied := *projection // the lane goes on
 		glance.Projection = &copied

@@ -97,6 +97,13 @@ func (r *Reader) Fixed(format conversation.Format, parts []json.RawMessage) int 
 	return sum
 }
 
+// Text counts the tokens of a text as a message of its own.
+func (r *Reader) Text(text string) int {
+	return r.counter.Message(conversation.Message{
+		Role: conversation.User, Blocks: []conversation.Block{{Kind: conversation.Text, Text: text}},
+	})
+}
+
 func (r *Reader) digest(codec wire.Codec, raw json.RawMessage) (conversation.Digest, error) {
 	key := r.fingerprint(codec.Format(), raw)
 	if digest, known := r.messages.GetIfPresent(key); known {

@@ -133,12 +133,23 @@ func (r *Resolver) Planned(lane *Lane, plan *Plan) {
 // Changed notes that a lane has a projection with a number in the store, 0 if the
 // lane was deleted. Unless this process made it, the lane is read anew.
 func (r *Resolver) Changed(lane uuid.UUID, number int) {
+	r.changed(lane, func(known *Lane) bool { return number > 0 && known.NextNumber() > number })
+}
+
+// InsertsChanged notes that a lane has inserts up to a number in the store. Unless
+// this process put them there, the lane is read anew.
+func (r *Resolver) InsertsChanged(lane uuid.UUID, number int) {
+	r.changed(lane, func(known *Lane) bool { return known.NextInsert() > number })
+}
+
+// changed drops a lane that is not current.
+func (r *Resolver) changed(lane uuid.UUID, isCurrent func(known *Lane) bool) {
 	known, ok := r.lanes.GetIfPresent(lane)
 	if !ok {
 		return
 	}
 	known.mu.Lock()
-	current := number > 0 && known.NextNumber() > number
+	current := isCurrent(known)
 	known.mu.Unlock()
 	if !current {
 		r.lanes.Invalidate(lane)
@@ -179,7 +190,7 @@ func (r *Resolver) find(ctx context.Context, scope Scope, messages []conversatio
 		Session: found.Session, ID: found.Lane, Name: found.Name, Source: found.Source, Kind: found.Kind,
 		tip: found.Tip, archived: found.Archived, handed: found.Archived, projections: found.Projections,
 		pins: found.Pins, order: found.Order,
-		attempts: found.Attempts, summaries: found.Summaries,
+		attempts: found.Attempts, summaries: found.Summaries, inserts: found.Inserts, taken: found.Taken,
 	}
 	lane.warmth.load(found.Heat)
 	lane.mu.Lock()

@@ -17,8 +17,9 @@ import (
 // ErrNotFound says that no lane continues the history asked for.
 var ErrNotFound = errors.New("no such lane")
 
-// ErrOvertaken says that another replica ended the epoch first.
-var ErrOvertaken = errors.New("lane has a newer projection")
+// ErrOvertaken says that another replica was first: to end the epoch, or to put
+// something into the prompt.
+var ErrOvertaken = errors.New("lane was changed elsewhere")
 
 // ErrWarm says that another replica has sent a prompt of the lane, so that the
 // provider's cache is alive that was taken to be cold.
@@ -69,6 +70,9 @@ type Seen struct {
 	// Inherited is the number of the newest projection taken over from Parent;
 	// 0: none.
 	Inherited int
+
+	// Taken is the number of the newest insert taken over from Parent; 0: none.
+	Taken int
 
 	Name   string // the client's own session id; empty: recognised by content
 	Source string // where it came from: "header", "metadata.user_id", …, "lineage"
@@ -121,6 +125,8 @@ type Found struct {
 	Pins        []int        // pinned messages, in order, with those taken over
 	Order       Order        // the newest; zero: there was none
 	Summaries   []Summary    // accepted ones, oldest first, with those taken over
+	Inserts     []Insert     // by number, with those taken over
+	Taken       int          // number of the newest insert taken over; 0: none
 }
 
 // Store keeps sessions, lanes and projections.
@@ -135,6 +141,14 @@ type Store interface {
 	// if the projection's reason is ReasonIdle and a prompt of the lane is known
 	// whose cache was alive at the time of seen.
 	Commit(ctx context.Context, seen Seen, projection Projection) error
+
+	// Inject stores the session, lane and entries of seen together with new inserts
+	// of its lane, in one transaction that is durable when it returns. It returns
+	// ErrOvertaken if an insert with the number of one of them exists.
+	Inject(ctx context.Context, seen Seen, inserts []Insert) error
+
+	// Withdraw removes a lane's own inserts from a number on.
+	Withdraw(ctx context.Context, workspace, lane uuid.UUID, from int) error
 
 	// Record stores what exchanges of one workspace added, in order.
 	Record(ctx context.Context, workspace uuid.UUID, seen []Seen) error

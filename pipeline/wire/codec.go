@@ -41,6 +41,15 @@ type Codec interface {
 	// marker if ttl is empty. A format without such markers returns raw.
 	Mark(raw json.RawMessage, ttl string) json.RawMessage
 
+	// Append returns a user's message with texts behind everything it holds, each as
+	// a block of its own, and all else as it was sent. Content that was a string
+	// comes out as the same content sent as an array does. A message whose content
+	// is neither is an error.
+	Append(raw json.RawMessage, texts ...string) (json.RawMessage, error)
+
+	// Instruct returns how a body says texts behind the client's own system prompt.
+	Instruct(body *Envelope, texts []string) Instruction
+
 	// Tap returns a reader of one answer: an event stream or one JSON body.
 	Tap(stream bool) Tap
 
@@ -78,6 +87,14 @@ type Request struct {
 	// Frozen says why the history of this request must not be edited ("thread",
 	// "previous_response_id", …); empty if it may.
 	Frozen string
+}
+
+// Instruction is how a body says something behind the client's own system prompt: by
+// a member, or by messages of its own.
+type Instruction struct {
+	Member   Member          // without Raw: none
+	Messages json.RawMessage // comma-separated; nil: none
+	Behind   int             // messages of the client's list that stand before Messages
 }
 
 // Tap reads an answer on its way to the client. Write never fails and keeps

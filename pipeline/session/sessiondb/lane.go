@@ -18,17 +18,17 @@ const (
 	// Replicas write in any order: the newest prompt and the newest attempt stay.
 	sqlLanes = `INSERT INTO lanes (workspace_id, id, session_id, parent_id, fork_at, fork_epoch, created_at, last_at, position, kind,
 			warm_at, warm_seconds, warm_projection, warm_position, warm_tokens, warm_model,
-			tried_at, fruitless, tried_reason, tried_tokens, tried_limit)
+			tried_at, fruitless, tried_reason, tried_tokens, tried_limit, fork_insert)
 		SELECT $1, id, session_id, nullif(parent_id, '00000000-0000-0000-0000-000000000000'), fork_at, fork_epoch,
 			created_at, last_at, position, kind,
 			warm_at, warm_seconds, warm_projection, warm_position, warm_tokens, warm_model,
-			tried_at, fruitless, tried_reason, tried_tokens, tried_limit
+			tried_at, fruitless, tried_reason, tried_tokens, tried_limit, fork_insert
 		FROM unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::int[], $6::int[], $7::timestamptz[], $8::timestamptz[], $9::int[], $10::text[],
 			$11::timestamptz[], $12::int[], $13::int[], $14::int[], $15::int[], $16::text[],
-			$17::timestamptz[], $18::int[], $19::text[], $20::int[], $21::int[])
+			$17::timestamptz[], $18::int[], $19::text[], $20::int[], $21::int[], $22::int[])
 			AS t (id, session_id, parent_id, fork_at, fork_epoch, created_at, last_at, position, kind,
 				warm_at, warm_seconds, warm_projection, warm_position, warm_tokens, warm_model,
-				tried_at, fruitless, tried_reason, tried_tokens, tried_limit)
+				tried_at, fruitless, tried_reason, tried_tokens, tried_limit, fork_insert)
 		ON CONFLICT (workspace_id, id) DO UPDATE SET
 			last_at = greatest(lanes.last_at, excluded.last_at),
 			position = greatest(lanes.position, excluded.position),
@@ -90,6 +90,7 @@ func recordLanes(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
 	var (
 		ids, sessions, parents        []uuid.UUID
 		forkAt, forkEpochs, positions []int
+		forkInserts                   []int
 		created, last                 []time.Time
 		kinds                         []string
 
@@ -101,6 +102,7 @@ func recordLanes(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
 	for _, row := range laneRows(seen) {
 		ids, sessions, parents = append(ids, row.Lane), append(sessions, row.Session), append(parents, row.Parent)
 		forkAt, forkEpochs, positions = append(forkAt, row.ForkAt), append(forkEpochs, row.Inherited), append(positions, row.Position)
+		forkInserts = append(forkInserts, row.Taken)
 		created, last = append(created, row.created), append(last, row.At)
 		kinds = append(kinds, string(cmp.Or(row.Kind, session.Main)))
 
@@ -117,7 +119,7 @@ func recordLanes(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
 	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlLanes, workspace,
 		ids, sessions, parents, forkAt, forkEpochs, created, last, positions, kinds,
 		warmAt, seconds, projections, warmPositions, sizes, models,
-		triedAt, fruitless, reasons, triedSizes, triedLimits)
+		triedAt, fruitless, reasons, triedSizes, triedLimits, forkInserts)
 	return err
 }
 

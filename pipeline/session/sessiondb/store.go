@@ -110,6 +110,9 @@ func (s *Store) Find(ctx context.Context, workspace uuid.UUID, heads []conversat
 		if found.Summaries, err = summaries(tx, workspace, found.Lane); err != nil {
 			return err
 		}
+		if found.Inserts, found.Taken, err = insertsOf(tx, workspace, found.Lane); err != nil {
+			return err
+		}
 		pins, err := pinsOf(tx, workspace, found.Lane)
 		for _, pin := range pins {
 			found.Pins = append(found.Pins, pin.Message)

@@ -1,0 +1,94 @@
+package session
+
+import (
+	"slices"
+
+	"palimpsest/pipeline/conversation"
+)
+
+// InSystem is the Message of an insert that stands behind the client's own system
+// prompt.
+const InSystem = -1
+
+// Insert is text that a module has put into a lane's prompt. It stays where it was
+// put, with the same bytes, until an epoch folds the message it stands in.
+type Insert struct {
+	Number  int               // in its lane, from 1 on; 0: new in this request, not durable yet
+	Message int               // message of the client's list it is appended to as a block of its own; InSystem: behind the client's system prompt
+	Chain   conversation.Hash // link of the history after that message; of its root for InSystem
+	Module  string            // "rehydrator", "compaction-bridge", "patterns"
+	Text    string
+	Tokens  int      // o200k
+	Items   []string // what it holds, for pages, headers and not doing it twice: pointers, pattern ids …
+}
+
+// Count returns how many items it holds: one at least.
+func (i *Insert) Count() int { return max(1, len(i.Items)) }
+
+// stands reports whether a history whose links chain holds has the message that
+// the insert was put at.
+func (i *Insert) stands(chain []conversation.Hash) bool {
+	at := i.Message + 1
+	return at < len(chain) && chain[at] == i.Chain
+}
+
+// weight is what the insert takes in memory, in bytes, roughly.
+func (i *Insert) weight() int {
+	bytes := 160 + len(i.Text)
+	for _, item := range i.Items {
+		bytes += 16 + len(item)
+	}
+	return bytes
+}
+
+// Inserts returns the lane's inserts that stand in the history whose links chain
+// holds, in the order in which they were put there. The caller must not change them.
+func (l *Lane) Inserts(chain []conversation.Hash) []Insert { return standing(l.inserts, chain) }
+
+// standing returns those of inserts that stand in a history.
+func standing(inserts []Insert, chain []conversation.Hash) []Insert {
+	for i := range inserts {
+		if inserts[i].stands(chain) {
+			continue
+		}
+		kept := slices.Clone(inserts[:i])
+		for _, insert := range inserts[i+1:] {
+			if insert.stands(chain) {
+				kept = append(kept, insert)
+			}
+		}
+		return kept
+	}
+	return slices.Clip(inserts)
+}
+
+// NextInsert returns the number of the lane's next insert.
+func (l *Lane) NextInsert() int {
+	next := l.taken + 1
+	if n := len(l.inserts); n > 0 {
+		next = max(next, l.inserts[n-1].Number+1)
+	}
+	return next
+}
+
+// Keep makes durable inserts part of the lane's prompt from now on.
+func (l *Lane) Keep(inserts []Insert) { l.inserts = append(slices.Clip(l.inserts), inserts...) }
+
+// Drop takes the lane's inserts from a number on out again.
+func (l *Lane) Drop(from int) {
+	at := slices.IndexFunc(l.inserts, func(insert Insert) bool { return insert.Number >= from })
+	if at >= 0 {
+		l.inserts = l.inserts[:at:at]
+	}
+}
+
+// inheritInserts takes over what stands in the first messages of the lane that this
+// one forks from.
+func (l *Lane) inheritInserts(from *Lane, messages int) {
+	for _, insert := range from.inserts {
+		if insert.Message < messages {
+			l.inserts = append(l.inserts, insert)
+			l.taken = insert.Number
+		}
+	}
+}

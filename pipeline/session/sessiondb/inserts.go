@@ -1,0 +1,139 @@
+package sessiondb
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+)
+
+// InsertChannel is where new inserts of a lane are told to all replicas, as
+// "workspace/lane/number": the number of the newest.
+const InsertChannel = "palimpsest_inserts"
+
+const (
+	// A lane takes over the inserts that the lane it forked from had then; its own
+	// go on from their number.
+	sqlInserts = `WITH RECURSIVE line AS (
+			SELECT id, parent_id, fork_at, fork_insert, 2147483647 AS number, 2147483647 AS covers
+			FROM lanes WHERE workspace_id = $1 AND id = $2
+			UNION ALL
+			SELECT p.id, p.parent_id, p.fork_at, p.fork_insert, least(l.number, l.fork_insert), least(l.covers, l.fork_at)
+			FROM line l JOIN lanes p ON p.workspace_id = $1 AND p.id = l.parent_id
+			WHERE l.fork_insert > 0
+		)
+		SELECT i.number, i.message, i.chain, i.module, i.text, i.tokens, to_json(i.items)::text, i.lane_id
+		FROM line l JOIN lane_inserts i ON i.workspace_id = $1 AND i.lane_id = l.id
+		WHERE i.number <= l.number AND i.message < l.covers ORDER BY i.number`
+	sqlInsert = `INSERT INTO lane_inserts (workspace_id, lane_id, number, message, chain, module, text, tokens, items)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+	sqlWithdraw = `DELETE FROM lane_inserts WHERE workspace_id = $1 AND lane_id = $2 AND number >= $3`
+)
+
+// Inject stores the session, lane and entries of seen together with new inserts of
+// its lane. All of it is durable when it returns. It returns session.ErrOvertaken if
+// an insert with the number of one of them exists.
+func (s *Store) Inject(ctx context.Context, seen session.Seen, inserts []session.Insert) error {
+	workspace := seen.Scope.Workspace
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		if err := s.record(tx, workspace, []session.Seen{seen}); err != nil {
+			return err
+		}
+		newest := 0
+		for _, insert := range inserts {
+			items := insert.Items
+			if items == nil {
+				items = []string{}
+			}
+			_, err := tx.Statement.ConnPool.ExecContext(ctx, sqlInsert, workspace, seen.Lane, insert.Number, insert.Message,
+				insert.Chain[:], insert.Module, insert.Text, insert.Tokens, items)
+			if err != nil {
+				return err
+			}
+			newest = insert.Number
+		}
+		return notifyInsert(tx, workspace, seen.Lane, newest)
+	})
+	var failure *pgconn.PgError
+	if errors.As(err, &failure) && failure.Code == uniqueViolation && failure.TableName == "lane_inserts" {
+		return fmt.Errorf("inserts of lane %s: %w", seen.Lane, session.ErrOvertaken)
+	}
+	if err != nil {
+		return fmt.Errorf("store %d inserts of lane %s: %w", len(inserts), seen.Lane, err)
+	}
+	return nil
+}
+
+// Withdraw removes a lane's own inserts from a number on, and has all replicas read
+// the lane anew.
+func (s *Store) Withdraw(ctx context.Context, workspace, lane uuid.UUID, from int) error {
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		if _, err := tx.Statement.ConnPool.ExecContext(ctx, sqlWithdraw, workspace, lane, from); err != nil {
+			return err
+		}
+		return notify(tx, workspace, lane, 0)
+	})
+	if err != nil {
+		return fmt.Errorf("withdraw inserts of lane %s: %w", lane, err)
+	}
+	return nil
+}
+
+// Inserts returns a lane's inserts by number, with those that it took over from the
+// lane it forked from. A lane that the workspace does not have has none.
+func (s *Store) Inserts(ctx context.Context, workspace, lane uuid.UUID) ([]session.Insert, error) {
+	var inserts []session.Insert
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		var err error
+		inserts, _, err = insertsOf(tx, workspace, lane)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("inserts of lane %s: %w", lane, err)
+	}
+	return inserts, nil
+}
+
+// insertsOf reads a lane's inserts by number; taken is the number of the newest one
+// that it took over.
+func insertsOf(tx *gorm.DB, workspace, lane uuid.UUID) (inserts []session.Insert, taken int, err error) {
+	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlInserts, workspace, lane)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var insert session.Insert
+		var chain []byte
+		var items []byte
+		var owner uuid.UUID
+		if err := rows.Scan(&insert.Number, &insert.Message, &chain, &insert.Module, &insert.Text, &insert.Tokens, &items, &owner); err != nil {
+			return nil, 0, err
+		}
+		if len(chain) != len(conversation.Hash{}) {
+			return nil, 0, fmt.Errorf("insert %d has a link of %d bytes", insert.Number, len(chain))
+		}
+		insert.Chain = conversation.Hash(chain)
+		if err := json.Unmarshal(items, &insert.Items); err != nil {
+			return nil, 0, fmt.Errorf("items of insert %d: %w", insert.Number, err)
+		}
+		if owner != lane {
+			taken = insert.Number
+		}
+		inserts = append(inserts, insert)
+	}
+	return inserts, taken, rows.Err()
+}
+
+func notifyInsert(tx *gorm.DB, workspace, lane uuid.UUID, number int) error {
+	message := fmt.Sprintf("%s/%s/%d", workspace, lane, number)
+	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlNotify, InsertChannel, message)
+	return err
+}

@@ -1,0 +1,22 @@
+package openaichat
+
+import (
+	"encoding/json"
+
+	"palimpsest/pipeline/wire"
+)
+
+// Append returns a user's message with texts as the last parts of its content.
+func (Codec) Append(raw json.RawMessage, texts ...string) (json.RawMessage, error) {
+	content, err := wire.AppendBlocks(wire.Get(raw, "content"), texts, wire.TextBlock("text"))
+	if err != nil {
+		return nil, err
+	}
+	return wire.Set(raw, "content", content), nil
+}
+
+// Instruct returns a message for each text, behind the system and developer
+// messages that the list begins with and in the role of the last of them.
+func (Codec) Instruct(body *wire.Envelope, texts []string) wire.Instruction {
+	return wire.LeadingMessages(body, texts, "system")
+}
