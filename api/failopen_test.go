@@ -136,6 +136,10 @@ func (down) Find(context.Context, uuid.UUID, []conversation.Hash) (session.Found
 
 func (down) Commit(context.Context, session.Seen, session.Projection) error { return errDown }
 
+func (down) Inject(context.Context, session.Seen, []session.Insert) error { return errDown }
+
+func (down) Withdraw(context.Context, uuid.UUID, uuid.UUID, int) error { return errDown }
+
 func (down) Record(context.Context, uuid.UUID, []session.Seen) error { return errDown }
 
 func resolverOn(t *testing.T, store session.Store) *session.Resolver {

@@ -1,10 +1,13 @@
 package api
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -140,6 +143,9 @@ func (s *Server) sign(header http.Header, event *Event) {
 	set("Tokens-Saved", strconv.Itoa(report.Before-report.After))
 	set("Levels", levelList(report.Levels))
 	set("Archived", strconv.Itoa(report.Archived))
+	if len(report.Injected) > 0 {
+		set("Injected", injectedList(report.Injected))
+	}
 	set("Cache", "off")
 	if len(report.Warnings) > 0 {
 		set("Warning", strings.Join(report.Warnings, "; "))
@@ -165,6 +171,25 @@ func (s *Server) buffer() *[]byte {
 // levelList tells how many turns are at each level.
 func levelList(levels [4]int) string {
 	return fmt.Sprintf("L0=%d,L1=%d,L2=%d,L3=%d", levels[0], levels[1], levels[2], levels[3])
+}
+
+// injectedList tells how many items each module has put into the prompt, the ones
+// that the contract names first.
+func injectedList(items map[string]int) string {
+	known := []string{"compaction-bridge", "rehydrator", "patterns"}
+	labels := map[string]string{"compaction-bridge": "bridge", "rehydrator": "rehydrated"}
+	names := slices.SortedFunc(maps.Keys(items), func(a, b string) int {
+		at, bt := slices.Index(known, a), slices.Index(known, b)
+		if at < 0 || bt < 0 {
+			return cmp.Or(cmp.Compare(bt, at), strings.Compare(a, b)) // those not named come last
+		}
+		return cmp.Compare(at, bt)
+	})
+	list := make([]string, len(names))
+	for i, name := range names {
+		list[i] = fmt.Sprintf("%s=%d", cmp.Or(labels[name], name), items[name])
+	}
+	return strings.Join(list, ",")
 }
 
 func share(part, whole int) float64 { return float64(part) / float64(whole) }

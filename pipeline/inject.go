@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -39,14 +40,15 @@ func (e *Exchange) Inject(module, placement, text string, items []string) (injec
 		insert.Message = place
 	}
 	insert.Chain, insert.Tokens = e.Chain[insert.Message+1], e.CountText(text)
-	if e.Limit > 0 && e.Size(e.Projection)+e.scale(insert.Tokens) > e.Limit {
+	size := e.Size(e.Projection)
+	if e.Limit > 0 && size+e.scale(insert.Tokens)+1 > e.Limit {
 		return false
 	}
 	for _, item := range items {
 		insert.Items = append(insert.Items, plain(item))
 	}
 	e.Inserts = append(slices.Clip(e.Inserts), insert)
-	e.Report.After += e.scale(insert.Tokens)
+	e.Report.After += e.Size(e.Projection) - size
 	injections := maps.Clone(e.Report.Injected)
 	if injections == nil {
 		injections = map[string]int{}
@@ -123,15 +125,15 @@ func (e *Exchange) Fresh() []session.Insert {
 // Withdraw takes the inserts of this exchange out again, which could not be made
 // durable, and reports their modules as failed.
 func (e *Exchange) Withdraw(err error) {
-	failed := map[string]bool{}
+	failed, size := map[string]bool{}, e.Size(e.Projection)
 	e.Inserts = slices.DeleteFunc(slices.Clone(e.Inserts), func(insert session.Insert) bool {
 		if insert.Number > 0 {
 			return false
 		}
 		failed[insert.Module] = true
-		e.Report.After -= e.scale(insert.Tokens)
 		return true
 	})
+	e.Report.After -= size - e.Size(e.Projection)
 	e.Report.Injected = nil
 	e.Report.Events = slices.DeleteFunc(e.Report.Events, func(event Event) bool { return event.Type == InjectedType })
 	for i, module := range e.Report.Modules {
@@ -206,6 +208,25 @@ func (e *Exchange) withBlocks(pieces []wire.Piece, texts map[int][]string) []wir
 		out = append(out, piece)
 	}
 	return out
+}
+
+// WithInsertsAt returns a message as the client sent it, with the inserts at it.
+func (e *Exchange) WithInsertsAt(message int) json.RawMessage {
+	raw := e.Body.Element(message)
+	var texts []string
+	for i := range e.Inserts {
+		if e.Inserts[i].Message == message {
+			texts = append(texts, e.Inserts[i].Text)
+		}
+	}
+	if len(texts) == 0 {
+		return raw
+	}
+	longer, err := e.Codec.Append(raw, texts...)
+	if err != nil {
+		return raw
+	}
+	return longer
 }
 
 // withMessages returns pieces with messages of ours behind the first ones.

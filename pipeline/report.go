@@ -29,9 +29,9 @@ type Report struct {
 	Before      int            `json:"before"`             // estimate of the prompt in tokens as the client sent it
 	After       int            `json:"after"`              // and as it goes out
 	Limit       int            `json:"limit"`
-	Levels      [4]int         `json:"levels"`   // turns at L0 to L3 in the prompt
+	Levels      [4]int         `json:"levels"`             // turns at L0 to L3 in the prompt
 	Injected    map[string]int `json:"injected,omitempty"` // items that each module has put into the prompt of this exchange
-	Archived    int            `json:"archived"` // messages that an epoch of this exchange no longer sends as they came, originals durable; 0: no epoch
+	Archived    int            `json:"archived"`           // messages that an epoch of this exchange no longer sends as they came, originals durable; 0: no epoch
 }
 
 // clone returns a report that shares no memory with r.

@@ -183,7 +183,7 @@ func (w *Worker) plan(task *task) (err error) {
 	}
 	exchange.NextProjection, exchange.Attempts, exchange.Now = lane.NextNumber(), lane.Attempts(), w.config.Now()
 	exchange.Anchor, exchange.Pins = lane.LastAnchor(exchange.Request.Model), lane.Pins()
-	exchange.Summary = lane.Summary(exchange.Chain)
+	exchange.Summary, exchange.Inserts = lane.Summary(exchange.Chain), lane.Inserts(exchange.Chain)
 	if projection := lane.Projection(exchange.Chain); projection != nil {
 		copied := *projection // the lane goes on
 		exchange.Projection = &copied

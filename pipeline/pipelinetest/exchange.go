@@ -31,9 +31,9 @@ type Options struct {
 	Pins       []int          // messages whose turns stay
 	Order      *session.Order // what somebody asked of the next epoch; nil: nothing
 
-	Inserts    []session.Insert // that stand in the lane
-	Heat       session.Heat     // the last prompt of the lane that went out
-	Class      client.Class     // what the request is to its client
+	Inserts []session.Insert // that stand in the lane
+	Heat    session.Heat     // the last prompt of the lane that went out
+	Class   client.Class     // what the request is to its client
 
 	// Known holds digests by the messages' bytes; nil reads every message anew.
 	Known map[string]conversation.Digest

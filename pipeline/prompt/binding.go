@@ -3,9 +3,11 @@ package prompt
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire"
 )
 
@@ -40,12 +42,13 @@ func (r release) name() string {
 	}
 }
 
-// released returns how the thinking in a request is released from its binding.
+// released returns how the thinking in a request is released from its binding; omits
+// says that the prompt leaves out inserts that earlier ones had.
 // Where the setting that asks for it does not exist, all thinking has to go: a
 // part from the middle would leave a gap, which is refused as well.
-func released(exchange *pipeline.Exchange) release {
+func released(exchange *pipeline.Exchange, omits bool) release {
 	model := exchange.Model
-	if exchange.Codec.Format() != conversation.Anthropic || !model.BoundThinking || !isEdited(exchange) {
+	if exchange.Codec.Format() != conversation.Anthropic || !model.BoundThinking || !isEdited(exchange, omits) {
 		return release{}
 	}
 	thinking, ok := exchange.Body.Member("thinking")
@@ -97,12 +100,15 @@ func unboundEach(fallbacks json.RawMessage) json.RawMessage {
 // isEdited reports whether thinking in the request may have been made behind
 // another history than the one that is sent: a projection is, or one was in an
 // earlier request, which a client's own compaction or one that asks for its prompt
-// to be left alone now shows as it came.
-func isEdited(exchange *pipeline.Exchange) bool {
+// to be left alone now shows as it came. What modules put behind messages stood
+// there already when the model thought, unless the prompt omits it; behind the system
+// prompt it may not have.
+func isEdited(exchange *pipeline.Exchange, omits bool) bool {
 	if exchange.Request.Frozen != "" && exchange.Request.Frozen != bypass {
 		return false
 	}
-	return exchange.Projection != nil && exchange.Projection.Covers > 0 || exchange.NextProjection > 1
+	return exchange.Projection != nil && exchange.Projection.Covers > 0 || exchange.NextProjection > 1 ||
+		omits || slices.ContainsFunc(exchange.Inserts, func(insert session.Insert) bool { return insert.Message == session.InSystem })
 }
 
 // withoutThinking returns pieces of which no message holds any thinking. It

@@ -9,7 +9,7 @@ import (
 )
 
 // Count writes the prompt of a request that asks how large it would be: with the
-// projection that its lane has by now. It leaves no trace: no epoch, no lane, no
+// projection and the inserts that its lane has by now. It leaves no trace: no epoch, no lane, no
 // head, nothing to record. The report tells the sizes; only what the sender has to
 // mend is an error, a BodyError.
 func (w *Writer) Count(ctx context.Context, request Request) (*Prompt, error) {
@@ -27,7 +27,9 @@ func (w *Writer) Count(ctx context.Context, request Request) (*Prompt, error) {
 	glance, err := w.Resolver.Peek(ctx, exchange.Scope, exchange.Digests, exchange.Chain, exchange.Request.Model)
 	exchange.NextProjection, exchange.Anchor = glance.Next, glance.Anchor
 	if exchange.Request.Frozen == "" {
-		exchange.Projection = glance.Projection
+		exchange.Projection, exchange.Inserts = glance.Projection, glance.Inserts
+	} else {
+		prompt.omits = len(glance.Inserts) > 0
 	}
 	exchange.Report = exchange.Standing()
 	if err != nil {

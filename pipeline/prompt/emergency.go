@@ -16,7 +16,7 @@ const unsaidMargin = 1.02
 
 // Shrink writes a prompt anew that the provider has found too long: with a
 // projection that is strictly smaller, made for the window and the size that the
-// provider named. ok is false if there is none, or if the prompt must not be
+// provider named; where that is not enough, without what modules have put into it. ok is false if there is none, or if the prompt must not be
 // edited. The same prompt and the same words give the same result. It must be
 // called before the body that the prompt was written from is let go.
 func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow) (shrunk *Prompt, ok bool) {
@@ -36,6 +36,7 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 
 	shrunk.Lane.Lock()
 	defer shrunk.Lane.Unlock()
+	exchange.Settled = true
 	exchange.Anchor = session.Anchor{} // it had said that the prompt fits
 	exchange.NextProjection = shrunk.Lane.NextNumber()
 	exchange.Attempts, exchange.Plan = session.Attempts{}, nil // the provider's word is newer
@@ -46,6 +47,10 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 	}
 	w.Chain.Process(ctx, &exchange)
 	w.warn(shrunk)
+	injectedBy(&exchange.Report, refused.Exchange.Report)
+	if !said.IsHeavy && !isShrunk(&exchange, sent) && w.withdraw(ctx, shrunk, refused.fresh) {
+		exchange.Report.Injected = nil
+	}
 	if !said.IsHeavy && !isShrunk(&exchange, sent) {
 		return nil, false
 	}

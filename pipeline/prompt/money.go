@@ -41,9 +41,10 @@ func (w *Writer) account(prompt *Prompt) account {
 		for _, part := range projection.Parts {
 			sent += part.Tokens
 		}
+		sent += exchange.Inserted(projection) - exchange.Added(projection.Covers, len(exchange.Digests))
 		from = max(from, projection.Covers)
 	}
-	fresh := 0
+	fresh := exchange.Added(from, len(exchange.Digests))
 	for _, digest := range exchange.Digests[from:] {
 		fresh += digest.Tokens
 	}
@@ -103,6 +104,11 @@ func fixedHash(exchange *pipeline.Exchange) uint64 {
 	sum := uint64(1)
 	for _, part := range exchange.Request.Fixed {
 		sum = sum*31 + xxh3.Hash(part)
+	}
+	for i := range exchange.Inserts {
+		if exchange.Inserts[i].Message == session.InSystem {
+			sum = sum*31 + xxh3.HashString(exchange.Inserts[i].Text)
+		}
 	}
 	return max(sum, 1)
 }

@@ -123,8 +123,8 @@ type Prompt struct {
 	// if it was none.
 	Trial *pipeline.Report
 
-	Archiving time.Duration // time until an epoch's originals were durable
-	Archived  int           // bytes of originals that an epoch gave to the archive
+	Archiving time.Duration // time until the originals and what changed the prompt were durable
+	Archived  int           // bytes of originals that were given to the archive for it
 
 	now        func() time.Time // nil: it is not to be sent
 	plansAhead bool
@@ -134,6 +134,8 @@ type Prompt struct {
 	released   string       // how its thinking is released from its binding; empty: it is not
 	account    account
 	standing   *session.Projection // the lane's before the modules ran
+	fresh      []session.Insert    // that it is the first to hold
+	omits      bool                // it leaves out inserts that earlier prompts of the lane had
 }
 
 // Write writes the prompt of a request. What fails of ours on the way leaves the
@@ -229,6 +231,9 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 	if exchange.Request.Frozen == "" {
 		exchange.Projection = lane.Projection(exchange.Chain)
 		exchange.Summary = lane.Summary(exchange.Chain)
+		exchange.Inserts = lane.Inserts(exchange.Chain)
+	} else {
+		prompt.omits = len(lane.Inserts(exchange.Chain)) > 0
 	}
 	prompt.standing = exchange.Projection
 	if dryRun {
@@ -239,6 +244,7 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 			return w.commit(ctx, prompt, projection)
 		}
 		w.Chain.Process(ctx, exchange)
+		w.keepInserts(ctx, prompt)
 	}
 	w.warn(prompt)
 	noteCompaction(exchange)

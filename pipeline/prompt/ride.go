@@ -13,7 +13,7 @@ type Standing struct {
 func (p *Prompt) Standing() Standing {
 	exchange := *p.Exchange
 	exchange.Projection = p.standing
-	stood := &Prompt{Exchange: &exchange}
+	stood := &Prompt{Exchange: &exchange, omits: p.omits}
 	stood.seal(p.AsksUsage)
 	return Standing{Body: stood.Body, Beta: stood.Beta, Tokens: exchange.Size(p.standing)}
 }

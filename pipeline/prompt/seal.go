@@ -31,11 +31,12 @@ func (p *Prompt) seal(asksUsage bool) {
 			pieces, p.marked = mark(exchange, pieces, ttl), ttl
 		}
 	}
-	release := released(exchange)
+	release := released(exchange, p.omits)
 	if release.strip {
 		pieces = withoutThinking(exchange, pieces)
 	}
-	members := release.members
+	pieces, instructions := exchange.WithInserts(pieces)
+	members := append(slices.Clip(release.members), instructions...)
 	if asker, is := exchange.Codec.(wire.UsageAsker); is && asksUsage && exchange.Request.Stream {
 		if member, needed := asker.AskUsage(exchange.Body); needed {
 			members, p.AsksUsage = append(members, member), true

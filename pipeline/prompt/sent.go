@@ -46,7 +46,7 @@ func (p *Prompt) Sent() Sent {
 	sent := Sent{
 		Lane: p.Lane, Scope: exchange.Scope, Head: exchange.Chain[length], Position: length, AsksUsage: p.AsksUsage,
 		model: exchange.Model, estimate: exchange.Estimate(exchange.Projection), limit: exchange.Limit,
-		anchor:  session.Anchor{Position: length, Fixed: exchange.Fixed, Model: exchange.Request.Model},
+		anchor:  session.Anchor{Position: length, Fixed: exchange.Fixed, Model: exchange.Request.Model, Inserted: exchange.Inserted(exchange.Projection)},
 		account: p.account, Summarizes: exchange.Config.IPC.LLMCompression != (pipeline.LLMCompression{}),
 	}
 	sent.anchor.Projection = number(exchange)

@@ -10,9 +10,9 @@ import (
 // results alone.
 func (p *planner) leastAt1(from, to int) int {
 	size := 0
-	for _, digest := range p.exchange.Digests[from:to] {
+	for i, digest := range p.exchange.Digests[from:to] {
 		if !digest.Flags.Has(conversation.HasResult) {
-			size += digest.Tokens
+			size += digest.Tokens + p.added[from+i]
 		}
 	}
 	return size

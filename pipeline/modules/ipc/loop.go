@@ -70,7 +70,7 @@ func (p *planner) opened(all parts) parts {
 			continue
 		}
 		for i := part.From; part.Raw == nil && i < part.To; i++ {
-			join(&front, p.exchange.Codec.Mark(p.exchange.Body.Element(i), ""), 1, p.exchange.Digests[i].Tokens)
+			join(&front, p.exchange.Codec.Mark(p.exchange.WithInsertsAt(i), ""), 1, p.originals(i, i+1))
 		}
 		if part.Raw != nil {
 			join(&front, part.Raw, part.Messages, part.Tokens)

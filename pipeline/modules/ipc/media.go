@@ -150,9 +150,9 @@ func (p *planner) evictTurn(t *turn) (saved int, err error) {
 		if t.shorter[i].Changed {
 			message = t.shorter[i]
 		}
-		t.cutSize -= t.cut[i].Tokens
+		t.cutSize -= p.weigh(t.cut[i])
 		t.cut[i] = p.bare(t.From+i, message, t.cut[i])
-		t.cutSize += t.cut[i].Tokens
+		t.cutSize += p.weigh(t.cut[i])
 	}
 	if err := p.strip(t); err != nil {
 		return 0, err
@@ -175,7 +175,7 @@ func (p *planner) strip(t *turn) error {
 	for i, message := range t.messages {
 		part := p.bare(t.From+i, message, p.untouched(t.From+i, t.From+i+1, 0))
 		t.stripped = append(t.stripped, part)
-		t.strippedSize += part.Tokens
+		t.strippedSize += p.weigh(part)
 	}
 	return nil
 }
@@ -317,8 +317,9 @@ func (p *planner) isLighter(projection *session.Projection) bool {
 	return freed > 0 && (size <= most || freed >= most/leastLighter)
 }
 
-// fitsWhole reports whether the prompt fits as the client sent it.
+// fitsWhole reports whether the prompt fits as the client sent it, with what modules
+// have put into it.
 func fitsWhole(exchange *pipeline.Exchange) bool {
 	most := maxBytes(exchange)
-	return exchange.Original() <= exchange.Limit && (most == 0 || len(exchange.Body.Body()) <= most)
+	return exchange.Original()+int(float64(exchange.Inserted(nil))*exchange.Factor) <= exchange.Limit && (most == 0 || len(exchange.Body.Body()) <= most)
 }

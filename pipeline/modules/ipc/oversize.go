@@ -91,7 +91,7 @@ func (p *planner) truncateOne(result oversized, excess, least int) int {
 				part = p.bare(t.From+i, message, part)
 			}
 			t.cut = append(t.cut, part)
-			t.cutSize += part.Tokens
+			t.cutSize += p.weigh(part)
 		}
 	}
 	keep := max(result.size-excess, least)
@@ -104,7 +104,7 @@ func (p *planner) truncateOne(result oversized, excess, least int) int {
 	if err != nil {
 		return 0 // it has no shorter form
 	}
-	saved := t.cut[at].Tokens - part.Tokens
+	saved := p.weigh(t.cut[at]) - part.Tokens
 	if saved <= 0 {
 		return 0
 	}

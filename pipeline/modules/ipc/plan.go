@@ -36,6 +36,7 @@ type planner struct {
 	blockTokens int  // bound of all L3 text
 	truncation  truncation
 
+	added map[int]int // o200k tokens of the inserts at messages
 	turns []*turn
 	uses  *uses       // nil: not made yet
 	stale []bool      // turns whose results say nothing any more; nil: not looked for yet
@@ -111,6 +112,7 @@ func newPlanner(exchange *pipeline.Exchange, counter Counter, size int) *planner
 	p.now = max(1, exchange.Estimate(exchange.Projection))
 	// What was reported of this prompt may tell more than the model's average.
 	p.rate = max(p.rate, float64(size)/float64(p.now))
+	p.added = addedTo(exchange)
 	limit := float64(exchange.Limit) / p.rate
 	if exchange.Limit == 0 {
 		limit = math.MaxInt32 // only its bytes can be too many
@@ -135,9 +137,7 @@ func newPlanner(exchange *pipeline.Exchange, counter Counter, size int) *planner
 		t.deepest = max(t.floor, p.deepest(i, boundary))
 		t.isFixed = t.deepest == 0
 		p.keepPinned(t)
-		for _, digest := range exchange.Digests[bounds.From:bounds.To] {
-			t.original += digest.Tokens
-		}
+		t.original = p.originals(bounds.From, bounds.To)
 		p.turns = append(p.turns, t)
 		if p.latest >= bounds.From && p.latest < bounds.To {
 			p.keepUpTo(t, p.latest)
@@ -246,10 +246,7 @@ func (p *planner) keepUpTo(t *turn, index int) {
 		return
 	}
 	t.verbatim = index + 1
-	t.front = 0
-	for _, digest := range p.exchange.Digests[t.From:t.verbatim] {
-		t.front += digest.Tokens
-	}
+	t.front = p.originals(t.From, t.verbatim)
 }
 
 // keepSummary keeps what a client put in place of a history that it has compacted
@@ -283,7 +280,7 @@ func (p *planner) potential() int {
 	if projection := p.exchange.Projection; projection != nil {
 		for _, part := range projection.Parts {
 			if part.Level < p.config.DeepestLevel {
-				potential += part.Tokens
+				potential += p.weigh(part)
 			}
 		}
 	}
@@ -409,7 +406,7 @@ func (p *planner) weighLine(block int) error {
 
 // reset puts every turn back to the level it has in the current projection.
 func (p *planner) reset() error {
-	p.total = p.exchange.Fixed + p.summary.tokens()
+	p.total = p.exchange.Fixed + p.summary.tokens() + p.added[session.InSystem]
 	for _, digest := range p.exchange.Digests[:conversation.Lead(p.exchange.Digests)] {
 		p.total += digest.Tokens
 	}

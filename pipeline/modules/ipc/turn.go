@@ -105,7 +105,7 @@ func (p *planner) shortenResults(t *turn) error {
 	t.shorter = make([]conversation.Message, len(t.messages))
 	for i, message := range t.messages {
 		digest := p.exchange.Digests[t.From+i]
-		shorter, size := message, digest.Tokens
+		shorter, size := message, p.originals(t.From+i, t.From+i+1)
 		if !t.isFixed && t.From+i < t.spared && digest.Flags.Has(conversation.HasResult) && !digest.Flags.Has(conversation.LoadsTools) {
 			if changed, less := p.cutResults(t.From+i, message, digest); less < size {
 				shorter, size = changed, less
@@ -143,7 +143,7 @@ func (p *planner) cutDown(t *turn) error {
 			}
 		}
 		t.cut = append(t.cut, part)
-		t.cutSize += part.Tokens
+		t.cutSize += p.weigh(part)
 	}
 	return nil
 }

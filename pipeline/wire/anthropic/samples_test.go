@@ -11,9 +11,11 @@ import (
 
 func samples() wiretest.Samples {
 	return wiretest.Samples{
-		Body:     `{ "model":"claude-opus-5-5" , "max_tokens":1.0,"x":1e400, "messages": %s, "x" : [ 1.0 ],"h\u00e9":null }`,
-		Messages: append(messages(), rarer()...),
-		Same:     same(),
+		Body:      `{ "model":"claude-opus-5-5" , "max_tokens":1.0,"x":1e400, "messages": %s, "x" : [ 1.0 ],"h\u00e9":null }`,
+		Messages:  append(messages(), rarer()...),
+		Appends:   appends(),
+		Instructs: instructs(),
+		Same:      same(),
 		Distinct: []string{
 			`{"role":"user","content":"a"}`,
 			`{"role":"assistant","content":"a"}`,

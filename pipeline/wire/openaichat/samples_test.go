@@ -10,9 +10,11 @@ import (
 
 func samples() wiretest.Samples {
 	return wiretest.Samples{
-		Body:     `{ "model":"gpt-6-sol" , "seed":1.0,"x":1e400, "messages": %s, "x" : [ 1.0 ],"h\u00e9":null }`,
-		Messages: messages(),
-		Same:     same(),
+		Body:      `{ "model":"gpt-6-sol" , "seed":1.0,"x":1e400, "messages": %s, "x" : [ 1.0 ],"h\u00e9":null }`,
+		Messages:  messages(),
+		Appends:   appends(),
+		Instructs: instructs(),
+		Same:      same(),
 		Distinct: []string{
 			`{"role":"user","content":"a"}`,
 			`{"role":"system","content":"a"}`,

@@ -16,9 +16,11 @@ const (
 
 func samples() wiretest.Samples {
 	return wiretest.Samples{
-		Body:     `{ "model":"gpt-6-sol" , "top_p":1.0,"x":1e400, "input": %s, "x" : [ 1.0 ],"h\u00e9":null }`,
-		Messages: append(messages(), items()...),
-		Same:     same(),
+		Body:      `{ "model":"gpt-6-sol" , "top_p":1.0,"x":1e400, "input": %s, "x" : [ 1.0 ],"h\u00e9":null }`,
+		Messages:  append(messages(), items()...),
+		Appends:   appends(),
+		Instructs: instructs(),
+		Same:      same(),
 		Distinct: []string{
 			`{"role":"user","content":"a"}`,
 			`{"role":"assistant","content":"a"}`,

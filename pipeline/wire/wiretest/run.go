@@ -23,6 +23,8 @@ func Run(t *testing.T, codec wire.Codec, samples Samples) {
 		"OneChangedMessageLeavesAllOthersAlone":   testOneChanged,
 		"ChangedMessagesAreWrittenAsExpected":     testChanges,
 		"NewMessagesAreWrittenAsExpected":         testNew,
+		"TextsComeLastInAMessage":                 testAppend,
+		"TextsComeBehindTheSystemPrompt":          testInstruct,
 		"MessagesThatSayTheSameHaveOneIdentity":   testSame,
 		"SpellingMakesNoDifferenceToIdentity":     testSpelling,
 		"MessagesThatSayOtherThingsDiffer":        testDistinct,

@@ -12,15 +12,17 @@ type Samples struct {
 	// Body is a template of a request; "%s" stands for its list, brackets included.
 	Body string
 
-	Messages []Message
-	Same     []Same
-	Distinct []string // messages of which no two say the same
-	Changes  []Change
-	New      []New
-	Requests []Request
-	Faults   []Fault
-	Answers  []Answer
-	Problem  string // the error body of Problem()
+	Messages  []Message
+	Same      []Same
+	Distinct  []string // messages of which no two say the same
+	Changes   []Change
+	New       []New
+	Appends   []AppendSample
+	Instructs []InstructSample
+	Requests  []Request
+	Faults    []Fault
+	Answers   []Answer
+	Problem   string // the error body of Problem()
 }
 
 // Message is one element of a list and what must be understood of it.

@@ -1,0 +1,91 @@
+package prompt
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/session"
+)
+
+// injectTimeout bounds how long the store may take to keep what modules have put
+// into a prompt. It goes out without that rather than late.
+const injectTimeout = 5 * time.Second
+
+// keepInserts makes what modules have put into the prompt durable, all of it in one
+// transaction, before the body may go out. If that fails it is taken out again.
+func (w *Writer) keepInserts(ctx context.Context, prompt *Prompt) {
+	exchange, lane := prompt.Exchange, prompt.Lane
+	fresh := exchange.Fresh()
+	if len(fresh) == 0 {
+		return
+	}
+	durable := slices.Clone(fresh)
+	for i := range durable {
+		durable[i].Number = lane.NextInsert() + i
+	}
+	ctx, cancel := context.WithTimeout(ctx, injectTimeout)
+	defer cancel()
+	now := w.Now()
+	seen := prompt.seen(now, lane.Archived())
+	err := w.Store.Inject(ctx, seen, durable)
+	prompt.Archiving += w.Now().Sub(now)
+	if err != nil {
+		if errors.Is(err, session.ErrOvertaken) {
+			w.Resolver.Forget(lane.ID)
+		}
+		exchange.Withdraw(err)
+		return
+	}
+	copy(fresh, durable)
+	prompt.fresh, prompt.Archived = durable, prompt.Archived+seen.Bytes()
+	lane.Keep(durable)
+	lane.Arrived(0, len(exchange.Digests))
+	w.Resolver.Committed(lane)
+}
+
+// withdraw takes what a refused prompt was the first to hold out of it and of its
+// lane again. It is false if there is nothing, or if the store fails: what it keeps
+// would come back with the next prompt.
+func (w *Writer) withdraw(ctx context.Context, prompt *Prompt, fresh []session.Insert) bool {
+	if len(fresh) == 0 {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, injectTimeout)
+	defer cancel()
+	exchange, from := prompt.Exchange, fresh[0].Number
+	if err := w.Store.Withdraw(ctx, exchange.Scope.Workspace, prompt.Lane.ID, from); err != nil {
+		return false
+	}
+	prompt.Lane.Drop(from)
+	w.Resolver.Committed(prompt.Lane)
+	at := slices.IndexFunc(exchange.Inserts, func(insert session.Insert) bool { return insert.Number >= from })
+	if at >= 0 {
+		exchange.Inserts = exchange.Inserts[:at:at]
+	}
+	exchange.Report.After = exchange.Size(exchange.Projection)
+	counts := map[string]int{}
+	for i := range fresh {
+		counts[fresh[i].Module] += fresh[i].Count()
+	}
+	for _, module := range slices.Sorted(maps.Keys(counts)) {
+		exchange.Report.Events = append(exchange.Report.Events, pipeline.Event{
+			Module: module, Type: "withdrawn", Reason: "overflow", Counts: map[string]int{"items": counts[module]},
+		})
+	}
+	return true
+}
+
+// injectedBy has a report tell of what a refused prompt was the first to hold, which
+// the prompt that goes out in its place holds as well.
+func injectedBy(report *pipeline.Report, refused pipeline.Report) {
+	report.Injected = maps.Clone(refused.Injected)
+	for i, module := range report.Modules {
+		if report.Injected[module.Name] > 0 && module.Outcome == pipeline.Noop {
+			report.Modules[i].Outcome = pipeline.Applied
+		}
+	}
+}

@@ -1,0 +1,429 @@
+package prompt_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules/ipc"
+	"palimpsest/pipeline/prompt"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/tokens"
+	"palimpsest/pipeline/wire"
+)
+
+// notes is a module that puts what it is given into the next prompt.
+type notes struct {
+	name, placement string
+	next            string
+	took            bool // the last one went in
+}
+
+func (n *notes) Name() string { return n.name }
+
+func (n *notes) Process(_ context.Context, exchange *pipeline.Exchange) error {
+	if n.next != "" {
+		n.took = exchange.Inject(n.name, n.placement, n.next, []string{"#1", "#2"})
+		n.next = ""
+	}
+	return nil
+}
+
+// noting has a bench run a module that injects beside ipc.
+func (b *bench) noting(name, placement string) *notes {
+	b.t.Helper()
+	counter, err := tokens.NewCounter()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	module := &notes{name: name, placement: placement}
+	b.writer.Chain = pipeline.NewChain(ipc.New(counter), module)
+	return module
+}
+
+// script says the same short conversation in a format, request by request.
+func script(format conversation.Format, requests int) []byte {
+	switch format {
+	case conversation.Anthropic:
+		c := begun("claude-sonnet-4-5")
+		c.head += `,"system":"Be brief."`
+		c.messages = []string{`{"content":"Please \u0062egin." ,"role":"user"}`}
+		for i := 1; i < requests; i++ {
+			id := fmt.Sprintf("toolu_%d", i)
+			c.assistant(said("I look."), call(id)).user(result(id, `"done"`), said(fmt.Sprintf("Now step %d.", i)))
+		}
+		return c.body()
+	case conversation.OpenAIChat:
+		c := chat().add(`{"role":"developer","content":"Be brief."}`, `{"role":"user","content":"Please begin."}`)
+		for i := 1; i < requests; i++ {
+			c.add(`{"role":"assistant","content":"Yes."}`, fmt.Sprintf(`{"role":"user","content":[{"type":"text","text":"Now step %d."}]}`, i))
+		}
+		return c.body()
+	default:
+		c := (&list{head: `"model":"gpt-5.1-codex","instructions":"Be brief.","store":false`, name: "input"}).add(`{"role":"user","content":"Please begin."}`)
+		for i := 1; i < requests; i++ {
+			c.add(`{"role":"assistant","content":"Yes."}`, fmt.Sprintf(`{"type":"message","role":"user","content":[{"type":"input_text","text":"Now step %d."}]}`, i))
+		}
+		return c.body()
+	}
+}
+
+// A message that the provider has seen is sent with the same bytes for ever, with
+// what was put into it, by this process and by one that starts anew; nothing but
+// messages with inserts is written anew. A10, W13.
+func TestInsertsStayWhereTheyWerePut(t *testing.T) {
+	t.Parallel()
+	for _, format := range []conversation.Format{conversation.Anthropic, conversation.OpenAIChat, conversation.OpenAIResponses} {
+		t.Run(string(format), func(t *testing.T) {
+			t.Parallel()
+			store := session.NewMemory()
+			b := newBenchWith(t, store, format, 100_000)
+			module := b.noting("rehydrator", pipeline.PlacementTurn)
+			var before [][]byte
+			for request := 1; request <= 4; request++ {
+				if request != 3 {
+					module.next = fmt.Sprintf("[note %d] <é> \"quoted\"", request)
+				}
+				sent := b.send(script(format, request))
+				list, came := b.elements(sent.Body), b.elements(script(format, request))
+				for i := range before {
+					if !bytes.Equal(before[i], list[i]) {
+						t.Errorf("request %d: message %d changed from\n%s to\n%s", request, i, before[i], list[i])
+					}
+				}
+				if holdsNote := bytes.Contains(list[len(list)-1], fmt.Appendf(nil, "[note %d]", request)); holdsNote != (request != 3) {
+					t.Errorf("request %d ends with %s", request, list[len(list)-1])
+				}
+				if request == 3 && !bytes.Equal(list[len(list)-1], came[len(came)-1]) {
+					t.Errorf("a message without insert was written anew: %s", list[len(list)-1])
+				}
+				before = list
+				sent.Sent()
+			}
+			again := newBenchWith(t, store, format, 100_000)
+			again.scope = b.scope
+			record(t, store, b, script(format, 4))
+			sent := again.send(script(format, 5))
+			if list := again.elements(sent.Body); !slices.EqualFunc(before, list[:len(before)], bytes.Equal) {
+				t.Errorf("after a restart the prompt begins with\n%s, not\n%s", bytes.Join(list, []byte(",\n")), bytes.Join(before, []byte(",\n")))
+			}
+			if got := sent.Exchange.Injected("rehydrator"); len(got) != 3 || len(got[2].Items) != 2 || got[2].Tokens == 0 {
+				t.Errorf("known after a restart: %+v", got)
+			}
+		})
+	}
+}
+
+// record has a store know a request's end, as the recorder does after each.
+func record(t *testing.T, store session.Store, b *bench, body []byte) {
+	t.Helper()
+	if err := store.Record(t.Context(), b.scope.Workspace, []session.Seen{b.write(body).Seen(b.writer.Now())}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Behind the system prompt an insert stands from then on, whatever is added later.
+func TestInsertsBehindTheSystemPromptStay(t *testing.T) {
+	t.Parallel()
+	const first, second = "Mind the tests.", "Mind the docs."
+	for format, want := range map[conversation.Format][2]string{
+		conversation.Anthropic: {
+			`"system":[{"type":"text","text":"Be brief."},{"type":"text","text":"Mind the tests."}]`,
+			`"system":[{"type":"text","text":"Be brief."},{"type":"text","text":"Mind the tests."},{"type":"text","text":"Mind the docs."}]`,
+		},
+		conversation.OpenAIChat: {
+			`"messages":[{"role":"developer","content":"Be brief."},{"role":"developer","content":"Mind the tests."},{"role":"user","content":"Please begin."}`,
+			`"messages":[{"role":"developer","content":"Be brief."},{"role":"developer","content":"Mind the tests."},{"role":"developer","content":"Mind the docs."},{"role":"user","content":"Please begin."}`,
+		},
+		conversation.OpenAIResponses: {`"instructions":"Be brief.\n\nMind the tests."`, `"instructions":"Be brief.\n\nMind the tests.\n\nMind the docs."`},
+	} {
+		t.Run(string(format), func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, format, 100_000)
+			module := b.noting("patterns", pipeline.PlacementSystem)
+			for request, text := range []string{"", first, "", second, ""} {
+				module.next = text
+				sent := b.send(script(format, request+1))
+				sent.Sent()
+				switch {
+				case request == 0:
+					lacks(t, sent.Body, first, second)
+				default:
+					holds(t, sent.Body, want[request/3])
+				}
+			}
+		})
+	}
+}
+
+// The same message gives the same content whether its text comes as a string or as
+// an array, and wherever the client's cache marker stands.
+func TestInsertsFollowTheContentNotItsForm(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, conversation.Anthropic, 100_000)
+	module := b.noting("rehydrator", pipeline.PlacementTurn)
+	module.next = "[note]"
+	c := begun("claude-sonnet-4-5")
+	c.messages = []string{`{"role":"user","content":"Please begin."}`}
+	holds(t, b.send(c.body()).Body, `{"role":"user","content":[{"type":"text","text":"Please begin."},{"type":"text","text":"[note]"}]}`)
+
+	c.messages = []string{`{"role":"user","content":[{"type":"text","text":"Please begin.","cache_control":{"type":"ephemeral"}}]}`}
+	c.assistant(said("Yes.")).user(said("Go on."))
+	holds(t, b.send(c.body()).Body,
+		`{"role":"user","content":[{"type":"text","text":"Please begin.","cache_control":{"type":"ephemeral"}},{"type":"text","text":"[note]"}]}`)
+}
+
+// Only a message of the user that the provider has not seen takes text: neither tool
+// outputs, nor what is warm, nor a history that must stay as it is, nor a call aside.
+func TestThereIsNotAlwaysAPlace(t *testing.T) {
+	t.Parallel()
+	frozen := func(b *bench, body []byte) []byte {
+		if b.scope.Format == conversation.OpenAIResponses {
+			return bytes.Replace(body, []byte(`"store":false`), []byte(`"previous_response_id":"resp_1"`), 1)
+		}
+		return body
+	}
+	for name, c := range map[string]struct {
+		format conversation.Format
+		body   func(b *bench) []byte
+	}{
+		"tool outputs of Chat": {conversation.OpenAIChat, func(b *bench) []byte {
+			c := chat().add(`{"role":"user","content":"Begin."}`)
+			b.send(c.body()).Sent()
+			return c.filledChat(1, 10).body()
+		}},
+		"tool outputs of Responses": {conversation.OpenAIResponses, func(b *bench) []byte {
+			c := (&list{head: `"model":"gpt-5.1-codex"`, name: "input"}).add(`{"role":"user","content":"Begin."}`)
+			b.send(c.body()).Sent()
+			return c.filledItems(1, 10).body()
+		}},
+		"a prompt sent again": {conversation.Anthropic, func(b *bench) []byte {
+			b.send(script(b.scope.Format, 2)).Sent()
+			return script(b.scope.Format, 2)
+		}},
+		"a history at the provider": {conversation.OpenAIResponses, func(b *bench) []byte { return frozen(b, script(b.scope.Format, 1)) }},
+		"a bypass": {conversation.Anthropic, func(b *bench) []byte {
+			b.bypass = true
+			return script(b.scope.Format, 1)
+		}},
+		"a title": {conversation.Anthropic, func(*bench) []byte {
+			return []byte(`{"model":"claude-haiku-4-5","max_tokens":512,"system":"Generate a concise, sentence-case title (3-7 words)","messages":[{"role":"user","content":"<session>Fix it</session>"}],"output_config":{"format":{"type":"json_schema","schema":{"type":"object","properties":{"title":{"type":"string"}}}}}}`)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, c.format, 100_000)
+			module := b.noting("rehydrator", pipeline.PlacementTurn)
+			body := c.body(b)
+			module.next, module.took = "[note]", true
+			if sent := b.write(body); module.took || !bytes.Equal(sent.Body, body) {
+				t.Errorf("injected: %t; %s", module.took, sent.Body)
+			}
+		})
+	}
+}
+
+// A dry run says what would go in, and nothing does.
+func TestADryRunInjectsNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, conversation.Anthropic, 100_000)
+	b.noting("rehydrator", pipeline.PlacementTurn).next = "[note]"
+	body := script(b.scope.Format, 1)
+	written, err := b.writer.Write(t.Context(), prompt.Request{
+		Scope: b.scope, Codec: b.codec, Config: b.config, Body: body, DryRun: true, Headers: b.headers, Path: paths()[b.scope.Format],
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(written.Body, body) || written.Trial.Injected["rehydrator"] != 2 || written.Exchange.Report.Injected != nil {
+		t.Errorf("trial %+v, body %s", written.Trial, written.Body)
+	}
+	if sent := b.send(script(b.scope.Format, 2)); len(sent.Exchange.Inserts) != 0 {
+		t.Errorf("%+v", sent.Exchange.Inserts)
+	}
+}
+
+// A history that leaves another one keeps the inserts of what it shares alone.
+func TestARewoundHistoryKeepsTheInsertsItShares(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, conversation.Anthropic, 100_000)
+	module := b.noting("rehydrator", pipeline.PlacementTurn)
+	for request := 1; request <= 3; request++ {
+		module.next = fmt.Sprintf("[note %d]", request)
+		b.send(script(b.scope.Format, request)).Sent()
+	}
+	other := bytes.ReplaceAll(script(b.scope.Format, 4), []byte("Now step 2."), []byte("Another way."))
+	module.next = "[note other]"
+	fork := b.send(other)
+	holds(t, fork.Body, "[note 1]", "[note 2]", "[note other]")
+	lacks(t, fork.Body, "[note 3]")
+	if fork.Lane.Parent == uuid.Nil {
+		t.Error("it is no fork")
+	}
+	fork.Sent()
+	back := b.send(script(b.scope.Format, 4))
+	holds(t, back.Body, "[note 1]", "[note 2]", "[note 3]")
+	lacks(t, back.Body, "[note other]")
+}
+
+// refusing is a store that keeps no inserts.
+type refusing struct{ *session.Memory }
+
+var errFull = errors.New("disk full")
+
+func (refusing) Inject(context.Context, session.Seen, []session.Insert) error { return errFull }
+
+// W25: what cannot be made durable does not go out; its module has failed.
+func TestInsertsThatCannotBeStoredAreTakenOut(t *testing.T) {
+	t.Parallel()
+	b := newBenchOn(t, refusing{session.NewMemory()}, 100_000)
+	b.noting("patterns", pipeline.PlacementTurn).next = "[note]"
+	body := script(b.scope.Format, 1)
+	written, err := b.writer.Write(t.Context(), prompt.Request{Scope: b.scope, Codec: b.codec, Config: b.config, Body: body, Headers: b.headers, Path: paths()[b.scope.Format]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := written.Exchange.Report
+	failed := slices.ContainsFunc(report.Events, func(event pipeline.Event) bool {
+		return event.Module == "patterns" && event.Type == "failed" && strings.Contains(event.Reason, errFull.Error()) && event.FellBackTo == "original"
+	})
+	if !failed || !slices.Contains(report.Modules, pipeline.ModuleReport{Name: "patterns", Outcome: pipeline.Failed}) || report.Injected != nil || report.After != report.Before {
+		t.Errorf("report %+v", report)
+	}
+	if !bytes.Equal(written.Body, body) || len(written.Exchange.Inserts) != 0 {
+		t.Errorf("sent %s", written.Body)
+	}
+}
+
+// Of two replicas that put something into a lane at once one wins; the other goes
+// without, and with the winner's text from the next request on.
+func TestOfTwoReplicasOneInjects(t *testing.T) {
+	t.Parallel()
+	store := session.NewMemory()
+	one, two := newBenchOn(t, store, 100_000), newBenchOn(t, store, 100_000)
+	two.scope = one.scope
+	record(t, store, one, script(one.scope.Format, 2))
+	two.send(script(one.scope.Format, 2)) // both know the lane
+	one.noting("rehydrator", pipeline.PlacementTurn).next = "[note of one]"
+	two.noting("rehydrator", pipeline.PlacementTurn).next = "[note of two]"
+	holds(t, one.send(script(one.scope.Format, 3)).Body, "[note of one]")
+
+	body := script(one.scope.Format, 3)
+	lost, err := two.writer.Write(t.Context(), prompt.Request{Scope: two.scope, Codec: two.codec, Config: two.config, Body: body, Headers: two.headers, Path: paths()[two.scope.Format]})
+	if err != nil || !bytes.Equal(lost.Body, body) {
+		t.Errorf("%v: %s", err, lost.Body)
+	}
+	record(t, store, one, script(one.scope.Format, 3))
+	holds(t, two.send(script(one.scope.Format, 4)).Body, "[note of one]")
+}
+
+// The count of a prompt has what stands in it, and adds nothing.
+func TestACountSeesTheInserts(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, conversation.Anthropic, 100_000)
+	module := b.noting("rehydrator", pipeline.PlacementTurn)
+	module.next = "[note]"
+	sent := b.send(script(b.scope.Format, 2))
+	module.next = "[another]"
+	count, err := b.writer.Count(t.Context(), prompt.Request{Scope: b.scope, Codec: b.codec, Config: b.config, Body: script(b.scope.Format, 2), Headers: b.headers, Path: "/v1/messages/count_tokens"})
+	if err != nil || !bytes.Equal(count.Body, sent.Body) || count.Exchange.Report.After != sent.Exchange.Report.After {
+		t.Errorf("%v: counted %s", err, count.Body)
+	}
+}
+
+// Inserts count in sizes, and a reported size holds those that were in its prompt.
+func TestInsertsCount(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, conversation.Anthropic, 3_000)
+	module := b.noting("rehydrator", pipeline.PlacementTurn)
+	plain := b.send(script(b.scope.Format, 1)).Exchange.Report
+	module.next = words(400)
+	sent := b.send(script(b.scope.Format, 2))
+	report, tokens := sent.Exchange.Report, sent.Exchange.Inserts[0].Tokens
+	if tokens < 300 || report.After-report.Before != int(float64(tokens)*sent.Exchange.Factor) || plain.After != plain.Before {
+		t.Errorf("%d tokens, report %+v", tokens, report)
+	}
+	b.writer.Answered(sent.Sent(), wire.Answer{Usage: wire.Usage{Reported: true, Input: 1234}})
+	next := b.send(script(b.scope.Format, 2))
+	if got := next.Exchange.Report; got.After != 1234 || got.Before != 1234-int(float64(tokens)*next.Exchange.Factor) {
+		t.Errorf("after an answer: %+v", got)
+	}
+	module.next = words(5_000)
+	if full := b.send(script(b.scope.Format, 3)); module.took || len(full.Exchange.Inserts) != 1 {
+		t.Errorf("an insert of 5000 tokens went into a window of 3000: %+v", full.Exchange.Report)
+	}
+}
+
+// An epoch that folds a message drops what was put into it; what it leaves as it was
+// keeps it, and the bridge's turn is left.
+func TestAnEpochDropsTheInsertsOfWhatItFolds(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, conversation.Anthropic, 20_000)
+	c := begun("claude-sonnet-4-5")
+	b.noting("compaction-bridge", pipeline.PlacementTurn).next = "[bridge note]"
+	c.filled(2, 200)
+	b.send(c.body()).Sent()
+	module := b.noting("rehydrator", pipeline.PlacementTurn)
+	for turn := 0; b.epochs == 0; turn++ {
+		module.next = fmt.Sprintf("[note %d.] %s", turn, words(100))
+		if turn > 60 {
+			t.Fatal("no epoch")
+		}
+		sent := b.send(c.filled(1, 700).body())
+		sent.Sent()
+		if got, want := len(sent.Exchange.Inserts), turn+2; got != want {
+			t.Fatalf("%d inserts, want %d: %+v", got, want, sent.Exchange.Report)
+		}
+		if report := sent.Exchange.Report; report.After > report.Limit {
+			t.Fatalf("%d of %d tokens", report.After, report.Limit)
+		}
+	}
+	for range 3 {
+		sent := b.send(c.filled(1, 100).body())
+		sent.Sent()
+		holds(t, sent.Body, "[bridge note]")
+		lacks(t, sent.Body, "[note 0.]")
+		for i := range sent.Exchange.Inserts {
+			insert := &sent.Exchange.Inserts[i]
+			if stands := sent.Exchange.Stands(sent.Exchange.Projection, insert); stands != bytes.Contains(sent.Body, []byte(quoted(insert.Text))) {
+				t.Errorf("stands: %t: %.40s", stands, insert.Text)
+			}
+		}
+		if got := sent.Exchange.Injected("rehydrator"); !strings.HasPrefix(got[len(got)-1].Text, "[note ") || !bytes.Contains(sent.Body, []byte(quoted(got[len(got)-1].Text))) {
+			t.Errorf("the newest insert is gone: %.80s", got[len(got)-1].Text)
+		}
+	}
+}
+
+// A prompt that the provider finds too long goes out without what it was the first
+// to hold, where nothing else makes it fit; what stood before stays.
+func TestAnEmergencyMayTakeANewInsertOut(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, conversation.Anthropic, 100_000)
+	module := b.noting("rehydrator", pipeline.PlacementTurn)
+	module.next = "[old note]"
+	b.send(script(b.scope.Format, 1)).Sent()
+	module.next = "[new note] " + words(2_000)
+	refused := b.send(script(b.scope.Format, 2))
+	shrunk, ok := b.writer.Shrink(t.Context(), refused, wire.Overflow{Window: 2_500, Tokens: 2_600})
+	if !ok {
+		t.Fatal("not shrunk")
+	}
+	holds(t, shrunk.Body, "[old note]")
+	lacks(t, shrunk.Body, "[new note]")
+	if report := shrunk.Exchange.Report; report.Injected != nil || report.Compression != pipeline.Emergency || !slices.ContainsFunc(report.Events, func(event pipeline.Event) bool { return event.Type == "withdrawn" }) {
+		t.Errorf("report %+v", report)
+	}
+	shrunk.Sent()
+	next := b.send(script(b.scope.Format, 3))
+	holds(t, next.Body, "[old note]")
+	lacks(t, next.Body, "[new note]")
+}
