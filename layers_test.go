@@ -37,13 +37,15 @@ func layers() []layer {
 		{"pipeline/archive/archivedb", []string{"pipeline/archive", "pipeline/conversation", "pipeline/session"}},
 		{"pipeline/archive/...", []string{"pipeline/conversation", "pipeline/archive"}},
 		// One transaction keeps a lane's projection and the originals it stands for.
-		{"pipeline/session/sessiondb", []string{"pipeline/session", "pipeline/conversation", "pipeline/cost", "pipeline/archive", "pipeline/archive/archivedb"}},
+		{"pipeline/session/sessiondb", []string{"pipeline/session", "pipeline/jobs", "pipeline/conversation", "pipeline/cost", "pipeline/archive", "pipeline/archive/archivedb"}},
 		{"pipeline/session", []string{"pipeline/conversation", "pipeline/archive", "pipeline/tokens", "pipeline/wire"}},
 		{"pipeline/client", []string{"pipeline/conversation", "pipeline/session", "pipeline/wire"}},
 		{"pipeline/summary", []string{
 			"pipeline/conversation", "pipeline/tokens", "pipeline/ledger", "pipeline/session", "pipeline/archive", "pipeline/wire",
 		}},
-		{"pipeline/idle", []string{"pipeline", "pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/archive", "pipeline/summary"}},
+		{"pipeline/idle", []string{"pipeline", "pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/archive", "pipeline/summary", "pipeline/wire", "pipeline/jobs"}},
+		{"pipeline/jobs", nil},
+		{"pipeline/jobs/jobsdb", []string{"pipeline/jobs"}},
 		{"pipeline/cost", []string{"pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/wire"}},
 		{"pipeline/prompt", []string{
 			"pipeline", "pipeline/client", "pipeline/conversation", "pipeline/cost", "pipeline/tokens", "pipeline/session", "pipeline/archive", "pipeline/wire",
@@ -78,6 +80,7 @@ func libraries() []library {
 			return within(folder, "api") || within(folder, "web") || within(folder, "cmd")
 		}, "only api, web and cmd"},
 		{"github.com/a-h/templ", func(folder string) bool { return within(folder, "web") }, "only web"},
+		{"github.com/riverqueue/", func(folder string) bool { return folder == "pipeline/jobs/jobsdb" }, "only pipeline/jobs/jobsdb"},
 		{"github.com/stripe/", func(folder string) bool { return within(folder, "billing") }, "only billing"},
 		{"net/http", func(folder string) bool { return !within(folder, "pipeline/modules") }, "no module"},
 	}

@@ -35,6 +35,7 @@ type Metrics struct {
 	dropped        prometheus.Counter
 	compactions    *prometheus.CounterVec
 	summaries      *prometheus.CounterVec
+	plans          *prometheus.CounterVec
 }
 
 // NewMetrics registers the proxy's metrics with registry.
@@ -67,7 +68,8 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	}
 	metrics.compactions = counters("compaction_detected_total", "Sessions that went on after their client had compacted them.", "client")
 	metrics.summaries = counters("summaries_total", "Summaries that models were asked for, by outcome.", "outcome")
-	registry.MustRegister(metrics.requests, metrics.duration, metrics.streamDuration, metrics.overhead, metrics.firstByte,
+	metrics.plans = counters("plans_total", "Epochs that were to be planned ahead, by what came of it.", "outcome")
+	registry.MustRegister(metrics.plans, metrics.requests, metrics.duration, metrics.streamDuration, metrics.overhead, metrics.firstByte,
 		metrics.upstreamTTFB, metrics.tokens, metrics.before, metrics.after, metrics.saved, metrics.turns, metrics.epochs,
 		metrics.net, metrics.archived, metrics.archiveErrors, metrics.aborts, metrics.dropped, metrics.compactions, metrics.busts, metrics.summaries)
 	return metrics
@@ -99,6 +101,9 @@ func (m *Metrics) observe(event *Event) {
 	m.usage(event.Usage)
 	m.report(event.Report)
 }
+
+// PlanEnded counts what came of an epoch that was to be planned ahead.
+func (m *Metrics) PlanEnded(outcome string) { m.plans.WithLabelValues(outcome).Inc() }
 
 func (m *Metrics) usage(usage wire.Usage) {
 	m.tokens.WithLabelValues("input").Add(float64(usage.Input))

@@ -3,10 +3,14 @@ package pipeline
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/google/uuid"
 
+	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 )
 
@@ -51,6 +55,59 @@ func (o *Outline) Body(messages []json.RawMessage) []byte {
 		body = append(body, message...)
 	}
 	return append(body, "]}"...)
+}
+
+// Head returns the link of the exchange's history.
+func (o *Outline) Head() conversation.Hash { return o.head }
+
+// storedOutline is how an outline is kept.
+type storedOutline struct {
+	ID       uuid.UUID
+	Scope    session.Scope
+	Config   Config
+	Request  wire.Request
+	Class    client.Class
+	Model    tokens.Model
+	Known    bool // the model is
+	Limit    int
+	Factor   float64
+	Fixed    int
+	Position int
+	Root     []byte
+	Head     []byte
+}
+
+// Bytes returns the outline as it can be kept, for ReadOutline.
+func (o *Outline) Bytes() ([]byte, error) {
+	e := &o.exchange
+	encoded, err := json.Marshal(storedOutline{
+		ID: e.ID, Scope: e.Scope, Config: e.Config, Request: e.Request, Class: e.Class, Model: e.Model, Known: e.Model.Known,
+		Limit: e.Limit, Factor: e.Factor, Fixed: e.Fixed, Position: o.Position, Root: o.root[:], Head: o.head[:],
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode outline: %w", err)
+	}
+	return encoded, nil
+}
+
+// ReadOutline reads what Bytes wrote. codecs are those of all formats.
+func ReadOutline(encoded []byte, codecs map[conversation.Format]wire.Codec) (*Outline, error) {
+	var stored storedOutline
+	if err := json.Unmarshal(encoded, &stored); err != nil {
+		return nil, fmt.Errorf("read outline: %w", err)
+	}
+	codec, known := codecs[stored.Scope.Format]
+	if !known || len(stored.Root) != len(conversation.Hash{}) || len(stored.Head) != len(conversation.Hash{}) {
+		return nil, fmt.Errorf("read outline: format %q, links of %d and %d bytes", stored.Scope.Format, len(stored.Root), len(stored.Head))
+	}
+	stored.Model.Known = stored.Known
+	return &Outline{
+		Position: stored.Position, root: conversation.Hash(stored.Root), head: conversation.Hash(stored.Head),
+		exchange: Exchange{
+			ID: stored.ID, Scope: stored.Scope, Config: stored.Config, Codec: codec, Request: stored.Request, Class: stored.Class,
+			Model: stored.Model, Limit: stored.Limit, Factor: stored.Factor, Fixed: stored.Fixed,
+		},
+	}, nil
 }
 
 // Workspace returns the workspace of the exchange.

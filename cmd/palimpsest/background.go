@@ -60,6 +60,7 @@ func (p *program) hear(ctx context.Context, db *tenantsdb.DB, changes changes) e
 	}, changes.settings.ForgetAll)
 	listener.Handle(sessiondb.Channel, ofLane(changes.lanes.Changed), changes.lanes.ForgetAll)
 	listener.Handle(sessiondb.InsertChannel, ofLane(changes.lanes.InsertsChanged), changes.lanes.ForgetAll)
+	listener.Handle(sessiondb.PlanChannel, ofLane(changes.lanes.PlanChanged), changes.lanes.ForgetAll)
 	listener.Handle(sessiondb.SummaryChannel, ofLane(changes.lanes.SummaryChanged), changes.lanes.ForgetAll)
 	if err := listener.Start(ctx); err != nil {
 		return err

@@ -35,6 +35,7 @@ type Config struct {
 	AllowPrivateUpstreams bool   // PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS
 	Pipe                  string // PALIMPSEST_PIPE, PRXY_PIPE
 	LogFormat             string // PALIMPSEST_LOG_FORMAT: text or json
+	Role                  Role   // --role of serve
 
 	// DrainTimeout is how long open streams may go on once the program is told
 	// to stop. PALIMPSEST_DRAIN_TIMEOUT
@@ -49,6 +50,7 @@ func DefaultConfig() Config {
 		DataDir:   "./data",
 		Pipe:      strings.Join(pipeline.DefaultConfig().Modules, ","),
 		LogFormat: "text",
+		Role:      RoleAll,
 
 		DrainTimeout: 5 * time.Minute,
 	}

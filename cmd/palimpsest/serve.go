@@ -23,13 +23,17 @@ const (
 )
 
 func serveCommand(load func() (Config, error)) *cobra.Command {
-	return &cobra.Command{
+	var role string
+	serve := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the product: proxy, dashboard and API",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			config, err := load()
 			if err != nil {
+				return err
+			}
+			if config.Role, err = roleOf(role); err != nil {
 				return err
 			}
 			ctx := command.Context()
@@ -52,6 +56,8 @@ func serveCommand(load func() (Config, error)) *cobra.Command {
 			return err
 		},
 	}
+	serve.Flags().StringVar(&role, "role", string(RoleAll), "part of the product that this process is: all, web, api or worker")
+	return serve
 }
 
 // program is the running product.

@@ -20,9 +20,10 @@ import (
 	"palimpsest/pipeline/archive/blob"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/idle"
+	"palimpsest/pipeline/jobs"
+	"palimpsest/pipeline/jobs/jobsdb"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/prompt"
-	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
@@ -55,8 +56,9 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
-	sessions := sessiondb.New(db)
-	originals, err := p.openArchive(ctx, db)
+	work := p.newWork(db, registry)
+	sessions := sessiondb.New(db).WithJobs(work)
+	originals, err := p.openArchive(ctx, db, work)
 	if err != nil {
 		return nil, err
 	}
@@ -68,11 +70,14 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, fmt.Errorf("token counter: %w", err)
 	}
-	writer, err := p.newWriter(sessions, originals, counter)
+	metrics := api.NewMetrics(registry)
+	writer, err := p.newWriter(parts{sessions: sessions, originals: originals, counter: counter, metrics: metrics, work: work})
 	if err != nil {
 		return nil, err
 	}
-	metrics := api.NewMetrics(registry)
+	if err := work.Open(); err != nil { // every kind is registered
+		return nil, err
+	}
 	recorder := api.NewRecorder(db, sessions, db, metrics, p.log)
 	recorder.Start()
 	p.onClose(recorder.Stop)
@@ -85,6 +90,9 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
+	if err := p.startWork(ctx, work); err != nil {
+		return nil, err
+	}
 	if err := p.hear(ctx, db, changes{people: people, keys: keys, settings: settings, lanes: writer.Resolver}); err != nil {
 		return nil, err
 	}
@@ -94,13 +102,21 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		Recorder: recorder, Summaries: summaries, Metrics: metrics, Log: p.log, Now: time.Now,
 	}
 	e := newEcho(p.log)
-	proxy.Register(e)
+	if p.config.Role.proxies() {
+		proxy.Register(e)
+	}
+	if p.config.Role == RoleWorker {
+		return e, nil
+	}
 	keeper := p.keeper(db, keys, safe, provider)
 	manage.Register(e.Group("/api/v1"), manage.Config{
 		Defaults: p.defaults(), Codecs: codecs(),
 		Identity: people, Cookies: tenants.NewCookies(p.reachable()), Keys: keys, APIKeys: keeper, ProviderKeys: keeper,
 		Pipelines: db, ModelWindows: db, Sessions: sessions, Archive: originals, Usage: db, Log: p.log, Now: time.Now,
 	})
+	if !p.config.Role.shows() {
+		return e, nil
+	}
 	web.New(web.Config{
 		PublicURL: p.reachable(), Defaults: p.defaults(), Codecs: codecs(),
 		Log: p.log, Now: time.Now,
@@ -137,7 +153,7 @@ func (p *program) keeper(db *tenantsdb.DB, keys *identity.Keys, safe *vault.Vaul
 
 // openArchive opens the archive: in the database, or with its bytes moved to a
 // bucket once they are durable.
-func (p *program) openArchive(ctx context.Context, db *tenantsdb.DB) (*archivedb.DB, error) {
+func (p *program) openArchive(ctx context.Context, db *tenantsdb.DB, work *jobsdb.Runner) (*archivedb.DB, error) {
 	originals := archivedb.New(db)
 	if p.config.BlobURL == "" {
 		return originals, nil
@@ -146,9 +162,11 @@ func (p *program) openArchive(ctx context.Context, db *tenantsdb.DB) (*archivedb
 	if err != nil {
 		return nil, fmt.Errorf("PALIMPSEST_BLOB_URL: %w", err)
 	}
-	mover := archivedb.NewMover(db, bucket, p.log)
-	mover.Start()
-	p.onClose(mover.Stop)
+	mover := archivedb.NewMover(db, bucket)
+	work.Every("archive", moveEvery, moveTimeout, func(ctx context.Context) error {
+		_, err := mover.Pass(ctx)
+		return err
+	})
 	return originals.WithBucket(bucket), nil
 }
 
@@ -190,21 +208,29 @@ func (p *program) throttle() (identity.Throttle, error) {
 	return throttle, nil
 }
 
+// parts are what newWriter puts together.
+type parts struct {
+	sessions  *sessiondb.Store
+	originals idle.Originals
+	counter   *tokens.Counter
+	metrics   *api.Metrics
+	work      *jobsdb.Runner
+}
+
 // newWriter makes what writes prompts, and what plans epochs before they are needed.
-func (p *program) newWriter(store session.Store, originals idle.Originals, counter *tokens.Counter) (*prompt.Writer, error) {
-	built := modules.All(counter)
-	writer, err := prompt.NewWriter(store, counter, pipeline.NewChain(built...))
+func (p *program) newWriter(parts parts) (*prompt.Writer, error) {
+	built := modules.All(parts.counter)
+	writer, err := prompt.NewWriter(parts.sessions, parts.counter, pipeline.NewChain(built...))
 	if err != nil {
 		return nil, err
 	}
 	for _, module := range built {
 		if planner, is := module.(idle.Planner); is {
 			worker := idle.New(idle.Config{
-				Lanes: writer.Resolver, Reader: writer.Reader, Archive: originals, Planner: planner, Log: p.log, Now: time.Now,
-				Stopping: p.health.draining.Load,
+				Lanes: writer.Resolver, Reader: writer.Reader, Codecs: codecs(), Archive: parts.originals, Store: parts.sessions,
+				Planner: planner, Log: p.log, Now: time.Now, Ended: parts.metrics.PlanEnded,
 			})
-			worker.Start()
-			p.onClose(worker.Stop)
+			parts.work.Handle(sessiondb.JobPlan, jobs.Limits{Timeout: idle.Timeout}, worker.Plan)
 			writer.Ahead = worker
 		}
 	}

@@ -6,25 +6,32 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/wire"
 )
 
+// Timeout bounds the work on one plan.
+const Timeout = 30 * time.Second
+
+// The outcomes of a job, for Config.Ended.
 const (
-	most     = 4096             // tasks that may wait
-	interval = time.Second      // between two looks at them
-	timeout  = 30 * time.Second // for one plan
+	Planned = "planned" // a plan waits for the lane's next request
+	Dropped = "dropped" // the lane is in use, gone or has moved on
+	Useless = "useless" // there is no epoch worth planning
+	Failed  = "failed"  // messages could not be read, or planning failed
 )
 
 // The reasons why there is no plan.
 var (
-	errBusy    = errors.New("lane is busy, gone or has moved on")
+	errMoved   = errors.New("lane is in use, gone or has moved on")
 	errMissing = errors.New("the archive does not have all messages yet")
 )
 
@@ -39,149 +46,129 @@ type Planner interface {
 	Plan(ctx context.Context, exchange *pipeline.Exchange) (*session.Plan, error)
 }
 
+// Store keeps what epochs can be planned from, and the plans.
+type Store interface {
+	// ToPlan returns what a lane's next epoch can be planned from, or
+	// session.ErrNotFound.
+	ToPlan(ctx context.Context, workspace, lane uuid.UUID) (session.Ahead, error)
+
+	// Find returns the lane with a head among heads, as session.Store has it.
+	Find(ctx context.Context, workspace uuid.UUID, heads []conversation.Hash) (session.Found, error)
+
+	// SavePlan keeps a plan for the prompt that went out at a time. It returns
+	// session.ErrOvertaken if another has gone out since.
+	SavePlan(ctx context.Context, workspace, lane uuid.UUID, sentAt time.Time, plan *session.Plan) error
+}
+
 // Config is what a Worker needs.
 type Config struct {
 	Lanes   *session.Resolver
 	Reader  *session.Reader
+	Codecs  map[conversation.Format]wire.Codec
 	Archive Originals
+	Store   Store
 	Planner Planner
 	Log     *slog.Logger
 	Now     func() time.Time
 
-	// Stopping reports whether the process is about to end: then nothing more is
-	// planned. nil: it never is.
-	Stopping func() bool
+	// Ended is told the outcome of every job that was due; nil: nobody.
+	Ended func(outcome string)
 }
 
-// Worker plans epochs ahead, one after the other. It keeps no bodies: what it
-// plans from is in the archive.
-type Worker struct {
-	config Config
+// Worker plans epochs ahead. It keeps nothing itself: what it plans from is in the
+// archive and with the lane.
+type Worker struct{ config Config }
 
-	mu      sync.Mutex
-	waiting waiting
-	stats   Stats
-
-	ctx     context.Context //nolint:containedctx // ends with the worker
-	cancel  context.CancelFunc
-	started sync.Once
-	done    sync.WaitGroup
-}
-
-// Stats counts what became of tasks since the start.
-type Stats struct {
-	Planned int // a plan waits for the lane's next request, or did
-	Dropped int // there were too many tasks, or the lane was busy or had moved on
-	Useless int // there was no epoch worth planning
-	Failed  int // messages could not be read, or planning failed
-	Waiting int // tasks now
-}
-
-// New returns a Worker that is not started yet.
-func New(config Config) *Worker {
-	ctx, cancel := context.WithCancel(context.Background())
-	return &Worker{config: config, waiting: waiting{byLane: map[uuid.UUID]*task{}}, ctx: ctx, cancel: cancel}
-}
-
-// Start begins to plan what is due.
-func (w *Worker) Start() {
-	w.started.Do(func() { w.done.Go(w.run) })
-}
-
-// Stop ends a plan that is being made and waits for the worker; nothing is planned
-// any more. It may be called twice, and without Start.
-func (w *Worker) Stop() {
-	w.cancel()
-	w.done.Wait()
-}
+// New returns a Worker.
+func New(config Config) *Worker { return &Worker{config: config} }
 
 // Later has an epoch planned for a lane when due has come, unless another prompt
-// of the lane follows the one of heat. It replaces the lane's earlier task, never
-// blocks, and drops the task if too many wait.
+// of the lane follows the one of heat. It is recorded with the lane's exchange.
 func (w *Worker) Later(lane *session.Lane, heat session.Heat, outline *pipeline.Outline, due time.Time) {
-	if w.ctx.Err() != nil {
+	encoded, err := outline.Bytes()
+	if err != nil {
+		w.config.Log.Warn("epoch is not planned ahead", "lane", lane.ID, "error", err)
 		return
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.waiting.put(&task{lane: lane.ID, heat: heat, outline: outline, due: due}, most) {
-		w.stats.Dropped++
+	lane.PlanLater(session.Ahead{SentAt: heat.At, Due: due, Outline: encoded})
+}
+
+// Plan implements jobs.Handler: it plans the epoch of a lane and leaves the plan with
+// it. It comes again where a newer prompt of the lane is due later.
+func (w *Worker) Plan(ctx context.Context, workspace, lane uuid.UUID) error {
+	ahead, err := w.config.Store.ToPlan(ctx, workspace, lane)
+	switch {
+	case errors.Is(err, session.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	case w.config.Now().Before(ahead.Due):
+		return jobs.Again{At: ahead.Due}
 	}
-}
-
-// Stats returns what became of tasks.
-func (w *Worker) Stats() Stats {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	stats := w.stats
-	stats.Waiting = len(w.waiting.queue)
-	return stats
-}
-
-func (w *Worker) run() {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			w.Pass()
-		case <-w.ctx.Done():
-			return
-		}
+	task := task{Worker: w, workspace: workspace, id: lane, ahead: ahead}
+	err = task.plan(ctx)
+	if ctx.Err() == nil || err == nil {
+		w.ended(lane, err)
 	}
-}
-
-// Pass plans everything that is due.
-func (w *Worker) Pass() {
-	for w.ctx.Err() == nil && (w.config.Stopping == nil || !w.config.Stopping()) {
-		w.mu.Lock()
-		next := w.waiting.take(w.config.Now())
-		w.mu.Unlock()
-		if next == nil {
-			return
-		}
-		err := w.plan(next)
-		w.count(err)
-		if err != nil && !errors.Is(err, errBusy) && w.ctx.Err() == nil {
-			w.config.Log.Debug("plan epoch ahead", "lane", next.lane, "error", err)
-		}
+	if err != nil && !settled(err) {
+		return err
 	}
+	// While this one ran, no other job was taken for the lane.
+	if newer, err := w.config.Store.ToPlan(ctx, workspace, lane); err == nil && newer.SentAt.After(ahead.SentAt) {
+		return jobs.Again{At: newer.Due}
+	}
+	return nil
 }
 
-func (w *Worker) count(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// settled reports whether trying again would come to the same.
+func settled(err error) bool {
+	return errors.Is(err, errMoved) || errors.Is(err, session.ErrOvertaken) || errors.Is(err, pipeline.ErrNoPlan)
+}
+
+func (w *Worker) ended(lane uuid.UUID, err error) {
+	outcome := Failed
 	switch {
 	case err == nil:
-		w.stats.Planned++
-	case errors.Is(err, errBusy), w.ctx.Err() != nil:
-		w.stats.Dropped++
+		outcome = Planned
+	case errors.Is(err, errMoved), errors.Is(err, session.ErrOvertaken):
+		outcome = Dropped
 	case errors.Is(err, pipeline.ErrNoPlan):
-		w.stats.Useless++
-	default:
-		w.stats.Failed++
+		outcome = Useless
 	}
+	if w.config.Ended != nil {
+		w.config.Ended(outcome)
+	}
+	w.config.Log.Debug("plan epoch ahead", "lane", lane, "outcome", outcome, "error", err)
 }
 
-// plan plans the epoch of a task and leaves the plan with its lane. A panic is an
-// error.
-func (w *Worker) plan(task *task) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = fmt.Errorf("planner panicked: %v", value)
-		}
-	}()
-	ctx, cancel := context.WithTimeout(w.ctx, timeout)
-	defer cancel()
-	exchange, err := w.restore(ctx, task)
+// task is a lane whose next epoch may be worth planning.
+type task struct {
+	*Worker
+
+	workspace uuid.UUID
+	id        uuid.UUID
+	ahead     session.Ahead
+}
+
+// plan plans the epoch and leaves the plan with the lane.
+func (t *task) plan(ctx context.Context) error {
+	outline, err := pipeline.ReadOutline(t.ahead.Outline, t.config.Codecs)
 	if err != nil {
 		return err
 	}
-	lane, err := w.hold(task)
+	lane, err := t.hold(ctx, outline) // or the messages need not be read
 	if err != nil {
 		return err
 	}
-	exchange.NextProjection, exchange.Attempts, exchange.Now = lane.NextNumber(), lane.Attempts(), w.config.Now()
+	lane.Unlock()
+	exchange, err := t.restore(ctx, outline)
+	if err != nil {
+		return err
+	}
+	if lane, err = t.hold(ctx, outline); err != nil {
+		return err
+	}
+	exchange.NextProjection, exchange.Attempts, exchange.Now = lane.NextNumber(), lane.Attempts(), t.config.Now()
 	exchange.Anchor, exchange.Pins = lane.LastAnchor(exchange.Request.Model), lane.Pins()
 	exchange.Summary, exchange.Inserts = lane.Summary(exchange.Chain), lane.Inserts(exchange.Chain)
 	if projection := lane.Projection(exchange.Chain); projection != nil {
@@ -190,44 +177,51 @@ func (w *Worker) plan(task *task) (err error) {
 	}
 	lane.Unlock() // no request waits for a plan
 
-	plan, err := w.config.Planner.Plan(ctx, exchange)
+	plan, err := t.config.Planner.Plan(ctx, exchange)
 	if err != nil {
 		return err
 	}
-	if lane, err = w.hold(task); err != nil {
+	if lane, err = t.hold(ctx, outline); err != nil {
 		return err
 	}
-	defer lane.Unlock()
-	if lane.NextNumber() != plan.Projection.Number {
-		return errBusy
+	current := lane.NextNumber() == plan.Projection.Number
+	if current {
+		t.config.Lanes.Planned(lane, plan) // before others are told, so that this process keeps its lane
 	}
-	w.config.Lanes.Planned(lane, plan)
-	return nil
+	lane.Unlock()
+	if !current {
+		return errMoved
+	}
+	return t.config.Store.SavePlan(ctx, t.workspace, t.id, t.ahead.SentAt, plan)
 }
 
-// hold takes the lane of a task, unless a request has it or has had it since. The
-// caller unlocks it.
-func (w *Worker) hold(task *task) (*session.Lane, error) {
-	lane := w.config.Lanes.Known(task.lane)
-	if lane == nil || !lane.TryLock() {
-		return nil, errBusy
+// hold takes the lane, unless a request has it or has had it since: as this process
+// knows it, else as it is stored. The caller unlocks it.
+func (t *task) hold(ctx context.Context, outline *pipeline.Outline) (*session.Lane, error) {
+	lane := t.config.Lanes.Known(t.id)
+	if lane == nil || lane.Heat().At.UnixMicro() < t.ahead.SentAt.UnixMicro() { // or another replica has sent its last prompt
+		found, err := t.config.Store.Find(ctx, t.workspace, []conversation.Hash{outline.Head()})
+		if errors.Is(err, session.ErrNotFound) || err == nil && found.Lane != t.id {
+			return nil, errMoved
+		}
+		if err != nil {
+			return nil, err
+		}
+		lane = found.Stored()
 	}
-	if !lane.Heat().At.Equal(task.heat.At) {
+	if !lane.TryLock() {
+		return nil, errMoved
+	}
+	if lane.Heat().At.UnixMicro() != t.ahead.SentAt.UnixMicro() { // what the store keeps of a time
 		lane.Unlock()
-		return nil, errBusy
+		return nil, errMoved
 	}
 	return lane, nil
 }
 
 // restore makes the task's exchange again out of the archive.
-func (w *Worker) restore(ctx context.Context, task *task) (*pipeline.Exchange, error) {
-	lane, err := w.hold(task) // or the messages need not be read
-	if err != nil {
-		return nil, err
-	}
-	lane.Unlock()
-	outline := task.outline
-	entries, err := w.config.Archive.Originals(ctx, outline.Workspace(), task.lane, 0, outline.Position)
+func (t *task) restore(ctx context.Context, outline *pipeline.Outline) (*pipeline.Exchange, error) {
+	entries, err := t.config.Archive.Originals(ctx, t.workspace, t.id, 0, outline.Position)
 	if err != nil {
 		return nil, fmt.Errorf("read originals: %w", err)
 	}
@@ -241,7 +235,7 @@ func (w *Worker) restore(ctx context.Context, task *task) (*pipeline.Exchange, e
 	if len(messages) != outline.Position {
 		return nil, errMissing
 	}
-	body, digests, err := w.config.Reader.Read(outline.Codec(), outline.Body(messages))
+	body, digests, err := t.config.Reader.Read(outline.Codec(), outline.Body(messages))
 	if err != nil {
 		return nil, fmt.Errorf("read messages: %w", err)
 	}
@@ -251,3 +245,6 @@ func (w *Worker) restore(ctx context.Context, task *task) (*pipeline.Exchange, e
 	}
 	return exchange, nil
 }
+
+// Interface guard.
+var _ jobs.Handler = (*Worker)(nil).Plan

@@ -3,142 +3,27 @@ package idle_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
-	"net/http"
 	"reflect"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
-	"gorm.io/gorm"
 
-	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
-	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/idle"
-	"palimpsest/pipeline/modules/ipc"
+	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
-	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/openaichat"
 	"palimpsest/pipeline/wire/openairesponses"
-	"palimpsest/pipeline/wire/wiregen"
 )
-
-// bench is a proxy on a database whose clock only the test moves.
-type bench struct {
-	t      *testing.T
-	codec  wire.Codec
-	store  *sessiondb.Store
-	scope  session.Scope
-	module *ipc.Module
-	writer *prompt.Writer
-	worker *idle.Worker
-	config pipeline.Config
-
-	mu  sync.Mutex
-	now time.Time
-
-	archive  idle.Originals // nil: the database's
-	planner  idle.Planner   // nil: the module
-	stopping bool
-}
-
-const window = 60_000
-
-func setup(t *testing.T, change ...func(*bench)) *bench {
-	t.Helper()
-	return setupFormat(t, anthropic.New(), change...)
-}
-
-func setupFormat(t *testing.T, codec wire.Codec, change ...func(*bench)) *bench {
-	t.Helper()
-	door := dbtest.New(t).DB
-	workspace := uuid.New()
-	err := door.InTenant(t.Context(), workspace, func(tx *gorm.DB) error {
-		return tx.Exec("INSERT INTO workspaces (workspace_id, name) VALUES (?, 'test')", workspace).Error
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	counter, err := tokens.NewCounter()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &bench{
-		t: t, codec: codec, store: sessiondb.New(door), module: ipc.New(counter), now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC),
-		scope: session.Scope{Workspace: workspace, APIKey: uuid.New(), Format: codec.Format()}, config: pipeline.DefaultConfig(),
-	}
-	b.archive, b.planner = archivedb.New(door), b.module
-	if b.writer, err = prompt.NewWriter(b.store, counter, pipeline.NewChain(b.module)); err != nil {
-		t.Fatal(err)
-	}
-	b.writer.Window, b.writer.Now = window, b.clock
-	for _, set := range change {
-		set(b)
-	}
-	b.worker = idle.New(idle.Config{
-		Lanes: b.writer.Resolver, Reader: b.writer.Reader, Archive: b.archive, Planner: b.planner,
-		Log: slog.New(slog.DiscardHandler), Now: b.clock, Stopping: func() bool { return b.stopping },
-	})
-	t.Cleanup(b.worker.Stop)
-	b.writer.Ahead = b.worker
-	return b
-}
-
-func (b *bench) clock() time.Time {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.now
-}
-
-func (b *bench) pass(after time.Duration) {
-	b.mu.Lock()
-	b.now = b.now.Add(after)
-	b.mu.Unlock()
-}
-
-// send sends a body, records it as the proxy does, and has the provider answer.
-func (b *bench) send(body []byte) *prompt.Prompt {
-	b.t.Helper()
-	written, err := b.writer.Write(b.t.Context(), prompt.Request{
-		Scope: b.scope, Codec: b.codec, Config: b.config, Body: body,
-		Headers: http.Header{"X-Palimpsest-Session-Id": {"s"}}, Path: "/v1/messages",
-	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	sent := written.Sent()
-	seen := written.Seen(b.clock())
-	if err := b.store.Record(b.t.Context(), b.scope.Workspace, []session.Seen{seen}); err != nil {
-		b.t.Fatal(err)
-	}
-	written.Lane.Arrived(0, seen.Position)
-	b.writer.Answered(sent, wire.Answer{Usage: wire.Usage{Reported: true, Input: 30, CacheRead: written.Exchange.Report.After}})
-	return written
-}
-
-// talk returns the bodies of a session that fills about three fifths of the window.
-func talk(t *testing.T, format conversation.Format) [][]byte {
-	t.Helper()
-	turns, size := 60, 36_000
-	if format == conversation.Anthropic {
-		turns, size = 40, 20_000 // that count more
-	}
-	var bodies [][]byte
-	for _, body := range wiregen.Generate(7, wiregen.Options{
-		Format: format, Turns: turns, Parallel: true, Thinking: true, CacheMarkers: true, Reminders: true, TargetTokens: size, Varied: true,
-	}).Bodies() {
-		bodies = append(bodies, body)
-	}
-	return bodies
-}
 
 // C1, C6, C7: the first request after the cache went cold finds its epoch planned:
 // out of the archive, the same that the lane's last request would have come to.
@@ -157,15 +42,15 @@ func TestTheEpochIsPlannedBeforeTheRequestComes(t *testing.T) {
 				}
 				b.pass(10 * time.Second)
 			}
-			b.worker.Pass()
-			if stats := b.worker.Stats(); stats.Planned != 0 || stats.Waiting != 1 {
-				t.Fatalf("planned while the cache is warm: %+v", stats)
+			if _, again := errors.AsType[jobs.Again](b.plan()); !again || b.waiting() != 1 {
+				t.Fatalf("planned while the cache is warm, or %d jobs for one lane", b.waiting())
 			}
+			b.became()
 			b.pass(4 * time.Minute)
-			b.worker.Pass()
-			if stats := b.worker.Stats(); stats != (idle.Stats{Planned: 1}) {
-				t.Fatalf("%+v", stats)
+			if err := b.plan(); err != nil {
+				t.Fatal(err)
 			}
+			b.became(idle.Planned)
 			planned := written.Lane.Plan().Projection
 			client := *written.Exchange
 			client.Anchor = written.Lane.LastAnchor(client.Request.Model)
@@ -187,7 +72,69 @@ func TestTheEpochIsPlannedBeforeTheRequestComes(t *testing.T) {
 			if written.Lane.Plan() != nil {
 				t.Error("the plan is still there")
 			}
+			if left, err := b.store.Find(t.Context(), b.scope.Workspace, got.Chain[1:]); err != nil || left.Plan != nil {
+				t.Errorf("in the store, too (%v)", err)
+			}
 		})
+	}
+}
+
+// C6: a job that waits when its process dies is done after the restart, once, and
+// whichever replica gets the next request uses the plan.
+func TestAPlanOutlivesTheProcessThatAskedForIt(t *testing.T) {
+	t.Parallel()
+	first := setup(t)
+	last := nearly(first) // and the process is gone
+	first.pass(4 * time.Minute)
+
+	second := first.replica()
+	if err := second.queue.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(second.queue.Stop)
+	await(t, second.ended)
+	second.queue.Stop()
+	second.became(idle.Planned)
+	if left := second.waiting(); left != 0 {
+		t.Errorf("%d jobs are left", left)
+	}
+
+	third := first.replica()
+	third.pass(2 * time.Minute)
+	planner := counted(third)
+	got := third.send(last).Exchange
+	if got.Projection == nil || got.Projection.Reason != session.ReasonIdle || got.Plan == nil || planner.calls != 0 {
+		t.Fatalf("no plan was found: %+v", got.Report)
+	}
+	if !reflect.DeepEqual(got.Projection.Parts, got.Plan.Projection.Parts) {
+		t.Error("not what was planned")
+	}
+}
+
+// A replica that has the lane in memory hears of a plan that another made.
+func TestAPlanOfAnotherReplicaIsHeardOf(t *testing.T) {
+	t.Parallel()
+	first := setup(t)
+	last := nearly(first)
+	first.pass(4 * time.Minute)
+	heard := make(chan string, 10)
+	listener := first.db.NewListener(slog.New(slog.DiscardHandler))
+	listener.Handle(sessiondb.PlanChannel, func(payload string) { heard <- payload }, func() {})
+	if err := listener.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(listener.Stop)
+	second := first.replica()
+	if err := second.plan(); err != nil {
+		t.Fatal(err)
+	}
+	if payload := await(t, heard); payload != fmt.Sprintf("%s/%s/1", first.scope.Workspace, first.laneID()) {
+		t.Fatalf("heard %q", payload)
+	}
+	first.writer.Resolver.PlanChanged(first.laneID(), 1)
+	first.pass(2 * time.Minute)
+	if got := first.send(last).Exchange; got.Plan == nil || got.Projection == nil || got.Projection.Reason != session.ReasonIdle {
+		t.Errorf("no plan was found: %+v", got.Report)
 	}
 }
 
@@ -227,24 +174,24 @@ func nearly(b *bench) []byte {
 	return bodies[last]
 }
 
-func TestALaneThatHasMovedOnIsNotPlanned(t *testing.T) {
+func TestALaneThatHasMovedOnIsPlannedLater(t *testing.T) {
 	t.Parallel()
 	var planner *counting
 	b := setup(t, func(b *bench) { planner = counted(b) })
 	last := nearly(b)
 	b.pass(4 * time.Minute)
-	b.send(last) // its own task comes later
-	b.worker.Pass()
-	if stats := b.worker.Stats(); planner.calls != 0 || stats.Waiting != 1 {
-		t.Errorf("%d plans, %+v", planner.calls, stats)
+	b.send(last)
+	again, later := errors.AsType[jobs.Again](b.plan())
+	if !later || planner.calls != 0 || !again.At.Equal(b.clock().Add(4*time.Minute)) {
+		t.Errorf("%d plans, again %v", planner.calls, again)
 	}
 
-	b.writer.Resolver.ForgetAll()
+	b.writer.Resolver.ForgetAll() // what is forgotten is read
 	b.pass(4 * time.Minute)
-	b.worker.Pass()
-	if stats := b.worker.Stats(); planner.calls != 0 || stats.Dropped != 1 {
-		t.Errorf("forgotten: %d plans, %+v", planner.calls, stats)
+	if err := b.plan(); err != nil || planner.calls != 1 {
+		t.Errorf("forgotten: %d plans (%v)", planner.calls, err)
 	}
+	b.became(idle.Planned)
 }
 
 // A request is never kept waiting, and what it makes of the lane counts.
@@ -256,11 +203,12 @@ func TestALaneInUseIsLeftAlone(t *testing.T) {
 	lane := b.lane()
 	lane.Lock()
 	b.pass(4 * time.Minute)
-	b.worker.Pass()
+	err := b.plan()
 	lane.Unlock()
-	if stats := b.worker.Stats(); planner.calls != 0 || stats != (idle.Stats{Dropped: 1}) {
-		t.Errorf("%d plans, %+v", planner.calls, stats)
+	if err != nil || planner.calls != 0 {
+		t.Errorf("%d plans (%v)", planner.calls, err)
 	}
+	b.became(idle.Dropped)
 
 	t.Run("also while it is planned for", func(t *testing.T) {
 		var planner *counting
@@ -268,15 +216,16 @@ func TestALaneInUseIsLeftAlone(t *testing.T) {
 		last := nearly(b)
 		planner.during = func() { b.send(last) }
 		b.pass(4 * time.Minute)
-		b.worker.Pass()
-		if stats := b.worker.Stats(); planner.calls != 1 || stats.Dropped != 1 || b.lane().Plan() != nil {
-			t.Errorf("%d plans, %+v", planner.calls, stats)
+		// The new prompt's own job was not taken while this one ran.
+		if _, later := errors.AsType[jobs.Again](b.plan()); !later || planner.calls != 1 || b.lane().Plan() != nil {
+			t.Errorf("%d plans, later %v", planner.calls, later)
 		}
+		b.became(idle.Dropped)
 	})
 }
 
-// lane returns the lane of the bench's session.
-func (b *bench) lane() *session.Lane {
+// laneID returns the lane of the bench's session.
+func (b *bench) laneID() uuid.UUID {
 	b.t.Helper()
 	page, err := b.store.Sessions(b.t.Context(), b.scope.Workspace, session.Filter{})
 	if err != nil || len(page.Sessions) != 1 {
@@ -286,8 +235,10 @@ func (b *bench) lane() *session.Lane {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return b.writer.Resolver.Known(detail.Lanes[0].ID)
+	return detail.Lanes[0].ID
 }
+
+func (b *bench) lane() *session.Lane { return b.writer.Resolver.Known(b.laneID()) }
 
 func TestNothingIsPlannedWhereThereIsNoNeed(t *testing.T) {
 	t.Parallel()
@@ -300,8 +251,11 @@ func TestNothingIsPlannedWhereThereIsNoNeed(t *testing.T) {
 			t.Parallel()
 			b := setup(t, set)
 			nearly(b)
-			if stats := b.worker.Stats(); stats.Waiting != 0 {
-				t.Errorf("%+v", stats)
+			if waiting := b.waiting(); waiting != 0 {
+				t.Errorf("%d jobs wait", waiting)
+			}
+			if err := b.plan(); err != nil { // nor is a job that came by mistake a failure
+				t.Error(err)
 			}
 		})
 	}
@@ -322,31 +276,31 @@ func (a broken) Originals(context.Context, uuid.UUID, uuid.UUID, int, int) ([]ar
 	return entries, nil
 }
 
-// E3: what fails on the way leaves the lane without a plan, nothing else.
+// E3: what fails on the way leaves the lane without a plan, nothing else; it is tried
+// again unless it would come to the same.
 func TestWhatFailsIsCounted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		set  func(*bench)
-		want idle.Stats
+		set   func(*bench)
+		want  string
+		retry bool
 	}{
-		"the archive is down":       {func(b *bench) { b.archive = broken{} }, idle.Stats{Failed: 1}},
-		"messages are missing":      {func(b *bench) { b.archive = broken{entries: 3} }, idle.Stats{Failed: 1}},
-		"they are not the lane's":   {func(b *bench) { b.archive = broken{entries: 1_000} }, idle.Stats{Failed: 1}},
-		"the planner fails":         {func(b *bench) { counted(b).err = errors.New("broken") }, idle.Stats{Failed: 1}},
-		"the planner panics":        {func(b *bench) { counted(b).during = func() { panic("broken") } }, idle.Stats{Failed: 1}},
-		"there is nothing to gain":  {func(b *bench) { b.config.IPC.MinClear = 0.9 }, idle.Stats{Useless: 1}},
-		"the process is stopping":   {func(b *bench) { b.stopping = true }, idle.Stats{Waiting: 1}},
-		"the planner has no answer": {func(b *bench) { counted(b).err = pipeline.ErrNoPlan }, idle.Stats{Useless: 1}},
+		"the archive is down":       {func(b *bench) { b.archive = broken{} }, idle.Failed, true},
+		"messages are missing":      {func(b *bench) { b.archive = broken{entries: 3} }, idle.Failed, true},
+		"they are not the lane's":   {func(b *bench) { b.archive = broken{entries: 1_000} }, idle.Failed, true},
+		"the planner fails":         {func(b *bench) { counted(b).err = errors.New("broken") }, idle.Failed, true},
+		"there is nothing to gain":  {func(b *bench) { b.config.IPC.MinClear = 0.9 }, idle.Useless, false},
+		"the planner has no answer": {func(b *bench) { counted(b).err = pipeline.ErrNoPlan }, idle.Useless, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, c.set)
 			last := nearly(b)
 			b.pass(4 * time.Minute)
-			b.worker.Pass()
-			if stats := b.worker.Stats(); stats != c.want {
-				t.Errorf("%+v", stats)
+			if err := b.plan(); (err != nil) != c.retry {
+				t.Error(err)
 			}
+			b.became(c.want)
 			b.pass(2 * time.Minute)
 			if written := b.send(last); b.config.IPC.MinClear < 0.5 && written.Exchange.Report.Compression != pipeline.Epoch {
 				t.Errorf("%+v", written.Exchange.Report)
@@ -355,69 +309,40 @@ func TestWhatFailsIsCounted(t *testing.T) {
 	}
 }
 
-func TestOnlySoManyTasksWait(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	lanes := make([]*session.Lane, 5_000)
-	due := b.clock().Add(time.Hour)
-	for i := range lanes {
-		lanes[i] = &session.Lane{ID: uuid.New()}
-		b.worker.Later(lanes[i], session.Heat{}, nil, due)
-	}
-	b.worker.Later(lanes[0], session.Heat{}, nil, due) // replaces its own
-	if stats := b.worker.Stats(); stats != (idle.Stats{Waiting: 4096, Dropped: 904}) {
-		t.Errorf("%+v", stats)
-	}
-	b.worker.Stop()
-	b.worker.Later(&session.Lane{ID: uuid.New()}, session.Heat{}, nil, due)
-	if stats := b.worker.Stats(); stats.Waiting+stats.Dropped != 5_000 {
-		t.Errorf("after the end: %+v", stats)
-	}
-}
-
-func TestTheWorkerRunsUntilItIsStopped(t *testing.T) {
-	t.Parallel()
-	planned := make(chan struct{})
-	b := setup(t, func(b *bench) { counted(b).during = func() { close(planned) } })
-	nearly(b)
-	b.pass(4 * time.Minute)
-	b.worker.Start()
-	b.worker.Start()
-	await(t, planned)
-	b.worker.Stop()
-	b.worker.Stop()
-	if stats := b.worker.Stats(); stats.Waiting != 0 {
-		t.Errorf("%+v", stats)
-	}
-}
-
+// A job that the end of the program cuts off is no outcome: it is done again.
 func TestAStopEndsAPlan(t *testing.T) {
 	t.Parallel()
-	began := make(chan struct{})
+	began := make(chan string, 1)
 	b := setup(t, func(b *bench) {
 		b.planner = plannerFunc(func(ctx context.Context) error {
-			close(began)
+			began <- "began"
 			<-ctx.Done()
 			return ctx.Err()
 		})
 	})
 	nearly(b)
 	b.pass(4 * time.Minute)
-	b.worker.Start()
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	lane := b.laneID()
+	go func() { result <- b.worker.Plan(ctx, b.scope.Workspace, lane) }()
 	await(t, began)
-	b.worker.Stop()
-	if stats := b.worker.Stats(); stats != (idle.Stats{Dropped: 1}) {
-		t.Errorf("%+v", stats)
+	cancel()
+	if err := await(t, result); !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
+	b.became()
 }
 
 // await waits for a signal as long as a test may take.
-func await(t *testing.T, signal <-chan struct{}) {
+func await[T any](t *testing.T, signal <-chan T) T {
 	t.Helper()
 	select {
-	case <-signal:
-	case <-time.After(20 * time.Second):
-		t.Fatal("nothing was planned")
+	case value := <-signal:
+		return value
+	case <-time.After(30 * time.Second):
+		t.Fatal("nothing came")
+		panic("unreachable")
 	}
 }
 

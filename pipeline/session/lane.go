@@ -51,6 +51,7 @@ type Lane struct {
 	handed   int        // messages handed to whoever makes them durable, those included
 	attempts Attempts
 	plan     *Plan    // of the next epoch; nil: none
+	ahead    *Ahead   // not yet recorded; nil: nothing
 	rejected []string // why summaries were rejected, not yet told
 }
 
@@ -151,7 +152,7 @@ func (l *Lane) Lost() {
 func (l *Lane) Seen(scope Scope, model string, at time.Time) Seen {
 	seen := Seen{
 		Scope: scope, Session: l.Session, Lane: l.ID, Kind: l.Kind, Parent: l.Parent, ForkAt: l.ForkAt, Inherited: l.Inherited, Taken: l.taken,
-		Name: l.Name, Source: l.Source, At: at, Heat: l.Heat(), Attempts: l.Attempts(),
+		Name: l.Name, Source: l.Source, At: at, Heat: l.Heat(), Attempts: l.Attempts(), Ahead: l.takeAhead(),
 	}
 	if l.Kind != Side {
 		seen.Model = model

@@ -1,6 +1,18 @@
 package session
 
-import "palimpsest/pipeline/conversation"
+import (
+	"time"
+
+	"palimpsest/pipeline/conversation"
+)
+
+// Ahead is what an epoch of a lane can be planned from once the cache of its last
+// prompt is about to go cold.
+type Ahead struct {
+	SentAt  time.Time // when that prompt went out
+	Due     time.Time // when to plan
+	Outline []byte    // of its exchange, as the one who plans wrote it
+}
 
 // Plan is a projection that was planned ahead of the request that may use it. It
 // is good for a history that its projection's link is part of, and for the
@@ -24,6 +36,23 @@ func (l *Lane) PlanAhead(plan *Plan) {
 	l.progress.Lock()
 	defer l.progress.Unlock()
 	l.plan = plan
+}
+
+// PlanLater keeps what an epoch can be planned from for the next exchange of the lane
+// that is recorded, in place of what was kept before.
+func (l *Lane) PlanLater(ahead Ahead) {
+	l.progress.Lock()
+	defer l.progress.Unlock()
+	l.ahead = &ahead
+}
+
+// takeAhead returns what PlanLater kept, once.
+func (l *Lane) takeAhead() *Ahead {
+	l.progress.Lock()
+	defer l.progress.Unlock()
+	ahead := l.ahead
+	l.ahead = nil
+	return ahead
 }
 
 // TryLock takes the lane unless a request holds it.

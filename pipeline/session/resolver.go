@@ -130,6 +130,18 @@ func (r *Resolver) Planned(lane *Lane, plan *Plan) {
 	})
 }
 
+// PlanChanged notes that the store has a plan for a lane's epoch with a number. Unless
+// this process has it, the lane is read anew.
+func (r *Resolver) PlanChanged(lane uuid.UUID, number int) {
+	known, ok := r.lanes.GetIfPresent(lane)
+	if !ok {
+		return
+	}
+	if plan := known.Plan(); plan == nil || plan.Projection.Number != number {
+		r.lanes.Invalidate(lane)
+	}
+}
+
 // Changed notes that a lane has a projection with a number in the store, 0 if the
 // lane was deleted. Unless this process made it, the lane is read anew.
 func (r *Resolver) Changed(lane uuid.UUID, number int) {
@@ -186,15 +198,21 @@ func (r *Resolver) find(ctx context.Context, scope Scope, messages []conversatio
 	if err != nil {
 		return nil, 0, fmt.Errorf("find lane: %w", err)
 	}
-	lane := &Lane{
-		Session: found.Session, ID: found.Lane, Name: found.Name, Source: found.Source, Kind: found.Kind,
-		tip: found.Tip, archived: found.Archived, handed: found.Archived, projections: found.Projections,
-		pins: found.Pins, order: found.Order,
-		attempts: found.Attempts, summaries: found.Summaries, inserts: found.Inserts, taken: found.Taken,
-	}
-	lane.warmth.load(found.Heat)
+	lane := found.Stored()
 	lane.mu.Lock()
 	return lane, found.Match, nil
+}
+
+// Stored returns the lane as it is stored. It is no lane of a Resolver.
+func (f *Found) Stored() *Lane {
+	lane := &Lane{
+		Session: f.Session, ID: f.Lane, Name: f.Name, Source: f.Source, Kind: f.Kind,
+		tip: f.Tip, archived: f.Archived, handed: f.Archived, projections: f.Projections,
+		pins: f.Pins, order: f.Order,
+		attempts: f.Attempts, summaries: f.Summaries, plan: f.Plan, inserts: f.Inserts, taken: f.Taken,
+	}
+	lane.warmth.load(f.Heat)
+	return lane
 }
 
 // leave returns the lane, locked, of a request that leaves another one's history

@@ -85,6 +85,7 @@ type Seen struct {
 	Head     conversation.Hash // link of the history after them
 	Heat     Heat              // the lane's newest
 	Attempts Attempts          // the lane's
+	Ahead    *Ahead            // what its next epoch can be planned from; nil: nothing new
 	Entries  []archive.Entry   // messages not yet known to be stored
 	Answer   json.RawMessage   // kept by its hash alone: it has no place in the lane until the client sends it; nil: none
 
@@ -127,6 +128,7 @@ type Found struct {
 	Summaries   []Summary    // accepted ones, oldest first, with those taken over
 	Inserts     []Insert     // by number, with those taken over
 	Taken       int          // number of the newest insert taken over; 0: none
+	Plan        *Plan        // of the next epoch; nil: there is none for its last prompt
 }
 
 // Store keeps sessions, lanes and projections.

@@ -61,11 +61,18 @@ func (db *DB) withKey(ctx context.Context, hash []byte, fn func(tx *gorm.DB) err
 }
 
 func (db *DB) transaction(ctx context.Context, setting, value string, fn func(tx *gorm.DB) error) error {
-	return db.gorm.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
-		if err := workFor(tx, setting, value); err != nil {
+	return db.gorm.WithContext(ctx).Connection(func(session *gorm.DB) error {
+		conn, err := connectionOf(session)
+		if err != nil {
 			return err
 		}
-		return fn(tx)
+		ctx := context.WithValue(ctx, insideKey{}, inside{value: value, conn: conn})
+		return session.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+			if err := workFor(tx, setting, value); err != nil {
+				return err
+			}
+			return fn(tx)
+		})
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -21,8 +20,6 @@ const (
 	// moverBatch and moverBytes bound the objects moved in one transaction.
 	moverBatch = 64
 	moverBytes = 32 << 20
-	// moverEvery is the pause between two passes.
-	moverEvery = 10 * time.Second
 	// moverTimeout bounds one operation on the bucket.
 	moverTimeout = 20 * time.Second
 )
@@ -49,62 +46,11 @@ type Mover struct {
 	door   Door
 	bucket archive.Bucket
 	packer packer
-	log    *slog.Logger
-
-	// Ticks starts a pass each time it delivers; nil: every ten seconds. It is
-	// set before Start.
-	Ticks <-chan time.Time
-
-	cancel  context.CancelFunc
-	stopped sync.WaitGroup
 }
 
-// NewMover returns a Mover that is not started yet.
-func NewMover(door Door, bucket archive.Bucket, log *slog.Logger) *Mover {
-	return &Mover{door: door, bucket: bucket, packer: newPacker(), log: log}
-}
-
-// Start starts moving in the background.
-func (m *Mover) Start() {
-	ctx, cancel := context.WithCancel(context.Background())
-	m.cancel = cancel
-	m.stopped.Go(func() { m.run(ctx) })
-}
-
-// Stop ends the mover and waits for it. What was not moved is moved after the
-// next start. It may be called twice, and without Start.
-func (m *Mover) Stop() {
-	if m.cancel != nil {
-		m.cancel()
-	}
-	m.stopped.Wait()
-}
-
-func (m *Mover) run(ctx context.Context) {
-	ticks := m.Ticks
-	if ticks == nil {
-		ticker := time.NewTicker(moverEvery)
-		defer ticker.Stop()
-		ticks = ticker.C
-	}
-	failing := false
-	for {
-		moved, err := m.Pass(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil && !failing:
-			m.log.WarnContext(ctx, "archived bytes stay in the database", "error", err)
-		case err == nil && failing:
-			m.log.InfoContext(ctx, "archived bytes are moved into the bucket again", "moved", moved)
-		}
-		failing = err != nil
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticks:
-		}
-	}
+// NewMover returns a Mover.
+func NewMover(door Door, bucket archive.Bucket) *Mover {
+	return &Mover{door: door, bucket: bucket, packer: newPacker()}
 }
 
 // Pass moves everything that is still in the database into the bucket, deletes

@@ -5,14 +5,12 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
@@ -53,7 +51,7 @@ func newFaultyStore(t *testing.T) *faultyStore {
 }
 
 func (f *fixture) mover(bucket archive.Bucket) *archivedb.Mover {
-	return archivedb.NewMover(f.door, bucket, slog.New(slog.DiscardHandler))
+	return archivedb.NewMover(f.door, bucket)
 }
 
 func (f *fixture) pending(t *testing.T, mover *archivedb.Mover) int {
@@ -154,34 +152,6 @@ func TestWhileTheBucketIsDownTheDatabaseServesAndThenItDrains(t *testing.T) {
 	if _, err := reader.Original(t.Context(), f.workspace, f.lane, 0); err == nil || errors.Is(err, archive.ErrNotFound) || errors.Is(err, archive.ErrDamaged) {
 		t.Errorf("from a bucket that is down: %v", err)
 	}
-}
-
-func TestTheMoverRunsUntilItIsStopped(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	mover := f.mover(directory(t))
-	ticks := make(chan time.Time)
-	mover.Ticks = ticks
-	mover.Start()
-	for range 3 {
-		message := fmt.Appendf(nil, "message %d", time.Now().UnixNano())
-		if _, err := f.putObjects(t, f.workspace, message); err != nil {
-			t.Fatal(err)
-		}
-		ticks <- time.Now() // taken once the pass before has ended
-		ticks <- time.Now()
-		if got := f.pending(t, mover); got != 0 {
-			t.Errorf("%d objects are pending after a tick", got)
-		}
-	}
-	mover.Stop()
-	mover.Stop()
-	select {
-	case ticks <- time.Now():
-		t.Error("a stopped mover still waits for ticks")
-	default:
-	}
-	f.mover(directory(t)).Stop()
 }
 
 func TestTwoMoversDoNotGetInEachOthersWay(t *testing.T) {

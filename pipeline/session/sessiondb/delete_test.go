@@ -52,7 +52,7 @@ func TestADeletionReachesTheBucket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mover := archivedb.NewMover(f.door, bucket, slog.New(slog.DiscardHandler))
+	mover := archivedb.NewMover(f.door, bucket)
 	inBucket := func() int {
 		t.Helper()
 		if _, err := mover.Pass(t.Context()); err != nil {

@@ -54,6 +54,9 @@ func (s *Store) record(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) er
 	if err := recordHeads(tx, workspace, seen); err != nil {
 		return fmt.Errorf("heads: %w", err)
 	}
+	if err := s.recordAhead(tx, workspace, seen); err != nil {
+		return fmt.Errorf("epochs to plan: %w", err)
+	}
 	runs := make([]archivedb.Run, len(seen))
 	var answers [][]byte
 	for i := range seen {

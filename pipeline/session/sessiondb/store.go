@@ -13,6 +13,7 @@ import (
 
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/session"
 )
 
@@ -34,11 +35,19 @@ type Store struct {
 	door    Door
 	archive *archivedb.DB
 	packer  packer
+	queue   jobs.Queue // nil: nobody plans epochs ahead
 }
 
 // New returns the store behind a door.
 func New(door Door) *Store {
 	return &Store{door: door, archive: archivedb.New(door), packer: newPacker()}
+}
+
+// WithJobs returns the store with a queue for the jobs that come of what it records.
+func (s *Store) WithJobs(queue jobs.Queue) *Store {
+	queued := *s
+	queued.queue = queue
+	return &queued
 }
 
 const (
@@ -113,6 +122,9 @@ func (s *Store) Find(ctx context.Context, workspace uuid.UUID, heads []conversat
 		if found.Inserts, found.Taken, err = insertsOf(tx, workspace, found.Lane); err != nil {
 			return err
 		}
+		if found.Plan, err = s.planOf(tx, workspace, found.Lane); err != nil {
+			return err
+		}
 		pins, err := pinsOf(tx, workspace, found.Lane)
 		for _, pin := range pins {
 			found.Pins = append(found.Pins, pin.Message)
@@ -158,6 +170,9 @@ func (s *Store) Commit(ctx context.Context, seen session.Seen, projection sessio
 			return err
 		}
 		if _, err := pool.ExecContext(ctx, sqlCountEpoch, workspace, seen.Session); err != nil {
+			return err
+		}
+		if _, err := pool.ExecContext(ctx, sqlPlanUsed, workspace, seen.Lane); err != nil {
 			return err
 		}
 		return notify(tx, workspace, seen.Lane, projection.Number)

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"palimpsest/pipeline/jobs/jobsdb"
+	"palimpsest/tenants/tenantsdb"
+)
+
+const (
+	moveEvery   = 10 * time.Second
+	moveTimeout = 10 * time.Minute // what is not moved by then is moved the next time
+)
+
+// newWork makes what does the work off the request path. What there is to do is
+// registered with it where the parts are made, before openWork: work.Handle for jobs
+// of lanes, work.Every for what comes again and again.
+func (p *program) newWork(db *tenantsdb.DB, registry *prometheus.Registry) *jobsdb.Runner {
+	jobsdb.NewBacklog(registry, db.Pool(), p.log)
+	return jobsdb.New(jobsdb.Config{
+		Pool: db.Pool(), Door: db, Metrics: jobsdb.NewMetrics(registry), Log: p.log, Now: time.Now, Idle: !p.config.Role.works(),
+	})
+}
+
+// startWork begins to do jobs, until the program closes.
+func (p *program) startWork(ctx context.Context, work *jobsdb.Runner) error {
+	if err := work.Start(ctx); err != nil {
+		return err
+	}
+	p.onClose(work.Stop)
+	return nil
+}
+
+// Role says which part of the product a process is.
+type Role string
+
+// The roles. Every process answers on its address; what is another role's is not
+// found there.
+const (
+	RoleAll    Role = "all"
+	RoleWeb    Role = "web"    // dashboard and JSON API
+	RoleAPI    Role = "api"    // the proxy and the JSON API
+	RoleWorker Role = "worker" // work off the request path alone
+)
+
+// roleOf returns the role with a name.
+func roleOf(name string) (Role, error) {
+	switch role := Role(name); role {
+	case RoleAll, RoleWeb, RoleAPI, RoleWorker:
+		return role, nil
+	}
+	return "", fmt.Errorf("--role: %q must be all, web, api or worker", name)
+}
+
+// works reports whether the process runs jobs.
+func (r Role) works() bool { return r == RoleAll || r == RoleWorker }
+
+// proxies reports whether the process serves the proxy.
+func (r Role) proxies() bool { return r == RoleAll || r == RoleAPI }
+
+// shows reports whether it serves the dashboard.
+func (r Role) shows() bool { return r == RoleAll || r == RoleWeb }

@@ -1,0 +1,52 @@
+package jobsdb
+
+import (
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/jobs"
+)
+
+const (
+	crowdEvery = time.Minute
+	// crowdFirst and crowdSecond are how many jobs of a kind a workspace may bring in
+	// a minute before the next ones stand behind those of others.
+	crowdFirst  = 8
+	crowdSecond = 64
+
+	maxCrowds = 10_000 // workspaces that are counted
+)
+
+// crowds counts what each workspace brings, so that one workspace's storm of jobs
+// waits behind the few of others. River takes the jobs of a queue by priority.
+type crowds struct {
+	mu    sync.Mutex
+	since time.Time
+	jobs  map[crowd]int
+}
+
+type crowd struct {
+	kind      jobs.Kind
+	workspace uuid.UUID
+}
+
+// priority counts a job and returns its priority: 1 goes first, 3 last.
+func (c *crowds) priority(kind jobs.Kind, workspace uuid.UUID, now time.Time) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.jobs == nil || now.Sub(c.since) >= crowdEvery || len(c.jobs) >= maxCrowds {
+		c.since, c.jobs = now, map[crowd]int{}
+	}
+	of := crowd{kind, workspace}
+	c.jobs[of]++
+	switch count := c.jobs[of]; {
+	case count <= crowdFirst:
+		return 1
+	case count <= crowdSecond:
+		return 2
+	default:
+		return 3
+	}
+}

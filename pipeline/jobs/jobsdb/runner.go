@@ -1,0 +1,195 @@
+package jobsdb
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
+
+	"palimpsest/pipeline/jobs"
+)
+
+const (
+	schema = "jobs" // of River's tables
+
+	defaultWorkers  = 2
+	defaultTimeout  = time.Minute
+	defaultAttempts = 5
+
+	pollEvery   = time.Second     // a queue is looked at
+	softStop    = 5 * time.Second // for jobs to end by themselves when the program stops
+	hardStop    = 5 * time.Second // for those that are told to
+	rescueAfter = 5 * time.Minute // a job whose process died is taken up again; longer where its timeout is
+
+	keepDone   = time.Hour          // what went well
+	keepFailed = 7 * 24 * time.Hour // what was given up, for somebody to look at
+)
+
+// Door opens transactions of workspaces as pgx knows them.
+type Door interface {
+	Joined(ctx context.Context, workspace uuid.UUID, fn func(tx pgx.Tx) error) error
+}
+
+// Config is what a Runner works with.
+type Config struct {
+	Pool    *pgxpool.Pool
+	Door    Door
+	Metrics *Metrics
+	Log     *slog.Logger
+	Now     func() time.Time
+
+	// Idle has the process take jobs for others to run, and run none itself.
+	Idle bool
+}
+
+// Runner takes jobs and runs them. Kinds are registered before Open, jobs may come
+// after it, and work begins with Start.
+type Runner struct {
+	config   Config
+	client   *river.Client[pgx.Tx]
+	workers  *river.Workers
+	queues   map[string]river.QueueConfig
+	periodic []*river.PeriodicJob
+	limits   map[jobs.Kind]jobs.Limits
+	crowds   crowds
+
+	stop    sync.Once
+	started bool
+}
+
+// New returns a Runner without any kind.
+func New(config Config) *Runner {
+	return &Runner{
+		config: config, workers: river.NewWorkers(), queues: map[string]river.QueueConfig{},
+		limits: map[jobs.Kind]jobs.Limits{},
+	}
+}
+
+// Handle registers what does the jobs of a kind. It panics if the kind has been
+// registered, as that is a mistake in the program.
+func (r *Runner) Handle(kind jobs.Kind, limits jobs.Limits, do jobs.Handler) {
+	limits.Workers = cmp.Or(limits.Workers, defaultWorkers)
+	limits.Timeout = cmp.Or(limits.Timeout, defaultTimeout)
+	limits.Attempts = cmp.Or(limits.Attempts, defaultAttempts)
+	r.register(&worker{runner: r, kind: kind, limits: limits, do: do})
+}
+
+func (r *Runner) register(worker *worker) {
+	river.AddWorkerArgs(r.workers, args{kind: worker.kind}, worker)
+	r.queues[string(worker.kind)] = river.QueueConfig{MaxWorkers: worker.limits.Workers}
+	r.limits[worker.kind] = worker.limits
+	r.config.Metrics.known(worker.kind)
+}
+
+// Every registers work of the whole cluster that comes again after each interval and
+// once when the cluster starts: one process at a time does it, and not while the last
+// one still does. A pass that fails is not tried again before the next is due.
+func (r *Runner) Every(kind jobs.Kind, interval, timeout time.Duration, do func(ctx context.Context) error) {
+	r.register(&worker{
+		runner: r, kind: kind, periodic: true, limits: jobs.Limits{Workers: 1, Timeout: timeout, Attempts: defaultAttempts},
+		do: func(ctx context.Context, _, _ uuid.UUID) error { return do(ctx) },
+	})
+	r.periodic = append(r.periodic, river.NewPeriodicJob(river.PeriodicInterval(interval), func() (river.JobArgs, *river.InsertOpts) {
+		return args{kind: kind}, r.options(jobs.Job{Kind: kind}, 1)
+	}, &river.PeriodicJobOpts{ID: string(kind), RunOnStart: true}))
+}
+
+// Open lets jobs come. It does not ask the database anything.
+func (r *Runner) Open() error {
+	config := &river.Config{
+		Schema: schema, Workers: r.workers, PollOnly: true, FetchPollInterval: pollEvery,
+		JobTimeout: defaultTimeout, RescueStuckJobsAfter: rescueAfter, SoftStopTimeout: softStop,
+		CompletedJobRetentionPeriod: keepDone, DiscardedJobRetentionPeriod: keepFailed, CancelledJobRetentionPeriod: keepFailed,
+		// Only an index's owner may rebuild it, which this login is not.
+		ReindexerIndexNames: []string{}, ReindexerSchedule: river.NeverSchedule(),
+		Logger: quiet(r.config.Log),
+	}
+	if !r.config.Idle && len(r.queues) > 0 {
+		config.Queues, config.PeriodicJobs = r.queues, r.periodic
+	}
+	client, err := river.NewClient(riverpgxv5.New(r.config.Pool), config)
+	if err != nil {
+		return fmt.Errorf("open jobs: %w", err)
+	}
+	r.client = client
+	return nil
+}
+
+// Start begins to run jobs. Where others are to run them it does nothing.
+func (r *Runner) Start(ctx context.Context) error {
+	if r.config.Idle || len(r.queues) == 0 {
+		return nil
+	}
+	if err := r.client.Start(context.WithoutCancel(ctx)); err != nil {
+		return fmt.Errorf("start jobs: %w", err)
+	}
+	r.started = true
+	return nil
+}
+
+// Stop takes no more jobs up, lets those that run end for a few seconds, then gives
+// them back for another process. It may be called twice, and without Start.
+func (r *Runner) Stop() {
+	if !r.started {
+		return
+	}
+	r.stop.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), softStop+hardStop)
+		defer cancel()
+		if err := r.client.Stop(ctx); err != nil {
+			r.config.Log.Warn("jobs were cut at the end", "error", err)
+		}
+	})
+}
+
+// Enqueue implements jobs.Queue.
+func (r *Runner) Enqueue(ctx context.Context, workspace uuid.UUID, wanted ...jobs.Job) error {
+	if len(wanted) == 0 {
+		return nil
+	}
+	params := make([]river.InsertManyParams, len(wanted))
+	for i, job := range wanted {
+		if _, known := r.limits[job.Kind]; !known || job.Workspace != workspace {
+			return fmt.Errorf("enqueue a job of kind %q for workspace %s: %w", job.Kind, job.Workspace, errRefused)
+		}
+		priority := r.crowds.priority(job.Kind, workspace, r.config.Now())
+		params[i] = river.InsertManyParams{
+			Args: args{kind: job.Kind, Workspace: job.Workspace, Lane: job.Lane}, InsertOpts: r.options(job, priority),
+		}
+	}
+	err := r.config.Door.Joined(ctx, workspace, func(tx pgx.Tx) error {
+		_, err := r.client.InsertManyTx(ctx, tx, params)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("enqueue %d jobs: %w", len(wanted), err)
+	}
+	return nil
+}
+
+// errRefused says that a job cannot be kept.
+var errRefused = errors.New("nobody handles it, or it is another workspace's")
+
+// options returns how a job is kept.
+func (r *Runner) options(job jobs.Job, priority int) *river.InsertOpts {
+	return &river.InsertOpts{
+		Queue: string(job.Kind), MaxAttempts: r.limits[job.Kind].Attempts, ScheduledAt: job.At, Priority: priority,
+		UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: []rivertype.JobState{
+			rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRetryable,
+			rivertype.JobStateRunning, rivertype.JobStateScheduled,
+		}},
+	}
+}
+
+// Interface guard.
+var _ jobs.Queue = (*Runner)(nil)

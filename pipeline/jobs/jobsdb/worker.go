@@ -1,0 +1,108 @@
+package jobsdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/riverqueue/river"
+
+	"palimpsest/pipeline/jobs"
+)
+
+// args is all that is kept of a job: never anything of what its lane holds.
+type args struct {
+	Workspace uuid.UUID `json:"workspace"`
+	Lane      uuid.UUID `json:"lane"`
+
+	kind jobs.Kind
+}
+
+// Kind implements river.JobArgs.
+func (a args) Kind() string { return string(a.kind) }
+
+// worker does the jobs of a kind.
+type worker struct {
+	river.WorkerDefaults[args]
+
+	runner *Runner
+	kind   jobs.Kind
+	limits jobs.Limits
+	do     jobs.Handler
+
+	periodic bool        // it comes again in any case
+	failing  atomic.Bool // where periodic: the last pass of this process failed
+}
+
+// Timeout implements river.Worker.
+func (w *worker) Timeout(*river.Job[args]) time.Duration { return w.limits.Timeout }
+
+// NextRetry implements river.Worker: after 10 s, 40 s, 90 s, …
+func (w *worker) NextRetry(job *river.Job[args]) time.Time {
+	return w.runner.config.Now().Add(time.Duration(job.Attempt*job.Attempt) * retryAfter)
+}
+
+// retryAfter is the pause after the first failure of a job.
+const retryAfter = 10 * time.Second
+
+// Work implements river.Worker.
+func (w *worker) Work(ctx context.Context, job *river.Job[args]) error {
+	config := w.runner.config
+	began := config.Now()
+	err := w.protected(ctx, job.Args)
+	again, later := errors.AsType[jobs.Again](err)
+	if w.periodic {
+		w.tell(ctx, err)
+	}
+	switch {
+	case err == nil:
+		config.Metrics.ended(w.kind, done, config.Now().Sub(began))
+		return nil
+	case later:
+		config.Metrics.ended(w.kind, putOff, config.Now().Sub(began))
+		return river.JobSnooze(max(0, again.At.Sub(config.Now())))
+	case errors.Is(ctx.Err(), context.Canceled): // the program ends: somebody else goes on
+		config.Metrics.ended(w.kind, givenBack, config.Now().Sub(began))
+		return river.JobSnooze(0)
+	case w.periodic:
+		config.Metrics.ended(w.kind, failed, config.Now().Sub(began))
+		return nil
+	}
+	outcome := failed
+	level := config.Log.WarnContext
+	if job.Attempt >= job.MaxAttempts {
+		outcome, level = givenUp, config.Log.ErrorContext
+	}
+	config.Metrics.ended(w.kind, outcome, config.Now().Sub(began))
+	level(ctx, "job "+outcome, "kind", string(w.kind), "workspace", job.Args.Workspace, "lane", job.Args.Lane,
+		"attempt", job.Attempt, "of", job.MaxAttempts, "error", err)
+	return err
+}
+
+// tell tells of work that comes again and again when it begins to fail and when it
+// goes well again.
+func (w *worker) tell(ctx context.Context, err error) {
+	log := w.runner.config.Log
+	switch {
+	case ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled):
+	case err != nil && !w.failing.Swap(true):
+		log.WarnContext(ctx, "job fails", "kind", string(w.kind), "error", err)
+	case err == nil && w.failing.Swap(false):
+		log.InfoContext(ctx, "job goes well again", "kind", string(w.kind))
+	}
+}
+
+// protected does a job; a panic is an error.
+func (w *worker) protected(ctx context.Context, args args) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("panicked: %v", value)
+			w.runner.config.Log.ErrorContext(ctx, "job panicked", "kind", string(w.kind), "stack", string(debug.Stack()))
+		}
+	}()
+	return w.do(ctx, args.Workspace, args.Lane)
+}

@@ -1,0 +1,140 @@
+package sessiondb
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/jobs"
+	"palimpsest/pipeline/session"
+)
+
+// JobPlan is the kind of job in which an epoch is planned ahead.
+const JobPlan jobs.Kind = "plan"
+
+// PlanChannel is where a plan that was made is told to all replicas, as
+// "workspace/lane/number": the number of its projection.
+const PlanChannel = "palimpsest_plans"
+
+const (
+	// A plan is for the prompt it was made from; with a newer one it is gone.
+	sqlAhead = `INSERT INTO lane_plans (workspace_id, lane_id, sent_at, due_at, outline)
+		SELECT $1, lane_id, sent_at, due_at, outline
+		FROM unnest($2::uuid[], $3::timestamptz[], $4::timestamptz[], $5::bytea[]) AS t (lane_id, sent_at, due_at, outline)
+		ON CONFLICT (workspace_id, lane_id) DO UPDATE SET sent_at = excluded.sent_at, due_at = excluded.due_at,
+			outline = excluded.outline, plan = NULL, settings = '', factor = 0
+		WHERE excluded.sent_at > lane_plans.sent_at`
+	sqlToPlan = `SELECT sent_at, due_at, outline FROM lane_plans WHERE workspace_id = $1 AND lane_id = $2`
+	sqlPlan   = `SELECT p.plan, p.settings, p.factor
+		FROM lane_plans p JOIN lanes l ON l.workspace_id = $1 AND l.id = p.lane_id
+		WHERE p.workspace_id = $1 AND p.lane_id = $2 AND p.plan IS NOT NULL AND p.sent_at = l.warm_at`
+	sqlPlanned = `UPDATE lane_plans p SET plan = $4, settings = $5, factor = $6
+		FROM lanes l WHERE l.workspace_id = $1 AND l.id = $2 AND l.warm_at = p.sent_at
+			AND p.workspace_id = $1 AND p.lane_id = $2 AND p.sent_at = $3`
+	sqlPlanUsed = `DELETE FROM lane_plans WHERE workspace_id = $1 AND lane_id = $2 AND plan IS NOT NULL`
+)
+
+// recordAhead keeps what epochs can be planned from, and a job for each.
+func (s *Store) recordAhead(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
+	if s.queue == nil {
+		return nil
+	}
+	byLane := make(map[uuid.UUID]*session.Seen)
+	for i := range seen {
+		if ahead := seen[i].Ahead; ahead != nil {
+			if known := byLane[seen[i].Lane]; known == nil || known.Ahead.SentAt.Before(ahead.SentAt) {
+				byLane[seen[i].Lane] = &seen[i]
+			}
+		}
+	}
+	if len(byLane) == 0 {
+		return nil
+	}
+	var (
+		lanes     []uuid.UUID
+		sent, due []time.Time
+		outlines  [][]byte
+		waiting   []jobs.Job
+	)
+	for _, row := range sorted(byLane, func(a, b *session.Seen) int { return bytes.Compare(a.Lane[:], b.Lane[:]) }) {
+		lanes, sent = append(lanes, row.Lane), append(sent, row.Ahead.SentAt)
+		due, outlines = append(due, row.Ahead.Due), append(outlines, row.Ahead.Outline)
+		waiting = append(waiting, jobs.Job{Kind: JobPlan, Workspace: workspace, Lane: row.Lane, At: row.Ahead.Due})
+	}
+	ctx := tx.Statement.Context
+	if _, err := tx.Statement.ConnPool.ExecContext(ctx, sqlAhead, workspace, lanes, sent, due, outlines); err != nil {
+		return err
+	}
+	return s.queue.Enqueue(ctx, workspace, waiting...)
+}
+
+// ToPlan returns what a lane's next epoch can be planned from. It returns
+// session.ErrNotFound if there is nothing, or it was used.
+func (s *Store) ToPlan(ctx context.Context, workspace, lane uuid.UUID) (session.Ahead, error) {
+	var ahead session.Ahead
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		row := tx.Statement.ConnPool.QueryRowContext(ctx, sqlToPlan, workspace, lane)
+		return row.Scan(&ahead.SentAt, &ahead.Due, &ahead.Outline)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		err = session.ErrNotFound
+	}
+	if err != nil {
+		return session.Ahead{}, fmt.Errorf("what to plan for lane %s: %w", lane, err)
+	}
+	return ahead, nil
+}
+
+// SavePlan keeps the plan that was made for the prompt of a time and tells all
+// replicas. It returns session.ErrOvertaken if another prompt of the lane has gone
+// out since.
+func (s *Store) SavePlan(ctx context.Context, workspace, lane uuid.UUID, sentAt time.Time, plan *session.Plan) error {
+	packed, err := s.packer.pack(plan.Projection)
+	if err != nil {
+		return err
+	}
+	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		pool := tx.Statement.ConnPool
+		result, err := pool.ExecContext(ctx, sqlPlanned, workspace, lane, sentAt, packed, plan.Settings[:], plan.Factor)
+		if err != nil {
+			return err
+		}
+		if kept, err := result.RowsAffected(); err != nil || kept == 0 {
+			return errors.Join(err, session.ErrOvertaken)
+		}
+		_, err = pool.ExecContext(ctx, sqlNotify, PlanChannel, fmt.Sprintf("%s/%s/%d", workspace, lane, plan.Projection.Number))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("save plan of lane %s: %w", lane, err)
+	}
+	return nil
+}
+
+// planOf returns the plan for a lane's last prompt; nil if there is none.
+func (s *Store) planOf(tx *gorm.DB, workspace, lane uuid.UUID) (*session.Plan, error) {
+	var packed, settings []byte
+	var plan session.Plan
+	err := tx.Statement.ConnPool.QueryRowContext(tx.Statement.Context, sqlPlan, workspace, lane).Scan(&packed, &settings, &plan.Factor)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil //nolint:nilnil // no plan is what most lanes have
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(settings) != len(conversation.Hash{}) {
+		return nil, fmt.Errorf("%w: plan with settings of %d bytes", errBroken, len(settings))
+	}
+	plan.Settings = conversation.Hash(settings)
+	if plan.Projection, err = s.packer.unpack(packed); err != nil {
+		return nil, err
+	}
+	return &plan, nil
+}
