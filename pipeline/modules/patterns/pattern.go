@@ -84,13 +84,12 @@ type Pattern struct {
 
 	Sessions  int // in which it was met
 	Evidence  int // messages in which it was met
-	Injected  int // lanes it was put into
-	Decided   int // of these, lanes in which it is known whether it helped
-	Successes int // of these, lanes in which it did
+	Injected  int // lanes it was put into that have been read since
+	Successes int // of these, lanes in which it helped
 
 	CreatedAt time.Time
 	CreatedBy uuid.UUID // uuid.Nil: mined
-	EditedAt  time.Time
+	EditedAt  time.Time // when somebody or something changed it last
 	EditedBy  uuid.UUID // who decided last; uuid.Nil: nobody
 	LastSeen  time.Time // when it was met or used last
 }
@@ -98,19 +97,33 @@ type Pattern struct {
 // Rate returns the share of lanes in which the pattern helped; 1 as long as nothing
 // is known.
 func (p *Pattern) Rate() float64 {
-	if p.Decided == 0 {
+	if p.Injected == 0 {
 		return 1
 	}
-	return float64(p.Successes) / float64(p.Decided)
+	return float64(p.Successes) / float64(p.Injected)
 }
 
 // Fails reports whether a pattern was used often enough to say that it helps in
 // fewer cases than a share.
-func (p *Pattern) Fails(share float64) bool { return p.Decided >= EnoughUses && p.Rate() < share }
+func (p *Pattern) Fails(share float64) bool { return p.Injected >= EnoughUses && p.Rate() < share }
 
 // IsReviewed reports whether somebody has decided that the pattern is to be used.
 func (p *Pattern) IsReviewed() bool {
 	return p.Status == Approved && (p.EditedBy != uuid.Nil || p.Source == Typed)
+}
+
+// Change is what somebody changes of a pattern; nil: it stays.
+type Change struct {
+	Text   *string
+	When   *When
+	Status *Status
+}
+
+// Filter bounds a list of patterns.
+type Filter struct {
+	Status Status    // empty: all but Seen
+	After  uuid.UUID // the last one of the page before; uuid.Nil: the first page
+	Limit  int
 }
 
 // Place points at a message that a pattern was met in.
