@@ -226,7 +226,7 @@ func newWriter(t *testing.T, store session.Store, more ...pipeline.Module) *prom
 	if err != nil {
 		t.Fatal(err)
 	}
-	writer, err := prompt.NewWriter(store, counter, pipeline.NewChain(append(more, modules.All(counter)...)...))
+	writer, err := prompt.NewWriter(store, counter, pipeline.NewChain(append(more, modules.All(counter, nil)...)...))
 	if err != nil {
 		t.Fatal(err)
 	}

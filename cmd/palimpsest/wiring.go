@@ -23,6 +23,8 @@ import (
 	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/jobs/jobsdb"
 	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/modules/patterns"
+	"palimpsest/pipeline/modules/patterns/patternsdb"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/pipeline/tokens"
@@ -71,7 +73,10 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		return nil, fmt.Errorf("token counter: %w", err)
 	}
 	metrics := api.NewMetrics(registry)
-	writer, err := p.newWriter(parts{sessions: sessions, originals: originals, counter: counter, metrics: metrics, work: work})
+	learned := patternsdb.New(db)
+	shelf := patterns.NewShelf(learned, time.Now)
+	p.minePatterns(work, learned, originals, sessions, db)
+	writer, err := p.newWriter(parts{sessions: sessions, originals: originals, counter: counter, metrics: metrics, work: work, patterns: shelf})
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +98,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err := p.startWork(ctx, work); err != nil {
 		return nil, err
 	}
-	if err := p.hear(ctx, db, changes{people: people, keys: keys, settings: settings, lanes: writer.Resolver}); err != nil {
+	if err := p.hear(ctx, db, changes{people: people, keys: keys, settings: settings, lanes: writer.Resolver, patterns: shelf}); err != nil {
 		return nil, err
 	}
 
@@ -112,7 +117,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	manage.Register(e.Group("/api/v1"), manage.Config{
 		Defaults: p.defaults(), Codecs: codecs(),
 		Identity: people, Cookies: tenants.NewCookies(p.reachable()), Keys: keys, APIKeys: keeper, ProviderKeys: keeper,
-		Pipelines: db, ModelWindows: db, Sessions: sessions, Archive: originals, Usage: db, Log: p.log, Now: time.Now,
+		Pipelines: db, ModelWindows: db, Patterns: learned, Sessions: sessions, Archive: originals, Usage: db, Log: p.log, Now: time.Now,
 	})
 	if !p.config.Role.shows() {
 		return e, nil
@@ -215,11 +220,12 @@ type parts struct {
 	counter   *tokens.Counter
 	metrics   *api.Metrics
 	work      *jobsdb.Runner
+	patterns  *patterns.Shelf
 }
 
 // newWriter makes what writes prompts, and what plans epochs before they are needed.
 func (p *program) newWriter(parts parts) (*prompt.Writer, error) {
-	built := modules.All(parts.counter)
+	built := modules.All(parts.counter, parts.patterns)
 	writer, err := prompt.NewWriter(parts.sessions, parts.counter, pipeline.NewChain(built...))
 	if err != nil {
 		return nil, err

@@ -5,9 +5,15 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/jobs/jobsdb"
+	"palimpsest/pipeline/modules/patterns/miner"
+	"palimpsest/pipeline/modules/patterns/patternsdb"
+	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/tenants/tenantsdb"
 )
 
@@ -24,6 +30,22 @@ func (p *program) newWork(db *tenantsdb.DB, registry *prometheus.Registry) *jobs
 	return jobsdb.New(jobsdb.Config{
 		Pool: db.Pool(), Door: db, Metrics: jobsdb.NewMetrics(registry), Log: p.log, Now: time.Now, Idle: !p.config.Role.works(),
 	})
+}
+
+// minePatterns has quiet sessions read for patterns again and again.
+func (p *program) minePatterns(work *jobsdb.Runner, store *patternsdb.Store, originals *archivedb.DB, sessions *sessiondb.Store, db *tenantsdb.DB) {
+	reader := miner.New(miner.Config{
+		Store: store, Archive: originals, Inserts: sessions, Codecs: codecs(), Log: p.log, Now: time.Now,
+		Settings: func(ctx context.Context, workspace uuid.UUID) (pipeline.Config, error) {
+			saved, err := db.Pipeline(ctx, workspace)
+			if err != nil {
+				return pipeline.Config{}, err
+			}
+			config, _, err := pipeline.Resolve(p.defaults(), pipeline.Layer{Source: pipeline.FromWorkspace, Modules: saved.Modules, YAML: saved.YAML})
+			return config, err
+		},
+	})
+	work.Every("patterns", miner.Every, miner.Timeout, reader.Pass)
 }
 
 // startWork begins to do jobs, until the program closes.

@@ -42,7 +42,7 @@ func (n named) Get(name string) string {
 func (b *Bench) Epoch(ctx context.Context, times int) (Engine, error) {
 	generated := wiregen.Generate(1, wiregen.Options{Turns: 300, Parallel: true, TargetTokens: 210_000})
 	body := generated.Body(generated.Steps() - 1)
-	writer, err := prompt.NewWriter(session.NewMemory(), b.counter, pipeline.NewChain(modules.All(b.counter)...))
+	writer, err := prompt.NewWriter(session.NewMemory(), b.counter, pipeline.NewChain(modules.All(b.counter, nil)...))
 	if err != nil {
 		return Engine{}, fmt.Errorf("writer: %w", err)
 	}

@@ -69,7 +69,7 @@ type bench struct {
 
 func newBench(t *testing.T, counter *tokens.Counter) *bench {
 	t.Helper()
-	writer, err := prompt.NewWriter(session.NewMemory(), counter, pipeline.NewChain(modules.All(counter)...))
+	writer, err := prompt.NewWriter(session.NewMemory(), counter, pipeline.NewChain(modules.All(counter, nil)...))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -106,7 +106,7 @@ func New(config Config) (*Replay, error) {
 		return nil, fmt.Errorf("token counter: %w", err)
 	}
 	store := session.NewMemory()
-	writer, err := prompt.NewWriter(store, counter, pipeline.NewChain(modules.All(counter)...))
+	writer, err := prompt.NewWriter(store, counter, pipeline.NewChain(modules.All(counter, nil)...))
 	if err != nil {
 		return nil, fmt.Errorf("writer: %w", err)
 	}

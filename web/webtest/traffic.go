@@ -137,7 +137,7 @@ func (p *Person) writer(window int) *prompt.Writer {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	writer, err := prompt.NewWriter(p.Sessions, counter, pipeline.NewChain(modules.All(counter)...))
+	writer, err := prompt.NewWriter(p.Sessions, counter, pipeline.NewChain(modules.All(counter, nil)...))
 	if err != nil {
 		p.t.Fatal(err)
 	}
