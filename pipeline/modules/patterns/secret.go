@@ -12,6 +12,7 @@ var secrets = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	`\bgithub_pat_[a-z0-9_]{16,}`, `\b(?:akia|asia)[0-9a-z]{12,}`, `\baiza[0-9a-z_\-]{20,}`,
 	`\beyj[a-z0-9_\-]{8,}\.`, `-----begin`, `\bbearer\s+[a-z0-9._\-]{8,}`,
 	`(?:password|passwd|passphrase|passwort|pwd|secret|token|api[ _-]?key|credentials?)["'` + "`" + `]*\s*(?:is|are|=|:|to|lautet)+\s*["'` + "`" + `]*\S{4,}`,
+	`(?:password|passphrase|passcode|token|secret)\s+[a-z]*[0-9]\S{3,}`, `(?:password|passphrase|passcode|secret)\s+\S{6,}[0-9]\S*`, `(?:password|passphrase)\s+[a-z]+[0-9]\S*`,
 	`[a-z][a-z0-9+.\-]*://[^\s/:@]+:[^\s/@]+@`, `[a-z0-9._%+\-]+@[a-z0-9\-]+\.[a-z]{2,}`,
 }, "|"))
 

@@ -206,11 +206,11 @@ func cut(text string, at int) int {
 	return at
 }
 
-// set makes a set of words in a line.
+// set makes a set of the words in a line, with and without their endings.
 func set(words string) map[string]bool {
 	all := map[string]bool{}
 	for word := range strings.FieldsSeq(words) {
-		all[word] = true
+		all[word], all[stem(word)] = true, true
 	}
 	return all
 }

@@ -47,10 +47,11 @@ func isOrder(text string) bool {
 	if strings.HasSuffix(text, "?") || strings.HasSuffix(text, ":") || strings.ContainsAny(text, "{}|") || len(patterns.Words(text)) < fewWords {
 		return false
 	}
-	low := " " + strings.ToLower(text) + " "
+	low := " " + strings.ReplaceAll(strings.ToLower(text), "’", "'") + " "
 	for _, words := range []string{
 		" this time ", " for now ", " yet ", " until ", " first ", " today ", " again ", " just ", " i don't ", " we don't have ", " don't know ", " don't understand ",
 		" don't think ", " don't see ", " this one ", " above ", " below ", " attached ", " following ", " i must ", " you must have ", " must be wrong ", " do you ",
+		" i'll ", " i would ", " i'm ", " i appreciate ", " i still ",
 	} {
 		if strings.Contains(low, words) {
 			return false
@@ -72,7 +73,7 @@ func saysHow(text string) bool {
 
 // corrects reports whether a directive takes back what the model has done.
 func corrects(text string) bool {
-	return startsWith(strings.ToLower(text), []string{"no, ", "no. ", "stop ", "i said ", "i told you ", "not like ", "don't ", "do not ", "never "})
+	return startsWith(strings.ToLower(text), []string{"no, ", "no. ", "stop ", "i said ", "i told you ", "not like ", "not that "})
 }
 
 // commands returns the commands with which the lane tests and builds everything: one

@@ -49,7 +49,7 @@ var (
 	}
 	remedies = []string{
 		"the fix is", "the fix was", "the solution is", "the solution was", "fixed by", "fixed it by", "to fix this", "the right fix is", "solved by",
-		"needs to be", "must be", "instead of", "has to be",
+		"needs to be", "must be", "has to be",
 	}
 )
 
@@ -62,7 +62,7 @@ func (h *history) explained(e *ledger.Error) (text string, at int) {
 	}
 	cause, remedy := "", ""
 	for i := e.Message; i <= e.Solved+sayAfter && i < len(h.messages); i++ {
-		if h.messages[i].Role != conversation.Assistant {
+		if h.messages[i].Role != conversation.Assistant || h.failedSince(e, i) {
 			continue
 		}
 		for j := range h.messages[i].Blocks {
@@ -84,6 +84,17 @@ func (h *history) explained(e *ledger.Error) (text string, at int) {
 		return "", 0
 	}
 	return strings.TrimSpace(cause + " " + remedy), at
+}
+
+// failedSince reports whether something else failed between an error and a message:
+// then what is said there is more likely about that.
+func (h *history) failedSince(e *ledger.Error, message int) bool {
+	for i := range h.ledger.Errors {
+		if other := &h.ledger.Errors[i]; e.Message < other.Message && other.Message < message {
+			return true
+		}
+	}
+	return false
 }
 
 // changed reports whether a call changed a file between two messages.
