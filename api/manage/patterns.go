@@ -27,8 +27,7 @@ type Patterns interface {
 	Pattern(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (patterns.Pattern, error)
 	Places(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, limit int) ([]patterns.Place, error)
 
-	// Add returns patterns.ErrChanged if a pattern has the same words, and
-	// patterns.ErrFull.
+	// Add writes over a pattern with the same words. It returns patterns.ErrFull.
 	Add(ctx context.Context, workspace tenants.WorkspaceID, pattern patterns.Pattern, now time.Time) (patterns.Pattern, error)
 
 	// Change returns patterns.ErrChanged if the pattern has another version.

@@ -56,6 +56,10 @@ const (
 			needs_sessions, needs_messages, created_at, created_by, edited_at, edited_by, last_seen)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $14, $15, $14)
 		ON CONFLICT (workspace_id, kind, words) DO NOTHING`
+	// Somebody writes what was met, or rejected, before: it is theirs now.
+	sqlTakeOver = `UPDATE patterns SET text = $4, terms = $5, paths = $6, signatures = $7, always = $8, status = 'approved', reason = '',
+			version = version + 1, edited_at = $9, edited_by = $10, last_seen = greatest(last_seen, $9)
+		WHERE workspace_id = $1 AND kind = $2 AND words = $3 RETURNING id`
 	sqlChange = `UPDATE patterns SET text = $4, words = $5, terms = $6, paths = $7, signatures = $8, always = $9, status = $10,
 			reason = '', version = version + 1, edited_at = $11, edited_by = $12,
 			last_seen = CASE WHEN $10 = 'approved' AND status <> 'approved' THEN greatest(last_seen, $11) ELSE last_seen END
@@ -118,8 +122,8 @@ func (s *Store) Places(ctx context.Context, workspace, id uuid.UUID, limit int) 
 	return places, nil
 }
 
-// Add keeps a pattern that somebody wrote and returns it as it is kept: approved. It
-// returns patterns.ErrChanged if there is one with the same words, and
+// Add keeps a pattern that somebody wrote and returns it as it is kept: approved. One
+// with the same words, whatever became of it, is written over. It returns
 // patterns.ErrFull.
 func (s *Store) Add(ctx context.Context, workspace uuid.UUID, p patterns.Pattern, now time.Time) (patterns.Pattern, error) {
 	p.ID, p.Workspace, p.Status, p.Source = uuid.Must(uuid.NewV7()), workspace, patterns.Approved, patterns.Typed
@@ -129,7 +133,11 @@ func (s *Store) Add(ctx context.Context, workspace uuid.UUID, p patterns.Pattern
 			return err
 		}
 		if !added {
-			return patterns.ErrChanged
+			row := tx.Statement.ConnPool.QueryRowContext(ctx, sqlTakeOver, workspace, string(p.Kind), wordsOf(p.Text), p.Text,
+				list(p.When.Terms), list(p.When.Paths), list(p.When.Signatures), p.When.Always, now, p.CreatedBy)
+			if err := row.Scan(&p.ID); err != nil {
+				return err
+			}
 		}
 		return notify(tx, workspace)
 	})
