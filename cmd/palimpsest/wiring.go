@@ -24,7 +24,6 @@ import (
 	"palimpsest/pipeline/jobs/jobsdb"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/patterns"
-	"palimpsest/pipeline/modules/patterns/patternsdb"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/pipeline/tokens"
@@ -73,9 +72,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		return nil, fmt.Errorf("token counter: %w", err)
 	}
 	metrics := api.NewMetrics(registry)
-	learned := patternsdb.New(db)
-	shelf := patterns.NewShelf(learned, time.Now)
-	p.minePatterns(work, learned, originals, sessions, db)
+	learned, shelf := p.patterns(work, db, originals, sessions)
 	writer, err := p.newWriter(parts{sessions: sessions, originals: originals, counter: counter, metrics: metrics, work: work, patterns: shelf})
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/jobs/jobsdb"
+	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/pipeline/modules/patterns/miner"
 	"palimpsest/pipeline/modules/patterns/patternsdb"
 	"palimpsest/pipeline/session/sessiondb"
@@ -32,8 +33,10 @@ func (p *program) newWork(db *tenantsdb.DB, registry *prometheus.Registry) *jobs
 	})
 }
 
-// minePatterns has quiet sessions read for patterns again and again.
-func (p *program) minePatterns(work *jobsdb.Runner, store *patternsdb.Store, originals *archivedb.DB, sessions *sessiondb.Store, db *tenantsdb.DB) {
+// patterns makes what keeps patterns and what serves them from memory, and has quiet
+// sessions read for more of them again and again.
+func (p *program) patterns(work *jobsdb.Runner, db *tenantsdb.DB, originals *archivedb.DB, sessions *sessiondb.Store) (*patternsdb.Store, *patterns.Shelf) {
+	store := patternsdb.New(db)
 	reader := miner.New(miner.Config{
 		Store: store, Archive: originals, Inserts: sessions, Codecs: codecs(), Log: p.log, Now: time.Now,
 		Settings: func(ctx context.Context, workspace uuid.UUID) (pipeline.Config, error) {
@@ -46,6 +49,7 @@ func (p *program) minePatterns(work *jobsdb.Runner, store *patternsdb.Store, ori
 		},
 	})
 	work.Every("patterns", miner.Every, miner.Timeout, reader.Pass)
+	return store, patterns.NewShelf(store, time.Now)
 }
 
 // startWork begins to do jobs, until the program closes.

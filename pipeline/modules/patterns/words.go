@@ -220,7 +220,7 @@ var (
 	filler = set(`a an the this that these those it its is are was were be been being am do does did doing done have has had having
 		i i'm i'll i'd you you're your we we're our us they them their he she his her me my mine of to in on at by for from with without into
 		onto as if then than so and or but nor when whenever while where which who whom what how why there here all any some each every
-		please pleas just also very really quite too can could would should will shall may might let let's ok okay now again still
+		please just also very really quite too can could would should will shall may might let let's ok okay now again still
 		only even more most much many one two up out off over about between before after during through yes hi hello thanks thank sure
 		want need like get got go going make sure ensure remember everything something anything nothing thing way time first next und die der das`)
 
@@ -229,11 +229,11 @@ var (
 
 	// orders are words that give orders; they stand in every second directive.
 	orders = set(`always never must mustn't not don't dont no avoid stop prefer only instead rather should shouldn't immer niemals nicht
-		use using run do keep write add creat create mak make chang change fix updat update follow ensur prefer avoid whether`)
+		use using run do keep write add create make change fix update follow ensure whether`)
 
 	// generic are words that many requests of programmers hold.
 	generic = set(`file code test function method class line command error bug issue problem change project repo repository app value name
-		type data fil cod lin typ valu nam run build work output input result fail failed failure string list user server api request
-		new old same other correct right wrong good bad better commit branch version script folder directory path clas functio
-		dat module modul packag package comment implement doc text read messag message check import exit status code`)
+		type data run build work output input result fail failed failure string list user server api request
+		new old same other correct right wrong good bad better commit branch version script folder directory path
+		module package comment implement doc text read message check import exit status code`)
 )

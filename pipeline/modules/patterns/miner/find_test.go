@@ -47,8 +47,9 @@ func (c *talk) bash(command, result string) *talk {
 	return c.uses("Bash", map[string]string{"command": command}, result)
 }
 
-func (c *talk) edit(path string) *talk {
-	return c.uses("Edit", map[string]string{"file_path": path, "old_string": "a", "new_string": "b"}, "The file was updated.")
+// edit changes a file.
+func (c *talk) edit() *talk {
+	return c.uses("Edit", map[string]string{"file_path": "/w/relay.go", "old_string": "a", "new_string": "b"}, "The file was updated.")
 }
 
 func (c *talk) history(t *testing.T) *history {
@@ -66,7 +67,7 @@ const (
 )
 
 func solved() *talk {
-	return (&talk{}).types("Mend the build.").bash("go build ./...", failure).edit("/w/relay.go").bash("go build ./...", "").says(cause)
+	return (&talk{}).types("Mend the build.").bash("go build ./...", failure).edit().bash("go build ./...", "").says(cause)
 }
 
 func texts(found []Finding) string {
@@ -93,16 +94,16 @@ func TestSolvedErrorWhoseCauseWasNamedIsAFix(t *testing.T) {
 func TestErrorsThatTeachNothingAreNoFixes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]*talk{
-		"still open":          (&talk{}).types("x").bash("go build ./...", failure).edit("/w/relay.go").says(cause),
-		"no cause named":      (&talk{}).types("x").bash("go build ./...", failure).edit("/w/relay.go").bash("go build ./...", "").says("All is well now, the build passes."),
+		"still open":          (&talk{}).types("x").bash("go build ./...", failure).edit().says(cause),
+		"no cause named":      (&talk{}).types("x").bash("go build ./...", failure).edit().bash("go build ./...", "").says("All is well now, the build passes."),
 		"nothing changed":     (&talk{}).types("x").bash("go build ./...", failure).bash("go build ./...", "").says(cause),
-		"the tool's own word": (&talk{}).types("x").bash("cat NOTES", "NOTES:\n"+cause).bash("go build ./...", failure).edit("/w/relay.go").bash("go build ./...", "").says(cause),
-		"a guess": (&talk{}).types("x").bash("go build ./...", failure).edit("/w/relay.go").bash("go build ./...", "").
+		"the tool's own word": (&talk{}).types("x").bash("cat NOTES", "NOTES:\n"+cause).bash("go build ./...", failure).edit().bash("go build ./...", "").says(cause),
+		"a guess": (&talk{}).types("x").bash("go build ./...", failure).edit().bash("go build ./...", "").
 			says("The issue was maybe that flushInterval moved. The fix is probably to import it."),
-		"a secret": (&talk{}).types("x").bash("go build ./...", failure).edit("/w/relay.go").bash("go build ./...", "").
+		"a secret": (&talk{}).types("x").bash("go build ./...", failure).edit().bash("go build ./...", "").
 			says("The issue was a wrong key in the environment file. The fix is to set API_KEY=sk-live-0123456789abcdef there."),
 		"another error between": (&talk{}).types("x").bash("go build ./...", failure).bash("python3 gen.py", "Exit code 1\nValueError: unknown column width in table").
-			edit("/w/relay.go").bash("go build ./...", "").says(cause),
+			edit().bash("go build ./...", "").says(cause),
 	} {
 		if found := find(c.history(t)); len(found) != 0 {
 			t.Errorf("%s: found\n%s", name, texts(found))

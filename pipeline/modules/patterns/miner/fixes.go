@@ -180,9 +180,9 @@ func isPlain(sentence string) bool {
 }
 
 // has reports whether a sentence holds any of some words.
-func has(sentence string, any []string) bool {
+func has(sentence string, parts []string) bool {
 	low := strings.ReplaceAll(strings.ToLower(sentence), "’", "'")
-	for _, words := range any {
+	for _, words := range parts {
 		if strings.Contains(low, words) {
 			return true
 		}
