@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"palimpsest/api"
+	"palimpsest/pipeline/jobs/jobsdb"
 )
 
 // described collects the names of the metrics that are registered with it.
@@ -41,6 +42,7 @@ func TestOperationsPageListsExactlyTheMetricsOfTheProxy(t *testing.T) {
 
 	registered := described{names: map[string]bool{}}
 	api.NewMetrics(registered)
+	jobsdb.NewMetrics(registered)
 
 	documented := map[string]bool{}
 	metric := regexp.MustCompile(`palimpsest_[a-z_]+_(?:total|seconds|bytes|usd)\b`)

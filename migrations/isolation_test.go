@@ -162,3 +162,36 @@ func names(t *testing.T, connection *pgx.Conn) []string {
 	}
 	return names
 }
+
+// The schema of jobs belongs to no tenant: it holds River's tables and nothing else,
+// what names a lane there names nothing of what it holds, and the application may not
+// change it.
+func TestJobsHoldNothingOfTenants(t *testing.T) {
+	t.Parallel()
+	database := dbtest.New(t)
+	rows, err := connect(t, database.OwnerURL).Query(t.Context(), "SELECT tablename::text FROM pg_tables WHERE schemaname = 'jobs' ORDER BY 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	want := []string{"river_job", "river_leader", "river_migration", "river_notification", "river_queue"}
+	if err != nil || !slices.Equal(tables, want) {
+		t.Errorf("tables %v (%v)", tables, err)
+	}
+	app := connect(t, database.AppURL)
+	for _, statement := range []string{
+		"TRUNCATE jobs.river_job",
+		"DROP TABLE jobs.river_job",
+		"CREATE TABLE jobs.mine (n int)",
+		"SELECT * FROM jobs.river_migration",
+		"INSERT INTO jobs.river_notification (payload, topic) VALUES ('', 't')",
+		"CREATE OR REPLACE FUNCTION jobs.river_job_state_in_bitmask(bitmask bit(8), state jobs.river_job_state) RETURNS boolean LANGUAGE sql AS 'SELECT true'",
+	} {
+		if _, err := app.Exec(t.Context(), statement); err == nil {
+			t.Errorf("the application may %s", statement)
+		}
+	}
+	if _, err := app.Exec(t.Context(), "SELECT count(*) FROM jobs.river_job"); err != nil {
+		t.Errorf("the application may not use its jobs: %v", err)
+	}
+}

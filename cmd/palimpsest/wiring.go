@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/redis/go-redis/v9"
@@ -41,11 +42,7 @@ import (
 // wire makes every part of the product and connects them, top to bottom.
 func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http.Handler, error) {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	secrets, err := p.config.Secrets()
-	if err != nil {
-		return nil, err
-	}
-	safe, err := vault.New(secrets)
+	safe, err := p.openVault()
 	if err != nil {
 		return nil, err
 	}
@@ -77,12 +74,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
-	if err := work.Open(); err != nil { // every kind is registered
-		return nil, err
-	}
-	recorder := api.NewRecorder(db, sessions, db, metrics, p.log)
-	recorder.Start()
-	p.onClose(recorder.Stop)
+	recorder := p.startRecorder(db, sessions, metrics)
 	provider := upstream.New(p.config.AllowPrivateUpstreams)
 	p.onClose(provider.Close)
 	summaries, err := p.summaries(api.SummaryConfig{
@@ -127,6 +119,23 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		Sessions: sessions, Exchanges: db, Archive: originals,
 	}).Register(e)
 	return e, nil
+}
+
+// openVault makes what seals provider keys, and derives keys, with the master key.
+func (p *program) openVault() (*vault.Vault, error) {
+	secrets, err := p.config.Secrets()
+	if err != nil {
+		return nil, err
+	}
+	return vault.New(secrets)
+}
+
+// startRecorder starts what records exchanges.
+func (p *program) startRecorder(db *tenantsdb.DB, sessions *sessiondb.Store, metrics *api.Metrics) *api.Recorder {
+	recorder := api.NewRecorder(db, sessions, db, metrics, p.log)
+	recorder.Start()
+	p.onClose(recorder.Stop)
+	return recorder
 }
 
 // summaries starts what has models write summaries in the background.
@@ -234,6 +243,9 @@ func (p *program) newWriter(parts parts) (*prompt.Writer, error) {
 				Planner: planner, Log: p.log, Now: time.Now, Ended: parts.metrics.PlanEnded,
 			})
 			parts.work.Handle(sessiondb.JobPlan, jobs.Limits{Timeout: idle.Timeout}, worker.Plan)
+			parts.work.Handle(sessiondb.JobExpirePlan, jobs.Limits{}, func(ctx context.Context, workspace, lane uuid.UUID) error {
+				return parts.sessions.ExpirePlan(ctx, workspace, lane, time.Now())
+			})
 			writer.Ahead = worker
 		}
 	}

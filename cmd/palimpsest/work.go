@@ -24,7 +24,7 @@ const (
 )
 
 // newWork makes what does the work off the request path. What there is to do is
-// registered with it where the parts are made, before openWork: work.Handle for jobs
+// registered with it where the parts are made, before startWork: work.Handle for jobs
 // of lanes, work.Every for what comes again and again.
 func (p *program) newWork(db *tenantsdb.DB, registry *prometheus.Registry) *jobsdb.Runner {
 	jobsdb.NewBacklog(registry, db.Pool(), p.log)
@@ -52,8 +52,12 @@ func (p *program) patterns(work *jobsdb.Runner, db *tenantsdb.DB, originals *arc
 	return store, patterns.NewShelf(store, time.Now)
 }
 
-// startWork begins to do jobs, until the program closes.
+// startWork lets jobs come, every kind being registered, and begins to do them until
+// the program closes.
 func (p *program) startWork(ctx context.Context, work *jobsdb.Runner) error {
+	if err := work.Open(); err != nil {
+		return err
+	}
 	if err := work.Start(ctx); err != nil {
 		return err
 	}

@@ -110,6 +110,9 @@ func (b *bench) boot(change ...func(*bench)) {
 		Log:    slog.New(slog.DiscardHandler), Now: b.clock, Ended: b.end,
 	})
 	b.queue.Handle(sessiondb.JobPlan, jobs.Limits{}, b.worker.Plan)
+	b.queue.Handle(sessiondb.JobExpirePlan, jobs.Limits{}, func(ctx context.Context, workspace, lane uuid.UUID) error {
+		return b.store.ExpirePlan(ctx, workspace, lane, b.clock())
+	})
 	if err := b.queue.Open(); err != nil {
 		b.t.Fatal(err)
 	}

@@ -138,6 +138,33 @@ func TestAPlanOfAnotherReplicaIsHeardOf(t *testing.T) {
 	}
 }
 
+// What nobody goes on with does not stay for ever.
+func TestAPlanThatNobodyUsesIsDeleted(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	nearly(b)
+	b.pass(4 * time.Minute)
+	if err := b.plan(); err != nil {
+		t.Fatal(err)
+	}
+	lane := b.laneID()
+	expire := func() error { return b.store.ExpirePlan(t.Context(), b.scope.Workspace, lane, b.clock()) }
+	again, later := errors.AsType[jobs.Again](expire())
+	if !later || again.At.Sub(b.clock()) < 6*24*time.Hour {
+		t.Errorf("again at %v", again.At)
+	}
+	b.pass(again.At.Sub(b.clock()))
+	if err := expire(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.store.ToPlan(t.Context(), b.scope.Workspace, lane); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("still there (%v)", err)
+	}
+	if err := expire(); err != nil {
+		t.Errorf("nothing to delete: %v", err)
+	}
+}
+
 // counting plans with another planner and counts.
 type counting struct {
 	idle.Planner

@@ -9,7 +9,6 @@ package jobs
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -45,7 +44,7 @@ type Handler func(ctx context.Context, workspace, lane uuid.UUID) error
 type Again struct{ At time.Time }
 
 // Error implements error.
-func (a Again) Error() string { return fmt.Sprintf("again at %s", a.At.Format(time.RFC3339)) }
+func (a Again) Error() string { return "again at " + a.At.Format(time.RFC3339) }
 
 // Limits bound the work of a kind.
 type Limits struct {

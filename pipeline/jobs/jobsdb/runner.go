@@ -48,6 +48,9 @@ type Config struct {
 	Log     *slog.Logger
 	Now     func() time.Time
 
+	// Ended is told how each job ended, after it was counted; nil: nobody.
+	Ended func(kind jobs.Kind, outcome string)
+
 	// Idle has the process take jobs for others to run, and run none itself.
 	Idle bool
 }

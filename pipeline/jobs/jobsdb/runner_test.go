@@ -28,14 +28,29 @@ type process struct {
 	*jobsdb.Runner
 
 	registry *prometheus.Registry
+	ended    chan string // kind and outcome of each job
 }
 
-func newProcess(database *dbtest.Database) *process {
+func newProcess(database *dbtest.Database, log *slog.Logger, change ...func(*jobsdb.Config)) *process {
 	registry := prometheus.NewRegistry()
-	return &process{registry: registry, Runner: jobsdb.New(jobsdb.Config{
-		Pool: database.DB.Pool(), Door: database.DB, Metrics: jobsdb.NewMetrics(registry),
-		Log: slog.New(slog.DiscardHandler), Now: time.Now,
-	})}
+	config := jobsdb.Config{
+		Pool: database.DB.Pool(), Door: database.DB, Metrics: jobsdb.NewMetrics(registry), Log: log, Now: time.Now,
+	}
+	for _, set := range change {
+		set(&config)
+	}
+	p := &process{registry: registry, ended: make(chan string, 1_000)}
+	config.Ended = func(kind jobs.Kind, outcome string) { p.ended <- string(kind) + " " + outcome }
+	p.Runner = jobsdb.New(config)
+	return p
+}
+
+// await waits until a job of a kind ended so.
+func (p *process) await(t *testing.T, kind jobs.Kind, outcome string) {
+	t.Helper()
+	for receive(t, p.ended) != string(kind)+" "+outcome {
+		continue
+	}
 }
 
 // open lets jobs come without running any.
@@ -46,9 +61,9 @@ func (p *process) open(t *testing.T) {
 	}
 }
 
-func (p *process) run(t *testing.T) {
+// begin runs jobs until the test ends.
+func (p *process) begin(t *testing.T) {
 	t.Helper()
-	p.open(t)
 	if err := p.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -74,6 +89,12 @@ func (p *process) counted(t *testing.T, kind jobs.Kind, outcome string) int {
 	}
 	t.Fatalf("%s %s is not counted", kind, outcome)
 	return 0
+}
+
+func (p *process) run(t *testing.T) {
+	t.Helper()
+	p.open(t)
+	p.begin(t)
 }
 
 // receive returns what comes next.
@@ -120,7 +141,7 @@ func TestJobIsDoneOnceByOneOfTwoProcesses(t *testing.T) {
 	database := dbtest.New(t)
 	type lane struct{ workspace, lane uuid.UUID }
 	ran := make(chan lane, 100)
-	first, second := newProcess(database), newProcess(database)
+	first, second := newProcess(database, slog.New(slog.DiscardHandler)), newProcess(database, slog.New(slog.DiscardHandler))
 	for _, process := range []*process{first, second} {
 		process.Handle(plan, jobs.Limits{}, func(_ context.Context, workspace, id uuid.UUID) error {
 			ran <- lane{workspace, id}
@@ -152,13 +173,13 @@ func TestJobSurvivesTheProcessThatTookIt(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
 	ignore := func(context.Context, uuid.UUID, uuid.UUID) error { return nil }
-	before := newProcess(database)
+	before := newProcess(database, slog.New(slog.DiscardHandler))
 	before.Handle(plan, jobs.Limits{}, ignore)
 	before.open(t) // and dies before it runs anything
 	workspace, lane := uuid.New(), uuid.New()
 	enqueue(t.Context(), t, before, jobs.Job{Kind: plan, Workspace: workspace, Lane: lane})
 
-	after := newProcess(database)
+	after := newProcess(database, slog.New(slog.DiscardHandler))
 	ran := make(chan uuid.UUID, 1)
 	after.Handle(plan, jobs.Limits{}, func(_ context.Context, _, lane uuid.UUID) error {
 		ran <- lane
@@ -173,7 +194,7 @@ func TestJobSurvivesTheProcessThatTookIt(t *testing.T) {
 func TestJobExistsOnlyIfTheTransactionIsCommitted(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
-	process := newProcess(database)
+	process := newProcess(database, slog.New(slog.DiscardHandler))
 	process.Handle(plan, jobs.Limits{}, func(context.Context, uuid.UUID, uuid.UUID) error { return nil })
 	process.open(t)
 	workspace := uuid.New()
@@ -206,7 +227,7 @@ func TestJobExistsOnlyIfTheTransactionIsCommitted(t *testing.T) {
 func TestLaneHasOneWaitingJobOfAKind(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
-	process := newProcess(database)
+	process := newProcess(database, slog.New(slog.DiscardHandler))
 	for _, kind := range []jobs.Kind{plan, sweep} {
 		process.Handle(kind, jobs.Limits{}, func(context.Context, uuid.UUID, uuid.UUID) error { return nil })
 	}
@@ -226,7 +247,7 @@ func TestLaneHasOneWaitingJobOfAKind(t *testing.T) {
 func TestUnknownKindAndForeignWorkspaceAreRefused(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
-	process := newProcess(database)
+	process := newProcess(database, slog.New(slog.DiscardHandler))
 	process.Handle(plan, jobs.Limits{}, func(context.Context, uuid.UUID, uuid.UUID) error { return nil })
 	process.open(t)
 	workspace := uuid.New()
@@ -244,7 +265,7 @@ func TestPeriodicWorkRunsInOneProcess(t *testing.T) {
 	var inside, most atomic.Int32
 	ran := make(chan struct{}, 100)
 	for range 2 {
-		process := newProcess(database)
+		process := newProcess(database, slog.New(slog.DiscardHandler))
 		process.Every(sweep, time.Second, time.Minute, func(context.Context) error {
 			most.Store(max(most.Load(), inside.Add(1)))
 			defer inside.Add(-1)

@@ -41,7 +41,7 @@ type worker struct {
 // Timeout implements river.Worker.
 func (w *worker) Timeout(*river.Job[args]) time.Duration { return w.limits.Timeout }
 
-// NextRetry implements river.Worker: after 10 s, 40 s, 90 s, …
+// NextRetry implements river.Worker: after 10 s, 40 s, 90 s and so on.
 func (w *worker) NextRetry(job *river.Job[args]) time.Time {
 	return w.runner.config.Now().Add(time.Duration(job.Attempt*job.Attempt) * retryAfter)
 }
@@ -60,16 +60,16 @@ func (w *worker) Work(ctx context.Context, job *river.Job[args]) error {
 	}
 	switch {
 	case err == nil:
-		config.Metrics.ended(w.kind, done, config.Now().Sub(began))
+		w.ended(done, began)
 		return nil
 	case later:
-		config.Metrics.ended(w.kind, putOff, config.Now().Sub(began))
+		w.ended(putOff, began)
 		return river.JobSnooze(max(0, again.At.Sub(config.Now())))
 	case errors.Is(ctx.Err(), context.Canceled): // the program ends: somebody else goes on
-		config.Metrics.ended(w.kind, givenBack, config.Now().Sub(began))
+		w.ended(givenBack, began)
 		return river.JobSnooze(0)
 	case w.periodic:
-		config.Metrics.ended(w.kind, failed, config.Now().Sub(began))
+		w.ended(failed, began)
 		return nil
 	}
 	outcome := failed
@@ -77,10 +77,19 @@ func (w *worker) Work(ctx context.Context, job *river.Job[args]) error {
 	if job.Attempt >= job.MaxAttempts {
 		outcome, level = givenUp, config.Log.ErrorContext
 	}
-	config.Metrics.ended(w.kind, outcome, config.Now().Sub(began))
+	w.ended(outcome, began)
 	level(ctx, "job "+outcome, "kind", string(w.kind), "workspace", job.Args.Workspace, "lane", job.Args.Lane,
 		"attempt", job.Attempt, "of", job.MaxAttempts, "error", err)
 	return err
+}
+
+// ended counts a job.
+func (w *worker) ended(outcome string, began time.Time) {
+	config := w.runner.config
+	config.Metrics.ended(w.kind, outcome, config.Now().Sub(began))
+	if config.Ended != nil {
+		config.Ended(w.kind, outcome)
+	}
 }
 
 // tell tells of work that comes again and again when it begins to fail and when it

@@ -19,6 +19,12 @@ import (
 // JobPlan is the kind of job in which an epoch is planned ahead.
 const JobPlan jobs.Kind = "plan"
 
+// JobExpirePlan is the kind of job in which a plan that nobody used is deleted.
+const JobExpirePlan jobs.Kind = "expire_plan"
+
+// planAge is for how long a plan waits for its lane to go on.
+const planAge = 7 * 24 * time.Hour
+
 // PlanChannel is where a plan that was made is told to all replicas, as
 // "workspace/lane/number": the number of its projection.
 const PlanChannel = "palimpsest_plans"
@@ -38,7 +44,8 @@ const (
 	sqlPlanned = `UPDATE lane_plans p SET plan = $4, settings = $5, factor = $6
 		FROM lanes l WHERE l.workspace_id = $1 AND l.id = $2 AND l.warm_at = p.sent_at
 			AND p.workspace_id = $1 AND p.lane_id = $2 AND p.sent_at = $3`
-	sqlPlanUsed = `DELETE FROM lane_plans WHERE workspace_id = $1 AND lane_id = $2 AND plan IS NOT NULL`
+	sqlPlanExpired = `DELETE FROM lane_plans WHERE workspace_id = $1 AND lane_id = $2 AND sent_at = $3`
+	sqlPlanUsed    = `DELETE FROM lane_plans WHERE workspace_id = $1 AND lane_id = $2 AND plan IS NOT NULL`
 )
 
 // recordAhead keeps what epochs can be planned from, and a job for each.
@@ -66,7 +73,9 @@ func (s *Store) recordAhead(tx *gorm.DB, workspace uuid.UUID, seen []session.See
 	for _, row := range sorted(byLane, func(a, b *session.Seen) int { return bytes.Compare(a.Lane[:], b.Lane[:]) }) {
 		lanes, sent = append(lanes, row.Lane), append(sent, row.Ahead.SentAt)
 		due, outlines = append(due, row.Ahead.Due), append(outlines, row.Ahead.Outline)
-		waiting = append(waiting, jobs.Job{Kind: JobPlan, Workspace: workspace, Lane: row.Lane, At: row.Ahead.Due})
+		waiting = append(waiting,
+			jobs.Job{Kind: JobPlan, Workspace: workspace, Lane: row.Lane, At: row.Ahead.Due},
+			jobs.Job{Kind: JobExpirePlan, Workspace: workspace, Lane: row.Lane, At: row.Ahead.SentAt.Add(planAge)})
 	}
 	ctx := tx.Statement.Context
 	if _, err := tx.Statement.ConnPool.ExecContext(ctx, sqlAhead, workspace, lanes, sent, due, outlines); err != nil {
@@ -114,6 +123,29 @@ func (s *Store) SavePlan(ctx context.Context, workspace, lane uuid.UUID, sentAt 
 	})
 	if err != nil {
 		return fmt.Errorf("save plan of lane %s: %w", lane, err)
+	}
+	return nil
+}
+
+// ExpirePlan deletes what waits for a lane to go on, if it does so for too long by
+// now; else it comes again. It is the jobs.Handler of JobExpirePlan but for the clock.
+func (s *Store) ExpirePlan(ctx context.Context, workspace, lane uuid.UUID, now time.Time) error {
+	ahead, err := s.ToPlan(ctx, workspace, lane)
+	if errors.Is(err, session.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if until := ahead.SentAt.Add(planAge); now.Before(until) {
+		return jobs.Again{At: until}
+	}
+	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		_, err := tx.Statement.ConnPool.ExecContext(ctx, sqlPlanExpired, workspace, lane, ahead.SentAt)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("expire plan of lane %s: %w", lane, err)
 	}
 	return nil
 }

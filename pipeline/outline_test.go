@@ -1,0 +1,67 @@
+package pipeline_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/client"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/tokens"
+	"palimpsest/pipeline/wire"
+	"palimpsest/pipeline/wire/anthropic"
+)
+
+func outlined(t *testing.T) *pipeline.Outline {
+	t.Helper()
+	model := tokens.Model{Name: "claude-sonnet-4-5", Family: "claude-sonnet", Provider: "anthropic", Known: true, Window: 200_000, MinCacheable: 1024}
+	exchange := &pipeline.Exchange{
+		ID: uuid.New(), Scope: session.Scope{Workspace: uuid.New(), APIKey: uuid.New(), Format: conversation.Anthropic},
+		Config: pipeline.DefaultConfig(), Codec: anthropic.New(), Model: model, Limit: 190_000, Factor: 1.2345678901, Fixed: 812,
+		Request: wire.Request{Model: "claude-sonnet-4-5", Stream: true, MaxOutput: 100, Markers: 2, MarkerTTL: "1h", ThinkingFirst: true},
+		Class:   client.Class{Kind: client.Main, Client: "claude-code", Confidence: 0.95, Window: -1},
+		Digests: []conversation.Digest{{Identity: conversation.Hash{1}}},
+		Chain:   []conversation.Hash{{2}, conversation.Extend(conversation.Hash{2}, conversation.Hash{1})},
+	}
+	exchange.Config.IPC.ContextWindow = 64_000
+	exchange.Config.IPC.LLMCompression.Prompt = "short, please"
+	return exchange.Outline()
+}
+
+func TestOutlineReadsBackAsItWas(t *testing.T) {
+	t.Parallel()
+	outline := outlined(t)
+	encoded, err := outline.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	codecs := map[conversation.Format]wire.Codec{conversation.Anthropic: outline.Codec()}
+	read, err := pipeline.ReadOutline(encoded, codecs)
+	if err != nil || !reflect.DeepEqual(read, outline) {
+		t.Errorf("%v\nread\n%+v\nwant\n%+v", err, read, outline)
+	}
+}
+
+func TestOutlineThatNobodyWroteIsRefused(t *testing.T) {
+	t.Parallel()
+	encoded, err := outlined(t).Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	codecs := map[conversation.Format]wire.Codec{conversation.Anthropic: anthropic.New()}
+	for name, c := range map[string]struct {
+		encoded string
+		codecs  map[conversation.Format]wire.Codec
+	}{
+		"no JSON":        {"{", codecs},
+		"no links":       {`{"Scope":{"Format":"anthropic"}}`, codecs},
+		"unknown format": {string(encoded), nil},
+	} {
+		if _, err := pipeline.ReadOutline([]byte(c.encoded), c.codecs); err == nil {
+			t.Errorf("%s was read", name)
+		}
+	}
+}

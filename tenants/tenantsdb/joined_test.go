@@ -1,0 +1,98 @@
+package tenantsdb_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"gorm.io/gorm"
+)
+
+// workspaceOf returns whom a transaction works for.
+func workspaceOf(ctx context.Context, t *testing.T, tx pgx.Tx) string {
+	t.Helper()
+	var workspace string
+	if err := tx.QueryRow(ctx, "SELECT app_workspace()::text").Scan(&workspace); err != nil {
+		t.Fatal(err)
+	}
+	return workspace
+}
+
+func TestJoinedTakesPartInTheTransaction(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	undone := errors.New("undone")
+	const insert = "INSERT INTO model_windows (workspace_id, model, window_tokens, source) VALUES ($1, $2, 1000, 'learnt')"
+	count := func() (count int) {
+		row := b.database.Owner(t).QueryRow(t.Context(), "SELECT count(*) FROM model_windows")
+		if err := row.Scan(&count); err != nil {
+			t.Fatal(err)
+		}
+		return count
+	}
+	join := func(ctx context.Context, model string) error {
+		return b.Joined(ctx, b.workspace, func(tx pgx.Tx) error {
+			if got := workspaceOf(ctx, t, tx); got != b.workspace.String() {
+				t.Errorf("works for %s", got)
+			}
+			_, err := tx.Exec(ctx, insert, b.workspace, model)
+			return err
+		})
+	}
+
+	err := b.Together(t.Context(), b.workspace, func(ctx context.Context) error {
+		return errors.Join(join(ctx, "a"), undone)
+	})
+	if !errors.Is(err, undone) || count() != 0 {
+		t.Errorf("%d rows of a transaction that was rolled back (%v)", count(), err)
+	}
+	err = b.InTenant(t.Context(), b.workspace, func(tx *gorm.DB) error {
+		return errors.Join(join(tx.Statement.Context, "b"), undone)
+	})
+	if !errors.Is(err, undone) || count() != 0 {
+		t.Errorf("%d rows by a statement's context (%v)", count(), err)
+	}
+	if err := b.Together(t.Context(), b.workspace, func(ctx context.Context) error { return join(ctx, "c") }); err != nil || count() != 1 {
+		t.Errorf("%d rows after the commit (%v)", count(), err)
+	}
+	if err := join(t.Context(), "d"); err != nil || count() != 2 {
+		t.Errorf("%d rows of a transaction of its own (%v)", count(), err)
+	}
+}
+
+// S2: a joined transaction is its own workspace's, also inside another's.
+func TestJoinedNeverWorksForAnotherWorkspace(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	other := uuid.New()
+	err := b.InTenant(t.Context(), b.workspace, func(tx *gorm.DB) error {
+		return b.Joined(tx.Statement.Context, other, func(joined pgx.Tx) error {
+			if got := workspaceOf(t.Context(), t, joined); got != other.String() {
+				t.Errorf("works for %s, not for %s", got, other)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestJoinedTransactionIsEndedByItsOwner(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	err := b.Joined(t.Context(), b.workspace, func(tx pgx.Tx) error {
+		if _, err := tx.Begin(t.Context()); err == nil {
+			t.Error("it begins another")
+		}
+		if tx.Commit(t.Context()) == nil || tx.Rollback(t.Context()) == nil {
+			t.Error("it was ended")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
