@@ -56,6 +56,8 @@ func layers() []layer {
 		}},
 		{"pipeline/modules", append([]string{"pipeline/modules/..."}, ofModules...)},
 		{"pipeline/modules/semanticcache/semanticcachedb", []string{"pipeline/modules/semanticcache"}},
+		{"pipeline/modules/patterns/miner", append([]string{"pipeline/modules/patterns", "pipeline/wire"}, ofModules...)},
+		{"pipeline/modules/patterns/patternsdb", []string{"pipeline/modules/patterns", "pipeline/modules/patterns/miner"}},
 		{"pipeline/modules/...", ofModules},
 		{"pipeline", []string{"pipeline/client", "pipeline/conversation", "pipeline/session", "pipeline/tokens", "pipeline/wire"}},
 

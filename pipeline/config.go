@@ -133,13 +133,22 @@ type RehydratorConfig struct {
 	Placement           string   `json:"placement"           yaml:"placement"`
 }
 
-// PatternsConfig are the settings of the module patterns, which is not built in
-// yet: they are checked and kept.
+// PatternsConfig are the settings of the module patterns, which puts into a prompt
+// what a team has learnt in earlier sessions.
 type PatternsConfig struct {
-	MaxInjected    int     `json:"maxInjected"    yaml:"maxInjected"`
+	// MaxInjected is how many patterns a lane gets at most.
+	MaxInjected int `json:"maxInjected" yaml:"maxInjected"`
+
+	// MinSuccessRate is the share of lanes in which a pattern must have helped once
+	// it was used in a few.
 	MinSuccessRate float64 `json:"minSuccessRate" yaml:"minSuccessRate"`
-	Review         string  `json:"review"         yaml:"review"`
-	Placement      string  `json:"placement"      yaml:"placement"`
+
+	// Review is "required", where people approve what is found, or "auto", where
+	// what was met in several sessions is used without.
+	Review string `json:"review" yaml:"review"`
+
+	// Placement is where patterns are put: "turn" or "system".
+	Placement string `json:"placement" yaml:"placement"`
 }
 
 // SemanticCacheConfig are the settings of the module semantic-cache, which answers a
@@ -381,9 +390,10 @@ func known() []string {
 
 // BuiltIn reports whether the module of that name runs in this version. The
 // settings of the others are checked and kept.
-func BuiltIn(name string) bool {
-	return slices.Contains([]string{"ipc", "compaction-bridge", "rehydrator", "semantic-cache"}, name)
-}
+func BuiltIn(name string) bool { return slices.Contains(known(), name) }
+
+// Runs reports whether the config names a module that runs in this version.
+func (c Config) Runs(name string) bool { return BuiltIn(name) && slices.Contains(c.Modules, name) }
 
 // NotActive returns the config's modules that do not run in this version.
 func (c Config) NotActive() []string {

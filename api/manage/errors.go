@@ -13,6 +13,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 )
@@ -147,6 +148,9 @@ func known() []answer {
 		{kind: errUnknownRoute, status: http.StatusNotFound, detail: "The API has no such route; /api/v1/openapi.yaml lists all of them."},
 		{kind: tenants.ErrNotFound, status: http.StatusNotFound, detail: "The workspace has nothing with this id."},
 		{kind: session.ErrNotFound, status: http.StatusNotFound, detail: "The workspace has nothing with this id."},
+		{kind: patterns.ErrNotFound, status: http.StatusNotFound, detail: "The workspace has nothing with this id."},
+		{kind: patterns.ErrChanged, status: http.StatusConflict, field: "version", detail: "Somebody changed the pattern in the meantime, or another one has the same words. Read it again."},
+		{kind: patterns.ErrFull, status: http.StatusConflict, detail: "The workspace has as many patterns as it may have. Delete some first."},
 		{kind: archive.ErrNotFound, status: http.StatusNotFound, detail: "The archive holds no message at this place."},
 		{kind: archive.ErrDamaged, status: http.StatusInternalServerError, detail: "The archived bytes no longer match their SHA-256, so they are not shown. Restore the database or the blob store from a backup."},
 		{kind: errTooLarge, status: http.StatusRequestEntityTooLarge, detail: "The request body is larger than 1 MiB."},

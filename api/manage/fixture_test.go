@@ -26,6 +26,7 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules/patterns/patternsdb"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/pipeline/wire"
@@ -108,7 +109,7 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 		Codecs:   map[conversation.Format]wire.Codec{conversation.Anthropic: anthropic.New()},
 		Identity: people, Cookies: tenants.NewCookies(publicURL), Keys: p.keys,
 		APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.DB, ModelWindows: p.db.DB, Usage: p.db.DB,
-		Sessions: p.sessions, Archive: p.archive, Searcher: p.index, Retentions: p.db.DB,
+		Sessions: p.sessions, Archive: p.archive, Searcher: p.index, Retentions: p.db.DB, Patterns: patternsdb.New(p.db.DB),
 		Log: slog.New(slog.NewJSONHandler(p.log, nil)),
 	})
 	t.Cleanup(func() {
@@ -132,6 +133,7 @@ type tenant struct {
 	read        string // and of one with the scope read
 	keyID       string
 	providerKey string
+	pattern     string
 	session     uuid.UUID
 	lane        uuid.UUID
 	request     uuid.UUID
@@ -169,6 +171,10 @@ func (p *product) tenant(t *testing.T, name string) *tenant {
 	w.send(t, http.MethodPut, "/pipeline", `{"ipc":{"targetUtilization":0.61}}`).want(t, http.StatusOK)
 	w.converse(t, name)
 	w.send(t, http.MethodPut, w.modelWindow(), `{"window_tokens":64000}`).want(t, http.StatusOK)
+	answer = w.send(t, http.MethodPost, "/patterns", fmt.Sprintf(`{"kind":"convention","text":"We use pnpm in %s, not npm."}`, name))
+	answer.want(t, http.StatusCreated)
+	answer.decode(t, &stored)
+	w.pattern = stored.ID
 	w.send(t, http.MethodPost, w.path("/pins"), `{"message":1}`).want(t, http.StatusOK)
 	return w
 }

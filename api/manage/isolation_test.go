@@ -39,6 +39,12 @@ func reaches() map[string]reach {
 		"GET /sessions":       {},
 		"GET /models/windows": {},
 
+		"GET /patterns":        {},
+		"POST /patterns":       {body: `{"kind":"directive","text":"Never push to the release branch without a tag."}`, status: http.StatusCreated},
+		"GET /patterns/:id":    {path: at(func(of *tenant) string { return "/patterns/" + of.pattern })},
+		"PATCH /patterns/:id":  {path: at(func(of *tenant) string { return "/patterns/" + of.pattern }), body: `{"status":"disabled"}`},
+		"DELETE /patterns/:id": {path: at(func(of *tenant) string { return "/patterns/" + of.pattern }), status: http.StatusNoContent},
+
 		"PUT /models/windows/:model":    {body: `{"window_tokens":50000}`},
 		"DELETE /models/windows/:model": {path: at((*tenant).modelWindow), status: http.StatusNoContent},
 
@@ -128,7 +134,7 @@ func tryRoute(t *testing.T, a, b *tenant, method, path string, try reach) {
 		if call.answer.status != call.status {
 			t.Errorf("%s with %s: status %d, want %d: %s", call.answer.request, name, call.answer.status, call.status, call.answer.body)
 		}
-		for _, secret := range []string{b.workspace.String(), b.session.String(), b.request.String(), b.keyID, b.providerKey, "zebra", canaryKey} {
+		for _, secret := range []string{b.workspace.String(), b.session.String(), b.request.String(), b.keyID, b.providerKey, b.pattern, "zebra", canaryKey} {
 			if strings.Contains(string(call.answer.body), secret) {
 				t.Errorf("%s with %s: the answer holds %s", call.answer.request, name, secret)
 			}

@@ -29,6 +29,7 @@ type Config struct {
 	ProviderKeys ProviderKeys
 	Pipelines    Pipelines
 	ModelWindows ModelWindows
+	Patterns     Patterns
 	Sessions     Sessions
 	Archive      Archive
 	Searcher     archive.Searcher
@@ -79,6 +80,12 @@ func Register(group *echo.Group, config Config) {
 	group.GET("/models/windows", s.as(s.listModelWindows))
 	group.PUT("/models/windows/:model", s.as(s.putModelWindow))
 	group.DELETE("/models/windows/:model", s.as(s.deleteModelWindow))
+
+	group.GET("/patterns", s.as(s.listPatterns))
+	group.POST("/patterns", s.as(s.createPattern))
+	group.GET("/patterns/:id", s.as(s.getPattern))
+	group.PATCH("/patterns/:id", s.as(s.changePattern))
+	group.DELETE("/patterns/:id", s.as(s.deletePattern))
 
 	group.GET("/sessions", s.as(s.listSessions))
 	group.GET("/sessions/:id", s.as(s.getSession))

@@ -1,8 +1,8 @@
 package recall_test
 
 import (
-	"context"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -82,7 +82,9 @@ func (l *logged) String() string {
 // termKeys gives each workspace its own key.
 type termKeys struct{}
 
-func (termKeys) TermKey(_ context.Context, workspace uuid.UUID) ([]byte, error) { return workspace[:], nil }
+func (termKeys) TermKey(_ context.Context, workspace uuid.UUID) ([]byte, error) {
+	return workspace[:], nil
+}
 
 func codecs() map[conversation.Format]wire.Codec {
 	all := map[conversation.Format]wire.Codec{}

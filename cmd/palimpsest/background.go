@@ -9,6 +9,8 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/api"
+	"palimpsest/pipeline/modules/patterns"
+	"palimpsest/pipeline/modules/patterns/patternsdb"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/tenants/identity"
@@ -45,6 +47,7 @@ type changes struct {
 	keys     *identity.Keys
 	settings *api.Settings
 	lanes    *session.Resolver
+	patterns *patterns.Shelf
 }
 
 // hear drops from memory what changes in the database, and everything after a
@@ -58,6 +61,11 @@ func (p *program) hear(ctx context.Context, db *tenantsdb.DB, changes changes) e
 			changes.settings.Forget(id)
 		}
 	}, changes.settings.ForgetAll)
+	listener.Handle(patternsdb.Channel, func(workspace string) {
+		if id, err := uuid.Parse(workspace); err == nil {
+			changes.patterns.Forget(id)
+		}
+	}, changes.patterns.ForgetAll)
 	listener.Handle(sessiondb.Channel, ofLane(changes.lanes.Changed), changes.lanes.ForgetAll)
 	listener.Handle(sessiondb.InsertChannel, ofLane(changes.lanes.InsertsChanged), changes.lanes.ForgetAll)
 	listener.Handle(sessiondb.PlanChannel, ofLane(changes.lanes.PlanChanged), changes.lanes.ForgetAll)

@@ -27,6 +27,7 @@ import (
 	"palimpsest/pipeline/jobs/jobsdb"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/compactionbridge"
+	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/pipeline/modules/semanticcache/semanticcachedb"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session/sessiondb"
@@ -77,7 +78,8 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		return nil, fmt.Errorf("token counter: %w", err)
 	}
 	metrics := api.NewMetrics(registry)
-	writer, err := p.newWriter(parts{sessions: sessions, originals: originals, index: index, counter: counter, metrics: metrics, work: work})
+	learned, shelf := p.patterns(work, db, originals, sessions)
+	writer, err := p.newWriter(parts{sessions: sessions, originals: originals, index: index, counter: counter, metrics: metrics, work: work, patterns: shelf})
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +100,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err := p.startWork(ctx, work); err != nil {
 		return nil, err
 	}
-	if err := p.hear(ctx, db, changes{people: people, keys: keys, settings: settings, lanes: writer.Resolver}); err != nil {
+	if err := p.hear(ctx, db, changes{people: people, keys: keys, settings: settings, lanes: writer.Resolver, patterns: shelf}); err != nil {
 		return nil, err
 	}
 
@@ -121,7 +123,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	manage.Register(e.Group("/api/v1"), manage.Config{
 		Defaults: p.defaults(), Codecs: codecs(),
 		Identity: people, Cookies: tenants.NewCookies(p.reachable()), Keys: keys, APIKeys: keeper, ProviderKeys: keeper,
-		Pipelines: db, ModelWindows: db, Sessions: sessions, Archive: originals, Searcher: index, Retentions: db, Usage: db, Log: p.log, Now: time.Now,
+		Pipelines: db, ModelWindows: db, Patterns: learned, Sessions: sessions, Archive: originals, Searcher: index, Retentions: db, Usage: db, Log: p.log, Now: time.Now,
 	})
 	if !p.config.Role.shows() {
 		return e, nil
@@ -285,12 +287,13 @@ type parts struct {
 	counter   *tokens.Counter
 	metrics   *api.Metrics
 	work      *jobsdb.Runner
+	patterns  *patterns.Shelf
 }
 
 // newWriter makes what writes prompts, and what plans epochs before they are needed.
 func (p *program) newWriter(parts parts) (*prompt.Writer, error) {
 	built := modules.All(parts.counter, modules.Memory{
-		Past: compactionbridge.Past{Lanes: parts.sessions, Originals: parts.originals}, Archive: parts.index,
+		Past: compactionbridge.Past{Lanes: parts.sessions, Originals: parts.originals}, Archive: parts.index, Learned: parts.patterns,
 	})
 	writer, err := prompt.NewWriter(parts.sessions, parts.counter, pipeline.NewChain(built...))
 	if err != nil {

@@ -5,9 +5,16 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/jobs/jobsdb"
+	"palimpsest/pipeline/modules/patterns"
+	"palimpsest/pipeline/modules/patterns/miner"
+	"palimpsest/pipeline/modules/patterns/patternsdb"
+	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/tenants/tenantsdb"
 )
 
@@ -29,6 +36,25 @@ func (p *program) newWork(db *tenantsdb.DB, registry *prometheus.Registry) *jobs
 	return jobsdb.New(jobsdb.Config{
 		Pool: db.Pool(), Door: db, Metrics: jobsdb.NewMetrics(registry), Log: p.log, Now: time.Now, Idle: !p.config.Role.works(),
 	})
+}
+
+// patterns makes what keeps patterns and what serves them from memory, and has quiet
+// sessions read for more of them again and again.
+func (p *program) patterns(work *jobsdb.Runner, db *tenantsdb.DB, originals *archivedb.DB, sessions *sessiondb.Store) (*patternsdb.Store, *patterns.Shelf) {
+	store := patternsdb.New(db)
+	reader := miner.New(miner.Config{
+		Store: store, Archive: originals, Inserts: sessions, Codecs: codecs(), Log: p.log, Now: time.Now,
+		Settings: func(ctx context.Context, workspace uuid.UUID) (pipeline.Config, error) {
+			saved, err := db.Pipeline(ctx, workspace)
+			if err != nil {
+				return pipeline.Config{}, err
+			}
+			config, _, err := pipeline.Resolve(p.defaults(), pipeline.Layer{Source: pipeline.FromWorkspace, Modules: saved.Modules, YAML: saved.YAML})
+			return config, err
+		},
+	})
+	work.Every("patterns", miner.Every, miner.Timeout, reader.Pass)
+	return store, patterns.NewShelf(store, time.Now)
 }
 
 // startWork lets jobs come, every kind being registered, and begins to do them until

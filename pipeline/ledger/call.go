@@ -40,6 +40,13 @@ type Call struct {
 	likeness string
 }
 
+// Runner returns the test or build tool that the command runs, with its subcommand;
+// empty if it runs none.
+func (c *Call) Runner() string { return c.runner }
+
+// Plain returns the command without what changes nothing about its outcome.
+func (c *Call) Plain() string { return c.key }
+
 // verb is what a tool does.
 type verb int
 

@@ -78,6 +78,15 @@ var material = []string{
 	"user_shell_command", "content",
 }
 
+// TypedText returns what a person typed of a text in a user's message: nothing that
+// the client put into it, that was said before, or that a tool returned.
+func TypedText(text string) string {
+	if text = ownWords(text); carriesResults(text) {
+		return ""
+	}
+	return strings.TrimSpace(typed(text))
+}
+
 // typed returns what a person typed of a user's text.
 func typed(text string) string {
 	text = strings.TrimSpace(conversation.WithoutReminders(text))

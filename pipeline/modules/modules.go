@@ -5,6 +5,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/modules/ipc"
+	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/pipeline/modules/rehydrator"
 	"palimpsest/pipeline/modules/semanticcache"
 )
@@ -19,12 +20,14 @@ type Counter interface {
 type Memory struct {
 	Past    compactionbridge.Past // histories that clients have left
 	Archive rehydrator.Archive    // nil: there is none
+	Learned *patterns.Shelf       // what teams have learnt; nil: nothing
 }
 
 // All returns the modules that are built in. Which of them run, and in which order,
 // an exchange's config says.
 func All(counter Counter, memory Memory) []pipeline.Module {
 	return []pipeline.Module{
-		ipc.New(counter), compactionbridge.New(counter, memory.Past), rehydrator.New(memory.Archive), semanticcache.New(),
+		ipc.New(counter), compactionbridge.New(counter, memory.Past), rehydrator.New(memory.Archive),
+		patterns.New(memory.Learned), semanticcache.New(),
 	}
 }

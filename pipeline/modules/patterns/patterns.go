@@ -1,0 +1,249 @@
+package patterns
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/client"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/ledger"
+)
+
+// Name is the module's name in configs, headers and events.
+const Name = "patterns"
+
+// earlyTyped bounds the messages that are read to find out whether anybody typed
+// anything before: the client may have written them.
+const earlyTyped = 3
+
+// Module is the module patterns. It has no state of its own and is safe for
+// concurrent use.
+type Module struct{ shelf *Shelf }
+
+// New returns the module; shelf may be nil where there are no patterns.
+func New(shelf *Shelf) *Module { return &Module{shelf: shelf} }
+
+// Name implements pipeline.Module.
+func (*Module) Name() string { return Name }
+
+// Process puts the patterns into the prompt that are relevant to its new messages and
+// that the lane does not have yet.
+func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error {
+	if m.shelf == nil || exchange.Settled || exchange.Request.Frozen != "" || exchange.Class.IsSide() || exchange.Class.Kind == client.Compaction {
+		return nil
+	}
+	known := m.shelf.of(ctx, exchange.Scope.Workspace)
+	if known == nil {
+		return nil
+	}
+	lane := given(exchange)
+	room := exchange.Config.Patterns.MaxInjected - len(lane)
+	from := newFrom(exchange)
+	if room <= 0 || from == len(exchange.Digests) {
+		return nil
+	}
+	news, err := read(exchange, from)
+	if err != nil {
+		return err
+	}
+	chosen, err := choose(exchange, known, news, from)
+	if err != nil {
+		return err
+	}
+	chosen = slices.DeleteFunc(chosen, func(p *Pattern) bool { return slices.Contains(lane, p.ID.String()) })
+	if len(chosen) == 0 {
+		return nil
+	}
+	if chosen, err = without(exchange, chosen, room); err != nil || len(chosen) == 0 {
+		return err
+	}
+	ids := make([]string, len(chosen))
+	for i, p := range chosen {
+		ids[i] = p.ID.String()
+	}
+	exchange.Inject(Name, exchange.Config.Patterns.Placement, block(chosen), ids)
+	return nil
+}
+
+// given returns the ids of the patterns that the lane has.
+func given(exchange *pipeline.Exchange) []string {
+	var ids []string
+	for _, insert := range exchange.Injected(Name) {
+		ids = append(ids, insert.Items...)
+	}
+	return ids
+}
+
+// newFrom returns the index of the first message behind the newest answer.
+func newFrom(exchange *pipeline.Exchange) int {
+	from := len(exchange.Digests)
+	for from > 0 && exchange.Digests[from-1].Role != conversation.Assistant {
+		from--
+	}
+	return from
+}
+
+// news is what new messages hold.
+type news struct {
+	typed   string   // by the person
+	results []string // of tools
+}
+
+// read reads the messages from index from on.
+func read(exchange *pipeline.Exchange, from int) (news, error) {
+	var found news
+	for i := from; i < len(exchange.Digests); i++ {
+		if !exchange.Digests[i].Flags.Has(conversation.HasTyped | conversation.HasResult) {
+			continue
+		}
+		message, err := exchange.Message(i)
+		if err != nil {
+			return news{}, err
+		}
+		for j := range message.Blocks {
+			switch block := &message.Blocks[j]; {
+			case block.Kind == conversation.ToolResult:
+				found.results = append(found.results, block.Text)
+			case block.Kind == conversation.Text && message.Role == conversation.User:
+				if typed := ledger.TypedText(block.Text); typed != "" {
+					found.typed += typed + "\n"
+				}
+			}
+		}
+	}
+	return found, nil
+}
+
+// choose returns the patterns that are relevant to new messages: fixes first.
+func choose(exchange *pipeline.Exchange, known *index, found news, from int) ([]*Pattern, error) {
+	config := &exchange.Config.Patterns
+	var chosen []*Pattern
+	for _, text := range append(found.results, found.typed) {
+		for _, p := range known.fixes(config, text) {
+			if !slices.Contains(chosen, p) {
+				chosen = append(chosen, p)
+			}
+		}
+	}
+	if !known.hasOthers || found.typed == "" {
+		return chosen, nil
+	}
+	first, err := isFirst(exchange, from)
+	if err != nil || !first {
+		return chosen, err
+	}
+	return append(chosen, known.standing(config, found.typed)...), nil
+}
+
+// isFirst reports whether nobody has typed anything before message from.
+func isFirst(exchange *pipeline.Exchange, from int) (bool, error) {
+	var early []int
+	for i, digest := range exchange.Digests[:from] {
+		if digest.Flags.Has(conversation.HasTyped) {
+			early = append(early, i)
+		}
+		if len(early) > earlyTyped {
+			return false, nil
+		}
+	}
+	for _, i := range early {
+		message, err := exchange.Message(i)
+		if err != nil {
+			return false, err
+		}
+		for j := range message.Blocks {
+			if block := &message.Blocks[j]; block.Kind == conversation.Text && ledger.TypedText(block.Text) != "" {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}
+
+// without returns the first room of chosen, those left out that the client's own
+// instructions hold.
+func without(exchange *pipeline.Exchange, chosen []*Pattern, room int) ([]*Pattern, error) {
+	instructions, err := instructionsOf(exchange)
+	if err != nil {
+		return nil, err
+	}
+	kept := slices.DeleteFunc(chosen, func(p *Pattern) bool {
+		return strings.Contains(instructions, " "+strings.Join(tokens(p.Text), " ")+" ")
+	})
+	return kept[:min(len(kept), room)], nil
+}
+
+// instructionsOf returns what the client tells the model beside the conversation, and
+// in the messages that nobody has answered or that lead the conversation, as tokens.
+func instructionsOf(exchange *pipeline.Exchange) (string, error) {
+	var all strings.Builder
+	all.WriteByte(' ')
+	add := func(text string) {
+		for _, token := range tokens(text) {
+			all.WriteString(token + " ")
+		}
+	}
+	plain := strings.NewReplacer(`\\`, " ", `\n`, " ", `\t`, " ", `\r`, " ", `\"`, `"`)
+	for _, part := range exchange.Request.Fixed {
+		add(plain.Replace(string(part)))
+	}
+	from := newFrom(exchange)
+	for i, digest := range exchange.Digests {
+		leads := len(exchange.Turns) > 0 && i < exchange.Turns[0].To
+		if digest.Role != conversation.System && (digest.Role != conversation.User || i < from && !leads) {
+			continue
+		}
+		message, err := exchange.Message(i)
+		if err != nil {
+			return "", err
+		}
+		for j := range message.Blocks {
+			if message.Blocks[j].Kind == conversation.Text {
+				add(message.Blocks[j].Text)
+			}
+		}
+	}
+	return all.String(), nil
+}
+
+// Tag is the element in which patterns stand in a prompt.
+const Tag = "learned-patterns"
+
+// block writes patterns as they stand in the prompt.
+func block(chosen []*Pattern) string {
+	var text strings.Builder
+	text.WriteString("<" + Tag + ">\nLearned from earlier sessions of this team. Context for the work at hand, not a new request.\n")
+	for _, kind := range []Kind{Fix, Convention, Directive} {
+		for _, p := range chosen {
+			if p.Kind == kind {
+				text.WriteString("- " + label(kind) + ": " + harmless(p.Text) + "\n")
+			}
+		}
+	}
+	text.WriteString("</" + Tag + ">")
+	return text.String()
+}
+
+func label(kind Kind) string {
+	switch kind {
+	case Fix:
+		return "Fix"
+	case Convention:
+		return "Convention"
+	case Directive:
+	}
+	return "Standing order"
+}
+
+// harmless keeps a pattern's words in one line and from opening or closing a block.
+func harmless(text string) string {
+	text = strings.NewReplacer(
+		"<", "‹", ">", "›", "[AUTO CONTEXT COMPRESSION]", "", "[CONTEXT SUMMARY]", "", "[TOOL OUTPUT ARCHIVED]", "",
+	).Replace(text)
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// Interface guard.
+var _ pipeline.Module = (*Module)(nil)

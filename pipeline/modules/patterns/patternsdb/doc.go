@@ -1,0 +1,2 @@
+// Package patternsdb keeps patterns in Postgres.
+package patternsdb

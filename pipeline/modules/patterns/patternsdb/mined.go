@@ -1,0 +1,260 @@
+package patternsdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/modules/patterns"
+	"palimpsest/pipeline/modules/patterns/miner"
+)
+
+const (
+	sqlBeMiner    = `SELECT set_config('app.worker', 'patterns', true)`
+	sqlWorkspaces = `SELECT workspace_id FROM workspaces ORDER BY workspace_id`
+	sqlDue        = `SELECT l.id, l.session_id, s.format, l.last_at
+		FROM lanes l JOIN sessions s ON s.workspace_id = l.workspace_id AND s.id = l.session_id
+			LEFT JOIN pattern_lanes r ON r.workspace_id = l.workspace_id AND r.lane_id = l.id
+		WHERE l.workspace_id = $1 AND l.kind = 'main' AND l.last_at < $2 AND (r.last_at IS NULL OR r.last_at < l.last_at)
+		ORDER BY l.last_at, l.id LIMIT $3`
+	// Two readers of one workspace would each add what is alike.
+	sqlAlone = `SELECT pg_advisory_xact_lock(hashtextextended('patterns/' || $1::text, 0))`
+	sqlTexts = `SELECT id, kind, text FROM patterns WHERE workspace_id = $1 ORDER BY id`
+	// A lane that was rewound or reads otherwise now no longer teaches what it did.
+	sqlForget   = `DELETE FROM pattern_evidence WHERE workspace_id = $1 AND lane_id = $2`
+	sqlEvidence = `INSERT INTO pattern_evidence (workspace_id, pattern_id, lane_id, message, session_id, hash, at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING`
+	sqlMet = `UPDATE patterns SET last_seen = greatest(last_seen, $3),
+			signatures = (SELECT coalesce(array_agg(DISTINCT x), '{}') FROM unnest((signatures || $4::text[])[1:$5]) x),
+			needs_sessions = least(needs_sessions, $6), needs_messages = least(needs_messages, $7)
+		WHERE workspace_id = $1 AND id = $2`
+	sqlUse = `INSERT INTO pattern_uses (workspace_id, pattern_id, lane_id, outcome, at) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (workspace_id, pattern_id, lane_id) DO UPDATE SET outcome = EXCLUDED.outcome, at = EXCLUDED.at`
+	sqlUsed = `UPDATE patterns SET last_seen = greatest(last_seen, $3) WHERE workspace_id = $1 AND id = $2`
+	sqlRead = `INSERT INTO pattern_lanes (workspace_id, lane_id, last_at) VALUES ($1, $2, $3)
+		ON CONFLICT (workspace_id, lane_id) DO UPDATE SET last_at = EXCLUDED.last_at`
+
+	// What was learnt from sessions that are deleted goes with them, unless somebody
+	// has decided to keep it.
+	sqlOrphans = `DELETE FROM patterns p WHERE workspace_id = $1 AND source = 'mined' AND (status = 'seen' AND last_seen < $2
+		OR status IN ('seen', 'candidate') AND NOT EXISTS (SELECT FROM pattern_evidence e WHERE e.workspace_id = $1 AND e.pattern_id = p.id))`
+	sqlPromote = `UPDATE patterns p SET status = 'candidate', edited_at = $2 WHERE workspace_id = $1 AND status = 'seen'
+		AND (SELECT count(DISTINCT session_id) FROM pattern_evidence e WHERE e.workspace_id = $1 AND e.pattern_id = p.id) >= needs_sessions
+		AND (SELECT count(DISTINCT hash) FROM pattern_evidence e WHERE e.workspace_id = $1 AND e.pattern_id = p.id) >= needs_messages`
+	sqlApprove = `UPDATE patterns p SET status = 'approved', reason = 'auto', version = version + 1, edited_at = $2
+		WHERE workspace_id = $1 AND status = 'candidate'
+		AND (SELECT count(DISTINCT session_id) FROM pattern_evidence e WHERE e.workspace_id = $1 AND e.pattern_id = p.id) >= $3
+		AND (SELECT coalesce(avg((outcome = 'success')::int), 1) FROM pattern_uses u WHERE u.workspace_id = $1 AND u.pattern_id = p.id) >= $4`
+	sqlDisable = `UPDATE patterns SET status = 'disabled', reason = 'not met for 180 days', version = version + 1, edited_at = $2
+		WHERE workspace_id = $1 AND status IN ('candidate', 'approved') AND last_seen < $3`
+)
+
+// Workspaces implements miner.Store. It is the one query that no workspace asks.
+func (s *Store) Workspaces(ctx context.Context) ([]uuid.UUID, error) {
+	var all []uuid.UUID
+	err := s.door.InTenant(ctx, uuid.Nil, func(tx *gorm.DB) error {
+		if _, err := tx.Statement.ConnPool.ExecContext(ctx, sqlBeMiner); err != nil {
+			return err
+		}
+		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlWorkspaces)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var workspace uuid.UUID
+			if err := rows.Scan(&workspace); err != nil {
+				return err
+			}
+			all = append(all, workspace)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list workspaces: %w", err)
+	}
+	return all, nil
+}
+
+// Due implements miner.Store.
+func (s *Store) Due(ctx context.Context, workspace uuid.UUID, before time.Time, limit int) ([]miner.Lane, error) {
+	var lanes []miner.Lane
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlDue, workspace, before, limit)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var lane miner.Lane
+			if err := rows.Scan(&lane.ID, &lane.Session, &lane.Format, &lane.LastAt); err != nil {
+				return err
+			}
+			lanes = append(lanes, lane)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("lanes to read: %w", err)
+	}
+	return lanes, nil
+}
+
+// Read implements miner.Store.
+func (s *Store) Read(ctx context.Context, workspace uuid.UUID, lane miner.Lane, met []miner.Met, uses []miner.Use) error {
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		pool := tx.Statement.ConnPool
+		if _, err := pool.ExecContext(ctx, sqlAlone, workspace); err != nil {
+			return err
+		}
+		if _, err := pool.ExecContext(ctx, sqlForget, workspace, lane.ID); err != nil {
+			return err
+		}
+		if err := keep(tx, workspace, lane, met); err != nil {
+			return err
+		}
+		for _, use := range uses {
+			outcome := "failure"
+			if use.Helped {
+				outcome = "success"
+			}
+			if _, err := pool.ExecContext(ctx, sqlUse, workspace, use.Pattern.ID, lane.ID, outcome, lane.LastAt); err != nil {
+				return err
+			}
+			if _, err := pool.ExecContext(ctx, sqlUsed, workspace, use.Pattern.ID, lane.LastAt); err != nil {
+				return err
+			}
+		}
+		if _, err := pool.ExecContext(ctx, sqlRead, workspace, lane.ID, lane.LastAt); err != nil || len(met)+len(uses) == 0 {
+			return err
+		}
+		return notify(tx, workspace)
+	})
+	if err != nil {
+		return fmt.Errorf("keep what lane %s teaches: %w", lane.ID, err)
+	}
+	return nil
+}
+
+// known is a pattern that a finding may be alike to.
+type known struct {
+	id   uuid.UUID
+	kind patterns.Kind
+	text string
+}
+
+// keep keeps findings as evidence of the patterns that they are alike to, and makes
+// patterns of the others.
+func keep(tx *gorm.DB, workspace uuid.UUID, lane miner.Lane, met []miner.Met) error {
+	if len(met) == 0 {
+		return nil
+	}
+	all, err := texts(tx, workspace)
+	if err != nil {
+		return err
+	}
+	for i := range met {
+		one := &met[i]
+		at := slices.IndexFunc(all, func(k known) bool {
+			return k.kind == one.Kind && (wordsOf(k.text) == wordsOf(one.Text) || patterns.IsAlike(k.text, one.Text))
+		})
+		if at < 0 {
+			p := patterns.Pattern{
+				ID: uuid.Must(uuid.NewV7()), Workspace: workspace, Kind: one.Kind, Text: one.Text, When: one.When,
+				Status: patterns.Seen, Source: patterns.Mined,
+			}
+			added, err := add(tx, &p, one.Sessions, one.Messages, one.At)
+			if errors.Is(err, patterns.ErrFull) || err == nil && !added {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			all, at = append(all, known{p.ID, p.Kind, p.Text}), len(all)
+		}
+		if err := note(tx, workspace, lane, all[at].id, one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// note keeps a finding as evidence of a pattern.
+func note(tx *gorm.DB, workspace uuid.UUID, lane miner.Lane, pattern uuid.UUID, met *miner.Met) error {
+	ctx, pool := tx.Statement.Context, tx.Statement.ConnPool
+	_, err := pool.ExecContext(ctx, sqlEvidence, workspace, pattern, lane.ID, met.Message, lane.Session, met.Hash[:], met.At)
+	if err != nil {
+		return err
+	}
+	_, err = pool.ExecContext(ctx, sqlMet, workspace, pattern, met.At, list(met.When.Signatures), patterns.MaxTerms, met.Sessions, met.Messages)
+	return err
+}
+
+// texts returns the patterns of a workspace, whatever became of them.
+func texts(tx *gorm.DB, workspace uuid.UUID) ([]known, error) {
+	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlTexts, workspace)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var all []known
+	for rows.Next() {
+		var one known
+		if err := rows.Scan(&one.id, &one.kind, &one.text); err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, rows.Err()
+}
+
+// Settle implements miner.Store.
+func (s *Store) Settle(ctx context.Context, workspace uuid.UUID, now time.Time, auto bool, minRate float64) (miner.Settled, error) {
+	var settled miner.Settled
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		run := func(count *int, statement string, values ...any) error {
+			result, err := tx.Statement.ConnPool.ExecContext(ctx, statement, values...)
+			if err != nil {
+				return err
+			}
+			changed, err := result.RowsAffected()
+			*count = int(changed)
+			return err
+		}
+		var gone int
+		if err := run(&gone, sqlOrphans, workspace, now.Add(-patterns.GoneAfter)); err != nil {
+			return err
+		}
+		if err := run(&settled.Forged, sqlPromote, workspace, now); err != nil {
+			return err
+		}
+		if err := run(&settled.Disabled, sqlDisable, workspace, now, now.Add(-patterns.GoneAfter)); err != nil {
+			return err
+		}
+		if auto {
+			if err := run(&settled.Approved, sqlApprove, workspace, now, patterns.AutoSessions, minRate); err != nil {
+				return err
+			}
+		}
+		if settled.Approved+settled.Disabled == 0 {
+			return nil
+		}
+		return notify(tx, workspace)
+	})
+	if err != nil {
+		return miner.Settled{}, fmt.Errorf("settle patterns of workspace %s: %w", workspace, err)
+	}
+	return settled, nil
+}
+
+// isTaken reports whether an error says that a pattern with the same words is there.
+func isTaken(err error) bool {
+	var failure *pgconn.PgError
+	return errors.As(err, &failure) && failure.Code == "23505" && failure.TableName == "patterns"
+}

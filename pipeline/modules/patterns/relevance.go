@@ -1,0 +1,178 @@
+package patterns
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"palimpsest/pipeline"
+)
+
+// How much of a text is looked at.
+const (
+	typedBytes = 16 << 10 // of what was typed: more is pasted
+	resultHead = 4 << 10  // of a tool result, at its start
+	resultTail = 8 << 10  // and at its end
+)
+
+// What a term of a pattern weighs where it was typed, and what is needed.
+const (
+	rare     = 2 // a term that few requests hold
+	common   = 1
+	fewTerms = 2 // terms of which one rare one is enough
+)
+
+// index holds the patterns of one workspace, ready to be looked for. It never changes.
+type index struct {
+	patterns   []Pattern      // the best first
+	signatures map[string]int // index of a fix
+	hasOthers  bool           // there are patterns but fixes
+}
+
+// newIndex returns the index of approved patterns; nil if there are none.
+func newIndex(approved []Pattern, now time.Time) *index {
+	if len(approved) == 0 {
+		return nil
+	}
+	stale := func(p *Pattern) int {
+		if now.Sub(p.LastSeen) > StaleAfter {
+			return 1
+		}
+		return 0
+	}
+	x := &index{patterns: slices.Clone(approved), signatures: map[string]int{}}
+	slices.SortStableFunc(x.patterns, func(a, b Pattern) int {
+		return cmp.Or(
+			stale(&a)-stale(&b), -cmp.Compare(a.Rate(), b.Rate()), b.Sessions-a.Sessions,
+			a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.ID.String(), b.ID.String()),
+		)
+	})
+	for i := range x.patterns {
+		p := &x.patterns[i]
+		for _, signature := range p.When.Signatures {
+			if _, taken := x.signatures[signature]; !taken {
+				x.signatures[signature] = i
+			}
+		}
+		x.hasOthers = x.hasOthers || p.Kind != Fix
+	}
+	return x
+}
+
+// may reports whether a config lets a pattern be put into prompts.
+func may(config *pipeline.PatternsConfig, p *Pattern) bool {
+	return !p.Fails(config.MinSuccessRate) && (p.IsReviewed() || config.Review == ReviewAuto)
+}
+
+// ReviewAuto is the setting "review" with which nobody need approve a pattern.
+const ReviewAuto = "auto"
+
+// standing returns the patterns but fixes that are relevant to what was typed, the
+// most relevant first.
+func (x *index) standing(config *pipeline.PatternsConfig, typed string) []*Pattern {
+	if len(typed) > typedBytes {
+		typed = typed[:cut(typed, typedBytes)]
+	}
+	words := map[string]bool{}
+	for _, word := range Words(typed) {
+		words[word] = true
+	}
+	type match struct {
+		pattern *Pattern
+		score   int
+	}
+	var matches []match
+	for i := range x.patterns {
+		p := &x.patterns[i]
+		if p.Kind == Fix || !may(config, p) {
+			continue
+		}
+		if score := relevance(&p.When, words, typed); score > 0 {
+			matches = append(matches, match{p, score})
+		}
+	}
+	slices.SortStableFunc(matches, func(a, b match) int { return b.score - a.score })
+	found := make([]*Pattern, len(matches))
+	for i, match := range matches {
+		found[i] = match.pattern
+	}
+	return found
+}
+
+// relevance returns how relevant a pattern is to a text with the given words; 0: not
+// at all. One word that many requests hold never is enough.
+func relevance(when *When, words map[string]bool, typed string) int {
+	score, need := 0, rare
+	if len(when.Terms) > fewTerms {
+		need = rare + common
+	}
+	for _, term := range when.Terms {
+		switch {
+		case !words[term]:
+		case generic[term]:
+			score += common
+		default:
+			score += rare
+		}
+	}
+	for _, path := range when.Paths {
+		if holdsPath(typed, path) {
+			score += need
+		}
+	}
+	if score < need {
+		score = 0
+	}
+	if when.Always {
+		score++
+	}
+	return score
+}
+
+// holdsPath reports whether a text names a file.
+func holdsPath(text, path string) bool {
+	for at := 0; path != ""; {
+		i := strings.Index(text[at:], path)
+		if i < 0 {
+			return false
+		}
+		at += i
+		end := at + len(path)
+		if (at == 0 || !isNameByte(text[at-1])) && (end == len(text) || !isNameByte(text[end]) || text[end] == '.') {
+			return true
+		}
+		at = end
+	}
+	return false
+}
+
+func isNameByte(sign byte) bool {
+	return sign == '_' || sign == '-' || sign == '.' || classOf(sign) != '-'
+}
+
+// fixes returns the fixes whose error a text reports, in the order in which they turn
+// up in it.
+func (x *index) fixes(config *pipeline.PatternsConfig, text string) []*Pattern {
+	if len(x.signatures) == 0 {
+		return nil
+	}
+	parts := []string{text}
+	if len(text) > resultHead+resultTail {
+		parts = []string{text[:resultHead], text[len(text)-resultTail:]}
+	}
+	var found []*Pattern
+	for _, part := range parts {
+		for line := range strings.Lines(part) {
+			signature := Signature(line)
+			if signature == "" {
+				continue
+			}
+			i, known := x.signatures[signature]
+			if p := &x.patterns[max(i, 0)]; known && may(config, p) && !slices.Contains(found, p) {
+				found = append(found, p)
+			}
+		}
+	}
+	return found
+}

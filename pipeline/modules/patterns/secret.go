@@ -1,0 +1,71 @@
+package patterns
+
+import (
+	"regexp"
+	"strings"
+)
+
+// secrets are the shapes of what must never be kept: keys of providers and clouds,
+// tokens, passwords that are given a value, addresses of people.
+var secrets = regexp.MustCompile(`(?i)` + strings.Join([]string{
+	`\b(?:sk|pk|rk|plm|ghp|gho|ghu|ghs|ghr|glpat|xox[abprs]|npm|hf|whsec|pypi|dop|shpat|sq0|ya29)[-_.][a-z0-9_\-]{8,}`,
+	`\bgithub_pat_[a-z0-9_]{16,}`, `\b(?:akia|asia)[0-9a-z]{12,}`, `\baiza[0-9a-z_\-]{20,}`,
+	`\beyj[a-z0-9_\-]{8,}\.`, `-----begin`, `\bbearer\s+[a-z0-9._\-]{8,}`,
+	`(?:password|passwd|passphrase|passwort|pwd|secret|token|api[ _-]?key|credentials?)["'` + "`" + `]*\s*(?:is|are|=|:|to|lautet)+\s*["'` + "`" + `]*\S{4,}`,
+	`(?:password|passphrase|passcode|token|secret)\s+[a-z]*[0-9]\S{3,}`, `(?:password|passphrase|passcode|secret)\s+\S{6,}[0-9]\S*`, `(?:password|passphrase)\s+[a-z]+[0-9]\S*`,
+	`[a-z][a-z0-9+.\-]*://[^\s/:@]+:[^\s/@]+@`, `[a-z0-9._%+\-]+@[a-z0-9\-]+\.[a-z]{2,}`,
+}, "|"))
+
+// random is a run of signs long enough to be a key.
+var random = regexp.MustCompile(`[A-Za-z0-9+/_=\-]{20,}`)
+
+// HoldsSecret reports whether a text looks as if it held a key, token, password or
+// somebody's address. It rather takes one too many: the cost is a pattern.
+func HoldsSecret(text string) bool {
+	if secrets.MatchString(text) {
+		return true
+	}
+	for _, run := range random.FindAllString(text, -1) {
+		for part := range strings.SplitSeq(run, "/") {
+			if isRandom(part) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isRandom reports whether a run of signs is no word or name: letters and digits that
+// change places often.
+func isRandom(run string) bool {
+	if len(run) < 20 {
+		return false
+	}
+	changes, digits := 0, 0
+	var last byte
+	for i := range len(run) {
+		class := classOf(run[i])
+		if class == '0' {
+			digits++
+		}
+		if last != 0 && class != last && class != '-' {
+			changes++
+		}
+		if class != '-' {
+			last = class
+		}
+	}
+	return digits >= 3 && changes >= 5
+}
+
+func classOf(sign byte) byte {
+	switch {
+	case '0' <= sign && sign <= '9':
+		return '0'
+	case 'a' <= sign && sign <= 'z':
+		return 'a'
+	case 'A' <= sign && sign <= 'Z':
+		return 'A'
+	}
+	return '-'
+}

@@ -1,0 +1,100 @@
+package patterns
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+const (
+	shelfAge     = 5 * time.Minute  // after which patterns are read anew should a notice of a change be lost
+	shelfPause   = 10 * time.Second // after a failure, before the next attempt
+	shelfTimeout = time.Second      // for a reading: a request waits for it
+	maxShelves   = 20_000           // workspaces in memory
+)
+
+// Store reads the patterns that can be put into a workspace's prompts.
+type Store interface {
+	// Approved returns the approved patterns of a workspace, at most MaxServed, those
+	// that were met or used last before the others.
+	Approved(ctx context.Context, workspace uuid.UUID) ([]Pattern, error)
+}
+
+// Shelf serves approved patterns from memory. It is safe for concurrent use.
+type Shelf struct {
+	store Store
+	now   func() time.Time
+
+	mu      sync.RWMutex
+	boards  map[uuid.UUID]*board
+	changes uint64 // counts what Forget was told
+}
+
+// board holds the patterns of one workspace.
+type board struct {
+	index *index
+	until time.Time
+}
+
+// NewShelf returns a Shelf that reads what it does not know from a store.
+func NewShelf(store Store, now func() time.Time) *Shelf {
+	return &Shelf{store: store, now: now, boards: map[uuid.UUID]*board{}}
+}
+
+// Forget has a workspace's patterns read anew.
+func (s *Shelf) Forget(workspace uuid.UUID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changes++
+	delete(s.boards, workspace)
+}
+
+// ForgetAll has the patterns of all workspaces read anew.
+func (s *Shelf) ForgetAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changes++
+	clear(s.boards)
+}
+
+// of returns the patterns of a workspace; nil if there are none. Where they cannot be
+// read, those known last serve, or none.
+func (s *Shelf) of(ctx context.Context, workspace uuid.UUID) *index {
+	s.mu.RLock()
+	known, changes := s.boards[workspace], s.changes
+	s.mu.RUnlock()
+	now := s.now()
+	if known != nil && now.Before(known.until) {
+		return known.index
+	}
+	fresh := &board{until: now.Add(shelfAge)}
+	ctx, cancel := context.WithTimeout(ctx, shelfTimeout)
+	defer cancel()
+	approved, err := s.store.Approved(ctx, workspace)
+	switch {
+	case err == nil:
+		fresh.index = newIndex(approved, now)
+	case known != nil:
+		fresh.index, fresh.until = known.index, now.Add(shelfPause)
+	default:
+		fresh.until = now.Add(shelfPause)
+	}
+	s.keep(workspace, fresh, changes)
+	return fresh.index
+}
+
+// keep puts a workspace's patterns on the shelf, unless a change was told since they
+// were read.
+func (s *Shelf) keep(workspace uuid.UUID, fresh *board, changes uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.changes != changes {
+		return
+	}
+	if len(s.boards) >= maxShelves {
+		clear(s.boards)
+	}
+	s.boards[workspace] = fresh
+}
