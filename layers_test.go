@@ -58,6 +58,7 @@ func layers() []layer {
 		{"pipeline/modules/semanticcache/semanticcachedb", []string{"pipeline/modules/semanticcache"}},
 		{"pipeline/modules/patterns/miner", append([]string{"pipeline/modules/patterns", "pipeline/wire"}, ofModules...)},
 		{"pipeline/modules/patterns/patternsdb", []string{"pipeline/modules/patterns", "pipeline/modules/patterns/miner"}},
+		{"pipeline/modules/rehydrator", append([]string{"pipeline/archive/search"}, ofModules...)},
 		{"pipeline/modules/...", ofModules},
 		{"pipeline", []string{"pipeline/client", "pipeline/conversation", "pipeline/session", "pipeline/tokens", "pipeline/wire"}},
 

@@ -195,7 +195,7 @@ func setup(t *testing.T, provider http.HandlerFunc) *proxy {
 func setupAt(t *testing.T, provider string, more ...pipeline.Module) *proxy {
 	t.Helper()
 	p := &proxy{t: t, provider: provider, memory: &memory{Memory: session.NewMemory()}, log: &logged{}}
-	p.store = &storage{workspace: uuid.New(), windows: map[string]int{}, recorded: make(chan struct{}, 100_000)}
+	p.store = &storage{workspace: uuid.MustParse("5eed0000-0000-4000-8000-000000000001"), windows: map[string]int{}, recorded: make(chan struct{}, 100_000)}
 	for _, name := range []tenants.Provider{tenants.ProviderAnthropic, tenants.ProviderOpenAI} {
 		p.store.keys = append(p.store.keys, tenants.ProviderKey{ID: uuid.New(), Provider: name, Name: string(name), BaseURL: provider, Sealed: []byte(providerKey)})
 	}

@@ -19,7 +19,7 @@ const (
 	Applied = "applied" // it changed the prompt
 	Noop    = "noop"    // it left the prompt as it was
 	Failed  = "failed"  // it failed and was undone
-	Skipped = "skipped" // the config names it, but this version does not have it
+	Skipped = "skipped" // the config names it, but this chain does not have it
 )
 
 // ErrDeadline says that a module took longer than it may.

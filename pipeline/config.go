@@ -15,8 +15,7 @@ import (
 // Config is a whole pipeline: the modules in the order in which they run and the
 // settings of each. Its names in YAML and JSON are those people depend on.
 type Config struct {
-	// Modules run in this order. Names of modules that are not built in yet are
-	// kept and reported as skipped.
+	// Modules run in this order.
 	Modules []string `json:"modules" yaml:"modules,flow"`
 
 	IPC           IPCConfig           `json:"ipc"               yaml:"ipc"`
@@ -383,28 +382,13 @@ func (e Invalid) Error() string {
 	return e.Field + ": " + e.Message
 }
 
-// known are the modules of the product; builtIn says which of them run.
-func known() []string {
+// Modules are the modules of the product.
+func Modules() []string {
 	return []string{"ipc", "compaction-bridge", "rehydrator", "patterns", "semantic-cache"}
 }
 
-// BuiltIn reports whether the module of that name runs in this version. The
-// settings of the others are checked and kept.
-func BuiltIn(name string) bool { return slices.Contains(known(), name) }
-
-// Runs reports whether the config names a module that runs in this version.
-func (c Config) Runs(name string) bool { return BuiltIn(name) && slices.Contains(c.Modules, name) }
-
-// NotActive returns the config's modules that do not run in this version.
-func (c Config) NotActive() []string {
-	var names []string
-	for _, name := range c.Modules {
-		if !BuiltIn(name) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
+// Runs reports whether the config names a module.
+func (c Config) Runs(name string) bool { return slices.Contains(c.Modules, name) }
 
 // ParseModules reads a list of modules separated by commas; "none" is an empty
 // one. The error is an Invalid.

@@ -148,8 +148,8 @@ func (m *moduleList) UnmarshalYAML(node *yaml.Node) error {
 
 func checkModules(names []string) string {
 	for i, name := range names {
-		if !slices.Contains(known(), name) {
-			return fmt.Sprintf("%q is no module; known are %s, and none for no module", name, strings.Join(known(), ", "))
+		if !slices.Contains(Modules(), name) {
+			return fmt.Sprintf("%q is no module; known are %s, and none for no module", name, strings.Join(Modules(), ", "))
 		}
 		if slices.Contains(names[:i], name) {
 			return name + " is named twice; a module runs once"

@@ -30,9 +30,6 @@ func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 	if !slices.Equal(ipc.KeepLastLadder, []int{16, 12, 8, 6, 3, 1}) || ipc.ContextWindow.Tokens() != 0 {
 		t.Errorf("ladder %v, window %v", ipc.KeepLastLadder, ipc.ContextWindow)
 	}
-	if got := config.NotActive(); len(got) != 0 {
-		t.Errorf("modules that are not active: %v", got)
-	}
 }
 
 // contract is the section of the contract, word for word.

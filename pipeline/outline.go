@@ -62,19 +62,19 @@ func (o *Outline) Head() conversation.Hash { return o.head }
 
 // storedOutline is how an outline is kept.
 type storedOutline struct {
-	ID       uuid.UUID
-	Scope    session.Scope
-	Config   Config
-	Request  wire.Request
-	Class    client.Class
-	Model    tokens.Model
-	Known    bool // the model is
-	Limit    int
-	Factor   float64
-	Fixed    int
-	Position int
-	Root     []byte
-	Head     []byte
+	ID       uuid.UUID     `json:"id"`
+	Scope    session.Scope `json:"scope"`
+	Config   Config        `json:"config"`
+	Request  wire.Request  `json:"request"`
+	Class    client.Class  `json:"class"`
+	Model    tokens.Model  `json:"model"`
+	Known    bool          `json:"known"` // the model is
+	Limit    int           `json:"limit"`
+	Factor   float64       `json:"factor"`
+	Fixed    int           `json:"fixed"`
+	Position int           `json:"position"`
+	Root     []byte        `json:"root"`
+	Head     []byte        `json:"head"`
 }
 
 // Bytes returns the outline as it can be kept, for ReadOutline.

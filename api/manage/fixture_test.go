@@ -58,13 +58,6 @@ type product struct {
 	log      *bytes.Buffer
 }
 
-// termKeys gives each workspace its own key.
-type termKeys struct{}
-
-func (termKeys) TermKey(_ context.Context, workspace uuid.UUID) ([]byte, error) {
-	return append(workspace[:], workspace[:]...), nil
-}
-
 func setup(t *testing.T) *product {
 	t.Helper()
 	return setupAt(t, "http://127.0.0.1:8080", true)
@@ -75,10 +68,6 @@ func setup(t *testing.T) *product {
 func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 	t.Helper()
 	p := &product{db: dbtest.New(t), echo: echo.New(), log: new(bytes.Buffer)}
-	p.sessions, p.archive = sessiondb.New(p.db.DB), archivedb.New(p.db.DB)
-	p.index = archivedb.NewIndex(p.archive, termKeys{}, func(_ conversation.Format, raw []byte) (conversation.Message, error) {
-		return anthropic.New().Parse(raw)
-	})
 	p.double = providertest.NewServer(t, providertest.Config{Key: canaryKey})
 	secrets := [][]byte{bytes.Repeat([]byte("s"), 32)}
 	sealer, err := vault.New(secrets)
@@ -87,6 +76,9 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 	}
 	archiveKeys := archive.NewKeys(datakeys.New(p.db.DB, sealer))
 	p.sessions, p.archive = sessiondb.New(p.db.DB).WithKeys(archiveKeys), archivedb.New(p.db.DB).WithKeys(archiveKeys)
+	p.index = archivedb.NewIndex(p.archive, archiveKeys, func(_ conversation.Format, raw []byte) (conversation.Message, error) {
+		return anthropic.New().Parse(raw)
+	})
 	throttle, err := identity.NewLocalThrottle(time.Now)
 	if err != nil {
 		t.Fatal(err)

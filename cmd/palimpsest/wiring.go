@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/redis/go-redis/v9"
@@ -97,25 +98,17 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
-	if err := p.startWork(ctx, work); err != nil {
-		return nil, err
-	}
-	if err := p.hear(ctx, db, changes{people: people, keys: keys, settings: settings, lanes: writer.Resolver, patterns: shelf}); err != nil {
+	if err := errors.Join(p.startWork(ctx, work), p.hear(ctx, db, changes{people: people, keys: keys, settings: settings, lanes: writer.Resolver, patterns: shelf})); err != nil {
 		return nil, err
 	}
 
-	proxy := &api.Server{
+	e := newEcho(p.log)
+	p.serveProxy(e, &api.Server{
 		Keys: keys, Settings: settings, Prompts: writer, Upstream: provider,
 		Recorder: recorder, Summaries: summaries, Answers: answers, Metrics: metrics, Log: p.log, Now: time.Now,
-	}
-	proxy.Recall = recall.New(recall.Config{
+	}, recall.Config{
 		Lanes: sessions, Archive: originals, Searcher: index, Codecs: codecs(), PublicURL: p.reachable(), Log: p.log, Now: time.Now,
-		Observe: proxy.Recalled,
 	})
-	e := newEcho(p.log)
-	if p.config.Role.proxies() {
-		proxy.Register(e)
-	}
 	if p.config.Role == RoleWorker {
 		return e, nil
 	}
@@ -125,17 +118,30 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		Identity: people, Cookies: tenants.NewCookies(p.reachable()), Keys: keys, APIKeys: keeper, ProviderKeys: keeper,
 		Pipelines: db, ModelWindows: db, Patterns: learned, Sessions: sessions, Archive: originals, Searcher: index, Retentions: db, Usage: db, Log: p.log, Now: time.Now,
 	})
-	if !p.config.Role.shows() {
-		return e, nil
-	}
-	web.New(web.Config{
-		PublicURL: p.reachable(), Defaults: p.defaults(), Codecs: codecs(),
-		Log: p.log, Now: time.Now,
-	}, web.Deps{
+	p.serveDashboard(e, web.Deps{
 		Identity: people, APIKeys: keeper, ProviderKeys: keeper, Pipelines: db, Usage: db,
 		Sessions: sessions, Exchanges: db, Archive: originals,
-	}).Register(e)
+	})
 	return e, nil
+}
+
+// serveDashboard has e serve the dashboard, if that is the process's role.
+func (p *program) serveDashboard(e *echo.Echo, deps web.Deps) {
+	if !p.config.Role.shows() {
+		return
+	}
+	web.New(web.Config{
+		PublicURL: p.reachable(), Defaults: p.defaults(), Codecs: codecs(), Log: p.log, Now: time.Now,
+	}, deps).Register(e)
+}
+
+// serveProxy has e serve the proxy and recall, if that is the process's role.
+func (p *program) serveProxy(e *echo.Echo, proxy *api.Server, recalling recall.Config) {
+	recalling.Observe = proxy.Recalled
+	proxy.Recall = recall.New(recalling)
+	if p.config.Role.proxies() {
+		proxy.Register(e)
+	}
 }
 
 // openVault makes what seals provider keys, and derives keys, with the master key.

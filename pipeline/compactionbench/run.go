@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/tokens"
 )
@@ -57,7 +58,8 @@ func (r *Row) Failing() int {
 
 // Bench compares policies.
 type Bench struct {
-	// Pipeline is how Ours is set; New sets the defaults.
+	// Pipeline is how Ours is set; New sets the defaults of the module that
+	// compresses. The others put text in, which the other policies do not.
 	Pipeline pipeline.Config
 
 	counter *tokens.Counter
@@ -69,7 +71,9 @@ func New() (*Bench, error) {
 	if err != nil {
 		return nil, fmt.Errorf("token counter: %w", err)
 	}
-	return &Bench{Pipeline: pipeline.DefaultConfig(), counter: counter}, nil
+	config := pipeline.DefaultConfig()
+	config.Modules = []string{ipc.Name}
+	return &Bench{Pipeline: config, counter: counter}, nil
 }
 
 // All returns the names of the modelled policies.

@@ -138,7 +138,7 @@ func TestTheMarkerStandsOnWhatMayCarryOne(t *testing.T) {
 	if covers := written.Exchange.Projection.Covers; covers != 8 {
 		t.Fatalf("the projection covers %d messages", covers)
 	}
-	holds(t, written.Body, `characters archived as #6]",`+fiveMinutes+`}]},`+c.messages[7])
+	holds(t, written.Body, `returns it, if you have that tool]",`+fiveMinutes+`}]},`+c.messages[7])
 	if markers := bytes.Count(written.Body, []byte(`"cache_control"`)); markers != 2 {
 		t.Errorf("%d markers, want 2", markers)
 	}

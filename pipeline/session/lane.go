@@ -216,7 +216,7 @@ func (l *Lane) weight() uint32 {
 }
 
 // weight is what the projection takes in memory, in bytes, roughly.
-func (p Projection) weight() int {
+func (p *Projection) weight() int {
 	bytes := 0
 	for _, part := range p.Parts {
 		bytes += 96 + len(part.Raw)

@@ -2,6 +2,7 @@ package tuning_test
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -246,12 +247,12 @@ func TestPresetsFillInTheirValues(t *testing.T) {
 	}
 }
 
-func TestOnlyModulesThatRunAreShown(t *testing.T) {
+func TestOnlyModulesOfTheProductAreShown(t *testing.T) {
 	t.Parallel()
 	page := webtest.Start(t).SignUp(t, "northbeam").Get("/pipeline")
 
 	page.Find(`.steps input[type="checkbox"]`).Each(func(_ int, input *goquery.Selection) {
-		if name := strings.TrimPrefix(input.AttrOr("name", ""), "module."); !pipeline.BuiltIn(name) {
+		if name := strings.TrimPrefix(input.AttrOr("name", ""), "module."); !slices.Contains(pipeline.Modules(), name) {
 			t.Errorf("%s is shown", name)
 		}
 	})

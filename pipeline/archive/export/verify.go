@@ -24,6 +24,7 @@ type Fault struct {
 	What string // is wrong, and where
 }
 
+// String says what is wrong and where.
 func (f Fault) String() string {
 	if f.Line == 0 {
 		return f.What

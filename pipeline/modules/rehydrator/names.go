@@ -1,11 +1,11 @@
 package rehydrator
 
 import (
+	"bytes"
+	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
-
-	"palimpsest/pipeline/wire"
 )
 
 // quoted finds what stands in backquotes or quotation marks.
@@ -50,6 +50,11 @@ func names(text string) []string {
 
 // inJSON returns a name as it stands inside a string of a body.
 func inJSON(name string) []byte {
-	quoted := wire.Quote(name)
-	return quoted[1 : len(quoted)-1]
+	var quoted bytes.Buffer
+	encoder := json.NewEncoder(&quoted)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(name); err != nil {
+		return []byte(name) // a string always has a form
+	}
+	return quoted.Bytes()[1 : quoted.Len()-2] // the quotation marks and a newline
 }
