@@ -80,7 +80,7 @@ type storedOutline struct {
 // Bytes returns the outline as it can be kept, for ReadOutline.
 func (o *Outline) Bytes() ([]byte, error) {
 	e := &o.exchange
-	encoded, err := json.Marshal(storedOutline{
+	encoded, err := json.Marshal(storedOutline{ //nolint:musttag // ReadOutline alone reads it
 		ID: e.ID, Scope: e.Scope, Config: e.Config, Request: e.Request, Class: e.Class, Model: e.Model, Known: e.Model.Known,
 		Limit: e.Limit, Factor: e.Factor, Fixed: e.Fixed, Position: o.Position, Root: o.root[:], Head: o.head[:],
 	})
@@ -93,7 +93,7 @@ func (o *Outline) Bytes() ([]byte, error) {
 // ReadOutline reads what Bytes wrote. codecs are those of all formats.
 func ReadOutline(encoded []byte, codecs map[conversation.Format]wire.Codec) (*Outline, error) {
 	var stored storedOutline
-	if err := json.Unmarshal(encoded, &stored); err != nil {
+	if err := json.Unmarshal(encoded, &stored); err != nil { //nolint:musttag // Bytes alone writes it
 		return nil, fmt.Errorf("read outline: %w", err)
 	}
 	codec, known := codecs[stored.Scope.Format]

@@ -254,9 +254,9 @@ func fill(t *testing.T, b bundle) {
 		"INSERT INTO lane_heads (workspace_id, head, lane_id, position, seen_at) VALUES ($1, 'h', $3, 1, now())",
 		"INSERT INTO epochs (workspace_id, lane_id, number, covers, chain, projection, reason, tokens_before, tokens_after) VALUES ($1, $3, 1, 1, 'c', 'p', 'r', 1, 1)",
 		"INSERT INTO lane_inserts (workspace_id, lane_id, number, message, chain, module, text, tokens) VALUES ($1, $3, 1, 0, 'c', 'patterns', 't', 1)",
-		"INSERT INTO lane_plans (workspace_id, lane_id, sent_at, due_at, outline) VALUES ($1, $3, now(), now(), 'o')",
+		"INSERT INTO lane_plans (workspace_id, lane_id, sent_at, due_at, outline) VALUES ($1, $3, now(), current_timestamp, 'o')",
 		`INSERT INTO patterns (workspace_id, id, kind, text, words, status, source, created_at, edited_at, last_seen)
-			VALUES ($1, $2, 'fix', 't', 'w', 'approved', 'mined', now(), now(), now())`,
+			VALUES ($1, $2, 'fix', 't', 'w', 'approved', 'mined', now(), current_timestamp, 'today')`,
 		"INSERT INTO pattern_evidence (workspace_id, pattern_id, lane_id, message, session_id, hash, at) VALUES ($1, $2, $3, 0, $2, 'h', now())",
 		"INSERT INTO pattern_uses (workspace_id, pattern_id, lane_id, outcome, at) VALUES ($1, $2, $3, 'success', now())",
 		"INSERT INTO pattern_lanes (workspace_id, lane_id, last_at) VALUES ($1, $3, now())",
