@@ -81,7 +81,7 @@ func notices(model model) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = components.Callout("info", "info").Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Callout("", "info").Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
