@@ -22,8 +22,6 @@ import (
 )
 
 const (
-	findTimeout  = 100 * time.Millisecond // for an answer that was kept
-	embedTimeout = 300 * time.Millisecond // for the embeddings of a question
 	keepTimeout  = 10 * time.Second
 	keptQueue    = 256         // answers that may wait to be kept
 	knownAnswers = 64 << 20    // bytes of answers in memory
@@ -53,6 +51,21 @@ type AnswersConfig struct {
 	Secret   []byte // makes keys
 	Log      *slog.Logger
 	Now      func() time.Time
+
+	// Patience bounds what a request may wait for an answer that was kept, and for the
+	// embeddings of its question; the zero value is DefaultPatience.
+	Patience Patience
+}
+
+// Patience is how long a request waits for the cache before it goes on without it.
+type Patience struct {
+	Find  time.Duration // for an answer that was kept
+	Embed time.Duration // for the embeddings of a question
+}
+
+// DefaultPatience is little beside what a model takes to answer.
+func DefaultPatience() Patience {
+	return Patience{Find: 100 * time.Millisecond, Embed: 300 * time.Millisecond}
 }
 
 // Answers gives answers again to the same question, for workspaces that have turned
@@ -83,6 +96,9 @@ type keptAnswer struct {
 
 // NewAnswers returns Answers that are not started yet.
 func NewAnswers(config AnswersConfig) (*Answers, error) {
+	if config.Patience == (Patience{}) {
+		config.Patience = DefaultPatience()
+	}
 	known, err := otter.New(&otter.Options[knownKey, semanticcache.Entry]{
 		MaximumWeight: knownAnswers, ExpiryCalculator: otter.ExpiryWriting[knownKey, semanticcache.Entry](knownAge),
 		Weigher: func(_ knownKey, entry semanticcache.Entry) uint32 { return uint32(entry.Size()) + 256 }, //nolint:gosec // an answer is far smaller
@@ -216,7 +232,7 @@ func (a *Answers) find(ctx context.Context, event *Event, asked *inquiry) error 
 		asked.hit(event, entry, pipeline.CacheHit, 1)
 		return nil
 	}
-	finding, cancel := context.WithTimeout(ctx, findTimeout)
+	finding, cancel := context.WithTimeout(ctx, a.Patience.Find)
 	entries, err := a.Store.Find(finding, asked.workspace, asked.question, since)
 	cancel()
 	if err != nil {
@@ -272,7 +288,7 @@ func (a *Answers) compare(ctx context.Context, asked *inquiry, entries []semanti
 	if len(unknown) == 0 {
 		return scores, nil
 	}
-	embedding, cancel := context.WithTimeout(ctx, embedTimeout)
+	embedding, cancel := context.WithTimeout(ctx, a.Patience.Embed)
 	defer cancel()
 	vectors, err := a.Embedder.Embed(embedding, asked.workspace, asked.apiKey, asked.config.EmbeddingModel, texts)
 	if err != nil {

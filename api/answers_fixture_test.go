@@ -154,7 +154,10 @@ func (c *cachingProxy) newAnswers(t *testing.T, database *dbtest.Database) *Answ
 		t.Fatal(err)
 	}
 	c.kept = &watchedStore{AnswerStore: semanticcachedb.New(database.DB, sealer), puts: make(chan error, 100)}
-	answers, err := NewAnswers(AnswersConfig{Store: c.kept, Embedder: embeddings, Secret: safe.Derive("questions"), Log: c.Log, Now: c.clock.now})
+	answers, err := NewAnswers(AnswersConfig{
+		Store: c.kept, Embedder: embeddings, Secret: safe.Derive("questions"), Log: c.Log, Now: c.clock.now,
+		Patience: Patience{Find: time.Minute, Embed: time.Minute}, // of a loaded machine
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -111,15 +111,18 @@ func (e *Exchange) Message(i int) (conversation.Message, error) {
 // nil, stands for the first messages. Where the provider has reported the size
 // of an earlier prompt with the same projection, only what came after it is
 // estimated.
-func (e *Exchange) Size(projection *session.Projection) int {
+func (e *Exchange) Size(projection *session.Projection) int { return e.sized(projection, 0) }
+
+// sized is Size with so many o200k tokens more, rounded once.
+func (e *Exchange) sized(projection *session.Projection, more int) int {
 	number := 0
 	if projection != nil {
 		number = projection.Number
 	}
 	if e.Anchor.Tokens > 0 && e.Anchor.Projection == number && e.Anchor.Position <= len(e.Digests) {
-		return e.Anchor.Tokens + e.scale(e.originals(e.Anchor.Position)+e.Fixed-e.Anchor.Fixed+e.Inserted(projection)-e.Anchor.Inserted)
+		return e.Anchor.Tokens + e.scale(e.originals(e.Anchor.Position)+e.Fixed-e.Anchor.Fixed+e.Inserted(projection)-e.Anchor.Inserted+more)
 	}
-	return e.scale(e.Estimate(projection))
+	return e.scale(e.Estimate(projection) + more)
 }
 
 // Estimate returns the prompt's o200k tokens, without any correction, if
@@ -157,17 +160,17 @@ func (e *Exchange) Bytes(projection *session.Projection) int {
 // Original estimates the prompt in the model's tokens as the client sent it: without
 // what modules have put into it.
 func (e *Exchange) Original() int {
-	if e.Projection == nil {
-		return max(0, e.Size(nil)-e.scale(e.Inserted(nil)))
-	}
 	replaced := -e.Inserted(e.Projection)
+	if e.Projection == nil {
+		return max(0, e.sized(nil, replaced))
+	}
 	for _, digest := range e.Digests[:e.Projection.Covers] {
 		replaced += digest.Tokens
 	}
 	for _, part := range e.Projection.Parts {
 		replaced -= part.Tokens
 	}
-	return max(0, e.Size(e.Projection)+e.scale(replaced))
+	return max(0, e.sized(e.Projection, replaced))
 }
 
 // Standing returns the report of the exchange as it stands, before any module has
