@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"palimpsest/pipeline/conversation"
 )
 
 // How the content of active files is chosen. The values are those at which most of
@@ -132,7 +134,7 @@ func (c chosen) write(text *strings.Builder) {
 			if known.from > 0 {
 				part.from = known.from + from
 			}
-			fmt.Fprintf(text, "--- %s%s\n%s\n", escaped(c.file.path), part.where(), escaped(part.text()))
+			fmt.Fprintf(text, "--- %s%s\n%s\n", conversation.Quoted(c.file.path), part.where(), conversation.Quoted(part.text()))
 			from = to
 		}
 	}
@@ -146,7 +148,7 @@ func (s *stretch) where() string {
 	}
 	where += fmt.Sprintf(" (#%d)", s.newest())
 	if s.doubt != "" {
-		where += ", as it was before `" + escaped(s.doubt) + "` ran"
+		where += ", as it was before `" + conversation.Quoted(s.doubt) + "` ran"
 	}
 	return where
 }

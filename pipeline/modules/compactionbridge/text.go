@@ -149,9 +149,9 @@ func directivesOf(directives []ledger.Directive) []entry {
 	var entries []entry
 	for i := range slices.Backward(directives) {
 		directive := &directives[i]
-		text := "- " + indented(escaped(ledger.OwnWords(directive.Text)))
+		text := "- " + indented(conversation.Quoted(ledger.OwnWords(directive.Text)))
 		if directive.Kind == ledger.Plan {
-			text = "- approved plan:\n  " + indented(escaped(ledger.OwnWords(directive.Text)))
+			text = "- approved plan:\n  " + indented(conversation.Quoted(ledger.OwnWords(directive.Text)))
 		}
 		entries = append(entries, entry{directive.Message, fmt.Sprintf("%s (#%d)\n", text, directive.Message)})
 	}
@@ -205,7 +205,7 @@ func writeMessage(text *strings.Builder, index int, message *conversation.Messag
 				size = typedSize
 			}
 			if said := own(message.Role, block.Text); said != "" && message.Role != conversation.System {
-				fmt.Fprintf(text, "[#%d %s] %s\n", index, message.Role, indented(escaped(shortened(said, size))))
+				fmt.Fprintf(text, "[#%d %s] %s\n", index, message.Role, indented(conversation.Quoted(shortened(said, size))))
 			}
 		case conversation.ToolCall:
 			call := ledger.ParseCall(block)
@@ -221,7 +221,7 @@ func writeMessage(text *strings.Builder, index int, message *conversation.Messag
 
 // quoted returns a text in one line, shortened, as data.
 func quoted(text string) string {
-	return escaped(shortened(strings.Join(strings.Fields(conversation.WithoutReminders(text)), " "), quotedSize))
+	return conversation.Quoted(shortened(strings.Join(strings.Fields(conversation.WithoutReminders(text)), " "), quotedSize))
 }
 
 // shortened returns the beginning and the end of a text that is longer than so many
@@ -239,14 +239,3 @@ func shortened(text string, characters int) string {
 func indented(text string) string {
 	return strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ")
 }
-
-// delimiters are the names of the elements that mean something to us or to clients.
-var delimiters = strings.NewReplacer(
-	"<compaction-bridge-recovery", "&lt;compaction-bridge-recovery", "</compaction-bridge-recovery", "&lt;/compaction-bridge-recovery",
-	"<rehydrated-context", "&lt;rehydrated-context", "</rehydrated-context", "&lt;/rehydrated-context",
-	"<learned-patterns", "&lt;learned-patterns", "</learned-patterns", "&lt;/learned-patterns",
-	"<system-reminder", "&lt;system-reminder", "</system-reminder", "&lt;/system-reminder",
-)
-
-// escaped returns a text in which nothing opens or closes such an element.
-func escaped(text string) string { return delimiters.Replace(text) }

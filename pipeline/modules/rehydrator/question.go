@@ -259,7 +259,7 @@ func (q *question) text(back *recovery) (text string, items, scores []string) {
 		if excerpt == "" {
 			continue
 		}
-		block.WriteString("[" + back.found[i].pointer + "]\n" + harmless(excerpt) + "\n")
+		block.WriteString("[" + back.found[i].pointer + "]\n" + conversation.Quoted(excerpt) + "\n")
 		items = append(items, back.found[i].item)
 		scores = append(scores, fmt.Sprintf("%.2f", back.found[i].score))
 	}
@@ -268,9 +268,4 @@ func (q *question) text(back *recovery) (text string, items, scores []string) {
 	}
 	block.WriteString(closing)
 	return block.String(), items, scores
-}
-
-// harmless returns text that cannot end the block it stands in.
-func harmless(text string) string {
-	return strings.NewReplacer("<rehydrated-context", "‹rehydrated-context", "</rehydrated-context", "‹/rehydrated-context").Replace(text)
 }
