@@ -82,9 +82,9 @@ func TestAnotherWordingIsAnsweredAgain(t *testing.T) {
 	if answers, embeddings := c.generated(); answers != 1 || embeddings != 1 {
 		t.Errorf("the provider answered %d times and embedded %d times; a known similarity is not asked for again", answers, embeddings)
 	}
-	charged := c.last(2)
-	if charged.Endpoint != "/v1/embeddings" {
-		charged = c.last(3)
+	charged := c.last(1)
+	for n := 2; n <= 4 && charged.Endpoint != "/v1/embeddings"; n++ { // recorded in whatever order
+		charged = c.last(n)
 	}
 	if charged.Class != "embedding" || charged.Input == 0 || charged.CostMicroUSD == 0 || charged.NetMicroUSD != -charged.CostMicroUSD || charged.APIKey != c.keys[keyA1].ID {
 		t.Errorf("the embeddings are charged as %+v", charged)
