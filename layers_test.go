@@ -55,7 +55,7 @@ func layers() []layer {
 			"pipeline/prompt", "pipeline/modules", "pipeline/modules/compactionbridge", "pipeline/wire/...",
 		}},
 		{"pipeline/modules", append([]string{"pipeline/modules/..."}, ofModules...)},
-		{"pipeline/modules/semanticcache/semanticcachedb", []string{"pipeline/modules/semanticcache"}},
+		{"pipeline/modules/semanticcache/semanticcachedb", []string{"pipeline/modules/semanticcache", "pipeline/archive"}},
 		{"pipeline/modules/patterns/miner", append([]string{"pipeline/modules/patterns", "pipeline/wire"}, ofModules...)},
 		{"pipeline/modules/patterns/patternsdb", []string{"pipeline/modules/patterns", "pipeline/modules/patterns/miner"}},
 		{"pipeline/modules/rehydrator", append([]string{"pipeline/archive/search"}, ofModules...)},

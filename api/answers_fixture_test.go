@@ -12,9 +12,11 @@ import (
 
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/modules/semanticcache"
 	"palimpsest/pipeline/modules/semanticcache/semanticcachedb"
 	"palimpsest/tenants"
+	"palimpsest/tenants/datakeys"
 	"palimpsest/tenants/vault"
 )
 
@@ -145,15 +147,17 @@ func (c *cachingProxy) newAnswers(t *testing.T, database *dbtest.Database) *Answ
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealer, err := safe.Sealer("cached answers")
-	if err != nil {
-		t.Fatal(err)
+	for _, caller := range c.keys {
+		_, err := database.Owner(t).Exec(t.Context(), "INSERT INTO workspaces (workspace_id, name) VALUES ($1, 'test') ON CONFLICT DO NOTHING", caller.Workspace)
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	embeddings, err := NewEmbeddings(c.Settings, c.Upstream, c.Recorder, c.Metrics, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.kept = &watchedStore{AnswerStore: semanticcachedb.New(database.DB, sealer), puts: make(chan error, 100)}
+	c.kept = &watchedStore{AnswerStore: semanticcachedb.New(database.DB, archive.NewKeys(datakeys.New(database.DB, safe))), puts: make(chan error, 100)}
 	answers, err := NewAnswers(AnswersConfig{
 		Store: c.kept, Embedder: embeddings, Secret: safe.Derive("questions"), Log: c.Log, Now: c.clock.now,
 		Patience: Patience{Find: time.Minute, Embed: time.Minute}, // of a loaded machine

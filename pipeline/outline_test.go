@@ -2,6 +2,8 @@ package pipeline_test
 
 import (
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -42,6 +44,37 @@ func TestOutlineReadsBackAsItWas(t *testing.T) {
 	read, err := pipeline.ReadOutline(encoded, codecs)
 	if err != nil || !reflect.DeepEqual(read, outline) {
 		t.Errorf("%v\nread\n%+v\nwant\n%+v", err, read, outline)
+	}
+}
+
+// S31: an outline is stored unsealed, so nothing of the body may stand in it.
+func TestAnOutlineHoldsNothingOfTheBody(t *testing.T) {
+	t.Parallel()
+	body := `{"model":"claude-sonnet-4-5","max_tokens":100,"metadata":{"user_id":"u"},
+		"system":[{"type":"text","text":"kanarienvogel system","cache_control":{"type":"ephemeral"}}],
+		"tools":[{"name":"kanarienvogel_tool","description":"kanarienvogel","input_schema":{"type":"object"}}],
+		"messages":[{"role":"user","content":"kanarienvogel typed"},{"role":"assistant","content":"kanarienvogel said"}]}`
+	codec := anthropic.New()
+	envelope, err := wire.Open([]byte(body), codec.List())
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := codec.Request(envelope)
+	if err != nil || !strings.Contains(string(slices.Concat(request.Fixed...)), "kanarienvogel") {
+		t.Fatalf("%s, %v", request.Fixed, err)
+	}
+	exchange := &pipeline.Exchange{
+		ID: uuid.New(), Scope: session.Scope{Format: conversation.Anthropic}, Config: pipeline.DefaultConfig(), Codec: codec, Body: envelope, Request: request,
+		Digests: make([]conversation.Digest, 2), Chain: make([]conversation.Hash, 3),
+	}
+	for i := range exchange.Digests {
+		if exchange.Digests[i], err = wire.Digest(codec, envelope.Element(i), func(conversation.Message) int { return 1 }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	encoded, err := exchange.Outline().Bytes()
+	if err != nil || len(encoded) < 100 || strings.Contains(string(encoded), "kanarienvogel") {
+		t.Errorf("the outline says %s, %v", encoded, err)
 	}
 }
 

@@ -94,7 +94,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
-	answers, err := p.answers(db, safe, settings, provider, recorder, metrics)
+	answers, err := p.answers(db, archiveKeys, safe, settings, provider, recorder, metrics)
 	if err != nil {
 		return nil, err
 	}
@@ -173,17 +173,13 @@ func (p *program) summaries(config api.SummaryConfig) (*api.Summaries, error) {
 }
 
 // answers starts what gives answers again to the same question.
-func (p *program) answers(db *tenantsdb.DB, safe *vault.Vault, settings *api.Settings, provider *upstream.Client, recorder *api.Recorder, metrics *api.Metrics) (*api.Answers, error) {
-	sealer, err := safe.Sealer("cached answers")
-	if err != nil {
-		return nil, err
-	}
+func (p *program) answers(db *tenantsdb.DB, keys *archive.Keys, safe *vault.Vault, settings *api.Settings, provider *upstream.Client, recorder *api.Recorder, metrics *api.Metrics) (*api.Answers, error) {
 	embeddings, err := api.NewEmbeddings(settings, provider, recorder, metrics, time.Now)
 	if err != nil {
 		return nil, err
 	}
 	answers, err := api.NewAnswers(api.AnswersConfig{
-		Store: semanticcachedb.New(db, sealer), Embedder: embeddings, Secret: safe.Derive("questions"), Log: p.log, Now: time.Now,
+		Store: semanticcachedb.New(db, keys), Embedder: embeddings, Secret: safe.Derive("questions"), Log: p.log, Now: time.Now,
 	})
 	if err != nil {
 		return nil, err

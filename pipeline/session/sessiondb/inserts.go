@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 )
@@ -29,11 +30,11 @@ const (
 			FROM line l JOIN lanes p ON p.workspace_id = $1 AND p.id = l.parent_id
 			WHERE l.fork_insert > 0
 		)
-		SELECT i.number, i.message, i.chain, i.module, i.text, i.tokens, to_json(i.items)::text, i.lane_id
+		SELECT i.number, i.message, i.chain, i.module, i.text, i.tokens, to_json(i.items)::text, i.sealed, i.lane_id
 		FROM line l JOIN lane_inserts i ON i.workspace_id = $1 AND i.lane_id = l.id
 		WHERE i.number <= l.number AND i.message < l.covers ORDER BY i.number`
-	sqlInsert = `INSERT INTO lane_inserts (workspace_id, lane_id, number, message, chain, module, text, tokens, items)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+	sqlInsert = `INSERT INTO lane_inserts (workspace_id, lane_id, number, message, chain, module, tokens, text, items, sealed)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 	sqlWithdraw = `DELETE FROM lane_inserts WHERE workspace_id = $1 AND lane_id = $2 AND number >= $3`
 )
 
@@ -42,19 +43,17 @@ const (
 // an insert with the number of one of them exists.
 func (s *Store) Inject(ctx context.Context, seen session.Seen, inserts []session.Insert) error {
 	workspace := seen.Scope.Workspace
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	key, err := s.key(ctx, workspace)
+	if err != nil {
+		return fmt.Errorf("store %d inserts of lane %s: %w", len(inserts), seen.Lane, err)
+	}
+	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if err := s.record(tx, workspace, []session.Seen{seen}); err != nil {
 			return err
 		}
 		newest := 0
 		for _, insert := range inserts {
-			items := insert.Items
-			if items == nil {
-				items = []string{}
-			}
-			_, err := tx.Statement.ConnPool.ExecContext(ctx, sqlInsert, workspace, seen.Lane, insert.Number, insert.Message,
-				insert.Chain[:], insert.Module, insert.Text, insert.Tokens, items)
-			if err != nil {
+			if err := addInsert(tx, key, workspace, seen.Lane, insert); err != nil {
 				return err
 			}
 			newest = insert.Number
@@ -90,20 +89,41 @@ func (s *Store) Withdraw(ctx context.Context, workspace, lane uuid.UUID, from in
 // lane it forked from. A lane that the workspace does not have has none.
 func (s *Store) Inserts(ctx context.Context, workspace, lane uuid.UUID) ([]session.Insert, error) {
 	var inserts []session.Insert
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		var err error
-		inserts, _, err = insertsOf(tx, workspace, lane)
-		return err
-	})
+	key, err := s.key(ctx, workspace)
+	if err == nil {
+		err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+			inserts, _, err = insertsOf(tx, key, workspace, lane)
+			return err
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("inserts of lane %s: %w", lane, err)
 	}
 	return inserts, nil
 }
 
+func addInsert(tx *gorm.DB, key *archive.Key, workspace, lane uuid.UUID, insert session.Insert) error {
+	text, items := insert.Text, insert.Items
+	if items == nil {
+		items = []string{}
+	}
+	var sealed []byte
+	if key != nil {
+		said, err := json.Marshal(items)
+		if err != nil {
+			return fmt.Errorf("items of insert %d: %w", insert.Number, err)
+		}
+		sealed = sealInsert(key, lane, insert.Number, text, said)
+		text, items = "", []string{}
+	}
+	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlInsert, workspace, lane, insert.Number, insert.Message,
+		insert.Chain[:], insert.Module, insert.Tokens, text, items, sealed)
+	return err
+}
+
 // insertsOf reads a lane's inserts by number; taken is the number of the newest one
 // that it took over.
-func insertsOf(tx *gorm.DB, workspace, lane uuid.UUID) (inserts []session.Insert, taken int, err error) {
+func insertsOf(tx *gorm.DB, key *archive.Key, workspace, lane uuid.UUID) (inserts []session.Insert, taken int, err error) {
 	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlInserts, workspace, lane)
 	if err != nil {
 		return nil, 0, err
@@ -111,16 +131,20 @@ func insertsOf(tx *gorm.DB, workspace, lane uuid.UUID) (inserts []session.Insert
 	defer rows.Close()
 	for rows.Next() {
 		var insert session.Insert
-		var chain []byte
-		var items []byte
+		var chain, items, sealed []byte
 		var owner uuid.UUID
-		if err := rows.Scan(&insert.Number, &insert.Message, &chain, &insert.Module, &insert.Text, &insert.Tokens, &items, &owner); err != nil {
+		if err := rows.Scan(&insert.Number, &insert.Message, &chain, &insert.Module, &insert.Text, &insert.Tokens, &items, &sealed, &owner); err != nil {
 			return nil, 0, err
 		}
 		if len(chain) != len(conversation.Hash{}) {
 			return nil, 0, fmt.Errorf("insert %d has a link of %d bytes", insert.Number, len(chain))
 		}
 		insert.Chain = conversation.Hash(chain)
+		if sealed != nil {
+			if insert.Text, items, err = openInsert(key, owner, insert.Number, sealed); err != nil {
+				return nil, 0, fmt.Errorf("insert %d of lane %s: %w", insert.Number, owner, err)
+			}
+		}
 		if err := json.Unmarshal(items, &insert.Items); err != nil {
 			return nil, 0, fmt.Errorf("items of insert %d: %w", insert.Number, err)
 		}

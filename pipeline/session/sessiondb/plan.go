@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/session"
@@ -109,6 +110,11 @@ func (s *Store) SavePlan(ctx context.Context, workspace, lane uuid.UUID, sentAt 
 	if err != nil {
 		return err
 	}
+	key, err := s.key(ctx, workspace)
+	if err != nil {
+		return fmt.Errorf("save plan of lane %s: %w", lane, err)
+	}
+	packed = sealPacked(key, aboutPlan(lane, plan.Settings[:]), packed)
 	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		pool := tx.Statement.ConnPool
 		result, err := pool.ExecContext(ctx, sqlPlanned, workspace, lane, sentAt, packed, plan.Settings[:], plan.Factor)
@@ -151,7 +157,7 @@ func (s *Store) ExpirePlan(ctx context.Context, workspace, lane uuid.UUID, now t
 }
 
 // planOf returns the plan for a lane's last prompt; nil if there is none.
-func (s *Store) planOf(tx *gorm.DB, workspace, lane uuid.UUID) (*session.Plan, error) {
+func (s *Store) planOf(tx *gorm.DB, key *archive.Key, workspace, lane uuid.UUID) (*session.Plan, error) {
 	var packed, settings []byte
 	var plan session.Plan
 	err := tx.Statement.ConnPool.QueryRowContext(tx.Statement.Context, sqlPlan, workspace, lane).Scan(&packed, &settings, &plan.Factor)
@@ -165,7 +171,7 @@ func (s *Store) planOf(tx *gorm.DB, workspace, lane uuid.UUID) (*session.Plan, e
 		return nil, fmt.Errorf("%w: plan with settings of %d bytes", errBroken, len(settings))
 	}
 	plan.Settings = conversation.Hash(settings)
-	if plan.Projection, err = s.packer.unpack(packed); err != nil {
+	if plan.Projection, err = s.openPacked(key, aboutPlan(lane, settings), packed); err != nil {
 		return nil, err
 	}
 	return &plan, nil

@@ -1,6 +1,7 @@
 package sessiondb
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -20,10 +21,12 @@ const sealedProjection = 1
 // errNoKey says that text is sealed and this process was given no keys.
 var errNoKey = errors.New("the text is sealed, and no keys are set")
 
-// WithKeys returns the store that seals messages, projections and summaries under
-// the key of their workspace. What was stored before can still be read.
+// WithKeys returns the store that seals messages, projections, plans, summaries and
+// inserts under the key of their workspace. What was stored before can still be read.
 func (s *Store) WithKeys(keys *archive.Keys) *Store {
-	return &Store{door: s.door, archive: s.archive.WithKeys(keys), packer: s.packer, keys: keys}
+	sealing := *s
+	sealing.archive, sealing.keys = s.archive.WithKeys(keys), keys
+	return &sealing
 }
 
 // key returns the key of a workspace; nil where nothing is sealed. It is asked for
@@ -61,18 +64,27 @@ func projectionsOf(tx *gorm.DB, statement string, workspace, lane uuid.UUID) ([]
 
 // sealProjection seals a packed projection, if there is a key.
 func sealProjection(key *archive.Key, lane uuid.UUID, number int, packed []byte) []byte {
+	return sealPacked(key, aboutProjection(lane, number), packed)
+}
+
+// sealPacked is sealProjection for one that is no epoch's yet.
+func sealPacked(key *archive.Key, about, packed []byte) []byte {
 	if key == nil {
 		return packed
 	}
-	return append([]byte{sealedProjection}, key.Seal(aboutProjection(lane, number), packed)...)
+	return append([]byte{sealedProjection}, key.Seal(about, packed)...)
 }
 
 // open returns the projection that was stored, sealed or not.
 func (s *Store) open(key *archive.Key, stored storedProjection) (session.Projection, error) {
-	packed := stored.packed
+	return s.openPacked(key, aboutProjection(stored.lane, stored.number), stored.packed)
+}
+
+// openPacked is open for one that is no epoch's yet.
+func (s *Store) openPacked(key *archive.Key, about, packed []byte) (session.Projection, error) {
 	if len(packed) > 0 && packed[0] == sealedProjection {
 		var err error
-		if packed, err = openText(key, aboutProjection(stored.lane, stored.number), packed[1:]); err != nil {
+		if packed, err = openText(key, about, packed[1:]); err != nil {
 			return session.Projection{}, fmt.Errorf("%w: %w", errBroken, err)
 		}
 	}
@@ -99,104 +111,30 @@ func aboutSummary(lane uuid.UUID, covers int, chain []byte) []byte {
 	return append(about, chain...)
 }
 
-const (
-	// zstd's magic number tells what is not sealed yet.
-	sqlOpenProjections = `SELECT lane_id, number, projection FROM epochs
-		WHERE workspace_id = $1 AND substr(projection, 1, 1) = '\x28' LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED`
-	sqlSealProjection = `UPDATE epochs SET projection = $4 WHERE workspace_id = $1 AND lane_id = $2 AND number = $3`
-	sqlOpenSummaries  = `SELECT lane_id, number, covers, chain, text FROM summaries
-		WHERE workspace_id = $1 AND text <> '' AND sealed IS NULL LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED`
-	sqlSealSummary = `UPDATE summaries SET text = '', sealed = $4 WHERE workspace_id = $1 AND lane_id = $2 AND number = $3`
-)
-
-// sealBatch bounds what one transaction seals.
-const sealBatch = 64
-
-// Seal seals the projections and summaries of a workspace that were stored before
-// there were keys, and returns how many. It may be run again at any time, and by
-// several processes at once.
-func (s *Store) Seal(ctx context.Context, workspace uuid.UUID) (int, error) {
-	key, err := s.key(ctx, workspace)
-	if err != nil || key == nil {
-		return 0, err
-	}
-	total := 0
-	for {
-		sealed := 0
-		err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-			projections, err := sealProjections(tx, key, workspace)
-			if err != nil {
-				return err
-			}
-			summaries, err := sealSummaries(tx, key, workspace)
-			sealed = projections + summaries
-			return err
-		})
-		if err != nil {
-			return total, fmt.Errorf("seal workspace %s: %w", workspace, err)
-		}
-		if total += sealed; sealed == 0 {
-			return total, nil
-		}
-	}
+// aboutPlan is what a sealed plan is bound to, beside its workspace.
+func aboutPlan(lane uuid.UUID, settings []byte) []byte {
+	return append(append([]byte("plan "), lane[:]...), settings...)
 }
 
-func sealProjections(tx *gorm.DB, key *archive.Key, workspace uuid.UUID) (int, error) {
-	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlOpenProjections, workspace, sealBatch)
-	if err != nil {
-		return 0, err
-	}
-	defer rows.Close()
-	var open []storedProjection
-	for rows.Next() {
-		var one storedProjection
-		if err := rows.Scan(&one.lane, &one.number, &one.packed); err != nil {
-			return 0, err
-		}
-		open = append(open, one)
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		return 0, err
-	}
-	for _, one := range open {
-		_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlSealProjection, workspace, one.lane, one.number,
-			sealProjection(key, one.lane, one.number, one.packed))
-		if err != nil {
-			return 0, err
-		}
-	}
-	return len(open), nil
+// aboutInsert is what a sealed insert is bound to, beside its workspace.
+func aboutInsert(lane uuid.UUID, number int) []byte {
+	about := append([]byte("insert "), lane[:]...)
+	return binary.BigEndian.AppendUint64(about, uint64(number)) //nolint:gosec // inserts of a lane
 }
 
-func sealSummaries(tx *gorm.DB, key *archive.Key, workspace uuid.UUID) (int, error) {
-	type openSummary struct {
-		lane           uuid.UUID
-		number, covers int
-		chain          []byte
-		text           string
-	}
-	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlOpenSummaries, workspace, sealBatch)
+// sealInsert seals what an insert says: its items, JSON in one line, and its text.
+func sealInsert(key *archive.Key, lane uuid.UUID, number int, text string, items []byte) []byte {
+	said := make([]byte, 0, len(items)+1+len(text))
+	said = append(append(append(said, items...), '\n'), text...)
+	return key.Seal(aboutInsert(lane, number), said)
+}
+
+// openInsert returns the text and the items, as JSON, of an insert that is sealed.
+func openInsert(key *archive.Key, lane uuid.UUID, number int, sealed []byte) (text string, items []byte, err error) {
+	said, err := openText(key, aboutInsert(lane, number), sealed)
 	if err != nil {
-		return 0, err
+		return "", nil, err
 	}
-	defer rows.Close()
-	var open []openSummary
-	for rows.Next() {
-		var one openSummary
-		if err := rows.Scan(&one.lane, &one.number, &one.covers, &one.chain, &one.text); err != nil {
-			return 0, err
-		}
-		open = append(open, one)
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		return 0, err
-	}
-	for _, one := range open {
-		_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlSealSummary, workspace, one.lane, one.number,
-			key.Seal(aboutSummary(one.lane, one.covers, one.chain), []byte(one.text)))
-		if err != nil {
-			return 0, err
-		}
-	}
-	return len(open), nil
+	items, rest, _ := bytes.Cut(said, []byte{'\n'})
+	return string(rest), items, nil
 }

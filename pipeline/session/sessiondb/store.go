@@ -125,10 +125,10 @@ func (s *Store) Find(ctx context.Context, workspace uuid.UUID, heads []conversat
 		if found.Summaries, err = summaries(tx, key, workspace, found.Lane); err != nil {
 			return err
 		}
-		if found.Inserts, found.Taken, err = insertsOf(tx, workspace, found.Lane); err != nil {
+		if found.Inserts, found.Taken, err = insertsOf(tx, key, workspace, found.Lane); err != nil {
 			return err
 		}
-		if found.Plan, err = s.planOf(tx, workspace, found.Lane); err != nil {
+		if found.Plan, err = s.planOf(tx, key, workspace, found.Lane); err != nil {
 			return err
 		}
 		pins, err := pinsOf(tx, workspace, found.Lane)

@@ -4,13 +4,14 @@ package semanticcachedb
 
 import (
 	"context"
-	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/modules/semanticcache"
 )
 
@@ -29,27 +30,21 @@ type Door interface {
 	InTenant(ctx context.Context, workspace uuid.UUID, fn func(tx *gorm.DB) error) error
 }
 
-// Sealer seals what lies in the database. What is sealed opens only for the same
-// workspace and name.
-type Sealer interface {
-	SealBytes(workspace uuid.UUID, name string, plain []byte) ([]byte, error)
-	OpenBytes(workspace uuid.UUID, name string, sealed []byte) ([]byte, error)
-}
-
-// DB keeps the answers of all workspaces.
+// DB keeps the answers of all workspaces, each under the key of its workspace:
+// without that key none opens.
 type DB struct {
 	door    Door
-	sealer  Sealer
+	keys    *archive.Keys
 	entries int
 	bytes   int
 }
 
 // New returns a DB that keeps MaxEntries and MaxBytes for each workspace.
-func New(door Door, sealer Sealer) *DB { return NewBounded(door, sealer, MaxEntries, MaxBytes) }
+func New(door Door, keys *archive.Keys) *DB { return NewBounded(door, keys, MaxEntries, MaxBytes) }
 
 // NewBounded returns a DB with other bounds.
-func NewBounded(door Door, sealer Sealer, entries, bytes int) *DB {
-	return &DB{door: door, sealer: sealer, entries: entries, bytes: bytes}
+func NewBounded(door Door, keys *archive.Keys, entries, bytes int) *DB {
+	return &DB{door: door, keys: keys, entries: entries, bytes: bytes}
 }
 
 const (
@@ -68,62 +63,91 @@ const (
 				FROM cached_answers WHERE workspace_id = $1 AND expires_at > $2
 				WINDOW newest AS (ORDER BY created_at DESC, key)
 			) kept WHERE place > $3 OR bytes > $4))`
+	// What has been kept anew in the meantime stays.
+	sqlRemove = `DELETE FROM cached_answers WHERE workspace_id = $1 AND key = $2 AND answer = $3`
 )
 
 // Find returns the answers that were kept after since for a question: the one to
 // the very same request first, then those to the same question in other words, the
-// newest ones. What no longer opens is left out.
+// newest ones. What does not open is nobody's answer and is removed.
 func (d *DB) Find(ctx context.Context, workspace uuid.UUID, question semanticcache.Question, since time.Time) ([]semanticcache.Entry, error) {
 	var found []semanticcache.Entry
-	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlFind, workspace, question.Key[:], nullable(question.Alike), since, 1+maxAlike)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			entry, opens, err := d.read(workspace, rows)
+	key, err := d.keys.Key(ctx, workspace)
+	if err == nil {
+		err = d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+			kept, err := stored(tx, workspace, question, since)
 			if err != nil {
 				return err
 			}
-			if opens {
-				found = append(found, entry)
+			for i := range kept {
+				if entry, opens := kept[i].open(key); opens {
+					found = append(found, entry)
+				} else if err := remove(tx, workspace, &kept[i]); err != nil {
+					return err
+				}
 			}
-		}
-		return rows.Err()
-	})
+			return nil
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("find cached answers: %w", err)
 	}
 	return found, nil
 }
 
-// read reads a row; opens is false for one that was sealed with a master key that is
-// gone, or for somebody else.
-func (d *DB) read(workspace uuid.UUID, rows *sql.Rows) (entry semanticcache.Entry, opens bool, err error) {
-	var key, alike, question, answer []byte
-	if err := rows.Scan(&key, &alike, &entry.Model, &entry.ContentType, &question, &answer, &entry.MicroUSD, &entry.At); err != nil {
-		return entry, false, err
+// row is an answer as it is stored.
+type row struct {
+	entry            semanticcache.Entry // but for what is sealed
+	question, answer []byte
+}
+
+// stored returns the rows for a question, in order.
+func stored(tx *gorm.DB, workspace uuid.UUID, question semanticcache.Question, since time.Time) ([]row, error) {
+	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlFind,
+		workspace, question.Key[:], nullable(question.Alike), since, 1+maxAlike)
+	if err != nil {
+		return nil, err
 	}
-	copy(entry.Key[:], key)
-	copy(entry.Alike[:], alike)
-	text, textErr := d.sealer.OpenBytes(workspace, nameOf("question", entry.Key), question)
-	body, bodyErr := d.sealer.OpenBytes(workspace, nameOf("answer", entry.Key), answer)
-	entry.Text, entry.Answer = string(text), body
-	return entry, textErr == nil && bodyErr == nil, nil
+	defer rows.Close()
+	var kept []row
+	for rows.Next() {
+		var one row
+		var key, alike []byte
+		entry := &one.entry
+		if err := rows.Scan(&key, &alike, &entry.Model, &entry.ContentType, &one.question, &one.answer, &entry.MicroUSD, &entry.At); err != nil {
+			return nil, err
+		}
+		copy(entry.Key[:], key)
+		copy(entry.Alike[:], alike)
+		kept = append(kept, one)
+	}
+	return kept, errors.Join(rows.Err(), rows.Close())
+}
+
+// open returns the entry; opens is false for one that was sealed under another key, or
+// for somebody else.
+func (r *row) open(key *archive.Key) (entry semanticcache.Entry, opens bool) {
+	text, textErr := key.Open(aboutPart("question", r.entry.Key), r.question)
+	answer, answerErr := key.Open(aboutPart("answer", r.entry.Key), r.answer)
+	entry = r.entry
+	entry.Text, entry.Answer = string(text), answer
+	return entry, textErr == nil && answerErr == nil
+}
+
+func remove(tx *gorm.DB, workspace uuid.UUID, one *row) error {
+	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlRemove, workspace, one.entry.Key[:], one.answer)
+	return err
 }
 
 // Put keeps an answer until expires, in place of an earlier one to the same request,
 // and drops what has expired at the entry's time or exceeds the workspace's bounds.
 func (d *DB) Put(ctx context.Context, workspace uuid.UUID, entry semanticcache.Entry, expires time.Time) error {
-	question, err := d.sealer.SealBytes(workspace, nameOf("question", entry.Key), []byte(entry.Text))
+	key, err := d.keys.Key(ctx, workspace)
 	if err != nil {
 		return fmt.Errorf("keep answer: %w", err)
 	}
-	answer, err := d.sealer.SealBytes(workspace, nameOf("answer", entry.Key), entry.Answer)
-	if err != nil {
-		return fmt.Errorf("keep answer: %w", err)
-	}
+	question := key.Seal(aboutPart("question", entry.Key), []byte(entry.Text))
+	answer := key.Seal(aboutPart("answer", entry.Key), entry.Answer)
 	err = d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		_, err := tx.Statement.ConnPool.ExecContext(ctx, sqlPut, workspace, entry.Key[:], nullable(entry.Alike), entry.Model, entry.ContentType,
 			question, answer, entry.Size(), entry.MicroUSD, entry.At, expires)
@@ -147,5 +171,7 @@ func nullable(key semanticcache.Key) []byte {
 	return key[:]
 }
 
-// nameOf names a sealed part of an entry.
-func nameOf(part string, key semanticcache.Key) string { return fmt.Sprintf("%s:%x", part, key) }
+// aboutPart is what a sealed part of an entry is bound to, beside its workspace.
+func aboutPart(part string, key semanticcache.Key) []byte {
+	return append([]byte("cached "+part+" "), key[:]...)
+}

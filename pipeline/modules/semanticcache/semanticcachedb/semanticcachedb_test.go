@@ -2,17 +2,19 @@ package semanticcachedb_test
 
 import (
 	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
 	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/modules/semanticcache"
 	"palimpsest/pipeline/modules/semanticcache/semanticcachedb"
-	"palimpsest/tenants/vault"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
@@ -20,17 +22,32 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 // at is when the tests' answers were kept.
 func at() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
-func sealer(t *testing.T, secret string) *vault.Sealer {
+// fixedKeys makes the data key of a workspace from its id and a secret.
+type fixedKeys string
+
+func (k fixedKeys) DataKey(_ context.Context, workspace uuid.UUID) ([]byte, error) {
+	key := sha256.Sum256(append([]byte(k), workspace[:]...))
+	return key[:], nil
+}
+
+func keys(secret string) *archive.Keys { return archive.NewKeys(fixedKeys(secret)) }
+
+func addWorkspace(t *testing.T, database *dbtest.Database) uuid.UUID {
 	t.Helper()
-	safe, err := vault.New([][]byte{[]byte(strings.Repeat(secret, 32))})
-	if err != nil {
+	id := uuid.New()
+	if _, err := database.Owner(t).Exec(t.Context(), "INSERT INTO workspaces (workspace_id, name) VALUES ($1, 'test')", id); err != nil {
 		t.Fatal(err)
 	}
-	sealer, err := safe.Sealer("cached answers")
-	if err != nil {
+	return id
+}
+
+func count(t *testing.T, database *dbtest.Database) int {
+	t.Helper()
+	var rows int
+	if err := database.Owner(t).QueryRow(t.Context(), "SELECT count(*) FROM cached_answers").Scan(&rows); err != nil {
 		t.Fatal(err)
 	}
-	return sealer
+	return rows
 }
 
 func entry(n byte, when time.Time) semanticcache.Entry {
@@ -62,7 +79,7 @@ func find(t *testing.T, db *semanticcachedb.DB, workspace uuid.UUID, question se
 func TestTheVerySameQuestionComesFirstThenTheNewest(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
-	db, workspace, now := semanticcachedb.New(database.DB, sealer(t, "a")), uuid.New(), at()
+	db, workspace, now := semanticcachedb.New(database.DB, keys("a")), addWorkspace(t, database), at()
 	exact := entry(4, now.Add(-time.Minute))
 	exact.Alike, exact.Text = semanticcache.Key{}, ""
 	put(t, db, workspace, entry(1, now.Add(-3*time.Second)), entry(2, now.Add(-2*time.Second)), entry(3, now.Add(-time.Second)), exact)
@@ -93,7 +110,7 @@ func TestTheVerySameQuestionComesFirstThenTheNewest(t *testing.T) {
 func TestAnotherWorkspacesAnswerIsNotFound(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
-	db, a, b, now := semanticcachedb.New(database.DB, sealer(t, "a")), uuid.New(), uuid.New(), at()
+	db, a, b, now := semanticcachedb.New(database.DB, keys("a")), addWorkspace(t, database), addWorkspace(t, database), at()
 	put(t, db, b, entry(1, now))
 	question := semanticcache.Question{Key: semanticcache.Key{1, 1}, Alike: semanticcache.Key{2}}
 	if found := find(t, db, a, question, now.Add(-time.Hour)); len(found) != 0 {
@@ -111,29 +128,101 @@ func TestAnotherWorkspacesAnswerIsNotFound(t *testing.T) {
 func TestAnswersLieSealed(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
-	db, workspace, now := semanticcachedb.New(database.DB, sealer(t, "a")), uuid.New(), at()
+	db, workspace, now := semanticcachedb.New(database.DB, keys("a")), addWorkspace(t, database), at()
 	put(t, db, workspace, entry(1, now))
-	var row string
-	err := database.Owner(t).QueryRow(t.Context(), "SELECT convert_from(question, 'SQL_ASCII') || convert_from(answer, 'SQL_ASCII') FROM cached_answers").Scan(&row)
-	if err == nil && (strings.Contains(row, "question") || strings.Contains(row, "answer")) {
-		t.Errorf("the row says %q", row)
+	var question, answer []byte
+	if err := database.Owner(t).QueryRow(t.Context(), "SELECT question, answer FROM cached_answers").Scan(&question, &answer); err != nil {
+		t.Fatal(err)
 	}
-	other := semanticcachedb.New(database.DB, sealer(t, "b"))
-	if found := find(t, other, workspace, semanticcache.Question{Key: semanticcache.Key{1, 1}}, now.Add(-time.Hour)); len(found) != 0 {
-		t.Errorf("with another master key found %+v", found)
+	for name, sealed := range map[string][]byte{"question": question, "answer": answer} {
+		if len(sealed) != len(name+" 1")+archive.SealedOverhead || bytes.Contains(sealed, []byte(name)) {
+			t.Errorf("the %s lies as %q", name, sealed)
+		}
 	}
 }
+
+// S31: with another data key, as after the old one was deleted, and for what was
+// sealed in another way, there is no answer, and none is kept on.
+func TestWhatDoesNotOpenIsAMissAndGoes(t *testing.T) {
+	t.Parallel()
+	database := dbtest.New(t)
+	db, workspace, now := semanticcachedb.New(database.DB, keys("a")), addWorkspace(t, database), at()
+	put(t, db, workspace, entry(1, now), entry(2, now.Add(-time.Second)), entry(3, now.Add(-2*time.Second)))
+	owner := database.Owner(t)
+	for key, change := range map[byte]string{1: "question = 'sealed by the master key'", 2: "answer = ''"} {
+		if _, err := owner.Exec(t.Context(), "UPDATE cached_answers SET "+change+" WHERE substr(key, 2, 1) = $1", []byte{key}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	question := semanticcache.Question{Key: semanticcache.Key{1, 1}, Alike: semanticcache.Key{2}}
+	if found := find(t, db, workspace, question, now.Add(-time.Hour)); len(found) != 1 || found[0].Key[1] != 3 {
+		t.Errorf("found %+v", found)
+	}
+	if left := count(t, database); left != 1 {
+		t.Errorf("%d rows are left, want the one that opens", left)
+	}
+	fresh := semanticcachedb.New(database.DB, keys("b"))
+	if found := find(t, fresh, workspace, question, now.Add(-time.Hour)); len(found) != 0 || count(t, database) != 0 {
+		t.Errorf("with another data key found %+v, %d rows are left", found, count(t, database))
+	}
+	put(t, fresh, workspace, entry(1, now))
+	if found := find(t, fresh, workspace, question, now.Add(-time.Hour)); len(found) != 1 || string(found[0].Answer) != "answer 1" {
+		t.Errorf("kept anew: found %+v", found)
+	}
+}
+
+// S31
+func TestADeletedWorkspaceHasNoAnswers(t *testing.T) {
+	t.Parallel()
+	database := dbtest.New(t)
+	db, gone, staying, now := semanticcachedb.New(database.DB, keys("a")), addWorkspace(t, database), addWorkspace(t, database), at()
+	put(t, db, gone, entry(1, now), entry(2, now))
+	put(t, db, staying, entry(1, now))
+	if _, err := database.Owner(t).Exec(t.Context(), "DELETE FROM workspaces WHERE workspace_id = $1", gone); err != nil {
+		t.Fatal(err)
+	}
+	if left := count(t, database); left != 1 {
+		t.Errorf("%d rows are left, want that of the other workspace", left)
+	}
+	// An answer that was still on its way comes to nothing.
+	if err := db.Put(t.Context(), gone, entry(3, now), now.Add(time.Hour)); err == nil || count(t, database) != 1 {
+		t.Errorf("kept for a workspace that is gone: %v, %d rows", err, count(t, database))
+	}
+}
+
+// A workspace whose key cannot be had is told so: nothing is kept open for it.
+func TestWithoutAKeyNothingIsKept(t *testing.T) {
+	t.Parallel()
+	database := dbtest.New(t)
+	workspace, now := addWorkspace(t, database), at()
+	db := semanticcachedb.New(database.DB, archive.NewKeys(noKeys{}))
+	if err := db.Put(t.Context(), workspace, entry(1, now), now.Add(time.Hour)); !errors.Is(err, errNoKey) {
+		t.Errorf("put: %v", err)
+	}
+	if _, err := db.Find(t.Context(), workspace, semanticcache.Question{Key: semanticcache.Key{1, 1}}, now); !errors.Is(err, errNoKey) {
+		t.Errorf("find: %v", err)
+	}
+	if left := count(t, database); left != 0 {
+		t.Errorf("%d rows", left)
+	}
+}
+
+var errNoKey = errors.New("no key")
+
+type noKeys struct{}
+
+func (noKeys) DataKey(context.Context, uuid.UUID) ([]byte, error) { return nil, errNoKey }
 
 func TestTheOldestAnswersGoFirst(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
-	neighbour, now := uuid.New(), at()
+	neighbour, now := addWorkspace(t, database), at()
 	size := len("answer 1") + len("question 1")
 	for name, db := range map[string]*semanticcachedb.DB{
-		"entries": semanticcachedb.NewBounded(database.DB, sealer(t, "a"), 3, 1<<20),
-		"bytes":   semanticcachedb.NewBounded(database.DB, sealer(t, "a"), 100, 3*size),
+		"entries": semanticcachedb.NewBounded(database.DB, keys("a"), 3, 1<<20),
+		"bytes":   semanticcachedb.NewBounded(database.DB, keys("a"), 100, 3*size),
 	} {
-		workspace := uuid.New()
+		workspace := addWorkspace(t, database)
 		put(t, db, neighbour, entry(9, now.Add(-time.Minute)))
 		for n := byte(1); n <= 5; n++ {
 			put(t, db, workspace, entry(n, now.Add(time.Duration(n)*time.Second)))
@@ -152,10 +241,9 @@ func TestTheOldestAnswersGoFirst(t *testing.T) {
 func TestExpiredAnswersAreDeleted(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
-	db, workspace, now := semanticcachedb.New(database.DB, sealer(t, "a")), uuid.New(), at()
+	db, workspace, now := semanticcachedb.New(database.DB, keys("a")), addWorkspace(t, database), at()
 	put(t, db, workspace, entry(1, now), entry(2, now.Add(time.Hour)))
-	var rows int
-	if err := database.Owner(t).QueryRow(t.Context(), "SELECT count(*) FROM cached_answers").Scan(&rows); err != nil || rows != 1 {
-		t.Errorf("%d rows, %v", rows, err)
+	if rows := count(t, database); rows != 1 {
+		t.Errorf("%d rows", rows)
 	}
 }

@@ -1,0 +1,171 @@
+package sessiondb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/archive"
+)
+
+const (
+	// zstd's magic number tells what is not sealed yet.
+	sqlOpenProjections = `SELECT lane_id, number, projection FROM epochs
+		WHERE workspace_id = $1 AND substr(projection, 1, 1) = '\x28' LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED`
+	sqlSealProjection = `UPDATE epochs SET projection = $4 WHERE workspace_id = $1 AND lane_id = $2 AND number = $3`
+	sqlOpenSummaries  = `SELECT lane_id, number, covers, chain, text FROM summaries
+		WHERE workspace_id = $1 AND text <> '' AND sealed IS NULL LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED`
+	sqlSealSummary = `UPDATE summaries SET text = '', sealed = $4 WHERE workspace_id = $1 AND lane_id = $2 AND number = $3`
+	sqlOpenInserts = `SELECT lane_id, number, text, to_json(items)::text FROM lane_inserts
+		WHERE workspace_id = $1 AND sealed IS NULL LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED`
+	sqlSealInsert = `UPDATE lane_inserts SET text = '', items = '{}', sealed = $4
+		WHERE workspace_id = $1 AND lane_id = $2 AND number = $3`
+	sqlOpenPlans = `SELECT lane_id, settings, plan FROM lane_plans
+		WHERE workspace_id = $1 AND substr(plan, 1, 1) = '\x28' LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED`
+	sqlSealPlan = `UPDATE lane_plans SET plan = $3 WHERE workspace_id = $1 AND lane_id = $2`
+)
+
+// sealBatch bounds what one transaction seals of each table.
+const sealBatch = 64
+
+// Seal seals the projections, plans, summaries and inserts of a workspace that were
+// stored before there were keys, and returns how many. It may be run again at any
+// time, and by several processes at once.
+func (s *Store) Seal(ctx context.Context, workspace uuid.UUID) (int, error) {
+	key, err := s.key(ctx, workspace)
+	if err != nil || key == nil {
+		return 0, err
+	}
+	total := 0
+	for {
+		sealed := 0
+		err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+			for _, seal := range []func(*gorm.DB, *archive.Key, uuid.UUID) (int, error){
+				sealProjections, sealPlans, sealSummaries, sealInserts,
+			} {
+				count, err := seal(tx, key, workspace)
+				if err != nil {
+					return err
+				}
+				sealed += count
+			}
+			return nil
+		})
+		if err != nil {
+			return total, fmt.Errorf("seal workspace %s: %w", workspace, err)
+		}
+		if total += sealed; sealed == 0 {
+			return total, nil
+		}
+	}
+}
+
+func sealProjections(tx *gorm.DB, key *archive.Key, workspace uuid.UUID) (int, error) {
+	open, err := openRows(tx, sqlOpenProjections, workspace, func(rows *sql.Rows) (one storedProjection, err error) {
+		err = rows.Scan(&one.lane, &one.number, &one.packed)
+		return one, err
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, one := range open {
+		_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlSealProjection, workspace, one.lane, one.number,
+			sealProjection(key, one.lane, one.number, one.packed))
+		if err != nil {
+			return 0, err
+		}
+	}
+	return len(open), nil
+}
+
+func sealPlans(tx *gorm.DB, key *archive.Key, workspace uuid.UUID) (int, error) {
+	type openPlan struct {
+		lane             uuid.UUID
+		settings, packed []byte
+	}
+	open, err := openRows(tx, sqlOpenPlans, workspace, func(rows *sql.Rows) (one openPlan, err error) {
+		err = rows.Scan(&one.lane, &one.settings, &one.packed)
+		return one, err
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, one := range open {
+		_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlSealPlan, workspace, one.lane,
+			sealPacked(key, aboutPlan(one.lane, one.settings), one.packed))
+		if err != nil {
+			return 0, err
+		}
+	}
+	return len(open), nil
+}
+
+func sealSummaries(tx *gorm.DB, key *archive.Key, workspace uuid.UUID) (int, error) {
+	type openSummary struct {
+		lane           uuid.UUID
+		number, covers int
+		chain          []byte
+		text           string
+	}
+	open, err := openRows(tx, sqlOpenSummaries, workspace, func(rows *sql.Rows) (one openSummary, err error) {
+		err = rows.Scan(&one.lane, &one.number, &one.covers, &one.chain, &one.text)
+		return one, err
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, one := range open {
+		_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlSealSummary, workspace, one.lane, one.number,
+			key.Seal(aboutSummary(one.lane, one.covers, one.chain), []byte(one.text)))
+		if err != nil {
+			return 0, err
+		}
+	}
+	return len(open), nil
+}
+
+func sealInserts(tx *gorm.DB, key *archive.Key, workspace uuid.UUID) (int, error) {
+	type openInsert struct {
+		lane   uuid.UUID
+		number int
+		text   string
+		items  []byte // JSON in one line
+	}
+	open, err := openRows(tx, sqlOpenInserts, workspace, func(rows *sql.Rows) (one openInsert, err error) {
+		err = rows.Scan(&one.lane, &one.number, &one.text, &one.items)
+		return one, err
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, one := range open {
+		_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlSealInsert, workspace, one.lane, one.number,
+			sealInsert(key, one.lane, one.number, one.text, one.items))
+		if err != nil {
+			return 0, err
+		}
+	}
+	return len(open), nil
+}
+
+// openRows returns some of a workspace's rows that lie open, locked.
+func openRows[R any](tx *gorm.DB, statement string, workspace uuid.UUID, scan func(*sql.Rows) (R, error)) ([]R, error) {
+	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, statement, workspace, sealBatch)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var open []R
+	for rows.Next() {
+		one, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		open = append(open, one)
+	}
+	return open, errors.Join(rows.Err(), rows.Close())
+}
