@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -41,13 +42,17 @@ const summarised = `[{"role":"user","content":"This session is being continued f
 func Latencies(ctx context.Context, counter *tokens.Counter, rounds int) ([]Latency, error) {
 	generated := wiregen.Generate(1, wiregen.Options{Format: conversation.Anthropic, Turns: 300, Parallel: true, TargetTokens: 230_000})
 	large := generated.Body(generated.Steps() - 1)
+	command, err := firstCommand(large)
+	if err != nil {
+		return nil, err
+	}
 	recall := NewRehydration(counter)
 	var all []Latency
 	for _, asked := range []struct {
 		name, typed string
 		fires       bool
 	}{
-		{"rehydrator, an explicit question", "What did the command to run the tests print earlier?", true},
+		{"rehydrator, an explicit question", "What did " + command + " print earlier?", true},
 		{"rehydrator, an ordinary request", "Please run the linter before you commit.", false},
 	} {
 		body, err := withTyped(large, asked.typed)
@@ -132,6 +137,19 @@ func messagesOf(body []byte) (left, error) {
 		entries = append(entries, archive.Entry{Index: i, Raw: raw, Size: len(raw)})
 	}
 	return entries, nil
+}
+
+// firstCommand returns the first command that a body's conversation ran.
+func firstCommand(body []byte) (string, error) {
+	match := regexp.MustCompile(`"input":\{"command":("(?:[^"\\]|\\.)*")`).FindSubmatch(body)
+	if match == nil {
+		return "", errors.New("the generated conversation ran no command")
+	}
+	var command string
+	if err := json.Unmarshal(match[1], &command); err != nil {
+		return "", fmt.Errorf("read command: %w", err)
+	}
+	return command, nil
 }
 
 // withTyped returns a body with a typed message behind its last one.
