@@ -150,6 +150,7 @@ func TestAWrongValueIsRefusedWithItsPathAndRange(t *testing.T) {
 		{"compaction-bridge: {blobPrefix: ../x}", "compaction-bridge.blobPrefix", "is no prefix"},
 		{"rehydrator: {scope: world}", "rehydrator.scope", "choose one of session, key, workspace"},
 		{"rehydrator: {triggerPhrases: ['']}", "rehydrator.triggerPhrases", "phrase 1 is empty"},
+		{"patterns: {review: none}", "patterns.review", "choose one of required, auto"},
 		{"patterns: {minSuccessRate: 2}", "patterns.minSuccessRate", "allowed is 0.00 to 1.00"},
 		{"modules: [ipc, cache]", "modules", `"cache" is no module; known are ipc, compaction-bridge`},
 		{"modules: ipc,ipc", "modules", "named twice"},

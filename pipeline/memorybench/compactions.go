@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -122,12 +123,9 @@ func canonical(text string) string {
 	return string(same)
 }
 
-// anonymous returns a path without the name of whose home it lies in.
-func anonymous(path string) string {
-	if rest, ok := strings.CutPrefix(path, "/Users/"); ok {
-		if _, rest, ok = strings.Cut(rest, "/"); ok {
-			return "/Users/dev/" + rest
-		}
-	}
-	return path
-}
+// home is the folder of a person.
+var home = regexp.MustCompile(`^/(?:Users|home)/[^/]+/`)
+
+// anonymous returns a path without the name of whose home it lies in: the recorded
+// sets call the same person by different names.
+func anonymous(path string) string { return home.ReplaceAllString(path, "~/") }
