@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"palimpsest/pipeline"
@@ -24,7 +26,9 @@ type Latency struct {
 	Name     string
 	Bytes    int // of the body, or of the history that is read
 	Rounds   int
-	P50, P99 time.Duration
+	P50, P99 time.Duration // from call to return
+	CPU50    time.Duration // the processor's part of that, which other programs hardly change
+	CPU99    time.Duration
 	Fires    bool
 }
 
@@ -40,7 +44,7 @@ const summarised = `[{"role":"user","content":"This session is being continued f
 // generated conversation of some 800 KB, where they fire and where they do not. Of
 // the bridge the history lies in memory: what a database takes comes on top.
 func Latencies(ctx context.Context, counter *tokens.Counter, rounds int) ([]Latency, error) {
-	generated := wiregen.Generate(1, wiregen.Options{Format: conversation.Anthropic, Turns: 300, Parallel: true, TargetTokens: 230_000})
+	generated := wiregen.Generate(1, wiregen.Options{Format: conversation.Anthropic, Turns: 300, Parallel: true, TargetTokens: 205_000})
 	large := generated.Body(generated.Steps() - 1)
 	command, err := firstCommand(large)
 	if err != nil {
@@ -104,15 +108,17 @@ func bridgeLatencies(ctx context.Context, counter *tokens.Counter, rounds int, l
 
 // timed runs a module on exchanges, each made anew, and checks that it fires or not.
 func timed(ctx context.Context, rounds int, fires bool, module pipeline.Module, next func() (*pipeline.Exchange, error)) (Latency, error) {
-	took := make([]time.Duration, rounds)
+	runtime.LockOSThread() // so that the thread's time is the module's
+	defer runtime.UnlockOSThread()
+	took, worked := make([]time.Duration, rounds), make([]time.Duration, rounds)
 	for i := range took {
 		exchange, err := next()
 		if err != nil {
 			return Latency{}, err
 		}
-		begun := time.Now()
+		begun, used := time.Now(), threadTime()
 		err = module.Process(ctx, exchange)
-		took[i] = time.Since(begun)
+		took[i], worked[i] = time.Since(begun), threadTime()-used
 		if err != nil {
 			return Latency{}, fmt.Errorf("process: %w", err)
 		}
@@ -121,7 +127,20 @@ func timed(ctx context.Context, rounds int, fires bool, module pipeline.Module, 
 		}
 	}
 	slices.Sort(took)
-	return Latency{Rounds: rounds, P50: took[rounds/2], P99: took[(rounds*99)/100], Fires: fires}, nil
+	slices.Sort(worked)
+	half, most := rounds/2, (rounds*99)/100
+	return Latency{Rounds: rounds, P50: took[half], P99: took[most], CPU50: worked[half], CPU99: worked[most], Fires: fires}, nil
+}
+
+// threadTime returns the processor time that this thread has used, 0 where the
+// system does not tell.
+func threadTime() time.Duration {
+	const ofThread = 1 // RUSAGE_THREAD of Linux
+	var usage syscall.Rusage
+	if syscall.Getrusage(ofThread, &usage) != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // messagesOf returns the messages of a body as the archive holds them.
@@ -168,14 +187,15 @@ func withTyped(body []byte, typed string) ([]byte, error) {
 // LatencyTable returns measured times as a table.
 func LatencyTable(rows []Latency) string {
 	var text strings.Builder
-	text.WriteString("| what | KB | rounds | p50, ms | p99, ms | p99 to reach, ms |\n" + strings.Repeat("| --- ", 6) + "|\n")
+	text.WriteString("| what | KB | rounds | p50, ms | p99, ms | p99 to reach, ms | processor p50, ms | processor p99, ms |\n" + strings.Repeat("| --- ", 8) + "|\n")
 	for _, row := range rows {
 		target := ""
 		if row.Fires {
 			target = fmt.Sprint(mostFiring.Milliseconds())
 		}
 		milliseconds := func(d time.Duration) string { return fmt.Sprintf("%.4g", float64(d)/float64(time.Millisecond)) }
-		fmt.Fprintf(&text, "| %s | %d | %d | %s | **%s** | %s |\n", row.Name, row.Bytes/1000, row.Rounds, milliseconds(row.P50), milliseconds(row.P99), target)
+		fmt.Fprintf(&text, "| %s | %d | %d | %s | **%s** | %s | %s | %s |\n", row.Name, row.Bytes/1000, row.Rounds,
+			milliseconds(row.P50), milliseconds(row.P99), target, milliseconds(row.CPU50), milliseconds(row.CPU99))
 	}
 	return text.String()
 }
