@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -191,7 +192,7 @@ func LatencyTable(rows []Latency) string {
 	for _, row := range rows {
 		target := ""
 		if row.Fires {
-			target = fmt.Sprint(mostFiring.Milliseconds())
+			target = strconv.FormatInt(mostFiring.Milliseconds(), 10)
 		}
 		milliseconds := func(d time.Duration) string { return fmt.Sprintf("%.4g", float64(d)/float64(time.Millisecond)) }
 		fmt.Fprintf(&text, "| %s | %d | %d | %s | **%s** | %s | %s | %s |\n", row.Name, row.Bytes/1000, row.Rounds,

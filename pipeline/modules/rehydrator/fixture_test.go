@@ -39,9 +39,9 @@ func said(role conversation.Role, text string) conversation.Message {
 }
 
 // compressed returns an exchange whose prompt shows no message before shown.
-func compressed(t testing.TB, counter *tokens.Counter, codec wire.Codec, body []byte, shown int, known map[string]conversation.Digest) *pipeline.Exchange {
+func compressed(t testing.TB, counter *tokens.Counter, codec wire.Codec, body []byte, shown int) *pipeline.Exchange {
 	t.Helper()
-	exchange := pipelinetest.NewExchange(t, codec, body, pipelinetest.Options{Counter: counter, Config: pipeline.DefaultConfig(), Known: known})
+	exchange := pipelinetest.NewExchange(t, codec, body, pipelinetest.Options{Counter: counter, Config: pipeline.DefaultConfig()})
 	if shown > 0 {
 		record := json.RawMessage(`{"role":"user","content":"[AUTO CONTEXT COMPRESSION]\nnothing"}`)
 		exchange.Projection = &session.Projection{
