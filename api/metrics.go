@@ -10,6 +10,7 @@ import (
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/modules/compactionbridge"
+	"palimpsest/pipeline/modules/rehydrator"
 	"palimpsest/pipeline/wire"
 )
 
@@ -36,6 +37,7 @@ type Metrics struct {
 	dropped        prometheus.Counter
 	compactions    *prometheus.CounterVec
 	bridged        prometheus.Counter
+	rehydrated     prometheus.Counter
 	summaries      *prometheus.CounterVec
 	plans          *prometheus.CounterVec
 	cache          *prometheus.CounterVec
@@ -73,6 +75,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	}
 	metrics.compactions = counters("compaction_detected_total", "Sessions that went on after their client had compacted them.", "client")
 	metrics.bridged = counter("bridge_recovered_total", "Requests into which what a client's summary had lost was put back.")
+	metrics.rehydrated = counter("rehydrated_total", "Pieces of earlier turns that were brought back into prompts.")
 	metrics.summaries = counters("summaries_total", "Summaries that models were asked for, by outcome.", "outcome")
 	metrics.plans = counters("plans_total", "Epochs that were to be planned ahead, by what came of it.", "outcome")
 	metrics.cache = counters("cache_total", "Requests of workspaces that have turned the cache of answers on, by what became of them there.", "result")
@@ -80,7 +83,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics.recalling = histograms("recall_duration_seconds", "Time that a call of a recall tool took.", fast, "tool")
 	registry.MustRegister(metrics.plans, metrics.cache, metrics.recalls, metrics.recalling, metrics.requests, metrics.duration, metrics.streamDuration, metrics.overhead, metrics.firstByte,
 		metrics.upstreamTTFB, metrics.tokens, metrics.before, metrics.after, metrics.saved, metrics.turns, metrics.epochs,
-		metrics.net, metrics.archived, metrics.archiveErrors, metrics.aborts, metrics.dropped, metrics.compactions, metrics.busts, metrics.bridged, metrics.summaries)
+		metrics.net, metrics.archived, metrics.archiveErrors, metrics.aborts, metrics.dropped, metrics.compactions, metrics.busts, metrics.bridged, metrics.rehydrated, metrics.summaries)
 	return metrics
 }
 
@@ -128,6 +131,7 @@ func (m *Metrics) report(report pipeline.Report) {
 	m.before.Add(float64(report.Before))
 	m.after.Add(float64(report.After))
 	m.saved.Add(float64(max(0, report.Before-report.After)))
+	m.rehydrated.Add(float64(report.Injected[rehydrator.Name]))
 	for _, event := range report.Events {
 		if event.Module == compactionbridge.Name && event.Type == compactionbridge.Recovered {
 			m.bridged.Inc()

@@ -115,7 +115,7 @@ func patternsSettings() []setting {
 	return []setting{
 		field(at+"maxInjected", func(c *Config) *int { return &c.Patterns.MaxInjected }, count(0, 100)),
 		field(at+"minSuccessRate", func(c *Config) *float64 { return &c.Patterns.MinSuccessRate }, share(0, 1)),
-		field(at+"review", func(c *Config) *string { return &c.Patterns.Review }, choice("required", "none")),
+		field(at+"review", func(c *Config) *string { return &c.Patterns.Review }, choice("required", "auto")),
 		field(at+"placement", func(c *Config) *string { return &c.Patterns.Placement }, choice("turn", "system")),
 	}
 }

@@ -150,6 +150,7 @@ func TestAWrongValueIsRefusedWithItsPathAndRange(t *testing.T) {
 		{"compaction-bridge: {blobPrefix: ../x}", "compaction-bridge.blobPrefix", "is no prefix"},
 		{"rehydrator: {scope: world}", "rehydrator.scope", "choose one of session, key, workspace"},
 		{"rehydrator: {triggerPhrases: ['']}", "rehydrator.triggerPhrases", "phrase 1 is empty"},
+		{"patterns: {review: none}", "patterns.review", "choose one of required, auto"},
 		{"patterns: {minSuccessRate: 2}", "patterns.minSuccessRate", "allowed is 0.00 to 1.00"},
 		{"modules: [ipc, cache]", "modules", `"cache" is no module; known are ipc, compaction-bridge`},
 		{"modules: ipc,ipc", "modules", "named twice"},
@@ -288,5 +289,44 @@ func BenchmarkResolve(b *testing.B) {
 		if _, _, err := pipeline.Resolve(pipeline.Layer{Source: pipeline.FromDefault, Modules: "ipc"}, layer); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// What is shown of a pipeline holds every setting under the name by which it is set,
+// and says of each where its value comes from.
+func TestAShownPipelineHoldsEverySettingOfEveryModule(t *testing.T) {
+	t.Parallel()
+	config, sources, err := pipeline.Resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, err := json.Marshal(sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var modules map[string]json.RawMessage
+	var paths map[string]string
+	if json.Unmarshal(shown, &modules) != nil || json.Unmarshal(told, &paths) != nil {
+		t.Fatalf("%s\n%s", shown, told)
+	}
+	settings := 1 // modules
+	for _, module := range pipeline.Modules() {
+		var values map[string]json.RawMessage
+		if err := json.Unmarshal(modules[module], &values); err != nil || len(values) == 0 {
+			t.Fatalf("%s shows %s: %v", module, modules[module], err)
+		}
+		for name := range values {
+			settings++
+			if paths[module+"."+name] != "default" {
+				t.Errorf("%s.%s comes from %q", module, name, paths[module+"."+name])
+			}
+		}
+	}
+	if settings != len(paths) {
+		t.Errorf("%d settings are shown, %d have a source", settings, len(paths))
 	}
 }

@@ -3,6 +3,7 @@ package pipelinetest
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/google/uuid"
@@ -46,17 +47,28 @@ type Options struct {
 func NewExchange(t testing.TB, codec wire.Codec, body []byte, options Options) *pipeline.Exchange {
 	t.Helper()
 
+	exchange, err := ReadExchange(codec, body, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exchange
+}
+
+// ReadExchange returns the exchange of a body, as NewExchange does, where no test runs.
+func ReadExchange(codec wire.Codec, body []byte, options Options) (*pipeline.Exchange, error) {
 	envelope, err := wire.Open(body, codec.List())
 	if err != nil {
-		t.Fatalf("open body: %v", err)
+		return nil, fmt.Errorf("open body: %w", err)
 	}
 	request, err := codec.Request(envelope)
 	if err != nil {
-		t.Fatalf("read body: %v", err)
+		return nil, fmt.Errorf("read body: %w", err)
 	}
 	digests := make([]conversation.Digest, envelope.Len())
 	for i := range digests {
-		digests[i] = options.digest(t, codec, envelope.Element(i))
+		if digests[i], err = options.digest(codec, envelope.Element(i)); err != nil {
+			return nil, err
+		}
 	}
 	scope := session.Scope{Format: codec.Format()}
 	exchange := &pipeline.Exchange{
@@ -81,24 +93,22 @@ func NewExchange(t testing.TB, codec wire.Codec, body []byte, options Options) *
 		exchange.Commit = func(context.Context, session.Projection) error { return nil }
 	}
 	exchange.Report = exchange.Standing()
-	return exchange
+	return exchange, nil
 }
 
 // digest returns what is known of a message.
-func (o Options) digest(t testing.TB, codec wire.Codec, raw []byte) conversation.Digest {
-	t.Helper()
-
+func (o Options) digest(codec wire.Codec, raw []byte) (conversation.Digest, error) {
 	if digest, known := o.Known[string(raw)]; known {
-		return digest
+		return digest, nil
 	}
 	digest, err := wire.Digest(codec, raw, o.Counter.Message)
 	if err != nil {
-		t.Fatalf("digest %s: %v", raw, err)
+		return conversation.Digest{}, fmt.Errorf("digest %s: %w", raw, err)
 	}
 	if o.Known != nil {
 		o.Known[string(raw)] = digest
 	}
-	return digest
+	return digest, nil
 }
 
 // Seal returns the body that would go to the provider.

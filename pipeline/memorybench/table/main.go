@@ -1,5 +1,5 @@
-// Command table measures what the memory finds again and prints the tables. The
-// recall needs no database; the speed is read from what the Go benchmarks printed.
+// Command table measures what the memory finds again and prints the tables. Only
+// the speed of the search needs a database: it is read from what the Go benchmarks printed.
 package main
 
 import (
@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -25,14 +27,17 @@ type options struct {
 	own   string
 	speed string
 	write string
+
+	rounds int
 }
 
 func main() {
 	var wanted options
-	flag.StringVar(&wanted.data, "data", "../shared/data/recall", "directory with recorded sessions, where there is one")
+	flag.StringVar(&wanted.data, "data", "../shared/data", "directory with recorded sessions (recall) and requests (bridge), where there is one")
 	flag.StringVar(&wanted.own, "own", "pipeline/memorybench/testdata", "directory with the invented sessions")
-	flag.StringVar(&wanted.speed, "speed", "", "file with the output of go test -bench of pipeline/archive/archivedb")
+	flag.StringVar(&wanted.speed, "speed", "", "file with the output of go test -bench of pipeline/archive/archivedb: only its table is made")
 	flag.StringVar(&wanted.write, "write", "", "page to write the tables into")
+	flag.IntVar(&wanted.rounds, "rounds", 200, "how often the modules are timed")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -45,36 +50,116 @@ func main() {
 }
 
 func run(ctx context.Context, wanted options) error {
-	counter, err := tokens.NewCounter()
-	if err != nil {
-		return fmt.Errorf("token counter: %w", err)
-	}
-	var text strings.Builder
-	fmt.Fprintf(&text, "%s, commit %s, %s.\n", time.Now().UTC().Format(time.DateOnly), commit(ctx), apibench.Machine())
-	for _, set := range []struct{ title, directory string }{{"Recorded sessions", wanted.data}, {"Invented sessions", wanted.own}} {
-		recorded, err := memorybench.Load(set.directory)
-		if errors.Is(err, os.ErrNotExist) {
-			fmt.Fprintln(os.Stderr, "table: no sessions in", set.directory)
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		fmt.Fprintln(os.Stderr, "measuring:", set.directory)
-		text.WriteString("\n### " + set.title + "\n\n" + memorybench.Markdown(memorybench.New(recorded, counter.Count).Run()))
-	}
+	head := fmt.Sprintf("%s, commit %s, %s. The machine's load was %s when it began.\n", time.Now().UTC().Format(time.DateOnly), commit(ctx), apibench.Machine(), load())
 	if wanted.speed != "" {
 		printed, err := os.ReadFile(wanted.speed)
 		if err != nil {
 			return fmt.Errorf("read the benchmarks' output: %w", err)
 		}
-		text.WriteString("\n### Speed of a search\n\n" + memorybench.Speed(string(printed)))
+		return tell(wanted.write, "bench-memory-speed", head+"\n"+memorybench.Speed(string(printed)))
 	}
-	fmt.Print(text.String()) //nolint:forbidigo // the command's output
-	if wanted.write == "" {
+	counter, err := tokens.NewCounter()
+	if err != nil {
+		return fmt.Errorf("token counter: %w", err)
+	}
+	var text strings.Builder
+	text.WriteString(head)
+	for _, set := range []struct {
+		title, recall, labelled string
+		compactions             string
+	}{
+		{"Recorded sessions", filepath.Join(wanted.data, "recall"), filepath.Join(wanted.data, "bridge", "dev.jsonl"), wanted.data},
+		{"Invented sessions", wanted.own, filepath.Join(wanted.own, "labelled.jsonl"), ""},
+	} {
+		tables, err := measure(ctx, counter, set.recall, set.labelled, set.compactions)
+		if errors.Is(err, os.ErrNotExist) {
+			fmt.Fprintln(os.Stderr, "table:", err)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		text.WriteString("\n### " + set.title + "\n\n" + tables)
+	}
+	latencies, err := memorybench.Latencies(ctx, counter, wanted.rounds)
+	if err != nil {
+		return fmt.Errorf("latency: %w", err)
+	}
+	text.WriteString("\n### Time that the modules take\n\n" + memorybench.LatencyTable(latencies))
+	return tell(wanted.write, "bench-memory", text.String())
+}
+
+// tell prints tables and, where a page is named, writes them between the marks of a
+// target of the Makefile.
+func tell(page, target, tables string) error {
+	fmt.Print(tables) //nolint:forbidigo // the command's output
+	if page == "" {
 		return nil
 	}
-	return apibench.Write(wanted.write, "bench-memory", text.String())
+	return apibench.Write(page, target, tables)
+}
+
+// measure returns the tables of one set: of the search, of rehydrator, and of
+// compaction-bridge, whose compactions only a recorded set has.
+func measure(ctx context.Context, counter *tokens.Counter, recall, labelled, compactions string) (string, error) {
+	set, err := memorybench.Load(recall)
+	if err != nil {
+		return "", err
+	}
+	requests, err := memorybench.LoadLabelled(labelled)
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintln(os.Stderr, "measuring:", recall)
+	var text strings.Builder
+	text.WriteString("**Search**\n\n" + memorybench.Markdown(memorybench.New(set, counter.Count).Run()))
+	bench := memorybench.NewRehydration(counter)
+	figures, err := bench.Questions(ctx, set, 1)
+	if err != nil {
+		return "", err
+	}
+	back, err := bench.References(ctx, set)
+	if err != nil {
+		return "", err
+	}
+	ordinary, err := bench.Ordinary(ctx, requests)
+	if err != nil {
+		return "", err
+	}
+	text.WriteString("\n**rehydrator**\n\n" + memorybench.Figures(slices.Concat(figures, []memorybench.Figure{back}, ordinary)))
+	detected, err := memorybench.Detection(ctx, counter, requests)
+	if err != nil {
+		return "", err
+	}
+	text.WriteString("\n**compaction-bridge: requests at which it puts something in**\n\n" + memorybench.Figures(detected))
+	if compactions == "" {
+		return text.String(), nil
+	}
+	found, missing, err := memorybench.LoadCompactions(compactions)
+	if err != nil {
+		return "", err
+	}
+	var rows []memorybench.Carried
+	for _, maxTokens := range []int{3000, 6000, 12000} {
+		row, err := memorybench.Carry(ctx, counter, found, maxTokens)
+		if err != nil {
+			return "", err
+		}
+		rows = append(rows, row)
+	}
+	fmt.Fprintf(&text, "\n**compaction-bridge: what is read again within 30 calls of a compaction**\n\n%s\n%d more re-reads are of compactions whose session is not in the set.\n",
+		memorybench.Rereads(rows), missing)
+	return text.String(), nil
+}
+
+// load returns how many processes ran or waited to, on average of the last minute.
+func load() string {
+	content, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "not known"
+	}
+	minute, _, _ := strings.Cut(string(content), " ")
+	return minute
 }
 
 // commit names the version that runs.

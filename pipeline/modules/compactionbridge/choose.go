@@ -12,7 +12,7 @@ import (
 
 // How the content of active files is chosen. The values are those at which most of
 // what was read again after 53 recorded compactions was there already: see
-// reread_test.go, which measures it.
+// make bench-memory, which measures it.
 const (
 	lineAge    = 60.0 // messages after which lines that were read or written count half
 	fileAge    = 60.0 // messages after which a file that was touched counts half

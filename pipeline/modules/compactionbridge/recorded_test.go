@@ -1,10 +1,8 @@
 package compactionbridge_test
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,10 +10,10 @@ import (
 
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/memorybench"
 	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/prompt"
-	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/openaichat"
@@ -130,78 +128,49 @@ func checkBehindSummary(t *testing.T, written *prompt.Prompt) {
 	}
 }
 
-// detected counts requests of a kind and those at which the module fired.
-type detected struct{ requests, fired int }
-
 // E8: of the labelled requests, each sent into a session that is known, all real
 // continuations are bridged and none of the others.
 func TestLabelledContinuationsAreBridgedAndNothingElse(t *testing.T) {
 	t.Parallel()
-	file, err := os.Open(shared(t, "bridge", "dev.jsonl"))
+	requests, err := memorybench.LoadLabelled(shared(t, "bridge", "dev.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
-
-	counts, once := map[string]detected{}, counter(t)
-	reader := bufio.NewReaderSize(file, 1<<20)
-	for {
-		line, err := reader.ReadBytes('\n')
-		if len(bytes.TrimSpace(line)) == 0 && err != nil {
-			break
-		}
-		var row struct {
-			ID     string          `json:"id"`
-			Client string          `json:"client"`
-			Label  string          `json:"label"`
-			Real   bool            `json:"real"`
-			Body   json.RawMessage `json:"body"`
-		}
-		if err := json.Unmarshal(line, &row); err != nil {
-			t.Fatal(err)
-		}
-		for name, header := range map[string]http.Header{"its client": {"User-Agent": {"claude-cli/2.1.329"}}, "an unknown client": {}} {
-			if !row.Real {
-				header = http.Header{}
-			}
-			header = header.Clone()
-			if row.Label == "normal" && name != "its client" {
-				continue // its first request is a fresh one
-			}
-			header.Set("X-Palimpsest-Session-Id", row.ID)
-			label := row.Label + " as " + name
-			if !row.Real {
-				label = row.Label + ", template as " + name
-			}
-			count := counts[label]
-			count.requests++
-			if firesAt(t, once, header, row.Label, row.Body) {
-				count.fired++
-			}
-			if fired := count.fired > counts[label].fired; fired != (row.Label == "continuation") {
-				t.Errorf("%s (%s, %s): fired %v", row.ID, row.Client, label, fired)
-			}
-			counts[label] = count
-		}
+	figures, err := memorybench.Detection(t.Context(), counter(t), requests)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for label, count := range counts {
-		t.Logf("%s: %d requests, fired at %d", label, count.requests, count.fired)
+	t.Log("\n" + memorybench.Figures(figures))
+	for i := range figures {
+		if figure := &figures[i]; !figure.Reached() {
+			t.Errorf("%s: fired at %d of %d: %s", figure.Name, figure.Met, figure.Cases, strings.Join(figure.Others, ", "))
+		}
 	}
 }
 
-// firesAt reports whether the module fires at a request that follows work in the
-// same session. One that carries a conversation on follows its own beginning.
-func firesAt(t *testing.T, once *tokens.Counter, header http.Header, label string, request []byte) bool {
-	t.Helper()
-	k := newTalkWith(t, anthropic.New(), once)
-	k.send(t, header, path, body(t, worked()...))
-	if label == "normal" {
-		envelope, err := wire.Open(request, "messages")
+// E8: of what real sessions read again within 30 calls of a compaction, most is of
+// files whose content the block already holds.
+func TestMostOfWhatIsReadAgainIsThereAlready(t *testing.T) {
+	t.Parallel()
+	found, missing, err := memorybench.LoadCompactions(shared(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := counter(t)
+	var rows []memorybench.Carried
+	for _, maxTokens := range []int{3000, 6000, 12000} {
+		row, err := memorybench.Carry(t.Context(), count, found, maxTokens)
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Where its client may have compacted.
-		k.send(t, header, path, envelope.Seal([]wire.Piece{{From: 0, To: 1}, {From: 1, To: envelope.Len(), Raw: json.RawMessage{}}}))
+		rows = append(rows, row)
+		if row.Largest > maxTokens {
+			t.Errorf("a block has %d tokens, at most %d are allowed", row.Largest, maxTokens)
+		}
+		share := func(part int) float64 { return float64(part) / float64(max(row.Rereads, 1)) }
+		if maxTokens == 6000 && (share(row.Files) < memorybench.LeastFiles || share(row.Half) < memorybench.LeastHalf) {
+			t.Errorf("within 6000 tokens the block holds content of %.2f of what is read again, half of the lines of %.2f", share(row.Files), share(row.Half))
+		}
 	}
-	return recovered(k.send(t, header, path, request)) != nil
+	t.Logf("%d re-reads are of sessions that are not there\n%s", missing, memorybench.Rereads(rows))
 }

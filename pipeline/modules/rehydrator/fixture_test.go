@@ -2,12 +2,11 @@ package rehydrator_test
 
 import (
 	"encoding/json"
-	"slices"
-	"strings"
 	"testing"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/memorybench"
 	"palimpsest/pipeline/modules/rehydrator"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/session"
@@ -28,27 +27,7 @@ func newCounter(t testing.TB) *tokens.Counter {
 // bodyOf returns a request of Anthropic's with messages and a typed text behind them.
 func bodyOf(t testing.TB, messages []conversation.Message, typed string) []byte {
 	t.Helper()
-	type block map[string]any
-	var list []block
-	for _, message := range append(slices.Clip(messages), said(conversation.User, typed)) {
-		var content []block
-		for _, b := range message.Blocks {
-			switch b.Kind {
-			case conversation.ToolCall:
-				var input json.RawMessage
-				if json.Unmarshal([]byte(b.Text), &input) != nil || !strings.HasPrefix(b.Text, "{") {
-					input = json.RawMessage(`{}`)
-				}
-				content = append(content, block{"type": "tool_use", "id": "call_" + b.ID, "name": b.Name, "input": input})
-			case conversation.ToolResult:
-				content = append(content, block{"type": "tool_result", "tool_use_id": "call_" + b.ID, "content": b.Text})
-			default:
-				content = append(content, block{"type": "text", "text": b.Text})
-			}
-		}
-		list = append(list, block{"role": message.Role, "content": content})
-	}
-	body, err := json.Marshal(block{"model": "claude-sonnet-4-5", "max_tokens": 1000, "messages": list})
+	body, err := memorybench.Body(messages, typed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,9 +39,9 @@ func said(role conversation.Role, text string) conversation.Message {
 }
 
 // compressed returns an exchange whose prompt shows no message before shown.
-func compressed(t testing.TB, counter *tokens.Counter, codec wire.Codec, body []byte, shown int, known map[string]conversation.Digest) *pipeline.Exchange {
+func compressed(t testing.TB, counter *tokens.Counter, codec wire.Codec, body []byte, shown int) *pipeline.Exchange {
 	t.Helper()
-	exchange := pipelinetest.NewExchange(t, codec, body, pipelinetest.Options{Counter: counter, Config: pipeline.DefaultConfig(), Known: known})
+	exchange := pipelinetest.NewExchange(t, codec, body, pipelinetest.Options{Counter: counter, Config: pipeline.DefaultConfig()})
 	if shown > 0 {
 		record := json.RawMessage(`{"role":"user","content":"[AUTO CONTEXT COMPRESSION]\nnothing"}`)
 		exchange.Projection = &session.Projection{

@@ -43,7 +43,7 @@ func talk() []conversation.Message {
 func ask(t *testing.T, typed string) *pipeline.Exchange {
 	t.Helper()
 	messages := talk()
-	return compressed(t, newCounter(t), codec, bodyOf(t, messages, typed), len(messages)-5, nil)
+	return compressed(t, newCounter(t), codec, bodyOf(t, messages, typed), len(messages)-5)
 }
 
 func TestWhatWasPrintedEarlierComesBackVerbatim(t *testing.T) {
@@ -93,7 +93,7 @@ func TestNothingComesBackThatStandsInPlainSight(t *testing.T) {
 		t.Errorf("brought back: %s", text)
 	}
 	messages := talk()
-	whole := compressed(t, newCounter(t), codec, bodyOf(t, messages, "What did the migration test print earlier?"), 0, nil)
+	whole := compressed(t, newCounter(t), codec, bodyOf(t, messages, "What did the migration test print earlier?"), 0)
 	if text, _ := process(t, whole, nil); text != "" {
 		t.Errorf("nothing is compressed, but brought back: %s", text)
 	}
@@ -107,7 +107,7 @@ func TestATurnThatIsBackIsNotBroughtBackAgain(t *testing.T) {
 	inserts[0].Number = 1
 
 	next := append(talk(), said(conversation.User, "What did the migration test print earlier?"), said(conversation.Assistant, "It took 9.3s."))
-	exchange := compressed(t, newCounter(t), codec, bodyOf(t, next, "And what was the number of the migration that the migration test printed?"), len(talk())-5, nil)
+	exchange := compressed(t, newCounter(t), codec, bodyOf(t, next, "And what was the number of the migration that the migration test printed?"), len(talk())-5)
 	exchange.Inserts = inserts
 	pipeline.NewChain(rehydrator.New(nil)).Process(t.Context(), withModules(exchange))
 	for _, insert := range exchange.Injected(rehydrator.Name)[1:] {
@@ -165,7 +165,7 @@ func TestWhatComesBackStaysWhereItWasPut(t *testing.T) {
 	inserts := exchange.Injected(rehydrator.Name)
 	inserts[0].Number = 1
 	next := append(talk(), said(conversation.User, "What did the migration test print earlier?"), said(conversation.Assistant, "It took 9.3s."))
-	later := compressed(t, newCounter(t), codec, bodyOf(t, next, "Thanks, go on."), len(talk())-5, nil)
+	later := compressed(t, newCounter(t), codec, bodyOf(t, next, "Thanks, go on."), len(talk())-5)
 	later.Inserts = inserts
 	process(t, later, nil)
 	if sent := bytes.TrimSuffix(first, []byte("]}")); !bytes.HasPrefix(pipelinetest.Seal(later), sent[:bytes.LastIndex(sent, []byte("rehydrated-context"))]) {
@@ -247,7 +247,7 @@ func bench(b *testing.B, typed string) {
 	generated := wiregen.Generate(1, wiregen.Options{Format: conversation.Anthropic, Turns: 300, Parallel: true, TargetTokens: 210_000})
 	body := generated.Body(generated.Steps() - 1)
 	body = append(bytes.TrimSuffix(body, []byte("]}")), `,{"role":"user","content":"`+typed+`"}]}`...)
-	exchange := compressed(b, newCounter(b), codec, body, 500, nil)
+	exchange := compressed(b, newCounter(b), codec, body, 500)
 	module := rehydrator.New(nil)
 	b.SetBytes(int64(len(body)))
 	for b.Loop() {
