@@ -79,13 +79,8 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	}
 	metrics := api.NewMetrics(registry)
 	recorder := p.startRecorder(db, sessions, metrics)
-	provider := upstream.New(p.config.AllowPrivateUpstreams)
-	p.onClose(provider.Close)
-	embeddings, err := api.NewEmbeddings(settings, provider, recorder, metrics, time.Now)
-	if err != nil {
-		return nil, err
-	}
-	index, err := indexOf(originals, archiveKeys, embeddings, work)
+	provider := p.startProvider()
+	embeddings, index, err := searched(originals, archiveKeys, work, settings, provider, recorder, metrics)
 	if err != nil {
 		return nil, err
 	}
@@ -160,6 +155,13 @@ func (p *program) openVault() (*vault.Vault, error) {
 	return vault.New(secrets)
 }
 
+// startProvider makes what asks providers.
+func (p *program) startProvider() *upstream.Client {
+	provider := upstream.New(p.config.AllowPrivateUpstreams)
+	p.onClose(provider.Close)
+	return provider
+}
+
 // startRecorder starts what records exchanges.
 func (p *program) startRecorder(db *tenantsdb.DB, sessions *sessiondb.Store, metrics *api.Metrics) *api.Recorder {
 	recorder := api.NewRecorder(db, sessions, db, metrics, p.log)
@@ -228,6 +230,16 @@ func (p *program) openArchive(ctx context.Context, db *tenantsdb.DB, keys *archi
 		return err
 	})
 	return originals, nil
+}
+
+// searched makes what embeds, and with it what searches the archive.
+func searched(originals *archivedb.DB, keys *archive.Keys, work *jobsdb.Runner, settings *api.Settings, provider *upstream.Client, recorder *api.Recorder, metrics *api.Metrics) (*api.Embeddings, *archivedb.Index, error) {
+	embeddings, err := api.NewEmbeddings(settings, provider, recorder, metrics, time.Now)
+	if err != nil {
+		return nil, nil, err
+	}
+	index, err := indexOf(originals, keys, embeddings, work)
+	return embeddings, index, err
 }
 
 // indexOf makes what searches the archive and has it indexed, and embedded where a
