@@ -13,6 +13,7 @@ import (
 
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
 )
@@ -23,7 +24,7 @@ const embedPause = time.Minute
 
 // ErrNoEmbeddings says that nobody makes embeddings for a workspace now: it has no
 // provider that speaks OpenAI's dialect, or that provider failed a moment ago.
-var ErrNoEmbeddings = errors.New("no provider of the workspace makes embeddings")
+var ErrNoEmbeddings = archive.ErrNoEmbeddings
 
 // Embeddings has texts embedded by the workspaces' own providers, and counts what
 // that costs for them.
@@ -45,6 +46,16 @@ func NewEmbeddings(settings *Settings, upstream Upstream, recorder *Recorder, me
 		return nil, fmt.Errorf("embeddings that failed: %w", err)
 	}
 	return &Embeddings{settings: settings, upstream: upstream, recorder: recorder, metrics: metrics, now: now, failed: failed}, nil
+}
+
+// EmbeddingModel implements archive.Embedder: the setting rehydrator.embeddingModel of
+// a workspace.
+func (e *Embeddings) EmbeddingModel(ctx context.Context, workspace uuid.UUID) (string, error) {
+	settings, err := e.settings.of(ctx, workspace)
+	if err != nil {
+		return "", err
+	}
+	return settings.config.Rehydrator.EmbeddingModel, nil
 }
 
 // Embed returns a vector for each of 1 to 2048 texts, all of one length, from the
@@ -104,3 +115,5 @@ func embeddingCost(model string, tokens int) int64 {
 	}
 	return int64(math.Ceil(price * float64(tokens)))
 }
+
+var _ archive.Embedder = (*Embeddings)(nil)

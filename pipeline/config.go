@@ -130,6 +130,11 @@ type RehydratorConfig struct {
 	MaxTokens           int      `json:"maxTokens"           yaml:"maxTokens"`
 	Scope               string   `json:"scope"               yaml:"scope"`
 	Placement           string   `json:"placement"           yaml:"placement"`
+
+	// EmbeddingModel is a model of the workspace's own provider with which its archive
+	// is embedded and searched beside the text; empty: none. It is the workspace's: what
+	// a key or a request sets here counts for nothing.
+	EmbeddingModel string `json:"embeddingModel" yaml:"embeddingModel"`
 }
 
 // PatternsConfig are the settings of the module patterns, which puts into a prompt

@@ -107,6 +107,7 @@ func rehydratorSettings() []setting {
 		field(at+"maxTokens", func(c *Config) *int { return &c.Rehydrator.MaxTokens }, count(0, 100_000)),
 		field(at+"scope", func(c *Config) *string { return &c.Rehydrator.Scope }, choice("session", "key", "workspace")),
 		field(at+"placement", func(c *Config) *string { return &c.Rehydrator.Placement }, choice("turn", "system")),
+		field(at+"embeddingModel", func(c *Config) *string { return &c.Rehydrator.EmbeddingModel }, fine[string]),
 	}
 }
 

@@ -69,7 +69,6 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
-	index := indexOf(originals, archiveKeys, work)
 	settings, err := api.NewSettings(db, safe, p.config.Pipe, p.config.AllowPrivateUpstreams)
 	if err != nil {
 		return nil, err
@@ -79,14 +78,17 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		return nil, fmt.Errorf("token counter: %w", err)
 	}
 	metrics := api.NewMetrics(registry)
+	recorder := p.startRecorder(db, sessions, metrics)
+	provider := p.startProvider()
+	embeddings, index, err := searched(originals, archiveKeys, work, settings, provider, recorder, metrics)
+	if err != nil {
+		return nil, err
+	}
 	learned, shelf := p.patterns(work, db, originals, sessions)
 	writer, err := p.newWriter(parts{sessions: sessions, originals: originals, index: index, counter: counter, metrics: metrics, work: work, patterns: shelf})
 	if err != nil {
 		return nil, err
 	}
-	recorder := p.startRecorder(db, sessions, metrics)
-	provider := upstream.New(p.config.AllowPrivateUpstreams)
-	p.onClose(provider.Close)
 	summaries, err := p.summaries(api.SummaryConfig{
 		Settings: settings, Upstream: provider, Recorder: recorder, Metrics: metrics, Originals: originals, Store: sessions,
 		Lanes: writer.Resolver, Models: writer.Models, Counter: counter, Log: p.log, Now: time.Now,
@@ -94,7 +96,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
-	answers, err := p.answers(db, archiveKeys, safe, settings, provider, recorder, metrics)
+	answers, err := p.answers(db, archiveKeys, safe, embeddings)
 	if err != nil {
 		return nil, err
 	}
@@ -153,6 +155,13 @@ func (p *program) openVault() (*vault.Vault, error) {
 	return vault.New(secrets)
 }
 
+// startProvider makes what asks providers.
+func (p *program) startProvider() *upstream.Client {
+	provider := upstream.New(p.config.AllowPrivateUpstreams)
+	p.onClose(provider.Close)
+	return provider
+}
+
 // startRecorder starts what records exchanges.
 func (p *program) startRecorder(db *tenantsdb.DB, sessions *sessiondb.Store, metrics *api.Metrics) *api.Recorder {
 	recorder := api.NewRecorder(db, sessions, db, metrics, p.log)
@@ -173,11 +182,7 @@ func (p *program) summaries(config api.SummaryConfig) (*api.Summaries, error) {
 }
 
 // answers starts what gives answers again to the same question.
-func (p *program) answers(db *tenantsdb.DB, keys *archive.Keys, safe *vault.Vault, settings *api.Settings, provider *upstream.Client, recorder *api.Recorder, metrics *api.Metrics) (*api.Answers, error) {
-	embeddings, err := api.NewEmbeddings(settings, provider, recorder, metrics, time.Now)
-	if err != nil {
-		return nil, err
-	}
+func (p *program) answers(db *tenantsdb.DB, keys *archive.Keys, safe *vault.Vault, embeddings *api.Embeddings) (*api.Answers, error) {
 	answers, err := api.NewAnswers(api.AnswersConfig{
 		Store: semanticcachedb.New(db, keys), Embedder: embeddings, Secret: safe.Derive("questions"), Log: p.log, Now: time.Now,
 	})
@@ -223,16 +228,30 @@ func (p *program) openArchive(ctx context.Context, db *tenantsdb.DB, keys *archi
 	return originals, nil
 }
 
-// indexOf makes what searches the archive and has it indexed in the background.
-func indexOf(originals *archivedb.DB, keys *archive.Keys, work *jobsdb.Runner) *archivedb.Index {
+// searched makes what embeds, and with it what searches the archive.
+func searched(originals *archivedb.DB, keys *archive.Keys, work *jobsdb.Runner, settings *api.Settings, provider *upstream.Client, recorder *api.Recorder, metrics *api.Metrics) (*api.Embeddings, *archivedb.Index, error) {
+	embeddings, err := api.NewEmbeddings(settings, provider, recorder, metrics, time.Now)
+	if err != nil {
+		return nil, nil, err
+	}
+	index, err := indexOf(originals, keys, embeddings, work)
+	return embeddings, index, err
+}
+
+// indexOf makes what searches the archive and has it indexed, and embedded where a
+// workspace wants that, in the background.
+func indexOf(originals *archivedb.DB, keys *archive.Keys, embedder archive.Embedder, work *jobsdb.Runner) (*archivedb.Index, error) {
 	known := codecs()
-	index := archivedb.NewIndex(originals, keys, func(format conversation.Format, raw []byte) (conversation.Message, error) {
+	index, err := archivedb.NewIndex(originals, keys, func(format conversation.Format, raw []byte) (conversation.Message, error) {
 		codec, is := known[format]
 		if !is {
 			return conversation.Message{}, fmt.Errorf("format %q is unknown", format)
 		}
 		return codec.Parse(raw)
-	})
+	}).WithEmbeddings(embedder)
+	if err != nil {
+		return nil, err
+	}
 	work.Every("index", indexEvery, indexTimeout, func(ctx context.Context) error {
 		for {
 			if done, err := index.IndexPending(ctx, indexLanes); done == 0 || err != nil {
@@ -240,7 +259,11 @@ func indexOf(originals *archivedb.DB, keys *archive.Keys, work *jobsdb.Runner) *
 			}
 		}
 	})
-	return index
+	work.Every("embeddings", embedEvery, embedTimeout, func(ctx context.Context) error {
+		_, err := index.EmbedPending(ctx)
+		return err
+	})
+	return index, nil
 }
 
 // identities makes what knows people and API keys.

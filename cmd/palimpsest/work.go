@@ -26,6 +26,9 @@ const (
 	indexEvery   = 2 * time.Second
 	indexLanes   = 64 // lanes that are indexed at a time
 	indexTimeout = 10 * time.Minute
+
+	embedEvery   = time.Minute
+	embedTimeout = 10 * time.Minute
 )
 
 // newWork makes what does the work off the request path. What there is to do is

@@ -33,7 +33,7 @@ const (
 type Hit struct {
 	Session, Lane uuid.UUID
 	From, To      int     // messages of the lane, To excluded
-	Score         float64 // share of the query's weight that the document holds, 0 to 1
+	Score         float64 // share of the query's weight that the document holds, or its cosine to the query; 0 to 1
 	At            time.Time
 	Tools, Paths  []string
 	Snippet       string // lines of the original around the match

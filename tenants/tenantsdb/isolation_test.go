@@ -269,6 +269,7 @@ func fill(t *testing.T, b bundle) {
 		"INSERT INTO archive_entries (workspace_id, lane_id, index, session_id, hash, role, tokens) VALUES ($1, $3, 0, $2, 'h', 'user', 1)",
 		`INSERT INTO archive_documents (workspace_id, lane_id, first, part, after, session_id, api_key_id, at, sampled, terms)
 			VALUES ($1, $3, 0, 0, 1, $2, $2, now(), 2, '{4}')`,
+		"INSERT INTO archive_vectors (workspace_id, lane_id, first, part, after, model, vector) VALUES ($1, $3, 0, 0, 1, 'm', 'v')",
 		"INSERT INTO archive_unindexed (workspace_id, lane_id) VALUES ($1, $3)",
 		"INSERT INTO archive_indexed (workspace_id, lane_id, position) VALUES ($1, $3, 1)",
 	} {

@@ -72,6 +72,8 @@ type Index struct {
 	archive *DB
 	keys    Keys
 	parse   Parse
+
+	embeddings *embeddings // nil: the text alone is searched
 }
 
 // NewIndex returns the index over an archive.

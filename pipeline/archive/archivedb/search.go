@@ -31,13 +31,14 @@ const (
 
 // Search returns the documents that answer a query, best first. Documents of the same
 // messages are one hit. The score is the share of the query's weight (its terms by
-// what they are and how rare they are in what is searched) that the best of them holds.
+// what they are and how rare they are in what is searched) that the best of them holds,
+// or with embeddings its cosine to the query where that is more.
 func (x *Index) Search(ctx context.Context, workspace uuid.UUID, query archive.Query) ([]archive.Hit, error) {
 	question := search.Ask(query.Text)
 	if query.Path != "" && len(question.Wanted) == 0 {
 		question = search.Ask(query.Path)
 	}
-	if len(question.Wanted) == 0 {
+	if len(question.Wanted) == 0 && x.embeddings == nil {
 		return nil, nil
 	}
 	limit := cmp.Or(max(query.Limit, 0), archive.DefaultHits)
@@ -79,29 +80,22 @@ type foundHit struct {
 
 // find returns the hits without what is shown of them.
 func (x *Index) find(ctx context.Context, workspace uuid.UUID, query *archive.Query, question search.Question, limit int) ([]foundHit, error) {
-	arguments, err := x.arguments(ctx, workspace, query, question, limit)
-	if err != nil {
+	var near, text []rankedDocument
+	group, searching := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		near = x.near(searching, workspace, query, limit*partsOfHit)
+		return nil
+	})
+	group.Go(func() (err error) {
+		text, err = x.ranked(searching, workspace, query, question, limit*partsOfHit)
+		return err
+	})
+	if err := group.Wait(); err != nil {
 		return nil, err
 	}
 	var hits []foundHit
-	err = x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlSearch, arguments...)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var hit archive.Hit
-			var part int
-			if err := rows.Scan(&hit.Lane, &hit.Session, &hit.From, &hit.To, &part, &hit.At, &hit.Score); err != nil {
-				return err
-			}
-			hits = join(hits, hit)
-		}
-		return rows.Err()
-	})
-	if err != nil {
-		return nil, err
+	for _, document := range fuse(text, near) {
+		hits = join(hits, document.Hit)
 	}
 	hits = hits[:min(limit, len(hits))]
 	sessions := make([]uuid.UUID, len(hits))
@@ -127,8 +121,36 @@ func join(hits []foundHit, hit archive.Hit) []foundHit {
 	return append(hits, foundHit{Hit: hit})
 }
 
+// ranked returns the documents that hold most of what is asked, best first.
+func (x *Index) ranked(ctx context.Context, workspace uuid.UUID, query *archive.Query, question search.Question, most int) ([]rankedDocument, error) {
+	if len(question.Wanted) == 0 {
+		return nil, nil
+	}
+	arguments, err := x.arguments(ctx, workspace, query, question, most)
+	if err != nil {
+		return nil, err
+	}
+	var ranked []rankedDocument
+	err = x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlSearch, arguments...)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var one rankedDocument
+			if err := rows.Scan(&one.Lane, &one.Session, &one.From, &one.To, &one.part, &one.At, &one.Score); err != nil {
+				return err
+			}
+			ranked = append(ranked, one)
+		}
+		return rows.Err()
+	})
+	return ranked, err
+}
+
 // arguments are those of search_documents.
-func (x *Index) arguments(ctx context.Context, workspace uuid.UUID, query *archive.Query, question search.Question, limit int) ([]any, error) {
+func (x *Index) arguments(ctx context.Context, workspace uuid.UUID, query *archive.Query, question search.Question, most int) ([]any, error) {
 	key, err := x.keys.TermKey(ctx, workspace)
 	if err != nil {
 		return nil, err
@@ -142,15 +164,32 @@ func (x *Index) arguments(ctx context.Context, workspace uuid.UUID, query *archi
 	for i, term := range question.Wanted {
 		wanted[i], weights[i], hints[i] = hasher.term(term.Text), term.Weight, search.IsHint(term.Text)
 	}
-	var required *string
-	if terms := search.Required(query.Tool, query.Path); len(terms) > 0 {
-		array := literal(hasher.terms(terms))
-		required = &array
+	required, err := x.required(ctx, workspace, query)
+	if err != nil {
+		return nil, err
 	}
 	return []any{
 		literal(wanted), weights, hints, required, orNull(query.APIKey), orNull(query.Session), orNull(query.Lane),
-		query.Before, timeOrNull(query.Since), timeOrNull(query.Until), limit * partsOfHit,
+		query.Before, timeOrNull(query.Since), timeOrNull(query.Until), most,
 	}, nil
+}
+
+// required returns the hashes that a document must hold, as an array; nil: none.
+func (x *Index) required(ctx context.Context, workspace uuid.UUID, query *archive.Query) (*string, error) {
+	terms := search.Required(query.Tool, query.Path)
+	if len(terms) == 0 {
+		return nil, nil //nolint:nilnil // a filter that is left open
+	}
+	key, err := x.keys.TermKey(ctx, workspace)
+	if err != nil {
+		return nil, err
+	}
+	hasher, err := newHasher(key)
+	if err != nil {
+		return nil, err
+	}
+	array := literal(hasher.terms(terms))
+	return &array, nil
 }
 
 const sqlFormats = `SELECT id, format FROM sessions WHERE workspace_id = $1 AND id = ANY($2::uuid[])`

@@ -175,12 +175,17 @@ func (d *Document) answer(block *conversation.Block) {
 	}
 }
 
-// bounded returns the beginning and the end of a long text.
-func bounded(text string) string {
-	if len(text) <= 2*maxFieldBytes {
+// Text returns what a document says, in words that a model reads: of one longer than
+// about most bytes its beginning and its end.
+func (d *Document) Text(most int) string { return Bounded(strings.TrimSpace(d.text()), most) }
+
+// Bounded returns a text, or of one longer than most bytes its beginning and, as much,
+// its end.
+func Bounded(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
-	return strings.ToValidUTF8(text[:maxFieldBytes], "") + "\n" + strings.ToValidUTF8(text[len(text)-maxFieldBytes:], "")
+	return strings.ToValidUTF8(text[:most/2], "") + "\n" + strings.ToValidUTF8(text[len(text)-most/2:], "")
 }
 
 // Open returns the first message with a call that may still get its result: none has

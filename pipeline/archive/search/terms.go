@@ -76,7 +76,7 @@ func (d *Document) weigh(field *field, weights map[string]float64, certain map[s
 		certain[namedTerm+named(field.text)] = true
 	}
 	counts, words := map[string]float64{}, 0
-	eachTerm(bounded(field.text), func(term string) {
+	eachTerm(Bounded(field.text, 2*maxFieldBytes), func(term string) {
 		if words++; len(weights)+len(counts) < maxTerms {
 			counts[term]++
 		}

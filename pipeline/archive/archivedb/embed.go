@@ -1,0 +1,256 @@
+package archivedb
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/maypok86/otter/v2"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/archive/search"
+	"palimpsest/pipeline/conversation"
+)
+
+const (
+	// embedNewest is how many of a workspace's newest documents are embedded, and how
+	// many vectors one search looks at.
+	embedNewest = 20_000
+	// embedPass is how many documents of one workspace are embedded in one pass, and
+	// embedBatch in one request to its provider.
+	embedPass  = 512
+	embedBatch = 32
+	// embedBytes is how much of a document or a query is embedded. A token is a byte at
+	// least: 32 texts hold no more than the 300,000 tokens that OpenAI takes at once,
+	// and none more than 8,192.
+	embedBytes = 8000
+	// embedTimeout bounds the pass over one workspace.
+	embedTimeout = time.Minute
+	// embedWindow is how many messages are read at once to embed documents of them.
+	embedWindow = 64
+	// vectorMemory bounds the vectors in memory, of all workspaces, in bytes.
+	vectorMemory = 256 << 20
+	// vectorAge is how long a vector stays there without being looked at.
+	vectorAge = time.Hour
+)
+
+const (
+	sqlUnembedded = `SELECT d.lane_id, d.first, d.part, d.after, s.format FROM (
+			SELECT lane_id, first, part, after, session_id, at FROM archive_documents WHERE workspace_id = $1 ORDER BY at DESC LIMIT $3) d
+		JOIN sessions s ON s.workspace_id = $1 AND s.id = d.session_id
+		LEFT JOIN archive_vectors v ON v.workspace_id = $1 AND v.lane_id = d.lane_id AND v.first = d.first AND v.part = d.part
+			AND v.after = d.after AND v.model = $2
+		WHERE v.lane_id IS NULL
+		ORDER BY d.at DESC, d.lane_id, d.first DESC, d.part LIMIT $4`
+	sqlVectors = `INSERT INTO archive_vectors (workspace_id, lane_id, first, part, after, model, vector)
+		SELECT d.workspace_id, d.lane_id, d.first, d.part, d.after, $2, t.vector
+		FROM unnest($3::uuid[], $4::int[], $5::int[], $6::int[], $7::bytea[]) AS t (lane_id, first, part, after, vector)
+		JOIN archive_documents d ON d.workspace_id = $1 AND d.lane_id = t.lane_id AND d.first = t.first AND d.part = t.part AND d.after = t.after
+		FOR KEY SHARE OF d
+		ON CONFLICT (workspace_id, lane_id, first, part) DO UPDATE SET after = excluded.after, model = excluded.model, vector = excluded.vector`
+)
+
+// embeddings are what an Index has beside the text.
+type embeddings struct {
+	embedder archive.Embedder
+	known    *otter.Cache[knownVector, vector]
+}
+
+// knownVector is a vector in memory.
+type knownVector struct {
+	workspace uuid.UUID
+	model     string
+	place     vectorPlace
+}
+
+// WithEmbeddings returns the index that also searches by embeddings, in workspaces
+// that have set a model for them. Its archive must have keys: vectors are sealed.
+func (x *Index) WithEmbeddings(embedder archive.Embedder) (*Index, error) {
+	known, err := otter.New(&otter.Options[knownVector, vector]{
+		MaximumWeight:    vectorMemory,
+		Weigher:          func(_ knownVector, v vector) uint32 { return uint32(len(v)) + 200 }, //nolint:gosec // at most longestVector, and what an entry takes
+		ExpiryCalculator: otter.ExpiryAccessing[knownVector, vector](vectorAge),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("known vectors: %w", err)
+	}
+	return &Index{archive: x.archive, keys: x.keys, parse: x.parse, embeddings: &embeddings{embedder: embedder, known: known}}, nil
+}
+
+// EmbedPending embeds documents that have no vector of their workspace's model yet,
+// the newest first and a bounded number for each workspace, and returns how many. What
+// is still to be done is seen in the database, so that any worker may go on at any
+// time. A workspace that fails is left for the next pass, the others go on, and the
+// first failure other than archive.ErrNoEmbeddings is returned.
+func (x *Index) EmbedPending(ctx context.Context) (done int, err error) {
+	if x.embeddings == nil {
+		return 0, nil
+	}
+	workspaces, err := (&Mover{door: x.archive.door}).workspaces(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, workspace := range workspaces {
+		embedded, passErr := x.embedWorkspace(ctx, workspace)
+		done += embedded
+		if ctx.Err() != nil {
+			return done, ctx.Err()
+		}
+		if passErr != nil && err == nil && !errors.Is(passErr, archive.ErrNoEmbeddings) {
+			err = fmt.Errorf("embed documents of workspace %s: %w", workspace, passErr)
+		}
+	}
+	return done, err
+}
+
+// unembedded is a document without a vector, and its text once that is read.
+type unembedded struct {
+	vectorPlace
+
+	format conversation.Format
+	text   string
+}
+
+func (x *Index) embedWorkspace(ctx context.Context, workspace uuid.UUID) (done int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, embedTimeout)
+	defer cancel()
+	model, err := x.embeddings.embedder.EmbeddingModel(ctx, workspace)
+	if err != nil || model == "" {
+		return 0, err
+	}
+	documents, err := x.unembedded(ctx, workspace, model)
+	if err != nil {
+		return 0, err
+	}
+	for batch := range slices.Chunk(documents, embedBatch) {
+		if err := x.read(ctx, workspace, batch); err != nil {
+			return done, err
+		}
+		if err := x.embed(ctx, workspace, model, batch); err != nil {
+			return done, err
+		}
+		done += len(batch)
+	}
+	return done, nil
+}
+
+// unembedded returns the newest documents that have no vector of a model.
+func (x *Index) unembedded(ctx context.Context, workspace uuid.UUID, model string) ([]unembedded, error) {
+	var documents []unembedded
+	err := x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlUnembedded, workspace, model, embedNewest, embedPass)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var one unembedded
+			if err := rows.Scan(&one.lane, &one.first, &one.part, &one.after, &one.format); err != nil {
+				return err
+			}
+			documents = append(documents, one)
+		}
+		return rows.Err()
+	})
+	return documents, err
+}
+
+// read reads the texts of documents from the archive.
+func (x *Index) read(ctx context.Context, workspace uuid.UUID, documents []unembedded) error {
+	slices.SortStableFunc(documents, func(a, b unembedded) int {
+		return cmp.Or(slices.Compare(a.lane[:], b.lane[:]), cmp.Compare(a.first, b.first))
+	})
+	for len(documents) > 0 {
+		from, to := documents[0].first, documents[0].after
+		same := 1
+		for same < len(documents) && documents[same].lane == documents[0].lane && documents[same].after-from <= embedWindow {
+			to = max(to, documents[same].after)
+			same++
+		}
+		if err := x.readWindow(ctx, workspace, documents[:same], max(0, from-callsBehind), to); err != nil {
+			return err
+		}
+		documents = documents[same:]
+	}
+	return nil
+}
+
+// readWindow reads the texts of documents between two messages of a lane. It begins
+// before them, where the calls of their results are, so that it cuts the messages into
+// the same documents as were indexed.
+func (x *Index) readWindow(ctx context.Context, workspace uuid.UUID, documents []unembedded, from, to int) error {
+	entries, err := x.archive.Originals(ctx, workspace, documents[0].lane, from, to)
+	if err != nil {
+		return err
+	}
+	messages := make([]conversation.Message, to-from)
+	for i := range entries {
+		message, err := x.parse(documents[0].format, entries[i].Raw)
+		if err != nil {
+			message = conversation.Message{Role: entries[i].Role}
+		}
+		messages[entries[i].Index-from] = message
+	}
+	for _, document := range search.Documents(from, messages) {
+		for i := range documents {
+			if wanted := &documents[i]; wanted.first == document.From && wanted.part == document.Part {
+				wanted.text = document.Text(embedBytes)
+			}
+		}
+	}
+	return nil
+}
+
+// embed has documents embedded and keeps their vectors. Those without a text get an
+// empty one, so that they are not asked for again.
+func (x *Index) embed(ctx context.Context, workspace uuid.UUID, model string, documents []unembedded) error {
+	key, err := keyOf(ctx, x.archive.keys, workspace)
+	if err != nil {
+		return err
+	}
+	if key == nil {
+		return errNoKey
+	}
+	var texts []string
+	for i := range documents {
+		if documents[i].text != "" {
+			texts = append(texts, documents[i].text)
+		}
+	}
+	var made [][]float32
+	if len(texts) > 0 {
+		if made, err = x.embeddings.embedder.Embed(ctx, workspace, uuid.Nil, model, texts); err != nil {
+			return err
+		}
+	}
+	var rows vectorRows
+	for i := range documents {
+		var direction vector
+		if documents[i].text != "" {
+			direction, made = newVector(made[0]), made[1:]
+		}
+		place := documents[i].vectorPlace
+		rows.add(place, key.Seal(place.about(model), direction.bytes()))
+	}
+	return x.exec(ctx, workspace, sqlVectors, workspace, model, rows.lanes, rows.first, rows.part, rows.after, rows.sealed)
+}
+
+// vectorRows are rows of archive_vectors, column by column.
+type vectorRows struct {
+	lanes              [][16]byte
+	first, part, after []int32
+	sealed             [][]byte
+}
+
+func (r *vectorRows) add(place vectorPlace, sealed []byte) {
+	r.lanes = append(r.lanes, place.lane)
+	r.first = append(r.first, int32(place.first)) //nolint:gosec // a place in one body
+	r.part = append(r.part, int32(place.part))    //nolint:gosec // a block of one message
+	r.after = append(r.after, int32(place.after)) //nolint:gosec // a place in one body
+	r.sealed = append(r.sealed, sealed)
+}

@@ -1,0 +1,241 @@
+package archivedb
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/archive/search"
+)
+
+const (
+	// queryTimeout is how long a search waits for its query's embedding.
+	queryTimeout = 300 * time.Millisecond
+	// vectorTimeout is how long it takes to read vectors, before and behind that. What
+	// is read by then stays in memory for the next search.
+	vectorTimeout = 2 * time.Second
+	// vectorsAtOnce is how many vectors are read in one statement.
+	vectorsAtOnce = 1000
+	// leastCosine is below what two texts have nothing in common. It keeps what is
+	// merely the least far from an answer that has none; no model was measured for it.
+	leastCosine = 0.2
+)
+
+// The candidates of a search by embeddings: of a lane those of its line, as
+// search_documents has them; of a session all; else the newest of the workspace. All
+// take the same parameters: those that one does not need are named for their types.
+const (
+	sqlLineDocuments = `WITH RECURSIVE line AS (
+			SELECT l.id, l.parent_id, l.fork_at, coalesce(nullif($5::int, 0), 2147483647) AS bound
+			FROM lanes l WHERE l.workspace_id = $1 AND l.id = $4
+			UNION ALL
+			SELECT p.id, p.parent_id, p.fork_at, least(line.bound, line.fork_at)
+			FROM line JOIN lanes p ON p.workspace_id = $1 AND p.id = line.parent_id
+		), scope AS (
+			SELECT d.lane_id, d.session_id, d.api_key_id, d.first, d.after, d.part, d.at, d.terms FROM line JOIN archive_documents d ON d.workspace_id = $1 AND d.lane_id = line.id AND d.after <= line.bound
+			ORDER BY d.at DESC LIMIT $10)`
+	sqlSessionDocuments = `WITH scope AS (SELECT d.lane_id, d.session_id, d.api_key_id, d.first, d.after, d.part, d.at, d.terms
+			FROM archive_documents d
+			WHERE d.workspace_id = $1 AND d.session_id = $3 AND ($4::uuid IS NULL OR $5::int IS NULL) ORDER BY d.at DESC LIMIT $10)`
+	sqlNewestDocuments = `WITH scope AS (SELECT d.lane_id, d.session_id, d.api_key_id, d.first, d.after, d.part, d.at, d.terms
+			FROM archive_documents d
+			WHERE d.workspace_id = $1 AND ($4::uuid IS NULL OR $5::int IS NULL)
+			AND d.at >= coalesce($7::timestamptz, '-infinity') AND d.at < coalesce($8::timestamptz, 'infinity')
+			ORDER BY d.at DESC LIMIT $10)`
+	sqlOfScope = ` SELECT d.lane_id, d.session_id, d.first, d.after, d.part, d.at
+		FROM scope d JOIN archive_vectors v ON v.workspace_id = $1 AND v.lane_id = d.lane_id AND v.first = d.first AND v.part = d.part
+			AND v.after = d.after AND v.model = $9
+		WHERE ($2::uuid IS NULL OR d.api_key_id = $2) AND ($3::uuid IS NULL OR d.session_id = $3)
+			AND ($6::text IS NULL OR d.terms @> $6::text::bigint[])
+			AND ($7::timestamptz IS NULL OR d.at >= $7) AND ($8::timestamptz IS NULL OR d.at < $8)`
+	sqlReadVectors = `SELECT v.lane_id, v.first, v.part, v.after, v.vector FROM archive_vectors v
+		JOIN unnest($3::uuid[], $4::int[], $5::int[], $6::int[]) AS t (lane_id, first, part, after)
+			ON v.lane_id = t.lane_id AND v.first = t.first AND v.part = t.part AND v.after = t.after
+		WHERE v.workspace_id = $1 AND v.model = $2`
+)
+
+// rankedDocument is a document in its place among those that answer a query.
+type rankedDocument struct {
+	archive.Hit
+
+	part int
+}
+
+func (d *rankedDocument) place() vectorPlace {
+	return vectorPlace{lane: d.Lane, first: d.From, part: d.part, after: d.To}
+}
+
+// near returns the documents whose embeddings are nearest to the query's, nearest
+// first, with their cosines as scores. It returns none where the workspace has set no
+// model, where nothing in scope is embedded, and where embeddings fail or are late: a
+// search goes on with the text alone.
+func (x *Index) near(ctx context.Context, workspace uuid.UUID, query *archive.Query, most int) []rankedDocument {
+	text := search.Bounded(strings.TrimSpace(query.Text), embedBytes)
+	if x.embeddings == nil || text == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, vectorTimeout)
+	defer cancel()
+	model, err := x.embeddings.embedder.EmbeddingModel(ctx, workspace)
+	if err != nil || model == "" {
+		return nil
+	}
+	candidates, err := x.candidates(ctx, workspace, query, model)
+	if err != nil || len(candidates) == 0 {
+		return nil
+	}
+	asking, stop := context.WithTimeout(ctx, queryTimeout)
+	defer stop()
+	made, err := x.embeddings.embedder.Embed(asking, workspace, query.APIKey, model, []string{text})
+	if err != nil || len(made) != 1 {
+		return nil
+	}
+	vectors, err := x.vectors(ctx, workspace, model, candidates)
+	if err != nil {
+		return nil
+	}
+	asked := newVector(made[0])
+	found := make([]rankedDocument, 0, most)
+	for i := range candidates {
+		candidates[i].Score = min(asked.cosine(vectors[candidates[i].place()]), 1)
+		if candidates[i].Score >= leastCosine {
+			found = append(found, candidates[i])
+		}
+	}
+	slices.SortFunc(found, func(a, b rankedDocument) int { return cmp.Or(cmp.Compare(b.Score, a.Score), byAge(&a, &b)) })
+	return found[:min(most, len(found))]
+}
+
+// byAge orders documents, the newest first and no two alike.
+func byAge(a, b *rankedDocument) int {
+	return cmp.Or(b.At.Compare(a.At), cmp.Compare(b.From, a.From), cmp.Compare(a.part, b.part), slices.Compare(a.Lane[:], b.Lane[:]))
+}
+
+// candidates returns the embedded documents in a query's scope.
+func (x *Index) candidates(ctx context.Context, workspace uuid.UUID, query *archive.Query, model string) ([]rankedDocument, error) {
+	required, err := x.required(ctx, workspace, query)
+	if err != nil {
+		return nil, err
+	}
+	statement := sqlNewestDocuments
+	switch {
+	case query.Lane != uuid.Nil:
+		statement = sqlLineDocuments
+	case query.Session != uuid.Nil:
+		statement = sqlSessionDocuments
+	}
+	var found []rankedDocument
+	err = x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		rows, err := tx.Statement.ConnPool.QueryContext(ctx, statement+sqlOfScope, workspace, orNull(query.APIKey), orNull(query.Session),
+			orNull(query.Lane), query.Before, required, timeOrNull(query.Since), timeOrNull(query.Until), model, embedNewest)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var one rankedDocument
+			if err := rows.Scan(&one.Lane, &one.Session, &one.From, &one.To, &one.part, &one.At); err != nil {
+				return err
+			}
+			found = append(found, one)
+		}
+		return rows.Err()
+	})
+	return found, err
+}
+
+// vectors returns the vectors of documents, from memory where they are there.
+func (x *Index) vectors(ctx context.Context, workspace uuid.UUID, model string, documents []rankedDocument) (map[vectorPlace]vector, error) {
+	vectors := make(map[vectorPlace]vector, len(documents))
+	var missing []vectorPlace
+	for i := range documents {
+		place := documents[i].place()
+		known, is := x.embeddings.known.GetIfPresent(knownVector{workspace, model, place})
+		if !is {
+			missing = append(missing, place)
+			continue
+		}
+		vectors[place] = known
+	}
+	for some := range slices.Chunk(missing, vectorsAtOnce) {
+		if err := x.readVectors(ctx, workspace, model, some, vectors); err != nil {
+			return nil, err
+		}
+	}
+	return vectors, nil
+}
+
+// readVectors adds the vectors of places, from the database. One that does not open is
+// left out: it is no reason to find nothing.
+func (x *Index) readVectors(ctx context.Context, workspace uuid.UUID, model string, places []vectorPlace, vectors map[vectorPlace]vector) error {
+	key, err := keyOf(ctx, x.archive.keys, workspace)
+	if err != nil {
+		return err
+	}
+	if key == nil {
+		return errNoKey
+	}
+	var wanted vectorRows
+	for _, place := range places {
+		wanted.add(place, nil)
+	}
+	return x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlReadVectors, workspace, model, wanted.lanes, wanted.first, wanted.part, wanted.after)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var place vectorPlace
+			var sealed []byte
+			if err := rows.Scan(&place.lane, &place.first, &place.part, &place.after, &sealed); err != nil {
+				return err
+			}
+			raw, err := key.Open(place.about(model), sealed)
+			if err != nil {
+				continue
+			}
+			vectors[place] = vectorOf(raw)
+			x.embeddings.known.Set(knownVector{workspace, model, place}, vectors[place])
+		}
+		return rows.Err()
+	})
+}
+
+// fusion is the constant k of reciprocal rank fusion.
+const fusion = 60
+
+// fuse merges two rankings of documents by reciprocal rank fusion: each ranking gives
+// a document 1/(60+its place). Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion
+// Outperforms Condorcet and Individual Rank Learning Methods", SIGIR 2009. A
+// document's score is the better of the two it has.
+func fuse(text, near []rankedDocument) []rankedDocument {
+	if len(near) == 0 {
+		return text
+	}
+	places := make(map[vectorPlace]int, len(text)+len(near))
+	var fused []rankedDocument
+	var ranks []float64
+	for _, ranking := range [][]rankedDocument{text, near} {
+		for i := range ranking {
+			at, known := places[ranking[i].place()]
+			if !known {
+				at = len(fused)
+				places[ranking[i].place()] = at
+				fused, ranks = append(fused, ranking[i]), append(ranks, 0)
+			}
+			fused[at].Score = max(fused[at].Score, ranking[i].Score)
+			ranks[at] += 1 / float64(fusion+i+1)
+		}
+	}
+	slices.SortFunc(fused, func(a, b rankedDocument) int {
+		return cmp.Or(cmp.Compare(ranks[places[b.place()]], ranks[places[a.place()]]), cmp.Compare(b.Score, a.Score), byAge(&a, &b))
+	})
+	return fused
+}
