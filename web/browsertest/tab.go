@@ -3,6 +3,7 @@ package browsertest
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/chromedp/chromedp"
 )
@@ -51,10 +52,25 @@ func (p *Tab) See(selector string) {
 	}
 }
 
-// Click clicks the first element that matches.
+// gone is what Chromium says of an element that the page has replaced since it was
+// looked up.
+const gone = "Could not find node with given id"
+
+// Click clicks the first element that matches. One that the page replaces before
+// the mouse is down is looked up again.
 func (p *Tab) Click(selector string) {
 	p.t.Helper()
-	p.Do(chromedp.Click(chromedp.CSS(selector)))
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	for {
+		err := chromedp.Do(ctx, chromedp.Click(chromedp.CSS(selector)))
+		if err == nil {
+			return
+		}
+		if !strings.Contains(err.Error(), gone) {
+			p.fail("clicking "+selector, err)
+		}
+	}
 }
 
 // Press presses the button with a text on the page or in its dialog.
