@@ -74,12 +74,6 @@ func (e *Exchange) Injected(module string) []session.Insert {
 	return own
 }
 
-// Stands reports whether an insert is in the prompt if projection, which may be
-// nil, stands for the first messages: one whose message is rendered is not.
-func (e *Exchange) Stands(projection *session.Projection, insert *session.Insert) bool {
-	return insert.Stands(projection)
-}
-
 // Added returns the o200k tokens of the inserts at messages from index from to to
 // (excluded), whatever stands for these.
 func (e *Exchange) Added(from, to int) int {
@@ -97,7 +91,7 @@ func (e *Exchange) Added(from, to int) int {
 func (e *Exchange) Inserted(projection *session.Projection) int {
 	sum := 0
 	for i := range e.Inserts {
-		if e.Stands(projection, &e.Inserts[i]) {
+		if e.Inserts[i].Stands(projection) {
 			sum += e.Inserts[i].Tokens
 		}
 	}
@@ -112,7 +106,7 @@ func (e *Exchange) Fresh() []session.Insert {
 		return nil
 	}
 	kept := slices.DeleteFunc(slices.Clone(e.Inserts[lasting:]), func(insert session.Insert) bool {
-		if e.Stands(e.Projection, &insert) {
+		if insert.Stands(e.Projection) {
 			return false
 		}
 		e.uncount(&insert)
@@ -165,7 +159,7 @@ func (e *Exchange) WithInserts(pieces []wire.Piece) ([]wire.Piece, []wire.Member
 	}
 	texts := map[int][]string{}
 	for i := range e.Inserts {
-		if insert := &e.Inserts[i]; e.Stands(e.Projection, insert) {
+		if insert := &e.Inserts[i]; insert.Stands(e.Projection) {
 			texts[insert.Message] = append(texts[insert.Message], insert.Text)
 		}
 	}
@@ -245,14 +239,18 @@ func withMessages(pieces []wire.Piece, said wire.Instruction) []wire.Piece {
 	return append(slices.Clip(pieces), ours)
 }
 
+// Seen returns how many of the messages the lane's last prompt had.
+func (e *Exchange) Seen() int {
+	if e.Heat.At.IsZero() {
+		return 0
+	}
+	return e.Heat.Position
+}
+
 // place returns the newest message of the user, if the provider has not seen it
 // and it takes a text.
 func (e *Exchange) place(text string) (message int, found bool) {
-	seen := 0
-	if !e.Heat.At.IsZero() {
-		seen = e.Heat.Position
-	}
-	for i := len(e.Digests) - 1; i >= seen; i-- {
+	for i := len(e.Digests) - 1; i >= e.Seen(); i-- {
 		digest := &e.Digests[i]
 		if digest.Role != conversation.User || digest.Flags.Has(conversation.IsPinned) {
 			continue
@@ -267,7 +265,7 @@ func (e *Exchange) place(text string) (message int, found bool) {
 func (e *Exchange) addedBytes(projection *session.Projection) int {
 	bytes := 0
 	for i := range e.Inserts {
-		if insert := &e.Inserts[i]; e.Stands(projection, insert) {
+		if insert := &e.Inserts[i]; insert.Stands(projection) {
 			bytes += len(wire.Quote(insert.Text)) + len(`,{"type":"text","text":}`)
 		}
 	}

@@ -394,7 +394,7 @@ func TestAnEpochDropsTheInsertsOfWhatItFolds(t *testing.T) {
 		lacks(t, sent.Body, "[note 0.]")
 		for i := range sent.Exchange.Inserts {
 			insert := &sent.Exchange.Inserts[i]
-			if stands := sent.Exchange.Stands(sent.Exchange.Projection, insert); stands != bytes.Contains(sent.Body, []byte(quoted(insert.Text))) {
+			if stands := insert.Stands(sent.Exchange.Projection); stands != bytes.Contains(sent.Body, []byte(quoted(insert.Text))) {
 				t.Errorf("stands: %t: %.40s", stands, insert.Text)
 			}
 		}

@@ -25,9 +25,7 @@ const (
 // names returns what a text calls things by, each once: quotations of several words
 // first.
 func names(text string) []string {
-	if len(text) > 2*maxTyped {
-		text = strings.ToValidUTF8(text[:maxTyped], "") + "\n" + strings.ToValidUTF8(text[len(text)-maxTyped:], "")
-	}
+	text = ends(text)
 	var found []string
 	add := func(name string) {
 		name = strings.TrimSpace(strings.TrimRight(name, ".,;:"))

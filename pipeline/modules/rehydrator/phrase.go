@@ -90,12 +90,9 @@ func isReference(low string, extra []string) bool {
 // sentences returns what a person wrote in a text, in sentences: not the code, the
 // quotations and the logs in it.
 func sentences(typed string) []string {
-	if len(typed) > 2*maxTyped {
-		typed = strings.ToValidUTF8(typed[:maxTyped], "") + "\n" + strings.ToValidUTF8(typed[len(typed)-maxTyped:], "")
-	}
 	var found []string
 	fenced := false
-	for line := range strings.Lines(typed) {
+	for line := range strings.Lines(ends(typed)) {
 		text := strings.TrimSpace(line)
 		if strings.HasPrefix(text, "```") {
 			fenced = !fenced
@@ -113,6 +110,14 @@ func sentences(typed string) []string {
 		}
 	}
 	return found
+}
+
+// ends returns the beginning and the end of a long text.
+func ends(text string) string {
+	if len(text) <= 2*maxTyped {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxTyped], "") + "\n" + strings.ToValidUTF8(text[len(text)-maxTyped:], "")
 }
 
 // sentenceEnd returns where the first sentence of a line ends.

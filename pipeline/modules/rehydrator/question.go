@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/search"
 	"palimpsest/pipeline/conversation"
 )
@@ -32,7 +33,6 @@ type readTurn struct {
 	conversation.Turn
 
 	messages []conversation.Message
-	isHidden bool
 }
 
 // mostCandidates bounds the turns that are cut into documents for one question: 24
@@ -42,11 +42,8 @@ const mostCandidates = 24
 // hidden returns the messages that the prompt does not show as they came.
 func (q *question) hidden() part {
 	hidden := part{question: q, messages: map[int]bool{}}
-	if q.exchange.Projection == nil {
-		return hidden
-	}
-	for _, rendered := range q.exchange.Projection.Parts {
-		for i := rendered.From; i < rendered.To && rendered.Raw != nil; i++ {
+	for i := range q.newest {
+		if !q.exchange.Projection.Keeps(i) {
 			hidden.messages[i] = true
 		}
 	}
@@ -56,9 +53,13 @@ func (q *question) hidden() part {
 // holding returns the messages of the part that hold one of the names.
 func (p part) holding(names []string) part {
 	kept := part{question: p.question, messages: map[int]bool{}}
+	quoted := make([][]byte, len(names))
+	for i, name := range names {
+		quoted[i] = inJSON(name)
+	}
 	for i := range p.messages {
 		element := p.question.exchange.Body.Element(i)
-		if slices.ContainsFunc(names, func(name string) bool { return bytes.Contains(element, inJSON(name)) }) {
+		if slices.ContainsFunc(quoted, func(name []byte) bool { return bytes.Contains(element, name) }) {
 			kept.messages[i] = true
 		}
 	}
@@ -114,10 +115,6 @@ func (q *question) fromBody(hidden part, words string, threshold float64) (back 
 	if err != nil {
 		return nil, false, err
 	}
-	isHidden := map[int]bool{}
-	for _, turn := range turns {
-		isHidden[turn.From] = turn.isHidden
-	}
 	matches := search.NewMemory(documentsOf(turns)).Search(asked, 0, 4*q.exchange.Config.Rehydrator.MaxRehydrated)
 	for i := range matches {
 		match := &matches[i]
@@ -131,7 +128,7 @@ func (q *question) fromBody(hidden part, words string, threshold float64) (back 
 			}
 			continue
 		}
-		item := pointer(document.From, document.To)
+		item := archive.Pointer{From: document.From, To: document.To}.String()
 		if len(back) == q.exchange.Config.Rehydrator.MaxRehydrated || q.isBack(item) || slices.ContainsFunc(back, func(f found) bool { return f.item == item }) {
 			continue
 		}
@@ -147,7 +144,7 @@ func (q *question) fromBody(hidden part, words string, threshold float64) (back 
 // isBack reports whether a document came back before and is still in the prompt.
 func (q *question) isBack(item string) bool {
 	for _, insert := range q.exchange.Injected(Name) {
-		if q.exchange.Stands(q.exchange.Projection, &insert) && slices.Contains(insert.Items, item) {
+		if insert.Stands(q.exchange.Projection) && slices.Contains(insert.Items, item) {
 			return true
 		}
 	}
@@ -166,14 +163,15 @@ func (q *question) candidates(hidden part, asked search.Question) ([]readTurn, e
 	}
 	turns := q.exchange.Turns
 	holds := make([][]bool, len(asked.Wanted)) // by term and turn
+	quoted := make([][]byte, len(asked.Wanted))
 	having := make([]int, len(asked.Wanted))
+	for i, wanted := range asked.Wanted {
+		holds[i], quoted[i] = make([]bool, len(turns)), inJSON(wanted.Text)
+	}
 	for t, turn := range turns {
 		low := q.lower(turn)
 		for i, wanted := range asked.Wanted {
-			if t == 0 {
-				holds[i] = make([]bool, len(turns))
-			}
-			if !search.IsHint(wanted.Text) && bytes.Contains(low, inJSON(wanted.Text)) {
+			if !search.IsHint(wanted.Text) && bytes.Contains(low, quoted[i]) {
 				holds[i][t] = true
 				having[i]++
 			}
@@ -200,7 +198,7 @@ func (q *question) candidates(hidden part, asked search.Question) ([]readTurn, e
 		if err != nil {
 			return nil, err
 		}
-		read = append(read, readTurn{Turn: turns[c.turn], messages: messages, isHidden: hidden.messages[turns[c.turn].From]})
+		read = append(read, readTurn{Turn: turns[c.turn], messages: messages})
 	}
 	return read, nil
 }
@@ -225,14 +223,6 @@ func (q *question) read(from, to int) ([]conversation.Message, error) {
 		messages = append(messages, message)
 	}
 	return messages, nil
-}
-
-// pointer names messages as the compressed turns do.
-func pointer(from, to int) string {
-	if to-from == 1 {
-		return fmt.Sprintf("#%d", from)
-	}
-	return fmt.Sprintf("#%d–#%d", from, to-1)
 }
 
 const (

@@ -88,11 +88,7 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error
 // newest returns the newest message of the user if a person typed in it and the
 // provider has not seen it.
 func newest(exchange *pipeline.Exchange) (at int, isNew bool) {
-	seen := 0
-	if !exchange.Heat.At.IsZero() {
-		seen = exchange.Heat.Position
-	}
-	for i := len(exchange.Digests) - 1; i >= seen; i-- {
+	for i := len(exchange.Digests) - 1; i >= exchange.Seen(); i-- {
 		if digest := &exchange.Digests[i]; digest.Role == conversation.User {
 			// Text beside results is the client's: a skill that it loads, a notice.
 			return i, digest.Flags.Has(conversation.HasTyped) && !digest.Flags.Has(conversation.HasResult)
@@ -180,7 +176,7 @@ func (m *Module) fromArchive(ctx context.Context, question *question) (recovery,
 	back := recovery{words: query.Text, trigger: "archive"}
 	for i := range hits {
 		hit := &hits[i]
-		item := hit.Lane.String() + pointer(hit.From, hit.To)
+		item := archive.Pointer{Lane: hit.Lane, From: hit.From, To: hit.To}.String()
 		if hit.Score < config.SimilarityThreshold || len(back.found) == config.MaxRehydrated || question.isBack(item) {
 			continue
 		}
