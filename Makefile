@@ -74,6 +74,7 @@ bench-memory: bench-memory-speed ## measure what the memory finds again and brin
 .PHONY: bench-memory-speed
 bench-memory-speed: ## the speed of the search alone, which takes longest; DOCUMENTS=1000000
 	@deploy/setup.sh postgresql
+	@mkdir -p bin
 	PALIMPSEST_BENCH_DOCUMENTS=$(or $(DOCUMENTS),1000000) go test -run '^$$' -bench 'Search$$' -benchtime 50x -v -timeout 60m ./pipeline/archive/archivedb | tee bin/memory.txt
 	go run ./pipeline/memorybench/table -speed bin/memory.txt -write docs/memory-bench.md
 

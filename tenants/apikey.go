@@ -37,6 +37,22 @@ type APIKey struct {
 	LastUsedAt *time.Time
 }
 
+// Fields returns what the audit log shows of a key.
+func (k APIKey) Fields() Fields {
+	scopes := make([]string, len(k.Scopes))
+	for i, scope := range k.Scopes {
+		scopes[i] = string(scope)
+	}
+	fields := Fields{"name": k.Name, "key": k.Prefix + "…" + k.Suffix, "scopes": strings.Join(scopes, ",")}
+	if k.Pipeline != "" {
+		fields["pipeline"] = k.Pipeline
+	}
+	if k.ExpiresAt != nil {
+		fields["expires"] = k.ExpiresAt.UTC().Format(time.RFC3339)
+	}
+	return fields
+}
+
 // ParseScopes reads scopes separated by commas. The error is an Invalid.
 func ParseScopes(list string) ([]Scope, error) {
 	var scopes []Scope

@@ -19,6 +19,7 @@ var (
 	ErrKeyExpired   = errors.New("API key has expired")
 	ErrScopeMissing = errors.New("API key lacks the scope")
 	ErrNoProvider   = errors.New("no provider key is stored")
+	ErrDenied       = errors.New("role does not allow this")
 	ErrConflict     = errors.New("somebody else saved in the meantime")
 )
 

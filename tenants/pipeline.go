@@ -15,3 +15,11 @@ type PipelineConfig struct {
 	SavedBy   uuid.UUID
 	SavedAt   time.Time
 }
+
+// Fields returns what the audit log shows of a config; nil where nothing was saved.
+func (c PipelineConfig) Fields() Fields {
+	if c.Version == 0 {
+		return nil
+	}
+	return Fields{"modules": c.Modules, "settings": c.YAML}
+}

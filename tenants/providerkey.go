@@ -29,6 +29,15 @@ type ProviderKey struct {
 	CreatedAt time.Time
 }
 
+// Fields returns what the audit log shows of a key.
+func (k ProviderKey) Fields() Fields {
+	fields := Fields{"provider": string(k.Provider), "name": k.Name, "key": "…" + k.Last4}
+	if k.BaseURL != "" {
+		fields["base_url"] = k.BaseURL
+	}
+	return fields
+}
+
 // ProviderKeyTest is what came of asking a provider for its models with a key.
 type ProviderKeyTest struct {
 	OK      bool

@@ -1,5 +1,7 @@
 package tenants
 
+import "strconv"
+
 // MaxRetentionDays bounds a retention, in days: a hundred years.
 const MaxRetentionDays = 36_500
 
@@ -15,3 +17,6 @@ func (r Retention) Validate() error {
 	}
 	return nil
 }
+
+// Fields returns what the audit log shows of a retention.
+func (r Retention) Fields() Fields { return Fields{"days": strconv.Itoa(r.Days)} }

@@ -70,3 +70,15 @@ type Principal struct {
 	Workspace Workspace
 	Role      Role
 }
+
+// MayChangeKey reports whether the principal may change and revoke an API key:
+// everybody's, or those that they have created.
+func (p Principal) MayChangeKey(key APIKey) bool {
+	return p.Role.May(ManageKeys) || p.Role.May(CreateKeys) && key.CreatedBy == p.User.ID
+}
+
+// Actor returns the principal as the audit log names them, with the address that
+// they work from.
+func (p Principal) Actor(from string) Actor {
+	return Actor{User: p.User.ID, Name: p.User.Email, From: from}
+}

@@ -11,7 +11,6 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
-	"palimpsest/web/access"
 	"palimpsest/web/layout"
 )
 
@@ -33,7 +32,7 @@ func problemOf(err error) problem {
 		return problem{http.StatusNotFound, "There is no such page", "Nothing in this workspace has this address. It may have been removed."}
 	case errors.Is(err, session.ErrCursor):
 		return problem{http.StatusBadRequest, "This list has no such page", "The address was changed or is out of date. Start at the first page of the list."}
-	case errors.Is(err, access.ErrDenied):
+	case errors.Is(err, tenants.ErrDenied):
 		return problem{http.StatusForbidden, "Your role may not do this", "Nothing was changed. An owner or admin of the workspace can do it."}
 	case errors.Is(err, errCrossOrigin):
 		return problem{http.StatusForbidden, "This request came from another site", "Nothing was changed. Open the page here and send the form again."}

@@ -63,9 +63,10 @@ func (s *Server) limit(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// as wraps a handler that works for somebody who is logged in; others are sent to
-// the login page and back, and to sign up where nobody has yet.
-func (s *Server) as(handle func(c echo.Context, who tenants.Principal) error) echo.HandlerFunc {
+// as wraps a handler that works for somebody who is logged in and whose role grants
+// the permission; who is not logged in is sent to the login page and back, and to
+// sign up where nobody has yet.
+func (s *Server) as(permission tenants.Permission, handle func(c echo.Context, who tenants.Principal) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		who, err := s.principal(c)
 		if errors.Is(err, tenants.ErrLoginEnded) {
@@ -86,6 +87,11 @@ func (s *Server) as(handle func(c echo.Context, who tenants.Principal) error) ec
 		if err != nil {
 			return err
 		}
+		if !who.Role.May(permission) {
+			return tenants.ErrDenied
+		}
+		request := c.Request()
+		c.SetRequest(request.WithContext(tenants.WithActor(request.Context(), who.Actor(c.RealIP()))))
 		return handle(c, who)
 	}
 }

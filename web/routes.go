@@ -4,6 +4,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/static"
+	"palimpsest/tenants"
 	"palimpsest/web/identity"
 	"palimpsest/web/keys"
 	"palimpsest/web/overview"
@@ -29,7 +30,7 @@ func (s *Server) Register(e *echo.Echo) {
 	pages.POST(paths.SignUp, account.SignUp)
 	pages.GET(paths.LogIn, s.guest(account.LogInForm))
 	pages.POST(paths.LogIn, account.LogIn)
-	pages.POST(paths.LogOut, s.as(account.LogOut))
+	pages.POST(paths.LogOut, s.as(tenants.Enter, account.LogOut))
 	pages.POST(paths.Theme, s.setTheme)
 
 	// Overview
@@ -37,38 +38,38 @@ func (s *Server) Register(e *echo.Echo) {
 		Usage: s.deps.Usage, Exchanges: s.deps.Exchanges, APIKeys: s.deps.APIKeys, ProviderKeys: s.deps.ProviderKeys,
 		Sessions: s.deps.Sessions, Pipelines: s.deps.Pipelines, Defaults: s.config.Defaults, Log: s.config.Log, Now: s.config.Now,
 	})
-	pages.GET(paths.Overview, s.as(home.Show))
-	pages.GET(paths.FirstRequest, s.as(home.FirstRequest))
+	pages.GET(paths.Overview, s.as(tenants.ReadMetrics, home.Show))
+	pages.GET(paths.FirstRequest, s.as(tenants.ReadMetrics, home.FirstRequest))
 
 	// API keys
 	apiKeys := keys.New(keys.Config{PublicURL: s.config.PublicURL, Log: s.config.Log, Now: s.config.Now}, s.deps.APIKeys, s.deps.Usage)
-	pages.GET(paths.Keys, s.as(apiKeys.List))
-	pages.GET(paths.NewKey, s.as(apiKeys.New))
-	pages.POST(paths.Keys, s.as(apiKeys.Create))
-	pages.GET(paths.Keys+"/:id/revoke", s.as(apiKeys.ConfirmRevoke))
-	pages.POST(paths.Keys+"/:id/revoke", s.as(apiKeys.Revoke))
+	pages.GET(paths.Keys, s.as(tenants.ReadConfig, apiKeys.List))
+	pages.GET(paths.NewKey, s.as(tenants.CreateKeys, apiKeys.New))
+	pages.POST(paths.Keys, s.as(tenants.CreateKeys, apiKeys.Create))
+	pages.GET(paths.Keys+"/:id/revoke", s.as(tenants.CreateKeys, apiKeys.ConfirmRevoke))
+	pages.POST(paths.Keys+"/:id/revoke", s.as(tenants.CreateKeys, apiKeys.Revoke))
 
 	// Providers
 	providerKeys := providers.New(s.deps.ProviderKeys, s.config.Now)
-	pages.GET(paths.Providers, s.as(providerKeys.List))
-	pages.GET(paths.NewProvider, s.as(providerKeys.New))
-	pages.POST(paths.Providers, s.as(providerKeys.Add))
-	pages.POST(paths.Providers+"/:id/test", s.as(providerKeys.Test))
-	pages.GET(paths.Providers+"/:id/remove", s.as(providerKeys.ConfirmRemove))
-	pages.POST(paths.Providers+"/:id/remove", s.as(providerKeys.Remove))
+	pages.GET(paths.Providers, s.as(tenants.ReadConfig, providerKeys.List))
+	pages.GET(paths.NewProvider, s.as(tenants.ManageProviders, providerKeys.New))
+	pages.POST(paths.Providers, s.as(tenants.ManageProviders, providerKeys.Add))
+	pages.POST(paths.Providers+"/:id/test", s.as(tenants.ManageProviders, providerKeys.Test))
+	pages.GET(paths.Providers+"/:id/remove", s.as(tenants.ManageProviders, providerKeys.ConfirmRemove))
+	pages.POST(paths.Providers+"/:id/remove", s.as(tenants.ManageProviders, providerKeys.Remove))
 
 	// Pipeline
 	pipeline := tuning.New(s.deps.Pipelines, s.config.Defaults)
-	pages.GET(paths.Pipeline, s.as(pipeline.Show))
-	pages.POST(paths.Pipeline, s.as(pipeline.Save))
+	pages.GET(paths.Pipeline, s.as(tenants.ReadConfig, pipeline.Show))
+	pages.POST(paths.Pipeline, s.as(tenants.ManagePipeline, pipeline.Save))
 
 	// Sessions
 	list := sessions.New(s.deps.Sessions, s.deps.Exchanges, s.config.Log, s.config.Now)
-	pages.GET(paths.Sessions, s.as(list.Show))
+	pages.GET(paths.Sessions, s.as(tenants.ReadSessions, list.Show))
 	one := session.New(session.Deps{
 		Sessions: s.deps.Sessions, Archive: s.deps.Archive, Exchanges: s.deps.Exchanges,
 		Pipelines: s.deps.Pipelines, APIKeys: s.deps.APIKeys,
 		Codecs: s.config.Codecs, Defaults: s.config.Defaults, Now: s.config.Now,
 	})
-	pages.GET(paths.Sessions+"/:id", s.as(one.Show))
+	pages.GET(paths.Sessions+"/:id", s.as(tenants.ReadSessions, one.Show))
 }

@@ -107,8 +107,8 @@ func (s *server) logOut(c echo.Context) error {
 }
 
 func (s *server) me(c echo.Context, who caller) error {
-	if who.key != uuid.Nil {
-		return c.JSON(http.StatusOK, meJSON{Workspace: workspaceJSON{ID: who.workspace}, APIKey: &who.key})
+	if who.key.ID != uuid.Nil {
+		return c.JSON(http.StatusOK, meJSON{Workspace: workspaceJSON{ID: who.workspace}, APIKey: &who.key.ID})
 	}
 	return c.JSON(http.StatusOK, meOf(who.principal))
 }

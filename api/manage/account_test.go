@@ -135,21 +135,6 @@ func TestOtherSitesCannotUseTheCookie(t *testing.T) {
 	do(t, request).want(t, http.StatusCreated)
 }
 
-func TestAViewerChangesNothing(t *testing.T) {
-	t.Parallel()
-	w := setup(t).member(t, "ada")
-	for role, status := range map[string]int{"viewer": http.StatusForbidden, "billing": http.StatusForbidden, "member": http.StatusCreated} {
-		if _, err := w.db.Owner(t).Exec(t.Context(), "UPDATE members SET role = $1 WHERE workspace_id = $2", role, w.workspace); err != nil {
-			t.Fatal(err)
-		}
-		login := w.sendWith(t, "", http.MethodPost, "/login", fmt.Sprintf(`{"email":"ada@example.com","password":%q}`, password))
-		login.want(t, http.StatusOK)
-		w.cookie = login.cookies[0]
-		w.send(t, http.MethodPost, "/keys", `{"name":"key"}`).want(t, status)
-		w.send(t, http.MethodGet, "/keys", "").want(t, http.StatusOK)
-	}
-}
-
 func TestBadRequestsAreExplained(t *testing.T) {
 	t.Parallel()
 	w := setup(t).member(t, "ada")

@@ -3,7 +3,6 @@ package manage
 import (
 	"context"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -23,26 +22,56 @@ type Keys interface {
 type caller struct {
 	workspace tenants.WorkspaceID
 	principal tenants.Principal // zero for an API key
-	key       uuid.UUID         // uuid.Nil for a login
+	key       tenants.APIKey    // zero for a login
 }
 
 // author returns who is noted as the author of a change.
 func (c caller) author() uuid.UUID {
-	if c.key != uuid.Nil {
-		return c.key
+	if c.key.ID != uuid.Nil {
+		return c.key.ID
 	}
 	return c.principal.User.ID
 }
 
-// as wraps a handler that works for a workspace.
-func (s *server) as(handle func(c echo.Context, who caller) error) echo.HandlerFunc {
+// may reports whether the caller is granted a permission.
+func (c caller) may(permission tenants.Permission) bool {
+	if c.key.ID != uuid.Nil {
+		return c.key.May(permission)
+	}
+	return c.principal.Role.May(permission)
+}
+
+// as wraps a handler that works for a workspace, on behalf of a caller who is
+// granted the permission.
+func (s *server) as(permission tenants.Permission, handle func(c echo.Context, who caller) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		who, err := s.caller(c)
 		if err != nil {
 			return err
 		}
+		if !who.may(permission) {
+			return who.denied()
+		}
+		request := c.Request()
+		c.SetRequest(request.WithContext(tenants.WithActor(request.Context(), who.actor(c.RealIP()))))
 		return handle(c, who)
 	}
+}
+
+// denied says why the caller is not granted something.
+func (c caller) denied() error {
+	if c.key.ID != uuid.Nil {
+		return tenants.ErrScopeMissing
+	}
+	return tenants.ErrDenied
+}
+
+// actor returns who is noted in the audit log.
+func (c caller) actor(from string) tenants.Actor {
+	if c.key.ID != uuid.Nil {
+		return tenants.Actor{APIKey: c.key.ID, Name: c.key.Name, From: from}
+	}
+	return c.principal.Actor(from)
 }
 
 // caller returns who sent a request: the holder of an API key, or else of the
@@ -63,25 +92,16 @@ func (s *server) caller(c echo.Context) (caller, error) {
 	if err != nil {
 		return caller{}, err
 	}
-	if !safe(request.Method) && !mayChange(principal.Role) {
-		return caller{}, errRole
-	}
 	return caller{workspace: principal.Workspace.ID, principal: principal}, nil
 }
 
-// keyHolder returns who an API key belongs to, if it has the scope that the
-// request needs.
+// keyHolder returns who an API key belongs to.
 func (s *server) keyHolder(request *http.Request, secret string) (caller, error) {
 	key, err := s.Keys.Authenticate(request.Context(), secret)
 	if err != nil {
 		return caller{}, err
 	}
-	allowed := slices.Contains(key.Scopes, tenants.ScopeManage) ||
-		safe(request.Method) && slices.Contains(key.Scopes, tenants.ScopeRead)
-	if !allowed {
-		return caller{}, tenants.ErrScopeMissing
-	}
-	return caller{workspace: key.Workspace, key: key.ID}, nil
+	return caller{workspace: key.Workspace, key: key}, nil
 }
 
 // sameOrigin refuses what another site makes a browser send.
@@ -104,12 +124,4 @@ func apiKey(header http.Header) string {
 		return secret
 	}
 	return strings.TrimSpace(header.Get("Api-Key"))
-}
-
-// safe reports whether a method changes nothing.
-func safe(method string) bool { return method == http.MethodGet || method == http.MethodHead }
-
-// mayChange reports whether a member with the role may change the workspace.
-func mayChange(role tenants.Role) bool {
-	return role == tenants.Owner || role == tenants.Admin || role == tenants.Regular
 }

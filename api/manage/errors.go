@@ -23,7 +23,6 @@ var (
 	errNoLogin      = errors.New("no API key and no login")
 	errUnknownRoute = errors.New("no such route")
 	errCrossOrigin  = errors.New("request comes from another site")
-	errRole         = errors.New("role may not change the workspace")
 	errTooLarge     = errors.New("request body is too large")
 	errNotJSON      = errors.New("content type is not JSON")
 	errNotConfig    = errors.New("content type is neither YAML nor JSON")
@@ -140,7 +139,7 @@ func known() []answer {
 		{kind: tenants.ErrKeyRevoked, status: http.StatusUnauthorized, detail: "This API key was revoked. Create another."},
 		{kind: tenants.ErrKeyExpired, status: http.StatusUnauthorized, detail: "This API key has expired. Create another."},
 		{kind: tenants.ErrScopeMissing, status: http.StatusForbidden, detail: "This API key lacks the scope manage; with the scope read it may only GET."},
-		{kind: errRole, status: http.StatusForbidden, detail: "Your role in this workspace may not change it. Ask its owner."},
+		{kind: tenants.ErrDenied, status: http.StatusForbidden, detail: "Your role in this workspace does not allow this. Ask an owner or admin of it."},
 		{kind: errCrossOrigin, status: http.StatusForbidden, detail: "The request comes from another site. Send it from this one, or with an API key."},
 		{kind: tenants.ErrTooMany, status: http.StatusTooManyRequests, detail: "Too many attempts. Try again later."},
 		{kind: tenants.ErrEmailTaken, status: http.StatusConflict, field: "email", detail: "An account with this e-mail address exists. Log in, or use another address."},

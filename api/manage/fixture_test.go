@@ -148,6 +148,26 @@ func (p *product) member(t *testing.T, name string) *tenant {
 	return w
 }
 
+// colleague returns somebody who has a role in the tenant's workspace and is logged
+// in there.
+func (w *tenant) colleague(t *testing.T, role tenants.Role) *tenant {
+	t.Helper()
+	colleague := w.member(t, string(role)+"-of-"+w.workspace.String())
+	var me struct{ User struct{ ID uuid.UUID } }
+	colleague.send(t, http.MethodGet, "/me", "").decode(t, &me)
+	statement := "UPDATE members SET role = $1, workspace_id = $2 WHERE user_id = $3"
+	if _, err := w.db.Owner(t).Exec(t.Context(), "DELETE FROM logins WHERE user_id = $1", me.User.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.db.Owner(t).Exec(t.Context(), statement, string(role), w.workspace, me.User.ID); err != nil {
+		t.Fatal(err)
+	}
+	answer := colleague.send(t, http.MethodPost, "/login", fmt.Sprintf(`{"email":"%s-of-%s@example.com","password":%q}`, role, w.workspace, password))
+	answer.want(t, http.StatusOK)
+	colleague.cookie, colleague.workspace = answer.cookies[0], w.workspace
+	return colleague
+}
+
 // tenant signs up a workspace and gives it one of everything.
 func (p *product) tenant(t *testing.T, name string) *tenant {
 	t.Helper()

@@ -6,7 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
 )
 
 // reach says how one workspace tries to reach another through a route.
@@ -16,8 +19,9 @@ type reach struct {
 	path func(of *tenant) string
 	body string
 
-	public bool // serves people who are not logged in
-	status int  // of the owner's own call; 0: 200
+	public bool   // serves people who are not logged in
+	status int    // of the owner's own call; 0: 200
+	roles  string // that may: initials of owner, admin, member, viewer, billing
 }
 
 // reaches has an entry for every route.
@@ -29,53 +33,53 @@ func reaches() map[string]reach {
 		"POST /logout":      {public: true},
 		"GET /openapi.yaml": {public: true},
 
-		"GET /me":             {},
-		"GET /keys":           {},
-		"POST /keys":          {body: `{"name":"another","scopes":["read"]}`, status: http.StatusCreated},
-		"GET /provider-keys":  {},
-		"POST /provider-keys": {body: `{"provider":"openai","key":"sk-another-key"}`, status: http.StatusCreated},
-		"GET /pipeline":       {},
-		"PUT /pipeline":       {body: `{"ipc":{"preserveLastTurns":7}}`},
-		"GET /sessions":       {},
-		"GET /models/windows": {},
+		"GET /me":             {roles: "oamvb"},
+		"GET /keys":           {roles: "oamv"},
+		"POST /keys":          {roles: "oam", body: `{"name":"another","scopes":["read"]}`, status: http.StatusCreated},
+		"GET /provider-keys":  {roles: "oamv"},
+		"POST /provider-keys": {roles: "oa", body: `{"provider":"openai","key":"sk-another-key"}`, status: http.StatusCreated},
+		"GET /pipeline":       {roles: "oamv"},
+		"PUT /pipeline":       {roles: "oa", body: `{"ipc":{"preserveLastTurns":7}}`},
+		"GET /sessions":       {roles: "oamv"},
+		"GET /models/windows": {roles: "oamv"},
 
-		"GET /patterns":        {},
-		"POST /patterns":       {body: `{"kind":"directive","text":"Never push to the release branch without a tag."}`, status: http.StatusCreated},
-		"GET /patterns/:id":    {path: at(func(of *tenant) string { return "/patterns/" + of.pattern })},
-		"PATCH /patterns/:id":  {path: at(func(of *tenant) string { return "/patterns/" + of.pattern }), body: `{"status":"disabled"}`},
-		"DELETE /patterns/:id": {path: at(func(of *tenant) string { return "/patterns/" + of.pattern }), status: http.StatusNoContent},
+		"GET /patterns":        {roles: "oamv"},
+		"POST /patterns":       {roles: "oa", body: `{"kind":"directive","text":"Never push to the release branch without a tag."}`, status: http.StatusCreated},
+		"GET /patterns/:id":    {roles: "oamv", path: at(func(of *tenant) string { return "/patterns/" + of.pattern })},
+		"PATCH /patterns/:id":  {roles: "oa", path: at(func(of *tenant) string { return "/patterns/" + of.pattern }), body: `{"status":"disabled"}`},
+		"DELETE /patterns/:id": {roles: "oa", path: at(func(of *tenant) string { return "/patterns/" + of.pattern }), status: http.StatusNoContent},
 
-		"PUT /models/windows/:model":    {body: `{"window_tokens":50000}`},
-		"DELETE /models/windows/:model": {path: at((*tenant).modelWindow), status: http.StatusNoContent},
+		"PUT /models/windows/:model":    {roles: "oa", body: `{"window_tokens":50000}`},
+		"DELETE /models/windows/:model": {roles: "oa", path: at((*tenant).modelWindow), status: http.StatusNoContent},
 
-		"GET /search":              {path: at(func(of *tenant) string { return "/search?q=question&session=" + of.session.String() })},
-		"GET /sessions/:id/export": {path: at(func(of *tenant) string { return "/sessions/" + of.session.String() + "/export" })},
-		"GET /retention":           {},
-		"PUT /retention":           {body: `{"days":30}`},
+		"GET /search":              {roles: "oam", path: at(func(of *tenant) string { return "/search?q=question&session=" + of.session.String() })},
+		"GET /sessions/:id/export": {roles: "oam", path: at(func(of *tenant) string { return "/sessions/" + of.session.String() + "/export" })},
+		"GET /retention":           {roles: "oamv"},
+		"PUT /retention":           {roles: "oa", body: `{"days":30}`},
 
-		"GET /usage":    {},
-		"GET /requests": {},
+		"GET /usage":    {roles: "oamvb"},
+		"GET /requests": {roles: "oamvb"},
 
-		"POST /provider-keys/:id/test": {path: at(func(of *tenant) string { return "/provider-keys/" + of.providerKey + "/test" })},
-		"GET /sessions/:id":            {path: at(func(of *tenant) string { return "/sessions/" + of.session.String() })},
-		"GET /sessions/:id/turns":      {path: at(func(of *tenant) string { return "/sessions/" + of.session.String() + "/turns" })},
-		"GET /sessions/:id/events":     {path: at(func(of *tenant) string { return "/sessions/" + of.session.String() + "/events" })},
-		"GET /sessions/:id/archive/:index": {path: at(func(of *tenant) string {
+		"POST /provider-keys/:id/test": {roles: "oa", path: at(func(of *tenant) string { return "/provider-keys/" + of.providerKey + "/test" })},
+		"GET /sessions/:id":            {roles: "oamv", path: at(func(of *tenant) string { return "/sessions/" + of.session.String() })},
+		"GET /sessions/:id/turns":      {roles: "oam", path: at(func(of *tenant) string { return "/sessions/" + of.session.String() + "/turns" })},
+		"GET /sessions/:id/events":     {roles: "oamv", path: at(func(of *tenant) string { return "/sessions/" + of.session.String() + "/events" })},
+		"GET /sessions/:id/archive/:index": {roles: "oam", path: at(func(of *tenant) string {
 			return "/sessions/" + of.session.String() + "/archive/0"
 		})},
-		"POST /sessions/:id/compact": {
+		"POST /sessions/:id/compact": {roles: "oam",
 			path: at(func(of *tenant) string { return "/sessions/" + of.session.String() + "/compact" }), body: `{"instructions":"Keep it."}`,
 			status: http.StatusAccepted,
 		},
-		"GET /sessions/:id/pins":  {path: at(func(of *tenant) string { return "/sessions/" + of.session.String() + "/pins" })},
-		"POST /sessions/:id/pins": {path: at(func(of *tenant) string { return "/sessions/" + of.session.String() + "/pins" }), body: `{"message":1}`},
-		"DELETE /sessions/:id/pins/:message": {
+		"GET /sessions/:id/pins":  {roles: "oamv", path: at(func(of *tenant) string { return "/sessions/" + of.session.String() + "/pins" })},
+		"POST /sessions/:id/pins": {roles: "oam", path: at(func(of *tenant) string { return "/sessions/" + of.session.String() + "/pins" }), body: `{"message":1}`},
+		"DELETE /sessions/:id/pins/:message": {roles: "oam",
 			path: at(func(of *tenant) string { return "/sessions/" + of.session.String() + "/pins/1" }), status: http.StatusNoContent,
 		},
-		"GET /requests/:id":         {path: at(func(of *tenant) string { return "/requests/" + of.request.String() })},
-		"DELETE /sessions/:id":      {path: at(func(of *tenant) string { return "/sessions/" + of.session.String() }), status: http.StatusNoContent},
-		"DELETE /provider-keys/:id": {path: at(func(of *tenant) string { return "/provider-keys/" + of.providerKey }), status: http.StatusNoContent},
-		"DELETE /keys/:id":          {path: at(func(of *tenant) string { return "/keys/" + of.keyID }), status: http.StatusNoContent},
+		"GET /requests/:id":         {roles: "oamvb", path: at(func(of *tenant) string { return "/requests/" + of.request.String() })},
+		"DELETE /sessions/:id":      {roles: "oa", path: at(func(of *tenant) string { return "/sessions/" + of.session.String() }), status: http.StatusNoContent},
+		"DELETE /provider-keys/:id": {roles: "oa", path: at(func(of *tenant) string { return "/provider-keys/" + of.providerKey }), status: http.StatusNoContent},
+		"DELETE /keys/:id":          {roles: "oam", path: at(func(of *tenant) string { return "/keys/" + of.keyID }), status: http.StatusNoContent},
 	}
 }
 
@@ -105,6 +109,30 @@ func TestNoRouteReachesAnotherWorkspace(t *testing.T) {
 		t.Errorf("the other workspace has changed:\n%s\nwas:\n%s", after, before)
 	}
 	ownCalls(t, b)
+}
+
+// Every role may what its name says, through every route, and nothing else.
+func TestRolesAreCheckedOnEveryRoute(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	a := p.tenant(t, "ant")
+	for _, role := range []tenants.Role{tenants.Owner, tenants.Admin, tenants.Regular, tenants.Viewer, tenants.Billing} {
+		member := a.colleague(t, role)
+		reaches := reaches()
+		for _, route := range routes(p.echo) {
+			try := reaches[route]
+			if try.public {
+				continue
+			}
+			method, path, _ := strings.Cut(route, " ")
+			// Nothing has this id and the body is empty: whoever may gets another error.
+			path = strings.NewReplacer(":id", uuid.NewString(), ":index", "0", ":model", "x", ":message", "0").Replace(path)
+			answer := member.send(t, method, path, "")
+			if may := strings.Contains(try.roles, string(role)[:1]); may == (answer.status == http.StatusForbidden) {
+				t.Errorf("%s as %s: status %d: %s", answer.request, role, answer.status, answer.body)
+			}
+		}
+	}
 }
 
 // tryRoute calls a route for b's things as a, in every way in which a can.

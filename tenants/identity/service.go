@@ -196,6 +196,7 @@ func (s *Service) open(ctx context.Context, user tenants.User, membership tenant
 		ID: uuid.Must(uuid.NewV7()), UserID: user.ID, Workspace: membership.Workspace.ID, UserAgent: userAgent,
 		CreatedAt: now, ExpiresAt: now.Add(tenants.LoginAge),
 	}
+	ctx = tenants.WithActor(ctx, tenants.Actor{User: user.ID, Name: user.Email, From: tenants.ActorOf(ctx).From})
 	if err := s.store.CreateLogin(ctx, login); err != nil {
 		return tenants.Principal{}, "", fmt.Errorf("create login: %w", err)
 	}

@@ -14,7 +14,12 @@ import (
 
 // CreateAPIKey keeps an API key of a workspace under the hash of its secret.
 func (db *DB) CreateAPIKey(ctx context.Context, workspace uuid.UUID, key tenants.APIKey, hash []byte) error {
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error { return insertAPIKey(tx, workspace, key, hash) })
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		if err := insertAPIKey(tx, workspace, key, hash); err != nil {
+			return err
+		}
+		return audit(tx, workspace, tenants.Change{Action: tenants.KeyCreated, Target: key.ID.String(), After: key.Fields()})
+	})
 	if err != nil {
 		return fmt.Errorf("create API key: %w", err)
 	}
@@ -59,6 +64,9 @@ func (db *DB) APIKeyByHash(ctx context.Context, hash []byte) (tenants.APIKey, er
 func (db *DB) RevokeAPIKey(ctx context.Context, workspace, id uuid.UUID) error {
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if err := revokeAPIKey(tx, workspace, id); err != nil {
+			return err
+		}
+		if err := audit(tx, workspace, tenants.Change{Action: tenants.KeyRevoked, Target: id.String()}); err != nil {
 			return err
 		}
 		return notify(tx, KeysChannel, workspace.String())

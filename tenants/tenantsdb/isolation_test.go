@@ -44,7 +44,7 @@ func TestNoTableIsOpenWithoutATenant(t *testing.T) {
 			t.Errorf("%s shows %d of %d rows without a tenant (%v)", table, seen, all, err)
 		}
 		for _, statement := range []string{"UPDATE " + table + " SET " + column + " = " + column, "DELETE FROM " + table} {
-			if tag, err := b.Pool().Exec(t.Context(), statement); err != nil || tag.RowsAffected() != 0 {
+			if tag, err := b.Pool().Exec(t.Context(), statement); err != nil && !isRefused(err) || tag.RowsAffected() != 0 {
 				t.Errorf("%s: %s, %v", statement, tag, err)
 			}
 		}
@@ -74,9 +74,15 @@ func TestNoTableIsOpenToAnotherTenant(t *testing.T) {
 			if seen != 0 {
 				t.Errorf("%s shows %d rows of another tenant", table, seen)
 			}
-			changed := tx.Exec("UPDATE " + table + " SET " + column + " = " + column + where)
-			if changed.Error != nil || changed.RowsAffected != 0 {
-				t.Errorf("%s: %d rows of another tenant changed (%v)", table, changed.RowsAffected, changed.Error)
+			err := tx.Transaction(func(tx *gorm.DB) error {
+				changed := tx.Exec("UPDATE " + table + " SET " + column + " = " + column + where)
+				if changed.RowsAffected != 0 {
+					t.Errorf("%s: %d rows of another tenant changed", table, changed.RowsAffected)
+				}
+				return changed.Error
+			})
+			if err != nil && !isRefused(err) { // of what is only added to
+				t.Errorf("%s: %v", table, err)
 			}
 			return nil
 		})

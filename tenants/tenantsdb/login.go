@@ -14,7 +14,12 @@ import (
 // CreateLogin keeps a new login. It returns tenants.ErrNotFound if the user is no
 // member of the workspace.
 func (db *DB) CreateLogin(ctx context.Context, login tenants.Login) error {
-	err := db.inUser(ctx, login.UserID, func(tx *gorm.DB) error { return insertLogin(tx, login) })
+	err := db.inUser(ctx, login.UserID, func(tx *gorm.DB) error {
+		if err := insertLogin(tx, login); err != nil {
+			return err
+		}
+		return auditLogin(tx, tenants.LoginOpened, login)
+	})
 	if err != nil {
 		return fmt.Errorf("create login: %w", err)
 	}
@@ -62,8 +67,15 @@ func (db *DB) Logins(ctx context.Context, user uuid.UUID) ([]tenants.Login, erro
 // changes nothing.
 func (db *DB) RevokeLogin(ctx context.Context, user, id uuid.UUID) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
-		if err := tx.Exec("UPDATE logins SET revoked_at = now() WHERE user_id = ? AND id = ? AND revoked_at IS NULL", user, id).Error; err != nil {
+		var ended []loginRow
+		err := tx.Raw("UPDATE logins SET revoked_at = now() WHERE user_id = ? AND id = ? AND revoked_at IS NULL RETURNING "+loginColumns, user, id).Scan(&ended).Error
+		if err != nil {
 			return err
+		}
+		for _, row := range ended {
+			if err := auditLogin(tx, tenants.LoginEnded, row.toLogin()); err != nil {
+				return err
+			}
 		}
 		return notify(tx, LoginsChannel, id.String())
 	})
@@ -81,6 +93,19 @@ func insertLogin(tx *gorm.DB, login tenants.Login) error {
 		return tenants.ErrNotFound
 	}
 	return inserted.Error
+}
+
+// auditLogin notes what happened with a login in the workspace that it works in.
+func auditLogin(tx *gorm.DB, action tenants.Action, login tenants.Login) error {
+	if err := workFor(tx, forWorkspace, login.Workspace.String()); err != nil {
+		return err
+	}
+	fields := tenants.Fields{"browser": login.UserAgent}
+	change := tenants.Change{Action: action, Target: login.ID.String(), After: fields}
+	if action == tenants.LoginEnded {
+		change.Before, change.After = fields, nil
+	}
+	return audit(tx, login.Workspace, change)
 }
 
 // findLogin returns the active login of an id, or none.

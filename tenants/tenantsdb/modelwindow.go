@@ -3,6 +3,7 @@ package tenantsdb
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -37,6 +38,10 @@ func (db *DB) ModelWindows(ctx context.Context, workspace uuid.UUID) ([]tenants.
 func (db *DB) SetModelWindow(ctx context.Context, workspace uuid.UUID, model string, tokens int, by uuid.UUID) (tenants.ModelWindow, error) {
 	row := modelWindowRow{}
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		before, err := windowFields(tx, workspace, model)
+		if err != nil {
+			return err
+		}
 		set := tx.Raw(`INSERT INTO model_windows (workspace_id, model, window_tokens, source, set_by) VALUES (?, ?, ?, 'override', ?)
 			ON CONFLICT (workspace_id, model) DO UPDATE
 			SET window_tokens = excluded.window_tokens, source = 'override', set_by = excluded.set_by, set_at = now()
@@ -44,6 +49,10 @@ func (db *DB) SetModelWindow(ctx context.Context, workspace uuid.UUID, model str
 			workspace, storable(model), tokens, by).Scan(&row)
 		if set.Error != nil {
 			return set.Error
+		}
+		change := tenants.Change{Action: tenants.ModelWindowSet, Target: model, Before: before, After: tenants.Fields{"tokens": strconv.Itoa(tokens)}}
+		if err := audit(tx, workspace, change); err != nil {
+			return err
 		}
 		return notify(tx, SettingsChannel, workspace.String())
 	})
@@ -77,6 +86,10 @@ func (db *DB) LearnModelWindow(ctx context.Context, workspace uuid.UUID, model s
 // holds again. It returns tenants.ErrNotFound.
 func (db *DB) DeleteModelWindow(ctx context.Context, workspace uuid.UUID, model string) error {
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		before, err := windowFields(tx, workspace, model)
+		if err != nil {
+			return err
+		}
 		deleted := tx.Exec("DELETE FROM model_windows WHERE workspace_id = ? AND model = ?", workspace, storable(model))
 		switch {
 		case deleted.Error != nil:
@@ -84,12 +97,26 @@ func (db *DB) DeleteModelWindow(ctx context.Context, workspace uuid.UUID, model 
 		case deleted.RowsAffected == 0:
 			return tenants.ErrNotFound
 		}
+		if err := audit(tx, workspace, tenants.Change{Action: tenants.ModelWindowRemoved, Target: model, Before: before}); err != nil {
+			return err
+		}
 		return notify(tx, SettingsChannel, workspace.String())
 	})
 	if err != nil {
 		return fmt.Errorf("delete window of a model: %w", err)
 	}
 	return nil
+}
+
+// windowFields returns what the audit log shows of a model's window; nil where none
+// is set or learnt.
+func windowFields(tx *gorm.DB, workspace uuid.UUID, model string) (tenants.Fields, error) {
+	var tokens []int
+	err := tx.Raw("SELECT window_tokens FROM model_windows WHERE workspace_id = ? AND model = ?", workspace, storable(model)).Scan(&tokens).Error
+	if err != nil || len(tokens) == 0 {
+		return nil, err
+	}
+	return tenants.Fields{"tokens": strconv.Itoa(tokens[0])}, nil
 }
 
 type modelWindowRow struct {

@@ -3,6 +3,7 @@ package tenantsdb
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -39,7 +40,15 @@ func (db *DB) PipelineHistory(ctx context.Context, workspace uuid.UUID) ([]tenan
 func (db *DB) SavePipeline(ctx context.Context, workspace uuid.UUID, expectedVersion int, config tenants.PipelineConfig) (tenants.PipelineConfig, error) {
 	config.Workspace, config.Version = workspace, expectedVersion+1
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		before, err := newestPipeline(tx, workspace)
+		if err != nil {
+			return err
+		}
 		if err := insertPipeline(tx, workspace, &config); err != nil {
+			return err
+		}
+		saved := tenants.Change{Action: tenants.PipelineSaved, Target: strconv.Itoa(config.Version), Before: before.Fields(), After: config.Fields()}
+		if err := audit(tx, workspace, saved); err != nil {
 			return err
 		}
 		return notify(tx, SettingsChannel, workspace.String())
@@ -53,7 +62,7 @@ func (db *DB) SavePipeline(ctx context.Context, workspace uuid.UUID, expectedVer
 func (db *DB) pipelines(ctx context.Context, workspace uuid.UUID, limit int) ([]tenants.PipelineConfig, error) {
 	var rows []pipelineRow
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Table("pipeline_configs").Select("workspace_id, version, modules, yaml, saved_by, saved_at").
+		return tx.Table("pipeline_configs").Select(pipelineColumns).
 			Where("workspace_id = ?", workspace).Order("version DESC").Limit(limit).Find(&rows).Error
 	})
 	if err != nil {
@@ -64,6 +73,14 @@ func (db *DB) pipelines(ctx context.Context, workspace uuid.UUID, limit int) ([]
 		configs[i] = row.toPipelineConfig()
 	}
 	return configs, nil
+}
+
+// newestPipeline returns the newest version; the zero config where there is none.
+func newestPipeline(tx *gorm.DB, workspace uuid.UUID) (tenants.PipelineConfig, error) {
+	var row pipelineRow
+	err := tx.Table("pipeline_configs").Select(pipelineColumns).Where("workspace_id = ?", workspace).
+		Order("version DESC").Limit(1).Scan(&row).Error
+	return row.toPipelineConfig(), err
 }
 
 // insertPipeline inserts the version that follows the newest one; the primary key
@@ -80,6 +97,8 @@ func insertPipeline(tx *gorm.DB, workspace uuid.UUID, config *tenants.PipelineCo
 	}
 	return inserted.Error
 }
+
+const pipelineColumns = "workspace_id, version, modules, yaml, saved_by, saved_at"
 
 type pipelineRow struct {
 	WorkspaceID uuid.UUID

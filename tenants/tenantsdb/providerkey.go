@@ -17,6 +17,10 @@ func (db *DB) AddProviderKey(ctx context.Context, workspace uuid.UUID, key tenan
 		if err := insertProviderKey(tx, workspace, key); err != nil {
 			return err
 		}
+		added := tenants.Change{Action: tenants.ProviderKeyAdded, Target: key.ID.String(), After: key.Fields()}
+		if err := audit(tx, workspace, added); err != nil {
+			return err
+		}
 		return notify(tx, SettingsChannel, workspace.String())
 	})
 	if err != nil {
@@ -47,12 +51,17 @@ func (db *DB) ProviderKeys(ctx context.Context, workspace uuid.UUID) ([]tenants.
 // tenants.ErrNotFound.
 func (db *DB) DeleteProviderKey(ctx context.Context, workspace, id uuid.UUID) error {
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		deleted := tx.Exec("DELETE FROM provider_keys WHERE workspace_id = ? AND id = ?", workspace, id)
+		var row providerKeyRow
+		deleted := tx.Raw("DELETE FROM provider_keys WHERE workspace_id = ? AND id = ? RETURNING *", workspace, id).Scan(&row)
 		if deleted.Error == nil && deleted.RowsAffected == 0 {
 			return tenants.ErrNotFound
 		}
 		if deleted.Error != nil {
 			return deleted.Error
+		}
+		removed := tenants.Change{Action: tenants.ProviderKeyRemoved, Target: id.String(), Before: row.toProviderKey().Fields()}
+		if err := audit(tx, workspace, removed); err != nil {
+			return err
 		}
 		return notify(tx, SettingsChannel, workspace.String())
 	})

@@ -33,11 +33,21 @@ func (db *DB) SetRetention(ctx context.Context, workspace uuid.UUID, retention t
 		return err
 	}
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		set := tx.Exec("UPDATE workspaces SET retention_days = nullif(?::int, 0) WHERE workspace_id = ?", retention.Days, workspace)
-		if set.Error == nil && set.RowsAffected == 0 {
-			return tenants.ErrNotFound
+		var before []int
+		err := tx.Raw("SELECT coalesce(retention_days, 0) FROM workspaces WHERE workspace_id = ? FOR UPDATE", workspace).Scan(&before).Error
+		if err == nil && len(before) == 0 {
+			err = tenants.ErrNotFound
 		}
-		return set.Error
+		if err != nil {
+			return err
+		}
+		err = tx.Exec("UPDATE workspaces SET retention_days = nullif(?::int, 0) WHERE workspace_id = ?", retention.Days, workspace).Error
+		if err != nil {
+			return err
+		}
+		return audit(tx, workspace, tenants.Change{
+			Action: tenants.RetentionSet, Before: tenants.Retention{Days: before[0]}.Fields(), After: retention.Fields(),
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("set retention of workspace %s: %w", workspace, err)

@@ -18,6 +18,7 @@ import (
 func (db *DB) SignUp(ctx context.Context, email, passwordHash, workspaceName string) (tenants.User, tenants.Workspace, error) {
 	user := tenants.User{ID: uuid.Must(uuid.NewV7()), Email: email}
 	workspace := tenants.Workspace{ID: uuid.Must(uuid.NewV7()), Name: workspaceName}
+	ctx = tenants.WithActor(ctx, tenants.Actor{User: user.ID, Name: email, From: tenants.ActorOf(ctx).From})
 	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error {
 		if err := insertUser(tx, &user, passwordHash); err != nil {
 			return err
@@ -113,7 +114,12 @@ func createWorkspace(tx *gorm.DB, workspace *tenants.Workspace, owner uuid.UUID)
 	if err := insertWorkspace(tx, workspace); err != nil {
 		return err
 	}
-	return insertMember(tx, workspace.ID, owner, tenants.Owner)
+	if err := insertMember(tx, workspace.ID, owner, tenants.Owner); err != nil {
+		return err
+	}
+	return audit(tx, workspace.ID, tenants.Change{
+		Action: tenants.WorkspaceCreated, Target: workspace.ID.String(), After: tenants.Fields{"name": workspace.Name},
+	})
 }
 
 func insertUser(tx *gorm.DB, user *tenants.User, passwordHash string) error {

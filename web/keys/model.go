@@ -10,7 +10,6 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/tenants"
-	"palimpsest/web/access"
 	"palimpsest/web/clients"
 	"palimpsest/web/components"
 )
@@ -68,7 +67,7 @@ func newModel(who tenants.Principal, keys []tenants.APIKey, used []tenants.Usage
 	for _, key := range used {
 		requests[key.Label] = key.Exchanges
 	}
-	m := model{Who: who, Now: now, MayCreate: access.MayCreateKeys(who.Role), NoUsage: noUsage, Clients: clients.All(publicURL), FirstSteps: true}
+	m := model{Who: who, Now: now, MayCreate: who.Role.May(tenants.CreateKeys), NoUsage: noUsage, Clients: clients.All(publicURL), FirstSteps: true}
 	for _, key := range keys {
 		m.FirstSteps = m.FirstSteps && key.LastUsedAt == nil
 		state, tag := stateOf(key, now)
@@ -77,7 +76,7 @@ func newModel(who tenants.Principal, keys []tenants.APIKey, used []tenants.Usage
 		}
 		m.Rows = append(m.Rows, row{
 			Key: key, Requests: requests[key.ID.String()], State: state, Tag: tag,
-			MayRevoke: key.RevokedAt == nil && access.MayRevoke(who, key),
+			MayRevoke: key.RevokedAt == nil && who.MayChangeKey(key),
 		})
 	}
 	return m

@@ -11,7 +11,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/tenants"
-	"palimpsest/web/access"
 	"palimpsest/web/layout"
 	"palimpsest/web/paths"
 )
@@ -54,17 +53,11 @@ func (h *Handler) List(c echo.Context, who tenants.Principal) error {
 
 // New shows the form to add a key with.
 func (h *Handler) New(c echo.Context, who tenants.Principal) error {
-	if err := access.Check(access.MayTune(who.Role)); err != nil {
-		return err
-	}
 	return h.page(c, who, http.StatusOK, func(m *model) { m.Form = newForm(typed{}, nil) })
 }
 
 // Add stores a key.
 func (h *Handler) Add(c echo.Context, who tenants.Principal) error {
-	if err := access.Check(access.MayTune(who.Role)); err != nil {
-		return err
-	}
 	form := typed{Provider: c.FormValue("provider"), Name: c.FormValue("name"), BaseURL: c.FormValue("base_url")}
 	added, err := h.keys.CreateProviderKey(c.Request().Context(), who.Workspace.ID, form.wanted(who.User.ID), c.FormValue("key"))
 	if err == nil {
@@ -110,11 +103,8 @@ func (h *Handler) Remove(c echo.Context, who tenants.Principal) error {
 	return layout.Redirect(c, paths.With(paths.Providers, "removed", key.ID.String()))
 }
 
-// find returns the key in the path, for somebody who may change it.
+// find returns the key in the path.
 func (h *Handler) find(c echo.Context, who tenants.Principal) (tenants.ProviderKey, error) {
-	if err := access.Check(access.MayTune(who.Role)); err != nil {
-		return tenants.ProviderKey{}, err
-	}
 	id, err := uuid.Parse(c.Param("id"))
 	if err != nil {
 		return tenants.ProviderKey{}, tenants.ErrNotFound
@@ -137,7 +127,7 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change
 	if err != nil {
 		return err
 	}
-	page := model{Keys: keys, Who: who, Now: h.now(), MayChange: access.MayTune(who.Role)}
+	page := model{Keys: keys, Who: who, Now: h.now(), MayChange: who.Role.May(tenants.ManageProviders)}
 	change(&page)
 	return layout.Page(c, status, layout.Frame{Title: "Providers", Section: layout.Providers, Who: who}, view(page))
 }

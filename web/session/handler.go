@@ -20,7 +20,6 @@ import (
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
-	"palimpsest/web/access"
 	"palimpsest/web/layout"
 	"palimpsest/web/paths"
 )
@@ -173,7 +172,7 @@ func (h *Handler) reader(ctx context.Context, who tenants.Principal, detail sess
 	return &reader{
 		inserts: inserts,
 		archive: h.deps.Archive, codec: codec, workspace: who.Workspace.ID, session: detail.ID, lane: lane,
-		projection: projection, epochs: epochs, mayRead: access.MayReadTexts(who.Role), role: who.Role, now: h.deps.Now(),
+		projection: projection, epochs: epochs, mayRead: who.Role.May(tenants.ReadText), role: who.Role, now: h.deps.Now(),
 	}, nil
 }
 

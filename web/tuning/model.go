@@ -7,7 +7,6 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/tenants"
-	"palimpsest/web/access"
 	"palimpsest/web/components"
 	"palimpsest/web/paths"
 )
@@ -31,7 +30,7 @@ type model struct {
 }
 
 func newModel(who tenants.Principal, version int, typed, saved values, invalid *pipeline.Invalid) model {
-	m := model{Who: who, MayChange: access.MayTune(who.Role), Version: version, Typed: typed, Saved: saved, Presets: presets()}
+	m := model{Who: who, MayChange: who.Role.May(tenants.ManagePipeline), Version: version, Typed: typed, Saved: saved, Presets: presets()}
 	field := func(label, name, value, hint string) components.FieldModel {
 		return components.FieldModel{Label: label, Name: section + "." + name, Value: value, Hint: hint}
 	}

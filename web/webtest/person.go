@@ -96,6 +96,22 @@ func (p *Person) As(role tenants.Role) *Person {
 	return p
 }
 
+// Colleague returns somebody who is logged in to the person's workspace with a role.
+func (p *Person) Colleague(role tenants.Role) *Person {
+	p.t.Helper()
+	colleague := p.SignUp(p.t, string(role)+"-of-"+p.Workspace.ID.String())
+	owner := p.Database.Owner(p.t)
+	if _, err := owner.Exec(p.t.Context(), "DELETE FROM logins WHERE user_id = $1", colleague.User.ID); err != nil {
+		p.t.Fatal(err)
+	}
+	const move = "UPDATE members SET workspace_id = $1 WHERE user_id = $2"
+	if _, err := owner.Exec(p.t.Context(), move, p.Workspace.ID, colleague.User.ID); err != nil {
+		p.t.Fatal(err)
+	}
+	colleague.Workspace = p.Workspace
+	return colleague.As(role)
+}
+
 // Get opens a page.
 func (p *Person) Get(path string, header ...string) Page {
 	p.t.Helper()

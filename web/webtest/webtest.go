@@ -47,6 +47,7 @@ type Product struct {
 	Keys     *identity.Keys
 	Sessions *sessiondb.Store
 	Archive  *archivedb.DB
+	Routes   []*echo.Route // of the dashboard
 
 	vault    *vault.Vault
 	provider *upstream.Client
@@ -103,6 +104,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	e := echo.New()
 	e.Logger.SetOutput(io.Discard)
 	web.New(web.Config{PublicURL: PublicURL, Defaults: p.defaults(), Codecs: Codecs(), Log: log}, deps).Register(e)
+	p.Routes = e.Routes()
 	return e
 }
 

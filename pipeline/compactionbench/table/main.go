@@ -56,7 +56,7 @@ func run(ctx context.Context, wanted options) error {
 	if err != nil {
 		return err
 	}
-	if bench.Pipeline, err = configured(wanted.set); err != nil {
+	if bench.Pipeline, err = configured(bench.Pipeline.Modules, wanted.set); err != nil {
 		return err
 	}
 	result, err := bench.Run(ctx, compactionbench.Suite{
@@ -79,9 +79,9 @@ func run(ctx context.Context, wanted options) error {
 	return apibench.Write(wanted.write, "bench-compaction", text)
 }
 
-// configured returns the default pipeline with some settings.
-func configured(settings []string) (pipeline.Config, error) {
-	var layers []pipeline.Layer
+// configured returns the default settings with some changed, for some modules.
+func configured(modules, settings []string) (pipeline.Config, error) {
+	layers := []pipeline.Layer{{Source: pipeline.FromDefault, Modules: strings.Join(modules, ",")}}
 	for _, setting := range settings {
 		name, value, isSet := strings.Cut(setting, "=")
 		module, field, nested := strings.Cut(name, ".")

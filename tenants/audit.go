@@ -1,0 +1,71 @@
+package tenants
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Actor is who does something in a workspace. The zero Actor is the product.
+type Actor struct {
+	User   uuid.UUID // Nil for an API key and for the product
+	APIKey uuid.UUID // Nil for a person and for the product
+	Name   string    // as it was then: the person's e-mail address, the key's name
+	From   string    // address of the client; empty: the product or its command line
+}
+
+// Fields are the values of a thing by their names, as people read them. They hold
+// no secret and nothing of what was said in sessions.
+type Fields map[string]string
+
+// Change is what an audit entry says was done.
+type Change struct {
+	Action Action
+	Target string // what was changed: an id, an address, a name
+	Before Fields // nil where there was nothing
+	After  Fields // nil where nothing is left
+}
+
+// AuditEntry is one change, who made it and when. It is written in the transaction
+// that makes the change, and never changed or removed while the workspace exists.
+type AuditEntry struct {
+	Change
+
+	ID    uuid.UUID // version 7: ordered by time
+	At    time.Time
+	Actor Actor
+}
+
+// Action names a kind of change: what, then what was done with it.
+type Action string
+
+// The actions of the audit log.
+const (
+	KeyCreated         Action = "key.created"
+	KeyRevoked         Action = "key.revoked"
+	ProviderKeyAdded   Action = "provider_key.added"
+	ProviderKeyRemoved Action = "provider_key.removed"
+	PipelineSaved      Action = "pipeline.saved"
+	ModelWindowSet     Action = "model_window.set"
+	ModelWindowRemoved Action = "model_window.removed"
+	RetentionSet       Action = "retention.set"
+	SessionDeleted     Action = "session.deleted"
+	LoginOpened        Action = "login.opened"
+	LoginEnded         Action = "login.ended"
+	WorkspaceCreated   Action = "workspace.created"
+)
+
+type actorKey struct{}
+
+// WithActor says on whose behalf everything is done with the context.
+func WithActor(ctx context.Context, actor Actor) context.Context {
+	return context.WithValue(ctx, actorKey{}, actor)
+}
+
+// ActorOf returns on whose behalf something is done; the product where nobody was
+// named.
+func ActorOf(ctx context.Context) Actor {
+	actor, _ := ctx.Value(actorKey{}).(Actor)
+	return actor
+}

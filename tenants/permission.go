@@ -1,0 +1,97 @@
+package tenants
+
+import "slices"
+
+// Permission is something that may be done in a workspace. Every route asks for
+// one; roles and the scopes of API keys grant them.
+type Permission string
+
+// The permissions.
+const (
+	// Enter is granted to every member: to see where and who they are.
+	Enter Permission = "enter"
+	// ReadMetrics is to see figures: usage, money, requests without what was said.
+	ReadMetrics Permission = "metrics.read"
+	// ReadConfig is to see keys, providers, pipeline and patterns, without secrets.
+	ReadConfig Permission = "config.read"
+	// ReadSessions is to see sessions without what was said.
+	ReadSessions Permission = "sessions.read"
+	// ReadText is to see what was said in sessions.
+	ReadText Permission = "text.read"
+	// ChangeSessions is to compact sessions and to pin their turns.
+	ChangeSessions Permission = "sessions.change"
+	// DeleteSessions is to delete sessions with their archive.
+	DeleteSessions Permission = "sessions.delete"
+	// CreateKeys is to create API keys, and to change and revoke those that one has
+	// created.
+	CreateKeys Permission = "keys.create"
+	// ManageKeys is to change and revoke everybody's API keys.
+	ManageKeys Permission = "keys.manage"
+	// ManageProviders is to add, test and remove provider keys.
+	ManageProviders Permission = "providers.manage"
+	// ManagePipeline is to change the pipeline and the windows of models.
+	ManagePipeline Permission = "pipeline.manage"
+	// ManagePatterns is to approve, change and delete patterns.
+	ManagePatterns Permission = "patterns.manage"
+	// ManageMembers is to see members, to invite them and to change their roles.
+	ManageMembers Permission = "members.manage"
+	// ManageSettings is to change the workspace's name, retention, sign-on and who
+	// may read what was said.
+	ManageSettings Permission = "settings.manage"
+	// ReadAudit is to read who changed what.
+	ReadAudit Permission = "audit.read"
+	// ExportWorkspace is to take away everything that is stored.
+	ExportWorkspace Permission = "workspace.export"
+	// ManageBilling is to see invoices, to change the plan and to pay.
+	ManageBilling Permission = "billing.manage"
+	// DeleteWorkspace is to delete everything.
+	DeleteWorkspace Permission = "workspace.delete"
+)
+
+// adminMay is what an admin may: all but billing and deletion.
+func adminMay() []Permission {
+	return append(regularMay(), DeleteSessions, ManageKeys, ManageProviders, ManagePipeline, ManagePatterns,
+		ManageMembers, ManageSettings, ReadAudit, ExportWorkspace)
+}
+
+func regularMay() []Permission { return append(viewerMay(), ReadText, ChangeSessions, CreateKeys) }
+
+func viewerMay() []Permission { return []Permission{Enter, ReadMetrics, ReadConfig, ReadSessions} }
+
+// Permissions returns what a role grants.
+func (r Role) Permissions() []Permission {
+	switch r {
+	case Owner:
+		return append(adminMay(), ManageBilling, DeleteWorkspace)
+	case Admin:
+		return adminMay()
+	case Regular:
+		return regularMay()
+	case Viewer:
+		return viewerMay()
+	case Billing:
+		return []Permission{Enter, ReadMetrics, ManageBilling}
+	}
+	return nil
+}
+
+// May reports whether a role grants a permission.
+func (r Role) May(permission Permission) bool { return slices.Contains(r.Permissions(), permission) }
+
+// Permissions returns what a scope grants in the product API. A key that manages
+// may what an admin may.
+func (s Scope) Permissions() []Permission {
+	switch s {
+	case ScopeManage:
+		return adminMay()
+	case ScopeRead:
+		return append(viewerMay(), ReadText)
+	case ScopeProxy, ScopeRecall:
+	}
+	return nil
+}
+
+// May reports whether one of a key's scopes grants a permission.
+func (k APIKey) May(permission Permission) bool {
+	return slices.ContainsFunc(k.Scopes, func(scope Scope) bool { return slices.Contains(scope.Permissions(), permission) })
+}

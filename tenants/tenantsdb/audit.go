@@ -1,0 +1,115 @@
+package tenantsdb
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants"
+)
+
+// audit notes a change in the transaction that makes it, on behalf of the actor
+// of the transaction's context.
+func audit(tx *gorm.DB, workspace uuid.UUID, change tenants.Change) error {
+	before, err := fieldsJSON(change.Before)
+	if err != nil {
+		return err
+	}
+	after, err := fieldsJSON(change.After)
+	if err != nil {
+		return err
+	}
+	actor := tenants.ActorOf(tx.Statement.Context)
+	err = tx.Exec(`INSERT INTO audit_entries (workspace_id, id, user_id, api_key_id, actor, address, action, target, before, after)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?::jsonb, ?::jsonb)`,
+		workspace, uuid.Must(uuid.NewV7()), nullable(actor.User), nullable(actor.APIKey), storable(actor.Name), actor.From,
+		string(change.Action), storable(change.Target), before, after).Error
+	if err != nil {
+		return fmt.Errorf("note %s: %w", change.Action, err)
+	}
+	return nil
+}
+
+// Note notes a change that is made outside this package; inside Together it is noted
+// if and only if the change is made.
+func (db *DB) Note(ctx context.Context, workspace uuid.UUID, change tenants.Change) error {
+	return db.InTenant(ctx, workspace, func(tx *gorm.DB) error { return audit(tx, workspace, change) })
+}
+
+// Audit returns what was changed in a workspace, the newest first: at most limit
+// entries before an entry, or the newest ones for uuid.Nil.
+func (db *DB) Audit(ctx context.Context, workspace, before uuid.UUID, limit int) ([]tenants.AuditEntry, error) {
+	var rows []auditRow
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		query := tx.Table("audit_entries").
+			Select("id, at, user_id, api_key_id, actor, address, action, target, before, after").
+			Where("workspace_id = ?", workspace)
+		if before != uuid.Nil {
+			query = query.Where("id < ?", before)
+		}
+		return query.Order("id DESC").Limit(limit).Find(&rows).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("audit of workspace %s: %w", workspace, err)
+	}
+	entries := make([]tenants.AuditEntry, len(rows))
+	for i, row := range rows {
+		if entries[i], err = row.toEntry(); err != nil {
+			return nil, fmt.Errorf("audit entry %s: %w", row.ID, err)
+		}
+	}
+	return entries, nil
+}
+
+type auditRow struct {
+	ID       uuid.UUID
+	At       time.Time
+	UserID   uuid.NullUUID
+	APIKeyID uuid.NullUUID `gorm:"column:api_key_id"`
+	Actor    string
+	Address  string
+	Action   string
+	Target   string
+	Before   []byte
+	After    []byte
+}
+
+func (r auditRow) toEntry() (tenants.AuditEntry, error) {
+	entry := tenants.AuditEntry{
+		ID: r.ID, At: r.At, Actor: tenants.Actor{User: r.UserID.UUID, APIKey: r.APIKeyID.UUID, Name: r.Actor, From: r.Address},
+		Change: tenants.Change{Action: tenants.Action(r.Action), Target: r.Target},
+	}
+	for fields, stored := range map[*tenants.Fields][]byte{&entry.Before: r.Before, &entry.After: r.After} {
+		if stored == nil {
+			continue
+		}
+		if err := json.Unmarshal(stored, fields); err != nil {
+			return tenants.AuditEntry{}, err
+		}
+	}
+	return entry, nil
+}
+
+// fieldsJSON returns fields as JSON; nil for none.
+func fieldsJSON(fields tenants.Fields) (*string, error) {
+	if fields == nil {
+		return nil, nil //nolint:nilnil // the column's NULL
+	}
+	stored := make(tenants.Fields, len(fields))
+	for name, value := range fields {
+		stored[name] = storable(value)
+	}
+	bytes, err := json.Marshal(stored)
+	if err != nil {
+		return nil, fmt.Errorf("write fields: %w", err)
+	}
+	text := string(bytes)
+	return &text, nil
+}
+
+// nullable returns an id as the column has it: NULL for uuid.Nil.
+func nullable(id uuid.UUID) uuid.NullUUID { return uuid.NullUUID{UUID: id, Valid: id != uuid.Nil} }
