@@ -39,7 +39,7 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 		pages[path] = stranger.Get(path)
 	}
 	for _, path := range []string{
-		"/overview", "/overview?range=30d&by=key", "/keys", "/keys/new", keys.Find(`[data-testid="keys"] a`).AttrOr("href", ""), "/providers", "/providers/new",
+		"/overview", "/overview?range=30d&by=key", "/more", "/keys", "/keys/new", keys.Find(`[data-testid="keys"] a`).AttrOr("href", ""), "/providers", "/providers/new",
 		providers.Find(`a[href$="/remove"]`).AttrOr("href", ""), "/pipeline", "/pipeline?preset=aggressive", "/sessions", "/sessions?q=none+such",
 		session, session + "?show=compressed", session + "?view=raw", "/sessions/none", "/sessions?cursor=x",
 	} {
@@ -124,7 +124,7 @@ func checkFrame(t *testing.T, pages map[string]webtest.Page) {
 
 func checkLinks(t *testing.T, pages map[string]webtest.Page) {
 	t.Helper()
-	built := regexp.MustCompile(`^(/(overview|sessions|pipeline|keys|providers|signup|login|api/v1/sessions)?([/?#].*)?|#.*)$`)
+	built := regexp.MustCompile(`^(/(overview|sessions|pipeline|keys|providers|more|signup|login|api/v1/sessions)?([/?#].*)?|#.*)$`)
 	for name, page := range pages {
 		for _, node := range page.Find("a[href]").Nodes {
 			for _, attribute := range node.Attr {

@@ -32,6 +32,7 @@ func reaches() map[string]reach {
 		"POST /logout":                {roles: "oamvb"},
 		"GET /overview":               {roles: "oamvb"},
 		"GET /overview/first-request": {roles: "oamvb"},
+		"GET /more":                   {roles: "oamvb"},
 
 		"GET /keys":             {roles: "oamv"},
 		"GET /keys/new":         {roles: "oam"},

@@ -7,6 +7,7 @@ import (
 	"palimpsest/tenants"
 	"palimpsest/web/identity"
 	"palimpsest/web/keys"
+	"palimpsest/web/layout"
 	"palimpsest/web/overview"
 	"palimpsest/web/paths"
 	"palimpsest/web/providers"
@@ -40,6 +41,8 @@ func (s *Server) Register(e *echo.Echo) {
 	})
 	pages.GET(paths.Overview, s.as(tenants.ReadMetrics, home.Show))
 	pages.GET(paths.FirstRequest, s.as(tenants.ReadMetrics, home.FirstRequest))
+
+	pages.GET(paths.More, s.as(tenants.Enter, layout.MorePage))
 
 	// API keys
 	apiKeys := keys.New(keys.Config{PublicURL: s.config.PublicURL, Log: s.config.Log, Now: s.config.Now}, s.deps.APIKeys, s.deps.Usage)

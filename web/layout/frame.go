@@ -4,6 +4,7 @@ package layout
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
@@ -22,6 +23,7 @@ const (
 	Pipeline  Section = "pipeline"
 	Keys      Section = "keys"
 	Providers Section = "providers"
+	More      Section = "more"
 )
 
 // Frame says what surrounds a page.
@@ -40,21 +42,48 @@ type Crumb struct {
 	Path  string // empty: the page itself
 }
 
-// entry is a link of the navigation.
+// entry is a link of the navigation, for whoever is granted what it needs.
 type entry struct {
 	section     Section
 	title, icon string
 	path        string
+	needs       tenants.Permission
 }
 
-func entries() []entry {
+func allEntries() []entry {
 	return []entry{
-		{Overview, "Overview", "layout-dashboard", paths.Overview},
-		{Sessions, "Sessions", "scroll-text", paths.Sessions},
-		{Pipeline, "Pipeline", "workflow", paths.Pipeline},
-		{Keys, "API keys", "key-round", paths.Keys},
-		{Providers, "Providers", "plug", paths.Providers},
+		{Overview, "Overview", "layout-dashboard", paths.Overview, tenants.ReadMetrics},
+		{Sessions, "Sessions", "scroll-text", paths.Sessions, tenants.ReadSessions},
+		{Pipeline, "Pipeline", "workflow", paths.Pipeline, tenants.ReadConfig},
+		{Keys, "API keys", "key-round", paths.Keys, tenants.ReadConfig},
+		{Providers, "Providers", "plug", paths.Providers, tenants.ReadConfig},
 	}
+}
+
+// entries returns the links that the reader may follow.
+func (f Frame) entries() []entry {
+	return slices.DeleteFunc(allEntries(), func(e entry) bool { return !f.Who.Role.May(e.needs) })
+}
+
+// tabs is how many links stand at the bottom of a narrow screen, beside that to
+// the others.
+const tabs = 4
+
+// tabEntries returns the links at the bottom of a narrow screen.
+func (f Frame) tabEntries() []entry {
+	all := f.entries()
+	return all[:min(tabs, len(all))]
+}
+
+// moreEntries returns the links that have no place there.
+func (f Frame) moreEntries() []entry {
+	all := f.entries()
+	return all[min(tabs, len(all)):]
+}
+
+// isMore reports whether the page is reached through the last link at the bottom.
+func (f Frame) isMore() bool {
+	return f.Section == More || slices.ContainsFunc(f.moreEntries(), func(e entry) bool { return e.section == f.Section })
 }
 
 // crumbs returns the way to the page, which is its title where none is set.
@@ -77,6 +106,13 @@ func (f Frame) initial() string {
 func Page(c echo.Context, status int, frame Frame, content templ.Component) error {
 	frame.theme = theme(c.Request())
 	return Fragment(c, status, app(frame, content))
+}
+
+// MorePage answers with the links that have no place at the bottom of a narrow
+// screen.
+func MorePage(c echo.Context, who tenants.Principal) error {
+	frame := Frame{Title: "More", Section: More, Who: who}
+	return Page(c, http.StatusOK, frame, more(frame))
 }
 
 // Plain answers with a page without navigation: for people who are not logged in.

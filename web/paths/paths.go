@@ -27,6 +27,7 @@ const (
 	NewProvider      = "/providers/new"
 	Pipeline         = "/pipeline"
 	Sessions         = "/sessions"
+	More             = "/more"
 )
 
 // RevokeKey is the path to revoke an API key at.
