@@ -76,20 +76,6 @@ func Restore(ctx context.Context, from Originals, workspace, lane uuid.UUID, lim
 	return restore.proven(limit <= 0)
 }
 
-// Verify restores a whole lane and returns how many messages it has. It returns
-// ErrDamaged, naming the first place, unless every byte and the chain is as it was.
-func Verify(ctx context.Context, from Originals, workspace, lane uuid.UUID) (messages int, err error) {
-	const all = 1 << 30
-	err = Restore(ctx, from, workspace, lane, all, func(message Restored) error {
-		if message.Damage != nil {
-			return fmt.Errorf("message %d of lane %s: %w", message.Index, lane, message.Damage)
-		}
-		messages++
-		return nil
-	})
-	return messages, err
-}
-
 // restoring is a lane that is being given back.
 type restoring struct {
 	from      Originals

@@ -117,9 +117,8 @@ func TestReactiveCompactionLeavesItsTailBehindTheBoundary(t *testing.T) {
 	codec := codecAt(requests[5].Path)
 	envelope := open(t, codec, requests[5].Body)
 	class := client.Classify(requests[5].HeaderWithout(), requests[5].Path, envelope)
-	_, where, err := client.Summary(codec, envelope, class.Marker)
-	if err != nil || where.Block == 0 || class.Marker.Boundary != 0 || envelope.Len() != 5 {
-		t.Errorf("marker %+v in block %d of %d messages: %v", class.Marker, where.Block, envelope.Len(), err)
+	if class.Marker.Boundary != 0 || envelope.Len() != 5 {
+		t.Errorf("marker %+v of %d messages", class.Marker, envelope.Len())
 	}
 }
 

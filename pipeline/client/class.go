@@ -63,9 +63,13 @@ type Marker struct {
 	Confidence float64 // 1 for the type of an item, less for text
 	Source     string  // "item compaction", "text"
 	Branch     bool    // a summary of a branch, not of the conversation before
-
-	form form
 }
+
+// Where a marker is found.
+const (
+	inItem = "item compaction"
+	inText = "text"
+)
 
 // Found reports whether there is a marker.
 func (m Marker) Found() bool { return m.Source != "" }

@@ -13,11 +13,11 @@ func (r *reading) marker(name string) Marker {
 		return none
 	}
 	if r.sealed >= 0 {
-		return Marker{From: r.sealed, Boundary: r.sealed, Client: name, Confidence: 1, Source: "item compaction", form: sealed}
+		return Marker{From: r.sealed, Boundary: r.sealed, Client: name, Confidence: 1, Source: inItem}
 	}
 	for _, look := range [...]func(string) (Marker, bool){r.inOpening, r.inLead, r.inAnswer, r.atBranch} {
 		if found, ok := look(name); ok {
-			found.Source = "text"
+			found.Source = inText
 			return found
 		}
 	}
@@ -36,10 +36,10 @@ func (r *reading) inOpening(name string) (Marker, bool) {
 			continue
 		}
 		if known, ok := openingOf(said, name); ok && isFirst {
-			return Marker{From: i, Boundary: i, Client: known.client, Confidence: 0.9, form: known.form}, true
+			return Marker{From: i, Boundary: i, Client: known.client, Confidence: 0.9}, true
 		}
 		if !isFirst && said.starts(clineNotice) && said.contains(clineNoticeEnd) {
-			return Marker{From: i, Boundary: i, Client: Cline, Confidence: 0.9, form: noticed}, true
+			return Marker{From: i, Boundary: i, Client: Cline, Confidence: 0.9}, true
 		}
 		isFirst = false
 	}
@@ -62,10 +62,10 @@ func openingOf(said text, name string) (opening, bool) {
 func (r *reading) inLead(string) (Marker, bool) {
 	for n, i := range slices.Backward(r.users) {
 		if r.starts(i, codexHandover) {
-			return Marker{From: i, Boundary: i, Client: Codex, Confidence: 0.9, form: handedOver}, true
+			return Marker{From: i, Boundary: i, Client: Codex, Confidence: 0.9}, true
 		}
 		if n > 0 && r.starts(i, crushInterrupted) {
-			return Marker{From: r.users[n-1], Boundary: r.users[n-1], Client: Other, Confidence: 0.8, form: interrupted}, true
+			return Marker{From: r.users[n-1], Boundary: r.users[n-1], Client: Other, Confidence: 0.8}, true
 		}
 	}
 	return Marker{}, false
@@ -84,11 +84,11 @@ func (r *reading) inAnswer(name string) (Marker, bool) {
 		if name == OpenCode || r.userStarts(answer+1, openCodeGoOn) {
 			confidence = 0.9
 		}
-		return Marker{From: question, Boundary: answer, Client: OpenCode, Confidence: confidence, form: recalled}, true
+		return Marker{From: question, Boundary: answer, Client: OpenCode, Confidence: confidence}, true
 	case r.starts(answer, clineNote):
-		return Marker{From: answer, Boundary: answer, Client: Cline, Confidence: 0.9, form: truncated}, true
+		return Marker{From: answer, Boundary: answer, Client: Cline, Confidence: 0.9}, true
 	case r.starts(answer, clineCondense) && r.userStarts(answer+1, clineConsent):
-		return Marker{From: answer, Boundary: answer, Client: Cline, Confidence: 0.9, form: condensed}, true
+		return Marker{From: answer, Boundary: answer, Client: Cline, Confidence: 0.9}, true
 	}
 	return Marker{}, false
 }
@@ -112,7 +112,7 @@ func (r *reading) answer() int {
 func (r *reading) atBranch(string) (Marker, bool) {
 	for i := r.last; i >= max(0, r.last-1); i-- {
 		if r.userStarts(i, piBranch) {
-			return Marker{From: i, Boundary: i, Client: Pi, Confidence: 0.9, Branch: true, form: branched}, true
+			return Marker{From: i, Boundary: i, Client: Pi, Confidence: 0.9, Branch: true}, true
 		}
 	}
 	return Marker{}, false
@@ -133,7 +133,7 @@ func (r *reading) trigger(marker Marker) Trigger {
 	if marker.Branch {
 		return Branch
 	}
-	if marker.form != continued {
+	if marker.Client != ClaudeCode || marker.Source != inText {
 		return ""
 	}
 	for _, i := range [...]int{marker.Boundary, max(r.last, marker.Boundary)} {

@@ -1,7 +1,6 @@
 package client_test
 
 import (
-	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -20,7 +19,6 @@ type summaryCase struct {
 	client   string
 	from, at int // without the system prompt
 	trigger  client.Trigger
-	summary  string // empty: none can be read
 }
 
 func summaryCases() []summaryCase {
@@ -29,31 +27,31 @@ func summaryCases() []summaryCase {
 	with := func(first said, rest ...said) []said { return append([]said{first}, rest...) }
 	long := "## Goal\nFix the parser. " + strings.Repeat("It was read and understood. ", 12)
 	return []summaryCase{
-		{"claude code, whole text", "", with(user(continuedText)), client.ClaudeCode, 0, 0, "", "1. Primary Request: fix the parser."},
-		{"claude code, tail kept", "", with(user(continuedText), go1...), client.ClaudeCode, 0, 0, "", "1. Primary Request: fix the parser."},
-		{"claude code, behind reminders", "", with(user(reminder, reminder, continuedText), go1...), client.ClaudeCode, 0, 0, "", "1. Primary Request: fix the parser."},
-		{"claude code, reminder in the same text", "", with(user(reminder+continuedText), go1...), client.ClaudeCode, 0, 0, "", "1. Primary Request: fix the parser."},
-		{"claude code, older", "", with(user(continuedOld)), client.ClaudeCode, 0, 0, "", "Analysis:\nThe parser."},
+		{"claude code, whole text", "", with(user(continuedText)), client.ClaudeCode, 0, 0, ""},
+		{"claude code, tail kept", "", with(user(continuedText), go1...), client.ClaudeCode, 0, 0, ""},
+		{"claude code, behind reminders", "", with(user(reminder, reminder, continuedText), go1...), client.ClaudeCode, 0, 0, ""},
+		{"claude code, reminder in the same text", "", with(user(reminder+continuedText), go1...), client.ClaudeCode, 0, 0, ""},
+		{"claude code, older", "", with(user(continuedOld)), client.ClaudeCode, 0, 0, ""},
 		{
 			"claude code, by hand", "", with(user(continuedText), assistant("Hello."), user(reminder, "<command-name>/compact</command-name>\n<command-args></command-args>", "go on")),
-			client.ClaudeCode, 0, 0, client.Manual, "1. Primary Request: fix the parser.",
+			client.ClaudeCode, 0, 0, client.Manual,
 		},
-		{"codex", "", []said{user("<environment_context>\n<cwd>/</cwd>\n</environment_context>"), user("fix it"), user("faster"), user(handover)}, client.Codex, 3, 3, "", "The parser is fixed."},
-		{"codex, a new question behind", "", []said{user("fix it"), user(handover), user("and now?")}, client.Codex, 1, 1, "", "The parser is fixed."},
-		{"codex, later", "", append([]said{user("fix it"), user(handover)}, go1...), client.Codex, 1, 1, "", "The parser is fixed."},
-		{"pi", piSystem, with(user(piSummary), go1...), client.Pi, 0, 0, "", "## Goal\nFix the parser\n\n<read-files>\na.txt\n</read-files>"},
-		{"pi, back from a branch", piSystem, append(tools("x"), assistant("Done."), user(piBranch), user("go on")), client.Pi, 4, 4, client.Branch, "The lexer was tried."},
-		{"opencode", "", []said{user("What did we do so far?"), assistant(long), user(codeGoOn)}, client.OpenCode, 0, 1, "", strings.TrimSpace(long)},
-		{"opencode, without the order to go on", "", []said{user("What did we do so far?"), assistant(long), user("next")}, client.OpenCode, 0, 1, "", strings.TrimSpace(long)},
-		{"cline, basic", clineSystem, with(user("fix it", clineNotice, "and the lexer"), go1...), client.Cline, 0, 0, "", "Files read:\na.txt"},
-		{"cline, with a model", clineSystem, with(user("Context summary:\n\nThe parser is fixed."), go1...), client.Cline, 0, 0, "", "The parser is fixed."},
-		{"cline, older note", "", []said{user("<task>\nfix it\n</task>"), assistant(clineNote), user("go on")}, client.Cline, 1, 1, "", ""},
+		{"codex", "", []said{user("<environment_context>\n<cwd>/</cwd>\n</environment_context>"), user("fix it"), user("faster"), user(handover)}, client.Codex, 3, 3, ""},
+		{"codex, a new question behind", "", []said{user("fix it"), user(handover), user("and now?")}, client.Codex, 1, 1, ""},
+		{"codex, later", "", append([]said{user("fix it"), user(handover)}, go1...), client.Codex, 1, 1, ""},
+		{"pi", piSystem, with(user(piSummary), go1...), client.Pi, 0, 0, ""},
+		{"pi, back from a branch", piSystem, append(tools("x"), assistant("Done."), user(piBranch), user("go on")), client.Pi, 4, 4, client.Branch},
+		{"opencode", "", []said{user("What did we do so far?"), assistant(long), user(codeGoOn)}, client.OpenCode, 0, 1, ""},
+		{"opencode, without the order to go on", "", []said{user("What did we do so far?"), assistant(long), user("next")}, client.OpenCode, 0, 1, ""},
+		{"cline, basic", clineSystem, with(user("fix it", clineNotice, "and the lexer"), go1...), client.Cline, 0, 0, ""},
+		{"cline, with a model", clineSystem, with(user("Context summary:\n\nThe parser is fixed."), go1...), client.Cline, 0, 0, ""},
+		{"cline, older note", "", []said{user("<task>\nfix it\n</task>"), assistant(clineNote), user("go on")}, client.Cline, 1, 1, ""},
 		{
 			"cline, condensed", "", []said{user("fix it"), assistant("<condense>\n<context>\nThe parser.\n</context>\n</condense>"), user("The user has accepted the condensed conversation summary you generated. It covers much.")},
-			client.Cline, 1, 1, "", "The parser.",
+			client.Cline, 1, 1, "",
 		},
-		{"roo", rooSystem, with(user("## Conversation Summary\nThe parser is fixed.", reminder), go1...), client.Roo, 0, 0, "", "The parser is fixed."},
-		{"crush", "", []said{user("The parser is fixed."), user(crushGoesOn)}, client.Other, 0, 0, "", "The parser is fixed."},
+		{"roo", rooSystem, with(user("## Conversation Summary\nThe parser is fixed.", reminder), go1...), client.Roo, 0, 0, ""},
+		{"crush", "", []said{user("The parser is fixed."), user(crushGoesOn)}, client.Other, 0, 0, ""},
 	}
 }
 
@@ -76,31 +74,7 @@ func TestSummaryOfAClientIsFoundWhereItStands(t *testing.T) {
 			if first := class.Settle(client.Known{}); first.Kind != client.AfterCompaction || first.Confidence != marker.Confidence {
 				t.Errorf("%s, %s: settled as %+v", codec.Format(), test.name, first)
 			}
-			checkSummary(t, codec, envelope, marker, test)
 		}
-	}
-}
-
-// checkSummary checks that what a marker's client wrote is read and found again.
-func checkSummary(t *testing.T, codec wire.Codec, envelope *wire.Envelope, marker client.Marker, test summaryCase) {
-	t.Helper()
-	summary, where, err := client.Summary(codec, envelope, marker)
-	if test.summary == "" {
-		if !errors.Is(err, client.ErrNoSummary) {
-			t.Errorf("%s: a summary where none is: %q, %v", test.name, summary, err)
-		}
-		return
-	}
-	if err != nil || summary != test.summary {
-		t.Errorf("%s, %s: %q, %v", codec.Format(), test.name, summary, err)
-		return
-	}
-	message, err := codec.Parse(envelope.Element(marker.Boundary))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := message.Blocks[where.Block].Text[where.From:where.To]; got != summary {
-		t.Errorf("%s, %s: the range holds %q", codec.Format(), test.name, got)
 	}
 }
 
@@ -121,9 +95,6 @@ func TestSealedCompactionIsABoundaryThatNobodyReads(t *testing.T) {
 		class := client.Classify(http.Header{}, "", envelope)
 		if class.Marker.Boundary != test.at || class.Marker.Source != "item compaction" || class.IsSide() {
 			t.Errorf("%s: %+v", name, class)
-		}
-		if _, _, err := client.Summary(test.codec, envelope, class.Marker); !errors.Is(err, client.ErrNoSummary) {
-			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -1,28 +1,8 @@
 package client
 
-// form is how a client words the mark of a compaction.
-type form int
-
-const (
-	noForm      form = iota
-	continued        // Claude Code: "This session is being continued …"
-	handedOver       // Codex: "Another language model started …"
-	compacted        // pi: "The conversation history before this point …"
-	branched         // pi: "The following is a summary of a branch …"
-	recalled         // opencode: "What did we do so far?" and the answer
-	noticed          // Cline: <SYSTEM_NOTICE> behind a request
-	summarized       // Cline: "Context summary:"
-	truncated        // Cline: "[NOTE] Some previous conversation history …"
-	condensed        // Cline: <condense> and the person's consent
-	headed           // Roo: "## Conversation Summary"
-	interrupted      // crush: a summary, then "The previous session was interrupted …"
-	sealed           // an item or block that only the provider can read
-)
-
 // opening is the start of a user's message that holds a client's summary.
 type opening struct {
 	words  string
-	form   form
 	client string
 	only   bool // counts only where the client is known by something else
 }
@@ -30,11 +10,11 @@ type opening struct {
 // openings start the first message of a compacted conversation, behind what the
 // client itself put before them.
 var openings = [...]opening{
-	{"This session is being continued from a previous conversation that ran out of context. The summary below covers", continued, ClaudeCode, false},
-	{"This session is being continued from a previous conversation that ran out of context. The conversation is summarized below:", continued, ClaudeCode, false},
-	{"The conversation history before this point was compacted into the following summary:\n\n<summary>", compacted, Pi, false},
-	{"Context summary:\n\n", summarized, Cline, true},
-	{"## Conversation Summary\n", headed, Roo, true},
+	{"This session is being continued from a previous conversation that ran out of context. The summary below covers", ClaudeCode, false},
+	{"This session is being continued from a previous conversation that ran out of context. The conversation is summarized below:", ClaudeCode, false},
+	{"The conversation history before this point was compacted into the following summary:\n\n<summary>", Pi, false},
+	{"Context summary:\n\n", Cline, true},
+	{"## Conversation Summary\n", Roo, true},
 }
 
 const (

@@ -27,17 +27,10 @@ const (
 	longestLine = 2000
 )
 
-// Excerpt returns what messages say about a query, verbatim, in at most budget tokens
-// by count: whole where they fit, else the documents that match best, whole or cut to
-// the lines around what matches; where no line does, to beginning and end. A line
-// "[…]" stands for what was left out.
-func Excerpt(messages []conversation.Message, query string, budget int, count func(string) int) string {
-	question := Ask(query)
-	text, _ := excerpt(pieces(messages, question), question, budget, count)
-	return text
-}
-
-// Excerpts is Excerpt for several hits, best first, in one budget: each may take most
+// Excerpts returns what the messages of hits, best first, say about a query, verbatim,
+// in at most budget tokens by count: whole where they fit, else the documents that
+// match best, whole or cut to the lines around what matches; where no line does, to
+// beginning and end. A line "[…]" stands for what was left out. Each hit may take most
 // of what is left, and what the others do not need goes to the first ones. Hits that
 // get nothing have an empty text.
 func Excerpts(hits [][]conversation.Message, query string, budget int, count func(string) int) []string {

@@ -191,6 +191,11 @@ func TestAQuestionWithoutContentAsksForNothing(t *testing.T) {
 	}
 }
 
+// excerpt is the excerpt of one hit.
+func excerpt(messages []conversation.Message, query string, budget int, count func(string) int) string {
+	return search.Excerpts([][]conversation.Message{messages}, query, budget, count)[0]
+}
+
 func TestAnExcerptHoldsTheMatchingLinesWithinItsBudget(t *testing.T) {
 	t.Parallel()
 	var lines []string
@@ -203,22 +208,22 @@ func TestAnExcerptHoldsTheMatchingLinesWithinItsBudget(t *testing.T) {
 		message(conversation.User, answered("1", strings.Join(lines, "\n"))),
 	}
 	for _, budget := range []int{40, 200, 1000} {
-		text := search.Excerpt(messages, "where was the quota exceeded?", budget, words)
+		text := excerpt(messages, "where was the quota exceeded?", budget, words)
 		if !strings.Contains(text, lines[1200]) || words(text) > budget || !strings.Contains(text, "[…]") {
 			t.Errorf("%d words of %d: %s", words(text), budget, text)
 		}
 	}
-	if text := search.Excerpt(messages, "where was the quota exceeded?", 100_000, words); !strings.Contains(text, strings.Join(lines, "\n")) || strings.Contains(text, "[…]") {
+	if text := excerpt(messages, "where was the quota exceeded?", 100_000, words); !strings.Contains(text, strings.Join(lines, "\n")) || strings.Contains(text, "[…]") {
 		t.Errorf("what fits is cut: %d words", words(text))
 	}
-	plain := search.Excerpt(messages, "unrelated", 200, words)
+	plain := excerpt(messages, "unrelated", 200, words)
 	if !strings.Contains(plain, "step 0 ") || !strings.Contains(plain, lines[1999]) || words(plain) > 200 {
 		t.Errorf("without a match: %s", plain)
 	}
-	if text := search.Excerpt(messages, "quota", 0, words); text != "" {
+	if text := excerpt(messages, "quota", 0, words); text != "" {
 		t.Errorf("without a budget: %q", text)
 	}
-	if text := search.Excerpt(nil, "quota", 100, words); text != "" {
+	if text := excerpt(nil, "quota", 100, words); text != "" {
 		t.Errorf("of nothing: %q", text)
 	}
 }
@@ -269,8 +274,8 @@ func FuzzTerms(f *testing.F) {
 		if len(question.Wanted) > search.MaxWanted {
 			t.Fatalf("%d terms", len(question.Wanted))
 		}
-		if excerpt := search.Excerpt(messages, text, 20, words); words(excerpt) > 20 {
-			t.Fatalf("%d words: %q", words(excerpt), excerpt)
+		if some := excerpt(messages, text, 20, words); words(some) > 20 {
+			t.Fatalf("%d words: %q", words(some), some)
 		}
 	})
 }
