@@ -29,6 +29,10 @@ const (
 	// summaryLanes bounds how many lanes are remembered that summaries were made of.
 	summaryLanes = 20_000
 
+	// lostAfter is how long after an epoch its summary must have been tried: longer
+	// than any attempt may take.
+	lostAfter = 10 * time.Minute
+
 	// cacheLife is how long after an answer the provider is taken to have a prompt
 	// in its cache: somewhat less than the least of five minutes that they name.
 	cacheLife = 4 * time.Minute
@@ -118,14 +122,14 @@ func (s *Summaries) after(post post, written *prompt.Prompt) {
 	if exchange.Summary != nil {
 		known.asked = max(known.asked, exchange.Summary.Covers)
 	}
-	covers := s.calledFor(exchange, known.asked)
+	covers, again := s.calledFor(exchange, known.asked)
 	if covers <= known.asked || covers > written.Lane.Archived() { // or the originals are not durable yet
 		return
 	}
 	job := summary.Job{
 		Scope: exchange.Scope, Session: written.Lane.Session, Lane: written.Lane.ID, Covers: covers, Chain: exchange.Chain[:covers+1],
 		Codec: exchange.Codec, Model: exchange.Request.Model, Window: exchange.Model.Window, Factor: exchange.Factor,
-		Provider: post.call.asked.provider, Ride: s.ride(post, written, known),
+		Provider: post.call.asked.provider, Ride: s.ride(post, written, known), Again: again,
 		Settings: summary.Settings{
 			Model: config.LLMCompression.Model, Prompt: config.LLMCompression.Prompt,
 			MaxTokens: config.LLMCompression.MaxTokens, Timeout: config.LLMCompression.Timeout,
@@ -150,11 +154,21 @@ func takesSummary(post post, written *prompt.Prompt) bool {
 }
 
 // calledFor returns how many messages a summary is called for of which one of so
-// many was asked for already; 0: none is.
-func (s *Summaries) calledFor(exchange *pipeline.Exchange, asked int) int {
+// many was asked for already; 0: none is. again says that another process may have
+// asked for it, or this one before it was restarted.
+func (s *Summaries) calledFor(exchange *pipeline.Exchange, asked int) (covers int, again bool) {
 	if isEpoch(exchange) {
-		return exchange.Projection.Covers
+		return exchange.Projection.Covers, false
 	}
+	if standing := exchange.Projection; standing != nil && standing.Covers > asked && s.now().Sub(standing.At) > lostAfter {
+		return standing.Covers, true
+	}
+	return s.aheadOf(exchange, asked), false
+}
+
+// aheadOf returns how many messages a summary is called for because the prompt
+// leaves less room than the workspace wants; 0: none is.
+func (s *Summaries) aheadOf(exchange *pipeline.Exchange, asked int) int {
 	config := exchange.Config.IPC
 	llm := config.LLMCompression
 	if llm.ReserveTokens == 0 || exchange.Report.After <= exchange.Limit-llm.ReserveTokens {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -166,6 +167,13 @@ func (l *lane) Summaries(context.Context, uuid.UUID, uuid.UUID) ([]session.Summa
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]session.Summary(nil), l.summaries...), nil
+}
+
+// SummaryTried implements Store.
+func (l *lane) SummaryTried(_ context.Context, _, _ uuid.UUID, covers int) (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.attempts, func(a session.SummaryAttempt) bool { return a.Covers >= covers }), nil
 }
 
 // SaveSummary implements Store.

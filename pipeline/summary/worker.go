@@ -57,6 +57,10 @@ type Job struct {
 	Provider string  // which of the workspace's provider keys, by name; empty: the first
 	Settings Settings
 	Ride     *Ride // nil: the lane's prompt cannot be gone on from
+
+	// Again says that the summary was asked for before, and perhaps lost with the
+	// process that was asked: nothing is done where an attempt at it is kept.
+	Again bool
 }
 
 // Originals reads archived messages of a lane from index from to to (excluded).
@@ -68,6 +72,9 @@ type Originals interface {
 type Store interface {
 	Summaries(ctx context.Context, workspace, lane uuid.UUID) ([]session.Summary, error)
 	SaveSummary(ctx context.Context, workspace uuid.UUID, attempt session.SummaryAttempt) error
+	// SummaryTried reports whether an attempt at a summary of so many messages of
+	// the lane, or more, is kept, whatever came of it.
+	SummaryTried(ctx context.Context, workspace, lane uuid.UUID, covers int) (bool, error)
 }
 
 // Lanes are the lanes in memory, which are told how an attempt ended.
@@ -92,8 +99,8 @@ type Config struct {
 }
 
 // Worker makes summaries in the background: a bounded queue, one job for a lane
-// at a time. What does not fit in the queue is dropped and asked for again with the
-// lane's next epoch.
+// at a time. What does not fit in the queue, and what is lost with the process, is
+// asked for again with the lane's next request.
 type Worker struct {
 	config Config
 	queue  chan Job
@@ -198,6 +205,9 @@ func (w *Worker) keep(ctx context.Context, job Job) (attempt session.SummaryAtte
 		defer cancel()
 		err = w.config.Store.SaveSummary(saving, job.Scope.Workspace, attempt)
 	}
+	if errors.Is(err, errTried) {
+		return attempt, false
+	}
 	if err != nil {
 		w.config.Log.Warn("summary", "lane", job.Lane, "covers", job.Covers, "error", err)
 		return attempt, false
@@ -216,6 +226,15 @@ func (w *Worker) keep(ctx context.Context, job Job) (attempt session.SummaryAtte
 // kept it from being made.
 func (w *Worker) attempt(ctx context.Context, job Job) (session.SummaryAttempt, error) {
 	workspace := job.Scope.Workspace
+	if job.Again {
+		tried, err := w.config.Store.SummaryTried(ctx, workspace, job.Lane, job.Covers)
+		if err != nil {
+			return session.SummaryAttempt{}, err
+		}
+		if tried {
+			return session.SummaryAttempt{}, errTried
+		}
+	}
 	known, err := w.config.Store.Summaries(ctx, workspace, job.Lane)
 	if err != nil {
 		return session.SummaryAttempt{}, err
@@ -269,6 +288,9 @@ func reasonOf(ctx context.Context, err error) (reason string, other error) {
 		return "", err
 	}
 }
+
+// errTried says that an attempt at a summary is kept already.
+var errTried = errors.New("tried already")
 
 // ErrUnreachable says that a provider gave no answer.
 var ErrUnreachable = errors.New("provider gave no answer")

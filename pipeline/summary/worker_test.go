@@ -263,6 +263,25 @@ func TestAskingNeverWaits(t *testing.T) {
 }
 
 // Stopping ends a call under way, keeps nothing of it, and may be done twice.
+// What was lost with its process is made up for; what was tried is not tried again.
+func TestASummaryAskedForAgainIsMadeOnlyIfNoneWasTried(t *testing.T) {
+	t.Parallel()
+	provider := newDouble(t, providertest.Config{Script: notes(providertest.Notes)})
+	b := newBench(t, newLane().user("Port the scanner.").work(20), provider)
+	job := b.job()
+	job.Again = true
+	if attempt := b.do(t, job); attempt.Reason != "" {
+		t.Fatalf("what was lost is rejected: %s", attempt.Reason)
+	}
+	calls := len(provider.asked())
+
+	attempt, kept := b.worker.keep(t.Context(), job)
+
+	if kept || len(provider.asked()) != calls {
+		t.Errorf("it was tried again: %+v", attempt)
+	}
+}
+
 func TestStoppingEndsACallUnderWay(t *testing.T) {
 	t.Parallel()
 	l := newLane().user("Go.").work(5)

@@ -27,6 +27,7 @@ const (
 			form, model, text, input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, created_at, sealed)
 		SELECT $1, $2, coalesce(max(number), 0) + 1, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19
 		FROM summaries WHERE workspace_id = $1 AND lane_id = $2`
+	sqlTried  = `SELECT EXISTS (SELECT FROM summaries WHERE workspace_id = $1 AND lane_id = $2 AND covers >= $3)`
 	sqlCharge = `UPDATE sessions SET net_microusd = net_microusd - $3 WHERE workspace_id = $1 AND id = $2`
 )
 
@@ -45,6 +46,18 @@ func (s *Store) Summaries(ctx context.Context, workspace, lane uuid.UUID) ([]ses
 		return nil, fmt.Errorf("summaries of lane %s: %w", lane, err)
 	}
 	return found, nil
+}
+
+// SummaryTried reports whether an attempt at a summary of so many messages of a
+// lane, or more, is kept: accepted or rejected.
+func (s *Store) SummaryTried(ctx context.Context, workspace, lane uuid.UUID, covers int) (tried bool, err error) {
+	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlTried, workspace, lane, covers).Scan(&tried)
+	})
+	if err != nil {
+		return false, fmt.Errorf("attempts at a summary of lane %s: %w", lane, err)
+	}
+	return tried, nil
 }
 
 // SaveSummary keeps an attempt and charges its session with what it cost. Both are

@@ -50,6 +50,11 @@ func TestSummariesAreReadAgainAsTheyWereWritten(t *testing.T) {
 	if err != nil || len(again) != 2 || again[1] != found.Summaries[1] {
 		t.Errorf("%+v, %v", again, err)
 	}
+	for covers, want := range map[int]bool{4: true, 6: true, 7: false} {
+		if tried, err := c.f.store.SummaryTried(t.Context(), c.f.scope.Workspace, c.lane, covers); tried != want || err != nil {
+			t.Errorf("a summary of %d messages was tried: %v, %v", covers, tried, err)
+		}
+	}
 	if c.f.count(t, "summaries") != 3 {
 		t.Error("the rejected attempt is not kept")
 	}
