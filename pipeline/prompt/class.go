@@ -40,10 +40,13 @@ func (w *Writer) settle(exchange *pipeline.Exchange, hint session.Hint, lane *se
 }
 
 // left returns the history that a request leaves behind: it opens a lane in a run
-// that had another one, with none of its answers.
+// that had another one, with none of its answers; where its client names no session,
+// it is the first after the client's own summary.
 func left(run *session.Run, exchange *pipeline.Exchange, hint session.Hint, lane *session.Lane, met int) session.Left {
 	length := len(exchange.Digests)
 	switch {
+	case hint.Name == "" && exchange.Class.Kind == client.AfterCompaction && lane.Kind == session.Main:
+		return session.Left{Session: lane.Session, Lane: lane.ID, Kind: lane.Kind, Unnamed: true}
 	case hint.Name == "":
 		return session.Left{}
 	case exchange.Class.Kind == client.Compaction && lane.Parent != uuid.Nil && lane.ForkAt > 0:

@@ -7,10 +7,12 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
 )
 
-// Left says which history a request has left behind, where its client names the
-// session and goes on in it with another history. The zero Left says nothing.
+// Left says which history a request has left behind: its client goes on in the
+// session that it names with another history, or, where it names none, from a
+// summary of its own. The zero Left says nothing.
 type Left struct {
 	Session uuid.UUID // of the request
 	Lane    uuid.UUID // of the request; uuid.Nil: nothing was left
@@ -19,6 +21,10 @@ type Left struct {
 	// From is the lane that was left: that of the run's newest request before this
 	// one. uuid.Nil: this process has not seen it, the store may know.
 	From uuid.UUID
+
+	// Unnamed says that the client names no session: the history is that of another
+	// one, told by the messages that the client has kept.
+	Unnamed bool
 
 	// Messages is how many messages of From the client had; 0: it is not known.
 	Messages int
@@ -46,6 +52,41 @@ func (m *Memory) Before(_ context.Context, _, session, lane uuid.UUID) (left uui
 		return uuid.Nil, 0, ErrNotFound
 	}
 	return left, newest.Tip, nil
+}
+
+// Holding returns the lane of a main conversation, other than lane, that holds most of
+// the messages named by their hashes, the one used last of several, with how many
+// messages it has and how many tokens those held have. It returns ErrNotFound if there
+// is none.
+func (m *Memory) Holding(_ context.Context, _ Scope, lane uuid.UUID, messages []conversation.Hash) (held Held, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var newest *Found
+	for id, found := range m.lanes {
+		if id == lane || found.Kind == Subagent || found.Kind == Side {
+			continue
+		}
+		tokens := 0
+		for _, entry := range m.kept[id] {
+			if slices.Contains(messages, entry.Hash) {
+				tokens += entry.Tokens
+			}
+		}
+		if tokens > held.Tokens || tokens > 0 && tokens == held.Tokens && found.Heat.At.After(newest.Heat.At) {
+			newest, held = found, Held{Lane: id, Messages: found.Tip, Tokens: tokens}
+		}
+	}
+	if newest == nil {
+		return Held{}, ErrNotFound
+	}
+	return held, nil
+}
+
+// Held is a lane that holds certain messages.
+type Held struct {
+	Lane     uuid.UUID
+	Messages int // of the whole lane
+	Tokens   int // of those that it holds, in o200k
 }
 
 // MemoryArchive reads the originals that a Memory keeps.

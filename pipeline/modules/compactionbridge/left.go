@@ -17,6 +17,7 @@ import (
 // What is read of a history at most. It happens once for each compaction.
 const (
 	mostMessages = 4000 // the newest ones
+	mostKept     = 500  // that the client kept behind its summary
 	readTimeout  = 2 * time.Second
 )
 
@@ -26,7 +27,16 @@ type Lanes interface {
 	// before another one was opened, and how many messages it has. It returns
 	// session.ErrNotFound if there is none.
 	Before(ctx context.Context, workspace, session, lane uuid.UUID) (left uuid.UUID, messages int, err error)
+
+	// Holding returns the lane of a main conversation of the scope, other than lane,
+	// that holds most of the messages named by their hashes, the one used last of
+	// several. It returns session.ErrNotFound if there is none.
+	Holding(ctx context.Context, scope session.Scope, lane uuid.UUID, messages []conversation.Hash) (session.Held, error)
 }
+
+// leastKept is how many tokens a lane must share with what a client kept to be taken
+// for the history that it left: less than that may stand in any conversation.
+const leastKept = 30
 
 // Originals reads the messages of a lane from index from to to (excluded), in order,
 // as far as they are archived.
@@ -63,7 +73,7 @@ func (p Past) history(ctx context.Context, exchange *pipeline.Exchange) (*histor
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	workspace := exchange.Scope.Workspace
-	lane, length, err := p.lane(ctx, workspace, exchange.Left)
+	lane, length, err := p.lane(ctx, exchange)
 	if err != nil {
 		return nil, err
 	}
@@ -79,18 +89,35 @@ func (p Past) history(ctx context.Context, exchange *pipeline.Exchange) (*histor
 
 // lane returns the lane that was left and how many messages count. Of an agent inside
 // the session only this process can know it.
-func (p Past) lane(ctx context.Context, workspace uuid.UUID, left session.Left) (uuid.UUID, int, error) {
-	if left.From != uuid.Nil {
+func (p Past) lane(ctx context.Context, exchange *pipeline.Exchange) (uuid.UUID, int, error) {
+	left := exchange.Left
+	switch {
+	case left.From != uuid.Nil:
 		return left.From, left.Messages, nil
-	}
-	if p.Lanes == nil || left.Kind != session.Main {
+	case p.Lanes == nil || left.Kind != session.Main:
 		return uuid.Nil, 0, session.ErrNotFound
+	case left.Unnamed:
+		held, err := p.Lanes.Holding(ctx, exchange.Scope, left.Lane, kept(exchange))
+		if err == nil && held.Tokens < leastKept {
+			err = session.ErrNotFound
+		}
+		return held.Lane, held.Messages, err
 	}
-	lane, length, err := p.Lanes.Before(ctx, workspace, left.Session, left.Lane)
+	lane, length, err := p.Lanes.Before(ctx, exchange.Scope.Workspace, left.Session, left.Lane)
 	if err != nil {
 		return uuid.Nil, 0, fmt.Errorf("lane before %s: %w", left.Lane, err)
 	}
 	return lane, length, nil
+}
+
+// kept returns the hashes of what the client kept behind its summary.
+func kept(exchange *pipeline.Exchange) []conversation.Hash {
+	behind := exchange.Digests[min(exchange.Class.Marker.Boundary+1, len(exchange.Digests)):]
+	hashes := make([]conversation.Hash, 0, min(len(behind), mostKept))
+	for _, digest := range behind[:cap(hashes)] {
+		hashes = append(hashes, digest.Sum)
+	}
+	return hashes
 }
 
 // readHistory reads archived messages. One that cannot be read is left out.

@@ -72,7 +72,7 @@ func TestCapturedCompactionsAreBridgedOnce(t *testing.T) {
 		"claude-code/06-subagent":                  {anthropic.New(), "/messages", 0},
 		"codex/02-auto-compact":                    {openairesponses.New(), "/responses", 3},
 		"codex/04-openai-provider-remote-compact":  {openairesponses.New(), "/responses", 0},
-		"pi/01-basic-compact":                      {openaichat.New(), "/completions", 0}, // it names no session
+		"pi/01-basic-compact":                      {openaichat.New(), "/completions", 5}, // it names no session, and keeps its tail
 		"opencode/02-autocompact-errors":           {anthropic.New(), "/messages", 0},
 		"opencode/01-basic":                        {anthropic.New(), "/messages", 0},
 	} {
@@ -103,7 +103,7 @@ func TestCapturedCompactionsAreBridgedOnce(t *testing.T) {
 
 // ordered puts an order of the person's into a body: the captures hold none.
 func ordered(body []byte) []byte {
-	for _, mark := range []string{"This session is being continued", "Another language model"} {
+	for _, mark := range []string{"This session is being continued", "Another language model", "The conversation history before this point"} {
 		if bytes.Contains(body, []byte(mark)) {
 			return body
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 )
 
@@ -16,6 +17,35 @@ import (
 const sqlBefore = `SELECT l.id, l.position FROM lanes l
 	WHERE l.workspace_id = $1 AND l.session_id = $2 AND l.id <> $3 AND l.kind = 'main'
 	ORDER BY l.last_at DESC, l.id DESC LIMIT 1`
+
+// What a client kept stands in the history that it left, under the same hash.
+const sqlHolding = `SELECT l.id, l.position, sum(e.tokens) AS held FROM archive_entries e
+	JOIN lanes l ON l.workspace_id = e.workspace_id AND l.id = e.lane_id
+	JOIN sessions s ON s.workspace_id = l.workspace_id AND s.id = l.session_id
+	WHERE e.workspace_id = $1 AND e.hash = ANY($2::bytea[]) AND l.id <> $3 AND l.kind = 'main' AND s.api_key_id = $4 AND s.format = $5
+	GROUP BY l.workspace_id, l.id ORDER BY held DESC, l.last_at DESC, l.id DESC LIMIT 1`
+
+// Holding returns the lane of a main conversation of the scope, other than lane, that
+// holds most of the messages named by their hashes, the one used last of several. It
+// returns session.ErrNotFound if there is none.
+func (s *Store) Holding(ctx context.Context, scope session.Scope, lane uuid.UUID, messages []conversation.Hash) (session.Held, error) {
+	hashes := make([][]byte, len(messages))
+	for i := range messages {
+		hashes[i] = messages[i][:]
+	}
+	var held session.Held
+	err := s.door.InTenant(ctx, scope.Workspace, func(tx *gorm.DB) error {
+		row := tx.Statement.ConnPool.QueryRowContext(ctx, sqlHolding, scope.Workspace, hashes, lane, scope.APIKey, string(scope.Format))
+		return row.Scan(&held.Lane, &held.Messages, &held.Tokens)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		err = session.ErrNotFound
+	}
+	if err != nil {
+		return session.Held{}, fmt.Errorf("lane that holds %d messages: %w", len(messages), err)
+	}
+	return held, nil
+}
 
 // Before returns the lane of a session's main conversation that was used last before
 // another one was opened, and how many messages it has. It returns

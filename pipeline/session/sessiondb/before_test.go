@@ -1,6 +1,7 @@
 package sessiondb_test
 
 import (
+	"crypto/sha256"
 	"errors"
 	"testing"
 	"time"
@@ -43,5 +44,33 @@ func TestLaneThatWasLeftIsTheOneUsedLast(t *testing.T) {
 	}
 	if _, _, err := f.store.Before(t.Context(), addWorkspace(t, f.door), in, now); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("another workspace: %v", err)
+	}
+}
+
+// E8, S5: where a client names no session, the history that it left is the one that
+// holds what it kept, of its own key and workspace.
+func TestLaneThatHoldsWhatAClientKeptIsFound(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	older, newer := f.newClient(), f.newClient()
+	older.say("question", "short answer")
+	newer.say("question", "short answer", "another question", "long answer")
+	older.record(t)
+	newer.record(t)
+	kept := []conversation.Hash{sha256.Sum256(newer.messages[1]), sha256.Sum256(newer.messages[3]), sha256.Sum256([]byte("new"))}
+
+	held, err := f.store.Holding(t.Context(), f.scope, uuid.New(), kept)
+	if err != nil || held.Lane != newer.lane || held.Messages != 4 || held.Tokens != 10 {
+		t.Errorf("%+v (%v), want lane %s with 4 messages", held, err, newer.lane)
+	}
+	elsewhere, another := f.scope, f.scope
+	elsewhere.Workspace, another.APIKey = addWorkspace(t, f.door), uuid.New()
+	for name, scope := range map[string]session.Scope{"another workspace": elsewhere, "another key": another} {
+		if found, err := f.store.Holding(t.Context(), scope, uuid.New(), kept); !errors.Is(err, session.ErrNotFound) {
+			t.Errorf("%s: %+v, %v", name, found, err)
+		}
+	}
+	if found, err := f.store.Holding(t.Context(), f.scope, newer.lane, kept); err != nil || found.Lane != older.lane {
+		t.Errorf("beside the lane itself: %+v, %v", found, err)
 	}
 }
