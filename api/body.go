@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -69,6 +68,32 @@ func (b *bodies) get(size int) *content {
 	return body
 }
 
+// read reads a body whose size is not known, in memory that is never more than one
+// and a half times what a body may have. It returns errBodyTooLarge.
+func (b *bodies) read(reader io.Reader) (*content, error) {
+	body, read := b.get(minBody), 0
+	for {
+		n, err := reader.Read(body.bytes[read:])
+		read += n
+		switch {
+		case read > maxBody:
+			body.release()
+			return nil, errBodyTooLarge
+		case errors.Is(err, io.EOF):
+			body.bytes = body.bytes[:read]
+			return body, nil
+		case err != nil:
+			body.release()
+			return nil, err
+		case read == len(body.bytes):
+			larger := b.get(min(2*read, maxBody+1))
+			copy(larger.bytes, body.bytes)
+			body.release()
+			body = larger
+		}
+	}
+}
+
 // readBody reads a request's body, decoded. The caller releases it.
 func (s *Server) readBody(request *http.Request) (*content, error) {
 	if request.ContentLength > maxBody {
@@ -87,16 +112,15 @@ func (s *Server) readBody(request *http.Request) (*content, error) {
 		}
 		return body, nil
 	}
-	var decoded bytes.Buffer
-	read, err := decoded.ReadFrom(io.LimitReader(reader, maxBody+1))
-	if err != nil {
+	body, err := s.bodies.read(reader)
+	switch {
+	case errors.Is(err, errBodyTooLarge):
+		drain(request)
+		return nil, err
+	case err != nil:
 		return nil, prompt.BodyError{Cause: fmt.Errorf("it broke off or is not encoded as declared: %w", err)}
 	}
-	if read > maxBody {
-		drain(request)
-		return nil, errBodyTooLarge
-	}
-	return &content{bytes: decoded.Bytes()}, nil
+	return body, nil
 }
 
 // drain takes what is left of a body that is refused, within limits: a client that

@@ -25,7 +25,7 @@ func (broken) Name() string { return "ipc" }
 
 func (b broken) Process(_ context.Context, exchange *pipeline.Exchange) error { return b.how(exchange) }
 
-// W25: a module that panics or fails, whatever it did before, is undone: the
+// W25, S25: a module that panics or fails, whatever it did before, is undone: the
 // client's own body goes out, and the log says why.
 func TestFailingModuleLeavesTheBodyAsItCame(t *testing.T) {
 	t.Parallel()

@@ -50,7 +50,7 @@ func read(t *testing.T, from io.Reader, want string) {
 	}
 }
 
-// W14: the provider writes a chunk only once the client has seen the one before,
+// W14, S26: the provider writes a chunk only once the client has seen the one before,
 // so nothing is held back; and each takes less than 50 ms.
 func TestEveryChunkArrivesBeforeTheNextIsWritten(t *testing.T) {
 	t.Parallel()
@@ -128,7 +128,7 @@ func TestErrorInsideAStreamIsForwarded(t *testing.T) {
 	}
 }
 
-// W16: when the client leaves, the provider hears of it within a second, and the
+// W16, S24: when the client leaves, the provider hears of it within a second, and the
 // session goes on.
 func TestClientThatLeavesCancelsTheProvider(t *testing.T) {
 	t.Parallel()

@@ -307,7 +307,7 @@ func (w *tenant) until(holds func() bool) {
 	}
 }
 
-// W25: while the database is gone requests pass as they came; when it is back,
+// W25, S27: while the database is gone requests pass as they came; when it is back,
 // sessions are recorded again.
 func TestDatabaseThatIsGoneStopsNoRequest(t *testing.T) {
 	t.Parallel()

@@ -65,7 +65,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	archiveKeys := archive.NewKeys(dataKeys)
 	sessions := sessiondb.New(db).WithKeys(archiveKeys).WithJobs(work)
 	work.Every("upkeep", upkeepEvery, upkeepTimeout, upkeep{db: db, keys: dataKeys, sessions: sessions, log: p.log}.run)
-	originals, err := p.openArchive(ctx, db, archiveKeys, work)
+	originals, err := p.openArchive(ctx, db, archiveKeys, work, registry)
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +209,7 @@ func (p *program) keeper(db *tenantsdb.DB, keys *identity.Keys, safe *vault.Vaul
 
 // openArchive opens the archive: in the database, or with its bytes moved to a
 // bucket once they are durable.
-func (p *program) openArchive(ctx context.Context, db *tenantsdb.DB, keys *archive.Keys, work *jobsdb.Runner) (*archivedb.DB, error) {
+func (p *program) openArchive(ctx context.Context, db *tenantsdb.DB, keys *archive.Keys, work *jobsdb.Runner, registry *prometheus.Registry) (*archivedb.DB, error) {
 	originals, interval := archivedb.New(db).WithKeys(keys), sealEvery
 	var bucket archive.Bucket
 	if p.config.BlobURL != "" {
@@ -221,9 +221,20 @@ func (p *program) openArchive(ctx context.Context, db *tenantsdb.DB, keys *archi
 	}
 	mover := archivedb.NewMover(db, bucket)
 	mover.Keys = keys
+	waiting := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "palimpsest_archive_pending_objects", Help: "Archived messages that are not in the bucket yet, at the end of the last pass.",
+	})
+	registry.MustRegister(waiting)
 	work.Every("archive", interval, moveTimeout, func(ctx context.Context) error {
 		_, err := mover.Pass(ctx)
-		return err
+		if bucket == nil {
+			return err
+		}
+		pending, countErr := mover.Pending(ctx)
+		if countErr == nil {
+			waiting.Set(float64(pending))
+		}
+		return errors.Join(err, countErr)
 	})
 	return originals, nil
 }

@@ -87,16 +87,24 @@ func (m *Mover) Pass(ctx context.Context) (int, error) {
 	return total, nil
 }
 
-// Pending returns how many objects of a workspace are still in the database.
-func (m *Mover) Pending(ctx context.Context, workspace uuid.UUID) (int, error) {
-	var pending int
-	err := m.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlPending, workspace).Scan(&pending)
-	})
+// Pending returns how many objects of all workspaces are still in the database.
+func (m *Mover) Pending(ctx context.Context) (int, error) {
+	workspaces, err := m.workspaces(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("pending objects of workspace %s: %w", workspace, err)
+		return 0, err
 	}
-	return pending, nil
+	total := 0
+	for _, workspace := range workspaces {
+		var pending int
+		err := m.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+			return tx.Statement.ConnPool.QueryRowContext(ctx, sqlPending, workspace).Scan(&pending)
+		})
+		if err != nil {
+			return 0, fmt.Errorf("pending objects of workspace %s: %w", workspace, err)
+		}
+		total += pending
+	}
+	return total, nil
 }
 
 // workspaces returns all workspaces. It is the one query that no workspace asks.

@@ -56,7 +56,7 @@ func (f *fixture) mover(bucket archive.Bucket) *archivedb.Mover {
 
 func (f *fixture) pending(t *testing.T, mover *archivedb.Mover) int {
 	t.Helper()
-	pending, err := mover.Pending(t.Context(), f.workspace)
+	pending, err := mover.Pending(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -169,6 +169,7 @@ func TestJobIsDoneOnceByOneOfTwoProcesses(t *testing.T) {
 	}
 }
 
+// S28
 func TestJobSurvivesTheProcessThatTookIt(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)

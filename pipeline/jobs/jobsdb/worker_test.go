@@ -37,6 +37,7 @@ func (t *text) has(part string) int {
 	return strings.Count(t.String(), part)
 }
 
+// S28
 func TestFailedJobIsTriedAgainAndAtLastGivenUp(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
@@ -91,6 +92,7 @@ func TestJobComesAgainWhenItsHandlerSays(t *testing.T) {
 	}
 }
 
+// S28
 func TestStopGivesBackWhatDoesNotEnd(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
