@@ -32,7 +32,7 @@ fuzz: ## search for inputs that break the cutting of bodies and answers, FUZZ_TI
 		go test ./$${target%%:*} -run '^$$' -fuzz "^$${target##*:}$$" -fuzztime $(FUZZ_TIME); done
 
 .PHONY: check
-check: quick lint ## formatting, vet, lint, template drift, module sums, tests with the race detector
+check: quick lint secrets vulnerabilities ## formatting, vet, lint, scanners, template drift, module sums, tests with the race detector
 	@deploy/setup.sh postgresql chromium redis-server nodejs npm gcc
 	CGO_ENABLED=1 go test -race -p 2 -timeout 40m ./...
 
@@ -51,6 +51,20 @@ lint: bin/golangci-lint ## every linter of .golangci.yaml
 # stay out of the product's.
 bin/golangci-lint: deploy/tools/go.mod deploy/tools/go.sum
 	go -C deploy/tools build -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+.PHONY: secrets
+secrets: bin/gitleaks ## look for secrets in what is committed here
+	bin/gitleaks dir . --no-banner --redact
+
+.PHONY: vulnerabilities
+vulnerabilities: bin/govulncheck ## look for known vulnerabilities in what the program calls
+	deploy/vulncheck.sh
+
+bin/gitleaks: deploy/tools/gitleaks/go.mod deploy/tools/gitleaks/go.sum
+	go -C deploy/tools/gitleaks build -o ../../../bin/gitleaks github.com/zricethezav/gitleaks/v8
+
+bin/govulncheck: deploy/tools/govulncheck/go.mod deploy/tools/govulncheck/go.sum
+	go -C deploy/tools/govulncheck build -o ../../../bin/govulncheck golang.org/x/vuln/cmd/govulncheck
 
 .PHONY: generate
 generate: ## write the Go files of the templates anew
