@@ -36,6 +36,9 @@ type KeyStore interface {
 
 	// TouchAPIKeys sets when keys of a workspace were last used.
 	TouchAPIKeys(ctx context.Context, workspace uuid.UUID, used map[uuid.UUID]time.Time) error
+
+	// RehashAPIKey replaces the hash of a key, unless it has another already.
+	RehashAPIKey(ctx context.Context, workspace, id uuid.UUID, old, hash []byte) error
 }
 
 // Keys tells whose API key a secret is, from memory where it has seen it lately.
@@ -50,6 +53,7 @@ type Keys struct {
 
 	mu   sync.Mutex
 	used map[uuid.UUID]map[uuid.UUID]time.Time // by workspace and key
+	aged map[uuid.UUID]agedHash                // by key: hashed with an older pepper
 }
 
 // result is what the store said of a hash.
@@ -100,7 +104,7 @@ func (k *Keys) Authenticate(ctx context.Context, secret string) (tenants.APIKey,
 	if err := CheckKey(secret); err != nil {
 		return tenants.APIKey{}, err
 	}
-	for _, pepper := range k.peppers {
+	for i, pepper := range k.tried(secret) {
 		key, err := k.find(ctx, string(HashKey(pepper, secret)))
 		switch {
 		case errors.Is(err, tenants.ErrKeyUnknown):
@@ -113,6 +117,9 @@ func (k *Keys) Authenticate(ctx context.Context, secret string) (tenants.APIKey,
 			return tenants.APIKey{}, tenants.ErrKeyExpired
 		}
 		k.touch(key)
+		if i > 0 && i < len(k.peppers) {
+			k.age(key, HashKey(pepper, secret), HashKey(k.peppers[0], secret))
+		}
 		return key, nil
 	}
 	return tenants.APIKey{}, tenants.ErrKeyUnknown
@@ -136,7 +143,7 @@ func (k *Keys) Flush(ctx context.Context) error {
 			failures = append(failures, err)
 		}
 	}
-	return errors.Join(failures...)
+	return errors.Join(append(failures, k.rehash(ctx))...)
 }
 
 func (k *Keys) find(ctx context.Context, hash string) (tenants.APIKey, error) {

@@ -113,6 +113,9 @@ func (v *Vault) Unwrap(workspace uuid.UUID, wrapped []byte) (key []byte, newest 
 	return nil, false, ErrSealedElsewhere
 }
 
+// Masters returns how many master keys are set.
+func (v *Vault) Masters() int { return len(v.secrets) }
+
 // Derive returns a key for one purpose, derived from the first master key.
 func (v *Vault) Derive(purpose string) []byte { return derive(v.secrets[0], purpose) }
 
