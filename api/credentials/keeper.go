@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -107,6 +108,12 @@ func New(config Config) *Keeper {
 		config.Now = time.Now
 	}
 	return &Keeper{Store: config.Store, config: config}
+}
+
+// Presets returns the providers that a key can be made for here: those on private
+// addresses only where they are allowed.
+func (k *Keeper) Presets() []tenants.Preset {
+	return slices.DeleteFunc(tenants.Presets(), func(preset tenants.Preset) bool { return preset.Private && !k.config.AllowPrivate })
 }
 
 // maxName bounds the name of a key, in characters.

@@ -93,6 +93,7 @@ func (c *Client) Send(ctx context.Context, asked Request, target Target) (*http.
 		return nil, failure(ctx, err)
 	}
 	response.Request = nil // it holds the body while the answer streams
+	mask(response, target.Key)
 	return response, nil
 }
 
