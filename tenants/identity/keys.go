@@ -53,7 +53,6 @@ type Keys struct {
 
 	mu   sync.Mutex
 	used map[uuid.UUID]map[uuid.UUID]time.Time // by workspace and key
-	aged map[uuid.UUID]agedHash                // by key: hashed with an older pepper
 }
 
 // result is what the store said of a hash.
@@ -118,7 +117,7 @@ func (k *Keys) Authenticate(ctx context.Context, secret string) (tenants.APIKey,
 		}
 		k.touch(key)
 		if i > 0 && i < len(k.peppers) {
-			k.age(key, HashKey(pepper, secret), HashKey(k.peppers[0], secret))
+			k.rehash(ctx, key, HashKey(pepper, secret), HashKey(k.peppers[0], secret))
 		}
 		return key, nil
 	}
@@ -143,7 +142,7 @@ func (k *Keys) Flush(ctx context.Context) error {
 			failures = append(failures, err)
 		}
 	}
-	return errors.Join(append(failures, k.rehash(ctx))...)
+	return errors.Join(failures...)
 }
 
 func (k *Keys) find(ctx context.Context, hash string) (tenants.APIKey, error) {
