@@ -59,14 +59,14 @@ func (e *Embeddings) EmbeddingModel(ctx context.Context, workspace uuid.UUID) (s
 }
 
 // Embed returns a vector for each of 1 to 2048 texts, all of one length, from the
-// first key of the workspace whose provider speaks OpenAI's dialect. It waits as
+// key of the workspace that takes the model in OpenAI's dialect. It waits as
 // long as ctx lets it. apiKey is whose usage it counts for; uuid.Nil: nobody's. The
 // errors are ErrNoEmbeddings and those of upstream.Embed.
 func (e *Embeddings) Embed(ctx context.Context, workspace, apiKey uuid.UUID, model string, texts []string) ([][]float32, error) {
 	if _, failed := e.failed.GetIfPresent(workspace); failed {
 		return nil, ErrNoEmbeddings
 	}
-	target, err := e.settings.target(ctx, workspace, tenants.ProviderOpenAI, controls{})
+	target, err := e.settings.target(ctx, workspace, tenants.ProviderOpenAI, controls{}, func() (string, error) { return model, nil })
 	if errors.Is(err, tenants.ErrNoProvider) {
 		return nil, ErrNoEmbeddings
 	}
@@ -75,7 +75,7 @@ func (e *Embeddings) Embed(ctx context.Context, workspace, apiKey uuid.UUID, mod
 	}
 	at := e.now()
 	embedded, err := upstream.Embed(ctx, e.upstream, target, model, texts)
-	e.charge(workspace, apiKey, model, embedded.Tokens, at)
+	e.charge(workspace, apiKey, target.KeyID, model, embedded.Tokens, at)
 	if err != nil {
 		e.failed.Set(workspace, struct{}{})
 		return nil, fmt.Errorf("embed: %w", err)
@@ -84,7 +84,7 @@ func (e *Embeddings) Embed(ctx context.Context, workspace, apiKey uuid.UUID, mod
 }
 
 // charge counts what embeddings cost for their workspace.
-func (e *Embeddings) charge(workspace, apiKey uuid.UUID, model string, tokens int, at time.Time) {
+func (e *Embeddings) charge(workspace, apiKey, providerKey uuid.UUID, model string, tokens int, at time.Time) {
 	if tokens == 0 {
 		return
 	}
@@ -93,7 +93,7 @@ func (e *Embeddings) charge(workspace, apiKey uuid.UUID, model string, tokens in
 	e.metrics.net.Sub(float64(cost) / 1e6)
 	e.recorder.put(job{exchange: &tenants.Exchange{
 		ID: uuid.Must(uuid.NewV7()), Workspace: workspace, At: at, APIKey: apiKey,
-		Provider: tenants.ProviderOpenAI, Endpoint: "/v1/embeddings", Model: model, Client: "palimpsest", Class: "embedding",
+		Provider: tenants.ProviderOpenAI, ProviderKey: providerKey, Endpoint: "/v1/embeddings", Model: model, Client: "palimpsest", Class: "embedding",
 		Status: http.StatusOK, Compression: string(pipeline.None), Attempts: 1, Input: tokens,
 		CostMicroUSD: cost, NetMicroUSD: -cost, Duration: e.now().Sub(at),
 		Report: reportJSON(pipeline.Report{Compression: pipeline.None}),

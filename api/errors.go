@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -27,6 +28,7 @@ func problem(err error) wire.Problem {
 	var invalid tenants.Invalid
 	var setting pipeline.Invalid
 	var bad prompt.BodyError
+	var taken tenants.NotTaken
 	switch {
 	case errors.Is(err, errNoKey):
 		return wire.Problem{Status: http.StatusUnauthorized, Type: "authentication_error", Code: "invalid_api_key",
@@ -46,9 +48,11 @@ func problem(err error) wire.Problem {
 	case errors.Is(err, tenants.ErrScopeMissing):
 		return wire.Problem{Status: http.StatusForbidden, Type: "permission_error", Code: "insufficient_scope",
 			Message: "This Palimpsest API key lacks the scope proxy. Use a key that has it."}
+	case errors.As(err, &taken):
+		return wire.Problem{Status: http.StatusNotFound, Type: "not_found_error", Code: "model_not_found", Message: notTaken(taken)}
 	case errors.Is(err, tenants.ErrNoProvider):
 		return wire.Problem{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "no_provider_key",
-			Message: "The workspace has no key for this provider. Store one on the dashboard's Providers page."}
+			Message: "The workspace has no key for this provider that is switched on. Store one on the dashboard's Providers page, or name another in X-Palimpsest-Provider."}
 	case errors.Is(err, errBodyTooLarge):
 		return wire.Problem{Status: http.StatusRequestEntityTooLarge, Type: "request_too_large", Code: "request_too_large",
 			Message: "The request body is larger than 32 MiB. Send fewer or smaller messages; images are best sent by URL."}
@@ -84,3 +88,16 @@ const statusClientGone = 499
 
 // sentence ends a message with a full stop.
 func sentence(message string) string { return strings.TrimSuffix(message, ".") + "." }
+
+// maxNamed bounds the models that an error names.
+const maxNamed = 30
+
+// notTaken says which models the workspace's keys take.
+func notTaken(err tenants.NotTaken) string {
+	named, more := err.Takes, ""
+	if len(named) > maxNamed {
+		named, more = named[:maxNamed], fmt.Sprintf(" and %d more", len(named)-maxNamed)
+	}
+	return fmt.Sprintf("No provider key of the workspace takes the model %.100q. Allowed are %s%s; who manages providers can add it on the dashboard's Providers page.",
+		err.Model, strings.Join(named, ", "), more)
+}

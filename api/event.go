@@ -33,6 +33,7 @@ type Event struct {
 	Lane        uuid.UUID
 	Source      string // where the session's name came from
 	Provider    string
+	ProviderKey uuid.UUID // uuid.Nil: none that is stored
 	Model       string
 	ModelFamily string
 	Stream      bool
@@ -79,6 +80,7 @@ func (e *Event) log(ctx context.Context, logger *slog.Logger) {
 		slog.String("session", e.Session.String()),
 		slog.String("lane", e.Lane.String()),
 		slog.String("provider", e.Provider),
+		slog.String("provider_key", e.ProviderKey.String()),
 		slog.String("model", e.Model),
 		slog.Bool("stream", e.Stream),
 		slog.String("compression", string(e.Report.Compression)),
@@ -112,7 +114,7 @@ func (e *Event) log(ctx context.Context, logger *slog.Logger) {
 func (e *Event) exchange() tenants.Exchange {
 	exchange := tenants.Exchange{
 		ID: e.ID, Workspace: e.Workspace, At: e.At, Session: e.Session, Lane: e.Lane, APIKey: e.APIKey,
-		Provider: tenants.Provider(e.Provider), Endpoint: e.Endpoint, Model: e.Model, Client: e.Client, Class: string(e.Class),
+		Provider: tenants.Provider(e.Provider), ProviderKey: e.ProviderKey, Endpoint: e.Endpoint, Model: e.Model, Client: e.Client, Class: string(e.Class),
 		Stream: e.Stream, Status: e.Status, ErrorFrom: e.ErrorFrom, ErrorType: e.ErrorType,
 		Position: e.position, Compression: string(e.Report.Compression),
 		TokensBefore: e.Report.Before, TokensAfter: e.Report.After, Window: e.Report.Limit, Levels: e.Report.Levels,

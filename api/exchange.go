@@ -39,12 +39,15 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 		event := s.begin(request, endpoint)
 		defer s.end(ctx, event)
 
-		call, err := s.admit(request, event, func(tenants.APIKey) (tenants.Provider, error) { return provider, nil })
+		call, err := s.admit(request, event)
 		if err != nil {
 			return s.refuse(c, codec, event, err)
 		}
 		body, err := s.readBody(request)
 		if err != nil {
+			return s.refuse(c, codec, event, err)
+		}
+		if err := s.route(ctx, event, &call, provider, modelIn(body.bytes)); err != nil {
 			return s.refuse(c, codec, event, err)
 		}
 		post := post{codec: codec, call: call, request: request, endpoint: endpoint, purpose: purpose, body: body}
@@ -111,27 +114,26 @@ type call struct {
 	target upstream.Target
 }
 
-// admit finds out whose request it is and where it goes. provider says whose API
-// the request belongs to.
-func (s *Server) admit(request *http.Request, event *Event, provider func(tenants.APIKey) (tenants.Provider, error)) (call, error) {
+// admit finds out whose request it is and what it asks of the proxy.
+func (s *Server) admit(request *http.Request, event *Event) (call, error) {
 	key, err := s.authenticate(request, event)
 	if err != nil {
 		return call{}, err
 	}
 	asked, err := readControls(request.Header)
+	return call{key: key, asked: asked}, err
+}
+
+// route finds out where a request goes that was admitted. dialect says whose API it
+// belongs to, model which model it names.
+func (s *Server) route(ctx context.Context, event *Event, call *call, dialect tenants.Provider, model func() (string, error)) error {
+	target, err := s.Settings.target(ctx, call.key.Workspace, dialect, call.asked, model)
 	if err != nil {
-		return call{}, err
+		return err
 	}
-	wanted, err := provider(key)
-	if err != nil {
-		return call{}, err
-	}
-	target, err := s.Settings.target(request.Context(), key.Workspace, wanted, asked)
-	if err != nil {
-		return call{}, err
-	}
-	event.Provider = string(target.Provider)
-	return call{key: key, asked: asked, target: target}, nil
+	call.target = target
+	event.Provider, event.ProviderKey = string(target.Provider), target.KeyID
+	return nil
 }
 
 // asked returns what a request asks of the pipeline that holds for its key.

@@ -107,9 +107,7 @@ func (s *storage) RecordExchanges(_ context.Context, _ uuid.UUID, exchanges []te
 }
 
 // Open implements Vault: provider keys are not sealed.
-func (s *storage) Open(_ uuid.UUID, _ tenants.Provider, sealed []byte) (string, error) {
-	return string(sealed), nil
-}
+func (s *storage) Open(key tenants.ProviderKey) (string, error) { return string(key.Sealed), nil }
 
 // Authenticate implements Keys.
 func (s *storage) Authenticate(_ context.Context, secret string) (tenants.APIKey, error) {

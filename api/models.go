@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,9 +29,9 @@ const (
 	knownLists    = 5000
 )
 
-// models answers which models there are, in the shape that the client asks for:
-// the provider's own answer, or that of the other provider if the workspace has a
-// key for that one only.
+// models answers which models there are, in the shape that the client asks for: the
+// provider's own answer; or those of all keys, each with the models that go to it; or
+// what the keys of the other dialect have, if the workspace has none of this one.
 func (s *Server) models(c echo.Context) error {
 	request := c.Request()
 	codec := s.dialect(request)
@@ -40,30 +39,19 @@ func (s *Server) models(c echo.Context) error {
 	defer s.end(request.Context(), event)
 
 	wanted := providerOf(codec.Format())
-	call, err := s.admit(request, event, func(key tenants.APIKey) (tenants.Provider, error) {
-		stored, err := s.Settings.providers(request.Context(), key.Workspace)
-		if err == nil && len(stored) > 0 && !slices.Contains(stored, wanted) {
-			return stored[0], nil
-		}
-		return wanted, err
-	})
+	call, err := s.admit(request, event)
 	if err != nil {
 		return s.refuse(c, codec, event, err)
 	}
-	question := newModelsQuestion(request, wanted, call)
+	asked, err := s.modelTargets(request, event, &call, wanted)
+	if err != nil {
+		return s.refuse(c, codec, event, err)
+	}
 	event.Attempts = 1
-	list, err := s.lists.get(request.Context(), question, s.Now, func(ctx context.Context) (modelsAnswer, error) {
-		return s.askModels(ctx, question, call.target)
-	})
+	list, err := s.listModels(request, wanted, call, asked)
 	event.TTFB = s.Now().Sub(event.At)
 	if err != nil {
 		return s.refuse(c, codec, event, err)
-	}
-	body := list.body
-	if list.status == http.StatusOK && call.target.Provider != wanted {
-		if body, err = modelsAs(wanted, body); err != nil {
-			return s.refuse(c, codec, event, fmt.Errorf("%w: its list of models cannot be read: %w", upstream.ErrUnreachable, err))
-		}
 	}
 	upstream.CopyResponseHeader(c.Response().Header(), list.header.Clone())
 	event.Status = list.status
@@ -72,7 +60,7 @@ func (s *Server) models(c echo.Context) error {
 	}
 	c.Response().Header().Set("Age", strconv.Itoa(int(s.Now().Sub(list.at).Seconds())))
 	s.sign(c.Response().Header(), event)
-	return c.Blob(list.status, list.header.Get("Content-Type"), body)
+	return c.Blob(list.status, list.header.Get("Content-Type"), list.body)
 }
 
 // modelsQuestion is what a provider is asked about its models. Equal questions
@@ -90,9 +78,10 @@ func modelsHeaders() []string {
 }
 
 func newModelsQuestion(request *http.Request, wanted tenants.Provider, call call) modelsQuestion {
+	about := fmt.Sprintf("%s\x00%s\x00%s\x00%s\x00%q\x00%s", call.target.Provider, call.target.BaseURL, call.target.Key, call.target.Auth, call.target.Headers, call.target.Model)
 	question := modelsQuestion{
 		workspace: call.key.Workspace,
-		target:    sha256.Sum256([]byte(string(call.target.Provider) + "\x00" + call.target.BaseURL + "\x00" + call.target.Key)),
+		target:    sha256.Sum256([]byte(about)),
 		path:      pathAndQuery(request, strings.TrimSuffix(request.URL.EscapedPath(), "/")),
 	}
 	if call.target.Provider == wanted {

@@ -3,7 +3,6 @@ package api
 import (
 	"errors"
 	"net/http"
-	"slices"
 
 	"github.com/labstack/echo/v4"
 
@@ -22,10 +21,15 @@ func (s *Server) passthrough(c echo.Context) error {
 	event := s.begin(request, "/v1/*")
 	defer s.end(ctx, event)
 
-	call, err := s.admit(request, event, func(key tenants.APIKey) (tenants.Provider, error) {
-		return s.providerFor(request, key, codec)
-	})
+	call, err := s.admit(request, event)
 	if err != nil {
+		return s.refuse(c, codec, event, err)
+	}
+	dialect, err := s.dialectOf(request, call, codec)
+	if err != nil {
+		return s.refuse(c, codec, event, err)
+	}
+	if err := s.route(ctx, event, &call, dialect, modelAhead(request)); err != nil {
 		return s.refuse(c, codec, event, err)
 	}
 	event.Report.Compression = pipeline.Bypassed
@@ -48,21 +52,14 @@ func (s *Server) passthrough(c echo.Context) error {
 	return finish(s.relay(c, event, response, ignore{}, nil))
 }
 
-// providerFor returns whose API a request belongs to: Anthropic's if it looks
-// like it, else OpenAI's, else the only provider the workspace has a key for.
-func (s *Server) providerFor(request *http.Request, key tenants.APIKey, codec wire.Codec) (tenants.Provider, error) {
-	provider := providerOf(codec.Format())
-	stored, err := s.Settings.providers(request.Context(), key.Workspace)
-	if err != nil {
-		return "", err
+// dialectOf returns whose API a request belongs to: Anthropic's if it looks like it,
+// else OpenAI's, else that of the keys that the workspace has.
+func (s *Server) dialectOf(request *http.Request, call call, codec wire.Codec) (tenants.Provider, error) {
+	wanted := providerOf(codec.Format())
+	if call.asked.providerKey != "" || request.Header.Get("Anthropic-Version") != "" {
+		return wanted, nil
 	}
-	if slices.Contains(stored, provider) {
-		return provider, nil
-	}
-	if len(stored) == 1 && request.Header.Get("Anthropic-Version") == "" {
-		return stored[0], nil
-	}
-	return provider, nil
+	return s.Settings.dialectFor(request.Context(), call.key.Workspace, wanted)
 }
 
 // ignore is the tap of answers that nobody reads.

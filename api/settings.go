@@ -10,7 +10,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/maypok86/otter/v2"
 
-	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
 	"palimpsest/tenants"
 )
@@ -38,9 +37,9 @@ type Workspaces interface {
 	LearnModelWindow(ctx context.Context, workspace uuid.UUID, model string, tokens int) error
 }
 
-// Vault opens sealed provider keys.
+// Vault opens the secrets of provider keys.
 type Vault interface {
-	Open(workspace uuid.UUID, provider tenants.Provider, sealed []byte) (string, error)
+	Open(key tenants.ProviderKey) (string, error)
 }
 
 // Settings serves the settings of workspaces from memory.
@@ -59,14 +58,9 @@ type settings struct {
 	layer   pipeline.Layer
 	config  pipeline.Config // where neither the key nor the request sets anything
 	sources pipeline.Sources
-	targets []target
-	windows map[string]int // context windows by model; never changed
-}
-
-// target is a provider key in the clear. It lives in memory only.
-type target struct {
-	name string
-	upstream.Target
+	keys    []tenants.ProviderKey // in the order in which they are asked
+	secrets []string              // of the keys, in the clear: they live in memory only
+	windows map[string]int        // context windows by model; never changed
 }
 
 // NewSettings returns Settings; modules is the default pipeline of a workspace
@@ -118,45 +112,6 @@ func (s *Settings) config(ctx context.Context, key tenants.APIKey, asked pipelin
 		return workspace.config, workspace.sources, nil
 	}
 	return pipeline.Resolve(s.defaults, workspace.layer, pipeline.Layer{Source: pipeline.FromAPIKey, YAML: key.Pipeline}, asked)
-}
-
-// target returns where a request goes: the first key of the provider, or the one
-// that the request names.
-func (s *Settings) target(ctx context.Context, workspace uuid.UUID, provider tenants.Provider, asked controls) (upstream.Target, error) {
-	if asked.providerKey != "" {
-		if asked.baseURL != "" {
-			if err := upstream.VerifyBaseURL(asked.baseURL, s.private); err != nil {
-				return upstream.Target{}, err
-			}
-		}
-		return upstream.Target{Provider: provider, BaseURL: asked.baseURL, Key: asked.providerKey}, nil
-	}
-	settings, err := s.of(ctx, workspace)
-	if err != nil {
-		return upstream.Target{}, err
-	}
-	for _, target := range settings.targets {
-		if target.Provider != provider {
-			continue
-		}
-		if asked.provider == "" || asked.provider == target.name || asked.provider == string(target.Provider) {
-			return target.Target, nil
-		}
-	}
-	return upstream.Target{}, tenants.ErrNoProvider
-}
-
-// providers returns the providers that the workspace has keys for, in order.
-func (s *Settings) providers(ctx context.Context, workspace uuid.UUID) ([]tenants.Provider, error) {
-	settings, err := s.of(ctx, workspace)
-	if err != nil {
-		return nil, err
-	}
-	providers := make([]tenants.Provider, 0, len(settings.targets))
-	for _, target := range settings.targets {
-		providers = append(providers, target.Provider)
-	}
-	return providers, nil
 }
 
 // windows returns the context windows that a workspace has for models, by their
@@ -237,15 +192,11 @@ func (s *Settings) load(ctx context.Context, workspace uuid.UUID) (*settings, er
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}
-	for _, key := range keys {
-		secret, err := s.vault.Open(workspace, key.Provider, key.Sealed)
-		if err != nil {
+	loaded.keys, loaded.secrets = keys, make([]string, len(keys))
+	for i, key := range keys {
+		if loaded.secrets[i], err = s.vault.Open(key); err != nil {
 			return nil, fmt.Errorf("provider key %s: %w", key.ID, err)
 		}
-		loaded.targets = append(loaded.targets, target{
-			name:   key.Name,
-			Target: upstream.Target{Provider: key.Provider, BaseURL: key.BaseURL, Key: secret},
-		})
 	}
 	return loaded, nil
 }

@@ -96,7 +96,7 @@ func (s *Summaries) Stop() { s.worker.Stop() }
 
 // Ask implements summary.Provider with the workspace's own key.
 func (s *Summaries) Ask(ctx context.Context, call summary.Call) (summary.Reply, error) {
-	target, err := s.settings.target(ctx, call.Workspace, providerOf(call.Format), controls{provider: call.Provider})
+	target, err := s.settings.target(ctx, call.Workspace, providerOf(call.Format), controls{provider: call.Provider}, modelIn(call.Body))
 	if errors.Is(err, tenants.ErrNoProvider) {
 		return summary.Reply{}, summary.ErrNoProvider
 	}

@@ -42,18 +42,20 @@ type Action string
 
 // The actions of the audit log.
 const (
-	KeyCreated         Action = "key.created"
-	KeyRevoked         Action = "key.revoked"
-	ProviderKeyAdded   Action = "provider_key.added"
-	ProviderKeyRemoved Action = "provider_key.removed"
-	PipelineSaved      Action = "pipeline.saved"
-	ModelWindowSet     Action = "model_window.set"
-	ModelWindowRemoved Action = "model_window.removed"
-	RetentionSet       Action = "retention.set"
-	SessionDeleted     Action = "session.deleted"
-	LoginOpened        Action = "login.opened"
-	LoginEnded         Action = "login.ended"
-	WorkspaceCreated   Action = "workspace.created"
+	KeyCreated          Action = "key.created"
+	KeyRevoked          Action = "key.revoked"
+	ProviderKeyAdded    Action = "provider_key.added"
+	ProviderKeyRemoved  Action = "provider_key.removed"
+	ProviderKeyChanged  Action = "provider_key.changed"
+	ProviderKeyReplaced Action = "provider_key.replaced"
+	PipelineSaved       Action = "pipeline.saved"
+	ModelWindowSet      Action = "model_window.set"
+	ModelWindowRemoved  Action = "model_window.removed"
+	RetentionSet        Action = "retention.set"
+	SessionDeleted      Action = "session.deleted"
+	LoginOpened         Action = "login.opened"
+	LoginEnded          Action = "login.ended"
+	WorkspaceCreated    Action = "workspace.created"
 )
 
 type actorKey struct{}

@@ -16,10 +16,11 @@ type Exchange struct {
 	Lane        uuid.UUID
 	APIKey      uuid.UUID
 	Provider    Provider
-	Endpoint    string // the route, "/v1/messages"
-	Model       string // as the client named it
-	Client      string // "claude-code", "codex", …
-	Class       string // what the request was to its client: "main", "compaction", …; empty: not looked at
+	ProviderKey uuid.UUID // that the request was sent with; uuid.Nil: none that is stored
+	Endpoint    string    // the route, "/v1/messages"
+	Model       string    // as the client named it
+	Client      string    // "claude-code", "codex", …
+	Class       string    // what the request was to its client: "main", "compaction", …; empty: not looked at
 	Stream      bool
 	Status      int    // HTTP status the client got; 499 if it left before
 	ErrorFrom   string // "proxy", "provider"; empty if none

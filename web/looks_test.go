@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +39,7 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 	busy.Talk(secret, window, shortTalk(), "codex_cli_rs/0.50")
 	furnish(t, busy)
 	first, second := busy.Newest().ID.String(), longID(t, busy)
+	edited := busy.Get("/providers").Find(`a[href$="/edit"]`).AttrOr("href", "")
 	browser := browsertest.Start(t)
 
 	stranger := product.Stranger(t)
@@ -60,6 +62,9 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"keys new", "/keys/new", opened},
 			{"providers", "/providers", always},
 			{"providers new", "/providers/new", opened},
+			{"providers azure", "/providers/new?preset=azure", opened},
+			{"providers edit", edited, opened},
+			{"providers remove", strings.TrimSuffix(edited, "edit") + "remove", opened},
 			{"pipeline", "/pipeline", always},
 			{"pipeline preset", "/pipeline?preset=aggressive", always},
 			{"sessions", "/sessions", always},

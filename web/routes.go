@@ -58,6 +58,10 @@ func (s *Server) Register(e *echo.Echo) {
 	pages.GET(paths.NewProvider, s.as(tenants.ManageProviders, providerKeys.New))
 	pages.POST(paths.Providers, s.as(tenants.ManageProviders, providerKeys.Add))
 	pages.POST(paths.Providers+"/:id/test", s.as(tenants.ManageProviders, providerKeys.Test))
+	pages.GET(paths.Providers+"/:id/edit", s.as(tenants.ManageProviders, providerKeys.Edit))
+	pages.POST(paths.Providers+"/:id/edit", s.as(tenants.ManageProviders, providerKeys.Save))
+	pages.GET(paths.Providers+"/:id/replace", s.as(tenants.ManageProviders, providerKeys.AskReplace))
+	pages.POST(paths.Providers+"/:id/replace", s.as(tenants.ManageProviders, providerKeys.Replace))
 	pages.GET(paths.Providers+"/:id/remove", s.as(tenants.ManageProviders, providerKeys.ConfirmRemove))
 	pages.POST(paths.Providers+"/:id/remove", s.as(tenants.ManageProviders, providerKeys.Remove))
 

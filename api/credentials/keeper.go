@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -32,10 +33,21 @@ type APIKeys interface {
 
 // ProviderKeys keeps provider keys, sealed.
 type ProviderKeys interface {
-	// ProviderKeys returns the keys of a workspace, the oldest first.
+	// ProviderKeys returns the keys of a workspace in the order in which they are asked.
 	ProviderKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ProviderKey, error)
 
 	AddProviderKey(ctx context.Context, workspace tenants.WorkspaceID, key tenants.ProviderKey) error
+
+	// ChangeProviderKey replaces a key by what change makes of it and notes it as
+	// action. It returns tenants.ErrNotFound and the errors of change.
+	ChangeProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, action tenants.Action, change func(tenants.ProviderKey) (tenants.ProviderKey, error)) (tenants.ProviderKey, error)
+
+	// CheckedProviderKey keeps the outcome of a test.
+	CheckedProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, check tenants.ProviderKeyCheck) error
+
+	// ProviderKeyUses returns what came of the requests since a time, by the keys they
+	// were sent with.
+	ProviderKeyUses(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (map[uuid.UUID]tenants.ProviderKeyUse, error)
 
 	// DeleteProviderKey returns tenants.ErrNotFound for a key of nobody or another
 	// workspace.
@@ -55,10 +67,10 @@ type Issuer interface {
 	Create(workspace tenants.WorkspaceID, name string, scopes []tenants.Scope, by uuid.UUID, expires *time.Time) (key tenants.APIKey, secret string, hash []byte)
 }
 
-// Vault seals provider keys for their workspace and provider, and opens them.
+// Vault seals the secrets of provider keys for their key, and opens them.
 type Vault interface {
-	Seal(workspace tenants.WorkspaceID, provider tenants.Provider, secret string) ([]byte, error)
-	Open(workspace tenants.WorkspaceID, provider tenants.Provider, sealed []byte) (string, error)
+	Seal(key tenants.ProviderKey, secret string) ([]byte, error)
+	Open(key tenants.ProviderKey) (string, error)
 }
 
 // Upstream sends a request to a provider with a key in the clear.
@@ -96,6 +108,12 @@ func New(config Config) *Keeper {
 		config.Now = time.Now
 	}
 	return &Keeper{Store: config.Store, config: config}
+}
+
+// Presets returns the providers that a key can be made for here: those on private
+// addresses only where they are allowed.
+func (k *Keeper) Presets() []tenants.Preset {
+	return slices.DeleteFunc(tenants.Presets(), func(preset tenants.Preset) bool { return preset.Private && !k.config.AllowPrivate })
 }
 
 // maxName bounds the name of a key, in characters.

@@ -125,11 +125,12 @@ func TestProviderKeyIsSealedForItsWorkspaceAndProvider(t *testing.T) {
 	if key.Name != "anthropic" || key.BaseURL != "https://llm.example.com" || key.Last4 != "wxyz" || bytes.Contains(key.Sealed, []byte("canary")) {
 		t.Errorf("stored %+v", key)
 	}
-	if opened, err := b.vault.Open(b.workspace, tenants.ProviderAnthropic, key.Sealed); err != nil || opened != secret {
+	if opened, err := b.vault.Open(key); err != nil || opened != secret {
 		t.Errorf("opened %q, %v", opened, err)
 	}
-	if _, err := b.vault.Open(b.workspace, tenants.ProviderOpenAI, key.Sealed); err == nil {
-		t.Error("it opens for another provider")
+	key.BaseURL = "https://evil.example.com"
+	if _, err := b.vault.Open(key); err == nil {
+		t.Error("it opens for another address")
 	}
 }
 

@@ -27,8 +27,8 @@ const (
 	anthropicVersion = "2023-06-01"
 )
 
-// TestProviderKey asks the provider for its models with a stored key. A key that
-// does not work is an answer, not an error; tenants.ErrNotFound is one.
+// TestProviderKey asks the provider for its models with a stored key and keeps the
+// outcome. A key that does not work is an answer, not an error; tenants.ErrNotFound is one.
 func (k *Keeper) TestProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.ProviderKeyTest, error) {
 	keys, err := k.ProviderKeys(ctx, workspace)
 	if err != nil {
@@ -36,14 +36,26 @@ func (k *Keeper) TestProviderKey(ctx context.Context, workspace tenants.Workspac
 	}
 	for _, key := range keys {
 		if key.ID == id {
-			return k.probe(ctx, key)
+			return k.check(ctx, key)
 		}
 	}
 	return tenants.ProviderKeyTest{}, tenants.ErrNotFound
 }
 
+// check tests a key and keeps what came of it.
+func (k *Keeper) check(ctx context.Context, key tenants.ProviderKey) (tenants.ProviderKeyTest, error) {
+	outcome, err := k.probe(ctx, key)
+	if err != nil {
+		return tenants.ProviderKeyTest{}, err
+	}
+	err = k.CheckedProviderKey(ctx, key.Workspace, key.ID, tenants.ProviderKeyCheck{
+		At: k.config.Now(), OK: outcome.OK, Status: outcome.Status, Problem: outcome.Problem,
+	})
+	return outcome, err
+}
+
 func (k *Keeper) probe(ctx context.Context, key tenants.ProviderKey) (tenants.ProviderKeyTest, error) {
-	secret, err := k.config.Vault.Open(key.Workspace, key.Provider, key.Sealed)
+	secret, err := k.config.Vault.Open(key)
 	if err != nil {
 		return tenants.ProviderKeyTest{}, fmt.Errorf("open provider key: %w", err)
 	}
@@ -65,7 +77,7 @@ func (k *Keeper) models(ctx context.Context, key tenants.ProviderKey, secret str
 		header.Set("Anthropic-Version", anthropicVersion)
 	}
 	response, err := k.config.Upstream.Send(ctx, upstream.Request{Method: http.MethodGet, Path: "/v1/models", Header: header},
-		upstream.Target{Provider: key.Provider, BaseURL: key.BaseURL, Key: secret})
+		upstream.TargetOf(key, key.Provider, secret, ""))
 	if err != nil {
 		return 0, nil, err
 	}

@@ -3,6 +3,7 @@ package credentials
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -17,25 +18,30 @@ const (
 	maxSecret = 4096
 )
 
+// The bounds of what goes to a key.
+const (
+	maxPatterns = 200
+	maxPattern  = 200 // characters
+	maxOrder    = 1000
+)
+
 // shown is how many characters of a provider's secret stay readable.
 const shown = 4
 
-// CreateProviderKey seals and stores a key with the provider, name, base URL and
-// author of wanted. Without a name it has the provider's. What the asker can mend
-// is a tenants.Invalid; so is a base URL on a private address, where those are not
-// allowed.
+// CreateProviderKey seals and stores a key as it is wanted. Its provider may be a
+// preset's id; what wanted leaves empty is the preset's then. Without a name it has
+// the preset's or the provider's. What the asker can mend is a tenants.Invalid; so is
+// a base URL on a private address, where those are not allowed.
 func (k *Keeper) CreateProviderKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.ProviderKey, secret string) (tenants.ProviderKey, error) {
-	secret = strings.TrimSpace(secret)
-	if err := k.checkProviderKey(&wanted, secret); err != nil {
+	key := completed(wanted)
+	key.ID, key.Workspace, key.CreatedAt = uuid.Must(uuid.NewV7()), workspace, k.config.Now()
+	key.Check = tenants.ProviderKeyCheck{}
+	if err := checkProviderKey(&key); err != nil {
 		return tenants.ProviderKey{}, err
 	}
-	sealed, err := k.config.Vault.Seal(workspace, wanted.Provider, secret)
+	key, err := k.sealed(key, secret)
 	if err != nil {
-		return tenants.ProviderKey{}, fmt.Errorf("seal provider key: %w", err)
-	}
-	key := tenants.ProviderKey{
-		ID: uuid.Must(uuid.NewV7()), Workspace: workspace, Provider: wanted.Provider, Name: wanted.Name, BaseURL: wanted.BaseURL,
-		Last4: secret[len(secret)-shown:], Sealed: sealed, CreatedBy: wanted.CreatedBy, CreatedAt: k.config.Now(),
+		return tenants.ProviderKey{}, err
 	}
 	if err := k.AddProviderKey(ctx, workspace, key); err != nil {
 		return tenants.ProviderKey{}, err
@@ -43,26 +49,130 @@ func (k *Keeper) CreateProviderKey(ctx context.Context, workspace tenants.Worksp
 	return key, nil
 }
 
-// checkProviderKey completes what is wanted with defaults and checks it.
-func (k *Keeper) checkProviderKey(wanted *tenants.ProviderKey, secret string) error {
-	if wanted.Provider != tenants.ProviderAnthropic && wanted.Provider != tenants.ProviderOpenAI {
-		return tenants.Invalid{Field: "provider", Message: "must be anthropic or openai; for a compatible API, the one whose dialect it speaks, with its base_url"}
+// EditProviderKey changes how a key is used. What the asker can mend is a
+// tenants.Invalid; tenants.ErrNotFound says that the workspace has no such key.
+func (k *Keeper) EditProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, change tenants.ProviderKeyChange) (tenants.ProviderKey, error) {
+	return k.ChangeProviderKey(ctx, workspace, id, tenants.ProviderKeyChanged, func(key tenants.ProviderKey) (tenants.ProviderKey, error) {
+		key = change.Apply(key)
+		return key, checkProviderKey(&key)
+	})
+}
+
+// ReplaceProviderKey gives a key another secret and, where baseURL is not nil, another
+// place to send it to. Requests that are on their way end with the old one. Its errors
+// are those of EditProviderKey.
+func (k *Keeper) ReplaceProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, secret string, baseURL *string) (tenants.ProviderKey, error) {
+	return k.ChangeProviderKey(ctx, workspace, id, tenants.ProviderKeyReplaced, func(key tenants.ProviderKey) (tenants.ProviderKey, error) {
+		if baseURL != nil {
+			key.BaseURL = *baseURL
+		}
+		if err := checkProviderKey(&key); err != nil {
+			return tenants.ProviderKey{}, err
+		}
+		return k.sealed(key, secret)
+	})
+}
+
+// sealed returns a key with a secret, for where it is to be sent.
+func (k *Keeper) sealed(key tenants.ProviderKey, secret string) (tenants.ProviderKey, error) {
+	if err := k.checkBaseURL(key.BaseURL); err != nil {
+		return tenants.ProviderKey{}, err
 	}
-	if strings.TrimSpace(wanted.Name) == "" {
-		wanted.Name = string(wanted.Provider)
+	secret = strings.TrimSpace(secret)
+	if len(secret) < minSecret || len(secret) > maxSecret || strings.ContainsFunc(secret, notInHeader) {
+		return tenants.ProviderKey{}, tenants.Invalid{Field: "key", Message: fmt.Sprintf("must have %d to %d visible ASCII characters", minSecret, maxSecret)}
+	}
+	sealed, err := k.config.Vault.Seal(key, secret)
+	if err != nil {
+		return tenants.ProviderKey{}, fmt.Errorf("seal provider key: %w", err)
+	}
+	key.Sealed, key.Last4, key.SealedAt = sealed, secret[len(secret)-shown:], k.config.Now()
+	return key, nil
+}
+
+// completed returns what is wanted with the values of its preset.
+func completed(wanted tenants.ProviderKey) tenants.ProviderKey {
+	key := wanted
+	preset, known := tenants.PresetOf(string(wanted.Provider))
+	if !known {
+		return key
+	}
+	key.Provider, key.Both = preset.Provider, wanted.Both || preset.Both
+	if preset.ID != string(preset.Provider) {
+		key.Preset = preset.ID
+	}
+	if strings.TrimSpace(key.BaseURL) == "" {
+		key.BaseURL = preset.BaseURL
+	}
+	if key.Auth == tenants.AuthUsual {
+		key.Auth = preset.Auth
+	}
+	if strings.TrimSpace(key.Name) == "" {
+		key.Name = preset.ID
+	}
+	return key
+}
+
+// checkProviderKey tidies a key up and checks everything but its secret and its base URL.
+func checkProviderKey(key *tenants.ProviderKey) error {
+	if key.Provider != tenants.ProviderAnthropic && key.Provider != tenants.ProviderOpenAI {
+		return tenants.Invalid{Field: "provider", Message: "must be anthropic, openai or one of azure, groq, openrouter, vllm, ollama; for another compatible API, the one whose dialect it speaks, with its base_url"}
+	}
+	if strings.TrimSpace(key.Name) == "" {
+		key.Name = string(key.Provider)
 	}
 	var err error
-	if wanted.Name, err = checkName(wanted.Name); err != nil {
+	if key.Name, err = checkName(key.Name); err != nil {
 		return err
 	}
-	if len(secret) < minSecret || len(secret) > maxSecret || strings.ContainsFunc(secret, notInHeader) {
-		return tenants.Invalid{Field: "key", Message: fmt.Sprintf("must have %d to %d visible ASCII characters", minSecret, maxSecret)}
+	switch key.Auth {
+	case tenants.AuthUsual, tenants.AuthBearer, tenants.AuthXAPIKey, tenants.AuthAPIKey:
+	default:
+		return tenants.Invalid{Field: "auth", Message: "must be bearer, x-api-key or api-key; empty: as the dialect has it"}
 	}
-	wanted.BaseURL = strings.TrimRight(strings.TrimSpace(wanted.BaseURL), "/")
-	if wanted.BaseURL == "" {
+	if key.Order < 0 || key.Order > maxOrder {
+		return tenants.Invalid{Field: "order", Message: fmt.Sprintf("must be between 0 and %d", maxOrder)}
+	}
+	if key.Models, err = checkModels(key.Models); err != nil {
+		return err
+	}
+	key.BaseURL = strings.TrimRight(strings.TrimSpace(key.BaseURL), "/")
+	if key.BaseURL == "" && key.Both {
+		return tenants.Invalid{Field: "base_url", Message: "is needed for a provider that takes both dialects"}
+	}
+	return upstream.VerifyHeaders(key.Headers)
+}
+
+// checkBaseURL checks where a key is to be sent.
+func (k *Keeper) checkBaseURL(baseURL string) error {
+	switch {
+	case baseURL == "":
 		return nil
+	case strings.Contains(baseURL, "//RESOURCE."):
+		return tenants.Invalid{Field: "base_url", Message: "still says RESOURCE; put the name of your own resource there"}
+	default:
+		return upstream.VerifyBaseURL(baseURL, k.config.AllowPrivate)
 	}
-	return upstream.VerifyBaseURL(wanted.BaseURL, k.config.AllowPrivate)
+}
+
+// checkModels returns patterns of models without the space around them and without
+// repetitions.
+func checkModels(wanted []string) ([]string, error) {
+	var models []string
+	for _, pattern := range wanted {
+		pattern = strings.TrimSpace(pattern)
+		switch {
+		case pattern == "" || slices.Contains(models, pattern):
+		case len(pattern) > maxPattern || strings.ContainsFunc(pattern, notInHeader):
+			return nil, tenants.Invalid{Field: "models", Message: fmt.Sprintf("%.40q is not the name of a model or a pattern such as gpt-*", pattern)}
+		default:
+			models = append(models, pattern)
+		}
+	}
+	if len(models) > maxPatterns {
+		return nil, tenants.Invalid{Field: "models", Message: fmt.Sprintf("has %d lines; at most %d are allowed", len(models), maxPatterns)}
+	}
+	return models, nil
 }
 
 // notInHeader reports whether a character may not stand in a key's header.

@@ -79,7 +79,10 @@ func reaches() map[string]reach {
 		"GET /requests/:id":         {roles: "oamvb", path: at(func(of *tenant) string { return "/requests/" + of.request.String() })},
 		"DELETE /sessions/:id":      {roles: "oa", path: at(func(of *tenant) string { return "/sessions/" + of.session.String() }), status: http.StatusNoContent},
 		"DELETE /provider-keys/:id": {roles: "oa", path: at(func(of *tenant) string { return "/provider-keys/" + of.providerKey }), status: http.StatusNoContent},
-		"DELETE /keys/:id":          {roles: "oam", path: at(func(of *tenant) string { return "/keys/" + of.keyID }), status: http.StatusNoContent},
+		"PATCH /provider-keys/:id":  {roles: "oa", path: at(func(of *tenant) string { return "/provider-keys/" + of.providerKey }), body: `{"order":3}`},
+		"POST /provider-keys/:id/replace": {roles: "oa", path: at(func(of *tenant) string { return "/provider-keys/" + of.providerKey + "/replace" }),
+			body: `{"key":"sk-another-key"}`},
+		"DELETE /keys/:id": {roles: "oam", path: at(func(of *tenant) string { return "/keys/" + of.keyID }), status: http.StatusNoContent},
 	}
 }
 

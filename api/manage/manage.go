@@ -71,6 +71,8 @@ func Register(group *echo.Group, config Config) {
 
 	group.GET("/provider-keys", s.as(tenants.ReadConfig, s.listProviderKeys))
 	group.POST("/provider-keys", s.as(tenants.ManageProviders, s.createProviderKey))
+	group.PATCH("/provider-keys/:id", s.as(tenants.ManageProviders, s.editProviderKey))
+	group.POST("/provider-keys/:id/replace", s.as(tenants.ManageProviders, s.replaceProviderKey))
 	group.DELETE("/provider-keys/:id", s.as(tenants.ManageProviders, s.deleteProviderKey))
 	group.POST("/provider-keys/:id/test", s.as(tenants.ManageProviders, s.testProviderKey))
 

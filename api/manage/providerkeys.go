@@ -15,9 +15,19 @@ import (
 type ProviderKeys interface {
 	ProviderKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ProviderKey, error)
 
-	// CreateProviderKey seals and stores a key with the provider, name, base URL
-	// and author of wanted. What a script can mend is a tenants.Invalid.
+	// CreateProviderKey seals and stores a key as it is wanted. What a script can mend is a tenants.Invalid.
 	CreateProviderKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.ProviderKey, secret string) (tenants.ProviderKey, error)
+
+	// EditProviderKey changes how a key is used. What a script can mend is a
+	// tenants.Invalid; tenants.ErrNotFound says that there is no such key.
+	EditProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, change tenants.ProviderKeyChange) (tenants.ProviderKey, error)
+
+	// ReplaceProviderKey gives a key another secret and, where baseURL is not nil,
+	// another place to send it to. Its errors are those of EditProviderKey.
+	ReplaceProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, secret string, baseURL *string) (tenants.ProviderKey, error)
+
+	// ProviderKeyUses returns what came of the requests since a time, by key.
+	ProviderKeyUses(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (map[uuid.UUID]tenants.ProviderKeyUse, error)
 
 	// DeleteProviderKey returns tenants.ErrNotFound for a key of nobody or
 	// another workspace.
@@ -28,41 +38,106 @@ type ProviderKeys interface {
 	TestProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.ProviderKeyTest, error)
 }
 
+// useSpan is how far back the use of provider keys is told.
+const useSpan = 30 * 24 * time.Hour
+
 type providerKeyJSON struct {
-	ID        uuid.UUID        `json:"id"`
-	Provider  tenants.Provider `json:"provider"`
-	Name      string           `json:"name"`
-	BaseURL   string           `json:"base_url,omitempty"`
-	Last4     string           `json:"last4"`
-	CreatedBy uuid.UUID        `json:"created_by"`
-	CreatedAt time.Time        `json:"created_at"`
+	ID        uuid.UUID          `json:"id"`
+	Provider  tenants.Provider   `json:"provider"`
+	Dialects  []tenants.Provider `json:"dialects"`
+	Preset    string             `json:"preset,omitempty"`
+	Name      string             `json:"name"`
+	BaseURL   string             `json:"base_url,omitempty"`
+	Auth      tenants.Auth       `json:"auth,omitempty"`
+	Headers   []tenants.Header   `json:"headers"`
+	Models    []string           `json:"models"`
+	Order     int                `json:"order"`
+	Default   bool               `json:"default"`
+	Enabled   bool               `json:"enabled"`
+	Last4     string             `json:"last4"`
+	CreatedBy uuid.UUID          `json:"created_by"`
+	CreatedAt time.Time          `json:"created_at"`
+	SealedAt  time.Time          `json:"replaced_at"`
+	Check     *keyCheckJSON      `json:"check"`         // null: never tested
+	Use       *keyUseJSON        `json:"use,omitempty"` // in the list only
+}
+
+// keyCheckJSON is the outcome of the last test.
+type keyCheckJSON struct {
+	At     time.Time `json:"at"`
+	OK     bool      `json:"ok"`
+	Status int       `json:"status,omitempty"`
+	Error  string    `json:"error,omitempty"`
+}
+
+// keyUseJSON is what came of a key's requests in the last thirty days.
+type keyUseJSON struct {
+	Exchanges     int64      `json:"exchanges"`
+	CostUSD       float64    `json:"cost_usd"`
+	Rejected      int64      `json:"rejected"` // since the provider took the key last
+	RejectedSince *time.Time `json:"rejected_since"`
+	LastErrorAt   *time.Time `json:"last_error_at"`
+	LastStatus    int        `json:"last_error_status,omitempty"`
+	LastError     string     `json:"last_error,omitempty"`
 }
 
 func providerKeyOf(key tenants.ProviderKey) providerKeyJSON {
-	return providerKeyJSON{
-		ID: key.ID, Provider: key.Provider, Name: key.Name, BaseURL: key.BaseURL, Last4: key.Last4,
-		CreatedBy: key.CreatedBy, CreatedAt: key.CreatedAt,
+	answer := providerKeyJSON{
+		ID: key.ID, Provider: key.Provider, Dialects: key.Dialects(), Preset: key.Preset, Name: key.Name, BaseURL: key.BaseURL, Auth: key.Auth,
+		Headers: append([]tenants.Header{}, key.Headers...), Models: append([]string{}, key.Models...),
+		Order: key.Order, Default: key.Default, Enabled: !key.Disabled, Last4: key.Last4,
+		CreatedBy: key.CreatedBy, CreatedAt: key.CreatedAt, SealedAt: key.SealedAt,
 	}
+	if !key.Check.At.IsZero() {
+		answer.Check = &keyCheckJSON{At: key.Check.At, OK: key.Check.OK, Status: key.Check.Status, Error: key.Check.Problem}
+	}
+	return answer
+}
+
+func keyUseOf(use tenants.ProviderKeyUse) *keyUseJSON {
+	answer := &keyUseJSON{
+		Exchanges: use.Exchanges, CostUSD: float64(use.CostMicroUSD) / 1e6, Rejected: use.Rejected, LastStatus: use.LastStatus, LastError: use.LastError,
+	}
+	if use.Rejected > 0 {
+		answer.RejectedSince = &use.Since
+	}
+	if !use.LastErrorAt.IsZero() {
+		answer.LastErrorAt = &use.LastErrorAt
+	}
+	return answer
 }
 
 func (s *server) listProviderKeys(c echo.Context, who caller) error {
-	keys, err := s.ProviderKeys.ProviderKeys(c.Request().Context(), who.workspace)
+	ctx := c.Request().Context()
+	keys, err := s.ProviderKeys.ProviderKeys(ctx, who.workspace)
+	if err != nil {
+		return err
+	}
+	uses, err := s.ProviderKeys.ProviderKeyUses(ctx, who.workspace, s.Now().Add(-useSpan))
 	if err != nil {
 		return err
 	}
 	data := make([]providerKeyJSON, len(keys))
 	for i, key := range keys {
 		data[i] = providerKeyOf(key)
+		data[i].Use = keyUseOf(uses[key.ID])
 	}
 	return answerPage(c, data, "")
 }
 
 // newProviderKey is what a request to store a provider key says of it.
 type newProviderKey struct {
-	Provider tenants.Provider `json:"provider"`
-	Name     string           `json:"name"`
-	Key      string           `json:"key"`
-	BaseURL  string           `json:"base_url"`
+	Provider tenants.Provider   `json:"provider"` // or the id of a preset
+	Dialects []tenants.Provider `json:"dialects"`
+	Name     string             `json:"name"`
+	Key      string             `json:"key"`
+	BaseURL  string             `json:"base_url"`
+	Auth     tenants.Auth       `json:"auth"`
+	Headers  []tenants.Header   `json:"headers"`
+	Models   []string           `json:"models"`
+	Order    int                `json:"order"`
+	Default  bool               `json:"default"`
+	Enabled  *bool              `json:"enabled"` // nil: true
 }
 
 func (s *server) createProviderKey(c echo.Context, who caller) error {
@@ -70,12 +145,93 @@ func (s *server) createProviderKey(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	wanted := tenants.ProviderKey{Provider: asked.Provider, Name: asked.Name, BaseURL: asked.BaseURL, CreatedBy: who.author()}
+	both, err := bothOf(asked.Dialects)
+	if err != nil {
+		return err
+	}
+	wanted := tenants.ProviderKey{
+		Provider: asked.Provider, Both: both, Name: asked.Name, BaseURL: asked.BaseURL, Auth: asked.Auth, Headers: asked.Headers,
+		Models: asked.Models, Order: asked.Order, Default: asked.Default, Disabled: asked.Enabled != nil && !*asked.Enabled, CreatedBy: who.author(),
+	}
 	key, err := s.ProviderKeys.CreateProviderKey(c.Request().Context(), who.workspace, wanted, asked.Key)
 	if err != nil {
 		return err
 	}
 	return c.JSON(http.StatusCreated, providerKeyOf(key))
+}
+
+// bothOf reports whether dialects are both of them.
+func bothOf(dialects []tenants.Provider) (bool, error) {
+	seen := map[tenants.Provider]bool{}
+	for _, dialect := range dialects {
+		if dialect != tenants.ProviderAnthropic && dialect != tenants.ProviderOpenAI {
+			return false, tenants.Invalid{Field: "dialects", Message: "must be anthropic, openai or both"}
+		}
+		seen[dialect] = true
+	}
+	return len(seen) > 1, nil
+}
+
+// changedProviderKey is what a request says of how a key is to be used from now on.
+type changedProviderKey struct {
+	Name     *string             `json:"name"`
+	Dialects *[]tenants.Provider `json:"dialects"`
+	Auth     *tenants.Auth       `json:"auth"`
+	Headers  *[]tenants.Header   `json:"headers"`
+	Models   *[]string           `json:"models"`
+	Order    *int                `json:"order"`
+	Default  *bool               `json:"default"`
+	Enabled  *bool               `json:"enabled"`
+}
+
+func (s *server) editProviderKey(c echo.Context, who caller) error {
+	id, err := pathID(c)
+	if err != nil {
+		return err
+	}
+	asked, err := readJSON[changedProviderKey](c)
+	if err != nil {
+		return err
+	}
+	change := tenants.ProviderKeyChange{Name: asked.Name, Auth: asked.Auth, Headers: asked.Headers, Models: asked.Models, Order: asked.Order, Default: asked.Default}
+	if asked.Dialects != nil {
+		both, err := bothOf(*asked.Dialects)
+		if err != nil {
+			return err
+		}
+		change.Both = &both
+	}
+	if asked.Enabled != nil {
+		disabled := !*asked.Enabled
+		change.Disabled = &disabled
+	}
+	key, err := s.ProviderKeys.EditProviderKey(c.Request().Context(), who.workspace, id, change)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, providerKeyOf(key))
+}
+
+// replacedProviderKey is what a request says of a key's new secret.
+type replacedProviderKey struct {
+	Key     string  `json:"key"`
+	BaseURL *string `json:"base_url"` // nil: as it was
+}
+
+func (s *server) replaceProviderKey(c echo.Context, who caller) error {
+	id, err := pathID(c)
+	if err != nil {
+		return err
+	}
+	asked, err := readJSON[replacedProviderKey](c)
+	if err != nil {
+		return err
+	}
+	key, err := s.ProviderKeys.ReplaceProviderKey(c.Request().Context(), who.workspace, id, asked.Key, asked.BaseURL)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, providerKeyOf(key))
 }
 
 func (s *server) deleteProviderKey(c echo.Context, who caller) error {

@@ -119,3 +119,63 @@ func TestAPrivateBaseURLIsNotStored(t *testing.T) {
 	}
 	w.addProviderKey(t, "openai", "sk-0123456789", "https://llm.example.com/v1")
 }
+
+// providerKeys lists the provider keys.
+func (w *tenant) providerKeys(t *testing.T) []map[string]any {
+	t.Helper()
+	var listed struct{ Data []map[string]any }
+	answer := w.send(t, http.MethodGet, "/provider-keys", "")
+	answer.want(t, http.StatusOK)
+	answer.decode(t, &listed)
+	return listed.Data
+}
+
+func TestAProviderKeyIsEditedAndReplaced(t *testing.T) {
+	t.Parallel()
+	w := setup(t).member(t, "ada")
+	id := w.addProviderKey(t, "groq", "sk-first-0123", "")
+	first := w.providerKeys(t)[0]
+	if first["provider"] != "openai" || first["preset"] != "groq" || first["base_url"] != "https://api.groq.com/openai/v1" || first["auth"] != "bearer" || first["name"] != "groq" || first["enabled"] != true || first["check"] != nil {
+		t.Errorf("stored %v", first)
+	}
+	w.send(t, http.MethodPatch, "/provider-keys/"+id, `{"name":"fast","models":["llama-*"," llama-* ","gpt-oss-20b"],"order":7,"default":true,"enabled":false,"headers":[{"name":"X-Title","value":"n"}]}`).want(t, http.StatusOK)
+	w.send(t, http.MethodPost, "/provider-keys/"+id+"/replace", `{"key":"sk-second-4567"}`).want(t, http.StatusOK)
+	changed := w.providerKeys(t)[0]
+	if fmt.Sprintf("%v %v %v %v %v %v", changed["name"], changed["models"], changed["order"], changed["default"], changed["enabled"], changed["last4"]) != "fast [llama-* gpt-oss-20b] 7 true false 4567" {
+		t.Errorf("changed to %v", changed)
+	}
+	for body, field := range map[string]string{
+		`{"name":" "}`: "", `{"models":["two words"]}`: "models", `{"order":-1}`: "order", `{"auth":"basic"}`: "auth", `{"dialects":["gemini"]}`: "dialects",
+		`{"headers":[{"name":"Authorization","value":"x"}]}`: "headers",
+	} {
+		if answer := w.send(t, http.MethodPatch, "/provider-keys/"+id, body); answer.field(t) != field {
+			t.Errorf("%s: %s", body, answer.body)
+		}
+	}
+	if answer := w.send(t, http.MethodPost, "/provider-keys/"+id+"/replace", `{"key":"short"}`); answer.field(t) != "key" {
+		t.Errorf("a short secret: %s", answer.body)
+	}
+	if answer := w.send(t, http.MethodPatch, "/provider-keys/"+id, `{"base_url":"https://evil.example.com"}`); answer.field(t) != "base_url" {
+		t.Errorf("a base URL without a secret: %s", answer.body)
+	}
+	log := w.snapshot(t, w.workspace)
+	for _, action := range []string{"provider_key.added", "provider_key.changed", "provider_key.replaced"} {
+		if !strings.Contains(log, action) {
+			t.Errorf("%s is not in the audit log", action)
+		}
+	}
+	if strings.Contains(log, "sk-first") || strings.Contains(log, "sk-second") {
+		t.Error("the database holds a secret")
+	}
+}
+
+func TestTheOutcomeOfATestStays(t *testing.T) {
+	t.Parallel()
+	w := setup(t).member(t, "ada")
+	id := w.addProviderKey(t, "anthropic", "sk-some-other-key", w.double.URL)
+	w.send(t, http.MethodPost, "/provider-keys/"+id+"/test", "").want(t, http.StatusOK)
+	check, _ := w.providerKeys(t)[0]["check"].(map[string]any)
+	if check["ok"] != false || check["status"] != float64(http.StatusUnauthorized) || check["at"] == "" || !strings.Contains(fmt.Sprint(check["error"]), "refuses") {
+		t.Errorf("the last test was %v", check)
+	}
+}

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -9,14 +8,10 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
-	"strings"
 	"syscall"
 	"time"
 
 	"code.dny.dev/ssrf"
-
-	"palimpsest/tenants"
 )
 
 // The kinds of failure before a provider has answered.
@@ -32,13 +27,6 @@ const (
 	keepAlive     = 30 * time.Second
 	idlePerHost   = 512
 )
-
-// Target is a provider as one request reaches it.
-type Target struct {
-	Provider tenants.Provider
-	BaseURL  string // empty: the provider's own
-	Key      string // in the clear
-}
 
 // Client sends requests to providers.
 type Client struct {
@@ -76,16 +64,15 @@ type Request struct {
 // closes. It adds no retries and follows no redirects. The errors ErrForbiddenAddress, ErrUnreachable and
 // the context's own tell why there is no answer; they hold no key and no query.
 func (c *Client) Send(ctx context.Context, asked Request, target Target) (*http.Response, error) {
-	base, err := base(target)
+	address, err := address(target, asked.Path)
 	if err != nil {
 		return nil, err
 	}
-	request, err := http.NewRequestWithContext(withBegin(ctx), asked.Method, base+asked.Path, http.NoBody)
+	request, err := http.NewRequestWithContext(withBegin(ctx), asked.Method, address, http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("%w: path is not valid", ErrUnreachable)
 	}
-	request.Header = requestHeader(asked.Header)
-	authorize(request.Header, target)
+	request.Header = requestHeader(asked.Header, target)
 	content := newBody(asked.Body, asked.Done)
 	switch {
 	case asked.Stream != nil && asked.Length != 0:
@@ -106,6 +93,7 @@ func (c *Client) Send(ctx context.Context, asked Request, target Target) (*http.
 		return nil, failure(ctx, err)
 	}
 	response.Request = nil // it holds the body while the answer streams
+	mask(response, target.Key)
 	return response, nil
 }
 
@@ -113,62 +101,6 @@ func (c *Client) Send(ctx context.Context, asked Request, target Target) (*http.
 func (c *Client) Close() {
 	c.guarded.CloseIdleConnections()
 	c.open.CloseIdleConnections()
-}
-
-// VerifyBaseURL refuses a base URL that no request could go to. Where names lead
-// is decided anew at each connection. The error is a tenants.Invalid.
-func VerifyBaseURL(raw string, allowPrivate bool) error {
-	invalid := func(message string) error { return tenants.Invalid{Field: "base_url", Message: message} }
-	parsed, err := url.Parse(raw)
-	switch {
-	case err != nil || parsed.Host == "" || parsed.Scheme != "https" && parsed.Scheme != "http":
-		return invalid("is not a URL such as https://api.example.com")
-	case parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "":
-		return invalid("must not hold a user, a query or a fragment")
-	case allowPrivate:
-		return nil
-	case isPrivate(parsed):
-		return invalid("leads to a private address, which this installation does not allow; who runs it can set PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS=true")
-	case parsed.Scheme != "https":
-		return invalid("must start with https://")
-	default:
-		return nil
-	}
-}
-
-// isPrivate reports whether a base URL names this machine, or an address that the
-// guard of connections refuses.
-func isPrivate(base *url.URL) bool {
-	host := strings.ToLower(strings.TrimSuffix(base.Hostname(), "."))
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
-	address := net.ParseIP(host)
-	if address == nil {
-		return false
-	}
-	port := cmp.Or(base.Port(), "443")
-	network := "tcp6"
-	if address.To4() != nil {
-		network = "tcp4"
-	}
-	return ssrf.New(ssrf.WithAnyPort()).Safe(network, net.JoinHostPort(address.String(), port), nil) != nil
-}
-
-// base returns where a target's paths begin: without a trailing slash and
-// without the "/v1" that every path brings along.
-func base(target Target) (string, error) {
-	if target.BaseURL != "" {
-		return strings.TrimSuffix(strings.TrimRight(target.BaseURL, "/"), "/v1"), nil
-	}
-	switch target.Provider {
-	case tenants.ProviderAnthropic:
-		return "https://api.anthropic.com", nil
-	case tenants.ProviderOpenAI:
-		return "https://api.openai.com", nil
-	default:
-		return "", fmt.Errorf("%w: provider %q has no base URL", ErrUnreachable, target.Provider)
-	}
 }
 
 // failure tells what kept a request from being answered, without its URL.

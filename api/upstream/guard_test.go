@@ -38,6 +38,33 @@ func TestNamesThatLeadToPrivateAddressesAreNotDialled(t *testing.T) {
 	}
 }
 
+// S16: a name that leads to a public address when it is looked at first, and to this
+// machine when it is dialled, is not reached.
+func TestNameThatIsReboundIsNotDialled(t *testing.T) {
+	t.Parallel()
+	var dialled atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { dialled.Add(1) }))
+	t.Cleanup(server.Close)
+	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard := ssrf.New(ssrf.WithAnyPort())
+	resolver := resolving(t, [4]byte{8, 8, 8, 8}, [4]byte{127, 0, 0, 1})
+	first, err := resolver.LookupIP(t.Context(), "ip4", "provider.example")
+	if err != nil || len(first) != 1 || guard.Safe("tcp4", net.JoinHostPort(first[0].String(), port), nil) != nil {
+		t.Fatalf("the first look finds %v, %v", first, err)
+	}
+	client, dialer := New(false), newDialer(guard.Safe)
+	dialer.Resolver = resolver
+	client.guarded = newTransport(dialer)
+
+	_, err = client.Send(t.Context(), Request{Method: http.MethodPost, Path: "/v1/messages"}, Target{BaseURL: "http://provider.example:" + port})
+	if !errors.Is(err, ErrForbiddenAddress) || dialled.Load() != 0 {
+		t.Errorf("%d connections, error %v", dialled.Load(), err)
+	}
+}
+
 func TestProvidersOwnAddressIsNotLookedAt(t *testing.T) {
 	t.Parallel()
 	client := New(false)
@@ -83,6 +110,13 @@ func TestProvidersAreSpokenToInHTTP2WhereTheyOfferIt(t *testing.T) {
 // rebound returns a resolver that is told that every name is loopback.
 func rebound(t *testing.T) *net.Resolver {
 	t.Helper()
+	return resolving(t, [4]byte{127, 0, 0, 1})
+}
+
+// resolving returns a resolver that is told one address after the other, the last one
+// for ever.
+func resolving(t *testing.T, addresses ...[4]byte) *net.Resolver {
+	t.Helper()
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -90,12 +124,14 @@ func rebound(t *testing.T) *net.Resolver {
 	t.Cleanup(func() { _ = server.Close() })
 	go func() {
 		packet := make([]byte, 1500)
-		for {
+		for asked := 0; ; {
 			n, from, err := server.ReadFrom(packet)
 			if err != nil {
 				return
 			}
-			if answer, err := loopbackAnswer(packet[:n]); err == nil {
+			answer, used, err := addressAnswer(packet[:n], addresses[min(asked, len(addresses)-1)])
+			if err == nil {
+				asked += used
 				_, _ = server.WriteTo(answer, from)
 			}
 		}
@@ -106,20 +142,23 @@ func rebound(t *testing.T) *net.Resolver {
 	}}
 }
 
-// loopbackAnswer answers a DNS query: 127.0.0.1, and no address of version 6.
-func loopbackAnswer(query []byte) ([]byte, error) {
+// addressAnswer answers a DNS query with an address, and no address of version 6. used
+// counts how often the address is in the answer.
+func addressAnswer(query []byte, address [4]byte) (answer []byte, used int, err error) {
 	var message dnsmessage.Message
 	if err := message.Unpack(query); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	message.Response, message.Additionals = true, nil
 	for _, question := range message.Questions {
 		if question.Type == dnsmessage.TypeA {
+			used++
 			message.Answers = append(message.Answers, dnsmessage.Resource{
 				Header: dnsmessage.ResourceHeader{Name: question.Name, Class: question.Class, TTL: 1},
-				Body:   &dnsmessage.AResource{A: [4]byte{127, 0, 0, 1}},
+				Body:   &dnsmessage.AResource{A: address},
 			})
 		}
 	}
-	return message.Pack()
+	answer, err = message.Pack()
+	return answer, used, err
 }

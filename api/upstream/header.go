@@ -1,9 +1,13 @@
 package upstream
 
 import (
+	"fmt"
 	"net/http"
 	"net/textproto"
+	"slices"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 
 	"palimpsest/tenants"
 )
@@ -19,17 +23,28 @@ var hopByHop = [...]string{
 var ours = [...]string{
 	"Authorization", "X-Api-Key", "Api-Key", "X-Provider-Key", "X-Prxy-Pipe", "Cookie",
 	"Host", "Content-Length", "Content-Encoding", "Accept-Encoding", "Expect",
-	"Forwarded", "X-Real-Ip", "Via",
+	"Forwarded", "X-Real-Ip", "Via", "True-Client-Ip", "Cf-Connecting-Ip",
 }
+
+// secretive are the parts of names by which headers that hold secrets are known.
+var secretive = [...]string{"authorization", "api-key", "apikey", "token", "secret", "password", "credential", "cookie"}
 
 const (
 	ownPrefix       = "X-Palimpsest-" // of the headers in which clients and the proxy speak to each other
 	forwardedPrefix = "X-Forwarded-"  // of what proxies before us tell of the client
 )
 
+// The bounds of the headers that a provider key brings along.
+const (
+	maxHeaders     = 16
+	maxHeaderValue = 512 // bytes
+)
+
 // requestHeader returns a copy of a client's headers without those that must not
-// reach the provider. Everything unknown goes along, repeated lines too.
-func requestHeader(client http.Header) http.Header {
+// reach the provider, with those of the target and its key. Everything unknown goes
+// along, repeated lines too; but to a base URL that somebody has put in goes nothing
+// that looks like a secret of the client's.
+func requestHeader(client http.Header, target Target) http.Header {
 	header := client.Clone()
 	if header == nil {
 		header = http.Header{}
@@ -39,10 +54,14 @@ func requestHeader(client http.Header) http.Header {
 		header.Del(name)
 	}
 	for name := range header {
-		if strings.HasPrefix(name, ownPrefix) || strings.HasPrefix(name, forwardedPrefix) {
+		if hasOwnPrefix(name) || target.BaseURL != "" && isSecretive(name) {
 			delete(header, name)
 		}
 	}
+	for _, added := range target.Headers {
+		header.Set(added.Name, added.Value)
+	}
+	authorize(header, target)
 	header.Set("Accept-Encoding", "identity")
 	if header.Get("User-Agent") == "" {
 		header["User-Agent"] = nil // or the transport would add its own
@@ -50,13 +69,57 @@ func requestHeader(client http.Header) http.Header {
 	return header
 }
 
+func hasOwnPrefix(name string) bool {
+	return strings.HasPrefix(name, ownPrefix) || strings.HasPrefix(name, forwardedPrefix)
+}
+
+// isSecretive reports whether a header holds a secret, by its name.
+func isSecretive(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(secretive[:], func(part string) bool { return strings.Contains(name, part) })
+}
+
 // authorize sets the provider's key where the provider looks for it.
 func authorize(header http.Header, target Target) {
-	if target.Provider == tenants.ProviderAnthropic {
-		header.Set("X-Api-Key", target.Key)
-		return
+	auth := target.Auth
+	if auth == tenants.AuthUsual && target.Provider == tenants.ProviderAnthropic {
+		auth = tenants.AuthXAPIKey
 	}
-	header.Set("Authorization", "Bearer "+target.Key)
+	switch auth {
+	case tenants.AuthXAPIKey:
+		header.Set("X-Api-Key", target.Key)
+	case tenants.AuthAPIKey:
+		header.Set("Api-Key", target.Key)
+	case tenants.AuthUsual, tenants.AuthBearer:
+		header.Set("Authorization", "Bearer "+target.Key)
+	}
+}
+
+// VerifyHeaders refuses headers that a provider key cannot bring along: those that
+// concern a connection or that the proxy sets itself, those whose names say that they
+// hold a secret, which would be stored readable, and what is no header. The error is a
+// tenants.Invalid.
+func VerifyHeaders(headers []tenants.Header) error {
+	invalid := func(format string, values ...any) error {
+		return tenants.Invalid{Field: "headers", Message: fmt.Sprintf(format, values...)}
+	}
+	if len(headers) > maxHeaders {
+		return invalid("has %d lines; at most %d are allowed", len(headers), maxHeaders)
+	}
+	for _, header := range headers {
+		name := http.CanonicalHeaderKey(header.Name)
+		switch {
+		case !httpguts.ValidHeaderFieldName(name):
+			return invalid("%q is not the name of a header", header.Name)
+		case isSecretive(name):
+			return invalid("%s would hold a secret, and headers are stored readable; only the key itself is sealed", name)
+		case slices.Contains(ours[:], name) || slices.Contains(hopByHop[:], name) || hasOwnPrefix(name) || strings.HasPrefix(name, "Content-"):
+			return invalid("%s is set by the proxy itself", name)
+		case len(header.Value) > maxHeaderValue || !httpguts.ValidHeaderFieldValue(header.Value):
+			return invalid("%s must have at most %d visible characters", name, maxHeaderValue)
+		}
+	}
+	return nil
 }
 
 // CopyResponseHeader adds a provider's headers to an answer, without those that

@@ -25,6 +25,7 @@ type tools struct {
 	db     *tenantsdb.DB
 	people *identity.Service
 	keeper *credentials.Keeper
+	vault  *vault.Vault
 }
 
 // withTools runs a command's work on the installation's database.
@@ -54,7 +55,7 @@ func withTools(load func() (Config, error), work func(context.Context, *cobra.Co
 		}
 		provider := upstream.New(config.AllowPrivateUpstreams)
 		defer provider.Close()
-		return work(command.Context(), command, tools{db: db, people: people, keeper: program.keeper(db, keys, safe, provider)})
+		return work(command.Context(), command, tools{db: db, people: people, keeper: program.keeper(db, keys, safe, provider), vault: safe})
 	}
 }
 

@@ -5,10 +5,11 @@ import (
 	"log/slog"
 )
 
-// newLog returns the program's log.
+// newLog returns the program's log. Whatever is logged, nothing that looks like a
+// secret is written.
 func newLog(w io.Writer, format string) *slog.Logger {
 	if format == "json" {
-		return slog.New(slog.NewJSONHandler(w, nil))
+		return slog.New(redacting{slog.NewJSONHandler(w, nil)})
 	}
-	return slog.New(slog.NewTextHandler(w, nil))
+	return slog.New(redacting{slog.NewTextHandler(w, nil)})
 }

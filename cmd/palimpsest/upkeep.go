@@ -9,6 +9,7 @@ import (
 	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/tenants/datakeys"
 	"palimpsest/tenants/tenantsdb"
+	"palimpsest/tenants/vault"
 )
 
 const (
@@ -20,19 +21,21 @@ const (
 	sweepLimit = 1000
 )
 
-// upkeep keeps what is stored as it should be: data keys are wrapped with the
-// newest master key, nothing lies open that was stored before it was sealed, and
+// upkeep keeps what is stored as it should be: provider keys and data keys are sealed
+// with the newest master key, nothing lies open that was stored before it was sealed, and
 // no session is kept longer than its workspace wants.
 type upkeep struct {
 	db       *tenantsdb.DB
 	keys     *datakeys.Keeper
+	vault    *vault.Vault
+	rotation *rotation
 	sessions *sessiondb.Store
 	log      *slog.Logger
 }
 
 // run does one round.
 func (u upkeep) run(ctx context.Context) error {
-	rewrapped, rewrapErr := u.keys.RewrapAll(ctx)
+	rewrapErr := u.rotation.run(ctx, u.db, u.keys, u.vault, u.log)
 	sealed := 0
 	workspaces, sealErr := u.db.AllWorkspaces(ctx)
 	for _, workspace := range workspaces {
@@ -40,8 +43,8 @@ func (u upkeep) run(ctx context.Context) error {
 		sealed, sealErr = sealed+count, errors.Join(sealErr, err)
 	}
 	deleted, sweepErr := u.sessions.Sweep(ctx, time.Now(), sweepLimit)
-	if rewrapped+sealed+deleted > 0 {
-		u.log.InfoContext(ctx, "upkeep of what is stored", "rewrapped_keys", rewrapped, "sealed", sealed, "deleted_sessions", deleted)
+	if sealed+deleted > 0 {
+		u.log.InfoContext(ctx, "upkeep of what is stored", "sealed", sealed, "deleted_sessions", deleted)
 	}
 	return errors.Join(rewrapErr, sealErr, sweepErr)
 }

@@ -64,7 +64,9 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	dataKeys := datakeys.New(db, safe)
 	archiveKeys := archive.NewKeys(dataKeys)
 	sessions := sessiondb.New(db).WithKeys(archiveKeys).WithJobs(work)
-	work.Every("upkeep", upkeepEvery, upkeepTimeout, upkeep{db: db, keys: dataKeys, sessions: sessions, log: p.log}.run)
+	work.Every("upkeep", upkeepEvery, upkeepTimeout, upkeep{
+		db: db, keys: dataKeys, vault: safe, rotation: newRotation(registry, safe.Masters()), sessions: sessions, log: p.log,
+	}.run)
 	originals, err := p.openArchive(ctx, db, archiveKeys, work, registry)
 	if err != nil {
 		return nil, err
@@ -367,4 +369,5 @@ var (
 	_ api.Workspaces    = (*tenantsdb.DB)(nil)
 	_ api.Transactor    = (*tenantsdb.DB)(nil)
 	_ datakeys.Store    = (*tenantsdb.DB)(nil)
+	_ vault.Store       = (*tenantsdb.DB)(nil)
 )

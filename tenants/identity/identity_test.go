@@ -344,3 +344,5 @@ func (noStore) APIKeyByHash(context.Context, []byte) (tenants.APIKey, error) {
 }
 
 func (noStore) TouchAPIKeys(context.Context, uuid.UUID, map[uuid.UUID]time.Time) error { return nil }
+
+func (noStore) RehashAPIKey(context.Context, uuid.UUID, uuid.UUID, []byte, []byte) error { return nil }

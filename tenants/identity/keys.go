@@ -36,6 +36,9 @@ type KeyStore interface {
 
 	// TouchAPIKeys sets when keys of a workspace were last used.
 	TouchAPIKeys(ctx context.Context, workspace uuid.UUID, used map[uuid.UUID]time.Time) error
+
+	// RehashAPIKey replaces the hash of a key, unless it has another already.
+	RehashAPIKey(ctx context.Context, workspace, id uuid.UUID, old, hash []byte) error
 }
 
 // Keys tells whose API key a secret is, from memory where it has seen it lately.
@@ -100,7 +103,7 @@ func (k *Keys) Authenticate(ctx context.Context, secret string) (tenants.APIKey,
 	if err := CheckKey(secret); err != nil {
 		return tenants.APIKey{}, err
 	}
-	for _, pepper := range k.peppers {
+	for i, pepper := range k.tried(secret) {
 		key, err := k.find(ctx, string(HashKey(pepper, secret)))
 		switch {
 		case errors.Is(err, tenants.ErrKeyUnknown):
@@ -113,6 +116,9 @@ func (k *Keys) Authenticate(ctx context.Context, secret string) (tenants.APIKey,
 			return tenants.APIKey{}, tenants.ErrKeyExpired
 		}
 		k.touch(key)
+		if i > 0 && i < len(k.peppers) {
+			k.rehash(ctx, key, HashKey(pepper, secret), HashKey(k.peppers[0], secret))
+		}
 		return key, nil
 	}
 	return tenants.APIKey{}, tenants.ErrKeyUnknown

@@ -184,3 +184,7 @@ func (s *slowStore) APIKeyByHash(context.Context, []byte) (tenants.APIKey, error
 }
 
 func (*slowStore) TouchAPIKeys(context.Context, uuid.UUID, map[uuid.UUID]time.Time) error { return nil }
+
+func (*slowStore) RehashAPIKey(context.Context, uuid.UUID, uuid.UUID, []byte, []byte) error {
+	return nil
+}

@@ -97,7 +97,7 @@ func insertExchanges(tx *gorm.DB, workspace uuid.UUID, batch []byte) error {
 			window_tokens int, level_0 int, level_1 int, level_2 int, level_3 int, input_tokens int, cache_read_tokens int,
 			cache_write_tokens int, output_tokens int, cost_microusd bigint, net_microusd bigint, overhead_us bigint,
 			ttfb_us bigint, duration_us bigint, attempts int, answer bytea, report jsonb,
-			miss_cause text, missed_tokens int, projection int, predicted_microusd bigint)
+			miss_cause text, missed_tokens int, projection int, predicted_microusd bigint, provider_key_id uuid)
 		ON CONFLICT DO NOTHING`
 	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, statement, workspace, string(batch))
 	return err
@@ -146,36 +146,38 @@ func parseCursor(cursor string) (time.Time, uuid.UUID, error) {
 const recordedColumns = `id, at, session_id, lane_id, api_key_id, provider, endpoint, model, client, class, stream, status,
 	error_from, error_type, position, compression, tokens_before, tokens_after, window_tokens, level_0, level_1, level_2, level_3,
 	input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, net_microusd,
-	overhead_us, ttfb_us, duration_us, attempts, answer, report, miss_cause, missed_tokens, projection, predicted_microusd`
+	overhead_us, ttfb_us, duration_us, attempts, answer, report, miss_cause, missed_tokens, projection, predicted_microusd,
+	provider_key_id`
 
 const exchangeColumns = "workspace_id, " + recordedColumns
 
 // exchangeRow is a row as it is read.
 type exchangeRow struct {
-	WorkspaceID  uuid.UUID `json:"-"`
-	ID           uuid.UUID `json:"id"`
-	At           time.Time `json:"at"`
-	SessionID    uuid.UUID `json:"-"` // uuid.Nil for NULL
-	LaneID       uuid.UUID `json:"-"`
-	APIKeyID     uuid.UUID `json:"api_key_id"`
-	Provider     string    `json:"provider"`
-	Endpoint     string    `json:"endpoint"`
-	Model        string    `json:"model"`
-	Client       string    `json:"client"`
-	Class        string    `json:"class"`
-	Stream       bool      `json:"stream"`
-	Status       int       `json:"status"`
-	ErrorFrom    string    `json:"error_from"`
-	ErrorType    string    `json:"error_type"`
-	Position     int       `json:"position"`
-	Compression  string    `json:"compression"`
-	TokensBefore int       `json:"tokens_before"`
-	TokensAfter  int       `json:"tokens_after"`
-	WindowTokens int       `json:"window_tokens"`
-	Level0       int       `gorm:"column:level_0" json:"level_0"`
-	Level1       int       `gorm:"column:level_1" json:"level_1"`
-	Level2       int       `gorm:"column:level_2" json:"level_2"`
-	Level3       int       `gorm:"column:level_3" json:"level_3"`
+	WorkspaceID   uuid.UUID `json:"-"`
+	ID            uuid.UUID `json:"id"`
+	At            time.Time `json:"at"`
+	SessionID     uuid.UUID `json:"-"` // uuid.Nil for NULL
+	LaneID        uuid.UUID `json:"-"`
+	APIKeyID      uuid.UUID `json:"api_key_id"`
+	Provider      string    `json:"provider"`
+	ProviderKeyID uuid.UUID `json:"-"` // uuid.Nil for NULL
+	Endpoint      string    `json:"endpoint"`
+	Model         string    `json:"model"`
+	Client        string    `json:"client"`
+	Class         string    `json:"class"`
+	Stream        bool      `json:"stream"`
+	Status        int       `json:"status"`
+	ErrorFrom     string    `json:"error_from"`
+	ErrorType     string    `json:"error_type"`
+	Position      int       `json:"position"`
+	Compression   string    `json:"compression"`
+	TokensBefore  int       `json:"tokens_before"`
+	TokensAfter   int       `json:"tokens_after"`
+	WindowTokens  int       `json:"window_tokens"`
+	Level0        int       `gorm:"column:level_0" json:"level_0"`
+	Level1        int       `gorm:"column:level_1" json:"level_1"`
+	Level2        int       `gorm:"column:level_2" json:"level_2"`
+	Level3        int       `gorm:"column:level_3" json:"level_3"`
 
 	InputTokens      int `json:"input_tokens"`
 	CacheReadTokens  int `json:"cache_read_tokens"`
@@ -203,10 +205,11 @@ type exchangeRow struct {
 type recordedRow struct {
 	exchangeRow
 
-	SessionID *uuid.UUID      `json:"session_id"`
-	LaneID    *uuid.UUID      `json:"lane_id"`
-	Answer    *string         `json:"answer"`
-	Report    json.RawMessage `json:"report"`
+	SessionID     *uuid.UUID      `json:"session_id"`
+	ProviderKeyID *uuid.UUID      `json:"provider_key_id"`
+	LaneID        *uuid.UUID      `json:"lane_id"`
+	Answer        *string         `json:"answer"`
+	Report        json.RawMessage `json:"report"`
 }
 
 func toRecorded(e *tenants.Exchange) recordedRow {
@@ -233,6 +236,9 @@ func toRecorded(e *tenants.Exchange) recordedRow {
 	if e.Session != uuid.Nil {
 		row.SessionID, row.LaneID = &e.Session, &e.Lane
 	}
+	if e.ProviderKey != uuid.Nil {
+		row.ProviderKeyID = &e.ProviderKey
+	}
 	if e.Answer != nil {
 		answer := `\x` + hex.EncodeToString(e.Answer)
 		row.Answer = &answer
@@ -242,7 +248,7 @@ func toRecorded(e *tenants.Exchange) recordedRow {
 
 func (r *exchangeRow) toExchange() tenants.Exchange {
 	return tenants.Exchange{
-		ID: r.ID, Workspace: r.WorkspaceID, At: r.At, Session: r.SessionID, Lane: r.LaneID, APIKey: r.APIKeyID,
+		ID: r.ID, Workspace: r.WorkspaceID, At: r.At, Session: r.SessionID, Lane: r.LaneID, APIKey: r.APIKeyID, ProviderKey: r.ProviderKeyID,
 		Provider: tenants.Provider(r.Provider), Endpoint: r.Endpoint, Model: r.Model, Client: r.Client, Class: r.Class, Stream: r.Stream,
 		Status: r.Status, ErrorFrom: r.ErrorFrom, ErrorType: r.ErrorType, Position: r.Position, Compression: r.Compression,
 		TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, Window: r.WindowTokens,

@@ -2,6 +2,7 @@ package tenantsdb
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -18,10 +19,7 @@ func (db *DB) AddProviderKey(ctx context.Context, workspace uuid.UUID, key tenan
 			return err
 		}
 		added := tenants.Change{Action: tenants.ProviderKeyAdded, Target: key.ID.String(), After: key.Fields()}
-		if err := audit(tx, workspace, added); err != nil {
-			return err
-		}
-		return notify(tx, SettingsChannel, workspace.String())
+		return providerKeyChanged(tx, workspace, key, added)
 	})
 	if err != nil {
 		return fmt.Errorf("add provider key: %w", err)
@@ -29,41 +27,89 @@ func (db *DB) AddProviderKey(ctx context.Context, workspace uuid.UUID, key tenan
 	return nil
 }
 
-// ProviderKeys returns the provider keys of a workspace, the oldest first.
+// ProviderKeys returns the provider keys of a workspace in the order in which they
+// are asked: by their numbers, then the oldest first.
 func (db *DB) ProviderKeys(ctx context.Context, workspace uuid.UUID) ([]tenants.ProviderKey, error) {
 	var rows []providerKeyRow
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Table("provider_keys").
-			Select("workspace_id, id, provider, name, base_url, last4, sealed, created_by, created_at").
-			Where("workspace_id = ?", workspace).Order("created_at, id").Find(&rows).Error
+		return tx.Table("provider_keys").Select(providerKeyColumns).
+			Where("workspace_id = ?", workspace).Order("place, created_at, id").Find(&rows).Error
 	})
 	if err != nil {
 		return nil, fmt.Errorf("provider keys of workspace %s: %w", workspace, err)
 	}
 	keys := make([]tenants.ProviderKey, len(rows))
 	for i, row := range rows {
-		keys[i] = row.toProviderKey()
+		if keys[i], err = row.toProviderKey(); err != nil {
+			return nil, err
+		}
 	}
 	return keys, nil
+}
+
+// ChangeProviderKey replaces a provider key of a workspace by what change makes of it,
+// and notes it as action. Where the key becomes the default, those before it are so no
+// more. It returns tenants.ErrNotFound and the errors of change.
+func (db *DB) ChangeProviderKey(ctx context.Context, workspace, id uuid.UUID, action tenants.Action, change func(tenants.ProviderKey) (tenants.ProviderKey, error)) (tenants.ProviderKey, error) {
+	var after tenants.ProviderKey
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		before, err := lockProviderKey(tx, workspace, id)
+		if err != nil {
+			return err
+		}
+		if after, err = change(before); err != nil {
+			return err
+		}
+		if err := updateProviderKey(tx, workspace, after); err != nil {
+			return err
+		}
+		return providerKeyChanged(tx, workspace, after, tenants.Change{Action: action, Target: id.String(), Before: before.Fields(), After: after.Fields()})
+	})
+	if err != nil {
+		return tenants.ProviderKey{}, fmt.Errorf("change provider key %s: %w", id, err)
+	}
+	return after, nil
+}
+
+// CheckedProviderKey keeps the outcome of a test. A key that is gone meanwhile is no
+// error.
+func (db *DB) CheckedProviderKey(ctx context.Context, workspace, id uuid.UUID, check tenants.ProviderKeyCheck) error {
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Exec("UPDATE provider_keys SET checked_at = ?, check_ok = ?, check_status = ?, check_problem = ? WHERE workspace_id = ? AND id = ?",
+			check.At, check.OK, check.Status, storable(check.Problem), workspace, id).Error
+	})
+	if err != nil {
+		return fmt.Errorf("keep test of provider key %s: %w", id, err)
+	}
+	return nil
+}
+
+// ResealProviderKey replaces the sealed secret of a provider key by the same secret
+// sealed anew, unless it has been replaced already. Nobody needs to hear of it: what
+// others have in memory is the same.
+func (db *DB) ResealProviderKey(ctx context.Context, workspace, id uuid.UUID, old, sealed []byte) error {
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Exec("UPDATE provider_keys SET sealed = ? WHERE workspace_id = ? AND id = ? AND sealed = ?", sealed, workspace, id, old).Error
+	})
+	if err != nil {
+		return fmt.Errorf("seal provider key %s anew: %w", id, err)
+	}
+	return nil
 }
 
 // DeleteProviderKey removes a provider key of a workspace. It returns
 // tenants.ErrNotFound.
 func (db *DB) DeleteProviderKey(ctx context.Context, workspace, id uuid.UUID) error {
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		var row providerKeyRow
-		deleted := tx.Raw("DELETE FROM provider_keys WHERE workspace_id = ? AND id = ? RETURNING *", workspace, id).Scan(&row)
-		if deleted.Error == nil && deleted.RowsAffected == 0 {
-			return tenants.ErrNotFound
-		}
-		if deleted.Error != nil {
-			return deleted.Error
-		}
-		removed := tenants.Change{Action: tenants.ProviderKeyRemoved, Target: id.String(), Before: row.toProviderKey().Fields()}
-		if err := audit(tx, workspace, removed); err != nil {
+		key, err := lockProviderKey(tx, workspace, id)
+		if err != nil {
 			return err
 		}
-		return notify(tx, SettingsChannel, workspace.String())
+		if err := tx.Exec("DELETE FROM provider_keys WHERE workspace_id = ? AND id = ?", workspace, id).Error; err != nil {
+			return err
+		}
+		removed := tenants.Change{Action: tenants.ProviderKeyRemoved, Target: id.String(), Before: key.Fields()}
+		return providerKeyChanged(tx, workspace, tenants.ProviderKey{}, removed)
 	})
 	if err != nil {
 		return fmt.Errorf("delete provider key %s: %w", id, err)
@@ -71,28 +117,118 @@ func (db *DB) DeleteProviderKey(ctx context.Context, workspace, id uuid.UUID) er
 	return nil
 }
 
-func insertProviderKey(tx *gorm.DB, workspace uuid.UUID, key tenants.ProviderKey) error {
-	return tx.Exec(`INSERT INTO provider_keys (workspace_id, id, provider, name, base_url, last4, sealed, created_by, created_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		workspace, key.ID, string(key.Provider), storable(key.Name), storable(key.BaseURL), storable(key.Last4), key.Sealed,
-		key.CreatedBy, key.CreatedAt).Error
+// providerKeyChanged does what every change of a key brings with it: one default for
+// each provider, a note, a notice to all replicas.
+func providerKeyChanged(tx *gorm.DB, workspace uuid.UUID, key tenants.ProviderKey, change tenants.Change) error {
+	if key.Default {
+		err := tx.Exec("UPDATE provider_keys SET is_default = false WHERE workspace_id = ? AND provider = ? AND id <> ? AND is_default",
+			workspace, string(key.Provider), key.ID).Error
+		if err != nil {
+			return err
+		}
+	}
+	if err := audit(tx, workspace, change); err != nil {
+		return err
+	}
+	return notify(tx, SettingsChannel, workspace.String())
 }
+
+// lockProviderKey returns a key that nobody else changes before the transaction ends.
+func lockProviderKey(tx *gorm.DB, workspace, id uuid.UUID) (tenants.ProviderKey, error) {
+	var rows []providerKeyRow
+	err := tx.Raw("SELECT "+providerKeyColumns+" FROM provider_keys WHERE workspace_id = ? AND id = ? FOR UPDATE", workspace, id).Scan(&rows).Error
+	if err != nil {
+		return tenants.ProviderKey{}, err
+	}
+	if len(rows) == 0 {
+		return tenants.ProviderKey{}, tenants.ErrNotFound
+	}
+	return rows[0].toProviderKey()
+}
+
+func insertProviderKey(tx *gorm.DB, workspace uuid.UUID, key tenants.ProviderKey) error {
+	headers, models, err := listsOf(key)
+	if err != nil {
+		return err
+	}
+	sealedAt := key.SealedAt
+	if sealedAt.IsZero() {
+		sealedAt = key.CreatedAt
+	}
+	return tx.Exec(`INSERT INTO provider_keys (workspace_id, id, provider, both_dialects, preset, name, base_url, auth, headers, models, place,
+			is_default, disabled, last4, sealed, sealed_at, created_by, created_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?::jsonb, ?::jsonb, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		workspace, key.ID, string(key.Provider), key.Both, key.Preset, storable(key.Name), storable(key.BaseURL), string(key.Auth),
+		headers, models, key.Order, key.Default, key.Disabled, storable(key.Last4), key.Sealed, sealedAt, key.CreatedBy, key.CreatedAt).Error
+}
+
+func updateProviderKey(tx *gorm.DB, workspace uuid.UUID, key tenants.ProviderKey) error {
+	headers, models, err := listsOf(key)
+	if err != nil {
+		return err
+	}
+	return tx.Exec(`UPDATE provider_keys SET both_dialects = ?, name = ?, base_url = ?, auth = ?, headers = ?::jsonb, models = ?::jsonb, place = ?,
+			is_default = ?, disabled = ?, last4 = ?, sealed = ?, sealed_at = ?
+		WHERE workspace_id = ? AND id = ?`,
+		key.Both, storable(key.Name), storable(key.BaseURL), string(key.Auth), headers, models, key.Order,
+		key.Default, key.Disabled, storable(key.Last4), key.Sealed, key.SealedAt, workspace, key.ID).Error
+}
+
+// listsOf returns a key's headers and models as JSON columns take them.
+func listsOf(key tenants.ProviderKey) (headers, models string, err error) {
+	encodedHeaders, err := json.Marshal(append([]tenants.Header{}, key.Headers...))
+	if err != nil {
+		return "", "", err
+	}
+	encodedModels, err := json.Marshal(append([]string{}, key.Models...))
+	return string(encodedHeaders), string(encodedModels), err
+}
+
+//nolint:gosec // names of columns
+const providerKeyColumns = `workspace_id, id, provider, both_dialects, preset, name, base_url, auth, headers, models, place, is_default,
+	disabled, last4, sealed, sealed_at, created_by, created_at, checked_at, check_ok, check_status, check_problem`
 
 type providerKeyRow struct {
 	WorkspaceID uuid.UUID
 	ID          uuid.UUID
 	Provider    string
+	Both        bool `gorm:"column:both_dialects"`
+	Preset      string
 	Name        string
 	BaseURL     string
+	Auth        string
+	Headers     []byte
+	Models      []byte
+	Place       int
+	IsDefault   bool
+	Disabled    bool
 	Last4       string
 	Sealed      []byte
+	SealedAt    time.Time
 	CreatedBy   uuid.UUID
 	CreatedAt   time.Time
+
+	CheckedAt    *time.Time
+	CheckOK      bool `gorm:"column:check_ok"`
+	CheckStatus  int
+	CheckProblem string
 }
 
-func (r providerKeyRow) toProviderKey() tenants.ProviderKey {
-	return tenants.ProviderKey{
-		ID: r.ID, Workspace: r.WorkspaceID, Provider: tenants.Provider(r.Provider), Name: r.Name, BaseURL: r.BaseURL,
-		Last4: r.Last4, Sealed: r.Sealed, CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt,
+func (r providerKeyRow) toProviderKey() (tenants.ProviderKey, error) {
+	key := tenants.ProviderKey{
+		ID: r.ID, Workspace: r.WorkspaceID, Provider: tenants.Provider(r.Provider), Both: r.Both, Preset: r.Preset,
+		Name: r.Name, BaseURL: r.BaseURL, Auth: tenants.Auth(r.Auth), Order: r.Place, Default: r.IsDefault, Disabled: r.Disabled,
+		Last4: r.Last4, Sealed: r.Sealed, SealedAt: r.SealedAt, CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt,
+		Check: tenants.ProviderKeyCheck{OK: r.CheckOK, Status: r.CheckStatus, Problem: r.CheckProblem},
 	}
+	if r.CheckedAt != nil {
+		key.Check.At = *r.CheckedAt
+	}
+	if err := json.Unmarshal(r.Headers, &key.Headers); err != nil {
+		return tenants.ProviderKey{}, fmt.Errorf("headers of provider key %s: %w", r.ID, err)
+	}
+	if err := json.Unmarshal(r.Models, &key.Models); err != nil {
+		return tenants.ProviderKey{}, fmt.Errorf("models of provider key %s: %w", r.ID, err)
+	}
+	return key, nil
 }

@@ -2,6 +2,7 @@
 package vault
 
 import (
+	"bytes"
 	"crypto/hkdf"
 	"crypto/sha256"
 	"errors"
@@ -22,7 +23,7 @@ var ErrSealedElsewhere = errors.New("sealed secret does not open")
 
 // Vault seals provider keys, and the keys under which what is kept of workspaces is
 // sealed, with AES-256-GCM under keys derived from the master keys. What is sealed
-// is bound to its workspace, and a provider key to its provider.
+// is bound to its workspace, and a provider's secret to its key and where it is sent.
 type Vault struct {
 	secrets [][]byte
 	keys    []*subtle.AESGCM // the first seals, all open
@@ -53,24 +54,43 @@ func New(secrets [][]byte) (*Vault, error) {
 	return vault, nil
 }
 
-// Seal returns a provider's key sealed for one workspace and provider.
-func (v *Vault) Seal(workspace uuid.UUID, provider tenants.Provider, secret string) ([]byte, error) {
-	sealed, err := v.keys[0].Encrypt([]byte(secret), boundTo(workspace, provider))
+// Seal returns a provider's secret, sealed for the workspace, id, provider and base URL
+// of key: beside any other, it does not open.
+func (v *Vault) Seal(key tenants.ProviderKey, secret string) ([]byte, error) {
+	sealed, err := v.keys[0].Encrypt([]byte(secret), boundTo(key))
 	if err != nil {
 		return nil, fmt.Errorf("seal: %w", err)
 	}
 	return sealed, nil
 }
 
-// Open returns what was sealed for the workspace and provider, or
-// ErrSealedElsewhere.
-func (v *Vault) Open(workspace uuid.UUID, provider tenants.Provider, sealed []byte) (string, error) {
-	for _, key := range v.keys {
-		if secret, err := key.Decrypt(sealed, boundTo(workspace, provider)); err == nil {
-			return string(secret), nil
+// Open returns the secret of a provider key, or ErrSealedElsewhere.
+func (v *Vault) Open(key tenants.ProviderKey) (string, error) {
+	secret, _, err := v.open(key)
+	return secret, err
+}
+
+// Reseal returns the secret of a provider key sealed as Seal does, and whether that
+// was needed: an older master key had sealed it, or a program from before secrets were
+// bound to their key. It returns ErrSealedElsewhere.
+func (v *Vault) Reseal(key tenants.ProviderKey) (sealed []byte, was bool, err error) {
+	secret, newest, err := v.open(key)
+	if err != nil || newest {
+		return key.Sealed, false, err
+	}
+	sealed, err = v.Seal(key, secret)
+	return sealed, err == nil, err
+}
+
+func (v *Vault) open(key tenants.ProviderKey) (secret string, newest bool, err error) {
+	for _, about := range [][]byte{boundTo(key), onceBoundTo(key)} {
+		for i, master := range v.keys {
+			if opened, err := master.Decrypt(key.Sealed, about); err == nil {
+				return string(opened), i == 0 && bytes.Equal(about, boundTo(key)), nil
+			}
 		}
 	}
-	return "", ErrSealedElsewhere
+	return "", false, ErrSealedElsewhere
 }
 
 // Wrap returns the data key of a workspace, sealed for it.
@@ -93,6 +113,9 @@ func (v *Vault) Unwrap(workspace uuid.UUID, wrapped []byte) (key []byte, newest 
 	return nil, false, ErrSealedElsewhere
 }
 
+// Masters returns how many master keys are set.
+func (v *Vault) Masters() int { return len(v.secrets) }
+
 // Derive returns a key for one purpose, derived from the first master key.
 func (v *Vault) Derive(purpose string) []byte { return derive(v.secrets[0], purpose) }
 
@@ -105,9 +128,14 @@ func (v *Vault) DeriveAll(purpose string) [][]byte {
 	return keys
 }
 
-// boundTo is the associated data of sealed bytes.
-func boundTo(workspace uuid.UUID, provider tenants.Provider) []byte {
-	return fmt.Appendf(nil, "ws:%s|provider:%s", workspace, provider)
+// boundTo is the associated data of a sealed secret.
+func boundTo(key tenants.ProviderKey) []byte {
+	return fmt.Appendf(nil, "ws:%s|provider:%s|key:%s|url:%s", key.Workspace, key.Provider, key.ID, key.BaseURL)
+}
+
+// onceBoundTo is what it was before secrets were bound to their key.
+func onceBoundTo(key tenants.ProviderKey) []byte {
+	return fmt.Appendf(nil, "ws:%s|provider:%s", key.Workspace, key.Provider)
 }
 
 // dataKeyOf is the associated data of a sealed data key.

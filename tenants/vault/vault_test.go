@@ -2,10 +2,14 @@ package vault_test
 
 import (
 	"bytes"
+	"crypto/hkdf"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/tink-crypto/tink-go/v2/aead/subtle"
 
 	"palimpsest/tenants"
 	"palimpsest/tenants/vault"
@@ -24,37 +28,60 @@ func setup(t *testing.T, secrets ...string) *vault.Vault {
 	return v
 }
 
-func TestSealedKeyOpensForItsWorkspaceAndProvider(t *testing.T) {
-	t.Parallel()
-	v, workspace := setup(t, "a"), uuid.New()
-	sealed, err := v.Seal(workspace, tenants.ProviderAnthropic, "sk-secret")
+// keyOf returns a provider key of a workspace.
+func keyOf(workspace uuid.UUID) tenants.ProviderKey {
+	return tenants.ProviderKey{ID: uuid.New(), Workspace: workspace, Provider: tenants.ProviderAnthropic, BaseURL: "https://llm.example.com"}
+}
+
+// sealed returns a key with its secret.
+func sealed(t *testing.T, v *vault.Vault, key tenants.ProviderKey, secret string) tenants.ProviderKey {
+	t.Helper()
+	bytes, err := v.Seal(key, secret)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if bytes.Contains(sealed, []byte("sk-secret")) {
+	key.Sealed = bytes
+	return key
+}
+
+func TestSealedKeyOpensForWhatItWasSealedFor(t *testing.T) {
+	t.Parallel()
+	v := setup(t, "a")
+	key := sealed(t, v, keyOf(uuid.New()), "sk-secret")
+	if bytes.Contains(key.Sealed, []byte("sk-secret")) {
 		t.Fatal("the sealed bytes hold the secret")
 	}
-	if opened, err := v.Open(workspace, tenants.ProviderAnthropic, sealed); err != nil || opened != "sk-secret" {
+	if opened, err := v.Open(key); err != nil || opened != "sk-secret" {
 		t.Fatalf("opened %q, %v", opened, err)
+	}
+	key.Name, key.Order, key.Models = "renamed", 3, []string{"m"}
+	if opened, err := v.Open(key); err != nil || opened != "sk-secret" {
+		t.Fatalf("after it was edited: %q, %v", opened, err)
 	}
 }
 
-// S15: a ciphertext copied to another workspace or provider does not open.
+// S15: a ciphertext copied to another workspace or provider row does not open, nor
+// one whose row has been given another address.
 func TestSealedKeyOpensNowhereElse(t *testing.T) {
 	t.Parallel()
-	v, workspace := setup(t, "a"), uuid.New()
-	sealed, err := v.Seal(workspace, tenants.ProviderAnthropic, "sk-secret")
-	if err != nil {
-		t.Fatal(err)
+	v := setup(t, "a")
+	key := sealed(t, v, keyOf(uuid.New()), "sk-secret")
+	with := func(change func(*tenants.ProviderKey)) func() (string, error) {
+		other := key
+		change(&other)
+		return func() (string, error) { return v.Open(other) }
 	}
-	tampered := bytes.Clone(sealed)
+	tampered := bytes.Clone(key.Sealed)
 	tampered[len(tampered)-1] ^= 1
 	for name, open := range map[string]func() (string, error){
-		"another workspace":  func() (string, error) { return v.Open(uuid.New(), tenants.ProviderAnthropic, sealed) },
-		"another provider":   func() (string, error) { return v.Open(workspace, tenants.ProviderOpenAI, sealed) },
-		"another master key": func() (string, error) { return setup(t, "b").Open(workspace, tenants.ProviderAnthropic, sealed) },
-		"changed bytes":      func() (string, error) { return v.Open(workspace, tenants.ProviderAnthropic, tampered) },
-		"no bytes":           func() (string, error) { return v.Open(workspace, tenants.ProviderAnthropic, nil) },
+		"another workspace":  with(func(k *tenants.ProviderKey) { k.Workspace = uuid.New() }),
+		"another provider":   with(func(k *tenants.ProviderKey) { k.Provider = tenants.ProviderOpenAI }),
+		"another row":        with(func(k *tenants.ProviderKey) { k.ID = uuid.New() }),
+		"another address":    with(func(k *tenants.ProviderKey) { k.BaseURL = "https://evil.example.com" }),
+		"no address":         with(func(k *tenants.ProviderKey) { k.BaseURL = "" }),
+		"another master key": func() (string, error) { return setup(t, "b").Open(key) },
+		"changed bytes":      with(func(k *tenants.ProviderKey) { k.Sealed = tampered }),
+		"no bytes":           with(func(k *tenants.ProviderKey) { k.Sealed = nil }),
 	} {
 		if opened, err := open(); !errors.Is(err, vault.ErrSealedElsewhere) {
 			t.Errorf("%s: opened %q, %v", name, opened, err)
@@ -65,21 +92,63 @@ func TestSealedKeyOpensNowhereElse(t *testing.T) {
 // S15: with a new master key in front, old secrets still open and new ones need it.
 func TestNewMasterKeySealsWhileTheOldOneStillOpens(t *testing.T) {
 	t.Parallel()
-	workspace := uuid.New()
-	old, err := setup(t, "a").Seal(workspace, tenants.ProviderOpenAI, "sk-old")
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := sealed(t, setup(t, "a"), keyOf(uuid.New()), "sk-old")
 	rotated := setup(t, "b", "a")
-	if opened, err := rotated.Open(workspace, tenants.ProviderOpenAI, old); err != nil || opened != "sk-old" {
+	if opened, err := rotated.Open(old); err != nil || opened != "sk-old" {
 		t.Fatalf("after the rotation: %q, %v", opened, err)
 	}
-	fresh, err := rotated.Seal(workspace, tenants.ProviderOpenAI, "sk-new")
+	fresh := old
+	var was bool
+	var err error
+	if fresh.Sealed, was, err = rotated.Reseal(old); err != nil || !was {
+		t.Fatalf("sealed anew %t, %v", was, err)
+	}
+	if _, was, err := rotated.Reseal(fresh); err != nil || was {
+		t.Errorf("and once more: %t, %v", was, err)
+	}
+	if opened, err := setup(t, "b").Open(fresh); err != nil || opened != "sk-old" {
+		t.Errorf("without the old master key: %q, %v", opened, err)
+	}
+	if _, err := setup(t, "a").Open(fresh); !errors.Is(err, vault.ErrSealedElsewhere) {
+		t.Errorf("the old master key opens what the new one sealed: %v", err)
+	}
+	if _, _, err := setup(t, "c").Reseal(old); !errors.Is(err, vault.ErrSealedElsewhere) {
+		t.Errorf("a foreign master key seals anew: %v", err)
+	}
+}
+
+// What was sealed before secrets were bound to their key opens, and is bound to it by
+// the next round.
+func TestSecretsFromBeforeAreBoundToTheirKey(t *testing.T) {
+	t.Parallel()
+	master := bytes.Repeat([]byte("a"), 32)
+	derived, err := hkdf.Key(sha256.New, master, nil, "palimpsest provider keys", 32)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := setup(t, "a").Open(workspace, tenants.ProviderOpenAI, fresh); !errors.Is(err, vault.ErrSealedElsewhere) {
-		t.Fatalf("the old master key opens what the new one sealed: %v", err)
+	once, err := subtle.NewAESGCM(derived)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := keyOf(uuid.New())
+	if key.Sealed, err = once.Encrypt([]byte("sk-once"), fmt.Appendf(nil, "ws:%s|provider:anthropic", key.Workspace)); err != nil {
+		t.Fatal(err)
+	}
+	v := setup(t, "a")
+	if opened, err := v.Open(key); err != nil || opened != "sk-once" {
+		t.Fatalf("opened %q, %v", opened, err)
+	}
+	bound, was, err := v.Reseal(key)
+	if err != nil || !was {
+		t.Fatalf("sealed anew %t, %v", was, err)
+	}
+	key.Sealed = bound
+	if opened, err := v.Open(key); err != nil || opened != "sk-once" {
+		t.Errorf("bound: %q, %v", opened, err)
+	}
+	key.ID = uuid.New()
+	if _, err := v.Open(key); !errors.Is(err, vault.ErrSealedElsewhere) {
+		t.Errorf("beside another key: %v", err)
 	}
 }
 

@@ -36,6 +36,12 @@ func RevokeKey(id uuid.UUID) string { return Keys + "/" + id.String() + "/revoke
 // TestProvider is the path to test a provider key at.
 func TestProvider(id uuid.UUID) string { return Providers + "/" + id.String() + "/test" }
 
+// EditProvider is the path to change at how a provider key is used.
+func EditProvider(id uuid.UUID) string { return Providers + "/" + id.String() + "/edit" }
+
+// ReplaceProvider is the path to give a provider key another secret at.
+func ReplaceProvider(id uuid.UUID) string { return Providers + "/" + id.String() + "/replace" }
+
 // RemoveProvider is the path to remove a provider key at.
 func RemoveProvider(id uuid.UUID) string { return Providers + "/" + id.String() + "/remove" }
 

@@ -19,9 +19,20 @@ import (
 type Store interface {
 	ProviderKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ProviderKey, error)
 
-	// CreateProviderKey seals and stores a key with the provider, name, base URL
-	// and author of wanted. What a person can mend is a tenants.Invalid.
+	// Presets returns the providers that a key can be made for here.
+	Presets() []tenants.Preset
+
+	// ProviderKeyUses returns what came of the requests since a time, by key.
+	ProviderKeyUses(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (map[uuid.UUID]tenants.ProviderKeyUse, error)
+
+	// CreateProviderKey seals and stores a key as it is wanted. What a person can mend
+	// is a tenants.Invalid.
 	CreateProviderKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.ProviderKey, secret string) (tenants.ProviderKey, error)
+
+	// EditProviderKey changes how a key is used, ReplaceProviderKey its secret and, where
+	// baseURL is not nil, where it is sent. What a person can mend is a tenants.Invalid.
+	EditProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, change tenants.ProviderKeyChange) (tenants.ProviderKey, error)
+	ReplaceProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, secret string, baseURL *string) (tenants.ProviderKey, error)
 
 	// DeleteProviderKey returns tenants.ErrNotFound for a key that the workspace
 	// does not have.
@@ -31,6 +42,9 @@ type Store interface {
 	// is an answer; tenants.ErrNotFound is an error.
 	TestProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.ProviderKeyTest, error)
 }
+
+// useSpan is how far back the use of keys is told.
+const useSpan = 30 * 24 * time.Hour
 
 // Handler answers the requests to the page.
 type Handler struct {
@@ -46,27 +60,93 @@ func New(keys Store, now func() time.Time) *Handler {
 // List shows all provider keys.
 func (h *Handler) List(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, func(m *model) {
-		m.Added = m.named(c.QueryParam("added"))
-		m.Removed = c.QueryParam("removed") != ""
+		for _, done := range []struct{ query, text string }{
+			{"added", "is stored. Test it now, or send a request."}, {"saved", "is saved."}, {"replaced", "has a new secret. Test it now."},
+		} {
+			if name := m.named(c.QueryParam(done.query)); name != "" {
+				m.Done = name + " " + done.text
+			}
+		}
+		if c.QueryParam("removed") != "" {
+			m.Done = "The provider key is removed."
+		}
 	})
 }
 
-// New shows the form to add a key with.
+// New shows the form to add a key with, filled in from a preset if one is named.
 func (h *Handler) New(c echo.Context, who tenants.Principal) error {
-	return h.page(c, who, http.StatusOK, func(m *model) { m.Form = newForm(typed{}, nil) })
+	return h.page(c, who, http.StatusOK, func(m *model) { m.Add = newAddForm(m.Presets, fromPreset(c.QueryParam("preset")), nil) })
 }
 
 // Add stores a key.
 func (h *Handler) Add(c echo.Context, who tenants.Principal) error {
-	form := typed{Provider: c.FormValue("provider"), Name: c.FormValue("name"), BaseURL: c.FormValue("base_url")}
-	added, err := h.keys.CreateProviderKey(c.Request().Context(), who.Workspace.ID, form.wanted(who.User.ID), c.FormValue("key"))
+	form := readForm(c)
+	wanted, err := form.wanted(who.User.ID)
 	if err == nil {
-		return layout.Redirect(c, paths.With(paths.Providers, "added", added.ID.String()))
+		var added tenants.ProviderKey
+		added, err = h.keys.CreateProviderKey(c.Request().Context(), who.Workspace.ID, wanted, c.FormValue("key"))
+		if err == nil {
+			return layout.Redirect(c, paths.With(paths.Providers, "added", added.ID.String()))
+		}
 	}
 	if _, is := errors.AsType[tenants.Invalid](err); !is {
 		return err
 	}
-	return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Form = newForm(form, err) })
+	return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Add = newAddForm(m.Presets, form, err) })
+}
+
+// Edit shows the form to change a key's use with.
+func (h *Handler) Edit(c echo.Context, who tenants.Principal) error {
+	key, err := h.find(c, who)
+	if err != nil {
+		return err
+	}
+	return h.page(c, who, http.StatusOK, func(m *model) { m.Edit = newEditForm(key, typedOf(key), nil) })
+}
+
+// Save changes how a key is used.
+func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
+	key, err := h.find(c, who)
+	if err != nil {
+		return err
+	}
+	form := readForm(c)
+	change, err := form.change()
+	if err == nil {
+		if _, err = h.keys.EditProviderKey(c.Request().Context(), who.Workspace.ID, key.ID, change); err == nil {
+			return layout.Redirect(c, paths.With(paths.Providers, "saved", key.ID.String()))
+		}
+	}
+	if _, is := errors.AsType[tenants.Invalid](err); !is {
+		return err
+	}
+	return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Edit = newEditForm(key, form, err) })
+}
+
+// AskReplace shows the form to give a key another secret with.
+func (h *Handler) AskReplace(c echo.Context, who tenants.Principal) error {
+	key, err := h.find(c, who)
+	if err != nil {
+		return err
+	}
+	return h.page(c, who, http.StatusOK, func(m *model) { m.Replace = newReplaceForm(key, key.BaseURL, nil) })
+}
+
+// Replace gives a key another secret.
+func (h *Handler) Replace(c echo.Context, who tenants.Principal) error {
+	key, err := h.find(c, who)
+	if err != nil {
+		return err
+	}
+	baseURL := c.FormValue("base_url")
+	_, err = h.keys.ReplaceProviderKey(c.Request().Context(), who.Workspace.ID, key.ID, c.FormValue("key"), &baseURL)
+	if err == nil {
+		return layout.Redirect(c, paths.With(paths.Providers, "replaced", key.ID.String()))
+	}
+	if _, is := errors.AsType[tenants.Invalid](err); !is {
+		return err
+	}
+	return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Replace = newReplaceForm(key, baseURL, err) })
 }
 
 // Test asks the provider whether a key works, now, and shows the answer.
@@ -88,7 +168,7 @@ func (h *Handler) ConfirmRemove(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	return h.page(c, who, http.StatusOK, func(m *model) { m.Remove = &key })
+	return h.page(c, who, http.StatusOK, func(m *model) { m.Remove = newRemoveForm(key, "", nil) })
 }
 
 // Remove removes a key.
@@ -96,6 +176,11 @@ func (h *Handler) Remove(c echo.Context, who tenants.Principal) error {
 	key, err := h.find(c, who)
 	if err != nil {
 		return err
+	}
+	if typed := c.FormValue("name"); typed != key.Name {
+		return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) {
+			m.Remove = newRemoveForm(key, typed, tenants.Invalid{Field: "name", Message: "is not " + key.Name})
+		})
 	}
 	if err := h.keys.DeleteProviderKey(c.Request().Context(), who.Workspace.ID, key.ID); err != nil {
 		return err
@@ -127,7 +212,11 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change
 	if err != nil {
 		return err
 	}
-	page := model{Keys: keys, Who: who, Now: h.now(), MayChange: who.Role.May(tenants.ManageProviders)}
+	uses, err := h.keys.ProviderKeyUses(c.Request().Context(), who.Workspace.ID, h.now().Add(-useSpan))
+	if err != nil {
+		return err
+	}
+	page := model{Keys: keys, Uses: uses, Presets: h.keys.Presets(), Who: who, Now: h.now(), MayChange: who.Role.May(tenants.ManageProviders)}
 	change(&page)
 	return layout.Page(c, status, layout.Frame{Title: "Providers", Section: layout.Providers, Who: who}, view(page))
 }

@@ -4,6 +4,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/uuid"
 
 	"palimpsest/migrations/dbtest"
 	"palimpsest/tenants"
@@ -101,7 +104,10 @@ func TestRemovingAsksFirst(t *testing.T) {
 	if asked := person.Get(link); !asked.Has("dialog[open]") || !asked.Has(`[data-testid="providers"]`) {
 		t.Errorf("no question: %s", asked.Text("main"))
 	}
-	if done := person.Post(link); !done.Has(`[data-testid="empty"]`) {
+	if wrong := person.Post(link, "name", "prd"); wrong.Status != http.StatusUnprocessableEntity || wrong.TestID("error-name") == "" {
+		t.Errorf("another name: %d", wrong.Status)
+	}
+	if done := person.Post(link, "name", "prod"); !done.Has(`[data-testid="empty"]`) {
 		t.Errorf("it is still there: %s", done.Text("main"))
 	}
 	if again := person.Post(link); again.Status != http.StatusNotFound {
@@ -141,5 +147,104 @@ func TestProviderKeysOfAnotherWorkspaceAreNotThere(t *testing.T) {
 	}
 	if !strings.Contains(theirs.Get("/providers").TestID("providers"), "prod") {
 		t.Error("their key is gone")
+	}
+}
+
+func TestPresetsFillTheFormIn(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t, func(p *webtest.Product, deps *web.Deps) { deps.ProviderKeys = p.Keeper(false) })
+	person := product.SignUp(t, "northbeam")
+
+	page := person.Get("/providers/new?preset=groq")
+	if url := page.Find(`input[name="base_url"]`).AttrOr("value", ""); url != "https://api.groq.com/openai/v1" {
+		t.Errorf("base URL %q", url)
+	}
+	if page.Has(`a[href="/providers/new?preset=ollama"]`) || !page.Has(`a[href="/providers/new?preset=azure"]`) {
+		t.Error("the presets are not those that are allowed")
+	}
+	page = person.Post("/providers", "provider", "azure", "name", "", "key", "azure-0123456789", "base_url", "https://RESOURCE.openai.azure.com/openai/v1")
+	if !strings.Contains(page.TestID("error-base_url"), "RESOURCE") {
+		t.Errorf("a resource that is none: %q", page.Text("dialog"))
+	}
+	page = person.Post("/providers", "provider", "groq", "name", "", "key", "gsk_0123456789", "base_url", "", "models", "llama-*\r\n\r\ngpt-oss-20b", "headers", "X-Title: Northbeam", "order", "2")
+	if row := page.TestID("providers"); !strings.Contains(row, "Groq") || !strings.Contains(row, "llama-*, gpt-oss-20b") || !strings.Contains(row, "api.groq.com") || !strings.Contains(row, "not tested yet") {
+		t.Errorf("the list says %q", row)
+	}
+}
+
+func TestEditingKeepsTheKeyAndSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	page := person.Post("/providers", "provider", "openai", "name", "prod", "key", "sk-canary-1234", "base_url", "")
+	link := page.Find(`a[aria-label="Edit prod"]`).AttrOr("href", "")
+
+	for field, form := range map[string][]string{
+		"order": {"order", "many"}, "models": {"models", "two words"}, "headers": {"headers", "no colon"}, "name": {"name", strings.Repeat("x", 101)},
+	} {
+		if page := person.Post(link, form...); page.Status != http.StatusUnprocessableEntity || page.TestID("error-"+field) == "" {
+			t.Errorf("%s: status %d: %q", field, page.Status, page.Text("dialog"))
+		}
+	}
+	if page := person.Post(link, "headers", "Authorization: Bearer x"); !strings.Contains(page.TestID("error-headers"), "secret") {
+		t.Errorf("a secret in a header: %q", page.Text("dialog"))
+	}
+	saved := person.Post(link, "name", "prod-eu", "models", "gpt-*", "order", "5", "default", "on")
+	if row := saved.TestID("providers"); !strings.Contains(row, "prod-eu") || !strings.Contains(row, "off") || !strings.Contains(row, "default") || !strings.Contains(row, "…1234") || !strings.Contains(row, "gpt-*") {
+		t.Errorf("the list says %q", row)
+	}
+	if form := person.Get(link); form.Find(`textarea[name="models"]`).Text() != "gpt-*" || form.Has(`input[name="enabled"][checked]`) || strings.Contains(form.HTML, "canary") {
+		t.Error("the form does not show what was saved")
+	}
+}
+
+func TestReplacingTheSecretEndsTheOldOne(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	double := webtest.Provider(t, 0)
+	person := product.SignUp(t, "northbeam")
+	page := person.Post("/providers", "provider", "anthropic", "name", "prod", "key", "sk-wrong-key-0000", "base_url", double.URL)
+	link := page.Find(`a[aria-label^="Replace"]`).AttrOr("href", "")
+	test := page.Find(`form button[aria-label="Test now: prod"]`).Parent().AttrOr("action", "")
+	if refused := person.Post(test); !strings.Contains(refused.TestID("state"), "failed its test") {
+		t.Errorf("after a test that failed: %q", refused.TestID("state"))
+	}
+
+	if short := person.Post(link, "key", "x", "base_url", double.URL); short.Status != http.StatusUnprocessableEntity || short.TestID("error-key") == "" {
+		t.Errorf("a short key: %d", short.Status)
+	}
+	done := person.Post(link, "key", webtest.ProviderKey, "base_url", double.URL)
+	if !strings.Contains(done.Text("main"), "prod has a new secret") || strings.Contains(done.HTML, webtest.ProviderKey) {
+		t.Errorf("replaced: %s", done.Text("main"))
+	}
+	if good := person.Post(test); !strings.Contains(good.TestID("state"), "passed its test") {
+		t.Errorf("after a test that passed: %q", good.TestID("state"))
+	}
+}
+
+func TestRefusedKeySaysSinceWhenAndHowManyFailed(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	person := product.SignUp(t, "northbeam")
+	person.Post("/providers", "provider", "anthropic", "name", "prod", "key", "sk-01234567", "base_url", "")
+	keys, err := product.DB.ProviderKeys(t.Context(), person.Workspace.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var exchanges []tenants.Exchange
+	for i, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
+		exchanges = append(exchanges, tenants.Exchange{
+			ID: uuid.Must(uuid.NewV7()), Workspace: person.Workspace.ID, At: time.Now().Add(time.Duration(i) * time.Second), APIKey: uuid.New(), Provider: tenants.ProviderAnthropic,
+			ProviderKey: keys[0].ID, Status: status, ErrorFrom: "provider", ErrorType: "authentication_error", CostMicroUSD: 250_000,
+		})
+	}
+	if err := product.DB.RecordExchanges(t.Context(), person.Workspace.ID, exchanges); err != nil {
+		t.Fatal(err)
+	}
+	page := person.Get("/providers")
+	if said := page.TestID("rejected"); !strings.Contains(said, "2 requests failed") {
+		t.Errorf("it says %q", said)
+	}
+	if said := page.TestID("state"); !strings.Contains(said, "last error 403 authentication_error") || !strings.Contains(said, "$0.50") {
+		t.Errorf("it says %q", said)
 	}
 }

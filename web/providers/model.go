@@ -1,8 +1,8 @@
 package providers
 
 import (
-	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,15 +14,18 @@ import (
 // model is the page.
 type model struct {
 	Keys      []tenants.ProviderKey
+	Uses      map[uuid.UUID]tenants.ProviderKeyUse
+	Presets   []tenants.Preset
 	MayChange bool
 	Who       tenants.Principal
 	Now       time.Time
-	Added     string // name of the key that was just added; empty: none
-	Removed   bool   // a key was just removed
+	Done      string // what was just done; empty: nothing
 
-	Form   *formModel           // the form to add a key; nil: closed
-	Remove *tenants.ProviderKey // the key to remove; nil: none
-	Result *result              // of a test; nil: none
+	Add     *formModel    // the form to add a key; nil: closed
+	Edit    *formModel    // the form to edit one; nil: closed
+	Replace *replaceModel // the form to replace one's secret; nil: closed
+	Remove  *removeModel  // the key to remove; nil: none
+	Result  *result       // of a test; nil: none
 }
 
 // named returns the name of the key with an id.
@@ -33,6 +36,34 @@ func (m *model) named(id string) string {
 		}
 	}
 	return ""
+}
+
+// title names the provider of a key.
+func title(key tenants.ProviderKey) string {
+	if preset, known := tenants.PresetOf(key.Preset); known {
+		return preset.Title
+	}
+	return components.ProviderName(key.Provider)
+}
+
+// takes says which models go to a key.
+func takes(key tenants.ProviderKey) string {
+	text := strings.Join(key.Models, ", ")
+	if len(key.Models) == 0 {
+		text = "every model that no other key names"
+	}
+	if key.Default && len(key.Models) > 0 {
+		text += ", and what no key names"
+	}
+	return text
+}
+
+// lastError says what the provider last refused; empty: nothing.
+func lastError(use tenants.ProviderKeyUse) string {
+	if use.LastErrorAt.IsZero() {
+		return ""
+	}
+	return strings.TrimSpace(fmt.Sprintf("%d %s", use.LastStatus, use.LastError))
 }
 
 // result is the outcome of a test.
@@ -50,41 +81,4 @@ func newResult(id uuid.UUID, outcome tenants.ProviderKeyTest) *result {
 	}
 	return &result{ID: id, OK: true, Text: fmt.Sprintf("The key works: the provider lists %s. It took %s ms.",
 		components.Plural(int64(outcome.Models), "model"), components.Millis(outcome.Took))}
-}
-
-// typed is what was typed into the form, but for the key.
-type typed struct{ Provider, Name, BaseURL string }
-
-func (t typed) wanted(by uuid.UUID) tenants.ProviderKey {
-	return tenants.ProviderKey{Provider: tenants.Provider(t.Provider), Name: t.Name, BaseURL: t.BaseURL, CreatedBy: by}
-}
-
-// formModel is the form to add a key.
-type formModel struct{ Provider, Name, Key, BaseURL components.FieldModel }
-
-// choices are the providers that a key can be stored for.
-func choices() []components.Option {
-	return []components.Option{
-		{Value: string(tenants.ProviderAnthropic), Label: "Anthropic, or an API that speaks its format"},
-		{Value: string(tenants.ProviderOpenAI), Label: "OpenAI, or an API that speaks its format"},
-	}
-}
-
-// newForm returns the form with what was typed, but never the key, and what is
-// wrong with it.
-func newForm(typed typed, err error) *formModel {
-	form := &formModel{
-		Provider: components.FieldModel{Label: "Provider", Name: "provider", Value: typed.Provider},
-		Name:     components.FieldModel{Label: "Name", Name: "name", Value: typed.Name, Hint: "Optional, to recognise it by: anthropic-prod."},
-		Key:      components.FieldModel{Label: "Key", Name: "key", Hint: "Sealed before it is stored. Nobody can read it again, only its last four characters."},
-		BaseURL:  components.FieldModel{Label: "Base URL", Name: "base_url", Value: typed.BaseURL, Hint: "Optional. Without it requests go to the provider’s own address."},
-	}
-	if invalid, is := errors.AsType[tenants.Invalid](err); is {
-		for _, field := range []*components.FieldModel{&form.Provider, &form.Name, &form.Key, &form.BaseURL} {
-			if field.Name == invalid.Field {
-				field.Error = components.FieldError(field.Label, invalid.Message)
-			}
-		}
-	}
-	return form
 }

@@ -1,0 +1,146 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"palimpsest/api/upstream"
+	"palimpsest/pipeline/wire"
+	"palimpsest/tenants"
+)
+
+// modelTargets returns the keys whose models are asked for: all that could answer for
+// the list, the one that takes it for a single model.
+func (s *Server) modelTargets(request *http.Request, event *Event, call *call, wanted tenants.Provider) ([]listed, error) {
+	ctx, dialect, err := request.Context(), wanted, error(nil)
+	if call.asked.providerKey == "" {
+		if dialect, err = s.Settings.dialectFor(ctx, call.key.Workspace, wanted); err != nil {
+			return nil, err
+		}
+	}
+	model := strings.Trim(strings.TrimPrefix(request.URL.Path, modelsPath), "/")
+	if call.asked.providerKey != "" || model != "" {
+		if err := s.route(ctx, event, call, dialect, func() (string, error) { return model, nil }); err != nil {
+			return nil, err
+		}
+		call.target.Model = "" // it stands in the path
+		return []listed{{target: call.target, whole: true}}, nil
+	}
+	all, err := s.Settings.listed(ctx, call.key.Workspace, dialect, call.asked)
+	if err != nil {
+		return nil, err
+	}
+	event.Provider = string(dialect)
+	if len(all) == 1 {
+		event.ProviderKey = all[0].target.KeyID
+	}
+	return all, nil
+}
+
+// listModels asks the keys for their models, all at once, and returns one answer in
+// the wanted shape.
+func (s *Server) listModels(request *http.Request, wanted tenants.Provider, call call, keys []listed) (modelsAnswer, error) {
+	if len(keys) == 1 && keys[0].whole {
+		return s.modelsOf(request, wanted, call, keys[0].target)
+	}
+	whole := request.Clone(request.Context())
+	whole.URL.RawQuery = ""
+	if wanted == tenants.ProviderAnthropic {
+		whole.URL.RawQuery = "limit=1000" // pages of several lists cannot be put together
+	}
+	answers, failures := make([]modelsAnswer, len(keys)), make([]error, len(keys))
+	var asking sync.WaitGroup
+	for i, key := range keys {
+		asking.Go(func() { answers[i], failures[i] = s.modelsOf(whole, wanted, call, key.target) })
+	}
+	asking.Wait()
+	return merged(wanted, keys, answers, failures)
+}
+
+// modelsOf returns what one key's provider answers, in the wanted shape.
+func (s *Server) modelsOf(request *http.Request, wanted tenants.Provider, call call, target upstream.Target) (modelsAnswer, error) {
+	call.target = target
+	question := newModelsQuestion(request, wanted, call)
+	list, err := s.lists.get(request.Context(), question, s.Now, func(ctx context.Context) (modelsAnswer, error) {
+		return s.askModels(ctx, question, target)
+	})
+	if err != nil || list.status != http.StatusOK || target.Provider == wanted {
+		return list, err
+	}
+	if list.body, err = modelsAs(wanted, list.body); err != nil {
+		return modelsAnswer{}, fmt.Errorf("%w: its list of models cannot be read: %w", upstream.ErrUnreachable, err)
+	}
+	return list, nil
+}
+
+// merged puts lists of models together: of each those that go to its key, as the
+// provider described them. A provider that fails keeps nothing from the others; if all
+// fail, the first one's failure is the answer.
+func merged(wanted tenants.Provider, keys []listed, answers []modelsAnswer, failures []error) (modelsAnswer, error) {
+	var entries []json.RawMessage
+	oldest, good := time.Time{}, false
+	for i, key := range keys {
+		found := map[string]bool{}
+		if failures[i] == nil && answers[i].status == http.StatusOK {
+			good = true
+			if oldest.IsZero() || answers[i].at.Before(oldest) {
+				oldest = answers[i].at
+			}
+			for _, entry := range wire.Elements(wire.Get(answers[i].body, "data")) {
+				if id := wire.Text(entry, "id"); key.takes(id) && !found[id] {
+					found[id] = true
+					entries = append(entries, entry)
+				}
+			}
+		}
+		for _, name := range key.named {
+			if !found[name] && key.takes(name) {
+				entry, err := modelNamed(wanted, name)
+				if err != nil {
+					return modelsAnswer{}, err
+				}
+				entries = append(entries, entry)
+			}
+		}
+	}
+	if !good {
+		return answers[0], failures[0]
+	}
+	body, err := listOf(wanted, entries)
+	return modelsAnswer{status: http.StatusOK, header: http.Header{"Content-Type": {"application/json"}}, body: body, at: oldest}, err
+}
+
+// modelNamed describes a model of which nothing is known but its name.
+func modelNamed(wanted tenants.Provider, name string) (json.RawMessage, error) {
+	if wanted == tenants.ProviderAnthropic {
+		return encoded(anthropicModel{Type: "model", ID: name, DisplayName: name, CreatedAt: time.Unix(0, 0).UTC()})
+	}
+	return encoded(openAIModel{ID: name, Object: "model", OwnedBy: "palimpsest"})
+}
+
+// listOf returns a list of models as they were described.
+func listOf(wanted tenants.Provider, entries []json.RawMessage) ([]byte, error) {
+	data := append([]json.RawMessage{}, entries...)
+	if wanted == tenants.ProviderOpenAI {
+		return encoded(struct {
+			Object string            `json:"object"`
+			Data   []json.RawMessage `json:"data"`
+		}{"list", data})
+	}
+	list := struct {
+		Data    []json.RawMessage `json:"data"`
+		HasMore bool              `json:"has_more"`
+		FirstID *string           `json:"first_id"`
+		LastID  *string           `json:"last_id"`
+	}{Data: data}
+	if len(data) > 0 {
+		first, last := wire.Text(data[0], "id"), wire.Text(data[len(data)-1], "id")
+		list.FirstID, list.LastID = &first, &last
+	}
+	return encoded(list)
+}

@@ -1,0 +1,131 @@
+package upstream
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"code.dny.dev/ssrf"
+	"github.com/google/uuid"
+
+	"palimpsest/tenants"
+)
+
+// modelPlace is what a request's model stands for in a base URL: Azure's paths before
+// its v1 API name a deployment,
+// https://RESOURCE.openai.azure.com/openai/deployments/{model}?api-version=2024-10-21
+// (https://learn.microsoft.com/azure/ai-foundry/openai/reference).
+const modelPlace = "/{model}"
+
+// Target is a provider as one request reaches it.
+type Target struct {
+	Provider tenants.Provider // dialect of the request
+	BaseURL  string           // empty: the provider's own
+	Key      string           // in the clear
+	KeyID    uuid.UUID        // of the provider key; uuid.Nil: it is not stored
+	Auth     tenants.Auth
+	Headers  []tenants.Header // sent along; never changed
+	Model    string           // that the request names; empty: none
+}
+
+// TargetOf returns a provider key with its secret as a request in a dialect reaches it.
+func TargetOf(key tenants.ProviderKey, dialect tenants.Provider, secret, model string) Target {
+	return Target{Provider: dialect, BaseURL: key.BaseURL, Key: secret, KeyID: key.ID, Auth: key.Auth, Headers: key.Headers, Model: model}
+}
+
+// NeedsModel reports whether requests to a base URL must say which model they are for.
+func NeedsModel(baseURL string) bool { return strings.Contains(baseURL, modelPlace) }
+
+// apiVersion is a value of Azure's query, a date.
+var apiVersion = regexp.MustCompile(`^api-version=[0-9A-Za-z.-]{1,40}$`)
+
+// VerifyBaseURL refuses a base URL that no request could go to. Where names lead
+// is decided anew at each connection. The error is a tenants.Invalid.
+func VerifyBaseURL(raw string, allowPrivate bool) error {
+	invalid := func(message string) error { return tenants.Invalid{Field: "base_url", Message: message} }
+	parsed, err := url.Parse(raw)
+	switch {
+	case err != nil || parsed.Host == "" || parsed.Scheme != "https" && parsed.Scheme != "http":
+		return invalid("is not a URL such as https://api.example.com")
+	case parsed.User != nil || parsed.Fragment != "" || parsed.ForceQuery || parsed.RawQuery != "" && !apiVersion.MatchString(parsed.RawQuery):
+		return invalid("must not hold a user, a fragment or a query other than ?api-version=")
+	case strings.ContainsAny(parsed.Host, "{}") || !isTemplate(parsed.Path):
+		return invalid("may hold {model} once, as a part of its path behind another, and no other braces")
+	case allowPrivate:
+		return nil
+	case isPrivate(parsed):
+		return invalid("leads to a private address, which this installation does not allow; who runs it can set PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS=true")
+	case parsed.Scheme != "https":
+		return invalid("must start with https://")
+	default:
+		return nil
+	}
+}
+
+// isTemplate reports whether braces in a path stand for a model only.
+func isTemplate(path string) bool {
+	before, after, found := strings.Cut(path, modelPlace)
+	if strings.ContainsAny(before+after, "{}") {
+		return false
+	}
+	return !found || (after == "" || after[0] == '/') && strings.Contains(before, "/")
+}
+
+// isPrivate reports whether a base URL names this machine, or an address that the
+// guard of connections refuses.
+func isPrivate(base *url.URL) bool {
+	host := strings.ToLower(strings.TrimSuffix(base.Hostname(), "."))
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	address := net.ParseIP(host)
+	if address == nil {
+		return false
+	}
+	port := cmp.Or(base.Port(), "443")
+	network := "tcp6"
+	if address.To4() != nil {
+		network = "tcp4"
+	}
+	return ssrf.New(ssrf.WithAnyPort()).Safe(network, net.JoinHostPort(address.String(), port), nil) != nil
+}
+
+// address returns the URL of a path, which begins with "/v1", at a target. A base URL
+// may end in "/v1" or not; its query goes along with every request. Where it holds
+// {model}, the path goes behind it without its "/v1"; a request without a model loses
+// {model} and the part before it, which lists of models are found at.
+func address(target Target, path string) (string, error) {
+	base, query, _ := strings.Cut(target.BaseURL, "?")
+	switch {
+	case base == "" && target.Provider == tenants.ProviderAnthropic:
+		base = "https://api.anthropic.com"
+	case base == "" && target.Provider == tenants.ProviderOpenAI:
+		base = "https://api.openai.com"
+	case base == "":
+		return "", fmt.Errorf("%w: provider %q has no base URL", ErrUnreachable, target.Provider)
+	case NeedsModel(base):
+		path = strings.TrimPrefix(path, "/v1")
+		before, after, _ := strings.Cut(strings.TrimRight(base, "/"), modelPlace)
+		switch target.Model {
+		case "":
+			base = before[:strings.LastIndex(before, "/")] + after
+		case ".", "..":
+			return "", tenants.Invalid{Field: "model", Message: "is not the name of a deployment"}
+		default:
+			base = before + "/" + url.PathEscape(target.Model) + after
+		}
+	default:
+		base = strings.TrimSuffix(strings.TrimRight(base, "/"), "/v1")
+	}
+	if query == "" {
+		return base + path, nil
+	}
+	separator := "?"
+	if strings.Contains(path, "?") {
+		separator = "&"
+	}
+	return base + path + separator + query, nil
+}

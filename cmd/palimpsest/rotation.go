@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+
+	"palimpsest/tenants/datakeys"
+	"palimpsest/tenants/tenantsdb"
+	"palimpsest/tenants/vault"
+)
+
+// rotation has everything that an older master key has sealed sealed with the newest,
+// and says when nothing is left.
+type rotation struct {
+	masters int // master keys that are set
+	sealed  *prometheus.CounterVec
+	done    prometheus.Gauge
+}
+
+// newRotation registers what tells of it with registry.
+func newRotation(registry prometheus.Registerer, masters int) *rotation {
+	r := &rotation{
+		masters: masters,
+		sealed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "palimpsest", Name: "vault_resealed_total", Help: "Keys that were sealed anew with the newest master key, by kind.",
+		}, []string{"kind"}),
+		done: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: "palimpsest", Name: "vault_rotation_done", Help: "1 once everything is sealed with the first master key; 0 before, and where something does not open.",
+		}),
+	}
+	registry.MustRegister(r.sealed, r.done)
+	return r
+}
+
+// run does what there is to do. The gauge and the log tell of its end.
+func (r *rotation) run(ctx context.Context, db *tenantsdb.DB, keys *datakeys.Keeper, safe *vault.Vault, log *slog.Logger) error {
+	result, err := reseal(ctx, db, keys, safe)
+	r.sealed.WithLabelValues("data_key").Add(float64(result.dataKeys))
+	r.sealed.WithLabelValues("provider_key").Add(float64(result.providerKeys))
+	if err != nil {
+		r.done.Set(0)
+		return err
+	}
+	r.done.Set(1)
+	if result != (resealed{}) {
+		log.InfoContext(ctx, "everything is sealed with the first master key", "provider_keys", result.providerKeys, "data_keys", result.dataKeys,
+			"master_keys", r.masters)
+	}
+	return nil
+}
+
+// resealed counts what was sealed anew.
+type resealed struct{ providerKeys, dataKeys int }
+
+// reseal seals everything anew that an older master key has sealed.
+func reseal(ctx context.Context, db *tenantsdb.DB, keys *datakeys.Keeper, safe *vault.Vault) (resealed, error) {
+	dataKeys, dataErr := keys.RewrapAll(ctx)
+	providerKeys, providerErr := safe.ResealAll(ctx, db)
+	return resealed{providerKeys: providerKeys, dataKeys: dataKeys}, errors.Join(dataErr, providerErr)
+}
+
+// vaultCommand is for those who change the master key.
+func vaultCommand(load func() (Config, error)) *cobra.Command {
+	again := &cobra.Command{
+		Use: "reseal", Short: "Seal everything with the first master key of PALIMPSEST_SECRET_KEY, now, and say when that is done", Args: cobra.NoArgs,
+		RunE: withTools(load, func(ctx context.Context, command *cobra.Command, tools tools) error {
+			result, err := reseal(ctx, tools.db, datakeys.New(tools.db, tools.vault), tools.vault)
+			fmt.Fprintf(command.OutOrStdout(), "sealed anew: %d provider keys, %d data keys\n", result.providerKeys, result.dataKeys)
+			if err != nil {
+				return fmt.Errorf("the other master keys are still needed: %w", err)
+			}
+			fmt.Fprintln(command.OutOrStdout(), "provider keys and data keys need the first master key only")
+			return nil
+		}),
+	}
+	command := &cobra.Command{Use: "vault", Short: "Look after what is sealed with the master key"}
+	command.AddCommand(again)
+	return command
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"palimpsest/api/upstream/providertest"
+)
+
+// traffic sends requests until it is stopped.
+type traffic struct {
+	sent, failed atomic.Int64
+	answered     chan struct{} // one for each request, as far as there is room
+	stopped      chan struct{}
+	stop         func() // ends it
+	senders      sync.WaitGroup
+}
+
+// flow has several clients send requests to whatever address at returns.
+func flow(t *testing.T, key string, at func() string) *traffic {
+	t.Helper()
+	f := &traffic{answered: make(chan struct{}, 1), stopped: make(chan struct{})}
+	for range 2 {
+		f.senders.Go(func() {
+			for {
+				select {
+				case <-f.stopped:
+					return
+				default:
+				}
+				f.sent.Add(1)
+				if status, answer := ask(at(), key); status != http.StatusOK && f.failed.Add(1) == 1 {
+					t.Errorf("status %d: %.200s", status, answer)
+				}
+				select {
+				case f.answered <- struct{}{}:
+				default:
+				}
+			}
+		})
+	}
+	f.stop = sync.OnceFunc(func() {
+		close(f.stopped)
+		f.senders.Wait()
+	})
+	t.Cleanup(f.stop)
+	return f
+}
+
+// more waits until so many more requests have been answered.
+func (f *traffic) more(n int) {
+	for range n {
+		<-f.answered
+	}
+}
+
+func ask(address, key string) (int, string) {
+	request, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "http://"+address+"/v1/messages",
+		strings.NewReader(`{"model":"claude-sonnet-4-5","max_tokens":10,"messages":[{"role":"user","content":"Hi"}]}`))
+	if err != nil {
+		return 0, err.Error()
+	}
+	request.Header.Set("X-Api-Key", key)
+	request.Header.Set("Anthropic-Version", "2023-06-01")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return response.StatusCode, string(answer)
+}
+
+// S15: a new master key is put in front while requests run, everything is sealed with
+// it, and the old one is dropped, each time by starting another replica before the one
+// before it ends. No request fails, and the old key opens nothing any more.
+func TestMasterKeyIsChangedWithoutAFailedRequest(t *testing.T) {
+	t.Parallel()
+	i := start(t, providertest.Config{})
+	w := i.tenant("rotated")
+	older, newer := i.config.SecretKey, base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("n"), 32))
+	var address atomic.Value
+	address.Store(i.program.addr())
+	clients := flow(t, w.key, func() string { text, _ := address.Load().(string); return text })
+	next := func(secrets string) {
+		before := i.program
+		i.config.SecretKey = secrets
+		i.boot()
+		address.Store(i.program.addr())
+		clients.more(20)
+		before.stop(t.Context())
+	}
+
+	clients.more(20)
+	next(newer + "," + older)
+	w.until(func() bool {
+		return strings.Contains(i.log.String(), `"msg":"everything is sealed with the first master key"`)
+	})
+	clients.more(20)
+	next(newer)
+	clients.more(20)
+	clients.stop()
+	if clients.failed.Load() > 0 {
+		t.Fatalf("%d of %d requests failed", clients.failed.Load(), clients.sent.Load())
+	}
+	t.Logf("%d requests", clients.sent.Load())
+
+	var out bytes.Buffer
+	status := func(secrets string) string {
+		out.Reset()
+		command := vaultCommand(func() (Config, error) {
+			config := i.config
+			config.SecretKey = secrets
+			return config, nil
+		})
+		command.SetArgs([]string{"reseal"})
+		command.SetOut(&out)
+		command.SilenceErrors, command.SilenceUsage = true, true
+		if err := command.ExecuteContext(t.Context()); err != nil {
+			fmt.Fprint(&out, err)
+		}
+		return out.String()
+	}
+	if said := status(newer); !strings.Contains(said, "need the first master key only") {
+		t.Errorf("with the new key alone: %s", said)
+	}
+	if said := status(older); !strings.Contains(said, "still needed") {
+		t.Errorf("with the old key alone: %s", said)
+	}
+}

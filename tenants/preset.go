@@ -1,0 +1,58 @@
+package tenants
+
+import "slices"
+
+// Preset is what is known of a provider: where it answers, how it wants its key.
+type Preset struct {
+	ID       string
+	Title    string
+	Provider Provider // dialect in which it is asked
+	Both     bool     // it takes the other dialect too
+	BaseURL  string   // empty: the dialect's own; RESOURCE stands for what people put in
+	Auth     Auth
+	Private  bool   // it runs on an address of one's own: only where private base URLs are allowed
+	Hint     string // what people have to know; empty: nothing
+}
+
+// Presets returns the providers that are known, the first two being those whose
+// dialects the others speak. Where each value is from:
+//
+//   - Anthropic: https://docs.anthropic.com/en/api/overview (x-api-key)
+//   - OpenAI: https://platform.openai.com/docs/api-reference/authentication (bearer token)
+//   - Azure OpenAI: https://learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle
+//     (the v1 API at https://RESOURCE.openai.azure.com/openai/v1/, header api-key, no
+//     api-version); before it, a path for each deployment and ?api-version=:
+//     https://learn.microsoft.com/azure/ai-foundry/openai/reference
+//   - Groq: https://console.groq.com/docs/openai (https://api.groq.com/openai/v1, bearer token)
+//   - OpenRouter: https://openrouter.ai/docs (https://openrouter.ai/api/v1, bearer token,
+//     optional HTTP-Referer and X-Title)
+//   - vLLM: https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html
+//     (http://localhost:8000/v1, bearer token given with --api-key)
+//   - Ollama: https://docs.ollama.com/api/openai-compatibility (http://localhost:11434/v1, the
+//     key is required and ignored) and https://docs.ollama.com/api/anthropic-compatibility
+//     (http://localhost:11434 without /v1; Authorization: Bearer)
+func Presets() []Preset {
+	return []Preset{
+		{ID: "anthropic", Title: "Anthropic", Provider: ProviderAnthropic},
+		{ID: "openai", Title: "OpenAI", Provider: ProviderOpenAI},
+		{ID: "azure", Title: "Azure OpenAI", Provider: ProviderOpenAI, BaseURL: "https://RESOURCE.openai.azure.com/openai/v1", Auth: AuthAPIKey,
+			Hint: "Put your resource’s name for RESOURCE. Models are the names of your deployments."},
+		{ID: "groq", Title: "Groq", Provider: ProviderOpenAI, BaseURL: "https://api.groq.com/openai/v1", Auth: AuthBearer},
+		{ID: "openrouter", Title: "OpenRouter", Provider: ProviderOpenAI, BaseURL: "https://openrouter.ai/api/v1", Auth: AuthBearer,
+			Hint: "Its models are named like anthropic/claude-sonnet-4.5."},
+		{ID: "vllm", Title: "vLLM", Provider: ProviderOpenAI, BaseURL: "http://localhost:8000/v1", Auth: AuthBearer, Private: true,
+			Hint: "The key is what the server was started with: --api-key."},
+		{ID: "ollama", Title: "Ollama", Provider: ProviderOpenAI, Both: true, BaseURL: "http://localhost:11434/v1", Auth: AuthBearer, Private: true,
+			Hint: "It takes any key of eight characters or more and does not look at it."},
+	}
+}
+
+// PresetOf returns the preset with an id; ok tells whether there is one.
+func PresetOf(id string) (preset Preset, ok bool) {
+	all := Presets()
+	i := slices.IndexFunc(all, func(preset Preset) bool { return preset.ID == id })
+	if i < 0 {
+		return Preset{}, false
+	}
+	return all[i], true
+}

@@ -1,0 +1,71 @@
+package tenantsdb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants"
+)
+
+// ProviderKeyUses returns what came of the requests of a workspace that have arrived
+// since a time, by the provider key they were sent with. Keys without a request are
+// not in it.
+func (db *DB) ProviderKeyUses(ctx context.Context, workspace uuid.UUID, since time.Time) (map[uuid.UUID]tenants.ProviderKeyUse, error) {
+	// A key counts as refused from the first refusal on that nothing good has followed.
+	const statement = `
+		WITH good AS (
+			SELECT k.id, greatest(k.sealed_at, CASE WHEN k.check_ok THEN k.checked_at END, (
+				SELECT max(e.at) FROM exchanges e
+				WHERE e.workspace_id = k.workspace_id AND e.provider_key_id = k.id AND e.at >= @since AND e.status < 400)) AS at
+			FROM provider_keys k WHERE k.workspace_id = @workspace
+		)
+		SELECT g.id, count(*) AS exchanges, coalesce(sum(e.cost_microusd), 0)::bigint AS cost,
+			count(*) FILTER (WHERE e.error_from = 'provider' AND e.status IN (401, 403) AND e.at > g.at) AS rejected,
+			min(e.at) FILTER (WHERE e.error_from = 'provider' AND e.status IN (401, 403) AND e.at > g.at) AS since,
+			max(e.at) FILTER (WHERE e.error_from = 'provider') AS last_at,
+			(array_agg(e.status ORDER BY e.at DESC) FILTER (WHERE e.error_from = 'provider'))[1] AS last_status,
+			(array_agg(e.error_type ORDER BY e.at DESC) FILTER (WHERE e.error_from = 'provider'))[1] AS last_error
+		FROM good g JOIN exchanges e ON e.workspace_id = @workspace AND e.provider_key_id = g.id AND e.at >= @since
+		GROUP BY g.id`
+	uses := map[uuid.UUID]tenants.ProviderKeyUse{}
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		var rows []providerKeyUseRow
+		if err := tx.Raw(statement, map[string]any{"workspace": workspace, "since": since}).Scan(&rows).Error; err != nil {
+			return err
+		}
+		for _, row := range rows {
+			uses[row.ID] = row.toUse()
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("use of provider keys: %w", err)
+	}
+	return uses, nil
+}
+
+type providerKeyUseRow struct {
+	ID         uuid.UUID
+	Exchanges  int64
+	Cost       int64
+	Rejected   int64
+	Since      *time.Time
+	LastAt     *time.Time
+	LastStatus *int
+	LastError  *string
+}
+
+func (r providerKeyUseRow) toUse() tenants.ProviderKeyUse {
+	use := tenants.ProviderKeyUse{Exchanges: r.Exchanges, CostMicroUSD: r.Cost, Rejected: r.Rejected}
+	if r.Since != nil {
+		use.Since = *r.Since
+	}
+	if r.LastAt != nil && r.LastStatus != nil && r.LastError != nil {
+		use.LastErrorAt, use.LastStatus, use.LastError = *r.LastAt, *r.LastStatus, *r.LastError
+	}
+	return use
+}

@@ -1,0 +1,63 @@
+package vault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"palimpsest/tenants"
+)
+
+// Store keeps the provider keys of all workspaces.
+type Store interface {
+	AllWorkspaces(ctx context.Context) ([]uuid.UUID, error)
+	ProviderKeys(ctx context.Context, workspace uuid.UUID) ([]tenants.ProviderKey, error)
+
+	// ResealProviderKey replaces a sealed secret, unless it has been replaced already.
+	ResealProviderKey(ctx context.Context, workspace, id uuid.UUID, old, sealed []byte) error
+}
+
+// ResealAll seals every provider key anew that an older master key sealed, and returns
+// how many. Once it returns without an error, the older master keys open no provider
+// key that the newest does not. It may be run again at any time, beside requests that
+// read the keys and people who replace them.
+func (v *Vault) ResealAll(ctx context.Context, store Store) (int, error) {
+	workspaces, err := store.AllWorkspaces(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("seal provider keys anew: %w", err)
+	}
+	resealed := 0
+	var failures []error
+	for _, workspace := range workspaces {
+		count, err := v.resealOf(ctx, store, workspace)
+		resealed, failures = resealed+count, append(failures, err)
+	}
+	return resealed, errors.Join(failures...)
+}
+
+// resealOf does it for one workspace. A key that does not open keeps none of the
+// others from it.
+func (v *Vault) resealOf(ctx context.Context, store Store, workspace uuid.UUID) (int, error) {
+	keys, err := store.ProviderKeys(ctx, workspace)
+	if err != nil {
+		return 0, fmt.Errorf("seal provider keys anew: %w", err)
+	}
+	resealed := 0
+	var failures []error
+	for _, key := range keys {
+		sealed, needed, err := v.Reseal(key)
+		if err == nil && needed {
+			err = store.ResealProviderKey(ctx, workspace, key.ID, key.Sealed, sealed)
+		}
+		if err != nil {
+			failures = append(failures, fmt.Errorf("seal provider key %s anew: %w", key.ID, err))
+			continue
+		}
+		if needed {
+			resealed++
+		}
+	}
+	return resealed, errors.Join(failures...)
+}

@@ -1,0 +1,200 @@
+package providers
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+)
+
+// typed is what was typed into a form, but for the key.
+type typed struct {
+	Provider, Name, BaseURL, Auth, Order, Models, Headers string
+	Both, Default, Enabled                                bool
+}
+
+func readForm(c echo.Context) typed {
+	return typed{
+		Provider: c.FormValue("provider"), Name: c.FormValue("name"), BaseURL: c.FormValue("base_url"), Auth: c.FormValue("auth"),
+		Order: c.FormValue("order"), Models: c.FormValue("models"), Headers: c.FormValue("headers"),
+		Both: c.FormValue("both") != "", Default: c.FormValue("default") != "", Enabled: c.FormValue("enabled") != "",
+	}
+}
+
+// fromPreset returns a form that is filled in from a preset.
+func fromPreset(id string) typed {
+	preset, known := tenants.PresetOf(id)
+	if !known {
+		return typed{Provider: string(tenants.ProviderAnthropic)}
+	}
+	return typed{Provider: preset.ID, BaseURL: preset.BaseURL, Auth: string(preset.Auth), Both: preset.Both}
+}
+
+// typedOf returns a form as a key fills it in.
+func typedOf(key tenants.ProviderKey) typed {
+	lines := make([]string, len(key.Headers))
+	for i, header := range key.Headers {
+		lines[i] = header.Name + ": " + header.Value
+	}
+	return typed{
+		Name: key.Name, Auth: string(key.Auth), Order: strconv.Itoa(key.Order), Models: strings.Join(key.Models, "\n"), Headers: strings.Join(lines, "\n"),
+		Both: key.Both, Default: key.Default, Enabled: !key.Disabled,
+	}
+}
+
+// wanted returns the key that a form asks for.
+func (t typed) wanted(by uuid.UUID) (tenants.ProviderKey, error) {
+	order, headers, err := t.parsed()
+	return tenants.ProviderKey{
+		Provider: tenants.Provider(t.Provider), Both: t.Both, Name: t.Name, BaseURL: t.BaseURL, Auth: tenants.Auth(t.Auth), Headers: headers,
+		Models: strings.Split(t.Models, "\n"), Order: order, Default: t.Default, CreatedBy: by,
+	}, err
+}
+
+// change returns what a form makes of a key.
+func (t typed) change() (tenants.ProviderKeyChange, error) {
+	order, headers, err := t.parsed()
+	auth, models, disabled := tenants.Auth(t.Auth), strings.Split(t.Models, "\n"), !t.Enabled
+	return tenants.ProviderKeyChange{
+		Name: &t.Name, Both: &t.Both, Auth: &auth, Headers: &headers, Models: &models, Order: &order, Default: &t.Default, Disabled: &disabled,
+	}, err
+}
+
+func (t typed) parsed() (order int, headers []tenants.Header, err error) {
+	if text := strings.TrimSpace(t.Order); text != "" {
+		if order, err = strconv.Atoi(text); err != nil {
+			return 0, nil, tenants.Invalid{Field: "order", Message: "must be a whole number"}
+		}
+	}
+	for line := range strings.Lines(t.Headers) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		name, value, found := strings.Cut(line, ":")
+		if !found {
+			return 0, nil, tenants.Invalid{Field: "headers", Message: fmt.Sprintf("line %.40q is not of the form Name: value", line)}
+		}
+		headers = append(headers, tenants.Header{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)})
+	}
+	return order, headers, nil
+}
+
+// formModel is the form to add or edit a key.
+type formModel struct {
+	Key                                                         *tenants.ProviderKey // that is edited; nil: it is added
+	Presets                                                     []tenants.Preset
+	Chosen                                                      tenants.Preset // zero: none
+	Provider, Name, Secret, BaseURL, Auth, Order, Models, Lines components.FieldModel
+	Both, Default, Enabled                                      bool
+	Open                                                        bool // the rarer fields are shown
+}
+
+// newAddForm returns the form with what was typed, but never the key, and what is
+// wrong with it.
+func newAddForm(presets []tenants.Preset, typed typed, err error) *formModel {
+	form := newForm(typed)
+	form.Presets = presets
+	form.Chosen, _ = tenants.PresetOf(typed.Provider)
+	form.explain(err)
+	return form
+}
+
+// newEditForm is newAddForm for a key that is there.
+func newEditForm(key tenants.ProviderKey, typed typed, err error) *formModel {
+	form := newForm(typed)
+	form.Key, form.Open = &key, true
+	form.explain(err)
+	return form
+}
+
+func newForm(typed typed) *formModel {
+	return &formModel{
+		Provider: components.FieldModel{Label: "Provider", Name: "provider", Value: typed.Provider},
+		Name:     components.FieldModel{Label: "Name", Name: "name", Value: typed.Name, Hint: "To recognise it by, and for X-Palimpsest-Provider."},
+		Secret:   components.FieldModel{Label: "Key", Name: "key", Hint: "Sealed before it is stored. Nobody can read it again, only its last four characters."},
+		BaseURL:  components.FieldModel{Label: "Base URL", Name: "base_url", Value: typed.BaseURL, Hint: "Optional. Without it requests go to the provider’s own address."},
+		Auth:     components.FieldModel{Label: "Header of the key", Name: "auth", Value: typed.Auth},
+		Order:    components.FieldModel{Label: "Order", Name: "order", Value: typed.Order, Hint: "Keys with smaller numbers are asked first."},
+		Models:   components.FieldModel{Label: "Models", Name: "models", Value: typed.Models, Hint: "One a line; * stands for any characters: gpt-*. None: every model that no other key names."},
+		Lines:    components.FieldModel{Label: "More headers", Name: "headers", Value: typed.Headers, Hint: "Name: value, one a line. Stored readable, so no secrets."},
+		Both:     typed.Both, Default: typed.Default, Enabled: typed.Enabled,
+	}
+}
+
+// explain puts an error to its field.
+func (f *formModel) explain(err error) {
+	invalid, is := errors.AsType[tenants.Invalid](err)
+	if !is {
+		return
+	}
+	for _, field := range []*components.FieldModel{&f.Provider, &f.Name, &f.Secret, &f.BaseURL, &f.Auth, &f.Order, &f.Models, &f.Lines} {
+		if field.Name == invalid.Field {
+			field.Error = components.FieldError(field.Label, invalid.Message)
+		}
+	}
+	f.Open = f.Open || f.Auth.Error+f.Order.Error+f.Models.Error+f.Lines.Error != ""
+}
+
+// choices are the providers that a key can be stored for.
+func (f *formModel) choices() []components.Option {
+	options := make([]components.Option, len(f.Presets))
+	for i, preset := range f.Presets {
+		options[i] = components.Option{Value: preset.ID, Label: preset.Title}
+		if preset.ID == string(preset.Provider) {
+			options[i].Label += ", or an API that speaks its format"
+		}
+	}
+	return options
+}
+
+func auths() []components.Option {
+	return []components.Option{
+		{Value: string(tenants.AuthUsual), Label: "As the format has it"}, {Value: string(tenants.AuthBearer), Label: "Authorization: Bearer"},
+		{Value: string(tenants.AuthXAPIKey), Label: "x-api-key"}, {Value: string(tenants.AuthAPIKey), Label: "api-key"},
+	}
+}
+
+// otherDialect names the dialect that a key takes beside its own.
+func (f *formModel) otherDialect() string {
+	provider := f.Chosen.Provider
+	if f.Key != nil {
+		provider = f.Key.Provider
+	}
+	if provider == tenants.ProviderOpenAI {
+		return "Anthropic"
+	}
+	return "OpenAI"
+}
+
+// replaceModel is the form to give a key another secret.
+type replaceModel struct {
+	Key             tenants.ProviderKey
+	Secret, BaseURL components.FieldModel
+}
+
+func newReplaceForm(key tenants.ProviderKey, baseURL string, err error) *replaceModel {
+	form := newForm(typed{BaseURL: baseURL})
+	form.explain(err)
+	form.Secret.Label, form.BaseURL.Hint = "New key", "Where the new key is sent. It can change only together with the key."
+	return &replaceModel{Key: key, Secret: form.Secret, BaseURL: form.BaseURL}
+}
+
+// removeModel is the question whether a key is to be removed.
+type removeModel struct {
+	Key  tenants.ProviderKey
+	Name components.FieldModel
+}
+
+func newRemoveForm(key tenants.ProviderKey, name string, err error) *removeModel {
+	field := components.FieldModel{Label: "Name", Name: "name", Value: name, Hint: "Type " + key.Name + " to remove it."}
+	if invalid, is := errors.AsType[tenants.Invalid](err); is {
+		field.Error = components.FieldError(field.Label, invalid.Message)
+	}
+	return &removeModel{Key: key, Name: field}
+}
