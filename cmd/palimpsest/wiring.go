@@ -78,6 +78,10 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		return nil, fmt.Errorf("token counter: %w", err)
 	}
 	metrics := api.NewMetrics(registry)
+	outbox, err := p.outbox(db, people, work, metrics)
+	if err != nil {
+		return nil, err
+	}
 	recorder := p.startRecorder(db, sessions, metrics)
 	provider := p.startProvider()
 	embeddings, index, err := searched(originals, archiveKeys, work, settings, provider, recorder, metrics)
@@ -122,7 +126,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	})
 	p.serveDashboard(e, web.Deps{
 		Identity: people, APIKeys: keeper, ProviderKeys: keeper, Pipelines: db, Usage: db,
-		Sessions: sessions, Exchanges: db, Archive: originals,
+		Sessions: sessions, Exchanges: db, Archive: originals, Mails: p.shown(outbox),
 	})
 	return e, nil
 }
