@@ -52,7 +52,9 @@ func NewSMTP(rawURL, from string, roots *tls.Config) (*SMTP, error) {
 	}
 	options := []gomail.Option{gomail.WithTimeout(smtpTimeout)}
 	if roots != nil {
-		options = append(options, gomail.WithTLSConfig(roots))
+		trusted := roots.Clone()
+		trusted.ServerName = parsed.Hostname()
+		options = append(options, gomail.WithTLSConfig(trusted))
 	}
 	port, policy := 587, gomail.TLSOpportunistic
 	if parsed.Scheme == "smtps" {
