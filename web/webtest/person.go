@@ -184,6 +184,9 @@ func (p *Person) send(method, path string, body io.Reader, header []string) Page
 	for i := 0; i+1 < len(header); i += 2 {
 		request.Header.Set(header[i], header[i+1])
 	}
+	if host := request.Header.Get("Host"); host != "" {
+		request.Host = host
+	}
 	response, err := p.client.Do(request)
 	if err != nil {
 		p.t.Fatal(err)
@@ -236,9 +239,20 @@ func (p Page) Has(selector string) bool { return p.Find(selector).Length() > 0 }
 // puts into the browser.
 func (p *Person) SetCookie(path string, namesAndValues ...string) string {
 	p.t.Helper()
+	return p.direct().Post(path, namesAndValues...).Header.Get("Set-Cookie")
+}
+
+// Direct opens a page without following redirects.
+func (p *Person) Direct(path string) Page {
+	p.t.Helper()
+	return p.direct().Get(path)
+}
+
+// direct returns the person with a browser that follows no redirects.
+func (p *Person) direct() *Person {
 	once := *p.client
 	once.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	direct := *p
 	direct.client = &once
-	return direct.Post(path, namesAndValues...).Header.Get("Set-Cookie")
+	return &direct
 }

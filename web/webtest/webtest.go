@@ -60,6 +60,9 @@ type Product struct {
 // Option changes what the dashboard of a product is made of.
 type Option func(*Product, *web.Deps)
 
+// MailsAreSent has the dashboard show no mails.
+func MailsAreSent(_ *Product, deps *web.Deps) { deps.Mails = nil }
+
 // Start runs the dashboard until the test ends.
 func Start(t testing.TB, options ...Option) *Product {
 	t.Helper()
