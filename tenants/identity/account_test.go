@@ -146,8 +146,8 @@ func TestPasswordsAreHashedAFewAtATime(t *testing.T) {
 	}
 }
 
-// mailed answers what was asked for and returns the newest mail to an address.
-func (b *bundle) mailed(t *testing.T, email string) tenants.Mail {
+// mailed answers what was asked for and returns the newest mail to ada@example.com.
+func (b *bundle) mailed(t *testing.T) tenants.Mail {
 	t.Helper()
 	if err := b.service.AnswerRequests(t.Context()); err != nil {
 		t.Fatal(err)
@@ -156,7 +156,7 @@ func (b *bundle) mailed(t *testing.T, email string) tenants.Mail {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(mails, func(mail tenants.WaitingMail) bool { return mail.To == email })
+	i := slices.IndexFunc(mails, func(mail tenants.WaitingMail) bool { return mail.To == "ada@example.com" })
 	if i < 0 {
 		return tenants.Mail{}
 	}
@@ -191,7 +191,7 @@ func TestSignUpIsAnsweredByMailWhereAddressesMustBeVerified(t *testing.T) {
 		return err
 	}
 	ask(password)
-	link := secret(t, b.mailed(t, "ada@example.com"), "/verify/")
+	link := secret(t, b.mailed(t), "/verify/")
 	if err := logIn(password); !errors.Is(err, tenants.ErrWrongLogin) {
 		t.Errorf("before the link is opened: %v", err)
 	}
@@ -202,7 +202,7 @@ func TestSignUpIsAnsweredByMailWhereAddressesMustBeVerified(t *testing.T) {
 		t.Errorf("after it: %v", err)
 	}
 	ask("another password")
-	if mail := b.mailed(t, "ada@example.com"); mail.Subject != "You have an account already" || strings.Contains(mail.Text, "/verify/") {
+	if mail := b.mailed(t); mail.Subject != "You have an account already" || strings.Contains(mail.Text, "/verify/") {
 		t.Errorf("a second sign-up sends %+v", mail)
 	}
 	if err := logIn("another password"); !errors.Is(err, tenants.ErrWrongLogin) {
@@ -217,11 +217,11 @@ func TestLinksEnd(t *testing.T) {
 	b := setup(t)
 	b.service.SetMails(identity.Mails{PublicURL: publicURL})
 	principal, _ := b.signUp(t, "ada@example.com")
-	verify := secret(t, b.mailed(t, "ada@example.com"), "/verify/")
+	verify := secret(t, b.mailed(t), "/verify/")
 	if err := b.service.AskReset(t.Context(), "Ada@example.com", "192.0.2.1"); err != nil {
 		t.Fatal(err)
 	}
-	reset := secret(t, b.mailed(t, "ada@example.com"), "/reset/")
+	reset := secret(t, b.mailed(t), "/reset/")
 
 	var stored string
 	err := b.Owner(t).QueryRow(t.Context(), "SELECT string_agg(r::text, '') FROM user_tokens r").Scan(&stored)
@@ -245,7 +245,7 @@ func TestLinksEnd(t *testing.T) {
 	if err := b.service.SendVerification(t.Context(), principal.User); err != nil {
 		t.Fatal(err)
 	}
-	again := secret(t, b.mailed(t, "ada@example.com"), "/verify/")
+	again := secret(t, b.mailed(t), "/verify/")
 	for i, want := range []error{nil, tenants.ErrLinkEnded} {
 		if _, err := b.service.ConfirmEmail(t.Context(), again); !errors.Is(err, want) {
 			t.Errorf("try %d: %v, want %v", i+1, err, want)

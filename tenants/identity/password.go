@@ -34,7 +34,7 @@ type passwords struct {
 	runs    atomic.Int64 // since the start
 	running atomic.Int64
 	most    atomic.Int64 // that ran at once
-	dummy   string // hash that unknown addresses are compared with
+	dummy   string       // hash that unknown addresses are compared with
 }
 
 func newPasswords() (*passwords, error) {
@@ -70,8 +70,9 @@ func (p *passwords) matches(password, hash string) (bool, error) {
 // count counts a run until its end.
 func (p *passwords) count() (end func()) {
 	p.runs.Add(1)
-	running := p.running.Add(1)
-	for most := p.most.Load(); running > most && !p.most.CompareAndSwap(most, running); most = p.most.Load() {
+	running, most := p.running.Add(1), p.most.Load()
+	for running > most && !p.most.CompareAndSwap(most, running) {
+		most = p.most.Load()
 	}
 	return func() { p.running.Add(-1) }
 }

@@ -2,6 +2,7 @@ package tenantsdb
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -119,7 +120,7 @@ func (db *DB) Token(ctx context.Context, hash []byte, at time.Time) (tenants.Tok
 
 // withToken runs fn in a transaction that sees the token with a hash.
 func (db *DB) withToken(ctx context.Context, hash []byte, fn func(tx *gorm.DB) error) error {
-	return db.transaction(ctx, forToken, fmt.Sprintf("%x", hash), fn)
+	return db.transaction(ctx, forToken, hex.EncodeToString(hash), fn)
 }
 
 // accountOf returns the person with an address, for whom the rest of the transaction

@@ -31,7 +31,7 @@ type loginRow struct {
 }
 
 // emailPassword is the name of the password's field in the form of the address.
-const emailPassword = "email_password" //nolint:gosec // name of a field
+const emailPassword = "email_password"
 
 type emailForm struct {
 	Email, Password components.FieldModel
