@@ -28,7 +28,7 @@ func resetAsk() askModel {
 	return askModel{
 		Title: resetTitle, Path: paths.Reset, Button: "Send link",
 		Text:     "A link to set a new password is sent to your e-mail address. It works once, within an hour.",
-		SentText: "If an account has this address, a mail with the link is on its way. Nothing in it? Look in the spam folder, or ask again in a minute.",
+		SentText: "If an account has this address, a mail with the link is on its way. No mail? Look in the spam folder, or ask again in a minute.",
 	}
 }
 
