@@ -40,6 +40,7 @@ type Metrics struct {
 	rehydrated     prometheus.Counter
 	summaries      *prometheus.CounterVec
 	plans          *prometheus.CounterVec
+	mails          *prometheus.CounterVec
 	cache          *prometheus.CounterVec
 	recalls        *prometheus.CounterVec
 	recalling      *prometheus.HistogramVec
@@ -81,7 +82,8 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics.cache = counters("cache_total", "Requests of workspaces that have turned the cache of answers on, by what became of them there.", "result")
 	metrics.recalls = counters("recall_calls_total", "Calls of the tools that recall from the archive, by outcome.", "tool", "outcome")
 	metrics.recalling = histograms("recall_duration_seconds", "Time that a call of a recall tool took.", fast, "tool")
-	registry.MustRegister(metrics.plans, metrics.cache, metrics.recalls, metrics.recalling, metrics.requests, metrics.duration, metrics.streamDuration, metrics.overhead, metrics.firstByte,
+	metrics.mails = counters("mails_total", "Tries to send mails, by outcome.", "outcome")
+	registry.MustRegister(metrics.mails, metrics.plans, metrics.cache, metrics.recalls, metrics.recalling, metrics.requests, metrics.duration, metrics.streamDuration, metrics.overhead, metrics.firstByte,
 		metrics.upstreamTTFB, metrics.tokens, metrics.before, metrics.after, metrics.saved, metrics.turns, metrics.epochs,
 		metrics.net, metrics.archived, metrics.archiveErrors, metrics.aborts, metrics.dropped, metrics.compactions, metrics.busts, metrics.bridged, metrics.rehydrated, metrics.summaries)
 	return metrics
@@ -116,6 +118,9 @@ func (m *Metrics) observe(event *Event) {
 	m.usage(event.Usage)
 	m.report(event.Report)
 }
+
+// Mailed counts what came of a try to send a mail.
+func (m *Metrics) Mailed(outcome string) { m.mails.WithLabelValues(outcome).Inc() }
 
 // PlanEnded counts what came of an epoch that was to be planned ahead.
 func (m *Metrics) PlanEnded(outcome string) { m.plans.WithLabelValues(outcome).Inc() }

@@ -56,6 +56,9 @@ const (
 	LoginOpened         Action = "login.opened"
 	LoginEnded          Action = "login.ended"
 	WorkspaceCreated    Action = "workspace.created"
+	PasswordChanged     Action = "password.changed"
+	EmailChanged        Action = "email.changed"
+	EmailVerified       Action = "email.verified"
 )
 
 type actorKey struct{}

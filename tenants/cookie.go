@@ -12,6 +12,7 @@ import (
 const (
 	secureCookie   = "__Host-palimpsest"
 	loopbackCookie = "palimpsest"
+	linkSuffix     = "-link" // of the cookie with the secret of a link
 )
 
 // Cookies writes and reads the cookie of a login.
@@ -50,6 +51,36 @@ func (c Cookies) Token(request *http.Request) string {
 		return ""
 	}
 	return cookie.Value
+}
+
+// SetLink puts the secret of a link that was opened into the browser, so that it does
+// not stand in the address of the page that uses it.
+func (c Cookies) SetLink(w http.ResponseWriter, secret string) {
+	cookie := c.link(secret) //nolint:gosec // not Secure on loopback http only
+	cookie.MaxAge = int(ResetAge.Seconds())
+	http.SetCookie(w, cookie)
+}
+
+// ClearLink takes it out again.
+func (c Cookies) ClearLink(w http.ResponseWriter) {
+	cookie := c.link("") //nolint:gosec // not Secure on loopback http only
+	cookie.MaxAge = -1
+	http.SetCookie(w, cookie)
+}
+
+// Link returns the secret of the link that was opened; empty if none was.
+func (c Cookies) Link(request *http.Request) string {
+	cookie, err := request.Cookie(c.name() + linkSuffix)
+	if err != nil {
+		return ""
+	}
+	return cookie.Value
+}
+
+func (c Cookies) link(secret string) *http.Cookie {
+	cookie := c.cookie(secret) //nolint:gosec // not Secure on loopback http only
+	cookie.Name += linkSuffix
+	return cookie
 }
 
 func (c Cookies) name() string {

@@ -43,11 +43,29 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 	browser := browsertest.Start(t)
 
 	stranger := product.Stranger(t)
+	unverified, resetter := product.SignUpUnverified(t, "hasty"), product.Stranger(t)
+	resetter.Email = unverified.Email
+	resetter.Post("/reset", "email", unverified.Email)
+	resetter.Get(resetter.Link("Set a new"))
+	unverified.Get(unverified.Link("Verify"))
 	visits := []visit{
 		{stranger, []look{
 			{"welcome", "/", always},
 			{"sign up", "/signup", always},
 			{"log in", "/login", always},
+			{"log in after a reset", "/login?done=password", always},
+			{"sign up sent", "/signup?sent=1", always},
+			{"reset", "/reset", always},
+			{"reset sent", "/reset?sent=1", always},
+			{"verify", "/verify", always},
+			{"mails", "/dev/mail", always},
+		}},
+		{resetter, []look{{"reset new", "/reset/new", always}}},
+		{unverified, []look{
+			{"unverified", "/overview", always},
+			{"unverified account", "/account?done=sent", always},
+			{"verify confirm", "/verify/confirm", always},
+			{"more with account", "/more", always},
 		}},
 		{fresh, []look{
 			{"first steps", "/overview", always},
@@ -60,6 +78,7 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"overview by model", "/overview?range=30d&by=model", charted},
 			{"keys", "/keys", always},
 			{"keys new", "/keys/new", opened},
+			{"account", "/account", always},
 			{"providers", "/providers", always},
 			{"providers new", "/providers/new", opened},
 			{"providers azure", "/providers/new?preset=azure", opened},

@@ -24,7 +24,23 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 	session := "/sessions/" + busy.Newest().ID.String()
 	keys, providers := busy.Get("/keys"), busy.Get("/providers")
 
+	unverified := product.SignUpUnverified(t, "hasty")
+	unverified.Post("/reset", "email", "hasty@example.com")
+
 	pages := map[string]webtest.Page{
+		"unverified":           unverified.Get("/overview"),
+		"unverified account":   unverified.Get("/account"),
+		"verification sent":    unverified.Post("/account/verification"),
+		"address asked":        unverified.Post("/account/email", "email", "other@example.com", "email_password", webtest.Password),
+		"password refused":     busy.Post("/account/password", "current_password", "wrong", "password", "another long one"),
+		"address refused":      busy.Post("/account/email", "email", "x", "email_password", "x"),
+		"reset refused":        stranger.Post("/reset", "email", "x"),
+		"reset sent":           stranger.Post("/reset", "email", "nobody@example.com"),
+		"verify sent":          stranger.Post("/verify", "email", "nobody@example.com"),
+		"verify link":          product.Stranger(t).Get(unverified.Link("Verify")),
+		"reset link":           product.Stranger(t).Get(unverified.Link("Set a new")),
+		"no link":              stranger.Get("/reset/nothing"),
+		"log in after a reset": stranger.Get("/login?done=password"),
 		"sign up refused":      stranger.Post("/signup", "email", "x"),
 		"log in refused":       stranger.Post("/login", "email", "x"),
 		"key created":          busy.Post("/keys", "name", "another", "expiry", ""),
@@ -35,11 +51,11 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 		"pipeline refused":     busy.Post("/pipeline", "version", "0", "ipc.targetUtilization", "5"),
 		"steps":                fresh.Get("/overview/first-request"),
 	}
-	for _, path := range []string{"/", "/signup", "/login"} {
+	for _, path := range []string{"/", "/signup", "/login", "/signup?sent=1", "/reset", "/verify", "/dev/mail"} {
 		pages[path] = stranger.Get(path)
 	}
 	for _, path := range []string{
-		"/overview", "/overview?range=30d&by=key", "/more", "/keys", "/keys/new", keys.Find(`[data-testid="keys"] a`).AttrOr("href", ""), "/providers", "/providers/new", "/providers/new?preset=azure",
+		"/overview", "/overview?range=30d&by=key", "/more", "/account", "/keys", "/keys/new", keys.Find(`[data-testid="keys"] a`).AttrOr("href", ""), "/providers", "/providers/new", "/providers/new?preset=azure",
 		providers.Find(`a[href$="/edit"]`).AttrOr("href", ""), providers.Find(`a[href$="/replace"]`).AttrOr("href", ""),
 		providers.Find(`a[href$="/remove"]`).AttrOr("href", ""), "/pipeline", "/pipeline?preset=aggressive", "/sessions", "/sessions?q=none+such",
 		session, session + "?show=compressed", session + "?view=raw", "/sessions/none", "/sessions?cursor=x",
@@ -125,7 +141,7 @@ func checkFrame(t *testing.T, pages map[string]webtest.Page) {
 
 func checkLinks(t *testing.T, pages map[string]webtest.Page) {
 	t.Helper()
-	built := regexp.MustCompile(`^(/(overview|sessions|pipeline|keys|providers|more|signup|login|api/v1/sessions)?([/?#].*)?|#.*)$`)
+	built := regexp.MustCompile(`^(/(overview|sessions|pipeline|keys|providers|more|signup|login|account|reset|verify|dev/mail|api/v1/sessions)?([/?#].*)?|#.*)$`)
 	for name, page := range pages {
 		for _, node := range page.Find("a[href]").Nodes {
 			for _, attribute := range node.Attr {
@@ -142,7 +158,8 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 
-	for _, path := range []string{"/signup", "/login", "/logout", "/theme", "/keys", "/providers", "/pipeline"} {
+	for _, path := range []string{"/signup", "/login", "/logout", "/theme", "/keys", "/providers", "/pipeline",
+		"/reset", "/reset/new", "/verify", "/verify/confirm", "/account/password", "/account/email", "/account/verification", "/account/logins/end"} {
 		if page := person.PostFrom(path, "https://evil.example"); page.Status != http.StatusForbidden {
 			t.Errorf("%s answers another site with %d", path, page.Status)
 		}
@@ -154,7 +171,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 
 // membersOnly returns pages that need a login.
 func membersOnly() []string {
-	return []string{"/overview", "/overview/first-request", "/keys", "/keys/new", "/providers", "/pipeline", "/sessions", "/sessions/" + webtest.Nobody()}
+	return []string{"/overview", "/overview/first-request", "/keys", "/keys/new", "/providers", "/pipeline", "/sessions", "/sessions/" + webtest.Nobody(), "/account"}
 }
 
 func TestEveryPageNeedsALogin(t *testing.T) {

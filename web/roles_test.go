@@ -16,12 +16,14 @@ type reach struct {
 	roles string // initials of owner, admin, member, viewer, billing; empty: everybody, logged in or not
 	// path is the route with ids of a workspace; nil for a route without.
 	path func(of *tenant) string
+	ends bool // the login that this test works with
 }
 
 // reaches has an entry for every route.
 func reaches() map[string]reach {
 	session := func(of *tenant) string { return "/sessions/" + of.session }
 	key := func(of *tenant) string { return "/keys/" + of.key + "/revoke" }
+	login := func(of *tenant) string { return "/account/logins/" + of.login + "/end" }
 	provider := func(action string) func(of *tenant) string {
 		return func(of *tenant) string { return "/providers/" + of.provider + "/" + action }
 	}
@@ -29,7 +31,18 @@ func reaches() map[string]reach {
 		"GET /static/*": {}, "HEAD /static/*": {},
 		"GET /": {}, "GET /signup": {}, "POST /signup": {}, "GET /login": {}, "POST /login": {}, "POST /theme": {},
 
-		"POST /logout":                {roles: "oamvb"},
+		"GET /reset": {}, "POST /reset": {}, "GET /reset/:secret": {}, "GET /reset/new": {}, "POST /reset/new": {},
+		"GET /verify": {}, "POST /verify": {}, "GET /verify/:secret": {}, "GET /verify/confirm": {}, "POST /verify/confirm": {},
+		"GET /dev/mail": {},
+
+		"GET /account":                 {roles: "oamvb"},
+		"POST /account/password":       {roles: "oamvb"},
+		"POST /account/email":          {roles: "oamvb"},
+		"POST /account/verification":   {roles: "oamvb"},
+		"POST /account/logins/end":     {roles: "oamvb", ends: true},
+		"POST /account/logins/:id/end": {roles: "oamvb", path: login},
+
+		"POST /logout":                {roles: "oamvb", ends: true},
 		"GET /overview":               {roles: "oamvb"},
 		"GET /overview/first-request": {roles: "oamvb"},
 		"GET /more":                   {roles: "oamvb"},
@@ -62,7 +75,7 @@ func reaches() map[string]reach {
 type tenant struct {
 	*webtest.Person
 
-	session, key, provider string
+	session, key, provider, login string
 }
 
 func newTenant(t *testing.T, product *webtest.Product, name string) *tenant {
@@ -78,7 +91,11 @@ func newTenant(t *testing.T, product *webtest.Product, name string) *tenant {
 	if err != nil || len(providers) == 0 {
 		t.Fatalf("%d provider keys, %v", len(providers), err)
 	}
-	return &tenant{Person: owner, session: owner.Newest().ID.String(), key: keys[0].ID.String(), provider: providers[0].ID.String()}
+	logins, err := product.DB.Logins(t.Context(), owner.User.ID)
+	if err != nil || len(logins) == 0 {
+		t.Fatalf("%d logins, %v", len(logins), err)
+	}
+	return &tenant{Person: owner, login: logins[0].ID.String(), session: owner.Newest().ID.String(), key: keys[0].ID.String(), provider: providers[0].ID.String()}
 }
 
 // S3: every role may what its name says through every route, and nothing of
@@ -96,7 +113,7 @@ func TestRolesAndWorkspacesAreCheckedOnEveryRoute(t *testing.T) {
 			if !listed && route.Method != echo.RouteNotFound {
 				t.Errorf("%s: this test does not say who may go through it", name)
 			}
-			if try.roles == "" || name == "POST /logout" { // it ends the login that the test works with
+			if try.roles == "" || try.ends {
 				continue
 			}
 			path := route.Path

@@ -5,6 +5,8 @@ import (
 
 	"palimpsest/static"
 	"palimpsest/tenants"
+	"palimpsest/web/account"
+	"palimpsest/web/devmail"
 	"palimpsest/web/identity"
 	"palimpsest/web/keys"
 	"palimpsest/web/layout"
@@ -25,14 +27,36 @@ func (s *Server) Register(e *echo.Echo) {
 	pages := e.Group("", s.headers, s.errors, s.sameOrigin, s.limit)
 
 	// Who somebody is
-	account := identity.New(s.deps.Identity, s.cookies)
+	door := identity.New(s.deps.Identity, s.cookies, s.deps.Mails != nil)
 	pages.GET(paths.Home, s.home)
-	pages.GET(paths.SignUp, s.guest(account.SignUpForm))
-	pages.POST(paths.SignUp, account.SignUp)
-	pages.GET(paths.LogIn, s.guest(account.LogInForm))
-	pages.POST(paths.LogIn, account.LogIn)
-	pages.POST(paths.LogOut, s.as(tenants.Enter, account.LogOut))
+	pages.GET(paths.SignUp, s.guest(door.SignUpForm))
+	pages.POST(paths.SignUp, door.SignUp)
+	pages.GET(paths.LogIn, s.guest(door.LogInForm))
+	pages.POST(paths.LogIn, door.LogIn)
+	pages.POST(paths.LogOut, s.as(tenants.Enter, door.LogOut))
 	pages.POST(paths.Theme, s.setTheme)
+
+	// Links of mails
+	pages.GET(paths.Reset, door.ResetForm)
+	pages.POST(paths.Reset, door.Reset)
+	pages.GET(paths.Reset+"/:secret", door.Open(paths.NewPassword))
+	pages.GET(paths.NewPassword, door.NewPasswordForm)
+	pages.POST(paths.NewPassword, door.NewPassword)
+	pages.GET(paths.Verify, door.VerifyForm)
+	pages.POST(paths.Verify, door.Verify)
+	pages.GET(paths.Verify+"/:secret", door.Open(paths.ConfirmEmail))
+	pages.GET(paths.ConfirmEmail, door.ConfirmForm)
+	pages.POST(paths.ConfirmEmail, door.Confirm)
+	pages.GET(paths.DevMail, devmail.New(s.deps.Mails, s.config.PublicURL, s.config.Now).Show)
+
+	// Account
+	own := account.New(s.deps.Identity, s.cookies, s.deps.Mails != nil, s.config.Now)
+	pages.GET(paths.Account, s.as(tenants.Enter, own.Show))
+	pages.POST(paths.Password, s.as(tenants.Enter, own.Password))
+	pages.POST(paths.Email, s.as(tenants.Enter, own.Email))
+	pages.POST(paths.Verification, s.as(tenants.Enter, own.Verification))
+	pages.POST(paths.EndLogins, s.as(tenants.Enter, own.EndLogins))
+	pages.POST(paths.AccountLogins+"/:id/end", s.as(tenants.Enter, own.EndLogin))
 
 	// Overview
 	home := overview.New(overview.Deps{

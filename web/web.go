@@ -10,6 +10,8 @@ import (
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
+	"palimpsest/web/account"
+	"palimpsest/web/devmail"
 	"palimpsest/web/identity"
 	"palimpsest/web/keys"
 	"palimpsest/web/overview"
@@ -38,6 +40,7 @@ type Config struct {
 // Identity signs people up, logs them in and out, and knows them by their token.
 type Identity interface {
 	identity.Service
+	account.Service
 
 	// Authenticate returns who a token belongs to, or tenants.ErrLoginEnded.
 	Authenticate(ctx context.Context, token string) (tenants.Principal, error)
@@ -46,7 +49,7 @@ type Identity interface {
 	IsNew(ctx context.Context) (bool, error)
 }
 
-// Deps are the stores that the pages read and change. All must be set.
+// Deps are the stores that the pages read and change. All but Mails must be set.
 type Deps struct {
 	Identity     Identity
 	APIKeys      keys.Store
@@ -56,6 +59,8 @@ type Deps struct {
 	Sessions     Sessions
 	Exchanges    session.Exchanges
 	Archive      session.Archive
+
+	Mails devmail.Outbox // nil where mails are sent
 }
 
 // Sessions lists and reads sessions.

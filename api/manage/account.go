@@ -14,8 +14,11 @@ import (
 
 // Identity signs people up, logs them in and out and recognises them.
 type Identity interface {
+	Account
+
 	// SignUp makes an account with a workspace of its own and logs it in. It
-	// returns the login's token, or a tenants.Invalid or tenants.ErrEmailTaken.
+	// returns the login's token, or a tenants.Invalid or tenants.ErrEmailTaken; where
+	// addresses must be verified first, tenants.ErrMailSent for each.
 	SignUp(ctx context.Context, email, password, workspace, userAgent string) (tenants.Principal, string, error)
 
 	// LogIn returns the login's token, or tenants.ErrWrongLogin or ErrTooMany.
@@ -32,6 +35,8 @@ type userJSON struct {
 	ID        uuid.UUID `json:"id"`
 	Email     string    `json:"email"`
 	CreatedAt time.Time `json:"created_at"`
+
+	VerifiedAt *time.Time `json:"verified_at"` // null: the address is not verified
 }
 
 type workspaceJSON struct {
@@ -49,7 +54,7 @@ type meJSON struct {
 
 func meOf(principal tenants.Principal) meJSON {
 	return meJSON{
-		User:      &userJSON{ID: principal.User.ID, Email: principal.User.Email, CreatedAt: principal.User.CreatedAt},
+		User:      &userJSON{ID: principal.User.ID, Email: principal.User.Email, CreatedAt: principal.User.CreatedAt, VerifiedAt: principal.User.VerifiedAt},
 		Workspace: workspaceJSON{ID: principal.Workspace.ID, Name: principal.Workspace.Name},
 		Role:      principal.Role,
 	}
@@ -65,7 +70,10 @@ func (s *server) signUp(c echo.Context) error {
 		return err
 	}
 	request := c.Request()
-	principal, token, err := s.Identity.SignUp(request.Context(), asked.Email, asked.Password, asked.Workspace, request.UserAgent())
+	principal, token, err := s.Identity.SignUp(fromPlace(c), asked.Email, asked.Password, asked.Workspace, request.UserAgent())
+	if errors.Is(err, tenants.ErrMailSent) {
+		return c.JSON(http.StatusAccepted, mailSent())
+	}
 	if err != nil {
 		return err
 	}

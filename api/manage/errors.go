@@ -25,6 +25,7 @@ var (
 	errCrossOrigin  = errors.New("request comes from another site")
 	errTooLarge     = errors.New("request body is too large")
 	errNotJSON      = errors.New("content type is not JSON")
+	errNoAccount    = errors.New("an API key has no account")
 	errNotConfig    = errors.New("content type is neither YAML nor JSON")
 )
 
@@ -140,6 +141,8 @@ func known() []answer {
 		{kind: tenants.ErrKeyExpired, status: http.StatusUnauthorized, detail: "This API key has expired. Create another."},
 		{kind: tenants.ErrScopeMissing, status: http.StatusForbidden, detail: "This API key lacks the scope manage; with the scope read it may only GET."},
 		{kind: tenants.ErrDenied, status: http.StatusForbidden, detail: "Your role in this workspace does not allow this. Ask an owner or admin of it."},
+		{kind: errNoAccount, status: http.StatusForbidden, detail: "An API key has no account. Log in as a person with POST /login."},
+		{kind: tenants.ErrLinkEnded, status: http.StatusGone, field: "token", detail: "This link was used, is too old, or was sent to an address that is no longer the account's. Ask for another one."},
 		{kind: errCrossOrigin, status: http.StatusForbidden, detail: "The request comes from another site. Send it from this one, or with an API key."},
 		{kind: tenants.ErrTooMany, status: http.StatusTooManyRequests, detail: "Too many attempts. Try again later."},
 		{kind: tenants.ErrEmailTaken, status: http.StatusConflict, field: "email", detail: "An account with this e-mail address exists. Log in, or use another address."},

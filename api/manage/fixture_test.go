@@ -49,6 +49,7 @@ const (
 type product struct {
 	db       *dbtest.Database
 	echo     *echo.Echo
+	people   *identity.Service
 	url      string
 	double   *providertest.Server
 	keys     *identity.Keys
@@ -87,6 +88,7 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.people = people
 	if p.keys, err = identity.NewKeys(p.db.DB, secrets, time.Now); err != nil {
 		t.Fatal(err)
 	}
@@ -125,6 +127,7 @@ type tenant struct {
 	read        string // and of one with the scope read
 	keyID       string
 	providerKey string
+	login       string // not that of the cookie
 	pattern     string
 	session     uuid.UUID
 	lane        uuid.UUID
@@ -172,6 +175,7 @@ func (w *tenant) colleague(t *testing.T, role tenants.Role) *tenant {
 func (p *product) tenant(t *testing.T, name string) *tenant {
 	t.Helper()
 	w := p.member(t, name)
+	w.login = w.logInAgain(t, name+"@example.com")
 	w.keyID, w.manage = w.createKey(t, "manage")
 	_, w.read = w.createKey(t, "read")
 	answer := w.send(t, http.MethodPost, "/provider-keys",
@@ -189,6 +193,37 @@ func (p *product) tenant(t *testing.T, name string) *tenant {
 	w.pattern = stored.ID
 	w.send(t, http.MethodPost, w.path("/pins"), `{"message":1}`).want(t, http.StatusOK)
 	return w
+}
+
+// logInAgain opens another login of the tenant's person and returns its id.
+func (w *tenant) logInAgain(t *testing.T, email string) string {
+	t.Helper()
+	answer := w.sendWith(t, "", http.MethodPost, "/login", fmt.Sprintf(`{"email":%q,"password":%q}`, email, password))
+	answer.want(t, http.StatusOK)
+	other := &tenant{product: w.product, cookie: answer.cookies[0]}
+	for _, login := range other.logins(t) {
+		if login.Current {
+			return login.ID
+		}
+	}
+	t.Fatal("a new login is not listed")
+	return ""
+}
+
+// login is a login as the API lists it.
+type login struct {
+	ID        string
+	UserAgent string `json:"user_agent"`
+	Current   bool
+}
+
+func (w *tenant) logins(t *testing.T) []login {
+	t.Helper()
+	answer := w.send(t, http.MethodGet, "/account/logins", "")
+	answer.want(t, http.StatusOK)
+	var page struct{ Data []login }
+	answer.decode(t, &page)
+	return page.Data
 }
 
 // modelWindow is the path of the tenant's own window of a model.

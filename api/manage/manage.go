@@ -65,6 +65,16 @@ func Register(group *echo.Group, config Config) {
 
 	group.GET("/me", s.as(tenants.Enter, s.me))
 
+	group.POST("/account/reset", s.ask(s.Identity.AskReset), s.sameOrigin)
+	group.POST("/account/reset/confirm", s.confirmReset, s.sameOrigin)
+	group.POST("/account/verification", s.ask(s.Identity.AskVerification), s.sameOrigin)
+	group.POST("/account/verification/confirm", s.confirmEmail, s.sameOrigin)
+	group.PUT("/account/password", s.as(tenants.Enter, person(s.putPassword)))
+	group.PUT("/account/email", s.as(tenants.Enter, person(s.putEmail)))
+	group.GET("/account/logins", s.as(tenants.Enter, person(s.listLogins)))
+	group.DELETE("/account/logins", s.as(tenants.Enter, person(s.endLogins)))
+	group.DELETE("/account/logins/:id", s.as(tenants.Enter, person(s.endLogin)))
+
 	group.GET("/keys", s.as(tenants.ReadConfig, s.listKeys))
 	group.POST("/keys", s.as(tenants.CreateKeys, s.createKey))
 	group.DELETE("/keys/:id", s.as(tenants.CreateKeys, s.revokeKey))

@@ -18,6 +18,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"palimpsest/pipeline"
+	"palimpsest/tenants/mail"
 )
 
 // Config holds every setting of the program. Only this file reads the
@@ -35,6 +36,9 @@ type Config struct {
 	AllowPrivateUpstreams bool   // PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS
 	Pipe                  string // PALIMPSEST_PIPE, PRXY_PIPE
 	LogFormat             string // PALIMPSEST_LOG_FORMAT: text or json
+	SMTPURL               string // SMTP_URL; empty: mails are kept and shown at /dev/mail
+	MailFrom              string // PALIMPSEST_MAIL_FROM; empty: SMTPURL names the sender
+	RequireVerifiedEmail  bool   // PALIMPSEST_REQUIRE_VERIFIED_EMAIL
 	Role                  Role   // --role of serve
 
 	// DrainTimeout is how long open streams may go on once the program is told
@@ -77,14 +81,10 @@ func settings() []setting {
 		{"PALIMPSEST_BLOB_URL", text(func(c *Config) *string { return &c.BlobURL })},
 		{"REDIS_URL", text(func(c *Config) *string { return &c.RedisURL })},
 		{"PALIMPSEST_SECRET_KEY", text(func(c *Config) *string { return &c.SecretKey })},
-		{"PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS", func(c *Config, value string) error {
-			allow, err := strconv.ParseBool(value)
-			if err != nil {
-				return errors.New("must be true or false")
-			}
-			c.AllowPrivateUpstreams = allow
-			return nil
-		}},
+		{"PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS", truth(func(c *Config) *bool { return &c.AllowPrivateUpstreams })},
+		{"SMTP_URL", text(func(c *Config) *string { return &c.SMTPURL })},
+		{"PALIMPSEST_MAIL_FROM", text(func(c *Config) *string { return &c.MailFrom })},
+		{"PALIMPSEST_REQUIRE_VERIFIED_EMAIL", truth(func(c *Config) *bool { return &c.RequireVerifiedEmail })},
 		{"PRXY_PIPE", text(func(c *Config) *string { return &c.Pipe })},
 		{"PALIMPSEST_PIPE", text(func(c *Config) *string { return &c.Pipe })},
 		{"PALIMPSEST_DRAIN_TIMEOUT", func(c *Config, value string) error {
@@ -96,6 +96,18 @@ func settings() []setting {
 			return nil
 		}},
 		{"PALIMPSEST_LOG_FORMAT", text(func(c *Config) *string { return &c.LogFormat })},
+	}
+}
+
+// truth returns what sets a field to true or false.
+func truth(field func(*Config) *bool) func(*Config, string) error {
+	return func(config *Config, value string) error {
+		is, err := strconv.ParseBool(value)
+		if err != nil {
+			return errors.New("must be true or false")
+		}
+		*field(config) = is
+		return nil
 	}
 }
 
@@ -156,6 +168,11 @@ func (c Config) Validate() error {
 	}
 	if err := checkURL("PALIMPSEST_PUBLIC_URL", c.PublicURL, "http", "https"); err != nil {
 		return err
+	}
+	if c.SMTPURL != "" {
+		if _, err := mail.NewSMTP(c.SMTPURL, c.MailFrom, nil); err != nil {
+			return fmt.Errorf("SMTP_URL: %w", err)
+		}
 	}
 	if c.DataDir == "" {
 		return errors.New("PALIMPSEST_DATA_DIR: is empty; name a directory")

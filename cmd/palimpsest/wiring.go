@@ -80,8 +80,8 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		return nil, fmt.Errorf("token counter: %w", err)
 	}
 	metrics := api.NewMetrics(registry)
-	recorder := p.startRecorder(db, sessions, metrics)
-	provider := p.startProvider()
+	mails, mailErr := p.outbox(db, people, work, metrics)
+	recorder, provider := p.startRecorder(db, sessions, metrics), p.startProvider()
 	embeddings, index, err := searched(originals, archiveKeys, work, settings, provider, recorder, metrics)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(p.startWork(ctx, work), p.hear(ctx, db, changes{people: people, keys: keys, settings: settings, lanes: writer.Resolver, patterns: shelf})); err != nil {
+	if err := errors.Join(mailErr, p.startWork(ctx, work), p.hear(ctx, db, changes{people: people, keys: keys, settings: settings, lanes: writer.Resolver, patterns: shelf})); err != nil {
 		return nil, err
 	}
 
@@ -124,7 +124,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	})
 	p.serveDashboard(e, web.Deps{
 		Identity: people, APIKeys: keeper, ProviderKeys: keeper, Pipelines: db, Usage: db,
-		Sessions: sessions, Exchanges: db, Archive: originals,
+		Sessions: sessions, Exchanges: db, Archive: originals, Mails: mails,
 	})
 	return e, nil
 }

@@ -31,7 +31,10 @@ type passwords struct {
 	params  *argon2id.Params
 	slots   chan struct{}
 	waiting atomic.Int32
-	dummy   string // hash that unknown addresses are compared with
+	runs    atomic.Int64 // since the start
+	running atomic.Int64
+	most    atomic.Int64 // that ran at once
+	dummy   string       // hash that unknown addresses are compared with
 }
 
 func newPasswords() (*passwords, error) {
@@ -45,6 +48,7 @@ func newPasswords() (*passwords, error) {
 
 // hash returns a password's hash. The caller holds a slot.
 func (p *passwords) hash(password string) (string, error) {
+	defer p.count()()
 	hash, err := argon2id.CreateHash(password, p.params)
 	if err != nil {
 		return "", fmt.Errorf("hash password: %w", err)
@@ -55,11 +59,22 @@ func (p *passwords) hash(password string) (string, error) {
 // matches compares a password with a hash; an empty hash takes as long and never
 // matches. The caller holds a slot.
 func (p *passwords) matches(password, hash string) (bool, error) {
+	defer p.count()()
 	same, err := argon2id.ComparePasswordAndHash(password, cmp.Or(hash, p.dummy))
 	if err != nil {
 		return false, fmt.Errorf("compare password: %w", err)
 	}
 	return same && hash != "", nil
+}
+
+// count counts a run until its end.
+func (p *passwords) count() (end func()) {
+	p.runs.Add(1)
+	running, most := p.running.Add(1), p.most.Load()
+	for running > most && !p.most.CompareAndSwap(most, running) {
+		most = p.most.Load()
+	}
+	return func() { p.running.Add(-1) }
 }
 
 // acquire waits for a slot, in a queue that has an end: it returns a

@@ -278,6 +278,9 @@ func fill(t *testing.T, b bundle) {
 		"INSERT INTO archive_vectors (workspace_id, lane_id, first, part, after, model, vector) VALUES ($1, $3, 0, 0, 1, 'm', 'v')",
 		"INSERT INTO archive_unindexed (workspace_id, lane_id) VALUES ($1, $3)",
 		"INSERT INTO archive_indexed (workspace_id, lane_id, position) VALUES ($1, $3, 1)",
+		"INSERT INTO mails (id, recipient, subject, body) VALUES ($1, 'a', 's', 't')",
+		"INSERT INTO account_requests (id, kind, email) VALUES ($1, 'reset', 'a')",
+		"INSERT INTO user_tokens (hash, kind, user_id, email, expires_at) SELECT 'h', 'reset', user_id, 'a', now() FROM members WHERE workspace_id = $1",
 	} {
 		// Each parameter has its type whether a statement uses it or not.
 		statement = "WITH given AS (SELECT $1::uuid, $2::uuid, $3::uuid) " + statement
@@ -303,7 +306,8 @@ func columns(t *testing.T, owner *pgxpool.Pool) map[string]string {
 	for _, name := range names {
 		tables[name] = "workspace_id"
 	}
-	tables["users"], tables["logins"] = "id", "user_id"
+	tables["users"], tables["logins"], tables["user_tokens"] = "id", "user_id", "user_id"
+	tables["mails"], tables["account_requests"] = "id", "id"
 	return tables
 }
 

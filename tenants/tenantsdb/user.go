@@ -14,17 +14,13 @@ import (
 )
 
 // SignUp creates a person, a workspace and the person's ownership of it, all or
-// nothing. The address is in lower case. It returns tenants.ErrEmailTaken.
-func (db *DB) SignUp(ctx context.Context, email, passwordHash, workspaceName string) (tenants.User, tenants.Workspace, error) {
+// nothing, and sends them letters. The address is in lower case. It returns
+// tenants.ErrEmailTaken.
+func (db *DB) SignUp(ctx context.Context, email, passwordHash, workspaceName string, letters ...tenants.Letter) (tenants.User, tenants.Workspace, error) {
 	user := tenants.User{ID: uuid.Must(uuid.NewV7()), Email: email}
 	workspace := tenants.Workspace{ID: uuid.Must(uuid.NewV7()), Name: workspaceName}
 	ctx = tenants.WithActor(ctx, tenants.Actor{User: user.ID, Name: email, From: tenants.ActorOf(ctx).From})
-	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error {
-		if err := insertUser(tx, &user, passwordHash); err != nil {
-			return err
-		}
-		return createWorkspace(tx, &workspace, user.ID)
-	})
+	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error { return signUp(tx, &user, passwordHash, &workspace, letters) })
 	if err != nil {
 		return tenants.User{}, tenants.Workspace{}, fmt.Errorf("sign up: %w", err)
 	}
@@ -59,7 +55,7 @@ func (db *DB) HasWorkspaces(ctx context.Context) (bool, error) {
 func (db *DB) UserByEmail(ctx context.Context, email string) (tenants.User, string, error) {
 	var found userRow
 	err := db.withEmail(ctx, email, func(tx *gorm.DB) error {
-		return tx.Table("users").Select("id, email, password_hash, created_at").Where("email = ?", email).Take(&found).Error
+		return tx.Table("users").Select("id, email, password_hash, created_at, verified_at").Where("email = ?", email).Take(&found).Error
 	})
 	if err != nil {
 		return tenants.User{}, "", fmt.Errorf("find user: %w", kind(err))
@@ -92,7 +88,7 @@ func (db *DB) Members(ctx context.Context, workspace uuid.UUID) ([]tenants.Membe
 	var rows []memberRow
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Table("members m").
-			Select("m.role, m.created_at AS joined_at, u.id, u.email, u.created_at").
+			Select("m.role, m.created_at AS joined_at, u.id, u.email, u.created_at, u.verified_at").
 			Joins("JOIN users u ON u.id = m.user_id").
 			Where("m.workspace_id = ?", workspace).Order("m.created_at, u.id").Find(&rows).Error
 	})
@@ -104,6 +100,22 @@ func (db *DB) Members(ctx context.Context, workspace uuid.UUID) ([]tenants.Membe
 		members[i] = tenants.Member{User: row.User.toUser(), Role: tenants.Role(row.Role), JoinedAt: row.JoinedAt}
 	}
 	return members, nil
+}
+
+// signUp works in a transaction of the new person.
+func signUp(tx *gorm.DB, user *tenants.User, passwordHash string, workspace *tenants.Workspace, letters []tenants.Letter) error {
+	if err := insertUser(tx, user, passwordHash); err != nil {
+		return err
+	}
+	if err := createWorkspace(tx, workspace, user.ID); err != nil {
+		return err
+	}
+	for _, letter := range letters {
+		if err := send(tx, user.ID, letter); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // createWorkspace makes the rest of the transaction work for the workspace, too.
@@ -145,10 +157,11 @@ type userRow struct {
 	Email        string
 	PasswordHash string
 	CreatedAt    time.Time
+	VerifiedAt   *time.Time
 }
 
 func (r userRow) toUser() tenants.User {
-	return tenants.User{ID: r.ID, Email: r.Email, CreatedAt: r.CreatedAt}
+	return tenants.User{ID: r.ID, Email: r.Email, CreatedAt: r.CreatedAt, VerifiedAt: r.VerifiedAt}
 }
 
 type membershipRow struct {

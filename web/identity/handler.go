@@ -16,8 +16,11 @@ import (
 
 // Service signs people up and logs them in and out.
 type Service interface {
+	Links
+
 	// SignUp creates a user with a workspace and returns their login's token. What
-	// a person can mend is a tenants.Invalid or tenants.ErrEmailTaken.
+	// a person can mend is a tenants.Invalid or tenants.ErrEmailTaken. Where addresses
+	// must be verified first, it returns tenants.ErrMailSent for each.
 	SignUp(ctx context.Context, email, password, workspace, userAgent string) (tenants.Principal, string, error)
 
 	// LogIn returns the token of a new login, or tenants.ErrWrongLogin or
@@ -32,15 +35,19 @@ type Service interface {
 type Handler struct {
 	service Service
 	cookies tenants.Cookies
+	local   bool
 }
 
-// New returns a Handler.
-func New(service Service, cookies tenants.Cookies) *Handler {
-	return &Handler{service: service, cookies: cookies}
+// New returns a Handler. local says that mails are kept here and not sent.
+func New(service Service, cookies tenants.Cookies, local bool) *Handler {
+	return &Handler{service: service, cookies: cookies, local: local}
 }
 
 // SignUpForm shows the form to sign up with.
 func (h *Handler) SignUpForm(c echo.Context) error {
+	if c.QueryParam("sent") != "" {
+		return layout.Plain(c, http.StatusOK, signUpTitle, signUpSentView(h.local))
+	}
 	return layout.Plain(c, http.StatusOK, signUpTitle, signUpView(signUpForm("", "", nil)))
 }
 
@@ -48,11 +55,14 @@ func (h *Handler) SignUpForm(c echo.Context) error {
 func (h *Handler) SignUp(c echo.Context) error {
 	request := c.Request()
 	email, workspace := c.FormValue("email"), c.FormValue("workspace")
-	_, token, err := h.service.SignUp(request.Context(), email, c.FormValue("password"), workspace, request.UserAgent())
-	if isMendable(err) {
-		return layout.Plain(c, http.StatusUnprocessableEntity, signUpTitle, signUpView(signUpForm(email, workspace, err)))
-	}
-	if err != nil {
+	_, token, err := h.service.SignUp(from(c), email, c.FormValue("password"), workspace, request.UserAgent())
+	status := statusOf(c, err)
+	switch {
+	case errors.Is(err, tenants.ErrMailSent):
+		return layout.Redirect(c, paths.With(paths.SignUp, "sent", "1"))
+	case status != 0:
+		return layout.Plain(c, status, signUpTitle, signUpView(signUpForm(email, workspace, err)))
+	case err != nil:
 		return err
 	}
 	h.cookies.Set(c.Response(), token)
@@ -61,7 +71,7 @@ func (h *Handler) SignUp(c echo.Context) error {
 
 // LogInForm shows the form to log in with.
 func (h *Handler) LogInForm(c echo.Context) error {
-	return layout.Plain(c, http.StatusOK, logInTitle, logInView(logInForm("", c.QueryParam("next"), nil)))
+	return layout.Plain(c, http.StatusOK, logInTitle, logInView(logInForm("", c.QueryParam("next"), nil), done(c.QueryParam("done"))))
 }
 
 // LogIn logs somebody in and leads to where they wanted to go.
@@ -71,12 +81,12 @@ func (h *Handler) LogIn(c echo.Context) error {
 	_, token, err := h.service.LogIn(request.Context(), email, c.FormValue("password"), c.RealIP(), request.UserAgent())
 	switch {
 	case errors.Is(err, tenants.ErrWrongLogin):
-		return layout.Plain(c, http.StatusUnprocessableEntity, logInTitle, logInView(logInForm(email, next, err)))
+		return layout.Plain(c, http.StatusUnprocessableEntity, logInTitle, logInView(logInForm(email, next, err), ""))
 	case errors.Is(err, tenants.ErrTooMany):
 		if wait, known := errors.AsType[tenants.TooMany](err); known {
 			c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(int(wait.Wait.Seconds())+1))
 		}
-		return layout.Plain(c, http.StatusTooManyRequests, logInTitle, logInView(logInForm(email, next, err)))
+		return layout.Plain(c, http.StatusTooManyRequests, logInTitle, logInView(logInForm(email, next, err), ""))
 	case err != nil:
 		return err
 	}

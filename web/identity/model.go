@@ -15,6 +15,8 @@ const (
 // signUpModel is the form to sign up with.
 type signUpModel struct {
 	Email, Password, Workspace components.FieldModel
+
+	Error string // of the whole form
 }
 
 // signUpForm returns the form with what was typed and what is wrong with it. A
@@ -28,13 +30,7 @@ func signUpForm(email, workspace string, err error) signUpModel {
 	if errors.Is(err, tenants.ErrEmailTaken) {
 		model.Email.Error = "An account with this e-mail address exists. Log in instead."
 	}
-	if invalid, is := errors.AsType[tenants.Invalid](err); is {
-		for _, field := range []*components.FieldModel{&model.Email, &model.Password, &model.Workspace} {
-			if field.Name == invalid.Field {
-				field.Error = components.FieldError(field.Label, invalid.Message)
-			}
-		}
-	}
+	model.Error = fieldErrors(err, &model.Email, &model.Password, &model.Workspace)
 	return model
 }
 

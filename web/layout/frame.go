@@ -24,6 +24,7 @@ const (
 	Keys      Section = "keys"
 	Providers Section = "providers"
 	More      Section = "more"
+	Account   Section = "account"
 )
 
 // Frame says what surrounds a page.
@@ -75,16 +76,20 @@ func (f Frame) tabEntries() []entry {
 	return all[:min(tabs, len(all))]
 }
 
-// moreEntries returns the links that have no place there.
+// moreEntries returns the links that have no place there. The account's stands beside
+// the navigation on wide screens.
 func (f Frame) moreEntries() []entry {
 	all := f.entries()
-	return all[min(tabs, len(all)):]
+	return append(all[min(tabs, len(all)):], entry{Account, "Account", "user", paths.Account, tenants.Enter})
 }
 
 // isMore reports whether the page is reached through the last link at the bottom.
 func (f Frame) isMore() bool {
 	return f.Section == More || slices.ContainsFunc(f.moreEntries(), func(e entry) bool { return e.section == f.Section })
 }
+
+// isUnverified reports whether the reader has yet to prove their address.
+func (f Frame) isUnverified() bool { return f.Who.User.VerifiedAt == nil && f.Section != Account }
 
 // crumbs returns the way to the page, which is its title where none is set.
 func (f Frame) crumbs() []Crumb {

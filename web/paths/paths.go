@@ -28,7 +28,22 @@ const (
 	Pipeline         = "/pipeline"
 	Sessions         = "/sessions"
 	More             = "/more"
+
+	Reset         = "/reset"          // ask for a link; a link is below it
+	NewPassword   = "/reset/new"      // after a link was opened
+	Verify        = "/verify"         // ask for a link once more; a link is below it
+	ConfirmEmail  = "/verify/confirm" // after a link was opened
+	Account       = "/account"
+	Password      = "/account/password"
+	Email         = "/account/email"
+	Verification  = "/account/verification"
+	AccountLogins = "/account/logins"
+	EndLogins     = "/account/logins/end"
+	DevMail       = "/dev/mail"
 )
+
+// EndLogin is the path to end one login at.
+func EndLogin(id uuid.UUID) string { return AccountLogins + "/" + id.String() + "/end" }
 
 // RevokeKey is the path to revoke an API key at.
 func RevokeKey(id uuid.UUID) string { return Keys + "/" + id.String() + "/revoke" }

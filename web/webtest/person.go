@@ -46,8 +46,20 @@ func (p *Product) Stranger(t testing.TB) *Person {
 	return &Person{Product: p, t: t, client: &http.Client{Jar: jar}}
 }
 
-// SignUp returns a person who has signed up with the form.
+// SignUp returns a person who has signed up with the form and whose address is
+// verified.
 func (p *Product) SignUp(t testing.TB, name string) *Person {
+	t.Helper()
+	person := p.SignUpUnverified(t, name)
+	if err := p.DB.VerifyUser(t.Context(), person.User.ID); err != nil {
+		t.Fatal(err)
+	}
+	p.People.Forget()
+	return person.known(t)
+}
+
+// SignUpUnverified returns a person who has signed up with the form.
+func (p *Product) SignUpUnverified(t testing.TB, name string) *Person {
 	t.Helper()
 	person := p.Stranger(t)
 	person.Email = name + "@example.com"
@@ -82,6 +94,24 @@ func (p *Person) known(t testing.TB) *Person {
 	}
 	p.User, p.Workspace = user, memberships[0].Workspace
 	return p
+}
+
+// Link returns the path of the link in the newest mail to the person whose subject
+// begins so.
+func (p *Person) Link(subject string) string {
+	p.t.Helper()
+	mails, err := p.Mails.Kept(p.t.Context())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for _, mail := range mails {
+		_, link, found := strings.Cut(mail.Text, PublicURL)
+		if found && mail.To == p.Email && strings.HasPrefix(mail.Subject, subject) {
+			return strings.Fields(link)[0]
+		}
+	}
+	p.t.Fatalf("no mail %q to %s", subject, p.Email)
+	return ""
 }
 
 // As gives the person another role in their workspace.
@@ -154,6 +184,9 @@ func (p *Person) send(method, path string, body io.Reader, header []string) Page
 	for i := 0; i+1 < len(header); i += 2 {
 		request.Header.Set(header[i], header[i+1])
 	}
+	if host := request.Header.Get("Host"); host != "" {
+		request.Host = host
+	}
 	response, err := p.client.Do(request)
 	if err != nil {
 		p.t.Fatal(err)
@@ -206,9 +239,20 @@ func (p Page) Has(selector string) bool { return p.Find(selector).Length() > 0 }
 // puts into the browser.
 func (p *Person) SetCookie(path string, namesAndValues ...string) string {
 	p.t.Helper()
+	return p.direct().Post(path, namesAndValues...).Header.Get("Set-Cookie")
+}
+
+// Direct opens a page without following redirects.
+func (p *Person) Direct(path string) Page {
+	p.t.Helper()
+	return p.direct().Get(path)
+}
+
+// direct returns the person with a browser that follows no redirects.
+func (p *Person) direct() *Person {
 	once := *p.client
 	once.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	direct := *p
 	direct.client = &once
-	return direct.Post(path, namesAndValues...).Header.Get("Set-Cookie")
+	return &direct
 }

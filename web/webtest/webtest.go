@@ -28,6 +28,7 @@ import (
 	"palimpsest/pipeline/wire/openairesponses"
 	"palimpsest/tenants"
 	"palimpsest/tenants/identity"
+	"palimpsest/tenants/mail"
 	"palimpsest/tenants/tenantsdb"
 	"palimpsest/tenants/vault"
 	"palimpsest/web"
@@ -48,6 +49,8 @@ type Product struct {
 	Sessions *sessiondb.Store
 	Archive  *archivedb.DB
 	Routes   []*echo.Route // of the dashboard
+	People   *identity.Service
+	Mails    *mail.Outbox // keeps the mails
 
 	vault    *vault.Vault
 	provider *upstream.Client
@@ -56,6 +59,9 @@ type Product struct {
 
 // Option changes what the dashboard of a product is made of.
 type Option func(*Product, *web.Deps)
+
+// MailsAreSent has the dashboard show no mails.
+func MailsAreSent(_ *Product, deps *web.Deps) { deps.Mails = nil }
 
 // Start runs the dashboard until the test ends.
 func Start(t testing.TB, options ...Option) *Product {
@@ -92,10 +98,14 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.People = people
+	people.SetMails(identity.Mails{PublicURL: PublicURL})
+	p.Mails = mail.NewOutbox(mail.Config{Store: p.DB, Writer: people, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	keeper := forgetting{Keeper: p.Keeper(true), keys: p.Keys}
 	deps := web.Deps{
 		Identity: people, APIKeys: keeper, ProviderKeys: keeper,
 		Pipelines: p.DB, Usage: p.DB, Sessions: p.Sessions, Exchanges: p.DB, Archive: p.Archive,
+		Mails: p.Mails,
 	}
 	for _, option := range options {
 		option(p, &deps)

@@ -1,0 +1,175 @@
+package manage
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+)
+
+// Account changes what people are known by, and knows where they are logged in.
+type Account interface {
+	// AskReset has a link sent, and answers alike for known and unknown addresses.
+	AskReset(ctx context.Context, email, from string) error
+	// AskVerification does the same with a link to verify the address.
+	AskVerification(ctx context.Context, email, from string) error
+	// ResetPassword returns tenants.ErrLinkEnded or a tenants.Invalid.
+	ResetPassword(ctx context.Context, secret, password string) error
+	// ConfirmEmail returns tenants.ErrLinkEnded or tenants.ErrEmailTaken.
+	ConfirmEmail(ctx context.Context, secret string) (tenants.Token, error)
+	// ChangePassword returns a tenants.Invalid or a tenants.TooMany.
+	ChangePassword(ctx context.Context, who tenants.Principal, current, password string) error
+	// AskEmail returns a tenants.Invalid or a tenants.TooMany.
+	AskEmail(ctx context.Context, who tenants.Principal, password, email string) error
+	Logins(ctx context.Context, user uuid.UUID) ([]tenants.Login, error)
+	// EndLogin returns tenants.ErrNotFound.
+	EndLogin(ctx context.Context, user, id uuid.UUID) error
+	EndLogins(ctx context.Context, user uuid.UUID) error
+}
+
+// loginJSON is a place where a person is logged in.
+type loginJSON struct {
+	ID         uuid.UUID `json:"id"`
+	UserAgent  string    `json:"user_agent"`
+	CreatedAt  time.Time `json:"created_at"`
+	LastSeenAt time.Time `json:"last_seen_at"` // to some minutes
+	ExpiresAt  time.Time `json:"expires_at"`
+	Current    bool      `json:"current"` // the one of this request
+}
+
+// person wraps a handler for people: an API key has no account.
+func person(handle func(c echo.Context, who tenants.Principal) error) func(c echo.Context, who caller) error {
+	return func(c echo.Context, who caller) error {
+		if who.key.ID != uuid.Nil {
+			return errNoAccount
+		}
+		return handle(c, who.principal)
+	}
+}
+
+func (s *server) listLogins(c echo.Context, who tenants.Principal) error {
+	logins, err := s.Identity.Logins(c.Request().Context(), who.User.ID)
+	if err != nil {
+		return err
+	}
+	data := make([]loginJSON, len(logins))
+	for i, login := range logins {
+		data[i] = loginJSON{
+			ID: login.ID, UserAgent: login.UserAgent, CreatedAt: login.CreatedAt, LastSeenAt: login.SeenAt, ExpiresAt: login.ExpiresAt,
+			Current: login.ID == who.Login.ID,
+		}
+	}
+	return answerPage(c, data, "")
+}
+
+func (s *server) endLogin(c echo.Context, who tenants.Principal) error {
+	id, err := pathID(c)
+	if err != nil {
+		return err
+	}
+	if err := s.Identity.EndLogin(c.Request().Context(), who.User.ID, id); err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+// endLogins ends all logins, that of the request too.
+func (s *server) endLogins(c echo.Context, who tenants.Principal) error {
+	if err := s.Identity.EndLogins(c.Request().Context(), who.User.ID); err != nil {
+		return err
+	}
+	s.Cookies.Clear(c.Response())
+	return c.NoContent(http.StatusNoContent)
+}
+
+func (s *server) putPassword(c echo.Context, who tenants.Principal) error {
+	asked, err := readJSON[struct {
+		Current  string `json:"current_password"`
+		Password string `json:"password"`
+	}](c)
+	if err != nil {
+		return err
+	}
+	if err := s.Identity.ChangePassword(c.Request().Context(), who, asked.Current, asked.Password); err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+// putEmail has a link sent; the address changes once that is opened.
+func (s *server) putEmail(c echo.Context, who tenants.Principal) error {
+	asked, err := readJSON[struct {
+		Email    string `json:"email"`
+		Password string `json:"password"`
+	}](c)
+	if err != nil {
+		return err
+	}
+	if err := s.Identity.AskEmail(c.Request().Context(), who, asked.Password, asked.Email); err != nil {
+		return err
+	}
+	return c.JSON(http.StatusAccepted, mailSent())
+}
+
+// ask has a link sent to whoever has an address.
+func (s *server) ask(send func(ctx context.Context, email, from string) error) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		asked, err := readJSON[struct {
+			Email string `json:"email"`
+		}](c)
+		if err != nil {
+			return err
+		}
+		if err := send(c.Request().Context(), asked.Email, c.RealIP()); err != nil {
+			return err
+		}
+		return c.JSON(http.StatusAccepted, mailSent())
+	}
+}
+
+// confirmReset sets a password with the secret of a link.
+func (s *server) confirmReset(c echo.Context) error {
+	asked, err := readJSON[struct {
+		Token    string `json:"token"`
+		Password string `json:"password"`
+	}](c)
+	if err != nil {
+		return err
+	}
+	if err := s.Identity.ResetPassword(fromPlace(c), asked.Token, asked.Password); err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+// confirmEmail proves an address with the secret of a link.
+func (s *server) confirmEmail(c echo.Context) error {
+	asked, err := readJSON[struct {
+		Token string `json:"token"`
+	}](c)
+	if err != nil {
+		return err
+	}
+	if _, err := s.Identity.ConfirmEmail(fromPlace(c), asked.Token); err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+// mailSentJSON says that whoever has the address gets a mail.
+type mailSentJSON struct {
+	Status string `json:"status"`
+}
+
+// mailSent is the answer to everybody who asks for a mail.
+func mailSent() mailSentJSON { return mailSentJSON{Status: "mail_sent"} }
+
+// fromPlace returns a request's context with the place that it comes from, of somebody
+// who is not known yet.
+func fromPlace(c echo.Context) context.Context {
+	return tenants.WithActor(c.Request().Context(), tenants.Actor{From: c.RealIP()})
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"palimpsest/api"
+	"palimpsest/pipeline/jobs/jobsdb"
+	"palimpsest/tenants/identity"
+	"palimpsest/tenants/mail"
+	"palimpsest/tenants/tenantsdb"
+	"palimpsest/web/devmail"
+)
+
+// outbox has mails sent in the background. Where there is no mail server they are kept,
+// and it returns what shows them.
+func (p *program) outbox(db *tenantsdb.DB, people *identity.Service, work *jobsdb.Runner, metrics *api.Metrics) (devmail.Outbox, error) {
+	people.SetMails(identity.Mails{PublicURL: p.reachable(), RequireVerified: p.config.RequireVerifiedEmail})
+	config := mail.Config{Store: db, Writer: people, Observe: metrics.Mailed, Log: p.log, Now: time.Now}
+	if p.config.SMTPURL == "" {
+		kept := mail.NewOutbox(config)
+		work.Every("mail", mail.Every, mail.Timeout, kept.Pass)
+		return kept, nil
+	}
+	sender, err := mail.NewSMTP(p.config.SMTPURL, p.config.MailFrom, nil)
+	if err != nil {
+		return nil, fmt.Errorf("SMTP_URL: %w", err)
+	}
+	config.Sender = sender
+	work.Every("mail", mail.Every, mail.Timeout, mail.NewOutbox(config).Pass)
+	return nil, nil //nolint:nilnil // mails are sent, so there is nothing to show
+}

@@ -1,0 +1,323 @@
+package identity_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/tenants"
+	"palimpsest/tenants/identity"
+)
+
+const publicURL = "https://palimpsest.example.com"
+
+// counting counts what is asked of a store while somebody waits for the answer.
+type counting struct {
+	identity.Store
+
+	mu    sync.Mutex
+	calls map[string]int
+}
+
+func (c *counting) count(call string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls[call]++
+}
+
+func (c *counting) taken() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	taken := c.calls
+	c.calls = map[string]int{}
+	return taken
+}
+
+func (c *counting) UserByEmail(ctx context.Context, email string) (tenants.User, string, error) {
+	c.count("UserByEmail")
+	return c.Store.UserByEmail(ctx, email)
+}
+
+func (c *counting) Memberships(ctx context.Context, user uuid.UUID) ([]tenants.Membership, error) {
+	c.count("Memberships")
+	return c.Store.Memberships(ctx, user)
+}
+
+func (c *counting) SignUp(ctx context.Context, email, hash, workspace string, letters ...tenants.Letter) (tenants.User, tenants.Workspace, error) {
+	c.count("SignUp")
+	return c.Store.SignUp(ctx, email, hash, workspace, letters...)
+}
+
+func (c *counting) AskAccount(ctx context.Context, request tenants.AccountRequest) error {
+	c.count("AskAccount")
+	return c.Store.AskAccount(ctx, request)
+}
+
+func (c *counting) SendLetters(ctx context.Context, user uuid.UUID, letters []tenants.Letter, mails ...tenants.Mail) error {
+	c.count("SendLetters")
+	return c.Store.SendLetters(ctx, user, letters, mails...)
+}
+
+// free never refuses.
+type free struct{}
+
+func (free) Check(context.Context, string) error  { return nil }
+func (free) Failed(context.Context, string) error { return nil }
+
+// S11: to log in, sign up, reset and ask for another link is the same work, and the
+// same answer, whether an address is known or not: the same passwords hashed and the
+// same asked of the store. So the times differ by chance only.
+func TestKnownAndUnknownAddressesAreTheSameWork(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.signUp(t, "ada@example.com")
+	store := &counting{Store: b.DB, calls: map[string]int{}}
+	service, err := identity.NewService(store, free{}, [][]byte{b.signing}, b.clock.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	service.SetMails(identity.Mails{PublicURL: publicURL, RequireVerified: true})
+	for name, try := range map[string]func(email string) error{
+		"log in": func(email string) error {
+			_, _, err := service.LogIn(t.Context(), email, "wrong password", "192.0.2.1", "test")
+			return err
+		},
+		"sign up": func(email string) error {
+			_, _, err := service.SignUp(t.Context(), email, password, "Northbeam", "test")
+			return err
+		},
+		"reset":  func(email string) error { return service.AskReset(t.Context(), email, "192.0.2.1") },
+		"resend": func(email string) error { return service.AskVerification(t.Context(), email, "192.0.2.1") },
+	} {
+		before := service.Runs()
+		known := try("ada@example.com")
+		knownRuns, knownCalls := service.Runs()-before, store.taken()
+		unknown := try("nobody@example.com")
+		runs, calls := service.Runs()-before-knownRuns, store.taken()
+		if fmt.Sprint(known) != fmt.Sprint(unknown) {
+			t.Errorf("%s: %v for a known address, %v for an unknown one", name, known, unknown)
+		}
+		if runs != knownRuns || !maps.Equal(calls, knownCalls) || len(calls) == 0 {
+			t.Errorf("%s: %d passwords and %v for a known address, %d and %v for an unknown one", name, knownRuns, knownCalls, runs, calls)
+		}
+	}
+}
+
+// S11: at most as many passwords are hashed at once as there are processors, and who
+// comes when many wait is told to come back.
+func TestPasswordsAreHashedAFewAtATime(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	service, err := identity.NewService(b.DB, free{}, [][]byte{b.signing}, b.clock.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refused atomic.Int64
+	var group sync.WaitGroup
+	const people = 150
+	for i := range people {
+		group.Go(func() {
+			_, _, err := service.LogIn(t.Context(), fmt.Sprintf("p%d@example.com", i), "wrong password", "192.0.2.1", "test")
+			var tooMany tenants.TooMany
+			switch {
+			case errors.As(err, &tooMany) && tooMany.Wait > 0:
+				refused.Add(1)
+			case !errors.Is(err, tenants.ErrWrongLogin):
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if most := service.MostAtOnce(); most < 1 || most > int64(runtime.NumCPU()) {
+		t.Errorf("%d at once on %d processors", most, runtime.NumCPU())
+	}
+	if service.Runs()+refused.Load() != people || refused.Load() == 0 {
+		t.Errorf("%d hashed, %d refused of %d", service.Runs(), refused.Load(), people)
+	}
+}
+
+// mailed answers what was asked for and returns the newest mail to ada@example.com.
+func (b *bundle) mailed(t *testing.T) tenants.Mail {
+	t.Helper()
+	if err := b.service.AnswerRequests(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mails, err := b.DB.Mails(t.Context(), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(mails, func(mail tenants.WaitingMail) bool { return mail.To == "ada@example.com" })
+	if i < 0 {
+		return tenants.Mail{}
+	}
+	return mails[i].Mail
+}
+
+// secret returns the secret of the link in a mail.
+func secret(t *testing.T, mail tenants.Mail, path string) string {
+	t.Helper()
+	_, after, found := strings.Cut(mail.Text, publicURL+path)
+	if !found {
+		t.Fatalf("no link %s in %+v", path, mail)
+	}
+	return strings.Fields(after)[0]
+}
+
+// S11: where addresses must be verified first, a sign-up answers by mail alone, and
+// nobody logs in who has not opened its link.
+func TestSignUpIsAnsweredByMailWhereAddressesMustBeVerified(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.service.SetMails(identity.Mails{PublicURL: publicURL, RequireVerified: true})
+	ask := func(secret string) {
+		t.Helper()
+		ctx := tenants.WithActor(t.Context(), tenants.Actor{From: "192.0.2.1"})
+		if _, token, err := b.service.SignUp(ctx, "ada@example.com", secret, "Northbeam", "test"); !errors.Is(err, tenants.ErrMailSent) || token != "" {
+			t.Fatalf("sign-up: %v", err)
+		}
+	}
+	logIn := func(secret string) error {
+		_, _, err := b.service.LogIn(t.Context(), "ada@example.com", secret, "192.0.2.1", "test")
+		return err
+	}
+	ask(password)
+	link := secret(t, b.mailed(t), "/verify/")
+	if err := logIn(password); !errors.Is(err, tenants.ErrWrongLogin) {
+		t.Errorf("before the link is opened: %v", err)
+	}
+	if token, err := b.service.ConfirmEmail(t.Context(), link); err != nil || token.Kind != tenants.TokenVerify {
+		t.Fatalf("confirm: %+v, %v", token, err)
+	}
+	if err := logIn(password); err != nil {
+		t.Errorf("after it: %v", err)
+	}
+	ask("another password")
+	if mail := b.mailed(t); mail.Subject != "You have an account already" || strings.Contains(mail.Text, "/verify/") {
+		t.Errorf("a second sign-up sends %+v", mail)
+	}
+	if err := logIn("another password"); !errors.Is(err, tenants.ErrWrongLogin) {
+		t.Errorf("the second sign-up's password: %v", err)
+	}
+}
+
+// S12: links end after an hour and after a day, and cannot be guessed from what is
+// stored.
+func TestLinksEnd(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.service.SetMails(identity.Mails{PublicURL: publicURL})
+	principal, _ := b.signUp(t, "ada@example.com")
+	verify := secret(t, b.mailed(t), "/verify/")
+	if err := b.service.AskReset(t.Context(), "Ada@example.com", "192.0.2.1"); err != nil {
+		t.Fatal(err)
+	}
+	reset := secret(t, b.mailed(t), "/reset/")
+
+	var stored string
+	err := b.Owner(t).QueryRow(t.Context(), "SELECT string_agg(r::text, '') FROM user_tokens r").Scan(&stored)
+	if err != nil || strings.Contains(stored, reset) || strings.Contains(stored, verify) || stored == "" {
+		t.Errorf("stored: %s (%v)", stored, err)
+	}
+	if err := b.service.ResetPassword(t.Context(), verify, "another long one"); !errors.Is(err, tenants.ErrLinkEnded) {
+		t.Errorf("a link to verify resets: %v", err)
+	}
+	if _, err := b.service.Link(t.Context(), reset); err != nil {
+		t.Errorf("at once: %v", err)
+	}
+	b.clock.advance(time.Hour)
+	if err := b.service.ResetPassword(t.Context(), reset, "another long one"); !errors.Is(err, tenants.ErrLinkEnded) {
+		t.Errorf("a reset after an hour: %v", err)
+	}
+	b.clock.advance(23 * time.Hour)
+	if _, err := b.service.ConfirmEmail(t.Context(), verify); !errors.Is(err, tenants.ErrLinkEnded) {
+		t.Errorf("a verification after a day: %v", err)
+	}
+	if err := b.service.SendVerification(t.Context(), principal.User); err != nil {
+		t.Fatal(err)
+	}
+	again := secret(t, b.mailed(t), "/verify/")
+	for i, want := range []error{nil, tenants.ErrLinkEnded} {
+		if _, err := b.service.ConfirmEmail(t.Context(), again); !errors.Is(err, want) {
+			t.Errorf("try %d: %v, want %v", i+1, err, want)
+		}
+	}
+}
+
+// S11: nobody is flooded with mails, by address or from one place.
+func TestAskingForLinksIsLimited(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for i := range 10 {
+		if err := b.service.AskReset(t.Context(), "ada@example.com", fmt.Sprintf("192.0.2.%d", i)); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.service.AskReset(t.Context(), fmt.Sprintf("p%d@example.com", i), "198.51.100.1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var tooMany tenants.TooMany
+	if err := b.service.AskReset(t.Context(), "ada@example.com", "203.0.113.1"); !errors.As(err, &tooMany) || tooMany.Wait <= 0 {
+		t.Errorf("for one address: %v", err)
+	}
+	if err := b.service.AskReset(t.Context(), "new@example.com", "198.51.100.1"); !errors.Is(err, tenants.ErrTooMany) {
+		t.Errorf("from one place: %v", err)
+	}
+	b.clock.advance(tooMany.Wait + time.Second)
+	if err := b.service.AskReset(t.Context(), "ada@example.com", "203.0.113.1"); err != nil {
+		t.Errorf("after the wait: %v", err)
+	}
+}
+
+// S9: another replica that heard of it refuses other logins at their next request.
+func TestChangedPasswordEndsLoginsOnOtherReplicas(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	principal, kept := b.signUp(t, "ada@example.com")
+	_, other, err := b.service.LogIn(t.Context(), "ada@example.com", password, "192.0.2.1", "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	replica, err := identity.NewService(b.DB, free{}, [][]byte{b.signing}, b.clock.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := replica.Authenticate(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.service.ChangePassword(t.Context(), principal, "wrong password", "another long one"); !isInvalid(err, "current_password") {
+		t.Errorf("with a wrong password: %v", err)
+	}
+	if err := b.service.ChangePassword(t.Context(), principal, password, "short"); !isInvalid(err, "password") {
+		t.Errorf("to a short one: %v", err)
+	}
+	if err := b.service.ChangePassword(t.Context(), principal, password, "another long one"); err != nil {
+		t.Fatal(err)
+	}
+	replica.Forget() // as the notification has it
+	for _, service := range []*identity.Service{b.service, replica} {
+		if _, err := service.Authenticate(t.Context(), other); !errors.Is(err, tenants.ErrLoginEnded) {
+			t.Errorf("the other login: %v", err)
+		}
+		if _, err := service.Authenticate(t.Context(), kept); err != nil {
+			t.Errorf("the login that changed it: %v", err)
+		}
+	}
+	if err := b.service.EndLogin(t.Context(), uuid.New(), principal.Login.ID); !errors.Is(err, tenants.ErrNotFound) {
+		t.Errorf("somebody else's login: %v", err)
+	}
+}
+
+func isInvalid(err error, field string) bool {
+	invalid, is := errors.AsType[tenants.Invalid](err)
+	return is && invalid.Field == field
+}

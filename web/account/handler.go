@@ -1,0 +1,137 @@
+// Package account is the page on which people change their address and password and
+// see where they are logged in.
+package account
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+	"palimpsest/web/layout"
+	"palimpsest/web/paths"
+)
+
+// Service changes what people are known by, and knows where they are logged in.
+type Service interface {
+	// ChangePassword ends all other logins. It returns a tenants.Invalid that names
+	// current_password or password, or a tenants.TooMany.
+	ChangePassword(ctx context.Context, who tenants.Principal, current, password string) error
+
+	// AskEmail sends a link to the address that is to become the person's. It returns a
+	// tenants.Invalid that names email or password, or a tenants.TooMany.
+	AskEmail(ctx context.Context, who tenants.Principal, password, email string) error
+
+	// SendVerification sends the link to verify the address again, or returns a
+	// tenants.TooMany.
+	SendVerification(ctx context.Context, user tenants.User) error
+
+	// Logins returns a person's active logins, the newest first.
+	Logins(ctx context.Context, user uuid.UUID) ([]tenants.Login, error)
+
+	// EndLogin returns tenants.ErrNotFound for a login that the person does not have.
+	EndLogin(ctx context.Context, user, id uuid.UUID) error
+
+	// EndLogins ends all logins of a person.
+	EndLogins(ctx context.Context, user uuid.UUID) error
+}
+
+// Handler answers the requests to the page.
+type Handler struct {
+	service Service
+	cookies tenants.Cookies
+	local   bool
+	now     func() time.Time
+}
+
+// New returns a Handler. local says that mails are kept here and not sent.
+func New(service Service, cookies tenants.Cookies, local bool, now func() time.Time) *Handler {
+	return &Handler{service: service, cookies: cookies, local: local, now: now}
+}
+
+// Show shows the page.
+func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
+	return h.page(c, who, http.StatusOK, func(*model) {})
+}
+
+// Password changes the password.
+func (h *Handler) Password(c echo.Context, who tenants.Principal) error {
+	err := h.service.ChangePassword(c.Request().Context(), who, c.FormValue("current_password"), c.FormValue("password"))
+	return h.done(c, who, "password", err, func(m *model) { m.Password = newPasswordForm(err) })
+}
+
+// Email has a link sent to the address that is to become the person's.
+func (h *Handler) Email(c echo.Context, who tenants.Principal) error {
+	email := c.FormValue("email")
+	err := h.service.AskEmail(c.Request().Context(), who, c.FormValue(emailPassword), email)
+	return h.done(c, who, "asked", err, func(m *model) { m.Email = newEmailForm(email, err) })
+}
+
+// Verification sends the link to verify the address again.
+func (h *Handler) Verification(c echo.Context, who tenants.Principal) error {
+	err := h.service.SendVerification(c.Request().Context(), who.User)
+	return h.done(c, who, "sent", err, func(m *model) { m.Error = formError(err) })
+}
+
+// EndLogin ends one login.
+func (h *Handler) EndLogin(c echo.Context, who tenants.Principal) error {
+	id, err := uuid.Parse(c.Param("id"))
+	if err != nil {
+		return tenants.ErrNotFound
+	}
+	if err := h.service.EndLogin(c.Request().Context(), who.User.ID, id); err != nil {
+		return err
+	}
+	if id == who.Login.ID {
+		return h.leave(c)
+	}
+	return layout.Redirect(c, paths.With(paths.Account, "done", "ended"))
+}
+
+// EndLogins ends all logins, this one too.
+func (h *Handler) EndLogins(c echo.Context, who tenants.Principal) error {
+	if err := h.service.EndLogins(c.Request().Context(), who.User.ID); err != nil {
+		return err
+	}
+	return h.leave(c)
+}
+
+// leave leads somebody away whose login has ended.
+func (h *Handler) leave(c echo.Context) error {
+	h.cookies.Clear(c.Response())
+	return layout.Redirect(c, paths.LogIn)
+}
+
+// done leads back to the page, or shows it with what is to be mended.
+func (h *Handler) done(c echo.Context, who tenants.Principal, what string, err error, change func(*model)) error {
+	if err == nil {
+		return layout.Redirect(c, paths.With(paths.Account, "done", what))
+	}
+	if many, is := errors.AsType[tenants.TooMany](err); is {
+		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(max(1, int(math.Ceil(many.Wait.Seconds())))))
+		return h.page(c, who, http.StatusTooManyRequests, change)
+	}
+	if _, is := errors.AsType[tenants.Invalid](err); is {
+		return h.page(c, who, http.StatusUnprocessableEntity, change)
+	}
+	return err
+}
+
+// page shows the page after change has had its way with it.
+func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change func(*model)) error {
+	logins, err := h.service.Logins(c.Request().Context(), who.User.ID)
+	if err != nil {
+		return err
+	}
+	page := newModel(who, logins, h.now())
+	page.Local, page.Done = h.local, doneText(c.QueryParam("done"), who.User.Email)
+	page.Mailed = c.QueryParam("done") == "asked" || c.QueryParam("done") == "sent"
+	change(&page)
+	return layout.Page(c, status, layout.Frame{Title: "Account", Section: layout.Account, Who: who}, view(page))
+}

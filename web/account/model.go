@@ -1,0 +1,141 @@
+package account
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+)
+
+// model is the page.
+type model struct {
+	Who      tenants.Principal
+	Logins   []loginRow
+	Email    emailForm
+	Password passwordForm
+	Done     string // what was done before
+	Mailed   bool   // and a mail was sent
+	Local    bool   // mails are kept here
+	Error    string
+	Now      time.Time
+}
+
+// loginRow is a login as the page lists it.
+type loginRow struct {
+	tenants.Login
+
+	Browser string
+	This    bool
+}
+
+// emailPassword is the name of the password's field in the form of the address.
+const emailPassword = "email_password"
+
+type emailForm struct {
+	Email, Password components.FieldModel
+	Error           string
+}
+
+type passwordForm struct {
+	Current, Password components.FieldModel
+	Error             string
+}
+
+func newModel(who tenants.Principal, logins []tenants.Login, now time.Time) model {
+	page := model{Who: who, Email: newEmailForm("", nil), Password: newPasswordForm(nil), Now: now}
+	for _, login := range logins {
+		page.Logins = append(page.Logins, loginRow{Login: login, Browser: browser(login.UserAgent), This: login.ID == who.Login.ID})
+	}
+	return page
+}
+
+func newEmailForm(email string, err error) emailForm {
+	form := emailForm{
+		Email: components.FieldModel{Label: "New e-mail address", Name: "email", Value: email},
+		// The other form's field has the name password, and so its id.
+		Password: components.FieldModel{Label: "Your password", Name: emailPassword},
+	}
+	if invalid, is := errors.AsType[tenants.Invalid](err); is && invalid.Field == "password" {
+		err = tenants.Invalid{Field: emailPassword, Message: invalid.Message}
+	}
+	form.Error = fieldErrors(err, &form.Email, &form.Password)
+	return form
+}
+
+func newPasswordForm(err error) passwordForm {
+	form := passwordForm{
+		Current:  components.FieldModel{Label: "Current password", Name: "current_password"},
+		Password: components.FieldModel{Label: "New password", Name: "password", Hint: "8 characters or more. Your other logins end."},
+	}
+	form.Error = fieldErrors(err, &form.Current, &form.Password)
+	return form
+}
+
+// fieldErrors puts what is wrong with a value at its field, and returns what is wrong
+// with the whole form.
+func fieldErrors(err error, fields ...*components.FieldModel) string {
+	if invalid, is := errors.AsType[tenants.Invalid](err); is {
+		for _, field := range fields {
+			if field.Name == invalid.Field {
+				field.Error = components.FieldError(field.Label, invalid.Message)
+			}
+		}
+	}
+	return formError(err)
+}
+
+// formError says what is wrong with a whole form.
+func formError(err error) string {
+	if many, is := errors.AsType[tenants.TooMany](err); is {
+		return "Too many attempts. Try again in " + components.Span(many.Wait) + ". Nothing was changed."
+	}
+	return ""
+}
+
+// doneText says what was done.
+func doneText(what, email string) string {
+	switch what {
+	case "password":
+		return "The password is changed, and your other logins have ended."
+	case "asked":
+		return "A mail with a link is on its way to the new address. Your address changes once the link is opened."
+	case "sent":
+		return "A mail with a link is on its way to " + email + "."
+	case "verified":
+		return "The address is verified."
+	case "email":
+		return "Your address is now " + email + "."
+	case "ended":
+		return "The login has ended. Its next request is refused."
+	}
+	return ""
+}
+
+// browser returns what people call a browser and its system; what names itself
+// otherwise stands as it does.
+func browser(userAgent string) string {
+	name := first(userAgent, "Edg/", "Edge", "OPR/", "Opera", "Firefox/", "Firefox", "Chrome/", "Chrome", "Safari/", "Safari", "curl/", "curl")
+	system := first(userAgent, "iPhone", "iPhone", "iPad", "iPad", "Android", "Android", "Windows", "Windows", "Mac OS X", "macOS", "CrOS", "ChromeOS", "Linux", "Linux")
+	switch {
+	case userAgent == "":
+		return "Unnamed program"
+	case name == "":
+		return userAgent
+	case system == "":
+		return name
+	}
+	return name + " on " + system
+}
+
+// first returns the name of the first mark that a text holds; marksAndNames has both
+// by turns.
+func first(text string, marksAndNames ...string) string {
+	for i := 0; i+1 < len(marksAndNames); i += 2 {
+		if strings.Contains(text, marksAndNames[i]) {
+			return marksAndNames[i+1]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,44 @@
+package devmail
+
+import (
+	"regexp"
+	"time"
+
+	"palimpsest/tenants"
+)
+
+// model is the page.
+type model struct {
+	Mails []mail
+	Now   time.Time
+}
+
+// mail is a mail as the page shows it.
+type mail struct {
+	tenants.WaitingMail
+
+	Parts []part
+}
+
+// part is a piece of a mail's text.
+type part struct{ Text, Path string } // Path: of a link of ours; empty: plain text
+
+func newModel(mails []tenants.WaitingMail, now time.Time) model {
+	page := model{Now: now}
+	for _, kept := range mails {
+		page.Mails = append(page.Mails, mail{WaitingMail: kept, Parts: parts(kept.Text)})
+	}
+	return page
+}
+
+// parts takes a text apart at its links, which lead to this site by their path alone.
+func parts(text string) []part {
+	link := regexp.MustCompile(`https?://[^/\s]+(/[^\s]*)`)
+	var found []part
+	end := 0
+	for _, at := range link.FindAllStringSubmatchIndex(text, -1) {
+		found = append(found, part{Text: text[end:at[0]]}, part{Text: text[at[0]:at[1]], Path: text[at[2]:at[3]]})
+		end = at[1]
+	}
+	return append(found, part{Text: text[end:]})
+}

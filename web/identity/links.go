@@ -1,0 +1,161 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+	"palimpsest/web/layout"
+	"palimpsest/web/paths"
+)
+
+// Links has links sent, and does what they are good for.
+type Links interface {
+	// AskReset has a link to set a password sent. It answers the same for known and
+	// unknown addresses: nil, a tenants.Invalid or a tenants.TooMany.
+	AskReset(ctx context.Context, email, from string) error
+
+	// AskVerification has a link to verify an address sent, and answers like AskReset.
+	AskVerification(ctx context.Context, email, from string) error
+
+	// Link returns what the secret of a link is good for, or tenants.ErrLinkEnded.
+	Link(ctx context.Context, secret string) (tenants.Token, error)
+
+	// ResetPassword sets a password and ends all logins. It returns
+	// tenants.ErrLinkEnded or a tenants.Invalid.
+	ResetPassword(ctx context.Context, secret, password string) error
+
+	// ConfirmEmail proves the address that a link was sent to. It returns
+	// tenants.ErrLinkEnded or tenants.ErrEmailTaken.
+	ConfirmEmail(ctx context.Context, secret string) (tenants.Token, error)
+}
+
+// Open takes a link out of the address into a cookie, where no other page and no log
+// sees it, and leads to the page that uses it. Opening it uses nothing up: mail
+// scanners do, too.
+func (h *Handler) Open(to string) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		h.cookies.SetLink(c.Response(), c.Param("secret"))
+		c.Response().Header().Set(echo.HeaderReferrerPolicy, "no-referrer")
+		c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+		return layout.Redirect(c, to)
+	}
+}
+
+// ResetForm shows the form to ask for a link to set a password with.
+func (h *Handler) ResetForm(c echo.Context) error {
+	return layout.Plain(c, http.StatusOK, resetTitle, askView(h.askForm(resetAsk(), "", c.QueryParam("sent") != "", nil)))
+}
+
+// Reset has the link sent.
+func (h *Handler) Reset(c echo.Context) error { return h.ask(c, resetAsk(), h.service.AskReset) }
+
+// VerifyForm shows the form to ask once more for a link to verify an address with.
+func (h *Handler) VerifyForm(c echo.Context) error {
+	return layout.Plain(c, http.StatusOK, verifyTitle, askView(h.askForm(verifyAsk(), "", c.QueryParam("sent") != "", nil)))
+}
+
+// Verify has the link sent.
+func (h *Handler) Verify(c echo.Context) error {
+	return h.ask(c, verifyAsk(), h.service.AskVerification)
+}
+
+func (h *Handler) ask(c echo.Context, what askModel, ask func(ctx context.Context, email, from string) error) error {
+	email := c.FormValue("email")
+	err := ask(c.Request().Context(), email, c.RealIP())
+	status := statusOf(c, err)
+	switch {
+	case err == nil:
+		return layout.Redirect(c, paths.With(what.Path, "sent", "1"))
+	case status == 0:
+		return err
+	}
+	return layout.Plain(c, status, what.Title, askView(h.askForm(what, email, false, err)))
+}
+
+// statusOf returns the status of a form that is shown again; 0 for an error that
+// nobody can mend. It says how long to wait where there were too many.
+func statusOf(c echo.Context, err error) int {
+	if many, is := errors.AsType[tenants.TooMany](err); is {
+		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(max(1, int(math.Ceil(many.Wait.Seconds())))))
+		return http.StatusTooManyRequests
+	}
+	if isMendable(err) {
+		return http.StatusUnprocessableEntity
+	}
+	return 0
+}
+
+// NewPasswordForm shows the form to set a password with, to whom opened a link.
+func (h *Handler) NewPasswordForm(c echo.Context) error {
+	token, err := h.service.Link(c.Request().Context(), h.cookies.Link(c.Request()))
+	if errors.Is(err, tenants.ErrLinkEnded) || err == nil && token.Kind != tenants.TokenReset {
+		return ended(c, resetAsk())
+	}
+	if err != nil {
+		return err
+	}
+	return layout.Plain(c, http.StatusOK, resetTitle, newPasswordView(newPasswordForm(token.Email, nil)))
+}
+
+// NewPassword sets the password.
+func (h *Handler) NewPassword(c echo.Context) error {
+	err := h.service.ResetPassword(from(c), h.cookies.Link(c.Request()), c.FormValue("password"))
+	status := statusOf(c, err)
+	switch {
+	case errors.Is(err, tenants.ErrLinkEnded):
+		return ended(c, resetAsk())
+	case status != 0:
+		return layout.Plain(c, status, resetTitle, newPasswordView(newPasswordForm("", err)))
+	case err != nil:
+		return err
+	}
+	h.cookies.ClearLink(c.Response())
+	return layout.Redirect(c, paths.With(paths.LogIn, "done", "password"))
+}
+
+// ConfirmForm asks whoever opened a link to confirm the address that it was sent to.
+func (h *Handler) ConfirmForm(c echo.Context) error {
+	token, err := h.service.Link(c.Request().Context(), h.cookies.Link(c.Request()))
+	if errors.Is(err, tenants.ErrLinkEnded) || err == nil && token.Kind == tenants.TokenReset {
+		return ended(c, verifyAsk())
+	}
+	if err != nil {
+		return err
+	}
+	return layout.Plain(c, http.StatusOK, verifyTitle, confirmView(token))
+}
+
+// Confirm confirms it.
+func (h *Handler) Confirm(c echo.Context) error {
+	token, err := h.service.ConfirmEmail(from(c), h.cookies.Link(c.Request()))
+	switch {
+	case errors.Is(err, tenants.ErrLinkEnded), errors.Is(err, tenants.ErrEmailTaken):
+		return ended(c, verifyAsk())
+	case err != nil:
+		return err
+	}
+	h.cookies.ClearLink(c.Response())
+	done := "verified"
+	if token.Kind == tenants.TokenEmail {
+		done = "email"
+	}
+	// Who is not logged in is asked to, and led on.
+	return layout.Redirect(c, paths.With(paths.Account, "done", done))
+}
+
+// ended says that a link does nothing any more, and how to get another.
+func ended(c echo.Context, what askModel) error {
+	return layout.Plain(c, http.StatusGone, "Link has ended", endedView(what))
+}
+
+// from returns a request's context with the place that it comes from, of somebody who
+// is not known yet.
+func from(c echo.Context) context.Context {
+	return tenants.WithActor(c.Request().Context(), tenants.Actor{From: c.RealIP()})
+}

@@ -1,0 +1,89 @@
+package identity
+
+import (
+	"errors"
+
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+	"palimpsest/web/paths"
+)
+
+const (
+	resetTitle  = "Set a new password"
+	verifyTitle = "Verify your e-mail address"
+)
+
+// askModel is a form to ask for a link with.
+type askModel struct {
+	Title, Path, Text, Button string
+	SentText                  string
+
+	Email components.FieldModel
+	Sent  bool
+	Local bool // mails are kept here
+	Error string
+}
+
+func resetAsk() askModel {
+	return askModel{
+		Title: resetTitle, Path: paths.Reset, Button: "Send link",
+		Text:     "A link to set a new password is sent to your e-mail address. It works once, within an hour.",
+		SentText: "If an account has this address, a mail with the link is on its way. No mail? Look in the spam folder, or ask again in a minute.",
+	}
+}
+
+func verifyAsk() askModel {
+	return askModel{
+		Title: verifyTitle, Path: paths.Verify, Button: "Send link",
+		Text:     "The link in the mail to your address proves that it is yours. Ask for another one here. It works once, within 24 hours.",
+		SentText: "If an account has this address and it is not verified, a mail with the link is on its way.",
+	}
+}
+
+// askForm returns a form with what was typed and what is wrong with it.
+func (h *Handler) askForm(what askModel, email string, sent bool, err error) askModel {
+	what.Email = components.FieldModel{Label: "E-mail", Name: "email", Value: email}
+	what.Sent, what.Local = sent, h.local
+	what.Error = fieldErrors(err, &what.Email)
+	return what
+}
+
+// fieldErrors puts what is wrong with a value at its field, and returns what is wrong
+// with the whole form.
+func fieldErrors(err error, fields ...*components.FieldModel) string {
+	if many, is := errors.AsType[tenants.TooMany](err); is {
+		return "Too many attempts. Try again in " + components.Span(many.Wait) + "."
+	}
+	if invalid, is := errors.AsType[tenants.Invalid](err); is {
+		for _, field := range fields {
+			if field.Name == invalid.Field {
+				field.Error = components.FieldError(field.Label, invalid.Message)
+			}
+		}
+	}
+	return ""
+}
+
+// newPasswordModel is the form to set a password with.
+type newPasswordModel struct {
+	Email    string // whose; empty where the form is shown again
+	Password components.FieldModel
+	Error    string
+}
+
+func newPasswordForm(email string, err error) newPasswordModel {
+	model := newPasswordModel{
+		Email:    email,
+		Password: components.FieldModel{Label: "New password", Name: "password", Hint: "8 characters or more. All logins of the account end."},
+	}
+	model.Error = fieldErrors(err, &model.Password)
+	return model
+}
+
+// done says what was done before somebody is asked to log in.
+func done(what string) string {
+	if what == "password" {
+		return "The new password is set, and all logins have ended. Log in with it."
+	}
+	return ""
+}
