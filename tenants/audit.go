@@ -54,6 +54,14 @@ const (
 	LoginOpened        Action = "login.opened"
 	LoginEnded         Action = "login.ended"
 	WorkspaceCreated   Action = "workspace.created"
+	WorkspaceRenamed   Action = "workspace.renamed"
+	InvitationCreated  Action = "invitation.created"
+	InvitationResent   Action = "invitation.resent"
+	InvitationRevoked  Action = "invitation.revoked"
+	MemberJoined       Action = "member.joined"
+	MemberRoleChanged  Action = "member.role_changed"
+	MemberRemoved      Action = "member.removed"
+	MemberLeft         Action = "member.left"
 )
 
 type actorKey struct{}

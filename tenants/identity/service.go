@@ -33,6 +33,8 @@ type Store interface {
 	RevokeLogin(ctx context.Context, user, login uuid.UUID) error
 	// HasWorkspaces reports whether anybody has signed up yet.
 	HasWorkspaces(ctx context.Context) (bool, error)
+
+	WorkspaceStore
 }
 
 // Service signs people up, logs them in and out, and knows them by their token.
@@ -42,7 +44,8 @@ type Service struct {
 	tokens    tokens
 	throttle  Throttle
 	known     *otter.Cache[uuid.UUID, tenants.Principal]
-	begun     atomic.Bool // somebody has signed up
+	begun     atomic.Bool   // somebody has signed up
+	changes   atomic.Uint64 // times that Forget was called
 	now       func() time.Time
 }
 
@@ -108,7 +111,8 @@ func (s *Service) SignUp(ctx context.Context, email, password, workspace, userAg
 	return s.open(ctx, user, tenants.Membership{Workspace: created, Role: tenants.Owner}, userAgent)
 }
 
-// LogIn logs a user in and returns the login's token. It answers the same, in
+// LogIn logs a user in, to the workspace that they used last or to none if they
+// belong to none, and returns the login's token. It answers the same, in
 // about the same time, for an unknown address and a wrong password:
 // tenants.ErrWrongLogin. Too many failures of one address from one place are
 // tenants.ErrTooMany, as a tenants.TooMany that says how long to wait.
@@ -125,10 +129,7 @@ func (s *Service) LogIn(ctx context.Context, email, password, from, userAgent st
 	if err != nil {
 		return tenants.Principal{}, "", fmt.Errorf("log in: %w", err)
 	}
-	if len(memberships) == 0 {
-		return tenants.Principal{}, "", tenants.ErrWrongLogin
-	}
-	return s.open(ctx, user, memberships[0], userAgent)
+	return s.open(ctx, user, lastUsed(memberships), userAgent)
 }
 
 // verify returns the user with an address and a password.
@@ -169,8 +170,12 @@ func (s *Service) LogOut(ctx context.Context, login tenants.Login) error {
 	return nil
 }
 
-// Forget makes the next use of every token ask the store: a login has ended.
-func (s *Service) Forget() { s.known.InvalidateAll() }
+// Forget makes the next use of every token ask the store: a login has ended, or works
+// elsewhere or with another role.
+func (s *Service) Forget() {
+	s.changes.Add(1)
+	s.known.InvalidateAll()
+}
 
 // Authenticate returns who a token belongs to, or tenants.ErrLoginEnded.
 func (s *Service) Authenticate(ctx context.Context, token string) (tenants.Principal, error) {
@@ -181,11 +186,15 @@ func (s *Service) Authenticate(ctx context.Context, token string) (tenants.Princ
 	if principal, ok := s.known.GetIfPresent(id); ok {
 		return principal, nil
 	}
+	changes := s.changes.Load()
 	principal, err := s.store.ActiveLogin(ctx, user, id)
 	if err != nil {
 		return tenants.Principal{}, fmt.Errorf("authenticate: %w", err)
 	}
 	s.known.Set(id, principal)
+	if s.changes.Load() != changes {
+		s.known.Invalidate(id) // what was read may be from before
+	}
 	return principal, nil
 }
 
