@@ -176,7 +176,7 @@ func (i *Invitations) SignUp(ctx context.Context, secret, password, workspace, u
 	if err != nil {
 		return tenants.Principal{}, "", fmt.Errorf("sign up: %w", err)
 	}
-	return i.people.open(ctx, user, membership, userAgent)
+	return i.people.open(ctx, user, []tenants.Membership{membership}, userAgent)
 }
 
 // send queues the mail with an invitation's link and returns both.

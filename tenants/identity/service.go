@@ -108,7 +108,7 @@ func (s *Service) SignUp(ctx context.Context, email, password, workspace, userAg
 	if err != nil {
 		return tenants.Principal{}, "", fmt.Errorf("sign up: %w", err)
 	}
-	return s.open(ctx, user, tenants.Membership{Workspace: created, Role: tenants.Owner}, userAgent)
+	return s.open(ctx, user, []tenants.Membership{{Workspace: created, Role: tenants.Owner}}, userAgent)
 }
 
 // LogIn logs a user in, to the workspace that they used last or to none if they
@@ -129,7 +129,7 @@ func (s *Service) LogIn(ctx context.Context, email, password, from, userAgent st
 	if err != nil {
 		return tenants.Principal{}, "", fmt.Errorf("log in: %w", err)
 	}
-	return s.open(ctx, user, lastUsed(memberships), userAgent)
+	return s.open(ctx, user, memberships, userAgent)
 }
 
 // verify returns the user with an address and a password.
@@ -198,9 +198,9 @@ func (s *Service) Authenticate(ctx context.Context, token string) (tenants.Princ
 	return principal, nil
 }
 
-// open creates a login.
-func (s *Service) open(ctx context.Context, user tenants.User, membership tenants.Membership, userAgent string) (tenants.Principal, string, error) {
-	now := s.now()
+// open creates a login in the workspace that was used last.
+func (s *Service) open(ctx context.Context, user tenants.User, memberships []tenants.Membership, userAgent string) (tenants.Principal, string, error) {
+	now, membership := s.now(), lastUsed(memberships)
 	login := tenants.Login{
 		ID: uuid.Must(uuid.NewV7()), UserID: user.ID, Workspace: membership.Workspace.ID, UserAgent: userAgent,
 		CreatedAt: now, ExpiresAt: now.Add(tenants.LoginAge),
@@ -213,5 +213,7 @@ func (s *Service) open(ctx context.Context, user tenants.User, membership tenant
 	if err != nil {
 		return tenants.Principal{}, "", err
 	}
-	return tenants.Principal{User: user, Login: login, Workspace: membership.Workspace, Role: membership.Role}, token, nil
+	return tenants.Principal{
+		User: user, Login: login, Workspace: membership.Workspace, Role: membership.Role, Memberships: memberships,
+	}, token, nil
 }
