@@ -32,7 +32,7 @@ type InvitationStore interface {
 	Invitations(ctx context.Context, workspace uuid.UUID) ([]tenants.Invitation, error)
 	InvitationByHash(ctx context.Context, hash []byte) (tenants.Invitation, error)
 	AcceptInvitation(ctx context.Context, hash []byte, user, login uuid.UUID) error
-	SignUpInvited(ctx context.Context, hash []byte, passwordHash, workspaceName string) (tenants.User, tenants.Membership, error)
+	SignUpInvited(ctx context.Context, hash []byte, passwordHash, workspaceName string, letters func(email string) []tenants.Letter) (tenants.User, tenants.Membership, error)
 }
 
 // Invitations asks people into workspaces, and lets them in.
@@ -149,7 +149,8 @@ func (i *Invitations) Accept(ctx context.Context, secret string, who tenants.Pri
 // SignUp creates the account of the invited address, lets it in and logs it in. It
 // returns the login's token. A workspace of the person's own is created if it has a
 // name. What a person can mend is a tenants.Invalid or tenants.ErrEmailTaken;
-// tenants.ErrInvitation says that it is too late.
+// tenants.ErrInvitation says that it is too late. Where addresses must be verified
+// first, the account is there and tenants.ErrMailSent says that nobody is logged in.
 func (i *Invitations) SignUp(ctx context.Context, secret, password, workspace, userAgent string) (tenants.Principal, string, error) {
 	if err := checkPassword(password); err != nil {
 		return tenants.Principal{}, "", err
@@ -163,20 +164,26 @@ func (i *Invitations) SignUp(ctx context.Context, secret, password, workspace, u
 	if _, err := i.Find(ctx, secret); err != nil { // before a password is hashed for nothing
 		return tenants.Principal{}, "", err
 	}
-	release, err := i.people.passwords.acquire(ctx)
+	passwordHash, err := i.people.hash(ctx, password)
 	if err != nil {
 		return tenants.Principal{}, "", err
 	}
-	passwordHash, err := i.people.passwords.hash(password)
-	release()
-	if err != nil {
-		return tenants.Principal{}, "", err
-	}
-	user, membership, err := i.store.SignUpInvited(ctx, hashLink(secret), passwordHash, strings.TrimSpace(workspace))
+	user, membership, err := i.store.SignUpInvited(ctx, hashLink(secret), passwordHash, strings.TrimSpace(workspace), i.letters)
 	if err != nil {
 		return tenants.Principal{}, "", fmt.Errorf("sign up: %w", err)
 	}
+	if i.people.mails.RequireVerified {
+		return tenants.Principal{}, "", tenants.ErrMailSent // the inviter has seen the link, too
+	}
 	return i.people.open(ctx, user, []tenants.Membership{membership}, userAgent)
+}
+
+// letters returns what somebody is sent who signs up through an invitation.
+func (i *Invitations) letters(email string) []tenants.Letter {
+	if i.people.mails.PublicURL == "" {
+		return nil
+	}
+	return []tenants.Letter{i.people.verifyLetter(email)}
 }
 
 // send queues the mail with an invitation's link and returns both.

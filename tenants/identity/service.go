@@ -21,8 +21,11 @@ const (
 
 // Store keeps people and their logins.
 type Store interface {
-	// SignUp stores a user with a workspace of their own, or returns tenants.ErrEmailTaken.
-	SignUp(ctx context.Context, email, passwordHash, workspace string) (tenants.User, tenants.Workspace, error)
+	Accounts
+
+	// SignUp stores a user with a workspace of their own and sends them letters, or
+	// returns tenants.ErrEmailTaken.
+	SignUp(ctx context.Context, email, passwordHash, workspace string, letters ...tenants.Letter) (tenants.User, tenants.Workspace, error)
 	// UserByEmail returns a user with the password's hash, or tenants.ErrNotFound.
 	UserByEmail(ctx context.Context, email string) (user tenants.User, passwordHash string, err error)
 	// Memberships returns a user's workspaces, oldest membership first.
@@ -43,6 +46,7 @@ type Service struct {
 	passwords *passwords
 	tokens    tokens
 	throttle  Throttle
+	mails     Mails
 	known     *otter.Cache[uuid.UUID, tenants.Principal]
 	begun     atomic.Bool   // somebody has signed up
 	changes   atomic.Uint64 // times that Forget was called
@@ -83,7 +87,8 @@ func (s *Service) IsNew(ctx context.Context) (bool, error) {
 
 // SignUp creates a user with a workspace and logs them in. It returns the
 // login's token. What a person can mend is a tenants.Invalid or
-// tenants.ErrEmailTaken.
+// tenants.ErrEmailTaken. Where addresses must be verified first, it answers
+// tenants.ErrMailSent after the same work for every address, known or not.
 func (s *Service) SignUp(ctx context.Context, email, password, workspace, userAgent string) (tenants.Principal, string, error) {
 	email, err := normalEmail(email)
 	if err != nil {
@@ -95,16 +100,18 @@ func (s *Service) SignUp(ctx context.Context, email, password, workspace, userAg
 	if workspace, err = checkWorkspace(workspace); err != nil {
 		return tenants.Principal{}, "", err
 	}
-	release, err := s.passwords.acquire(ctx)
+	if s.mails.RequireVerified {
+		return tenants.Principal{}, "", s.askSignUp(ctx, email, password, workspace)
+	}
+	hash, err := s.hash(ctx, password)
 	if err != nil {
 		return tenants.Principal{}, "", err
 	}
-	hash, err := s.passwords.hash(password)
-	release()
-	if err != nil {
-		return tenants.Principal{}, "", err
+	var letters []tenants.Letter
+	if s.mails.PublicURL != "" {
+		letters = append(letters, s.verifyLetter(email))
 	}
-	user, created, err := s.store.SignUp(ctx, email, hash, workspace)
+	user, created, err := s.store.SignUp(ctx, email, hash, workspace, letters...)
 	if err != nil {
 		return tenants.Principal{}, "", fmt.Errorf("sign up: %w", err)
 	}
@@ -117,14 +124,35 @@ func (s *Service) SignUp(ctx context.Context, email, password, workspace, userAg
 // tenants.ErrWrongLogin. Too many failures of one address from one place are
 // tenants.ErrTooMany, as a tenants.TooMany that says how long to wait.
 func (s *Service) LogIn(ctx context.Context, email, password, from, userAgent string) (tenants.Principal, string, error) {
-	email, err := normalEmail(email)
-	if err != nil {
-		return tenants.Principal{}, "", tenants.ErrWrongLogin
-	}
-	user, err := s.verify(ctx, email, password, email+" "+from)
+	user, err := s.VerifyPassword(ctx, email, password, from)
 	if err != nil {
 		return tenants.Principal{}, "", err
 	}
+	return s.OpenLogin(ctx, user, userAgent)
+}
+
+// VerifyPassword is the first half of LogIn: it returns who has an address and a
+// password, or the errors of LogIn. Where addresses must be verified first, one that
+// is not is a wrong login like any other: a sign-up with it was answered like one with
+// a known address.
+func (s *Service) VerifyPassword(ctx context.Context, email, password, from string) (tenants.User, error) {
+	email, err := normalEmail(email)
+	if err != nil {
+		return tenants.User{}, tenants.ErrWrongLogin
+	}
+	user, err := s.verify(ctx, email, password, email+" "+from)
+	if err != nil {
+		return tenants.User{}, err
+	}
+	if s.mails.RequireVerified && user.VerifiedAt == nil {
+		return tenants.User{}, errors.Join(tenants.ErrWrongLogin, s.throttle.Failed(ctx, email+" "+from))
+	}
+	return user, nil
+}
+
+// OpenLogin is the second half of LogIn: it opens a login of a user who has proven
+// who they are, and returns its token.
+func (s *Service) OpenLogin(ctx context.Context, user tenants.User, userAgent string) (tenants.Principal, string, error) {
 	memberships, err := s.store.Memberships(ctx, user.ID)
 	if err != nil {
 		return tenants.Principal{}, "", fmt.Errorf("log in: %w", err)

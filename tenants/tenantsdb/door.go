@@ -15,6 +15,7 @@ const (
 	forEmail     = "app.email"
 	forAPIKey    = "app.api_key" //nolint:gosec // name of a setting
 	forWorker    = "app.worker"
+	forToken     = "app.token"
 )
 
 // InTenant runs fn in a transaction that sees and changes the rows of one

@@ -12,9 +12,6 @@ import (
 	"palimpsest/tenants"
 )
 
-// forLink is whose link a transaction works for: the one with a hash.
-const forLink = "app.token"
-
 const (
 	maxPending  = 500         // invitations of a workspace that wait
 	resendPause = time.Minute // between two mails to one address
@@ -186,10 +183,11 @@ func (db *DB) AcceptInvitation(ctx context.Context, hash []byte, user, login uui
 	return nil
 }
 
-// SignUpInvited creates the person with the invited address and makes them a member,
-// all or nothing; and the owner of another workspace if that has a name. It returns
+// SignUpInvited creates the person with the invited address, makes them a member and
+// sends them letters, all or nothing; and they own another workspace if that has a
+// name. It returns
 // tenants.ErrInvitation and tenants.ErrEmailTaken.
-func (db *DB) SignUpInvited(ctx context.Context, hash []byte, passwordHash, workspaceName string) (tenants.User, tenants.Membership, error) {
+func (db *DB) SignUpInvited(ctx context.Context, hash []byte, passwordHash, workspaceName string, letters func(email string) []tenants.Letter) (tenants.User, tenants.Membership, error) {
 	var user tenants.User
 	var membership tenants.Membership
 	err := db.withLink(ctx, hash, func(tx *gorm.DB) error {
@@ -208,6 +206,11 @@ func (db *DB) SignUpInvited(ctx context.Context, hash []byte, passwordHash, work
 		if err := accept(tx, invitation, user.ID); err != nil {
 			return err
 		}
+		for _, letter := range letters(user.Email) {
+			if err := send(tx, user.ID, letter); err != nil {
+				return err
+			}
+		}
 		membership = tenants.Membership{Workspace: invitation.Workspace, Role: invitation.Role}
 		if workspaceName == "" {
 			return nil
@@ -222,7 +225,7 @@ func (db *DB) SignUpInvited(ctx context.Context, hash []byte, passwordHash, work
 
 // withLink runs fn in a transaction that sees the invitation with a hash.
 func (db *DB) withLink(ctx context.Context, hash []byte, fn func(tx *gorm.DB) error) error {
-	return db.transaction(ctx, forLink, hex.EncodeToString(hash), fn)
+	return db.transaction(ctx, forToken, hex.EncodeToString(hash), fn)
 }
 
 // presented returns the invitation with a hash that can be accepted; the rest of the

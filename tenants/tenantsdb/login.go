@@ -43,8 +43,16 @@ func (db *DB) ActiveLogin(ctx context.Context, user, id uuid.UUID) (tenants.Prin
 		if found, err = findLogin(tx, user, id); err != nil || len(found) == 0 {
 			return err
 		}
-		if memberships, err = findMemberships(tx, user); err != nil || !found[0].Unseen {
+		if memberships, err = findMemberships(tx, user); err != nil {
 			return err
+		}
+		if time.Since(found[0].Login.LastSeenAt) >= seenEvery {
+			if err := tx.Exec("UPDATE logins SET last_seen_at = now() WHERE user_id = ? AND id = ?", user, id).Error; err != nil {
+				return err
+			}
+		}
+		if !found[0].Unseen {
+			return nil
 		}
 		return seen(tx, user, found[0].Login.WorkspaceID)
 	})
@@ -77,26 +85,41 @@ func (db *DB) Logins(ctx context.Context, user uuid.UUID) ([]tenants.Login, erro
 	return logins, nil
 }
 
+// seenEvery is how often it is noted that a login is used.
+const seenEvery = 5 * time.Minute
+
 // RevokeLogin ends a login of a user on all replicas. Ending one that has ended
 // changes nothing.
 func (db *DB) RevokeLogin(ctx context.Context, user, id uuid.UUID) error {
-	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
-		var ended []loginRow
-		err := tx.Raw("UPDATE logins SET revoked_at = now() WHERE user_id = ? AND id = ? AND revoked_at IS NULL RETURNING "+loginColumns, user, id).Scan(&ended).Error
-		if err != nil {
-			return err
-		}
-		for _, row := range ended {
-			if err := auditLogin(tx, tenants.LoginEnded, row.toLogin()); err != nil {
-				return err
-			}
-		}
-		return notify(tx, LoginsChannel, id.String())
-	})
+	err := db.inUser(ctx, user, func(tx *gorm.DB) error { return endLogins(tx, user, "id = ?", id) })
 	if err != nil {
 		return fmt.Errorf("revoke login %s: %w", id, err)
 	}
 	return nil
+}
+
+// RevokeLogins ends all logins of a user on all replicas, in whichever workspace.
+func (db *DB) RevokeLogins(ctx context.Context, user uuid.UUID) error {
+	err := db.inUser(ctx, user, func(tx *gorm.DB) error { return endLogins(tx, user, "id <> ?", uuid.Nil) })
+	if err != nil {
+		return fmt.Errorf("revoke logins of user %s: %w", user, err)
+	}
+	return nil
+}
+
+// endLogins ends the active logins of a user that a condition on an id holds for.
+func endLogins(tx *gorm.DB, user uuid.UUID, condition string, id uuid.UUID) error {
+	var ended []loginRow
+	err := tx.Raw("UPDATE logins SET revoked_at = now() WHERE user_id = ? AND "+condition+" AND revoked_at IS NULL AND expires_at > now() RETURNING "+loginColumns, user, id).Scan(&ended).Error
+	if err != nil {
+		return err
+	}
+	for _, row := range ended {
+		if err := auditLogin(tx, tenants.LoginEnded, row.toLogin()); err != nil {
+			return err
+		}
+	}
+	return notify(tx, LoginsChannel, id.String())
 }
 
 func insertLogin(tx *gorm.DB, login tenants.Login) error {

@@ -3,6 +3,7 @@ package tenantsdb
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -48,4 +49,73 @@ func asMailWorker(tx *gorm.DB, fn func() error) error {
 		return err
 	}
 	return workFor(tx, forWorker, before)
+}
+
+// TakeMails returns mails that are due at a time, the oldest first, and lets nobody
+// else take them before another time.
+func (db *DB) TakeMails(ctx context.Context, at, until time.Time, limit int) ([]tenants.WaitingMail, error) {
+	const statement = `UPDATE mails SET attempts = attempts + 1, next_at = ? WHERE id IN (
+			SELECT id FROM mails WHERE next_at <= ? ORDER BY next_at, id LIMIT ? FOR UPDATE SKIP LOCKED)
+		RETURNING ` + mailColumns
+	return db.mails(ctx, statement, until, at, limit)
+}
+
+// KeepMails has the mails that are due at a time kept unsent, and returns them.
+func (db *DB) KeepMails(ctx context.Context, at time.Time) ([]tenants.WaitingMail, error) {
+	return db.mails(ctx, "UPDATE mails SET next_at = 'infinity' WHERE next_at <= ? RETURNING "+mailColumns, at)
+}
+
+// Mails returns the mails that were not sent, the newest first.
+func (db *DB) Mails(ctx context.Context, limit int) ([]tenants.WaitingMail, error) {
+	return db.mails(ctx, "SELECT "+mailColumns+" FROM mails ORDER BY id DESC LIMIT ?", limit)
+}
+
+// DelayMail has a mail tried again, not before a time.
+func (db *DB) DelayMail(ctx context.Context, id uuid.UUID, until time.Time) error {
+	return db.changeMails(ctx, "UPDATE mails SET next_at = ? WHERE id = ?", until, id)
+}
+
+// DropMail takes a mail out: it was sent, or is given up.
+func (db *DB) DropMail(ctx context.Context, id uuid.UUID) error {
+	return db.changeMails(ctx, "DELETE FROM mails WHERE id = ?", id)
+}
+
+// DropMails takes out the mails that are older than a time.
+func (db *DB) DropMails(ctx context.Context, before time.Time) error {
+	return db.changeMails(ctx, "DELETE FROM mails WHERE created_at < ?", before)
+}
+
+func (db *DB) mails(ctx context.Context, statement string, values ...any) ([]tenants.WaitingMail, error) {
+	var rows []mailRow
+	err := db.transaction(ctx, forWorker, mailWorker, func(tx *gorm.DB) error { return tx.Raw(statement, values...).Scan(&rows).Error })
+	if err != nil {
+		return nil, fmt.Errorf("waiting mails: %w", err)
+	}
+	mails := make([]tenants.WaitingMail, len(rows))
+	for i, row := range rows {
+		mails[i] = tenants.WaitingMail{
+			ID: row.ID, CreatedAt: row.CreatedAt, Attempts: row.Attempts,
+			Mail: tenants.Mail{To: row.Recipient, Subject: row.Subject, Text: row.Body},
+		}
+	}
+	return mails, nil
+}
+
+func (db *DB) changeMails(ctx context.Context, statement string, values ...any) error {
+	err := db.transaction(ctx, forWorker, mailWorker, func(tx *gorm.DB) error { return tx.Exec(statement, values...).Error })
+	if err != nil {
+		return fmt.Errorf("change waiting mails: %w", err)
+	}
+	return nil
+}
+
+const mailColumns = "id, recipient, subject, body, created_at, attempts"
+
+type mailRow struct {
+	ID        uuid.UUID
+	Recipient string
+	Subject   string
+	Body      string
+	CreatedAt time.Time
+	Attempts  int
 }

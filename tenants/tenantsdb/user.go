@@ -14,17 +14,13 @@ import (
 )
 
 // SignUp creates a person, a workspace and the person's ownership of it, all or
-// nothing. The address is in lower case. It returns tenants.ErrEmailTaken.
-func (db *DB) SignUp(ctx context.Context, email, passwordHash, workspaceName string) (tenants.User, tenants.Workspace, error) {
+// nothing, and sends them letters. The address is in lower case. It returns
+// tenants.ErrEmailTaken.
+func (db *DB) SignUp(ctx context.Context, email, passwordHash, workspaceName string, letters ...tenants.Letter) (tenants.User, tenants.Workspace, error) {
 	user := tenants.User{ID: uuid.Must(uuid.NewV7()), Email: email}
 	workspace := tenants.Workspace{ID: uuid.Must(uuid.NewV7()), Name: workspaceName}
 	ctx = tenants.WithActor(ctx, tenants.Actor{User: user.ID, Name: email, From: tenants.ActorOf(ctx).From})
-	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error {
-		if err := insertUser(tx, &user, passwordHash); err != nil {
-			return err
-		}
-		return createWorkspace(tx, &workspace, user.ID)
-	})
+	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error { return signUp(tx, &user, passwordHash, &workspace, letters) })
 	if err != nil {
 		return tenants.User{}, tenants.Workspace{}, fmt.Errorf("sign up: %w", err)
 	}
@@ -116,6 +112,22 @@ func (db *DB) Members(ctx context.Context, workspace uuid.UUID) ([]tenants.Membe
 		members[i] = tenants.Member{User: row.User.toUser(), Role: tenants.Role(row.Role), JoinedAt: row.JoinedAt, SeenAt: moment(row.SeenAt)}
 	}
 	return members, nil
+}
+
+// signUp works in a transaction of the new person.
+func signUp(tx *gorm.DB, user *tenants.User, passwordHash string, workspace *tenants.Workspace, letters []tenants.Letter) error {
+	if err := insertUser(tx, user, passwordHash); err != nil {
+		return err
+	}
+	if err := createWorkspace(tx, workspace, user.ID); err != nil {
+		return err
+	}
+	for _, letter := range letters {
+		if err := send(tx, user.ID, letter); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // createWorkspace makes the rest of the transaction work for the workspace, too.

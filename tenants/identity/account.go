@@ -1,0 +1,272 @@
+package identity
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/tenants"
+)
+
+const (
+	tokenBytes    = 32 // random bytes of a link's secret
+	requestsAtOne = 50 // that one pass answers
+)
+
+// Accounts keeps what people change of themselves, and what they ask for by mail. An
+// operation that sends something sends it if and only if it is done.
+type Accounts interface {
+	// AskAccount keeps a request; it does the same for every address.
+	AskAccount(ctx context.Context, request tenants.AccountRequest) error
+	// AccountRequests returns what waits for an answer.
+	AccountRequests(ctx context.Context, limit int) ([]tenants.AccountRequest, error)
+	// AnswerRequest sends the letter where there is somebody to send it to; known goes
+	// to the owner of an address that somebody signed up with again.
+	AnswerRequest(ctx context.Context, request tenants.AccountRequest, letter tenants.Letter, known tenants.Mail) error
+	SendLetters(ctx context.Context, user uuid.UUID, letters []tenants.Letter, mails ...tenants.Mail) error
+	// Token returns a token that is good at a time, or tenants.ErrLinkEnded.
+	Token(ctx context.Context, hash []byte, at time.Time) (tenants.Token, error)
+	// ResetPassword returns tenants.ErrLinkEnded.
+	ResetPassword(ctx context.Context, hash []byte, at time.Time, passwordHash string, notice func(tenants.User) tenants.Mail) error
+	ChangePassword(ctx context.Context, user tenants.User, keep uuid.UUID, passwordHash string, notice tenants.Mail) error
+	// ConfirmEmail returns tenants.ErrLinkEnded or tenants.ErrEmailTaken.
+	ConfirmEmail(ctx context.Context, hash []byte, at time.Time, notice func(before, after string) tenants.Mail) (tenants.Token, error)
+	// Logins returns a user's active logins, the newest first.
+	Logins(ctx context.Context, user uuid.UUID) ([]tenants.Login, error)
+	RevokeLogins(ctx context.Context, user uuid.UUID) error
+}
+
+// Mails says what mails hold and what waits for them.
+type Mails struct {
+	// PublicURL is where links lead, without a slash at its end; empty: nobody is sent
+	// a link at sign-up.
+	PublicURL string
+
+	// RequireVerified has nobody logged in before they have opened the link that their
+	// sign-up sent them.
+	RequireVerified bool
+}
+
+// SetMails says what mails hold. It must be called before the service is used.
+func (s *Service) SetMails(mails Mails) { s.mails = mails }
+
+// AskReset has a link to set a password sent to whoever has an address. It answers
+// the same after the same work whether anybody has. Too many requests for one address
+// or from one place are a tenants.TooMany.
+func (s *Service) AskReset(ctx context.Context, email, from string) error {
+	return s.ask(ctx, tenants.RequestReset, email, from)
+}
+
+// AskVerification has a link to verify an address sent to whoever has it and has not
+// verified it. It answers as AskReset does.
+func (s *Service) AskVerification(ctx context.Context, email, from string) error {
+	return s.ask(ctx, tenants.RequestVerify, email, from)
+}
+
+func (s *Service) ask(ctx context.Context, kind tenants.RequestKind, email, from string) error {
+	email, err := normalEmail(email)
+	if err != nil {
+		return err
+	}
+	if err := s.count(ctx, kind, email, from); err != nil {
+		return err
+	}
+	return s.store.AskAccount(ctx, tenants.AccountRequest{Kind: kind, Email: email, From: from})
+}
+
+// askSignUp keeps a sign-up for AnswerRequests and returns tenants.ErrMailSent.
+func (s *Service) askSignUp(ctx context.Context, email, password, workspace string) error {
+	from := tenants.ActorOf(ctx).From
+	if err := s.count(ctx, tenants.RequestSignUp, email, from); err != nil {
+		return err
+	}
+	hash, err := s.hash(ctx, password)
+	if err != nil {
+		return err
+	}
+	err = s.store.AskAccount(ctx, tenants.AccountRequest{
+		Kind: tenants.RequestSignUp, Email: email, PasswordHash: hash, Workspace: workspace, From: from,
+	})
+	if err != nil {
+		return err
+	}
+	return tenants.ErrMailSent
+}
+
+// count counts a request for an address and from a place, and returns a
+// tenants.TooMany if there were too many of either.
+func (s *Service) count(ctx context.Context, kind tenants.RequestKind, email, from string) error {
+	for _, attempt := range []string{"ask " + string(kind) + " for " + email, "ask " + string(kind) + " from " + from} {
+		if err := s.throttle.Check(ctx, attempt); err != nil {
+			return err
+		}
+		if err := s.throttle.Failed(ctx, attempt); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AnswerRequests does what people asked for by their address. It may be run at any
+// time, by several processes at once.
+func (s *Service) AnswerRequests(ctx context.Context) error {
+	requests, err := s.store.AccountRequests(ctx, requestsAtOne)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, request := range requests {
+		letter := s.verifyLetter(request.Email)
+		if request.Kind == tenants.RequestReset {
+			letter = s.resetLetter(request.Email)
+		}
+		failed = append(failed, s.store.AnswerRequest(ctx, request, letter, s.knownMail(request.Email)))
+	}
+	return errors.Join(failed...)
+}
+
+// SendVerification sends a person who is logged in the link to verify their address
+// once more. Too many are a tenants.TooMany.
+func (s *Service) SendVerification(ctx context.Context, user tenants.User) error {
+	if user.VerifiedAt != nil {
+		return nil
+	}
+	if err := s.count(ctx, tenants.RequestVerify, user.Email, user.ID.String()); err != nil {
+		return err
+	}
+	return s.store.SendLetters(ctx, user.ID, []tenants.Letter{s.verifyLetter(user.Email)})
+}
+
+// Link returns what the secret of a link is good for, or tenants.ErrLinkEnded.
+func (s *Service) Link(ctx context.Context, secret string) (tenants.Token, error) {
+	return s.store.Token(ctx, hashToken(secret), s.now())
+}
+
+// ResetPassword sets the password of the person to whom a link was sent, and ends all
+// their logins. It returns tenants.ErrLinkEnded, or a tenants.Invalid.
+func (s *Service) ResetPassword(ctx context.Context, secret, password string) error {
+	if err := checkPassword(password); err != nil {
+		return err
+	}
+	token, err := s.Link(ctx, secret)
+	if err == nil && token.Kind != tenants.TokenReset {
+		err = tenants.ErrLinkEnded
+	}
+	if err != nil {
+		return err // before a password is hashed for nothing
+	}
+	hash, err := s.hash(ctx, password)
+	if err != nil {
+		return err
+	}
+	defer s.Forget()
+	return s.store.ResetPassword(ctx, token.Hash, s.now(), hash, s.passwordMail)
+}
+
+// ConfirmEmail proves the address that a link was sent to: it verifies the account's
+// or becomes it. It returns tenants.ErrLinkEnded or tenants.ErrEmailTaken.
+func (s *Service) ConfirmEmail(ctx context.Context, secret string) (tenants.Token, error) {
+	defer s.Forget()
+	return s.store.ConfirmEmail(ctx, hashToken(secret), s.now(), s.emailChangedMail)
+}
+
+// ChangePassword gives somebody who is logged in, and knows their password, another
+// one, and ends their other logins. It returns a tenants.Invalid that names
+// current_password or password, or a tenants.TooMany.
+func (s *Service) ChangePassword(ctx context.Context, who tenants.Principal, current, password string) error {
+	if err := checkPassword(password); err != nil {
+		return err
+	}
+	if err := s.confirm(ctx, who, "current_password", current); err != nil {
+		return err
+	}
+	hash, err := s.hash(ctx, password)
+	if err != nil {
+		return err
+	}
+	defer s.Forget()
+	return s.store.ChangePassword(ctx, who.User, who.Login.ID, hash, s.passwordMail(who.User))
+}
+
+// AskEmail sends a link to the address that is to become that of somebody who is
+// logged in and knows their password, and tells the old one. It returns a
+// tenants.Invalid that names email or password, or a tenants.TooMany; never whether
+// somebody else has the address.
+func (s *Service) AskEmail(ctx context.Context, who tenants.Principal, password, email string) error {
+	email, err := normalEmail(email)
+	if err != nil {
+		return err
+	}
+	if email == who.User.Email {
+		return tenants.Invalid{Field: "email", Message: "is your address already"}
+	}
+	if err := s.confirm(ctx, who, "password", password); err != nil {
+		return err
+	}
+	if err := s.count(ctx, "email", email, who.User.ID.String()); err != nil {
+		return err
+	}
+	return s.store.SendLetters(ctx, who.User.ID, []tenants.Letter{s.emailLetter(email)}, s.emailAskedMail(who.User.Email, email))
+}
+
+// confirm has somebody who is logged in prove that they know their password.
+func (s *Service) confirm(ctx context.Context, who tenants.Principal, field, password string) error {
+	_, err := s.verify(ctx, who.User.Email, password, "confirm "+who.User.ID.String())
+	if errors.Is(err, tenants.ErrWrongLogin) {
+		return tenants.Invalid{Field: field, Message: "is not your password"}
+	}
+	return err
+}
+
+// Logins returns the active logins of a user, the newest first.
+func (s *Service) Logins(ctx context.Context, user uuid.UUID) ([]tenants.Login, error) {
+	return s.store.Logins(ctx, user)
+}
+
+// EndLogin ends a login of a user, or returns tenants.ErrNotFound.
+func (s *Service) EndLogin(ctx context.Context, user, id uuid.UUID) error {
+	logins, err := s.store.Logins(ctx, user)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(logins, func(login tenants.Login) bool { return login.ID == id }) {
+		return tenants.ErrNotFound
+	}
+	return s.LogOut(ctx, tenants.Login{ID: id, UserID: user})
+}
+
+// EndLogins ends all logins of a user.
+func (s *Service) EndLogins(ctx context.Context, user uuid.UUID) error {
+	defer s.Forget()
+	return s.store.RevokeLogins(ctx, user)
+}
+
+// hash hashes a password when it is its turn.
+func (s *Service) hash(ctx context.Context, password string) (string, error) {
+	release, err := s.passwords.acquire(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer release()
+	return s.passwords.hash(password)
+}
+
+// newToken returns the secret of a link and what is kept of it.
+func (s *Service) newToken(kind tenants.TokenKind, email string, age time.Duration) (secret string, token tenants.Token) {
+	random := make([]byte, tokenBytes)
+	_, _ = rand.Read(random) // never fails
+	secret = base64.RawURLEncoding.EncodeToString(random)
+	now := s.now()
+	return secret, tenants.Token{Hash: hashToken(secret), Kind: kind, Email: email, CreatedAt: now, ExpiresAt: now.Add(age)}
+}
+
+func hashToken(secret string) []byte {
+	sum := sha256.Sum256([]byte("palimpsest link " + secret))
+	return sum[:]
+}

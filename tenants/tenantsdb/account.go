@@ -1,0 +1,222 @@
+package tenantsdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants"
+)
+
+// letterPause is the least time between two letters of a kind to one person that
+// somebody asked for by the address alone.
+const letterPause = time.Minute
+
+// AskAccount keeps what somebody asked for by an address. It does the same for every
+// address.
+func (db *DB) AskAccount(ctx context.Context, request tenants.AccountRequest) error {
+	err := db.transaction(ctx, forWorker, mailWorker, func(tx *gorm.DB) error {
+		return tx.Exec("INSERT INTO account_requests (id, kind, email, password_hash, workspace, address) VALUES (?, ?, ?, ?, ?, ?)",
+			uuid.Must(uuid.NewV7()), string(request.Kind), storable(request.Email), request.PasswordHash, storable(request.Workspace), request.From).Error
+	})
+	if err != nil {
+		return fmt.Errorf("keep the request to %s: %w", request.Kind, err)
+	}
+	return nil
+}
+
+// AccountRequests returns what people asked for and was not answered, the oldest
+// first.
+func (db *DB) AccountRequests(ctx context.Context, limit int) ([]tenants.AccountRequest, error) {
+	var rows []requestRow
+	err := db.transaction(ctx, forWorker, mailWorker, func(tx *gorm.DB) error {
+		return tx.Table("account_requests").Select("id, kind, email, password_hash, workspace, address").Order("id").Limit(limit).Find(&rows).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("account requests: %w", err)
+	}
+	requests := make([]tenants.AccountRequest, len(rows))
+	for i, row := range rows {
+		requests[i] = tenants.AccountRequest{
+			ID: row.ID, Kind: tenants.RequestKind(row.Kind), Email: row.Email, PasswordHash: row.PasswordHash,
+			Workspace: row.Workspace, From: row.Address,
+		}
+	}
+	return requests, nil
+}
+
+// AnswerRequest does what somebody asked for and sends them the letter, or only the
+// mail known where a sign-up names an address that is known. Nobody is written to who
+// has no account, or has proven the address that they asked to prove. A request that
+// was answered before comes to nothing.
+func (db *DB) AnswerRequest(ctx context.Context, request tenants.AccountRequest, letter tenants.Letter, known tenants.Mail) error {
+	err := db.transaction(ctx, forWorker, mailWorker, func(tx *gorm.DB) error {
+		deleted := tx.Exec("DELETE FROM account_requests WHERE id = ?", request.ID)
+		if deleted.Error != nil || deleted.RowsAffected == 0 {
+			return deleted.Error
+		}
+		user, err := accountOf(tx, request.Email)
+		isKnown := err == nil
+		switch {
+		case err != nil && !errors.Is(err, tenants.ErrNotFound):
+			return err
+		case request.Kind == tenants.RequestSignUp && isKnown:
+			return queueMail(tx, known)
+		case request.Kind == tenants.RequestSignUp:
+			return answerSignUp(tx, request, letter)
+		case !isKnown, request.Kind == tenants.RequestVerify && user.VerifiedAt != nil:
+			return nil
+		}
+		if recent, err := hasRecent(tx, user.ID, letter.Token); err != nil || recent {
+			return err
+		}
+		return send(tx, user.ID, letter)
+	})
+	if err != nil {
+		return fmt.Errorf("answer the request to %s: %w", request.Kind, err)
+	}
+	return nil
+}
+
+// SendLetters sends letters to a person.
+func (db *DB) SendLetters(ctx context.Context, user uuid.UUID, letters []tenants.Letter, mails ...tenants.Mail) error {
+	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
+		for _, letter := range letters {
+			if err := send(tx, user, letter); err != nil {
+				return err
+			}
+		}
+		for _, mail := range mails {
+			if err := queueMail(tx, mail); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("send letters to user %s: %w", user, err)
+	}
+	return nil
+}
+
+// Token returns the token with a hash that is good at a time, or tenants.ErrLinkEnded.
+func (db *DB) Token(ctx context.Context, hash []byte, at time.Time) (tenants.Token, error) {
+	var token tenants.Token
+	err := db.withToken(ctx, hash, func(tx *gorm.DB) error {
+		var err error
+		token, err = findToken(tx, hash, at)
+		return err
+	})
+	if err != nil {
+		return tenants.Token{}, fmt.Errorf("find token: %w", err)
+	}
+	return token, nil
+}
+
+// withToken runs fn in a transaction that sees the token with a hash.
+func (db *DB) withToken(ctx context.Context, hash []byte, fn func(tx *gorm.DB) error) error {
+	return db.transaction(ctx, forToken, fmt.Sprintf("%x", hash), fn)
+}
+
+// accountOf returns the person with an address, for whom the rest of the transaction
+// works, or tenants.ErrNotFound.
+func accountOf(tx *gorm.DB, email string) (tenants.User, error) {
+	if err := workFor(tx, forEmail, email); err != nil {
+		return tenants.User{}, err
+	}
+	var found userRow
+	err := tx.Table("users").Select("id, email, created_at, verified_at").Where("email = ?", email).Take(&found).Error
+	if err != nil {
+		return tenants.User{}, kind(err)
+	}
+	return found.toUser(), workFor(tx, forUser, found.ID.String())
+}
+
+func answerSignUp(tx *gorm.DB, request tenants.AccountRequest, letter tenants.Letter) error {
+	user := tenants.User{ID: uuid.Must(uuid.NewV7()), Email: request.Email}
+	workspace := tenants.Workspace{ID: uuid.Must(uuid.NewV7()), Name: request.Workspace}
+	actor := tenants.Actor{User: user.ID, Name: user.Email, From: request.From}
+	tx = tx.WithContext(tenants.WithActor(tx.Statement.Context, actor))
+	if err := workFor(tx, forUser, user.ID.String()); err != nil {
+		return err
+	}
+	return signUp(tx, &user, request.PasswordHash, &workspace, []tenants.Letter{letter})
+}
+
+// send keeps a letter's token and queues its mail, in a transaction of the person.
+func send(tx *gorm.DB, user uuid.UUID, letter tenants.Letter) error {
+	token := letter.Token
+	if err := tx.Exec("DELETE FROM user_tokens WHERE user_id = ? AND expires_at < ?", user, token.CreatedAt).Error; err != nil {
+		return err
+	}
+	err := tx.Exec("INSERT INTO user_tokens (hash, kind, user_id, email, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?)",
+		token.Hash, string(token.Kind), user, token.Email, token.CreatedAt, token.ExpiresAt).Error
+	if err != nil {
+		return fmt.Errorf("keep token: %w", err)
+	}
+	return queueMail(tx, letter.Mail)
+}
+
+// hasRecent reports whether a person was sent such a letter a moment ago.
+func hasRecent(tx *gorm.DB, user uuid.UUID, token tenants.Token) (bool, error) {
+	var recent bool
+	err := tx.Raw("SELECT EXISTS (SELECT FROM user_tokens WHERE user_id = ? AND kind = ? AND used_at IS NULL AND created_at > ?)",
+		user, string(token.Kind), token.CreatedAt.Add(-letterPause)).Scan(&recent).Error
+	return recent, err
+}
+
+// findToken returns a token that is good at a time, or tenants.ErrLinkEnded.
+func findToken(tx *gorm.DB, hash []byte, at time.Time) (tenants.Token, error) {
+	var row tokenRow
+	err := tx.Table("user_tokens").Select("hash, kind, user_id, email, created_at, expires_at").
+		Where("hash = ? AND used_at IS NULL AND expires_at > ?", hash, at).Take(&row).Error
+	if errors.Is(kind(err), tenants.ErrNotFound) {
+		return tenants.Token{}, tenants.ErrLinkEnded
+	}
+	return row.toToken(), err
+}
+
+// useToken uses a token up: of several transactions at once one succeeds. The rest of
+// the transaction works for the token's person.
+func useToken(tx *gorm.DB, hash []byte, at time.Time) (tenants.Token, error) {
+	token, err := findToken(tx, hash, at)
+	if err != nil {
+		return tenants.Token{}, err
+	}
+	if err := workFor(tx, forUser, token.User.String()); err != nil {
+		return tenants.Token{}, err
+	}
+	used := tx.Exec("UPDATE user_tokens SET used_at = ? WHERE hash = ? AND used_at IS NULL", at, hash)
+	if used.Error == nil && used.RowsAffected == 0 {
+		return tenants.Token{}, tenants.ErrLinkEnded
+	}
+	return token, used.Error
+}
+
+type requestRow struct {
+	ID           uuid.UUID
+	Kind         string
+	Email        string
+	PasswordHash string
+	Workspace    string
+	Address      string
+}
+
+type tokenRow struct {
+	Hash      []byte
+	Kind      string
+	UserID    uuid.UUID
+	Email     string
+	CreatedAt time.Time
+	ExpiresAt time.Time
+}
+
+func (r tokenRow) toToken() tenants.Token {
+	return tenants.Token{
+		Hash: r.Hash, Kind: tenants.TokenKind(r.Kind), User: r.UserID, Email: r.Email, CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt,
+	}
+}
