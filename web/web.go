@@ -11,12 +11,15 @@ import (
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
 	"palimpsest/web/identity"
+	"palimpsest/web/invite"
 	"palimpsest/web/keys"
+	"palimpsest/web/members"
 	"palimpsest/web/overview"
 	"palimpsest/web/providers"
 	"palimpsest/web/session"
 	"palimpsest/web/sessions"
 	"palimpsest/web/tuning"
+	"palimpsest/web/workspaces"
 )
 
 // Config says how the dashboard is set up.
@@ -56,6 +59,20 @@ type Deps struct {
 	Sessions     Sessions
 	Exchanges    session.Exchanges
 	Archive      session.Archive
+	People       People
+	Invitations  Invitations
+}
+
+// People keeps workspaces and who belongs to them.
+type People interface {
+	members.People
+	workspaces.People
+}
+
+// Invitations asks people into workspaces, and lets them in.
+type Invitations interface {
+	members.Invitations
+	invite.Invitations
 }
 
 // Sessions lists and reads sessions.
