@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,18 +41,25 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 	first, second := busy.Newest().ID.String(), longID(t, busy)
 	browser := browsertest.Start(t)
 
+	colleague := busy.Colleague(tenants.Admin)
+	invited := busy.Post("/members/invite", "email", "mira.longname@research.example.com", "role", "viewer")
+	link := strings.TrimPrefix(invited.Find("#link-0").Text(), webtest.PublicURL)
+
 	stranger := product.Stranger(t)
 	visits := []visit{
 		{stranger, []look{
 			{"welcome", "/", always},
 			{"sign up", "/signup", always},
 			{"log in", "/login", always},
+			{"invitation", link, always},
+			{"invitation ended", "/invite/none", always},
 		}},
 		{fresh, []look{
 			{"first steps", "/overview", always},
 			{"no keys", "/keys", always},
 			{"no providers", "/providers", always},
 			{"no sessions", "/sessions", always},
+			{"another's invitation", link, always},
 		}},
 		{busy, []look{
 			{"overview", "/overview?range=24h", charted},
@@ -60,6 +68,13 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"keys new", "/keys/new", opened},
 			{"providers", "/providers", always},
 			{"providers new", "/providers/new", opened},
+			{"members", "/members", always},
+			{"members invite", "/members/invite", opened},
+			{"members remove", "/members/" + colleague.User.ID.String() + "/remove", opened},
+			{"workspaces", "/workspaces", always},
+			{"workspaces leave", "/workspaces/leave", opened},
+			{"workspaces new", "/workspaces/new", always},
+			{"more", "/more", always},
 			{"pipeline", "/pipeline", always},
 			{"pipeline preset", "/pipeline?preset=aggressive", always},
 			{"sessions", "/sessions", always},

@@ -23,6 +23,9 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 	busy.Talk(busy.Connect(double, "laptop"), window, longTalk(), claudeCode)
 	session := "/sessions/" + busy.Newest().ID.String()
 	keys, providers := busy.Get("/keys"), busy.Get("/providers")
+	member := "/members/" + busy.Colleague(tenants.Viewer).User.ID.String()
+	invited := busy.Post("/members/invite", "email", "new@example.com", "role", "member")
+	link := strings.TrimPrefix(invited.Find("#link-0").Text(), webtest.PublicURL)
 
 	pages := map[string]webtest.Page{
 		"sign up refused":      stranger.Post("/signup", "email", "x"),
@@ -34,12 +37,24 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 		"pipeline conflict":    busy.Post("/pipeline", "version", "7", "ipc.targetUtilization", "0.5"),
 		"pipeline refused":     busy.Post("/pipeline", "version", "0", "ipc.targetUtilization", "5"),
 		"steps":                fresh.Get("/overview/first-request"),
+		"invite refused":       busy.Post("/members/invite", "email", "x", "role", "member"),
+		"member not removed":   busy.Post(member+"/remove", "confirm", "x"),
+		"role refused":         busy.Post(member+"/role", "role", "x"),
+		"workspace refused":    busy.Post("/workspaces", "workspace", " "),
+		"not renamed":          busy.Post("/workspaces/rename", "workspace", " "),
+		"not left":             busy.Post("/workspaces/leave", "confirm", "x"),
+		"invited":              invited,
+		"invitation":           stranger.Get(link),
+		"not signed up":        stranger.Post(link+"/signup", "password", "x"),
+		"another's invitation": fresh.Get(link),
+		"invitation ended":     stranger.Get("/invite/none"),
 	}
 	for _, path := range []string{"/", "/signup", "/login"} {
 		pages[path] = stranger.Get(path)
 	}
 	for _, path := range []string{
-		"/overview", "/overview?range=30d&by=key", "/more", "/keys", "/keys/new", keys.Find(`[data-testid="keys"] a`).AttrOr("href", ""), "/providers", "/providers/new",
+		"/overview", "/overview?range=30d&by=key", "/more", "/members", "/members/invite", member + "/role", member + "/remove",
+		"/workspaces", "/workspaces/new", "/workspaces/rename", "/workspaces/leave", "/keys", "/keys/new", keys.Find(`[data-testid="keys"] a`).AttrOr("href", ""), "/providers", "/providers/new",
 		providers.Find(`a[href$="/remove"]`).AttrOr("href", ""), "/pipeline", "/pipeline?preset=aggressive", "/sessions", "/sessions?q=none+such",
 		session, session + "?show=compressed", session + "?view=raw", "/sessions/none", "/sessions?cursor=x",
 	} {
@@ -124,7 +139,7 @@ func checkFrame(t *testing.T, pages map[string]webtest.Page) {
 
 func checkLinks(t *testing.T, pages map[string]webtest.Page) {
 	t.Helper()
-	built := regexp.MustCompile(`^(/(overview|sessions|pipeline|keys|providers|more|signup|login|api/v1/sessions)?([/?#].*)?|#.*)$`)
+	built := regexp.MustCompile(`^(/(overview|sessions|pipeline|keys|providers|members|workspaces|more|signup|login|api/v1/sessions)?([/?#].*)?|#.*)$`)
 	for name, page := range pages {
 		for _, node := range page.Find("a[href]").Nodes {
 			for _, attribute := range node.Attr {
@@ -141,7 +156,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 
-	for _, path := range []string{"/signup", "/login", "/logout", "/theme", "/keys", "/providers", "/pipeline"} {
+	for _, path := range []string{"/signup", "/login", "/logout", "/theme", "/keys", "/providers", "/pipeline", "/members/invite", "/workspaces", "/workspaces/leave"} {
 		if page := person.PostFrom(path, "https://evil.example"); page.Status != http.StatusForbidden {
 			t.Errorf("%s answers another site with %d", path, page.Status)
 		}
@@ -153,7 +168,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 
 // membersOnly returns pages that need a login.
 func membersOnly() []string {
-	return []string{"/overview", "/overview/first-request", "/keys", "/keys/new", "/providers", "/pipeline", "/sessions", "/sessions/" + webtest.Nobody()}
+	return []string{"/overview", "/overview/first-request", "/keys", "/keys/new", "/providers", "/pipeline", "/members", "/workspaces", "/workspaces/new", "/sessions", "/sessions/" + webtest.Nobody()}
 }
 
 func TestEveryPageNeedsALogin(t *testing.T) {

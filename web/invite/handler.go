@@ -99,7 +99,6 @@ func (h *Handler) SignUp(c echo.Context, who tenants.Principal) error {
 const title = "Invitation"
 
 func page(c echo.Context, status int, model model) error {
-	c.Response().Header().Set("Referrer-Policy", "no-referrer") // the address is a secret
 	return layout.Plain(c, status, title, view(model))
 }
 
