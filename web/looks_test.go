@@ -52,7 +52,6 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"sign up", "/signup", always},
 			{"log in", "/login", always},
 			{"invitation", link, always},
-			{"invitation ended", "/invite/none", always},
 		}},
 		{fresh, []look{
 			{"first steps", "/overview", always},

@@ -153,8 +153,9 @@ func send(tx *gorm.DB, user uuid.UUID, letter tenants.Letter) error {
 	if err := tx.Exec("DELETE FROM user_tokens WHERE user_id = ? AND expires_at < ?", user, token.CreatedAt).Error; err != nil {
 		return err
 	}
-	err := tx.Exec("INSERT INTO user_tokens (hash, kind, user_id, email, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?)",
-		token.Hash, string(token.Kind), user, token.Email, token.CreatedAt, token.ExpiresAt).Error
+	// The hash does not stand first: gorm takes bytes behind a parenthesis for a list.
+	err := tx.Exec("INSERT INTO user_tokens (kind, hash, user_id, email, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?)",
+		string(token.Kind), token.Hash, user, token.Email, token.CreatedAt, token.ExpiresAt).Error
 	if err != nil {
 		return fmt.Errorf("keep token: %w", err)
 	}
