@@ -316,7 +316,7 @@ func revokeInvitationsOf(tx *gorm.DB, workspace, user uuid.UUID, role tenants.Ro
 
 // revokeInvitations ends those invitations of a workspace that wait and for which a
 // condition holds.
-func revokeInvitations(tx *gorm.DB, workspace uuid.UUID, condition string, values ...any) error { //nolint:forbidigo // as gorm has them
+func revokeInvitations(tx *gorm.DB, workspace uuid.UUID, condition string, values ...any) error {
 	var revoked []invitationRow
 	err := tx.Raw(`UPDATE invitations SET revoked_at = now()
 		WHERE workspace_id = ? AND accepted_at IS NULL AND revoked_at IS NULL AND `+condition+`
