@@ -23,7 +23,7 @@ type inviting struct {
 
 	invitations *identity.Invitations
 	owner       tenants.Principal
-	ctx         context.Context //nolint:containedctx // of the owner
+	ctx         context.Context // of the owner
 }
 
 func setupInviting(t *testing.T) *inviting {
