@@ -59,6 +59,14 @@ const (
 	PasswordChanged     Action = "password.changed"
 	EmailChanged        Action = "email.changed"
 	EmailVerified       Action = "email.verified"
+	WorkspaceRenamed    Action = "workspace.renamed"
+	InvitationCreated   Action = "invitation.created"
+	InvitationResent    Action = "invitation.resent"
+	InvitationRevoked   Action = "invitation.revoked"
+	MemberJoined        Action = "member.joined"
+	MemberRoleChanged   Action = "member.role_changed"
+	MemberRemoved       Action = "member.removed"
+	MemberLeft          Action = "member.left"
 )
 
 type actorKey struct{}

@@ -20,6 +20,9 @@ var (
 	ErrScopeMissing = errors.New("API key lacks the scope")
 	ErrNoProvider   = errors.New("no provider key is stored")
 	ErrDenied       = errors.New("role does not allow this")
+	ErrLastOwner    = errors.New("the workspace would have no owner")
+	ErrInvitation   = errors.New("invitation cannot be accepted any more")
+	ErrOtherAddress = errors.New("invitation is for another address")
 	ErrConflict     = errors.New("somebody else saved in the meantime")
 )
 

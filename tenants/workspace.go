@@ -43,6 +43,7 @@ type User struct {
 type Membership struct {
 	Workspace Workspace
 	Role      Role
+	SeenAt    time.Time // when the user last worked there, to some minutes; zero: not known
 }
 
 // LoginAge is how long a login lasts.
@@ -53,13 +54,14 @@ type Member struct {
 	User     User
 	Role     Role
 	JoinedAt time.Time
+	SeenAt   time.Time // when they last did something here, to some minutes; zero: not yet
 }
 
 // Login is one browser or script that a user is logged in with.
 type Login struct {
 	ID        uuid.UUID
 	UserID    uuid.UUID
-	Workspace WorkspaceID // the workspace the login works in
+	Workspace WorkspaceID // the workspace the login works in; Nil: none
 	UserAgent string      // as the browser named itself
 	CreatedAt time.Time
 	SeenAt    time.Time // when it was last used, to some minutes
@@ -68,12 +70,14 @@ type Login struct {
 }
 
 // Principal is who is behind a request to the dashboard or the product API: a
-// user, in the workspace of their login.
+// user, in the workspace of their login. Somebody who belongs to no workspace has
+// no role, and may do nothing but get into one.
 type Principal struct {
-	User      User
-	Login     Login
-	Workspace Workspace
-	Role      Role
+	User        User
+	Login       Login
+	Workspace   Workspace // zero: none
+	Role        Role
+	Memberships []Membership // all workspaces that the user belongs to, in the order in which they joined
 }
 
 // MayChangeKey reports whether the principal may change and revoke an API key:

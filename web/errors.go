@@ -34,6 +34,8 @@ func problemOf(err error) problem {
 		return problem{http.StatusBadRequest, "This list has no such page", "The address was changed or is out of date. Start at the first page of the list."}
 	case errors.Is(err, tenants.ErrDenied):
 		return problem{http.StatusForbidden, "Your role may not do this", "Nothing was changed. An owner or admin of the workspace can do it."}
+	case errors.Is(err, tenants.ErrLastOwner):
+		return problem{http.StatusConflict, "The workspace would have no owner", "Nothing was changed. Make somebody else an owner first."}
 	case errors.Is(err, errCrossOrigin):
 		return problem{http.StatusForbidden, "This request came from another site", "Nothing was changed. Open the page here and send the form again."}
 	case errors.As(err, &http4xx) && http4xx.Code < http.StatusInternalServerError:
@@ -59,7 +61,7 @@ func (s *Server) errors(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		content := problemPage(found, reference)
 		who, err := s.principal(c)
-		if err != nil {
+		if err != nil || who.Workspace.ID == uuid.Nil {
 			return layout.Plain(c, found.status, found.title, content)
 		}
 		return layout.Page(c, found.status, layout.Frame{Title: found.title, Who: who}, content)

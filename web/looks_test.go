@@ -42,6 +42,10 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 	edited := busy.Get("/providers").Find(`a[href$="/edit"]`).AttrOr("href", "")
 	browser := browsertest.Start(t)
 
+	colleague := busy.Colleague(tenants.Admin)
+	invited := busy.Post("/members/invite", "email", "mira.longname@research.example.com", "role", "viewer")
+	link := strings.TrimPrefix(invited.Find("#link-0").Text(), webtest.PublicURL)
+
 	stranger := product.Stranger(t)
 	unverified, resetter := product.SignUpUnverified(t, "hasty"), product.Stranger(t)
 	resetter.Email = unverified.Email
@@ -66,12 +70,14 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"unverified account", "/account?done=sent", always},
 			{"verify confirm", "/verify/confirm", always},
 			{"more with account", "/more", always},
+			{"invitation", link, always},
 		}},
 		{fresh, []look{
 			{"first steps", "/overview", always},
 			{"no keys", "/keys", always},
 			{"no providers", "/providers", always},
 			{"no sessions", "/sessions", always},
+			{"another's invitation", link, always},
 		}},
 		{busy, []look{
 			{"overview", "/overview?range=24h", charted},
@@ -84,6 +90,12 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"providers azure", "/providers/new?preset=azure", opened},
 			{"providers edit", edited, opened},
 			{"providers remove", strings.TrimSuffix(edited, "edit") + "remove", opened},
+			{"members", "/members", always},
+			{"members invite", "/members/invite", opened},
+			{"members remove", "/members/" + colleague.User.ID.String() + "/remove", opened},
+			{"workspaces", "/workspaces", always},
+			{"workspaces leave", "/workspaces/leave", opened},
+			{"workspaces new", "/workspaces/new", always},
 			{"pipeline", "/pipeline", always},
 			{"pipeline preset", "/pipeline?preset=aggressive", always},
 			{"sessions", "/sessions", always},

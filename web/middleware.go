@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/tenants"
@@ -64,9 +65,23 @@ func (s *Server) limit(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // as wraps a handler that works for somebody who is logged in and whose role grants
-// the permission; who is not logged in is sent to the login page and back, and to
-// sign up where nobody has yet.
+// the permission; who belongs to no workspace is asked to create one.
 func (s *Server) as(permission tenants.Permission, handle func(c echo.Context, who tenants.Principal) error) echo.HandlerFunc {
+	return s.person(func(c echo.Context, who tenants.Principal) error {
+		if who.Workspace.ID == uuid.Nil {
+			return layout.Redirect(c, paths.NewWorkspace)
+		}
+		if !who.Role.May(permission) {
+			return tenants.ErrDenied
+		}
+		return handle(c, who)
+	})
+}
+
+// person wraps a handler that works for somebody who is logged in, in a workspace or
+// in none; who is not logged in is sent to the login page and back, and to sign up
+// where nobody has yet.
+func (s *Server) person(handle func(c echo.Context, who tenants.Principal) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		who, err := s.principal(c)
 		if errors.Is(err, tenants.ErrLoginEnded) {
@@ -87,8 +102,19 @@ func (s *Server) as(permission tenants.Permission, handle func(c echo.Context, w
 		if err != nil {
 			return err
 		}
-		if !who.Role.May(permission) {
-			return tenants.ErrDenied
+		request := c.Request()
+		c.SetRequest(request.WithContext(tenants.WithActor(request.Context(), who.Actor(c.RealIP()))))
+		return handle(c, who)
+	}
+}
+
+// maybe wraps a handler for everybody: who is the zero Principal for somebody who is
+// not logged in.
+func (s *Server) maybe(handle func(c echo.Context, who tenants.Principal) error) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		who, err := s.principal(c)
+		if err != nil && !errors.Is(err, tenants.ErrLoginEnded) {
+			return err
 		}
 		request := c.Request()
 		c.SetRequest(request.WithContext(tenants.WithActor(request.Context(), who.Actor(c.RealIP()))))

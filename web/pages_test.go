@@ -23,6 +23,9 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 	busy.Talk(busy.Connect(double, "laptop"), window, longTalk(), claudeCode)
 	session := "/sessions/" + busy.Newest().ID.String()
 	keys, providers := busy.Get("/keys"), busy.Get("/providers")
+	member := "/members/" + busy.Colleague(tenants.Viewer).User.ID.String()
+	invited := busy.Post("/members/invite", "email", "new@example.com", "role", "member")
+	link := strings.TrimPrefix(invited.Find("#link-0").Text(), webtest.PublicURL)
 
 	unverified := product.SignUpUnverified(t, "hasty")
 	unverified.Post("/reset", "email", "hasty@example.com")
@@ -50,12 +53,24 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 		"pipeline conflict":    busy.Post("/pipeline", "version", "7", "ipc.targetUtilization", "0.5"),
 		"pipeline refused":     busy.Post("/pipeline", "version", "0", "ipc.targetUtilization", "5"),
 		"steps":                fresh.Get("/overview/first-request"),
+		"invite refused":       busy.Post("/members/invite", "email", "x", "role", "member"),
+		"member not removed":   busy.Post(member+"/remove", "confirm", "x"),
+		"role refused":         busy.Post(member+"/role", "role", "x"),
+		"workspace refused":    busy.Post("/workspaces", "workspace", " "),
+		"not renamed":          busy.Post("/workspaces/rename", "workspace", " "),
+		"not left":             busy.Post("/workspaces/leave", "confirm", "x"),
+		"invited":              invited,
+		"invitation":           stranger.Get(link),
+		"not signed up":        stranger.Post(link+"/signup", "password", "x"),
+		"another's invitation": fresh.Get(link),
+		"invitation ended":     stranger.Get("/invite/none"),
 	}
 	for _, path := range []string{"/", "/signup", "/login", "/signup?sent=1", "/reset", "/verify", "/dev/mail"} {
 		pages[path] = stranger.Get(path)
 	}
 	for _, path := range []string{
-		"/overview", "/overview?range=30d&by=key", "/more", "/account", "/keys", "/keys/new", keys.Find(`[data-testid="keys"] a`).AttrOr("href", ""), "/providers", "/providers/new", "/providers/new?preset=azure",
+		"/overview", "/overview?range=30d&by=key", "/more", "/account", "/members", "/members/invite", member + "/role", member + "/remove",
+		"/workspaces", "/workspaces/new", "/workspaces/rename", "/workspaces/leave", "/keys", "/keys/new", keys.Find(`[data-testid="keys"] a`).AttrOr("href", ""), "/providers", "/providers/new", "/providers/new?preset=azure",
 		providers.Find(`a[href$="/edit"]`).AttrOr("href", ""), providers.Find(`a[href$="/replace"]`).AttrOr("href", ""),
 		providers.Find(`a[href$="/remove"]`).AttrOr("href", ""), "/pipeline", "/pipeline?preset=aggressive", "/sessions", "/sessions?q=none+such",
 		session, session + "?show=compressed", session + "?view=raw", "/sessions/none", "/sessions?cursor=x",
@@ -141,7 +156,7 @@ func checkFrame(t *testing.T, pages map[string]webtest.Page) {
 
 func checkLinks(t *testing.T, pages map[string]webtest.Page) {
 	t.Helper()
-	built := regexp.MustCompile(`^(/(overview|sessions|pipeline|keys|providers|more|signup|login|account|reset|verify|dev/mail|api/v1/sessions)?([/?#].*)?|#.*)$`)
+	built := regexp.MustCompile(`^(/(overview|sessions|pipeline|keys|providers|members|workspaces|more|signup|login|account|reset|verify|dev/mail|api/v1/sessions)?([/?#].*)?|#.*)$`)
 	for name, page := range pages {
 		for _, node := range page.Find("a[href]").Nodes {
 			for _, attribute := range node.Attr {
@@ -158,7 +173,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 
-	for _, path := range []string{"/signup", "/login", "/logout", "/theme", "/keys", "/providers", "/pipeline",
+	for _, path := range []string{"/signup", "/login", "/logout", "/theme", "/keys", "/providers", "/pipeline", "/members/invite", "/workspaces", "/workspaces/leave",
 		"/reset", "/reset/new", "/verify", "/verify/confirm", "/account/password", "/account/email", "/account/verification", "/account/logins/end"} {
 		if page := person.PostFrom(path, "https://evil.example"); page.Status != http.StatusForbidden {
 			t.Errorf("%s answers another site with %d", path, page.Status)
@@ -171,7 +186,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 
 // membersOnly returns pages that need a login.
 func membersOnly() []string {
-	return []string{"/overview", "/overview/first-request", "/keys", "/keys/new", "/providers", "/pipeline", "/sessions", "/sessions/" + webtest.Nobody(), "/account"}
+	return []string{"/overview", "/overview/first-request", "/keys", "/keys/new", "/providers", "/pipeline", "/members", "/workspaces", "/workspaces/new", "/sessions", "/sessions/" + webtest.Nobody(), "/account"}
 }
 
 func TestEveryPageNeedsALogin(t *testing.T) {

@@ -24,6 +24,12 @@ func reaches() map[string]reach {
 	session := func(of *tenant) string { return "/sessions/" + of.session }
 	key := func(of *tenant) string { return "/keys/" + of.key + "/revoke" }
 	login := func(of *tenant) string { return "/account/logins/" + of.login + "/end" }
+	member := func(action string) func(of *tenant) string {
+		return func(of *tenant) string { return "/members/" + of.viewer + "/" + action }
+	}
+	invitation := func(action string) func(of *tenant) string {
+		return func(of *tenant) string { return "/members/invitations/" + of.invitation + "/" + action }
+	}
 	provider := func(action string) func(of *tenant) string {
 		return func(of *tenant) string { return "/providers/" + of.provider + "/" + action }
 	}
@@ -46,6 +52,28 @@ func reaches() map[string]reach {
 		"GET /overview":               {roles: "oamvb"},
 		"GET /overview/first-request": {roles: "oamvb"},
 		"GET /more":                   {roles: "oamvb"},
+
+		"GET /invite/:secret": {}, "POST /invite/:secret/signup": {},
+
+		"POST /invite/:secret":       {roles: "oamvb"}, // and nobody's role lets them in
+		"GET /workspaces":            {roles: "oamvb"},
+		"GET /workspaces/new":        {roles: "oamvb"},
+		"POST /workspaces":           {roles: "oamvb"},
+		"POST /workspaces/:id/enter": {roles: "oamvb", path: func(of *tenant) string { return "/workspaces/" + of.Workspace.ID.String() + "/enter" }},
+		"GET /workspaces/rename":     {roles: "oa"},
+		"POST /workspaces/rename":    {roles: "oa"},
+		"GET /workspaces/leave":      {roles: "oamvb"},
+		"POST /workspaces/leave":     {roles: "oamvb"},
+
+		"GET /members":                         {roles: "oa"},
+		"GET /members/invite":                  {roles: "oa"},
+		"POST /members/invite":                 {roles: "oa"},
+		"POST /members/invitations/:id/resend": {roles: "oa", path: invitation("resend")},
+		"POST /members/invitations/:id/revoke": {roles: "oa", path: invitation("revoke")},
+		"GET /members/:id/role":                {roles: "oa", path: member("role")},
+		"POST /members/:id/role":               {roles: "oa", path: member("role")},
+		"GET /members/:id/remove":              {roles: "oa", path: member("remove")},
+		"POST /members/:id/remove":             {roles: "oa", path: member("remove")},
 
 		"GET /keys":             {roles: "oamv"},
 		"GET /keys/new":         {roles: "oam"},
@@ -75,7 +103,7 @@ func reaches() map[string]reach {
 type tenant struct {
 	*webtest.Person
 
-	session, key, provider, login string
+	session, key, provider, login, viewer, invitation string
 }
 
 func newTenant(t *testing.T, product *webtest.Product, name string) *tenant {
@@ -95,7 +123,15 @@ func newTenant(t *testing.T, product *webtest.Product, name string) *tenant {
 	if err != nil || len(logins) == 0 {
 		t.Fatalf("%d logins, %v", len(logins), err)
 	}
-	return &tenant{Person: owner, login: logins[0].ID.String(), session: owner.Newest().ID.String(), key: keys[0].ID.String(), provider: providers[0].ID.String()}
+	owner.Post("/members/invite", "email", "pending-"+name+"@example.com", "role", "member")
+	pending, err := product.DB.Invitations(t.Context(), owner.Workspace.ID)
+	if err != nil || len(pending) != 1 {
+		t.Fatalf("%d invitations, %v", len(pending), err)
+	}
+	return &tenant{
+		Person: owner, login: logins[0].ID.String(), session: owner.Newest().ID.String(), key: keys[0].ID.String(), provider: providers[0].ID.String(),
+		viewer: owner.Colleague(tenants.Viewer).User.ID.String(), invitation: pending[0].ID.String(),
+	}
 }
 
 // S3: every role may what its name says through every route, and nothing of

@@ -8,14 +8,17 @@ import (
 	"palimpsest/web/account"
 	"palimpsest/web/devmail"
 	"palimpsest/web/identity"
+	"palimpsest/web/invite"
 	"palimpsest/web/keys"
 	"palimpsest/web/layout"
+	"palimpsest/web/members"
 	"palimpsest/web/overview"
 	"palimpsest/web/paths"
 	"palimpsest/web/providers"
 	"palimpsest/web/session"
 	"palimpsest/web/sessions"
 	"palimpsest/web/tuning"
+	"palimpsest/web/workspaces"
 )
 
 // Register adds the dashboard's routes to e. No middleware of the dashboard
@@ -33,7 +36,7 @@ func (s *Server) Register(e *echo.Echo) {
 	pages.POST(paths.SignUp, door.SignUp)
 	pages.GET(paths.LogIn, s.guest(door.LogInForm))
 	pages.POST(paths.LogIn, door.LogIn)
-	pages.POST(paths.LogOut, s.as(tenants.Enter, door.LogOut))
+	pages.POST(paths.LogOut, s.person(door.LogOut))
 	pages.POST(paths.Theme, s.setTheme)
 
 	// Links of mails
@@ -75,6 +78,33 @@ func (s *Server) Register(e *echo.Echo) {
 	pages.POST(paths.Keys, s.as(tenants.CreateKeys, apiKeys.Create))
 	pages.GET(paths.Keys+"/:id/revoke", s.as(tenants.CreateKeys, apiKeys.ConfirmRevoke))
 	pages.POST(paths.Keys+"/:id/revoke", s.as(tenants.CreateKeys, apiKeys.Revoke))
+
+	// Members
+	team := members.New(s.deps.People, s.deps.Invitations, s.config.Now)
+	pages.GET(paths.Members, s.as(tenants.ManageMembers, team.List))
+	pages.GET(paths.InviteMembers, s.as(tenants.ManageMembers, team.New))
+	pages.POST(paths.InviteMembers, s.as(tenants.ManageMembers, team.Invite))
+	pages.POST(paths.Members+"/invitations/:id/resend", s.as(tenants.ManageMembers, team.Resend))
+	pages.POST(paths.Members+"/invitations/:id/revoke", s.as(tenants.ManageMembers, team.Revoke))
+	pages.GET(paths.Members+"/:id/role", s.as(tenants.ManageMembers, team.AskRole))
+	pages.POST(paths.Members+"/:id/role", s.as(tenants.ManageMembers, team.ChangeRole))
+	pages.GET(paths.Members+"/:id/remove", s.as(tenants.ManageMembers, team.ConfirmRemove))
+	pages.POST(paths.Members+"/:id/remove", s.as(tenants.ManageMembers, team.Remove))
+
+	// Workspaces
+	spaces := workspaces.New(s.deps.People)
+	pages.GET(paths.Workspaces, s.as(tenants.Enter, spaces.List))
+	pages.GET(paths.NewWorkspace, s.person(spaces.New))
+	pages.POST(paths.Workspaces, s.person(spaces.Create))
+	pages.POST(paths.Workspaces+"/:id/enter", s.person(spaces.Enter))
+	pages.GET(paths.RenameWorkspace, s.as(tenants.ManageSettings, spaces.AskName))
+	pages.POST(paths.RenameWorkspace, s.as(tenants.ManageSettings, spaces.Rename))
+	pages.GET(paths.LeaveWorkspace, s.as(tenants.Enter, spaces.ConfirmLeave))
+	pages.POST(paths.LeaveWorkspace, s.as(tenants.Enter, spaces.Leave))
+	letIn := invite.New(s.deps.Invitations, s.cookies)
+	pages.GET(paths.Invite+"/:secret", s.maybe(letIn.Show))
+	pages.POST(paths.Invite+"/:secret", s.person(letIn.Accept))
+	pages.POST(paths.Invite+"/:secret/signup", s.maybe(letIn.SignUp))
 
 	// Providers
 	providerKeys := providers.New(s.deps.ProviderKeys, s.config.Now)

@@ -13,12 +13,15 @@ import (
 	"palimpsest/web/account"
 	"palimpsest/web/devmail"
 	"palimpsest/web/identity"
+	"palimpsest/web/invite"
 	"palimpsest/web/keys"
+	"palimpsest/web/members"
 	"palimpsest/web/overview"
 	"palimpsest/web/providers"
 	"palimpsest/web/session"
 	"palimpsest/web/sessions"
 	"palimpsest/web/tuning"
+	"palimpsest/web/workspaces"
 )
 
 // Config says how the dashboard is set up.
@@ -59,8 +62,22 @@ type Deps struct {
 	Sessions     Sessions
 	Exchanges    session.Exchanges
 	Archive      session.Archive
+	People       People
+	Invitations  Invitations
 
 	Mails devmail.Outbox // nil where mails are sent
+}
+
+// People keeps workspaces and who belongs to them.
+type People interface {
+	members.People
+	workspaces.People
+}
+
+// Invitations asks people into workspaces, and lets them in.
+type Invitations interface {
+	members.Invitations
+	invite.Invitations
 }
 
 // Sessions lists and reads sessions.

@@ -46,18 +46,22 @@ type workspaceJSON struct {
 
 // meJSON is who a request comes from.
 type meJSON struct {
-	User      *userJSON     `json:"user"` // null for an API key
-	Workspace workspaceJSON `json:"workspace"`
-	Role      tenants.Role  `json:"role,omitempty"`
-	APIKey    *uuid.UUID    `json:"api_key,omitempty"`
+	User       *userJSON        `json:"user"`      // null for an API key
+	Workspace  *workspaceJSON   `json:"workspace"` // null for somebody who belongs to none
+	Role       tenants.Role     `json:"role,omitempty"`
+	Workspaces []membershipJSON `json:"workspaces,omitempty"` // all that the user belongs to
+	APIKey     *uuid.UUID       `json:"api_key,omitempty"`
 }
 
 func meOf(principal tenants.Principal) meJSON {
-	return meJSON{
-		User:      &userJSON{ID: principal.User.ID, Email: principal.User.Email, CreatedAt: principal.User.CreatedAt, VerifiedAt: principal.User.VerifiedAt},
-		Workspace: workspaceJSON{ID: principal.Workspace.ID, Name: principal.Workspace.Name},
-		Role:      principal.Role,
+	me := meJSON{
+		User: &userJSON{ID: principal.User.ID, Email: principal.User.Email, CreatedAt: principal.User.CreatedAt, VerifiedAt: principal.User.VerifiedAt},
+		Role: principal.Role, Workspaces: membershipsOf(principal),
 	}
+	if principal.Workspace.ID != uuid.Nil {
+		me.Workspace = &workspaceJSON{ID: principal.Workspace.ID, Name: principal.Workspace.Name}
+	}
+	return me
 }
 
 func (s *server) signUp(c echo.Context) error {
@@ -115,8 +119,11 @@ func (s *server) logOut(c echo.Context) error {
 }
 
 func (s *server) me(c echo.Context, who caller) error {
-	if who.key.ID != uuid.Nil {
-		return c.JSON(http.StatusOK, meJSON{Workspace: workspaceJSON{ID: who.workspace}, APIKey: &who.key.ID})
+	if who.isKey() {
+		if !who.may(tenants.Enter) {
+			return who.denied()
+		}
+		return c.JSON(http.StatusOK, meJSON{Workspace: &workspaceJSON{ID: who.workspace}, APIKey: &who.key.ID})
 	}
 	return c.JSON(http.StatusOK, meOf(who.principal))
 }

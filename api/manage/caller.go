@@ -41,16 +41,37 @@ func (c caller) may(permission tenants.Permission) bool {
 	return c.principal.Role.May(permission)
 }
 
+// isKey reports whether an API key was sent, and no login.
+func (c caller) isKey() bool { return c.key.ID != uuid.Nil }
+
 // as wraps a handler that works for a workspace, on behalf of a caller who is
 // granted the permission.
 func (s *server) as(permission tenants.Permission, handle func(c echo.Context, who caller) error) echo.HandlerFunc {
+	return s.known(func(c echo.Context, who caller) error {
+		if !who.may(permission) {
+			return who.denied()
+		}
+		return handle(c, who)
+	})
+}
+
+// asPerson wraps a handler that works for somebody who is logged in, in a workspace
+// or in none.
+func (s *server) asPerson(handle func(c echo.Context, who caller) error) echo.HandlerFunc {
+	return s.known(func(c echo.Context, who caller) error {
+		if who.isKey() {
+			return errNoPerson
+		}
+		return handle(c, who)
+	})
+}
+
+// known wraps a handler that works on behalf of a caller, whatever they are granted.
+func (s *server) known(handle func(c echo.Context, who caller) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		who, err := s.caller(c)
 		if err != nil {
 			return err
-		}
-		if !who.may(permission) {
-			return who.denied()
 		}
 		request := c.Request()
 		c.SetRequest(request.WithContext(tenants.WithActor(request.Context(), who.actor(c.RealIP()))))
@@ -62,6 +83,9 @@ func (s *server) as(permission tenants.Permission, handle func(c echo.Context, w
 func (c caller) denied() error {
 	if c.key.ID != uuid.Nil {
 		return tenants.ErrScopeMissing
+	}
+	if c.workspace == uuid.Nil {
+		return errNoWorkspace
 	}
 	return tenants.ErrDenied
 }

@@ -22,6 +22,8 @@ import (
 var (
 	errNoLogin      = errors.New("no API key and no login")
 	errUnknownRoute = errors.New("no such route")
+	errNoWorkspace  = errors.New("the login works in no workspace")
+	errNoPerson     = errors.New("nobody is logged in")
 	errCrossOrigin  = errors.New("request comes from another site")
 	errTooLarge     = errors.New("request body is too large")
 	errNotJSON      = errors.New("content type is not JSON")
@@ -143,6 +145,11 @@ func known() []answer {
 		{kind: tenants.ErrDenied, status: http.StatusForbidden, detail: "Your role in this workspace does not allow this. Ask an owner or admin of it."},
 		{kind: errNoAccount, status: http.StatusForbidden, detail: "An API key has no account. Log in as a person with POST /login."},
 		{kind: tenants.ErrLinkEnded, status: http.StatusGone, field: "token", detail: "This link was used, is too old, or was sent to an address that is no longer the account's. Ask for another one."},
+		{kind: errNoWorkspace, status: http.StatusForbidden, detail: "You belong to no workspace. Create one with POST /workspaces, or accept an invitation."},
+		{kind: errNoPerson, status: http.StatusForbidden, detail: "An API key belongs to one workspace. Log in to do this."},
+		{kind: tenants.ErrLastOwner, status: http.StatusConflict, field: "role", detail: "The workspace would have no owner. Make somebody else an owner first."},
+		{kind: tenants.ErrInvitation, status: http.StatusNotFound, field: "token", detail: "This invitation was accepted or revoked, or has expired. Ask for another."},
+		{kind: tenants.ErrOtherAddress, status: http.StatusForbidden, field: "token", detail: "This invitation is for another address. Log in with the invited one."},
 		{kind: errCrossOrigin, status: http.StatusForbidden, detail: "The request comes from another site. Send it from this one, or with an API key."},
 		{kind: tenants.ErrTooMany, status: http.StatusTooManyRequests, detail: "Too many attempts. Try again later."},
 		{kind: tenants.ErrEmailTaken, status: http.StatusConflict, field: "email", detail: "An account with this e-mail address exists. Log in, or use another address."},

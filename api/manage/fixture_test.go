@@ -104,6 +104,7 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 		Identity: people, Cookies: tenants.NewCookies(publicURL), Keys: p.keys,
 		APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.DB, ModelWindows: p.db.DB, Usage: p.db.DB,
 		Sessions: p.sessions, Archive: p.archive, Searcher: p.index, Retentions: p.db.DB, Patterns: patternsdb.New(p.db.DB),
+		People: people, Invitations: identity.NewInvitations(people, p.db.DB, publicURL),
 		Log: slog.New(slog.NewJSONHandler(p.log, nil)),
 	})
 	t.Cleanup(func() {
@@ -129,6 +130,8 @@ type tenant struct {
 	providerKey string
 	login       string // not that of the cookie
 	pattern     string
+	viewer      string // id of a member
+	invitation  string
 	session     uuid.UUID
 	lane        uuid.UUID
 	request     uuid.UUID
@@ -155,7 +158,8 @@ func (p *product) member(t *testing.T, name string) *tenant {
 // in there.
 func (w *tenant) colleague(t *testing.T, role tenants.Role) *tenant {
 	t.Helper()
-	colleague := w.member(t, string(role)+"-of-"+w.workspace.String())
+	name := string(role) + "-" + uuid.NewString()
+	colleague := w.member(t, name)
 	var me struct{ User struct{ ID uuid.UUID } }
 	colleague.send(t, http.MethodGet, "/me", "").decode(t, &me)
 	statement := "UPDATE members SET role = $1, workspace_id = $2 WHERE user_id = $3"
@@ -165,7 +169,7 @@ func (w *tenant) colleague(t *testing.T, role tenants.Role) *tenant {
 	if _, err := w.db.Owner(t).Exec(t.Context(), statement, string(role), w.workspace, me.User.ID); err != nil {
 		t.Fatal(err)
 	}
-	answer := colleague.send(t, http.MethodPost, "/login", fmt.Sprintf(`{"email":"%s-of-%s@example.com","password":%q}`, role, w.workspace, password))
+	answer := colleague.send(t, http.MethodPost, "/login", fmt.Sprintf(`{"email":"%s@example.com","password":%q}`, name, password))
 	answer.want(t, http.StatusOK)
 	colleague.cookie, colleague.workspace = answer.cookies[0], w.workspace
 	return colleague
@@ -192,6 +196,15 @@ func (p *product) tenant(t *testing.T, name string) *tenant {
 	answer.decode(t, &stored)
 	w.pattern = stored.ID
 	w.send(t, http.MethodPost, w.path("/pins"), `{"message":1}`).want(t, http.StatusOK)
+	w.viewer = w.colleague(t, tenants.Viewer).userID(t)
+	answer = w.send(t, http.MethodPost, "/invitations", `{"email":"pending@example.com","role":"member"}`)
+	answer.want(t, http.StatusCreated)
+	answer.decode(t, &stored)
+	w.invitation = stored.ID
+	const longAgo = "UPDATE invitations SET sent_at = sent_at - interval '1 hour', expires_at = expires_at - interval '1 hour' WHERE id = $1"
+	if _, err := w.db.Owner(t).Exec(t.Context(), longAgo, stored.ID); err != nil {
+		t.Fatal(err)
+	}
 	return w
 }
 
@@ -224,6 +237,14 @@ func (w *tenant) logins(t *testing.T) []login {
 	var page struct{ Data []login }
 	answer.decode(t, &page)
 	return page.Data
+}
+
+// userID returns who is logged in.
+func (w *tenant) userID(t *testing.T) string {
+	t.Helper()
+	var me struct{ User struct{ ID string } }
+	w.send(t, http.MethodGet, "/me", "").decode(t, &me)
+	return me.User.ID
 }
 
 // modelWindow is the path of the tenant's own window of a model.

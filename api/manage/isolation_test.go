@@ -19,6 +19,7 @@ type reach struct {
 	path func(of *tenant) string
 	body string
 
+	person bool   // serves no API key
 	public bool   // serves people who are not logged in
 	people bool   // API keys have nothing to do there
 	ends   bool   // the login that the test works with
@@ -47,7 +48,26 @@ func reaches() map[string]reach {
 		"DELETE /account/logins":     {roles: "oamvb", people: true, ends: true},
 		"DELETE /account/logins/:id": {roles: "oamvb", people: true, path: at(func(of *tenant) string { return "/account/logins/" + of.login }), status: http.StatusNoContent},
 
-		"GET /me":             {roles: "oamvb"},
+		"GET /me":                    {roles: "oamvb"},
+		"GET /workspaces":            {roles: "oamvb"},
+		"POST /workspaces":           {roles: "oamvb", person: true, body: `{"name":"another"}`, status: http.StatusCreated},
+		"POST /workspaces/:id/enter": {roles: "oamvb", person: true, path: at(func(of *tenant) string { return "/workspaces/" + of.workspace.String() + "/enter" }), status: http.StatusNoContent},
+		"PATCH /workspaces/:id":      {roles: "oa", path: at(func(of *tenant) string { return "/workspaces/" + of.workspace.String() }), body: `{"name":"another"}`, status: http.StatusNoContent},
+		"POST /workspaces/:id/leave": {roles: "oamvb", person: true, // its only owner cannot
+			path: at(func(of *tenant) string { return "/workspaces/" + of.workspace.String() + "/leave" }), status: http.StatusConflict,
+		},
+
+		"GET /members":        {roles: "oa"},
+		"POST /members":       {roles: "oa", body: `{"email":"grace@example.com","role":"member"}`, status: http.StatusCreated},
+		"PATCH /members/:id":  {roles: "oa", path: at(func(of *tenant) string { return "/members/" + of.viewer }), body: `{"role":"admin"}`, status: http.StatusNoContent},
+		"DELETE /members/:id": {roles: "oa", path: at(func(of *tenant) string { return "/members/" + of.viewer }), status: http.StatusNoContent},
+
+		"GET /invitations":             {roles: "oa"},
+		"POST /invitations":            {roles: "oa", body: `{"email":"hedy@example.com","role":"viewer"}`, status: http.StatusCreated},
+		"POST /invitations/accept":     {roles: "oamvb", person: true, body: `{"token":"none"}`, status: http.StatusNotFound},
+		"POST /invitations/:id/resend": {roles: "oa", path: at(func(of *tenant) string { return "/invitations/" + of.invitation + "/resend" })},
+		"DELETE /invitations/:id":      {roles: "oa", path: at(func(of *tenant) string { return "/invitations/" + of.invitation }), status: http.StatusNoContent},
+
 		"GET /keys":           {roles: "oamv"},
 		"POST /keys":          {roles: "oam", body: `{"name":"another","scopes":["read"]}`, status: http.StatusCreated},
 		"GET /provider-keys":  {roles: "oamv"},
@@ -161,13 +181,12 @@ func tryRoute(t *testing.T, a, b *tenant, method, path string, try reach) {
 	} else {
 		foreign = max(try.status, http.StatusOK)
 	}
-	byReader := foreign
-	if method != http.MethodGet {
+	byReader, byKey := foreign, foreign
+	if method != http.MethodGet || try.roles == "oa" {
 		byReader = http.StatusForbidden
 	}
-	byKey := foreign
-	if try.people {
-		byKey, byReader = http.StatusForbidden, http.StatusForbidden
+	if try.person || try.people {
+		byKey = http.StatusForbidden
 	}
 	for name, call := range map[string]struct {
 		answer reply
@@ -183,7 +202,7 @@ func tryRoute(t *testing.T, a, b *tenant, method, path string, try reach) {
 		if call.answer.status != call.status {
 			t.Errorf("%s with %s: status %d, want %d: %s", call.answer.request, name, call.answer.status, call.status, call.answer.body)
 		}
-		for _, secret := range []string{b.workspace.String(), b.session.String(), b.request.String(), b.keyID, b.providerKey, b.pattern, "zebra", canaryKey} {
+		for _, secret := range []string{b.workspace.String(), b.session.String(), b.request.String(), b.keyID, b.providerKey, b.pattern, b.viewer, b.invitation, "zebra", canaryKey} {
 			if strings.Contains(string(call.answer.body), secret) {
 				t.Errorf("%s with %s: the answer holds %s", call.answer.request, name, secret)
 			}

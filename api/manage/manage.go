@@ -35,6 +35,8 @@ type Config struct {
 	Searcher     archive.Searcher
 	Retentions   Retentions
 	Usage        Usage
+	People       People
+	Invitations  Invitations
 
 	Log *slog.Logger
 	Now func() time.Time
@@ -63,7 +65,24 @@ func Register(group *echo.Group, config Config) {
 	group.POST("/logout", s.logOut, s.sameOrigin)
 	group.GET("/openapi.yaml", s.openAPI)
 
-	group.GET("/me", s.as(tenants.Enter, s.me))
+	group.GET("/me", s.known(s.me))
+
+	group.GET("/workspaces", s.known(s.listWorkspaces))
+	group.POST("/workspaces", s.asPerson(s.createWorkspace))
+	group.POST("/workspaces/:id/enter", s.asPerson(s.enterWorkspace))
+	group.PATCH("/workspaces/:id", s.as(tenants.ManageSettings, s.renameWorkspace))
+	group.POST("/workspaces/:id/leave", s.asPerson(s.leaveWorkspace))
+
+	group.GET("/members", s.as(tenants.ManageMembers, s.listMembers))
+	group.POST("/members", s.as(tenants.ManageMembers, s.invite))
+	group.PATCH("/members/:id", s.as(tenants.ManageMembers, s.changeMember))
+	group.DELETE("/members/:id", s.as(tenants.ManageMembers, s.removeMember))
+
+	group.GET("/invitations", s.as(tenants.ManageMembers, s.listInvitations))
+	group.POST("/invitations", s.as(tenants.ManageMembers, s.invite))
+	group.POST("/invitations/accept", s.asPerson(s.acceptInvitation))
+	group.POST("/invitations/:id/resend", s.as(tenants.ManageMembers, s.resendInvitation))
+	group.DELETE("/invitations/:id", s.as(tenants.ManageMembers, s.revokeInvitation))
 
 	group.POST("/account/reset", s.ask(s.Identity.AskReset), s.sameOrigin)
 	group.POST("/account/reset/confirm", s.confirmReset, s.sameOrigin)

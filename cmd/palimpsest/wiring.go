@@ -116,15 +116,16 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if p.config.Role == RoleWorker {
 		return e, nil
 	}
-	keeper := p.keeper(db, keys, safe, provider)
+	keeper, invitations := p.keeper(db, keys, safe, provider), identity.NewInvitations(people, db, p.reachable())
 	manage.Register(e.Group("/api/v1"), manage.Config{
 		Defaults: p.defaults(), Codecs: codecs(),
 		Identity: people, Cookies: tenants.NewCookies(p.reachable()), Keys: keys, APIKeys: keeper, ProviderKeys: keeper,
 		Pipelines: db, ModelWindows: db, Patterns: learned, Sessions: sessions, Archive: originals, Searcher: index, Retentions: db, Usage: db, Log: p.log, Now: time.Now,
+		People: people, Invitations: invitations,
 	})
 	p.serveDashboard(e, web.Deps{
 		Identity: people, APIKeys: keeper, ProviderKeys: keeper, Pipelines: db, Usage: db,
-		Sessions: sessions, Exchanges: db, Archive: originals, Mails: mails,
+		Sessions: sessions, Exchanges: db, Archive: originals, Mails: mails, People: people, Invitations: invitations,
 	})
 	return e, nil
 }

@@ -36,6 +36,8 @@ type Store interface {
 	RevokeLogin(ctx context.Context, user, login uuid.UUID) error
 	// HasWorkspaces reports whether anybody has signed up yet.
 	HasWorkspaces(ctx context.Context) (bool, error)
+
+	WorkspaceStore
 }
 
 // Service signs people up, logs them in and out, and knows them by their token.
@@ -46,7 +48,8 @@ type Service struct {
 	throttle  Throttle
 	mails     Mails
 	known     *otter.Cache[uuid.UUID, tenants.Principal]
-	begun     atomic.Bool // somebody has signed up
+	begun     atomic.Bool   // somebody has signed up
+	changes   atomic.Uint64 // times that Forget was called
 	now       func() time.Time
 }
 
@@ -112,10 +115,11 @@ func (s *Service) SignUp(ctx context.Context, email, password, workspace, userAg
 	if err != nil {
 		return tenants.Principal{}, "", fmt.Errorf("sign up: %w", err)
 	}
-	return s.open(ctx, user, tenants.Membership{Workspace: created, Role: tenants.Owner}, userAgent)
+	return s.open(ctx, user, []tenants.Membership{{Workspace: created, Role: tenants.Owner}}, userAgent)
 }
 
-// LogIn logs a user in and returns the login's token. It answers the same, in
+// LogIn logs a user in, to the workspace that they used last or to none if they
+// belong to none, and returns the login's token. It answers the same, in
 // about the same time, for an unknown address and a wrong password:
 // tenants.ErrWrongLogin. Too many failures of one address from one place are
 // tenants.ErrTooMany, as a tenants.TooMany that says how long to wait.
@@ -153,10 +157,7 @@ func (s *Service) OpenLogin(ctx context.Context, user tenants.User, userAgent st
 	if err != nil {
 		return tenants.Principal{}, "", fmt.Errorf("log in: %w", err)
 	}
-	if len(memberships) == 0 {
-		return tenants.Principal{}, "", tenants.ErrWrongLogin
-	}
-	return s.open(ctx, user, memberships[0], userAgent)
+	return s.open(ctx, user, memberships, userAgent)
 }
 
 // verify returns the user with an address and a password.
@@ -197,8 +198,12 @@ func (s *Service) LogOut(ctx context.Context, login tenants.Login) error {
 	return nil
 }
 
-// Forget makes the next use of every token ask the store: a login has ended.
-func (s *Service) Forget() { s.known.InvalidateAll() }
+// Forget makes the next use of every token ask the store: a login has ended, or works
+// elsewhere or with another role.
+func (s *Service) Forget() {
+	s.changes.Add(1)
+	s.known.InvalidateAll()
+}
 
 // Authenticate returns who a token belongs to, or tenants.ErrLoginEnded.
 func (s *Service) Authenticate(ctx context.Context, token string) (tenants.Principal, error) {
@@ -209,17 +214,21 @@ func (s *Service) Authenticate(ctx context.Context, token string) (tenants.Princ
 	if principal, ok := s.known.GetIfPresent(id); ok {
 		return principal, nil
 	}
+	changes := s.changes.Load()
 	principal, err := s.store.ActiveLogin(ctx, user, id)
 	if err != nil {
 		return tenants.Principal{}, fmt.Errorf("authenticate: %w", err)
 	}
 	s.known.Set(id, principal)
+	if s.changes.Load() != changes {
+		s.known.Invalidate(id) // what was read may be from before
+	}
 	return principal, nil
 }
 
-// open creates a login.
-func (s *Service) open(ctx context.Context, user tenants.User, membership tenants.Membership, userAgent string) (tenants.Principal, string, error) {
-	now := s.now()
+// open creates a login in the workspace that was used last.
+func (s *Service) open(ctx context.Context, user tenants.User, memberships []tenants.Membership, userAgent string) (tenants.Principal, string, error) {
+	now, membership := s.now(), lastUsed(memberships)
 	login := tenants.Login{
 		ID: uuid.Must(uuid.NewV7()), UserID: user.ID, Workspace: membership.Workspace.ID, UserAgent: userAgent,
 		CreatedAt: now, ExpiresAt: now.Add(tenants.LoginAge),
@@ -232,5 +241,7 @@ func (s *Service) open(ctx context.Context, user tenants.User, membership tenant
 	if err != nil {
 		return tenants.Principal{}, "", err
 	}
-	return tenants.Principal{User: user, Login: login, Workspace: membership.Workspace, Role: membership.Role}, token, nil
+	return tenants.Principal{
+		User: user, Login: login, Workspace: membership.Workspace, Role: membership.Role, Memberships: memberships,
+	}, token, nil
 }

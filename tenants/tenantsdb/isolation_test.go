@@ -280,6 +280,7 @@ func fill(t *testing.T, b bundle) {
 		"INSERT INTO archive_indexed (workspace_id, lane_id, position) VALUES ($1, $3, 1)",
 		"INSERT INTO mails (id, recipient, subject, body) VALUES ($1, 'a', 's', 't')",
 		"INSERT INTO account_requests (id, kind, email) VALUES ($1, 'reset', 'a')",
+		"INSERT INTO invitations (workspace_id, id, email, role, hash, created_at, sent_at, expires_at) VALUES ($1, $2, 'a', 'member', 'h', now(), current_timestamp, 'today')",
 		"INSERT INTO user_tokens (hash, kind, user_id, email, expires_at) SELECT 'h', 'reset', user_id, 'a', now() FROM members WHERE workspace_id = $1",
 	} {
 		// Each parameter has its type whether a statement uses it or not.

@@ -11,11 +11,17 @@ import (
 	"palimpsest/tenants"
 )
 
-// CreateLogin keeps a new login. It returns tenants.ErrNotFound if the user is no
-// member of the workspace.
+// CreateLogin keeps a new login, which may work in no workspace. It returns
+// tenants.ErrNotFound if the user is no member of the workspace.
 func (db *DB) CreateLogin(ctx context.Context, login tenants.Login) error {
 	err := db.inUser(ctx, login.UserID, func(tx *gorm.DB) error {
 		if err := insertLogin(tx, login); err != nil {
+			return err
+		}
+		if login.Workspace == uuid.Nil {
+			return nil // nobody's to see it noted
+		}
+		if err := seen(tx, login.UserID, login.Workspace); err != nil {
 			return err
 		}
 		return auditLogin(tx, tenants.LoginOpened, login)
@@ -31,12 +37,24 @@ func (db *DB) CreateLogin(ctx context.Context, login tenants.Login) error {
 // expired.
 func (db *DB) ActiveLogin(ctx context.Context, user, id uuid.UUID) (tenants.Principal, error) {
 	var found []principalRow
+	var memberships []tenants.Membership
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		var err error
-		if found, err = findLogin(tx, user, id); err != nil || len(found) == 0 || time.Since(found[0].Login.LastSeenAt) < seenEvery {
+		if found, err = findLogin(tx, user, id); err != nil || len(found) == 0 {
 			return err
 		}
-		return tx.Exec("UPDATE logins SET last_seen_at = now() WHERE user_id = ? AND id = ?", user, id).Error
+		if memberships, err = findMemberships(tx, user); err != nil {
+			return err
+		}
+		if time.Since(found[0].Login.LastSeenAt) >= seenEvery {
+			if err := tx.Exec("UPDATE logins SET last_seen_at = now() WHERE user_id = ? AND id = ?", user, id).Error; err != nil {
+				return err
+			}
+		}
+		if !found[0].Unseen {
+			return nil
+		}
+		return seen(tx, user, found[0].Login.WorkspaceID)
 	})
 	if err != nil {
 		return tenants.Principal{}, fmt.Errorf("find login %s: %w", id, err)
@@ -44,7 +62,9 @@ func (db *DB) ActiveLogin(ctx context.Context, user, id uuid.UUID) (tenants.Prin
 	if len(found) == 0 {
 		return tenants.Principal{}, tenants.ErrLoginEnded
 	}
-	return found[0].toPrincipal(), nil
+	principal := found[0].toPrincipal()
+	principal.Memberships = memberships
+	return principal, nil
 }
 
 // Logins returns the active logins of a user, the newest first.
@@ -103,6 +123,10 @@ func endLogins(tx *gorm.DB, user uuid.UUID, condition string, id uuid.UUID) erro
 }
 
 func insertLogin(tx *gorm.DB, login tenants.Login) error {
+	if login.Workspace == uuid.Nil {
+		return tx.Exec(`INSERT INTO logins (id, user_id, user_agent, created_at, last_seen_at, expires_at) VALUES (?, ?, ?, ?, ?, ?)`,
+			login.ID, login.UserID, storable(login.UserAgent), login.CreatedAt, login.CreatedAt, login.ExpiresAt).Error
+	}
 	inserted := tx.Exec(`INSERT INTO logins (id, user_id, workspace_id, user_agent, created_at, last_seen_at, expires_at)
 		SELECT ?, user_id, workspace_id, ?, ?, ?, ? FROM members WHERE user_id = ? AND workspace_id = ?`,
 		login.ID, storable(login.UserAgent), login.CreatedAt, login.CreatedAt, login.ExpiresAt, login.UserID, login.Workspace)
@@ -112,8 +136,12 @@ func insertLogin(tx *gorm.DB, login tenants.Login) error {
 	return inserted.Error
 }
 
-// auditLogin notes what happened with a login in the workspace that it works in.
+// auditLogin notes what happened with a login in the workspace that it works in, if
+// there is one.
 func auditLogin(tx *gorm.DB, action tenants.Action, login tenants.Login) error {
+	if login.Workspace == uuid.Nil {
+		return nil
+	}
 	if err := workFor(tx, forWorkspace, login.Workspace.String()); err != nil {
 		return err
 	}
@@ -130,10 +158,11 @@ func findLogin(tx *gorm.DB, user, id uuid.UUID) ([]principalRow, error) {
 	var rows []principalRow
 	err := tx.Table("logins l").
 		Select(`l.id, l.user_id, l.workspace_id, l.user_agent, l.created_at, l.last_seen_at, l.expires_at, l.revoked_at, m.role,
-			u.email, u.created_at AS user_created_at, u.verified_at, w.name AS workspace_name, w.created_at AS workspace_created_at`).
+			u.email, u.created_at AS user_created_at, u.verified_at, w.name AS workspace_name, w.created_at AS workspace_created_at,
+			m.role IS NOT NULL AND (m.seen_at IS NULL OR m.seen_at < now() - interval '5 minutes') AS unseen`).
 		Joins("JOIN users u ON u.id = l.user_id").
-		Joins("JOIN workspaces w ON w.workspace_id = l.workspace_id").
-		Joins("JOIN members m ON m.workspace_id = l.workspace_id AND m.user_id = l.user_id").
+		Joins("LEFT JOIN workspaces w ON w.workspace_id = l.workspace_id").
+		Joins("LEFT JOIN members m ON m.workspace_id = l.workspace_id AND m.user_id = l.user_id").
 		Where("l.user_id = ? AND l.id = ? AND l.revoked_at IS NULL AND l.expires_at > now()", user, id).
 		Find(&rows).Error
 	return rows, err
@@ -168,6 +197,7 @@ type principalRow struct {
 	VerifiedAt         *time.Time
 	WorkspaceName      string
 	WorkspaceCreatedAt time.Time
+	Unseen             bool // for some minutes
 }
 
 func (r principalRow) toPrincipal() tenants.Principal {

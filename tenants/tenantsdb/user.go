@@ -66,15 +66,27 @@ func (db *DB) UserByEmail(ctx context.Context, email string) (tenants.User, stri
 // Memberships returns the workspaces that a person belongs to, in the order in
 // which they joined.
 func (db *DB) Memberships(ctx context.Context, user uuid.UUID) ([]tenants.Membership, error) {
-	var rows []membershipRow
+	var memberships []tenants.Membership
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
-		return tx.Table("members m").
-			Select("m.role, w.workspace_id, w.name, w.created_at").
-			Joins("JOIN workspaces w ON w.workspace_id = m.workspace_id").
-			Where("m.user_id = ?", user).Order("m.created_at, m.workspace_id").Find(&rows).Error
+		var err error
+		memberships, err = findMemberships(tx, user)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("memberships of user %s: %w", user, err)
+	}
+	return memberships, nil
+}
+
+// findMemberships returns the workspaces of the user that the transaction works for.
+func findMemberships(tx *gorm.DB, user uuid.UUID) ([]tenants.Membership, error) {
+	var rows []membershipRow
+	err := tx.Table("members m").
+		Select("m.role, m.seen_at, w.workspace_id, w.name, w.created_at").
+		Joins("JOIN workspaces w ON w.workspace_id = m.workspace_id").
+		Where("m.user_id = ?", user).Order("m.created_at, m.workspace_id").Find(&rows).Error
+	if err != nil {
+		return nil, err
 	}
 	memberships := make([]tenants.Membership, len(rows))
 	for i, row := range rows {
@@ -88,7 +100,7 @@ func (db *DB) Members(ctx context.Context, workspace uuid.UUID) ([]tenants.Membe
 	var rows []memberRow
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Table("members m").
-			Select("m.role, m.created_at AS joined_at, u.id, u.email, u.created_at, u.verified_at").
+			Select("m.role, m.created_at AS joined_at, m.seen_at, u.id, u.email, u.created_at, u.verified_at").
 			Joins("JOIN users u ON u.id = m.user_id").
 			Where("m.workspace_id = ?", workspace).Order("m.created_at, u.id").Find(&rows).Error
 	})
@@ -97,7 +109,7 @@ func (db *DB) Members(ctx context.Context, workspace uuid.UUID) ([]tenants.Membe
 	}
 	members := make([]tenants.Member, len(rows))
 	for i, row := range rows {
-		members[i] = tenants.Member{User: row.User.toUser(), Role: tenants.Role(row.Role), JoinedAt: row.JoinedAt}
+		members[i] = tenants.Member{User: row.User.toUser(), Role: tenants.Role(row.Role), JoinedAt: row.JoinedAt, SeenAt: moment(row.SeenAt)}
 	}
 	return members, nil
 }
@@ -169,11 +181,12 @@ type membershipRow struct {
 	Name        string
 	CreatedAt   time.Time
 	Role        string
+	SeenAt      *time.Time
 }
 
 func (r membershipRow) toMembership() tenants.Membership {
 	workspace := tenants.Workspace{ID: r.WorkspaceID, Name: r.Name, CreatedAt: r.CreatedAt}
-	return tenants.Membership{Workspace: workspace, Role: tenants.Role(r.Role)}
+	return tenants.Membership{Workspace: workspace, Role: tenants.Role(r.Role), SeenAt: moment(r.SeenAt)}
 }
 
 type memberRow struct {
@@ -181,6 +194,15 @@ type memberRow struct {
 
 	Role     string
 	JoinedAt time.Time
+	SeenAt   *time.Time
+}
+
+// moment returns a time that may be NULL: the zero time then.
+func moment(at *time.Time) time.Time {
+	if at == nil {
+		return time.Time{}
+	}
+	return *at
 }
 
 // kind replaces the database's word for a missing row by ours.

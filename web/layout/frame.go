@@ -25,6 +25,9 @@ const (
 	Providers Section = "providers"
 	More      Section = "more"
 	Account   Section = "account"
+	Members   Section = "members"
+	// Workspaces is reached through the block with the workspace's name.
+	Workspaces Section = "workspaces"
 )
 
 // Frame says what surrounds a page.
@@ -58,6 +61,7 @@ func allEntries() []entry {
 		{Pipeline, "Pipeline", "workflow", paths.Pipeline, tenants.ReadConfig},
 		{Keys, "API keys", "key-round", paths.Keys, tenants.ReadConfig},
 		{Providers, "Providers", "plug", paths.Providers, tenants.ReadConfig},
+		{Members, "Members", "users", paths.Members, tenants.ManageMembers},
 	}
 }
 
@@ -85,7 +89,7 @@ func (f Frame) moreEntries() []entry {
 
 // isMore reports whether the page is reached through the last link at the bottom.
 func (f Frame) isMore() bool {
-	return f.Section == More || slices.ContainsFunc(f.moreEntries(), func(e entry) bool { return e.section == f.Section })
+	return f.Section == More || f.Section == Workspaces || slices.ContainsFunc(f.moreEntries(), func(e entry) bool { return e.section == f.Section })
 }
 
 // isUnverified reports whether the reader has yet to prove their address.
@@ -99,9 +103,20 @@ func (f Frame) crumbs() []Crumb {
 	return []Crumb{{Title: f.Title}}
 }
 
-// initial returns the first letter of the workspace's name.
-func (f Frame) initial() string {
-	for _, letter := range f.Who.Workspace.Name {
+// others returns the workspaces of the reader beside the one that they work in.
+func (f Frame) others() []tenants.Membership {
+	var others []tenants.Membership
+	for _, membership := range f.Who.Memberships {
+		if membership.Workspace.ID != f.Who.Workspace.ID {
+			others = append(others, membership)
+		}
+	}
+	return others
+}
+
+// initial returns the first letter of a workspace's name.
+func initial(workspace tenants.Workspace) string {
+	for _, letter := range workspace.Name {
 		return string(letter)
 	}
 	return "?"

@@ -28,6 +28,13 @@ const (
 	Pipeline         = "/pipeline"
 	Sessions         = "/sessions"
 	More             = "/more"
+	Members          = "/members"
+	InviteMembers    = "/members/invite"
+	Workspaces       = "/workspaces"
+	NewWorkspace     = "/workspaces/new"
+	RenameWorkspace  = "/workspaces/rename"
+	LeaveWorkspace   = "/workspaces/leave"
+	Invite           = "/invite"
 
 	Reset         = "/reset"          // ask for a link; a link is below it
 	NewPassword   = "/reset/new"      // after a link was opened
@@ -44,6 +51,31 @@ const (
 
 // EndLogin is the path to end one login at.
 func EndLogin(id uuid.UUID) string { return AccountLogins + "/" + id.String() + "/end" }
+
+// MemberRole is the path to change a member's role at.
+func MemberRole(id uuid.UUID) string { return Members + "/" + id.String() + "/role" }
+
+// RemoveMember is the path to remove a member at.
+func RemoveMember(id uuid.UUID) string { return Members + "/" + id.String() + "/remove" }
+
+// ResendInvitation is the path to send an invitation again at.
+func ResendInvitation(id uuid.UUID) string {
+	return Members + "/invitations/" + id.String() + "/resend"
+}
+
+// RevokeInvitation is the path to revoke an invitation at.
+func RevokeInvitation(id uuid.UUID) string {
+	return Members + "/invitations/" + id.String() + "/revoke"
+}
+
+// EnterWorkspace is the path to work in another workspace at.
+func EnterWorkspace(id uuid.UUID) string { return Workspaces + "/" + id.String() + "/enter" }
+
+// Invitation is the path of the page of an invitation with a link's secret.
+func Invitation(secret string) string { return Invite + "/" + url.PathEscape(secret) }
+
+// InvitationSignUp is the path to sign up through an invitation at.
+func InvitationSignUp(secret string) string { return Invitation(secret) + "/signup" }
 
 // RevokeKey is the path to revoke an API key at.
 func RevokeKey(id uuid.UUID) string { return Keys + "/" + id.String() + "/revoke" }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/PuerkitoBio/goquery"
+	"github.com/google/uuid"
 	"golang.org/x/net/html"
 
 	"palimpsest/tenants"
@@ -129,7 +130,7 @@ func (p *Person) As(role tenants.Role) *Person {
 // Colleague returns somebody who is logged in to the person's workspace with a role.
 func (p *Person) Colleague(role tenants.Role) *Person {
 	p.t.Helper()
-	colleague := p.SignUp(p.t, string(role)+"-of-"+p.Workspace.ID.String())
+	colleague := p.SignUp(p.t, string(role)+"-"+uuid.NewString())
 	owner := p.Database.Owner(p.t)
 	if _, err := owner.Exec(p.t.Context(), "DELETE FROM logins WHERE user_id = $1", colleague.User.ID); err != nil {
 		p.t.Fatal(err)

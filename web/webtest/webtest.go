@@ -105,7 +105,8 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	deps := web.Deps{
 		Identity: people, APIKeys: keeper, ProviderKeys: keeper,
 		Pipelines: p.DB, Usage: p.DB, Sessions: p.Sessions, Exchanges: p.DB, Archive: p.Archive,
-		Mails: p.Mails,
+		Mails:  p.Mails,
+		People: people, Invitations: identity.NewInvitations(people, p.DB, PublicURL),
 	}
 	for _, option := range options {
 		option(p, &deps)

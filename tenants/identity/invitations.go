@@ -1,0 +1,244 @@
+package identity
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/google/uuid"
+
+	"palimpsest/tenants"
+)
+
+// maxInvited is how many people can be invited at once.
+const maxInvited = 50
+
+// InvitationStore keeps invitations under the hashes of their links' secrets. What
+// its methods return is told by those of Invitations.
+type InvitationStore interface {
+	// Together makes everything that fn does for the workspace one transaction.
+	Together(ctx context.Context, workspace uuid.UUID, fn func(ctx context.Context) error) error
+	// QueueMail has a mail sent, if the transaction of Together is committed.
+	QueueMail(ctx context.Context, mail tenants.Mail) error
+
+	CreateInvitation(ctx context.Context, workspace uuid.UUID, wanted tenants.Invitation, hash []byte) (tenants.Invitation, error)
+	RenewInvitation(ctx context.Context, workspace, id uuid.UUID, sent, expires time.Time, hash []byte) (tenants.Invitation, error)
+	RevokeInvitation(ctx context.Context, workspace, id uuid.UUID) error
+	Invitations(ctx context.Context, workspace uuid.UUID) ([]tenants.Invitation, error)
+	InvitationByHash(ctx context.Context, hash []byte) (tenants.Invitation, error)
+	AcceptInvitation(ctx context.Context, hash []byte, user, login uuid.UUID) error
+	SignUpInvited(ctx context.Context, hash []byte, passwordHash, workspaceName string, letters func(email string) []tenants.Letter) (tenants.User, tenants.Membership, error)
+}
+
+// Invitations asks people into workspaces, and lets them in.
+type Invitations struct {
+	people    *Service
+	store     InvitationStore
+	publicURL string
+}
+
+// NewInvitations returns Invitations whose links lead to a product that people reach
+// at publicURL, which has no slash at its end.
+func NewInvitations(people *Service, store InvitationStore, publicURL string) *Invitations {
+	return &Invitations{people: people, store: store, publicURL: publicURL}
+}
+
+// Invite invites people to a role, all or none, on behalf of the context's actor. An
+// invitation to the same address that waits is revoked. What a person can mend is a
+// tenants.Invalid of the fields email and role; tenants.ErrDenied says that the
+// actor does not manage the role. The answer is the same whether an address has an
+// account or not.
+func (i *Invitations) Invite(ctx context.Context, workspace tenants.WorkspaceID, emails []string, role tenants.Role) ([]tenants.Invited, error) {
+	addresses, err := normalEmails(emails)
+	if err != nil {
+		return nil, err
+	}
+	if err := tenants.CheckRole(role); err != nil {
+		return nil, err
+	}
+	var invited []tenants.Invited
+	err = i.store.Together(ctx, workspace, func(ctx context.Context) error {
+		for _, email := range addresses {
+			secret, now := rand.Text(), i.people.now()
+			created, err := i.store.CreateInvitation(ctx, workspace, tenants.Invitation{
+				ID: uuid.Must(uuid.NewV7()), Email: email, Role: role, CreatedAt: now, SentAt: now, ExpiresAt: now.Add(tenants.InvitationAge),
+			}, hashLink(secret))
+			if err != nil {
+				return err
+			}
+			sent, err := i.send(ctx, created, secret)
+			if err != nil {
+				return err
+			}
+			invited = append(invited, sent)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("invite: %w", err)
+	}
+	return invited, nil
+}
+
+// Resend sends an invitation that waits once more, with another link and a full week
+// to accept it; the link before does not work any more. It returns
+// tenants.ErrNotFound, tenants.ErrDenied, and a tenants.TooMany within a minute of
+// the last time.
+func (i *Invitations) Resend(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.Invited, error) {
+	var invited tenants.Invited
+	err := i.store.Together(ctx, workspace, func(ctx context.Context) error {
+		secret, now := rand.Text(), i.people.now()
+		renewed, err := i.store.RenewInvitation(ctx, workspace, id, now, now.Add(tenants.InvitationAge), hashLink(secret))
+		if err != nil {
+			return err
+		}
+		invited, err = i.send(ctx, renewed, secret)
+		return err
+	})
+	if err != nil {
+		return tenants.Invited{}, fmt.Errorf("resend: %w", err)
+	}
+	return invited, nil
+}
+
+// Revoke ends an invitation that waits. It returns tenants.ErrNotFound and
+// tenants.ErrDenied.
+func (i *Invitations) Revoke(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error {
+	if err := i.store.RevokeInvitation(ctx, workspace, id); err != nil {
+		return fmt.Errorf("revoke: %w", err)
+	}
+	return nil
+}
+
+// Pending returns the invitations of a workspace that wait, those that have expired
+// too, the newest first.
+func (i *Invitations) Pending(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Invitation, error) {
+	pending, err := i.store.Invitations(ctx, workspace)
+	if err != nil {
+		return nil, fmt.Errorf("pending: %w", err)
+	}
+	return pending, nil
+}
+
+// Find returns the invitation that a link's secret is of. It returns
+// tenants.ErrInvitation if there is none that can be accepted.
+func (i *Invitations) Find(ctx context.Context, secret string) (tenants.Invitation, error) {
+	found, err := i.store.InvitationByHash(ctx, hashLink(secret))
+	if err != nil {
+		return tenants.Invitation{}, fmt.Errorf("find: %w", err)
+	}
+	return found, nil
+}
+
+// Accept lets somebody who is logged in with the invited address into the workspace,
+// and has their login work there. It returns tenants.ErrInvitation and
+// tenants.ErrOtherAddress.
+func (i *Invitations) Accept(ctx context.Context, secret string, who tenants.Principal) error {
+	if err := i.store.AcceptInvitation(ctx, hashLink(secret), who.User.ID, who.Login.ID); err != nil {
+		return fmt.Errorf("accept: %w", err)
+	}
+	i.people.Forget()
+	return nil
+}
+
+// SignUp creates the account of the invited address, lets it in and logs it in. It
+// returns the login's token. A workspace of the person's own is created if it has a
+// name. What a person can mend is a tenants.Invalid or tenants.ErrEmailTaken;
+// tenants.ErrInvitation says that it is too late. Where addresses must be verified
+// first, the account is there and tenants.ErrMailSent says that nobody is logged in.
+func (i *Invitations) SignUp(ctx context.Context, secret, password, workspace, userAgent string) (tenants.Principal, string, error) {
+	if err := checkPassword(password); err != nil {
+		return tenants.Principal{}, "", err
+	}
+	if strings.TrimSpace(workspace) != "" {
+		var err error
+		if workspace, err = checkWorkspace(workspace); err != nil {
+			return tenants.Principal{}, "", err
+		}
+	}
+	if _, err := i.Find(ctx, secret); err != nil { // before a password is hashed for nothing
+		return tenants.Principal{}, "", err
+	}
+	passwordHash, err := i.people.hash(ctx, password)
+	if err != nil {
+		return tenants.Principal{}, "", err
+	}
+	user, membership, err := i.store.SignUpInvited(ctx, hashLink(secret), passwordHash, strings.TrimSpace(workspace), i.letters)
+	if err != nil {
+		return tenants.Principal{}, "", fmt.Errorf("sign up: %w", err)
+	}
+	if i.people.mails.RequireVerified {
+		return tenants.Principal{}, "", tenants.ErrMailSent // the inviter has seen the link, too
+	}
+	return i.people.open(ctx, user, []tenants.Membership{membership}, userAgent)
+}
+
+// letters returns what somebody is sent who signs up through an invitation.
+func (i *Invitations) letters(email string) []tenants.Letter {
+	if i.people.mails.PublicURL == "" {
+		return nil
+	}
+	return []tenants.Letter{i.people.verifyLetter(email)}
+}
+
+// send queues the mail with an invitation's link and returns both.
+func (i *Invitations) send(ctx context.Context, invitation tenants.Invitation, secret string) (tenants.Invited, error) {
+	invited := tenants.Invited{Invitation: invitation, Link: i.publicURL + "/invite/" + secret}
+	return invited, i.store.QueueMail(ctx, mailOf(invited))
+}
+
+// mailOf is what an invited person reads.
+func mailOf(invited tenants.Invited) tenants.Mail {
+	name := oneLine(invited.Workspace.Name)
+	opening := fmt.Sprintf("You are invited to the workspace “%s” on Palimpsest as %s.", name, invited.Role)
+	if invited.InvitedBy != "" {
+		opening = fmt.Sprintf("%s invites you to the workspace “%s” on Palimpsest as %s.", invited.InvitedBy, name, invited.Role)
+	}
+	return tenants.Mail{
+		To: invited.Email, Subject: "Invitation to " + name + " on Palimpsest",
+		Text: fmt.Sprintf("%s\n\nAccept it here:\n%s\n\nThe link is for %s only. It works once, until %s.\nWhoever did not expect it need do nothing.\n",
+			opening, invited.Link, invited.Email, invited.ExpiresAt.UTC().Format("2 Jan 2006, 15:04 UTC")),
+	}
+}
+
+// normalEmails returns addresses as they are stored, each once.
+func normalEmails(emails []string) ([]string, error) {
+	var addresses []string
+	for _, email := range emails {
+		if strings.TrimSpace(email) == "" {
+			continue
+		}
+		address, err := normalEmail(email)
+		if err != nil {
+			return nil, tenants.Invalid{Field: "email", Message: fmt.Sprintf("%q is not an e-mail address such as ada@example.com", strings.TrimSpace(email))}
+		}
+		if !slices.Contains(addresses, address) {
+			addresses = append(addresses, address)
+		}
+	}
+	if len(addresses) == 0 || len(addresses) > maxInvited {
+		return nil, tenants.Invalid{Field: "email", Message: fmt.Sprintf("must name 1 to %d addresses", maxInvited)}
+	}
+	return addresses, nil
+}
+
+// hashLink returns what is stored of a link's secret, which has 130 random bits.
+func hashLink(secret string) []byte {
+	sum := sha256.Sum256([]byte(secret))
+	return sum[:]
+}
+
+// oneLine returns text without what would end a line of a mail's head.
+func oneLine(text string) string {
+	return strings.Map(func(letter rune) rune {
+		if unicode.IsControl(letter) {
+			return ' '
+		}
+		return letter
+	}, text)
+}

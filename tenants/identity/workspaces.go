@@ -1,0 +1,116 @@
+package identity
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"palimpsest/tenants"
+)
+
+// WorkspaceStore keeps workspaces and who belongs to them. What its methods return
+// is told by those of Service with their names.
+type WorkspaceStore interface {
+	CreateWorkspace(ctx context.Context, owner uuid.UUID, name string) (tenants.Workspace, error)
+	EnterWorkspace(ctx context.Context, user, login, workspace uuid.UUID) error
+	RenameWorkspace(ctx context.Context, workspace uuid.UUID, name string) error
+	LeaveWorkspace(ctx context.Context, user, workspace uuid.UUID, revokeKeys bool) error
+	Members(ctx context.Context, workspace uuid.UUID) ([]tenants.Member, error)
+	ChangeRole(ctx context.Context, workspace, user uuid.UUID, role tenants.Role) error
+	RemoveMember(ctx context.Context, workspace, user uuid.UUID, revokeKeys bool) error
+}
+
+// CreateWorkspace creates a workspace that a login's user owns, and has the login
+// work in it. What a person can mend is a tenants.Invalid of the field workspace.
+func (s *Service) CreateWorkspace(ctx context.Context, login tenants.Login, name string) (tenants.Workspace, error) {
+	name, err := checkWorkspace(name)
+	if err != nil {
+		return tenants.Workspace{}, err
+	}
+	created, err := s.store.CreateWorkspace(ctx, login.UserID, name)
+	if err != nil {
+		return tenants.Workspace{}, fmt.Errorf("create workspace: %w", err)
+	}
+	return created, s.Enter(ctx, login, created.ID)
+}
+
+// Enter has a login work in another workspace of its user, from its next request on,
+// everywhere. It returns tenants.ErrNotFound for a workspace that the user does not
+// belong to.
+func (s *Service) Enter(ctx context.Context, login tenants.Login, workspace tenants.WorkspaceID) error {
+	if err := s.store.EnterWorkspace(ctx, login.UserID, login.ID, workspace); err != nil {
+		return fmt.Errorf("enter: %w", err)
+	}
+	s.Forget()
+	return nil
+}
+
+// RenameWorkspace gives a workspace another name. What a person can mend is a
+// tenants.Invalid of the field workspace.
+func (s *Service) RenameWorkspace(ctx context.Context, workspace tenants.WorkspaceID, name string) error {
+	name, err := checkWorkspace(name)
+	if err != nil {
+		return err
+	}
+	if err := s.store.RenameWorkspace(ctx, workspace, name); err != nil {
+		return fmt.Errorf("rename: %w", err)
+	}
+	s.Forget()
+	return nil
+}
+
+// Leave ends somebody's own membership of the workspace that they work in. Their API
+// keys there are revoked, or stay. It returns tenants.ErrLastOwner where nobody else
+// owns the workspace.
+func (s *Service) Leave(ctx context.Context, who tenants.Principal, revokeKeys bool) error {
+	if err := s.store.LeaveWorkspace(ctx, who.User.ID, who.Workspace.ID, revokeKeys); err != nil {
+		return fmt.Errorf("leave: %w", err)
+	}
+	s.Forget()
+	return nil
+}
+
+// Members returns the people of a workspace, in the order in which they joined.
+func (s *Service) Members(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Member, error) {
+	members, err := s.store.Members(ctx, workspace)
+	if err != nil {
+		return nil, fmt.Errorf("members: %w", err)
+	}
+	return members, nil
+}
+
+// ChangeRole gives a member another role, on behalf of the context's actor. It
+// returns tenants.ErrNotFound for who is no member, a tenants.Invalid for no role,
+// tenants.ErrDenied, and tenants.ErrLastOwner.
+func (s *Service) ChangeRole(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID, role tenants.Role) error {
+	if err := s.store.ChangeRole(ctx, workspace, user, role); err != nil {
+		return fmt.Errorf("change role: %w", err)
+	}
+	s.Forget()
+	return nil
+}
+
+// RemoveMember ends a membership and the logins that work in the workspace, on behalf
+// of the context's actor. The member's API keys there are revoked, or stay. It
+// returns tenants.ErrNotFound for who is no member, tenants.ErrDenied, and
+// tenants.ErrLastOwner.
+func (s *Service) RemoveMember(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID, revokeKeys bool) error {
+	if err := s.store.RemoveMember(ctx, workspace, user, revokeKeys); err != nil {
+		return fmt.Errorf("remove: %w", err)
+	}
+	s.Forget()
+	return nil
+}
+
+// lastUsed returns the membership whose workspace somebody used last; the one that
+// is oldest if that is not known, and none if there is none.
+func lastUsed(memberships []tenants.Membership) tenants.Membership {
+	var last tenants.Membership
+	for i, membership := range memberships {
+		if i == 0 || membership.SeenAt.After(last.SeenAt) {
+			last = membership
+		}
+	}
+	return last
+}

@@ -1,0 +1,88 @@
+package tenants
+
+import (
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Roles returns all roles, the one that may most first.
+func Roles() []Role { return []Role{Owner, Admin, Regular, Viewer, Billing} }
+
+// InvitationAge is how long an invitation can be accepted.
+const InvitationAge = 7 * 24 * time.Hour
+
+// Manages reports whether somebody with a role may invite people to another role,
+// and change and remove those who have it. Owners manage everybody; admins manage
+// everybody but owners.
+func (r Role) Manages(other Role) bool {
+	return r.May(ManageMembers) && slices.Contains(Roles(), other) && (r == Owner || other != Owner)
+}
+
+// CheckRole returns an Invalid for what is no role.
+func CheckRole(role Role) error {
+	if !slices.Contains(Roles(), role) {
+		return Invalid{Field: "role", Message: "must be one of owner, admin, member, viewer, billing"}
+	}
+	return nil
+}
+
+// CheckRoleChange returns why somebody with a role may not give another member a
+// new role: an Invalid, ErrDenied, or ErrLastOwner if a workspace of so many owners
+// would be left with none.
+func CheckRoleChange(by, from, to Role, owners int) error {
+	if err := CheckRole(to); err != nil {
+		return err
+	}
+	if !by.Manages(from) || !by.Manages(to) {
+		return ErrDenied
+	}
+	if from == Owner && to != Owner && owners <= 1 {
+		return ErrLastOwner
+	}
+	return nil
+}
+
+// CheckRemoval returns why somebody with a role may not remove a member: ErrDenied,
+// or ErrLastOwner.
+func CheckRemoval(by, from Role, owners int) error {
+	if !by.Manages(from) {
+		return ErrDenied
+	}
+	return CheckLeaving(from, owners)
+}
+
+// CheckLeaving returns ErrLastOwner if a member with a role may not leave a
+// workspace of so many owners.
+func CheckLeaving(role Role, owners int) error {
+	if role == Owner && owners <= 1 {
+		return ErrLastOwner
+	}
+	return nil
+}
+
+// Invitation asks the person with an address into a workspace. Whoever holds its
+// link and is logged in with the address may accept it, once.
+type Invitation struct {
+	ID        uuid.UUID
+	Workspace Workspace
+	Email     string // lower case
+	Role      Role
+	InvitedBy string // address of who did; empty: an API key, or somebody who is no member any more
+	CreatedAt time.Time
+	SentAt    time.Time // when its newest link was made
+	ExpiresAt time.Time
+}
+
+// Fields returns what the audit log shows of an invitation.
+func (i Invitation) Fields() Fields {
+	return Fields{"email": i.Email, "role": string(i.Role), "expires": i.ExpiresAt.UTC().Format(time.RFC3339)}
+}
+
+// Invited is an invitation with its link, which nobody can read again.
+type Invited struct {
+	Invitation
+
+	Link string
+}

@@ -1,0 +1,365 @@
+package tenantsdb
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants"
+)
+
+const (
+	maxPending  = 500         // invitations of a workspace that wait
+	resendPause = time.Minute // between two mails to one address
+)
+
+// CreateInvitation keeps an invitation under the hash of its link's secret, on behalf
+// of the context's actor; one to the same address that waits is revoked. It returns
+// the invitation with its workspace and who made it, tenants.ErrDenied for a role that the actor does not manage, and a tenants.Invalid
+// of the field email for an address of a member or too many invitations.
+func (db *DB) CreateInvitation(ctx context.Context, workspace uuid.UUID, wanted tenants.Invitation, hash []byte) (tenants.Invitation, error) {
+	var created tenants.Invitation
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		by, err := lockAsActor(tx, workspace)
+		if err != nil {
+			return err
+		}
+		if !by.Manages(wanted.Role) {
+			return tenants.ErrDenied
+		}
+		if err := checkInvited(tx, workspace, wanted.Email); err != nil {
+			return err
+		}
+		if err := revokeInvitations(tx, workspace, "email = ?", wanted.Email); err != nil {
+			return err
+		}
+		err = tx.Exec(`INSERT INTO invitations (workspace_id, id, email, role, hash, invited_by, created_at, sent_at, expires_at)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`, workspace, wanted.ID, wanted.Email, string(wanted.Role), hash,
+			nullable(tenants.ActorOf(ctx).User), wanted.CreatedAt, wanted.SentAt, wanted.ExpiresAt).Error
+		if err != nil {
+			return err
+		}
+		if created, err = invitationOf(tx, workspace, wanted.ID); err != nil {
+			return err
+		}
+		return audit(tx, workspace, tenants.Change{Action: tenants.InvitationCreated, Target: created.ID.String(), After: created.Fields()})
+	})
+	if err != nil {
+		return tenants.Invitation{}, fmt.Errorf("create invitation: %w", err)
+	}
+	return created, nil
+}
+
+// checkInvited returns what keeps an address from being invited.
+func checkInvited(tx *gorm.DB, workspace uuid.UUID, email string) error {
+	var found struct {
+		IsMember bool
+		Pending  int
+	}
+	err := tx.Raw(`SELECT
+			EXISTS (SELECT FROM members m JOIN users u ON u.id = m.user_id WHERE m.workspace_id = ? AND u.email = ?) AS is_member,
+			(SELECT count(*) FROM invitations WHERE workspace_id = ? AND accepted_at IS NULL AND revoked_at IS NULL) AS pending`,
+		workspace, email, workspace).Scan(&found).Error
+	switch {
+	case err != nil:
+		return err
+	case found.IsMember:
+		return tenants.Invalid{Field: "email", Message: email + " is a member already"}
+	case found.Pending >= maxPending:
+		return tenants.Invalid{Field: "email", Message: fmt.Sprintf("cannot be invited: %d invitations wait already, revoke some first", maxPending)}
+	}
+	return nil
+}
+
+// RenewInvitation gives an invitation that waits another link, and another end with
+// it; the one before does not work any more. It returns tenants.ErrNotFound,
+// tenants.ErrDenied, and a tenants.TooMany within a minute of the last time.
+func (db *DB) RenewInvitation(ctx context.Context, workspace, id uuid.UUID, sent, expires time.Time, hash []byte) (tenants.Invitation, error) {
+	var renewed tenants.Invitation
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		before, err := managedInvitation(tx, workspace, id)
+		if err != nil {
+			return err
+		}
+		if wait := resendPause - sent.Sub(before.SentAt); wait > 0 {
+			return tenants.TooMany{Wait: wait}
+		}
+		renewed = before
+		renewed.SentAt, renewed.ExpiresAt = sent, expires
+		err = tx.Exec("UPDATE invitations SET hash = ?, sent_at = ?, expires_at = ? WHERE workspace_id = ? AND id = ?",
+			hash, sent, expires, workspace, id).Error
+		if err != nil {
+			return err
+		}
+		return audit(tx, workspace, tenants.Change{
+			Action: tenants.InvitationResent, Target: id.String(), Before: before.Fields(), After: renewed.Fields(),
+		})
+	})
+	if err != nil {
+		return tenants.Invitation{}, fmt.Errorf("renew invitation %s: %w", id, err)
+	}
+	return renewed, nil
+}
+
+// RevokeInvitation ends an invitation that waits. It returns tenants.ErrNotFound and
+// tenants.ErrDenied.
+func (db *DB) RevokeInvitation(ctx context.Context, workspace, id uuid.UUID) error {
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		if _, err := managedInvitation(tx, workspace, id); err != nil {
+			return err
+		}
+		return revokeInvitations(tx, workspace, "id = ?", id)
+	})
+	if err != nil {
+		return fmt.Errorf("revoke invitation %s: %w", id, err)
+	}
+	return nil
+}
+
+// Invitations returns the invitations of a workspace that wait, those that have
+// expired too, the newest first.
+func (db *DB) Invitations(ctx context.Context, workspace uuid.UUID) ([]tenants.Invitation, error) {
+	var rows []invitationRow
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return waiting(tx).Where("i.workspace_id = ?", workspace).Order("i.created_at DESC, i.id DESC").Find(&rows).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("invitations of workspace %s: %w", workspace, err)
+	}
+	invitations := make([]tenants.Invitation, len(rows))
+	for i, row := range rows {
+		invitations[i] = row.toInvitation()
+	}
+	return invitations, nil
+}
+
+// InvitationByHash returns the invitation whose link's secret has a hash. It returns
+// tenants.ErrInvitation if there is none that can be accepted.
+func (db *DB) InvitationByHash(ctx context.Context, hash []byte) (tenants.Invitation, error) {
+	var found tenants.Invitation
+	err := db.withLink(ctx, hash, func(tx *gorm.DB) error {
+		var err error
+		found, err = presented(tx, hash)
+		return err
+	})
+	if err != nil {
+		return tenants.Invitation{}, fmt.Errorf("find invitation: %w", err)
+	}
+	return found, nil
+}
+
+// AcceptInvitation makes a person a member, once, and has their login work in the
+// workspace. It returns tenants.ErrInvitation if the invitation cannot be accepted,
+// and tenants.ErrOtherAddress if the person's address is not the invited one. Who is
+// a member already keeps their role.
+func (db *DB) AcceptInvitation(ctx context.Context, hash []byte, user, login uuid.UUID) error {
+	err := db.withLink(ctx, hash, func(tx *gorm.DB) error {
+		invitation, err := presented(tx, hash)
+		if err != nil {
+			return err
+		}
+		if err := workFor(tx, forUser, user.String()); err != nil {
+			return err
+		}
+		var email string
+		if err := tx.Raw("SELECT email FROM users WHERE id = ? FOR KEY SHARE", user).Scan(&email).Error; err != nil {
+			return err
+		}
+		if email != invitation.Email {
+			return tenants.ErrOtherAddress
+		}
+		if err := accept(tx, invitation, user); err != nil {
+			return err
+		}
+		return enter(tx, user, login, invitation.Workspace.ID)
+	})
+	if err != nil {
+		return fmt.Errorf("accept invitation: %w", err)
+	}
+	return nil
+}
+
+// SignUpInvited creates the person with the invited address, makes them a member and
+// sends them letters, all or nothing; and they own another workspace if that has a
+// name. It returns
+// tenants.ErrInvitation and tenants.ErrEmailTaken.
+func (db *DB) SignUpInvited(ctx context.Context, hash []byte, passwordHash, workspaceName string, letters func(email string) []tenants.Letter) (tenants.User, tenants.Membership, error) {
+	var user tenants.User
+	var membership tenants.Membership
+	err := db.withLink(ctx, hash, func(tx *gorm.DB) error {
+		invitation, err := presented(tx, hash)
+		if err != nil {
+			return err
+		}
+		user = tenants.User{ID: uuid.Must(uuid.NewV7()), Email: invitation.Email}
+		if err := workFor(tx, forUser, user.ID.String()); err != nil {
+			return err
+		}
+		tx = tx.WithContext(tenants.WithActor(tx.Statement.Context, tenants.Actor{User: user.ID, Name: user.Email, From: tenants.ActorOf(ctx).From}))
+		if err := insertUser(tx, &user, passwordHash); err != nil {
+			return err
+		}
+		if err := accept(tx, invitation, user.ID); err != nil {
+			return err
+		}
+		for _, letter := range letters(user.Email) {
+			if err := send(tx, user.ID, letter); err != nil {
+				return err
+			}
+		}
+		membership = tenants.Membership{Workspace: invitation.Workspace, Role: invitation.Role}
+		if workspaceName == "" {
+			return nil
+		}
+		return createWorkspace(tx, &tenants.Workspace{ID: uuid.Must(uuid.NewV7()), Name: workspaceName}, user.ID)
+	})
+	if err != nil {
+		return tenants.User{}, tenants.Membership{}, fmt.Errorf("sign up: %w", err)
+	}
+	return user, membership, nil
+}
+
+// withLink runs fn in a transaction that sees the invitation with a hash.
+func (db *DB) withLink(ctx context.Context, hash []byte, fn func(tx *gorm.DB) error) error {
+	return db.transaction(ctx, forToken, hex.EncodeToString(hash), fn)
+}
+
+// presented returns the invitation with a hash that can be accepted; the rest of the
+// transaction works for its workspace.
+func presented(tx *gorm.DB, hash []byte) (tenants.Invitation, error) {
+	var workspace []uuid.UUID
+	if err := tx.Raw("SELECT workspace_id FROM invitations WHERE hash = ?", hash).Scan(&workspace).Error; err != nil {
+		return tenants.Invitation{}, err
+	}
+	if len(workspace) == 0 {
+		return tenants.Invitation{}, tenants.ErrInvitation
+	}
+	if err := workFor(tx, forWorkspace, workspace[0].String()); err != nil {
+		return tenants.Invitation{}, err
+	}
+	var rows []invitationRow
+	if err := waiting(tx).Where("i.hash = ? AND i.expires_at > now()", hash).Find(&rows).Error; err != nil {
+		return tenants.Invitation{}, err
+	}
+	if len(rows) == 0 {
+		return tenants.Invitation{}, tenants.ErrInvitation
+	}
+	return rows[0].toInvitation(), nil
+}
+
+// accept uses an invitation up. Of two who try at once, one gets
+// tenants.ErrInvitation.
+func accept(tx *gorm.DB, invitation tenants.Invitation, user uuid.UUID) error {
+	workspace := invitation.Workspace.ID
+	used := tx.Exec(`UPDATE invitations SET accepted_at = now()
+		WHERE workspace_id = ? AND id = ? AND accepted_at IS NULL AND revoked_at IS NULL AND expires_at > now()`, workspace, invitation.ID)
+	if used.Error != nil {
+		return used.Error
+	}
+	if used.RowsAffected == 0 {
+		return tenants.ErrInvitation
+	}
+	joined := tx.Exec("INSERT INTO members (workspace_id, user_id, role, seen_at) VALUES (?, ?, ?, now()) ON CONFLICT DO NOTHING",
+		workspace, user, string(invitation.Role))
+	if joined.Error != nil || joined.RowsAffected == 0 {
+		return joined.Error
+	}
+	return audit(tx, workspace, tenants.Change{
+		Action: tenants.MemberJoined, Target: user.String(),
+		After: tenants.Fields{"email": invitation.Email, "role": string(invitation.Role), "invitation": invitation.ID.String()},
+	})
+}
+
+// managedInvitation returns an invitation that waits, and that the context's actor
+// may change.
+func managedInvitation(tx *gorm.DB, workspace, id uuid.UUID) (tenants.Invitation, error) {
+	by, err := lockAsActor(tx, workspace)
+	if err != nil {
+		return tenants.Invitation{}, err
+	}
+	invitation, err := invitationOf(tx, workspace, id)
+	if err == nil && !by.Manages(invitation.Role) {
+		err = tenants.ErrDenied
+	}
+	return invitation, err
+}
+
+// invitationOf returns an invitation that waits.
+func invitationOf(tx *gorm.DB, workspace, id uuid.UUID) (tenants.Invitation, error) {
+	var rows []invitationRow
+	if err := waiting(tx).Where("i.workspace_id = ? AND i.id = ?", workspace, id).Find(&rows).Error; err != nil {
+		return tenants.Invitation{}, err
+	}
+	if len(rows) == 0 {
+		return tenants.Invitation{}, tenants.ErrNotFound
+	}
+	return rows[0].toInvitation(), nil
+}
+
+// revokeInvitationsOf ends the invitations that somebody has made and could not make
+// with their new role; empty: all.
+func revokeInvitationsOf(tx *gorm.DB, workspace, user uuid.UUID, role tenants.Role) error {
+	for _, invited := range tenants.Roles() {
+		if role.Manages(invited) {
+			continue
+		}
+		if err := revokeInvitations(tx, workspace, "invited_by = ? AND role = ?", user, string(invited)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// revokeInvitations ends those invitations of a workspace that wait and for which a
+// condition holds.
+func revokeInvitations(tx *gorm.DB, workspace uuid.UUID, condition string, values ...any) error {
+	var revoked []invitationRow
+	err := tx.Raw(`UPDATE invitations SET revoked_at = now()
+		WHERE workspace_id = ? AND accepted_at IS NULL AND revoked_at IS NULL AND `+condition+`
+		RETURNING id, email, role, expires_at`, append([]any{workspace}, values...)...).Scan(&revoked).Error
+	if err != nil {
+		return err
+	}
+	for _, row := range revoked {
+		invitation := row.toInvitation()
+		err := audit(tx, workspace, tenants.Change{Action: tenants.InvitationRevoked, Target: invitation.ID.String(), Before: invitation.Fields()})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waiting selects invitations that are neither accepted nor revoked.
+func waiting(tx *gorm.DB) *gorm.DB {
+	return tx.Table("invitations i").
+		Select("i.id, i.workspace_id, w.name AS workspace_name, w.created_at AS workspace_created_at, i.email, i.role, coalesce(u.email, '') AS inviter, i.created_at, i.sent_at, i.expires_at").
+		Joins("JOIN workspaces w ON w.workspace_id = i.workspace_id").
+		Joins("LEFT JOIN users u ON u.id = i.invited_by").
+		Where("i.accepted_at IS NULL AND i.revoked_at IS NULL")
+}
+
+type invitationRow struct {
+	ID                 uuid.UUID
+	WorkspaceID        uuid.UUID
+	WorkspaceName      string
+	WorkspaceCreatedAt time.Time
+	Email              string
+	Role               string
+	Inviter            string
+	CreatedAt          time.Time
+	SentAt             time.Time
+	ExpiresAt          time.Time
+}
+
+func (r invitationRow) toInvitation() tenants.Invitation {
+	return tenants.Invitation{
+		ID: r.ID, Workspace: tenants.Workspace{ID: r.WorkspaceID, Name: r.WorkspaceName, CreatedAt: r.WorkspaceCreatedAt},
+		Email: r.Email, Role: tenants.Role(r.Role), InvitedBy: r.Inviter,
+		CreatedAt: r.CreatedAt, SentAt: r.SentAt, ExpiresAt: r.ExpiresAt,
+	}
+}

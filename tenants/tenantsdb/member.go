@@ -1,0 +1,193 @@
+package tenantsdb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants"
+)
+
+// ChangeRole gives a member of a workspace another role, on behalf of the context's
+// actor, whose own role is looked at now. It returns tenants.ErrNotFound for who is
+// no member, and what tenants.CheckRoleChange does.
+func (db *DB) ChangeRole(ctx context.Context, workspace, user uuid.UUID, role tenants.Role) error {
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		change, err := lockMember(tx, workspace, user)
+		if err != nil {
+			return err
+		}
+		if err := tenants.CheckRoleChange(change.by, change.role, role, change.owners); err != nil || role == change.role {
+			return err
+		}
+		err = tx.Exec("UPDATE members SET role = ? WHERE workspace_id = ? AND user_id = ?", string(role), workspace, user).Error
+		if err != nil {
+			return err
+		}
+		if err := revokeInvitationsOf(tx, workspace, user, role); err != nil {
+			return err
+		}
+		before, after := change.fields(), tenants.Fields{"email": change.email, "role": string(role)}
+		return endChange(tx, workspace, user, tenants.Change{Action: tenants.MemberRoleChanged, Before: before, After: after})
+	})
+	if err != nil {
+		return fmt.Errorf("change role of %s: %w", user, err)
+	}
+	return nil
+}
+
+// RemoveMember ends a membership with all logins that work in the workspace and the
+// invitations that the member has made, on behalf of the context's actor. The
+// member's API keys are revoked or stay. It returns tenants.ErrNotFound for who is
+// no member, and what tenants.CheckRemoval does.
+func (db *DB) RemoveMember(ctx context.Context, workspace, user uuid.UUID, revokeKeys bool) error {
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		change, err := lockMember(tx, workspace, user)
+		if err != nil {
+			return err
+		}
+		if err := tenants.CheckRemoval(change.by, change.role, change.owners); err != nil {
+			return err
+		}
+		if err := endMembership(tx, workspace, user, revokeKeys); err != nil {
+			return err
+		}
+		return endChange(tx, workspace, user, tenants.Change{Action: tenants.MemberRemoved, Before: change.fields()})
+	})
+	if err != nil {
+		return fmt.Errorf("remove member %s: %w", user, err)
+	}
+	return nil
+}
+
+// LeaveWorkspace ends a person's own membership. Their logins that work in the
+// workspace go on in the one that they used last of the others, or in none. It
+// returns tenants.ErrNotFound for who is no member, and tenants.ErrLastOwner.
+func (db *DB) LeaveWorkspace(ctx context.Context, user, workspace uuid.UUID, revokeKeys bool) error {
+	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
+		if err := workFor(tx, forWorkspace, workspace.String()); err != nil {
+			return err
+		}
+		change, err := lockMember(tx, workspace, user)
+		if err != nil {
+			return err
+		}
+		if err := tenants.CheckLeaving(change.role, change.owners); err != nil {
+			return err
+		}
+		err = tx.Exec(`UPDATE logins SET workspace_id = (
+				SELECT m.workspace_id FROM members m WHERE m.user_id = ? AND m.workspace_id <> ?
+				ORDER BY m.seen_at DESC NULLS LAST, m.created_at, m.workspace_id LIMIT 1)
+			WHERE user_id = ? AND workspace_id = ?`, user, workspace, user, workspace).Error
+		if err != nil {
+			return err
+		}
+		if err := endMembership(tx, workspace, user, revokeKeys); err != nil {
+			return err
+		}
+		return endChange(tx, workspace, user, tenants.Change{Action: tenants.MemberLeft, Before: change.fields()})
+	})
+	if err != nil {
+		return fmt.Errorf("leave workspace %s: %w", workspace, err)
+	}
+	return nil
+}
+
+// memberChange is a member that is about to change, and who changes them.
+type memberChange struct {
+	by     tenants.Role // of the actor
+	role   tenants.Role
+	email  string
+	owners int // of the workspace
+}
+
+func (c memberChange) fields() tenants.Fields {
+	return tenants.Fields{"email": c.email, "role": string(c.role)}
+}
+
+// lockMember returns a member and lets nobody else change who belongs to the
+// workspace until the transaction ends: of two owners who leave at once, one stays.
+func lockMember(tx *gorm.DB, workspace, user uuid.UUID) (memberChange, error) {
+	by, err := lockAsActor(tx, workspace)
+	if err != nil {
+		return memberChange{}, err
+	}
+	var found []struct {
+		Role   string
+		Email  string
+		Owners int
+	}
+	err = tx.Raw(`SELECT m.role, u.email, (SELECT count(*) FROM members o WHERE o.workspace_id = m.workspace_id AND o.role = 'owner') AS owners
+		FROM members m JOIN users u ON u.id = m.user_id WHERE m.workspace_id = ? AND m.user_id = ?`, workspace, user).Scan(&found).Error
+	if err != nil {
+		return memberChange{}, err
+	}
+	if len(found) == 0 {
+		return memberChange{}, tenants.ErrNotFound
+	}
+	return memberChange{by: by, role: tenants.Role(found[0].Role), email: found[0].Email, owners: found[0].Owners}, nil
+}
+
+// lockAsActor lets nobody else change who belongs or is invited to the workspace
+// until the transaction ends, and returns the role of the context's actor: what a
+// request was allowed a moment ago may be over. An API key may what an admin may.
+// It returns tenants.ErrDenied for who is no member.
+func lockAsActor(tx *gorm.DB, workspace uuid.UUID) (tenants.Role, error) {
+	if err := tx.Exec("SELECT FROM workspaces WHERE workspace_id = ? FOR NO KEY UPDATE", workspace).Error; err != nil {
+		return "", err
+	}
+	actor := tenants.ActorOf(tx.Statement.Context)
+	if actor.APIKey != uuid.Nil {
+		return tenants.Admin, nil
+	}
+	var role string
+	err := tx.Raw("SELECT role FROM members WHERE workspace_id = ? AND user_id = ?", workspace, actor.User).Scan(&role).Error
+	if err != nil {
+		return "", err
+	}
+	if role == "" {
+		return "", tenants.ErrDenied
+	}
+	return tenants.Role(role), nil
+}
+
+// endMembership ends a membership, and with it the logins that work there, see the
+// foreign key of logins.
+func endMembership(tx *gorm.DB, workspace, user uuid.UUID, revokeKeys bool) error {
+	if err := revokeInvitationsOf(tx, workspace, user, ""); err != nil {
+		return err
+	}
+	if revokeKeys {
+		if err := revokeKeysOf(tx, workspace, user); err != nil {
+			return err
+		}
+	}
+	return tx.Exec("DELETE FROM members WHERE workspace_id = ? AND user_id = ?", workspace, user).Error
+}
+
+// endChange notes a change of a member and has all replicas forget who they were.
+func endChange(tx *gorm.DB, workspace, user uuid.UUID, change tenants.Change) error {
+	change.Target = user.String()
+	if err := audit(tx, workspace, change); err != nil {
+		return err
+	}
+	return notify(tx, LoginsChannel, user.String())
+}
+
+// revokeKeysOf revokes the API keys that somebody has created in a workspace.
+func revokeKeysOf(tx *gorm.DB, workspace, user uuid.UUID) error {
+	var revoked []uuid.UUID
+	err := tx.Raw("UPDATE api_keys SET revoked_at = now() WHERE workspace_id = ? AND created_by = ? AND revoked_at IS NULL RETURNING id",
+		workspace, user).Scan(&revoked).Error
+	if err != nil {
+		return err
+	}
+	for _, key := range revoked {
+		if err := audit(tx, workspace, tenants.Change{Action: tenants.KeyRevoked, Target: key.String()}); err != nil {
+			return err
+		}
+	}
+	return notify(tx, KeysChannel, workspace.String())
+}

@@ -1,0 +1,79 @@
+package tenantsdb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants"
+)
+
+// EnterWorkspace has a login work in another workspace of its user. It returns
+// tenants.ErrNotFound if the user is no member of it or the login has ended.
+func (db *DB) EnterWorkspace(ctx context.Context, user, login, workspace uuid.UUID) error {
+	err := db.inUser(ctx, user, func(tx *gorm.DB) error { return enter(tx, user, login, workspace) })
+	if err != nil {
+		return fmt.Errorf("enter workspace %s: %w", workspace, err)
+	}
+	return nil
+}
+
+// RenameWorkspace gives a workspace another name. It returns tenants.ErrNotFound.
+func (db *DB) RenameWorkspace(ctx context.Context, workspace uuid.UUID, name string) error {
+	name = storable(name)
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		var before []string
+		err := tx.Raw("SELECT name FROM workspaces WHERE workspace_id = ? FOR NO KEY UPDATE", workspace).Scan(&before).Error
+		if err != nil {
+			return err
+		}
+		if len(before) == 0 {
+			return tenants.ErrNotFound
+		}
+		if before[0] == name {
+			return nil
+		}
+		if err := tx.Exec("UPDATE workspaces SET name = ? WHERE workspace_id = ?", name, workspace).Error; err != nil {
+			return err
+		}
+		err = audit(tx, workspace, tenants.Change{
+			Action: tenants.WorkspaceRenamed, Target: workspace.String(),
+			Before: tenants.Fields{"name": before[0]}, After: tenants.Fields{"name": name},
+		})
+		if err != nil {
+			return err
+		}
+		return notify(tx, LoginsChannel, workspace.String())
+	})
+	if err != nil {
+		return fmt.Errorf("rename workspace %s: %w", workspace, err)
+	}
+	return nil
+}
+
+// enter has a login work in a workspace; the transaction works for the user.
+func enter(tx *gorm.DB, user, login, workspace uuid.UUID) error {
+	entered := tx.Exec(`UPDATE logins l SET workspace_id = m.workspace_id FROM members m
+		WHERE l.id = ? AND l.user_id = ? AND l.revoked_at IS NULL AND m.user_id = l.user_id AND m.workspace_id = ?`, login, user, workspace)
+	if entered.Error != nil {
+		return entered.Error
+	}
+	if entered.RowsAffected == 0 {
+		return tenants.ErrNotFound
+	}
+	if err := seen(tx, user, workspace); err != nil {
+		return err
+	}
+	return notify(tx, LoginsChannel, login.String())
+}
+
+// seen notes that somebody works in a workspace; the rest of the transaction works
+// for it, too.
+func seen(tx *gorm.DB, user, workspace uuid.UUID) error {
+	if err := workFor(tx, forWorkspace, workspace.String()); err != nil {
+		return err
+	}
+	return tx.Exec("UPDATE members SET seen_at = clock_timestamp() WHERE workspace_id = ? AND user_id = ?", workspace, user).Error
+}

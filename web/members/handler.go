@@ -1,0 +1,205 @@
+// Package members is the page of who belongs to a workspace and who is invited.
+package members
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+	"palimpsest/web/layout"
+	"palimpsest/web/paths"
+)
+
+// People keeps who belongs to a workspace.
+type People interface {
+	// Members returns the members in the order in which they joined.
+	Members(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Member, error)
+
+	// ChangeRole and RemoveMember work on behalf of the context's actor. They return
+	// tenants.ErrNotFound, tenants.ErrDenied and tenants.ErrLastOwner.
+	ChangeRole(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID, role tenants.Role) error
+	RemoveMember(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID, revokeKeys bool) error
+}
+
+// Invitations asks people into a workspace.
+type Invitations interface {
+	// Invite invites all or none. What a person can mend is a tenants.Invalid.
+	Invite(ctx context.Context, workspace tenants.WorkspaceID, emails []string, role tenants.Role) ([]tenants.Invited, error)
+
+	// Pending returns the invitations that wait, expired ones too, the newest first.
+	Pending(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Invitation, error)
+
+	// Resend and Revoke return tenants.ErrNotFound and tenants.ErrDenied; Resend also
+	// a tenants.TooMany.
+	Resend(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.Invited, error)
+	Revoke(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
+}
+
+// Handler answers the requests to the page.
+type Handler struct {
+	people      People
+	invitations Invitations
+	now         func() time.Time
+}
+
+// New returns a Handler.
+func New(people People, invitations Invitations, now func() time.Time) *Handler {
+	return &Handler{people: people, invitations: invitations, now: now}
+}
+
+// List shows members and invitations.
+func (h *Handler) List(c echo.Context, who tenants.Principal) error {
+	return h.page(c, who, http.StatusOK, func(*model) {})
+}
+
+// New shows the form to invite people with.
+func (h *Handler) New(c echo.Context, who tenants.Principal) error {
+	return h.page(c, who, http.StatusOK, func(m *model) { m.Form = newForm("", tenants.Regular, nil) })
+}
+
+// Invite invites the people whose addresses were typed and shows their links, once.
+func (h *Handler) Invite(c echo.Context, who tenants.Principal) error {
+	typed, role := c.FormValue("email"), tenants.Role(c.FormValue("role"))
+	emails := strings.FieldsFunc(typed, func(letter rune) bool { return unicode.IsSpace(letter) || letter == ',' || letter == ';' })
+	invited, err := h.invitations.Invite(c.Request().Context(), who.Workspace.ID, emails, role)
+	if _, mendable := errors.AsType[tenants.Invalid](err); mendable {
+		return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Form = newForm(typed, role, err) })
+	}
+	if err != nil {
+		return err
+	}
+	return h.page(c, who, http.StatusCreated, func(m *model) { m.Invited = invited })
+}
+
+// Resend sends an invitation again and shows its new link, once.
+func (h *Handler) Resend(c echo.Context, who tenants.Principal) error {
+	id, err := pathID(c)
+	if err != nil {
+		return err
+	}
+	invited, err := h.invitations.Resend(c.Request().Context(), who.Workspace.ID, id)
+	if wait, tooMany := errors.AsType[tenants.TooMany](err); tooMany {
+		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(int(wait.Wait.Seconds())+1))
+		return h.page(c, who, http.StatusTooManyRequests, func(m *model) { m.TooSoon = components.Span(wait.Wait) })
+	}
+	if err != nil {
+		return err
+	}
+	return h.page(c, who, http.StatusOK, func(m *model) { m.Invited = []tenants.Invited{invited} })
+}
+
+// Revoke ends an invitation.
+func (h *Handler) Revoke(c echo.Context, who tenants.Principal) error {
+	id, err := pathID(c)
+	if err != nil {
+		return err
+	}
+	if err := h.invitations.Revoke(c.Request().Context(), who.Workspace.ID, id); err != nil {
+		return err
+	}
+	return layout.Redirect(c, paths.With(paths.Members, "done", "revoked"))
+}
+
+// AskRole shows the form to change a member's role with.
+func (h *Handler) AskRole(c echo.Context, who tenants.Principal) error {
+	return h.aboutMember(c, who, func(member tenants.Member) error {
+		return h.page(c, who, http.StatusOK, func(m *model) { m.Role = newRole(member, member.Role, nil) })
+	})
+}
+
+// ChangeRole gives a member another role.
+func (h *Handler) ChangeRole(c echo.Context, who tenants.Principal) error {
+	return h.aboutMember(c, who, func(member tenants.Member) error {
+		role := tenants.Role(c.FormValue("role"))
+		err := h.people.ChangeRole(c.Request().Context(), who.Workspace.ID, member.User.ID, role)
+		_, mendable := errors.AsType[tenants.Invalid](err)
+		switch {
+		case mendable || errors.Is(err, tenants.ErrLastOwner):
+			return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Role = newRole(member, role, err) })
+		case err != nil:
+			return err
+		case member.User.ID == who.User.ID: // who may not see this page any more
+			return layout.Redirect(c, paths.Workspaces)
+		}
+		return layout.Redirect(c, paths.With(paths.Members, "done", "role"))
+	})
+}
+
+// ConfirmRemove asks whether a member is to be removed.
+func (h *Handler) ConfirmRemove(c echo.Context, who tenants.Principal) error {
+	return h.aboutMember(c, who, func(member tenants.Member) error {
+		return h.page(c, who, http.StatusOK, func(m *model) { m.Remove = newRemove(member, "", "", "") })
+	})
+}
+
+// Remove removes a member whose address was typed.
+func (h *Handler) Remove(c echo.Context, who tenants.Principal) error {
+	return h.aboutMember(c, who, func(member tenants.Member) error {
+		typed, keys := strings.TrimSpace(c.FormValue("confirm")), c.FormValue("keys")
+		if !strings.EqualFold(typed, member.User.Email) {
+			wrong := "That is not their address. Type " + member.User.Email + "."
+			return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Remove = newRemove(member, typed, keys, wrong) })
+		}
+		err := h.people.RemoveMember(c.Request().Context(), who.Workspace.ID, member.User.ID, keys != components.KeepKeys)
+		if err != nil {
+			return err
+		}
+		return layout.Redirect(c, paths.With(paths.Members, "done", "removed"))
+	})
+}
+
+// aboutMember handles a request about the member in the path, whom somebody must
+// manage.
+func (h *Handler) aboutMember(c echo.Context, who tenants.Principal, handle func(tenants.Member) error) error {
+	id, err := pathID(c)
+	if err != nil {
+		return err
+	}
+	members, err := h.people.Members(c.Request().Context(), who.Workspace.ID)
+	if err != nil {
+		return err
+	}
+	for _, member := range members {
+		if member.User.ID == id {
+			if !who.Role.Manages(member.Role) {
+				return tenants.ErrDenied
+			}
+			return handle(member)
+		}
+	}
+	return tenants.ErrNotFound
+}
+
+// page shows the page after change has had its way with it.
+func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change func(*model)) error {
+	ctx := c.Request().Context()
+	members, err := h.people.Members(ctx, who.Workspace.ID)
+	if err != nil {
+		return err
+	}
+	pending, err := h.invitations.Pending(ctx, who.Workspace.ID)
+	if err != nil {
+		return err
+	}
+	page := newModel(who, members, pending, h.now())
+	page.Done = done(c.QueryParam("done"))
+	change(&page)
+	return layout.Page(c, status, layout.Frame{Title: "Members", Section: layout.Members, Who: who}, view(page))
+}
+
+func pathID(c echo.Context) (uuid.UUID, error) {
+	id, err := uuid.Parse(c.Param("id"))
+	if err != nil {
+		return uuid.Nil, tenants.ErrNotFound
+	}
+	return id, nil
+}

@@ -1,0 +1,58 @@
+package web_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"palimpsest/web/browsertest"
+	"palimpsest/web/webtest"
+)
+
+// S12: an invitation from its link to the end of the membership, in two browsers.
+func TestInvitedPersonJoinsChangesAndGoes(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	owner := product.SignUp(t, "northbeam")
+	browser := browsertest.Start(t)
+	hers := browser.Open(t, browsertest.View{URL: product.URL, Theme: "light", Cookies: owner.Cookies()})
+	his := browser.Open(t, browsertest.View{URL: product.URL, Theme: "light", Width: browsertest.Phone})
+
+	hers.Go("/members/invite")
+	hers.Until(opened)
+	hers.Do(chromedp.SendKeys("#field-email", "finn@example.com"), chromedp.SetValue("#field-role", "admin"), chromedp.Click(`dialog button[type="submit"]`))
+	hers.Until(`document.querySelector('dialog:modal #link-0') !== null`)
+	hers.Check("invited")
+	link := strings.TrimPrefix(hers.Text("#link-0"), webtest.PublicURL)
+
+	his.Go(link)
+	his.Do(chromedp.SendKeys("#field-password", webtest.Password), chromedp.SendKeys("#field-workspace", "Finn's"), chromedp.Click(`main form.g button[type="submit"]`))
+	his.Until(at("/overview") + ` && document.querySelector('.wsw b').textContent === 'northbeam'`)
+	// On a phone the workspaces are behind More.
+	his.Click(`.tabbar a[href="/more"]`)
+	his.Until(at("/more") + ` && document.querySelector('main .switch-list button') !== null`)
+	his.Click(`main .switch-list button[aria-label="Switch to Finn's"]`)
+	his.Until(at("/overview") + ` && document.querySelector('.wsw b').textContent === "Finn's"`)
+	his.Go("/more")
+	his.Click(`main .switch-list button[aria-label="Switch to northbeam"]`)
+	his.Until(at("/overview") + ` && document.querySelector('.wsw small').textContent === 'admin'`)
+
+	hers.Click(`dialog .df a`)
+	hers.Until(at("/members") + ` && document.querySelector('dialog') === null`)
+	hers.Click(`[data-testid="members"] a[href$="/role"]`)
+	hers.Until(opened)
+	hers.Do(chromedp.SetValue("#field-role", "viewer"), chromedp.Click(`dialog button[type="submit"]`))
+	hers.Until(at("/members?done=role"))
+	his.Go("/members")
+	his.Until(`document.querySelector('[data-testid="problem"]') !== null && document.querySelector('.wsw small').textContent === 'viewer'`)
+
+	hers.Click(`[data-testid="members"] a[href$="/remove"]`)
+	hers.Until(opened)
+	hers.Do(chromedp.SendKeys("#field-confirm", "finn@example.com"), chromedp.Click(`dialog button[type="submit"]`))
+	hers.Until(at("/members?done=removed"))
+	his.Click(`.tabbar a[href="/sessions"]`)
+	his.Until(`location.pathname === '/login' && document.querySelector('#field-password') !== null`)
+	his.Do(chromedp.SendKeys("#field-email", "finn@example.com"), chromedp.SendKeys("#field-password", webtest.Password), chromedp.Click(`main button[type="submit"]`))
+	his.Until(`document.readyState === 'complete' && (document.querySelector('.wsw b') || {}).textContent === "Finn's"`)
+}

@@ -1,0 +1,162 @@
+// Package workspaces is the pages of the workspaces that somebody belongs to: to
+// switch, create, rename and leave them.
+package workspaces
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+	"palimpsest/web/layout"
+	"palimpsest/web/paths"
+)
+
+// People keeps workspaces and who belongs to them.
+type People interface {
+	// CreateWorkspace has the login work in the new workspace. What a person can mend
+	// is a tenants.Invalid.
+	CreateWorkspace(ctx context.Context, login tenants.Login, name string) (tenants.Workspace, error)
+
+	// Enter returns tenants.ErrNotFound for a workspace that the login's user does not
+	// belong to.
+	Enter(ctx context.Context, login tenants.Login, workspace tenants.WorkspaceID) error
+
+	// RenameWorkspace returns a tenants.Invalid for what a person can mend.
+	RenameWorkspace(ctx context.Context, workspace tenants.WorkspaceID, name string) error
+
+	// Leave returns tenants.ErrLastOwner where nobody else owns the workspace.
+	Leave(ctx context.Context, who tenants.Principal, revokeKeys bool) error
+}
+
+// Handler answers the requests to the pages.
+type Handler struct{ people People }
+
+// New returns a Handler.
+func New(people People) *Handler { return &Handler{people: people} }
+
+// List shows the workspaces that somebody belongs to.
+func (h *Handler) List(c echo.Context, who tenants.Principal) error {
+	return page(c, who, http.StatusOK, model{Who: who, Left: c.QueryParam("left") != ""})
+}
+
+// New shows the form to create a workspace with. Somebody who belongs to none also
+// reads how to accept an invitation.
+func (h *Handler) New(c echo.Context, who tenants.Principal) error {
+	return newPage(c, who, http.StatusOK, nameField("", nil))
+}
+
+// Create creates a workspace and leads to its overview.
+func (h *Handler) Create(c echo.Context, who tenants.Principal) error {
+	name := c.FormValue("workspace")
+	_, err := h.people.CreateWorkspace(c.Request().Context(), who.Login, name)
+	if _, mendable := errors.AsType[tenants.Invalid](err); mendable {
+		return newPage(c, who, http.StatusUnprocessableEntity, nameField(name, err))
+	}
+	if err != nil {
+		return err
+	}
+	return layout.Redirect(c, paths.Overview)
+}
+
+// Enter has the login work in another workspace and leads to its overview.
+func (h *Handler) Enter(c echo.Context, who tenants.Principal) error {
+	id, err := uuid.Parse(c.Param("id"))
+	if err != nil {
+		return tenants.ErrNotFound
+	}
+	if err := h.people.Enter(c.Request().Context(), who.Login, id); err != nil {
+		return err
+	}
+	return layout.Redirect(c, paths.Overview)
+}
+
+// AskName shows the form to rename the workspace with.
+func (h *Handler) AskName(c echo.Context, who tenants.Principal) error {
+	field := nameField(who.Workspace.Name, nil)
+	return page(c, who, http.StatusOK, model{Who: who, Rename: &field})
+}
+
+// Rename gives the workspace another name.
+func (h *Handler) Rename(c echo.Context, who tenants.Principal) error {
+	name := c.FormValue("workspace")
+	err := h.people.RenameWorkspace(c.Request().Context(), who.Workspace.ID, name)
+	if _, mendable := errors.AsType[tenants.Invalid](err); mendable {
+		field := nameField(name, err)
+		return page(c, who, http.StatusUnprocessableEntity, model{Who: who, Rename: &field})
+	}
+	if err != nil {
+		return err
+	}
+	return layout.Redirect(c, paths.Workspaces)
+}
+
+// ConfirmLeave asks whether somebody wants to leave the workspace.
+func (h *Handler) ConfirmLeave(c echo.Context, who tenants.Principal) error {
+	return page(c, who, http.StatusOK, model{Who: who, Leave: newLeave(who, "", "")})
+}
+
+// Leave ends the membership of somebody who has typed the workspace's name. Their
+// login goes on in the workspace that they used last of the others.
+func (h *Handler) Leave(c echo.Context, who tenants.Principal) error {
+	typed := strings.TrimSpace(c.FormValue("confirm"))
+	if typed != strings.TrimSpace(who.Workspace.Name) {
+		leave := newLeave(who, typed, "That is not the name of the workspace. Type "+who.Workspace.Name+".")
+		return page(c, who, http.StatusUnprocessableEntity, model{Who: who, Leave: leave})
+	}
+	err := h.people.Leave(c.Request().Context(), who, c.FormValue("keys") != components.KeepKeys)
+	if errors.Is(err, tenants.ErrLastOwner) {
+		leave := newLeave(who, typed, "You are its only owner. Make somebody else an owner first.")
+		return page(c, who, http.StatusConflict, model{Who: who, Leave: leave})
+	}
+	if err != nil {
+		return err
+	}
+	return layout.Redirect(c, paths.With(paths.Workspaces, "left", "1"))
+}
+
+// model is the page.
+type model struct {
+	Who    tenants.Principal
+	Left   bool                   // another workspace was just left
+	Rename *components.FieldModel // the form to rename the workspace; nil: closed
+	Leave  *leaveModel            // the question whether to leave it; nil: none
+}
+
+// leaveModel is the question whether to leave a workspace.
+type leaveModel struct{ Confirm, Keys components.FieldModel }
+
+func newLeave(who tenants.Principal, typed, wrong string) *leaveModel {
+	return &leaveModel{
+		Confirm: components.FieldModel{Label: "Type " + who.Workspace.Name + " to confirm", Name: "confirm", Value: typed, Error: wrong},
+		Keys:    components.FieldModel{Label: "API keys that you created here", Name: "keys"},
+	}
+}
+
+func nameField(name string, err error) components.FieldModel {
+	field := components.FieldModel{Label: "Name", Name: "workspace", Value: name, Hint: "The name of your team. Keys, sessions and settings belong to it."}
+	if invalid, is := errors.AsType[tenants.Invalid](err); is {
+		field.Error = components.FieldError(field.Label, invalid.Message)
+	}
+	return field
+}
+
+func page(c echo.Context, who tenants.Principal, status int, model model) error {
+	return layout.Page(c, status, layout.Frame{Title: "Workspaces", Section: layout.Workspaces, Who: who}, view(model))
+}
+
+// newPage stands alone where somebody has no workspace to be in.
+func newPage(c echo.Context, who tenants.Principal, status int, name components.FieldModel) error {
+	const title = "New workspace"
+	if who.Workspace.ID == uuid.Nil {
+		return layout.Plain(c, status, title, firstView(name, who.User.Email))
+	}
+	return layout.Page(c, status, layout.Frame{
+		Title: title, Section: layout.Workspaces, Who: who, Crumbs: []layout.Crumb{{Title: "Workspaces", Path: paths.Workspaces}, {Title: title}},
+	}, newView(name))
+}
