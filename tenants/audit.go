@@ -44,6 +44,8 @@ type Action string
 const (
 	KeyCreated         Action = "key.created"
 	KeyRevoked         Action = "key.revoked"
+	KeyChanged         Action = "key.changed"
+	KeyRotated         Action = "key.rotated"
 	ProviderKeyAdded   Action = "provider_key.added"
 	ProviderKeyRemoved Action = "provider_key.removed"
 	PipelineSaved      Action = "pipeline.saved"
