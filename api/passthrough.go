@@ -25,6 +25,9 @@ func (s *Server) passthrough(c echo.Context) error {
 	call, err := s.admit(request, event, func(key tenants.APIKey) (tenants.Provider, error) {
 		return s.providerFor(request, key, codec)
 	})
+	if err == nil && !onlyReads(request.Method) {
+		err = call.key.Limits.CheckRelay(request.URL.Path)
+	}
 	if err != nil {
 		return s.refuse(c, codec, event, err)
 	}
@@ -46,6 +49,11 @@ func (s *Server) passthrough(c echo.Context) error {
 	defer response.Body.Close()
 	event.TTFB = s.Now().Sub(event.At) - event.Overhead
 	return finish(s.relay(c, event, response, ignore{}, nil))
+}
+
+// onlyReads reports whether requests of a method have no model make anything.
+func onlyReads(method string) bool {
+	return slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodDelete}, method)
 }
 
 // providerFor returns whose API a request belongs to: Anthropic's if it looks
