@@ -169,7 +169,9 @@ func (s *Server) asked(ctx context.Context, codec wire.Codec, call call, header 
 		Scope: session.Scope{Workspace: call.key.Workspace, APIKey: call.key.ID, Format: codec.Format()},
 		Codec: codec, Config: config, Headers: header, Path: path, Body: body, Bypass: call.asked.bypass, DryRun: call.asked.dryRun, Long: asksLongWindow(header),
 		Windows: windows, Usage: true, Provider: string(call.target.Provider),
-		Allow: func(model tokens.Model, asked string) error { return call.key.Limits.CheckModel(asked, model.Price != tokens.Price{}) },
+		Allow: func(model tokens.Model, asked string) error {
+			return call.key.Limits.CheckModel(asked, model.Price != tokens.Price{})
+		},
 	}, nil
 }
 

@@ -79,6 +79,8 @@ func reaches() map[string]reach {
 		"GET /requests/:id":         {roles: "oamvb", path: at(func(of *tenant) string { return "/requests/" + of.request.String() })},
 		"DELETE /sessions/:id":      {roles: "oa", path: at(func(of *tenant) string { return "/sessions/" + of.session.String() }), status: http.StatusNoContent},
 		"DELETE /provider-keys/:id": {roles: "oa", path: at(func(of *tenant) string { return "/provider-keys/" + of.providerKey }), status: http.StatusNoContent},
+		"PATCH /keys/:id":           {roles: "oam", path: at(func(of *tenant) string { return "/keys/" + of.keyID }), body: `{"concurrency":7}`},
+		"POST /keys/:id/rotate":     {roles: "oam", path: at(func(of *tenant) string { return "/keys/" + of.keyID + "/rotate" }), body: `{"grace":"1h"}`},
 		"DELETE /keys/:id":          {roles: "oam", path: at(func(of *tenant) string { return "/keys/" + of.keyID }), status: http.StatusNoContent},
 	}
 }

@@ -2,8 +2,8 @@ package wire
 
 // Problem is an error of ours.
 type Problem struct {
-	Status    int
-	Type      string // of Anthropic's list: "authentication_error", "invalid_request_error", "api_error", …
+	Status int
+	Type   string // of Anthropic's list: "authentication_error", "invalid_request_error", "api_error", …
 	// OpenAIType is the type for OpenAI's clients where it does not follow from Type;
 	// empty: it does.
 	OpenAIType string

@@ -14,8 +14,8 @@ import (
 )
 
 // ChangeAPIKey sets the name, pipeline, expiry and limits of an API key on all
-// replicas. It returns tenants.ErrNotFound, and tenants.ErrKeyRevoked for a key that
-// has ended.
+// replicas. It returns tenants.ErrNotFound, and a tenants.Invalid for a key that is
+// revoked.
 func (db *DB) ChangeAPIKey(ctx context.Context, workspace uuid.UUID, key tenants.APIKey) error {
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		before, err := lockAPIKey(tx, workspace, key.ID)
@@ -98,7 +98,7 @@ func lockAPIKey(tx *gorm.DB, workspace, id uuid.UUID) (tenants.APIKey, error) {
 	case len(rows) == 0:
 		return tenants.APIKey{}, tenants.ErrNotFound
 	case rows[0].RevokedAt != nil:
-		return tenants.APIKey{}, tenants.ErrKeyRevoked
+		return tenants.APIKey{}, tenants.Invalid{Field: "id", Message: "names a revoked key, which stays as it is; create another"}
 	}
 	return rows[0].toAPIKey()
 }
