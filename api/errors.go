@@ -99,7 +99,7 @@ func exceededProblem(exceeded limits.Exceeded) wire.Problem {
 	budget := fmt.Sprintf("and has used it up. It begins anew in %d seconds, at midnight UTC; or raise it on the dashboard's API keys page.", seconds(exceeded.Wait))
 	switch exceeded.Kind {
 	case limits.Requests:
-		say(fmt.Sprintf("%d requests a minute", quota.RequestsPerMinute), again)
+		say(many(quota.RequestsPerMinute, "request")+" a minute", again)
 	case limits.Tokens:
 		say(fmt.Sprintf("%d tokens a minute", quota.TokensPerMinute), again)
 		if exceeded.Asked > 0 {
@@ -107,7 +107,7 @@ func exceededProblem(exceeded limits.Exceeded) wire.Problem {
 				fmt.Sprintf("This request has about %d and never fits. Send less, or raise the limit on the dashboard's API keys page.", exceeded.Asked))
 		}
 	case limits.Concurrency:
-		say(fmt.Sprintf("%d requests at once", quota.Concurrency), "Wait until one of them has ended; the limit can be changed on the dashboard's API keys page.")
+		say(many(quota.Concurrency, "request")+" at once", "Wait until one of them has ended; the limit can be changed on the dashboard's API keys page.")
 	case limits.DayBudget:
 		problem.Code, problem.OpenAIType = "insufficient_quota", "insufficient_quota"
 		problem.Message = fmt.Sprintf("This Palimpsest API key has a budget of %s USD a day %s", tenants.USD(quota.DayMicroUSD), budget)
@@ -117,6 +117,14 @@ func exceededProblem(exceeded limits.Exceeded) wire.Problem {
 	case limits.None:
 	}
 	return problem
+}
+
+// many writes a number of things.
+func many(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // seconds rounds a wait up: who comes back then is let in.

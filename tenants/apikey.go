@@ -32,6 +32,7 @@ type APIKey struct {
 	Pipeline   string // overrides the workspace's pipeline config, as YAML; empty: none
 	Limits     Limits
 	CreatedBy  uuid.UUID
+	Creator    string // their e-mail address or the creating key's name, in lists only; empty: they left
 	CreatedAt  time.Time
 	ExpiresAt  *time.Time
 	RevokedAt  *time.Time

@@ -39,7 +39,8 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 		pages[path] = stranger.Get(path)
 	}
 	for _, path := range []string{
-		"/overview", "/overview?range=30d&by=key", "/more", "/keys", "/keys/new", keys.Find(`[data-testid="keys"] a`).AttrOr("href", ""), "/providers", "/providers/new",
+		"/overview", "/overview?range=30d&by=key", "/more", "/keys", "/keys/new", keys.Find(`[data-testid="keys"] a[aria-label^="Change"]`).AttrOr("href", ""),
+		keys.Find(`[data-testid="keys"] a[aria-label^="Rotate"]`).AttrOr("href", ""), keys.Find(`[data-testid="keys"] a[aria-label^="Revoke"]`).AttrOr("href", ""), "/providers", "/providers/new",
 		providers.Find(`a[href$="/remove"]`).AttrOr("href", ""), "/pipeline", "/pipeline?preset=aggressive", "/sessions", "/sessions?q=none+such",
 		session, session + "?show=compressed", session + "?view=raw", "/sessions/none", "/sessions?cursor=x",
 	} {

@@ -28,9 +28,13 @@ func (db *DB) CreateAPIKey(ctx context.Context, workspace uuid.UUID, key tenants
 
 // APIKeys returns all API keys of a workspace, revoked ones too, the newest first.
 func (db *DB) APIKeys(ctx context.Context, workspace uuid.UUID) ([]tenants.APIKey, error) {
-	var rows []apiKeyRow
+	var rows []struct {
+		Row apiKeyRow `gorm:"embedded"`
+
+		Creator string
+	}
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Table("api_keys").Select(apiKeyColumns).Where("workspace_id = ?", workspace).
+		return tx.Table("api_keys").Select(apiKeyColumns+creatorColumn).Where("workspace_id = ?", workspace).
 			Order("created_at DESC, id DESC").Find(&rows).Error
 	})
 	if err != nil {
@@ -38,9 +42,10 @@ func (db *DB) APIKeys(ctx context.Context, workspace uuid.UUID) ([]tenants.APIKe
 	}
 	keys := make([]tenants.APIKey, len(rows))
 	for i, row := range rows {
-		if keys[i], err = row.toAPIKey(); err != nil {
-			return nil, fmt.Errorf("API key %s: %w", row.ID, err)
+		if keys[i], err = row.Row.toAPIKey(); err != nil {
+			return nil, fmt.Errorf("API key %s: %w", row.Row.ID, err)
 		}
+		keys[i].Creator = row.Creator
 	}
 	return keys, nil
 }
@@ -138,6 +143,10 @@ func revokeAPIKey(tx *gorm.DB, workspace, id uuid.UUID) error {
 //nolint:gosec // names of columns
 const apiKeyColumns = `workspace_id, id, name, prefix, suffix, scopes, pipeline, limits, created_by, created_at,
 	expires_at, revoked_at, last_used_at, old_until`
+
+// creatorColumn is who created a key: a member, or another key.
+const creatorColumn = `, coalesce((SELECT u.email FROM users u WHERE u.id = api_keys.created_by),
+	(SELECT c.name FROM api_keys c WHERE c.workspace_id = api_keys.workspace_id AND c.id = api_keys.created_by), '') AS creator`
 
 type apiKeyRow struct {
 	WorkspaceID uuid.UUID

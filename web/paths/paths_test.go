@@ -43,6 +43,8 @@ func TestPathsOfThingsHoldTheirIDs(t *testing.T) {
 	id := uuid.MustParse("0198c2f0-0000-7000-8000-000000000001")
 
 	for got, want := range map[string]string{
+		paths.EditKey(id):        "/keys/0198c2f0-0000-7000-8000-000000000001/edit",
+		paths.RotateKey(id):      "/keys/0198c2f0-0000-7000-8000-000000000001/rotate",
 		paths.RevokeKey(id):      "/keys/0198c2f0-0000-7000-8000-000000000001/revoke",
 		paths.TestProvider(id):   "/providers/0198c2f0-0000-7000-8000-000000000001/test",
 		paths.RemoveProvider(id): "/providers/0198c2f0-0000-7000-8000-000000000001/remove",
