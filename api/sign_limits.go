@@ -11,21 +11,24 @@ import (
 // The provider's own x-ratelimit-* stand beside them as they came.
 func signLimits(set func(name, value string), ticket *limits.Ticket) {
 	quota, left := ticket.Quota(), ticket.Left()
-	count := func(what string, limit, left int) {
-		if limit > 0 {
-			set("Ratelimit-Limit-"+what, strconv.Itoa(limit))
-			set("Ratelimit-Remaining-"+what, strconv.Itoa(left))
-		}
+	if quota.RequestsPerMinute > 0 {
+		set("Ratelimit-Limit-Requests", strconv.Itoa(quota.RequestsPerMinute))
+		set("Ratelimit-Remaining-Requests", strconv.Itoa(left.Requests))
 	}
-	money := func(what string, limit, left int64) {
-		if limit > 0 {
-			set("Ratelimit-Limit-"+what, tenants.USD(limit))
-			set("Ratelimit-Remaining-"+what, tenants.USD(left))
-		}
+	if quota.TokensPerMinute > 0 {
+		set("Ratelimit-Limit-Tokens", strconv.Itoa(quota.TokensPerMinute))
+		set("Ratelimit-Remaining-Tokens", strconv.Itoa(left.Tokens))
 	}
-	count("Requests", quota.RequestsPerMinute, left.Requests)
-	count("Tokens", quota.TokensPerMinute, left.Tokens)
-	count("Concurrency", quota.Concurrency, left.Concurrency)
-	money("Day-Usd", quota.DayMicroUSD, left.DayMicroUSD)
-	money("Month-Usd", quota.MonthMicroUSD, left.MonthMicroUSD)
+	if quota.Concurrency > 0 {
+		set("Ratelimit-Limit-Concurrency", strconv.Itoa(quota.Concurrency))
+		set("Ratelimit-Remaining-Concurrency", strconv.Itoa(left.Concurrency))
+	}
+	if quota.DayMicroUSD > 0 {
+		set("Ratelimit-Limit-Day-Usd", tenants.USD(quota.DayMicroUSD))
+		set("Ratelimit-Remaining-Day-Usd", tenants.USD(left.DayMicroUSD))
+	}
+	if quota.MonthMicroUSD > 0 {
+		set("Ratelimit-Limit-Month-Usd", tenants.USD(quota.MonthMicroUSD))
+		set("Ratelimit-Remaining-Month-Usd", tenants.USD(left.MonthMicroUSD))
+	}
 }

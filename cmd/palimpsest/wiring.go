@@ -108,8 +108,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	e := newEcho(p.log, p.clientAddress())
 	p.serveProxy(e, &api.Server{
 		Keys: keys, Settings: settings, Prompts: writer, Upstream: provider,
-		Limits: p.startLimits(db, metrics), Address: e.IPExtractor,
-		Recorder: recorder, Summaries: summaries, Answers: answers, Metrics: metrics, Log: p.log, Now: time.Now,
+		Recorder: recorder, Summaries: summaries, Answers: answers, Limits: p.startLimits(db, metrics), Metrics: metrics, Address: e.IPExtractor, Log: p.log, Now: time.Now,
 	}, recall.Config{
 		Lanes: sessions, Archive: originals, Searcher: index, Codecs: codecs(), PublicURL: p.reachable(), Log: p.log, Now: time.Now,
 	})
