@@ -74,7 +74,7 @@ func (l Limits) Validate() error {
 	if len(l.Addresses) > maxPatterns {
 		return Invalid{Field: "allowed_ips", Message: fmt.Sprintf("must have at most %d entries", maxPatterns)}
 	}
-	return l.Quota.validate()
+	return l.validate()
 }
 
 func (q Quota) validate() error {

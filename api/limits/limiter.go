@@ -181,7 +181,7 @@ func (l *Limiter) warm(ctx context.Context, subject Subject, quota tenants.Quota
 	if loaded {
 		return known
 	}
-	_, _, _ = l.loading.Do(subject.Workspace.String()+subject.Key.String(), func() (any, error) {
+	<-l.loading.DoChan(subject.Workspace.String()+subject.Key.String(), func() (any, error) {
 		l.load(context.WithoutCancel(ctx), subject, now)
 		return nil, nil //nolint:nilnil // what was read lies in local
 	})

@@ -35,6 +35,7 @@ func everywhere(t *testing.T, run func(t *testing.T, b *bundle, limiter *limits.
 func TestRequestsOverTheirRateWaitForTheirTurn(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, b *bundle, limiter *limits.Limiter, isShared bool) {
+		t.Helper()
 		subject, quota := newSubject(), tenants.Quota{RequestsPerMinute: 2}
 		if left := admit(t, limiter, subject, quota).Left().Requests; left != 1 {
 			t.Errorf("%d are left after the first", left)
@@ -59,6 +60,7 @@ func TestRequestsOverTheirRateWaitForTheirTurn(t *testing.T) {
 func TestTokensAreTakenBeforeAndSettledAfter(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, _ *bundle, limiter *limits.Limiter, _ bool) {
+		t.Helper()
 		subject, quota := newSubject(), tenants.Quota{TokensPerMinute: 1_000_000}
 		ticket := admit(t, limiter, subject, quota)
 		if err := ticket.Take(t.Context(), 600_000); err != nil {
@@ -90,6 +92,7 @@ func TestTokensAreTakenBeforeAndSettledAfter(t *testing.T) {
 func TestRequestsUnderWayAreBounded(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, _ *bundle, limiter *limits.Limiter, _ bool) {
+		t.Helper()
 		subject, quota := newSubject(), tenants.Quota{Concurrency: 2}
 		first := admit(t, limiter, subject, quota)
 		second := admit(t, limiter, subject, quota)
@@ -111,6 +114,7 @@ func TestRequestsUnderWayAreBounded(t *testing.T) {
 func TestBudgetHoldsUntilItsDayOrMonthIsOver(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, b *bundle, limiter *limits.Limiter, _ bool) {
+		t.Helper()
 		b.spend(900_000, 4_000_000, nil)
 		subject, quota := newSubject(), tenants.Quota{DayMicroUSD: 1_000_000, MonthMicroUSD: 5_000_000}
 		ticket := admit(t, limiter, subject, quota)

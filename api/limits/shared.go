@@ -37,6 +37,8 @@ func newShared(client redis.UniversalClient) *shared {
 }
 
 // Numbers are written in full: Lua would round large ones. Times are microseconds.
+//
+//nolint:dupword // Lua
 const clockScript = `
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
@@ -56,6 +58,8 @@ end
 // KEYS: requests, tokens, running, day, month. ARGV: requests, tokens a minute,
 // concurrency, day, month, ticket, lease, then what is known to be spent and for how
 // long it is kept, of the day and of the month.
+//
+//nolint:dupword // Lua
 const admitScript = `
 local requests, tokens, most, day, month = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local function spent(key, limit, known, kept)
