@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"errors"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,7 +19,8 @@ type Keys interface {
 
 // authenticate returns the API key that a request was sent with. Clients send it
 // as x-api-key, api-key or a bearer token, some in two places at once: one valid
-// key is enough. The event learns whose it is.
+// key is enough. The event learns whose it is. A key that may not be used from the
+// client's address or for the path is a tenants.Forbidden.
 func (s *Server) authenticate(request *http.Request, event *Event) (tenants.APIKey, error) {
 	return s.keyWith(request, event, tenants.ErrScopeMissing, tenants.ScopeProxy)
 }
@@ -36,9 +39,21 @@ func (s *Server) keyWith(request *http.Request, event *Event, missing error, sco
 			return tenants.APIKey{}, missing
 		}
 		event.Workspace, event.APIKey, event.KeyPrefix = key.Workspace, key.ID, key.Prefix
-		return key, nil
+		return key, errors.Join(key.Limits.CheckAddress(s.clientAddress(request)), key.Limits.CheckEndpoint(request.URL.Path))
 	}
 	return tenants.APIKey{}, failure
+}
+
+// clientAddress returns the address that a request comes from.
+func (s *Server) clientAddress(request *http.Request) string {
+	if s.Address != nil {
+		return s.Address(request)
+	}
+	host, _, err := net.SplitHostPort(request.RemoteAddr)
+	if err != nil {
+		return request.RemoteAddr
+	}
+	return host
 }
 
 // secrets returns what a request holds in the places where clients put keys.

@@ -25,11 +25,14 @@ type controls struct {
 	provider    string
 	providerKey string
 	baseURL     string
+	overrides   []string // names of the headers among them that override what is set
 }
 
 // readControls reads the X-Palimpsest-* headers and their older spellings.
 func readControls(header http.Header) (controls, error) {
 	asked := controls{
+		overrides: overridesIn(header),
+
 		session:     header.Get("X-Palimpsest-Session-Id"),
 		lane:        header.Get("X-Palimpsest-Lane"),
 		pipe:        first(header, "X-Palimpsest-Pipe", "X-Prxy-Pipe"),
@@ -52,6 +55,21 @@ func readControls(header http.Header) (controls, error) {
 		return controls{}, err
 	}
 	return asked, nil
+}
+
+// overridesIn returns the headers of a request by which it overrides the pipeline or
+// the provider that are set for it.
+func overridesIn(header http.Header) []string {
+	var found []string
+	for _, name := range []string{
+		"X-Palimpsest-Pipe", "X-Prxy-Pipe", "X-Palimpsest-Bypass", "X-Palimpsest-Dry-Run", "X-Palimpsest-Target-Utilization",
+		"X-Palimpsest-Provider", "X-Palimpsest-Provider-Key", "X-Provider-Key", "X-Palimpsest-Base-Url",
+	} {
+		if header.Get(name) != "" {
+			found = append(found, name)
+		}
+	}
+	return found
 }
 
 // flag reads a header that is true or false; false without it.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
+	"palimpsest/api/limits"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/prompt"
@@ -29,7 +31,13 @@ func problem(err error) wire.Problem {
 	var setting pipeline.Invalid
 	var bad prompt.BodyError
 	var taken tenants.NotTaken
+	var forbidden tenants.Forbidden
+	var exceeded limits.Exceeded
 	switch {
+	case errors.As(err, &forbidden):
+		return wire.Problem{Status: http.StatusForbidden, Type: "permission_error", Code: forbidden.Code, Message: forbidden.Message}
+	case errors.As(err, &exceeded):
+		return exceededProblem(exceeded)
 	case errors.Is(err, errNoKey):
 		return wire.Problem{Status: http.StatusUnauthorized, Type: "authentication_error", Code: "invalid_api_key",
 			Message: "No Palimpsest API key was sent. Send it as x-api-key or as Authorization: Bearer; create one on the dashboard's API keys page."}
@@ -41,7 +49,7 @@ func problem(err error) wire.Problem {
 			Message: "This Palimpsest API key was revoked. Create another on the dashboard's API keys page."}
 	case errors.Is(err, tenants.ErrKeyExpired):
 		return wire.Problem{Status: http.StatusUnauthorized, Type: "authentication_error", Code: "invalid_api_key",
-			Message: "This Palimpsest API key has expired. Create another on the dashboard's API keys page."}
+			Message: "This Palimpsest API key has expired, or its secret was replaced by another. Use the newer secret, or create a key on the dashboard's API keys page."}
 	case errors.Is(err, errNoRecall):
 		return wire.Problem{Status: http.StatusForbidden, Type: "permission_error", Code: "insufficient_scope",
 			Message: "This Palimpsest API key has neither the scope recall nor the scope proxy. Use a key that has one of them."}
@@ -82,6 +90,48 @@ func problem(err error) wire.Problem {
 			Message: "The proxy failed to handle the request. Nothing was lost; try again."}
 	}
 }
+
+// exceededProblem says which limit of its key a request meets, and when it frees.
+func exceededProblem(exceeded limits.Exceeded) wire.Problem {
+	quota := exceeded.Quota
+	problem := wire.Problem{Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "rate_limit_exceeded"}
+	say := func(limit string, next string) {
+		problem.Message = fmt.Sprintf("This Palimpsest API key is limited to %s. %s", limit, next)
+	}
+	again := fmt.Sprintf("Try again in %d seconds; the limit can be changed on the dashboard's API keys page.", seconds(exceeded.Wait))
+	budget := fmt.Sprintf("and has used it up. It begins anew in %d seconds, at midnight UTC; or raise it on the dashboard's API keys page.", seconds(exceeded.Wait))
+	switch exceeded.Kind {
+	case limits.Requests:
+		say(many(quota.RequestsPerMinute, "request")+" a minute", again)
+	case limits.Tokens:
+		say(fmt.Sprintf("%d tokens a minute", quota.TokensPerMinute), again)
+		if exceeded.Asked > 0 {
+			say(fmt.Sprintf("%d tokens a minute", quota.TokensPerMinute),
+				fmt.Sprintf("This request has about %d and never fits. Send less, or raise the limit on the dashboard's API keys page.", exceeded.Asked))
+		}
+	case limits.Concurrency:
+		say(many(quota.Concurrency, "request")+" at once", "Wait until one of them has ended; the limit can be changed on the dashboard's API keys page.")
+	case limits.DayBudget:
+		problem.Code, problem.OpenAIType = "insufficient_quota", "insufficient_quota"
+		problem.Message = fmt.Sprintf("This Palimpsest API key has a budget of %s USD a day %s", tenants.USD(quota.DayMicroUSD), budget)
+	case limits.MonthBudget:
+		problem.Code, problem.OpenAIType = "insufficient_quota", "insufficient_quota"
+		problem.Message = fmt.Sprintf("This Palimpsest API key has a budget of %s USD a month %s", tenants.USD(quota.MonthMicroUSD), budget)
+	case limits.None:
+	}
+	return problem
+}
+
+// many writes a number of things.
+func many(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// seconds rounds a wait up: who comes back then is let in.
+func seconds(wait time.Duration) int { return int((wait + time.Second - 1) / time.Second) }
 
 // statusClientGone is the status logged for a client that left before its answer.
 const statusClientGone = 499

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/api/limits"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/cost"
@@ -55,6 +56,8 @@ type Event struct {
 	CostMicroUSD int64
 	NetMicroUSD  int64
 	Miss         cost.Miss // what the provider's cache did not have although it should
+
+	ticket *limits.Ticket // what is counted of the request; nil: nothing
 
 	// What the recorder gets beside the event itself.
 	position   int // messages in the request

@@ -10,11 +10,13 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"palimpsest/api/limits"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
 )
@@ -61,6 +63,12 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 			return s.answerAgain(c, event, post, written, cached)
 		}
 
+		if purpose != measure {
+			err = event.ticket.Take(ctx, event.Report.After)
+		}
+		if err != nil {
+			return s.refuse(c, codec, event, err)
+		}
 		response, err := s.send(ctx, event, post, written)
 		if err != nil {
 			return s.refuse(c, codec, event, err)
@@ -121,7 +129,19 @@ func (s *Server) admit(request *http.Request, event *Event) (call, error) {
 		return call{}, err
 	}
 	asked, err := readControls(request.Header)
-	return call{key: key, asked: asked}, err
+	if err != nil {
+		return call{}, err
+	}
+	if err := key.Limits.CheckOverrides(asked.overrides); err != nil {
+		return call{}, err
+	}
+	if s.Limits != nil {
+		subject := limits.Subject{Workspace: key.Workspace, Key: key.ID}
+		if event.ticket, err = s.Limits.Admit(request.Context(), subject, key.Limits.Quota); err != nil {
+			return call{}, err
+		}
+	}
+	return call{key: key, asked: asked}, nil
 }
 
 // route finds out where a request goes that was admitted. dialect says whose API it
@@ -154,6 +174,9 @@ func (s *Server) asked(ctx context.Context, codec wire.Codec, call call, header 
 		Scope: session.Scope{Workspace: call.key.Workspace, APIKey: call.key.ID, Format: codec.Format()},
 		Codec: codec, Config: config, Headers: header, Path: path, Body: body, Bypass: call.asked.bypass, DryRun: call.asked.dryRun, Long: asksLongWindow(header),
 		Windows: windows, Usage: true, Provider: string(call.target.Provider),
+		Allow: func(model tokens.Model, asked string) error {
+			return call.key.Limits.CheckModel(asked, model.Price != tokens.Price{})
+		},
 	}, nil
 }
 
@@ -185,6 +208,9 @@ func (s *Server) write(ctx context.Context, event *Event, post post) (*prompt.Pr
 	if err != nil {
 		var bad prompt.BodyError
 		if post.purpose != converse && errors.As(err, &bad) {
+			if err := post.call.key.Limits.CheckRelay(post.endpoint); err != nil {
+				return nil, err
+			}
 			event.Report.Compression = pipeline.Bypassed
 			return &prompt.Prompt{Body: post.body.bytes}, nil
 		}

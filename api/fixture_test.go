@@ -21,6 +21,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"palimpsest/api/limits"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules"
@@ -59,6 +60,24 @@ type storage struct {
 	pipeline  tenants.PipelineConfig
 	exchanges []tenants.Exchange
 	recorded  chan struct{} // one for each exchange
+	limits    tenants.Limits
+}
+
+// KeySpend implements limits.Ledger: what was recorded.
+func (s *storage) KeySpend(context.Context, uuid.UUID, uuid.UUID, time.Time, time.Time) (day, month int64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, exchange := range s.exchanges {
+		day += exchange.CostMicroUSD
+	}
+	return day, day, s.broken
+}
+
+// limit holds the test's key to limits from now on.
+func (s *storage) limit(limits tenants.Limits) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limits = limits
 }
 
 func (s *storage) Pipeline(context.Context, uuid.UUID) (tenants.PipelineConfig, error) {
@@ -114,7 +133,9 @@ func (s *storage) Authenticate(_ context.Context, secret string) (tenants.APIKey
 	if secret != testKey {
 		return tenants.APIKey{}, tenants.ErrKeyUnknown
 	}
-	return tenants.APIKey{ID: s.workspace, Workspace: s.workspace, Prefix: "plm_live_te", Scopes: []tenants.Scope{tenants.ScopeProxy}}, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return tenants.APIKey{ID: s.workspace, Workspace: s.workspace, Prefix: "plm_live_te", Scopes: []tenants.Scope{tenants.ScopeProxy}, Limits: s.limits}, nil
 }
 
 // memory is a session store that counts what is written to it.
@@ -210,7 +231,7 @@ func setupAt(t *testing.T, provider string, more ...pipeline.Module) *proxy {
 	t.Cleanup(client.Close)
 	p.Server = &Server{
 		Keys: p.store, Settings: settings, Prompts: newWriter(t, p.memory, more...), Upstream: client,
-		Recorder: recorder, Metrics: metrics, Log: log, Now: time.Now,
+		Recorder: recorder, Metrics: metrics, Log: log, Now: time.Now, Limits: limits.New(limits.Config{Ledger: p.store}),
 	}
 	e := echo.New()
 	p.Register(e)

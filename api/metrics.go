@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"palimpsest/api/limits"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/cost"
@@ -44,6 +45,8 @@ type Metrics struct {
 	cache          *prometheus.CounterVec
 	recalls        *prometheus.CounterVec
 	recalling      *prometheus.HistogramVec
+	refused        *prometheus.CounterVec
+	alone          prometheus.Counter
 }
 
 // NewMetrics registers the proxy's metrics with registry.
@@ -83,7 +86,12 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics.recalls = counters("recall_calls_total", "Calls of the tools that recall from the archive, by outcome.", "tool", "outcome")
 	metrics.recalling = histograms("recall_duration_seconds", "Time that a call of a recall tool took.", fast, "tool")
 	metrics.mails = counters("mails_total", "Tries to send mails, by outcome.", "outcome")
-	registry.MustRegister(metrics.mails, metrics.plans, metrics.cache, metrics.recalls, metrics.recalling, metrics.requests, metrics.duration, metrics.streamDuration, metrics.overhead, metrics.firstByte,
+	metrics.refused = counters("limits_refused_total", "Requests that met a limit of their API key.", "limit")
+	for kind := limits.Requests; kind <= limits.MonthBudget; kind++ {
+		metrics.refused.WithLabelValues(kind.String())
+	}
+	metrics.alone = counter("limits_local_total", "Requests whose limits a replica held by itself because Redis did not answer.")
+	registry.MustRegister(metrics.mails, metrics.refused, metrics.alone, metrics.plans, metrics.cache, metrics.recalls, metrics.recalling, metrics.requests, metrics.duration, metrics.streamDuration, metrics.overhead, metrics.firstByte,
 		metrics.upstreamTTFB, metrics.tokens, metrics.before, metrics.after, metrics.saved, metrics.turns, metrics.epochs,
 		metrics.net, metrics.archived, metrics.archiveErrors, metrics.aborts, metrics.dropped, metrics.compactions, metrics.busts, metrics.bridged, metrics.rehydrated, metrics.summaries)
 	return metrics
@@ -121,6 +129,10 @@ func (m *Metrics) observe(event *Event) {
 
 // Mailed counts what came of a try to send a mail.
 func (m *Metrics) Mailed(outcome string) { m.mails.WithLabelValues(outcome).Inc() }
+
+// LimitedAlone counts a request whose limits this replica held by itself because
+// Redis did not answer.
+func (m *Metrics) LimitedAlone() { m.alone.Inc() }
 
 // PlanEnded counts what came of an epoch that was to be planned ahead.
 func (m *Metrics) PlanEnded(outcome string) { m.plans.WithLabelValues(outcome).Inc() }

@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/labstack/echo/v4"
 
@@ -22,6 +23,9 @@ func (s *Server) passthrough(c echo.Context) error {
 	defer s.end(ctx, event)
 
 	call, err := s.admit(request, event)
+	if err == nil && !onlyReads(request.Method) {
+		err = call.key.Limits.CheckRelay(request.URL.Path)
+	}
 	if err != nil {
 		return s.refuse(c, codec, event, err)
 	}
@@ -50,6 +54,11 @@ func (s *Server) passthrough(c echo.Context) error {
 	defer response.Body.Close()
 	event.TTFB = s.Now().Sub(event.At) - event.Overhead
 	return finish(s.relay(c, event, response, ignore{}, nil))
+}
+
+// onlyReads reports whether requests of a method have no model make anything.
+func onlyReads(method string) bool {
+	return slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodDelete}, method)
 }
 
 // dialectOf returns whose API a request belongs to: Anthropic's if it looks like it,

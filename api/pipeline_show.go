@@ -22,6 +22,9 @@ func (s *Server) pipeline(c echo.Context) error {
 	if err != nil {
 		return s.refuse(c, codec, event, err)
 	}
+	if err := key.Limits.CheckOverrides(asked.overrides); err != nil {
+		return s.refuse(c, codec, event, err)
+	}
 	layer, err := asked.layer()
 	if err != nil {
 		return s.refuse(c, codec, event, err)

@@ -79,6 +79,9 @@ func (s *Server) begin(request *http.Request, endpoint string) *Event {
 // the recorder.
 func (s *Server) end(ctx context.Context, event *Event) {
 	event.Duration = s.Now().Sub(event.At)
+	// Before the exchange is recorded: what is read of the record does not hold yet
+	// what is added here.
+	event.ticket.Settle(ctx, event.Usage.Prompt()+event.Usage.Output, event.CostMicroUSD)
 	event.log(ctx, s.Log)
 	s.Metrics.observe(event)
 	if event.Workspace == uuid.Nil {

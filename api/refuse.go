@@ -1,10 +1,13 @@
 package api
 
 import (
+	"errors"
 	"net/http"
+	"strconv"
 
 	"github.com/labstack/echo/v4"
 
+	"palimpsest/api/limits"
 	"palimpsest/pipeline/wire"
 )
 
@@ -18,7 +21,17 @@ func (s *Server) refuse(c echo.Context, codec wire.Codec, event *Event, err erro
 	}
 	problem.RequestID = event.ID.String()
 	s.sign(c.Response().Header(), event)
-	if problem.Status < http.StatusInternalServerError {
+	exceeded, isLimit := errors.AsType[limits.Exceeded](err)
+	if isLimit {
+		s.Metrics.refused.WithLabelValues(exceeded.Kind.String()).Inc()
+		if exceeded.Wait > 0 {
+			c.Response().Header().Set("Retry-After", strconv.Itoa(seconds(exceeded.Wait)))
+		}
+	}
+	switch {
+	case isLimit && exceeded.Asked == 0 && exceeded.Kind != limits.DayBudget && exceeded.Kind != limits.MonthBudget:
+		c.Response().Header().Set("X-Should-Retry", "true")
+	case problem.Status < http.StatusInternalServerError:
 		c.Response().Header().Set("X-Should-Retry", "false")
 	}
 	return c.Blob(problem.Status, echo.MIMEApplicationJSON, codec.Error(problem))

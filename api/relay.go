@@ -116,6 +116,7 @@ func (s *Server) sign(header http.Header, event *Event) {
 	report := &event.Report
 	set := func(name, value string) { header.Set("X-Palimpsest-"+name, value) }
 	set("Request-Id", event.ID.String())
+	signLimits(set, event.ticket)
 	if event.ErrorFrom != "" {
 		set("Error-Source", event.ErrorFrom)
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"palimpsest/api/limits"
 	"palimpsest/api/recall"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline/prompt"
@@ -24,6 +25,12 @@ type Server struct {
 	Prompts  *prompt.Writer
 	Upstream Upstream
 	Recorder *Recorder
+
+	// Limits holds API keys to their quotas; nil: nobody does.
+	Limits *limits.Limiter
+
+	// Address returns the address of a request's client; nil: who is connected.
+	Address func(*http.Request) string
 
 	// Summaries has models write summaries of lanes; nil: nobody does.
 	Summaries *Summaries

@@ -30,12 +30,25 @@ type APIKey struct {
 	Suffix     string // the last four
 	Scopes     []Scope
 	Pipeline   string // overrides the workspace's pipeline config, as YAML; empty: none
+	Limits     Limits
 	CreatedBy  uuid.UUID
+	Creator    string // their e-mail address or the creating key's name, in lists only; empty: they left
 	CreatedAt  time.Time
 	ExpiresAt  *time.Time
 	RevokedAt  *time.Time
 	LastUsedAt *time.Time
+	OldUntil   *time.Time // the secret before the last rotation works until then; nil: there is none
 }
+
+// Rotation is the secret that takes the place of an API key's.
+type Rotation struct {
+	Prefix, Suffix string
+	Hash           []byte
+	OldUntil       time.Time // the secret before works until then
+}
+
+// MaxGrace bounds how long a rotated key's old secret goes on to work.
+const MaxGrace = 30 * 24 * time.Hour
 
 // Fields returns what the audit log shows of a key.
 func (k APIKey) Fields() Fields {
@@ -50,6 +63,10 @@ func (k APIKey) Fields() Fields {
 	if k.ExpiresAt != nil {
 		fields["expires"] = k.ExpiresAt.UTC().Format(time.RFC3339)
 	}
+	if k.OldUntil != nil {
+		fields["old_secret_until"] = k.OldUntil.UTC().Format(time.RFC3339)
+	}
+	k.Limits.fields(fields)
 	return fields
 }
 

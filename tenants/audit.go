@@ -67,6 +67,8 @@ const (
 	MemberRoleChanged   Action = "member.role_changed"
 	MemberRemoved       Action = "member.removed"
 	MemberLeft          Action = "member.left"
+	KeyChanged          Action = "key.changed"
+	KeyRotated          Action = "key.rotated"
 )
 
 type actorKey struct{}

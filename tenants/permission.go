@@ -86,9 +86,24 @@ func (s Scope) Permissions() []Permission {
 		return adminMay()
 	case ScopeRead:
 		return append(viewerMay(), ReadText)
-	case ScopeProxy, ScopeRecall:
+	case ScopeRecall:
+		return []Permission{ReadText}
+	case ScopeProxy:
 	}
 	return nil
+}
+
+// MayGrant reports whether who is granted some permissions may hand out a key with
+// scopes: it never may more than they do.
+func MayGrant(may func(Permission) bool, scopes []Scope) bool {
+	for _, scope := range scopes {
+		for _, permission := range scope.Permissions() {
+			if !may(permission) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // May reports whether one of a key's scopes grants a permission.

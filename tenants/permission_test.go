@@ -42,7 +42,7 @@ func TestRolesMayDoWhatTheirNamesSay(t *testing.T) {
 func TestKeysMayDoWhatTheirScopesSay(t *testing.T) {
 	t.Parallel()
 	for scope, want := range map[tenants.Scope][3]bool{
-		tenants.ScopeManage: {true, true, false}, tenants.ScopeRead: {true, false, false}, tenants.ScopeProxy: {}, tenants.ScopeRecall: {},
+		tenants.ScopeManage: {true, true, false}, tenants.ScopeRead: {true, false, false}, tenants.ScopeProxy: {}, tenants.ScopeRecall: {true, false, false},
 	} {
 		key := tenants.APIKey{Scopes: []tenants.Scope{tenants.ScopeProxy, scope}}
 		if got := [3]bool{key.May(tenants.ReadText), key.May(tenants.ManagePipeline), key.May(tenants.DeleteWorkspace)}; got != want {

@@ -80,24 +80,3 @@ func (k ProviderKey) Names(model string) bool {
 	model = strings.ToLower(model)
 	return slices.ContainsFunc(k.Models, func(pattern string) bool { return matches(strings.ToLower(pattern), model) })
 }
-
-// matches reports whether a name is what a pattern says, in which * stands for any
-// characters, none included.
-func matches(pattern, name string) bool {
-	head, rest, open := strings.Cut(pattern, "*")
-	name, found := strings.CutPrefix(name, head)
-	if !found || !open {
-		return found && name == ""
-	}
-	for {
-		part, more, again := strings.Cut(rest, "*")
-		if !again {
-			return strings.HasSuffix(name, part)
-		}
-		at := strings.Index(name, part)
-		if at < 0 {
-			return false
-		}
-		name, rest = name[at+len(part):], more
-	}
-}

@@ -37,7 +37,7 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 	secret := busy.Connect(double, "laptop-mira")
 	busy.Talk(secret, window, longTalk(), claudeCode)
 	busy.Talk(secret, window, shortTalk(), "codex_cli_rs/0.50")
-	furnish(t, busy)
+	limited := furnish(t, busy)
 	first, second := busy.Newest().ID.String(), longID(t, busy)
 	edited := busy.Get("/providers").Find(`a[href$="/edit"]`).AttrOr("href", "")
 	browser := browsertest.Start(t)
@@ -85,6 +85,8 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"keys", "/keys", always},
 			{"keys new", "/keys/new", opened},
 			{"account", "/account", always},
+			{"keys change", "/keys/" + limited + "/edit", opened},
+			{"keys rotate", "/keys/" + limited + "/rotate", opened},
 			{"providers", "/providers", always},
 			{"providers new", "/providers/new", opened},
 			{"providers azure", "/providers/new?preset=azure", opened},
@@ -122,8 +124,9 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 	}
 }
 
-// furnish gives a workspace keys in every state.
-func furnish(t *testing.T, person *webtest.Person) {
+// furnish gives a workspace keys in every state and returns the id of one with
+// limits.
+func furnish(t *testing.T, person *webtest.Person) string {
 	t.Helper()
 	keep := func(name string, change func(*tenants.APIKey)) tenants.APIKey {
 		key, _, hash := person.Keys.Create(person.Workspace.ID, name, []tenants.Scope{tenants.ScopeProxy}, person.User.ID, nil)
@@ -134,7 +137,15 @@ func furnish(t *testing.T, person *webtest.Person) {
 		return key
 	}
 	soon, past := time.Now().Add(5*24*time.Hour), time.Now().Add(-time.Hour)
-	keep("ci-agents", func(*tenants.APIKey) {})
+	limited := keep("ci-agents", func(key *tenants.APIKey) {
+		key.Limits = tenants.Limits{Models: []string{"claude-*", "gpt-5.5"}, LockOverrides: true, Quota: tenants.Quota{
+			RequestsPerMinute: 60, TokensPerMinute: 2_000_000, Concurrency: 8, DayMicroUSD: 25_000_000, MonthMicroUSD: 400_000_000,
+		}}
+	})
+	rotation, _ := person.Keys.Renew(24 * time.Hour)
+	if err := person.DB.RotateAPIKey(t.Context(), person.Workspace.ID, limited.ID, rotation); err != nil {
+		t.Fatal(err)
+	}
 	keep("cursor-team", func(key *tenants.APIKey) { key.ExpiresAt = &soon })
 	keep("trial", func(key *tenants.APIKey) { key.ExpiresAt = &past })
 	revoked := keep("old-laptop", func(*tenants.APIKey) {})
@@ -144,4 +155,5 @@ func furnish(t *testing.T, person *webtest.Person) {
 	if err := person.Keys.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	return limited.ID.String()
 }

@@ -30,6 +30,9 @@ func reaches() map[string]reach {
 	invitation := func(action string) func(of *tenant) string {
 		return func(of *tenant) string { return "/members/invitations/" + of.invitation + "/" + action }
 	}
+	keyAt := func(action string) func(of *tenant) string {
+		return func(of *tenant) string { return "/keys/" + of.key + "/" + action }
+	}
 	provider := func(action string) func(of *tenant) string {
 		return func(of *tenant) string { return "/providers/" + of.provider + "/" + action }
 	}
@@ -78,6 +81,10 @@ func reaches() map[string]reach {
 		"GET /keys":             {roles: "oamv"},
 		"GET /keys/new":         {roles: "oam"},
 		"POST /keys":            {roles: "oam"},
+		"GET /keys/:id/edit":    {roles: "oam", path: keyAt("edit")},
+		"POST /keys/:id/edit":   {roles: "oam", path: keyAt("edit")},
+		"GET /keys/:id/rotate":  {roles: "oam", path: keyAt("rotate")},
+		"POST /keys/:id/rotate": {roles: "oam", path: keyAt("rotate")},
 		"GET /keys/:id/revoke":  {roles: "oam", path: key},
 		"POST /keys/:id/revoke": {roles: "oam", path: key},
 

@@ -76,6 +76,10 @@ func (s *Server) Register(e *echo.Echo) {
 	pages.GET(paths.Keys, s.as(tenants.ReadConfig, apiKeys.List))
 	pages.GET(paths.NewKey, s.as(tenants.CreateKeys, apiKeys.New))
 	pages.POST(paths.Keys, s.as(tenants.CreateKeys, apiKeys.Create))
+	pages.GET(paths.Keys+"/:id/edit", s.as(tenants.CreateKeys, apiKeys.Edit))
+	pages.POST(paths.Keys+"/:id/edit", s.as(tenants.CreateKeys, apiKeys.Change))
+	pages.GET(paths.Keys+"/:id/rotate", s.as(tenants.CreateKeys, apiKeys.ConfirmRotate))
+	pages.POST(paths.Keys+"/:id/rotate", s.as(tenants.CreateKeys, apiKeys.Rotate))
 	pages.GET(paths.Keys+"/:id/revoke", s.as(tenants.CreateKeys, apiKeys.ConfirmRevoke))
 	pages.POST(paths.Keys+"/:id/revoke", s.as(tenants.CreateKeys, apiKeys.Revoke))
 

@@ -4,24 +4,50 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
+
+	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
 	"palimpsest/tenants"
 )
 
-// CreateAPIKey stores a key with the name, scopes, pipeline, author and expiry of
-// wanted and returns it with its secret, which nobody can read again. Without
+// CreateAPIKey stores a key with the name, scopes, pipeline, limits, author and expiry
+// of wanted and returns it with its secret, which nobody can read again. Without
 // scopes it may use the proxy. What the asker can mend is a tenants.Invalid.
 func (k *Keeper) CreateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.APIKey) (key tenants.APIKey, secret string, err error) {
 	if err := k.checkAPIKey(&wanted); err != nil {
 		return tenants.APIKey{}, "", err
 	}
 	key, secret, hash := k.config.Issuer.Create(workspace, wanted.Name, wanted.Scopes, wanted.CreatedBy, wanted.ExpiresAt)
-	key.Pipeline = wanted.Pipeline
+	key.Pipeline, key.Limits = wanted.Pipeline, wanted.Limits
 	if err := k.Store.CreateAPIKey(ctx, workspace, key, hash); err != nil {
 		return tenants.APIKey{}, "", err
 	}
 	return key, secret, nil
+}
+
+// ChangeAPIKey gives a key the name, pipeline, expiry and limits of wanted. It returns
+// tenants.ErrNotFound, and a tenants.Invalid for what the asker can mend.
+func (k *Keeper) ChangeAPIKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.APIKey) error {
+	if err := k.checkAPIKey(&wanted); err != nil {
+		return err
+	}
+	return k.Store.ChangeAPIKey(ctx, workspace, wanted)
+}
+
+// RotateAPIKey gives a key another secret and returns it: nobody can read it again.
+// The one before works for grace, 30 days at most. It returns tenants.ErrNotFound,
+// and a tenants.Invalid for a grace out of range or a key that is revoked.
+func (k *Keeper) RotateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, grace time.Duration) (rotation tenants.Rotation, secret string, err error) {
+	if grace < 0 || grace > tenants.MaxGrace {
+		return tenants.Rotation{}, "", tenants.Invalid{Field: "grace", Message: "must be a duration from 0s to 720h, which is 30 days"}
+	}
+	rotation, secret = k.config.Issuer.Renew(grace)
+	if err := k.Store.RotateAPIKey(ctx, workspace, id, rotation); err != nil {
+		return tenants.Rotation{}, "", err
+	}
+	return rotation, secret, nil
 }
 
 // checkAPIKey completes what is wanted with defaults and checks it.
@@ -42,6 +68,9 @@ func (k *Keeper) checkAPIKey(wanted *tenants.APIKey) error {
 	}
 	if wanted.ExpiresAt != nil && !wanted.ExpiresAt.After(k.config.Now()) {
 		return tenants.Invalid{Field: "expires_at", Message: "lies in the past"}
+	}
+	if err := wanted.Limits.Validate(); err != nil {
+		return err
 	}
 	if wanted.Pipeline == "" {
 		return nil

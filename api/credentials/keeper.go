@@ -29,6 +29,11 @@ type APIKeys interface {
 
 	// RevokeAPIKey returns tenants.ErrNotFound for a key of nobody or another workspace.
 	RevokeAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
+
+	// ChangeAPIKey sets name, pipeline, expiry and limits. It and RotateAPIKey return
+	// tenants.ErrNotFound, and a tenants.Invalid for a key that is revoked.
+	ChangeAPIKey(ctx context.Context, workspace tenants.WorkspaceID, key tenants.APIKey) error
+	RotateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, rotation tenants.Rotation) error
 }
 
 // ProviderKeys keeps provider keys, sealed.
@@ -65,6 +70,10 @@ type Issuer interface {
 	// Create returns a new key with its secret and the hash to store it under. It
 	// stores nothing.
 	Create(workspace tenants.WorkspaceID, name string, scopes []tenants.Scope, by uuid.UUID, expires *time.Time) (key tenants.APIKey, secret string, hash []byte)
+
+	// Renew returns another secret for a key and the rotation to store. It stores
+	// nothing.
+	Renew(grace time.Duration) (rotation tenants.Rotation, secret string)
 }
 
 // Vault seals the secrets of provider keys for their key, and opens them.

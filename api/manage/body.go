@@ -91,7 +91,9 @@ func mediaType(request *http.Request) string {
 // explain says what is wrong with a body in words that help its sender.
 func explain(err error) error {
 	if kind, wrong := errors.AsType[*json.UnmarshalTypeError](err); wrong {
-		return tenants.Invalid{Field: kind.Field, Message: fmt.Sprintf("must be a %s, not a %s", kindName(kind.Type.String()), kind.Value)}
+		// Go names the struct in which an embedded member stands; JSON has none.
+		field := strings.TrimPrefix(kind.Field, "limitsChange.")
+		return tenants.Invalid{Field: field, Message: fmt.Sprintf("must be a %s, not a %s", kindName(kind.Type.String()), kind.Value)}
 	}
 	if quoted, found := strings.CutPrefix(err.Error(), "json: unknown field "); found {
 		if name, unquoted := strconv.Unquote(quoted); unquoted == nil {

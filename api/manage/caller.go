@@ -103,7 +103,7 @@ func (c caller) actor(from string) tenants.Actor {
 func (s *server) caller(c echo.Context) (caller, error) {
 	request := c.Request()
 	if secret := apiKey(request.Header); secret != "" {
-		return s.keyHolder(request, secret)
+		return s.keyHolder(request, secret, c.RealIP())
 	}
 	token := s.Cookies.Token(request)
 	if token == "" {
@@ -119,10 +119,13 @@ func (s *server) caller(c echo.Context) (caller, error) {
 	return caller{workspace: principal.Workspace.ID, principal: principal}, nil
 }
 
-// keyHolder returns who an API key belongs to.
-func (s *server) keyHolder(request *http.Request, secret string) (caller, error) {
+// keyHolder returns who an API key belongs to that is used from an address.
+func (s *server) keyHolder(request *http.Request, secret, from string) (caller, error) {
 	key, err := s.Keys.Authenticate(request.Context(), secret)
 	if err != nil {
+		return caller{}, err
+	}
+	if err := key.Limits.CheckAddress(from); err != nil {
 		return caller{}, err
 	}
 	return caller{workspace: key.Workspace, key: key}, nil

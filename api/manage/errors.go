@@ -94,6 +94,9 @@ func problemOf(err error) problem {
 			Detail: fmt.Sprintf("Too many attempts. Try again in %d seconds.", wait),
 		}
 	}
+	if forbidden, is := errors.AsType[tenants.Forbidden](err); is {
+		return problem{Status: http.StatusForbidden, Detail: forbidden.Message}
+	}
 	for _, known := range known() {
 		if errors.Is(err, known.kind) {
 			return problem{Status: known.status, Detail: known.detail, Field: known.field}

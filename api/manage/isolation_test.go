@@ -116,7 +116,9 @@ func reaches() map[string]reach {
 		"PATCH /provider-keys/:id":  {roles: "oa", path: at(func(of *tenant) string { return "/provider-keys/" + of.providerKey }), body: `{"order":3}`},
 		"POST /provider-keys/:id/replace": {roles: "oa", path: at(func(of *tenant) string { return "/provider-keys/" + of.providerKey + "/replace" }),
 			body: `{"key":"sk-another-key"}`},
-		"DELETE /keys/:id": {roles: "oam", path: at(func(of *tenant) string { return "/keys/" + of.keyID }), status: http.StatusNoContent},
+		"PATCH /keys/:id":       {roles: "oam", path: at(func(of *tenant) string { return "/keys/" + of.keyID }), body: `{"concurrency":7}`},
+		"POST /keys/:id/rotate": {roles: "oam", path: at(func(of *tenant) string { return "/keys/" + of.keyID + "/rotate" }), body: `{"grace":"1h"}`},
+		"DELETE /keys/:id":      {roles: "oam", path: at(func(of *tenant) string { return "/keys/" + of.keyID }), status: http.StatusNoContent},
 	}
 }
 

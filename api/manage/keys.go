@@ -15,13 +15,22 @@ import (
 type APIKeys interface {
 	APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.APIKey, error)
 
-	// CreateAPIKey stores a key with the name, scopes, pipeline, author and expiry
-	// of wanted and returns it with its secret. What a script can mend is a
+	// CreateAPIKey stores a key with the name, scopes, pipeline, limits, author and
+	// expiry of wanted and returns it with its secret. What a script can mend is a
 	// tenants.Invalid.
 	CreateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.APIKey) (key tenants.APIKey, secret string, err error)
 
 	// RevokeAPIKey returns tenants.ErrNotFound for a key of nobody or another workspace.
 	RevokeAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
+
+	// ChangeAPIKey sets the name, pipeline, expiry and limits of a key. It and
+	// RotateAPIKey return tenants.ErrNotFound, and a tenants.Invalid for what a
+	// script can mend.
+	ChangeAPIKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.APIKey) error
+
+	// RotateAPIKey gives a key another secret and returns it; the one before works
+	// for grace.
+	RotateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, grace time.Duration) (tenants.Rotation, string, error)
 }
 
 type keyJSON struct {
@@ -36,13 +45,17 @@ type keyJSON struct {
 	ExpiresAt  *time.Time      `json:"expires_at"`
 	RevokedAt  *time.Time      `json:"revoked_at"`
 	LastUsedAt *time.Time      `json:"last_used_at"`
-	Secret     string          `json:"secret,omitempty"` // in the answer to its creation only
+	OldUntil   *time.Time      `json:"old_secret_until"`
+	Secret     string          `json:"secret,omitempty"` // in the answer to its creation and rotation only
+
+	limitsJSON
 }
 
 func keyOf(key tenants.APIKey) keyJSON {
 	return keyJSON{
 		ID: key.ID, Name: key.Name, Prefix: key.Prefix, Suffix: key.Suffix, Scopes: key.Scopes, Pipeline: key.Pipeline,
 		CreatedBy: key.CreatedBy, CreatedAt: key.CreatedAt, ExpiresAt: key.ExpiresAt, RevokedAt: key.RevokedAt, LastUsedAt: key.LastUsedAt,
+		OldUntil: key.OldUntil, limitsJSON: limitsOf(key.Limits),
 	}
 }
 
@@ -64,6 +77,8 @@ type newKey struct {
 	Scopes    []tenants.Scope `json:"scopes"`
 	Pipeline  string          `json:"pipeline"`
 	ExpiresAt *time.Time      `json:"expires_at"`
+
+	limitsChange
 }
 
 func (s *server) createKey(c echo.Context, who caller) error {
@@ -71,8 +86,15 @@ func (s *server) createKey(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
+	if !tenants.MayGrant(who.may, asked.Scopes) {
+		return who.denied() // a key must not do more than who hands it out
+	}
+	limits, err := asked.apply(tenants.Limits{})
+	if err != nil {
+		return err
+	}
 	key, secret, err := s.APIKeys.CreateAPIKey(c.Request().Context(), who.workspace, tenants.APIKey{
-		Name: asked.Name, Scopes: asked.Scopes, Pipeline: asked.Pipeline, CreatedBy: who.author(), ExpiresAt: asked.ExpiresAt,
+		Name: asked.Name, Scopes: asked.Scopes, Pipeline: asked.Pipeline, Limits: limits, CreatedBy: who.author(), ExpiresAt: asked.ExpiresAt,
 	})
 	if err != nil {
 		return err
@@ -84,11 +106,11 @@ func (s *server) createKey(c echo.Context, who caller) error {
 }
 
 func (s *server) revokeKey(c echo.Context, who caller) error {
-	id, err := pathID(c)
+	key, err := s.changeableKey(c, who)
 	if err != nil {
 		return err
 	}
-	if err := s.APIKeys.RevokeAPIKey(c.Request().Context(), who.workspace, id); err != nil {
+	if err := s.APIKeys.RevokeAPIKey(c.Request().Context(), who.workspace, key.ID); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)

@@ -96,6 +96,8 @@ func Register(group *echo.Group, config Config) {
 
 	group.GET("/keys", s.as(tenants.ReadConfig, s.listKeys))
 	group.POST("/keys", s.as(tenants.CreateKeys, s.createKey))
+	group.PATCH("/keys/:id", s.as(tenants.CreateKeys, s.changeKey))
+	group.POST("/keys/:id/rotate", s.as(tenants.CreateKeys, s.rotateKey))
 	group.DELETE("/keys/:id", s.as(tenants.CreateKeys, s.revokeKey))
 
 	group.GET("/provider-keys", s.as(tenants.ReadConfig, s.listProviderKeys))

@@ -34,6 +34,7 @@ type Config struct {
 	RedisURL              string // REDIS_URL; empty: in process
 	SecretKey             string // PALIMPSEST_SECRET_KEY; empty: generated into DataDir
 	AllowPrivateUpstreams bool   // PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS
+	TrustedProxies        string // PALIMPSEST_TRUSTED_PROXIES; empty: nobody's X-Forwarded-For is believed
 	Pipe                  string // PALIMPSEST_PIPE, PRXY_PIPE
 	LogFormat             string // PALIMPSEST_LOG_FORMAT: text or json
 	SMTPURL               string // SMTP_URL; empty: mails are kept and shown at /dev/mail
@@ -85,6 +86,7 @@ func settings() []setting {
 		{"SMTP_URL", text(func(c *Config) *string { return &c.SMTPURL })},
 		{"PALIMPSEST_MAIL_FROM", text(func(c *Config) *string { return &c.MailFrom })},
 		{"PALIMPSEST_REQUIRE_VERIFIED_EMAIL", truth(func(c *Config) *bool { return &c.RequireVerifiedEmail })},
+		{"PALIMPSEST_TRUSTED_PROXIES", text(func(c *Config) *string { return &c.TrustedProxies })},
 		{"PRXY_PIPE", text(func(c *Config) *string { return &c.Pipe })},
 		{"PALIMPSEST_PIPE", text(func(c *Config) *string { return &c.Pipe })},
 		{"PALIMPSEST_DRAIN_TIMEOUT", func(c *Config, value string) error {
@@ -174,6 +176,9 @@ func (c Config) Validate() error {
 			return fmt.Errorf("SMTP_URL: %w", err)
 		}
 	}
+	if _, err := readNetworks(c.TrustedProxies); err != nil {
+		return fmt.Errorf("PALIMPSEST_TRUSTED_PROXIES: %w", err)
+	}
 	if c.DataDir == "" {
 		return errors.New("PALIMPSEST_DATA_DIR: is empty; name a directory")
 	}
@@ -232,6 +237,22 @@ func decodeSecrets(list string) ([][]byte, error) {
 		secrets = append(secrets, secret)
 	}
 	return secrets, nil
+}
+
+// readNetworks reads networks separated by commas; none for an empty list.
+func readNetworks(list string) ([]*net.IPNet, error) {
+	var networks []*net.IPNet
+	for text := range strings.SplitSeq(list, ",") {
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		_, network, err := net.ParseCIDR(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is not a network such as 10.0.0.0/8 or 203.0.113.7/32", text)
+		}
+		networks = append(networks, network)
+	}
+	return networks, nil
 }
 
 // readFile reads the settings of a YAML file; none if no file is named.

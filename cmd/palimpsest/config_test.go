@@ -45,6 +45,7 @@ func TestWrongSettingIsNamedWithoutItsSecret(t *testing.T) {
 		"PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS": "hunter2",
 		"PALIMPSEST_PIPE":                    "hunter3",
 		"PALIMPSEST_LOG_FORMAT":              "xml",
+		"PALIMPSEST_TRUSTED_PROXIES":         "10.0.0.0/8, 10.1.2.3",
 	} {
 		_, err := LoadConfig("", environment(map[string]string{name: value}))
 		if err == nil || !strings.Contains(err.Error(), name) {

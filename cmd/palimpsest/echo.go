@@ -13,8 +13,9 @@ import (
 )
 
 // newEcho returns the router that all parts add their routes to.
-func newEcho(log *slog.Logger) *echo.Echo {
+func newEcho(log *slog.Logger, address echo.IPExtractor) *echo.Echo {
 	e := echo.New()
+	e.IPExtractor = address
 	e.HideBanner, e.HidePort = true, true
 	e.Logger.SetOutput(io.Discard) // what happens is in our own log
 	e.Use(middleware.RecoverWithConfig(middleware.RecoverConfig{
@@ -25,6 +26,21 @@ func newEcho(log *slog.Logger) *echo.Echo {
 		},
 	}))
 	return e
+}
+
+// clientAddress returns what tells the address of a request's client: who is
+// connected or, behind proxies of trusted networks, whom the last of them names.
+// Anybody can write X-Forwarded-For: without such networks it is not read.
+func (p *program) clientAddress() echo.IPExtractor {
+	trusted, err := readNetworks(p.config.TrustedProxies)
+	if err != nil || len(trusted) == 0 {
+		return echo.ExtractIPDirect()
+	}
+	options := []echo.TrustOption{echo.TrustLoopback(false), echo.TrustLinkLocal(false), echo.TrustPrivateNet(false)}
+	for _, network := range trusted {
+		options = append(options, echo.TrustIPRange(network))
+	}
+	return echo.ExtractIPFromXFFHeader(options...)
 }
 
 // welcome tells a person at a terminal where to go.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 )
 
@@ -68,7 +69,8 @@ type program struct {
 	listening string // address of proxy, dashboard and API
 	server    *http.Server
 	admin     *http.Server
-	failed    chan error // a server that ended by itself
+	failed    chan error    // a server that ended by itself
+	redis     *redis.Client // what replicas count in together; nil: each counts by itself
 
 	closers []func() // run last to first
 	once    sync.Once

@@ -15,6 +15,7 @@ import (
 
 	"palimpsest/api"
 	"palimpsest/api/credentials"
+	"palimpsest/api/limits"
 	"palimpsest/api/manage"
 	"palimpsest/api/recall"
 	"palimpsest/api/upstream"
@@ -106,10 +107,10 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		return nil, err
 	}
 
-	e := newEcho(p.log)
+	e := newEcho(p.log, p.clientAddress())
 	p.serveProxy(e, &api.Server{
 		Keys: keys, Settings: settings, Prompts: writer, Upstream: provider,
-		Recorder: recorder, Summaries: summaries, Answers: answers, Metrics: metrics, Log: p.log, Now: time.Now,
+		Recorder: recorder, Summaries: summaries, Answers: answers, Limits: p.startLimits(db, metrics), Metrics: metrics, Address: e.IPExtractor, Log: p.log, Now: time.Now,
 	}, recall.Config{
 		Lanes: sessions, Archive: originals, Searcher: index, Codecs: codecs(), PublicURL: p.reachable(), Log: p.log, Now: time.Now,
 	})
@@ -302,20 +303,45 @@ func (p *program) identities(db *tenantsdb.DB, safe *vault.Vault) (*identity.Ser
 	return people, keys, nil
 }
 
-// throttle counts failed logins: in Redis, for all replicas, where there is one.
-func (p *program) throttle() (identity.Throttle, error) {
+// openRedis opens what replicas count in together, where there is one.
+func (p *program) openRedis() error {
 	if p.config.RedisURL == "" {
-		return identity.NewLocalThrottle(time.Now)
+		return nil
 	}
 	options, err := redis.ParseURL(p.config.RedisURL)
 	if err != nil {
-		return nil, errors.New("REDIS_URL: is not a URL such as redis://host:6379/0")
+		return errors.New("REDIS_URL: is not a URL such as redis://host:6379/0")
 	}
-	client := redis.NewClient(options)
-	p.onClose(func() { _ = client.Close() })
-	throttle := identity.NewRedisThrottle(client)
+	options.ContextTimeoutEnabled = true // who asks says how long it may take
+	p.redis = redis.NewClient(options)
+	p.onClose(func() { _ = p.redis.Close() })
+	return nil
+}
+
+// throttle counts failed logins: in Redis, for all replicas, where there is one.
+func (p *program) throttle() (identity.Throttle, error) {
+	if err := p.openRedis(); err != nil {
+		return nil, err
+	}
+	if p.redis == nil {
+		return identity.NewLocalThrottle(time.Now)
+	}
+	throttle := identity.NewRedisThrottle(p.redis)
 	throttle.Log = p.log
 	return throttle, nil
+}
+
+// startLimits starts what holds API keys to their quotas: in Redis, for all replicas,
+// where there is one.
+func (p *program) startLimits(db *tenantsdb.DB, metrics *api.Metrics) *limits.Limiter {
+	config := limits.Config{Ledger: db, Alone: metrics.LimitedAlone, Log: p.log, Now: time.Now}
+	if p.redis != nil {
+		config.Redis = p.redis
+	}
+	limiter := limits.New(config)
+	limiter.Start()
+	p.onClose(limiter.Stop)
+	return limiter
 }
 
 // parts are what newWriter puts together.
@@ -371,4 +397,5 @@ var (
 	_ api.Transactor    = (*tenantsdb.DB)(nil)
 	_ datakeys.Store    = (*tenantsdb.DB)(nil)
 	_ vault.Store       = (*tenantsdb.DB)(nil)
+	_ limits.Ledger     = (*tenantsdb.DB)(nil)
 )

@@ -17,6 +17,9 @@ func (w *Writer) Count(ctx context.Context, request Request) (*Prompt, error) {
 	if err != nil {
 		return nil, BodyError{Cause: err}
 	}
+	if err := request.allow(prompt); err != nil {
+		return nil, err
+	}
 	exchange := prompt.Exchange
 	if request.Bypass {
 		exchange.Request.Frozen = bypass

@@ -97,6 +97,18 @@ type Request struct {
 
 	// Usage has a stream report its usage where the client did not ask for it.
 	Usage bool
+
+	// Allow refuses a model, with the name that it is asked for by, before anything
+	// is done for the request; nil: every model is allowed.
+	Allow func(model tokens.Model, asked string) error
+}
+
+// allow returns why the model of a prompt is refused.
+func (r Request) allow(prompt *Prompt) error {
+	if r.Allow == nil {
+		return nil
+	}
+	return r.Allow(prompt.Exchange.Model, prompt.Exchange.Request.Model)
 }
 
 // BodyError is a body that cannot be read. Its message is for whoever sent it.
@@ -139,11 +151,15 @@ type Prompt struct {
 }
 
 // Write writes the prompt of a request. What fails of ours on the way leaves the
-// prompt as it was; only what the sender has to mend is an error, a BodyError.
+// prompt as it was; only what the sender has to mend is an error: a BodyError, or what
+// Allow says.
 func (w *Writer) Write(ctx context.Context, request Request) (*Prompt, error) {
 	prompt, err := w.read(request)
 	if err != nil {
 		return nil, BodyError{Cause: err}
+	}
+	if err := request.allow(prompt); err != nil {
+		return nil, err
 	}
 	exchange := prompt.Exchange
 	if request.Bypass {

@@ -13,6 +13,9 @@ func (p Problem) OpenAI() []byte {
 
 // openAIType returns the type under which OpenAI's clients know the problem.
 func (p Problem) openAIType() string {
+	if p.OpenAIType != "" {
+		return p.OpenAIType
+	}
 	switch p.Type {
 	case "authentication_error", "permission_error", "not_found_error", "conflict_error", "request_too_large":
 		return "invalid_request_error"

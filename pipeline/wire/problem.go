@@ -2,8 +2,12 @@ package wire
 
 // Problem is an error of ours.
 type Problem struct {
-	Status    int
-	Type      string // of Anthropic's list: "authentication_error", "invalid_request_error", "api_error", …
+	Status int
+	Type   string // of Anthropic's list: "authentication_error", "invalid_request_error", "api_error", …
+	// OpenAIType is the type for OpenAI's clients where it does not follow from Type;
+	// empty: it does.
+	OpenAIType string
+
 	Code      string // OpenAI's code: "invalid_api_key", …; empty becomes null
 	Param     string // the member at fault, for OpenAI; empty becomes null
 	Message   string // says what to do next

@@ -15,7 +15,6 @@ import (
 	"palimpsest/tenants/identity"
 )
 
-
 // inviting is a bundle with somebody who invites.
 type inviting struct {
 	*bundle

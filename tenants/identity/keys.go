@@ -97,6 +97,13 @@ func (k *Keys) Create(workspace tenants.WorkspaceID, name string, scopes []tenan
 	return key, secret, HashKey(k.peppers[0], secret)
 }
 
+// Renew returns another secret for an API key, which is not kept anywhere, and the
+// rotation to store. The secret before works for grace.
+func (k *Keys) Renew(grace time.Duration) (rotation tenants.Rotation, secret string) {
+	secret, prefix, suffix := GenerateKey()
+	return tenants.Rotation{Prefix: prefix, Suffix: suffix, Hash: HashKey(k.peppers[0], secret), OldUntil: k.now().Add(grace)}, secret
+}
+
 // Authenticate returns the API key that a secret belongs to, or one of the kinds
 // tenants.ErrKeyMalformed, ErrKeyUnknown, ErrKeyRevoked, ErrKeyExpired.
 func (k *Keys) Authenticate(ctx context.Context, secret string) (tenants.APIKey, error) {

@@ -188,3 +188,86 @@ func (*slowStore) TouchAPIKeys(context.Context, uuid.UUID, map[uuid.UUID]time.Ti
 func (*slowStore) RehashAPIKey(context.Context, uuid.UUID, uuid.UUID, []byte, []byte) error {
 	return nil
 }
+
+// S8: changed limits and a rotation without grace hold on another replica within two
+// seconds too.
+func TestChangedKeyIsAnotherOnEveryReplica(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	principal, _ := b.signUp(t, "ada@example.com")
+	key, secret := b.createKey(t, principal, nil)
+	replica, heard := b.replica(t)
+	if known, err := replica.Authenticate(t.Context(), secret); err != nil || known.Limits.Concurrency != 0 {
+		t.Fatalf("%+v, %v", known, err)
+	}
+	hear := func() {
+		t.Helper()
+		select {
+		case <-heard:
+		case <-time.After(patience):
+			t.Fatal("the replica hears nothing")
+		}
+	}
+
+	began := time.Now()
+	key.Limits.Concurrency = 3
+	if err := b.DB.ChangeAPIKey(t.Context(), principal.Workspace.ID, key); err != nil {
+		t.Fatal(err)
+	}
+	hear()
+	if known, err := replica.Authenticate(t.Context(), secret); err != nil || known.Limits.Concurrency != 3 {
+		t.Errorf("after the change: %+v, %v", known.Limits, err)
+	}
+	rotation, renewed := b.keys.Renew(0)
+	if err := b.DB.RotateAPIKey(t.Context(), principal.Workspace.ID, key.ID, rotation); err != nil {
+		t.Fatal(err)
+	}
+	hear()
+	if _, err := replica.Authenticate(t.Context(), secret); !errors.Is(err, tenants.ErrKeyExpired) {
+		t.Errorf("the old secret: %v, want ErrKeyExpired", err)
+	}
+	if known, err := replica.Authenticate(t.Context(), renewed); err != nil || known.ID != key.ID {
+		t.Errorf("the new secret: %+v, %v", known, err)
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("both took %s", took)
+	}
+}
+
+// S8: with notifications cut, two replicas on one database refuse a revoked key after
+// half a minute, and an old secret when its grace is over without any news.
+func TestOldSecretEndsOnEveryReplicaWithoutTheNews(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	principal, _ := b.signUp(t, "ada@example.com")
+	key, secret := b.createKey(t, principal, nil)
+	other, err := identity.NewKeys(b.DB, [][]byte{bytes.Repeat([]byte("p"), 32)}, b.clock.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replicas := []*identity.Keys{b.keys, other}
+	rotation, renewed := b.keys.Renew(time.Minute)
+	if err := b.DB.RotateAPIKey(t.Context(), principal.Workspace.ID, key.ID, rotation); err != nil {
+		t.Fatal(err)
+	}
+	want := func(secret string, wanted error) {
+		t.Helper()
+		for i, replica := range replicas {
+			if _, err := replica.Authenticate(t.Context(), secret); !errors.Is(err, wanted) {
+				t.Errorf("replica %d: %v, want %v", i, err, wanted)
+			}
+		}
+	}
+	want(secret, nil)
+	want(renewed, nil)
+	b.clock.advance(59 * time.Second)
+	want(secret, nil)
+	b.clock.advance(time.Second)
+	want(secret, tenants.ErrKeyExpired)
+	want(renewed, nil)
+	if err := b.DB.RevokeAPIKey(t.Context(), principal.Workspace.ID, key.ID); err != nil {
+		t.Fatal(err)
+	}
+	b.clock.advance(30 * time.Second)
+	want(renewed, tenants.ErrKeyRevoked)
+}

@@ -28,9 +28,13 @@ func (db *DB) CreateAPIKey(ctx context.Context, workspace uuid.UUID, key tenants
 
 // APIKeys returns all API keys of a workspace, revoked ones too, the newest first.
 func (db *DB) APIKeys(ctx context.Context, workspace uuid.UUID) ([]tenants.APIKey, error) {
-	var rows []apiKeyRow
+	var rows []struct {
+		Row apiKeyRow `gorm:"embedded"`
+
+		Creator string
+	}
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Table("api_keys").Select(apiKeyColumns).Where("workspace_id = ?", workspace).
+		return tx.Table("api_keys").Select(apiKeyColumns+creatorColumn).Where("workspace_id = ?", workspace).
 			Order("created_at DESC, id DESC").Find(&rows).Error
 	})
 	if err != nil {
@@ -38,17 +42,25 @@ func (db *DB) APIKeys(ctx context.Context, workspace uuid.UUID) ([]tenants.APIKe
 	}
 	keys := make([]tenants.APIKey, len(rows))
 	for i, row := range rows {
-		keys[i] = row.toAPIKey()
+		if keys[i], err = row.Row.toAPIKey(); err != nil {
+			return nil, fmt.Errorf("API key %s: %w", row.Row.ID, err)
+		}
+		keys[i].Creator = row.Creator
 	}
 	return keys, nil
 }
 
 // APIKeyByHash returns the API key whose secret has a hash, whatever its state
-// and workspace. It returns tenants.ErrKeyUnknown.
+// and workspace; with the secret that it had before its rotation, it expires with
+// that one. It returns tenants.ErrKeyUnknown.
 func (db *DB) APIKeyByHash(ctx context.Context, hash []byte) (tenants.APIKey, error) {
-	var rows []apiKeyRow
+	var rows []struct {
+		Row apiKeyRow `gorm:"embedded"`
+
+		IsOld bool
+	}
 	err := db.withKey(ctx, hash, func(tx *gorm.DB) error {
-		return tx.Table("api_keys").Select(apiKeyColumns).Where("hash = ?", hash).Find(&rows).Error
+		return tx.Table("api_keys").Select(apiKeyColumns+", hash <> ? AS is_old", hash).Where("hash = ? OR old_hash = ?", hash, hash).Find(&rows).Error
 	})
 	if err != nil {
 		return tenants.APIKey{}, fmt.Errorf("find API key: %w", err)
@@ -56,7 +68,14 @@ func (db *DB) APIKeyByHash(ctx context.Context, hash []byte) (tenants.APIKey, er
 	if len(rows) == 0 {
 		return tenants.APIKey{}, tenants.ErrKeyUnknown
 	}
-	return rows[0].toAPIKey(), nil
+	key, err := rows[0].Row.toAPIKey()
+	if err != nil {
+		return tenants.APIKey{}, fmt.Errorf("find API key: %w", err)
+	}
+	if rows[0].IsOld && (key.ExpiresAt == nil || key.OldUntil.Before(*key.ExpiresAt)) {
+		key.ExpiresAt = key.OldUntil
+	}
+	return key, nil
 }
 
 // RevokeAPIKey ends an API key of a workspace on all replicas. Revoking one that
@@ -103,9 +122,13 @@ func (db *DB) TouchAPIKeys(ctx context.Context, workspace uuid.UUID, used map[uu
 }
 
 func insertAPIKey(tx *gorm.DB, workspace uuid.UUID, key tenants.APIKey, hash []byte) error {
-	return tx.Exec(`INSERT INTO api_keys (workspace_id, id, name, prefix, suffix, hash, scopes, pipeline, created_by, created_at, expires_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		workspace, key.ID, storable(key.Name), key.Prefix, key.Suffix, hash, joinScopes(key.Scopes), key.Pipeline,
+	limits, err := limitsJSON(key.Limits)
+	if err != nil {
+		return err
+	}
+	return tx.Exec(`INSERT INTO api_keys (workspace_id, id, name, prefix, suffix, hash, scopes, pipeline, limits, created_by, created_at, expires_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?::jsonb, ?, ?, ?)`,
+		workspace, key.ID, storable(key.Name), key.Prefix, key.Suffix, hash, joinScopes(key.Scopes), key.Pipeline, limits,
 		key.CreatedBy, key.CreatedAt, key.ExpiresAt).Error
 }
 
@@ -118,8 +141,12 @@ func revokeAPIKey(tx *gorm.DB, workspace, id uuid.UUID) error {
 }
 
 //nolint:gosec // names of columns
-const apiKeyColumns = `workspace_id, id, name, prefix, suffix, scopes, pipeline, created_by, created_at,
-	expires_at, revoked_at, last_used_at`
+const apiKeyColumns = `workspace_id, id, name, prefix, suffix, scopes, pipeline, limits, created_by, created_at,
+	expires_at, revoked_at, last_used_at, old_until`
+
+// creatorColumn is who created a key: a member, or another key.
+const creatorColumn = `, coalesce((SELECT u.email FROM users u WHERE u.id = api_keys.created_by),
+	(SELECT c.name FROM api_keys c WHERE c.workspace_id = api_keys.workspace_id AND c.id = api_keys.created_by), '') AS creator`
 
 type apiKeyRow struct {
 	WorkspaceID uuid.UUID
@@ -129,19 +156,25 @@ type apiKeyRow struct {
 	Suffix      string
 	Scopes      string
 	Pipeline    string
+	Limits      []byte
 	CreatedBy   uuid.UUID
 	CreatedAt   time.Time
 	ExpiresAt   *time.Time
 	RevokedAt   *time.Time
 	LastUsedAt  *time.Time
+	OldUntil    *time.Time
 }
 
-func (r apiKeyRow) toAPIKey() tenants.APIKey {
+func (r apiKeyRow) toAPIKey() (tenants.APIKey, error) {
+	limits, err := readLimits(r.Limits)
+	if err != nil {
+		return tenants.APIKey{}, err
+	}
 	return tenants.APIKey{
 		ID: r.ID, Workspace: r.WorkspaceID, Name: r.Name, Prefix: r.Prefix, Suffix: r.Suffix,
-		Scopes: splitScopes(r.Scopes), Pipeline: r.Pipeline, CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt,
-		ExpiresAt: r.ExpiresAt, RevokedAt: r.RevokedAt, LastUsedAt: r.LastUsedAt,
-	}
+		Scopes: splitScopes(r.Scopes), Pipeline: r.Pipeline, Limits: limits, CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt,
+		ExpiresAt: r.ExpiresAt, RevokedAt: r.RevokedAt, LastUsedAt: r.LastUsedAt, OldUntil: r.OldUntil,
+	}, nil
 }
 
 func joinScopes(scopes []tenants.Scope) string {

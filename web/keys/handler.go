@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/tenants"
+	"palimpsest/web/components"
 	"palimpsest/web/layout"
 	"palimpsest/web/paths"
 )
@@ -22,14 +24,23 @@ type Store interface {
 	// APIKeys returns all keys, revoked ones too, the newest first.
 	APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.APIKey, error)
 
-	// CreateAPIKey stores a key with the name, scopes, author and expiry of wanted
-	// and returns it with its secret, which nobody can read again. What a person
-	// can mend is a tenants.Invalid.
+	// CreateAPIKey stores a key with the name, scopes, pipeline, limits, author and
+	// expiry of wanted and returns it with its secret, which nobody can read again.
+	// What a person can mend is a tenants.Invalid.
 	CreateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.APIKey) (tenants.APIKey, string, error)
 
 	// RevokeAPIKey returns tenants.ErrNotFound for a key that the workspace does
 	// not have.
 	RevokeAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
+
+	// ChangeAPIKey sets the name, pipeline, expiry and limits of a key. It and
+	// RotateAPIKey return tenants.ErrNotFound, and a tenants.Invalid for what a
+	// person can mend.
+	ChangeAPIKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.APIKey) error
+
+	// RotateAPIKey gives a key another secret and returns it; the one before works
+	// for grace.
+	RotateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, grace time.Duration) (tenants.Rotation, string, error)
 }
 
 // Usage tells how much each key was used.
@@ -63,30 +74,110 @@ func (h *Handler) List(c echo.Context, who tenants.Principal) error {
 
 // New shows the form to create a key with.
 func (h *Handler) New(c echo.Context, who tenants.Principal) error {
-	return h.page(c, who, http.StatusOK, func(m *model) { m.Form = newForm("", "", nil) })
+	return h.page(c, who, http.StatusOK, func(m *model) { m.Form = newForm(nil, nil) })
 }
 
 // Create creates a key and shows its secret, once: the answer is kept nowhere and
 // the secret is part of no address.
 func (h *Handler) Create(c echo.Context, who tenants.Principal) error {
-	name, expiry := c.FormValue("name"), c.FormValue("expiry")
-	wanted := tenants.APIKey{Name: name, Scopes: []tenants.Scope{tenants.ScopeProxy}, CreatedBy: who.User.ID}
-	life, err := days(expiry)
+	typed, err := c.FormParams()
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest).SetInternal(err)
+	}
+	created, secret, err := h.create(c.Request().Context(), who, typed)
 	if err == nil {
-		if life > 0 {
-			end := h.config.Now().AddDate(0, 0, life)
-			wanted.ExpiresAt = &end
-		}
-		var created tenants.APIKey
-		var secret string
-		if created, secret, err = h.keys.CreateAPIKey(c.Request().Context(), who.Workspace.ID, wanted); err == nil {
-			return h.page(c, who, http.StatusCreated, func(m *model) { m.Created = &createdModel{Name: created.Name, Secret: secret} })
-		}
+		return h.page(c, who, http.StatusCreated, func(m *model) { m.Created = &createdModel{Name: created.Name, Secret: secret} })
 	}
 	if _, is := errors.AsType[tenants.Invalid](err); !is {
 		return err
 	}
-	return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Form = newForm(name, expiry, err) })
+	return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Form = newForm(typed, err) })
+}
+
+func (h *Handler) create(ctx context.Context, who tenants.Principal, typed url.Values) (tenants.APIKey, string, error) {
+	wanted, err := readKey(typed, tenants.APIKey{CreatedBy: who.User.ID, Scopes: []tenants.Scope{tenants.ScopeProxy}}, h.config.Now())
+	if err != nil {
+		return tenants.APIKey{}, "", err
+	}
+	if chosen := typed["scopes"]; len(chosen) > 0 {
+		if wanted.Scopes, err = tenants.ParseScopes(strings.Join(chosen, ",")); err != nil {
+			return tenants.APIKey{}, "", err
+		}
+	}
+	if !tenants.MayGrant(who.Role.May, wanted.Scopes) {
+		return tenants.APIKey{}, "", tenants.Invalid{Field: "scopes", Message: "may not do more than you: leave out manage, or ask an admin of the workspace"}
+	}
+	return h.keys.CreateAPIKey(ctx, who.Workspace.ID, wanted)
+}
+
+// Edit shows the form to change a key with.
+func (h *Handler) Edit(c echo.Context, who tenants.Principal) error {
+	key, err := h.revocable(c, who)
+	if err != nil {
+		return err
+	}
+	return h.page(c, who, http.StatusOK, func(m *model) { m.Form = editForm(key, nil, nil) })
+}
+
+// Change changes a key's name, expiry, pipeline and limits.
+func (h *Handler) Change(c echo.Context, who tenants.Principal) error {
+	key, err := h.revocable(c, who)
+	if err != nil {
+		return err
+	}
+	typed, err := c.FormParams()
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest).SetInternal(err)
+	}
+	wanted, err := readKey(typed, key, h.config.Now())
+	if err == nil {
+		err = h.keys.ChangeAPIKey(c.Request().Context(), who.Workspace.ID, wanted)
+	}
+	if _, is := errors.AsType[tenants.Invalid](err); is {
+		return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Form = editForm(key, typed, err) })
+	}
+	if err != nil {
+		return err
+	}
+	return layout.Redirect(c, paths.With(paths.Keys, "saved", key.ID.String()))
+}
+
+// ConfirmRotate asks how a key is to be rotated.
+func (h *Handler) ConfirmRotate(c echo.Context, who tenants.Principal) error {
+	key, err := h.revocable(c, who)
+	if err != nil {
+		return err
+	}
+	return h.page(c, who, http.StatusOK, func(m *model) { m.Rotate = newRotate(key, "", nil) })
+}
+
+// Rotate gives a key another secret and shows it, once.
+func (h *Handler) Rotate(c echo.Context, who tenants.Principal) error {
+	key, err := h.revocable(c, who)
+	if err != nil {
+		return err
+	}
+	if !tenants.MayGrant(who.Role.May, key.Scopes) {
+		return tenants.ErrDenied
+	}
+	chosen := c.FormValue("grace")
+	overlap, err := grace(chosen)
+	var rotated tenants.Rotation
+	var secret string
+	if err == nil {
+		rotated, secret, err = h.keys.RotateAPIKey(c.Request().Context(), who.Workspace.ID, key.ID, overlap)
+	}
+	if _, is := errors.AsType[tenants.Invalid](err); is {
+		return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Rotate = newRotate(key, chosen, err) })
+	}
+	if err != nil {
+		return err
+	}
+	old := "The old secret is refused from now on."
+	if overlap > 0 {
+		old = "The old secret works until " + components.Moment(rotated.OldUntil) + "."
+	}
+	return h.page(c, who, http.StatusOK, func(m *model) { m.Created = &createdModel{Name: key.Name, Secret: secret, Old: old} })
 }
 
 // ConfirmRevoke asks whether a key is to be revoked.
@@ -113,7 +204,7 @@ func (h *Handler) Revoke(c echo.Context, who tenants.Principal) error {
 	return layout.Redirect(c, paths.With(paths.Keys, "revoked", key.ID.String()))
 }
 
-// revocable returns the key in the path if somebody may revoke it.
+// revocable returns the key in the path if somebody may change and revoke it.
 func (h *Handler) revocable(c echo.Context, who tenants.Principal) (tenants.APIKey, error) {
 	id, err := uuid.Parse(c.Param("id"))
 	if err != nil {
@@ -148,6 +239,7 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change
 	}
 	page := newModel(who, keys, used, err != nil, h.config.PublicURL, now)
 	page.Revoked = revoked(keys, c.QueryParam("revoked"))
+	page.Saved = named(keys, c.QueryParam("saved"))
 	change(&page)
 	return layout.Page(c, status, layout.Frame{Title: "API keys", Section: layout.Keys, Who: who}, view(page))
 }

@@ -177,3 +177,121 @@ func TestKeysOfAnotherWorkspaceAreNotThere(t *testing.T) {
 		t.Errorf("their key: %v", err)
 	}
 }
+
+func TestLimitsAreSetOnCreationAndChangedLater(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	created := person.Post("/keys", "name", "ci", "expiry", "30", "allowed_models", "claude-*, gpt-5.5", "allowed_ips", "10.0.0.0/8 203.0.113.7",
+		"requests_per_minute", "60", "budget_day_usd", "7.50", "lock_overrides", "yes", "scopes", "proxy", "pipeline", "ipc: {targetUtilization: 0.5}")
+	if created.Status != http.StatusCreated {
+		t.Fatalf("status %d: %s", created.Status, created.Text("dialog"))
+	}
+	key, err := person.Keys.Authenticate(t.Context(), created.TestID("secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := key.Limits
+	if strings.Join(limits.Models, "|") != "claude-*|gpt-5.5" || strings.Join(limits.AddressList(), "|") != "10.0.0.0/8|203.0.113.7" || limits.RequestsPerMinute != 60 ||
+		limits.DayMicroUSD != 7_500_000 || !limits.LockOverrides || key.ExpiresAt == nil || key.Pipeline != "ipc: {targetUtilization: 0.5}" {
+		t.Errorf("created %+v", key)
+	}
+
+	list := person.Get("/keys")
+	if row := list.Text(`[data-testid="keys"] tbody tr`); !strings.Contains(row, "claude-*, gpt-5.5") || !strings.Contains(row, "60 requests/min") || !strings.Contains(row, "you") {
+		t.Errorf("the list says %q", row)
+	}
+	link := list.Find(`[data-testid="keys"] a[aria-label="Change ci"]`).AttrOr("href", "")
+	form := person.Get(link)
+	if form.Find(`input[name="allowed_models"]`).AttrOr("value", "") != "claude-*, gpt-5.5" || form.Find(`input[name="budget_day_usd"]`).AttrOr("value", "") != "7.50" ||
+		form.Find(`textarea[name="pipeline"]`).Text() != key.Pipeline || !form.Has(`input[name="lock_overrides"][checked]`) || form.Has(`input[name="scopes"]`) {
+		t.Errorf("the form holds %s", form.Text("dialog"))
+	}
+	saved := person.Post(link, "name", "ci-agents", "expiry", "keep", "requests_per_minute", "", "concurrency", "4", "allowed_models", "", "allowed_endpoints", "/v1/messages*")
+	if saved.Status != http.StatusOK || !strings.Contains(saved.Text("main"), "ci-agents is saved") {
+		t.Fatalf("status %d: %s", saved.Status, saved.Text("main"))
+	}
+	changed, err := person.Keys.Authenticate(t.Context(), created.TestID("secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if changed.Name != "ci-agents" || changed.Limits.RequestsPerMinute != 0 || changed.Limits.Concurrency != 4 || changed.Limits.LockOverrides ||
+		len(changed.Limits.Models) != 0 || changed.Pipeline != "" || changed.ExpiresAt == nil || !changed.ExpiresAt.Equal(*key.ExpiresAt) {
+		t.Errorf("changed %+v", changed)
+	}
+}
+
+func TestWhatIsWrongWithLimitsStandsAtItsField(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	person.Post("/keys", "name", "laptop", "expiry", "")
+	link := person.Get("/keys").Find(`[data-testid="keys"] a[aria-label="Change laptop"]`).AttrOr("href", "")
+	for field, typed := range map[string]string{
+		"allowed_models": "naïve", "allowed_endpoints": "messages", "allowed_ips": "10.0.0.0/40", "requests_per_minute": "many", "tokens_per_minute": "-1",
+		"concurrency": "1.5", "budget_day_usd": "NaN", "budget_month_usd": "-3", "pipeline": "ipc: {targetUtilization: 7}",
+	} {
+		for path, expiry := range map[string]string{"/keys": "", link: "keep"} {
+			page := person.Post(path, "name", "another", "expiry", expiry, field, typed)
+			shown := page.Find(`[name="` + field + `"]`)
+			if page.Status != http.StatusUnprocessableEntity || page.TestID("error-"+field) == "" || shown.AttrOr("value", shown.Text()) != typed || !page.Has("details[open]") {
+				t.Errorf("%s at %s: status %d: %q", field, path, page.Status, page.Text("dialog"))
+			}
+		}
+	}
+}
+
+// S7: the new secret is shown once too, and the old one ends when it was to.
+func TestRotationShowsAnotherSecretOnce(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	old := person.Post("/keys", "name", "laptop", "expiry", "").TestID("secret")
+	link := person.Get("/keys").Find(`[data-testid="keys"] a[aria-label="Rotate laptop"]`).AttrOr("href", "")
+
+	if asked := person.Get(link); !asked.Has(`select[name="grace"]`) {
+		t.Errorf("the question is %q", asked.Text("dialog"))
+	}
+	if wrong := person.Post(link, "grace", "9999h"); wrong.Status != http.StatusUnprocessableEntity || wrong.TestID("error-grace") == "" {
+		t.Errorf("a grace that is no choice: status %d", wrong.Status)
+	}
+	rotated := person.Post(link, "grace", "24h")
+	secret := rotated.TestID("secret")
+	if rotated.Status != http.StatusOK || secret == old || rotated.TestID("copied") == "" || !strings.Contains(rotated.TestID("old-secret"), "works until") || rotated.Header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("status %d: %s", rotated.Status, rotated.Text("dialog"))
+	}
+	for _, works := range []string{old, secret} {
+		if _, err := person.Keys.Authenticate(t.Context(), works); err != nil {
+			t.Errorf("%s…: %v", works[:12], err)
+		}
+	}
+	if list := person.Get("/keys"); strings.Contains(list.HTML, secret) || !strings.Contains(list.Text(`[data-testid="keys"]`), "old secret until") {
+		t.Errorf("the list says %q", list.Text(`[data-testid="keys"]`))
+	}
+	newest := person.Post(link, "grace", "0s").TestID("secret")
+	for _, ended := range []string{old, secret} {
+		if _, err := person.Keys.Authenticate(t.Context(), ended); err == nil {
+			t.Errorf("%s… still works", ended[:12])
+		}
+	}
+	if _, err := person.Keys.Authenticate(t.Context(), newest); err != nil {
+		t.Error(err)
+	}
+}
+
+// A key never may more than who hands it out.
+func TestMembersHandOutNoKeyThatManages(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	if page := person.Post("/keys", "name", "deploy", "expiry", "", "scopes", "manage"); page.Status != http.StatusCreated {
+		t.Fatalf("an owner: status %d", page.Status)
+	}
+	link := person.Get("/keys").Find(`[data-testid="keys"] a[aria-label="Rotate deploy"]`).AttrOr("href", "")
+	member := person.As(tenants.Regular)
+	if page := member.Post("/keys", "name", "sneaky", "expiry", "", "scopes", "manage"); page.Status != http.StatusUnprocessableEntity || page.TestID("error-scopes") == "" {
+		t.Errorf("a member: status %d", page.Status)
+	}
+	if page := member.Post("/keys", "name", "reader", "expiry", "", "scopes", "read"); page.Status != http.StatusCreated {
+		t.Errorf("a member's own reading key: status %d", page.Status)
+	}
+	if page := member.Post(link, "grace", "24h"); page.Status != http.StatusForbidden {
+		t.Errorf("a member who rotates a key that manages: status %d", page.Status)
+	}
+}

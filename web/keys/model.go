@@ -32,7 +32,10 @@ type model struct {
 
 	FirstSteps bool // no key was used yet
 
-	Form    *formModel    // the form to create a key; nil: closed
+	Saved string // name of the key that was just changed; empty: none
+
+	Form    *formModel    // the form to create or change a key; nil: closed
+	Rotate  *rotateModel  // the key to rotate; nil: none
 	Created *createdModel // the key that was just created; nil: none
 	Revoke  *revokeModel  // the key to revoke; nil: none
 }
@@ -40,20 +43,55 @@ type model struct {
 // row is a key in the table.
 type row struct {
 	Key       tenants.APIKey
+	Creator   string
+	Held      string // what it is held to, in a few words; empty: nothing
+	OldUntil  string // when the secret before the last rotation ends; empty: it has
 	Requests  int64
-	MayRevoke bool
+	MayRevoke bool   // and change and rotate
 	State     string // "active", "expires soon", "expired", "revoked"
 	Tag       string // class of the state's tag
 }
 
-// createdModel is a key that was just created.
-type createdModel struct{ Name, Secret string }
+// createdModel is a key that was just created or rotated.
+type createdModel struct {
+	Name, Secret string
+	Old          string // what becomes of the secret before; empty: there was none
+}
+
+// rotateModel is the question how to rotate a key.
+type rotateModel struct {
+	ID    uuid.UUID
+	Name  string
+	Grace components.FieldModel
+}
+
+// graces are the times for which an old secret can go on to work.
+func graces() []components.Option {
+	return []components.Option{
+		{Value: "24h", Label: "for 24 hours"}, {Value: "1h", Label: "for an hour"}, {Value: "168h", Label: "for 7 days"}, {Value: "0s", Label: "no longer"},
+	}
+}
+
+// grace reads one of graces, or returns a tenants.Invalid.
+func grace(text string) (time.Duration, error) {
+	if !slices.ContainsFunc(graces(), func(option components.Option) bool { return option.Value == text }) {
+		return 0, tenants.Invalid{Field: "grace", Message: "must be one of the choices"}
+	}
+	return time.ParseDuration(text)
+}
+
+// newRotate returns the question how to rotate a key: what was chosen and what is
+// wrong with it.
+func newRotate(key tenants.APIKey, chosen string, err error) *rotateModel {
+	rotate := &rotateModel{ID: key.ID, Name: key.Name, Grace: components.FieldModel{Label: "The old secret works", Name: "grace", Value: chosen}}
+	if invalid, is := errors.AsType[tenants.Invalid](err); is {
+		rotate.Grace.Error = components.FieldError("The grace", invalid.Message)
+	}
+	return rotate
+}
 
 // export is what puts the secret where the set-ups of clients read it.
 func (m createdModel) export() string { return fmt.Sprintf("export PALIMPSEST_KEY=%q", m.Secret) }
-
-// formModel is the form to create a key.
-type formModel struct{ Name, Expiry components.FieldModel }
 
 // revokeModel is the question whether to revoke a key.
 type revokeModel struct {
@@ -77,9 +115,30 @@ func newModel(who tenants.Principal, keys []tenants.APIKey, used []tenants.Usage
 		m.Rows = append(m.Rows, row{
 			Key: key, Requests: requests[key.ID.String()], State: state, Tag: tag,
 			MayRevoke: key.RevokedAt == nil && who.MayChangeKey(key),
+			Creator:   creatorOf(key, who), Held: summary(key), OldUntil: oldUntil(key, now),
 		})
 	}
 	return m
+}
+
+// creatorOf says who created a key.
+func creatorOf(key tenants.APIKey, who tenants.Principal) string {
+	switch {
+	case key.CreatedBy == who.User.ID:
+		return "you"
+	case key.Creator == "":
+		return "somebody who left"
+	default:
+		return key.Creator
+	}
+}
+
+// oldUntil says when the secret before the last rotation ends.
+func oldUntil(key tenants.APIKey, now time.Time) string {
+	if key.OldUntil == nil || !key.OldUntil.After(now) || key.RevokedAt != nil {
+		return ""
+	}
+	return components.Moment(*key.OldUntil)
 }
 
 // codeLabel is what a screen reader says of a snippet.
@@ -116,25 +175,19 @@ func revoked(keys []tenants.APIKey, id string) string {
 	return ""
 }
 
+// named returns the name of the key with an id.
+func named(keys []tenants.APIKey, id string) string {
+	for _, key := range keys {
+		if key.ID.String() == id {
+			return key.Name
+		}
+	}
+	return ""
+}
+
 // expiries are the lives that a key can be given.
 func expiries() []components.Option {
 	return []components.Option{{Value: "", Label: "never"}, {Value: "30", Label: "in 30 days"}, {Value: "90", Label: "in 90 days"}, {Value: "365", Label: "in a year"}}
-}
-
-// newForm returns the form with what was typed and what is wrong with it.
-func newForm(name, expiry string, err error) *formModel {
-	form := &formModel{
-		Name:   components.FieldModel{Label: "Name", Name: "name", Value: name, Hint: "What will use it: laptop, ci-agents."},
-		Expiry: components.FieldModel{Label: "Expires", Name: "expiry", Value: expiry},
-	}
-	if invalid, is := errors.AsType[tenants.Invalid](err); is {
-		for _, field := range []*components.FieldModel{&form.Name, &form.Expiry} {
-			if field.Name == invalid.Field {
-				field.Error = components.FieldError(field.Label, invalid.Message)
-			}
-		}
-	}
-	return form
 }
 
 // newRevoke returns the question whether to revoke a key; wrong says that what

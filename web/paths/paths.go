@@ -80,6 +80,12 @@ func InvitationSignUp(secret string) string { return Invitation(secret) + "/sign
 // RevokeKey is the path to revoke an API key at.
 func RevokeKey(id uuid.UUID) string { return Keys + "/" + id.String() + "/revoke" }
 
+// EditKey is the path to change an API key at.
+func EditKey(id uuid.UUID) string { return Keys + "/" + id.String() + "/edit" }
+
+// RotateKey is the path to rotate an API key at.
+func RotateKey(id uuid.UUID) string { return Keys + "/" + id.String() + "/rotate" }
+
 // TestProvider is the path to test a provider key at.
 func TestProvider(id uuid.UUID) string { return Providers + "/" + id.String() + "/test" }
 

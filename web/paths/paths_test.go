@@ -50,6 +50,8 @@ func TestPathsOfThingsHoldTheirIDs(t *testing.T) {
 		paths.RemoveProvider(id):  "/providers/0198c2f0-0000-7000-8000-000000000001/remove",
 		paths.Session(id):         "/sessions/0198c2f0-0000-7000-8000-000000000001",
 		paths.Export(id):          "/api/v1/sessions/0198c2f0-0000-7000-8000-000000000001/export",
+		paths.EditKey(id):         "/keys/0198c2f0-0000-7000-8000-000000000001/edit",
+		paths.RotateKey(id):       "/keys/0198c2f0-0000-7000-8000-000000000001/rotate",
 
 		paths.OriginalBytes(id, id, 7): "/api/v1/sessions/0198c2f0-0000-7000-8000-000000000001/archive/7?lane=0198c2f0-0000-7000-8000-000000000001",
 	} {

@@ -153,6 +153,18 @@ func (f forgetting) RevokeAPIKey(ctx context.Context, workspace tenants.Workspac
 	return f.Keeper.RevokeAPIKey(ctx, workspace, id)
 }
 
+// ChangeAPIKey implements keys.Store.
+func (f forgetting) ChangeAPIKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.APIKey) error {
+	defer f.keys.Forget()
+	return f.Keeper.ChangeAPIKey(ctx, workspace, wanted)
+}
+
+// RotateAPIKey implements keys.Store.
+func (f forgetting) RotateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, grace time.Duration) (tenants.Rotation, string, error) {
+	defer f.keys.Forget()
+	return f.Keeper.RotateAPIKey(ctx, workspace, id, grace)
+}
+
 // address returns the URL of a path of the product.
 func (p *Product) address(path string) string {
 	parsed, err := url.Parse(path)

@@ -1,0 +1,246 @@
+package limits
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/singleflight"
+
+	"palimpsest/tenants"
+)
+
+const (
+	// patience is how long a request waits for Redis.
+	patience = 100 * time.Millisecond
+
+	// outage is how long Redis is not asked after it did not answer.
+	outage = time.Second
+
+	// upkeepEvery is how often leases are renewed and spend is read again.
+	upkeepEvery = lease / 3
+
+	// idle is how long a subject is remembered that is not used. Its rates have
+	// recovered by then.
+	idle = 10 * time.Minute
+
+	loadTimeout = 2 * time.Second
+)
+
+// Ledger tells what was spent.
+type Ledger interface {
+	// KeySpend returns what an API key of a workspace has cost, in millionths of a
+	// dollar, since a day and since a month began.
+	KeySpend(ctx context.Context, workspace, key uuid.UUID, day, month time.Time) (inDay, inMonth int64, err error)
+}
+
+// Config is what a Limiter works with.
+type Config struct {
+	Ledger Ledger
+
+	// Redis is where replicas count together; nil: each counts by itself. Its
+	// calls must end with their context.
+	Redis redis.UniversalClient
+
+	// Alone is called for each decision that one replica makes by itself because
+	// Redis does not answer; nil: nobody cares.
+	Alone func()
+
+	Log *slog.Logger     // nil: nowhere
+	Now func() time.Time // nil: time.Now
+}
+
+// Limiter lets requests begin as far as their subjects' limits allow. A subject
+// without limits costs nothing.
+type Limiter struct {
+	config  Config
+	local   *local
+	shared  *shared // nil: there is no Redis
+	down    atomic.Int64
+	loading singleflight.Group
+
+	mu   sync.Mutex
+	live map[*Ticket]struct{} // under way with a place in Redis
+
+	stop    chan struct{}
+	stopped sync.WaitGroup
+	once    sync.Once
+}
+
+// New returns a Limiter that is not started yet.
+func New(config Config) *Limiter {
+	if config.Alone == nil {
+		config.Alone = func() {}
+	}
+	if config.Log == nil {
+		config.Log = slog.New(slog.DiscardHandler)
+	}
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	l := &Limiter{config: config, local: newLocal(), live: make(map[*Ticket]struct{}), stop: make(chan struct{})}
+	if config.Redis != nil {
+		l.shared = newShared(config.Redis)
+	}
+	return l
+}
+
+// Start renews what is under way and reads what is spent, again and again.
+func (l *Limiter) Start() {
+	l.stopped.Go(func() {
+		ticker := time.NewTicker(upkeepEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				l.Upkeep(context.Background())
+			case <-l.stop:
+				return
+			}
+		}
+	})
+}
+
+// Stop ends what Start began. It may be called twice, and without Start.
+func (l *Limiter) Stop() {
+	l.once.Do(func() { close(l.stop) })
+	l.stopped.Wait()
+}
+
+// Admit lets a request of a subject begin, or returns an Exceeded. The ticket is
+// there in both cases; whoever asks settles it. Without a quota nothing is counted.
+func (l *Limiter) Admit(ctx context.Context, subject Subject, quota tenants.Quota) (*Ticket, error) {
+	ticket := &Ticket{subject: subject, quota: quota}
+	if quota.IsUnlimited() {
+		return ticket, nil
+	}
+	ticket.id, ticket.at = uuid.New(), l.config.Now()
+	known := l.warm(ctx, subject, quota, ticket.at)
+	result, isShared := l.admitShared(ctx, ticket, known)
+	if !isShared {
+		result = l.local.admit(subject, quota, ticket.at)
+	}
+	ticket.left = result.left
+	if result.kind != None {
+		return ticket, Exceeded{Kind: result.kind, Quota: quota, Wait: result.wait}
+	}
+	ticket.limiter = l
+	return ticket, nil
+}
+
+// admitShared asks Redis, if there is one that answers.
+func (l *Limiter) admitShared(ctx context.Context, ticket *Ticket, known spend) (verdict, bool) {
+	var result verdict
+	isShared := l.ask(ctx, func(ctx context.Context) (err error) {
+		result, err = l.shared.admit(ctx, ticket, known)
+		return err
+	})
+	if !isShared {
+		if l.shared != nil {
+			l.config.Alone()
+		}
+		return verdict{}, false
+	}
+	if result.kind == None {
+		// Both counters are kept up to date: Redis may be gone at the next request.
+		l.local.note(ticket.subject, ticket.quota, ticket.at, result.spend)
+		l.hold(ticket)
+	}
+	return result, true
+}
+
+// ask calls Redis; false if there is none, or if it does not answer. It is not asked
+// again for a moment then.
+func (l *Limiter) ask(ctx context.Context, call func(context.Context) error) bool {
+	now := l.config.Now()
+	if l.shared == nil || now.UnixNano() < l.down.Load() {
+		return false
+	}
+	// What is counted is counted for a client that has left too.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	if err := call(ctx); err != nil {
+		l.down.Store(now.Add(outage).UnixNano())
+		l.config.Log.WarnContext(ctx, "limits are held by this replica alone", "error", err)
+		return false
+	}
+	return true
+}
+
+// warm returns what a subject is known to have spent. The database is asked once,
+// and then in the background.
+func (l *Limiter) warm(ctx context.Context, subject Subject, quota tenants.Quota, now time.Time) spend {
+	if !quota.HasBudget() {
+		return spend{}.at(now)
+	}
+	known, loaded := l.local.spent(subject, quota, now)
+	if loaded {
+		return known
+	}
+	<-l.loading.DoChan(subject.Workspace.String()+subject.Key.String(), func() (any, error) {
+		l.load(context.WithoutCancel(ctx), subject, now)
+		return nil, nil //nolint:nilnil // what was read lies in local
+	})
+	known, _ = l.local.spent(subject, quota, now)
+	return known
+}
+
+// load reads what a subject has spent. Requests do not fail where it cannot be read:
+// they count from what is known.
+func (l *Limiter) load(ctx context.Context, subject Subject, now time.Time) {
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	defer cancel()
+	known := spend{}.at(now)
+	day, month, err := l.config.Ledger.KeySpend(ctx, subject.Workspace, subject.Key, known.day, known.month)
+	if err != nil {
+		l.config.Log.WarnContext(ctx, "what an API key has spent is not known", "key", subject.Key, "error", err)
+	}
+	known.dayMicro, known.monthMicro = day, month
+	l.local.learn(subject, known)
+}
+
+// Upkeep renews what is under way, reads again what subjects with a budget have
+// spent, and forgets those that are not used. Start calls it every half a minute.
+func (l *Limiter) Upkeep(ctx context.Context) {
+	now := l.config.Now()
+	if tickets := l.held(); len(tickets) > 0 && l.shared != nil {
+		renewing, cancel := context.WithTimeout(ctx, loadTimeout)
+		if err := l.shared.renew(renewing, tickets); err != nil {
+			l.config.Log.WarnContext(ctx, "requests under way are not renewed", "error", err)
+		}
+		cancel()
+	}
+	for _, subject := range l.local.budgets(now) {
+		l.load(ctx, subject, now)
+	}
+}
+
+// hold remembers a request with a place in Redis.
+func (l *Limiter) hold(ticket *Ticket) {
+	if ticket.quota.Concurrency == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.live[ticket] = struct{}{}
+}
+
+func (l *Limiter) held() []*Ticket {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	tickets := make([]*Ticket, 0, len(l.live))
+	for ticket := range l.live {
+		tickets = append(tickets, ticket)
+	}
+	return tickets
+}
+
+func (l *Limiter) letGo(ticket *Ticket) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.live, ticket)
+}

@@ -1,0 +1,249 @@
+package limits
+
+import (
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/tenants"
+)
+
+// local counts in this process.
+type local struct {
+	mu       sync.Mutex
+	subjects map[Subject]*use
+}
+
+// use is what a subject has used.
+type use struct {
+	requests, tokens rate
+	running          int
+	spend            spend
+	loaded           bool      // the database was asked for spend
+	used             time.Time // last asked for
+	hasBudget        bool      // spend is to be kept up to date
+}
+
+// spend is what was spent in the day and the month of a moment.
+type spend struct {
+	day, month           time.Time // when they began
+	dayMicro, monthMicro int64     // millionths of a dollar
+}
+
+// at returns the spend as it stands at a moment: a new day or month begins empty.
+func (s spend) at(now time.Time) spend {
+	day, month := tenants.SpendSpan(now)
+	if !s.month.Equal(month) {
+		s.month, s.monthMicro = month, 0
+	}
+	if !s.day.Equal(day) {
+		s.day, s.dayMicro = day, 0
+	}
+	return s
+}
+
+// atLeast raises a spend to what somebody else knows of the same day and month.
+func (s spend) atLeast(other spend) spend {
+	if s.day.Equal(other.day) {
+		s.dayMicro = max(s.dayMicro, other.dayMicro)
+	}
+	if s.month.Equal(other.month) {
+		s.monthMicro = max(s.monthMicro, other.monthMicro)
+	}
+	return s
+}
+
+// add counts what a request that arrived at a moment has cost.
+func (s spend) add(at time.Time, micro int64) spend {
+	day, month := tenants.SpendSpan(at)
+	if s.day.Equal(day) {
+		s.dayMicro += micro
+	}
+	if s.month.Equal(month) {
+		s.monthMicro += micro
+	}
+	return s
+}
+
+func newLocal() *local { return &local{subjects: make(map[Subject]*use)} }
+
+// of returns what a subject has used, as it stands now. The caller holds the lock.
+func (l *local) of(subject Subject, quota tenants.Quota, now time.Time) *use {
+	found, known := l.subjects[subject]
+	if !known {
+		found = &use{}
+		l.subjects[subject] = found
+	}
+	found.used, found.hasBudget = now, quota.HasBudget()
+	found.spend = found.spend.at(now)
+	return found
+}
+
+// admit lets a request begin, or says which limit it meets. It counts it if it
+// begins.
+func (l *local) admit(subject Subject, quota tenants.Quota, now time.Time) verdict {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	u := l.of(subject, quota, now)
+	kind, wait := u.meets(quota, now)
+	if kind == None {
+		u.count(quota, now)
+	}
+	return verdict{kind: kind, wait: wait, left: u.left(quota, now)}
+}
+
+// note counts a request that another counter let begin.
+func (l *local) note(subject Subject, quota tenants.Quota, now time.Time, known spend) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	u := l.of(subject, quota, now)
+	u.count(quota, now)
+	u.spend = u.spend.atLeast(known)
+}
+
+func (u *use) count(quota tenants.Quota, now time.Time) {
+	u.running++
+	if quota.RequestsPerMinute > 0 {
+		u.requests = u.requests.add(now, quota.RequestsPerMinute, 1)
+	}
+}
+
+// meets returns the limit that one more request meets, the longest lasting first.
+func (u *use) meets(quota tenants.Quota, now time.Time) (Kind, time.Duration) {
+	switch {
+	case quota.MonthMicroUSD > 0 && u.spend.monthMicro >= quota.MonthMicroUSD:
+		return MonthBudget, untilMonth(now)
+	case quota.DayMicroUSD > 0 && u.spend.dayMicro >= quota.DayMicroUSD:
+		return DayBudget, untilDay(now)
+	case quota.Concurrency > 0 && u.running >= quota.Concurrency:
+		return Concurrency, 0
+	}
+	if quota.TokensPerMinute > 0 {
+		if wait := u.tokens.wait(now, quota.TokensPerMinute, 1); wait > 0 {
+			return Tokens, wait
+		}
+	}
+	if quota.RequestsPerMinute > 0 {
+		if wait := u.requests.wait(now, quota.RequestsPerMinute, 1); wait > 0 {
+			return Requests, wait
+		}
+	}
+	return None, 0
+}
+
+// left returns what is left of each limit.
+func (u *use) left(quota tenants.Quota, now time.Time) Left {
+	left := Left{
+		Concurrency: max(0, quota.Concurrency-u.running),
+		DayMicroUSD: max(0, quota.DayMicroUSD-u.spend.dayMicro), MonthMicroUSD: max(0, quota.MonthMicroUSD-u.spend.monthMicro),
+	}
+	if quota.RequestsPerMinute > 0 {
+		left.Requests = u.requests.left(now, quota.RequestsPerMinute)
+	}
+	if quota.TokensPerMinute > 0 {
+		left.Tokens = u.tokens.left(now, quota.TokensPerMinute)
+	}
+	return left
+}
+
+// take counts n tokens if they fit, or else returns how long until they do.
+func (l *local) take(subject Subject, quota tenants.Quota, now time.Time, n int) (wait time.Duration, left int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	u := l.of(subject, quota, now)
+	if wait = u.tokens.wait(now, quota.TokensPerMinute, n); wait == 0 {
+		u.tokens = u.tokens.add(now, quota.TokensPerMinute, n)
+	}
+	return wait, u.tokens.left(now, quota.TokensPerMinute)
+}
+
+// settle ends a request: n more tokens than were taken, and what it has cost unless
+// another counter knows the sums.
+func (l *local) settle(ticket *Ticket, now time.Time, n int, micro int64, known *spend) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	u := l.of(ticket.subject, ticket.quota, now)
+	u.running = max(0, u.running-1)
+	if ticket.quota.TokensPerMinute > 0 {
+		u.tokens = u.tokens.add(now, ticket.quota.TokensPerMinute, n)
+	}
+	if known != nil {
+		u.spend = u.spend.atLeast(*known)
+	} else {
+		u.spend = u.spend.add(ticket.at, micro)
+	}
+}
+
+// owe counts n tokens that another counter let pass.
+func (l *local) owe(subject Subject, quota tenants.Quota, now time.Time, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	u := l.of(subject, quota, now)
+	u.tokens = u.tokens.add(now, quota.TokensPerMinute, n)
+}
+
+// spent returns what a subject has spent as far as is known, and whether the
+// database was asked.
+func (l *local) spent(subject Subject, quota tenants.Quota, now time.Time) (spend, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	u := l.of(subject, quota, now)
+	return u.spend, u.loaded
+}
+
+// learn takes in what the database says was spent.
+func (l *local) learn(subject Subject, known spend) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if u, is := l.subjects[subject]; is {
+		u.spend, u.loaded = u.spend.at(known.day).atLeast(known), true
+	}
+}
+
+// budgets returns the subjects whose spend is to be kept up to date, and forgets
+// those that were not used for a while.
+func (l *local) budgets(now time.Time) []Subject {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var subjects []Subject
+	for subject, u := range l.subjects {
+		switch {
+		case now.Sub(u.used) > idle && u.running == 0:
+			delete(l.subjects, subject)
+		case u.hasBudget:
+			subjects = append(subjects, subject)
+		}
+	}
+	return subjects
+}
+
+func untilDay(now time.Time) time.Duration {
+	day, _ := tenants.SpendSpan(now)
+	return day.AddDate(0, 0, 1).Sub(now)
+}
+
+func untilMonth(now time.Time) time.Duration {
+	_, month := tenants.SpendSpan(now)
+	return month.AddDate(0, 1, 0).Sub(now)
+}
+
+// Subject is who is limited.
+type Subject struct {
+	Workspace uuid.UUID
+	Key       uuid.UUID // the API key; uuid.Nil: the workspace itself
+}
+
+// Left is what is left of a subject's limits; zero where there is none.
+type Left struct {
+	Requests, Tokens, Concurrency int
+	DayMicroUSD, MonthMicroUSD    int64
+}
+
+// verdict is what becomes of a request that asks to begin.
+type verdict struct {
+	kind  Kind // None: it begins
+	wait  time.Duration
+	left  Left
+	spend spend // as all replicas know it
+}

@@ -1,0 +1,200 @@
+package manage
+
+import (
+	"encoding/json"
+	"math"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+)
+
+// limitsJSON is what an API key is held to. An empty list and 0 stand for no limit.
+type limitsJSON struct {
+	Models            []string `json:"allowed_models"`
+	Endpoints         []string `json:"allowed_endpoints"`
+	Addresses         []string `json:"allowed_ips"`
+	LockOverrides     bool     `json:"lock_overrides"`
+	RequestsPerMinute int      `json:"requests_per_minute"`
+	TokensPerMinute   int      `json:"tokens_per_minute"`
+	Concurrency       int      `json:"concurrency"`
+	DayUSD            float64  `json:"budget_day_usd"`
+	MonthUSD          float64  `json:"budget_month_usd"`
+	AllowUnpriced     bool     `json:"allow_unpriced"`
+}
+
+func limitsOf(limits tenants.Limits) limitsJSON {
+	list := func(values []string) []string { return append([]string{}, values...) }
+	return limitsJSON{
+		Models: list(limits.Models), Endpoints: list(limits.Endpoints), Addresses: limits.AddressList(), LockOverrides: limits.LockOverrides,
+		RequestsPerMinute: limits.RequestsPerMinute, TokensPerMinute: limits.TokensPerMinute, Concurrency: limits.Concurrency,
+		DayUSD: float64(limits.DayMicroUSD) / 1e6, MonthUSD: float64(limits.MonthMicroUSD) / 1e6, AllowUnpriced: limits.AllowUnpriced,
+	}
+}
+
+// limitsChange is what a request says of limits; what it leaves out stays.
+type limitsChange struct {
+	Models            *[]string `json:"allowed_models"`
+	Endpoints         *[]string `json:"allowed_endpoints"`
+	Addresses         *[]string `json:"allowed_ips"`
+	LockOverrides     *bool     `json:"lock_overrides"`
+	RequestsPerMinute *int      `json:"requests_per_minute"`
+	TokensPerMinute   *int      `json:"tokens_per_minute"`
+	Concurrency       *int      `json:"concurrency"`
+	DayUSD            *float64  `json:"budget_day_usd"`
+	MonthUSD          *float64  `json:"budget_month_usd"`
+	AllowUnpriced     *bool     `json:"allow_unpriced"`
+}
+
+// apply returns limits as they are after the change. The error is a tenants.Invalid.
+func (c limitsChange) apply(limits tenants.Limits) (tenants.Limits, error) {
+	set(&limits.Models, c.Models)
+	set(&limits.Endpoints, c.Endpoints)
+	set(&limits.LockOverrides, c.LockOverrides)
+	set(&limits.RequestsPerMinute, c.RequestsPerMinute)
+	set(&limits.TokensPerMinute, c.TokensPerMinute)
+	set(&limits.Concurrency, c.Concurrency)
+	set(&limits.AllowUnpriced, c.AllowUnpriced)
+	if c.Addresses != nil {
+		var err error
+		if limits.Addresses, err = tenants.ParseAddresses(*c.Addresses); err != nil {
+			return limits, err
+		}
+	}
+	for _, budget := range []struct {
+		to   *int64
+		from *float64
+	}{{&limits.DayMicroUSD, c.DayUSD}, {&limits.MonthMicroUSD, c.MonthUSD}} {
+		if budget.from != nil {
+			// What is out of range stays so, and is refused by Validate.
+			*budget.to = int64(math.Round(min(max(*budget.from, -1), 1e12) * 1e6))
+		}
+	}
+	return limits, nil
+}
+
+func set[T any](to *T, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+// optionalTime is a time that a request sets, takes away with null, or leaves out.
+type optionalTime struct {
+	given bool
+	at    *time.Time
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (o *optionalTime) UnmarshalJSON(raw []byte) error {
+	o.given = true
+	return json.Unmarshal(raw, &o.at)
+}
+
+// keyChange is what a request changes of an API key; what it leaves out stays.
+type keyChange struct {
+	limitsChange
+
+	Name      *string      `json:"name"`
+	Pipeline  *string      `json:"pipeline"`
+	ExpiresAt optionalTime `json:"expires_at"`
+}
+
+func (s *server) changeKey(c echo.Context, who caller) error {
+	key, err := s.changeableKey(c, who)
+	if err != nil {
+		return err
+	}
+	asked, err := readJSON[keyChange](c)
+	if err != nil {
+		return err
+	}
+	set(&key.Name, asked.Name)
+	set(&key.Pipeline, asked.Pipeline)
+	if asked.ExpiresAt.given {
+		key.ExpiresAt = asked.ExpiresAt.at
+	}
+	if key.Limits, err = asked.apply(key.Limits); err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	if err := s.APIKeys.ChangeAPIKey(ctx, who.workspace, key); err != nil {
+		return err
+	}
+	changed, err := s.findKey(c, who, key.ID)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, keyOf(changed))
+}
+
+// rotation is how a request has an API key's secret replaced.
+type rotation struct {
+	Grace *string `json:"grace"` // how long the old secret goes on to work: "24h", the default
+}
+
+// defaultGrace is how long an old secret works where nothing is said.
+const defaultGrace = 24 * time.Hour
+
+func (s *server) rotateKey(c echo.Context, who caller) error {
+	key, err := s.changeableKey(c, who)
+	if err != nil {
+		return err
+	}
+	if !tenants.MayGrant(who.may, key.Scopes) {
+		return who.denied()
+	}
+	asked, err := readJSON[rotation](c)
+	if err != nil {
+		return err
+	}
+	grace := defaultGrace
+	if asked.Grace != nil {
+		if grace, err = time.ParseDuration(*asked.Grace); err != nil {
+			return tenants.Invalid{Field: "grace", Message: "must be a duration from 0s to 720h, which is 30 days"}
+		}
+	}
+	rotated, secret, err := s.APIKeys.RotateAPIKey(c.Request().Context(), who.workspace, key.ID, grace)
+	if err != nil {
+		return err
+	}
+	key.Prefix, key.Suffix, key.OldUntil = rotated.Prefix, rotated.Suffix, &rotated.OldUntil
+	answer := keyOf(key)
+	answer.Secret = secret
+	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+	return c.JSON(http.StatusOK, answer)
+}
+
+// changeableKey returns the key in the path if the caller may change it: everybody's,
+// or one of their own.
+func (s *server) changeableKey(c echo.Context, who caller) (tenants.APIKey, error) {
+	id, err := pathID(c)
+	if err != nil {
+		return tenants.APIKey{}, err
+	}
+	key, err := s.findKey(c, who, id)
+	if err != nil {
+		return tenants.APIKey{}, err
+	}
+	if !who.may(tenants.ManageKeys) && key.CreatedBy != who.author() {
+		return tenants.APIKey{}, who.denied()
+	}
+	return key, nil
+}
+
+// findKey returns a key of the caller's workspace, or tenants.ErrNotFound.
+func (s *server) findKey(c echo.Context, who caller, id uuid.UUID) (tenants.APIKey, error) {
+	keys, err := s.APIKeys.APIKeys(c.Request().Context(), who.workspace)
+	if err != nil {
+		return tenants.APIKey{}, err
+	}
+	for _, key := range keys {
+		if key.ID == id {
+			return key, nil
+		}
+	}
+	return tenants.APIKey{}, tenants.ErrNotFound
+}

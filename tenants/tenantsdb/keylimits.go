@@ -1,0 +1,144 @@
+package tenantsdb
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants"
+)
+
+// ChangeAPIKey sets the name, pipeline, expiry and limits of an API key on all
+// replicas. It returns tenants.ErrNotFound, and a tenants.Invalid for a key that is
+// revoked.
+func (db *DB) ChangeAPIKey(ctx context.Context, workspace uuid.UUID, key tenants.APIKey) error {
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		before, err := lockAPIKey(tx, workspace, key.ID)
+		if err != nil {
+			return err
+		}
+		limits, err := limitsJSON(key.Limits)
+		if err != nil {
+			return err
+		}
+		err = tx.Exec("UPDATE api_keys SET name = ?, pipeline = ?, expires_at = ?, limits = ?::jsonb WHERE workspace_id = ? AND id = ?",
+			storable(key.Name), key.Pipeline, key.ExpiresAt, limits, workspace, key.ID).Error
+		if err != nil {
+			return err
+		}
+		after := before
+		after.Name, after.Pipeline, after.ExpiresAt, after.Limits = key.Name, key.Pipeline, key.ExpiresAt, key.Limits
+		change := tenants.Change{Action: tenants.KeyChanged, Target: key.ID.String(), Before: before.Fields(), After: after.Fields()}
+		if err := audit(tx, workspace, change); err != nil {
+			return err
+		}
+		return notify(tx, KeysChannel, workspace.String())
+	})
+	if err != nil {
+		return fmt.Errorf("change API key %s: %w", key.ID, err)
+	}
+	return nil
+}
+
+// RotateAPIKey gives an API key another secret on all replicas. The one before works
+// for as long as the rotation says; one that was older still ends. It returns
+// tenants.ErrNotFound, and tenants.ErrKeyRevoked for a key that has ended.
+func (db *DB) RotateAPIKey(ctx context.Context, workspace, id uuid.UUID, rotation tenants.Rotation) error {
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		before, err := lockAPIKey(tx, workspace, id)
+		if err != nil {
+			return err
+		}
+		err = tx.Exec(`UPDATE api_keys SET old_hash = hash, old_until = ?, hash = ?, prefix = ?, suffix = ?
+			WHERE workspace_id = ? AND id = ?`, rotation.OldUntil, rotation.Hash, rotation.Prefix, rotation.Suffix, workspace, id).Error
+		if err != nil {
+			return err
+		}
+		after := before
+		after.Prefix, after.Suffix, after.OldUntil = rotation.Prefix, rotation.Suffix, &rotation.OldUntil
+		change := tenants.Change{Action: tenants.KeyRotated, Target: id.String(), Before: before.Fields(), After: after.Fields()}
+		if err := audit(tx, workspace, change); err != nil {
+			return err
+		}
+		return notify(tx, KeysChannel, workspace.String())
+	})
+	if err != nil {
+		return fmt.Errorf("rotate API key %s: %w", id, err)
+	}
+	return nil
+}
+
+// KeySpend returns what an API key of a workspace has cost at list prices, in
+// millionths of a dollar, since a day and since a month began.
+func (db *DB) KeySpend(ctx context.Context, workspace, key uuid.UUID, day, month time.Time) (inDay, inMonth int64, err error) {
+	var row struct{ Day, Month int64 }
+	err = db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Table("exchanges").
+			Select("coalesce(sum(cost_microusd) FILTER (WHERE at >= ?), 0)::bigint AS day, coalesce(sum(cost_microusd), 0)::bigint AS month", day).
+			Where("workspace_id = ? AND api_key_id = ? AND at >= ?", workspace, key, month).Take(&row).Error
+	})
+	if err != nil {
+		return 0, 0, fmt.Errorf("spend of API key %s: %w", key, err)
+	}
+	return row.Day, row.Month, nil
+}
+
+// lockAPIKey returns a key that works, for the transaction to change.
+func lockAPIKey(tx *gorm.DB, workspace, id uuid.UUID) (tenants.APIKey, error) {
+	var rows []apiKeyRow
+	err := tx.Raw("SELECT "+apiKeyColumns+" FROM api_keys WHERE workspace_id = ? AND id = ? FOR UPDATE", workspace, id).Scan(&rows).Error
+	switch {
+	case err != nil:
+		return tenants.APIKey{}, err
+	case len(rows) == 0:
+		return tenants.APIKey{}, tenants.ErrNotFound
+	case rows[0].RevokedAt != nil:
+		return tenants.APIKey{}, tenants.Invalid{Field: "id", Message: "names a revoked key, which stays as it is; create another"}
+	}
+	return rows[0].toAPIKey()
+}
+
+// keyLimits are an API key's limits as they are kept.
+type keyLimits struct {
+	Models            []string       `json:"models,omitempty"`
+	Endpoints         []string       `json:"endpoints,omitempty"`
+	Addresses         []netip.Prefix `json:"addresses,omitempty"`
+	LockOverrides     bool           `json:"lock_overrides,omitempty"`
+	RequestsPerMinute int            `json:"requests_per_minute,omitempty"`
+	TokensPerMinute   int            `json:"tokens_per_minute,omitempty"`
+	Concurrency       int            `json:"concurrency,omitempty"`
+	DayMicroUSD       int64          `json:"day_microusd,omitempty"`
+	MonthMicroUSD     int64          `json:"month_microusd,omitempty"`
+	AllowUnpriced     bool           `json:"allow_unpriced,omitempty"`
+}
+
+func limitsJSON(limits tenants.Limits) (string, error) {
+	stored, err := json.Marshal(keyLimits{
+		Models: limits.Models, Endpoints: limits.Endpoints, Addresses: limits.Addresses, LockOverrides: limits.LockOverrides,
+		RequestsPerMinute: limits.RequestsPerMinute, TokensPerMinute: limits.TokensPerMinute, Concurrency: limits.Concurrency,
+		DayMicroUSD: limits.DayMicroUSD, MonthMicroUSD: limits.MonthMicroUSD, AllowUnpriced: limits.AllowUnpriced,
+	})
+	if err != nil {
+		return "", fmt.Errorf("write limits: %w", err)
+	}
+	return string(stored), nil
+}
+
+func readLimits(stored []byte) (tenants.Limits, error) {
+	var limits keyLimits
+	if err := json.Unmarshal(stored, &limits); err != nil {
+		return tenants.Limits{}, fmt.Errorf("read limits: %w", err)
+	}
+	return tenants.Limits{
+		Models: limits.Models, Endpoints: limits.Endpoints, Addresses: limits.Addresses, LockOverrides: limits.LockOverrides,
+		Quota: tenants.Quota{
+			RequestsPerMinute: limits.RequestsPerMinute, TokensPerMinute: limits.TokensPerMinute, Concurrency: limits.Concurrency,
+			DayMicroUSD: limits.DayMicroUSD, MonthMicroUSD: limits.MonthMicroUSD, AllowUnpriced: limits.AllowUnpriced,
+		},
+	}, nil
+}

@@ -1,0 +1,263 @@
+package keys
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+	"palimpsest/web/paths"
+)
+
+// formModel is the form to create a key with, or to change one.
+type formModel struct {
+	Title, Subtitle string
+	Action, Submit  string
+
+	Name     components.FieldModel
+	Expiry   components.FieldModel
+	Expiries []components.Option
+	Scopes   []checkModel // none: they are not to be changed
+	ScopeBad string       // what is wrong with them; empty: nothing
+	Texts    []components.FieldModel
+	Numbers  []components.FieldModel
+	Checks   []checkModel
+	Pipeline components.FieldModel
+	Advanced bool // the limits are shown at once
+}
+
+// checkModel is a box to tick.
+type checkModel struct {
+	Name, Value, Label, Hint string
+	On                       bool
+}
+
+// ID returns the id of the box.
+func (c checkModel) ID() string { return "field-" + c.Name + "-" + c.Value }
+
+// keepExpiry is the choice to leave a key's end as it is.
+const keepExpiry = "keep"
+
+// newForm returns the form to create a key with: what was typed and what is wrong
+// with it.
+func newForm(typed url.Values, err error) *formModel {
+	form := &formModel{
+		Title: "Create an API key", Subtitle: "Its secret is shown once.", Action: paths.Keys, Submit: "Create key",
+		Expiries: expiries(),
+	}
+	chosen := typed["scopes"]
+	if len(chosen) == 0 {
+		chosen = []string{string(tenants.ScopeProxy)}
+	}
+	for _, scope := range []struct {
+		scope tenants.Scope
+		hint  string
+	}{
+		{tenants.ScopeProxy, "send requests to models"},
+		{tenants.ScopeRecall, "search and read the archive"},
+		{tenants.ScopeRead, "read the workspace by the JSON API"},
+		{tenants.ScopeManage, "change the workspace by the JSON API"},
+	} {
+		form.Scopes = append(form.Scopes, checkModel{
+			Name: "scopes", Value: string(scope.scope), Label: string(scope.scope), Hint: scope.hint, On: slices.Contains(chosen, string(scope.scope)),
+		})
+	}
+	return form.with(typed, err)
+}
+
+// editForm returns the form to change a key with.
+func editForm(key tenants.APIKey, typed url.Values, err error) *formModel {
+	form := &formModel{
+		Title: "Change " + key.Name, Subtitle: "It holds for every request within two seconds.", Action: paths.EditKey(key.ID), Submit: "Save key",
+		Expiries: append([]components.Option{{Value: keepExpiry, Label: "as it is: " + endOf(key)}}, expiries()...),
+	}
+	if typed == nil {
+		typed = valuesOf(key)
+	}
+	form = form.with(typed, err)
+	form.Advanced = true
+	return form
+}
+
+// endOf says when a key expires.
+func endOf(key tenants.APIKey) string {
+	if key.ExpiresAt == nil {
+		return "never"
+	}
+	return components.Day(*key.ExpiresAt)
+}
+
+// with fills a form with what was typed and what is wrong with it.
+func (f *formModel) with(typed url.Values, err error) *formModel {
+	field := func(name, label, hint string) components.FieldModel {
+		return components.FieldModel{Label: label, Name: name, Value: typed.Get(name), Hint: hint}
+	}
+	f.Name = field("name", "Name", "What will use it: laptop, ci-agents.")
+	f.Expiry = field("expiry", "Expires", "")
+	f.Texts = []components.FieldModel{
+		field("allowed_models", "Models", "Names or patterns with *, separated by commas: claude-*, gpt-5.5. Empty: all."),
+		field("allowed_endpoints", "Endpoints", "Paths or patterns: /v1/messages*. Empty: all."),
+		field("allowed_ips", "Addresses", "Addresses or networks of clients: 203.0.113.7, 10.0.0.0/8. Empty: all."),
+	}
+	f.Numbers = []components.FieldModel{
+		field("requests_per_minute", "Requests a minute", ""),
+		field("tokens_per_minute", "Tokens a minute", "Sent and answered."),
+		field("concurrency", "Requests at once", ""),
+		field("budget_day_usd", "USD a day", "At list prices, in UTC."),
+		field("budget_month_usd", "USD a month", ""),
+	}
+	f.Checks = []checkModel{
+		{Name: "lock_overrides", Value: "yes", Label: "Lock overrides", Hint: "Request headers may not change pipeline or provider.", On: typed.Has("lock_overrides")},
+		{Name: "allow_unpriced", Value: "yes", Label: "Allow what has no price", Hint: "Else a key with a budget refuses models and endpoints whose price is not known.", On: typed.Has("allow_unpriced")},
+	}
+	f.Pipeline = field("pipeline", "Pipeline", "Settings in YAML that win over the workspace’s. Empty: none.")
+	invalid, is := errors.AsType[tenants.Invalid](err)
+	if !is {
+		return f
+	}
+	all := []*components.FieldModel{&f.Name, &f.Expiry, &f.Pipeline}
+	for i := range f.Texts {
+		all = append(all, &f.Texts[i])
+	}
+	for i := range f.Numbers {
+		all = append(all, &f.Numbers[i])
+	}
+	f.Advanced = true
+	for _, known := range all {
+		if known.Name == strings.Split(invalid.Field, ".")[0] {
+			known.Error = components.FieldError(known.Label, invalid.Message)
+			f.Advanced = known != &f.Name && known != &f.Expiry
+		}
+	}
+	if invalid.Field == "scopes" {
+		f.ScopeBad = components.FieldError("Scopes", invalid.Message)
+	}
+	return f
+}
+
+// valuesOf returns a key as its form has it.
+func valuesOf(key tenants.APIKey) url.Values {
+	limits := key.Limits
+	values := url.Values{
+		"name": {key.Name}, "expiry": {keepExpiry}, "pipeline": {key.Pipeline},
+		"allowed_models": {strings.Join(limits.Models, ", ")}, "allowed_endpoints": {strings.Join(limits.Endpoints, ", ")},
+		"allowed_ips": {strings.Join(limits.AddressList(), ", ")},
+	}
+	for name, value := range map[string]int{
+		"requests_per_minute": limits.RequestsPerMinute, "tokens_per_minute": limits.TokensPerMinute, "concurrency": limits.Concurrency,
+	} {
+		if value > 0 {
+			values.Set(name, strconv.Itoa(value))
+		}
+	}
+	for name, micro := range map[string]int64{"budget_day_usd": limits.DayMicroUSD, "budget_month_usd": limits.MonthMicroUSD} {
+		if micro > 0 {
+			values.Set(name, tenants.USD(micro))
+		}
+	}
+	for name, on := range map[string]bool{"lock_overrides": limits.LockOverrides, "allow_unpriced": limits.AllowUnpriced} {
+		if on {
+			values.Set(name, "yes")
+		}
+	}
+	return values
+}
+
+// readKey reads a form into a key. The error is a tenants.Invalid.
+func readKey(typed url.Values, key tenants.APIKey, now time.Time) (tenants.APIKey, error) {
+	key.Name, key.Pipeline = typed.Get("name"), strings.TrimSpace(typed.Get("pipeline"))
+	if expiry := typed.Get("expiry"); expiry != keepExpiry {
+		life, err := days(expiry)
+		if err != nil {
+			return key, err
+		}
+		key.ExpiresAt = nil
+		if life > 0 {
+			end := now.AddDate(0, 0, life)
+			key.ExpiresAt = &end
+		}
+	}
+	var err error
+	key.Limits, err = readLimits(typed)
+	return key, err
+}
+
+func readLimits(typed url.Values) (tenants.Limits, error) {
+	limits := tenants.Limits{
+		Models: listOf(typed.Get("allowed_models")), Endpoints: listOf(typed.Get("allowed_endpoints")), LockOverrides: typed.Has("lock_overrides"),
+		Quota: tenants.Quota{AllowUnpriced: typed.Has("allow_unpriced")},
+	}
+	var err error
+	if limits.Addresses, err = tenants.ParseAddresses(listOf(typed.Get("allowed_ips"))); err != nil {
+		return limits, err
+	}
+	for name, to := range map[string]*int{
+		"requests_per_minute": &limits.RequestsPerMinute, "tokens_per_minute": &limits.TokensPerMinute, "concurrency": &limits.Concurrency,
+	} {
+		if *to, err = wholeNumber(name, typed.Get(name)); err != nil {
+			return limits, err
+		}
+	}
+	for name, to := range map[string]*int64{"budget_day_usd": &limits.DayMicroUSD, "budget_month_usd": &limits.MonthMicroUSD} {
+		if *to, err = amount(name, typed.Get(name)); err != nil {
+			return limits, err
+		}
+	}
+	return limits, nil
+}
+
+// listOf reads what is separated by commas, spaces or lines.
+func listOf(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\r' || r == '\t' })
+}
+
+func wholeNumber(name, text string) (int, error) {
+	if text = strings.TrimSpace(text); text == "" {
+		return 0, nil
+	}
+	number, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, tenants.Invalid{Field: name, Message: "must be a whole number; empty for no limit"}
+	}
+	return number, nil
+}
+
+// amount reads dollars as millionths.
+func amount(name, text string) (int64, error) {
+	if text = strings.TrimSpace(text); text == "" {
+		return 0, nil
+	}
+	dollars, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(dollars) || math.Abs(dollars) > 1e12 {
+		return 0, tenants.Invalid{Field: name, Message: "must be an amount such as 25 or 7.50; empty for no budget"}
+	}
+	return int64(math.Round(dollars * 1e6)), nil
+}
+
+// summary says what a key is held to, in a few words; empty: nothing.
+func summary(key tenants.APIKey) string {
+	limits := key.Limits
+	var parts []string
+	add := func(is bool, format string, values ...any) {
+		if is {
+			parts = append(parts, fmt.Sprintf(format, values...))
+		}
+	}
+	add(len(limits.Models) > 0, "%s", strings.Join(limits.Models, ", "))
+	add(len(limits.Endpoints) > 0, "%s", strings.Join(limits.Endpoints, ", "))
+	add(len(limits.Addresses) > 0, "%s", components.Plural(int64(len(limits.Addresses)), "network"))
+	add(limits.RequestsPerMinute > 0, "%s/min", components.Plural(int64(limits.RequestsPerMinute), "request"))
+	add(limits.TokensPerMinute > 0, "%s tokens/min", components.Short(int64(limits.TokensPerMinute)))
+	add(limits.Concurrency > 0, "%d at once", limits.Concurrency)
+	add(limits.DayMicroUSD > 0, "%s a day", components.Money(limits.DayMicroUSD))
+	add(limits.MonthMicroUSD > 0, "%s a month", components.Money(limits.MonthMicroUSD))
+	add(key.Pipeline != "", "own pipeline")
+	add(limits.LockOverrides, "overrides locked")
+	return strings.Join(parts, " · ")
+}
