@@ -20,6 +20,7 @@ var (
 	ErrScopeMissing = errors.New("API key lacks the scope")
 	ErrNoProvider   = errors.New("no provider key is stored")
 	ErrDenied       = errors.New("role does not allow this")
+	ErrTextDenied   = errors.New("workspace does not let this reader see what was said")
 	ErrConflict     = errors.New("somebody else saved in the meantime")
 )
 
