@@ -57,6 +57,7 @@ type product struct {
 	archive  *archivedb.DB
 	index    *archivedb.Index
 	log      *bytes.Buffer
+	people   *identity.Service
 }
 
 func setup(t *testing.T) *product {
@@ -88,6 +89,7 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.people = people
 	if p.keys, err = identity.NewKeys(p.db.DB, secrets, time.Now); err != nil {
 		t.Fatal(err)
 	}
@@ -115,6 +117,12 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 	t.Cleanup(server.Close)
 	p.url = server.URL
 	return p
+}
+
+// forget has memory dropped, as notifications do in the product.
+func (p *product) forget() {
+	p.people.Forget()
+	p.keys.Forget()
 }
 
 // deletion deletes workspaces at once instead of in the background.

@@ -39,15 +39,15 @@ func (s *server) search(c echo.Context, who caller) error {
 	if err := allowQuery(c, "q", "session", "tool", "path", "from", "to", "limit"); err != nil {
 		return err
 	}
+	reader, err := s.textReader(c, who)
+	if err != nil {
+		return err
+	}
 	query, err := searchQuery(c)
 	if err != nil {
 		return err
 	}
 	ctx := c.Request().Context()
-	reader, err := s.textReader(c, who)
-	if err != nil {
-		return err
-	}
 	if query.Session != uuid.Nil {
 		detail, err := s.Sessions.Session(ctx, who.workspace, query.Session)
 		if err != nil {
