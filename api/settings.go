@@ -33,6 +33,8 @@ type Workspaces interface {
 	ProviderKeys(ctx context.Context, workspace uuid.UUID) ([]tenants.ProviderKey, error)
 	ModelWindows(ctx context.Context, workspace uuid.UUID) ([]tenants.ModelWindow, error)
 
+	DataSettings(ctx context.Context, workspace uuid.UUID) (tenants.DataSettings, error)
+
 	// LearnModelWindow keeps the window that a provider named for a model, unless
 	// somebody has set one.
 	LearnModelWindow(ctx context.Context, workspace uuid.UUID, model string, tokens int) error
@@ -61,6 +63,7 @@ type settings struct {
 	sources pipeline.Sources
 	targets []target
 	windows map[string]int // context windows by model; never changed
+	noStore bool           // nothing of its exchanges is kept
 }
 
 // target is a provider key in the clear. It lives in memory only.
@@ -169,6 +172,15 @@ func (s *Settings) windows(ctx context.Context, workspace uuid.UUID) (map[string
 	return settings.windows, nil
 }
 
+// keeps reports whether anything of a workspace's exchanges but figures is kept.
+func (s *Settings) keeps(ctx context.Context, workspace uuid.UUID) (bool, error) {
+	settings, err := s.of(ctx, workspace)
+	if err != nil {
+		return false, err
+	}
+	return !settings.noStore, nil
+}
+
 // learn keeps the context window that a provider named for a model that nobody
 // knew. It holds at once, even where it cannot be stored.
 func (s *Settings) learn(ctx context.Context, workspace uuid.UUID, model string, tokens int) error {
@@ -225,7 +237,11 @@ func (s *Settings) load(ctx context.Context, workspace uuid.UUID) (*settings, er
 	if err != nil {
 		return nil, fmt.Errorf("model windows: %w", err)
 	}
-	loaded := &settings{windows: make(map[string]int, len(windows))}
+	data, err := s.workspaces.DataSettings(ctx, workspace)
+	if err != nil {
+		return nil, fmt.Errorf("data settings: %w", err)
+	}
+	loaded := &settings{windows: make(map[string]int, len(windows)), noStore: data.NoStore}
 	for _, window := range windows {
 		loaded.windows[window.Model] = window.Tokens
 	}
