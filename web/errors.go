@@ -34,6 +34,8 @@ func problemOf(err error) problem {
 		return problem{http.StatusBadRequest, "This list has no such page", "The address was changed or is out of date. Start at the first page of the list."}
 	case errors.Is(err, tenants.ErrDenied):
 		return problem{http.StatusForbidden, "Your role may not do this", "Nothing was changed. An owner or admin of the workspace can do it."}
+	case errors.Is(err, tenants.ErrTextDenied):
+		return problem{http.StatusForbidden, "You may not read this", "The workspace does not let you read what was said there. Figures are not held back."}
 	case errors.Is(err, errCrossOrigin):
 		return problem{http.StatusForbidden, "This request came from another site", "Nothing was changed. Open the page here and send the form again."}
 	case errors.As(err, &http4xx) && http4xx.Code < http.StatusInternalServerError:

@@ -10,12 +10,14 @@ import (
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
+	"palimpsest/web/audit"
 	"palimpsest/web/identity"
 	"palimpsest/web/keys"
 	"palimpsest/web/overview"
 	"palimpsest/web/providers"
 	"palimpsest/web/session"
 	"palimpsest/web/sessions"
+	"palimpsest/web/settings"
 	"palimpsest/web/tuning"
 )
 
@@ -42,6 +44,10 @@ type Identity interface {
 	// Authenticate returns who a token belongs to, or tenants.ErrLoginEnded.
 	Authenticate(ctx context.Context, token string) (tenants.Principal, error)
 
+	// Confirm returns tenants.ErrWrongLogin if the password is not the user's, or
+	// tenants.ErrTooMany.
+	Confirm(ctx context.Context, user tenants.User, password, from string) error
+
 	// IsNew reports whether nobody has signed up in this installation yet.
 	IsNew(ctx context.Context) (bool, error)
 }
@@ -56,6 +62,9 @@ type Deps struct {
 	Sessions     Sessions
 	Exchanges    session.Exchanges
 	Archive      session.Archive
+	Data         settings.Data
+	Audit        audit.Store
+	Deletion     settings.Deletion
 }
 
 // Sessions lists and reads sessions.

@@ -24,6 +24,8 @@ const (
 	Keys      Section = "keys"
 	Providers Section = "providers"
 	More      Section = "more"
+	Audit     Section = "audit"
+	Settings  Section = "settings"
 )
 
 // Frame says what surrounds a page.
@@ -57,6 +59,8 @@ func allEntries() []entry {
 		{Pipeline, "Pipeline", "workflow", paths.Pipeline, tenants.ReadConfig},
 		{Keys, "API keys", "key-round", paths.Keys, tenants.ReadConfig},
 		{Providers, "Providers", "plug", paths.Providers, tenants.ReadConfig},
+		{Audit, "Audit", "history", paths.Audit, tenants.ReadAudit},
+		{Settings, "Settings", "settings", paths.Settings, tenants.ManageSettings},
 	}
 }
 

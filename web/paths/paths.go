@@ -28,6 +28,14 @@ const (
 	Pipeline         = "/pipeline"
 	Sessions         = "/sessions"
 	More             = "/more"
+	Audit            = "/audit"
+	// AuditCSV is where the list is downloaded.
+	AuditCSV        = "/api/v1/audit.csv"
+	Settings        = "/settings"
+	Retention       = "/settings/retention"
+	DeleteWorkspace = "/settings/delete"
+	// ExportWorkspace is where everything of a workspace is downloaded.
+	ExportWorkspace = "/api/v1/export"
 )
 
 // RevokeKey is the path to revoke an API key at.
