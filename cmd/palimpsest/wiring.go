@@ -119,12 +119,10 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	manage.Register(e.Group("/api/v1"), manage.Config{
 		Defaults: p.defaults(), Codecs: codecs(),
 		Identity: people, Cookies: tenants.NewCookies(p.reachable()), Keys: keys, APIKeys: keeper, ProviderKeys: keeper,
-		Pipelines: db, ModelWindows: db, Patterns: learned, Sessions: sessions, Archive: originals, Searcher: index, Retentions: db, Usage: db,
-		Data: db, Audit: db, Deletion: deleting, Log: p.log, Now: time.Now,
+		Pipelines: db, ModelWindows: db, Patterns: learned, Sessions: sessions, Archive: originals, Searcher: index, Retentions: db, Usage: db, Data: db, Audit: db, Deletion: deleting, Log: p.log, Now: time.Now,
 	})
 	p.serveDashboard(e, web.Deps{
-		Identity: people, APIKeys: keeper, ProviderKeys: keeper, Pipelines: db, Usage: db,
-		Sessions: sessions, Exchanges: db, Archive: originals, Data: db, Audit: db, Deletion: deleting,
+		Identity: people, APIKeys: keeper, ProviderKeys: keeper, Pipelines: db, Usage: db, Sessions: sessions, Exchanges: db, Archive: originals, Data: db, Audit: db, Deletion: deleting,
 	})
 	return e, nil
 }
