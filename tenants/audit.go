@@ -64,7 +64,6 @@ const (
 	SessionExported    Action = "session.exported"
 	WorkspaceExported  Action = "workspace.exported"
 	AuditDownloaded    Action = "audit.downloaded"
-	ProviderKeyTested  Action = "provider_key.tested"
 )
 
 // AuditFilter narrows the audit log. Its zero value asks for the newest entries.

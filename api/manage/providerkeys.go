@@ -3,7 +3,6 @@ package manage
 import (
 	"context"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -107,13 +106,8 @@ func (s *server) testProviderKey(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	ctx := c.Request().Context()
-	outcome, err := s.ProviderKeys.TestProviderKey(ctx, who.workspace, id)
+	outcome, err := s.ProviderKeys.TestProviderKey(c.Request().Context(), who.workspace, id)
 	if err != nil {
-		return err
-	}
-	tested := tenants.Change{Action: tenants.ProviderKeyTested, Target: id.String(), After: tenants.Fields{"works": strconv.FormatBool(outcome.OK)}}
-	if err := s.Audit.Note(ctx, who.workspace, tested); err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, keyTestJSON{
