@@ -27,7 +27,7 @@ func TestEveryFormIsAudited(t *testing.T) {
 		"POST /providers/:id/test":   {path: "/providers/" + own.provider + "/test"},
 		"POST /keys":                 {path: "/keys", typed: []string{"name", "another", "expiry", ""}, action: tenants.KeyCreated},
 		"POST /keys/:id/revoke":      {path: "/keys/" + own.key + "/revoke", typed: []string{"confirm", "laptop"}, action: tenants.KeyRevoked},
-		"POST /providers":            {path: "/providers", typed: []string{"provider", "openai", "key", "sk-x", "base_url", double.URL}, action: tenants.ProviderKeyAdded},
+		"POST /providers":            {path: "/providers", typed: []string{"provider", "openai", "name", "another", "key", "sk-another-key", "base_url", double.URL}, action: tenants.ProviderKeyAdded},
 		"POST /providers/:id/remove": {path: "/providers/" + own.provider + "/remove", action: tenants.ProviderKeyRemoved},
 		"POST /pipeline":             {path: "/pipeline", typed: pipelineForm(own.Get("/pipeline")), action: tenants.PipelineSaved},
 		"POST /settings": {path: "/settings", typed: []string{"time_zone", "Europe/Berlin", "managers_read", "all", "members_read", "all", "viewers_read", "all"},
