@@ -188,7 +188,7 @@ func (a *Answers) inquire(post post, written *prompt.Prompt) (asked *inquiry, re
 	switch {
 	case post.purpose != converse, exchange.Projection != nil:
 		return nil, semanticcache.ReasonHistory
-	case asksNoStore(post.request.Header):
+	case call.asked.noStore, asksNoStore(post.request.Header):
 		return nil, "no-store"
 	case call.asked.providerKey != "":
 		return nil, "provider-key" // it is for one use, and so is what comes of it
@@ -214,11 +214,9 @@ func (a *Answers) inquire(post post, written *prompt.Prompt) (asked *inquiry, re
 	return &inquiry{workspace: call.key.Workspace, apiKey: call.key.ID, config: config, question: *question}, ""
 }
 
-// asksNoStore reports whether a client wants nothing of an exchange to be kept.
+// asksNoStore reports whether a client wants no answer that was given before, or none
+// of this one to be kept for another time.
 func asksNoStore(header http.Header) bool {
-	if set, err := flag(header, "X-Palimpsest-No-Store"); err != nil || set {
-		return true
-	}
 	return slices.ContainsFunc(header.Values("Cache-Control"), func(line string) bool {
 		line = strings.ToLower(line)
 		return strings.Contains(line, "no-store") || strings.Contains(line, "no-cache")

@@ -21,6 +21,7 @@ type controls struct {
 	pipe        string // modules, comma-separated; "none" for none; empty: as configured
 	bypass      bool
 	dryRun      bool
+	noStore     bool   // nothing of the exchange is to be kept; also where the workspace says so
 	target      string // targetUtilization; empty: as configured
 	provider    string
 	providerKey string
@@ -52,6 +53,9 @@ func readControls(header http.Header) (controls, error) {
 		return controls{}, err
 	}
 	if asked.dryRun, err = flag(header, "X-Palimpsest-Dry-Run"); err != nil {
+		return controls{}, err
+	}
+	if asked.noStore, err = flag(header, "X-Palimpsest-No-Store"); err != nil {
 		return controls{}, err
 	}
 	return asked, nil

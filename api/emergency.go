@@ -19,7 +19,7 @@ const learnTimeout = 2 * time.Second
 // one is sent. It returns the answer to relay and the prompt that it answers:
 // unless the smaller one is answered well, those that it was given, byte for byte.
 func (s *Server) rescue(ctx context.Context, event *Event, post post, written *prompt.Prompt, response *http.Response) (*http.Response, *prompt.Prompt) {
-	if post.purpose != converse || post.call.asked.dryRun {
+	if post.purpose != converse || post.call.asked.dryRun || post.call.asked.noStore {
 		return response, written
 	}
 	said, overflows := overflowOf(post.codec, response)

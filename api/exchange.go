@@ -141,6 +141,11 @@ func (s *Server) admit(request *http.Request, event *Event) (call, error) {
 			return call{}, err
 		}
 	}
+	if kept, err := s.Settings.keeps(request.Context(), key.Workspace); err != nil {
+		return call{}, err
+	} else if !kept {
+		asked.noStore = true
+	}
 	return call{key: key, asked: asked}, nil
 }
 
@@ -172,7 +177,7 @@ func (s *Server) asked(ctx context.Context, codec wire.Codec, call call, header 
 	}
 	return prompt.Request{
 		Scope: session.Scope{Workspace: call.key.Workspace, APIKey: call.key.ID, Format: codec.Format()},
-		Codec: codec, Config: config, Headers: header, Path: path, Body: body, Bypass: call.asked.bypass, DryRun: call.asked.dryRun, Long: asksLongWindow(header),
+		Codec: codec, Config: config, Headers: header, Path: path, Body: body, Bypass: call.asked.bypass, DryRun: call.asked.dryRun, NoStore: call.asked.noStore, Long: asksLongWindow(header),
 		Windows: windows, Usage: true, Provider: string(call.target.Provider),
 		Allow: func(model tokens.Model, asked string) error {
 			return call.key.Limits.CheckModel(asked, model.Price != tokens.Price{})

@@ -58,6 +58,7 @@ type storage struct {
 	keys      []tenants.ProviderKey
 	windows   map[string]int
 	pipeline  tenants.PipelineConfig
+	data      tenants.DataSettings
 	exchanges []tenants.Exchange
 	recorded  chan struct{} // one for each exchange
 	limits    tenants.Limits
@@ -90,6 +91,12 @@ func (s *storage) ProviderKeys(context.Context, uuid.UUID) ([]tenants.ProviderKe
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.keys, s.broken
+}
+
+func (s *storage) DataSettings(context.Context, uuid.UUID) (tenants.DataSettings, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.data, s.broken
 }
 
 func (s *storage) ModelWindows(context.Context, uuid.UUID) ([]tenants.ModelWindow, error) {

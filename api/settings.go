@@ -32,6 +32,8 @@ type Workspaces interface {
 	ProviderKeys(ctx context.Context, workspace uuid.UUID) ([]tenants.ProviderKey, error)
 	ModelWindows(ctx context.Context, workspace uuid.UUID) ([]tenants.ModelWindow, error)
 
+	DataSettings(ctx context.Context, workspace uuid.UUID) (tenants.DataSettings, error)
+
 	// LearnModelWindow keeps the window that a provider named for a model, unless
 	// somebody has set one.
 	LearnModelWindow(ctx context.Context, workspace uuid.UUID, model string, tokens int) error
@@ -61,6 +63,7 @@ type settings struct {
 	keys    []tenants.ProviderKey // in the order in which they are asked
 	secrets []string              // of the keys, in the clear: they live in memory only
 	windows map[string]int        // context windows by model; never changed
+	noStore bool                  // nothing of its exchanges is kept
 }
 
 // NewSettings returns Settings; modules is the default pipeline of a workspace
@@ -124,6 +127,15 @@ func (s *Settings) windows(ctx context.Context, workspace uuid.UUID) (map[string
 	return settings.windows, nil
 }
 
+// keeps reports whether anything of a workspace's exchanges but figures is kept.
+func (s *Settings) keeps(ctx context.Context, workspace uuid.UUID) (bool, error) {
+	settings, err := s.of(ctx, workspace)
+	if err != nil {
+		return false, err
+	}
+	return !settings.noStore, nil
+}
+
 // learn keeps the context window that a provider named for a model that nobody
 // knew. It holds at once, even where it cannot be stored.
 func (s *Settings) learn(ctx context.Context, workspace uuid.UUID, model string, tokens int) error {
@@ -180,7 +192,11 @@ func (s *Settings) load(ctx context.Context, workspace uuid.UUID) (*settings, er
 	if err != nil {
 		return nil, fmt.Errorf("model windows: %w", err)
 	}
-	loaded := &settings{windows: make(map[string]int, len(windows))}
+	data, err := s.workspaces.DataSettings(ctx, workspace)
+	if err != nil {
+		return nil, fmt.Errorf("data settings: %w", err)
+	}
+	loaded := &settings{windows: make(map[string]int, len(windows)), noStore: data.NoStore}
 	for _, window := range windows {
 		loaded.windows[window.Model] = window.Tokens
 	}

@@ -69,7 +69,27 @@ const (
 	MemberLeft          Action = "member.left"
 	KeyChanged          Action = "key.changed"
 	KeyRotated          Action = "key.rotated"
+	SettingsSaved       Action = "settings.saved"
+	PatternAdded        Action = "pattern.added"
+	PatternChanged      Action = "pattern.changed"
+	PatternDeleted      Action = "pattern.deleted"
+	PinAdded            Action = "pin.added"
+	PinRemoved          Action = "pin.removed"
+	CompactAsked        Action = "compact.asked"
+	SessionExported     Action = "session.exported"
+	WorkspaceExported   Action = "workspace.exported"
+	AuditDownloaded     Action = "audit.downloaded"
 )
+
+// AuditFilter narrows the audit log. Its zero value asks for the newest entries.
+type AuditFilter struct {
+	Actor  string    // part of the actor's name; or their id
+	Action string    // exactly; or what comes before its dot
+	From   time.Time // at or after
+	To     time.Time // before
+	Before uuid.UUID // only entries before this one: the last of the page before
+	Limit  int       // entries on a page; 0: 50, at most 1000
+}
 
 type actorKey struct{}
 

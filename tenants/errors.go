@@ -23,6 +23,7 @@ var (
 	ErrLastOwner    = errors.New("the workspace would have no owner")
 	ErrInvitation   = errors.New("invitation cannot be accepted any more")
 	ErrOtherAddress = errors.New("invitation is for another address")
+	ErrTextDenied   = errors.New("workspace does not let this reader see what was said")
 	ErrConflict     = errors.New("somebody else saved in the meantime")
 )
 

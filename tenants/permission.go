@@ -14,10 +14,9 @@ const (
 	ReadMetrics Permission = "metrics.read"
 	// ReadConfig is to see keys, providers, pipeline and patterns, without secrets.
 	ReadConfig Permission = "config.read"
-	// ReadSessions is to see sessions without what was said.
+	// ReadSessions is to see sessions, and of what was said in them what the
+	// workspace's TextPolicy lets the reader see.
 	ReadSessions Permission = "sessions.read"
-	// ReadText is to see what was said in sessions.
-	ReadText Permission = "text.read"
 	// ChangeSessions is to compact sessions and to pin their turns.
 	ChangeSessions Permission = "sessions.change"
 	// DeleteSessions is to delete sessions with their archive.
@@ -54,7 +53,7 @@ func adminMay() []Permission {
 		ManageMembers, ManageSettings, ReadAudit, ExportWorkspace)
 }
 
-func regularMay() []Permission { return append(viewerMay(), ReadText, ChangeSessions, CreateKeys) }
+func regularMay() []Permission { return append(viewerMay(), ChangeSessions, CreateKeys) }
 
 func viewerMay() []Permission { return []Permission{Enter, ReadMetrics, ReadConfig, ReadSessions} }
 
@@ -85,9 +84,9 @@ func (s Scope) Permissions() []Permission {
 	case ScopeManage:
 		return adminMay()
 	case ScopeRead:
-		return append(viewerMay(), ReadText)
+		return viewerMay()
 	case ScopeRecall:
-		return []Permission{ReadText}
+		return []Permission{ReadSessions}
 	case ScopeProxy:
 	}
 	return nil

@@ -36,6 +36,8 @@ func problemOf(err error) problem {
 		return problem{http.StatusForbidden, "Your role may not do this", "Nothing was changed. An owner or admin of the workspace can do it."}
 	case errors.Is(err, tenants.ErrLastOwner):
 		return problem{http.StatusConflict, "The workspace would have no owner", "Nothing was changed. Make somebody else an owner first."}
+	case errors.Is(err, tenants.ErrTextDenied):
+		return problem{http.StatusForbidden, "You may not read this", "The workspace does not let you read what was said there. Figures are not held back."}
 	case errors.Is(err, errCrossOrigin):
 		return problem{http.StatusForbidden, "This request came from another site", "Nothing was changed. Open the page here and send the form again."}
 	case errors.As(err, &http4xx) && http4xx.Code < http.StatusInternalServerError:

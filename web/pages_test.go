@@ -52,6 +52,9 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 		"provider key tested":  busy.Post(providers.Find(`form[action$="/test"]`).AttrOr("action", "")),
 		"pipeline conflict":    busy.Post("/pipeline", "version", "7", "ipc.targetUtilization", "0.5"),
 		"pipeline refused":     busy.Post("/pipeline", "version", "0", "ipc.targetUtilization", "5"),
+		"settings refused":     busy.Post("/settings", "time_zone", "Mars", "managers_read", "all", "members_read", "own", "viewers_read", "none"),
+		"retention refused":    busy.Post("/settings/retention", "days", "soon"),
+		"deletion refused":     busy.Post("/settings/delete", "confirm", "x"),
 		"steps":                fresh.Get("/overview/first-request"),
 		"invite refused":       busy.Post("/members/invite", "email", "x", "role", "member"),
 		"member not removed":   busy.Post(member+"/remove", "confirm", "x"),
@@ -75,6 +78,7 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 		providers.Find(`a[href$="/edit"]`).AttrOr("href", ""), providers.Find(`a[href$="/replace"]`).AttrOr("href", ""),
 		providers.Find(`a[href$="/remove"]`).AttrOr("href", ""), "/pipeline", "/pipeline?preset=aggressive", "/sessions", "/sessions?q=none+such",
 		session, session + "?show=compressed", session + "?view=raw", "/sessions/none", "/sessions?cursor=x",
+		"/audit", "/audit?action=key&actor=busy", "/audit?from=x", "/settings", "/settings?saved=yes", "/settings/delete",
 	} {
 		pages[path] = busy.Get(path)
 	}
@@ -157,7 +161,7 @@ func checkFrame(t *testing.T, pages map[string]webtest.Page) {
 
 func checkLinks(t *testing.T, pages map[string]webtest.Page) {
 	t.Helper()
-	built := regexp.MustCompile(`^(/(overview|sessions|pipeline|keys|providers|members|workspaces|more|signup|login|account|reset|verify|dev/mail|api/v1/sessions)?([/?#].*)?|#.*)$`)
+	built := regexp.MustCompile(`^(/(overview|sessions|pipeline|keys|providers|members|workspaces|more|audit|settings|signup|login|account|reset|verify|dev/mail|api/v1/sessions|api/v1/audit.csv|api/v1/export)?([/?#].*)?|#.*)$`)
 	for name, page := range pages {
 		for _, node := range page.Find("a[href]").Nodes {
 			for _, attribute := range node.Attr {
@@ -174,7 +178,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 
-	for _, path := range []string{"/signup", "/login", "/logout", "/theme", "/keys", "/providers", "/pipeline", "/members/invite", "/workspaces", "/workspaces/leave",
+	for _, path := range []string{"/signup", "/login", "/logout", "/theme", "/keys", "/providers", "/pipeline", "/settings", "/settings/retention", "/settings/delete", "/members/invite", "/workspaces", "/workspaces/leave",
 		"/reset", "/reset/new", "/verify", "/verify/confirm", "/account/password", "/account/email", "/account/verification", "/account/logins/end"} {
 		if page := person.PostFrom(path, "https://evil.example"); page.Status != http.StatusForbidden {
 			t.Errorf("%s answers another site with %d", path, page.Status)
@@ -187,7 +191,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 
 // membersOnly returns pages that need a login.
 func membersOnly() []string {
-	return []string{"/overview", "/overview/first-request", "/keys", "/keys/new", "/providers", "/pipeline", "/members", "/workspaces", "/workspaces/new", "/sessions", "/sessions/" + webtest.Nobody(), "/account"}
+	return []string{"/overview", "/overview/first-request", "/keys", "/keys/new", "/providers", "/pipeline", "/members", "/workspaces", "/workspaces/new", "/sessions", "/sessions/" + webtest.Nobody(), "/account", "/audit", "/settings", "/settings/delete"}
 }
 
 func TestEveryPageNeedsALogin(t *testing.T) {

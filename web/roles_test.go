@@ -99,6 +99,13 @@ func reaches() map[string]reach {
 		"GET /providers/:id/remove":   {roles: "oa", path: provider("remove")},
 		"POST /providers/:id/remove":  {roles: "oa", path: provider("remove")},
 
+		"GET /audit":               {roles: "oa"},
+		"GET /settings":            {roles: "oa"},
+		"POST /settings":           {roles: "oa"},
+		"POST /settings/retention": {roles: "oa"},
+		"GET /settings/delete":     {roles: "o"},
+		"POST /settings/delete":    {roles: "o"},
+
 		"GET /pipeline":     {roles: "oamv"},
 		"POST /pipeline":    {roles: "oa"},
 		"GET /sessions":     {roles: "oamv"},

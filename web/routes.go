@@ -6,6 +6,7 @@ import (
 	"palimpsest/static"
 	"palimpsest/tenants"
 	"palimpsest/web/account"
+	"palimpsest/web/audit"
 	"palimpsest/web/devmail"
 	"palimpsest/web/identity"
 	"palimpsest/web/invite"
@@ -17,6 +18,7 @@ import (
 	"palimpsest/web/providers"
 	"palimpsest/web/session"
 	"palimpsest/web/sessions"
+	"palimpsest/web/settings"
 	"palimpsest/web/tuning"
 	"palimpsest/web/workspaces"
 )
@@ -64,7 +66,7 @@ func (s *Server) Register(e *echo.Echo) {
 	// Overview
 	home := overview.New(overview.Deps{
 		Usage: s.deps.Usage, Exchanges: s.deps.Exchanges, APIKeys: s.deps.APIKeys, ProviderKeys: s.deps.ProviderKeys,
-		Sessions: s.deps.Sessions, Pipelines: s.deps.Pipelines, Defaults: s.config.Defaults, Log: s.config.Log, Now: s.config.Now,
+		Sessions: s.deps.Sessions, Pipelines: s.deps.Pipelines, Readers: s.deps.Data, Defaults: s.config.Defaults, Log: s.config.Log, Now: s.config.Now,
 	})
 	pages.GET(paths.Overview, s.as(tenants.ReadMetrics, home.Show))
 	pages.GET(paths.FirstRequest, s.as(tenants.ReadMetrics, home.FirstRequest))
@@ -129,12 +131,24 @@ func (s *Server) Register(e *echo.Echo) {
 	pages.POST(paths.Pipeline, s.as(tenants.ManagePipeline, pipeline.Save))
 
 	// Sessions
-	list := sessions.New(s.deps.Sessions, s.deps.Exchanges, s.config.Log, s.config.Now)
+	list := sessions.New(s.deps.Sessions, s.deps.Exchanges, s.deps.Data, s.config.Log, s.config.Now)
 	pages.GET(paths.Sessions, s.as(tenants.ReadSessions, list.Show))
 	one := session.New(session.Deps{
 		Sessions: s.deps.Sessions, Archive: s.deps.Archive, Exchanges: s.deps.Exchanges,
-		Pipelines: s.deps.Pipelines, APIKeys: s.deps.APIKeys,
+		Pipelines: s.deps.Pipelines, APIKeys: s.deps.APIKeys, Readers: s.deps.Data,
 		Codecs: s.config.Codecs, Defaults: s.config.Defaults, Now: s.config.Now,
 	})
 	pages.GET(paths.Sessions+"/:id", s.as(tenants.ReadSessions, one.Show))
+
+	// Audit
+	changes := audit.New(s.deps.Audit, s.deps.Data, s.config.Now)
+	pages.GET(paths.Audit, s.as(tenants.ReadAudit, changes.Show))
+
+	// Settings
+	data := settings.New(settings.Deps{Data: s.deps.Data, Passwords: s.deps.Identity, Deletion: s.deps.Deletion})
+	pages.GET(paths.Settings, s.as(tenants.ManageSettings, data.Show))
+	pages.POST(paths.Settings, s.as(tenants.ManageSettings, data.Save))
+	pages.POST(paths.Retention, s.as(tenants.ManageSettings, data.SaveRetention))
+	pages.GET(paths.DeleteWorkspace, s.as(tenants.DeleteWorkspace, data.ConfirmDelete))
+	pages.POST(paths.DeleteWorkspace, s.as(tenants.DeleteWorkspace, data.Delete))
 }

@@ -11,6 +11,7 @@ import (
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
 	"palimpsest/web/account"
+	"palimpsest/web/audit"
 	"palimpsest/web/devmail"
 	"palimpsest/web/identity"
 	"palimpsest/web/invite"
@@ -20,6 +21,7 @@ import (
 	"palimpsest/web/providers"
 	"palimpsest/web/session"
 	"palimpsest/web/sessions"
+	"palimpsest/web/settings"
 	"palimpsest/web/tuning"
 	"palimpsest/web/workspaces"
 )
@@ -48,6 +50,10 @@ type Identity interface {
 	// Authenticate returns who a token belongs to, or tenants.ErrLoginEnded.
 	Authenticate(ctx context.Context, token string) (tenants.Principal, error)
 
+	// Confirm returns tenants.ErrWrongLogin if the password is not the user's, or
+	// tenants.ErrTooMany.
+	Confirm(ctx context.Context, user tenants.User, password, from string) error
+
 	// IsNew reports whether nobody has signed up in this installation yet.
 	IsNew(ctx context.Context) (bool, error)
 }
@@ -64,6 +70,9 @@ type Deps struct {
 	Archive      session.Archive
 	People       People
 	Invitations  Invitations
+	Data         settings.Data
+	Audit        audit.Store
+	Deletion     settings.Deletion
 
 	Mails devmail.Outbox // nil where mails are sent
 }

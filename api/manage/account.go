@@ -27,6 +27,10 @@ type Identity interface {
 	// LogOut ends a login; one that has ended already is no error.
 	LogOut(ctx context.Context, login tenants.Login) error
 
+	// Confirm returns tenants.ErrWrongLogin if the password is not the user's, or
+	// tenants.ErrTooMany.
+	Confirm(ctx context.Context, user tenants.User, password, from string) error
+
 	// Authenticate returns tenants.ErrLoginEnded for a token that is not valid.
 	Authenticate(ctx context.Context, token string) (tenants.Principal, error)
 }

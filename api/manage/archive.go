@@ -29,7 +29,7 @@ func (s *server) getOriginal(c echo.Context, who caller) error {
 	if err := allowQuery(c, "lane"); err != nil {
 		return err
 	}
-	_, lane, err := s.lane(c, who)
+	_, lane, err := s.laneText(c, who)
 	if err != nil {
 		return err
 	}

@@ -48,12 +48,14 @@ func (s *server) compact(c echo.Context, who caller) error {
 	if utf8.RuneCountInString(asked.Instructions) > session.MaxInstructions {
 		return tenants.Invalid{Field: "instructions", Message: fmt.Sprintf("must be at most %d characters long", session.MaxInstructions)}
 	}
-	_, lane, err := s.lane(c, who)
+	detail, lane, err := s.laneText(c, who)
 	if err != nil {
 		return err
 	}
 	order := session.Order{At: s.Now().UTC().Truncate(time.Microsecond), By: who.author(), Instructions: asked.Instructions}
-	if err := s.Sessions.Ask(c.Request().Context(), who.workspace, lane.ID, order); err != nil {
+	change := tenants.Change{Action: tenants.CompactAsked, Target: detail.ID.String(), After: tenants.Fields{"lane": lane.ID.String()}}
+	err = s.noted(c, who, change, func(ctx context.Context) error { return s.Sessions.Ask(ctx, who.workspace, lane.ID, order) })
+	if err != nil {
 		return err
 	}
 	return c.JSON(http.StatusAccepted, orderJSON{Lane: lane.ID, AskedAt: order.At, Instructions: order.Instructions})

@@ -153,6 +153,7 @@ func known() []answer {
 		{kind: tenants.ErrLastOwner, status: http.StatusConflict, field: "role", detail: "The workspace would have no owner. Make somebody else an owner first."},
 		{kind: tenants.ErrInvitation, status: http.StatusNotFound, field: "token", detail: "This invitation was accepted or revoked, or has expired. Ask for another."},
 		{kind: tenants.ErrOtherAddress, status: http.StatusForbidden, field: "token", detail: "This invitation is for another address. Log in with the invited one."},
+		{kind: tenants.ErrTextDenied, status: http.StatusForbidden, detail: "This workspace does not let you read what was said there; figures are not held back. An owner or admin changes that under Settings."},
 		{kind: errCrossOrigin, status: http.StatusForbidden, detail: "The request comes from another site. Send it from this one, or with an API key."},
 		{kind: tenants.ErrTooMany, status: http.StatusTooManyRequests, detail: "Too many attempts. Try again later."},
 		{kind: tenants.ErrEmailTaken, status: http.StatusConflict, field: "email", detail: "An account with this e-mail address exists. Log in, or use another address."},

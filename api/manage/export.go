@@ -12,6 +12,7 @@ import (
 
 	"palimpsest/pipeline/archive/export"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // exportBuffer is how many bytes of an export go out at once.
@@ -28,8 +29,18 @@ func (s *server) exportSession(c echo.Context, who caller) error {
 		return err
 	}
 	ctx := c.Request().Context()
+	reader, err := s.textReader(c, who)
+	if err != nil {
+		return err
+	}
 	detail, err := s.Sessions.Session(ctx, who.workspace, id)
 	if err != nil {
+		return err
+	}
+	if !reader.MayRead(detail.APIKey) {
+		return tenants.ErrTextDenied
+	}
+	if err := s.Audit.Note(ctx, who.workspace, tenants.Change{Action: tenants.SessionExported, Target: id.String()}); err != nil {
 		return err
 	}
 	header := c.Response().Header()

@@ -33,6 +33,7 @@ import (
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/tenants"
 	"palimpsest/tenants/datakeys"
+	"palimpsest/tenants/deletion"
 	"palimpsest/tenants/identity"
 	"palimpsest/tenants/vault"
 )
@@ -105,6 +106,7 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 		APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.DB, ModelWindows: p.db.DB, Usage: p.db.DB,
 		Sessions: p.sessions, Archive: p.archive, Searcher: p.index, Retentions: p.db.DB, Patterns: patternsdb.New(p.db.DB),
 		People: people, Invitations: identity.NewInvitations(people, p.db.DB, publicURL),
+		Data: p.db.DB, Audit: p.db.DB, Deletion: p.deletion(),
 		Log: slog.New(slog.NewJSONHandler(p.log, nil)),
 	})
 	t.Cleanup(func() {
@@ -117,6 +119,26 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 	p.url = server.URL
 	return p
 }
+
+// forget has memory dropped, as notifications do in the product.
+func (p *product) forget() {
+	p.people.Forget()
+	p.keys.Forget()
+}
+
+// deletion deletes workspaces at once instead of in the background.
+func (p *product) deletion() *deletion.Service {
+	service := deletion.New(deletion.Config{
+		Store: p.db.DB, Bytes: archivedb.NewMover(p.db.DB, nil), Jobs: noJobs{}, Log: slog.New(slog.DiscardHandler),
+		Enqueue: func(context.Context, uuid.UUID) error { return nil },
+	})
+	return service
+}
+
+// noJobs is where no jobs are kept.
+type noJobs struct{}
+
+func (noJobs) Forget(context.Context, uuid.UUID) error { return nil }
 
 // tenant is a workspace with one of everything.
 type tenant struct {

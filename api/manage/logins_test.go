@@ -82,7 +82,7 @@ func TestAPasswordIsResetWithALink(t *testing.T) {
 	w.sendWith(t, "", http.MethodPost, "/account/reset/confirm", body).want(t, http.StatusGone)
 	w.send(t, http.MethodGet, "/me", "").want(t, http.StatusUnauthorized)
 	w.sendWith(t, "", http.MethodPost, "/login", `{"email":"ada@example.com","password":"another long one"}`).want(t, http.StatusOK)
-	entries, err := w.db.DB.Audit(t.Context(), w.workspace, [16]byte{}, 10)
+	entries, err := w.db.DB.Audit(t.Context(), w.workspace, tenants.AuditFilter{Limit: 10})
 	if err != nil || !slices.ContainsFunc(entries, func(e tenants.AuditEntry) bool { return e.Action == tenants.PasswordChanged && e.Actor.From != "" }) {
 		t.Errorf("audit %+v (%v)", entries, err)
 	}

@@ -37,6 +37,9 @@ type Config struct {
 	Usage        Usage
 	People       People
 	Invitations  Invitations
+	Data         Data
+	Audit        Audit
+	Deletion     Deletion
 
 	Log *slog.Logger
 	Now func() time.Time
@@ -123,19 +126,26 @@ func Register(group *echo.Group, config Config) {
 	group.GET("/sessions", s.as(tenants.ReadSessions, s.listSessions))
 	group.GET("/sessions/:id", s.as(tenants.ReadSessions, s.getSession))
 	group.DELETE("/sessions/:id", s.as(tenants.DeleteSessions, s.deleteSession))
-	group.GET("/sessions/:id/turns", s.as(tenants.ReadText, s.listTurns))
+	group.GET("/sessions/:id/turns", s.as(tenants.ReadSessions, s.listTurns))
 	group.GET("/sessions/:id/events", s.as(tenants.ReadSessions, s.listEvents))
 	group.POST("/sessions/:id/compact", s.as(tenants.ChangeSessions, s.compact))
 	group.GET("/sessions/:id/pins", s.as(tenants.ReadSessions, s.listPins))
 	group.POST("/sessions/:id/pins", s.as(tenants.ChangeSessions, s.createPin))
 	group.DELETE("/sessions/:id/pins/:message", s.as(tenants.ChangeSessions, s.deletePin))
-	group.GET("/sessions/:id/archive/:index", s.as(tenants.ReadText, s.getOriginal))
-	group.GET("/sessions/:id/export", s.as(tenants.ReadText, s.exportSession))
+	group.GET("/sessions/:id/archive/:index", s.as(tenants.ReadSessions, s.getOriginal))
+	group.GET("/sessions/:id/export", s.as(tenants.ReadSessions, s.exportSession))
 
 	group.GET("/retention", s.as(tenants.ReadConfig, s.getRetention))
 	group.PUT("/retention", s.as(tenants.ManageSettings, s.putRetention))
 
-	group.GET("/search", s.as(tenants.ReadText, s.search))
+	group.GET("/settings", s.as(tenants.ReadConfig, s.getSettings))
+	group.PUT("/settings", s.as(tenants.ManageSettings, s.putSettings))
+	group.GET("/audit", s.as(tenants.ReadAudit, s.listAudit))
+	group.GET("/audit.csv", s.as(tenants.ReadAudit, s.downloadAudit))
+	group.GET("/export", s.as(tenants.ExportWorkspace, s.exportWorkspace))
+	group.DELETE("/workspace", s.as(tenants.DeleteWorkspace, s.deleteWorkspace))
+
+	group.GET("/search", s.as(tenants.ReadSessions, s.search))
 
 	group.GET("/usage", s.as(tenants.ReadMetrics, s.getUsage))
 	group.GET("/requests", s.as(tenants.ReadMetrics, s.listRequests))

@@ -43,16 +43,20 @@ func modelWindowOf(window tenants.ModelWindow) modelWindowJSON {
 	return out
 }
 
+func windowsOf(windows []tenants.ModelWindow) []modelWindowJSON {
+	data := make([]modelWindowJSON, len(windows))
+	for i, window := range windows {
+		data[i] = modelWindowOf(window)
+	}
+	return data
+}
+
 func (s *server) listModelWindows(c echo.Context, who caller) error {
 	windows, err := s.ModelWindows.ModelWindows(c.Request().Context(), who.workspace)
 	if err != nil {
 		return err
 	}
-	data := make([]modelWindowJSON, len(windows))
-	for i, window := range windows {
-		data[i] = modelWindowOf(window)
-	}
-	return answerPage(c, data, "")
+	return answerPage(c, windowsOf(windows), "")
 }
 
 // newModelWindow is what a request says of a model's window.

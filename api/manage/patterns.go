@@ -114,8 +114,13 @@ func (s *server) listPatterns(c echo.Context, who caller) error {
 		found = found[:limit]
 		next = found[limit-1].ID.String()
 	}
+	reader, err := s.reader(c, who)
+	if err != nil {
+		return err
+	}
 	data := make([]patternJSON, len(found))
 	for i := range found {
+		hide(&found[i], reader)
 		data[i] = patternOf(&found[i])
 	}
 	return answerPage(c, data, next)
@@ -140,7 +145,20 @@ func (s *server) getPattern(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
+	reader, err := s.reader(c, who)
+	if err != nil {
+		return err
+	}
+	hide(&found, reader)
 	return answerPattern(c, http.StatusOK, &found, places)
+}
+
+// hide takes the words off a pattern that nobody has approved, from who may not read
+// all sessions: they are those of one. What is approved is the workspace's own.
+func hide(p *patterns.Pattern, reader tenants.Reader) {
+	if p.Status != patterns.Approved && p.Source == patterns.Mined && !reader.All {
+		p.Text, p.When = "", patterns.When{Always: p.When.Always}
+	}
 }
 
 // newPattern is what a request says of a pattern that is added by hand.
@@ -173,7 +191,12 @@ func (s *server) createPattern(c echo.Context, who caller) error {
 		return tenants.Invalid{Field: "when", Message: "must name terms, paths or signatures, or say always"}
 	}
 	p := patterns.Pattern{Kind: asked.Kind, Text: text, When: when, CreatedBy: who.author()}
-	added, err := s.Patterns.Add(c.Request().Context(), who.workspace, p, s.Now().UTC())
+	var added patterns.Pattern
+	err = s.together(c, who, func(ctx context.Context) (tenants.Change, error) {
+		var err error
+		added, err = s.Patterns.Add(ctx, who.workspace, p, s.Now().UTC())
+		return patternNote(tenants.PatternAdded, nil, &added), err
+	})
 	if err != nil {
 		return err
 	}
@@ -225,7 +248,12 @@ func (s *server) changePattern(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	changed, err := s.Patterns.Change(ctx, who.workspace, id, version, change, who.author(), s.Now().UTC())
+	var changed patterns.Pattern
+	err = s.together(c, who, func(ctx context.Context) (tenants.Change, error) {
+		var err error
+		changed, err = s.Patterns.Change(ctx, who.workspace, id, version, change, who.author(), s.Now().UTC())
+		return patternNote(tenants.PatternChanged, &found, &changed), err
+	})
 	if err != nil {
 		return err
 	}
@@ -237,7 +265,9 @@ func (s *server) deletePattern(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Patterns.Delete(c.Request().Context(), who.workspace, id); err != nil {
+	change := tenants.Change{Action: tenants.PatternDeleted, Target: id.String()}
+	err = s.noted(c, who, change, func(ctx context.Context) error { return s.Patterns.Delete(ctx, who.workspace, id) })
+	if err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)
@@ -250,6 +280,18 @@ func answerPattern(c echo.Context, status int, p *patterns.Pattern, places []pat
 	}
 	c.Response().Header().Set("ETag", strconv.Quote(strconv.Itoa(p.Version)))
 	return c.JSON(status, answer)
+}
+
+// patternNote is what the audit log says of a pattern: not its words, which may be
+// those of a session.
+func patternNote(action tenants.Action, before, after *patterns.Pattern) tenants.Change {
+	fields := func(p *patterns.Pattern) tenants.Fields {
+		if p == nil {
+			return nil
+		}
+		return tenants.Fields{"kind": string(p.Kind), "status": string(p.Status), "version": strconv.Itoa(p.Version)}
+	}
+	return tenants.Change{Action: action, Target: after.ID.String(), Before: fields(before), After: fields(after)}
 }
 
 // matchedPattern returns the version that a request wants to change.

@@ -57,7 +57,7 @@ func (s *server) createPin(c echo.Context, who caller) error {
 		return err
 	}
 	ctx := c.Request().Context()
-	_, lane, err := s.lane(c, who)
+	detail, lane, err := s.laneText(c, who)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,9 @@ func (s *server) createPin(c echo.Context, who caller) error {
 	if len(pins) >= session.MaxPins {
 		return tenants.Invalid{Field: "message", Message: fmt.Sprintf("cannot be pinned: the lane has %d pins; take one away first", len(pins))}
 	}
-	if err := s.Sessions.Pin(ctx, who.workspace, session.Pin{Lane: lane.ID, Message: *asked.Message, By: who.author()}); err != nil {
+	pin := session.Pin{Lane: lane.ID, Message: *asked.Message, By: who.author()}
+	err = s.noted(c, who, pinChange(tenants.PinAdded, detail.ID, pin), func(ctx context.Context) error { return s.Sessions.Pin(ctx, who.workspace, pin) })
+	if err != nil {
 		return err
 	}
 	return s.answerPins(c, who, lane.ID)
@@ -85,11 +87,13 @@ func (s *server) deletePin(c echo.Context, who caller) error {
 	if err != nil {
 		return session.ErrNotFound
 	}
-	_, lane, err := s.lane(c, who)
+	detail, lane, err := s.laneText(c, who)
 	if err != nil {
 		return err
 	}
-	if err := s.Sessions.Unpin(c.Request().Context(), who.workspace, lane.ID, message); err != nil {
+	change := pinChange(tenants.PinRemoved, detail.ID, session.Pin{Lane: lane.ID, Message: message})
+	err = s.noted(c, who, change, func(ctx context.Context) error { return s.Sessions.Unpin(ctx, who.workspace, lane.ID, message) })
+	if err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)
@@ -105,4 +109,14 @@ func (s *server) answerPins(c echo.Context, who caller, lane uuid.UUID) error {
 		data[i] = pinJSON{Lane: pin.Lane, Message: pin.Message, By: pin.By, At: pin.At}
 	}
 	return answerPage(c, data, "")
+}
+
+// pinChange is what the audit log says of a pin.
+func pinChange(action tenants.Action, of uuid.UUID, pin session.Pin) tenants.Change {
+	fields := tenants.Fields{"lane": pin.Lane.String(), "message": strconv.Itoa(pin.Message)}
+	change := tenants.Change{Action: action, Target: of.String(), After: fields}
+	if action == tenants.PinRemoved {
+		change.Before, change.After = fields, nil
+	}
+	return change
 }

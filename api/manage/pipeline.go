@@ -17,6 +17,9 @@ import (
 
 // Pipelines keeps each workspace's pipeline, version by version.
 type Pipelines interface {
+	// PipelineHistory returns the saved versions, the newest first, at most 100.
+	PipelineHistory(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.PipelineConfig, error)
+
 	// Pipeline returns the newest version; one with the version 0 if none was
 	// ever saved.
 	Pipeline(ctx context.Context, workspace tenants.WorkspaceID) (tenants.PipelineConfig, error)

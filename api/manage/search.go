@@ -1,7 +1,10 @@
 package manage
 
 import (
+	"cmp"
+	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -36,17 +39,25 @@ func (s *server) search(c echo.Context, who caller) error {
 	if err := allowQuery(c, "q", "session", "tool", "path", "from", "to", "limit"); err != nil {
 		return err
 	}
+	reader, err := s.textReader(c, who)
+	if err != nil {
+		return err
+	}
 	query, err := searchQuery(c)
 	if err != nil {
 		return err
 	}
 	ctx := c.Request().Context()
 	if query.Session != uuid.Nil {
-		if _, err := s.Sessions.Session(ctx, who.workspace, query.Session); err != nil {
+		detail, err := s.Sessions.Session(ctx, who.workspace, query.Session)
+		if err != nil {
 			return err
 		}
+		if !reader.MayRead(detail.APIKey) {
+			return tenants.ErrTextDenied
+		}
 	}
-	hits, err := s.Searcher.Search(ctx, who.workspace, query)
+	hits, err := s.found(ctx, who.workspace, reader, query)
 	if err != nil {
 		return err
 	}
@@ -58,6 +69,25 @@ func (s *server) search(c echo.Context, who caller) error {
 		}
 	}
 	return answerPage(c, data, "")
+}
+
+// found returns what the reader may read of what answers a query, best first: each
+// API key is searched by itself, so that nothing else takes a hit's place.
+func (s *server) found(ctx context.Context, workspace tenants.WorkspaceID, reader tenants.Reader, query archive.Query) ([]archive.Hit, error) {
+	if reader.All || query.Session != uuid.Nil {
+		return s.Searcher.Search(ctx, workspace, query)
+	}
+	var all []archive.Hit
+	for _, key := range reader.Keys {
+		query.APIKey = key
+		hits, err := s.Searcher.Search(ctx, workspace, query)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, hits...)
+	}
+	slices.SortStableFunc(all, func(a, b archive.Hit) int { return cmp.Compare(b.Score, a.Score) })
+	return all[:min(len(all), query.Limit)], nil
 }
 
 // searchQuery reads what is asked for.

@@ -26,6 +26,9 @@ type Sessions interface {
 	// Inserts returns what modules have put into a lane, by number.
 	Inserts(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.Insert, error)
 
+	// IDs returns the sessions whose ids follow one, in order.
+	IDs(ctx context.Context, workspace tenants.WorkspaceID, after uuid.UUID, limit int) ([]uuid.UUID, error)
+
 	Delete(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
 	Pinner
 	Orders
@@ -100,6 +103,11 @@ func (s *server) listSessions(c echo.Context, who caller) error {
 	if filter.Limit, err = queryLimit(c); err != nil {
 		return err
 	}
+	reader, err := s.reader(c, who)
+	if err != nil {
+		return err
+	}
+	filter.Masked, filter.Shown = !reader.All, reader.Keys
 	found, err := s.Sessions.Sessions(c.Request().Context(), who.workspace, filter)
 	if err != nil {
 		return err
@@ -120,6 +128,13 @@ func (s *server) getSession(c echo.Context, who caller) error {
 	detail, err := s.Sessions.Session(ctx, who.workspace, id)
 	if err != nil {
 		return err
+	}
+	reader, err := s.reader(c, who)
+	if err != nil {
+		return err
+	}
+	if !reader.MayRead(detail.APIKey) {
+		detail.Title = ""
 	}
 	decisions, err := s.Sessions.Decisions(ctx, who.workspace, id)
 	if err != nil {
@@ -169,7 +184,9 @@ func (s *server) deleteSession(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Sessions.Delete(c.Request().Context(), who.workspace, id); err != nil {
+	change := tenants.Change{Action: tenants.SessionDeleted, Target: id.String()}
+	err = s.noted(c, who, change, func(ctx context.Context) error { return s.Sessions.Delete(ctx, who.workspace, id) })
+	if err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)
@@ -193,4 +210,18 @@ func (s *server) lane(c echo.Context, who caller) (session.Detail, session.LaneO
 		}
 	}
 	return session.Detail{}, session.LaneOverview{}, session.ErrNotFound
+}
+
+// laneText is lane for somebody who wants to read what was said in it, or to change
+// what is sent of it.
+func (s *server) laneText(c echo.Context, who caller) (session.Detail, session.LaneOverview, error) {
+	reader, err := s.textReader(c, who)
+	if err != nil {
+		return session.Detail{}, session.LaneOverview{}, err
+	}
+	detail, lane, err := s.lane(c, who)
+	if err == nil && !reader.MayRead(detail.APIKey) {
+		err = tenants.ErrTextDenied
+	}
+	return detail, lane, err
 }

@@ -85,7 +85,7 @@ func (s *server) listTurns(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	detail, lane, err := s.lane(c, who)
+	detail, lane, err := s.laneText(c, who)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/api"
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/pipeline/modules/patterns/patternsdb"
 	"palimpsest/pipeline/session"
@@ -46,6 +47,7 @@ type changes struct {
 	people   *identity.Service
 	keys     *identity.Keys
 	settings *api.Settings
+	archive  *archive.Keys
 	lanes    *session.Resolver
 	patterns *patterns.Shelf
 }
@@ -61,6 +63,11 @@ func (p *program) hear(ctx context.Context, db *tenantsdb.DB, changes changes) e
 			changes.settings.Forget(id)
 		}
 	}, changes.settings.ForgetAll)
+	listener.Handle(tenantsdb.DeletedChannel, func(workspace string) {
+		if id, err := uuid.Parse(workspace); err == nil {
+			changes.archive.Forget(id)
+		}
+	}, func() {})
 	listener.Handle(patternsdb.Channel, func(workspace string) {
 		if id, err := uuid.Parse(workspace); err == nil {
 			changes.patterns.Forget(id)

@@ -55,7 +55,8 @@ func withTools(load func() (Config, error), work func(context.Context, *cobra.Co
 		}
 		provider := upstream.New(config.AllowPrivateUpstreams)
 		defer provider.Close()
-		return work(command.Context(), command, tools{db: db, people: people, keeper: program.keeper(db, keys, safe, provider), vault: safe})
+		ctx := tenants.WithActor(command.Context(), tenants.Actor{Name: "command line"})
+		return work(ctx, command, tools{db: db, people: people, keeper: program.keeper(db, keys, safe, provider), vault: safe})
 	}
 }
 

@@ -17,7 +17,7 @@ const (
 	// gone well within a day.
 	upkeepEvery   = time.Hour
 	upkeepTimeout = 50 * time.Minute
-	// sweepLimit bounds the sessions that one round deletes.
+	// sweepLimit is how many sessions are deleted before it is asked whether to go on.
 	sweepLimit = 1000
 )
 
@@ -42,9 +42,21 @@ func (u upkeep) run(ctx context.Context) error {
 		count, err := u.sessions.Seal(ctx, workspace)
 		sealed, sealErr = sealed+count, errors.Join(sealErr, err)
 	}
-	deleted, sweepErr := u.sessions.Sweep(ctx, time.Now(), sweepLimit)
+	deleted, sweepErr := u.sweep(ctx)
 	if sealed+deleted > 0 {
 		u.log.InfoContext(ctx, "upkeep of what is stored", "sealed", sealed, "deleted_sessions", deleted)
 	}
 	return errors.Join(rewrapErr, sealErr, sweepErr)
+}
+
+// sweep deletes everything that has expired, however much it is: a round that is cut
+// off is followed by the next one.
+func (u upkeep) sweep(ctx context.Context) (deleted int, err error) {
+	for {
+		some, err := u.sessions.Sweep(ctx, time.Now(), sweepLimit)
+		deleted += some
+		if err != nil || some < sweepLimit {
+			return deleted, err
+		}
+	}
 }

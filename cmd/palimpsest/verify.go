@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -14,13 +15,16 @@ import (
 // maxFaults bounds the faults that are shown of one file.
 const maxFaults = 50
 
+// verifyBuffer is how much of a file is read at once, in bytes.
+const verifyBuffer = 64 << 10
+
 // errFaulty says that a file is not as it was exported.
 var errFaulty = errors.New("not every file is as it was exported")
 
 func verifyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify FILE…",
-		Short: "Check that exported sessions are whole and unchanged, without a server; - reads standard input",
+		Short: "Check that exported sessions, or a whole exported workspace, are whole and unchanged, without a server; - reads standard input",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, files []string) error {
 			sound := true
@@ -51,11 +55,18 @@ func verifyFile(stdin io.Reader, w io.Writer, name string) (sound bool, err erro
 		reader = file
 	}
 	shown := 0
-	totals, err := export.Verify(reader, func(fault export.Fault) {
+	report := func(fault export.Fault) {
 		if shown++; shown <= maxFaults {
 			fmt.Fprintf(w, "%s: %s\n", name, fault)
 		}
-	})
+	}
+	buffered := bufio.NewReaderSize(reader, verifyBuffer)
+	var totals export.BundleTotals
+	if export.IsBundle(buffered) {
+		totals, err = export.VerifyBundle(buffered, report)
+	} else {
+		totals.Totals, err = export.Verify(buffered, report)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -65,6 +76,9 @@ func verifyFile(stdin io.Reader, w io.Writer, name string) (sound bool, err erro
 	if totals.Faults > 0 {
 		fmt.Fprintf(w, "%s: FAULTY, %d faults\n", name, totals.Faults)
 		return false, nil
+	}
+	if totals.Files > 0 {
+		fmt.Fprintf(w, "%s: OK, an export of everything: %d files\n", name, totals.Files)
 	}
 	fmt.Fprintf(w, "%s: OK, %d sessions, %d lanes, %d messages, %d answers, %d bytes, sha256 %s\n",
 		name, totals.Sessions, totals.Lanes, totals.Messages, totals.Answers, totals.Bytes, totals.SHA256)

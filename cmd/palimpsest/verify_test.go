@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive/export"
 )
@@ -21,6 +24,12 @@ func TestVerifySaysWhatIsWrongAndFails(t *testing.T) {
 	files := map[string]string{
 		"sound": sound.String(), "cut": strings.TrimSuffix(sound.String(), "\n"), "empty": "", "foreign": strings.Repeat("hello\n", maxFaults+5),
 	}
+	var whole bytes.Buffer
+	bundle := export.NewBundle(&whole, uuid.New(), time.Now())
+	if err := errors.Join(bundle.JSON("workspace.json", "northbeam"), bundle.Close()); err != nil {
+		t.Fatal(err)
+	}
+	files["whole"], files["edited"] = whole.String(), strings.Replace(whole.String(), "northbeam", "southbeam", 1)
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -34,6 +43,9 @@ func TestVerifySaysWhatIsWrongAndFails(t *testing.T) {
 	}{
 		{args: []string{filepath.Join(dir, "sound")}, want: "sound: OK, 0 sessions"},
 		{args: []string{"-"}, stdin: files["sound"], want: "-: OK"},
+		{args: []string{filepath.Join(dir, "whole")}, want: "whole: OK, an export of everything: 1 files"},
+		{args: []string{filepath.Join(dir, "edited")}, want: "edited: workspace.json has the SHA-256", fails: true},
+		{args: []string{"-"}, stdin: files["whole"], want: "-: OK"},
 		{args: []string{"-"}, stdin: files["cut"], want: "-: line 1: is cut off", fails: true},
 		{args: []string{filepath.Join(dir, "sound"), filepath.Join(dir, "empty")}, want: "empty: the file is empty", fails: true},
 		{args: []string{filepath.Join(dir, "foreign")}, want: "foreign: and 6 more", fails: true},

@@ -68,10 +68,11 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	work.Every("upkeep", upkeepEvery, upkeepTimeout, upkeep{
 		db: db, keys: dataKeys, vault: safe, rotation: newRotation(registry, safe.Masters()), sessions: sessions, log: p.log,
 	}.run)
-	originals, err := p.openArchive(ctx, db, archiveKeys, work, registry)
+	originals, mover, err := p.openArchive(ctx, db, archiveKeys, work, registry)
 	if err != nil {
 		return nil, err
 	}
+	deleting := p.deletion(db, mover, work)
 	settings, err := api.NewSettings(db, safe, p.config.Pipe, p.config.AllowPrivateUpstreams)
 	if err != nil {
 		return nil, err
@@ -103,7 +104,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(mailErr, p.startWork(ctx, work), p.hear(ctx, db, changes{people: people, keys: keys, settings: settings, lanes: writer.Resolver, patterns: shelf})); err != nil {
+	if err := errors.Join(mailErr, p.startWork(ctx, work), p.hear(ctx, db, changes{people: people, keys: keys, archive: archiveKeys, settings: settings, lanes: writer.Resolver, patterns: shelf})); err != nil {
 		return nil, err
 	}
 
@@ -122,11 +123,11 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		Defaults: p.defaults(), Codecs: codecs(),
 		Identity: people, Cookies: tenants.NewCookies(p.reachable()), Keys: keys, APIKeys: keeper, ProviderKeys: keeper,
 		Pipelines: db, ModelWindows: db, Patterns: learned, Sessions: sessions, Archive: originals, Searcher: index, Retentions: db, Usage: db, Log: p.log, Now: time.Now,
-		People: people, Invitations: invitations,
+		People: people, Invitations: invitations, Data: db, Audit: db, Deletion: deleting,
 	})
 	p.serveDashboard(e, web.Deps{
 		Identity: people, APIKeys: keeper, ProviderKeys: keeper, Pipelines: db, Usage: db,
-		Sessions: sessions, Exchanges: db, Archive: originals, Mails: mails, People: people, Invitations: invitations,
+		Sessions: sessions, Exchanges: db, Archive: originals, Mails: mails, People: people, Invitations: invitations, Data: db, Audit: db, Deletion: deleting,
 	})
 	return e, nil
 }
@@ -213,13 +214,13 @@ func (p *program) keeper(db *tenantsdb.DB, keys *identity.Keys, safe *vault.Vaul
 
 // openArchive opens the archive: in the database, or with its bytes moved to a
 // bucket once they are durable.
-func (p *program) openArchive(ctx context.Context, db *tenantsdb.DB, keys *archive.Keys, work *jobsdb.Runner, registry *prometheus.Registry) (*archivedb.DB, error) {
+func (p *program) openArchive(ctx context.Context, db *tenantsdb.DB, keys *archive.Keys, work *jobsdb.Runner, registry *prometheus.Registry) (*archivedb.DB, *archivedb.Mover, error) {
 	originals, interval := archivedb.New(db).WithKeys(keys), sealEvery
 	var bucket archive.Bucket
 	if p.config.BlobURL != "" {
 		var err error
 		if bucket, err = blob.Open(ctx, p.config.BlobURL); err != nil {
-			return nil, fmt.Errorf("PALIMPSEST_BLOB_URL: %w", err)
+			return nil, nil, fmt.Errorf("PALIMPSEST_BLOB_URL: %w", err)
 		}
 		originals, interval = originals.WithBucket(bucket), moveEvery
 	}
@@ -240,7 +241,7 @@ func (p *program) openArchive(ctx context.Context, db *tenantsdb.DB, keys *archi
 		}
 		return errors.Join(err, countErr)
 	})
-	return originals, nil
+	return originals, mover, nil
 }
 
 // searched makes what embeds, and with it what searches the archive.

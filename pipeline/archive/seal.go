@@ -63,6 +63,13 @@ func (k *Keys) Key(ctx context.Context, workspace uuid.UUID) (*Key, error) {
 	return key, nil
 }
 
+// Forget drops the key of a workspace that is deleted.
+func (k *Keys) Forget(workspace uuid.UUID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.open, workspace)
+}
+
 // Key seals what is kept of one workspace, and makes names and proofs that nobody
 // else can.
 type Key struct {

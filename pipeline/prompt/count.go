@@ -24,7 +24,14 @@ func (w *Writer) Count(ctx context.Context, request Request) (*Prompt, error) {
 	if request.Bypass {
 		exchange.Request.Frozen = bypass
 	}
-	hint := client.Hint(request.Headers, exchange.Request)
+	w.glance(ctx, prompt, client.Hint(request.Headers, exchange.Request))
+	prompt.seal(false)
+	return prompt, nil
+}
+
+// glance sizes a prompt by what its lane has by now, and leaves no trace of it.
+func (w *Writer) glance(ctx context.Context, prompt *Prompt, hint session.Hint) {
+	exchange := prompt.Exchange
 	hint.Kind = laneKind(exchange.Class)
 	exchange.Chain = session.Chain(exchange.Scope, hint, exchange.Digests)
 	glance, err := w.Resolver.Peek(ctx, exchange.Scope, exchange.Digests, exchange.Chain, exchange.Request.Model)
@@ -38,6 +45,4 @@ func (w *Writer) Count(ctx context.Context, request Request) (*Prompt, error) {
 	if err != nil {
 		exchange.Report.Events = []pipeline.Event{{Module: "session", Type: "failed", Reason: err.Error()}}
 	}
-	prompt.seal(false)
-	return prompt, nil
 }

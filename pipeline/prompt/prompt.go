@@ -89,6 +89,7 @@ type Request struct {
 	Body     []byte
 	Bypass   bool // leave the prompt as it is
 	DryRun   bool // only say what the pipeline would do
+	NoStore  bool // leave the prompt as it is, and keep nothing of it
 	Long     bool // the client asks for the model's long context window
 
 	// Windows are the context windows that hold in place of the models' own, by
@@ -162,11 +163,16 @@ func (w *Writer) Write(ctx context.Context, request Request) (*Prompt, error) {
 		return nil, err
 	}
 	exchange := prompt.Exchange
-	if request.Bypass {
-		exchange.Request.Frozen = "bypass"
+	if request.Bypass || request.NoStore {
+		exchange.Request.Frozen = bypass
 	}
 	prompt.now, prompt.plansAhead = w.Now, w.Ahead != nil
-	w.project(ctx, prompt, client.Hint(request.Headers, exchange.Request), request.DryRun)
+	hint := client.Hint(request.Headers, exchange.Request)
+	if request.NoStore {
+		w.glance(ctx, prompt, hint)
+	} else {
+		w.project(ctx, prompt, hint, request.DryRun)
+	}
 	prompt.seal(request.Usage && !request.Bypass)
 	prompt.account = w.account(prompt)
 	return prompt, nil

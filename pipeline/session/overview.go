@@ -19,8 +19,10 @@ type Filter struct {
 	Model  string    // exactly
 	From   time.Time // active at or after
 	To     time.Time // begun before
-	Cursor string    // Next of the page before
-	Limit  int       // sessions on a page; 0: 50, at most 200
+	Masked bool      // titles are shown, and looked through, of sessions of Shown only
+	Shown  []uuid.UUID
+	Cursor string // Next of the page before
+	Limit  int    // sessions on a page; 0: 50, at most 200
 }
 
 // Page is a part of a list of sessions, the most recently active first.

@@ -227,7 +227,7 @@ func TestInvitingAnswersTheSameForKnownAndUnknownAddresses(t *testing.T) {
 			t.Errorf("invited %+v", each.Invitation)
 		}
 	}
-	entries, err := b.DB.Audit(t.Context(), b.owner.Workspace.ID, uuid.Nil, 2)
+	entries, err := b.DB.Audit(t.Context(), b.owner.Workspace.ID, tenants.AuditFilter{Limit: 2})
 	if err != nil || entries[0].Action != tenants.InvitationCreated || entries[1].Action != tenants.InvitationCreated ||
 		entries[0].Actor.User != b.owner.User.ID || entries[1].After["email"] != "known@example.com" {
 		t.Errorf("noted %+v (%v)", entries, err)

@@ -119,7 +119,7 @@ func TestNewPasswordEndsOtherLogins(t *testing.T) {
 
 func actions(t *testing.T, b bundle, workspace uuid.UUID) []tenants.Action {
 	t.Helper()
-	entries, err := b.Audit(t.Context(), workspace, uuid.Nil, 100)
+	entries, err := b.Audit(t.Context(), workspace, tenants.AuditFilter{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package tenantsdb
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -40,18 +41,17 @@ func (db *DB) Note(ctx context.Context, workspace uuid.UUID, change tenants.Chan
 	return db.InTenant(ctx, workspace, func(tx *gorm.DB) error { return audit(tx, workspace, change) })
 }
 
-// Audit returns what was changed in a workspace, the newest first: at most limit
-// entries before an entry, or the newest ones for uuid.Nil.
-func (db *DB) Audit(ctx context.Context, workspace, before uuid.UUID, limit int) ([]tenants.AuditEntry, error) {
+const (
+	auditPage    = 50
+	maxAuditPage = 1000
+)
+
+// Audit returns what was changed in a workspace and passes a filter, the newest
+// first.
+func (db *DB) Audit(ctx context.Context, workspace uuid.UUID, filter tenants.AuditFilter) ([]tenants.AuditEntry, error) {
 	var rows []auditRow
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		query := tx.Table("audit_entries").
-			Select("id, at, user_id, api_key_id, actor, address, action, target, before, after").
-			Where("workspace_id = ?", workspace)
-		if before != uuid.Nil {
-			query = query.Where("id < ?", before)
-		}
-		return query.Order("id DESC").Limit(limit).Find(&rows).Error
+		return audited(tx, workspace, filter).Find(&rows).Error
 	})
 	if err != nil {
 		return nil, fmt.Errorf("audit of workspace %s: %w", workspace, err)
@@ -63,6 +63,30 @@ func (db *DB) Audit(ctx context.Context, workspace, before uuid.UUID, limit int)
 		}
 	}
 	return entries, nil
+}
+
+// audited returns the query for the entries that pass a filter.
+func audited(tx *gorm.DB, workspace uuid.UUID, filter tenants.AuditFilter) *gorm.DB {
+	query := tx.Table("audit_entries").
+		Select("id, at, user_id, api_key_id, actor, address, action, target, before, after").
+		Where("workspace_id = ?", workspace)
+	if filter.Before != uuid.Nil {
+		query = query.Where("id < ?", filter.Before)
+	}
+	if filter.Actor != "" {
+		name := storable(filter.Actor)
+		query = query.Where("(position(lower(?) in lower(actor)) > 0 OR user_id::text = ? OR api_key_id::text = ?)", name, name, name)
+	}
+	if filter.Action != "" {
+		query = query.Where("(action = ? OR split_part(action, '.', 1) = ?)", storable(filter.Action), storable(filter.Action))
+	}
+	if !filter.From.IsZero() {
+		query = query.Where("at >= ?", filter.From)
+	}
+	if !filter.To.IsZero() {
+		query = query.Where("at < ?", filter.To)
+	}
+	return query.Order("id DESC").Limit(min(cmp.Or(filter.Limit, auditPage), maxAuditPage))
 }
 
 type auditRow struct {

@@ -6,8 +6,8 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
-	"github.com/google/uuid"
 	"gorm.io/gorm"
 
 	"palimpsest/tenants"
@@ -25,7 +25,7 @@ func TestEveryChangeIsNotedWithWhoMadeIt(t *testing.T) {
 	if err := b.SetRetention(ctx, b.workspace, tenants.Retention{Days: 7}); err != nil {
 		t.Fatal(err)
 	}
-	entries, err := b.Audit(t.Context(), b.workspace, uuid.Nil, 1)
+	entries, err := b.Audit(t.Context(), b.workspace, tenants.AuditFilter{Limit: 1})
 	if err != nil || len(entries) != 1 {
 		t.Fatalf("%d entries, %v", len(entries), err)
 	}
@@ -34,7 +34,7 @@ func TestEveryChangeIsNotedWithWhoMadeIt(t *testing.T) {
 		!maps.Equal(newest.Before, tenants.Fields{"days": "30"}) || !maps.Equal(newest.After, tenants.Fields{"days": "7"}) {
 		t.Errorf("noted %+v", newest)
 	}
-	older, err := b.Audit(t.Context(), b.workspace, newest.ID, 100)
+	older, err := b.Audit(t.Context(), b.workspace, tenants.AuditFilter{Before: newest.ID})
 	if err != nil || len(older) == 0 || older[0].After["days"] != "30" || slices.ContainsFunc(older, func(e tenants.AuditEntry) bool { return e.ID == newest.ID }) {
 		t.Errorf("before it: %+v, %v", older, err)
 	}
@@ -44,7 +44,7 @@ func TestEveryChangeIsNotedWithWhoMadeIt(t *testing.T) {
 func TestWhatWasNotChangedIsNotNoted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	before, err := b.Audit(t.Context(), b.workspace, uuid.Nil, 100)
+	before, err := b.Audit(t.Context(), b.workspace, tenants.AuditFilter{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestWhatWasNotChangedIsNotNoted(t *testing.T) {
 	if !errors.Is(err, failed) {
 		t.Fatal(err)
 	}
-	if after, err := b.Audit(t.Context(), b.workspace, uuid.Nil, 100); err != nil || len(after) != len(before) {
+	if after, err := b.Audit(t.Context(), b.workspace, tenants.AuditFilter{Limit: 100}); err != nil || len(after) != len(before) {
 		t.Errorf("%d entries, were %d (%v)", len(after), len(before), err)
 	}
 }
@@ -72,5 +72,52 @@ func TestAuditIsAppendOnly(t *testing.T) {
 		if !isRefused(err) {
 			t.Errorf("%s: %v, want 42501", statement, err)
 		}
+	}
+}
+
+func TestTheAuditIsFilteredAndPaged(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	before := now().Add(-time.Hour)
+	for i, name := range []string{"ann@example.com", "Bob's key", "ann@example.com"} {
+		ctx := tenants.WithActor(t.Context(), tenants.Actor{Name: name})
+		if err := b.SetRetention(ctx, b.workspace, tenants.Retention{Days: i + 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, test := range map[string]struct {
+		filter tenants.AuditFilter
+		want   int
+	}{
+		"actor":             {tenants.AuditFilter{Actor: "ANN@"}, 2},
+		"no such actor":     {tenants.AuditFilter{Actor: "%"}, 0},
+		"action":            {tenants.AuditFilter{Action: "retention.set"}, 3},
+		"what it is about":  {tenants.AuditFilter{Action: "retention"}, 3},
+		"part of an action": {tenants.AuditFilter{Action: "retention.s"}, 0},
+		"since":             {tenants.AuditFilter{Action: "retention", From: before}, 3},
+		"until":             {tenants.AuditFilter{Action: "retention", To: before}, 0},
+		"both":              {tenants.AuditFilter{Actor: "bob", Action: "retention"}, 1},
+	} {
+		if entries, err := b.Audit(t.Context(), b.workspace, test.filter); err != nil || len(entries) != test.want {
+			t.Errorf("%s: %d entries, %v, want %d", name, len(entries), err, test.want)
+		}
+	}
+	filter := tenants.AuditFilter{Action: "retention", Limit: 2}
+	var days []string
+	for {
+		page, err := b.Audit(t.Context(), b.workspace, filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range page {
+			days = append(days, entry.After["days"])
+		}
+		if len(page) < filter.Limit {
+			break
+		}
+		filter.Before = page[len(page)-1].ID
+	}
+	if !slices.Equal(days, []string{"3", "2", "1"}) {
+		t.Errorf("paged through %v", days)
 	}
 }

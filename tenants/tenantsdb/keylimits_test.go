@@ -54,7 +54,7 @@ func TestKeysLimitsAreKeptAndChanged(t *testing.T) {
 	}
 
 	// S32: with what it was before and is after.
-	entries, err := b.Audit(t.Context(), b.workspace, uuid.Nil, 2)
+	entries, err := b.Audit(t.Context(), b.workspace, tenants.AuditFilter{Limit: 2})
 	if err != nil || entries[1].Action != tenants.KeyChanged || entries[1].Before["name"] != "laptop" || entries[1].Before["concurrency"] != "" ||
 		entries[1].After["name"] != "ci" || entries[1].After["concurrency"] != "3" {
 		t.Errorf("noted %+v, %v", entries, err)
@@ -101,7 +101,7 @@ func TestRotatedKeyIsFoundByBothSecretsUntilTheGraceIsOver(t *testing.T) {
 	if err := b.RotateAPIKey(t.Context(), other, key.ID, tenants.Rotation{Hash: newHash()}); !errors.Is(err, tenants.ErrNotFound) {
 		t.Errorf("another workspace's key: %v", err)
 	}
-	entries, err := b.Audit(t.Context(), b.workspace, uuid.Nil, 1)
+	entries, err := b.Audit(t.Context(), b.workspace, tenants.AuditFilter{Limit: 1})
 	if err != nil || entries[0].Action != tenants.KeyRotated || entries[0].Before["key"] != "plm_live_2n…2222" || entries[0].After["key"] != "plm_live_3r…3333" || entries[0].After["old_secret_until"] == "" {
 		t.Errorf("noted %+v, %v", entries, err)
 	}

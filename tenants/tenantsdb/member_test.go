@@ -49,7 +49,7 @@ func (b bundle) role(t *testing.T, user uuid.UUID) tenants.Role {
 // noted returns the newest audit entry of the bundle's workspace.
 func (b bundle) noted(t *testing.T) tenants.AuditEntry {
 	t.Helper()
-	entries, err := b.Audit(t.Context(), b.workspace, uuid.Nil, 1)
+	entries, err := b.Audit(t.Context(), b.workspace, tenants.AuditFilter{Limit: 1})
 	if err != nil || len(entries) != 1 {
 		t.Fatalf("%d entries, %v", len(entries), err)
 	}
@@ -255,7 +255,7 @@ func TestRenamedWorkspaceIsNoted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	entries, err := b.Audit(t.Context(), b.workspace, uuid.Nil, 2)
+	entries, err := b.Audit(t.Context(), b.workspace, tenants.AuditFilter{Limit: 2})
 	if err != nil || entries[0].Action != tenants.WorkspaceRenamed || entries[1].Action == tenants.WorkspaceRenamed ||
 		!maps.Equal(entries[0].Before, tenants.Fields{"name": "workspace of ada@example.com"}) || entries[0].After["name"] != "Northbeam" {
 		t.Errorf("noted %+v (%v)", entries, err)

@@ -28,6 +28,8 @@ const (
 	Members   Section = "members"
 	// Workspaces is reached through the block with the workspace's name.
 	Workspaces Section = "workspaces"
+	Audit      Section = "audit"
+	Settings   Section = "settings"
 )
 
 // Frame says what surrounds a page.
@@ -62,6 +64,8 @@ func allEntries() []entry {
 		{Keys, "API keys", "key-round", paths.Keys, tenants.ReadConfig},
 		{Providers, "Providers", "plug", paths.Providers, tenants.ReadConfig},
 		{Members, "Members", "users", paths.Members, tenants.ManageMembers},
+		{Audit, "Audit", "history", paths.Audit, tenants.ReadAudit},
+		{Settings, "Settings", "settings", paths.Settings, tenants.ManageSettings},
 	}
 }
 

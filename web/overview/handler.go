@@ -61,6 +61,11 @@ type Pipelines interface {
 	Pipeline(ctx context.Context, workspace tenants.WorkspaceID) (tenants.PipelineConfig, error)
 }
 
+// Readers says what somebody may read of what was said.
+type Readers interface {
+	Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error)
+}
+
 // Deps are what the page reads.
 type Deps struct {
 	Sessions     Sessions
@@ -69,6 +74,7 @@ type Deps struct {
 	Exchanges    Exchanges
 	APIKeys      APIKeys
 	ProviderKeys ProviderKeys
+	Readers      Readers
 
 	Defaults pipeline.Layer // the pipeline of a workspace that has set none
 
@@ -99,6 +105,7 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	}
 	model := newModel(c.QueryParam("range"), c.QueryParam("by"), h.deps.Now())
 	h.fill(ctx, who.Workspace.ID, &model)
+	h.hold(ctx, who, &model)
 	return layout.Page(c, http.StatusOK, frame, view(model))
 }
 

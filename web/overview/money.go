@@ -40,6 +40,20 @@ func (h *Handler) notices(ctx context.Context, workspace tenants.WorkspaceID, mo
 	return h.deps.Sessions.Notices(ctx, workspace, model.Now.Add(-cost.AdviceSpan), model.Now, config.IPC.WarnAfterEpochs)
 }
 
+// hold takes the titles off the notices for who may not read every session.
+func (h *Handler) hold(ctx context.Context, who tenants.Principal, model *model) {
+	reader, err := h.deps.Readers.Reader(ctx, who.Workspace.ID, who.User.ID)
+	if err == nil && reader.All {
+		return
+	}
+	if err != nil {
+		h.deps.Log.ErrorContext(ctx, "what somebody may read", "user", who.User.ID, "error", err)
+	}
+	for i := range model.Notices {
+		model.Notices[i].Title = "Session " + model.Notices[i].Session.String()[:8]
+	}
+}
+
 // noticeTitle says what is the matter.
 func noticeTitle(notice cost.Notice) string {
 	sessions := components.Plural(int64(notice.Sessions), "session")

@@ -28,13 +28,21 @@ const (
 	Pipeline         = "/pipeline"
 	Sessions         = "/sessions"
 	More             = "/more"
-	Members          = "/members"
-	InviteMembers    = "/members/invite"
-	Workspaces       = "/workspaces"
-	NewWorkspace     = "/workspaces/new"
-	RenameWorkspace  = "/workspaces/rename"
-	LeaveWorkspace   = "/workspaces/leave"
-	Invite           = "/invite"
+	Audit            = "/audit"
+	// AuditCSV is where the list is downloaded.
+	AuditCSV        = "/api/v1/audit.csv"
+	Settings        = "/settings"
+	Retention       = "/settings/retention"
+	DeleteWorkspace = "/settings/delete"
+	// ExportWorkspace is where everything of a workspace is downloaded.
+	ExportWorkspace = "/api/v1/export"
+	Members         = "/members"
+	InviteMembers   = "/members/invite"
+	Workspaces      = "/workspaces"
+	NewWorkspace    = "/workspaces/new"
+	RenameWorkspace = "/workspaces/rename"
+	LeaveWorkspace  = "/workspaces/leave"
+	Invite          = "/invite"
 
 	Reset         = "/reset"          // ask for a link; a link is below it
 	NewPassword   = "/reset/new"      // after a link was opened

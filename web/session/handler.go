@@ -62,6 +62,11 @@ type APIKeys interface {
 	APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.APIKey, error)
 }
 
+// Readers says what somebody may read of what was said.
+type Readers interface {
+	Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error)
+}
+
 // Deps are what the page reads.
 type Deps struct {
 	Sessions  Store
@@ -69,6 +74,7 @@ type Deps struct {
 	Exchanges Exchanges
 	Pipelines Pipelines
 	APIKeys   APIKeys
+	Readers   Readers
 
 	Codecs   map[conversation.Format]wire.Codec
 	Defaults pipeline.Layer // the pipeline of a workspace that has set none
@@ -116,11 +122,18 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
+	may, err := h.deps.Readers.Reader(ctx, who.Workspace.ID, who.User.ID)
+	if err != nil {
+		return err
+	}
+	if !may.MayRead(detail.APIKey) {
+		detail.Title = ""
+	}
 	lane, err := laneOf(detail, asked.Lane)
 	if err != nil {
 		return err
 	}
-	reader, err := h.reader(ctx, who, detail, lane)
+	reader, err := h.reader(ctx, who, detail, lane, may.MayRead(detail.APIKey))
 	if err != nil {
 		return err
 	}
@@ -152,7 +165,7 @@ func laneOf(detail session.Detail, asked string) (session.LaneOverview, error) {
 }
 
 // reader returns what reads the turns of a lane.
-func (h *Handler) reader(ctx context.Context, who tenants.Principal, detail session.Detail, lane session.LaneOverview) (*reader, error) {
+func (h *Handler) reader(ctx context.Context, who tenants.Principal, detail session.Detail, lane session.LaneOverview, mayRead bool) (*reader, error) {
 	codec, known := h.deps.Codecs[detail.Format]
 	if !known {
 		return nil, fmt.Errorf("session %s has the unknown format %q", detail.ID, detail.Format)
@@ -172,7 +185,7 @@ func (h *Handler) reader(ctx context.Context, who tenants.Principal, detail sess
 	return &reader{
 		inserts: inserts,
 		archive: h.deps.Archive, codec: codec, workspace: who.Workspace.ID, session: detail.ID, lane: lane,
-		projection: projection, epochs: epochs, mayRead: who.Role.May(tenants.ReadText), role: who.Role, now: h.deps.Now(),
+		projection: projection, epochs: epochs, mayRead: mayRead, role: who.Role, now: h.deps.Now(),
 	}, nil
 }
 

@@ -851,7 +851,7 @@ func readView(model readModel) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 76, " you see sizes and levels, not what was said.")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 76, " you see sizes and levels, not what was said: the workspace does not let you read this session.")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 	"golang.org/x/sync/errgroup"
 
@@ -33,17 +34,23 @@ type Exchanges interface {
 	Exchanges(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.ExchangeFilter) ([]tenants.Exchange, string, error)
 }
 
+// Readers says what somebody may read of what was said.
+type Readers interface {
+	Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error)
+}
+
 // Handler answers the requests to the page.
 type Handler struct {
 	sessions  Store
+	readers   Readers
 	exchanges Exchanges
 	log       *slog.Logger
 	now       func() time.Time
 }
 
 // New returns a Handler.
-func New(sessions Store, exchanges Exchanges, log *slog.Logger, now func() time.Time) *Handler {
-	return &Handler{sessions: sessions, exchanges: exchanges, log: log, now: now}
+func New(sessions Store, exchanges Exchanges, readers Readers, log *slog.Logger, now func() time.Time) *Handler {
+	return &Handler{sessions: sessions, readers: readers, exchanges: exchanges, log: log, now: now}
 }
 
 // Show shows a page of the sessions that match.
@@ -53,11 +60,16 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 		Query: c.QueryParam("q"), Client: c.QueryParam("client"), Model: c.QueryParam("model"),
 		Cursor: c.QueryParam("cursor"), Limit: pageSize,
 	}
+	reader, err := h.readers.Reader(ctx, who.Workspace.ID, who.User.ID)
+	if err != nil {
+		return err
+	}
+	filter.Masked, filter.Shown = !reader.All, reader.Keys
 	page, err := h.sessions.Sessions(ctx, who.Workspace.ID, filter)
 	if err != nil {
 		return err
 	}
-	model := model{Filter: filter, Next: page.Next, Now: h.now(), Rows: make([]row, len(page.Sessions))}
+	model := model{Filter: filter, Reader: reader, Next: page.Next, Now: h.now(), Rows: make([]row, len(page.Sessions))}
 	if len(page.Sessions) == 0 && model.filtered() {
 		others, err := h.sessions.Sessions(ctx, who.Workspace.ID, session.Filter{Limit: 1})
 		if err != nil {

@@ -124,3 +124,25 @@ func TestPagesGoOnWhereTheLastOneEnded(t *testing.T) {
 		t.Errorf("a made-up cursor: %d", bad.Status)
 	}
 }
+
+// Titles are what was said: who may not read a session sees its figures, and does not
+// find it by its words.
+func TestTitlesAreHeldBackFromWhoMayNotRead(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	record(t, person, "Port the importer", "claude-code", time.Now(), 2)
+	if page := person.Get("/sessions?q=importer"); !strings.Contains(page.TestID("sessions"), "Port the importer") {
+		t.Fatalf("the owner sees %q", page.Text("main"))
+	}
+	for _, role := range []tenants.Role{tenants.Regular, tenants.Viewer} {
+		colleague := person.As(role)
+		page := colleague.Get("/sessions")
+		if strings.Contains(page.HTML, "importer") || !strings.Contains(page.Text("main"), "titles of sessions that you may not read are not shown") ||
+			!strings.Contains(page.TestID("sessions"), "Untitled session") {
+			t.Errorf("%s sees %q", role, page.Text("main"))
+		}
+		if page := colleague.Get("/sessions?q=importer"); !strings.Contains(page.TestID("empty"), "Nothing matches") {
+			t.Errorf("%s finds %q", role, page.Text("main"))
+		}
+	}
+}

@@ -14,6 +14,7 @@ import (
 // model is the page.
 type model struct {
 	Filter    session.Filter
+	Reader    tenants.Reader // what the person may read
 	Rows      []row
 	Next      string // cursor of the older page; empty: none
 	HasOthers bool   // nothing matches, but there are sessions
@@ -70,6 +71,16 @@ func (r row) title() string {
 	default:
 		return "Untitled session"
 	}
+}
+
+// held reports whether some title of the page is held back from the reader.
+func (m model) held() bool {
+	for i := range m.Rows {
+		if !m.Reader.MayRead(m.Rows[i].APIKey) {
+			return true
+		}
+	}
+	return false
 }
 
 // id returns the start of the session's id, which tells it apart for people.

@@ -27,6 +27,7 @@ import (
 	"palimpsest/pipeline/wire/openaichat"
 	"palimpsest/pipeline/wire/openairesponses"
 	"palimpsest/tenants"
+	"palimpsest/tenants/deletion"
 	"palimpsest/tenants/identity"
 	"palimpsest/tenants/mail"
 	"palimpsest/tenants/tenantsdb"
@@ -107,6 +108,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 		Pipelines: p.DB, Usage: p.DB, Sessions: p.Sessions, Exchanges: p.DB, Archive: p.Archive,
 		Mails:  p.Mails,
 		People: people, Invitations: identity.NewInvitations(people, p.DB, PublicURL),
+		Data: p.DB, Audit: p.DB, Deletion: p.deletion(),
 	}
 	for _, option := range options {
 		option(p, &deps)
@@ -118,6 +120,20 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	p.Routes = e.Routes()
 	return e
 }
+
+// deletion deletes workspaces from view; what is stored of them stays.
+func (p *Product) deletion() *deletion.Service {
+	return deletion.New(deletion.Config{
+		Store: p.DB, Bytes: archivedb.NewMover(p.DB, nil), Jobs: noJobs{}, Log: slog.New(slog.DiscardHandler),
+		Enqueue: func(context.Context, tenants.WorkspaceID) error { return nil },
+	})
+}
+
+// noJobs is where no jobs are kept.
+type noJobs struct{}
+
+// Forget implements deletion.Jobs.
+func (noJobs) Forget(context.Context, tenants.WorkspaceID) error { return nil }
 
 func (p *Product) defaults() pipeline.Layer {
 	return pipeline.Layer{Source: pipeline.FromDefault, Modules: p.modules}

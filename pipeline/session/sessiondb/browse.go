@@ -6,6 +6,8 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -97,9 +99,25 @@ func (s *Store) Sessions(ctx context.Context, workspace uuid.UUID, filter sessio
 		page.Next = place{at: rows[limit-1].LastAt, id: rows[limit-1].ID}.cursor()
 	}
 	for _, row := range rows {
+		if filter.Masked && !slices.Contains(filter.Shown, row.APIKeyID) {
+			row.Title = ""
+		}
 		page.Sessions = append(page.Sessions, row.overview())
 	}
 	return page, nil
+}
+
+// IDs returns up to limit sessions of a workspace whose ids follow one, in order; for
+// uuid.Nil the first ones.
+func (s *Store) IDs(ctx context.Context, workspace, after uuid.UUID, limit int) ([]uuid.UUID, error) {
+	var ids []uuid.UUID
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Raw("SELECT id FROM sessions WHERE workspace_id = ? AND id > ? ORDER BY id LIMIT ?", workspace, after, limit).Scan(&ids).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list sessions: %w", err)
+	}
+	return ids, nil
 }
 
 // matching returns the query for the sessions that pass a filter, in no order.
@@ -107,8 +125,8 @@ func matching(tx *gorm.DB, workspace uuid.UUID, filter session.Filter) *gorm.DB 
 	query := tx.Table("sessions").Select(sessionColumns).Where("workspace_id = ?", workspace)
 	if filter.Query != "" {
 		part := pattern(filter.Query)
-		query = query.Where("(title ILIKE ? OR name ILIKE ? OR id::text ILIKE ? OR client ILIKE ? OR model ILIKE ?)",
-			part, part, part, part, part)
+		query = query.Where("(title ILIKE ? AND (NOT ? OR api_key_id = ANY(?::uuid[])) OR name ILIKE ? OR id::text ILIKE ? OR client ILIKE ? OR model ILIKE ?)",
+			part, filter.Masked, uuidArray(filter.Shown), part, part, part, part)
 	}
 	if filter.Client != "" {
 		query = query.Where("client = ?", storable(filter.Client))
@@ -248,4 +266,13 @@ func parseCursor(cursor string) (*place, error) {
 	}
 	micros := int64(binary.BigEndian.Uint64(packed)) //nolint:gosec // the bits are kept
 	return &place{at: time.UnixMicro(micros), id: uuid.UUID(packed[8:])}, nil
+}
+
+// uuidArray returns ids as Postgres writes an array: gorm would spread a slice.
+func uuidArray(ids []uuid.UUID) string {
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = id.String()
+	}
+	return "{" + strings.Join(texts, ",") + "}"
 }

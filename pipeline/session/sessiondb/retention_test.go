@@ -5,6 +5,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +16,8 @@ import (
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/archive/archivedb"
+	"palimpsest/pipeline/archive/blob"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
@@ -145,6 +149,45 @@ func TestASweepDeletesWhatHasExpiredAndNothingElse(t *testing.T) {
 	}
 	if objects := f.count(t, "archive_objects"); objects != 6 {
 		t.Errorf("%d messages are left, want those of two sessions", objects)
+	}
+}
+
+// S31: within 24 hours of its expiry nothing of a session is left, neither a row nor
+// an object in the bucket; until then everything is. The clock goes hour by hour as
+// the product's upkeep does.
+func TestWhatHasExpiredIsGoneFromRowsAndBucketWithinADay(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	root := t.TempDir()
+	bucket, err := blob.NewDirectory(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mover := archivedb.NewMover(f.door, bucket)
+	c := f.newClient()
+	c.say("one", "two", "three")
+	c.recordExchange(t, "an answer")
+	used := time.Now()
+	f.keep(t, f.scope.Workspace, 7)
+	expires := used.AddDate(0, 0, 7)
+	for now := used; !now.After(expires.Add(24 * time.Hour)); now = now.Add(time.Hour) {
+		if _, err := f.store.Sweep(t.Context(), now, 100); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := mover.Pass(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		objects, err := os.ReadDir(filepath.Join(root, f.scope.Workspace.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := f.count(t, "sessions") + f.count(t, "archive_objects") + f.count(t, "archive_entries")
+		switch {
+		case now.Before(expires) && (len(objects) != 4 || rows != 1+4+3):
+			t.Fatalf("%v before it expires %d objects and %d rows are left", expires.Sub(now), len(objects), rows)
+		case now.After(expires.Add(23*time.Hour)) && len(objects)+rows != 0:
+			t.Fatalf("%v after it has expired %d objects and %d rows are left", now.Sub(expires), len(objects), rows)
+		}
 	}
 }
 

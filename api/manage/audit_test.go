@@ -1,0 +1,182 @@
+package manage_test
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+)
+
+// audited returns how many entries a workspace has, and the newest one's action.
+func (w *tenant) audited(t *testing.T) (count int, newest tenants.Action) {
+	t.Helper()
+	entries, err := w.db.DB.Audit(t.Context(), w.workspace, tenants.AuditFilter{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) > 0 {
+		newest = entries[0].Action
+	}
+	return len(entries), newest
+}
+
+// S32: every route that changes something writes one row, and so does every one that
+// takes text away; those that change nothing write none. A new route without a row
+// here, or without a row in the log, fails.
+func TestEveryMutatingRouteIsAudited(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	a := p.tenant(t, "ant")
+	actions := map[string]tenants.Action{
+		"POST /keys": tenants.KeyCreated, "DELETE /keys/:id": tenants.KeyRevoked,
+		"POST /provider-keys": tenants.ProviderKeyAdded, "DELETE /provider-keys/:id": tenants.ProviderKeyRemoved,
+		"POST /provider-keys/:id/test": "", // it changes nothing
+		"PUT /pipeline":                tenants.PipelineSaved,
+		"PUT /models/windows/:model":   tenants.ModelWindowSet, "DELETE /models/windows/:model": tenants.ModelWindowRemoved,
+		"POST /patterns": tenants.PatternAdded, "PATCH /patterns/:id": tenants.PatternChanged, "DELETE /patterns/:id": tenants.PatternDeleted,
+		"DELETE /sessions/:id": tenants.SessionDeleted, "POST /sessions/:id/compact": tenants.CompactAsked,
+		"POST /sessions/:id/pins": tenants.PinAdded, "DELETE /sessions/:id/pins/:message": tenants.PinRemoved,
+		"PUT /retention": tenants.RetentionSet, "PUT /settings": tenants.SettingsSaved,
+		"GET /sessions/:id/export": tenants.SessionExported, "GET /export": tenants.WorkspaceExported, "GET /audit.csv": tenants.AuditDownloaded,
+	}
+	reaches := reaches()
+	order := routes(a.echo)
+	slices.SortStableFunc(order, func(x, y string) int { return deletes(x) - deletes(y) })
+	for _, route := range order {
+		try := reaches[route]
+		if try.public || try.own { // logins and the deletion have tests of their own
+			continue
+		}
+		method, path, _ := strings.Cut(route, " ")
+		if try.path != nil {
+			path = try.path(a)
+		}
+		before, _ := a.audited(t)
+		answer := a.send(t, method, path, try.body)
+		if answer.status >= http.StatusBadRequest {
+			t.Fatalf("%s: status %d: %s", route, answer.status, answer.body)
+		}
+		after, newest := a.audited(t)
+		want, changes := actions[route]
+		switch {
+		case !changes && method != http.MethodGet:
+			t.Errorf("%s changes something and is not in the table", route)
+		case changes && want == "" && after != before:
+			t.Errorf("%s wrote %s, want nothing", route, newest)
+		case changes && want == "":
+		case !changes && after != before:
+			t.Errorf("%s wrote %s", route, newest)
+		case changes && (after != before+1 || newest != want):
+			t.Errorf("%s wrote %d rows, the newest %s; want one, %s", route, after-before, newest, want)
+		}
+		delete(actions, route)
+	}
+	for route := range actions {
+		t.Errorf("%s: no such route", route)
+	}
+}
+
+// S32: what was refused is not noted.
+func TestWhatARouteRefusesIsNotAudited(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	a, b := p.tenant(t, "ant"), p.tenant(t, "bee")
+	before, _ := a.audited(t)
+	for route, try := range reaches() {
+		method, path, _ := strings.Cut(route, " ")
+		if try.path == nil || try.public {
+			continue
+		}
+		path = try.path(b)
+		a.send(t, method, path, try.body)
+	}
+	a.send(t, http.MethodPut, "/retention", `{"days":-1}`).want(t, http.StatusUnprocessableEntity)
+	a.send(t, http.MethodPut, "/settings", `{"time_zone":"x"}`).want(t, http.StatusUnprocessableEntity)
+	if after, newest := a.audited(t); after != before {
+		t.Errorf("%d rows more, the newest %s", after-before, newest)
+	}
+}
+
+func TestTheAuditIsFilteredPagedAndDownloaded(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	a := p.tenant(t, "ant")
+	for _, days := range []string{"10", "20", "30"} {
+		a.send(t, http.MethodPut, "/retention", `{"days":`+days+`}`).want(t, http.StatusOK)
+	}
+	a.sendWith(t, a.manage, http.MethodPut, "/retention", `{"days":40}`).want(t, http.StatusOK)
+	type entry struct {
+		Action string
+		Actor  struct {
+			Name   string
+			User   string
+			APIKey string `json:"api_key"`
+		}
+		Before, After map[string]string
+	}
+	var page struct {
+		Data []entry
+		Next *string `json:"next_cursor"`
+	}
+	var days []string
+	for path := "/audit?action=retention.set&limit=3"; ; {
+		page.Next = nil
+		answer := a.send(t, http.MethodGet, path, "")
+		answer.want(t, http.StatusOK)
+		answer.decode(t, &page)
+		for _, one := range page.Data {
+			days = append(days, one.Before["days"]+"-"+one.After["days"])
+		}
+		if page.Next == nil {
+			break
+		}
+		path = "/audit?action=retention.set&limit=3&cursor=" + *page.Next
+	}
+	if !slices.Equal(days, []string{"30-40", "20-30", "10-20", "0-10"}) {
+		t.Errorf("paged through %v", days)
+	}
+	a.send(t, http.MethodGet, "/audit?action=retention&actor="+a.keyID, "").decode(t, &page)
+	if len(page.Data) != 1 || page.Data[0].Actor.APIKey != a.keyID {
+		t.Errorf("of the key: %+v", page.Data)
+	}
+	for _, answer := range []reply{
+		a.send(t, http.MethodGet, "/audit?action=retention.set", "", "Accept", "text/csv"),
+		a.send(t, http.MethodGet, "/audit.csv?action=retention.set", ""),
+	} {
+		answer.want(t, http.StatusOK)
+		rows, err := csv.NewReader(strings.NewReader(string(answer.body))).ReadAll()
+		if err != nil || len(rows) != 5 || rows[1][8] != `{"days":"40"}` || !strings.HasPrefix(answer.header.Get(echo.HeaderContentType), "text/csv") {
+			t.Errorf("%v: %v", err, rows)
+		}
+	}
+	for _, query := range []string{"?cursor=x", "?from=x", "?nobody=1"} {
+		a.send(t, http.MethodGet, "/audit"+query, "").want(t, http.StatusUnprocessableEntity)
+	}
+}
+
+// S32, S14: the log of a workspace with one of everything holds no secret and nothing
+// of what was said.
+func TestTheAuditHoldsNoSecretAndNothingThatWasSaid(t *testing.T) {
+	t.Parallel()
+	a := setup(t).tenant(t, "ant")
+	a.send(t, http.MethodPost, a.path("/compact"), `{"instructions":"Keep the question."}`).want(t, http.StatusAccepted)
+	entries, err := a.db.DB.Audit(t.Context(), a.workspace, tenants.AuditFilter{Limit: 1000})
+	if err != nil || len(entries) < 8 {
+		t.Fatalf("%d entries, %v", len(entries), err)
+	}
+	all, err := json.Marshal(entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range []string{canaryKey, a.manage, a.read, "question", "Keep the", "pnpm"} {
+		if strings.Contains(string(all), secret) {
+			t.Errorf("the audit log holds %q", secret)
+		}
+	}
+}

@@ -1,0 +1,260 @@
+package manage
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/pipeline/archive/export"
+	"palimpsest/pipeline/modules/patterns"
+	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
+)
+
+// exportPage is how many things of one kind are in memory while they are exported.
+const exportPage = 200
+
+// exportWorkspace answers everything that is stored of the workspace as one tar,
+// which verifies by itself. Only who may read all that was said may take it away.
+func (s *server) exportWorkspace(c echo.Context, who caller) error {
+	if err := allowQuery(c); err != nil {
+		return err
+	}
+	reader, err := s.reader(c, who)
+	if err == nil && !reader.All {
+		err = tenants.ErrTextDenied
+	}
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	if err := s.Audit.Note(ctx, who.workspace, tenants.Change{Action: tenants.WorkspaceExported, Target: who.workspace.String()}); err != nil {
+		return err
+	}
+	header := c.Response().Header()
+	header.Set(echo.HeaderContentType, "application/x-tar")
+	header.Set(echo.HeaderContentDisposition, fmt.Sprintf("attachment; filename=%q", "palimpsest-"+who.workspace.String()+".tar"))
+	header.Set(echo.HeaderCacheControl, "private, no-store")
+	header.Set(echo.HeaderXContentTypeOptions, "nosniff")
+	c.Response().WriteHeader(http.StatusOK)
+
+	buffered := bufio.NewWriterSize(c.Response(), exportBuffer)
+	everything := everything{server: s, workspace: who.workspace, bundle: export.NewBundle(buffered, who.workspace, s.Now())}
+	if err = errors.Join(everything.write(ctx), buffered.Flush()); err != nil {
+		if ctx.Err() == nil {
+			s.Log.ErrorContext(ctx, "export of a workspace is cut off", "workspace", who.workspace, "error", err)
+		}
+		// The status has gone out: only a broken connection tells that something is missing.
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}
+
+// everything is a workspace that is exported.
+type everything struct {
+	*server
+
+	workspace uuid.UUID
+	bundle    *export.Bundle
+}
+
+// write writes the bundle: sessions last, which are most of it.
+func (e everything) write(ctx context.Context) error {
+	for _, part := range []func(context.Context) error{e.about, e.keys, e.pipeline, e.patterns, e.audit, e.usage, e.sessions} {
+		if err := part(ctx); err != nil {
+			return err
+		}
+	}
+	return e.bundle.Close()
+}
+
+// about writes who is in the workspace and what it says of its data.
+func (e everything) about(ctx context.Context) error {
+	settings, err := e.Data.DataSettings(ctx, e.workspace)
+	if err != nil {
+		return err
+	}
+	retention, err := e.Retentions.Retention(ctx, e.workspace)
+	if err != nil {
+		return err
+	}
+	members, err := e.Data.Members(ctx, e.workspace)
+	if err != nil {
+		return err
+	}
+	type memberJSON struct {
+		userJSON
+
+		Role     tenants.Role `json:"role"`
+		JoinedAt time.Time    `json:"joined_at"`
+	}
+	people := make([]memberJSON, len(members))
+	for i, member := range members {
+		people[i] = memberJSON{
+			userJSON: userJSON{ID: member.User.ID, Email: member.User.Email, CreatedAt: member.User.CreatedAt},
+			Role:     member.Role, JoinedAt: member.JoinedAt,
+		}
+	}
+	return e.bundle.JSON("workspace.json", struct {
+		ID        uuid.UUID     `json:"id"`
+		Settings  settingsJSON  `json:"settings"`
+		Retention retentionJSON `json:"retention"`
+		Members   []memberJSON  `json:"members"`
+	}{e.workspace, settingsOf(settings), retentionJSON{Days: retention.Days}, people})
+}
+
+// keys writes what is known of keys; their secrets are not.
+func (e everything) keys(ctx context.Context) error {
+	keys, err := e.APIKeys.APIKeys(ctx, e.workspace)
+	if err != nil {
+		return err
+	}
+	apiKeys := make([]keyJSON, len(keys))
+	for i, key := range keys {
+		apiKeys[i] = keyOf(key)
+	}
+	if err := e.bundle.JSON("api_keys.json", apiKeys); err != nil {
+		return err
+	}
+	stored, err := e.ProviderKeys.ProviderKeys(ctx, e.workspace)
+	if err != nil {
+		return err
+	}
+	providerKeys := make([]providerKeyJSON, len(stored))
+	for i, key := range stored {
+		providerKeys[i] = providerKeyOf(key)
+	}
+	return e.bundle.JSON("provider_keys.json", providerKeys)
+}
+
+// pipeline writes every saved version of the pipeline, the newest first.
+func (e everything) pipeline(ctx context.Context) error {
+	versions, err := e.Pipelines.PipelineHistory(ctx, e.workspace)
+	if err != nil {
+		return err
+	}
+	type versionJSON struct {
+		Version int       `json:"version"`
+		Modules string    `json:"modules"`
+		YAML    string    `json:"yaml"`
+		SavedBy uuid.UUID `json:"saved_by"`
+		SavedAt time.Time `json:"saved_at"`
+	}
+	saved := make([]versionJSON, len(versions))
+	for i, version := range versions {
+		saved[i] = versionJSON{Version: version.Version, Modules: version.Modules, YAML: version.YAML, SavedBy: version.SavedBy, SavedAt: version.SavedAt}
+	}
+	if err := e.bundle.JSON("pipeline.json", saved); err != nil {
+		return err
+	}
+	windows, err := e.ModelWindows.ModelWindows(ctx, e.workspace)
+	if err != nil {
+		return err
+	}
+	return e.bundle.JSON("model_windows.json", windowsOf(windows))
+}
+
+func (e everything) patterns(ctx context.Context) error {
+	return e.lines("patterns.ndjson", func(write func(line any) error) error {
+		filter := patterns.Filter{Limit: exportPage}
+		for {
+			found, err := e.Patterns.List(ctx, e.workspace, filter)
+			if err != nil {
+				return err
+			}
+			for i := range found {
+				if err := write(patternOf(&found[i])); err != nil {
+					return err
+				}
+			}
+			if len(found) < exportPage {
+				return nil
+			}
+			filter.After = found[len(found)-1].ID
+		}
+	})
+}
+
+func (e everything) audit(ctx context.Context) error {
+	return e.lines("audit.ndjson", func(write func(line any) error) error {
+		return e.auditPages(e.workspace, tenants.AuditFilter{}).Each(ctx, func(entry *tenants.AuditEntry) error {
+			return write(auditOf(entry))
+		})
+	})
+}
+
+// usage writes what is kept of each request.
+func (e everything) usage(ctx context.Context) error {
+	return e.lines("usage.ndjson", func(write func(line any) error) error {
+		filter := tenants.ExchangeFilter{Limit: exportPage}
+		for {
+			found, next, err := e.Usage.Exchanges(ctx, e.workspace, filter)
+			if err != nil {
+				return err
+			}
+			for i := range found {
+				if err := write(requestOf(found[i])); err != nil {
+					return err
+				}
+			}
+			if next == "" {
+				return nil
+			}
+			filter.Cursor = next
+		}
+	})
+}
+
+// sessions writes every session, in the order of their ids: one that is used
+// meanwhile does not change its place.
+func (e everything) sessions(ctx context.Context) error {
+	after := uuid.Nil
+	for {
+		ids, err := e.Sessions.IDs(ctx, e.workspace, after, exportPage)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			if err := e.session(ctx, id); err != nil {
+				return err
+			}
+		}
+		if len(ids) < exportPage {
+			return nil
+		}
+		after = ids[len(ids)-1]
+	}
+}
+
+func (e everything) session(ctx context.Context, id uuid.UUID) error {
+	detail, err := e.Sessions.Session(ctx, e.workspace, id)
+	if errors.Is(err, session.ErrNotFound) {
+		return nil // deleted meanwhile
+	}
+	if err != nil {
+		return err
+	}
+	return e.bundle.SessionFile(id, func(w io.Writer) error {
+		writer := export.NewWriter(w)
+		if err := writer.Session(ctx, e.Archive, e.exported(e.workspace, detail)); err != nil {
+			return err
+		}
+		return writer.Close()
+	})
+}
+
+// lines adds a file with one JSON value a line.
+func (e everything) lines(name string, each func(write func(line any) error) error) error {
+	return e.bundle.File(name, func(w io.Writer) error {
+		encoder := json.NewEncoder(w)
+		return each(func(line any) error { return encoder.Encode(line) })
+	})
+}

@@ -1,0 +1,106 @@
+package manage
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+)
+
+// Data keeps what workspaces say of their data, and who may read it.
+type Data interface {
+	DataSettings(ctx context.Context, workspace tenants.WorkspaceID) (tenants.DataSettings, error)
+
+	// SetDataSettings returns tenants.Invalid for what cannot be set.
+	SetDataSettings(ctx context.Context, workspace tenants.WorkspaceID, settings tenants.DataSettings) error
+
+	// Reader returns what a person may read; nothing for who is no member.
+	Reader(ctx context.Context, workspace, user uuid.UUID) (tenants.Reader, error)
+
+	// Members returns the people of a workspace.
+	Members(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Member, error)
+}
+
+// reader returns what the caller may read of what was said. An API key reads what
+// the person who created it may read now.
+func (s *server) reader(c echo.Context, who caller) (tenants.Reader, error) {
+	user := who.principal.User.ID
+	if who.key.ID != uuid.Nil {
+		user = who.key.CreatedBy
+	}
+	return s.Data.Reader(c.Request().Context(), who.workspace, user)
+}
+
+// textReader is reader for a route that answers nothing but what was said: it returns
+// tenants.ErrTextDenied for a caller who may read nothing of it.
+func (s *server) textReader(c echo.Context, who caller) (tenants.Reader, error) {
+	reader, err := s.reader(c, who)
+	if err == nil && reader.None() {
+		err = tenants.ErrTextDenied
+	}
+	return reader, err
+}
+
+// settingsJSON are what a workspace says of its data.
+type settingsJSON struct {
+	TimeZone     string        `json:"time_zone"`
+	ManagersRead tenants.Reads `json:"managers_read"`
+	MembersRead  tenants.Reads `json:"members_read"`
+	ViewersRead  tenants.Reads `json:"viewers_read"`
+	NoStore      bool          `json:"no_store"`
+}
+
+func settingsOf(settings tenants.DataSettings) settingsJSON {
+	return settingsJSON{
+		TimeZone: settings.TimeZone, NoStore: settings.NoStore,
+		ManagersRead: settings.Text.Managers, MembersRead: settings.Text.Members, ViewersRead: settings.Text.Viewers,
+	}
+}
+
+func (s *server) getSettings(c echo.Context, who caller) error {
+	settings, err := s.Data.DataSettings(c.Request().Context(), who.workspace)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, settingsOf(settings))
+}
+
+// newSettings is what a request changes; what it leaves out stays.
+type newSettings struct {
+	TimeZone     *string        `json:"time_zone"`
+	ManagersRead *tenants.Reads `json:"managers_read"`
+	MembersRead  *tenants.Reads `json:"members_read"`
+	ViewersRead  *tenants.Reads `json:"viewers_read"`
+	NoStore      *bool          `json:"no_store"`
+}
+
+func (s *server) putSettings(c echo.Context, who caller) error {
+	asked, err := readJSON[newSettings](c)
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	settings, err := s.Data.DataSettings(ctx, who.workspace)
+	if err != nil {
+		return err
+	}
+	given(&settings.TimeZone, asked.TimeZone)
+	given(&settings.Text.Managers, asked.ManagersRead)
+	given(&settings.Text.Members, asked.MembersRead)
+	given(&settings.Text.Viewers, asked.ViewersRead)
+	given(&settings.NoStore, asked.NoStore)
+	if err := s.Data.SetDataSettings(ctx, who.workspace, settings); err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, settingsOf(settings))
+}
+
+// given sets what a request gives.
+func given[V any](to, value *V) {
+	if value != nil {
+		*to = *value
+	}
+}

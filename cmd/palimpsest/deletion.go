@@ -1,0 +1,36 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/archive/archivedb"
+	"palimpsest/pipeline/jobs"
+	"palimpsest/pipeline/jobs/jobsdb"
+	"palimpsest/tenants/deletion"
+	"palimpsest/tenants/tenantsdb"
+)
+
+const (
+	jobDelete     jobs.Kind = "delete_workspace"
+	deleteTimeout           = time.Hour // what is not removed by then is removed the next time
+	deleteAgain             = time.Hour // for what is left when a job was given up
+)
+
+// deletion makes what deletes workspaces: at once from view, and then in the
+// background.
+func (p *program) deletion(db *tenantsdb.DB, bytes *archivedb.Mover, work *jobsdb.Runner) *deletion.Service {
+	service := deletion.New(deletion.Config{
+		Store: db, Bytes: bytes, Jobs: work, Log: p.log,
+		Enqueue: func(ctx context.Context, workspace uuid.UUID) error {
+			return work.Enqueue(ctx, workspace, jobs.Job{Kind: jobDelete, Workspace: workspace})
+		},
+	})
+	work.Handle(jobDelete, jobs.Limits{Workers: 1, Timeout: deleteTimeout}, func(ctx context.Context, workspace, _ uuid.UUID) error {
+		return service.Work(ctx, workspace)
+	})
+	work.Every("delete_workspaces", deleteAgain, deleteTimeout, service.Pass)
+	return service
+}

@@ -1,0 +1,81 @@
+package archivedb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+)
+
+// The statements of an erasure. What is in the database may be in the bucket, too,
+// where a mover died before it could say so; so everything is deleted there.
+const (
+	sqlDoomAll = `UPDATE archive_objects SET place = 2, bytes = NULL
+		WHERE workspace_id = $1 AND ctid = ANY(ARRAY(SELECT ctid FROM archive_objects WHERE workspace_id = $1 AND place <> 2 LIMIT $2))`
+	sqlEraseHere = `DELETE FROM archive_objects
+		WHERE workspace_id = $1 AND ctid = ANY(ARRAY(SELECT ctid FROM archive_objects WHERE workspace_id = $1 AND place = 0 LIMIT $2))`
+	sqlElsewhere = `SELECT count(*) FROM archive_objects WHERE workspace_id = $1 AND place <> 0`
+)
+
+// eraseBatch is how many objects one transaction of an erasure has.
+const eraseBatch = 2000
+
+// ErrNoBucket says that archived bytes are in a bucket that the program does not know.
+var ErrNoBucket = errors.New("archived bytes are in a bucket; set PALIMPSEST_BLOB_URL to it, as it was")
+
+// Erase deletes all archived bytes of a workspace that nobody uses any more, from
+// the database and the bucket. Done again after a failure, it goes on. It returns
+// ErrNoBucket where bytes are in a bucket and there is none.
+func (m *Mover) Erase(ctx context.Context, workspace uuid.UUID) error {
+	statement := sqlDoomAll
+	if m.bucket == nil {
+		statement = sqlEraseHere
+	}
+	for more := true; more; {
+		changed, err := m.change(ctx, workspace, statement)
+		if err != nil {
+			return fmt.Errorf("erase archived bytes: %w", err)
+		}
+		more = changed > 0
+	}
+	if m.bucket == nil {
+		return m.nothingElsewhere(ctx, workspace)
+	}
+	pass := pass{Mover: m, workspace: workspace}
+	if err := pass.prepare(ctx); err != nil {
+		return fmt.Errorf("erase archived bytes: %w", err)
+	}
+	for more := true; more; {
+		var err error
+		if more, err = pass.delete(ctx); err != nil {
+			return fmt.Errorf("erase archived bytes: %w", err)
+		}
+	}
+	return nil
+}
+
+func (m *Mover) change(ctx context.Context, workspace uuid.UUID, statement string) (int64, error) {
+	var changed int64
+	err := m.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		result, err := tx.Statement.ConnPool.ExecContext(ctx, statement, workspace, eraseBatch)
+		if err != nil {
+			return err
+		}
+		changed, err = result.RowsAffected()
+		return err
+	})
+	return changed, err
+}
+
+func (m *Mover) nothingElsewhere(ctx context.Context, workspace uuid.UUID) error {
+	var elsewhere int
+	err := m.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlElsewhere, workspace).Scan(&elsewhere)
+	})
+	if err == nil && elsewhere > 0 {
+		err = fmt.Errorf("%d objects: %w", elsewhere, ErrNoBucket)
+	}
+	return err
+}

@@ -1,0 +1,100 @@
+package tenants
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Reads says of whose sessions somebody may read what was said.
+type Reads string
+
+// The values of Reads.
+const (
+	ReadsAll  Reads = "all"  // of every session of the workspace
+	ReadsOwn  Reads = "own"  // of the sessions of API keys that they have created
+	ReadsNone Reads = "none" // of none
+)
+
+// TextPolicy says what each role of a workspace may read of what was said. The role
+// billing may read nothing.
+type TextPolicy struct {
+	Managers Reads // owners and admins: all or own
+	Members  Reads // all or own
+	Viewers  Reads // all or none
+}
+
+// DefaultTextPolicy is that of a workspace that has set none.
+func DefaultTextPolicy() TextPolicy {
+	return TextPolicy{Managers: ReadsAll, Members: ReadsOwn, Viewers: ReadsNone}
+}
+
+// For returns what a role may read.
+func (p TextPolicy) For(role Role) Reads {
+	switch role {
+	case Owner, Admin:
+		return p.Managers
+	case Regular:
+		return p.Members
+	case Viewer:
+		return p.Viewers
+	case Billing:
+	}
+	return ReadsNone
+}
+
+// DataSettings are what a workspace says of its data, beside its Retention.
+type DataSettings struct {
+	TimeZone string // of the workspace's days, as in the IANA time zone database
+	Text     TextPolicy
+	NoStore  bool // nothing of its exchanges is kept but figures, and so nothing is compressed
+}
+
+// Validate returns Invalid for what cannot be set.
+func (s DataSettings) Validate() error {
+	if _, err := time.LoadLocation(s.TimeZone); err != nil || s.TimeZone == "" || s.TimeZone == "Local" {
+		return Invalid{Field: "time_zone", Message: "is not a time zone such as Europe/Berlin or UTC"}
+	}
+	for _, choice := range []struct {
+		field   string
+		value   Reads
+		allowed []Reads
+		message string
+	}{
+		{"managers_read", s.Text.Managers, []Reads{ReadsAll, ReadsOwn}, "must be all or own"},
+		{"members_read", s.Text.Members, []Reads{ReadsAll, ReadsOwn}, "must be all or own"},
+		{"viewers_read", s.Text.Viewers, []Reads{ReadsAll, ReadsNone}, "must be all or none"},
+	} {
+		if !slices.Contains(choice.allowed, choice.value) {
+			return Invalid{Field: choice.field, Message: choice.message}
+		}
+	}
+	return nil
+}
+
+// Fields returns what the audit log shows of the settings.
+func (s DataSettings) Fields() Fields {
+	return Fields{
+		"time_zone": s.TimeZone, "managers_read": string(s.Text.Managers), "members_read": string(s.Text.Members),
+		"viewers_read": string(s.Text.Viewers), "no_store": strconv.FormatBool(s.NoStore),
+	}
+}
+
+// Reader is somebody who wants to read what was said in a workspace. The zero Reader
+// may read nothing.
+type Reader struct {
+	All  bool        // every session
+	Own  bool        // the sessions of Keys
+	Keys []uuid.UUID // the API keys that they have created
+}
+
+// MayRead reports whether the reader may read what was said in a session of an API
+// key.
+func (r Reader) MayRead(apiKey uuid.UUID) bool {
+	return r.All || r.Own && slices.Contains(r.Keys, apiKey)
+}
+
+// None reports whether the reader may read nothing at all.
+func (r Reader) None() bool { return !r.All && !r.Own }

@@ -1,0 +1,124 @@
+// Package deletion removes a workspace: at once from everybody's view, and then,
+// in the background, everything that is stored of it. Each step may be done twice,
+// so that a process that dies over it leaves nothing behind but work for the next.
+package deletion
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/google/uuid"
+
+	"palimpsest/tenants"
+)
+
+// Store keeps workspaces.
+type Store interface {
+	// CloseWorkspace takes a workspace out of everybody's reach: its keys and logins
+	// are gone on all replicas. then is done in the same transaction. It returns
+	// tenants.ErrNotFound for a workspace that is closed already.
+	CloseWorkspace(ctx context.Context, workspace tenants.WorkspaceID, then func(ctx context.Context) error) error
+
+	// ClosedWorkspaces returns the workspaces of which something is left.
+	ClosedWorkspaces(ctx context.Context) ([]uuid.UUID, error)
+
+	// EraseSessions deletes what was said in a closed workspace but its archived
+	// bytes, and its exchanges.
+	EraseSessions(ctx context.Context, workspace tenants.WorkspaceID) error
+
+	// EraseWorkspace deletes the rest of a closed workspace, whose archived bytes are
+	// gone, and last of all the key under which everything was sealed.
+	EraseWorkspace(ctx context.Context, workspace tenants.WorkspaceID) error
+}
+
+// Bytes keeps archived bytes.
+type Bytes interface {
+	// Erase deletes all archived bytes of a workspace, wherever they are.
+	Erase(ctx context.Context, workspace tenants.WorkspaceID) error
+}
+
+// Jobs keeps work for later.
+type Jobs interface {
+	// Forget deletes the jobs of a workspace, but those that are being done.
+	Forget(ctx context.Context, workspace tenants.WorkspaceID) error
+}
+
+// Config is what a Service works with. All must be set.
+type Config struct {
+	Store Store
+	Bytes Bytes
+	Jobs  Jobs
+	Log   *slog.Logger
+
+	// Enqueue has Work called for a workspace later, if the transaction that ctx
+	// belongs to is committed.
+	Enqueue func(ctx context.Context, workspace tenants.WorkspaceID) error
+}
+
+// Service deletes workspaces.
+type Service struct{ config Config }
+
+// New returns a Service.
+func New(config Config) *Service { return &Service{config: config} }
+
+// DeleteWorkspace takes a workspace out of everybody's reach and has the rest removed
+// in the background. It returns tenants.ErrNotFound for a workspace that is deleted
+// already.
+func (s *Service) DeleteWorkspace(ctx context.Context, workspace tenants.WorkspaceID) error {
+	err := s.config.Store.CloseWorkspace(ctx, workspace, func(ctx context.Context) error { return s.config.Enqueue(ctx, workspace) })
+	if err != nil {
+		return fmt.Errorf("delete workspace %s: %w", workspace, err)
+	}
+	actor := tenants.ActorOf(ctx)
+	s.config.Log.InfoContext(ctx, "workspace deleted", "workspace", workspace, "user", actor.User, "address", actor.From)
+	return nil
+}
+
+// Work removes everything that is left of a deleted workspace. It may be called again
+// after any failure, and for a workspace of which nothing is left.
+func (s *Service) Work(ctx context.Context, workspace tenants.WorkspaceID) error {
+	closed, err := s.config.Store.ClosedWorkspaces(ctx)
+	if err != nil {
+		return err
+	}
+	for _, one := range closed {
+		if one == workspace {
+			return s.erase(ctx, workspace)
+		}
+	}
+	return nil // nothing is left of it, or it was never deleted
+}
+
+// Pass removes what is left of all deleted workspaces: of those whose jobs were given
+// up.
+func (s *Service) Pass(ctx context.Context) error {
+	closed, err := s.config.Store.ClosedWorkspaces(ctx)
+	if err != nil {
+		return err
+	}
+	var failures []error
+	for _, workspace := range closed {
+		failures = append(failures, s.erase(ctx, workspace))
+	}
+	return errors.Join(failures...)
+}
+
+func (s *Service) erase(ctx context.Context, workspace tenants.WorkspaceID) error {
+	for _, step := range []struct {
+		name string
+		do   func(context.Context, tenants.WorkspaceID) error
+	}{
+		{"sessions", s.config.Store.EraseSessions},
+		{"archived bytes", s.config.Bytes.Erase},
+		{"jobs", s.config.Jobs.Forget},
+		{"the rest", s.config.Store.EraseWorkspace},
+	} {
+		if err := step.do(ctx, workspace); err != nil {
+			return fmt.Errorf("erase %s of workspace %s: %w", step.name, workspace, err)
+		}
+	}
+	s.config.Log.InfoContext(ctx, "workspace erased", "workspace", workspace)
+	return nil
+}

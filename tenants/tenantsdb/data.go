@@ -1,0 +1,109 @@
+package tenantsdb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants"
+)
+
+// DataSettings returns what a workspace says of its data. It returns
+// tenants.ErrNotFound.
+func (db *DB) DataSettings(ctx context.Context, workspace uuid.UUID) (tenants.DataSettings, error) {
+	var settings tenants.DataSettings
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		var err error
+		settings, err = findDataSettings(tx, workspace, "")
+		return err
+	})
+	if err != nil {
+		return tenants.DataSettings{}, fmt.Errorf("data settings of workspace %s: %w", workspace, err)
+	}
+	return settings, nil
+}
+
+// SetDataSettings sets what a workspace says of its data, on all replicas. It
+// returns tenants.Invalid or tenants.ErrNotFound.
+func (db *DB) SetDataSettings(ctx context.Context, workspace uuid.UUID, settings tenants.DataSettings) error {
+	if err := settings.Validate(); err != nil {
+		return err
+	}
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		before, err := findDataSettings(tx, workspace, " FOR UPDATE")
+		if err != nil {
+			return err
+		}
+		if before == settings {
+			return nil
+		}
+		err = tx.Exec(`UPDATE workspaces SET time_zone = ?, managers_read = ?, members_read = ?, viewers_read = ?, no_store = ? WHERE workspace_id = ?`,
+			settings.TimeZone, string(settings.Text.Managers), string(settings.Text.Members), string(settings.Text.Viewers), settings.NoStore, workspace).Error
+		if err != nil {
+			return err
+		}
+		change := tenants.Change{Action: tenants.SettingsSaved, Before: before.Fields(), After: settings.Fields()}
+		if err := audit(tx, workspace, change); err != nil {
+			return err
+		}
+		return notify(tx, SettingsChannel, workspace.String())
+	})
+	if err != nil {
+		return fmt.Errorf("set data settings of workspace %s: %w", workspace, err)
+	}
+	return nil
+}
+
+// Reader returns what a person may read of what was said in a workspace: nothing,
+// where they are no member of it.
+func (db *DB) Reader(ctx context.Context, workspace, user uuid.UUID) (tenants.Reader, error) {
+	var reader tenants.Reader
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		var roles []string
+		err := tx.Raw("SELECT role FROM members WHERE workspace_id = ? AND user_id = ?", workspace, user).Scan(&roles).Error
+		if err != nil || len(roles) == 0 {
+			return err
+		}
+		settings, err := findDataSettings(tx, workspace, "")
+		if err != nil {
+			return err
+		}
+		switch settings.Text.For(tenants.Role(roles[0])) {
+		case tenants.ReadsAll:
+			reader.All = true
+		case tenants.ReadsOwn:
+			reader.Own = true
+			return tx.Raw("SELECT id FROM api_keys WHERE workspace_id = ? AND created_by = ?", workspace, user).Scan(&reader.Keys).Error
+		case tenants.ReadsNone:
+		}
+		return nil
+	})
+	if err != nil {
+		return tenants.Reader{}, fmt.Errorf("what %s may read: %w", user, err)
+	}
+	return reader, nil
+}
+
+func findDataSettings(tx *gorm.DB, workspace uuid.UUID, lock string) (tenants.DataSettings, error) {
+	var rows []struct {
+		TimeZone     string
+		ManagersRead string
+		MembersRead  string
+		ViewersRead  string
+		NoStore      bool
+	}
+	err := tx.Raw("SELECT time_zone, managers_read, members_read, viewers_read, no_store FROM workspaces WHERE workspace_id = ?"+lock, workspace).
+		Scan(&rows).Error
+	if err == nil && len(rows) == 0 {
+		err = tenants.ErrNotFound
+	}
+	if err != nil {
+		return tenants.DataSettings{}, err
+	}
+	row := rows[0]
+	return tenants.DataSettings{TimeZone: row.TimeZone, NoStore: row.NoStore, Text: tenants.TextPolicy{
+		Managers: tenants.Reads(row.ManagersRead), Members: tenants.Reads(row.MembersRead), Viewers: tenants.Reads(row.ViewersRead),
+	}}, nil
+}

@@ -1,0 +1,148 @@
+package tenantsdb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants"
+)
+
+// DeletedChannel is the channel on which all replicas are told that a workspace was
+// deleted, or the last of it: its id.
+const DeletedChannel = "palimpsest_deleted"
+
+const (
+	eraseSessions = 20   // with all their lanes, in one transaction
+	eraseRows     = 2000 // of a table without such
+)
+
+// CloseWorkspace takes a workspace out of everybody's reach: its members, API keys
+// and provider keys are gone, on all replicas, and its logins work in another
+// workspace of their person or have ended. then is done in the same transaction. It
+// returns tenants.ErrNotFound for a workspace that is closed or not there.
+func (db *DB) CloseWorkspace(ctx context.Context, workspace uuid.UUID, then func(ctx context.Context) error) error {
+	err := db.Together(ctx, workspace, func(ctx context.Context) error {
+		if err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error { return closeWorkspace(tx, workspace) }); err != nil {
+			return err
+		}
+		return then(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("close workspace %s: %w", workspace, err)
+	}
+	return nil
+}
+
+func closeWorkspace(tx *gorm.DB, workspace uuid.UUID) error {
+	closed := tx.Exec("UPDATE workspaces SET deleted_at = now() WHERE workspace_id = ? AND deleted_at IS NULL", workspace)
+	if closed.Error == nil && closed.RowsAffected == 0 {
+		return tenants.ErrNotFound
+	}
+	if closed.Error != nil {
+		return closed.Error
+	}
+	if err := moveLogins(tx, workspace); err != nil {
+		return err
+	}
+	for _, table := range []string{"members", "api_keys", "provider_keys"} {
+		if err := tx.Exec("DELETE FROM "+table+" WHERE workspace_id = ?", workspace).Error; err != nil {
+			return fmt.Errorf("%s: %w", table, err)
+		}
+	}
+	for _, channel := range []string{KeysChannel, SettingsChannel, LoginsChannel, DeletedChannel} {
+		if err := notify(tx, channel, workspace.String()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moveLogins has the logins of a workspace's members work in the workspace that
+// each of them joined first of their others. Those of who has no other end with the
+// membership.
+func moveLogins(tx *gorm.DB, workspace uuid.UUID) error {
+	var members []uuid.UUID
+	if err := tx.Raw("SELECT user_id FROM members WHERE workspace_id = ? ORDER BY user_id", workspace).Scan(&members).Error; err != nil {
+		return err
+	}
+	for _, member := range members {
+		if err := workFor(tx, forUser, member.String()); err != nil {
+			return err
+		}
+		err := tx.Exec(`UPDATE logins l SET workspace_id = n.workspace_id
+			FROM (SELECT m.workspace_id FROM members m WHERE m.user_id = ? AND m.workspace_id <> ? ORDER BY m.created_at, m.workspace_id LIMIT 1) n
+			WHERE l.user_id = ? AND l.workspace_id = ?`, member, workspace, member, workspace).Error
+		if err != nil {
+			return fmt.Errorf("move logins: %w", err)
+		}
+	}
+	return workFor(tx, forUser, "")
+}
+
+// ClosedWorkspaces returns the deleted workspaces of which something is left.
+func (db *DB) ClosedWorkspaces(ctx context.Context) ([]uuid.UUID, error) {
+	var closed []uuid.UUID
+	err := db.transaction(ctx, forWorker, "archive", func(tx *gorm.DB) error {
+		return tx.Raw("SELECT workspace_id FROM workspaces WHERE deleted_at IS NOT NULL ORDER BY deleted_at, workspace_id").Scan(&closed).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list deleted workspaces: %w", err)
+	}
+	return closed, nil
+}
+
+// EraseSessions deletes the sessions and exchanges of a closed workspace, some in
+// each transaction, and what grew large beside them. Archived bytes stay, referred
+// to by nobody.
+func (db *DB) EraseSessions(ctx context.Context, workspace uuid.UUID) error {
+	for _, table := range []struct {
+		name  string
+		batch int
+	}{
+		{"sessions", eraseSessions}, {"exchanges", eraseRows}, {"cached_answers", eraseRows}, {"patterns", eraseRows},
+	} {
+		for {
+			deleted, err := db.eraseSome(ctx, workspace, table.name, table.batch)
+			if err != nil {
+				return fmt.Errorf("erase %s of workspace %s: %w", table.name, workspace, err)
+			}
+			if deleted == 0 {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// eraseSome deletes some rows of a closed workspace, and returns how many.
+func (db *DB) eraseSome(ctx context.Context, workspace uuid.UUID, table string, limit int) (int64, error) {
+	var deleted int64
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		erased := tx.Exec("DELETE FROM "+table+" WHERE workspace_id = ? AND ctid = ANY(ARRAY(SELECT ctid FROM "+table+
+			" WHERE workspace_id = ? AND EXISTS (SELECT FROM workspaces w WHERE w.workspace_id = ? AND w.deleted_at IS NOT NULL) LIMIT ?))",
+			workspace, workspace, workspace, limit)
+		deleted = erased.RowsAffected
+		return erased.Error
+	})
+	return deleted, err
+}
+
+// EraseWorkspace deletes a closed workspace with every row that belongs to it, the
+// data key among them. It fails while archived bytes are referred to: somebody wrote
+// in the meantime, and everything is to be done again.
+func (db *DB) EraseWorkspace(ctx context.Context, workspace uuid.UUID) error {
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		err := tx.Exec("DELETE FROM workspaces WHERE workspace_id = ? AND deleted_at IS NOT NULL", workspace).Error
+		if err != nil {
+			return err
+		}
+		return notify(tx, DeletedChannel, workspace.String())
+	})
+	if err != nil {
+		return fmt.Errorf("erase workspace %s: %w", workspace, err)
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+// Package audit is the page of who changed what in a workspace.
+package audit
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
+	"palimpsest/web/layout"
+)
+
+// pageSize is how many entries a page has.
+const pageSize = 50
+
+// Store reads who changed what.
+type Store interface {
+	// Audit returns the entries that pass a filter, the newest first.
+	Audit(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.AuditFilter) ([]tenants.AuditEntry, error)
+}
+
+// Settings tells what a workspace says of its data.
+type Settings interface {
+	DataSettings(ctx context.Context, workspace tenants.WorkspaceID) (tenants.DataSettings, error)
+}
+
+// Handler answers the requests to the page.
+type Handler struct {
+	store    Store
+	settings Settings
+	now      func() time.Time
+}
+
+// New returns a Handler.
+func New(store Store, settings Settings, now func() time.Time) *Handler {
+	return &Handler{store: store, settings: settings, now: now}
+}
+
+// Show shows a page of the entries that match.
+func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
+	ctx := c.Request().Context()
+	settings, err := h.settings.DataSettings(ctx, who.Workspace.ID)
+	if err != nil {
+		return err
+	}
+	model := model{
+		Actor: strings.TrimSpace(c.QueryParam("actor")), Action: c.QueryParam("action"), Now: h.now(), Zone: settings.TimeZone,
+		From: newDay("from", "From", c.QueryParam("from")), To: newDay("to", "To", c.QueryParam("to")), Cursor: c.QueryParam("cursor"),
+	}
+	filter, ok := model.filter()
+	if !ok {
+		return layout.Page(c, http.StatusUnprocessableEntity, frame(who), view(model))
+	}
+	if model.Cursor != "" {
+		if filter.Before, err = uuid.Parse(model.Cursor); err != nil {
+			return session.ErrCursor
+		}
+	}
+	filter.Limit = pageSize + 1
+	entries, err := h.store.Audit(ctx, who.Workspace.ID, filter)
+	if err != nil {
+		return err
+	}
+	if len(entries) > pageSize {
+		entries = entries[:pageSize]
+		model.Next = entries[pageSize-1].ID.String()
+	}
+	for i := range entries {
+		model.Rows = append(model.Rows, newRow(&entries[i]))
+	}
+	model.CSV = model.download(filter)
+	return layout.Page(c, http.StatusOK, frame(who), view(model))
+}
+
+func frame(who tenants.Principal) layout.Frame {
+	return layout.Frame{Title: "Audit", Section: layout.Audit, Who: who}
+}

@@ -1,0 +1,164 @@
+package audit
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+	"palimpsest/web/paths"
+)
+
+// model is the page.
+type model struct {
+	Actor, Action string
+	From, To      day
+	Cursor        string
+	Zone          string // of the days
+	Rows          []row
+	Next          string // cursor of the older page; empty: none
+	CSV           string // where the filtered list is downloaded
+	Now           time.Time
+}
+
+// day is a field with a date.
+type day struct{ components.FieldModel }
+
+func newDay(name, label, value string) day {
+	return day{components.FieldModel{Name: name, Label: label, Value: strings.TrimSpace(value)}}
+}
+
+// at returns when a day begins; the zero time where none was typed.
+func (d *day) at(zone *time.Location) (time.Time, bool) {
+	if d.Value == "" {
+		return time.Time{}, true
+	}
+	at, err := time.ParseInLocation(time.DateOnly, d.Value, zone)
+	if err != nil {
+		d.Error = d.Label + " must be a day such as 2026-01-31."
+	}
+	return at, err == nil
+}
+
+// filter returns which entries are asked for; false, with the fields' errors, if that
+// cannot be told. To is the last day that is shown.
+func (m *model) filter() (tenants.AuditFilter, bool) {
+	zone, err := time.LoadLocation(m.Zone)
+	if err != nil {
+		zone = time.UTC
+	}
+	filter := tenants.AuditFilter{Actor: m.Actor, Action: m.Action}
+	var fromOK, toOK bool
+	filter.From, fromOK = m.From.at(zone)
+	filter.To, toOK = m.To.at(zone)
+	if !filter.To.IsZero() {
+		filter.To = filter.To.AddDate(0, 0, 1)
+	}
+	return filter, fromOK && toOK
+}
+
+func (m *model) filtered() bool {
+	return m.Actor != "" || m.Action != "" || m.From.Value != "" || m.To.Value != ""
+}
+
+// path returns the list with another cursor.
+func (m *model) path(cursor string) string {
+	return paths.With(paths.Audit, "actor", m.Actor, "action", m.Action, "from", m.From.Value, "to", m.To.Value, "cursor", cursor)
+}
+
+// download returns where the list is downloaded: all of its pages.
+func (m *model) download(filter tenants.AuditFilter) string {
+	return paths.With(paths.AuditCSV, "actor", m.Actor, "action", m.Action, "from", moment(filter.From), "to", moment(filter.To))
+}
+
+func moment(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339)
+}
+
+// kinds are what entries are about, as the list is narrowed to.
+func kinds() []components.Option {
+	return []components.Option{
+		{Value: "", Label: "Everything"},
+		{Value: "key", Label: "API keys"},
+		{Value: "provider_key", Label: "Provider keys"},
+		{Value: "pipeline", Label: "Pipeline"},
+		{Value: "model_window", Label: "Context windows"},
+		{Value: "pattern", Label: "Patterns"},
+		{Value: "session", Label: "Sessions"},
+		{Value: "pin", Label: "Pins"},
+		{Value: "compact", Label: "Compactions asked for"},
+		{Value: "login", Label: "Logins"},
+		{Value: "member", Label: "Members"},
+		{Value: "settings", Label: "Settings"},
+		{Value: "retention", Label: "Retention"},
+		{Value: "workspace", Label: "Workspace"},
+		{Value: "audit", Label: "Audit downloads"},
+	}
+}
+
+// options returns kinds, with the action that is asked for if it is none of them.
+func (m *model) options() []components.Option {
+	options := kinds()
+	if !slices.ContainsFunc(options, func(o components.Option) bool { return o.Value == m.Action }) {
+		options = append(options, components.Option{Value: m.Action, Label: m.Action})
+	}
+	return options
+}
+
+// row is an entry as it is shown.
+type row struct {
+	At      time.Time
+	Actor   string
+	By      string // what the actor is; empty: a person
+	From    string // address
+	What    string
+	Action  tenants.Action
+	Target  string
+	Changes []change
+}
+
+// change is a value before and after. Empty: there was, or is, none.
+type change struct{ Name, Before, After string }
+
+func newRow(entry *tenants.AuditEntry) row {
+	r := row{At: entry.At, Actor: entry.Actor.Name, From: entry.Actor.From, Action: entry.Action, What: words(entry.Action), Target: entry.Target}
+	switch {
+	case entry.Actor.APIKey != uuid.Nil:
+		r.By = "API key"
+	case entry.Actor.User == uuid.Nil:
+		r.By = "no login"
+		if r.Actor == "" {
+			r.Actor = "Palimpsest"
+		}
+	}
+	names := map[string]bool{}
+	for name := range entry.Before {
+		names[name] = true
+	}
+	for name := range entry.After {
+		names[name] = true
+	}
+	for name := range names {
+		if before, after := entry.Before[name], entry.After[name]; before != after {
+			r.Changes = append(r.Changes, change{Name: strings.ReplaceAll(name, "_", " "), Before: before, After: after})
+		}
+	}
+	slices.SortFunc(r.Changes, func(a, b change) int { return strings.Compare(a.Name, b.Name) })
+	return r
+}
+
+// words returns an action as people say it: "provider_key.added" is "Provider key
+// added".
+func words(action tenants.Action) string {
+	text := strings.NewReplacer("_", " ", ".", " ").Replace(string(action))
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}

@@ -1,0 +1,91 @@
+package web_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/PuerkitoBio/goquery"
+
+	"palimpsest/tenants"
+	"palimpsest/web/webtest"
+)
+
+// S32: every form that changes something of a workspace writes one row, and what is
+// refused writes none. A new form without a row here fails.
+func TestEveryFormIsAudited(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	own := newTenant(t, product, "ant")
+	double := webtest.Provider(t, window)
+	forms := map[string]struct {
+		path   string
+		typed  []string
+		action tenants.Action // empty: it changes nothing of the workspace
+	}{
+		"POST /signup": {}, "POST /login": {}, "POST /theme": {}, // of nobody
+		"POST /logout":               {}, // ends the login that the test works with: tenantsdb tests it
+		"POST /providers/:id/test":   {path: "/providers/" + own.provider + "/test"},
+		"POST /keys":                 {path: "/keys", typed: []string{"name", "another", "expiry", ""}, action: tenants.KeyCreated},
+		"POST /keys/:id/revoke":      {path: "/keys/" + own.key + "/revoke", typed: []string{"confirm", "laptop"}, action: tenants.KeyRevoked},
+		"POST /providers":            {path: "/providers", typed: []string{"provider", "openai", "name", "another", "key", "sk-another-key", "base_url", double.URL}, action: tenants.ProviderKeyAdded},
+		"POST /providers/:id/remove": {path: "/providers/" + own.provider + "/remove", action: tenants.ProviderKeyRemoved},
+		"POST /pipeline":             {path: "/pipeline", typed: pipelineForm(own.Get("/pipeline")), action: tenants.PipelineSaved},
+		"POST /settings": {path: "/settings", typed: []string{"time_zone", "Europe/Berlin", "managers_read", "all", "members_read", "all", "viewers_read", "all"},
+			action: tenants.SettingsSaved},
+		"POST /settings/retention": {path: "/settings/retention", typed: []string{"days", "30"}, action: tenants.RetentionSet},
+		"POST /settings/delete":    {path: "/settings/delete", typed: []string{"confirm", "another"}}, // refused; deleted, no log is left
+	}
+	audited := func() []tenants.AuditEntry {
+		entries, err := product.DB.Audit(t.Context(), own.Workspace.ID, tenants.AuditFilter{Limit: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return entries
+	}
+	for _, route := range product.Routes {
+		name := route.Method + " " + route.Path
+		form, listed := forms[name]
+		if route.Method != http.MethodPost {
+			continue
+		}
+		if !listed {
+			t.Errorf("%s: this test does not say what it writes", name)
+			continue
+		}
+		delete(forms, name)
+		if form.path == "" {
+			continue
+		}
+		before := audited()
+		page := own.Post(form.path, form.typed...)
+		after := audited()
+		switch {
+		case form.action == "" && len(after) != len(before):
+			t.Errorf("%s wrote %s", name, after[0].Action)
+		case form.action != "" && (len(after) != len(before)+1 || after[0].Action != form.action):
+			t.Errorf("%s wrote %d rows, the newest %s; want %s (status %d)", name, len(after)-len(before), after[0].Action, form.action, page.Status)
+		case form.action != "" && (after[0].Actor.Name != own.Email || after[0].Actor.From == ""):
+			t.Errorf("%s: done by %+v", name, after[0].Actor)
+		}
+	}
+	for name := range forms {
+		t.Errorf("%s: no such form", name)
+	}
+}
+
+// pipelineForm returns what a browser sends of the pipeline's form, with another target.
+func pipelineForm(page webtest.Page) []string {
+	var sent []string
+	page.Find("form[data-tuning] [name]").Each(func(_ int, input *goquery.Selection) {
+		name, kind := input.AttrOr("name", ""), input.AttrOr("type", "")
+		if _, checked := input.Attr("checked"); kind == "checkbox" && !checked || kind == "radio" && !checked {
+			return
+		}
+		value := input.AttrOr("value", "on")
+		if name == "ipc.targetUtilization" {
+			value = "0.61"
+		}
+		sent = append(sent, name, value)
+	})
+	return sent
+}

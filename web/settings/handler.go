@@ -1,0 +1,155 @@
+// Package settings is the page of what a workspace says of itself and its data:
+// who may read it, for how long it is kept, and how to take it away or delete it.
+package settings
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+	"palimpsest/web/layout"
+	"palimpsest/web/paths"
+)
+
+// Data keeps what a workspace says of its data.
+type Data interface {
+	DataSettings(ctx context.Context, workspace tenants.WorkspaceID) (tenants.DataSettings, error)
+
+	// SetDataSettings returns tenants.Invalid for what cannot be set.
+	SetDataSettings(ctx context.Context, workspace tenants.WorkspaceID, settings tenants.DataSettings) error
+
+	// Reader returns what a person may read of what was said.
+	Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error)
+
+	Retention(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Retention, error)
+
+	// SetRetention returns tenants.Invalid for what cannot be set.
+	SetRetention(ctx context.Context, workspace tenants.WorkspaceID, retention tenants.Retention) error
+}
+
+// Passwords checks passwords.
+type Passwords interface {
+	// Confirm returns tenants.ErrWrongLogin if the password is not the user's, or
+	// tenants.ErrTooMany.
+	Confirm(ctx context.Context, user tenants.User, password, from string) error
+}
+
+// Deletion deletes workspaces.
+type Deletion interface {
+	DeleteWorkspace(ctx context.Context, workspace tenants.WorkspaceID) error
+}
+
+// Deps are what the page works with.
+type Deps struct {
+	Data      Data
+	Passwords Passwords
+	Deletion  Deletion
+}
+
+// Handler answers the requests to the page.
+type Handler struct{ deps Deps }
+
+// New returns a Handler.
+func New(deps Deps) *Handler { return &Handler{deps: deps} }
+
+// Show shows the page.
+func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
+	return h.page(c, who, http.StatusOK, func(m *model) { m.Saved = c.QueryParam("saved") != "" })
+}
+
+// Save saves who may read and what is kept.
+func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
+	wanted := tenants.DataSettings{
+		TimeZone: strings.TrimSpace(c.FormValue("time_zone")), NoStore: c.FormValue("no_store") != "",
+		Text: tenants.TextPolicy{
+			Managers: tenants.Reads(c.FormValue("managers_read")), Members: tenants.Reads(c.FormValue("members_read")),
+			Viewers: tenants.Reads(c.FormValue("viewers_read")),
+		},
+	}
+	err := h.deps.Data.SetDataSettings(c.Request().Context(), who.Workspace.ID, wanted)
+	if err == nil {
+		return layout.Redirect(c, paths.With(paths.Settings, "saved", "yes"))
+	}
+	if _, is := errors.AsType[tenants.Invalid](err); !is {
+		return err
+	}
+	return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Form = newForm(wanted, err) })
+}
+
+// SaveRetention saves for how long sessions are kept.
+func (h *Handler) SaveRetention(c echo.Context, who tenants.Principal) error {
+	typed := strings.TrimSpace(c.FormValue("days"))
+	days, err := strconv.Atoi(typed)
+	if typed == "" {
+		days, err = 0, nil
+	}
+	if err != nil {
+		days = -1 // which nobody can set
+	}
+	err = h.deps.Data.SetRetention(c.Request().Context(), who.Workspace.ID, tenants.Retention{Days: days})
+	if err == nil {
+		return layout.Redirect(c, paths.With(paths.Settings, "saved", "yes"))
+	}
+	if _, is := errors.AsType[tenants.Invalid](err); !is {
+		return err
+	}
+	return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Days = newDays(typed, err) })
+}
+
+// ConfirmDelete asks whether the workspace is to be deleted.
+func (h *Handler) ConfirmDelete(c echo.Context, who tenants.Principal) error {
+	return h.page(c, who, http.StatusOK, func(m *model) { m.Delete = newDelete(who.Workspace.Name, "") })
+}
+
+// Delete deletes the workspace, whose name was typed by who knows the password.
+func (h *Handler) Delete(c echo.Context, who tenants.Principal) error {
+	ctx, typed := c.Request().Context(), strings.TrimSpace(c.FormValue("confirm"))
+	form := newDelete(who.Workspace.Name, typed)
+	if typed != who.Workspace.Name {
+		form.Confirm.Error = "That is not the name of the workspace. Nothing was deleted."
+		return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Delete = form })
+	}
+	err := h.deps.Passwords.Confirm(ctx, who.User, c.FormValue("password"), c.RealIP())
+	switch {
+	case errors.Is(err, tenants.ErrTooMany):
+		form.Password.Error = "Too many attempts. Try again later. Nothing was deleted."
+		return h.page(c, who, http.StatusTooManyRequests, func(m *model) { m.Delete = form })
+	case errors.Is(err, tenants.ErrWrongLogin):
+		form.Password.Error = "The password is wrong. Nothing was deleted."
+		return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Delete = form })
+	case err != nil:
+		return err
+	}
+	if err := h.deps.Deletion.DeleteWorkspace(ctx, who.Workspace.ID); err != nil {
+		return err
+	}
+	return layout.Redirect(c, paths.Home)
+}
+
+// page shows the page after change has had its way with it.
+func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change func(*model)) error {
+	ctx := c.Request().Context()
+	data, err := h.deps.Data.DataSettings(ctx, who.Workspace.ID)
+	if err != nil {
+		return err
+	}
+	retention, err := h.deps.Data.Retention(ctx, who.Workspace.ID)
+	if err != nil {
+		return err
+	}
+	reader, err := h.deps.Data.Reader(ctx, who.Workspace.ID, who.User.ID)
+	if err != nil {
+		return err
+	}
+	page := model{
+		Who: who, Form: newForm(data, nil), Days: newDays(shown(retention), nil), MayExport: reader.All && who.Role.May(tenants.ExportWorkspace),
+	}
+	change(&page)
+	return layout.Page(c, status, layout.Frame{Title: "Settings", Section: layout.Settings, Who: who}, view(page))
+}

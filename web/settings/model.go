@@ -1,0 +1,95 @@
+package settings
+
+import (
+	"errors"
+	"strconv"
+
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+)
+
+// model is the page.
+type model struct {
+	Who       tenants.Principal
+	Form      *formModel
+	Days      components.FieldModel
+	MayExport bool
+	Saved     bool         // settings were just saved
+	Delete    *deleteModel // nil: nothing is asked
+}
+
+// mayDelete reports whether the reader may delete the workspace.
+func (m model) mayDelete() bool { return m.Who.Role.May(tenants.DeleteWorkspace) }
+
+// formModel is the form with what the workspace says of its data.
+type formModel struct {
+	TimeZone, Managers, Members, Viewers components.FieldModel
+
+	NoStore bool
+}
+
+func newForm(typed tenants.DataSettings, err error) *formModel {
+	form := &formModel{
+		TimeZone: components.FieldModel{Label: "Time zone", Name: "time_zone", Value: typed.TimeZone, Hint: "Of the days in lists: Europe/Berlin, America/New_York, UTC."},
+		Managers: components.FieldModel{Label: "Owners and admins read", Name: "managers_read", Value: string(typed.Text.Managers)},
+		Members:  components.FieldModel{Label: "Members read", Name: "members_read", Value: string(typed.Text.Members)},
+		Viewers:  components.FieldModel{Label: "Viewers read", Name: "viewers_read", Value: string(typed.Text.Viewers)},
+		NoStore:  typed.NoStore,
+	}
+	if invalid, is := errors.AsType[tenants.Invalid](err); is {
+		for _, field := range []*components.FieldModel{&form.TimeZone, &form.Managers, &form.Members, &form.Viewers} {
+			if field.Name == invalid.Field {
+				field.Error = components.FieldError(field.Label, invalid.Message)
+			}
+		}
+	}
+	return form
+}
+
+// allOrOwn and allOrNone are what roles may be let read.
+func allOrOwn() []components.Option {
+	return []components.Option{
+		{Value: string(tenants.ReadsAll), Label: "every session"},
+		{Value: string(tenants.ReadsOwn), Label: "sessions of their own API keys"},
+	}
+}
+
+func allOrNone() []components.Option {
+	return []components.Option{
+		{Value: string(tenants.ReadsAll), Label: "every session"},
+		{Value: string(tenants.ReadsNone), Label: "figures only"},
+	}
+}
+
+func newDays(typed string, err error) components.FieldModel {
+	field := components.FieldModel{
+		Label: "Days", Name: "days", Value: typed,
+		Hint: "Sessions that were not used for so long are deleted within a day, with their archive. Empty: sessions are kept.",
+	}
+	if err != nil {
+		field.Error = "Days must be a whole number from 1 to 36500, or empty. Nothing was changed."
+	}
+	return field
+}
+
+// shown returns a retention as it stands in the field.
+func shown(retention tenants.Retention) string {
+	if retention.Days == 0 {
+		return ""
+	}
+	return strconv.Itoa(retention.Days)
+}
+
+// deleteModel is the question whether the workspace is to be deleted.
+type deleteModel struct {
+	Name              string
+	Confirm, Password components.FieldModel
+}
+
+func newDelete(name, typed string) *deleteModel {
+	return &deleteModel{
+		Name:     name,
+		Confirm:  components.FieldModel{Label: "Type " + name + " to confirm", Name: "confirm", Value: typed},
+		Password: components.FieldModel{Label: "Your password", Name: "password"},
+	}
+}
