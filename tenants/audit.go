@@ -54,6 +54,7 @@ const (
 	LoginOpened        Action = "login.opened"
 	LoginEnded         Action = "login.ended"
 	WorkspaceCreated   Action = "workspace.created"
+	PlanChanged        Action = "plan.changed"
 )
 
 type actorKey struct{}
