@@ -62,7 +62,7 @@ CREATE TABLE billing_accounts (
   restraint      text NOT NULL DEFAULT '' CHECK (restraint IN ('', 'payment', 'quota')),
   restrained_at  timestamptz,
   told           text NOT NULL DEFAULT '',   -- the trouble that people were written about
-  due_at         timestamptz NOT NULL DEFAULT now() -- when to look at it again
+  due_at         timestamptz NOT NULL DEFAULT '-infinity' -- when to look at it again
 );
 CREATE UNIQUE INDEX billing_accounts_customer ON billing_accounts (customer) WHERE customer <> '';
 CREATE INDEX billing_accounts_due ON billing_accounts (due_at);

@@ -97,7 +97,7 @@ func (s *Store) KeepReading(ctx context.Context, workspace uuid.UUID, reading in
 
 // keepState keeps a state unless a newer reading has been kept, which it reports.
 func keepState(tx *gorm.DB, workspace uuid.UUID, reading int64, state billing.State) (bool, error) {
-	kept := tx.Exec(`UPDATE billing_accounts SET read = ?, due_at = now(), subscription = ?, plan = ?, status = ?, seats = ?, period_start = ?,
+	kept := tx.Exec(`UPDATE billing_accounts SET read = ?, due_at = '-infinity', subscription = ?, plan = ?, status = ?, seats = ?, period_start = ?,
 			period_end = ?, trial_end = ?, ends_at = ?, past_due_since = ?, metered_from = ?, metered_to = ?
 		WHERE workspace_id = ? AND read < ?`,
 		reading, state.Subscription, string(state.Plan), string(state.Status), state.Seats, nullable(state.PeriodStart),
