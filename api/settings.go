@@ -43,9 +43,15 @@ type Vault interface {
 	Open(workspace uuid.UUID, provider tenants.Provider, sealed []byte) (string, error)
 }
 
+// Plans says what holds back the traffic of a workspace.
+type Plans interface {
+	Restraint(ctx context.Context, workspace uuid.UUID) (tenants.Restraint, error)
+}
+
 // Settings serves the settings of workspaces from memory.
 type Settings struct {
 	workspaces Workspaces
+	plans      Plans // nil: nothing holds anybody back
 	vault      Vault
 	defaults   pipeline.Layer
 	private    bool // requests may name base URLs on private addresses
@@ -61,6 +67,8 @@ type settings struct {
 	sources pipeline.Sources
 	targets []target
 	windows map[string]int // context windows by model; never changed
+
+	restraint tenants.Restraint
 }
 
 // target is a provider key in the clear. It lives in memory only.
@@ -83,6 +91,12 @@ func NewSettings(workspaces Workspaces, vault Vault, modules string, allowPrivat
 	}
 	defaults := pipeline.Layer{Source: pipeline.FromDefault, Modules: modules}
 	return &Settings{workspaces: workspaces, vault: vault, defaults: defaults, private: allowPrivate, known: known, last: last}, nil
+}
+
+// WithPlans has what plans say hold from now on, and returns s.
+func (s *Settings) WithPlans(plans Plans) *Settings {
+	s.plans = plans
+	return s
 }
 
 func newSettingsCache(age time.Duration) (*otter.Cache[uuid.UUID, *settings], error) {
@@ -169,6 +183,15 @@ func (s *Settings) windows(ctx context.Context, workspace uuid.UUID) (map[string
 	return settings.windows, nil
 }
 
+// restraint returns what holds back a workspace's traffic.
+func (s *Settings) restraint(ctx context.Context, workspace uuid.UUID) (tenants.Restraint, error) {
+	settings, err := s.of(ctx, workspace)
+	if err != nil {
+		return tenants.Restraint{}, err
+	}
+	return settings.restraint, nil
+}
+
 // learn keeps the context window that a provider named for a model that nobody
 // knew. It holds at once, even where it cannot be stored.
 func (s *Settings) learn(ctx context.Context, workspace uuid.UUID, model string, tokens int) error {
@@ -236,6 +259,11 @@ func (s *Settings) load(ctx context.Context, workspace uuid.UUID) (*settings, er
 	loaded.config, loaded.sources, err = pipeline.Resolve(s.defaults, loaded.layer)
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
+	}
+	if s.plans != nil {
+		if loaded.restraint, err = s.plans.Restraint(ctx, workspace); err != nil {
+			return nil, fmt.Errorf("plan: %w", err)
+		}
 	}
 	for _, key := range keys {
 		secret, err := s.vault.Open(workspace, key.Provider, key.Sealed)

@@ -3,6 +3,7 @@ package billing
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"time"
 
 	"palimpsest/tenants"
@@ -72,6 +73,18 @@ func (s *Service) Portal(ctx context.Context, workspace tenants.WorkspaceID) (st
 		return "", fmt.Errorf("portal: no customer: %w", tenants.ErrNotFound)
 	}
 	return s.stripe.portal(ctx, account.Customer)
+}
+
+// Origins returns those of the pages that Checkout and Portal lead to.
+func (s *Service) Origins() []string {
+	if s.config.APIBase == "" {
+		return []string{"https://checkout.stripe.com", "https://billing.stripe.com"}
+	}
+	base, err := url.Parse(s.config.APIBase)
+	if err != nil {
+		return nil
+	}
+	return []string{base.Scheme + "://" + base.Host}
 }
 
 // Returned reads a workspace's state again: somebody comes back from Stripe, whose

@@ -61,6 +61,7 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"providers", "/providers", always},
 			{"providers new", "/providers/new", opened},
 			{"pipeline", "/pipeline", always},
+			{"billing off", "/billing", always},
 			{"pipeline preset", "/pipeline?preset=aggressive", always},
 			{"sessions", "/sessions", always},
 			{"sessions no match", "/sessions?q=nothing+is+called+this", always},

@@ -47,6 +47,10 @@ func reaches() map[string]reach {
 		"GET /providers/:id/remove":  {roles: "oa", path: provider("remove")},
 		"POST /providers/:id/remove": {roles: "oa", path: provider("remove")},
 
+		"GET /billing":           {roles: "ob"},
+		"POST /billing/checkout": {roles: "ob"},
+		"POST /billing/portal":   {roles: "ob"},
+
 		"GET /pipeline":     {roles: "oamv"},
 		"POST /pipeline":    {roles: "oa"},
 		"GET /sessions":     {roles: "oamv"},

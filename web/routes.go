@@ -5,6 +5,7 @@ import (
 
 	"palimpsest/static"
 	"palimpsest/tenants"
+	"palimpsest/web/billing"
 	"palimpsest/web/identity"
 	"palimpsest/web/keys"
 	"palimpsest/web/layout"
@@ -65,6 +66,12 @@ func (s *Server) Register(e *echo.Echo) {
 	pipeline := tuning.New(s.deps.Pipelines, s.config.Defaults)
 	pages.GET(paths.Pipeline, s.as(tenants.ReadConfig, pipeline.Show))
 	pages.POST(paths.Pipeline, s.as(tenants.ManagePipeline, pipeline.Save))
+
+	// Billing
+	bills := billing.New(s.deps.Billing, s.config.Log, s.config.Now)
+	pages.GET(paths.Billing, s.as(tenants.ManageBilling, bills.Show))
+	pages.POST(paths.BillingCheckout, s.as(tenants.ManageBilling, bills.Checkout))
+	pages.POST(paths.BillingPortal, s.as(tenants.ManageBilling, bills.Portal))
 
 	// Sessions
 	list := sessions.New(s.deps.Sessions, s.deps.Exchanges, s.config.Log, s.config.Now)

@@ -10,6 +10,7 @@ import (
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
+	"palimpsest/web/billing"
 	"palimpsest/web/identity"
 	"palimpsest/web/keys"
 	"palimpsest/web/overview"
@@ -56,6 +57,7 @@ type Deps struct {
 	Sessions     Sessions
 	Exchanges    session.Exchanges
 	Archive      session.Archive
+	Billing      billing.Service
 }
 
 // Sessions lists and reads sessions.

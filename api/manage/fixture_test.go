@@ -21,6 +21,7 @@ import (
 	"palimpsest/api/manage"
 	"palimpsest/api/upstream"
 	"palimpsest/api/upstream/providertest"
+	"palimpsest/billing"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
@@ -101,7 +102,7 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 		Codecs:   map[conversation.Format]wire.Codec{conversation.Anthropic: anthropic.New()},
 		Identity: people, Cookies: tenants.NewCookies(publicURL), Keys: p.keys,
 		APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.DB, ModelWindows: p.db.DB, Usage: p.db.DB,
-		Sessions: p.sessions, Archive: p.archive, Searcher: p.index, Retentions: p.db.DB, Patterns: patternsdb.New(p.db.DB),
+		Sessions: p.sessions, Archive: p.archive, Searcher: p.index, Retentions: p.db.DB, Patterns: patternsdb.New(p.db.DB), Billing: billing.Off(),
 		Log: slog.New(slog.NewJSONHandler(p.log, nil)),
 	})
 	t.Cleanup(func() {

@@ -20,6 +20,7 @@ type reach struct {
 	body string
 
 	public bool   // serves people who are not logged in
+	people bool   // serves people only, no API key
 	status int    // of the owner's own call; 0: 200
 	roles  string // that may: initials of owner, admin, member, viewer, billing
 }
@@ -56,6 +57,11 @@ func reaches() map[string]reach {
 		"GET /sessions/:id/export": {roles: "oam", path: at(func(of *tenant) string { return "/sessions/" + of.session.String() + "/export" })},
 		"GET /retention":           {roles: "oamv"},
 		"PUT /retention":           {roles: "oa", body: `{"days":30}`},
+
+		// Billing is off here.
+		"POST /billing/checkout": {roles: "ob", people: true, body: `{"plan":"pro"}`, status: http.StatusNotFound},
+		"POST /billing/portal":   {roles: "ob", people: true, status: http.StatusNotFound},
+		"POST /billing/webhook":  {public: true},
 
 		"GET /usage":    {roles: "oamvb"},
 		"GET /requests": {roles: "oamvb"},
@@ -148,12 +154,16 @@ func tryRoute(t *testing.T, a, b *tenant, method, path string, try reach) {
 	if method != http.MethodGet {
 		byReader = http.StatusForbidden
 	}
+	byKey := foreign
+	if try.people {
+		byKey = http.StatusForbidden
+	}
 	for name, call := range map[string]struct {
 		answer reply
 		status int
 	}{
 		"cookie":     {a.send(t, method, path, try.body), foreign},
-		"key":        {a.sendWith(t, a.manage, method, path, try.body), foreign},
+		"key":        {a.sendWith(t, a.manage, method, path, try.body), byKey},
 		"read key":   {a.sendWith(t, a.read, method, path, try.body), byReader},
 		"no login":   {a.sendWith(t, "", method, path, try.body), http.StatusUnauthorized},
 		"no key":     {a.sendWith(t, "plm_wrong", method, path, try.body), http.StatusUnauthorized},

@@ -35,6 +35,7 @@ type Config struct {
 	Searcher     archive.Searcher
 	Retentions   Retentions
 	Usage        Usage
+	Billing      Billing
 
 	Log *slog.Logger
 	Now func() time.Time
@@ -107,6 +108,10 @@ func Register(group *echo.Group, config Config) {
 	group.GET("/usage", s.as(tenants.ReadMetrics, s.getUsage))
 	group.GET("/requests", s.as(tenants.ReadMetrics, s.listRequests))
 	group.GET("/requests/:id", s.as(tenants.ReadMetrics, s.getRequest))
+
+	group.POST("/billing/checkout", s.as(tenants.ManageBilling, s.openCheckout))
+	group.POST("/billing/portal", s.as(tenants.ManageBilling, s.openPortal))
+	group.POST("/billing/webhook", s.takeNotice)
 
 	group.RouteNotFound("", unknownRoute)
 	group.RouteNotFound("/*", unknownRoute)

@@ -17,6 +17,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"palimpsest/billing"
 	"palimpsest/pipeline"
 )
 
@@ -40,6 +41,8 @@ type Config struct {
 	// DrainTimeout is how long open streams may go on once the program is told
 	// to stop. PALIMPSEST_DRAIN_TIMEOUT
 	DrainTimeout time.Duration
+
+	Billing billing.Config // STRIPE_*; see billingSettings
 }
 
 // DefaultConfig returns the settings of an installation that sets nothing.
@@ -53,6 +56,7 @@ func DefaultConfig() Config {
 		Role:      RoleAll,
 
 		DrainTimeout: 5 * time.Minute,
+		Billing:      billing.DefaultConfig(),
 	}
 }
 
@@ -67,7 +71,7 @@ func settings() []setting {
 	text := func(field func(*Config) *string) func(*Config, string) error {
 		return func(config *Config, value string) error { *field(config) = value; return nil }
 	}
-	return []setting{
+	return append([]setting{
 		{"PALIMPSEST_ADDR", text(func(c *Config) *string { return &c.Addr })},
 		{"PALIMPSEST_ADMIN_ADDR", text(func(c *Config) *string { return &c.AdminAddr })},
 		{"PALIMPSEST_PUBLIC_URL", text(func(c *Config) *string { return &c.PublicURL })},
@@ -96,7 +100,7 @@ func settings() []setting {
 			return nil
 		}},
 		{"PALIMPSEST_LOG_FORMAT", text(func(c *Config) *string { return &c.LogFormat })},
-	}
+	}, billingSettings()...)
 }
 
 // LoadConfig returns the defaults, overridden by the YAML file if one is named,
@@ -165,6 +169,12 @@ func (c Config) Validate() error {
 	}
 	if _, err := pipeline.ParseModules(c.Pipe); err != nil {
 		return fmt.Errorf("PALIMPSEST_PIPE: %w", err)
+	}
+	if err := checkURL("STRIPE_API_BASE", c.Billing.APIBase, "http", "https"); err != nil {
+		return err
+	}
+	if err := c.Billing.Validate(); err != nil {
+		return err
 	}
 	if _, err := decodeSecrets(c.SecretKey); c.SecretKey != "" && err != nil {
 		return fmt.Errorf("PALIMPSEST_SECRET_KEY: %w", err)

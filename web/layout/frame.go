@@ -9,6 +9,7 @@ import (
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
+	"palimpsest/billing"
 	"palimpsest/tenants"
 	"palimpsest/web/paths"
 )
@@ -23,6 +24,7 @@ const (
 	Pipeline  Section = "pipeline"
 	Keys      Section = "keys"
 	Providers Section = "providers"
+	Billing   Section = "billing"
 	More      Section = "more"
 )
 
@@ -33,7 +35,8 @@ type Frame struct {
 	Crumbs  []Crumb // the way to the page; none: its title
 	Who     tenants.Principal
 
-	theme string // "light", "dark"; empty: as the reader's system has it
+	plan  *billing.Overview // nil: billing is off, or is not known
+	theme string            // "light", "dark"; empty: as the reader's system has it
 }
 
 // Crumb is a step of the way to a page.
@@ -57,6 +60,7 @@ func allEntries() []entry {
 		{Pipeline, "Pipeline", "workflow", paths.Pipeline, tenants.ReadConfig},
 		{Keys, "API keys", "key-round", paths.Keys, tenants.ReadConfig},
 		{Providers, "Providers", "plug", paths.Providers, tenants.ReadConfig},
+		{Billing, "Billing", "credit-card", paths.Billing, tenants.ManageBilling},
 	}
 }
 
@@ -104,7 +108,7 @@ func (f Frame) initial() string {
 
 // Page answers with a page of the dashboard around content.
 func Page(c echo.Context, status int, frame Frame, content templ.Component) error {
-	frame.theme = theme(c.Request())
+	frame.theme, frame.plan = theme(c.Request()), planOf(c)
 	return Fragment(c, status, app(frame, content))
 }
 

@@ -28,6 +28,9 @@ const (
 	Pipeline         = "/pipeline"
 	Sessions         = "/sessions"
 	More             = "/more"
+	Billing          = "/billing"
+	BillingCheckout  = Billing + "/checkout"
+	BillingPortal    = Billing + "/portal"
 )
 
 // RevokeKey is the path to revoke an API key at.

@@ -17,6 +17,7 @@ import (
 
 	"palimpsest/api/credentials"
 	"palimpsest/api/upstream"
+	"palimpsest/billing"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive/archivedb"
@@ -95,7 +96,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	keeper := forgetting{Keeper: p.Keeper(true), keys: p.Keys}
 	deps := web.Deps{
 		Identity: people, APIKeys: keeper, ProviderKeys: keeper,
-		Pipelines: p.DB, Usage: p.DB, Sessions: p.Sessions, Exchanges: p.DB, Archive: p.Archive,
+		Pipelines: p.DB, Usage: p.DB, Sessions: p.Sessions, Exchanges: p.DB, Archive: p.Archive, Billing: billing.Off(),
 	}
 	for _, option := range options {
 		option(p, &deps)
