@@ -2,7 +2,6 @@ package billing
 
 import (
 	"errors"
-	"net/http"
 
 	"github.com/stripe/stripe-go/v76"
 )
@@ -20,10 +19,4 @@ var (
 func asStripe(err error) (*stripe.Error, bool) {
 	failure, is := errors.AsType[*stripe.Error](err)
 	return failure, is
-}
-
-// isMissing reports whether Stripe does not have what it was asked for.
-func isMissing(err error) bool {
-	failure, is := asStripe(err)
-	return is && failure.HTTPStatusCode == http.StatusNotFound
 }

@@ -126,6 +126,7 @@ func (s *Server) routes() http.Handler {
 	api("GET /v1/invoices", s.listInvoices)
 	api("POST /v1/billing/meter_events", s.newMeterEvent)
 	api("GET /v1/billing/meters/{id}/event_summaries", s.listSummaries)
+	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /pay/{id}", s.checkoutPage)
 	mux.HandleFunc("POST /pay/{id}", s.pay)
 	mux.HandleFunc("GET /portal/{id}", s.portalPage)

@@ -99,6 +99,7 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change
 	}
 	model := newModel(overview, h.now())
 	if h.service.IsOn() {
+		layout.WithPlan(c, overview) // it may have changed since the request came
 		h.ask(c, overview, &model)
 		h.letLead(c)
 	}

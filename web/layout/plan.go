@@ -56,7 +56,7 @@ func (f Frame) planNote() string {
 // planEnd says when the count begins again, or ends.
 func (f Frame) planEnd() string {
 	if !f.plan.EndsAt.IsZero() && f.plan.Status.IsLive() {
-		return "ends " + components.Day(f.plan.EndsAt)
+		return "ends " + f.plan.EndsAt.UTC().Format("2 Jan")
 	}
-	return "renews " + components.Day(f.plan.To)
+	return "renews " + f.plan.To.UTC().Format("2 Jan")
 }
