@@ -78,8 +78,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		return nil, fmt.Errorf("token counter: %w", err)
 	}
 	metrics := api.NewMetrics(registry)
-	recorder := p.startRecorder(db, sessions, metrics)
-	provider := p.startProvider()
+	recorder, provider := p.startRecorder(db, sessions, metrics), p.startProvider()
 	embeddings, index, err := searched(originals, archiveKeys, work, settings, provider, recorder, metrics)
 	if err != nil {
 		return nil, err
