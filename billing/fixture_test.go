@@ -69,11 +69,11 @@ func setup(t *testing.T, change ...func(*billing.Config)) bundle {
 			*b.notices = append(*b.notices, notice)
 			return nil
 		},
-		Mail: func(_ context.Context, mail tenants.Mail) error {
+		Mail: func(ctx context.Context, mail tenants.Mail) error {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			*b.mails = append(*b.mails, mail)
-			return nil
+			return database.DB.QueueMail(ctx, mail)
 		},
 	})
 	_, workspace, err := database.DB.SignUp(t.Context(), "ada@example.com", "hash", "Northbeam")

@@ -59,6 +59,10 @@ func TestSubscriptionLivesThroughTrialDunningAndItsEnd(t *testing.T) {
 	if !slices.Equal(subjects, want) {
 		t.Errorf("mails %v, want %v", subjects, want)
 	}
+	var queued int
+	if err := b.database.Owner(t).QueryRow(t.Context(), "SELECT count(*) FROM mails").Scan(&queued); err != nil || queued != len(want) {
+		t.Errorf("%d mails are queued (%v)", queued, err)
+	}
 	entries, err := b.database.DB.Audit(t.Context(), b.workspace.ID, [16]byte{}, 50)
 	if err != nil {
 		t.Fatal(err)

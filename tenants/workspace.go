@@ -33,6 +33,10 @@ type User struct {
 	ID        uuid.UUID
 	Email     string // lower case
 	CreatedAt time.Time
+
+	// VerifiedAt is when the person proved that mails to the address reach them; nil:
+	// not yet.
+	VerifiedAt *time.Time
 }
 
 // Membership is a user's place in a workspace.
@@ -58,6 +62,7 @@ type Login struct {
 	Workspace WorkspaceID // the workspace the login works in
 	UserAgent string      // as the browser named itself
 	CreatedAt time.Time
+	SeenAt    time.Time // when it was last used, to some minutes
 	ExpiresAt time.Time
 	RevokedAt *time.Time
 }

@@ -281,6 +281,9 @@ func fill(t *testing.T, b bundle) {
 		"INSERT INTO billing_accounts (workspace_id, customer) VALUES ($1, 'cus_1')",
 		"INSERT INTO billing_events (workspace_id, id, event, type, received_at) VALUES ($1, $2, 'evt_1', 'invoice.paid', now())",
 		"INSERT INTO meter_events (workspace_id, id, customer, at, exchanges) VALUES ($1, $2, 'cus_1', now(), 1)",
+		"INSERT INTO mails (id, recipient, subject, body) VALUES ($1, 'a', 's', 't')",
+		"INSERT INTO account_requests (id, kind, email) VALUES ($1, 'reset', 'a')",
+		"INSERT INTO user_tokens (hash, kind, user_id, email, expires_at) SELECT 'h', 'reset', user_id, 'a', now() FROM members WHERE workspace_id = $1",
 	} {
 		// Each parameter has its type whether a statement uses it or not.
 		statement = "WITH given AS (SELECT $1::uuid, $2::uuid, $3::uuid) " + statement
@@ -306,7 +309,8 @@ func columns(t *testing.T, owner *pgxpool.Pool) map[string]string {
 	for _, name := range names {
 		tables[name] = "workspace_id"
 	}
-	tables["users"], tables["logins"] = "id", "user_id"
+	tables["users"], tables["logins"], tables["user_tokens"] = "id", "user_id", "user_id"
+	tables["mails"], tables["account_requests"] = "id", "id"
 	return tables
 }
 

@@ -86,9 +86,9 @@ func (db *DB) RevokeLogin(ctx context.Context, user, id uuid.UUID) error {
 }
 
 func insertLogin(tx *gorm.DB, login tenants.Login) error {
-	inserted := tx.Exec(`INSERT INTO logins (id, user_id, workspace_id, user_agent, created_at, expires_at)
-		SELECT ?, user_id, workspace_id, ?, ?, ? FROM members WHERE user_id = ? AND workspace_id = ?`,
-		login.ID, storable(login.UserAgent), login.CreatedAt, login.ExpiresAt, login.UserID, login.Workspace)
+	inserted := tx.Exec(`INSERT INTO logins (id, user_id, workspace_id, user_agent, created_at, last_seen_at, expires_at)
+		SELECT ?, user_id, workspace_id, ?, ?, ?, ? FROM members WHERE user_id = ? AND workspace_id = ?`,
+		login.ID, storable(login.UserAgent), login.CreatedAt, login.CreatedAt, login.ExpiresAt, login.UserID, login.Workspace)
 	if inserted.Error == nil && inserted.RowsAffected == 0 {
 		return tenants.ErrNotFound
 	}
@@ -112,8 +112,8 @@ func auditLogin(tx *gorm.DB, action tenants.Action, login tenants.Login) error {
 func findLogin(tx *gorm.DB, user, id uuid.UUID) ([]principalRow, error) {
 	var rows []principalRow
 	err := tx.Table("logins l").
-		Select(`l.id, l.user_id, l.workspace_id, l.user_agent, l.created_at, l.expires_at, l.revoked_at, m.role,
-			u.email, u.created_at AS user_created_at, w.name AS workspace_name, w.created_at AS workspace_created_at`).
+		Select(`l.id, l.user_id, l.workspace_id, l.user_agent, l.created_at, l.last_seen_at, l.expires_at, l.revoked_at, m.role,
+			u.email, u.created_at AS user_created_at, u.verified_at, w.name AS workspace_name, w.created_at AS workspace_created_at`).
 		Joins("JOIN users u ON u.id = l.user_id").
 		Joins("JOIN workspaces w ON w.workspace_id = l.workspace_id").
 		Joins("JOIN members m ON m.workspace_id = l.workspace_id AND m.user_id = l.user_id").
@@ -122,7 +122,7 @@ func findLogin(tx *gorm.DB, user, id uuid.UUID) ([]principalRow, error) {
 	return rows, err
 }
 
-const loginColumns = "id, user_id, workspace_id, user_agent, created_at, expires_at, revoked_at"
+const loginColumns = "id, user_id, workspace_id, user_agent, created_at, last_seen_at, expires_at, revoked_at"
 
 type loginRow struct {
 	ID          uuid.UUID
@@ -130,6 +130,7 @@ type loginRow struct {
 	WorkspaceID uuid.UUID
 	UserAgent   string
 	CreatedAt   time.Time
+	LastSeenAt  time.Time
 	ExpiresAt   time.Time
 	RevokedAt   *time.Time
 }
@@ -137,7 +138,7 @@ type loginRow struct {
 func (r loginRow) toLogin() tenants.Login {
 	return tenants.Login{
 		ID: r.ID, UserID: r.UserID, Workspace: r.WorkspaceID, UserAgent: r.UserAgent,
-		CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt, RevokedAt: r.RevokedAt,
+		CreatedAt: r.CreatedAt, SeenAt: r.LastSeenAt, ExpiresAt: r.ExpiresAt, RevokedAt: r.RevokedAt,
 	}
 }
 
@@ -147,13 +148,14 @@ type principalRow struct {
 	Role               string
 	Email              string
 	UserCreatedAt      time.Time
+	VerifiedAt         *time.Time
 	WorkspaceName      string
 	WorkspaceCreatedAt time.Time
 }
 
 func (r principalRow) toPrincipal() tenants.Principal {
 	return tenants.Principal{
-		User:      tenants.User{ID: r.Login.UserID, Email: r.Email, CreatedAt: r.UserCreatedAt},
+		User:      tenants.User{ID: r.Login.UserID, Email: r.Email, CreatedAt: r.UserCreatedAt, VerifiedAt: r.VerifiedAt},
 		Login:     r.Login.toLogin(),
 		Workspace: tenants.Workspace{ID: r.Login.WorkspaceID, Name: r.WorkspaceName, CreatedAt: r.WorkspaceCreatedAt},
 		Role:      tenants.Role(r.Role),

@@ -59,7 +59,7 @@ func (db *DB) HasWorkspaces(ctx context.Context) (bool, error) {
 func (db *DB) UserByEmail(ctx context.Context, email string) (tenants.User, string, error) {
 	var found userRow
 	err := db.withEmail(ctx, email, func(tx *gorm.DB) error {
-		return tx.Table("users").Select("id, email, password_hash, created_at").Where("email = ?", email).Take(&found).Error
+		return tx.Table("users").Select("id, email, password_hash, created_at, verified_at").Where("email = ?", email).Take(&found).Error
 	})
 	if err != nil {
 		return tenants.User{}, "", fmt.Errorf("find user: %w", kind(err))
@@ -92,7 +92,7 @@ func (db *DB) Members(ctx context.Context, workspace uuid.UUID) ([]tenants.Membe
 	var rows []memberRow
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Table("members m").
-			Select("m.role, m.created_at AS joined_at, u.id, u.email, u.created_at").
+			Select("m.role, m.created_at AS joined_at, u.id, u.email, u.created_at, u.verified_at").
 			Joins("JOIN users u ON u.id = m.user_id").
 			Where("m.workspace_id = ?", workspace).Order("m.created_at, u.id").Find(&rows).Error
 	})
@@ -145,10 +145,11 @@ type userRow struct {
 	Email        string
 	PasswordHash string
 	CreatedAt    time.Time
+	VerifiedAt   *time.Time
 }
 
 func (r userRow) toUser() tenants.User {
-	return tenants.User{ID: r.ID, Email: r.Email, CreatedAt: r.CreatedAt}
+	return tenants.User{ID: r.ID, Email: r.Email, CreatedAt: r.CreatedAt, VerifiedAt: r.VerifiedAt}
 }
 
 type membershipRow struct {
