@@ -32,8 +32,8 @@ func newGateway(config Config) *gateway {
 		base = stripeAPI
 	}
 	backend := stripe.GetBackendWithConfig(stripe.APIBackend, &stripe.BackendConfig{
-		URL: stripe.String(base), HTTPClient: &http.Client{Timeout: stripeTimeout},
-		MaxNetworkRetries: stripe.Int64(stripeRetries), EnableTelemetry: stripe.Bool(false),
+		URL: new(base), HTTPClient: &http.Client{Timeout: stripeTimeout},
+		MaxNetworkRetries: new(int64(stripeRetries)), EnableTelemetry: new(false),
 		LeveledLogger: &stripe.LeveledLogger{Level: stripe.LevelNull}, // its lines hold customers
 	})
 	return &gateway{api: client.New(config.APIKey, &stripe.Backends{API: backend, Connect: backend, Uploads: backend}), config: config}
@@ -41,7 +41,7 @@ func newGateway(config Config) *gateway {
 
 // customer makes a workspace's customer; asked again soon, it returns the same one.
 func (g *gateway) customer(ctx context.Context, workspace uuid.UUID, name, email string) (string, error) {
-	params := &stripe.CustomerParams{Name: stripe.String(name), Email: stripe.String(email)}
+	params := &stripe.CustomerParams{Name: new(name), Email: new(email)}
 	params.Context = ctx
 	params.AddMetadata("workspace", workspace.String())
 	params.SetIdempotencyKey("customer/" + uuid.NewSHA1(workspace, []byte(name+"\x00"+email)).String())
@@ -65,27 +65,27 @@ type order struct {
 func (g *gateway) checkout(ctx context.Context, order order) (string, error) {
 	prices := g.config.Catalog.prices(order.plan)
 	params := &stripe.CheckoutSessionParams{
-		Mode: stripe.String(string(stripe.CheckoutSessionModeSubscription)), Customer: stripe.String(order.customer),
-		ClientReferenceID: stripe.String(order.workspace.String()),
-		LineItems:         []*stripe.CheckoutSessionLineItemParams{{Price: stripe.String(prices.Plan[0]), Quantity: stripe.Int64(order.seats)}},
-		SuccessURL:        stripe.String(g.config.PublicURL + "/billing?checkout=done"),
-		CancelURL:         stripe.String(g.config.PublicURL + "/billing"),
+		Mode: new(string(stripe.CheckoutSessionModeSubscription)), Customer: new(order.customer),
+		ClientReferenceID: new(order.workspace.String()),
+		LineItems:         []*stripe.CheckoutSessionLineItemParams{{Price: new(prices.Plan[0]), Quantity: new(order.seats)}},
+		SuccessURL:        new(g.config.PublicURL + "/billing?checkout=done"),
+		CancelURL:         new(g.config.PublicURL + "/billing"),
 		SubscriptionData: &stripe.CheckoutSessionSubscriptionDataParams{
 			Metadata: map[string]string{"workspace": order.workspace.String(), "plan": string(order.plan)},
 		},
 	}
 	params.Context = ctx
 	if prices.Usage != "" {
-		params.LineItems = append(params.LineItems, &stripe.CheckoutSessionLineItemParams{Price: stripe.String(prices.Usage)})
+		params.LineItems = append(params.LineItems, &stripe.CheckoutSessionLineItemParams{Price: new(prices.Usage)})
 	}
 	if order.trialDays > 0 {
-		params.SubscriptionData.TrialPeriodDays = stripe.Int64(int64(order.trialDays))
+		params.SubscriptionData.TrialPeriodDays = new(int64(order.trialDays))
 	}
 	if g.config.Tax {
-		params.AutomaticTax = &stripe.CheckoutSessionAutomaticTaxParams{Enabled: stripe.Bool(true)}
-		params.TaxIDCollection = &stripe.CheckoutSessionTaxIDCollectionParams{Enabled: stripe.Bool(true)}
+		params.AutomaticTax = &stripe.CheckoutSessionAutomaticTaxParams{Enabled: new(true)}
+		params.TaxIDCollection = &stripe.CheckoutSessionTaxIDCollectionParams{Enabled: new(true)}
 		// What the customer types decides about the tax, so it is kept.
-		params.CustomerUpdate = &stripe.CheckoutSessionCustomerUpdateParams{Address: stripe.String("auto"), Name: stripe.String("auto")}
+		params.CustomerUpdate = &stripe.CheckoutSessionCustomerUpdateParams{Address: new("auto"), Name: new("auto")}
 	}
 	session, err := g.api.CheckoutSessions.New(params)
 	if err != nil {
@@ -96,7 +96,7 @@ func (g *gateway) checkout(ctx context.Context, order order) (string, error) {
 
 // portal returns where a customer changes what they have bought.
 func (g *gateway) portal(ctx context.Context, customer string) (string, error) {
-	params := &stripe.BillingPortalSessionParams{Customer: stripe.String(customer), ReturnURL: stripe.String(g.config.PublicURL + "/billing")}
+	params := &stripe.BillingPortalSessionParams{Customer: new(customer), ReturnURL: new(g.config.PublicURL + "/billing")}
 	params.Context = ctx
 	session, err := g.api.BillingPortalSessions.New(params)
 	if err != nil {
@@ -108,9 +108,9 @@ func (g *gateway) portal(ctx context.Context, customer string) (string, error) {
 // subscription returns the one of a customer's subscriptions that decides: the newest
 // that gives a plan, or else the newest that ever did. It returns nil for none.
 func (g *gateway) subscription(ctx context.Context, customer string) (*stripe.Subscription, error) {
-	params := &stripe.SubscriptionListParams{Customer: stripe.String(customer), Status: stripe.String("all")}
+	params := &stripe.SubscriptionListParams{Customer: new(customer), Status: new("all")}
 	params.Context = ctx
-	params.Limit = stripe.Int64(100)
+	params.Limit = new(int64(100))
 	var all []*stripe.Subscription
 	found := g.api.Subscriptions.List(params)
 	for found.Next() {
@@ -145,9 +145,9 @@ func compareSubscriptions(a, b *stripe.Subscription) int {
 // owedSince returns since when the oldest invoice of a subscription is owed although
 // payment was tried; zero: none is.
 func (g *gateway) owedSince(ctx context.Context, subscription string) (time.Time, error) {
-	params := &stripe.InvoiceListParams{Subscription: stripe.String(subscription), Status: stripe.String("open")}
+	params := &stripe.InvoiceListParams{Subscription: new(subscription), Status: new("open")}
 	params.Context = ctx
-	params.Limit = stripe.Int64(100)
+	params.Limit = new(int64(100))
 	var oldest time.Time
 	found := g.api.Invoices.List(params)
 	for found.Next() {
@@ -169,7 +169,7 @@ func (g *gateway) owedSince(ctx context.Context, subscription string) (time.Time
 // setSeats has a subscription's item cost for so many seats; the rest of the period
 // is paid pro rata.
 func (g *gateway) setSeats(ctx context.Context, item string, seats int64) error {
-	params := &stripe.SubscriptionItemParams{Quantity: stripe.Int64(seats), ProrationBehavior: stripe.String("create_prorations")}
+	params := &stripe.SubscriptionItemParams{Quantity: new(seats), ProrationBehavior: new("create_prorations")}
 	params.Context = ctx
 	if _, err := g.api.SubscriptionItems.Update(item, params); err != nil {
 		return fmt.Errorf("set seats to %d: %w", seats, err)
@@ -180,7 +180,7 @@ func (g *gateway) setSeats(ctx context.Context, item string, seats int64) error 
 // report tells Stripe of usage. It succeeds if Stripe knows of the event already.
 func (g *gateway) report(ctx context.Context, event MeterEvent) error {
 	params := &stripe.BillingMeterEventParams{
-		EventName: stripe.String(g.config.MeterEvent), Identifier: stripe.String(event.ID.String()), Timestamp: stripe.Int64(event.At.Unix()),
+		EventName: new(g.config.MeterEvent), Identifier: new(event.ID.String()), Timestamp: new(event.At.Unix()),
 		Payload: map[string]string{"stripe_customer_id": event.Customer, "value": strconv.FormatInt(event.Exchanges, 10)},
 	}
 	params.Context = ctx
@@ -200,8 +200,8 @@ func isKnownEvent(err error) bool {
 // reported returns what Stripe counts for a customer in the hour that begins at a time.
 func (g *gateway) reported(ctx context.Context, customer string, hour time.Time) (int64, error) {
 	params := &stripe.BillingMeterEventSummaryListParams{
-		ID: stripe.String(g.config.Meter), Customer: stripe.String(customer),
-		StartTime: stripe.Int64(hour.Unix()), EndTime: stripe.Int64(hour.Add(time.Hour).Unix()),
+		ID: new(g.config.Meter), Customer: new(customer),
+		StartTime: new(hour.Unix()), EndTime: new(hour.Add(time.Hour).Unix()),
 	}
 	params.Context = ctx
 	var sum float64

@@ -76,9 +76,9 @@ func (s *Service) Invoices(ctx context.Context, account Account) ([]Invoice, err
 }
 
 func (g *gateway) invoices(ctx context.Context, customer string) ([]Invoice, error) {
-	params := &stripe.InvoiceListParams{Customer: stripe.String(customer)}
+	params := &stripe.InvoiceListParams{Customer: new(customer)}
 	params.Context = ctx
-	params.Limit, params.Single = stripe.Int64(shownInvoices), true
+	params.Limit, params.Single = new(int64(shownInvoices)), true
 	var invoices []Invoice
 	found := g.api.Invoices.List(params)
 	for found.Next() {

@@ -82,7 +82,7 @@ func TestEveryCallFitsStripesSpecification(t *testing.T) {
 		}
 	}
 	// It does check.
-	wrong := &stripeapi.SubscriptionItemParams{ProrationBehavior: stripeapi.String("as usual")}
+	wrong := &stripeapi.SubscriptionItemParams{ProrationBehavior: new("as usual")}
 	if _, err := stripe.api.SubscriptionItems.Update(found.Items.Data[0].ID, wrong); err == nil {
 		t.Error("a word that Stripe does not know is taken")
 	}

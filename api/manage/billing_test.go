@@ -48,7 +48,7 @@ func TestNoticesReachBillingAsTheyWereSigned(t *testing.T) {
 			t.Fatal(sendErr)
 		}
 		body, _ := io.ReadAll(response.Body)
-		response.Body.Close()
+		_ = response.Body.Close()
 		server.Close()
 		if response.StatusCode != status || till.payload != "{ \"id\" : 1}\n" || till.signature != "t=1,v1=aa" {
 			t.Errorf("%v: status %d, %q, %q: %s", err, response.StatusCode, till.payload, till.signature, body)

@@ -22,7 +22,7 @@ import (
 // What the double lets in and signs with.
 const (
 	Key           = "sk_test_double"
-	WebhookSecret = "whsec_double" //nolint:gosec // opens nothing but the double
+	WebhookSecret = "whsec_double"
 	MeterEvent    = "palimpsest_exchanges"
 	Meter         = "mtr_1"
 

@@ -134,7 +134,7 @@ func (h *Handler) letLead(c echo.Context) {
 // failed writes the cause of a failure to the log and returns the reference that the
 // page shows.
 func (h *Handler) failed(c echo.Context, what string, err error) string {
-	reference := strings.Split(uuid.NewString(), "-")[0]
+	reference, _, _ := strings.Cut(uuid.NewString(), "-")
 	h.log.ErrorContext(c.Request().Context(), what, "reference", reference, "error", err)
 	return reference
 }

@@ -1,7 +1,6 @@
 package billing
 
 import (
-	"fmt"
 	"time"
 
 	"palimpsest/billing"
@@ -67,8 +66,8 @@ func stateOf(overview billing.Overview) (state, tag, says string) {
 	case overview.Status == billing.Canceled:
 		return "Free", "", "The subscription ended on " + end + "."
 	case overview.Plan == billing.Free:
-		return "Free", "", fmt.Sprintf("%s exchanges each month cost nothing. Above them requests pass uncompressed; they are never blocked.",
-			components.Count(billing.FreeExchanges))
+		return "Free", "", components.Count(billing.FreeExchanges) + " exchanges each month cost nothing. " +
+			"Above them requests pass uncompressed; they are never blocked."
 	case overview.Status.Owes():
 		return "Past due", "bad", "A payment failed on " + components.Day(overview.PastDueSince) + ". Stripe tries again; you can pay with another card at Stripe."
 	case !overview.EndsAt.IsZero():
