@@ -9,6 +9,7 @@ COPY api api
 COPY web web
 COPY tenants tenants
 COPY pipeline pipeline
+COPY billing billing
 COPY migrations migrations
 COPY static static
 RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o /out/palimpsest ./cmd/palimpsest

@@ -198,7 +198,11 @@ type post struct {
 // write writes the prompt of a request. Beside conversations a body that cannot be
 // read goes out as it came: the provider may know more of it.
 func (s *Server) write(ctx context.Context, event *Event, post post) (*prompt.Prompt, error) {
-	if post.purpose == summarize {
+	restraint, err := s.Settings.restraint(ctx, post.call.key.Workspace)
+	if err != nil {
+		return nil, err
+	}
+	if post.purpose == summarize || restraint.Reason != tenants.Unrestrained {
 		post.call.asked.bypass = true
 	}
 	asked, err := s.asked(ctx, post.codec, post.call, post.request.Header, post.endpoint, post.body.bytes)
@@ -220,6 +224,9 @@ func (s *Server) write(ctx context.Context, event *Event, post post) (*prompt.Pr
 			return &prompt.Prompt{Body: post.body.bytes}, nil
 		}
 		return nil, fmt.Errorf("write prompt: %w", err)
+	}
+	if warning := warningOf(restraint); warning != "" {
+		written.Exchange.Report.Warnings = append(written.Exchange.Report.Warnings, warning)
 	}
 	event.describe(written)
 	s.Metrics.archived.Add(float64(written.Archived))

@@ -44,9 +44,15 @@ type Vault interface {
 	Open(key tenants.ProviderKey) (string, error)
 }
 
+// Plans says what holds back the traffic of a workspace.
+type Plans interface {
+	Restraint(ctx context.Context, workspace uuid.UUID) (tenants.Restraint, error)
+}
+
 // Settings serves the settings of workspaces from memory.
 type Settings struct {
 	workspaces Workspaces
+	plans      Plans // nil: nothing holds anybody back
 	vault      Vault
 	defaults   pipeline.Layer
 	private    bool // requests may name base URLs on private addresses
@@ -64,6 +70,8 @@ type settings struct {
 	secrets []string              // of the keys, in the clear: they live in memory only
 	windows map[string]int        // context windows by model; never changed
 	noStore bool                  // nothing of its exchanges is kept
+
+	restraint tenants.Restraint
 }
 
 // NewSettings returns Settings; modules is the default pipeline of a workspace
@@ -80,6 +88,12 @@ func NewSettings(workspaces Workspaces, vault Vault, modules string, allowPrivat
 	}
 	defaults := pipeline.Layer{Source: pipeline.FromDefault, Modules: modules}
 	return &Settings{workspaces: workspaces, vault: vault, defaults: defaults, private: allowPrivate, known: known, last: last}, nil
+}
+
+// WithPlans has what plans say hold from now on, and returns s.
+func (s *Settings) WithPlans(plans Plans) *Settings {
+	s.plans = plans
+	return s
 }
 
 func newSettingsCache(age time.Duration) (*otter.Cache[uuid.UUID, *settings], error) {
@@ -134,6 +148,15 @@ func (s *Settings) keeps(ctx context.Context, workspace uuid.UUID) (bool, error)
 		return false, err
 	}
 	return !settings.noStore, nil
+}
+
+// restraint returns what holds back a workspace's traffic.
+func (s *Settings) restraint(ctx context.Context, workspace uuid.UUID) (tenants.Restraint, error) {
+	settings, err := s.of(ctx, workspace)
+	if err != nil {
+		return tenants.Restraint{}, err
+	}
+	return settings.restraint, nil
 }
 
 // learn keeps the context window that a provider named for a model that nobody
@@ -207,6 +230,11 @@ func (s *Settings) load(ctx context.Context, workspace uuid.UUID) (*settings, er
 	loaded.config, loaded.sources, err = pipeline.Resolve(s.defaults, loaded.layer)
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
+	}
+	if s.plans != nil {
+		if loaded.restraint, err = s.plans.Restraint(ctx, workspace); err != nil {
+			return nil, fmt.Errorf("plan: %w", err)
+		}
 	}
 	loaded.keys, loaded.secrets = keys, make([]string, len(keys))
 	for i, key := range keys {

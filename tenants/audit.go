@@ -79,6 +79,7 @@ const (
 	SessionExported     Action = "session.exported"
 	WorkspaceExported   Action = "workspace.exported"
 	AuditDownloaded     Action = "audit.downloaded"
+	PlanChanged         Action = "plan.changed"
 )
 
 // AuditFilter narrows the audit log. Its zero value asks for the newest entries.

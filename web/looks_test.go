@@ -99,6 +99,7 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"workspaces leave", "/workspaces/leave", opened},
 			{"workspaces new", "/workspaces/new", always},
 			{"pipeline", "/pipeline", always},
+			{"billing off", "/billing", always},
 			{"pipeline preset", "/pipeline?preset=aggressive", always},
 			{"audit", "/audit", always},
 			{"audit no match", "/audit?actor=nobody+at+all", always},

@@ -118,8 +118,23 @@ func (s *Server) maybe(handle func(c echo.Context, who tenants.Principal) error)
 		}
 		request := c.Request()
 		c.SetRequest(request.WithContext(tenants.WithActor(request.Context(), who.Actor(c.RealIP()))))
+		s.showPlan(c, who)
 		return handle(c, who)
 	}
+}
+
+// showPlan has the page show the plan of the workspace, where there is billing. A page
+// does not fail for it.
+func (s *Server) showPlan(c echo.Context, who tenants.Principal) {
+	if !s.deps.Billing.IsOn() {
+		return
+	}
+	overview, err := s.deps.Billing.Overview(c.Request().Context(), who.Workspace.ID)
+	if err != nil {
+		s.config.Log.WarnContext(c.Request().Context(), "show plan", "error", err)
+		return
+	}
+	layout.WithPlan(c, overview)
 }
 
 // guest wraps a handler for people who are not logged in; others go on to the

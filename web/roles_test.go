@@ -106,6 +106,10 @@ func reaches() map[string]reach {
 		"GET /settings/delete":     {roles: "o"},
 		"POST /settings/delete":    {roles: "o"},
 
+		"GET /billing":           {roles: "ob"},
+		"POST /billing/checkout": {roles: "ob"},
+		"POST /billing/portal":   {roles: "ob"},
+
 		"GET /pipeline":     {roles: "oamv"},
 		"POST /pipeline":    {roles: "oa"},
 		"GET /sessions":     {roles: "oamv"},

@@ -7,6 +7,7 @@ import (
 	"palimpsest/tenants"
 	"palimpsest/web/account"
 	"palimpsest/web/audit"
+	"palimpsest/web/billing"
 	"palimpsest/web/devmail"
 	"palimpsest/web/identity"
 	"palimpsest/web/invite"
@@ -31,6 +32,14 @@ func (s *Server) Register(e *echo.Echo) {
 
 	pages := e.Group("", s.headers, s.errors, s.sameOrigin, s.limit)
 
+	s.strangers(pages)
+	s.people(pages)
+	s.work(pages)
+	s.workspace(pages)
+}
+
+// strangers adds the pages for people who are not logged in.
+func (s *Server) strangers(pages *echo.Group) {
 	// Who somebody is
 	door := identity.New(s.deps.Identity, s.cookies, s.deps.Mails != nil)
 	pages.GET(paths.Home, s.home)
@@ -53,7 +62,10 @@ func (s *Server) Register(e *echo.Echo) {
 	pages.GET(paths.ConfirmEmail, door.ConfirmForm)
 	pages.POST(paths.ConfirmEmail, door.Confirm)
 	pages.GET(paths.DevMail, devmail.New(s.deps.Mails, s.config.PublicURL, s.config.Now).Show)
+}
 
+// people adds the pages about people and where they belong.
+func (s *Server) people(pages *echo.Group) {
 	// Account
 	own := account.New(s.deps.Identity, s.cookies, s.deps.Mails != nil, s.config.Now)
 	pages.GET(paths.Account, s.as(tenants.Enter, own.Show))
@@ -62,28 +74,6 @@ func (s *Server) Register(e *echo.Echo) {
 	pages.POST(paths.Verification, s.as(tenants.Enter, own.Verification))
 	pages.POST(paths.EndLogins, s.as(tenants.Enter, own.EndLogins))
 	pages.POST(paths.AccountLogins+"/:id/end", s.as(tenants.Enter, own.EndLogin))
-
-	// Overview
-	home := overview.New(overview.Deps{
-		Usage: s.deps.Usage, Exchanges: s.deps.Exchanges, APIKeys: s.deps.APIKeys, ProviderKeys: s.deps.ProviderKeys,
-		Sessions: s.deps.Sessions, Pipelines: s.deps.Pipelines, Readers: s.deps.Data, Defaults: s.config.Defaults, Log: s.config.Log, Now: s.config.Now,
-	})
-	pages.GET(paths.Overview, s.as(tenants.ReadMetrics, home.Show))
-	pages.GET(paths.FirstRequest, s.as(tenants.ReadMetrics, home.FirstRequest))
-
-	pages.GET(paths.More, s.as(tenants.Enter, layout.MorePage))
-
-	// API keys
-	apiKeys := keys.New(keys.Config{PublicURL: s.config.PublicURL, Log: s.config.Log, Now: s.config.Now}, s.deps.APIKeys, s.deps.Usage)
-	pages.GET(paths.Keys, s.as(tenants.ReadConfig, apiKeys.List))
-	pages.GET(paths.NewKey, s.as(tenants.CreateKeys, apiKeys.New))
-	pages.POST(paths.Keys, s.as(tenants.CreateKeys, apiKeys.Create))
-	pages.GET(paths.Keys+"/:id/edit", s.as(tenants.CreateKeys, apiKeys.Edit))
-	pages.POST(paths.Keys+"/:id/edit", s.as(tenants.CreateKeys, apiKeys.Change))
-	pages.GET(paths.Keys+"/:id/rotate", s.as(tenants.CreateKeys, apiKeys.ConfirmRotate))
-	pages.POST(paths.Keys+"/:id/rotate", s.as(tenants.CreateKeys, apiKeys.Rotate))
-	pages.GET(paths.Keys+"/:id/revoke", s.as(tenants.CreateKeys, apiKeys.ConfirmRevoke))
-	pages.POST(paths.Keys+"/:id/revoke", s.as(tenants.CreateKeys, apiKeys.Revoke))
 
 	// Members
 	team := members.New(s.deps.People, s.deps.Invitations, s.config.Now)
@@ -111,6 +101,49 @@ func (s *Server) Register(e *echo.Echo) {
 	pages.GET(paths.Invite+"/:secret", s.maybe(letIn.Show))
 	pages.POST(paths.Invite+"/:secret", s.person(letIn.Accept))
 	pages.POST(paths.Invite+"/:secret/signup", s.maybe(letIn.SignUp))
+}
+
+// work adds the pages about what goes through the proxy.
+func (s *Server) work(pages *echo.Group) {
+	// Overview
+	home := overview.New(overview.Deps{
+		Usage: s.deps.Usage, Exchanges: s.deps.Exchanges, APIKeys: s.deps.APIKeys, ProviderKeys: s.deps.ProviderKeys,
+		Sessions: s.deps.Sessions, Pipelines: s.deps.Pipelines, Readers: s.deps.Data, Defaults: s.config.Defaults, Log: s.config.Log, Now: s.config.Now,
+	})
+	pages.GET(paths.Overview, s.as(tenants.ReadMetrics, home.Show))
+	pages.GET(paths.FirstRequest, s.as(tenants.ReadMetrics, home.FirstRequest))
+
+	pages.GET(paths.More, s.as(tenants.Enter, layout.MorePage))
+
+	// Sessions
+	list := sessions.New(s.deps.Sessions, s.deps.Exchanges, s.deps.Data, s.config.Log, s.config.Now)
+	pages.GET(paths.Sessions, s.as(tenants.ReadSessions, list.Show))
+	one := session.New(session.Deps{
+		Sessions: s.deps.Sessions, Archive: s.deps.Archive, Exchanges: s.deps.Exchanges,
+		Pipelines: s.deps.Pipelines, APIKeys: s.deps.APIKeys, Readers: s.deps.Data,
+		Codecs: s.config.Codecs, Defaults: s.config.Defaults, Now: s.config.Now,
+	})
+	pages.GET(paths.Sessions+"/:id", s.as(tenants.ReadSessions, one.Show))
+
+	// Pipeline
+	pipeline := tuning.New(s.deps.Pipelines, s.config.Defaults)
+	pages.GET(paths.Pipeline, s.as(tenants.ReadConfig, pipeline.Show))
+	pages.POST(paths.Pipeline, s.as(tenants.ManagePipeline, pipeline.Save))
+}
+
+// workspace adds the pages about what the workspace has set.
+func (s *Server) workspace(pages *echo.Group) {
+	// API keys
+	apiKeys := keys.New(keys.Config{PublicURL: s.config.PublicURL, Log: s.config.Log, Now: s.config.Now}, s.deps.APIKeys, s.deps.Usage)
+	pages.GET(paths.Keys, s.as(tenants.ReadConfig, apiKeys.List))
+	pages.GET(paths.NewKey, s.as(tenants.CreateKeys, apiKeys.New))
+	pages.POST(paths.Keys, s.as(tenants.CreateKeys, apiKeys.Create))
+	pages.GET(paths.Keys+"/:id/edit", s.as(tenants.CreateKeys, apiKeys.Edit))
+	pages.POST(paths.Keys+"/:id/edit", s.as(tenants.CreateKeys, apiKeys.Change))
+	pages.GET(paths.Keys+"/:id/rotate", s.as(tenants.CreateKeys, apiKeys.ConfirmRotate))
+	pages.POST(paths.Keys+"/:id/rotate", s.as(tenants.CreateKeys, apiKeys.Rotate))
+	pages.GET(paths.Keys+"/:id/revoke", s.as(tenants.CreateKeys, apiKeys.ConfirmRevoke))
+	pages.POST(paths.Keys+"/:id/revoke", s.as(tenants.CreateKeys, apiKeys.Revoke))
 
 	// Providers
 	providerKeys := providers.New(s.deps.ProviderKeys, s.config.Now)
@@ -125,20 +158,11 @@ func (s *Server) Register(e *echo.Echo) {
 	pages.GET(paths.Providers+"/:id/remove", s.as(tenants.ManageProviders, providerKeys.ConfirmRemove))
 	pages.POST(paths.Providers+"/:id/remove", s.as(tenants.ManageProviders, providerKeys.Remove))
 
-	// Pipeline
-	pipeline := tuning.New(s.deps.Pipelines, s.config.Defaults)
-	pages.GET(paths.Pipeline, s.as(tenants.ReadConfig, pipeline.Show))
-	pages.POST(paths.Pipeline, s.as(tenants.ManagePipeline, pipeline.Save))
-
-	// Sessions
-	list := sessions.New(s.deps.Sessions, s.deps.Exchanges, s.deps.Data, s.config.Log, s.config.Now)
-	pages.GET(paths.Sessions, s.as(tenants.ReadSessions, list.Show))
-	one := session.New(session.Deps{
-		Sessions: s.deps.Sessions, Archive: s.deps.Archive, Exchanges: s.deps.Exchanges,
-		Pipelines: s.deps.Pipelines, APIKeys: s.deps.APIKeys, Readers: s.deps.Data,
-		Codecs: s.config.Codecs, Defaults: s.config.Defaults, Now: s.config.Now,
-	})
-	pages.GET(paths.Sessions+"/:id", s.as(tenants.ReadSessions, one.Show))
+	// Billing
+	bills := billing.New(s.deps.Billing, s.config.Log, s.config.Now)
+	pages.GET(paths.Billing, s.as(tenants.ManageBilling, bills.Show))
+	pages.POST(paths.BillingCheckout, s.as(tenants.ManageBilling, bills.Checkout))
+	pages.POST(paths.BillingPortal, s.as(tenants.ManageBilling, bills.Portal))
 
 	// Audit
 	changes := audit.New(s.deps.Audit, s.deps.Data, s.config.Now)

@@ -12,6 +12,7 @@ import (
 	"palimpsest/tenants"
 	"palimpsest/web/account"
 	"palimpsest/web/audit"
+	"palimpsest/web/billing"
 	"palimpsest/web/devmail"
 	"palimpsest/web/identity"
 	"palimpsest/web/invite"
@@ -68,6 +69,7 @@ type Deps struct {
 	Sessions     Sessions
 	Exchanges    session.Exchanges
 	Archive      session.Archive
+	Billing      billing.Service
 	People       People
 	Invitations  Invitations
 	Data         settings.Data

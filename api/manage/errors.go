@@ -28,6 +28,7 @@ var (
 	errTooLarge     = errors.New("request body is too large")
 	errNotJSON      = errors.New("content type is not JSON")
 	errNoAccount    = errors.New("an API key has no account")
+	errSubscribed   = errors.New("a subscription runs")
 	errNotConfig    = errors.New("content type is neither YAML nor JSON")
 )
 
@@ -166,6 +167,8 @@ func known() []answer {
 		{kind: patterns.ErrFull, status: http.StatusConflict, detail: "The workspace has as many patterns as it may have. Delete some first."},
 		{kind: archive.ErrNotFound, status: http.StatusNotFound, detail: "The archive holds no message at this place."},
 		{kind: archive.ErrDamaged, status: http.StatusInternalServerError, detail: "The archived bytes no longer match their SHA-256, so they are not shown. Restore the database or the blob store from a backup."},
+		{kind: tenants.ErrBillingOff, status: http.StatusNotFound, detail: "Billing is off here: every workspace is on the local plan, without a limit."},
+		{kind: errSubscribed, status: http.StatusConflict, field: "plan", detail: "The workspace has a subscription. Change its plan in the portal: POST /billing/portal."},
 		{kind: errTooLarge, status: http.StatusRequestEntityTooLarge, detail: "The request body is larger than 1 MiB."},
 		{kind: errNotJSON, status: http.StatusUnsupportedMediaType, detail: "Send the body as Content-Type: application/json."},
 		{kind: errNotConfig, status: http.StatusUnsupportedMediaType, detail: "Send the pipeline as Content-Type: application/yaml or application/json."},

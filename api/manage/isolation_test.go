@@ -100,6 +100,11 @@ func reaches() map[string]reach {
 		"GET /retention":           {roles: "oamv"},
 		"PUT /retention":           {roles: "oa", body: `{"days":30}`},
 
+		// Billing is off here.
+		"POST /billing/checkout": {roles: "ob", people: true, body: `{"plan":"pro"}`, status: http.StatusNotFound},
+		"POST /billing/portal":   {roles: "ob", people: true, status: http.StatusNotFound},
+		"POST /billing/webhook":  {public: true},
+
 		"GET /usage":    {roles: "oamvb"},
 		"GET /requests": {roles: "oamvb"},
 

@@ -40,6 +40,7 @@ type Config struct {
 	Data         Data
 	Audit        Audit
 	Deletion     Deletion
+	Billing      Billing
 
 	Log *slog.Logger
 	Now func() time.Time
@@ -63,6 +64,17 @@ func Register(group *echo.Group, config Config) {
 	s := &server{Config: config, origins: http.NewCrossOriginProtection()}
 	group.Use(s.problems)
 
+	s.people(group)
+	s.config(group)
+	s.work(group)
+	s.workspace(group)
+
+	group.RouteNotFound("", unknownRoute)
+	group.RouteNotFound("/*", unknownRoute)
+}
+
+// people adds the routes about people, their accounts and where they belong.
+func (s *server) people(group *echo.Group) {
 	group.POST("/signup", s.signUp, s.sameOrigin)
 	group.POST("/login", s.logIn, s.sameOrigin)
 	group.POST("/logout", s.logOut, s.sameOrigin)
@@ -96,7 +108,10 @@ func Register(group *echo.Group, config Config) {
 	group.GET("/account/logins", s.as(tenants.Enter, person(s.listLogins)))
 	group.DELETE("/account/logins", s.as(tenants.Enter, person(s.endLogins)))
 	group.DELETE("/account/logins/:id", s.as(tenants.Enter, person(s.endLogin)))
+}
 
+// config adds the routes about what requests go through.
+func (s *server) config(group *echo.Group) {
 	group.GET("/keys", s.as(tenants.ReadConfig, s.listKeys))
 	group.POST("/keys", s.as(tenants.CreateKeys, s.createKey))
 	group.PATCH("/keys/:id", s.as(tenants.CreateKeys, s.changeKey))
@@ -122,7 +137,10 @@ func Register(group *echo.Group, config Config) {
 	group.GET("/patterns/:id", s.as(tenants.ReadConfig, s.getPattern))
 	group.PATCH("/patterns/:id", s.as(tenants.ManagePatterns, s.changePattern))
 	group.DELETE("/patterns/:id", s.as(tenants.ManagePatterns, s.deletePattern))
+}
 
+// work adds the routes about what went through the proxy.
+func (s *server) work(group *echo.Group) {
 	group.GET("/sessions", s.as(tenants.ReadSessions, s.listSessions))
 	group.GET("/sessions/:id", s.as(tenants.ReadSessions, s.getSession))
 	group.DELETE("/sessions/:id", s.as(tenants.DeleteSessions, s.deleteSession))
@@ -135,6 +153,15 @@ func Register(group *echo.Group, config Config) {
 	group.GET("/sessions/:id/archive/:index", s.as(tenants.ReadSessions, s.getOriginal))
 	group.GET("/sessions/:id/export", s.as(tenants.ReadSessions, s.exportSession))
 
+	group.GET("/search", s.as(tenants.ReadSessions, s.search))
+
+	group.GET("/usage", s.as(tenants.ReadMetrics, s.getUsage))
+	group.GET("/requests", s.as(tenants.ReadMetrics, s.listRequests))
+	group.GET("/requests/:id", s.as(tenants.ReadMetrics, s.getRequest))
+}
+
+// workspace adds the routes about the workspace as a whole.
+func (s *server) workspace(group *echo.Group) {
 	group.GET("/retention", s.as(tenants.ReadConfig, s.getRetention))
 	group.PUT("/retention", s.as(tenants.ManageSettings, s.putRetention))
 
@@ -145,14 +172,9 @@ func Register(group *echo.Group, config Config) {
 	group.GET("/export", s.as(tenants.ExportWorkspace, s.exportWorkspace))
 	group.DELETE("/workspace", s.as(tenants.DeleteWorkspace, s.deleteWorkspace))
 
-	group.GET("/search", s.as(tenants.ReadSessions, s.search))
-
-	group.GET("/usage", s.as(tenants.ReadMetrics, s.getUsage))
-	group.GET("/requests", s.as(tenants.ReadMetrics, s.listRequests))
-	group.GET("/requests/:id", s.as(tenants.ReadMetrics, s.getRequest))
-
-	group.RouteNotFound("", unknownRoute)
-	group.RouteNotFound("/*", unknownRoute)
+	group.POST("/billing/checkout", s.as(tenants.ManageBilling, s.openCheckout))
+	group.POST("/billing/portal", s.as(tenants.ManageBilling, s.openPortal))
+	group.POST("/billing/webhook", s.takeNotice)
 }
 
 // unknownRoute answers a path that the API does not have.

@@ -17,6 +17,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"palimpsest/billing"
 	"palimpsest/pipeline"
 	"palimpsest/tenants/mail"
 )
@@ -45,6 +46,8 @@ type Config struct {
 	// DrainTimeout is how long open streams may go on once the program is told
 	// to stop. PALIMPSEST_DRAIN_TIMEOUT
 	DrainTimeout time.Duration
+
+	Billing billing.Config // STRIPE_*; see billingSettings
 }
 
 // DefaultConfig returns the settings of an installation that sets nothing.
@@ -58,6 +61,7 @@ func DefaultConfig() Config {
 		Role:      RoleAll,
 
 		DrainTimeout: 5 * time.Minute,
+		Billing:      billing.DefaultConfig(),
 	}
 }
 
@@ -72,7 +76,7 @@ func settings() []setting {
 	text := func(field func(*Config) *string) func(*Config, string) error {
 		return func(config *Config, value string) error { *field(config) = value; return nil }
 	}
-	return []setting{
+	return append([]setting{
 		{"PALIMPSEST_ADDR", text(func(c *Config) *string { return &c.Addr })},
 		{"PALIMPSEST_ADMIN_ADDR", text(func(c *Config) *string { return &c.AdminAddr })},
 		{"PALIMPSEST_PUBLIC_URL", text(func(c *Config) *string { return &c.PublicURL })},
@@ -98,7 +102,7 @@ func settings() []setting {
 			return nil
 		}},
 		{"PALIMPSEST_LOG_FORMAT", text(func(c *Config) *string { return &c.LogFormat })},
-	}
+	}, billingSettings()...)
 }
 
 // truth returns what sets a field to true or false.
@@ -187,6 +191,12 @@ func (c Config) Validate() error {
 	}
 	if _, err := pipeline.ParseModules(c.Pipe); err != nil {
 		return fmt.Errorf("PALIMPSEST_PIPE: %w", err)
+	}
+	if err := checkURL("STRIPE_API_BASE", c.Billing.APIBase, "http", "https"); err != nil {
+		return err
+	}
+	if err := c.Billing.Validate(); err != nil {
+		return err
 	}
 	if _, err := decodeSecrets(c.SecretKey); c.SecretKey != "" && err != nil {
 		return fmt.Errorf("PALIMPSEST_SECRET_KEY: %w", err)

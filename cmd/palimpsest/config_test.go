@@ -2,10 +2,13 @@ package main
 
 import (
 	"encoding/base64"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func environment(values map[string]string) func(string) (string, bool) {
@@ -46,6 +49,11 @@ func TestWrongSettingIsNamedWithoutItsSecret(t *testing.T) {
 		"PALIMPSEST_PIPE":                    "hunter3",
 		"PALIMPSEST_LOG_FORMAT":              "xml",
 		"PALIMPSEST_TRUSTED_PROXIES":         "10.0.0.0/8, 10.1.2.3",
+		"STRIPE_API_BASE":                    "hunter2",
+		"STRIPE_TRIAL_DAYS":                  "hunter2",
+		"STRIPE_TAX":                         "hunter2",
+		"STRIPE_TEAM_PRICE":                  "price_1,,hunter2",
+		"PALIMPSEST_BILLING_GRACE":           "hunter2",
 	} {
 		_, err := LoadConfig("", environment(map[string]string{name: value}))
 		if err == nil || !strings.Contains(err.Error(), name) {
@@ -100,5 +108,30 @@ func TestSeveralSecretsAreRead(t *testing.T) {
 	secrets, err := config.Secrets()
 	if err != nil || len(secrets) != 2 || string(secrets[0]) != one || string(secrets[1]) != two {
 		t.Fatalf("secrets %v, error %v", secrets, err)
+	}
+}
+
+func TestStripeNeedsItsSettingsTogether(t *testing.T) {
+	t.Parallel()
+	settings := map[string]string{
+		"STRIPE_API_KEY": "sk_test_hunter2", "STRIPE_WEBHOOK_SECRET": "whsec_1", "STRIPE_PRO_PRICE": "price_new, price_old",
+		"STRIPE_PRO_USAGE_PRICE": "price_usage", "STRIPE_METER": "mtr_1", "STRIPE_TRIAL_DAYS": "14", "STRIPE_TAX": "false",
+		"PALIMPSEST_BILLING_GRACE": "48h",
+	}
+	config, err := LoadConfig("", environment(settings))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := config.Billing
+	if !got.IsOn() || !slices.Equal(got.Catalog.Pro.Plan, []string{"price_new", "price_old"}) || got.Catalog.Pro.Usage != "price_usage" ||
+		got.TrialDays != 14 || got.Tax || got.Grace != 48*time.Hour || got.MeterEvent == "" {
+		t.Errorf("%+v", got)
+	}
+	for _, name := range []string{"STRIPE_WEBHOOK_SECRET", "STRIPE_PRO_PRICE", "STRIPE_METER"} {
+		some := maps.Clone(settings)
+		delete(some, name)
+		if _, err := LoadConfig("", environment(some)); err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("without %s: %v", name, err)
+		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"palimpsest/api/manage"
 	"palimpsest/api/recall"
 	"palimpsest/api/upstream"
+	"palimpsest/billing"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
@@ -30,6 +31,7 @@ import (
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/modules/patterns"
+	"palimpsest/pipeline/modules/patterns/patternsdb"
 	"palimpsest/pipeline/modules/semanticcache/semanticcachedb"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session/sessiondb"
@@ -40,10 +42,12 @@ import (
 	"palimpsest/pipeline/wire/openairesponses"
 	"palimpsest/tenants"
 	"palimpsest/tenants/datakeys"
+	"palimpsest/tenants/deletion"
 	"palimpsest/tenants/identity"
 	"palimpsest/tenants/tenantsdb"
 	"palimpsest/tenants/vault"
 	"palimpsest/web"
+	"palimpsest/web/devmail"
 )
 
 // wire makes every part of the product and connects them, top to bottom.
@@ -100,6 +104,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
+	sold := p.billing(db, work, settings)
 	answers, err := p.answers(db, archiveKeys, safe, embeddings)
 	if err != nil {
 		return nil, err
@@ -115,21 +120,48 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	}, recall.Config{
 		Lanes: sessions, Archive: originals, Searcher: index, Codecs: codecs(), PublicURL: p.reachable(), Log: p.log, Now: time.Now,
 	})
-	if p.config.Role == RoleWorker {
-		return e, nil
-	}
-	keeper, invitations := p.keeper(db, keys, safe, provider), identity.NewInvitations(people, db, p.reachable())
-	manage.Register(e.Group("/api/v1"), manage.Config{
-		Defaults: p.defaults(), Codecs: codecs(),
-		Identity: people, Cookies: tenants.NewCookies(p.reachable()), Keys: keys, APIKeys: keeper, ProviderKeys: keeper,
-		Pipelines: db, ModelWindows: db, Patterns: learned, Sessions: sessions, Archive: originals, Searcher: index, Retentions: db, Usage: db, Log: p.log, Now: time.Now,
-		People: people, Invitations: invitations, Data: db, Audit: db, Deletion: deleting,
-	})
-	p.serveDashboard(e, web.Deps{
-		Identity: people, APIKeys: keeper, ProviderKeys: keeper, Pipelines: db, Usage: db,
-		Sessions: sessions, Exchanges: db, Archive: originals, Mails: mails, People: people, Invitations: invitations, Data: db, Audit: db, Deletion: deleting,
+	p.serveProduct(e, product{
+		db: db, vault: safe, people: people, keys: keys, provider: provider, learned: learned, sessions: sessions,
+		originals: originals, index: index, mails: mails, deleting: deleting, sold: sold,
 	})
 	return e, nil
+}
+
+// product is what the JSON API and the dashboard work on.
+type product struct {
+	db        *tenantsdb.DB
+	vault     *vault.Vault
+	people    *identity.Service
+	keys      *identity.Keys
+	provider  *upstream.Client
+	learned   *patternsdb.Store
+	sessions  *sessiondb.Store
+	originals *archivedb.DB
+	index     *archivedb.Index
+	mails     devmail.Outbox // nil where mails are sent
+	deleting  *deletion.Service
+	sold      *billing.Service
+}
+
+// serveProduct has e serve the JSON API and the dashboard, as far as that is the
+// process's role.
+func (p *program) serveProduct(e *echo.Echo, of product) {
+	if p.config.Role == RoleWorker {
+		return
+	}
+	keeper, invitations := p.keeper(of.db, of.keys, of.vault, of.provider), identity.NewInvitations(of.people, of.db, p.reachable())
+	manage.Register(e.Group("/api/v1"), manage.Config{
+		Defaults: p.defaults(), Codecs: codecs(),
+		Identity: of.people, Cookies: tenants.NewCookies(p.reachable()), Keys: of.keys, APIKeys: keeper, ProviderKeys: keeper,
+		Pipelines: of.db, ModelWindows: of.db, Patterns: of.learned, Sessions: of.sessions, Archive: of.originals, Searcher: of.index,
+		Retentions: of.db, Usage: of.db, People: of.people, Invitations: invitations, Data: of.db, Audit: of.db, Deletion: of.deleting,
+		Billing: of.sold, Log: p.log, Now: time.Now,
+	})
+	p.serveDashboard(e, web.Deps{
+		Identity: of.people, APIKeys: keeper, ProviderKeys: keeper, Pipelines: of.db, Usage: of.db,
+		Sessions: of.sessions, Exchanges: of.db, Archive: of.originals, Mails: of.mails, People: of.people, Invitations: invitations,
+		Data: of.db, Audit: of.db, Deletion: of.deleting, Billing: of.sold,
+	})
 }
 
 // serveDashboard has e serve the dashboard, if that is the process's role.

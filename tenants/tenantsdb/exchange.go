@@ -87,10 +87,11 @@ func (db *DB) Exchange(ctx context.Context, workspace, id uuid.UUID) (tenants.Ex
 	return row.toExchange(), nil
 }
 
-// insertExchanges inserts a JSON array of recordedRow: one statement and one
-// argument, however many exchanges.
+// insertExchanges inserts a JSON array of recordedRow and adds those of them that are
+// new and count to the workspace's meter: one statement and one argument, however many
+// exchanges.
 func insertExchanges(tx *gorm.DB, workspace uuid.UUID, batch []byte) error {
-	const statement = `INSERT INTO exchanges (workspace_id, ` + recordedColumns + `)
+	const statement = `WITH recorded AS (INSERT INTO exchanges (workspace_id, ` + recordedColumns + `)
 		SELECT $1, ` + recordedColumns + ` FROM jsonb_to_recordset($2) AS r (id uuid, at timestamptz, session_id uuid, lane_id uuid,
 			api_key_id uuid, provider text, endpoint text, model text, client text, class text, stream boolean, status int,
 			error_from text, error_type text, position int, compression text, tokens_before int, tokens_after int,
@@ -98,7 +99,11 @@ func insertExchanges(tx *gorm.DB, workspace uuid.UUID, batch []byte) error {
 			cache_write_tokens int, output_tokens int, cost_microusd bigint, net_microusd bigint, overhead_us bigint,
 			ttfb_us bigint, duration_us bigint, attempts int, answer bytea, report jsonb,
 			miss_cause text, missed_tokens int, projection int, predicted_microusd bigint, provider_key_id uuid)
-		ON CONFLICT DO NOTHING`
+		ON CONFLICT DO NOTHING RETURNING at, endpoint, class, status, error_from, attempts)
+		INSERT INTO usage_meter (workspace_id, hour, exchanges)
+		SELECT $1, date_trunc('hour', at, 'UTC') AS hour, count(*) FROM recorded
+		WHERE exchange_counts(endpoint, class, status, error_from, attempts) GROUP BY hour ORDER BY hour
+		ON CONFLICT (workspace_id, hour) DO UPDATE SET exchanges = usage_meter.exchanges + EXCLUDED.exchanges`
 	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, statement, workspace, string(batch))
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
+	"palimpsest/billing"
 	"palimpsest/tenants"
 	"palimpsest/web/paths"
 )
@@ -23,6 +24,7 @@ const (
 	Pipeline  Section = "pipeline"
 	Keys      Section = "keys"
 	Providers Section = "providers"
+	Billing   Section = "billing"
 	More      Section = "more"
 	Account   Section = "account"
 	Members   Section = "members"
@@ -39,7 +41,8 @@ type Frame struct {
 	Crumbs  []Crumb // the way to the page; none: its title
 	Who     tenants.Principal
 
-	theme string // "light", "dark"; empty: as the reader's system has it
+	plan  *billing.Overview // nil: billing is off, or is not known
+	theme string            // "light", "dark"; empty: as the reader's system has it
 }
 
 // Crumb is a step of the way to a page.
@@ -66,6 +69,7 @@ func allEntries() []entry {
 		{Members, "Members", "users", paths.Members, tenants.ManageMembers},
 		{Audit, "Audit", "history", paths.Audit, tenants.ReadAudit},
 		{Settings, "Settings", "settings", paths.Settings, tenants.ManageSettings},
+		{Billing, "Billing", "credit-card", paths.Billing, tenants.ManageBilling},
 	}
 }
 
@@ -128,7 +132,7 @@ func initial(workspace tenants.Workspace) string {
 
 // Page answers with a page of the dashboard around content.
 func Page(c echo.Context, status int, frame Frame, content templ.Component) error {
-	frame.theme = theme(c.Request())
+	frame.theme, frame.plan = theme(c.Request()), planOf(c)
 	return Fragment(c, status, app(frame, content))
 }
 

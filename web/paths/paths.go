@@ -28,6 +28,9 @@ const (
 	Pipeline         = "/pipeline"
 	Sessions         = "/sessions"
 	More             = "/more"
+	Billing          = "/billing"
+	BillingCheckout  = Billing + "/checkout"
+	BillingPortal    = Billing + "/portal"
 	Audit            = "/audit"
 	// AuditCSV is where the list is downloaded.
 	AuditCSV        = "/api/v1/audit.csv"

@@ -17,6 +17,7 @@ import (
 
 	"palimpsest/api/credentials"
 	"palimpsest/api/upstream"
+	"palimpsest/billing"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive/archivedb"
@@ -109,6 +110,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 		Mails:  p.Mails,
 		People: people, Invitations: identity.NewInvitations(people, p.DB, PublicURL),
 		Data: p.DB, Audit: p.DB, Deletion: p.deletion(),
+		Billing: billing.Off(),
 	}
 	for _, option := range options {
 		option(p, &deps)

@@ -1,0 +1,244 @@
+package billingdb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/billing"
+	"palimpsest/tenants"
+	"palimpsest/tenants/tenantsdb"
+)
+
+// Database opens transactions of workspaces and notes changes in them.
+type Database interface {
+	InTenant(ctx context.Context, workspace uuid.UUID, fn func(tx *gorm.DB) error) error
+	Together(ctx context.Context, workspace uuid.UUID, fn func(ctx context.Context) error) error
+	Note(ctx context.Context, workspace uuid.UUID, change tenants.Change) error
+}
+
+// Store keeps the accounts of all workspaces.
+type Store struct{ db Database }
+
+// New returns the store of a database.
+func New(db Database) *Store { return &Store{db: db} }
+
+const accountColumns = `customer, subscription, plan, status, seats, period_start, period_end, trial_end, ends_at, past_due_since,
+	metered_from, metered_to, restraint, restrained_at, told`
+
+// Account implements billing.Accounts.
+func (s *Store) Account(ctx context.Context, workspace uuid.UUID) (billing.Account, error) {
+	var account billing.Account
+	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+		account, err = accountOf(tx, workspace)
+		return err
+	})
+	if err != nil {
+		return billing.Account{}, fmt.Errorf("account of workspace %s: %w", workspace, err)
+	}
+	return account, nil
+}
+
+// Restraint returns what holds back a workspace's traffic.
+func (s *Store) Restraint(ctx context.Context, workspace uuid.UUID) (tenants.Restraint, error) {
+	account, err := s.Account(ctx, workspace)
+	return account.Restraint, err
+}
+
+// KeepCustomer implements billing.Accounts.
+func (s *Store) KeepCustomer(ctx context.Context, workspace uuid.UUID, customer string) (string, error) {
+	var kept string
+	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Raw(`INSERT INTO billing_accounts (workspace_id, customer) VALUES (?, ?)
+			ON CONFLICT (workspace_id) DO UPDATE SET customer = CASE billing_accounts.customer WHEN '' THEN EXCLUDED.customer ELSE billing_accounts.customer END
+			RETURNING customer`, workspace, customer).Scan(&kept).Error
+	})
+	if err != nil {
+		return "", fmt.Errorf("keep customer of workspace %s: %w", workspace, err)
+	}
+	return kept, nil
+}
+
+// WorkspaceOf implements billing.Accounts.
+func (s *Store) WorkspaceOf(ctx context.Context, customer string) (uuid.UUID, error) {
+	var found []uuid.UUID
+	err := s.db.InTenant(ctx, uuid.Nil, func(tx *gorm.DB) error {
+		if err := tx.Exec("SELECT set_config('app.stripe_customer', ?, true)", customer).Error; err != nil {
+			return err
+		}
+		return tx.Raw("SELECT workspace_id FROM billing_accounts WHERE customer = ?", customer).Scan(&found).Error
+	})
+	if err == nil && len(found) == 0 {
+		err = tenants.ErrNotFound
+	}
+	if err != nil {
+		return uuid.Nil, fmt.Errorf("workspace of customer %s: %w", customer, err)
+	}
+	return found[0], nil
+}
+
+// Members implements billing.Accounts.
+func (s *Store) Members(ctx context.Context, workspace uuid.UUID) (int64, error) {
+	var count int64
+	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Raw("SELECT count(*) FROM members WHERE workspace_id = ?", workspace).Scan(&count).Error
+	})
+	if err != nil {
+		return 0, fmt.Errorf("members of workspace %s: %w", workspace, err)
+	}
+	return count, nil
+}
+
+// Restrain implements billing.Accounts.
+func (s *Store) Restrain(ctx context.Context, workspace uuid.UUID, restraint tenants.Restraint) error {
+	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		err := tx.Exec(`INSERT INTO billing_accounts (workspace_id, restraint, restrained_at) VALUES (?, ?, ?)
+			ON CONFLICT (workspace_id) DO UPDATE SET restraint = EXCLUDED.restraint, restrained_at = EXCLUDED.restrained_at`,
+			workspace, string(restraint.Reason), nullable(restraint.Since)).Error
+		if err != nil {
+			return err
+		}
+		return tx.Exec("SELECT pg_notify(?, ?)", tenantsdb.SettingsChannel, workspace.String()).Error
+	})
+	if err != nil {
+		return fmt.Errorf("restrain workspace %s: %w", workspace, err)
+	}
+	return nil
+}
+
+// Tell implements billing.Accounts.
+func (s *Store) Tell(ctx context.Context, workspace uuid.UUID, trouble string, send func(ctx context.Context, to []string) error) error {
+	err := s.db.Together(ctx, workspace, func(ctx context.Context) error {
+		var to []string
+		isNew := false
+		err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+			noted := tx.Exec(`INSERT INTO billing_accounts (workspace_id, told) VALUES (?, ?)
+				ON CONFLICT (workspace_id) DO UPDATE SET told = EXCLUDED.told WHERE billing_accounts.told <> EXCLUDED.told`, workspace, trouble)
+			isNew = noted.RowsAffected > 0
+			if noted.Error != nil || !isNew {
+				return noted.Error
+			}
+			return tx.Raw(`SELECT u.email FROM members m JOIN users u ON u.id = m.user_id
+				WHERE m.workspace_id = ? AND m.role IN ('owner', 'billing') ORDER BY u.email`, workspace).Scan(&to).Error
+		})
+		if err != nil || !isNew {
+			return err
+		}
+		return send(ctx, to)
+	})
+	if err != nil {
+		return fmt.Errorf("tell workspace %s of %q: %w", workspace, trouble, err)
+	}
+	return nil
+}
+
+// Due implements billing.Accounts.
+func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]uuid.UUID, error) {
+	var due []uuid.UUID
+	err := s.db.InTenant(ctx, uuid.Nil, func(tx *gorm.DB) error {
+		if err := tx.Exec("SELECT set_config('app.worker', 'billing', true)").Error; err != nil {
+			return err
+		}
+		return tx.Raw(`SELECT workspace_id FROM billing_accounts WHERE due_at <= ?
+			UNION SELECT workspace_id FROM usage_meter WHERE exchanges <> looked_at
+			ORDER BY workspace_id LIMIT ?`, now, limit).Scan(&due).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("workspaces that are due: %w", err)
+	}
+	return due, nil
+}
+
+// LookAt implements billing.Accounts.
+func (s *Store) LookAt(ctx context.Context, workspace uuid.UUID) error {
+	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		err := tx.Exec(`INSERT INTO billing_accounts (workspace_id, due_at) VALUES (?, '-infinity')
+			ON CONFLICT (workspace_id) DO UPDATE SET due_at = EXCLUDED.due_at`, workspace).Error
+		if err != nil {
+			return err
+		}
+		return tx.Exec("UPDATE usage_meter SET looked_at = exchanges WHERE workspace_id = ? AND exchanges <> looked_at", workspace).Error
+	})
+	if err != nil {
+		return fmt.Errorf("look at workspace %s: %w", workspace, err)
+	}
+	return nil
+}
+
+// LookAgain implements billing.Accounts.
+func (s *Store) LookAgain(ctx context.Context, workspace uuid.UUID, at time.Time) error {
+	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Exec("UPDATE billing_accounts SET due_at = ? WHERE workspace_id = ?", at, workspace).Error
+	})
+	if err != nil {
+		return fmt.Errorf("look at workspace %s again: %w", workspace, err)
+	}
+	return nil
+}
+
+func accountOf(tx *gorm.DB, workspace uuid.UUID) (billing.Account, error) {
+	var rows []accountRow
+	err := tx.Raw("SELECT "+accountColumns+" FROM billing_accounts WHERE workspace_id = ?", workspace).Scan(&rows).Error
+	if err != nil {
+		return billing.Account{}, err
+	}
+	if len(rows) == 0 {
+		return billing.Account{Workspace: workspace, State: billing.State{Plan: billing.Free}}, nil
+	}
+	return rows[0].toAccount(workspace), nil
+}
+
+type accountRow struct {
+	Customer     string
+	Subscription string
+	Plan         string
+	Status       string
+	Seats        int64
+	PeriodStart  *time.Time
+	PeriodEnd    *time.Time
+	TrialEnd     *time.Time
+	EndsAt       *time.Time
+	PastDueSince *time.Time
+	MeteredFrom  *time.Time
+	MeteredTo    *time.Time
+	Restraint    string
+	RestrainedAt *time.Time
+	Told         string
+}
+
+func (r accountRow) toAccount(workspace uuid.UUID) billing.Account {
+	return billing.Account{
+		Workspace: workspace, Customer: r.Customer, Told: r.Told,
+		Restraint: tenants.Restraint{Reason: tenants.Reason(r.Restraint), Since: zeroable(r.RestrainedAt)},
+		State: billing.State{
+			Subscription: r.Subscription, Plan: billing.Plan(r.Plan), Status: billing.Status(r.Status), Seats: r.Seats,
+			PeriodStart: zeroable(r.PeriodStart), PeriodEnd: zeroable(r.PeriodEnd), TrialEnd: zeroable(r.TrialEnd),
+			EndsAt: zeroable(r.EndsAt), PastDueSince: zeroable(r.PastDueSince),
+			MeteredFrom: zeroable(r.MeteredFrom), MeteredTo: zeroable(r.MeteredTo),
+		},
+	}
+}
+
+// nullable returns a time as a column has it: NULL for none.
+func nullable(at time.Time) *time.Time {
+	if at.IsZero() {
+		return nil
+	}
+	return &at
+}
+
+func zeroable(at *time.Time) time.Time {
+	if at == nil {
+		return time.Time{}
+	}
+	return at.UTC()
+}
+
+// Interface guards.
+var (
+	_ billing.Store = (*Store)(nil)
+	_ Database      = (*tenantsdb.DB)(nil)
+)

@@ -1,0 +1,123 @@
+package billingdb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/billing"
+)
+
+// maxUnsent bounds the events that are sent in one go.
+const maxUnsent = 1000
+
+// Used implements billing.Meters.
+func (s *Store) Used(ctx context.Context, workspace uuid.UUID, from, to time.Time) (int64, error) {
+	var used int64
+	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Raw("SELECT coalesce(sum(exchanges), 0)::bigint FROM usage_meter WHERE workspace_id = ? AND hour >= ? AND hour < ?",
+			workspace, from, to).Scan(&used).Error
+	})
+	if err != nil {
+		return 0, fmt.Errorf("usage of workspace %s: %w", workspace, err)
+	}
+	return used, nil
+}
+
+// CutEvents implements billing.Meters.
+func (s *Store) CutEvents(ctx context.Context, workspace uuid.UUID) error {
+	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		var hours []struct {
+			Hour      time.Time
+			Exchanges int64
+			Customer  string
+		}
+		// Locked, so that what is recorded meanwhile stays for the next event.
+		err := tx.Raw(`SELECT u.hour, u.exchanges - u.metered AS exchanges, a.customer
+			FROM usage_meter u JOIN billing_accounts a ON a.workspace_id = u.workspace_id
+			WHERE u.workspace_id = ? AND u.exchanges > u.metered AND a.customer <> ''
+				AND u.hour >= a.metered_from AND (a.metered_to IS NULL OR u.hour < a.metered_to)
+			ORDER BY u.hour FOR UPDATE OF u`, workspace).Scan(&hours).Error
+		if err != nil {
+			return err
+		}
+		for _, cut := range hours {
+			err := tx.Exec("UPDATE usage_meter SET metered = metered + ? WHERE workspace_id = ? AND hour = ?", cut.Exchanges, workspace, cut.Hour).Error
+			if err != nil {
+				return err
+			}
+			err = tx.Exec("INSERT INTO meter_events (workspace_id, id, customer, at, exchanges) VALUES (?, ?, ?, ?, ?)",
+				workspace, uuid.Must(uuid.NewV7()), cut.Customer, cut.Hour, cut.Exchanges).Error
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("cut meter events of workspace %s: %w", workspace, err)
+	}
+	return nil
+}
+
+// Unsent implements billing.Meters.
+func (s *Store) Unsent(ctx context.Context, workspace uuid.UUID) ([]billing.MeterEvent, error) {
+	var rows []eventRow
+	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Raw(`SELECT id, customer, at, exchanges, tried_at FROM meter_events WHERE workspace_id = ? AND sent_at IS NULL
+			ORDER BY id LIMIT ?`, workspace, maxUnsent).Scan(&rows).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("unsent meter events of workspace %s: %w", workspace, err)
+	}
+	events := make([]billing.MeterEvent, len(rows))
+	for i, row := range rows {
+		events[i] = billing.MeterEvent{
+			ID: row.ID, Customer: row.Customer, At: row.At.UTC(), Exchanges: row.Exchanges, TriedAt: zeroable(row.TriedAt),
+		}
+	}
+	return events, nil
+}
+
+// Trying implements billing.Meters.
+func (s *Store) Trying(ctx context.Context, workspace uuid.UUID, event billing.MeterEvent) error {
+	return s.change(ctx, workspace, "try", `UPDATE meter_events SET at = ?, tried_at = ? WHERE workspace_id = ? AND id = ? AND sent_at IS NULL`,
+		event.At, event.TriedAt, workspace, event.ID)
+}
+
+// Sent implements billing.Meters.
+func (s *Store) Sent(ctx context.Context, workspace, event uuid.UUID, at time.Time) error {
+	return s.change(ctx, workspace, "send", `UPDATE meter_events SET sent_at = ? WHERE workspace_id = ? AND id = ? AND sent_at IS NULL`, at, workspace, event)
+}
+
+// SentAt implements billing.Meters.
+func (s *Store) SentAt(ctx context.Context, workspace uuid.UUID, customer string, at time.Time) (int64, error) {
+	var sent int64
+	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Raw(`SELECT coalesce(sum(exchanges), 0)::bigint FROM meter_events
+			WHERE workspace_id = ? AND customer = ? AND at = ? AND sent_at IS NOT NULL`, workspace, customer, at).Scan(&sent).Error
+	})
+	if err != nil {
+		return 0, fmt.Errorf("sent meter events of workspace %s: %w", workspace, err)
+	}
+	return sent, nil
+}
+
+func (s *Store) change(ctx context.Context, workspace uuid.UUID, what, statement string, values ...any) error {
+	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error { return tx.Exec(statement, values...).Error })
+	if err != nil {
+		return fmt.Errorf("%s a meter event of workspace %s: %w", what, workspace, err)
+	}
+	return nil
+}
+
+type eventRow struct {
+	ID        uuid.UUID
+	Customer  string
+	At        time.Time
+	Exchanges int64
+	TriedAt   *time.Time
+}

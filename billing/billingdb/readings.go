@@ -1,0 +1,107 @@
+package billingdb
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/billing"
+	"palimpsest/tenants"
+)
+
+// KeepNotice implements billing.Readings.
+func (s *Store) KeepNotice(ctx context.Context, workspace uuid.UUID, notice billing.Notice, then func(ctx context.Context) error) error {
+	err := s.db.Together(ctx, workspace, func(ctx context.Context) error {
+		isNew := false
+		err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+			kept := tx.Exec(`INSERT INTO billing_events (workspace_id, id, event, type, received_at) VALUES (?, ?, ?, ?, ?)
+				ON CONFLICT DO NOTHING`, workspace, notice.ID, notice.Event, notice.Type, notice.ReceivedAt)
+			isNew = kept.RowsAffected > 0
+			return kept.Error
+		})
+		if err != nil || !isNew {
+			return err
+		}
+		return then(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("keep notice %s: %w", notice.Event, err)
+	}
+	return nil
+}
+
+// IsDone implements billing.Readings.
+func (s *Store) IsDone(ctx context.Context, workspace, notice uuid.UUID) (bool, error) {
+	var done []bool
+	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Raw("SELECT done_at IS NOT NULL FROM billing_events WHERE workspace_id = ? AND id = ?", workspace, notice).Scan(&done).Error
+	})
+	if err != nil {
+		return false, fmt.Errorf("notice %s: %w", notice, err)
+	}
+	return len(done) == 1 && done[0], nil
+}
+
+// BeginReading implements billing.Readings.
+func (s *Store) BeginReading(ctx context.Context, workspace uuid.UUID) (int64, error) {
+	var reading int64
+	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Raw(`INSERT INTO billing_accounts (workspace_id, reading) VALUES (?, 1)
+			ON CONFLICT (workspace_id) DO UPDATE SET reading = billing_accounts.reading + 1 RETURNING reading`, workspace).Scan(&reading).Error
+	})
+	if err != nil {
+		return 0, fmt.Errorf("begin reading of workspace %s: %w", workspace, err)
+	}
+	return reading, nil
+}
+
+// KeepReading implements billing.Readings.
+func (s *Store) KeepReading(ctx context.Context, workspace uuid.UUID, reading int64, began time.Time, state billing.State) error {
+	err := s.db.Together(ctx, workspace, func(ctx context.Context) error {
+		var before billing.Account
+		isNewest := false
+		err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+			// The lock has what was there before fit what is noted of it.
+			if err := tx.Exec("SELECT FROM billing_accounts WHERE workspace_id = ? FOR UPDATE", workspace).Error; err != nil {
+				return err
+			}
+			var err error
+			if before, err = accountOf(tx, workspace); err != nil {
+				return err
+			}
+			isNewest, err = keepState(tx, workspace, reading, state)
+			if err != nil {
+				return err
+			}
+			return tx.Exec("UPDATE billing_events SET done_at = ? WHERE workspace_id = ? AND done_at IS NULL AND received_at < ?",
+				time.Now(), workspace, began).Error
+		})
+		if err != nil || !isNewest {
+			return err
+		}
+		was, is := before.Fields(), state.Fields()
+		if maps.Equal(was, is) {
+			return nil
+		}
+		return s.db.Note(ctx, workspace, tenants.Change{Action: tenants.PlanChanged, Target: state.Subscription, Before: was, After: is})
+	})
+	if err != nil {
+		return fmt.Errorf("keep reading %d of workspace %s: %w", reading, workspace, err)
+	}
+	return nil
+}
+
+// keepState keeps a state unless a newer reading has been kept, which it reports.
+func keepState(tx *gorm.DB, workspace uuid.UUID, reading int64, state billing.State) (bool, error) {
+	kept := tx.Exec(`UPDATE billing_accounts SET read = ?, due_at = '-infinity', subscription = ?, plan = ?, status = ?, seats = ?, period_start = ?,
+			period_end = ?, trial_end = ?, ends_at = ?, past_due_since = ?, metered_from = ?, metered_to = ?
+		WHERE workspace_id = ? AND read < ?`,
+		reading, state.Subscription, string(state.Plan), string(state.Status), state.Seats, nullable(state.PeriodStart),
+		nullable(state.PeriodEnd), nullable(state.TrialEnd), nullable(state.EndsAt), nullable(state.PastDueSince),
+		nullable(state.MeteredFrom), nullable(state.MeteredTo), workspace, reading)
+	return kept.RowsAffected > 0, kept.Error
+}

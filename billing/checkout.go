@@ -1,0 +1,105 @@
+package billing
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"time"
+
+	"palimpsest/tenants"
+)
+
+// Checkout returns where a person pays for a plan of a workspace. It returns
+// tenants.ErrBillingOff, tenants.Invalid for a plan that is not sold, and
+// tenants.ErrConflict where a subscription runs already: it is changed in the portal.
+func (s *Service) Checkout(ctx context.Context, workspace tenants.Workspace, email, plan string) (string, error) {
+	if !s.IsOn() {
+		return "", tenants.ErrBillingOff
+	}
+	wanted, err := s.config.Catalog.offered(plan)
+	if err != nil {
+		return "", err
+	}
+	account, err := s.customer(ctx, workspace, email)
+	if err != nil {
+		return "", err
+	}
+	// What is kept may be old: nobody must pay for two subscriptions.
+	state, err := s.read(ctx, account)
+	if err != nil {
+		return "", err
+	}
+	if state.Status.IsLive() {
+		return "", fmt.Errorf("checkout: subscription %s runs: %w", state.Subscription, tenants.ErrConflict)
+	}
+	order := order{workspace: workspace.ID, customer: account.Customer, plan: wanted, seats: 1}
+	if wanted == Team {
+		if order.seats, err = s.deps.Store.Members(ctx, workspace.ID); err != nil {
+			return "", err
+		}
+	}
+	if state.Subscription == "" {
+		order.trialDays = s.config.TrialDays
+	}
+	return s.stripe.checkout(ctx, order)
+}
+
+// customer returns the account of a workspace, which is Stripe's customer then.
+func (s *Service) customer(ctx context.Context, workspace tenants.Workspace, email string) (Account, error) {
+	account, err := s.deps.Store.Account(ctx, workspace.ID)
+	if err != nil || account.Customer != "" {
+		return account, err
+	}
+	made, err := s.stripe.customer(ctx, workspace.ID, workspace.Name, email)
+	if err != nil {
+		return Account{}, err
+	}
+	account.Customer, err = s.deps.Store.KeepCustomer(ctx, workspace.ID, made)
+	return account, err
+}
+
+// Portal returns where a person changes what a workspace has bought and how it is
+// paid. It returns tenants.ErrBillingOff, and tenants.ErrNotFound where nobody has
+// been to checkout.
+func (s *Service) Portal(ctx context.Context, workspace tenants.WorkspaceID) (string, error) {
+	if !s.IsOn() {
+		return "", tenants.ErrBillingOff
+	}
+	account, err := s.deps.Store.Account(ctx, workspace)
+	if err != nil {
+		return "", err
+	}
+	if account.Customer == "" {
+		return "", fmt.Errorf("portal: no customer: %w", tenants.ErrNotFound)
+	}
+	return s.stripe.portal(ctx, account.Customer)
+}
+
+// Origins returns those of the pages that Checkout and Portal lead to.
+func (s *Service) Origins() []string {
+	if s.config.APIBase == "" {
+		return []string{"https://checkout.stripe.com", "https://billing.stripe.com"}
+	}
+	base, err := url.Parse(s.config.APIBase)
+	if err != nil {
+		return nil
+	}
+	return []string{base.Scheme + "://" + base.Host}
+}
+
+// Returned reads a workspace's state again: somebody comes back from Stripe, whose
+// notice may not have come yet.
+func (s *Service) Returned(ctx context.Context, workspace tenants.WorkspaceID) error {
+	if !s.IsOn() {
+		return nil
+	}
+	return s.Read(ctx, workspace)
+}
+
+// unix returns a time of Stripe; zero for none.
+func unix(seconds int64) time.Time {
+	if seconds == 0 {
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0).UTC()
+}

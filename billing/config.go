@@ -1,0 +1,64 @@
+package billing
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Config says how billing is set up.
+type Config struct {
+	APIKey        string // Stripe's secret or restricted key; empty: billing is off
+	WebhookSecret string // of the webhook endpoint: whsec_…
+	APIBase       string // where Stripe's API is; empty: at Stripe
+	Catalog       Catalog
+
+	Meter      string        // Stripe's id of the meter
+	MeterEvent string        // its event_name
+	TrialDays  int           // of a workspace's first subscription; 0: none
+	Tax        bool          // Stripe computes and collects taxes
+	Grace      time.Duration // from a payment that failed until traffic is restrained
+
+	// PublicURL is where people reach the product, without a slash at its end.
+	PublicURL string
+}
+
+// DefaultConfig returns the settings of an installation that has billing off.
+func DefaultConfig() Config {
+	return Config{MeterEvent: "palimpsest_exchanges", Tax: true, Grace: 14 * 24 * time.Hour}
+}
+
+// Most of what can be set.
+const (
+	maxTrialDays = 730 // Stripe's own bound
+	maxGrace     = 90 * 24 * time.Hour
+)
+
+// IsOn reports whether there is billing.
+func (c Config) IsOn() bool { return c.APIKey != "" }
+
+// Validate names the setting, by its name in the environment, that is wrong or
+// missing where billing is on. A secret is never part of the message.
+func (c Config) Validate() error {
+	if !c.IsOn() {
+		return nil
+	}
+	switch {
+	case c.WebhookSecret == "":
+		return errors.New("STRIPE_WEBHOOK_SECRET: is empty; name the signing secret of the webhook endpoint, whsec_…")
+	case len(c.Catalog.sold()) == 0:
+		return errors.New("STRIPE_PRO_PRICE: is empty, and STRIPE_TEAM_PRICE too; name a price of Stripe, price_…")
+	case c.isMetered() && c.Meter == "":
+		return errors.New("STRIPE_METER: is empty; a usage price needs the id of its meter, mtr_…")
+	case c.isMetered() && c.MeterEvent == "":
+		return errors.New("STRIPE_METER_EVENT: is empty; name the event_name of the meter")
+	case c.TrialDays < 0 || c.TrialDays > maxTrialDays:
+		return fmt.Errorf("STRIPE_TRIAL_DAYS: %d is not between 0 and %d", c.TrialDays, maxTrialDays)
+	case c.Grace < 0 || c.Grace > maxGrace:
+		return fmt.Errorf("PALIMPSEST_BILLING_GRACE: %s is not between 0s and %s", c.Grace, maxGrace)
+	}
+	return nil
+}
+
+// isMetered reports whether usage is told to Stripe.
+func (c Config) isMetered() bool { return c.Catalog.Pro.Usage != "" || c.Catalog.Team.Usage != "" }

@@ -1,0 +1,216 @@
+package billing
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stripe/stripe-go/v76"
+	"github.com/stripe/stripe-go/v76/client"
+)
+
+const (
+	stripeTimeout = 20 * time.Second // for one call
+	stripeRetries = 2                // of a call that broke, by Stripe's library
+	stripeAPI     = "https://api.stripe.com"
+)
+
+// gateway is Stripe as this package uses it.
+type gateway struct {
+	api    *client.API
+	config Config
+}
+
+func newGateway(config Config) *gateway {
+	base := config.APIBase
+	if base == "" {
+		base = stripeAPI
+	}
+	backend := stripe.GetBackendWithConfig(stripe.APIBackend, &stripe.BackendConfig{
+		URL: new(base), HTTPClient: &http.Client{Timeout: stripeTimeout},
+		MaxNetworkRetries: new(int64(stripeRetries)), EnableTelemetry: new(false),
+		LeveledLogger: &stripe.LeveledLogger{Level: stripe.LevelNull}, // its lines hold customers
+	})
+	return &gateway{api: client.New(config.APIKey, &stripe.Backends{API: backend, Connect: backend, Uploads: backend}), config: config}
+}
+
+// customer makes a workspace's customer; asked again soon, it returns the same one.
+func (g *gateway) customer(ctx context.Context, workspace uuid.UUID, name, email string) (string, error) {
+	params := &stripe.CustomerParams{Name: new(name), Email: new(email)}
+	params.Context = ctx
+	params.AddMetadata("workspace", workspace.String())
+	params.SetIdempotencyKey("customer/" + uuid.NewSHA1(workspace, []byte(name+"\x00"+email)).String())
+	made, err := g.api.Customers.New(params)
+	if err != nil {
+		return "", fmt.Errorf("make customer: %w", err)
+	}
+	return made.ID, nil
+}
+
+// order is what somebody wants to buy.
+type order struct {
+	workspace uuid.UUID
+	customer  string
+	plan      Plan
+	seats     int64
+	trialDays int
+}
+
+// checkout returns where an order can be paid for.
+func (g *gateway) checkout(ctx context.Context, order order) (string, error) {
+	prices := g.config.Catalog.prices(order.plan)
+	params := &stripe.CheckoutSessionParams{
+		Mode: new(string(stripe.CheckoutSessionModeSubscription)), Customer: new(order.customer),
+		ClientReferenceID: new(order.workspace.String()),
+		LineItems:         []*stripe.CheckoutSessionLineItemParams{{Price: new(prices.Plan[0]), Quantity: new(order.seats)}},
+		SuccessURL:        new(g.config.PublicURL + "/billing?checkout=done"),
+		CancelURL:         new(g.config.PublicURL + "/billing"),
+		SubscriptionData: &stripe.CheckoutSessionSubscriptionDataParams{
+			Metadata: map[string]string{"workspace": order.workspace.String(), "plan": string(order.plan)},
+		},
+	}
+	params.Context = ctx
+	if prices.Usage != "" {
+		params.LineItems = append(params.LineItems, &stripe.CheckoutSessionLineItemParams{Price: new(prices.Usage)})
+	}
+	if order.trialDays > 0 {
+		params.SubscriptionData.TrialPeriodDays = new(int64(order.trialDays))
+	}
+	if g.config.Tax {
+		params.AutomaticTax = &stripe.CheckoutSessionAutomaticTaxParams{Enabled: new(true)}
+		params.TaxIDCollection = &stripe.CheckoutSessionTaxIDCollectionParams{Enabled: new(true)}
+		// What the customer types decides about the tax, so it is kept.
+		params.CustomerUpdate = &stripe.CheckoutSessionCustomerUpdateParams{Address: new("auto"), Name: new("auto")}
+	}
+	session, err := g.api.CheckoutSessions.New(params)
+	if err != nil {
+		return "", fmt.Errorf("open checkout: %w", err)
+	}
+	return session.URL, nil
+}
+
+// portal returns where a customer changes what they have bought.
+func (g *gateway) portal(ctx context.Context, customer string) (string, error) {
+	params := &stripe.BillingPortalSessionParams{Customer: new(customer), ReturnURL: new(g.config.PublicURL + "/billing")}
+	params.Context = ctx
+	session, err := g.api.BillingPortalSessions.New(params)
+	if err != nil {
+		return "", fmt.Errorf("open portal: %w", err)
+	}
+	return session.URL, nil
+}
+
+// subscription returns the one of a customer's subscriptions that decides: the newest
+// that gives a plan, or else the newest that ever did. It returns nil for none.
+func (g *gateway) subscription(ctx context.Context, customer string) (*stripe.Subscription, error) {
+	params := &stripe.SubscriptionListParams{Customer: new(customer), Status: new("all")}
+	params.Context = ctx
+	params.Limit = new(int64(100))
+	var all []*stripe.Subscription
+	found := g.api.Subscriptions.List(params)
+	for found.Next() {
+		all = append(all, found.Subscription())
+	}
+	if err := found.Err(); err != nil {
+		return nil, fmt.Errorf("read subscriptions: %w", err)
+	}
+	// Nothing was paid or tried in these: they never began.
+	all = slices.DeleteFunc(all, func(one *stripe.Subscription) bool {
+		return one.Status == stripe.SubscriptionStatusIncomplete || one.Status == stripe.SubscriptionStatusIncompleteExpired
+	})
+	if len(all) == 0 {
+		return nil, nil //nolint:nilnil // there is none, which is no failure
+	}
+	return slices.MaxFunc(all, compareSubscriptions), nil
+}
+
+func compareSubscriptions(a, b *stripe.Subscription) int {
+	aLive, bLive := Status(a.Status).IsLive(), Status(b.Status).IsLive()
+	switch {
+	case aLive != bLive && aLive:
+		return 1
+	case aLive != bLive:
+		return -1
+	case a.Created != b.Created:
+		return int(a.Created - b.Created)
+	}
+	return strings.Compare(a.ID, b.ID)
+}
+
+// owedSince returns since when the oldest invoice of a subscription is owed although
+// payment was tried; zero: none is.
+func (g *gateway) owedSince(ctx context.Context, subscription string) (time.Time, error) {
+	params := &stripe.InvoiceListParams{Subscription: new(subscription), Status: new("open")}
+	params.Context = ctx
+	params.Limit = new(int64(100))
+	var oldest time.Time
+	found := g.api.Invoices.List(params)
+	for found.Next() {
+		invoice := found.Invoice()
+		since := time.Unix(invoice.Created, 0).UTC()
+		if invoice.StatusTransitions != nil && invoice.StatusTransitions.FinalizedAt > 0 {
+			since = time.Unix(invoice.StatusTransitions.FinalizedAt, 0).UTC()
+		}
+		if invoice.Attempted && !invoice.Paid && (oldest.IsZero() || since.Before(oldest)) {
+			oldest = since
+		}
+	}
+	if err := found.Err(); err != nil {
+		return time.Time{}, fmt.Errorf("read invoices: %w", err)
+	}
+	return oldest, nil
+}
+
+// setSeats has a subscription's item cost for so many seats; the rest of the period
+// is paid pro rata.
+func (g *gateway) setSeats(ctx context.Context, item string, seats int64) error {
+	params := &stripe.SubscriptionItemParams{Quantity: new(seats), ProrationBehavior: new("create_prorations")}
+	params.Context = ctx
+	if _, err := g.api.SubscriptionItems.Update(item, params); err != nil {
+		return fmt.Errorf("set seats to %d: %w", seats, err)
+	}
+	return nil
+}
+
+// report tells Stripe of usage. It succeeds if Stripe knows of the event already.
+func (g *gateway) report(ctx context.Context, event MeterEvent) error {
+	params := &stripe.BillingMeterEventParams{
+		EventName: new(g.config.MeterEvent), Identifier: new(event.ID.String()), Timestamp: new(event.At.Unix()),
+		Payload: map[string]string{"stripe_customer_id": event.Customer, "value": strconv.FormatInt(event.Exchanges, 10)},
+	}
+	params.Context = ctx
+	if _, err := g.api.BillingMeterEvents.New(params); err != nil && !isKnownEvent(err) {
+		return fmt.Errorf("report %d exchanges: %w", event.Exchanges, err)
+	}
+	return nil
+}
+
+// isKnownEvent reports whether Stripe refused an event because it has it. There is no
+// code for that, only the words.
+func isKnownEvent(err error) bool {
+	failure, is := asStripe(err)
+	return is && failure.HTTPStatusCode == http.StatusBadRequest && strings.Contains(failure.Msg, "already exists with identifier")
+}
+
+// reported returns what Stripe counts for a customer in the hour that begins at a time.
+func (g *gateway) reported(ctx context.Context, customer string, hour time.Time) (int64, error) {
+	params := &stripe.BillingMeterEventSummaryListParams{
+		ID: new(g.config.Meter), Customer: new(customer),
+		StartTime: new(hour.Unix()), EndTime: new(hour.Add(time.Hour).Unix()),
+	}
+	params.Context = ctx
+	var sum float64
+	found := g.api.BillingMeterEventSummaries.List(params)
+	for found.Next() {
+		sum += found.BillingMeterEventSummary().AggregatedValue
+	}
+	if err := found.Err(); err != nil {
+		return 0, fmt.Errorf("read what was reported: %w", err)
+	}
+	return int64(sum), nil
+}

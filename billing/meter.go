@@ -1,0 +1,87 @@
+package billing
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// What Stripe promises of meter events (docs.stripe.com/api/billing/meter-event/create),
+// less an hour each, so that a call under way and a clock that is off do no harm.
+const (
+	// knownFor is how long Stripe refuses an identifier that it has: "a rolling period
+	// of at least 24 hours".
+	knownFor = 23 * time.Hour
+	// acceptedFor is how old an event's time may be: "within the past 35 calendar days".
+	acceptedFor = 35*24*time.Hour - time.Hour
+)
+
+// report tells Stripe of a workspace's usage. Events go out one after the other and a
+// failure ends it, so that of one event at most is unknown whether Stripe has it.
+func (s *Service) report(ctx context.Context, workspace uuid.UUID) error {
+	if err := s.deps.Store.CutEvents(ctx, workspace); err != nil {
+		return err
+	}
+	events, err := s.deps.Store.Unsent(ctx, workspace)
+	if err != nil {
+		return err
+	}
+	for _, event := range events {
+		if err := s.send(ctx, workspace, event); err != nil {
+			return fmt.Errorf("meter event %s: %w", event.ID, err)
+		}
+	}
+	return nil
+}
+
+// send brings one event to Stripe, once.
+func (s *Service) send(ctx context.Context, workspace uuid.UUID, event MeterEvent) error {
+	now := s.deps.Now()
+	isOld := now.Sub(event.At) > acceptedFor
+	if !event.TriedAt.IsZero() && (isOld || now.Sub(event.TriedAt) > knownFor) {
+		// Stripe may have it and no longer know its identifier, or no longer take it.
+		arrived, err := s.hasArrived(ctx, workspace, event)
+		if err != nil {
+			return err
+		}
+		if arrived {
+			return s.deps.Store.Sent(ctx, workspace, event.ID, now)
+		}
+		event.TriedAt = time.Time{}
+	}
+	if event.TriedAt.IsZero() {
+		event.TriedAt = now
+		if isOld {
+			event.At = now.UTC().Truncate(time.Hour) // billed late rather than never
+		}
+		if err := s.deps.Store.Trying(ctx, workspace, event); err != nil {
+			return err
+		}
+	}
+	if err := s.stripe.report(ctx, event); err != nil {
+		return err
+	}
+	return s.deps.Store.Sent(ctx, workspace, event.ID, s.deps.Now())
+}
+
+// hasArrived finds out by Stripe's own sums whether it has an event.
+func (s *Service) hasArrived(ctx context.Context, workspace uuid.UUID, event MeterEvent) (bool, error) {
+	theirs, err := s.stripe.reported(ctx, event.Customer, event.At)
+	if err != nil {
+		return false, err
+	}
+	ours, err := s.deps.Store.SentAt(ctx, workspace, event.Customer, event.At)
+	if err != nil {
+		return false, err
+	}
+	switch theirs {
+	case ours:
+		return false, nil
+	case ours + event.Exchanges:
+		return true, nil
+	}
+	return false, fmt.Errorf("stripe counts %d exchanges for the hour of %s, we have sent %d: somebody has to compare them",
+		theirs, event.At.UTC().Format(time.RFC3339), ours)
+}

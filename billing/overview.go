@@ -1,0 +1,117 @@
+package billing
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stripe/stripe-go/v76"
+
+	"palimpsest/tenants"
+)
+
+const (
+	// shownInvoices is how many invoices are shown.
+	shownInvoices = 12
+
+	// forecastAfter is the part of a period after which its rest can be guessed.
+	forecastAfter = 0.25
+)
+
+// Overview is what people see of a workspace's plan, from what is kept here.
+type Overview struct {
+	Account
+
+	Used     int64 // exchanges that count since From
+	Quota    int64 // on the plan Free; 0: none
+	From, To time.Time
+	Deadline time.Time // when a payment that failed restrains traffic; zero: none failed
+}
+
+// Overview returns a workspace's plan and what it has used of it. Where billing is off
+// the plan is Local.
+func (s *Service) Overview(ctx context.Context, workspace uuid.UUID) (Overview, error) {
+	if !s.IsOn() {
+		return Overview{Account: Account{Workspace: workspace, State: State{Plan: Local}}}, nil
+	}
+	account, err := s.deps.Store.Account(ctx, workspace)
+	if err != nil {
+		return Overview{}, err
+	}
+	overview := Overview{Account: account, Deadline: account.Deadline(s.config.Grace)}
+	overview.From, overview.To = account.span(s.deps.Now())
+	if account.Plan == Free {
+		overview.Quota = FreeExchanges
+	}
+	overview.Used, err = s.deps.Store.Used(ctx, workspace, overview.From, overview.To)
+	return overview, err
+}
+
+// Forecast returns what will have been used at the end of the period if its rest goes
+// as it has gone so far. It is none while less than a quarter of the period is over.
+func (o Overview) Forecast(now time.Time) (exchanges int64, ok bool) {
+	whole, gone := o.To.Sub(o.From), now.Sub(o.From)
+	if whole <= 0 || gone > whole || float64(gone) < forecastAfter*float64(whole) {
+		return 0, false
+	}
+	return int64(float64(o.Used) * float64(whole) / float64(gone)), true
+}
+
+// Invoice is a bill.
+type Invoice struct {
+	Number string
+	At     time.Time
+	Total  string // with its currency
+	Status string // Stripe's word: open, paid, uncollectible, void
+	Link   string // where it is seen and paid, at Stripe; empty: nowhere
+}
+
+// Invoices returns a workspace's newest bills, as Stripe has them now.
+func (s *Service) Invoices(ctx context.Context, account Account) ([]Invoice, error) {
+	if !s.IsOn() || account.Customer == "" {
+		return nil, nil
+	}
+	return s.stripe.invoices(ctx, account.Customer)
+}
+
+func (g *gateway) invoices(ctx context.Context, customer string) ([]Invoice, error) {
+	params := &stripe.InvoiceListParams{Customer: new(customer)}
+	params.Context = ctx
+	params.Limit, params.Single = new(int64(shownInvoices)), true
+	var invoices []Invoice
+	found := g.api.Invoices.List(params)
+	for found.Next() {
+		one := found.Invoice()
+		if one.Status == stripe.InvoiceStatusDraft {
+			continue
+		}
+		invoices = append(invoices, Invoice{
+			Number: one.Number, At: unix(one.Created), Total: Amount(one.Total, string(one.Currency)), Status: string(one.Status),
+			Link: one.HostedInvoiceURL,
+		})
+	}
+	if err := found.Err(); err != nil {
+		return nil, fmt.Errorf("read invoices: %w", err)
+	}
+	return invoices, nil
+}
+
+// Trouble is what every page tells of, at its top.
+type Trouble struct {
+	Reason tenants.Reason
+	On     time.Time // payment: when traffic is restrained, or was; quota: when the new month begins
+	Now    bool      // traffic is restrained
+}
+
+// Trouble returns what people have to be told of, or false.
+func (o Overview) Trouble() (Trouble, bool) {
+	restrained := o.Restraint.Reason != tenants.Unrestrained
+	switch {
+	case !o.Deadline.IsZero():
+		return Trouble{Reason: tenants.PaymentFailed, On: o.Deadline, Now: restrained}, true
+	case o.Restraint.Reason == tenants.QuotaUsed:
+		return Trouble{Reason: tenants.QuotaUsed, On: o.To, Now: true}, true
+	}
+	return Trouble{}, false
+}

@@ -1,0 +1,130 @@
+package billing
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/tenants"
+)
+
+// Store keeps what is known of workspaces.
+type Store interface {
+	Accounts
+	Readings
+	Meters
+}
+
+// Accounts finds accounts and what holds for them.
+type Accounts interface {
+	// Account returns a workspace's account: that of the plan Free where nothing is
+	// known of it.
+	Account(ctx context.Context, workspace uuid.UUID) (Account, error)
+
+	// KeepCustomer keeps Stripe's customer of a workspace, and returns the one that was
+	// kept first.
+	KeepCustomer(ctx context.Context, workspace uuid.UUID, customer string) (string, error)
+
+	// WorkspaceOf returns whose customer somebody is, or tenants.ErrNotFound.
+	WorkspaceOf(ctx context.Context, customer string) (uuid.UUID, error)
+
+	// Members returns how many members a workspace has.
+	Members(ctx context.Context, workspace uuid.UUID) (int64, error)
+
+	// Restrain keeps what holds back a workspace's traffic and tells every proxy.
+	Restrain(ctx context.Context, workspace uuid.UUID, restraint tenants.Restraint) error
+
+	// Tell has send called with the addresses of those who pay, once for each trouble,
+	// in the transaction that notes that they were told.
+	Tell(ctx context.Context, workspace uuid.UUID, trouble string, send func(ctx context.Context, to []string) error) error
+
+	// Due returns workspaces that are to be looked at: what they use has changed, or
+	// their time has come.
+	Due(ctx context.Context, now time.Time, limit int) ([]uuid.UUID, error)
+
+	// LookAt notes what a workspace has used as looked at, and has it due again at once
+	// until LookAgain sets another time.
+	LookAt(ctx context.Context, workspace uuid.UUID) error
+	LookAgain(ctx context.Context, workspace uuid.UUID, at time.Time) error
+}
+
+// Readings keeps what Stripe says, and that it has said something.
+type Readings interface {
+	// KeepNotice keeps a notice, and runs then in the same transaction if it is new.
+	KeepNotice(ctx context.Context, workspace uuid.UUID, notice Notice, then func(ctx context.Context) error) error
+
+	// IsDone reports whether Stripe has been read since a notice came.
+	IsDone(ctx context.Context, workspace, notice uuid.UUID) (bool, error)
+
+	// BeginReading returns the number of a reading that begins now.
+	BeginReading(ctx context.Context, workspace uuid.UUID) (int64, error)
+
+	// KeepReading keeps what a reading has found, unless one that began later has been
+	// kept, and notes the change. Notices that came before began are done then.
+	KeepReading(ctx context.Context, workspace uuid.UUID, reading int64, began time.Time, state State) error
+}
+
+// Meters keeps what is used and what Stripe knows of it.
+type Meters interface {
+	// Used returns the exchanges that count of the hours that began in a span of time.
+	Used(ctx context.Context, workspace uuid.UUID, from, to time.Time) (int64, error)
+
+	// CutEvents makes meter events of all that is to be told to Stripe and is in none.
+	CutEvents(ctx context.Context, workspace uuid.UUID) error
+
+	// Unsent returns the meter events that Stripe may not have, the oldest first.
+	Unsent(ctx context.Context, workspace uuid.UUID) ([]MeterEvent, error)
+
+	// Trying notes the time that an event is sent with and when it was first tried.
+	Trying(ctx context.Context, workspace uuid.UUID, event MeterEvent) error
+
+	// Sent notes that Stripe has an event.
+	Sent(ctx context.Context, workspace, event uuid.UUID, at time.Time) error
+
+	// SentAt returns the exchanges of all events that Stripe has for a time.
+	SentAt(ctx context.Context, workspace uuid.UUID, customer string, at time.Time) (int64, error)
+}
+
+// Deps are what a Service works with.
+type Deps struct {
+	Store Store
+
+	// Enqueue has Read called for a notice, if and only if the transaction of ctx is
+	// committed.
+	Enqueue func(ctx context.Context, workspace, notice uuid.UUID) error
+
+	// Mail queues a mail in the transaction of ctx; nil: nobody is written to.
+	Mail func(ctx context.Context, mail tenants.Mail) error
+
+	Log *slog.Logger
+	Now func() time.Time
+}
+
+// Service is billing. Where it is off, everything is allowed and nothing is sold.
+type Service struct {
+	config Config
+	deps   Deps
+	stripe *gateway
+
+	mu       sync.Mutex
+	offers   []Offer
+	offersAt time.Time
+}
+
+// New returns the service of a valid Config.
+func New(config Config, deps Deps) *Service {
+	service := &Service{config: config, deps: deps}
+	if config.IsOn() {
+		service.stripe = newGateway(config)
+	}
+	return service
+}
+
+// Off returns the service of an installation without billing.
+func Off() *Service { return New(DefaultConfig(), Deps{Now: time.Now}) }
+
+// IsOn reports whether there is billing.
+func (s *Service) IsOn() bool { return s.config.IsOn() }

@@ -1,0 +1,148 @@
+package stripetest
+
+import (
+	"fmt"
+	"html"
+	"net/http"
+	"strconv"
+)
+
+// session is a visit to checkout or to the portal.
+type session struct {
+	id, customer, success, cancel string
+	lines                         []line
+	metadata                      map[string]string
+	trialDays                     int
+	tax, done                     bool
+}
+
+type line struct {
+	price    price
+	quantity int64
+}
+
+func (s *Server) newCheckout(r *http.Request) (any, *failure) {
+	form := r.Form
+	made := &session{
+		id: s.id("cs_test"), customer: form.Get("customer"), success: form.Get("success_url"), cancel: form.Get("cancel_url"),
+		metadata: metadata(form, "subscription_data[metadata]"), tax: form.Get("automatic_tax[enabled]") == "true",
+	}
+	switch {
+	case s.customers[made.customer] == nil:
+		return nil, invalid("customer", "No such customer: '"+made.customer+"'")
+	case form.Get("mode") != "subscription" || made.success == "":
+		return nil, invalid("mode", "You must pass a mode and a success_url.")
+	case made.tax && form.Get("customer_update[address]") != "auto":
+		return nil, invalid("customer_update", "Automatic tax calculation in Checkout requires a valid address on the Customer.")
+	}
+	made.trialDays, _ = strconv.Atoi(form.Get("subscription_data[trial_period_days]")) // empty: none
+	for i := 0; ; i++ {
+		name := form.Get(fmt.Sprintf("line_items[%d][price]", i))
+		if name == "" {
+			break
+		}
+		price, is := prices()[name]
+		if !is {
+			return nil, missing("price", name)
+		}
+		quantity, err := strconv.ParseInt(form.Get(fmt.Sprintf("line_items[%d][quantity]", i)), 10, 64)
+		if (err == nil) == price.metered {
+			return nil, invalid("line_items", "Quantity is required for a licensed price and must not be given for a metered one.")
+		}
+		made.lines = append(made.lines, line{price, quantity})
+	}
+	s.sessions[made.id] = made
+	return object{
+		"id": made.id, "object": "checkout.session", "mode": "subscription", "status": "open", "customer": made.customer, "livemode": false,
+		"client_reference_id": form.Get("client_reference_id"), "url": s.URL + "/pay/" + made.id, "success_url": made.success, "cancel_url": made.cancel,
+		"automatic_tax": object{"enabled": made.tax, "status": nil},
+	}, nil
+}
+
+func (s *Server) newPortal(r *http.Request) (any, *failure) {
+	made := &session{id: s.id("bps"), customer: r.Form.Get("customer"), success: r.Form.Get("return_url")}
+	if s.customers[made.customer] == nil {
+		return nil, invalid("customer", "No such customer: '"+made.customer+"'")
+	}
+	s.sessions[made.id] = made
+	return object{
+		"id": made.id, "object": "billing_portal.session", "customer": made.customer, "return_url": made.success, "livemode": false,
+		"url": s.URL + "/portal/" + made.id,
+	}, nil
+}
+
+// checkoutPage is what people see who pay.
+func (s *Server) checkoutPage(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, is := s.sessions[r.PathValue("id")]
+	if !is || found.done {
+		http.NotFound(w, r)
+		return
+	}
+	page(w, "Pay", `<form method="post"><button id="pay">Subscribe</button></form><a id="back" href="`+html.EscapeString(found.cancel)+`">Back</a>`)
+}
+
+func (s *Server) pay(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, is := s.sessions[r.PathValue("id")]
+	if !is || found.done {
+		http.NotFound(w, r)
+		return
+	}
+	found.done = true
+	made := s.subscribe(found)
+	s.happened("checkout.session.completed", object{
+		"id": found.id, "object": "checkout.session", "customer": found.customer, "subscription": made.id, "status": "complete",
+	})
+	http.Redirect(w, r, found.success, http.StatusSeeOther)
+}
+
+// portalPage is what people see who change what they have bought.
+func (s *Server) portalPage(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, is := s.sessions[r.PathValue("id")]
+	if !is {
+		http.NotFound(w, r)
+		return
+	}
+	page(w, "Portal", `<form method="post"><button id="cancel">Cancel plan</button></form><a id="back" href="`+html.EscapeString(found.success)+`">Back</a>`)
+}
+
+func (s *Server) changeInPortal(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, is := s.sessions[r.PathValue("id")]
+	if !is {
+		http.NotFound(w, r)
+		return
+	}
+	for _, one := range s.subscriptions {
+		if one.customer == found.customer && one.status != "canceled" {
+			s.setCancel(one, true)
+		}
+	}
+	http.Redirect(w, r, found.success, http.StatusSeeOther)
+}
+
+func page(w http.ResponseWriter, title, body string) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = fmt.Fprintf(w, "<!DOCTYPE html><html lang=en><title>%s</title><h1>%s</h1>%s</html>", title, title, body)
+}
+
+// Pay pays for what the customer chose at a checkout's address, without a browser.
+func (s *Server) Pay(address string) error {
+	response, err := (&http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}).Post(address, "application/x-www-form-urlencoded", nil) //nolint:noctx // in the same process
+	if err != nil {
+		return fmt.Errorf("pay: %w", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusSeeOther {
+		return fmt.Errorf("pay: status %d", response.StatusCode)
+	}
+	return nil
+}

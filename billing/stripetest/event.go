@@ -1,0 +1,37 @@
+package stripetest
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/stripe/stripe-go/v76"
+	"github.com/stripe/stripe-go/v76/webhook"
+)
+
+// Event is a notice as Stripe sends it.
+type Event struct {
+	ID, Type string
+	Payload  []byte
+}
+
+// happened notes an event with the object as it is now. The lock is held.
+func (s *Server) happened(kind string, about object) {
+	event := Event{ID: s.id("evt"), Type: kind}
+	event.Payload, _ = json.Marshal(object{ //nolint:errchkjson // maps of plain values
+		"id": event.ID, "object": "event", "api_version": stripe.APIVersion, "created": s.now.Unix(), "livemode": false, "type": kind,
+		"data": object{"object": about}, "pending_webhooks": 1, "request": object{"id": nil, "idempotency_key": nil},
+	})
+	s.events = append(s.events, event)
+}
+
+// Events returns the notices so far, in the order in which they happened.
+func (s *Server) Events() []Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Event(nil), s.events...)
+}
+
+// Sign returns the header Stripe-Signature for a payload that is sent at a time.
+func Sign(payload []byte, at time.Time) string {
+	return webhook.GenerateTestSignedPayload(&webhook.UnsignedPayload{Payload: payload, Secret: WebhookSecret, Timestamp: at}).Header
+}

@@ -1,0 +1,116 @@
+package stripetest
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// invoice is a bill.
+type invoice struct {
+	id, number, customer, subscription, status string
+	total                                      int64
+	created, finalized, paidAt                 time.Time
+	attempts                                   int
+	url                                        string
+}
+
+func (i *invoice) json() object {
+	return object{
+		"id": i.id, "object": "invoice", "number": i.number, "customer": i.customer, "subscription": i.subscription, "status": i.status,
+		"total": i.total, "amount_due": i.total, "currency": "usd", "created": i.created.Unix(), "attempted": i.attempts > 0, "attempt_count": i.attempts,
+		"paid": i.status == "paid", "hosted_invoice_url": i.url, "livemode": false,
+		"status_transitions": object{"finalized_at": stamp(i.finalized), "paid_at": stamp(i.paidAt), "marked_uncollectible_at": nil, "voided_at": nil},
+	}
+}
+
+func (s *Server) listInvoices(r *http.Request) (any, *failure) {
+	var found []any
+	for _, one := range slices.Backward(s.invoices) {
+		if of := r.Form.Get("customer"); of != "" && one.customer != of {
+			continue
+		}
+		if of := r.Form.Get("subscription"); of != "" && one.subscription != of {
+			continue
+		}
+		if status := r.Form.Get("status"); status == "" || status == one.status {
+			found = append(found, one.json())
+		}
+	}
+	return list("/v1/invoices", found), nil
+}
+
+// bill asks for the period that begins and the usage of the one that ends.
+func (s *Server) bill(of *subscription, from, to time.Time) {
+	made := &invoice{
+		id: s.id("in"), number: fmt.Sprintf("PAL-%04d", len(s.invoices)+1), customer: of.customer, subscription: of.id, status: "open",
+		created: s.now, finalized: s.now, total: of.prorated,
+	}
+	made.url = s.URL + "/invoice/" + made.id
+	of.prorated = 0
+	for _, one := range of.items {
+		if one.price.metered {
+			made.total += one.price.cost(s.used(of.customer, from, to))
+		} else {
+			made.total += one.price.cost(one.quantity)
+		}
+	}
+	s.invoices = append(s.invoices, made)
+	of.latest, of.failures, of.retry = made, 0, time.Time{}
+	s.happened("invoice.created", made.json())
+	s.happened("invoice.finalized", made.json())
+	s.collect(of, made)
+}
+
+// collect tries to have an invoice paid.
+func (s *Server) collect(of *subscription, due *invoice) {
+	due.attempts++
+	if !s.customers[of.customer].declines {
+		due.status, due.paidAt = "paid", s.now
+		of.failures, of.retry = 0, time.Time{}
+		s.happened("invoice.paid", due.json())
+		if of.status != "active" {
+			of.status = "active"
+			s.happened("customer.subscription.updated", of.json())
+		}
+		return
+	}
+	s.happened("invoice.payment_failed", due.json())
+	if of.failures == len(retries()) {
+		s.cancel(of)
+		return
+	}
+	of.retry = s.now.AddDate(0, 0, retries()[of.failures])
+	of.failures++
+	if of.status != "past_due" {
+		of.status = "past_due"
+		s.happened("customer.subscription.updated", of.json())
+	}
+}
+
+// PayOpen pays the open invoices of a customer by another card, as people do in the
+// portal.
+func (s *Server) PayOpen(customer string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.customers[customer].declines = false
+	for _, one := range s.invoices {
+		if one.customer == customer && one.status == "open" {
+			s.collect(s.subscriptions[one.subscription], one)
+		}
+	}
+}
+
+// Invoiced returns the sum of a customer's bills, in cents.
+func (s *Server) Invoiced(customer string) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var sum int64
+	for _, one := range s.invoices {
+		if one.customer == customer {
+			sum += one.total
+		}
+	}
+	return sum
+}

@@ -1,0 +1,263 @@
+// Package stripetest is a double of Stripe for tests: it keeps customers,
+// subscriptions, invoices and meters, has a clock that tests move on, shows a hosted
+// checkout and portal, and tells of what happens by signed webhooks. It answers as
+// Stripe's API of version 2023-10-16 does.
+package stripetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stripe/stripe-go/v76"
+)
+
+// What the double lets in and signs with.
+const (
+	Key           = "sk_test_double"
+	WebhookSecret = "whsec_double"
+	MeterEvent    = "palimpsest_exchanges"
+	Meter         = "mtr_1"
+
+	ProPrice       = "price_pro"
+	ProUsagePrice  = "price_pro_usage"
+	TeamPrice      = "price_team"
+	TeamUsagePrice = "price_team_usage"
+)
+
+// ProIncluded and TeamIncluded are the exchanges that the double's usage prices have in
+// their first tier, for nothing.
+const (
+	ProIncluded  = 50_000
+	TeamIncluded = 200_000
+)
+
+// Server is a running double.
+type Server struct {
+	URL string
+
+	// Before sees every call before it is answered; nil: nobody does. An answer that it
+	// writes, and true, ends the call.
+	Before func(w http.ResponseWriter, r *http.Request) bool
+
+	// After sees every call that changed something once it is done and before its answer
+	// goes out; nil: nobody does. With false the answer never comes.
+	After func(r *http.Request) bool
+
+	mu            sync.Mutex
+	now           time.Time
+	serial        int
+	calls         []string
+	answers       map[string]answer // by idempotency key
+	customers     map[string]*customer
+	sessions      map[string]*session
+	subscriptions map[string]*subscription
+	invoices      []*invoice
+	meterEvents   map[string]meterEvent
+	events        []Event
+}
+
+// object is a JSON object of Stripe's.
+type object = map[string]any
+
+// answer is what a call was answered with.
+type answer struct {
+	status int
+	body   []byte
+	form   string
+}
+
+// failure is an error of Stripe's.
+type failure struct {
+	status       int
+	kind, detail string
+	param        string
+}
+
+// New starts a double whose clock stands at a time.
+func New(t testing.TB, now time.Time) *Server {
+	t.Helper()
+	s := &Server{
+		now: now.UTC().Truncate(time.Second), answers: map[string]answer{}, customers: map[string]*customer{},
+		sessions: map[string]*session{}, subscriptions: map[string]*subscription{}, meterEvents: map[string]meterEvent{},
+	}
+	server := httptest.NewServer(s.routes())
+	t.Cleanup(server.Close)
+	s.URL = server.URL
+	return s
+}
+
+// Now returns the double's time.
+func (s *Server) Now() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now
+}
+
+// Calls returns the calls of the API so far: method and path.
+func (s *Server) Calls() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.calls...)
+}
+
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	api := func(pattern string, do func(r *http.Request) (any, *failure)) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, do) })
+	}
+	api("POST /v1/customers", s.newCustomer)
+	api("GET /v1/customers/{id}", s.getCustomer)
+	api("POST /v1/checkout/sessions", s.newCheckout)
+	api("POST /v1/billing_portal/sessions", s.newPortal)
+	api("GET /v1/prices/{id}", s.getPrice)
+	api("GET /v1/subscriptions", s.listSubscriptions)
+	api("GET /v1/subscriptions/{id}", s.getSubscription)
+	api("POST /v1/subscriptions/{id}", s.changeSubscription)
+	api("DELETE /v1/subscriptions/{id}", s.cancelSubscription)
+	api("POST /v1/subscription_items/{id}", s.changeItem)
+	api("GET /v1/invoices", s.listInvoices)
+	api("POST /v1/billing/meter_events", s.newMeterEvent)
+	api("GET /v1/billing/meters/{id}/event_summaries", s.listSummaries)
+	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	mux.HandleFunc("GET /pay/{id}", s.checkoutPage)
+	mux.HandleFunc("POST /pay/{id}", s.pay)
+	mux.HandleFunc("GET /portal/{id}", s.portalPage)
+	mux.HandleFunc("POST /portal/{id}", s.changeInPortal)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.serve(w, r, func(r *http.Request) (any, *failure) {
+			return nil, &failure{status: http.StatusNotFound, kind: "invalid_request_error", detail: "Unrecognized request URL (" + r.Method + ": " + r.URL.Path + ")."}
+		})
+	})
+	return mux
+}
+
+// serve answers a call of the API.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, do func(r *http.Request) (any, *failure)) {
+	// Under the lock, so that what tests set before they ask for the time is seen.
+	s.mu.Lock()
+	before, after := s.Before, s.After
+	s.mu.Unlock()
+	if before != nil && before(w, r) {
+		return
+	}
+	if r.Header.Get("Authorization") != "Bearer "+Key {
+		write(w, failed(&failure{status: http.StatusUnauthorized, kind: "invalid_request_error", detail: "Invalid API Key provided"}))
+		return
+	}
+	if version := r.Header.Get("Stripe-Version"); version != stripe.APIVersion {
+		write(w, failed(&failure{status: http.StatusBadRequest, kind: "invalid_request_error", detail: "Invalid Stripe API version: " + version}))
+		return
+	}
+	if err := r.ParseForm(); err != nil {
+		write(w, failed(&failure{status: http.StatusBadRequest, kind: "invalid_request_error", detail: err.Error()}))
+		return
+	}
+	result := s.once(r, do)
+	if r.Method != http.MethodGet && after != nil {
+		goes := after(r)
+		_ = s.Now() // what it did is seen by the next call
+		if !goes {
+			panic(http.ErrAbortHandler)
+		}
+	}
+	write(w, result)
+}
+
+// once does a call, or answers it again where its idempotency key is known.
+func (s *Server) once(r *http.Request, do func(r *http.Request) (any, *failure)) answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls = append(s.calls, r.Method+" "+r.URL.Path)
+	key, form := r.Header.Get("Idempotency-Key"), r.URL.Path+"?"+r.Form.Encode()
+	if known, is := s.answers[key]; is && key != "" {
+		if known.form != form {
+			return failed(&failure{
+				status: http.StatusBadRequest, kind: "idempotency_error",
+				detail: "Keys for idempotent requests can only be used with the same parameters they were first used with.",
+			})
+		}
+		return known
+	}
+	result, wrong := do(r)
+	made := answer{status: http.StatusOK, form: form}
+	if wrong != nil {
+		made = failed(wrong)
+		made.form = form
+	} else {
+		made.body, _ = json.Marshal(result) //nolint:errchkjson // maps of plain values
+	}
+	if key != "" && r.Method == http.MethodPost {
+		s.answers[key] = made
+	}
+	return made
+}
+
+func failed(wrong *failure) answer {
+	detail := object{"type": wrong.kind, "message": wrong.detail}
+	if wrong.param != "" {
+		detail["param"] = wrong.param
+	}
+	if wrong.status == http.StatusNotFound {
+		detail["code"] = "resource_missing"
+	}
+	body, _ := json.Marshal(object{"error": detail}) //nolint:errchkjson // maps of plain values
+	return answer{status: wrong.status, body: body}
+}
+
+func write(w http.ResponseWriter, answer answer) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Request-Id", "req_double")
+	w.WriteHeader(answer.status)
+	_, _ = w.Write(answer.body)
+}
+
+// missing says that there is no object with an id.
+func missing(what, id string) *failure {
+	return &failure{status: http.StatusNotFound, kind: "invalid_request_error", detail: fmt.Sprintf("No such %s: '%s'", what, id), param: "id"}
+}
+
+// invalid says that a parameter cannot be used.
+func invalid(param, detail string) *failure {
+	return &failure{status: http.StatusBadRequest, kind: "invalid_request_error", detail: detail, param: param}
+}
+
+// id returns an id that is new. The lock is held.
+func (s *Server) id(prefix string) string {
+	s.serial++
+	return fmt.Sprintf("%s_%06d", prefix, s.serial)
+}
+
+// list returns a list of Stripe's.
+func list(path string, items []any) object {
+	if items == nil {
+		items = []any{}
+	}
+	return object{"object": "list", "url": path, "has_more": false, "data": items}
+}
+
+// metadata returns what a form says under a name: name[key]=value.
+func metadata(form url.Values, name string) map[string]string {
+	found := map[string]string{}
+	for field := range maps.Keys(form) {
+		if key, is := strings.CutPrefix(field, name+"["); is && strings.HasSuffix(key, "]") {
+			found[strings.TrimSuffix(key, "]")] = form.Get(field)
+		}
+	}
+	return found
+}
+
+// stamp returns a time as Stripe writes it; nil for none.
+func stamp(at time.Time) any {
+	if at.IsZero() {
+		return nil
+	}
+	return at.Unix()
+}

@@ -1,0 +1,211 @@
+package stripetest
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// subscription is what a customer has bought.
+type subscription struct {
+	id, customer, status     string
+	items                    []*item
+	metadata                 map[string]string
+	created, start, end      time.Time // start and end: of the period
+	trialEnd, ended          time.Time
+	cancelAtEnd, automatic   bool
+	failures                 int       // payments that failed in a row
+	retry                    time.Time // of the payment; zero: none is due
+	prorated                 int64     // to be paid with the next invoice
+	latest                   *invoice
+	subscribed, canceledTime time.Time
+}
+
+// item is one price of a subscription.
+type item struct {
+	id       string
+	price    price
+	quantity int64
+}
+
+// retries are the days after which a payment that failed is tried again; with the last
+// one the subscription ends.
+func retries() []int { return []int{3, 5, 7, 7} }
+
+func (s *subscription) json() object {
+	items := make([]any, 0, len(s.items))
+	for _, one := range s.items {
+		made := object{"id": one.id, "object": "subscription_item", "subscription": s.id, "price": one.price.json(false), "metadata": object{}, "created": s.created.Unix()}
+		if !one.price.metered {
+			made["quantity"] = one.quantity
+		}
+		items = append(items, made)
+	}
+	made := object{
+		"id": s.id, "object": "subscription", "customer": s.customer, "status": s.status, "items": list("/v1/subscription_items?subscription="+s.id, items),
+		"metadata": s.metadata, "created": s.created.Unix(), "start_date": s.subscribed.Unix(), "current_period_start": s.start.Unix(),
+		"current_period_end": s.end.Unix(), "trial_end": stamp(s.trialEnd), "ended_at": stamp(s.ended), "canceled_at": stamp(s.canceledTime),
+		"cancel_at_period_end": s.cancelAtEnd, "cancel_at": nil, "currency": "usd", "livemode": false, "latest_invoice": nil,
+		"automatic_tax": object{"enabled": s.automatic}, "collection_method": "charge_automatically",
+	}
+	if s.cancelAtEnd {
+		made["cancel_at"] = s.end.Unix()
+	}
+	if s.latest != nil {
+		made["latest_invoice"] = s.latest.id
+	}
+	return made
+}
+
+func (s *Server) listSubscriptions(r *http.Request) (any, *failure) {
+	var found []any
+	for _, id := range slices.Backward(slices.Sorted(maps.Keys(s.subscriptions))) {
+		one := s.subscriptions[id]
+		if one.customer == r.Form.Get("customer") && (r.Form.Get("status") == "all" || one.status != "canceled") {
+			found = append(found, one.json())
+		}
+	}
+	return list("/v1/subscriptions", found), nil
+}
+
+func (s *Server) getSubscription(r *http.Request) (any, *failure) {
+	found, is := s.subscriptions[r.PathValue("id")]
+	if !is {
+		return nil, missing("subscription", r.PathValue("id"))
+	}
+	return found.json(), nil
+}
+
+func (s *Server) changeSubscription(r *http.Request) (any, *failure) {
+	found, is := s.subscriptions[r.PathValue("id")]
+	if !is {
+		return nil, missing("subscription", r.PathValue("id"))
+	}
+	if wanted := r.Form.Get("cancel_at_period_end"); wanted != "" {
+		s.setCancel(found, wanted == "true")
+	}
+	return found.json(), nil
+}
+
+func (s *Server) setCancel(found *subscription, cancel bool) {
+	found.cancelAtEnd, found.canceledTime = cancel, time.Time{}
+	if cancel {
+		found.canceledTime = s.now
+	}
+	s.happened("customer.subscription.updated", found.json())
+}
+
+func (s *Server) cancelSubscription(r *http.Request) (any, *failure) {
+	found, is := s.subscriptions[r.PathValue("id")]
+	if !is || found.status == "canceled" {
+		return nil, missing("subscription", r.PathValue("id"))
+	}
+	s.cancel(found)
+	return found.json(), nil
+}
+
+func (s *Server) cancel(found *subscription) {
+	found.status, found.ended, found.retry = "canceled", s.now, time.Time{}
+	if found.canceledTime.IsZero() {
+		found.canceledTime = s.now
+	}
+	s.happened("customer.subscription.deleted", found.json())
+}
+
+func (s *Server) changeItem(r *http.Request) (any, *failure) {
+	for _, found := range s.subscriptions {
+		for _, one := range found.items {
+			if one.id != r.PathValue("id") {
+				continue
+			}
+			quantity, err := strconv.ParseInt(r.Form.Get("quantity"), 10, 64)
+			if err != nil || quantity < 0 || one.price.metered {
+				return nil, invalid("quantity", "Invalid integer: "+r.Form.Get("quantity"))
+			}
+			if r.Form.Get("proration_behavior") != "none" && found.status != "trialing" {
+				left, whole := found.end.Sub(s.now), found.end.Sub(found.start)
+				found.prorated += int64(float64((quantity-one.quantity)*one.price.amount) * float64(left) / float64(whole))
+			}
+			one.quantity = quantity
+			s.happened("customer.subscription.updated", found.json())
+			return object{"id": one.id, "object": "subscription_item", "subscription": found.id, "quantity": quantity, "price": one.price.json(false)}, nil
+		}
+	}
+	return nil, missing("subscription_item", r.PathValue("id"))
+}
+
+// subscribe begins a subscription. The lock is held.
+func (s *Server) subscribe(bought *session) *subscription {
+	made := &subscription{
+		id: s.id("sub"), customer: bought.customer, metadata: bought.metadata, created: s.now, subscribed: s.now,
+		start: s.now, end: s.now.AddDate(0, 1, 0), automatic: bought.tax, status: "active",
+	}
+	for _, line := range bought.lines {
+		made.items = append(made.items, &item{id: s.id("si"), price: line.price, quantity: line.quantity})
+	}
+	s.subscriptions[made.id] = made
+	if bought.trialDays > 0 {
+		made.status, made.trialEnd = "trialing", s.now.AddDate(0, 0, bought.trialDays)
+		made.end = made.trialEnd
+		s.happened("customer.subscription.created", made.json())
+		return made
+	}
+	s.happened("customer.subscription.created", made.json())
+	s.bill(made, made.start, made.start)
+	return made
+}
+
+// Advance moves the double's clock on, and does on the way what falls due.
+func (s *Server) Advance(to time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	to = to.UTC().Truncate(time.Second)
+	for {
+		var next *subscription
+		var at time.Time
+		for _, id := range slices.Sorted(maps.Keys(s.subscriptions)) {
+			due := s.subscriptions[id].due()
+			if !due.IsZero() && !due.After(to) && (next == nil || due.Before(at)) {
+				next, at = s.subscriptions[id], due
+			}
+		}
+		if next == nil {
+			s.now = to
+			return
+		}
+		s.now = at
+		s.proceed(next)
+	}
+}
+
+// due returns when something happens to a subscription by itself; zero: never.
+func (s *subscription) due() time.Time {
+	switch {
+	case s.status == "canceled":
+		return time.Time{}
+	case !s.retry.IsZero() && s.retry.Before(s.end):
+		return s.retry
+	}
+	return s.end
+}
+
+// proceed does what is due now.
+func (s *Server) proceed(due *subscription) {
+	if !due.retry.IsZero() && due.retry.Equal(s.now) {
+		s.collect(due, due.latest)
+		return
+	}
+	if due.cancelAtEnd {
+		s.cancel(due)
+		return
+	}
+	from, to := due.start, due.end
+	if due.status == "trialing" {
+		due.status, from = "active", to // usage of a trial costs nothing
+	}
+	due.start, due.end = to, to.AddDate(0, 1, 0)
+	s.happened("customer.subscription.updated", due.json())
+	s.bill(due, from, to)
+}

@@ -1,0 +1,143 @@
+// Package billing is the page of the plan that a workspace has, what it has used of it,
+// and its bills.
+package billing
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/billing"
+	"palimpsest/tenants"
+	"palimpsest/web/layout"
+	"palimpsest/web/paths"
+)
+
+// Service sells plans and knows what was bought.
+type Service interface {
+	IsOn() bool
+	Overview(ctx context.Context, workspace tenants.WorkspaceID) (billing.Overview, error)
+	Offers(ctx context.Context) ([]billing.Offer, error)
+	Invoices(ctx context.Context, account billing.Account) ([]billing.Invoice, error)
+	Checkout(ctx context.Context, workspace tenants.Workspace, email, plan string) (string, error)
+	Portal(ctx context.Context, workspace tenants.WorkspaceID) (string, error)
+	Returned(ctx context.Context, workspace tenants.WorkspaceID) error
+
+	// Origins are those of the pages that Checkout and Portal lead to.
+	Origins() []string
+}
+
+// Handler answers the requests to the page.
+type Handler struct {
+	service Service
+	log     *slog.Logger
+	now     func() time.Time
+}
+
+// New returns a Handler.
+func New(service Service, log *slog.Logger, now func() time.Time) *Handler {
+	return &Handler{service: service, log: log, now: now}
+}
+
+// Show shows the plan, the usage and the bills.
+func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
+	returned := c.QueryParam("checkout") == "done"
+	if returned {
+		if err := h.service.Returned(c.Request().Context(), who.Workspace.ID); err != nil {
+			h.log.WarnContext(c.Request().Context(), "read account after checkout", "error", err)
+		}
+	}
+	return h.page(c, who, http.StatusOK, func(m *model) { m.Returned = returned })
+}
+
+// Checkout leads to where a plan is paid for.
+func (h *Handler) Checkout(c echo.Context, who tenants.Principal) error {
+	url, err := h.service.Checkout(c.Request().Context(), who.Workspace, who.User.Email, c.FormValue("plan"))
+	return h.lead(c, who, url, err)
+}
+
+// Portal leads to where the plan is changed and paid.
+func (h *Handler) Portal(c echo.Context, who tenants.Principal) error {
+	url, err := h.service.Portal(c.Request().Context(), who.Workspace.ID)
+	return h.lead(c, who, url, err)
+}
+
+// lead sends a person on to Stripe, or says why that cannot be.
+func (h *Handler) lead(c echo.Context, who tenants.Principal, url string, err error) error {
+	invalid, isInvalid := errors.AsType[tenants.Invalid](err)
+	switch {
+	case err == nil:
+		return layout.Redirect(c, url)
+	case errors.Is(err, tenants.ErrBillingOff):
+		return layout.Redirect(c, paths.Billing)
+	case isInvalid:
+		return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Problem = "This plan is not sold here: it " + invalid.Message + "." })
+	case errors.Is(err, tenants.ErrConflict):
+		return h.page(c, who, http.StatusConflict, func(m *model) {
+			m.Problem = "This workspace has a subscription already. Change its plan with the button Manage at Stripe."
+		})
+	case errors.Is(err, tenants.ErrNotFound):
+		return h.page(c, who, http.StatusNotFound, func(m *model) { m.Problem = "Nothing was bought yet. Choose a plan first." })
+	}
+	reference := h.failed(c, "lead to Stripe", err)
+	return h.page(c, who, http.StatusBadGateway, func(m *model) {
+		m.Problem = "Stripe did not answer, so nothing was changed. The proxy keeps working. Try again in a moment. Reference " + reference + "."
+	})
+}
+
+// page answers with the page.
+func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change func(*model)) error {
+	overview, err := h.service.Overview(c.Request().Context(), who.Workspace.ID)
+	if err != nil {
+		return err
+	}
+	model := newModel(overview, h.now())
+	if h.service.IsOn() {
+		layout.WithPlan(c, overview) // it may have changed since the request came
+		h.ask(c, overview, &model)
+		h.letLead(c)
+	}
+	change(&model)
+	return layout.Page(c, status, layout.Frame{Title: "Billing", Section: layout.Billing, Who: who}, view(model))
+}
+
+// ask asks Stripe for what only it knows. A part that fails leaves the others as they
+// are.
+func (h *Handler) ask(c echo.Context, overview billing.Overview, model *model) {
+	ctx := c.Request().Context()
+	offers, err := h.service.Offers(ctx)
+	if err != nil {
+		model.OffersFailed = h.failed(c, "read prices", err)
+	}
+	model.offer(offers)
+	model.Invoices, err = h.service.Invoices(ctx, overview.Account)
+	if err != nil {
+		model.InvoicesFailed = h.failed(c, "read invoices", err)
+	}
+}
+
+// letLead lets the forms of the page lead to Stripe, which the policy of every other
+// page forbids.
+func (h *Handler) letLead(c echo.Context) {
+	header := c.Response().Header()
+	policy := header.Get(echo.HeaderContentSecurityPolicy)
+	allowed := strings.Replace(policy, "form-action 'self'", "form-action 'self' "+strings.Join(h.service.Origins(), " "), 1)
+	header.Set(echo.HeaderContentSecurityPolicy, allowed)
+}
+
+// failed writes the cause of a failure to the log and returns the reference that the
+// page shows.
+func (h *Handler) failed(c echo.Context, what string, err error) string {
+	reference, _, _ := strings.Cut(uuid.NewString(), "-")
+	h.log.ErrorContext(c.Request().Context(), what, "reference", reference, "error", err)
+	return reference
+}
+
+// Interface guard.
+var _ Service = (*billing.Service)(nil)

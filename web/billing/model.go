@@ -1,0 +1,92 @@
+package billing
+
+import (
+	"time"
+
+	"palimpsest/billing"
+	"palimpsest/web/components"
+)
+
+// model is the page.
+type model struct {
+	billing.Overview
+
+	Returned bool   // from checkout, just now
+	Problem  string // why nothing was changed; empty: none
+	State    string // of the plan, in a word
+	Tag      string // its colour
+	Says     string // what that means, in a sentence
+	Bar      int64  // per cent of what is included that is used
+	Included int64  // exchanges of the period; 0: nobody knows, or without a limit
+	Beyond   string // price of each further one
+	Forecast string // empty: it would be a guess
+
+	Offers         []billing.Offer // that may be chosen
+	OffersFailed   string          // reference
+	Invoices       []billing.Invoice
+	InvoicesFailed string
+}
+
+func newModel(overview billing.Overview, now time.Time) model {
+	m := model{Overview: overview, Included: overview.Quota}
+	m.State, m.Tag, m.Says = stateOf(overview)
+	if expected, ok := overview.Forecast(now); ok {
+		m.Forecast = components.Count(expected) + " by " + components.Day(overview.To) + " if the rest goes as it has so far"
+	}
+	m.fill()
+	return m
+}
+
+// offer shows what can be bought: nothing where something runs, whose own price is
+// shown then.
+func (m *model) offer(offers []billing.Offer) {
+	for _, offer := range offers {
+		if offer.Plan == m.Plan {
+			m.Included, m.Beyond = offer.Included, offer.Beyond
+		}
+		if !m.Status.IsLive() {
+			m.Offers = append(m.Offers, offer)
+		}
+	}
+	m.fill()
+}
+
+func (m *model) fill() {
+	if m.Included > 0 {
+		m.Bar = min(100, m.Used*100/m.Included)
+	}
+}
+
+// stateOf says how a plan is doing.
+func stateOf(overview billing.Overview) (state, tag, says string) {
+	end := components.Day(overview.EndsAt)
+	switch {
+	case overview.Plan == billing.Local:
+		return "Unlimited", "ok", "Billing is off here. Every workspace has everything, without a limit and without a bill."
+	case overview.Status == billing.Canceled:
+		return "Free", "", "The subscription ended on " + end + "."
+	case overview.Plan == billing.Free:
+		return "Free", "", components.Count(billing.FreeExchanges) + " exchanges each month cost nothing. " +
+			"Above them requests pass uncompressed; they are never blocked."
+	case overview.Status.Owes():
+		return "Past due", "bad", "A payment failed on " + components.Day(overview.PastDueSince) + ". Stripe tries again; you can pay with another card at Stripe."
+	case !overview.EndsAt.IsZero():
+		return "Ends " + end, "warn", "It is cancelled. Everything works until " + end + "; then the workspace is on the plan Free."
+	case overview.Status == billing.Trialing:
+		return "Trial", "ok", "The trial ends on " + components.Day(overview.TrialEnd) + ". Until then nothing is paid."
+	case overview.Status == billing.Paused:
+		return "Paused", "warn", "The subscription is paused at Stripe."
+	}
+	return "Active", "ok", "It renews on " + components.Day(overview.PeriodEnd) + "."
+}
+
+// extent says how many exchanges an offer includes and what more cost.
+func extent(offer billing.Offer) string {
+	switch {
+	case offer.Beyond == "":
+		return "Exchanges without a limit"
+	case offer.Included == 0:
+		return "Each exchange " + offer.Beyond
+	}
+	return components.Count(offer.Included) + " exchanges included, each further one " + offer.Beyond
+}

@@ -1,0 +1,62 @@
+package layout
+
+import (
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/billing"
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+)
+
+// planKey is where a request carries the plan of its workspace.
+const planKey = "palimpsest.plan"
+
+// WithPlan has the page that answers a request show a workspace's plan beside the
+// navigation, and what is wrong with it at its top.
+func WithPlan(c echo.Context, overview billing.Overview) { c.Set(planKey, &overview) }
+
+// planOf returns the plan that a page is to show; nil: none.
+func planOf(c echo.Context) *billing.Overview {
+	overview, _ := c.Get(planKey).(*billing.Overview)
+	return overview
+}
+
+// trouble says what people have to know of their plan; empty: nothing.
+func (f Frame) trouble() string {
+	if f.plan == nil {
+		return ""
+	}
+	trouble, is := f.plan.Trouble()
+	day := components.Day(trouble.On)
+	switch {
+	case !is:
+		return ""
+	case trouble.Reason == tenants.QuotaUsed:
+		return "This month's " + components.Count(f.plan.Quota) + " exchanges of the plan Free are used up. Until " + day +
+			" requests pass uncompressed; they are never blocked."
+	case trouble.Now:
+		return "A payment failed. Since " + day + " requests pass uncompressed; they are never blocked."
+	}
+	return "A payment failed. Everything works as before until " + day + "; then requests pass uncompressed. They are never blocked."
+}
+
+// planShare returns how much of the quota is used, in per cent.
+func (f Frame) planShare() int64 { return min(100, f.plan.Used*100/max(1, f.plan.Quota)) }
+
+// planNote says what stands below the bar of the plan.
+func (f Frame) planNote() string {
+	if f.plan.Quota > 0 {
+		return strconv.FormatInt(f.planShare(), 10) + "% of " + components.Count(f.plan.Quota)
+	}
+	return "Plan " + f.plan.Plan.Title()
+}
+
+// planEnd says when the count begins again, or ends.
+func (f Frame) planEnd() string {
+	if !f.plan.EndsAt.IsZero() && f.plan.Status.IsLive() {
+		return "ends " + f.plan.EndsAt.UTC().Format("2 Jan")
+	}
+	return "renews " + f.plan.To.UTC().Format("2 Jan")
+}
