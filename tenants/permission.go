@@ -17,6 +17,9 @@ const (
 	// ReadSessions is to see sessions, and of what was said in them what the
 	// workspace's TextPolicy lets the reader see.
 	ReadSessions Permission = "sessions.read"
+	// ReadArchive is to search and read what the workspace lets one read of what was
+	// said in sessions.
+	ReadArchive Permission = "archive.read"
 	// ChangeSessions is to compact sessions and to pin their turns.
 	ChangeSessions Permission = "sessions.change"
 	// DeleteSessions is to delete sessions with their archive.
@@ -55,7 +58,9 @@ func adminMay() []Permission {
 
 func regularMay() []Permission { return append(viewerMay(), ChangeSessions, CreateKeys) }
 
-func viewerMay() []Permission { return []Permission{Enter, ReadMetrics, ReadConfig, ReadSessions} }
+func viewerMay() []Permission {
+	return []Permission{Enter, ReadMetrics, ReadConfig, ReadSessions, ReadArchive}
+}
 
 // Permissions returns what a role grants.
 func (r Role) Permissions() []Permission {
@@ -86,7 +91,7 @@ func (s Scope) Permissions() []Permission {
 	case ScopeRead:
 		return viewerMay()
 	case ScopeRecall:
-		return []Permission{ReadSessions}
+		return []Permission{ReadArchive}
 	case ScopeProxy:
 	}
 	return nil

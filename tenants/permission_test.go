@@ -16,6 +16,7 @@ func TestRolesMayDoWhatTheirNamesSay(t *testing.T) {
 		tenants.ReadMetrics:     {tenants.Owner, tenants.Admin, tenants.Regular, tenants.Viewer, tenants.Billing},
 		tenants.ReadConfig:      {tenants.Owner, tenants.Admin, tenants.Regular, tenants.Viewer},
 		tenants.ReadSessions:    {tenants.Owner, tenants.Admin, tenants.Regular, tenants.Viewer},
+		tenants.ReadArchive:     {tenants.Owner, tenants.Admin, tenants.Regular, tenants.Viewer},
 		tenants.ChangeSessions:  {tenants.Owner, tenants.Admin, tenants.Regular},
 		tenants.CreateKeys:      {tenants.Owner, tenants.Admin, tenants.Regular},
 		tenants.DeleteSessions:  {tenants.Owner, tenants.Admin},
@@ -44,7 +45,7 @@ func TestKeysMayDoWhatTheirScopesSay(t *testing.T) {
 		tenants.ScopeManage: {true, true, false}, tenants.ScopeRead: {true, false, false}, tenants.ScopeProxy: {}, tenants.ScopeRecall: {true, false, false},
 	} {
 		key := tenants.APIKey{Scopes: []tenants.Scope{tenants.ScopeProxy, scope}}
-		if got := [3]bool{key.May(tenants.ReadSessions), key.May(tenants.ManagePipeline), key.May(tenants.DeleteWorkspace)}; got != want {
+		if got := [3]bool{key.May(tenants.ReadArchive), key.May(tenants.ManagePipeline), key.May(tenants.DeleteWorkspace)}; got != want {
 			t.Errorf("%s: %v, want %v", scope, got, want)
 		}
 	}

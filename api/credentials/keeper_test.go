@@ -196,7 +196,7 @@ func TestTestOfAProviderKeySaysWhatCameBack(t *testing.T) {
 		said    string
 	}{
 		"models":        {200, `{"data":[{},{}]}`, 2, "", ""},
-		"a wrong key":   {401, `{"error":{"message":"no such key ` + secret + `"}}`, 0, "refuses this key with 401", "no such key …"},
+		"a wrong key":   {401, `{"error":{"message":"no such key ` + secret + `"}}`, 0, "refuses this key with 401", "no such key " + strings.Repeat("*", len(secret))},
 		"too often":     {429, `{"error":{"message":"slow down"}}`, 0, "429 Too Many Requests", "slow down"},
 		"a web page":    {200, `<html>`, 0, "no list of models", ""},
 		"no list":       {200, `{}`, 0, "no list of models", ""},

@@ -13,6 +13,7 @@ import (
 
 	"palimpsest/api/manage"
 	"palimpsest/tenants"
+	"palimpsest/tenants/identity"
 )
 
 // till answers as billing does.
@@ -39,7 +40,7 @@ func TestNoticesReachBillingAsTheyWereSigned(t *testing.T) {
 	} {
 		till := &till{err: err}
 		e := echo.New()
-		manage.Register(e.Group(prefix), manage.Config{Billing: till})
+		manage.Register(e.Group(prefix), manage.Config{Billing: till, Identity: new(identity.Service)})
 		server := httptest.NewServer(e)
 		request, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+prefix+"/billing/webhook", strings.NewReader("{ \"id\" : 1}\n"))
 		request.Header.Set("Stripe-Signature", "t=1,v1=aa")

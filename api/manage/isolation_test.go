@@ -202,7 +202,7 @@ func tryRoute(t *testing.T, a, b *tenant, method, path string, try reach) {
 		byReader = http.StatusForbidden
 	}
 	if try.person || try.people {
-		byKey = http.StatusForbidden
+		byKey, byReader = http.StatusForbidden, http.StatusForbidden
 	}
 	for name, call := range map[string]struct {
 		answer reply
