@@ -28,8 +28,25 @@ func TestEveryFormIsAudited(t *testing.T) {
 		"POST /keys":                 {path: "/keys", typed: []string{"name", "another", "expiry", ""}, action: tenants.KeyCreated},
 		"POST /keys/:id/revoke":      {path: "/keys/" + own.key + "/revoke", typed: []string{"confirm", "laptop"}, action: tenants.KeyRevoked},
 		"POST /providers":            {path: "/providers", typed: []string{"provider", "openai", "name", "another", "key", "sk-another-key", "base_url", double.URL}, action: tenants.ProviderKeyAdded},
-		"POST /providers/:id/remove": {path: "/providers/" + own.provider + "/remove", action: tenants.ProviderKeyRemoved},
-		"POST /pipeline":             {path: "/pipeline", typed: pipelineForm(own.Get("/pipeline")), action: tenants.PipelineSaved},
+		"POST /providers/:id/remove": {path: "/providers/" + own.provider + "/remove", typed: []string{"name", "anthropic-prod"}, action: tenants.ProviderKeyRemoved},
+		"POST /members/invite":       {path: "/members/invite", typed: []string{"email", "another@example.com", "role", "viewer"}, action: tenants.InvitationCreated},
+		"POST /members/:id/role":     {path: "/members/" + own.viewer + "/role", typed: []string{"role", "member"}, action: tenants.MemberRoleChanged},
+		"POST /workspaces/rename":    {path: "/workspaces/rename", typed: []string{"workspace", "another name"}, action: tenants.WorkspaceRenamed},
+
+		// The table of the JSON API has what these do with the same stores.
+		"POST /keys/:id/edit": {}, "POST /keys/:id/rotate": {}, "POST /providers/:id/edit": {}, "POST /providers/:id/replace": {},
+		"POST /members/:id/remove": {}, "POST /members/invitations/:id/resend": {}, "POST /members/invitations/:id/revoke": {},
+
+		// What people do with their account and where they belong, and what Stripe is
+		// asked for: tenants/identity, tenantsdb and billing test what is noted of it.
+		"POST /account/password": {}, "POST /account/email": {}, "POST /account/verification": {},
+		"POST /account/logins/end": {}, "POST /account/logins/:id/end": {},
+		"POST /reset": {}, "POST /reset/new": {}, "POST /verify": {}, "POST /verify/confirm": {},
+		"POST /workspaces": {}, "POST /workspaces/:id/enter": {}, "POST /workspaces/leave": {},
+		"POST /invite/:secret": {}, "POST /invite/:secret/signup": {},
+		"POST /billing/checkout": {}, "POST /billing/portal": {},
+
+		"POST /pipeline": {path: "/pipeline", typed: pipelineForm(own.Get("/pipeline")), action: tenants.PipelineSaved},
 		"POST /settings": {path: "/settings", typed: []string{"time_zone", "Europe/Berlin", "managers_read", "all", "members_read", "all", "viewers_read", "all"},
 			action: tenants.SettingsSaved},
 		"POST /settings/retention": {path: "/settings/retention", typed: []string{"days", "30"}, action: tenants.RetentionSet},

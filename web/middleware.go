@@ -74,6 +74,7 @@ func (s *Server) as(permission tenants.Permission, handle func(c echo.Context, w
 		if !who.Role.May(permission) {
 			return tenants.ErrDenied
 		}
+		s.showPlan(c, who)
 		return handle(c, who)
 	})
 }
@@ -118,7 +119,6 @@ func (s *Server) maybe(handle func(c echo.Context, who tenants.Principal) error)
 		}
 		request := c.Request()
 		c.SetRequest(request.WithContext(tenants.WithActor(request.Context(), who.Actor(c.RealIP()))))
-		s.showPlan(c, who)
 		return handle(c, who)
 	}
 }

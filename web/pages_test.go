@@ -162,7 +162,7 @@ func checkFrame(t *testing.T, pages map[string]webtest.Page) {
 
 func checkLinks(t *testing.T, pages map[string]webtest.Page) {
 	t.Helper()
-	built := regexp.MustCompile(`^(/(overview|sessions|pipeline|keys|providers|billing|members|workspaces|more|audit|settings|signup|login|account|reset|verify|dev/mail|api/v1/sessions|api/v1/audit.csv|api/v1/export)?([/?#].*)?|#.*)$`)
+	built := regexp.MustCompile(`^(/(overview|sessions|pipeline|keys|providers|billing|members|workspaces|invite|more|audit|settings|signup|login|account|reset|verify|dev/mail|api/v1/sessions|api/v1/audit.csv|api/v1/export)?([/?#].*)?|#.*)$`)
 	for name, page := range pages {
 		for _, node := range page.Find("a[href]").Nodes {
 			for _, attribute := range node.Attr {
