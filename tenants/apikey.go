@@ -35,6 +35,10 @@ type APIKey struct {
 	ExpiresAt  *time.Time
 	RevokedAt  *time.Time
 	LastUsedAt *time.Time
+
+	// What is known of the workspace of a key that was presented.
+	Suspended  bool // by the operator
+	Unverified bool // no owner has a verified address
 }
 
 // Fields returns what the audit log shows of a key.

@@ -47,8 +47,14 @@ func (db *DB) APIKeys(ctx context.Context, workspace uuid.UUID) ([]tenants.APIKe
 // and workspace. It returns tenants.ErrKeyUnknown.
 func (db *DB) APIKeyByHash(ctx context.Context, hash []byte) (tenants.APIKey, error) {
 	var rows []apiKeyRow
+	var key tenants.APIKey
 	err := db.withKey(ctx, hash, func(tx *gorm.DB) error {
-		return tx.Table("api_keys").Select(apiKeyColumns).Where("hash = ?", hash).Find(&rows).Error
+		err := tx.Table("api_keys").Select(apiKeyColumns).Where("hash = ?", hash).Find(&rows).Error
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		key, err = standing(tx, rows[0].toAPIKey())
+		return err
 	})
 	if err != nil {
 		return tenants.APIKey{}, fmt.Errorf("find API key: %w", err)
@@ -56,7 +62,7 @@ func (db *DB) APIKeyByHash(ctx context.Context, hash []byte) (tenants.APIKey, er
 	if len(rows) == 0 {
 		return tenants.APIKey{}, tenants.ErrKeyUnknown
 	}
-	return rows[0].toAPIKey(), nil
+	return key, nil
 }
 
 // RevokeAPIKey ends an API key of a workspace on all replicas. Revoking one that

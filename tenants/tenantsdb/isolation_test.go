@@ -278,6 +278,7 @@ func fill(t *testing.T, b bundle) {
 		"INSERT INTO archive_vectors (workspace_id, lane_id, first, part, after, model, vector) VALUES ($1, $3, 0, 0, 1, 'm', 'v')",
 		"INSERT INTO archive_unindexed (workspace_id, lane_id) VALUES ($1, $3)",
 		"INSERT INTO archive_indexed (workspace_id, lane_id, position) VALUES ($1, $3, 1)",
+		"INSERT INTO suspensions (workspace_id, reason) VALUES ($1, 'r')",
 		"INSERT INTO mails (id, recipient, subject, body) VALUES ($1, 'a', 's', 't')",
 		"INSERT INTO account_requests (id, kind, email) VALUES ($1, 'reset', 'a')",
 		"INSERT INTO invitations (workspace_id, id, email, role, hash, created_at, sent_at, expires_at) VALUES ($1, $2, 'a', 'member', 'h', now(), current_timestamp, 'today')",
@@ -308,6 +309,7 @@ func columns(t *testing.T, owner *pgxpool.Pool) map[string]string {
 		tables[name] = "workspace_id"
 	}
 	tables["users"], tables["logins"], tables["user_tokens"] = "id", "user_id", "user_id"
+	tables["operators"], tables["operator_entries"] = "user_id", "id"
 	tables["mails"], tables["account_requests"] = "id", "id"
 	return tables
 }
