@@ -1,16 +1,21 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline/wire"
+	"palimpsest/tenants"
 )
 
 // refuse answers a request with an error of ours, in its client's dialect.
 func (s *Server) refuse(c echo.Context, codec wire.Codec, event *Event, err error) error {
 	problem := problem(err)
+	if errors.Is(err, tenants.ErrSuspended) && s.Contact != "" {
+		problem.Message += " Its contact is " + s.Contact + "."
+	}
 	event.Status, event.ErrorFrom, event.ErrorType, event.Err = problem.Status, "proxy", problem.Type, err
 	if problem.Status == statusClientGone {
 		event.Aborted = "client"
@@ -18,7 +23,10 @@ func (s *Server) refuse(c echo.Context, codec wire.Codec, event *Event, err erro
 	}
 	problem.RequestID = event.ID.String()
 	s.sign(c.Response().Header(), event)
-	if problem.Status < http.StatusInternalServerError {
+	switch {
+	case problem.Status == http.StatusTooManyRequests:
+		c.Response().Header().Set(echo.HeaderRetryAfter, retryCrowded)
+	case problem.Status < http.StatusInternalServerError:
 		c.Response().Header().Set("X-Should-Retry", "false")
 	}
 	return c.Blob(problem.Status, echo.MIMEApplicationJSON, codec.Error(problem))
