@@ -12,6 +12,7 @@ import (
 	"palimpsest/web/keys"
 	"palimpsest/web/layout"
 	"palimpsest/web/members"
+	"palimpsest/web/operator"
 	"palimpsest/web/overview"
 	"palimpsest/web/paths"
 	"palimpsest/web/providers"
@@ -105,6 +106,14 @@ func (s *Server) Register(e *echo.Echo) {
 	pages.GET(paths.Invite+"/:secret", s.maybe(letIn.Show))
 	pages.POST(paths.Invite+"/:secret", s.person(letIn.Accept))
 	pages.POST(paths.Invite+"/:secret/signup", s.maybe(letIn.SignUp))
+
+	// Operator
+	runs := operator.New(s.deps.Operator, s.deps.Health, s.config.Now)
+	pages.GET(paths.Operator, s.operator(runs.List))
+	pages.GET(paths.Operator+"/workspaces/:id/suspend", s.operator(runs.Ask))
+	pages.POST(paths.Operator+"/workspaces/:id/suspend", s.operator(runs.Suspend))
+	pages.GET(paths.Operator+"/workspaces/:id/resume", s.operator(runs.Ask))
+	pages.POST(paths.Operator+"/workspaces/:id/resume", s.operator(runs.Resume))
 
 	// Providers
 	providerKeys := providers.New(s.deps.ProviderKeys, s.config.Now)

@@ -16,6 +16,7 @@ import (
 	"palimpsest/web/invite"
 	"palimpsest/web/keys"
 	"palimpsest/web/members"
+	"palimpsest/web/operator"
 	"palimpsest/web/overview"
 	"palimpsest/web/providers"
 	"palimpsest/web/session"
@@ -35,6 +36,9 @@ type Config struct {
 
 	// Codecs read the archived messages of each format.
 	Codecs map[conversation.Format]wire.Codec
+
+	// Contact says whom to ask about a suspension; empty: whoever runs the installation.
+	Contact string
 
 	Log *slog.Logger     // nil: nowhere
 	Now func() time.Time // nil: time.Now
@@ -64,6 +68,9 @@ type Deps struct {
 	Archive      session.Archive
 	People       People
 	Invitations  Invitations
+
+	Operator operator.Store
+	Health   operator.Health
 
 	Mails devmail.Outbox // nil where mails are sent
 }

@@ -104,7 +104,7 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 		Identity: people, Cookies: tenants.NewCookies(publicURL), Keys: p.keys,
 		APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.DB, ModelWindows: p.db.DB, Usage: p.db.DB,
 		Sessions: p.sessions, Archive: p.archive, Searcher: p.index, Retentions: p.db.DB, Patterns: patternsdb.New(p.db.DB),
-		People: people, Invitations: identity.NewInvitations(people, p.db.DB, publicURL),
+		People: people, Invitations: identity.NewInvitations(people, p.db.DB, publicURL), Operator: p.db.DB,
 		Log: slog.New(slog.NewJSONHandler(p.log, nil)),
 	})
 	t.Cleanup(func() {

@@ -37,6 +37,7 @@ type Config struct {
 	Usage        Usage
 	People       People
 	Invitations  Invitations
+	Operator     Operator
 
 	Log *slog.Logger
 	Now func() time.Time
@@ -72,6 +73,10 @@ func Register(group *echo.Group, config Config) {
 	group.POST("/workspaces/:id/enter", s.asPerson(s.enterWorkspace))
 	group.PATCH("/workspaces/:id", s.as(tenants.ManageSettings, s.renameWorkspace))
 	group.POST("/workspaces/:id/leave", s.asPerson(s.leaveWorkspace))
+
+	group.GET("/operator/workspaces", s.operator(s.listOperated))
+	group.POST("/operator/workspaces/:id/suspend", s.operator(s.setSuspended(s.Operator.SuspendWorkspace)))
+	group.POST("/operator/workspaces/:id/resume", s.operator(s.setSuspended(s.Operator.ResumeWorkspace)))
 
 	group.GET("/members", s.as(tenants.ManageMembers, s.listMembers))
 	group.POST("/members", s.as(tenants.ManageMembers, s.invite))

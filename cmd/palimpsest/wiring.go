@@ -107,10 +107,10 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	}
 
 	e := newEcho(p.log)
-	p.serveProxy(e, &api.Server{
+	p.serveProxy(e, p.bounded(&api.Server{
 		Keys: keys, Settings: settings, Prompts: writer, Upstream: provider,
 		Recorder: recorder, Summaries: summaries, Answers: answers, Metrics: metrics, Log: p.log, Now: time.Now,
-	}, recall.Config{
+	}), recall.Config{
 		Lanes: sessions, Archive: originals, Searcher: index, Codecs: codecs(), PublicURL: p.reachable(), Log: p.log, Now: time.Now,
 	})
 	if p.config.Role == RoleWorker {
@@ -121,11 +121,12 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		Defaults: p.defaults(), Codecs: codecs(),
 		Identity: people, Cookies: tenants.NewCookies(p.reachable()), Keys: keys, APIKeys: keeper, ProviderKeys: keeper,
 		Pipelines: db, ModelWindows: db, Patterns: learned, Sessions: sessions, Archive: originals, Searcher: index, Retentions: db, Usage: db, Log: p.log, Now: time.Now,
-		People: people, Invitations: invitations,
+		People: people, Invitations: invitations, Operator: db,
 	})
 	p.serveDashboard(e, web.Deps{
 		Identity: people, APIKeys: keeper, ProviderKeys: keeper, Pipelines: db, Usage: db,
 		Sessions: sessions, Exchanges: db, Archive: originals, Mails: mails, People: people, Invitations: invitations,
+		Operator: db, Health: p.checks(db),
 	})
 	return e, nil
 }
@@ -136,7 +137,7 @@ func (p *program) serveDashboard(e *echo.Echo, deps web.Deps) {
 		return
 	}
 	web.New(web.Config{
-		PublicURL: p.reachable(), Defaults: p.defaults(), Codecs: codecs(), Log: p.log, Now: time.Now,
+		PublicURL: p.reachable(), Defaults: p.defaults(), Codecs: codecs(), Log: p.log, Now: time.Now, Contact: p.config.OperatorContact,
 	}, deps).Register(e)
 }
 
@@ -299,6 +300,7 @@ func (p *program) identities(db *tenantsdb.DB, safe *vault.Vault) (*identity.Ser
 	if err != nil {
 		return nil, nil, err
 	}
+	p.signUps(people, throttle)
 	return people, keys, nil
 }
 
