@@ -107,13 +107,7 @@ func (s *Server) Register(e *echo.Echo) {
 	pages.POST(paths.Invite+"/:secret", s.person(letIn.Accept))
 	pages.POST(paths.Invite+"/:secret/signup", s.maybe(letIn.SignUp))
 
-	// Operator
-	runs := operator.New(s.deps.Operator, s.deps.Health, s.config.Now)
-	pages.GET(paths.Operator, s.operator(runs.List))
-	pages.GET(paths.Operator+"/workspaces/:id/suspend", s.operator(runs.Ask))
-	pages.POST(paths.Operator+"/workspaces/:id/suspend", s.operator(runs.Suspend))
-	pages.GET(paths.Operator+"/workspaces/:id/resume", s.operator(runs.Ask))
-	pages.POST(paths.Operator+"/workspaces/:id/resume", s.operator(runs.Resume))
+	s.registerOperator(pages)
 
 	// Providers
 	providerKeys := providers.New(s.deps.ProviderKeys, s.config.Now)
@@ -142,4 +136,14 @@ func (s *Server) Register(e *echo.Echo) {
 		Codecs: s.config.Codecs, Defaults: s.config.Defaults, Now: s.config.Now,
 	})
 	pages.GET(paths.Sessions+"/:id", s.as(tenants.ReadSessions, one.Show))
+}
+
+// registerOperator adds the pages of who runs the installation.
+func (s *Server) registerOperator(pages *echo.Group) {
+	runs := operator.New(s.deps.Operator, s.deps.Health, s.config.Now)
+	pages.GET(paths.Operator, s.operator(runs.List))
+	pages.GET(paths.Operator+"/workspaces/:id/suspend", s.operator(runs.Ask))
+	pages.POST(paths.Operator+"/workspaces/:id/suspend", s.operator(runs.Suspend))
+	pages.GET(paths.Operator+"/workspaces/:id/resume", s.operator(runs.Ask))
+	pages.POST(paths.Operator+"/workspaces/:id/resume", s.operator(runs.Resume))
 }

@@ -74,9 +74,7 @@ func Register(group *echo.Group, config Config) {
 	group.PATCH("/workspaces/:id", s.as(tenants.ManageSettings, s.renameWorkspace))
 	group.POST("/workspaces/:id/leave", s.asPerson(s.leaveWorkspace))
 
-	group.GET("/operator/workspaces", s.operator(s.listOperated))
-	group.POST("/operator/workspaces/:id/suspend", s.operator(s.setSuspended(s.Operator.SuspendWorkspace)))
-	group.POST("/operator/workspaces/:id/resume", s.operator(s.setSuspended(s.Operator.ResumeWorkspace)))
+	s.registerOperator(group)
 
 	group.GET("/members", s.as(tenants.ManageMembers, s.listMembers))
 	group.POST("/members", s.as(tenants.ManageMembers, s.invite))

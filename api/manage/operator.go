@@ -48,6 +48,13 @@ func operatedOf(workspace tenants.OperatedWorkspace) operatedJSON {
 	return operated
 }
 
+// registerOperator adds the routes of who runs the installation.
+func (s *server) registerOperator(group *echo.Group) {
+	group.GET("/operator/workspaces", s.operator(s.listOperated))
+	group.POST("/operator/workspaces/:id/suspend", s.operator(s.setSuspended(s.Operator.SuspendWorkspace)))
+	group.POST("/operator/workspaces/:id/resume", s.operator(s.setSuspended(s.Operator.ResumeWorkspace)))
+}
+
 // operator wraps a handler that works for a login of who runs the installation. For
 // others, and for API keys, there is nothing there.
 func (s *server) operator(handle func(c echo.Context, who caller) error) echo.HandlerFunc {
