@@ -96,6 +96,8 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"members invite", "/members/invite", opened},
 			{"members remove", "/members/" + colleague.User.ID.String() + "/remove", opened},
 			{"workspaces", "/workspaces", always},
+			{"operator", "/operator", always},
+			{"operator suspend", "/operator/workspaces/" + fresh.Workspace.ID.String() + "/suspend", opened},
 			{"workspaces leave", "/workspaces/leave", opened},
 			{"workspaces new", "/workspaces/new", always},
 			{"pipeline", "/pipeline", always},

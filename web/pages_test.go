@@ -67,6 +67,9 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 		"not signed up":        stranger.Post(link+"/signup", "password", "x"),
 		"another's invitation": fresh.Get(link),
 		"invitation ended":     stranger.Get("/invite/none"),
+		"operator":             busy.Get("/operator"),
+		"suspend":              busy.Get("/operator/workspaces/" + fresh.Workspace.ID.String() + "/suspend"),
+		"not suspended":        busy.Post("/operator/workspaces/"+fresh.Workspace.ID.String()+"/suspend", "confirm", "x"),
 	}
 	for _, path := range []string{"/", "/signup", "/login", "/signup?sent=1", "/reset", "/verify", "/dev/mail"} {
 		pages[path] = stranger.Get(path)

@@ -68,6 +68,10 @@ func reaches() map[string]reach {
 		"GET /workspaces/leave":      {roles: "oamvb"},
 		"POST /workspaces/leave":     {roles: "oamvb"},
 
+		// For others there is no such page: TestOnlyOperatorsReachTheirPage.
+		"GET /operator": {}, "GET /operator/workspaces/:id/suspend": {}, "POST /operator/workspaces/:id/suspend": {},
+		"GET /operator/workspaces/:id/resume": {}, "POST /operator/workspaces/:id/resume": {},
+
 		"GET /members":                         {roles: "oa"},
 		"GET /members/invite":                  {roles: "oa"},
 		"POST /members/invite":                 {roles: "oa"},

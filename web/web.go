@@ -18,6 +18,7 @@ import (
 	"palimpsest/web/invite"
 	"palimpsest/web/keys"
 	"palimpsest/web/members"
+	"palimpsest/web/operator"
 	"palimpsest/web/overview"
 	"palimpsest/web/providers"
 	"palimpsest/web/session"
@@ -38,6 +39,9 @@ type Config struct {
 
 	// Codecs read the archived messages of each format.
 	Codecs map[conversation.Format]wire.Codec
+
+	// Contact says whom to ask about a suspension; empty: whoever runs the installation.
+	Contact string
 
 	Log *slog.Logger     // nil: nowhere
 	Now func() time.Time // nil: time.Now
@@ -75,6 +79,9 @@ type Deps struct {
 	Data         settings.Data
 	Audit        audit.Store
 	Deletion     settings.Deletion
+
+	Operator operator.Store
+	Health   operator.Health
 
 	Mails devmail.Outbox // nil where mails are sent
 }

@@ -108,8 +108,8 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 		Sessions: p.sessions, Archive: p.archive, Searcher: p.index, Retentions: p.db.DB, Patterns: patternsdb.New(p.db.DB),
 		People: people, Invitations: identity.NewInvitations(people, p.db.DB, publicURL),
 		Data: p.db.DB, Audit: p.db.DB, Deletion: p.deletion(),
-		Billing: billing.Off(),
-		Log:     slog.New(slog.NewJSONHandler(p.log, nil)),
+		Billing: billing.Off(), Operator: p.db.DB,
+		Log: slog.New(slog.NewJSONHandler(p.log, nil)),
 	})
 	t.Cleanup(func() {
 		if t.Failed() {

@@ -47,6 +47,7 @@ type Service struct {
 	tokens    tokens
 	throttle  Throttle
 	mails     Mails
+	signUps   SignUps
 	known     *otter.Cache[uuid.UUID, tenants.Principal]
 	begun     atomic.Bool   // somebody has signed up
 	changes   atomic.Uint64 // times that Forget was called
@@ -87,7 +88,8 @@ func (s *Service) IsNew(ctx context.Context) (bool, error) {
 
 // SignUp creates a user with a workspace and logs them in. It returns the
 // login's token. What a person can mend is a tenants.Invalid or
-// tenants.ErrEmailTaken. Where addresses must be verified first, it answers
+// tenants.ErrEmailTaken; tenants.ErrInviteOnly and a tenants.TooMany say that nobody
+// signs up here, or not so often. Where addresses must be verified first, it answers
 // tenants.ErrMailSent after the same work for every address, known or not.
 func (s *Service) SignUp(ctx context.Context, email, password, workspace, userAgent string) (tenants.Principal, string, error) {
 	email, err := normalEmail(email)
@@ -98,6 +100,9 @@ func (s *Service) SignUp(ctx context.Context, email, password, workspace, userAg
 		return tenants.Principal{}, "", err
 	}
 	if workspace, err = checkWorkspace(workspace); err != nil {
+		return tenants.Principal{}, "", err
+	}
+	if err := s.maySignUp(ctx, email); err != nil {
 		return tenants.Principal{}, "", err
 	}
 	if s.mails.RequireVerified {

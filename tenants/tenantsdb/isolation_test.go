@@ -281,6 +281,7 @@ func fill(t *testing.T, b bundle) {
 		"INSERT INTO billing_accounts (workspace_id, customer) VALUES ($1, 'cus_1')",
 		"INSERT INTO billing_events (workspace_id, id, event, type, received_at) VALUES ($1, $2, 'evt_1', 'invoice.paid', now())",
 		"INSERT INTO meter_events (workspace_id, id, customer, at, exchanges) VALUES ($1, $2, 'cus_1', now(), 1)",
+		"INSERT INTO suspensions (workspace_id, reason) VALUES ($1, 'r')",
 		"INSERT INTO mails (id, recipient, subject, body) VALUES ($1, 'a', 's', 't')",
 		"INSERT INTO account_requests (id, kind, email) VALUES ($1, 'reset', 'a')",
 		"INSERT INTO invitations (workspace_id, id, email, role, hash, created_at, sent_at, expires_at) VALUES ($1, $2, 'a', 'member', 'h', now(), current_timestamp, 'today')",
@@ -311,6 +312,7 @@ func columns(t *testing.T, owner *pgxpool.Pool) map[string]string {
 		tables[name] = "workspace_id"
 	}
 	tables["users"], tables["logins"], tables["user_tokens"] = "id", "user_id", "user_id"
+	tables["operators"], tables["operator_entries"] = "user_id", "id"
 	tables["mails"], tables["account_requests"] = "id", "id"
 	return tables
 }

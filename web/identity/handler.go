@@ -20,8 +20,12 @@ type Service interface {
 
 	// SignUp creates a user with a workspace and returns their login's token. What
 	// a person can mend is a tenants.Invalid or tenants.ErrEmailTaken. Where addresses
-	// must be verified first, it returns tenants.ErrMailSent for each.
+	// must be verified first, it returns tenants.ErrMailSent for each. tenants.ErrInviteOnly
+	// and a tenants.TooMany say that nobody signs up here, or not so often.
 	SignUp(ctx context.Context, email, password, workspace, userAgent string) (tenants.Principal, string, error)
+
+	// TakesSignUps reports whether somebody who was not invited may try.
+	TakesSignUps(ctx context.Context) (bool, error)
 
 	// LogIn returns the token of a new login, or tenants.ErrWrongLogin or
 	// a tenants.TooMany.
@@ -48,6 +52,13 @@ func (h *Handler) SignUpForm(c echo.Context) error {
 	if c.QueryParam("sent") != "" {
 		return layout.Plain(c, http.StatusOK, signUpTitle, signUpSentView(h.local))
 	}
+	takes, err := h.service.TakesSignUps(c.Request().Context())
+	if err != nil {
+		return err
+	}
+	if !takes {
+		return layout.Plain(c, http.StatusOK, signUpTitle, signUpInvitedView())
+	}
 	return layout.Plain(c, http.StatusOK, signUpTitle, signUpView(signUpForm("", "", nil)))
 }
 
@@ -60,6 +71,8 @@ func (h *Handler) SignUp(c echo.Context) error {
 	switch {
 	case errors.Is(err, tenants.ErrMailSent):
 		return layout.Redirect(c, paths.With(paths.SignUp, "sent", "1"))
+	case errors.Is(err, tenants.ErrInviteOnly):
+		return layout.Plain(c, http.StatusForbidden, signUpTitle, signUpInvitedView())
 	case status != 0:
 		return layout.Plain(c, status, signUpTitle, signUpView(signUpForm(email, workspace, err)))
 	case err != nil:

@@ -32,6 +32,8 @@ const (
 	Workspaces Section = "workspaces"
 	Audit      Section = "audit"
 	Settings   Section = "settings"
+	// Operator is there for who runs the installation.
+	Operator Section = "operator"
 )
 
 // Frame says what surrounds a page.
@@ -75,7 +77,11 @@ func allEntries() []entry {
 
 // entries returns the links that the reader may follow.
 func (f Frame) entries() []entry {
-	return slices.DeleteFunc(allEntries(), func(e entry) bool { return !f.Who.Role.May(e.needs) })
+	entries := slices.DeleteFunc(allEntries(), func(e entry) bool { return !f.Who.Role.May(e.needs) })
+	if f.Who.User.Operator {
+		entries = append(entries, entry{Operator, "Operator", "cpu", paths.Operator, tenants.Enter})
+	}
+	return entries
 }
 
 // tabs is how many links stand at the bottom of a narrow screen, beside that to

@@ -46,6 +46,7 @@ const (
 	RenameWorkspace = "/workspaces/rename"
 	LeaveWorkspace  = "/workspaces/leave"
 	Invite          = "/invite"
+	Operator        = "/operator"
 
 	Reset         = "/reset"          // ask for a link; a link is below it
 	NewPassword   = "/reset/new"      // after a link was opened
@@ -87,6 +88,16 @@ func Invitation(secret string) string { return Invite + "/" + url.PathEscape(sec
 
 // InvitationSignUp is the path to sign up through an invitation at.
 func InvitationSignUp(secret string) string { return Invitation(secret) + "/signup" }
+
+// SuspendWorkspace is the path for an operator to suspend a workspace at.
+func SuspendWorkspace(id uuid.UUID) string {
+	return Operator + "/workspaces/" + id.String() + "/suspend"
+}
+
+// ResumeWorkspace is the path to end that at.
+func ResumeWorkspace(id uuid.UUID) string {
+	return Operator + "/workspaces/" + id.String() + "/resume"
+}
 
 // RevokeKey is the path to revoke an API key at.
 func RevokeKey(id uuid.UUID) string { return Keys + "/" + id.String() + "/revoke" }

@@ -107,7 +107,10 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	deps := web.Deps{
 		Identity: people, APIKeys: keeper, ProviderKeys: keeper,
 		Pipelines: p.DB, Usage: p.DB, Sessions: p.Sessions, Exchanges: p.DB, Archive: p.Archive,
-		Mails:  p.Mails,
+		Mails:    p.Mails,
+		Operator: p.DB, Health: func(ctx context.Context) []tenants.Check {
+			return []tenants.Check{{Name: "Database", OK: p.DB.Ping(ctx) == nil, Text: "answers"}}
+		},
 		People: people, Invitations: identity.NewInvitations(people, p.DB, PublicURL),
 		Data: p.DB, Audit: p.DB, Deletion: p.deletion(),
 		Billing: billing.Off(),
