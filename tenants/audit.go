@@ -67,6 +67,11 @@ const (
 	MemberRoleChanged   Action = "member.role_changed"
 	MemberRemoved       Action = "member.removed"
 	MemberLeft          Action = "member.left"
+
+	SecondFactorOn       Action = "second_factor.on"
+	SecondFactorOff      Action = "second_factor.off"
+	RecoveryCodeUsed     Action = "recovery_code.used"
+	RecoveryCodesChanged Action = "recovery_codes.changed"
 )
 
 type actorKey struct{}

@@ -13,6 +13,7 @@ const (
 	secureCookie   = "__Host-palimpsest"
 	loopbackCookie = "palimpsest"
 	linkSuffix     = "-link" // of the cookie with the secret of a link
+	pendingSuffix  = "-code" // of the cookie with a log-in that waits for its code
 )
 
 // Cookies writes and reads the cookie of a login.
@@ -71,6 +72,29 @@ func (c Cookies) ClearLink(w http.ResponseWriter) {
 // Link returns the secret of the link that was opened; empty if none was.
 func (c Cookies) Link(request *http.Request) string {
 	cookie, err := request.Cookie(c.name() + linkSuffix)
+	if err != nil {
+		return ""
+	}
+	return cookie.Value
+}
+
+// SetPending puts the token of a log-in that waits for its code into the browser.
+func (c Cookies) SetPending(w http.ResponseWriter, pending string) {
+	cookie := c.cookie(pending) //nolint:gosec // not Secure on loopback http only
+	cookie.Name, cookie.MaxAge = cookie.Name+pendingSuffix, int(PendingAge.Seconds())
+	http.SetCookie(w, cookie)
+}
+
+// ClearPending takes it out again.
+func (c Cookies) ClearPending(w http.ResponseWriter) {
+	cookie := c.cookie("") //nolint:gosec // not Secure on loopback http only
+	cookie.Name, cookie.MaxAge = cookie.Name+pendingSuffix, -1
+	http.SetCookie(w, cookie)
+}
+
+// Pending returns the token of the log-in that waits for its code; empty if none does.
+func (c Cookies) Pending(request *http.Request) string {
+	cookie, err := request.Cookie(c.name() + pendingSuffix)
 	if err != nil {
 		return ""
 	}

@@ -85,6 +85,7 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"keys", "/keys", always},
 			{"keys new", "/keys/new", opened},
 			{"account", "/account", always},
+			{"second factor", "/account/second-factor", always},
 			{"providers", "/providers", always},
 			{"providers new", "/providers/new", opened},
 			{"providers azure", "/providers/new?preset=azure", opened},

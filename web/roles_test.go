@@ -41,11 +41,20 @@ func reaches() map[string]reach {
 		"GET /verify": {}, "POST /verify": {}, "GET /verify/:secret": {}, "GET /verify/confirm": {}, "POST /verify/confirm": {},
 		"GET /dev/mail": {},
 
-		"GET /account":                 {roles: "oamvb"},
-		"POST /account/password":       {roles: "oamvb"},
-		"POST /account/email":          {roles: "oamvb"},
-		"POST /account/verification":   {roles: "oamvb"},
-		"POST /account/logins/end":     {roles: "oamvb", ends: true},
+		"GET /account":               {roles: "oamvb"},
+		"POST /account/password":     {roles: "oamvb"},
+		"POST /account/email":        {roles: "oamvb"},
+		"POST /account/verification": {roles: "oamvb"},
+		"POST /account/logins/end":   {roles: "oamvb", ends: true},
+		"GET /login/code":            {}, "POST /login/code": {},
+
+		"GET /account/second-factor":                 {roles: "oamvb"},
+		"POST /account/second-factor/start":          {roles: "oamvb"},
+		"GET /account/second-factor/qr.svg":          {roles: "oamvb"},
+		"POST /account/second-factor/confirm":        {roles: "oamvb"},
+		"POST /account/second-factor/recovery-codes": {roles: "oamvb"},
+		"POST /account/second-factor/remove":         {roles: "oamvb"},
+
 		"POST /account/logins/:id/end": {roles: "oamvb", path: login},
 
 		"POST /logout":                {roles: "oamvb", ends: true},

@@ -36,6 +36,8 @@ func (s *Server) Register(e *echo.Echo) {
 	pages.POST(paths.SignUp, door.SignUp)
 	pages.GET(paths.LogIn, s.guest(door.LogInForm))
 	pages.POST(paths.LogIn, door.LogIn)
+	pages.GET(paths.LogInCode, s.guest(door.CodeForm))
+	pages.POST(paths.LogInCode, door.Code)
 	pages.POST(paths.LogOut, s.person(door.LogOut))
 	pages.POST(paths.Theme, s.setTheme)
 
@@ -53,6 +55,7 @@ func (s *Server) Register(e *echo.Echo) {
 	pages.GET(paths.DevMail, devmail.New(s.deps.Mails, s.config.PublicURL, s.config.Now).Show)
 
 	// Account
+	s.registerFactors(pages)
 	own := account.New(s.deps.Identity, s.cookies, s.deps.Mails != nil, s.config.Now)
 	pages.GET(paths.Account, s.as(tenants.Enter, own.Show))
 	pages.POST(paths.Password, s.as(tenants.Enter, own.Password))

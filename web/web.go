@@ -12,6 +12,7 @@ import (
 	"palimpsest/tenants"
 	"palimpsest/web/account"
 	"palimpsest/web/devmail"
+	"palimpsest/web/factor"
 	"palimpsest/web/identity"
 	"palimpsest/web/invite"
 	"palimpsest/web/keys"
@@ -44,6 +45,7 @@ type Config struct {
 type Identity interface {
 	identity.Service
 	account.Service
+	factor.Service
 
 	// Authenticate returns who a token belongs to, or tenants.ErrLoginEnded.
 	Authenticate(ctx context.Context, token string) (tenants.Principal, error)

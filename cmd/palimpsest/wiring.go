@@ -299,6 +299,7 @@ func (p *program) identities(db *tenantsdb.DB, safe *vault.Vault) (*identity.Ser
 	if err != nil {
 		return nil, nil, err
 	}
+	people.SetSealer(safe)
 	return people, keys, nil
 }
 

@@ -38,6 +38,7 @@ type Store interface {
 	HasWorkspaces(ctx context.Context) (bool, error)
 
 	WorkspaceStore
+	Factors
 }
 
 // Service signs people up, logs them in and out, and knows them by their token.
@@ -47,6 +48,7 @@ type Service struct {
 	tokens    tokens
 	throttle  Throttle
 	mails     Mails
+	sealer    Sealer
 	known     *otter.Cache[uuid.UUID, tenants.Principal]
 	begun     atomic.Bool   // somebody has signed up
 	changes   atomic.Uint64 // times that Forget was called
@@ -122,10 +124,14 @@ func (s *Service) SignUp(ctx context.Context, email, password, workspace, userAg
 // belong to none, and returns the login's token. It answers the same, in
 // about the same time, for an unknown address and a wrong password:
 // tenants.ErrWrongLogin. Too many failures of one address from one place are
-// tenants.ErrTooMany, as a tenants.TooMany that says how long to wait.
+// tenants.ErrTooMany, as a tenants.TooMany that says how long to wait. Somebody with a
+// second factor is a tenants.CodeNeeded, for LogInWithCode.
 func (s *Service) LogIn(ctx context.Context, email, password, from, userAgent string) (tenants.Principal, string, error) {
 	user, err := s.VerifyPassword(ctx, email, password, from)
 	if err != nil {
+		return tenants.Principal{}, "", err
+	}
+	if err := s.needsCode(ctx, user); err != nil {
 		return tenants.Principal{}, "", err
 	}
 	return s.OpenLogin(ctx, user, userAgent)

@@ -47,6 +47,14 @@ const (
 	AccountLogins = "/account/logins"
 	EndLogins     = "/account/logins/end"
 	DevMail       = "/dev/mail"
+
+	LogInCode     = "/login/code" // after the password of somebody with a second factor
+	SecondFactor  = "/account/second-factor"
+	StartFactor   = "/account/second-factor/start"
+	FactorImage   = "/account/second-factor/qr.svg"
+	ConfirmFactor = "/account/second-factor/confirm"
+	RecoveryCodes = "/account/second-factor/recovery-codes"
+	RemoveFactor  = "/account/second-factor/remove"
 )
 
 // EndLogin is the path to end one login at.

@@ -99,6 +99,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 		t.Fatal(err)
 	}
 	p.People = people
+	people.SetSealer(p.vault)
 	people.SetMails(identity.Mails{PublicURL: PublicURL})
 	p.Mails = mail.NewOutbox(mail.Config{Store: p.DB, Writer: people, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	keeper := forgetting{Keeper: p.Keeper(true), keys: p.Keys}
