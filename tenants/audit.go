@@ -72,6 +72,11 @@ const (
 	SecondFactorOff      Action = "second_factor.off"
 	RecoveryCodeUsed     Action = "recovery_code.used"
 	RecoveryCodesChanged Action = "recovery_codes.changed"
+	SignOnSaved          Action = "sign_on.saved"
+	SignOnRemoved        Action = "sign_on.removed"
+	DomainClaimed        Action = "domain.claimed"
+	DomainProven         Action = "domain.proven"
+	DomainRemoved        Action = "domain.removed"
 )
 
 type actorKey struct{}

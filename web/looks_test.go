@@ -85,6 +85,7 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"keys", "/keys", always},
 			{"keys new", "/keys/new", opened},
 			{"account", "/account", always},
+			{"sign-on", "/settings/sign-on", always},
 			{"second factor", "/account/second-factor", always},
 			{"providers", "/providers", always},
 			{"providers new", "/providers/new", opened},

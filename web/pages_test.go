@@ -69,7 +69,7 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 		pages[path] = stranger.Get(path)
 	}
 	for _, path := range []string{
-		"/overview", "/overview?range=30d&by=key", "/more", "/account", "/account/second-factor", "/members", "/members/invite", member + "/role", member + "/remove",
+		"/overview", "/overview?range=30d&by=key", "/more", "/account", "/account/second-factor", "/settings/sign-on", "/members", "/members/invite", member + "/role", member + "/remove",
 		"/workspaces", "/workspaces/new", "/workspaces/rename", "/workspaces/leave", "/keys", "/keys/new", keys.Find(`[data-testid="keys"] a`).AttrOr("href", ""), "/providers", "/providers/new", "/providers/new?preset=azure",
 		providers.Find(`a[href$="/edit"]`).AttrOr("href", ""), providers.Find(`a[href$="/replace"]`).AttrOr("href", ""),
 		providers.Find(`a[href$="/remove"]`).AttrOr("href", ""), "/pipeline", "/pipeline?preset=aggressive", "/sessions", "/sessions?q=none+such",
@@ -186,7 +186,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 
 // membersOnly returns pages that need a login.
 func membersOnly() []string {
-	return []string{"/overview", "/overview/first-request", "/keys", "/keys/new", "/providers", "/pipeline", "/members", "/workspaces", "/workspaces/new", "/sessions", "/sessions/" + webtest.Nobody(), "/account", "/account/second-factor"}
+	return []string{"/overview", "/overview/first-request", "/keys", "/keys/new", "/providers", "/pipeline", "/members", "/workspaces", "/workspaces/new", "/sessions", "/sessions/" + webtest.Nobody(), "/account", "/account/second-factor", "/settings/sign-on"}
 }
 
 func TestEveryPageNeedsALogin(t *testing.T) {

@@ -48,6 +48,15 @@ func reaches() map[string]reach {
 		"POST /account/logins/end":   {roles: "oamvb", ends: true},
 		"GET /login/code":            {}, "POST /login/code": {},
 
+		"GET /login/sign-on": {}, "POST /login/sign-on": {}, "GET /login/sign-on/callback": {},
+
+		"GET /settings/sign-on":                 {roles: "oa"},
+		"POST /settings/sign-on":                {roles: "oa"},
+		"POST /settings/sign-on/remove":         {roles: "oa"},
+		"POST /settings/sign-on/domains":        {roles: "oa"},
+		"POST /settings/sign-on/domains/prove":  {roles: "oa"},
+		"POST /settings/sign-on/domains/remove": {roles: "oa"},
+
 		"GET /account/second-factor":                 {roles: "oamvb"},
 		"POST /account/second-factor/start":          {roles: "oamvb"},
 		"GET /account/second-factor/qr.svg":          {roles: "oamvb"},

@@ -21,6 +21,7 @@ import (
 	"palimpsest/web/providers"
 	"palimpsest/web/session"
 	"palimpsest/web/sessions"
+	"palimpsest/web/signon"
 	"palimpsest/web/tuning"
 	"palimpsest/web/workspaces"
 )
@@ -66,6 +67,7 @@ type Deps struct {
 	Archive      session.Archive
 	People       People
 	Invitations  Invitations
+	SignOn       signon.Service
 
 	Mails devmail.Outbox // nil where mails are sent
 }

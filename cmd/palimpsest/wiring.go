@@ -125,7 +125,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	})
 	p.serveDashboard(e, web.Deps{
 		Identity: people, APIKeys: keeper, ProviderKeys: keeper, Pipelines: db, Usage: db,
-		Sessions: sessions, Exchanges: db, Archive: originals, Mails: mails, People: people, Invitations: invitations,
+		Sessions: sessions, Exchanges: db, Archive: originals, Mails: mails, People: people, Invitations: invitations, SignOn: p.signOn(db, safe, people),
 	})
 	return e, nil
 }

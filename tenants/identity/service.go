@@ -166,6 +166,25 @@ func (s *Service) OpenLogin(ctx context.Context, user tenants.User, userAgent st
 	return s.open(ctx, user, memberships, userAgent)
 }
 
+// OpenSignOn opens a login, in one of their workspaces, of a user whom the workspace's
+// single sign-on knows, and returns its token. It returns a tenants.CodeNeeded for
+// somebody with a second factor.
+func (s *Service) OpenSignOn(ctx context.Context, user tenants.User, workspace tenants.WorkspaceID, userAgent string) (tenants.Principal, string, error) {
+	if err := s.needsCode(ctx, user); err != nil {
+		return tenants.Principal{}, "", err
+	}
+	memberships, err := s.store.Memberships(ctx, user.ID)
+	if err != nil {
+		return tenants.Principal{}, "", fmt.Errorf("log in: %w", err)
+	}
+	for _, membership := range memberships {
+		if membership.Workspace.ID == workspace {
+			return s.openIn(ctx, user, memberships, membership, userAgent)
+		}
+	}
+	return tenants.Principal{}, "", tenants.ErrNotFound
+}
+
 // verify returns the user with an address and a password.
 func (s *Service) verify(ctx context.Context, email, password, attempt string) (tenants.User, error) {
 	if err := s.throttle.Check(ctx, attempt); err != nil {
@@ -234,7 +253,12 @@ func (s *Service) Authenticate(ctx context.Context, token string) (tenants.Princ
 
 // open creates a login in the workspace that was used last.
 func (s *Service) open(ctx context.Context, user tenants.User, memberships []tenants.Membership, userAgent string) (tenants.Principal, string, error) {
-	now, membership := s.now(), lastUsed(memberships)
+	return s.openIn(ctx, user, memberships, lastUsed(memberships), userAgent)
+}
+
+// openIn creates a login in the workspace of a membership.
+func (s *Service) openIn(ctx context.Context, user tenants.User, memberships []tenants.Membership, membership tenants.Membership, userAgent string) (tenants.Principal, string, error) {
+	now := s.now()
 	login := tenants.Login{
 		ID: uuid.Must(uuid.NewV7()), UserID: user.ID, Workspace: membership.Workspace.ID, UserAgent: userAgent,
 		CreatedAt: now, ExpiresAt: now.Add(tenants.LoginAge),

@@ -26,6 +26,7 @@ const (
 	More      Section = "more"
 	Account   Section = "account"
 	Members   Section = "members"
+	SignOn    Section = "sign-on"
 	// Workspaces is reached through the block with the workspace's name.
 	Workspaces Section = "workspaces"
 )
@@ -62,6 +63,7 @@ func allEntries() []entry {
 		{Keys, "API keys", "key-round", paths.Keys, tenants.ReadConfig},
 		{Providers, "Providers", "plug", paths.Providers, tenants.ReadConfig},
 		{Members, "Members", "users", paths.Members, tenants.ManageMembers},
+		{SignOn, "Sign-on", "key-round", paths.SignOn, tenants.ManageSettings},
 	}
 }
 

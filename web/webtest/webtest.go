@@ -51,6 +51,7 @@ type Product struct {
 	Routes   []*echo.Route // of the dashboard
 	People   *identity.Service
 	Mails    *mail.Outbox // keeps the mails
+	Records  *Records     // of the domain name system
 
 	vault    *vault.Vault
 	provider *upstream.Client
@@ -107,7 +108,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 		Identity: people, APIKeys: keeper, ProviderKeys: keeper,
 		Pipelines: p.DB, Usage: p.DB, Sessions: p.Sessions, Exchanges: p.DB, Archive: p.Archive,
 		Mails:  p.Mails,
-		People: people, Invitations: identity.NewInvitations(people, p.DB, PublicURL),
+		People: people, Invitations: identity.NewInvitations(people, p.DB, PublicURL), SignOn: p.signOn(),
 	}
 	for _, option := range options {
 		option(p, &deps)
