@@ -87,6 +87,8 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"account", "/account", always},
 			{"keys change", "/keys/" + limited + "/edit", opened},
 			{"keys rotate", "/keys/" + limited + "/rotate", opened},
+			{"sign-on", "/settings/sign-on", always},
+			{"second factor", "/account/second-factor", always},
 			{"providers", "/providers", always},
 			{"providers new", "/providers/new", opened},
 			{"providers azure", "/providers/new?preset=azure", opened},

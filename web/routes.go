@@ -48,6 +48,8 @@ func (s *Server) strangers(pages *echo.Group) {
 	pages.POST(paths.SignUp, door.SignUp)
 	pages.GET(paths.LogIn, s.guest(door.LogInForm))
 	pages.POST(paths.LogIn, door.LogIn)
+	pages.GET(paths.LogInCode, s.guest(door.CodeForm))
+	pages.POST(paths.LogInCode, door.Code)
 	pages.POST(paths.LogOut, s.person(door.LogOut))
 	pages.POST(paths.Theme, s.setTheme)
 
@@ -68,6 +70,7 @@ func (s *Server) strangers(pages *echo.Group) {
 // people adds the pages about people and where they belong.
 func (s *Server) people(pages *echo.Group) {
 	// Account
+	s.registerFactors(pages)
 	own := account.New(s.deps.Identity, s.cookies, s.deps.Mails != nil, s.config.Now)
 	pages.GET(paths.Account, s.as(tenants.Enter, own.Show))
 	pages.POST(paths.Password, s.as(tenants.Enter, own.Password))

@@ -14,6 +14,7 @@ import (
 	"palimpsest/web/audit"
 	"palimpsest/web/billing"
 	"palimpsest/web/devmail"
+	"palimpsest/web/factor"
 	"palimpsest/web/identity"
 	"palimpsest/web/invite"
 	"palimpsest/web/keys"
@@ -24,6 +25,7 @@ import (
 	"palimpsest/web/session"
 	"palimpsest/web/sessions"
 	"palimpsest/web/settings"
+	"palimpsest/web/signon"
 	"palimpsest/web/tuning"
 	"palimpsest/web/workspaces"
 )
@@ -51,6 +53,7 @@ type Config struct {
 type Identity interface {
 	identity.Service
 	account.Service
+	factor.Service
 
 	// Authenticate returns who a token belongs to, or tenants.ErrLoginEnded.
 	Authenticate(ctx context.Context, token string) (tenants.Principal, error)
@@ -79,6 +82,7 @@ type Deps struct {
 	Data         settings.Data
 	Audit        audit.Store
 	Deletion     settings.Deletion
+	SignOn       signon.Service
 
 	Operator operator.Store
 	Health   operator.Health

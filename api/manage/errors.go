@@ -21,6 +21,7 @@ import (
 // The faults of a request that the API itself finds.
 var (
 	errNoLogin      = errors.New("no API key and no login")
+	errWrongCode    = errors.New("code is wrong")
 	errUnknownRoute = errors.New("no such route")
 	errNoWorkspace  = errors.New("the login works in no workspace")
 	errNoPerson     = errors.New("nobody is logged in")
@@ -139,6 +140,8 @@ type answer struct {
 func known() []answer {
 	return []answer{
 		{kind: errNoLogin, status: http.StatusUnauthorized, detail: "Log in, or send an API key with the scope manage as Authorization: Bearer."},
+		{kind: tenants.ErrCodeNeeded, status: http.StatusUnauthorized, field: "code", detail: "This account has a second factor. Send the code of its app, or a recovery code, as code."},
+		{kind: errWrongCode, status: http.StatusUnauthorized, field: "code", detail: "The code is wrong, too old, or was used."},
 		{kind: tenants.ErrWrongLogin, status: http.StatusUnauthorized, detail: "The e-mail address or the password is wrong."},
 		{kind: tenants.ErrLoginEnded, status: http.StatusUnauthorized, detail: "This login has ended. Log in again."},
 		{kind: tenants.ErrKeyMalformed, status: http.StatusUnauthorized, detail: "This is not a valid Palimpsest API key. Keys start with plm_."},

@@ -161,7 +161,7 @@ func (p *program) serveProduct(e *echo.Echo, of product) {
 		Identity: of.people, APIKeys: keeper, ProviderKeys: keeper, Pipelines: of.db, Usage: of.db,
 		Sessions: of.sessions, Exchanges: of.db, Archive: of.originals, Mails: of.mails, People: of.people, Invitations: invitations,
 		Data: of.db, Audit: of.db, Deletion: of.deleting, Billing: of.sold,
-		Operator: of.db, Health: p.checks(of.db),
+		Operator: of.db, Health: p.checks(of.db), SignOn: p.signOn(of.db, of.vault, of.people),
 	})
 }
 
@@ -335,6 +335,7 @@ func (p *program) identities(db *tenantsdb.DB, safe *vault.Vault) (*identity.Ser
 		return nil, nil, err
 	}
 	p.signUps(people, throttle)
+	people.SetSealer(safe)
 	return people, keys, nil
 }
 

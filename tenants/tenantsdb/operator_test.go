@@ -189,7 +189,7 @@ func TestSuspensionIsKnownToldAndNoted(t *testing.T) {
 		t.Errorf("key of a resumed workspace with a verified owner %+v, %v", found, err)
 	}
 
-	entries, err := b.Audit(t.Context(), b.workspace, uuid.Nil, 10)
+	entries, err := b.Audit(t.Context(), b.workspace, tenants.AuditFilter{Limit: 10})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 // Service signs people up and logs them in and out.
 type Service interface {
 	Links
+	Codes
 
 	// SignUp creates a user with a workspace and returns their login's token. What
 	// a person can mend is a tenants.Invalid or tenants.ErrEmailTaken. Where addresses
@@ -27,8 +28,8 @@ type Service interface {
 	// TakesSignUps reports whether somebody who was not invited may try.
 	TakesSignUps(ctx context.Context) (bool, error)
 
-	// LogIn returns the token of a new login, or tenants.ErrWrongLogin or
-	// a tenants.TooMany.
+	// LogIn returns the token of a new login, or tenants.ErrWrongLogin, a
+	// tenants.TooMany, or a tenants.CodeNeeded for somebody with a second factor.
 	LogIn(ctx context.Context, email, password, from, userAgent string) (tenants.Principal, string, error)
 
 	// LogOut ends a login.
@@ -84,7 +85,11 @@ func (h *Handler) SignUp(c echo.Context) error {
 
 // LogInForm shows the form to log in with.
 func (h *Handler) LogInForm(c echo.Context) error {
-	return layout.Plain(c, http.StatusOK, logInTitle, logInView(logInForm("", c.QueryParam("next"), nil), done(c.QueryParam("done"))))
+	form := logInForm("", c.QueryParam("next"), nil)
+	if c.QueryParam("done") == late {
+		form.Error = "The code did not come in time. Log in again."
+	}
+	return layout.Plain(c, http.StatusOK, logInTitle, logInView(form, done(c.QueryParam("done"))))
 }
 
 // LogIn logs somebody in and leads to where they wanted to go.
@@ -92,6 +97,9 @@ func (h *Handler) LogIn(c echo.Context) error {
 	request := c.Request()
 	email, next := c.FormValue("email"), c.FormValue("next")
 	_, token, err := h.service.LogIn(request.Context(), email, c.FormValue("password"), c.RealIP(), request.UserAgent())
+	if needed, is := errors.AsType[tenants.CodeNeeded](err); is {
+		return h.askCode(c, needed.Pending, next)
+	}
 	switch {
 	case errors.Is(err, tenants.ErrWrongLogin):
 		return layout.Plain(c, http.StatusUnprocessableEntity, logInTitle, logInView(logInForm(email, next, err), ""))

@@ -28,6 +28,7 @@ const (
 	More      Section = "more"
 	Account   Section = "account"
 	Members   Section = "members"
+	SignOn    Section = "sign-on"
 	// Workspaces is reached through the block with the workspace's name.
 	Workspaces Section = "workspaces"
 	Audit      Section = "audit"
@@ -72,6 +73,7 @@ func allEntries() []entry {
 		{Audit, "Audit", "history", paths.Audit, tenants.ReadAudit},
 		{Settings, "Settings", "settings", paths.Settings, tenants.ManageSettings},
 		{Billing, "Billing", "credit-card", paths.Billing, tenants.ManageBilling},
+		{SignOn, "Sign-on", "key-round", paths.SignOn, tenants.ManageSettings},
 	}
 }
 

@@ -59,6 +59,22 @@ const (
 	AccountLogins = "/account/logins"
 	EndLogins     = "/account/logins/end"
 	DevMail       = "/dev/mail"
+
+	SignOnBegin    = "/login/sign-on"
+	SignOnCallback = "/login/sign-on/callback" // where identity providers send people back to
+	SignOn         = "/settings/sign-on"
+	RemoveSignOn   = "/settings/sign-on/remove"
+	Domains        = "/settings/sign-on/domains"
+	ProveDomain    = "/settings/sign-on/domains/prove"
+	RemoveDomain   = "/settings/sign-on/domains/remove"
+
+	LogInCode     = "/login/code" // after the password of somebody with a second factor
+	SecondFactor  = "/account/second-factor"
+	StartFactor   = "/account/second-factor/start"
+	FactorImage   = "/account/second-factor/qr.svg"
+	ConfirmFactor = "/account/second-factor/confirm"
+	RecoveryCodes = "/account/second-factor/recovery-codes"
+	RemoveFactor  = "/account/second-factor/remove"
 )
 
 // EndLogin is the path to end one login at.
