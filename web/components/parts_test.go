@@ -134,7 +134,7 @@ func TestIconsAreThoseThatPagesAskFor(t *testing.T) {
 			}
 			return nil
 		}
-		for _, match := range regexp.MustCompile(`(?:Icon\(|Callout\("[a-z]*", |Empty\()"([a-z0-9-]+)"|"([a-z0-9-]+)", paths\.`).FindAllSubmatch(source, -1) {
+		for _, match := range regexp.MustCompile(`(?:Icon\(|Callout\("[a-z]*", |Empty\()"([a-z0-9-]+)"|"[^"]+", "([a-z0-9-]+)", paths\.`).FindAllSubmatch(source, -1) {
 			asked[string(match[1])+string(match[2])] = true
 		}
 		return nil
