@@ -21,7 +21,11 @@ const (
 
 // said is an error of ours in either dialect.
 type said struct {
-	Error struct{ Type, Code, Message string }
+	Error struct {
+		Type    string `json:"type"`
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
 }
 
 func (a answer) said(t *testing.T) said {

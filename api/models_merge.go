@@ -17,8 +17,9 @@ import (
 // modelTargets returns the keys whose models are asked for: all that could answer for
 // the list, the one that takes it for a single model.
 func (s *Server) modelTargets(request *http.Request, event *Event, call *call, wanted tenants.Provider) ([]listed, error) {
-	ctx, dialect, err := request.Context(), wanted, error(nil)
+	ctx, dialect := request.Context(), wanted
 	if call.asked.providerKey == "" {
+		var err error
 		if dialect, err = s.Settings.dialectFor(ctx, call.key.Workspace, wanted); err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -128,7 +129,7 @@ type listed struct {
 
 // exactly returns the patterns that are names.
 func exactly(patterns []string) []string {
-	return slices.DeleteFunc(slices.Clone(patterns), func(pattern string) bool { return bytes.ContainsRune([]byte(pattern), '*') })
+	return slices.DeleteFunc(slices.Clone(patterns), func(pattern string) bool { return strings.Contains(pattern, "*") })
 }
 
 // modelIn returns what tells the model that a body names.

@@ -16,7 +16,7 @@ import (
 // test where redis-server is not installed.
 func Start(t testing.TB) (address string, stop func()) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,6 +26,7 @@ func Start(t testing.TB) (address string, stop func()) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
+	//nolint:gosec // a program by its name, and a port and a directory of the test
 	server := exec.CommandContext(ctx, "redis-server", "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--dir", t.TempDir())
 	if err := server.Start(); err != nil {
 		t.Fatalf("start redis-server (install the package redis-server): %v", err)
@@ -33,7 +34,7 @@ func Start(t testing.TB) (address string, stop func()) {
 	stop = sync.OnceFunc(func() { cancel(); _ = server.Wait() })
 	t.Cleanup(stop)
 	client := redis.NewClient(&redis.Options{Addr: address, MaxRetries: 50})
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	if err := client.Ping(t.Context()).Err(); err != nil {
 		t.Fatalf("redis-server does not answer: %v", err)
 	}

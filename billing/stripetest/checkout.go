@@ -75,9 +75,8 @@ func (s *Server) newPortal(r *http.Request) (any, *failure) {
 func (s *Server) checkoutPage(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found, is := s.sessions[r.PathValue("id")]
-	if !is || found.done {
-		http.NotFound(w, r)
+	found := s.asked(w, r)
+	if found == nil {
 		return
 	}
 	page(w, "Pay", `<form method="post"><button id="pay">Subscribe</button></form><a id="back" href="`+html.EscapeString(found.cancel)+`">Back</a>`)
@@ -86,9 +85,8 @@ func (s *Server) checkoutPage(w http.ResponseWriter, r *http.Request) {
 func (s *Server) pay(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found, is := s.sessions[r.PathValue("id")]
-	if !is || found.done {
-		http.NotFound(w, r)
+	found := s.asked(w, r)
+	if found == nil {
 		return
 	}
 	found.done = true
@@ -99,13 +97,23 @@ func (s *Server) pay(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, found.success, http.StatusSeeOther)
 }
 
+// asked returns the session that a page is of; nil if there is none, or if it is over,
+// which it has then said.
+func (s *Server) asked(w http.ResponseWriter, r *http.Request) *session {
+	found := s.sessions[r.PathValue("id")]
+	if found == nil || found.done {
+		http.NotFound(w, r)
+		return nil
+	}
+	return found
+}
+
 // portalPage is what people see who change what they have bought.
 func (s *Server) portalPage(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found, is := s.sessions[r.PathValue("id")]
-	if !is {
-		http.NotFound(w, r)
+	found := s.asked(w, r)
+	if found == nil {
 		return
 	}
 	page(w, "Portal", `<form method="post"><button id="cancel">Cancel plan</button></form><a id="back" href="`+html.EscapeString(found.success)+`">Back</a>`)
@@ -114,9 +122,8 @@ func (s *Server) portalPage(w http.ResponseWriter, r *http.Request) {
 func (s *Server) changeInPortal(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found, is := s.sessions[r.PathValue("id")]
-	if !is {
-		http.NotFound(w, r)
+	found := s.asked(w, r)
+	if found == nil {
 		return
 	}
 	for _, one := range s.subscriptions {

@@ -14,7 +14,7 @@ import (
 	"palimpsest/tenants/vault"
 )
 
-// rotation has everything that an older master key has sealed sealed with the newest,
+// rotation seals with the newest master key what is still sealed with an older one,
 // and says when nothing is left.
 type rotation struct {
 	masters int // master keys that are set

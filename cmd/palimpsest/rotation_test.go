@@ -55,9 +55,9 @@ func flow(t *testing.T, key string, at func() string) *traffic {
 	return f
 }
 
-// more waits until so many more requests have been answered.
-func (f *traffic) more(n int) {
-	for range n {
+// more waits until twenty more requests have been answered.
+func (f *traffic) more() {
+	for range 20 {
 		<-f.answered
 	}
 }
@@ -98,18 +98,18 @@ func TestMasterKeyIsChangedWithoutAFailedRequest(t *testing.T) {
 		i.config.SecretKey = secrets
 		i.boot()
 		address.Store(i.program.addr())
-		clients.more(20)
+		clients.more()
 		before.stop(t.Context())
 	}
 
-	clients.more(20)
+	clients.more()
 	next(newer + "," + older)
 	w.until(func() bool {
 		return strings.Contains(i.log.String(), `"msg":"everything is sealed with the first master key"`)
 	})
-	clients.more(20)
+	clients.more()
 	next(newer)
-	clients.more(20)
+	clients.more()
 	clients.stop()
 	if clients.failed.Load() > 0 {
 		t.Fatalf("%d of %d requests failed", clients.failed.Load(), clients.sent.Load())

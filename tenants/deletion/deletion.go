@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -83,12 +84,10 @@ func (s *Service) Work(ctx context.Context, workspace tenants.WorkspaceID) error
 	if err != nil {
 		return err
 	}
-	for _, one := range closed {
-		if one == workspace {
-			return s.erase(ctx, workspace)
-		}
+	if !slices.Contains(closed, workspace) {
+		return nil // nothing is left of it, or it was never deleted
 	}
-	return nil // nothing is left of it, or it was never deleted
+	return s.erase(ctx, workspace)
 }
 
 // Pass removes what is left of all deleted workspaces: of those whose jobs were given

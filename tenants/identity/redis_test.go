@@ -2,17 +2,14 @@ package identity_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"log/slog"
-	"net"
-	"os/exec"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
+	"palimpsest/api/redistest"
 	"palimpsest/tenants"
 	"palimpsest/tenants/identity"
 )
@@ -20,7 +17,7 @@ import (
 // S19: replicas count together.
 func TestReplicasThrottleTogetherThroughRedis(t *testing.T) {
 	t.Parallel()
-	address, _ := startRedis(t)
+	address, _ := redistest.Start(t)
 	replicas := [2]identity.Throttle{}
 	for i := range replicas {
 		client := redis.NewClient(&redis.Options{Addr: address})
@@ -49,7 +46,7 @@ func TestReplicasThrottleTogetherThroughRedis(t *testing.T) {
 // S19: without Redis, each replica counts by itself.
 func TestReplicaThrottlesByItselfWithoutRedis(t *testing.T) {
 	t.Parallel()
-	address, stop := startRedis(t)
+	address, stop := redistest.Start(t)
 	client := redis.NewClient(&redis.Options{Addr: address, MaxRetries: -1})
 	t.Cleanup(func() { _ = client.Close() })
 	throttle := identity.NewRedisThrottle(client)
@@ -78,31 +75,4 @@ func TestReplicaThrottlesByItselfWithoutRedis(t *testing.T) {
 	if !strings.Contains(said.String(), "counted by this replica alone") {
 		t.Errorf("nobody learns that Redis is gone: %s", said.String())
 	}
-}
-
-// startRedis starts a Redis server that ends with the test, or with stop.
-func startRedis(t *testing.T) (address string, stop func()) {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address = listener.Addr().String()
-	_, port, err := net.SplitHostPort(address)
-	if err = errors.Join(err, listener.Close()); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	server := exec.CommandContext(ctx, "redis-server", "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--dir", t.TempDir())
-	if err := server.Start(); err != nil {
-		t.Fatalf("start redis-server (install the package redis-server): %v", err)
-	}
-	stop = sync.OnceFunc(func() { cancel(); _ = server.Wait() })
-	t.Cleanup(stop)
-	client := redis.NewClient(&redis.Options{Addr: address, MaxRetries: 50})
-	defer client.Close()
-	if err := client.Ping(t.Context()).Err(); err != nil {
-		t.Fatalf("redis-server does not answer: %v", err)
-	}
-	return address, stop
 }

@@ -36,9 +36,6 @@ const (
 	Kept    = "kept"     // there is no server
 )
 
-// Outcomes returns all outcomes.
-func Outcomes() []string { return []string{Sent, Failed, Refused, GivenUp, Kept} }
-
 // Store keeps the mails that wait.
 type Store interface {
 	// TakeMails returns mails that are due, which nobody else gets before until.

@@ -184,7 +184,6 @@ func listsOf(key tenants.ProviderKey) (headers, models string, err error) {
 	return string(encodedHeaders), string(encodedModels), err
 }
 
-//nolint:gosec // names of columns
 const providerKeyColumns = `workspace_id, id, provider, both_dialects, preset, name, base_url, auth, headers, models, place, is_default,
 	disabled, last4, sealed, sealed_at, created_by, created_at, checked_at, check_ok, check_status, check_problem`
 
