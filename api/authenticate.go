@@ -12,7 +12,8 @@ import (
 )
 
 // Keys tells whose API key a secret is, from memory on the warm path. It returns
-// the kinds tenants.ErrKeyMalformed, ErrKeyUnknown, ErrKeyRevoked and ErrKeyExpired.
+// the kinds tenants.ErrKeyMalformed, ErrKeyUnknown, ErrKeyRevoked, ErrKeyExpired and
+// ErrSuspended.
 type Keys interface {
 	Authenticate(ctx context.Context, secret string) (tenants.APIKey, error)
 }
@@ -37,6 +38,9 @@ func (s *Server) keyWith(request *http.Request, event *Event, missing error, sco
 		}
 		if !slices.ContainsFunc(scopes, func(scope tenants.Scope) bool { return slices.Contains(key.Scopes, scope) }) {
 			return tenants.APIKey{}, missing
+		}
+		if s.RequireVerified && key.Unverified {
+			return tenants.APIKey{}, tenants.ErrUnverified
 		}
 		event.Workspace, event.APIKey, event.KeyPrefix = key.Workspace, key.ID, key.Prefix
 		return key, errors.Join(key.Limits.CheckAddress(s.clientAddress(request)), key.Limits.CheckEndpoint(request.URL.Path))

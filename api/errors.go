@@ -50,6 +50,15 @@ func problem(err error) wire.Problem {
 	case errors.Is(err, tenants.ErrKeyExpired):
 		return wire.Problem{Status: http.StatusUnauthorized, Type: "authentication_error", Code: "invalid_api_key",
 			Message: "This Palimpsest API key has expired, or its secret was replaced by another. Use the newer secret, or create a key on the dashboard's API keys page."}
+	case errors.Is(err, tenants.ErrSuspended):
+		return wire.Problem{Status: http.StatusForbidden, Type: "permission_error", Code: "workspace_suspended",
+			Message: "This workspace is suspended, so its API keys are refused; nothing of it is deleted. Its owners see the reason on the dashboard. Ask whoever runs this installation of Palimpsest."}
+	case errors.Is(err, tenants.ErrUnverified):
+		return wire.Problem{Status: http.StatusForbidden, Type: "permission_error", Code: "email_not_verified",
+			Message: "No owner of this workspace has verified an e-mail address yet. An owner opens the link in the mail, or asks for another on the dashboard's account page; then send the request again."}
+	case errors.Is(err, errCrowded):
+		return wire.Problem{Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "workspace_concurrency",
+			Message: "The workspace has as many requests open at once as this installation allows. Try again when one of them has ended."}
 	case errors.Is(err, errNoRecall):
 		return wire.Problem{Status: http.StatusForbidden, Type: "permission_error", Code: "insufficient_scope",
 			Message: "This Palimpsest API key has neither the scope recall nor the scope proxy. Use a key that has one of them."}

@@ -45,6 +45,11 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 		if err != nil {
 			return s.refuse(c, codec, event, err)
 		}
+		leave, err := s.Concurrency.enter(call.key.Workspace)
+		if err != nil {
+			return s.refuse(c, codec, event, err)
+		}
+		defer leave()
 		body, err := s.readBody(request)
 		if err != nil {
 			return s.refuse(c, codec, event, err)

@@ -29,6 +29,11 @@ func (s *Server) passthrough(c echo.Context) error {
 	if err != nil {
 		return s.refuse(c, codec, event, err)
 	}
+	leave, err := s.Concurrency.enter(call.key.Workspace)
+	if err != nil {
+		return s.refuse(c, codec, event, err)
+	}
+	defer leave()
 	dialect, err := s.dialectOf(request, call, codec)
 	if err != nil {
 		return s.refuse(c, codec, event, err)

@@ -9,11 +9,15 @@ import (
 
 	"palimpsest/api/limits"
 	"palimpsest/pipeline/wire"
+	"palimpsest/tenants"
 )
 
 // refuse answers a request with an error of ours, in its client's dialect.
 func (s *Server) refuse(c echo.Context, codec wire.Codec, event *Event, err error) error {
 	problem := problem(err)
+	if errors.Is(err, tenants.ErrSuspended) && s.Contact != "" {
+		problem.Message += " Its contact is " + s.Contact + "."
+	}
 	event.Status, event.ErrorFrom, event.ErrorType, event.Err = problem.Status, "proxy", problem.Type, err
 	if problem.Status == statusClientGone {
 		event.Aborted = "client"
@@ -31,6 +35,8 @@ func (s *Server) refuse(c echo.Context, codec wire.Codec, event *Event, err erro
 	switch {
 	case isLimit && exceeded.Asked == 0 && exceeded.Kind != limits.DayBudget && exceeded.Kind != limits.MonthBudget:
 		c.Response().Header().Set("X-Should-Retry", "true")
+	case problem.Status == http.StatusTooManyRequests:
+		c.Response().Header().Set(echo.HeaderRetryAfter, retryCrowded)
 	case problem.Status < http.StatusInternalServerError:
 		c.Response().Header().Set("X-Should-Retry", "false")
 	}

@@ -41,6 +41,17 @@ type Server struct {
 	// Recall lets models look things up in the archive; nil: there is no such route.
 	Recall *recall.Server
 
+	// Concurrency bounds the requests that a workspace has open; nil: nothing does.
+	Concurrency *Concurrency
+
+	// RequireVerified refuses the requests of workspaces none of whose owners has a
+	// verified address.
+	RequireVerified bool
+
+	// Contact says whom to ask about a suspension: an address, or a page; empty: whoever
+	// runs the installation.
+	Contact string
+
 	Metrics *Metrics
 	Log     *slog.Logger
 	Now     func() time.Time

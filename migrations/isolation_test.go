@@ -1,6 +1,7 @@
 package migrations_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -12,7 +13,7 @@ import (
 // outside are the tables that belong to people, not to a tenant; each is bound to
 // the user that a transaction works for, or to the worker that empties it.
 func outside() []string {
-	return []string{"users", "logins", "user_tokens", "mails", "account_requests"}
+	return []string{"users", "logins", "user_tokens", "mails", "account_requests", "operators", "operator_entries", "second_factors", "recovery_codes"}
 }
 
 // table is what the catalogue says of a table's isolation.
@@ -83,6 +84,7 @@ func TestEveryTenantTableIsBoundToTheWorkspace(t *testing.T) {
 	}
 	var name, policy, command, permissive, roles, using, check string
 	searchers := 0
+	operators := map[string]string{} // table → the command of its policy for operators
 	_, err = pgx.ForEachRow(rows, []any{&name, &policy, &command, &permissive, &roles, &using, &check}, func() error {
 		if name == "archive_documents" && policy == "searcher" {
 			searchers++
@@ -90,6 +92,13 @@ func TestEveryTenantTableIsBoundToTheWorkspace(t *testing.T) {
 				t.Errorf("%s: policy %s for %s of %s", name, policy, command, roles)
 			}
 			return nil // the one that binds nothing: TestOnlyTheSearchReadsPastAPolicy
+		}
+		if policy == "operator" {
+			operators[name] = command
+			if permissive != "PERMISSIVE" || roles != "{palimpsest_operator}" {
+				t.Errorf("%s: policy %s is %s for %s", name, policy, permissive, roles)
+			}
+			return nil // whose columns are bounded: TestOperatorsDoorReadsNothingThatWasSaid
 		}
 		if permissive != "PERMISSIVE" || roles != "{public}" {
 			t.Errorf("%s: policy %s is %s for %s", name, policy, permissive, roles)
@@ -114,6 +123,14 @@ func TestEveryTenantTableIsBoundToTheWorkspace(t *testing.T) {
 		t.Errorf("%d policies for the search, want one", searchers)
 	}
 
+	wantedOperators := map[string]string{
+		"users": "SELECT", "workspaces": "SELECT", "members": "SELECT", "exchanges": "SELECT", "archive_objects": "SELECT",
+		"operators": "ALL", "suspensions": "ALL", "operator_entries": "ALL", "audit_entries": "INSERT",
+	}
+	if !maps.Equal(operators, wantedOperators) {
+		t.Errorf("policies for operators %v, want %v", operators, wantedOperators)
+	}
+
 	const mailWorker = "(( SELECT current_setting('app.worker'::text, true) AS current_setting) = 'mail'::text)"
 	const tenant = "(workspace_id = ( SELECT app_workspace() AS app_workspace))"
 	wanted := map[string]string{
@@ -121,8 +138,12 @@ func TestEveryTenantTableIsBoundToTheWorkspace(t *testing.T) {
 		"logins": "(user_id = ( SELECT app_user() AS app_user))",
 
 		"user_tokens":      "(user_id = ( SELECT app_user() AS app_user))",
+		"second_factors":   "(user_id = ( SELECT app_user() AS app_user))",
+		"recovery_codes":   "(user_id = ( SELECT app_user() AS app_user))",
 		"mails":            mailWorker,
 		"account_requests": mailWorker,
+		"operators":        "(user_id = ( SELECT app_user() AS app_user))",
+		"operator_entries": "false",
 	}
 	for _, table := range names(t, connection) {
 		want := tenant

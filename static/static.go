@@ -57,6 +57,30 @@ func URL(name string) string {
 	return found.url
 }
 
+// Sheets returns the URLs of the dashboard's own style sheets: app.css, which names
+// the layers, then the others in the order of their names.
+func Sheets() []string { return own("css/*.css", "css/app.css") }
+
+// Scripts returns the URLs of the dashboard's own scripts that run once a page is
+// read: chart.js, whose pictures others use, then the others in the order of their
+// names. The theme's runs before and is not among them.
+func Scripts() []string { return own("js/*.js", "js/chart.js") }
+
+// own returns the URLs of the files of a pattern, one of them first.
+func own(pattern, first string) []string {
+	names, err := fs.Glob(embedded, pattern)
+	if err != nil {
+		panic("static: " + err.Error()) // the patterns are part of the program
+	}
+	urls := []string{URL(first)}
+	for _, name := range names {
+		if name != first && name != "js/theme.js" {
+			urls = append(urls, URL(name))
+		}
+	}
+	return urls
+}
+
 // Handler serves the files under the paths that URL returns. They never change,
 // so browsers keep them.
 func Handler() http.Handler { return http.HandlerFunc(serve) }

@@ -164,3 +164,26 @@ func TestVendoredFilesHaveTheirNotedSums(t *testing.T) {
 		t.Errorf("found %d libraries", len(licensed))
 	}
 }
+
+func TestOwnSheetsAndScriptsAreNamedOnceAndInAnOrderThatWorks(t *testing.T) {
+	t.Parallel()
+	sheets, scripts := static.Sheets(), static.Scripts()
+	if sheets[0] != static.URL("css/app.css") || scripts[0] != static.URL("js/chart.js") {
+		t.Errorf("the first are %s and %s", sheets[0], scripts[0])
+	}
+	for _, pattern := range []string{"css/*.css", "js/*.js"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			want := 1
+			if name == "js/theme.js" {
+				want = 0
+			}
+			if got := strings.Count(strings.Join(append(sheets, scripts...), " ")+" ", static.URL(name)+" "); got != want {
+				t.Errorf("%s is named %d times, want %d", name, got, want)
+			}
+		}
+	}
+}

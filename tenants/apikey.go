@@ -38,6 +38,10 @@ type APIKey struct {
 	RevokedAt  *time.Time
 	LastUsedAt *time.Time
 	OldUntil   *time.Time // the secret before the last rotation works until then; nil: there is none
+
+	// What is known of the workspace of a key that was presented.
+	Suspended  bool // by the operator
+	Unverified bool // no owner has a verified address
 }
 
 // Rotation is the secret that takes the place of an API key's.

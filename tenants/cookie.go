@@ -12,7 +12,9 @@ import (
 const (
 	secureCookie   = "__Host-palimpsest"
 	loopbackCookie = "palimpsest"
-	linkSuffix     = "-link" // of the cookie with the secret of a link
+	linkSuffix     = "-link"    // of the cookie with the secret of a link
+	signOnSuffix   = "-sign-on" // of the cookie with a single sign-on that is under way
+	pendingSuffix  = "-code"    // of the cookie with a log-in that waits for its code
 )
 
 // Cookies writes and reads the cookie of a login.
@@ -75,6 +77,50 @@ func (c Cookies) Link(request *http.Request) string {
 		return ""
 	}
 	return cookie.Value
+}
+
+// SetPending puts the token of a log-in that waits for its code into the browser.
+func (c Cookies) SetPending(w http.ResponseWriter, pending string) {
+	cookie := c.cookie(pending) //nolint:gosec // not Secure on loopback http only
+	cookie.Name, cookie.MaxAge = cookie.Name+pendingSuffix, int(PendingAge.Seconds())
+	http.SetCookie(w, cookie)
+}
+
+// ClearPending takes it out again.
+func (c Cookies) ClearPending(w http.ResponseWriter) {
+	cookie := c.cookie("") //nolint:gosec // not Secure on loopback http only
+	cookie.Name, cookie.MaxAge = cookie.Name+pendingSuffix, -1
+	http.SetCookie(w, cookie)
+}
+
+// Pending returns the token of the log-in that waits for its code; empty if none does.
+func (c Cookies) Pending(request *http.Request) string {
+	cookie, err := request.Cookie(c.name() + pendingSuffix)
+	if err != nil {
+		return ""
+	}
+	return cookie.Value
+}
+
+// SetSignOn puts what a single sign-on that is under way must come back with into the
+// browser.
+func (c Cookies) SetSignOn(w http.ResponseWriter, begun string) {
+	cookie := c.cookie(begun) //nolint:gosec // not Secure on loopback http only
+	cookie.Name, cookie.MaxAge = cookie.Name+signOnSuffix, int(SignOnAge.Seconds())
+	http.SetCookie(w, cookie)
+}
+
+// TakeSignOn returns it and takes it out again: it is good once.
+func (c Cookies) TakeSignOn(w http.ResponseWriter, request *http.Request) string {
+	name := c.name() + signOnSuffix
+	sent, err := request.Cookie(name)
+	if err != nil {
+		return ""
+	}
+	cookie := c.cookie("") //nolint:gosec // not Secure on loopback http only
+	cookie.Name, cookie.MaxAge = name, -1
+	http.SetCookie(w, cookie)
+	return sent.Value
 }
 
 func (c Cookies) link(secret string) *http.Cookie {

@@ -14,6 +14,10 @@ type Workspace struct {
 	ID        WorkspaceID
 	Name      string
 	CreatedAt time.Time
+
+	// Suspension says why nobody may work there; nil: it is active. It is known of the
+	// workspace that a login works in only.
+	Suspension *Suspension
 }
 
 // Role says what a member may do in a workspace.
@@ -37,6 +41,10 @@ type User struct {
 	// VerifiedAt is when the person proved that mails to the address reach them; nil:
 	// not yet.
 	VerifiedAt *time.Time
+
+	// Operator says that the person runs the installation. It is known of a principal
+	// only.
+	Operator bool
 }
 
 // Membership is a user's place in a workspace.

@@ -27,11 +27,15 @@ type problem struct {
 // problemOf is the one mapping of kinds of errors to pages.
 func problemOf(err error) problem {
 	var http4xx *echo.HTTPError
+	var suspended tenants.Suspended
 	switch {
 	case errors.Is(err, tenants.ErrNotFound), errors.Is(err, session.ErrNotFound), errors.Is(err, archive.ErrNotFound):
 		return problem{http.StatusNotFound, "There is no such page", "Nothing in this workspace has this address. It may have been removed."}
 	case errors.Is(err, session.ErrCursor):
 		return problem{http.StatusBadRequest, "This list has no such page", "The address was changed or is out of date. Start at the first page of the list."}
+	case errors.As(err, &suspended):
+		return problem{http.StatusForbidden, "This workspace is suspended",
+			"The reason: " + suspended.Reason + ". Its API keys are refused; nothing of it is deleted. Ask whoever runs this installation. Your account and your other workspaces work."}
 	case errors.Is(err, tenants.ErrDenied):
 		return problem{http.StatusForbidden, "Your role may not do this", "Nothing was changed. An owner or admin of the workspace can do it."}
 	case errors.Is(err, tenants.ErrLastOwner):
@@ -56,6 +60,9 @@ func (s *Server) errors(next echo.HandlerFunc) echo.HandlerFunc {
 			return err
 		}
 		found := problemOf(err)
+		if errors.Is(err, tenants.ErrSuspended) && s.config.Contact != "" {
+			found.text += " The contact is " + s.config.Contact + "."
+		}
 		reference := ""
 		if found.status >= http.StatusInternalServerError {
 			reference = strings.Split(uuid.NewString(), "-")[0]

@@ -74,7 +74,21 @@ func (s *Server) as(permission tenants.Permission, handle func(c echo.Context, w
 		if !who.Role.May(permission) {
 			return tenants.ErrDenied
 		}
+		if suspended := who.Workspace.Suspension; suspended != nil && permission != tenants.Enter {
+			return tenants.Suspended{Reason: suspended.Reason}
+		}
 		s.showPlan(c, who)
+		return handle(c, who)
+	})
+}
+
+// operator wraps a handler that works for who runs the installation; for others there
+// is no such page.
+func (s *Server) operator(handle func(c echo.Context, who tenants.Principal) error) echo.HandlerFunc {
+	return s.person(func(c echo.Context, who tenants.Principal) error {
+		if !who.User.Operator {
+			return tenants.ErrNotFound
+		}
 		return handle(c, who)
 	})
 }

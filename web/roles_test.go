@@ -44,11 +44,29 @@ func reaches() map[string]reach {
 		"GET /verify": {}, "POST /verify": {}, "GET /verify/:secret": {}, "GET /verify/confirm": {}, "POST /verify/confirm": {},
 		"GET /dev/mail": {},
 
-		"GET /account":                 {roles: "oamvb"},
-		"POST /account/password":       {roles: "oamvb"},
-		"POST /account/email":          {roles: "oamvb"},
-		"POST /account/verification":   {roles: "oamvb"},
-		"POST /account/logins/end":     {roles: "oamvb", ends: true},
+		"GET /account":               {roles: "oamvb"},
+		"POST /account/password":     {roles: "oamvb"},
+		"POST /account/email":        {roles: "oamvb"},
+		"POST /account/verification": {roles: "oamvb"},
+		"POST /account/logins/end":   {roles: "oamvb", ends: true},
+		"GET /login/code":            {}, "POST /login/code": {},
+
+		"GET /login/sign-on": {}, "POST /login/sign-on": {}, "GET /login/sign-on/callback": {},
+
+		"GET /settings/sign-on":                 {roles: "oa"},
+		"POST /settings/sign-on":                {roles: "oa"},
+		"POST /settings/sign-on/remove":         {roles: "oa"},
+		"POST /settings/sign-on/domains":        {roles: "oa"},
+		"POST /settings/sign-on/domains/prove":  {roles: "oa"},
+		"POST /settings/sign-on/domains/remove": {roles: "oa"},
+
+		"GET /account/second-factor":                 {roles: "oamvb"},
+		"POST /account/second-factor/start":          {roles: "oamvb"},
+		"GET /account/second-factor/qr.svg":          {roles: "oamvb"},
+		"POST /account/second-factor/confirm":        {roles: "oamvb"},
+		"POST /account/second-factor/recovery-codes": {roles: "oamvb"},
+		"POST /account/second-factor/remove":         {roles: "oamvb"},
+
 		"POST /account/logins/:id/end": {roles: "oamvb", path: login},
 
 		"POST /logout":                {roles: "oamvb", ends: true},
@@ -67,6 +85,10 @@ func reaches() map[string]reach {
 		"POST /workspaces/rename":    {roles: "oa"},
 		"GET /workspaces/leave":      {roles: "oamvb"},
 		"POST /workspaces/leave":     {roles: "oamvb"},
+
+		// For others there is no such page: TestOnlyOperatorsReachTheirPage.
+		"GET /operator": {}, "GET /operator/workspaces/:id/suspend": {}, "POST /operator/workspaces/:id/suspend": {},
+		"GET /operator/workspaces/:id/resume": {}, "POST /operator/workspaces/:id/resume": {},
 
 		"GET /members":                         {roles: "oa"},
 		"GET /members/invite":                  {roles: "oa"},

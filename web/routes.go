@@ -14,6 +14,7 @@ import (
 	"palimpsest/web/keys"
 	"palimpsest/web/layout"
 	"palimpsest/web/members"
+	"palimpsest/web/operator"
 	"palimpsest/web/overview"
 	"palimpsest/web/paths"
 	"palimpsest/web/providers"
@@ -47,6 +48,8 @@ func (s *Server) strangers(pages *echo.Group) {
 	pages.POST(paths.SignUp, door.SignUp)
 	pages.GET(paths.LogIn, s.guest(door.LogInForm))
 	pages.POST(paths.LogIn, door.LogIn)
+	pages.GET(paths.LogInCode, s.guest(door.CodeForm))
+	pages.POST(paths.LogInCode, door.Code)
 	pages.POST(paths.LogOut, s.person(door.LogOut))
 	pages.POST(paths.Theme, s.setTheme)
 
@@ -67,6 +70,7 @@ func (s *Server) strangers(pages *echo.Group) {
 // people adds the pages about people and where they belong.
 func (s *Server) people(pages *echo.Group) {
 	// Account
+	s.registerFactors(pages)
 	own := account.New(s.deps.Identity, s.cookies, s.deps.Mails != nil, s.config.Now)
 	pages.GET(paths.Account, s.as(tenants.Enter, own.Show))
 	pages.POST(paths.Password, s.as(tenants.Enter, own.Password))
@@ -145,6 +149,8 @@ func (s *Server) workspace(pages *echo.Group) {
 	pages.GET(paths.Keys+"/:id/revoke", s.as(tenants.CreateKeys, apiKeys.ConfirmRevoke))
 	pages.POST(paths.Keys+"/:id/revoke", s.as(tenants.CreateKeys, apiKeys.Revoke))
 
+	s.registerOperator(pages)
+
 	// Providers
 	providerKeys := providers.New(s.deps.ProviderKeys, s.config.Now)
 	pages.GET(paths.Providers, s.as(tenants.ReadConfig, providerKeys.List))
@@ -175,4 +181,14 @@ func (s *Server) workspace(pages *echo.Group) {
 	pages.POST(paths.Retention, s.as(tenants.ManageSettings, data.SaveRetention))
 	pages.GET(paths.DeleteWorkspace, s.as(tenants.DeleteWorkspace, data.ConfirmDelete))
 	pages.POST(paths.DeleteWorkspace, s.as(tenants.DeleteWorkspace, data.Delete))
+}
+
+// registerOperator adds the pages of who runs the installation.
+func (s *Server) registerOperator(pages *echo.Group) {
+	runs := operator.New(s.deps.Operator, s.deps.Health, s.config.Now)
+	pages.GET(paths.Operator, s.operator(runs.List))
+	pages.GET(paths.Operator+"/workspaces/:id/suspend", s.operator(runs.Ask))
+	pages.POST(paths.Operator+"/workspaces/:id/suspend", s.operator(runs.Suspend))
+	pages.GET(paths.Operator+"/workspaces/:id/resume", s.operator(runs.Ask))
+	pages.POST(paths.Operator+"/workspaces/:id/resume", s.operator(runs.Resume))
 }

@@ -14,15 +14,18 @@ import (
 	"palimpsest/web/audit"
 	"palimpsest/web/billing"
 	"palimpsest/web/devmail"
+	"palimpsest/web/factor"
 	"palimpsest/web/identity"
 	"palimpsest/web/invite"
 	"palimpsest/web/keys"
 	"palimpsest/web/members"
+	"palimpsest/web/operator"
 	"palimpsest/web/overview"
 	"palimpsest/web/providers"
 	"palimpsest/web/session"
 	"palimpsest/web/sessions"
 	"palimpsest/web/settings"
+	"palimpsest/web/signon"
 	"palimpsest/web/tuning"
 	"palimpsest/web/workspaces"
 )
@@ -39,6 +42,9 @@ type Config struct {
 	// Codecs read the archived messages of each format.
 	Codecs map[conversation.Format]wire.Codec
 
+	// Contact says whom to ask about a suspension; empty: whoever runs the installation.
+	Contact string
+
 	Log *slog.Logger     // nil: nowhere
 	Now func() time.Time // nil: time.Now
 }
@@ -47,6 +53,7 @@ type Config struct {
 type Identity interface {
 	identity.Service
 	account.Service
+	factor.Service
 
 	// Authenticate returns who a token belongs to, or tenants.ErrLoginEnded.
 	Authenticate(ctx context.Context, token string) (tenants.Principal, error)
@@ -75,6 +82,10 @@ type Deps struct {
 	Data         settings.Data
 	Audit        audit.Store
 	Deletion     settings.Deletion
+	SignOn       signon.Service
+
+	Operator operator.Store
+	Health   operator.Health
 
 	Mails devmail.Outbox // nil where mails are sent
 }

@@ -21,8 +21,12 @@ type Identity interface {
 	// addresses must be verified first, tenants.ErrMailSent for each.
 	SignUp(ctx context.Context, email, password, workspace, userAgent string) (tenants.Principal, string, error)
 
-	// LogIn returns the login's token, or tenants.ErrWrongLogin or ErrTooMany.
+	// LogIn returns the login's token, or tenants.ErrWrongLogin or ErrTooMany, or a
+	// tenants.CodeNeeded for somebody with a second factor.
 	LogIn(ctx context.Context, email, password, from, userAgent string) (tenants.Principal, string, error)
+
+	// LogInWithCode returns the same for the token of a tenants.CodeNeeded and a code.
+	LogInWithCode(ctx context.Context, pending, code, userAgent string) (tenants.Principal, string, error)
 
 	// LogOut ends a login; one that has ended already is no error.
 	LogOut(ctx context.Context, login tenants.Login) error
@@ -93,12 +97,19 @@ func (s *server) logIn(c echo.Context) error {
 	asked, err := readJSON[struct {
 		Email    string `json:"email"`
 		Password string `json:"password"`
+		Code     string `json:"code"`
 	}](c)
 	if err != nil {
 		return err
 	}
 	request := c.Request()
-	principal, token, err := s.Identity.LogIn(request.Context(), asked.Email, asked.Password, c.RealIP(), request.UserAgent())
+	principal, token, err := s.Identity.LogIn(fromPlace(c), asked.Email, asked.Password, c.RealIP(), request.UserAgent())
+	if needed, is := errors.AsType[tenants.CodeNeeded](err); is && asked.Code != "" {
+		principal, token, err = s.Identity.LogInWithCode(fromPlace(c), needed.Pending, asked.Code, request.UserAgent())
+		if errors.Is(err, tenants.ErrWrongLogin) {
+			return errors.Join(errWrongCode, err)
+		}
+	}
 	if err != nil {
 		return err
 	}

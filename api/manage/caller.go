@@ -51,6 +51,9 @@ func (s *server) as(permission tenants.Permission, handle func(c echo.Context, w
 		if !who.may(permission) {
 			return who.denied()
 		}
+		if suspended := who.principal.Workspace.Suspension; suspended != nil && permission != tenants.Enter {
+			return tenants.Suspended{Reason: suspended.Reason}
+		}
 		return handle(c, who)
 	})
 }

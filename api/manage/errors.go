@@ -21,6 +21,7 @@ import (
 // The faults of a request that the API itself finds.
 var (
 	errNoLogin      = errors.New("no API key and no login")
+	errWrongCode    = errors.New("code is wrong")
 	errUnknownRoute = errors.New("no such route")
 	errNoWorkspace  = errors.New("the login works in no workspace")
 	errNoPerson     = errors.New("nobody is logged in")
@@ -139,6 +140,8 @@ type answer struct {
 func known() []answer {
 	return []answer{
 		{kind: errNoLogin, status: http.StatusUnauthorized, detail: "Log in, or send an API key with the scope manage as Authorization: Bearer."},
+		{kind: tenants.ErrCodeNeeded, status: http.StatusUnauthorized, field: "code", detail: "This account has a second factor. Send the code of its app, or a recovery code, as code."},
+		{kind: errWrongCode, status: http.StatusUnauthorized, field: "code", detail: "The code is wrong, too old, or was used."},
 		{kind: tenants.ErrWrongLogin, status: http.StatusUnauthorized, detail: "The e-mail address or the password is wrong."},
 		{kind: tenants.ErrLoginEnded, status: http.StatusUnauthorized, detail: "This login has ended. Log in again."},
 		{kind: tenants.ErrKeyMalformed, status: http.StatusUnauthorized, detail: "This is not a valid Palimpsest API key. Keys start with plm_."},
@@ -147,6 +150,8 @@ func known() []answer {
 		{kind: tenants.ErrKeyExpired, status: http.StatusUnauthorized, detail: "This API key has expired. Create another."},
 		{kind: tenants.ErrScopeMissing, status: http.StatusForbidden, detail: "This API key lacks the scope manage; with the scope read it may only GET."},
 		{kind: tenants.ErrDenied, status: http.StatusForbidden, detail: "Your role in this workspace does not allow this. Ask an owner or admin of it."},
+		{kind: tenants.ErrSuspended, status: http.StatusForbidden, detail: "This workspace is suspended; nothing of it is deleted. Log in to read the reason, and ask whoever runs this installation."},
+		{kind: tenants.ErrInviteOnly, status: http.StatusForbidden, detail: "Nobody signs up here without an invitation. Ask an owner or admin of a workspace for one."},
 		{kind: errNoAccount, status: http.StatusForbidden, detail: "An API key has no account. Log in as a person with POST /login."},
 		{kind: tenants.ErrLinkEnded, status: http.StatusGone, field: "token", detail: "This link was used, is too old, or was sent to an address that is no longer the account's. Ask for another one."},
 		{kind: errNoWorkspace, status: http.StatusForbidden, detail: "You belong to no workspace. Create one with POST /workspaces, or accept an invitation."},

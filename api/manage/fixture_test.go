@@ -90,6 +90,7 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 	if err != nil {
 		t.Fatal(err)
 	}
+	people.SetSealer(sealer)
 	p.people = people
 	if p.keys, err = identity.NewKeys(p.db.DB, secrets, time.Now); err != nil {
 		t.Fatal(err)
@@ -108,8 +109,8 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 		Sessions: p.sessions, Archive: p.archive, Searcher: p.index, Retentions: p.db.DB, Patterns: patternsdb.New(p.db.DB),
 		People: people, Invitations: identity.NewInvitations(people, p.db.DB, publicURL),
 		Data: p.db.DB, Audit: p.db.DB, Deletion: p.deletion(),
-		Billing: billing.Off(),
-		Log:     slog.New(slog.NewJSONHandler(p.log, nil)),
+		Billing: billing.Off(), Operator: p.db.DB,
+		Log: slog.New(slog.NewJSONHandler(p.log, nil)),
 	})
 	t.Cleanup(func() {
 		if t.Failed() {

@@ -41,6 +41,7 @@ type Config struct {
 	Audit        Audit
 	Deletion     Deletion
 	Billing      Billing
+	Operator     Operator
 
 	Log *slog.Logger
 	Now func() time.Time
@@ -87,6 +88,8 @@ func (s *server) people(group *echo.Group) {
 	group.POST("/workspaces/:id/enter", s.asPerson(s.enterWorkspace))
 	group.PATCH("/workspaces/:id", s.as(tenants.ManageSettings, s.renameWorkspace))
 	group.POST("/workspaces/:id/leave", s.asPerson(s.leaveWorkspace))
+
+	s.registerOperator(group)
 
 	group.GET("/members", s.as(tenants.ManageMembers, s.listMembers))
 	group.POST("/members", s.as(tenants.ManageMembers, s.invite))

@@ -42,6 +42,9 @@ type Config struct {
 	MailFrom              string // PALIMPSEST_MAIL_FROM; empty: SMTPURL names the sender
 	RequireVerifiedEmail  bool   // PALIMPSEST_REQUIRE_VERIFIED_EMAIL
 	Role                  Role   // --role of serve
+	SignUp                SignUp // who may sign up
+	WorkspaceConcurrency  int    // PALIMPSEST_WORKSPACE_CONCURRENCY: requests of a workspace that are open at once
+	OperatorContact       string // PALIMPSEST_OPERATOR_CONTACT: whom suspended workspaces may ask
 
 	// DrainTimeout is how long open streams may go on once the program is told
 	// to stop. PALIMPSEST_DRAIN_TIMEOUT
@@ -60,6 +63,8 @@ func DefaultConfig() Config {
 		LogFormat: "text",
 		Role:      RoleAll,
 
+		WorkspaceConcurrency: 200,
+
 		DrainTimeout: 5 * time.Minute,
 		Billing:      billing.DefaultConfig(),
 	}
@@ -76,7 +81,7 @@ func settings() []setting {
 	text := func(field func(*Config) *string) func(*Config, string) error {
 		return func(config *Config, value string) error { *field(config) = value; return nil }
 	}
-	return append([]setting{
+	return append(append(signUpSettings(), []setting{
 		{"PALIMPSEST_ADDR", text(func(c *Config) *string { return &c.Addr })},
 		{"PALIMPSEST_ADMIN_ADDR", text(func(c *Config) *string { return &c.AdminAddr })},
 		{"PALIMPSEST_PUBLIC_URL", text(func(c *Config) *string { return &c.PublicURL })},
@@ -102,7 +107,7 @@ func settings() []setting {
 			return nil
 		}},
 		{"PALIMPSEST_LOG_FORMAT", text(func(c *Config) *string { return &c.LogFormat })},
-	}, billingSettings()...)
+	}...), billingSettings()...)
 }
 
 // truth returns what sets a field to true or false.
@@ -182,6 +187,9 @@ func (c Config) Validate() error {
 	}
 	if _, err := readNetworks(c.TrustedProxies); err != nil {
 		return fmt.Errorf("PALIMPSEST_TRUSTED_PROXIES: %w", err)
+	}
+	if err := c.SignUp.validate(); err != nil {
+		return err
 	}
 	if c.DataDir == "" {
 		return errors.New("PALIMPSEST_DATA_DIR: is empty; name a directory")

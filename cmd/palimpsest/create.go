@@ -53,6 +53,7 @@ func withTools(load func() (Config, error), work func(context.Context, *cobra.Co
 		if err != nil {
 			return err
 		}
+		people.SetSignUps(identity.SignUps{}) // whoever has the command line vouches for people
 		provider := upstream.New(config.AllowPrivateUpstreams)
 		defer provider.Close()
 		ctx := tenants.WithActor(command.Context(), tenants.Actor{Name: "command line"})
@@ -86,7 +87,7 @@ func userCommand(load func() (Config, error)) *cobra.Command {
 	}
 	flags.add(create)
 	command := &cobra.Command{Use: "user", Short: "Manage people"}
-	command.AddCommand(create)
+	command.AddCommand(create, operatorCommand(load))
 	return command
 }
 

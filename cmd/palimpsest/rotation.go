@@ -42,6 +42,8 @@ func (r *rotation) run(ctx context.Context, db *tenantsdb.DB, keys *datakeys.Kee
 	result, err := reseal(ctx, db, keys, safe)
 	r.sealed.WithLabelValues("data_key").Add(float64(result.dataKeys))
 	r.sealed.WithLabelValues("provider_key").Add(float64(result.providerKeys))
+	r.sealed.WithLabelValues("second_factor").Add(float64(result.factors))
+	r.sealed.WithLabelValues("sign_on").Add(float64(result.signOns))
 	if err != nil {
 		r.done.Set(0)
 		return err
@@ -49,19 +51,22 @@ func (r *rotation) run(ctx context.Context, db *tenantsdb.DB, keys *datakeys.Kee
 	r.done.Set(1)
 	if result != (resealed{}) {
 		log.InfoContext(ctx, "everything is sealed with the first master key", "provider_keys", result.providerKeys, "data_keys", result.dataKeys,
+			"second_factors", result.factors, "sign_ons", result.signOns,
 			"master_keys", r.masters)
 	}
 	return nil
 }
 
 // resealed counts what was sealed anew.
-type resealed struct{ providerKeys, dataKeys int }
+type resealed struct{ providerKeys, dataKeys, factors, signOns int }
 
 // reseal seals everything anew that an older master key has sealed.
 func reseal(ctx context.Context, db *tenantsdb.DB, keys *datakeys.Keeper, safe *vault.Vault) (resealed, error) {
 	dataKeys, dataErr := keys.RewrapAll(ctx)
 	providerKeys, providerErr := safe.ResealAll(ctx, db)
-	return resealed{providerKeys: providerKeys, dataKeys: dataKeys}, errors.Join(dataErr, providerErr)
+	factors, factorErr := safe.ResealFactors(ctx, db)
+	signOns, signOnErr := safe.ResealSignOns(ctx, db)
+	return resealed{providerKeys: providerKeys, dataKeys: dataKeys, factors: factors, signOns: signOns}, errors.Join(dataErr, providerErr, factorErr, signOnErr)
 }
 
 // vaultCommand is for those who change the master key.

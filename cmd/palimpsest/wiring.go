@@ -114,10 +114,10 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	}
 
 	e := newEcho(p.log, p.clientAddress())
-	p.serveProxy(e, &api.Server{
+	p.serveProxy(e, p.bounded(&api.Server{
 		Keys: keys, Settings: settings, Prompts: writer, Upstream: provider,
 		Recorder: recorder, Summaries: summaries, Answers: answers, Limits: p.startLimits(db, metrics), Metrics: metrics, Address: e.IPExtractor, Log: p.log, Now: time.Now,
-	}, recall.Config{
+	}), recall.Config{
 		Lanes: sessions, Archive: originals, Searcher: index, Codecs: codecs(), PublicURL: p.reachable(), Log: p.log, Now: time.Now,
 	})
 	p.serveProduct(e, product{
@@ -155,12 +155,13 @@ func (p *program) serveProduct(e *echo.Echo, of product) {
 		Identity: of.people, Cookies: tenants.NewCookies(p.reachable()), Keys: of.keys, APIKeys: keeper, ProviderKeys: keeper,
 		Pipelines: of.db, ModelWindows: of.db, Patterns: of.learned, Sessions: of.sessions, Archive: of.originals, Searcher: of.index,
 		Retentions: of.db, Usage: of.db, People: of.people, Invitations: invitations, Data: of.db, Audit: of.db, Deletion: of.deleting,
-		Billing: of.sold, Log: p.log, Now: time.Now,
+		Billing: of.sold, Operator: of.db, Log: p.log, Now: time.Now,
 	})
 	p.serveDashboard(e, web.Deps{
 		Identity: of.people, APIKeys: keeper, ProviderKeys: keeper, Pipelines: of.db, Usage: of.db,
 		Sessions: of.sessions, Exchanges: of.db, Archive: of.originals, Mails: of.mails, People: of.people, Invitations: invitations,
 		Data: of.db, Audit: of.db, Deletion: of.deleting, Billing: of.sold,
+		Operator: of.db, Health: p.checks(of.db), SignOn: p.signOn(of.db, of.vault, of.people),
 	})
 }
 
@@ -170,7 +171,7 @@ func (p *program) serveDashboard(e *echo.Echo, deps web.Deps) {
 		return
 	}
 	web.New(web.Config{
-		PublicURL: p.reachable(), Defaults: p.defaults(), Codecs: codecs(), Log: p.log, Now: time.Now,
+		PublicURL: p.reachable(), Defaults: p.defaults(), Codecs: codecs(), Log: p.log, Now: time.Now, Contact: p.config.OperatorContact,
 	}, deps).Register(e)
 }
 
@@ -333,6 +334,8 @@ func (p *program) identities(db *tenantsdb.DB, safe *vault.Vault) (*identity.Ser
 	if err != nil {
 		return nil, nil, err
 	}
+	p.signUps(people, throttle)
+	people.SetSealer(safe)
 	return people, keys, nil
 }
 

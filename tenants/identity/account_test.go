@@ -321,3 +321,5 @@ func isInvalid(err error, field string) bool {
 	invalid, is := errors.AsType[tenants.Invalid](err)
 	return is && invalid.Field == field
 }
+
+func (f free) Over(time.Duration) identity.Throttle { return f }

@@ -105,7 +105,7 @@ func (k *Keys) Renew(grace time.Duration) (rotation tenants.Rotation, secret str
 }
 
 // Authenticate returns the API key that a secret belongs to, or one of the kinds
-// tenants.ErrKeyMalformed, ErrKeyUnknown, ErrKeyRevoked, ErrKeyExpired.
+// tenants.ErrKeyMalformed, ErrKeyUnknown, ErrKeyRevoked, ErrKeyExpired, ErrSuspended.
 func (k *Keys) Authenticate(ctx context.Context, secret string) (tenants.APIKey, error) {
 	if err := CheckKey(secret); err != nil {
 		return tenants.APIKey{}, err
@@ -121,6 +121,8 @@ func (k *Keys) Authenticate(ctx context.Context, secret string) (tenants.APIKey,
 			return tenants.APIKey{}, tenants.ErrKeyRevoked
 		case key.ExpiresAt != nil && !k.now().Before(*key.ExpiresAt):
 			return tenants.APIKey{}, tenants.ErrKeyExpired
+		case key.Suspended:
+			return tenants.APIKey{}, tenants.ErrSuspended
 		}
 		k.touch(key)
 		if i > 0 && i < len(k.peppers) {
@@ -173,7 +175,7 @@ func (k *Keys) find(ctx context.Context, hash string) (tenants.APIKey, error) {
 			return before, nil
 		}
 		known := result{key: key, err: err}
-		if err == nil && key.RevokedAt == nil {
+		if err == nil && key.RevokedAt == nil && !key.Suspended {
 			k.last.Set(hash, known)
 		} else {
 			k.last.Invalidate(hash)

@@ -38,6 +38,7 @@ type Store interface {
 	HasWorkspaces(ctx context.Context) (bool, error)
 
 	WorkspaceStore
+	Factors
 }
 
 // Service signs people up, logs them in and out, and knows them by their token.
@@ -47,6 +48,8 @@ type Service struct {
 	tokens    tokens
 	throttle  Throttle
 	mails     Mails
+	signUps   SignUps
+	sealer    Sealer
 	known     *otter.Cache[uuid.UUID, tenants.Principal]
 	begun     atomic.Bool   // somebody has signed up
 	changes   atomic.Uint64 // times that Forget was called
@@ -87,7 +90,8 @@ func (s *Service) IsNew(ctx context.Context) (bool, error) {
 
 // SignUp creates a user with a workspace and logs them in. It returns the
 // login's token. What a person can mend is a tenants.Invalid or
-// tenants.ErrEmailTaken. Where addresses must be verified first, it answers
+// tenants.ErrEmailTaken; tenants.ErrInviteOnly and a tenants.TooMany say that nobody
+// signs up here, or not so often. Where addresses must be verified first, it answers
 // tenants.ErrMailSent after the same work for every address, known or not.
 func (s *Service) SignUp(ctx context.Context, email, password, workspace, userAgent string) (tenants.Principal, string, error) {
 	email, err := normalEmail(email)
@@ -98,6 +102,9 @@ func (s *Service) SignUp(ctx context.Context, email, password, workspace, userAg
 		return tenants.Principal{}, "", err
 	}
 	if workspace, err = checkWorkspace(workspace); err != nil {
+		return tenants.Principal{}, "", err
+	}
+	if err := s.maySignUp(ctx, email); err != nil {
 		return tenants.Principal{}, "", err
 	}
 	if s.mails.RequireVerified {
@@ -122,10 +129,14 @@ func (s *Service) SignUp(ctx context.Context, email, password, workspace, userAg
 // belong to none, and returns the login's token. It answers the same, in
 // about the same time, for an unknown address and a wrong password:
 // tenants.ErrWrongLogin. Too many failures of one address from one place are
-// tenants.ErrTooMany, as a tenants.TooMany that says how long to wait.
+// tenants.ErrTooMany, as a tenants.TooMany that says how long to wait. Somebody with a
+// second factor is a tenants.CodeNeeded, for LogInWithCode.
 func (s *Service) LogIn(ctx context.Context, email, password, from, userAgent string) (tenants.Principal, string, error) {
 	user, err := s.VerifyPassword(ctx, email, password, from)
 	if err != nil {
+		return tenants.Principal{}, "", err
+	}
+	if err := s.needsCode(ctx, user); err != nil {
 		return tenants.Principal{}, "", err
 	}
 	return s.OpenLogin(ctx, user, userAgent)
@@ -158,6 +169,25 @@ func (s *Service) OpenLogin(ctx context.Context, user tenants.User, userAgent st
 		return tenants.Principal{}, "", fmt.Errorf("log in: %w", err)
 	}
 	return s.open(ctx, user, memberships, userAgent)
+}
+
+// OpenSignOn opens a login, in one of their workspaces, of a user whom the workspace's
+// single sign-on knows, and returns its token. It returns a tenants.CodeNeeded for
+// somebody with a second factor.
+func (s *Service) OpenSignOn(ctx context.Context, user tenants.User, workspace tenants.WorkspaceID, userAgent string) (tenants.Principal, string, error) {
+	if err := s.needsCode(ctx, user); err != nil {
+		return tenants.Principal{}, "", err
+	}
+	memberships, err := s.store.Memberships(ctx, user.ID)
+	if err != nil {
+		return tenants.Principal{}, "", fmt.Errorf("log in: %w", err)
+	}
+	for _, membership := range memberships {
+		if membership.Workspace.ID == workspace {
+			return s.openIn(ctx, user, memberships, membership, userAgent)
+		}
+	}
+	return tenants.Principal{}, "", tenants.ErrNotFound
 }
 
 // verify returns the user with an address and a password.
@@ -228,7 +258,12 @@ func (s *Service) Authenticate(ctx context.Context, token string) (tenants.Princ
 
 // open creates a login in the workspace that was used last.
 func (s *Service) open(ctx context.Context, user tenants.User, memberships []tenants.Membership, userAgent string) (tenants.Principal, string, error) {
-	now, membership := s.now(), lastUsed(memberships)
+	return s.openIn(ctx, user, memberships, lastUsed(memberships), userAgent)
+}
+
+// openIn creates a login in the workspace of a membership.
+func (s *Service) openIn(ctx context.Context, user tenants.User, memberships []tenants.Membership, membership tenants.Membership, userAgent string) (tenants.Principal, string, error) {
+	now := s.now()
 	login := tenants.Login{
 		ID: uuid.Must(uuid.NewV7()), UserID: user.ID, Workspace: membership.Workspace.ID, UserAgent: userAgent,
 		CreatedAt: now, ExpiresAt: now.Add(tenants.LoginAge),

@@ -28,11 +28,14 @@ type Throttle interface {
 	Check(ctx context.Context, attempt string) error
 	// Failed counts a failure.
 	Failed(ctx context.Context, attempt string) error
+	// Over returns a Throttle that counts beside this one, over another time.
+	Over(window time.Duration) Throttle
 }
 
 // LocalThrottle counts in this process.
 type LocalThrottle struct {
 	failures *otter.Cache[string, failures]
+	window   time.Duration
 	now      func() time.Time
 }
 
@@ -48,13 +51,20 @@ func NewLocalThrottle(now func() time.Time) (*LocalThrottle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("throttle: %w", err)
 	}
-	return &LocalThrottle{failures: counts, now: now}, nil
+	return &LocalThrottle{failures: counts, window: failureWindow, now: now}, nil
+}
+
+// Over implements Throttle. Attempts are told apart by their window.
+func (t *LocalThrottle) Over(window time.Duration) Throttle {
+	over := *t
+	over.window = window
+	return &over
 }
 
 // Check implements Throttle.
 func (t *LocalThrottle) Check(_ context.Context, attempt string) error {
-	failed, ok := t.failures.GetIfPresent(attempt)
-	if wait := failureWindow - t.now().Sub(failed.since); ok && failed.count >= maxFailures && wait > 0 {
+	failed, ok := t.failures.GetIfPresent(t.counted(attempt))
+	if wait := t.window - t.now().Sub(failed.since); ok && failed.count >= maxFailures && wait > 0 {
 		return tenants.TooMany{Wait: wait}
 	}
 	return nil
@@ -63,8 +73,8 @@ func (t *LocalThrottle) Check(_ context.Context, attempt string) error {
 // Failed implements Throttle.
 func (t *LocalThrottle) Failed(_ context.Context, attempt string) error {
 	now := t.now()
-	t.failures.Compute(attempt, func(failed failures, found bool) (failures, otter.ComputeOp) {
-		if !found || now.Sub(failed.since) >= failureWindow {
+	t.failures.Compute(t.counted(attempt), func(failed failures, found bool) (failures, otter.ComputeOp) {
+		if !found || now.Sub(failed.since) >= t.window {
 			failed = failures{since: now}
 		}
 		failed.count++
@@ -73,6 +83,9 @@ func (t *LocalThrottle) Failed(_ context.Context, attempt string) error {
 	return nil
 }
 
+// counted is what an attempt is counted as.
+func (t *LocalThrottle) counted(attempt string) string { return t.window.String() + " " + attempt }
+
 // RedisThrottle counts in Redis, for several replicas together. While Redis does
 // not answer, each replica counts by itself.
 type RedisThrottle struct {
@@ -80,6 +93,7 @@ type RedisThrottle struct {
 
 	limiter *redis_rate.Limiter
 	local   *LocalThrottle
+	window  time.Duration
 }
 
 // NewRedisThrottle returns a RedisThrottle that tells nobody when Redis does not
@@ -89,7 +103,15 @@ func NewRedisThrottle(client *redis.Client) *RedisThrottle {
 	if err != nil {
 		panic("identity: " + err.Error()) // its options are constants
 	}
-	return &RedisThrottle{Log: slog.New(slog.DiscardHandler), limiter: redis_rate.NewLimiter(client), local: local}
+	return &RedisThrottle{Log: slog.New(slog.DiscardHandler), limiter: redis_rate.NewLimiter(client), local: local, window: failureWindow}
+}
+
+// Over implements Throttle.
+func (t *RedisThrottle) Over(window time.Duration) Throttle {
+	over := *t
+	over.window = window
+	over.local = &LocalThrottle{failures: t.local.failures, window: window, now: t.local.now}
+	return &over
 }
 
 // Check implements Throttle.
@@ -99,7 +121,7 @@ func (t *RedisThrottle) Check(ctx context.Context, attempt string) error {
 	}
 	asking, cancel := context.WithTimeout(ctx, redisPatience)
 	defer cancel()
-	state, err := t.limiter.AllowN(asking, redisKey(attempt), failureLimit(), 0)
+	state, err := t.limiter.AllowN(asking, t.key(attempt), t.limit(), 0)
 	if err != nil {
 		t.Log.WarnContext(ctx, "failed logins are counted by this replica alone", "error", err)
 		return nil
@@ -114,7 +136,7 @@ func (t *RedisThrottle) Check(ctx context.Context, attempt string) error {
 func (t *RedisThrottle) Failed(ctx context.Context, attempt string) error {
 	asking, cancel := context.WithTimeout(ctx, redisPatience)
 	defer cancel()
-	if _, err := t.limiter.Allow(asking, redisKey(attempt), failureLimit()); err != nil {
+	if _, err := t.limiter.Allow(asking, t.key(attempt), t.limit()); err != nil {
 		t.Log.WarnContext(ctx, "failed logins are counted by this replica alone", "error", err)
 	}
 	// Both are kept up to date: Redis may be gone at the next attempt.
@@ -127,8 +149,16 @@ func redisKey(attempt string) string {
 	return "palimpsest:login:" + hex.EncodeToString(sum[:])
 }
 
-func failureLimit() redis_rate.Limit {
-	return redis_rate.Limit{Rate: maxFailures, Burst: maxFailures, Period: failureWindow}
+// key is where this throttle counts an attempt.
+func (t *RedisThrottle) key(attempt string) string {
+	if t.window == failureWindow {
+		return redisKey(attempt)
+	}
+	return redisKey(t.window.String() + " " + attempt)
+}
+
+func (t *RedisThrottle) limit() redis_rate.Limit {
+	return redis_rate.Limit{Rate: maxFailures, Burst: maxFailures, Period: t.window}
 }
 
 // Interface guards.

@@ -1,6 +1,8 @@
 package identity
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"time"
 
@@ -13,6 +15,8 @@ import (
 const (
 	issuer   = "palimpsest"
 	audience = "palimpsest-dashboard"
+
+	pendingAudience = "palimpsest-code"
 )
 
 // tokens writes and reads the tokens of logins: JWTs (RFC 7519) signed with
@@ -54,4 +58,52 @@ func (t tokens) login(token string) (user, login uuid.UUID, err error) {
 		return user, login, nil
 	}
 	return uuid.Nil, uuid.Nil, tenants.ErrLoginEnded
+}
+
+// pendingClaims are what the token of a log-in that waits for its code says: whose
+// password was right.
+type pendingClaims struct {
+	jwt.RegisteredClaims
+
+	Email    string `json:"email"`
+	Password string `json:"pwd"` // fingerprint of its hash: the token ends with the password
+
+	user uuid.UUID
+}
+
+func (t tokens) issuePending(user tenants.User, password string) (string, error) {
+	now := t.now()
+	claims := pendingClaims{Email: user.Email, Password: password, RegisteredClaims: jwt.RegisteredClaims{
+		Subject: user.ID.String(), Issuer: issuer, Audience: jwt.ClaimStrings{pendingAudience},
+		IssuedAt: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(tenants.PendingAge)),
+	}}
+	signed, err := jwt.NewWithClaims(jwt.SigningMethodHS256, claims).SignedString(t.keys[0])
+	if err != nil {
+		return "", fmt.Errorf("sign pending login: %w", err)
+	}
+	return signed, nil
+}
+
+// pending returns what a token of issuePending says, or tenants.ErrLoginEnded.
+func (t tokens) pending(token string) (pendingClaims, error) {
+	for _, key := range t.keys {
+		var claims pendingClaims
+		_, err := jwt.ParseWithClaims(token, &claims, func(*jwt.Token) (any, error) { return key, nil },
+			jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}),
+			jwt.WithExpirationRequired(), jwt.WithIssuedAt(),
+			jwt.WithAudience(pendingAudience), jwt.WithIssuer(issuer), jwt.WithTimeFunc(t.now))
+		if err != nil {
+			continue
+		}
+		if claims.user, err = uuid.Parse(claims.Subject); err == nil {
+			return claims, nil
+		}
+	}
+	return pendingClaims{}, tenants.ErrLoginEnded
+}
+
+// fingerprint returns what tells a password's hash from others and nothing of it.
+func fingerprint(passwordHash string) string {
+	sum := sha256.Sum256([]byte("palimpsest fingerprint " + passwordHash))
+	return hex.EncodeToString(sum[:16])
 }

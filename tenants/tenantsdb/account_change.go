@@ -27,6 +27,9 @@ func (db *DB) ResetPassword(ctx context.Context, hash []byte, at time.Time, pass
 		if err := tx.Exec("UPDATE users SET verified_at = coalesce(verified_at, ?) WHERE id = ?", at, user.ID).Error; err != nil {
 			return err
 		}
+		if err := notify(tx, KeysChannel, user.ID.String()); err != nil { // whose workspaces may be used now
+			return err
+		}
 		return tx.Exec("UPDATE user_tokens SET used_at = ? WHERE user_id = ? AND kind = ? AND used_at IS NULL", at, user.ID, string(tenants.TokenReset)).Error
 	})
 	if err != nil {
@@ -77,6 +80,9 @@ func (db *DB) ConfirmEmail(ctx context.Context, hash []byte, at time.Time, notic
 		if err := auditPerson(tx, user.ID, change); err != nil {
 			return err
 		}
+		if err := notify(tx, KeysChannel, user.ID.String()); err != nil { // whose workspaces may be used now
+			return err
+		}
 		return notify(tx, LoginsChannel, user.ID.String()) // who is logged in is known by the address
 	})
 	if err != nil {
@@ -88,7 +94,10 @@ func (db *DB) ConfirmEmail(ctx context.Context, hash []byte, at time.Time, notic
 // VerifyUser marks a person's address as their own.
 func (db *DB) VerifyUser(ctx context.Context, user uuid.UUID) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
-		return tx.Exec("UPDATE users SET verified_at = coalesce(verified_at, now()) WHERE id = ?", user).Error
+		if err := tx.Exec("UPDATE users SET verified_at = coalesce(verified_at, now()) WHERE id = ?", user).Error; err != nil {
+			return err
+		}
+		return notify(tx, KeysChannel, user.String())
 	})
 	if err != nil {
 		return fmt.Errorf("verify user %s: %w", user, err)

@@ -59,18 +59,23 @@ func (db *DB) APIKeyByHash(ctx context.Context, hash []byte) (tenants.APIKey, er
 
 		IsOld bool
 	}
+	var key tenants.APIKey
 	err := db.withKey(ctx, hash, func(tx *gorm.DB) error {
-		return tx.Table("api_keys").Select(apiKeyColumns+", hash <> ? AS is_old", hash).Where("hash = ? OR old_hash = ?", hash, hash).Find(&rows).Error
+		err := tx.Table("api_keys").Select(apiKeyColumns+", hash <> ? AS is_old", hash).Where("hash = ? OR old_hash = ?", hash, hash).Find(&rows).Error
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		if key, err = rows[0].Row.toAPIKey(); err != nil {
+			return err
+		}
+		key, err = standing(tx, key)
+		return err
 	})
 	if err != nil {
 		return tenants.APIKey{}, fmt.Errorf("find API key: %w", err)
 	}
 	if len(rows) == 0 {
 		return tenants.APIKey{}, tenants.ErrKeyUnknown
-	}
-	key, err := rows[0].Row.toAPIKey()
-	if err != nil {
-		return tenants.APIKey{}, fmt.Errorf("find API key: %w", err)
 	}
 	if rows[0].IsOld && (key.ExpiresAt == nil || key.OldUntil.Before(*key.ExpiresAt)) {
 		key.ExpiresAt = key.OldUntil

@@ -16,6 +16,7 @@ const (
 	forAPIKey    = "app.api_key" //nolint:gosec // name of a setting
 	forWorker    = "app.worker"
 	forToken     = "app.token"
+	forDomain    = "app.domain"
 )
 
 // InTenant runs fn in a transaction that sees and changes the rows of one

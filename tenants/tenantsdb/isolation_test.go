@@ -281,9 +281,14 @@ func fill(t *testing.T, b bundle) {
 		"INSERT INTO billing_accounts (workspace_id, customer) VALUES ($1, 'cus_1')",
 		"INSERT INTO billing_events (workspace_id, id, event, type, received_at) VALUES ($1, $2, 'evt_1', 'invoice.paid', now())",
 		"INSERT INTO meter_events (workspace_id, id, customer, at, exchanges) VALUES ($1, $2, 'cus_1', now(), 1)",
+		"INSERT INTO suspensions (workspace_id, reason) VALUES ($1, 'r')",
 		"INSERT INTO mails (id, recipient, subject, body) VALUES ($1, 'a', 's', 't')",
 		"INSERT INTO account_requests (id, kind, email) VALUES ($1, 'reset', 'a')",
 		"INSERT INTO invitations (workspace_id, id, email, role, hash, created_at, sent_at, expires_at) VALUES ($1, $2, 'a', 'member', 'h', now(), current_timestamp, 'today')",
+		"INSERT INTO sign_ons (workspace_id, issuer, client_id, sealed, role) VALUES ($1, 'i', 'c', 's', 'member')",
+		"INSERT INTO sign_on_domains (workspace_id, domain, token) VALUES ($1, 'd', 't')",
+		"INSERT INTO second_factors (user_id, sealed, created_at) SELECT user_id, 's', now() FROM members WHERE workspace_id = $1",
+		"INSERT INTO recovery_codes (user_id, hash) SELECT user_id, 'h' FROM members WHERE workspace_id = $1",
 		"INSERT INTO user_tokens (hash, kind, user_id, email, expires_at) SELECT 'h', 'reset', user_id, 'a', now() FROM members WHERE workspace_id = $1",
 	} {
 		// Each parameter has its type whether a statement uses it or not.
@@ -311,6 +316,8 @@ func columns(t *testing.T, owner *pgxpool.Pool) map[string]string {
 		tables[name] = "workspace_id"
 	}
 	tables["users"], tables["logins"], tables["user_tokens"] = "id", "user_id", "user_id"
+	tables["operators"], tables["operator_entries"] = "user_id", "id"
+	tables["second_factors"], tables["recovery_codes"] = "user_id", "user_id"
 	tables["mails"], tables["account_requests"] = "id", "id"
 	return tables
 }

@@ -159,9 +159,12 @@ func findLogin(tx *gorm.DB, user, id uuid.UUID) ([]principalRow, error) {
 	err := tx.Table("logins l").
 		Select(`l.id, l.user_id, l.workspace_id, l.user_agent, l.created_at, l.last_seen_at, l.expires_at, l.revoked_at, m.role,
 			u.email, u.created_at AS user_created_at, u.verified_at, w.name AS workspace_name, w.created_at AS workspace_created_at,
+			o.user_id IS NOT NULL AS operator, s.since AS suspended_since, coalesce(s.reason, '') AS suspended_reason,
 			m.role IS NOT NULL AND (m.seen_at IS NULL OR m.seen_at < now() - interval '5 minutes') AS unseen`).
 		Joins("JOIN users u ON u.id = l.user_id").
 		Joins("LEFT JOIN workspaces w ON w.workspace_id = l.workspace_id").
+		Joins("LEFT JOIN operators o ON o.user_id = l.user_id").
+		Joins("LEFT JOIN suspensions s ON s.workspace_id = l.workspace_id").
 		Joins("LEFT JOIN members m ON m.workspace_id = l.workspace_id AND m.user_id = l.user_id").
 		Where("l.user_id = ? AND l.id = ? AND l.revoked_at IS NULL AND l.expires_at > now()", user, id).
 		Find(&rows).Error
@@ -197,14 +200,20 @@ type principalRow struct {
 	VerifiedAt         *time.Time
 	WorkspaceName      string
 	WorkspaceCreatedAt time.Time
+	Operator           bool
+	SuspendedSince     *time.Time
+	SuspendedReason    string
 	Unseen             bool // for some minutes
 }
 
 func (r principalRow) toPrincipal() tenants.Principal {
 	return tenants.Principal{
-		User:      tenants.User{ID: r.Login.UserID, Email: r.Email, CreatedAt: r.UserCreatedAt, VerifiedAt: r.VerifiedAt},
-		Login:     r.Login.toLogin(),
-		Workspace: tenants.Workspace{ID: r.Login.WorkspaceID, Name: r.WorkspaceName, CreatedAt: r.WorkspaceCreatedAt},
-		Role:      tenants.Role(r.Role),
+		User:  tenants.User{ID: r.Login.UserID, Email: r.Email, CreatedAt: r.UserCreatedAt, VerifiedAt: r.VerifiedAt, Operator: r.Operator},
+		Login: r.Login.toLogin(),
+		Workspace: tenants.Workspace{
+			ID: r.Login.WorkspaceID, Name: r.WorkspaceName, CreatedAt: r.WorkspaceCreatedAt,
+			Suspension: suspension(r.SuspendedSince, r.SuspendedReason),
+		},
+		Role: tenants.Role(r.Role),
 	}
 }

@@ -119,6 +119,9 @@ func signUp(tx *gorm.DB, user *tenants.User, passwordHash string, workspace *ten
 	if err := insertUser(tx, user, passwordHash); err != nil {
 		return err
 	}
+	if err := claimOperator(tx); err != nil {
+		return err
+	}
 	if err := createWorkspace(tx, workspace, user.ID); err != nil {
 		return err
 	}

@@ -99,6 +99,7 @@ func TestActiveLoginSaysWhoIsLoggedInWhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	b.user.Operator = true // the first of the installation
 	if principal.User != b.user || principal.Workspace.ID != b.workspace || principal.Role != tenants.Owner ||
 		principal.Login.ID != login.ID || principal.Login.UserAgent != "a browser" || !principal.Login.ExpiresAt.Equal(login.ExpiresAt) {
 		t.Fatalf("principal %+v", principal)

@@ -17,14 +17,19 @@ import (
 // Service signs people up and logs them in and out.
 type Service interface {
 	Links
+	Codes
 
 	// SignUp creates a user with a workspace and returns their login's token. What
 	// a person can mend is a tenants.Invalid or tenants.ErrEmailTaken. Where addresses
-	// must be verified first, it returns tenants.ErrMailSent for each.
+	// must be verified first, it returns tenants.ErrMailSent for each. tenants.ErrInviteOnly
+	// and a tenants.TooMany say that nobody signs up here, or not so often.
 	SignUp(ctx context.Context, email, password, workspace, userAgent string) (tenants.Principal, string, error)
 
-	// LogIn returns the token of a new login, or tenants.ErrWrongLogin or
-	// a tenants.TooMany.
+	// TakesSignUps reports whether somebody who was not invited may try.
+	TakesSignUps(ctx context.Context) (bool, error)
+
+	// LogIn returns the token of a new login, or tenants.ErrWrongLogin, a
+	// tenants.TooMany, or a tenants.CodeNeeded for somebody with a second factor.
 	LogIn(ctx context.Context, email, password, from, userAgent string) (tenants.Principal, string, error)
 
 	// LogOut ends a login.
@@ -48,6 +53,13 @@ func (h *Handler) SignUpForm(c echo.Context) error {
 	if c.QueryParam("sent") != "" {
 		return layout.Plain(c, http.StatusOK, signUpTitle, signUpSentView(h.local))
 	}
+	takes, err := h.service.TakesSignUps(c.Request().Context())
+	if err != nil {
+		return err
+	}
+	if !takes {
+		return layout.Plain(c, http.StatusOK, signUpTitle, signUpInvitedView())
+	}
 	return layout.Plain(c, http.StatusOK, signUpTitle, signUpView(signUpForm("", "", nil)))
 }
 
@@ -60,6 +72,8 @@ func (h *Handler) SignUp(c echo.Context) error {
 	switch {
 	case errors.Is(err, tenants.ErrMailSent):
 		return layout.Redirect(c, paths.With(paths.SignUp, "sent", "1"))
+	case errors.Is(err, tenants.ErrInviteOnly):
+		return layout.Plain(c, http.StatusForbidden, signUpTitle, signUpInvitedView())
 	case status != 0:
 		return layout.Plain(c, status, signUpTitle, signUpView(signUpForm(email, workspace, err)))
 	case err != nil:
@@ -71,7 +85,11 @@ func (h *Handler) SignUp(c echo.Context) error {
 
 // LogInForm shows the form to log in with.
 func (h *Handler) LogInForm(c echo.Context) error {
-	return layout.Plain(c, http.StatusOK, logInTitle, logInView(logInForm("", c.QueryParam("next"), nil), done(c.QueryParam("done"))))
+	form := logInForm("", c.QueryParam("next"), nil)
+	if c.QueryParam("done") == late {
+		form.Error = "The code did not come in time. Log in again."
+	}
+	return layout.Plain(c, http.StatusOK, logInTitle, logInView(form, done(c.QueryParam("done"))))
 }
 
 // LogIn logs somebody in and leads to where they wanted to go.
@@ -79,6 +97,9 @@ func (h *Handler) LogIn(c echo.Context) error {
 	request := c.Request()
 	email, next := c.FormValue("email"), c.FormValue("next")
 	_, token, err := h.service.LogIn(request.Context(), email, c.FormValue("password"), c.RealIP(), request.UserAgent())
+	if needed, is := errors.AsType[tenants.CodeNeeded](err); is {
+		return h.askCode(c, needed.Pending, next)
+	}
 	switch {
 	case errors.Is(err, tenants.ErrWrongLogin):
 		return layout.Plain(c, http.StatusUnprocessableEntity, logInTitle, logInView(logInForm(email, next, err), ""))

@@ -28,10 +28,13 @@ const (
 	More      Section = "more"
 	Account   Section = "account"
 	Members   Section = "members"
+	SignOn    Section = "sign-on"
 	// Workspaces is reached through the block with the workspace's name.
 	Workspaces Section = "workspaces"
 	Audit      Section = "audit"
 	Settings   Section = "settings"
+	// Operator is there for who runs the installation.
+	Operator Section = "operator"
 )
 
 // Frame says what surrounds a page.
@@ -70,12 +73,17 @@ func allEntries() []entry {
 		{Audit, "Audit", "history", paths.Audit, tenants.ReadAudit},
 		{Settings, "Settings", "settings", paths.Settings, tenants.ManageSettings},
 		{Billing, "Billing", "credit-card", paths.Billing, tenants.ManageBilling},
+		{SignOn, "Sign-on", "key-round", paths.SignOn, tenants.ManageSettings},
 	}
 }
 
 // entries returns the links that the reader may follow.
 func (f Frame) entries() []entry {
-	return slices.DeleteFunc(allEntries(), func(e entry) bool { return !f.Who.Role.May(e.needs) })
+	entries := slices.DeleteFunc(allEntries(), func(e entry) bool { return !f.Who.Role.May(e.needs) })
+	if f.Who.User.Operator {
+		entries = append(entries, entry{Operator, "Operator", "cpu", paths.Operator, tenants.Enter})
+	}
+	return entries
 }
 
 // tabs is how many links stand at the bottom of a narrow screen, beside that to

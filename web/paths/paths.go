@@ -46,6 +46,7 @@ const (
 	RenameWorkspace = "/workspaces/rename"
 	LeaveWorkspace  = "/workspaces/leave"
 	Invite          = "/invite"
+	Operator        = "/operator"
 
 	Reset         = "/reset"          // ask for a link; a link is below it
 	NewPassword   = "/reset/new"      // after a link was opened
@@ -58,6 +59,22 @@ const (
 	AccountLogins = "/account/logins"
 	EndLogins     = "/account/logins/end"
 	DevMail       = "/dev/mail"
+
+	SignOnBegin    = "/login/sign-on"
+	SignOnCallback = "/login/sign-on/callback" // where identity providers send people back to
+	SignOn         = "/settings/sign-on"
+	RemoveSignOn   = "/settings/sign-on/remove"
+	Domains        = "/settings/sign-on/domains"
+	ProveDomain    = "/settings/sign-on/domains/prove"
+	RemoveDomain   = "/settings/sign-on/domains/remove"
+
+	LogInCode     = "/login/code" // after the password of somebody with a second factor
+	SecondFactor  = "/account/second-factor"
+	StartFactor   = "/account/second-factor/start"
+	FactorImage   = "/account/second-factor/qr.svg"
+	ConfirmFactor = "/account/second-factor/confirm"
+	RecoveryCodes = "/account/second-factor/recovery-codes"
+	RemoveFactor  = "/account/second-factor/remove"
 )
 
 // EndLogin is the path to end one login at.
@@ -87,6 +104,16 @@ func Invitation(secret string) string { return Invite + "/" + url.PathEscape(sec
 
 // InvitationSignUp is the path to sign up through an invitation at.
 func InvitationSignUp(secret string) string { return Invitation(secret) + "/signup" }
+
+// SuspendWorkspace is the path for an operator to suspend a workspace at.
+func SuspendWorkspace(id uuid.UUID) string {
+	return Operator + "/workspaces/" + id.String() + "/suspend"
+}
+
+// ResumeWorkspace is the path to end that at.
+func ResumeWorkspace(id uuid.UUID) string {
+	return Operator + "/workspaces/" + id.String() + "/resume"
+}
 
 // RevokeKey is the path to revoke an API key at.
 func RevokeKey(id uuid.UUID) string { return Keys + "/" + id.String() + "/revoke" }

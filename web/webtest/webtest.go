@@ -53,6 +53,7 @@ type Product struct {
 	Routes   []*echo.Route // of the dashboard
 	People   *identity.Service
 	Mails    *mail.Outbox // keeps the mails
+	Records  *Records     // of the domain name system
 
 	vault    *vault.Vault
 	provider *upstream.Client
@@ -101,16 +102,21 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 		t.Fatal(err)
 	}
 	p.People = people
+	people.SetSealer(p.vault)
 	people.SetMails(identity.Mails{PublicURL: PublicURL})
 	p.Mails = mail.NewOutbox(mail.Config{Store: p.DB, Writer: people, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	keeper := forgetting{Keeper: p.Keeper(true), keys: p.Keys}
 	deps := web.Deps{
 		Identity: people, APIKeys: keeper, ProviderKeys: keeper,
 		Pipelines: p.DB, Usage: p.DB, Sessions: p.Sessions, Exchanges: p.DB, Archive: p.Archive,
-		Mails:  p.Mails,
+		Mails:    p.Mails,
+		Operator: p.DB, Health: func(ctx context.Context) []tenants.Check {
+			return []tenants.Check{{Name: "Database", OK: p.DB.Ping(ctx) == nil, Text: "answers"}}
+		},
 		People: people, Invitations: identity.NewInvitations(people, p.DB, PublicURL),
 		Data: p.DB, Audit: p.DB, Deletion: p.deletion(),
 		Billing: billing.Off(),
+		SignOn:  p.signOn(),
 	}
 	for _, option := range options {
 		option(p, &deps)

@@ -2,9 +2,11 @@ package jobsdb
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -99,4 +101,24 @@ func (b *Backlog) Collect(metrics chan<- prometheus.Metric) {
 		}
 		metrics <- prometheus.MustNewConstMetric(b.desc, prometheus.GaugeValue, float64(count), kind, state)
 	}
+}
+
+// State is how many jobs of all kinds are in a state.
+type State struct {
+	State string // "running", "waiting", "given up"
+	Jobs  int64
+}
+
+// States returns how many jobs of the whole cluster are in each state, those in which
+// there are any.
+func States(ctx context.Context, pool *pgxpool.Pool) ([]State, error) {
+	rows, err := pool.Query(ctx, "SELECT state, sum(jobs)::bigint FROM ("+sqlStates+") AS counted (kind, state, jobs) GROUP BY 1 ORDER BY 1")
+	if err != nil {
+		return nil, fmt.Errorf("count jobs: %w", err)
+	}
+	states, err := pgx.CollectRows(rows, pgx.RowToStructByPos[State])
+	if err != nil {
+		return nil, fmt.Errorf("count jobs: %w", err)
+	}
+	return states, nil
 }

@@ -1,0 +1,52 @@
+package api
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/google/uuid"
+)
+
+// retryCrowded is when a workspace with too many requests may try again, in seconds.
+const retryCrowded = "1"
+
+// errCrowded says that a workspace has too many requests open.
+var errCrowded = errors.New("workspace has too many requests at once")
+
+// Concurrency bounds how many requests, streams among them, each workspace has open
+// in this process, so that one cannot take the connections and the memory of the
+// others.
+type Concurrency struct {
+	limit int
+
+	mu   sync.Mutex
+	open map[uuid.UUID]int
+}
+
+// NewConcurrency returns a Concurrency of so many requests a workspace.
+func NewConcurrency(limit int) *Concurrency {
+	return &Concurrency{limit: limit, open: make(map[uuid.UUID]int)}
+}
+
+// enter counts a request of a workspace until leave is called, once; or it returns
+// errCrowded.
+func (c *Concurrency) enter(workspace uuid.UUID) (leave func(), err error) {
+	if c == nil {
+		return func() {}, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open[workspace] >= c.limit {
+		return nil, errCrowded
+	}
+	c.open[workspace]++
+	return func() { c.leave(workspace) }, nil
+}
+
+func (c *Concurrency) leave(workspace uuid.UUID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open[workspace]--; c.open[workspace] == 0 {
+		delete(c.open, workspace)
+	}
+}

@@ -1,0 +1,135 @@
+package manage
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+)
+
+// Operator is what who runs the installation may see and do. Its methods return
+// tenants.ErrNotFound for anybody else.
+type Operator interface {
+	OperatedWorkspaces(ctx context.Context, operator uuid.UUID, query tenants.OperatedQuery) ([]tenants.OperatedWorkspace, error)
+	OperatedWorkspace(ctx context.Context, operator, workspace uuid.UUID) (tenants.OperatedWorkspace, error)
+	SuspendWorkspace(ctx context.Context, operator, workspace uuid.UUID, reason string) error
+	ResumeWorkspace(ctx context.Context, operator, workspace uuid.UUID, reason string) error
+}
+
+// operatedJSON is what an operator sees of a workspace.
+type operatedJSON struct {
+	ID           uuid.UUID  `json:"id"`
+	Name         string     `json:"name"`
+	CreatedAt    time.Time  `json:"created_at"`
+	Owner        string     `json:"owner"`
+	Members      int64      `json:"members"`
+	Exchanges    int64      `json:"exchanges"` // of 30 days, as are the next two
+	Failures     int64      `json:"failures"`
+	Tokens       int64      `json:"tokens"`
+	LastExchange *time.Time `json:"last_exchange"` // null: never
+	ArchiveBytes int64      `json:"archive_bytes"`
+	SuspendedAt  *time.Time `json:"suspended_at"` // null: active
+	Reason       string     `json:"reason,omitempty"`
+}
+
+func operatedOf(workspace tenants.OperatedWorkspace) operatedJSON {
+	operated := operatedJSON{
+		ID: workspace.ID, Name: workspace.Name, CreatedAt: workspace.CreatedAt, Owner: workspace.Owner, Members: workspace.Members,
+		Exchanges: workspace.Exchanges, Failures: workspace.Failures, Tokens: workspace.Tokens,
+		LastExchange: workspace.LastExchange, ArchiveBytes: workspace.ArchiveBytes,
+	}
+	if workspace.Suspension != nil {
+		operated.SuspendedAt, operated.Reason = &workspace.Suspension.Since, workspace.Suspension.Reason
+	}
+	return operated
+}
+
+// registerOperator adds the routes of who runs the installation.
+func (s *server) registerOperator(group *echo.Group) {
+	group.GET("/operator/workspaces", s.operator(s.listOperated))
+	group.POST("/operator/workspaces/:id/suspend", s.operator(s.setSuspended(s.Operator.SuspendWorkspace)))
+	group.POST("/operator/workspaces/:id/resume", s.operator(s.setSuspended(s.Operator.ResumeWorkspace)))
+}
+
+// operator wraps a handler that works for a login of who runs the installation. For
+// others, and for API keys, there is nothing there.
+func (s *server) operator(handle func(c echo.Context, who caller) error) echo.HandlerFunc {
+	return s.known(func(c echo.Context, who caller) error {
+		if who.isKey() || !who.principal.User.Operator {
+			return tenants.ErrNotFound
+		}
+		return handle(c, who)
+	})
+}
+
+// listOperated lists the workspaces of the installation. The cursor is the id of the
+// last workspace of the page before.
+func (s *server) listOperated(c echo.Context, who caller) error {
+	if err := allowQuery(c, "q", "limit", "cursor"); err != nil {
+		return err
+	}
+	limit, err := queryLimit(c)
+	if err != nil {
+		return err
+	}
+	ctx, operator := c.Request().Context(), who.principal.User.ID
+	query := tenants.OperatedQuery{Search: c.QueryParam("q"), Limit: limit + 1}
+	if cursor := c.QueryParam("cursor"); cursor != "" {
+		id, err := uuid.Parse(cursor)
+		if err != nil {
+			return tenants.Invalid{Field: "cursor", Message: "is not a next_cursor of this list; leave it out for the first page"}
+		}
+		last, err := s.Operator.OperatedWorkspace(ctx, operator, id)
+		if err != nil {
+			return err
+		}
+		query.BeforeAt, query.BeforeID = last.CreatedAt, last.ID
+	}
+	found, err := s.Operator.OperatedWorkspaces(ctx, operator, query)
+	if err != nil {
+		return err
+	}
+	next := ""
+	if len(found) > limit {
+		found = found[:limit]
+		next = found[limit-1].ID.String()
+	}
+	data := make([]operatedJSON, len(found))
+	for i, workspace := range found {
+		data[i] = operatedOf(workspace)
+	}
+	return answerPage(c, data, next)
+}
+
+// setSuspended returns what suspends or resumes the workspace in the path, with do.
+func (s *server) setSuspended(do func(ctx context.Context, operator, workspace uuid.UUID, reason string) error) func(c echo.Context, who caller) error {
+	return func(c echo.Context, who caller) error {
+		id, err := pathID(c)
+		if err != nil {
+			return err
+		}
+		asked, err := readJSON[struct {
+			Reason string `json:"reason"`
+		}](c)
+		if err != nil {
+			return err
+		}
+		reason, err := tenants.CheckReason(asked.Reason)
+		if err != nil {
+			return err
+		}
+		ctx, operator := c.Request().Context(), who.principal.User.ID
+		if err := do(ctx, operator, id, reason); err != nil {
+			return err
+		}
+		now, err := s.Operator.OperatedWorkspace(ctx, operator, id)
+		if err != nil {
+			return err
+		}
+		return c.JSON(http.StatusOK, operatedOf(now))
+	}
+}

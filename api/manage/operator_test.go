@@ -1,0 +1,60 @@
+package manage_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// S3: what operators do is there for the login of one, and for nobody else: neither
+// for owners of workspaces, nor for API keys, the operator's own among them.
+func TestOnlyOperatorsOperate(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	operator, other := p.tenant(t, "ant"), p.tenant(t, "zebra") // the first person operates
+	below := "/operator/workspaces/" + other.workspace.String()
+	const why = `{"reason":"sends spam"}`
+
+	for _, call := range [][3]string{
+		{http.MethodGet, "/operator/workspaces", ""}, {http.MethodPost, below + "/suspend", why}, {http.MethodPost, below + "/resume", why},
+	} {
+		for who, answer := range map[string]reply{
+			"an owner": other.send(t, call[0], call[1], call[2]), "a key": other.sendWith(t, other.manage, call[0], call[1], call[2]),
+			"the operator's key": operator.sendWith(t, operator.manage, call[0], call[1], call[2]),
+		} {
+			if answer.status != http.StatusNotFound || strings.Contains(string(answer.body), "ant") && who != "the operator's key" {
+				t.Errorf("%s as %s: status %d: %s", answer.request, who, answer.status, answer.body)
+			}
+		}
+		if answer := operator.sendWith(t, "", call[0], call[1], call[2]); answer.status != http.StatusUnauthorized {
+			t.Errorf("%s without a login: status %d", answer.request, answer.status)
+		}
+	}
+
+	if answer := operator.send(t, http.MethodPost, below+"/suspend", `{"reason":" "}`); answer.status != http.StatusUnprocessableEntity {
+		t.Errorf("without a reason: status %d: %s", answer.status, answer.body)
+	}
+	if answer := operator.send(t, http.MethodPost, below+"/suspend", why); answer.status != http.StatusOK || !strings.Contains(string(answer.body), "sends spam") {
+		t.Errorf("suspend: status %d: %s", answer.status, answer.body)
+	}
+	p.keys.Forget() // as the notifications do
+	p.people.Forget()
+	for name, secret := range map[string]string{"manage": other.manage, "read": other.read} {
+		if answer := other.sendWith(t, secret, http.MethodGet, "/usage", ""); answer.status != http.StatusForbidden || !strings.Contains(string(answer.body), "suspended") {
+			t.Errorf("key that may %s of a suspended workspace: status %d: %s", name, answer.status, answer.body)
+		}
+	}
+	if answer := other.send(t, http.MethodGet, "/usage", ""); answer.status != http.StatusForbidden || !strings.Contains(string(answer.body), "suspended") {
+		t.Errorf("login in a suspended workspace: status %d: %s", answer.status, answer.body)
+	}
+	if answer := operator.send(t, http.MethodGet, "/operator/workspaces?limit=1&q=zebra", ""); answer.status != http.StatusOK || !strings.Contains(string(answer.body), "suspended_at") {
+		t.Errorf("list: status %d: %s", answer.status, answer.body)
+	}
+	if answer := operator.send(t, http.MethodPost, below+"/resume", why); answer.status != http.StatusOK {
+		t.Errorf("resume: status %d: %s", answer.status, answer.body)
+	}
+	p.keys.Forget()
+	if answer := other.sendWith(t, other.read, http.MethodGet, "/usage", ""); answer.status != http.StatusOK {
+		t.Errorf("resumed: status %d: %s", answer.status, answer.body)
+	}
+}

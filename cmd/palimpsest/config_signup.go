@@ -1,0 +1,62 @@
+package main
+
+import (
+	"errors"
+	"strconv"
+
+	"palimpsest/tenants/identity"
+)
+
+// SignUp is the settings of who may sign up.
+type SignUp struct {
+	Open             identity.Openness // PALIMPSEST_SIGNUP
+	Domains          []string          // PALIMPSEST_SIGNUP_DOMAINS
+	RefuseDisposable bool              // PALIMPSEST_SIGNUP_DISPOSABLE
+	Blocked          []string          // PALIMPSEST_SIGNUP_BLOCK_DOMAINS
+}
+
+// signUpSettings lists the settings of who may sign up and of limits on the way in.
+func signUpSettings() []setting {
+	domains := func(field func(*Config) *[]string) func(*Config, string) error {
+		return func(config *Config, value string) error {
+			parsed, err := identity.ParseDomains(value)
+			*field(config) = parsed
+			return err
+		}
+	}
+	return []setting{
+		{"PALIMPSEST_SIGNUP", func(c *Config, value string) error {
+			switch c.SignUp.Open = identity.Openness(value); c.SignUp.Open {
+			case identity.OpenToAll, identity.OpenToInvited, identity.OpenToDomains:
+				return nil
+			}
+			return errors.New("must be open, invite or domains")
+		}},
+		{"PALIMPSEST_SIGNUP_DOMAINS", domains(func(c *Config) *[]string { return &c.SignUp.Domains })},
+		{"PALIMPSEST_SIGNUP_BLOCK_DOMAINS", domains(func(c *Config) *[]string { return &c.SignUp.Blocked })},
+		{"PALIMPSEST_SIGNUP_DISPOSABLE", func(c *Config, value string) error {
+			if value != "allow" && value != "refuse" {
+				return errors.New("must be allow or refuse")
+			}
+			c.SignUp.RefuseDisposable = value == "refuse"
+			return nil
+		}},
+		{"PALIMPSEST_WORKSPACE_CONCURRENCY", func(c *Config, value string) error {
+			limit, err := strconv.Atoi(value)
+			if err != nil || limit < 1 {
+				return errors.New("must be a whole number from 1")
+			}
+			c.WorkspaceConcurrency = limit
+			return nil
+		}},
+		{"PALIMPSEST_OPERATOR_CONTACT", func(c *Config, value string) error { c.OperatorContact = value; return nil }},
+	}
+}
+
+// validate names a setting that lacks another.
+func (s SignUp) validate() error {
+	if s.Open == identity.OpenToDomains && len(s.Domains) == 0 {
+		return errors.New("PALIMPSEST_SIGNUP_DOMAINS: is empty, but PALIMPSEST_SIGNUP is domains; name domains such as example.com,example.org")
+	}
+	return nil
+}

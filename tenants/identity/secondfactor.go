@@ -1,0 +1,312 @@
+package identity
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/pquerna/otp"
+	"github.com/pquerna/otp/hotp"
+	"github.com/pquerna/otp/totp"
+
+	"palimpsest/tenants"
+)
+
+const (
+	codePeriod = 30 // seconds of a time step
+	codeSkew   = 1  // steps before and after that are accepted, too (RFC 6238, section 5.2)
+
+	recoveryLetters = 16 // of 32: 80 bits, so that a fast hash is enough
+)
+
+// Factors keeps the second factors of people. What its methods return is told by those
+// of tenantsdb.DB.
+type Factors interface {
+	SecondFactor(ctx context.Context, user uuid.UUID) (tenants.SecondFactor, error)
+	StartSecondFactor(ctx context.Context, user uuid.UUID, sealed []byte, at time.Time) error
+	ConfirmSecondFactor(ctx context.Context, user tenants.User, keep uuid.UUID, factor tenants.SecondFactor, hashes [][]byte) error
+	UseStep(ctx context.Context, user uuid.UUID, step int64, at time.Time) error
+	UseRecoveryCode(ctx context.Context, user tenants.User, hash []byte, at time.Time) error
+	ReplaceRecoveryCodes(ctx context.Context, user tenants.User, hashes [][]byte) error
+	RemoveSecondFactor(ctx context.Context, user tenants.User, keep uuid.UUID) error
+}
+
+// Sealer seals a secret for what about names.
+type Sealer interface {
+	SealAbout(about, secret string) ([]byte, error)
+	OpenAbout(about string, sealed []byte) (secret string, newest bool, err error)
+}
+
+// SetSealer says what seals the secrets of second factors. It must be called before
+// the service is used; without one, nobody can set a second factor up.
+func (s *Service) SetSealer(sealer Sealer) { s.sealer = sealer }
+
+// errNoSealer says that the program was put together without what seals secrets.
+var errNoSealer = errors.New("second factor: nothing seals its secret")
+
+// SecondFactor returns the second factor of a person, or tenants.ErrNotFound. One that
+// waits for its first code is returned for tenants.SetUpAge.
+func (s *Service) SecondFactor(ctx context.Context, user uuid.UUID) (tenants.SecondFactor, error) {
+	factor, err := s.store.SecondFactor(ctx, user)
+	if err == nil && !factor.IsOn() && s.now().Sub(factor.CreatedAt) > tenants.SetUpAge {
+		return tenants.SecondFactor{}, tenants.ErrNotFound
+	}
+	return factor, err
+}
+
+// StartSecondFactor makes a secret for somebody who is logged in and knows their
+// password. It returns a tenants.Invalid that names password, a tenants.TooMany, or
+// tenants.ErrConflict if they have a second factor.
+func (s *Service) StartSecondFactor(ctx context.Context, who tenants.Principal, password string) error {
+	if s.sealer == nil {
+		return errNoSealer
+	}
+	if err := s.confirm(ctx, who, "password", password); err != nil {
+		return err
+	}
+	key, err := totp.Generate(totp.GenerateOpts{Issuer: "Palimpsest", AccountName: who.User.Email})
+	if err != nil {
+		return fmt.Errorf("second factor: %w", err)
+	}
+	sealed, err := s.sealer.SealAbout(tenants.AboutSecondFactor(who.User.ID), key.Secret())
+	if err != nil {
+		return err
+	}
+	return s.store.StartSecondFactor(ctx, who.User.ID, sealed, s.now())
+}
+
+// SetUp returns the secret of a person that waits for its first code, or
+// tenants.ErrNotFound.
+func (s *Service) SetUp(ctx context.Context, user tenants.User) (tenants.SetUp, error) {
+	factor, err := s.SecondFactor(ctx, user.ID)
+	if err != nil {
+		return tenants.SetUp{}, err
+	}
+	if factor.IsOn() {
+		return tenants.SetUp{}, tenants.ErrNotFound // it is not shown again
+	}
+	secret, err := s.openFactor(factor)
+	if err != nil {
+		return tenants.SetUp{}, err
+	}
+	return tenants.SetUp{Secret: secret, URL: setUpURL(user.Email, secret)}, nil
+}
+
+// ConfirmSecondFactor has codes asked for from now on, once a person has typed one,
+// ends their other logins and returns their recovery codes, which are not kept. It
+// returns a tenants.Invalid that names code, a tenants.TooMany, tenants.ErrNotFound if
+// no secret waits.
+func (s *Service) ConfirmSecondFactor(ctx context.Context, who tenants.Principal, code string) ([]string, error) {
+	factor, err := s.SecondFactor(ctx, who.User.ID)
+	if err != nil {
+		return nil, err
+	}
+	if factor.IsOn() {
+		return nil, tenants.ErrNotFound
+	}
+	var step int64
+	err = s.guess(ctx, who.User.ID, func() (err error) {
+		step, err = s.stepOf(factor, plainCode(code))
+		return err
+	})
+	if err != nil {
+		return nil, wrongCode(err)
+	}
+	codes, hashes := newRecoveryCodes(who.User.ID)
+	factor.ConfirmedAt, factor.LastStep = s.now(), step
+	defer s.Forget()
+	return codes, s.store.ConfirmSecondFactor(ctx, who.User, who.Login.ID, factor, hashes)
+}
+
+// RenewRecoveryCodes returns other recovery codes to somebody who is logged in, knows
+// their password and has a code; those before end. It returns what
+// RemoveSecondFactor does.
+func (s *Service) RenewRecoveryCodes(ctx context.Context, who tenants.Principal, password, code string) ([]string, error) {
+	if err := s.prove(ctx, who, password, code); err != nil {
+		return nil, err
+	}
+	codes, hashes := newRecoveryCodes(who.User.ID)
+	return codes, s.store.ReplaceRecoveryCodes(ctx, who.User, hashes)
+}
+
+// RemoveSecondFactor has no codes asked for any more of somebody who is logged in,
+// knows their password and has a code, and ends their other logins. It returns a
+// tenants.Invalid that names password or code, a tenants.TooMany, or
+// tenants.ErrNotFound.
+func (s *Service) RemoveSecondFactor(ctx context.Context, who tenants.Principal, password, code string) error {
+	if err := s.prove(ctx, who, password, code); err != nil {
+		return err
+	}
+	defer s.Forget()
+	return s.store.RemoveSecondFactor(ctx, who.User, who.Login.ID)
+}
+
+// LogInWithCode logs in whoever LogIn has given a pending token, with a code of their
+// app or a recovery code. It returns tenants.ErrWrongLogin for a wrong or used code,
+// tenants.ErrLoginEnded for a pending token that is no longer good, and a
+// tenants.TooMany.
+func (s *Service) LogInWithCode(ctx context.Context, pending, code, userAgent string) (tenants.Principal, string, error) {
+	claims, err := s.tokens.pending(pending)
+	if err != nil {
+		return tenants.Principal{}, "", err
+	}
+	user, hash, err := s.store.UserByEmail(ctx, claims.Email)
+	if errors.Is(err, tenants.ErrNotFound) || err == nil && (user.ID != claims.user || fingerprint(hash) != claims.Password) {
+		return tenants.Principal{}, "", tenants.ErrLoginEnded // the password or the address changed
+	}
+	if err != nil {
+		return tenants.Principal{}, "", fmt.Errorf("log in: %w", err)
+	}
+	ctx = tenants.WithActor(ctx, tenants.Actor{User: user.ID, Name: user.Email, From: tenants.ActorOf(ctx).From})
+	if err := s.useCode(ctx, user, code); err != nil {
+		return tenants.Principal{}, "", err
+	}
+	return s.OpenLogin(ctx, user, userAgent)
+}
+
+// needsCode returns a tenants.CodeNeeded for somebody with a second factor.
+func (s *Service) needsCode(ctx context.Context, user tenants.User) error {
+	factor, err := s.store.SecondFactor(ctx, user.ID)
+	if errors.Is(err, tenants.ErrNotFound) || err == nil && !factor.IsOn() {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("log in: %w", err)
+	}
+	_, hash, err := s.store.UserByEmail(ctx, user.Email)
+	if err != nil {
+		return fmt.Errorf("log in: %w", err)
+	}
+	pending, err := s.tokens.issuePending(user, fingerprint(hash))
+	if err != nil {
+		return err
+	}
+	return tenants.CodeNeeded{Pending: pending}
+}
+
+// prove has somebody who is logged in prove that they know their password and have a
+// code.
+func (s *Service) prove(ctx context.Context, who tenants.Principal, password, code string) error {
+	if err := s.confirm(ctx, who, "password", password); err != nil {
+		return err
+	}
+	return wrongCode(s.useCode(ctx, who.User, code))
+}
+
+// useCode uses a code of a person up.
+func (s *Service) useCode(ctx context.Context, user tenants.User, code string) error {
+	factor, err := s.store.SecondFactor(ctx, user.ID)
+	if err != nil {
+		return err
+	}
+	if !factor.IsOn() {
+		return tenants.ErrNotFound
+	}
+	code = plainCode(code)
+	return s.guess(ctx, user.ID, func() error {
+		if len(code) == recoveryLetters {
+			return s.store.UseRecoveryCode(ctx, user, hashRecovery(user.ID, code), s.now())
+		}
+		step, err := s.stepOf(factor, code)
+		if err != nil {
+			return err
+		}
+		return s.store.UseStep(ctx, user.ID, step, s.now())
+	})
+}
+
+// guess throttles try, which returns tenants.ErrWrongLogin for a wrong code, as
+// passwords are throttled: whoever guesses knows the password, so it counts from
+// everywhere.
+func (s *Service) guess(ctx context.Context, user uuid.UUID, try func() error) error {
+	attempt := "code " + user.String()
+	if err := s.throttle.Check(ctx, attempt); err != nil {
+		return err
+	}
+	release, err := s.passwords.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	// Once more: of many attempts at once, those before this one have failed by now.
+	if err := s.throttle.Check(ctx, attempt); err != nil {
+		return err
+	}
+	if err := try(); err != nil {
+		if errors.Is(err, tenants.ErrWrongLogin) {
+			return errors.Join(err, s.throttle.Failed(ctx, attempt))
+		}
+		return err
+	}
+	return nil
+}
+
+// stepOf returns the time step that a code is of, or tenants.ErrWrongLogin. One that
+// was accepted before is wrong.
+func (s *Service) stepOf(factor tenants.SecondFactor, code string) (int64, error) {
+	secret, err := s.openFactor(factor)
+	if err != nil {
+		return 0, err
+	}
+	now := s.now().Unix() / codePeriod
+	for step := now - codeSkew; step <= now+codeSkew; step++ {
+		//nolint:gosec // the time is after 1970
+		good, err := hotp.ValidateCustom(code, uint64(step), secret, hotp.ValidateOpts{Digits: otp.DigitsSix, Algorithm: otp.AlgorithmSHA1})
+		if err == nil && good && step > factor.LastStep {
+			return step, nil
+		}
+	}
+	return 0, tenants.ErrWrongLogin
+}
+
+func (s *Service) openFactor(factor tenants.SecondFactor) (string, error) {
+	if s.sealer == nil {
+		return "", errNoSealer
+	}
+	secret, _, err := s.sealer.OpenAbout(tenants.AboutSecondFactor(factor.User), factor.Sealed)
+	if err != nil {
+		return "", fmt.Errorf("second factor of %s: %w", factor.User, err)
+	}
+	return secret, nil
+}
+
+// setUpURL returns what apps read from a QR code (the Key URI Format of Google
+// Authenticator).
+func setUpURL(email, secret string) string {
+	query := url.Values{"secret": {secret}, "issuer": {"Palimpsest"}}
+	return (&url.URL{Scheme: "otpauth", Host: "totp", Path: "/Palimpsest:" + email, RawQuery: query.Encode()}).String()
+}
+
+// wrongCode returns what a person who is logged in is told of a wrong code.
+func wrongCode(err error) error {
+	if errors.Is(err, tenants.ErrWrongLogin) {
+		return tenants.Invalid{Field: "code", Message: "is wrong, too old, or was used"}
+	}
+	return err
+}
+
+// plainCode returns a code without what people type in between.
+func plainCode(code string) string {
+	return strings.ToUpper(strings.NewReplacer(" ", "", "-", "").Replace(strings.TrimSpace(code)))
+}
+
+// newRecoveryCodes returns codes as people read them, and what is kept of them.
+func newRecoveryCodes(user uuid.UUID) (codes []string, hashes [][]byte) {
+	for range tenants.RecoveryCodes {
+		code := rand.Text()[:recoveryLetters]
+		hashes = append(hashes, hashRecovery(user, code))
+		codes = append(codes, strings.ToLower(code[:4]+"-"+code[4:8]+"-"+code[8:12]+"-"+code[12:]))
+	}
+	return codes, hashes
+}
+
+func hashRecovery(user uuid.UUID, code string) []byte {
+	sum := sha256.Sum256([]byte("palimpsest recovery code " + user.String() + " " + code))
+	return sum[:]
+}

@@ -1,0 +1,118 @@
+package identity
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+
+	"palimpsest/tenants"
+)
+
+// disposable lists the best-known domains of disposable addresses, one a line.
+//
+//go:embed disposable.txt
+var disposable string
+
+// Openness says who may sign up without an invitation.
+type Openness string
+
+// Who may sign up.
+const (
+	OpenToAll     Openness = "open"
+	OpenToInvited Openness = "invite"  // nobody without an invitation, but for the first person
+	OpenToDomains Openness = "domains" // who has an address at an allowed domain
+)
+
+// SignUps says who may sign up. The first person of an installation, who becomes its
+// operator, always may.
+type SignUps struct {
+	Open    Openness // empty: to all
+	Allowed []string // domains, for OpenToDomains
+
+	RefuseDisposable bool     // addresses at the best-known domains that give them to anybody
+	Blocked          []string // domains that are refused in any case
+
+	// PerPlace counts sign-ups by the place that they come from; nil: nobody does.
+	PerPlace Throttle
+}
+
+// ParseDomains reads domains that are separated by commas, as sign-ups are compared
+// with them.
+func ParseDomains(list string) ([]string, error) {
+	var domains []string
+	for domain := range strings.SplitSeq(list, ",") {
+		domain = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(domain), "@"))
+		if domain == "" {
+			continue
+		}
+		if !strings.Contains(domain, ".") || strings.ContainsAny(domain, "@/: \t*") {
+			return nil, fmt.Errorf("%q is not a domain such as example.com", domain)
+		}
+		domains = append(domains, domain)
+	}
+	return domains, nil
+}
+
+// SetSignUps says who may sign up. It must be called before the service is used.
+func (s *Service) SetSignUps(signUps SignUps) {
+	if signUps.RefuseDisposable {
+		for line := range strings.Lines(disposable) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+				signUps.Blocked = append(slices.Clip(signUps.Blocked), line)
+			}
+		}
+	}
+	s.signUps = signUps
+}
+
+// TakesSignUps reports whether somebody who was not invited may try to sign up.
+func (s *Service) TakesSignUps(ctx context.Context) (bool, error) {
+	if s.signUps.Open != OpenToInvited {
+		return true, nil
+	}
+	return s.IsNew(ctx)
+}
+
+// maySignUp returns why nobody signs up with an address: tenants.ErrInviteOnly, a
+// tenants.Invalid of the field email, or a tenants.TooMany. It says nothing of whether
+// the address is known.
+func (s *Service) maySignUp(ctx context.Context, email string) error {
+	isNew, err := s.IsNew(ctx)
+	if err != nil {
+		return fmt.Errorf("sign up: %w", err)
+	}
+	if isNew {
+		return s.countPlace(ctx)
+	}
+	_, domain, _ := strings.Cut(email, "@")
+	switch {
+	case s.signUps.Open == OpenToInvited:
+		return tenants.ErrInviteOnly
+	case s.signUps.Open == OpenToDomains && !slices.Contains(s.signUps.Allowed, domain):
+		return tenants.Invalid{Field: "email", Message: "must be an address at " + strings.Join(s.signUps.Allowed, " or ") + ", or sign up through an invitation"}
+	case slices.ContainsFunc(s.signUps.Blocked, func(blocked string) bool { return within(domain, blocked) }):
+		return tenants.Invalid{Field: "email", Message: "must be a lasting address: this installation takes none at " + domain}
+	}
+	return s.countPlace(ctx)
+}
+
+// countPlace counts a sign-up from the place of the context's actor; the command line
+// has none.
+func (s *Service) countPlace(ctx context.Context) error {
+	from := tenants.ActorOf(ctx).From
+	if s.signUps.PerPlace == nil || from == "" {
+		return nil
+	}
+	attempt := "sign up from " + from
+	if err := s.signUps.PerPlace.Check(ctx, attempt); err != nil {
+		return err
+	}
+	return s.signUps.PerPlace.Failed(ctx, attempt)
+}
+
+// within reports whether a domain is another or lies below it.
+func within(domain, above string) bool {
+	return domain == above || strings.HasSuffix(domain, "."+above)
+}

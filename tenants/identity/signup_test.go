@@ -1,0 +1,150 @@
+package identity_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"palimpsest/tenants"
+	"palimpsest/tenants/identity"
+)
+
+// try signs somebody up and returns why not.
+func (b *bundle) try(ctx context.Context, email string) error {
+	_, _, err := b.service.SignUp(ctx, email, password, "Northbeam", "test")
+	return err
+}
+
+func TestInviteOnlyLetsInTheFirstPersonAlone(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.service.SetSignUps(identity.SignUps{Open: identity.OpenToInvited})
+	if takes, err := b.service.TakesSignUps(t.Context()); !takes || err != nil {
+		t.Fatalf("a new installation takes sign-ups: %v, %v", takes, err)
+	}
+	if err := b.try(t.Context(), "ada@example.com"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.try(t.Context(), "eve@example.com"); !errors.Is(err, tenants.ErrInviteOnly) {
+		t.Errorf("the second person: %v", err)
+	}
+	if takes, err := b.service.TakesSignUps(t.Context()); takes || err != nil {
+		t.Errorf("it takes sign-ups: %v, %v", takes, err)
+	}
+	if _, _, err := b.service.LogIn(t.Context(), "ada@example.com", password, "here", "test"); err != nil {
+		t.Errorf("the first person cannot log in: %v", err)
+	}
+}
+
+func TestAddressesAreTakenByTheirDomains(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.service.SetSignUps(identity.SignUps{
+		Open: identity.OpenToDomains, Allowed: []string{"example.com", "mailinator.com", "bad.example.org"},
+		RefuseDisposable: true, Blocked: []string{"example.org"},
+	})
+	b.signUp(t, "ada@anywhere.example") // the first person
+	for email, taken := range map[string]bool{
+		"grace@example.com": true, "GRACE2@EXAMPLE.COM": true, "eve@sub.example.com": false, "eve@other.example": false,
+		"eve@notexample.com": false, "eve@mailinator.com": false, "eve@bad.example.org": false,
+	} {
+		err := b.try(t.Context(), email)
+		invalid, is := errors.AsType[tenants.Invalid](err)
+		if taken != (err == nil) || !taken && (!is || invalid.Field != "email") {
+			t.Errorf("%s: %v", email, err)
+		}
+	}
+
+	b.service.SetSignUps(identity.SignUps{RefuseDisposable: true})
+	for email, taken := range map[string]bool{"a@yopmail.com": false, "a@x.guerrillamail.com": false, "a@myyopmail.com": true} {
+		if err := b.try(t.Context(), email); taken != (err == nil) {
+			t.Errorf("%s: %v", email, err)
+		}
+	}
+	b.service.SetSignUps(identity.SignUps{})
+	if err := b.try(t.Context(), "b@yopmail.com"); err != nil {
+		t.Errorf("where they are allowed: %v", err)
+	}
+}
+
+// S11: sign-ups of one place are bounded, of each for itself, and by the hour.
+func TestSignUpsOfOnePlaceAreBounded(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	throttle, err := identity.NewLocalThrottle(b.clock.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.service.SetSignUps(identity.SignUps{PerPlace: throttle.Over(time.Hour)})
+	at := func(place string) context.Context {
+		return tenants.WithActor(t.Context(), tenants.Actor{From: place})
+	}
+	for i := range 10 {
+		if err := b.try(at("192.0.2.1"), fmt.Sprintf("p%d@example.com", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.clock.now = b.clock.now.Add(20 * time.Minute) // more than failed logins are counted for
+	many, is := errors.AsType[tenants.TooMany](b.try(at("192.0.2.1"), "more@example.com"))
+	if !is || many.Wait != 40*time.Minute {
+		t.Errorf("the eleventh: %+v, %v", many, is)
+	}
+	if err := b.try(at("192.0.2.2"), "other@example.com"); err != nil {
+		t.Errorf("from elsewhere: %v", err)
+	}
+	if err := b.try(t.Context(), "command@example.com"); err != nil {
+		t.Errorf("from the command line: %v", err)
+	}
+	if err := throttle.Check(t.Context(), "sign up from 192.0.2.1"); err != nil {
+		t.Errorf("the other window counts it, too: %v", err)
+	}
+	b.clock.now = b.clock.now.Add(41 * time.Minute)
+	if err := b.try(at("192.0.2.1"), "more@example.com"); err != nil {
+		t.Errorf("an hour later: %v", err)
+	}
+}
+
+func TestDomainsAreReadAsTheyAreCompared(t *testing.T) {
+	t.Parallel()
+	got, err := identity.ParseDomains(" Example.com, @example.org ,,")
+	if err != nil || strings.Join(got, " ") != "example.com example.org" {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, wrong := range []string{"example", "a@example.com", "https://example.com", "*.example.com"} {
+		if got, err := identity.ParseDomains(wrong); err == nil {
+			t.Errorf("%s is read as %v", wrong, got)
+		}
+	}
+}
+
+// S8: the keys of a suspended workspace are refused as soon as that is heard, and
+// work again when it is resumed.
+func TestKeysOfASuspendedWorkspaceAreRefused(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	who, _ := b.signUp(t, "ada@example.com")
+	key, secret, hash := b.keys.Create(who.Workspace.ID, "laptop", []tenants.Scope{tenants.ScopeProxy}, who.User.ID, nil)
+	if err := b.DB.CreateAPIKey(t.Context(), who.Workspace.ID, key, hash); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.keys.Authenticate(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.DB.SuspendWorkspace(t.Context(), who.User.ID, who.Workspace.ID, "abuse"); err != nil {
+		t.Fatal(err)
+	}
+	b.keys.Forget() // as the notification does
+	if _, err := b.keys.Authenticate(t.Context(), secret); !errors.Is(err, tenants.ErrSuspended) {
+		t.Errorf("suspended: %v", err)
+	}
+	if err := b.DB.ResumeWorkspace(t.Context(), who.User.ID, who.Workspace.ID, "over"); err != nil {
+		t.Fatal(err)
+	}
+	b.keys.Forget()
+	if _, err := b.keys.Authenticate(t.Context(), secret); err != nil {
+		t.Errorf("resumed: %v", err)
+	}
+}

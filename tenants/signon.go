@@ -1,0 +1,62 @@
+package tenants
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// SignOnAge is how long a single sign-on may take.
+const SignOnAge = 10 * time.Minute
+
+// ErrSignOn says that a single sign-on did not prove who somebody is. What wraps it says
+// why.
+var ErrSignOn = errors.New("single sign-on is refused")
+
+// SignOn is where the people of a workspace prove who they are (OpenID Connect).
+type SignOn struct {
+	Issuer   string // URL, as the provider names itself
+	ClientID string
+	Sealed   []byte // client secret, see AboutSignOn
+	Role     Role   // of people whom it brings in: Regular or Viewer
+	SavedAt  time.Time
+}
+
+// WantedSignOn is what somebody sets single sign-on to.
+type WantedSignOn struct {
+	Issuer, ClientID string
+	Secret           string // empty: as before, for the same issuer and client
+	Role             Role
+}
+
+// Fields are the sign-on as the audit log shows it.
+func (s SignOn) Fields() Fields {
+	return Fields{"issuer": s.Issuer, "client_id": s.ClientID, "role": string(s.Role)}
+}
+
+// Domain is a domain of addresses that a workspace says is its own.
+type Domain struct {
+	Name      string // lower case
+	Token     string
+	CreatedAt time.Time
+	ProvenAt  time.Time // zero: not yet, and it counts for nothing
+}
+
+// Record returns the TXT record that proves the domain.
+func (d Domain) Record() string { return "palimpsest-verification=" + d.Token }
+
+// DomainOf returns the domain of an e-mail address, in lower case; empty: it has none.
+func DomainOf(email string) string {
+	at := strings.LastIndexByte(email, '@')
+	if at < 1 {
+		return ""
+	}
+	return strings.ToLower(strings.TrimSpace(email[at+1:]))
+}
+
+// AboutSignOn is what a client secret is sealed for: it is sent to no other issuer.
+func AboutSignOn(workspace uuid.UUID, issuer, clientID string) string {
+	return "sign-on of ws:" + workspace.String() + "|client:" + clientID + "|issuer:" + issuer
+}

@@ -1,0 +1,51 @@
+package signon
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"code.dny.dev/ssrf"
+)
+
+const (
+	askTimeout = 10 * time.Second
+	maxAnswer  = 1 << 20 // bytes of an answer that are read
+)
+
+// NewClient returns a client that asks identity providers: 10 seconds for an answer of
+// at most 1 MiB, no redirects. Unless allowPrivate is set, addresses that are loopback,
+// private or special are refused when the connection is made.
+func NewClient(allowPrivate bool) *http.Client {
+	dialer := &net.Dialer{Timeout: askTimeout}
+	if !allowPrivate {
+		dialer.Control = ssrf.New(ssrf.WithAnyPort()).Safe
+	}
+	return &http.Client{
+		Timeout: askTimeout,
+		Transport: bounded{&http.Transport{
+			DialContext: dialer.DialContext, TLSHandshakeTimeout: askTimeout, ResponseHeaderTimeout: askTimeout, IdleConnTimeout: askTimeout,
+			MaxResponseHeaderBytes: maxAnswer, ForceAttemptHTTP2: true,
+		}},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// bounded cuts answers off.
+type bounded struct{ transport *http.Transport }
+
+// RoundTrip implements http.RoundTripper.
+func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := b.transport.RoundTrip(request)
+	if err == nil {
+		response.Body = body{io.LimitReader(response.Body, maxAnswer), response.Body}
+	}
+	return response, err
+}
+
+// body is the beginning of an answer.
+type body struct {
+	io.Reader
+	io.Closer
+}

@@ -1,0 +1,246 @@
+// Package signon lets the people of a workspace log in where their company knows them
+// (OpenID Connect, with the code flow, PKCE, state and nonce).
+package signon
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/google/uuid"
+	"golang.org/x/oauth2"
+
+	"palimpsest/tenants"
+)
+
+// Callback is the path that identity providers send people back to.
+const Callback = "/login/sign-on/callback"
+
+// begunAbout is what a sign-on that is under way is sealed for.
+const begunAbout = "sign-on under way"
+
+// Store keeps sign-ons and domains. What its methods return is told by those of
+// tenantsdb.DB.
+type Store interface {
+	SignOn(ctx context.Context, workspace uuid.UUID) (tenants.SignOn, error)
+	SaveSignOn(ctx context.Context, workspace uuid.UUID, wanted tenants.SignOn) error
+	RemoveSignOn(ctx context.Context, workspace uuid.UUID) error
+	Domains(ctx context.Context, workspace uuid.UUID) ([]tenants.Domain, error)
+	ClaimDomain(ctx context.Context, workspace uuid.UUID, domain, token string) error
+	ProveDomain(ctx context.Context, workspace uuid.UUID, domain string) error
+	RemoveDomain(ctx context.Context, workspace uuid.UUID, domain string) error
+	SignOnWorkspace(ctx context.Context, domain string) (uuid.UUID, error)
+	SignOnUser(ctx context.Context, workspace uuid.UUID, email string, role tenants.Role) (tenants.User, error)
+}
+
+// Sealer seals a secret for what about names.
+type Sealer interface {
+	SealAbout(about, secret string) ([]byte, error)
+	OpenAbout(about string, sealed []byte) (secret string, newest bool, err error)
+}
+
+// Resolver looks TXT records up; net.Resolver is one.
+type Resolver interface {
+	LookupTXT(ctx context.Context, name string) ([]string, error)
+}
+
+// Door opens logins.
+type Door interface {
+	// OpenSignOn returns the login's token, or a tenants.CodeNeeded.
+	OpenSignOn(ctx context.Context, user tenants.User, workspace tenants.WorkspaceID, userAgent string) (tenants.Principal, string, error)
+	// Forget makes the next use of every token ask the store.
+	Forget()
+}
+
+// Config is what a Service works with. All must be set but AllowHTTP.
+type Config struct {
+	Store     Store
+	Sealer    Sealer
+	Resolver  Resolver
+	Door      Door
+	Client    *http.Client // asks identity providers, see NewClient
+	PublicURL string       // without a slash at its end
+	AllowHTTP bool         // issuers without TLS
+	Now       func() time.Time
+}
+
+// Service logs people in through the single sign-on of their workspace.
+type Service struct{ Config }
+
+// New returns a Service.
+func New(config Config) *Service { return &Service{config} }
+
+// begun is a sign-on that is under way; the browser holds it, sealed.
+type begun struct {
+	Workspace                    uuid.UUID
+	Issuer, Client               string
+	State, Nonce, Verifier, Next string
+	Until                        time.Time
+}
+
+// Begin returns where the owner of an address proves who they are, and what the browser
+// must hold until they come back. next is where they want to go. It returns
+// tenants.ErrNotFound if no workspace has sign-on for the address's domain, and
+// tenants.ErrSignOn if the provider does not answer as one.
+func (s *Service) Begin(ctx context.Context, email, next string) (address, held string, err error) {
+	workspace, err := s.Store.SignOnWorkspace(ctx, tenants.DomainOf(email))
+	if err != nil {
+		return "", "", err
+	}
+	signOn, err := s.Store.SignOn(ctx, workspace)
+	if err != nil {
+		return "", "", err
+	}
+	_, config, err := s.provider(ctx, workspace, signOn)
+	if err != nil {
+		return "", "", err
+	}
+	under := begun{
+		Workspace: workspace, Issuer: signOn.Issuer, Client: signOn.ClientID, State: rand.Text(), Nonce: rand.Text(),
+		Verifier: oauth2.GenerateVerifier(), Next: next, Until: s.Now().Add(tenants.SignOnAge),
+	}
+	plain, err := json.Marshal(under)
+	if err != nil {
+		return "", "", fmt.Errorf("sign-on: %w", err)
+	}
+	sealed, err := s.Sealer.SealAbout(begunAbout, string(plain))
+	if err != nil {
+		return "", "", err
+	}
+	address = config.AuthCodeURL(under.State, oidc.Nonce(under.Nonce), oauth2.S256ChallengeOption(under.Verifier),
+		oauth2.SetAuthURLParam("login_hint", email))
+	return address, base64.RawURLEncoding.EncodeToString(sealed), nil
+}
+
+// Finish logs in whoever comes back from the provider with a state and a code, with
+// what the browser held, and returns their login's token and where they wanted to go.
+// It returns tenants.ErrSignOn for everything that does not prove who they are, and a
+// tenants.CodeNeeded for somebody with a second factor.
+func (s *Service) Finish(ctx context.Context, held, state, code, userAgent string) (token, next string, err error) {
+	under, err := s.open(held)
+	if err != nil {
+		return "", "", err
+	}
+	if subtle.ConstantTimeCompare([]byte(under.State), []byte(state)) != 1 {
+		return "", "", fmt.Errorf("%w: wrong state", tenants.ErrSignOn)
+	}
+	signOn, err := s.Store.SignOn(ctx, under.Workspace)
+	if err != nil {
+		return "", "", fmt.Errorf("%w: %w", tenants.ErrSignOn, err)
+	}
+	if signOn.Issuer != under.Issuer || signOn.ClientID != under.Client {
+		return "", "", fmt.Errorf("%w: it was changed in the meantime", tenants.ErrSignOn)
+	}
+	email, err := s.proven(ctx, under, signOn, code)
+	if err != nil {
+		return "", "", err
+	}
+	user, err := s.Store.SignOnUser(ctx, under.Workspace, email, signOn.Role)
+	if err != nil {
+		return "", "", err
+	}
+	s.Door.Forget()
+	_, token, err = s.Door.OpenSignOn(ctx, user, under.Workspace, userAgent)
+	return token, under.Next, err
+}
+
+// proven returns the address that the provider has proven, in lower case.
+func (s *Service) proven(ctx context.Context, under begun, signOn tenants.SignOn, code string) (string, error) {
+	provider, config, err := s.provider(ctx, under.Workspace, signOn)
+	if err != nil {
+		return "", err
+	}
+	ctx = oidc.ClientContext(ctx, s.Client)
+	tokens, err := config.Exchange(ctx, code, oauth2.VerifierOption(under.Verifier))
+	if err != nil {
+		return "", fmt.Errorf("%w: the provider takes the code not: %w", tenants.ErrSignOn, withoutBody(err))
+	}
+	raw, is := tokens.Extra("id_token").(string)
+	if !is {
+		return "", fmt.Errorf("%w: no id token", tenants.ErrSignOn)
+	}
+	id, err := provider.VerifierContext(ctx, &oidc.Config{ClientID: signOn.ClientID, Now: s.Now}).Verify(ctx, raw)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", tenants.ErrSignOn, err)
+	}
+	if subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(under.Nonce)) != 1 {
+		return "", fmt.Errorf("%w: wrong nonce", tenants.ErrSignOn)
+	}
+	var claims struct {
+		Email    string `json:"email"`
+		Verified bool   `json:"email_verified"`
+	}
+	if err := id.Claims(&claims); err != nil {
+		return "", fmt.Errorf("%w: %w", tenants.ErrSignOn, err)
+	}
+	if !claims.Verified || tenants.DomainOf(claims.Email) == "" {
+		return "", fmt.Errorf("%w: the provider has not verified the address", tenants.ErrSignOn)
+	}
+	return strings.ToLower(strings.TrimSpace(claims.Email)), nil
+}
+
+// open returns a sign-on that is under way.
+func (s *Service) open(held string) (begun, error) {
+	var under begun
+	sealed, err := base64.RawURLEncoding.DecodeString(held)
+	if err != nil {
+		return under, fmt.Errorf("%w: %w", tenants.ErrSignOn, err)
+	}
+	plain, _, err := s.Sealer.OpenAbout(begunAbout, sealed)
+	if err != nil {
+		return under, fmt.Errorf("%w: none is under way in this browser", tenants.ErrSignOn)
+	}
+	if err := json.Unmarshal([]byte(plain), &under); err != nil {
+		return under, fmt.Errorf("%w: %w", tenants.ErrSignOn, err)
+	}
+	if s.Now().After(under.Until) {
+		return under, fmt.Errorf("%w: it took too long", tenants.ErrSignOn)
+	}
+	return under, nil
+}
+
+// provider asks the issuer where what is.
+func (s *Service) provider(ctx context.Context, workspace uuid.UUID, signOn tenants.SignOn) (*oidc.Provider, *oauth2.Config, error) {
+	secret, _, err := s.Sealer.OpenAbout(tenants.AboutSignOn(workspace, signOn.Issuer, signOn.ClientID), signOn.Sealed)
+	if err != nil {
+		return nil, nil, fmt.Errorf("sign-on: %w", err)
+	}
+	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, s.Client), signOn.Issuer)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: the provider does not answer: %w", tenants.ErrSignOn, err)
+	}
+	return provider, &oauth2.Config{
+		ClientID: signOn.ClientID, ClientSecret: secret, Endpoint: provider.Endpoint(), RedirectURL: s.PublicURL + Callback,
+		Scopes: []string{oidc.ScopeOpenID, "email"},
+	}, nil
+}
+
+// withoutBody returns the kind of a failed exchange: what the provider wrote may repeat
+// what it was sent.
+func withoutBody(err error) error {
+	if refused, is := errors.AsType[*oauth2.RetrieveError](err); is {
+		return fmt.Errorf("status %d", refused.Response.StatusCode)
+	}
+	return err
+}
+
+// checkIssuer returns a tenants.Invalid for what is no URL of an issuer.
+func (s *Service) checkIssuer(issuer string) error {
+	parsed, err := url.Parse(issuer)
+	if err != nil || parsed.Host == "" || parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "" {
+		return tenants.Invalid{Field: "issuer", Message: "must be a URL such as https://login.example.com"}
+	}
+	if parsed.Scheme != "https" && (parsed.Scheme != "http" || !s.AllowHTTP) {
+		return tenants.Invalid{Field: "issuer", Message: "must begin with https://"}
+	}
+	return nil
+}

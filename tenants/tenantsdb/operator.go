@@ -1,0 +1,193 @@
+package tenantsdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants"
+)
+
+// operatorWorker is whom the command line works as when it appoints operators.
+const operatorWorker = "operator"
+
+// notOperator is the SQLSTATE of the operator's functions for anybody else.
+const notOperator = "42501"
+
+// OperatedWorkspaces returns a page of what an operator sees of the workspaces of the
+// installation. For anybody but an operator it returns tenants.ErrNotFound.
+func (db *DB) OperatedWorkspaces(ctx context.Context, operator uuid.UUID, query tenants.OperatedQuery) ([]tenants.OperatedWorkspace, error) {
+	var before *time.Time
+	if !query.BeforeAt.IsZero() {
+		before = &query.BeforeAt
+	}
+	return db.operated(ctx, operator, storable(query.Search), before, nullable(query.BeforeID), uuid.NullUUID{}, query.Limit)
+}
+
+// OperatedWorkspace returns what an operator sees of one workspace, or
+// tenants.ErrNotFound.
+func (db *DB) OperatedWorkspace(ctx context.Context, operator, workspace uuid.UUID) (tenants.OperatedWorkspace, error) {
+	found, err := db.operated(ctx, operator, "", nil, uuid.NullUUID{}, nullable(workspace), 1)
+	if err == nil && len(found) == 0 {
+		err = tenants.ErrNotFound
+	}
+	if err != nil {
+		return tenants.OperatedWorkspace{}, err
+	}
+	return found[0], nil
+}
+
+func (db *DB) operated(ctx context.Context, operator uuid.UUID, search string, before *time.Time, beforeID, only uuid.NullUUID, limit int) ([]tenants.OperatedWorkspace, error) {
+	var rows []operatedRow
+	err := db.inUser(ctx, operator, func(tx *gorm.DB) error {
+		return tx.Raw("SELECT * FROM operator_workspaces(?, ?, ?, ?, ?)", search, before, beforeID, only, limit).Scan(&rows).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("workspaces of the installation: %w", onlyOperators(err))
+	}
+	workspaces := make([]tenants.OperatedWorkspace, len(rows))
+	for i, row := range rows {
+		workspaces[i] = row.toWorkspace()
+	}
+	return workspaces, nil
+}
+
+// SuspendWorkspace has all keys and pages of a workspace refused on all replicas, on
+// behalf of an operator; the reason is for its members. Doing it twice changes
+// nothing. It returns tenants.ErrNotFound, for anybody but an operator too.
+func (db *DB) SuspendWorkspace(ctx context.Context, operator, workspace uuid.UUID, reason string) error {
+	return db.setSuspended(ctx, operator, workspace, true, reason)
+}
+
+// ResumeWorkspace ends a suspension, as SuspendWorkspace makes it.
+func (db *DB) ResumeWorkspace(ctx context.Context, operator, workspace uuid.UUID, reason string) error {
+	return db.setSuspended(ctx, operator, workspace, false, reason)
+}
+
+func (db *DB) setSuspended(ctx context.Context, operator, workspace uuid.UUID, suspended bool, reason string) error {
+	err := db.inUser(ctx, operator, func(tx *gorm.DB) error {
+		var found bool
+		err := tx.Raw("SELECT operator_suspend(?, ?, ?, ?, ?)", workspace, suspended, storable(reason), tenants.ActorOf(ctx).From,
+			uuid.Must(uuid.NewV7())).Scan(&found).Error
+		if err != nil {
+			return onlyOperators(err)
+		}
+		if !found {
+			return tenants.ErrNotFound
+		}
+		if err := notify(tx, KeysChannel, workspace.String()); err != nil {
+			return err
+		}
+		return notify(tx, LoginsChannel, workspace.String())
+	})
+	if err != nil {
+		return fmt.Errorf("suspend or resume workspace %s: %w", workspace, err)
+	}
+	return nil
+}
+
+// OperatorLog returns what operators did, the newest first. For anybody but an
+// operator it returns tenants.ErrNotFound.
+func (db *DB) OperatorLog(ctx context.Context, operator uuid.UUID, limit int) ([]tenants.OperatorEntry, error) {
+	var rows []operatorEntryRow
+	err := db.inUser(ctx, operator, func(tx *gorm.DB) error {
+		return tx.Raw("SELECT at, actor, action, target, name, reason FROM operator_log(?)", limit).Scan(&rows).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("operators' log: %w", onlyOperators(err))
+	}
+	entries := make([]tenants.OperatorEntry, len(rows))
+	for i, row := range rows {
+		entries[i] = tenants.OperatorEntry{
+			At: row.At, Actor: row.Actor, Action: tenants.Action(row.Action), Target: row.Target, Name: row.Name, Reason: row.Reason,
+		}
+	}
+	return entries, nil
+}
+
+// AppointOperator makes a person an operator of the installation, on behalf of who
+// has its command line. It reports whether they were none before.
+func (db *DB) AppointOperator(ctx context.Context, user uuid.UUID) (bool, error) {
+	var appointed bool
+	err := db.transaction(ctx, forWorker, operatorWorker, func(tx *gorm.DB) error {
+		if err := tx.Raw("SELECT appoint_operator(?)", user).Scan(&appointed).Error; err != nil {
+			return err
+		}
+		return notify(tx, LoginsChannel, user.String())
+	})
+	if err != nil {
+		return false, fmt.Errorf("appoint operator %s: %w", user, err)
+	}
+	return appointed, nil
+}
+
+// claimOperator makes the person that the transaction signs up an operator, if they
+// are the first of the installation.
+func claimOperator(tx *gorm.DB) error {
+	if err := tx.Exec("SELECT claim_operator()").Error; err != nil {
+		return fmt.Errorf("look for an operator: %w", err)
+	}
+	return nil
+}
+
+// standing adds to an API key what the installation thinks of its workspace.
+func standing(tx *gorm.DB, key tenants.APIKey) (tenants.APIKey, error) {
+	var found struct{ Suspended, Verified bool }
+	err := tx.Raw("SELECT suspended, verified FROM workspace_standing(?)", key.Workspace).Scan(&found).Error
+	key.Suspended, key.Unverified = found.Suspended, !found.Verified
+	return key, err
+}
+
+// onlyOperators returns tenants.ErrNotFound for what the operator's functions answer
+// to anybody else.
+func onlyOperators(err error) error {
+	if failure, is := errors.AsType[*pgconn.PgError](err); is && failure.Code == notOperator {
+		return tenants.ErrNotFound
+	}
+	return err
+}
+
+type operatedRow struct {
+	ID              uuid.UUID
+	WorkspaceName   string
+	Created         time.Time
+	Owner           string
+	MemberCount     int64
+	ExchangeCount   int64
+	FailureCount    int64
+	TokenCount      int64
+	LastExchange    *time.Time
+	Archived        int64
+	SuspendedSince  *time.Time
+	SuspendedReason string
+}
+
+func (r operatedRow) toWorkspace() tenants.OperatedWorkspace {
+	return tenants.OperatedWorkspace{
+		ID: r.ID, Name: r.WorkspaceName, CreatedAt: r.Created, Owner: r.Owner, Members: r.MemberCount,
+		Exchanges: r.ExchangeCount, Failures: r.FailureCount, Tokens: r.TokenCount, LastExchange: r.LastExchange, ArchiveBytes: r.Archived,
+		Suspension: suspension(r.SuspendedSince, r.SuspendedReason),
+	}
+}
+
+type operatorEntryRow struct {
+	At     time.Time
+	Actor  string
+	Action string
+	Target string
+	Name   string
+	Reason string
+}
+
+// suspension returns what a row says of one; nil where there is none.
+func suspension(since *time.Time, reason string) *tenants.Suspension {
+	if since == nil {
+		return nil
+	}
+	return &tenants.Suspension{Reason: reason, Since: *since}
+}

@@ -1,0 +1,209 @@
+package tenantsdb_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/tenants"
+	"palimpsest/tenants/tenantsdb"
+)
+
+// isOperator reports whether a person who logs in is one.
+func (b bundle) isOperator(t *testing.T, user tenants.User, workspace uuid.UUID) bool {
+	t.Helper()
+	return b.principalOf(t, user, workspace).User.Operator
+}
+
+// principalOf logs somebody in and returns who they are then.
+func (b bundle) principalOf(t *testing.T, user tenants.User, workspace uuid.UUID) tenants.Principal {
+	t.Helper()
+	login := tenants.Login{ID: uuid.Must(uuid.NewV7()), UserID: user.ID, Workspace: workspace, CreatedAt: now(), ExpiresAt: now().Add(time.Hour)}
+	if err := b.CreateLogin(t.Context(), login); err != nil {
+		t.Fatal(err)
+	}
+	principal, err := b.ActiveLogin(t.Context(), user.ID, login.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return principal
+}
+
+func TestFirstPersonOfAnInstallationIsItsOperator(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	second, other := b.signUp(t, "grace@example.com")
+
+	if !b.isOperator(t, b.user, b.workspace) || b.isOperator(t, second, other) {
+		t.Fatal("the first person, and nobody else, is to be an operator")
+	}
+	for i, want := range []bool{true, false} {
+		if appointed, err := b.AppointOperator(t.Context(), second.ID); appointed != want || err != nil {
+			t.Errorf("appointed the %d. time: %v, %v", i+1, appointed, err)
+		}
+	}
+	if !b.isOperator(t, second, other) {
+		t.Error("who was appointed is no operator")
+	}
+	log, err := b.OperatorLog(t.Context(), second.ID, 10)
+	if err != nil || len(log) != 2 || log[0].Action != tenants.OperatorAppointed || log[0].Name != second.Email || log[1].Action != tenants.OperatorFirst {
+		t.Errorf("log %+v, %v", log, err)
+	}
+}
+
+// Of many who are the first at once, one is.
+func TestOneOfManyFirstPeopleIsTheOperator(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	owner := b.database.Owner(t)
+	for _, statement := range []string{"DELETE FROM workspaces", "DELETE FROM users"} {
+		if _, err := owner.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	var group sync.WaitGroup
+	for i := range 12 {
+		group.Go(func() {
+			if _, _, err := b.SignUp(t.Context(), fmt.Sprintf("p%d@example.com", i), "h", "w"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+
+	var operators int
+	if err := owner.QueryRow(t.Context(), "SELECT count(*) FROM operators").Scan(&operators); err != nil || operators != 1 {
+		t.Errorf("%d operators (%v)", operators, err)
+	}
+}
+
+func TestOperatorSeesFiguresOfEveryWorkspace(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	fill(t, b)
+	failed := b.exchange(now())
+	failed.Status = 529
+	b.record(t, b.workspace, failed)
+	_, other := b.signUp(t, "grace@example.com")
+	if err := b.ResumeWorkspace(t.Context(), b.user.ID, b.workspace, "a test's leftover"); err != nil {
+		t.Fatal(err)
+	}
+
+	all, err := b.OperatedWorkspaces(t.Context(), b.user.ID, tenants.OperatedQuery{Limit: 10})
+	if err != nil || len(all) != 2 || all[0].ID != other || all[1].ID != b.workspace {
+		t.Fatalf("workspaces %+v, %v", all, err)
+	}
+	ours := all[1]
+	if ours.Owner != b.user.Email || ours.Members != 1 || ours.Exchanges != 2 || ours.Failures != 1 || ours.ArchiveBytes != 1 || ours.LastExchange == nil || ours.Suspension != nil {
+		t.Errorf("figures %+v", ours)
+	}
+	if all[0].Exchanges != 0 || all[0].LastExchange != nil {
+		t.Errorf("figures of a new workspace %+v", all[0])
+	}
+
+	first, err := b.OperatedWorkspaces(t.Context(), b.user.ID, tenants.OperatedQuery{Limit: 1})
+	if err != nil || len(first) != 1 {
+		t.Fatalf("%d workspaces, %v", len(first), err)
+	}
+	next, err := b.OperatedWorkspaces(t.Context(), b.user.ID, tenants.OperatedQuery{Limit: 1, BeforeAt: first[0].CreatedAt, BeforeID: first[0].ID})
+	if err != nil || len(next) != 1 || next[0].ID != b.workspace {
+		t.Errorf("the second page holds %+v, %v", next, err)
+	}
+	for search, want := range map[string]uuid.UUID{"of GRACE": other, "grace@": other, b.workspace.String(): b.workspace} {
+		found, err := b.OperatedWorkspaces(t.Context(), b.user.ID, tenants.OperatedQuery{Search: search, Limit: 10})
+		if err != nil || len(found) != 1 || found[0].ID != want {
+			t.Errorf("searched for %s: %+v, %v", search, found, err)
+		}
+	}
+	if found, err := b.OperatedWorkspaces(t.Context(), b.user.ID, tenants.OperatedQuery{Search: "%", Limit: 10}); err != nil || len(found) != 0 {
+		t.Errorf("%% is searched for as it is: %+v, %v", found, err)
+	}
+}
+
+func TestNobodyElseOperates(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	eve, other := b.signUp(t, "eve@example.com")
+
+	_, listed := b.OperatedWorkspaces(t.Context(), eve.ID, tenants.OperatedQuery{Limit: 10})
+	_, one := b.OperatedWorkspace(t.Context(), eve.ID, other)
+	_, log := b.OperatorLog(t.Context(), eve.ID, 10)
+	for what, err := range map[string]error{
+		"list": listed, "one": one, "log": log, "suspend": b.SuspendWorkspace(t.Context(), eve.ID, b.workspace, "mine"),
+		"resume": b.ResumeWorkspace(t.Context(), eve.ID, other, "mine"),
+	} {
+		if !errors.Is(err, tenants.ErrNotFound) {
+			t.Errorf("%s: %v, want ErrNotFound", what, err)
+		}
+	}
+	if b.principalOf(t, b.user, b.workspace).Workspace.Suspension != nil {
+		t.Error("the workspace was suspended")
+	}
+}
+
+// S32: what the operator does to a workspace stands in its own audit log, too.
+func TestSuspensionIsKnownToldAndNoted(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	key, hash := b.addKey(t, b.workspace)
+	_, other := b.signUp(t, "grace@example.com")
+	_, h := listen(t, b)
+
+	for range 2 { // the second time changes nothing
+		if err := b.SuspendWorkspace(t.Context(), b.user.ID, b.workspace, "unpaid \x00bills"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, channel := range []string{tenantsdb.KeysChannel, tenantsdb.LoginsChannel} {
+		if got := h.next(t); got != channel+" "+b.workspace.String() {
+			t.Errorf("heard %s", got)
+		}
+	}
+	found, err := b.APIKeyByHash(t.Context(), hash)
+	if err != nil || found.ID != key.ID || !found.Suspended || !found.Unverified {
+		t.Errorf("key %+v, %v", found, err)
+	}
+	if suspended := b.principalOf(t, b.user, b.workspace).Workspace.Suspension; suspended == nil || suspended.Reason != "unpaid bills" {
+		t.Errorf("members read %+v", suspended)
+	}
+	if one, err := b.OperatedWorkspace(t.Context(), b.user.ID, b.workspace); err != nil || one.Suspension == nil {
+		t.Errorf("the operator sees %+v, %v", one, err)
+	}
+	if one, err := b.OperatedWorkspace(t.Context(), b.user.ID, other); err != nil || one.Suspension != nil {
+		t.Errorf("another workspace is suspended: %+v, %v", one, err)
+	}
+
+	if err := b.ResumeWorkspace(t.Context(), b.user.ID, b.workspace, "paid"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.VerifyUser(t.Context(), b.user.ID); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := b.APIKeyByHash(t.Context(), hash); err != nil || found.Suspended || found.Unverified {
+		t.Errorf("key of a resumed workspace with a verified owner %+v, %v", found, err)
+	}
+
+	entries, err := b.Audit(t.Context(), b.workspace, tenants.AuditFilter{Limit: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries = slices.DeleteFunc(entries, func(e tenants.AuditEntry) bool {
+		return e.Action != tenants.WorkspaceSuspended && e.Action != tenants.WorkspaceResumed
+	})
+	if len(entries) != 2 || entries[1].Actor.Name != "operator" || entries[1].Actor.User != uuid.Nil || entries[1].After["reason"] != "unpaid bills" || entries[0].After["state"] != "active" {
+		t.Errorf("audit %+v", entries)
+	}
+	log, err := b.OperatorLog(t.Context(), b.user.ID, 2)
+	if err != nil || len(log) != 2 || log[0].Action != tenants.WorkspaceResumed || log[1].Actor != b.user.Email || log[1].Reason != "unpaid bills" {
+		t.Errorf("log %+v, %v", log, err)
+	}
+	if err := b.SuspendWorkspace(t.Context(), b.user.ID, uuid.New(), "x"); !errors.Is(err, tenants.ErrNotFound) {
+		t.Errorf("nobody's workspace: %v", err)
+	}
+}

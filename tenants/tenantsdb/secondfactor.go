@@ -1,0 +1,192 @@
+package tenantsdb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants"
+)
+
+// SecondFactor returns a person's second factor, confirmed or not, or
+// tenants.ErrNotFound.
+func (db *DB) SecondFactor(ctx context.Context, user uuid.UUID) (tenants.SecondFactor, error) {
+	var found secondFactorRow
+	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
+		return tx.Table("second_factors f").
+			Select(`f.user_id, f.sealed, f.created_at, f.confirmed_at, f.used_at, f.last_step,
+				(SELECT count(*) FROM recovery_codes c WHERE c.user_id = f.user_id) AS codes`).
+			Where("f.user_id = ?", user).Take(&found).Error
+	})
+	if err != nil {
+		return tenants.SecondFactor{}, fmt.Errorf("second factor: %w", kind(err))
+	}
+	return found.toSecondFactor(), nil
+}
+
+// StartSecondFactor keeps a sealed secret that waits for its first code, in place of
+// one that waits. It returns tenants.ErrConflict if the person has a second factor.
+func (db *DB) StartSecondFactor(ctx context.Context, user uuid.UUID, sealed []byte, at time.Time) error {
+	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
+		return changedOne(tx.Exec(`INSERT INTO second_factors (user_id, sealed, created_at) VALUES (?, ?, ?)
+			ON CONFLICT (user_id) DO UPDATE SET sealed = excluded.sealed, created_at = excluded.created_at, last_step = 0
+			WHERE second_factors.confirmed_at IS NULL`, user, sealed, at), tenants.ErrConflict)
+	})
+	if err != nil {
+		return fmt.Errorf("start second factor: %w", err)
+	}
+	return nil
+}
+
+// ConfirmSecondFactor has codes asked for from now on, keeps the hashes of the recovery
+// codes and ends all logins of the person but one: they were opened without a code. It
+// returns tenants.ErrConflict unless the sealed secret waits.
+func (db *DB) ConfirmSecondFactor(ctx context.Context, user tenants.User, keep uuid.UUID, factor tenants.SecondFactor, hashes [][]byte) error {
+	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error {
+		err := changedOne(tx.Exec("UPDATE second_factors SET confirmed_at = ?, used_at = ?, last_step = ? WHERE user_id = ? AND confirmed_at IS NULL AND sealed = ?",
+			factor.ConfirmedAt, factor.ConfirmedAt, factor.LastStep, user.ID, factor.Sealed), tenants.ErrConflict)
+		if err != nil {
+			return err
+		}
+		if err := setRecoveryCodes(tx, user.ID, hashes); err != nil {
+			return err
+		}
+		if err := endLogins(tx, user.ID, "id <> ?", keep); err != nil {
+			return err
+		}
+		return auditPerson(tx, user.ID, tenants.Change{Action: tenants.SecondFactorOn, Target: user.Email})
+	})
+	if err != nil {
+		return fmt.Errorf("confirm second factor: %w", err)
+	}
+	return nil
+}
+
+// UseStep accepts the code of a time step, once: it returns tenants.ErrWrongLogin if
+// that of this step, or of a later one, was accepted before.
+func (db *DB) UseStep(ctx context.Context, user uuid.UUID, step int64, at time.Time) error {
+	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
+		return changedOne(tx.Exec("UPDATE second_factors SET last_step = ?, used_at = ? WHERE user_id = ? AND last_step < ? AND confirmed_at IS NOT NULL",
+			step, at, user, step), tenants.ErrWrongLogin)
+	})
+	if err != nil {
+		return fmt.Errorf("use code: %w", err)
+	}
+	return nil
+}
+
+// UseRecoveryCode uses a recovery code up, or returns tenants.ErrWrongLogin.
+func (db *DB) UseRecoveryCode(ctx context.Context, user tenants.User, hash []byte, at time.Time) error {
+	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error {
+		if err := changedOne(tx.Exec("DELETE FROM recovery_codes WHERE user_id = ? AND hash = ?", user.ID, hash), tenants.ErrWrongLogin); err != nil {
+			return err
+		}
+		if err := tx.Exec("UPDATE second_factors SET used_at = ? WHERE user_id = ?", at, user.ID).Error; err != nil {
+			return err
+		}
+		return auditPerson(tx, user.ID, tenants.Change{Action: tenants.RecoveryCodeUsed, Target: user.Email})
+	})
+	if err != nil {
+		return fmt.Errorf("use recovery code: %w", err)
+	}
+	return nil
+}
+
+// ReplaceRecoveryCodes keeps the hashes of other recovery codes; those before end.
+func (db *DB) ReplaceRecoveryCodes(ctx context.Context, user tenants.User, hashes [][]byte) error {
+	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error {
+		if err := setRecoveryCodes(tx, user.ID, hashes); err != nil {
+			return err
+		}
+		return auditPerson(tx, user.ID, tenants.Change{Action: tenants.RecoveryCodesChanged, Target: user.Email})
+	})
+	if err != nil {
+		return fmt.Errorf("replace recovery codes: %w", err)
+	}
+	return nil
+}
+
+// RemoveSecondFactor has no codes asked for any more, and ends all logins of the person
+// but one. It returns tenants.ErrNotFound.
+func (db *DB) RemoveSecondFactor(ctx context.Context, user tenants.User, keep uuid.UUID) error {
+	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error {
+		if err := changedOne(tx.Exec("DELETE FROM second_factors WHERE user_id = ? AND confirmed_at IS NOT NULL", user.ID), tenants.ErrNotFound); err != nil {
+			return err
+		}
+		if err := setRecoveryCodes(tx, user.ID, nil); err != nil {
+			return err
+		}
+		if err := endLogins(tx, user.ID, "id <> ?", keep); err != nil {
+			return err
+		}
+		return auditPerson(tx, user.ID, tenants.Change{Action: tenants.SecondFactorOff, Target: user.Email})
+	})
+	if err != nil {
+		return fmt.Errorf("remove second factor: %w", err)
+	}
+	return nil
+}
+
+// SecondFactorUsers returns who has a second factor, for the worker that seals secrets
+// anew.
+func (db *DB) SecondFactorUsers(ctx context.Context) ([]uuid.UUID, error) {
+	var users []uuid.UUID
+	err := db.transaction(ctx, forWorker, "rotation", func(tx *gorm.DB) error {
+		return tx.Table("second_factors").Order("user_id").Pluck("user_id", &users).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("users with a second factor: %w", err)
+	}
+	return users, nil
+}
+
+// ResealSecondFactor replaces a sealed secret, unless it has been replaced already.
+func (db *DB) ResealSecondFactor(ctx context.Context, user uuid.UUID, old, sealed []byte) error {
+	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
+		return tx.Exec("UPDATE second_factors SET sealed = ? WHERE user_id = ? AND sealed = ?", sealed, user, old).Error
+	})
+	if err != nil {
+		return fmt.Errorf("reseal second factor: %w", err)
+	}
+	return nil
+}
+
+func setRecoveryCodes(tx *gorm.DB, user uuid.UUID, hashes [][]byte) error {
+	if err := tx.Exec("DELETE FROM recovery_codes WHERE user_id = ?", user).Error; err != nil {
+		return err
+	}
+	for _, hash := range hashes {
+		if err := tx.Exec("INSERT INTO recovery_codes (user_id, hash) VALUES (?, ?)", user, hash).Error; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changedOne returns the error of a statement, or none if it changed no row.
+func changedOne(done *gorm.DB, none error) error {
+	if done.Error == nil && done.RowsAffected == 0 {
+		return none
+	}
+	return done.Error
+}
+
+type secondFactorRow struct {
+	UserID      uuid.UUID
+	Sealed      []byte
+	CreatedAt   time.Time
+	ConfirmedAt *time.Time
+	UsedAt      *time.Time
+	LastStep    int64
+	Codes       int
+}
+
+func (r secondFactorRow) toSecondFactor() tenants.SecondFactor {
+	return tenants.SecondFactor{
+		User: r.UserID, Sealed: r.Sealed, CreatedAt: r.CreatedAt, ConfirmedAt: moment(r.ConfirmedAt), UsedAt: moment(r.UsedAt),
+		LastStep: r.LastStep, Left: r.Codes,
+	}
+}

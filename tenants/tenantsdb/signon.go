@@ -1,0 +1,253 @@
+package tenantsdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants"
+)
+
+// SignOn returns the single sign-on of a workspace, or tenants.ErrNotFound.
+func (db *DB) SignOn(ctx context.Context, workspace uuid.UUID) (tenants.SignOn, error) {
+	var found tenants.SignOn
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+		found, err = findSignOn(tx, workspace)
+		return err
+	})
+	if err != nil {
+		return tenants.SignOn{}, fmt.Errorf("sign-on: %w", err)
+	}
+	return found, nil
+}
+
+// SaveSignOn keeps the single sign-on of a workspace.
+func (db *DB) SaveSignOn(ctx context.Context, workspace uuid.UUID, wanted tenants.SignOn) error {
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		change := tenants.Change{Action: tenants.SignOnSaved, Target: wanted.Issuer, After: wanted.Fields()}
+		before, err := findSignOn(tx, workspace)
+		if err == nil {
+			change.Before = before.Fields()
+		} else if !errors.Is(err, tenants.ErrNotFound) {
+			return err
+		}
+		err = tx.Exec(`INSERT INTO sign_ons (workspace_id, issuer, client_id, sealed, role) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (workspace_id) DO UPDATE SET issuer = excluded.issuer, client_id = excluded.client_id, sealed = excluded.sealed,
+				role = excluded.role, saved_at = now()`, workspace, wanted.Issuer, wanted.ClientID, wanted.Sealed, string(wanted.Role)).Error
+		if err != nil {
+			return err
+		}
+		return audit(tx, workspace, change)
+	})
+	if err != nil {
+		return fmt.Errorf("save sign-on: %w", err)
+	}
+	return nil
+}
+
+// RemoveSignOn ends the single sign-on of a workspace, or returns tenants.ErrNotFound.
+// Its domains stay.
+func (db *DB) RemoveSignOn(ctx context.Context, workspace uuid.UUID) error {
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		before, err := findSignOn(tx, workspace)
+		if err != nil {
+			return err
+		}
+		if err := tx.Exec("DELETE FROM sign_ons WHERE workspace_id = ?", workspace).Error; err != nil {
+			return err
+		}
+		return audit(tx, workspace, tenants.Change{Action: tenants.SignOnRemoved, Target: before.Issuer, Before: before.Fields()})
+	})
+	if err != nil {
+		return fmt.Errorf("remove sign-on: %w", err)
+	}
+	return nil
+}
+
+// ResealSignOn replaces a sealed client secret, unless it has been replaced already.
+func (db *DB) ResealSignOn(ctx context.Context, workspace uuid.UUID, old, sealed []byte) error {
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Exec("UPDATE sign_ons SET sealed = ? WHERE workspace_id = ? AND sealed = ?", sealed, workspace, old).Error
+	})
+	if err != nil {
+		return fmt.Errorf("reseal sign-on: %w", err)
+	}
+	return nil
+}
+
+// Domains returns the domains that a workspace says are its own, by name.
+func (db *DB) Domains(ctx context.Context, workspace uuid.UUID) ([]tenants.Domain, error) {
+	var rows []domainRow
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Table("sign_on_domains").Select("domain, token, created_at, proven_at").
+			Where("workspace_id = ?", workspace).Order("domain").Find(&rows).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("domains: %w", err)
+	}
+	domains := make([]tenants.Domain, len(rows))
+	for i, row := range rows {
+		domains[i] = tenants.Domain{Name: row.Domain, Token: row.Token, CreatedAt: row.CreatedAt, ProvenAt: moment(row.ProvenAt)}
+	}
+	return domains, nil
+}
+
+// ClaimDomain keeps a domain that is to be proven. One that is kept stays as it is.
+func (db *DB) ClaimDomain(ctx context.Context, workspace uuid.UUID, domain, token string) error {
+	return db.changeDomain(ctx, workspace, tenants.Change{Action: tenants.DomainClaimed, Target: domain}, nil,
+		"INSERT INTO sign_on_domains (workspace_id, domain, token) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", workspace, domain, token)
+}
+
+// ProveDomain has a domain count for a workspace. It returns tenants.ErrNotFound if
+// there is no such domain that is not proven, and tenants.ErrConflict if it counts for
+// another workspace.
+func (db *DB) ProveDomain(ctx context.Context, workspace uuid.UUID, domain string) error {
+	return db.changeDomain(ctx, workspace, tenants.Change{Action: tenants.DomainProven, Target: domain}, tenants.ErrNotFound,
+		"UPDATE sign_on_domains SET proven_at = now() WHERE workspace_id = ? AND domain = ? AND proven_at IS NULL", workspace, domain)
+}
+
+// RemoveDomain takes a domain away from a workspace, or returns tenants.ErrNotFound.
+func (db *DB) RemoveDomain(ctx context.Context, workspace uuid.UUID, domain string) error {
+	return db.changeDomain(ctx, workspace, tenants.Change{Action: tenants.DomainRemoved, Target: domain}, tenants.ErrNotFound,
+		"DELETE FROM sign_on_domains WHERE workspace_id = ? AND domain = ?", workspace, domain)
+}
+
+// changeDomain runs a statement and notes the change, or returns none where no row
+// changed.
+func (db *DB) changeDomain(ctx context.Context, workspace uuid.UUID, change tenants.Change, none error, statement string, values ...any) error {
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		done := tx.Exec(statement, values...)
+		if isDuplicate(done.Error) || errors.Is(done.Error, gorm.ErrDuplicatedKey) {
+			return tenants.ErrConflict
+		}
+		if done.Error != nil || done.RowsAffected == 0 {
+			return changedOne(done, none)
+		}
+		return audit(tx, workspace, change)
+	})
+	if err != nil {
+		return fmt.Errorf("domain %s: %w", change.Target, err)
+	}
+	return nil
+}
+
+// SignOnWorkspace returns the workspace that a domain is proven for, or
+// tenants.ErrNotFound.
+func (db *DB) SignOnWorkspace(ctx context.Context, domain string) (uuid.UUID, error) {
+	var found []uuid.UUID
+	err := db.transaction(ctx, forDomain, domain, func(tx *gorm.DB) error {
+		return tx.Raw("SELECT workspace_id FROM sign_on_domains WHERE domain = ? AND proven_at IS NOT NULL", domain).Scan(&found).Error
+	})
+	if err != nil {
+		return uuid.Nil, fmt.Errorf("workspace of domain: %w", err)
+	}
+	if len(found) == 0 {
+		return uuid.Nil, tenants.ErrNotFound
+	}
+	return found[0], nil
+}
+
+// SignOnUser returns the person with an address that a workspace's single sign-on has
+// proven, as a member of it: an account is made where there is none. Whoever had the
+// address without proving it loses the account: its password, logins and second factor
+// end. It returns tenants.ErrSignOn if the address's domain is not proven for the
+// workspace.
+func (db *DB) SignOnUser(ctx context.Context, workspace uuid.UUID, email string, role tenants.Role) (tenants.User, error) {
+	user, _, err := db.UserByEmail(ctx, email)
+	isNew := errors.Is(err, tenants.ErrNotFound)
+	if err != nil && !isNew {
+		return tenants.User{}, err
+	}
+	if isNew {
+		user = tenants.User{ID: uuid.Must(uuid.NewV7()), Email: email}
+	}
+	ctx = tenants.WithActor(ctx, tenants.Actor{User: user.ID, Name: email, From: tenants.ActorOf(ctx).From})
+	err = db.inUser(ctx, user.ID, func(tx *gorm.DB) error {
+		if err := workFor(tx, forWorkspace, workspace.String()); err != nil {
+			return err
+		}
+		var proven bool
+		err := tx.Raw("SELECT EXISTS (SELECT FROM sign_on_domains WHERE workspace_id = ? AND domain = ? AND proven_at IS NOT NULL)",
+			workspace, tenants.DomainOf(email)).Scan(&proven).Error
+		if err != nil {
+			return err
+		}
+		if !proven {
+			return fmt.Errorf("%w: the domain is not proven", tenants.ErrSignOn)
+		}
+		if isNew {
+			if err := insertUser(tx, &user, ""); err != nil {
+				return err
+			}
+		}
+		if user.VerifiedAt == nil {
+			if err := takeOver(tx, &user, isNew); err != nil {
+				return err
+			}
+		}
+		return joinBySignOn(tx, workspace, user, role)
+	})
+	if err != nil {
+		return tenants.User{}, fmt.Errorf("sign on: %w", err)
+	}
+	return user, nil
+}
+
+// takeOver makes an account that nobody has proven the address of one of whoever has.
+func takeOver(tx *gorm.DB, user *tenants.User, isNew bool) error {
+	now := time.Now()
+	user.VerifiedAt = &now
+	if err := tx.Exec("UPDATE users SET verified_at = ?, password_hash = '' WHERE id = ?", now, user.ID).Error; err != nil || isNew {
+		return err
+	}
+	for _, statement := range []string{"DELETE FROM second_factors WHERE user_id = ?", "DELETE FROM recovery_codes WHERE user_id = ?", "DELETE FROM user_tokens WHERE user_id = ?"} {
+		if err := tx.Exec(statement, user.ID).Error; err != nil {
+			return err
+		}
+	}
+	if err := endLogins(tx, user.ID, "id <> ?", uuid.Nil); err != nil {
+		return err
+	}
+	return auditPerson(tx, user.ID, tenants.Change{Action: tenants.EmailVerified, Target: user.Email})
+}
+
+func joinBySignOn(tx *gorm.DB, workspace uuid.UUID, user tenants.User, role tenants.Role) error {
+	if err := workFor(tx, forWorkspace, workspace.String()); err != nil {
+		return err
+	}
+	joined := tx.Exec("INSERT INTO members (workspace_id, user_id, role, seen_at) VALUES (?, ?, ?, now()) ON CONFLICT DO NOTHING", workspace, user.ID, string(role))
+	if joined.Error != nil || joined.RowsAffected == 0 {
+		return joined.Error
+	}
+	return audit(tx, workspace, tenants.Change{
+		Action: tenants.MemberJoined, Target: user.ID.String(), After: tenants.Fields{"email": user.Email, "role": string(role), "through": "single sign-on"},
+	})
+}
+
+func findSignOn(tx *gorm.DB, workspace uuid.UUID) (tenants.SignOn, error) {
+	var row signOnRow
+	err := tx.Table("sign_ons").Select("issuer, client_id, sealed, role, saved_at").Where("workspace_id = ?", workspace).Take(&row).Error
+	if err != nil {
+		return tenants.SignOn{}, kind(err)
+	}
+	return tenants.SignOn{Issuer: row.Issuer, ClientID: row.ClientID, Sealed: row.Sealed, Role: tenants.Role(row.Role), SavedAt: row.SavedAt}, nil
+}
+
+type signOnRow struct {
+	Issuer   string
+	ClientID string
+	Sealed   []byte
+	Role     string
+	SavedAt  time.Time
+}
+
+type domainRow struct {
+	Domain    string
+	Token     string
+	CreatedAt time.Time
+	ProvenAt  *time.Time
+}

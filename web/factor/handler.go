@@ -1,0 +1,147 @@
+// Package factor is the page on which people set up what they log in with beside their
+// password.
+package factor
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+	"palimpsest/web/layout"
+	"palimpsest/web/paths"
+)
+
+// Service keeps second factors. What a person can mend is a tenants.Invalid that names
+// password or code; too many attempts are a tenants.TooMany.
+type Service interface {
+	// SecondFactor returns tenants.ErrNotFound where there is none.
+	SecondFactor(ctx context.Context, user uuid.UUID) (tenants.SecondFactor, error)
+
+	// StartSecondFactor makes a secret, or returns tenants.ErrConflict if a second
+	// factor is on.
+	StartSecondFactor(ctx context.Context, who tenants.Principal, password string) error
+
+	// SetUp returns the secret that waits for its first code, or tenants.ErrNotFound.
+	SetUp(ctx context.Context, user tenants.User) (tenants.SetUp, error)
+
+	// ConfirmSecondFactor returns the recovery codes, or tenants.ErrNotFound if no
+	// secret waits.
+	ConfirmSecondFactor(ctx context.Context, who tenants.Principal, code string) ([]string, error)
+
+	// RenewRecoveryCodes returns other recovery codes.
+	RenewRecoveryCodes(ctx context.Context, who tenants.Principal, password, code string) ([]string, error)
+
+	// RemoveSecondFactor has no codes asked for any more.
+	RemoveSecondFactor(ctx context.Context, who tenants.Principal, password, code string) error
+}
+
+// Handler answers the requests to the page.
+type Handler struct {
+	service Service
+	now     func() time.Time
+}
+
+// New returns a Handler.
+func New(service Service, now func() time.Time) *Handler { return &Handler{service: service, now: now} }
+
+// Show shows the page.
+func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
+	return h.page(c, who, http.StatusOK, func(m *model) { m.Done = doneText(c.QueryParam("done")) })
+}
+
+// Start makes a secret for the person's app.
+func (h *Handler) Start(c echo.Context, who tenants.Principal) error {
+	err := h.service.StartSecondFactor(c.Request().Context(), who, c.FormValue("password"))
+	if errors.Is(err, tenants.ErrConflict) {
+		err = nil // the page says that it is on
+	}
+	return h.done(c, who, "", err, func(m *model) { m.Start = newStartForm(err) })
+}
+
+// Image draws the secret that waits for its first code as a QR code.
+func (h *Handler) Image(c echo.Context, who tenants.Principal) error {
+	setUp, err := h.service.SetUp(c.Request().Context(), who.User)
+	if err != nil {
+		return err
+	}
+	image, err := draw(setUp.URL)
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+	return c.Blob(http.StatusOK, "image/svg+xml", image)
+}
+
+// Confirm has codes asked for from now on and shows the recovery codes.
+func (h *Handler) Confirm(c echo.Context, who tenants.Principal) error {
+	codes, err := h.service.ConfirmSecondFactor(c.Request().Context(), who, c.FormValue("code"))
+	if errors.Is(err, tenants.ErrNotFound) {
+		return layout.Redirect(c, paths.SecondFactor) // the secret waited too long
+	}
+	return h.codes(c, who, codes, err, func(m *model) { m.Confirm = newConfirmForm(err) })
+}
+
+// Renew shows other recovery codes.
+func (h *Handler) Renew(c echo.Context, who tenants.Principal) error {
+	codes, err := h.service.RenewRecoveryCodes(c.Request().Context(), who, c.FormValue("password"), c.FormValue("code"))
+	return h.codes(c, who, codes, err, func(m *model) { m.Change = newChangeForm(err) })
+}
+
+// Remove has no codes asked for any more.
+func (h *Handler) Remove(c echo.Context, who tenants.Principal) error {
+	err := h.service.RemoveSecondFactor(c.Request().Context(), who, c.FormValue("password"), c.FormValue("code"))
+	return h.done(c, who, "off", err, func(m *model) { m.Change = newChangeForm(err) })
+}
+
+// codes shows recovery codes, once, or the page with what is to be mended.
+func (h *Handler) codes(c echo.Context, who tenants.Principal, codes []string, err error, change func(*model)) error {
+	if err != nil {
+		return h.done(c, who, "", err, change)
+	}
+	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+	return h.page(c, who, http.StatusOK, func(m *model) { m.Codes = codes })
+}
+
+// done leads back to the page, or shows it with what is to be mended.
+func (h *Handler) done(c echo.Context, who tenants.Principal, what string, err error, change func(*model)) error {
+	if err == nil {
+		return layout.Redirect(c, paths.With(paths.SecondFactor, "done", what))
+	}
+	if many, is := errors.AsType[tenants.TooMany](err); is {
+		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(max(1, int(math.Ceil(many.Wait.Seconds())))))
+		return h.page(c, who, http.StatusTooManyRequests, change)
+	}
+	if _, is := errors.AsType[tenants.Invalid](err); is {
+		return h.page(c, who, http.StatusUnprocessableEntity, change)
+	}
+	return err
+}
+
+// page shows the page after change has had its way with it.
+func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change func(*model)) error {
+	ctx := c.Request().Context()
+	page := newModel(h.now())
+	factor, err := h.service.SecondFactor(ctx, who.User.ID)
+	switch {
+	case errors.Is(err, tenants.ErrNotFound):
+	case err != nil:
+		return err
+	case factor.IsOn():
+		page.State, page.Factor = on, factor
+	default:
+		setUp, err := h.service.SetUp(ctx, who.User)
+		if err != nil {
+			return err
+		}
+		page.State, page.Secret = waiting, spaced(setUp.Secret)
+	}
+	change(&page)
+	return layout.Page(c, status, layout.Frame{Title: "Second factor", Section: layout.Account, Who: who}, view(page))
+}

@@ -1,0 +1,110 @@
+package factor
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/boombuler/barcode/qr"
+
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+)
+
+// state says how far the set-up is.
+type state int
+
+const (
+	off     state = iota
+	waiting       // for the first code
+	on
+)
+
+// model is the page.
+type model struct {
+	State  state
+	Factor tenants.SecondFactor
+	Secret string   // while waiting
+	Codes  []string // recovery codes, shown once
+	Done   string   // what was done before
+	Now    time.Time
+
+	Start, Confirm, Change form
+}
+
+// form is fields with what is wrong with all of them.
+type form struct {
+	Password, Code components.FieldModel
+	Error          string
+}
+
+func newModel(now time.Time) model {
+	return model{Now: now, Start: newStartForm(nil), Confirm: newConfirmForm(nil), Change: newChangeForm(nil)}
+}
+
+func newStartForm(err error) form { return newForm("", err) }
+
+func newConfirmForm(err error) form { return newForm("The six digits that the app shows now.", err) }
+
+func newChangeForm(err error) form { return newForm("Of your app, or a recovery code.", err) }
+
+func newForm(hint string, err error) form {
+	made := form{
+		Password: components.FieldModel{Label: "Your password", Name: "password"},
+		Code:     components.FieldModel{Label: "Code", Name: "code", Hint: hint},
+	}
+	if invalid, is := errors.AsType[tenants.Invalid](err); is {
+		for _, field := range []*components.FieldModel{&made.Password, &made.Code} {
+			if field.Name == invalid.Field {
+				field.Error = components.FieldError(field.Label, invalid.Message)
+			}
+		}
+	}
+	if many, is := errors.AsType[tenants.TooMany](err); is {
+		made.Error = "Too many attempts. Try again in " + components.Span(many.Wait) + ". Nothing was changed."
+	}
+	return made
+}
+
+func doneText(what string) string {
+	if what == "off" {
+		return "The second factor is off, and your other logins have ended. Your password alone logs you in."
+	}
+	return ""
+}
+
+// spaced returns a secret in groups of four, as people read it.
+func spaced(secret string) string {
+	var groups []string
+	for group := range slices.Chunk([]byte(secret), 4) {
+		groups = append(groups, string(group))
+	}
+	return strings.Join(groups, " ")
+}
+
+// quiet is how many empty modules a QR code needs on each side (ISO/IEC 18004).
+const quiet = 4
+
+// draw returns an SVG with the QR code of a text, dark on light in both themes.
+func draw(text string) ([]byte, error) {
+	code, err := qr.Encode(text, qr.M, qr.Auto)
+	if err != nil {
+		return nil, fmt.Errorf("draw QR code: %w", err)
+	}
+	size := code.Bounds().Dx()
+	var image bytes.Buffer
+	fmt.Fprintf(&image, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[1]d" shape-rendering="crispEdges">`, size+2*quiet)
+	fmt.Fprintf(&image, `<rect width="%[1]d" height="%[1]d" fill="#fff"/><path fill="#000" d="`, size+2*quiet)
+	for y := range size {
+		for x := range size {
+			if red, _, _, _ := code.At(x, y).RGBA(); red == 0 {
+				fmt.Fprintf(&image, "M%d %dh1v1h-1z", x+quiet, y+quiet)
+			}
+		}
+	}
+	image.WriteString(`"/></svg>`)
+	return image.Bytes(), nil
+}

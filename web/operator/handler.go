@@ -1,0 +1,177 @@
+// Package operator is the page of who runs the installation: its workspaces with
+// their figures, and its health. Nothing of what was said is shown there.
+package operator
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+	"palimpsest/web/layout"
+	"palimpsest/web/paths"
+)
+
+const (
+	rows    = 50 // on a page
+	entries = 20 // of the log
+)
+
+// Store is what an operator may see and do. Its methods return tenants.ErrNotFound
+// for anybody else.
+type Store interface {
+	OperatedWorkspaces(ctx context.Context, operator uuid.UUID, query tenants.OperatedQuery) ([]tenants.OperatedWorkspace, error)
+	OperatedWorkspace(ctx context.Context, operator, workspace uuid.UUID) (tenants.OperatedWorkspace, error)
+	SuspendWorkspace(ctx context.Context, operator, workspace uuid.UUID, reason string) error
+	ResumeWorkspace(ctx context.Context, operator, workspace uuid.UUID, reason string) error
+	OperatorLog(ctx context.Context, operator uuid.UUID, limit int) ([]tenants.OperatorEntry, error)
+}
+
+// Health looks at the parts of the installation.
+type Health func(ctx context.Context) []tenants.Check
+
+// Handler answers the requests to the page.
+type Handler struct {
+	store  Store
+	health Health
+	now    func() time.Time
+}
+
+// New returns a Handler.
+func New(store Store, health Health, now func() time.Time) *Handler {
+	return &Handler{store: store, health: health, now: now}
+}
+
+// List shows the workspaces, the installation's health and the log.
+func (h *Handler) List(c echo.Context, who tenants.Principal) error {
+	return h.page(c, who, http.StatusOK, nil)
+}
+
+// Ask asks whether a workspace is to be suspended, or resumed if it is suspended.
+func (h *Handler) Ask(c echo.Context, who tenants.Principal) error {
+	found, err := h.found(c, who)
+	if err != nil {
+		return err
+	}
+	return h.page(c, who, http.StatusOK, newDialog(found, "", "", nil))
+}
+
+// Suspend suspends a workspace whose name was typed.
+func (h *Handler) Suspend(c echo.Context, who tenants.Principal) error {
+	return h.change(c, who, h.store.SuspendWorkspace)
+}
+
+// Resume ends the suspension of a workspace whose name was typed.
+func (h *Handler) Resume(c echo.Context, who tenants.Principal) error {
+	return h.change(c, who, h.store.ResumeWorkspace)
+}
+
+func (h *Handler) change(c echo.Context, who tenants.Principal, do func(ctx context.Context, operator, workspace uuid.UUID, reason string) error) error {
+	found, err := h.found(c, who)
+	if err != nil {
+		return err
+	}
+	typed := strings.TrimSpace(c.FormValue("confirm"))
+	reason, err := tenants.CheckReason(c.FormValue("reason"))
+	if err == nil && typed != strings.TrimSpace(found.Name) {
+		err = tenants.Invalid{Field: "confirm", Message: "must be the workspace's name: type " + found.Name}
+	}
+	if err != nil {
+		return h.page(c, who, http.StatusUnprocessableEntity, newDialog(found, c.FormValue("reason"), typed, err))
+	}
+	if err := do(c.Request().Context(), who.User.ID, found.ID, reason); err != nil {
+		return err
+	}
+	return layout.Redirect(c, paths.With(paths.Operator, "q", found.ID.String()))
+}
+
+// found returns the workspace in the path.
+func (h *Handler) found(c echo.Context, who tenants.Principal) (tenants.OperatedWorkspace, error) {
+	id, err := uuid.Parse(c.Param("id"))
+	if err != nil {
+		return tenants.OperatedWorkspace{}, tenants.ErrNotFound
+	}
+	return h.store.OperatedWorkspace(c.Request().Context(), who.User.ID, id)
+}
+
+func (h *Handler) page(c echo.Context, who tenants.Principal, status int, dialog *dialogModel) error {
+	ctx := c.Request().Context()
+	page := model{Search: strings.TrimSpace(c.QueryParam("q")), Now: h.now(), Dialog: dialog}
+	query := tenants.OperatedQuery{Search: page.Search, Limit: rows + 1}
+	if after := c.QueryParam("after"); after != "" {
+		last, err := uuid.Parse(after)
+		if err != nil {
+			return tenants.ErrNotFound
+		}
+		row, err := h.store.OperatedWorkspace(ctx, who.User.ID, last)
+		if err != nil {
+			return err
+		}
+		query.BeforeAt, query.BeforeID = row.CreatedAt, row.ID
+	}
+	var err error
+	if page.Workspaces, err = h.store.OperatedWorkspaces(ctx, who.User.ID, query); err != nil {
+		return err
+	}
+	if len(page.Workspaces) > rows {
+		page.Workspaces = page.Workspaces[:rows]
+		page.Next = paths.With(paths.Operator, "q", page.Search, "after", page.Workspaces[rows-1].ID.String())
+	}
+	if page.Log, err = h.store.OperatorLog(ctx, who.User.ID, entries); err != nil {
+		return err
+	}
+	page.Health = h.health(ctx)
+	return layout.Page(c, status, layout.Frame{Title: "Operator", Section: layout.Operator, Who: who}, view(page))
+}
+
+// model is the page.
+type model struct {
+	Workspaces []tenants.OperatedWorkspace
+	Next       string // path of the next page; empty: this is the last
+	Search     string
+	Health     []tenants.Check
+	Log        []tenants.OperatorEntry
+	Now        time.Time
+	Dialog     *dialogModel // the question about a workspace; nil: none
+}
+
+// dialogModel is the question whether to suspend a workspace or to resume it.
+type dialogModel struct {
+	Workspace       tenants.OperatedWorkspace
+	Reason, Confirm components.FieldModel
+}
+
+func newDialog(workspace tenants.OperatedWorkspace, reason, typed string, err error) *dialogModel {
+	dialog := &dialogModel{
+		Workspace: workspace,
+		Reason:    components.FieldModel{Label: "Reason", Name: "reason", Value: reason, Hint: "Its members read it, and it stays in both logs."},
+		Confirm:   components.FieldModel{Label: "Type " + workspace.Name + " to confirm", Name: "confirm", Value: typed},
+	}
+	if invalid, is := errors.AsType[tenants.Invalid](err); is {
+		for _, field := range []*components.FieldModel{&dialog.Reason, &dialog.Confirm} {
+			if field.Name == invalid.Field {
+				field.Error = components.FieldError(field.Label, invalid.Message)
+			}
+		}
+	}
+	return dialog
+}
+
+// failedShare returns the share of requests that failed, as people read it.
+func failedShare(workspace tenants.OperatedWorkspace) string {
+	return components.Share(workspace.Failures, workspace.Exchanges)
+}
+
+// done says what an entry of the log tells of.
+func done(action tenants.Action) string {
+	return map[tenants.Action]string{
+		tenants.WorkspaceSuspended: "suspended", tenants.WorkspaceResumed: "resumed",
+		tenants.OperatorFirst: "signed up first and operates", tenants.OperatorAppointed: "made an operator of",
+	}[action]
+}

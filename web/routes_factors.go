@@ -1,0 +1,33 @@
+package web
+
+import (
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+	"palimpsest/web/factor"
+	"palimpsest/web/paths"
+	"palimpsest/web/signon"
+)
+
+// registerFactors adds the routes of what people log in with beside their password.
+func (s *Server) registerFactors(pages *echo.Group) {
+	second := factor.New(s.deps.Identity, s.config.Now)
+	pages.GET(paths.SecondFactor, s.person(second.Show))
+	pages.POST(paths.StartFactor, s.person(second.Start))
+	pages.GET(paths.FactorImage, s.person(second.Image))
+	pages.POST(paths.ConfirmFactor, s.person(second.Confirm))
+	pages.POST(paths.RecoveryCodes, s.person(second.Renew))
+	pages.POST(paths.RemoveFactor, s.person(second.Remove))
+
+	// Single sign-on
+	single := signon.New(s.deps.SignOn, s.cookies, s.config.PublicURL, s.config.Log)
+	pages.GET(paths.SignOnBegin, s.guest(single.Ask))
+	pages.POST(paths.SignOnBegin, single.Begin)
+	pages.GET(paths.SignOnCallback, single.Callback)
+	pages.GET(paths.SignOn, s.as(tenants.ManageSettings, single.Show))
+	pages.POST(paths.SignOn, s.as(tenants.ManageSettings, single.Save))
+	pages.POST(paths.RemoveSignOn, s.as(tenants.ManageSettings, single.Remove))
+	pages.POST(paths.Domains, s.as(tenants.ManageSettings, single.Claim))
+	pages.POST(paths.ProveDomain, s.as(tenants.ManageSettings, single.Prove))
+	pages.POST(paths.RemoveDomain, s.as(tenants.ManageSettings, single.RemoveDomain))
+}

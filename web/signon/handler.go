@@ -1,0 +1,161 @@
+// Package signon is the pages to log in through a workspace's single sign-on, and to set
+// it up.
+package signon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+	"palimpsest/web/layout"
+	"palimpsest/web/paths"
+)
+
+// Service logs people in through single sign-on. What a person can mend of its settings
+// is a tenants.Invalid.
+type Service interface {
+	// Begin returns where the owner of an address proves who they are, and what the
+	// browser holds until then, tenants.ErrNotFound for a domain without sign-on, or
+	// tenants.ErrSignOn.
+	Begin(ctx context.Context, email, next string) (address, held string, err error)
+
+	// Finish returns the token of a login and where it leads, tenants.ErrSignOn, or a
+	// tenants.CodeNeeded.
+	Finish(ctx context.Context, held, state, code, userAgent string) (token, next string, err error)
+
+	Find(ctx context.Context, workspace tenants.WorkspaceID) (tenants.SignOn, []tenants.Domain, error)
+	Save(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.WantedSignOn) error
+	Remove(ctx context.Context, workspace tenants.WorkspaceID) error
+	Claim(ctx context.Context, workspace tenants.WorkspaceID, domain string) error
+	Prove(ctx context.Context, workspace tenants.WorkspaceID, domain string) error
+	RemoveDomain(ctx context.Context, workspace tenants.WorkspaceID, domain string) error
+}
+
+// Handler answers the requests to the pages.
+type Handler struct {
+	service   Service
+	cookies   tenants.Cookies
+	publicURL string
+	log       *slog.Logger
+}
+
+// New returns a Handler for a product that people reach at publicURL.
+func New(service Service, cookies tenants.Cookies, publicURL string, log *slog.Logger) *Handler {
+	return &Handler{service: service, cookies: cookies, publicURL: publicURL, log: log}
+}
+
+const askTitle = "Log in with single sign-on"
+
+// Ask asks for the address.
+func (h *Handler) Ask(c echo.Context) error {
+	return layout.Plain(c, http.StatusOK, askTitle, askView(newAsk("", c.QueryParam("next"), "")))
+}
+
+// Begin shows the link to where people prove who they are. A redirect would not do: the
+// page's policy lets forms lead to this site only.
+func (h *Handler) Begin(c echo.Context) error {
+	email, next := c.FormValue("email"), c.FormValue("next")
+	address, held, err := h.service.Begin(c.Request().Context(), email, next)
+	switch {
+	case errors.Is(err, tenants.ErrNotFound):
+		return layout.Plain(c, http.StatusUnprocessableEntity, askTitle, askView(newAsk(email, next, "No workspace has single sign-on for this domain. Log in with your password.")))
+	case errors.Is(err, tenants.ErrSignOn):
+		h.log.WarnContext(c.Request().Context(), "single sign-on does not begin", "error", err)
+		return layout.Plain(c, http.StatusUnprocessableEntity, askTitle, askView(newAsk(email, next, "Your company’s login does not answer. Try again, or log in with your password.")))
+	case err != nil:
+		return err
+	}
+	h.cookies.SetSignOn(c.Response(), held)
+	host := address
+	if parsed, err := url.Parse(address); err == nil {
+		host = parsed.Host
+	}
+	return layout.Plain(c, http.StatusOK, askTitle, goView(address, host))
+}
+
+// Callback logs in whoever comes back.
+func (h *Handler) Callback(c echo.Context) error {
+	request := c.Request()
+	ctx := tenants.WithActor(request.Context(), tenants.Actor{From: c.RealIP()})
+	held := h.cookies.TakeSignOn(c.Response(), request)
+	token, next, err := h.service.Finish(ctx, held, c.QueryParam("state"), c.QueryParam("code"), request.UserAgent())
+	if needed, is := errors.AsType[tenants.CodeNeeded](err); is {
+		h.cookies.SetPending(c.Response(), needed.Pending)
+		return layout.Redirect(c, paths.With(paths.LogInCode, "next", next))
+	}
+	if errors.Is(err, tenants.ErrSignOn) {
+		h.log.WarnContext(ctx, "single sign-on is refused", "error", err)
+		return layout.Plain(c, http.StatusForbidden, askTitle, askView(newAsk("", "", "Single sign-on did not prove who you are. Begin again here; if it goes on, ask who looks after your company’s login.")))
+	}
+	if err != nil {
+		return err
+	}
+	h.cookies.Set(c.Response(), token)
+	return layout.Redirect(c, paths.Local(next))
+}
+
+// Show shows the settings.
+func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
+	return h.page(c, who, http.StatusOK, func(m *model) { m.Done = doneText(c.QueryParam("done")) })
+}
+
+// Save keeps the settings.
+func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
+	wanted := tenants.WantedSignOn{Issuer: c.FormValue("issuer"), ClientID: c.FormValue("client_id"), Secret: c.FormValue("secret"), Role: tenants.Role(c.FormValue("role"))}
+	err := h.service.Save(c.Request().Context(), who.Workspace.ID, wanted)
+	return h.done(c, who, "saved", err, func(m *model) { m.form(wanted, err) })
+}
+
+// Remove ends single sign-on.
+func (h *Handler) Remove(c echo.Context, who tenants.Principal) error {
+	return h.done(c, who, "removed", h.service.Remove(c.Request().Context(), who.Workspace.ID), nil)
+}
+
+// Claim adds a domain that is to be proven.
+func (h *Handler) Claim(c echo.Context, who tenants.Principal) error {
+	domain := c.FormValue("domain")
+	err := h.service.Claim(c.Request().Context(), who.Workspace.ID, domain)
+	return h.done(c, who, "claimed", err, func(m *model) { m.domain(domain, err) })
+}
+
+// Prove looks for the record of a domain.
+func (h *Handler) Prove(c echo.Context, who tenants.Principal) error {
+	err := h.service.Prove(c.Request().Context(), who.Workspace.ID, c.FormValue("domain"))
+	return h.done(c, who, "proven", err, func(m *model) { m.domain("", err) })
+}
+
+// RemoveDomain takes a domain away.
+func (h *Handler) RemoveDomain(c echo.Context, who tenants.Principal) error {
+	return h.done(c, who, "domain-removed", h.service.RemoveDomain(c.Request().Context(), who.Workspace.ID, c.FormValue("domain")), nil)
+}
+
+func (h *Handler) done(c echo.Context, who tenants.Principal, what string, err error, change func(*model)) error {
+	if err == nil {
+		return layout.Redirect(c, paths.With(paths.SignOn, "done", what))
+	}
+	if _, is := errors.AsType[tenants.Invalid](err); is && change != nil {
+		return h.page(c, who, http.StatusUnprocessableEntity, change)
+	}
+	return err
+}
+
+func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change func(*model)) error {
+	signOn, domains, err := h.service.Find(c.Request().Context(), who.Workspace.ID)
+	if err != nil {
+		return err
+	}
+	page := newModel(signOn, domains, h.publicURL+paths.SignOnCallback)
+	change(&page)
+	return layout.Page(c, status, layout.Frame{Title: "Sign-on", Section: layout.SignOn, Who: who}, view(page))
+}
+
+// newAsk returns the form for the address.
+func newAsk(email, next, problem string) askModel {
+	return askModel{Email: components.FieldModel{Label: "E-mail", Name: "email", Value: email}, Next: next, Error: problem}
+}

@@ -1,0 +1,70 @@
+package signon
+
+import (
+	"errors"
+
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+)
+
+// askModel is the form for the address.
+type askModel struct {
+	Email       components.FieldModel
+	Next, Error string
+}
+
+// model is the page of the settings.
+type model struct {
+	IsSet    bool
+	Callback string // where the provider sends people back to
+	Domains  []tenants.Domain
+	Done     string
+
+	Issuer, Client, Secret, Role, Domain components.FieldModel
+}
+
+func newModel(signOn tenants.SignOn, domains []tenants.Domain, callback string) model {
+	page := model{IsSet: signOn.Issuer != "", Callback: callback, Domains: domains}
+	page.form(tenants.WantedSignOn{Issuer: signOn.Issuer, ClientID: signOn.ClientID, Role: signOn.Role}, nil)
+	page.domain("", nil)
+	return page
+}
+
+// form fills in the form with what was typed and what is wrong with it. A secret is
+// never sent back.
+func (m *model) form(typed tenants.WantedSignOn, err error) {
+	m.Issuer = components.FieldModel{Label: "Issuer", Name: "issuer", Value: typed.Issuer, Hint: "As the provider names itself, such as https://login.example.com."}
+	m.Client = components.FieldModel{Label: "Client id", Name: "client_id", Value: typed.ClientID}
+	m.Secret = components.FieldModel{Label: "Client secret", Name: "secret"}
+	if m.IsSet {
+		m.Secret.Hint = "Empty: the one that is kept, for the same issuer and client."
+	}
+	m.Role = components.FieldModel{Label: "Role of new people", Name: "role", Value: string(typed.Role)}
+	fieldErrors(err, &m.Issuer, &m.Client, &m.Secret, &m.Role)
+}
+
+func (m *model) domain(typed string, err error) {
+	m.Domain = components.FieldModel{Label: "Domain", Name: "domain", Value: typed}
+	fieldErrors(err, &m.Domain)
+}
+
+func fieldErrors(err error, fields ...*components.FieldModel) {
+	if invalid, is := errors.AsType[tenants.Invalid](err); is {
+		for _, field := range fields {
+			if field.Name == invalid.Field {
+				field.Error = components.FieldError(field.Label, invalid.Message)
+			}
+		}
+	}
+}
+
+func roles() []components.Option {
+	return []components.Option{{Value: string(tenants.Regular), Label: "Member"}, {Value: string(tenants.Viewer), Label: "Viewer"}}
+}
+
+func doneText(what string) string {
+	return map[string]string{
+		"saved": "Sign-on is saved.", "removed": "Sign-on is removed. People log in with their passwords.", "claimed": "The domain is added. It counts once it is proven.",
+		"proven": "The domain is proven.", "domain-removed": "The domain is removed.",
+	}[what]
+}
