@@ -223,7 +223,9 @@ func (p *product) tenant(t *testing.T, name string) *tenant {
 	answer.want(t, http.StatusCreated)
 	answer.decode(t, &stored)
 	w.pattern = stored.ID
-	w.send(t, http.MethodPost, "/sign-on/domains", fmt.Sprintf(`{"domain":%q}`, w.domain())).want(t, http.StatusCreated)
+	answer = w.send(t, http.MethodPost, "/sign-on/domains", fmt.Sprintf(`{"domain":%q}`, w.domain()))
+	answer.want(t, http.StatusCreated)
+	w.records[w.domain()] = []string{answer.signOn(t).Domains[0].Record}
 	w.send(t, http.MethodPost, w.path("/pins"), `{"message":1}`).want(t, http.StatusOK)
 	w.viewer = w.colleague(t, tenants.Viewer).userID(t)
 	answer = w.send(t, http.MethodPost, "/invitations", `{"email":"pending@example.com","role":"member"}`)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -19,9 +20,28 @@ func (p *product) LookupTXT(_ context.Context, name string) ([]string, error) {
 	return p.records[strings.TrimSuffix(name, ".")], nil
 }
 
+// issuer is a provider that says its name and nothing else.
+const issuer = "http://issuer.example"
+
+// internet has the issuer beside what this machine serves.
+type internet struct{ rest http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (i internet) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.URL.String() != issuer+"/.well-known/openid-configuration" {
+		return i.rest.RoundTrip(request)
+	}
+	answer := httptest.NewRecorder()
+	answer.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(answer, `{"issuer":%q,"authorization_endpoint":"%[1]s/a","token_endpoint":"%[1]s/t","jwks_uri":"%[1]s/k"}`, issuer)
+	return answer.Result(), nil
+}
+
 func (p *product) signOn() *signon.Service {
+	client := signon.NewClient(true)
+	client.Transport = internet{client.Transport}
 	return signon.New(signon.Config{
-		Store: p.db.DB, Sealer: p.sealer, Resolver: p, Door: p.people, Throttle: p.people.Throttle(), Client: signon.NewClient(true),
+		Store: p.db.DB, Sealer: p.sealer, Resolver: p, Door: p.people, Throttle: p.people.Throttle(), Client: client,
 		PublicURL: "http://127.0.0.1:8080", AllowHTTP: true, Now: time.Now,
 	})
 }
