@@ -31,12 +31,12 @@ const challengeBytes = 32
 // asked is a challenge with what it is for. The browser that is to answer it holds it,
 // sealed.
 type asked struct {
-	For       purpose
-	Challenge []byte
-	User      uuid.UUID // Nil: whoever the passkey is of
-	Login     uuid.UUID // that registers
-	Name      string    // of the passkey to be registered
-	Until     time.Time
+	For       purpose   `json:"for"`
+	Challenge []byte    `json:"challenge"`
+	User      uuid.UUID `json:"user"`  // Nil: whoever the passkey is of
+	Login     uuid.UUID `json:"login"` // that registers
+	Name      string    `json:"name"`  // of the passkey to be registered
+	Until     time.Time `json:"until"`
 }
 
 // hash is what is kept of an answered challenge.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -210,7 +210,7 @@ func TestPeopleHaveABoundedNumberOfPasskeys(t *testing.T) {
 	t.Parallel()
 	h := setup(t).signUp(t, "ada@example.com")
 	for i := range tenants.MaxPasskeys {
-		passkey := tenants.Passkey{ID: uuid.New(), Name: fmt.Sprint(i), Credential: []byte{byte(i)}, PublicKey: []byte("k"), CreatedAt: h.clock.Now()}
+		passkey := tenants.Passkey{ID: uuid.New(), Name: strconv.Itoa(i), Credential: []byte{byte(i)}, PublicKey: []byte("k"), CreatedAt: h.clock.Now()}
 		if _, err := h.DB.AddPasskey(context.Background(), h.who.User, h.who.Login.ID, passkey, []byte{byte(i)}, nil); err != nil {
 			t.Fatal(err)
 		}

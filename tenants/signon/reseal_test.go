@@ -81,7 +81,7 @@ func (c *company) logIn(t *testing.T, service *signon.Service) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer.Body.Close()
+	_ = answer.Body.Close()
 	back, err := url.Parse(answer.Header.Get("Location"))
 	if err != nil {
 		t.Fatal(err)

@@ -90,10 +90,14 @@ func New(config Config) *Service { return &Service{config} }
 
 // begun is a sign-on that is under way; the browser holds it, sealed.
 type begun struct {
-	Workspace                    uuid.UUID
-	Issuer, Client               string
-	State, Nonce, Verifier, Next string
-	Until                        time.Time
+	Workspace uuid.UUID `json:"workspace"`
+	Issuer    string    `json:"issuer"`
+	Client    string    `json:"client"`
+	State     string    `json:"state"`
+	Nonce     string    `json:"nonce"`
+	Verifier  string    `json:"verifier"`
+	Next      string    `json:"next"`
+	Until     time.Time `json:"until"`
 }
 
 // Begin returns where the owner of an address proves who they are, and what the browser

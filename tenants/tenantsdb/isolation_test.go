@@ -290,7 +290,7 @@ func fill(t *testing.T, b bundle) {
 		"INSERT INTO second_factors (user_id, sealed, created_at) SELECT user_id, 's', now() FROM members WHERE workspace_id = $1",
 		"INSERT INTO recovery_codes (user_id, hash) SELECT user_id, 'h' FROM members WHERE workspace_id = $1",
 		`INSERT INTO passkeys (user_id, id, name, credential, public_key, sign_count, backup_eligible, backed_up, created_at)
-			SELECT user_id, $2, 'n', 'c', 'k', 1, false, false, now() FROM members WHERE workspace_id = $1`,
+			SELECT user_id, $2, 'n', 'c', 'k', 1, true, false, now() FROM members WHERE workspace_id = $1`,
 		"INSERT INTO passkey_challenges (user_id, hash, used_at) SELECT user_id, 'h', now() FROM members WHERE workspace_id = $1",
 		"INSERT INTO user_tokens (hash, kind, user_id, email, expires_at) SELECT 'h', 'reset', user_id, 'a', now() FROM members WHERE workspace_id = $1",
 	} {

@@ -68,10 +68,10 @@ const (
 	ProveDomain    = "/settings/sign-on/domains/prove"
 	RemoveDomain   = "/settings/sign-on/domains/remove"
 
-	LogInPasskey       = "/login/passkey" // in place of a password
-	PasskeyOptions     = "/login/passkey/options"
-	CodePasskey        = "/login/code/passkey" // after the password
-	CodePasskeyOptions = "/login/code/passkey/options"
+	LogInPasskey       = "/login/passkey"              // in place of a password
+	PasskeyOptions     = "/login/passkey/options"      //nolint:gosec // a path
+	CodePasskey        = "/login/code/passkey"         //nolint:gosec // a path: after the password
+	CodePasskeyOptions = "/login/code/passkey/options" //nolint:gosec // a path
 	Passkeys           = "/account/passkeys"
 	NewPasskey         = "/account/passkeys/new"
 	PasskeyCodes       = "/account/passkeys/recovery-codes"
