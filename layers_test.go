@@ -85,6 +85,7 @@ func libraries() []library {
 		}, "only api, web and cmd"},
 		{"github.com/a-h/templ", func(folder string) bool { return within(folder, "web") }, "only web"},
 		{"github.com/riverqueue/", func(folder string) bool { return folder == "pipeline/jobs/jobsdb" }, "only pipeline/jobs/jobsdb"},
+		{"github.com/go-webauthn/", func(folder string) bool { return folder == "tenants/passkey" }, "only tenants/passkey"},
 		{"github.com/stripe/", func(folder string) bool { return within(folder, "billing") }, "only billing"},
 		{"net/http", func(folder string) bool { return !within(folder, "pipeline/modules") }, "no module"},
 	}

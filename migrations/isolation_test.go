@@ -13,7 +13,7 @@ import (
 // outside are the tables that belong to people, not to a tenant; each is bound to
 // the user that a transaction works for, or to the worker that empties it.
 func outside() []string {
-	return []string{"users", "logins", "user_tokens", "mails", "account_requests", "operators", "operator_entries", "second_factors", "recovery_codes"}
+	return []string{"users", "logins", "user_tokens", "mails", "account_requests", "operators", "operator_entries", "second_factors", "recovery_codes", "passkeys", "passkey_challenges"}
 }
 
 // table is what the catalogue says of a table's isolation.
@@ -137,9 +137,13 @@ func TestEveryTenantTableIsBoundToTheWorkspace(t *testing.T) {
 		"users":  "(id = ( SELECT app_user() AS app_user))",
 		"logins": "(user_id = ( SELECT app_user() AS app_user))",
 
-		"user_tokens":      "(user_id = ( SELECT app_user() AS app_user))",
-		"second_factors":   "(user_id = ( SELECT app_user() AS app_user))",
-		"recovery_codes":   "(user_id = ( SELECT app_user() AS app_user))",
+		"user_tokens":    "(user_id = ( SELECT app_user() AS app_user))",
+		"second_factors": "(user_id = ( SELECT app_user() AS app_user))",
+		"recovery_codes": "(user_id = ( SELECT app_user() AS app_user))",
+		"passkeys":       "(user_id = ( SELECT app_user() AS app_user))",
+
+		"passkey_challenges": "(user_id = ( SELECT app_user() AS app_user))",
+
 		"mails":            mailWorker,
 		"account_requests": mailWorker,
 		"operators":        "(user_id = ( SELECT app_user() AS app_user))",

@@ -15,6 +15,7 @@ const (
 	linkSuffix     = "-link"    // of the cookie with the secret of a link
 	signOnSuffix   = "-sign-on" // of the cookie with a single sign-on that is under way
 	pendingSuffix  = "-code"    // of the cookie with a log-in that waits for its code
+	passkeySuffix  = "-passkey" // of the cookie with what a passkey is asked
 )
 
 // Cookies writes and reads the cookie of a login.
@@ -121,6 +122,31 @@ func (c Cookies) TakeSignOn(w http.ResponseWriter, request *http.Request) string
 	cookie.Name, cookie.MaxAge = name, -1
 	http.SetCookie(w, cookie)
 	return sent.Value
+}
+
+// SetPasskey puts what a passkey is asked into the browser, which alone may answer it.
+func (c Cookies) SetPasskey(w http.ResponseWriter, asked string) {
+	cookie := c.cookie(asked) //nolint:gosec // not Secure on loopback http only
+	cookie.Name, cookie.MaxAge = cookie.Name+passkeySuffix, int(PasskeyAge.Seconds())
+	http.SetCookie(w, cookie)
+}
+
+// Passkey returns it; empty if nothing is asked.
+func (c Cookies) Passkey(request *http.Request) string {
+	cookie, err := request.Cookie(c.name() + passkeySuffix)
+	if err != nil {
+		return ""
+	}
+	return cookie.Value
+}
+
+// TakePasskey returns it and takes it out again: it is good once.
+func (c Cookies) TakePasskey(w http.ResponseWriter, request *http.Request) string {
+	asked := c.Passkey(request)
+	cookie := c.cookie("") //nolint:gosec // not Secure on loopback http only
+	cookie.Name, cookie.MaxAge = cookie.Name+passkeySuffix, -1
+	http.SetCookie(w, cookie)
+	return asked
 }
 
 func (c Cookies) link(secret string) *http.Cookie {

@@ -50,3 +50,22 @@ func TestClearedCookieIsExpired(t *testing.T) {
 		t.Errorf("token %q without a cookie", token)
 	}
 }
+
+// S10: what a passkey is asked is as far out of reach as the login, and good once.
+func TestPasskeyCookieIsTakenOnce(t *testing.T) {
+	t.Parallel()
+	cookies, recorder := tenants.NewCookies("https://palimpsest.example"), httptest.NewRecorder()
+	cookies.SetPasskey(recorder, "asked")
+	cookie := recorder.Result().Cookies()[0]
+	if cookie.Name != "__Host-palimpsest-passkey" || !cookie.Secure || !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode || cookie.MaxAge != int(tenants.PasskeyAge.Seconds()) {
+		t.Errorf("cookie %+v", cookie)
+	}
+	request, taken := httptest.NewRequest(http.MethodGet, "/", nil), httptest.NewRecorder()
+	if cookies.Passkey(request) != "" || cookies.TakePasskey(httptest.NewRecorder(), request) != "" {
+		t.Error("something is asked without a cookie")
+	}
+	request.AddCookie(cookie)
+	if cookies.Passkey(request) != "asked" || cookies.TakePasskey(taken, request) != "asked" || taken.Result().Cookies()[0].MaxAge >= 0 {
+		t.Errorf("taken: %+v", taken.Result().Cookies())
+	}
+}

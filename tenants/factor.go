@@ -47,6 +47,16 @@ type SecondFactor struct {
 // IsOn reports whether a code is asked for.
 func (f SecondFactor) IsOn() bool { return !f.ConfirmedAt.IsZero() }
 
+// Factors are what a person logs in with beside their password.
+type Factors struct {
+	App      bool // an authenticator app
+	Passkeys int
+	Left     int // recovery codes that have not been used
+}
+
+// AreOn reports whether one of them is asked for after the password.
+func (f Factors) AreOn() bool { return f.App || f.Passkeys > 0 }
+
 // SetUp is a secret that waits for the first code made from it.
 type SetUp struct {
 	Secret string // base 32, as people type it into an app

@@ -36,22 +36,25 @@ func TestEveryFormIsAudited(t *testing.T) {
 		// The table of the JSON API has what these do with the same stores.
 		"POST /keys/:id/edit": {}, "POST /keys/:id/rotate": {}, "POST /providers/:id/edit": {}, "POST /providers/:id/replace": {},
 		"POST /members/:id/remove": {}, "POST /members/invitations/:id/resend": {}, "POST /members/invitations/:id/revoke": {},
+		"POST /settings/sign-on": {}, "POST /settings/sign-on/remove": {},
+		"POST /settings/sign-on/domains": {}, "POST /settings/sign-on/domains/prove": {}, "POST /settings/sign-on/domains/remove": {},
 
 		// What people do with their account and where they belong, and what Stripe is
-		// asked for: tenants/identity, tenantsdb and billing test what is noted of it.
+		// asked for: tenants/identity, passkey, tenantsdb and billing test what is noted of it.
 		"POST /account/password": {}, "POST /account/email": {}, "POST /account/verification": {},
 		"POST /account/logins/end": {}, "POST /account/logins/:id/end": {},
 		"POST /reset": {}, "POST /reset/new": {}, "POST /verify": {}, "POST /verify/confirm": {},
 		"POST /workspaces": {}, "POST /workspaces/:id/enter": {}, "POST /workspaces/leave": {},
 		"POST /invite/:secret": {}, "POST /invite/:secret/signup": {},
 		"POST /billing/checkout": {}, "POST /billing/portal": {},
+		"POST /account/passkeys": {}, "POST /account/passkeys/new": {}, "POST /account/passkeys/recovery-codes": {},
+		"POST /account/passkeys/:id/rename": {}, "POST /account/passkeys/:id/remove": {},
 		"POST /login/code": {}, "POST /account/second-factor/start": {}, "POST /account/second-factor/confirm": {},
 		"POST /account/second-factor/remove": {}, "POST /account/second-factor/recovery-codes": {},
 
-		// What needs a provider of identities, and what operators do: tenants/signon and
+		// What is asked of somebody who logs in, and what operators do: tenants/passkey and
 		// tenantsdb test what is noted of it.
-		"POST /login/sign-on": {}, "POST /settings/sign-on": {}, "POST /settings/sign-on/remove": {},
-		"POST /settings/sign-on/domains": {}, "POST /settings/sign-on/domains/prove": {}, "POST /settings/sign-on/domains/remove": {},
+		"POST /login/sign-on": {}, "POST /login/passkey/options": {}, "POST /login/passkey": {}, "POST /login/code/passkey/options": {}, "POST /login/code/passkey": {},
 		"POST /operator/workspaces/:id/suspend": {}, "POST /operator/workspaces/:id/resume": {},
 
 		"POST /pipeline": {path: "/pipeline", typed: pipelineForm(own.Get("/pipeline")), action: tenants.PipelineSaved},

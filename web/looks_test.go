@@ -46,6 +46,10 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 	invited := busy.Post("/members/invite", "email", "mira.longname@research.example.com", "role", "viewer")
 	link := strings.TrimPrefix(invited.Find("#link-0").Text(), webtest.PublicURL)
 
+	keyed, halfway := product.SignUp(t, "keyed"), product.Stranger(t)
+	passkey := "/account/passkeys/" + keepPasskey(t, keyed)
+	halfway.Post("/login", "email", keyed.Email, "password", webtest.Password)
+
 	stranger := product.Stranger(t)
 	unverified, resetter := product.SignUpUnverified(t, "hasty"), product.Stranger(t)
 	resetter.Email = unverified.Email
@@ -59,12 +63,19 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"log in", "/login", always},
 			{"log in after a reset", "/login?done=password", always},
 			{"sign up sent", "/signup?sent=1", always},
+			{"log in with sign-on", "/login/sign-on", always},
 			{"reset", "/reset", always},
 			{"reset sent", "/reset?sent=1", always},
 			{"verify", "/verify", always},
 			{"mails", "/dev/mail", always},
 		}},
 		{resetter, []look{{"reset new", "/reset/new", always}}},
+		{halfway, []look{{"log in code", "/login/code", always}}},
+		{keyed, []look{
+			{"passkeys", "/account/passkeys", always},
+			{"passkeys rename", passkey + "/rename", opened},
+			{"passkeys remove", passkey + "/remove", opened},
+		}},
 		{unverified, []look{
 			{"unverified", "/overview", always},
 			{"unverified account", "/account?done=sent", always},
@@ -89,6 +100,7 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"keys rotate", "/keys/" + limited + "/rotate", opened},
 			{"sign-on", "/settings/sign-on", always},
 			{"second factor", "/account/second-factor", always},
+			{"passkeys none", "/account/passkeys", always},
 			{"providers", "/providers", always},
 			{"providers new", "/providers/new", opened},
 			{"providers azure", "/providers/new?preset=azure", opened},

@@ -32,7 +32,28 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 	unverified := product.SignUpUnverified(t, "hasty")
 	unverified.Post("/reset", "email", "hasty@example.com")
 
+	keyed := product.SignUp(t, "keyed")
+	passkey := "/account/passkeys/" + keepPasskey(t, keyed)
+
 	pages := map[string]webtest.Page{
+		"second factor asked":  product.Stranger(t).Post("/login", "email", keyed.Email, "password", webtest.Password),
+		"passkeys":             keyed.Get("/account/passkeys"),
+		"passkey added":        busy.Post("/account/passkeys", "name", "Laptop", "password", webtest.Password),
+		"passkey not added":    fresh.Post("/account/passkeys", "name", ""),
+		"passkey not made":     fresh.Post("/account/passkeys/new", "answer", "{}"),
+		"passkey renamed":      keyed.Get(passkey + "/rename"),
+		"passkey not renamed":  keyed.Post(passkey+"/rename", "new_name", ""),
+		"passkey removed":      keyed.Get(passkey + "/remove"),
+		"passkey not removed":  keyed.Post(passkey+"/remove", "remove_password", ""),
+		"codes not renewed":    keyed.Post("/account/passkeys/recovery-codes", "renew_password", ""),
+		"passkey refused":      stranger.Post("/login/passkey", "answer", "{}"),
+		"sign-on unknown":      stranger.Post("/login/sign-on", "email", "who@nobody.example"),
+		"sign-on refused":      stranger.Get("/login/sign-on/callback?state=x&code=y"),
+		"sign-on not saved":    fresh.Post("/settings/sign-on", "issuer", "ftp://x"),
+		"domain added":         fresh.Post("/settings/sign-on/domains", "domain", "corp.example"),
+		"domain not proven":    fresh.Post("/settings/sign-on/domains/prove", "domain", "corp.example"),
+		"app waits":            fresh.Post("/account/second-factor/start", "password", webtest.Password),
+		"app not confirmed":    fresh.Post("/account/second-factor/confirm", "code", "x"),
 		"unverified":           unverified.Get("/overview"),
 		"unverified account":   unverified.Get("/account"),
 		"verification sent":    unverified.Post("/account/verification"),
@@ -77,7 +98,7 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 		pages[path] = stranger.Get(path)
 	}
 	for _, path := range []string{
-		"/overview", "/overview?range=30d&by=key", "/more", "/account", "/account/second-factor", "/settings/sign-on", "/members", "/members/invite", member + "/role", member + "/remove",
+		"/overview", "/overview?range=30d&by=key", "/more", "/account", "/account/second-factor", "/account/passkeys", "/login/sign-on", "/settings/sign-on", "/members", "/members/invite", member + "/role", member + "/remove",
 		"/workspaces", "/workspaces/new", "/workspaces/rename", "/workspaces/leave", "/keys", "/keys/new", keys.Find(`[data-testid="keys"] a[aria-label^="Change"]`).AttrOr("href", ""),
 		keys.Find(`[data-testid="keys"] a[aria-label^="Rotate"]`).AttrOr("href", ""), keys.Find(`[data-testid="keys"] a[aria-label^="Revoke"]`).AttrOr("href", ""), "/providers", "/providers/new", "/providers/new?preset=azure",
 		providers.Find(`a[href$="/edit"]`).AttrOr("href", ""), providers.Find(`a[href$="/replace"]`).AttrOr("href", ""),
@@ -193,7 +214,11 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 	person := webtest.Start(t).SignUp(t, "northbeam")
 
 	for _, path := range []string{"/signup", "/login", "/logout", "/theme", "/keys", "/providers", "/pipeline", "/billing/checkout", "/billing/portal", "/settings", "/settings/retention", "/settings/delete", "/members/invite", "/workspaces", "/workspaces/leave",
-		"/reset", "/reset/new", "/verify", "/verify/confirm", "/account/password", "/account/email", "/account/verification", "/account/logins/end"} {
+		"/reset", "/reset/new", "/verify", "/verify/confirm", "/account/password", "/account/email", "/account/verification", "/account/logins/end",
+		"/login/code", "/login/passkey", "/login/passkey/options", "/login/code/passkey", "/login/code/passkey/options", "/account/passkeys", "/account/passkeys/new",
+		"/account/passkeys/recovery-codes", "/account/passkeys/" + webtest.Nobody() + "/rename", "/account/passkeys/" + webtest.Nobody() + "/remove",
+		"/account/second-factor/start", "/account/second-factor/confirm", "/account/second-factor/recovery-codes", "/account/second-factor/remove",
+		"/login/sign-on", "/settings/sign-on", "/settings/sign-on/remove", "/settings/sign-on/domains", "/settings/sign-on/domains/prove", "/settings/sign-on/domains/remove"} {
 		if page := person.PostFrom(path, "https://evil.example"); page.Status != http.StatusForbidden {
 			t.Errorf("%s answers another site with %d", path, page.Status)
 		}
@@ -205,7 +230,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 
 // membersOnly returns pages that need a login.
 func membersOnly() []string {
-	return []string{"/overview", "/overview/first-request", "/keys", "/keys/new", "/providers", "/pipeline", "/members", "/workspaces", "/workspaces/new", "/sessions", "/sessions/" + webtest.Nobody(), "/account", "/account/second-factor", "/settings/sign-on", "/billing", "/audit", "/settings", "/settings/delete", "/operator"}
+	return []string{"/overview", "/overview/first-request", "/keys", "/keys/new", "/providers", "/pipeline", "/members", "/workspaces", "/workspaces/new", "/sessions", "/sessions/" + webtest.Nobody(), "/account", "/account/second-factor", "/account/passkeys", "/account/passkeys/new", "/account/passkeys/" + webtest.Nobody() + "/remove", "/settings/sign-on", "/billing", "/audit", "/settings", "/settings/delete", "/operator"}
 }
 
 func TestEveryPageNeedsALogin(t *testing.T) {

@@ -4,7 +4,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/tenants"
@@ -15,8 +17,9 @@ import (
 type reach struct {
 	roles string // initials of owner, admin, member, viewer, billing; empty: everybody, logged in or not
 	// path is the route with ids of a workspace; nil for a route without.
-	path func(of *tenant) string
-	ends bool // the login that this test works with
+	path  func(of *tenant) string
+	typed []string // names and values of the form
+	ends  bool     // the login that this test works with
 }
 
 // reaches has an entry for every route.
@@ -29,6 +32,9 @@ func reaches() map[string]reach {
 	}
 	invitation := func(action string) func(of *tenant) string {
 		return func(of *tenant) string { return "/members/invitations/" + of.invitation + "/" + action }
+	}
+	passkey := func(action string) func(of *tenant) string {
+		return func(of *tenant) string { return "/account/passkeys/" + of.passkey + "/" + action }
 	}
 	keyAt := func(action string) func(of *tenant) string {
 		return func(of *tenant) string { return "/keys/" + of.key + "/" + action }
@@ -50,6 +56,18 @@ func reaches() map[string]reach {
 		"POST /account/verification": {roles: "oamvb"},
 		"POST /account/logins/end":   {roles: "oamvb", ends: true},
 		"GET /login/code":            {}, "POST /login/code": {},
+
+		"POST /login/passkey/options": {}, "POST /login/passkey": {}, "POST /login/code/passkey/options": {}, "POST /login/code/passkey": {},
+
+		"GET /account/passkeys":                 {roles: "oamvb"},
+		"POST /account/passkeys":                {roles: "oamvb"},
+		"GET /account/passkeys/new":             {roles: "oamvb"},
+		"POST /account/passkeys/new":            {roles: "oamvb"},
+		"POST /account/passkeys/recovery-codes": {roles: "oamvb"},
+		"GET /account/passkeys/:id/rename":      {roles: "oamvb", path: passkey("rename")},
+		"POST /account/passkeys/:id/rename":     {roles: "oamvb", path: passkey("rename"), typed: []string{"new_name", "mine"}},
+		"GET /account/passkeys/:id/remove":      {roles: "oamvb", path: passkey("remove")},
+		"POST /account/passkeys/:id/remove":     {roles: "oamvb", path: passkey("remove"), typed: []string{"remove_password", webtest.Password}},
 
 		"GET /login/sign-on": {}, "POST /login/sign-on": {}, "GET /login/sign-on/callback": {},
 
@@ -143,7 +161,7 @@ func reaches() map[string]reach {
 type tenant struct {
 	*webtest.Person
 
-	session, key, provider, login, viewer, invitation string
+	session, key, provider, login, viewer, invitation, passkey string
 }
 
 func newTenant(t *testing.T, product *webtest.Product, name string) *tenant {
@@ -168,10 +186,25 @@ func newTenant(t *testing.T, product *webtest.Product, name string) *tenant {
 	if err != nil || len(pending) != 1 {
 		t.Fatalf("%d invitations, %v", len(pending), err)
 	}
+	passkey := keepPasskey(t, owner)
 	return &tenant{
-		Person: owner, login: logins[0].ID.String(), session: owner.Newest().ID.String(), key: keys[0].ID.String(), provider: providers[0].ID.String(),
+		Person: owner, passkey: passkey, login: logins[0].ID.String(), session: owner.Newest().ID.String(), key: keys[0].ID.String(), provider: providers[0].ID.String(),
 		viewer: owner.Colleague(tenants.Viewer).User.ID.String(), invitation: pending[0].ID.String(),
 	}
+}
+
+// keepPasskey gives a person a passkey that no device has, and returns its id.
+func keepPasskey(t *testing.T, person *webtest.Person) string {
+	t.Helper()
+	logins, err := person.DB.Logins(t.Context(), person.User.ID)
+	if err != nil || len(logins) == 0 {
+		t.Fatalf("%d logins, %v", len(logins), err)
+	}
+	passkey := tenants.Passkey{ID: uuid.New(), Name: "Phone", Credential: []byte(person.Email), PublicKey: []byte("k"), CreatedAt: time.Now(), BackupEligible: true}
+	if _, err := person.DB.AddPasskey(t.Context(), person.User, logins[0].ID, passkey, []byte("challenge"), [][]byte{[]byte("code")}); err != nil {
+		t.Fatal(err)
+	}
+	return passkey.ID.String()
 }
 
 // S3: every role may what its name says through every route, and nothing of
@@ -198,7 +231,7 @@ func TestRolesAndWorkspacesAreCheckedOnEveryRoute(t *testing.T) {
 			}
 			page := colleague.Get(path)
 			if route.Method == http.MethodPost {
-				page = colleague.Post(path)
+				page = colleague.Post(path, try.typed...)
 			}
 			may := strings.Contains(try.roles, string(role)[:1])
 			switch {

@@ -42,7 +42,7 @@ func (s *Server) Register(e *echo.Echo) {
 // strangers adds the pages for people who are not logged in.
 func (s *Server) strangers(pages *echo.Group) {
 	// Who somebody is
-	door := identity.New(s.deps.Identity, s.cookies, s.deps.Mails != nil)
+	door := identity.New(s.deps.Identity, s.deps.Passkeys, s.cookies, s.deps.Mails != nil, s.config.Log)
 	pages.GET(paths.Home, s.home)
 	pages.GET(paths.SignUp, s.guest(door.SignUpForm))
 	pages.POST(paths.SignUp, door.SignUp)
@@ -50,6 +50,10 @@ func (s *Server) strangers(pages *echo.Group) {
 	pages.POST(paths.LogIn, door.LogIn)
 	pages.GET(paths.LogInCode, s.guest(door.CodeForm))
 	pages.POST(paths.LogInCode, door.Code)
+	pages.POST(paths.PasskeyOptions, door.PasskeyOptions)
+	pages.POST(paths.LogInPasskey, door.Passkey)
+	pages.POST(paths.CodePasskeyOptions, door.CodePasskeyOptions)
+	pages.POST(paths.CodePasskey, door.CodePasskey)
 	pages.POST(paths.LogOut, s.person(door.LogOut))
 	pages.POST(paths.Theme, s.setTheme)
 

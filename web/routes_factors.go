@@ -5,6 +5,7 @@ import (
 
 	"palimpsest/tenants"
 	"palimpsest/web/factor"
+	"palimpsest/web/passkey"
 	"palimpsest/web/paths"
 	"palimpsest/web/signon"
 )
@@ -19,6 +20,8 @@ func (s *Server) registerFactors(pages *echo.Group) {
 	pages.POST(paths.RecoveryCodes, s.person(second.Renew))
 	pages.POST(paths.RemoveFactor, s.person(second.Remove))
 
+	s.registerPasskeys(pages)
+
 	// Single sign-on
 	single := signon.New(s.deps.SignOn, s.cookies, s.config.PublicURL, s.config.Log)
 	pages.GET(paths.SignOnBegin, s.guest(single.Ask))
@@ -30,4 +33,18 @@ func (s *Server) registerFactors(pages *echo.Group) {
 	pages.POST(paths.Domains, s.as(tenants.ManageSettings, single.Claim))
 	pages.POST(paths.ProveDomain, s.as(tenants.ManageSettings, single.Prove))
 	pages.POST(paths.RemoveDomain, s.as(tenants.ManageSettings, single.RemoveDomain))
+}
+
+// registerPasskeys adds the routes to make passkeys and to look after them.
+func (s *Server) registerPasskeys(pages *echo.Group) {
+	own := passkey.New(s.deps.Passkeys, s.cookies, s.config.Log, s.config.Now)
+	pages.GET(paths.Passkeys, s.person(own.Show))
+	pages.POST(paths.Passkeys, s.person(own.Start))
+	pages.GET(paths.NewPasskey, s.person(own.New))
+	pages.POST(paths.NewPasskey, s.person(own.Register))
+	pages.POST(paths.PasskeyCodes, s.person(own.RenewCodes))
+	pages.GET(paths.Passkeys+"/:id/rename", s.person(own.AskName))
+	pages.POST(paths.Passkeys+"/:id/rename", s.person(own.Rename))
+	pages.GET(paths.Passkeys+"/:id/remove", s.person(own.ConfirmRemove))
+	pages.POST(paths.Passkeys+"/:id/remove", s.person(own.Remove))
 }

@@ -21,6 +21,7 @@ import (
 	"palimpsest/web/members"
 	"palimpsest/web/operator"
 	"palimpsest/web/overview"
+	"palimpsest/web/passkey"
 	"palimpsest/web/providers"
 	"palimpsest/web/session"
 	"palimpsest/web/sessions"
@@ -66,6 +67,12 @@ type Identity interface {
 	IsNew(ctx context.Context) (bool, error)
 }
 
+// Passkeys makes passkeys and logs people in with them.
+type Passkeys interface {
+	identity.Passkeys
+	passkey.Service
+}
+
 // Deps are the stores that the pages read and change. All but Mails must be set.
 type Deps struct {
 	Identity     Identity
@@ -83,6 +90,7 @@ type Deps struct {
 	Audit        audit.Store
 	Deletion     settings.Deletion
 	SignOn       signon.Service
+	Passkeys     Passkeys
 
 	Operator operator.Store
 	Health   operator.Health

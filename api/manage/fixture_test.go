@@ -59,6 +59,8 @@ type product struct {
 	archive  *archivedb.DB
 	index    *archivedb.Index
 	log      *bytes.Buffer
+	records  map[string][]string // of the domain name system
+	sealer   *vault.Vault
 }
 
 func setup(t *testing.T) *product {
@@ -70,13 +72,14 @@ func setup(t *testing.T) *product {
 // base URLs on private addresses, or not.
 func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 	t.Helper()
-	p := &product{db: dbtest.New(t), echo: echo.New(), log: new(bytes.Buffer)}
+	p := &product{db: dbtest.New(t), echo: echo.New(), log: new(bytes.Buffer), records: map[string][]string{}}
 	p.double = providertest.NewServer(t, providertest.Config{Key: canaryKey})
 	secrets := [][]byte{bytes.Repeat([]byte("s"), 32)}
 	sealer, err := vault.New(secrets)
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.sealer = sealer
 	archiveKeys := archive.NewKeys(datakeys.New(p.db.DB, sealer))
 	p.sessions, p.archive = sessiondb.New(p.db.DB).WithKeys(archiveKeys), archivedb.New(p.db.DB).WithKeys(archiveKeys)
 	p.index = archivedb.NewIndex(p.archive, archiveKeys, func(_ conversation.Format, raw []byte) (conversation.Message, error) {
@@ -109,7 +112,7 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 		Sessions: p.sessions, Archive: p.archive, Searcher: p.index, Retentions: p.db.DB, Patterns: patternsdb.New(p.db.DB),
 		People: people, Invitations: identity.NewInvitations(people, p.db.DB, publicURL),
 		Data: p.db.DB, Audit: p.db.DB, Deletion: p.deletion(),
-		Billing: billing.Off(), Operator: p.db.DB,
+		Billing: billing.Off(), Operator: p.db.DB, SignOn: p.signOn(),
 		Log: slog.New(slog.NewJSONHandler(p.log, nil)),
 	})
 	t.Cleanup(func() {
@@ -220,6 +223,9 @@ func (p *product) tenant(t *testing.T, name string) *tenant {
 	answer.want(t, http.StatusCreated)
 	answer.decode(t, &stored)
 	w.pattern = stored.ID
+	answer = w.send(t, http.MethodPost, "/sign-on/domains", fmt.Sprintf(`{"domain":%q}`, w.domain()))
+	answer.want(t, http.StatusCreated)
+	w.records[w.domain()] = []string{answer.signOn(t).Domains[0].Record}
 	w.send(t, http.MethodPost, w.path("/pins"), `{"message":1}`).want(t, http.StatusOK)
 	w.viewer = w.colleague(t, tenants.Viewer).userID(t)
 	answer = w.send(t, http.MethodPost, "/invitations", `{"email":"pending@example.com","role":"member"}`)

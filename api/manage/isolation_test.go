@@ -93,10 +93,17 @@ func reaches() map[string]reach {
 
 		"GET /settings":     {roles: "oamv"},
 		"PUT /settings":     {roles: "oa", body: `{"time_zone":"Europe/Berlin"}`},
+		"GET /sign-on":      {roles: "oa", managers: true},
+		"PUT /sign-on":      {roles: "oa", body: `{"issuer":"` + issuer + `","client_id":"c","secret":"s","role":"member"}`},
+		"DELETE /sign-on":   {roles: "oa", own: true},
 		"GET /audit":        {roles: "oa", managers: true},
 		"GET /audit.csv":    {roles: "oa", managers: true},
 		"GET /export":       {roles: "oa", managers: true},
 		"DELETE /workspace": {roles: "o", own: true},
+
+		"POST /sign-on/domains":               {roles: "oa", body: `{"domain":"another.example"}`, status: http.StatusCreated},
+		"POST /sign-on/domains/:domain/prove": {roles: "oa", path: at(func(of *tenant) string { return "/sign-on/domains/" + of.domain() + "/prove" })},
+		"DELETE /sign-on/domains/:domain":     {roles: "oa", path: at(func(of *tenant) string { return "/sign-on/domains/" + of.domain() }), status: http.StatusNoContent},
 
 		"GET /search":              {roles: "oam", path: at(func(of *tenant) string { return "/search?q=question&session=" + of.session.String() })},
 		"GET /sessions/:id/export": {roles: "oam", path: at(func(of *tenant) string { return "/sessions/" + of.session.String() + "/export" })},
@@ -182,7 +189,7 @@ func TestRolesAreCheckedOnEveryRoute(t *testing.T) {
 			}
 			method, path, _ := strings.Cut(route, " ")
 			// Nothing has this id and the body is empty: whoever may gets another error.
-			path = strings.NewReplacer(":id", uuid.NewString(), ":index", "0", ":model", "x", ":message", "0").Replace(path)
+			path = strings.NewReplacer(":id", uuid.NewString(), ":domain", "none.example", ":index", "0", ":model", "x", ":message", "0").Replace(path)
 			answer := member.send(t, method, path, "")
 			if may := strings.Contains(try.roles, string(role)[:1]); may == (answer.status == http.StatusForbidden) {
 				t.Errorf("%s as %s: status %d: %s", answer.request, role, answer.status, answer.body)

@@ -42,6 +42,7 @@ type Config struct {
 	Deletion     Deletion
 	Billing      Billing
 	Operator     Operator
+	SignOn       SignOn
 
 	Log *slog.Logger
 	Now func() time.Time
@@ -170,6 +171,7 @@ func (s *server) workspace(group *echo.Group) {
 
 	group.GET("/settings", s.as(tenants.ReadConfig, s.getSettings))
 	group.PUT("/settings", s.as(tenants.ManageSettings, s.putSettings))
+	s.registerSignOn(group)
 	group.GET("/audit", s.as(tenants.ReadAudit, s.listAudit))
 	group.GET("/audit.csv", s.as(tenants.ReadAudit, s.downloadAudit))
 	group.GET("/export", s.as(tenants.ExportWorkspace, s.exportWorkspace))

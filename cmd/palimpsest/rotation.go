@@ -75,11 +75,12 @@ func vaultCommand(load func() (Config, error)) *cobra.Command {
 		Use: "reseal", Short: "Seal everything with the first master key of PALIMPSEST_SECRET_KEY, now, and say when that is done", Args: cobra.NoArgs,
 		RunE: withTools(load, func(ctx context.Context, command *cobra.Command, tools tools) error {
 			result, err := reseal(ctx, tools.db, datakeys.New(tools.db, tools.vault), tools.vault)
-			fmt.Fprintf(command.OutOrStdout(), "sealed anew: %d provider keys, %d data keys\n", result.providerKeys, result.dataKeys)
+			fmt.Fprintf(command.OutOrStdout(), "sealed anew: %d provider keys, %d data keys, %d second factors, %d sign-ons\n",
+				result.providerKeys, result.dataKeys, result.factors, result.signOns)
 			if err != nil {
 				return fmt.Errorf("the other master keys are still needed: %w", err)
 			}
-			fmt.Fprintln(command.OutOrStdout(), "provider keys and data keys need the first master key only")
+			fmt.Fprintln(command.OutOrStdout(), "provider keys, data keys, second factors and sign-ons need the first master key only")
 			return nil
 		}),
 	}

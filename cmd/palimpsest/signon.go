@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"palimpsest/tenants/identity"
+	"palimpsest/tenants/passkey"
 	"palimpsest/tenants/signon"
 	"palimpsest/tenants/tenantsdb"
 	"palimpsest/tenants/vault"
@@ -15,7 +16,14 @@ func (p *program) signOn(db *tenantsdb.DB, safe *vault.Vault, people *identity.S
 	client := signon.NewClient(p.config.AllowPrivateUpstreams)
 	p.onClose(client.CloseIdleConnections)
 	return signon.New(signon.Config{
-		Store: db, Sealer: safe, Resolver: net.DefaultResolver, Door: people, Client: client,
+		Store: db, Sealer: safe, Resolver: net.DefaultResolver, Door: people, Throttle: people.Throttle(), Client: client,
 		PublicURL: p.reachable(), AllowHTTP: p.config.AllowPrivateUpstreams, Now: time.Now,
+	})
+}
+
+// passkeys makes what logs people in with passkeys.
+func (p *program) passkeys(db *tenantsdb.DB, safe *vault.Vault, people *identity.Service) *passkey.Service {
+	return passkey.New(passkey.Config{
+		Store: db, Sealer: safe, Door: people, Throttle: people.Throttle(), PublicURL: p.reachable(), Now: time.Now,
 	})
 }

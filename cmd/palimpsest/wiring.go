@@ -150,18 +150,19 @@ func (p *program) serveProduct(e *echo.Echo, of product) {
 		return
 	}
 	keeper, invitations := p.keeper(of.db, of.keys, of.vault, of.provider), identity.NewInvitations(of.people, of.db, p.reachable())
+	signOn := p.signOn(of.db, of.vault, of.people)
 	manage.Register(e.Group("/api/v1"), manage.Config{
 		Defaults: p.defaults(), Codecs: codecs(),
 		Identity: of.people, Cookies: tenants.NewCookies(p.reachable()), Keys: of.keys, APIKeys: keeper, ProviderKeys: keeper,
 		Pipelines: of.db, ModelWindows: of.db, Patterns: of.learned, Sessions: of.sessions, Archive: of.originals, Searcher: of.index,
 		Retentions: of.db, Usage: of.db, People: of.people, Invitations: invitations, Data: of.db, Audit: of.db, Deletion: of.deleting,
-		Billing: of.sold, Operator: of.db, Log: p.log, Now: time.Now,
+		Billing: of.sold, Operator: of.db, SignOn: signOn, Log: p.log, Now: time.Now,
 	})
 	p.serveDashboard(e, web.Deps{
 		Identity: of.people, APIKeys: keeper, ProviderKeys: keeper, Pipelines: of.db, Usage: of.db,
 		Sessions: of.sessions, Exchanges: of.db, Archive: of.originals, Mails: of.mails, People: of.people, Invitations: invitations,
 		Data: of.db, Audit: of.db, Deletion: of.deleting, Billing: of.sold,
-		Operator: of.db, Health: p.checks(of.db), SignOn: p.signOn(of.db, of.vault, of.people),
+		Operator: of.db, Health: p.checks(of.db), SignOn: signOn, Passkeys: p.passkeys(of.db, of.vault, of.people),
 	})
 }
 

@@ -5,6 +5,7 @@ package dbtest
 import (
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -26,6 +27,10 @@ type Database struct {
 
 	// DB is open with AppURL; it is closed when the test ends.
 	DB *tenantsdb.DB
+
+	test  testing.TB // which it belongs to
+	mu    sync.Mutex
+	owner *pgxpool.Pool // nil: nobody has asked yet
 }
 
 // Main runs the tests of a package and stops the cluster: func TestMain(m
@@ -44,6 +49,7 @@ func Main(m *testing.M) {
 func New(t testing.TB) *Database {
 	t.Helper()
 	database := create(t, template)
+	database.test = t
 	db, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: database.AppURL})
 	if err != nil {
 		t.Fatal(err)
@@ -56,17 +62,26 @@ func New(t testing.TB) *Database {
 // Empty returns a database without any table, and without an open DB.
 func Empty(t testing.TB) *Database {
 	t.Helper()
-	return create(t, "template1")
+	database := create(t, "template1")
+	database.test = t
+	return database
 }
 
 // Owner returns connections of the database's owner, whom row-level security does
-// not bind: to plant rows and to look at all of them.
+// not bind: to plant rows and to look at all of them. They are the same each time, and
+// closed when the test of New ends.
 func (d *Database) Owner(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	pool, err := pgxpool.New(t.Context(), d.OwnerURL)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.owner != nil {
+		return d.owner
+	}
+	pool, err := pgxpool.New(d.test.Context(), d.OwnerURL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(pool.Close)
+	d.test.Cleanup(pool.Close)
+	d.owner = pool
 	return pool
 }

@@ -28,6 +28,7 @@ const (
 // Factors keeps the second factors of people. What its methods return is told by those
 // of tenantsdb.DB.
 type Factors interface {
+	FactorsOf(ctx context.Context, user uuid.UUID) (tenants.Factors, error)
 	SecondFactor(ctx context.Context, user uuid.UUID) (tenants.SecondFactor, error)
 	StartSecondFactor(ctx context.Context, user uuid.UUID, sealed []byte, at time.Time) error
 	ConfirmSecondFactor(ctx context.Context, user tenants.User, keep uuid.UUID, factor tenants.SecondFactor, hashes [][]byte) error
@@ -152,16 +153,9 @@ func (s *Service) RemoveSecondFactor(ctx context.Context, who tenants.Principal,
 // tenants.ErrLoginEnded for a pending token that is no longer good, and a
 // tenants.TooMany.
 func (s *Service) LogInWithCode(ctx context.Context, pending, code, userAgent string) (tenants.Principal, string, error) {
-	claims, err := s.tokens.pending(pending)
+	user, err := s.Pending(ctx, pending)
 	if err != nil {
 		return tenants.Principal{}, "", err
-	}
-	user, hash, err := s.store.UserByEmail(ctx, claims.Email)
-	if errors.Is(err, tenants.ErrNotFound) || err == nil && (user.ID != claims.user || fingerprint(hash) != claims.Password) {
-		return tenants.Principal{}, "", tenants.ErrLoginEnded // the password or the address changed
-	}
-	if err != nil {
-		return tenants.Principal{}, "", fmt.Errorf("log in: %w", err)
 	}
 	ctx = tenants.WithActor(ctx, tenants.Actor{User: user.ID, Name: user.Email, From: tenants.ActorOf(ctx).From})
 	if err := s.useCode(ctx, user, code); err != nil {
@@ -172,12 +166,12 @@ func (s *Service) LogInWithCode(ctx context.Context, pending, code, userAgent st
 
 // needsCode returns a tenants.CodeNeeded for somebody with a second factor.
 func (s *Service) needsCode(ctx context.Context, user tenants.User) error {
-	factor, err := s.store.SecondFactor(ctx, user.ID)
-	if errors.Is(err, tenants.ErrNotFound) || err == nil && !factor.IsOn() {
-		return nil
-	}
+	factors, err := s.store.FactorsOf(ctx, user.ID)
 	if err != nil {
 		return fmt.Errorf("log in: %w", err)
+	}
+	if !factors.AreOn() {
+		return nil
 	}
 	_, hash, err := s.store.UserByEmail(ctx, user.Email)
 	if err != nil {
@@ -199,19 +193,27 @@ func (s *Service) prove(ctx context.Context, who tenants.Principal, password, co
 	return wrongCode(s.useCode(ctx, who.User, code))
 }
 
-// useCode uses a code of a person up.
+// useCode uses a code of a person up. Who has passkeys and no app has recovery codes
+// only.
 func (s *Service) useCode(ctx context.Context, user tenants.User, code string) error {
-	factor, err := s.store.SecondFactor(ctx, user.ID)
+	factors, err := s.store.FactorsOf(ctx, user.ID)
 	if err != nil {
 		return err
 	}
-	if !factor.IsOn() {
+	if !factors.AreOn() {
 		return tenants.ErrNotFound
 	}
 	code = plainCode(code)
 	return s.guess(ctx, user.ID, func() error {
 		if len(code) == recoveryLetters {
 			return s.store.UseRecoveryCode(ctx, user, hashRecovery(user.ID, code), s.now())
+		}
+		if !factors.App {
+			return tenants.ErrWrongLogin
+		}
+		factor, err := s.store.SecondFactor(ctx, user.ID)
+		if err != nil {
+			return err
 		}
 		step, err := s.stepOf(factor, code)
 		if err != nil {

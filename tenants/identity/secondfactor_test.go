@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -144,6 +145,7 @@ func TestGuessingCodesIsSlowedDown(t *testing.T) {
 	}
 }
 
+// S12
 func TestRecoveryCodeWorksOnce(t *testing.T) {
 	t.Parallel()
 	g := withFactor(t)
@@ -169,6 +171,67 @@ func TestRecoveryCodeWorksOnce(t *testing.T) {
 	}
 	if _, _, err := g.service.LogInWithCode(t.Context(), pending, others[5], "test"); err != nil {
 		t.Errorf("a new one: %v", err)
+	}
+	for action, want := range map[tenants.Action]int{tenants.RecoveryCodeUsed: 3, tenants.RecoveryCodesChanged: 1} { // S32
+		entries, err := g.DB.Audit(t.Context(), g.who.Workspace.ID, tenants.AuditFilter{Action: string(action)})
+		if err != nil || len(entries) != want {
+			t.Errorf("%s is noted %d times, want %d: %v", action, len(entries), want, err)
+		}
+	}
+}
+
+// S12
+func TestRecoveryCodeWorksOnceAlsoOfManyAtOnce(t *testing.T) {
+	t.Parallel()
+	g := withFactor(t)
+	pending := g.pending(t)
+	var opened atomic.Int64
+	var group sync.WaitGroup
+	for range 6 {
+		group.Go(func() {
+			_, _, err := g.service.LogInWithCode(t.Context(), pending, g.codes[0], "test")
+			if err == nil {
+				opened.Add(1)
+			} else if !errors.Is(err, tenants.ErrWrongLogin) {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if opened.Load() != 1 {
+		t.Errorf("one recovery code opened %d logins", opened.Load())
+	}
+}
+
+// S9: switching the second factor on ends the logins that were opened without a code,
+// and this one goes on.
+func TestOtherLoginsEndWithTheSecondFactor(t *testing.T) {
+	t.Parallel()
+	g := withFactor(t)
+	eve, token := g.signUp(t, "eve@example.com")
+	_, other, err := g.service.LogIn(t.Context(), "eve@example.com", password, "here", "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.service.StartSecondFactor(t.Context(), eve, password); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.service.Authenticate(t.Context(), other); err != nil {
+		t.Errorf("before a code was typed: %v", err)
+	}
+	waiting, err := g.service.SetUp(t.Context(), eve.User)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.secret = waiting.Secret
+	if _, err := g.service.ConfirmSecondFactor(t.Context(), eve, g.code(t)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.service.Authenticate(t.Context(), other); !errors.Is(err, tenants.ErrLoginEnded) {
+		t.Errorf("the other login: %v", err)
+	}
+	if _, err := g.service.Authenticate(t.Context(), token); err != nil {
+		t.Errorf("this login: %v", err)
 	}
 }
 

@@ -21,7 +21,7 @@ func TestPrivateAddressesAreNotAsked(t *testing.T) {
 	t.Cleanup(private.Close)
 	response, err := get(t, signon.NewClient(false), private.URL)
 	if err == nil {
-		response.Body.Close()
+		_ = response.Body.Close()
 	}
 	if !errors.Is(err, ssrf.ErrProhibitedIP) || len(asked) > 0 {
 		t.Errorf("%v, asked %d times", err, len(asked))
@@ -45,7 +45,7 @@ func TestAnswersOfProvidersAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		content, err := io.ReadAll(response.Body)
-		response.Body.Close()
+		_ = response.Body.Close()
 		if err != nil || len(content) > 1<<20 || response.StatusCode != want {
 			t.Errorf("%s: %d with %d bytes, %v", path, response.StatusCode, len(content), err)
 		}

@@ -61,12 +61,21 @@ type Door interface {
 	Forget()
 }
 
+// Throttle slows down those who try.
+type Throttle interface {
+	// Check returns a tenants.TooMany if there have been too many failures.
+	Check(ctx context.Context, attempt string) error
+	// Failed counts a failure.
+	Failed(ctx context.Context, attempt string) error
+}
+
 // Config is what a Service works with. All must be set but AllowHTTP.
 type Config struct {
 	Store     Store
 	Sealer    Sealer
 	Resolver  Resolver
 	Door      Door
+	Throttle  Throttle
 	Client    *http.Client // asks identity providers, see NewClient
 	PublicURL string       // without a slash at its end
 	AllowHTTP bool         // issuers without TLS
@@ -81,17 +90,30 @@ func New(config Config) *Service { return &Service{config} }
 
 // begun is a sign-on that is under way; the browser holds it, sealed.
 type begun struct {
-	Workspace                    uuid.UUID
-	Issuer, Client               string
-	State, Nonce, Verifier, Next string
-	Until                        time.Time
+	Workspace uuid.UUID `json:"workspace"`
+	Issuer    string    `json:"issuer"`
+	Client    string    `json:"client"`
+	State     string    `json:"state"`
+	Nonce     string    `json:"nonce"`
+	Verifier  string    `json:"verifier"`
+	Next      string    `json:"next"`
+	Until     time.Time `json:"until"`
 }
 
 // Begin returns where the owner of an address proves who they are, and what the browser
 // must hold until they come back. next is where they want to go. It returns
-// tenants.ErrNotFound if no workspace has sign-on for the address's domain, and
-// tenants.ErrSignOn if the provider does not answer as one.
+// tenants.ErrNotFound if no workspace has sign-on for the address's domain,
+// tenants.ErrSignOn if the provider does not answer as one, and a tenants.TooMany after
+// too much of either from one place.
 func (s *Service) Begin(ctx context.Context, email, next string) (address, held string, err error) {
+	err = s.throttled(ctx, "sign-on from ", func() error {
+		address, held, err = s.begin(ctx, email, next)
+		return err
+	})
+	return address, held, err
+}
+
+func (s *Service) begin(ctx context.Context, email, next string) (address, held string, err error) {
 	workspace, err := s.Store.SignOnWorkspace(ctx, tenants.DomainOf(email))
 	if err != nil {
 		return "", "", err
@@ -123,9 +145,32 @@ func (s *Service) Begin(ctx context.Context, email, next string) (address, held 
 
 // Finish logs in whoever comes back from the provider with a state and a code, with
 // what the browser held, and returns their login's token and where they wanted to go.
-// It returns tenants.ErrSignOn for everything that does not prove who they are, and a
-// tenants.CodeNeeded for somebody with a second factor.
+// It returns tenants.ErrSignOn for everything that does not prove who they are, a
+// tenants.TooMany after too much of it from one place, and a tenants.CodeNeeded for
+// somebody with a second factor.
 func (s *Service) Finish(ctx context.Context, held, state, code, userAgent string) (token, next string, err error) {
+	err = s.throttled(ctx, "sign-on back from ", func() error {
+		token, next, err = s.finish(ctx, held, state, code, userAgent)
+		return err
+	})
+	return token, next, err
+}
+
+// throttled counts refused sign-ons by the place that they come from. Those of a company
+// come from one place, and only those that fail are counted.
+func (s *Service) throttled(ctx context.Context, attempt string, try func() error) error {
+	attempt += tenants.ActorOf(ctx).From
+	if err := s.Throttle.Check(ctx, attempt); err != nil {
+		return err
+	}
+	err := try()
+	if errors.Is(err, tenants.ErrNotFound) || errors.Is(err, tenants.ErrSignOn) {
+		return errors.Join(err, s.Throttle.Failed(ctx, attempt))
+	}
+	return err
+}
+
+func (s *Service) finish(ctx context.Context, held, state, code, userAgent string) (token, next string, err error) {
 	under, err := s.open(held)
 	if err != nil {
 		return "", "", err

@@ -289,6 +289,9 @@ func fill(t *testing.T, b bundle) {
 		"INSERT INTO sign_on_domains (workspace_id, domain, token) VALUES ($1, 'd', 't')",
 		"INSERT INTO second_factors (user_id, sealed, created_at) SELECT user_id, 's', now() FROM members WHERE workspace_id = $1",
 		"INSERT INTO recovery_codes (user_id, hash) SELECT user_id, 'h' FROM members WHERE workspace_id = $1",
+		`INSERT INTO passkeys (user_id, id, name, credential, public_key, sign_count, backup_eligible, backed_up, created_at)
+			SELECT user_id, $2, 'n', 'c', 'k', 1, true, false, now() FROM members WHERE workspace_id = $1`,
+		"INSERT INTO passkey_challenges (user_id, hash, used_at) SELECT user_id, 'h', now() FROM members WHERE workspace_id = $1",
 		"INSERT INTO user_tokens (hash, kind, user_id, email, expires_at) SELECT 'h', 'reset', user_id, 'a', now() FROM members WHERE workspace_id = $1",
 	} {
 		// Each parameter has its type whether a statement uses it or not.
@@ -318,6 +321,7 @@ func columns(t *testing.T, owner *pgxpool.Pool) map[string]string {
 	tables["users"], tables["logins"], tables["user_tokens"] = "id", "user_id", "user_id"
 	tables["operators"], tables["operator_entries"] = "user_id", "id"
 	tables["second_factors"], tables["recovery_codes"] = "user_id", "user_id"
+	tables["passkeys"], tables["passkey_challenges"] = "user_id", "user_id"
 	tables["mails"], tables["account_requests"] = "id", "id"
 	return tables
 }

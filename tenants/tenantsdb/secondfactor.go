@@ -109,14 +109,15 @@ func (db *DB) ReplaceRecoveryCodes(ctx context.Context, user tenants.User, hashe
 	return nil
 }
 
-// RemoveSecondFactor has no codes asked for any more, and ends all logins of the person
-// but one. It returns tenants.ErrNotFound.
+// RemoveSecondFactor has no codes of an app asked for any more, and ends all logins of the
+// person but one. Recovery codes stay for somebody with a passkey. It returns
+// tenants.ErrNotFound.
 func (db *DB) RemoveSecondFactor(ctx context.Context, user tenants.User, keep uuid.UUID) error {
 	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error {
 		if err := changedOne(tx.Exec("DELETE FROM second_factors WHERE user_id = ? AND confirmed_at IS NOT NULL", user.ID), tenants.ErrNotFound); err != nil {
 			return err
 		}
-		if err := setRecoveryCodes(tx, user.ID, nil); err != nil {
+		if err := dropUnneededCodes(tx, user.ID); err != nil {
 			return err
 		}
 		if err := endLogins(tx, user.ID, "id <> ?", keep); err != nil {

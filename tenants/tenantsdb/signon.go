@@ -153,8 +153,8 @@ func (db *DB) SignOnWorkspace(ctx context.Context, domain string) (uuid.UUID, er
 
 // SignOnUser returns the person with an address that a workspace's single sign-on has
 // proven, as a member of it: an account is made where there is none. Whoever had the
-// address without proving it loses the account: its password, logins and second factor
-// end. It returns tenants.ErrSignOn if the address's domain is not proven for the
+// address without proving it loses the account: its password, logins, passkeys and second
+// factor end. It returns tenants.ErrSignOn if the address's domain is not proven for the
 // workspace.
 func (db *DB) SignOnUser(ctx context.Context, workspace uuid.UUID, email string, role tenants.Role) (tenants.User, error) {
 	user, _, err := db.UserByEmail(ctx, email)
@@ -204,7 +204,7 @@ func takeOver(tx *gorm.DB, user *tenants.User, isNew bool) error {
 	if err := tx.Exec("UPDATE users SET verified_at = ?, password_hash = '' WHERE id = ?", now, user.ID).Error; err != nil || isNew {
 		return err
 	}
-	for _, statement := range []string{"DELETE FROM second_factors WHERE user_id = ?", "DELETE FROM recovery_codes WHERE user_id = ?", "DELETE FROM user_tokens WHERE user_id = ?"} {
+	for _, statement := range []string{"DELETE FROM second_factors WHERE user_id = ?", "DELETE FROM passkeys WHERE user_id = ?", "DELETE FROM recovery_codes WHERE user_id = ?", "DELETE FROM user_tokens WHERE user_id = ?"} {
 		if err := tx.Exec(statement, user.ID).Error; err != nil {
 			return err
 		}

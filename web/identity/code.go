@@ -20,26 +20,42 @@ type Codes interface {
 	// wrong code, tenants.ErrLoginEnded for a log-in that waited too long, or a
 	// tenants.TooMany.
 	LogInWithCode(ctx context.Context, pending, code, userAgent string) (tenants.Principal, string, error)
+
+	// PendingFactors returns what a log-in waits for, or tenants.ErrLoginEnded.
+	PendingFactors(ctx context.Context, pending string) (tenants.Factors, error)
 }
 
 const (
-	codeTitle = "Enter your code"
+	codeTitle = "Second factor"
 	late      = "late" // the code came when the log-in had waited too long
 )
 
 // codeModel is the form for the code.
 type codeModel struct {
 	Code        components.FieldModel
+	Passkey     *components.PasskeyModel // nil: the person has none
 	Next, Error string
 }
 
-func codeForm(next string, err error) codeModel {
+func (h *Handler) codeForm(factors tenants.Factors, next string, err error) codeModel {
 	model := codeModel{
 		Code: components.FieldModel{Label: "Code", Name: "code", Hint: "The six digits that your app shows, or one of your recovery codes."}, Next: next,
 	}
-	if many, is := errors.AsType[tenants.TooMany](err); is {
-		model.Error = "Too many wrong codes. Try again in " + components.Span(many.Wait) + "."
-	} else if err != nil {
+	if !factors.App {
+		model.Code = components.FieldModel{Label: "Recovery code", Name: "code", Hint: "One of those that you were shown with your first passkey."}
+	}
+	if factors.Passkeys > 0 && h.passkeys.IsOn() {
+		model.Passkey = &components.PasskeyModel{
+			Action: paths.CodePasskey, OptionsURL: paths.CodePasskeyOptions, Next: next, Button: "Use your passkey", Primary: true,
+			Origin: h.passkeys.Origin(), Instead: "Type a code below.",
+		}
+	}
+	switch many, tooMany := errors.AsType[tenants.TooMany](err); {
+	case tooMany:
+		model.Error = "Too many attempts. Try again in " + components.Span(many.Wait) + "."
+	case errors.Is(err, tenants.ErrPasskey):
+		model.Error = passkeyText(err, "type a code")
+	case err != nil:
 		model.Code.Error = "The code is wrong, too old, or was used."
 	}
 	return model
@@ -54,10 +70,7 @@ func (h *Handler) askCode(c echo.Context, pending, next string) error {
 
 // CodeForm shows the form for the code.
 func (h *Handler) CodeForm(c echo.Context) error {
-	if h.cookies.Pending(c.Request()) == "" {
-		return layout.Redirect(c, paths.LogIn)
-	}
-	return layout.Plain(c, http.StatusOK, codeTitle, codeView(codeForm(c.QueryParam("next"), nil)))
+	return h.codePage(c, http.StatusOK, c.QueryParam("next"), nil)
 }
 
 // Code logs in somebody who knows the password and has a code, and leads to where they
@@ -65,21 +78,47 @@ func (h *Handler) CodeForm(c echo.Context) error {
 func (h *Handler) Code(c echo.Context) error {
 	request, next := c.Request(), c.FormValue("next")
 	_, token, err := h.service.LogInWithCode(from(c), h.cookies.Pending(request), c.FormValue("code"), request.UserAgent())
+	return h.followed(c, token, next, err)
+}
+
+// followed logs in who has answered after their password, or says what is to be mended.
+func (h *Handler) followed(c echo.Context, token, next string, err error) error {
 	switch {
 	case errors.Is(err, tenants.ErrLoginEnded):
-		h.cookies.ClearPending(c.Response())
-		return layout.Redirect(c, paths.With(paths.LogIn, "done", late, "next", next))
+		return h.late(c, next)
 	case errors.Is(err, tenants.ErrTooMany):
 		if wait, known := errors.AsType[tenants.TooMany](err); known {
 			c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(int(wait.Wait.Seconds())+1))
 		}
-		return layout.Plain(c, http.StatusTooManyRequests, codeTitle, codeView(codeForm(next, err)))
-	case errors.Is(err, tenants.ErrWrongLogin):
-		return layout.Plain(c, http.StatusUnprocessableEntity, codeTitle, codeView(codeForm(next, err)))
+		return h.codePage(c, http.StatusTooManyRequests, next, err)
+	case errors.Is(err, tenants.ErrWrongLogin), errors.Is(err, tenants.ErrPasskey):
+		return h.codePage(c, http.StatusUnprocessableEntity, next, err)
 	case err != nil:
 		return err
 	}
 	h.cookies.ClearPending(c.Response())
 	h.cookies.Set(c.Response(), token)
 	return layout.Redirect(c, paths.Local(next))
+}
+
+// codePage shows the form for what follows the password, if one was typed.
+func (h *Handler) codePage(c echo.Context, status int, next string, err error) error {
+	pending := h.cookies.Pending(c.Request())
+	if pending == "" {
+		return layout.Redirect(c, paths.LogIn)
+	}
+	factors, findErr := h.service.PendingFactors(c.Request().Context(), pending)
+	if errors.Is(findErr, tenants.ErrLoginEnded) {
+		return h.late(c, next)
+	}
+	if findErr != nil {
+		return findErr
+	}
+	return layout.Plain(c, status, codeTitle, codeView(h.codeForm(factors, next, err)))
+}
+
+// late leads back to the password.
+func (h *Handler) late(c echo.Context, next string) error {
+	h.cookies.ClearPending(c.Response())
+	return layout.Redirect(c, paths.With(paths.LogIn, "done", late, "next", next))
 }

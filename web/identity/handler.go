@@ -4,6 +4,7 @@ package identity
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"strconv"
 
@@ -38,14 +39,17 @@ type Service interface {
 
 // Handler answers the requests to the pages.
 type Handler struct {
-	service Service
-	cookies tenants.Cookies
-	local   bool
+	service  Service
+	passkeys Passkeys
+	cookies  tenants.Cookies
+	local    bool
+	log      *slog.Logger
 }
 
-// New returns a Handler. local says that mails are kept here and not sent.
-func New(service Service, cookies tenants.Cookies, local bool) *Handler {
-	return &Handler{service: service, cookies: cookies, local: local}
+// New returns a Handler. local says that mails are kept here and not sent; log learns
+// why passkeys are refused.
+func New(service Service, passkeys Passkeys, cookies tenants.Cookies, local bool, log *slog.Logger) *Handler {
+	return &Handler{service: service, passkeys: passkeys, cookies: cookies, local: local, log: log}
 }
 
 // SignUpForm shows the form to sign up with.
@@ -85,7 +89,7 @@ func (h *Handler) SignUp(c echo.Context) error {
 
 // LogInForm shows the form to log in with.
 func (h *Handler) LogInForm(c echo.Context) error {
-	form := logInForm("", c.QueryParam("next"), nil)
+	form := h.logInForm("", c.QueryParam("next"), nil)
 	if c.QueryParam("done") == late {
 		form.Error = "The code did not come in time. Log in again."
 	}
@@ -100,14 +104,19 @@ func (h *Handler) LogIn(c echo.Context) error {
 	if needed, is := errors.AsType[tenants.CodeNeeded](err); is {
 		return h.askCode(c, needed.Pending, next)
 	}
+	return h.opened(c, token, email, next, err)
+}
+
+// opened leads who is logged in to where they wanted to go, or says what is to be mended.
+func (h *Handler) opened(c echo.Context, token, email, next string, err error) error {
 	switch {
-	case errors.Is(err, tenants.ErrWrongLogin):
-		return layout.Plain(c, http.StatusUnprocessableEntity, logInTitle, logInView(logInForm(email, next, err), ""))
+	case errors.Is(err, tenants.ErrWrongLogin), errors.Is(err, tenants.ErrPasskey):
+		return layout.Plain(c, http.StatusUnprocessableEntity, logInTitle, logInView(h.logInForm(email, next, err), ""))
 	case errors.Is(err, tenants.ErrTooMany):
 		if wait, known := errors.AsType[tenants.TooMany](err); known {
 			c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(int(wait.Wait.Seconds())+1))
 		}
-		return layout.Plain(c, http.StatusTooManyRequests, logInTitle, logInView(logInForm(email, next, err), ""))
+		return layout.Plain(c, http.StatusTooManyRequests, logInTitle, logInView(h.logInForm(email, next, err), ""))
 	case err != nil:
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"palimpsest/tenants"
 	"palimpsest/web/components"
+	"palimpsest/web/paths"
 )
 
 const (
@@ -37,19 +38,28 @@ func signUpForm(email, workspace string, err error) signUpModel {
 // logInModel is the form to log in with.
 type logInModel struct {
 	Email, Password components.FieldModel
-	Next            string // where to go then
-	Error           string // of the whole form: it never says which part is wrong
+	Passkey         *components.PasskeyModel // nil: they are off
+	Next            string                   // where to go then
+	Error           string                   // of the whole form: it never says which part is wrong
 }
 
-func logInForm(email, next string, err error) logInModel {
+func (h *Handler) logInForm(email, next string, err error) logInModel {
 	model := logInModel{
 		Email:    components.FieldModel{Label: "E-mail", Name: "email", Value: email},
 		Password: components.FieldModel{Label: "Password", Name: "password"},
 		Next:     next,
 	}
+	if h.passkeys.IsOn() {
+		model.Passkey = &components.PasskeyModel{
+			Action: paths.LogInPasskey, OptionsURL: paths.PasskeyOptions, Next: next, Button: "Log in with a passkey",
+			Origin: h.passkeys.Origin(), Instead: "Log in with your password.",
+		}
+	}
 	switch wait, tooMany := errors.AsType[tenants.TooMany](err); {
 	case tooMany:
 		model.Error = "Too many failed attempts. Try again in " + components.Span(wait.Wait) + "."
+	case errors.Is(err, tenants.ErrPasskey):
+		model.Error = passkeyText(err, "log in with your password")
 	case err != nil:
 		model.Error = "E-mail or password is wrong."
 	}

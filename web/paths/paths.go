@@ -68,6 +68,14 @@ const (
 	ProveDomain    = "/settings/sign-on/domains/prove"
 	RemoveDomain   = "/settings/sign-on/domains/remove"
 
+	LogInPasskey       = "/login/passkey"              // in place of a password
+	PasskeyOptions     = "/login/passkey/options"      //nolint:gosec // a path
+	CodePasskey        = "/login/code/passkey"         //nolint:gosec // a path: after the password
+	CodePasskeyOptions = "/login/code/passkey/options" //nolint:gosec // a path
+	Passkeys           = "/account/passkeys"
+	NewPasskey         = "/account/passkeys/new"
+	PasskeyCodes       = "/account/passkeys/recovery-codes"
+
 	LogInCode     = "/login/code" // after the password of somebody with a second factor
 	SecondFactor  = "/account/second-factor"
 	StartFactor   = "/account/second-factor/start"
@@ -76,6 +84,12 @@ const (
 	RecoveryCodes = "/account/second-factor/recovery-codes"
 	RemoveFactor  = "/account/second-factor/remove"
 )
+
+// RenamePasskey is the path to rename a passkey at.
+func RenamePasskey(id uuid.UUID) string { return Passkeys + "/" + id.String() + "/rename" }
+
+// RemovePasskey is the path to remove a passkey at.
+func RemovePasskey(id uuid.UUID) string { return Passkeys + "/" + id.String() + "/remove" }
 
 // EndLogin is the path to end one login at.
 func EndLogin(id uuid.UUID) string { return AccountLogins + "/" + id.String() + "/end" }

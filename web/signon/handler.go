@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	"github.com/labstack/echo/v4"
 
@@ -21,12 +22,12 @@ import (
 // is a tenants.Invalid.
 type Service interface {
 	// Begin returns where the owner of an address proves who they are, and what the
-	// browser holds until then, tenants.ErrNotFound for a domain without sign-on, or
-	// tenants.ErrSignOn.
+	// browser holds until then, tenants.ErrNotFound for a domain without sign-on,
+	// tenants.ErrSignOn, or a tenants.TooMany.
 	Begin(ctx context.Context, email, next string) (address, held string, err error)
 
-	// Finish returns the token of a login and where it leads, tenants.ErrSignOn, or a
-	// tenants.CodeNeeded.
+	// Finish returns the token of a login and where it leads, tenants.ErrSignOn, a
+	// tenants.TooMany, or a tenants.CodeNeeded.
 	Finish(ctx context.Context, held, state, code, userAgent string) (token, next string, err error)
 
 	Find(ctx context.Context, workspace tenants.WorkspaceID) (tenants.SignOn, []tenants.Domain, error)
@@ -61,12 +62,16 @@ func (h *Handler) Ask(c echo.Context) error {
 // page's policy lets forms lead to this site only.
 func (h *Handler) Begin(c echo.Context) error {
 	email, next := c.FormValue("email"), c.FormValue("next")
-	address, held, err := h.service.Begin(c.Request().Context(), email, next)
+	ctx := tenants.WithActor(c.Request().Context(), tenants.Actor{From: c.RealIP()})
+	address, held, err := h.service.Begin(ctx, email, next)
+	many, tooMany := errors.AsType[tenants.TooMany](err)
 	switch {
+	case tooMany:
+		return h.tooMany(c, email, next, many)
 	case errors.Is(err, tenants.ErrNotFound):
 		return layout.Plain(c, http.StatusUnprocessableEntity, askTitle, askView(newAsk(email, next, "No workspace has single sign-on for this domain. Log in with your password.")))
 	case errors.Is(err, tenants.ErrSignOn):
-		h.log.WarnContext(c.Request().Context(), "single sign-on does not begin", "error", err)
+		h.log.WarnContext(ctx, "single sign-on does not begin", "error", err)
 		return layout.Plain(c, http.StatusUnprocessableEntity, askTitle, askView(newAsk(email, next, "Your company’s login does not answer. Try again, or log in with your password.")))
 	case err != nil:
 		return err
@@ -89,6 +94,9 @@ func (h *Handler) Callback(c echo.Context) error {
 		h.cookies.SetPending(c.Response(), needed.Pending)
 		return layout.Redirect(c, paths.With(paths.LogInCode, "next", next))
 	}
+	if many, is := errors.AsType[tenants.TooMany](err); is {
+		return h.tooMany(c, "", next, many)
+	}
 	if errors.Is(err, tenants.ErrSignOn) {
 		h.log.WarnContext(ctx, "single sign-on is refused", "error", err)
 		return layout.Plain(c, http.StatusForbidden, askTitle, askView(newAsk("", "", "Single sign-on did not prove who you are. Begin again here; if it goes on, ask who looks after your company’s login.")))
@@ -98,6 +106,13 @@ func (h *Handler) Callback(c echo.Context) error {
 	}
 	h.cookies.Set(c.Response(), token)
 	return layout.Redirect(c, paths.Local(next))
+}
+
+// tooMany says how long to wait.
+func (h *Handler) tooMany(c echo.Context, email, next string, many tenants.TooMany) error {
+	c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(int(many.Wait.Seconds())+1))
+	problem := "Too many failed attempts. Try again in " + components.Span(many.Wait) + ", or log in with your password."
+	return layout.Plain(c, http.StatusTooManyRequests, askTitle, askView(newAsk(email, next, problem)))
 }
 
 // Show shows the settings.

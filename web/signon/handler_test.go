@@ -179,9 +179,20 @@ func TestUnverifiedAccountIsTakenFromWhoeverMadeIt(t *testing.T) {
 	if page := squatter.Post("/signup", "email", "mira@corp.example", "password", webtest.Password, "workspace", "mine"); page.Path != "/overview" {
 		t.Fatalf("sign up led to %s", page.Path)
 	}
+	planted, _, err := c.DB.UserByEmail(t.Context(), "mira@corp.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	backDoor := tenants.Passkey{ID: planted.ID, Name: "back door", Credential: []byte("c"), PublicKey: []byte("k"), CreatedAt: planted.CreatedAt}
+	if _, err := c.DB.AddPasskey(t.Context(), planted, planted.ID, backDoor, []byte("h"), [][]byte{[]byte("code")}); err != nil {
+		t.Fatal(err)
+	}
 	browser := c.Stranger(t)
 	if page := browser.Get(c.begin(t, browser, mira())); page.Path != "/workspaces" {
 		t.Fatalf("signing on led to %s", page.Path)
+	}
+	if factors, err := c.DB.FactorsOf(t.Context(), planted.ID); err != nil || factors != (tenants.Factors{}) {
+		t.Errorf("the squatter's factors: %+v, %v", factors, err)
 	}
 	if page := squatter.Get("/account"); !strings.HasPrefix(page.Path, "/login") {
 		t.Errorf("the squatter opens %s", page.Path)

@@ -6,7 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"palimpsest/tenants/passkey"
 	"palimpsest/tenants/signon"
+	"palimpsest/web"
 )
 
 // Records is a domain name system of TXT records.
@@ -29,11 +31,25 @@ func (r *Records) LookupTXT(_ context.Context, name string) ([]string, error) {
 	return r.records[strings.TrimSuffix(name, ".")], nil
 }
 
+// SignOnHere has identity providers send people back to the product itself, as a real
+// browser needs it.
+func SignOnHere(p *Product, deps *web.Deps) { deps.SignOn = p.signOn(p.Local) }
+
+// NoPasskeys has the product reached by an address, which passkeys cannot be for.
+func NoPasskeys(p *Product, deps *web.Deps) { deps.Passkeys = p.passkeys("https://192.0.2.7") }
+
 // signOn makes what logs people in through their workspace's single sign-on.
-func (p *Product) signOn() *signon.Service {
+func (p *Product) signOn(publicURL string) *signon.Service {
 	p.Records = &Records{records: map[string][]string{}}
 	return signon.New(signon.Config{
-		Store: p.DB, Sealer: p.vault, Resolver: p.Records, Door: p.People, Client: signon.NewClient(true),
-		PublicURL: PublicURL, AllowHTTP: true, Now: time.Now,
+		Store: p.DB, Sealer: p.vault, Resolver: p.Records, Door: p.People, Throttle: p.People.Throttle(), Client: signon.NewClient(true),
+		PublicURL: publicURL, AllowHTTP: true, Now: time.Now,
+	})
+}
+
+// passkeys makes what logs people in with passkeys.
+func (p *Product) passkeys(publicURL string) *passkey.Service {
+	return passkey.New(passkey.Config{
+		Store: p.DB, Sealer: p.vault, Door: p.People, Throttle: p.People.Throttle(), PublicURL: publicURL, Now: time.Now,
 	})
 }

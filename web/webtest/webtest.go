@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -45,6 +46,7 @@ const PublicURL = "http://127.0.0.1:8080"
 // Product is the dashboard with everything behind it.
 type Product struct {
 	URL      string
+	Local    string // the same by the name of this machine, which passkeys are for
 	Database *dbtest.Database
 	DB       *tenantsdb.DB
 	Keys     *identity.Keys
@@ -84,7 +86,14 @@ func Start(t testing.TB, options ...Option) *Product {
 		Database: database, DB: database.DB, Keys: keys, vault: safe, provider: provider, modules: "ipc",
 		Sessions: sessiondb.New(database.DB), Archive: archivedb.New(database.DB),
 	}
-	server := httptest.NewServer(p.handler(t, options))
+	server := httptest.NewUnstartedServer(nil)
+	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Local = "http://localhost:" + port
+	server.Config.Handler = p.handler(t, options)
+	server.Start()
 	t.Cleanup(server.Close)
 	p.URL = server.URL
 	return p
@@ -116,7 +125,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 		People: people, Invitations: identity.NewInvitations(people, p.DB, PublicURL),
 		Data: p.DB, Audit: p.DB, Deletion: p.deletion(),
 		Billing: billing.Off(),
-		SignOn:  p.signOn(),
+		SignOn:  p.signOn(PublicURL), Passkeys: p.passkeys(p.Local),
 	}
 	for _, option := range options {
 		option(p, &deps)

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"strings"
+	"testing"
+	"time"
+
+	"palimpsest/migrations/dbtest"
+	"palimpsest/tenants"
+	"palimpsest/tenants/vault"
+)
+
+// S15: the command seals the secrets of second factors and of single sign-on anew, too,
+// and says how many.
+func TestResealSealsWhatPeopleLogInWith(t *testing.T) {
+	t.Parallel()
+	database := dbtest.New(t)
+	older, newer := bytes.Repeat([]byte("o"), 32), bytes.Repeat([]byte("n"), 32)
+	before, err := vault.New([][]byte{older})
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, workspace, err := database.DB.SignUp(t.Context(), "ada@example.com", "", "Northbeam")
+	if err != nil {
+		t.Fatal(err)
+	}
+	aboutFactor, aboutSignOn := tenants.AboutSecondFactor(user.ID), tenants.AboutSignOn(workspace.ID, "https://login.example", "client")
+	factor, err := before.SealAbout(aboutFactor, "of the app")
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := before.SealAbout(aboutSignOn, "of the client")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := database.DB.StartSecondFactor(t.Context(), user.ID, factor, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := database.DB.SaveSignOn(t.Context(), workspace.ID, tenants.SignOn{Issuer: "https://login.example", ClientID: "client", Sealed: secret, Role: tenants.Viewer}); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, want := range []string{"1 second factors, 1 sign-ons", "0 second factors, 0 sign-ons"} {
+		var out bytes.Buffer
+		command := vaultCommand(func() (Config, error) {
+			config := DefaultConfig()
+			config.DatabaseURL, config.DataDir = database.OwnerURL, t.TempDir()
+			config.SecretKey = base64.StdEncoding.EncodeToString(newer) + "," + base64.StdEncoding.EncodeToString(older)
+			return config, nil
+		})
+		command.SetArgs([]string{"reseal"})
+		command.SetOut(&out)
+		if err := command.ExecuteContext(t.Context()); err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("%q lacks %q: %v", out.String(), want, err)
+		}
+	}
+	after, err := vault.New([][]byte{newer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := database.DB.SecondFactor(t.Context(), user.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if opened, newest, err := after.OpenAbout(aboutFactor, kept.Sealed); err != nil || opened != "of the app" || !newest {
+		t.Errorf("the app's secret: %q, %v, %v", opened, newest, err)
+	}
+	signOn, err := database.DB.SignOn(t.Context(), workspace.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if opened, newest, err := after.OpenAbout(aboutSignOn, signOn.Sealed); err != nil || opened != "of the client" || !newest {
+		t.Errorf("the client's secret: %q, %v, %v", opened, newest, err)
+	}
+}

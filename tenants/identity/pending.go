@@ -1,0 +1,65 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"palimpsest/tenants"
+)
+
+// Pending returns who a tenants.CodeNeeded was for: they have typed their password. It
+// returns tenants.ErrLoginEnded for a token that is no longer good, as after a change of
+// the password or the address.
+func (s *Service) Pending(ctx context.Context, pending string) (tenants.User, error) {
+	claims, err := s.tokens.pending(pending)
+	if err != nil {
+		return tenants.User{}, err
+	}
+	user, hash, err := s.store.UserByEmail(ctx, claims.Email)
+	if errors.Is(err, tenants.ErrNotFound) || err == nil && (user.ID != claims.user || fingerprint(hash) != claims.Password) {
+		return tenants.User{}, tenants.ErrLoginEnded
+	}
+	if err != nil {
+		return tenants.User{}, fmt.Errorf("log in: %w", err)
+	}
+	return user, nil
+}
+
+// PendingFactors returns what somebody who has typed their password can log in with, or
+// the error of Pending.
+func (s *Service) PendingFactors(ctx context.Context, pending string) (tenants.Factors, error) {
+	user, err := s.Pending(ctx, pending)
+	if err != nil {
+		return tenants.Factors{}, err
+	}
+	return s.store.FactorsOf(ctx, user.ID)
+}
+
+// ConfirmPassword has somebody who is logged in prove that they know their password. It
+// returns a tenants.Invalid that names password, or a tenants.TooMany.
+func (s *Service) ConfirmPassword(ctx context.Context, who tenants.Principal, password string) error {
+	return s.confirm(ctx, who, "password", password)
+}
+
+// OpenWithPasskey opens a login of a user whose passkey has proven who they are, and
+// returns its token. Where addresses must be verified first, it returns
+// tenants.ErrWrongLogin for one that is not.
+func (s *Service) OpenWithPasskey(ctx context.Context, user tenants.User, userAgent string) (tenants.Principal, string, error) {
+	if s.mails.RequireVerified && user.VerifiedAt == nil {
+		return tenants.Principal{}, "", tenants.ErrWrongLogin
+	}
+	return s.OpenLogin(ctx, user, userAgent)
+}
+
+// NewRecoveryCodes returns recovery codes for a person as they read them, and what is
+// kept of them.
+func (s *Service) NewRecoveryCodes(user uuid.UUID) (codes []string, hashes [][]byte) {
+	return newRecoveryCodes(user)
+}
+
+// Throttle returns what slows down guessing, for those who log people in beside the
+// service.
+func (s *Service) Throttle() Throttle { return s.throttle }

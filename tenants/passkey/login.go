@@ -1,0 +1,189 @@
+package passkey
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-webauthn/webauthn/protocol"
+	"github.com/go-webauthn/webauthn/webauthn"
+	"github.com/google/uuid"
+
+	"palimpsest/tenants"
+)
+
+// Ask returns what the browser of somebody who is not known yet is asked, as JSON, and
+// what it must hold until it answers with LogIn. It returns tenants.ErrPasskey where
+// passkeys are off.
+func (s *Service) Ask() (options []byte, held string, err error) {
+	if !s.IsOn() {
+		return nil, "", fmt.Errorf("%w: passkeys are off", tenants.ErrPasskey)
+	}
+	under, held, err := s.ask(asked{For: toLogIn})
+	if err != nil {
+		return nil, "", err
+	}
+	assertion, _, err := s.relying.BeginDiscoverableLogin(webauthn.WithChallenge(under.Challenge), webauthn.WithUserVerification(protocol.VerificationRequired))
+	if err != nil {
+		return nil, "", fmt.Errorf("passkey: %w", err)
+	}
+	options, err = optionsJSON(assertion)
+	return options, held, err
+}
+
+// LogIn logs in whoever has a passkey that answers what the browser held, and returns
+// their login's token. Their device has verified them, so nothing else is asked for. It
+// returns tenants.ErrPasskey, or a tenants.TooMany.
+func (s *Service) LogIn(ctx context.Context, held, answer, userAgent string) (token string, err error) {
+	return s.throttled(ctx, func() (string, error) {
+		under, err := s.open(held, toLogIn)
+		if err != nil {
+			return "", err
+		}
+		parsed, err := protocol.ParseCredentialRequestResponseBytes([]byte(answer))
+		if err != nil {
+			return "", refused(err)
+		}
+		user, err := uuid.FromBytes(parsed.Response.UserHandle)
+		if err != nil {
+			return "", refused(err)
+		}
+		person, err := s.owner(ctx, user)
+		if err != nil {
+			return "", err
+		}
+		_, session, err := s.relying.BeginDiscoverableLogin(webauthn.WithChallenge(under.Challenge), webauthn.WithUserVerification(protocol.VerificationRequired))
+		if err != nil {
+			return "", fmt.Errorf("passkey: %w", err)
+		}
+		_, credential, err := s.relying.ValidatePasskeyLogin(func([]byte, []byte) (webauthn.User, error) { return person, nil }, *session, parsed)
+		if err != nil {
+			return "", refused(err)
+		}
+		return s.admit(ctx, under, person, credential, userAgent)
+	})
+}
+
+// AskSecond returns what the browser of somebody who has typed their password is asked,
+// as JSON, and what it must hold until it answers with LogInSecond. It returns
+// tenants.ErrLoginEnded for a log-in that waited too long, and tenants.ErrPasskey for
+// somebody without a passkey.
+func (s *Service) AskSecond(ctx context.Context, pending string) (options []byte, held string, err error) {
+	user, err := s.Door.Pending(ctx, pending)
+	if err != nil {
+		return nil, "", err
+	}
+	if !s.IsOn() {
+		return nil, "", fmt.Errorf("%w: passkeys are off", tenants.ErrPasskey)
+	}
+	person, err := s.owner(ctx, user.ID)
+	if err != nil {
+		return nil, "", err
+	}
+	under, held, err := s.ask(asked{For: toFollow, User: user.ID})
+	if err != nil {
+		return nil, "", err
+	}
+	assertion, _, err := s.second(under, person)
+	if err != nil {
+		return nil, "", err
+	}
+	options, err = optionsJSON(assertion)
+	return options, held, err
+}
+
+// LogInSecond logs in somebody who has typed their password and whose passkey answers
+// what the browser held. It returns what LogIn does, and tenants.ErrLoginEnded for a
+// log-in that waited too long.
+func (s *Service) LogInSecond(ctx context.Context, pending, held, answer, userAgent string) (token string, err error) {
+	user, err := s.Door.Pending(ctx, pending)
+	if err != nil {
+		return "", err
+	}
+	return s.throttled(ctx, func() (string, error) {
+		under, err := s.open(held, toFollow)
+		if err != nil {
+			return "", err
+		}
+		if under.User != user.ID {
+			return "", fmt.Errorf("%w: somebody else was asked", tenants.ErrPasskey)
+		}
+		parsed, err := protocol.ParseCredentialRequestResponseBytes([]byte(answer))
+		if err != nil {
+			return "", refused(err)
+		}
+		person, err := s.owner(ctx, user.ID)
+		if err != nil {
+			return "", err
+		}
+		_, session, err := s.second(under, person)
+		if err != nil {
+			return "", err
+		}
+		credential, err := s.relying.ValidateLogin(person, *session, parsed)
+		if err != nil {
+			return "", refused(err)
+		}
+		return s.admit(ctx, under, person, credential, userAgent)
+	})
+}
+
+// second returns what the browser of a known person is asked. The password has told who
+// they are, so their device need not.
+func (s *Service) second(under asked, person owner) (*protocol.CredentialAssertion, *webauthn.SessionData, error) {
+	assertion, session, err := s.relying.BeginLogin(person, webauthn.WithChallenge(under.Challenge), webauthn.WithUserVerification(protocol.VerificationPreferred))
+	if err != nil {
+		return nil, nil, refused(err) // no passkey
+	}
+	return assertion, session, nil
+}
+
+// admit logs in the owner of a passkey that has answered. One whose count has not risen
+// was copied: it is refused from now on, and this log-in with it (level 3, section 6.1.1).
+func (s *Service) admit(ctx context.Context, under asked, person owner, credential *webauthn.Credential, userAgent string) (string, error) {
+	var used tenants.Passkey
+	for _, passkey := range person.passkeys {
+		if bytes.Equal(passkey.Credential, credential.ID) {
+			used = passkey
+		}
+	}
+	ctx = tenants.WithActor(ctx, tenants.Actor{User: person.user.ID, Name: person.user.Email, From: tenants.ActorOf(ctx).From})
+	if !used.CopiedAt.IsZero() {
+		return "", tenants.ErrPasskeyCopied
+	}
+	if credential.Authenticator.CloneWarning {
+		return "", errors.Join(tenants.ErrPasskeyCopied, s.Store.NotePasskeyCopied(ctx, person.user.ID, used, s.Now()))
+	}
+	used.SignCount, used.BackedUp, used.UsedAt = credential.Authenticator.SignCount, credential.Flags.BackupState, s.Now()
+	if err := s.Store.UsePasskey(ctx, person.user.ID, used, under.hash()); err != nil {
+		return "", err
+	}
+	_, token, err := s.Door.OpenWithPasskey(ctx, person.user, userAgent)
+	if errors.Is(err, tenants.ErrWrongLogin) {
+		return "", refused(err)
+	}
+	return token, err
+}
+
+// owner returns somebody with their passkeys, or tenants.ErrPasskey for nobody.
+func (s *Service) owner(ctx context.Context, user uuid.UUID) (owner, error) {
+	found, passkeys, err := s.Store.PasskeyOwner(ctx, user)
+	if errors.Is(err, tenants.ErrNotFound) {
+		return owner{}, refused(err)
+	}
+	return owner{user: found, passkeys: passkeys}, err
+}
+
+// throttled counts refused passkeys by the place that they come from.
+func (s *Service) throttled(ctx context.Context, try func() (string, error)) (string, error) {
+	attempt := "passkey from " + tenants.ActorOf(ctx).From
+	if err := s.Throttle.Check(ctx, attempt); err != nil {
+		return "", err
+	}
+	token, err := try()
+	if errors.Is(err, tenants.ErrPasskey) {
+		return "", errors.Join(err, s.Throttle.Failed(ctx, attempt))
+	}
+	return token, err
+}

@@ -1,0 +1,258 @@
+// Package passkey lets people make passkeys and log in with them: in place of a
+// password, or after it (Web Authentication, level 3).
+//
+// What a browser is asked is a challenge. It is kept by the browser that is to answer,
+// sealed, with whom and what it is for; the database keeps the answered ones, so that
+// none is good twice.
+package passkey
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-webauthn/webauthn/protocol"
+	"github.com/go-webauthn/webauthn/webauthn"
+	"github.com/google/uuid"
+
+	"palimpsest/tenants"
+)
+
+// Store keeps passkeys. What its methods return is told by those of tenantsdb.DB.
+type Store interface {
+	FactorsOf(ctx context.Context, user uuid.UUID) (tenants.Factors, error)
+	Passkeys(ctx context.Context, user uuid.UUID) ([]tenants.Passkey, error)
+	PasskeyOwner(ctx context.Context, user uuid.UUID) (tenants.User, []tenants.Passkey, error)
+	AddPasskey(ctx context.Context, user tenants.User, keep uuid.UUID, passkey tenants.Passkey, challenge []byte, hashes [][]byte) (isFirst bool, err error)
+	UsePasskey(ctx context.Context, user uuid.UUID, passkey tenants.Passkey, challenge []byte) error
+	NotePasskeyCopied(ctx context.Context, user uuid.UUID, passkey tenants.Passkey, at time.Time) error
+	RenamePasskey(ctx context.Context, user, id uuid.UUID, name string) error
+	RemovePasskey(ctx context.Context, user, keep, id uuid.UUID) error
+	ReplaceRecoveryCodes(ctx context.Context, user tenants.User, hashes [][]byte) error
+}
+
+// Sealer seals a secret for what about names.
+type Sealer interface {
+	SealAbout(about, secret string) ([]byte, error)
+	OpenAbout(about string, sealed []byte) (secret string, newest bool, err error)
+}
+
+// Door knows people and opens logins.
+type Door interface {
+	// ConfirmPassword returns a tenants.Invalid that names password, or a
+	// tenants.TooMany.
+	ConfirmPassword(ctx context.Context, who tenants.Principal, password string) error
+	// Pending returns who has typed their password, or tenants.ErrLoginEnded.
+	Pending(ctx context.Context, pending string) (tenants.User, error)
+	// OpenWithPasskey returns the token of a login, or tenants.ErrWrongLogin for somebody
+	// who must verify their address first.
+	OpenWithPasskey(ctx context.Context, user tenants.User, userAgent string) (tenants.Principal, string, error)
+	// NewRecoveryCodes returns codes and what is kept of them.
+	NewRecoveryCodes(user uuid.UUID) (codes []string, hashes [][]byte)
+	// Forget makes the next use of every token ask the store.
+	Forget()
+}
+
+// Throttle slows down those who try.
+type Throttle interface {
+	// Check returns a tenants.TooMany if there have been too many failures.
+	Check(ctx context.Context, attempt string) error
+	// Failed counts a failure.
+	Failed(ctx context.Context, attempt string) error
+}
+
+// Config is what a Service works with. All must be set.
+type Config struct {
+	Store     Store
+	Sealer    Sealer
+	Door      Door
+	Throttle  Throttle
+	PublicURL string // where people reach the product: passkeys are for its host
+	Now       func() time.Time
+}
+
+// Service makes passkeys and logs people in with them.
+type Service struct {
+	Config
+
+	relying *webauthn.WebAuthn // nil: passkeys do not work at the public URL
+	origin  string
+}
+
+// New returns a Service. Where the public URL has no name that a passkey can be for,
+// IsOn returns false.
+func New(config Config) *Service {
+	s := &Service{Config: config}
+	host, origin := place(config.PublicURL)
+	relying, err := webauthn.New(&webauthn.Config{
+		RPID: host, RPDisplayName: "Palimpsest", RPOrigins: []string{origin},
+		AttestationPreference: protocol.PreferNoAttestation,
+		// What logs in without a password must know its person by itself.
+		AuthenticatorSelection: protocol.AuthenticatorSelection{
+			ResidentKey: protocol.ResidentKeyRequirementRequired, RequireResidentKey: protocol.ResidentKeyRequired(),
+			UserVerification: protocol.VerificationRequired,
+		},
+		// Some password managers tell more than they were asked.
+		ExtensionsUnsolicitedOutputPolicy: protocol.UnsolicitedOutputPolicyIgnore,
+	})
+	if host != "" && err == nil {
+		s.relying, s.origin = relying, origin
+	}
+	return s
+}
+
+// place returns the host that passkeys are for and the origin that they are used at. A
+// passkey is for a name, never for an address; this machine has the name localhost.
+func place(publicURL string) (host, origin string) {
+	parsed, err := url.Parse(publicURL)
+	if err != nil {
+		return "", ""
+	}
+	host = strings.ToLower(parsed.Hostname())
+	if ip := net.ParseIP(host); ip != nil {
+		if !ip.IsLoopback() {
+			return "", ""
+		}
+		host = "localhost"
+	}
+	if parsed.Scheme != "https" && host != "localhost" {
+		return "", "" // browsers have no passkeys there
+	}
+	origin = parsed.Scheme + "://" + host
+	if port := parsed.Port(); port != "" {
+		origin += ":" + port
+	}
+	return host, origin
+}
+
+// IsOn reports whether passkeys work at the public URL: it must be https with a name, or
+// this machine.
+func (s *Service) IsOn() bool { return s.relying != nil }
+
+// Origin returns where passkeys are used; empty if they are off.
+func (s *Service) Origin() string { return s.origin }
+
+// List returns the passkeys of a person, the oldest first, and all that they log in with
+// beside their password.
+func (s *Service) List(ctx context.Context, user uuid.UUID) ([]tenants.Passkey, tenants.Factors, error) {
+	passkeys, err := s.Store.Passkeys(ctx, user)
+	if err != nil {
+		return nil, tenants.Factors{}, err
+	}
+	factors, err := s.Store.FactorsOf(ctx, user)
+	return passkeys, factors, err
+}
+
+// Rename gives a passkey another name. It returns a tenants.Invalid that names name, or
+// tenants.ErrNotFound.
+func (s *Service) Rename(ctx context.Context, who tenants.Principal, id uuid.UUID, name string) error {
+	name, err := checkName(name)
+	if err != nil {
+		return err
+	}
+	return s.Store.RenamePasskey(ctx, who.User.ID, id, name)
+}
+
+// Remove has a passkey of somebody who knows their password log nobody in any more, and
+// ends their other logins. It returns a tenants.Invalid that names password, a
+// tenants.TooMany, or tenants.ErrNotFound.
+func (s *Service) Remove(ctx context.Context, who tenants.Principal, id uuid.UUID, password string) error {
+	if err := s.Door.ConfirmPassword(ctx, who, password); err != nil {
+		return err
+	}
+	defer s.Door.Forget()
+	return s.Store.RemovePasskey(ctx, who.User.ID, who.Login.ID, id)
+}
+
+// RenewCodes returns other recovery codes to somebody who knows their password, and has
+// passkeys and no app; those before end. It returns a tenants.Invalid that names
+// password, a tenants.TooMany, or tenants.ErrNotFound for others.
+func (s *Service) RenewCodes(ctx context.Context, who tenants.Principal, password string) ([]string, error) {
+	if err := s.Door.ConfirmPassword(ctx, who, password); err != nil {
+		return nil, err
+	}
+	factors, err := s.Store.FactorsOf(ctx, who.User.ID)
+	if err != nil {
+		return nil, err
+	}
+	if factors.App || !factors.AreOn() {
+		return nil, tenants.ErrNotFound
+	}
+	codes, hashes := s.Door.NewRecoveryCodes(who.User.ID)
+	return codes, s.Store.ReplaceRecoveryCodes(ctx, who.User, hashes)
+}
+
+// checkName returns a name as it is kept, or a tenants.Invalid.
+func checkName(name string) (string, error) {
+	name = strings.TrimSpace(name)
+	if length := utf8.RuneCountInString(name); length == 0 || length > tenants.MaxPasskeyName {
+		return "", tenants.Invalid{Field: "name", Message: fmt.Sprintf("must have 1 to %d characters", tenants.MaxPasskeyName)}
+	}
+	return name, nil
+}
+
+// owner is a person as the library knows them.
+type owner struct {
+	user     tenants.User
+	passkeys []tenants.Passkey
+}
+
+// WebAuthnID implements webauthn.User.
+func (o owner) WebAuthnID() []byte { return o.user.ID[:] }
+
+// WebAuthnName implements webauthn.User.
+func (o owner) WebAuthnName() string { return o.user.Email }
+
+// WebAuthnDisplayName implements webauthn.User.
+func (o owner) WebAuthnDisplayName() string { return o.user.Email }
+
+// WebAuthnCredentials implements webauthn.User.
+func (o owner) WebAuthnCredentials() []webauthn.Credential {
+	credentials := make([]webauthn.Credential, len(o.passkeys))
+	for i, passkey := range o.passkeys {
+		credentials[i] = webauthn.Credential{
+			ID: passkey.Credential, PublicKey: passkey.PublicKey,
+			Flags:         webauthn.CredentialFlags{BackupEligible: passkey.BackupEligible, BackupState: passkey.BackedUp},
+			Authenticator: webauthn.Authenticator{SignCount: passkey.SignCount},
+		}
+		for _, transport := range passkey.Transports {
+			credentials[i].Transport = append(credentials[i].Transport, protocol.AuthenticatorTransport(transport))
+		}
+	}
+	return credentials
+}
+
+// descriptors returns how the owner's passkeys are named to browsers.
+func (o owner) descriptors() []protocol.CredentialDescriptor {
+	var all []protocol.CredentialDescriptor
+	for _, credential := range o.WebAuthnCredentials() {
+		all = append(all, credential.Descriptor())
+	}
+	return all
+}
+
+// refused returns why a passkey is refused as a tenants.ErrPasskey.
+func refused(err error) error {
+	detailed, is := errors.AsType[*protocol.Error](err)
+	if is {
+		return fmt.Errorf("%w: %s: %s", tenants.ErrPasskey, detailed.Details, detailed.DevInfo)
+	}
+	return fmt.Errorf("%w: %w", tenants.ErrPasskey, err)
+}
+
+func optionsJSON(options any) ([]byte, error) {
+	written, err := json.Marshal(options)
+	if err != nil {
+		return nil, fmt.Errorf("passkey: %w", err)
+	}
+	return written, nil
+}
+
+// Interface guard.
+var _ webauthn.User = owner{}

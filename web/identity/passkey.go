@@ -1,0 +1,86 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+)
+
+// Passkeys logs people in with passkeys. What proves nothing is a tenants.ErrPasskey, and
+// too much of it a tenants.TooMany.
+type Passkeys interface {
+	// IsOn reports whether passkeys work where people reach the product.
+	IsOn() bool
+	// Origin returns where that is.
+	Origin() string
+
+	// Ask returns what a browser is asked, as JSON, and what it holds until it answers.
+	Ask() (options []byte, held string, err error)
+	// LogIn returns the token of a login.
+	LogIn(ctx context.Context, held, answer, userAgent string) (token string, err error)
+
+	// AskSecond and LogInSecond do so after the password, and return
+	// tenants.ErrLoginEnded for a log-in that waited too long.
+	AskSecond(ctx context.Context, pending string) (options []byte, held string, err error)
+	LogInSecond(ctx context.Context, pending, held, answer, userAgent string) (token string, err error)
+}
+
+// PasskeyOptions tells the script what the browser is to be asked.
+func (h *Handler) PasskeyOptions(c echo.Context) error {
+	options, held, err := h.passkeys.Ask()
+	return h.askPasskey(c, options, held, err)
+}
+
+// CodePasskeyOptions does so after the password.
+func (h *Handler) CodePasskeyOptions(c echo.Context) error {
+	options, held, err := h.passkeys.AskSecond(c.Request().Context(), h.cookies.Pending(c.Request()))
+	return h.askPasskey(c, options, held, err)
+}
+
+func (h *Handler) askPasskey(c echo.Context, options []byte, held string, err error) error {
+	if errors.Is(err, tenants.ErrPasskey) || errors.Is(err, tenants.ErrLoginEnded) {
+		return tenants.ErrNotFound
+	}
+	if err != nil {
+		return err
+	}
+	h.cookies.SetPasskey(c.Response(), held)
+	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+	return c.JSONBlob(http.StatusOK, options)
+}
+
+// Passkey logs in whoever has a passkey that answers, and leads to where they wanted to
+// go.
+func (h *Handler) Passkey(c echo.Context) error {
+	held := h.cookies.TakePasskey(c.Response(), c.Request())
+	token, err := h.passkeys.LogIn(from(c), held, c.FormValue("answer"), c.Request().UserAgent())
+	h.note(c, err)
+	return h.opened(c, token, "", c.FormValue("next"), err)
+}
+
+// CodePasskey logs in somebody who knows the password and has a passkey that answers.
+func (h *Handler) CodePasskey(c echo.Context) error {
+	pending, held := h.cookies.Pending(c.Request()), h.cookies.TakePasskey(c.Response(), c.Request())
+	token, err := h.passkeys.LogInSecond(from(c), pending, held, c.FormValue("answer"), c.Request().UserAgent())
+	h.note(c, err)
+	return h.followed(c, token, c.FormValue("next"), err)
+}
+
+// note has the log tell why a passkey is refused.
+func (h *Handler) note(c echo.Context, err error) {
+	if errors.Is(err, tenants.ErrPasskey) {
+		h.log.WarnContext(c.Request().Context(), "passkey is refused", "error", err)
+	}
+}
+
+// passkeyText says of a refused passkey what people can do instead.
+func passkeyText(err error, instead string) string {
+	if errors.Is(err, tenants.ErrPasskeyCopied) {
+		return "A copy of this passkey was used, so it logs nobody in any more. Log in with your password and a recovery code, then remove it from your account."
+	}
+	return "The passkey was not accepted. Try again, or " + instead + "."
+}
