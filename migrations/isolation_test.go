@@ -13,7 +13,7 @@ import (
 // outside are the tables that belong to people, not to a tenant; each is bound to
 // the user that a transaction works for, or to the worker that empties it.
 func outside() []string {
-	return []string{"users", "logins", "user_tokens", "mails", "account_requests", "operators", "operator_entries", "second_factors", "recovery_codes"}
+	return []string{"users", "logins", "user_tokens", "mails", "account_requests", "operators", "operator_entries", "second_factors", "recovery_codes", "subscription_ends"}
 }
 
 // table is what the catalogue says of a table's isolation.
@@ -137,13 +137,15 @@ func TestEveryTenantTableIsBoundToTheWorkspace(t *testing.T) {
 		"users":  "(id = ( SELECT app_user() AS app_user))",
 		"logins": "(user_id = ( SELECT app_user() AS app_user))",
 
-		"user_tokens":      "(user_id = ( SELECT app_user() AS app_user))",
-		"second_factors":   "(user_id = ( SELECT app_user() AS app_user))",
-		"recovery_codes":   "(user_id = ( SELECT app_user() AS app_user))",
-		"mails":            mailWorker,
-		"account_requests": mailWorker,
-		"operators":        "(user_id = ( SELECT app_user() AS app_user))",
-		"operator_entries": "false",
+		"user_tokens":    "(user_id = ( SELECT app_user() AS app_user))",
+		"second_factors": "(user_id = ( SELECT app_user() AS app_user))",
+		"recovery_codes": "(user_id = ( SELECT app_user() AS app_user))",
+		"mails":          "((( SELECT current_setting('app.worker'::text, true) AS current_setting) = 'outbox'::text) OR ((sealed IS NULL) AND " + mailWorker + "))",
+
+		"subscription_ends": "(( SELECT current_setting('app.worker'::text, true) AS current_setting) = 'billing'::text)",
+		"account_requests":  mailWorker,
+		"operators":         "(user_id = ( SELECT app_user() AS app_user))",
+		"operator_entries":  "false",
 	}
 	for _, table := range names(t, connection) {
 		want := tenant

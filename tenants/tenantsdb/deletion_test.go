@@ -38,7 +38,7 @@ func left(t *testing.T, b bundle, workspace uuid.UUID) []string {
 // isOfPeople reports whether a table is no workspace's: its rows hold no workspace's
 // id, or one that the fixture alone has put there.
 func isOfPeople(table string) bool {
-	return slices.Contains([]string{"users", "user_tokens", "mails", "account_requests"}, table)
+	return slices.Contains([]string{"users", "user_tokens", "mails", "account_requests", "subscription_ends"}, table)
 }
 
 // erase does what the job does, without the bucket.
