@@ -142,7 +142,7 @@ func (down) Withdraw(context.Context, uuid.UUID, uuid.UUID, int) error { return 
 
 func (down) Record(context.Context, uuid.UUID, []session.Seen) error { return errDown }
 
-func resolverOn(t *testing.T, store session.Store) *session.Resolver {
+func resolverOn(t testing.TB, store session.Store) *session.Resolver {
 	t.Helper()
 	resolver, err := session.NewResolver(store)
 	if err != nil {

@@ -55,7 +55,7 @@ func TestWrongSettingIsNamedWithoutItsSecret(t *testing.T) {
 		"STRIPE_TEAM_PRICE":                  "price_1,,hunter2",
 		"PALIMPSEST_BILLING_GRACE":           "hunter2",
 		"PALIMPSEST_SIGNUP":                  "hunter2",
-		"PALIMPSEST_SIGNUP_DOMAINS":          "hunter2",
+		"PALIMPSEST_SIGNUP_DOMAINS":          "hunter3",
 		"PALIMPSEST_SIGNUP_BLOCK_DOMAINS":    "a@example.com",
 		"PALIMPSEST_SIGNUP_DISPOSABLE":       "hunter2",
 		"PALIMPSEST_WORKSPACE_CONCURRENCY":   "0",

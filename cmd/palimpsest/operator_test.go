@@ -38,7 +38,7 @@ func TestSignUpSettingsAreRead(t *testing.T) {
 		t.Errorf("domains without any: %v", err)
 	}
 	config, err = LoadConfig("", environment(nil))
-	if err != nil || config.SignUp.Open != identity.OpenToAll || config.SignUp.RefuseDisposable || config.WorkspaceConcurrency != 200 {
+	if err != nil || config.SignUp.Open != "" || config.SignUp.RefuseDisposable || config.WorkspaceConcurrency != 200 {
 		t.Errorf("by default: %+v, %d, %v", config.SignUp, config.WorkspaceConcurrency, err)
 	}
 }
@@ -81,7 +81,8 @@ func TestHealthLooksAtEachPart(t *testing.T) {
 	if err := work.Open(); err != nil {
 		t.Fatal(err)
 	}
-	if err := work.Enqueue(t.Context(), uuid.New(), jobs.Job{Kind: "later", Workspace: uuid.New()}); err != nil {
+	workspace := uuid.New()
+	if err := work.Enqueue(t.Context(), workspace, jobs.Job{Kind: "later", Workspace: workspace}); err != nil {
 		t.Fatal(err)
 	}
 	if jobs := look()["Jobs"]; !jobs.OK || !strings.Contains(jobs.Text, "1 waiting") {
