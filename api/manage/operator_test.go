@@ -65,11 +65,11 @@ func TestNoOperatorReadsWhatWasSaid(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	operator, other := p.tenant(t, "ant"), p.tenant(t, "zebra") // the first person operates
-	said := string(other.send(t, http.MethodGet, "/sessions/"+other.session.String()+"/turns", "").body)
+	said := string(other.send(t, http.MethodGet, "/sessions/"+other.session.String()+"/archive/0", "").body)
 	if !strings.Contains(said, "zebra") {
 		t.Fatalf("nothing was said that could be read: %s", said)
 	}
-	secrets := []string{other.session.String(), other.request.String(), other.keyID, other.providerKey, other.pattern, other.viewer, "key of zebra", "pnpm in zebra", canaryKey}
+	secrets := []string{other.session.String(), other.request.String(), other.keyID, other.providerKey, other.pattern, other.viewer, "key of zebra", "pnpm in zebra", canaryKey, said}
 	for _, route := range routes(p.echo) {
 		try := reaches()[route]
 		if try.public || try.ends {
