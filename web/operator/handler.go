@@ -173,6 +173,6 @@ func done(action tenants.Action) string {
 	return map[tenants.Action]string{
 		tenants.WorkspaceSuspended: "suspended", tenants.WorkspaceResumed: "resumed",
 		tenants.OperatorFirst: "signed up first and operates", tenants.OperatorAppointed: "made an operator of",
-		tenants.SubscriptionEnded: "ended at Stripe, as its workspace was deleted:", tenants.SubscriptionNotEnded: "could not end at Stripe, though its workspace was deleted:",
+		tenants.SubscriptionEnded: "ended, as their workspace was deleted, the subscriptions of", tenants.SubscriptionNotEnded: "could not end, though their workspace was deleted, the subscriptions of",
 	}[action]
 }
