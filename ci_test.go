@@ -65,15 +65,15 @@ func TestToolsAndImagesArePinned(t *testing.T) {
 	if err != nil || len(modules) < 3 {
 		t.Fatalf("modules of tools %v, %v", modules, err)
 	}
-	pinned := ""
+	var pinned strings.Builder
 	for _, module := range append(modules, ".") {
-		pinned += readFile(t, filepath.Join(module, "go.mod"))
+		pinned.WriteString(readFile(t, filepath.Join(module, "go.mod")))
 		if readFile(t, filepath.Join(module, "go.sum")) == "" {
 			t.Errorf("%s has no sums", module)
 		}
 	}
 	for _, tool := range []string{"github.com/golangci/golangci-lint/v2", "github.com/zricethezav/gitleaks/v8", "golang.org/x/vuln", "github.com/a-h/templ"} {
-		if !regexp.MustCompile(`(?m)^\s*(require )?` + regexp.QuoteMeta(tool) + ` v\d+\.\d+\.\d+`).MatchString(pinned) {
+		if !regexp.MustCompile(`(?m)^\s*(require )?` + regexp.QuoteMeta(tool) + ` v\d+\.\d+\.\d+`).MatchString(pinned.String()) {
 			t.Errorf("%s is not pinned", tool)
 		}
 	}

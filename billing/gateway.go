@@ -149,10 +149,10 @@ func (g *gateway) end(ctx context.Context, customer string) (ended int, err erro
 	open := &stripe.CheckoutSessionListParams{Customer: new(customer), Status: new(string(stripe.CheckoutSessionStatusOpen))}
 	open.Context = ctx
 	sessions := g.api.CheckoutSessions.List(open)
+	expire := &stripe.CheckoutSessionExpireParams{}
+	expire.Context = ctx
 	for sessions.Next() {
-		params := &stripe.CheckoutSessionExpireParams{}
-		params.Context = ctx
-		if _, err := g.api.CheckoutSessions.Expire(sessions.CheckoutSession().ID, params); err != nil {
+		if _, err := g.api.CheckoutSessions.Expire(sessions.CheckoutSession().ID, expire); err != nil {
 			return ended, fmt.Errorf("expire checkout: %w", err)
 		}
 	}
@@ -161,10 +161,10 @@ func (g *gateway) end(ctx context.Context, customer string) (ended int, err erro
 	}
 	params := &stripe.SubscriptionListParams{Customer: new(customer)} // without those that have ended
 	params.Context = ctx
+	cancel := &stripe.SubscriptionCancelParams{InvoiceNow: new(true)}
+	cancel.Context = ctx
 	running := g.api.Subscriptions.List(params)
 	for running.Next() {
-		cancel := &stripe.SubscriptionCancelParams{InvoiceNow: new(true)}
-		cancel.Context = ctx
 		if _, err := g.api.Subscriptions.Cancel(running.Subscription().ID, cancel); err != nil && !isGone(err) {
 			return ended, fmt.Errorf("end subscription: %w", err)
 		}

@@ -73,7 +73,7 @@ func TestApplicationAppointsNobody(t *testing.T) {
 		"INSERT INTO suspensions (workspace_id, reason) VALUES (gen_random_uuid(), '')", "DELETE FROM operator_entries",
 		"SET ROLE palimpsest_operator", "GRANT palimpsest_operator TO palimpsest_app", "DROP FUNCTION operator_suspend",
 		"SELECT appoint_operator(gen_random_uuid())", "SELECT note_subscription_end('cus_1', true, '')", "SELECT claim_operator()", "SELECT * FROM operator_log(1)",
-		"SELECT * FROM operator_workspaces('', NULL, NULL, NULL, 1)", "SELECT operator_suspend(gen_random_uuid(), true, '', '', gen_random_uuid())",
+		"SELECT * FROM operator_workspaces('', now(), NULL, gen_random_uuid(), 1)", "SELECT operator_suspend(gen_random_uuid(), true, '', '', gen_random_uuid())",
 	} {
 		if _, err := app.Exec(t.Context(), statement); !isDenied(err) {
 			t.Errorf("the application may %s (%v)", statement, err)
