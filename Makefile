@@ -19,7 +19,7 @@ run: ## set up what is missing and start the product on http://127.0.0.1:8080
 
 .PHONY: test
 test: ## set up what is missing and run every test
-	@deploy/setup.sh postgresql chromium redis-server nodejs npm
+	@deploy/setup.sh postgresql chromium redis-server pgbouncer nodejs npm
 	go test -p 2 -timeout 15m ./...
 
 # The cuts that every request and every answer goes through.
@@ -33,7 +33,7 @@ fuzz: ## search for inputs that break the cutting of bodies and answers, FUZZ_TI
 
 .PHONY: check
 check: quick lint secrets vulnerabilities ## formatting, vet, lint, scanners, template drift, module sums, tests with the race detector
-	@deploy/setup.sh postgresql chromium redis-server nodejs npm gcc
+	@deploy/setup.sh postgresql chromium redis-server pgbouncer nodejs npm gcc
 	CGO_ENABLED=1 go test -race -p 2 -timeout 40m ./...
 
 .PHONY: quick
@@ -76,6 +76,10 @@ bench: ## Go benchmarks and the overhead of the proxy; writes docs/performance.m
 	@go build -o bin/palimpsest ./cmd/palimpsest
 	go test -p 1 -run '^$$' -bench . -benchmem -timeout 30m ./pipeline/... | tee bin/parts.txt
 	go run ./api/apibench/overhead -binary bin/palimpsest -parts bin/parts.txt -write docs/performance.md
+
+.PHONY: bench-neighbours
+bench-neighbours: ## how fast a workspace is beside a noisy one; prints what docs/performance.md quotes
+	go test -run '^$$' -bench Neighbour -benchtime 3000x ./api
 
 .PHONY: bench-compaction
 bench-compaction: ## compare ways to compact sessions; writes docs/compaction-bench.md; ARGS=-quick

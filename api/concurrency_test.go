@@ -6,13 +6,17 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
 
+	"palimpsest/api/limits"
+	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/tenants"
 )
 
@@ -162,6 +166,35 @@ func TestSuspendedAndUnverifiedWorkspacesAreRefusedInTheClientsDialect(t *testin
 			if errorType(t, got.body) != "permission_error" && path == messagesPath {
 				t.Errorf("%s to %s: %s", key, path, got.body)
 			}
+		}
+	}
+}
+
+// Of the two limiters each says when to come back as it knows: the workspace's in a
+// second, a key's when its limit frees, and one that never frees says so.
+func TestEachLimiterSaysWhenToComeBack(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(http.ResponseWriter, *http.Request) { t.Error("the provider was asked") })
+	for name, test := range map[string]struct {
+		err             error
+		after, tryAgain string
+	}{
+		"the workspace's":         {errCrowded, "1", ""},
+		"a key's rate":            {limits.Exceeded{Kind: limits.Requests, Wait: 42 * time.Second}, "42", "true"},
+		"a key's concurrency":     {limits.Exceeded{Kind: limits.Concurrency}, "", "true"},
+		"a key's day":             {limits.Exceeded{Kind: limits.DayBudget, Wait: 5 * time.Hour}, "18000", "false"},
+		"a key's month":           {limits.Exceeded{Kind: limits.MonthBudget, Wait: 240 * time.Hour}, "864000", "false"},
+		"more than ever passes":   {limits.Exceeded{Kind: limits.Tokens, Asked: 1000}, "", "false"},
+		"suspended, and for good": {tenants.ErrSuspended, "", "false"},
+	} {
+		recorder := httptest.NewRecorder()
+		context := echo.New().NewContext(httptest.NewRequestWithContext(t.Context(), http.MethodPost, messagesPath, http.NoBody), recorder)
+		if err := p.refuse(context, anthropic.New(), &Event{}, test.err); err != nil {
+			t.Fatal(err)
+		}
+		header := recorder.Header()
+		if header.Get("Retry-After") != test.after || header.Get("X-Should-Retry") != test.tryAgain {
+			t.Errorf("%s: Retry-After %q, X-Should-Retry %q, want %q and %q", name, header.Get("Retry-After"), header.Get("X-Should-Retry"), test.after, test.tryAgain)
 		}
 	}
 }

@@ -21,7 +21,7 @@ type controls struct {
 	pipe        string // modules, comma-separated; "none" for none; empty: as configured
 	bypass      bool
 	dryRun      bool
-	noStore     bool   // nothing of the exchange is to be kept; also where the workspace says so
+	noStore     bool   // nothing of the exchange is to be kept; also where the workspace or the key says so
 	target      string // targetUtilization; empty: as configured
 	provider    string
 	providerKey string

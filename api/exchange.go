@@ -148,7 +148,7 @@ func (s *Server) admit(request *http.Request, event *Event) (call, error) {
 	}
 	if kept, err := s.Settings.keeps(request.Context(), key.Workspace); err != nil {
 		return call{}, err
-	} else if !kept {
+	} else if !kept || key.Limits.NoStore {
 		asked.noStore = true
 	}
 	return call{key: key, asked: asked}, nil

@@ -13,6 +13,10 @@ import (
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules/compactionbridge"
+	"palimpsest/pipeline/modules/ipc"
+	"palimpsest/pipeline/modules/patterns"
+	"palimpsest/pipeline/modules/rehydrator"
 	"palimpsest/pipeline/session"
 )
 
@@ -58,6 +62,48 @@ func TestFailingModuleLeavesTheBodyAsItCame(t *testing.T) {
 				t.Errorf("log: %s", log)
 			}
 		})
+	}
+}
+
+// brokenAs is a module in the place of another that fails.
+type brokenAs struct {
+	broken
+
+	name string
+}
+
+// Name implements pipeline.Module.
+func (b brokenAs) Name() string { return b.name }
+
+// S25: whichever module it is that panics, fails or runs out of time, the client's own
+// body goes out.
+func TestEachModuleMayFail(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{ipc.Name, compactionbridge.Name, rehydrator.Name, patterns.Name} {
+		for how, fails := range map[string]func(*pipeline.Exchange) error{
+			"panics": func(*pipeline.Exchange) error { panic("out of range") },
+			"fails":  func(*pipeline.Exchange) error { return errDown },
+			"is late": func(*pipeline.Exchange) error {
+				return context.DeadlineExceeded
+			},
+		} {
+			t.Run(name+" "+how, func(t *testing.T) {
+				t.Parallel()
+				double := providertest.NewServer(t, providertest.Config{})
+				p := setupAt(t, double.URL, brokenAs{broken{fails}, name})
+				p.store.windows["claude-sonnet-4-5"] = small
+				body := toolSession("claude-sonnet-4-5", 30, 800)
+				got := p.send(http.MethodPost, messagesPath, body, "X-Palimpsest-Pipe", name)
+				last, _ := double.Last()
+				if got.status != http.StatusOK || string(last.Body) != body || !strings.Contains(got.header.Get("X-Palimpsest-Modules"), name+";failed") {
+					t.Errorf("status %d, modules %q, %d of %d bytes sent", got.status, got.header.Get("X-Palimpsest-Modules"), len(last.Body), len(body))
+				}
+				p.last(1)
+				if log := p.log.String(); !strings.Contains(log, name+".failed") {
+					t.Errorf("log: %s", log)
+				}
+			})
+		}
 	}
 }
 
@@ -142,7 +188,7 @@ func (down) Withdraw(context.Context, uuid.UUID, uuid.UUID, int) error { return 
 
 func (down) Record(context.Context, uuid.UUID, []session.Seen) error { return errDown }
 
-func resolverOn(t *testing.T, store session.Store) *session.Resolver {
+func resolverOn(t testing.TB, store session.Store) *session.Resolver {
 	t.Helper()
 	resolver, err := session.NewResolver(store)
 	if err != nil {

@@ -42,7 +42,7 @@ const (
 type proxy struct {
 	*Server
 
-	t        *testing.T
+	t        testing.TB
 	url      string
 	provider string // address
 	store    *storage
@@ -209,7 +209,7 @@ func (l *logged) String() string {
 }
 
 // setup starts a proxy before a provider.
-func setup(t *testing.T, provider http.HandlerFunc) *proxy {
+func setup(t testing.TB, provider http.HandlerFunc) *proxy {
 	t.Helper()
 	server := httptest.NewServer(provider)
 	t.Cleanup(server.Close)
@@ -218,7 +218,7 @@ func setup(t *testing.T, provider http.HandlerFunc) *proxy {
 
 // setupAt starts a proxy before the provider at an address, with more modules in
 // front of those that it has.
-func setupAt(t *testing.T, provider string, more ...pipeline.Module) *proxy {
+func setupAt(t testing.TB, provider string, more ...pipeline.Module) *proxy {
 	t.Helper()
 	p := &proxy{t: t, provider: provider, memory: &memory{Memory: session.NewMemory()}, log: &logged{}}
 	p.store = &storage{workspace: uuid.MustParse("5eed0000-0000-4000-8000-000000000001"), windows: map[string]int{}, recorded: make(chan struct{}, 100_000)}
@@ -248,7 +248,7 @@ func setupAt(t *testing.T, provider string, more ...pipeline.Module) *proxy {
 	return p
 }
 
-func newWriter(t *testing.T, store session.Store, more ...pipeline.Module) *prompt.Writer {
+func newWriter(t testing.TB, store session.Store, more ...pipeline.Module) *prompt.Writer {
 	t.Helper()
 	counter, err := tokens.NewCounter()
 	if err != nil {

@@ -11,16 +11,18 @@ import (
 	"palimpsest/tenants"
 )
 
-// A request of which nothing is to be kept, by its header or its workspace, is
+// A request of which nothing is to be kept, by its header, its key or its workspace, is
 // metered and goes out as it came: no session, no epoch, no message in the archive,
 // no answer, and so nothing that could be searched.
 func TestOfANoStoreExchangeNothingIsKeptButFigures(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		data   tenants.DataSettings
+		limits tenants.Limits
 		header []string
 	}{
 		"by its header":    {header: []string{"X-Palimpsest-No-Store", "true"}},
+		"by its key":       {limits: tenants.Limits{NoStore: true}},
 		"by its workspace": {data: tenants.DataSettings{NoStore: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -29,6 +31,7 @@ func TestOfANoStoreExchangeNothingIsKeptButFigures(t *testing.T) {
 			p := setupAt(t, double.URL)
 			p.store.windows["claude-opus-5-5"] = small
 			p.store.data = test.data
+			p.store.limit(test.limits)
 			body := toolSession("claude-opus-5-5", 30, 800)
 			header := append([]string{"X-Palimpsest-Session-Id", "named-by-the-client"}, test.header...)
 			for n := range 2 {
@@ -54,6 +57,7 @@ func TestOfANoStoreExchangeNothingIsKeptButFigures(t *testing.T) {
 			p.store.mu.Lock()
 			p.store.data.NoStore = false
 			p.store.mu.Unlock()
+			p.store.limit(tenants.Limits{})
 			p.Settings.ForgetAll()
 			p.send(http.MethodPost, messagesPath, body)
 			if kept := p.last(3); kept.Session == uuid.Nil || p.memory.commits.Load() != 1 {

@@ -35,7 +35,7 @@ func (s *Server) refuse(c echo.Context, codec wire.Codec, event *Event, err erro
 	switch {
 	case isLimit && exceeded.Asked == 0 && exceeded.Kind != limits.DayBudget && exceeded.Kind != limits.MonthBudget:
 		c.Response().Header().Set("X-Should-Retry", "true")
-	case problem.Status == http.StatusTooManyRequests:
+	case errors.Is(err, errCrowded):
 		c.Response().Header().Set(echo.HeaderRetryAfter, retryCrowded)
 	case problem.Status < http.StatusInternalServerError:
 		c.Response().Header().Set("X-Should-Retry", "false")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"strconv"
 	"time"
 
 	"palimpsest/tenants"
@@ -41,7 +42,12 @@ func (s *Service) Checkout(ctx context.Context, workspace tenants.Workspace, ema
 	if state.Subscription == "" {
 		order.trialDays = s.config.TrialDays
 	}
-	return s.stripe.checkout(ctx, order)
+	address, err := s.stripe.checkout(ctx, order)
+	if err != nil {
+		return "", err
+	}
+	fields := tenants.Fields{"plan": string(wanted), "seats": strconv.FormatInt(order.seats, 10)}
+	return address, s.deps.Store.Note(ctx, workspace.ID, tenants.Change{Action: tenants.CheckoutOpened, Target: account.Customer, After: fields})
 }
 
 // customer returns the account of a workspace, which is Stripe's customer then.
@@ -72,7 +78,11 @@ func (s *Service) Portal(ctx context.Context, workspace tenants.WorkspaceID) (st
 	if account.Customer == "" {
 		return "", fmt.Errorf("portal: no customer: %w", tenants.ErrNotFound)
 	}
-	return s.stripe.portal(ctx, account.Customer)
+	address, err := s.stripe.portal(ctx, account.Customer)
+	if err != nil {
+		return "", err
+	}
+	return address, s.deps.Store.Note(ctx, workspace, tenants.Change{Action: tenants.PortalOpened, Target: account.Customer})
 }
 
 // Origins returns those of the pages that Checkout and Portal lead to.

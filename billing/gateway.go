@@ -142,6 +142,46 @@ func compareSubscriptions(a, b *stripe.Subscription) int {
 	return strings.Compare(a.ID, b.ID)
 }
 
+// end ends all subscriptions of a customer at once, with an invoice of what was used, and
+// every checkout that is open, and returns how many subscriptions it ended. It may be
+// done again at any point: what has ended already is left as it is.
+func (g *gateway) end(ctx context.Context, customer string) (ended int, err error) {
+	open := &stripe.CheckoutSessionListParams{Customer: new(customer), Status: new(string(stripe.CheckoutSessionStatusOpen))}
+	open.Context = ctx
+	sessions := g.api.CheckoutSessions.List(open)
+	expire := &stripe.CheckoutSessionExpireParams{}
+	expire.Context = ctx
+	for sessions.Next() {
+		if _, err := g.api.CheckoutSessions.Expire(sessions.CheckoutSession().ID, expire); err != nil {
+			return ended, fmt.Errorf("expire checkout: %w", err)
+		}
+	}
+	if err := sessions.Err(); err != nil && !isGone(err) {
+		return ended, fmt.Errorf("read checkouts: %w", err)
+	}
+	params := &stripe.SubscriptionListParams{Customer: new(customer)} // without those that have ended
+	params.Context = ctx
+	cancel := &stripe.SubscriptionCancelParams{InvoiceNow: new(true)}
+	cancel.Context = ctx
+	running := g.api.Subscriptions.List(params)
+	for running.Next() {
+		if _, err := g.api.Subscriptions.Cancel(running.Subscription().ID, cancel); err != nil && !isGone(err) {
+			return ended, fmt.Errorf("end subscription: %w", err)
+		}
+		ended++
+	}
+	if err := running.Err(); err != nil && !isGone(err) {
+		return ended, fmt.Errorf("read subscriptions: %w", err)
+	}
+	return ended, nil
+}
+
+// isGone reports whether Stripe has no such object, or not any more.
+func isGone(err error) bool {
+	failure, is := asStripe(err)
+	return is && failure.Code == stripe.ErrorCodeResourceMissing
+}
+
 // owedSince returns since when the oldest invoice of a subscription is owed although
 // payment was tried; zero: none is.
 func (g *gateway) owedSince(ctx context.Context, subscription string) (time.Time, error) {

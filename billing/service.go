@@ -16,6 +16,7 @@ type Store interface {
 	Accounts
 	Readings
 	Meters
+	Ends
 }
 
 // Accounts finds accounts and what holds for them.
@@ -33,6 +34,9 @@ type Accounts interface {
 
 	// Members returns how many members a workspace has.
 	Members(ctx context.Context, workspace uuid.UUID) (int64, error)
+
+	// Note notes in a workspace's audit log what somebody has done.
+	Note(ctx context.Context, workspace uuid.UUID, change tenants.Change) error
 
 	// Restrain keeps what holds back a workspace's traffic and tells every proxy.
 	Restrain(ctx context.Context, workspace uuid.UUID, restraint tenants.Restraint) error
@@ -86,6 +90,22 @@ type Meters interface {
 
 	// SentAt returns the exchanges of all events that Stripe has for a time.
 	SentAt(ctx context.Context, workspace uuid.UUID, customer string, at time.Time) (int64, error)
+}
+
+// Ends keeps the customers whose workspace was deleted and whose subscriptions are to
+// end, until Stripe has ended them.
+type Ends interface {
+	// AskEnd keeps that a customer's subscriptions are to end.
+	AskEnd(ctx context.Context, workspace uuid.UUID, end End) error
+
+	// DueEnds returns those that are to be tried at a time, the oldest first.
+	DueEnds(ctx context.Context, now time.Time, limit int) ([]End, error)
+
+	// DelayEnd has one tried again, not before a time.
+	DelayEnd(ctx context.Context, id uuid.UUID, until time.Time) error
+
+	// CloseEnd takes one out and tells the operators what became of it, and why.
+	CloseEnd(ctx context.Context, end End, ended bool, why string) error
 }
 
 // Deps are what a Service works with.

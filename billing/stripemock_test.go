@@ -72,8 +72,9 @@ func TestEveryCallFitsStripesSpecification(t *testing.T) {
 	_, invoicesErr := stripe.invoices(ctx, customer)
 	_, offerErr := stripe.offer(ctx, Team)
 	_, reportedErr := stripe.reported(ctx, customer, time.Now().Truncate(time.Hour))
+	_, endErr := stripe.end(ctx, customer)
 	for what, err := range map[string]error{
-		"owed": owedErr, "invoices": invoicesErr, "offer": offerErr, "reported": reportedErr,
+		"owed": owedErr, "invoices": invoicesErr, "offer": offerErr, "reported": reportedErr, "end": endErr,
 		"seats":  stripe.setSeats(ctx, found.Items.Data[0].ID, 4),
 		"report": stripe.report(ctx, MeterEvent{ID: uuid.New(), Customer: customer, At: time.Now(), Exchanges: 5}),
 	} {

@@ -1,6 +1,7 @@
 package migrations_test
 
 import (
+	"context"
 	"errors"
 	"net/url"
 	"strings"
@@ -44,6 +45,38 @@ func TestSchemaGoesUpDownAndUpAgain(t *testing.T) {
 	}
 	if second := catalogue(t, database.OwnerURL); second != first {
 		t.Errorf("the second time up makes\n%s\nthe first made\n%s", second, first)
+	}
+}
+
+// S27: each migration by itself goes up, down to what was before it, and up to the same.
+func TestEachMigrationGoesDownToWhatWasBeforeIt(t *testing.T) {
+	t.Parallel()
+	database := dbtest.Empty(t)
+	step := func(what string, do func(context.Context, string) (bool, error)) bool {
+		t.Helper()
+		did, err := do(t.Context(), database.OwnerURL)
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		return did
+	}
+	before, applied := catalogue(t, database.OwnerURL), 0
+	for step("up", migrations.UpByOne) {
+		applied++
+		after := catalogue(t, database.OwnerURL)
+		step("down", migrations.Down)
+		if left := catalogue(t, database.OwnerURL); left != before {
+			t.Errorf("migration %d goes down to\n%s\nbefore it was\n%s", applied, left, before)
+		}
+		step("up again", migrations.UpByOne)
+		if again := catalogue(t, database.OwnerURL); again != after {
+			t.Errorf("migration %d makes\n%s\nthe first time\n%s", applied, again, after)
+		}
+		before = after
+	}
+	all, err := migrations.Status(t.Context(), database.OwnerURL)
+	if err != nil || applied != len(all) {
+		t.Errorf("%d migrations went up, there are %d (%v)", applied, len(all), err)
 	}
 }
 

@@ -21,7 +21,7 @@ func TestOperatorsDoorReadsNothingThatWasSaid(t *testing.T) {
 			FROM pg_roles WHERE rolname = 'palimpsest_operator'`: "f,f,f,f,f,f",
 		`SELECT count(*)::text FROM pg_auth_members WHERE 'palimpsest_operator'::regrole IN (roleid, member)`: "0",
 		`SELECT string_agg(proname::text, ',' ORDER BY proname::text COLLATE "C") FROM pg_proc
-			WHERE proowner = 'palimpsest_operator'::regrole AND prosecdef`: "appoint_operator,claim_operator,operator_log,operator_suspend,operator_workspaces,workspace_standing",
+			WHERE proowner = 'palimpsest_operator'::regrole AND prosecdef`: "appoint_operator,claim_operator,note_subscription_end,operator_log,operator_suspend,operator_workspaces,workspace_standing",
 		`SELECT string_agg(proname::text, ',') FROM pg_proc
 			WHERE proowner = 'palimpsest_operator'::regrole AND (NOT prosecdef OR NOT 'search_path=pg_catalog, pg_temp' = ANY (proconfig))`: "",
 		`SELECT string_agg(concat_ws(' ', table_name, privilege_type), ',' ORDER BY table_name, privilege_type)
@@ -72,8 +72,8 @@ func TestApplicationAppointsNobody(t *testing.T) {
 		"INSERT INTO operators (user_id) VALUES (gen_random_uuid())", "DELETE FROM suspensions", "UPDATE suspensions SET reason = ''",
 		"INSERT INTO suspensions (workspace_id, reason) VALUES (gen_random_uuid(), '')", "DELETE FROM operator_entries",
 		"SET ROLE palimpsest_operator", "GRANT palimpsest_operator TO palimpsest_app", "DROP FUNCTION operator_suspend",
-		"SELECT appoint_operator(gen_random_uuid())", "SELECT claim_operator()", "SELECT * FROM operator_log(1)",
-		"SELECT * FROM operator_workspaces('', NULL, NULL, NULL, 1)", "SELECT operator_suspend(gen_random_uuid(), true, '', '', gen_random_uuid())",
+		"SELECT appoint_operator(gen_random_uuid())", "SELECT note_subscription_end('cus_1', true, '')", "SELECT claim_operator()", "SELECT * FROM operator_log(1)",
+		"SELECT * FROM operator_workspaces('', now(), NULL, gen_random_uuid(), 1)", "SELECT operator_suspend(gen_random_uuid(), true, '', '', gen_random_uuid())",
 	} {
 		if _, err := app.Exec(t.Context(), statement); !isDenied(err) {
 			t.Errorf("the application may %s (%v)", statement, err)

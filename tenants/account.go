@@ -70,11 +70,15 @@ type AccountRequest struct {
 	From         string // address of the client
 }
 
+// AboutMail is what the text of a mail is sealed for while it waits.
+func AboutMail(id uuid.UUID, to string) string { return "mail:" + id.String() + "|to:" + to }
+
 // WaitingMail is a mail that has not been sent.
 type WaitingMail struct {
 	Mail
 
 	ID        uuid.UUID
 	CreatedAt time.Time
-	Attempts  int // with the one that is due
+	Attempts  int  // with the one that is due
+	Shut      bool // its text does not open: the master key that sealed it is gone
 }

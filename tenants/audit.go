@@ -80,6 +80,8 @@ const (
 	WorkspaceExported    Action = "workspace.exported"
 	AuditDownloaded      Action = "audit.downloaded"
 	PlanChanged          Action = "plan.changed"
+	CheckoutOpened       Action = "checkout.opened"
+	PortalOpened         Action = "portal.opened"
 	SecondFactorOn       Action = "second_factor.on"
 	SecondFactorOff      Action = "second_factor.off"
 	RecoveryCodeUsed     Action = "recovery_code.used"

@@ -25,6 +25,7 @@ type Limits struct {
 	Endpoints     []string       // patterns of paths, "/v1/messages*"; none: every path
 	Addresses     []netip.Prefix // networks of clients; none: every address
 	LockOverrides bool           // a request may not override pipeline or provider by its headers
+	NoStore       bool           // nothing of its exchanges is kept but figures, and so nothing is compressed
 
 	Quota
 }
@@ -265,6 +266,7 @@ func (l Limits) fields(to Fields) {
 	list("allowed_endpoints", l.Endpoints)
 	list("allowed_ips", l.AddressList())
 	is("lock_overrides", l.LockOverrides)
+	is("no_store", l.NoStore)
 	count("requests_per_minute", l.RequestsPerMinute)
 	count("tokens_per_minute", l.TokensPerMinute)
 	count("concurrency", l.Concurrency)

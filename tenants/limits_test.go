@@ -116,10 +116,10 @@ func TestAuditShowsWhatAKeyIsHeldTo(t *testing.T) {
 	}
 	until := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	fields := tenants.APIKey{OldUntil: &until, Limits: tenants.Limits{
-		Models: []string{"a", "b*"}, Addresses: networks, LockOverrides: true, Quota: tenants.Quota{Concurrency: 3, DayMicroUSD: 1_234_500},
+		Models: []string{"a", "b*"}, Addresses: networks, LockOverrides: true, NoStore: true, Quota: tenants.Quota{Concurrency: 3, DayMicroUSD: 1_234_500},
 	}}.Fields()
 	for name, want := range map[string]string{
-		"allowed_models": "a,b*", "allowed_ips": "10.0.0.0/8", "lock_overrides": "yes", "concurrency": "3", "budget_day_usd": "1.2345",
+		"allowed_models": "a,b*", "allowed_ips": "10.0.0.0/8", "lock_overrides": "yes", "no_store": "yes", "concurrency": "3", "budget_day_usd": "1.2345",
 		"budget_month_usd": "", "requests_per_minute": "", "old_secret_until": "2026-01-02T03:04:05Z",
 	} {
 		if fields[name] != want {

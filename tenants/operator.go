@@ -84,6 +84,10 @@ const (
 	WorkspaceResumed   Action = "workspace.resumed"
 	OperatorFirst      Action = "operator.first"
 	OperatorAppointed  Action = "operator.appointed"
+	// SubscriptionEnded and SubscriptionNotEnded say what became at Stripe of what a
+	// deleted workspace had bought.
+	SubscriptionEnded    Action = "subscription.ended"
+	SubscriptionNotEnded Action = "subscription.not_ended"
 )
 
 // Check is one line of the installation's health.

@@ -174,7 +174,7 @@ func TestNoRouteReachesAnotherWorkspace(t *testing.T) {
 	ownCalls(t, b)
 }
 
-// Every role may what its name says, through every route, and nothing else.
+// S3: every role may what its name says, through every route, and nothing else.
 func TestRolesAreCheckedOnEveryRoute(t *testing.T) {
 	t.Parallel()
 	p := setup(t)

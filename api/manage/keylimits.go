@@ -18,6 +18,7 @@ type limitsJSON struct {
 	Endpoints         []string `json:"allowed_endpoints"`
 	Addresses         []string `json:"allowed_ips"`
 	LockOverrides     bool     `json:"lock_overrides"`
+	NoStore           bool     `json:"no_store"`
 	RequestsPerMinute int      `json:"requests_per_minute"`
 	TokensPerMinute   int      `json:"tokens_per_minute"`
 	Concurrency       int      `json:"concurrency"`
@@ -29,7 +30,7 @@ type limitsJSON struct {
 func limitsOf(limits tenants.Limits) limitsJSON {
 	list := func(values []string) []string { return append([]string{}, values...) }
 	return limitsJSON{
-		Models: list(limits.Models), Endpoints: list(limits.Endpoints), Addresses: limits.AddressList(), LockOverrides: limits.LockOverrides,
+		Models: list(limits.Models), Endpoints: list(limits.Endpoints), Addresses: limits.AddressList(), LockOverrides: limits.LockOverrides, NoStore: limits.NoStore,
 		RequestsPerMinute: limits.RequestsPerMinute, TokensPerMinute: limits.TokensPerMinute, Concurrency: limits.Concurrency,
 		DayUSD: float64(limits.DayMicroUSD) / 1e6, MonthUSD: float64(limits.MonthMicroUSD) / 1e6, AllowUnpriced: limits.AllowUnpriced,
 	}
@@ -41,6 +42,7 @@ type limitsChange struct {
 	Endpoints         *[]string `json:"allowed_endpoints"`
 	Addresses         *[]string `json:"allowed_ips"`
 	LockOverrides     *bool     `json:"lock_overrides"`
+	NoStore           *bool     `json:"no_store"`
 	RequestsPerMinute *int      `json:"requests_per_minute"`
 	TokensPerMinute   *int      `json:"tokens_per_minute"`
 	Concurrency       *int      `json:"concurrency"`
@@ -54,6 +56,7 @@ func (c limitsChange) apply(limits tenants.Limits) (tenants.Limits, error) {
 	set(&limits.Models, c.Models)
 	set(&limits.Endpoints, c.Endpoints)
 	set(&limits.LockOverrides, c.LockOverrides)
+	set(&limits.NoStore, c.NoStore)
 	set(&limits.RequestsPerMinute, c.RequestsPerMinute)
 	set(&limits.TokensPerMinute, c.TokensPerMinute)
 	set(&limits.Concurrency, c.Concurrency)

@@ -15,6 +15,7 @@ type heldKey struct {
 	Models                             []string `json:"allowed_models"`
 	Addresses                          []string `json:"allowed_ips"`
 	Lock                               bool     `json:"lock_overrides"`
+	NoStore                            bool     `json:"no_store"`
 	Requests                           int      `json:"requests_per_minute"`
 	Concurrency                        int      `json:"concurrency"`
 	Day                                float64  `json:"budget_day_usd"`
@@ -26,19 +27,19 @@ func TestLimitsAreCreatedAndChangedOneByOne(t *testing.T) {
 	t.Parallel()
 	w := setup(t).member(t, "ada")
 	answer := w.send(t, http.MethodPost, "/keys", `{"name":"ci","allowed_models":["claude-*"],"allowed_ips":["10.0.0.0/8","203.0.113.7"],
-		"lock_overrides":true,"requests_per_minute":60,"budget_day_usd":7.25,"expires_at":"2999-01-01T00:00:00Z"}`)
+		"lock_overrides":true,"no_store":true,"requests_per_minute":60,"budget_day_usd":7.25,"expires_at":"2999-01-01T00:00:00Z"}`)
 	answer.want(t, http.StatusCreated)
 	var key heldKey
 	answer.decode(t, &key)
-	if fmt.Sprint(key.Models, key.Addresses, key.Lock, key.Requests, key.Day) != "[claude-*] [10.0.0.0/8 203.0.113.7] true 60 7.25" {
+	if fmt.Sprint(key.Models, key.Addresses, key.Lock, key.Requests, key.Day) != "[claude-*] [10.0.0.0/8 203.0.113.7] true 60 7.25" || !key.NoStore {
 		t.Errorf("created %+v", key)
 	}
 
-	answer = w.send(t, http.MethodPatch, "/keys/"+key.ID, `{"name":" agents ","allowed_models":[],"concurrency":5,"requests_per_minute":0}`)
+	answer = w.send(t, http.MethodPatch, "/keys/"+key.ID, `{"name":" agents ","allowed_models":[],"concurrency":5,"requests_per_minute":0,"no_store":false}`)
 	answer.want(t, http.StatusOK)
 	key = heldKey{}
 	answer.decode(t, &key)
-	if key.Name != "agents" || fmt.Sprint(key.Models, key.Addresses, key.Lock, key.Requests, key.Concurrency, key.Day) != "[] [10.0.0.0/8 203.0.113.7] true 0 5 7.25" || key.ExpiresAt == nil || key.Secret != "" {
+	if key.Name != "agents" || fmt.Sprint(key.Models, key.Addresses, key.Lock, key.Requests, key.Concurrency, key.Day) != "[] [10.0.0.0/8 203.0.113.7] true 0 5 7.25" || key.ExpiresAt == nil || key.Secret != "" || key.NoStore {
 		t.Errorf("changed %+v", key)
 	}
 	answer = w.send(t, http.MethodPatch, "/keys/"+key.ID, `{"expires_at":null}`)

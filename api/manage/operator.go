@@ -51,8 +51,8 @@ func operatedOf(workspace tenants.OperatedWorkspace) operatedJSON {
 // registerOperator adds the routes of who runs the installation.
 func (s *server) registerOperator(group *echo.Group) {
 	group.GET("/operator/workspaces", s.operator(s.listOperated))
-	group.POST("/operator/workspaces/:id/suspend", s.operator(s.setSuspended(s.Operator.SuspendWorkspace)))
-	group.POST("/operator/workspaces/:id/resume", s.operator(s.setSuspended(s.Operator.ResumeWorkspace)))
+	group.POST("/operator/workspaces/:id/suspend", s.operator(s.setSuspended(true)))
+	group.POST("/operator/workspaces/:id/resume", s.operator(s.setSuspended(false)))
 }
 
 // operator wraps a handler that works for a login of who runs the installation. For
@@ -105,8 +105,8 @@ func (s *server) listOperated(c echo.Context, who caller) error {
 	return answerPage(c, data, next)
 }
 
-// setSuspended returns what suspends or resumes the workspace in the path, with do.
-func (s *server) setSuspended(do func(ctx context.Context, operator, workspace uuid.UUID, reason string) error) func(c echo.Context, who caller) error {
+// setSuspended returns what suspends the workspace in the path, or resumes it.
+func (s *server) setSuspended(suspend bool) func(c echo.Context, who caller) error {
 	return func(c echo.Context, who caller) error {
 		id, err := pathID(c)
 		if err != nil {
@@ -123,6 +123,10 @@ func (s *server) setSuspended(do func(ctx context.Context, operator, workspace u
 			return err
 		}
 		ctx, operator := c.Request().Context(), who.principal.User.ID
+		do := s.Operator.ResumeWorkspace
+		if suspend {
+			do = s.Operator.SuspendWorkspace
+		}
 		if err := do(ctx, operator, id, reason); err != nil {
 			return err
 		}

@@ -58,3 +58,40 @@ func TestOnlyOperatorsOperate(t *testing.T) {
 		t.Errorf("resumed: status %d: %s", answer.status, answer.body)
 	}
 }
+
+// No operator reads what was said in a workspace that is not theirs through any route of
+// the API, and of its figures nothing holds a title, a key or what was said.
+func TestNoOperatorReadsWhatWasSaid(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	operator, other := p.tenant(t, "ant"), p.tenant(t, "zebra") // the first person operates
+	said := string(other.send(t, http.MethodGet, "/sessions/"+other.session.String()+"/archive/0", "").body)
+	if !strings.Contains(said, "zebra") {
+		t.Fatalf("nothing was said that could be read: %s", said)
+	}
+	secrets := []string{other.session.String(), other.request.String(), other.keyID, other.providerKey, other.pattern, other.viewer, "key of zebra", "pnpm in zebra", canaryKey, said}
+	for _, route := range routes(p.echo) {
+		try := reaches()[route]
+		if try.public || try.ends {
+			continue
+		}
+		method, path, _ := strings.Cut(route, " ")
+		if path = strings.Replace(path, ":id", other.workspace.String(), 1); try.path != nil {
+			path = try.path(other)
+		}
+		body := try.body
+		if try.runs && method == http.MethodPost {
+			body = `{"reason":"why"}`
+		}
+		answer := operator.send(t, method, path, body)
+		for _, secret := range secrets {
+			if strings.Contains(string(answer.body), secret) {
+				t.Errorf("%s holds %s: %s", answer.request, secret, answer.body)
+			}
+		}
+	}
+	listed := operator.send(t, http.MethodGet, "/operator/workspaces?q=zebra", "")
+	if !strings.Contains(string(listed.body), other.workspace.String()) || !strings.Contains(string(listed.body), `"exchanges":`) {
+		t.Errorf("the operator's list: %s", listed.body)
+	}
+}

@@ -92,6 +92,11 @@ func (s *Store) Members(ctx context.Context, workspace uuid.UUID) (int64, error)
 	return count, nil
 }
 
+// Note implements billing.Accounts.
+func (s *Store) Note(ctx context.Context, workspace uuid.UUID, change tenants.Change) error {
+	return s.db.Note(ctx, workspace, change)
+}
+
 // Restrain implements billing.Accounts.
 func (s *Store) Restrain(ctx context.Context, workspace uuid.UUID, restraint tenants.Restraint) error {
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {

@@ -3,7 +3,9 @@ package stripetest
 import (
 	"fmt"
 	"html"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 )
 
@@ -14,6 +16,7 @@ type session struct {
 	metadata                      map[string]string
 	trialDays                     int
 	tax, done                     bool
+	portal                        bool
 }
 
 type line struct {
@@ -59,8 +62,34 @@ func (s *Server) newCheckout(r *http.Request) (any, *failure) {
 	}, nil
 }
 
+// listCheckouts answers with those that are open; no other status is asked for.
+func (s *Server) listCheckouts(r *http.Request) (any, *failure) {
+	if r.Form.Get("status") != "open" {
+		return nil, invalid("status", "The double lists open sessions only.")
+	}
+	var found []any
+	for _, id := range slices.Sorted(maps.Keys(s.sessions)) {
+		if one := s.sessions[id]; !one.portal && !one.done && one.customer == r.Form.Get("customer") {
+			found = append(found, object{"id": id, "object": "checkout.session", "status": "open", "customer": one.customer})
+		}
+	}
+	return list("/v1/checkout/sessions", found), nil
+}
+
+func (s *Server) expireCheckout(r *http.Request) (any, *failure) {
+	found, is := s.sessions[r.PathValue("id")]
+	if !is || found.portal {
+		return nil, missing("checkout.session", r.PathValue("id"))
+	}
+	if found.done {
+		return nil, invalid("id", "Only Checkout Sessions with a status of open can be expired.")
+	}
+	found.done = true
+	return object{"id": found.id, "object": "checkout.session", "status": "expired", "customer": found.customer}, nil
+}
+
 func (s *Server) newPortal(r *http.Request) (any, *failure) {
-	made := &session{id: s.id("bps"), customer: r.Form.Get("customer"), success: r.Form.Get("return_url")}
+	made := &session{portal: true, id: s.id("bps"), customer: r.Form.Get("customer"), success: r.Form.Get("return_url")}
 	if s.customers[made.customer] == nil {
 		return nil, invalid("customer", "No such customer: '"+made.customer+"'")
 	}
@@ -152,4 +181,17 @@ func (s *Server) Pay(address string) error {
 		return fmt.Errorf("pay: status %d", response.StatusCode)
 	}
 	return nil
+}
+
+// Open opens a checkout of a customer past the product, as somebody who has a page open
+// in their browser, and returns its address.
+func (s *Server) Open(customer string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.customers[customer] == nil {
+		return "", fmt.Errorf("no customer %s", customer)
+	}
+	made := &session{id: s.id("cs_test"), customer: customer, success: s.URL, lines: []line{{price: prices()[ProPrice], quantity: 1}}}
+	s.sessions[made.id] = made
+	return s.URL + "/pay/" + made.id, nil
 }

@@ -43,17 +43,26 @@ func (s *Server) listInvoices(r *http.Request) (any, *failure) {
 
 // bill asks for the period that begins and the usage of the one that ends.
 func (s *Server) bill(of *subscription, from, to time.Time) {
+	flat := int64(0)
+	for _, one := range of.items {
+		if !one.price.metered {
+			flat += one.price.cost(one.quantity)
+		}
+	}
+	s.charge(of, flat, from, to)
+}
+
+// charge asks for an amount and the usage of a time.
+func (s *Server) charge(of *subscription, amount int64, from, to time.Time) {
 	made := &invoice{
 		id: s.id("in"), number: fmt.Sprintf("PAL-%04d", len(s.invoices)+1), customer: of.customer, subscription: of.id, status: "open",
-		created: s.now, finalized: s.now, total: of.prorated,
+		created: s.now, finalized: s.now, total: of.prorated + amount,
 	}
 	made.url = s.URL + "/invoice/" + made.id
 	of.prorated = 0
 	for _, one := range of.items {
 		if one.price.metered {
 			made.total += one.price.cost(s.used(of.customer, from, to))
-		} else {
-			made.total += one.price.cost(one.quantity)
 		}
 	}
 	s.invoices = append(s.invoices, made)

@@ -116,6 +116,8 @@ func (s *Server) routes() http.Handler {
 	api("POST /v1/customers", s.newCustomer)
 	api("GET /v1/customers/{id}", s.getCustomer)
 	api("POST /v1/checkout/sessions", s.newCheckout)
+	api("GET /v1/checkout/sessions", s.listCheckouts)
+	api("POST /v1/checkout/sessions/{id}/expire", s.expireCheckout)
 	api("POST /v1/billing_portal/sessions", s.newPortal)
 	api("GET /v1/prices/{id}", s.getPrice)
 	api("GET /v1/subscriptions", s.listSubscriptions)

@@ -102,6 +102,9 @@ func (s *Server) cancelSubscription(r *http.Request) (any, *failure) {
 	if !is || found.status == "canceled" {
 		return nil, missing("subscription", r.PathValue("id"))
 	}
+	if r.Form.Get("invoice_now") == "true" {
+		s.charge(found, 0, found.start, s.now)
+	}
 	s.cancel(found)
 	return found.json(), nil
 }

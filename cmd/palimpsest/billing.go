@@ -36,6 +36,7 @@ func (p *program) billing(db *tenantsdb.DB, work *jobsdb.Runner, settings *api.S
 		settings.WithPlans(store)
 		work.Handle(jobNotice, jobs.Limits{Attempts: noticeAttempts, Timeout: 2 * time.Minute}, service.Handle)
 		work.Every("billing", billing.Every, billing.Timeout, service.Pass)
+		work.Every("subscription_ends", billing.Every, billing.Timeout, service.EndPass)
 	}
 	return service
 }

@@ -54,6 +54,11 @@ func TestWrongSettingIsNamedWithoutItsSecret(t *testing.T) {
 		"STRIPE_TAX":                         "hunter2",
 		"STRIPE_TEAM_PRICE":                  "price_1,,hunter2",
 		"PALIMPSEST_BILLING_GRACE":           "hunter2",
+		"PALIMPSEST_SIGNUP":                  "hunter2",
+		"PALIMPSEST_SIGNUP_DOMAINS":          "hunter3",
+		"PALIMPSEST_SIGNUP_BLOCK_DOMAINS":    "a@example.com",
+		"PALIMPSEST_SIGNUP_DISPOSABLE":       "hunter2",
+		"PALIMPSEST_WORKSPACE_CONCURRENCY":   "0",
 	} {
 		_, err := LoadConfig("", environment(map[string]string{name: value}))
 		if err == nil || !strings.Contains(err.Error(), name) {

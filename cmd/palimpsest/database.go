@@ -29,7 +29,7 @@ func (p *program) openDatabase(ctx context.Context, safe *vault.Vault) (*tenants
 	if applied > 0 {
 		p.log.Info("schema is up to date", "migrations", applied)
 	}
-	app := p.config.DatabaseAppURL
+	app, listen := p.config.DatabaseAppURL, owner // a pgbouncer may stand before the first: no notification passes one
 	if app == "" {
 		secret := safe.Derive("database login")
 		if err := migrations.EnsureAppLogin(ctx, owner, secret); err != nil {
@@ -38,8 +38,9 @@ func (p *program) openDatabase(ctx context.Context, safe *vault.Vault) (*tenants
 		if app, err = migrations.AppURL(owner, secret); err != nil {
 			return nil, err
 		}
+		listen = app
 	}
-	db, err := tenantsdb.Open(ctx, tenantsdb.Config{URL: app})
+	db, err := tenantsdb.Open(ctx, tenantsdb.Config{URL: app, ListenURL: listen, Sealer: safe})
 	if err != nil {
 		return nil, err
 	}

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
 
+	"palimpsest/billing"
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/jobs/jobsdb"
@@ -21,11 +23,11 @@ const (
 
 // deletion makes what deletes workspaces: at once from view, and then in the
 // background.
-func (p *program) deletion(db *tenantsdb.DB, bytes *archivedb.Mover, work *jobsdb.Runner) *deletion.Service {
+func (p *program) deletion(db *tenantsdb.DB, bytes *archivedb.Mover, work *jobsdb.Runner, sold *billing.Service) *deletion.Service {
 	service := deletion.New(deletion.Config{
 		Store: db, Bytes: bytes, Jobs: work, Log: p.log,
 		Enqueue: func(ctx context.Context, workspace uuid.UUID) error {
-			return work.Enqueue(ctx, workspace, jobs.Job{Kind: jobDelete, Workspace: workspace})
+			return errors.Join(sold.Leave(ctx, workspace), work.Enqueue(ctx, workspace, jobs.Job{Kind: jobDelete, Workspace: workspace}))
 		},
 	})
 	work.Handle(jobDelete, jobs.Limits{Workers: 1, Timeout: deleteTimeout}, func(ctx context.Context, workspace, _ uuid.UUID) error {

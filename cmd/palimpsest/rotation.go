@@ -44,6 +44,7 @@ func (r *rotation) run(ctx context.Context, db *tenantsdb.DB, keys *datakeys.Kee
 	r.sealed.WithLabelValues("provider_key").Add(float64(result.providerKeys))
 	r.sealed.WithLabelValues("second_factor").Add(float64(result.factors))
 	r.sealed.WithLabelValues("sign_on").Add(float64(result.signOns))
+	r.sealed.WithLabelValues("mail").Add(float64(result.mails))
 	if err != nil {
 		r.done.Set(0)
 		return err
@@ -51,14 +52,14 @@ func (r *rotation) run(ctx context.Context, db *tenantsdb.DB, keys *datakeys.Kee
 	r.done.Set(1)
 	if result != (resealed{}) {
 		log.InfoContext(ctx, "everything is sealed with the first master key", "provider_keys", result.providerKeys, "data_keys", result.dataKeys,
-			"second_factors", result.factors, "sign_ons", result.signOns,
+			"second_factors", result.factors, "sign_ons", result.signOns, "mails", result.mails,
 			"master_keys", r.masters)
 	}
 	return nil
 }
 
 // resealed counts what was sealed anew.
-type resealed struct{ providerKeys, dataKeys, factors, signOns int }
+type resealed struct{ providerKeys, dataKeys, factors, signOns, mails int }
 
 // reseal seals everything anew that an older master key has sealed.
 func reseal(ctx context.Context, db *tenantsdb.DB, keys *datakeys.Keeper, safe *vault.Vault) (resealed, error) {
@@ -66,7 +67,8 @@ func reseal(ctx context.Context, db *tenantsdb.DB, keys *datakeys.Keeper, safe *
 	providerKeys, providerErr := safe.ResealAll(ctx, db)
 	factors, factorErr := safe.ResealFactors(ctx, db)
 	signOns, signOnErr := safe.ResealSignOns(ctx, db)
-	return resealed{providerKeys: providerKeys, dataKeys: dataKeys, factors: factors, signOns: signOns}, errors.Join(dataErr, providerErr, factorErr, signOnErr)
+	mails, mailErr := db.ResealMails(ctx)
+	return resealed{providerKeys: providerKeys, dataKeys: dataKeys, factors: factors, signOns: signOns, mails: mails}, errors.Join(dataErr, providerErr, factorErr, signOnErr, mailErr)
 }
 
 // vaultCommand is for those who change the master key.

@@ -76,7 +76,6 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
-	deleting := p.deletion(db, mover, work)
 	settings, err := api.NewSettings(db, safe, p.config.Pipe, p.config.AllowPrivateUpstreams)
 	if err != nil {
 		return nil, err
@@ -105,6 +104,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		return nil, err
 	}
 	sold := p.billing(db, work, settings)
+	deleting := p.deletion(db, mover, work, sold)
 	answers, err := p.answers(db, archiveKeys, safe, embeddings)
 	if err != nil {
 		return nil, err

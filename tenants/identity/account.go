@@ -29,6 +29,9 @@ type Accounts interface {
 	// AnswerRequest sends the letter where there is somebody to send it to; known goes
 	// to the owner of an address that somebody signed up with again.
 	AnswerRequest(ctx context.Context, request tenants.AccountRequest, letter tenants.Letter, known tenants.Mail) error
+	// RefuseSignUp sends the mail refused instead, or known to the owner of an address
+	// that is known, and makes no account.
+	RefuseSignUp(ctx context.Context, request tenants.AccountRequest, refused, known tenants.Mail) error
 	SendLetters(ctx context.Context, user uuid.UUID, letters []tenants.Letter, mails ...tenants.Mail) error
 	// Token returns a token that is good at a time, or tenants.ErrLinkEnded.
 	Token(ctx context.Context, hash []byte, at time.Time) (tenants.Token, error)
@@ -126,9 +129,24 @@ func (s *Service) AnswerRequests(ctx context.Context) error {
 		if request.Kind == tenants.RequestReset {
 			letter = s.resetLetter(request.Email)
 		}
-		failed = append(failed, s.store.AnswerRequest(ctx, request, letter, s.knownMail(request.Email)))
+		failed = append(failed, s.answer(ctx, request, letter))
 	}
 	return errors.Join(failed...)
+}
+
+// answer answers one request. Who may sign up is asked once more: of several who asked
+// while nobody was there, one was the first, and settings may have changed.
+func (s *Service) answer(ctx context.Context, request tenants.AccountRequest, letter tenants.Letter) error {
+	known := s.knownMail(request.Email)
+	if request.Kind == tenants.RequestSignUp {
+		switch err := s.takes(ctx, request.Email); {
+		case isRefusal(err):
+			return s.store.RefuseSignUp(ctx, request, s.refusedMail(request.Email), known)
+		case err != nil:
+			return err
+		}
+	}
+	return s.store.AnswerRequest(ctx, request, letter, known)
 }
 
 // SendVerification sends a person who is logged in the link to verify their address

@@ -3,6 +3,8 @@ package identity_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
 	"encoding/base64"
 	"errors"
 	"strings"
@@ -142,7 +144,7 @@ func TestLoggedOutTokenIsRefused(t *testing.T) {
 	}
 }
 
-// S9: alg none, another algorithm, no expiry, another issuer or audience, expired.
+// S9: alg none, another algorithm, one with a key of somebody else's, no expiry, another issuer or audience, expired.
 func TestForgedTokensAreRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -167,9 +169,14 @@ func TestForgedTokensAreRefused(t *testing.T) {
 	if _, err := b.service.Authenticate(t.Context(), sign(jwt.SigningMethodHS256, b.signing, claims(nil))); err != nil {
 		t.Fatalf("a rightly signed token: %v", err) // or nothing below would mean anything
 	}
+	stranger, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, forged := range map[string]string{
 		"alg none":         sign(jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, claims(nil)),
 		"another alg":      sign(jwt.SigningMethodHS512, b.signing, claims(nil)),
+		"RS for HS":        sign(jwt.SigningMethodRS256, stranger, claims(nil)),
 		"another key":      sign(jwt.SigningMethodHS256, bytes.Repeat([]byte("x"), 32), claims(nil)),
 		"no expiry":        sign(jwt.SigningMethodHS256, b.signing, claims(func(c *jwt.RegisteredClaims) { c.ExpiresAt = nil })),
 		"another issuer":   sign(jwt.SigningMethodHS256, b.signing, claims(func(c *jwt.RegisteredClaims) { c.Issuer = "them" })),

@@ -57,6 +57,15 @@ If you do not know your password, set a new one here:
 `}
 }
 
+func (s *Service) refusedMail(email string) tenants.Mail {
+	return tenants.Mail{To: email, Subject: "Sign-up is by invitation", Text: `Somebody signed up at Palimpsest with this address. This installation takes no sign-up from it, so no account was made. Ask somebody who is there already for an invitation:
+
+` + s.mails.PublicURL + `
+
+If you did not sign up, ignore this mail.
+`}
+}
+
 func (s *Service) passwordMail(user tenants.User) tenants.Mail {
 	return tenants.Mail{To: user.Email, Subject: "Your password was changed", Text: `The password of your Palimpsest account was changed, and its other logins have ended.
 

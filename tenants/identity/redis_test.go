@@ -41,6 +41,16 @@ func TestReplicasThrottleTogetherThroughRedis(t *testing.T) {
 			t.Errorf("another account: %v", err)
 		}
 	}
+	// S5: its keys are of people, and name nobody; those of workspaces are in api/limits.
+	keys, err := redistest.Client(t, address).Keys(t.Context(), "*").Result()
+	if err != nil || len(keys) == 0 {
+		t.Fatalf("keys %v, %v", keys, err)
+	}
+	for _, key := range keys {
+		if digest, is := strings.CutPrefix(key, "rate:palimpsest:login:"); !is || len(digest) < 32 || strings.Contains(key, "ada") {
+			t.Errorf("key %s", key)
+		}
+	}
 }
 
 // S19: without Redis, each replica counts by itself.

@@ -3,6 +3,7 @@ package identity
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -79,12 +80,21 @@ func (s *Service) TakesSignUps(ctx context.Context) (bool, error) {
 // tenants.Invalid of the field email, or a tenants.TooMany. It says nothing of whether
 // the address is known.
 func (s *Service) maySignUp(ctx context.Context, email string) error {
+	if err := s.takes(ctx, email); err != nil {
+		return err
+	}
+	return s.countPlace(ctx)
+}
+
+// takes returns why nobody signs up with an address, as maySignUp does, and counts
+// nothing.
+func (s *Service) takes(ctx context.Context, email string) error {
 	isNew, err := s.IsNew(ctx)
 	if err != nil {
 		return fmt.Errorf("sign up: %w", err)
 	}
 	if isNew {
-		return s.countPlace(ctx)
+		return nil
 	}
 	_, domain, _ := strings.Cut(email, "@")
 	switch {
@@ -95,7 +105,13 @@ func (s *Service) maySignUp(ctx context.Context, email string) error {
 	case slices.ContainsFunc(s.signUps.Blocked, func(blocked string) bool { return within(domain, blocked) }):
 		return tenants.Invalid{Field: "email", Message: "must be a lasting address: this installation takes none at " + domain}
 	}
-	return s.countPlace(ctx)
+	return nil
+}
+
+// isRefusal reports whether an error of takes is an answer, and no failure.
+func isRefusal(err error) bool {
+	_, invalid := errors.AsType[tenants.Invalid](err)
+	return invalid || errors.Is(err, tenants.ErrInviteOnly)
 }
 
 // countPlace counts a sign-up from the place of the context's actor; the command line

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,60 @@ func TestInviteOnlyLetsInTheFirstPersonAlone(t *testing.T) {
 	}
 	if _, _, err := b.service.LogIn(t.Context(), "ada@example.com", password, "here", "test"); err != nil {
 		t.Errorf("the first person cannot log in: %v", err)
+	}
+}
+
+// Where a sign-up is answered by mail alone, several may ask before the first is there,
+// and settings may change in between: the worker asks once more who may.
+func TestWhoeverAskedTooLateIsToldSoByMail(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.service.SetMails(identity.Mails{PublicURL: publicURL, RequireVerified: true})
+	b.service.SetSignUps(identity.SignUps{Open: identity.OpenToInvited})
+	for _, email := range []string{"first@example.com", "second@example.com"} {
+		if err := b.try(t.Context(), email); !errors.Is(err, tenants.ErrMailSent) {
+			t.Fatalf("%s on a new installation: %v", email, err)
+		}
+	}
+	if err := b.service.AnswerRequests(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.service.SetSignUps(identity.SignUps{})
+	for _, email := range []string{"late@elsewhere.example", "first@example.com"} {
+		if err := b.try(t.Context(), email); !errors.Is(err, tenants.ErrMailSent) {
+			t.Fatalf("%s: %v", email, err)
+		}
+	}
+	b.service.SetSignUps(identity.SignUps{Open: identity.OpenToDomains, Allowed: []string{"other.example"}})
+	for range 2 { // S28: the second time nothing is left to do
+		if err := b.service.AnswerRequests(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	mails, err := b.DB.Mails(t.Context(), 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	for _, mail := range mails {
+		told = append(told, mail.To+": "+mail.Subject)
+	}
+	slices.Sort(told)
+	want := []string{
+		"first@example.com: Verify your e-mail address", "first@example.com: You have an account already",
+		"late@elsewhere.example: Sign-up is by invitation", "second@example.com: Sign-up is by invitation",
+	}
+	if !slices.Equal(told, want) {
+		t.Errorf("mails\n%s\nwant\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))
+	}
+	for email, known := range map[string]bool{"first@example.com": true, "second@example.com": false, "late@elsewhere.example": false} {
+		if _, _, err := b.DB.UserByEmail(t.Context(), email); known != (err == nil) {
+			t.Errorf("%s has an account: %v", email, err)
+		}
+	}
+	if requests, err := b.DB.AccountRequests(t.Context(), 10); err != nil || len(requests) > 0 {
+		t.Errorf("left: %+v, %v", requests, err)
 	}
 }
 

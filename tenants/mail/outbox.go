@@ -123,6 +123,11 @@ func (o *Outbox) keep(ctx context.Context) error {
 
 // try sends one mail and says what becomes of it. An error is the store's.
 func (o *Outbox) try(ctx context.Context, mail tenants.WaitingMail) error {
+	if mail.Shut {
+		o.config.Observe(GivenUp)
+		o.config.Log.ErrorContext(ctx, "mail does not open and was dropped: the master key that sealed it is not set any more", "mail", mail.ID, "subject", mail.Subject)
+		return o.config.Store.DropMail(ctx, mail.ID)
+	}
 	err := o.config.Sender.Send(ctx, mail.ID, mail.Mail)
 	now := o.config.Now()
 	switch {

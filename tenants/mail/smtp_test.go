@@ -21,6 +21,8 @@ import (
 	"palimpsest/migrations/dbtest"
 	"palimpsest/tenants"
 	"palimpsest/tenants/mail"
+	"palimpsest/tenants/tenantsdb"
+	"palimpsest/tenants/vault"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
@@ -246,6 +248,33 @@ func TestMailIsDroppedThatNobodyTakes(t *testing.T) {
 	o.pass(t, mail.Refused)
 	if o.waiting(t) != 0 {
 		t.Error("it waits")
+	}
+}
+
+// A mail that was sealed with a master key that is gone is not sent without its text,
+// and keeps no other from being sent.
+func TestMailThatDoesNotOpenIsGivenUp(t *testing.T) {
+	t.Parallel()
+	o := setup(t, false)
+	safe, err := vault.New([][]byte{bytes.Repeat([]byte("k"), 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealing, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: o.db.AppURL, Sealer: safe})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(sealing.Close)
+	if err := sealing.QueueMail(t.Context(), hello()); err != nil {
+		t.Fatal(err)
+	}
+	o.queue(t, tenants.Mail{To: "eve@example.com", Subject: "Another", Text: "text"})
+	o.pass(t, mail.GivenUp, mail.Sent)
+	if taken := o.server.mails(); len(taken) != 1 || !strings.Contains(taken[0], "Another") || o.waiting(t) != 0 {
+		t.Errorf("the server took %q, %d wait", taken, o.waiting(t))
+	}
+	if !strings.Contains(o.log.String(), "does not open") {
+		t.Errorf("the log says nothing of it: %s", o.log)
 	}
 }
 

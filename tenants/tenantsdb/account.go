@@ -83,6 +83,28 @@ func (db *DB) AnswerRequest(ctx context.Context, request tenants.AccountRequest,
 	return nil
 }
 
+// RefuseSignUp takes a sign-up out and sends a mail that says so, or the mail known
+// where its address is known. A request that was answered before comes to nothing.
+func (db *DB) RefuseSignUp(ctx context.Context, request tenants.AccountRequest, refused, known tenants.Mail) error {
+	err := db.transaction(ctx, forWorker, mailWorker, func(tx *gorm.DB) error {
+		deleted := tx.Exec("DELETE FROM account_requests WHERE id = ?", request.ID)
+		if deleted.Error != nil || deleted.RowsAffected == 0 {
+			return deleted.Error
+		}
+		switch _, err := accountOf(tx, request.Email); {
+		case errors.Is(err, tenants.ErrNotFound):
+			return queueMail(tx, refused)
+		case err != nil:
+			return err
+		}
+		return queueMail(tx, known)
+	})
+	if err != nil {
+		return fmt.Errorf("refuse a sign-up: %w", err)
+	}
+	return nil
+}
+
 // SendLetters sends letters to a person.
 func (db *DB) SendLetters(ctx context.Context, user uuid.UUID, letters []tenants.Letter, mails ...tenants.Mail) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {

@@ -131,9 +131,9 @@ func insertAPIKey(tx *gorm.DB, workspace uuid.UUID, key tenants.APIKey, hash []b
 	if err != nil {
 		return err
 	}
-	return tx.Exec(`INSERT INTO api_keys (workspace_id, id, name, prefix, suffix, hash, scopes, pipeline, limits, created_by, created_at, expires_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?::jsonb, ?, ?, ?)`,
-		workspace, key.ID, storable(key.Name), key.Prefix, key.Suffix, hash, joinScopes(key.Scopes), key.Pipeline, limits,
+	return tx.Exec(`INSERT INTO api_keys (workspace_id, id, name, prefix, suffix, hash, scopes, pipeline, limits, no_store, created_by, created_at, expires_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?::jsonb, ?, ?, ?, ?)`,
+		workspace, key.ID, storable(key.Name), key.Prefix, key.Suffix, hash, joinScopes(key.Scopes), key.Pipeline, limits, key.Limits.NoStore,
 		key.CreatedBy, key.CreatedAt, key.ExpiresAt).Error
 }
 
@@ -146,7 +146,7 @@ func revokeAPIKey(tx *gorm.DB, workspace, id uuid.UUID) error {
 }
 
 //nolint:gosec // names of columns
-const apiKeyColumns = `workspace_id, id, name, prefix, suffix, scopes, pipeline, limits, created_by, created_at,
+const apiKeyColumns = `workspace_id, id, name, prefix, suffix, scopes, pipeline, limits, no_store, created_by, created_at,
 	expires_at, revoked_at, last_used_at, old_until`
 
 // creatorColumn is who created a key: a member, or another key.
@@ -162,6 +162,7 @@ type apiKeyRow struct {
 	Scopes      string
 	Pipeline    string
 	Limits      []byte
+	NoStore     bool
 	CreatedBy   uuid.UUID
 	CreatedAt   time.Time
 	ExpiresAt   *time.Time
@@ -175,6 +176,7 @@ func (r apiKeyRow) toAPIKey() (tenants.APIKey, error) {
 	if err != nil {
 		return tenants.APIKey{}, err
 	}
+	limits.NoStore = r.NoStore
 	return tenants.APIKey{
 		ID: r.ID, Workspace: r.WorkspaceID, Name: r.Name, Prefix: r.Prefix, Suffix: r.Suffix,
 		Scopes: splitScopes(r.Scopes), Pipeline: r.Pipeline, Limits: limits, CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt,

@@ -68,7 +68,7 @@ func (db *DB) transaction(ctx context.Context, setting, value string, fn func(tx
 		if err != nil {
 			return err
 		}
-		ctx := context.WithValue(ctx, insideKey{}, inside{value: value, conn: conn})
+		ctx := context.WithValue(ctx, insideKey{}, inside{value: value, conn: conn, sealer: db.sealer})
 		return session.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
 			if err := workFor(tx, setting, value); err != nil {
 				return err

@@ -283,6 +283,7 @@ func fill(t *testing.T, b bundle) {
 		"INSERT INTO meter_events (workspace_id, id, customer, at, exchanges) VALUES ($1, $2, 'cus_1', now(), 1)",
 		"INSERT INTO suspensions (workspace_id, reason) VALUES ($1, 'r')",
 		"INSERT INTO mails (id, recipient, subject, body) VALUES ($1, 'a', 's', 't')",
+		"INSERT INTO subscription_ends (id, customer, asked_at, next_at) VALUES ($1, 'cus_2', now(), now())",
 		"INSERT INTO account_requests (id, kind, email) VALUES ($1, 'reset', 'a')",
 		"INSERT INTO invitations (workspace_id, id, email, role, hash, created_at, sent_at, expires_at) VALUES ($1, $2, 'a', 'member', 'h', now(), current_timestamp, 'today')",
 		"INSERT INTO sign_ons (workspace_id, issuer, client_id, sealed, role) VALUES ($1, 'i', 'c', 's', 'member')",
@@ -322,7 +323,7 @@ func columns(t *testing.T, owner *pgxpool.Pool) map[string]string {
 	tables["operators"], tables["operator_entries"] = "user_id", "id"
 	tables["second_factors"], tables["recovery_codes"] = "user_id", "user_id"
 	tables["passkeys"], tables["passkey_challenges"] = "user_id", "user_id"
-	tables["mails"], tables["account_requests"] = "id", "id"
+	tables["mails"], tables["account_requests"], tables["subscription_ends"] = "id", "id", "id"
 	return tables
 }
 

@@ -32,10 +32,11 @@ func (db *DB) Joined(ctx context.Context, workspace uuid.UUID, fn func(tx pgx.Tx
 	})
 }
 
-// inside is the connection of the transaction that a statement's context belongs to.
+// inside is what belongs to the transaction of a statement's context.
 type inside struct {
-	value string // whom it works for
-	conn  *pgx.Conn
+	value  string // whom it works for
+	conn   *pgx.Conn
+	sealer Sealer // of mails; nil: none
 }
 
 type insideKey struct{}

@@ -26,8 +26,8 @@ func (db *DB) ChangeAPIKey(ctx context.Context, workspace uuid.UUID, key tenants
 		if err != nil {
 			return err
 		}
-		err = tx.Exec("UPDATE api_keys SET name = ?, pipeline = ?, expires_at = ?, limits = ?::jsonb WHERE workspace_id = ? AND id = ?",
-			storable(key.Name), key.Pipeline, key.ExpiresAt, limits, workspace, key.ID).Error
+		err = tx.Exec("UPDATE api_keys SET name = ?, pipeline = ?, expires_at = ?, limits = ?::jsonb, no_store = ? WHERE workspace_id = ? AND id = ?",
+			storable(key.Name), key.Pipeline, key.ExpiresAt, limits, key.Limits.NoStore, workspace, key.ID).Error
 		if err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func lockAPIKey(tx *gorm.DB, workspace, id uuid.UUID) (tenants.APIKey, error) {
 	return rows[0].toAPIKey()
 }
 
-// keyLimits are an API key's limits as they are kept.
+// keyLimits are an API key's limits as they are kept; NoStore has a column of its own.
 type keyLimits struct {
 	Models            []string       `json:"models,omitempty"`
 	Endpoints         []string       `json:"endpoints,omitempty"`

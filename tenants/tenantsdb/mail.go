@@ -11,8 +11,12 @@ import (
 	"palimpsest/tenants"
 )
 
-// mailWorker is what works with mails: it sees those of everybody.
-const mailWorker = "mail"
+const (
+	// mailWorker answers what people asked for by their address.
+	mailWorker = "mail"
+	// outboxWorker works with mails: it sees those of everybody.
+	outboxWorker = "outbox"
+)
 
 // QueueMail has a mail sent. It takes part in the transaction of Together where ctx
 // is of one: the mail is sent if and only if that is committed.
@@ -20,15 +24,23 @@ func (db *DB) QueueMail(ctx context.Context, mail tenants.Mail) error {
 	if common, ok := ctx.Value(commonKey{}).(common); ok {
 		return queueMail(common.tx, mail)
 	}
-	return db.transaction(ctx, forWorker, mailWorker, func(tx *gorm.DB) error { return queueMail(tx, mail) })
+	return db.transaction(ctx, forWorker, outboxWorker, func(tx *gorm.DB) error { return queueMail(tx, mail) })
 }
 
 // queueMail has a mail sent if and only if the transaction is committed. The rest of
 // the transaction sees no more mails than it did before.
 func queueMail(tx *gorm.DB, mail tenants.Mail) error {
-	return asMailWorker(tx, func() error {
-		err := tx.Exec("INSERT INTO mails (id, recipient, subject, body) VALUES (?, ?, ?, ?)",
-			uuid.Must(uuid.NewV7()), storable(mail.To), storable(mail.Subject), storable(mail.Text)).Error
+	row := mailRow{ID: uuid.Must(uuid.NewV7()), Recipient: storable(mail.To), Subject: storable(mail.Subject), Body: storable(mail.Text)}
+	if within, ok := tx.Statement.Context.Value(insideKey{}).(inside); ok && within.sealer != nil {
+		var err error
+		if row.Sealed, err = within.sealer.SealAbout(tenants.AboutMail(row.ID, row.Recipient), row.Body); err != nil {
+			return fmt.Errorf("queue mail: %w", err)
+		}
+		row.Body = ""
+	}
+	return asOutbox(tx, func() error {
+		err := tx.Exec("INSERT INTO mails (id, recipient, subject, body, sealed) VALUES (?, ?, ?, ?, ?)",
+			row.ID, row.Recipient, row.Subject, row.Body, row.Sealed).Error
 		if err != nil {
 			return fmt.Errorf("queue mail: %w", err)
 		}
@@ -36,13 +48,13 @@ func queueMail(tx *gorm.DB, mail tenants.Mail) error {
 	})
 }
 
-// asMailWorker runs fn in a transaction that also sees mails, and ends that again.
-func asMailWorker(tx *gorm.DB, fn func() error) error {
+// asOutbox runs fn in a transaction that also sees mails, and ends that again.
+func asOutbox(tx *gorm.DB, fn func() error) error {
 	var before string
 	if err := tx.Raw("SELECT coalesce(current_setting(?, true), '')", forWorker).Scan(&before).Error; err != nil {
 		return err
 	}
-	if err := workFor(tx, forWorker, mailWorker); err != nil {
+	if err := workFor(tx, forWorker, outboxWorker); err != nil {
 		return err
 	}
 	if err := fn(); err != nil {
@@ -87,35 +99,87 @@ func (db *DB) DropMails(ctx context.Context, before time.Time) error {
 
 func (db *DB) mails(ctx context.Context, statement string, values ...any) ([]tenants.WaitingMail, error) {
 	var rows []mailRow
-	err := db.transaction(ctx, forWorker, mailWorker, func(tx *gorm.DB) error { return tx.Raw(statement, values...).Scan(&rows).Error })
+	err := db.transaction(ctx, forWorker, outboxWorker, func(tx *gorm.DB) error { return tx.Raw(statement, values...).Scan(&rows).Error })
 	if err != nil {
 		return nil, fmt.Errorf("waiting mails: %w", err)
 	}
 	mails := make([]tenants.WaitingMail, len(rows))
 	for i, row := range rows {
-		mails[i] = tenants.WaitingMail{
-			ID: row.ID, CreatedAt: row.CreatedAt, Attempts: row.Attempts,
-			Mail: tenants.Mail{To: row.Recipient, Subject: row.Subject, Text: row.Body},
-		}
+		mails[i] = row.toMail(db.sealer)
 	}
 	return mails, nil
 }
 
+// ResealMails seals the texts of mails anew that an older master key sealed, and
+// returns how many. One that does not open keeps none of the others from it: it is
+// given up when it is to be sent.
+func (db *DB) ResealMails(ctx context.Context) (int, error) {
+	if db.sealer == nil {
+		return 0, nil
+	}
+	var rows []mailRow
+	resealed := 0
+	err := db.transaction(ctx, forWorker, outboxWorker, func(tx *gorm.DB) error {
+		if err := tx.Raw("SELECT " + mailColumns + " FROM mails WHERE sealed IS NOT NULL ORDER BY id FOR UPDATE").Scan(&rows).Error; err != nil {
+			return err
+		}
+		for _, row := range rows {
+			about := tenants.AboutMail(row.ID, row.Recipient)
+			text, newest, err := db.sealer.OpenAbout(about, row.Sealed)
+			if err != nil || newest {
+				continue
+			}
+			sealed, err := db.sealer.SealAbout(about, text)
+			if err != nil {
+				return err
+			}
+			// The bytes do not stand first: gorm takes them there for a list.
+			if err := tx.Exec("UPDATE mails SET attempts = ?, sealed = ? WHERE id = ?", row.Attempts, sealed, row.ID).Error; err != nil {
+				return err
+			}
+			resealed++
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("seal waiting mails anew: %w", err)
+	}
+	return resealed, nil
+}
+
 func (db *DB) changeMails(ctx context.Context, statement string, values ...any) error {
-	err := db.transaction(ctx, forWorker, mailWorker, func(tx *gorm.DB) error { return tx.Exec(statement, values...).Error })
+	err := db.transaction(ctx, forWorker, outboxWorker, func(tx *gorm.DB) error { return tx.Exec(statement, values...).Error })
 	if err != nil {
 		return fmt.Errorf("change waiting mails: %w", err)
 	}
 	return nil
 }
 
-const mailColumns = "id, recipient, subject, body, created_at, attempts"
+const mailColumns = "id, recipient, subject, body, sealed, created_at, attempts"
 
 type mailRow struct {
 	ID        uuid.UUID
 	Recipient string
 	Subject   string
 	Body      string
+	Sealed    []byte // NULL: the body holds the text
 	CreatedAt time.Time
 	Attempts  int
+}
+
+func (r mailRow) toMail(sealer Sealer) tenants.WaitingMail {
+	mail := tenants.WaitingMail{
+		ID: r.ID, CreatedAt: r.CreatedAt, Attempts: r.Attempts, Mail: tenants.Mail{To: r.Recipient, Subject: r.Subject, Text: r.Body},
+	}
+	if r.Sealed == nil {
+		return mail
+	}
+	mail.Shut = true
+	if sealer == nil {
+		return mail
+	}
+	if text, _, err := sealer.OpenAbout(tenants.AboutMail(r.ID, r.Recipient), r.Sealed); err == nil {
+		mail.Text, mail.Shut = text, false
+	}
+	return mail
 }

@@ -3,11 +3,14 @@ package tenantsdb_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"gorm.io/gorm"
 
 	"palimpsest/tenants"
+	"palimpsest/tenants/tenantsdb"
+	"palimpsest/tenants/vault"
 )
 
 func TestMailIsQueuedIfAndOnlyIfTheChangeCommits(t *testing.T) {
@@ -39,6 +42,101 @@ func TestMailIsQueuedIfAndOnlyIfTheChangeCommits(t *testing.T) {
 	}
 	if err := b.QueueMail(t.Context(), mail); err != nil || waiting(t, b) != 2 {
 		t.Fatalf("alone: %v; %d mails, want 2", err, waiting(t, b))
+	}
+}
+
+// sealing opens a test's database as a program does that has these master keys.
+func sealing(t *testing.T, b bundle, masters ...string) *tenantsdb.DB {
+	t.Helper()
+	secrets := make([][]byte, len(masters))
+	for i, master := range masters {
+		secrets[i] = []byte(strings.Repeat(master, 32))
+	}
+	safe, err := vault.New(secrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: b.database.AppURL, Sealer: safe})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	return db
+}
+
+// S12: while a mail waits its text, with the link in it, is sealed, and opens with the
+// master key alone, for this mail and its recipient; another master key takes its place.
+func TestTextOfAMailIsSealedWhileItWaits(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const link = "https://example.com/reset/canary"
+	old := sealing(t, b, "o")
+	if err := b.QueueMail(t.Context(), tenants.Mail{To: "eve@example.com", Subject: "Before", Text: "plain"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := old.QueueMail(t.Context(), tenants.Mail{To: "ada@example.com", Subject: "Hello", Text: link}); err != nil {
+		t.Fatal(err)
+	}
+	var stored string
+	err := b.database.Owner(t).QueryRow(t.Context(), "SELECT string_agg(m::text || convert_from(coalesce(sealed, ''), 'LATIN1'), ' ') FROM mails m").Scan(&stored)
+	if err != nil || strings.Contains(stored, "canary") || !strings.Contains(stored, "ada@example.com") {
+		t.Errorf("stored: %s (%v)", stored, err)
+	}
+	texts := func(db *tenantsdb.DB) string {
+		t.Helper()
+		mails, err := db.Mails(t.Context(), 10)
+		if err != nil || len(mails) != 2 || mails[1].Text != "plain" || mails[1].Shut || mails[0].Shut != (mails[0].Text == "") {
+			t.Fatalf("%+v, %v", mails, err)
+		}
+		return mails[0].Text
+	}
+	if got := texts(old); got != link {
+		t.Errorf("opened: %q", got)
+	}
+	both := sealing(t, b, "n", "o")
+	for _, want := range []int{1, 0} {
+		if got, err := both.ResealMails(t.Context()); err != nil || got != want {
+			t.Errorf("sealed %d anew, want %d (%v)", got, want, err)
+		}
+	}
+	if got := texts(sealing(t, b, "n")); got != link {
+		t.Errorf("with the new master key alone: %q", got)
+	}
+	for name, db := range map[string]*tenantsdb.DB{"the old master key": old, "no master key": b.DB} {
+		if got := texts(db); got != "" {
+			t.Errorf("with %s: %q", name, got)
+		}
+	}
+	if _, err := b.database.Owner(t).Exec(t.Context(), "UPDATE mails SET recipient = 'mallory@example.com' WHERE sealed IS NOT NULL"); err != nil {
+		t.Fatal(err)
+	}
+	if got := texts(both); got != "" {
+		t.Errorf("for another recipient: %q", got)
+	}
+}
+
+// A program from before knows no sealed mail: it neither sees one nor sends it empty.
+func TestProgramFromBeforeSeesNoSealedMail(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	if err := sealing(t, b, "o").QueueMail(t.Context(), tenants.Mail{To: "ada@example.com", Subject: "Hello", Text: "text"}); err != nil {
+		t.Fatal(err)
+	}
+	for worker, want := range map[string]int{"mail": 0, "outbox": 1, "": 0} {
+		err := b.InTenant(t.Context(), b.workspace, func(tx *gorm.DB) error {
+			if err := tx.Exec("SELECT set_config('app.worker', ?, true)", worker).Error; err != nil {
+				return err
+			}
+			var seen int
+			err := tx.Raw("SELECT count(*) FROM mails").Scan(&seen).Error
+			if seen != want {
+				t.Errorf("as %q: %d mails, want %d", worker, seen, want)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

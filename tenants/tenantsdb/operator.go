@@ -45,7 +45,7 @@ func (db *DB) OperatedWorkspace(ctx context.Context, operator, workspace uuid.UU
 func (db *DB) operated(ctx context.Context, operator uuid.UUID, search string, before *time.Time, beforeID, only uuid.NullUUID, limit int) ([]tenants.OperatedWorkspace, error) {
 	var rows []operatedRow
 	err := db.inUser(ctx, operator, func(tx *gorm.DB) error {
-		return tx.Raw("SELECT * FROM operator_workspaces(?, ?, ?, ?, ?)", search, before, beforeID, only, limit).Scan(&rows).Error
+		return tx.Raw("SELECT "+operatedColumns+" FROM operator_workspaces(?, ?, ?, ?, ?)", search, before, beforeID, only, limit).Scan(&rows).Error
 	})
 	if err != nil {
 		return nil, fmt.Errorf("workspaces of the installation: %w", onlyOperators(err))
@@ -151,6 +151,9 @@ func onlyOperators(err error) error {
 	}
 	return err
 }
+
+const operatedColumns = `id, workspace_name, created, owner, member_count, exchange_count, failure_count, token_count, last_exchange,
+	archived, suspended_since, suspended_reason`
 
 type operatedRow struct {
 	ID              uuid.UUID

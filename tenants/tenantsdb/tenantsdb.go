@@ -32,9 +32,18 @@ type Config struct {
 	// ListenURL is where notifications are heard, past any pgbouncer; empty: URL.
 	ListenURL string
 
+	// Sealer seals the texts of mails that wait; nil: they wait as they are.
+	Sealer Sealer
+
 	// MaxConns bounds the connections of the pool; 0: pool_max_conns of the URL,
 	// or else 16.
 	MaxConns int32
+}
+
+// Sealer seals a secret for what about names.
+type Sealer interface {
+	SealAbout(about, secret string) ([]byte, error)
+	OpenAbout(about string, sealed []byte) (secret string, newest bool, err error)
 }
 
 // DB is the product's database.
@@ -42,6 +51,7 @@ type DB struct {
 	pool      *pgxpool.Pool
 	gorm      *gorm.DB
 	listenURL string
+	sealer    Sealer
 }
 
 // Open opens the database. It returns ErrUnbound if the login of the URL could
@@ -79,7 +89,7 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 		pool.Close()
 		return nil, fmt.Errorf("open database: %w", err)
 	}
-	return &DB{pool: pool, gorm: db, listenURL: cmp.Or(config.ListenURL, config.URL)}, nil
+	return &DB{pool: pool, gorm: db, listenURL: cmp.Or(config.ListenURL, config.URL), sealer: config.Sealer}, nil
 }
 
 // Pool returns the connections below: for statements that need pgx itself. A

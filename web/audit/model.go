@@ -99,6 +99,9 @@ func kinds() []components.Option {
 		{Value: "retention", Label: "Retention"},
 		{Value: "workspace", Label: "Workspace"},
 		{Value: "audit", Label: "Audit downloads"},
+		{Value: "plan", Label: "Plan"},
+		{Value: "checkout", Label: "Checkout"},
+		{Value: "portal", Label: "Billing portal"},
 	}
 }
 

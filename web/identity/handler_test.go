@@ -1,11 +1,15 @@
 package identity_test
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
 
 	"palimpsest/migrations/dbtest"
+	"palimpsest/tenants"
+	"palimpsest/tenants/identity"
+	"palimpsest/web"
 	"palimpsest/web/webtest"
 )
 
@@ -146,5 +150,34 @@ func TestCookieIsOutOfReachOfScriptsAndOtherSites(t *testing.T) {
 		if !strings.Contains(header, want) {
 			t.Errorf("Set-Cookie %q lacks %s", header, want)
 		}
+	}
+}
+
+// Where people sign up by invitation, the page says so in place of the form, after the
+// first person; a link of an invitation works all the same.
+func TestSigningUpByInvitationShowsNoForm(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t, func(product *webtest.Product, _ *web.Deps) {
+		product.People.SetSignUps(identity.SignUps{Open: identity.OpenToInvited})
+	})
+	if page := product.Stranger(t).Get("/signup"); page.Status != http.StatusOK || !page.Has(`form[action="/signup"]`) || page.TestID("invite-only") != "" {
+		t.Errorf("a new installation: status %d: %s", page.Status, page.Text("main"))
+	}
+	owner := product.SignUp(t, "first")
+	stranger := product.Stranger(t)
+	form := []string{"email", "eve@example.com", "password", webtest.Password, "workspace", "hers"}
+	for name, page := range map[string]webtest.Page{"the page": stranger.Get("/signup"), "the form": stranger.Post("/signup", form...)} {
+		want := map[string]int{"the page": http.StatusOK, "the form": http.StatusForbidden}[name]
+		if page.Status != want || !strings.Contains(page.TestID("invite-only"), "invitation") || page.Has(`input[name="password"]`) {
+			t.Errorf("%s: status %d: %s", name, page.Status, page.Text("main"))
+		}
+	}
+	if _, _, err := product.DB.UserByEmail(t.Context(), "eve@example.com"); !errors.Is(err, tenants.ErrNotFound) {
+		t.Errorf("she has an account: %v", err)
+	}
+	invited := owner.Post("/members/invite", "email", "eve@example.com", "role", "member")
+	link := strings.TrimPrefix(invited.Find("#link-0").Text(), webtest.PublicURL)
+	if page := stranger.Post(link+"/signup", form...); page.Path != "/overview" || page.Text(".wsw b") != "first" {
+		t.Errorf("by the invitation %q she comes to %s: %s", link, page.Path, page.Text("main"))
 	}
 }

@@ -114,6 +114,7 @@ func (f *formModel) with(typed url.Values, err error) *formModel {
 	}
 	f.Checks = []checkModel{
 		{Name: "lock_overrides", Value: "yes", Label: "Lock overrides", Hint: "Request headers may not change pipeline or provider.", On: typed.Has("lock_overrides")},
+		{Name: "no_store", Value: "yes", Label: "Keep figures only", Hint: "Nothing that is said with this key is archived or searched, and so nothing is compressed.", On: typed.Has("no_store")},
 		{Name: "allow_unpriced", Value: "yes", Label: "Allow what has no price", Hint: "Else a key with a budget refuses models and endpoints whose price is not known.", On: typed.Has("allow_unpriced")},
 	}
 	f.Pipeline = field("pipeline", "Pipeline", "Settings in YAML that win over the workspace’s. Empty: none.")
@@ -161,7 +162,7 @@ func valuesOf(key tenants.APIKey) url.Values {
 			values.Set(name, tenants.USD(micro))
 		}
 	}
-	for name, on := range map[string]bool{"lock_overrides": limits.LockOverrides, "allow_unpriced": limits.AllowUnpriced} {
+	for name, on := range map[string]bool{"lock_overrides": limits.LockOverrides, "no_store": limits.NoStore, "allow_unpriced": limits.AllowUnpriced} {
 		if on {
 			values.Set(name, "yes")
 		}
@@ -190,7 +191,7 @@ func readKey(typed url.Values, key tenants.APIKey, now time.Time) (tenants.APIKe
 
 func readLimits(typed url.Values) (tenants.Limits, error) {
 	limits := tenants.Limits{
-		Models: listOf(typed.Get("allowed_models")), Endpoints: listOf(typed.Get("allowed_endpoints")), LockOverrides: typed.Has("lock_overrides"),
+		Models: listOf(typed.Get("allowed_models")), Endpoints: listOf(typed.Get("allowed_endpoints")), LockOverrides: typed.Has("lock_overrides"), NoStore: typed.Has("no_store"),
 		Quota: tenants.Quota{AllowUnpriced: typed.Has("allow_unpriced")},
 	}
 	var err error
@@ -259,5 +260,6 @@ func summary(key tenants.APIKey) string {
 	add(limits.MonthMicroUSD > 0, "%s a month", components.Money(limits.MonthMicroUSD))
 	add(key.Pipeline != "", "own pipeline")
 	add(limits.LockOverrides, "overrides locked")
+	add(limits.NoStore, "figures only")
 	return strings.Join(parts, " · ")
 }

@@ -182,7 +182,7 @@ func TestLimitsAreSetOnCreationAndChangedLater(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	created := person.Post("/keys", "name", "ci", "expiry", "30", "allowed_models", "claude-*, gpt-5.5", "allowed_ips", "10.0.0.0/8 203.0.113.7",
-		"requests_per_minute", "60", "budget_day_usd", "7.50", "lock_overrides", "yes", "scopes", "proxy", "pipeline", "ipc: {targetUtilization: 0.5}")
+		"requests_per_minute", "60", "budget_day_usd", "7.50", "lock_overrides", "yes", "no_store", "yes", "scopes", "proxy", "pipeline", "ipc: {targetUtilization: 0.5}")
 	if created.Status != http.StatusCreated {
 		t.Fatalf("status %d: %s", created.Status, created.Text("dialog"))
 	}
@@ -192,18 +192,18 @@ func TestLimitsAreSetOnCreationAndChangedLater(t *testing.T) {
 	}
 	limits := key.Limits
 	if strings.Join(limits.Models, "|") != "claude-*|gpt-5.5" || strings.Join(limits.AddressList(), "|") != "10.0.0.0/8|203.0.113.7" || limits.RequestsPerMinute != 60 ||
-		limits.DayMicroUSD != 7_500_000 || !limits.LockOverrides || key.ExpiresAt == nil || key.Pipeline != "ipc: {targetUtilization: 0.5}" {
+		limits.DayMicroUSD != 7_500_000 || !limits.LockOverrides || !limits.NoStore || key.ExpiresAt == nil || key.Pipeline != "ipc: {targetUtilization: 0.5}" {
 		t.Errorf("created %+v", key)
 	}
 
 	list := person.Get("/keys")
-	if row := list.Text(`[data-testid="keys"] tbody tr`); !strings.Contains(row, "claude-*, gpt-5.5") || !strings.Contains(row, "60 requests/min") || !strings.Contains(row, "you") {
+	if row := list.Text(`[data-testid="keys"] tbody tr`); !strings.Contains(row, "claude-*, gpt-5.5") || !strings.Contains(row, "60 requests/min") || !strings.Contains(row, "figures only") || !strings.Contains(row, "you") {
 		t.Errorf("the list says %q", row)
 	}
 	link := list.Find(`[data-testid="keys"] a[aria-label="Change ci"]`).AttrOr("href", "")
 	form := person.Get(link)
 	if form.Find(`input[name="allowed_models"]`).AttrOr("value", "") != "claude-*, gpt-5.5" || form.Find(`input[name="budget_day_usd"]`).AttrOr("value", "") != "7.50" ||
-		form.Find(`textarea[name="pipeline"]`).Text() != key.Pipeline || !form.Has(`input[name="lock_overrides"][checked]`) || form.Has(`input[name="scopes"]`) {
+		form.Find(`textarea[name="pipeline"]`).Text() != key.Pipeline || !form.Has(`input[name="lock_overrides"][checked]`) || !form.Has(`input[name="no_store"][checked]`) || form.Has(`input[name="scopes"]`) {
 		t.Errorf("the form holds %s", form.Text("dialog"))
 	}
 	saved := person.Post(link, "name", "ci-agents", "expiry", "keep", "requests_per_minute", "", "concurrency", "4", "allowed_models", "", "allowed_endpoints", "/v1/messages*")
@@ -214,7 +214,7 @@ func TestLimitsAreSetOnCreationAndChangedLater(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if changed.Name != "ci-agents" || changed.Limits.RequestsPerMinute != 0 || changed.Limits.Concurrency != 4 || changed.Limits.LockOverrides ||
+	if changed.Name != "ci-agents" || changed.Limits.RequestsPerMinute != 0 || changed.Limits.Concurrency != 4 || changed.Limits.LockOverrides || changed.Limits.NoStore ||
 		len(changed.Limits.Models) != 0 || changed.Pipeline != "" || changed.ExpiresAt == nil || !changed.ExpiresAt.Equal(*key.ExpiresAt) {
 		t.Errorf("changed %+v", changed)
 	}

@@ -3,6 +3,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -168,10 +169,20 @@ func failedShare(workspace tenants.OperatedWorkspace) string {
 	return components.Share(workspace.Failures, workspace.Exchanges)
 }
 
-// done says what an entry of the log tells of.
-func done(action tenants.Action) string {
-	return map[tenants.Action]string{
-		tenants.WorkspaceSuspended: "suspended", tenants.WorkspaceResumed: "resumed",
-		tenants.OperatorFirst: "signed up first and operates", tenants.OperatorAppointed: "made an operator of",
-	}[action]
+// owner returns the address of a workspace's first owner, or that there is none.
+func owner(workspace tenants.OperatedWorkspace) string {
+	return cmp.Or(workspace.Owner, "no owner")
+}
+
+// told says what an entry of the log tells of.
+func told(entry tenants.OperatorEntry) string {
+	if entry.Action == tenants.OperatorFirst {
+		return entry.Actor + " signed up first and operates this installation"
+	}
+	done := map[tenants.Action]string{
+		tenants.WorkspaceSuspended: "suspended", tenants.WorkspaceResumed: "resumed", tenants.OperatorAppointed: "made an operator of",
+		tenants.SubscriptionEnded:    "ended, as their workspace was deleted, the subscriptions of",
+		tenants.SubscriptionNotEnded: "could not end, though their workspace was deleted, the subscriptions of",
+	}[entry.Action]
+	return entry.Actor + " " + done + " " + entry.Name
 }

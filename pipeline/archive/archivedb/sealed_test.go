@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -134,6 +135,48 @@ func TestABucketHoldsNothingReadableNotEvenNames(t *testing.T) {
 				t.Errorf("verified %d messages, %v", count, err)
 			}
 		})
+	}
+}
+
+// S5: every name in a bucket begins with its workspace, and the same message has another
+// name, and other bytes, in another.
+func TestNamesInABucketBelongToTheirWorkspace(t *testing.T) {
+	t.Parallel()
+	f := sealedSetup(t)
+	other := f.sibling(t)
+	other.archive = f.archive
+	f.put(t, entries(odd()...)...)
+	other.put(t, entries(odd()...)...)
+	place := t.TempDir()
+	bucket, err := blob.NewDirectory(place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if moved, err := f.sealingMover(bucket).Pass(t.Context()); err != nil || moved != 2*len(odd()) {
+		t.Fatalf("moved %d, %v", moved, err)
+	}
+	owners := map[string]string{} // by the rest of the name, and by the bytes
+	files := 0
+	err = fs.WalkDir(os.DirFS(place), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		files++
+		workspace, rest, _ := strings.Cut(path, "/")
+		if workspace != f.workspace.String() && workspace != other.workspace.String() {
+			t.Errorf("%s begins with no workspace", path)
+		}
+		content, err := os.ReadFile(filepath.Join(place, path))
+		for _, has := range []string{rest, string(content)} {
+			if before, is := owners[has]; is && before != workspace {
+				t.Errorf("%s is in another workspace, too", path)
+			}
+			owners[has] = workspace
+		}
+		return err
+	})
+	if err != nil || files != 2*len(odd()) {
+		t.Errorf("%d files, want %d (%v)", files, 2*len(odd()), err)
 	}
 }
 

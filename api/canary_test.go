@@ -1,0 +1,60 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"palimpsest/api/upstream/providertest"
+	"palimpsest/pipeline"
+)
+
+// S14: a module that panics with everything it knows, of which the log tells with its
+// stack, gives away neither the workspace's key, nor one that the client sent along, nor
+// the API key: no module knows them.
+func TestAPanicOfAModuleShowsNoKey(t *testing.T) {
+	t.Parallel()
+	const once = "Zx9canaryWq4onceTt7"
+	for name, how := range map[string]func(*pipeline.Exchange) error{
+		"with all it has": func(exchange *pipeline.Exchange) error {
+			panic(fmt.Sprintf("%+v %+v %s", exchange, exchange.Request, exchange.Body.Body()))
+		},
+		"with an error": func(exchange *pipeline.Exchange) error {
+			return fmt.Errorf("%#v", *exchange)
+		},
+		"of the runtime": func(exchange *pipeline.Exchange) error {
+			return fmt.Errorf("%d", exchange.Chain[len(exchange.Chain)+7])
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			double := providertest.NewServer(t, providertest.Config{})
+			p := setupAt(t, double.URL, broken{how})
+			var told strings.Builder
+			for _, header := range [][]string{nil, {"X-Palimpsest-Provider-Key", once, "X-Palimpsest-Base-Url", double.URL}} {
+				got := p.send(http.MethodPost, messagesPath, toolSession("claude-sonnet-4-5", 3, 80), header...)
+				if got.status != http.StatusOK || !strings.Contains(got.header.Get("X-Palimpsest-Modules"), "ipc;failed") {
+					t.Fatalf("status %d, modules %s: %s", got.status, got.header.Get("X-Palimpsest-Modules"), got.body)
+				}
+				last, _ := double.Last()
+				if key := last.Header.Get("X-Api-Key"); key != providerKey && key != once {
+					t.Fatalf("the provider was sent %q: nothing could be given away", key)
+				}
+				fmt.Fprintln(&told, got.header, string(got.body))
+			}
+			for _, kept := range []int{1, 2} {
+				fmt.Fprintf(&told, "%+v %s\n", p.last(kept), p.last(kept).Report)
+			}
+			log := p.log.String()
+			if !strings.Contains(log, "ipc.failed") {
+				t.Fatalf("the log does not tell of it: %s", log)
+			}
+			for _, secret := range []string{providerKey, once, testKey} {
+				if strings.Contains(log, secret) || strings.Contains(told.String(), secret) {
+					t.Errorf("%s is given away", secret[:4])
+				}
+			}
+		})
+	}
+}

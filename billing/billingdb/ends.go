@@ -1,0 +1,92 @@
+package billingdb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/billing"
+)
+
+// AskEnd implements billing.Ends. It takes part in the transaction of Together.
+func (s *Store) AskEnd(ctx context.Context, workspace uuid.UUID, end billing.End) error {
+	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		if err := workAs(tx, "billing"); err != nil {
+			return err
+		}
+		err := tx.Exec("INSERT INTO subscription_ends (id, customer, asked_at, next_at) VALUES (?, ?, ?, ?)", end.ID, end.Customer, end.AskedAt, end.AskedAt).Error
+		if err != nil {
+			return err
+		}
+		return workAs(tx, "") // the rest of the transaction sees no more than before
+	})
+	if err != nil {
+		return fmt.Errorf("ask for the end of subscriptions of %s: %w", end.Customer, err)
+	}
+	return nil
+}
+
+// DueEnds implements billing.Ends.
+func (s *Store) DueEnds(ctx context.Context, now time.Time, limit int) ([]billing.End, error) {
+	var rows []struct {
+		ID       uuid.UUID
+		Customer string
+		AskedAt  time.Time
+		Attempts int
+	}
+	err := s.asWorker(ctx, func(tx *gorm.DB) error {
+		return tx.Raw("SELECT id, customer, asked_at, attempts FROM subscription_ends WHERE next_at <= ? ORDER BY next_at, id LIMIT ?", now, limit).Scan(&rows).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("subscriptions that are to end: %w", err)
+	}
+	ends := make([]billing.End, len(rows))
+	for i, row := range rows {
+		ends[i] = billing.End{ID: row.ID, Customer: row.Customer, AskedAt: row.AskedAt.UTC(), Attempts: row.Attempts}
+	}
+	return ends, nil
+}
+
+// DelayEnd implements billing.Ends.
+func (s *Store) DelayEnd(ctx context.Context, id uuid.UUID, until time.Time) error {
+	err := s.asWorker(ctx, func(tx *gorm.DB) error {
+		return tx.Exec("UPDATE subscription_ends SET attempts = attempts + 1, next_at = ? WHERE id = ?", until, id).Error
+	})
+	if err != nil {
+		return fmt.Errorf("delay the end of a subscription: %w", err)
+	}
+	return nil
+}
+
+// CloseEnd implements billing.Ends.
+func (s *Store) CloseEnd(ctx context.Context, end billing.End, ended bool, why string) error {
+	err := s.asWorker(ctx, func(tx *gorm.DB) error {
+		closed := tx.Exec("DELETE FROM subscription_ends WHERE id = ?", end.ID)
+		if closed.Error != nil || closed.RowsAffected == 0 {
+			return closed.Error // another process has told of it
+		}
+		return tx.Exec("SELECT note_subscription_end(?, ?, ?)", end.Customer, ended, why).Error
+	})
+	if err != nil {
+		return fmt.Errorf("close the end of subscriptions of %s: %w", end.Customer, err)
+	}
+	return nil
+}
+
+// asWorker runs fn in a transaction that works for no workspace but for billing.
+func (s *Store) asWorker(ctx context.Context, fn func(tx *gorm.DB) error) error {
+	return s.db.InTenant(ctx, uuid.Nil, func(tx *gorm.DB) error {
+		if err := workAs(tx, "billing"); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
+}
+
+// workAs says for which worker the rest of a transaction works; empty: for none.
+func workAs(tx *gorm.DB, worker string) error {
+	return tx.Exec("SELECT set_config('app.worker', ?, true)", worker).Error
+}

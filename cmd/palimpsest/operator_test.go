@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"palimpsest/api"
+	"palimpsest/api/redistest"
+	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/jobs"
+	"palimpsest/tenants"
+	"palimpsest/tenants/identity"
+)
+
+func TestSignUpSettingsAreRead(t *testing.T) {
+	t.Parallel()
+	config, err := LoadConfig("", environment(map[string]string{
+		"PALIMPSEST_SIGNUP": "domains", "PALIMPSEST_SIGNUP_DOMAINS": "Example.com, @example.org", "PALIMPSEST_SIGNUP_BLOCK_DOMAINS": "bad.example",
+		"PALIMPSEST_SIGNUP_DISPOSABLE": "refuse", "PALIMPSEST_WORKSPACE_CONCURRENCY": "7", "PALIMPSEST_OPERATOR_CONTACT": "ops@example.com",
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := config.SignUp
+	if got.Open != identity.OpenToDomains || !slices.Equal(got.Domains, []string{"example.com", "example.org"}) || !slices.Equal(got.Blocked, []string{"bad.example"}) ||
+		!got.RefuseDisposable || config.WorkspaceConcurrency != 7 || config.OperatorContact != "ops@example.com" {
+		t.Errorf("%+v, %d, %q", got, config.WorkspaceConcurrency, config.OperatorContact)
+	}
+	if _, err := LoadConfig("", environment(map[string]string{"PALIMPSEST_SIGNUP": "domains"})); err == nil || !strings.Contains(err.Error(), "PALIMPSEST_SIGNUP_DOMAINS") {
+		t.Errorf("domains without any: %v", err)
+	}
+	config, err = LoadConfig("", environment(nil))
+	if err != nil || config.SignUp.Open != "" || config.SignUp.RefuseDisposable || config.WorkspaceConcurrency != 200 {
+		t.Errorf("by default: %+v, %d, %v", config.SignUp, config.WorkspaceConcurrency, err)
+	}
+}
+
+func TestProxyGetsTheLimitsOfTheSettings(t *testing.T) {
+	t.Parallel()
+	p := &program{config: Config{WorkspaceConcurrency: 3, RequireVerifiedEmail: true, OperatorContact: "ops@example.com"}}
+	if got := p.bounded(&api.Server{}); got.Concurrency == nil || !got.RequireVerified || got.Contact != "ops@example.com" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The health that operators see looks at each part, and says of one that is down that
+// it does not answer, without its address or password.
+func TestHealthLooksAtEachPart(t *testing.T) {
+	t.Parallel()
+	database := dbtest.New(t)
+	redis, stop := redistest.Start(t)
+	p := &program{config: Config{RedisURL: "redis://:hunter2@" + redis, BlobURL: "file://" + t.TempDir()}, log: slog.New(slog.DiscardHandler)}
+	look := func() map[string]tenants.Check {
+		found := map[string]tenants.Check{}
+		for _, check := range p.checks(database.DB)(t.Context()) {
+			found[check.Name] = check
+			if strings.Contains(check.Text, "hunter2") || strings.Contains(check.Text, "127.0.0.1") {
+				t.Errorf("%s shows too much: %s", check.Name, check.Text)
+			}
+		}
+		return found
+	}
+	p.config.RedisURL = "redis://" + redis
+	found := look()
+	for _, name := range []string{"Database", "Jobs", "Blob store", "Redis", "Version"} {
+		if check, is := found[name]; !is || !check.OK || check.Text == "" {
+			t.Errorf("%s: %+v", name, check)
+		}
+	}
+
+	work := p.newWork(database.DB, prometheus.NewRegistry())
+	work.Handle("later", jobs.Limits{}, func(context.Context, uuid.UUID, uuid.UUID) error { return nil })
+	if err := work.Open(); err != nil {
+		t.Fatal(err)
+	}
+	workspace := uuid.New()
+	if err := work.Enqueue(t.Context(), workspace, jobs.Job{Kind: "later", Workspace: workspace}); err != nil {
+		t.Fatal(err)
+	}
+	if jobs := look()["Jobs"]; !jobs.OK || !strings.Contains(jobs.Text, "1 waiting") {
+		t.Errorf("with a job: %+v", jobs)
+	}
+
+	stop()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.config.BlobURL = "s3://bucket?region=r&endpoint=http://" + listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	database.DB.Close()
+	found = look()
+	for _, name := range []string{"Database", "Jobs", "Blob store", "Redis"} {
+		if check := found[name]; check.OK || check.Text != "does not answer" {
+			t.Errorf("%s is down: %+v", name, check)
+		}
+	}
+	p.config.RedisURL, p.config.BlobURL = "", ""
+	found = look()
+	for _, name := range []string{"Blob store", "Redis"} {
+		if check := found[name]; !check.OK {
+			t.Errorf("%s, where there is none: %+v", name, check)
+		}
+	}
+}
+
+// Whoever has the command line makes operators; the log tells of it, and once is
+// enough.
+func TestCommandMakesAnOperator(t *testing.T) {
+	t.Parallel()
+	database := dbtest.New(t)
+	first, _, err := database.DB.SignUp(t.Context(), "first@example.com", "hash", "first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, _, err := database.DB.SignUp(t.Context(), "second@example.com", "hash", "second")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(email string) (string, error) {
+		var said bytes.Buffer
+		command := userCommand(func() (Config, error) {
+			return Config{DatabaseURL: database.OwnerURL, DatabaseAppURL: database.AppURL, SecretKey: dbtest.SecretKey, LogFormat: "text"}, nil
+		})
+		command.SetArgs([]string{"operator", email})
+		command.SetOut(&said)
+		command.SetErr(&said)
+		err := command.ExecuteContext(t.Context())
+		return said.String(), err
+	}
+	for _, want := range []string{"second@example.com is an operator now\n", "second@example.com is an operator already\n"} {
+		if said, err := run("Second@example.com"); err != nil || said != want {
+			t.Errorf("said %q, want %q (%v)", said, want, err)
+		}
+	}
+	if said, err := run("nobody@example.com"); err == nil {
+		t.Errorf("somebody unknown: %q", said)
+	}
+	if _, err := database.DB.OperatedWorkspaces(t.Context(), second.ID, tenants.OperatedQuery{Limit: 1}); err != nil {
+		t.Errorf("the second person operates nothing: %v", err)
+	}
+	log, err := database.DB.OperatorLog(t.Context(), first.ID, 5)
+	if err != nil || len(log) != 2 || log[0].Action != tenants.OperatorAppointed || log[0].Actor != "command line" || log[0].Name != "second@example.com" {
+		t.Errorf("log %+v, %v", log, err)
+	}
+}
+
+// S4, S8: where the application's login goes by way of a pgbouncer in transaction mode,
+// which passes no notification on, changes are heard by way of DATABASE_URL.
+func TestChangesAreHeardPastAPooler(t *testing.T) {
+	t.Parallel()
+	database := dbtest.New(t)
+	p := &program{
+		config: Config{DatabaseURL: database.OwnerURL, DatabaseAppURL: database.PooledURL(t, 2), SecretKey: dbtest.SecretKey},
+		log:    slog.New(slog.DiscardHandler),
+	}
+	defer p.close()
+	safe, err := p.openVault()
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := p.openDatabase(t.Context(), safe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan string, 1)
+	listener := db.NewListener(p.log)
+	listener.Handle("palimpsest_settings", func(payload string) { told <- payload }, func() {})
+	if err := listener.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Stop()
+	if _, err := db.Pool().Exec(t.Context(), "SELECT pg_notify('palimpsest_settings', 'changed')"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case got := <-told:
+		if got != "changed" {
+			t.Errorf("heard %q", got)
+		}
+	case <-t.Context().Done():
+		t.Fatal("nothing is heard")
+	}
+}

@@ -1,0 +1,61 @@
+package palimpsest_test
+
+import (
+	"go/ast"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The table of docs/security.md has every row, each test in it exists where it says, and
+// names the row in its comment or its body.
+func TestTableOfSecurityTestsIsTrue(t *testing.T) {
+	t.Parallel()
+
+	const rows = 33
+	texts := map[string]string{} // "folder test" → its comment and its body
+	for _, source := range sources(t) {
+		if !source.Test {
+			continue
+		}
+		text := readFile(t, source.Path)
+		for _, declared := range source.Syntax.Decls {
+			function, is := declared.(*ast.FuncDecl)
+			if !is || !strings.HasPrefix(function.Name.Name, "Test") {
+				continue
+			}
+			from := function.Pos()
+			if function.Doc != nil {
+				from = function.Doc.Pos()
+			}
+			base := source.Syntax.FileStart
+			texts[source.Folder+" "+function.Name.Name] = text[from-base : function.End()-base]
+		}
+	}
+
+	page := readFile(t, "docs/security.md")
+	named := regexp.MustCompile("`(Test[A-Za-z0-9]+)` \\(([a-z/]+)\\)")
+	seen := map[string]bool{}
+	for line := range strings.Lines(page) {
+		row := regexp.MustCompile(`^\| (S\d+) \|`).FindStringSubmatch(line)
+		for _, test := range named.FindAllStringSubmatch(line, -1) {
+			folder := strings.Replace(test[2], "root", ".", 1)
+			text, is := texts[folder+" "+test[1]]
+			if !is {
+				t.Errorf("there is no %s in %s", test[1], test[2])
+			}
+			if is && row != nil && !regexp.MustCompile(`\b`+row[1]+`\b`).MatchString(text) {
+				t.Errorf("%s in %s does not name %s", test[1], test[2], row[1])
+			}
+			if row != nil {
+				seen[row[1]] = true
+			}
+		}
+	}
+	for row := 1; row <= rows; row++ {
+		if name := "S" + strconv.Itoa(row); !seen[name] {
+			t.Errorf("%s has no test in the table", name)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package tenantsdb_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants/tenantsdb"
+)
+
+// S4: through a pgbouncer in transaction mode, which gives the connections of few to
+// many, a thousand transactions of two replicas for five workspaces at once, of which a
+// third fails and a third panics, see and write no foreign row; and changes that are made
+// through it are heard past it.
+func TestTenantsBehindAPoolerNeverSeeEachOther(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	pooled := b.database.PooledURL(t, 4)
+	replicas := make([]*tenantsdb.DB, 2)
+	for i := range replicas {
+		db, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: pooled, ListenURL: b.database.AppURL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(db.Close)
+		replicas[i] = db
+	}
+	workspaces := make([]uuid.UUID, 5)
+	for i := range workspaces {
+		_, workspaces[i] = b.signUp(t, fmt.Sprintf("user%d@example.com", i))
+		for range i + 1 {
+			b.record(t, workspaces[i], b.exchange(now()))
+		}
+	}
+	_, h := listen(t, bundle{DB: replicas[0], database: b.database})
+
+	var group sync.WaitGroup
+	for i := range 1000 {
+		db, of := replicas[i%2], i%len(workspaces)
+		group.Go(func() { visit(t, db, workspaces[of], of+1, i/len(workspaces)) })
+	}
+	group.Wait()
+
+	for range 20 { // on whichever connection comes
+		var setting string
+		err := replicas[0].Pool().QueryRow(t.Context(), "SELECT coalesce(current_setting('app.workspace_id', true), '')").Scan(&setting)
+		if err != nil || setting != "" {
+			t.Errorf("a connection came back working for %q (%v)", setting, err)
+		}
+	}
+	if err := replicas[1].RevokeAPIKey(t.Context(), workspaces[0], uuid.New()); err == nil {
+		t.Error("an unknown key was revoked")
+	}
+	key, _ := bundle{DB: replicas[1], database: b.database}.addKey(t, workspaces[0])
+	began := time.Now()
+	if err := replicas[1].RevokeAPIKey(t.Context(), workspaces[0], key.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.next(t); got != tenantsdb.KeysChannel+" "+workspaces[0].String() {
+		t.Errorf("heard %s", got)
+	}
+	if took := time.Since(began); took > 2*time.Second { // S8
+		t.Errorf("heard after %s", took)
+	}
+}
+
+// S4: what a transaction writes through a pooler is its workspace's or nobody's.
+func TestWritesBehindAPoolerStayInTheirWorkspace(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	db, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: b.database.PooledURL(t, 2), ListenURL: b.database.AppURL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	_, other := b.signUp(t, "eve@example.com")
+	names := map[uuid.UUID]string{b.workspace: "ours", other: "theirs"}
+
+	var group sync.WaitGroup
+	for i := range 200 {
+		of := b.workspace
+		if i%2 == 1 {
+			of = other
+		}
+		group.Go(func() {
+			err := db.InTenant(context.Background(), of, func(tx *gorm.DB) error {
+				return tx.Exec("UPDATE workspaces SET name = ?", names[of]).Error // without a condition
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	for workspace, want := range names {
+		var name string
+		if err := b.database.Owner(t).QueryRow(t.Context(), "SELECT name FROM workspaces WHERE workspace_id = $1", workspace).Scan(&name); err != nil || name != want {
+			t.Errorf("%s is called %q, want %q (%v)", workspace, name, want, err)
+		}
+	}
+}

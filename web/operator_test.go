@@ -1,0 +1,77 @@
+package web_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"palimpsest/web/webtest"
+)
+
+// No operator reads what was said in a workspace that is not theirs, nor its names and
+// keys: through no route there is, whatever id stands in its path. Of their own pages
+// they see its name, its owner's address and figures.
+func TestNoOperatorReadsWhatWasSaid(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t, webtest.MailsAreSent) // else whoever works on the machine reads them
+	operator, theirs := product.SignUp(t, "first"), newTenant(t, product, "zebra")
+	if !operator.Get("/operator").Has(`[data-testid="workspaces"]`) {
+		t.Fatal("the first person operates nothing")
+	}
+	if page := theirs.Get("/sessions/" + theirs.session); !strings.Contains(page.HTML, "a question from zebra") {
+		t.Fatalf("nothing was said that could be read: %s", page.Text("main"))
+	}
+	suspend := strings.NewReplacer(":id", theirs.Workspace.ID.String(), ":secret", "x")
+	reaches, tried := reaches(), 0
+	for _, route := range product.Routes {
+		try := reaches[route.Method+" "+route.Path]
+		if try.ends || route.Method != http.MethodGet && route.Method != http.MethodPost {
+			continue
+		}
+		path := suspend.Replace(route.Path)
+		if try.path != nil {
+			path = try.path(theirs)
+		}
+		page := operator.Get(path)
+		if route.Method == http.MethodPost {
+			page = operator.Post(path, "reason", "why", "confirm", "x")
+		}
+		tried++
+		for _, said := range []string{"a question from", "pending-zebra", theirs.session, theirs.key, theirs.provider, theirs.viewer} {
+			if strings.Contains(page.HTML, said) && !strings.Contains(path, said) {
+				t.Errorf("%s %s shows %q", route.Method, path, said)
+			}
+		}
+	}
+	if tried < 60 {
+		t.Errorf("only %d routes were tried", tried)
+	}
+	if again := operator.Get("/operator"); again.Path != "/operator" {
+		t.Errorf("the operator was logged out on the way, so the test proves less: %s", again.Path)
+	}
+}
+
+// Who is suspended is told why on every page that is refused, and finds it in the audit
+// log once the workspace is back; the operator's name stands in neither.
+func TestSuspensionIsInTheWorkspacesOwnLog(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	operator, other := product.SignUp(t, "first"), product.SignUp(t, "second")
+	below := "/operator/workspaces/" + other.Workspace.ID.String()
+	operator.Post(below+"/suspend", "reason", "sends spam", "confirm", "second")
+	product.People.Forget() // as the notification does
+	if page := other.Get("/audit"); page.Status != http.StatusForbidden || !strings.Contains(page.Text("main"), "sends spam") || strings.Contains(page.HTML, "first@example.com") {
+		t.Errorf("while it is suspended: status %d: %s", page.Status, page.Text("main"))
+	}
+	operator.Post(below+"/resume", "reason", "mended", "confirm", "second")
+	product.People.Forget()
+	page := other.Get("/audit")
+	for _, want := range []string{"Workspace suspended", "Workspace resumed", "sends spam", "mended", "operator"} {
+		if !strings.Contains(page.Text("main"), want) {
+			t.Errorf("the log does not hold %q: %s", want, page.Text("main"))
+		}
+	}
+	if strings.Contains(page.HTML, "first@example.com") {
+		t.Error("the log names the operator")
+	}
+}
