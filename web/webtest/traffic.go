@@ -116,7 +116,7 @@ func (p *Person) proxy(window int) (url string, stop func()) {
 		p.t.Fatal(err)
 	}
 	metrics := api.NewMetrics(prometheus.NewRegistry())
-	recorder := api.NewRecorder(p.DB, p.Sessions, p.DB, metrics, log)
+	recorder := api.NewRecorder(p.DB, p.Sessions, p.DB, metrics, log).WithKeys(p.ArchiveKeys)
 	recorder.Start()
 	server := &api.Server{
 		Keys: p.Keys, Settings: settings, Prompts: p.writer(window), Upstream: p.provider,
