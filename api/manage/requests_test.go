@@ -47,7 +47,7 @@ func TestRequestsAreNarrowedAsThePageNarrowsThem(t *testing.T) {
 	for query, want := range map[string]int{
 		"": 2, "tag=team%3D%2Bsearch": 1, "tag=team%3Dother": 0, "status=5xx": 1, "status=2xx": 1, "error_from=provider": 1, "error_from=proxy": 0,
 		"miss=ttl_expiry": 1, "module=patterns": 1, "module=patterns:applied&status=5xx": 1, "module=ipc:applied": 0,
-		"client=%40codex": 1, "model=" + url.QueryEscape(one.Model): 1, "key=" + a.keyID: 1, "key=" + uuid.NewString(): 0,
+		"client=%40codex": 1, "model=" + url.QueryEscape(one.Model): 1, "key=" + a.keyID: 2, "key=" + uuid.NewString(): 0,
 		"id=" + one.ID.String(): 1, "id=" + one.ID.String()[:13]: 1, "session=" + a.session.String(): 2, "session=" + uuid.NewString(): 0,
 	} {
 		var page struct {

@@ -138,8 +138,8 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 		return err
 	}
 	page := frame(who)
-	page.Title = "Request " + id.String()[:8]
-	page.Crumbs = []layout.Crumb{{Title: "Requests", Path: paths.Requests}, {Title: id.String()[:8]}}
+	page.Title = "Request " + opened.id()
+	page.Crumbs = []layout.Crumb{{Title: "Requests", Path: paths.Requests}, {Title: opened.id()}}
 	return layout.Page(c, http.StatusOK, page, showView(opened))
 }
 

@@ -63,7 +63,7 @@ func TestEveryRequestIsListedWithWhatItWas(t *testing.T) {
 	id, _ := b.ask(asked, "X-Palimpsest-Tag-Team", "search", "User-Agent", "codex_cli_rs/0.50")
 	page := b.Get("/requests")
 	list := page.TestID("requests")
-	for _, part := range []string{id[:8], b.Newest().ID.String()[:8], "Codex", "claude-sonnet-4-5", "team=search", "laptop", "anthropic-prod", "200", "ms", "$0.0", "1 idle"} {
+	for _, part := range []string{id[:13], b.Newest().ID.String()[:8], "Codex", "claude-sonnet-4-5", "team=search", "laptop", "anthropic-prod", "200", "ms", "$0.0", "1 idle"} {
 		if !strings.Contains(list, part) {
 			t.Errorf("the list does not say %q: %s", part, list)
 		}

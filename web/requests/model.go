@@ -323,8 +323,11 @@ func reportOf(exchange *tenants.Exchange) pipeline.Report {
 	return report
 }
 
-// id returns the start of the request's id, which tells it apart for people.
-func (r row) id() string { return r.ID.String()[:8] }
+// id returns the start of the request's id, which tells it apart for people: ids begin
+// with the time, and so much of it is a millisecond.
+func (r row) id() string { return r.ID.String()[:shownID] }
+
+const shownID = 13
 
 // upstream returns how long the provider took, up to the last byte.
 func (r row) upstream() time.Duration { return max(0, r.Duration-r.Overhead) }
