@@ -96,6 +96,7 @@ func (h *Handler) List(c echo.Context, who tenants.Principal) error {
 	}
 	model := newModel(c.QueryParams(), who.Role, settings.TimeZone, h.deps.Now())
 	h.name(ctx, who, &model)
+	h.choose(ctx, who, &model)
 	if model.Invalid {
 		return layout.Page(c, http.StatusUnprocessableEntity, frame(who), view(model))
 	}
@@ -147,8 +148,8 @@ func frame(who tenants.Principal) layout.Frame {
 	return layout.Frame{Title: "Requests", Section: layout.Requests, Who: who}
 }
 
-// name fills in what keys, clients and models are called. Without it the page shows
-// ids: it is worth no failure.
+// name fills in what keys are called. Without it the page shows ids: it is worth no
+// failure.
 func (h *Handler) name(ctx context.Context, who tenants.Principal, model *model) {
 	keys, keysErr := h.deps.APIKeys.APIKeys(ctx, who.Workspace.ID)
 	for _, key := range keys {
@@ -163,10 +164,17 @@ func (h *Handler) name(ctx context.Context, who tenants.Principal, model *model)
 			model.Names[provider.ID] = provider.Name
 		}
 	}
-	var namesErr error
-	model.Clients, model.Models, namesErr = h.deps.Exchanges.ExchangeNames(ctx, who.Workspace.ID)
-	if err := errors.Join(keysErr, providersErr, namesErr); err != nil {
-		h.deps.Log.WarnContext(ctx, "names of a list of requests", "error", err)
+	if err := errors.Join(keysErr, providersErr); err != nil {
+		h.deps.Log.WarnContext(ctx, "names of keys", "error", err)
+	}
+}
+
+// choose fills in which clients and models can be chosen. Without it the form offers
+// none: it is worth no failure.
+func (h *Handler) choose(ctx context.Context, who tenants.Principal, model *model) {
+	var err error
+	if model.Clients, model.Models, err = h.deps.Exchanges.ExchangeNames(ctx, who.Workspace.ID); err != nil {
+		h.deps.Log.WarnContext(ctx, "clients and models of requests", "error", err)
 	}
 }
 
