@@ -15,7 +15,7 @@ type Header struct{ Name, Value string }
 
 // Headers returns the headers that tell of the report, none for a report that says
 // nothing. named says that the request names a model: without one it has no window.
-func (r *Report) Headers(named bool) []Header {
+func (r Report) Headers(named bool) []Header {
 	if r.Compression == "" {
 		return nil
 	}

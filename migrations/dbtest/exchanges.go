@@ -19,7 +19,7 @@ const fill = `WITH made AS (
 		input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, net_microusd, overhead_us, ttfb_us, duration_us,
 		attempts, report, miss_cause, missed_tokens, projection, tags)
 	SELECT $1, (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '7' || substr(random, 1, 3) || '8' || substr(random, 4, 15))::uuid,
-		at, session, session, lpad(to_hex(g % 10), 32, '0')::uuid, 'anthropic', '/v1/messages',
+		at, session, session AS lane, lpad(to_hex(g % 10), 32, '0')::uuid, 'anthropic', '/v1/messages',
 		CASE WHEN g % 500 = 3 THEN 'rare' ELSE 'model-' || g % 4 END, CASE WHEN g % 500 = 7 THEN 'rare' ELSE 'client-' || g % 3 END, 'main', true,
 		CASE WHEN g % 50 = 9 THEN 529 WHEN g % 500 = 11 THEN 429 ELSE 200 END,
 		CASE WHEN g % 50 = 9 THEN 'provider' WHEN g % 500 = 11 THEN 'proxy' ELSE '' END,

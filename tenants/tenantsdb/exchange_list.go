@@ -220,7 +220,7 @@ func (l *listing) statement() (text string, values []any) {
 			append(values, l.limit+1)
 	}
 	rest := l.rest.sql("at", "id")
-	text = "SELECT *, (" + rest + ") AS fits FROM (SELECT " + exchangeColumns +
+	text = "SELECT " + exchangeColumns + ", place, (" + rest + ") AS fits FROM (SELECT " + exchangeColumns +
 		", row_number() OVER (ORDER BY at DESC, id DESC) AS place FROM (" + looked + ") looked) placed WHERE (" + rest +
 		") OR place = ? ORDER BY at DESC, id DESC LIMIT ?"
 	all := append([]any{}, l.rest.values...)

@@ -76,7 +76,7 @@ func words(name, value string) string {
 	if limited, is := strings.CutPrefix(name, "Ratelimit-"); is {
 		return limitWords(limited)
 	}
-	return map[string]string{
+	return map[string]string{ //nolint:gosec // sentences, no secrets
 		"Request-Id":     "The id of this request, in lists, logs and errors. Quote it to whoever helps.",
 		"Error-Source":   "Whose error the answer was: the provider’s, passed on as it came, or the proxy’s own.",
 		"Session-Id":     "The session that the request was counted to.",
