@@ -96,6 +96,11 @@ bench-memory-speed: ## the speed of the search alone, which takes longest; DOCUM
 	PALIMPSEST_BENCH_DOCUMENTS=$(or $(DOCUMENTS),1000000) go test -run '^$$' -bench 'Search$$' -benchtime 50x -v -timeout 60m ./pipeline/archive/archivedb | tee bin/memory.txt
 	go run ./pipeline/memorybench/table -speed bin/memory.txt -write docs/memory-bench.md
 
+.PHONY: bench-requests
+bench-requests: ## how long the list of requests takes in a workspace of a million; EXCHANGES=1000000
+	@deploy/setup.sh postgresql
+	PALIMPSEST_BENCH_EXCHANGES=$(or $(EXCHANGES),1000000) go test -run '^$$' -bench Page -benchtime 60x -v -timeout 30m ./web/requests
+
 .PHONY: clients
 clients: ## run the real clients from npm through the program, in a closed network, and print a table; ARGS="-client codex"
 	@deploy/setup.sh postgresql nodejs npm

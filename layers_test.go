@@ -24,10 +24,11 @@ func layers() []layer {
 	return []layer{
 		{"cmd/...", []string{"cmd/...", "api/...", "web/...", "tenants/...", "pipeline/...", "billing/...", "migrations/...", "static/..."}},
 
-		{"api/...", []string{"tenants", "pipeline/...", "api/..."}},
+		{"api/...", []string{"tenants", "tenants/redaction", "pipeline/...", "api/..."}},
 		{"web/...", []string{"tenants", "billing", "pipeline/...", "static", "web/..."}},
 
 		{"billing/...", []string{"tenants", "tenants/tenantsdb", "billing/..."}},
+		{"tenants/redaction", nil},
 		{"tenants/...", []string{"tenants"}},
 
 		{"pipeline/conversation", nil},

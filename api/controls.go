@@ -27,6 +27,7 @@ type controls struct {
 	providerKey string
 	baseURL     string
 	overrides   []string // names of the headers among them that override what is set
+	tags        tenants.Tags
 }
 
 // readControls reads the X-Palimpsest-* headers and their older spellings.
@@ -58,7 +59,38 @@ func readControls(header http.Header) (controls, error) {
 	if asked.noStore, err = flag(header, "X-Palimpsest-No-Store"); err != nil {
 		return controls{}, err
 	}
+	if asked.tags, err = tagsIn(header); err != nil {
+		return controls{}, err
+	}
 	return asked, nil
+}
+
+// tagHeader is how the names of headers with tags begin.
+const tagHeader = "X-Palimpsest-Tag-"
+
+// tagsIn returns the tags of a request; nil if it has none.
+func tagsIn(header http.Header) (tenants.Tags, error) {
+	var tags tenants.Tags
+	for field, values := range header {
+		if !strings.HasPrefix(field, tagHeader) {
+			continue
+		}
+		name := strings.ToLower(field[len(tagHeader):]) // headers come in any case
+		if len(values) != 1 {
+			return nil, tenants.Invalid{Field: fmt.Sprintf("%.100s", field), Message: "is there more than once; send each tag in one header"}
+		}
+		if err := tenants.CheckTag(field, name, values[0]); err != nil {
+			return nil, err
+		}
+		if tags == nil {
+			tags = tenants.Tags{}
+		}
+		tags[name] = values[0]
+	}
+	if len(tags) > tenants.MaxTags {
+		return nil, tenants.Invalid{Field: tagHeader + "*", Message: fmt.Sprintf("is there %d times; send at most %d tags", len(tags), tenants.MaxTags)}
+	}
+	return tags, nil
 }
 
 // overridesIn returns the headers of a request by which it overrides the pipeline or

@@ -57,12 +57,25 @@ type Event struct {
 	NetMicroUSD  int64
 	Miss         cost.Miss // what the provider's cache did not have although it should
 
+	Tags tenants.Tags // that the client gave
+
 	ticket *limits.Ticket // what is counted of the request; nil: nothing
 
 	// What the recorder gets beside the event itself.
 	position   int // messages in the request
 	projection int // number of the projection in the prompt; 0: none
 	seen       *session.Seen
+	signed     map[string]string // headers of ours that nothing else here tells; nil: none
+	said       []byte            // what the provider said where it refused, without secrets; nil: nothing that is kept
+	noStore    bool              // nothing of it is to be kept but figures
+}
+
+// note keeps a header of ours that the answer has and nothing else of the event tells.
+func (e *Event) note(name, value string) {
+	if e.signed == nil {
+		e.signed = make(map[string]string, 1)
+	}
+	e.signed[name] = value
 }
 
 // log writes the event: one line for one exchange.
@@ -125,7 +138,7 @@ func (e *Event) exchange() tenants.Exchange {
 		CostMicroUSD: e.CostMicroUSD, NetMicroUSD: e.NetMicroUSD,
 		MissCause: string(e.Miss.Cause), MissedTokens: e.Miss.Tokens, Projection: e.projection, PredictedMicroUSD: e.Report.Predicted(),
 		Overhead: e.Overhead, TTFB: e.TTFB, Duration: e.Duration, Attempts: e.Attempts,
-		Report: reportJSON(e.Report),
+		Report: reportJSON(e.Report), Tags: e.Tags, Signed: e.signed,
 	}
 	if e.seen != nil && len(e.seen.Answer) > 0 {
 		hash := sha256.Sum256(e.seen.Answer)

@@ -137,6 +137,7 @@ func (s *Server) admit(request *http.Request, event *Event) (call, error) {
 	if err != nil {
 		return call{}, err
 	}
+	event.Tags = asked.tags
 	if err := key.Limits.CheckOverrides(asked.overrides); err != nil {
 		return call{}, err
 	}
@@ -151,6 +152,7 @@ func (s *Server) admit(request *http.Request, event *Event) (call, error) {
 	} else if !kept || key.Limits.NoStore {
 		asked.noStore = true
 	}
+	event.noStore = asked.noStore
 	return call{key: key, asked: asked}, nil
 }
 

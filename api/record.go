@@ -3,9 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -42,6 +40,9 @@ func (s *Server) recordAnswer(event *Event, sent prompt.Sent, answer wire.Answer
 	event.Usage = answer.Usage
 	if answer.ErrorType != "" {
 		event.ErrorFrom, event.ErrorType = "provider", answer.ErrorType
+		if event.said == nil && !event.noStore {
+			event.said = keptOf(answer.Error)
+		}
 	}
 	switch {
 	case event.Status == http.StatusOK && answer.ErrorType == "context_length_exceeded":
@@ -88,7 +89,7 @@ func (s *Server) end(ctx context.Context, event *Event) {
 		return
 	}
 	exchange := event.exchange()
-	s.Recorder.put(job{seen: event.seen, exchange: &exchange})
+	s.Recorder.put(job{seen: event.seen, exchange: &exchange, said: event.said})
 }
 
 // reportJSON returns a report as it is kept with its exchange.
@@ -98,12 +99,4 @@ func reportJSON(report pipeline.Report) []byte {
 		return nil // a report holds nothing that cannot be encoded
 	}
 	return encoded
-}
-
-func moduleList(modules []pipeline.ModuleReport) string {
-	parts := make([]string, 0, len(modules))
-	for _, module := range modules {
-		parts = append(parts, fmt.Sprintf("%s;%s", module.Name, module.Outcome))
-	}
-	return strings.Join(parts, ", ")
 }

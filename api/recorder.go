@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 )
@@ -47,6 +48,7 @@ type Recorder struct {
 	usage    UsageStore
 	metrics  *Metrics
 	log      *slog.Logger
+	keys     *archive.Keys // nil: nothing that must be sealed is kept
 
 	queues  []chan job   // one for each worker; a session always meets the same one
 	waiting atomic.Int64 // bytes of messages in the queues
@@ -60,6 +62,7 @@ type job struct {
 	seen     *session.Seen
 	ended    func(stored bool) // called once seen is durable or was dropped; may be nil
 	exchange *tenants.Exchange
+	said     []byte // what the provider said where it refused exchange; nil: nothing
 }
 
 // NewRecorder returns a Recorder that is not started yet.
@@ -72,6 +75,13 @@ func NewRecorder(database Transactor, sessions SessionStore, usage UsageStore, m
 		recorder.queues[i] = make(chan job, recorderQueue/recorderWorkers)
 	}
 	return recorder
+}
+
+// WithKeys has the recorder keep what providers said where they refused, sealed. Without
+// it that is not kept. It returns r.
+func (r *Recorder) WithKeys(keys *archive.Keys) *Recorder {
+	r.keys = keys
+	return r
 }
 
 // Start starts the workers.
@@ -110,12 +120,13 @@ func (j job) end(stored bool) {
 	}
 }
 
-// size returns the bytes of messages that a job holds.
+// size returns the bytes of messages and errors that a job holds.
 func (j job) size() int64 {
-	if j.seen == nil {
-		return 0
+	size := len(j.said)
+	if j.seen != nil {
+		size += j.seen.Bytes()
 	}
-	return int64(j.seen.Bytes())
+	return int64(size)
 }
 
 func (j job) session() uuid.UUID {
@@ -205,7 +216,9 @@ func (r *Recorder) record(ctx context.Context, workspace uuid.UUID, jobs []job) 
 			seen = append(seen, *job.seen)
 		}
 		if job.exchange != nil {
-			exchanges = append(exchanges, *job.exchange)
+			exchange := *job.exchange
+			exchange.ErrorText = r.seal(workspace, exchange.ID, job.said)
+			exchanges = append(exchanges, exchange)
 		}
 	}
 	return r.database.Together(ctx, workspace, func(ctx context.Context) error {
@@ -214,6 +227,22 @@ func (r *Recorder) record(ctx context.Context, workspace uuid.UUID, jobs []job) 
 		}
 		return r.usage.RecordExchanges(ctx, workspace, exchanges)
 	})
+}
+
+// seal returns what a provider said of an exchange, sealed; nil where there is nothing or
+// it cannot be sealed: the figures of the exchange are worth more.
+func (r *Recorder) seal(workspace, exchange uuid.UUID, said []byte) []byte {
+	if said == nil || r.keys == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), recorderTimeout)
+	defer cancel()
+	key, err := r.keys.Key(ctx, workspace)
+	if err != nil {
+		r.log.Warn("a provider's error is not kept", "workspace", workspace, "exchange", exchange, "error", err)
+		return nil
+	}
+	return key.SealError(exchange, said)
 }
 
 // retry runs write until it succeeds, with growing pauses; while stopping, once.

@@ -1,15 +1,11 @@
 package api
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -45,6 +41,8 @@ func (s *Server) relay(c echo.Context, event *Event, response *http.Response, ta
 	if isEventStream(response) {
 		c.Response().Flush() // the first event may take its time
 	}
+	refusal := refusalOf(event, response)
+	defer func() { event.said = refusal.text() }()
 
 	buffer := make([]byte, streamBuffer)
 	if !isEventStream(response) {
@@ -62,6 +60,7 @@ func (s *Server) relay(c echo.Context, event *Event, response *http.Response, ta
 		}
 		if n > 0 {
 			_, _ = tap.Write(buffer[:n]) // a tap never fails
+			refusal.hear(buffer[:n])
 		}
 		switch {
 		case readErr == nil:
@@ -111,12 +110,19 @@ func finish(err error) error {
 // errBrokeOff says that the provider's answer ended before its end.
 var errBrokeOff = errors.New("the provider's answer broke off")
 
+// serverTiming is the one header of ours that others know (W3C, Server Timing).
+const serverTiming = "Server-Timing"
+
 // sign puts our own headers beside the provider's.
 func (s *Server) sign(header http.Header, event *Event) {
 	report := &event.Report
 	set := func(name, value string) { header.Set("X-Palimpsest-"+name, value) }
+	note := func(name, value string) {
+		set(name, value)
+		event.note(name, value)
+	}
 	set("Request-Id", event.ID.String())
-	signLimits(set, event.ticket)
+	signLimits(note, event.ticket)
 	if event.ErrorFrom != "" {
 		set("Error-Source", event.ErrorFrom)
 	}
@@ -124,40 +130,26 @@ func (s *Server) sign(header http.Header, event *Event) {
 		set("Provider", event.Provider)
 		set("Attempts", strconv.Itoa(event.Attempts))
 		set("Overhead-Ms", milliseconds(event.Overhead))
-		header.Set("Server-Timing", "palimpsest;dur="+milliseconds(event.Overhead-event.Archiving)+
-			", archive;dur="+milliseconds(event.Archiving)+", provider;dur="+milliseconds(event.TTFB))
+		timing := "palimpsest;dur=" + milliseconds(event.Overhead-event.Archiving) +
+			", archive;dur=" + milliseconds(event.Archiving) + ", provider;dur=" + milliseconds(event.TTFB)
+		header.Set(serverTiming, timing)
+		if event.Archiving > 0 {
+			event.note(serverTiming, timing)
+		}
 	}
 	if report.Compression == "" {
 		return
 	}
 	if event.Source != "" {
 		set("Session-Id", event.Session.String())
-		set("Session-Source", event.Source)
+		note("Session-Source", event.Source)
 		set("Lane", event.Lane.String())
 	}
 	if trial := event.Trial; trial != nil {
-		set("Dry-Run", fmt.Sprintf("%s; before=%d; after=%d; levels=%s", trial.Compression, trial.Before, trial.After, levelList(trial.Levels)))
+		note("Dry-Run", fmt.Sprintf("%s; before=%d; after=%d; levels=%s", trial.Compression, trial.Before, trial.After, pipeline.LevelList(trial.Levels)))
 	}
-	set("Modules", moduleList(report.Modules))
-	set("Compression", string(report.Compression))
-	set("Tokens-Before", strconv.Itoa(report.Before))
-	set("Tokens-After", strconv.Itoa(report.After))
-	set("Tokens-Saved", strconv.Itoa(report.Before-report.After))
-	set("Levels", levelList(report.Levels))
-	set("Archived", strconv.Itoa(report.Archived))
-	if len(report.Injected) > 0 {
-		set("Injected", injectedList(report.Injected))
-	}
-	set("Cache", string(cmp.Or(report.Cache, pipeline.CacheOff)))
-	if len(report.Warnings) > 0 {
-		set("Warning", strings.Join(report.Warnings, "; "))
-	}
-	switch {
-	case report.Limit == 0 && event.Model != "":
-		set("Context-Window", "unknown")
-	case report.Limit > 0:
-		set("Context-Window", strconv.Itoa(report.Limit))
-		set("Utilization", fmt.Sprintf("%.2f;after=%.2f", share(report.Before, report.Limit), share(report.After, report.Limit)))
+	for _, told := range report.Headers(event.Model != "") {
+		set(told.Name, told.Value)
 	}
 }
 
@@ -169,32 +161,6 @@ func (s *Server) buffer() *[]byte {
 	buffer := make([]byte, relayBuffer)
 	return &buffer
 }
-
-// levelList tells how many turns are at each level.
-func levelList(levels [4]int) string {
-	return fmt.Sprintf("L0=%d,L1=%d,L2=%d,L3=%d", levels[0], levels[1], levels[2], levels[3])
-}
-
-// injectedList tells how many items each module has put into the prompt, the ones
-// that the contract names first.
-func injectedList(items map[string]int) string {
-	known := []string{"compaction-bridge", "rehydrator", "patterns"}
-	labels := map[string]string{"compaction-bridge": "bridge", "rehydrator": "rehydrated"}
-	names := slices.SortedFunc(maps.Keys(items), func(a, b string) int {
-		at, bt := slices.Index(known, a), slices.Index(known, b)
-		if at < 0 || bt < 0 {
-			return cmp.Or(cmp.Compare(bt, at), strings.Compare(a, b)) // those not named come last
-		}
-		return cmp.Compare(at, bt)
-	})
-	list := make([]string, len(names))
-	for i, name := range names {
-		list[i] = fmt.Sprintf("%s=%d", cmp.Or(labels[name], name), items[name])
-	}
-	return strings.Join(list, ",")
-}
-
-func share(part, whole int) float64 { return float64(part) / float64(whole) }
 
 func milliseconds(d time.Duration) string {
 	return strconv.FormatFloat(float64(d.Microseconds())/1000, 'f', 2, 64)

@@ -49,4 +49,22 @@ type Exchange struct {
 
 	Answer []byte // archive hash of the answer's first message; nil if none
 	Report []byte // JSON of pipeline.Report
+
+	Tags Tags // that the client gave
+
+	// Signed are headers of ours that the answer had and that nothing else here tells,
+	// by their names without X-Palimpsest-.
+	Signed map[string]string
+
+	// ErrorText is what the provider said where it refused, without what looks like a
+	// secret, sealed with archive.Key.SealError; nil: nothing is kept.
+	ErrorText []byte
+}
+
+// HeaderName returns the whole name of a header in Exchange.Signed.
+func HeaderName(signed string) string {
+	if signed == "Server-Timing" { // the one that others know, too
+		return signed
+	}
+	return "X-Palimpsest-" + signed
 }

@@ -1,20 +1,6 @@
 package tenants
 
-import (
-	"time"
-
-	"github.com/google/uuid"
-)
-
-// ExchangeFilter narrows a list of exchanges. Its zero value asks for the first
-// page of all.
-type ExchangeFilter struct {
-	Session uuid.UUID // uuid.Nil: of all
-	From    time.Time // arrived at or after; zero: from the first
-	To      time.Time // arrived before; zero: to the last
-	Cursor  string    // as the page before returned it
-	Limit   int       // exchanges on a page; 0: 50, never more than 200
-}
+import "time"
 
 // Usage adds up exchanges. Each number is defined here and nowhere else.
 type Usage struct {

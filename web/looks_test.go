@@ -37,6 +37,7 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 	secret := busy.Connect(double, "laptop-mira")
 	busy.Talk(secret, window, longTalk(), claudeCode)
 	busy.Talk(secret, window, shortTalk(), "codex_cli_rs/0.50")
+	refused, epoch := troubled(t, busy, secret)
 	limited := furnish(t, busy)
 	first, second := busy.Newest().ID.String(), longID(t, busy)
 	edited := busy.Get("/providers").Find(`a[href$="/edit"]`).AttrOr("href", "")
@@ -88,6 +89,7 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"no keys", "/keys", always},
 			{"no providers", "/providers", always},
 			{"no sessions", "/sessions", always},
+			{"no requests", "/requests", always},
 			{"another's invitation", link, always},
 		}},
 		{busy, []look{
@@ -122,6 +124,11 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"settings", "/settings", always},
 			{"settings delete", "/settings/delete", opened},
 			{"sessions", "/sessions", always},
+			{"requests", "/requests", always},
+			{"requests filtered", "/requests?client=claude-code&status=5xx&error_from=provider&tag=team%3Dsearch&from=2020-01-01", always},
+			{"requests no match", "/requests?model=nothing-is-called-this", always},
+			{"requests opened", "/requests?open=" + refused, opened},
+			{"request", "/requests/" + epoch, always},
 			{"sessions no match", "/sessions?q=nothing+is+called+this", always},
 			{"session", "/sessions/" + second + "?m=72", charted},
 			{"session compressed", "/sessions/" + second + "?show=compressed", charted},
@@ -143,6 +150,20 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			})
 		}
 	}
+}
+
+// troubled returns a request with tags that the provider refuses, and one that made an
+// epoch.
+func troubled(t *testing.T, person *webtest.Person, secret string) (refused, epoch string) {
+	t.Helper()
+	_, answered := person.Exchange(secret, window, "/v1/messages",
+		`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"and this?"}]}`,
+		"X-Double-Misbehave", "529", "X-Palimpsest-Tag-Team", "search", "X-Palimpsest-Tag-Ticket", "PAL-1234 rewrite the importer", "User-Agent", claudeCode)
+	err := person.Database.Owner(t).QueryRow(t.Context(), "SELECT id::text FROM exchanges WHERE compression = 'epoch' ORDER BY at DESC LIMIT 1").Scan(&epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answered.Get("X-Palimpsest-Request-Id"), epoch
 }
 
 // furnish gives a workspace keys in every state and returns the id of one with

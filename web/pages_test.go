@@ -24,6 +24,7 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 	busy, fresh, stranger := product.SignUp(t, "northbeam"), product.SignUp(t, "newcomer"), product.Stranger(t)
 	busy.Talk(busy.Connect(double, "laptop"), window, longTalk(), claudeCode)
 	session := "/sessions/" + busy.Newest().ID.String()
+	request := newestRequest(t, busy)
 	keys, providers := busy.Get("/keys"), busy.Get("/providers")
 	member := "/members/" + busy.Colleague(tenants.Viewer).User.ID.String()
 	invited := busy.Post("/members/invite", "email", "new@example.com", "role", "member")
@@ -103,16 +104,26 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 		keys.Find(`[data-testid="keys"] a[aria-label^="Rotate"]`).AttrOr("href", ""), keys.Find(`[data-testid="keys"] a[aria-label^="Revoke"]`).AttrOr("href", ""), "/providers", "/providers/new", "/providers/new?preset=azure",
 		providers.Find(`a[href$="/edit"]`).AttrOr("href", ""), providers.Find(`a[href$="/replace"]`).AttrOr("href", ""),
 		providers.Find(`a[href$="/remove"]`).AttrOr("href", ""), "/pipeline", "/pipeline?preset=aggressive", "/sessions", "/sessions?q=none+such",
-		"/billing",
+		"/billing", "/requests", "/requests?client=claude-code&status=2xx", "/requests?client=none", "/requests?tag=x", "/requests?cursor=x", request, "/requests?open=" + strings.TrimPrefix(request, "/requests/"),
 		session, session + "?show=compressed", session + "?view=raw", "/sessions/none", "/sessions?cursor=x",
 		"/audit", "/audit?action=key&actor=busy", "/audit?from=x", "/settings", "/settings?saved=yes", "/settings/delete",
 	} {
 		pages[path] = busy.Get(path)
 	}
-	for _, path := range []string{"/overview", "/keys", "/providers", "/sessions", "/pipeline"} {
+	for _, path := range []string{"/overview", "/keys", "/providers", "/sessions", "/requests", "/pipeline"} {
 		pages["new "+path] = fresh.Get(path)
 	}
 	return pages
+}
+
+// newestRequest returns the path of the newest request of the person's workspace.
+func newestRequest(t *testing.T, of *webtest.Person) string {
+	t.Helper()
+	exchanges, _, err := of.DB.Exchanges(t.Context(), of.Workspace.ID, tenants.ExchangeFilter{Limit: 1})
+	if err != nil || len(exchanges) == 0 {
+		t.Fatalf("%d exchanges, %v", len(exchanges), err)
+	}
+	return "/requests/" + exchanges[0].ID.String()
 }
 
 func TestEveryPage(t *testing.T) {
@@ -190,7 +201,7 @@ func checkFrame(t *testing.T, pages map[string]webtest.Page) {
 func checkLinks(t *testing.T, routes []*echo.Route, pages map[string]webtest.Page) {
 	t.Helper()
 	parameter := regexp.MustCompile(`:[a-z]+`)
-	known := []string{`(?:[?#].*)?`, `/api/v1/(?:sessions/.*|audit\.csv.*|export)`}
+	known := []string{`(?:[?#].*)?`, `/api/v1/(?:sessions/.*|audit\.csv.*|requests\.csv.*|export)`}
 	for _, route := range routes {
 		if route.Method == http.MethodGet {
 			known = append(known, parameter.ReplaceAllString(regexp.QuoteMeta(route.Path), `[^/?#]+`)+`(?:[?#].*)?`)
@@ -230,7 +241,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 
 // membersOnly returns pages that need a login.
 func membersOnly() []string {
-	return []string{"/overview", "/overview/first-request", "/keys", "/keys/new", "/providers", "/pipeline", "/members", "/workspaces", "/workspaces/new", "/sessions", "/sessions/" + webtest.Nobody(), "/account", "/account/second-factor", "/account/passkeys", "/account/passkeys/new", "/account/passkeys/" + webtest.Nobody() + "/remove", "/settings/sign-on", "/billing", "/audit", "/settings", "/settings/delete", "/operator"}
+	return []string{"/overview", "/overview/first-request", "/keys", "/keys/new", "/providers", "/pipeline", "/members", "/workspaces", "/workspaces/new", "/sessions", "/sessions/" + webtest.Nobody(), "/requests", "/requests/" + webtest.Nobody(), "/account", "/account/second-factor", "/account/passkeys", "/account/passkeys/new", "/account/passkeys/" + webtest.Nobody() + "/remove", "/settings/sign-on", "/billing", "/audit", "/settings", "/settings/delete", "/operator"}
 }
 
 func TestEveryPageNeedsALogin(t *testing.T) {

@@ -154,6 +154,8 @@ func reaches() map[string]reach {
 		"POST /pipeline":    {roles: "oa"},
 		"GET /sessions":     {roles: "oamv"},
 		"GET /sessions/:id": {roles: "oamv", path: session},
+		"GET /requests":     {roles: "oamvb"},
+		"GET /requests/:id": {roles: "oamvb", path: func(of *tenant) string { return "/requests/" + of.request }},
 	}
 }
 
@@ -161,7 +163,7 @@ func reaches() map[string]reach {
 type tenant struct {
 	*webtest.Person
 
-	session, key, provider, login, viewer, invitation, passkey string
+	session, request, key, provider, login, viewer, invitation, passkey string
 }
 
 func newTenant(t *testing.T, product *webtest.Product, name string) *tenant {
@@ -169,6 +171,10 @@ func newTenant(t *testing.T, product *webtest.Product, name string) *tenant {
 	owner := product.SignUp(t, name)
 	owner.TalkOnce(owner.Connect(webtest.Provider(t, window), "laptop"), window, "/v1/messages",
 		`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"a question from `+name+`"}]}`, claudeCode)
+	exchanges, _, err := product.DB.Exchanges(t.Context(), owner.Workspace.ID, tenants.ExchangeFilter{})
+	if err != nil || len(exchanges) != 1 {
+		t.Fatalf("%d exchanges, %v", len(exchanges), err)
+	}
 	keys, err := product.DB.APIKeys(t.Context(), owner.Workspace.ID)
 	if err != nil || len(keys) != 1 {
 		t.Fatalf("%d keys, %v", len(keys), err)
@@ -188,7 +194,7 @@ func newTenant(t *testing.T, product *webtest.Product, name string) *tenant {
 	}
 	passkey := keepPasskey(t, owner)
 	return &tenant{
-		Person: owner, passkey: passkey, login: logins[0].ID.String(), session: owner.Newest().ID.String(), key: keys[0].ID.String(), provider: providers[0].ID.String(),
+		Person: owner, passkey: passkey, request: exchanges[0].ID.String(), login: logins[0].ID.String(), session: owner.Newest().ID.String(), key: keys[0].ID.String(), provider: providers[0].ID.String(),
 		viewer: owner.Colleague(tenants.Viewer).User.ID.String(), invitation: pending[0].ID.String(),
 	}
 }

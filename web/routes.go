@@ -18,6 +18,7 @@ import (
 	"palimpsest/web/overview"
 	"palimpsest/web/paths"
 	"palimpsest/web/providers"
+	"palimpsest/web/requests"
 	"palimpsest/web/session"
 	"palimpsest/web/sessions"
 	"palimpsest/web/settings"
@@ -133,6 +134,8 @@ func (s *Server) work(pages *echo.Group) {
 	})
 	pages.GET(paths.Sessions+"/:id", s.as(tenants.ReadSessions, one.Show))
 
+	s.registerRequests(pages)
+
 	// Pipeline
 	pipeline := tuning.New(s.deps.Pipelines, s.config.Defaults)
 	pages.GET(paths.Pipeline, s.as(tenants.ReadConfig, pipeline.Show))
@@ -185,6 +188,16 @@ func (s *Server) workspace(pages *echo.Group) {
 	pages.POST(paths.Retention, s.as(tenants.ManageSettings, data.SaveRetention))
 	pages.GET(paths.DeleteWorkspace, s.as(tenants.DeleteWorkspace, data.ConfirmDelete))
 	pages.POST(paths.DeleteWorkspace, s.as(tenants.DeleteWorkspace, data.Delete))
+}
+
+// registerRequests adds the pages about single requests.
+func (s *Server) registerRequests(pages *echo.Group) {
+	exchanges := requests.New(requests.Deps{
+		Exchanges: s.deps.Exchanges, APIKeys: s.deps.APIKeys, ProviderKeys: s.deps.ProviderKeys, Sessions: s.deps.Sessions, Data: s.deps.Data,
+		Keys: s.deps.ArchiveKeys, PublicURL: s.config.PublicURL, Log: s.config.Log, Now: s.config.Now,
+	})
+	pages.GET(paths.Requests, s.as(tenants.ReadMetrics, exchanges.List))
+	pages.GET(paths.Requests+"/:id", s.as(tenants.ReadMetrics, exchanges.Show))
 }
 
 // registerOperator adds the pages of who runs the installation.

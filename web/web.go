@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
@@ -23,6 +24,7 @@ import (
 	"palimpsest/web/overview"
 	"palimpsest/web/passkey"
 	"palimpsest/web/providers"
+	"palimpsest/web/requests"
 	"palimpsest/web/session"
 	"palimpsest/web/sessions"
 	"palimpsest/web/settings"
@@ -73,7 +75,7 @@ type Passkeys interface {
 	passkey.Service
 }
 
-// Deps are the stores that the pages read and change. All but Mails must be set.
+// Deps are the stores that the pages read and change. All but Mails and ArchiveKeys must be set.
 type Deps struct {
 	Identity     Identity
 	APIKeys      keys.Store
@@ -81,8 +83,9 @@ type Deps struct {
 	Pipelines    tuning.Store
 	Usage        overview.Usage
 	Sessions     Sessions
-	Exchanges    session.Exchanges
+	Exchanges    requests.Exchanges
 	Archive      session.Archive
+	ArchiveKeys  *archive.Keys // nil: what is sealed beside messages is not shown
 	Billing      billing.Service
 	People       People
 	Invitations  Invitations

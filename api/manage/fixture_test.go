@@ -61,6 +61,8 @@ type product struct {
 	log      *bytes.Buffer
 	records  map[string][]string // of the domain name system
 	sealer   *vault.Vault
+
+	archiveKeys *archive.Keys
 }
 
 func setup(t *testing.T) *product {
@@ -81,6 +83,7 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 	}
 	p.sealer = sealer
 	archiveKeys := archive.NewKeys(datakeys.New(p.db.DB, sealer))
+	p.archiveKeys = archiveKeys
 	p.sessions, p.archive = sessiondb.New(p.db.DB).WithKeys(archiveKeys), archivedb.New(p.db.DB).WithKeys(archiveKeys)
 	p.index = archivedb.NewIndex(p.archive, archiveKeys, func(_ conversation.Format, raw []byte) (conversation.Message, error) {
 		return anthropic.New().Parse(raw)
@@ -109,7 +112,7 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 		Codecs:   map[conversation.Format]wire.Codec{conversation.Anthropic: anthropic.New()},
 		Identity: people, Cookies: tenants.NewCookies(publicURL), Keys: p.keys,
 		APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.DB, ModelWindows: p.db.DB, Usage: p.db.DB,
-		Sessions: p.sessions, Archive: p.archive, Searcher: p.index, Retentions: p.db.DB, Patterns: patternsdb.New(p.db.DB),
+		Sessions: p.sessions, Archive: p.archive, ArchiveKeys: archiveKeys, Searcher: p.index, Retentions: p.db.DB, Patterns: patternsdb.New(p.db.DB),
 		People: people, Invitations: identity.NewInvitations(people, p.db.DB, publicURL),
 		Data: p.db.DB, Audit: p.db.DB, Deletion: p.deletion(),
 		Billing: billing.Off(), Operator: p.db.DB, SignOn: p.signOn(),

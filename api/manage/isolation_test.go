@@ -116,7 +116,7 @@ func reaches() map[string]reach {
 		"POST /billing/webhook":  {public: true},
 
 		"GET /usage":    {roles: "oamvb"},
-		"GET /requests": {roles: "oamvb"},
+		"GET /requests": {roles: "oamvb"}, "GET /requests.csv": {roles: "oamvb"},
 
 		"POST /provider-keys/:id/test": {roles: "oa", path: at(func(of *tenant) string { return "/provider-keys/" + of.providerKey + "/test" })},
 		"GET /sessions/:id":            {roles: "oamv", path: at(func(of *tenant) string { return "/sessions/" + of.session.String() })},

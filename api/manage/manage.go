@@ -14,7 +14,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// Config is what the API needs. Every field but Log and Now must be set.
+// Config is what the API needs. Every field but ArchiveKeys, Log and Now must be set.
 type Config struct {
 	// Defaults is the pipeline of a workspace that has set none.
 	Defaults pipeline.Layer
@@ -32,6 +32,7 @@ type Config struct {
 	Patterns     Patterns
 	Sessions     Sessions
 	Archive      Archive
+	ArchiveKeys  *archive.Keys // nil: what is sealed beside messages is not shown
 	Searcher     archive.Searcher
 	Retentions   Retentions
 	Usage        Usage
@@ -161,6 +162,7 @@ func (s *server) work(group *echo.Group) {
 
 	group.GET("/usage", s.as(tenants.ReadMetrics, s.getUsage))
 	group.GET("/requests", s.as(tenants.ReadMetrics, s.listRequests))
+	group.GET("/requests.csv", s.as(tenants.ReadMetrics, s.downloadRequests))
 	group.GET("/requests/:id", s.as(tenants.ReadMetrics, s.getRequest))
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -38,9 +39,11 @@ type requestJSON struct {
 	Lane         *uuid.UUID       `json:"lane"`
 	APIKey       uuid.UUID        `json:"api_key"`
 	Provider     tenants.Provider `json:"provider"`
+	ProviderKey  *uuid.UUID       `json:"provider_key"`
 	Endpoint     string           `json:"endpoint"`
 	Model        string           `json:"model"`
 	Client       string           `json:"client"`
+	Class        string           `json:"class,omitempty"`
 	Stream       bool             `json:"stream"`
 	Status       int              `json:"status"`
 	ErrorFrom    string           `json:"error_from,omitempty"`
@@ -62,7 +65,19 @@ type requestJSON struct {
 	DurationMS   float64          `json:"duration_ms"`
 	Attempts     int              `json:"attempts"`
 	Answer       string           `json:"answer_sha256,omitempty"`
-	Report       json.RawMessage  `json:"report,omitempty"` // of one request only
+	Modules      []moduleJSON     `json:"modules"`
+	Tags         tenants.Tags     `json:"tags"`
+
+	// Of one request only.
+	Report    json.RawMessage   `json:"report,omitempty"`
+	Headers   map[string]string `json:"headers,omitempty"`    // of ours that no other member tells
+	ErrorText string            `json:"error_text,omitempty"` // for who may read what was said in the session
+}
+
+// moduleJSON is how a module ended.
+type moduleJSON struct {
+	Name    string `json:"name"`
+	Outcome string `json:"outcome"`
 }
 
 // reportedJSON are tokens as the provider reported them.
@@ -84,6 +99,13 @@ func requestOf(exchange tenants.Exchange) requestJSON {
 		MissCause: exchange.MissCause, MissedTokens: exchange.MissedTokens, Projection: exchange.Projection,
 		OverheadMS: milliseconds(exchange.Overhead), TTFBMS: milliseconds(exchange.TTFB), DurationMS: milliseconds(exchange.Duration),
 		Attempts: exchange.Attempts, Answer: hex.EncodeToString(exchange.Answer),
+		Class: exchange.Class, Modules: modulesOf(exchange.Report), Tags: exchange.Tags,
+	}
+	if answer.Tags == nil {
+		answer.Tags = tenants.Tags{}
+	}
+	if exchange.ProviderKey != uuid.Nil {
+		answer.ProviderKey = &exchange.ProviderKey
 	}
 	if exchange.Session != uuid.Nil {
 		answer.Session, answer.Lane = &exchange.Session, &exchange.Lane
@@ -91,24 +113,29 @@ func requestOf(exchange tenants.Exchange) requestJSON {
 	return answer
 }
 
+// modulesOf returns how the modules of a report ended, in their order.
+func modulesOf(encoded []byte) []moduleJSON {
+	modules := []moduleJSON{}
+	var report pipeline.Report
+	if json.Unmarshal(encoded, &report) != nil {
+		return modules // an exchange that the pipeline did not see has no report
+	}
+	for _, module := range report.Modules {
+		modules = append(modules, moduleJSON{Name: module.Name, Outcome: module.Outcome})
+	}
+	return modules
+}
+
 func milliseconds(duration time.Duration) float64 {
 	return float64(duration.Microseconds()) / 1000
 }
 
 func (s *server) listRequests(c echo.Context, who caller) error {
-	if err := allowQuery(c, "session", "from", "to", "cursor", "limit"); err != nil {
+	filter, err := exchangeFilter(c, "cursor", "limit")
+	if err != nil {
 		return err
 	}
-	filter := tenants.ExchangeFilter{Cursor: c.QueryParam("cursor")}
-	var err error
-	if wanted := c.QueryParam("session"); wanted != "" {
-		if filter.Session, err = uuid.Parse(wanted); err != nil {
-			return tenants.Invalid{Field: "session", Message: "is no session id"}
-		}
-	}
-	if filter.From, filter.To, err = queryRange(c); err != nil {
-		return err
-	}
+	filter.Cursor = c.QueryParam("cursor")
 	if filter.Limit, err = queryLimit(c); err != nil {
 		return err
 	}
@@ -121,6 +148,21 @@ func (s *server) listRequests(c echo.Context, who caller) error {
 		data[i] = requestOf(exchange)
 	}
 	return answerPage(c, data, next)
+}
+
+// exchangeFilter reads which exchanges the query asks for. more are names that it may
+// hold besides.
+func exchangeFilter(c echo.Context, more ...string) (tenants.ExchangeFilter, error) {
+	names := append(append(tenants.ExchangeFilterNames(), "from", "to"), more...)
+	if err := allowQuery(c, names...); err != nil {
+		return tenants.ExchangeFilter{}, err
+	}
+	filter, err := tenants.ParseExchangeFilter(c.QueryParams())
+	if err != nil {
+		return filter, err
+	}
+	filter.From, filter.To, err = queryRange(c)
+	return filter, err
 }
 
 func (s *server) getRequest(c echo.Context, who caller) error {
@@ -136,7 +178,37 @@ func (s *server) getRequest(c echo.Context, who caller) error {
 	if json.Valid(exchange.Report) {
 		answer.Report = exchange.Report
 	}
+	for name, value := range exchange.Signed {
+		if answer.Headers == nil {
+			answer.Headers = map[string]string{}
+		}
+		answer.Headers[tenants.HeaderName(name)] = value
+	}
+	if answer.ErrorText, err = s.errorText(c, who, exchange); err != nil {
+		return err
+	}
 	return c.JSON(http.StatusOK, answer)
+}
+
+// errorText returns what the provider said of an exchange that it refused; empty where
+// nothing is kept or the caller may not read it: it may repeat what was asked.
+func (s *server) errorText(c echo.Context, who caller, exchange tenants.Exchange) (string, error) {
+	if exchange.ErrorText == nil || s.ArchiveKeys == nil {
+		return "", nil
+	}
+	reader, err := s.reader(c, who)
+	if err != nil || !reader.MayRead(exchange.APIKey) {
+		return "", err
+	}
+	key, err := s.ArchiveKeys.Key(c.Request().Context(), who.workspace)
+	if err != nil {
+		return "", err
+	}
+	text, err := key.OpenError(exchange.ID, exchange.ErrorText)
+	if err != nil {
+		return "", fmt.Errorf("error of exchange %s: %w", exchange.ID, err)
+	}
+	return string(text), nil
 }
 
 // eventJSON is something a module did, or could not do, in one exchange.

@@ -86,7 +86,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	}
 	metrics := api.NewMetrics(registry)
 	mails, mailErr := p.outbox(db, people, work, metrics)
-	recorder, provider := p.startRecorder(db, sessions, metrics), p.startProvider()
+	recorder, provider := p.startRecorder(db, sessions, archiveKeys, metrics), p.startProvider()
 	embeddings, index, err := searched(originals, archiveKeys, work, settings, provider, recorder, metrics)
 	if err != nil {
 		return nil, err
@@ -122,25 +122,26 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	})
 	p.serveProduct(e, product{
 		db: db, vault: safe, people: people, keys: keys, provider: provider, learned: learned, sessions: sessions,
-		originals: originals, index: index, mails: mails, deleting: deleting, sold: sold,
+		originals: originals, archiveKeys: archiveKeys, index: index, mails: mails, deleting: deleting, sold: sold,
 	})
 	return e, nil
 }
 
 // product is what the JSON API and the dashboard work on.
 type product struct {
-	db        *tenantsdb.DB
-	vault     *vault.Vault
-	people    *identity.Service
-	keys      *identity.Keys
-	provider  *upstream.Client
-	learned   *patternsdb.Store
-	sessions  *sessiondb.Store
-	originals *archivedb.DB
-	index     *archivedb.Index
-	mails     devmail.Outbox // nil where mails are sent
-	deleting  *deletion.Service
-	sold      *billing.Service
+	db          *tenantsdb.DB
+	vault       *vault.Vault
+	people      *identity.Service
+	keys        *identity.Keys
+	provider    *upstream.Client
+	learned     *patternsdb.Store
+	sessions    *sessiondb.Store
+	originals   *archivedb.DB
+	archiveKeys *archive.Keys
+	index       *archivedb.Index
+	mails       devmail.Outbox // nil where mails are sent
+	deleting    *deletion.Service
+	sold        *billing.Service
 }
 
 // serveProduct has e serve the JSON API and the dashboard, as far as that is the
@@ -154,13 +155,13 @@ func (p *program) serveProduct(e *echo.Echo, of product) {
 	manage.Register(e.Group("/api/v1"), manage.Config{
 		Defaults: p.defaults(), Codecs: codecs(),
 		Identity: of.people, Cookies: tenants.NewCookies(p.reachable()), Keys: of.keys, APIKeys: keeper, ProviderKeys: keeper,
-		Pipelines: of.db, ModelWindows: of.db, Patterns: of.learned, Sessions: of.sessions, Archive: of.originals, Searcher: of.index,
+		Pipelines: of.db, ModelWindows: of.db, Patterns: of.learned, Sessions: of.sessions, Archive: of.originals, ArchiveKeys: of.archiveKeys, Searcher: of.index,
 		Retentions: of.db, Usage: of.db, People: of.people, Invitations: invitations, Data: of.db, Audit: of.db, Deletion: of.deleting,
 		Billing: of.sold, Operator: of.db, SignOn: signOn, Log: p.log, Now: time.Now,
 	})
 	p.serveDashboard(e, web.Deps{
 		Identity: of.people, APIKeys: keeper, ProviderKeys: keeper, Pipelines: of.db, Usage: of.db,
-		Sessions: of.sessions, Exchanges: of.db, Archive: of.originals, Mails: of.mails, People: of.people, Invitations: invitations,
+		Sessions: of.sessions, Exchanges: of.db, Archive: of.originals, ArchiveKeys: of.archiveKeys, Mails: of.mails, People: of.people, Invitations: invitations,
 		Data: of.db, Audit: of.db, Deletion: of.deleting, Billing: of.sold,
 		Operator: of.db, Health: p.checks(of.db), SignOn: signOn, Passkeys: p.passkeys(of.db, of.vault, of.people),
 	})
@@ -202,8 +203,8 @@ func (p *program) startProvider() *upstream.Client {
 }
 
 // startRecorder starts what records exchanges.
-func (p *program) startRecorder(db *tenantsdb.DB, sessions *sessiondb.Store, metrics *api.Metrics) *api.Recorder {
-	recorder := api.NewRecorder(db, sessions, db, metrics, p.log)
+func (p *program) startRecorder(db *tenantsdb.DB, sessions *sessiondb.Store, keys *archive.Keys, metrics *api.Metrics) *api.Recorder {
+	recorder := api.NewRecorder(db, sessions, db, metrics, p.log).WithKeys(keys)
 	recorder.Start()
 	p.onClose(recorder.Stop)
 	return recorder

@@ -126,6 +126,10 @@ type Answer struct {
 	// ErrorType is what kind of error an event inside the stream, or an error body,
 	// tells of: Anthropic's type; OpenAI's code, or its type where it gives none.
 	ErrorType string
+
+	// Error is the error itself, as the provider wrote it; nil: there was none, or it has
+	// more than MaxError bytes.
+	Error json.RawMessage
 }
 
 // Usage counts the tokens of an exchange as the provider reported them.

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -9,6 +10,14 @@ import (
 
 // MaxError is how many bytes of a provider's error are read to understand it.
 const MaxError = 64 << 10
+
+// KeepError returns an error of a provider's in memory of its own, for Answer.Error.
+func KeepError(raw json.RawMessage) json.RawMessage {
+	if len(raw) > MaxError {
+		return nil
+	}
+	return bytes.Clone(raw)
+}
 
 // Overflow is a provider's word that a prompt is too long or its body too large. What it does not say
 // is 0.

@@ -102,7 +102,7 @@ func (db *DB) EraseSessions(ctx context.Context, workspace uuid.UUID) error {
 		name  string
 		batch int
 	}{
-		{"sessions", eraseSessions}, {"exchanges", eraseRows}, {"cached_answers", eraseRows}, {"patterns", eraseRows},
+		{"sessions", eraseSessions}, {"exchanges", eraseRows}, {"exchange_tags", eraseRows}, {"cached_answers", eraseRows}, {"patterns", eraseRows},
 	} {
 		for {
 			deleted, err := db.eraseSome(ctx, workspace, table.name, table.batch)

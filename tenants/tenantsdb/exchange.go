@@ -3,23 +3,16 @@ package tenantsdb
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strconv"
-	"strings"
+	"maps"
 	"time"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
 	"palimpsest/tenants"
-)
-
-const (
-	defaultPage = 50
-	maxPage     = 200
 )
 
 // RecordExchanges keeps exchanges of a workspace. One that is there already stays
@@ -43,38 +36,6 @@ func (db *DB) RecordExchanges(ctx context.Context, workspace uuid.UUID, exchange
 	return nil
 }
 
-// Exchanges returns a page of a workspace's exchanges, the newest first, and the
-// cursor of the page that follows; it is empty on the last one. It returns a
-// tenants.Invalid for a cursor that it did not hand out.
-func (db *DB) Exchanges(ctx context.Context, workspace uuid.UUID, filter tenants.ExchangeFilter) ([]tenants.Exchange, string, error) {
-	limit := filter.Limit
-	if limit <= 0 {
-		limit = defaultPage
-	}
-	limit = min(limit, maxPage)
-	var rows []exchangeRow
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		query, err := narrow(tx.Table("exchanges").Select(exchangeColumns).Where("workspace_id = ?", workspace), filter)
-		if err != nil {
-			return err
-		}
-		return query.Order("at DESC, id DESC").Limit(limit + 1).Find(&rows).Error
-	})
-	if err != nil {
-		return nil, "", fmt.Errorf("exchanges of workspace %s: %w", workspace, err)
-	}
-	var next string
-	if len(rows) > limit {
-		rows = rows[:limit]
-		next = cursorAfter(rows[limit-1])
-	}
-	exchanges := make([]tenants.Exchange, len(rows))
-	for i := range rows {
-		exchanges[i] = rows[i].toExchange()
-	}
-	return exchanges, next, nil
-}
-
 // Exchange returns one exchange of a workspace. It returns tenants.ErrNotFound.
 func (db *DB) Exchange(ctx context.Context, workspace, id uuid.UUID) (tenants.Exchange, error) {
 	var row exchangeRow
@@ -87,9 +48,9 @@ func (db *DB) Exchange(ctx context.Context, workspace, id uuid.UUID) (tenants.Ex
 	return row.toExchange(), nil
 }
 
-// insertExchanges inserts a JSON array of recordedRow and adds those of them that are
-// new and count to the workspace's meter: one statement and one argument, however many
-// exchanges.
+// insertExchanges inserts a JSON array of recordedRow, with the tags of those that are
+// new, and adds those that are new and count to the workspace's meter: one statement and
+// one argument, however many exchanges.
 func insertExchanges(tx *gorm.DB, workspace uuid.UUID, batch []byte) error {
 	const statement = `WITH recorded AS (INSERT INTO exchanges (workspace_id, ` + recordedColumns + `)
 		SELECT $1, ` + recordedColumns + ` FROM jsonb_to_recordset($2) AS r (id uuid, at timestamptz, session_id uuid, lane_id uuid,
@@ -98,8 +59,11 @@ func insertExchanges(tx *gorm.DB, workspace uuid.UUID, batch []byte) error {
 			window_tokens int, level_0 int, level_1 int, level_2 int, level_3 int, input_tokens int, cache_read_tokens int,
 			cache_write_tokens int, output_tokens int, cost_microusd bigint, net_microusd bigint, overhead_us bigint,
 			ttfb_us bigint, duration_us bigint, attempts int, answer bytea, report jsonb,
-			miss_cause text, missed_tokens int, projection int, predicted_microusd bigint, provider_key_id uuid)
-		ON CONFLICT DO NOTHING RETURNING at, endpoint, class, status, error_from, attempts)
+			miss_cause text, missed_tokens int, projection int, predicted_microusd bigint, provider_key_id uuid,
+			tags jsonb, signed jsonb, error_text bytea)
+		ON CONFLICT DO NOTHING RETURNING id, at, endpoint, class, status, error_from, attempts, tags),
+		tagged AS (INSERT INTO exchange_tags (workspace_id, tag, at, exchange_id)
+		SELECT $1, t.key || '=' || t.value, r.at, r.id FROM recorded r, jsonb_each_text(r.tags) t)
 		INSERT INTO usage_meter (workspace_id, hour, exchanges)
 		SELECT $1, date_trunc('hour', at, 'UTC') AS hour, count(*) FROM recorded
 		WHERE exchange_counts(endpoint, class, status, error_from, attempts) GROUP BY hour ORDER BY hour
@@ -108,51 +72,13 @@ func insertExchanges(tx *gorm.DB, workspace uuid.UUID, batch []byte) error {
 	return err
 }
 
-// narrow adds a filter's conditions.
-func narrow(query *gorm.DB, filter tenants.ExchangeFilter) (*gorm.DB, error) {
-	if filter.Session != uuid.Nil {
-		query = query.Where("session_id = ?", filter.Session)
-	}
-	if !filter.From.IsZero() {
-		query = query.Where("at >= ?", filter.From)
-	}
-	if !filter.To.IsZero() {
-		query = query.Where("at < ?", filter.To)
-	}
-	if filter.Cursor == "" {
-		return query, nil
-	}
-	at, id, err := parseCursor(filter.Cursor)
-	if err != nil {
-		return nil, tenants.Invalid{Field: "cursor", Message: "is none that a page before has named"}
-	}
-	return query.Where("(at, id) < (?, ?)", at, id), nil
-}
+const recordedColumns = `id, at, ` + otherColumns
 
-// cursorAfter returns the cursor of the page that begins after a row.
-func cursorAfter(row exchangeRow) string {
-	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d/%s", row.At.UnixMicro(), row.ID))
-}
-
-func parseCursor(cursor string) (time.Time, uuid.UUID, error) {
-	decoded, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err != nil {
-		return time.Time{}, uuid.Nil, err
-	}
-	micros, id, _ := strings.Cut(string(decoded), "/")
-	at, err := strconv.ParseInt(micros, 10, 64)
-	if err != nil {
-		return time.Time{}, uuid.Nil, err
-	}
-	parsed, err := uuid.Parse(id)
-	return time.UnixMicro(at), parsed, err
-}
-
-const recordedColumns = `id, at, session_id, lane_id, api_key_id, provider, endpoint, model, client, class, stream, status,
+const otherColumns = `session_id, lane_id, api_key_id, provider, endpoint, model, client, class, stream, status,
 	error_from, error_type, position, compression, tokens_before, tokens_after, window_tokens, level_0, level_1, level_2, level_3,
 	input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, net_microusd,
 	overhead_us, ttfb_us, duration_us, attempts, answer, report, miss_cause, missed_tokens, projection, predicted_microusd,
-	provider_key_id`
+	provider_key_id, tags, signed, error_text`
 
 const exchangeColumns = "workspace_id, " + recordedColumns
 
@@ -203,6 +129,9 @@ type exchangeRow struct {
 	Attempts   int    `json:"attempts"`
 	Answer     []byte `json:"-"`
 	Report     []byte `json:"-"`
+	Tags       []byte `json:"-"`
+	Signed     []byte `json:"-"`
+	ErrorText  []byte `json:"-"`
 }
 
 // recordedRow is a row as it is written: what JSON has another form for stands
@@ -215,13 +144,16 @@ type recordedRow struct {
 	LaneID        *uuid.UUID      `json:"lane_id"`
 	Answer        *string         `json:"answer"`
 	Report        json.RawMessage `json:"report"`
+	Tags          json.RawMessage `json:"tags"`
+	Signed        json.RawMessage `json:"signed"`
+	ErrorText     *string         `json:"error_text"`
 }
 
 func toRecorded(e *tenants.Exchange) recordedRow {
 	row := recordedRow{
 		exchangeRow: exchangeRow{
 			ID: e.ID, At: e.At, APIKeyID: e.APIKey,
-			Provider: storable(string(e.Provider)), Endpoint: storable(e.Endpoint), Model: storable(e.Model), Client: storable(e.Client), Class: e.Class,
+			Provider: storable(string(e.Provider)), Endpoint: storable(e.Endpoint), Model: name(e.Model), Client: name(e.Client), Class: e.Class,
 			Stream: e.Stream, Status: e.Status, ErrorFrom: storable(e.ErrorFrom), ErrorType: storable(e.ErrorType),
 			Position: e.Position, Compression: storable(e.Compression),
 			TokensBefore: e.TokensBefore, TokensAfter: e.TokensAfter, WindowTokens: e.Window,
@@ -244,11 +176,48 @@ func toRecorded(e *tenants.Exchange) recordedRow {
 	if e.ProviderKey != uuid.Nil {
 		row.ProviderKeyID = &e.ProviderKey
 	}
-	if e.Answer != nil {
-		answer := `\x` + hex.EncodeToString(e.Answer)
-		row.Answer = &answer
-	}
+	row.Answer, row.ErrorText = hexText(e.Answer), hexText(e.ErrorText)
+	row.Tags, row.Signed = textsJSON(e.Tags), textsJSON(e.Signed)
 	return row
+}
+
+// maxName is how much is kept of a name that a client gives, in characters: more than
+// any has, and no more than an index takes.
+const maxName = 200
+
+// name returns as much of a name as is kept.
+func name(text string) string {
+	text = storable(text)
+	if len(text) <= maxName {
+		return text
+	}
+	runes := []rune(text)
+	return string(runes[:min(len(runes), maxName)])
+}
+
+// hexText returns bytes as text that a bytea column takes; nil for nil.
+func hexText(value []byte) *string {
+	if value == nil {
+		return nil
+	}
+	return new(`\x` + hex.EncodeToString(value))
+}
+
+// textsJSON returns names and values as a JSON object; nil for none.
+func textsJSON(texts map[string]string) json.RawMessage {
+	if len(texts) == 0 {
+		return nil
+	}
+	return json.RawMessage(objectJSON(maps.Clone(texts)))
+}
+
+// textsOf is the reverse of textsJSON.
+func textsOf(encoded []byte) map[string]string {
+	var texts map[string]string
+	if len(encoded) == 0 || json.Unmarshal(encoded, &texts) != nil {
+		return nil // a column that holds something else is none of ours
+	}
+	return texts
 }
 
 func (r *exchangeRow) toExchange() tenants.Exchange {
@@ -263,6 +232,7 @@ func (r *exchangeRow) toExchange() tenants.Exchange {
 		MissCause: r.MissCause, MissedTokens: r.MissedTokens, Projection: r.Projection, PredictedMicroUSD: r.PredictedMicroUSD,
 		Overhead: microseconds(r.OverheadUS), TTFB: microseconds(r.TTFBUS), Duration: microseconds(r.DurationUS),
 		Attempts: r.Attempts, Answer: r.Answer, Report: r.Report,
+		Tags: textsOf(r.Tags), Signed: textsOf(r.Signed), ErrorText: r.ErrorText,
 	}
 }
 

@@ -253,6 +253,7 @@ func fill(t *testing.T, b bundle) {
 	owner := b.database.Owner(t)
 	for _, statement := range []string{
 		"INSERT INTO pipeline_configs (workspace_id, version, saved_by) VALUES ($1, 1, $2)",
+		"INSERT INTO exchange_tags (workspace_id, tag, at, exchange_id) VALUES ($1, 't=v', now(), $2)",
 		"INSERT INTO model_windows (workspace_id, model, window_tokens, source) VALUES ($1, 'm', 1000, 'learnt')",
 		"INSERT INTO data_keys (workspace_id, wrapped) VALUES ($1, 'w')",
 		"INSERT INTO sessions (workspace_id, id, api_key_id, format, source, started_at, last_at) VALUES ($1, $2, $2, 'anthropic', 'header', 'today', 'today')",

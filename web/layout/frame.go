@@ -21,6 +21,7 @@ type Section string
 const (
 	Overview  Section = "overview"
 	Sessions  Section = "sessions"
+	Requests  Section = "requests"
 	Pipeline  Section = "pipeline"
 	Keys      Section = "keys"
 	Providers Section = "providers"
@@ -66,6 +67,7 @@ func allEntries() []entry {
 	return []entry{
 		{Overview, "Overview", "layout-dashboard", paths.Overview, tenants.ReadMetrics},
 		{Sessions, "Sessions", "scroll-text", paths.Sessions, tenants.ReadSessions},
+		{Requests, "Requests", "arrow-right-left", paths.Requests, tenants.ReadMetrics},
 		{Pipeline, "Pipeline", "workflow", paths.Pipeline, tenants.ReadConfig},
 		{Keys, "API keys", "key-round", paths.Keys, tenants.ReadConfig},
 		{Providers, "Providers", "plug", paths.Providers, tenants.ReadConfig},

@@ -27,11 +27,14 @@ const (
 	NewProvider      = "/providers/new"
 	Pipeline         = "/pipeline"
 	Sessions         = "/sessions"
-	More             = "/more"
-	Billing          = "/billing"
-	BillingCheckout  = Billing + "/checkout"
-	BillingPortal    = Billing + "/portal"
-	Audit            = "/audit"
+	Requests         = "/requests"
+	// RequestsCSV is where the list is downloaded.
+	RequestsCSV     = "/api/v1/requests.csv"
+	More            = "/more"
+	Billing         = "/billing"
+	BillingCheckout = Billing + "/checkout"
+	BillingPortal   = Billing + "/portal"
+	Audit           = "/audit"
 	// AuditCSV is where the list is downloaded.
 	AuditCSV        = "/api/v1/audit.csv"
 	Settings        = "/settings"
@@ -152,6 +155,9 @@ func RemoveProvider(id uuid.UUID) string { return Providers + "/" + id.String() 
 
 // Session is the path of a session.
 func Session(id uuid.UUID) string { return Sessions + "/" + id.String() }
+
+// Request is the path of a request.
+func Request(id uuid.UUID) string { return Requests + "/" + id.String() }
 
 // OriginalBytes is the path of one archived message's bytes in the product API.
 func OriginalBytes(session, lane uuid.UUID, index int) string {

@@ -85,8 +85,34 @@ func (p *Person) TalkOnce(secret string, window int, path, body, userAgent strin
 	}
 }
 
+// Exchange sends one request with headers through the real proxy and returns the status
+// and the headers of its answer, whatever it is, once all is recorded.
+func (p *Person) Exchange(secret string, window int, path, body string, header ...string) (status int, answered http.Header) {
+	p.t.Helper()
+	proxy, stop := p.proxy(window)
+	defer stop()
+	response := p.sendToProxy(proxy+path, secret, []byte(body), "anthropic-sdk", header...)
+	defer response.Body.Close()
+	if _, err := io.ReadAll(response.Body); err != nil {
+		p.t.Fatal(err)
+	}
+	return response.StatusCode, response.Header
+}
+
 // ask sends one request to the proxy and returns its answer.
 func (p *Person) ask(address, secret string, body []byte, userAgent string) (status int, answer []byte) {
+	p.t.Helper()
+	response := p.sendToProxy(address, secret, body, userAgent)
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return response.StatusCode, answer
+}
+
+// sendToProxy sends one request to the proxy.
+func (p *Person) sendToProxy(address, secret string, body []byte, userAgent string, header ...string) *http.Response {
 	p.t.Helper()
 	request, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
@@ -96,15 +122,14 @@ func (p *Person) ask(address, secret string, body []byte, userAgent string) (sta
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Anthropic-Version", "2023-06-01")
 	request.Header.Set("User-Agent", userAgent)
+	for i := 0; i+1 < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	defer response.Body.Close()
-	if answer, err = io.ReadAll(response.Body); err != nil {
-		p.t.Fatal(err)
-	}
-	return response.StatusCode, answer
+	return response
 }
 
 // proxy starts the real proxy. stop ends it once everything is recorded.
@@ -116,7 +141,7 @@ func (p *Person) proxy(window int) (url string, stop func()) {
 		p.t.Fatal(err)
 	}
 	metrics := api.NewMetrics(prometheus.NewRegistry())
-	recorder := api.NewRecorder(p.DB, p.Sessions, p.DB, metrics, log)
+	recorder := api.NewRecorder(p.DB, p.Sessions, p.DB, metrics, log).WithKeys(p.ArchiveKeys)
 	recorder.Start()
 	server := &api.Server{
 		Keys: p.Keys, Settings: settings, Prompts: p.writer(window), Upstream: p.provider,

@@ -21,6 +21,7 @@ import (
 	"palimpsest/billing"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session/sessiondb"
@@ -29,6 +30,7 @@ import (
 	"palimpsest/pipeline/wire/openaichat"
 	"palimpsest/pipeline/wire/openairesponses"
 	"palimpsest/tenants"
+	"palimpsest/tenants/datakeys"
 	"palimpsest/tenants/deletion"
 	"palimpsest/tenants/identity"
 	"palimpsest/tenants/mail"
@@ -45,17 +47,18 @@ const PublicURL = "http://127.0.0.1:8080"
 
 // Product is the dashboard with everything behind it.
 type Product struct {
-	URL      string
-	Local    string // the same by the name of this machine, which passkeys are for
-	Database *dbtest.Database
-	DB       *tenantsdb.DB
-	Keys     *identity.Keys
-	Sessions *sessiondb.Store
-	Archive  *archivedb.DB
-	Routes   []*echo.Route // of the dashboard
-	People   *identity.Service
-	Mails    *mail.Outbox // keeps the mails
-	Records  *Records     // of the domain name system
+	URL         string
+	Local       string // the same by the name of this machine, which passkeys are for
+	Database    *dbtest.Database
+	DB          *tenantsdb.DB
+	Keys        *identity.Keys
+	Sessions    *sessiondb.Store
+	Archive     *archivedb.DB
+	ArchiveKeys *archive.Keys
+	Routes      []*echo.Route // of the dashboard
+	People      *identity.Service
+	Mails       *mail.Outbox // keeps the mails
+	Records     *Records     // of the domain name system
 
 	vault    *vault.Vault
 	provider *upstream.Client
@@ -84,7 +87,7 @@ func Start(t testing.TB, options ...Option) *Product {
 	t.Cleanup(provider.Close)
 	p := &Product{
 		Database: database, DB: database.DB, Keys: keys, vault: safe, provider: provider, modules: "ipc",
-		Sessions: sessiondb.New(database.DB), Archive: archivedb.New(database.DB),
+		Sessions: sessiondb.New(database.DB), Archive: archivedb.New(database.DB), ArchiveKeys: archive.NewKeys(datakeys.New(database.DB, safe)),
 	}
 	server := httptest.NewUnstartedServer(nil)
 	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
@@ -117,7 +120,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	keeper := forgetting{Keeper: p.Keeper(true), keys: p.Keys}
 	deps := web.Deps{
 		Identity: people, APIKeys: keeper, ProviderKeys: keeper,
-		Pipelines: p.DB, Usage: p.DB, Sessions: p.Sessions, Exchanges: p.DB, Archive: p.Archive,
+		Pipelines: p.DB, Usage: p.DB, Sessions: p.Sessions, Exchanges: p.DB, Archive: p.Archive, ArchiveKeys: p.ArchiveKeys,
 		Mails:    p.Mails,
 		Operator: p.DB, Health: func(ctx context.Context) []tenants.Check {
 			return []tenants.Check{{Name: "Database", OK: p.DB.Ping(ctx) == nil, Text: "answers"}}

@@ -22,7 +22,7 @@ const (
 	sqlCandidates = `SELECT e.hash FROM archive_entries e JOIN lanes l ON l.workspace_id = e.workspace_id AND l.id = e.lane_id
 			WHERE l.workspace_id = $1 AND l.session_id = $2
 		UNION SELECT answer FROM exchanges WHERE workspace_id = $1 AND session_id = $2 AND answer IS NOT NULL`
-	sqlAnswers = `UPDATE exchanges SET answer = NULL, report = NULL, session_id = NULL, lane_id = NULL
+	sqlAnswers = `UPDATE exchanges SET answer = NULL, report = NULL, error_text = NULL, session_id = NULL, lane_id = NULL
 		WHERE workspace_id = $1 AND session_id = $2`
 	sqlDelete      = `DELETE FROM sessions WHERE workspace_id = $1 AND id = $2`
 	sqlLockObjects = `SELECT hash FROM archive_objects

@@ -18,6 +18,7 @@ const (
 	sqlRetentions = `SELECT workspace_id, retention_days FROM workspaces WHERE retention_days IS NOT NULL ORDER BY workspace_id`
 	sqlExpired    = `SELECT id FROM sessions WHERE workspace_id = $1 AND last_at < $2
 		ORDER BY last_at LIMIT 1 FOR UPDATE SKIP LOCKED`
+	sqlExpireErrors = `UPDATE exchanges SET error_text = NULL WHERE workspace_id = $1 AND error_text IS NOT NULL AND at < $2`
 )
 
 // retention is for how long a workspace keeps its sessions.
@@ -28,7 +29,7 @@ type retention struct {
 
 // Sweep deletes up to limit sessions, each with everything that is kept of it,
 // whose workspace keeps none that has not been used for so long, and returns how
-// many. It may run in several processes at once: each session is deleted by one.
+// many; what providers said so long ago where they refused is gone as well. It may run in several processes at once: each session is deleted by one.
 // Sessions deleted before a failure stay deleted.
 func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (deleted int, err error) {
 	retentions, err := s.retentions(ctx)
@@ -37,6 +38,9 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (deleted in
 	}
 	for _, kept := range retentions {
 		before := now.AddDate(0, 0, -kept.days)
+		if err := s.expireErrors(ctx, kept.workspace, before); err != nil {
+			return deleted, fmt.Errorf("sweep workspace %s: %w", kept.workspace, err)
+		}
 		for more := true; more && deleted < limit; {
 			if more, err = s.deleteExpired(ctx, kept.workspace, before); err != nil {
 				return deleted, fmt.Errorf("sweep workspace %s: %w", kept.workspace, err)
@@ -70,6 +74,15 @@ func (s *Store) retentions(ctx context.Context) ([]retention, error) {
 		return rows.Err()
 	})
 	return all, err
+}
+
+// expireErrors forgets what providers said before a time: there are errors of no
+// session.
+func (s *Store) expireErrors(ctx context.Context, workspace uuid.UUID, before time.Time) error {
+	return s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		_, err := tx.Statement.ConnPool.ExecContext(ctx, sqlExpireErrors, workspace, before)
+		return err
+	})
 }
 
 // deleteExpired deletes the session that has not been used for longest, if that is

@@ -192,6 +192,34 @@ func TestWhatHasExpiredIsGoneFromRowsAndBucketWithinADay(t *testing.T) {
 }
 
 // S28: several processes at once delete each session once.
+// What providers said where they refused goes with its time, whether its exchange has a
+// session or none; the figures stay.
+func TestASweepForgetsWhatProvidersSaid(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	kept := f.scope
+	record := func(age time.Duration) {
+		err := f.db.DB.RecordExchanges(t.Context(), kept.Workspace, []tenants.Exchange{{
+			ID: uuid.Must(uuid.NewV7()), Workspace: kept.Workspace, At: time.Now().Add(-age), APIKey: kept.APIKey, Status: 529, ErrorText: []byte("sealed"),
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	record(50 * time.Hour)
+	record(time.Hour)
+	f.keep(t, kept.Workspace, 2)
+	if _, err := f.store.Sweep(t.Context(), time.Now(), 100); err != nil {
+		t.Fatal(err)
+	}
+	var all, old, recent int
+	err := f.db.Owner(t).QueryRow(t.Context(), `SELECT count(*), count(error_text) FILTER (WHERE at < now() - interval '2 days'),
+		count(error_text) FILTER (WHERE at > now() - interval '2 days') FROM exchanges`).Scan(&all, &old, &recent)
+	if err != nil || all != 2 || old != 0 || recent != 1 {
+		t.Errorf("of %d exchanges %d old and %d recent errors are kept, %v", all, old, recent, err)
+	}
+}
+
 func TestSweepsAtOnceDeleteEachSessionOnce(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

@@ -85,11 +85,11 @@ func shortAnswers() []wiretest.Answer {
 		{
 			Name:   "an error inside the stream", // W15
 			Stream: "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"model\":\"m\",\"usage\":{\"input_tokens\":7,\"output_tokens\":1}}}\n\nevent: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n",
-			Want:   wire.Answer{Model: "m", ErrorType: "overloaded_error", Usage: wire.Usage{Reported: true, Input: 7, Output: 1}},
+			Want:   wire.Answer{Model: "m", ErrorType: "overloaded_error", Error: []byte(`{"type":"overloaded_error","message":"Overloaded"}`), Usage: wire.Usage{Reported: true, Input: 7, Output: 1}},
 		},
 		{
 			Name: "an error body", Body: `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"},"request_id":"r"}`,
-			Want: wire.Answer{ErrorType: "invalid_request_error"},
+			Want: wire.Answer{ErrorType: "invalid_request_error", Error: []byte(`{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}`)},
 		},
 		{
 			Name: "events without names", Stream: "data: {\"type\":\"message_start\",\"message\":{\"model\":\"m\"}}\n\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"ab\"}}\n\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\ndata: {\"type\":\"message_stop\"}\n\n",

@@ -85,7 +85,7 @@ func brokenAnswers() []wiretest.Answer {
 	return []wiretest.Answer{
 		{
 			Name: "an error in the middle of a block", Stream: start + text + "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"x\"}}\n\n", // W15
-			Want: wire.Answer{Model: "m", ErrorType: "api_error", Usage: wire.Usage{Reported: true, Input: 7, Output: 1}},
+			Want: wire.Answer{Model: "m", ErrorType: "api_error", Error: []byte(`{"type":"api_error","message":"x"}`), Usage: wire.Usage{Reported: true, Input: 7, Output: 1}},
 		},
 		{
 			Name: "a delta of a block that never began", Stream: start + "event: content_block_delta\ndata: {\"index\":3,\"delta\":{\"type\":\"text_delta\",\"text\":\"x\"}}\n\n" + end,

@@ -51,7 +51,8 @@ func (l *listener) Event(event wire.Event) {
 	case "message_stop":
 		l.answer.Complete = true
 	case "error":
-		l.answer.ErrorType = wire.Text(wire.Get(event.Data, "error"), "type")
+		problem := wire.Get(event.Data, "error")
+		l.answer.ErrorType, l.answer.Error = wire.Text(problem, "type"), wire.KeepError(problem)
 	}
 }
 
@@ -182,7 +183,8 @@ func (l *listener) Answer() wire.Answer {
 // Body reads an answer that is no stream.
 func (*listener) Body(body json.RawMessage) wire.Answer {
 	if wire.Text(body, "type") == "error" {
-		return wire.Answer{ErrorType: wire.Text(wire.Get(body, "error"), "type")}
+		problem := wire.Get(body, "error")
+		return wire.Answer{ErrorType: wire.Text(problem, "type"), Error: wire.KeepError(problem)}
 	}
 	answer := wire.Answer{
 		Model:      wire.Text(body, "model"),

@@ -56,11 +56,11 @@ func answers() []wiretest.Answer {
 		{
 			Name:   "an error inside the stream", // W15
 			Stream: "data: {\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\ndata: {\"error\":{\"message\":\"x\",\"type\":\"server_error\",\"code\":null}}\n\n",
-			Want:   wire.Answer{Model: "m", ErrorType: "server_error"},
+			Want:   wire.Answer{Model: "m", ErrorType: "server_error", Error: []byte(`{"message":"x","type":"server_error","code":null}`)},
 		},
 		{
 			Name: "an error body", Body: `{"error":{"message":"This model's maximum context length is 128000 tokens.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`,
-			Want: wire.Answer{ErrorType: "context_length_exceeded"},
+			Want: wire.Answer{ErrorType: "context_length_exceeded", Error: []byte(`{"message":"This model's maximum context length is 128000 tokens.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}`)},
 		},
 		{
 			Name:   "a spoken answer", // W39

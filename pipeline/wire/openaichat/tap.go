@@ -47,7 +47,7 @@ func (l *listener) Event(event wire.Event) {
 				l.answer.Model, _ = wire.String(value)
 			}
 		case "error":
-			l.answer.ErrorType = wire.OpenAIErrorType(value)
+			l.answer.ErrorType, l.answer.Error = wire.OpenAIErrorType(value), wire.KeepError(value)
 		}
 	}
 }
@@ -196,7 +196,7 @@ func appendInsideQuotes(out, inside []byte) []byte {
 // Body reads an answer that is no stream.
 func (*listener) Body(body json.RawMessage) wire.Answer {
 	if problem := wire.Get(body, "error"); !wire.IsNull(problem) {
-		return wire.Answer{ErrorType: wire.OpenAIErrorType(problem)}
+		return wire.Answer{ErrorType: wire.OpenAIErrorType(problem), Error: wire.KeepError(problem)}
 	}
 	answer := wire.Answer{Model: wire.Text(body, "model")}
 	readUsage(&answer.Usage, wire.Get(body, "usage"))

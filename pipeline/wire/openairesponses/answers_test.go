@@ -69,23 +69,23 @@ func answers() []wiretest.Answer {
 		{
 			Name:   "a failure inside the stream", // W15
 			Stream: "event: response.created\ndata: {\"response\":{\"model\":\"m\"}}\n\nevent: response.output_item.done\ndata: {\"item\":" + message + "}\n\nevent: response.failed\ndata: {\"response\":{\"status\":\"failed\",\"error\":{\"code\":\"context_length_exceeded\",\"message\":\"x\"},\"output\":[]}}\n\n",
-			Want:   wire.Answer{Model: "m", StopReason: "failed", ErrorType: "context_length_exceeded"},
+			Want:   wire.Answer{Model: "m", StopReason: "failed", ErrorType: "context_length_exceeded", Error: []byte(`{"code":"context_length_exceeded","message":"x"}`)},
 		},
 		{
 			Name: "an error event", Stream: "event: error\ndata: {\"type\":\"error\",\"code\":\"rate_limit_exceeded\",\"message\":\"x\",\"param\":null}\n\n",
-			Want: wire.Answer{ErrorType: "rate_limit_exceeded"},
+			Want: wire.Answer{ErrorType: "rate_limit_exceeded", Error: []byte(`{"type":"error","code":"rate_limit_exceeded","message":"x","param":null}`)},
 		},
 		{
 			Name: "an error event of the other kind", Stream: "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"server_error\",\"code\":null,\"message\":\"x\"}}\n\n",
-			Want: wire.Answer{ErrorType: "server_error"},
+			Want: wire.Answer{ErrorType: "server_error", Error: []byte(`{"type":"server_error","code":null,"message":"x"}`)},
 		},
 		{
 			Name: "an error body", Body: `{"error":{"message":"x","type":"invalid_request_error","param":"input","code":"context_length_exceeded"}}`,
-			Want: wire.Answer{ErrorType: "context_length_exceeded"},
+			Want: wire.Answer{ErrorType: "context_length_exceeded", Error: []byte(`{"message":"x","type":"invalid_request_error","param":"input","code":"context_length_exceeded"}`)},
 		},
 		{
 			Name: "an error body where a stream was expected", Stream: "{\"error\":{\"message\":\"x\",\"type\":\"invalid_request_error\",\"code\":null}}",
-			Want: wire.Answer{ErrorType: "invalid_request_error"},
+			Want: wire.Answer{ErrorType: "invalid_request_error", Error: []byte(`{"message":"x","type":"invalid_request_error","code":null}`)},
 		},
 	}
 }

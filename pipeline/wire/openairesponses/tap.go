@@ -32,7 +32,7 @@ func (l *listener) Event(event wire.Event) {
 		if wire.IsNull(problem) {
 			problem = event.Data
 		}
-		l.answer.ErrorType = wire.OpenAIErrorType(problem)
+		l.answer.ErrorType, l.answer.Error = wire.OpenAIErrorType(problem), wire.KeepError(problem)
 	}
 }
 
@@ -85,7 +85,7 @@ func (l *listener) Answer() wire.Answer { return l.answer }
 func (*listener) Body(body json.RawMessage) wire.Answer {
 	if wire.Get(body, "output") == nil {
 		if problem := wire.Get(body, "error"); !wire.IsNull(problem) {
-			return wire.Answer{ErrorType: wire.OpenAIErrorType(problem)}
+			return wire.Answer{ErrorType: wire.OpenAIErrorType(problem), Error: wire.KeepError(problem)}
 		}
 	}
 	return readResponse(body)
@@ -111,7 +111,7 @@ func readResponse(response json.RawMessage) wire.Answer {
 			}
 		case "error":
 			if !wire.IsNull(value) {
-				answer.ErrorType = wire.OpenAIErrorType(value)
+				answer.ErrorType, answer.Error = wire.OpenAIErrorType(value), wire.KeepError(value)
 			}
 		}
 	}

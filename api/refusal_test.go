@@ -1,0 +1,144 @@
+package api
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/tenants"
+)
+
+// dataKeys has one key for every workspace.
+type dataKeys struct{}
+
+func (dataKeys) DataKey(context.Context, uuid.UUID) ([]byte, error) {
+	return []byte("a data key of thirty-two bytes !"), nil
+}
+
+// said returns what is kept of a provider's error, opened.
+func (p *proxy) said(exchange tenants.Exchange) string {
+	p.t.Helper()
+	if exchange.ErrorText == nil {
+		return ""
+	}
+	key, err := archive.NewKeys(dataKeys{}).Key(p.t.Context(), exchange.Workspace)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	text, err := key.OpenError(exchange.ID, exchange.ErrorText)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if _, err := key.OpenError(uuid.New(), exchange.ErrorText); err == nil {
+		p.t.Error("it opens for another exchange")
+	}
+	return string(text)
+}
+
+// What a provider says where it refuses is kept sealed, without what looks like a
+// secret and within bounds; the client gets every byte of it.
+func TestProvidersErrorIsKeptSealedBoundedAndWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("ä", 6000)
+	for name, test := range map[string]struct {
+		answer   string
+		encoding string
+		kept     string
+	}{
+		"as it came":      {`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, "", `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`},
+		"with our key":    {`refused ` + providerKey + ` and sk-ant-api03-abcdefgh12345678`, "", `refused ` + strings.Repeat("*", len(providerKey)) + ` and [redacted]`},
+		"with a bearer":   {`{"authorization":"opaque","message":"Bearer abcdefgh12345678 plm_live_abcdefghijklmnop"}`, "", `{"authorization":"[redacted]","message":"[redacted] [redacted]"}`},
+		"encoded":         {"too many", "gzip", "too many"},
+		"long":            {long, "", long[:maxSaid] + "…"},
+		"nothing":         {"", "", ""},
+		"no text":         {"\x00\x01", "", ""},
+		"not quite UTF-8": {"a\xffb", "", "a\uFFFDb"},
+		"a secret across the bound": {
+			strings.Repeat("x", maxSaid-6) + " sk-ant-api03-abcdefgh12345678", "", strings.Repeat("x", maxSaid-6) + " [reda…",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := setup(t, func(w http.ResponseWriter, _ *http.Request) {
+				answer := test.answer
+				if test.encoding != "" {
+					w.Header().Set("Content-Encoding", test.encoding)
+					answer = gzipped(t, answer)
+				}
+				w.WriteHeader(http.StatusTooManyRequests)
+				_, _ = io.WriteString(w, answer)
+			})
+			p.Recorder.WithKeys(archive.NewKeys(dataKeys{}))
+			got := p.send(http.MethodPost, chatPath, chatSession(2, 3))
+			kept := p.last(1)
+			if said := p.said(kept); said != test.kept {
+				t.Errorf("kept %.200q, want %.200q", said, test.kept)
+			}
+			if !strings.Contains(test.answer, providerKey) && string(got.body) != test.answer {
+				t.Errorf("the client got %.200q", got.body)
+			}
+			if strings.Contains(string(kept.ErrorText), "refused") || strings.Contains(p.log.String(), "refused sk") {
+				t.Error("it lies open")
+			}
+		})
+	}
+}
+
+// An error in the middle of a stream is kept as the provider wrote it, too, and nothing
+// is where nothing is to be kept, or nobody could seal it.
+func TestProvidersErrorIsKeptOnlyWhereItMayBe(t *testing.T) {
+	t.Parallel()
+	stream := "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Over, sk-ant-api03-abcdefgh12345678\"}}\n\n"
+	p := setup(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, messagesPath) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, stream)
+			return
+		}
+		http.Error(w, "no such thing", http.StatusNotFound)
+	})
+	body := strings.Replace(toolSession("claude-sonnet-4-5", 1, 2), `"max_tokens"`, `"stream":true,"max_tokens"`, 1)
+
+	p.send(http.MethodPost, messagesPath, body)
+	if kept := p.last(1); kept.ErrorText != nil || kept.ErrorType != "overloaded_error" {
+		t.Errorf("without a key, kept %d bytes, %s", len(kept.ErrorText), kept.ErrorType)
+	}
+	p.Recorder.WithKeys(archive.NewKeys(dataKeys{}))
+	p.send(http.MethodPost, messagesPath, body)
+	if said := p.said(p.last(2)); said != `{"type":"overloaded_error","message":"Over, [redacted]"}` {
+		t.Errorf("of a stream, kept %q", said)
+	}
+	p.send(http.MethodGet, "/v1/files", "")
+	if said := p.said(p.last(3)); said != "no such thing" {
+		t.Errorf("of a relay, kept %q", said)
+	}
+	p.send(http.MethodPost, messagesPath, body, "X-Palimpsest-No-Store", "true")
+	p.send(http.MethodGet, "/v1/files", "", "X-Palimpsest-No-Store", "true")
+	for n := 4; n <= 5; n++ {
+		if kept := p.last(n); kept.ErrorText != nil || kept.ErrorFrom != "provider" {
+			t.Errorf("with no-store, kept %d bytes: %+v", len(kept.ErrorText), kept)
+		}
+	}
+}
+
+// Headers of ours that no figure tells are kept beside the figures.
+func TestHeadersThatNothingElseTellsAreKept(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{}`) })
+	p.store.limit(tenants.Limits{Quota: tenants.Quota{RequestsPerMinute: 60}})
+	got := p.send(http.MethodPost, messagesPath, toolSession("claude-sonnet-4-5", 1, 2), "X-Palimpsest-Dry-Run", "true")
+	kept := p.last(1)
+	for _, name := range []string{"Session-Source", "Dry-Run", "Ratelimit-Limit-Requests", "Ratelimit-Remaining-Requests"} {
+		if want := got.header.Get("X-Palimpsest-" + name); kept.Signed[name] != want || want == "" {
+			t.Errorf("%s: kept %q, sent %q", name, kept.Signed[name], want)
+		}
+	}
+	if len(kept.Signed) != 4 {
+		t.Errorf("kept %v", kept.Signed)
+	}
+}

@@ -1,0 +1,80 @@
+package pipeline
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Header is a header of an answer by which the proxy tells what it did, without the
+// X-Palimpsest- in front of its name.
+type Header struct{ Name, Value string }
+
+// Headers returns the headers that tell of the report, none for a report that says
+// nothing. named says that the request names a model: without one it has no window.
+func (r Report) Headers(named bool) []Header {
+	if r.Compression == "" {
+		return nil
+	}
+	headers := append(make([]Header, 0, 12),
+		Header{"Modules", outcomeList(r.Modules)},
+		Header{"Compression", string(r.Compression)},
+		Header{"Tokens-Before", strconv.Itoa(r.Before)},
+		Header{"Tokens-After", strconv.Itoa(r.After)},
+		Header{"Tokens-Saved", strconv.Itoa(r.Before - r.After)},
+		Header{"Levels", LevelList(r.Levels)},
+		Header{"Archived", strconv.Itoa(r.Archived)},
+	)
+	if len(r.Injected) > 0 {
+		headers = append(headers, Header{"Injected", injectedList(r.Injected)})
+	}
+	headers = append(headers, Header{"Cache", string(cmp.Or(r.Cache, CacheOff))})
+	if len(r.Warnings) > 0 {
+		headers = append(headers, Header{"Warning", strings.Join(r.Warnings, "; ")})
+	}
+	switch {
+	case r.Limit == 0 && named:
+		headers = append(headers, Header{"Context-Window", "unknown"})
+	case r.Limit > 0:
+		headers = append(headers, Header{"Context-Window", strconv.Itoa(r.Limit)},
+			Header{"Utilization", fmt.Sprintf("%.2f;after=%.2f", ratio(r.Before, r.Limit), ratio(r.After, r.Limit))})
+	}
+	return headers
+}
+
+// LevelList tells how many turns are at each level.
+func LevelList(levels [4]int) string {
+	return fmt.Sprintf("L0=%d,L1=%d,L2=%d,L3=%d", levels[0], levels[1], levels[2], levels[3])
+}
+
+func outcomeList(modules []ModuleReport) string {
+	parts := make([]string, 0, len(modules))
+	for _, module := range modules {
+		parts = append(parts, module.Name+";"+module.Outcome)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// injectedList tells how many items each module has put into the prompt, the ones
+// that the contract names first.
+func injectedList(items map[string]int) string {
+	known := []string{"compaction-bridge", "rehydrator", "patterns"}
+	labels := map[string]string{"compaction-bridge": "bridge", "rehydrator": "rehydrated"}
+	names := slices.SortedFunc(maps.Keys(items), func(a, b string) int {
+		at, bt := slices.Index(known, a), slices.Index(known, b)
+		if at < 0 || bt < 0 {
+			return cmp.Or(cmp.Compare(bt, at), strings.Compare(a, b)) // those not named come last
+		}
+		return cmp.Compare(at, bt)
+	})
+	list := make([]string, len(names))
+	for i, name := range names {
+		list[i] = fmt.Sprintf("%s=%d", cmp.Or(labels[name], name), items[name])
+	}
+	return strings.Join(list, ",")
+}
+
+func ratio(part, whole int) float64 { return float64(part) / float64(whole) }

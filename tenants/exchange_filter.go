@@ -1,0 +1,126 @@
+package tenants
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// ExchangeFilter narrows a list of exchanges. Its zero value asks for the first
+// page of all.
+type ExchangeFilter struct {
+	ID      string    // how the ids begin, at least leastID characters; empty: any way
+	Session uuid.UUID // uuid.Nil: of all
+	APIKey  uuid.UUID // uuid.Nil: of all
+	Client  string    // empty: of all
+	Model   string    // as clients named it; empty: of all
+
+	StatusClass int    // first digit of the status: 2 to 5; 0: any
+	ErrorFrom   string // "proxy", "provider"; empty: with an error or without
+	MissCause   string // of the provider's cache; empty: with a miss or without
+	Module      string // that worked on it; empty: any
+	Outcome     string // how Module ended; empty: in any way
+	Tags        Tags   // all of them
+
+	From   time.Time // arrived at or after; zero: from the first
+	To     time.Time // arrived before; zero: to the last
+	Cursor string    // as the page before returned it
+	Limit  int       // exchanges on a page; 0: 50, never more than MaxExchanges
+}
+
+// MaxExchanges is how many exchanges a page has at most.
+const MaxExchanges = 500
+
+// leastID is how much of an id names it: ids begin with the time, and so much of them
+// is a minute.
+const leastID = 8
+
+// ExchangeFilterNames returns the names by which ParseExchangeFilter is asked.
+func ExchangeFilterNames() []string {
+	return []string{"id", "session", "key", "client", "model", "status", "error_from", "miss", "module", "tag"}
+}
+
+// ParseExchangeFilter reads the filter of an address, for the JSON API and the
+// dashboard alike: id, session, key, client, model, status (2xx … 5xx), error_from,
+// miss, module (name or name:outcome) and tag (name=value, more than once). Times and
+// pages are read by who asks. It returns Invalid for a value that cannot be.
+func ParseExchangeFilter(query url.Values) (ExchangeFilter, error) {
+	filter := ExchangeFilter{
+		ID:     strings.ToLower(strings.TrimSpace(query.Get("id"))),
+		Client: query.Get("client"), Model: query.Get("model"),
+		ErrorFrom: query.Get("error_from"), MissCause: query.Get("miss"),
+	}
+	filter.Module, filter.Outcome, _ = strings.Cut(query.Get("module"), ":")
+	if err := filter.parseIDs(query); err != nil {
+		return filter, err
+	}
+	if status := query.Get("status"); status != "" {
+		class := slices.Index([]string{"2xx", "3xx", "4xx", "5xx"}, status)
+		if class < 0 {
+			return filter, Invalid{Field: "status", Message: "must be 2xx, 3xx, 4xx or 5xx"}
+		}
+		filter.StatusClass = 2 + class
+	}
+	if !slices.Contains([]string{"", "proxy", "provider"}, filter.ErrorFrom) {
+		return filter, Invalid{Field: "error_from", Message: "must be proxy or provider"}
+	}
+	if len(query["tag"]) > MaxTags {
+		return filter, Invalid{Field: "tag", Message: fmt.Sprintf("is there more than %d times", MaxTags)}
+	}
+	for _, text := range query["tag"] {
+		if text == "" {
+			continue
+		}
+		tag, err := ParseTag(text)
+		if err != nil {
+			return filter, err
+		}
+		if other, is := filter.Tags[tag.Name]; is && other != tag.Value {
+			return filter, Invalid{Field: "tag", Message: "asks for two values of " + tag.Name}
+		}
+		if filter.Tags == nil {
+			filter.Tags = Tags{}
+		}
+		filter.Tags[tag.Name] = tag.Value
+	}
+	return filter, nil
+}
+
+func (f *ExchangeFilter) parseIDs(query url.Values) error {
+	if f.ID != "" {
+		if _, _, ok := IDRange(f.ID); !ok {
+			return Invalid{Field: "id", Message: fmt.Sprintf("must be a request id, or at least the first %d characters of one", leastID)}
+		}
+	}
+	var err error
+	if session := query.Get("session"); session != "" {
+		if f.Session, err = uuid.Parse(session); err != nil {
+			return Invalid{Field: "session", Message: "is no session id"}
+		}
+	}
+	if key := query.Get("key"); key != "" {
+		if f.APIKey, err = uuid.Parse(key); err != nil {
+			return Invalid{Field: "key", Message: "is no id of an API key"}
+		}
+	}
+	return nil
+}
+
+// IDRange returns the first and the last id that begin with so many characters of one;
+// ok is false where they are too few, or none of an id.
+func IDRange(start string) (first, last uuid.UUID, ok bool) {
+	const form = "00000000-0000-0000-0000-000000000000"
+	if len(start) < leastID || len(start) > len(form) {
+		return first, last, false
+	}
+	first, err := uuid.Parse(start + form[len(start):])
+	if err != nil {
+		return first, last, false
+	}
+	last, err = uuid.Parse(start + strings.ReplaceAll(form, "0", "f")[len(start):])
+	return first, last, err == nil
+}

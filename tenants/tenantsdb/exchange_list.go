@@ -1,0 +1,282 @@
+package tenantsdb
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants"
+)
+
+const (
+	defaultPage = 50
+
+	// How many exchanges one page looks at, however few of them it shows: so a page
+	// takes no longer in a large workspace than in a small one. Those of a tag are
+	// fetched one by one.
+	maxLookedAt     = 20_000
+	maxTagsLookedAt = 5_000
+)
+
+// Exchanges returns a page of a workspace's exchanges, the newest first, and the
+// cursor of the page that follows; it is empty on the last one. Where a filter holds
+// what no index answers, a page looks at 20,000 exchanges (5,000 of a tag) and ends
+// there: it may hold few or none, and still have one that follows. It returns a
+// tenants.Invalid for a cursor that it did not hand out.
+func (db *DB) Exchanges(ctx context.Context, workspace uuid.UUID, filter tenants.ExchangeFilter) ([]tenants.Exchange, string, error) {
+	listing, err := newListing(workspace, filter)
+	if err != nil {
+		return nil, "", err
+	}
+	var rows []listedRow
+	err = db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		statement, values := listing.statement()
+		return tx.Raw(statement, values...).Scan(&rows).Error
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("exchanges of workspace %s: %w", workspace, err)
+	}
+	exchanges, next := listing.page(rows)
+	return exchanges, next, nil
+}
+
+// CountExchanges returns how many exchanges a workspace has, or most, if there are more.
+func (db *DB) CountExchanges(ctx context.Context, workspace uuid.UUID, most int) (int, error) {
+	var count int
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Raw("SELECT count(*) FROM (SELECT FROM exchanges WHERE workspace_id = ? LIMIT ?) few", workspace, most).Scan(&count).Error
+	})
+	if err != nil {
+		return 0, fmt.Errorf("count exchanges of workspace %s: %w", workspace, err)
+	}
+	return count, nil
+}
+
+// maxNames bounds how many clients and models are told of.
+const maxNames = 100
+
+// ExchangeNames returns the clients and models of a workspace's exchanges, in order,
+// at most 100 of each.
+func (db *DB) ExchangeNames(ctx context.Context, workspace uuid.UUID) (clients, models []string, err error) {
+	// From one name to the next along the index, past all the exchanges between them.
+	const statement = `WITH RECURSIVE names (name, place) AS (
+			(SELECT %[1]s, 1 FROM exchanges WHERE workspace_id = ? AND %[1]s > '' ORDER BY %[1]s LIMIT 1)
+			UNION ALL SELECT (SELECT e.%[1]s FROM exchanges e WHERE e.workspace_id = ? AND e.%[1]s > n.name
+				ORDER BY e.%[1]s LIMIT 1), n.place + 1
+			FROM names n WHERE n.name IS NOT NULL AND n.place < ?)
+		SELECT name FROM names WHERE name IS NOT NULL ORDER BY place`
+	err = db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		for column, names := range map[string]*[]string{"client": &clients, "model": &models} {
+			if err := tx.Raw(fmt.Sprintf(statement, column), workspace, workspace, maxNames).Scan(names).Error; err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("names in exchanges of workspace %s: %w", workspace, err)
+	}
+	return clients, models, nil
+}
+
+// listing reads a page of exchanges: it goes along the index that suits its filter,
+// newest first, and holds what it meets against the rest of the filter.
+type listing struct {
+	workspace uuid.UUID
+	limit     int
+	tag       string // along the exchanges with this tag; empty: along all
+	looksAt   int    // that are looked at, where there is a rest
+	along     conditions
+	rest      conditions
+}
+
+// conditions are parts of a WHERE with their values. {at} and {id} stand for the
+// columns of the time and the id.
+type conditions struct {
+	parts  []string
+	values []any
+}
+
+func (c *conditions) add(part string, values ...any) {
+	c.parts, c.values = append(c.parts, part), append(c.values, values...)
+}
+
+func (c *conditions) sql(at, id string) string {
+	return strings.NewReplacer("{at}", at, "{id}", id).Replace(strings.Join(c.parts, " AND "))
+}
+
+// listedRow is a row of a listing.
+type listedRow struct {
+	Row   exchangeRow `gorm:"embedded"`
+	Fits  bool        // the whole filter
+	Place int         // among those that were looked at, from 1; 0: nobody counted
+}
+
+func newListing(workspace uuid.UUID, filter tenants.ExchangeFilter) (*listing, error) {
+	l := &listing{workspace: workspace, limit: filter.Limit, looksAt: maxLookedAt}
+	if l.limit <= 0 {
+		l.limit = defaultPage
+	}
+	l.limit = min(l.limit, tenants.MaxExchanges)
+	l.along.add("workspace_id = ?", workspace)
+	l.narrow(filter)
+	if first, last, ok := tenants.IDRange(filter.ID); ok {
+		l.along.add("{id} BETWEEN ? AND ?", first, last)
+	}
+	if !filter.From.IsZero() {
+		l.along.add("{at} >= ?", filter.From)
+	}
+	if !filter.To.IsZero() {
+		l.along.add("{at} < ?", filter.To)
+	}
+	if filter.Cursor != "" {
+		at, id, err := parseCursor(filter.Cursor)
+		if err != nil {
+			return nil, tenants.Invalid{Field: "cursor", Message: "is none that a page before has named"}
+		}
+		l.along.add("({at}, {id}) < (?, ?)", at, id)
+	}
+	return l, nil
+}
+
+// narrow adds what is asked for. What narrows most, as a rule, says along which index
+// to go; only one can. The rest is looked for on the way.
+func (l *listing) narrow(filter tenants.ExchangeFilter) {
+	var asked []func(to *conditions)
+	ask := func(is bool, part string, values ...any) {
+		if is {
+			asked = append(asked, func(to *conditions) { to.add(part, values...) })
+		}
+	}
+	ask(filter.Session != uuid.Nil, "session_id = ?", filter.Session)
+	tags := filter.Tags.List()
+	if filter.Session == uuid.Nil && len(tags) > 0 {
+		l.tag, l.looksAt, tags = storable(tags[0].String()), maxTagsLookedAt, tags[1:]
+		l.along.add("tag = ?", l.tag)
+	}
+	ask(filter.APIKey != uuid.Nil, "api_key_id = ?", filter.APIKey)
+	ask(filter.Model != "", "model = ?", name(filter.Model))
+	ask(filter.Client != "", "client = ?", name(filter.Client))
+	failed := filter.StatusClass > 3 || filter.ErrorFrom != ""
+	ask(failed, "(status >= 400 OR error_from <> '')")
+	ask(filter.MissCause != "", "miss_cause <> ''")
+	for i, add := range asked {
+		if i == 0 && l.tag == "" {
+			add(&l.along)
+		} else {
+			add(&l.rest)
+		}
+	}
+	if filter.StatusClass > 0 {
+		l.rest.add("status BETWEEN ? AND ?", filter.StatusClass*100, filter.StatusClass*100+99)
+	}
+	if filter.ErrorFrom != "" {
+		l.rest.add("error_from = ?", filter.ErrorFrom)
+	}
+	if filter.MissCause != "" {
+		l.rest.add("miss_cause = ?", storable(filter.MissCause))
+	}
+	if filter.Module != "" {
+		l.rest.add("report->'modules' @> ?::jsonb", moduleJSON(filter.Module, filter.Outcome))
+	}
+	for _, tag := range tags {
+		l.rest.add("tags @> ?::jsonb", objectJSON(map[string]string{tag.Name: tag.Value}))
+	}
+}
+
+// moduleJSON returns what the modules of a report hold that one ran in.
+func moduleJSON(name, outcome string) string {
+	object := map[string]string{"name": name}
+	if outcome != "" {
+		object["outcome"] = outcome
+	}
+	return "[" + objectJSON(object) + "]"
+}
+
+// objectJSON returns texts as a JSON object that a jsonb column takes.
+func objectJSON(object map[string]string) string {
+	for name, value := range object {
+		object[name] = storable(value)
+	}
+	encoded, err := json.Marshal(object)
+	if err != nil {
+		return "{}" // texts can be encoded
+	}
+	return string(encoded)
+}
+
+// statement returns the SELECT with its values.
+func (l *listing) statement() (text string, values []any) {
+	looked, values := l.looked()
+	if len(l.rest.parts) == 0 {
+		return "SELECT " + exchangeColumns + ", true AS fits FROM (" + looked + ") looked ORDER BY at DESC, id DESC LIMIT ?",
+			append(values, l.limit+1)
+	}
+	rest := l.rest.sql("at", "id")
+	text = "SELECT " + exchangeColumns + ", place, (" + rest + ") AS fits FROM (SELECT " + exchangeColumns +
+		", row_number() OVER (ORDER BY at DESC, id DESC) AS place FROM (" + looked + ") looked) placed WHERE (" + rest +
+		") OR place = ? ORDER BY at DESC, id DESC LIMIT ?"
+	all := append([]any{}, l.rest.values...)
+	all = append(append(all, values...), l.rest.values...)
+	return text, append(all, l.looksAt, l.limit+1)
+}
+
+// looked returns the SELECT of the exchanges that are looked at.
+func (l *listing) looked() (text string, values []any) {
+	most := l.looksAt
+	if len(l.rest.parts) == 0 {
+		most = l.limit + 1
+	}
+	values = append(append([]any{}, l.along.values...), most)
+	if l.tag == "" {
+		return "SELECT " + exchangeColumns + " FROM exchanges WHERE " + l.along.sql("at", "id") + " ORDER BY at DESC, id DESC LIMIT ?", values
+	}
+	tagged := "SELECT exchange_id, at AS tagged_at FROM exchange_tags WHERE " + l.along.sql("at", "exchange_id") + " ORDER BY at DESC, exchange_id DESC LIMIT ?"
+	// One by one in their order, and no further than the page goes.
+	return "SELECT workspace_id, exchange_id AS id, tagged_at AS at, " + otherColumns + " FROM (" + tagged + ") tagged CROSS JOIN LATERAL (SELECT workspace_id, " +
+			otherColumns + " FROM exchanges WHERE workspace_id = ? AND id = exchange_id LIMIT 1) tagged_exchange ORDER BY tagged_at DESC, exchange_id DESC",
+		append(values, l.workspace)
+}
+
+// page returns what was found, and where to go on.
+func (l *listing) page(rows []listedRow) (found []tenants.Exchange, next string) {
+	found = make([]tenants.Exchange, 0, min(len(rows), l.limit))
+	for i := range rows {
+		switch {
+		case len(found) == l.limit:
+			return found, cursorAfter(&rows[i-1].Row)
+		case rows[i].Fits:
+			found = append(found, rows[i].Row.toExchange())
+		}
+		if rows[i].Place == l.looksAt {
+			next = cursorAfter(&rows[i].Row)
+		}
+	}
+	return found, next
+}
+
+// cursorAfter returns the cursor of the page that begins after a row.
+func cursorAfter(row *exchangeRow) string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d/%s", row.At.UnixMicro(), row.ID))
+}
+
+func parseCursor(cursor string) (time.Time, uuid.UUID, error) {
+	decoded, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil {
+		return time.Time{}, uuid.Nil, err
+	}
+	micros, id, _ := strings.Cut(string(decoded), "/")
+	at, err := strconv.ParseInt(micros, 10, 64)
+	if err != nil {
+		return time.Time{}, uuid.Nil, err
+	}
+	parsed, err := uuid.Parse(id)
+	return time.UnixMicro(at), parsed, err
+}

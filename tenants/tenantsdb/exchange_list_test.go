@@ -1,0 +1,244 @@
+package tenantsdb_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/migrations/dbtest"
+	"palimpsest/tenants"
+)
+
+func TestPagesHoldEveryExchangeOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	at := now()
+	recorded := make([]tenants.Exchange, 7)
+	for i := range recorded {
+		recorded[i] = b.exchange(at.Add(time.Duration(i/2) * time.Second)) // pairs at the same time
+	}
+	b.record(t, b.workspace, recorded...)
+
+	var seen []uuid.UUID
+	filter := tenants.ExchangeFilter{Limit: 3}
+	for pages := 1; ; pages++ {
+		exchanges, next, err := b.Exchanges(t.Context(), b.workspace, filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, exchange := range exchanges {
+			seen = append(seen, exchange.ID)
+		}
+		if next == "" {
+			if pages != 3 {
+				t.Errorf("%d pages, want 3", pages)
+			}
+			break
+		}
+		filter.Cursor = next
+	}
+	if len(seen) != len(recorded) {
+		t.Fatalf("saw %d exchanges, want %d", len(seen), len(recorded))
+	}
+	for i, id := range seen {
+		if want := recorded[len(recorded)-1-i].ID; id != want {
+			t.Errorf("exchange %d is %s, want %s: the newest first", i, id, want)
+		}
+	}
+}
+
+// Each filter alone, and filters together, whichever of them the list is read along.
+func TestFilterNarrowsExchanges(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, other := b.signUp(t, "eve@example.com")
+	at := now()
+	early, late, foreign := b.exchange(at.Add(-time.Hour)), b.exchange(at), b.exchange(at)
+	late.Session, late.Client, late.Model, late.Status = uuid.New(), "claude-code", "opus", 529
+	late.ErrorFrom, late.MissCause = "provider", "ttl_expiry"
+	late.Tags = tenants.Tags{"team": "search", "env": "prod"}
+	late.Report = []byte(`{"modules":[{"name":"ipc","outcome":"applied"},{"name":"patterns","outcome":"noop"}]}`)
+	foreign.Tags, foreign.Client = late.Tags, late.Client
+	b.record(t, b.workspace, early, late)
+	b.record(t, other, foreign)
+	newest, oldest, both := []uuid.UUID{late.ID}, []uuid.UUID{early.ID}, []uuid.UUID{late.ID, early.ID}
+
+	for name, test := range map[string]struct {
+		filter tenants.ExchangeFilter
+		want   []uuid.UUID
+	}{
+		"everything":          {tenants.ExchangeFilter{}, both},
+		"one session":         {tenants.ExchangeFilter{Session: late.Session}, newest},
+		"unknown session":     {tenants.ExchangeFilter{Session: uuid.New()}, nil},
+		"from is included":    {tenants.ExchangeFilter{From: at}, newest},
+		"to is not":           {tenants.ExchangeFilter{To: at}, oldest},
+		"a limit of 1":        {tenants.ExchangeFilter{Limit: 1}, newest},
+		"a limit too large":   {tenants.ExchangeFilter{Limit: 100_000}, both},
+		"an id":               {tenants.ExchangeFilter{ID: early.ID.String()}, oldest},
+		"the start of ids":    {tenants.ExchangeFilter{ID: late.ID.String()[:8]}, both},
+		"a key":               {tenants.ExchangeFilter{APIKey: early.APIKey}, oldest},
+		"a client":            {tenants.ExchangeFilter{Client: "claude-code"}, newest},
+		"a model":             {tenants.ExchangeFilter{Model: "claude"}, oldest},
+		"no such model":       {tenants.ExchangeFilter{Model: "claude\x00"}, oldest}, // as the first was stored
+		"answered":            {tenants.ExchangeFilter{StatusClass: 2}, oldest},
+		"failed":              {tenants.ExchangeFilter{StatusClass: 5}, newest},
+		"refused":             {tenants.ExchangeFilter{StatusClass: 4}, nil},
+		"by the provider":     {tenants.ExchangeFilter{ErrorFrom: "provider"}, newest},
+		"by the proxy":        {tenants.ExchangeFilter{ErrorFrom: "proxy"}, nil},
+		"a miss":              {tenants.ExchangeFilter{MissCause: "ttl_expiry"}, newest},
+		"another miss":        {tenants.ExchangeFilter{MissCause: "cold_start"}, nil},
+		"a module":            {tenants.ExchangeFilter{Module: "patterns"}, newest},
+		"how it ended":        {tenants.ExchangeFilter{Module: "ipc", Outcome: "applied"}, newest},
+		"how another did":     {tenants.ExchangeFilter{Module: "patterns", Outcome: "applied"}, nil},
+		"a tag":               {tenants.ExchangeFilter{Tags: tenants.Tags{"team": "search"}}, newest},
+		"two tags":            {tenants.ExchangeFilter{Tags: tenants.Tags{"team": "search", "env": "prod"}}, newest},
+		"two tags, one wrong": {tenants.ExchangeFilter{Tags: tenants.Tags{"env": "prod", "team": "billing"}}, nil},
+		"tag and session":     {tenants.ExchangeFilter{Session: late.Session, Tags: tenants.Tags{"env": "prod"}}, newest},
+		"tag, client, model":  {tenants.ExchangeFilter{Client: "claude-code", Model: "opus", Tags: tenants.Tags{"env": "prod"}}, newest},
+		"tag, another client": {tenants.ExchangeFilter{Client: "codex", Tags: tenants.Tags{"env": "prod"}}, nil},
+		"everything at once": {tenants.ExchangeFilter{
+			ID: late.ID.String(), Session: late.Session, APIKey: late.APIKey, Client: "claude-code", Model: "opus", StatusClass: 5, ErrorFrom: "provider",
+			MissCause: "ttl_expiry", Module: "ipc", Outcome: "applied", Tags: late.Tags, From: at, To: at.Add(time.Second),
+		}, newest},
+		"all but the session": {tenants.ExchangeFilter{
+			ID: late.ID.String(), Session: uuid.New(), APIKey: late.APIKey, Client: "claude-code", Model: "opus", StatusClass: 5, Tags: late.Tags,
+		}, nil},
+	} {
+		exchanges, next, err := b.Exchanges(t.Context(), b.workspace, test.filter)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := idsOf(exchanges); !slices.Equal(got, test.want) || (next != "") != (test.filter.Limit == 1) {
+			t.Errorf("%s: %v, next %q, want %v", name, got, next, test.want)
+		}
+	}
+	if _, err := b.Exchange(t.Context(), b.workspace, foreign.ID); !errors.Is(err, tenants.ErrNotFound) {
+		t.Errorf("another workspace's exchange: %v, want ErrNotFound", err)
+	}
+}
+
+func TestCursorOfNobodyIsRefused(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, cursor := range []string{"%", "eA", "MTIz", "MTIzL2FiYw"} {
+		var invalid tenants.Invalid
+		_, _, err := b.Exchanges(t.Context(), b.workspace, tenants.ExchangeFilter{Cursor: cursor})
+		if !errors.As(err, &invalid) || invalid.Field != "cursor" {
+			t.Errorf("cursor %q: %v, want an Invalid", cursor, err)
+		}
+	}
+}
+
+// A page looks at so many exchanges and no more: what is rare is found all the same, by
+// going on, every one of them once.
+func TestAPageEndsWhereItHasLookedFarEnough(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	dbtest.FillExchanges(t, b.database.Owner(t), b.workspace, 45_000)
+	for name, filter := range map[string]tenants.ExchangeFilter{
+		"along all": {MissCause: "", Module: "patterns", Outcome: "applied"},
+		"of a tag":  {Tags: tenants.Tags{"env": "prod"}, Module: "patterns", Outcome: "applied"},
+	} {
+		var seen []uuid.UUID
+		pages := 0
+		for filter.Limit = 10; ; pages++ {
+			exchanges, next, err := b.Exchanges(t.Context(), b.workspace, filter)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen = append(seen, idsOf(exchanges)...)
+			if next == "" {
+				break
+			}
+			filter.Cursor = next
+		}
+		var want []uuid.UUID
+		err := b.database.Owner(t).QueryRow(t.Context(), `SELECT array_agg(id ORDER BY at DESC, id DESC) FROM exchanges
+			WHERE report->'modules' @> '[{"name":"patterns","outcome":"applied"}]'`).Scan(&want)
+		if err != nil || len(want) != 45 {
+			t.Fatalf("%d have it: %v", len(want), err)
+		}
+		if !slices.Equal(seen, want) || pages < 2 {
+			t.Errorf("%s: %d pages hold %d of %d exchanges", name, pages, len(seen), len(want))
+		}
+	}
+}
+
+func TestClientsAndModelsAreNamedOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	dbtest.FillExchanges(t, b.database.Owner(t), b.workspace, 200)
+	nameless := b.exchange(now())
+	nameless.Client, nameless.Model = "", string(slices.Repeat([]byte("m"), 5000))
+	b.record(t, b.workspace, nameless)
+	clients, models, err := b.ExchangeNames(t.Context(), b.workspace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(clients, []string{"client-0", "client-1", "client-2", "rare"}) || len(models) != 6 || len(models[0]) != 200 {
+		t.Errorf("clients %q, models %q", clients, models)
+	}
+	// A name longer than the index takes is found by as much of it as is known.
+	found, _, err := b.Exchanges(t.Context(), b.workspace, tenants.ExchangeFilter{Model: models[0]})
+	if err != nil || len(found) != 1 || found[0].ID != nameless.ID {
+		t.Errorf("found %v (%v)", idsOf(found), err)
+	}
+	for most, want := range map[int]int{50: 50, 1000: 201} {
+		if count, err := b.CountExchanges(t.Context(), b.workspace, most); err != nil || count != want {
+			t.Errorf("of at most %d there are %d (%v)", most, count, err)
+		}
+	}
+}
+
+// Along which index each way to narrow the list is read.
+func TestEveryFilterIsReadAlongAnIndex(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	dbtest.FillExchanges(t, b.database.Owner(t), b.workspace, 30_000)
+	key := uuid.MustParse("00000000-0000-0000-0000-000000000001")
+	cursor := tenants.ExchangeFilter{Limit: 1}
+	_, next, err := b.Exchanges(t.Context(), b.workspace, cursor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		filter tenants.ExchangeFilter
+		index  string
+	}{
+		"nothing":         {tenants.ExchangeFilter{}, "exchanges_at"},
+		"a range":         {tenants.ExchangeFilter{From: now().Add(-48 * time.Hour), To: now()}, "exchanges_at"},
+		"a later page":    {tenants.ExchangeFilter{Cursor: next}, "exchanges_at"},
+		"a module":        {tenants.ExchangeFilter{Module: "patterns", Outcome: "failed"}, "exchanges_at"},
+		"a session":       {tenants.ExchangeFilter{Session: key}, "exchanges_session"},
+		"a key":           {tenants.ExchangeFilter{APIKey: key}, "exchanges_key"},
+		"a client":        {tenants.ExchangeFilter{Client: "rare"}, "exchanges_client"},
+		"a model":         {tenants.ExchangeFilter{Model: "rare"}, "exchanges_model"},
+		"model, client":   {tenants.ExchangeFilter{Model: "rare", Client: "client-1"}, "exchanges_model"},
+		"failures":        {tenants.ExchangeFilter{StatusClass: 5}, "exchanges_failed"},
+		"errors of ours":  {tenants.ExchangeFilter{ErrorFrom: "proxy"}, "exchanges_failed"},
+		"a miss":          {tenants.ExchangeFilter{MissCause: "provider"}, "exchanges_miss"},
+		"an id":           {tenants.ExchangeFilter{ID: key.String()}, "exchanges_pkey"},
+		"a tag":           {tenants.ExchangeFilter{Tags: tenants.Tags{"env": "prod"}}, "exchange_tags_pkey"},
+		"a rare tag":      {tenants.ExchangeFilter{Tags: tenants.Tags{"run": "7"}}, "exchange_tags_pkey"},
+		"a tag, a module": {tenants.ExchangeFilter{Tags: tenants.Tags{"env": "prod"}, Module: "ipc"}, "exchange_tags_pkey"},
+	} {
+		plan := b.explain(t, test.filter)
+		if !plan.uses(test.index) || plan.scansAll() {
+			t.Errorf("%s is not read along %s:\n%s", name, test.index, plan)
+		}
+		if read := plan.rows(); read > 22_000 {
+			t.Errorf("%s reads %.0f rows:\n%s", name, read, plan)
+		}
+	}
+}
+
+func idsOf(exchanges []tenants.Exchange) []uuid.UUID {
+	var ids []uuid.UUID
+	for _, exchange := range exchanges {
+		ids = append(ids, exchange.ID)
+	}
+	return ids
+}

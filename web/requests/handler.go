@@ -1,0 +1,190 @@
+// Package requests is the page of the single requests that went through the proxy: the
+// list, and one with everything that is known of it.
+package requests
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/cost"
+	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
+	"palimpsest/web/layout"
+	"palimpsest/web/paths"
+)
+
+const (
+	pageSize = 50
+	// counted is how far requests are counted where none matches.
+	counted = 10_000
+)
+
+// Exchanges reads exchanges.
+type Exchanges interface {
+	// Exchanges returns a page, the newest first, with the cursor of the next one. It
+	// returns tenants.Invalid for a cursor that it did not hand out.
+	Exchanges(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.ExchangeFilter) ([]tenants.Exchange, string, error)
+
+	// Exchange returns tenants.ErrNotFound for one of nobody or another workspace.
+	Exchange(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.Exchange, error)
+
+	// CountExchanges returns how many there are, or most, if there are more.
+	CountExchanges(ctx context.Context, workspace tenants.WorkspaceID, most int) (int, error)
+
+	// ExchangeNames returns the clients and models that exchanges have.
+	ExchangeNames(ctx context.Context, workspace tenants.WorkspaceID) (clients, models []string, err error)
+}
+
+// APIKeys lists a workspace's API keys.
+type APIKeys interface {
+	APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.APIKey, error)
+}
+
+// ProviderKeys lists a workspace's provider keys.
+type ProviderKeys interface {
+	ProviderKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ProviderKey, error)
+}
+
+// Sessions tells what came of the epochs of a session.
+type Sessions interface {
+	// Decisions returns the epochs of a session, oldest first, with what came of them.
+	Decisions(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) ([]cost.Decision, error)
+}
+
+// Data is what a workspace says of its data, and who may read it.
+type Data interface {
+	DataSettings(ctx context.Context, workspace tenants.WorkspaceID) (tenants.DataSettings, error)
+	Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error)
+}
+
+// Deps are what the page reads.
+type Deps struct {
+	Exchanges    Exchanges
+	APIKeys      APIKeys
+	ProviderKeys ProviderKeys
+	Sessions     Sessions
+	Data         Data
+	Keys         *archive.Keys // nil: what providers said cannot be read
+
+	PublicURL string
+	Log       *slog.Logger
+	Now       func() time.Time
+}
+
+// Handler answers the requests to the page.
+type Handler struct{ deps Deps }
+
+// New returns a Handler.
+func New(deps Deps) *Handler { return &Handler{deps: deps} }
+
+// List shows a page of the requests that match, with one of them opened if the address
+// names it.
+func (h *Handler) List(c echo.Context, who tenants.Principal) error {
+	ctx := c.Request().Context()
+	settings, err := h.deps.Data.DataSettings(ctx, who.Workspace.ID)
+	if err != nil {
+		return err
+	}
+	model := newModel(c.QueryParams(), who.Role, settings.TimeZone, h.deps.Now())
+	h.name(ctx, who, &model)
+	h.choose(ctx, who, &model)
+	if model.Invalid {
+		return layout.Page(c, http.StatusUnprocessableEntity, frame(who), view(model))
+	}
+	rows, next, err := h.deps.Exchanges.Exchanges(ctx, who.Workspace.ID, model.Filter)
+	if invalid, is := errors.AsType[tenants.Invalid](err); is && invalid.Field == "cursor" {
+		return session.ErrCursor
+	}
+	if err != nil {
+		model.Failed = h.failed(ctx, "list", err)
+		return layout.Page(c, http.StatusOK, frame(who), view(model))
+	}
+	model.Next = next
+	for i := range rows {
+		model.Rows = append(model.Rows, newRow(&rows[i], model.Names))
+	}
+	if len(rows) == 0 {
+		if model.Count, err = h.deps.Exchanges.CountExchanges(ctx, who.Workspace.ID, counted+1); err != nil {
+			return err
+		}
+	}
+	if id, err := uuid.Parse(model.Query.Get("open")); err == nil {
+		if model.Opened, err = h.open(ctx, who, id, model.Names); err != nil {
+			return err
+		}
+	}
+	return layout.Page(c, http.StatusOK, frame(who), view(model))
+}
+
+// Show shows one request.
+func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
+	id, err := uuid.Parse(c.Param("id"))
+	if err != nil {
+		return tenants.ErrNotFound
+	}
+	ctx := c.Request().Context()
+	model := newModel(url.Values{}, who.Role, "", h.deps.Now())
+	h.name(ctx, who, &model)
+	opened, err := h.open(ctx, who, id, model.Names)
+	if err != nil {
+		return err
+	}
+	page := frame(who)
+	page.Title = "Request " + opened.id()
+	page.Crumbs = []layout.Crumb{{Title: "Requests", Path: paths.Requests}, {Title: opened.id()}}
+	return layout.Page(c, http.StatusOK, page, showView(opened))
+}
+
+func frame(who tenants.Principal) layout.Frame {
+	return layout.Frame{Title: "Requests", Section: layout.Requests, Who: who}
+}
+
+// name fills in what keys are called. Without it the page shows ids: it is worth no
+// failure.
+func (h *Handler) name(ctx context.Context, who tenants.Principal, model *model) {
+	keys, keysErr := h.deps.APIKeys.APIKeys(ctx, who.Workspace.ID)
+	for _, key := range keys {
+		model.Names[key.ID] = key.Name
+		model.Keys = append(model.Keys, key)
+	}
+	var providersErr error
+	if who.Role.May(tenants.ReadConfig) {
+		var providers []tenants.ProviderKey
+		providers, providersErr = h.deps.ProviderKeys.ProviderKeys(ctx, who.Workspace.ID)
+		for _, provider := range providers {
+			model.Names[provider.ID] = provider.Name
+		}
+	}
+	if err := errors.Join(keysErr, providersErr); err != nil {
+		h.deps.Log.WarnContext(ctx, "names of keys", "error", err)
+	}
+}
+
+// choose fills in which clients and models can be chosen. Without it the form offers
+// none: it is worth no failure.
+func (h *Handler) choose(ctx context.Context, who tenants.Principal, model *model) {
+	var err error
+	if model.Clients, model.Models, err = h.deps.Exchanges.ExchangeNames(ctx, who.Workspace.ID); err != nil {
+		h.deps.Log.WarnContext(ctx, "clients and models of requests", "error", err)
+	}
+}
+
+// failed returns the reference under which a failure is in the log; empty if there is
+// none.
+func (h *Handler) failed(ctx context.Context, card string, err error) string {
+	if err == nil {
+		return ""
+	}
+	reference, _, _ := strings.Cut(uuid.NewString(), "-")
+	h.deps.Log.ErrorContext(ctx, "card failed", "page", "requests", "card", card, "reference", reference, "error", err)
+	return reference
+}

@@ -1,0 +1,439 @@
+package requests
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/cost"
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+	"palimpsest/web/paths"
+)
+
+// model is the list.
+type model struct {
+	Query  url.Values // what the address asks for, without what is empty
+	Filter tenants.ExchangeFilter
+	Fields fields
+	Zone   string // of the days
+	Role   tenants.Role
+	Now    time.Time
+
+	Invalid bool   // a field has an error: nothing was looked for
+	Failed  string // reference of a failure; empty: none
+
+	Rows   []row
+	Next   string // cursor of the older page; empty: none
+	Count  int    // of all requests, where none matches
+	Opened *opened
+
+	Names           map[uuid.UUID]string // of API keys and provider keys
+	Keys            []tenants.APIKey
+	Clients, Models []string
+}
+
+// fields are the fields of the form that can be wrong, or are typed.
+type fields struct{ ID, Tag, From, To components.FieldModel }
+
+// spans are the ranges that are offered, the first of them all there is.
+func spans() []span {
+	const day = 24 * time.Hour
+	return []span{{"", "All", 0}, {"1h", "1h", time.Hour}, {"24h", "24h", day}, {"7d", "7d", 7 * day}, {"30d", "30d", 30 * day}}
+}
+
+type span struct {
+	Name, Label string
+	length      time.Duration // 0: all
+}
+
+// newModel reads what the address asks for. The names are not known yet.
+func newModel(query url.Values, role tenants.Role, zone string, now time.Time) model {
+	m := model{Query: url.Values{}, Role: role, Zone: zone, Now: now, Names: map[uuid.UUID]string{}}
+	for _, name := range append(tenants.ExchangeFilterNames(), "range", "from", "to", "cursor", "open") {
+		for _, value := range query[name] {
+			if value = strings.TrimSpace(value); value != "" && !slices.Contains(m.Query[name], value) {
+				m.Query.Add(name, value)
+			}
+		}
+	}
+	m.Fields = fields{
+		ID:   components.FieldModel{Name: "id", Label: "Request id", Value: m.Query.Get("id")},
+		Tag:  components.FieldModel{Name: "tag", Label: "Tag", Hint: "name=value"},
+		From: components.FieldModel{Name: "from", Label: "From", Value: m.Query.Get("from")},
+		To:   components.FieldModel{Name: "to", Label: "To", Value: m.Query.Get("to")},
+	}
+	var err error
+	if m.Filter, err = tenants.ParseExchangeFilter(m.Query); err != nil {
+		m.refuse(err)
+	}
+	m.Filter.Cursor, m.Filter.Limit = m.Query.Get("cursor"), pageSize
+	m.readRange()
+	return m
+}
+
+// refuse shows what is wrong at its field; at the id's, if it has none.
+func (m *model) refuse(err error) {
+	invalid, _ := err.(tenants.Invalid) //nolint:errorlint // ParseExchangeFilter returns nothing else
+	m.Invalid = true
+	if invalid.Field == "tag" {
+		m.Fields.Tag.Value = m.Query["tag"][len(m.Query["tag"])-1]
+		m.Fields.Tag.Error = components.FieldError("Tag", invalid.Message)
+		return
+	}
+	label := map[string]string{"id": "Request id", "session": "Session", "key": "Key", "status": "Status", "error_from": "Error from"}[invalid.Field]
+	m.Fields.ID.Error = components.FieldError(label, invalid.Message)
+}
+
+// readRange reads a range of days, or else a span up to now.
+func (m *model) readRange() {
+	zone, err := time.LoadLocation(m.Zone)
+	if err != nil {
+		zone = time.UTC
+	}
+	day := func(field *components.FieldModel) time.Time {
+		if field.Value == "" {
+			return time.Time{}
+		}
+		at, err := time.ParseInLocation(time.DateOnly, field.Value, zone)
+		if err != nil {
+			m.Invalid, field.Error = true, field.Label+" must be a day such as 2026-01-31."
+		}
+		return at
+	}
+	m.Filter.From, m.Filter.To = day(&m.Fields.From), day(&m.Fields.To)
+	if !m.Filter.To.IsZero() {
+		m.Filter.To = m.Filter.To.AddDate(0, 0, 1) // the last day that is shown
+	}
+	if !m.Filter.From.IsZero() || !m.Filter.To.IsZero() {
+		m.Query.Del("range")
+		return
+	}
+	for _, span := range spans() {
+		if span.Name == m.Query.Get("range") && span.length > 0 {
+			m.Filter.From = m.Now.Add(-span.length)
+		}
+	}
+}
+
+// filtered reports whether the list is narrowed.
+func (m *model) filtered() bool {
+	for name := range m.Query {
+		if name != "cursor" && name != "open" {
+			return true
+		}
+	}
+	return false
+}
+
+// with returns the list with one value of the address changed; empty takes it out. The
+// page starts anew.
+func (m *model) with(name, value string) string {
+	query := maps.Clone(m.Query)
+	for _, page := range []string{"cursor", "open", name} {
+		query.Del(page)
+	}
+	if name == "range" {
+		query.Del("from")
+		query.Del("to")
+	}
+	if value != "" {
+		query.Set(name, value)
+	}
+	return address(query)
+}
+
+// page returns the list at a cursor; empty: its newest page.
+func (m *model) page(cursor string) string { return m.with("cursor", cursor) }
+
+// here returns the page that is shown, with nothing opened.
+func (m *model) here() string {
+	query := maps.Clone(m.Query)
+	query.Del("open")
+	return address(query)
+}
+
+// opening returns the page that is shown, with a request opened.
+func (m *model) opening(id uuid.UUID) string {
+	query := maps.Clone(m.Query)
+	query.Set("open", id.String())
+	return address(query)
+}
+
+func address(query url.Values) string {
+	if len(query) == 0 {
+		return paths.Requests
+	}
+	return paths.Requests + "?" + query.Encode()
+}
+
+// csv returns where what the list shows is downloaded.
+func (m *model) csv() string {
+	query := maps.Clone(m.Query)
+	for _, name := range []string{"cursor", "open", "range", "from", "to"} {
+		query.Del(name)
+	}
+	for name, at := range map[string]time.Time{"from": m.Filter.From, "to": m.Filter.To} {
+		if !at.IsZero() {
+			query.Set(name, at.UTC().Format(time.RFC3339))
+		}
+	}
+	if len(query) == 0 {
+		return paths.RequestsCSV
+	}
+	return paths.RequestsCSV + "?" + query.Encode()
+}
+
+// chip is a filter that can be taken off.
+type chip struct{ Text, Label, Path string }
+
+func (m *model) chips() []chip {
+	var chips []chip
+	for _, name := range []string{"session", "key", "client", "model", "status", "error_from", "miss", "module"} {
+		value := m.Query.Get(name)
+		if value == "" {
+			continue
+		}
+		shown := value
+		if id, err := uuid.Parse(value); err == nil {
+			shown = m.called(id)
+		}
+		chips = append(chips, chip{labelOf(name) + ":" + shown, "Remove the filter " + labelOf(name), m.with(name, "")})
+	}
+	for _, tag := range m.Query["tag"] {
+		query := maps.Clone(m.Query)
+		query["tag"] = slices.DeleteFunc(slices.Clone(query["tag"]), func(other string) bool { return other == tag })
+		if len(query["tag"]) == 0 {
+			query.Del("tag")
+		}
+		query.Del("cursor")
+		query.Del("open")
+		chips = append(chips, chip{"tag:" + tag, "Remove the tag " + tag, address(query)})
+	}
+	return chips
+}
+
+func labelOf(name string) string {
+	if name == "error_from" {
+		return "error"
+	}
+	return name
+}
+
+// called returns the name of a key, or as much of an id as tells it apart for people.
+func (m *model) called(id uuid.UUID) string { return nameOf(m.Names, id) }
+
+func nameOf(names map[uuid.UUID]string, id uuid.UUID) string {
+	switch name := names[id]; {
+	case name != "":
+		return name
+	case id == uuid.Nil:
+		return "–"
+	default:
+		return id.String()[:8]
+	}
+}
+
+// choice returns a field with its options; the first one is any.
+func (m *model) choice(name, label string) components.FieldModel {
+	return components.FieldModel{Name: name, Label: label, Value: m.Query.Get(name)}
+}
+
+func (m *model) statuses() []components.Option {
+	return []components.Option{{Value: "", Label: "any"}, {Value: "2xx", Label: "2xx, answered"}, {Value: "4xx", Label: "4xx, refused"}, {Value: "5xx", Label: "5xx, failed"}}
+}
+
+func (m *model) errorsFrom() []components.Option {
+	return []components.Option{{Value: "", Label: "any or none"}, {Value: "provider", Label: "provider"}, {Value: "proxy", Label: "proxy"}}
+}
+
+func (m *model) misses() []components.Option {
+	options := []components.Option{{Value: "", Label: "any or none"}}
+	for _, cause := range cost.Causes() {
+		options = append(options, components.Option{Value: string(cause), Label: missName(string(cause))})
+	}
+	return options
+}
+
+func (m *model) modules() []components.Option {
+	options := []components.Option{{Value: "", Label: "any"}}
+	for _, module := range []string{"ipc", "compaction-bridge", "rehydrator", "patterns", "semantic-cache"} {
+		options = append(options,
+			components.Option{Value: module + ":" + pipeline.Applied, Label: module + " applied"},
+			components.Option{Value: module + ":" + pipeline.Failed, Label: module + " failed"})
+	}
+	return withValue(options, m.Query.Get("module"))
+}
+
+func (m *model) keyOptions() []components.Option {
+	options := []components.Option{{Value: "", Label: "any"}}
+	for _, key := range m.Keys {
+		options = append(options, components.Option{Value: key.ID.String(), Label: key.Name})
+	}
+	return withValue(options, m.Query.Get("key"))
+}
+
+func named(names []string, value string, shown func(string) string) []components.Option {
+	options := []components.Option{{Value: "", Label: "any"}}
+	for _, name := range names {
+		options = append(options, components.Option{Value: name, Label: shown(name)})
+	}
+	return withValue(options, value)
+}
+
+// withValue returns options with the one that is asked for, if it is none of them.
+func withValue(options []components.Option, value string) []components.Option {
+	if slices.ContainsFunc(options, func(o components.Option) bool { return o.Value == value }) {
+		return options
+	}
+	return append(options, components.Option{Value: value, Label: value})
+}
+
+func same(text string) string { return text }
+
+// row is a request of the list.
+type row struct {
+	tenants.Exchange
+
+	Key, ProviderKey string
+	Modules          []pipeline.ModuleReport
+}
+
+func newRow(exchange *tenants.Exchange, names map[uuid.UUID]string) row {
+	return row{
+		Exchange: *exchange, Key: nameOf(names, exchange.APIKey), ProviderKey: nameOf(names, exchange.ProviderKey),
+		Modules: reportOf(exchange).Modules,
+	}
+}
+
+// reportOf returns what the modules did; nothing for an exchange that they did not see.
+func reportOf(exchange *tenants.Exchange) pipeline.Report {
+	var report pipeline.Report
+	if json.Unmarshal(exchange.Report, &report) != nil {
+		return pipeline.Report{}
+	}
+	return report
+}
+
+// id returns the start of the request's id, which tells it apart for people: ids begin
+// with the time, and so much of it is a millisecond.
+func (r row) id() string { return r.ID.String()[:shownID] }
+
+const shownID = 13
+
+// upstream returns how long the provider took, up to the last byte.
+func (r row) upstream() time.Duration { return max(0, r.Duration-r.Overhead) }
+
+// did returns the modules that changed something or failed, and how many others ran.
+func (r row) did() (did []pipeline.ModuleReport, others int) {
+	for _, module := range r.Modules {
+		if module.Outcome == pipeline.Applied || module.Outcome == pipeline.Failed {
+			did = append(did, module)
+		} else {
+			others++
+		}
+	}
+	return did, others
+}
+
+// ran names all modules with how they ended.
+func (r row) ran() string {
+	names := make([]string, len(r.Modules))
+	for i, module := range r.Modules {
+		names[i] = module.Name + " " + module.Outcome
+	}
+	return strings.Join(names, ", ")
+}
+
+// statusTag returns how a status is coloured.
+func statusTag(status int) string {
+	switch {
+	case status < 400:
+		return "ok"
+	case status == 499:
+		return ""
+	case status < 500:
+		return "warn"
+	default:
+		return "bad"
+	}
+}
+
+// statusText returns a status with what people call it.
+func statusText(status int) string {
+	if status == 499 {
+		return "499 left"
+	}
+	return strconv.Itoa(status)
+}
+
+// found says how many there are in the workspace, where none matches.
+func (m *model) found() string {
+	switch {
+	case m.Count > counted:
+		return fmt.Sprintf("There are more than %s requests in this workspace", components.Count(counted))
+	case m.Count == 1:
+		return "There is 1 request in this workspace"
+	default:
+		return fmt.Sprintf("There are %s requests in this workspace", components.Count(int64(m.Count)))
+	}
+}
+
+// missName says why the provider's cache did not have what it should.
+func missName(cause string) string {
+	switch cost.Cause(cause) {
+	case cost.None:
+		return "nothing missed"
+	case cost.TTLExpiry:
+		return "expired"
+	case cost.PrefixChangeOurs:
+		return "our edit"
+	case cost.PrefixChangeClient:
+		return "client’s edit"
+	case cost.ColdStart:
+		return "first request"
+	default:
+		return "provider"
+	}
+}
+
+// isNew reports whether nothing was asked for and there is nothing to show.
+func (m *model) isNew() bool {
+	return !m.filtered() && m.Filter.Cursor == "" && len(m.Rows) == 0 && m.Failed == "" && !m.Invalid
+}
+
+// tagsKept returns the tags that the form keeps beside the one that is typed.
+func (m *model) tagsKept() []string {
+	if m.Fields.Tag.Error != "" {
+		return m.Query["tag"][:len(m.Query["tag"])-1]
+	}
+	return m.Query["tag"]
+}
+
+// unfolded reports whether the form shows its filters at once: one of them is wrong, or
+// a range of days is set, which no chip shows.
+func (m *model) unfolded() bool {
+	return m.Fields.Tag.Error != "" || m.Fields.From.Value != "" || m.Fields.To.Value != ""
+}
+
+func (r row) hasSession() bool { return r.Session != uuid.Nil }
+
+// seconds writes how long something took: "0.42 s", "12 s", "3 min".
+func seconds(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return components.Millis(d) + " ms"
+	case d < 10*time.Second:
+		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
+	default:
+		return components.Span(d)
+	}
+}

@@ -1,0 +1,231 @@
+package requests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/cost"
+	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+	"palimpsest/web/paths"
+)
+
+// opened is a request with everything that is known of it.
+type opened struct {
+	row
+
+	Report   pipeline.Report
+	Headers  []header
+	Decision *cost.Decision // the epoch whose projection its prompt had; nil: none
+	Repeat   repeat
+	Now      time.Time
+
+	MayOpenSession bool
+	MayRead        bool   // what was said in the session
+	Said           string // by the provider where it refused; empty: see silence
+
+	DecisionFailed, SaidFailed string // references in the log; empty: fine
+}
+
+// open reads a request.
+func (h *Handler) open(ctx context.Context, who tenants.Principal, id uuid.UUID, names map[uuid.UUID]string) (*opened, error) {
+	exchange, err := h.deps.Exchanges.Exchange(ctx, who.Workspace.ID, id)
+	if err != nil {
+		return nil, err
+	}
+	reader, err := h.deps.Data.Reader(ctx, who.Workspace.ID, who.User.ID)
+	if err != nil {
+		return nil, err
+	}
+	o := &opened{
+		row: newRow(&exchange, names), Report: reportOf(&exchange), Now: h.deps.Now(),
+		MayOpenSession: exchange.Session != uuid.Nil && who.Role.May(tenants.ReadSessions), MayRead: reader.MayRead(exchange.APIKey),
+	}
+	o.Headers = headersOf(&exchange, &o.Report)
+	o.Repeat = repeatOf(h.deps.PublicURL, &exchange, o.MayRead && who.Role.May(tenants.ReadArchive))
+	var decisionErr, saidErr error
+	o.Decision, decisionErr = h.decision(ctx, &exchange)
+	o.DecisionFailed = h.failed(ctx, "decision", decisionErr)
+	if o.MayRead {
+		o.Said, saidErr = h.said(ctx, &exchange)
+		o.SaidFailed = h.failed(ctx, "error text", saidErr)
+	}
+	return o, nil
+}
+
+// decision returns the epoch whose projection stood in the prompt, which the lane may
+// have taken over; nil if there is none.
+func (h *Handler) decision(ctx context.Context, exchange *tenants.Exchange) (*cost.Decision, error) {
+	if exchange.Projection == 0 || exchange.Session == uuid.Nil {
+		return nil, nil //nolint:nilnil // most requests have none
+	}
+	decisions, err := h.deps.Sessions.Decisions(ctx, exchange.Workspace, exchange.Session)
+	if err != nil && !errors.Is(err, session.ErrNotFound) {
+		return nil, err
+	}
+	var inherited *cost.Decision
+	for i := range decisions {
+		switch {
+		case decisions[i].Number != exchange.Projection:
+		case decisions[i].Lane == exchange.Lane:
+			return &decisions[i], nil
+		default:
+			inherited = &decisions[i]
+		}
+	}
+	return inherited, nil
+}
+
+// said returns what the provider said where it refused; empty if nothing is kept.
+func (h *Handler) said(ctx context.Context, exchange *tenants.Exchange) (string, error) {
+	if exchange.ErrorText == nil || h.deps.Keys == nil {
+		return "", nil
+	}
+	key, err := h.deps.Keys.Key(ctx, exchange.Workspace)
+	if err != nil {
+		return "", err
+	}
+	text, err := key.OpenError(exchange.ID, exchange.ErrorText)
+	if errors.Is(err, archive.ErrSealed) {
+		return "", fmt.Errorf("error of exchange %s: %w", exchange.ID, err)
+	}
+	return string(text), err
+}
+
+// isError reports whether something went wrong.
+func (o *opened) isError() bool { return o.ErrorFrom != "" || o.Status >= 400 }
+
+// fault says in a sentence what went wrong, and whose fault it was.
+func (o *opened) fault() string {
+	switch {
+	case o.Status == 499:
+		return "The client closed the connection before its answer began."
+	case o.ErrorFrom == "proxy":
+		return "The proxy refused this request itself. The provider was not asked, or its answer did not come."
+	case o.ErrorFrom == "provider" && o.Status < 400:
+		return "The provider began its answer and broke it off with an error."
+	case o.ErrorFrom == "provider":
+		return "The provider refused this request. Its answer went to the client byte for byte."
+	default:
+		return "The request failed."
+	}
+}
+
+// silence says why what the provider said is not shown.
+func (o *opened) silence() string {
+	switch {
+	case o.ErrorFrom != "provider":
+		return ""
+	case !o.MayRead && o.ErrorText != nil:
+		return "What it said is not shown: it may repeat what was asked, and the workspace does not let you read that."
+	default:
+		return "What it said is not kept: nothing was to be stored, it was no text, or its session was deleted or has expired."
+	}
+}
+
+// place returns where the request's newest message stands in the page of its session.
+func (o *opened) place() string {
+	if o.Position == 0 {
+		return paths.Session(o.Session)
+	}
+	return paths.With(paths.Session(o.Session), "lane", o.Lane.String(), "m", strconv.Itoa(o.Position-1))
+}
+
+// fact is a figure with its name.
+type fact struct{ Name, Value, Title string }
+
+// tokens returns the sizes of prompt and answer.
+func (o *opened) tokens() []fact {
+	count := func(name string, n int) fact {
+		return fact{name, components.Count(int64(n)), components.Count(int64(n)) + " tokens"}
+	}
+	facts := []fact{count("Received, estimated", o.TokensBefore), count("Sent, estimated", o.TokensAfter)}
+	if o.Window > 0 {
+		facts = append(facts, fact{"Limit", components.Count(int64(o.Window)), "filled to " + components.Share(int64(o.TokensAfter), int64(o.Window))})
+	}
+	return append(facts, count("Input, uncached", o.Input), count("Read from cache", o.CacheRead), count("Written to cache", o.CacheWrite), count("Output", o.Output))
+}
+
+// missed says why the provider's cache did not have what it should.
+func (o *opened) missed() string {
+	words := map[cost.Cause]string{
+		cost.TTLExpiry:          "The provider’s cache had expired by the clock.",
+		cost.PrefixChangeOurs:   "We had changed what was sent before: an epoch, or a module put something in.",
+		cost.PrefixChangeClient: "The client had changed what it sent before: system prompt, tools, model or history.",
+		cost.ColdStart:          "It was the lane’s first prompt: nothing could be in the cache.",
+		cost.Provider:           "None of ours and none of the client’s: the cache was evicted, or another machine answered.",
+	}[cost.Cause(o.MissCause)]
+	if words == "" {
+		return "Nothing was missed that should have been there."
+	}
+	if o.MissedTokens > 0 {
+		words += " " + components.Count(int64(o.MissedTokens)) + " tokens were paid for again."
+	}
+	return words
+}
+
+// counts returns an event's counts as text, by name.
+func counts(event pipeline.Event) string {
+	parts := make([]string, 0, len(event.Counts))
+	for _, name := range slices.Sorted(maps.Keys(event.Counts)) {
+		parts = append(parts, strings.ReplaceAll(name, "_", " ")+" "+components.Count(int64(event.Counts[name])))
+	}
+	if event.FellBackTo != "" {
+		parts = append(parts, "fell back to "+event.FellBackTo)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// outcomeName says how a module ended.
+func outcomeName(outcome string) string {
+	switch outcome {
+	case pipeline.Applied:
+		return "changed the prompt, or replayed what it had changed"
+	case pipeline.Noop:
+		return "left the prompt as it was"
+	case pipeline.Failed:
+		return "failed and was undone; the last good prompt went out"
+	case pipeline.Skipped:
+		return "did not run: this installation does not have it"
+	default:
+		return outcome
+	}
+}
+
+func outcomeTag(outcome string) string {
+	switch outcome {
+	case pipeline.Applied:
+		return "ok"
+	case pipeline.Failed:
+		return "bad"
+	default:
+		return ""
+	}
+}
+
+// endpoint returns what was asked for, in a word for people.
+func (o *opened) endpoint() string {
+	if o.Stream {
+		return o.Endpoint + ", streamed"
+	}
+	return o.Endpoint
+}
+
+func (o *opened) hasLevels() bool { return o.Levels != [4]int{} }
+
+// levelWords says how many turns are at each level.
+func (o *opened) levelWords() string {
+	return fmt.Sprintf("Turns in the prompt: %d verbatim, %d with tool results cut, %d by their first sentences, %d in blocks of one line",
+		o.Levels[0], o.Levels[1], o.Levels[2], o.Levels[3])
+}

@@ -1,0 +1,58 @@
+package requests
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"palimpsest/tenants"
+)
+
+// repeat is how a request is sent once more, without any secret in it.
+type repeat struct {
+	Fetch string // puts what the client said into a file, from the archive; empty: it cannot be had
+	Send  string // sends that file; empty: the request cannot be repeated
+	Words string // what is to be known, or why not
+}
+
+// repeatOf returns how a request is repeated. mayRead says that the reader may have its
+// messages from the archive.
+func repeatOf(publicURL string, e *tenants.Exchange, mayRead bool) repeat {
+	list, headers, more := "messages", "", ""
+	switch e.Endpoint {
+	case "/v1/messages":
+		headers, more = " \\\n  -H 'anthropic-version: 2023-06-01'", ", max_tokens: 4096"
+	case "/v1/chat/completions":
+	case "/v1/responses":
+		list, more = "input", ", store: false"
+	default:
+		return repeat{Words: "Only requests that carry a conversation on can be repeated from here."}
+	}
+	r := repeat{
+		Send: fmt.Sprintf("curl %s \\\n  -H \"Authorization: Bearer $PALIMPSEST_KEY\"%s \\\n  -H 'Content-Type: application/json' \\\n  --data @body.json",
+			quoted(publicURL+e.Endpoint), headers),
+		Words: "PALIMPSEST_KEY holds an API key with the scope proxy. The body is not kept as a whole: put your own into body.json.",
+	}
+	if !mayRead || e.Session == uuid.Nil || e.Position == 0 {
+		return r
+	}
+	original := fmt.Sprintf("%s/api/v1/sessions/%s/archive/$i?lane=%s", publicURL, e.Session, e.Lane)
+	r.Fetch = fmt.Sprintf("for i in $(seq 0 %d); do\n  curl -sf \"%s\" -H \"Authorization: Bearer $PALIMPSEST_KEY\"; echo\ndone | jq -s --arg model %s '{model: $model%s, stream: %s, %s: .}' > body.json",
+		e.Position-1, original, quoted(e.Model), more, strconv.FormatBool(e.Stream), list)
+	r.Words = "PALIMPSEST_KEY holds an API key with the scopes read and proxy. The archive has every message as the client sent it; " +
+		"system prompt, tools and settings are not kept, so add them to body.json."
+	return r
+}
+
+// quoted returns a word of a shell that stands for text and nothing else.
+func quoted(text string) string {
+	clean := strings.Map(func(sign rune) rune {
+		if sign < ' ' || sign == 0x7f {
+			return -1 // a terminal would obey it
+		}
+		return sign
+	}, text)
+	return "'" + strings.ReplaceAll(clean, "'", `'\''`) + "'"
+}

@@ -1,0 +1,39 @@
+package web_test
+
+import (
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"palimpsest/migrations/dbtest"
+	"palimpsest/web/browsertest"
+	"palimpsest/web/webtest"
+)
+
+// The list of requests without a mouse: j and k walk, o and Enter open, Escape closes to
+// the same page, and a key that is typed into a field is text.
+func TestRequestsAreWalkedWithTheKeyboard(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	person := product.SignUp(t, "northbeam")
+	dbtest.FillExchanges(t, product.Database.Owner(t), person.Workspace.ID, 3)
+	tab := browsertest.Start(t).Open(t, browsertest.View{URL: product.URL, Theme: "light", Cookies: person.Cookies()})
+	focused := func(n string) string {
+		return `document.activeElement === document.querySelectorAll('[data-rows] [data-row]')[` + n + `]`
+	}
+
+	tab.Go("/requests")
+	for _, step := range []struct{ key, then string }{
+		{"j", focused("0")}, {"j", focused("1")}, {"j", focused("2")}, {"j", focused("2")}, {"k", focused("1")}, {"k", focused("0")}, {"k", focused("0")},
+		{"j", focused("1")}, {"o", opened}, {"\x1b", `location.search === '' && document.querySelector('dialog') === null && document.activeElement.matches('h1')`},
+		{"j", focused("0")}, {"\r", opened},
+	} {
+		tab.Do(chromedp.KeyEvent(step.key))
+		t.Logf("%q", step.key)
+		tab.Until(step.then)
+	}
+	tab.Check("opened with the keyboard")
+	tab.Go("/requests")
+	tab.Do(chromedp.SendKeys("#field-id", "jko"))
+	tab.Until(`document.activeElement.value === 'jko'`)
+}
