@@ -31,6 +31,7 @@ CREATE TABLE rollups (
   epochs_l3     bigint NOT NULL,
   emergencies   bigint NOT NULL,
   truncations   bigint NOT NULL,
+  unreachable   bigint NOT NULL,  -- no projection reached the target
   compactions   bigint NOT NULL,  -- by clients themselves
   bridged       bigint NOT NULL,
   tokens_before bigint NOT NULL,
@@ -100,6 +101,7 @@ DECLARE
     ['epochs_l3', 'count(*) FILTER (WHERE compression = ''epoch'' AND level_3 > 0)'],
     ['emergencies', 'count(*) FILTER (WHERE compression = ''emergency'')'],
     ['truncations', 'count(*) FILTER (WHERE compression = ''truncated'')'],
+    ['unreachable', 'count(*) FILTER (WHERE compression = ''unreachable'')'],
     ['compactions', 'count(*) FILTER (WHERE class = ''compaction'')'],
     ['bridged', 'count(*) FILTER (WHERE bridged)'],
     ['tokens_before', 'sum(tokens_before)'], ['tokens_after', 'sum(tokens_after)'],
@@ -157,7 +159,11 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+-- What a provider refused a key for, whose newest is asked for on every visit.
+CREATE INDEX exchanges_rejected ON exchanges (workspace_id, provider_key_id, at) WHERE error_from = 'provider' AND status IN (401, 403);
+
 -- +goose Down
+DROP INDEX exchanges_rejected;
 DROP TRIGGER rollups ON exchanges;
 DROP FUNCTION add_rollups();
 DROP TABLE rollups;

@@ -53,8 +53,8 @@ func WriteAuditCSV(ctx context.Context, w io.Writer, pages AuditPages) error {
 			return err
 		}
 		return out.Write([]string{
-			entry.At.UTC().Format(time.RFC3339Nano), cell(entry.Actor.Name), idCell(entry.Actor.User), idCell(entry.Actor.APIKey),
-			cell(entry.Actor.From), string(entry.Action), cell(entry.Target), before, after,
+			entry.At.UTC().Format(time.RFC3339Nano), Cell(entry.Actor.Name), idCell(entry.Actor.User), idCell(entry.Actor.APIKey),
+			Cell(entry.Actor.From), string(entry.Action), Cell(entry.Target), before, after,
 		})
 	})
 	out.Flush()
@@ -83,8 +83,8 @@ func cells(before, after Fields) (string, string, error) {
 	return texts[0], texts[1], nil
 }
 
-// cell returns text that no spreadsheet computes (OWASP, CSV injection).
-func cell(text string) string {
+// Cell returns text as a cell of CSV that no spreadsheet computes (OWASP, CSV injection).
+func Cell(text string) string {
 	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
 		return "'" + text
 	}

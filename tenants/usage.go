@@ -64,6 +64,8 @@ type Usage struct {
 	// nothing stands for.
 	EpochsL1, EpochsL2, EpochsL3, Emergencies, Truncations int64
 
+	Unreachable int64 // exchanges that no projection brought down to the target
+
 	Compactions int64 // clients asked for a summary of their own
 	Bridged     int64 // what such a summary had lost was put back
 
@@ -151,4 +153,26 @@ type UsageRow struct {
 
 	Label string // 2026-01-31, the client, the model or the API key's id
 	Name  string // of the API key; Label in other dimensions
+}
+
+// UsageChoices are what usage can be filtered by: what a range of time has.
+type UsageChoices struct {
+	Clients, Models []string
+	APIKeys         []UsageKey
+}
+
+// UsageKey is an API key that usage can be filtered by.
+type UsageKey struct {
+	ID   uuid.UUID
+	Name string // empty: the key is gone
+}
+
+// Rejection says that a provider refuses a key.
+type Rejection struct {
+	Key      uuid.UUID
+	Name     string
+	Provider Provider
+	Count    int64     // requests since the last one that it took
+	Since    time.Time // the first of them
+	Status   int       // of the provider's newest refusal
 }

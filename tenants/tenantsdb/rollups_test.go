@@ -43,7 +43,7 @@ func count(sum *tenants.Usage, e *tenants.Exchange) {
 		&sum.EpochsL2:    e.Compression == "epoch" && e.Levels[2] > 0 && e.Levels[3] == 0,
 		&sum.EpochsL3:    e.Compression == "epoch" && e.Levels[3] > 0,
 		&sum.Emergencies: e.Compression == "emergency", &sum.Truncations: e.Compression == "truncated",
-		&sum.Compactions: e.Class == "compaction", &sum.Bridged: e.Bridged,
+		&sum.Unreachable: e.Compression == "unreachable", &sum.Compactions: e.Class == "compaction", &sum.Bridged: e.Bridged,
 	} {
 		if counts {
 			*number++
@@ -79,7 +79,7 @@ func drawExchange(t *rapid.T, keys []uuid.UUID) tenants.Exchange {
 		APIKey: rapid.SampledFrom(keys).Draw(t, "key"), Provider: tenants.ProviderAnthropic, Endpoint: "/v1/messages",
 		Client: text("client", "codex", "claude-code", ""), Model: text("model", "opus", "haiku"),
 		Class:       text("class", "main", "compaction", "summary", "embedding"),
-		Compression: text("compression", "none", "frozen", "epoch", "emergency", "truncated"),
+		Compression: text("compression", "none", "frozen", "epoch", "emergency", "truncated", "unreachable"),
 		Status:      rapid.SampledFrom([]int{200, 400, 499, 529}).Draw(t, "status"), Attempts: number("attempts", 1),
 		Levels:     [4]int{number("l0", 9), number("l1", 2), number("l2", 1), number("l3", 1)},
 		Projection: number("projection", 1), Bridged: rapid.Bool().Draw(t, "bridged"),

@@ -20,7 +20,8 @@ const usageSums = `coalesce(sum(exchanges), 0)::bigint AS exchanges, coalesce(su
 	coalesce(sum(edited), 0)::bigint AS edited, coalesce(sum(epochs), 0)::bigint AS epochs,
 	coalesce(sum(epochs_l1), 0)::bigint AS epochs_l1, coalesce(sum(epochs_l2), 0)::bigint AS epochs_l2,
 	coalesce(sum(epochs_l3), 0)::bigint AS epochs_l3, coalesce(sum(emergencies), 0)::bigint AS emergencies,
-	coalesce(sum(truncations), 0)::bigint AS truncations, coalesce(sum(compactions), 0)::bigint AS compactions,
+	coalesce(sum(truncations), 0)::bigint AS truncations, coalesce(sum(unreachable), 0)::bigint AS unreachable,
+	coalesce(sum(compactions), 0)::bigint AS compactions,
 	coalesce(sum(bridged), 0)::bigint AS bridged,
 	coalesce(sum(tokens_before), 0)::bigint AS tokens_before, coalesce(sum(tokens_after), 0)::bigint AS tokens_after,
 	coalesce(sum(level_0), 0)::bigint AS level_0, coalesce(sum(level_1), 0)::bigint AS level_1,
@@ -178,6 +179,7 @@ type sums struct {
 	EpochsL3    int64 `gorm:"column:epochs_l3"`
 	Emergencies int64
 	Truncations int64
+	Unreachable int64
 	Compactions int64
 	Bridged     int64
 
@@ -224,7 +226,7 @@ func (s *sums) toUsage() tenants.Usage {
 	return tenants.Usage{
 		Exchanges: s.Exchanges, Failures: s.Failures, Edited: s.Edited, Epochs: s.Epochs,
 		EpochsL1: s.EpochsL1, EpochsL2: s.EpochsL2, EpochsL3: s.EpochsL3, Emergencies: s.Emergencies, Truncations: s.Truncations,
-		Compactions: s.Compactions, Bridged: s.Bridged, TokensBefore: s.TokensBefore, TokensAfter: s.TokensAfter,
+		Unreachable: s.Unreachable, Compactions: s.Compactions, Bridged: s.Bridged, TokensBefore: s.TokensBefore, TokensAfter: s.TokensAfter,
 		Levels: [4]int64{s.Level0, s.Level1, s.Level2, s.Level3},
 		Input:  s.Input, CacheRead: s.CacheRead, CacheWrite: s.CacheWrite, Output: s.Output,
 		CostMicroUSD: s.CostMicroUSD, NetMicroUSD: s.NetMicroUSD,
