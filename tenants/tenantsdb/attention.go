@@ -45,7 +45,9 @@ func (db *DB) UsageChoices(ctx context.Context, workspace uuid.UUID, filter tena
 		slices.Sort(*list)
 		*list = slices.DeleteFunc(slices.Compact(*list), func(name string) bool { return name == "" })
 	}
-	slices.SortFunc(choices.APIKeys, func(a, b tenants.UsageKey) int { return cmp.Or(cmp.Compare(a.Name, b.Name), bytes.Compare(a.ID[:], b.ID[:])) })
+	slices.SortFunc(choices.APIKeys, func(a, b tenants.UsageKey) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), bytes.Compare(a.ID[:], b.ID[:]))
+	})
 	choices.APIKeys = slices.Compact(choices.APIKeys)
 	return choices, nil
 }
