@@ -122,8 +122,9 @@
     },
   });
 
-  // A dragged range becomes the page's: its ends go into the address.
-  const zoom = data => ({
+  // A dragged range becomes the page's: its ends go into the address. The reader stays
+  // where they are.
+  const zoom = (data, element) => ({
     hooks: {
       setSelect: plot => {
         const { left, width } = plot.select;
@@ -132,7 +133,13 @@
         const address = new URL(data.zoom, location.href);
         address.searchParams.set('from', end(left, Math.floor));
         address.searchParams.set('to', end(left + width, Math.ceil));
-        location.assign(address);
+        const link = document.createElement('a');
+        link.href = address;
+        link.hidden = true;
+        link.dataset.quiet = '';
+        element.append(link);
+        if (window.htmx) window.htmx.process(link);
+        link.click();
       },
     },
   });
@@ -146,7 +153,7 @@
   const line = (data, series, element) => {
     const stroke = colour(series.colour, element);
     if (data.bars) return { label: series.label, fill: stroke, width: 0, paths: uPlot.paths.bars({ size: [0.78, 36] }), points: { show: false } };
-    return { label: series.label, stroke, width: series.dash ? 1.25 : 1.75, dash: series.dash ? [4, 4] : undefined, fill: series.fill ? faded(stroke, series.fill) : undefined, points: { show: data.x.length < 3 } };
+    return { label: series.label, stroke, width: series.dash ? 1.25 : 1.75, dash: series.dash ? [4, 4] : undefined, fill: series.fill ? faded(stroke, series.fill) : undefined, spanGaps: data.unit !== undefined, points: { show: data.x.length < 3 } };
   };
 
   // The ends of the axis of values: shares do not begin at nothing where all are high.
@@ -174,10 +181,10 @@
       scales: { x: { time: data.kind === 'time' }, y: { range: ends(data) } },
       axes: [
         { ...axis, grid: { show: false }, ...(data.kind === 'time' ? { size: 42, values: clock(data.zone) } : { size: 26, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000], values: (_, at) => at.map(n => Number.isInteger(n) ? n : '') }) },
-        { ...axis, size: 56, values: (_, at) => at.map(units[data.unit || ''].axis) },
+        { ...axis, size: 56, values: (_, at) => at.map(units[data.unit || ''].axis), ...(data.bars && { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000] }) },
       ],
       series: [{}, ...series.map(one => line(data, one, element))],
-      plugins: [tooltip(data), ...(data.marks ? [marks(data, element)] : []), ...(data.zoom ? [zoom(data)] : [])],
+      plugins: [tooltip(data), ...(data.marks ? [marks(data, element)] : []), ...(data.zoom ? [zoom(data, element)] : [])],
     };
     const plot = new uPlot(options, [data.x, ...values], element);
     const observer = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height }));

@@ -147,6 +147,7 @@ func (m *model) zoneName() string { return m.Zone.String() }
 type chartModel struct {
 	Name, Title, Sub string
 	Legend           []legend
+	Below            bool   // the legend stands below the chart
 	Label            string // the chart in words
 	Chart            components.Chart
 }
@@ -184,7 +185,7 @@ func (m *model) overheadCard() chartModel {
 
 func (m *model) eventsCard() chartModel {
 	card := chartModel{
-		Name: eventsChart, Title: "Compaction events", Sub: m.eventWords() + ", " + m.zoneName(), Chart: m.events(),
+		Name: eventsChart, Title: "Compaction events", Sub: m.eventWords() + ", " + m.zoneName(), Chart: m.events(), Below: true,
 		Label: "Compaction events by the deepest level, " + m.Span.Words + ":",
 	}
 	for _, kind := range kinds() {
