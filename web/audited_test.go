@@ -45,6 +45,14 @@ func TestEveryFormIsAudited(t *testing.T) {
 		"POST /workspaces": {}, "POST /workspaces/:id/enter": {}, "POST /workspaces/leave": {},
 		"POST /invite/:secret": {}, "POST /invite/:secret/signup": {},
 		"POST /billing/checkout": {}, "POST /billing/portal": {},
+		"POST /login/code": {}, "POST /account/second-factor/start": {}, "POST /account/second-factor/confirm": {},
+		"POST /account/second-factor/remove": {}, "POST /account/second-factor/recovery-codes": {},
+
+		// What needs a provider of identities, and what operators do: tenants/signon and
+		// tenantsdb test what is noted of it.
+		"POST /login/sign-on": {}, "POST /settings/sign-on": {}, "POST /settings/sign-on/remove": {},
+		"POST /settings/sign-on/domains": {}, "POST /settings/sign-on/domains/prove": {}, "POST /settings/sign-on/domains/remove": {},
+		"POST /operator/workspaces/:id/suspend": {}, "POST /operator/workspaces/:id/resume": {},
 
 		"POST /pipeline": {path: "/pipeline", typed: pipelineForm(own.Get("/pipeline")), action: tenants.PipelineSaved},
 		"POST /settings": {path: "/settings", typed: []string{"time_zone", "Europe/Berlin", "managers_read", "all", "members_read", "all", "viewers_read", "all"},

@@ -14,6 +14,7 @@ import (
 	"palimpsest/api/manage"
 	"palimpsest/tenants"
 	"palimpsest/tenants/identity"
+	"palimpsest/tenants/tenantsdb"
 )
 
 // till answers as billing does.
@@ -40,7 +41,7 @@ func TestNoticesReachBillingAsTheyWereSigned(t *testing.T) {
 	} {
 		till := &till{err: err}
 		e := echo.New()
-		manage.Register(e.Group(prefix), manage.Config{Billing: till, Identity: new(identity.Service)})
+		manage.Register(e.Group(prefix), manage.Config{Billing: till, Identity: new(identity.Service), Operator: new(tenantsdb.DB)})
 		server := httptest.NewServer(e)
 		request, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+prefix+"/billing/webhook", strings.NewReader("{ \"id\" : 1}\n"))
 		request.Header.Set("Stripe-Signature", "t=1,v1=aa")
