@@ -92,6 +92,12 @@ bench-memory-speed: ## the speed of the search alone, which takes longest; DOCUM
 	PALIMPSEST_BENCH_DOCUMENTS=$(or $(DOCUMENTS),1000000) go test -run '^$$' -bench 'Search$$' -benchtime 50x -v -timeout 60m ./pipeline/archive/archivedb | tee bin/memory.txt
 	go run ./pipeline/memorybench/table -speed bin/memory.txt -write docs/memory-bench.md
 
+.PHONY: bench-dashboard
+bench-dashboard: ## how fast the overview of a large workspace is there; writes docs/dashboard-bench.md; EXCHANGES=1000000
+	@deploy/setup.sh postgresql
+	PALIMPSEST_BENCH_EXCHANGES=$(or $(EXCHANGES),1000000) PALIMPSEST_BENCH_WRITE=$(CURDIR)/docs/dashboard-bench.md \
+		go test -run '^$$' -bench 'Overview$$' -benchtime 100x -timeout 60m ./web/overview
+
 .PHONY: clients
 clients: ## run the real clients from npm through the program, in a closed network, and print a table; ARGS="-client codex"
 	@deploy/setup.sh postgresql nodejs npm

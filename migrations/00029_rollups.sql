@@ -11,13 +11,14 @@ ALTER TABLE exchanges
 UPDATE exchanges SET rewritten_microusd = -net_microusd WHERE net_microusd < 0 AND class NOT IN ('summary', 'embedding');
 UPDATE exchanges SET bridged = true WHERE report @> '{"events": [{"module": "compactionbridge", "type": "recovered"}]}';
 
--- The sums of a workspace's exchanges, by half hours and by days of UTC. A row of a part
+-- The sums of a workspace's exchanges, by half hours, by quarters of days and by days of
+-- UTC. A row of a part
 -- is of one client, model and API key; the others are of all of them. A row never goes
 -- with what it counts: when sessions are deleted, what they cost stays.
 CREATE TABLE rollups (
   workspace_id  uuid NOT NULL REFERENCES workspaces ON DELETE CASCADE,
   part          boolean NOT NULL,
-  minutes       int NOT NULL CHECK (minutes IN (30, 1440)), -- that the row is long
+  minutes       int NOT NULL CHECK (minutes IN (30, 360, 1440)), -- that the row is long
   at            timestamptz NOT NULL,                       -- where it begins
   client        text NOT NULL,    -- its first 100 characters; empty in rows of all
   model         text NOT NULL,    -- its first 200
@@ -132,7 +133,7 @@ BEGIN
       CASE WHEN part THEN api_key_id ELSE ''00000000-0000-0000-0000-000000000000'' END, ' || figures || '
       overheads_of(array_agg(overhead_bucket(overhead_us)) FILTER (WHERE attempts > 0 AND NOT own))
     FROM (SELECT *, class IN (''summary'', ''embedding'') AS own FROM %s) e
-      CROSS JOIN (VALUES (false), (true)) AS parts (part) CROSS JOIN (VALUES (30), (1440)) AS widths (minutes)
+      CROSS JOIN (VALUES (false), (true)) AS parts (part) CROSS JOIN (VALUES (30), (360), (1440)) AS widths (minutes)
     GROUP BY 1, 2, 3, 4, 5, 6, 7 ORDER BY 1, 2, 3, 4, 5, 6, 7
     ON CONFLICT (workspace_id, part, minutes, at, client, model, api_key_id) DO UPDATE SET ' || sets || '
       overheads = overheads_sum(rollups.overheads, EXCLUDED.overheads)';

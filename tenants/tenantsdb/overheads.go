@@ -3,8 +3,6 @@ package tenantsdb
 import (
 	"fmt"
 	"math"
-	"strconv"
-	"strings"
 	"time"
 
 	"palimpsest/tenants"
@@ -19,24 +17,26 @@ const (
 // overhead_bucket has it: bucket i begins at 32 µs · 2^((i−1)/8), bucket 0 at nothing.
 type histogram []int64
 
-// parseHistograms returns the sum of histograms in the form "0,3,1;2".
+// parseHistograms returns the sum of histograms in the form "0,3,1;2": of a month there
+// may be thousands.
 func parseHistograms(text string) (histogram, error) {
 	var sum histogram
-	if text == "" {
-		return nil, nil
-	}
-	for one := range strings.SplitSeq(text, ";") {
-		i := 0
-		for part := range strings.SplitSeq(one, ",") {
-			count, err := strconv.ParseInt(part, 10, 64)
-			if err != nil {
-				return nil, fmt.Errorf("histogram of overheads: %w", err)
-			}
-			if i == len(sum) {
-				sum = append(sum, 0)
-			}
-			sum[i] += count
-			i++
+	bucket, count := 0, int64(0)
+	for i := range len(text) + 1 {
+		if i < len(text) && text[i] >= '0' && text[i] <= '9' {
+			count = 10*count + int64(text[i]-'0')
+			continue
+		}
+		if i < len(text) && text[i] != ',' && text[i] != ';' {
+			return nil, fmt.Errorf("histogram of overheads: %q at %d", text[i], i)
+		}
+		if bucket == len(sum) {
+			sum = append(sum, 0)
+		}
+		sum[bucket] += count
+		bucket, count = bucket+1, 0
+		if i < len(text) && text[i] == ';' {
+			bucket = 0
 		}
 	}
 	return sum, nil

@@ -142,7 +142,7 @@ func (b bundle) compare(t *testing.T, workspace uuid.UUID, filter tenants.UsageF
 			t.Fatalf("p%.0f %s, exactly %s", 100*part, got, exact)
 		}
 	}
-	for _, step := range []time.Duration{90 * time.Minute, 24 * time.Hour} {
+	for _, step := range []time.Duration{90 * time.Minute, 6 * time.Hour, 24 * time.Hour} {
 		points, err := b.Series(t.Context(), workspace, filter, step)
 		if err != nil {
 			t.Fatal(err)

@@ -57,13 +57,15 @@ func (db *DB) Series(ctx context.Context, workspace uuid.UUID, filter tenants.Us
 	if step < tenants.UsageStep || step%tenants.UsageStep != 0 || filter.To.Sub(filter.From)/step >= maxPoints {
 		return nil, tenants.Invalid{Field: "step", Message: fmt.Sprintf("must be a multiple of 30 minutes and lead to at most %d steps", maxPoints)}
 	}
-	finest := tenants.UsageStep
-	if step%day == 0 && filter.From.Equal(filter.From.Truncate(day)) {
-		finest = day // no row of a day is of two steps
+	widest := tenants.UsageStep
+	for _, width := range []time.Duration{quarter, day} {
+		if step%width == 0 && filter.From.Equal(filter.From.Truncate(width)) {
+			widest = width // no row of it is of two steps
+		}
 	}
 	var rows []pointRow
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return rollups(tx, workspace, filter, finest, filter.IsPart()).
+		return rollups(tx, workspace, filter, widest, filter.IsPart()).
 			Select("floor(extract(epoch FROM at - ?::timestamptz) / ?::float8)::int AS place, "+usageSums+", "+usageOverheads, filter.From, step.Seconds()).
 			Group("place").Find(&rows).Error
 	})
@@ -123,20 +125,24 @@ func (db *DB) Usage(ctx context.Context, workspace uuid.UUID, by tenants.Dimensi
 	return split, nil
 }
 
-const day = 24 * time.Hour
+// The widths of rollups beside tenants.UsageStep.
+const (
+	quarter = 6 * time.Hour
+	day     = 24 * time.Hour
+)
 
-// rollups returns a query of the rollups that make up an aligned filter: rows of days
-// where finest is a day, with the half hours before and behind them, else of half hours
-// alone. Where parts are not asked for, the rows are of all clients, models and keys.
-func rollups(tx *gorm.DB, workspace uuid.UUID, filter tenants.UsageFilter, finest time.Duration, parts bool) *gorm.DB {
+// rollups returns a query of the rollups that make up an aligned filter: rows as wide as
+// may be, with half hours before and behind them. Where parts are not asked for, the
+// rows are of all clients, models and keys.
+func rollups(tx *gorm.DB, workspace uuid.UUID, filter tenants.UsageFilter, widest time.Duration, parts bool) *gorm.DB {
 	query := tx.Table("rollups").Where("workspace_id = ? AND part = ?", workspace, parts)
-	first, last := filter.From.Truncate(day), filter.To.Truncate(day)
+	first, last := filter.From.Truncate(widest), filter.To.Truncate(widest)
 	if first.Before(filter.From) {
-		first = first.Add(day)
+		first = first.Add(widest)
 	}
-	if finest == day && first.Before(last) {
-		query = query.Where("(minutes = 1440 AND at >= ? AND at < ? OR minutes = 30 AND at >= ? AND at < ? OR minutes = 30 AND at >= ? AND at < ?)",
-			first, last, filter.From, first, last, filter.To)
+	if widest > tenants.UsageStep && first.Before(last) {
+		query = query.Where("(minutes = ? AND at >= ? AND at < ? OR minutes = 30 AND at >= ? AND at < ? OR minutes = 30 AND at >= ? AND at < ?)",
+			int(widest.Minutes()), first, last, filter.From, first, last, filter.To)
 	} else {
 		query = query.Where("minutes = 30 AND at >= ? AND at < ?", filter.From, filter.To)
 	}

@@ -3,6 +3,8 @@ package overview
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"palimpsest/pipeline"
@@ -31,20 +33,35 @@ type item struct {
 }
 
 // attend reads what people should look at, by what happened in the last seven days and
-// what is set now. Compression needs attention of its own.
+// what is set now. What compression lost needs attention of its own.
 func (h *Handler) attend(ctx context.Context, who tenants.Principal, m *model) {
-	workspace, since := who.Workspace.ID, m.Now.Add(-cost.AdviceSpan)
-	lately := tenants.UsageFilter{From: since, To: m.Now}
-	recent, err := h.deps.Usage.Balance(ctx, workspace, lately)
-	if err == nil {
-		m.Advice, m.Advised = cost.Advise(recent.Edited, recent.CostMicroUSD, recent.NetMicroUSD)
-	}
-	for _, read := range []func(context.Context, tenants.Principal, *model) error{h.rejected, h.keys, h.unreachable, h.notices} {
+	err := h.compressed(ctx, who, m)
+	for _, read := range []func(context.Context, tenants.Principal, *model) error{h.rejected, h.keys, h.notices} {
 		if err == nil {
 			err = read(ctx, who, m)
 		}
 	}
+	// What is broken comes before what costs.
+	slices.SortStableFunc(m.Attention, func(a, b item) int { return strings.Compare(a.Dot, b.Dot) })
 	m.AttentionFailed = h.failed(ctx, "attention", err)
+}
+
+// compressed reads the advice, and adds that prompts did not come down to the target.
+func (h *Handler) compressed(ctx context.Context, who tenants.Principal, m *model) error {
+	recent, err := h.deps.Usage.Totals(ctx, who.Workspace.ID, tenants.UsageFilter{From: m.Now.Add(-cost.AdviceSpan), To: m.Now})
+	if err != nil {
+		return err
+	}
+	m.Advice, m.Advised = cost.Advise(recent.Edited, recent.CostMicroUSD, recent.NetMicroUSD)
+	if recent.Unreachable > 0 {
+		one := item{
+			Dot: "warn", Title: components.Plural(recent.Unreachable, "request") + " stayed above the target",
+			Text: "What is never compressed there is larger than the target allows. Keep fewer turns verbatim, or allow deeper levels.",
+		}
+		one.link(who.Role, tenants.ReadConfig, "Open pipeline", paths.Pipeline)
+		m.Attention = append(m.Attention, one)
+	}
+	return nil
 }
 
 // rejected adds the provider keys that do not work.
@@ -118,21 +135,6 @@ func keyItem(key *tenants.APIKey, now time.Time) (item, bool) {
 		}, inUse
 	}
 	return item{}, false
-}
-
-// unreachable adds that prompts did not come down to the target.
-func (h *Handler) unreachable(ctx context.Context, who tenants.Principal, m *model) error {
-	totals, err := h.deps.Usage.Totals(ctx, who.Workspace.ID, tenants.UsageFilter{From: m.Now.Add(-cost.AdviceSpan), To: m.Now})
-	if err != nil || totals.Unreachable == 0 {
-		return err
-	}
-	one := item{
-		Dot: "warn", Title: components.Plural(totals.Unreachable, "request") + " stayed above the target",
-		Text: "What is never compressed there is larger than the target allows. Keep fewer turns verbatim, or allow deeper levels.",
-	}
-	one.link(who.Role, tenants.ReadConfig, "Open pipeline", paths.Pipeline)
-	m.Attention = append(m.Attention, one)
-	return nil
 }
 
 // notices adds the sessions that need attention by the settings that hold now. Their

@@ -4,9 +4,11 @@ package overview
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -159,6 +161,16 @@ func (h *Handler) steps(ctx context.Context, who tenants.Principal, newest *tena
 // others stay.
 func (h *Handler) fill(ctx context.Context, who tenants.Principal, model *model) {
 	workspace := who.Workspace.ID
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	beside.Go(func() {
+		defer func() { // or it would end the program, and not the card alone
+			if recovered := recover(); recovered != nil {
+				model.AttentionFailed = h.failed(ctx, "attention", fmt.Errorf("panic: %v", recovered))
+			}
+		}()
+		h.attend(ctx, who, model)
+	})
 	var err error
 	if model.Totals, err = h.deps.Usage.Totals(ctx, workspace, model.Filter); err == nil {
 		model.Before, err = h.deps.Usage.Totals(ctx, workspace, model.Filter.Before())
@@ -172,7 +184,6 @@ func (h *Handler) fill(ctx context.Context, who tenants.Principal, model *model)
 	model.Misses, model.MissesFailed = balance.Misses, h.failed(ctx, "misses", err)
 	model.Choices, err = h.deps.Usage.UsageChoices(ctx, workspace, model.Filter)
 	model.ChoicesFailed = h.failed(ctx, "choices", err)
-	h.attend(ctx, who, model)
 }
 
 // failed returns the reference under which a failure is in the log; empty if
