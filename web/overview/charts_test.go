@@ -54,8 +54,12 @@ func needy(t *testing.T, person *webtest.Person) {
 	if err := person.DB.AddProviderKey(t.Context(), person.Workspace.ID, provider); err != nil {
 		t.Fatal(err)
 	}
+	owner := person.Database.Owner(t)
+	if _, err := owner.Exec(t.Context(), "UPDATE provider_keys SET sealed_at = now() - interval '1 hour'"); err != nil {
+		t.Fatal(err)
+	}
 	for minute := range 14 {
-		record(t, person, exchange(time.Now().Add(time.Duration(minute+1)*time.Minute), func(e *tenants.Exchange) {
+		record(t, person, exchange(time.Now().Add(-time.Duration(minute+1)*time.Minute), func(e *tenants.Exchange) {
 			e.ProviderKey, e.Status, e.ErrorFrom, e.Compression = provider.ID, http.StatusUnauthorized, "provider", "unreachable"
 		}))
 	}
@@ -65,7 +69,7 @@ func needy(t *testing.T, person *webtest.Person) {
 	if err := person.DB.CreateAPIKey(t.Context(), person.Workspace.ID, key, hash); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := person.Database.Owner(t).Exec(t.Context(), "UPDATE api_keys SET last_used_at = $1", recently); err != nil {
+	if _, err := owner.Exec(t.Context(), "UPDATE api_keys SET last_used_at = $1", recently); err != nil {
 		t.Fatal(err)
 	}
 }
