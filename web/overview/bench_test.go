@@ -71,7 +71,7 @@ func load() string {
 func write(b *testing.B, path, report string) {
 	b.Helper()
 	const begin, end = "<!-- make bench-dashboard writes from here -->\n", "<!-- make bench-dashboard writes to here -->"
-	document, err := os.ReadFile(path) //nolint:gosec // the person who measures names it
+	document, err := os.ReadFile(path)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func write(b *testing.B, path, report string) {
 	if !found || !also {
 		b.Fatalf("%s has no place for figures", path)
 	}
-	if err := os.WriteFile(path, []byte(before+begin+"\n"+report+"\n"+end+after), 0o600); err != nil { //nolint:gosec // as above
+	if err := os.WriteFile(path, []byte(before+begin+"\n"+report+"\n"+end+after), 0o600); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -3,6 +3,7 @@ package overview_test
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,7 +41,9 @@ func TestEachFigureIsComparedWithTheTimeBefore(t *testing.T) {
 	now, before := time.Now().Add(-time.Hour), time.Now().Add(-30*time.Hour)
 	record(t, person,
 		exchange(before, func(e *tenants.Exchange) { e.NetMicroUSD, e.CacheRead, e.Input = 20_000, 2_000, 2_000 }),
-		exchange(before, func(e *tenants.Exchange) { e.NetMicroUSD, e.TokensAfter, e.CacheRead, e.Input = 5_000, 5_000, 2_000, 2_000 }),
+		exchange(before, func(e *tenants.Exchange) {
+			e.NetMicroUSD, e.TokensAfter, e.CacheRead, e.Input = 5_000, 5_000, 2_000, 2_000
+		}),
 		exchange(now, func(e *tenants.Exchange) { e.Overhead, e.Compression = 90*time.Millisecond, "epoch" }),
 	)
 	ledger := person.Get("/overview?range=24h").TestID("ledger")
@@ -56,8 +59,8 @@ func TestEachFigureIsComparedWithTheTimeBefore(t *testing.T) {
 	for _, node := range classes.Nodes {
 		got = append(got, node.Attr[0].Val)
 	}
-	if want := "up up up down flat"; strings.Join(got, " ") != want {
-		t.Errorf("the changes are %v, want %s: more overhead is worse, more requests are neither", got, want)
+	if want := []string{"up", "up", "up", "down", "flat"}; !slices.Equal(got, want) {
+		t.Errorf("the changes are %v, want %v: more overhead is worse, more requests are neither", got, want)
 	}
 }
 
