@@ -153,7 +153,7 @@
   const line = (data, series, element) => {
     const stroke = colour(series.colour, element);
     if (data.bars) return { label: series.label, fill: stroke, width: 0, paths: uPlot.paths.bars({ size: [0.78, 36] }), points: { show: false } };
-    return { label: series.label, stroke, width: series.dash ? 1.25 : 1.75, dash: series.dash ? [4, 4] : undefined, fill: series.fill ? faded(stroke, series.fill) : undefined, spanGaps: data.unit !== undefined, points: { show: data.x.length < 3 } };
+    return { label: series.label, stroke, width: series.dash ? 1.25 : 1.75, dash: series.dash ? [4, 4] : undefined, fill: series.fill ? faded(stroke, series.fill) : undefined, spanGaps: data.unit !== undefined, points: { show: series.values.filter(value => value != null).length < 3 } };
   };
 
   // The ends of the axis of values: shares do not begin at nothing where all are high.
