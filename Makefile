@@ -101,6 +101,12 @@ bench-requests: ## how long the list of requests takes in a workspace of a milli
 	@deploy/setup.sh postgresql
 	PALIMPSEST_BENCH_EXCHANGES=$(or $(EXCHANGES),1000000) go test -run '^$$' -bench Page -benchtime 60x -v -timeout 30m ./web/requests
 
+.PHONY: bench-dashboard
+bench-dashboard: ## how fast the overview of a large workspace is there; writes docs/dashboard-bench.md; EXCHANGES=1000000
+	@deploy/setup.sh postgresql
+	PALIMPSEST_BENCH_EXCHANGES=$(or $(EXCHANGES),1000000) PALIMPSEST_BENCH_WRITE=$(CURDIR)/docs/dashboard-bench.md \
+		go test -run '^$$' -bench 'Overview$$' -benchtime 100x -timeout 60m ./web/overview
+
 .PHONY: clients
 clients: ## run the real clients from npm through the program, in a closed network, and print a table; ARGS="-client codex"
 	@deploy/setup.sh postgresql nodejs npm

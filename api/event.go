@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -12,6 +13,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/cost"
+	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
@@ -55,7 +57,10 @@ type Event struct {
 	Usage        wire.Usage
 	CostMicroUSD int64
 	NetMicroUSD  int64
-	Miss         cost.Miss // what the provider's cache did not have although it should
+	// The parts of NetMicroUSD beside input not sent.
+	UnreadMicroUSD, RewrittenMicroUSD int64
+
+	Miss cost.Miss // what the provider's cache did not have although it should
 
 	Tags tenants.Tags // that the client gave
 
@@ -135,7 +140,8 @@ func (e *Event) exchange() tenants.Exchange {
 		Position: e.position, Compression: string(e.Report.Compression),
 		TokensBefore: e.Report.Before, TokensAfter: e.Report.After, Window: e.Report.Limit, Levels: e.Report.Levels,
 		Input: e.Usage.Input, CacheRead: e.Usage.CacheRead, CacheWrite: e.Usage.CacheWrite, Output: e.Usage.Output,
-		CostMicroUSD: e.CostMicroUSD, NetMicroUSD: e.NetMicroUSD,
+		CostMicroUSD: e.CostMicroUSD, NetMicroUSD: e.NetMicroUSD, UnreadMicroUSD: e.UnreadMicroUSD, RewrittenMicroUSD: e.RewrittenMicroUSD,
+		Bridged:   bridged(e.Report),
 		MissCause: string(e.Miss.Cause), MissedTokens: e.Miss.Tokens, Projection: e.projection, PredictedMicroUSD: e.Report.Predicted(),
 		Overhead: e.Overhead, TTFB: e.TTFB, Duration: e.Duration, Attempts: e.Attempts,
 		Report: reportJSON(e.Report), Tags: e.Tags, Signed: e.signed,
@@ -145,4 +151,11 @@ func (e *Event) exchange() tenants.Exchange {
 		exchange.Answer = hash[:]
 	}
 	return exchange
+}
+
+// bridged reports whether something that a client's own summary had lost was put back.
+func bridged(report pipeline.Report) bool {
+	return slices.ContainsFunc(report.Events, func(event pipeline.Event) bool {
+		return event.Module == compactionbridge.Name && event.Type == compactionbridge.Recovered
+	})
 }

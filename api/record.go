@@ -51,6 +51,7 @@ func (s *Server) recordAnswer(event *Event, sent prompt.Sent, answer wire.Answer
 		sent.Broken = event.Aborted != "" || answer.ErrorType != ""
 		money := s.Prompts.Answered(sent, answer)
 		event.CostMicroUSD, event.NetMicroUSD, event.Miss = money.Cost, money.Net, money.Miss
+		event.UnreadMicroUSD, event.RewrittenMicroUSD = money.Unread, money.Rewritten
 		s.Summaries.heard(sent, answer.Usage)
 	}
 	event.position = sent.Position

@@ -36,10 +36,13 @@ type Exchange struct {
 	Input, CacheRead, CacheWrite, Output int   // as the provider reported them
 	CostMicroUSD                         int64 // of the exchange at list prices; 0 if the model is unknown
 	NetMicroUSD                          int64 // saved, net of cache rewrites; can be negative
+	UnreadMicroUSD                       int64 // the part of it that is cached input not read
+	RewrittenMicroUSD                    int64 // and what was taken off for the cache that our change rewrote
 
 	MissCause         string // why the provider's cache did not have what it should; empty: nothing was missed
 	MissedTokens      int    // that it should have had
 	Projection        int    // number of the projection in the prompt; 0: none
+	Bridged           bool   // what a client's own summary had lost was put back
 	PredictedMicroUSD *int64 // what the epoch that this exchange made is to save; nil: no epoch, or no prediction
 
 	Overhead time.Duration // our own work before the upstream was dialled

@@ -1,29 +1,105 @@
 package tenants
 
-import "time"
+import (
+	"time"
 
-// Usage adds up exchanges. Each number is defined here and nowhere else.
+	"github.com/google/uuid"
+)
+
+// UsageStep is what usage is counted in: every range of time begins and ends with one,
+// in UTC.
+const UsageStep = 30 * time.Minute
+
+// UsageFilter says which exchanges are added up: those of a range of time, and of one
+// client, model or API key.
+type UsageFilter struct {
+	From, To time.Time // To is excluded
+	Client   string    // empty: all
+	Model    string    // empty: all
+	APIKey   uuid.UUID // uuid.Nil: all
+}
+
+// Aligned returns the filter with the smallest range of whole steps that holds its own.
+func (f UsageFilter) Aligned() UsageFilter {
+	f.From = f.From.UTC().Truncate(UsageStep)
+	if to := f.To.UTC().Truncate(UsageStep); to.Before(f.To) {
+		f.To = to.Add(UsageStep)
+	} else {
+		f.To = to
+	}
+	return f
+}
+
+// Before returns the filter for the range of the same length that ends where this one
+// begins.
+func (f UsageFilter) Before() UsageFilter {
+	f.From, f.To = f.From.Add(-f.To.Sub(f.From)), f.From
+	return f
+}
+
+// IsPart reports whether the filter leaves exchanges of its range out.
+func (f UsageFilter) IsPart() bool { return f.Client != "" || f.Model != "" || f.APIKey != uuid.Nil }
+
+// Usage adds up exchanges. Each number is defined here and nowhere else. What the
+// product asks of models by itself, summaries and embeddings, counts in what is paid
+// and saved, and is no exchange of a client.
 type Usage struct {
 	Exchanges int64 // requests that were let in by an API key, whatever became of them
 	Failures  int64 // of them, answered with a status of 400 or above; not those whose client left (499)
+	Edited    int64 // of them, those whose prompt had a projection
 	Epochs    int64 // of them, those that made a new projection
+
+	// Epochs by the deepest level in the prompt, but for emergencies, after the
+	// provider had found a prompt too long, and truncations, which leave out what
+	// nothing stands for.
+	EpochsL1, EpochsL2, EpochsL3, Emergencies, Truncations int64
+
+	Unreachable int64 // exchanges that no projection brought down to the target
+
+	Compactions int64 // clients asked for a summary of their own
+	Bridged     int64 // what such a summary had lost was put back
 
 	TokensBefore int64 // estimates of the prompts as clients sent them
 	TokensAfter  int64 // estimates of the prompts as they were sent on
 
+	Levels [4]int64 // turns at L0 to L3 in the prompts
+
 	Input, CacheRead, CacheWrite, Output int64 // tokens as providers reported them
 
 	CostMicroUSD int64 // at list prices
-	NetMicroUSD  int64 // saved, net of cache rewrites; can be negative
+	NetMicroUSD  int64 // saved, net of cache rewrites and our own calls; can be negative
+
+	// The parts of NetMicroUSD beside NotSentMicroUSD.
+	UnreadMicroUSD    int64 // cached input that was not read
+	RewrittenMicroUSD int64 // paid to write the cache anew because of a change of ours
+	OwnMicroUSD       int64 // paid for summaries and embeddings
+}
+
+// NotSentMicroUSD returns what input that was not sent would have cost. With it,
+// net = not sent + unread − rewritten − own.
+func (u *Usage) NotSentMicroUSD() int64 {
+	return u.NetMicroUSD - u.UnreadMicroUSD + u.RewrittenMicroUSD + u.OwnMicroUSD
+}
+
+// Prompt returns the size of all prompts as providers reported it.
+func (u *Usage) Prompt() int64 { return u.Input + u.CacheRead + u.CacheWrite }
+
+// Saved returns how many tokens were not sent.
+func (u *Usage) Saved() int64 { return u.TokensBefore - u.TokensAfter }
+
+// Overhead is the proxy's own work before the provider was dialled, of exchanges that
+// reached one: half of them, and all but one in a hundred, took no longer. Each is at
+// most 4.5 % from the exact value; below 32 µs it is 16 µs.
+type Overhead struct {
+	P50, P99 time.Duration
+	Measured int64 // exchanges; 0: the others say nothing
 }
 
 // Totals is the usage of a workspace in a span of time.
 type Totals struct {
 	Usage
 
-	// The proxy's own work before the provider was dialled, of exchanges that
-	// reached one: half of them, and all but one in a hundred, took no longer.
-	OverheadP50, OverheadP99 time.Duration
+	Overhead Overhead
 }
 
 // Balance is what the exchanges of a workspace cost, saved and missed in a span of
@@ -44,7 +120,7 @@ type Misses struct {
 
 // Point is the usage of a workspace in one step of a chart.
 type Point struct {
-	Usage
+	Totals
 
 	From time.Time // where the step begins; the next one's From ends it
 }
@@ -67,4 +143,26 @@ type UsageRow struct {
 
 	Label string // 2026-01-31, the client, the model or the API key's id
 	Name  string // of the API key; Label in other dimensions
+}
+
+// UsageChoices are what usage can be filtered by: what a range of time has.
+type UsageChoices struct {
+	Clients, Models []string
+	APIKeys         []UsageKey
+}
+
+// UsageKey is an API key that usage can be filtered by.
+type UsageKey struct {
+	ID   uuid.UUID
+	Name string // empty: the key is gone
+}
+
+// Rejection says that a provider refuses a key.
+type Rejection struct {
+	Key      uuid.UUID
+	Name     string
+	Provider Provider
+	Count    int64     // requests since the last one that it took
+	Since    time.Time // the first of them
+	Status   int       // of the provider's newest refusal
 }

@@ -90,6 +90,7 @@ func reaches() map[string]reach {
 		"POST /logout":                {roles: "oamvb", ends: true},
 		"GET /overview":               {roles: "oamvb"},
 		"GET /overview/first-request": {roles: "oamvb"},
+		"GET /overview/data.csv":      {roles: "oamvb"},
 		"GET /more":                   {roles: "oamvb"},
 
 		"GET /invite/:secret": {}, "POST /invite/:secret/signup": {},

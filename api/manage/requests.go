@@ -25,11 +25,11 @@ type Usage interface {
 	// Exchange returns tenants.ErrNotFound for one of nobody or another workspace.
 	Exchange(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.Exchange, error)
 
-	// Usage adds up the exchanges from one time to another by a dimension.
-	Usage(ctx context.Context, workspace tenants.WorkspaceID, by tenants.Dimension, from, to time.Time) ([]tenants.UsageRow, error)
+	// Usage adds up the exchanges of a filter, aligned, by a dimension.
+	Usage(ctx context.Context, workspace tenants.WorkspaceID, by tenants.Dimension, filter tenants.UsageFilter) ([]tenants.UsageRow, error)
 
-	// Balance adds up what the exchanges from one time to another cost, saved and missed.
-	Balance(ctx context.Context, workspace tenants.WorkspaceID, from, to time.Time) (tenants.Balance, error)
+	// Balance adds up what the exchanges of a filter, aligned, cost, saved and missed.
+	Balance(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter) (tenants.Balance, error)
 }
 
 type requestJSON struct {

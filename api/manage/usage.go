@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline/cost"
@@ -33,14 +34,21 @@ type usageJSON struct {
 	Output       int64  `json:"output"`
 	CostMicroUSD int64  `json:"cost_micro_usd"`
 	NetMicroUSD  int64  `json:"net_micro_usd"`
+
+	// net = not sent + unread − rewritten − own
+	NotSentMicroUSD   int64 `json:"not_sent_micro_usd"`  // input that was not sent
+	UnreadMicroUSD    int64 `json:"unread_micro_usd"`    // cached input that was not read
+	RewrittenMicroUSD int64 `json:"rewritten_micro_usd"` // cache rewritten because of a change of ours
+	OwnMicroUSD       int64 `json:"own_micro_usd"`       // paid for summaries and embeddings
 }
 
-func usageOf(row tenants.UsageRow) usageJSON {
+func usageOf(row *tenants.UsageRow) usageJSON {
 	return usageJSON{
 		Label: row.Label, Name: row.Name, Requests: row.Exchanges, Failures: row.Failures, Epochs: row.Epochs,
 		TokensBefore: row.TokensBefore, TokensAfter: row.TokensAfter,
 		Input: row.Input, CacheRead: row.CacheRead, CacheWrite: row.CacheWrite, Output: row.Output,
 		CostMicroUSD: row.CostMicroUSD, NetMicroUSD: row.NetMicroUSD,
+		NotSentMicroUSD: row.NotSentMicroUSD(), UnreadMicroUSD: row.UnreadMicroUSD, RewrittenMicroUSD: row.RewrittenMicroUSD, OwnMicroUSD: row.OwnMicroUSD,
 	}
 }
 
@@ -64,14 +72,18 @@ type adviceJSON struct {
 type usageAnswer struct {
 	page[usageJSON]
 
+	// What is added up: the asked range, widened to half hours.
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+
 	Misses []missesJSON `json:"misses"`
 	Advice *adviceJSON  `json:"advice"` // null: compression has paid, or too little was compressed to say
 }
 
 // money adds what was missed in a span of time to an answer, and advice that goes by
 // the last days.
-func (s *server) money(ctx context.Context, workspace tenants.WorkspaceID, from, to time.Time, answer *usageAnswer) error {
-	asked, err := s.Usage.Balance(ctx, workspace, from, to)
+func (s *server) money(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter, answer *usageAnswer) error {
+	asked, err := s.Usage.Balance(ctx, workspace, filter)
 	if err != nil {
 		return err
 	}
@@ -80,20 +92,21 @@ func (s *server) money(ctx context.Context, workspace tenants.WorkspaceID, from,
 		answer.Misses[i] = missesJSON{Cause: misses.Cause, Requests: misses.Count, Tokens: misses.Tokens}
 	}
 	now := s.Now()
-	recent, err := s.Usage.Balance(ctx, workspace, now.Add(-cost.AdviceSpan), now)
+	lately := tenants.UsageFilter{From: now.Add(-cost.AdviceSpan), To: now}.Aligned()
+	recent, err := s.Usage.Balance(ctx, workspace, lately)
 	if err != nil {
 		return err
 	}
 	if advice, ok := cost.Advise(recent.Edited, recent.CostMicroUSD, recent.NetMicroUSD); ok {
 		answer.Advice = &adviceJSON{
-			From: now.Add(-cost.AdviceSpan), To: now, Requests: advice.Exchanges, LostMicroUSD: advice.Lost, WithoutMicroUSD: advice.Without,
+			From: lately.From, To: lately.To, Requests: advice.Exchanges, LostMicroUSD: advice.Lost, WithoutMicroUSD: advice.Without,
 		}
 	}
 	return nil
 }
 
 func (s *server) getUsage(c echo.Context, who caller) error {
-	if err := allowQuery(c, "by", "from", "to"); err != nil {
+	if err := allowQuery(c, "by", "from", "to", "client", "model", "key"); err != nil {
 		return err
 	}
 	by := tenants.Dimension(c.QueryParam("by"))
@@ -113,17 +126,34 @@ func (s *server) getUsage(c echo.Context, who caller) error {
 	if from.IsZero() {
 		from = to.Add(-usageDays * day)
 	}
-	ctx := c.Request().Context()
-	rows, err := s.Usage.Usage(ctx, who.workspace, by, from, to)
+	filter, err := usageFilter(c, from, to)
 	if err != nil {
 		return err
 	}
-	answer := usageAnswer{page: page[usageJSON]{Data: make([]usageJSON, len(rows))}}
-	for i, row := range rows {
-		answer.Data[i] = usageOf(row)
+	ctx := c.Request().Context()
+	rows, err := s.Usage.Usage(ctx, who.workspace, by, filter)
+	if err != nil {
+		return err
 	}
-	if err := s.money(ctx, who.workspace, from, to, &answer); err != nil {
+	answer := usageAnswer{page: page[usageJSON]{Data: make([]usageJSON, len(rows))}, From: filter.From, To: filter.To}
+	for i := range rows {
+		answer.Data[i] = usageOf(&rows[i])
+	}
+	if err := s.money(ctx, who.workspace, filter, &answer); err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, answer)
+}
+
+// usageFilter returns what a query asks to be added up.
+func usageFilter(c echo.Context, from, to time.Time) (tenants.UsageFilter, error) {
+	filter := tenants.UsageFilter{From: from, To: to, Client: c.QueryParam("client"), Model: c.QueryParam("model")}
+	if key := c.QueryParam("key"); key != "" {
+		id, err := uuid.Parse(key)
+		if err != nil {
+			return tenants.UsageFilter{}, tenants.Invalid{Field: "key", Message: "is no id of an API key"}
+		}
+		filter.APIKey = id
+	}
+	return filter.Aligned(), nil
 }

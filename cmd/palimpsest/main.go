@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	_ "time/tzdata" // people's time zones, where the system has none
 
 	"github.com/spf13/cobra"
 )

@@ -3,10 +3,12 @@ package cost
 import "math"
 
 // Money is what an exchange cost and saved at list prices, in millionths of a US
-// dollar, and what it missed. Net can be negative.
+// dollar, and what it missed. Net can be negative. It is input not sent, plus Unread,
+// cached input not read, minus Rewritten, the cache that a change of ours rewrote.
 type Money struct {
-	Cost, Net int64
-	Miss      Miss
+	Cost, Net         int64
+	Unread, Rewritten int64
+	Miss              Miss
 }
 
 // Money returns what the exchange cost and saved. before is the lane's newest prompt
@@ -19,28 +21,30 @@ func (e *Exchange) Money(before *Cached) Money {
 	}
 	miss := e.Miss(before)
 	hour := usage.CacheWrite1h
-	return Money{
-		Cost: e.Price.MicroUSD(usage.Input, usage.CacheRead, usage.CacheWrite-hour, hour, usage.Output),
-		Net:  e.net(before, miss),
-		Miss: miss,
-	}
+	money := e.saved(before, miss)
+	money.Cost = e.Price.MicroUSD(usage.Input, usage.CacheRead, usage.CacheWrite-hour, hour, usage.Output)
+	money.Miss = miss
+	return money
 }
 
-// net returns what the exchange saved, as the package says. What was added to a
+// saved returns what the exchange saved, as the package says. What was added to a
 // prompt counts against it.
-func (e *Exchange) net(before *Cached, miss Miss) int64 {
+func (e *Exchange) saved(before *Cached, miss Miss) Money {
 	notSent := float64(e.Before - e.After)
 	known := before != nil && before.Tokens > 0
 	if e.Usage.CacheRead+e.Usage.CacheWrite == 0 && !known {
-		return int64(math.Round(notSent * e.Price.Input))
+		return Money{Net: int64(math.Round(notSent * e.Price.Input))}
 	}
 	anew, read := e.anew(), e.Price.CacheRead
 	share := e.readShare(miss)
-	net := notSent * (share*read + (1-share)*anew)
+	unread, rewritten := notSent*share*read, 0.0
 	if miss.Cause == PrefixChangeOurs {
-		net -= float64(miss.Tokens) * (anew - read)
+		rewritten = float64(miss.Tokens) * (anew - read)
 	}
-	return int64(math.Round(net))
+	return Money{
+		Net:    int64(math.Round(unread + notSent*(1-share)*anew - rewritten)),
+		Unread: int64(math.Round(unread)), Rewritten: int64(math.Round(rewritten)),
+	}
 }
 
 // readShare returns which part of what was not sent would have come from the cache.

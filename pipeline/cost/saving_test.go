@@ -89,3 +89,33 @@ func TestCostIsWhatTheProviderCharges(t *testing.T) {
 		t.Errorf("cost %d µ$, want %d", got, want)
 	}
 }
+
+// C11: net is made of input not sent, cached input not read and cache rewritten.
+func TestNetHasItsParts(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change            func(*cost.Exchange)
+		unread, rewritten int64
+	}{
+		"warm: all of what is not sent would have been read": {func(*cost.Exchange) {}, 60_000 * 3 / 10, 0},
+		"an epoch while warm rewrites": {func(e *cost.Exchange) {
+			e.Projection, e.Epoch, e.Before, e.After, e.Frozen = 2, true, 152_000, 82_000, 40_000
+			e.Usage = wire.Usage{Reported: true, CacheRead: 20_000, CacheWrite: 62_000}
+		}, 70_000 * 3 / 10, 60_000 * (375 - 30) / 100},
+		"expired: half would have been read": {func(e *cost.Exchange) {
+			e.At = noon().Add(time.Hour)
+			e.Usage.CacheRead, e.Usage.CacheWrite, e.Usage.Input = 25_000, 77_000, 0
+		}, 30_000 * 3 / 10, 0},
+		"nothing reported": {func(e *cost.Exchange) { e.Usage = wire.Usage{} }, 0, 0},
+	} {
+		exchange := next()
+		test.change(exchange)
+		money := exchange.Money(warm())
+		if got := money.Unread - test.unread; got < -5 || got > 5 {
+			t.Errorf("%s: %d µ$ not read, want %d", name, money.Unread, test.unread)
+		}
+		if got := money.Rewritten - test.rewritten; got < -5 || got > 5 {
+			t.Errorf("%s: %d µ$ rewritten, want %d", name, money.Rewritten, test.rewritten)
+		}
+	}
+}

@@ -2,7 +2,7 @@
 // attribute. Each chart also has its figures as a table.
 (() => {
   'use strict';
-  const height = 250;
+  const usual = 250; // pixels
   const drawn = new Map(); // element → {plot, observer}
 
   const short = n => {
@@ -23,19 +23,37 @@
   };
   const faded = (resolved, alpha) => resolved.replace(/^rgb\((.*)\)$/, `rgba($1, ${alpha})`);
 
-  const when = at => new Date(at * 1000).toLocaleString('en-GB', { weekday: 'short', day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit', timeZoneName: 'short' });
+  const when = (at, zone) => new Date(at * 1000).toLocaleString('en-GB', { weekday: 'short', day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit', timeZoneName: 'short', timeZone: zone });
 
-  // Times of the axis: the hour, and the day below where it changes.
-  const clock = (_, at) => {
+  // Times of the axis: the hour, and the day below where it changes; days alone where
+  // none has two.
+  const clock = zone => (_, at) => {
+    const days = at.length > 1 && at[1] - at[0] >= 82800, week = days && at.at(-1) - at[0] < 8 * 86400;
+    const dayOf = { day: 'numeric', month: week ? undefined : 'short', weekday: week ? 'short' : undefined, timeZone: zone };
     let last = '';
     return at.map(seconds => {
       const moment = new Date(seconds * 1000);
-      const day = moment.toLocaleDateString('en-GB', { day: 'numeric', month: 'short' });
-      const hour = moment.toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
+      const day = moment.toLocaleDateString('en-GB', dayOf);
+      if (days) return day;
+      const hour = moment.toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit', timeZone: zone });
       const both = day === last ? hour : `${hour}\n${day}`;
       last = day;
-      return hour === '00:00' && at.length > 1 && at[1] - at[0] >= 86400 ? day : both;
+      return both;
     });
+  };
+
+  // How values of a unit are written: on the axis, and exactly.
+  const units = {
+    '': { axis: short, exact: n => Math.round(n).toLocaleString('en-GB') },
+    micros: { axis: n => `${+(n / 1000).toPrecision(3)} ms`, exact: n => `${(n / 1000).toFixed(n < 10000 ? 2 : 1)} ms` },
+    share: { axis: n => `${+(n / 100).toFixed(1)}%`, exact: n => `${(n / 100).toFixed(2)}%` },
+  };
+
+  // Rows of the box beside the cursor.
+  const rowsAt = (data, idx) => {
+    const rows = data.series.map(series => ({ key: series.key, label: series.label, value: series.values[idx] }));
+    if (data.gap) rows.push({ key: 'gap', label: data.gap, value: data.series[0].values[idx] - data.series[1].values[idx] });
+    return rows.filter(row => row.value != null);
   };
 
   // The box beside the cursor with all values at one place.
@@ -53,12 +71,12 @@
           const { idx, left } = plot.cursor;
           if (idx == null || left < 0) { box.classList.remove('on'); return; }
           const title = document.createElement('b');
-          title.textContent = data.kind === 'time' ? when(data.x[idx]) : `${data.xLabel} ${data.x[idx]}`;
-          const rows = data.series.filter(series => series.values[idx] != null).map(series => {
+          title.textContent = data.kind === 'time' ? when(data.x[idx], data.zone) : `${data.xLabel} ${data.x[idx]}`;
+          const rows = rowsAt(data, idx).map(series => {
             const row = document.createElement('div'), key = document.createElement('span'), name = document.createElement('span'), value = document.createElement('span');
             key.className = `k ${series.key}`;
             name.textContent = series.label;
-            value.textContent = Math.round(series.values[idx]).toLocaleString('en-GB');
+            value.textContent = units[data.unit || ''].exact(series.value);
             row.append(key, name, value);
             return row;
           });
@@ -104,27 +122,71 @@
     },
   });
 
+  // A dragged range becomes the page's: its ends go into the address. The reader stays
+  // where they are.
+  const zoom = (data, element) => ({
+    hooks: {
+      setSelect: plot => {
+        const { left, width } = plot.select;
+        if (width < 8) return;
+        const end = (place, round) => new Date(round(plot.posToVal(place, 'x') / data.step) * data.step * 1000).toISOString().replace('.000', '');
+        const address = new URL(data.zoom, location.href);
+        address.searchParams.set('from', end(left, Math.floor));
+        address.searchParams.set('to', end(left + width, Math.ceil));
+        const link = document.createElement('a');
+        link.href = address;
+        link.hidden = true;
+        link.dataset.quiet = '';
+        element.append(link);
+        if (window.htmx) window.htmx.process(link);
+        link.click();
+      },
+    },
+  });
+
+  // Series upon one another: each is drawn with those below it, the highest first.
+  const stacked = data => {
+    const below = data.x.map(() => 0);
+    return data.series.map(series => series.values.map((value, i) => { below[i] += value || 0; return below[i]; }));
+  };
+
+  const line = (data, series, element) => {
+    const stroke = colour(series.colour, element);
+    if (data.bars) return { label: series.label, fill: stroke, width: 0, paths: uPlot.paths.bars({ size: [0.78, 36] }), points: { show: false } };
+    return { label: series.label, stroke, width: series.dash ? 1.25 : 1.75, dash: series.dash ? [4, 4] : undefined, fill: series.fill ? faded(stroke, series.fill) : undefined, spanGaps: data.unit !== undefined, points: { show: series.values.filter(value => value != null).length < 3 } };
+  };
+
+  // The ends of the axis of values: shares do not begin at nothing where all are high.
+  const ends = data => (_, low, high) => {
+    if (data.unit !== 'share') return [0, high > 0 ? high * 1.08 : 1];
+    return [low > 4500 ? 4000 : 0, 10000];
+  };
+
   const draw = element => {
-    const data = JSON.parse(element.dataset.chart);
+    const data = JSON.parse(element.dataset.chart), height = data.height || usual;
+    const values = data.bars ? stacked(data).reverse() : data.series.map(series => series.values);
+    const series = data.bars ? [...data.series].reverse() : data.series;
     const ink = colour('ink-3', element), grid = colour('grid', element);
     const axis = { stroke: ink, font: '11px Geist, sans-serif', grid: { stroke: grid, width: 1 }, ticks: { show: false } };
     const options = {
       width: element.clientWidth, height,
-      padding: [12, 8, 0, 0],
+      padding: [12, data.kind === 'time' ? 22 : 8, 0, 0],
       legend: { show: false },
-      cursor: { y: false, points: { size: 6 } },
-      scales: { x: { time: data.kind === 'time' }, y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
+      cursor: {
+        y: false, points: { size: 6, show: !data.bars }, drag: { x: true, y: false, setScale: !data.zoom },
+        ...(data.sync && { sync: { key: data.sync, scales: ['x', null], filters: { pub: type => type === 'mousemove' || type === 'mouseleave' } } }),
+      },
+      ...(data.zone && { tzDate: at => uPlot.tzDate(new Date(at * 1000), data.zone) }),
+      ...(data.gap && { bands: [{ series: [1, 2], fill: faded(colour('lapis-fill', element), 0.22) }] }),
+      scales: { x: { time: data.kind === 'time' }, y: { range: ends(data) } },
       axes: [
-        { ...axis, grid: { show: false }, ...(data.kind === 'time' ? { size: 42, values: clock } : { size: 26, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000], values: (_, at) => at.map(n => Number.isInteger(n) ? n : '') }) },
-        { ...axis, size: 52, values: (_, at) => at.map(short) },
+        { ...axis, grid: { show: false }, ...(data.kind === 'time' ? { size: (_, labels) => labels && labels.some(label => label.includes('\n')) ? 42 : 28, values: clock(data.zone) } : { size: 26, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000], values: (_, at) => at.map(n => Number.isInteger(n) ? n : '') }) },
+        { ...axis, size: 56, values: (_, at) => at.map(units[data.unit || ''].axis), ...(data.bars && { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000] }) },
       ],
-      series: [{}, ...data.series.map(series => {
-        const stroke = colour(series.colour, element);
-        return { label: series.label, stroke, width: series.dash ? 1.25 : 1.75, dash: series.dash ? [4, 4] : undefined, fill: series.fill ? faded(stroke, series.fill) : undefined, points: { show: data.x.length < 3 } };
-      })],
-      plugins: [tooltip(data), ...(data.marks ? [marks(data, element)] : [])],
+      series: [{}, ...series.map(one => line(data, one, element))],
+      plugins: [tooltip(data), ...(data.marks ? [marks(data, element)] : []), ...(data.zoom ? [zoom(data, element)] : [])],
     };
-    const plot = new uPlot(options, [data.x, ...data.series.map(series => series.values)], element);
+    const plot = new uPlot(options, [data.x, ...values], element);
     const observer = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height }));
     observer.observe(element);
     drawn.set(element, { plot, observer });

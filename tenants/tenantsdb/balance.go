@@ -1,9 +1,10 @@
 package tenantsdb
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"time"
+	"slices"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -11,30 +12,55 @@ import (
 	"palimpsest/tenants"
 )
 
-// Balance returns what a workspace's exchanges that arrived from one time to another
-// (excluded) cost, saved and missed; the cause with most missed tokens comes first.
-func (db *DB) Balance(ctx context.Context, workspace uuid.UUID, from, to time.Time) (tenants.Balance, error) {
-	var sum balanceRow
-	var misses []tenants.Misses
+// Balance returns what a workspace's exchanges of a filter, aligned, cost, saved and
+// missed; the cause with most missed tokens comes first.
+func (db *DB) Balance(ctx context.Context, workspace uuid.UUID, filter tenants.UsageFilter) (tenants.Balance, error) {
+	var row balanceRow
+	filter = filter.Aligned()
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		query := tx.Table("exchanges e").Select(`count(*) FILTER (WHERE projection > 0) AS edited,
-			coalesce(sum(cost_microusd), 0)::bigint AS cost_microusd, coalesce(sum(net_microusd), 0)::bigint AS net_microusd`)
-		if err := query.Where(inSpan, workspace, from, to).Take(&sum).Error; err != nil {
-			return err
-		}
-		return tx.Table("exchanges e").Select("miss_cause AS cause, count(*) AS count, sum(missed_tokens)::bigint AS tokens").
-			Where(inSpan+" AND e.miss_cause <> ''", workspace, from, to).
-			Group("miss_cause").Order("tokens DESC, count DESC, cause").Find(&misses).Error
+		return rollups(tx, workspace, filter, day, filter.IsPart()).Select(`coalesce(sum(edited), 0)::bigint AS edited,
+			coalesce(sum(cost_microusd), 0)::bigint AS cost_microusd, coalesce(sum(net_microusd), 0)::bigint AS net_microusd,
+			coalesce(sum(ttl_expiry), 0)::bigint AS ttl_expiry, coalesce(sum(ttl_expiry_tokens), 0)::bigint AS ttl_expiry_tokens,
+			coalesce(sum(change_ours), 0)::bigint AS change_ours, coalesce(sum(change_ours_tokens), 0)::bigint AS change_ours_tokens,
+			coalesce(sum(change_client), 0)::bigint AS change_client, coalesce(sum(change_client_tokens), 0)::bigint AS change_client_tokens,
+			coalesce(sum(cold_start), 0)::bigint AS cold_start, coalesce(sum(cold_start_tokens), 0)::bigint AS cold_start_tokens,
+			coalesce(sum(evicted), 0)::bigint AS evicted, coalesce(sum(evicted_tokens), 0)::bigint AS evicted_tokens`).
+			Take(&row).Error
 	})
 	if err != nil {
 		return tenants.Balance{}, fmt.Errorf("balance of workspace %s: %w", workspace, err)
 	}
-	return tenants.Balance{Edited: sum.Edited, CostMicroUSD: sum.CostMicroUSD, NetMicroUSD: sum.NetMicroUSD, Misses: misses}, nil
+	return tenants.Balance{Edited: row.Edited, CostMicroUSD: row.CostMicroUSD, NetMicroUSD: row.NetMicroUSD, Misses: row.misses()}, nil
 }
 
 // balanceRow are the sums of tenants.Balance.
 type balanceRow struct {
-	Edited       int64
-	CostMicroUSD int64 `gorm:"column:cost_microusd"`
-	NetMicroUSD  int64 `gorm:"column:net_microusd"`
+	Edited             int64
+	CostMicroUSD       int64 `gorm:"column:cost_microusd"`
+	NetMicroUSD        int64 `gorm:"column:net_microusd"`
+	TTLExpiry          int64 `gorm:"column:ttl_expiry"`
+	TTLExpiryTokens    int64 `gorm:"column:ttl_expiry_tokens"`
+	ChangeOurs         int64
+	ChangeOursTokens   int64
+	ChangeClient       int64
+	ChangeClientTokens int64
+	ColdStart          int64
+	ColdStartTokens    int64
+	Evicted            int64
+	EvictedTokens      int64
+}
+
+// misses returns the causes that there were.
+func (r *balanceRow) misses() []tenants.Misses {
+	misses := slices.DeleteFunc([]tenants.Misses{
+		{Cause: "ttl_expiry", Count: r.TTLExpiry, Tokens: r.TTLExpiryTokens},
+		{Cause: "prefix_change_ours", Count: r.ChangeOurs, Tokens: r.ChangeOursTokens},
+		{Cause: "prefix_change_client", Count: r.ChangeClient, Tokens: r.ChangeClientTokens},
+		{Cause: "cold_start", Count: r.ColdStart, Tokens: r.ColdStartTokens},
+		{Cause: "provider", Count: r.Evicted, Tokens: r.EvictedTokens},
+	}, func(one tenants.Misses) bool { return one.Count == 0 })
+	slices.SortFunc(misses, func(a, b tenants.Misses) int {
+		return cmp.Or(cmp.Compare(b.Tokens, a.Tokens), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Cause, b.Cause))
+	})
+	return misses
 }

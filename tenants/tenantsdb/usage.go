@@ -14,87 +14,97 @@ import (
 // maxPoints bounds the steps of a chart.
 const maxPoints = 2000
 
-// usageSums are the numbers of tenants.Usage, in its order: the one place where
-// they are made.
-const usageSums = `count(*) AS exchanges,
-	count(*) FILTER (WHERE status >= 400 AND status <> 499) AS failures,
-	count(*) FILTER (WHERE compression = 'epoch') AS epochs,
-	coalesce(sum(tokens_before), 0)::bigint AS tokens_before,
-	coalesce(sum(tokens_after), 0)::bigint AS tokens_after,
-	coalesce(sum(input_tokens), 0)::bigint AS input,
-	coalesce(sum(cache_read_tokens), 0)::bigint AS cache_read,
-	coalesce(sum(cache_write_tokens), 0)::bigint AS cache_write,
-	coalesce(sum(output_tokens), 0)::bigint AS output,
-	coalesce(sum(cost_microusd), 0)::bigint AS cost_microusd,
-	coalesce(sum(net_microusd), 0)::bigint AS net_microusd`
+// usageSums are the numbers of tenants.Totals. What each of them counts is said where
+// rollups are written, in migrations/00029_rollups.sql.
+const usageSums = `coalesce(sum(exchanges), 0)::bigint AS exchanges, coalesce(sum(failures), 0)::bigint AS failures,
+	coalesce(sum(edited), 0)::bigint AS edited, coalesce(sum(epochs), 0)::bigint AS epochs,
+	coalesce(sum(epochs_l1), 0)::bigint AS epochs_l1, coalesce(sum(epochs_l2), 0)::bigint AS epochs_l2,
+	coalesce(sum(epochs_l3), 0)::bigint AS epochs_l3, coalesce(sum(emergencies), 0)::bigint AS emergencies,
+	coalesce(sum(truncations), 0)::bigint AS truncations, coalesce(sum(unreachable), 0)::bigint AS unreachable,
+	coalesce(sum(compactions), 0)::bigint AS compactions,
+	coalesce(sum(bridged), 0)::bigint AS bridged,
+	coalesce(sum(tokens_before), 0)::bigint AS tokens_before, coalesce(sum(tokens_after), 0)::bigint AS tokens_after,
+	coalesce(sum(level_0), 0)::bigint AS level_0, coalesce(sum(level_1), 0)::bigint AS level_1,
+	coalesce(sum(level_2), 0)::bigint AS level_2, coalesce(sum(level_3), 0)::bigint AS level_3,
+	coalesce(sum(input), 0)::bigint AS input, coalesce(sum(cache_read), 0)::bigint AS cache_read,
+	coalesce(sum(cache_write), 0)::bigint AS cache_write, coalesce(sum(output), 0)::bigint AS output,
+	coalesce(sum(cost_microusd), 0)::bigint AS cost_microusd, coalesce(sum(net_microusd), 0)::bigint AS net_microusd,
+	coalesce(sum(unread_microusd), 0)::bigint AS unread_microusd, coalesce(sum(rewritten_microusd), 0)::bigint AS rewritten_microusd,
+	coalesce(sum(own_microusd), 0)::bigint AS own_microusd`
 
-// inSpan are the exchanges of a workspace that arrived in a span of time.
-const inSpan = "e.workspace_id = ? AND e.at >= ? AND e.at < ?"
+// usageOverheads are the histograms below tenants.Overhead, as text.
+const usageOverheads = `coalesce(string_agg(array_to_string(overheads, ','), ';'), '') AS overheads`
 
-// Totals returns the usage of a workspace by exchanges that arrived from one time
-// to another (excluded).
-func (db *DB) Totals(ctx context.Context, workspace uuid.UUID, from, to time.Time) (tenants.Totals, error) {
-	var row totalsRow
+// Totals returns the usage of a workspace by the exchanges of a filter, aligned.
+func (db *DB) Totals(ctx context.Context, workspace uuid.UUID, filter tenants.UsageFilter) (tenants.Totals, error) {
+	var row pointRow
+	filter = filter.Aligned()
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Table("exchanges e").Select(usageSums+`,
-			coalesce(percentile_cont(0.50) WITHIN GROUP (ORDER BY overhead_us) FILTER (WHERE attempts > 0), 0) AS overhead_p50,
-			coalesce(percentile_cont(0.99) WITHIN GROUP (ORDER BY overhead_us) FILTER (WHERE attempts > 0), 0) AS overhead_p99`).
-			Where(inSpan, workspace, from, to).Take(&row).Error
+		return rollups(tx, workspace, filter, day, filter.IsPart()).Select(usageSums + ", " + usageOverheads).Take(&row).Error
 	})
 	if err != nil {
 		return tenants.Totals{}, fmt.Errorf("totals of workspace %s: %w", workspace, err)
 	}
-	return tenants.Totals{
-		Usage: row.Sums.toUsage(), OverheadP50: microseconds(int64(row.OverheadP50)), OverheadP99: microseconds(int64(row.OverheadP99)),
-	}, nil
+	return row.toTotals()
 }
 
-// Series returns the usage of a workspace from one time to another (excluded) in
-// steps of the same length, the first beginning at from; steps without an
-// exchange too. It returns a tenants.Invalid for more than 2000 steps.
-func (db *DB) Series(ctx context.Context, workspace uuid.UUID, from, to time.Time, step time.Duration) ([]tenants.Point, error) {
-	if step < time.Second || to.Sub(from)/step >= maxPoints {
-		return nil, tenants.Invalid{Field: "step", Message: fmt.Sprintf("must be at least a second and lead to at most %d steps", maxPoints)}
+// Series returns the usage of a workspace by the exchanges of a filter, aligned, in
+// steps of the same length, the first beginning with the range; steps without an
+// exchange too. It returns a tenants.Invalid for steps that are no multiple of
+// tenants.UsageStep, and for more than 2000 of them.
+func (db *DB) Series(ctx context.Context, workspace uuid.UUID, filter tenants.UsageFilter, step time.Duration) ([]tenants.Point, error) {
+	filter = filter.Aligned()
+	if step < tenants.UsageStep || step%tenants.UsageStep != 0 || filter.To.Sub(filter.From)/step >= maxPoints {
+		return nil, tenants.Invalid{Field: "step", Message: fmt.Sprintf("must be a multiple of 30 minutes and lead to at most %d steps", maxPoints)}
+	}
+	widest := tenants.UsageStep
+	for _, width := range []time.Duration{quarter, day} {
+		if step%width == 0 && filter.From.Equal(filter.From.Truncate(width)) {
+			widest = width // no row of it is of two steps
+		}
 	}
 	var rows []pointRow
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Table("exchanges e").
-			Select("floor(extract(epoch FROM e.at - ?::timestamptz) / ?::float8)::int AS place, "+usageSums, from, step.Seconds()).
-			Where(inSpan, workspace, from, to).Group("place").Find(&rows).Error
+		return rollups(tx, workspace, filter, widest, filter.IsPart()).
+			Select("floor(extract(epoch FROM at - ?::timestamptz) / ?::float8)::int AS place, "+usageSums+", "+usageOverheads, filter.From, step.Seconds()).
+			Group("place").Find(&rows).Error
 	})
 	if err != nil {
 		return nil, fmt.Errorf("series of workspace %s: %w", workspace, err)
 	}
-	points := make([]tenants.Point, 0, to.Sub(from)/step+1)
-	for at := from; at.Before(to); at = at.Add(step) {
+	points := make([]tenants.Point, 0, filter.To.Sub(filter.From)/step+1)
+	for at := filter.From; at.Before(filter.To); at = at.Add(step) {
 		points = append(points, tenants.Point{From: at})
 	}
 	for _, row := range rows {
-		points[row.Place].Usage = row.Sums.toUsage()
+		if points[row.Place].Totals, err = row.toTotals(); err != nil {
+			return nil, fmt.Errorf("series of workspace %s: %w", workspace, err)
+		}
 	}
 	return points, nil
 }
 
-// Usage returns the usage of a workspace from one time to another (excluded),
-// split by a dimension: days in order, else those with most tokens first.
-func (db *DB) Usage(ctx context.Context, workspace uuid.UUID, by tenants.Dimension, from, to time.Time) ([]tenants.UsageRow, error) {
+// Usage returns the usage of a workspace by the exchanges of a filter, aligned, split
+// by a dimension: days in order, else those with most tokens first.
+func (db *DB) Usage(ctx context.Context, workspace uuid.UUID, by tenants.Dimension, filter tenants.UsageFilter) ([]tenants.UsageRow, error) {
 	label, order := "", "tokens_before DESC, exchanges DESC, label"
 	switch by {
 	case tenants.ByDay:
-		label, order = "to_char(e.at AT TIME ZONE 'UTC', 'YYYY-MM-DD')", "label"
+		label, order = "to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD')", "label"
 	case tenants.ByClient:
-		label = "e.client"
+		label = "client"
 	case tenants.ByModel:
-		label = "e.model"
+		label = "model"
 	case tenants.ByKey:
-		label = "e.api_key_id::text"
+		label = "api_key_id::text"
 	default:
 		return nil, tenants.Invalid{Field: "by", Message: "must be one of day, client, model, key"}
 	}
+	filter = filter.Aligned()
 	var rows []usageRow
 	var names map[string]string
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		query := tx.Table("exchanges e").Select(label+" AS label, "+usageSums).Where(inSpan, workspace, from, to)
+		query := rollups(tx, workspace, filter, day, filter.IsPart() || by != tenants.ByDay).Select(label + " AS label, " + usageSums)
 		if err := query.Group("label").Order(order).Find(&rows).Error; err != nil || by != tenants.ByKey {
 			return err
 		}
@@ -115,6 +125,39 @@ func (db *DB) Usage(ctx context.Context, workspace uuid.UUID, by tenants.Dimensi
 	return split, nil
 }
 
+// The widths of rollups beside tenants.UsageStep.
+const (
+	quarter = 6 * time.Hour
+	day     = 24 * time.Hour
+)
+
+// rollups returns a query of the rollups that make up an aligned filter: rows as wide as
+// may be, with half hours before and behind them. Where parts are not asked for, the
+// rows are of all clients, models and keys.
+func rollups(tx *gorm.DB, workspace uuid.UUID, filter tenants.UsageFilter, widest time.Duration, parts bool) *gorm.DB {
+	query := tx.Table("rollups").Where("workspace_id = ? AND part = ?", workspace, parts)
+	first, last := filter.From.Truncate(widest), filter.To.Truncate(widest)
+	if first.Before(filter.From) {
+		first = first.Add(widest)
+	}
+	if widest > tenants.UsageStep && first.Before(last) {
+		query = query.Where("(minutes = ? AND at >= ? AND at < ? OR minutes = 30 AND at >= ? AND at < ? OR minutes = 30 AND at >= ? AND at < ?)",
+			int(widest.Minutes()), first, last, filter.From, first, last, filter.To)
+	} else {
+		query = query.Where("minutes = 30 AND at >= ? AND at < ?", filter.From, filter.To)
+	}
+	if filter.Client != "" {
+		query = query.Where("client = left(?, 100)", filter.Client)
+	}
+	if filter.Model != "" {
+		query = query.Where("model = left(?, 200)", filter.Model)
+	}
+	if filter.APIKey != uuid.Nil {
+		query = query.Where("api_key_id = ?", filter.APIKey)
+	}
+	return query
+}
+
 // keyNames returns the names of a workspace's API keys by their ids.
 func keyNames(tx *gorm.DB, workspace uuid.UUID) (map[string]string, error) {
 	var keys []struct {
@@ -133,30 +176,42 @@ func keyNames(tx *gorm.DB, workspace uuid.UUID) (map[string]string, error) {
 
 // sums are the columns of usageSums.
 type sums struct {
-	Exchanges    int64
-	Failures     int64
-	Epochs       int64
+	Exchanges   int64
+	Failures    int64
+	Edited      int64
+	Epochs      int64
+	EpochsL1    int64 `gorm:"column:epochs_l1"`
+	EpochsL2    int64 `gorm:"column:epochs_l2"`
+	EpochsL3    int64 `gorm:"column:epochs_l3"`
+	Emergencies int64
+	Truncations int64
+	Unreachable int64
+	Compactions int64
+	Bridged     int64
+
 	TokensBefore int64
 	TokensAfter  int64
+	Level0       int64 `gorm:"column:level_0"`
+	Level1       int64 `gorm:"column:level_1"`
+	Level2       int64 `gorm:"column:level_2"`
+	Level3       int64 `gorm:"column:level_3"`
 	Input        int64
 	CacheRead    int64
 	CacheWrite   int64
 	Output       int64
-	CostMicroUSD int64 `gorm:"column:cost_microusd"`
-	NetMicroUSD  int64 `gorm:"column:net_microusd"`
-}
 
-type totalsRow struct {
-	Sums sums `gorm:"embedded"`
-
-	OverheadP50 float64 `gorm:"column:overhead_p50"`
-	OverheadP99 float64 `gorm:"column:overhead_p99"`
+	CostMicroUSD      int64 `gorm:"column:cost_microusd"`
+	NetMicroUSD       int64 `gorm:"column:net_microusd"`
+	UnreadMicroUSD    int64 `gorm:"column:unread_microusd"`
+	RewrittenMicroUSD int64 `gorm:"column:rewritten_microusd"`
+	OwnMicroUSD       int64 `gorm:"column:own_microusd"`
 }
 
 type pointRow struct {
 	Sums sums `gorm:"embedded"`
 
-	Place int
+	Place     int
+	Overheads string
 }
 
 type usageRow struct {
@@ -165,4 +220,22 @@ type usageRow struct {
 	Label string
 }
 
-func (s sums) toUsage() tenants.Usage { return tenants.Usage(s) }
+func (r *pointRow) toTotals() (tenants.Totals, error) {
+	measured, err := parseHistograms(r.Overheads)
+	if err != nil {
+		return tenants.Totals{}, err
+	}
+	return tenants.Totals{Usage: r.Sums.toUsage(), Overhead: measured.overhead()}, nil
+}
+
+func (s *sums) toUsage() tenants.Usage {
+	return tenants.Usage{
+		Exchanges: s.Exchanges, Failures: s.Failures, Edited: s.Edited, Epochs: s.Epochs,
+		EpochsL1: s.EpochsL1, EpochsL2: s.EpochsL2, EpochsL3: s.EpochsL3, Emergencies: s.Emergencies, Truncations: s.Truncations,
+		Unreachable: s.Unreachable, Compactions: s.Compactions, Bridged: s.Bridged, TokensBefore: s.TokensBefore, TokensAfter: s.TokensAfter,
+		Levels: [4]int64{s.Level0, s.Level1, s.Level2, s.Level3},
+		Input:  s.Input, CacheRead: s.CacheRead, CacheWrite: s.CacheWrite, Output: s.Output,
+		CostMicroUSD: s.CostMicroUSD, NetMicroUSD: s.NetMicroUSD,
+		UnreadMicroUSD: s.UnreadMicroUSD, RewrittenMicroUSD: s.RewrittenMicroUSD, OwnMicroUSD: s.OwnMicroUSD,
+	}
+}

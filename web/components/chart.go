@@ -8,6 +8,13 @@ const (
 	InOrder  = "index" // X are numbers of things in order
 )
 
+// The units of a chart's values.
+const (
+	InTokens = ""       // shortened: 4.1M
+	InMicros = "micros" // microseconds, shown in milliseconds
+	InShares = "share"  // hundredths of a per cent, shown in per cent
+)
+
 // Chart is what js/chart.js draws.
 type Chart struct {
 	Kind   string  `json:"kind"`
@@ -15,6 +22,18 @@ type Chart struct {
 	X      []int64 `json:"x"`
 	Series []Line  `json:"series"`
 	Marks  []Mark  `json:"marks,omitempty"`
+
+	Unit   string `json:"unit,omitempty"`
+	Zone   string `json:"zone,omitempty"`   // that times are written in; empty: the browser's
+	Height int    `json:"height,omitempty"` // in pixels; 0: 250
+	Bars   bool   `json:"bars,omitempty"`   // series stand upon one another
+	Gap    string `json:"gap,omitempty"`    // what is between the first two lines; empty: nothing
+	Sync   string `json:"sync,omitempty"`   // charts of one name share their cursor
+	Step   int64  `json:"step,omitempty"`   // seconds from one X to the next, where it is OverTime
+
+	// Zoom is the page to which the ends of a dragged range, from and to, are added;
+	// empty: dragging enlarges the chart.
+	Zoom string `json:"zoom,omitempty"`
 }
 
 // Line is one line of a chart.

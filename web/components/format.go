@@ -166,6 +166,11 @@ func Plural(n int64, noun string) string {
 // Moment writes a moment in UTC: "21 Nov 2026, 10:01 UTC".
 func Moment(at time.Time) string { return at.UTC().Format("2 Jan 2006, 15:04 UTC") }
 
+// MomentIn writes a moment in a time zone, which it names: "21 Nov 2026, 11:01 CET".
+func MomentIn(at time.Time, zone *time.Location) string {
+	return at.In(zone).Format("2 Jan 2006, 15:04 MST")
+}
+
 // Day writes the day of a moment in UTC: "21 Nov 2026".
 func Day(at time.Time) string { return at.UTC().Format("2 Jan 2006") }
 
@@ -173,7 +178,7 @@ func Day(at time.Time) string { return at.UTC().Format("2 Jan 2006") }
 func ClientName(client string) string {
 	names := map[string]string{
 		"claude-code": "Claude Code", "codex": "Codex", "cursor": "Cursor", "opencode": "opencode", "pi": "pi",
-		"anthropic-sdk": "Anthropic SDK", "openai-sdk": "OpenAI SDK", "curl": "curl", "": "unknown client",
+		"anthropic-sdk": "Anthropic SDK", "openai-sdk": "OpenAI SDK", "curl": "curl", "palimpsest": "Palimpsest itself", "": "unknown client",
 	}
 	if name, known := names[client]; known {
 		return name

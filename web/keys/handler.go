@@ -45,7 +45,7 @@ type Store interface {
 
 // Usage tells how much each key was used.
 type Usage interface {
-	Usage(ctx context.Context, workspace tenants.WorkspaceID, by tenants.Dimension, from, to time.Time) ([]tenants.UsageRow, error)
+	Usage(ctx context.Context, workspace tenants.WorkspaceID, by tenants.Dimension, filter tenants.UsageFilter) ([]tenants.UsageRow, error)
 }
 
 // Config says how the page is set up.
@@ -232,7 +232,7 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change
 	if err != nil {
 		return err
 	}
-	used, err := h.usage.Usage(ctx, who.Workspace.ID, tenants.ByKey, now.Add(-usageSpan), now)
+	used, err := h.usage.Usage(ctx, who.Workspace.ID, tenants.ByKey, tenants.UsageFilter{From: now.Add(-usageSpan), To: now})
 	if err != nil {
 		h.config.Log.ErrorContext(ctx, "usage of API keys", "error", err)
 		used = nil // the column says so

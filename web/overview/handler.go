@@ -4,9 +4,11 @@ package overview
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -19,19 +21,25 @@ import (
 	"palimpsest/web/layout"
 )
 
-// Usage adds up a workspace's exchanges.
+// Usage adds up a workspace's exchanges. Every filter is aligned.
 type Usage interface {
-	// Totals adds up from one time to another (excluded).
-	Totals(ctx context.Context, workspace tenants.WorkspaceID, from, to time.Time) (tenants.Totals, error)
+	// Totals adds up the exchanges of a filter.
+	Totals(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter) (tenants.Totals, error)
 
 	// Series is the same in steps of one length.
-	Series(ctx context.Context, workspace tenants.WorkspaceID, from, to time.Time, step time.Duration) ([]tenants.Point, error)
+	Series(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter, step time.Duration) ([]tenants.Point, error)
 
 	// Balance adds up what exchanges cost, saved and missed.
-	Balance(ctx context.Context, workspace tenants.WorkspaceID, from, to time.Time) (tenants.Balance, error)
+	Balance(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter) (tenants.Balance, error)
 
 	// Usage splits it by a dimension.
-	Usage(ctx context.Context, workspace tenants.WorkspaceID, by tenants.Dimension, from, to time.Time) ([]tenants.UsageRow, error)
+	Usage(ctx context.Context, workspace tenants.WorkspaceID, by tenants.Dimension, filter tenants.UsageFilter) ([]tenants.UsageRow, error)
+
+	// UsageChoices returns what the filter can be narrowed to.
+	UsageChoices(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter) (tenants.UsageChoices, error)
+
+	// Rejections returns the provider keys that are refused, since a time at most.
+	Rejections(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) ([]tenants.Rejection, error)
 }
 
 // Exchanges lists exchanges, the newest first.
@@ -103,10 +111,13 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 		}
 		return layout.Page(c, http.StatusOK, frame, firstView(steps))
 	}
-	model := newModel(c.QueryParam("range"), c.QueryParam("by"), h.deps.Now())
-	h.fill(ctx, who.Workspace.ID, &model)
-	h.hold(ctx, who, &model)
-	return layout.Page(c, http.StatusOK, frame, view(model))
+	model := &model{query: newQuery(c.QueryParams(), layout.Zone(c.Request()), h.deps.Now()), Now: h.deps.Now(), Role: who.Role}
+	h.fill(ctx, who, model)
+	status := http.StatusOK
+	if model.isWrong() {
+		status = http.StatusUnprocessableEntity
+	}
+	return layout.Page(c, status, frame, view(model))
 }
 
 // FirstRequest answers with the first steps alone.
@@ -148,15 +159,31 @@ func (h *Handler) steps(ctx context.Context, who tenants.Principal, newest *tena
 
 // fill reads the numbers of each card. A card that cannot be read says so; the
 // others stay.
-func (h *Handler) fill(ctx context.Context, workspace tenants.WorkspaceID, model *model) {
+func (h *Handler) fill(ctx context.Context, who tenants.Principal, model *model) {
+	workspace := who.Workspace.ID
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	beside.Go(func() {
+		defer func() { // or it would end the program, and not the card alone
+			if recovered := recover(); recovered != nil {
+				model.AttentionFailed = h.failed(ctx, "attention", fmt.Errorf("panic: %v", recovered))
+			}
+		}()
+		h.attend(ctx, who, model)
+	})
 	var err error
-	model.Totals, err = h.deps.Usage.Totals(ctx, workspace, model.From, model.To)
+	if model.Totals, err = h.deps.Usage.Totals(ctx, workspace, model.Filter); err == nil {
+		model.Before, err = h.deps.Usage.Totals(ctx, workspace, model.Filter.Before())
+	}
 	model.TotalsFailed = h.failed(ctx, "totals", err)
-	model.Points, err = h.deps.Usage.Series(ctx, workspace, model.From, model.To, model.Range.step)
+	model.Points, err = h.deps.Usage.Series(ctx, workspace, model.Filter, model.Span.step)
 	model.PointsFailed = h.failed(ctx, "series", err)
-	model.Rows, err = h.deps.Usage.Usage(ctx, workspace, model.By, model.From, model.To)
+	model.Rows, err = h.deps.Usage.Usage(ctx, workspace, model.By, model.Filter)
 	model.RowsFailed = h.failed(ctx, "rows", err)
-	h.fillMoney(ctx, workspace, model)
+	balance, err := h.deps.Usage.Balance(ctx, workspace, model.Filter)
+	model.Misses, model.MissesFailed = balance.Misses, h.failed(ctx, "misses", err)
+	model.Choices, err = h.deps.Usage.UsageChoices(ctx, workspace, model.Filter)
+	model.ChoicesFailed = h.failed(ctx, "choices", err)
 }
 
 // failed returns the reference under which a failure is in the log; empty if

@@ -2,19 +2,19 @@ package overview_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/PuerkitoBio/goquery"
 	"github.com/google/uuid"
 
 	"palimpsest/migrations/dbtest"
 	"palimpsest/tenants"
 	"palimpsest/web"
-	"palimpsest/web/components"
+	"palimpsest/web/overview"
 	"palimpsest/web/webtest"
 )
 
@@ -95,13 +95,13 @@ func TestNumbersAreThoseOfTheExchanges(t *testing.T) {
 
 	page := person.Get("/overview?range=24h")
 	ledger := page.TestID("ledger")
-	for _, want := range []string{"$0.01", "18.0k 60.0%", "30.0k received, 12.0k sent", "75.0%", "9.00k of 12.0k input tokens", "2.0 ms / 2.0 ms", "33.3% failed · 1"} {
+	for _, want := range []string{"$0.01", "18.0k 60.0%", "30.0k in, 12.0k sent", "75.0%", "9.00k of 12.0k input", "2.0 ms / 2.0 ms", "33.3% failed · 1", "none by clients themselves"} {
 		if !strings.Contains(ledger, want) {
 			t.Errorf("the ledger lacks %q: %s", want, ledger)
 		}
 	}
-	if page.TestID("requests") != "3" {
-		t.Errorf("%s requests in a day", page.TestID("requests"))
+	if page.TestID("requests") != "3" || page.TestID("epochs") != "1" {
+		t.Errorf("%s requests, %s epochs in a day", page.TestID("requests"), page.TestID("epochs"))
 	}
 	if month := person.Get("/overview?range=30d"); month.TestID("requests") != "4" {
 		t.Errorf("%s requests in a month", month.TestID("requests"))
@@ -114,72 +114,40 @@ func TestNumbersAreThoseOfTheExchanges(t *testing.T) {
 	}
 }
 
-func TestLossIsShownAsALoss(t *testing.T) {
-	t.Parallel()
-	person := webtest.Start(t).SignUp(t, "northbeam")
-	record(t, person, exchange(time.Now(), func(e *tenants.Exchange) { e.NetMicroUSD = -420_000 }))
-
-	page := person.Get("/overview")
-	if page.TestID("net") != "−$0.42" || !page.Has(`[data-testid="net"].down`) || !page.Has(`main .callout a[href="/pipeline"]`) {
-		t.Errorf("the page says %q", page.Text("main"))
-	}
-}
-
-func TestChartAndItsTableHoldTheSameNumbers(t *testing.T) {
-	t.Parallel()
-	person := webtest.Start(t).SignUp(t, "northbeam")
-	record(t, person, exchange(time.Now(), same), exchange(time.Now(), same))
-
-	page := person.Get("/overview?range=24h")
-	var chart components.Chart
-	if err := json.Unmarshal([]byte(page.Find("[data-chart]").AttrOr("data-chart", "")), &chart); err != nil {
-		t.Fatal(err)
-	}
-	sum := int64(0)
-	for _, value := range chart.Series[0].Values {
-		sum += *value
-	}
-	if sum != 20_000 || len(chart.X) != 48 {
-		t.Errorf("the chart adds up to %d in %d steps", sum, len(chart.X))
-	}
-	if row := page.Text(`[data-testid="chart-table"] tbody tr`); !strings.Contains(row, "2 20,000 8,000") {
-		t.Errorf("the table says %q", row)
-	}
-}
-
 // brokenUsage cannot add up.
-type brokenUsage struct{ web.Deps }
+type brokenUsage struct{ adder }
 
-func (brokenUsage) Totals(context.Context, tenants.WorkspaceID, time.Time, time.Time) (tenants.Totals, error) {
-	return tenants.Totals{}, errors.New("relation exchanges does not exist")
+type adder = overview.Usage
+
+var errBroken = errors.New("relation rollups does not exist")
+
+func (brokenUsage) Totals(context.Context, tenants.WorkspaceID, tenants.UsageFilter) (tenants.Totals, error) {
+	return tenants.Totals{}, errBroken
 }
 
-func (b brokenUsage) Series(ctx context.Context, workspace tenants.WorkspaceID, from, to time.Time, step time.Duration) ([]tenants.Point, error) {
-	return b.Deps.Usage.Series(ctx, workspace, from, to, step)
-}
-
-func (brokenUsage) Balance(context.Context, tenants.WorkspaceID, time.Time, time.Time) (tenants.Balance, error) {
-	return tenants.Balance{}, errors.New("relation exchanges does not exist")
-}
-
-func (b brokenUsage) Usage(ctx context.Context, workspace tenants.WorkspaceID, by tenants.Dimension, from, to time.Time) ([]tenants.UsageRow, error) {
-	return b.Deps.Usage.Usage(ctx, workspace, by, from, to)
+func (brokenUsage) Balance(context.Context, tenants.WorkspaceID, tenants.UsageFilter) (tenants.Balance, error) {
+	return tenants.Balance{}, errBroken
 }
 
 func TestFailedCardSaysSoAndLeavesTheOthers(t *testing.T) {
 	t.Parallel()
-	product := webtest.Start(t, func(_ *webtest.Product, deps *web.Deps) { deps.Usage = brokenUsage{*deps} })
+	product := webtest.Start(t, func(_ *webtest.Product, deps *web.Deps) { deps.Usage = brokenUsage{deps.Usage} })
 	person := product.SignUp(t, "northbeam")
 	record(t, person, exchange(time.Now(), same))
 
 	page := person.Get("/overview")
-	if page.Find(`[data-testid="failed"]`).Length() != 3 {
-		t.Errorf("%d cards failed, want the totals, the misses and what needs attention", page.Find(`[data-testid="failed"]`).Length())
+	if page.Find(`[data-testid="failed"]`).Length() != 4 {
+		t.Errorf("%d cards failed, want the totals, what they are made of, the misses and what needs attention", page.Find(`[data-testid="failed"]`).Length())
 	}
 	if failed := page.TestID("failed"); page.Status != http.StatusOK || !strings.Contains(failed, "Reference") || strings.Contains(page.HTML, "relation") {
 		t.Errorf("status %d, %q", page.Status, failed)
 	}
-	if !page.Has("[data-chart]") || !page.Has(`[data-testid="split"]`) {
+	page.Find(`[data-testid="failed"] a`).Each(func(_ int, retry *goquery.Selection) {
+		if path := retry.AttrOr("href", ""); !strings.HasPrefix(path, "/overview") {
+			t.Errorf("a retry leads to %q", path)
+		}
+	})
+	if page.Find("[data-chart]").Length() != 4 || !page.Has(`[data-testid="split"]`) {
 		t.Error("the other cards are gone")
 	}
 }

@@ -19,6 +19,8 @@ const (
 	Theme        = "/theme"
 	Overview     = "/overview"
 	FirstRequest = "/overview/first-request"
+	// OverviewCSV is where the tables of Overview are downloaded.
+	OverviewCSV = "/overview/data.csv"
 	// FirstRequestBare is the same without links.
 	FirstRequestBare = FirstRequest + "?bare=1"
 	Keys             = "/keys"

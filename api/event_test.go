@@ -1,0 +1,21 @@
+package api
+
+import (
+	"testing"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules/compactionbridge"
+)
+
+func TestAnExchangeIsBridgedWhereSomethingWasPutBack(t *testing.T) {
+	t.Parallel()
+	for want, events := range map[bool][]pipeline.Event{
+		true:  {{Module: "ipc", Type: "completed"}, {Module: compactionbridge.Name, Type: compactionbridge.Recovered}},
+		false: {{Module: compactionbridge.Name, Type: "skipped"}, {Module: "ipc", Type: compactionbridge.Recovered}},
+	} {
+		event := Event{Report: pipeline.Report{Events: events}, NetMicroUSD: 3, UnreadMicroUSD: 5, RewrittenMicroUSD: 7}
+		if got := event.exchange(); got.Bridged != want || got.NetMicroUSD != 3 || got.UnreadMicroUSD != 5 || got.RewrittenMicroUSD != 7 {
+			t.Errorf("%+v: bridged is %t", events, got.Bridged)
+		}
+	}
+}

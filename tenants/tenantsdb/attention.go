@@ -1,0 +1,77 @@
+package tenantsdb
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants"
+)
+
+// maxChoices bounds how many combinations of client, model and key are looked through.
+const maxChoices = 2000
+
+// UsageChoices returns the clients, models and API keys of a workspace's exchanges in
+// the range of a filter, aligned; the rest of the filter is not looked at.
+func (db *DB) UsageChoices(ctx context.Context, workspace uuid.UUID, filter tenants.UsageFilter) (tenants.UsageChoices, error) {
+	var choices tenants.UsageChoices
+	filter = tenants.UsageFilter{From: filter.From, To: filter.To}.Aligned()
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		var rows []struct {
+			Client, Model string
+			APIKeyID      uuid.UUID
+		}
+		query := rollups(tx, workspace, filter, day, true).Where("exchanges > 0").Distinct("client", "model", "api_key_id")
+		if err := query.Limit(maxChoices).Find(&rows).Error; err != nil {
+			return err
+		}
+		names, err := keyNames(tx, workspace)
+		for _, row := range rows {
+			choices.Clients, choices.Models = append(choices.Clients, row.Client), append(choices.Models, row.Model)
+			choices.APIKeys = append(choices.APIKeys, tenants.UsageKey{ID: row.APIKeyID, Name: names[row.APIKeyID.String()]})
+		}
+		return err
+	})
+	if err != nil {
+		return tenants.UsageChoices{}, fmt.Errorf("what usage of workspace %s is of: %w", workspace, err)
+	}
+	for _, list := range []*[]string{&choices.Clients, &choices.Models} {
+		slices.Sort(*list)
+		*list = slices.DeleteFunc(slices.Compact(*list), func(name string) bool { return name == "" })
+	}
+	slices.SortFunc(choices.APIKeys, func(a, b tenants.UsageKey) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), bytes.Compare(a.ID[:], b.ID[:]))
+	})
+	choices.APIKeys = slices.Compact(choices.APIKeys)
+	return choices, nil
+}
+
+// Rejections returns the enabled provider keys of a workspace that their providers have
+// refused since a time, and that nothing good has followed: no answer, no test that
+// passed, no new secret. The one with most refusals comes first.
+func (db *DB) Rejections(ctx context.Context, workspace uuid.UUID, since time.Time) ([]tenants.Rejection, error) {
+	const statement = `
+		SELECT k.id AS key, k.name, k.provider, count(*) AS count, min(e.at) AS since, (array_agg(e.status ORDER BY e.at DESC))[1] AS status
+		FROM provider_keys k
+			CROSS JOIN LATERAL (SELECT greatest(k.sealed_at, CASE WHEN k.check_ok THEN k.checked_at END, (
+				SELECT g.at FROM exchanges g WHERE g.workspace_id = k.workspace_id AND g.provider_key_id = k.id AND g.at >= @since AND g.status < 400
+				ORDER BY g.at DESC LIMIT 1)) AS at) good
+			JOIN exchanges e ON e.workspace_id = k.workspace_id AND e.provider_key_id = k.id AND e.at >= @since AND e.at > good.at
+				AND e.error_from = 'provider' AND e.status IN (401, 403)
+		WHERE k.workspace_id = @workspace AND NOT k.disabled
+		GROUP BY k.id, k.name, k.provider ORDER BY count DESC, k.name, k.id`
+	var rejections []tenants.Rejection
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Raw(statement, map[string]any{"workspace": workspace, "since": since}).Scan(&rejections).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("refused provider keys of workspace %s: %w", workspace, err)
+	}
+	return rejections, nil
+}

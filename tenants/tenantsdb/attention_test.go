@@ -1,0 +1,71 @@
+package tenantsdb_test
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/tenants"
+)
+
+func TestChoicesAreWhatARangeHas(t *testing.T) {
+	t.Parallel()
+	b, key := plant(t)
+	choices, err := b.UsageChoices(t.Context(), b.workspace, between(0, 30*time.Minute))
+	want := tenants.UsageChoices{
+		Clients: []string{"claude-code"}, Models: []string{"claude"}, APIKeys: []tenants.UsageKey{{ID: key.ID, Name: "laptop"}},
+	}
+	if err != nil || !reflect.DeepEqual(choices, want) {
+		t.Errorf("choices %+v (%v), want %+v", choices, err, want)
+	}
+	own := b.exchange(day().Add(10 * time.Hour))
+	own.Class, own.Client = "summary", "palimpsest"
+	b.record(t, b.workspace, own)
+	all, err := b.UsageChoices(t.Context(), b.workspace, tenants.UsageFilter{From: day(), To: day().Add(48 * time.Hour), Client: "codex"})
+	if err != nil || len(all.Clients) != 2 || len(all.APIKeys) != 5 {
+		t.Errorf("of both days: %+v (%v): the filter narrows nothing, calls of our own are none", all, err)
+	}
+}
+
+func TestAKeyIsRejectedUntilSomethingGoodComesOfIt(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	key := b.addProviderKey(t, b.workspace, "anthropic")
+	at := now().Add(time.Hour)
+	record := func(after time.Duration, status int) {
+		exchange := b.exchange(at.Add(after))
+		exchange.ProviderKey, exchange.Status = key.ID, status
+		if status >= 400 {
+			exchange.ErrorFrom = "provider"
+		}
+		b.record(t, b.workspace, exchange)
+	}
+	rejected := func() []tenants.Rejection {
+		rejections, err := b.Rejections(t.Context(), b.workspace, at.Add(-24*time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rejections
+	}
+	record(0, 401)
+	record(time.Minute, 200)
+	record(2*time.Minute, 429)
+	if found := rejected(); len(found) != 0 {
+		t.Errorf("rejected although it worked since: %+v", found)
+	}
+	record(3*time.Minute, 401)
+	record(4*time.Minute, 403)
+	want := []tenants.Rejection{{Key: key.ID, Name: key.Name, Provider: key.Provider, Count: 2, Since: at.Add(3 * time.Minute), Status: 403}}
+	if found := rejected(); len(found) != 1 || !found[0].Since.Equal(want[0].Since) || found[0].Count != 2 || found[0].Status != 403 || found[0].Name != key.Name || found[0].Key != key.ID {
+		t.Errorf("rejections %+v, want %+v", found, want)
+	}
+	if found, err := b.Rejections(t.Context(), uuid.New(), at.Add(-time.Hour)); err != nil || len(found) != 0 {
+		t.Errorf("another workspace: %+v, %v", found, err)
+	}
+	record(5*time.Minute, 200)
+	if found := rejected(); len(found) != 0 {
+		t.Errorf("rejected although it works again: %+v", found)
+	}
+}

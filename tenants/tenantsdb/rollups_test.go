@@ -1,0 +1,282 @@
+package tenantsdb_test
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+	"pgregory.net/rapid"
+
+	"palimpsest/tenants"
+)
+
+// scan adds up exchanges one by one, by what tenants.Usage says of each number.
+func scan(exchanges []tenants.Exchange, filter tenants.UsageFilter) (sum tenants.Usage, overheads []time.Duration) {
+	filter = filter.Aligned()
+	for i := range exchanges {
+		e := &exchanges[i]
+		if e.At.Before(filter.From) || !e.At.Before(filter.To) ||
+			filter.Client != "" && filter.Client != e.Client || filter.Model != "" && filter.Model != e.Model ||
+			filter.APIKey != uuid.Nil && filter.APIKey != e.APIKey {
+			continue
+		}
+		count(&sum, e)
+		if e.Attempts > 0 && e.Class != "summary" && e.Class != "embedding" {
+			overheads = append(overheads, e.Overhead)
+		}
+	}
+	slices.Sort(overheads)
+	return sum, overheads
+}
+
+// count adds an exchange.
+func count(sum *tenants.Usage, e *tenants.Exchange) {
+	own := e.Class == "summary" || e.Class == "embedding"
+	for number, counts := range map[*int64]bool{
+		&sum.Exchanges: !own, &sum.Failures: !own && e.Status >= 400 && e.Status != 499, &sum.Edited: e.Projection > 0,
+		&sum.Epochs:      e.Compression == "epoch" || e.Compression == "emergency" || e.Compression == "truncated",
+		&sum.EpochsL1:    e.Compression == "epoch" && e.Levels[2]+e.Levels[3] == 0,
+		&sum.EpochsL2:    e.Compression == "epoch" && e.Levels[2] > 0 && e.Levels[3] == 0,
+		&sum.EpochsL3:    e.Compression == "epoch" && e.Levels[3] > 0,
+		&sum.Emergencies: e.Compression == "emergency", &sum.Truncations: e.Compression == "truncated",
+		&sum.Unreachable: e.Compression == "unreachable", &sum.Compactions: e.Class == "compaction", &sum.Bridged: e.Bridged,
+	} {
+		if counts {
+			*number++
+		}
+	}
+	for number, amount := range map[*int64]int{
+		&sum.TokensBefore: e.TokensBefore, &sum.TokensAfter: e.TokensAfter, &sum.Input: e.Input, &sum.CacheRead: e.CacheRead,
+		&sum.CacheWrite: e.CacheWrite, &sum.Output: e.Output, &sum.Levels[0]: e.Levels[0], &sum.Levels[1]: e.Levels[1],
+		&sum.Levels[2]: e.Levels[2], &sum.Levels[3]: e.Levels[3],
+	} {
+		*number += int64(amount)
+	}
+	sum.CostMicroUSD += e.CostMicroUSD
+	sum.NetMicroUSD += e.NetMicroUSD
+	sum.UnreadMicroUSD += e.UnreadMicroUSD
+	sum.RewrittenMicroUSD += e.RewrittenMicroUSD
+	if own {
+		sum.OwnMicroUSD += e.CostMicroUSD
+	}
+}
+
+// nearestRank returns the value that a part of sorted ones do not exceed.
+func nearestRank(sorted []time.Duration, part float64) time.Duration {
+	return sorted[max(0, int(math.Ceil(part*float64(len(sorted))))-1)]
+}
+
+// drawExchange draws an exchange of the first three days.
+func drawExchange(t *rapid.T, keys []uuid.UUID) tenants.Exchange {
+	text := func(name string, of ...string) string { return rapid.SampledFrom(of).Draw(t, name) }
+	number := func(name string, most int) int { return rapid.IntRange(0, most).Draw(t, name) }
+	return tenants.Exchange{
+		ID: uuid.Must(uuid.NewV7()), At: day().Add(time.Duration(number("minute", 3*24*60)) * time.Minute),
+		APIKey: rapid.SampledFrom(keys).Draw(t, "key"), Provider: tenants.ProviderAnthropic, Endpoint: "/v1/messages",
+		Client: text("client", "codex", "claude-code", ""), Model: text("model", "opus", "haiku"),
+		Class:       text("class", "main", "compaction", "summary", "embedding"),
+		Compression: text("compression", "none", "frozen", "epoch", "emergency", "truncated", "unreachable"),
+		Status:      rapid.SampledFrom([]int{200, 400, 499, 529}).Draw(t, "status"), Attempts: number("attempts", 1),
+		Levels:     [4]int{number("l0", 9), number("l1", 2), number("l2", 1), number("l3", 1)},
+		Projection: number("projection", 1), Bridged: rapid.Bool().Draw(t, "bridged"),
+		TokensBefore: number("before", 2e6), TokensAfter: number("after", 2e6), Input: number("input", 1e5),
+		CacheRead: number("read", 1e6), CacheWrite: number("write", 1e5), Output: number("output", 1e4),
+		CostMicroUSD: int64(number("cost", 1e7)), NetMicroUSD: int64(number("net", 1e7)) - 5e6,
+		UnreadMicroUSD: int64(number("unread", 1e6)), RewrittenMicroUSD: int64(number("rewritten", 1e6)),
+		MissCause: text("cause", "", "ttl_expiry", "prefix_change_ours", "prefix_change_client", "cold_start", "provider"), MissedTokens: number("missed", 1e5),
+		Overhead: time.Duration(math.Pow(10, rapid.Float64Range(0, 8).Draw(t, "overhead"))) * time.Microsecond,
+	}
+}
+
+// Whatever was recorded, in whatever batches and order, each number of a range is the
+// sum over its exchanges, in all, in steps and in parts.
+func TestRollupsAreWhatAScanAddsUp(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	rapid.Check(t, func(r *rapid.T) {
+		_, workspace := b.signUp(t, uuid.NewString()+"@example.com")
+		keys := []uuid.UUID{uuid.New(), uuid.New()}
+		var exchanges []tenants.Exchange
+		for range rapid.IntRange(1, 4).Draw(r, "batches") {
+			batch := make([]tenants.Exchange, rapid.IntRange(1, 12).Draw(r, "size"))
+			for i := range batch {
+				batch[i] = drawExchange(r, keys)
+			}
+			exchanges = append(exchanges, batch...)
+			b.record(t, workspace, batch...)
+			b.record(t, workspace, batch[:1]...) // written again, it counts once
+		}
+		minute := func(name string, from, to int) time.Time {
+			return day().Add(time.Duration(rapid.IntRange(from, to).Draw(r, name)) * time.Minute)
+		}
+		filter := tenants.UsageFilter{From: minute("from", -300, 2000), To: minute("to", 2000, 4500)}
+		if rapid.Bool().Draw(r, "part") {
+			filter.Client = rapid.SampledFrom([]string{"codex", ""}).Draw(r, "of client")
+			filter.Model = rapid.SampledFrom([]string{"opus", ""}).Draw(r, "of model")
+			filter.APIKey = rapid.SampledFrom([]uuid.UUID{keys[0], uuid.Nil}).Draw(r, "of key")
+		}
+		b.compare(t, workspace, filter, exchanges)
+	})
+}
+
+// compare holds everything that is read of a workspace against its exchanges.
+func (b bundle) compare(t *testing.T, workspace uuid.UUID, filter tenants.UsageFilter, exchanges []tenants.Exchange) {
+	t.Helper()
+	want, overheads := scan(exchanges, filter)
+	totals, err := b.Totals(t.Context(), workspace, filter)
+	if err != nil || totals.Usage != want {
+		t.Fatalf("totals of %+v: %v\n%+v\nwant\n%+v", filter, err, totals.Usage, want)
+	}
+	if totals.Overhead.Measured != int64(len(overheads)) {
+		t.Fatalf("%d measured, want %d", totals.Overhead.Measured, len(overheads))
+	}
+	for part, got := range map[float64]time.Duration{0.5: totals.Overhead.P50, 0.99: totals.Overhead.P99} {
+		if len(overheads) == 0 {
+			continue
+		}
+		if exact := nearestRank(overheads, part); exact < 32*time.Microsecond && got != 16*time.Microsecond || exact >= 32*time.Microsecond && !isNear(got, exact) {
+			t.Fatalf("p%.0f %s, exactly %s", 100*part, got, exact)
+		}
+	}
+	for _, step := range []time.Duration{90 * time.Minute, 6 * time.Hour, 24 * time.Hour} {
+		points, err := b.Series(t.Context(), workspace, filter, step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, point := range points {
+			of := filter.Aligned()
+			of.From, of.To = point.From, earlier(of.To, point.From.Add(step))
+			if want, _ := scan(exchanges, of); point.Usage != want {
+				t.Fatalf("step of %s at %s: %+v\nwant %+v", step, point.From, point.Usage, want)
+			}
+		}
+	}
+	for _, by := range []tenants.Dimension{tenants.ByDay, tenants.ByClient, tenants.ByModel, tenants.ByKey} {
+		rows, err := b.Usage(t.Context(), workspace, by, filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var exchanged, net int64
+		for _, row := range rows {
+			exchanged, net = exchanged+row.Exchanges, net+row.NetMicroUSD
+		}
+		if exchanged != want.Exchanges || net != want.NetMicroUSD {
+			t.Fatalf("by %s there are %d exchanges and %d net, want %d and %d", by, exchanged, net, want.Exchanges, want.NetMicroUSD)
+		}
+	}
+	b.compareMisses(t, workspace, filter, exchanges)
+}
+
+func (b bundle) compareMisses(t *testing.T, workspace uuid.UUID, filter tenants.UsageFilter, exchanges []tenants.Exchange) {
+	t.Helper()
+	balance, err := b.Balance(t.Context(), workspace, filter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]tenants.Misses{}
+	for i := range exchanges {
+		if one, _ := scan(exchanges[i:i+1], filter); one != (tenants.Usage{}) && exchanges[i].MissCause != "" {
+			misses := want[exchanges[i].MissCause]
+			want[exchanges[i].MissCause] = tenants.Misses{Cause: exchanges[i].MissCause, Count: misses.Count + 1, Tokens: misses.Tokens + int64(exchanges[i].MissedTokens)}
+		}
+	}
+	if len(balance.Misses) != len(want) {
+		t.Fatalf("misses %+v, want %+v", balance.Misses, want)
+	}
+	for _, misses := range balance.Misses {
+		if misses != want[misses.Cause] {
+			t.Fatalf("misses %+v, want %+v", misses, want[misses.Cause])
+		}
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func TestConcurrentWritersAddUp(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const writers, batches = 8, 12
+	var group sync.WaitGroup
+	for writer := range writers {
+		group.Go(func() {
+			for i := range batches {
+				early, late := b.exchange(day().Add(time.Duration(i)*time.Hour)), b.exchange(day().Add(time.Duration(batches-i)*time.Hour))
+				late.Client = []string{"pi", "cursor"}[writer%2]
+				if err := b.RecordExchanges(t.Context(), b.workspace, []tenants.Exchange{late, early}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	for _, filter := range []tenants.UsageFilter{between(0, 24*time.Hour), {From: day(), To: day().Add(24 * time.Hour), Client: "codex"}} {
+		want := int64(2 * writers * batches)
+		if filter.Client != "" {
+			want /= 2
+		}
+		if totals, err := b.Totals(t.Context(), b.workspace, filter); err != nil || totals.Exchanges != want || totals.Overhead.Measured != want {
+			t.Errorf("%+v: %d exchanges, %d measured, want %d (%v)", filter, totals.Exchanges, totals.Overhead.Measured, want, err)
+		}
+	}
+}
+
+// What was added up stays true: figures of an exchange cannot be changed, and when what
+// was said in it is deleted they stay, the audit of money with them.
+func TestFiguresOfAnExchangeAreThereToStay(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.record(t, b.workspace, b.exchange(day()))
+	before, err := b.Totals(t.Context(), b.workspace, between(0, time.Hour))
+	if err != nil || before.Exchanges != 1 {
+		t.Fatal(before, err)
+	}
+	for _, change := range []string{"net_microusd = 0", "tokens_after = 1", "at = now()", "client = 'pi'", "status = 500", "overhead_us = 1"} {
+		err := b.InTenant(t.Context(), b.workspace, func(tx *gorm.DB) error {
+			return tx.Exec("UPDATE exchanges SET "+change+" WHERE workspace_id = ?", b.workspace).Error
+		})
+		if !isRefused(err) {
+			t.Errorf("an exchange takes %s: %v", change, err)
+		}
+	}
+	err = b.InTenant(t.Context(), b.workspace, func(tx *gorm.DB) error {
+		return tx.Exec("UPDATE exchanges SET answer = NULL, report = NULL, session_id = NULL, lane_id = NULL WHERE workspace_id = ?", b.workspace).Error
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = b.InTenant(t.Context(), b.workspace, func(tx *gorm.DB) error {
+		return tx.Exec("DELETE FROM rollups WHERE workspace_id = ?", b.workspace).Error
+	})
+	if !isRefused(err) {
+		t.Errorf("figures may be deleted: %v", err)
+	}
+	if after, err := b.Totals(t.Context(), b.workspace, between(0, time.Hour)); err != nil || after != before {
+		t.Errorf("after a deletion %+v, before %+v (%v)", after, before, err)
+	}
+}
+
+// A model's name is the client's: it may be long, and still counts.
+func TestLongNamesAreCountedByHowTheyBegin(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	long := b.exchange(day())
+	long.Model, long.Client = string(slices.Repeat([]byte("m"), 9000)), string(slices.Repeat([]byte("c"), 9000))
+	b.record(t, b.workspace, long)
+	filter := between(0, time.Hour)
+	filter.Model, filter.Client = long.Model, long.Client
+	if totals, err := b.Totals(t.Context(), b.workspace, filter); err != nil || totals.Exchanges != 1 {
+		t.Errorf("%+v (%v)", totals, err)
+	}
+	if rows, err := b.Usage(t.Context(), b.workspace, tenants.ByModel, filter); err != nil || len(rows) != 1 || len(rows[0].Label) != 200 {
+		t.Errorf("%d rows (%v)", len(rows), err)
+	}
+}

@@ -1,0 +1,228 @@
+package overview
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/cost"
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+	"palimpsest/web/paths"
+)
+
+const (
+	// soon is how long before its end a key that is used needs attention.
+	soon = 7 * day
+	// used is how long ago a key was last used that is in use.
+	used = 7 * day
+	// brusque is how shortly before it was revoked a key was used that clients still hold.
+	brusque = day
+)
+
+// item is something that people should look at.
+type item struct {
+	Dot         string // "bad", "warn"
+	Title, Text string
+	Since       time.Time // stands behind Text; zero: nothing does
+	Action      string    // of the button; empty: none
+	Path        string
+}
+
+// attend reads what people should look at, by what happened in the last seven days and
+// what is set now. What compression lost needs attention of its own.
+func (h *Handler) attend(ctx context.Context, who tenants.Principal, m *model) {
+	err := h.compressed(ctx, who, m)
+	for _, read := range []func(context.Context, tenants.Principal, *model) error{h.rejected, h.keys, h.notices} {
+		if err == nil {
+			err = read(ctx, who, m)
+		}
+	}
+	// What is broken comes before what costs.
+	slices.SortStableFunc(m.Attention, func(a, b item) int { return strings.Compare(a.Dot, b.Dot) })
+	m.AttentionFailed = h.failed(ctx, "attention", err)
+}
+
+// compressed reads the advice, and adds that prompts did not come down to the target.
+func (h *Handler) compressed(ctx context.Context, who tenants.Principal, m *model) error {
+	recent, err := h.deps.Usage.Totals(ctx, who.Workspace.ID, tenants.UsageFilter{From: m.Now.Add(-cost.AdviceSpan), To: m.Now})
+	if err != nil {
+		return err
+	}
+	m.Advice, m.Advised = cost.Advise(recent.Edited, recent.CostMicroUSD, recent.NetMicroUSD)
+	if recent.Unreachable > 0 {
+		one := item{
+			Dot: "warn", Title: components.Plural(recent.Unreachable, "request") + " stayed above the target",
+			Text: "What is never compressed there is larger than the target allows. Keep fewer turns verbatim, or allow deeper levels.",
+		}
+		one.link(who.Role, tenants.ReadConfig, "Open pipeline", paths.Pipeline)
+		m.Attention = append(m.Attention, one)
+	}
+	return nil
+}
+
+// rejected adds the provider keys that do not work.
+func (h *Handler) rejected(ctx context.Context, who tenants.Principal, m *model) error {
+	rejections, err := h.deps.Usage.Rejections(ctx, who.Workspace.ID, m.Now.Add(-cost.AdviceSpan))
+	if err != nil {
+		return err
+	}
+	refused := map[string]bool{}
+	for _, rejection := range rejections {
+		refused[rejection.Key.String()] = true
+		one := item{
+			Dot: "bad", Title: fmt.Sprintf("%s was rejected %s", rejection.Name, times(rejection.Count)), Since: rejection.Since,
+			Text: fmt.Sprintf("%d from %s. Requests that go to it fail until it is replaced.", rejection.Status, components.ProviderName(rejection.Provider)),
+		}
+		one.link(who.Role, tenants.ManageProviders, "Replace key", paths.ReplaceProvider(rejection.Key))
+		m.Attention = append(m.Attention, one)
+	}
+	providers, err := h.deps.ProviderKeys.ProviderKeys(ctx, who.Workspace.ID)
+	for i := range providers {
+		key := &providers[i]
+		if key.Disabled || key.Check.At.IsZero() || key.Check.OK || refused[key.ID.String()] {
+			continue
+		}
+		one := item{Dot: "bad", Title: key.Name + " failed its last test", Since: key.Check.At, Text: key.Check.Problem}
+		one.link(who.Role, tenants.ReadConfig, "Open", paths.Providers)
+		m.Attention = append(m.Attention, one)
+	}
+	return err
+}
+
+// keys adds the API keys that clients hold and that do not work, or soon will not.
+func (h *Handler) keys(ctx context.Context, who tenants.Principal, m *model) error {
+	keys, err := h.deps.APIKeys.APIKeys(ctx, who.Workspace.ID)
+	for i := range keys {
+		one, needs := keyItem(&keys[i], m.Now)
+		if !needs {
+			continue
+		}
+		one.link(who.Role, tenants.ReadConfig, "Open", paths.Keys)
+		m.Attention = append(m.Attention, one)
+	}
+	return err
+}
+
+func keyItem(key *tenants.APIKey, now time.Time) (item, bool) {
+	if key.LastUsedAt == nil {
+		return item{}, false
+	}
+	inUse := now.Sub(*key.LastUsedAt) < used
+	switch {
+	case key.RevokedAt != nil:
+		return item{
+			Dot: "warn", Title: "Key " + key.Name + " was revoked while it was used", Since: *key.LastUsedAt,
+			Text: "Clients that still hold it are refused. Last used:",
+		}, now.Sub(*key.RevokedAt) < soon && key.RevokedAt.Sub(*key.LastUsedAt) < brusque
+	case key.ExpiresAt != nil && !key.ExpiresAt.After(now):
+		return item{
+			Dot: "bad", Title: "Key " + key.Name + " has expired", Since: *key.ExpiresAt,
+			Text: "It was in use; its clients are refused. Expired:",
+		}, now.Sub(*key.ExpiresAt) < soon && key.ExpiresAt.Sub(*key.LastUsedAt) < brusque
+	case key.ExpiresAt != nil && key.ExpiresAt.Sub(now) < soon:
+		return item{
+			Dot: "warn", Title: "Key " + key.Name + " expires " + until(*key.ExpiresAt, now), Since: *key.ExpiresAt,
+			Text: "It is in use; its clients are refused from then on.",
+		}, inUse
+	case key.OldUntil != nil && key.OldUntil.After(now) && key.OldUntil.Sub(now) < soon:
+		return item{
+			Dot: "warn", Title: "The old secret of key " + key.Name + " ends " + until(*key.OldUntil, now), Since: *key.OldUntil,
+			Text: "Clients that were not given the new one are refused from then on.",
+		}, inUse
+	}
+	return item{}, false
+}
+
+// notices adds the sessions that need attention by the settings that hold now. Their
+// titles are there for who may read every session.
+func (h *Handler) notices(ctx context.Context, who tenants.Principal, m *model) error {
+	saved, err := h.deps.Pipelines.Pipeline(ctx, who.Workspace.ID)
+	if err != nil {
+		return err
+	}
+	config, _, err := pipeline.Resolve(h.deps.Defaults, pipeline.Layer{Source: pipeline.FromWorkspace, Modules: saved.Modules, YAML: saved.YAML})
+	if err != nil {
+		return fmt.Errorf("saved pipeline, version %d: %w", saved.Version, err)
+	}
+	notices, err := h.deps.Sessions.Notices(ctx, who.Workspace.ID, m.Now.Add(-cost.AdviceSpan), m.Now, config.IPC.WarnAfterEpochs)
+	if err != nil {
+		return err
+	}
+	reader, err := h.deps.Readers.Reader(ctx, who.Workspace.ID, who.User.ID)
+	for _, notice := range notices {
+		if err != nil || !reader.All {
+			notice.Title = "Session " + notice.Session.String()[:8]
+		}
+		one := item{Dot: "warn", Title: noticeTitle(notice), Text: noticeText(notice)}
+		one.link(who.Role, tenants.ReadSessions, "Open", paths.Session(notice.Session))
+		m.Attention = append(m.Attention, one)
+	}
+	return err
+}
+
+// link gives an item its button, for who may use it.
+func (i *item) link(role tenants.Role, needs tenants.Permission, action, path string) {
+	if role.May(needs) {
+		i.Action, i.Path = action, path
+	}
+}
+
+// times writes how often something happened.
+func times(n int64) string {
+	if n == 1 {
+		return "once"
+	}
+	return components.Count(n) + " times"
+}
+
+// until writes how soon something is.
+func until(at, now time.Time) string { return "in " + components.Span(at.Sub(now)) }
+
+// noticeTitle says what is the matter.
+func noticeTitle(notice cost.Notice) string {
+	sessions := components.Plural(int64(notice.Sessions), "session")
+	switch notice.Kind {
+	case cost.NoticeLoss:
+		return fmt.Sprintf("%s cost %s more than compression saved", sessions, components.Money(-notice.Net))
+	case cost.NoticeTruncated:
+		return sessions + " reached terminal truncation"
+	default:
+		return sessions + " compressed many times"
+	}
+}
+
+// noticeText says it of the session that needs attention most.
+func noticeText(notice cost.Notice) string {
+	title := notice.Title
+	if title == "" {
+		title = "Untitled session"
+	}
+	switch notice.Kind {
+	case cost.NoticeLoss:
+		return "Most of it: “" + title + "”. Each epoch rewrote the provider’s cache; a higher target makes fewer."
+	case cost.NoticeTruncated:
+		return "“" + title + "”. The originals are in the archive."
+	default:
+		return fmt.Sprintf("“%s”, %s. What was said first is known to the model by its shortest form only.", title, components.Plural(int64(notice.Epochs), "epoch"))
+	}
+}
+
+// missName says why the provider's cache did not have what it should.
+func missName(cause string) string {
+	switch cost.Cause(cause) {
+	case cost.TTLExpiry:
+		return "It had expired"
+	case cost.PrefixChangeOurs:
+		return "We edited the prompt: an epoch"
+	case cost.PrefixChangeClient:
+		return "The client edited the prompt"
+	case cost.ColdStart:
+		return "First request of a lane"
+	default:
+		return "The provider did not find it"
+	}
+}

@@ -1,0 +1,197 @@
+package overview
+
+import (
+	"time"
+
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+)
+
+// The charts, by their name in addresses.
+const (
+	tokensChart   = "tokens"
+	cacheChart    = "cache"
+	overheadChart = "overhead"
+	eventsChart   = "events"
+)
+
+const (
+	smallChart = 188 // pixels
+	mostBars   = 32  // of the chart of events
+)
+
+// over returns a chart over the range without its lines.
+func (m *model) over(points []tenants.Point, step time.Duration) components.Chart {
+	chart := components.Chart{
+		Kind: components.OverTime, Zone: m.Zone.String(), Sync: "overview", Step: int64(step.Seconds()),
+		Zoom: m.page("range", "", "from", "", "to", "", "table", ""), X: make([]int64, len(points)),
+	}
+	for i := range points {
+		chart.X[i] = points[i].From.Unix()
+	}
+	return chart
+}
+
+// values returns a figure of each point; nil where there is none.
+func values(points []tenants.Point, of func(point *tenants.Point) (int64, bool)) []*int64 {
+	list := make([]*int64, len(points))
+	for i := range points {
+		if value, has := of(&points[i]); has {
+			list[i] = &value
+		}
+	}
+	return list
+}
+
+// tokens is the chart of what was received and sent.
+func (m *model) tokens() components.Chart {
+	chart := m.over(m.Points, m.Span.step)
+	chart.Gap, chart.Height = "Saved", 268
+	chart.Series = []components.Line{
+		{Label: "Received", Colour: "lapis-fill", Key: "lapis", Values: values(m.Points, func(p *tenants.Point) (int64, bool) { return p.TokensBefore, true })},
+		{Label: "Sent", Colour: "verdigris-fill", Key: "verd", Fill: 0.22, Values: values(m.Points, func(p *tenants.Point) (int64, bool) { return p.TokensAfter, true })},
+	}
+	return chart
+}
+
+// cache is the chart of the share of input that came from the providers' caches.
+func (m *model) cache() components.Chart {
+	chart := m.over(m.Points, m.Span.step)
+	chart.Unit, chart.Height = components.InShares, smallChart
+	chart.Series = []components.Line{{Label: "Read from cache", Colour: "verdigris-fill", Key: "verd", Fill: 0.22, Values: values(m.Points, func(p *tenants.Point) (int64, bool) {
+		prompt := p.Prompt()
+		return 10_000 * p.CacheRead / max(1, prompt), prompt > 0
+	})}}
+	return chart
+}
+
+// overhead is the chart of the proxy's own work.
+func (m *model) overhead() components.Chart {
+	chart := m.over(m.Points, m.Span.step)
+	chart.Unit, chart.Height = components.InMicros, smallChart
+	chart.Series = []components.Line{
+		{Label: "p50", Colour: "verdigris-fill", Key: "verd", Values: values(m.Points, func(p *tenants.Point) (int64, bool) {
+			return p.Overhead.P50.Microseconds(), p.Overhead.Measured > 0
+		})},
+		{Label: "p99", Colour: "ochre-fill", Key: "ochre", Values: values(m.Points, func(p *tenants.Point) (int64, bool) {
+			return p.Overhead.P99.Microseconds(), p.Overhead.Measured > 0
+		})},
+	}
+	return chart
+}
+
+// events is the chart of what was compressed anew, by the deepest level.
+func (m *model) events() components.Chart {
+	points, step := m.coarse()
+	chart := m.over(points, step)
+	chart.Bars, chart.Height = true, 160
+	for _, kind := range kinds() {
+		chart.Series = append(chart.Series, components.Line{
+			Label: kind.Title, Colour: kind.colour, Key: kind.Key, Values: values(points, func(p *tenants.Point) (int64, bool) { return kind.of(&p.Usage), true }),
+		})
+	}
+	return chart
+}
+
+// kind is a kind of event.
+type kind struct {
+	Title, Key string
+	colour     string
+	of         func(usage *tenants.Usage) int64
+}
+
+func kinds() []kind {
+	return []kind{
+		{"L1", "l1", "l1", func(u *tenants.Usage) int64 { return u.EpochsL1 }},
+		{"L2", "l2", "l2", func(u *tenants.Usage) int64 { return u.EpochsL2 }},
+		{"L3", "l3", "l3", func(u *tenants.Usage) int64 { return u.EpochsL3 }},
+		{"Bridged", "lapis", "lapis-fill", func(u *tenants.Usage) int64 { return u.Bridged }},
+		{"Emergency", "minium", "minium-fill", func(u *tenants.Usage) int64 { return u.Emergencies }},
+		{"Truncated", "ochre", "ochre-fill", func(u *tenants.Usage) int64 { return u.Truncations }},
+	}
+}
+
+// coarse returns the points in wider steps, so that a bar can be seen. Figures of
+// overhead are left out: they do not add up.
+func (m *model) coarse() ([]tenants.Point, time.Duration) {
+	factor := (len(m.Points) + mostBars - 1) / mostBars
+	if factor <= 1 {
+		return m.Points, m.Span.step
+	}
+	var wide []tenants.Point
+	for i := range m.Points {
+		if i%factor == 0 {
+			wide = append(wide, tenants.Point{From: m.Points[i].From})
+		}
+		sum, one := &wide[len(wide)-1].Usage, &m.Points[i].Usage
+		sum.EpochsL1 += one.EpochsL1
+		sum.EpochsL2 += one.EpochsL2
+		sum.EpochsL3 += one.EpochsL3
+		sum.Emergencies += one.Emergencies
+		sum.Truncations += one.Truncations
+		sum.Bridged += one.Bridged
+	}
+	return wide, time.Duration(factor) * m.Span.step
+}
+
+// eventWords says how long a bar of events is.
+func (m *model) eventWords() string {
+	_, step := m.coarse()
+	return span{step: step}.stepWords()
+}
+
+// zoneName names the time zone of the axis.
+func (m *model) zoneName() string { return m.Zone.String() }
+
+// chartModel is a card with a chart.
+type chartModel struct {
+	Name, Title, Sub string
+	Legend           []legend
+	Below            bool   // the legend stands below the chart
+	Label            string // the chart in words
+	Chart            components.Chart
+}
+
+// legend is the mark of a line, or of an area.
+type legend struct {
+	Title, Key string
+	Area       bool
+}
+
+func (m *model) tokensCard() chartModel {
+	return chartModel{
+		Name: tokensChart, Title: "Tokens received and sent", Sub: m.Span.stepWords() + ", " + m.zoneName(), Chart: m.tokens(),
+		Legend: []legend{{Title: "Received", Key: "lapis"}, {Title: "Sent", Key: "verd"}, {Title: "Saved", Key: "gap", Area: true}},
+		Label: "Tokens received from clients and sent to providers, " + m.Span.Words + ": " + components.Short(m.Totals.TokensBefore) +
+			" received, " + components.Short(m.Totals.TokensAfter) + " sent.",
+	}
+}
+
+func (m *model) cacheCard() chartModel {
+	return chartModel{
+		Name: cacheChart, Title: "Prompt cache hits", Sub: "of input, " + m.zoneName(), Chart: m.cache(),
+		Label: "Share of input that providers read from their caches, " + m.Span.Words + ": " + components.Share(m.Totals.CacheRead, m.Totals.Prompt()) + " in all.",
+	}
+}
+
+func (m *model) overheadCard() chartModel {
+	return chartModel{
+		Name: overheadChart, Title: "Proxy overhead", Sub: m.zoneName(), Chart: m.overhead(),
+		Legend: []legend{{Title: "p50", Key: "verd"}, {Title: "p99", Key: "ochre"}},
+		Label: "The proxy’s own work before the provider was called, " + m.Span.Words + ": " + components.Millis(m.Totals.Overhead.P50) +
+			" milliseconds in the median, " + components.Millis(m.Totals.Overhead.P99) + " at the 99th percentile.",
+	}
+}
+
+func (m *model) eventsCard() chartModel {
+	card := chartModel{
+		Name: eventsChart, Title: "Compaction events", Sub: m.eventWords() + ", " + m.zoneName(), Chart: m.events(), Below: true,
+		Label: "Compaction events by the deepest level, " + m.Span.Words + ":",
+	}
+	for _, kind := range kinds() {
+		card.Legend = append(card.Legend, legend{kind.Title, kind.Key, true})
+		card.Label += " " + kind.Title + " " + components.Count(kind.of(&m.Totals.Usage)) + ","
+	}
+	card.Label = card.Label[:len(card.Label)-1] + "."
+	return card
+}

@@ -1,0 +1,209 @@
+package overview
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+	"palimpsest/web/paths"
+)
+
+const (
+	day = 24 * time.Hour
+
+	custom       = "custom"
+	customSteps  = 168 // of a chart of a range of one's own, at most
+	longestRange = 5 * 366 * day
+
+	// localForm is how a browser writes a moment of the reader's own time zone.
+	localForm = "2006-01-02T15:04"
+)
+
+// span is a range of time that the page can show.
+type span struct {
+	Name   string // in the address
+	Words  string // "last 7 days"
+	Before string // the range before: "the 7 days before"
+	length time.Duration
+	step   time.Duration // of the charts
+}
+
+func spans() []span {
+	return []span{
+		{"24h", "last 24 hours", "the day before", day, 30 * time.Minute},
+		{"7d", "last 7 days", "the week before", 7 * day, time.Hour},
+		{"30d", "last 30 days", "the 30 days before", 30 * day, 6 * time.Hour},
+		{"90d", "last 90 days", "the 90 days before", 90 * day, day},
+	}
+}
+
+// stepWords says how long a step is.
+func (s span) stepWords() string {
+	if s.step < time.Hour {
+		return "per half hour"
+	}
+	if s.step == time.Hour {
+		return "per hour"
+	}
+	if s.step == day {
+		return "per day"
+	}
+	return "per " + components.Span(s.step)
+}
+
+// group is a way to split the table.
+type group struct {
+	By    tenants.Dimension
+	Title string
+}
+
+func groups() []group {
+	return []group{{tenants.ByClient, "Client"}, {tenants.ByModel, "Model"}, {tenants.ByKey, "Key"}}
+}
+
+// query is what the address asks for.
+type query struct {
+	Span   span
+	By     tenants.Dimension
+	Filter tenants.UsageFilter
+	Zone   *time.Location
+	Table  string // the chart that is shown as a table; empty: none
+
+	FromField, ToField components.FieldModel // of a range of one's own
+}
+
+// newQuery reads an address. Unknown names mean the first choice: seven days, by
+// client, of all. A range that cannot be shown is said at its fields, and seven days
+// are shown.
+func newQuery(values url.Values, zone *time.Location, now time.Time) query {
+	q := query{
+		Span: spans()[1], By: tenants.ByClient, Zone: zone, Table: values.Get("table"),
+		Filter:    tenants.UsageFilter{Client: values.Get("client"), Model: values.Get("model")},
+		FromField: components.FieldModel{Label: "From", Name: "from", Value: values.Get("from")},
+		ToField:   components.FieldModel{Label: "To", Name: "to", Value: values.Get("to")},
+	}
+	q.Filter.APIKey, _ = uuid.Parse(values.Get("key")) // uuid.Nil for what is none: all keys
+	for _, span := range spans() {
+		if span.Name == values.Get("range") {
+			q.Span = span
+		}
+	}
+	for _, group := range groups() {
+		if string(group.By) == values.Get("by") {
+			q.By = group.By
+		}
+	}
+	if q.FromField.Value+q.ToField.Value == "" || !q.own() {
+		q.Filter.To = now.UTC().Truncate(q.Span.step).Add(q.Span.step)
+		q.Filter.From = q.Filter.To.Add(-q.Span.length)
+	}
+	if !q.isWrong() {
+		q.FromField.Value, q.ToField.Value = q.Filter.From.In(zone).Format(localForm), q.Filter.To.In(zone).Format(localForm)
+	}
+	return q
+}
+
+// own takes the range from the fields, widened to whole steps of the charts, and
+// reports whether it can be shown.
+func (q *query) own() bool {
+	from, fromOK := moment(q.FromField.Value, q.Zone)
+	to, toOK := moment(q.ToField.Value, q.Zone)
+	if !fromOK {
+		q.FromField.Error = "From must be a day and a time."
+	}
+	if !toOK {
+		q.ToField.Error = "To must be a day and a time."
+	}
+	switch {
+	case !fromOK || !toOK:
+		return false
+	case !from.Before(to):
+		q.ToField.Error = "To must be after From."
+		return false
+	case to.Sub(from) > longestRange:
+		q.ToField.Error = "To must be at most five years after From."
+		return false
+	}
+	step := stepOf(to.Sub(from))
+	q.Filter.From, q.Filter.To = from.UTC().Truncate(step), to.UTC().Add(step-1).Truncate(step)
+	words := q.Filter.From.In(q.Zone).Format("2 Jan 15:04") + " to " + q.Filter.To.In(q.Zone).Format("2 Jan 15:04")
+	q.Span = span{Name: custom, Words: words, Before: "the time before", length: q.Filter.To.Sub(q.Filter.From), step: step}
+	return true
+}
+
+func (q *query) isWrong() bool { return q.FromField.Error+q.ToField.Error != "" }
+
+// stepOf returns the shortest step in which a range makes a chart that can be read.
+func stepOf(length time.Duration) time.Duration {
+	for _, step := range []time.Duration{30 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, day, 2 * day, 7 * day} {
+		if length/step <= customSteps {
+			return step
+		}
+	}
+	return 14 * day
+}
+
+// moment reads a moment with its zone, or of the reader's zone.
+func moment(text string, zone *time.Location) (time.Time, bool) {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, true
+	}
+	at, err := time.ParseInLocation(localForm, strings.TrimSuffix(text, "Z"), zone)
+	return at, err == nil
+}
+
+// path returns a path with what the query asks for, changed by names and values; an
+// empty value takes a name out.
+func (q *query) path(to string, namesAndValues ...string) string {
+	of := map[string]string{"by": string(q.By), "client": q.Filter.Client, "model": q.Filter.Model, "table": q.Table, "range": q.Span.Name}
+	if q.Filter.APIKey != uuid.Nil {
+		of["key"] = q.Filter.APIKey.String()
+	}
+	if q.Span.Name == custom {
+		of["range"] = ""
+		of["from"], of["to"] = q.Filter.From.Format(time.RFC3339), q.Filter.To.Format(time.RFC3339)
+	}
+	for i := 0; i+1 < len(namesAndValues); i += 2 {
+		of[namesAndValues[i]] = namesAndValues[i+1]
+	}
+	pairs := make([]string, 0, 2*len(of))
+	for name, value := range of {
+		pairs = append(pairs, name, value)
+	}
+	return paths.With(to, pairs...)
+}
+
+// page returns the page itself with changes.
+func (q *query) page(namesAndValues ...string) string {
+	return q.path(paths.Overview, namesAndValues...)
+}
+
+// preset returns the page with another range.
+func (q *query) preset(name string) string { return q.page("range", name, "from", "", "to", "") }
+
+// csv returns where a table is downloaded.
+func (q *query) csv(part string) string { return q.path(paths.OverviewCSV, "table", "", "part", part) }
+
+// hidden is a hidden field.
+type hidden struct{ Name, Value string }
+
+// kept returns what a form has to send along, but for the names that it sets itself.
+func (q *query) kept(but []string) []hidden {
+	address, err := url.Parse(q.page("table", ""))
+	if err != nil {
+		return nil // it is ours
+	}
+	var fields []hidden
+	for name, values := range address.Query() {
+		if !slices.Contains(but, name) && values[0] != "" {
+			fields = append(fields, hidden{name, values[0]})
+		}
+	}
+	slices.SortFunc(fields, func(a, b hidden) int { return strings.Compare(a.Name, b.Name) })
+	return fields
+}
