@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
@@ -18,9 +19,11 @@ import (
 	"palimpsest/web/identity"
 	"palimpsest/web/invite"
 	"palimpsest/web/keys"
+	"palimpsest/web/live"
 	"palimpsest/web/members"
 	"palimpsest/web/operator"
 	"palimpsest/web/overview"
+	"palimpsest/web/patterns"
 	"palimpsest/web/providers"
 	"palimpsest/web/session"
 	"palimpsest/web/sessions"
@@ -66,7 +69,8 @@ type Identity interface {
 	IsNew(ctx context.Context) (bool, error)
 }
 
-// Deps are the stores that the pages read and change. All but Mails must be set.
+// Deps are the stores that the pages read and change. All but Mails, Searcher and Live
+// must be set.
 type Deps struct {
 	Identity     Identity
 	APIKeys      keys.Store
@@ -80,14 +84,24 @@ type Deps struct {
 	People       People
 	Invitations  Invitations
 	Data         settings.Data
-	Audit        audit.Store
+	Audit        Audit
 	Deletion     settings.Deletion
 	SignOn       signon.Service
+
+	Patterns patterns.Store
+	Searcher archive.Searcher // nil: what was said is not searched
+	Live     *live.Hub        // nil: pages do not hear of anything
 
 	Operator operator.Store
 	Health   operator.Health
 
 	Mails devmail.Outbox // nil where mails are sent
+}
+
+// Audit reads what was changed, and notes changes that pages make.
+type Audit interface {
+	audit.Store
+	patterns.Audit
 }
 
 // People keeps workspaces and who belongs to them.

@@ -22,6 +22,7 @@ const (
 	Overview  Section = "overview"
 	Sessions  Section = "sessions"
 	Pipeline  Section = "pipeline"
+	Patterns  Section = "patterns"
 	Keys      Section = "keys"
 	Providers Section = "providers"
 	Billing   Section = "billing"
@@ -67,6 +68,7 @@ func allEntries() []entry {
 		{Overview, "Overview", "layout-dashboard", paths.Overview, tenants.ReadMetrics},
 		{Sessions, "Sessions", "scroll-text", paths.Sessions, tenants.ReadSessions},
 		{Pipeline, "Pipeline", "workflow", paths.Pipeline, tenants.ReadConfig},
+		{Patterns, "Patterns", "lightbulb", paths.Patterns, tenants.ReadConfig},
 		{Keys, "API keys", "key-round", paths.Keys, tenants.ReadConfig},
 		{Providers, "Providers", "plug", paths.Providers, tenants.ReadConfig},
 		{Members, "Members", "users", paths.Members, tenants.ManageMembers},
@@ -84,6 +86,23 @@ func (f Frame) entries() []entry {
 		entries = append(entries, entry{Operator, "Operator", "cpu", paths.Operator, tenants.Enter})
 	}
 	return entries
+}
+
+// Place is a page that the navigation leads to.
+type Place struct{ Title, Path string }
+
+// Places returns the pages that somebody may open from the navigation, and their account.
+func Places(who tenants.Principal) []Place {
+	var places []Place
+	for _, entry := range append((Frame{Who: who}).entries(), entry{Account, "Account", "user", paths.Account, tenants.Enter}) {
+		places = append(places, Place{Title: entry.title, Path: entry.path})
+	}
+	return places
+}
+
+// goKey returns the key that leads to a section after g; empty: none does.
+func goKey(section Section) string {
+	return map[Section]string{Overview: "o", Sessions: "s", "requests": "r", Pipeline: "p", Patterns: "t", Keys: "k", Providers: "v"}[section]
 }
 
 // tabs is how many links stand at the bottom of a narrow screen, beside that to

@@ -100,7 +100,11 @@ func (b *bundle) pass(t *testing.T) {
 
 func (b *bundle) list(t *testing.T, workspace uuid.UUID, status patterns.Status) []patterns.Pattern {
 	t.Helper()
-	found, err := b.store.List(t.Context(), workspace, patterns.Filter{Status: status, Limit: 100})
+	filter := patterns.Filter{Limit: 100}
+	if status != "" {
+		filter.Statuses = []patterns.Status{status}
+	}
+	found, err := b.store.List(t.Context(), workspace, filter)
 	if err != nil {
 		t.Fatal(err)
 	}
