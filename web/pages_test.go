@@ -24,6 +24,7 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 	busy, fresh, stranger := product.SignUp(t, "northbeam"), product.SignUp(t, "newcomer"), product.Stranger(t)
 	busy.Talk(busy.Connect(double, "laptop"), window, longTalk(), claudeCode)
 	session := "/sessions/" + busy.Newest().ID.String()
+	rule := busy.Learn("We use pnpm here, not npm.")
 	keys, providers := busy.Get("/keys"), busy.Get("/providers")
 	member := "/members/" + busy.Colleague(tenants.Viewer).User.ID.String()
 	invited := busy.Post("/members/invite", "email", "new@example.com", "role", "member")
@@ -70,6 +71,11 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 		"another's invitation": fresh.Get(link),
 		"invitation ended":     stranger.Get("/invite/none"),
 		"operator":             busy.Get("/operator"),
+		"jump list":            busy.Get("/jump?q=a", "HX-Request-Type", "partial"),
+		"rule refused":         busy.Post("/patterns", "kind", "fix", "text", " "),
+		"rule places":          busy.Get("/patterns/" + rule.ID.String()),
+		"rule edited":          busy.Get("/patterns/" + rule.ID.String() + "/edit"),
+		"rule deleted":         busy.Get("/patterns/" + rule.ID.String() + "/delete"),
 		"suspend":              busy.Get("/operator/workspaces/" + fresh.Workspace.ID.String() + "/suspend"),
 		"not suspended":        busy.Post("/operator/workspaces/"+fresh.Workspace.ID.String()+"/suspend", "confirm", "x"),
 	}
@@ -82,13 +88,13 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 		keys.Find(`[data-testid="keys"] a[aria-label^="Rotate"]`).AttrOr("href", ""), keys.Find(`[data-testid="keys"] a[aria-label^="Revoke"]`).AttrOr("href", ""), "/providers", "/providers/new", "/providers/new?preset=azure",
 		providers.Find(`a[href$="/edit"]`).AttrOr("href", ""), providers.Find(`a[href$="/replace"]`).AttrOr("href", ""),
 		providers.Find(`a[href$="/remove"]`).AttrOr("href", ""), "/pipeline", "/pipeline?preset=aggressive", "/sessions", "/sessions?q=none+such",
-		"/billing",
+		"/billing", "/patterns", "/patterns?state=approved", "/patterns/new", "/jump", "/jump?q=key", "/jump?q=none+such", "/jump?q=step&in=archive",
 		session, session + "?show=compressed", session + "?view=raw", "/sessions/none", "/sessions?cursor=x",
 		"/audit", "/audit?action=key&actor=busy", "/audit?from=x", "/settings", "/settings?saved=yes", "/settings/delete",
 	} {
 		pages[path] = busy.Get(path)
 	}
-	for _, path := range []string{"/overview", "/keys", "/providers", "/sessions", "/pipeline"} {
+	for _, path := range []string{"/overview", "/keys", "/providers", "/sessions", "/pipeline", "/patterns", "/jump"} {
 		pages["new "+path] = fresh.Get(path)
 	}
 	return pages
@@ -143,7 +149,7 @@ func checkFrame(t *testing.T, pages map[string]webtest.Page) {
 				t.Errorf("%s: %s is %q", name, header, got)
 			}
 		}
-		if name == "steps" {
+		if name == "steps" || name == "jump list" {
 			continue // a part of a page
 		}
 		if page.Find("h1").Length() != 1 || !strings.HasSuffix(page.Find("title").Text(), " · Palimpsest") || page.Find("main").Length() != 1 {
@@ -192,7 +198,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 
-	for _, path := range []string{"/signup", "/login", "/logout", "/theme", "/keys", "/providers", "/pipeline", "/billing/checkout", "/billing/portal", "/settings", "/settings/retention", "/settings/delete", "/members/invite", "/workspaces", "/workspaces/leave",
+	for _, path := range []string{"/signup", "/login", "/logout", "/theme", "/keys", "/providers", "/pipeline", "/patterns", "/billing/checkout", "/billing/portal", "/settings", "/settings/retention", "/settings/delete", "/members/invite", "/workspaces", "/workspaces/leave",
 		"/reset", "/reset/new", "/verify", "/verify/confirm", "/account/password", "/account/email", "/account/verification", "/account/logins/end"} {
 		if page := person.PostFrom(path, "https://evil.example"); page.Status != http.StatusForbidden {
 			t.Errorf("%s answers another site with %d", path, page.Status)
@@ -205,7 +211,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 
 // membersOnly returns pages that need a login.
 func membersOnly() []string {
-	return []string{"/overview", "/overview/first-request", "/keys", "/keys/new", "/providers", "/pipeline", "/members", "/workspaces", "/workspaces/new", "/sessions", "/sessions/" + webtest.Nobody(), "/account", "/account/second-factor", "/settings/sign-on", "/billing", "/audit", "/settings", "/settings/delete", "/operator"}
+	return []string{"/overview", "/overview/first-request", "/keys", "/keys/new", "/providers", "/pipeline", "/members", "/workspaces", "/workspaces/new", "/sessions", "/sessions/" + webtest.Nobody(), "/account", "/account/second-factor", "/settings/sign-on", "/billing", "/audit", "/settings", "/settings/delete", "/operator", "/patterns", "/patterns/new", "/jump", "/live"}
 }
 
 func TestEveryPageNeedsALogin(t *testing.T) {

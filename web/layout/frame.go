@@ -11,6 +11,7 @@ import (
 
 	"palimpsest/billing"
 	"palimpsest/tenants"
+	"palimpsest/web/components"
 	"palimpsest/web/paths"
 )
 
@@ -183,7 +184,7 @@ func Fragment(c echo.Context, status int, content templ.Component) error {
 	header.Set("Vary", "HX-Request-Type")
 	buffer := templ.GetBuffer()
 	defer templ.ReleaseBuffer(buffer)
-	if err := content.Render(c.Request().Context(), buffer); err != nil {
+	if err := content.Render(components.WithZone(c.Request().Context(), Zone(c.Request())), buffer); err != nil {
 		return err
 	}
 	return c.HTMLBlob(status, buffer.Bytes())

@@ -15,7 +15,7 @@ import (
 
 // typed is what somebody typed of a rule.
 type typed struct {
-	Kind, Text                string
+	Kind, Text               string
 	Terms, Paths, Signatures string // terms apart by white space, the others a line each
 	Always                   bool
 }

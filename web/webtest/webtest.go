@@ -55,6 +55,8 @@ type Product struct {
 	Mails    *mail.Outbox // keeps the mails
 	Records  *Records     // of the domain name system
 
+	everywhere
+
 	vault    *vault.Vault
 	provider *upstream.Client
 	modules  string
@@ -86,6 +88,7 @@ func Start(t testing.TB, options ...Option) *Product {
 	}
 	server := httptest.NewServer(p.handler(t, options))
 	t.Cleanup(server.Close)
+	t.Cleanup(p.Live.Close)
 	p.URL = server.URL
 	return p
 }
@@ -118,6 +121,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 		Billing: billing.Off(),
 		SignOn:  p.signOn(),
 	}
+	p.useEverywhere(t, &deps)
 	for _, option := range options {
 		option(p, &deps)
 	}
