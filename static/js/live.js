@@ -104,6 +104,7 @@
     clearTimeout(retry);
     if (source) source.close();
     source = null;
+    delete document.documentElement.dataset.streaming;
   };
   const connect = () => {
     const box = document.querySelector('[data-stream]');
@@ -121,14 +122,13 @@
     source.addEventListener('end', () => { ended = true; close(); });
     source.addEventListener('error', () => {
       close();
-      delete document.documentElement.dataset.streaming;
       retry = setTimeout(connect, Math.min(latest, soonest * 2 ** tries++));
     });
   };
 
   document.addEventListener('click', event => { if (event.target.closest('[data-live-show]')) show(); });
   document.addEventListener('visibilitychange', () => {
-    if (document.hidden) { hidden = true; close(); delete document.documentElement.dataset.streaming; } else connect();
+    if (document.hidden) { hidden = true; close(); } else connect();
   });
   document.addEventListener('htmx:after:swap', event => {
     if (event.detail && event.detail.ctx && event.detail.ctx.target === document.body) { waiting = 0; clearTimeout(due); due = 0; }
