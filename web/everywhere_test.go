@@ -49,7 +49,7 @@ func TestKeyboardLeadsEverywhere(t *testing.T) {
 	press(tab, "gs")
 	tab.Until(at("/sessions") + ` && document.activeElement.matches('h1')`)
 	press(tab, "/")
-	tab.Until(`document.activeElement.id === 'find'`)
+	tab.Until(`document.activeElement.id === 'find' && document.activeElement.value === ''`)
 
 	// The palette finds a session by a word of its title.
 	tab.Run(`document.activeElement.blur()`)

@@ -5,11 +5,13 @@
   'use strict';
   const within = 1500; // ms from g to the key that follows
   let begun = 0;
+  let taken = false; // the key that is down: it types nothing into what it has focused
 
   const busy = event => event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing ||
     event.target.closest('input:not([type="checkbox"]):not([type="radio"]), select, textarea, [contenteditable]') || document.querySelector('dialog[open]');
   const seen = element => element && (element.offsetParent || element.closest('.nav'));
 
+  const take = event => { taken = true; event.preventDefault(); };
   const follow = element => {
     if (element.matches('input, select, textarea')) { element.focus(); element.select?.(); } else { element.click(); }
   };
@@ -42,19 +44,22 @@
   };
 
   document.addEventListener('keydown', event => {
+    taken = false;
     if (busy(event)) return;
     const led = Date.now() - begun < within;
     begun = 0;
     if (led) {
       const link = [...document.querySelectorAll('.nav [data-go]')].find(one => one.dataset.go === event.key);
-      if (link) { event.preventDefault(); link.click(); return; }
+      if (link) { take(event); link.click(); return; }
     }
-    if (event.key === '?') { event.preventDefault(); help(); return; }
-    if (event.key === 'g' && !event.shiftKey) { begun = Date.now(); event.preventDefault(); return; }
+    if (event.key === '?') { take(event); help(); return; }
+    if (event.key === 'g' && !event.shiftKey) { begun = Date.now(); take(event); return; }
     const target = [...document.querySelectorAll('[data-key]')].find(one => one.dataset.key === event.key && seen(one)) ||
       (event.key === '/' && document.querySelector('main input[type="search"]'));
-    if (target && seen(target)) { event.preventDefault(); follow(target); }
+    if (target && seen(target)) { take(event); follow(target); }
   }, true);
+  document.addEventListener('keypress', event => { if (taken) event.preventDefault(); }, true);
+  document.addEventListener('keyup', () => { taken = false; }, true);
 
   // A click beside the box closes it, as Escape does.
   document.addEventListener('click', event => {

@@ -59,7 +59,7 @@ func (h *Handler) Stream(c echo.Context, who tenants.Principal) error {
 	header.Set("X-Accel-Buffering", "no")
 	c.Response().WriteHeader(http.StatusOK)
 	if err := say(c, ": open\n\n"); err != nil {
-		return nil //nolint:nilerr // the page is left
+		return nil // the page is left
 	}
 	beats := time.NewTicker(h.beat)
 	defer beats.Stop()
@@ -83,11 +83,11 @@ func (h *Handler) Stream(c echo.Context, who tenants.Principal) error {
 				_ = say(c, "event: end\ndata:\n\n") // the stream ends either way
 			}
 			if err != nil {
-				return nil //nolint:nilerr // the page asks again, where it may
+				return nil // the page asks again, where it may
 			}
 		}
 		if err := say(c, found.event()); err != nil {
-			return nil //nolint:nilerr // the page is left
+			return nil // the page is left
 		}
 	}
 }

@@ -191,7 +191,7 @@ func TestStreamsEndWhenTheProcessStopsAndNoNewOneBegins(t *testing.T) {
 	if got := reader.event(); got != "over" {
 		t.Errorf("told %q", got)
 	}
-	answer, err := http.Get(b.url + "/live/" + uuid.NewString()) //nolint:noctx // the test's own server
+	answer, err := http.Get(b.url + "/live/" + uuid.NewString())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,11 +209,11 @@ func TestStreamsOfAWorkspaceAreBoundedAndTheirPlacesComeBack(t *testing.T) {
 	for range 100 {
 		readers = append(readers, b.open(t, workspace))
 	}
-	answer, err := http.Get(b.url + "/live/" + workspace.String()) //nolint:noctx // the test's own server
+	answer, err := http.Get(b.url + "/live/" + workspace.String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer.Body.Close()
+	_ = answer.Body.Close()
 	if answer.StatusCode != http.StatusServiceUnavailable || b.hub.Open() != 100 {
 		t.Errorf("one too many: %d with %d open", answer.StatusCode, b.hub.Open())
 	}
