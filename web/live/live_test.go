@@ -22,9 +22,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // bundle is a hub with a server of its streams; a reader names their workspace.
 type bundle struct {
-	hub   *live.Hub
-	url   string
-	ended atomic.Bool // the reader's login
+	hub    *live.Hub
+	server *httptest.Server
+	url    string
+	ended  atomic.Bool // the reader's login
 }
 
 func setup(t *testing.T) *bundle {
@@ -44,7 +45,7 @@ func setup(t *testing.T) *bundle {
 	t.Cleanup(server.Close)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	t.Cleanup(b.hub.Close)
-	b.url = server.URL
+	b.server, b.url = server, server.URL
 	return b
 }
 
@@ -198,6 +199,22 @@ func TestStreamsEndWhenTheProcessStopsAndNoNewOneBegins(t *testing.T) {
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "" {
 		t.Errorf("a stream while stopping: %d", answer.StatusCode)
+	}
+}
+
+func TestStreamsDoNotHoldUpAGracefulStop(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.server.Config.RegisterOnShutdown(b.hub.Close)
+	reader := b.open(t, uuid.New())
+
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := b.server.Config.Shutdown(ctx); err != nil {
+		t.Errorf("the server stops with %v", err)
+	}
+	if got := reader.event(); got != "over" {
+		t.Errorf("told %q", got)
 	}
 }
 

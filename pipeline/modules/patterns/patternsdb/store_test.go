@@ -300,3 +300,25 @@ func TestChangesMeetTheVersionTheyWereMadeFor(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestPatternsAreCountedByStatusOfOneWorkspace(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	p := b.add(t)
+	b.record(t, b.workspace, "Mend the parser. "+order, "Done.")
+	b.pass(t) // met once: nobody sees it
+	if counts, err := b.store.Counts(t.Context(), b.workspace); err != nil || len(counts) != 1 || counts[patterns.Approved] != 1 {
+		t.Errorf("%v, %v", counts, err)
+	}
+	rejected := patterns.Rejected
+	if _, err := b.store.Change(t.Context(), b.workspace, p.ID, 1, patterns.Change{Status: &rejected}, uuid.New(), b.now); err != nil {
+		t.Fatal(err)
+	}
+	found, err := b.store.List(t.Context(), b.workspace, patterns.Filter{Statuses: []patterns.Status{patterns.Disabled, patterns.Rejected}, Limit: 10})
+	if err != nil || len(found) != 1 || found[0].ID != p.ID {
+		t.Errorf("disabled or rejected: %+v, %v", found, err)
+	}
+	if counts, err := b.store.Counts(t.Context(), b.other); err != nil || len(counts) != 0 {
+		t.Errorf("of another workspace: %v, %v", counts, err)
+	}
+}
