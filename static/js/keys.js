@@ -64,5 +64,6 @@
   // A click beside the box closes it, as Escape does.
   document.addEventListener('click', event => {
     if (event.target.id === 'shortcuts' && event.target.open) event.target.close();
+    if (event.target.closest('[data-shut]')) event.target.closest('dialog').close();
   });
 })();

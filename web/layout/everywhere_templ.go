@@ -107,7 +107,7 @@ func everywhere(frame Frame) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<input id=\"palette-q\" type=\"text\" role=\"combobox\" aria-label=\"Search or jump to\" aria-expanded=\"false\" aria-controls=\"palette-list\" aria-autocomplete=\"list\" placeholder=\"Page, session, key or action\" autocomplete=\"off\" autocapitalize=\"off\" spellcheck=\"false\" maxlength=\"200\"><form method=\"dialog\" hx-boost=\"false\"><button class=\"btn ghost sm\" type=\"submit\">Close</button></form></div><div id=\"palette-list\" class=\"palette-list\" role=\"listbox\" aria-label=\"Results\"></div><p class=\"vh\" role=\"status\" data-palette-words></p><p class=\"palette-foot\"><kbd>↑</kbd> <kbd>↓</kbd> choose · <kbd>Enter</kbd> open · <kbd>Esc</kbd> close · <kbd>?</kbd> on a page: all shortcuts</p></dialog> <dialog id=\"shortcuts\" aria-labelledby=\"shortcuts-title\"><div class=\"dh\"><h2 id=\"shortcuts-title\">Keyboard shortcuts</h2><form method=\"dialog\" hx-boost=\"false\"><button class=\"btn ghost ico sm\" type=\"submit\" aria-label=\"Close\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<input id=\"palette-q\" type=\"text\" role=\"combobox\" aria-label=\"Search or jump to\" aria-expanded=\"false\" aria-controls=\"palette-list\" aria-autocomplete=\"list\" placeholder=\"Page, session, key or action\" autocomplete=\"off\" autocapitalize=\"off\" spellcheck=\"false\" maxlength=\"200\"> <button class=\"btn ghost sm\" type=\"button\" data-shut>Close</button></div><div id=\"palette-list\" class=\"palette-list\" role=\"listbox\" aria-label=\"Results\"></div><p class=\"vh\" role=\"status\" data-palette-words></p><p class=\"palette-foot\"><kbd>↑</kbd> <kbd>↓</kbd> choose · <kbd>Enter</kbd> open · <kbd>Esc</kbd> close · <kbd>?</kbd> on a page: all shortcuts</p></dialog> <dialog id=\"shortcuts\" aria-labelledby=\"shortcuts-title\"><div class=\"dh\"><h2 id=\"shortcuts-title\">Keyboard shortcuts</h2><button class=\"btn ghost ico sm\" type=\"button\" aria-label=\"Close\" data-shut>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -115,7 +115,7 @@ func everywhere(frame Frame) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "</button></form></div><div class=\"db\"><table class=\"tbl\" data-here hidden><caption>On this page</caption> <tbody></tbody></table><table class=\"tbl\"><caption>Everywhere</caption> <tbody><tr><th scope=\"row\"><kbd data-palette-key>Ctrl K</kbd></th><td>Search or jump to</td></tr><tr><th scope=\"row\"><kbd>/</kbd></th><td>Search this list</td></tr><tr><th scope=\"row\"><kbd>?</kbd></th><td>Show this</td></tr>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "</button></div><div class=\"db\"><table class=\"tbl\" data-here hidden><caption>On this page</caption> <tbody></tbody></table><table class=\"tbl\"><caption>Everywhere</caption> <tbody><tr><th scope=\"row\"><kbd data-palette-key>Ctrl K</kbd></th><td>Search or jump to</td></tr><tr><th scope=\"row\"><kbd>/</kbd></th><td>Search this list</td></tr><tr><th scope=\"row\"><kbd>?</kbd></th><td>Show this</td></tr>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -128,7 +128,7 @@ func everywhere(frame Frame) templ.Component {
 				var templ_7745c5c3_Var5 string
 				templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(key)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `layout/everywhere.templ`, Line: 66, Col: 50}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `layout/everywhere.templ`, Line: 64, Col: 50}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var5))
 				if templ_7745c5c3_Err != nil {
@@ -141,7 +141,7 @@ func everywhere(frame Frame) templ.Component {
 				var templ_7745c5c3_Var6 string
 				templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(entry.title)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `layout/everywhere.templ`, Line: 66, Col: 80}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `layout/everywhere.templ`, Line: 64, Col: 80}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var6))
 				if templ_7745c5c3_Err != nil {
@@ -160,7 +160,7 @@ func everywhere(frame Frame) templ.Component {
 		var templ_7745c5c3_Var7 string
 		templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(paths.Live)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `layout/everywhere.templ`, Line: 73, Col: 62}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `layout/everywhere.templ`, Line: 71, Col: 62}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 		if templ_7745c5c3_Err != nil {
