@@ -50,6 +50,10 @@ type Recorder struct {
 	log      *slog.Logger
 	keys     *archive.Keys // nil: nothing that must be sealed is kept
 
+	// Recorded, where it is set, hears how many exchanges of a workspace have become
+	// durable. It must not wait; it is set before Start.
+	Recorded func(workspace uuid.UUID, exchanges int)
+
 	queues  []chan job   // one for each worker; a session always meets the same one
 	waiting atomic.Int64 // bytes of messages in the queues
 	stop    chan struct{}
@@ -193,11 +197,18 @@ func (r *Recorder) write(batch []job) {
 	for _, workspace := range order {
 		jobs := byWorkspace[workspace]
 		err := r.retry(func(ctx context.Context) error { return r.record(ctx, workspace, jobs) })
+		exchanges := 0
 		for _, job := range jobs {
 			job.end(err == nil)
 			if err == nil {
 				r.metrics.archived.Add(float64(job.size()))
 			}
+			if job.exchange != nil {
+				exchanges++
+			}
+		}
+		if err == nil && exchanges > 0 && r.Recorded != nil {
+			r.Recorded(workspace, exchanges)
 		}
 		if err != nil {
 			r.metrics.dropped.Add(float64(len(jobs)))

@@ -57,6 +57,12 @@ func TestEveryFormIsAudited(t *testing.T) {
 		"POST /login/sign-on": {}, "POST /login/passkey/options": {}, "POST /login/passkey": {}, "POST /login/code/passkey/options": {}, "POST /login/code/passkey": {},
 		"POST /operator/workspaces/:id/suspend": {}, "POST /operator/workspaces/:id/resume": {},
 
+		"POST /patterns":             {path: "/patterns", typed: []string{"kind", "directive", "text", "Never push to the release branch."}, action: tenants.PatternAdded},
+		"POST /patterns/:id/approve": {path: "/patterns/" + own.Learn("Use bun for scripts.").ID.String() + "/approve", action: tenants.PatternChanged},
+		"POST /patterns/:id/disable": {path: "/patterns/" + own.Learn("Use make for builds.").ID.String() + "/disable", action: tenants.PatternChanged},
+		"POST /patterns/:id/edit":    {path: "/patterns/" + own.rule + "/edit", typed: []string{"text", "Ants are fed at noon.", "version", "1"}, action: tenants.PatternChanged},
+		"POST /patterns/:id/delete":  {path: "/patterns/" + own.Learn("Use zsh for shells.").ID.String() + "/delete", action: tenants.PatternDeleted},
+
 		"POST /pipeline": {path: "/pipeline", typed: pipelineForm(own.Get("/pipeline")), action: tenants.PipelineSaved},
 		"POST /settings": {path: "/settings", typed: []string{"time_zone", "Europe/Berlin", "managers_read", "all", "members_read", "all", "viewers_read", "all"},
 			action: tenants.SettingsSaved},

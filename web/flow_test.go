@@ -41,7 +41,7 @@ func TestStrangerWalksThroughWithTheScriptsOn(t *testing.T) {
 	tab.Until(opened)
 	tab.Do(chromedp.SendKeys("#field-name", "anthropic-prod"), chromedp.SendKeys("#field-key", webtest.ProviderKey),
 		chromedp.SendKeys("#field-base_url", double.URL), chromedp.Click(`dialog button[type="submit"]`))
-	tab.Until(`location.search.startsWith('?added=') && document.querySelector('dialog') === null`)
+	tab.Until(`location.search.startsWith('?added=') && document.querySelector('dialog[open]') === null`)
 	tab.Click(`form[action$="/test"] button`)
 	tab.Until(`(document.querySelector('[data-testid="outcome"]') || {textContent: ''}).textContent.includes('The key works')`)
 
@@ -62,7 +62,7 @@ func TestStrangerWalksThroughWithTheScriptsOn(t *testing.T) {
 		tab.Until(`document.querySelector('#d-` + client.ID + `').hidden === false && document.querySelectorAll('dialog section:not([hidden])').length === 1`)
 	}
 	tab.Click(`[data-testid="copied"]`)
-	tab.Until(at("/keys") + ` && document.querySelector('dialog') === null && !document.body.textContent.includes('` + secret + `')`)
+	tab.Until(at("/keys") + ` && document.querySelector('dialog[open]') === null && !document.body.textContent.includes('` + secret + `')`)
 
 	tab.Click(`#c-openai-sdk-tab`)
 	tab.CheckLooks("keys with an SDK")

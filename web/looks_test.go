@@ -41,6 +41,9 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 	limited := furnish(t, busy)
 	first, second := busy.Newest().ID.String(), longID(t, busy)
 	edited := busy.Get("/providers").Find(`a[href$="/edit"]`).AttrOr("href", "")
+	rule := busy.Learn("Tests of this repository run with go test -race, and never sleep.").ID.String()
+	busy.Post("/patterns", "kind", "convention", "text", "We use pnpm here, not npm.")
+	busy.Learn("Migrations are numbered SQL files, append only, and safe for the version that runs.")
 	browser := browsertest.Start(t)
 
 	colleague := busy.Colleague(tenants.Admin)
@@ -90,6 +93,7 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"no providers", "/providers", always},
 			{"no sessions", "/sessions", always},
 			{"no requests", "/requests", always},
+			{"no patterns", "/patterns", always},
 			{"another's invitation", link, always},
 		}},
 		{busy, []look{
@@ -116,6 +120,14 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"operator suspend", "/operator/workspaces/" + fresh.Workspace.ID.String() + "/suspend", opened},
 			{"workspaces leave", "/workspaces/leave", opened},
 			{"workspaces new", "/workspaces/new", always},
+			{"patterns", "/patterns", always},
+			{"patterns approved", "/patterns?state=approved", always},
+			{"patterns new", "/patterns/new", opened},
+			{"patterns places", "/patterns/" + rule, opened},
+			{"patterns edit", "/patterns/" + rule + "/edit", opened},
+			{"patterns delete", "/patterns/" + rule + "/delete", opened},
+			{"jump", "/jump?q=key", always},
+			{"jump archive", "/jump?q=npm&in=archive", always},
 			{"pipeline", "/pipeline", always},
 			{"billing off", "/billing", always},
 			{"pipeline preset", "/pipeline?preset=aggressive", always},

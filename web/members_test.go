@@ -39,7 +39,7 @@ func TestInvitedPersonJoinsChangesAndGoes(t *testing.T) {
 	his.Until(at("/overview") + ` && document.querySelector('.wsw small').textContent === 'admin'`)
 
 	hers.Click(`dialog .df a`)
-	hers.Until(at("/members") + ` && document.querySelector('dialog') === null`)
+	hers.Until(at("/members") + ` && document.querySelector('dialog[open]') === null`)
 	hers.Click(`[data-testid="members"] a[href$="/role"]`)
 	hers.Until(opened)
 	hers.Do(chromedp.SetValue("#field-role", "viewer"), chromedp.Click(`dialog button[type="submit"]`))

@@ -25,6 +25,7 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 	busy.Talk(busy.Connect(double, "laptop"), window, longTalk(), claudeCode)
 	session := "/sessions/" + busy.Newest().ID.String()
 	request := newestRequest(t, busy)
+	rule := busy.Learn("We use pnpm here, not npm.")
 	keys, providers := busy.Get("/keys"), busy.Get("/providers")
 	member := "/members/" + busy.Colleague(tenants.Viewer).User.ID.String()
 	invited := busy.Post("/members/invite", "email", "new@example.com", "role", "member")
@@ -92,6 +93,11 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 		"another's invitation": fresh.Get(link),
 		"invitation ended":     stranger.Get("/invite/none"),
 		"operator":             busy.Get("/operator"),
+		"jump list":            busy.Get("/jump?q=a", "HX-Request-Type", "partial"),
+		"rule refused":         busy.Post("/patterns", "kind", "fix", "text", " "),
+		"rule places":          busy.Get("/patterns/" + rule.ID.String()),
+		"rule edited":          busy.Get("/patterns/" + rule.ID.String() + "/edit"),
+		"rule deleted":         busy.Get("/patterns/" + rule.ID.String() + "/delete"),
 		"suspend":              busy.Get("/operator/workspaces/" + fresh.Workspace.ID.String() + "/suspend"),
 		"not suspended":        busy.Post("/operator/workspaces/"+fresh.Workspace.ID.String()+"/suspend", "confirm", "x"),
 	}
@@ -105,12 +111,13 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 		providers.Find(`a[href$="/edit"]`).AttrOr("href", ""), providers.Find(`a[href$="/replace"]`).AttrOr("href", ""),
 		providers.Find(`a[href$="/remove"]`).AttrOr("href", ""), "/pipeline", "/pipeline?preset=aggressive", "/sessions", "/sessions?q=none+such",
 		"/billing", "/requests", "/requests?client=claude-code&status=2xx", "/requests?client=none", "/requests?tag=x", "/requests?cursor=x", request, "/requests?open=" + strings.TrimPrefix(request, "/requests/"),
+		"/billing", "/patterns", "/patterns?state=approved", "/patterns/new", "/jump", "/jump?q=key", "/jump?q=none+such", "/jump?q=step&in=archive",
 		session, session + "?show=compressed", session + "?view=raw", "/sessions/none", "/sessions?cursor=x",
 		"/audit", "/audit?action=key&actor=busy", "/audit?from=x", "/settings", "/settings?saved=yes", "/settings/delete",
 	} {
 		pages[path] = busy.Get(path)
 	}
-	for _, path := range []string{"/overview", "/keys", "/providers", "/sessions", "/requests", "/pipeline"} {
+	for _, path := range []string{"/overview", "/keys", "/providers", "/sessions", "/requests", "/pipeline", "/patterns", "/jump"} {
 		pages["new "+path] = fresh.Get(path)
 	}
 	return pages
@@ -175,7 +182,7 @@ func checkFrame(t *testing.T, pages map[string]webtest.Page) {
 				t.Errorf("%s: %s is %q", name, header, got)
 			}
 		}
-		if name == "steps" {
+		if name == "steps" || name == "jump list" {
 			continue // a part of a page
 		}
 		if page.Find("h1").Length() != 1 || !strings.HasSuffix(page.Find("title").Text(), " · Palimpsest") || page.Find("main").Length() != 1 {
@@ -224,7 +231,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 
-	for _, path := range []string{"/signup", "/login", "/logout", "/theme", "/keys", "/providers", "/pipeline", "/billing/checkout", "/billing/portal", "/settings", "/settings/retention", "/settings/delete", "/members/invite", "/workspaces", "/workspaces/leave",
+	for _, path := range []string{"/signup", "/login", "/logout", "/theme", "/keys", "/providers", "/pipeline", "/patterns", "/billing/checkout", "/billing/portal", "/settings", "/settings/retention", "/settings/delete", "/members/invite", "/workspaces", "/workspaces/leave",
 		"/reset", "/reset/new", "/verify", "/verify/confirm", "/account/password", "/account/email", "/account/verification", "/account/logins/end",
 		"/login/code", "/login/passkey", "/login/passkey/options", "/login/code/passkey", "/login/code/passkey/options", "/account/passkeys", "/account/passkeys/new",
 		"/account/passkeys/recovery-codes", "/account/passkeys/" + webtest.Nobody() + "/rename", "/account/passkeys/" + webtest.Nobody() + "/remove",
@@ -241,7 +248,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 
 // membersOnly returns pages that need a login.
 func membersOnly() []string {
-	return []string{"/overview", "/overview/first-request", "/keys", "/keys/new", "/providers", "/pipeline", "/members", "/workspaces", "/workspaces/new", "/sessions", "/sessions/" + webtest.Nobody(), "/requests", "/requests/" + webtest.Nobody(), "/account", "/account/second-factor", "/account/passkeys", "/account/passkeys/new", "/account/passkeys/" + webtest.Nobody() + "/remove", "/settings/sign-on", "/billing", "/audit", "/settings", "/settings/delete", "/operator"}
+	return []string{"/patterns", "/jump", "/live", "/overview", "/overview/first-request", "/keys", "/keys/new", "/providers", "/pipeline", "/members", "/workspaces", "/workspaces/new", "/sessions", "/sessions/" + webtest.Nobody(), "/requests", "/requests/" + webtest.Nobody(), "/account", "/account/second-factor", "/account/passkeys", "/account/passkeys/new", "/account/passkeys/" + webtest.Nobody() + "/remove", "/settings/sign-on", "/billing", "/audit", "/settings", "/settings/delete", "/operator"}
 }
 
 func TestEveryPageNeedsALogin(t *testing.T) {

@@ -38,6 +38,7 @@ func (s *Server) Register(e *echo.Echo) {
 	s.people(pages)
 	s.work(pages)
 	s.workspace(pages)
+	s.everywhere(pages)
 }
 
 // strangers adds the pages for people who are not logged in.

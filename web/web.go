@@ -19,10 +19,12 @@ import (
 	"palimpsest/web/identity"
 	"palimpsest/web/invite"
 	"palimpsest/web/keys"
+	"palimpsest/web/live"
 	"palimpsest/web/members"
 	"palimpsest/web/operator"
 	"palimpsest/web/overview"
 	"palimpsest/web/passkey"
+	"palimpsest/web/patterns"
 	"palimpsest/web/providers"
 	"palimpsest/web/requests"
 	"palimpsest/web/session"
@@ -75,7 +77,8 @@ type Passkeys interface {
 	passkey.Service
 }
 
-// Deps are the stores that the pages read and change. All but Mails and ArchiveKeys must be set.
+// Deps are the stores that the pages read and change. All but Mails, ArchiveKeys,
+// Searcher and Live must be set.
 type Deps struct {
 	Identity     Identity
 	APIKeys      keys.Store
@@ -90,15 +93,25 @@ type Deps struct {
 	People       People
 	Invitations  Invitations
 	Data         settings.Data
-	Audit        audit.Store
+	Audit        Audit
 	Deletion     settings.Deletion
 	SignOn       signon.Service
 	Passkeys     Passkeys
+
+	Patterns patterns.Store
+	Searcher archive.Searcher // nil: what was said is not searched
+	Live     *live.Hub        // nil: pages do not hear of anything
 
 	Operator operator.Store
 	Health   operator.Health
 
 	Mails devmail.Outbox // nil where mails are sent
+}
+
+// Audit reads what was changed, and notes changes that pages make.
+type Audit interface {
+	audit.Store
+	patterns.Audit
 }
 
 // People keeps workspaces and who belongs to them.

@@ -2,13 +2,12 @@ package manage
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
@@ -96,9 +95,12 @@ func (s *server) listPatterns(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	filter := patterns.Filter{Status: patterns.Status(c.QueryParam("status")), Limit: limit + 1}
-	if filter.Status != "" && !slices.Contains(decided(), filter.Status) {
-		return tenants.Invalid{Field: "status", Message: "must be candidate, approved, disabled or rejected"}
+	filter := patterns.Filter{Limit: limit + 1}
+	if status := patterns.Status(c.QueryParam("status")); status != "" {
+		if !slices.Contains(patterns.Decided(), status) {
+			return tenants.Invalid{Field: "status", Message: "must be candidate, approved, disabled or rejected"}
+		}
+		filter.Statuses = []patterns.Status{status}
 	}
 	if cursor := c.QueryParam("cursor"); cursor != "" {
 		if filter.After, err = uuid.Parse(cursor); err != nil {
@@ -126,11 +128,6 @@ func (s *server) listPatterns(c echo.Context, who caller) error {
 	return answerPage(c, data, next)
 }
 
-// decided are the statuses that people see and give.
-func decided() []patterns.Status {
-	return []patterns.Status{patterns.Candidate, patterns.Approved, patterns.Disabled, patterns.Rejected}
-}
-
 func (s *server) getPattern(c echo.Context, who caller) error {
 	id, err := pathID(c)
 	if err != nil {
@@ -153,11 +150,11 @@ func (s *server) getPattern(c echo.Context, who caller) error {
 	return answerPattern(c, http.StatusOK, &found, places)
 }
 
-// hide takes the words off a pattern that nobody has approved, from who may not read
-// all sessions: they are those of one. What is approved is the workspace's own.
+// hide takes the words that are those of one session off a pattern, from who may not
+// read all sessions.
 func hide(p *patterns.Pattern, reader tenants.Reader) {
-	if p.Status != patterns.Approved && p.Source == patterns.Mined && !reader.All {
-		p.Text, p.When = "", patterns.When{Always: p.When.Always}
+	if !reader.All {
+		p.Hide()
 	}
 }
 
@@ -174,7 +171,7 @@ func (s *server) createPattern(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	if !slices.Contains([]patterns.Kind{patterns.Fix, patterns.Convention, patterns.Directive}, asked.Kind) {
+	if !slices.Contains(patterns.Kinds(), asked.Kind) {
 		return tenants.Invalid{Field: "kind", Message: "must be fix, convention or directive"}
 	}
 	text, err := patternText(asked.Text)
@@ -187,7 +184,7 @@ func (s *server) createPattern(c echo.Context, who caller) error {
 			return err
 		}
 	}
-	if len(when.Terms)+len(when.Paths)+len(when.Signatures) == 0 && !when.Always {
+	if when.IsNever() {
 		return tenants.Invalid{Field: "when", Message: "must name terms, paths or signatures, or say always"}
 	}
 	p := patterns.Pattern{Kind: asked.Kind, Text: text, When: when, CreatedBy: who.author()}
@@ -222,7 +219,7 @@ func (s *server) changePattern(c echo.Context, who caller) error {
 		return err
 	}
 	change := patterns.Change{Status: asked.Status}
-	if asked.Status != nil && !slices.Contains(decided(), *asked.Status) {
+	if asked.Status != nil && !slices.Contains(patterns.Decided(), *asked.Status) {
 		return tenants.Invalid{Field: "status", Message: "must be candidate, approved, disabled or rejected"}
 	}
 	if asked.Text != nil {
@@ -289,7 +286,7 @@ func patternNote(action tenants.Action, before, after *patterns.Pattern) tenants
 		if p == nil {
 			return nil
 		}
-		return tenants.Fields{"kind": string(p.Kind), "status": string(p.Status), "version": strconv.Itoa(p.Version)}
+		return p.Facts()
 	}
 	return tenants.Change{Action: action, Target: after.ID.String(), Before: fields(before), After: fields(after)}
 }
@@ -308,42 +305,20 @@ func matchedPattern(header string, newest int) (int, error) {
 
 // patternText checks the text of a pattern and returns it in one line.
 func patternText(text string) (string, error) {
-	text = strings.Join(strings.Fields(text), " ")
-	switch {
-	case text == "" || utf8.RuneCountInString(text) > patterns.MaxText:
-		return "", tenants.Invalid{Field: "text", Message: fmt.Sprintf("must have 1 to %d characters", patterns.MaxText)}
-	case len(patterns.Words(text)) == 0:
-		return "", tenants.Invalid{Field: "text", Message: "must have words that say something"}
-	case patterns.HoldsSecret(text):
-		return "", tenants.Invalid{Field: "text", Message: "looks as if it held a key, a password or an address; patterns go into prompts"}
-	}
-	return text, nil
+	checked, err := patterns.CheckText(text)
+	return checked, invalidPattern(err)
 }
 
-// readWhen checks which requests a pattern is to be relevant to. Terms may be written
-// as they stand in texts, and signatures as the lines that report the error.
+// readWhen checks which requests a pattern is to be relevant to.
 func readWhen(asked whenJSON) (patterns.When, error) {
-	when := patterns.When{Always: asked.Always}
-	for _, term := range asked.Terms {
-		when.Terms = append(when.Terms, patterns.Words(term)...)
+	when, err := patterns.CheckWhen(patterns.When(asked))
+	return when, invalidPattern(err)
+}
+
+// invalidPattern returns a patterns.Invalid as the kind that answers know.
+func invalidPattern(err error) error {
+	if invalid, is := errors.AsType[patterns.Invalid](err); is {
+		return tenants.Invalid(invalid)
 	}
-	for _, path := range asked.Paths {
-		when.Paths = append(when.Paths, strings.TrimSpace(path))
-	}
-	for _, line := range asked.Signatures {
-		signature := patterns.Signature(line)
-		if signature == "" {
-			return when, tenants.Invalid{Field: "when.signatures", Message: "must be lines that report an error, with at least three words"}
-		}
-		when.Signatures = append(when.Signatures, signature)
-	}
-	for field, values := range map[string][]string{"when.terms": when.Terms, "when.paths": when.Paths, "when.signatures": when.Signatures} {
-		wrong := slices.ContainsFunc(values, func(value string) bool {
-			return value == "" || len(value) > patterns.MaxOfTerm || patterns.HoldsSecret(value)
-		})
-		if wrong || len(values) > patterns.MaxTerms {
-			return when, tenants.Invalid{Field: field, Message: fmt.Sprintf("must be at most %d, each of at most %d bytes and without secrets", patterns.MaxTerms, patterns.MaxOfTerm)}
-		}
-	}
-	return when, nil
+	return err
 }

@@ -16,6 +16,7 @@ import (
 	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/tenants/identity"
 	"palimpsest/tenants/tenantsdb"
+	"palimpsest/web/live"
 )
 
 // keyFlush is how often the last use of API keys is written.
@@ -50,6 +51,7 @@ type changes struct {
 	archive  *archive.Keys
 	lanes    *session.Resolver
 	patterns *patterns.Shelf
+	pages    *live.Hub
 }
 
 // hear drops from memory what changes in the database, and everything after a
@@ -73,6 +75,8 @@ func (p *program) hear(ctx context.Context, db *tenantsdb.DB, changes changes) e
 			changes.patterns.Forget(id)
 		}
 	}, changes.patterns.ForgetAll)
+	listener.Handle(tenantsdb.ExchangesChannel, changes.pages.Told, changes.pages.Missed)
+	listener.Handle(tenantsdb.LoginsChannel, func(string) { changes.pages.Recheck() }, changes.pages.Recheck)
 	listener.Handle(sessiondb.Channel, ofLane(changes.lanes.Changed), changes.lanes.ForgetAll)
 	listener.Handle(sessiondb.InsertChannel, ofLane(changes.lanes.InsertsChanged), changes.lanes.ForgetAll)
 	listener.Handle(sessiondb.PlanChannel, ofLane(changes.lanes.PlanChanged), changes.lanes.ForgetAll)

@@ -15,6 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
+
+	"palimpsest/web/live"
 )
 
 const (
@@ -71,6 +73,7 @@ type program struct {
 	admin     *http.Server
 	failed    chan error    // a server that ended by itself
 	redis     *redis.Client // what replicas count in together; nil: each counts by itself
+	pages     *live.Hub     // tells open pages what happens
 
 	closers []func() // run last to first
 	once    sync.Once
@@ -79,7 +82,7 @@ type program struct {
 // newProgram starts the product: database, schema, background work, servers. It
 // wires everything, top to bottom. On error nothing is left running.
 func newProgram(ctx context.Context, config Config, log *slog.Logger) (_ *program, err error) {
-	p := &program{config: config, log: log, failed: make(chan error, 2)}
+	p := &program{config: config, log: log, failed: make(chan error, 2), pages: live.NewHub()}
 	defer func() {
 		if err != nil {
 			p.close()
@@ -104,6 +107,7 @@ func newProgram(ctx context.Context, config Config, log *slog.Logger) (_ *progra
 		log.Info("admin listening", "addr", admin.Addr().String())
 	}
 	p.server = p.serve(product, handler)
+	p.server.RegisterOnShutdown(p.pages.Close) // pages' streams have no end of their own
 	log.Info("listening", "addr", p.listening)
 	return p, nil
 }

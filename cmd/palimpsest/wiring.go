@@ -109,7 +109,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(mailErr, p.startWork(ctx, work), p.hear(ctx, db, changes{people: people, keys: keys, archive: archiveKeys, settings: settings, lanes: writer.Resolver, patterns: shelf})); err != nil {
+	if err := errors.Join(mailErr, p.startWork(ctx, work), p.hear(ctx, db, changes{people: people, keys: keys, archive: archiveKeys, settings: settings, lanes: writer.Resolver, patterns: shelf, pages: p.pages})); err != nil {
 		return nil, err
 	}
 
@@ -163,6 +163,7 @@ func (p *program) serveProduct(e *echo.Echo, of product) {
 		Identity: of.people, APIKeys: keeper, ProviderKeys: keeper, Pipelines: of.db, Usage: of.db,
 		Sessions: of.sessions, Exchanges: of.db, Archive: of.originals, ArchiveKeys: of.archiveKeys, Mails: of.mails, People: of.people, Invitations: invitations,
 		Data: of.db, Audit: of.db, Deletion: of.deleting, Billing: of.sold,
+		Patterns: of.learned, Searcher: of.index, Live: p.pages,
 		Operator: of.db, Health: p.checks(of.db), SignOn: signOn, Passkeys: p.passkeys(of.db, of.vault, of.people),
 	})
 }
@@ -205,6 +206,10 @@ func (p *program) startProvider() *upstream.Client {
 // startRecorder starts what records exchanges.
 func (p *program) startRecorder(db *tenantsdb.DB, sessions *sessiondb.Store, keys *archive.Keys, metrics *api.Metrics) *api.Recorder {
 	recorder := api.NewRecorder(db, sessions, db, metrics, p.log).WithKeys(keys)
+	announcer := db.NewAnnouncer(p.log)
+	announcer.Start()
+	p.onClose(announcer.Stop)
+	recorder.Recorded = announcer.Recorded
 	recorder.Start()
 	p.onClose(recorder.Stop)
 	return recorder

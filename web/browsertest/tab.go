@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 )
 
@@ -91,6 +92,14 @@ func (p *Tab) Fill(name, text string) {
 func (p *Tab) Set(selector, value string) {
 	p.t.Helper()
 	p.Run(fmt.Sprintf(`(field => { field.value = %q; field.dispatchEvent(new Event('input', {bubbles: true})); })(document.querySelector(%q))`, value, selector))
+}
+
+// Print shows the page as it is printed.
+func (p *Tab) Print() {
+	p.t.Helper()
+	if _, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"}); err != nil {
+		p.t.Fatal(err)
+	}
 }
 
 // Text returns the text of the first element that matches; empty if none does.

@@ -11,6 +11,7 @@ import (
 
 	"palimpsest/billing"
 	"palimpsest/tenants"
+	"palimpsest/web/components"
 	"palimpsest/web/paths"
 )
 
@@ -23,6 +24,7 @@ const (
 	Sessions  Section = "sessions"
 	Requests  Section = "requests"
 	Pipeline  Section = "pipeline"
+	Patterns  Section = "patterns"
 	Keys      Section = "keys"
 	Providers Section = "providers"
 	Billing   Section = "billing"
@@ -69,6 +71,7 @@ func allEntries() []entry {
 		{Sessions, "Sessions", "scroll-text", paths.Sessions, tenants.ReadSessions},
 		{Requests, "Requests", "arrow-right-left", paths.Requests, tenants.ReadMetrics},
 		{Pipeline, "Pipeline", "workflow", paths.Pipeline, tenants.ReadConfig},
+		{Patterns, "Patterns", "lightbulb", paths.Patterns, tenants.ReadConfig},
 		{Keys, "API keys", "key-round", paths.Keys, tenants.ReadConfig},
 		{Providers, "Providers", "plug", paths.Providers, tenants.ReadConfig},
 		{Members, "Members", "users", paths.Members, tenants.ManageMembers},
@@ -86,6 +89,23 @@ func (f Frame) entries() []entry {
 		entries = append(entries, entry{Operator, "Operator", "cpu", paths.Operator, tenants.Enter})
 	}
 	return entries
+}
+
+// Place is a page that the navigation leads to.
+type Place struct{ Title, Path string }
+
+// Places returns the pages that somebody may open from the navigation, and their account.
+func Places(who tenants.Principal) []Place {
+	var places []Place
+	for _, entry := range append((Frame{Who: who}).entries(), entry{Account, "Account", "user", paths.Account, tenants.Enter}) {
+		places = append(places, Place{Title: entry.title, Path: entry.path})
+	}
+	return places
+}
+
+// goKey returns the key that leads to a section after g; empty: none does.
+func goKey(section Section) string {
+	return map[Section]string{Overview: "o", Sessions: "s", "requests": "r", Pipeline: "p", Patterns: "t", Keys: "k", Providers: "v"}[section]
 }
 
 // tabs is how many links stand at the bottom of a narrow screen, beside that to
@@ -166,7 +186,7 @@ func Fragment(c echo.Context, status int, content templ.Component) error {
 	header.Set("Vary", "HX-Request-Type")
 	buffer := templ.GetBuffer()
 	defer templ.ReleaseBuffer(buffer)
-	if err := content.Render(c.Request().Context(), buffer); err != nil {
+	if err := content.Render(components.WithZone(c.Request().Context(), Zone(c.Request())), buffer); err != nil {
 		return err
 	}
 	return c.HTMLBlob(status, buffer.Bytes())

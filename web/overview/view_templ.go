@@ -687,7 +687,7 @@ func ledger(m *model) templ.Component {
 			templ_7745c5c3_Var27 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 53, "<dl class=\"ledger\" data-testid=\"ledger\"><div class=\"lead\"><dt>Net saved, ")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 53, "<dl class=\"ledger\" id=\"ledger\" data-live=\"figures\" data-testid=\"ledger\"><div class=\"lead\"><dt>Net saved, ")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -32,6 +32,10 @@ const (
 	Requests         = "/requests"
 	// RequestsCSV is where the list is downloaded.
 	RequestsCSV     = "/api/v1/requests.csv"
+	Patterns        = "/patterns"
+	NewPattern      = "/patterns/new"
+	Jump            = "/jump"
+	Live            = "/live" // a stream of what happens in the workspace
 	More            = "/more"
 	Billing         = "/billing"
 	BillingCheckout = Billing + "/checkout"
@@ -154,6 +158,21 @@ func ReplaceProvider(id uuid.UUID) string { return Providers + "/" + id.String()
 
 // RemoveProvider is the path to remove a provider key at.
 func RemoveProvider(id uuid.UUID) string { return Providers + "/" + id.String() + "/remove" }
+
+// Pattern is the path of where a rule was learnt.
+func Pattern(id uuid.UUID) string { return Patterns + "/" + id.String() }
+
+// ApprovePattern is the path to approve a rule at.
+func ApprovePattern(id uuid.UUID) string { return Pattern(id) + "/approve" }
+
+// DisablePattern is the path to disable a rule at.
+func DisablePattern(id uuid.UUID) string { return Pattern(id) + "/disable" }
+
+// EditPattern is the path to change a rule at.
+func EditPattern(id uuid.UUID) string { return Pattern(id) + "/edit" }
+
+// DeletePattern is the path to delete a rule at.
+func DeletePattern(id uuid.UUID) string { return Pattern(id) + "/delete" }
 
 // Session is the path of a session.
 func Session(id uuid.UUID) string { return Sessions + "/" + id.String() }

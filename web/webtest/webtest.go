@@ -60,6 +60,8 @@ type Product struct {
 	Mails       *mail.Outbox // keeps the mails
 	Records     *Records     // of the domain name system
 
+	everywhere
+
 	vault    *vault.Vault
 	provider *upstream.Client
 	modules  string
@@ -98,6 +100,7 @@ func Start(t testing.TB, options ...Option) *Product {
 	server.Config.Handler = p.handler(t, options)
 	server.Start()
 	t.Cleanup(server.Close)
+	t.Cleanup(p.Live.Close)
 	p.URL = server.URL
 	return p
 }
@@ -130,6 +133,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 		Billing: billing.Off(),
 		SignOn:  p.signOn(PublicURL), Passkeys: p.passkeys(p.Local),
 	}
+	p.useEverywhere(t, &deps)
 	for _, option := range options {
 		option(p, &deps)
 	}

@@ -121,9 +121,9 @@ type Change struct {
 
 // Filter bounds a list of patterns.
 type Filter struct {
-	Status Status    // empty: all but Seen
-	After  uuid.UUID // the last one of the page before; uuid.Nil: the first page
-	Limit  int
+	Statuses []Status  // any of them; none: all but Seen
+	After    uuid.UUID // the last one of the page before; uuid.Nil: the first page
+	Limit    int
 }
 
 // Place points at a message that a pattern was met in.

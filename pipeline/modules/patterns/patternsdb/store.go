@@ -44,11 +44,12 @@ const (
 		WHERE p.workspace_id = $1`
 	sqlApproved = sqlSelect + ` AND p.status = 'approved' ORDER BY p.last_seen DESC, p.id LIMIT $2`
 	sqlOne      = sqlSelect + ` AND p.id = $2`
-	sqlList     = sqlSelect + ` AND ($2 = '' AND p.status <> 'seen' OR p.status = $2) AND ($3 = '00000000-0000-0000-0000-000000000000'::uuid OR p.id < $3)
+	sqlList     = sqlSelect + ` AND (cardinality($2::text[]) = 0 AND p.status <> 'seen' OR p.status = ANY($2)) AND ($3 = '00000000-0000-0000-0000-000000000000'::uuid OR p.id < $3)
 		ORDER BY p.id DESC LIMIT $4`
 	sqlPlaces = `SELECT session_id, lane_id, message, at FROM pattern_evidence
 		WHERE workspace_id = $1 AND pattern_id = $2 ORDER BY at DESC, lane_id, message LIMIT $3`
-	sqlCount = `SELECT count(*) FROM patterns WHERE workspace_id = $1`
+	sqlCounts = `SELECT status, count(*) FROM patterns WHERE workspace_id = $1 AND status <> 'seen' GROUP BY status`
+	sqlCount  = `SELECT count(*) FROM patterns WHERE workspace_id = $1`
 	// Nobody sees those met too rarely so far: the oldest of them makes room.
 	sqlMakeRoom = `DELETE FROM patterns WHERE workspace_id = $1 AND id = (
 		SELECT id FROM patterns WHERE workspace_id = $1 AND status = 'seen' ORDER BY last_seen, id LIMIT 1)`
@@ -91,11 +92,36 @@ func (s *Store) Pattern(ctx context.Context, workspace, id uuid.UUID) (patterns.
 
 // List returns patterns, the newest first.
 func (s *Store) List(ctx context.Context, workspace uuid.UUID, filter patterns.Filter) ([]patterns.Pattern, error) {
-	found, err := s.read(ctx, workspace, sqlList, workspace, string(filter.Status), filter.After, filter.Limit)
+	found, err := s.read(ctx, workspace, sqlList, workspace, statuses(filter.Statuses), filter.After, filter.Limit)
 	if err != nil {
 		return nil, fmt.Errorf("patterns of workspace %s: %w", workspace, err)
 	}
 	return found, nil
+}
+
+// Counts returns how many patterns have each status but Seen.
+func (s *Store) Counts(ctx context.Context, workspace uuid.UUID) (map[patterns.Status]int, error) {
+	counts := map[patterns.Status]int{}
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlCounts, workspace)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var status patterns.Status
+			var count int
+			if err := rows.Scan(&status, &count); err != nil {
+				return err
+			}
+			counts[status] = count
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("count patterns of workspace %s: %w", workspace, err)
+	}
+	return counts, nil
 }
 
 // Places returns where a pattern was met, the newest first.
@@ -276,6 +302,15 @@ func wordsOf(text string) string {
 		words = append(words, "!")
 	}
 	return strings.Join(words, " ")
+}
+
+// statuses writes statuses as they are stored.
+func statuses(all []patterns.Status) []string {
+	written := make([]string, len(all))
+	for i, status := range all {
+		written[i] = string(status)
+	}
+	return written
 }
 
 // list keeps an empty list from being NULL.

@@ -100,7 +100,11 @@ func (b *bundle) pass(t *testing.T) {
 
 func (b *bundle) list(t *testing.T, workspace uuid.UUID, status patterns.Status) []patterns.Pattern {
 	t.Helper()
-	found, err := b.store.List(t.Context(), workspace, patterns.Filter{Status: status, Limit: 100})
+	filter := patterns.Filter{Limit: 100}
+	if status != "" {
+		filter.Statuses = []patterns.Status{status}
+	}
+	found, err := b.store.List(t.Context(), workspace, filter)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,5 +298,27 @@ func TestChangesMeetTheVersionTheyWereMadeFor(t *testing.T) {
 	}
 	if err := b.store.Delete(t.Context(), b.workspace, p.ID); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestPatternsAreCountedByStatusOfOneWorkspace(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	p := b.add(t)
+	b.record(t, b.workspace, "Mend the parser. "+order, "Done.")
+	b.pass(t) // met once: nobody sees it
+	if counts, err := b.store.Counts(t.Context(), b.workspace); err != nil || len(counts) != 1 || counts[patterns.Approved] != 1 {
+		t.Errorf("%v, %v", counts, err)
+	}
+	rejected := patterns.Rejected
+	if _, err := b.store.Change(t.Context(), b.workspace, p.ID, 1, patterns.Change{Status: &rejected}, uuid.New(), b.now); err != nil {
+		t.Fatal(err)
+	}
+	found, err := b.store.List(t.Context(), b.workspace, patterns.Filter{Statuses: []patterns.Status{patterns.Disabled, patterns.Rejected}, Limit: 10})
+	if err != nil || len(found) != 1 || found[0].ID != p.ID {
+		t.Errorf("disabled or rejected: %+v, %v", found, err)
+	}
+	if counts, err := b.store.Counts(t.Context(), b.other); err != nil || len(counts) != 0 {
+		t.Errorf("of another workspace: %v, %v", counts, err)
 	}
 }

@@ -1,0 +1,37 @@
+package components_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"palimpsest/web/components"
+)
+
+func TestMomentsAreWrittenInTheReadersTimeZone(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 21, 23, 1, 0, 0, time.UTC)
+	for zone, want := range map[string]string{"Europe/Berlin": "22 Nov 2026, 00:01 CET", "America/New_York": "21 Nov 2026, 18:01 EST", "": "21 Nov 2026, 23:01 UTC"} {
+		ctx := t.Context()
+		if zone != "" {
+			place, err := time.LoadLocation(zone)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx = components.WithZone(ctx, place)
+		}
+		var full, short strings.Builder
+		if err := components.When(at).Render(ctx, &full); err != nil {
+			t.Fatal(err)
+		}
+		if err := components.At(at, at.Add(time.Hour)).Render(ctx, &short); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(full.String(), ">"+want+"<") || !strings.Contains(full.String(), `datetime="2026-11-21T23:01:00Z"`) {
+			t.Errorf("%q: %s", zone, full.String())
+		}
+		if !strings.Contains(short.String(), `title="`+want+`"`) || !strings.Contains(short.String(), ">1 h ago<") {
+			t.Errorf("%q: %s", zone, short.String())
+		}
+	}
+}

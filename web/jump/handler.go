@@ -1,0 +1,205 @@
+// Package jump finds whatever somebody wants to go to: pages, actions, sessions, keys,
+// and what was said. The palette of every page asks it; without scripts it is a page.
+package jump
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+	"golang.org/x/sync/errgroup"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
+	"palimpsest/web/layout"
+)
+
+const (
+	maxQuery   = 200 // bytes of what is looked for
+	perGroup   = 6
+	maxHits    = 20
+	impatience = 400 * time.Millisecond // a group that takes longer is left out, and says so
+	patience   = 5 * time.Second        // of who has asked to search the archive
+)
+
+// Sessions lists sessions.
+type Sessions interface {
+	Sessions(ctx context.Context, workspace tenants.WorkspaceID, filter session.Filter) (session.Page, error)
+}
+
+// APIKeys lists a workspace's API keys.
+type APIKeys interface {
+	APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.APIKey, error)
+}
+
+// ProviderKeys lists a workspace's provider keys.
+type ProviderKeys interface {
+	ProviderKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ProviderKey, error)
+}
+
+// Readers says what somebody may read of what was said.
+type Readers interface {
+	Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error)
+}
+
+// Deps are what is looked through.
+type Deps struct {
+	Sessions     Sessions
+	APIKeys      APIKeys
+	ProviderKeys ProviderKeys
+	Readers      Readers
+	Searcher     archive.Searcher // nil: what was said is not searched
+	Log          *slog.Logger
+	Now          func() time.Time
+}
+
+// Handler answers the requests.
+type Handler struct{ deps Deps }
+
+// New returns a Handler.
+func New(deps Deps) *Handler { return &Handler{deps: deps} }
+
+// Show shows what somebody may go to; the palette gets the list alone.
+func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
+	ctx := c.Request().Context()
+	m := &model{Query: strings.TrimSpace(c.QueryParam("q")), Now: h.deps.Now()}
+	if len(m.Query) > maxQuery {
+		return echo.NewHTTPError(http.StatusBadRequest)
+	}
+	reader, err := h.deps.Readers.Reader(ctx, who.Workspace.ID, who.User.ID)
+	if err != nil {
+		return err
+	}
+	m.MaySearch = h.deps.Searcher != nil && who.Role.May(tenants.ReadArchive) && !reader.None()
+	if layout.IsPartial(c) {
+		h.fill(ctx, who, reader, m)
+		return layout.Fragment(c, http.StatusOK, options(m))
+	}
+	m.Archive = c.QueryParam("in") == inArchive && m.Query != ""
+	switch {
+	case !m.Archive:
+		h.fill(ctx, who, reader, m)
+	case !m.MaySearch:
+		return tenants.ErrTextDenied
+	default:
+		m.Hits, err = h.search(ctx, who.Workspace.ID, reader, m.Query)
+		m.Slow = err != nil
+		h.note(ctx, "the archive", err)
+	}
+	return layout.Page(c, http.StatusOK, layout.Frame{Title: "Jump", Section: layout.More, Who: who}, view(m))
+}
+
+// fill looks for what matches, in all places at the same time.
+func (h *Handler) fill(ctx context.Context, who tenants.Principal, reader tenants.Reader, m *model) {
+	ctx, cancel := context.WithTimeout(ctx, impatience)
+	defer cancel()
+	var sessions, keys, providers group
+	var looking errgroup.Group
+	look := func(into *group, permission tenants.Permission, find func(context.Context) (group, error)) {
+		if !who.Role.May(permission) {
+			return
+		}
+		looking.Go(func() error {
+			found, err := find(ctx)
+			found.Slow = err != nil
+			h.note(ctx, found.Title, err)
+			*into = found
+			return nil
+		})
+	}
+	look(&sessions, tenants.ReadSessions, func(ctx context.Context) (group, error) {
+		return h.sessions(ctx, who.Workspace.ID, reader, m.Query, m.Now)
+	})
+	if m.Query != "" {
+		look(&keys, tenants.ReadConfig, func(ctx context.Context) (group, error) { return h.keys(ctx, who, m.Query) })
+		look(&providers, tenants.ReadConfig, func(ctx context.Context) (group, error) { return h.providers(ctx, who.Workspace.ID, m.Query) })
+	}
+	_ = looking.Wait() // a group that fails says so itself
+	pages, actions := pagesOf(who, m.Query), actionsOf(who, m.Query)
+	for _, found := range []group{pages, actions, sessions, keys, providers} {
+		if len(found.Items) > 0 || found.Slow {
+			m.Groups = append(m.Groups, found)
+		}
+	}
+}
+
+// sessions finds sessions as their list does: by what they are called, their id, client
+// or model. Without a query they are the newest.
+func (h *Handler) sessions(ctx context.Context, workspace tenants.WorkspaceID, reader tenants.Reader, query string, now time.Time) (group, error) {
+	found := sessionGroup(query)
+	filter := session.Filter{Query: query, Masked: !reader.All, Shown: reader.Keys, Limit: perGroup}
+	if id, err := uuid.Parse(query); err == nil {
+		filter.Query = id.String()
+	}
+	page, err := h.deps.Sessions.Sessions(ctx, workspace, filter)
+	for i := range page.Sessions {
+		found.Items = append(found.Items, sessionItem(&page.Sessions[i], now))
+	}
+	return found, err
+}
+
+func (h *Handler) keys(ctx context.Context, who tenants.Principal, query string) (group, error) {
+	all, err := h.deps.APIKeys.APIKeys(ctx, who.Workspace.ID)
+	found := group{Title: "API keys"}
+	for i := range all {
+		if key := &all[i]; len(found.Items) < perGroup && matches(query, key.Name, key.Prefix, key.Suffix) {
+			found.Items = append(found.Items, keyItem(key, who.MayChangeKey(*key)))
+		}
+	}
+	return found, err
+}
+
+func (h *Handler) providers(ctx context.Context, workspace tenants.WorkspaceID, query string) (group, error) {
+	all, err := h.deps.ProviderKeys.ProviderKeys(ctx, workspace)
+	found := group{Title: "Providers"}
+	for i := range all {
+		if key := &all[i]; len(found.Items) < perGroup && matches(query, key.Name, string(key.Provider), key.BaseURL) {
+			found.Items = append(found.Items, providerItem(key))
+		}
+	}
+	return found, err
+}
+
+// search returns what the reader may read of what answers a query, best first. Each API
+// key is searched by itself, so that nothing else takes a hit's place.
+func (h *Handler) search(ctx context.Context, workspace tenants.WorkspaceID, reader tenants.Reader, query string) ([]archive.Hit, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	asked := archive.Query{Text: query, Limit: maxHits}
+	if reader.All {
+		return h.deps.Searcher.Search(ctx, workspace, asked)
+	}
+	var all []archive.Hit
+	for _, key := range reader.Keys {
+		asked.APIKey = key
+		hits, err := h.deps.Searcher.Search(ctx, workspace, asked)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, hits...)
+	}
+	slices.SortStableFunc(all, func(a, b archive.Hit) int {
+		switch {
+		case a.Score > b.Score:
+			return -1
+		case a.Score < b.Score:
+			return 1
+		}
+		return 0
+	})
+	return all[:min(len(all), maxHits)], nil
+}
+
+// note writes to the log what could not be looked through.
+func (h *Handler) note(ctx context.Context, what string, err error) {
+	if err != nil && !errors.Is(err, context.Canceled) {
+		h.deps.Log.WarnContext(context.WithoutCancel(ctx), "jump", "in", what, "error", err)
+	}
+}

@@ -1,0 +1,247 @@
+package live_test
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+	"go.uber.org/goleak"
+
+	"palimpsest/tenants"
+	"palimpsest/web/live"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// bundle is a hub with a server of its streams; a reader names their workspace.
+type bundle struct {
+	hub    *live.Hub
+	server *httptest.Server
+	url    string
+	ended  atomic.Bool // the reader's login
+}
+
+func setup(t *testing.T) *bundle {
+	t.Helper()
+	b := &bundle{hub: live.NewHub()}
+	handler := live.New(b.hub, func(echo.Context, tenants.Principal) error {
+		if b.ended.Load() {
+			return tenants.ErrLoginEnded
+		}
+		return nil
+	}).Every(5 * time.Millisecond)
+	e := echo.New()
+	e.GET("/live/:workspace", func(c echo.Context) error {
+		return handler.Stream(c, tenants.Principal{Workspace: tenants.Workspace{ID: uuid.MustParse(c.Param("workspace"))}})
+	})
+	server := httptest.NewServer(e)
+	t.Cleanup(server.Close)
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	t.Cleanup(b.hub.Close)
+	b.server, b.url = server, server.URL
+	return b
+}
+
+// reader is an open stream.
+type reader struct {
+	t     *testing.T
+	lines *bufio.Scanner
+	leave context.CancelFunc
+}
+
+func (b *bundle) open(t *testing.T, workspace uuid.UUID) *reader {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url+"/live/"+workspace.String(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = answer.Body.Close() })
+	if answer.StatusCode != http.StatusOK || answer.Header.Get("Content-Type") != "text/event-stream" {
+		t.Fatalf("%d, %s", answer.StatusCode, answer.Header.Get("Content-Type"))
+	}
+	r := &reader{t: t, lines: bufio.NewScanner(answer.Body), leave: cancel}
+	if line := r.line(); line != ": open" {
+		t.Fatalf("a stream begins with %q", line)
+	}
+	return r
+}
+
+// line returns the next line; empty at the end of the stream.
+func (r *reader) line() string {
+	for r.lines.Scan() {
+		if r.lines.Text() != "" {
+			return r.lines.Text()
+		}
+	}
+	return ""
+}
+
+// event returns the next event with its data, past what keeps the stream open.
+func (r *reader) event() string {
+	r.t.Helper()
+	for {
+		line := r.line()
+		if name, is := strings.CutPrefix(line, "event: "); is {
+			return name + " " + strings.TrimSpace(strings.TrimPrefix(r.line(), "data:"))
+		}
+		if line == "" {
+			return "over"
+		}
+	}
+}
+
+func TestStreamTellsItsOwnWorkspaceAndNothingElse(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ours, theirs := uuid.New(), uuid.New()
+	reader := b.open(t, ours)
+
+	b.hub.Told(theirs.String() + "/7")
+	b.hub.Told("nonsense")
+	b.hub.Told(ours.String() + "/many")
+	b.hub.Told(ours.String() + "/3")
+	if got := reader.event(); got != "exchanges 3" {
+		t.Errorf("told %q", got)
+	}
+	b.hub.Missed()
+	if got := reader.event(); got != "missed" && got != "missed " {
+		t.Errorf("told %q", got)
+	}
+}
+
+func TestSlowReaderIsToldTheSumAndKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	workspace := uuid.New()
+	reader := b.open(t, workspace)
+
+	const each = 1000
+	for range each {
+		b.hub.Happened(workspace, 1)
+	}
+	total := 0
+	for total < each {
+		var n int
+		name, count, _ := strings.Cut(reader.event(), " ")
+		for _, digit := range count {
+			n = 10*n + int(digit-'0')
+		}
+		if name != "exchanges" || n == 0 {
+			t.Fatalf("told %s %s", name, count)
+		}
+		total += n
+	}
+	if total != each {
+		t.Errorf("told of %d exchanges", total)
+	}
+}
+
+func TestSilentStreamSaysThatItIsThere(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	reader := b.open(t, uuid.New())
+
+	for range 3 {
+		if line := reader.line(); line != ":" {
+			t.Errorf("a silent stream says %q", line)
+		}
+	}
+}
+
+func TestStreamEndsWithTheLogin(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	workspace := uuid.New()
+	reader := b.open(t, workspace)
+
+	b.hub.Recheck() // of somebody else's login
+	b.hub.Happened(workspace, 1)
+	if got := reader.event(); got != "exchanges 1" {
+		t.Errorf("told %q", got)
+	}
+	b.ended.Store(true)
+	b.hub.Recheck()
+	if got := reader.event(); strings.TrimSpace(got) != "end" {
+		t.Errorf("told %q", got)
+	}
+	if got := reader.event(); got != "over" {
+		t.Errorf("after the end: %q", got)
+	}
+}
+
+func TestStreamsEndWhenTheProcessStopsAndNoNewOneBegins(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	reader := b.open(t, uuid.New())
+
+	b.hub.Close()
+	b.hub.Close()
+	if got := reader.event(); got != "over" {
+		t.Errorf("told %q", got)
+	}
+	answer, err := http.Get(b.url + "/live/" + uuid.NewString())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "" {
+		t.Errorf("a stream while stopping: %d", answer.StatusCode)
+	}
+}
+
+func TestStreamsDoNotHoldUpAGracefulStop(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.server.Config.RegisterOnShutdown(b.hub.Close)
+	reader := b.open(t, uuid.New())
+
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := b.server.Config.Shutdown(ctx); err != nil {
+		t.Errorf("the server stops with %v", err)
+	}
+	if got := reader.event(); got != "over" {
+		t.Errorf("told %q", got)
+	}
+}
+
+func TestStreamsOfAWorkspaceAreBoundedAndTheirPlacesComeBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	workspace := uuid.New()
+	var readers []*reader
+	for range 100 {
+		readers = append(readers, b.open(t, workspace))
+	}
+	answer, err := http.Get(b.url + "/live/" + workspace.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusServiceUnavailable || b.hub.Open() != 100 {
+		t.Errorf("one too many: %d with %d open", answer.StatusCode, b.hub.Open())
+	}
+	b.open(t, uuid.New()) // others have places of their own
+	b.ended.Store(true)
+	b.hub.Recheck()
+	for _, reader := range readers {
+		if got := reader.event(); strings.TrimSpace(got) != "end" || reader.event() != "over" {
+			t.Errorf("told %q", got)
+		}
+	}
+	b.ended.Store(false)
+	b.open(t, workspace)
+}

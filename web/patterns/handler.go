@@ -1,0 +1,290 @@
+// Package patterns is the page of what was learnt in a workspace: people decide there
+// which of it goes into prompts.
+package patterns
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/pipeline/modules/patterns"
+	"palimpsest/tenants"
+	"palimpsest/web/layout"
+	"palimpsest/web/paths"
+)
+
+const (
+	pageSize  = 50
+	maxPlaces = 20 // that one rule shows
+)
+
+// Store keeps what was learnt in workspaces. What is not there is
+// patterns.ErrNotFound.
+type Store interface {
+	List(ctx context.Context, workspace tenants.WorkspaceID, filter patterns.Filter) ([]patterns.Pattern, error)
+	Counts(ctx context.Context, workspace tenants.WorkspaceID) (map[patterns.Status]int, error)
+	Pattern(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (patterns.Pattern, error)
+	Places(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, limit int) ([]patterns.Place, error)
+
+	// Add writes over a pattern with the same words. It returns patterns.ErrFull.
+	Add(ctx context.Context, workspace tenants.WorkspaceID, pattern patterns.Pattern, now time.Time) (patterns.Pattern, error)
+
+	// Change returns patterns.ErrChanged if the pattern has another version.
+	Change(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, version int, change patterns.Change, by uuid.UUID, now time.Time) (patterns.Pattern, error)
+
+	Delete(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
+}
+
+// Readers says what somebody may read of what was said.
+type Readers interface {
+	Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error)
+}
+
+// Audit notes a change in the transaction that makes it.
+type Audit interface {
+	Together(ctx context.Context, workspace uuid.UUID, fn func(ctx context.Context) error) error
+	Note(ctx context.Context, workspace uuid.UUID, change tenants.Change) error
+}
+
+// Handler answers the requests to the page.
+type Handler struct {
+	store   Store
+	readers Readers
+	audit   Audit
+	now     func() time.Time
+}
+
+// New returns a Handler.
+func New(store Store, readers Readers, audit Audit, now func() time.Time) *Handler {
+	return &Handler{store: store, readers: readers, audit: audit, now: now}
+}
+
+// List shows the rules of one state.
+func (h *Handler) List(c echo.Context, who tenants.Principal) error {
+	return h.page(c, who, http.StatusOK, func(m *model) { m.Done = done(c.QueryParam("done")) })
+}
+
+// Show shows where a rule was learnt.
+func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
+	found, _, err := h.found(c, who)
+	if err != nil {
+		return err
+	}
+	places, err := h.store.Places(c.Request().Context(), who.Workspace.ID, found.ID, maxPlaces)
+	if err != nil {
+		return err
+	}
+	return h.page(c, who, http.StatusOK, func(m *model) { m.Places = newPlaces(&found, places) })
+}
+
+// New shows the form to add a rule with.
+func (h *Handler) New(c echo.Context, who tenants.Principal) error {
+	return h.page(c, who, http.StatusOK, func(m *model) { m.Form = newForm(nil, typed{Kind: string(patterns.Convention)}, nil) })
+}
+
+// Add keeps a rule that somebody typed; it is approved.
+func (h *Handler) Add(c echo.Context, who tenants.Principal) error {
+	form := readTyped(c)
+	wanted, err := form.pattern(who.User.ID)
+	if err == nil {
+		err = h.together(c, who, func(ctx context.Context) (tenants.Change, error) {
+			added, err := h.store.Add(ctx, who.Workspace.ID, wanted, h.now().UTC())
+			return tenants.Change{Action: tenants.PatternAdded, Target: added.ID.String(), After: added.Facts()}, err
+		})
+	}
+	switch {
+	case err == nil:
+		return h.back(c, patterns.Approved, "added")
+	case errors.Is(err, patterns.ErrFull):
+		err = patterns.Invalid{Field: "text", Message: "is one too many: the workspace has as many rules as it may have. Delete some first"}
+	}
+	if _, is := errors.AsType[patterns.Invalid](err); !is {
+		return err
+	}
+	return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Form = newForm(nil, form, err) })
+}
+
+// Approve has a rule put into prompts.
+func (h *Handler) Approve(c echo.Context, who tenants.Principal) error {
+	return h.decide(c, who, patterns.Approved, "approved")
+}
+
+// Disable has a rule put into prompts no more.
+func (h *Handler) Disable(c echo.Context, who tenants.Principal) error {
+	return h.decide(c, who, patterns.Disabled, "disabled")
+}
+
+func (h *Handler) decide(c echo.Context, who tenants.Principal, status patterns.Status, said string) error {
+	found, _, err := h.found(c, who)
+	if err != nil {
+		return err
+	}
+	err = h.change(c, who, &found, patterns.Change{Status: &status})
+	if errors.Is(err, patterns.ErrChanged) {
+		return h.page(c, who, http.StatusConflict, func(m *model) { m.Conflict = true })
+	}
+	if err != nil {
+		return err
+	}
+	return h.back(c, tabOf(found.Status), said)
+}
+
+// Edit shows the form to change a rule with.
+func (h *Handler) Edit(c echo.Context, who tenants.Principal) error {
+	found, reader, err := h.found(c, who)
+	if err != nil {
+		return err
+	}
+	if !mayRead(&found, reader) {
+		return tenants.ErrTextDenied
+	}
+	return h.page(c, who, http.StatusOK, func(m *model) { m.Form = newForm(&found, typedOf(&found), nil) })
+}
+
+// Save changes what a rule says and which requests it is relevant to.
+func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
+	found, reader, err := h.found(c, who)
+	if err != nil {
+		return err
+	}
+	if !mayRead(&found, reader) {
+		return tenants.ErrTextDenied
+	}
+	form := readTyped(c)
+	wanted, err := form.pattern(who.User.ID)
+	if err == nil {
+		err = h.change(c, who, &found, patterns.Change{Text: &wanted.Text, When: &wanted.When})
+	}
+	if errors.Is(err, patterns.ErrChanged) {
+		return h.page(c, who, http.StatusConflict, func(m *model) {
+			m.Conflict, m.Form = true, newForm(&found, form, nil)
+		})
+	}
+	if _, is := errors.AsType[patterns.Invalid](err); is {
+		return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Form = newForm(&found, form, err) })
+	}
+	if err != nil {
+		return err
+	}
+	return h.back(c, tabOf(found.Status), "saved")
+}
+
+// ConfirmDelete asks whether a rule is to be deleted.
+func (h *Handler) ConfirmDelete(c echo.Context, who tenants.Principal) error {
+	found, _, err := h.found(c, who)
+	if err != nil {
+		return err
+	}
+	return h.page(c, who, http.StatusOK, func(m *model) { m.Delete = &found })
+}
+
+// Delete deletes a rule with what is known of where it was learnt.
+func (h *Handler) Delete(c echo.Context, who tenants.Principal) error {
+	found, _, err := h.found(c, who)
+	if err != nil {
+		return err
+	}
+	err = h.together(c, who, func(ctx context.Context) (tenants.Change, error) {
+		change := tenants.Change{Action: tenants.PatternDeleted, Target: found.ID.String(), Before: found.Facts()}
+		return change, h.store.Delete(ctx, who.Workspace.ID, found.ID)
+	})
+	if err != nil {
+		return err
+	}
+	return h.back(c, tabOf(found.Status), "deleted")
+}
+
+// change changes the version of a rule that the form was shown for.
+func (h *Handler) change(c echo.Context, who tenants.Principal, found *patterns.Pattern, change patterns.Change) error {
+	version, err := strconv.Atoi(c.FormValue("version"))
+	if err != nil {
+		version = found.Version
+	}
+	return h.together(c, who, func(ctx context.Context) (tenants.Change, error) {
+		changed, err := h.store.Change(ctx, who.Workspace.ID, found.ID, version, change, who.User.ID, h.now().UTC())
+		return tenants.Change{Action: tenants.PatternChanged, Target: found.ID.String(), Before: found.Facts(), After: changed.Facts()}, err
+	})
+}
+
+// together makes a change and notes it, both or neither.
+func (h *Handler) together(c echo.Context, who tenants.Principal, do func(ctx context.Context) (tenants.Change, error)) error {
+	return h.audit.Together(c.Request().Context(), who.Workspace.ID, func(ctx context.Context) error {
+		change, err := do(ctx)
+		if err != nil {
+			return err
+		}
+		return h.audit.Note(ctx, who.Workspace.ID, change)
+	})
+}
+
+// back leads to the list and says what was done.
+func (h *Handler) back(c echo.Context, tab patterns.Status, said string) error {
+	return layout.Redirect(c, paths.With(paths.Patterns, "state", string(tab), "done", said))
+}
+
+// found returns the rule in the path with the words that the reader may read, and what
+// they may read.
+func (h *Handler) found(c echo.Context, who tenants.Principal) (patterns.Pattern, tenants.Reader, error) {
+	id, err := uuid.Parse(c.Param("id"))
+	if err != nil {
+		return patterns.Pattern{}, tenants.Reader{}, tenants.ErrNotFound
+	}
+	ctx := c.Request().Context()
+	found, err := h.store.Pattern(ctx, who.Workspace.ID, id)
+	if errors.Is(err, patterns.ErrNotFound) {
+		err = tenants.ErrNotFound
+	}
+	if err != nil {
+		return patterns.Pattern{}, tenants.Reader{}, err
+	}
+	reader, err := h.readers.Reader(ctx, who.Workspace.ID, who.User.ID)
+	if err == nil && !reader.All {
+		found.Hide()
+	}
+	return found, reader, err
+}
+
+// mayRead reports whether the words of a rule are shown to a reader.
+func mayRead(p *patterns.Pattern, reader tenants.Reader) bool { return reader.All || p.Text != "" }
+
+// page shows the page after change has had its way with it.
+func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change func(*model)) error {
+	ctx := c.Request().Context()
+	counts, err := h.store.Counts(ctx, who.Workspace.ID)
+	if err != nil {
+		return err
+	}
+	reader, err := h.readers.Reader(ctx, who.Workspace.ID, who.User.ID)
+	if err != nil {
+		return err
+	}
+	m := newModel(who, counts, patterns.Status(c.QueryParam("state")), h.now())
+	filter := patterns.Filter{Statuses: statusesOf(m.Tab), Limit: pageSize + 1}
+	if cursor := c.QueryParam("cursor"); cursor != "" {
+		if filter.After, err = uuid.Parse(cursor); err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest).SetInternal(err)
+		}
+	}
+	if m.Rows, err = h.store.List(ctx, who.Workspace.ID, filter); err != nil {
+		return err
+	}
+	if len(m.Rows) > pageSize {
+		m.Rows = slices.Clip(m.Rows[:pageSize])
+		m.Next = m.Rows[pageSize-1].ID.String()
+	}
+	m.First = filter.After == uuid.Nil
+	for i := range m.Rows {
+		if !reader.All {
+			m.Rows[i].Hide()
+		}
+		m.Held = m.Held || m.Rows[i].Text == ""
+	}
+	change(m)
+	return layout.Page(c, status, layout.Frame{Title: "Patterns", Section: layout.Patterns, Who: who}, view(m))
+}
