@@ -42,6 +42,7 @@ type Config struct {
 	Deletion     Deletion
 	Billing      Billing
 	Operator     Operator
+	Previewer    Previewer
 
 	Log *slog.Logger
 	Now func() time.Time
@@ -130,6 +131,7 @@ func (s *server) config(group *echo.Group) {
 
 	group.GET("/pipeline", s.as(tenants.ReadConfig, s.getPipeline))
 	group.PUT("/pipeline", s.as(tenants.ManagePipeline, s.putPipeline))
+	group.POST("/pipeline/preview", s.as(tenants.ReadConfig, s.previewPipeline))
 
 	group.GET("/models/windows", s.as(tenants.ReadConfig, s.listModelWindows))
 	group.PUT("/models/windows/:model", s.as(tenants.ManagePipeline, s.putModelWindow))

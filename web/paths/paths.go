@@ -26,6 +26,7 @@ const (
 	Providers        = "/providers"
 	NewProvider      = "/providers/new"
 	Pipeline         = "/pipeline"
+	PipelinePreview  = "/pipeline/preview"
 	Sessions         = "/sessions"
 	More             = "/more"
 	Billing          = "/billing"
