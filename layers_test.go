@@ -55,6 +55,9 @@ func layers() []layer {
 			"pipeline", "pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/archive",
 			"pipeline/prompt", "pipeline/modules", "pipeline/modules/compactionbridge", "pipeline/wire/...",
 		}},
+		{"pipeline/preview", []string{
+			"pipeline", "pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/modules/ipc", "pipeline/wire", "pipeline/wire/anthropic",
+		}},
 		{"pipeline/modules", append([]string{"pipeline/modules/..."}, ofModules...)},
 		{"pipeline/modules/semanticcache/semanticcachedb", []string{"pipeline/modules/semanticcache", "pipeline/archive"}},
 		{"pipeline/modules/patterns/miner", append([]string{"pipeline/modules/patterns", "pipeline/wire"}, ofModules...)},

@@ -142,6 +142,7 @@ func (s *Server) work(pages *echo.Group) {
 	pipeline := tuning.New(s.deps.Pipelines, s.config.Defaults)
 	pages.GET(paths.Pipeline, s.as(tenants.ReadConfig, pipeline.Show))
 	pages.POST(paths.Pipeline, s.as(tenants.ManagePipeline, pipeline.Save))
+	pages.POST(paths.PipelinePreview, s.as(tenants.ReadConfig, tuning.NewPreviewer(pipeline, s.deps.Preview, s.config.Log).Show))
 }
 
 // workspace adds the pages about what the workspace has set.

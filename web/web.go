@@ -84,6 +84,7 @@ type Deps struct {
 	APIKeys      keys.Store
 	ProviderKeys providers.Store
 	Pipelines    tuning.Store
+	Preview      tuning.Comparer
 	Usage        overview.Usage
 	Sessions     Sessions
 	Exchanges    requests.Exchanges

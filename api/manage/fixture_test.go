@@ -28,8 +28,10 @@ import (
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules/patterns/patternsdb"
+	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
+	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/tenants"
@@ -101,6 +103,10 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 	if p.keys, err = identity.NewKeys(p.db.DB, secrets, time.Now); err != nil {
 		t.Fatal(err)
 	}
+	models, err := tokens.NewModels()
+	if err != nil {
+		t.Fatal(err)
+	}
 	client := upstream.New(allowPrivate)
 	t.Cleanup(client.Close)
 	defaults := pipeline.Layer{Source: pipeline.FromDefault}
@@ -115,7 +121,7 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 		Sessions: p.sessions, Archive: p.archive, ArchiveKeys: archiveKeys, Searcher: p.index, Retentions: p.db.DB, Patterns: patternsdb.New(p.db.DB),
 		People: people, Invitations: identity.NewInvitations(people, p.db.DB, publicURL),
 		Data: p.db.DB, Audit: p.db.DB, Deletion: p.deletion(),
-		Billing: billing.Off(), Operator: p.db.DB, SignOn: p.signOn(),
+		Billing: billing.Off(), Operator: p.db.DB, SignOn: p.signOn(), Previewer: preview.New(p.sessions, models),
 		Log: slog.New(slog.NewJSONHandler(p.log, nil)),
 	})
 	t.Cleanup(func() {

@@ -44,6 +44,7 @@ type Config struct {
 	Billing      Billing
 	Operator     Operator
 	SignOn       SignOn
+	Previewer    Previewer
 
 	Log *slog.Logger
 	Now func() time.Time
@@ -132,6 +133,7 @@ func (s *server) config(group *echo.Group) {
 
 	group.GET("/pipeline", s.as(tenants.ReadConfig, s.getPipeline))
 	group.PUT("/pipeline", s.as(tenants.ManagePipeline, s.putPipeline))
+	group.POST("/pipeline/preview", s.as(tenants.ReadConfig, s.previewPipeline))
 
 	group.GET("/models/windows", s.as(tenants.ReadConfig, s.listModelWindows))
 	group.PUT("/models/windows/:model", s.as(tenants.ManagePipeline, s.putModelWindow))

@@ -33,6 +33,7 @@ import (
 	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/pipeline/modules/patterns/patternsdb"
 	"palimpsest/pipeline/modules/semanticcache/semanticcachedb"
+	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/pipeline/tokens"
@@ -123,6 +124,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	p.serveProduct(e, product{
 		db: db, vault: safe, people: people, keys: keys, provider: provider, learned: learned, sessions: sessions,
 		originals: originals, archiveKeys: archiveKeys, index: index, mails: mails, deleting: deleting, sold: sold,
+		preview: preview.New(sessions, writer.Models),
 	})
 	return e, nil
 }
@@ -142,6 +144,7 @@ type product struct {
 	mails       devmail.Outbox // nil where mails are sent
 	deleting    *deletion.Service
 	sold        *billing.Service
+	preview     *preview.Preview
 }
 
 // serveProduct has e serve the JSON API and the dashboard, as far as that is the
@@ -157,12 +160,12 @@ func (p *program) serveProduct(e *echo.Echo, of product) {
 		Identity: of.people, Cookies: tenants.NewCookies(p.reachable()), Keys: of.keys, APIKeys: keeper, ProviderKeys: keeper,
 		Pipelines: of.db, ModelWindows: of.db, Patterns: of.learned, Sessions: of.sessions, Archive: of.originals, ArchiveKeys: of.archiveKeys, Searcher: of.index,
 		Retentions: of.db, Usage: of.db, People: of.people, Invitations: invitations, Data: of.db, Audit: of.db, Deletion: of.deleting,
-		Billing: of.sold, Operator: of.db, SignOn: signOn, Log: p.log, Now: time.Now,
+		Billing: of.sold, Operator: of.db, SignOn: signOn, Previewer: of.preview, Log: p.log, Now: time.Now,
 	})
 	p.serveDashboard(e, web.Deps{
 		Identity: of.people, APIKeys: keeper, ProviderKeys: keeper, Pipelines: of.db, Usage: of.db,
 		Sessions: of.sessions, Exchanges: of.db, Archive: of.originals, ArchiveKeys: of.archiveKeys, Mails: of.mails, People: of.people, Invitations: invitations,
-		Data: of.db, Audit: of.db, Deletion: of.deleting, Billing: of.sold,
+		Data: of.db, Audit: of.db, Deletion: of.deleting, Billing: of.sold, Preview: of.preview,
 		Patterns: of.learned, Searcher: of.index, Live: p.pages,
 		Operator: of.db, Health: p.checks(of.db), SignOn: signOn, Passkeys: p.passkeys(of.db, of.vault, of.people),
 	})

@@ -26,6 +26,7 @@ type Entry struct {
 	Index  int // place in the client's list
 	Hash   conversation.Hash
 	Role   conversation.Role
+	Flags  conversation.Flags // of what is to be stored; what is read has none
 	Tokens int
 	Raw    []byte // the message as it was sent; nil where only the entry is asked for
 	Size   int    // bytes of Raw

@@ -34,7 +34,7 @@ func (p *Prompt) seen(now time.Time, from int) session.Seen {
 	for i := from; i < position; i++ {
 		digest, raw := exchange.Digests[i], exchange.Body.Element(i)
 		seen.Entries = append(seen.Entries, archive.Entry{
-			Index: i, Hash: digest.Sum, Role: digest.Role, Tokens: digest.Tokens, Raw: raw, Size: len(raw),
+			Index: i, Hash: digest.Sum, Role: digest.Role, Flags: digest.Flags, Tokens: digest.Tokens, Raw: raw, Size: len(raw),
 		})
 	}
 	return seen

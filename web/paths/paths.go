@@ -28,6 +28,7 @@ const (
 	Providers        = "/providers"
 	NewProvider      = "/providers/new"
 	Pipeline         = "/pipeline"
+	PipelinePreview  = "/pipeline/preview"
 	Sessions         = "/sessions"
 	Requests         = "/requests"
 	// RequestsCSV is where the list is downloaded.

@@ -22,7 +22,9 @@ type model struct {
 
 	Target, CompressTo, LastTurns, Tokens, Deepest components.FieldModel
 
-	Wrong        string       // what is wrong with a value that is not on the page; empty: nothing
+	Wrong   string // what is wrong with a value that is not on the page; empty: nothing
+	Preview previewModel
+
 	SavedVersion int          // that was just saved; 0: none
 	IsConflict   bool         // somebody else saved in the meantime
 	Conflict     []difference // what differs then

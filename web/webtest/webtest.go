@@ -24,7 +24,9 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/session/sessiondb"
+	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/openaichat"
@@ -108,6 +110,10 @@ func Start(t testing.TB, options ...Option) *Product {
 // handler returns the dashboard.
 func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	t.Helper()
+	models, err := tokens.NewModels()
+	if err != nil {
+		t.Fatal(err)
+	}
 	throttle, err := identity.NewLocalThrottle(time.Now)
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +129,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	keeper := forgetting{Keeper: p.Keeper(true), keys: p.Keys}
 	deps := web.Deps{
 		Identity: people, APIKeys: keeper, ProviderKeys: keeper,
-		Pipelines: p.DB, Usage: p.DB, Sessions: p.Sessions, Exchanges: p.DB, Archive: p.Archive, ArchiveKeys: p.ArchiveKeys,
+		Pipelines: p.DB, Preview: preview.New(p.Sessions, models), Usage: p.DB, Sessions: p.Sessions, Exchanges: p.DB, Archive: p.Archive, ArchiveKeys: p.ArchiveKeys,
 		Mails:    p.Mails,
 		Operator: p.DB, Health: func(ctx context.Context) []tenants.Check {
 			return []tenants.Check{{Name: "Database", OK: p.DB.Ping(ctx) == nil, Text: "answers"}}

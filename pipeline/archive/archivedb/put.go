@@ -28,10 +28,10 @@ const (
 		FROM unnest($2::bytea[], $3::int[], $4::smallint[], $5::bytea[]) AS t (hash, size, encoding, bytes)
 		ON CONFLICT (workspace_id, hash) DO UPDATE SET encoding = excluded.encoding, bytes = excluded.bytes, place = 0
 			WHERE archive_objects.place = 2`
-	sqlManifest = `INSERT INTO archive_entries (workspace_id, lane_id, index, session_id, hash, role, tokens)
-		SELECT $1, lane_id, index, session_id, hash, role, tokens
-		FROM unnest($2::uuid[], $3::int[], $4::uuid[], $5::bytea[], $6::text[], $7::int[])
-			AS t (lane_id, index, session_id, hash, role, tokens)
+	sqlManifest = `INSERT INTO archive_entries (workspace_id, lane_id, index, session_id, hash, role, tokens, flags)
+		SELECT $1, lane_id, index, session_id, hash, role, tokens, flags
+		FROM unnest($2::uuid[], $3::int[], $4::uuid[], $5::bytea[], $6::text[], $7::int[], $8::int[])
+			AS t (lane_id, index, session_id, hash, role, tokens, flags)
 		ON CONFLICT DO NOTHING`
 	sqlUnindexed = `INSERT INTO archive_unindexed (workspace_id, lane_id)
 		SELECT DISTINCT $1::uuid, lane_id FROM unnest($2::uuid[]) AS t (lane_id) ORDER BY lane_id
@@ -175,10 +175,10 @@ func putManifest(tx *gorm.DB, workspace uuid.UUID, runs []Run) error {
 	runs = slices.Clone(runs)
 	slices.SortStableFunc(runs, func(a, b Run) int { return bytes.Compare(a.Lane[:], b.Lane[:]) })
 	var (
-		lanes, sessions [][16]byte // encoded faster than uuid.UUID
-		indices, tokens []int32
-		hashes          [][]byte
-		roles           []string
+		lanes, sessions        [][16]byte // encoded faster than uuid.UUID
+		indices, tokens, flags []int32
+		hashes                 [][]byte
+		roles                  []string
 	)
 	for _, run := range runs {
 		for i := range run.Entries {
@@ -187,11 +187,11 @@ func putManifest(tx *gorm.DB, workspace uuid.UUID, runs []Run) error {
 			indices = append(indices, int32(entry.Index)) //nolint:gosec // a place in one body
 			tokens = append(tokens, int32(entry.Tokens))  //nolint:gosec // tokens of one message
 			hashes = append(hashes, entry.Hash[:])
-			roles = append(roles, string(entry.Role))
+			roles, flags = append(roles, string(entry.Role)), append(flags, int32(entry.Flags))
 		}
 	}
 	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlManifest,
-		workspace, lanes, indices, sessions, hashes, roles, tokens)
+		workspace, lanes, indices, sessions, hashes, roles, tokens, flags)
 	if err != nil {
 		return fmt.Errorf("store archive manifest: %w", err)
 	}

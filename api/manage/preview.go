@@ -1,0 +1,85 @@
+package manage
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/preview"
+	"palimpsest/tenants"
+)
+
+// Previewer says what other settings would have made of a workspace's sessions.
+type Previewer interface {
+	// Compare compares two configs on a workspace's newest sessions, at most so many.
+	Compare(ctx context.Context, workspace tenants.WorkspaceID, sessions int, saved, wanted pipeline.Config) (preview.Comparison, error)
+}
+
+type figuresJSON struct {
+	Sessions int   `json:"sessions"`
+	Requests int   `json:"requests"`
+	Epochs   int   `json:"epochs"`
+	Rewrites int   `json:"cache_rewrites"`
+	Received int64 `json:"tokens_before"`
+	Sent     int64 `json:"tokens_after"`
+	Deepest  int   `json:"deepest_level"`
+	TooLong  int   `json:"sessions_too_long"`
+	Net      int64 `json:"net_microusd"`
+}
+
+type comparisonJSON struct {
+	Sample bool         `json:"sample"`           // of invented sessions: the workspace has too few
+	Was    *figuresJSON `json:"actual,omitempty"` // absent of a sample
+	Saved  figuresJSON  `json:"saved"`
+	Wanted figuresJSON  `json:"preview"`
+}
+
+// previewPipeline says what a pipeline would have made of the newest sessions. What
+// the pipeline leaves out has its default, as in a saved one.
+func (s *server) previewPipeline(c echo.Context, who caller) error {
+	body, err := readBody(c)
+	if err != nil {
+		return err
+	}
+	var asked struct {
+		Pipeline json.RawMessage `json:"pipeline"`
+		Sessions int             `json:"sessions"`
+	}
+	reader := json.NewDecoder(bytes.NewReader([]byte(body)))
+	reader.DisallowUnknownFields()
+	if err := reader.Decode(&asked); err != nil {
+		return tenants.Invalid{Field: "body", Message: "must be an object with pipeline and, if you like, sessions"}
+	}
+	if asked.Sessions == 0 {
+		asked.Sessions = preview.Newest
+	}
+	if asked.Sessions < 1 || asked.Sessions > preview.Most {
+		return tenants.Invalid{Field: "sessions", Message: "must be between 1 and 200"}
+	}
+	wanted, _, err := pipeline.Resolve(s.Defaults, pipeline.Layer{Source: pipeline.FromWorkspace, YAML: string(asked.Pipeline)}) // JSON is YAML
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	newest, err := s.Pipelines.Pipeline(ctx, who.workspace)
+	if err != nil {
+		return err
+	}
+	saved, _, err := pipeline.Resolve(s.Defaults, pipeline.Layer{Source: pipeline.FromWorkspace, Modules: newest.Modules, YAML: newest.YAML})
+	if err != nil {
+		return err
+	}
+	found, err := s.Previewer.Compare(ctx, who.workspace, asked.Sessions, saved, wanted)
+	if err != nil {
+		return err
+	}
+	answer := comparisonJSON{Sample: found.IsSample, Saved: figuresJSON(found.Saved), Wanted: figuresJSON(found.Wanted)}
+	if !found.IsSample {
+		answer.Was = (*figuresJSON)(&found.Was)
+	}
+	return c.JSON(http.StatusOK, answer)
+}

@@ -1,0 +1,221 @@
+package preview
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"strconv"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules/ipc"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/tokens"
+	"palimpsest/pipeline/wire"
+	"palimpsest/pipeline/wire/anthropic"
+)
+
+// lane runs the requests of a recorded conversation, one after the other, as a lane
+// of the proxy does.
+type lane struct {
+	config   pipeline.Config
+	model    tokens.Model
+	recorded *session.Recorded
+	module   *ipc.Module
+
+	codec   wire.Codec
+	body    *wire.Envelope
+	digests []conversation.Digest
+	turns   []conversation.Turn
+	chain   []conversation.Hash
+	fixed   int // o200k tokens of what precedes the messages
+
+	projection *session.Projection
+	attempts   session.Attempts
+	heat       session.Heat
+	before     bill // the prompts as they would go out
+	direct     bill // and as the client sent them
+}
+
+func newLane(config pipeline.Config, model tokens.Model, recorded *session.Recorded) (*lane, error) {
+	body, err := standIns(recorded.Messages)
+	if err != nil {
+		return nil, err
+	}
+	l := &lane{config: config, model: model, recorded: recorded, module: module(), codec: anthropic.New(), body: body}
+	if l.model.TokensPerO200k == 0 {
+		l.model.TokensPerO200k = 1
+	}
+	sum := 0
+	for i, message := range recorded.Messages {
+		name := sha256.Sum256([]byte(strconv.Itoa(i)))
+		l.digests = append(l.digests, conversation.Digest{
+			Sum: name, Identity: name, Role: message.Role, Flags: message.Flags, Tokens: message.Tokens,
+		})
+		sum += message.Tokens
+	}
+	l.turns = conversation.Turns(l.digests)
+	l.chain = session.Chain(session.Scope{Format: l.codec.Format()}, session.Hint{}, l.digests)
+	l.fixed = l.precedes()
+	return l, nil
+}
+
+// precedes returns the o200k tokens of system prompt and tools: what the first request
+// had beside its messages.
+func (l *lane) precedes() int {
+	for _, sent := range l.recorded.Requests {
+		if sent.Position > len(l.digests) || sent.Before == 0 {
+			continue
+		}
+		rest := float64(sent.Before) / l.model.TokensPerO200k
+		for _, digest := range l.digests[:sent.Position] {
+			rest -= float64(digest.Tokens)
+		}
+		return max(0, int(rest))
+	}
+	return 0
+}
+
+// run sends all requests.
+func (l *lane) run(ctx context.Context) (Figures, error) {
+	figures := Figures{Sessions: 1}
+	for i := range l.recorded.Requests {
+		sent := &l.recorded.Requests[i]
+		if sent.Position < 1 || sent.Position > len(l.digests) {
+			continue // its messages are no longer kept
+		}
+		if err := l.send(ctx, sent, &figures); err != nil {
+			return Figures{}, err
+		}
+	}
+	return figures, nil
+}
+
+// send takes one request through the module.
+func (l *lane) send(ctx context.Context, sent *session.Sent, figures *Figures) error {
+	exchange := l.exchange(sent)
+	standing := exchange.Projection
+	wasWarm := !l.heat.Cold(sent.At, l.model.Name)
+	if err := l.module.Process(ctx, exchange); err != nil {
+		return err
+	}
+	prompt, original := exchange.Size(exchange.Projection), exchange.Size(nil)
+	figures.Requests++
+	figures.Received += int64(original)
+	figures.Sent += int64(prompt)
+	if sent.Limit > 0 && prompt > sent.Limit {
+		figures.TooLong = 1
+	}
+	shared := l.before.size
+	if exchange.Projection != standing {
+		figures.Epochs++
+		if wasWarm {
+			figures.Rewrites++
+		}
+		shared = l.scale(l.fixed + unchanged(l.digests, standing, exchange.Projection))
+	}
+	if exchange.Projection != nil {
+		for _, part := range exchange.Projection.Parts {
+			figures.Deepest = max(figures.Deepest, part.Level)
+		}
+	}
+	figures.Net += l.direct.add(l, wasWarm, l.direct.size, original) - l.before.add(l, wasWarm, shared, prompt)
+	l.projection = exchange.Projection
+	l.heat = session.Heat{At: sent.At, TTL: l.recorded.TTL, Position: sent.Position, Tokens: prompt, Model: l.model.Name}
+	if l.projection != nil {
+		l.heat.Projection = l.projection.Number
+	}
+	return nil
+}
+
+// exchange returns a request as the module sees it.
+func (l *lane) exchange(sent *session.Sent) *pipeline.Exchange {
+	digests := l.digests[:sent.Position]
+	exchange := &pipeline.Exchange{
+		Scope: session.Scope{Format: l.codec.Format()}, Session: l.recorded.Session, Config: l.config, Codec: l.codec,
+		Request: wire.Request{Model: l.model.Name}, Body: l.body, Model: l.model, Limit: sent.Limit, Factor: l.model.TokensPerO200k,
+		Fixed: l.fixed, Digests: digests, Turns: until(l.turns, sent.Position), Chain: l.chain[:sent.Position+1],
+		Projection: l.projection, NextProjection: 1, Now: sent.At, Heat: l.heat, Attempts: l.attempts,
+		CountText: func(text string) int { return len(text)/charactersPerToken + 1 },
+		Tried:     func(attempts session.Attempts) { l.attempts = attempts },
+		Commit:    func(context.Context, session.Projection) error { return nil },
+	}
+	if l.projection == nil {
+		return exchange
+	}
+	exchange.NextProjection = l.projection.Number + 1
+	if l.projection.Covers > sent.Position {
+		exchange.Projection = nil // the client went back to before it
+	}
+	return exchange
+}
+
+// until returns the turns of the first messages of a list.
+func until(turns []conversation.Turn, position int) []conversation.Turn {
+	n := 0
+	for n < len(turns) && turns[n].From < position {
+		n++
+	}
+	first := append([]conversation.Turn(nil), turns[:n]...)
+	if n > 0 {
+		first[n-1].To = min(first[n-1].To, position)
+	}
+	return first
+}
+
+func (l *lane) scale(size int) int { return int(float64(size) * l.model.TokensPerO200k) }
+
+// unchanged returns the o200k tokens of the messages that two prompts of a lane have
+// in common before the first one that differs. Either may be nil: the originals.
+func unchanged(digests []conversation.Digest, before, after *session.Projection) int {
+	same := 0
+	for i := 0; i < len(digests); {
+		one, other := partAt(before, i), partAt(after, i)
+		if one.Raw == nil && other.Raw == nil {
+			same += digests[i].Tokens
+			i++
+			continue
+		}
+		if one.From != other.From || one.To != other.To || !bytes.Equal(one.Raw, other.Raw) {
+			return same
+		}
+		same += one.Tokens
+		i = one.To
+	}
+	return same
+}
+
+// partAt returns the part of a projection that stands for a message; one without Raw
+// where the message stands for itself.
+func partAt(projection *session.Projection, message int) session.Part {
+	if projection != nil && message < projection.Covers {
+		for _, part := range projection.Parts {
+			if part.From <= message && message < part.To {
+				return part
+			}
+		}
+	}
+	return session.Part{From: message, To: message + 1}
+}
+
+// bill is what prompts cost.
+type bill struct {
+	size int // of the last prompt
+}
+
+// add returns what the next prompt costs of which so many tokens stood in the last one.
+func (b *bill) add(l *lane, isWarm bool, shared, size int) int64 {
+	price := l.model.Price
+	b.size = size
+	if l.recorded.TTL == 0 {
+		return price.MicroUSD(size, 0, 0, 0, 0)
+	}
+	read := 0
+	if isWarm {
+		read = min(shared, size)
+	}
+	if l.recorded.TTL > session.ShortTTL {
+		return price.MicroUSD(0, read, 0, size-read, 0)
+	}
+	return price.MicroUSD(0, read, size-read, 0, 0)
+}

@@ -1,0 +1,98 @@
+package preview
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules/ipc"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/tokens"
+)
+
+// Figures are what settings make of recorded conversations. Tokens are the models',
+// money is in millionths of a US dollar at list prices, for prompts alone.
+type Figures struct {
+	Sessions int // that were looked at
+	Requests int
+
+	Epochs   int   // steps in which a prompt was compressed
+	Rewrites int   // of them, those that a provider had to write to a warm cache again
+	Received int64 // tokens of all prompts as the clients sent them
+	Sent     int64 // and as they would go out
+	Deepest  int   // deepest level that anything reached
+	TooLong  int   // sessions with a prompt that the model would refuse for its length
+	Net      int64 // what the prompts would cost as the clients sent them, less what they cost
+}
+
+// add adds the figures of other sessions.
+func (f *Figures) add(other Figures) {
+	f.Sessions += other.Sessions
+	f.Requests += other.Requests
+	f.Epochs += other.Epochs
+	f.Rewrites += other.Rewrites
+	f.Received += other.Received
+	f.Sent += other.Sent
+	f.Deepest = max(f.Deepest, other.Deepest)
+	f.TooLong += other.TooLong
+	f.Net += other.Net
+}
+
+// Models looks a model up by the name that a request gave.
+type Models interface {
+	Lookup(name string) tokens.Model
+}
+
+// Run returns what a config would have made of recorded conversations. Lanes without
+// a request whose window is known count as sessions and with what was sent.
+func Run(ctx context.Context, config pipeline.Config, models Models, recorded []session.Recorded) (Figures, error) {
+	figures := make([]Figures, len(recorded))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range recorded {
+		group.Go(func() error {
+			lane, err := newLane(config, models.Lookup(recorded[i].Model), &recorded[i])
+			if err != nil {
+				return err
+			}
+			figures[i], err = lane.run(ctx)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return Figures{}, fmt.Errorf("preview: %w", err)
+	}
+	var sum Figures
+	for _, one := range figures {
+		sum.add(one)
+	}
+	return sum, nil
+}
+
+// Actual returns what was recorded of conversations: what the settings of then made of
+// them.
+func Actual(recorded []session.Recorded) Figures {
+	var sum Figures
+	for i := range recorded {
+		one := Figures{Sessions: 1, Requests: len(recorded[i].Requests)}
+		for _, sent := range recorded[i].Requests {
+			one.Received += int64(sent.Before)
+			one.Sent += int64(sent.After)
+			one.Net += sent.Net
+			if sent.IsEpoch {
+				one.Epochs++
+			}
+			if sent.Limit > 0 && sent.After > sent.Limit {
+				one.TooLong = 1
+			}
+		}
+		sum.add(one)
+	}
+	return sum
+}
+
+// module is what decides: the proxy's own, with the stand-ins' counter.
+func module() *ipc.Module { return ipc.New(counter{}) }

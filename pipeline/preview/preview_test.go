@@ -1,0 +1,230 @@
+package preview_test
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/preview"
+	"palimpsest/pipeline/replay"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/tokens"
+	"palimpsest/pipeline/wire"
+	"palimpsest/pipeline/wire/anthropic"
+	"palimpsest/pipeline/wire/openaichat"
+	"palimpsest/pipeline/wire/openairesponses"
+	"palimpsest/pipeline/wire/wiregen"
+)
+
+// from is when the recorded sessions begin.
+func from() time.Time { return time.Date(2026, time.November, 2, 9, 0, 0, 0, time.UTC) }
+
+func models(t testing.TB) *tokens.Models {
+	t.Helper()
+	known, err := tokens.NewModels()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return known
+}
+
+// settings returns the defaults with another target.
+func settings(target float64) pipeline.Config {
+	config := pipeline.DefaultConfig()
+	config.Modules = []string{"ipc"}
+	config.IPC.TargetUtilization = target
+	config.IPC.CompressTo = min(config.IPC.CompressTo, target-0.2)
+	return config
+}
+
+// replayed is what a replay of the originals makes of a session.
+type replayed struct {
+	sum  replay.Sum
+	sent int64
+}
+
+func codecOf(format conversation.Format) wire.Codec {
+	switch format {
+	case conversation.OpenAIChat:
+		return openaichat.New()
+	case conversation.OpenAIResponses:
+		return openairesponses.New()
+	default:
+		return anthropic.New()
+	}
+}
+
+// record replays a body and returns what would be stored of it, and what became of it.
+func record(t testing.TB, format conversation.Format, body []byte, window int, pace time.Duration, config pipeline.Config) (session.Recorded, replayed) {
+	t.Helper()
+	clock := func(request int) time.Time { return from().Add(time.Duration(request) * pace) }
+	run, err := replay.New(replay.Config{Format: format, Pipeline: config, Window: window, Clock: clock, TTL: session.ShortTTL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded, found := session.Recorded{TTL: session.ShortTTL}, replayed{}
+	found.sum, err = run.Run(t.Context(), body, func(step replay.Step) error {
+		found.sent += int64(step.After)
+		recorded.Requests = append(recorded.Requests, session.Sent{
+			At: clock(step.Number - 1), Position: step.Messages, Before: step.Before, After: step.After, Limit: step.Report.Limit,
+			IsEpoch: step.Report.Archived > 0,
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	counter, err := tokens.NewCounter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	codec := codecOf(format)
+	envelope, err := wire.Open(body, codec.List())
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := codec.Request(envelope)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded.Model = request.Model
+	for i := range envelope.Len() {
+		digest, err := wire.Digest(codec, envelope.Element(i), counter.Message)
+		if err != nil {
+			t.Fatal(err)
+		}
+		recorded.Messages = append(recorded.Messages, session.Counted{Role: digest.Role, Flags: digest.Flags, Tokens: digest.Tokens})
+	}
+	return recorded, found
+}
+
+// agree holds what the preview says of sessions against what a replay made of them.
+// sent and net are how far the two may be apart, as shares.
+func agree(t *testing.T, figures preview.Figures, real replayed, factor, sent, net float64) {
+	t.Helper()
+	if distance := figures.Epochs - real.sum.Epochs; math.Abs(float64(distance)) > max(1, 0.1*float64(real.sum.Epochs)) {
+		t.Errorf("%d epochs, the replay made %d", figures.Epochs, real.sum.Epochs)
+	}
+	if off := float64(figures.Sent)/float64(real.sent) - 1; math.Abs(off) > sent {
+		t.Errorf("sends %+.1f %% of what the replay did", 100*off)
+	}
+	// The replay's money is that of o200k tokens.
+	direct, saved := factor*float64(real.sum.DirectMicroUSD), factor*float64(real.sum.DirectMicroUSD-real.sum.CostMicroUSD)
+	if off := (float64(figures.Net) - saved) / direct; math.Abs(off) > net {
+		t.Errorf("saves %d, the replay %.0f: %+.1f %% of %.0f", figures.Net, saved, 100*off, direct)
+	}
+}
+
+func TestPreviewAgreesWithAReplayOfTheOriginals(t *testing.T) {
+	t.Parallel()
+	known := models(t)
+	for _, format := range []conversation.Format{conversation.Anthropic, conversation.OpenAIChat, conversation.OpenAIResponses} {
+		for _, target := range []float64{0.5, 0.75, 0.9} {
+			for _, pace := range []time.Duration{20 * time.Second, 7 * time.Minute} {
+				t.Run(fmt.Sprint(format, target, pace), func(t *testing.T) {
+					t.Parallel()
+					generated := wiregen.Generate(7, wiregen.Options{Format: format, Turns: 160, Parallel: true, TargetTokens: 150_000})
+					recorded, real := record(t, format, generated.Body(generated.Steps()-1), 60_000, pace, settings(target))
+					figures, err := preview.Run(t.Context(), settings(target), known, []session.Recorded{recorded})
+					if err != nil {
+						t.Fatal(err)
+					}
+					agree(t, figures, real, known.Lookup(recorded.Model).TokensPerO200k, 0.11, 0.06)
+				})
+			}
+		}
+	}
+}
+
+func TestPreviewAgreesWithAReplayOfRecordedSessions(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../../../shared/data/transcripts/*.json")
+	if err != nil || len(files) == 0 {
+		t.Skip("../shared/data is not there")
+	}
+	known := models(t)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
+			t.Parallel()
+			body, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			recorded, real := record(t, replay.Detect(body), body, 64_000, 20*time.Second, settings(0.75))
+			figures, err := preview.Run(t.Context(), settings(0.75), known, []session.Recorded{recorded})
+			if err != nil {
+				t.Fatal(err)
+			}
+			agree(t, figures, real, known.Lookup(recorded.Model).TokensPerO200k, 0.06, 0.05)
+		})
+	}
+}
+
+func TestALowerTargetCompressesEarlier(t *testing.T) {
+	t.Parallel()
+	generated := wiregen.Generate(7, wiregen.Options{Turns: 120, Parallel: true, TargetTokens: 120_000})
+	recorded, _ := record(t, conversation.Anthropic, generated.Body(generated.Steps()-1), 60_000, 20*time.Second, settings(0.75))
+	last := int64(0)
+	for _, target := range []float64{0.4, 0.65, 0.95} {
+		figures, err := preview.Run(t.Context(), settings(target), models(t), []session.Recorded{recorded})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if figures.Sent <= last || figures.Sent > figures.Received || figures.Requests != len(recorded.Requests) {
+			t.Errorf("at %v: %+v, sent before %d", target, figures, last)
+		}
+		last = figures.Sent
+	}
+}
+
+func TestNothingIsMadeOfWhatIsNotThere(t *testing.T) {
+	t.Parallel()
+	at := from()
+	for name, recorded := range map[string]session.Recorded{
+		"no messages":      {Model: "claude-sonnet-4-5", Requests: []session.Sent{{At: at, Position: 4, Before: 900, Limit: 100}}},
+		"no requests":      {Model: "claude-sonnet-4-5", Messages: []session.Counted{{Role: conversation.User, Tokens: 5}}},
+		"unknown model":    {Model: "nobody-knows", Messages: []session.Counted{{Role: conversation.User, Tokens: 5}}, Requests: []session.Sent{{At: at, Position: 1, Before: 5}}},
+		"results, no call": {Model: "claude-sonnet-4-5", Messages: []session.Counted{{Role: conversation.User, Flags: conversation.HasResult, Tokens: 500}}, Requests: []session.Sent{{At: at, Position: 1, Before: 500, Limit: 100}}},
+	} {
+		figures, err := preview.Run(t.Context(), settings(0.5), models(t), []session.Recorded{recorded})
+		if err != nil || figures.Sessions != 1 || figures.Epochs != 0 || figures.Net != 0 {
+			t.Errorf("%s: %+v, %v", name, figures, err)
+		}
+	}
+}
+
+func TestWhatHappenedIsAddedUp(t *testing.T) {
+	t.Parallel()
+	sum := preview.Actual([]session.Recorded{
+		{Requests: []session.Sent{{Before: 90, After: 50, Limit: 100, IsEpoch: true, Net: -4}, {Before: 120, After: 110, Limit: 100, Net: 9}}},
+		{Requests: []session.Sent{{Before: 10, After: 10}}},
+	})
+	want := preview.Figures{Sessions: 2, Requests: 3, Epochs: 1, Received: 220, Sent: 170, TooLong: 1, Net: 5}
+	if sum != want {
+		t.Errorf("got %+v, want %+v", sum, want)
+	}
+}
+
+func BenchmarkFortySessions(b *testing.B) {
+	var recorded []session.Recorded
+	for seed := range uint64(4) {
+		generated := wiregen.Generate(seed, wiregen.Options{Turns: 200, Parallel: true, TargetTokens: 180_000})
+		one, _ := record(b, conversation.Anthropic, generated.Body(generated.Steps()-1), 100_000, 20*time.Second, settings(0.75))
+		for range 10 {
+			recorded = append(recorded, one)
+		}
+	}
+	known := models(b)
+	b.ResetTimer()
+	for b.Loop() {
+		if _, err := preview.Run(b.Context(), settings(0.6), known, recorded); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

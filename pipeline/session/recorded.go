@@ -1,0 +1,38 @@
+package session
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/conversation"
+)
+
+// Counted is an archived message as it is counted.
+type Counted struct {
+	Role   conversation.Role
+	Flags  conversation.Flags // 0: it was stored before they were
+	Tokens int                // o200k tokens
+}
+
+// Sent is a request of a lane, as it was recorded.
+type Sent struct {
+	At       time.Time
+	Position int // messages of the client's list
+	Before   int // estimate of the prompt in the model's tokens as the client sent it
+	After    int // and as it was sent
+	Limit    int // tokens the prompt may have; 0: the model is unknown
+	IsEpoch  bool
+	Net      int64 // what compression saved in it, in millionths of a US dollar
+}
+
+// Recorded is a conversation as it is counted: what the preview of other settings
+// works on.
+type Recorded struct {
+	Session, Lane uuid.UUID
+
+	Model    string        // that was asked for last
+	TTL      time.Duration // how long the provider keeps its prompts; 0: nothing caches them, or nobody knows
+	Messages []Counted     // in order
+	Requests []Sent        // in order
+}

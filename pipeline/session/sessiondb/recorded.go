@@ -1,0 +1,126 @@
+package sessiondb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+)
+
+const (
+	// mostCounted bounds the messages, mostSent the requests that are read of a lane: a
+	// conversation that is longer counts with its beginning.
+	mostCounted, mostSent = 10_000, 2_000
+)
+
+// The conversation of a session is its main lane with most messages.
+const sqlRecorded = `SELECT s.id, l.id, s.model, l.warm_seconds FROM (
+		SELECT id, model, last_at FROM sessions WHERE workspace_id = $1 ORDER BY last_at DESC, id DESC LIMIT $2
+	) s CROSS JOIN LATERAL (
+		SELECT id, warm_seconds FROM lanes
+		WHERE workspace_id = $1 AND session_id = s.id AND kind = 'main' ORDER BY position DESC, id LIMIT 1
+	) l ORDER BY s.last_at DESC, s.id DESC`
+
+const sqlCounted = `SELECT l.id, c.role, c.flags, c.tokens FROM unnest($2::uuid[]) AS l (id)
+	CROSS JOIN LATERAL (SELECT index, role, flags, tokens FROM lane_counts($1, l.id) ORDER BY index LIMIT $3) c
+	ORDER BY l.id, c.index`
+
+// Counting tokens and what never reached the provider are no prompts.
+const sqlSent = `SELECT l.lane, x.at, x.position, x.tokens_before, x.tokens_after, x.window_tokens,
+		x.compression IN ('epoch', 'truncated', 'emergency'), x.net_microusd
+	FROM unnest($2::uuid[], $3::uuid[]) AS l (session, lane)
+	CROSS JOIN LATERAL (
+		SELECT at, id, position, tokens_before, tokens_after, window_tokens, compression, net_microusd FROM exchanges e
+		WHERE e.workspace_id = $1 AND e.session_id = l.session AND e.lane_id = l.lane AND e.attempts > 0
+			AND e.endpoint IN ('/v1/messages', '/v1/chat/completions', '/v1/responses') AND e.class <> 'summary'
+		ORDER BY at, id LIMIT $4
+	) x ORDER BY l.lane, x.at, x.id`
+
+// Recorded returns the main conversations of a workspace's most recently active
+// sessions as they are counted, the newest first. A session that nothing is kept of
+// is left out.
+func (s *Store) Recorded(ctx context.Context, workspace uuid.UUID, sessions int) ([]session.Recorded, error) {
+	var recorded []session.Recorded
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		var err error
+		if recorded, err = recordedLanes(tx, workspace, sessions); err != nil || len(recorded) == 0 {
+			return err
+		}
+		lanes, ids, of := make([]uuid.UUID, len(recorded)), make([]uuid.UUID, len(recorded)), map[uuid.UUID]*session.Recorded{}
+		for i := range recorded {
+			lanes[i], ids[i] = recorded[i].Lane, recorded[i].Session
+			of[recorded[i].Lane] = &recorded[i]
+		}
+		if err := counted(tx, workspace, lanes, of); err != nil {
+			return err
+		}
+		return sent(tx, workspace, ids, lanes, of)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("recorded sessions of workspace %s: %w", workspace, err)
+	}
+	return recorded, nil
+}
+
+func recordedLanes(tx *gorm.DB, workspace uuid.UUID, sessions int) ([]session.Recorded, error) {
+	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlRecorded, workspace, sessions)
+	if err != nil {
+		return nil, fmt.Errorf("lanes: %w", err)
+	}
+	defer rows.Close()
+	var recorded []session.Recorded
+	for rows.Next() {
+		var one session.Recorded
+		var seconds int
+		if err := rows.Scan(&one.Session, &one.Lane, &one.Model, &seconds); err != nil {
+			return nil, fmt.Errorf("lanes: %w", err)
+		}
+		one.TTL = time.Duration(seconds) * time.Second
+		recorded = append(recorded, one)
+	}
+	return recorded, rows.Err()
+}
+
+// counted adds their messages to lanes.
+func counted(tx *gorm.DB, workspace uuid.UUID, lanes []uuid.UUID, of map[uuid.UUID]*session.Recorded) error {
+	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlCounted, workspace, lanes, mostCounted)
+	if err != nil {
+		return fmt.Errorf("messages: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var lane uuid.UUID
+		var role string
+		var flags, tokens int
+		if err := rows.Scan(&lane, &role, &flags, &tokens); err != nil {
+			return fmt.Errorf("messages: %w", err)
+		}
+		of[lane].Messages = append(of[lane].Messages, session.Counted{
+			Role: conversation.Role(role), Flags: conversation.Flags(flags), Tokens: tokens, //nolint:gosec // 16 bits were stored
+		})
+	}
+	return rows.Err()
+}
+
+// sent adds their requests to lanes.
+func sent(tx *gorm.DB, workspace uuid.UUID, sessions, lanes []uuid.UUID, of map[uuid.UUID]*session.Recorded) error {
+	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlSent, workspace, sessions, lanes, mostSent)
+	if err != nil {
+		return fmt.Errorf("requests: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var lane uuid.UUID
+		var one session.Sent
+		if err := rows.Scan(&lane, &one.At, &one.Position, &one.Before, &one.After, &one.Limit, &one.IsEpoch, &one.Net); err != nil {
+			return fmt.Errorf("requests: %w", err)
+		}
+		of[lane].Requests = append(of[lane].Requests, one)
+	}
+	return rows.Err()
+}

@@ -1,0 +1,39 @@
+// Asks for the preview of a pipeline anew whenever something of it is changed. What
+// stands there is greyed until the answer is there; an older answer never replaces a
+// newer one.
+(() => {
+  'use strict';
+  const pause = 120; // milliseconds without a change
+  let asked = 0;
+
+  const ask = async card => {
+    const number = ++asked;
+    card.classList.add('stale');
+    const form = card.closest('form');
+    const answer = await fetch(card.dataset.preview, { method: 'POST', body: new URLSearchParams(new FormData(form)) }).catch(() => null);
+    if (number !== asked || !card.isConnected) return;
+    const body = card.querySelector('[data-preview-body]');
+    if (answer && (answer.ok || answer.status === 422)) {
+      body.innerHTML = await answer.text();
+    } else {
+      body.textContent = 'The preview cannot be reached. Saving still works.';
+    }
+    card.classList.remove('stale');
+  };
+
+  let waiting = 0;
+  document.addEventListener('input', event => {
+    const card = event.target.closest?.('form')?.querySelector('[data-preview]');
+    if (!card) return;
+    card.classList.add('stale');
+    clearTimeout(waiting);
+    waiting = setTimeout(() => ask(card), pause);
+  });
+
+  const begin = () => document.querySelectorAll('[data-preview]:not([data-asked])').forEach(card => {
+    card.dataset.asked = '';
+    ask(card);
+  });
+  document.addEventListener('htmx:after:swap', begin);
+  begin();
+})();

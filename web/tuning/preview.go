@@ -1,0 +1,142 @@
+package tuning
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/preview"
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+	"palimpsest/web/layout"
+)
+
+// part is the query parameter with which the page's script asks for the preview alone.
+const part = "part"
+
+// Comparer says what other settings would have made of a workspace's sessions.
+type Comparer interface {
+	// Compare compares two configs on a workspace's newest sessions, at most so many.
+	Compare(ctx context.Context, workspace tenants.WorkspaceID, sessions int, saved, wanted pipeline.Config) (preview.Comparison, error)
+}
+
+// Previewer answers the requests for the preview.
+type Previewer struct {
+	page     *Handler
+	compares Comparer
+	log      *slog.Logger
+}
+
+// NewPreviewer returns a Previewer of what is typed on a page.
+func NewPreviewer(page *Handler, compares Comparer, log *slog.Logger) *Previewer {
+	return &Previewer{page: page, compares: compares, log: log}
+}
+
+// previewModel is the card with the preview; the zero value has nothing yet.
+type previewModel struct {
+	Ready  bool
+	Found  preview.Comparison
+	Wrong  string // what is wrong with what was typed; empty: nothing
+	Failed string // reference in the log; empty: fine
+}
+
+// Show answers with what the settings that were typed would have made of the newest
+// sessions: the card alone for the page's script, else the page with it.
+func (p *Previewer) Show(c echo.Context, who tenants.Principal) error {
+	ctx := c.Request().Context()
+	saved, config, err := p.page.current(ctx, who.Workspace.ID)
+	if err != nil {
+		return err
+	}
+	typed := typedValues(c)
+	wanted := typed.following(shownValues(c, valuesOf(config)))
+	model := newModel(who, saved.Version, wanted, valuesOf(config), nil)
+	if version, err := strconv.Atoi(c.FormValue("version")); err == nil {
+		model.Version = version // a preview saves nothing: what is saved over is what was shown
+	}
+	status := http.StatusOK
+	next, err := p.page.changed(saved, config, wanted)
+	invalid, isInvalid := errors.AsType[pipeline.Invalid](err)
+	switch {
+	case isInvalid:
+		status = http.StatusUnprocessableEntity
+		version := model.Version
+		model = newModel(who, version, typed, valuesOf(config), &invalid)
+		model.Preview.Wrong = invalid.Error()
+	case err != nil:
+		return err
+	default:
+		model.Preview = p.of(ctx, who, config, next)
+	}
+	if c.QueryParam(part) != "" {
+		return layout.Fragment(c, status, previewBody(model.Preview))
+	}
+	return answer(c, status, who, model)
+}
+
+// of compares the saved config with the next one.
+func (p *Previewer) of(ctx context.Context, who tenants.Principal, config pipeline.Config, next tenants.PipelineConfig) previewModel {
+	wanted, _, err := pipeline.Resolve(p.page.defaults, layerOf(next))
+	var found preview.Comparison
+	if err == nil {
+		found, err = p.compares.Compare(ctx, who.Workspace.ID, preview.Newest, config, wanted)
+	}
+	if err != nil {
+		reference := uuid.NewString()
+		p.log.LogAttrs(ctx, slog.LevelError, "preview of pipeline failed", slog.String("reference", reference), slog.Any("error", err))
+		return previewModel{Failed: reference}
+	}
+	return previewModel{Ready: true, Found: found}
+}
+
+// figure is a row of the preview.
+type figure struct {
+	Name, Hint    string
+	Saved, Wanted string
+	Change        string // how far the two are apart; empty: not at all
+	IsGood, IsBad bool
+}
+
+// rows returns the figures that the card shows.
+func (m previewModel) rows() []figure {
+	saved, wanted := m.Found.Saved, m.Found.Wanted
+	rows := []figure{
+		{Name: "Net", Hint: "what prompts would have cost as they were sent, less what they cost, at list prices", Saved: components.Money(saved.Net), Wanted: components.Money(wanted.Net)},
+		{Name: "Tokens sent", Saved: components.Short(saved.Sent), Wanted: components.Short(wanted.Sent)},
+		{Name: "Epochs", Hint: "steps in which a prompt was compressed", Saved: count(saved.Epochs), Wanted: count(wanted.Epochs)},
+		{Name: "Cache rewrites", Hint: "epochs while the provider’s cache was warm", Saved: count(saved.Rewrites), Wanted: count(wanted.Rewrites)},
+		{Name: "Deepest level", Saved: "L" + strconv.Itoa(saved.Deepest), Wanted: "L" + strconv.Itoa(wanted.Deepest)},
+		{Name: "Sessions past the window", Hint: "with a prompt that the provider would refuse for its length", Saved: count(saved.TooLong), Wanted: count(wanted.TooLong)},
+	}
+	mark(&rows[0], wanted.Net-saved.Net, components.Money(abs(wanted.Net-saved.Net)), false)
+	mark(&rows[1], wanted.Sent-saved.Sent, components.Short(abs(wanted.Sent-saved.Sent)), true)
+	mark(&rows[2], int64(wanted.Epochs-saved.Epochs), count(int(abs(int64(wanted.Epochs-saved.Epochs)))), true)
+	mark(&rows[3], int64(wanted.Rewrites-saved.Rewrites), count(int(abs(int64(wanted.Rewrites-saved.Rewrites)))), true)
+	mark(&rows[4], int64(wanted.Deepest-saved.Deepest), strconv.Itoa(int(abs(int64(wanted.Deepest-saved.Deepest)))), true)
+	mark(&rows[5], int64(wanted.TooLong-saved.TooLong), count(int(abs(int64(wanted.TooLong-saved.TooLong)))), true)
+	return rows
+}
+
+// mark says how far the two figures of a row are apart, and whether that is good.
+func mark(row *figure, change int64, words string, isLessBetter bool) {
+	switch {
+	case change == 0:
+		return
+	case change > 0:
+		row.Change = "+" + words
+	default:
+		row.Change = "−" + words
+	}
+	row.IsGood = change < 0 == isLessBetter
+	row.IsBad = !row.IsGood
+}
+
+func count(n int) string { return components.Count(int64(n)) }
+
+func abs(n int64) int64 { return max(n, -n) }
