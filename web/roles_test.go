@@ -170,12 +170,13 @@ func reaches() map[string]reach {
 		"GET /jump": {roles: "oamvb"},
 		"GET /live": {roles: "oamvb", streams: true}, // TestStreamTellsItsOwnWorkspaceAndNothingElse
 
-		"GET /pipeline":     {roles: "oamv"},
-		"POST /pipeline":    {roles: "oa"},
-		"GET /sessions":     {roles: "oamv"},
-		"GET /sessions/:id": {roles: "oamv", path: session},
-		"GET /requests":     {roles: "oamvb"},
-		"GET /requests/:id": {roles: "oamvb", path: func(of *tenant) string { return "/requests/" + of.request }},
+		"GET /pipeline":          {roles: "oamv"},
+		"POST /pipeline":         {roles: "oa"},
+		"POST /pipeline/preview": {roles: "oamv"},
+		"GET /sessions":          {roles: "oamv"},
+		"GET /sessions/:id":      {roles: "oamv", path: session},
+		"GET /requests":          {roles: "oamvb"},
+		"GET /requests/:id":      {roles: "oamvb", path: func(of *tenant) string { return "/requests/" + of.request }},
 	}
 }
 

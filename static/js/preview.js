@@ -22,13 +22,16 @@
   };
 
   let waiting = 0;
-  document.addEventListener('input', event => {
+  const changed = event => {
     const card = event.target.closest?.('form')?.querySelector('[data-preview]');
     if (!card) return;
     card.classList.add('stale');
     clearTimeout(waiting);
     waiting = setTimeout(() => ask(card), pause);
-  });
+  };
+  document.addEventListener('input', changed);
+  // The form itself fills presets in, and tells nobody.
+  document.addEventListener('click', event => { if (event.target.closest?.('[data-preset]')) changed(event); }, true);
 
   const begin = () => document.querySelectorAll('[data-preview]:not([data-asked])').forEach(card => {
     card.dataset.asked = '';

@@ -55,6 +55,9 @@ func (p *Previewer) Show(c echo.Context, who tenants.Principal) error {
 		return err
 	}
 	typed := typedValues(c)
+	if !who.Role.May(tenants.ManagePipeline) {
+		typed = valuesOf(config) // the form is locked, and a browser sends none of it
+	}
 	wanted := typed.following(shownValues(c, valuesOf(config)))
 	model := newModel(who, saved.Version, wanted, valuesOf(config), nil)
 	if version, err := strconv.Atoi(c.FormValue("version")); err == nil {

@@ -1,0 +1,112 @@
+package tuning_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/tenants"
+	"palimpsest/web/browsertest"
+	"palimpsest/web/webtest"
+)
+
+const window = 30_000
+
+// figures returns the cells of the preview by the names of their rows.
+func figures(page webtest.Page) map[string][]string {
+	cells := map[string][]string{}
+	for _, row := range page.Find(`[data-testid="preview"] tbody tr, table.figures tbody tr`).EachIter() {
+		var texts []string
+		for _, cell := range row.Find("td").EachIter() {
+			texts = append(texts, strings.TrimSpace(cell.Text()))
+		}
+		cells[strings.TrimSpace(row.Find("th").Text())] = texts
+	}
+	return cells
+}
+
+// talked signs somebody up in whose workspace some sessions were held.
+func talked(t *testing.T, product *webtest.Product, sessions int) *webtest.Person {
+	t.Helper()
+	person := product.SignUp(t, "northbeam")
+	secret := person.Connect(webtest.Provider(t, window), "laptop")
+	for seed := range sessions {
+		talk := wiregen.Generate(uint64(seed), wiregen.Options{Format: conversation.Anthropic, Turns: 40, TargetTokens: 26_000})
+		person.Talk(secret, window, talk, "claude-cli/2.1.0 (external, cli)")
+	}
+	return person
+}
+
+func TestPreviewSaysWhatAnotherTargetWouldHaveMade(t *testing.T) {
+	t.Parallel()
+	person := talked(t, webtest.Start(t), 5)
+
+	for name, path := range map[string]string{"the whole page": "/pipeline/preview", "the card alone": "/pipeline/preview?part=1"} {
+		page := person.Post(path, form(person.Get("/pipeline"), "ipc.targetUtilization", "0.40")...)
+		rows := figures(page)
+		if page.Status != http.StatusOK || len(rows) != 6 || page.Has(`[data-testid="sample"]`) {
+			t.Fatalf("%s: status %d, %v", name, page.Status, rows)
+		}
+		if sent := rows["Tokens sent"]; sent[0] == sent[1] || !strings.HasPrefix(sent[2], "−") {
+			t.Errorf("%s: a lower target sends %v", name, sent)
+		}
+		if whole := page.Has("h1"); whole != (path == "/pipeline/preview") {
+			t.Errorf("%s has a heading: %t", name, whole)
+		}
+	}
+	if version, _ := saved(t, person); version.Version != 0 {
+		t.Errorf("a preview saved version %d", version.Version)
+	}
+	page := person.Post("/pipeline/preview", form(person.Get("/pipeline"), "ipc.targetUtilization", "0.40")...)
+	if typed := page.Find(`input[name="ipc.targetUtilization"]`).AttrOr("value", ""); typed != "0.40" {
+		t.Errorf("what was typed became %q", typed)
+	}
+}
+
+func TestPreviewOfAWorkspaceWithoutSessionsIsOfASample(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	person := product.SignUp(t, "northbeam")
+
+	page := person.Post("/pipeline/preview?part=1", form(person.Get("/pipeline"))...)
+	if !page.Has(`[data-testid="sample"]`) || len(figures(page)) != 6 {
+		t.Errorf("no sample:\n%s", page.HTML)
+	}
+	if change := figures(page)["Net"][2]; change != "" {
+		t.Errorf("the saved setting differs from itself by %s", change)
+	}
+	viewer := person.As(tenants.Viewer)
+	if page := viewer.Post("/pipeline/preview?part=1", form(viewer.Get("/pipeline"))...); page.Status != http.StatusOK || len(figures(page)) != 6 {
+		t.Errorf("who may not change it gets %d", page.Status)
+	}
+}
+
+func TestPreviewSaysWhatIsWrongWithAValue(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+
+	for _, path := range []string{"/pipeline/preview", "/pipeline/preview?part=1"} {
+		page := person.Post(path, form(person.Get("/pipeline"), "ipc.targetUtilization", "7")...)
+		if page.Status != http.StatusUnprocessableEntity || !strings.Contains(page.HTML, "No preview") {
+			t.Errorf("%s: status %d", path, page.Status)
+		}
+	}
+}
+
+func TestMovingTheSliderShowsAnotherPreview(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	person := product.SignUp(t, "northbeam")
+	tab := browsertest.Start(t).Open(t, browsertest.View{URL: product.URL, Theme: "light", Width: browsertest.Desktop, Cookies: person.Cookies()})
+
+	tab.Go("/pipeline")
+	tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 6`)
+	before := time.Now()
+	tab.Run(`(() => { const slider = document.querySelector('[data-slider]'); slider.value = '0.35'; slider.dispatchEvent(new Event('input', {bubbles: true})); })()`)
+	tab.Until(`!document.querySelector('.preview.stale') && document.querySelector('table.figures tbody tr:nth-child(2) td:last-child').textContent.startsWith('−')`)
+	t.Logf("after %v", time.Since(before))
+	tab.Check("pipeline with a preview")
+}
