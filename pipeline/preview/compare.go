@@ -3,8 +3,10 @@ package preview
 import (
 	"context"
 	"reflect"
+	"time"
 
 	"github.com/google/uuid"
+	"github.com/maypok86/otter/v2"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules/ipc"
@@ -26,11 +28,32 @@ type Store interface {
 	Recorded(ctx context.Context, workspace uuid.UUID, sessions int) ([]session.Recorded, error)
 }
 
+// What somebody who moves a slider asks for again and again is remembered for a while,
+// of so many of them.
+const (
+	remembered = 30 * time.Second
+	most       = 64
+)
+
 // Preview compares settings on a workspace's newest sessions. It is safe for
 // concurrent use.
 type Preview struct {
 	store  Store
 	models Models
+	known  *otter.Cache[question, known]
+}
+
+// question is what the answer to stays the same while somebody tries other settings.
+type question struct {
+	workspace uuid.UUID
+	sessions  int
+	saved     string // settings
+}
+
+// known is what every comparison with the same saved settings begins with.
+type known struct {
+	recorded []session.Recorded
+	found    Comparison
 }
 
 // Comparison is what two settings make of the same sessions.
@@ -42,13 +65,36 @@ type Comparison struct {
 }
 
 // New returns a Preview that knows models.
-func New(store Store, models Models) *Preview { return &Preview{store: store, models: models} }
+func New(store Store, models Models) *Preview {
+	return &Preview{store: store, models: models, known: otter.Must(&otter.Options[question, known]{
+		MaximumSize: most, ExpiryCalculator: otter.ExpiryWriting[question, known](remembered),
+	})}
+}
 
-// Compare compares two configs on a workspace's newest sessions.
+// Compare compares two configs on a workspace's newest sessions, as they were at most
+// half a minute ago.
 func (p *Preview) Compare(ctx context.Context, workspace uuid.UUID, sessions int, saved, wanted pipeline.Config) (Comparison, error) {
-	recorded, err := p.store.Recorded(ctx, workspace, min(sessions, Most))
+	sessions = min(sessions, Most)
+	standing, err := p.known.Get(ctx, question{workspace, sessions, saved.YAML()}, otter.LoaderFunc[question, known](
+		func(ctx context.Context, _ question) (known, error) {
+			return p.standing(ctx, workspace, sessions, saved)
+		},
+	))
 	if err != nil {
 		return Comparison{}, err
+	}
+	found := standing.found
+	if found.Wanted = found.Saved; !reflect.DeepEqual(saved, wanted) {
+		found.Wanted, err = p.run(ctx, wanted, standing.recorded)
+	}
+	return found, err
+}
+
+// standing returns the sessions and what the saved settings make of them.
+func (p *Preview) standing(ctx context.Context, workspace uuid.UUID, sessions int, saved pipeline.Config) (known, error) {
+	recorded, err := p.store.Recorded(ctx, workspace, sessions)
+	if err != nil {
+		return known{}, err
 	}
 	var found Comparison
 	if len(recorded) < fewest {
@@ -56,15 +102,8 @@ func (p *Preview) Compare(ctx context.Context, workspace uuid.UUID, sessions int
 	} else {
 		found.Was = Actual(recorded)
 	}
-	if found.Saved, err = p.run(ctx, saved, recorded); err != nil {
-		return Comparison{}, err
-	}
-	if reflect.DeepEqual(saved, wanted) {
-		found.Wanted = found.Saved
-		return found, nil
-	}
-	found.Wanted, err = p.run(ctx, wanted, recorded)
-	return found, err
+	found.Saved, err = p.run(ctx, saved, recorded)
+	return known{recorded, found}, err
 }
 
 // run runs a config. A pipeline without the module that compresses sends what it is
