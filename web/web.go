@@ -74,13 +74,13 @@ type Deps struct {
 	Pipelines    tuning.Store
 	Usage        overview.Usage
 	Sessions     Sessions
-	Exchanges    session.Exchanges
+	Exchanges    Exchanges
 	Archive      session.Archive
 	Billing      billing.Service
 	People       People
 	Invitations  Invitations
 	Data         settings.Data
-	Audit        audit.Store
+	Audit        Audit
 	Deletion     settings.Deletion
 	SignOn       signon.Service
 
@@ -107,6 +107,18 @@ type Sessions interface {
 	sessions.Store
 	session.Store
 	overview.Sessions
+}
+
+// Exchanges lists what went through the proxy.
+type Exchanges interface {
+	overview.Exchanges
+	sessions.Exchanges
+}
+
+// Audit lists changes, and notes those that pages make.
+type Audit interface {
+	audit.Store
+	session.Audit
 }
 
 // Server answers the dashboard's requests.

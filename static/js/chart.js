@@ -104,6 +104,10 @@
     },
   });
 
+  // Where the lines are drawn: a stacked one on top of the stacked lines behind it.
+  const heights = data => data.series.map((series, i) => !series.stack ? series.values : series.values.map((value, at) =>
+    value == null ? null : data.series.slice(i).reduce((sum, other) => other.stack ? sum + (other.values[at] || 0) : sum, 0)));
+
   const draw = element => {
     const data = JSON.parse(element.dataset.chart);
     const ink = colour('ink-3', element), grid = colour('grid', element);
@@ -124,7 +128,7 @@
       })],
       plugins: [tooltip(data), ...(data.marks ? [marks(data, element)] : [])],
     };
-    const plot = new uPlot(options, [data.x, ...data.series.map(series => series.values)], element);
+    const plot = new uPlot(options, [data.x, ...heights(data)], element);
     const observer = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height }));
     observer.observe(element);
     drawn.set(element, { plot, observer });

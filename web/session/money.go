@@ -7,7 +7,6 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/session"
-	"palimpsest/tenants"
 )
 
 // decisionsOf returns those of a session's decisions that made a lane's epochs, in
@@ -32,12 +31,9 @@ func (m model) isOften() bool { return m.WarnAfter > 0 && len(m.Epochs) >= m.War
 // isTruncated reports whether something has left the lane's prompts for which nothing
 // stands.
 func (m model) isTruncated() bool {
-	return slices.ContainsFunc(m.Exchanges, func(exchange tenants.Exchange) bool {
-		if slices.Contains([]pipeline.Compression{pipeline.None, pipeline.Frozen, pipeline.Bypassed}, pipeline.Compression(exchange.Compression)) {
-			return false // no epoch: its report need not be read
-		}
+	return slices.ContainsFunc(m.Course.Events, func(moment session.Moment) bool {
 		var report pipeline.Report
-		return json.Unmarshal(exchange.Report, &report) == nil && slices.Contains(report.Warnings, cost.NoticeTruncated)
+		return json.Unmarshal(moment.Report, &report) == nil && slices.Contains(report.Warnings, cost.NoticeTruncated)
 	})
 }
 
