@@ -46,6 +46,12 @@ func TestEveryFormIsAudited(t *testing.T) {
 		"POST /invite/:secret": {}, "POST /invite/:secret/signup": {},
 		"POST /billing/checkout": {}, "POST /billing/portal": {},
 
+		"POST /sessions/:id/pin":     {path: "/sessions/" + own.session + "/pin", typed: []string{"m", "0"}, action: tenants.PinAdded},
+		"POST /sessions/:id/restore": {path: "/sessions/" + own.session + "/restore", typed: []string{"m", "0"}, action: tenants.PinAdded},
+		"POST /sessions/:id/compact": {path: "/sessions/" + own.session + "/compact", typed: []string{"instructions", "keep the names"}, action: tenants.CompactAsked},
+		"POST /sessions/:id/release": {path: "/sessions/" + own.session + "/release", typed: []string{"m", "4711"}},       // refused: no such pin
+		"POST /sessions/:id/delete":  {path: "/sessions/" + own.session + "/delete", typed: []string{"confirm", "wrong"}}, // refused
+
 		"POST /pipeline": {path: "/pipeline", typed: pipelineForm(own.Get("/pipeline")), action: tenants.PipelineSaved},
 		"POST /settings": {path: "/settings", typed: []string{"time_zone", "Europe/Berlin", "managers_read", "all", "members_read", "all", "viewers_read", "all"},
 			action: tenants.SettingsSaved},
