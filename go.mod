@@ -54,7 +54,7 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
-require github.com/aymanbagabas/go-udiff v0.4.1 // indirect
+require github.com/aymanbagabas/go-udiff v0.4.1
 
 require (
 	cloud.google.com/go/compute/metadata v0.9.0 // indirect
