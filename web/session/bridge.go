@@ -18,7 +18,7 @@ type bridged struct {
 
 // bridged returns what is known of the lane's newest compaction by its client; nil if
 // there was none, or nothing could be compared.
-func (m model) bridged() *bridged {
+func (m *model) bridged() *bridged {
 	for _, moment := range slices.Backward(m.Course.Events) {
 		if found := bridgedAt(moment); found != nil {
 			return found

@@ -84,7 +84,7 @@ func titleOf(overview session.Overview) string {
 }
 
 // lanePath returns the page of another lane.
-func (m model) lanePath(lane session.LaneOverview) string {
+func (m *model) lanePath(lane session.LaneOverview) string {
 	return paths.With(paths.Session(m.ID), "lane", lane.ID.String())
 }
 
@@ -112,7 +112,7 @@ type laneNode struct {
 }
 
 // roots returns the session's lanes as trees.
-func (m model) roots() []laneNode {
+func (m *model) roots() []laneNode {
 	known := map[uuid.UUID]bool{}
 	for _, lane := range m.Lanes {
 		known[lane.ID] = true
@@ -122,7 +122,7 @@ func (m model) roots() []laneNode {
 
 // lanesBelow returns the lanes that fork from one; of uuid.Nil those whose parent is not
 // in the session.
-func (m model) lanesBelow(parent uuid.UUID, known map[uuid.UUID]bool) []laneNode {
+func (m *model) lanesBelow(parent uuid.UUID, known map[uuid.UUID]bool) []laneNode {
 	var nodes []laneNode
 	for i, lane := range m.Lanes {
 		if lane.Parent == parent || parent == uuid.Nil && !known[lane.Parent] {
@@ -133,11 +133,11 @@ func (m model) lanesBelow(parent uuid.UUID, known map[uuid.UUID]bool) []laneNode
 }
 
 // messagePath returns the page with a message of the lane shown.
-func (m model) messagePath(message int) string {
+func (m *model) messagePath(message int) string {
 	return paths.With(paths.Session(m.ID), "lane", m.Lane.ID.String(), "m", strconv.Itoa(message)) + "#read"
 }
 
-func (m model) savedShare() string {
+func (m *model) savedShare() string {
 	if m.TokensAfter > m.TokensBefore {
 		return components.Share(m.TokensAfter-m.TokensBefore, m.TokensBefore) + " more"
 	}

@@ -23,14 +23,14 @@ func decisionsOf(epochs []session.EpochOverview, all []cost.Decision) []cost.Dec
 }
 
 // isLoss reports whether compression has lost money here.
-func (m model) isLoss() bool { return cost.IsLoss(m.NetMicroUSD, m.Decisions) }
+func (m *model) isLoss() bool { return cost.IsLoss(m.NetMicroUSD, m.Decisions) }
 
 // isOften reports whether the lane has been compressed so often that people are warned.
-func (m model) isOften() bool { return m.WarnAfter > 0 && len(m.Epochs) >= m.WarnAfter }
+func (m *model) isOften() bool { return m.WarnAfter > 0 && len(m.Epochs) >= m.WarnAfter }
 
 // isTruncated reports whether something has left the lane's prompts for which nothing
 // stands.
-func (m model) isTruncated() bool {
+func (m *model) isTruncated() bool {
 	return slices.ContainsFunc(m.Course.Events, func(moment session.Moment) bool {
 		var report pipeline.Report
 		return json.Unmarshal(moment.Report, &report) == nil && slices.Contains(report.Warnings, cost.NoticeTruncated)
