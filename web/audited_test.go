@@ -63,8 +63,14 @@ func TestEveryFormIsAudited(t *testing.T) {
 		"POST /patterns/:id/edit":    {path: "/patterns/" + own.rule + "/edit", typed: []string{"text", "Ants are fed at noon.", "version", "1"}, action: tenants.PatternChanged},
 		"POST /patterns/:id/delete":  {path: "/patterns/" + own.Learn("Use zsh for shells.").ID.String() + "/delete", action: tenants.PatternDeleted},
 
-		"POST /pipeline/preview": {path: "/pipeline/preview", typed: pipelineForm(own.Get("/pipeline"))},
-		"POST /pipeline":         {path: "/pipeline", typed: pipelineForm(own.Get("/pipeline")), action: tenants.PipelineSaved},
+		"POST /pipeline/preview":     {path: "/pipeline/preview", typed: pipelineForm(own.Get("/pipeline"))},
+		"POST /pipeline":             {path: "/pipeline", typed: pipelineForm(own.Get("/pipeline")), action: tenants.PipelineSaved},
+		"POST /sessions/:id/pin":     {path: "/sessions/" + own.session + "/pin", typed: []string{"m", "0"}, action: tenants.PinAdded},
+		"POST /sessions/:id/restore": {path: "/sessions/" + own.session + "/restore", typed: []string{"m", "0"}, action: tenants.PinAdded},
+		"POST /sessions/:id/compact": {path: "/sessions/" + own.session + "/compact", typed: []string{"instructions", "keep the names"}, action: tenants.CompactAsked},
+		"POST /sessions/:id/release": {path: "/sessions/" + own.session + "/release", typed: []string{"m", "4711"}},       // refused: no such pin
+		"POST /sessions/:id/delete":  {path: "/sessions/" + own.session + "/delete", typed: []string{"confirm", "wrong"}}, // refused
+
 		"POST /settings": {path: "/settings", typed: []string{"time_zone", "Europe/Berlin", "managers_read", "all", "members_read", "all", "viewers_read", "all"},
 			action: tenants.SettingsSaved},
 		"POST /settings/retention": {path: "/settings/retention", typed: []string{"days", "30"}, action: tenants.RetentionSet},

@@ -145,6 +145,9 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"session", "/sessions/" + second + "?m=72", charted},
 			{"session compressed", "/sessions/" + second + "?show=compressed", charted},
 			{"session json", "/sessions/" + second + "?m=4&view=raw", charted},
+			{"session diff", "/sessions/" + second + "?view=diff", charted},
+			{"session compact", "/sessions/" + second + "/compact", opened},
+			{"session delete", "/sessions/" + second + "/delete", opened},
 			{"session short", "/sessions/" + first, charted},
 		}},
 	}

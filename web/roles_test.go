@@ -27,6 +27,9 @@ type reach struct {
 // reaches has an entry for every route.
 func reaches() map[string]reach {
 	session := func(of *tenant) string { return "/sessions/" + of.session }
+	sessionAt := func(action string) func(of *tenant) string {
+		return func(of *tenant) string { return session(of) + "/" + action }
+	}
 	key := func(of *tenant) string { return "/keys/" + of.key + "/revoke" }
 	login := func(of *tenant) string { return "/account/logins/" + of.login + "/end" }
 	member := func(action string) func(of *tenant) string {
@@ -177,6 +180,15 @@ func reaches() map[string]reach {
 		"GET /sessions/:id":      {roles: "oamv", path: session},
 		"GET /requests":          {roles: "oamvb"},
 		"GET /requests/:id":      {roles: "oamvb", path: func(of *tenant) string { return "/requests/" + of.request }},
+
+		"GET /sessions/:id/requests.csv": {roles: "oamv", path: sessionAt("requests.csv")},
+		"POST /sessions/:id/pin":         {roles: "oam", path: sessionAt("pin")},
+		"POST /sessions/:id/release":     {roles: "oam", path: sessionAt("release")},
+		"POST /sessions/:id/restore":     {roles: "oam", path: sessionAt("restore")},
+		"GET /sessions/:id/compact":      {roles: "oam", path: sessionAt("compact")},
+		"POST /sessions/:id/compact":     {roles: "oam", path: sessionAt("compact")},
+		"GET /sessions/:id/delete":       {roles: "oa", path: sessionAt("delete")},
+		"POST /sessions/:id/delete":      {roles: "oa", path: sessionAt("delete")},
 	}
 }
 

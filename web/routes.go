@@ -130,11 +130,19 @@ func (s *Server) work(pages *echo.Group) {
 	list := sessions.New(s.deps.Sessions, s.deps.Exchanges, s.deps.Data, s.config.Log, s.config.Now)
 	pages.GET(paths.Sessions, s.as(tenants.ReadSessions, list.Show))
 	one := session.New(session.Deps{
-		Sessions: s.deps.Sessions, Archive: s.deps.Archive, Exchanges: s.deps.Exchanges,
+		Sessions: s.deps.Sessions, Archive: s.deps.Archive, Audit: s.deps.Audit,
 		Pipelines: s.deps.Pipelines, APIKeys: s.deps.APIKeys, Readers: s.deps.Data,
 		Codecs: s.config.Codecs, Defaults: s.config.Defaults, Now: s.config.Now,
 	})
 	pages.GET(paths.Sessions+"/:id", s.as(tenants.ReadSessions, one.Show))
+	pages.GET(paths.Sessions+"/:id/requests.csv", s.as(tenants.ReadSessions, one.Requests))
+	pages.POST(paths.Sessions+"/:id/pin", s.as(tenants.ChangeSessions, one.Pin))
+	pages.POST(paths.Sessions+"/:id/release", s.as(tenants.ChangeSessions, one.Release))
+	pages.POST(paths.Sessions+"/:id/restore", s.as(tenants.ChangeSessions, one.Restore))
+	pages.GET(paths.Sessions+"/:id/compact", s.as(tenants.ChangeSessions, one.AskCompact))
+	pages.POST(paths.Sessions+"/:id/compact", s.as(tenants.ChangeSessions, one.Compact))
+	pages.GET(paths.Sessions+"/:id/delete", s.as(tenants.DeleteSessions, one.ConfirmDelete))
+	pages.POST(paths.Sessions+"/:id/delete", s.as(tenants.DeleteSessions, one.Delete))
 
 	s.registerRequests(pages)
 

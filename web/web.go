@@ -87,7 +87,7 @@ type Deps struct {
 	Preview      tuning.Comparer
 	Usage        overview.Usage
 	Sessions     Sessions
-	Exchanges    requests.Exchanges
+	Exchanges    Exchanges
 	Archive      session.Archive
 	ArchiveKeys  *archive.Keys // nil: what is sealed beside messages is not shown
 	Billing      billing.Service
@@ -113,6 +113,7 @@ type Deps struct {
 type Audit interface {
 	audit.Store
 	patterns.Audit
+	session.Audit
 }
 
 // People keeps workspaces and who belongs to them.
@@ -132,6 +133,13 @@ type Sessions interface {
 	sessions.Store
 	session.Store
 	overview.Sessions
+}
+
+// Exchanges lists what went through the proxy.
+type Exchanges interface {
+	requests.Exchanges
+	overview.Exchanges
+	sessions.Exchanges
 }
 
 // Server answers the dashboard's requests.

@@ -85,4 +85,8 @@ type EpochOverview struct {
 	Before int // estimate of the prompt in tokens before the epoch
 	After  int
 	At     time.Time
+
+	HasLevels bool   // Levels is known; it is not of epochs from before it was noted
+	Levels    [3]int // tokens that it sends at L1, L2 and L3
+	Window    int    // input limit of the model at its request, in tokens; 0: unknown
 }

@@ -162,9 +162,13 @@
     return [low > 4500 ? 4000 : 0, 10000];
   };
 
+  // Where the lines are drawn: a stacked one on top of the stacked lines behind it.
+  const heights = data => data.series.map((series, i) => !series.stack ? series.values : series.values.map((value, at) =>
+    value == null ? null : data.series.slice(i).reduce((sum, other) => other.stack ? sum + (other.values[at] || 0) : sum, 0)));
+
   const draw = element => {
     const data = JSON.parse(element.dataset.chart), height = data.height || usual;
-    const values = data.bars ? stacked(data).reverse() : data.series.map(series => series.values);
+    const values = data.bars ? stacked(data).reverse() : heights(data);
     const series = data.bars ? [...data.series].reverse() : data.series;
     const ink = colour('ink-3', element), grid = colour('grid', element);
     const axis = { stroke: ink, font: '11px Geist, sans-serif', grid: { stroke: grid, width: 1 }, ticks: { show: false } };

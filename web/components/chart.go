@@ -43,7 +43,8 @@ type Line struct {
 	Key    string   `json:"key"`            // class of its mark in the legend: "lapis"
 	Fill   float64  `json:"fill,omitempty"` // opacity of the area below; 0: none
 	Dash   bool     `json:"dash,omitempty"`
-	Values []*int64 `json:"values"` // nil: a gap
+	Stack  bool     `json:"stack,omitempty"` // drawn on top of the stacked lines that follow it
+	Values []*int64 `json:"values"`          // nil: a gap
 }
 
 // Mark is a place of the X axis where something happened.

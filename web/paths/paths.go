@@ -215,3 +215,23 @@ func Local(next string) string {
 
 // Export is where a whole session is downloaded, with what verifies it.
 func Export(session uuid.UUID) string { return "/api/v1/sessions/" + session.String() + "/export" }
+
+// PinTurn is the path to keep turns of a session from being compressed at.
+func PinTurn(session uuid.UUID) string { return Session(session) + "/pin" }
+
+// ReleaseTurn is the path to let a turn be compressed again at.
+func ReleaseTurn(session uuid.UUID) string { return Session(session) + "/release" }
+
+// RestoreTurns is the path to put turns back into the next request at.
+func RestoreTurns(session uuid.UUID) string { return Session(session) + "/restore" }
+
+// CompactSession is the path to ask for an epoch at.
+func CompactSession(session uuid.UUID) string { return Session(session) + "/compact" }
+
+// DeleteSession is the path to delete a session at.
+func DeleteSession(session uuid.UUID) string { return Session(session) + "/delete" }
+
+// SessionRequests is where the figures of a lane's requests are downloaded as CSV.
+func SessionRequests(session, lane uuid.UUID) string {
+	return With(Session(session)+"/requests.csv", "lane", lane.String())
+}

@@ -1,12 +1,10 @@
 package session
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
-	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/web/components"
 )
@@ -20,20 +18,10 @@ type bridged struct {
 
 // bridged returns what is known of the lane's newest compaction by its client; nil if
 // there was none, or nothing could be compared.
-func (m model) bridged() *bridged {
-	for i := range slices.Backward(m.Exchanges) {
-		exchange := &m.Exchanges[i]
-		if len(exchange.Report) == 0 || !strings.Contains(string(exchange.Report), compactionbridge.DirectivesLost) {
-			continue // only a request that was compared has the count
-		}
-		var report pipeline.Report
-		if json.Unmarshal(exchange.Report, &report) != nil {
-			continue
-		}
-		for _, event := range report.Events {
-			if event.Module == compactionbridge.Name && len(event.Counts) > 0 && event.Type != pipeline.InjectedType {
-				return &bridged{counts: event.Counts, reason: event.Reason}
-			}
+func (m *model) bridged() *bridged {
+	for _, moment := range slices.Backward(m.Course.Events) {
+		if found := bridgedAt(moment); found != nil {
+			return found
 		}
 	}
 	return nil

@@ -36,6 +36,11 @@ type Store interface {
 
 	// Decisions returns the epochs of a session, oldest first, with what came of them.
 	Decisions(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) ([]cost.Decision, error)
+
+	// Course returns how the prompts of a lane grew, in at most points moments.
+	Course(ctx context.Context, workspace tenants.WorkspaceID, id, lane uuid.UUID, points int) (session.Course, error)
+
+	Changes
 }
 
 // Archive reads originals.
@@ -45,11 +50,6 @@ type Archive interface {
 	// Originals returns the messages of a lane from index from to to (excluded)
 	// with their bytes, proven by their hashes. It returns archive.ErrDamaged.
 	Originals(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from, to int) ([]archive.Entry, error)
-}
-
-// Exchanges lists exchanges, the newest first, with the cursor of the next page.
-type Exchanges interface {
-	Exchanges(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.ExchangeFilter) ([]tenants.Exchange, string, error)
 }
 
 // Pipelines reads a workspace's pipeline.
@@ -71,10 +71,10 @@ type Readers interface {
 type Deps struct {
 	Sessions  Store
 	Archive   Archive
-	Exchanges Exchanges
 	Pipelines Pipelines
 	APIKeys   APIKeys
 	Readers   Readers
+	Audit     Audit
 
 	Codecs   map[conversation.Format]wire.Codec
 	Defaults pipeline.Layer // the pipeline of a workspace that has set none
@@ -95,6 +95,7 @@ type query struct {
 	Offset  int    // message of a run whose originals are shown first
 	Folded  bool   // only what was compressed
 	Raw     bool   // the bytes instead of the text
+	Diff    bool   // line by line instead of side by side
 }
 
 func queryOf(c echo.Context) query {
@@ -108,50 +109,86 @@ func queryOf(c echo.Context) query {
 	return query{
 		Lane: c.QueryParam("lane"), Message: number("m"), From: number("from"), Offset: number("o"),
 		Folded: c.QueryParam("show") == "compressed", Raw: c.QueryParam("view") == "raw",
+		Diff: c.QueryParam("view") == "diff",
 	}
 }
 
 // Show shows the page, or, for htmx, its turn list with the chosen turn alone.
 func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
-	id, err := uuid.Parse(c.Param("id"))
-	if err != nil {
-		return session.ErrNotFound
-	}
-	ctx, asked := c.Request().Context(), queryOf(c)
-	detail, err := h.deps.Sessions.Session(ctx, who.Workspace.ID, id)
-	if err != nil {
-		return err
-	}
-	may, err := h.deps.Readers.Reader(ctx, who.Workspace.ID, who.User.ID)
-	if err != nil {
-		return err
-	}
-	if !may.MayRead(detail.APIKey) {
-		detail.Title = ""
-	}
-	lane, err := laneOf(detail, asked.Lane)
-	if err != nil {
-		return err
-	}
-	reader, err := h.reader(ctx, who, detail, lane, may.MayRead(detail.APIKey))
-	if err != nil {
-		return err
-	}
-	read, err := reader.read(ctx, asked)
+	of, err := h.subject(c, who, c.QueryParam("lane"))
 	if err != nil {
 		return err
 	}
 	if layout.IsPartial(c) {
+		read, _, err := h.read(c, who, of)
+		if err != nil {
+			return err
+		}
 		return layout.Fragment(c, http.StatusOK, readView(read))
 	}
-	model, err := h.model(ctx, who, detail, lane, reader, read)
+	return h.page(c, who, http.StatusOK, of, nil)
+}
+
+// subject is the session and the lane that a request is about.
+type subject struct {
+	detail  session.Detail
+	lane    session.LaneOverview
+	mayRead bool // what was said
+}
+
+// subject returns what the path and a lane's id name; without an id the session's
+// main lane.
+func (h *Handler) subject(c echo.Context, who tenants.Principal, lane string) (subject, error) {
+	id, err := uuid.Parse(c.Param("id"))
+	if err != nil {
+		return subject{}, session.ErrNotFound
+	}
+	ctx := c.Request().Context()
+	detail, err := h.deps.Sessions.Session(ctx, who.Workspace.ID, id)
+	if err != nil {
+		return subject{}, err
+	}
+	may, err := h.deps.Readers.Reader(ctx, who.Workspace.ID, who.User.ID)
+	if err != nil {
+		return subject{}, err
+	}
+	of := subject{detail: detail, mayRead: may.MayRead(detail.APIKey)}
+	if !of.mayRead {
+		of.detail.Title = ""
+	}
+	of.lane, err = laneOf(detail, lane)
+	return of, err
+}
+
+// read returns the turn list that a request asks for, and what reads it.
+func (h *Handler) read(c echo.Context, who tenants.Principal, of subject) (readModel, *reader, error) {
+	ctx := c.Request().Context()
+	reader, err := h.reader(ctx, who, of.detail, of.lane, of.mayRead)
+	if err != nil {
+		return readModel{}, nil, err
+	}
+	read, err := reader.read(ctx, queryOf(c))
+	return read, reader, err
+}
+
+// page answers with the whole page after change, which may be nil, has been made to it.
+func (h *Handler) page(c echo.Context, who tenants.Principal, status int, of subject, change func(*model)) error {
+	read, reader, err := h.read(c, who, of)
 	if err != nil {
 		return err
 	}
+	model, err := h.model(c.Request().Context(), who, of, reader, read)
+	if err != nil {
+		return err
+	}
+	model.Done = c.QueryParam("done")
+	if change != nil {
+		change(&model)
+	}
 	frame := layout.Frame{Title: model.Title, Section: layout.Sessions, Who: who, Crumbs: []layout.Crumb{
-		{Title: "Sessions", Path: paths.Sessions}, {Title: detail.ID.String()[:8]},
+		{Title: "Sessions", Path: paths.Sessions}, {Title: of.detail.ID.String()[:8]},
 	}}
-	return layout.Page(c, http.StatusOK, frame, view(model))
+	return layout.Page(c, status, frame, view(model))
 }
 
 // laneOf returns the lane of a session that is asked for by its id.
@@ -182,36 +219,15 @@ func (h *Handler) reader(ctx context.Context, who tenants.Principal, detail sess
 	if err != nil {
 		return nil, err
 	}
+	pins, err := h.deps.Sessions.Pins(ctx, who.Workspace.ID, lane.ID)
+	if err != nil {
+		return nil, err
+	}
 	return &reader{
-		inserts: inserts,
+		inserts: inserts, pins: pins,
 		archive: h.deps.Archive, codec: codec, workspace: who.Workspace.ID, session: detail.ID, lane: lane,
 		projection: projection, epochs: epochs, mayRead: mayRead, role: who.Role, now: h.deps.Now(),
 	}, nil
-}
-
-// exchanges returns the newest exchanges of a lane, oldest first, and whether
-// there were more.
-func (h *Handler) exchanges(ctx context.Context, workspace tenants.WorkspaceID, id, lane uuid.UUID) ([]tenants.Exchange, bool, error) {
-	var newest []tenants.Exchange
-	cursor := ""
-	for range maxExchangePages {
-		page, next, err := h.deps.Exchanges.Exchanges(ctx, workspace, tenants.ExchangeFilter{Session: id, Cursor: cursor, Limit: exchangePage})
-		if err != nil {
-			return nil, false, err
-		}
-		for _, exchange := range page {
-			if exchange.Lane == lane && exchange.TokensBefore > 0 {
-				newest = append(newest, exchange)
-			}
-		}
-		if cursor = next; cursor == "" {
-			break
-		}
-	}
-	for i, j := 0, len(newest)-1; i < j; i, j = i+1, j-1 {
-		newest[i], newest[j] = newest[j], newest[i]
-	}
-	return newest, cursor != "", nil
 }
 
 // settings returns the share of the window above which an epoch happens, as the

@@ -157,6 +157,18 @@ func TestChartHoldsEachRequestAndMarksEpochs(t *testing.T) {
 	if len(chart.X) != talk.Steps() || len(chart.Marks) != overview.Epochs || overview.Epochs == 0 {
 		t.Errorf("%d requests and %d marks for %d requests and %d epochs", len(chart.X), len(chart.Marks), talk.Steps(), overview.Epochs)
 	}
+	if len(chart.Series) < 6 || chart.Series[4].Label != "L3" {
+		t.Fatalf("the chart has %d lines", len(chart.Series))
+	}
+	for i := range chart.X {
+		held := int64(0)
+		for _, level := range chart.Series[1:5] {
+			held += *level.Values[i]
+		}
+		if sent := *chart.Series[5].Values[i]; held != sent {
+			t.Errorf("request %d: L0 to L3 add up to %d of %d sent", i+1, held, sent)
+		}
+	}
 	sum := int64(0)
 	for _, value := range chart.Series[0].Values {
 		sum += *value

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"palimpsest/pipeline"
 	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
@@ -15,10 +14,8 @@ import (
 	"palimpsest/web/paths"
 )
 
-const (
-	exchangePage     = 200
-	maxExchangePages = 5 // requests in the chart: the newest 1,000
-)
+// chartPoints bounds the moments of the chart and of its table.
+const chartPoints = 200
 
 // model is the page.
 type model struct {
@@ -30,24 +27,35 @@ type model struct {
 	Now      time.Time
 	Archived int // messages in the archive, over all lanes
 
-	Exchanges []tenants.Exchange // of the lane, oldest first
-	Cut       bool               // there were more
-	Target    float64            // share of the window, as set now; 0: off
-	Epochs    []session.EpochOverview
+	Course session.Course // of the lane
+	Target float64        // share of the window, as set now; 0: off
+	Epochs []session.EpochOverview
 
 	Decisions []cost.Decision // of the lane, oldest first
 	WarnAfter int             // epochs from which on the lane is pointed out; 0: never
 
 	Read readModel
+
+	MayRead   bool // what was said
+	MayChange bool
+	MayDelete bool
+	Done      string       // what a form has just done; empty: nothing
+	Problem   string       // why a form did nothing; empty: it was not refused
+	Compact   *compactForm // nil: the dialog is closed
+	Delete    *deleteForm  // nil: the dialog is closed
 }
 
-func (h *Handler) model(ctx context.Context, who tenants.Principal, detail session.Detail, lane session.LaneOverview, reader *reader, read readModel) (model, error) {
-	m := model{Detail: detail, Title: titleOf(detail.Overview), Lane: lane, Now: h.deps.Now(), Epochs: reader.epochs, Read: read}
+func (h *Handler) model(ctx context.Context, who tenants.Principal, of subject, reader *reader, read readModel) (model, error) {
+	detail := of.detail
+	m := model{
+		Detail: detail, Title: titleOf(detail.Overview), Lane: of.lane, Now: h.deps.Now(), Epochs: reader.epochs, Read: read,
+		MayRead: of.mayRead, MayChange: of.mayRead && who.Role.May(tenants.ChangeSessions), MayDelete: who.Role.May(tenants.DeleteSessions),
+	}
 	for _, other := range detail.Lanes {
 		m.Archived += max(0, other.Archived-other.ForkAt) // what is shared counts with the parent
 	}
 	var err error
-	if m.Exchanges, m.Cut, err = h.exchanges(ctx, who.Workspace.ID, detail.ID, lane.ID); err != nil {
+	if m.Course, err = h.deps.Sessions.Course(ctx, who.Workspace.ID, detail.ID, of.lane.ID, chartPoints); err != nil {
 		return model{}, err
 	}
 	if m.Target, m.WarnAfter, err = h.settings(ctx, who.Workspace.ID); err != nil {
@@ -76,7 +84,7 @@ func titleOf(overview session.Overview) string {
 }
 
 // lanePath returns the page of another lane.
-func (m model) lanePath(lane session.LaneOverview) string {
+func (m *model) lanePath(lane session.LaneOverview) string {
 	return paths.With(paths.Session(m.ID), "lane", lane.ID.String())
 }
 
@@ -96,69 +104,45 @@ func laneTitle(i int, lane session.LaneOverview) string {
 	}
 }
 
-func (m model) savedShare() string {
+// laneNode is a lane with those that fork from it.
+type laneNode struct {
+	Lane     session.LaneOverview
+	Title    string
+	Children []laneNode
+}
+
+// roots returns the session's lanes as trees.
+func (m *model) roots() []laneNode {
+	known := map[uuid.UUID]bool{}
+	for _, lane := range m.Lanes {
+		known[lane.ID] = true
+	}
+	return m.lanesBelow(uuid.Nil, known)
+}
+
+// lanesBelow returns the lanes that fork from one; of uuid.Nil those whose parent is not
+// in the session.
+func (m *model) lanesBelow(parent uuid.UUID, known map[uuid.UUID]bool) []laneNode {
+	var nodes []laneNode
+	for i, lane := range m.Lanes {
+		if lane.Parent == parent || parent == uuid.Nil && !known[lane.Parent] {
+			nodes = append(nodes, laneNode{Lane: lane, Title: laneTitle(i, lane), Children: m.lanesBelow(lane.ID, known)})
+		}
+	}
+	return nodes
+}
+
+// messagePath returns the page with a message of the lane shown.
+func (m *model) messagePath(message int) string {
+	return paths.With(paths.Session(m.ID), "lane", m.Lane.ID.String(), "m", strconv.Itoa(message)) + "#read"
+}
+
+func (m *model) savedShare() string {
 	if m.TokensAfter > m.TokensBefore {
 		return components.Share(m.TokensAfter-m.TokensBefore, m.TokensBefore) + " more"
 	}
 	return components.Share(m.TokensBefore-m.TokensAfter, m.TokensBefore) + " less"
 }
-
-// first returns the number of the first request in the chart.
-func (m model) first() int64 {
-	if m.Cut {
-		return max(1, int64(m.Detail.Exchanges-len(m.Exchanges)+1))
-	}
-	return 1
-}
-
-// isEpoch reports whether an exchange made a new projection.
-func isEpoch(exchange tenants.Exchange) bool {
-	return exchange.Compression == string(pipeline.Epoch) || exchange.Compression == string(pipeline.Truncated)
-}
-
-// chart returns what each request held.
-func (m model) chart() string {
-	chart := components.Chart{Kind: components.InOrder, XLabel: "Request"}
-	before := components.Line{Label: "Without Palimpsest", Colour: "lapis-fill", Key: "lapis", Fill: 0.17}
-	after := components.Line{Label: "Sent", Colour: "verdigris-fill", Key: "verd", Fill: 0.22}
-	limit := components.Line{Label: "Limit", Colour: "minium-fill", Key: "minium", Dash: true}
-	target := components.Line{Label: "Target, as set now", Colour: "ochre-fill", Key: "ochre", Dash: true}
-	hasLimit := false
-	for i, exchange := range m.Exchanges {
-		x := m.first() + int64(i)
-		chart.X = append(chart.X, x)
-		before.Values = append(before.Values, new(int64(exchange.TokensBefore)))
-		after.Values = append(after.Values, new(int64(exchange.TokensAfter)))
-		var window, share *int64
-		if exchange.Window > 0 {
-			hasLimit = true
-			window, share = new(int64(exchange.Window)), new(int64(float64(exchange.Window)*m.Target))
-		}
-		limit.Values, target.Values = append(limit.Values, window), append(target.Values, share)
-		if isEpoch(exchange) {
-			chart.Marks = append(chart.Marks, components.Mark{X: x, Text: strconv.Itoa(len(chart.Marks) + 1)})
-		}
-	}
-	chart.Series = []components.Line{before, after}
-	if hasLimit {
-		chart.Series = append(chart.Series, limit)
-	}
-	if hasLimit && m.Target > 0 {
-		chart.Series = append(chart.Series, target)
-	}
-	return chart.JSON()
-}
-
-// window returns the limit of the newest request; 0 if it is unknown.
-func (m model) window() int64 {
-	if len(m.Exchanges) == 0 {
-		return 0
-	}
-	return int64(m.Exchanges[len(m.Exchanges)-1].Window)
-}
-
-// startsAt returns the tokens at which compression will start; 0: unknown or off.
-func (m model) startsAt() int64 { return int64(float64(m.window()) * m.Target) }
 
 // reasonName says why an epoch happened.
 func reasonName(reason string) string {
@@ -169,6 +153,8 @@ func reasonName(reason string) string {
 		return "a cache that had expired"
 	case "limit":
 		return "the limit"
+	case "asked":
+		return "somebody who asked for it"
 	case "":
 		return "an unknown reason"
 	default:

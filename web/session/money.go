@@ -7,7 +7,6 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/session"
-	"palimpsest/tenants"
 )
 
 // decisionsOf returns those of a session's decisions that made a lane's epochs, in
@@ -24,20 +23,17 @@ func decisionsOf(epochs []session.EpochOverview, all []cost.Decision) []cost.Dec
 }
 
 // isLoss reports whether compression has lost money here.
-func (m model) isLoss() bool { return cost.IsLoss(m.NetMicroUSD, m.Decisions) }
+func (m *model) isLoss() bool { return cost.IsLoss(m.NetMicroUSD, m.Decisions) }
 
 // isOften reports whether the lane has been compressed so often that people are warned.
-func (m model) isOften() bool { return m.WarnAfter > 0 && len(m.Epochs) >= m.WarnAfter }
+func (m *model) isOften() bool { return m.WarnAfter > 0 && len(m.Epochs) >= m.WarnAfter }
 
 // isTruncated reports whether something has left the lane's prompts for which nothing
 // stands.
-func (m model) isTruncated() bool {
-	return slices.ContainsFunc(m.Exchanges, func(exchange tenants.Exchange) bool {
-		if slices.Contains([]pipeline.Compression{pipeline.None, pipeline.Frozen, pipeline.Bypassed}, pipeline.Compression(exchange.Compression)) {
-			return false // no epoch: its report need not be read
-		}
+func (m *model) isTruncated() bool {
+	return slices.ContainsFunc(m.Course.Events, func(moment session.Moment) bool {
 		var report pipeline.Report
-		return json.Unmarshal(exchange.Report, &report) == nil && slices.Contains(report.Warnings, cost.NoticeTruncated)
+		return json.Unmarshal(moment.Report, &report) == nil && slices.Contains(report.Warnings, cost.NoticeTruncated)
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 	"palimpsest/web/paths"
 )
 
@@ -44,7 +45,19 @@ type pane struct {
 
 	Tokens, SentTokens int
 	Raw                bool
+	Diff               bool
 	TextPath, RawPath  string
+	DiffPath           string
+	Lines              []diffLine // the difference, where Diff is wanted
+
+	MayChange   bool
+	Lane        string
+	Messages    string // of the row, as forms name them: "4", "2-9"
+	Pinned      []int
+	PinPath     string
+	ReleasePath string
+	RestorePath string
+	SelfPath    string
 
 	Epoch *session.EpochOverview // that made the projection; nil: none covers the turn
 	Now   time.Time
@@ -101,10 +114,14 @@ func (p pane) storedBefore() bool {
 func (r *reader) pane(ctx context.Context, chosen span, listed row, asked query) (pane, error) {
 	p := pane{
 		Title: listed.Title, Index: listed.index(), Level: chosen.Level, Tokens: listed.Tokens, SentTokens: listed.Sent,
-		Raw: asked.Raw, AsItCame: chosen.part < 0 || r.projection.Parts[chosen.part].Raw == nil, Now: r.now,
+		Raw: asked.Raw, Diff: asked.Diff, Pinned: listed.Pinned, AsItCame: chosen.part < 0 || r.projection.Parts[chosen.part].Raw == nil, Now: r.now,
 	}
 	p.TextPath = r.path(query{Message: chosen.From, From: asked.From, Offset: asked.Offset, Folded: asked.Folded})
 	p.RawPath = r.path(query{Message: chosen.From, From: asked.From, Offset: asked.Offset, Folded: asked.Folded, Raw: true})
+	p.DiffPath = r.path(query{Message: chosen.From, From: asked.From, Offset: asked.Offset, Folded: asked.Folded, Diff: true})
+	p.SelfPath = r.path(query{Message: chosen.From, From: -1, Offset: -1})
+	p.MayChange, p.Lane, p.Messages = r.mayRead && r.role.May(tenants.ChangeSessions), r.lane.ID.String(), chosen.form()
+	p.PinPath, p.ReleasePath, p.RestorePath = paths.PinTurn(r.session), paths.ReleaseTurn(r.session), paths.RestoreTurns(r.session)
 	if chosen.part >= 0 && len(r.epochs) > 0 {
 		p.Epoch = &r.epochs[len(r.epochs)-1]
 	}
@@ -124,6 +141,9 @@ func (r *reader) pane(ctx context.Context, chosen span, listed row, asked query)
 	if err := r.sent(chosen, &p); err != nil {
 		return pane{}, err
 	}
+	if p.Diff {
+		p.Lines = diffOf(p.Originals, p.Sent)
+	}
 	if !chosen.isRun() && len(p.Originals) == 1 && len(p.Sent) == 1 && !p.Raw {
 		mark(&p.Originals[0].Text, &p.Sent[0])
 	}
@@ -138,7 +158,7 @@ func (r *reader) originals(ctx context.Context, chosen span, asked query, p *pan
 		from = asked.Offset
 	}
 	to := min(from+originalsAtOnce, chosen.To)
-	step := query{Message: chosen.From, From: asked.From, Folded: asked.Folded, Raw: asked.Raw}
+	step := query{Message: chosen.From, From: asked.From, Folded: asked.Folded, Raw: asked.Raw, Diff: asked.Diff}
 	if to < chosen.To {
 		step.Offset = to
 		p.MorePath = r.path(step)

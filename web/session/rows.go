@@ -34,6 +34,7 @@ type reader struct {
 	projection session.Projection // the newest; Number 0: none
 	epochs     []session.EpochOverview
 	inserts    []session.Insert
+	pins       []session.Pin
 	mayRead    bool // what was said may be shown
 	role       tenants.Role
 	now        time.Time
@@ -48,6 +49,14 @@ type span struct {
 }
 
 func (s span) isRun() bool { return s.To-s.From > 1 }
+
+// form returns the span as forms name it.
+func (s span) form() string {
+	if s.isRun() {
+		return fmt.Sprintf("%d-%d", s.From, s.To-1)
+	}
+	return strconv.Itoa(s.From)
+}
 
 // spans returns all rows of the lane, in order.
 func (r *reader) spans() []span {
@@ -79,6 +88,7 @@ type row struct {
 	PutIn   string // modules that have put something behind them
 	Path    string
 	Current bool
+	Pinned  []int // messages of it that are never compressed
 }
 
 // index returns the place of the row's messages in the client's list.
@@ -102,6 +112,9 @@ type readModel struct {
 	Role          tenants.Role
 	Position      int
 	Pane          *pane // nil: nothing to show
+	MayChange     bool
+	RestorePath   string // where what was compressed is put back
+	Lane          string
 }
 
 // read returns the page of the turn list that is asked for and the chosen turn.
@@ -113,6 +126,7 @@ func (r *reader) read(ctx context.Context, asked query) (readModel, error) {
 	}
 	model := readModel{
 		Total: len(shown), Compressed: len(compressed(all)), Folded: asked.Folded, MayRead: r.mayRead, Role: r.role, Position: r.lane.Position,
+		MayChange: r.mayRead && r.role.May(tenants.ChangeSessions), RestorePath: paths.RestoreTurns(r.session), Lane: r.lane.ID.String(),
 		All: r.path(query{Message: asked.Message, From: -1, Offset: -1}), OnlyDeep: r.path(query{Message: asked.Message, From: -1, Offset: -1, Folded: true}),
 	}
 	if len(shown) == 0 {
@@ -193,8 +207,11 @@ func (r *reader) path(asked query) string {
 	if asked.Folded {
 		show = "compressed"
 	}
-	if asked.Raw {
+	switch {
+	case asked.Raw:
 		view = "raw"
+	case asked.Diff:
+		view = "diff"
 	}
 	return paths.With(paths.Session(r.session), "lane", r.lane.ID.String(), "m", number(asked.Message),
 		"from", number(asked.From), "o", number(asked.Offset), "show", show, "view", view)
@@ -219,7 +236,7 @@ func (r *reader) rows(ctx context.Context, page []span, chosen int, asked query)
 	rows := make([]row, len(page))
 	for i, span := range page {
 		rows[i] = row{span: span, Current: i == chosen, Known: true,
-			Path: r.path(query{Message: span.From, From: asked.From, Offset: -1, Folded: asked.Folded, Raw: asked.Raw})}
+			Path: r.path(query{Message: span.From, From: asked.From, Offset: -1, Folded: asked.Folded, Raw: asked.Raw, Diff: asked.Diff})}
 		for at := span.From; at < span.To; at++ {
 			entry, known := byIndex[at]
 			rows[i].Known = rows[i].Known && known
@@ -232,7 +249,7 @@ func (r *reader) rows(ctx context.Context, page []span, chosen int, asked query)
 
 // describe fills in what a row says.
 func (r *reader) describe(row *row, entry archive.Entry, messages map[int]conversation.Message, calls map[string]string) {
-	row.Sent = row.Tokens
+	row.Sent, row.Pinned = row.Tokens, r.pinnedIn(row.span)
 	for _, insert := range r.insertsOf(row.span) {
 		row.Sent += insert.Tokens
 		if !strings.Contains(row.PutIn, insert.Module) {
@@ -360,6 +377,17 @@ func preview(message conversation.Message) string {
 		}
 	}
 	return ""
+}
+
+// pinnedIn returns the messages of a row that are never compressed.
+func (r *reader) pinnedIn(of span) []int {
+	var pinned []int
+	for _, pin := range r.pins {
+		if of.From <= pin.Message && pin.Message < of.To {
+			pinned = append(pinned, pin.Message)
+		}
+	}
+	return pinned
 }
 
 // insertsOf returns what modules have put into the prompt at a row that is sent as it

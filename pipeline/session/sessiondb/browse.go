@@ -34,7 +34,9 @@ const (
 		ORDER BY l.kind <> 'main', l.last_at DESC, l.id DESC`
 	sqlNewest = sqlProjections + ` DESC LIMIT 1`
 	sqlEpochs = sqlLine + `
-		SELECT e.number, e.lane_id, e.covers, e.reason, e.tokens_before, e.tokens_after, e.created_at
+		SELECT e.number, e.lane_id, e.covers, e.reason, e.tokens_before, e.tokens_after, e.created_at,
+			e.level_tokens IS NOT NULL, coalesce(e.level_tokens[1], 0), coalesce(e.level_tokens[2], 0), coalesce(e.level_tokens[3], 0),
+			coalesce((SELECT x.window_tokens FROM exchanges x WHERE x.workspace_id = $1 AND x.lane_id = e.lane_id AND x.projection = e.number ORDER BY x.at LIMIT 1), 0)
 		FROM line l JOIN epochs e ON e.workspace_id = $1 AND e.lane_id = l.id
 		WHERE e.number <= l.number AND e.covers <= l.covers ORDER BY e.number`
 )
@@ -230,7 +232,8 @@ func (s *Store) Epochs(ctx context.Context, workspace, lane uuid.UUID) ([]sessio
 		defer rows.Close()
 		for rows.Next() {
 			var epoch session.EpochOverview
-			err := rows.Scan(&epoch.Number, &epoch.Lane, &epoch.Covers, &epoch.Reason, &epoch.Before, &epoch.After, &epoch.At)
+			err := rows.Scan(&epoch.Number, &epoch.Lane, &epoch.Covers, &epoch.Reason, &epoch.Before, &epoch.After, &epoch.At,
+				&epoch.HasLevels, &epoch.Levels[0], &epoch.Levels[1], &epoch.Levels[2], &epoch.Window)
 			if err != nil {
 				return err
 			}

@@ -94,8 +94,8 @@ const (
 		SELECT e.lane_id, e.number, e.projection FROM line l JOIN epochs e ON e.workspace_id = $1 AND e.lane_id = l.id
 		WHERE e.number <= l.number AND e.covers <= l.covers ORDER BY e.number`
 	sqlEpoch = `INSERT INTO epochs
-			(workspace_id, lane_id, number, covers, chain, projection, reason, tokens_before, tokens_after)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+			(workspace_id, lane_id, number, covers, chain, projection, reason, tokens_before, tokens_after, level_tokens)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::int[])`
 	sqlCountEpoch = `UPDATE sessions SET epochs = epochs + 1 WHERE workspace_id = $1 AND id = $2`
 	sqlNotify     = `SELECT pg_notify($1, $2)`
 )
@@ -176,7 +176,7 @@ func (s *Store) Commit(ctx context.Context, seen session.Seen, projection sessio
 		}
 		pool := tx.Statement.ConnPool
 		_, err := pool.ExecContext(ctx, sqlEpoch, workspace, seen.Lane, projection.Number, projection.Covers, projection.Chain[:],
-			packed, projection.Reason, projection.Before, projection.After)
+			packed, projection.Reason, projection.Before, projection.After, levelTokens(&projection))
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,32 @@
+package session
+
+import "time"
+
+// MaxEvents bounds the events of a Course.
+const MaxEvents = 100
+
+// Course is how the prompts of a lane grew, from its first request to its newest, with
+// no more figures than were asked for.
+type Course struct {
+	Total  int      // requests of the lane that went through the pipeline
+	Points []Moment // evenly chosen of them, oldest first; the newest is the last
+	Events []Moment // at which something happened, with their Report; the newest MaxEvents, oldest first
+}
+
+// Moment is one request of a lane.
+type Moment struct {
+	Number       int // of the request in its lane, from 1 on
+	At           time.Time
+	Before       int // estimate of the prompt in tokens as the client sent it
+	After        int // and as it was sent
+	Window       int // input limit of the model; 0: unknown
+	Compression  string
+	Class        string
+	Levels       [4]int // messages at L0 to L3
+	MissCause    string
+	MissedTokens int
+	Projection   int // number of the projection in the prompt; 0: none
+	NetMicroUSD  int64
+	Status       int
+	Report       []byte // JSON of pipeline.Report; only in Events
+}

@@ -1,0 +1,361 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+	"palimpsest/web/layout"
+	"palimpsest/web/paths"
+)
+
+// Changes is what people do to a lane. All but Pins return session.ErrNotFound for what
+// the workspace does not have.
+type Changes interface {
+	// Pins returns what is never compressed, by message.
+	Pins(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.Pin, error)
+	Pin(ctx context.Context, workspace tenants.WorkspaceID, pin session.Pin) error
+	Unpin(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, message int) error
+
+	// Ask has the lane's next request make an epoch.
+	Ask(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, order session.Order) error
+
+	// Delete deletes a session with its archive.
+	Delete(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
+}
+
+// Audit notes changes in the transaction that makes them.
+type Audit interface {
+	Together(ctx context.Context, workspace tenants.WorkspaceID, fn func(ctx context.Context) error) error
+	Note(ctx context.Context, workspace tenants.WorkspaceID, change tenants.Change) error
+}
+
+// What a form has done, as the address of the page after it says.
+const (
+	donePinned   = "pinned"
+	doneReleased = "released"
+	doneRestored = "restored"
+	doneAsked    = "asked"
+)
+
+// compactForm asks for the instructions of an epoch.
+type compactForm struct {
+	Path, Instructions, Error string
+}
+
+// deleteForm asks for the name of a session that is to be deleted.
+type deleteForm struct {
+	Path, Name, Typed string
+	Wrong             bool
+}
+
+// changed returns what a form is about: somebody who may not read a lane may not change
+// it, as they could not see what they do.
+func (h *Handler) changed(c echo.Context, who tenants.Principal) (subject, error) {
+	of, err := h.subject(c, who, c.FormValue("lane"))
+	if err == nil && !of.mayRead {
+		err = tenants.ErrTextDenied
+	}
+	return of, err
+}
+
+// after is the address of the page once a form has been sent.
+func after(of subject, message, done string) string {
+	return paths.With(paths.Session(of.detail.ID), "lane", of.lane.ID.String(), "m", message, "done", done)
+}
+
+// refuse shows the page again with the reason why a form did nothing.
+func (h *Handler) refuse(c echo.Context, who tenants.Principal, of subject, problem string) error {
+	return h.page(c, who, http.StatusUnprocessableEntity, of, func(m *model) { m.Problem = problem })
+}
+
+// Pin keeps the turn of a message from being compressed.
+func (h *Handler) Pin(c echo.Context, who tenants.Principal) error {
+	of, err := h.changed(c, who)
+	if err != nil {
+		return err
+	}
+	messages, problem, err := h.pinnable(c, who, of)
+	switch {
+	case err != nil:
+		return err
+	case problem != "":
+		return h.refuse(c, who, of, problem)
+	}
+	if err := h.pin(c.Request().Context(), who, of, messages, nil); err != nil {
+		return err
+	}
+	return layout.Redirect(c, after(of, strconv.Itoa(messages[0]), donePinned))
+}
+
+// Restore puts turns back into the next request: they are kept from being compressed,
+// and the request makes an epoch in which they stand as the client sent them.
+func (h *Handler) Restore(c echo.Context, who tenants.Principal) error {
+	of, err := h.changed(c, who)
+	if err != nil {
+		return err
+	}
+	messages, problem, err := h.pinnable(c, who, of)
+	switch {
+	case err != nil:
+		return err
+	case problem != "":
+		return h.refuse(c, who, of, problem)
+	}
+	order := h.order(who, "")
+	if err := h.pin(c.Request().Context(), who, of, messages, &order); err != nil {
+		return err
+	}
+	return layout.Redirect(c, after(of, strconv.Itoa(messages[0]), doneRestored))
+}
+
+// order returns an order of somebody, as of now.
+func (h *Handler) order(who tenants.Principal, instructions string) session.Order {
+	return session.Order{At: h.deps.Now().UTC().Truncate(time.Microsecond), By: who.User.ID, Instructions: instructions}
+}
+
+// pin pins messages and leaves an order, if there is one, in one transaction with the
+// row that says so.
+func (h *Handler) pin(ctx context.Context, who tenants.Principal, of subject, messages []int, order *session.Order) error {
+	texts := make([]string, len(messages))
+	for i, message := range messages {
+		texts[i] = strconv.Itoa(message)
+	}
+	fields := tenants.Fields{"lane": of.lane.ID.String(), "message": strings.Join(texts, ", ")}
+	if order != nil {
+		fields["put_back"] = "next request"
+	}
+	return h.noted(ctx, who, tenants.Change{Action: tenants.PinAdded, Target: of.detail.ID.String(), After: fields}, func(ctx context.Context) error {
+		for _, message := range messages {
+			pin := session.Pin{Lane: of.lane.ID, Message: message, By: who.User.ID}
+			if err := h.deps.Sessions.Pin(ctx, who.Workspace.ID, pin); err != nil {
+				return err
+			}
+		}
+		if order == nil {
+			return nil
+		}
+		return h.deps.Sessions.Ask(ctx, who.Workspace.ID, of.lane.ID, *order)
+	})
+}
+
+// noted makes a change and notes it in one transaction.
+func (h *Handler) noted(ctx context.Context, who tenants.Principal, change tenants.Change, do func(ctx context.Context) error) error {
+	return h.deps.Audit.Together(ctx, who.Workspace.ID, func(ctx context.Context) error {
+		if err := do(ctx); err != nil {
+			return err
+		}
+		return h.deps.Audit.Note(ctx, who.Workspace.ID, change)
+	})
+}
+
+// pinnable returns the messages to pin for what a form has chosen: "4", "2-9", several
+// of them, or "all" that is compressed. Of a run it is its assistants' messages, of
+// which each turn has one. A problem is for the person to mend.
+func (h *Handler) pinnable(c echo.Context, who tenants.Principal, of subject) (messages []int, problem string, err error) {
+	ctx := c.Request().Context()
+	reader, err := h.reader(ctx, who, of.detail, of.lane, of.mayRead)
+	if err != nil {
+		return nil, "", err
+	}
+	form, err := c.FormParams()
+	if err != nil {
+		return nil, "", fmt.Errorf("read form: %w", err)
+	}
+	chosen, problem := chosenSpans(form["m"], reader)
+	if problem != "" {
+		return nil, problem, nil
+	}
+	for _, span := range chosen {
+		found, err := h.turnsOf(ctx, who, of, span)
+		if err != nil {
+			return nil, "", err
+		}
+		messages = append(messages, found...)
+	}
+	slices.Sort(messages)
+	messages = slices.Compact(messages)
+	fresh := 0
+	for _, message := range messages {
+		if len(reader.pinnedIn(span{From: message, To: message + 1})) == 0 {
+			fresh++
+		}
+	}
+	if len(reader.pins)+fresh > session.MaxPins {
+		return nil, fmt.Sprintf("Nothing was changed: that is %d turns, and a lane keeps %d at most; it keeps %d now. Choose fewer, or let some be compressed again.",
+			fresh, session.MaxPins, len(reader.pins)), nil
+	}
+	return messages, "", nil
+}
+
+// chosenSpans returns the rows that the values of a form name.
+func chosenSpans(values []string, r *reader) (chosen []span, problem string) {
+	for _, value := range values {
+		if value == "all" {
+			chosen = append(chosen, compressed(r.spans())...)
+			continue
+		}
+		first, last, isRun := strings.Cut(value, "-")
+		if !isRun {
+			last = first
+		}
+		from, err := strconv.Atoi(first)
+		to, failed := strconv.Atoi(last)
+		if err != nil || failed != nil || from < 0 || to < from || to >= r.lane.Position {
+			return nil, fmt.Sprintf("Nothing was changed: the lane has the messages 0 to %d.", r.lane.Position-1)
+		}
+		chosen = append(chosen, span{From: from, To: to + 1})
+	}
+	if len(chosen) == 0 {
+		return nil, "Nothing was changed: choose at least one message."
+	}
+	return chosen, ""
+}
+
+// turnsOf returns a message of each turn of a span.
+func (h *Handler) turnsOf(ctx context.Context, who tenants.Principal, of subject, chosen span) ([]int, error) {
+	if !chosen.isRun() {
+		return []int{chosen.From}, nil
+	}
+	entries, err := h.deps.Archive.Entries(ctx, who.Workspace.ID, of.lane.ID, chosen.From, chosen.To-chosen.From)
+	if err != nil {
+		return nil, err
+	}
+	var messages []int
+	for _, entry := range entries {
+		if entry.Role == conversation.Assistant && entry.Index < chosen.To {
+			messages = append(messages, entry.Index)
+		}
+	}
+	if len(messages) == 0 {
+		messages = append(messages, chosen.From)
+	}
+	return messages, nil
+}
+
+// Release lets the turn of a message be compressed again.
+func (h *Handler) Release(c echo.Context, who tenants.Principal) error {
+	of, err := h.changed(c, who)
+	if err != nil {
+		return err
+	}
+	message, err := strconv.Atoi(c.FormValue("m"))
+	if err != nil {
+		return session.ErrNotFound
+	}
+	ctx := c.Request().Context()
+	change := tenants.Change{Action: tenants.PinRemoved, Target: of.detail.ID.String(), Before: tenants.Fields{"lane": of.lane.ID.String(), "message": strconv.Itoa(message)}}
+	err = h.noted(ctx, who, change, func(ctx context.Context) error {
+		return h.deps.Sessions.Unpin(ctx, who.Workspace.ID, of.lane.ID, message)
+	})
+	if err != nil {
+		return err
+	}
+	return layout.Redirect(c, after(of, strconv.Itoa(message), doneReleased))
+}
+
+// AskCompact asks what an epoch is to keep or to leave out.
+func (h *Handler) AskCompact(c echo.Context, who tenants.Principal) error {
+	of, err := h.changed(c, who)
+	if err != nil {
+		return err
+	}
+	return h.page(c, who, http.StatusOK, of, func(m *model) { m.Compact = &compactForm{Path: paths.CompactSession(of.detail.ID)} })
+}
+
+// Compact has the lane's next request make an epoch.
+func (h *Handler) Compact(c echo.Context, who tenants.Principal) error {
+	of, err := h.changed(c, who)
+	if err != nil {
+		return err
+	}
+	instructions := strings.TrimSpace(c.FormValue("instructions"))
+	if length := utf8.RuneCountInString(instructions); length > session.MaxInstructions {
+		return h.page(c, who, http.StatusUnprocessableEntity, of, func(m *model) {
+			m.Compact = &compactForm{
+				Path: paths.CompactSession(of.detail.ID), Instructions: instructions,
+				Error: fmt.Sprintf("Instructions may have %d characters; these are %d.", session.MaxInstructions, length),
+			}
+		})
+	}
+	change := tenants.Change{Action: tenants.CompactAsked, Target: of.detail.ID.String(), After: tenants.Fields{"lane": of.lane.ID.String()}}
+	order := h.order(who, instructions)
+	ctx := c.Request().Context()
+	err = h.noted(ctx, who, change, func(ctx context.Context) error { return h.deps.Sessions.Ask(ctx, who.Workspace.ID, of.lane.ID, order) })
+	if err != nil {
+		return err
+	}
+	return layout.Redirect(c, after(of, "", doneAsked))
+}
+
+// ConfirmDelete asks whether a session is to be deleted.
+func (h *Handler) ConfirmDelete(c echo.Context, who tenants.Principal) error {
+	return h.deletePage(c, who, http.StatusOK, "", false)
+}
+
+func (h *Handler) deletePage(c echo.Context, who tenants.Principal, status int, typed string, wrong bool) error {
+	of, err := h.subject(c, who, "")
+	if err != nil {
+		return err
+	}
+	return h.page(c, who, status, of, func(m *model) {
+		m.Delete = &deleteForm{Path: paths.DeleteSession(of.detail.ID), Name: shortID(of.detail.ID), Typed: typed, Wrong: wrong}
+	})
+}
+
+// shortID is what is typed to delete a session: not everybody may see its title.
+func shortID(id uuid.UUID) string { return id.String()[:8] }
+
+// Delete deletes a session whose short id was typed.
+func (h *Handler) Delete(c echo.Context, who tenants.Principal) error {
+	id, err := uuid.Parse(c.Param("id"))
+	if err != nil {
+		return session.ErrNotFound
+	}
+	if typed := strings.TrimSpace(c.FormValue("confirm")); typed != shortID(id) {
+		return h.deletePage(c, who, http.StatusUnprocessableEntity, typed, true)
+	}
+	change := tenants.Change{Action: tenants.SessionDeleted, Target: id.String()}
+	err = h.noted(c.Request().Context(), who, change, func(ctx context.Context) error { return h.deps.Sessions.Delete(ctx, who.Workspace.ID, id) })
+	if err != nil {
+		return err
+	}
+	return layout.Redirect(c, paths.With(paths.Sessions, "deleted", shortID(id)))
+}
+
+// field is where the short id is typed.
+func (f deleteForm) field() components.FieldModel {
+	field := components.FieldModel{Label: "Type " + f.Name + " to confirm", Name: "confirm", Value: f.Typed}
+	if f.Wrong {
+		field.Error = "This is not " + f.Name + ". Nothing was deleted."
+	}
+	return field
+}
+
+// doneText says what a form has done.
+func doneText(done string) string {
+	switch done {
+	case donePinned:
+		return "Never compressed from now on: the next epoch leaves this turn as the client sent it."
+	case doneReleased:
+		return "Compressed again: the next epoch may shorten this turn."
+	case doneRestored:
+		return "Put back into the next request. Until then prompts stay as they are; from then on these turns are never compressed."
+	case doneAsked:
+		return "Compact now is planned for the next request of this lane."
+	default:
+		return ""
+	}
+}

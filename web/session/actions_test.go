@@ -1,0 +1,75 @@
+package session_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"palimpsest/tenants"
+)
+
+// S32: what is put back is pinned, planned for the next request and noted once.
+func TestPuttingTurnsBackPinsThemAndPlansAnEpoch(t *testing.T) {
+	t.Parallel()
+	person, _, overview := compressed(t)
+	address, lane := "/sessions/"+overview.ID.String(), laneOf(t, person, overview.ID)
+	run := projection(t, person, overview.ID).Parts[0]
+
+	page := person.Post(address+"/restore", "lane", lane.String(), "m", itoa(run.From)+"-"+itoa(run.To-1))
+	if page.Status != http.StatusOK || !strings.Contains(page.TestID("done"), "Put back into the next request") || page.TestID("waiting") == "" {
+		t.Fatalf("status %d: %q, %q", page.Status, page.TestID("done"), page.TestID("waiting"))
+	}
+	pins, err := person.Sessions.Pins(t.Context(), person.Workspace.ID, lane)
+	if err != nil || len(pins) == 0 || pins[0].By != person.User.ID {
+		t.Fatalf("%d pins, %v", len(pins), err)
+	}
+	entries, err := person.DB.Audit(t.Context(), person.Workspace.ID, tenants.AuditFilter{Action: string(tenants.PinAdded)})
+	if err != nil || len(entries) != 1 {
+		t.Errorf("%d rows in the log, %v", len(entries), err)
+	}
+
+	released := person.Post(address+"/release", "lane", lane.String(), "m", itoa(pins[0].Message))
+	left, err := person.Sessions.Pins(t.Context(), person.Workspace.ID, lane)
+	if err != nil || len(left) != len(pins)-1 || released.TestID("done") == "" {
+		t.Errorf("%d pins are left of %d, %v", len(left), len(pins), err)
+	}
+}
+
+func TestFormsThatCannotBeDoneSayWhy(t *testing.T) {
+	t.Parallel()
+	person, _, overview := compressed(t)
+	address := "/sessions/" + overview.ID.String()
+
+	for _, chosen := range []string{"", "99999", "9-2", "x"} {
+		page := person.Post(address+"/restore", "m", chosen)
+		if page.Status != http.StatusUnprocessableEntity || !strings.Contains(page.TestID("problem-form"), "Nothing was changed") {
+			t.Errorf("%q: status %d, %q", chosen, page.Status, page.TestID("problem-form"))
+		}
+	}
+	long := strings.Repeat("é", 2001)
+	if page := person.Post(address+"/compact", "instructions", long); page.Status != http.StatusUnprocessableEntity || page.Find("textarea").Text() != long {
+		t.Errorf("status %d: %q", page.Status, page.TestID("error-instructions"))
+	}
+	if page := person.Post(address+"/delete", "confirm", "wrong"); page.Status != http.StatusUnprocessableEntity {
+		t.Errorf("a wrong name: status %d", page.Status)
+	}
+	person.Post(address+"/delete", "confirm", overview.ID.String()[:8])
+	if page := person.Get(address); page.Status != http.StatusNotFound {
+		t.Errorf("the deleted session: status %d", page.Status)
+	}
+}
+
+func TestDifferenceShowsWhatWasTakenOut(t *testing.T) {
+	t.Parallel()
+	person, _, overview := compressed(t)
+	run := projection(t, person, overview.ID).Parts[0]
+
+	page := person.Get("/sessions/" + overview.ID.String() + "?view=diff&m=" + itoa(run.From))
+	if !page.Has(`[data-testid="diff"] del`) {
+		t.Errorf("the difference is %q", short(page.TestID("diff")))
+	}
+	csv := person.Get("/sessions/" + overview.ID.String() + "/requests.csv")
+	if lines := strings.Count(csv.HTML, "\n"); lines != overview.Exchanges+1 {
+		t.Errorf("%d lines for %d requests", lines, overview.Exchanges)
+	}
+}

@@ -1,0 +1,196 @@
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules/compactionbridge"
+	"palimpsest/pipeline/session"
+	"palimpsest/web/components"
+)
+
+// maxMarks bounds the events that are numbered in the chart and listed below it.
+const maxMarks = 24
+
+// event is something that happened at a request.
+type event struct {
+	Number  int // in the chart
+	Request int
+	Text    string
+	Path    string // of the message to look at; empty: there is none
+}
+
+// isEpoch reports whether a request made a new projection.
+func isEpoch(moment session.Moment) bool {
+	return moment.Compression == string(pipeline.Epoch) || moment.Compression == string(pipeline.Truncated)
+}
+
+// isFallback reports whether a request went out otherwise than the pipeline meant it to.
+func isFallback(moment session.Moment) bool {
+	return !isEpoch(moment) && moment.Class != afterCompaction
+}
+
+// afterCompaction is the class of the first request after a client has compacted itself.
+const afterCompaction = "after-compaction"
+
+// epoch returns the epoch with a number; nil: it is not the lane's.
+func (m *model) epoch(number int) *session.EpochOverview {
+	at := slices.IndexFunc(m.Epochs, func(e session.EpochOverview) bool { return e.Number == number })
+	if at < 0 {
+		return nil
+	}
+	return &m.Epochs[at]
+}
+
+// events returns the newest things that happened in the lane, oldest first, each with a
+// link to what it changed.
+func (m *model) events() []event {
+	all := m.Course.Events
+	all = all[max(0, len(all)-maxMarks):]
+	events := make([]event, len(all))
+	for i, moment := range all {
+		events[i] = event{Number: i + 1, Request: moment.Number, Text: m.happened(moment)}
+		if epoch := m.epoch(moment.Projection); epoch != nil && isEpoch(moment) {
+			events[i].Path = m.messagePath(max(0, epoch.Covers-1))
+		}
+	}
+	return events
+}
+
+// happened says what happened at a moment.
+func (m *model) happened(moment session.Moment) string {
+	var parts []string
+	if moment.Class == afterCompaction {
+		parts = append(parts, "the client compacted itself"+m.putBackAt(moment))
+	}
+	switch epoch := m.epoch(moment.Projection); {
+	case isEpoch(moment) && epoch != nil:
+		parts = append(parts, fmt.Sprintf("epoch %d because of %s, %s → %s tokens", epoch.Number, reasonName(epoch.Reason),
+			components.Short(int64(epoch.Before)), components.Short(int64(epoch.After))))
+	case isEpoch(moment):
+		parts = append(parts, "compressed, "+components.Short(int64(moment.Before))+" → "+components.Short(int64(moment.After))+" tokens")
+	case isFallback(moment):
+		parts = append(parts, "sent as "+moment.Compression)
+	}
+	if moment.Compression == string(pipeline.Truncated) {
+		parts = append(parts, "truncated")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// putBackAt says what the bridge put back at a moment.
+func (m *model) putBackAt(moment session.Moment) string {
+	if bridged := bridgedAt(moment); bridged != nil {
+		return ". " + bridged.restored()
+	}
+	return ""
+}
+
+// bridgedAt returns what the bridge found at a moment; nil: nothing was compared.
+func bridgedAt(moment session.Moment) *bridged {
+	if !strings.Contains(string(moment.Report), compactionbridge.DirectivesLost) {
+		return nil // only a request that was compared has the count
+	}
+	var report pipeline.Report
+	if json.Unmarshal(moment.Report, &report) != nil {
+		return nil
+	}
+	for _, event := range report.Events {
+		if event.Module == compactionbridge.Name && len(event.Counts) > 0 && event.Type != pipeline.InjectedType {
+			return &bridged{counts: event.Counts, reason: event.Reason}
+		}
+	}
+	return nil
+}
+
+// levels returns the tokens that a moment's prompt held at L0 to L3, and whether they
+// are known: what an epoch renders stays as it is until the next one, all else is L0.
+func (m *model) levels(moment session.Moment) (held [4]int, known bool) {
+	if moment.Projection > 0 {
+		epoch := m.epoch(moment.Projection)
+		if epoch == nil || !epoch.HasLevels {
+			return held, false
+		}
+		copy(held[1:], epoch.Levels[:])
+	}
+	for level := 3; level > 0; level-- { // estimates of two kinds: never more than was sent
+		held[level] = min(held[level], moment.After-held[0])
+		held[0] += held[level]
+	}
+	held[0] = moment.After - held[0]
+	return held, true
+}
+
+// chart returns what each request held: the levels stacked, the deepest at the bottom.
+func (m *model) chart() string {
+	chart := components.Chart{Kind: components.InOrder, XLabel: "Request"}
+	before := components.Line{Label: "Without Palimpsest", Colour: "lapis-fill", Key: "lapis", Fill: 0.12}
+	sent := components.Line{Label: "Sent", Colour: "verdigris-fill", Key: "verd"}
+	limit := components.Line{Label: "Window", Colour: "minium-fill", Key: "minium", Dash: true}
+	target := components.Line{Label: "Target, as set now", Colour: "ochre-fill", Key: "ochre", Dash: true}
+	var stack [4]components.Line
+	for level := range stack {
+		name := "l" + strconv.Itoa(level)
+		stack[level] = components.Line{Label: strings.ToUpper(name), Colour: name, Key: name, Fill: 1, Stack: true}
+	}
+	for _, moment := range m.Course.Points {
+		chart.X = append(chart.X, int64(moment.Number))
+		before.Values = append(before.Values, new(int64(moment.Before)))
+		sent.Values = append(sent.Values, new(int64(moment.After)))
+		var window, share *int64
+		if moment.Window > 0 {
+			window, share = new(int64(moment.Window)), new(int64(float64(moment.Window)*m.Target))
+		}
+		limit.Values, target.Values = append(limit.Values, window), append(target.Values, share)
+		held, known := m.levels(moment)
+		for level := range stack {
+			var tokens *int64
+			if known {
+				tokens = new(int64(held[level]))
+			}
+			stack[level].Values = append(stack[level].Values, tokens)
+		}
+	}
+	chart.Series = append(chart.Series, before, stack[0], stack[1], stack[2], stack[3], sent)
+	if m.window() > 0 {
+		chart.Series = append(chart.Series, limit)
+	}
+	if m.window() > 0 && m.Target > 0 {
+		chart.Series = append(chart.Series, target)
+	}
+	for _, event := range m.events() {
+		chart.Marks = append(chart.Marks, components.Mark{X: int64(event.Request), Text: strconv.Itoa(event.Number)})
+	}
+	return chart.JSON()
+}
+
+// levelsText says what a moment's prompt held at each level.
+func (m *model) levelsText(moment session.Moment) string {
+	held, known := m.levels(moment)
+	if !known {
+		return "not noted then"
+	}
+	var parts []string
+	for _, tokens := range held {
+		parts = append(parts, components.Short(int64(tokens)))
+	}
+	return strings.Join(parts, " · ")
+}
+
+// isSampled reports whether the chart leaves requests out.
+func (m *model) isSampled() bool { return m.Course.Total > len(m.Course.Points) }
+
+// window returns the limit of the newest request; 0 if it is unknown.
+func (m *model) window() int64 {
+	if len(m.Course.Points) == 0 {
+		return 0
+	}
+	return int64(m.Course.Points[len(m.Course.Points)-1].Window)
+}
+
+// startsAt returns the tokens at which compression will start; 0: unknown or off.
+func (m *model) startsAt() int64 { return int64(float64(m.window()) * m.Target) }
