@@ -17,9 +17,9 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// maxRunaway is how many texts may still be worked on after nobody waits for them:
-// the parser cannot be interrupted. With as many, prose is shown as plain text.
-const maxRunaway = 4
+// maxAtOnce is how many texts are worked on at the same time, those included that
+// nobody waits for any more: the parser cannot be interrupted.
+const maxAtOnce = 8
 
 // markdown is what turns prose into HTML: built once, used by all.
 type markdown struct {
@@ -41,7 +41,7 @@ func newMarkdown() *markdown {
 		),
 		goldmark.WithRendererOptions(html.WithHardWraps(), renderer.WithNodeRenderers(util.Prioritized(hostile{}, 1))),
 	)
-	return &markdown{parser: made.Parser(), renderer: made.Renderer(), policy: newPolicy(), running: make(chan struct{}, maxRunaway)}
+	return &markdown{parser: made.Parser(), renderer: made.Renderer(), policy: newPolicy(), running: make(chan struct{}, maxAtOnce)}
 }
 
 // prose returns markdown as HTML, and false where it is beyond the bounds.
@@ -50,9 +50,11 @@ func prose(source string) (string, bool) {
 		return "", false
 	}
 	md := shared()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
 	select {
 	case md.running <- struct{}{}:
-	default:
+	case <-timer.C:
 		return "", false
 	}
 	done := make(chan string, 1)
@@ -64,8 +66,6 @@ func prose(source string) (string, bool) {
 			done <- shown
 		}
 	}()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
 	select {
 	case shown, ok := <-done:
 		return shown, ok

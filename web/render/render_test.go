@@ -74,7 +74,7 @@ func faults(t testing.TB, shown string) []string {
 				found = append(found, attribute.Key+" is "+attribute.Val)
 			}
 		}
-		if node.Data == "a" && len(node.Attr) != 2 {
+		if node.Type == html.ElementNode && node.Data == "a" && len(node.Attr) != 2 {
 			found = append(found, "a link lacks rel or href")
 		}
 		for child := node.FirstChild; child != nil; child = child.NextSibling {
@@ -216,7 +216,7 @@ func TestTextBeyondTheBoundsIsPlain(t *testing.T) {
 	t.Parallel()
 
 	for name, text := range map[string]string{
-		"large":       strings.Repeat("**a** ", 1<<16),
+		"large":       strings.Repeat("**a** ", 1<<14),
 		"quotes":      strings.Repeat(">", 50_000) + "a",
 		"lists":       strings.Repeat("- + ", 5_000) + "a",
 		"more quotes": strings.Repeat("> ", 60) + "a",
