@@ -24,7 +24,7 @@ const (
 
 // Bounds of what is more than plain text. A message above them is shown, escaped.
 const (
-	maxProse = 64 << 10 // bytes
+	maxProse = 64 << 10  // bytes
 	maxCode  = 256 << 10 // bytes
 	maxDepth = 40        // of quotes, lists and emphasis within each other, and of JSON
 	patience = 2 * time.Second

@@ -139,7 +139,7 @@ func (s *Store) Count(ctx context.Context, workspace uuid.UUID, filter session.F
 	var count int64
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		some := matching(tx, workspace, filter).Select("1").Limit(session.MostCounted)
-		return tx.Table("(?) AS some", some).Count(&count).Error
+		return tx.Table("(?) AS matching", some).Count(&count).Error
 	})
 	if err != nil {
 		return 0, fmt.Errorf("count sessions: %w", err)

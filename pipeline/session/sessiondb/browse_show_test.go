@@ -15,9 +15,10 @@ func TestSessionsAreShownAndCountedByWhatCameOfThem(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	workspace, now, owner := f.scope.Workspace, time.Now(), f.db.Owner(t)
-	plain := f.addSession(t, now, nil)
+	even := func(seen *session.Seen) { seen.NetMicroUSD = 0 }
+	plain := f.addSession(t, now, even)
 	loss := f.addSession(t, now, func(seen *session.Seen) { seen.NetMicroUSD = -5 })
-	compressed, bridged, failed := f.addSession(t, now, nil), f.addSession(t, now, nil), f.addSession(t, now, nil)
+	compressed, bridged, failed := f.addSession(t, now, even), f.addSession(t, now, even), f.addSession(t, now, even)
 	for _, statement := range []string{
 		fmt.Sprintf("UPDATE sessions SET epochs = 1 WHERE id = '%s'", compressed.session),
 		fmt.Sprintf(`INSERT INTO lane_inserts (workspace_id, lane_id, number, message, chain, module, text, tokens)
