@@ -110,6 +110,8 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"settings", "/settings", always},
 			{"settings delete", "/settings/delete", opened},
 			{"sessions", "/sessions", always},
+			{"sessions delete", "/sessions/delete?id=" + first, opened},
+			{"sessions found", "/sessions?q=file&range=30d", always},
 			{"sessions no match", "/sessions?q=nothing+is+called+this", always},
 			{"session", "/sessions/" + second + "?m=72", charted},
 			{"session compressed", "/sessions/" + second + "?show=compressed", charted},

@@ -132,10 +132,13 @@ func reaches() map[string]reach {
 		"POST /billing/checkout": {roles: "ob"},
 		"POST /billing/portal":   {roles: "ob"},
 
-		"GET /pipeline":     {roles: "oamv"},
-		"POST /pipeline":    {roles: "oa"},
-		"GET /sessions":     {roles: "oamv"},
-		"GET /sessions/:id": {roles: "oamv", path: session},
+		"GET /pipeline":         {roles: "oamv"},
+		"POST /pipeline":        {roles: "oa"},
+		"GET /sessions":         {roles: "oamv"},
+		"GET /sessions/csv":     {roles: "oamv"},
+		"GET /sessions/delete":  {roles: "oa"},
+		"POST /sessions/delete": {roles: "oa"},
+		"GET /sessions/:id":     {roles: "oamv", path: session},
 	}
 }
 

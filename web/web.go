@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
@@ -80,7 +81,8 @@ type Deps struct {
 	People       People
 	Invitations  Invitations
 	Data         settings.Data
-	Audit        audit.Store
+	Audit        Audit
+	Searcher     archive.Searcher
 	Deletion     settings.Deletion
 	SignOn       signon.Service
 
@@ -94,6 +96,12 @@ type Deps struct {
 type People interface {
 	members.People
 	workspaces.People
+}
+
+// Audit reads and writes who changed what.
+type Audit interface {
+	audit.Store
+	sessions.Log
 }
 
 // Invitations asks people into workspaces, and lets them in.

@@ -160,7 +160,7 @@ func (p *program) serveProduct(e *echo.Echo, of product) {
 	p.serveDashboard(e, web.Deps{
 		Identity: of.people, APIKeys: keeper, ProviderKeys: keeper, Pipelines: of.db, Usage: of.db,
 		Sessions: of.sessions, Exchanges: of.db, Archive: of.originals, Mails: of.mails, People: of.people, Invitations: invitations,
-		Data: of.db, Audit: of.db, Deletion: of.deleting, Billing: of.sold,
+		Data: of.db, Audit: of.db, Searcher: of.index, Deletion: of.deleting, Billing: of.sold,
 		Operator: of.db, Health: p.checks(of.db), SignOn: p.signOn(of.db, of.vault, of.people),
 	})
 }

@@ -27,6 +27,8 @@ const (
 	NewProvider      = "/providers/new"
 	Pipeline         = "/pipeline"
 	Sessions         = "/sessions"
+	SessionsCSV      = "/sessions/csv"
+	DeleteSessions   = "/sessions/delete"
 	More             = "/more"
 	Billing          = "/billing"
 	BillingCheckout  = Billing + "/checkout"
@@ -138,6 +140,11 @@ func RemoveProvider(id uuid.UUID) string { return Providers + "/" + id.String() 
 
 // Session is the path of a session.
 func Session(id uuid.UUID) string { return Sessions + "/" + id.String() }
+
+// Message is the path of a session's page where one message of a lane is open.
+func Message(session, lane uuid.UUID, index int) string {
+	return With(Session(session), "lane", lane.String(), "m", strconv.Itoa(index))
+}
 
 // OriginalBytes is the path of one archived message's bytes in the product API.
 func OriginalBytes(session, lane uuid.UUID, index int) string {

@@ -20,6 +20,7 @@ import (
 	"palimpsest/billing"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session/sessiondb"
@@ -28,6 +29,7 @@ import (
 	"palimpsest/pipeline/wire/openaichat"
 	"palimpsest/pipeline/wire/openairesponses"
 	"palimpsest/tenants"
+	"palimpsest/tenants/datakeys"
 	"palimpsest/tenants/deletion"
 	"palimpsest/tenants/identity"
 	"palimpsest/tenants/mail"
@@ -50,6 +52,7 @@ type Product struct {
 	Keys     *identity.Keys
 	Sessions *sessiondb.Store
 	Archive  *archivedb.DB
+	Index    *archivedb.Index
 	Routes   []*echo.Route // of the dashboard
 	People   *identity.Service
 	Mails    *mail.Outbox // keeps the mails
@@ -84,6 +87,9 @@ func Start(t testing.TB, options ...Option) *Product {
 		Database: database, DB: database.DB, Keys: keys, vault: safe, provider: provider, modules: "ipc",
 		Sessions: sessiondb.New(database.DB), Archive: archivedb.New(database.DB),
 	}
+	p.Index = archivedb.NewIndex(p.Archive, archive.NewKeys(datakeys.New(database.DB, safe)), func(format conversation.Format, raw []byte) (conversation.Message, error) {
+		return Codecs()[format].Parse(raw)
+	})
 	server := httptest.NewServer(p.handler(t, options))
 	t.Cleanup(server.Close)
 	p.URL = server.URL
@@ -114,7 +120,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 			return []tenants.Check{{Name: "Database", OK: p.DB.Ping(ctx) == nil, Text: "answers"}}
 		},
 		People: people, Invitations: identity.NewInvitations(people, p.DB, PublicURL),
-		Data: p.DB, Audit: p.DB, Deletion: p.deletion(),
+		Data: p.DB, Audit: p.DB, Searcher: p.Index, Deletion: p.deletion(),
 		Billing: billing.Off(),
 		SignOn:  p.signOn(),
 	}
