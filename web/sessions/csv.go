@@ -18,7 +18,8 @@ const (
 	csvMost = 50_000 // sessions in a file
 )
 
-// CSV answers all sessions that match as a file (RFC 4180) with a heading.
+// CSV answers the sessions that match, csvMost of them at most, as a file (RFC 4180)
+// with a heading. It has no title that the person may not read.
 func (h *Handler) CSV(c echo.Context, who tenants.Principal) error {
 	ctx := c.Request().Context()
 	reader, err := h.deps.Readers.Reader(ctx, who.Workspace.ID, who.User.ID)
@@ -68,7 +69,7 @@ func record(of *session.Overview) []string {
 
 // cell returns a text that no spreadsheet takes for a formula.
 func cell(text string) string {
-	if text != "" && strings.ContainsAny(text[:1], "=+-@\t\r") {
+	if text != "" && strings.ContainsAny(text[:1], "=+-@\t\r\n") {
 		return "'" + text
 	}
 	return text

@@ -95,6 +95,16 @@ func (h *Handler) ask(c echo.Context, who tenants.Principal, status int, chosen 
 	return h.page(c, who, status, shown)
 }
 
+// deletedOf says how many sessions an address tells were deleted. An address is
+// anybody's: what is no number says nothing.
+func deletedOf(text string) string {
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return ""
+	}
+	return components.Plural(int64(n), "session")
+}
+
 // idsOf returns the ids among what was chosen, each once, as many as a page lists.
 func idsOf(chosen []string) []uuid.UUID {
 	var ids []uuid.UUID

@@ -105,7 +105,7 @@ func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
 	}
 	shown := model{
 		Asked: asked, Reader: reader, Next: page.Next, Now: now, Rows: make([]row, len(page.Sessions)),
-		Deleted: c.QueryParam("deleted"), MayDelete: who.Role.May(tenants.DeleteSessions),
+		Deleted: deletedOf(c.QueryParam("deleted")), MayDelete: who.Role.May(tenants.DeleteSessions),
 	}
 	if shown.Keys, err = h.deps.APIKeys.APIKeys(ctx, who.Workspace.ID); err != nil {
 		return model{}, err

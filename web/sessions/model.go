@@ -25,7 +25,7 @@ type model struct {
 	MayDelete  bool
 	Delete     *deleteModel // nil: nothing is to be deleted
 	NoneChosen bool         // nothing was chosen to delete
-	Deleted    string       // how many were deleted just now; empty: none
+	Deleted    string       // what was deleted just now, "2 sessions"; empty: nothing
 }
 
 // amount writes a count of sessions.
