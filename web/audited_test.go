@@ -73,6 +73,7 @@ func TestEveryFormIsAudited(t *testing.T) {
 
 		"POST /settings": {path: "/settings", typed: []string{"time_zone", "Europe/Berlin", "managers_read", "all", "members_read", "all", "viewers_read", "all"},
 			action: tenants.SettingsSaved},
+		"POST /sessions/delete":    {path: "/sessions/delete", typed: []string{"id", own.session, "confirm", "delete 1"}, action: tenants.SessionDeleted},
 		"POST /settings/retention": {path: "/settings/retention", typed: []string{"days", "30"}, action: tenants.RetentionSet},
 		"POST /settings/delete":    {path: "/settings/delete", typed: []string{"confirm", "another"}}, // refused; deleted, no log is left
 	}

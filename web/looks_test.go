@@ -141,6 +141,8 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"requests no match", "/requests?model=nothing-is-called-this", always},
 			{"requests opened", "/requests?open=" + refused, opened},
 			{"request", "/requests/" + epoch, always},
+			{"sessions delete", "/sessions/delete?id=" + first, opened},
+			{"sessions found", "/sessions?q=file&range=30d", always},
 			{"sessions no match", "/sessions?q=nothing+is+called+this", always},
 			{"session", "/sessions/" + second + "?m=72", charted},
 			{"session compressed", "/sessions/" + second + "?show=compressed", charted},

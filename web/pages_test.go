@@ -109,7 +109,7 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 		"/workspaces", "/workspaces/new", "/workspaces/rename", "/workspaces/leave", "/keys", "/keys/new", keys.Find(`[data-testid="keys"] a[aria-label^="Change"]`).AttrOr("href", ""),
 		keys.Find(`[data-testid="keys"] a[aria-label^="Rotate"]`).AttrOr("href", ""), keys.Find(`[data-testid="keys"] a[aria-label^="Revoke"]`).AttrOr("href", ""), "/providers", "/providers/new", "/providers/new?preset=azure",
 		providers.Find(`a[href$="/edit"]`).AttrOr("href", ""), providers.Find(`a[href$="/replace"]`).AttrOr("href", ""),
-		providers.Find(`a[href$="/remove"]`).AttrOr("href", ""), "/pipeline", "/pipeline?preset=aggressive", "/sessions", "/sessions?q=none+such",
+		providers.Find(`a[href$="/remove"]`).AttrOr("href", ""), "/pipeline", "/pipeline?preset=aggressive", "/sessions", "/sessions?q=none+such", "/sessions?q=file", "/sessions?show=problems&range=7d&client=x", "/sessions/delete", "/sessions/delete?id=" + busy.Newest().ID.String(),
 		"/billing", "/requests", "/requests?client=claude-code&status=2xx", "/requests?client=none", "/requests?tag=x", "/requests?cursor=x", request, "/requests?open=" + strings.TrimPrefix(request, "/requests/"),
 		"/billing", "/patterns", "/patterns?state=approved", "/patterns/new", "/jump", "/jump?q=key", "/jump?q=none+such", "/jump?q=step&in=archive",
 		session, session + "?show=compressed", session + "?view=raw", session + "?view=diff", session + "/compact", session + "/delete", "/sessions/none", "/sessions?cursor=x",
@@ -231,7 +231,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 
-	for _, path := range []string{"/signup", "/login", "/logout", "/theme", "/keys", "/providers", "/pipeline", "/patterns", "/billing/checkout", "/billing/portal", "/settings", "/settings/retention", "/settings/delete", "/members/invite", "/workspaces", "/workspaces/leave",
+	for _, path := range []string{"/signup", "/login", "/logout", "/theme", "/keys", "/providers", "/pipeline", "/patterns", "/sessions/delete", "/billing/checkout", "/billing/portal", "/settings", "/settings/retention", "/settings/delete", "/members/invite", "/workspaces", "/workspaces/leave",
 		"/reset", "/reset/new", "/verify", "/verify/confirm", "/account/password", "/account/email", "/account/verification", "/account/logins/end",
 		"/login/code", "/login/passkey", "/login/passkey/options", "/login/code/passkey", "/login/code/passkey/options", "/account/passkeys", "/account/passkeys/new",
 		"/account/passkeys/recovery-codes", "/account/passkeys/" + webtest.Nobody() + "/rename", "/account/passkeys/" + webtest.Nobody() + "/remove",

@@ -178,6 +178,9 @@ func reaches() map[string]reach {
 		"POST /pipeline/preview": {roles: "oamv"},
 		"GET /sessions":          {roles: "oamv"},
 		"GET /sessions/:id":      {roles: "oamv", path: session},
+		"GET /sessions/csv":      {roles: "oamv"},
+		"GET /sessions/delete":   {roles: "oa"},
+		"POST /sessions/delete":  {roles: "oa"},
 		"GET /requests":          {roles: "oamvb"},
 		"GET /requests/:id":      {roles: "oamvb", path: func(of *tenant) string { return "/requests/" + of.request }},
 

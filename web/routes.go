@@ -127,8 +127,7 @@ func (s *Server) work(pages *echo.Group) {
 	pages.GET(paths.More, s.as(tenants.Enter, layout.MorePage))
 
 	// Sessions
-	list := sessions.New(s.deps.Sessions, s.deps.Exchanges, s.deps.Data, s.config.Log, s.config.Now)
-	pages.GET(paths.Sessions, s.as(tenants.ReadSessions, list.Show))
+	s.registerSessions(pages)
 	one := session.New(session.Deps{
 		Sessions: s.deps.Sessions, Archive: s.deps.Archive, Audit: s.deps.Audit,
 		Pipelines: s.deps.Pipelines, APIKeys: s.deps.APIKeys, Readers: s.deps.Data,
@@ -151,6 +150,18 @@ func (s *Server) work(pages *echo.Group) {
 	pages.GET(paths.Pipeline, s.as(tenants.ReadConfig, pipeline.Show))
 	pages.POST(paths.Pipeline, s.as(tenants.ManagePipeline, pipeline.Save))
 	pages.POST(paths.PipelinePreview, s.as(tenants.ReadConfig, tuning.NewPreviewer(pipeline, s.deps.Preview, s.config.Log).Show))
+}
+
+// registerSessions adds the list of sessions.
+func (s *Server) registerSessions(pages *echo.Group) {
+	list := sessions.New(sessions.Deps{
+		Sessions: s.deps.Sessions, Exchanges: s.deps.Exchanges, Readers: s.deps.Data, APIKeys: s.deps.APIKeys,
+		Searcher: s.deps.Searcher, Changes: s.deps.Audit, Log: s.config.Log, Now: s.config.Now,
+	})
+	pages.GET(paths.Sessions, s.as(tenants.ReadSessions, list.Show))
+	pages.GET(paths.SessionsCSV, s.as(tenants.ReadSessions, list.CSV))
+	pages.GET(paths.DeleteSessions, s.as(tenants.DeleteSessions, list.ConfirmDelete))
+	pages.POST(paths.DeleteSessions, s.as(tenants.DeleteSessions, list.Delete))
 }
 
 // workspace adds the pages about what the workspace has set.

@@ -114,6 +114,7 @@ type Audit interface {
 	audit.Store
 	patterns.Audit
 	session.Audit
+	sessions.Log
 }
 
 // People keeps workspaces and who belongs to them.

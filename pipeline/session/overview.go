@@ -17,6 +17,8 @@ type Filter struct {
 	Query  string    // part of the title, the client's session id, client or model; or the id itself
 	Client string    // exactly
 	Model  string    // exactly
+	APIKey uuid.UUID // uuid.Nil: of all
+	Show   Show
 	From   time.Time // active at or after
 	To     time.Time // begun before
 	Masked bool      // titles are shown, and looked through, of sessions of Shown only
@@ -24,6 +26,20 @@ type Filter struct {
 	Cursor string // Next of the page before
 	Limit  int    // sessions on a page; 0: 50, at most 200
 }
+
+// Show is which sessions of a list are shown.
+type Show string
+
+// The parts of a list of sessions.
+const (
+	ShowAll        Show = ""
+	ShowCompressed Show = "compressed" // with an epoch
+	ShowBridged    Show = "bridged"    // something was put back after the client compacted itself
+	ShowProblems   Show = "problems"   // truncated, refused or failed requests, or money lost
+)
+
+// MostCounted is where counting sessions ends: a count of it means as many or more.
+const MostCounted = 1000
 
 // Page is a part of a list of sessions, the most recently active first.
 type Page struct {
@@ -50,6 +66,9 @@ type Overview struct {
 	TokensBefore int64 // sum over all exchanges
 	TokensAfter  int64
 	NetMicroUSD  int64
+
+	Bridged    bool // something was put back after the client compacted itself
+	Rehydrated bool // something was brought back from the archive
 }
 
 // Detail is a session with its lanes, those of the conversation itself first, the

@@ -30,6 +30,8 @@ const (
 	Pipeline         = "/pipeline"
 	PipelinePreview  = "/pipeline/preview"
 	Sessions         = "/sessions"
+	SessionsCSV      = "/sessions/csv"
+	DeleteSessions   = "/sessions/delete"
 	Requests         = "/requests"
 	// RequestsCSV is where the list is downloaded.
 	RequestsCSV     = "/api/v1/requests.csv"
@@ -180,6 +182,11 @@ func Session(id uuid.UUID) string { return Sessions + "/" + id.String() }
 
 // Request is the path of a request.
 func Request(id uuid.UUID) string { return Requests + "/" + id.String() }
+
+// Message is the path of a session's page where one message of a lane is open.
+func Message(session, lane uuid.UUID, index int) string {
+	return With(Session(session), "lane", lane.String(), "m", strconv.Itoa(index))
+}
 
 // OriginalBytes is the path of one archived message's bytes in the product API.
 func OriginalBytes(session, lane uuid.UUID, index int) string {

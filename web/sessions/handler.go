@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"golang.org/x/sync/errgroup"
 
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 	"palimpsest/web/layout"
@@ -22,11 +23,18 @@ const (
 	atOnce    = 4  // pictures read at the same time
 )
 
-// Store lists sessions.
+// Store lists, reads and deletes sessions.
 type Store interface {
 	// Sessions returns a page, the most recently active first, or
 	// session.ErrCursor.
 	Sessions(ctx context.Context, workspace tenants.WorkspaceID, filter session.Filter) (session.Page, error)
+
+	// Count returns how many sessions pass a filter, session.MostCounted at most.
+	Count(ctx context.Context, workspace tenants.WorkspaceID, filter session.Filter) (int, error)
+
+	// Session and Delete return session.ErrNotFound for what the workspace does not have.
+	Session(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (session.Detail, error)
+	Delete(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
 }
 
 // Exchanges lists exchanges, the newest first.
@@ -39,61 +47,106 @@ type Readers interface {
 	Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error)
 }
 
-// Handler answers the requests to the page.
-type Handler struct {
-	sessions  Store
-	readers   Readers
-	exchanges Exchanges
-	log       *slog.Logger
-	now       func() time.Time
+// APIKeys lists a workspace's API keys.
+type APIKeys interface {
+	APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.APIKey, error)
 }
 
-// New returns a Handler.
-func New(sessions Store, exchanges Exchanges, readers Readers, log *slog.Logger, now func() time.Time) *Handler {
-	return &Handler{sessions: sessions, readers: readers, exchanges: exchanges, log: log, now: now}
+// Log notes who changed what, in the transaction of the change.
+type Log interface {
+	Together(ctx context.Context, workspace tenants.WorkspaceID, fn func(ctx context.Context) error) error
+	Note(ctx context.Context, workspace tenants.WorkspaceID, change tenants.Change) error
 }
+
+// Deps are what the page reads and changes.
+type Deps struct {
+	Sessions  Store
+	Exchanges Exchanges
+	Readers   Readers
+	APIKeys   APIKeys
+	Searcher  archive.Searcher
+	Changes   Log
+
+	Log *slog.Logger
+	Now func() time.Time
+}
+
+// Handler answers the requests to the page.
+type Handler struct{ deps Deps }
+
+// New returns a Handler.
+func New(deps Deps) *Handler { return &Handler{deps: deps} }
 
 // Show shows a page of the sessions that match.
 func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
-	ctx := c.Request().Context()
-	filter := session.Filter{
-		Query: c.QueryParam("q"), Client: c.QueryParam("client"), Model: c.QueryParam("model"),
-		Cursor: c.QueryParam("cursor"), Limit: pageSize,
-	}
-	reader, err := h.readers.Reader(ctx, who.Workspace.ID, who.User.ID)
+	model, err := h.model(c, who)
 	if err != nil {
 		return err
 	}
+	return h.page(c, who, http.StatusOK, model)
+}
+
+func (h *Handler) page(c echo.Context, who tenants.Principal, status int, model model) error {
+	return layout.Page(c, status, layout.Frame{Title: "Sessions", Section: layout.Sessions, Who: who}, view(model))
+}
+
+// model reads what the page shows.
+func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
+	ctx, asked, now := c.Request().Context(), askOf(c), h.deps.Now()
+	reader, err := h.deps.Readers.Reader(ctx, who.Workspace.ID, who.User.ID)
+	if err != nil {
+		return model{}, err
+	}
+	filter := asked.filter(now)
 	filter.Masked, filter.Shown = !reader.All, reader.Keys
-	page, err := h.sessions.Sessions(ctx, who.Workspace.ID, filter)
+	page, err := h.deps.Sessions.Sessions(ctx, who.Workspace.ID, filter)
 	if err != nil {
-		return err
+		return model{}, err
 	}
-	model := model{Filter: filter, Reader: reader, Next: page.Next, Now: h.now(), Rows: make([]row, len(page.Sessions))}
-	if len(page.Sessions) == 0 && model.filtered() {
-		others, err := h.sessions.Sessions(ctx, who.Workspace.ID, session.Filter{Limit: 1})
-		if err != nil {
-			return err
-		}
-		model.HasOthers = len(others.Sessions) > 0
+	shown := model{
+		Asked: asked, Reader: reader, Next: page.Next, Now: now, Rows: make([]row, len(page.Sessions)),
+		Deleted: deletedOf(c.QueryParam("deleted")), MayDelete: who.Role.May(tenants.DeleteSessions),
+	}
+	if shown.Keys, err = h.deps.APIKeys.APIKeys(ctx, who.Workspace.ID); err != nil {
+		return model{}, err
+	}
+	if err := h.count(ctx, who.Workspace.ID, filter, &shown); err != nil {
+		return model{}, err
 	}
 	var pictures errgroup.Group
 	pictures.SetLimit(atOnce)
 	for i, overview := range page.Sessions {
 		pictures.Go(func() error {
-			model.Rows[i] = h.row(ctx, who.Workspace.ID, overview)
+			shown.Rows[i] = h.row(ctx, who.Workspace.ID, overview)
 			return nil
 		})
 	}
+	shown.Found = h.search(ctx, who.Workspace.ID, reader, asked, filter)
 	_ = pictures.Wait() // a picture that fails is left out
-	return layout.Page(c, http.StatusOK, layout.Frame{Title: "Sessions", Section: layout.Sessions, Who: who}, view(model))
+	return shown, nil
+}
+
+// count counts the sessions of each tab, and of the whole workspace.
+func (h *Handler) count(ctx context.Context, workspace tenants.WorkspaceID, filter session.Filter, shown *model) error {
+	filter.Cursor = ""
+	for _, show := range []session.Show{session.ShowAll, session.ShowCompressed, session.ShowBridged, session.ShowProblems} {
+		filter.Show = show
+		n, err := h.deps.Sessions.Count(ctx, workspace, filter)
+		if err != nil {
+			return err
+		}
+		shown.Counts = append(shown.Counts, n)
+	}
+	total, err := h.deps.Sessions.Count(ctx, workspace, session.Filter{})
+	shown.Total = total
+	return err
 }
 
 // row returns a session with what its newest requests held.
 func (h *Handler) row(ctx context.Context, workspace tenants.WorkspaceID, overview session.Overview) row {
-	newest, _, err := h.exchanges.Exchanges(ctx, workspace, tenants.ExchangeFilter{Session: overview.ID, Limit: sparkSize})
+	newest, _, err := h.deps.Exchanges.Exchanges(ctx, workspace, tenants.ExchangeFilter{Session: overview.ID, Limit: sparkSize})
 	if err != nil {
-		h.log.WarnContext(ctx, "requests of a session", "session", overview.ID, "error", err)
+		h.deps.Log.WarnContext(ctx, "requests of a session", "session", overview.ID, "error", err)
 	}
 	return newRow(overview, newest)
 }

@@ -96,7 +96,7 @@ func TestSearchFindsAndSaysWhenNothingMatches(t *testing.T) {
 		t.Errorf("narrowed to %q", narrowed.Text("main"))
 	}
 	none := person.Get("/sessions?q=nothing+is+called+this")
-	if !strings.Contains(none.TestID("empty"), "There are sessions") || !none.Has(`a[href="/sessions"]`) {
+	if !strings.Contains(none.TestID("empty"), "2 sessions in this workspace") || !none.Has(`a[href="/sessions"]`) {
 		t.Errorf("without a match the page says %q", none.Text("main"))
 	}
 }

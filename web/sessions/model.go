@@ -8,27 +8,58 @@ import (
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
-	"palimpsest/web/paths"
 )
 
 // model is the page.
 type model struct {
-	Filter    session.Filter
-	Reader    tenants.Reader // what the person may read
-	Rows      []row
-	Next      string // cursor of the older page; empty: none
-	HasOthers bool   // nothing matches, but there are sessions
-	Now       time.Time
+	Asked  ask
+	Reader tenants.Reader // what the person may read
+	Rows   []row
+	Next   string // cursor of the older page; empty: none
+	Counts []int  // of the tabs, in their order; session.MostCounted stands for more too
+	Total  int    // of the workspace
+	Keys   []tenants.APIKey
+	Found  found
+	Now    time.Time
+
+	MayDelete  bool
+	Delete     *deleteModel // nil: nothing is to be deleted
+	NoneChosen bool         // nothing was chosen to delete
+	Deleted    string       // what was deleted just now, "2 sessions"; empty: nothing
 }
 
-// filtered reports whether the list is narrowed.
-func (m model) filtered() bool {
-	return m.Filter.Query != "" || m.Filter.Client != "" || m.Filter.Model != ""
+// amount writes a count of sessions.
+func amount(n int) string {
+	if n >= session.MostCounted {
+		return components.Count(int64(session.MostCounted)) + "+"
+	}
+	return components.Count(int64(n))
 }
 
-// path returns the list with another cursor.
-func (m model) path(cursor string) string {
-	return paths.With(paths.Sessions, "q", m.Filter.Query, "client", m.Filter.Client, "model", m.Filter.Model, "cursor", cursor)
+// tab is a part of the list.
+type tab struct {
+	Label, Count, Path string
+	Current            bool
+}
+
+func (m model) tabs() []tab {
+	var tabs []tab
+	for i, label := range []string{"All", "Compressed", "Bridged", "Problems"} {
+		show := []session.Show{session.ShowAll, session.ShowCompressed, session.ShowBridged, session.ShowProblems}[i]
+		path := m.Asked.with(func(a *ask) { a.Show = string(show) }).path()
+		tabs = append(tabs, tab{label, amount(m.Counts[i]), path, m.Asked.Show == string(show)})
+	}
+	return tabs
+}
+
+// matching returns how many sessions the part that is shown has.
+func (m model) matching() int {
+	for i, tab := range m.tabs() {
+		if tab.Current {
+			return m.Counts[i]
+		}
+	}
+	return len(m.Rows)
 }
 
 // chip is a filter that can be taken off.
@@ -36,15 +67,45 @@ type chip struct{ Text, Label, Path string }
 
 func (m model) chips() []chip {
 	var chips []chip
-	if m.Filter.Client != "" {
-		chips = append(chips, chip{"client:" + m.Filter.Client, "Remove the client filter",
-			paths.With(paths.Sessions, "q", m.Filter.Query, "model", m.Filter.Model)})
+	add := func(name, value string, off func(a *ask)) {
+		if value != "" {
+			chips = append(chips, chip{name + ":" + value, "Remove the " + name + " filter", m.Asked.with(off).path()})
+		}
 	}
-	if m.Filter.Model != "" {
-		chips = append(chips, chip{"model:" + m.Filter.Model, "Remove the model filter",
-			paths.With(paths.Sessions, "q", m.Filter.Query, "client", m.Filter.Client)})
+	add("client", m.Asked.Client, func(a *ask) { a.Client = "" })
+	add("model", m.Asked.Model, func(a *ask) { a.Model = "" })
+	if m.Asked.Key != "" {
+		add("key", m.keyName(), func(a *ask) { a.Key = "" })
 	}
 	return chips
+}
+
+// keyName returns what the key that is asked for is called.
+func (m model) keyName() string {
+	for i := range m.Keys {
+		if m.Keys[i].ID.String() == m.Asked.Key {
+			return m.Keys[i].Name
+		}
+	}
+	return "unknown"
+}
+
+// keyOptions are the API keys that the list can be narrowed to.
+func (m model) keyOptions() []components.Option {
+	options := []components.Option{{Label: "All API keys"}}
+	for i := range m.Keys {
+		options = append(options, components.Option{Value: m.Keys[i].ID.String(), Label: m.Keys[i].Name})
+	}
+	return options
+}
+
+// nothing says why no session is listed.
+func (m model) nothing() string {
+	has := amount(m.Total) + " sessions in this workspace"
+	if m.Total == 1 {
+		has = "1 session in this workspace"
+	}
+	return has + ", none of them " + m.Asked.span().Words + " with these filters. Narrow less, or clear the filters."
 }
 
 // row is a session of the list.
@@ -53,6 +114,8 @@ type row struct {
 
 	Fill   *fill   // nil: not known
 	Levels *[4]int // of the newest request that a module shaped; nil: not known
+
+	Truncated, Failed bool // one of the newest requests was
 }
 
 // fill is a picture of how full the context window was, 100 wide and 26 high.
@@ -101,6 +164,10 @@ func newRow(overview session.Overview, newest []tenants.Exchange) row {
 	}
 	if len(shares) > 1 {
 		r.Fill = newFill(shares)
+	}
+	for i := range newest {
+		r.Truncated = r.Truncated || newest[i].Compression == "truncated"
+		r.Failed = r.Failed || newest[i].Status >= 400
 	}
 	for i := range newest {
 		if levels := newest[i].Levels; levels != [4]int{} {

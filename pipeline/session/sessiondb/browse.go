@@ -43,7 +43,18 @@ const (
 
 // sessionColumns are the columns of listRow.
 const sessionColumns = `id, api_key_id, format, name, source, title, client, model, started_at, last_at,
-	exchanges, epochs, tokens_before, tokens_after, net_microusd`
+	exchanges, epochs, tokens_before, tokens_after, net_microusd, ` +
+	"EXISTS (" + sqlPutIn + " AND l.session_id = sessions.id AND i.module = 'compaction-bridge') AS bridged, " +
+	"EXISTS (" + sqlPutIn + " AND l.session_id = sessions.id AND i.module = 'rehydrator') AS rehydrated"
+
+// sqlPutIn finds what modules have put into lanes of a session's workspace.
+const sqlPutIn = `SELECT l.session_id FROM lanes l JOIN lane_inserts i ON i.workspace_id = l.workspace_id AND i.lane_id = l.id
+	WHERE l.workspace_id = sessions.workspace_id`
+
+// sqlTroubled finds the sessions of a workspace with requests that failed or were
+// truncated, by the indexes exchanges_failed and exchanges_truncated.
+const sqlTroubled = `SELECT session_id FROM exchanges WHERE workspace_id = @workspace AND status >= 400 AND session_id IS NOT NULL
+	UNION SELECT session_id FROM exchanges WHERE workspace_id = @workspace AND compression = 'truncated' AND session_id IS NOT NULL`
 
 // listRow is a row of sessions.
 type listRow struct {
@@ -62,6 +73,8 @@ type listRow struct {
 	TokensBefore int64     `gorm:"column:tokens_before"`
 	TokensAfter  int64     `gorm:"column:tokens_after"`
 	NetMicroUSD  int64     `gorm:"column:net_microusd"`
+	Bridged      bool      `gorm:"column:bridged"`
+	Rehydrated   bool      `gorm:"column:rehydrated"`
 }
 
 func (r listRow) overview() session.Overview {
@@ -69,6 +82,7 @@ func (r listRow) overview() session.Overview {
 		ID: r.ID, APIKey: r.APIKeyID, Format: conversation.Format(r.Format), Name: r.Name, Source: r.Source, Title: r.Title,
 		Client: r.Client, Model: r.Model, StartedAt: r.StartedAt, LastAt: r.LastAt, Exchanges: r.Exchanges, Epochs: r.Epochs,
 		TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, NetMicroUSD: r.NetMicroUSD,
+		Bridged: r.Bridged, Rehydrated: r.Rehydrated,
 	}
 }
 
@@ -122,6 +136,19 @@ func (s *Store) IDs(ctx context.Context, workspace, after uuid.UUID, limit int) 
 	return ids, nil
 }
 
+// Count returns how many sessions pass a filter, session.MostCounted at most.
+func (s *Store) Count(ctx context.Context, workspace uuid.UUID, filter session.Filter) (int, error) {
+	var count int64
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		some := matching(tx, workspace, filter).Select("1").Limit(session.MostCounted)
+		return tx.Table("(?) AS matching", some).Count(&count).Error
+	})
+	if err != nil {
+		return 0, fmt.Errorf("count sessions: %w", err)
+	}
+	return int(count), nil
+}
+
 // matching returns the query for the sessions that pass a filter, in no order.
 func matching(tx *gorm.DB, workspace uuid.UUID, filter session.Filter) *gorm.DB {
 	query := tx.Table("sessions").Select(sessionColumns).Where("workspace_id = ?", workspace)
@@ -135,6 +162,18 @@ func matching(tx *gorm.DB, workspace uuid.UUID, filter session.Filter) *gorm.DB 
 	}
 	if filter.Model != "" {
 		query = query.Where("model = ?", storable(filter.Model))
+	}
+	if filter.APIKey != uuid.Nil {
+		query = query.Where("api_key_id = ?", filter.APIKey)
+	}
+	switch filter.Show {
+	case session.ShowCompressed:
+		query = query.Where("epochs > 0")
+	case session.ShowBridged:
+		query = query.Where("id IN (" + sqlPutIn + " AND i.module = 'compaction-bridge')")
+	case session.ShowProblems:
+		query = query.Where("(net_microusd < 0 OR id IN ("+sqlTroubled+"))", sql.Named("workspace", workspace))
+	case session.ShowAll:
 	}
 	if !filter.From.IsZero() {
 		query = query.Where("last_at >= ?", filter.From)

@@ -1,0 +1,110 @@
+package sessiondb_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/session"
+)
+
+func TestSessionsAreShownAndCountedByWhatCameOfThem(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	workspace, now, owner := f.scope.Workspace, time.Now(), f.db.Owner(t)
+	even := func(seen *session.Seen) { seen.NetMicroUSD = 0 }
+	plain := f.addSession(t, now, even)
+	loss := f.addSession(t, now, func(seen *session.Seen) { seen.NetMicroUSD = -5 })
+	compressed, bridged, failed := f.addSession(t, now, even), f.addSession(t, now, even), f.addSession(t, now, even)
+	for _, statement := range []string{
+		fmt.Sprintf("UPDATE sessions SET epochs = 1 WHERE id = '%s'", compressed.session),
+		fmt.Sprintf(`INSERT INTO lane_inserts (workspace_id, lane_id, number, message, chain, module, text, tokens)
+			SELECT workspace_id, id, 1, 0, '', 'compaction-bridge', '', 1 FROM lanes WHERE session_id = '%s'`, bridged.session),
+		fmt.Sprintf(`INSERT INTO exchanges (workspace_id, id, at, session_id, api_key_id, provider, endpoint, model, client, stream, status, position, compression,
+				tokens_before, tokens_after, window_tokens, level_0, level_1, level_2, level_3, input_tokens, cache_read_tokens, cache_write_tokens,
+				output_tokens, cost_microusd, net_microusd, overhead_us, ttfb_us, duration_us, attempts)
+			VALUES ('%s', '%s', now(), '%s', '%s', 'anthropic', '', '', '', false, 529, 0, 'none', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)`,
+			workspace, uuid.New(), failed.session, uuid.New()),
+	} {
+		if _, err := owner.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for show, want := range map[session.Show][]uuid.UUID{
+		session.ShowAll:        {plain.session, loss.session, compressed.session, bridged.session, failed.session},
+		session.ShowCompressed: {compressed.session}, session.ShowBridged: {bridged.session}, session.ShowProblems: {loss.session, failed.session},
+	} {
+		page, err := f.store.Sessions(t.Context(), workspace, session.Filter{Show: show})
+		if err != nil {
+			t.Fatal(err)
+		}
+		count, err := f.store.Count(t.Context(), workspace, session.Filter{Show: show})
+		if err != nil || count != len(want) || len(page.Sessions) != len(want) {
+			t.Errorf("%q: %d listed, %d counted, want %d: %v", show, len(page.Sessions), count, len(want), err)
+		}
+		for _, found := range page.Sessions {
+			if !strings.Contains(fmt.Sprint(want), found.ID.String()) || found.Bridged != (found.ID == bridged.session) {
+				t.Errorf("%q lists %+v", show, found)
+			}
+		}
+	}
+	for key, want := range map[uuid.UUID]int{f.scope.APIKey: 5, uuid.New(): 0} {
+		if count, err := f.store.Count(t.Context(), workspace, session.Filter{APIKey: key}); err != nil || count != want {
+			t.Errorf("%d of a key, want %d: %v", count, want, err)
+		}
+	}
+}
+
+// A page of 100,000 sessions is read along an index, wherever it begins and however
+// the list is narrowed; nothing is sorted and nothing is skipped.
+func TestPagesOfManySessionsAreReadAlongAnIndex(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	owner := f.db.Owner(t)
+	for _, statement := range []string{
+		fmt.Sprintf(`INSERT INTO sessions (workspace_id, id, api_key_id, format, source, title, client, model, started_at, last_at, epochs)
+			SELECT '%s', gen_random_uuid(), gen_random_uuid(), 'anthropic', 'header', 'session ' || n, 'client-' || n %% 7, 'model-' || n %% 5,
+				now() - n * interval '1 minute', now() - n * interval '1 minute', (n %% 10 = 0)::int FROM generate_series(1, 100000) n`, f.scope.Workspace),
+		"ANALYZE sessions",
+	} {
+		if _, err := owner.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const after = "AND (last_at, id) < (now() - interval '30 days', '00000000-0000-0000-0000-000000000000')"
+	for narrowed, index := range map[string]string{
+		"": "sessions_last", "AND epochs > 0": "sessions_compressed", "AND client = 'client-3'": "sessions_client", "AND model = 'model-2'": "sessions_model",
+	} {
+		rows, err := owner.Query(t.Context(), fmt.Sprintf("EXPLAIN SELECT id FROM sessions WHERE workspace_id = '%s' %s %s ORDER BY last_at DESC, id DESC LIMIT 26",
+			f.scope.Workspace, narrowed, after))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var plan strings.Builder
+		for rows.Next() {
+			var line string
+			if err := rows.Scan(&line); err != nil {
+				t.Fatal(err)
+			}
+			plan.WriteString(line + "\n")
+		}
+		if !strings.Contains(plan.String(), "sessions_") || strings.Contains(plan.String(), "Sort") || strings.Contains(plan.String(), "Seq Scan") {
+			t.Errorf("%q is not read along %s:\n%s", narrowed, index, plan.String())
+		}
+	}
+	filter, began := session.Filter{Limit: 25}, time.Now()
+	for range 5 {
+		page, err := f.store.Sessions(t.Context(), f.scope.Workspace, filter)
+		if err != nil || len(page.Sessions) != 25 {
+			t.Fatalf("%d sessions: %v", len(page.Sessions), err)
+		}
+		filter.Cursor = page.Next
+	}
+	t.Logf("five pages in %s", time.Since(began))
+	if count, err := f.store.Count(t.Context(), f.scope.Workspace, session.Filter{}); err != nil || count != session.MostCounted {
+		t.Errorf("%d counted: %v", count, err)
+	}
+}

@@ -1,0 +1,28 @@
+package render_test
+
+import (
+	"strings"
+	"testing"
+
+	"palimpsest/web/render"
+)
+
+func BenchmarkText(b *testing.B) {
+	prose := strings.Repeat("# Title\n\nSome *words* and `code`, a [link](https://a.example/x).\n\n- one\n- two\n\n", 40)
+	source := strings.Repeat("func add(a, b int) int { return a + b } // sum\n", 80)
+	b.Run("prose", func(b *testing.B) {
+		for b.Loop() {
+			render.HTML(render.Prose, "", prose)
+		}
+	})
+	b.Run("go", func(b *testing.B) {
+		for b.Loop() {
+			render.HTML(render.Code, "main.go", source)
+		}
+	})
+	b.Run("visible", func(b *testing.B) {
+		for b.Loop() {
+			render.Visible(source)
+		}
+	})
+}

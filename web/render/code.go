@@ -1,0 +1,107 @@
+package render
+
+import (
+	"html"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/chroma/v2"
+	"github.com/alecthomas/chroma/v2/lexers"
+)
+
+// maxLine is how many bytes a line may have to be highlighted: minified code costs
+// much and tells nothing.
+const maxLine = 16 << 10
+
+// highlight returns code as HTML in which each piece has the class of what it is, and
+// false where the language is not known or the code is beyond the bounds.
+func highlight(name, text string) (marked string, ok bool) {
+	if len(text) > maxCode || longestLine(text) > maxLine {
+		return "", false
+	}
+	lexer := lexerOf(name)
+	if lexer == nil {
+		return "", false
+	}
+	defer func() {
+		// A language's rules are data of a library; a fault in them costs the colours.
+		if recover() != nil {
+			marked, ok = "", false
+		}
+	}()
+	next, err := lexer.Tokenise(nil, text)
+	if err != nil {
+		return "", false
+	}
+	var out strings.Builder
+	out.Grow(2 * len(text))
+	until, read := time.Now().Add(patience), 0
+	for token := next(); token != chroma.EOF; token = next() {
+		if time.Now().After(until) {
+			return "", false
+		}
+		write(&out, token)
+		read += len(token.Value)
+	}
+	// A rule that swallows or invents text would show another text than there was.
+	if read < len(text) || read > len(text)+1 {
+		return "", false
+	}
+	return out.String(), true
+}
+
+func write(out *strings.Builder, token chroma.Token) {
+	class := classOf(token.Type)
+	if class == "" || strings.TrimSpace(token.Value) == "" {
+		out.WriteString(html.EscapeString(token.Value))
+		return
+	}
+	out.WriteString(`<span class="` + class + `">` + html.EscapeString(token.Value) + `</span>`)
+}
+
+// classOf returns the class of a kind of piece, that of its family where the style
+// says nothing of it alone; empty: it looks like text.
+func classOf(kind chroma.TokenType) string {
+	for kind > 0 {
+		if _, styled := look[kind]; styled {
+			return chroma.StandardTypes[kind]
+		}
+		kind = kind.Parent()
+	}
+	return ""
+}
+
+// lexerOf returns what reads a language, named itself or by a file; nil: none known.
+func lexerOf(name string) chroma.Lexer {
+	name = strings.TrimSpace(name)
+	if name == "" || len(name) > 1024 {
+		return nil
+	}
+	if lexer := lexers.Match(path.Base(strings.ReplaceAll(name, `\`, "/"))); lexer != nil {
+		return chroma.Coalesce(lexer)
+	}
+	if lexer := lexers.Get(name); lexer != nil {
+		return chroma.Coalesce(lexer)
+	}
+	return nil
+}
+
+func longestLine(text string) int {
+	longest := 0
+	for line := range strings.SplitSeq(text, "\n") {
+		longest = max(longest, len(line))
+	}
+	return longest
+}
+
+// isDiff reports whether text begins as a diff does.
+func isDiff(text string) bool {
+	start := strings.TrimLeft(text, "\n ")
+	for _, mark := range []string{"diff --git ", "diff -", "@@ -", "*** Begin Patch\n", "Index: "} {
+		if strings.HasPrefix(start, mark) {
+			return true
+		}
+	}
+	return strings.HasPrefix(start, "--- ") && strings.Contains(start, "\n+++ ")
+}

@@ -1,0 +1,53 @@
+package render
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/alecthomas/chroma/v2"
+)
+
+// look is the one style of code. Its colours are the names that app.css gives a value
+// for light and one for dark, so that it cannot differ between the two.
+var look = map[chroma.TokenType]string{
+	chroma.Keyword:           "color: var(--verdigris)",
+	chroma.KeywordConstant:   "color: var(--ochre)",
+	chroma.NameAttribute:     "color: var(--lapis)",
+	chroma.NameBuiltin:       "color: var(--lapis)",
+	chroma.NameClass:         "color: var(--lapis)",
+	chroma.NameDecorator:     "color: var(--ochre)",
+	chroma.NameException:     "color: var(--minium)",
+	chroma.NameFunction:      "color: var(--lapis)",
+	chroma.NameTag:           "color: var(--verdigris)",
+	chroma.NameVariable:      "color: var(--ink-2)",
+	chroma.LiteralString:     "color: var(--ochre)",
+	chroma.LiteralNumber:     "color: var(--lapis)",
+	chroma.OperatorWord:      "color: var(--verdigris)",
+	chroma.Comment:           "color: var(--ink-3); font-style: italic",
+	chroma.CommentPreproc:    "color: var(--ink-2)",
+	chroma.GenericDeleted:    "color: var(--minium)",
+	chroma.GenericInserted:   "color: var(--verdigris)",
+	chroma.GenericHeading:    "color: var(--ink-2); font-weight: 600",
+	chroma.GenericSubheading: "color: var(--lapis)",
+	chroma.GenericError:      "color: var(--minium)",
+	chroma.GenericTraceback:  "color: var(--minium)",
+	chroma.GenericEmph:       "font-style: italic",
+	chroma.GenericStrong:     "font-weight: 600",
+}
+
+// Sheet returns static/css/code.css, which a test compares with this.
+func Sheet() []byte {
+	kinds := make([]chroma.TokenType, 0, len(look))
+	for kind := range look {
+		kinds = append(kinds, kind)
+	}
+	slices.Sort(kinds)
+	var out bytes.Buffer
+	out.WriteString("/* How code is coloured: written by go test ./web/render -run StyleSheet -update, from web/render/style.go. */\n@layer pages {\n")
+	for _, kind := range kinds {
+		fmt.Fprintf(&out, "  .chroma .%s { %s; }\n", chroma.StandardTypes[kind], look[kind])
+	}
+	out.WriteString("}\n")
+	return out.Bytes()
+}

@@ -1,0 +1,76 @@
+package sessions
+
+import (
+	"encoding/csv"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
+)
+
+const (
+	csvPage = 200    // sessions in memory while the file is written
+	csvMost = 50_000 // sessions in a file
+)
+
+// CSV answers the sessions that match, csvMost of them at most, as a file (RFC 4180)
+// with a heading. It has no title that the person may not read.
+func (h *Handler) CSV(c echo.Context, who tenants.Principal) error {
+	ctx := c.Request().Context()
+	reader, err := h.deps.Readers.Reader(ctx, who.Workspace.ID, who.User.ID)
+	if err != nil {
+		return err
+	}
+	filter := askOf(c).filter(h.deps.Now())
+	filter.Masked, filter.Shown, filter.Limit, filter.Cursor = !reader.All, reader.Keys, csvPage, ""
+	page, err := h.deps.Sessions.Sessions(ctx, who.Workspace.ID, filter)
+	if err != nil {
+		return err
+	}
+	header := c.Response().Header()
+	header.Set(echo.HeaderContentType, "text/csv; charset=utf-8")
+	header.Set(echo.HeaderContentDisposition, `attachment; filename="palimpsest-sessions.csv"`)
+	c.Response().WriteHeader(http.StatusOK)
+	out := csv.NewWriter(c.Response())
+	out.UseCRLF = true
+	_ = out.Write([]string{"id", "title", "client", "model", "api_key", "started_at", "last_at", "requests", "epochs",
+		"tokens_received", "tokens_sent", "net_micro_usd", "bridged", "rehydrated"}) // Flush tells what went wrong
+	for written := 0; ; {
+		for i := range page.Sessions {
+			_ = out.Write(record(&page.Sessions[i]))
+		}
+		out.Flush()
+		written += len(page.Sessions)
+		if page.Next == "" || written >= csvMost || out.Error() != nil {
+			return nil // the file is out, or nobody takes it
+		}
+		filter.Cursor = page.Next
+		if page, err = h.deps.Sessions.Sessions(ctx, who.Workspace.ID, filter); err != nil {
+			h.deps.Log.ErrorContext(ctx, "list of sessions is cut off", "error", err)
+			// The status has gone out: only a broken connection tells that something is missing.
+			panic(http.ErrAbortHandler)
+		}
+	}
+}
+
+func record(of *session.Overview) []string {
+	return []string{
+		of.ID.String(), cell(of.Title), cell(of.Client), cell(of.Model), of.APIKey.String(),
+		of.StartedAt.UTC().Format(time.RFC3339), of.LastAt.UTC().Format(time.RFC3339), strconv.Itoa(of.Exchanges), strconv.Itoa(of.Epochs),
+		strconv.FormatInt(of.TokensBefore, 10), strconv.FormatInt(of.TokensAfter, 10), strconv.FormatInt(of.NetMicroUSD, 10),
+		strconv.FormatBool(of.Bridged), strconv.FormatBool(of.Rehydrated),
+	}
+}
+
+// cell returns a text that no spreadsheet takes for a formula.
+func cell(text string) string {
+	if text != "" && strings.ContainsAny(text[:1], "=+-@\t\r\n") {
+		return "'" + text
+	}
+	return text
+}

@@ -1,0 +1,119 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+	"palimpsest/web/layout"
+	"palimpsest/web/paths"
+)
+
+// deleteModel is the question whether sessions are to be deleted.
+type deleteModel struct {
+	IDs     []uuid.UUID
+	Titles  []string
+	Confirm components.FieldModel
+}
+
+// wanted returns what has to be typed.
+func (m *deleteModel) wanted() string { return "delete " + strconv.Itoa(len(m.IDs)) }
+
+// ConfirmDelete asks whether the chosen sessions are to be deleted.
+func (h *Handler) ConfirmDelete(c echo.Context, who tenants.Principal) error {
+	return h.ask(c, who, http.StatusOK, c.QueryParams()["id"], "", false)
+}
+
+// Delete deletes sessions after the words were typed. Each is a change of its own.
+func (h *Handler) Delete(c echo.Context, who tenants.Principal) error {
+	form, err := c.FormParams()
+	if err != nil {
+		return err
+	}
+	typed, chosen := strings.TrimSpace(c.FormValue("confirm")), form["id"]
+	ids := idsOf(chosen)
+	if len(ids) == 0 || typed != (&deleteModel{IDs: ids}).wanted() {
+		return h.ask(c, who, http.StatusUnprocessableEntity, chosen, typed, true)
+	}
+	deleted, workspace := 0, who.Workspace.ID
+	for _, id := range ids {
+		err := h.deps.Changes.Together(c.Request().Context(), workspace, func(ctx context.Context) error {
+			if err := h.deps.Sessions.Delete(ctx, workspace, id); err != nil {
+				return err
+			}
+			return h.deps.Changes.Note(ctx, workspace, tenants.Change{Action: tenants.SessionDeleted, Target: id.String()})
+		})
+		switch {
+		case errors.Is(err, session.ErrNotFound): // somebody else was quicker
+		case err != nil:
+			return fmt.Errorf("%d of %d sessions are deleted: %w", deleted, len(ids), err)
+		default:
+			deleted++
+		}
+	}
+	return layout.Redirect(c, paths.With(paths.Sessions, "deleted", strconv.Itoa(deleted)))
+}
+
+// ask shows the question above the list.
+func (h *Handler) ask(c echo.Context, who tenants.Principal, status int, chosen []string, typed string, refused bool) error {
+	shown, err := h.model(c, who)
+	if err != nil {
+		return err
+	}
+	question := deleteModel{}
+	for _, id := range idsOf(chosen) {
+		detail, err := h.deps.Sessions.Session(c.Request().Context(), who.Workspace.ID, id)
+		if errors.Is(err, session.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if !shown.Reader.MayRead(detail.APIKey) {
+			detail.Title = ""
+		}
+		question.IDs, question.Titles = append(question.IDs, id), append(question.Titles, row{Overview: detail.Overview}.title())
+	}
+	if len(question.IDs) == 0 {
+		shown.NoneChosen = true
+		return h.page(c, who, http.StatusUnprocessableEntity, shown)
+	}
+	question.Confirm = components.FieldModel{Label: "Type “" + question.wanted() + "”", Name: "confirm", Value: typed}
+	if refused {
+		question.Confirm.Error = "Nothing is deleted yet. Type “" + question.wanted() + "”, without the quotes."
+	}
+	shown.Delete = &question
+	return h.page(c, who, status, shown)
+}
+
+// deletedOf says how many sessions an address tells were deleted. An address is
+// anybody's: what is no number says nothing.
+func deletedOf(text string) string {
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return ""
+	}
+	return components.Plural(int64(n), "session")
+}
+
+// idsOf returns the ids among what was chosen, each once, as many as a page lists.
+func idsOf(chosen []string) []uuid.UUID {
+	var ids []uuid.UUID
+	seen := map[uuid.UUID]bool{}
+	for _, text := range chosen {
+		if id, err := uuid.Parse(text); err == nil && !seen[id] && len(ids) < pageSize {
+			seen[id] = true
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}

@@ -1,0 +1,169 @@
+package sessions_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/tenants"
+	"palimpsest/web/webtest"
+)
+
+func TestTabsShowAndCountTheirPartOfTheList(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	ids := keep(t, person,
+		kept{title: "plain", ago: 1 * time.Minute}, kept{title: "compressed", ago: 2 * time.Minute}, kept{title: "bridged", ago: 3 * time.Minute},
+		kept{title: "loss", ago: 4 * time.Minute, net: -7}, kept{title: "failed", ago: 5 * time.Minute, status: http.StatusTooManyRequests},
+		kept{title: "truncated", ago: 6 * time.Minute, compression: "truncated"})
+	change(t, person, "UPDATE sessions SET epochs = 2 WHERE id = $1", ids[1])
+	change(t, person, `INSERT INTO lane_inserts (workspace_id, lane_id, number, message, chain, module, text, tokens)
+		SELECT workspace_id, id, 1, 0, '', 'compaction-bridge', '', 1 FROM lanes WHERE session_id = $1`, ids[2])
+
+	all := person.Get("/sessions")
+	if tabs := all.Text(".tabs"); tabs != "All 6Compressed 1Bridged 1Problems 3" {
+		t.Errorf("the tabs say %q", tabs)
+	}
+	row := func(page webtest.Page, id uuid.UUID) string {
+		return page.Find(`[data-testid="sessions"] a[href="/sessions/` + id.String() + `"]`).Closest("tr").Find(".tag").Text()
+	}
+	for i, tag := range []string{"", "2 epochs", "bridged", "cost more", "failed requests", "truncated"} {
+		if got := row(all, ids[i]); got != tag {
+			t.Errorf("session %d is tagged %q, want %q", i, got, tag)
+		}
+	}
+	for show, want := range map[string]string{
+		"": "plain, compressed, bridged, loss, failed, truncated", "compressed": "compressed", "bridged": "bridged", "problems": "loss, failed, truncated",
+	} {
+		page := person.Get("/sessions?show=" + show)
+		if got := titles(page); got != want {
+			t.Errorf("%q lists %q", show, got)
+		}
+		current := page.Find(`.tabs a[aria-current="true"]`)
+		if current.Length() != 1 || show != "" && !strings.HasPrefix(strings.ToLower(current.Text()), show) {
+			t.Errorf("%q: %q is current", show, current.Text())
+		}
+	}
+	// What else is asked for stays, and the counts are those of what is asked for.
+	narrowed := person.Get("/sessions?q=o&range=24h&show=problems")
+	if tabs := narrowed.Text(".tabs"); tabs != "All 2Compressed 1Bridged 0Problems 1" {
+		t.Errorf("narrowed, the tabs say %q", tabs)
+	}
+	if link := narrowed.Find(`.tabs a`).Eq(1).AttrOr("href", ""); link != "/sessions?q=o&range=24h&show=compressed" {
+		t.Errorf("a tab leads to %s", link)
+	}
+	if foot := narrowed.Text(".foot"); !strings.Contains(foot, "Showing 1 session of 1 that match") {
+		t.Errorf("the foot says %q", foot)
+	}
+}
+
+func TestRangesKeysClientsAndModelsNarrowTheListTogether(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	laptop, _ := newKey(t, person, "laptop")
+	runner, _ := newKey(t, person, "runner")
+	keep(t, person,
+		kept{title: "minutes", key: laptop, client: "codex", model: "gpt-5", ago: 10 * time.Minute},
+		kept{title: "hours", key: runner, client: "codex", model: "gpt-5", ago: 5 * time.Hour},
+		kept{title: "days", key: laptop, client: "claude-code", model: "claude-sonnet-4-5", ago: 5 * 24 * time.Hour},
+		kept{title: "weeks", key: runner, client: "claude-code", model: "gpt-5", ago: 20 * 24 * time.Hour},
+		kept{title: "months", key: laptop, client: "codex", model: "gpt-5", ago: 70 * 24 * time.Hour})
+	for asked, want := range map[string]string{
+		"": "minutes, hours, days, weeks, months", "range=1h": "minutes", "range=24h": "minutes, hours", "range=7d": "minutes, hours, days",
+		"range=30d": "minutes, hours, days, weeks", "range=another": "minutes, hours, days, weeks, months",
+		"key=" + laptop.String(): "minutes, days, months", "key=" + runner.String() + "&range=24h": "hours",
+		"client=codex&key=" + laptop.String(): "minutes, months", "model=gpt-5&range=30d": "minutes, hours, weeks",
+		"model=gpt-5&client=claude-code": "weeks",
+		// A key that is none opens nothing.
+		"key=" + uuid.NewString(): "", "key=nonsense": "", "key=" + uuid.Nil.String(): "minutes, hours, days, weeks, months",
+	} {
+		if got := titles(person.Get("/sessions?" + asked)); got != want {
+			t.Errorf("%s lists %q, want %q", asked, got, want)
+		}
+	}
+	page := person.Get("/sessions?range=30d&client=codex&model=gpt-5&key=" + laptop.String())
+	if chips := page.Text(".find .chip"); chips != "client:codex model:gpt-5 key:laptop" {
+		t.Errorf("the chips say %q", chips)
+	}
+	if link := page.Find(".find .chip a").Last().AttrOr("href", ""); link != "/sessions?client=codex&model=gpt-5&range=30d" {
+		t.Errorf("taking the key off leads to %s", link)
+	}
+	if chosen := page.Find("#find-key option[selected]").AttrOr("value", ""); chosen != laptop.String() {
+		t.Errorf("the form has the key %s", chosen)
+	}
+	for name, want := range map[string]string{"client": "codex", "model": "gpt-5", "range": "30d"} {
+		if got := page.Find(`.find input[name="`+name+`"]`).AttrOr("value", ""); got != want {
+			t.Errorf("the form would lose %s: %q", name, got)
+		}
+	}
+	none := person.Get("/sessions?range=1h&client=claude-code")
+	if said := none.TestID("empty"); !strings.Contains(said, "5 sessions in this workspace, none of them in the last hour with these filters") {
+		t.Errorf("without a match the page says %q", said)
+	}
+}
+
+// What an address says was deleted is a number or nothing: anybody may have written it.
+func TestNoticeOfADeletionHoldsNoWordsOfTheAddress(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	keep(t, person, kept{title: "plain"})
+	if page := person.Get("/sessions?deleted=2"); !strings.Contains(page.Text(".callout"), "Deleted 2 sessions.") {
+		t.Errorf("the page says %q", page.Text("main"))
+	}
+	for _, text := range []string{"everything.+Call+us", "-1", "1e3", "99999999999999999999"} {
+		if page := person.Get("/sessions?deleted=" + text); page.Status != http.StatusOK || page.Has(".callout") {
+			t.Errorf("%s: status %d, %q", text, page.Status, page.Text(".callout"))
+		}
+	}
+}
+
+// A title is hostile: it came from whoever sends requests.
+func TestTitlesAreWrittenAsTextAndNothingElse(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	const title = `<img src=x onerror=alert(1)>"><script>alert(2)</script>`
+	ids := keep(t, person, kept{title: title, client: `"><b id=hostile>`, model: `'><b id=hostile>`})
+	for _, path := range []string{"/sessions", "/sessions?q=" + "onerror", "/sessions/delete?id=" + ids[0].String()} {
+		page := person.Get(path)
+		if page.Has("#hostile") || page.Has(`main img`) || page.Has("main script") || !strings.Contains(page.Text("main"), title) {
+			t.Errorf("%s: the title is no text: %q", path, page.Text("main"))
+		}
+	}
+	if tricky := person.Get("/sessions?client=%22%3E%3Cb+id%3Dhostile%3E&q=%22%3E%3Cb+id%3Dhostile%3E"); tricky.Has("#hostile") || tricky.Status != http.StatusOK {
+		t.Errorf("status %d: what is asked for is no text", tricky.Status)
+	}
+}
+
+// S3: nobody sees a session of another workspace, in the list, its counts or its file.
+func TestListAndFileHoldTheWorkspacesOwnOnly(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	person, other := product.SignUp(t, "northbeam"), product.SignUp(t, "zebra")
+	keep(t, person, kept{title: "ours"})
+	keep(t, other, kept{title: "theirs"}, kept{title: "theirs too"})
+	page := person.Get("/sessions")
+	if titles(page) != "ours" || !strings.HasPrefix(page.Text(".tabs"), "All 1Compressed 0") {
+		t.Errorf("the list has %q and counts %q", titles(page), page.Text(".tabs"))
+	}
+	if file := person.Get("/sessions/csv"); strings.Contains(file.HTML, "theirs") || !strings.Contains(file.HTML, "ours") {
+		t.Errorf("the file has %q", file.HTML)
+	}
+}
+
+func TestOnlyWhoMayDeleteIsOfferedTo(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	keep(t, person, kept{title: "plain"})
+	const offer = `#chosen, input[name="id"]`
+	if page := person.Get("/sessions"); page.Find(offer).Length() != 2 {
+		t.Errorf("the owner is offered %d things", page.Find(offer).Length())
+	}
+	for _, role := range []tenants.Role{tenants.Regular, tenants.Viewer} {
+		if page := person.Colleague(role).Get("/sessions"); page.Has(offer) {
+			t.Errorf("%s is offered to delete", role)
+		}
+	}
+}

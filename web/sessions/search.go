@@ -1,0 +1,111 @@
+package sessions
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
+	"palimpsest/web/paths"
+	"palimpsest/web/render"
+)
+
+const (
+	searchTime  = 2 * time.Second
+	searchRunes = 3 // fewer find everything
+)
+
+// found is what the archive holds about what is asked for.
+type found struct {
+	Hits []hit
+	Slow bool // the search did not end in time
+	Fail bool
+}
+
+// hit is a place of the archive.
+type hit struct {
+	Title, Snippet, Path string
+	Files                string
+	At                   time.Time
+}
+
+// search looks in the archive for what is asked for, where the reader may read. It is
+// part of the first page only, and what goes wrong with it leaves the list alone.
+func (h *Handler) search(ctx context.Context, workspace tenants.WorkspaceID, reader tenants.Reader, asked ask, filter session.Filter) found {
+	text := strings.TrimSpace(asked.Query)
+	if len([]rune(text)) < searchRunes || asked.Cursor != "" || reader.None() {
+		return found{}
+	}
+	ctx, cancel := context.WithTimeout(ctx, searchTime)
+	defer cancel()
+	query := archive.Query{Text: text, Since: filter.From, APIKey: filter.APIKey, Limit: archive.DefaultHits}
+	hits, err := h.readable(ctx, workspace, reader, query)
+	if err == nil {
+		var shown []hit
+		if shown, err = h.titled(ctx, workspace, filter, hits); err == nil {
+			return found{Hits: shown}
+		}
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return found{Slow: true}
+	}
+	h.deps.Log.WarnContext(ctx, "search of the archive", "error", err)
+	return found{Fail: true}
+}
+
+// readable returns what the reader may read of what answers a query, best first: each
+// API key is searched by itself, so that nothing else takes a hit's place.
+func (h *Handler) readable(ctx context.Context, workspace tenants.WorkspaceID, reader tenants.Reader, query archive.Query) ([]archive.Hit, error) {
+	if reader.All {
+		return h.deps.Searcher.Search(ctx, workspace, query)
+	}
+	var all []archive.Hit
+	for _, key := range reader.Keys {
+		if query.APIKey != uuid.Nil && query.APIKey != key {
+			continue
+		}
+		of := query
+		of.APIKey = key
+		hits, err := h.deps.Searcher.Search(ctx, workspace, of)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, hits...)
+	}
+	slices.SortStableFunc(all, func(a, b archive.Hit) int { return cmp.Compare(b.Score, a.Score) })
+	return all[:min(len(all), query.Limit)], nil
+}
+
+// titled returns hits with the titles of their sessions, those that pass the filter.
+func (h *Handler) titled(ctx context.Context, workspace tenants.WorkspaceID, filter session.Filter, hits []archive.Hit) ([]hit, error) {
+	known := map[uuid.UUID]session.Detail{}
+	var shown []hit
+	for i := range hits {
+		of := &hits[i]
+		detail, ok := known[of.Session]
+		if !ok {
+			var err error
+			if detail, err = h.deps.Sessions.Session(ctx, workspace, of.Session); errors.Is(err, session.ErrNotFound) {
+				continue
+			} else if err != nil {
+				return nil, err
+			}
+			known[of.Session] = detail
+		}
+		if filter.Client != "" && detail.Client != filter.Client || filter.Model != "" && detail.Model != filter.Model {
+			continue
+		}
+		shown = append(shown, hit{
+			Title: row{Overview: detail.Overview}.title(), Snippet: render.Visible(of.Snippet), At: of.At,
+			Files: render.Visible(strings.Join(of.Paths[:min(len(of.Paths), 3)], ", ")), Path: paths.Message(of.Session, of.Lane, of.From),
+		})
+	}
+	return shown, nil
+}
