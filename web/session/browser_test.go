@@ -85,7 +85,7 @@ func withAPI(t *testing.T, product *webtest.Product) string {
 func (d desk) key(key string) {
 	d.tab.Do(chromedp.KeyEvent(key, func(event *input.DispatchKeyEventParams) {
 		switch {
-		case event.Type == kb.KeyDown && key >= " ":
+		case event.Type == kb.KeyDown && key != kb.Tab:
 			event.Text = key
 		case event.Type == kb.KeyChar:
 			event.Modifiers |= int64(chromedp.ModifierAlt) // it is not sent: the one above types
@@ -132,6 +132,19 @@ func TestSessionIsReadByKeyboard(t *testing.T) {
 	tab.Set("[data-find]", "assistant")
 	tab.Until(`[...document.querySelectorAll('.turns li')].some(row => row.hidden) && [...document.querySelectorAll('.turns li:not([hidden])')].every(row => row.textContent.includes('Assistant'))`)
 	tab.Check("session searched")
+}
+
+// Lines of a difference stand under one another, and scroll inside their card.
+func TestDifferenceIsReadInItsCard(t *testing.T) {
+	t.Parallel()
+	d := sit(t)
+	d.tab.Go(d.path + "?view=diff")
+	d.tab.Check("session difference")
+	overlapping := browsertest.Evaluate[int](d.tab, `(lines => lines.filter((line, i) => i > 0 && line.getBoundingClientRect().top < lines[i - 1].getBoundingClientRect().top + lines[i - 1].scrollHeight - 2).length)([...document.querySelectorAll('.diff > *')])`)
+	below := browsertest.Evaluate[float64](d.tab, `document.documentElement.scrollHeight - (scrollY + document.querySelector('#read').getBoundingClientRect().bottom)`)
+	if overlapping > 0 || below > 200 {
+		t.Errorf("%d lines overlap, the page goes on for %v px below the card", overlapping, below)
+	}
 }
 
 func TestEventsAreReachedByKeyboard(t *testing.T) {
@@ -191,12 +204,12 @@ func TestTurnIsPutBackWithTheKeyboardAlone(t *testing.T) {
 	d.key("k")
 	d.tab.Until(shows(itoa(d.cut)))
 	for range 20 {
-		d.key("\t")
+		d.key(kb.Tab)
 		if browsertest.Evaluate[bool](d.tab, `document.activeElement.matches('[data-testid="restore"]')`) {
 			break
 		}
 	}
-	d.key("\r")
+	d.key(kb.Enter)
 	d.tab.See(`[data-testid="waiting"]`)
 	if done := d.tab.Text(`[data-testid="done"]`); !strings.HasPrefix(done, "Put back into the next request.") {
 		t.Errorf("it says %q", done)
