@@ -1,7 +1,7 @@
 -- +goose Up
 
 -- Sessions that people should look at, beside those of exchanges_truncated.
-CREATE INDEX exchanges_failed ON exchanges (workspace_id, session_id) WHERE status >= 400 AND session_id IS NOT NULL;
+CREATE INDEX exchanges_session_failed ON exchanges (workspace_id, session_id) WHERE status >= 400 AND session_id IS NOT NULL;
 
 -- The list of sessions of one part, one client, one model or one key, newest first.
 CREATE INDEX sessions_compressed ON sessions (workspace_id, last_at DESC, id DESC) WHERE epochs > 0;
@@ -14,4 +14,4 @@ DROP INDEX sessions_key;
 DROP INDEX sessions_model;
 DROP INDEX sessions_client;
 DROP INDEX sessions_compressed;
-DROP INDEX exchanges_failed;
+DROP INDEX exchanges_session_failed;

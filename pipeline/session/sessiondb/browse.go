@@ -52,7 +52,7 @@ const sqlPutIn = `SELECT l.session_id FROM lanes l JOIN lane_inserts i ON i.work
 	WHERE l.workspace_id = sessions.workspace_id`
 
 // sqlTroubled finds the sessions of a workspace with requests that failed or were
-// truncated, by the indexes exchanges_failed and exchanges_truncated.
+// truncated, by the indexes exchanges_session_failed and exchanges_truncated.
 const sqlTroubled = `SELECT session_id FROM exchanges WHERE workspace_id = @workspace AND status >= 400 AND session_id IS NOT NULL
 	UNION SELECT session_id FROM exchanges WHERE workspace_id = @workspace AND compression = 'truncated' AND session_id IS NOT NULL`
 
