@@ -25,7 +25,7 @@ func TestRequestsAreWalkedWithTheKeyboard(t *testing.T) {
 	tab.Go("/requests")
 	for _, step := range []struct{ key, then string }{
 		{"j", focused("0")}, {"j", focused("1")}, {"j", focused("2")}, {"j", focused("2")}, {"k", focused("1")}, {"k", focused("0")}, {"k", focused("0")},
-		{"j", focused("1")}, {"o", opened}, {"\x1b", `location.search === '' && document.querySelector('dialog') === null && document.activeElement.matches('h1')`},
+		{"j", focused("1")}, {"o", opened}, {"\x1b", `location.search === '' && document.querySelector('dialog[open]') === null && document.activeElement.matches('h1')`},
 		{"j", focused("0")}, {"\r", opened},
 	} {
 		tab.Do(chromedp.KeyEvent(step.key))

@@ -70,7 +70,7 @@ func TestFirstVisitInTheBrowser(t *testing.T) {
 
 	b.Go("/sessions")
 	b.CheckLooks("sessions")
-	b.Click("a[href^='/sessions/']")
+	b.Click("[data-testid=sessions] a.ttl")
 	b.See("[data-testid=turns]")
 	b.Run(`Array.from(document.querySelectorAll("[data-testid=turns] a.turn")).find(turn => turn.querySelector(".tk").textContent.includes("→")).click()`)
 	b.See(".s-orig")

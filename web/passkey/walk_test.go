@@ -117,7 +117,7 @@ func TestPersonRemovesAPasskey(t *testing.T) {
 	tab.Until(`document.querySelector('dialog:modal [name="new_name"]') !== null`)
 	tab.Set(`dialog [name="new_name"]`, "Old phone")
 	tab.Press("Rename")
-	tab.Until(`document.querySelector('dialog') === null && document.querySelector('[data-testid="passkeys"]').textContent.includes('Old phone')`)
+	tab.Until(`document.querySelector('dialog[open]') === null && document.querySelector('[data-testid="passkeys"]').textContent.includes('Old phone')`)
 	tab.Click(`[data-testid="passkeys"] a[href$="/remove"]`)
 	tab.Until(`document.querySelector('dialog:modal [name="remove_password"]') !== null`)
 	tab.CheckLooks("passkeys remove")
