@@ -37,7 +37,7 @@ func TestPersonWalksWithAnApp(t *testing.T) {
 	tab.Until(at("/overview"))
 	tab.Go("/account")
 	tab.Click(`#second-factor a[href="/account/second-factor"]`)
-	tab.Until(at("/account/second-factor"))
+	tab.Until(at("/account/second-factor") + ` && document.activeElement.matches('h1')`) // the page has taken its place
 	tab.Fill("password", webtest.Password)
 	tab.Press("Set up")
 	tab.Until(`(image => image !== null && image.complete && image.naturalWidth > 0)(document.querySelector('img.qr'))`)

@@ -49,7 +49,7 @@ func TestNewWorkspaceSeesThreeStepsAndNoZeros(t *testing.T) {
 	if page.Find(`[data-testid="steps"] > li`).Length() != 3 || page.Has(`[data-testid="ledger"]`) {
 		t.Errorf("the page says %q", page.Text("main"))
 	}
-	if trigger := page.Find(`[data-testid="steps"]`).AttrOr("hx-trigger", ""); trigger != "every 3s" {
+	if trigger := page.Find(`[data-testid="steps"]`).AttrOr("hx-trigger", ""); trigger != "live, every 15s" {
 		t.Errorf("the steps look again at %q", trigger)
 	}
 }
