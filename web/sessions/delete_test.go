@@ -85,7 +85,7 @@ func TestNothingIsDeletedWhereNothingWasChosen(t *testing.T) {
 		person.Post("/sessions/delete", "confirm", "delete 0"),
 		person.Post("/sessions/delete", "id", "nonsense", "confirm", "delete 1"),
 	} {
-		if page.Status != http.StatusUnprocessableEntity || !strings.Contains(page.Text(".callout"), "No session is chosen") || page.Has("dialog") ||
+		if page.Status != http.StatusUnprocessableEntity || !strings.Contains(page.Text(".callout"), "No session is chosen") || page.Has("main dialog") ||
 			strings.Contains(page.HTML, "theirs") {
 			t.Errorf("%s: status %d: %q", page.Path, page.Status, page.Text("main"))
 		}

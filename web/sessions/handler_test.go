@@ -50,7 +50,7 @@ func TestNewWorkspaceIsLedToItsFirstSession(t *testing.T) {
 	t.Parallel()
 	page := webtest.Start(t).SignUp(t, "northbeam").Get("/sessions")
 
-	if !strings.Contains(page.TestID("empty"), "No sessions yet") || page.Has("table") {
+	if !strings.Contains(page.TestID("empty"), "No sessions yet") || page.Has("main table") {
 		t.Errorf("the page says %q", page.Text("main"))
 	}
 }
@@ -111,7 +111,7 @@ func TestPagesGoOnWhereTheLastOneEnded(t *testing.T) {
 	first := person.Get("/sessions")
 	older := first.Find(`[data-testid="older"]`).AttrOr("href", "")
 	second := person.Get(older)
-	if n, m := first.Find("tbody tr").Length(), second.Find("tbody tr").Length(); n != 25 || m != 5 {
+	if n, m := first.Find("main tbody tr").Length(), second.Find("main tbody tr").Length(); n != 25 || m != 5 {
 		t.Errorf("%d and %d sessions", n, m)
 	}
 	if !strings.Contains(first.Text("tbody"), "session 00") || !strings.Contains(second.Text("tbody"), "session 29") {
