@@ -40,7 +40,7 @@ func TestPeopleWalkThroughSingleSignOn(t *testing.T) {
 	tab.Set(`[name="issuer"]`, provider.Issuer())
 	tab.Fill("secret", provider.ClientSecret)
 	tab.Press("Save")
-	tab.Until(at("/settings/sign-on?done=saved") + ` && document.querySelector('[data-testid="state"]').textContent === 'set'`)
+	tab.Until(at("/settings/sign-on?done=saved") + ` && document.querySelector('[data-testid="state"]').textContent === 'set' && document.activeElement.matches('h1')`) // the page has taken its place
 	tab.Fill("domain", "corp.example")
 	tab.Press("Add domain")
 	tab.Until(`document.querySelector('[data-testid="record"]') !== null`)
