@@ -78,7 +78,7 @@ func TestTextOfAMailIsSealedWhileItWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	var stored string
-	err := b.database.Owner(t).QueryRow(t.Context(), "SELECT string_agg(m::text || convert_from(coalesce(sealed, ''), 'LATIN1'), ' ') FROM mails m").Scan(&stored)
+	err := b.database.Owner(t).QueryRow(t.Context(), "SELECT string_agg(m::text || encode(coalesce(sealed, ''), 'escape'), ' ') FROM mails m").Scan(&stored)
 	if err != nil || strings.Contains(stored, "canary") || !strings.Contains(stored, "ada@example.com") {
 		t.Errorf("stored: %s (%v)", stored, err)
 	}
