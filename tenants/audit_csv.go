@@ -53,7 +53,7 @@ func WriteAuditCSV(ctx context.Context, w io.Writer, pages AuditPages) error {
 			return err
 		}
 		return out.Write([]string{
-			entry.At.UTC().Format(time.RFC3339Nano), CSVCell(entry.Actor.Name), idCell(entry.Actor.User), idCell(entry.Actor.APIKey),
+			entry.At.UTC().Format(time.RFC3339Nano), CSVCell(entry.Actor.Name), CSVID(entry.Actor.User), CSVID(entry.Actor.APIKey),
 			CSVCell(entry.Actor.From), string(entry.Action), CSVCell(entry.Target), before, after,
 		})
 	})
@@ -85,13 +85,14 @@ func cells(before, after Fields) (string, string, error) {
 
 // CSVCell returns text that no spreadsheet computes (OWASP, CSV injection).
 func CSVCell(text string) string {
-	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
+	if text != "" && strings.ContainsRune("=+-@\t\r\n", rune(text[0])) {
 		return "'" + text
 	}
 	return text
 }
 
-func idCell(id uuid.UUID) string {
+// CSVID returns an id as a cell of CSV; nothing for uuid.Nil.
+func CSVID(id uuid.UUID) string {
 	if id == uuid.Nil {
 		return ""
 	}

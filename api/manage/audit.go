@@ -132,12 +132,7 @@ func (s *server) downloadAudit(c echo.Context, who caller) error {
 	if err := s.Audit.Note(ctx, who.workspace, tenants.Change{Action: tenants.AuditDownloaded}); err != nil {
 		return err
 	}
-	header := c.Response().Header()
-	header.Set(echo.HeaderContentType, "text/csv; charset=utf-8")
-	header.Set(echo.HeaderContentDisposition, `attachment; filename="palimpsest-audit.csv"`)
-	header.Set(echo.HeaderCacheControl, "private, no-store")
-	header.Set(echo.HeaderXContentTypeOptions, "nosniff")
-	c.Response().WriteHeader(http.StatusOK)
+	startCSV(c, "palimpsest-audit.csv")
 	if err := tenants.WriteAuditCSV(ctx, c.Response(), s.auditPages(who.workspace, filter)); err != nil {
 		s.Log.WarnContext(ctx, "audit download is cut off", "error", err)
 		panic(http.ErrAbortHandler) // the status has gone out

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/tenants"
@@ -34,18 +33,23 @@ func (s *server) downloadRequests(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	header := c.Response().Header()
-	header.Set(echo.HeaderContentType, "text/csv; charset=utf-8")
-	header.Set(echo.HeaderContentDisposition, `attachment; filename="palimpsest-requests.csv"`)
-	header.Set(echo.HeaderCacheControl, "private, no-store")
-	header.Set(echo.HeaderXContentTypeOptions, "nosniff")
-	c.Response().WriteHeader(http.StatusOK)
+	startCSV(c, "palimpsest-requests.csv")
 	pages := s.requestPages(ctx, who.workspace, filter, first, next)
 	if err := writeRequestsCSV(c.Response(), pages); err != nil {
 		s.Log.WarnContext(ctx, "download of requests is cut off", "error", err)
 		panic(http.ErrAbortHandler) // the status has gone out
 	}
 	return nil
+}
+
+// startCSV begins an answer that is a file of CSV.
+func startCSV(c echo.Context, name string) {
+	header := c.Response().Header()
+	header.Set(echo.HeaderContentType, "text/csv; charset=utf-8")
+	header.Set(echo.HeaderContentDisposition, `attachment; filename="`+name+`"`)
+	header.Set(echo.HeaderCacheControl, "private, no-store")
+	header.Set(echo.HeaderXContentTypeOptions, "nosniff")
+	c.Response().WriteHeader(http.StatusOK)
 }
 
 // requestPages returns the pages of a list, of which the first is read already.
@@ -105,21 +109,14 @@ func requestCells(e *tenants.Exchange) []string {
 	number := strconv.Itoa
 	cell := tenants.CSVCell
 	return []string{
-		e.At.UTC().Format(time.RFC3339Nano), e.ID.String(), idCell(e.Session), idCell(e.Lane), cell(e.Client), cell(e.Model), e.APIKey.String(),
-		cell(string(e.Provider)), idCell(e.ProviderKey), cell(e.Endpoint), cell(e.Class), strconv.FormatBool(e.Stream), number(e.Status),
+		e.At.UTC().Format(time.RFC3339Nano), e.ID.String(), tenants.CSVID(e.Session), tenants.CSVID(e.Lane), cell(e.Client), cell(e.Model), e.APIKey.String(),
+		cell(string(e.Provider)), tenants.CSVID(e.ProviderKey), cell(e.Endpoint), cell(e.Class), strconv.FormatBool(e.Stream), number(e.Status),
 		cell(e.ErrorFrom), cell(e.ErrorType), cell(e.Compression), number(e.TokensBefore), number(e.TokensAfter),
 		number(e.Input), number(e.CacheRead), number(e.CacheWrite), number(e.Output),
 		millisCell(e.Overhead), millisCell(e.TTFB), millisCell(e.Duration), number(e.Attempts),
 		dollars(e.CostMicroUSD), dollars(e.NetMicroUSD), cell(e.MissCause), number(e.MissedTokens),
 		cell(strings.Join(modules, " ")), cell(strings.Join(tags, " ")),
 	}
-}
-
-func idCell(id uuid.UUID) string {
-	if id == uuid.Nil {
-		return ""
-	}
-	return id.String()
 }
 
 func millisCell(d time.Duration) string { return strconv.FormatFloat(milliseconds(d), 'f', -1, 64) }

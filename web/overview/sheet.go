@@ -2,7 +2,6 @@ package overview
 
 import (
 	"encoding/csv"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -143,10 +142,8 @@ func (s *sheet) used() [][]cell {
 	return used
 }
 
-// write writes the table as CSV (RFC 4180).
-func (s *sheet) write(w io.Writer) error {
-	out := csv.NewWriter(w)
-	out.UseCRLF = true
+// write writes the table.
+func (s *sheet) write(out *csv.Writer) error {
 	if err := out.Write(s.Columns); err != nil {
 		return err
 	}
@@ -186,12 +183,7 @@ func (h *Handler) Data(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	header := c.Response().Header()
-	header.Set(echo.HeaderContentType, "text/csv; charset=utf-8")
-	header.Set(echo.HeaderContentDisposition, `attachment; filename="palimpsest-overview-`+part+`.csv"`)
-	header.Set(echo.HeaderCacheControl, "no-store")
-	c.Response().WriteHeader(http.StatusOK)
-	return m.sheetOf(part).write(c.Response())
+	return m.sheetOf(part).write(layout.CSV(c, "palimpsest-overview-"+part+".csv"))
 }
 
 // width returns how many columns there are.

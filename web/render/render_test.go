@@ -113,7 +113,7 @@ func TestHostileTextIsShownWhole(t *testing.T) {
 	for _, text := range []string{"<script>alert(1)</script>", "before <b onclick=x>bold</b> after", "<style>a{}</style>", "<!-- note -->\n\nafter", "a <x-y z> b"} {
 		shown := render.HTML(render.Prose, "", text)
 		said := words(t, shown)
-		for _, part := range strings.Fields(text) {
+		for part := range strings.FieldsSeq(text) {
 			if !strings.Contains(said, part) {
 				t.Errorf("%q lacks %q: %s", text, part, shown)
 			}

@@ -1,16 +1,14 @@
 package session
 
 import (
-	"encoding/csv"
-	"fmt"
 	"math"
-	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/tenants"
+	"palimpsest/web/layout"
 )
 
 // Requests answers the figures of all requests of a lane as CSV, without what was said.
@@ -23,12 +21,7 @@ func (h *Handler) Requests(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	header := c.Response().Header()
-	header.Set(echo.HeaderContentType, "text/csv; charset=utf-8")
-	header.Set(echo.HeaderContentDisposition, fmt.Sprintf("attachment; filename=%q", "requests-"+shortID(of.detail.ID)+".csv"))
-	header.Set(echo.HeaderCacheControl, "private, no-store")
-	c.Response().WriteHeader(http.StatusOK)
-	out := csv.NewWriter(c.Response())
+	out := layout.CSV(c, "requests-"+shortID(of.detail.ID)+".csv")
 	rows := [][]string{{"request", "at", "received_tokens", "sent_tokens", "window_tokens", "compression", "miss_cause", "missed_tokens", "projection", "net_microusd", "status"}}
 	for _, m := range course.Points {
 		rows = append(rows, []string{

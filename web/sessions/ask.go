@@ -64,9 +64,6 @@ func (a ask) filter(now time.Time) session.Filter {
 	return filter
 }
 
-// narrowed reports whether more than a range and a part is asked for.
-func (a ask) narrowed() bool { return a.Query != "" || a.Client != "" || a.Model != "" || a.Key != "" }
-
 // path returns the address of what is asked for.
 func (a ask) path() string { return a.at(paths.Sessions) }
 

@@ -1,16 +1,16 @@
 package sessions
 
 import (
-	"encoding/csv"
+	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
+	"palimpsest/web/layout"
 )
 
 const (
@@ -32,12 +32,7 @@ func (h *Handler) CSV(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	header := c.Response().Header()
-	header.Set(echo.HeaderContentType, "text/csv; charset=utf-8")
-	header.Set(echo.HeaderContentDisposition, `attachment; filename="palimpsest-sessions.csv"`)
-	c.Response().WriteHeader(http.StatusOK)
-	out := csv.NewWriter(c.Response())
-	out.UseCRLF = true
+	out := layout.CSV(c, "palimpsest-sessions.csv")
 	_ = out.Write([]string{"id", "title", "client", "model", "api_key", "started_at", "last_at", "requests", "epochs",
 		"tokens_received", "tokens_sent", "net_micro_usd", "bridged", "rehydrated"}) // Flush tells what went wrong
 	for written := 0; ; {
@@ -46,8 +41,11 @@ func (h *Handler) CSV(c echo.Context, who tenants.Principal) error {
 		}
 		out.Flush()
 		written += len(page.Sessions)
-		if page.Next == "" || written >= csvMost || out.Error() != nil {
-			return nil // the file is out, or nobody takes it
+		if err := out.Error(); err != nil {
+			return fmt.Errorf("write sessions: %w", err) // nobody takes the file
+		}
+		if page.Next == "" || written >= csvMost {
+			return nil
 		}
 		filter.Cursor = page.Next
 		if page, err = h.deps.Sessions.Sessions(ctx, who.Workspace.ID, filter); err != nil {
@@ -60,17 +58,9 @@ func (h *Handler) CSV(c echo.Context, who tenants.Principal) error {
 
 func record(of *session.Overview) []string {
 	return []string{
-		of.ID.String(), cell(of.Title), cell(of.Client), cell(of.Model), of.APIKey.String(),
+		of.ID.String(), tenants.CSVCell(of.Title), tenants.CSVCell(of.Client), tenants.CSVCell(of.Model), of.APIKey.String(),
 		of.StartedAt.UTC().Format(time.RFC3339), of.LastAt.UTC().Format(time.RFC3339), strconv.Itoa(of.Exchanges), strconv.Itoa(of.Epochs),
 		strconv.FormatInt(of.TokensBefore, 10), strconv.FormatInt(of.TokensAfter, 10), strconv.FormatInt(of.NetMicroUSD, 10),
 		strconv.FormatBool(of.Bridged), strconv.FormatBool(of.Rehydrated),
 	}
-}
-
-// cell returns a text that no spreadsheet takes for a formula.
-func cell(text string) string {
-	if text != "" && strings.ContainsAny(text[:1], "=+-@\t\r\n") {
-		return "'" + text
-	}
-	return text
 }

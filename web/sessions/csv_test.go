@@ -3,6 +3,7 @@ package sessions_test
 import (
 	"encoding/csv"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -40,7 +41,7 @@ func TestFileHoldsAllSessionsThatMatchAndNotJustAPage(t *testing.T) {
 		t.Fatalf("%d lines under %v", len(records), records[0])
 	}
 	for i, record := range records[1:] {
-		if record[0] != ids[i].String() || record[1] != many[i].title || record[7] != "1" || record[9] != "1000" || record[10] != "600" || record[11] != fmt.Sprint(-i) {
+		if record[0] != ids[i].String() || record[1] != many[i].title || record[7] != "1" || record[9] != "1000" || record[10] != "600" || record[11] != strconv.Itoa(-i) {
 			t.Fatalf("line %d is %v", i+1, record)
 		}
 		if _, err := time.Parse(time.RFC3339, record[6]); err != nil || !strings.HasSuffix(record[6], "Z") {
