@@ -33,8 +33,8 @@ type lane struct {
 	projection *session.Projection
 	attempts   session.Attempts
 	heat       session.Heat
-	before     bill // the prompts as they would go out
-	direct     bill // and as the client sent them
+	sent       int // size of the last prompt as it would go out
+	received   int // and as the client sent it
 }
 
 func newLane(config pipeline.Config, model tokens.Model, recorded *session.Recorded) (*lane, error) {
@@ -42,7 +42,7 @@ func newLane(config pipeline.Config, model tokens.Model, recorded *session.Recor
 	if err != nil {
 		return nil, err
 	}
-	l := &lane{config: config, model: model, recorded: recorded, module: module(), codec: anthropic.New(), body: body}
+	l := &lane{config: config, model: model, recorded: recorded, module: ipc.New(counter{}), codec: codec{anthropic.New(), map[*byte]conversation.Message{}}, body: body}
 	if l.model.TokensPerO200k == 0 {
 		l.model.TokensPerO200k = 1
 	}
@@ -106,7 +106,7 @@ func (l *lane) send(ctx context.Context, sent *session.Sent, figures *Figures) e
 	if sent.Limit > 0 && prompt > sent.Limit {
 		figures.TooLong = 1
 	}
-	shared := l.before.size
+	shared := l.sent
 	if exchange.Projection != standing {
 		figures.Epochs++
 		if wasWarm {
@@ -119,8 +119,8 @@ func (l *lane) send(ctx context.Context, sent *session.Sent, figures *Figures) e
 			figures.Deepest = max(figures.Deepest, part.Level)
 		}
 	}
-	figures.Net += l.direct.add(l, wasWarm, l.direct.size, original) - l.before.add(l, wasWarm, shared, prompt)
-	l.projection = exchange.Projection
+	figures.Net += l.costs(wasWarm, l.received, original) - l.costs(wasWarm, shared, prompt)
+	l.projection, l.received, l.sent = exchange.Projection, original, prompt
 	l.heat = session.Heat{At: sent.At, TTL: l.recorded.TTL, Position: sent.Position, Tokens: prompt, Model: l.model.Name}
 	if l.projection != nil {
 		l.heat.Projection = l.projection.Number
@@ -198,15 +198,10 @@ func partAt(projection *session.Projection, message int) session.Part {
 	return session.Part{From: message, To: message + 1}
 }
 
-// bill is what prompts cost.
-type bill struct {
-	size int // of the last prompt
-}
-
-// add returns what the next prompt costs of which so many tokens stood in the last one.
-func (b *bill) add(l *lane, isWarm bool, shared, size int) int64 {
+// costs returns what a prompt costs, in millionths of a US dollar, of which so many
+// tokens stood in the last one.
+func (l *lane) costs(isWarm bool, shared, size int) int64 {
 	price := l.model.Price
-	b.size = size
 	if l.recorded.TTL == 0 {
 		return price.MicroUSD(size, 0, 0, 0, 0)
 	}

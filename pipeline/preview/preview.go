@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"palimpsest/pipeline"
-	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
 )
@@ -93,6 +92,3 @@ func Actual(recorded []session.Recorded) Figures {
 	}
 	return sum
 }
-
-// module is what decides: the proxy's own, with the stand-ins' counter.
-func module() *ipc.Module { return ipc.New(counter{}) }

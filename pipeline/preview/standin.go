@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -93,6 +94,26 @@ func blocks(i int, message session.Counted, calls []string, result string) []str
 // words returns so many characters, in sentences, that no other message has.
 func words(i, characters int) string {
 	return (strconv.Itoa(i) + filler)[:characters]
+}
+
+// codec reads each stand-in once.
+type codec struct {
+	wire.Codec
+
+	read map[*byte]conversation.Message // by where it stands in the body
+}
+
+// Parse reads a stand-in.
+func (c codec) Parse(raw json.RawMessage) (conversation.Message, error) {
+	if message, known := c.read[&raw[0]]; known {
+		return message, nil
+	}
+	message, err := c.Codec.Parse(raw)
+	if err != nil {
+		return conversation.Message{}, fmt.Errorf("read stand-in: %w", err)
+	}
+	c.read[&raw[0]] = message
+	return message, nil
 }
 
 // counter counts stand-ins, and what is made of them, by their characters.
