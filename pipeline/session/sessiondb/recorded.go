@@ -27,7 +27,7 @@ const sqlRecorded = `SELECT s.id, l.id, s.model, l.warm_seconds FROM (
 	) l ORDER BY s.last_at DESC, s.id DESC`
 
 const sqlCounted = `SELECT l.id, c.role, c.flags, c.tokens FROM unnest($2::uuid[]) AS l (id)
-	CROSS JOIN LATERAL (SELECT index, role, flags, tokens FROM lane_counts($1, l.id) ORDER BY index LIMIT $3) c
+	CROSS JOIN LATERAL (SELECT index, role, flags, tokens FROM lane_entries($1, l.id) ORDER BY index LIMIT $3) c
 	ORDER BY l.id, c.index`
 
 // Counting tokens and what never reached the provider are no prompts.
