@@ -22,26 +22,38 @@ import (
 	"palimpsest/pipeline/wire/anthropic"
 )
 
-// kills is how often the program is killed in the middle of a conversation.
-const kills = 20
-
-// The program is killed at random moments of a conversation and started again on
-// the same private database: the conversation goes on without an error, and
-// every original that an answered request held is there.
+// The program is killed at fifty random moments of conversations and started again on
+// the same database: the conversation goes on without an error, and every original that
+// an answered request held is there. Twenty times the program's private database is
+// killed with it.
 // S20, C1, E1, E2
 func TestKilledProgramLosesNothing(t *testing.T) {
 	t.Parallel()
+	binary := build(t)
+	t.Run("with its database", func(t *testing.T) {
+		t.Parallel()
+		(&child{t: t, binary: binary, dir: t.TempDir()}).survive(20, 1)
+	})
+	t.Run("alone", func(t *testing.T) {
+		t.Parallel()
+		(&child{t: t, binary: binary, dir: t.TempDir(), databaseURL: dbtest.New(t).OwnerURL}).survive(30, 2)
+	})
+}
+
+// survive has a conversation with the program, which is killed so many times.
+func (c *child) survive(kills int, seed uint64) {
+	c.t.Helper()
+	t := c.t
 	double := providertest.NewServer(t, providertest.Config{Key: providerKey, Window: 30_000, Count: counter(t).Count, KeepBodies: 1})
-	child := &child{t: t, binary: build(t), dir: t.TempDir()}
-	child.start()
+	c.start()
 	w := &tenant{instance: &instance{t: t, double: double}}
-	child.adopt(w)
+	c.adopt(w)
 	w.join("killed")
 	w.setPipelinef("ipc:\n  contextWindow: 30000\n")
 
 	body := generated(double, 120)
 	envelope, ends := requests(t, anthropic.New(), body)
-	random := rand.New(rand.NewPCG(1, 2))
+	random := rand.New(rand.NewPCG(seed, 2))
 	killAt := map[int]bool{}
 	for len(killAt) < kills {
 		killAt[random.IntN(len(ends)-1)] = true
@@ -50,9 +62,9 @@ func TestKilledProgramLosesNothing(t *testing.T) {
 	for step, length := range ends {
 		prefix := envelope.Seal([]wire.Piece{{From: 0, To: length}})
 		if killAt[step] {
-			child.killDuring(w, prefix, random)
-			child.start()
-			child.adopt(w)
+			c.killDuring(w, prefix, random)
+			c.start()
+			c.adopt(w)
 			w.checkOriginals(anthropic.New(), body, durable)
 		}
 		response, answer := w.post("/v1/messages", prefix, map[string]string{"X-Palimpsest-Session-Id": "killed"})
@@ -63,11 +75,11 @@ func TestKilledProgramLosesNothing(t *testing.T) {
 			durable = length
 		}
 	}
-	child.stop()
-	child.start()
-	child.adopt(w)
+	c.stop()
+	c.start()
+	c.adopt(w)
 	w.checkOriginals(anthropic.New(), body, ends[len(ends)-1])
-	child.stop()
+	c.stop()
 }
 
 // child is the program in a process of its own.
@@ -77,6 +89,8 @@ type child struct {
 	dir     string
 	command *exec.Cmd
 	addr    string
+
+	databaseURL string // empty: the program's private one
 }
 
 // build compiles the program once for the test.
@@ -95,7 +109,7 @@ func (c *child) start() {
 	c.command = exec.Command(c.binary, "serve")
 	c.command.Env = append(os.Environ(),
 		"PALIMPSEST_ADDR=127.0.0.1:0", "PALIMPSEST_ADMIN_ADDR=", "PALIMPSEST_DATA_DIR="+c.dir,
-		"PALIMPSEST_SECRET_KEY="+dbtest.SecretKey, "PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS=true", "DATABASE_URL=", "PALIMPSEST_LOG_FORMAT=json")
+		"PALIMPSEST_SECRET_KEY="+dbtest.SecretKey, "PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS=true", "DATABASE_URL="+c.databaseURL, "PALIMPSEST_LOG_FORMAT=json")
 	output, err := c.command.StderrPipe()
 	if err != nil {
 		c.t.Fatal(err)

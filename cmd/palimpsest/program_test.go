@@ -40,14 +40,19 @@ type tenant struct {
 // start starts the program on free ports and a database of its own.
 func start(t *testing.T, double providertest.Config) *instance {
 	t.Helper()
+	return startOn(t, dbtest.New(t).OwnerURL, double)
+}
+
+// startOn starts the program on free ports and a given database.
+func startOn(t *testing.T, databaseURL string, double providertest.Config) *instance {
+	t.Helper()
 	double.Key = providerKey
 	if double.Count == nil {
 		double.Count = counter(t).Count
 	}
-	database := dbtest.New(t)
 	config := DefaultConfig()
 	config.Addr, config.AdminAddr = "127.0.0.1:0", "127.0.0.1:0"
-	config.DatabaseURL, config.DataDir = database.OwnerURL, t.TempDir()
+	config.DatabaseURL, config.DataDir = databaseURL, t.TempDir()
 	config.SecretKey = dbtest.SecretKey
 	config.AllowPrivateUpstreams = true
 	i := &instance{t: t, config: config, log: &syncBuffer{}, double: providertest.NewServer(t, double)}

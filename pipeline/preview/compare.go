@@ -14,9 +14,10 @@ import (
 )
 
 const (
-	// Newest is how many sessions a preview looks at unless it is told otherwise, and at
-	// most.
-	Newest, Most = 40, 200
+	// Newest is how many sessions a preview looks at unless it is told otherwise.
+	Newest = 40
+	// Most is how many it looks at at most.
+	Most = 200
 	// fewest is how many sessions of its own a workspace needs for a preview of them.
 	fewest = 5
 )

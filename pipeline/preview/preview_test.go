@@ -106,16 +106,16 @@ func record(t testing.TB, format conversation.Format, body []byte, window int, p
 
 // agree holds what the preview says of sessions against what a replay made of them.
 // sent and net are how far the two may be apart, as shares.
-func agree(t *testing.T, figures preview.Figures, real replayed, factor, sent, net float64) {
+func agree(t *testing.T, figures preview.Figures, actual replayed, factor, sent, net float64) {
 	t.Helper()
-	if distance := figures.Epochs - real.sum.Epochs; math.Abs(float64(distance)) > max(1, 0.1*float64(real.sum.Epochs)) {
-		t.Errorf("%d epochs, the replay made %d", figures.Epochs, real.sum.Epochs)
+	if distance := figures.Epochs - actual.sum.Epochs; math.Abs(float64(distance)) > max(1, 0.1*float64(actual.sum.Epochs)) {
+		t.Errorf("%d epochs, the replay made %d", figures.Epochs, actual.sum.Epochs)
 	}
-	if off := float64(figures.Sent)/float64(real.sent) - 1; math.Abs(off) > sent {
+	if off := float64(figures.Sent)/float64(actual.sent) - 1; math.Abs(off) > sent {
 		t.Errorf("sends %+.1f %% of what the replay did", 100*off)
 	}
 	// The replay's money is that of o200k tokens.
-	direct, saved := factor*float64(real.sum.DirectMicroUSD), factor*float64(real.sum.DirectMicroUSD-real.sum.CostMicroUSD)
+	direct, saved := factor*float64(actual.sum.DirectMicroUSD), factor*float64(actual.sum.DirectMicroUSD-actual.sum.CostMicroUSD)
 	if off := (float64(figures.Net) - saved) / direct; math.Abs(off) > net {
 		t.Errorf("saves %d, the replay %.0f: %+.1f %% of %.0f", figures.Net, saved, 100*off, direct)
 	}
@@ -130,12 +130,12 @@ func TestPreviewAgreesWithAReplayOfTheOriginals(t *testing.T) {
 				t.Run(fmt.Sprint(format, target, pace), func(t *testing.T) {
 					t.Parallel()
 					generated := wiregen.Generate(7, wiregen.Options{Format: format, Turns: 160, Parallel: true, TargetTokens: 150_000})
-					recorded, real := record(t, format, generated.Body(generated.Steps()-1), 60_000, pace, settings(target))
+					recorded, actual := record(t, format, generated.Body(generated.Steps()-1), 60_000, pace, settings(target))
 					figures, err := preview.Run(t.Context(), settings(target), known, []session.Recorded{recorded})
 					if err != nil {
 						t.Fatal(err)
 					}
-					agree(t, figures, real, known.Lookup(recorded.Model).TokensPerO200k, 0.11, 0.06)
+					agree(t, figures, actual, known.Lookup(recorded.Model).TokensPerO200k, 0.11, 0.06)
 				})
 			}
 		}
@@ -156,12 +156,12 @@ func TestPreviewAgreesWithAReplayOfRecordedSessions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			recorded, real := record(t, replay.Detect(body), body, 64_000, 20*time.Second, settings(0.75))
+			recorded, actual := record(t, replay.Detect(body), body, 64_000, 20*time.Second, settings(0.75))
 			figures, err := preview.Run(t.Context(), settings(0.75), known, []session.Recorded{recorded})
 			if err != nil {
 				t.Fatal(err)
 			}
-			agree(t, figures, real, known.Lookup(recorded.Model).TokensPerO200k, 0.06, 0.05)
+			agree(t, figures, actual, known.Lookup(recorded.Model).TokensPerO200k, 0.06, 0.05)
 		})
 	}
 }
