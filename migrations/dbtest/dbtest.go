@@ -3,12 +3,15 @@
 package dbtest
 
 import (
+	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/goleak"
 
 	"palimpsest/tenants/tenantsdb"
 )
@@ -33,11 +36,17 @@ type Database struct {
 	owner *pgxpool.Pool // nil: nobody has asked yet
 }
 
-// Main runs the tests of a package and stops the cluster: func TestMain(m
-// *testing.M) { dbtest.Main(m) }. It does not return.
+// Main runs the tests of a package, stops the cluster and looks that nothing they
+// started runs on: func TestMain(m *testing.M) { dbtest.Main(m) }. It does not return.
 func Main(m *testing.M) {
 	code := m.Run()
-	if err := shared.stop(); err != nil {
+	err := shared.stop()
+	if code == 0 { // failed tests leave things running
+		http.DefaultClient.CloseIdleConnections()
+		// Caches have one of these each, which ends with them at some garbage collection.
+		err = errors.Join(err, goleak.Find(goleak.IgnoreAnyFunction("github.com/maypok86/otter/v2.periodicCleanUp[...]")))
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "dbtest:", err)
 		code = max(code, 1)
 	}

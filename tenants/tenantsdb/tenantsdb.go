@@ -3,6 +3,7 @@ package tenantsdb
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -49,6 +50,7 @@ type Sealer interface {
 // DB is the product's database.
 type DB struct {
 	pool      *pgxpool.Pool
+	conn      *sql.DB // lends the connections of pool
 	gorm      *gorm.DB
 	listenURL string
 	sealer    Sealer
@@ -79,7 +81,8 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 		pool.Close()
 		return nil, err
 	}
-	db, err := gorm.Open(postgres.New(postgres.Config{Conn: stdlib.OpenDBFromPool(pool)}), &gorm.Config{
+	conn := stdlib.OpenDBFromPool(pool)
+	db, err := gorm.Open(postgres.New(postgres.Config{Conn: conn}), &gorm.Config{
 		TranslateError:         true,
 		Logger:                 logger.Discard,
 		SkipDefaultTransaction: true, // every statement runs in one of ours
@@ -87,9 +90,9 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 	})
 	if err != nil {
 		pool.Close()
-		return nil, fmt.Errorf("open database: %w", err)
+		return nil, errors.Join(fmt.Errorf("open database: %w", err), conn.Close())
 	}
-	return &DB{pool: pool, gorm: db, listenURL: cmp.Or(config.ListenURL, config.URL), sealer: config.Sealer}, nil
+	return &DB{pool: pool, conn: conn, gorm: db, listenURL: cmp.Or(config.ListenURL, config.URL), sealer: config.Sealer}, nil
 }
 
 // Pool returns the connections below: for statements that need pgx itself. A
@@ -105,7 +108,10 @@ func (db *DB) Ping(ctx context.Context) error {
 }
 
 // Close closes all connections; it waits for those in use.
-func (db *DB) Close() { db.pool.Close() }
+func (db *DB) Close() {
+	_ = db.conn.Close() // lends the pool's connections, and has none of its own to fail with
+	db.pool.Close()
+}
 
 func checkBound(ctx context.Context, pool *pgxpool.Pool) error {
 	const statement = `SELECT r.rolsuper OR r.rolbypassrls
