@@ -201,7 +201,7 @@ func factorsOf(tx *gorm.DB, user uuid.UUID) (tenants.Factors, error) {
 	return found, err
 }
 
-const passkeyColumns = "id, name, credential, public_key, sign_count, transports, backup_eligible, backed_up, created_at, used_at, copied_at"
+const passkeyColumns = "id, name, credential, public_key, sign_count, transports, backup_eligible, backed_up, created_at, used_at, copied_at" //nolint:gosec // names of columns
 
 func passkeysOf(tx *gorm.DB, user uuid.UUID) ([]tenants.Passkey, error) {
 	var rows []passkeyRow

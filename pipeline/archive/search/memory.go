@@ -2,7 +2,10 @@ package search
 
 import (
 	"cmp"
+	"runtime"
 	"slices"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Memory is an index of documents in memory, such as those of one conversation. It
@@ -20,8 +23,18 @@ type posting struct {
 // NewMemory returns an index of documents, which come in the order of their time.
 func NewMemory(documents []Document) *Memory {
 	memory := &Memory{documents: documents, postings: map[string][]posting{}}
+	terms := make([][]Term, len(documents))
+	var readers errgroup.Group
+	readers.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range documents {
-		for _, term := range documents[i].Terms() {
+		readers.Go(func() error {
+			terms[i] = documents[i].Terms()
+			return nil
+		})
+	}
+	_ = readers.Wait() // none fails
+	for i := range documents {
+		for _, term := range terms[i] {
 			memory.postings[term.Text] = append(memory.postings[term.Text], posting{document: i, level: term.Level})
 		}
 	}
