@@ -133,6 +133,8 @@
         tell(target);
       }
     }, true);
+    const chosen = $('[data-step][aria-current]', form), column = $('[data-steps]', form);
+    column.scrollLeft = chosen.offsetLeft - column.offsetLeft - (column.clientWidth - chosen.offsetWidth) / 2; // on a phone they stand side by side
     draw();
   };
 

@@ -78,10 +78,10 @@ func (h *Handler) version(ctx context.Context, workspace tenants.WorkspaceID, ve
 
 // picked returns what was typed with the saved values that were chosen in a conflict.
 func picked(typed, saved values, form url.Values) values {
-	next := typed.clone()
+	next := typed
 	for _, difference := range differences(saved, typed) {
 		if form.Get(pickName+difference.Name) == pickTheirs {
-			next.take(difference.Name, saved)
+			next = next.taking(difference.Name, saved)
 		}
 	}
 	return next

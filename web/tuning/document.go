@@ -22,7 +22,7 @@ func (v values) document(yamlSaved string, saved, defaults values) (string, erro
 	drop(root, "modules") // they have a column of their own
 	for _, s := range settings() {
 		typed := v.Set[s.path()]
-		if s.Kind == number && typed == "" && !s.MayMiss {
+		if v.mustHave(s) && typed == "" {
 			return "", pipeline.Invalid{Field: s.path(), Message: "is empty"}
 		}
 		if s.parent() != "" || !v.isChanged(s, saved) {
@@ -48,6 +48,14 @@ func (v values) document(yamlSaved string, saved, defaults values) (string, erro
 		return "", fmt.Errorf("write settings: %w", err)
 	}
 	return out.String(), nil
+}
+
+// mustHave reports whether a setting may not be left empty.
+func (v values) mustHave(s setting) bool {
+	if s.path() == summaryPath+".model" {
+		return v.Set[summaryPath] == "true" // without a model it would be off
+	}
+	return s.Kind == number && !s.MayMiss
 }
 
 // isChanged reports whether a setting or one of its members is not as in others.

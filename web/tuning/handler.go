@@ -115,8 +115,7 @@ func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 	if invalid, is := errors.AsType[pipeline.Invalid](err); is {
 		page := newModel(who, st, picked(typed, st.now, form))
 		page.Module = moduleNamed(form.Get(moduleName))
-		page.refuse(invalid)
-		return h.answer(c, http.StatusUnprocessableEntity, who, page)
+		return h.answer(c, http.StatusUnprocessableEntity, who, page.refusing(invalid))
 	}
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package tuning
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/a-h/templ"
@@ -78,9 +79,9 @@ func newModel(who tenants.Principal, st state, typed values) model {
 	}
 }
 
-// refuse has the page say what is wrong, at its field and with the module shown that
-// has it.
-func (m *model) refuse(invalid pipeline.Invalid) {
+// refusing returns the page with what is wrong, at its field and with the module shown
+// that has it.
+func (m model) refusing(invalid pipeline.Invalid) model {
 	path := invalid.Field
 	if path == summaryPath { // its members are fields of their own
 		name, _, _ := strings.Cut(invalid.Message, " ")
@@ -94,10 +95,11 @@ func (m *model) refuse(invalid pipeline.Invalid) {
 	s, known := settingOf(path)
 	if !known {
 		m.Wrong = invalid.Error()
-		return
+		return m
 	}
 	m.Module = s.Module
 	m.Errors = map[string]string{path: components.FieldError(s.Label+":", invalid.Message)}
+	return m
 }
 
 // changes returns what saving would change.
@@ -157,7 +159,7 @@ func (f field) facts() string {
 	if s := f.setting; s.Low != "" {
 		facts = append(facts, grouped(s.Low)+" to "+grouped(s.High)+unit(s.Unit))
 	}
-	return strings.Join(append(facts, "default "+f.setting.said(f.Default)), " · ")
+	return strings.Join(append(facts, "default "+grouped(f.setting.said(f.Default))), " · ")
 }
 
 func unit(unit string) string {
@@ -169,8 +171,8 @@ func unit(unit string) string {
 
 // grouped writes a whole number with its thousands apart.
 func grouped(text string) string {
-	var n int64
-	if _, err := fmt.Sscanf(text, "%d", &n); err != nil || strings.Contains(text, ".") {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
 		return text
 	}
 	return components.Count(n)

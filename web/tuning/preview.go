@@ -70,7 +70,7 @@ func (p *Previewer) Show(c echo.Context, who tenants.Principal) error {
 	switch {
 	case isInvalid:
 		status, page.Typed = http.StatusUnprocessableEntity, typed
-		page.refuse(invalid)
+		page = page.refusing(invalid)
 		page.Preview.Wrong = invalid.Error()
 	case err != nil:
 		return err

@@ -197,22 +197,24 @@ func sharedOrder(of, other values) []string {
 	return slices.DeleteFunc(of.running(), func(name string) bool { return !other.On[name] })
 }
 
-// take sets what a difference names as it is in others.
-func (v *values) take(name string, others values) {
+// taking returns the values with what a difference names as it is in others.
+func (v values) taking(name string, others values) values {
+	next := v.clone()
 	if name == orderName {
-		v.Order = slices.Clone(others.Order)
-		return
+		next.Order = slices.Clone(others.Order)
+		return next
 	}
 	if module, is := strings.CutPrefix(name, switchName); is {
-		v.On[module] = others.On[module]
-		return
+		next.On[module] = others.On[module]
+		return next
 	}
 	for _, s := range settings() {
 		if s.parent() == name && v.Set[name] != "true" {
-			v.Set[s.path()] = others.Set[s.path()] // no difference of their own was told
+			next.Set[s.path()] = others.Set[s.path()] // no difference of their own was told
 		}
 	}
-	v.Set[name] = others.Set[name]
+	next.Set[name] = others.Set[name]
+	return next
 }
 
 // act does what a button of the form asks for besides saving: "up:ipc", "down:ipc",
