@@ -46,11 +46,17 @@ func (h *Handler) conflict(c echo.Context, who tenants.Principal, st state, vers
 	changed := map[string]bool{}
 	for _, own := range differences(before, typed) {
 		changed[own.Name] = true
+		if s, is := settingOf(own.Name); is {
+			changed[s.parent()] = true // a member is nothing without what it is of
+		}
 	}
 	for _, difference := range differences(st.now, typed) {
 		row := conflictRow{difference: difference, Pick: pickMine}
 		if known && !changed[difference.Name] {
 			row.Pick = pickTheirs // who typed did not touch it
+		}
+		if s, is := settingOf(difference.Name); is {
+			row.Saved, row.Typed = s.said(st.now.Set[difference.Name], ample), s.said(typed.Set[difference.Name], ample)
 		}
 		page.Conflict.Rows = append(page.Conflict.Rows, row)
 	}

@@ -113,6 +113,30 @@ func TestValuesThatDoNotGoTogetherAreRefusedWithAllThatWasTyped(t *testing.T) {
 	}
 }
 
+// Who typed the prompt of summaries that somebody switched off keeps both or neither.
+func TestMemberIsChosenWithWhatItIsOf(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	save(t, person, "", "ipc: {llmCompression: {model: same}}\n")
+	page := person.Get("/pipeline")
+	save(t, person, "", "")
+	long := strings.TrimSpace(strings.Repeat("keep every name ", 20))
+
+	clash := person.Post("/pipeline", form(page, "ipc.llmCompression.prompt", long)...)
+	if !strings.Contains(clash.TestID("conflict"), "Yours "+long) {
+		t.Errorf("what was typed is cut: %s", clash.TestID("conflict"))
+	}
+	for _, name := range []string{"ipc.llmCompression", "ipc.llmCompression.prompt"} {
+		if got := chosen(clash, name); got != "mine" {
+			t.Errorf("%s: chosen is %q", name, got)
+		}
+	}
+	person.Post("/pipeline", form(clash)...)
+	if _, config := saved(t, person); config.IPC.LLMCompression.Model != "same" || config.IPC.LLMCompression.Prompt != long {
+		t.Errorf("saved %+v", config.IPC.LLMCompression)
+	}
+}
+
 func TestNothingIsLeftToSaveWhereBothSayTheSame(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")

@@ -159,7 +159,7 @@ func (f field) facts() string {
 	if s := f.setting; s.Low != "" {
 		facts = append(facts, grouped(s.Low)+" to "+grouped(s.High)+unit(s.Unit))
 	}
-	return strings.Join(append(facts, "default "+grouped(f.setting.said(f.Default))), " · ")
+	return strings.Join(append(facts, "default "+grouped(f.setting.said(f.Default, brief))), " · ")
 }
 
 func unit(unit string) string {

@@ -139,9 +139,15 @@ func (s *setting) text(value any) string {
 	}
 }
 
-// said returns a value as a sentence names it.
-func (s *setting) said(text string) string {
-	const most = 60
+// brief is how many characters of a value a sentence names, and ample how many a page
+// about it.
+const (
+	brief = 60
+	ample = 600
+)
+
+// said returns a value as it is named, with at most so many of its characters.
+func (s *setting) said(text string, most int) string {
 	switch {
 	case s.Kind == toggle:
 		return onOff(text == "true")

@@ -186,7 +186,7 @@ func differences(saved, typed values) []difference {
 			continue // goes with the setting that it is a member of
 		}
 		if a, b := saved.Set[s.path()], typed.Set[s.path()]; !s.isSame(a, b) {
-			found = append(found, difference{s.path(), s.said(a), s.said(b)})
+			found = append(found, difference{s.path(), s.said(a, brief), s.said(b, brief)})
 		}
 	}
 	return found
