@@ -12,6 +12,7 @@ import (
 
 	"palimpsest/tenants"
 	"palimpsest/web"
+	"palimpsest/web/tuning"
 	"palimpsest/web/webtest"
 )
 
@@ -77,6 +78,8 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 		"provider key tested":  busy.Post(providers.Find(`form[action$="/test"]`).AttrOr("action", "")),
 		"pipeline conflict":    busy.Post("/pipeline", "version", "7", "ipc.targetUtilization", "0.5"),
 		"pipeline refused":     busy.Post("/pipeline", "version", "0", "ipc.targetUtilization", "5"),
+		"pipeline moved":       busy.Post("/pipeline", "version", "0", "do", "down:ipc"),
+		"window refused":       busy.Post("/pipeline/windows", "model", "", "window_tokens", "many"),
 		"settings refused":     busy.Post("/settings", "time_zone", "Mars", "managers_read", "all", "members_read", "own", "viewers_read", "none"),
 		"retention refused":    busy.Post("/settings/retention", "days", "soon"),
 		"deletion refused":     busy.Post("/settings/delete", "confirm", "x"),
@@ -109,7 +112,7 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 		"/workspaces", "/workspaces/new", "/workspaces/rename", "/workspaces/leave", "/keys", "/keys/new", keys.Find(`[data-testid="keys"] a[aria-label^="Change"]`).AttrOr("href", ""),
 		keys.Find(`[data-testid="keys"] a[aria-label^="Rotate"]`).AttrOr("href", ""), keys.Find(`[data-testid="keys"] a[aria-label^="Revoke"]`).AttrOr("href", ""), "/providers", "/providers/new", "/providers/new?preset=azure",
 		providers.Find(`a[href$="/edit"]`).AttrOr("href", ""), providers.Find(`a[href$="/replace"]`).AttrOr("href", ""),
-		providers.Find(`a[href$="/remove"]`).AttrOr("href", ""), "/pipeline", "/pipeline?preset=aggressive", "/sessions", "/sessions?q=none+such", "/sessions?q=file", "/sessions?show=problems&range=7d&client=x", "/sessions/delete", "/sessions/delete?id=" + busy.Newest().ID.String(),
+		providers.Find(`a[href$="/remove"]`).AttrOr("href", ""), "/pipeline", "/pipeline?preset=aggressive", "/pipeline?module=compaction-bridge", "/pipeline?module=rehydrator", "/pipeline?module=patterns", "/pipeline?module=semantic-cache", "/sessions", "/sessions?q=none+such", "/sessions?q=file", "/sessions?show=problems&range=7d&client=x", "/sessions/delete", "/sessions/delete?id=" + busy.Newest().ID.String(),
 		"/billing", "/requests", "/requests?client=claude-code&status=2xx", "/requests?client=none", "/requests?tag=x", "/requests?cursor=x", request, "/requests?open=" + strings.TrimPrefix(request, "/requests/"),
 		"/billing", "/patterns", "/patterns?state=approved", "/patterns/new", "/jump", "/jump?q=key", "/jump?q=none+such", "/jump?q=step&in=archive",
 		session, session + "?show=compressed", session + "?view=raw", session + "?view=diff", session + "/compact", session + "/delete", "/sessions/none", "/sessions?cursor=x",
@@ -324,7 +327,7 @@ func TestFormsThatAreTooLargeAreRefused(t *testing.T) {
 }
 
 // brokenPipelines cannot be read.
-type brokenPipelines struct{}
+type brokenPipelines struct{ tuning.Store }
 
 func (brokenPipelines) Pipeline(context.Context, tenants.WorkspaceID) (tenants.PipelineConfig, error) {
 	return tenants.PipelineConfig{}, errors.New("password authentication failed for user palimpsest_app")

@@ -145,11 +145,20 @@ func (s *Server) work(pages *echo.Group) {
 
 	s.registerRequests(pages)
 
-	// Pipeline
-	pipeline := tuning.New(s.deps.Pipelines, s.config.Defaults)
+	s.registerPipeline(pages)
+}
+
+// registerPipeline adds the page on which the pipeline is set.
+func (s *Server) registerPipeline(pages *echo.Group) {
+	pipeline := tuning.New(tuning.Deps{
+		Pipelines: s.deps.Pipelines, Windows: s.deps.ModelWindows, APIKeys: s.deps.APIKeys, Usage: s.deps.Usage,
+		Sessions: s.deps.Sessions, Exchanges: s.deps.Exchanges, Defaults: s.config.Defaults, Log: s.config.Log, Now: s.config.Now,
+	})
 	pages.GET(paths.Pipeline, s.as(tenants.ReadConfig, pipeline.Show))
 	pages.POST(paths.Pipeline, s.as(tenants.ManagePipeline, pipeline.Save))
 	pages.POST(paths.PipelinePreview, s.as(tenants.ReadConfig, tuning.NewPreviewer(pipeline, s.deps.Preview, s.config.Log).Show))
+	pages.POST(paths.PipelineWindows, s.as(tenants.ManagePipeline, pipeline.SetWindow))
+	pages.POST(paths.RemovePipelineWindow, s.as(tenants.ManagePipeline, pipeline.RemoveWindow))
 }
 
 // registerSessions adds the list of sessions.

@@ -85,6 +85,7 @@ type Deps struct {
 	ProviderKeys providers.Store
 	Pipelines    tuning.Store
 	Preview      tuning.Comparer
+	ModelWindows tuning.Windows
 	Usage        overview.Usage
 	Sessions     Sessions
 	Exchanges    Exchanges
@@ -134,6 +135,7 @@ type Sessions interface {
 	sessions.Store
 	session.Store
 	overview.Sessions
+	tuning.Sessions
 }
 
 // Exchanges lists what went through the proxy.
@@ -141,6 +143,7 @@ type Exchanges interface {
 	requests.Exchanges
 	overview.Exchanges
 	sessions.Exchanges
+	tuning.Exchanges
 }
 
 // Server answers the dashboard's requests.

@@ -86,55 +86,6 @@
     if (element.dataset.moment === 'full') element.textContent = text;
   };
 
-  // The pipeline form: slider and number are one value, presets fill in theirs, a
-  // lower target lowers compressTo along, and the bar says what saving would change.
-  const tuning = form => {
-    const target = $('[name="ipc.targetUtilization"]', form), slider = $('[data-slider]', form);
-    const goal = $('[name="ipc.compressTo"]', form), minClear = Number(form.dataset.minClear);
-    let wanted = goal.value; // as it was shown or typed, and is again where the target allows it
-    const follow = () => {
-      const at = Number(target.value), highest = Math.max(at - minClear, at / 2);
-      if (at > 0) goal.value = Number(wanted) > highest ? highest.toFixed(2) : wanted;
-    };
-    const bar = $('[data-savebar]', form), changes = $('[data-changes]', form);
-    const fields = $$('[data-saved]', form);
-    const value = field => field.type === 'checkbox' ? String(field.checked) : field.value;
-    const draw = () => {
-      slider.value = target.value;
-      slider.setAttribute('aria-valuetext', `${Math.round(target.value * 100)} percent of the context window`);
-      const list = fields.filter(field => field.type === 'radio' ? field.checked : true)
-        .filter(field => value(field) !== field.dataset.saved);
-      changes.replaceChildren(...list.map(field => {
-        const item = document.createElement('span'), was = document.createElement('code'), is = document.createElement('code');
-        was.textContent = field.dataset.saved;
-        is.textContent = value(field);
-        item.append(`${field.name.replace(/^ipc\./, '')} `, was, ' → ', is);
-        return item;
-      }));
-      bar.hidden = list.length === 0 && !bar.hasAttribute('data-open');
-      $$('[data-preset]', form).forEach(preset => {
-        const same = Number(preset.dataset.target) === Number(target.value) && preset.dataset.keep === $('[name="ipc.preserveLastTurns"]', form).value;
-        if (same) preset.setAttribute('aria-current', 'true'); else preset.removeAttribute('aria-current');
-      });
-    };
-    slider.addEventListener('input', () => { target.value = Number(slider.value).toFixed(2); follow(); });
-    target.addEventListener('input', follow);
-    goal.addEventListener('input', () => { wanted = goal.value; });
-    form.addEventListener('input', draw);
-    form.addEventListener('change', draw);
-    form.addEventListener('click', event => {
-      const preset = event.target.closest('[data-preset]');
-      if (!preset || event.ctrlKey || event.metaKey || event.shiftKey) return;
-      event.preventDefault();
-      event.stopPropagation();
-      target.value = preset.dataset.target;
-      $('[name="ipc.preserveLastTurns"]', form).value = preset.dataset.keep;
-      follow();
-      draw();
-    }, true);
-    draw();
-  };
-
   const enhance = () => {
     const once = (selector, work) => $$(selector).forEach(element => {
       if (element.dataset.ready) return;
@@ -144,7 +95,6 @@
     once('[data-tabs]', tabs);
     once('dialog[data-modal]', modal);
     once('time[data-moment]', moment);
-    once('form[data-tuning]', tuning);
     $$('.turns [aria-current]').forEach(row => {
       const list = row.closest('.turns');
       list.scrollTop = Math.max(0, row.offsetTop - list.offsetTop - list.clientHeight / 3);

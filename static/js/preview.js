@@ -24,19 +24,19 @@
   let waiting = 0;
   const changed = event => {
     const card = event.target.closest?.('form')?.querySelector('[data-preview]');
-    if (!card) return;
+    if (!card || card.dataset.asked === undefined) return;
     card.classList.add('stale');
     clearTimeout(waiting);
     waiting = setTimeout(() => ask(card), pause);
   };
   document.addEventListener('input', changed);
-  // The form itself fills presets in, and tells nobody.
-  document.addEventListener('click', event => { if (event.target.closest?.('[data-preset]')) changed(event); }, true);
 
   const begin = () => document.querySelectorAll('[data-preview]:not([data-asked])').forEach(card => {
+    if (card.closest('[hidden]')) return; // asked for once it is shown
     card.dataset.asked = '';
     ask(card);
   });
   document.addEventListener('htmx:after:swap', begin);
+  document.addEventListener('palimpsest:shown', begin);
   begin();
 })();

@@ -95,6 +95,11 @@ const (
 	ConfirmFactor = "/account/second-factor/confirm"
 	RecoveryCodes = "/account/second-factor/recovery-codes"
 	RemoveFactor  = "/account/second-factor/remove"
+
+	PipelineWindows      = "/pipeline/windows" // context windows of models
+	RemovePipelineWindow = "/pipeline/windows/remove"
+	PipelineHistory      = "/pipeline/history"
+	PipelineYAML         = "/pipeline/yaml"
 )
 
 // RenamePasskey is the path to rename a passkey at.

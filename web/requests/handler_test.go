@@ -20,7 +20,6 @@ import (
 	"palimpsest/pipeline/wire/wiregen"
 	"palimpsest/tenants"
 	"palimpsest/web"
-	"palimpsest/web/requests"
 	"palimpsest/web/webtest"
 )
 
@@ -341,7 +340,7 @@ func TestANewWorkspaceIsShownHowToBegin(t *testing.T) {
 // failing cannot list.
 type failing struct{ list }
 
-type list interface{ requests.Exchanges }
+type list interface{ web.Exchanges }
 
 func (failing) Exchanges(context.Context, tenants.WorkspaceID, tenants.ExchangeFilter) ([]tenants.Exchange, string, error) {
 	return nil, "", errors.New("connection reset by peer")

@@ -1,12 +1,17 @@
-// Package tuning is the page on which a workspace sets its pipeline.
+// Package tuning is the page on which a workspace sets its pipeline: which modules run,
+// in which order and how.
 package tuning
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"net/url"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -22,101 +27,162 @@ type Store interface {
 	// ever saved.
 	Pipeline(ctx context.Context, workspace tenants.WorkspaceID) (tenants.PipelineConfig, error)
 
+	// PipelineHistory returns the newest versions, the newest first.
+	PipelineHistory(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.PipelineConfig, error)
+
 	// SavePipeline stores the version that follows the expected one. It returns
 	// tenants.ErrConflict if that is not the newest.
 	SavePipeline(ctx context.Context, workspace tenants.WorkspaceID, expectedVersion int, config tenants.PipelineConfig) (tenants.PipelineConfig, error)
 }
 
-// Handler answers the requests to the page.
-type Handler struct {
-	pipelines Store
-	defaults  pipeline.Layer
+// Deps are what the page reads and changes. All must be set.
+type Deps struct {
+	Pipelines Store
+	Windows   Windows
+	APIKeys   APIKeys
+	Usage     Usage
+	Sessions  Sessions
+	Exchanges Exchanges
+
+	Defaults pipeline.Layer // the pipeline of a workspace that has set none
+
+	Log *slog.Logger
+	Now func() time.Time
 }
 
-// New returns a Handler; defaults is the pipeline of a workspace that has set none.
-func New(pipelines Store, defaults pipeline.Layer) *Handler {
-	return &Handler{pipelines: pipelines, defaults: defaults}
+// Handler answers the requests to the page.
+type Handler struct{ deps Deps }
+
+// New returns a Handler.
+func New(deps Deps) *Handler { return &Handler{deps: deps} }
+
+// state is what a workspace has saved when a request comes.
+type state struct {
+	saved    tenants.PipelineConfig
+	config   pipeline.Config // that it makes
+	now      values          // the same as the page shows it
+	base     pipeline.Config // of a workspace that has saved nothing
+	defaults values          // the same as the page shows it
 }
 
 // Show shows the pipeline, with a preset filled in if one is asked for.
 func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
-	saved, config, err := h.current(c.Request().Context(), who.Workspace.ID)
+	st, err := h.current(c.Request().Context(), who.Workspace.ID)
 	if err != nil {
 		return err
 	}
-	now := valuesOf(config)
-	shown := now
+	typed := st.now
 	if preset, known := presetNamed(c.QueryParam("preset")); known {
-		shown.TargetUtilization, shown.PreserveLastTurns = preset.Target, preset.Keep
-		shown = shown.following(now)
+		typed = st.now.clone()
+		typed.Set[targetPath], typed.Set[turnsPath] = preset.Target, preset.Keep
+		typed = typed.following(st.now)
 	}
-	page := newModel(who, saved.Version, shown, now, nil)
+	page := newModel(who, st, typed)
+	page.Module = moduleNamed(c.QueryParam("module"))
 	page.SavedVersion, _ = strconv.Atoi(c.QueryParam("saved"))
-	return answer(c, http.StatusOK, who, page)
+	page.Windows.Done = windowDone(c.QueryParam("window"))
+	return h.answer(c, http.StatusOK, who, page)
 }
 
-// Save saves what was typed over the version that it was typed for.
+// Save saves what was typed over the version that it was typed for, or does to the
+// form what one of its buttons asks for.
 func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 	ctx := c.Request().Context()
-	saved, config, err := h.current(ctx, who.Workspace.ID)
-	if err != nil {
-		return err
-	}
-	typed := typedValues(c)
-	wanted := typed.following(shownValues(c, valuesOf(config)))
-	version, err := strconv.Atoi(c.FormValue("version"))
+	form, err := c.FormParams()
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest).SetInternal(err)
 	}
-	if version != saved.Version {
-		return conflict(c, who, saved, config, wanted)
+	version, err := strconv.Atoi(form.Get("version"))
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest).SetInternal(err)
 	}
-	next, err := h.changed(saved, config, wanted)
+	st, err := h.current(ctx, who.Workspace.ID)
+	if err != nil {
+		return err
+	}
+	typed := st.now.typed(form)
+	if do := form.Get(doName); do != "" {
+		page := newModel(who, st, typed.act(do, st.defaults))
+		page.Version, page.Module = version, moduleNamed(form.Get(moduleName))
+		return h.answer(c, http.StatusOK, who, page)
+	}
+	wanted := typed.following(st.now.shown(form))
+	if version != st.saved.Version {
+		return h.conflict(c, who, st, version, wanted)
+	}
+	wanted = picked(wanted, st.now, form)
+	next, err := h.changed(st, wanted)
 	if invalid, is := errors.AsType[pipeline.Invalid](err); is {
-		return answer(c, http.StatusUnprocessableEntity, who, newModel(who, version, typed, valuesOf(config), &invalid))
+		page := newModel(who, st, picked(typed, st.now, form))
+		page.Module = moduleNamed(form.Get(moduleName))
+		return h.answer(c, http.StatusUnprocessableEntity, who, page.refusing(invalid))
 	}
 	if err != nil {
 		return err
+	}
+	return h.save(c, who, st, wanted, next, form)
+}
+
+// save saves a version if it changes anything.
+func (h *Handler) save(c echo.Context, who tenants.Principal, st state, wanted values, next tenants.PipelineConfig, form url.Values) error {
+	ctx := c.Request().Context()
+	module := moduleNamed(form.Get(moduleName))
+	if module == firstModule {
+		module = ""
+	}
+	if len(differences(st.now, wanted)) == 0 {
+		return layout.Redirect(c, paths.With(paths.Pipeline, moduleName, module))
 	}
 	next.SavedBy = who.User.ID
-	stored, err := h.pipelines.SavePipeline(ctx, who.Workspace.ID, version, next)
+	stored, err := h.deps.Pipelines.SavePipeline(ctx, who.Workspace.ID, st.saved.Version, next)
 	if errors.Is(err, tenants.ErrConflict) {
-		if saved, config, err = h.current(ctx, who.Workspace.ID); err != nil {
+		version := st.saved.Version
+		if st, err = h.current(ctx, who.Workspace.ID); err != nil {
 			return err
 		}
-		return conflict(c, who, saved, config, wanted)
+		return h.conflict(c, who, st, version, wanted)
 	}
 	if err != nil {
 		return err
 	}
-	return layout.Redirect(c, paths.With(paths.Pipeline, "saved", strconv.Itoa(stored.Version)))
+	return layout.Redirect(c, paths.With(paths.Pipeline, "saved", strconv.Itoa(stored.Version), moduleName, module))
 }
 
 // current returns the newest version and the pipeline that it makes.
-func (h *Handler) current(ctx context.Context, workspace tenants.WorkspaceID) (tenants.PipelineConfig, pipeline.Config, error) {
-	saved, err := h.pipelines.Pipeline(ctx, workspace)
+func (h *Handler) current(ctx context.Context, workspace tenants.WorkspaceID) (state, error) {
+	saved, err := h.deps.Pipelines.Pipeline(ctx, workspace)
 	if err != nil {
-		return tenants.PipelineConfig{}, pipeline.Config{}, err
+		return state{}, err
 	}
-	config, _, err := pipeline.Resolve(h.defaults, layerOf(saved))
-	if err != nil {
-		return tenants.PipelineConfig{}, pipeline.Config{}, fmt.Errorf("saved pipeline, version %d: %w", saved.Version, err)
+	st := state{saved: saved}
+	if st.config, st.now, err = h.resolved(saved); err != nil {
+		return state{}, err
 	}
-	return saved, config, nil
+	if st.base, st.defaults, err = h.resolved(tenants.PipelineConfig{}); err != nil {
+		return state{}, err
+	}
+	return st, nil
 }
 
-// changed returns the version that follows saved with the values that were typed.
-// The error is a pipeline.Invalid for what a person can mend.
-func (h *Handler) changed(saved tenants.PipelineConfig, config pipeline.Config, typed values) (tenants.PipelineConfig, error) {
-	base, _, err := pipeline.Resolve(h.defaults)
+// resolved returns the pipeline that a version makes.
+func (h *Handler) resolved(saved tenants.PipelineConfig) (pipeline.Config, values, error) {
+	config, _, err := pipeline.Resolve(h.deps.Defaults, layerOf(saved))
 	if err != nil {
-		return tenants.PipelineConfig{}, fmt.Errorf("default pipeline: %w", err)
+		return pipeline.Config{}, values{}, fmt.Errorf("saved pipeline, version %d: %w", saved.Version, err)
 	}
-	next := tenants.PipelineConfig{Modules: typed.modules(config.Modules, base.Modules)}
-	if next.YAML, err = typed.yaml(saved.YAML, base); err != nil {
+	shown, err := valuesOf(config)
+	return config, shown, err
+}
+
+// changed returns the version that follows the saved one with the values that were
+// typed. The error is a pipeline.Invalid for what a person can mend.
+func (h *Handler) changed(st state, typed values) (tenants.PipelineConfig, error) {
+	next := tenants.PipelineConfig{Modules: typed.modules(st.base.Modules)}
+	var err error
+	if next.YAML, err = typed.document(st.saved.YAML, st.now, st.defaults); err != nil {
 		return tenants.PipelineConfig{}, err
 	}
-	resolved, _, err := pipeline.Resolve(h.defaults, layerOf(next))
+	resolved, _, err := pipeline.Resolve(h.deps.Defaults, layerOf(next))
 	if err != nil {
 		return tenants.PipelineConfig{}, err
 	}
@@ -127,15 +193,31 @@ func layerOf(saved tenants.PipelineConfig) pipeline.Layer {
 	return pipeline.Layer{Source: pipeline.FromWorkspace, Modules: saved.Modules, YAML: saved.YAML}
 }
 
-// conflict shows what somebody else saved beside what was typed.
-func conflict(c echo.Context, who tenants.Principal, saved tenants.PipelineConfig, config pipeline.Config, typed values) error {
-	page := newModel(who, saved.Version, typed, valuesOf(config), nil)
-	page.Conflict = differences(valuesOf(config), typed)
-	page.IsConflict = true
-	page.ConflictAt = saved.SavedAt
-	return answer(c, http.StatusConflict, who, page)
+// answer shows the page with what stands beside the form.
+func (h *Handler) answer(c echo.Context, status int, who tenants.Principal, page model) error {
+	h.fill(c.Request().Context(), who, &page)
+	return layout.Page(c, status, layout.Frame{Title: "Pipeline", Section: layout.Pipeline, Who: who}, view(page))
 }
 
-func answer(c echo.Context, status int, who tenants.Principal, page model) error {
-	return layout.Page(c, status, layout.Frame{Title: "Pipeline", Section: layout.Pipeline, Who: who}, view(page))
+// fill reads the figures and cards beside the form. One that cannot be read says so;
+// the others stay.
+func (h *Handler) fill(ctx context.Context, who tenants.Principal, page *model) {
+	if page.Conflict != nil {
+		return
+	}
+	page.Live = h.live(ctx, who.Workspace.ID)
+	h.fillWindows(ctx, who, &page.Windows)
+	page.Keys = h.keys(ctx, who)
+}
+
+// failed returns the reference under which a failure is in the log; empty if there is
+// none.
+func (h *Handler) failed(ctx context.Context, card string, err error) string {
+	if err == nil {
+		return ""
+	}
+	reference, _, _ := strings.Cut(newReference(), "-")
+	h.deps.Log.LogAttrs(ctx, slog.LevelError, "card failed",
+		slog.String("page", "pipeline"), slog.String("card", card), slog.String("reference", reference), slog.Any("error", err))
+	return reference
 }

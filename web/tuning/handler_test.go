@@ -19,40 +19,7 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 
 // form returns what a browser would send of the page's form, with changes.
 func form(page webtest.Page, changes ...string) []string {
-	var sent []string
-	changed := map[string]string{}
-	for i := 0; i+1 < len(changes); i += 2 {
-		changed[changes[i]] = changes[i+1]
-	}
-	page.Find("form[data-tuning] [name]").Each(func(_ int, input *goquery.Selection) {
-		name, kind := input.AttrOr("name", ""), input.AttrOr("type", "")
-		_, checked := input.Attr("checked")
-		if value, is := changed[name]; is {
-			if kind == "radio" || kind == "checkbox" {
-				return
-			}
-			sent = append(sent, name, value)
-			return
-		}
-		if kind != "checkbox" && kind != "radio" || checked {
-			sent = append(sent, name, input.AttrOr("value", "on"))
-		}
-	})
-	for name, value := range changed {
-		if !strings.HasPrefix(name, "ipc.target") && !strings.HasPrefix(name, "ipc.comp") && value != "" && !contains(sent, name) {
-			sent = append(sent, name, value)
-		}
-	}
-	return sent
-}
-
-func contains(pairs []string, name string) bool {
-	for i := 0; i < len(pairs); i += 2 {
-		if pairs[i] == name {
-			return true
-		}
-	}
-	return false
+	return page.Form("form[data-tuning], form[data-conflict]", changes...)
 }
 
 // saved returns the pipeline that the workspace has now.
@@ -105,15 +72,15 @@ func TestSwitchingTheModuleOffKeepsTheOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	person.Post("/pipeline", form(person.Get("/pipeline"), "module.ipc", "")...)
+	person.Post("/pipeline", form(person.Get("/pipeline"), "module.ipc", "false")...)
 	if stored, _ := saved(t, person); stored.Modules != "patterns" {
 		t.Errorf("the modules are %q", stored.Modules)
 	}
 	off := person.Get("/pipeline")
-	if _, on := off.Find(`input[name="module.ipc"]`).Attr("checked"); on {
+	if _, on := off.Find(`input.sw[name="module.ipc"]`).Attr("checked"); on {
 		t.Error("the page says it is on")
 	}
-	person.Post("/pipeline", form(off, "module.ipc", "on")...)
+	person.Post("/pipeline", form(off, "module.ipc", "true")...)
 	if stored, _ := saved(t, person); stored.Modules != "ipc,patterns" {
 		t.Errorf("switched on again, the modules are %q", stored.Modules)
 	}
@@ -208,7 +175,7 @@ func TestSecondSaveShowsBothValuesAndCanWin(t *testing.T) {
 	if conflict.Status != http.StatusConflict {
 		t.Fatalf("status %d", conflict.Status)
 	}
-	if low := person.Post("/pipeline", form(page, "ipc.targetUtilization", "0.35")...); !strings.Contains(low.TestID("conflict"), "compressTo 0.40 0.25") {
+	if low := person.Post("/pipeline", form(page, "ipc.targetUtilization", "0.35")...); !strings.Contains(low.TestID("conflict"), "compressTo Saved 0.40 Yours 0.25") {
 		t.Errorf("a lower target beside what was saved: %q", low.TestID("conflict"))
 	}
 	if table := conflict.TestID("conflict"); !strings.Contains(table, "0.60") || !strings.Contains(table, "0.85") {

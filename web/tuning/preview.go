@@ -50,42 +50,45 @@ type previewModel struct {
 // sessions: the card alone for the page's script, else the page with it.
 func (p *Previewer) Show(c echo.Context, who tenants.Principal) error {
 	ctx := c.Request().Context()
-	saved, config, err := p.page.current(ctx, who.Workspace.ID)
+	form, err := c.FormParams()
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest).SetInternal(err)
+	}
+	st, err := p.page.current(ctx, who.Workspace.ID)
 	if err != nil {
 		return err
 	}
-	typed := typedValues(c)
-	if !who.Role.May(tenants.ManagePipeline) {
-		typed = valuesOf(config) // the form is locked, and a browser sends none of it
+	typed := st.now
+	if who.Role.May(tenants.ManagePipeline) { // else the form is locked, and a browser sends none of it
+		typed = st.now.typed(form)
 	}
-	wanted := typed.following(shownValues(c, valuesOf(config)))
-	model := newModel(who, saved.Version, wanted, valuesOf(config), nil)
-	if version, err := strconv.Atoi(c.FormValue("version")); err == nil {
-		model.Version = version // a preview saves nothing: what is saved over is what was shown
-	}
-	status := http.StatusOK
-	next, err := p.page.changed(saved, config, wanted)
+	wanted := typed.following(st.now.shown(form))
+	page, status := newModel(who, st, wanted), http.StatusOK
+	page.Module = moduleNamed(form.Get(moduleName))
+	next, err := p.page.changed(st, wanted)
 	invalid, isInvalid := errors.AsType[pipeline.Invalid](err)
 	switch {
 	case isInvalid:
-		status = http.StatusUnprocessableEntity
-		version := model.Version
-		model = newModel(who, version, typed, valuesOf(config), &invalid)
-		model.Preview.Wrong = invalid.Error()
+		status, page.Typed = http.StatusUnprocessableEntity, typed
+		page = page.refusing(invalid)
+		page.Preview.Wrong = invalid.Error()
 	case err != nil:
 		return err
 	default:
-		model.Preview = p.of(ctx, who, config, next)
+		page.Preview = p.of(ctx, who, st.config, next)
 	}
 	if c.QueryParam(part) != "" {
-		return layout.Fragment(c, status, previewBody(model.Preview))
+		return layout.Fragment(c, status, previewBody(page.Preview))
 	}
-	return answer(c, status, who, model)
+	if version, err := strconv.Atoi(form.Get("version")); err == nil {
+		page.Version = version // a preview saves nothing: what is saved over is what was shown
+	}
+	return p.page.answer(c, status, who, page)
 }
 
 // of compares the saved config with the next one.
 func (p *Previewer) of(ctx context.Context, who tenants.Principal, config pipeline.Config, next tenants.PipelineConfig) previewModel {
-	wanted, _, err := pipeline.Resolve(p.page.defaults, layerOf(next))
+	wanted, _, err := pipeline.Resolve(p.page.deps.Defaults, layerOf(next))
 	var found preview.Comparison
 	if err == nil {
 		found, err = p.compares.Compare(ctx, who.Workspace.ID, preview.Newest, config, wanted)

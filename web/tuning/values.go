@@ -1,198 +1,244 @@
 package tuning
 
 import (
-	"cmp"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/labstack/echo/v4"
-	"gopkg.in/yaml.v3"
-
 	"palimpsest/pipeline"
 )
 
-// section is the module whose settings the page shows.
-const section = "ipc"
-
 // values are the settings of the page as they are written in its form.
 type values struct {
-	Enabled           bool // ipc runs
-	TargetUtilization string
-	CompressTo        string
-	PreserveLastTurns string
-	PreserveTokens    string
-	PreserveSystem    bool
-	DeepestLevel      string
-
-	minClear float64 // share that an epoch frees at least; not on the page
+	Order []string          // every module of the product, as the page lists them
+	On    map[string]bool   // those that run
+	Set   map[string]string // by the settings' paths
 }
 
-// valuesOf returns the settings of a pipeline.
-func valuesOf(config pipeline.Config) values {
-	return values{
-		Enabled:           slices.Contains(config.Modules, section),
-		TargetUtilization: strconv.FormatFloat(config.IPC.TargetUtilization, 'f', 2, 64),
-		CompressTo:        strconv.FormatFloat(config.IPC.CompressTo, 'f', 2, 64),
-		PreserveLastTurns: strconv.Itoa(config.IPC.PreserveLastTurns),
-		PreserveTokens:    strconv.Itoa(config.IPC.PreserveTokens),
-		PreserveSystem:    config.IPC.PreserveSystem,
-		DeepestLevel:      strconv.Itoa(config.IPC.DeepestLevel),
-		minClear:          config.IPC.MinClear,
+// names of the form's inputs beside the settings'.
+const (
+	orderName  = "order"   // once for each module
+	switchName = "module." // and the module
+	doName     = "do"      // what a button does besides saving; see act
+)
+
+// valuesOf returns the settings of a pipeline. The error is a fault of this program.
+func valuesOf(config pipeline.Config) (values, error) {
+	encoded, err := json.Marshal(config)
+	if err != nil {
+		return values{}, fmt.Errorf("encode pipeline: %w", err)
 	}
-}
-
-// typedValues returns the settings that a form holds.
-func typedValues(c echo.Context) values {
-	text := func(name string) string { return strings.TrimSpace(c.FormValue(name)) }
-	return values{
-		Enabled:           c.FormValue("module.ipc") != "",
-		TargetUtilization: text("ipc.targetUtilization"),
-		CompressTo:        text("ipc.compressTo"),
-		PreserveLastTurns: text("ipc.preserveLastTurns"),
-		PreserveTokens:    text("ipc.preserveTokens"),
-		PreserveSystem:    c.FormValue("ipc.preserveSystem") != "",
-		DeepestLevel:      text("ipc.deepestLevel"),
+	var whole map[string]json.RawMessage
+	if err := json.Unmarshal(encoded, &whole); err != nil {
+		return values{}, fmt.Errorf("read pipeline: %w", err)
 	}
+	v := values{Order: orderOf(config.Modules), On: map[string]bool{}, Set: map[string]string{}}
+	for _, name := range config.Modules {
+		v.On[name] = true
+	}
+	sections := map[string]map[string]any{}
+	for _, name := range pipeline.Modules() {
+		var section map[string]any
+		if err := json.Unmarshal(whole[name], &section); err != nil {
+			return values{}, fmt.Errorf("settings of %s: %w", name, err)
+		}
+		sections[name] = section
+	}
+	for _, s := range settings() {
+		value := sections[s.Module][s.Name]
+		if parent, member, nested := strings.Cut(s.Name, "."); nested {
+			members, _ := sections[s.Module][parent].(map[string]any) // false where it is off
+			value = members[member]
+		}
+		v.Set[s.path()] = s.text(value)
+	}
+	if v.Set[summaryPath] == "false" {
+		v.Set[summaryPath+".model"] = pipeline.SameModel // to begin with
+	}
+	return v, nil
 }
 
-// shownValues returns the two watermarks as the form showed them before anything
-// was typed, and saved ones in place of those that it does not tell.
-func shownValues(c echo.Context, saved values) values {
-	shown := saved
-	shown.TargetUtilization = cmp.Or(c.FormValue("shown.targetUtilization"), saved.TargetUtilization)
-	shown.CompressTo = cmp.Or(c.FormValue("shown.compressTo"), saved.CompressTo)
-	return shown
+// orderOf returns all modules of the product: those that run in their order, each of
+// the others behind the one that it usually follows.
+func orderOf(running []string) []string {
+	order, before := slices.Clone(running), -1
+	for _, name := range pipeline.Modules() {
+		if at := slices.Index(order, name); at >= 0 {
+			before = at
+			continue
+		}
+		before++
+		order = slices.Insert(order, before, name)
+	}
+	return order
 }
 
-// following returns the values with CompressTo lowered along with a target that
-// was changed, so that an epoch has something to free. A CompressTo that was typed
-// stays as it is: the pipeline refuses it where it is not below the target.
+// clone returns values that share no memory with v.
+func (v values) clone() values {
+	return values{Order: slices.Clone(v.Order), On: maps.Clone(v.On), Set: maps.Clone(v.Set)}
+}
+
+// typed returns the settings with those that a form holds in place of theirs.
+func (v values) typed(form url.Values) values {
+	next := v.clone()
+	if order := form[orderName]; isOrder(order) {
+		next.Order = order
+	}
+	last := func(name string) (string, bool) { // a switch that is on stands behind its being off
+		sent := form[name]
+		if len(sent) == 0 {
+			return "", false
+		}
+		return strings.TrimSpace(sent[len(sent)-1]), true
+	}
+	for _, name := range next.Order {
+		if text, sent := last(switchName + name); sent {
+			next.On[name] = text == "true"
+		}
+	}
+	for _, s := range settings() {
+		if text, sent := last(s.path()); sent {
+			next.Set[s.path()] = text
+		}
+	}
+	return next
+}
+
+// isOrder reports whether a list has each module of the product once.
+func isOrder(order []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(order)), slices.Sorted(slices.Values(pipeline.Modules())))
+}
+
+// shown returns the values with the two watermarks as the form showed them before
+// anything was typed.
+func (v values) shown(form url.Values) values {
+	next := v.clone()
+	for _, path := range []string{targetPath, goalPath} {
+		if text := form.Get("shown." + path); text != "" {
+			next.Set[path] = text
+		}
+	}
+	return next
+}
+
+// following returns the values with compressTo lowered along with a target that was
+// changed, so that an epoch has something to free. A compressTo that was typed stays
+// as it is: the pipeline refuses it where it is not below the target.
 func (v values) following(shown values) values {
-	target, err := strconv.ParseFloat(v.TargetUtilization, 64)
-	goal, goalErr := strconv.ParseFloat(v.CompressTo, 64)
+	target, err := strconv.ParseFloat(v.Set[targetPath], 64)
+	goal, goalErr := strconv.ParseFloat(v.Set[goalPath], 64)
+	minClear, clearErr := strconv.ParseFloat(v.Set[minClearPath], 64)
+	same := func(path string) bool { return isSameNode(scalar(v.Set[path]), scalar(shown.Set[path])) }
 	switch {
-	case err != nil || goalErr != nil, scalar(v.CompressTo) != scalar(shown.CompressTo):
+	case err != nil || goalErr != nil || clearErr != nil, !same(goalPath):
 		return v
-	case scalar(v.TargetUtilization) == scalar(shown.TargetUtilization) && goal < target:
+	case same(targetPath) && goal < target:
 		return v
 	}
-	if highest := max(target-shown.minClear, target/2); goal > highest {
-		v.CompressTo = strconv.FormatFloat(highest, 'f', 2, 64)
+	if highest := max(target-minClear, target/2); goal > highest {
+		v = v.clone()
+		v.Set[goalPath] = strconv.FormatFloat(highest, 'f', 2, 64)
 	}
 	return v
 }
 
-// setting is a value of the page by its name in the pipeline config.
-type setting struct{ Name, Value string }
+// running returns the modules that run in their order.
+func (v values) running() []string {
+	return slices.DeleteFunc(slices.Clone(v.Order), func(name string) bool { return !v.On[name] })
+}
 
-// settings returns the values in the order of the page.
-func (v values) settings() []setting {
-	return []setting{
-		{"targetUtilization", v.TargetUtilization}, {"compressTo", v.CompressTo}, {"preserveLastTurns", v.PreserveLastTurns},
-		{"preserveTokens", v.PreserveTokens}, {"preserveSystem", strconv.FormatBool(v.PreserveSystem)}, {"deepestLevel", v.DeepestLevel},
+// modules returns the modules as they are saved; empty if they are the default ones.
+func (v values) modules(base []string) string {
+	running := v.running()
+	switch {
+	case slices.Equal(running, base):
+		return ""
+	case len(running) == 0:
+		return "none"
+	default:
+		return strings.Join(running, ",")
 	}
 }
 
 // difference is a setting with two values.
-type difference struct{ Name, Saved, Typed string }
+type difference struct {
+	Name         string // its path, a module, or "order"
+	Saved, Typed string // as a sentence names them
+}
 
 // differences returns the settings that are not the same.
 func differences(saved, typed values) []difference {
 	var found []difference
-	if saved.Enabled != typed.Enabled {
-		found = append(found, difference{section, onOff(saved.Enabled), onOff(typed.Enabled)})
+	if a, b := sharedOrder(saved, typed), sharedOrder(typed, saved); !slices.Equal(a, b) {
+		found = append(found, difference{orderName, strings.Join(a, ", "), strings.Join(b, ", ")})
 	}
-	typedSettings := typed.settings()
-	for i, setting := range saved.settings() {
-		if setting.Value != typedSettings[i].Value {
-			found = append(found, difference{setting.Name, setting.Value, typedSettings[i].Value})
+	for _, name := range pipeline.Modules() {
+		if saved.On[name] != typed.On[name] {
+			found = append(found, difference{switchName + name, onOff(saved.On[name]), onOff(typed.On[name])})
+		}
+	}
+	for _, s := range settings() {
+		if parent := s.parent(); parent != "" && typed.Set[parent] != "true" {
+			continue // goes with the setting that it is a member of
+		}
+		if a, b := saved.Set[s.path()], typed.Set[s.path()]; !s.isSame(a, b) {
+			found = append(found, difference{s.path(), s.said(a, brief), s.said(b, brief)})
 		}
 	}
 	return found
 }
 
-func onOff(on bool) string {
-	if on {
-		return "on"
-	}
-	return "off"
+// sharedOrder returns the modules that run in both, in the order of the first.
+func sharedOrder(of, other values) []string {
+	return slices.DeleteFunc(of.running(), func(name string) bool { return !other.On[name] })
 }
 
-// modules returns the modules to save: those of now with ipc switched as it is
-// typed; empty if they are the default ones.
-func (v values) modules(now, base []string) string {
-	next := slices.Clone(now)
+// taking returns the values with what a difference names as it is in others.
+func (v values) taking(name string, others values) values {
+	next := v.clone()
+	if name == orderName {
+		next.Order = slices.Clone(others.Order)
+		return next
+	}
+	if module, is := strings.CutPrefix(name, switchName); is {
+		next.On[module] = others.On[module]
+		return next
+	}
+	for _, s := range settings() {
+		if s.parent() == name && v.Set[name] != "true" {
+			next.Set[s.path()] = others.Set[s.path()] // no difference of their own was told
+		}
+	}
+	next.Set[name] = others.Set[name]
+	return next
+}
+
+// act does what a button of the form asks for besides saving: "up:ipc", "down:ipc",
+// "default:ipc.compressTo". What it does not know it leaves.
+func (v values) act(do string, defaults values) values {
+	next := v.clone()
+	verb, name, _ := strings.Cut(do, ":")
+	running := v.running()
+	at := slices.Index(running, name)
 	switch {
-	case v.Enabled && !slices.Contains(next, section):
-		next = append([]string{section}, next...)
-	case !v.Enabled:
-		next = slices.DeleteFunc(next, func(name string) bool { return name == section })
+	case verb == "default":
+		if _, known := settingOf(name); known {
+			next.Set[name] = defaults.Set[name]
+		}
+	case verb == "up" && at > 0:
+		next.Order = swapped(v.Order, running[at-1], name)
+	case verb == "down" && at >= 0 && at < len(running)-1:
+		next.Order = swapped(v.Order, name, running[at+1])
 	}
-	switch {
-	case slices.Equal(next, base):
-		return ""
-	case len(next) == 0:
-		return "none"
-	default:
-		return strings.Join(next, ",")
-	}
+	return next
 }
 
-// yaml returns the saved settings with the typed ones in place of theirs; those
-// that are the default are left out. The error is a pipeline.Invalid.
-func (v values) yaml(saved string, base pipeline.Config) (string, error) {
-	document := map[string]map[string]any{}
-	whole := map[string]any{}
-	if err := yaml.Unmarshal([]byte(saved), &whole); err != nil {
-		return "", fmt.Errorf("saved settings: %w", err)
-	}
-	for name, member := range whole {
-		if members, is := member.(map[string]any); is {
-			document[name] = members
-		}
-	}
-	ipc := document[section]
-	if ipc == nil {
-		ipc = map[string]any{}
-	}
-	defaults := valuesOf(base).settings()
-	for i, setting := range v.settings() {
-		delete(ipc, setting.Name)
-		if setting.Value == "" {
-			return "", pipeline.Invalid{Field: section + "." + setting.Name, Message: "is empty"}
-		}
-		value := scalar(setting.Value)
-		if value != scalar(defaults[i].Value) {
-			ipc[setting.Name] = value
-		}
-	}
-	document[section] = ipc
-	if len(ipc) == 0 {
-		delete(document, section)
-	}
-	if len(document) == 0 {
-		return "", nil
-	}
-	out, err := yaml.Marshal(document)
-	if err != nil {
-		return "", fmt.Errorf("write settings: %w", err)
-	}
-	return string(out), nil
-}
-
-// scalar returns what was typed as the number or truth that it is; other text
-// stays text, which the pipeline refuses with its own words.
-func scalar(typed string) any {
-	if n, err := strconv.Atoi(typed); err == nil {
-		return n
-	}
-	if x, err := strconv.ParseFloat(typed, 64); err == nil {
-		return x
-	}
-	if typed == "true" || typed == "false" {
-		return typed == "true"
-	}
-	return typed
+// swapped returns the order with second right before first, which it stood behind.
+func swapped(order []string, first, second string) []string {
+	rest := slices.DeleteFunc(slices.Clone(order), func(name string) bool { return name == second })
+	return slices.Insert(rest, slices.Index(rest, first), second)
 }

@@ -129,7 +129,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	keeper := forgetting{Keeper: p.Keeper(true), keys: p.Keys}
 	deps := web.Deps{
 		Identity: people, APIKeys: keeper, ProviderKeys: keeper,
-		Pipelines: p.DB, Preview: preview.New(p.Sessions, models), Usage: p.DB, Sessions: p.Sessions, Exchanges: p.DB, Archive: p.Archive, ArchiveKeys: p.ArchiveKeys,
+		Pipelines: p.DB, Preview: preview.New(p.Sessions, models), ModelWindows: p.DB, Usage: p.DB, Sessions: p.Sessions, Exchanges: p.DB, Archive: p.Archive, ArchiveKeys: p.ArchiveKeys,
 		Mails:    p.Mails,
 		Operator: p.DB, Health: func(ctx context.Context) []tenants.Check {
 			return []tenants.Check{{Name: "Database", OK: p.DB.Ping(ctx) == nil, Text: "answers"}}

@@ -1,0 +1,62 @@
+package sessiondb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/session"
+)
+
+// Both read the lanes of sessions that were active since, and no others.
+const (
+	sqlMadeInserts = `SELECT i.module, count(*) FROM sessions s
+		JOIN lanes l ON l.workspace_id = $1 AND l.session_id = s.id
+		JOIN lane_inserts i ON i.workspace_id = $1 AND i.lane_id = l.id
+		WHERE s.workspace_id = $1 AND s.last_at >= $2 AND i.put_at >= $2 GROUP BY i.module`
+	sqlMadeSummaries = `SELECT m.status, count(*) FROM sessions s
+		JOIN lanes l ON l.workspace_id = $1 AND l.session_id = s.id
+		JOIN summaries m ON m.workspace_id = $1 AND m.lane_id = l.id
+		WHERE s.workspace_id = $1 AND s.last_at >= $2 AND m.created_at >= $2 GROUP BY m.status`
+)
+
+// Made returns what modules have put into the prompts of a workspace's sessions, and had
+// written, since a moment.
+func (s *Store) Made(ctx context.Context, workspace uuid.UUID, since time.Time) (session.Made, error) {
+	made := session.Made{Inserts: map[string]int64{}}
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		if err := counts(tx, made.Inserts, sqlMadeInserts, workspace, since); err != nil {
+			return err
+		}
+		summaries := map[string]int64{}
+		err := counts(tx, summaries, sqlMadeSummaries, workspace, since)
+		made.Rejected = summaries["rejected"]
+		made.Summaries = summaries["accepted"] + made.Rejected
+		return err
+	})
+	if err != nil {
+		return session.Made{}, fmt.Errorf("what modules made in workspace %s: %w", workspace, err)
+	}
+	return made, nil
+}
+
+// counts reads rows of a name and a count.
+func counts(tx *gorm.DB, into map[string]int64, query string, arguments ...any) error {
+	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, query, arguments...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		var count int64
+		if err := rows.Scan(&name, &count); err != nil {
+			return err
+		}
+		into[name] = count
+	}
+	return rows.Err()
+}

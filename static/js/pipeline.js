@@ -1,0 +1,147 @@
+// The pipeline's form: slider and number are one value, presets fill in theirs, a lower
+// target lowers compressTo along, modules are shown and moved without losing what is
+// typed, and the bar says what saving would change.
+(() => {
+  'use strict';
+  const $ = (selector, root) => root.querySelector(selector);
+  const $$ = (selector, root) => [...root.querySelectorAll(selector)];
+
+  // Tells the form and the preview that something of it was changed by a button.
+  const tell = element => element.dispatchEvent(new Event('input', { bubbles: true }));
+
+  const text = field => field.type === 'checkbox' ? (field.checked ? 'on' : 'off') : field.value.trim();
+  const same = (field, a, b) => a === b || field.type === 'number' && a !== '' && b !== '' && Number(a) === Number(b);
+  const short = value => {
+    const line = value.trim().replace(/\s+/g, ' ');
+    return line === '' ? 'empty' : line.length > 60 ? `${line.slice(0, 60)}…` : line;
+  };
+
+  // The modules that run, as the column lists them.
+  const running = form => $$('[data-step]', form).filter(step => $('.sw', step).checked).map(step => step.dataset.step);
+
+  const changesOf = (form, begun) => {
+    const found = [];
+    const now = running(form), both = begun.filter(name => now.includes(name)), order = now.filter(name => begun.includes(name));
+    if (both.join() !== order.join()) found.push(['order', both.join(', '), order.join(', ')]);
+    const summaries = $('.sw[name="ipc.llmCompression"]', form);
+    for (const field of $$('[data-name]', form)) {
+      if (field.type === 'radio' && !field.checked) continue;
+      if (field.name.startsWith('ipc.llmCompression.') && !summaries.checked) continue; // goes with its switch
+      const was = field.dataset.saved ?? field.defaultValue, is = text(field);
+      if (!same(field, was.trim(), is)) found.push([field.dataset.name, short(was), short(is)]);
+    }
+    return found;
+  };
+
+  const list = changes => changes.map(([name, was, is]) => {
+    const item = document.createElement('span'), before = document.createElement('code'), after = document.createElement('code');
+    before.textContent = was;
+    after.textContent = is;
+    item.append(`${name} `, before, ' → ', after);
+    return item;
+  });
+
+  // Puts a module in front of, or behind, the next one that runs.
+  const move = (form, button) => {
+    const step = button.closest('[data-step]'), up = button.dataset.move === 'up';
+    let other = step;
+    do other = up ? other.previousElementSibling : other.nextElementSibling;
+    while (other && !(other.dataset.step && $('.sw', other).checked));
+    if (!other) return;
+    if (up) other.before(step); else other.after(step);
+    tell(step);
+    const next = button.disabled ? $(`[data-move="${up ? 'down' : 'up'}"]`, step) : button;
+    next.focus();
+  };
+
+  const useDefault = (form, button) => {
+    const path = button.dataset.defaultOf, value = button.dataset.default;
+    const fields = $$(`[data-name="${path}"]`, form);
+    fields.forEach(field => {
+      if (field.type === 'checkbox') field.checked = value === 'true';
+      else if (field.type === 'radio') field.checked = field.value === value;
+      else field.value = value;
+    });
+    tell(fields[0]);
+    (fields.find(field => field.checked) || fields[0]).focus();
+  };
+
+  // Shows the settings of a module; what is typed elsewhere stays in the form.
+  const choose = (form, link) => {
+    const name = link.dataset.choose;
+    $$('[data-settings]', form).forEach(group => { group.hidden = group.dataset.settings !== name; });
+    $$('[data-step]', form).forEach(step => {
+      if (step.dataset.step === name) step.setAttribute('aria-current', 'true'); else step.removeAttribute('aria-current');
+    });
+    $('[data-module]', form).value = name;
+    $$('[data-discard]', form).forEach(discard => { discard.href = link.href; });
+    history.replaceState(history.state, '', link.href);
+    document.dispatchEvent(new Event('palimpsest:shown'));
+  };
+
+  const tuning = form => {
+    const target = $('[name="ipc.targetUtilization"]', form), slider = $('[data-slider]', form);
+    const goal = $('[name="ipc.compressTo"]', form), room = $('[name="ipc.minClear"]', form), keep = $('[name="ipc.preserveLastTurns"]', form);
+    const bar = $('[data-savebar]', form), changes = $('[data-changes]', form);
+    const begun = form.dataset.running.split(',').filter(Boolean);
+    let wanted = goal.value; // as it was shown or typed, and is again where the target allows it
+
+    const follow = () => {
+      const at = Number(target.value), highest = Math.max(at - Number(room.value), at / 2);
+      if (at > 0) goal.value = Number(wanted) > highest ? highest.toFixed(2) : wanted;
+    };
+    const draw = () => {
+      slider.value = target.value;
+      slider.setAttribute('aria-valuetext', `${Math.round(target.value * 100)} percent of the context window`);
+      const order = running(form);
+      $$('[data-move]', form).forEach(button => {
+        const at = order.indexOf(button.closest('[data-step]').dataset.step);
+        button.disabled = at < 0 || at === (button.dataset.move === 'up' ? 0 : order.length - 1);
+      });
+      $$('[data-default-of]', form).forEach(button => {
+        const fields = $$(`[data-name="${button.dataset.defaultOf}"]`, form), field = fields.find(one => one.type !== 'radio' || one.checked) || fields[0];
+        const is = field.type === 'checkbox' ? String(field.checked) : text(field);
+        button.hidden = same(field, button.dataset.default.trim(), is);
+      });
+      $$('[data-preset]', form).forEach(preset => {
+        if (Number(preset.dataset.target) === Number(target.value) && preset.dataset.keep === keep.value) preset.setAttribute('aria-current', 'true');
+        else preset.removeAttribute('aria-current');
+      });
+      if (!bar) return;
+      const found = changesOf(form, begun);
+      changes.replaceChildren(...list(found));
+      bar.hidden = found.length === 0;
+    };
+
+    slider.addEventListener('input', () => { target.value = Number(slider.value).toFixed(2); follow(); });
+    target.addEventListener('input', follow);
+    room.addEventListener('input', follow);
+    goal.addEventListener('input', () => { wanted = goal.value; });
+    form.addEventListener('input', draw);
+    form.addEventListener('change', draw);
+    form.addEventListener('click', event => {
+      const pressed = event.target.closest('[data-preset], [data-choose], [data-move], [data-default-of]');
+      if (!pressed || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      event.stopPropagation();
+      if (pressed.dataset.move) move(form, pressed);
+      else if (pressed.dataset.choose) choose(form, pressed);
+      else if (pressed.dataset.defaultOf) useDefault(form, pressed);
+      else if (!target.disabled) {
+        target.value = pressed.dataset.target;
+        keep.value = pressed.dataset.keep;
+        tell(target);
+      }
+    }, true);
+    const chosen = $('[data-step][aria-current]', form), column = $('[data-steps]', form);
+    column.scrollLeft = chosen.offsetLeft - column.offsetLeft - (column.clientWidth - chosen.offsetWidth) / 2; // on a phone they stand side by side
+    draw();
+  };
+
+  const begin = () => document.querySelectorAll('form[data-tuning]:not([data-ready])').forEach(form => {
+    form.dataset.ready = '1';
+    tuning(form);
+  });
+  document.addEventListener('htmx:after:swap', begin);
+  begin();
+})();

@@ -1,0 +1,129 @@
+package tuning_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"palimpsest/web/browsertest"
+	"palimpsest/web/webtest"
+)
+
+// open opens the page in a browser.
+func open(t *testing.T, person *webtest.Person, path string) *browsertest.Tab {
+	t.Helper()
+	tab := browsertest.Start(t).Open(t, browsertest.View{URL: person.URL, Theme: "light", Width: browsertest.Desktop, Cookies: person.Cookies()})
+	tab.Go(path)
+	tab.Until(`document.querySelector('form[data-tuning][data-ready]') !== null`)
+	return tab
+}
+
+// tabTo presses Tab until an element that matches has the focus.
+func tabTo(t *testing.T, tab *browsertest.Tab, selector string) {
+	t.Helper()
+	for range 200 {
+		if browsertest.Evaluate[bool](tab, fmt.Sprintf(`document.activeElement.matches(%q)`, selector)) {
+			return
+		}
+		tab.Do(chromedp.KeyEvent(kb.Tab))
+	}
+	t.Fatalf("no way leads to %s", selector)
+}
+
+// bar is true once the bar says something.
+func bar(says string) string {
+	return fmt.Sprintf(`document.querySelector('[data-changes]').textContent.replace(/\s+/g, ' ').includes(%q)`, says)
+}
+
+func TestTargetIsTunedByKeyboardAlone(t *testing.T) {
+	t.Parallel()
+	person := talked(t, webtest.Start(t), 5)
+	tab := open(t, person, "/pipeline")
+	tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 6`)
+
+	tabTo(t, tab, `[name="ipc.targetUtilization"]`)
+	for range 40 { // one step each, as the field has them
+		tab.Do(chromedp.KeyEvent(kb.ArrowDown))
+	}
+	tab.Until(bar("ipc.targetUtilization 0.75 → 0.35") + ` && ` + bar("ipc.compressTo 0.40 → 0.25"))
+	tab.Until(`!document.querySelector('.preview.stale') && document.querySelector('table.figures tbody tr:nth-child(2) td:last-child').textContent.startsWith('−')`)
+	tabTo(t, tab, `[data-slider]`)
+	tab.Do(chromedp.KeyEvent(kb.ArrowRight))
+	tab.Until(bar("ipc.targetUtilization 0.75 → 0.36"))
+	tabTo(t, tab, `[data-savebar] button[type="submit"]`)
+	tab.Do(chromedp.KeyEvent(kb.Enter))
+	tab.Until(`location.pathname + location.search === '/pipeline?saved=1' && document.querySelector('[data-testid="saved"]') !== null`)
+	if stored, config := saved(t, person); stored.Version != 1 || config.IPC.TargetUtilization != 0.36 {
+		t.Errorf("version %d with %v", stored.Version, config.IPC.TargetUtilization)
+	}
+}
+
+func TestEnterInAFieldSavesNothing(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	tab := open(t, person, "/pipeline")
+	tabTo(t, tab, `[name="ipc.preserveLastTurns"]`)
+	tab.Do(chromedp.KeyEvent(kb.ArrowUp))
+	tab.Do(chromedp.KeyEvent(kb.Enter))
+	tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 6 && document.querySelector('[name="ipc.preserveLastTurns"]').value === '6' && document.querySelector('form[data-tuning][data-ready]') !== null`)
+	if stored, _ := saved(t, person); stored.Version != 0 {
+		t.Errorf("version %d was saved", stored.Version)
+	}
+}
+
+func TestModulesAreShownMovedAndPutBackByKeyboard(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	save(t, person, "ipc,patterns", "rehydrator: {maxRehydrated: 7}\n")
+	tab := open(t, person, "/pipeline")
+
+	// Another module is shown, and nothing that was typed is lost.
+	tab.Set(`[name="ipc.preserveTokens"]`, "9000")
+	tabTo(t, tab, `[data-choose="rehydrator"]`)
+	tab.Do(chromedp.KeyEvent(kb.Enter))
+	tab.Until(`location.search === '?module=rehydrator' && document.querySelector('[data-settings="ipc"]').hidden && !document.querySelector('[data-settings="rehydrator"]').hidden`)
+	tab.Until(bar("ipc.preserveTokens 20000 → 9000"))
+	tab.Check("rehydrator chosen")
+
+	tabTo(t, tab, `[data-default-of="rehydrator.maxRehydrated"]`)
+	tab.Do(chromedp.KeyEvent(kb.Enter))
+	tab.Until(bar("rehydrator.maxRehydrated 7 → 5") + ` && document.activeElement.name === 'rehydrator.maxRehydrated'`)
+	tab.Set(`[name="rehydrator.triggerPhrases"]`, "as before\nyou said")
+	tab.Until(bar("rehydrator.triggerPhrases empty → as before you said"))
+
+	tab.Run(`document.querySelector('[data-choose="ipc"]').focus()`)
+	tabTo(t, tab, `[value="down:ipc"]`)
+	tab.Do(chromedp.KeyEvent(kb.Enter))
+	tab.Until(bar("order ipc, patterns → patterns, ipc") + ` && document.activeElement.value === 'up:ipc'`)
+	tabTo(t, tab, `[data-step="rehydrator"] .sw`)
+	tab.Do(chromedp.KeyEvent(" "))
+	tab.Until(bar("rehydrator off → on"))
+	tabTo(t, tab, `[data-savebar] button[type="submit"]`)
+	tab.Do(chromedp.KeyEvent(kb.Enter))
+	tab.Until(`location.search === '?module=rehydrator&saved=2' && !document.querySelector('[data-settings="rehydrator"]').hidden`)
+	stored, config := saved(t, person)
+	if got := strings.Join(config.Modules, ","); !strings.Contains(got, "patterns,ipc") || !config.Runs("rehydrator") || config.IPC.PreserveTokens != 9000 || len(config.Rehydrator.TriggerPhrases) != 2 {
+		t.Errorf("saved %s and %s", got, stored.YAML)
+	}
+}
+
+func TestConflictLooksRight(t *testing.T) {
+	t.Parallel()
+	person, _ := clash(t)
+	tab := open(t, person, "/pipeline?module=patterns")
+	save(t, person, "ipc", "patterns: {maxInjected: 4, placement: system}\n")
+	tab.Set(`[name="patterns.maxInjected"]`, "3")
+	tab.Set(`[name="ipc.llmCompression.prompt"]`, strings.Repeat("keep every name ", 30))
+	tab.Click(`[data-savebar] button[type="submit"]`)
+	tab.Until(`document.querySelector('[data-conflict]') !== null`)
+	tab.Faults() // a browser complains of any answer 409
+	tab.CheckLooks("pipeline conflict")
+	tab.Click(`[data-conflict] button[type="submit"]`)
+	tab.Until(`location.search === '?module=patterns&saved=4'`)
+	if _, config := saved(t, person); config.Patterns.MaxInjected != 3 || config.Patterns.Placement != "system" {
+		t.Errorf("saved %+v", config.Patterns)
+	}
+}

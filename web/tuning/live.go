@@ -1,0 +1,98 @@
+package tuning
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+)
+
+// liveSpan is how far back figures go.
+const liveSpan = 7 * 24 * time.Hour
+
+// Usage adds up a workspace's exchanges.
+type Usage interface {
+	Totals(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter) (tenants.Totals, error)
+}
+
+// Sessions counts what modules made.
+type Sessions interface {
+	Made(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (session.Made, error)
+}
+
+// Exchanges counts exchanges that no provider answered.
+type Exchanges interface {
+	AnsweredAgain(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (int64, error)
+}
+
+// figureOf is what a module did of late.
+type figureOf struct {
+	Text   string // "38.5% of tokens not sent"
+	Exact  string // on hover
+	Failed string // reference in the log; empty: fine
+}
+
+// live returns the figures of the last seven days by the modules' names, and that of
+// summaries by the path of their setting.
+func (h *Handler) live(ctx context.Context, workspace tenants.WorkspaceID) map[string]figureOf {
+	now := h.deps.Now()
+	filter := tenants.UsageFilter{From: now.Add(-liveSpan), To: now}.Aligned()
+	figures := map[string]figureOf{}
+
+	totals, err := h.deps.Usage.Totals(ctx, workspace, filter)
+	figures["ipc"] = figureOf{
+		Text:  components.Share(totals.Saved(), totals.TokensBefore) + " of tokens not sent",
+		Exact: components.Count(totals.Saved()) + " of " + components.Count(totals.TokensBefore) + " tokens, " + components.Plural(totals.Epochs, "epoch"),
+	}
+	if totals.TokensBefore == 0 {
+		figures["ipc"] = figureOf{Text: "no request"}
+	}
+	figures["compaction-bridge"] = figureOf{
+		Text:  several(totals.Bridged, "recovery", "recoveries"),
+		Exact: "after " + components.Plural(totals.Compactions, "compaction") + " that clients asked for",
+	}
+	fail(figures, h.failed(ctx, "totals", err), "ipc", "compaction-bridge")
+
+	made, err := h.deps.Sessions.Made(ctx, workspace, filter.From)
+	figures["rehydrator"] = figureOf{Text: components.Plural(made.Inserts["rehydrator"], "rehydration")}
+	figures["patterns"] = figureOf{Text: "put into " + components.Plural(made.Inserts["patterns"], "prompt")}
+	figures[summaryPath] = figureOf{
+		Text:  several(made.Summaries, "summary", "summaries"),
+		Exact: components.Count(made.Rejected) + " of them rejected",
+	}
+	fail(figures, h.failed(ctx, "made", err), "rehydrator", "patterns", summaryPath)
+
+	var again int64
+	if err = nil; totals.Exchanges > totals.Overhead.Measured { // else a provider answered each of them
+		again, err = h.deps.Exchanges.AnsweredAgain(ctx, workspace, filter.From)
+	}
+	figures["semantic-cache"] = figureOf{
+		Text: components.Plural(again, "answer") + " given again", Exact: components.Share(again, totals.Exchanges) + " of requests",
+	}
+	fail(figures, h.failed(ctx, "answers", err), "semantic-cache")
+	return figures
+}
+
+// fail has figures say that they could not be read.
+func fail(figures map[string]figureOf, reference string, names ...string) {
+	if reference == "" {
+		return
+	}
+	for _, name := range names {
+		figures[name] = figureOf{Failed: reference}
+	}
+}
+
+// several writes a count with its noun where more than one are not written with an s.
+func several(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return components.Count(n) + " " + many
+}
+
+func newReference() string { return uuid.NewString() }

@@ -1,0 +1,188 @@
+package tuning_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/PuerkitoBio/goquery"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
+	"palimpsest/web"
+	"palimpsest/web/tuning"
+	"palimpsest/web/webtest"
+)
+
+// save saves a pipeline as the API does.
+func save(t *testing.T, person *webtest.Person, modules, yaml string) {
+	t.Helper()
+	now, err := person.DB.Pipeline(t.Context(), person.Workspace.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := tenants.PipelineConfig{Modules: modules, YAML: yaml, SavedBy: person.User.ID}
+	if _, err := person.DB.SavePipeline(t.Context(), person.Workspace.ID, now.Version, config); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// listed returns the modules as the column lists them.
+func listed(page webtest.Page) []string {
+	return page.Find("[data-step]").Map(func(_ int, step *goquery.Selection) string { return step.AttrOr("data-step", "") })
+}
+
+func TestModulesAreListedInTheOrderInWhichTheyRun(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	save(t, person, "semantic-cache,patterns,ipc", "")
+
+	page := person.Get("/pipeline")
+	// Those that are off stand behind the one that they usually follow.
+	want := []string{"semantic-cache", "patterns", "ipc", "compaction-bridge", "rehydrator"}
+	if got := listed(page); !slices.Equal(got, want) {
+		t.Errorf("listed are %v", got)
+	}
+	page.Find("[data-step]").Each(func(_ int, step *goquery.Selection) {
+		name := step.AttrOr("data-step", "")
+		_, on := step.Find(".sw").Attr("checked")
+		if on != slices.Contains(want[:3], name) || step.Find("p").Length() != 2 || !strings.Contains(step.Find(".live").Text(), "7 days") {
+			t.Errorf("%s: on %v, %q", name, on, step.Text())
+		}
+	})
+}
+
+func TestEachModuleIsShownByItsLink(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	for _, name := range append(pipeline.Modules(), "", "made-up") {
+		page, want := person.Get("/pipeline?module="+name), name
+		if !slices.Contains(pipeline.Modules(), name) {
+			want = "ipc"
+		}
+		shown := page.Find("[data-settings]:not([hidden])")
+		if shown.Length() != 1 || shown.AttrOr("data-settings", "") != want || page.Find("[data-step][aria-current]").AttrOr("data-step", "") != want {
+			t.Errorf("%q shows %s", name, shown.AttrOr("data-settings", "?"))
+		}
+		if link := page.Find(`[data-step="`+want+`"] a`).AttrOr("href", ""); link != "/pipeline?module="+want {
+			t.Errorf("%s is at %s", want, link)
+		}
+	}
+	saving := person.Post("/pipeline", form(person.Get("/pipeline?module=rehydrator"), "rehydrator.maxRehydrated", "3")...)
+	if saving.Path != "/pipeline?module=rehydrator&saved=1" || saving.Has(`[data-settings="rehydrator"][hidden]`) {
+		t.Errorf("saving leads to %s", saving.Path)
+	}
+}
+
+func TestModulesAreMovedWithoutAScript(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	save(t, person, "ipc,patterns,semantic-cache", "")
+
+	page := person.Get("/pipeline")
+	for _, button := range []string{`[value="up:ipc"]`, `[value="down:semantic-cache"]`, `[value="up:rehydrator"]`} {
+		if _, disabled := page.Find(`button` + button).Attr("disabled"); !disabled {
+			t.Errorf("%s can be pressed", button)
+		}
+	}
+	moved := person.Post("/pipeline", append(form(page, "ipc.targetUtilization", "0.66"), "do", "up:semantic-cache")...)
+	moved = person.Post("/pipeline", append(form(moved), "do", "down:ipc")...)
+	if moved.Status != http.StatusOK {
+		t.Fatalf("status %d", moved.Status)
+	}
+	if typed := moved.Find(`input[name="ipc.targetUtilization"]`).AttrOr("value", ""); typed != "0.66" {
+		t.Errorf("what was typed became %q", typed)
+	}
+	if bar := moved.Text("[data-changes]"); !strings.Contains(bar, "order ipc, patterns, semantic-cache → semantic-cache, ipc, patterns") || !strings.Contains(bar, "ipc.targetUtilization 0.75 → 0.66") {
+		t.Errorf("the bar says %q", bar)
+	}
+	if stored, _ := saved(t, person); stored.Version != 1 {
+		t.Errorf("moving saved version %d", stored.Version)
+	}
+	for _, nothing := range []string{"up:made-up", "down", "default:made.up", "sideways:ipc"} {
+		if page := person.Post("/pipeline", append(form(moved), "do", nothing)...); page.Status != http.StatusOK || !slices.Equal(listed(page), listed(moved)) {
+			t.Errorf("%s: %d, %v", nothing, page.Status, listed(page))
+		}
+	}
+	person.Post("/pipeline", form(moved)...)
+	if stored, config := saved(t, person); stored.Modules != "semantic-cache,ipc,patterns" || config.IPC.TargetUtilization != 0.66 {
+		t.Errorf("saved %q and %v", stored.Modules, config.IPC.TargetUtilization)
+	}
+}
+
+func TestMadeUpOrderIsIgnored(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	for _, order := range [][]string{{"ipc"}, {"ipc", "ipc", "patterns", "rehydrator", "semantic-cache"}, {"<b>", "ipc", "patterns", "rehydrator", "semantic-cache"}} {
+		sent := []string{"version", "0", "do", "up:ipc"}
+		for _, name := range order {
+			sent = append(sent, "order", name)
+		}
+		if page := person.Post("/pipeline", sent...); page.Status != http.StatusOK || !slices.Equal(listed(page), pipeline.Modules()) {
+			t.Errorf("%v: status %d, %v", order, page.Status, listed(page))
+		}
+	}
+}
+
+func TestFiguresAreThoseOfTheWorkspace(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	person, other := talked(t, product, 1), product.SignUp(t, "other")
+	totals, err := person.DB.Totals(t.Context(), person.Workspace.ID, tenants.UsageFilter{From: time.Now().Add(-time.Hour), To: time.Now()})
+	if err != nil || totals.Saved() == 0 {
+		t.Fatalf("nothing was saved: %+v, %v", totals, err)
+	}
+	want := fmt.Sprintf("%.1f%% of tokens not sent in 7 days", 100*float64(totals.Saved())/float64(totals.TokensBefore))
+	if got := person.Get("/pipeline").Text(`[data-step="ipc"] .live`); got != want {
+		t.Errorf("the page says %q, want %q", got, want)
+	}
+	if got := other.Get("/pipeline").Text(`[data-step="ipc"] .live`); got != "no request in 7 days" {
+		t.Errorf("another workspace reads %q", got)
+	}
+}
+
+var errBroken = errors.New("relation lane_inserts does not exist")
+
+// brokenSessions cannot say what modules made.
+type brokenSessions struct{ stored }
+
+type stored = web.Sessions
+
+// Made implements tuning.Sessions.
+func (brokenSessions) Made(context.Context, tenants.WorkspaceID, time.Time) (session.Made, error) {
+	return session.Made{}, errBroken
+}
+
+// brokenWindows cannot be read.
+type brokenWindows struct{ tuning.Windows }
+
+// ModelWindows implements tuning.Windows.
+func (brokenWindows) ModelWindows(context.Context, tenants.WorkspaceID) ([]tenants.ModelWindow, error) {
+	return nil, errBroken
+}
+
+func TestFailedFigureSaysSoAndLeavesTheOthers(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t, func(_ *webtest.Product, deps *web.Deps) {
+		deps.Sessions = brokenSessions{deps.Sessions}
+	}).SignUp(t, "northbeam")
+
+	page := person.Get("/pipeline")
+	for _, name := range []string{"rehydrator", "patterns"} {
+		if got := page.Text(`[data-step="` + name + `"] .live`); !strings.Contains(got, "did not load. Reference") {
+			t.Errorf("%s says %q", name, got)
+		}
+	}
+	if got := page.Text(`[data-step="ipc"] .live`); page.Status != http.StatusOK || got != "no request in 7 days" || strings.Contains(page.HTML, "lane_inserts") {
+		t.Errorf("status %d, ipc says %q", page.Status, got)
+	}
+	if saved := person.Post("/pipeline", form(page, "rehydrator.maxRehydrated", "3")...); saved.Path != "/pipeline?saved=1" {
+		t.Errorf("saving leads to %s with %d", saved.Path, saved.Status)
+	}
+}

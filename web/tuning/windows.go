@@ -1,0 +1,152 @@
+package tuning
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+	"palimpsest/web/layout"
+	"palimpsest/web/paths"
+)
+
+// mostWindows bounds the rows of the card: a workspace learns up to a thousand.
+const mostWindows = 40
+
+// Windows keeps the context windows that hold for a workspace in place of those in the
+// table of models.
+type Windows interface {
+	// ModelWindows returns all of them, set and learnt.
+	ModelWindows(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ModelWindow, error)
+
+	// SetModelWindow sets that of a model.
+	SetModelWindow(ctx context.Context, workspace tenants.WorkspaceID, model string, tokens int, by uuid.UUID) (tenants.ModelWindow, error)
+
+	// DeleteModelWindow returns tenants.ErrNotFound if a model has none.
+	DeleteModelWindow(ctx context.Context, workspace tenants.WorkspaceID, model string) error
+}
+
+// APIKeys lists a workspace's API keys.
+type APIKeys interface {
+	APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.APIKey, error)
+}
+
+// windowsModel is the card with the context windows of models.
+type windowsModel struct {
+	Rows   []tenants.ModelWindow
+	More   int // that are not among them
+	Failed string
+	Done   string // what was just done
+	IsOpen bool   // something of it was typed
+
+	Model, Tokens components.FieldModel
+}
+
+// newWindows returns the card with what was typed into its form.
+func newWindows(model, tokens string) windowsModel {
+	return windowsModel{
+		Model:  components.FieldModel{Label: "Model", Name: "model", Value: model, Hint: "As clients name it."},
+		Tokens: components.FieldModel{Label: "Context window, tokens", Name: "window_tokens", Value: tokens, Hint: "1,000 to 100,000,000."},
+	}
+}
+
+// fillWindows reads the rows of the card, those that somebody set first.
+func (h *Handler) fillWindows(ctx context.Context, who tenants.Principal, card *windowsModel) {
+	windows, err := h.deps.Windows.ModelWindows(ctx, who.Workspace.ID)
+	card.Failed = h.failed(ctx, "windows", err)
+	slices.SortStableFunc(windows, func(a, b tenants.ModelWindow) int {
+		return cmp.Compare(rank(a.Source), rank(b.Source))
+	})
+	card.Rows = windows[:min(len(windows), mostWindows)]
+	card.More = len(windows) - len(card.Rows)
+}
+
+func rank(source tenants.WindowSource) int {
+	if source == tenants.WindowOverride {
+		return 0
+	}
+	return 1
+}
+
+// SetWindow sets the context window of a model.
+func (h *Handler) SetWindow(c echo.Context, who tenants.Principal) error {
+	name, text := strings.TrimSpace(c.FormValue("model")), strings.TrimSpace(c.FormValue("window_tokens"))
+	card := newWindows(name, text)
+	card.IsOpen = true
+	tokens, err := strconv.Atoi(strings.ReplaceAll(text, ",", ""))
+	switch {
+	case name == "" || len(name) > tenants.MaxModelName:
+		card.Model.Error = fmt.Sprintf("Model must be a name of at most %d bytes.", tenants.MaxModelName)
+	case err != nil || tokens < tenants.MinModelWindow || tokens > tenants.MaxModelWindow:
+		card.Tokens.Error = fmt.Sprintf("Context window must be a whole number from %d to %d.", tenants.MinModelWindow, tenants.MaxModelWindow)
+	default:
+		if _, err := h.deps.Windows.SetModelWindow(c.Request().Context(), who.Workspace.ID, name, tokens, who.User.ID); err != nil {
+			return err
+		}
+		return layout.Redirect(c, paths.With(paths.Pipeline, "window", "set")+windowsAnchor)
+	}
+	st, err := h.current(c.Request().Context(), who.Workspace.ID)
+	if err != nil {
+		return err
+	}
+	page := newModel(who, st, st.now)
+	page.Windows = card
+	return h.answer(c, http.StatusUnprocessableEntity, who, page)
+}
+
+// RemoveWindow removes the context window of a model: the table of models holds again.
+func (h *Handler) RemoveWindow(c echo.Context, who tenants.Principal) error {
+	err := h.deps.Windows.DeleteModelWindow(c.Request().Context(), who.Workspace.ID, c.FormValue("model"))
+	if err != nil && !errors.Is(err, tenants.ErrNotFound) { // somebody else was faster
+		return err
+	}
+	return layout.Redirect(c, paths.With(paths.Pipeline, "window", "removed")+windowsAnchor)
+}
+
+// windowsAnchor leads to the card.
+const windowsAnchor = "#windows"
+
+func windowDone(done string) string {
+	return map[string]string{
+		"set":     "The window is set. It applies to new requests within 5 s.",
+		"removed": "The window is removed. The table of models holds again within 5 s.",
+	}[done]
+}
+
+// keysModel is the card with the API keys that have pipelines of their own.
+type keysModel struct {
+	Rows   []keyRow
+	Failed string
+}
+
+type keyRow struct {
+	Name, Key string
+	Pipeline  string
+	Path      string // to change it at; empty: the reader may not
+}
+
+// keys returns the card of the API keys that work and have pipelines of their own.
+func (h *Handler) keys(ctx context.Context, who tenants.Principal) keysModel {
+	keys, err := h.deps.APIKeys.APIKeys(ctx, who.Workspace.ID)
+	card := keysModel{Failed: h.failed(ctx, "keys", err)}
+	for _, key := range keys {
+		if key.Pipeline == "" || key.RevokedAt != nil {
+			continue
+		}
+		row := keyRow{Name: key.Name, Key: key.Prefix + "…" + key.Suffix, Pipeline: key.Pipeline}
+		if who.MayChangeKey(key) {
+			row.Path = paths.EditKey(key.ID)
+		}
+		card.Rows = append(card.Rows, row)
+	}
+	return card
+}
