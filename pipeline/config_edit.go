@@ -140,3 +140,17 @@ func put(mapping *yaml.Node, name string, value *yaml.Node) {
 		mapping.Content = append(mapping.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: name}, value)
 	}
 }
+
+// Changes returns what differs between the pipelines that two layers make above the
+// same others. The error is that of Resolve.
+func Changes(before, after Layer, below Layer) ([]Difference, error) {
+	old, _, err := Resolve(below, before)
+	if err != nil {
+		return nil, err
+	}
+	now, _, err := Resolve(below, after)
+	if err != nil {
+		return nil, err
+	}
+	return Differences(old, now), nil
+}

@@ -80,6 +80,9 @@ func reaches() map[string]reach {
 		"POST /provider-keys":    {roles: "oa", body: `{"provider":"openai","key":"sk-another-key"}`, status: http.StatusCreated},
 		"GET /pipeline":          {roles: "oamv"},
 		"PUT /pipeline":          {roles: "oa", body: `{"ipc":{"preserveLastTurns":7}}`},
+		"GET /pipeline/versions": {roles: "oamv"},
+		"POST /pipeline/versions/:version/restore": {roles: "oa", // every workspace counts its own from 1
+			path: at(func(*tenant) string { return "/pipeline/versions/1/restore" }), own: true},
 		"POST /pipeline/preview": {roles: "oamv", reads: true, body: `{"pipeline":{"ipc":{"preserveLastTurns":7}}}`},
 		"GET /sessions":          {roles: "oamv"},
 		"GET /models/windows":    {roles: "oamv"},

@@ -133,6 +133,8 @@ func (s *server) config(group *echo.Group) {
 
 	group.GET("/pipeline", s.as(tenants.ReadConfig, s.getPipeline))
 	group.PUT("/pipeline", s.as(tenants.ManagePipeline, s.putPipeline))
+	group.GET("/pipeline/versions", s.as(tenants.ReadConfig, s.listPipelines))
+	group.POST("/pipeline/versions/:version/restore", s.as(tenants.ManagePipeline, s.restorePipeline))
 	group.POST("/pipeline/preview", s.as(tenants.ReadConfig, s.previewPipeline))
 
 	group.GET("/models/windows", s.as(tenants.ReadConfig, s.listModelWindows))
