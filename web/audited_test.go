@@ -42,6 +42,8 @@ func TestEveryFormIsAudited(t *testing.T) {
 		"POST /settings/sign-on": {}, "POST /settings/sign-on/remove": {},
 		"POST /settings/sign-on/domains": {}, "POST /settings/sign-on/domains/prove": {}, "POST /settings/sign-on/domains/remove": {},
 
+		"POST /pipeline/history/:version/restore": {}, // needs two versions: web/pipelines tests it
+
 		// What people do with their account and where they belong, and what Stripe is
 		// asked for: tenants/identity, passkey, tenantsdb and billing test what is noted of it.
 		"POST /account/password": {}, "POST /account/email": {}, "POST /account/verification": {},
@@ -68,6 +70,7 @@ func TestEveryFormIsAudited(t *testing.T) {
 
 		"POST /pipeline/preview":     {path: "/pipeline/preview", typed: pipelineForm(own.Get("/pipeline"))},
 		"POST /pipeline":             {path: "/pipeline", typed: pipelineForm(own.Get("/pipeline")), action: tenants.PipelineSaved},
+		"POST /pipeline/yaml":        {path: "/pipeline/yaml", typed: []string{"version", "0", "yaml", "ipc: {minClear: 0.2}"}}, // refused: saved by the form above
 		"POST /sessions/:id/pin":     {path: "/sessions/" + own.session + "/pin", typed: []string{"m", "0"}, action: tenants.PinAdded},
 		"POST /sessions/:id/restore": {path: "/sessions/" + own.session + "/restore", typed: []string{"m", "0"}, action: tenants.PinAdded},
 		"POST /sessions/:id/compact": {path: "/sessions/" + own.session + "/compact", typed: []string{"instructions", "keep the names"}, action: tenants.CompactAsked},

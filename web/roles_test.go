@@ -176,6 +176,17 @@ func reaches() map[string]reach {
 		"GET /pipeline":          {roles: "oamv"},
 		"POST /pipeline":         {roles: "oa"},
 		"POST /pipeline/preview": {roles: "oamv"},
+
+		// Every workspace counts its versions from 1: web/pipelines tests that they are its own.
+		"GET /pipeline/history":                   {roles: "oamv"},
+		"GET /pipeline/history/:version":          {roles: "oamv"},
+		"GET /pipeline/history/:version/restore":  {roles: "oa"},
+		"POST /pipeline/history/:version/restore": {roles: "oa"},
+		"GET /pipeline/yaml":                      {roles: "oamv"},
+		"GET /pipeline/yaml/pipeline.yaml":        {roles: "oamv"},
+		"GET /pipeline/yaml/edit":                 {roles: "oa"},
+		"POST /pipeline/yaml":                     {roles: "oa"},
+
 		"GET /sessions":          {roles: "oamv"},
 		"GET /sessions/:id":      {roles: "oamv", path: session},
 		"GET /sessions/csv":      {roles: "oamv"},

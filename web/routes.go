@@ -150,6 +150,7 @@ func (s *Server) work(pages *echo.Group) {
 	pages.GET(paths.Pipeline, s.as(tenants.ReadConfig, pipeline.Show))
 	pages.POST(paths.Pipeline, s.as(tenants.ManagePipeline, pipeline.Save))
 	pages.POST(paths.PipelinePreview, s.as(tenants.ReadConfig, tuning.NewPreviewer(pipeline, s.deps.Preview, s.config.Log).Show))
+	s.registerVersions(pages)
 }
 
 // registerSessions adds the list of sessions.
