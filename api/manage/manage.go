@@ -177,6 +177,8 @@ func (s *server) workspace(group *echo.Group) {
 
 	group.GET("/settings", s.as(tenants.ReadConfig, s.getSettings))
 	group.PUT("/settings", s.as(tenants.ManageSettings, s.putSettings))
+	group.GET("/config/export", s.as(tenants.ReadConfig, s.exportConfig))
+	group.POST("/config/import", s.as(tenants.ManageSettings, s.importConfig))
 	s.registerSignOn(group)
 	group.GET("/audit", s.as(tenants.ReadAudit, s.listAudit))
 	group.GET("/audit.csv", s.as(tenants.ReadAudit, s.downloadAudit))

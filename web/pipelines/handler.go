@@ -51,7 +51,9 @@ type Handler struct {
 }
 
 // New returns a Handler; defaults is the pipeline of a workspace that has set none.
-func New(store Store, defaults pipeline.Layer) *Handler { return &Handler{store: store, defaults: defaults} }
+func New(store Store, defaults pipeline.Layer) *Handler {
+	return &Handler{store: store, defaults: defaults}
+}
 
 // History lists the versions, the newest first.
 func (h *Handler) History(c echo.Context, who tenants.Principal) error {

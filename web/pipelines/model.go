@@ -164,7 +164,9 @@ func (m editModel) heading() string {
 }
 
 // rows returns how high the field is.
-func (m editModel) rows() string { return strconv.Itoa(min(40, max(16, strings.Count(m.Typed, "\n")+2))) }
+func (m editModel) rows() string {
+	return strconv.Itoa(min(40, max(16, strings.Count(m.Typed, "\n")+2)))
+}
 
 // fault is something that is wrong with what was typed.
 type fault struct {
