@@ -39,7 +39,7 @@ func TestEveryFormIsAudited(t *testing.T) {
 		// The table of the JSON API has what these do with the same stores.
 		"POST /keys/:id/edit": {}, "POST /keys/:id/rotate": {}, "POST /providers/:id/edit": {}, "POST /providers/:id/replace": {},
 		"POST /members/:id/remove": {}, "POST /members/invitations/:id/resend": {}, "POST /members/invitations/:id/revoke": {},
-		"POST /settings/sign-on": {}, "POST /settings/sign-on/remove": {},
+		"POST /settings/sign-on": {}, "POST /settings/sign-on/remove": {}, "POST /settings/import": {},
 		"POST /settings/sign-on/domains": {}, "POST /settings/sign-on/domains/prove": {}, "POST /settings/sign-on/domains/remove": {},
 
 		"POST /pipeline/history/:version/restore": {}, // needs two versions: web/pipelines tests it

@@ -152,6 +152,8 @@ func reaches() map[string]reach {
 		"GET /settings":            {roles: "oa"},
 		"POST /settings":           {roles: "oa"},
 		"POST /settings/retention": {roles: "oa"},
+		"GET /settings/import":     {roles: "oa"},
+		"POST /settings/import":    {roles: "oa"},
 		"GET /settings/delete":     {roles: "o"},
 		"POST /settings/delete":    {roles: "o"},
 

@@ -97,6 +97,7 @@ type Deps struct {
 	Data         settings.Data
 	Audit        Audit
 	Deletion     settings.Deletion
+	Config       settings.Configuration
 	SignOn       signon.Service
 	Passkeys     Passkeys
 

@@ -54,6 +54,9 @@ const (
 	Settings        = "/settings"
 	Retention       = "/settings/retention"
 	DeleteWorkspace = "/settings/delete"
+	ImportConfig    = "/settings/import"
+	// ExportConfig is where what a workspace has set is downloaded.
+	ExportConfig = "/api/v1/config/export"
 	// ExportWorkspace is where everything of a workspace is downloaded.
 	ExportWorkspace = "/api/v1/export"
 	Members         = "/members"

@@ -10,6 +10,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/tenants"
+	"palimpsest/web/components"
 	"palimpsest/web/paths"
 	"palimpsest/web/render"
 )
@@ -144,7 +145,7 @@ type editModel struct {
 	Version int    // that saving is over
 	Typed   string // what stands in the field
 	Whole   string // every setting, as it is in force
-	Faults  []fault
+	Faults  []components.Fault
 
 	IsConflict bool // somebody saved in the meantime
 	Theirs     string
@@ -166,46 +167,4 @@ func (m editModel) heading() string {
 // rows returns how high the field is.
 func (m editModel) rows() string {
 	return strconv.Itoa(min(40, max(16, strings.Count(m.Typed, "\n")+2)))
-}
-
-// fault is something that is wrong with what was typed.
-type fault struct {
-	Line  int    // from 1; 0: none
-	Text  string // of the line
-	Field string
-	Says  string
-}
-
-// faultsOf returns the faults of a document with the lines at which they are.
-func faultsOf(document string, faults pipeline.Faults) []fault {
-	lines := strings.Split(document, "\n")
-	found := make([]fault, len(faults))
-	for i, each := range faults {
-		found[i] = fault{Line: each.Line, Field: each.Field, Says: strings.TrimSuffix(each.Message, ".")}
-		if each.Line > 0 && each.Line <= len(lines) {
-			found[i].Text = lines[each.Line-1]
-		}
-	}
-	return found
-}
-
-func (f fault) place() string {
-	if f.Line == 0 {
-		return "Whole document"
-	}
-	return "Line " + strconv.Itoa(f.Line)
-}
-
-// sentence returns what is wrong as a sentence.
-func (f fault) sentence() string {
-	said := f.Says
-	if f.Field != "" {
-		said = f.Field + " " + said
-	} else if said != "" {
-		said = strings.ToUpper(said[:1]) + said[1:]
-	}
-	if strings.HasSuffix(said, "?") {
-		return said
-	}
-	return said + "."
 }

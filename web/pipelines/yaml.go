@@ -12,6 +12,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/tenants"
+	"palimpsest/web/components"
 	"palimpsest/web/layout"
 	"palimpsest/web/paths"
 )
@@ -78,7 +79,7 @@ func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 	next := tenants.PipelineConfig{YAML: page.Typed, SavedBy: who.User.ID}
 	err = pipeline.Check(layerOf(next), h.defaults)
 	if faults, is := errors.AsType[pipeline.Faults](err); is {
-		page.Faults = faultsOf(page.Typed, faults)
+		page.Faults = components.FaultsOf(page.Typed, faults)
 		return answerEdit(c, http.StatusUnprocessableEntity, who, page)
 	}
 	if err != nil {
