@@ -70,7 +70,7 @@ func TestEveryFormIsAudited(t *testing.T) {
 
 		"POST /pipeline/preview":     {path: "/pipeline/preview", typed: pipelineForm(own.Get("/pipeline"))},
 		"POST /pipeline":             {path: "/pipeline", typed: pipelineForm(own.Get("/pipeline")), action: tenants.PipelineSaved},
-		"POST /pipeline/yaml":        {path: "/pipeline/yaml", typed: []string{"version", "0", "yaml", "ipc: {minClear: 0.2}"}}, // refused: saved by the form above
+		"POST /pipeline/yaml":        {path: "/pipeline/yaml", typed: []string{"version", "7", "yaml", "ipc: {minClear: 0.2}"}}, // refused: another version is in force; web/pipelines has the row
 		"POST /sessions/:id/pin":     {path: "/sessions/" + own.session + "/pin", typed: []string{"m", "0"}, action: tenants.PinAdded},
 		"POST /sessions/:id/restore": {path: "/sessions/" + own.session + "/restore", typed: []string{"m", "0"}, action: tenants.PinAdded},
 		"POST /sessions/:id/compact": {path: "/sessions/" + own.session + "/compact", typed: []string{"instructions", "keep the names"}, action: tenants.CompactAsked},
