@@ -92,7 +92,8 @@ func (l Layer) apply(config *Config, sources Sources) Faults {
 	var faults Faults
 	goal := 0 // the line of compressTo
 	for _, value := range l.values {
-		path, wrong := value.setting.path, ""
+		path := value.setting.path
+		var wrong string
 		before := *config
 		if err := value.setting.read(config, value.node); err != nil {
 			wrong = explain(value.node, err)

@@ -132,7 +132,9 @@ func TestACheckStandsOnTheLayersBelow(t *testing.T) {
 
 func TestAPartOfALargerDocumentKeepsItsLines(t *testing.T) {
 	t.Parallel()
-	var document struct{ Pipeline yaml.Node }
+	var document struct {
+		Pipeline yaml.Node `yaml:"pipeline"`
+	}
 	if err := yaml.Unmarshal([]byte("name: x\npipeline:\n  ipc:\n    minClear: 7\n    speed: 1\n    blockTokens: 900\n"), &document); err != nil {
 		t.Fatal(err)
 	}

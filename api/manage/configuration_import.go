@@ -132,17 +132,17 @@ func (i *configImport) changed(place string, before, after tenants.Fields) bool 
 		}
 	}
 	slices.Sort(names)
-	any := false
+	isOther := false
 	for _, name := range names {
 		if before[name] != after[name] {
 			i.came.Changes = append(i.came.Changes, tenants.ConfigChange{Place: place + "." + name, Before: before[name], After: after[name]})
-			any = true
+			isOther = true
 		}
 	}
-	return any
+	return isOther
 }
 
-func (i *configImport) byHand(format string, of ...any) {
+func (i *configImport) byHandf(format string, of ...any) {
 	i.came.ByHand = append(i.came.ByHand, fmt.Sprintf(format, of...))
 }
 

@@ -59,20 +59,20 @@ func (i *configImport) takeKeys(ctx context.Context, part configMember) error {
 	done := map[uuid.UUID]bool{}
 	for _, item := range i.items(part) {
 		members := i.members(item.place, item.node, append([]string{"id", "name", "scopes", "pipeline", "expires_at"}, limitNames()...))
-		n, clear := i.find(item, members, len(i.now.keys), func(n int) (uuid.UUID, string) { return i.now.keys[n].ID, i.now.keys[n].Name })
+		n, known := i.find(item, members, len(i.now.keys), func(n int) (uuid.UUID, string) { return i.now.keys[n].ID, i.now.keys[n].Name })
 		before := tenants.APIKey{}
 		if n >= 0 {
 			before = i.now.keys[n]
 		}
 		after, scopes, err := i.keyFrom(item, members, before)
-		if err != nil || !clear {
+		if err != nil || !known {
 			if err != nil {
 				return err
 			}
 			continue
 		}
 		if n < 0 {
-			i.byHand("API key %q does not exist here: create it with the scopes %s, then import again to set its limits.", item.name, joined(scopes))
+			i.byHandf("API key %q does not exist here: create it with the scopes %s, then import again to set its limits.", item.name, joined(scopes))
 			continue
 		}
 		if done[before.ID] {
@@ -81,7 +81,7 @@ func (i *configImport) takeKeys(ctx context.Context, part configMember) error {
 		}
 		done[before.ID] = true
 		if scopes != nil && !sameScopes(scopes, before.Scopes) {
-			i.byHand("API key %q has the scopes %s, the file says %s: scopes never change, so create another key.", before.Name, joined(before.Scopes), joined(scopes))
+			i.byHandf("API key %q has the scopes %s, the file says %s: scopes never change, so create another key.", before.Name, joined(before.Scopes), joined(scopes))
 		}
 		if !i.changed(item.place, before.Fields(), after.Fields()) {
 			continue
@@ -164,16 +164,16 @@ func (i *configImport) takeProviders(ctx context.Context, part configMember) err
 	done := map[uuid.UUID]bool{}
 	for _, item := range i.items(part) {
 		members := i.members(item.place, item.node, append(changeable, fixed...))
-		n, clear := i.find(item, members, len(i.now.providers), func(n int) (uuid.UUID, string) { return i.now.providers[n].ID, i.now.providers[n].Name })
+		n, known := i.find(item, members, len(i.now.providers), func(n int) (uuid.UUID, string) { return i.now.providers[n].ID, i.now.providers[n].Name })
 		asked, sent, err := i.providerFrom(item, members)
-		if err != nil || !clear {
+		if err != nil || !known {
 			if err != nil {
 				return err
 			}
 			continue
 		}
 		if n < 0 {
-			i.byHand("Provider key %q for %s does not exist here: add it with its secret%s, then import again to set how it is used.", item.name, sent.Provider, at(sent.BaseURL))
+			i.byHandf("Provider key %q for %s does not exist here: add it with its secret%s, then import again to set how it is used.", item.name, sent.Provider, at(sent.BaseURL))
 			continue
 		}
 		before := i.now.providers[n]
@@ -183,10 +183,10 @@ func (i *configImport) takeProviders(ctx context.Context, part configMember) err
 		}
 		done[before.ID] = true
 		if sent.Provider != "" && sent.Provider != before.Provider {
-			i.byHand("Provider key %q speaks to %s, the file says %s: that never changes, so add another key with its secret.", before.Name, before.Provider, sent.Provider)
+			i.byHandf("Provider key %q speaks to %s, the file says %s: that never changes, so add another key with its secret.", before.Name, before.Provider, sent.Provider)
 		}
 		if url := strings.TrimRight(sent.BaseURL, "/"); url != before.BaseURL && (url != "" || sent.hasURL) {
-			i.byHand("Provider key %q is sent%s, the file says%s: replace its secret there with that base URL.", before.Name, at(before.BaseURL), at(url))
+			i.byHandf("Provider key %q is sent%s, the file says%s: replace its secret there with that base URL.", before.Name, at(before.BaseURL), at(url))
 		}
 		after := asked.Apply(before)
 		isOther := !slices.Equal(before.Headers, after.Headers)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -114,7 +115,7 @@ func (r *configReader) items(member configMember) []configMember {
 	}
 	var found []configMember
 	for i, node := range member.node.Content {
-		name := fmt.Sprintf("%d", i+1)
+		name := strconv.Itoa(i + 1)
 		for j := 0; node.Kind == yaml.MappingNode && j+1 < len(node.Content); j += 2 {
 			if node.Content[j].Value == "name" && node.Content[j+1].Value != "" {
 				name = node.Content[j+1].Value

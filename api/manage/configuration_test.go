@@ -83,8 +83,8 @@ func TestImportingAnExportChangesNothing(t *testing.T) {
 	w := setup(t).tenant(t, "ada")
 	w.send(t, http.MethodPatch, "/keys/"+w.keyID, `{"budget_day_usd":2.57,"allowed_ips":["10.0.0.0/8","203.0.113.7"],"pipeline":"# x\nipc: {minClear: 0.2}\n","expires_at":"2031-01-31T12:00:00Z"}`).want(t, http.StatusOK)
 	w.send(t, http.MethodPatch, "/provider-keys/"+w.providerKey, `{"models":["claude-*"],"headers":[{"name":"X-Team","value":"a: b"}],"default":true}`).want(t, http.StatusOK)
-	before, rows := w.snapshot(t, w.workspace), 0
-	rows, _ = w.audited(t)
+	before := w.snapshot(t, w.workspace)
+	rows, _ := w.audited(t)
 
 	for _, format := range []string{"", "?format=json"} {
 		came := w.importConfig(t, "", w.exportConfig(t, format))

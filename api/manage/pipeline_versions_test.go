@@ -64,8 +64,8 @@ func TestAVersionIsRestoredAsANewOne(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	w, other := p.member(t, "ada"), p.member(t, "eve")
-	for _, clear := range []string{"0.2", "0.3"} {
-		w.savePipeline(t, "application/yaml", "ipc: {minClear: "+clear+"}").want(t, http.StatusOK)
+	for _, share := range []string{"0.2", "0.3"} {
+		w.savePipeline(t, "application/yaml", "ipc: {minClear: "+share+"}").want(t, http.StatusOK)
 	}
 	other.send(t, http.MethodPost, "/pipeline/versions/1/restore", "").want(t, http.StatusNotFound)
 	w.send(t, http.MethodPost, "/pipeline/versions/7/restore", "").want(t, http.StatusNotFound)
