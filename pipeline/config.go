@@ -377,6 +377,7 @@ func (c Config) YAML() string {
 type Invalid struct {
 	Field   string // path of the field: "ipc.targetUtilization"; empty: the whole document
 	Message string // the value, what is wrong with it and what is allowed
+	Line    int    // of the document, from 1; 0: it has no place there
 }
 
 // Error implements error.

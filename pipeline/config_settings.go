@@ -16,6 +16,7 @@ import (
 type setting struct {
 	path  string
 	read  func(*Config, *yaml.Node) error
+	write func(*Config) (*yaml.Node, error)
 	check func(*Config) string // the value and what is allowed; empty: fine
 }
 
@@ -36,6 +37,16 @@ func field[T any](path string, at func(*Config) *T, check func(T) string) settin
 			}
 			*at(config) = value
 			return nil
+		},
+		write: func(config *Config) (*yaml.Node, error) {
+			var node yaml.Node
+			if err := node.Encode(*at(config)); err != nil {
+				return nil, fmt.Errorf("write %s: %w", path, err)
+			}
+			if node.Kind != yaml.ScalarNode {
+				node.Style = yaml.FlowStyle
+			}
+			return &node, nil
 		},
 		check: func(config *Config) string { return check(*at(config)) },
 	}

@@ -49,6 +49,8 @@ const (
 	ProviderKeyChanged   Action = "provider_key.changed"
 	ProviderKeyReplaced  Action = "provider_key.replaced"
 	PipelineSaved        Action = "pipeline.saved"
+	PipelineRestored     Action = "pipeline.restored"
+	ConfigImported       Action = "config.imported"
 	ModelWindowSet       Action = "model_window.set"
 	ModelWindowRemoved   Action = "model_window.removed"
 	RetentionSet         Action = "retention.set"

@@ -13,6 +13,7 @@ type PipelineConfig struct {
 	Modules   string // the modules in order, comma-separated; empty: the default pipeline
 	YAML      string // settings that differ from the defaults
 	SavedBy   uuid.UUID
+	Author    string // who that is: an e-mail address or an API key's name, in lists only; empty: they left, or the product
 	SavedAt   time.Time
 }
 

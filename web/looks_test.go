@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,9 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 	rule := busy.Learn("Tests of this repository run with go test -race, and never sleep.").ID.String()
 	busy.Post("/patterns", "kind", "convention", "text", "We use pnpm here, not npm.")
 	busy.Learn("Migrations are numbered SQL files, append only, and safe for the version that runs.")
+	for version, yaml := range []string{"ipc:\n  targetUtilization: 0.6\n", "# Long sessions: keep more.\nmodules: [ipc]\nipc:\n  targetUtilization: 0.75 # measured in May\n  preserveLastTurns: 8\n"} {
+		busy.Post("/pipeline/yaml", "version", strconv.Itoa(version), "yaml", yaml)
+	}
 	browser := browsertest.Start(t)
 
 	colleague := busy.Colleague(tenants.Admin)
@@ -129,6 +133,12 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"jump", "/jump?q=key", always},
 			{"jump archive", "/jump?q=npm&in=archive", always},
 			{"pipeline", "/pipeline", always},
+			{"pipeline history", "/pipeline/history", always},
+			{"pipeline version", "/pipeline/history/1", always},
+			{"pipeline restore", "/pipeline/history/1/restore", opened},
+			{"pipeline yaml", "/pipeline/yaml", always},
+			{"pipeline yaml edit", "/pipeline/yaml/edit", always},
+			{"import", "/settings/import", always},
 			{"billing off", "/billing", always},
 			{"pipeline preset", "/pipeline?preset=aggressive", always},
 			{"pipeline bridge", "/pipeline?module=compaction-bridge", always},

@@ -12,7 +12,6 @@ import (
 
 	"palimpsest/tenants"
 	"palimpsest/web"
-	"palimpsest/web/tuning"
 	"palimpsest/web/webtest"
 )
 
@@ -80,6 +79,13 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 		"pipeline refused":     busy.Post("/pipeline", "version", "0", "ipc.targetUtilization", "5"),
 		"pipeline moved":       busy.Post("/pipeline", "version", "0", "do", "down:ipc"),
 		"window refused":       busy.Post("/pipeline/windows", "model", "", "window_tokens", "many"),
+		"YAML saved":           busy.Post("/pipeline/yaml", "version", "0", "yaml", "ipc:\n  targetUtilization: 0.6\n"),
+		"YAML refused":         busy.Post("/pipeline/yaml", "version", "1", "yaml", "ipc:\n  targetUtilisation: 0.6\n  minClear: <b>\n"),
+		"YAML conflict":        busy.Post("/pipeline/yaml", "version", "0", "yaml", "ipc:\n  minClear: 0.2\n"),
+		"YAML saved again":     busy.Post("/pipeline/yaml", "version", "1", "yaml", "# ours\nipc:\n  minClear: 0.2\n"),
+		"restore conflict":     busy.Post("/pipeline/history/1/restore", "over", "1"),
+		"import refused":       busy.Post("/settings/import", "config", "palimpsest: 1\nsettngs: {}\n"),
+		"import asked":         busy.Post("/settings/import", "config", "palimpsest: 1\nsettings: {time_zone: Europe/Berlin}\napi_keys: [{name: nightly}]\n"),
 		"settings refused":     busy.Post("/settings", "time_zone", "Mars", "managers_read", "all", "members_read", "own", "viewers_read", "none"),
 		"retention refused":    busy.Post("/settings/retention", "days", "soon"),
 		"deletion refused":     busy.Post("/settings/delete", "confirm", "x"),
@@ -112,7 +118,7 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 		"/workspaces", "/workspaces/new", "/workspaces/rename", "/workspaces/leave", "/keys", "/keys/new", keys.Find(`[data-testid="keys"] a[aria-label^="Change"]`).AttrOr("href", ""),
 		keys.Find(`[data-testid="keys"] a[aria-label^="Rotate"]`).AttrOr("href", ""), keys.Find(`[data-testid="keys"] a[aria-label^="Revoke"]`).AttrOr("href", ""), "/providers", "/providers/new", "/providers/new?preset=azure",
 		providers.Find(`a[href$="/edit"]`).AttrOr("href", ""), providers.Find(`a[href$="/replace"]`).AttrOr("href", ""),
-		providers.Find(`a[href$="/remove"]`).AttrOr("href", ""), "/pipeline", "/pipeline?preset=aggressive", "/pipeline?module=compaction-bridge", "/pipeline?module=rehydrator", "/pipeline?module=patterns", "/pipeline?module=semantic-cache", "/sessions", "/sessions?q=none+such", "/sessions?q=file", "/sessions?show=problems&range=7d&client=x", "/sessions/delete", "/sessions/delete?id=" + busy.Newest().ID.String(),
+		providers.Find(`a[href$="/remove"]`).AttrOr("href", ""), "/pipeline", "/pipeline?preset=aggressive", "/pipeline?module=compaction-bridge", "/pipeline?module=rehydrator", "/pipeline?module=patterns", "/pipeline?module=semantic-cache", "/pipeline/history", "/pipeline/history?restored=2", "/pipeline/history/1", "/pipeline/history/2", "/pipeline/history/1/restore", "/pipeline/yaml", "/pipeline/yaml?show=all", "/pipeline/yaml/edit", "/settings/import", "/sessions", "/sessions?q=none+such", "/sessions?q=file", "/sessions?show=problems&range=7d&client=x", "/sessions/delete", "/sessions/delete?id=" + busy.Newest().ID.String(),
 		"/billing", "/requests", "/requests?client=claude-code&status=2xx", "/requests?client=none", "/requests?tag=x", "/requests?cursor=x", request, "/requests?open=" + strings.TrimPrefix(request, "/requests/"),
 		"/billing", "/patterns", "/patterns?state=approved", "/patterns/new", "/jump", "/jump?q=key", "/jump?q=none+such", "/jump?q=step&in=archive",
 		session, session + "?show=compressed", session + "?view=raw", session + "?view=diff", session + "/compact", session + "/delete", "/sessions/none", "/sessions?cursor=x",
@@ -120,7 +126,7 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 	} {
 		pages[path] = busy.Get(path)
 	}
-	for _, path := range []string{"/overview", "/keys", "/providers", "/sessions", "/requests", "/pipeline", "/patterns", "/jump"} {
+	for _, path := range []string{"/overview", "/keys", "/providers", "/sessions", "/requests", "/pipeline", "/pipeline/history", "/pipeline/yaml", "/patterns", "/jump"} {
 		pages["new "+path] = fresh.Get(path)
 	}
 	return pages
@@ -327,7 +333,7 @@ func TestFormsThatAreTooLargeAreRefused(t *testing.T) {
 }
 
 // brokenPipelines cannot be read.
-type brokenPipelines struct{ tuning.Store }
+type brokenPipelines struct{ web.Pipelines }
 
 func (brokenPipelines) Pipeline(context.Context, tenants.WorkspaceID) (tenants.PipelineConfig, error) {
 	return tenants.PipelineConfig{}, errors.New("password authentication failed for user palimpsest_app")

@@ -152,6 +152,8 @@ func reaches() map[string]reach {
 		"GET /settings":            {roles: "oa"},
 		"POST /settings":           {roles: "oa"},
 		"POST /settings/retention": {roles: "oa"},
+		"GET /settings/import":     {roles: "oa"},
+		"POST /settings/import":    {roles: "oa"},
 		"GET /settings/delete":     {roles: "o"},
 		"POST /settings/delete":    {roles: "o"},
 
@@ -179,13 +181,24 @@ func reaches() map[string]reach {
 
 		"POST /pipeline/windows":        {roles: "oa"},
 		"POST /pipeline/windows/remove": {roles: "oa"},
-		"GET /sessions":                 {roles: "oamv"},
-		"GET /sessions/:id":             {roles: "oamv", path: session},
-		"GET /sessions/csv":             {roles: "oamv"},
-		"GET /sessions/delete":          {roles: "oa"},
-		"POST /sessions/delete":         {roles: "oa"},
-		"GET /requests":                 {roles: "oamvb"},
-		"GET /requests/:id":             {roles: "oamvb", path: func(of *tenant) string { return "/requests/" + of.request }},
+
+		// Every workspace counts its versions from 1: web/pipelines tests that they are its own.
+		"GET /pipeline/history":                   {roles: "oamv"},
+		"GET /pipeline/history/:version":          {roles: "oamv"},
+		"GET /pipeline/history/:version/restore":  {roles: "oa"},
+		"POST /pipeline/history/:version/restore": {roles: "oa"},
+		"GET /pipeline/yaml":                      {roles: "oamv"},
+		"GET /pipeline/yaml/pipeline.yaml":        {roles: "oamv"},
+		"GET /pipeline/yaml/edit":                 {roles: "oa"},
+		"POST /pipeline/yaml":                     {roles: "oa"},
+
+		"GET /sessions":         {roles: "oamv"},
+		"GET /sessions/:id":     {roles: "oamv", path: session},
+		"GET /sessions/csv":     {roles: "oamv"},
+		"GET /sessions/delete":  {roles: "oa"},
+		"POST /sessions/delete": {roles: "oa"},
+		"GET /requests":         {roles: "oamvb"},
+		"GET /requests/:id":     {roles: "oamvb", path: func(of *tenant) string { return "/requests/" + of.request }},
 
 		"GET /sessions/:id/requests.csv": {roles: "oamv", path: sessionAt("requests.csv")},
 		"POST /sessions/:id/pin":         {roles: "oam", path: sessionAt("pin")},

@@ -159,6 +159,7 @@ func (s *Server) registerPipeline(pages *echo.Group) {
 	pages.POST(paths.PipelinePreview, s.as(tenants.ReadConfig, tuning.NewPreviewer(pipeline, s.deps.Preview, s.config.Log).Show))
 	pages.POST(paths.PipelineWindows, s.as(tenants.ManagePipeline, pipeline.SetWindow))
 	pages.POST(paths.RemovePipelineWindow, s.as(tenants.ManagePipeline, pipeline.RemoveWindow))
+	s.registerVersions(pages)
 }
 
 // registerSessions adds the list of sessions.
@@ -213,10 +214,12 @@ func (s *Server) workspace(pages *echo.Group) {
 	pages.GET(paths.Audit, s.as(tenants.ReadAudit, changes.Show))
 
 	// Settings
-	data := settings.New(settings.Deps{Data: s.deps.Data, Passwords: s.deps.Identity, Deletion: s.deps.Deletion})
+	data := settings.New(settings.Deps{Data: s.deps.Data, Passwords: s.deps.Identity, Deletion: s.deps.Deletion, Configuration: s.deps.Config})
 	pages.GET(paths.Settings, s.as(tenants.ManageSettings, data.Show))
 	pages.POST(paths.Settings, s.as(tenants.ManageSettings, data.Save))
 	pages.POST(paths.Retention, s.as(tenants.ManageSettings, data.SaveRetention))
+	pages.GET(paths.ImportConfig, s.as(tenants.ManageSettings, data.AskImport))
+	pages.POST(paths.ImportConfig, s.as(tenants.ManageSettings, data.Import))
 	pages.GET(paths.DeleteWorkspace, s.as(tenants.DeleteWorkspace, data.ConfirmDelete))
 	pages.POST(paths.DeleteWorkspace, s.as(tenants.DeleteWorkspace, data.Delete))
 }

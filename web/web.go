@@ -25,6 +25,7 @@ import (
 	"palimpsest/web/overview"
 	"palimpsest/web/passkey"
 	"palimpsest/web/patterns"
+	"palimpsest/web/pipelines"
 	"palimpsest/web/providers"
 	"palimpsest/web/requests"
 	"palimpsest/web/session"
@@ -83,7 +84,7 @@ type Deps struct {
 	Identity     Identity
 	APIKeys      keys.Store
 	ProviderKeys providers.Store
-	Pipelines    tuning.Store
+	Pipelines    Pipelines
 	Preview      tuning.Comparer
 	ModelWindows tuning.Windows
 	Usage        overview.Usage
@@ -97,6 +98,7 @@ type Deps struct {
 	Data         settings.Data
 	Audit        Audit
 	Deletion     settings.Deletion
+	Config       settings.Configuration
 	SignOn       signon.Service
 	Passkeys     Passkeys
 
@@ -128,6 +130,12 @@ type People interface {
 type Invitations interface {
 	members.Invitations
 	invite.Invitations
+}
+
+// Pipelines keeps pipelines, version by version.
+type Pipelines interface {
+	tuning.Store
+	pipelines.Store
 }
 
 // Sessions lists and reads sessions.

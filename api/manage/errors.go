@@ -50,7 +50,18 @@ type problem struct {
 	Field     string `json:"field,omitempty"` // path of the value at fault
 	RequestID string `json:"request_id,omitempty"`
 
+	// Where a document is at fault: the line of the first fault, and all of them.
+	Line   int         `json:"line,omitempty"`
+	Errors []faultJSON `json:"errors,omitempty"`
+
 	retryAfter int // seconds; 0: nothing is said of it
+}
+
+// faultJSON is one of several things that are wrong with a document.
+type faultJSON struct {
+	Field   string `json:"field,omitempty"`
+	Line    int    `json:"line,omitempty"` // from 1
+	Message string `json:"message"`
 }
 
 // problems answers the errors of handlers as application/problem+json.
@@ -86,6 +97,9 @@ func (s *server) problems(next echo.HandlerFunc) echo.HandlerFunc {
 func problemOf(err error) problem {
 	var bad malformed
 	var refused *echo.HTTPError
+	if faults, is := errors.AsType[pipeline.Faults](err); is {
+		return faultsProblem(faults)
+	}
 	if field, message, ok := invalid(err); ok {
 		return problem{Status: http.StatusUnprocessableEntity, Field: field, Detail: message}
 	}
@@ -112,6 +126,16 @@ func problemOf(err error) problem {
 	default:
 		return problem{Status: http.StatusInternalServerError, Detail: "The request failed on our side. Nothing was changed; try again, and name the request_id if it goes on."}
 	}
+}
+
+// faultsProblem tells all that is wrong with a document.
+func faultsProblem(faults pipeline.Faults) problem {
+	first := faults[0]
+	answer := problem{Status: http.StatusUnprocessableEntity, Field: first.Field, Detail: first.Message, Line: first.Line}
+	for _, fault := range faults {
+		answer.Errors = append(answer.Errors, faultJSON{Field: fault.Field, Line: fault.Line, Message: fault.Message})
+	}
+	return answer
 }
 
 // invalid returns what is wrong with a value, if err is of that kind.

@@ -28,6 +28,7 @@ type reach struct {
 	reads    bool   // changes nothing, though it is no GET
 	own      bool   // says itself whose workspace it is about: a test of its own calls it
 	status   int    // of the owner's own call; 0: 200
+	rows     int    // that it writes into the audit log; 0: one
 	roles    string // that may: initials of owner, admin, member, viewer, billing
 }
 
@@ -80,6 +81,9 @@ func reaches() map[string]reach {
 		"POST /provider-keys":    {roles: "oa", body: `{"provider":"openai","key":"sk-another-key"}`, status: http.StatusCreated},
 		"GET /pipeline":          {roles: "oamv"},
 		"PUT /pipeline":          {roles: "oa", body: `{"ipc":{"preserveLastTurns":7}}`},
+		"GET /pipeline/versions": {roles: "oamv"},
+		"POST /pipeline/versions/:version/restore": {roles: "oa", // every workspace counts its own from 1
+			path: at(func(*tenant) string { return "/pipeline/versions/1/restore" }), own: true},
 		"POST /pipeline/preview": {roles: "oamv", reads: true, body: `{"pipeline":{"ipc":{"preserveLastTurns":7}}}`},
 		"GET /sessions":          {roles: "oamv"},
 		"GET /models/windows":    {roles: "oamv"},
@@ -93,15 +97,17 @@ func reaches() map[string]reach {
 		"PUT /models/windows/:model":    {roles: "oa", body: `{"window_tokens":50000}`},
 		"DELETE /models/windows/:model": {roles: "oa", path: at((*tenant).modelWindow), status: http.StatusNoContent},
 
-		"GET /settings":     {roles: "oamv"},
-		"PUT /settings":     {roles: "oa", body: `{"time_zone":"Europe/Berlin"}`},
-		"GET /sign-on":      {roles: "oa", managers: true},
-		"PUT /sign-on":      {roles: "oa", body: `{"issuer":"` + issuer + `","client_id":"c","secret":"s","role":"member"}`},
-		"DELETE /sign-on":   {roles: "oa", own: true},
-		"GET /audit":        {roles: "oa", managers: true},
-		"GET /audit.csv":    {roles: "oa", managers: true},
-		"GET /export":       {roles: "oa", managers: true},
-		"DELETE /workspace": {roles: "o", own: true},
+		"GET /settings":       {roles: "oamv"},
+		"PUT /settings":       {roles: "oa", body: `{"time_zone":"Europe/Berlin"}`},
+		"GET /sign-on":        {roles: "oa", managers: true},
+		"PUT /sign-on":        {roles: "oa", body: `{"issuer":"` + issuer + `","client_id":"c","secret":"s","role":"member"}`},
+		"DELETE /sign-on":     {roles: "oa", own: true},
+		"GET /config/export":  {roles: "oamv"},
+		"POST /config/import": {roles: "oa", body: `{"palimpsest":1,"settings":{"retention_days":77}}`, rows: 2}, // the retention, and the import
+		"GET /audit":          {roles: "oa", managers: true},
+		"GET /audit.csv":      {roles: "oa", managers: true},
+		"GET /export":         {roles: "oa", managers: true},
+		"DELETE /workspace":   {roles: "o", own: true},
 
 		"POST /sign-on/domains":               {roles: "oa", body: `{"domain":"another.example"}`, status: http.StatusCreated},
 		"POST /sign-on/domains/:domain/prove": {roles: "oa", path: at(func(of *tenant) string { return "/sign-on/domains/" + of.domain() + "/prove" })},

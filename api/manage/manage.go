@@ -133,6 +133,8 @@ func (s *server) config(group *echo.Group) {
 
 	group.GET("/pipeline", s.as(tenants.ReadConfig, s.getPipeline))
 	group.PUT("/pipeline", s.as(tenants.ManagePipeline, s.putPipeline))
+	group.GET("/pipeline/versions", s.as(tenants.ReadConfig, s.listPipelines))
+	group.POST("/pipeline/versions/:version/restore", s.as(tenants.ManagePipeline, s.restorePipeline))
 	group.POST("/pipeline/preview", s.as(tenants.ReadConfig, s.previewPipeline))
 
 	group.GET("/models/windows", s.as(tenants.ReadConfig, s.listModelWindows))
@@ -175,6 +177,8 @@ func (s *server) workspace(group *echo.Group) {
 
 	group.GET("/settings", s.as(tenants.ReadConfig, s.getSettings))
 	group.PUT("/settings", s.as(tenants.ManageSettings, s.putSettings))
+	group.GET("/config/export", s.as(tenants.ReadConfig, s.exportConfig))
+	group.POST("/config/import", s.as(tenants.ManageSettings, s.importConfig))
 	s.registerSignOn(group)
 	group.GET("/audit", s.as(tenants.ReadAudit, s.listAudit))
 	group.GET("/audit.csv", s.as(tenants.ReadAudit, s.downloadAudit))

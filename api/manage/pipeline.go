@@ -27,6 +27,17 @@ type Pipelines interface {
 	// SavePipeline stores the version that follows the expected one. It returns
 	// tenants.ErrConflict if that is not the newest.
 	SavePipeline(ctx context.Context, workspace tenants.WorkspaceID, expectedVersion int, config tenants.PipelineConfig) (tenants.PipelineConfig, error)
+
+	// PipelineVersions returns saved versions with their authors, the newest first: so
+	// many of those before a version; 0: of all.
+	PipelineVersions(ctx context.Context, workspace tenants.WorkspaceID, before, limit int) ([]tenants.PipelineConfig, error)
+
+	// PipelineVersion returns tenants.ErrNotFound for a version that was never saved.
+	PipelineVersion(ctx context.Context, workspace tenants.WorkspaceID, version int) (tenants.PipelineConfig, error)
+
+	// RestorePipeline stores an earlier version as the one that follows the expected
+	// one. Its errors are those of PipelineVersion and SavePipeline.
+	RestorePipeline(ctx context.Context, workspace tenants.WorkspaceID, expectedVersion, version int, by uuid.UUID) (tenants.PipelineConfig, error)
 }
 
 type pipelineJSON struct {
@@ -59,7 +70,7 @@ func (s *server) putPipeline(c echo.Context, who caller) error {
 		return err
 	}
 	layer := pipeline.Layer{Source: pipeline.FromWorkspace, YAML: body}
-	if _, _, err := pipeline.Resolve(s.Defaults, layer); err != nil {
+	if err := pipeline.Check(layer, s.Defaults); err != nil {
 		return err
 	}
 	ctx := c.Request().Context()
@@ -94,8 +105,7 @@ func matched(header string, newest int) (int, error) {
 }
 
 func (s *server) answerPipeline(c echo.Context, saved tenants.PipelineConfig) error {
-	layer := pipeline.Layer{Source: pipeline.FromWorkspace, Modules: saved.Modules, YAML: saved.YAML}
-	config, sources, err := pipeline.Resolve(s.Defaults, layer)
+	config, sources, err := pipeline.Resolve(s.Defaults, layerOf(saved))
 	if err != nil {
 		return fmt.Errorf("saved pipeline, version %d: %w", saved.Version, err)
 	}
@@ -105,4 +115,9 @@ func (s *server) answerPipeline(c echo.Context, saved tenants.PipelineConfig) er
 	}
 	c.Response().Header().Set("ETag", fmt.Sprintf("%q", strconv.Itoa(saved.Version)))
 	return c.JSON(http.StatusOK, answer)
+}
+
+// layerOf returns what a saved version sets.
+func layerOf(saved tenants.PipelineConfig) pipeline.Layer {
+	return pipeline.Layer{Source: pipeline.FromWorkspace, Modules: saved.Modules, YAML: saved.YAML}
 }

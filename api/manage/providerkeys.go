@@ -193,23 +193,32 @@ func (s *server) editProviderKey(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	change := tenants.ProviderKeyChange{Name: asked.Name, Auth: asked.Auth, Headers: asked.Headers, Models: asked.Models, Order: asked.Order, Default: asked.Default}
-	if asked.Dialects != nil {
-		both, err := bothOf(*asked.Dialects)
-		if err != nil {
-			return err
-		}
-		change.Both = &both
-	}
-	if asked.Enabled != nil {
-		disabled := !*asked.Enabled
-		change.Disabled = &disabled
+	change, err := asked.change()
+	if err != nil {
+		return err
 	}
 	key, err := s.ProviderKeys.EditProviderKey(c.Request().Context(), who.workspace, id, change)
 	if err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, providerKeyOf(key))
+}
+
+// change returns what is to become of a key. The error is a tenants.Invalid.
+func (c changedProviderKey) change() (tenants.ProviderKeyChange, error) {
+	change := tenants.ProviderKeyChange{Name: c.Name, Auth: c.Auth, Headers: c.Headers, Models: c.Models, Order: c.Order, Default: c.Default}
+	if c.Dialects != nil {
+		both, err := bothOf(*c.Dialects)
+		if err != nil {
+			return change, err
+		}
+		change.Both = &both
+	}
+	if c.Enabled != nil {
+		disabled := !*c.Enabled
+		change.Disabled = &disabled
+	}
+	return change, nil
 }
 
 // replacedProviderKey is what a request says of a key's new secret.

@@ -87,15 +87,21 @@ func (s *server) putSettings(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	given(&settings.TimeZone, asked.TimeZone)
-	given(&settings.Text.Managers, asked.ManagersRead)
-	given(&settings.Text.Members, asked.MembersRead)
-	given(&settings.Text.Viewers, asked.ViewersRead)
-	given(&settings.NoStore, asked.NoStore)
+	settings = asked.apply(settings)
 	if err := s.Data.SetDataSettings(ctx, who.workspace, settings); err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, settingsOf(settings))
+}
+
+// apply returns settings as they are after the change.
+func (n newSettings) apply(settings tenants.DataSettings) tenants.DataSettings {
+	given(&settings.TimeZone, n.TimeZone)
+	given(&settings.Text.Managers, n.ManagersRead)
+	given(&settings.Text.Members, n.MembersRead)
+	given(&settings.Text.Viewers, n.ViewersRead)
+	given(&settings.NoStore, n.NoStore)
+	return settings
 }
 
 // given sets what a request gives.

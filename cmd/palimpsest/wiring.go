@@ -155,17 +155,18 @@ func (p *program) serveProduct(e *echo.Echo, of product) {
 	}
 	keeper, invitations := p.keeper(of.db, of.keys, of.vault, of.provider), identity.NewInvitations(of.people, of.db, p.reachable())
 	signOn := p.signOn(of.db, of.vault, of.people)
-	manage.Register(e.Group("/api/v1"), manage.Config{
+	api := manage.Config{
 		Defaults: p.defaults(), Codecs: codecs(),
 		Identity: of.people, Cookies: tenants.NewCookies(p.reachable()), Keys: of.keys, APIKeys: keeper, ProviderKeys: keeper,
 		Pipelines: of.db, ModelWindows: of.db, Patterns: of.learned, Sessions: of.sessions, Archive: of.originals, ArchiveKeys: of.archiveKeys, Searcher: of.index,
 		Retentions: of.db, Usage: of.db, People: of.people, Invitations: invitations, Data: of.db, Audit: of.db, Deletion: of.deleting,
 		Billing: of.sold, Operator: of.db, SignOn: signOn, Previewer: of.preview, Log: p.log, Now: time.Now,
-	})
+	}
+	manage.Register(e.Group("/api/v1"), api)
 	p.serveDashboard(e, web.Deps{
 		Identity: of.people, APIKeys: keeper, ProviderKeys: keeper, Pipelines: of.db, Usage: of.db,
 		Sessions: of.sessions, Exchanges: of.db, Archive: of.originals, ArchiveKeys: of.archiveKeys, Mails: of.mails, People: of.people, Invitations: invitations,
-		Data: of.db, Audit: of.db, Deletion: of.deleting, Billing: of.sold, Preview: of.preview, ModelWindows: of.db,
+		Data: of.db, Audit: of.db, Deletion: of.deleting, Config: manage.NewConfigurations(api), Billing: of.sold, Preview: of.preview, ModelWindows: of.db,
 		Patterns: of.learned, Searcher: of.index, Live: p.pages,
 		Operator: of.db, Health: p.checks(of.db), SignOn: signOn, Passkeys: p.passkeys(of.db, of.vault, of.people),
 	})

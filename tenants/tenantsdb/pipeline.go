@@ -34,29 +34,109 @@ func (db *DB) PipelineHistory(ctx context.Context, workspace uuid.UUID) ([]tenan
 	return db.pipelines(ctx, workspace, historyLength)
 }
 
+// PipelineVersions returns saved versions of a workspace's pipeline config with
+// their authors, the newest first: at most so many of those before a version; 0: of all.
+func (db *DB) PipelineVersions(ctx context.Context, workspace uuid.UUID, before, limit int) ([]tenants.PipelineConfig, error) {
+	versions, err := db.authored(ctx, workspace, func(query *gorm.DB) *gorm.DB {
+		if before > 0 {
+			query = query.Where("version < ?", before)
+		}
+		return query.Order("version DESC").Limit(limit)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("versions of the pipeline of workspace %s: %w", workspace, err)
+	}
+	return versions, nil
+}
+
+// PipelineVersion returns one saved version of a workspace's pipeline config with its
+// author. It returns tenants.ErrNotFound.
+func (db *DB) PipelineVersion(ctx context.Context, workspace uuid.UUID, version int) (tenants.PipelineConfig, error) {
+	versions, err := db.authored(ctx, workspace, func(query *gorm.DB) *gorm.DB { return query.Where("version = ?", version) })
+	if err == nil && len(versions) == 0 {
+		err = tenants.ErrNotFound
+	}
+	if err != nil {
+		return tenants.PipelineConfig{}, fmt.Errorf("version %d of the pipeline: %w", version, err)
+	}
+	return versions[0], nil
+}
+
 // SavePipeline keeps a new version of a workspace's pipeline config and returns
 // it. It returns tenants.ErrConflict if the newest version is not the expected
 // one.
 func (db *DB) SavePipeline(ctx context.Context, workspace uuid.UUID, expectedVersion int, config tenants.PipelineConfig) (tenants.PipelineConfig, error) {
 	config.Workspace, config.Version = workspace, expectedVersion+1
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		before, err := newestPipeline(tx, workspace)
-		if err != nil {
-			return err
-		}
-		if err := insertPipeline(tx, workspace, &config); err != nil {
-			return err
-		}
-		saved := tenants.Change{Action: tenants.PipelineSaved, Target: strconv.Itoa(config.Version), Before: before.Fields(), After: config.Fields()}
-		if err := audit(tx, workspace, saved); err != nil {
-			return err
-		}
-		return notify(tx, SettingsChannel, workspace.String())
+		return keepPipeline(tx, workspace, &config, tenants.Change{Action: tenants.PipelineSaved, After: config.Fields()})
 	})
 	if err != nil {
 		return tenants.PipelineConfig{}, fmt.Errorf("save version %d of the pipeline: %w", config.Version, err)
 	}
 	return config, nil
+}
+
+// RestorePipeline keeps a new version of a workspace's pipeline config that equals an
+// earlier one, and returns it. It returns tenants.ErrNotFound, and tenants.ErrConflict
+// if the newest version is not the expected one.
+func (db *DB) RestorePipeline(ctx context.Context, workspace uuid.UUID, expectedVersion, version int, by uuid.UUID) (tenants.PipelineConfig, error) {
+	var config tenants.PipelineConfig
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		var rows []pipelineRow
+		err := tx.Table("pipeline_configs").Select(pipelineColumns).Where("workspace_id = ? AND version = ?", workspace, version).Find(&rows).Error
+		if err == nil && len(rows) == 0 {
+			err = tenants.ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		config = rows[0].toPipelineConfig()
+		config.Version, config.SavedBy = expectedVersion+1, by
+		after := config.Fields()
+		after["restored_version"] = strconv.Itoa(version)
+		return keepPipeline(tx, workspace, &config, tenants.Change{Action: tenants.PipelineRestored, After: after})
+	})
+	if err != nil {
+		return tenants.PipelineConfig{}, fmt.Errorf("restore version %d of the pipeline: %w", version, err)
+	}
+	return config, nil
+}
+
+// keepPipeline keeps a version, notes the change that makes it and tells all replicas.
+func keepPipeline(tx *gorm.DB, workspace uuid.UUID, config *tenants.PipelineConfig, change tenants.Change) error {
+	before, err := newestPipeline(tx, workspace)
+	if err != nil {
+		return err
+	}
+	if err := insertPipeline(tx, workspace, config); err != nil {
+		return err
+	}
+	change.Target, change.Before = strconv.Itoa(config.Version), before.Fields()
+	if err := audit(tx, workspace, change); err != nil {
+		return err
+	}
+	return notify(tx, SettingsChannel, workspace.String())
+}
+
+// authored returns the versions that a query narrows down to, with their authors.
+func (db *DB) authored(ctx context.Context, workspace uuid.UUID, narrow func(*gorm.DB) *gorm.DB) ([]tenants.PipelineConfig, error) {
+	var rows []struct {
+		Row pipelineRow `gorm:"embedded"`
+
+		Author string
+	}
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return narrow(tx.Table("pipeline_configs").Select(pipelineColumns+authorColumn).Where("workspace_id = ?", workspace)).Find(&rows).Error
+	})
+	if err != nil {
+		return nil, err
+	}
+	configs := make([]tenants.PipelineConfig, len(rows))
+	for i, row := range rows {
+		configs[i] = row.Row.toPipelineConfig()
+		configs[i].Author = row.Author
+	}
+	return configs, nil
 }
 
 func (db *DB) pipelines(ctx context.Context, workspace uuid.UUID, limit int) ([]tenants.PipelineConfig, error) {
@@ -99,6 +179,10 @@ func insertPipeline(tx *gorm.DB, workspace uuid.UUID, config *tenants.PipelineCo
 }
 
 const pipelineColumns = "workspace_id, version, modules, yaml, saved_by, saved_at"
+
+// authorColumn is who saved a version: a member, or an API key.
+const authorColumn = `, coalesce((SELECT u.email FROM users u WHERE u.id = pipeline_configs.saved_by),
+	(SELECT k.name FROM api_keys k WHERE k.workspace_id = pipeline_configs.workspace_id AND k.id = pipeline_configs.saved_by), '') AS author`
 
 type pipelineRow struct {
 	WorkspaceID uuid.UUID

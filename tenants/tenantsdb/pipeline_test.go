@@ -71,3 +71,70 @@ func TestPipelineOfAnotherVersionIsNotOverwritten(t *testing.T) {
 		t.Errorf("of %d who save at once, %d succeed and %d are refused", savers, saved.Load(), refused.Load())
 	}
 }
+
+func TestVersionsAreReadPageByPageWithTheirAuthors(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	key, _ := b.addKey(t, b.workspace)
+	for version, by := range []uuid.UUID{b.user.ID, key.ID, uuid.New()} {
+		if _, err := b.SavePipeline(t.Context(), b.workspace, version, tenants.PipelineConfig{YAML: "x", SavedBy: by}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	newest, err := b.PipelineVersions(t.Context(), b.workspace, 0, 2)
+	if err != nil || len(newest) != 2 || newest[0].Version != 3 || newest[0].Author != "" || newest[1].Author != key.Name {
+		t.Errorf("newest %+v, %v", newest, err)
+	}
+	older, err := b.PipelineVersions(t.Context(), b.workspace, 2, 2)
+	if err != nil || len(older) != 1 || older[0].Version != 1 || older[0].Author != b.user.Email {
+		t.Errorf("older %+v, %v", older, err)
+	}
+	one, err := b.PipelineVersion(t.Context(), b.workspace, 2)
+	if err != nil || one.Version != 2 || one.Author != key.Name || one.SavedAt.IsZero() {
+		t.Errorf("one %+v, %v", one, err)
+	}
+	for _, version := range []int{0, 4, -1} {
+		if _, err := b.PipelineVersion(t.Context(), b.workspace, version); !errors.Is(err, tenants.ErrNotFound) {
+			t.Errorf("version %d: %v", version, err)
+		}
+	}
+}
+
+// S3, S32
+func TestARestoredPipelineIsANewVersionThatSaysWhatItWas(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, other := b.signUp(t, "eve@example.com")
+	for version, yaml := range []string{"ipc: {minClear: 0.2}", "ipc: {minClear: 0.3}"} {
+		if _, err := b.SavePipeline(t.Context(), b.workspace, version, tenants.PipelineConfig{Modules: "ipc", YAML: yaml, SavedBy: uuid.New()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	for _, c := range []struct {
+		workspace         uuid.UUID
+		expected, version int
+		want              error
+	}{{b.workspace, 1, 1, tenants.ErrConflict}, {b.workspace, 3, 1, tenants.ErrConflict}, {b.workspace, 2, 7, tenants.ErrNotFound}, {other, 0, 1, tenants.ErrNotFound}} {
+		if _, err := b.RestorePipeline(t.Context(), c.workspace, c.expected, c.version, b.user.ID); !errors.Is(err, c.want) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	restored, err := b.RestorePipeline(t.Context(), b.workspace, 2, 1, b.user.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newest, err := b.Pipeline(t.Context(), b.workspace)
+	if err != nil || newest != restored || newest.Version != 3 || newest.Modules != "ipc" || newest.YAML != "ipc: {minClear: 0.2}" || newest.SavedBy != b.user.ID {
+		t.Errorf("newest %+v, %v", newest, err)
+	}
+	entries, err := b.Audit(t.Context(), b.workspace, tenants.AuditFilter{Action: "pipeline"})
+	if err != nil || len(entries) != 3 {
+		t.Fatalf("%d entries, %v", len(entries), err)
+	}
+	noted := entries[0]
+	if noted.Action != tenants.PipelineRestored || noted.Target != "3" || noted.After["restored_version"] != "1" || noted.Before["settings"] != "ipc: {minClear: 0.3}" {
+		t.Errorf("noted %+v", noted)
+	}
+}

@@ -97,6 +97,7 @@ func kinds() []components.Option {
 		{Value: "member", Label: "Members"},
 		{Value: "settings", Label: "Settings"},
 		{Value: "retention", Label: "Retention"},
+		{Value: "config", Label: "Configuration imports"},
 		{Value: "workspace", Label: "Workspace"},
 		{Value: "audit", Label: "Audit downloads"},
 		{Value: "plan", Label: "Plan"},

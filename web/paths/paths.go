@@ -29,10 +29,15 @@ const (
 	NewProvider      = "/providers/new"
 	Pipeline         = "/pipeline"
 	PipelinePreview  = "/pipeline/preview"
-	Sessions         = "/sessions"
-	SessionsCSV      = "/sessions/csv"
-	DeleteSessions   = "/sessions/delete"
-	Requests         = "/requests"
+	PipelineHistory  = "/pipeline/history"
+	PipelineYAML     = "/pipeline/yaml"
+	EditPipelineYAML = "/pipeline/yaml/edit"
+	// PipelineFile is where the pipeline is downloaded as YAML.
+	PipelineFile   = "/pipeline/yaml/pipeline.yaml"
+	Sessions       = "/sessions"
+	SessionsCSV    = "/sessions/csv"
+	DeleteSessions = "/sessions/delete"
+	Requests       = "/requests"
 	// RequestsCSV is where the list is downloaded.
 	RequestsCSV     = "/api/v1/requests.csv"
 	Patterns        = "/patterns"
@@ -49,6 +54,9 @@ const (
 	Settings        = "/settings"
 	Retention       = "/settings/retention"
 	DeleteWorkspace = "/settings/delete"
+	ImportConfig    = "/settings/import"
+	// ExportConfig is where what a workspace has set is downloaded.
+	ExportConfig = "/api/v1/config/export"
 	// ExportWorkspace is where everything of a workspace is downloaded.
 	ExportWorkspace = "/api/v1/export"
 	Members         = "/members"
@@ -98,8 +106,6 @@ const (
 
 	PipelineWindows      = "/pipeline/windows" // context windows of models
 	RemovePipelineWindow = "/pipeline/windows/remove"
-	PipelineHistory      = "/pipeline/history"
-	PipelineYAML         = "/pipeline/yaml"
 )
 
 // RenamePasskey is the path to rename a passkey at.
@@ -181,6 +187,12 @@ func EditPattern(id uuid.UUID) string { return Pattern(id) + "/edit" }
 
 // DeletePattern is the path to delete a rule at.
 func DeletePattern(id uuid.UUID) string { return Pattern(id) + "/delete" }
+
+// PipelineVersion is the path of a saved version of the pipeline.
+func PipelineVersion(version int) string { return PipelineHistory + "/" + strconv.Itoa(version) }
+
+// RestorePipeline is the path to save a version of the pipeline again at.
+func RestorePipeline(version int) string { return PipelineVersion(version) + "/restore" }
 
 // Session is the path of a session.
 func Session(id uuid.UUID) string { return Sessions + "/" + id.String() }

@@ -1,21 +1,16 @@
 package session
 
 import (
-	"fmt"
 	"strings"
 
-	"github.com/aymanbagabas/go-udiff"
+	"palimpsest/web/render"
 )
 
-const (
-	diffContext  = 3         // lines around a change
-	maxDiffBytes = 256 << 10 // of each side; longer ones are compared up to there
-	maxDiffLines = 1000
-)
+// maxDiffBytes is how much of each side is compared.
+const maxDiffBytes = 256 << 10
 
-// diffLine is a line of a difference: "-" was not sent, "+" was sent in its place,
-// "@" says where it stands, "" stands in both.
-type diffLine struct{ Sign, Text string }
+// diffLine is a line of a difference: "-" was not sent, "+" was sent in its place.
+type diffLine = render.Line
 
 // diffOf compares originals with what was sent for them, line by line.
 func diffOf(originals []original, sent []text) []diffLine {
@@ -23,24 +18,7 @@ func diffOf(originals []original, sent []text) []diffLine {
 	for i := range originals {
 		was[i] = originals[i].Text
 	}
-	before, after := plain(was), plain(sent)
-	edits := udiff.Lines(before, after)
-	unified, err := udiff.ToUnifiedDiff("original", "sent", before, edits, diffContext)
-	if err != nil {
-		return []diffLine{{Sign: "@", Text: "The difference cannot be shown; the other views can."}}
-	}
-	var lines []diffLine
-	for _, hunk := range unified.Hunks {
-		lines = append(lines, diffLine{Sign: "@", Text: fmt.Sprintf("from line %d", hunk.FromLine)})
-		for _, line := range hunk.Lines {
-			if len(lines) >= maxDiffLines {
-				return append(lines, diffLine{Sign: "@", Text: "What follows is not shown here. The original bytes hold it."})
-			}
-			sign := map[udiff.OpKind]string{udiff.Delete: "-", udiff.Insert: "+"}[line.Kind]
-			lines = append(lines, diffLine{Sign: sign, Text: strings.TrimSuffix(line.Content, "\n")})
-		}
-	}
-	return lines
+	return render.Difference(plain(was), plain(sent))
 }
 
 // plain returns texts as they are compared, ending in a line feed.

@@ -47,9 +47,10 @@ type Deletion interface {
 
 // Deps are what the page works with.
 type Deps struct {
-	Data      Data
-	Passwords Passwords
-	Deletion  Deletion
+	Data          Data
+	Passwords     Passwords
+	Deletion      Deletion
+	Configuration Configuration
 }
 
 // Handler answers the requests to the page.

@@ -1,7 +1,9 @@
 package webtest
 
 import (
+	"bytes"
 	"io"
+	"mime/multipart"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -157,6 +159,24 @@ func (p *Person) Post(path string, namesAndValues ...string) Page {
 		form.Add(namesAndValues[i], namesAndValues[i+1])
 	}
 	return p.send(http.MethodPost, path, strings.NewReader(form.Encode()), []string{"Content-Type", "application/x-www-form-urlencoded"})
+}
+
+// Upload sends a form with one file in a field; without a name no file was chosen.
+func (p *Person) Upload(path, field, name, content string) Page {
+	p.t.Helper()
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	part, err := form.CreateFormFile(field, name)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if _, err := io.WriteString(part, content); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := form.Close(); err != nil {
+		p.t.Fatal(err)
+	}
+	return p.send(http.MethodPost, path, &body, []string{"Content-Type", form.FormDataContentType()})
 }
 
 // PostFrom sends an empty form as another site would make a browser send it.

@@ -17,6 +17,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/api/credentials"
+	"palimpsest/api/manage"
 	"palimpsest/api/upstream"
 	"palimpsest/billing"
 	"palimpsest/migrations/dbtest"
@@ -127,7 +128,11 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	people.SetMails(identity.Mails{PublicURL: PublicURL})
 	p.Mails = mail.NewOutbox(mail.Config{Store: p.DB, Writer: people, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	keeper := forgetting{Keeper: p.Keeper(true), keys: p.Keys}
+	configuration := manage.NewConfigurations(manage.Config{
+		Defaults: p.defaults(), Pipelines: p.DB, ModelWindows: p.DB, Data: p.DB, Retentions: p.DB, APIKeys: keeper, ProviderKeys: keeper, Audit: p.DB,
+	})
 	deps := web.Deps{
+		Config:   configuration,
 		Identity: people, APIKeys: keeper, ProviderKeys: keeper,
 		Pipelines: p.DB, Preview: preview.New(p.Sessions, models), ModelWindows: p.DB, Usage: p.DB, Sessions: p.Sessions, Exchanges: p.DB, Archive: p.Archive, ArchiveKeys: p.ArchiveKeys,
 		Mails:    p.Mails,

@@ -1,0 +1,232 @@
+package manage
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+	"gopkg.in/yaml.v3"
+
+	"palimpsest/pipeline"
+	"palimpsest/tenants"
+)
+
+// configFormat is the version of the format of configuration files.
+const configFormat = 1
+
+// Configurations writes what a workspace has set as one file, without any secret, and
+// reads such a file into a workspace.
+type Configurations struct {
+	Config
+}
+
+// NewConfigurations returns Configurations on the stores of config. Defaults,
+// Pipelines, ModelWindows, Data, Retentions, APIKeys, ProviderKeys and Audit must be set.
+func NewConfigurations(config Config) *Configurations { return &Configurations{Config: config} }
+
+// configurationJSON is a configuration file.
+type configurationJSON struct {
+	Format       int                      `json:"palimpsest"`
+	Settings     configSettingsJSON       `json:"settings"`
+	Pipeline     pipeline.Config          `json:"pipeline"`
+	ModelWindows map[string]int           `json:"model_windows"` // those that were set, not those that were learnt
+	APIKeys      []configAPIKeyJSON       `json:"api_keys"`
+	ProviderKeys []configProviderKeysJSON `json:"provider_keys"`
+}
+
+type configSettingsJSON struct {
+	settingsJSON
+
+	RetentionDays int `json:"retention_days"` // 0: for ever
+}
+
+// configAPIKeyJSON is an API key without its secret.
+type configAPIKeyJSON struct {
+	ID        uuid.UUID       `json:"id"`
+	Name      string          `json:"name"`
+	Scopes    []tenants.Scope `json:"scopes"`
+	Pipeline  string          `json:"pipeline,omitempty"`
+	ExpiresAt *time.Time      `json:"expires_at"`
+
+	limitsJSON
+}
+
+// configProviderKeysJSON is a provider key without its secret.
+type configProviderKeysJSON struct {
+	ID       uuid.UUID          `json:"id"`
+	Name     string             `json:"name"`
+	Provider tenants.Provider   `json:"provider"`
+	Preset   string             `json:"preset,omitempty"`
+	BaseURL  string             `json:"base_url,omitempty"`
+	Dialects []tenants.Provider `json:"dialects"`
+	Auth     tenants.Auth       `json:"auth"`
+	Headers  []tenants.Header   `json:"headers"`
+	Models   []string           `json:"models"`
+	Order    int                `json:"order"`
+	Default  bool               `json:"default"`
+	Enabled  bool               `json:"enabled"`
+}
+
+// configured is what a workspace has set.
+type configured struct {
+	saved     tenants.PipelineConfig
+	pipeline  pipeline.Config
+	windows   []tenants.ModelWindow
+	settings  tenants.DataSettings
+	retention tenants.Retention
+	keys      []tenants.APIKey // that were not revoked
+	providers []tenants.ProviderKey
+}
+
+func (s *Configurations) read(ctx context.Context, workspace tenants.WorkspaceID) (now configured, err error) {
+	if now.saved, err = s.Pipelines.Pipeline(ctx, workspace); err != nil {
+		return now, err
+	}
+	if now.pipeline, _, err = pipeline.Resolve(s.Defaults, layerOf(now.saved)); err != nil {
+		return now, fmt.Errorf("saved pipeline, version %d: %w", now.saved.Version, err)
+	}
+	if now.windows, err = s.ModelWindows.ModelWindows(ctx, workspace); err != nil {
+		return now, err
+	}
+	if now.settings, err = s.Data.DataSettings(ctx, workspace); err != nil {
+		return now, err
+	}
+	if now.retention, err = s.Retentions.Retention(ctx, workspace); err != nil {
+		return now, err
+	}
+	if now.providers, err = s.ProviderKeys.ProviderKeys(ctx, workspace); err != nil {
+		return now, err
+	}
+	keys, err := s.APIKeys.APIKeys(ctx, workspace)
+	for _, key := range keys {
+		if key.RevokedAt == nil {
+			now.keys = append(now.keys, key)
+		}
+	}
+	return now, err
+}
+
+// Export returns a workspace's configuration as YAML, or as JSON. The same
+// configuration gives the same bytes.
+func (s *Configurations) Export(ctx context.Context, workspace tenants.WorkspaceID, asJSON bool) ([]byte, error) {
+	now, err := s.read(ctx, workspace)
+	if err != nil {
+		return nil, err
+	}
+	file := configurationJSON{
+		Format: configFormat, Settings: configSettingsJSON{settingsOf(now.settings), now.retention.Days}, Pipeline: now.pipeline,
+		ModelWindows: map[string]int{}, APIKeys: []configAPIKeyJSON{}, ProviderKeys: []configProviderKeysJSON{},
+	}
+	for _, window := range now.windows {
+		if window.Source == tenants.WindowOverride {
+			file.ModelWindows[window.Model] = window.Tokens
+		}
+	}
+	for _, key := range now.keys {
+		file.APIKeys = append(file.APIKeys, configAPIKeyJSON{
+			ID: key.ID, Name: key.Name, Scopes: key.Scopes, Pipeline: key.Pipeline, ExpiresAt: key.ExpiresAt, limitsJSON: limitsOf(key.Limits),
+		})
+	}
+	for _, key := range now.providers {
+		of := providerKeyOf(key)
+		file.ProviderKeys = append(file.ProviderKeys, configProviderKeysJSON{
+			ID: of.ID, Name: of.Name, Provider: of.Provider, Preset: of.Preset, BaseURL: of.BaseURL, Dialects: of.Dialects, Auth: of.Auth,
+			Headers: of.Headers, Models: of.Models, Order: of.Order, Default: of.Default, Enabled: of.Enabled,
+		})
+	}
+	written, err := json.MarshalIndent(file, "", "  ")
+	if err != nil || asJSON {
+		return written, err
+	}
+	return inYAML(written)
+}
+
+// inYAML returns JSON as YAML with its members in the same order.
+func inYAML(written []byte) ([]byte, error) {
+	var root yaml.Node
+	if err := yaml.Unmarshal(written, &root); err != nil {
+		return nil, fmt.Errorf("write configuration: %w", err)
+	}
+	plain(&root)
+	var out strings.Builder
+	out.WriteString("# Configuration of a Palimpsest workspace. It holds no secret.\n")
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(&root); err != nil {
+		return nil, fmt.Errorf("write configuration: %w", err)
+	}
+	return []byte(out.String()), nil
+}
+
+// plain has a node written as people write YAML: short lists of values in one line.
+func plain(node *yaml.Node) {
+	node.Style = 0
+	flat := node.Kind == yaml.SequenceNode
+	for _, below := range node.Content {
+		plain(below)
+		flat = flat && below.Kind == yaml.ScalarNode
+	}
+	if flat {
+		node.Style = yaml.FlowStyle
+	}
+}
+
+func (s *server) exportConfig(c echo.Context, who caller) error {
+	if err := allowQuery(c, "format"); err != nil {
+		return err
+	}
+	format := c.QueryParam("format")
+	if format != "" && format != "yaml" && format != "json" {
+		return tenants.Invalid{Field: "format", Message: "must be yaml or json"}
+	}
+	file, err := NewConfigurations(s.Config).Export(c.Request().Context(), who.workspace, format == "json")
+	if err != nil {
+		return err
+	}
+	name, media := "palimpsest-config.yaml", "application/yaml; charset=utf-8"
+	if format == "json" {
+		name, media = "palimpsest-config.json", echo.MIMEApplicationJSON
+	}
+	c.Response().Header().Set(echo.HeaderContentDisposition, `attachment; filename="`+name+`"`)
+	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+	return c.Blob(http.StatusOK, media, file)
+}
+
+type configImportJSON struct {
+	DryRun  bool          `json:"dry_run"`
+	Changes []settingJSON `json:"changes"`
+	ByHand  []string      `json:"by_hand"`
+}
+
+func (s *server) importConfig(c echo.Context, who caller) error {
+	if err := allowQuery(c, "dry_run"); err != nil {
+		return err
+	}
+	dry := c.QueryParam("dry_run")
+	if dry != "" && dry != "true" && dry != "false" {
+		return tenants.Invalid{Field: "dry_run", Message: "must be true or false"}
+	}
+	switch mediaType(c.Request()) {
+	case "application/yaml", "application/x-yaml", "text/yaml", echo.MIMEApplicationJSON:
+	default:
+		return errNotConfig
+	}
+	body, err := readBody(c)
+	if err != nil {
+		return err
+	}
+	came, err := NewConfigurations(s.Config).Import(c.Request().Context(), who.workspace, body, who.author(), who.may, dry == "true")
+	if err != nil {
+		return err
+	}
+	answer := configImportJSON{DryRun: dry == "true", Changes: []settingJSON{}, ByHand: append([]string{}, came.ByHand...)}
+	for _, change := range came.Changes {
+		answer.Changes = append(answer.Changes, settingJSON{Field: change.Place, Before: change.Before, After: change.After})
+	}
+	return c.JSON(http.StatusOK, answer)
+}

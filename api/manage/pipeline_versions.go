@@ -1,0 +1,123 @@
+package manage
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/pipeline"
+	"palimpsest/tenants"
+)
+
+type pipelineVersionJSON struct {
+	Version int           `json:"version"`
+	InForce bool          `json:"in_force"`
+	SavedBy uuid.UUID     `json:"saved_by"`
+	Author  string        `json:"author"` // an e-mail address or an API key's name; empty: they left, or the product
+	SavedAt time.Time     `json:"saved_at"`
+	YAML    string        `json:"yaml"`
+	Changes []settingJSON `json:"changes"`         // against the version before
+	Problem string        `json:"error,omitempty"` // why it cannot be restored any more
+}
+
+// settingJSON is a setting that was changed.
+type settingJSON struct {
+	Field  string `json:"field"`
+	Before string `json:"before"` // as YAML writes it
+	After  string `json:"after"`
+}
+
+func (s *server) listPipelines(c echo.Context, who caller) error {
+	limit, err := queryLimit(c)
+	if err != nil {
+		return err
+	}
+	before := 0
+	if cursor := c.QueryParam("cursor"); cursor != "" {
+		if before, err = strconv.Atoi(cursor); err != nil || before < 1 {
+			return tenants.Invalid{Field: "cursor", Message: "is not a next_cursor of this list; leave it out for the first page"}
+		}
+	}
+	ctx := c.Request().Context()
+	// The one after the last of the page is what that is compared with.
+	versions, err := s.Pipelines.PipelineVersions(ctx, who.workspace, before, limit+1)
+	if err != nil {
+		return err
+	}
+	newest, err := s.Pipelines.Pipeline(ctx, who.workspace)
+	if err != nil {
+		return err
+	}
+	var data []pipelineVersionJSON
+	for i, version := range versions[:min(limit, len(versions))] {
+		older := tenants.PipelineConfig{}
+		if i+1 < len(versions) {
+			older = versions[i+1]
+		}
+		told := s.pipelineVersion(older, version)
+		told.InForce = version.Version == newest.Version
+		data = append(data, told)
+	}
+	next := ""
+	if len(versions) > limit {
+		next = strconv.Itoa(versions[limit-1].Version)
+	}
+	return answerPage(c, data, next)
+}
+
+// pipelineVersion tells a version and what it changed of the one before.
+func (s *server) pipelineVersion(before, version tenants.PipelineConfig) pipelineVersionJSON {
+	told := pipelineVersionJSON{
+		Version: version.Version, SavedBy: version.SavedBy, Author: version.Author, SavedAt: version.SavedAt, YAML: version.YAML, Changes: []settingJSON{},
+	}
+	if document, err := layerOf(version).Document(); err == nil {
+		told.YAML = document
+	}
+	if err := pipeline.Check(layerOf(version), s.Defaults); err != nil {
+		told.Problem = err.Error()
+		return told
+	}
+	changes, err := pipeline.Changes(layerOf(before), layerOf(version), s.Defaults)
+	if err != nil {
+		return told // the one before is not accepted any more and says so itself
+	}
+	for _, change := range changes {
+		told.Changes = append(told.Changes, settingJSON{Field: change.Path, Before: change.Before, After: change.After})
+	}
+	return told
+}
+
+// restorePipeline saves an earlier version again. With If-Match, it is saved only
+// over that version.
+func (s *server) restorePipeline(c echo.Context, who caller) error {
+	ctx := c.Request().Context()
+	number, err := strconv.Atoi(c.Param("version"))
+	if err != nil {
+		return tenants.ErrNotFound
+	}
+	version, err := s.Pipelines.PipelineVersion(ctx, who.workspace, number)
+	if err != nil {
+		return err
+	}
+	if err := pipeline.Check(layerOf(version), s.Defaults); err != nil {
+		return err
+	}
+	newest, err := s.Pipelines.Pipeline(ctx, who.workspace)
+	if err != nil {
+		return err
+	}
+	expected, err := matched(c.Request().Header.Get("If-Match"), newest.Version)
+	if err != nil {
+		return err
+	}
+	if number == newest.Version {
+		return tenants.Invalid{Field: "version", Message: "is in force already"}
+	}
+	restored, err := s.Pipelines.RestorePipeline(ctx, who.workspace, expected, number, who.author())
+	if err != nil {
+		return err
+	}
+	return s.answerPipeline(c, restored)
+}

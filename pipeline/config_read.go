@@ -1,0 +1,300 @@
+package pipeline
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// maxYAML bounds the YAML of a layer, in bytes.
+const maxYAML = 64 << 10
+
+// Faults are what is wrong with a document, by its lines. errors.As finds the first.
+type Faults []Invalid
+
+// Error implements error.
+func (f Faults) Error() string {
+	said := make([]string, len(f))
+	for i, fault := range f {
+		if said[i] = fault.Error(); fault.Line > 0 {
+			said[i] = fmt.Sprintf("line %d: %s", fault.Line, said[i])
+		}
+	}
+	return strings.Join(said, "; ")
+}
+
+// Unwrap returns each fault.
+func (f Faults) Unwrap() []error {
+	each := make([]error, len(f))
+	for i, fault := range f {
+		each[i] = fault
+	}
+	return each
+}
+
+// Check returns all that is wrong with a layer above others, as Faults. What others
+// hold is not its fault: an error of theirs is returned as Resolve has it.
+func Check(layer Layer, below ...Layer) error {
+	config, sources, err := Resolve(below...)
+	if err != nil {
+		return err
+	}
+	read, faults := layer.read()
+	faults = append(faults, read.apply(&config, sources)...)
+	if len(faults) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(faults, func(a, b Invalid) int { return a.Line - b.Line })
+	return faults
+}
+
+// ReadNode returns the layer that a mapping of a larger document makes, and what
+// cannot be read of it; the layer holds the rest. Its YAML is that of the mapping.
+func ReadNode(source Source, node *yaml.Node) (Layer, Faults) {
+	layer := Layer{Source: source, isRead: true}
+	var faults Faults
+	layer.values, faults = valuesOf(node)
+	return layer, faults
+}
+
+// read returns the layer with its YAML read, as far as it can be, and what cannot.
+func (l Layer) read() (Layer, Faults) {
+	if l.isRead || l.YAML == "" {
+		return l, nil
+	}
+	var faults Faults
+	switch node, err := ParseYAML(l.YAML, maxYAML); {
+	case err != nil:
+		faults = Faults{*err}
+	case node != nil:
+		l.values, faults = valuesOf(node)
+	}
+	l.isRead = true
+	return l, faults
+}
+
+// ParseYAML returns the one value of a document of YAML or JSON; nil where it holds
+// comments only. What cannot be read, or has more than most bytes, is told with its line.
+func ParseYAML(document string, most int) (*yaml.Node, *Invalid) {
+	if len(document) > most {
+		return nil, &Invalid{Message: fmt.Sprintf("the config has %d bytes; allowed are %d", len(document), most)}
+	}
+	decoder := yaml.NewDecoder(strings.NewReader(document))
+	var root, second yaml.Node
+	switch err := decoder.Decode(&root); {
+	case errors.Is(err, io.EOF):
+		return nil, nil
+	case err != nil:
+		return nil, &Invalid{Message: "the config is no YAML: " + advised(err), Line: brokenAt(document)}
+	}
+	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
+		return nil, &Invalid{Message: "a second document begins; a config is one: take the line --- away", Line: second.Line}
+	}
+	if len(root.Content) == 0 || root.Content[0].Tag == "!!null" {
+		return nil, nil
+	}
+	return root.Content[0], nil
+}
+
+// advised returns what the parser says of a document, without its line, which is
+// often that before the fault, and with what to do.
+func advised(err error) string {
+	said := strings.TrimPrefix(err.Error(), "yaml: ")
+	if rest, is := strings.CutPrefix(said, "line "); is {
+		_, said, _ = strings.Cut(rest, ": ")
+	}
+	for _, known := range [...]struct{ part, advice string }{
+		{"cannot start any token", "indent with spaces, not tabs, and put quotes around a text that begins with @, ` or %"},
+		{"mapping values are not allowed", "indent the line as those beside it, and look for a missing or a second colon"},
+		{"did not find expected key", "indent the line as those beside it"},
+		{"could not find expected ':'", "write a name, a colon, a space and the value"},
+		{"unexpected end of stream", "close the quotes that are opened here"},
+		{"did not find expected ','", "close the bracket that is opened here"},
+		{"expected node content", "close the bracket that is opened here"},
+	} {
+		if strings.Contains(said, known.part) {
+			return said + ": " + known.advice
+		}
+	}
+	return said
+}
+
+// brokenAt returns the line from which on a document is no YAML: the one after the
+// longest beginning that is.
+func brokenAt(document string) int {
+	const patience = 4 << 20 // bytes that are parsed at most
+	ends := []int{0}
+	for i := range len(document) {
+		if document[i] == '\n' {
+			ends = append(ends, i+1)
+		}
+	}
+	parsed := 0
+	for line := len(ends) - 1; line > 0 && parsed < patience; line-- {
+		parsed += ends[line]
+		if yaml.Unmarshal([]byte(document[:ends[line]]), new(yaml.Node)) == nil {
+			return line + 1
+		}
+	}
+	if parsed >= patience {
+		return 0
+	}
+	return 1
+}
+
+// reading is what has been found in a document so far.
+type reading struct {
+	values map[string]*yaml.Node // by the paths of settings
+	names  map[string][]string   // of the settings in each section; "" holds the sections
+	faults Faults
+}
+
+// valuesOf returns the values that a mapping sets, and what cannot be read of it.
+func valuesOf(node *yaml.Node) ([]value, Faults) {
+	r := reading{values: map[string]*yaml.Node{}, names: sections()}
+	r.collect("", node)
+	var values []value
+	for _, setting := range settings() {
+		if node, set := r.values[setting.path]; set {
+			values = append(values, value{setting, node})
+		}
+	}
+	return values, r.faults
+}
+
+// sections returns the names of all settings by their section: "" holds the
+// sections themselves.
+func sections() map[string][]string {
+	names := map[string][]string{}
+	for _, setting := range settings() {
+		section, name, nested := strings.Cut(setting.path, ".")
+		if !nested {
+			names[""] = append(names[""], section)
+			continue
+		}
+		if len(names[section]) == 0 {
+			names[""] = append(names[""], section)
+		}
+		names[section] = append(names[section], name)
+	}
+	return names
+}
+
+func (r *reading) wrong(path string, line int, message string) {
+	r.faults = append(r.faults, Invalid{Field: path, Message: message, Line: line})
+}
+
+// collect notes the members of a section and of those below it.
+func (r *reading) collect(section string, node *yaml.Node) {
+	if node.Kind != yaml.MappingNode {
+		r.wrong(section, node.Line, "is not a mapping of names to values")
+		return
+	}
+	seen := map[string]int{}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		name, value := node.Content[i], node.Content[i+1]
+		path := strings.TrimPrefix(section+"."+name.Value, ".")
+		_, nested := r.names[path]
+		nested = nested && section == ""
+		switch first, twice := seen[name.Value]; {
+		case !slices.Contains(r.names[section], name.Value):
+			r.wrong(path, name.Line, r.unknown(section, name.Value))
+		case hasAlias(value):
+			r.wrong(path, name.Line, "uses an alias; write the value itself")
+		case twice:
+			r.wrong(path, name.Line, fmt.Sprintf("is set twice, first on line %d; keep one", first))
+		case nested && value.Tag == "!!null":
+		case nested:
+			r.collect(path, value)
+		case value.Tag == "!!null":
+			r.wrong(path, name.Line, "has no value; leave it out for its default")
+		default:
+			r.values[path] = value
+		}
+		seen[name.Value] = name.Line
+	}
+}
+
+// unknown says of a name that a section does not have what it may have been meant to be.
+func (r *reading) unknown(section, name string) string {
+	known := r.names[section]
+	said := "is unknown; known are " + strings.Join(known, ", ")
+	if meant := Nearest(name, known); meant != "" {
+		return said + ". Did you mean " + meant + "?"
+	}
+	for _, other := range r.names[""] {
+		if other != section && slices.Contains(r.names[other], name) {
+			return said + ". Did you mean " + name + " inside " + other + "?"
+		}
+	}
+	return said
+}
+
+func hasAlias(node *yaml.Node) bool {
+	return node.Kind == yaml.AliasNode || slices.ContainsFunc(node.Content, hasAlias)
+}
+
+// Nearest returns the known name that somebody meant by one that is not known; empty:
+// none is near it.
+func Nearest(name string, known []string) string {
+	plain := func(name string) string {
+		return strings.Map(func(r rune) rune {
+			if strings.ContainsRune("-_ .", r) {
+				return -1
+			}
+			return r
+		}, strings.ToLower(name))
+	}
+	wanted := plain(name)
+	if len(wanted) > 100 {
+		return ""
+	}
+	best, nearest := len(wanted)/3+1, ""
+	for _, candidate := range known {
+		if steps := distance(wanted, plain(candidate)); steps < best {
+			best, nearest = steps, candidate
+		}
+	}
+	return nearest
+}
+
+// distance returns how many letters must be put in, taken away, replaced or swapped
+// with their neighbour to make one text of the other (Damerau, CACM 7(3), 1964).
+func distance(a, b string) int {
+	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	var older []int
+	for i := range len(a) {
+		older, before, row = before, row, make([]int, len(b)+1)
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			row[j+1] = min(before[j]+cost, before[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], older[j-1]+1)
+			}
+		}
+	}
+	return row[len(b)]
+}
+
+// encoded returns a node as a document of YAML.
+func encoded(node *yaml.Node) (string, error) {
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(node); err != nil {
+		return "", fmt.Errorf("write YAML: %w", err)
+	}
+	return out.String(), nil
+}

@@ -1,0 +1,50 @@
+package components
+
+import (
+	"strconv"
+	"strings"
+
+	"palimpsest/pipeline"
+)
+
+// Fault is something that is wrong with a document that was sent.
+type Fault struct {
+	Line  int    // from 1; 0: none
+	Text  string // of the line
+	Field string
+	Says  string
+}
+
+// FaultsOf returns the faults of a document with the lines at which they are.
+func FaultsOf(document string, faults pipeline.Faults) []Fault {
+	lines := strings.Split(document, "\n")
+	found := make([]Fault, len(faults))
+	for i, each := range faults {
+		found[i] = Fault{Line: each.Line, Field: each.Field, Says: strings.TrimSuffix(each.Message, ".")}
+		if each.Line > 0 && each.Line <= len(lines) {
+			found[i].Text = lines[each.Line-1]
+		}
+	}
+	return found
+}
+
+func (f Fault) place() string {
+	if f.Line == 0 {
+		return "Whole document"
+	}
+	return "Line " + strconv.Itoa(f.Line)
+}
+
+// sentence returns what is wrong as a sentence.
+func (f Fault) sentence() string {
+	said := f.Says
+	if f.Field != "" {
+		said = f.Field + " " + said
+	} else if said != "" {
+		said = strings.ToUpper(said[:1]) + said[1:]
+	}
+	if strings.HasSuffix(said, "?") {
+		return said
+	}
+	return said + "."
+}

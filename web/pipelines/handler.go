@@ -1,0 +1,214 @@
+// Package pipelines is the pages of a workspace's pipeline beside that on which it is
+// set: every version of it, and the pipeline as YAML.
+package pipelines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/a-h/templ"
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/pipeline"
+	"palimpsest/tenants"
+	"palimpsest/web/layout"
+	"palimpsest/web/paths"
+)
+
+// pageSize is how many versions a page of the history shows.
+const pageSize = 25
+
+// Store keeps each workspace's pipeline, version by version.
+type Store interface {
+	// Pipeline returns the newest version; one with the version 0 if none was
+	// ever saved.
+	Pipeline(ctx context.Context, workspace tenants.WorkspaceID) (tenants.PipelineConfig, error)
+
+	// PipelineVersions returns saved versions with their authors, the newest first: so
+	// many of those before a version; 0: of all.
+	PipelineVersions(ctx context.Context, workspace tenants.WorkspaceID, before, limit int) ([]tenants.PipelineConfig, error)
+
+	// PipelineVersion returns tenants.ErrNotFound for a version that was never saved.
+	PipelineVersion(ctx context.Context, workspace tenants.WorkspaceID, version int) (tenants.PipelineConfig, error)
+
+	// SavePipeline stores the version that follows the expected one. It returns
+	// tenants.ErrConflict if that is not the newest.
+	SavePipeline(ctx context.Context, workspace tenants.WorkspaceID, expectedVersion int, config tenants.PipelineConfig) (tenants.PipelineConfig, error)
+
+	// RestorePipeline stores an earlier version as the one that follows the expected
+	// one. Its errors are those of PipelineVersion and SavePipeline.
+	RestorePipeline(ctx context.Context, workspace tenants.WorkspaceID, expectedVersion, version int, by uuid.UUID) (tenants.PipelineConfig, error)
+}
+
+// Handler answers the requests to the pages.
+type Handler struct {
+	store    Store
+	defaults pipeline.Layer
+}
+
+// New returns a Handler; defaults is the pipeline of a workspace that has set none.
+func New(store Store, defaults pipeline.Layer) *Handler {
+	return &Handler{store: store, defaults: defaults}
+}
+
+// History lists the versions, the newest first.
+func (h *Handler) History(c echo.Context, who tenants.Principal) error {
+	ctx, before := c.Request().Context(), 0
+	if cursor := c.QueryParam("before"); cursor != "" {
+		var err error
+		if before, err = strconv.Atoi(cursor); err != nil || before < 1 {
+			return echo.NewHTTPError(http.StatusBadRequest)
+		}
+	}
+	// The one after the last of the page is what that is compared with.
+	versions, err := h.store.PipelineVersions(ctx, who.Workspace.ID, before, pageSize+1)
+	if err != nil {
+		return err
+	}
+	newest, err := h.store.Pipeline(ctx, who.Workspace.ID)
+	if err != nil {
+		return err
+	}
+	page := historyModel{Before: before, MayRestore: who.Role.May(tenants.ManagePipeline)}
+	for i, version := range versions[:min(pageSize, len(versions))] {
+		older := tenants.PipelineConfig{}
+		if i+1 < len(versions) {
+			older = versions[i+1]
+		}
+		page.Rows = append(page.Rows, h.row(older, version, newest.Version))
+	}
+	if len(versions) > pageSize {
+		page.Next = versions[pageSize-1].Version
+	}
+	page.Restored, _ = strconv.Atoi(c.QueryParam("restored"))
+	return answer(c, http.StatusOK, who, "History", historyView(page), layout.Crumb{Title: "History"})
+}
+
+// Show shows one version beside the one in force.
+func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
+	page, err := h.version(c, who)
+	if err != nil {
+		return err
+	}
+	return answerVersion(c, http.StatusOK, who, page)
+}
+
+// ConfirmRestore asks whether a version is to hold again.
+func (h *Handler) ConfirmRestore(c echo.Context, who tenants.Principal) error {
+	page, err := h.version(c, who)
+	if err != nil {
+		return err
+	}
+	page.Asks = page.mayRestore()
+	return answerVersion(c, http.StatusOK, who, page)
+}
+
+// Restore saves a version again, over the one that was in force when it was asked for.
+func (h *Handler) Restore(c echo.Context, who tenants.Principal) error {
+	page, err := h.version(c, who)
+	if err != nil {
+		return err
+	}
+	if !page.mayRestore() {
+		return answerVersion(c, http.StatusUnprocessableEntity, who, page)
+	}
+	over, err := strconv.Atoi(c.FormValue("over"))
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest).SetInternal(err)
+	}
+	restored, err := h.store.RestorePipeline(c.Request().Context(), who.Workspace.ID, over, page.Version, who.User.ID)
+	if errors.Is(err, tenants.ErrConflict) {
+		if page, err = h.version(c, who); err != nil {
+			return err
+		}
+		page.IsConflict, page.Asks = true, page.mayRestore()
+		return answerVersion(c, http.StatusConflict, who, page)
+	}
+	if err != nil {
+		return err
+	}
+	return layout.Redirect(c, paths.With(paths.PipelineHistory, "restored", strconv.Itoa(restored.Version)))
+}
+
+// version returns the page of the version in the path.
+func (h *Handler) version(c echo.Context, who tenants.Principal) (versionModel, error) {
+	ctx := c.Request().Context()
+	number, err := strconv.Atoi(c.Param("version"))
+	if err != nil {
+		return versionModel{}, tenants.ErrNotFound
+	}
+	version, err := h.store.PipelineVersion(ctx, who.Workspace.ID, number)
+	if err != nil {
+		return versionModel{}, err
+	}
+	older, err := h.store.PipelineVersions(ctx, who.Workspace.ID, number, 1)
+	if err != nil {
+		return versionModel{}, err
+	}
+	newest, err := h.store.Pipeline(ctx, who.Workspace.ID)
+	if err != nil {
+		return versionModel{}, err
+	}
+	before := tenants.PipelineConfig{}
+	if len(older) > 0 {
+		before = older[0]
+	}
+	page := versionModel{row: h.row(before, version, newest.Version), MayChange: who.Role.May(tenants.ManagePipeline), Newest: newest}
+	page.YAML, page.NewestYAML = documentOf(version), documentOf(newest)
+	if page.Problem == "" {
+		// Without its problem a version resolves; that of the newest is told on its page.
+		page.Against, _ = h.changes(version, newest)
+	}
+	return page, nil
+}
+
+// row returns what a version changed of the one before.
+func (h *Handler) row(before, version tenants.PipelineConfig, newest int) row {
+	told := row{Version: version.Version, InForce: version.Version == newest, At: version.SavedAt, Author: authorOf(version)}
+	if err := pipeline.Check(layerOf(version), h.defaults); err != nil {
+		told.Problem = err.Error()
+		return told
+	}
+	var err error
+	if told.Changes, err = h.changes(before, version); err != nil {
+		told.Unknown = true // the one before is not accepted any more
+	}
+	return told
+}
+
+func (h *Handler) changes(before, after tenants.PipelineConfig) ([]change, error) {
+	found, err := pipeline.Changes(layerOf(before), layerOf(after), h.defaults)
+	if err != nil {
+		return nil, fmt.Errorf("compare versions %d and %d: %w", before.Version, after.Version, err)
+	}
+	return worded(found), nil
+}
+
+func layerOf(saved tenants.PipelineConfig) pipeline.Layer {
+	return pipeline.Layer{Source: pipeline.FromWorkspace, Modules: saved.Modules, YAML: saved.YAML}
+}
+
+// documentOf returns what a version sets; where it is not accepted any more, the YAML
+// as it was saved.
+func documentOf(saved tenants.PipelineConfig) string {
+	document, err := layerOf(saved).Document()
+	if err != nil {
+		return saved.YAML
+	}
+	return document
+}
+
+func answerVersion(c echo.Context, status int, who tenants.Principal, page versionModel) error {
+	title := "Version " + strconv.Itoa(page.Version)
+	return answer(c, status, who, title, versionView(page), layout.Crumb{Title: "History", Path: paths.PipelineHistory}, layout.Crumb{Title: title})
+}
+
+// answer shows a page below that of the pipeline.
+func answer(c echo.Context, status int, who tenants.Principal, title string, content templ.Component, way ...layout.Crumb) error {
+	crumbs := append([]layout.Crumb{{Title: "Pipeline", Path: paths.Pipeline}}, way...)
+	return layout.Page(c, status, layout.Frame{Title: title, Section: layout.Pipeline, Who: who, Crumbs: crumbs}, content)
+}

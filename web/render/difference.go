@@ -1,0 +1,39 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+)
+
+const (
+	diffContext  = 3 // lines around a change
+	maxDiffLines = 1000
+)
+
+// Line is a line of a difference: "-" stands before only, "+" after only, "@" says
+// where the next ones stand, "" stands in both.
+type Line struct{ Sign, Text string }
+
+// Difference compares two texts line by line. What lies beyond 1000 lines of it is
+// left out, and said to be.
+func Difference(before, after string) []Line {
+	edits := udiff.Lines(before, after)
+	unified, err := udiff.ToUnifiedDiff("before", "after", before, edits, diffContext)
+	if err != nil {
+		return []Line{{Sign: "@", Text: "The difference cannot be shown; the other views can."}}
+	}
+	var lines []Line
+	for _, hunk := range unified.Hunks {
+		lines = append(lines, Line{Sign: "@", Text: fmt.Sprintf("from line %d", hunk.FromLine)})
+		for _, line := range hunk.Lines {
+			if len(lines) >= maxDiffLines {
+				return append(lines, Line{Sign: "@", Text: "What follows is not shown here; the other views hold it."})
+			}
+			sign := map[udiff.OpKind]string{udiff.Delete: "-", udiff.Insert: "+"}[line.Kind]
+			lines = append(lines, Line{Sign: sign, Text: strings.TrimSuffix(line.Content, "\n")})
+		}
+	}
+	return lines
+}

@@ -1,0 +1,98 @@
+package settings
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/pipeline"
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+	"palimpsest/web/layout"
+	"palimpsest/web/paths"
+)
+
+// Configuration reads configuration files into workspaces.
+type Configuration interface {
+	// Import does all that a file says on behalf of by, or nothing of it; a dry run
+	// only tells what would change. It returns pipeline.Faults for what is wrong with the
+	// file, tenants.ErrDenied and tenants.ErrConflict.
+	Import(ctx context.Context, workspace tenants.WorkspaceID, document string, by uuid.UUID, may func(tenants.Permission) bool, dry bool) (tenants.ConfigImport, error)
+}
+
+// importModel is the page on which a configuration file is read.
+type importModel struct {
+	Typed    string
+	Faults   []components.Fault
+	Came     tenants.ConfigImport
+	IsAsked  bool // what would change is shown
+	IsDone   bool // it was changed
+	Conflict bool // somebody saved in the meantime
+}
+
+func (m importModel) rows() string {
+	return strconv.Itoa(min(24, max(10, strings.Count(m.Typed, "\n")+2)))
+}
+
+// AskImport shows the form for a configuration file.
+func (h *Handler) AskImport(c echo.Context, who tenants.Principal) error {
+	return answerImport(c, http.StatusOK, who, importModel{})
+}
+
+// Import shows what a configuration file would change, and changes it once that was
+// confirmed.
+func (h *Handler) Import(c echo.Context, who tenants.Principal) error {
+	typed, err := document(c)
+	if err != nil {
+		return err
+	}
+	page := importModel{Typed: typed}
+	confirmed := c.FormValue("confirmed") != ""
+	page.Came, err = h.deps.Configuration.Import(c.Request().Context(), who.Workspace.ID, typed, who.User.ID, who.Role.May, !confirmed)
+	if faults, is := errors.AsType[pipeline.Faults](err); is {
+		page.Faults = components.FaultsOf(typed, faults)
+		return answerImport(c, http.StatusUnprocessableEntity, who, page)
+	}
+	if errors.Is(err, tenants.ErrConflict) {
+		page.Conflict = true
+		return answerImport(c, http.StatusConflict, who, page)
+	}
+	if err != nil {
+		return err
+	}
+	page.IsAsked, page.IsDone = !confirmed, confirmed
+	return answerImport(c, http.StatusOK, who, page)
+}
+
+// document returns the file that was sent, or what was typed in place of it.
+func document(c echo.Context) (string, error) {
+	typed := strings.ReplaceAll(c.FormValue("config"), "\r\n", "\n")
+	sent, err := c.FormFile("file")
+	switch {
+	case errors.Is(err, http.ErrMissingFile), errors.Is(err, http.ErrNotMultipart):
+		return typed, nil
+	case err != nil:
+		return "", echo.NewHTTPError(http.StatusBadRequest).SetInternal(err)
+	case sent.Size == 0:
+		return typed, nil
+	}
+	file, err := sent.Open()
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	read, err := io.ReadAll(file)
+	return strings.ToValidUTF8(string(read), "\uFFFD"), err
+}
+
+func answerImport(c echo.Context, status int, who tenants.Principal, page importModel) error {
+	const title = "Import configuration"
+	frame := layout.Frame{Title: title, Section: layout.Settings, Who: who, Crumbs: []layout.Crumb{{Title: "Settings", Path: paths.Settings}, {Title: title}}}
+	return layout.Page(c, status, frame, importView(page))
+}
