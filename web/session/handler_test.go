@@ -176,7 +176,8 @@ func TestChartHoldsEachRequestAndMarksEpochs(t *testing.T) {
 	if sum != overview.TokensBefore {
 		t.Errorf("the chart adds up to %d received, the ledger to %d", sum, overview.TokensBefore)
 	}
-	if rows := page.Find(`[data-testid="requests"] tbody tr`).Length(); rows != len(chart.X) {
+	table := person.Get("/sessions/" + overview.ID.String() + "?table=1")
+	if rows := table.Find(`[data-testid="requests"] tbody tr`).Length(); rows != len(chart.X) || page.Has(`[data-testid="requests"]`) {
 		t.Errorf("the table has %d rows", rows)
 	}
 }
@@ -220,7 +221,7 @@ func TestArchivedTextIsNeverMarkup(t *testing.T) {
 			t.Errorf("%s runs what was archived", path)
 		}
 	}
-	if page := person.Get("/sessions/" + person.Newest().ID.String()); !strings.Contains(page.Text(`[data-testid="original"] pre`), hostile) {
+	if page := person.Get("/sessions/" + person.Newest().ID.String()); !strings.Contains(page.TestID("original"), hostile) {
 		t.Errorf("the text is %q", page.TestID("original"))
 	}
 }

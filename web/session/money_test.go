@@ -83,7 +83,7 @@ func TestSessionThatNeedsAttentionSaysWhy(t *testing.T) {
 	if often := page.TestID("notice-epochs"); !strings.Contains(often, "compressed ") {
 		t.Errorf("of the epochs it says %q", often)
 	}
-	if rows := page.Text(`[data-testid="requests"] tbody`); !strings.Contains(rows, "expired 30.0k") {
+	if rows := person.Get("/sessions/" + overview.ID.String() + "?table=1").Text(`[data-testid="requests"] tbody`); !strings.Contains(rows, "expired 30.0k") {
 		t.Error("the table of requests does not say what was missed")
 	}
 }
