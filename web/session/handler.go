@@ -65,6 +65,9 @@ type APIKeys interface {
 // Readers says what somebody may read of what was said.
 type Readers interface {
 	Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error)
+
+	// DataSettings returns what the workspace says of its data.
+	DataSettings(ctx context.Context, workspace tenants.WorkspaceID) (tenants.DataSettings, error)
 }
 
 // Deps are what the page reads.
@@ -292,16 +295,16 @@ func (h *Handler) settings(ctx context.Context, workspace tenants.WorkspaceID) (
 	return 0, config.IPC.WarnAfterEpochs, nil
 }
 
-// keyName returns the name of an API key; empty if it is gone.
-func (h *Handler) keyName(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (string, error) {
+// key returns the API key of a session; the zero APIKey if it is gone.
+func (h *Handler) key(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.APIKey, error) {
 	keys, err := h.deps.APIKeys.APIKeys(ctx, workspace)
 	if err != nil {
-		return "", err
+		return tenants.APIKey{}, err
 	}
-	for _, key := range keys {
-		if key.ID == id {
-			return key.Name, nil
+	for i := range keys {
+		if keys[i].ID == id {
+			return keys[i], nil
 		}
 	}
-	return "", nil
+	return tenants.APIKey{}, nil
 }

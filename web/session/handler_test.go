@@ -297,7 +297,7 @@ func TestInsertsAreShownAtTheirMessage(t *testing.T) {
 	}
 }
 
-func laneOf(t *testing.T, person *webtest.Person, id uuid.UUID) uuid.UUID {
+func laneOf(t testing.TB, person *webtest.Person, id uuid.UUID) uuid.UUID {
 	t.Helper()
 	detail, err := person.Sessions.Session(t.Context(), person.Workspace.ID, id)
 	if err != nil {

@@ -25,6 +25,7 @@ type model struct {
 	Title    string // overrides the session's own, which may be empty
 	Lane     session.LaneOverview
 	KeyName  string
+	Unkept   string // why nothing new is kept of the session; empty: it is
 	Now      time.Time
 	Archived int // messages in the archive, over all lanes
 
@@ -68,9 +69,15 @@ func (h *Handler) model(ctx context.Context, who tenants.Principal, of subject, 
 		return model{}, err
 	}
 	m.Decisions = decisionsOf(m.Epochs, decisions)
-	if m.KeyName, err = h.keyName(ctx, who.Workspace.ID, detail.APIKey); err != nil {
+	key, err := h.key(ctx, who.Workspace.ID, detail.APIKey)
+	if err != nil {
 		return model{}, err
 	}
+	settings, err := h.deps.Readers.DataSettings(ctx, who.Workspace.ID)
+	if err != nil {
+		return model{}, err
+	}
+	m.KeyName, m.Unkept = key.Name, components.Unkept(settings, []tenants.APIKey{key})
 	return m, nil
 }
 
