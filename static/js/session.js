@@ -21,11 +21,8 @@
     more.click();
   };
 
-  // The list follows what is read: its row is marked and in sight, and the links lead
-  // to other turns in the same form.
-  const follow = () => {
-    const pane = $('#pane'), list = $('#read .turns');
-    if (!pane || !list) return;
+  // Rows lead to other turns in the form that is read, and the one that is read is marked.
+  const dress = (list, pane) => {
     $$('.turn', list).forEach(turn => {
       const address = new URL(turn.href);
       for (const name of ['view', 'text']) {
@@ -36,6 +33,13 @@
       if (address.searchParams.get('m') === pane.dataset.message) turn.setAttribute('aria-current', 'true');
       else turn.removeAttribute('aria-current');
     });
+  };
+
+  // The list follows what is read, so that its row stays in sight.
+  const follow = () => {
+    const pane = $('#pane'), list = $('#read .turns');
+    if (!pane || !list) return;
+    dress(list, pane);
     const row = $('[aria-current]', list);
     if (!row) return;
     const top = row.offsetTop - list.offsetTop;
@@ -57,10 +61,7 @@
     seam = null;
     const field = $('[data-find]');
     if (field) find(field);
-    const current = $('#pane')?.dataset.message;
-    $$('.turn', list).forEach(turn => {
-      if (new URL(turn.href).searchParams.get('m') === current) turn.setAttribute('aria-current', 'true');
-    });
+    if ($('#pane')) dress(list, $('#pane'));
     list.scrollTop = isFirst ? list.scrollHeight - below : above;
     if (focus) (isFirst ? $('.turn', list) : neighbour?.nextElementSibling?.querySelector('.turn'))?.focus({ preventScroll: true });
     if (waiting) step(waiting);

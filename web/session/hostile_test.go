@@ -76,14 +76,14 @@ func bodies(texts []string) map[string]string {
 	for group := range slices.Chunk(texts, atOnce) {
 		said, all := parts(`{"type":"text","text":%s}`, group), quoted(strings.Join(group, "\n\n"))
 		messages = append(messages, `{"role":"user","content":[`+results+said+`]}`)
-		calls := ""
-		results = ""
+		var calls, answers strings.Builder
 		for _, text := range group {
 			call++
-			calls += fmt.Sprintf(`,{"type":"tool_use","id":"toolu_%d","name":"Read","input":{"file_path":"/src/page.html","say":%s}}`, call, quoted(text))
-			results += fmt.Sprintf(`{"type":"tool_result","tool_use_id":"toolu_%d","is_error":true,"content":%s},`, call, quoted(text))
+			fmt.Fprintf(&calls, `,{"type":"tool_use","id":"toolu_%d","name":"Read","input":{"file_path":"/src/page.html","say":%s}}`, call, quoted(text))
+			fmt.Fprintf(&answers, `{"type":"tool_result","tool_use_id":"toolu_%d","is_error":true,"content":%s},`, call, quoted(text))
 		}
-		messages = append(messages, `{"role":"assistant","content":[`+said+calls+`]}`)
+		messages = append(messages, `{"role":"assistant","content":[`+said+calls.String()+`]}`)
+		results = answers.String()
 		chat = append(chat, `{"role":"user","content":[`+said+`]}`,
 			fmt.Sprintf(`{"role":"assistant","content":[%s],"tool_calls":[{"id":"call_%d","type":"function","function":{"name":"read","arguments":%s}}]}`, said, call, all),
 			fmt.Sprintf(`{"role":"tool","tool_call_id":"call_%d","content":%s}`, call, all))
@@ -178,8 +178,8 @@ func checkText(t *testing.T, tab *browsertest.Tab, name string, texts []string, 
 	}
 	shown := browsertest.Evaluate[[]string](tab, `[...document.querySelectorAll('.said pre')].map(e => e.textContent)`)
 	for _, text := range texts {
-		want := render.Visible(text[:min(len(text), 4_000)])
-		if !slices.ContainsFunc(shown, func(said string) bool { return strings.HasPrefix(said, strings.ToValidUTF8(want, "")) }) {
+		want := render.Visible(strings.ToValidUTF8(text[:min(len(text), 4_000)], ""))
+		if !slices.ContainsFunc(shown, func(said string) bool { return strings.HasPrefix(said, want) }) {
 			t.Errorf("%s: %.80q is not shown as it was sent", name, text)
 		}
 	}

@@ -154,7 +154,7 @@ func (r *reader) pane(ctx context.Context, chosen span, listed row, asked query)
 		p.Inserts = append(p.Inserts, shown)
 	}
 	if p.AsItCame {
-		p.draw()
+		draw(&p)
 		return p, nil
 	}
 	if err := r.sent(chosen, &p); err != nil {
@@ -166,7 +166,7 @@ func (r *reader) pane(ctx context.Context, chosen span, listed row, asked query)
 	if !chosen.isRun() && len(p.Originals) == 1 && len(p.Sent) == 1 && !p.Raw {
 		mark(&p.Originals[0].Text, &p.Sent[0])
 	}
-	p.draw()
+	draw(&p)
 	return p, nil
 }
 

@@ -54,6 +54,7 @@ func TestTurnsAreLoadedWhereOneScrollsTo(t *testing.T) {
 	tab := d.tab
 	tab.Go(d.path + "?m=3")
 	tab.Until(inOrder(0, 100))
+	tab.Run(`document.querySelector('.turns').scrollIntoView()`)
 	for shown := 100; shown < messages; shown += 100 {
 		// Seen again and again until it is there, it is asked for once.
 		tab.Run(`(() => { const list = document.querySelector('.turns'); list.scrollTop = list.scrollHeight; })()`)

@@ -156,9 +156,9 @@ func (t text) unrendered(originals []original) text {
 	return t
 }
 
-// draw makes HTML of what the pane shows: of each side its beginning, unless all is
+// draw makes HTML of what a pane shows: of each side its beginning, unless all is
 // asked for.
-func (p *pane) draw() {
+func draw(p *pane) {
 	side := drawing{isExact: p.Exact || p.Raw, left: maxSide, until: time.Now().Add(patience)}
 	if p.isWhole {
 		side.left = maxWhole

@@ -114,7 +114,8 @@ func (b *Bundle) Originals(ctx context.Context, from Source, session Session) er
 	}
 	for _, lane := range session.Lanes {
 		err := archive.Restore(ctx, from, session.Workspace, lane.ID, lane.Messages, func(message archive.Restored) error {
-			if message.Damage != nil || message.Index < lane.ForkAt && known[lane.Parent] {
+			isShared := message.Index < lane.ForkAt && known[lane.Parent]
+			if isShared || message.Raw == nil {
 				return nil
 			}
 			return b.Bytes(fmt.Sprintf("originals/%s/%06d-%s.json", lane.ID, message.Index, message.Role), message.Raw)

@@ -47,26 +47,26 @@ type transcript struct {
 	failed error
 }
 
-func (t *transcript) write(format string, values ...any) {
+func (t *transcript) writef(format string, values ...any) {
 	if t.failed == nil {
 		_, t.failed = fmt.Fprintf(t.to, format, values...)
 	}
 }
 
 func (t *transcript) head(session Session) {
-	t.write("# Session %s\n\n", span(cmp.Or(session.Title, session.Name, session.ID.String())))
-	t.write("- Session: %s\n- Client: %s\n- Model: %s\n- From %s to %s, exported %s\n\n", span(session.ID.String()), span(session.Client), span(session.Model),
+	t.writef("# Session %s\n\n", span(cmp.Or(session.Title, session.Name, session.ID.String())))
+	t.writef("- Session: %s\n- Client: %s\n- Model: %s\n- From %s to %s, exported %s\n\n", span(session.ID.String()), span(session.Client), span(session.Model),
 		moment(session.StartedAt), moment(session.LastAt), moment(session.ExportedAt))
-	t.write("What was said stands in fences, as it was sent. SHA-256 is that of the message's original bytes, which the exports as tar and NDJSON hold, with the answer to the newest request.\n\n")
+	t.writef("What was said stands in fences, as it was sent. SHA-256 is that of the message's original bytes, which the exports as tar and NDJSON hold, with the answer to the newest request.\n\n")
 }
 
 // lane writes the messages that a lane adds to the one it forks from.
 func (t *transcript) lane(ctx context.Context, from Source, session Session, lane Lane) error {
-	t.write("## Lane %s, %s\n\n", span(lane.Kind), span(lane.ID.String()))
+	t.writef("## Lane %s, %s\n\n", span(lane.Kind), span(lane.ID.String()))
 	first := 0
 	if slices.ContainsFunc(session.Lanes, func(other Lane) bool { return other.ID == lane.Parent && lane.Parent != uuid.Nil }) {
 		first = lane.ForkAt
-		t.write("What is before message %d stands in lane %s.\n\n", first, span(lane.Parent.String()))
+		t.writef("What is before message %d stands in lane %s.\n\n", first, span(lane.Parent.String()))
 	}
 	var projection *Projection
 	if session.Projection != nil {
@@ -82,7 +82,7 @@ func (t *transcript) lane(ctx context.Context, from Source, session Session, lan
 		return t.failed
 	})
 	if errors.Is(err, archive.ErrDamaged) {
-		t.write("**Damaged in the archive:** %s\n\n", span(err.Error()))
+		t.writef("**Damaged in the archive:** %s\n\n", span(err.Error()))
 		return nil
 	}
 	return err
@@ -101,15 +101,15 @@ func (p *Projection) levelOf(index int) int {
 }
 
 func (t *transcript) message(message archive.Restored, level int) {
-	t.write("### %d · %s · L%d\n\n%d tokens, stored %s, SHA-256 %s\n\n", message.Index, message.Role, level,
+	t.writef("### %d · %s · L%d\n\n%d tokens, stored %s, SHA-256 %s\n\n", message.Index, message.Role, level,
 		message.Tokens, moment(message.StoredAt), span(hex.EncodeToString(message.Hash[:])))
 	if message.Damage != nil {
-		t.write("**Damaged in the archive:** %s\n\n", span(message.Damage.Error()))
+		t.writef("**Damaged in the archive:** %s\n\n", span(message.Damage.Error()))
 		return
 	}
 	parsed, err := t.parse(message.Raw)
 	if err != nil {
-		t.write("As it was sent:\n\n")
+		t.writef("As it was sent:\n\n")
 		t.fence("", string(message.Raw))
 		return
 	}
@@ -117,7 +117,7 @@ func (t *transcript) message(message archive.Restored, level int) {
 		t.block(&parsed.Blocks[i])
 	}
 	if len(parsed.Blocks) == 0 {
-		t.write("Without content.\n\n")
+		t.writef("Without content.\n\n")
 	}
 }
 
@@ -125,21 +125,21 @@ func (t *transcript) block(block *conversation.Block) {
 	switch block.Kind {
 	case conversation.Text:
 	case conversation.Thinking:
-		t.write("Thinking:\n\n")
+		t.writef("Thinking:\n\n")
 	case conversation.ToolCall:
-		t.write("Call of %s, %s:\n\n", span(block.Name), span(block.ID))
+		t.writef("Call of %s, %s:\n\n", span(block.Name), span(block.ID))
 	case conversation.ToolResult:
-		t.write("Result of %s%s:\n\n", span(block.ID), map[bool]string{true: ", failed"}[block.IsError])
+		t.writef("Result of %s%s:\n\n", span(block.ID), map[bool]string{true: ", failed"}[block.IsError])
 	case conversation.Media, conversation.Opaque:
-		t.write("%s %s:\n\n", strings.ToUpper(string(block.Kind[:1]))+string(block.Kind[1:]), span(block.Name))
+		t.writef("%s %s:\n\n", strings.ToUpper(string(block.Kind[:1]))+string(block.Kind[1:]), span(block.Name))
 	default:
-		t.write("%s:\n\n", span(string(block.Kind)))
+		t.writef("%s:\n\n", span(string(block.Kind)))
 	}
 	if block.Text != "" {
 		t.fence(map[bool]string{true: "json", false: "text"}[block.Kind == conversation.ToolCall], block.Text)
 	}
 	for _, media := range block.Media {
-		t.write("Attachment %s, %d bytes.\n\n", span(media.Type), media.Size)
+		t.writef("Attachment %s, %d bytes.\n\n", span(media.Type), media.Size)
 	}
 }
 
@@ -148,7 +148,7 @@ func (t *transcript) fence(language, text string) {
 	const shortest = 3
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	marks := strings.Repeat("`", max(shortest, longestRun(text)+1))
-	t.write("%s%s\n%s\n%s\n\n", marks, language, text, marks)
+	t.writef("%s%s\n%s\n%s\n\n", marks, language, text, marks)
 }
 
 // span writes a text on one line as code that nothing within it ends.

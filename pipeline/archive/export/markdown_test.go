@@ -25,7 +25,7 @@ import (
 // said is a message that parse reads: blocks as they are.
 func said(t *testing.T, blocks ...conversation.Block) []byte {
 	t.Helper()
-	raw, err := json.Marshal(blocks)
+	raw, err := json.Marshal(blocks) //nolint:musttag // Go's own names do here
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func said(t *testing.T, blocks ...conversation.Block) []byte {
 
 func parse(raw []byte) (conversation.Message, error) {
 	var message conversation.Message
-	err := json.Unmarshal(raw, &message.Blocks)
+	err := json.Unmarshal(raw, &message.Blocks) //nolint:musttag // as they were written
 	return message, err
 }
 
@@ -167,7 +167,7 @@ func TestATranscriptThatCannotBeWrittenSaysSo(t *testing.T) {
 func TestATarOfASessionHoldsEachOriginal(t *testing.T) {
 	t.Parallel()
 	m, session := setup()
-	make := func() []byte {
+	packed := func() []byte {
 		var out bytes.Buffer
 		b := export.NewBundle(&out, session.Workspace, at(0))
 		if err := b.Originals(t.Context(), m, session); err != nil {
@@ -178,7 +178,7 @@ func TestATarOfASessionHoldsEachOriginal(t *testing.T) {
 		}
 		return out.Bytes()
 	}
-	file := make()
+	file := packed()
 	if totals, faults := verifyBundle(t, file); len(faults) != 0 || totals.Files != 7 {
 		t.Errorf("%+v, faults %v", totals, faults)
 	}
