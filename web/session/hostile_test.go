@@ -206,9 +206,9 @@ func TestHostileTitlesAreTextEverywhere(t *testing.T) {
 	if err != nil || len(page.Sessions) != len(titles) {
 		t.Fatalf("%d sessions, %v", len(page.Sessions), err)
 	}
-	addresses := []string{"/sessions", "/sessions?q=alert", "/requests", "/jump?q=alert", "/overview", "/sessions?q=%3Cscript%3Ealert(1)%3C/script%3E"}
+	addresses := []string{"/sessions?q=alert", "/sessions", "/requests", "/jump?q=alert", "/overview", "/sessions/" + page.Sessions[0].ID.String() + "/delete"}
 	for _, one := range page.Sessions {
-		addresses = append(addresses, "/sessions/"+one.ID.String(), "/sessions/"+one.ID.String()+"/delete")
+		addresses = append(addresses, "/sessions/"+one.ID.String())
 	}
 	for _, address := range addresses {
 		tab.Go(address)
