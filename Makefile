@@ -107,6 +107,11 @@ bench-dashboard: ## how fast the overview of a large workspace is there; writes 
 	PALIMPSEST_BENCH_EXCHANGES=$(or $(EXCHANGES),1000000) PALIMPSEST_BENCH_WRITE=$(CURDIR)/docs/dashboard-bench.md \
 		go test -run '^$$' -bench 'Overview$$' -benchtime 100x -timeout 60m ./web/overview
 
+.PHONY: bench-session
+bench-session: ## how fast the page of a long session is there, and how large; prints what docs/dashboard-bench.md quotes; TURNS=10000
+	@deploy/setup.sh postgresql
+	PALIMPSEST_BENCH_TURNS=$(or $(TURNS),10000) go test -run '^$$' -bench 'Session$$' -benchtime 60x -v -timeout 30m ./web/session
+
 .PHONY: clients
 clients: ## run the real clients from npm through the program, in a closed network, and print a table; ARGS="-client codex"
 	@deploy/setup.sh postgresql nodejs npm

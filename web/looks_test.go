@@ -160,6 +160,7 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"sessions no match", "/sessions?q=nothing+is+called+this", always},
 			{"session", "/sessions/" + second + "?m=72", charted},
 			{"session compressed", "/sessions/" + second + "?show=compressed", charted},
+			{"session exact", "/sessions/" + second + "?m=72&text=exact", charted},
 			{"session json", "/sessions/" + second + "?m=4&view=raw", charted},
 			{"session diff", "/sessions/" + second + "?view=diff", charted},
 			{"session compact", "/sessions/" + second + "/compact", opened},

@@ -67,7 +67,7 @@ func TestAStrangerSetsUpAndReadsASession(t *testing.T) {
 			t.Errorf("no turn is at %s", level)
 		}
 	}
-	if !opened.Has(`[data-testid="pane"] .s-orig pre`) || !opened.Has(`[data-testid="pane"] .s-sent pre`) {
+	if !opened.Has(`[data-testid="original"] pre, [data-testid="original"] .text`) || !opened.Has(`[data-testid="pane"] .s-sent pre`) {
 		t.Error("the page does not show the original beside what was sent")
 	}
 }

@@ -58,3 +58,38 @@ func TestRetentionIsKeptAndChecked(t *testing.T) {
 		}
 	}
 }
+
+// E2, S31: a session is exported as a tar of its originals, too, which verifies without
+// us, and as a transcript; by whoever may read it, and noted each time.
+func TestASessionIsExportedAsTarAndTranscript(t *testing.T) {
+	t.Parallel()
+	w := setup(t).tenant(t, "ant")
+	tar := w.send(t, http.MethodGet, w.path("/export?format=tar"), "")
+	tar.want(t, http.StatusOK)
+	if got := tar.header.Get("Content-Type"); got != "application/x-tar" || !strings.Contains(tar.header.Get("Content-Disposition"), ".tar") {
+		t.Errorf("the headers are %v", tar.header)
+	}
+	totals, err := export.VerifyBundle(bytes.NewReader(tar.body), func(fault export.Fault) { t.Error(fault) })
+	if err != nil || totals.Sessions != 1 || totals.Messages != len(w.messages) || totals.Files != len(w.messages)+1 {
+		t.Errorf("totals %+v of %d messages, %v", totals, len(w.messages), err)
+	}
+
+	text := w.send(t, http.MethodGet, w.path("/export?format=markdown"), "")
+	text.want(t, http.StatusOK)
+	if got := text.header.Get("Content-Type"); got != "text/markdown; charset=utf-8" {
+		t.Errorf("the content type is %s", got)
+	}
+	for _, want := range []string{"### 0 · user · L", "question 3 of ant", "SHA-256 `"} {
+		if !bytes.Contains(text.body, []byte(want)) {
+			t.Errorf("the transcript lacks %q:\n%s", want, text.body)
+		}
+	}
+	w.send(t, http.MethodGet, w.path("/export?format=pdf"), "").want(t, http.StatusUnprocessableEntity)
+
+	noted := string(w.send(t, http.MethodGet, "/audit?action=session.exported", "").body)
+	for _, format := range []string{`"format":"tar"`, `"format":"markdown"`} {
+		if strings.Count(noted, format) != 1 {
+			t.Errorf("the log holds %s: %s", format, noted)
+		}
+	}
+}

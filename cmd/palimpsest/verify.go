@@ -78,7 +78,7 @@ func verifyFile(stdin io.Reader, w io.Writer, name string) (sound bool, err erro
 		return false, nil
 	}
 	if totals.Files > 0 {
-		fmt.Fprintf(w, "%s: OK, an export of everything: %d files\n", name, totals.Files)
+		fmt.Fprintf(w, "%s: OK, a tar of %d files\n", name, totals.Files)
 	}
 	fmt.Fprintf(w, "%s: OK, %d sessions, %d lanes, %d messages, %d answers, %d bytes, sha256 %s\n",
 		name, totals.Sessions, totals.Lanes, totals.Messages, totals.Answers, totals.Bytes, totals.SHA256)

@@ -43,7 +43,7 @@ func TestVerifySaysWhatIsWrongAndFails(t *testing.T) {
 	}{
 		{args: []string{filepath.Join(dir, "sound")}, want: "sound: OK, 0 sessions"},
 		{args: []string{"-"}, stdin: files["sound"], want: "-: OK"},
-		{args: []string{filepath.Join(dir, "whole")}, want: "whole: OK, an export of everything: 1 files"},
+		{args: []string{filepath.Join(dir, "whole")}, want: "whole: OK, a tar of 1 files"},
 		{args: []string{filepath.Join(dir, "edited")}, want: "edited: workspace.json has the SHA-256", fails: true},
 		{args: []string{"-"}, stdin: files["whole"], want: "-: OK"},
 		{args: []string{"-"}, stdin: files["cut"], want: "-: line 1: is cut off", fails: true},

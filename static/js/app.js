@@ -95,9 +95,9 @@
     once('[data-tabs]', tabs);
     once('dialog[data-modal]', modal);
     once('time[data-moment]', moment);
-    $$('.turns [aria-current]').forEach(row => {
-      const list = row.closest('.turns');
-      list.scrollTop = Math.max(0, row.offsetTop - list.offsetTop - list.clientHeight / 3);
+    once('.turns', list => {
+      const row = $('[aria-current]', list);
+      if (row) list.scrollTop = Math.max(0, row.offsetTop - list.offsetTop - list.clientHeight / 3);
     });
     if (window.palimpsestCharts) window.palimpsestCharts();
   };

@@ -7,12 +7,64 @@
 
   const turns = () => $$('#read .turns .turn').filter(turn => !turn.closest('li').hidden);
 
-  // j and k: the next and the previous turn, over the ends of the page.
+  // j and k: the next and the previous turn. At the end of what is listed more is
+  // loaded first, and the step made then.
+  let waiting = 0;
   const step = by => {
     const list = turns(), at = list.findIndex(turn => turn.hasAttribute('aria-current'));
     const next = list[at + by];
-    if (next) next.click();
-    else $(`.turn-pages [rel="${by > 0 ? 'next' : 'prev'}"]`)?.click();
+    waiting = 0;
+    if (next) { next.click(); return; }
+    const more = $(`#turns-${by > 0 ? 'after' : 'before'} a`);
+    if (!more || more.closest('li').hidden) return;
+    waiting = by;
+    more.click();
+  };
+
+  // Rows lead to other turns in the form that is read, and the one that is read is marked.
+  const dress = (list, pane) => {
+    $$('.turn', list).forEach(turn => {
+      const address = new URL(turn.href);
+      for (const name of ['view', 'text']) {
+        if (pane.dataset[name]) address.searchParams.set(name, pane.dataset[name]);
+        else address.searchParams.delete(name);
+      }
+      turn.href = address.pathname + address.search;
+      if (address.searchParams.get('m') === pane.dataset.message) turn.setAttribute('aria-current', 'true');
+      else turn.removeAttribute('aria-current');
+    });
+  };
+
+  // The list follows what is read, so that its row stays in sight.
+  const follow = () => {
+    const pane = $('#pane'), list = $('#read .turns');
+    if (!pane || !list) return;
+    dress(list, pane);
+    const row = $('[aria-current]', list);
+    if (!row) return;
+    const top = row.offsetTop - list.offsetTop;
+    if (top < list.scrollTop) list.scrollTop = top;
+    else if (top + row.offsetHeight > list.scrollTop + list.clientHeight) list.scrollTop = top + row.offsetHeight - list.clientHeight;
+  };
+
+  // More turns come in at an end of the list, and what is seen of it stays where it is.
+  let seam = null;
+  const meet = target => {
+    const list = target.closest('.turns');
+    seam = {
+      list, isFirst: target.id === 'turns-before', above: list.scrollTop, below: list.scrollHeight - list.scrollTop,
+      focus: target.contains(document.activeElement), neighbour: target.id === 'turns-before' ? null : target.previousElementSibling,
+    };
+  };
+  const joined = () => {
+    const { list, isFirst, above, below, focus, neighbour } = seam;
+    seam = null;
+    const field = $('[data-find]');
+    if (field) find(field);
+    if ($('#pane')) dress(list, $('#pane'));
+    list.scrollTop = isFirst ? list.scrollHeight - below : above;
+    if (focus) (isFirst ? $('.turn', list) : neighbour?.nextElementSibling?.querySelector('.turn'))?.focus({ preventScroll: true });
+    if (waiting) step(waiting);
   };
 
   // The brackets: the next and the previous event, from the one looked at on.
@@ -39,9 +91,22 @@
   const find = input => {
     const wanted = input.value.trim().toLowerCase();
     const list = $$('#read .turns li');
-    list.forEach(item => { item.hidden = wanted !== '' && !item.textContent.toLowerCase().includes(wanted); });
-    const found = $('[data-found]');
-    if (found) found.textContent = wanted === '' ? '' : `${list.filter(item => !item.hidden).length} of ${list.length} listed`;
+    list.forEach(item => { item.hidden = wanted !== '' && (item.matches('.seam') || !item.textContent.toLowerCase().includes(wanted)); });
+    const found = $('[data-found]'), rows = list.filter(item => !item.matches('.seam'));
+    if (found) found.textContent = wanted === '' ? '' : `${rows.filter(item => !item.hidden).length} of ${rows.length} listed`;
+  };
+
+  // Copies the original's bytes, whatever the page makes of them.
+  const copyBytes = async button => {
+    const say = $('[data-check-result]', button.closest('dl'));
+    try {
+      const answer = await fetch(button.dataset.copyBytes, { credentials: 'same-origin' });
+      if (!answer.ok) throw new Error(`status ${answer.status}`);
+      await navigator.clipboard.writeText(await answer.text());
+      say.textContent = 'Copied the original bytes.';
+    } catch (error) {
+      say.textContent = `The original could not be copied (${error.message}). The link beside the button opens it.`;
+    }
   };
 
   // Fetches the original's bytes and compares their SHA-256 with the one that is shown.
@@ -68,6 +133,16 @@
   document.addEventListener('click', event => {
     const button = event.target.closest('[data-check-hash]');
     if (button) check(button);
+    const copy = event.target.closest('[data-copy-bytes]');
+    if (copy) copyBytes(copy);
+  });
+  document.addEventListener('htmx:before:swap', event => {
+    const target = event.detail?.ctx?.target;
+    if (target?.matches?.('.turns .seam')) meet(target);
+  });
+  document.addEventListener('htmx:after:swap', event => {
+    if (seam) joined();
+    else if (event.detail?.ctx?.target?.id === 'pane') follow();
   });
   document.addEventListener('input', event => { if (event.target.matches('[data-find]')) find(event.target); });
   document.addEventListener('keydown', event => {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 )
 
@@ -106,6 +107,14 @@ func (p *Tab) Print() {
 func (p *Tab) Text(selector string) string {
 	p.t.Helper()
 	return Evaluate[string](p, fmt.Sprintf(`(document.querySelector(%q) || {textContent: ''}).textContent.trim()`, selector))
+}
+
+// OnEveryPage runs a script on each page from now on, before any of the page's own.
+func (p *Tab) OnEveryPage(script string) {
+	p.t.Helper()
+	if _, err := chromedp.Call(p.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script}); err != nil {
+		p.fail("on every page", err)
+	}
 }
 
 // Run runs a script on the page.

@@ -11,6 +11,7 @@ import (
 	"palimpsest/web/components"
 	"palimpsest/web/layout"
 	"palimpsest/web/paths"
+	"palimpsest/web/render"
 )
 
 // inArchive says in an address that what was said is searched.
@@ -150,7 +151,7 @@ func sessionItem(s *session.Overview, now time.Time) item {
 		title = "Untitled session"
 	}
 	return item{
-		Title: title, Path: paths.Session(s.ID),
+		Title: render.Visible(title), Path: paths.Session(s.ID),
 		About: s.ID.String()[:8] + " · " + components.ClientName(s.Client) + " · " + components.Ago(s.LastAt, now),
 	}
 }

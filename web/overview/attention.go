@@ -12,6 +12,7 @@ import (
 	"palimpsest/tenants"
 	"palimpsest/web/components"
 	"palimpsest/web/paths"
+	"palimpsest/web/render"
 )
 
 const (
@@ -197,7 +198,7 @@ func noticeTitle(notice cost.Notice) string {
 
 // noticeText says it of the session that needs attention most.
 func noticeText(notice cost.Notice) string {
-	title := notice.Title
+	title := render.Visible(notice.Title)
 	if title == "" {
 		title = "Untitled session"
 	}

@@ -240,6 +240,11 @@ func Local(next string) string {
 // Export is where a whole session is downloaded, with what verifies it.
 func Export(session uuid.UUID) string { return "/api/v1/sessions/" + session.String() + "/export" }
 
+// ExportAs is where a session is downloaded in a form: ndjson, markdown or tar.
+func ExportAs(session uuid.UUID, format string) string {
+	return With(Export(session), "format", format)
+}
+
 // PinTurn is the path to keep turns of a session from being compressed at.
 func PinTurn(session uuid.UUID) string { return Session(session) + "/pin" }
 

@@ -50,6 +50,7 @@ func TestPathsOfThingsHoldTheirIDs(t *testing.T) {
 		paths.RemoveProvider(id):  "/providers/0198c2f0-0000-7000-8000-000000000001/remove",
 		paths.Session(id):         "/sessions/0198c2f0-0000-7000-8000-000000000001",
 		paths.Export(id):          "/api/v1/sessions/0198c2f0-0000-7000-8000-000000000001/export",
+		paths.ExportAs(id, "tar"): "/api/v1/sessions/0198c2f0-0000-7000-8000-000000000001/export?format=tar",
 		paths.EditKey(id):         "/keys/0198c2f0-0000-7000-8000-000000000001/edit",
 		paths.RotateKey(id):       "/keys/0198c2f0-0000-7000-8000-000000000001/rotate",
 

@@ -15,13 +15,9 @@ import (
 const maxLine = 16 << 10
 
 // highlight returns code as HTML in which each piece has the class of what it is, and
-// false where the language is not known or the code is beyond the bounds.
-func highlight(name, text string) (marked string, ok bool) {
+// false where the code is beyond the bounds.
+func highlight(lexer chroma.Lexer, text string) (marked string, ok bool) {
 	if len(text) > maxCode || longestLine(text) > maxLine {
-		return "", false
-	}
-	lexer := lexerOf(name)
-	if lexer == nil {
 		return "", false
 	}
 	defer func() {

@@ -150,7 +150,8 @@ func (hostile) code(w util.BufWriter, source []byte, node ast.Node, entering boo
 	if fenced, ok := node.(*ast.FencedCodeBlock); ok {
 		language = string(fenced.Language(source))
 	}
-	_, _ = w.WriteString(block(language, linesOf(node, source)) + "\n")
+	shown, _ := block(language, linesOf(node, source))
+	_, _ = w.WriteString(shown + "\n")
 	return ast.WalkSkipChildren, nil
 }
 

@@ -1,12 +1,8 @@
 package render
 
 import (
-	"context"
 	"html"
-	"io"
 	"time"
-
-	"github.com/a-h/templ"
 )
 
 // Kind says what a text is.
@@ -30,24 +26,17 @@ const (
 	patience = 2 * time.Second
 )
 
-// Text returns the component that shows a text of a kind. A name is the file or the
-// language of Code and Result, and empty where that is not known. The component holds
-// one element and never fails on what the text holds.
-func Text(kind Kind, name, text string) templ.Component {
-	return templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
-		_, err := io.WriteString(w, HTML(kind, name, text))
-		return err
-	})
-}
-
-// HTML returns what Text writes.
-func HTML(kind Kind, name, text string) string {
+// HTML returns the one element that shows a text of a kind, and false where the text is
+// beyond the bounds of its kind and therefore shown as it stands. A name is the file or
+// the language of Code and Result, and empty where that is not known.
+func HTML(kind Kind, name, text string) (shown string, whole bool) {
 	text = Visible(text)
 	switch kind {
 	case Prose:
 		if shown, ok := prose(text); ok {
-			return `<div class="text">` + Visible(shown) + `</div>`
+			return `<div class="text">` + Visible(shown) + `</div>`, true
 		}
+		return plain(text), false
 	case Code:
 		return block(name, text)
 	case JSON:
@@ -58,12 +47,12 @@ func HTML(kind Kind, name, text string) string {
 		return result(name, text)
 	case Plain:
 	}
-	return plain(text)
+	return plain(text), true
 }
 
 // result returns what a tool answered: JSON and diffs by their look, else by the name
 // of a file.
-func result(name, text string) string {
+func result(name, text string) (shown string, whole bool) {
 	switch {
 	case isJSON(text):
 		return block("json", pretty(text))
@@ -74,13 +63,18 @@ func result(name, text string) string {
 	}
 }
 
-// block returns code that is highlighted by the name of a file or a language.
-func block(name, text string) string {
-	marked, ok := highlight(name, text)
-	if !ok {
-		return plain(text)
+// block returns code that is highlighted by the name of a file or a language, which may
+// be one that nobody knows.
+func block(name, text string) (shown string, whole bool) {
+	lexer := lexerOf(name)
+	if lexer == nil {
+		return plain(text), true
 	}
-	return `<pre class="chroma"><code>` + marked + `</code></pre>`
+	marked, ok := highlight(lexer, text)
+	if !ok {
+		return plain(text), false
+	}
+	return `<pre class="chroma"><code>` + marked + `</code></pre>`, true
 }
 
 func plain(text string) string {

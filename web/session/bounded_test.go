@@ -83,9 +83,17 @@ func TestPageOfALongSessionReadsABoundedNumberOfTurns(t *testing.T) {
 		if page.Status != http.StatusOK || listed == 0 || listed > rows || fetched == 0 || fetched > rows+shown {
 			t.Errorf("%q: status %d, %d of %d turns were listed and %d read", query, page.Status, listed, messages, fetched)
 		}
-		if turns := page.Find(`[data-testid="turns"] li`).Length(); turns != listed || page.Find(`[data-testid="requests"] tbody tr`).Length() > moments {
+		if turns := page.Find(`[data-testid="turns"] .turn`).Length(); turns != listed {
 			t.Errorf("%q: %d turns are shown", query, turns)
 		}
+	}
+	if rows := person.Get(address + "?table=1").Find(`[data-testid="requests"] tbody tr`).Length(); rows == 0 || rows > moments {
+		t.Errorf("%d requests are in the table", rows)
+	}
+	reads.take()
+	pane := person.Get(address+"?m=7", "HX-Request", "true", "HX-Request-Type", "partial", "HX-Target", "div#pane")
+	if listed, fetched := reads.take(); listed > 2 || fetched > 3 || !pane.Has("#pane") || pane.Has(".turn") {
+		t.Errorf("the turn alone listed %d and read %d", listed, fetched)
 	}
 	part := person.Get(address+"?m=7", "HX-Request", "true", "HX-Request-Type", "partial")
 	if listed, fetched := reads.take(); listed > rows || fetched > rows+shown || !part.Has("#read") {

@@ -65,6 +65,9 @@ type APIKeys interface {
 // Readers says what somebody may read of what was said.
 type Readers interface {
 	Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error)
+
+	// DataSettings returns what the workspace says of its data.
+	DataSettings(ctx context.Context, workspace tenants.WorkspaceID) (tenants.DataSettings, error)
 }
 
 // Deps are what the page reads.
@@ -91,11 +94,26 @@ func New(deps Deps) *Handler { return &Handler{deps: deps} }
 type query struct {
 	Lane    string // empty: the most recently active one
 	Message int    // -1: none
-	From    int    // row of the turn list that its page begins with; -1: the page of Message
+	From    int    // message that the page of the turn list begins with; -1: the page of Message
 	Offset  int    // message of a run whose originals are shown first
 	Folded  bool   // only what was compressed
 	Raw     bool   // the bytes instead of the text
 	Diff    bool   // line by line instead of side by side
+	Exact   bool   // the text as it was sent, not rendered
+	Whole   bool   // all of the text instead of its beginning
+	Table   bool   // the figures of the requests, too
+}
+
+// as returns what another form of the same turn is asked for by.
+func (q query) as(view string) query {
+	q.Raw, q.Diff = view == "raw", view == "diff"
+	return q
+}
+
+// exact returns what the same text is asked for by, as it was sent or rendered.
+func (q query) exact(is bool) query {
+	q.Exact = is
+	return q
 }
 
 func queryOf(c echo.Context) query {
@@ -109,24 +127,51 @@ func queryOf(c echo.Context) query {
 	return query{
 		Lane: c.QueryParam("lane"), Message: number("m"), From: number("from"), Offset: number("o"),
 		Folded: c.QueryParam("show") == "compressed", Raw: c.QueryParam("view") == "raw",
-		Diff: c.QueryParam("view") == "diff",
+		Diff: c.QueryParam("view") == "diff", Exact: c.QueryParam("text") == "exact", Whole: c.QueryParam("all") == "1", Table: c.QueryParam("table") == "1",
 	}
 }
 
-// Show shows the page, or, for htmx, its turn list with the chosen turn alone.
+// Parts of the page that htmx swaps, as it names them.
+const (
+	targetPane    = "div#pane"
+	targetTable   = "div#requests"
+	targetEarlier = "li#turns-before"
+	targetLater   = "li#turns-after"
+)
+
+// Show shows the page, or, for htmx, the part of it that is to be exchanged.
 func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	of, err := h.subject(c, who, c.QueryParam("lane"))
 	if err != nil {
 		return err
 	}
-	if layout.IsPartial(c) {
-		read, _, err := h.read(c, who, of)
+	if !layout.IsPartial(c) {
+		return h.page(c, who, http.StatusOK, of, nil)
+	}
+	target := c.Request().Header.Get("HX-Target")
+	wanted := map[string]part{targetPane: onlyPane, targetEarlier: onlyRows, targetLater: onlyRows}[target]
+	read, reader, err := h.read(c, who, of, wanted)
+	if err != nil {
+		return err
+	}
+	switch {
+	case target == targetTable:
+		model, err := h.model(c.Request().Context(), who, of, reader, read)
 		if err != nil {
 			return err
 		}
+		return layout.Fragment(c, http.StatusOK, requestRows(model))
+	case target == targetEarlier:
+		read.Later = ""
+		return layout.Fragment(c, http.StatusOK, turnRows(read))
+	case target == targetLater:
+		read.Earlier = ""
+		return layout.Fragment(c, http.StatusOK, turnRows(read))
+	case target == targetPane && read.Pane != nil:
+		return layout.Fragment(c, http.StatusOK, paneView(*read.Pane))
+	default:
 		return layout.Fragment(c, http.StatusOK, readView(read))
 	}
-	return h.page(c, who, http.StatusOK, of, nil)
 }
 
 // subject is the session and the lane that a request is about.
@@ -160,20 +205,20 @@ func (h *Handler) subject(c echo.Context, who tenants.Principal, lane string) (s
 	return of, err
 }
 
-// read returns the turn list that a request asks for, and what reads it.
-func (h *Handler) read(c echo.Context, who tenants.Principal, of subject) (readModel, *reader, error) {
+// read returns what of the turn list a request asks for, and what reads it.
+func (h *Handler) read(c echo.Context, who tenants.Principal, of subject, wanted part) (readModel, *reader, error) {
 	ctx := c.Request().Context()
 	reader, err := h.reader(ctx, who, of.detail, of.lane, of.mayRead)
 	if err != nil {
 		return readModel{}, nil, err
 	}
-	read, err := reader.read(ctx, queryOf(c))
+	read, err := reader.read(ctx, queryOf(c), wanted)
 	return read, reader, err
 }
 
 // page answers with the whole page after change, which may be nil, has been made to it.
 func (h *Handler) page(c echo.Context, who tenants.Principal, status int, of subject, change func(*model)) error {
-	read, reader, err := h.read(c, who, of)
+	read, reader, err := h.read(c, who, of, allOfIt)
 	if err != nil {
 		return err
 	}
@@ -181,7 +226,7 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, of sub
 	if err != nil {
 		return err
 	}
-	model.Done = c.QueryParam("done")
+	model.Done, model.WithTable = c.QueryParam("done"), queryOf(c).Table
 	if change != nil {
 		change(&model)
 	}
@@ -224,7 +269,7 @@ func (h *Handler) reader(ctx context.Context, who tenants.Principal, detail sess
 		return nil, err
 	}
 	return &reader{
-		inserts: inserts, pins: pins,
+		inserts: inserts, pins: pins, calls: map[string]call{},
 		archive: h.deps.Archive, codec: codec, workspace: who.Workspace.ID, session: detail.ID, lane: lane,
 		projection: projection, epochs: epochs, mayRead: mayRead, role: who.Role, now: h.deps.Now(),
 	}, nil
@@ -250,16 +295,16 @@ func (h *Handler) settings(ctx context.Context, workspace tenants.WorkspaceID) (
 	return 0, config.IPC.WarnAfterEpochs, nil
 }
 
-// keyName returns the name of an API key; empty if it is gone.
-func (h *Handler) keyName(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (string, error) {
+// key returns the API key of a session; the zero APIKey if it is gone.
+func (h *Handler) key(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.APIKey, error) {
 	keys, err := h.deps.APIKeys.APIKeys(ctx, workspace)
 	if err != nil {
-		return "", err
+		return tenants.APIKey{}, err
 	}
-	for _, key := range keys {
-		if key.ID == id {
-			return key.Name, nil
+	for i := range keys {
+		if keys[i].ID == id {
+			return keys[i], nil
 		}
 	}
-	return "", nil
+	return tenants.APIKey{}, nil
 }

@@ -3,6 +3,7 @@ package session_test
 import (
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -129,7 +130,7 @@ func TestMessageThatWasNotTouchedIsShownAsSuch(t *testing.T) {
 	if sent := page.TestID("sent"); !strings.Contains(sent, "As it came, byte for byte") {
 		t.Errorf("the newest message was sent as %q", short(sent))
 	}
-	raw := person.Get("/sessions/" + overview.ID.String() + "?view=raw&m=" + itoa(last))
+	raw := person.Get("/sessions/" + overview.ID.String() + "?view=raw&all=1&m=" + itoa(last))
 	if got, want := raw.Find(`[data-testid="original"] pre`).Text(), string(talk.Messages(talk.Steps() - 1)[last]); got != want {
 		t.Errorf("the JSON is %q, want %q", short(got), short(want))
 	}
@@ -176,7 +177,8 @@ func TestChartHoldsEachRequestAndMarksEpochs(t *testing.T) {
 	if sum != overview.TokensBefore {
 		t.Errorf("the chart adds up to %d received, the ledger to %d", sum, overview.TokensBefore)
 	}
-	if rows := page.Find(`[data-testid="requests"] tbody tr`).Length(); rows != len(chart.X) {
+	table := person.Get("/sessions/" + overview.ID.String() + "?table=1")
+	if rows := table.Find(`[data-testid="requests"] tbody tr`).Length(); rows != len(chart.X) || page.Has(`[data-testid="requests"]`) {
 		t.Errorf("the table has %d rows", rows)
 	}
 }
@@ -205,6 +207,74 @@ func TestDamagedOriginalIsNeverReplacedByTheShortenedText(t *testing.T) {
 	}
 }
 
+func TestMissingOriginalIsNeverReplacedByTheShortenedText(t *testing.T) {
+	t.Parallel()
+	person, _, overview := compressed(t)
+	lane, cut := laneOf(t, person, overview.ID), -1
+	for _, part := range projection(t, person, overview.ID).Parts {
+		if part.Level == 1 && part.Raw != nil && part.To-part.From == 1 {
+			cut = part.From
+		}
+	}
+	address := "/sessions/" + overview.ID.String() + "?m=" + itoa(cut)
+	sent := person.Get(address).TestID("sent")
+	if _, err := person.Database.Owner(t).Exec(t.Context(), "DELETE FROM archive_entries WHERE lane_id = $1 AND index = $2", lane, cut); err != nil {
+		t.Fatal(err)
+	}
+
+	page := person.Get(address)
+	if said := page.Text(`[role="alert"]`); page.Status != http.StatusOK || !strings.Contains(said, "not in the archive, though") || !page.Has(".callout.bad") {
+		t.Errorf("status %d: %s", page.Status, said)
+	}
+	if original := page.TestID("original"); original != "" || page.TestID("sent") != sent || sent == "" {
+		t.Errorf("as the original stands %q, as sent %q", short(original), short(page.TestID("sent")))
+	}
+	if row := page.Text(`[data-testid="turns"] [aria-current]`); !strings.Contains(row, "not in the archive") || page.Has("[data-check-hash]") {
+		t.Errorf("the row says %q", row)
+	}
+}
+
+// What is said with a key that keeps figures only makes no session; one that was begun
+// before says that it is not gone on with.
+func TestSessionOfAKeyThatKeepsFiguresOnlySaysSo(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	person := product.SignUp(t, "northbeam")
+	secret := person.Connect(webtest.Provider(t, window), "laptop")
+	const body = `{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"Hello"}]}`
+	person.TalkOnce(secret, window, "/v1/messages", body, claudeCode)
+	overview := person.Newest()
+	address := "/sessions/" + overview.ID.String()
+	if page := person.Get(address); page.Has(`[data-testid="notice-unkept"]`) {
+		t.Errorf("before, it says %q", page.TestID("notice-unkept"))
+	}
+	kept := tenants.APIKey{ID: overview.APIKey, Name: "laptop", Limits: tenants.Limits{NoStore: true}}
+	if err := person.DB.ChangeAPIKey(t.Context(), person.Workspace.ID, kept); err != nil {
+		t.Fatal(err)
+	}
+	product.Keys.Forget()
+	person.TalkOnce(secret, window, "/v1/messages", strings.Replace(body, "Hello", "Nobody keeps this", 1), claudeCode)
+
+	if page := person.Get(address); !strings.Contains(page.TestID("notice-unkept"), "The key laptop keeps figures only") || !strings.Contains(page.TestID("notice-unkept"), "What stands here was said before.") {
+		t.Errorf("the session says %q", page.TestID("notice-unkept"))
+	}
+	list := person.Get("/sessions")
+	if list.Find(`[data-testid="sessions"] tbody tr`).Length() != 1 || !strings.Contains(list.TestID("notice-unkept"), "The key laptop keeps figures only") || strings.Contains(list.HTML, "Nobody keeps this") {
+		t.Errorf("the list says %q", list.TestID("notice-unkept"))
+	}
+	if requests := person.Get("/requests"); requests.Find("table tbody tr").Length() < 2 || strings.Contains(requests.HTML, "Nobody keeps this") {
+		t.Error("the requests are not both there as figures")
+	}
+	settings, err := person.DB.DataSettings(t.Context(), person.Workspace.ID)
+	settings.NoStore = true
+	if err := errors.Join(err, person.DB.SetDataSettings(t.Context(), person.Workspace.ID, settings)); err != nil {
+		t.Fatal(err)
+	}
+	if said := person.Get("/sessions").TestID("notice-unkept"); !strings.HasPrefix(said, "This workspace keeps figures only") {
+		t.Errorf("of the workspace the list says %q", said)
+	}
+}
+
 func TestArchivedTextIsNeverMarkup(t *testing.T) {
 	t.Parallel()
 	product := webtest.Start(t)
@@ -220,7 +290,7 @@ func TestArchivedTextIsNeverMarkup(t *testing.T) {
 			t.Errorf("%s runs what was archived", path)
 		}
 	}
-	if page := person.Get("/sessions/" + person.Newest().ID.String()); !strings.Contains(page.Text(`[data-testid="original"] pre`), hostile) {
+	if page := person.Get("/sessions/" + person.Newest().ID.String()); !strings.Contains(page.TestID("original"), hostile) {
 		t.Errorf("the text is %q", page.TestID("original"))
 	}
 }
@@ -296,7 +366,7 @@ func TestInsertsAreShownAtTheirMessage(t *testing.T) {
 	}
 }
 
-func laneOf(t *testing.T, person *webtest.Person, id uuid.UUID) uuid.UUID {
+func laneOf(t testing.TB, person *webtest.Person, id uuid.UUID) uuid.UUID {
 	t.Helper()
 	detail, err := person.Sessions.Session(t.Context(), person.Workspace.ID, id)
 	if err != nil {

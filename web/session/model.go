@@ -12,6 +12,7 @@ import (
 	"palimpsest/tenants"
 	"palimpsest/web/components"
 	"palimpsest/web/paths"
+	"palimpsest/web/render"
 )
 
 // chartPoints bounds the moments of the chart and of its table.
@@ -24,6 +25,7 @@ type model struct {
 	Title    string // overrides the session's own, which may be empty
 	Lane     session.LaneOverview
 	KeyName  string
+	Unkept   string // why nothing new is kept of the session; empty: it is
 	Now      time.Time
 	Archived int // messages in the archive, over all lanes
 
@@ -34,7 +36,8 @@ type model struct {
 	Decisions []cost.Decision // of the lane, oldest first
 	WarnAfter int             // epochs from which on the lane is pointed out; 0: never
 
-	Read readModel
+	Read      readModel
+	WithTable bool // the figures of the requests stand in a table
 
 	MayRead   bool // what was said
 	MayChange bool
@@ -66,18 +69,35 @@ func (h *Handler) model(ctx context.Context, who tenants.Principal, of subject, 
 		return model{}, err
 	}
 	m.Decisions = decisionsOf(m.Epochs, decisions)
-	if m.KeyName, err = h.keyName(ctx, who.Workspace.ID, detail.APIKey); err != nil {
+	key, err := h.key(ctx, who.Workspace.ID, detail.APIKey)
+	if err != nil {
 		return model{}, err
 	}
+	settings, err := h.deps.Readers.DataSettings(ctx, who.Workspace.ID)
+	if err != nil {
+		return model{}, err
+	}
+	m.KeyName, m.Unkept = key.Name, components.Unkept(settings, []tenants.APIKey{key})
 	return m, nil
+}
+
+// exportForm is a form in which a session can be taken away.
+type exportForm struct{ Format, Title, Words string }
+
+func exportForms() []exportForm {
+	return []exportForm{
+		{"markdown", "Markdown", "A transcript to read, with the level and hash of each message."},
+		{"tar", "Tar", "Each original as a file, with what palimpsest verify checks."},
+		{"ndjson", "NDJSON", "Everything as lines, which palimpsest verify checks."},
+	}
 }
 
 func titleOf(overview session.Overview) string {
 	switch {
 	case overview.Title != "":
-		return overview.Title
+		return render.Visible(overview.Title)
 	case overview.Name != "":
-		return overview.Name
+		return render.Visible(overview.Name)
 	default:
 		return "Untitled session"
 	}
@@ -130,6 +150,11 @@ func (m *model) lanesBelow(parent uuid.UUID, known map[uuid.UUID]bool) []laneNod
 		}
 	}
 	return nodes
+}
+
+// tablePath returns the page with the figures of the requests in a table.
+func (m *model) tablePath() string {
+	return paths.With(paths.Session(m.ID), "lane", m.Lane.ID.String(), "table", "1") + "#requests"
 }
 
 // messagePath returns the page with a message of the lane shown.

@@ -14,7 +14,7 @@ import (
 func TestEpochsAreShownWithWhatTheyWereToSaveAndHaveSaved(t *testing.T) {
 	t.Parallel()
 	person, _, overview := compressed(t)
-	page := person.Get("/sessions/" + overview.ID.String())
+	page := person.Get("/sessions/" + overview.ID.String() + "?table=1")
 	rows := page.Find(`[data-testid="decisions"] tbody tr`)
 	if rows.Length() != overview.Epochs || overview.Epochs == 0 {
 		t.Fatalf("%d rows for %d epochs", rows.Length(), overview.Epochs)
@@ -73,7 +73,7 @@ func TestSessionThatNeedsAttentionSaysWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	page := person.Get("/sessions/" + overview.ID.String())
+	page := person.Get("/sessions/" + overview.ID.String() + "?table=1")
 	if loss := page.TestID("notice-loss"); !strings.Contains(loss, "$4.20 more than it saved") {
 		t.Errorf("of the loss it says %q", loss)
 	}

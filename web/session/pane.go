@@ -7,30 +7,26 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"html"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"palimpsest/pipeline/archive"
-	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 	"palimpsest/web/paths"
+	"palimpsest/web/render"
 )
 
-const (
-	originalsAtOnce = 12       // of a run
-	maxShown        = 64 << 10 // bytes of one block
-)
+// originalsAtOnce is how many originals of a run are shown.
+const originalsAtOnce = 12
 
 // pane is a turn: its original beside what was sent.
 type pane struct {
-	Title string
-	Index string
-	Level int
+	Title   string
+	Index   string
+	Level   int
+	Message int // that it begins with
 
 	Originals  []original
 	Damaged    []string // messages whose stored bytes do not have their hash
@@ -46,9 +42,16 @@ type pane struct {
 	Tokens, SentTokens int
 	Raw                bool
 	Diff               bool
+	Exact              bool // the text as it was sent, not rendered
+	IsCut              bool // more of the text than is shown is here
 	TextPath, RawPath  string
 	DiffPath           string
+	RenderedPath       string
+	ExactPath          string
+	WholePath          string     // where all of the text is shown
 	Lines              []diffLine // the difference, where Diff is wanted
+
+	isWhole bool // all of the text is wanted
 
 	MayChange   bool
 	Lane        string
@@ -88,6 +91,18 @@ func (p pane) hasInserts() bool {
 	return slices.ContainsFunc(p.Inserts, func(put insert) bool { return put.IsBehind })
 }
 
+// view names the form of the pane as its address does.
+func (p pane) view() string {
+	switch {
+	case p.Raw:
+		return "raw"
+	case p.Diff:
+		return "diff"
+	default:
+		return ""
+	}
+}
+
 // less returns by how many percent what was sent is smaller; empty if it is not.
 func (p pane) less() string {
 	if p.Tokens == 0 || p.SentTokens >= p.Tokens {
@@ -113,12 +128,15 @@ func (p pane) storedBefore() bool {
 // pane reads a row's originals and what was sent for them.
 func (r *reader) pane(ctx context.Context, chosen span, listed row, asked query) (pane, error) {
 	p := pane{
-		Title: listed.Title, Index: listed.index(), Level: chosen.Level, Tokens: listed.Tokens, SentTokens: listed.Sent,
-		Raw: asked.Raw, Diff: asked.Diff, Pinned: listed.Pinned, AsItCame: chosen.part < 0 || r.projection.Parts[chosen.part].Raw == nil, Now: r.now,
+		Title: listed.Title, Index: listed.index(), Level: chosen.Level, Message: chosen.From, Tokens: listed.Tokens, SentTokens: listed.Sent,
+		Raw: asked.Raw, Diff: asked.Diff, Exact: asked.Exact, isWhole: asked.Whole, Pinned: listed.Pinned, AsItCame: chosen.part < 0 || r.projection.Parts[chosen.part].Raw == nil, Now: r.now,
 	}
-	p.TextPath = r.path(query{Message: chosen.From, From: asked.From, Offset: asked.Offset, Folded: asked.Folded})
-	p.RawPath = r.path(query{Message: chosen.From, From: asked.From, Offset: asked.Offset, Folded: asked.Folded, Raw: true})
-	p.DiffPath = r.path(query{Message: chosen.From, From: asked.From, Offset: asked.Offset, Folded: asked.Folded, Diff: true})
+	here := query{Message: chosen.From, From: asked.From, Offset: asked.Offset, Folded: asked.Folded, Exact: asked.Exact}
+	p.TextPath, p.RawPath, p.DiffPath = r.path(here), r.path(here.as("raw")), r.path(here.as("diff"))
+	p.RenderedPath, p.ExactPath = r.path(here.exact(false)), r.path(here.exact(true))
+	whole := asked
+	whole.Message, whole.Whole = chosen.From, true
+	p.WholePath = r.path(whole)
 	p.SelfPath = r.path(query{Message: chosen.From, From: -1, Offset: -1})
 	p.MayChange, p.Lane, p.Messages = r.mayRead && r.role.May(tenants.ChangeSessions), r.lane.ID.String(), chosen.form()
 	p.PinPath, p.ReleasePath, p.RestorePath = paths.PinTurn(r.session), paths.ReleaseTurn(r.session), paths.RestoreTurns(r.session)
@@ -129,13 +147,14 @@ func (r *reader) pane(ctx context.Context, chosen span, listed row, asked query)
 		return pane{}, err
 	}
 	for _, put := range r.insertsOf(chosen) {
-		shown := insert{Module: put.Module, Where: "behind the message", Tokens: put.Tokens, Text: text{Blocks: []block{newBlock("", put.Text)}}, IsBehind: true}
+		shown := insert{Module: put.Module, Where: "behind the message", Tokens: put.Tokens, Text: text{Blocks: []block{newBlock("", render.Plain, "", put.Text)}}, IsBehind: true}
 		if put.Message == session.InSystem {
 			shown.Where, shown.IsBehind = "behind the system prompt", false
 		}
 		p.Inserts = append(p.Inserts, shown)
 	}
 	if p.AsItCame {
+		draw(&p)
 		return p, nil
 	}
 	if err := r.sent(chosen, &p); err != nil {
@@ -147,6 +166,7 @@ func (r *reader) pane(ctx context.Context, chosen span, listed row, asked query)
 	if !chosen.isRun() && len(p.Originals) == 1 && len(p.Sent) == 1 && !p.Raw {
 		mark(&p.Originals[0].Text, &p.Sent[0])
 	}
+	draw(&p)
 	return p, nil
 }
 
@@ -158,7 +178,7 @@ func (r *reader) originals(ctx context.Context, chosen span, asked query, p *pan
 		from = asked.Offset
 	}
 	to := min(from+originalsAtOnce, chosen.To)
-	step := query{Message: chosen.From, From: asked.From, Folded: asked.Folded, Raw: asked.Raw, Diff: asked.Diff}
+	step := query{Message: chosen.From, From: asked.From, Folded: asked.Folded, Raw: asked.Raw, Diff: asked.Diff, Exact: asked.Exact}
 	if to < chosen.To {
 		step.Offset = to
 		p.MorePath = r.path(step)
@@ -224,178 +244,7 @@ func (r *reader) sent(chosen span, p *pane) error {
 		return fmt.Errorf("part %d of projection %d: %w", at, r.projection.Number, err)
 	}
 	for _, message := range messages {
-		p.Sent = append(p.Sent, r.text(message, p.Raw))
+		p.Sent = append(p.Sent, r.text(message, p.Raw).unrendered(p.Originals))
 	}
 	return nil
-}
-
-// text is a message as people read it.
-type text struct {
-	Blocks []block
-}
-
-// block is one piece of a message.
-type block struct {
-	Title    string // what it is; empty for plain text
-	Segments []segment
-	More     int // bytes that are not shown
-}
-
-// segment is a run of text; Class says how it is drawn: "kept" was sent, "gone"
-// was not, "" is neither.
-type segment struct{ Class, Text string }
-
-// text returns a message to read: its blocks, or its bytes if raw is wanted or it
-// cannot be understood.
-func (r *reader) text(raw json.RawMessage, wantsRaw bool) text {
-	message, err := r.codec.Parse(raw)
-	if wantsRaw || err != nil {
-		return text{Blocks: []block{newBlock("", string(raw))}}
-	}
-	var blocks []block
-	for _, piece := range message.Blocks {
-		blocks = append(blocks, newBlock(blockTitle(piece), textOf(piece)))
-	}
-	return text{Blocks: blocks}
-}
-
-func newBlock(title, content string) block {
-	shown := content
-	if len(shown) > maxShown {
-		shown = strings.ToValidUTF8(shown[:maxShown], "")
-	}
-	b := block{Title: title, More: len(content) - len(shown)}
-	if shown != "" {
-		b.Segments = []segment{{Text: shown}}
-	}
-	return b
-}
-
-// blockTitle says what a block is; empty for plain text.
-func blockTitle(piece conversation.Block) string {
-	switch piece.Kind {
-	case conversation.Thinking:
-		return "Thinking"
-	case conversation.ToolCall:
-		return "Call of " + piece.Name
-	case conversation.ToolResult:
-		if piece.IsError {
-			return "Tool result, failed"
-		}
-		return "Tool result"
-	case conversation.Media:
-		return "Attachment"
-	case conversation.Opaque:
-		return "Passed on as it is: " + piece.Name
-	case conversation.Text:
-		return ""
-	default:
-		return string(piece.Kind)
-	}
-}
-
-// textOf returns what a block says.
-func textOf(piece conversation.Block) string {
-	lines := []string{}
-	switch {
-	case piece.Kind == conversation.ToolCall && json.Valid([]byte(piece.Text)):
-		lines = append(lines, indented(piece.Text))
-	case piece.Text != "":
-		lines = append(lines, piece.Text)
-	}
-	for _, media := range piece.Media {
-		size := ""
-		if media.Size > 0 {
-			size = fmt.Sprintf(", %d bytes", media.Size)
-		}
-		lines = append(lines, fmt.Sprintf("[%s%s]", media.Type, size))
-	}
-	return strings.Join(lines, "\n")
-}
-
-// indented returns JSON with a line for each member.
-func indented(arguments string) string {
-	var out bytes.Buffer
-	if err := json.Indent(&out, []byte(arguments), "", "  "); err != nil {
-		return arguments
-	}
-	return out.String()
-}
-
-// mark tells apart, block by block, what of the original was sent and what not.
-func mark(original, sent *text) {
-	if len(original.Blocks) != len(sent.Blocks) {
-		return
-	}
-	for i := range original.Blocks {
-		was, is := &original.Blocks[i], &sent.Blocks[i]
-		if len(was.Segments) != 1 || len(is.Segments) != 1 || was.Segments[0].Text == is.Segments[0].Text {
-			continue
-		}
-		before, after := was.Segments[0].Text, is.Segments[0].Text
-		was.Segments, is.Segments = compared(before, after)
-	}
-}
-
-// leastKept is the length, in bytes, of what has to stand in both texts behind where
-// they part to count as sent.
-const leastKept = 8
-
-// compared tells apart what two texts share and what not: their beginning, and
-// further lines of the original, such as its verdict, that stand in the other.
-func compared(original, sent string) (was, is []segment) {
-	at := commonPrefix(original, sent)
-	was, is = []segment{{"kept", original[:at]}}, []segment{{"kept", sent[:at]}}
-	for line := range strings.Lines(sent[at:]) {
-		core, _, _ := strings.Cut(line, "…")
-		core, _, _ = strings.Cut(core, " [")
-		core = strings.TrimRight(core, "\n")
-		gap := strings.Index(original[at:], core)
-		if len(core) < leastKept || gap < 0 {
-			is = append(is, segment{"stub", line})
-			continue
-		}
-		was = append(was, segment{"gone", original[at : at+gap]}, segment{"kept", core})
-		is = append(is, segment{"kept", core}, segment{"stub", line[len(core):]})
-		at += gap + len(core)
-	}
-	return nonEmpty(append(was, segment{"gone", original[at:]})...), nonEmpty(is...)
-}
-
-// commonPrefix returns how many bytes two texts share at their head, whole
-// characters only.
-func commonPrefix(a, b string) int {
-	n := 0
-	for n < len(a) && n < len(b) {
-		x, size := utf8.DecodeRuneInString(a[n:])
-		y, _ := utf8.DecodeRuneInString(b[n:])
-		if x != y {
-			break
-		}
-		n += size
-	}
-	return min(n, len(b))
-}
-
-func nonEmpty(segments ...segment) []segment {
-	var kept []segment
-	for _, segment := range segments {
-		if segment.Text != "" {
-			kept = append(kept, segment)
-		}
-	}
-	return kept
-}
-
-// html returns a block's text as HTML. All of it is escaped: it is what others wrote.
-func (b block) html() string {
-	var out strings.Builder
-	for _, segment := range b.Segments {
-		if segment.Class == "" {
-			out.WriteString(html.EscapeString(segment.Text))
-			continue
-		}
-		fmt.Fprintf(&out, `<span class="%s">%s</span>`, segment.Class, html.EscapeString(segment.Text))
-	}
-	return out.String()
 }

@@ -16,12 +16,13 @@ import (
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
 	"palimpsest/web/paths"
+	"palimpsest/web/render"
 )
 
 const (
 	rowsPerPage  = 100
 	previewBytes = 256 << 10 // larger messages are listed without a preview
-	previewRunes = 140
+	previewRunes = 120
 )
 
 // reader reads the turns of a lane.
@@ -35,7 +36,8 @@ type reader struct {
 	epochs     []session.EpochOverview
 	inserts    []session.Insert
 	pins       []session.Pin
-	mayRead    bool // what was said may be shown
+	calls      map[string]call // by their ids, of the messages that were read
+	mayRead    bool            // what was said may be shown
 	role       tenants.Role
 	now        time.Time
 }
@@ -117,8 +119,17 @@ type readModel struct {
 	Lane          string
 }
 
+// part is what of the turn list a request asks for.
+type part int
+
+const (
+	allOfIt  part = iota
+	onlyPane      // the chosen turn
+	onlyRows      // a page of the list
+)
+
 // read returns the page of the turn list that is asked for and the chosen turn.
-func (r *reader) read(ctx context.Context, asked query) (readModel, error) {
+func (r *reader) read(ctx context.Context, asked query, wanted part) (readModel, error) {
 	all := r.spans()
 	shown := all
 	if asked.Folded {
@@ -134,18 +145,21 @@ func (r *reader) read(ctx context.Context, asked query) (readModel, error) {
 	}
 	model.First = firstRow(shown, asked)
 	page := shown[model.First:min(model.First+rowsPerPage, len(shown))]
-	if model.First > 0 {
-		model.Earlier = r.path(query{Message: -1, From: max(0, model.First-rowsPerPage), Offset: -1, Folded: asked.Folded})
-	}
-	if model.First+len(page) < len(shown) {
-		model.Later = r.path(query{Message: -1, From: model.First + rowsPerPage, Offset: -1, Folded: asked.Folded})
-	}
+	r.neighbours(&model, shown, len(page), asked)
 	chosen := choose(page, asked.Message)
+	switch wanted {
+	case onlyPane: // with the turn before it, which calls what it answers
+		page = page[max(chosen-1, 0) : chosen+1]
+		chosen = len(page) - 1
+	case onlyRows:
+		chosen = -1
+	case allOfIt:
+	}
 	var err error
 	if model.Rows, err = r.rows(ctx, page, chosen, asked); err != nil {
 		return readModel{}, err
 	}
-	if r.mayRead {
+	if r.mayRead && chosen >= 0 {
 		pane, err := r.pane(ctx, page[chosen], model.Rows[chosen], asked)
 		if err != nil {
 			return readModel{}, err
@@ -153,6 +167,20 @@ func (r *reader) read(ctx context.Context, asked query) (readModel, error) {
 		model.Pane = &pane
 	}
 	return model, nil
+}
+
+// neighbours fills in where the pages before and after one of so many rows are. Each is
+// named by the message that it begins with, which an epoch does not move.
+func (r *reader) neighbours(model *readModel, shown []span, rows int, asked query) {
+	next := query{Message: -1, Offset: -1, Folded: asked.Folded, Raw: asked.Raw, Diff: asked.Diff, Exact: asked.Exact}
+	if model.First > 0 {
+		next.From = shown[max(0, model.First-rowsPerPage)].From
+		model.Earlier = r.path(next)
+	}
+	if end := model.First + rows; end < len(shown) {
+		next.From = shown[end].From
+		model.Later = r.path(next)
+	}
 }
 
 // compressed returns the rows below L0.
@@ -166,11 +194,15 @@ func compressed(all []span) []span {
 	return deep
 }
 
-// firstRow returns the row that the page begins with: the one asked for, or the
-// start of the page with the message asked for.
+// firstRow returns the row that the page begins with: the one with the message that
+// it is to begin with, or the start of the page with the message asked for.
 func firstRow(spans []span, asked query) int {
-	if asked.From >= 0 && asked.From < len(spans) {
-		return asked.From
+	if asked.From >= 0 {
+		for i, span := range spans {
+			if asked.From < span.To {
+				return i
+			}
+		}
 	}
 	for i, span := range spans {
 		if asked.Message >= span.From && asked.Message < span.To {
@@ -203,9 +235,15 @@ func (r *reader) path(asked query) string {
 		}
 		return strconv.Itoa(n)
 	}
-	show, view := "", ""
+	show, view, exact, whole := "", "", "", ""
 	if asked.Folded {
 		show = "compressed"
+	}
+	if asked.Exact {
+		exact = "exact"
+	}
+	if asked.Whole {
+		whole = "1"
 	}
 	switch {
 	case asked.Raw:
@@ -214,7 +252,7 @@ func (r *reader) path(asked query) string {
 		view = "diff"
 	}
 	return paths.With(paths.Session(r.session), "lane", r.lane.ID.String(), "m", number(asked.Message),
-		"from", number(asked.From), "o", number(asked.Offset), "show", show, "view", view)
+		"from", number(asked.From), "o", number(asked.Offset), "show", show, "view", view, "text", exact, "all", whole)
 }
 
 // rows reads what a page of the turn list shows.
@@ -232,23 +270,25 @@ func (r *reader) rows(ctx context.Context, page []span, chosen int, asked query)
 	if err != nil {
 		return nil, err
 	}
-	calls := callNames(page, messages)
+	for _, span := range page {
+		r.noteCalls(messages[span.From])
+	}
 	rows := make([]row, len(page))
 	for i, span := range page {
 		rows[i] = row{span: span, Current: i == chosen, Known: true,
-			Path: r.path(query{Message: span.From, From: asked.From, Offset: -1, Folded: asked.Folded, Raw: asked.Raw, Diff: asked.Diff})}
+			Path: r.path(query{Message: span.From, From: asked.From, Offset: -1, Folded: asked.Folded, Raw: asked.Raw, Diff: asked.Diff, Exact: asked.Exact})}
 		for at := span.From; at < span.To; at++ {
 			entry, known := byIndex[at]
 			rows[i].Known = rows[i].Known && known
 			rows[i].Tokens += entry.Tokens
 		}
-		r.describe(&rows[i], byIndex[span.From], messages, calls)
+		r.describe(&rows[i], byIndex[span.From], messages)
 	}
 	return rows, nil
 }
 
 // describe fills in what a row says.
-func (r *reader) describe(row *row, entry archive.Entry, messages map[int]conversation.Message, calls map[string]string) {
+func (r *reader) describe(row *row, entry archive.Entry, messages map[int]conversation.Message) {
 	row.Sent, row.Pinned = row.Tokens, r.pinnedIn(row.span)
 	for _, insert := range r.insertsOf(row.span) {
 		row.Sent += insert.Tokens
@@ -268,7 +308,7 @@ func (r *reader) describe(row *row, entry archive.Entry, messages map[int]conver
 		row.Title = roleName(entry.Role)
 		return
 	}
-	row.Title, row.Preview = titleOfMessage(message, calls), preview(message)
+	row.Title, row.Preview = render.Visible(titleOfMessage(message, r.calls)), render.Visible(preview(message))
 }
 
 // messages reads the single messages of a page that are not too large, by index.
@@ -312,19 +352,6 @@ func runs(page []span, entries map[int]archive.Entry) [][2]int {
 	return found
 }
 
-// callNames returns the tools of the calls in a page by the calls' ids.
-func callNames(page []span, messages map[int]conversation.Message) map[string]string {
-	names := map[string]string{}
-	for _, span := range page {
-		for _, block := range messages[span.From].Blocks {
-			if block.Kind == conversation.ToolCall {
-				names[block.ID] = block.Name
-			}
-		}
-	}
-	return names
-}
-
 func roleName(role conversation.Role) string {
 	switch role {
 	case conversation.System:
@@ -342,7 +369,7 @@ func roleName(role conversation.Role) string {
 
 // titleOfMessage says who speaks: "User", "Assistant · Bash, Read",
 // "Tool result · Bash".
-func titleOfMessage(message conversation.Message, calls map[string]string) string {
+func titleOfMessage(message conversation.Message, calls map[string]call) string {
 	var tools []string
 	title := roleName(message.Role)
 	for _, block := range message.Blocks {
@@ -351,7 +378,7 @@ func titleOfMessage(message conversation.Message, calls map[string]string) strin
 			tools = append(tools, block.Name)
 		case conversation.ToolResult:
 			title = "Tool result"
-			if name := calls[block.ID]; name != "" {
+			if name := calls[block.ID].name; name != "" {
 				tools = append(tools, name)
 			}
 		default:

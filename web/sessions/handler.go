@@ -14,6 +14,7 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
+	"palimpsest/web/components"
 	"palimpsest/web/layout"
 )
 
@@ -45,6 +46,9 @@ type Exchanges interface {
 // Readers says what somebody may read of what was said.
 type Readers interface {
 	Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error)
+
+	// DataSettings returns what the workspace says of its data.
+	DataSettings(ctx context.Context, workspace tenants.WorkspaceID) (tenants.DataSettings, error)
 }
 
 // APIKeys lists a workspace's API keys.
@@ -110,6 +114,11 @@ func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
 	if shown.Keys, err = h.deps.APIKeys.APIKeys(ctx, who.Workspace.ID); err != nil {
 		return model{}, err
 	}
+	settings, err := h.deps.Readers.DataSettings(ctx, who.Workspace.ID)
+	if err != nil {
+		return model{}, err
+	}
+	shown.Unkept = components.Unkept(settings, shown.Keys)
 	if err := h.count(ctx, who.Workspace.ID, filter, &shown); err != nil {
 		return model{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
+	"palimpsest/web/render"
 )
 
 // model is the page.
@@ -20,6 +21,7 @@ type model struct {
 	Total  int    // of the workspace
 	Keys   []tenants.APIKey
 	Found  found
+	Unkept string // of which requests nothing is kept; empty: of none
 	Now    time.Time
 
 	MayDelete  bool
@@ -128,9 +130,9 @@ type fill struct {
 func (r row) title() string {
 	switch {
 	case r.Title != "":
-		return r.Title
+		return render.Visible(r.Title)
 	case r.Name != "":
-		return r.Name
+		return render.Visible(r.Name)
 	default:
 		return "Untitled session"
 	}

@@ -3,6 +3,7 @@ package export
 import (
 	"archive/tar"
 	"bufio"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"palimpsest/pipeline/archive"
 )
 
 // ManifestName is the name of the last file of a bundle.
@@ -89,6 +92,39 @@ func (b *Bundle) File(name string, write func(w io.Writer) error) (err error) {
 // SessionFile adds a session's export.
 func (b *Bundle) SessionFile(id uuid.UUID, write func(w io.Writer) error) error {
 	return b.File(sessionFolder+id.String()+".ndjson", write)
+}
+
+// Bytes adds a file that is in memory.
+func (b *Bundle) Bytes(name string, content []byte) error {
+	if err := b.write(name, content); err != nil {
+		return err
+	}
+	digest := sha256.Sum256(content)
+	b.manifest.Files = append(b.manifest.Files, bundleFile{Name: name, Size: int64(len(content)), SHA256: hex.EncodeToString(digest[:])})
+	return nil
+}
+
+// Originals adds each message of a session as a file with its bytes, at
+// originals/LANE/INDEX-ROLE.json. What a lane shares with the one that it forks from
+// stands there. A message that is damaged has no file; the session's export says so.
+func (b *Bundle) Originals(ctx context.Context, from Source, session Session) error {
+	known := map[uuid.UUID]bool{}
+	for _, lane := range session.Lanes {
+		known[lane.ID] = true
+	}
+	for _, lane := range session.Lanes {
+		err := archive.Restore(ctx, from, session.Workspace, lane.ID, lane.Messages, func(message archive.Restored) error {
+			isShared := message.Index < lane.ForkAt && known[lane.Parent]
+			if isShared || message.Raw == nil {
+				return nil
+			}
+			return b.Bytes(fmt.Sprintf("originals/%s/%06d-%s.json", lane.ID, message.Index, message.Role), message.Raw)
+		})
+		if err != nil && !errors.Is(err, archive.ErrDamaged) {
+			return fmt.Errorf("bundle originals of lane %s: %w", lane.ID, err)
+		}
+	}
+	return nil
 }
 
 // JSON adds a file that holds one value.

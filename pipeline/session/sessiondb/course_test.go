@@ -1,0 +1,78 @@
+package sessiondb_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
+)
+
+// However many requests a lane has, its course is so many points, each the last of a
+// stretch, and its newest events with their reports.
+func TestCourseIsTheLastRequestOfEachStretch(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c, other := f.conversationOf(6), f.conversationOf(3)
+	c.commit(t, c.projection(1, 2))
+	other.commit(t, other.projection(1, 2))
+	const requests = 907
+	began := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	var exchanges []tenants.Exchange
+	for n := 1; n <= requests; n++ {
+		exchange := tenants.Exchange{
+			ID: uuid.Must(uuid.NewV7()), At: began.Add(time.Duration(n/2) * time.Second), Session: c.session, Lane: c.lane, APIKey: f.scope.APIKey, // two at a time
+			Compression: "frozen", TokensBefore: n, TokensAfter: n / 2, Status: 200, Report: fmt.Appendf(nil, `{"n": %d}`, n),
+		}
+		switch {
+		case n%3 == 0:
+			exchange.Compression = "epoch"
+		case n == requests-1:
+			exchange.Class = "after-compaction"
+		}
+		exchanges = append(exchanges, exchange)
+		elsewhere := exchange
+		elsewhere.ID, elsewhere.Session, elsewhere.Lane = uuid.Must(uuid.NewV7()), other.session, other.lane
+		nothing := exchange
+		nothing.ID, nothing.TokensBefore = uuid.Must(uuid.NewV7()), 0 // never reached the pipeline
+		exchanges = append(exchanges, elsewhere, nothing)
+	}
+	if err := f.db.DB.RecordExchanges(t.Context(), f.scope.Workspace, exchanges); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, points := range []int{1, 2, 7, 200, requests - 1, requests, 5000} {
+		course, err := f.store.Course(t.Context(), f.scope.Workspace, c.session, c.lane, points)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(course.Points) != min(points, requests) || course.Total != requests {
+			t.Fatalf("%d points of %d for %d", len(course.Points), course.Total, points)
+		}
+		for i, point := range course.Points {
+			want := i + 1
+			if points < requests {
+				want = (i + 1) * requests / points
+			}
+			if point.Number != want || point.Before != want || point.Report != nil {
+				t.Fatalf("%d points: the %dth is request %d with %d tokens, want %d", points, i+1, point.Number, point.Before, want)
+			}
+		}
+		if len(course.Events) == 0 || len(course.Events) > session.MaxEvents {
+			t.Fatalf("%d events", len(course.Events))
+		}
+		newest := course.Events[len(course.Events)-1]
+		if newest.Number != requests-1 || string(newest.Report) != fmt.Sprintf(`{"n": %d}`, requests-1) {
+			t.Errorf("the newest event is %+v with %s", newest, newest.Report)
+		}
+		if before := course.Events[len(course.Events)-2]; before.Number != requests-requests%3 && before.Number != requests-3-requests%3 {
+			t.Errorf("the event before is request %d", before.Number)
+		}
+	}
+	if course, err := f.store.Course(t.Context(), f.scope.Workspace, other.session, c.lane, 10); err != nil || course.Total != 0 {
+		t.Errorf("of another session's lane: %+v, %v", course, err)
+	}
+}

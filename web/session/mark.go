@@ -1,0 +1,71 @@
+package session
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// mark tells apart, block by block, what of the original was sent and what not.
+func mark(original, sent *text) {
+	if len(original.Blocks) != len(sent.Blocks) {
+		return
+	}
+	for i := range original.Blocks {
+		was, is := &original.Blocks[i], &sent.Blocks[i]
+		if len(was.Segments) != 1 || len(is.Segments) != 1 || was.Segments[0].Text == is.Segments[0].Text {
+			continue
+		}
+		before, after := was.Segments[0].Text, is.Segments[0].Text
+		was.Segments, is.Segments = compared(before, after)
+	}
+}
+
+// leastKept is the length, in bytes, of what has to stand in both texts behind where
+// they part to count as sent.
+const leastKept = 8
+
+// compared tells apart what two texts share and what not: their beginning, and
+// further lines of the original, such as its verdict, that stand in the other.
+func compared(original, sent string) (was, is []segment) {
+	at := commonPrefix(original, sent)
+	was, is = []segment{{"kept", original[:at]}}, []segment{{"kept", sent[:at]}}
+	for line := range strings.Lines(sent[at:]) {
+		core, _, _ := strings.Cut(line, "…")
+		core, _, _ = strings.Cut(core, " [")
+		core = strings.TrimRight(core, "\n")
+		gap := strings.Index(original[at:], core)
+		if len(core) < leastKept || gap < 0 {
+			is = append(is, segment{"stub", line})
+			continue
+		}
+		was = append(was, segment{"gone", original[at : at+gap]}, segment{"kept", core})
+		is = append(is, segment{"kept", core}, segment{"stub", line[len(core):]})
+		at += gap + len(core)
+	}
+	return nonEmpty(append(was, segment{"gone", original[at:]})...), nonEmpty(is...)
+}
+
+// commonPrefix returns how many bytes two texts share at their head, whole
+// characters only.
+func commonPrefix(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) {
+		x, size := utf8.DecodeRuneInString(a[n:])
+		y, _ := utf8.DecodeRuneInString(b[n:])
+		if x != y {
+			break
+		}
+		n += size
+	}
+	return min(n, len(b))
+}
+
+func nonEmpty(segments ...segment) []segment {
+	var kept []segment
+	for _, segment := range segments {
+		if segment.Text != "" {
+			kept = append(kept, segment)
+		}
+	}
+	return kept
+}
