@@ -411,6 +411,7 @@ func (p *program) newWriter(parts parts) (*prompt.Writer, error) {
 	if err != nil {
 		return nil, err
 	}
+	writer.Now = p.now
 	for _, module := range built {
 		if planner, is := module.(idle.Planner); is {
 			worker := idle.New(idle.Config{

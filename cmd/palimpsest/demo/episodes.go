@@ -41,7 +41,7 @@ func (f *filling) episodes() []entry {
 		diary = append(diary, entry{f.hasty().Add(time.Duration(i*3) * time.Hour), func(ctx context.Context) error {
 			return f.hold(ctx, &talk{
 				program: claudeCode, key: keyMira, model: "claude-opus-4-5", name: f.name(numberHasty + uint64(i)),
-				steps: plan(f.Seed, numberHasty+uint64(i), outline{task: tasks()[i], steps: 46, results: 9000}),
+				steps: plan(f.Seed, numberHasty+uint64(i), outline{task: tasks()[i], steps: 32, results: 15_000}),
 			})
 		}})
 	}
@@ -130,9 +130,15 @@ func (f *filling) denied(ctx context.Context) error {
 	return nil
 }
 
+// week is how many days a demo has at least that is not small.
+const week = 7
+
 // endless is a session of more than a thousand turns, taken up from an older one.
 func (f *filling) endless(ctx context.Context) error {
-	const older, further = 640, 400
+	older, further := 780, 260
+	if f.Days < week {
+		older, further = 1030, 12 // a small demo is made in seconds
+	}
 	t := f.coding(numberEndless, outline{task: tasks()[18], steps: older, results: 240, patience: 30})
 	f.sessions++
 	for i, step := range t.steps {

@@ -40,7 +40,7 @@ type Config struct {
 	// Verify takes the address of a user for proven.
 	Verify func(ctx context.Context, email string) error
 
-	// Pass does a pass of the background work of a name: "index", "patterns".
+	// Pass does a pass of the background work of a name: "index", "mail", "patterns".
 	Pass func(ctx context.Context, work string) error
 
 	// Recorded returns when so many exchanges have become durable since the start.
@@ -64,6 +64,11 @@ func Fill(ctx context.Context, config Config) (Made, error) {
 	}
 	if err := f.work(ctx); err != nil {
 		return Made{}, fmt.Errorf("make the demo's sessions: %w", err)
+	}
+	for _, work := range []string{"index", "mail"} {
+		if err := f.Pass(ctx, work); err != nil {
+			return Made{}, fmt.Errorf("finish the demo: %w", err)
+		}
 	}
 	f.Provider.Withdraw()
 	if ahead := f.Clock.Now().Sub(f.Until); ahead > 0 {

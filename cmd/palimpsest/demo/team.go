@@ -69,6 +69,12 @@ func (f *filling) hire(ctx context.Context) error {
 	if err := owner.call(ctx, http.MethodPut, "/settings", map[string]string{"time_zone": "Europe/Berlin", "viewers_read": "none"}, nil); err != nil {
 		return err
 	}
+	// What the team wants to spend on a prompt, and not what the models would take.
+	for _, model := range []string{"gpt-5.1", "gpt-5.1-codex"} {
+		if err := owner.call(ctx, http.MethodPut, "/models/windows/"+model, map[string]int{"window_tokens": 160_000}, nil); err != nil {
+			return err
+		}
+	}
 	if err := f.invite(ctx); err != nil {
 		return err
 	}

@@ -83,8 +83,8 @@ func (f *filling) ordinary(number uint64, when time.Time, random *rand.Rand) ent
 	desk := desks()[random.IntN(len(desks()))]
 	steps, size := 3+random.IntN(9), 1500+random.IntN(2500)
 	switch lot := random.IntN(100); {
-	case lot < 9: // a long one, which reaches its window
-		steps, size = 62+random.IntN(40), 9000+random.IntN(4000)
+	case lot < 12: // a long one, which reaches its window
+		steps, size = 44+random.IntN(24), 15_000+random.IntN(6000)
 	case lot < 36:
 		steps = 12 + random.IntN(22)
 	}
