@@ -37,11 +37,15 @@ func (f *filling) episodes() []entry {
 		{f.Until.Add(-5 * time.Hour), f.rehydrated},
 		{f.Until.Add(-50 * time.Minute), f.now},
 	}
-	for i := range 4 {
+	hasty := 4
+	if f.isSmall() {
+		hasty = 1
+	}
+	for i := range hasty {
 		diary = append(diary, entry{f.hasty().Add(time.Duration(i*3) * time.Hour), func(ctx context.Context) error {
 			return f.hold(ctx, &talk{
 				program: claudeCode, key: keyMira, model: "claude-opus-4-5", name: f.name(numberHasty + uint64(i)),
-				steps: plan(f.Seed, numberHasty+uint64(i), outline{task: tasks()[i], steps: 32, results: 15_000}),
+				steps: plan(f.Seed, numberHasty+uint64(i), outline{task: tasks()[i], steps: 32, results: 9000}),
 			})
 		}})
 	}
@@ -73,6 +77,9 @@ func (f *filling) bridged(ctx context.Context) error {
 		"REMINDER: Do NOT call any tools. Respond with plain text only — an <analysis> block followed by a <summary> block. Tool calls will be rejected and you will fail the task."
 	t.steps = []step{{typed: asks, pause: 40 * time.Second, says: "<analysis>\nThe schema, its steps and the tests.\n</analysis>\n\n" + summary}}
 	if err := f.hold(ctx, t); err != nil {
+		return err
+	}
+	if err := f.settle(ctx); err != nil { // or what it left is not in the archive yet
 		return err
 	}
 	t.said = nil
@@ -130,14 +137,17 @@ func (f *filling) denied(ctx context.Context) error {
 	return nil
 }
 
+// isSmall reports whether a demo is to be made in seconds.
+func (f *filling) isSmall() bool { return f.Days < week }
+
 // week is how many days a demo has at least that is not small.
 const week = 7
 
 // endless is a session of more than a thousand turns, taken up from an older one.
 func (f *filling) endless(ctx context.Context) error {
 	older, further := 780, 260
-	if f.Days < week {
-		older, further = 1030, 12 // a small demo is made in seconds
+	if f.isSmall() {
+		older, further = 1030, 12
 	}
 	t := f.coding(numberEndless, outline{task: tasks()[18], steps: older, results: 240, patience: 30})
 	f.sessions++
@@ -185,11 +195,14 @@ func (f *filling) helped(ctx context.Context) error {
 // rehydrated is a session that was compacted by hand, and then asked for what had gone.
 func (f *filling) rehydrated(ctx context.Context) error {
 	t := f.coding(numberRehydrated, outline{task: tasks()[7], steps: 40, results: 3200})
+	passed := newWriter(f.Seed, numberRehydrated+9, areas()[2])
 	t.steps[2] = step{
 		says: "The test that fails, by itself.",
 		calls: []call{{
 			name: "Bash", input: map[string]string{"command": "go test ./internal/suppliers -run TestTariffConversion"}, failed: true,
-			result: "Exit code 1\n--- FAIL: TestTariffConversion (0.21s)\n    tariff_convert_test.go:88: shard 7: 3 of 412 rows have no amount_minor, the first is supplier 20417\nFAIL\nFAIL\tnorthbeam/internal/suppliers\t0.311s\n",
+			result: "Exit code 1\n" + passed.found(1500, "convertTariff") +
+				"    TestTariffConversion logs: amount_minor in shard 7 is missing in 3 of 412 rows, and the first of them is supplier 20417\n" +
+				passed.found(1500, "convertTariff") + "FAIL\tnorthbeam/internal/suppliers\t0.311s\n",
 		}},
 	}
 	if err := f.hold(ctx, t); err != nil {

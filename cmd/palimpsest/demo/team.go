@@ -70,8 +70,8 @@ func (f *filling) hire(ctx context.Context) error {
 		return err
 	}
 	// What the team wants to spend on a prompt, and not what the models would take.
-	for _, model := range []string{"gpt-5.1", "gpt-5.1-codex"} {
-		if err := owner.call(ctx, http.MethodPut, "/models/windows/"+model, map[string]int{"window_tokens": 160_000}, nil); err != nil {
+	for _, model := range []string{"claude-opus-4-5", "claude-sonnet-4-5", "gpt-5.1", "gpt-5.1-codex"} {
+		if err := owner.call(ctx, http.MethodPut, "/models/windows/"+model, map[string]int{"window_tokens": 120_000}, nil); err != nil {
 			return err
 		}
 	}

@@ -65,6 +65,9 @@ func (f *filling) routine() []entry {
 		if weekday := begins.Weekday(); weekday == time.Saturday || weekday == time.Sunday {
 			sessions = random.IntN(2)
 		}
+		if f.isSmall() {
+			sessions = 1
+		}
 		gap := time.Duration(shuts-opens) * time.Hour / time.Duration(max(sessions, 1))
 		for i := range sessions {
 			number++
@@ -84,7 +87,7 @@ func (f *filling) ordinary(number uint64, when time.Time, random *rand.Rand) ent
 	steps, size := 3+random.IntN(9), 1500+random.IntN(2500)
 	switch lot := random.IntN(100); {
 	case lot < 12: // a long one, which reaches its window
-		steps, size = 44+random.IntN(24), 15_000+random.IntN(6000)
+		steps, size = 44+random.IntN(28), 8000+random.IntN(4000)
 	case lot < 36:
 		steps = 12 + random.IntN(22)
 	}
