@@ -36,7 +36,7 @@ func (p *Person) logIn(ctx context.Context) error {
 
 // call sends question, unless it is nil, to the product's API as JSON and reads its
 // answer, unless answer is nil. A status of 400 and above is an error that quotes it.
-func (p *Person) call(ctx context.Context, method, path string, question, answer any) error { //nolint:forbidigo // the shapes of the API
+func (p *Person) call(ctx context.Context, method, path string, question, answer any) error {
 	var body io.Reader = http.NoBody
 	if question != nil {
 		body = bytes.NewReader(encode(question))

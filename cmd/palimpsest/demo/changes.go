@@ -13,7 +13,7 @@ func (f *filling) as(ctx context.Context, name string) (*Person, error) {
 }
 
 // change is a call of the JSON API that somebody makes.
-func (f *filling) change(when time.Time, by, method, path string, question any) entry { //nolint:forbidigo // the shapes of the API
+func (f *filling) change(when time.Time, by, method, path string, question any) entry {
 	return entry{when, func(ctx context.Context) error {
 		person, err := f.as(ctx, by)
 		if err != nil {
@@ -24,7 +24,7 @@ func (f *filling) change(when time.Time, by, method, path string, question any) 
 }
 
 // modules are the workspace's from its first quarter on.
-func modules(ipc map[string]float64) map[string]any { //nolint:forbidigo // the shape of the API
+func modules(ipc map[string]float64) map[string]any {
 	return map[string]any{"modules": []string{"ipc", "compaction-bridge", "rehydrator", "patterns"}, "ipc": ipc}
 }
 
@@ -45,7 +45,7 @@ func (f *filling) changes() []entry {
 			}
 			return person.call(ctx, http.MethodPatch, "/keys/"+f.team.keys[keyAgents].id, map[string]float64{"budget_day_usd": 60}, nil)
 		}},
-		{f.Until.Add(-26 * time.Hour), func(ctx context.Context) error {
+		{f.Until.Add(-26 * time.Hour), func(context.Context) error {
 			f.Provider.Withdraw()
 			return nil
 		}},

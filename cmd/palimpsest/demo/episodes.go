@@ -37,15 +37,15 @@ func (f *filling) episodes() []entry {
 		{f.Until.Add(-5 * time.Hour), f.rehydrated},
 		{f.Until.Add(-50 * time.Minute), f.now},
 	}
-	hasty := 4
+	hasty := uint64(4)
 	if f.isSmall() {
 		hasty = 1
 	}
 	for i := range hasty {
-		diary = append(diary, entry{f.hasty().Add(time.Duration(i*3) * time.Hour), func(ctx context.Context) error {
+		diary = append(diary, entry{f.hasty().Add(time.Duration(i) * 3 * time.Hour), func(ctx context.Context) error {
 			return f.hold(ctx, &talk{
-				program: claudeCode, key: keyMira, model: "claude-opus-4-5", name: f.name(numberHasty + uint64(i)),
-				steps: plan(f.Seed, numberHasty+uint64(i), outline{task: tasks()[i], steps: 32, results: 9000}),
+				program: claudeCode, key: keyMira, model: "claude-opus-4-5", name: f.name(numberHasty + i),
+				steps: plan(f.Seed, numberHasty+i, outline{task: tasks()[i], steps: 32, results: 9000}),
 			})
 		}})
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // Password is the password of everybody in the demo.
-const Password = "palimpsest demo"
+const Password = "palimpsest demo" //nolint:gosec // it is printed on the page to log in
 
 // Days is how many days of work the demo shows unless something else is asked for.
 const Days = 90
@@ -49,10 +49,10 @@ type Config struct {
 
 // Made is what a filled demo is.
 type Made struct {
-	Email     string // of the owner
-	Key       string // an API key's secret
-	Exchanges int
-	Sessions  int
+	Email     string `json:"email"` // of the owner
+	Key       string `json:"key"`   // an API key's secret
+	Exchanges int    `json:"exchanges"`
+	Sessions  int    `json:"sessions"`
 }
 
 // Fill fills a new installation. It stops at the first thing that goes otherwise than
@@ -119,7 +119,6 @@ type talk struct {
 	steps   []step
 
 	said []json.RawMessage // so far
-	ids  []string          // of the calls that wait for their results
 }
 
 // hold holds a talk from where it stands to its end.

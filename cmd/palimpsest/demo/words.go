@@ -154,7 +154,7 @@ func (w *writer) tested(size int, failing string) string {
 		fmt.Fprintf(&out, "=== RUN   Test%[1]sOf%[2]s\n--- PASS: Test%[1]sOf%[2]s (0.%02[3]ds)\n", title(w.verb()), title(w.noun()), w.between(1, 80))
 	}
 	if failing != "" {
-		fmt.Fprintf(&out, "--- FAIL: Test%s (0.04s)\n    %s\nFAIL\nFAIL\tnorthbeam/%s\t1.%03ds\n", title(w.symbol()), failing, w.area.folder, w.between(1, 999))
+		fmt.Fprintf(&out, "--- FAIL: Test%[1]s (0.04s)\n    %[2]s\n%[5]s\n%[5]s\tnorthbeam/%[3]s\t1.%03[4]ds\n", title(w.symbol()), failing, w.area.folder, w.between(1, 999), "FAIL")
 		return "Exit code 1\n" + out.String()
 	}
 	fmt.Fprintf(&out, "PASS\nok  \tnorthbeam/%s\t1.%03ds\n", w.area.folder, w.between(1, 999))

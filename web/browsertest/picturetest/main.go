@@ -23,6 +23,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"palimpsest/api/programtest"
+	"palimpsest/cmd/palimpsest/demo"
 )
 
 const (
@@ -88,7 +89,9 @@ type visitor struct {
 // logIn logs the visitor in as the owner that the demo's file names.
 func (v *visitor) logIn(ctx context.Context, file string) error {
 	var state struct {
-		Made struct{ Email string } `json:"made"`
+		Made struct {
+			Email string `json:"email"`
+		} `json:"made"`
 	}
 	text, err := os.ReadFile(file) //nolint:gosec // whoever runs the command names the folder
 	if err == nil {
@@ -97,21 +100,19 @@ func (v *visitor) logIn(ctx context.Context, file string) error {
 	if err != nil {
 		return fmt.Errorf("read what the demo is: %w", err)
 	}
-	body, err := json.Marshal(map[string]string{"email": state.Made.Email, "password": "palimpsest demo"})
+	body, err := json.Marshal(map[string]string{"email": state.Made.Email, "password": demo.Password})
 	if err != nil {
 		return err
 	}
-	response, _, err := v.ask(ctx, http.MethodPost, "/api/v1/login", body)
-	if err == nil {
-		v.cookies = response.Cookies()
-	}
+	_, err = v.ask(ctx, http.MethodPost, "/api/v1/login", body)
 	return err
 }
 
-func (v *visitor) ask(ctx context.Context, method, path string, body []byte) (*http.Response, []byte, error) {
+// ask returns an answer and keeps its cookies.
+func (v *visitor) ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, method, v.url+path, bytes.NewReader(body))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	for _, cookie := range v.cookies {
@@ -119,19 +120,20 @@ func (v *visitor) ask(ctx context.Context, method, path string, body []byte) (*h
 	}
 	response, err := v.client.Do(request)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
+	v.cookies = append(v.cookies, response.Cookies()...)
 	text, err := io.ReadAll(response.Body)
 	if err == nil && response.StatusCode >= http.StatusBadRequest {
 		err = fmt.Errorf("%s %s: %s: %.200s", method, path, response.Status, text)
 	}
-	return response, text, err
+	return text, err
 }
 
 // session returns the page of the longest session, at a message that is shortened.
 func (v *visitor) session(ctx context.Context) (path string, err error) {
-	_, text, err := v.ask(ctx, http.MethodGet, "/api/v1/sessions?limit=200", nil)
+	text, err := v.ask(ctx, http.MethodGet, "/api/v1/sessions?limit=200", nil)
 	if err != nil {
 		return "", err
 	}
@@ -156,7 +158,7 @@ func (v *visitor) session(ctx context.Context) (path string, err error) {
 		return "", errors.New("no session of the demo has two epochs")
 	}
 	id := all.Data[best].ID
-	if _, text, err = v.ask(ctx, http.MethodGet, "/api/v1/sessions/"+url.PathEscape(id)+"/turns?limit=200", nil); err != nil {
+	if text, err = v.ask(ctx, http.MethodGet, "/api/v1/sessions/"+url.PathEscape(id)+"/turns?limit=200", nil); err != nil {
 		return "", err
 	}
 	var turns struct {
