@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -31,7 +32,6 @@ func (f *filling) episodes() []entry {
 		{f.Until.Add(-52 * time.Hour), f.bridged},
 		{f.Until.Add(-30 * time.Hour), f.troubled},
 		{f.Until.Add(-25 * time.Hour), f.denied},
-		{f.Until.Add(-18 * time.Hour), f.endless},
 		{f.Until.Add(-8 * time.Hour), f.unstored},
 		{f.Until.Add(-7 * time.Hour), f.helped},
 		{f.Until.Add(-5 * time.Hour), f.rehydrated},
@@ -41,6 +41,7 @@ func (f *filling) episodes() []entry {
 	if f.isSmall() {
 		hasty = 1
 	}
+	diary = append(diary, f.endless()...)
 	for i := range hasty {
 		diary = append(diary, entry{f.hasty().Add(time.Duration(i) * 3 * time.Hour), func(ctx context.Context) error {
 			return f.hold(ctx, &talk{
@@ -126,10 +127,10 @@ func (f *filling) fail(ctx context.Context, t *talk, misbehave string) error {
 
 // denied are requests whose provider key was withdrawn.
 func (f *filling) denied(ctx context.Context) error {
-	for i := range uint64(7) {
-		t := &talk{program: openCode, key: keyAgents, model: batchModel, name: f.name(numberDenied + i)}
-		t.said = append(t.said, f.programs[openCode].format.typed("Sort the articles of last night's feed into categories."))
-		f.sessions++
+	t := &talk{program: openCode, key: keyAgents, model: batchModel, name: f.name(numberDenied)}
+	t.said = append(t.said, f.programs[openCode].format.typed("Sort the articles of last night's feed into categories."))
+	f.sessions++
+	for range 7 {
 		if err := f.fail(ctx, t, ""); err != nil {
 			return err
 		}
@@ -143,30 +144,48 @@ func (f *filling) isSmall() bool { return f.Days < week }
 // week is how many days a demo has at least that is not small.
 const week = 7
 
-// endless is a session of more than a thousand turns, taken up from an older one.
-func (f *filling) endless(ctx context.Context) error {
-	older, further := 780, 260
+// endless is a session of more than a thousand turns, taken up from an older one and
+// gone on with day by day.
+func (f *filling) endless() []entry {
+	older, days, daily := 800, 12, 20
 	if f.isSmall() {
-		older, further = 1030, 12
+		older, days, daily = 1030, 1, 12
 	}
 	t := f.coding(numberEndless, outline{task: tasks()[18], steps: older, results: 240, patience: 30})
-	f.sessions++
-	for i, step := range t.steps {
+	old, further := t.steps, plan(f.Seed, numberEndless+1, outline{task: tasks()[18], steps: days * daily, results: 240, patience: 30})
+	further[0].typed = "Where were we? Go on with the sleeps in checkout."
+	var diary []entry
+	for i := range days {
+		diary = append(diary, entry{f.Until.Add(-18*time.Hour - time.Duration(days-1-i)*day), func(ctx context.Context) error {
+			if i == 0 {
+				f.sessions++
+				t.said = history(old)
+			}
+			t.steps = further[i*daily : (i+1)*daily]
+			return f.hold(ctx, t)
+		}})
+	}
+	return diary
+}
+
+// history is what was said in steps that the product has not seen, in Claude Code's
+// format.
+func history(of []step) []json.RawMessage {
+	var said []json.RawMessage
+	for i, step := range of {
 		if step.typed != "" {
-			t.said = append(t.said, anthropic{}.typed(step.typed))
+			said = append(said, anthropic{}.typed(step.typed))
 		}
 		var ids []string
 		for n := range step.calls {
 			ids = append(ids, fmt.Sprintf("toolu_01demo%04d%d", i, n))
 		}
-		t.said = append(t.said, anthropic{}.said(step.says, step.calls, ids)...)
+		said = append(said, anthropic{}.said(step.says, step.calls, ids)...)
 		if len(step.calls) > 0 {
-			t.said = append(t.said, anthropic{}.results(step.calls, ids)...)
+			said = append(said, anthropic{}.results(step.calls, ids)...)
 		}
 	}
-	t.steps = plan(f.Seed, numberEndless+1, outline{task: tasks()[18], steps: further, results: 240, patience: 30})
-	t.steps[0].typed = "Where were we? Go on with the sleeps in checkout."
-	return f.hold(ctx, t)
+	return said
 }
 
 // unstored is a session of which nothing is kept but figures.

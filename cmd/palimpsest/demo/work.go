@@ -87,7 +87,7 @@ func (f *filling) ordinary(number uint64, when time.Time, random *rand.Rand) ent
 	steps, size := 3+random.IntN(9), 1500+random.IntN(2500)
 	switch lot := random.IntN(100); {
 	case lot < 12: // a long one, which reaches its window
-		steps, size = 44+random.IntN(28), 8000+random.IntN(4000)
+		steps, size = 54+random.IntN(34), 6500+random.IntN(3000)
 	case lot < 36:
 		steps = 12 + random.IntN(22)
 	}

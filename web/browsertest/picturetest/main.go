@@ -27,12 +27,18 @@ import (
 )
 
 const (
-	width, height = 1440, 1000 // of the screen, in px
-	patience      = time.Minute
+	width    = 1440 // of the screen, in px
+	usual    = 1000
+	tall     = 1900 // what is below the fold counts, too
+	patience = time.Minute
 )
 
 // picture is a page that a picture is made of.
-type picture struct{ name, path, theme, ready string }
+type picture struct {
+	name, path, theme string
+	ready             string // what is true once the page has drawn itself
+	height            int64  // of the screen, in px
+}
 
 func main() {
 	binary := flag.String("binary", "bin/palimpsest", "the program")
@@ -65,12 +71,12 @@ func run(ctx context.Context, binary, folder, data string) (err error) {
 	const charted = `document.querySelectorAll('[data-chart] canvas').length === document.querySelectorAll('[data-chart]').length`
 	const always = `true`
 	for _, wanted := range []picture{
-		{"overview-light-1440", "/overview?range=30d", "light", charted},
-		{"overview-dark-1440", "/overview?range=90d", "dark", charted},
-		{"session-light-1440", session, "light", charted},
-		{"sessions-light-1440", "/sessions?range=30d", "light", always},
-		{"pipeline-light-1440", "/pipeline", "light", `!document.querySelector('[aria-busy="true"]')`},
-		{"requests-light-1440", "/requests", "light", always},
+		{"overview-light-1440", "/overview?range=30d", "light", charted, usual},
+		{"overview-dark-1440", "/overview?range=90d", "dark", charted, usual},
+		{"session-light-1440", session, "light", charted, tall},
+		{"sessions-light-1440", "/sessions?range=30d", "light", always, usual},
+		{"pipeline-light-1440", "/pipeline", "light", `!document.querySelector('[aria-busy="true"], .htmx-request') && !document.body.textContent.includes('appears here')`, usual},
+		{"requests-light-1440", "/requests?error_from=provider", "light", always, usual},
 	} {
 		if err := visitor.take(ctx, wanted, folder); err != nil {
 			return fmt.Errorf("%s: %w", wanted.name, err)
@@ -190,7 +196,7 @@ func (v *visitor) take(ctx context.Context, wanted picture, folder string) error
 	if err := chromedp.Do(browser, chromedp.Navigate("about:blank")); err != nil {
 		return fmt.Errorf("start chromium (install the package chromium): %w", err)
 	}
-	metrics := emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1}
+	metrics := emulation.SetDeviceMetricsOverrideParams{Width: width, Height: wanted.height, DeviceScaleFactor: 1}
 	if _, err := chromedp.Call(browser, emulation.SetDeviceMetricsOverride, metrics); err != nil {
 		return err
 	}
