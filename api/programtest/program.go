@@ -18,7 +18,7 @@ import (
 
 // startTime bounds how long a program may take until it listens. The first start
 // makes a database, that of a demo also months of work.
-const startTime = 5 * time.Minute
+const startTime = 10 * time.Minute
 
 // Program is a started process that listens on an address of this machine.
 type Program struct {
