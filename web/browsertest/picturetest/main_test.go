@@ -15,7 +15,7 @@ func TestPictureGetsSmallerAndLosesNothing(t *testing.T) {
 	drawn := image.NewNRGBA(image.Rect(0, 0, 300, 200))
 	for x := range 300 {
 		for y := range 200 {
-			drawn.Set(x, y, color.NRGBA{R: uint8(x / 20), G: uint8(y / 10), B: uint8((x + y) % 7), A: 255}) //nolint:gosec // below 256
+			drawn.Set(x, y, color.NRGBA{R: uint8(x / 20), G: uint8(y / 10), B: uint8((x + y) % 7), A: 255})
 		}
 	}
 	var shot bytes.Buffer
@@ -36,7 +36,7 @@ func TestPictureGetsSmallerAndLosesNothing(t *testing.T) {
 	}
 	for x := range 300 {
 		for y := range 200 {
-			if read.At(x, y) != color.Color(color.RGBA{R: uint8(x / 20), G: uint8(y / 10), B: uint8((x + y) % 7), A: 255}) && //nolint:gosec // below 256
+			if read.At(x, y) != color.Color(color.RGBA{R: uint8(x / 20), G: uint8(y / 10), B: uint8((x + y) % 7), A: 255}) &&
 				read.At(x, y) != drawn.At(x, y) {
 				t.Fatalf("the pixel at %d, %d is %v", x, y, read.At(x, y))
 			}
