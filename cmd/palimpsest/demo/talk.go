@@ -91,7 +91,7 @@ func (w *writer) turns(size int) []step {
 			says:  fmt.Sprintf("%s has to know of the %s before it %ss.", title(symbol), w.noun(), w.verb()),
 			calls: []call{w.edit(file, symbol)},
 		}}
-	case lot < 92:
+	case lot < 97:
 		run.result = w.tested(size/2, "")
 		return []step{{says: "The tests of the package, to be sure.", calls: []call{run}}}
 	default:

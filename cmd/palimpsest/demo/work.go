@@ -84,6 +84,9 @@ func (f *filling) routine() []entry {
 // ordinary is one session at somebody's desk.
 func (f *filling) ordinary(number uint64, when time.Time, random *rand.Rand) entry {
 	desk := desks()[random.IntN(len(desks()))]
+	if desk.key == keyCursor && when.Before(f.share(0.40)) {
+		desk.key = keyIntern
+	}
 	steps, size := 3+random.IntN(9), 1500+random.IntN(2500)
 	switch lot := random.IntN(100); {
 	case lot < 12: // a long one, which reaches its window
