@@ -17,6 +17,25 @@ run: ## set up what is missing and start the product on http://127.0.0.1:8080
 	@go build -o bin/palimpsest ./cmd/palimpsest
 	@exec bin/palimpsest serve
 
+.PHONY: demo
+demo: ## the product with months of a made-up team's work, to look around in; no provider key, no model
+	@deploy/setup.sh postgresql
+	@go build -o bin/palimpsest ./cmd/palimpsest
+	@exec bin/palimpsest demo
+
+.PHONY: demo-clean
+demo-clean: ## remove the demo's data; the next start makes it anew
+	@go build -o bin/palimpsest ./cmd/palimpsest
+	@bin/palimpsest demo clean
+
+.PHONY: pictures
+pictures: ## make the pictures of README.md from the demo; writes docs/pictures
+	@deploy/setup.sh postgresql chromium
+	@go build -o bin/palimpsest ./cmd/palimpsest
+	@rm -rf bin/pictures
+	go run ./web/browsertest/picturetest -binary bin/palimpsest -write docs/pictures
+	@rm -rf bin/pictures
+
 .PHONY: test
 test: ## set up what is missing and run every test
 	@deploy/setup.sh postgresql chromium redis-server pgbouncer nodejs npm

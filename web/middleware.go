@@ -36,6 +36,16 @@ func (s *Server) headers(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
+// labelled has pages say that all data was made up, where it was.
+func (s *Server) labelled(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if s.config.Demo != "" {
+			layout.WithDemo(c, s.config.Demo)
+		}
+		return next(c)
+	}
+}
+
 // sameOrigin refuses what another site makes a browser send.
 func (s *Server) sameOrigin(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {

@@ -51,6 +51,10 @@ type Config struct {
 	// Contact says whom to ask about a suspension; empty: whoever runs the installation.
 	Contact string
 
+	// Demo says how to log in to an installation whose data was made up, which every
+	// page then says as well; empty: it is none.
+	Demo string
+
 	Log *slog.Logger     // nil: nowhere
 	Now func() time.Time // nil: time.Now
 }

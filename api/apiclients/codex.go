@@ -39,6 +39,12 @@ func codex() Client {
 				Targets []string `json:"targets"`
 			}{[]string{startedAgent(started)}})
 		},
+		recall: func(tool, wanted string) providertest.Call {
+			made := recallInput(tool, tool, wanted)
+			made.Namespace = "mcp__palimpsest"
+
+			return made
+		},
 		summarises:  "You are performing a CONTEXT CHECKPOINT COMPACTION",
 		smallWindow: 30_000,
 		fills:       14,
@@ -53,6 +59,13 @@ func prepareCodex(s *session) error {
 	first := "model = \"gpt-5.5\"\ncheck_for_update_on_startup = false\n"
 	if s.window > 0 {
 		first += fmt.Sprintf("model_auto_compact_token_limit = %d\n", s.window)
+	}
+	if s.recalls {
+		tools, err := s.snippet(recallGuide, "toml")
+		if err != nil {
+			return err
+		}
+		config += "\n\n" + tools
 	}
 
 	return s.write(".codex/config.toml", first+config+"\n\n[analytics]\nenabled = false\n")

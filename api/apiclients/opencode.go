@@ -13,6 +13,7 @@ type opencodeConfig struct {
 	Providers  map[string]opencodeProvider `json:"provider"`
 	AutoUpdate bool                        `json:"autoupdate"`
 	Share      string                      `json:"share"`
+	MCP        json.RawMessage             `json:"mcp,omitempty"`
 }
 
 type opencodeProvider struct {
@@ -69,6 +70,9 @@ func opencode(format, provider string) Client {
 		errand: func(prompt string) providertest.Call {
 			return call("task", errandInput{Description: "Look into it", Prompt: prompt, Kind: "general"})
 		},
+		recall: func(tool, wanted string) providertest.Call {
+			return recallInput(tool, "palimpsest_"+tool, wanted)
+		},
 		summarises:  "You are a context summarization agent.",
 		smallWindow: 60_000,
 		fills:       26,
@@ -87,6 +91,14 @@ func prepareOpencode(s *session, name, model string) error {
 		return fmt.Errorf("the snippet for opencode in docs/clients.md: %w", err)
 	}
 	config.Share = "disabled"
+	if s.recalls {
+		if text, err = s.snippet(recallGuide, "json"); err != nil {
+			return err
+		}
+		if err := json.Unmarshal([]byte(text), &config); err != nil {
+			return fmt.Errorf("the snippet for opencode's recall tools in docs/clients.md: %w", err)
+		}
+	}
 	if s.window > 0 {
 		provider, found := config.Providers[name]
 		if !found {

@@ -44,10 +44,22 @@ func (s *session) recallSettings() (string, error) {
 	return string(settings), nil
 }
 
+// recallGuide is the section of docs/clients.md with the recall tools.
+const recallGuide = "Recall tools (MCP)"
+
+// recallInput is the input of a recall tool: what is searched for, or a pointer.
+func recallInput(tool, name, wanted string) providertest.Call {
+	if tool == "recall_get" {
+		return call(name, getInput{Pointer: wanted})
+	}
+
+	return call(name, searchInput{Query: wanted})
+}
+
 // searchInput and getInput are the inputs of the recall tools.
 type searchInput struct {
 	Query string `json:"query"`
-	Path  string `json:"path"`
+	Path  string `json:"path,omitempty"`
 }
 
 type getInput struct {

@@ -17,8 +17,8 @@ import (
 )
 
 // startTime bounds how long a program may take until it listens. The first start
-// makes a database.
-const startTime = 60 * time.Second
+// makes a database, that of a demo also months of work.
+const startTime = 10 * time.Minute
 
 // Program is a started process that listens on an address of this machine.
 type Program struct {

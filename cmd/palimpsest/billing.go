@@ -27,7 +27,7 @@ func (p *program) billing(db *tenantsdb.DB, work *jobsdb.Runner, settings *api.S
 	config.PublicURL = p.reachable()
 	store := billingdb.New(db)
 	service := billing.New(config, billing.Deps{
-		Store: store, Mail: db.QueueMail, Log: p.log, Now: time.Now,
+		Store: store, Mail: db.QueueMail, Log: p.log, Now: p.now,
 		Enqueue: func(ctx context.Context, workspace, notice uuid.UUID) error {
 			return work.Enqueue(ctx, workspace, jobs.Job{Kind: jobNotice, Workspace: workspace, Lane: notice})
 		},

@@ -51,6 +51,10 @@ type Config struct {
 	DrainTimeout time.Duration
 
 	Billing billing.Config // STRIPE_*; see billingSettings
+
+	// Demo says how to log in to an installation whose data was made up. Only the command
+	// demo sets it.
+	Demo string
 }
 
 // DefaultConfig returns the settings of an installation that sets nothing.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"time"
 
 	"palimpsest/api"
 	"palimpsest/pipeline/jobs/jobsdb"
@@ -16,7 +15,7 @@ import (
 // and it returns what shows them.
 func (p *program) outbox(db *tenantsdb.DB, people *identity.Service, work *jobsdb.Runner, metrics *api.Metrics) (devmail.Outbox, error) {
 	people.SetMails(identity.Mails{PublicURL: p.reachable(), RequireVerified: p.config.RequireVerifiedEmail})
-	config := mail.Config{Store: db, Writer: people, Observe: metrics.Mailed, Log: p.log, Now: time.Now}
+	config := mail.Config{Store: db, Writer: people, Observe: metrics.Mailed, Log: p.log, Now: p.now}
 	if p.config.SMTPURL == "" {
 		kept := mail.NewOutbox(config)
 		work.Every("mail", mail.Every, mail.Timeout, kept.Pass)

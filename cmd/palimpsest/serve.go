@@ -39,28 +39,33 @@ func serveCommand(load func() (Config, error)) *cobra.Command {
 			if config.Role, err = roleOf(role); err != nil {
 				return err
 			}
-			ctx := command.Context()
-			log := newLog(os.Stderr, config.LogFormat)
-			program, err := newProgram(ctx, config, log)
-			if ctx.Err() != nil && err != nil {
-				log.Info("stopped before it was up")
-				return nil //nolint:nilerr // whoever asked for the end needs no error
-			}
-			if err != nil {
-				return err
-			}
-			program.welcome(command.OutOrStdout())
-			select {
-			case <-ctx.Done():
-				log.Info("draining", "timeout", config.DrainTimeout)
-			case err = <-program.failed:
-			}
-			program.stop(context.WithoutCancel(ctx))
-			return err
+			return runProgram(command.Context(), config, func(p *program) { p.welcome(command.OutOrStdout()) })
 		},
 	}
 	serve.Flags().StringVar(&role, "role", string(RoleAll), "part of the product that this process is: all, web, api or worker")
 	return serve
+}
+
+// runProgram runs the product until the context ends or it fails by itself. greet is
+// called once it is up.
+func runProgram(ctx context.Context, config Config, greet func(*program)) error {
+	log := newLog(os.Stderr, config.LogFormat)
+	program, err := newProgram(ctx, config, log)
+	if ctx.Err() != nil && err != nil {
+		log.Info("stopped before it was up")
+		return nil //nolint:nilerr // whoever asked for the end needs no error
+	}
+	if err != nil {
+		return err
+	}
+	greet(program)
+	select {
+	case <-ctx.Done():
+		log.Info("draining", "timeout", config.DrainTimeout)
+	case err = <-program.failed:
+	}
+	program.stop(context.WithoutCancel(ctx))
+	return err
 }
 
 // program is the running product.
@@ -74,6 +79,8 @@ type program struct {
 	failed    chan error    // a server that ended by itself
 	redis     *redis.Client // what replicas count in together; nil: each counts by itself
 	pages     *live.Hub     // tells open pages what happens
+	now       func() time.Time
+	seams     seams
 
 	closers []func() // run last to first
 	once    sync.Once
@@ -81,8 +88,14 @@ type program struct {
 
 // newProgram starts the product: database, schema, background work, servers. It
 // wires everything, top to bottom. On error nothing is left running.
-func newProgram(ctx context.Context, config Config, log *slog.Logger) (_ *program, err error) {
-	p := &program{config: config, log: log, failed: make(chan error, 2), pages: live.NewHub()}
+func newProgram(ctx context.Context, config Config, log *slog.Logger) (*program, error) {
+	return newProgramAt(ctx, config, log, time.Now)
+}
+
+// newProgramAt is newProgram with a clock: jobs and connections alone keep to the
+// machine's.
+func newProgramAt(ctx context.Context, config Config, log *slog.Logger, now func() time.Time) (_ *program, err error) {
+	p := &program{config: config, log: log, failed: make(chan error, 2), pages: live.NewHub(), now: now}
 	defer func() {
 		if err != nil {
 			p.close()

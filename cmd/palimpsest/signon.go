@@ -2,7 +2,6 @@ package main
 
 import (
 	"net"
-	"time"
 
 	"palimpsest/tenants/identity"
 	"palimpsest/tenants/passkey"
@@ -17,13 +16,13 @@ func (p *program) signOn(db *tenantsdb.DB, safe *vault.Vault, people *identity.S
 	p.onClose(client.CloseIdleConnections)
 	return signon.New(signon.Config{
 		Store: db, Sealer: safe, Resolver: net.DefaultResolver, Door: people, Throttle: people.Throttle(), Client: client,
-		PublicURL: p.reachable(), AllowHTTP: p.config.AllowPrivateUpstreams, Now: time.Now,
+		PublicURL: p.reachable(), AllowHTTP: p.config.AllowPrivateUpstreams, Now: p.now,
 	})
 }
 
 // passkeys makes what logs people in with passkeys.
 func (p *program) passkeys(db *tenantsdb.DB, safe *vault.Vault, people *identity.Service) *passkey.Service {
 	return passkey.New(passkey.Config{
-		Store: db, Sealer: safe, Door: people, Throttle: people.Throttle(), PublicURL: p.reachable(), Now: time.Now,
+		Store: db, Sealer: safe, Door: people, Throttle: people.Throttle(), PublicURL: p.reachable(), Now: p.now,
 	})
 }

@@ -31,6 +31,7 @@ type upkeep struct {
 	rotation *rotation
 	sessions *sessiondb.Store
 	log      *slog.Logger
+	now      func() time.Time
 }
 
 // run does one round.
@@ -53,7 +54,7 @@ func (u upkeep) run(ctx context.Context) error {
 // off is followed by the next one.
 func (u upkeep) sweep(ctx context.Context) (deleted int, err error) {
 	for {
-		some, err := u.sessions.Sweep(ctx, time.Now(), sweepLimit)
+		some, err := u.sessions.Sweep(ctx, u.now(), sweepLimit)
 		deleted += some
 		if err != nil || some < sweepLimit {
 			return deleted, err

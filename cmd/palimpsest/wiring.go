@@ -71,7 +71,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	archiveKeys := archive.NewKeys(dataKeys)
 	sessions := sessiondb.New(db).WithKeys(archiveKeys).WithJobs(work)
 	work.Every("upkeep", upkeepEvery, upkeepTimeout, upkeep{
-		db: db, keys: dataKeys, vault: safe, rotation: newRotation(registry, safe.Masters()), sessions: sessions, log: p.log,
+		db: db, keys: dataKeys, vault: safe, rotation: newRotation(registry, safe.Masters()), sessions: sessions, log: p.log, now: p.now,
 	}.run)
 	originals, mover, err := p.openArchive(ctx, db, archiveKeys, work, registry)
 	if err != nil {
@@ -87,8 +87,9 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	}
 	metrics := api.NewMetrics(registry)
 	mails, mailErr := p.outbox(db, people, work, metrics)
+	p.seams.work, p.seams.people, p.seams.db = work, people, db
 	recorder, provider := p.startRecorder(db, sessions, archiveKeys, metrics), p.startProvider()
-	embeddings, index, err := searched(originals, archiveKeys, work, settings, provider, recorder, metrics)
+	embeddings, index, err := searched(originals, archiveKeys, work, settings, provider, recorder, metrics, p.now)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +100,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	}
 	summaries, err := p.summaries(api.SummaryConfig{
 		Settings: settings, Upstream: provider, Recorder: recorder, Metrics: metrics, Originals: originals, Store: sessions,
-		Lanes: writer.Resolver, Models: writer.Models, Counter: counter, Log: p.log, Now: time.Now,
+		Lanes: writer.Resolver, Models: writer.Models, Counter: counter, Log: p.log, Now: p.now,
 	})
 	if err != nil {
 		return nil, err
@@ -117,9 +118,9 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	e := newEcho(p.log, p.clientAddress())
 	p.serveProxy(e, p.bounded(&api.Server{
 		Keys: keys, Settings: settings, Prompts: writer, Upstream: provider,
-		Recorder: recorder, Summaries: summaries, Answers: answers, Limits: p.startLimits(db, metrics), Metrics: metrics, Address: e.IPExtractor, Log: p.log, Now: time.Now,
+		Recorder: recorder, Summaries: summaries, Answers: answers, Limits: p.startLimits(db, metrics), Metrics: metrics, Address: e.IPExtractor, Log: p.log, Now: p.now,
 	}), recall.Config{
-		Lanes: sessions, Archive: originals, Searcher: index, Codecs: codecs(), PublicURL: p.reachable(), Log: p.log, Now: time.Now,
+		Lanes: sessions, Archive: originals, Searcher: index, Codecs: codecs(), PublicURL: p.reachable(), Log: p.log, Now: p.now,
 	})
 	p.serveProduct(e, product{
 		db: db, vault: safe, people: people, keys: keys, provider: provider, learned: learned, sessions: sessions,
@@ -160,7 +161,7 @@ func (p *program) serveProduct(e *echo.Echo, of product) {
 		Identity: of.people, Cookies: tenants.NewCookies(p.reachable()), Keys: of.keys, APIKeys: keeper, ProviderKeys: keeper,
 		Pipelines: of.db, ModelWindows: of.db, Patterns: of.learned, Sessions: of.sessions, Archive: of.originals, ArchiveKeys: of.archiveKeys, Searcher: of.index,
 		Retentions: of.db, Usage: of.db, People: of.people, Invitations: invitations, Data: of.db, Audit: of.db, Deletion: of.deleting,
-		Billing: of.sold, Operator: of.db, SignOn: signOn, Previewer: of.preview, Log: p.log, Now: time.Now,
+		Billing: of.sold, Operator: of.db, SignOn: signOn, Previewer: of.preview, Log: p.log, Now: p.now,
 	}
 	manage.Register(e.Group("/api/v1"), api)
 	p.serveDashboard(e, web.Deps{
@@ -178,7 +179,7 @@ func (p *program) serveDashboard(e *echo.Echo, deps web.Deps) {
 		return
 	}
 	web.New(web.Config{
-		PublicURL: p.reachable(), Defaults: p.defaults(), Codecs: codecs(), Log: p.log, Now: time.Now, Contact: p.config.OperatorContact,
+		PublicURL: p.reachable(), Defaults: p.defaults(), Codecs: codecs(), Log: p.log, Now: p.now, Contact: p.config.OperatorContact, Demo: p.config.Demo,
 	}, deps).Register(e)
 }
 
@@ -213,7 +214,7 @@ func (p *program) startRecorder(db *tenantsdb.DB, sessions *sessiondb.Store, key
 	announcer := db.NewAnnouncer(p.log)
 	announcer.Start()
 	p.onClose(announcer.Stop)
-	recorder.Recorded = announcer.Recorded
+	recorder.Recorded = p.seams.counting(announcer.Recorded)
 	recorder.Start()
 	p.onClose(recorder.Stop)
 	return recorder
@@ -233,7 +234,7 @@ func (p *program) summaries(config api.SummaryConfig) (*api.Summaries, error) {
 // answers starts what gives answers again to the same question.
 func (p *program) answers(db *tenantsdb.DB, keys *archive.Keys, safe *vault.Vault, embeddings *api.Embeddings) (*api.Answers, error) {
 	answers, err := api.NewAnswers(api.AnswersConfig{
-		Store: semanticcachedb.New(db, keys), Embedder: embeddings, Secret: safe.Derive("questions"), Log: p.log, Now: time.Now,
+		Store: semanticcachedb.New(db, keys), Embedder: embeddings, Secret: safe.Derive("questions"), Log: p.log, Now: p.now,
 	})
 	if err != nil {
 		return nil, err
@@ -252,7 +253,7 @@ func (p *program) defaults() pipeline.Layer {
 func (p *program) keeper(db *tenantsdb.DB, keys *identity.Keys, safe *vault.Vault, provider *upstream.Client) *credentials.Keeper {
 	return credentials.New(credentials.Config{
 		Store: db, Issuer: keys, Vault: safe, Upstream: provider,
-		Defaults: p.defaults(), AllowPrivate: p.config.AllowPrivateUpstreams, Now: time.Now,
+		Defaults: p.defaults(), AllowPrivate: p.config.AllowPrivateUpstreams, Now: p.now,
 	})
 }
 
@@ -289,8 +290,8 @@ func (p *program) openArchive(ctx context.Context, db *tenantsdb.DB, keys *archi
 }
 
 // searched makes what embeds, and with it what searches the archive.
-func searched(originals *archivedb.DB, keys *archive.Keys, work *jobsdb.Runner, settings *api.Settings, provider *upstream.Client, recorder *api.Recorder, metrics *api.Metrics) (*api.Embeddings, *archivedb.Index, error) {
-	embeddings, err := api.NewEmbeddings(settings, provider, recorder, metrics, time.Now)
+func searched(originals *archivedb.DB, keys *archive.Keys, work *jobsdb.Runner, settings *api.Settings, provider *upstream.Client, recorder *api.Recorder, metrics *api.Metrics, now func() time.Time) (*api.Embeddings, *archivedb.Index, error) {
+	embeddings, err := api.NewEmbeddings(settings, provider, recorder, metrics, now)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -328,7 +329,7 @@ func indexOf(originals *archivedb.DB, keys *archive.Keys, embedder archive.Embed
 
 // identities makes what knows people and API keys.
 func (p *program) identities(db *tenantsdb.DB, safe *vault.Vault) (*identity.Service, *identity.Keys, error) {
-	keys, err := identity.NewKeys(db, safe.DeriveAll("api keys"), time.Now)
+	keys, err := identity.NewKeys(db, safe.DeriveAll("api keys"), p.now)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -341,7 +342,7 @@ func (p *program) identities(db *tenantsdb.DB, safe *vault.Vault) (*identity.Ser
 	if err != nil {
 		return nil, nil, err
 	}
-	people, err := identity.NewService(db, throttle, safe.DeriveAll("logins"), time.Now)
+	people, err := identity.NewService(db, throttle, safe.DeriveAll("logins"), p.now)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -371,7 +372,7 @@ func (p *program) throttle() (identity.Throttle, error) {
 		return nil, err
 	}
 	if p.redis == nil {
-		return identity.NewLocalThrottle(time.Now)
+		return identity.NewLocalThrottle(p.now)
 	}
 	throttle := identity.NewRedisThrottle(p.redis)
 	throttle.Log = p.log
@@ -381,7 +382,7 @@ func (p *program) throttle() (identity.Throttle, error) {
 // startLimits starts what holds API keys to their quotas: in Redis, for all replicas,
 // where there is one.
 func (p *program) startLimits(db *tenantsdb.DB, metrics *api.Metrics) *limits.Limiter {
-	config := limits.Config{Ledger: db, Alone: metrics.LimitedAlone, Log: p.log, Now: time.Now}
+	config := limits.Config{Ledger: db, Alone: metrics.LimitedAlone, Log: p.log, Now: p.now}
 	if p.redis != nil {
 		config.Redis = p.redis
 	}
@@ -411,15 +412,16 @@ func (p *program) newWriter(parts parts) (*prompt.Writer, error) {
 	if err != nil {
 		return nil, err
 	}
+	writer.Now = p.now
 	for _, module := range built {
 		if planner, is := module.(idle.Planner); is {
 			worker := idle.New(idle.Config{
 				Lanes: writer.Resolver, Reader: writer.Reader, Codecs: codecs(), Archive: parts.originals, Store: parts.sessions,
-				Planner: planner, Log: p.log, Now: time.Now, Ended: parts.metrics.PlanEnded,
+				Planner: planner, Log: p.log, Now: p.now, Ended: parts.metrics.PlanEnded,
 			})
 			parts.work.Handle(sessiondb.JobPlan, jobs.Limits{Timeout: idle.Timeout}, worker.Plan)
 			parts.work.Handle(sessiondb.JobExpirePlan, jobs.Limits{}, func(ctx context.Context, workspace, lane uuid.UUID) error {
-				return parts.sessions.ExpirePlan(ctx, workspace, lane, time.Now())
+				return parts.sessions.ExpirePlan(ctx, workspace, lane, p.now())
 			})
 			writer.Ahead = worker
 		}

@@ -46,7 +46,7 @@ func (p *program) newWork(db *tenantsdb.DB, registry *prometheus.Registry) *jobs
 func (p *program) patterns(work *jobsdb.Runner, db *tenantsdb.DB, originals *archivedb.DB, sessions *sessiondb.Store) (*patternsdb.Store, *patterns.Shelf) {
 	store := patternsdb.New(db)
 	reader := miner.New(miner.Config{
-		Store: store, Archive: originals, Inserts: sessions, Codecs: codecs(), Log: p.log, Now: time.Now,
+		Store: store, Archive: originals, Inserts: sessions, Codecs: codecs(), Log: p.log, Now: p.now,
 		Settings: func(ctx context.Context, workspace uuid.UUID) (pipeline.Config, error) {
 			saved, err := db.Pipeline(ctx, workspace)
 			if err != nil {
@@ -57,7 +57,7 @@ func (p *program) patterns(work *jobsdb.Runner, db *tenantsdb.DB, originals *arc
 		},
 	})
 	work.Every("patterns", miner.Every, miner.Timeout, reader.Pass)
-	return store, patterns.NewShelf(store, time.Now)
+	return store, patterns.NewShelf(store, p.now)
 }
 
 // startWork lets jobs come, every kind being registered, and begins to do them until

@@ -34,6 +34,30 @@ func All(publicURL string) []Client {
 	return all
 }
 
+// Filled is All with an API key filled in, for the one page that shows it. Where a
+// client reads the key from the environment, what puts it there comes first: a key
+// belongs into no file of a project.
+func Filled(publicURL, key string) []Client {
+	all := All(publicURL)
+	for i := range all {
+		reads := false
+		for j := range all[i].Snippets {
+			snippet := &all[i].Snippets[j]
+			snippet.Text = strings.ReplaceAll(snippet.Text, "$PALIMPSEST_KEY", key)
+			reads = reads || strings.Contains(snippet.Text, "PALIMPSEST_KEY")
+		}
+		switch {
+		case reads:
+			export := Snippet{ID: "key", Label: "In the shell, first", Text: "export PALIMPSEST_KEY=\"" + key + "\""}
+			all[i].Snippets = append([]Snippet{export}, all[i].Snippets...)
+		case all[i].ID == "cursor":
+			field := Snippet{ID: "key", Label: "Cursor Settings → Models → API Keys → OpenAI API Key", Text: key}
+			all[i].Snippets = append([]Snippet{field}, all[i].Snippets...)
+		}
+	}
+	return all
+}
+
 // agents are the programs that people work with.
 func agents() []Client {
 	return []Client{

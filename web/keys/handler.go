@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/tenants"
+	"palimpsest/web/clients"
 	"palimpsest/web/components"
 	"palimpsest/web/layout"
 	"palimpsest/web/paths"
@@ -86,7 +87,7 @@ func (h *Handler) Create(c echo.Context, who tenants.Principal) error {
 	}
 	created, secret, err := h.create(c.Request().Context(), who, typed)
 	if err == nil {
-		return h.page(c, who, http.StatusCreated, func(m *model) { m.Created = &createdModel{Name: created.Name, Secret: secret} })
+		return h.page(c, who, http.StatusCreated, func(m *model) { m.Created = h.made(created.Name, secret, "") })
 	}
 	if _, is := errors.AsType[tenants.Invalid](err); !is {
 		return err
@@ -177,7 +178,7 @@ func (h *Handler) Rotate(c echo.Context, who tenants.Principal) error {
 	if overlap > 0 {
 		old = "The old secret works until " + components.Moment(rotated.OldUntil) + "."
 	}
-	return h.page(c, who, http.StatusOK, func(m *model) { m.Created = &createdModel{Name: key.Name, Secret: secret, Old: old} })
+	return h.page(c, who, http.StatusOK, func(m *model) { m.Created = h.made(key.Name, secret, old) })
 }
 
 // ConfirmRevoke asks whether a key is to be revoked.
@@ -202,6 +203,11 @@ func (h *Handler) Revoke(c echo.Context, who tenants.Principal) error {
 		return err
 	}
 	return layout.Redirect(c, paths.With(paths.Keys, "revoked", key.ID.String()))
+}
+
+// made is a key that was just created or rotated, and what became of the secret before.
+func (h *Handler) made(name, secret, old string) *createdModel {
+	return &createdModel{Name: name, Secret: secret, Old: old, Clients: clients.Filled(h.config.PublicURL, secret)}
 }
 
 // revocable returns the key in the path if somebody may change and revoke it.

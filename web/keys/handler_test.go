@@ -29,8 +29,15 @@ func TestSecretIsShownOnceAndInNoAddress(t *testing.T) {
 	if created.Path != "/keys" || created.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("shown at %s with Cache-Control %q", created.Path, created.Header.Get("Cache-Control"))
 	}
-	if export := created.Find("#export").Text(); export != `export PALIMPSEST_KEY="`+secret+`"` {
-		t.Errorf("the set-up of clients begins with %q", export)
+	for id, want := range map[string]string{
+		"d-code-claude-code-shell":  `export ANTHROPIC_AUTH_TOKEN="` + secret + `"`,
+		"d-code-codex-key":          `export PALIMPSEST_KEY="` + secret + `"`,
+		"d-code-cursor-key":         secret,
+		"d-code-recall-claude-code": `--header "Authorization: Bearer ` + secret + `"`,
+	} {
+		if set := created.Find("#" + id).Text(); !strings.Contains(set, want) {
+			t.Errorf("%s lacks the key: %q", id, set)
+		}
 	}
 	if created.TestID("copied") == "" {
 		t.Error("nothing asks whether it was copied")

@@ -56,6 +56,8 @@ type row struct {
 type createdModel struct {
 	Name, Secret string
 	Old          string // what becomes of the secret before; empty: there was none
+
+	Clients []clients.Client // their set-ups, with the secret filled in
 }
 
 // rotateModel is the question how to rotate a key.
@@ -89,9 +91,6 @@ func newRotate(key tenants.APIKey, chosen string, err error) *rotateModel {
 	}
 	return rotate
 }
-
-// export is what puts the secret where the set-ups of clients read it.
-func (m createdModel) export() string { return fmt.Sprintf("export PALIMPSEST_KEY=%q", m.Secret) }
 
 // revokeModel is the question whether to revoke a key.
 type revokeModel struct {

@@ -49,6 +49,7 @@ type Frame struct {
 
 	plan  *billing.Overview // nil: billing is off, or is not known
 	theme string            // "light", "dark"; empty: as the reader's system has it
+	demo  string            // how to log in where all data was made up; empty: it was not
 }
 
 // Crumb is a step of the way to a page.
@@ -162,7 +163,7 @@ func initial(workspace tenants.Workspace) string {
 
 // Page answers with a page of the dashboard around content.
 func Page(c echo.Context, status int, frame Frame, content templ.Component) error {
-	frame.theme, frame.plan = theme(c.Request()), planOf(c)
+	frame.theme, frame.plan, frame.demo = theme(c.Request()), planOf(c), demoOf(c)
 	return Fragment(c, status, app(frame, content))
 }
 
@@ -175,7 +176,7 @@ func MorePage(c echo.Context, who tenants.Principal) error {
 
 // Plain answers with a page without navigation: for people who are not logged in.
 func Plain(c echo.Context, status int, title string, content templ.Component) error {
-	return Fragment(c, status, plain(Frame{Title: title, theme: theme(c.Request())}, content))
+	return Fragment(c, status, plain(Frame{Title: title, theme: theme(c.Request()), demo: demoOf(c)}, content))
 }
 
 // Fragment answers with content alone: for a part of a page that htmx swaps.

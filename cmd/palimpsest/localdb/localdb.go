@@ -83,6 +83,27 @@ func Start(ctx context.Context, config Config) (*Cluster, error) {
 	return cluster, nil
 }
 
+// Remove removes the cluster in a directory with everything in it; none is no error. A
+// server that a killed program left behind is stopped before. It returns ErrInUse if a
+// running program has the directory.
+func Remove(ctx context.Context, dir string) error {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	lock, err := takeLock(filepath.Join(dir, "lock"))
+	if err != nil {
+		return err
+	}
+	err = stopOrphan(ctx, installation{dir: dir, log: slog.New(slog.DiscardHandler)})
+	if err == nil {
+		err = os.RemoveAll(dir)
+	}
+	if err = errors.Join(err, lock.Close()); err != nil {
+		return fmt.Errorf("remove database directory: %w", err)
+	}
+	return nil
+}
+
 // DSN returns the URL at which the cluster's owner reaches a database.
 func (c *Cluster) DSN(database string) string { return dsn(c.port, c.password, database) }
 

@@ -63,6 +63,7 @@ type Runner struct {
 	workers  *river.Workers
 	queues   map[string]river.QueueConfig
 	periodic []*river.PeriodicJob
+	passes   map[jobs.Kind]func(ctx context.Context) error
 	limits   map[jobs.Kind]jobs.Limits
 	crowds   crowds
 
@@ -74,7 +75,7 @@ type Runner struct {
 func New(config Config) *Runner {
 	return &Runner{
 		config: config, workers: river.NewWorkers(), queues: map[string]river.QueueConfig{},
-		limits: map[jobs.Kind]jobs.Limits{},
+		limits: map[jobs.Kind]jobs.Limits{}, passes: map[jobs.Kind]func(ctx context.Context) error{},
 	}
 }
 
@@ -102,9 +103,20 @@ func (r *Runner) Every(kind jobs.Kind, interval, timeout time.Duration, do func(
 		runner: r, kind: kind, periodic: true, limits: jobs.Limits{Workers: 1, Timeout: timeout, Attempts: defaultAttempts},
 		do: func(ctx context.Context, _, _ uuid.UUID) error { return do(ctx) },
 	})
+	r.passes[kind] = do
 	r.periodic = append(r.periodic, river.NewPeriodicJob(river.PeriodicInterval(interval), func() (river.JobArgs, *river.InsertOpts) {
 		return args{kind: kind}, r.options(jobs.Job{Kind: kind}, 1)
 	}, &river.PeriodicJobOpts{ID: string(kind), RunOnStart: true}))
+}
+
+// Pass does one pass of work that Every has registered, now and in this process, also
+// where others are to run jobs. The caller sees to it that no other pass runs meanwhile.
+func (r *Runner) Pass(ctx context.Context, kind jobs.Kind) error {
+	pass, known := r.passes[kind]
+	if !known {
+		return fmt.Errorf("pass of %q: %w", kind, errUnknown)
+	}
+	return pass(ctx)
 }
 
 // Open lets jobs come. It does not ask the database anything.
@@ -179,6 +191,9 @@ func (r *Runner) Enqueue(ctx context.Context, workspace uuid.UUID, wanted ...job
 	}
 	return nil
 }
+
+// errUnknown says that no such work comes again and again.
+var errUnknown = errors.New("nobody registered it")
 
 // errRefused says that a job cannot be kept.
 var errRefused = errors.New("nobody handles it, or it is another workspace's")

@@ -1,0 +1,262 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"palimpsest/cmd/palimpsest/demo"
+	"palimpsest/cmd/palimpsest/localdb"
+	"palimpsest/migrations"
+	"palimpsest/pipeline/jobs"
+	"palimpsest/pipeline/tokens"
+	"palimpsest/tenants/identity"
+)
+
+const (
+	demoDir  = "demo"      // below the data directory
+	demoFile = "demo.json" // what a start must know of the one before
+
+	// The provider double listens on the first of these ports of this machine that is
+	// free: keys of providers keep its address.
+	demoPort  = 8090
+	demoPorts = 10
+
+	demoSeed = 20_26
+)
+
+func demoCommand(load func() (Config, error)) *cobra.Command {
+	days := demo.Days
+	command := &cobra.Command{
+		Use: "demo", Short: "Run the product with months of a made-up team's work, to look around in; no model is asked", Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			config, err := load()
+			if err != nil {
+				return err
+			}
+			return runDemo(command.Context(), demoConfig(config), days, command.OutOrStdout())
+		},
+	}
+	command.Flags().IntVar(&days, "days", days, "how many days of work the first start makes up, from 2")
+	command.AddCommand(&cobra.Command{
+		Use: "clean", Short: "Remove the demo's data; the next start makes it anew", Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			config, err := load()
+			if err != nil {
+				return err
+			}
+			return demoPlace{dir: demoConfig(config).DataDir}.remove(command.Context())
+		},
+	})
+	return command
+}
+
+// demoConfig returns the settings of the demo of an installation: it listens where that
+// does, and shares nothing else with it.
+func demoConfig(of Config) Config {
+	config := DefaultConfig()
+	config.Addr, config.AdminAddr, config.PublicURL, config.LogFormat = of.Addr, of.AdminAddr, of.PublicURL, of.LogFormat
+	config.DataDir = filepath.Join(of.DataDir, demoDir)
+	config.AllowPrivateUpstreams = true // the provider double is on this machine
+	config.SignUp.Open = identity.OpenToInvited
+	config.DrainTimeout = 5 * time.Second
+	return config
+}
+
+// runDemo runs the demo, which it makes first where there is none.
+func runDemo(ctx context.Context, config Config, days int, out io.Writer) (err error) {
+	place := demoPlace{dir: config.DataDir}
+	state, err := place.open(ctx)
+	if err != nil {
+		return err
+	}
+	owner, stop, err := place.startDatabase(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	config.DatabaseURL = owner
+	counter, err := tokens.NewCounter()
+	if err != nil {
+		return err
+	}
+	clock := &demo.Clock{}
+	provider := demo.NewProvider(clock, counter.Count)
+	address, stopProvider, err := serveProvider(ctx, provider, state.Provider)
+	if err != nil {
+		return err
+	}
+	defer stopProvider()
+	if state.Made == nil {
+		fmt.Fprintf(out, "\nMaking up %d days of a team's work. This takes about a minute, once.\n", days)
+		began := time.Now()
+		made, err := fillDemo(ctx, config, demo.Config{
+			Provider: provider, ProviderURL: "http://" + address, Clock: clock, Until: began, Days: days, Seed: demoSeed,
+		})
+		if err != nil {
+			return err
+		}
+		state = demoState{Provider: address, Made: &made}
+		if err := place.save(state); err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "%d sessions with %d requests in %s.\n", made.Sessions, made.Exchanges, time.Since(began).Round(time.Second))
+	}
+	provider.Withdraw()
+	config.Demo = fmt.Sprintf("This is a demo: everything in it was made up, and no model is asked. Log in as %s with the password “%s”.", state.Made.Email, demo.Password)
+	return runProgram(ctx, config, func(p *program) {
+		fmt.Fprintf(out, "\nThe demo runs at %s\nLog in as %s with the password: %s\n\nTo send a request of your own, which a double of the providers answers:\n"+
+			"  export PALIMPSEST_KEY=%s\nmake demo-clean removes everything.\n\n", p.reachable(), state.Made.Email, demo.Password, state.Made.Key)
+	})
+}
+
+// fillDemo fills the demo's database through a program that runs for that alone.
+func fillDemo(ctx context.Context, config Config, filling demo.Config) (made demo.Made, err error) {
+	if _, err := migrations.Up(ctx, config.DatabaseURL); err != nil {
+		return demo.Made{}, err
+	}
+	if filling.Database, err = demo.OpenDatabaseClock(ctx, config.DatabaseURL); err != nil {
+		return demo.Made{}, err
+	}
+	defer func() {
+		if closing := filling.Database.Close(context.WithoutCancel(ctx)); err == nil {
+			err = closing
+		}
+	}()
+	config.Addr, config.AdminAddr, config.Role = "127.0.0.1:0", "", RoleAPI
+	config.SignUp.Open = identity.OpenToAll
+	log := slog.New(redacting{slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})})
+	filling.Clock.Set(filling.Until.Add(-time.Duration(filling.Days+1) * 24 * time.Hour))
+	program, err := newProgramAt(ctx, config, log, filling.Clock.Now)
+	if err != nil {
+		return demo.Made{}, err
+	}
+	defer program.stop(context.WithoutCancel(ctx))
+	seams := &program.seams
+	invitations := identity.NewInvitations(seams.people, seams.db, program.reachable())
+	filling.URL = program.reachable()
+	filling.Join = func(ctx context.Context, link, password string) error {
+		_, _, err := invitations.SignUp(ctx, filepath.Base(link), password, "", "command line")
+		return err
+	}
+	filling.Verify = func(ctx context.Context, email string) error {
+		user, _, err := seams.db.UserByEmail(ctx, email)
+		if err != nil {
+			return err
+		}
+		return seams.db.VerifyUser(ctx, user.ID)
+	}
+	filling.Pass = func(ctx context.Context, work string) error { return seams.work.Pass(ctx, jobs.Kind(work)) }
+	filling.Recorded = seams.recorded.wait
+	return demo.Fill(ctx, filling)
+}
+
+// serveProvider serves the provider double on this machine, at address where one is
+// named. stop ends it.
+func serveProvider(ctx context.Context, provider http.Handler, address string) (at string, stop func(), err error) {
+	addresses := []string{address}
+	if address == "" {
+		addresses = nil
+		for port := range demoPorts {
+			addresses = append(addresses, fmt.Sprintf("127.0.0.1:%d", demoPort+port))
+		}
+	}
+	for _, address := range addresses {
+		var config net.ListenConfig
+		listener, listenErr := config.Listen(ctx, "tcp", address)
+		if err = listenErr; err != nil {
+			continue
+		}
+		server := &http.Server{Handler: provider, ReadHeaderTimeout: headerTimeout}
+		done := make(chan struct{})
+		go func() { // ends with the server
+			defer close(done)
+			_ = server.Serve(listener)
+		}()
+		return address, func() { _ = server.Close(); <-done }, nil
+	}
+	return "", nil, fmt.Errorf("listen for the demo's provider: %w; end what listens there, or make the demo anew with: palimpsest demo clean", err)
+}
+
+// demoState is what a start of the demo must know of the one before.
+type demoState struct {
+	Provider string     `json:"provider"` // address of the double, which keys keep
+	Made     *demo.Made `json:"made"`     // nil: it was not finished
+}
+
+// demoPlace is the directory of a demo.
+type demoPlace struct{ dir string }
+
+// open returns what is known of the demo in the directory. What an unfinished start left
+// there is removed.
+func (p demoPlace) open(ctx context.Context) (demoState, error) {
+	var state demoState
+	text, err := os.ReadFile(filepath.Join(p.dir, demoFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if entries, err := os.ReadDir(p.dir); err == nil && len(entries) > 0 {
+			return state, fmt.Errorf("%s holds something that is no demo; name another directory in PALIMPSEST_DATA_DIR", p.dir)
+		}
+	case err != nil:
+		return state, fmt.Errorf("read the demo's state: %w", err)
+	default:
+		if err := json.Unmarshal(text, &state); err == nil && state.Made != nil {
+			return state, nil
+		}
+		if err := p.remove(ctx); err != nil {
+			return state, err
+		}
+	}
+	if err := os.MkdirAll(p.dir, 0o755); err != nil { //nolint:gosec // the database's own user passes through
+		return state, fmt.Errorf("create the demo's directory: %w", err)
+	}
+	return demoState{}, p.save(demoState{})
+}
+
+func (p demoPlace) save(state demoState) error {
+	text, err := json.MarshalIndent(state, "", "  ")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(p.dir, demoFile), text, 0o600) // it holds an API key
+	}
+	if err != nil {
+		return fmt.Errorf("write the demo's state: %w", err)
+	}
+	return nil
+}
+
+// remove removes a demo with everything in it; one that runs is left alone.
+func (p demoPlace) remove(ctx context.Context) error {
+	if _, err := os.Stat(filepath.Join(p.dir, demoFile)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := localdb.Remove(ctx, filepath.Join(p.dir, "postgres")); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(p.dir); err != nil {
+		return fmt.Errorf("remove the demo: %w", err)
+	}
+	return nil
+}
+
+// startDatabase starts the demo's own database and returns its owner's URL.
+func (p demoPlace) startDatabase(ctx context.Context) (owner string, stop func() error, err error) {
+	cluster, err := localdb.Start(ctx, localdb.Config{Dir: filepath.Join(p.dir, "postgres")})
+	if err != nil {
+		return "", nil, fmt.Errorf("the demo's database: %w", err)
+	}
+	if err := cluster.CreateDatabase(ctx, databaseName); err != nil {
+		return "", nil, errors.Join(fmt.Errorf("the demo's database: %w", err), cluster.Stop())
+	}
+	return cluster.DSN(databaseName), cluster.Stop, nil
+}

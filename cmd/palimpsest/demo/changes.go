@@ -1,0 +1,133 @@
+package demo
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// as logs a person in anew and returns them: logins do not last as long as the demo.
+func (f *filling) as(ctx context.Context, name string) (*Person, error) {
+	person := f.team.members[name]
+	return person, person.logIn(ctx)
+}
+
+// change is a call of the JSON API that somebody makes.
+func (f *filling) change(when time.Time, by, method, path string, question any) entry {
+	return entry{when, func(ctx context.Context) error {
+		person, err := f.as(ctx, by)
+		if err != nil {
+			return err
+		}
+		return person.call(ctx, method, path, question, nil)
+	}}
+}
+
+// modules are the workspace's from its first quarter on.
+func modules(ipc map[string]float64) map[string]any {
+	return map[string]any{"modules": []string{"ipc", "compaction-bridge", "rehydrator", "patterns"}, "ipc": ipc}
+}
+
+// changes are what the people change over time.
+func (f *filling) changes() []entry {
+	soon := f.Until.Add(5 * day)
+	return []entry{
+		f.change(f.share(0.04), "jonas", http.MethodPut, "/pipeline", modules(map[string]float64{"targetUtilization": 0.60, "compressTo": 0.35})),
+		// A day on which somebody had each prompt shortened at once: the cache is
+		// rewritten again and again, which costs more than it saves.
+		f.change(f.hasty().Add(-time.Hour), "jonas", http.MethodPut, "/pipeline", modules(map[string]float64{"targetUtilization": 0.30, "compressTo": 0.28, "minClear": 0.01})),
+		f.change(f.hasty().Add(20*time.Hour), "mira", http.MethodPut, "/pipeline", modules(map[string]float64{"targetUtilization": 0.60, "compressTo": 0.35})),
+		{f.share(0.45), func(ctx context.Context) error { return f.revoke(ctx, "jonas", keyIntern) }},
+		{f.share(0.70), func(ctx context.Context) error {
+			person, err := f.as(ctx, "mira")
+			if err != nil {
+				return err
+			}
+			return person.call(ctx, http.MethodPatch, "/keys/"+f.team.keys[keyAgents].id, map[string]float64{"budget_day_usd": 60}, nil)
+		}},
+		{f.Until.Add(-26 * time.Hour), func(context.Context) error {
+			f.Provider.Withdraw()
+			return nil
+		}},
+		{f.Until.Add(-24 * time.Hour), func(ctx context.Context) error {
+			if _, err := f.as(ctx, "jonas"); err != nil {
+				return err
+			}
+			return f.makeKey(ctx, "jonas", keyOf{Name: keyTrial, Scopes: []string{"proxy"}, Expires: &soon, Minute: 60})
+		}},
+		{f.Until.Add(-22 * time.Hour), func(ctx context.Context) error { return f.rotate(ctx, "tom", keyTom) }},
+		{f.Until.Add(-21 * time.Hour), func(ctx context.Context) error {
+			if _, err := f.as(ctx, "mira"); err != nil {
+				return err
+			}
+			_, err := f.ask(ctx, "lee@example.com", "member")
+			return err
+		}},
+		{f.Until.Add(-20 * time.Hour), f.learn},
+	}
+}
+
+// hasty is the day with the hasty pipeline.
+func (f *filling) hasty() time.Time {
+	when := f.share(0.80).Truncate(day)
+	for when.Weekday() == time.Saturday || when.Weekday() == time.Sunday {
+		when = when.Add(-day)
+	}
+	return when.Add(opens * time.Hour)
+}
+
+func (f *filling) revoke(ctx context.Context, by, key string) error {
+	person, err := f.as(ctx, by)
+	if err != nil {
+		return err
+	}
+	return person.call(ctx, http.MethodDelete, "/keys/"+f.team.keys[key].id, nil, nil)
+}
+
+func (f *filling) rotate(ctx context.Context, by, key string) error {
+	person, err := f.as(ctx, by)
+	if err != nil {
+		return err
+	}
+	var rotated struct {
+		Secret string `json:"secret"`
+	}
+	if err := person.call(ctx, http.MethodPost, "/keys/"+f.team.keys[key].id+"/rotate", map[string]string{"grace": "24h"}, &rotated); err != nil {
+		return err
+	}
+	f.team.keys[key] = apiKey{f.team.keys[key].id, rotated.Secret}
+	return nil
+}
+
+// learn has the sessions so far read for patterns, and somebody look through them.
+func (f *filling) learn(ctx context.Context) error {
+	for _, work := range []string{"index", "patterns"} {
+		if err := f.Pass(ctx, work); err != nil {
+			return err
+		}
+	}
+	person, err := f.as(ctx, "mira")
+	if err != nil {
+		return err
+	}
+	var found struct {
+		Data []struct {
+			ID   string `json:"id"`
+			Kind string `json:"kind"`
+		} `json:"data"`
+	}
+	if err := person.call(ctx, http.MethodGet, "/patterns?status=candidate&limit=200", nil, &found); err != nil {
+		return err
+	}
+	for i, pattern := range found.Data {
+		status := map[int]string{1: "approved", 3: "approved", 4: "rejected"}[i]
+		if status == "" {
+			continue
+		}
+		if err := person.call(ctx, http.MethodPatch, "/patterns/"+pattern.ID, map[string]string{"status": status}, nil); err != nil {
+			return err
+		}
+	}
+	written := map[string]string{"kind": "convention", "text": "Prices are stored in minor units with their currency, never as floating point numbers."}
+	return person.call(ctx, http.MethodPost, "/patterns", written, nil)
+}

@@ -1,0 +1,103 @@
+package demo
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"palimpsest/api/upstream/providertest"
+)
+
+const (
+	// providerKey is the secret that the double takes, batchKey one that it took until
+	// the provider withdrew it.
+	providerKey = "sk-demo-4f1c9a72e8b3d605"
+	batchKey    = "sk-demo-batch-7d20e94b1c"
+
+	keptBodies = 1 // of the newest requests
+	forgetAt   = 500
+)
+
+// Provider is the double that stands for the providers of the demo. It answers what it
+// was told to say and, where nothing was, that nobody is there.
+type Provider struct {
+	double *providertest.Double
+	clock  *Clock
+	served atomic.Int64
+	denied atomic.Bool // batchKey was withdrawn
+
+	mu   sync.Mutex
+	next *scripted // nil: nothing was told
+}
+
+// scripted is an answer with how long a provider would take for it.
+type scripted struct {
+	reply providertest.Reply
+	takes time.Duration
+}
+
+// NewProvider returns a Provider that tells the time by a clock and counts tokens with
+// count.
+func NewProvider(clock *Clock, count func(string) int) *Provider {
+	p := &Provider{clock: clock}
+	p.double = providertest.NewHandler(providertest.Config{
+		Key: providerKey, Count: count, Now: clock.Now, Script: p.script, KeepBodies: keptBodies, AllowUnknown: true,
+	})
+	return p
+}
+
+// Withdraw has the provider refuse the second key from now on.
+func (p *Provider) Withdraw() { p.denied.Store(true) }
+
+// Say has the next request be answered so, after a time by the clock.
+func (p *Provider) Say(reply providertest.Reply, takes time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.next = &scripted{reply, takes}
+}
+
+// ServeHTTP implements http.Handler.
+func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if p.served.Add(1)%forgetAt == 0 {
+		p.double.Reset() // or its notes grow for as long as it runs
+	}
+	if !p.denied.Load() {
+		for name, values := range r.Header {
+			for i, value := range values {
+				values[i] = strings.ReplaceAll(value, batchKey, providerKey)
+			}
+			r.Header[name] = values
+		}
+	}
+	p.double.ServeHTTP(w, r)
+}
+
+// script answers a request that broke no rule.
+func (p *Provider) script(request providertest.Request) providertest.Reply {
+	p.mu.Lock()
+	said := p.next
+	p.next = nil
+	p.mu.Unlock()
+	if said == nil {
+		return nobodyThere(request)
+	}
+	p.clock.Pass(said.takes)
+	return said.reply
+}
+
+// nobodyThere says that no model was asked, for who tries the demo with a client.
+func nobodyThere(request providertest.Request) providertest.Reply {
+	if providertest.AsksForNotes(request) {
+		return providertest.Reply{Text: providertest.Notes}
+	}
+	reply := providertest.Echo(request)
+	if len(reply.Calls) == 0 {
+		reply.Text = "This is Palimpsest’s demo: no model was asked, and the rest of this answer repeats your own words. " + reply.Text
+	}
+	return reply
+}
+
+// Interface guard.
+var _ http.Handler = (*Provider)(nil)

@@ -1,0 +1,218 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"time"
+
+	"palimpsest/api/upstream/providertest"
+)
+
+// Password is the password of everybody in the demo.
+const Password = "palimpsest demo" //nolint:gosec // it is printed on the page to log in
+
+// Days is how many days of work the demo shows unless something else is asked for.
+const Days = 90
+
+// recordPatience bounds the wait until what was sent is recorded.
+const recordPatience = time.Minute
+
+// Config is what Fill works with. All of it must be set.
+type Config struct {
+	URL         string // of the program, which serves the proxy and the JSON API
+	ProviderURL string // at which the program reaches Provider
+	Provider    *Provider
+	Clock       *Clock         // the program's and the provider's
+	Database    *DatabaseClock // of the program's database
+	Until       time.Time      // when the demo's last day ends
+	Days        int            // from 2
+	Seed        uint64
+
+	// Join has somebody sign up with the link of an invitation.
+	Join func(ctx context.Context, link, password string) error
+
+	// Verify takes the address of a user for proven.
+	Verify func(ctx context.Context, email string) error
+
+	// Pass does a pass of the background work of a name: "index", "mail", "patterns".
+	Pass func(ctx context.Context, work string) error
+
+	// Recorded returns when so many exchanges have become durable since the start.
+	Recorded func(ctx context.Context, exchanges int) error
+}
+
+// Made is what a filled demo is.
+type Made struct {
+	Email     string `json:"email"` // of the owner
+	Key       string `json:"key"`   // an API key's secret
+	Exchanges int    `json:"exchanges"`
+	Sessions  int    `json:"sessions"`
+}
+
+// Fill fills a new installation. It stops at the first thing that goes otherwise than
+// planned.
+func Fill(ctx context.Context, config Config) (Made, error) {
+	f := &filling{Config: config, http: &http.Client{Timeout: requestTimeout}, programs: programs()}
+	if err := f.hire(ctx); err != nil {
+		return Made{}, fmt.Errorf("make the demo's team: %w", err)
+	}
+	if err := f.work(ctx); err != nil {
+		return Made{}, fmt.Errorf("make the demo's sessions: %w", err)
+	}
+	for _, work := range []string{"index", "mail"} {
+		if err := f.Pass(ctx, work); err != nil {
+			return Made{}, fmt.Errorf("finish the demo: %w", err)
+		}
+	}
+	f.Provider.Withdraw()
+	if ahead := f.Clock.Now().Sub(f.Until); ahead > 0 {
+		return Made{}, fmt.Errorf("the demo ends %s too late", ahead)
+	}
+	return Made{Email: f.team.owner.Email, Key: f.team.keys[keyMira].secret, Exchanges: f.sent, Sessions: f.sessions}, nil
+}
+
+// filling is a demo that is being made.
+type filling struct {
+	Config
+
+	http     *http.Client
+	programs map[string]program
+	team     team
+	sent     int // exchanges
+	sessions int
+}
+
+// at sets all clocks to a time, unless it has passed.
+func (f *filling) at(ctx context.Context, when time.Time) error {
+	if err := f.settle(ctx); err != nil {
+		return err
+	}
+	if when.After(f.Clock.Now()) {
+		f.Clock.Set(when)
+	}
+	return f.Database.Follow(ctx, f.Clock.Ahead())
+}
+
+// settle waits until all that was sent is recorded.
+func (f *filling) settle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, recordPatience)
+	defer cancel()
+	if err := f.Recorded(ctx, f.sent); err != nil {
+		return fmt.Errorf("%d exchanges are not recorded: %w", f.sent, err)
+	}
+	return nil
+}
+
+// talk is a session of somebody's.
+type talk struct {
+	program string
+	key     string
+	model   string
+	name    string      // of the session; empty: the client names none
+	header  http.Header // beside the program's
+	steps   []step
+
+	said []json.RawMessage // so far
+}
+
+// hold holds a talk from where it stands to its end.
+func (f *filling) hold(ctx context.Context, t *talk) error {
+	if len(t.said) == 0 {
+		f.sessions++
+	}
+	for i := range t.steps {
+		if err := f.step(ctx, t, t.steps[i]); err != nil {
+			return fmt.Errorf("%s, step %d: %w", t.name, i+1, err)
+		}
+		if f.Clock.Now().Add(lastMargin).After(f.Until) {
+			break
+		}
+	}
+	t.steps = nil
+	return nil
+}
+
+// lastMargin is how long before the demo's end its talks break off.
+const lastMargin = 30 * time.Second
+
+// step asks once and takes the answer, and the results of its calls, into the talk.
+func (f *filling) step(ctx context.Context, t *talk, next step) error {
+	program := f.programs[t.program]
+	f.Clock.Pass(next.pause)
+	if err := f.Database.Follow(ctx, f.Clock.Ahead()); err != nil {
+		return err
+	}
+	if next.typed != "" {
+		t.said = append(t.said, program.format.typed(next.typed))
+	}
+	reply := providertest.Reply{Text: next.says}
+	for _, call := range next.calls {
+		reply.Calls = append(reply.Calls, providertest.Call{Name: call.name, Input: encode(call.input)})
+	}
+	f.Provider.Say(reply, thinkingTime(next))
+	status, answer, err := f.send(ctx, t)
+	if err != nil {
+		return err
+	}
+	if status != http.StatusOK {
+		return fmt.Errorf("%w %d: %.300s", errAnswered, status, answer)
+	}
+	messages, ids, err := program.format.read(answer)
+	if err == nil && len(ids) != len(next.calls) {
+		err = errors.New("the answer holds other calls than it was told to")
+	}
+	if err != nil {
+		return err
+	}
+	t.said = append(t.said, messages...)
+	if len(next.calls) > 0 {
+		t.said = append(t.said, program.format.results(next.calls, ids)...)
+	}
+	return nil
+}
+
+// errAnswered says that the proxy did not answer as planned.
+var errAnswered = errors.New("the proxy answered")
+
+// thinkingTime is how long a model takes to say something.
+func thinkingTime(next step) time.Duration {
+	letters := len(next.says)
+	for _, call := range next.calls {
+		for _, value := range call.input {
+			letters += len(value)
+		}
+	}
+	return 900*time.Millisecond + time.Duration(letters)*4*time.Millisecond
+}
+
+// send sends a talk as it stands through the proxy.
+func (f *filling) send(ctx context.Context, t *talk) (status int, answer []byte, err error) {
+	program := f.programs[t.program]
+	body := program.format.body(request{model: t.model, system: program.system, session: t.name, tools: t.program != library, messages: t.said})
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, f.URL+program.format.path(), bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	maps.Copy(request.Header, program.header)
+	maps.Copy(request.Header, t.header)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("User-Agent", program.userAgent)
+	request.Header.Set("Authorization", "Bearer "+f.team.keys[t.key].secret)
+	if program.session != "" && t.name != "" {
+		request.Header.Set(program.session, t.name)
+	}
+	response, err := f.http.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err = io.ReadAll(response.Body)
+	f.sent++
+	return response.StatusCode, answer, err
+}

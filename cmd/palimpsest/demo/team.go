@@ -1,0 +1,198 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// The keys of the demo's people.
+const (
+	keyMira    = "mira-laptop"
+	keyAiko    = "aiko-laptop"
+	keyTom     = "tom-workstation"
+	keyAgents  = "ci-agents"
+	keyCursor  = "cursor-team"
+	keySupport = "support-bot"
+	keyIntern  = "summer-intern"
+	keyTrial   = "trial-week"
+)
+
+const day = 24 * time.Hour
+
+// team are the people of the demo and what they made.
+type team struct {
+	owner, admin *Person
+	members      map[string]*Person // by the first part of the address
+	keys         map[string]apiKey
+	providers    map[string]string // ids by name
+}
+
+// apiKey is an API key that somebody made.
+type apiKey struct{ id, secret string }
+
+// first is when the demo's first day begins.
+func (f *filling) first() time.Time { return f.Until.Add(-time.Duration(f.Days) * day) }
+
+// share is the time at a share of the demo's days, from 0 to 1.
+func (f *filling) share(of float64) time.Time {
+	return f.first().Add(time.Duration(of * float64(f.Days) * float64(day)))
+}
+
+// hire makes the workspace, its people and what they need to begin.
+func (f *filling) hire(ctx context.Context) error {
+	if err := f.at(ctx, f.first().Add(-2*time.Hour)); err != nil {
+		return err
+	}
+	owner, err := newPerson(f.URL, "mira@example.com")
+	if err != nil {
+		return err
+	}
+	f.team = team{owner: owner, members: map[string]*Person{"mira": owner}, keys: map[string]apiKey{}, providers: map[string]string{}}
+	signUp := map[string]string{"email": owner.Email, "password": Password, "workspace": "Northbeam"}
+	if err := owner.call(ctx, http.MethodPost, "/signup", signUp, nil); err != nil {
+		return err
+	}
+	if err := f.Verify(ctx, owner.Email); err != nil {
+		return err
+	}
+	for _, provider := range []providerKeyOf{
+		{"anthropic", "anthropic-prod", providerKey, nil},
+		{"openai", "openai-prod", providerKey, nil},
+		{"openai", "openai-batch", batchKey, []string{batchModel}},
+	} {
+		if err := f.store(ctx, provider); err != nil {
+			return err
+		}
+	}
+	if err := owner.call(ctx, http.MethodPut, "/settings", map[string]string{"time_zone": "Europe/Berlin", "viewers_read": "none"}, nil); err != nil {
+		return err
+	}
+	// What the team wants to spend on a prompt, and not what the models would take.
+	for _, model := range []string{"claude-opus-4-5", "claude-sonnet-4-5", "gpt-5.1", "gpt-5.1-codex"} {
+		if err := owner.call(ctx, http.MethodPut, "/models/windows/"+model, map[string]int{"window_tokens": 120_000}, nil); err != nil {
+			return err
+		}
+	}
+	if err := f.invite(ctx); err != nil {
+		return err
+	}
+	return f.makeKeys(ctx)
+}
+
+// batchModel is the model that the second key of OpenAI is for.
+const batchModel = "gpt-4.1-mini"
+
+// providerKeyOf is a provider key that the team stores.
+type providerKeyOf struct {
+	provider, name, secret string
+	models                 []string
+}
+
+func (f *filling) store(ctx context.Context, wanted providerKeyOf) error {
+	question := struct {
+		Provider string   `json:"provider"`
+		Name     string   `json:"name"`
+		Key      string   `json:"key"`
+		BaseURL  string   `json:"base_url"`
+		Models   []string `json:"models,omitempty"`
+		Default  bool     `json:"default"`
+	}{wanted.provider, wanted.name, wanted.secret, f.ProviderURL, wanted.models, wanted.models == nil}
+	var stored struct {
+		ID string `json:"id"`
+	}
+	if err := f.team.owner.call(ctx, http.MethodPost, "/provider-keys", question, &stored); err != nil {
+		return err
+	}
+	f.team.providers[wanted.name] = stored.ID
+	return f.team.owner.call(ctx, http.MethodPost, "/provider-keys/"+stored.ID+"/test", nil, nil)
+}
+
+// invite asks the people in, who sign up a little later.
+func (f *filling) invite(ctx context.Context) error {
+	for _, invited := range []struct{ name, role string }{
+		{"jonas", "admin"}, {"aiko", "member"}, {"tom", "member"}, {"sam", "viewer"}, {"dana", "billing"},
+	} {
+		person, err := newPerson(f.URL, invited.name+"@example.com")
+		if err != nil {
+			return err
+		}
+		f.Clock.Pass(4 * time.Minute)
+		if err := f.at(ctx, f.Clock.Now()); err != nil {
+			return err
+		}
+		link, err := f.ask(ctx, person.Email, invited.role)
+		if err != nil {
+			return err
+		}
+		if err := f.Join(ctx, link, Password); err != nil {
+			return fmt.Errorf("join %s: %w", person.Email, err)
+		}
+		if err := f.Verify(ctx, person.Email); err != nil {
+			return err
+		}
+		if err := person.logIn(ctx); err != nil {
+			return err
+		}
+		f.team.members[invited.name] = person
+	}
+	f.team.admin = f.team.members["jonas"]
+	return nil
+}
+
+// ask invites somebody and returns the link.
+func (f *filling) ask(ctx context.Context, email, role string) (link string, err error) {
+	var invitation struct {
+		Link string `json:"link"`
+	}
+	err = f.team.owner.call(ctx, http.MethodPost, "/invitations", map[string]string{"email": email, "role": role}, &invitation)
+	return invitation.Link, err
+}
+
+// keyOf is an API key that somebody makes.
+type keyOf struct {
+	Name     string     `json:"name"`
+	Scopes   []string   `json:"scopes"`
+	Expires  *time.Time `json:"expires_at,omitempty"`
+	Pipeline string     `json:"pipeline,omitempty"`
+	Models   []string   `json:"allowed_models,omitempty"`
+	Minute   int        `json:"requests_per_minute,omitempty"`
+	AtOnce   int        `json:"concurrency,omitempty"`
+	Day      float64    `json:"budget_day_usd,omitempty"`
+	Month    float64    `json:"budget_month_usd,omitempty"`
+	Unpriced bool       `json:"allow_unpriced,omitempty"`
+}
+
+func (f *filling) makeKeys(ctx context.Context) error {
+	proxy := []string{"proxy"}
+	for _, wanted := range []struct {
+		by  string
+		key keyOf
+	}{
+		{"mira", keyOf{Name: keyMira, Scopes: []string{"proxy", "recall"}}},
+		{"aiko", keyOf{Name: keyAiko, Scopes: proxy}},
+		{"tom", keyOf{Name: keyTom, Scopes: proxy}},
+		{"jonas", keyOf{Name: keyAgents, Scopes: proxy, Models: []string{"gpt-5*", "gpt-4.1*", "claude-*"}, Minute: 600, AtOnce: 8, Day: 40, Month: 600}},
+		{"jonas", keyOf{Name: keyCursor, Scopes: proxy}},
+		{"jonas", keyOf{Name: keySupport, Scopes: proxy, Pipeline: "modules: [semantic-cache]\nsemantic-cache:\n  embeddingModel: \"\"\n  ttlSeconds: 86400\n"}},
+		{"jonas", keyOf{Name: keyIntern, Scopes: proxy, Day: 5}},
+	} {
+		if err := f.makeKey(ctx, wanted.by, wanted.key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *filling) makeKey(ctx context.Context, by string, wanted keyOf) error {
+	var created struct {
+		ID     string `json:"id"`
+		Secret string `json:"secret"`
+	}
+	if err := f.team.members[by].call(ctx, http.MethodPost, "/keys", wanted, &created); err != nil {
+		return err
+	}
+	f.team.keys[wanted.Name] = apiKey{created.ID, created.Secret}
+	return nil
+}

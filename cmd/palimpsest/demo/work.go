@@ -1,0 +1,142 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// entry is something that happens in the demo at a time.
+type entry struct {
+	when time.Time
+	does func(ctx context.Context) error
+}
+
+// work lets everything happen, in order.
+func (f *filling) work(ctx context.Context) error {
+	diary := slices.Concat(f.routine(), f.episodes(), f.changes())
+	slices.SortStableFunc(diary, func(a, b entry) int { return a.when.Compare(b.when) })
+	for _, entry := range diary {
+		if err := f.at(ctx, entry.when); err != nil {
+			return err
+		}
+		if err := entry.does(ctx); err != nil {
+			return err
+		}
+	}
+	return f.settle(ctx)
+}
+
+// desk is how somebody works: their key, their client and its model.
+type desk struct{ key, program, model string }
+
+func desks() []desk {
+	return []desk{
+		{keyMira, claudeCode, "claude-sonnet-4-5"},
+		{keyMira, claudeCode, "claude-sonnet-4-5"},
+		{keyAiko, claudeCode, "claude-opus-4-5"},
+		{keyAiko, pi, "claude-sonnet-4-5"},
+		{keyTom, openCode, "gpt-5.1"},
+		{keyTom, codex, "gpt-5.1-codex"},
+		{keyAgents, codex, "gpt-5.1-codex"},
+		{keyCursor, cursor, "gpt-5.1"},
+	}
+}
+
+// The hours at which ordinary sessions begin, by UTC.
+const (
+	opens = 6
+	shuts = 17
+)
+
+// routine are the ordinary sessions of all days, and the questions of the shop's
+// customers.
+func (f *filling) routine() []entry {
+	var diary []entry
+	random := rand.New(rand.NewPCG(f.Seed, 0)) //nolint:gosec // the same sessions each time
+	number := uint64(0)
+	for day := range f.Days {
+		begins := f.first().Add(time.Duration(day) * 24 * time.Hour)
+		sessions := 2 + random.IntN(3)
+		if weekday := begins.Weekday(); weekday == time.Saturday || weekday == time.Sunday {
+			sessions = random.IntN(2)
+		}
+		if f.isSmall() {
+			sessions = 1
+		}
+		gap := time.Duration(shuts-opens) * time.Hour / time.Duration(max(sessions, 1))
+		for i := range sessions {
+			number++
+			when := begins.Truncate(24 * time.Hour).Add(opens*time.Hour + time.Duration(i)*gap + time.Duration(random.IntN(50))*time.Minute)
+			diary = append(diary, f.ordinary(number, when, random))
+		}
+		if day > f.Days/3 {
+			diary = append(diary, f.questions(number, begins.Truncate(24*time.Hour).Add(20*time.Hour), 3+random.IntN(6), random))
+		}
+	}
+	return slices.DeleteFunc(diary, func(e entry) bool { return e.when.After(f.Until.Add(-time.Hour)) })
+}
+
+// ordinary is one session at somebody's desk.
+func (f *filling) ordinary(number uint64, when time.Time, random *rand.Rand) entry {
+	desk := desks()[random.IntN(len(desks()))]
+	if desk.key == keyCursor && when.Before(f.share(0.40)) {
+		desk.key = keyIntern
+	}
+	steps, size := 3+random.IntN(9), 1500+random.IntN(2500)
+	switch lot := random.IntN(100); {
+	case lot < 12: // a long one, which reaches its window
+		steps, size = 54+random.IntN(34), 6500+random.IntN(3000)
+	case lot < 36:
+		steps = 12 + random.IntN(22)
+	}
+	order := ""
+	if random.IntN(100) < 30 {
+		order = orders()[random.IntN(len(orders()))]
+	}
+	task := tasks()[random.IntN(len(tasks()))]
+	return entry{when, func(ctx context.Context) error {
+		t := &talk{
+			program: desk.program, key: desk.key, model: desk.model, name: f.name(number),
+			steps: plan(f.Seed, number, outline{task: task, steps: steps, results: size, order: order}),
+		}
+		if desk.key == keyAgents {
+			t.header = map[string][]string{"X-Palimpsest-Tag-Team": {"platform"}, "X-Palimpsest-Tag-Run": {fmt.Sprintf("nightly-%d", number)}}
+		}
+		return f.hold(ctx, t)
+	}}
+}
+
+// name is how a client names a session.
+func (f *filling) name(number uint64) string {
+	return uuid.NewSHA1(uuid.NameSpaceOID, fmt.Appendf(nil, "demo %d %d", f.Seed, number)).String()
+}
+
+// questions are what the shop's customers ask in one evening; many ask the same.
+func (f *filling) questions(number uint64, when time.Time, count int, random *rand.Rand) entry {
+	asked := [][2]string{
+		{"How do I send a jacket back?", "Print the label from your order page and bring the parcel to any post office within 30 days. The money is back within five working days."},
+		{"Which sleeping bag is right for minus ten degrees?", "Look for a comfort temperature of minus ten, such as the Fell 900. Filters on the page of sleeping bags show the comfort temperature."},
+		{"How do I wash a rain jacket?", "At 30 degrees with a detergent for membranes, without softener. Dry it warm afterwards: warmth brings the coating back."},
+		{"What is the difference between the tents Fell 2 and Fell 3?", "The Fell 3 is 30 cm wider and has a second entrance. It weighs 600 g more."},
+		{"How can I use two gift cards for one order?", "Enter the first card at checkout, choose Add another, and enter the second. What is left stays on the cards."},
+	}
+	picked := make([]int, count)
+	for i := range picked {
+		picked[i] = random.IntN(len(asked))
+	}
+	return entry{when, func(ctx context.Context) error {
+		for i, which := range picked {
+			t := &talk{program: library, key: keySupport, model: "claude-haiku-4-5", name: fmt.Sprintf("questions %d.%d", number, i)}
+			t.steps = []step{{typed: asked[which][0], pause: time.Duration(2+which) * time.Minute, says: asked[which][1]}}
+			if err := f.hold(ctx, t); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/jobs/jobsdb"
+	"palimpsest/tenants/identity"
+	"palimpsest/tenants/tenantsdb"
+)
+
+// seams are parts of a running program that a command works on beside its servers.
+type seams struct {
+	db     *tenantsdb.DB
+	people *identity.Service
+	work   *jobsdb.Runner
+
+	recorded tally // exchanges of this process that have become durable
+}
+
+// counting returns what counts recorded exchanges before it tells next of them.
+func (s *seams) counting(next func(uuid.UUID, int)) func(uuid.UUID, int) {
+	return func(workspace uuid.UUID, exchanges int) {
+		s.recorded.add(exchanges)
+		next(workspace, exchanges)
+	}
+}
+
+// tally counts up, and lets others wait for it.
+type tally struct {
+	mu      sync.Mutex
+	count   int
+	changed chan struct{} // closed and replaced when count changes; nil: nobody waits
+}
+
+func (t *tally) add(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.count += n
+	if t.changed != nil {
+		close(t.changed)
+		t.changed = nil
+	}
+}
+
+// wait returns once the count is at least n, or with the context's error.
+func (t *tally) wait(ctx context.Context, n int) error {
+	for {
+		t.mu.Lock()
+		if t.count >= n {
+			t.mu.Unlock()
+			return nil
+		}
+		if t.changed == nil {
+			t.changed = make(chan struct{})
+		}
+		changed := t.changed
+		t.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/uuid"
+)
+
+func TestWhoWaitsForExchangesIsToldWhenTheyAreDurable(t *testing.T) {
+	t.Parallel()
+	var seams seams
+	told := 0
+	recorded := seams.counting(func(_ uuid.UUID, exchanges int) { told += exchanges })
+	waited := make(chan error)
+	go func() { waited <- seams.recorded.wait(t.Context(), 5) }()
+	recorded(uuid.New(), 2)
+	recorded(uuid.New(), 3)
+	if err := <-waited; err != nil || told != 5 {
+		t.Errorf("%v, and pages were told of %d", err, told)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := seams.recorded.wait(ended, 6); !errors.Is(err, context.Canceled) {
+		t.Errorf("who gave up hears %v", err)
+	}
+}
