@@ -77,15 +77,6 @@
     });
   };
 
-  // Moments are shown in the reader's time zone.
-  const moment = element => {
-    const at = new Date(element.dateTime);
-    if (Number.isNaN(at.getTime())) return;
-    const text = at.toLocaleString('en-GB', { day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit', timeZoneName: 'short' });
-    element.title = text;
-    if (element.dataset.moment === 'full') element.textContent = text;
-  };
-
   // The pipeline form: slider and number are one value, presets fill in theirs, a
   // lower target lowers compressTo along, and the bar says what saving would change.
   const tuning = form => {
@@ -143,7 +134,6 @@
     });
     once('[data-tabs]', tabs);
     once('dialog[data-modal]', modal);
-    once('time[data-moment]', moment);
     once('form[data-tuning]', tuning);
     $$('.turns [aria-current]').forEach(row => {
       const list = row.closest('.turns');

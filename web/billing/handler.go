@@ -97,7 +97,7 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change
 	if err != nil {
 		return err
 	}
-	model := newModel(overview, h.now())
+	model := newModel(overview, h.now(), layout.Zone(c.Request()))
 	if h.service.IsOn() {
 		layout.WithPlan(c, overview) // it may have changed since the request came
 		h.ask(c, overview, &model)

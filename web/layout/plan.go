@@ -29,7 +29,7 @@ func (f Frame) trouble() string {
 		return ""
 	}
 	trouble, is := f.plan.Trouble()
-	day := components.Day(trouble.On)
+	day := components.DayIn(trouble.On, f.zone)
 	switch {
 	case !is:
 		return ""
@@ -56,7 +56,7 @@ func (f Frame) planNote() string {
 // planEnd says when the count begins again, or ends.
 func (f Frame) planEnd() string {
 	if !f.plan.EndsAt.IsZero() && f.plan.Status.IsLive() {
-		return "ends " + f.plan.EndsAt.UTC().Format("2 Jan")
+		return "ends " + f.plan.EndsAt.In(f.zone).Format("2 Jan")
 	}
-	return "renews " + f.plan.To.UTC().Format("2 Jan")
+	return "renews " + f.plan.To.In(f.zone).Format("2 Jan")
 }

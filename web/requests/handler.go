@@ -90,11 +90,7 @@ func New(deps Deps) *Handler { return &Handler{deps: deps} }
 // names it.
 func (h *Handler) List(c echo.Context, who tenants.Principal) error {
 	ctx := c.Request().Context()
-	settings, err := h.deps.Data.DataSettings(ctx, who.Workspace.ID)
-	if err != nil {
-		return err
-	}
-	model := newModel(c.QueryParams(), who.Role, settings.TimeZone, h.deps.Now())
+	model := newModel(c.QueryParams(), who.Role, layout.Zone(c.Request()), h.deps.Now())
 	h.name(ctx, who, &model)
 	h.choose(ctx, who, &model)
 	if model.Invalid {
@@ -132,7 +128,7 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 		return tenants.ErrNotFound
 	}
 	ctx := c.Request().Context()
-	model := newModel(url.Values{}, who.Role, "", h.deps.Now())
+	model := newModel(url.Values{}, who.Role, layout.Zone(c.Request()), h.deps.Now())
 	h.name(ctx, who, &model)
 	opened, err := h.open(ctx, who, id, model.Names)
 	if err != nil {
