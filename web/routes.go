@@ -204,7 +204,7 @@ func (s *Server) workspace(pages *echo.Group) {
 	pages.GET(paths.Audit, s.as(tenants.ReadAudit, changes.Show))
 
 	// Settings
-	data := settings.New(settings.Deps{Data: s.deps.Data, Passwords: s.deps.Identity, Deletion: s.deps.Deletion})
+	data := settings.New(settings.Deps{Data: s.deps.Data, Passwords: s.deps.Identity, Deletion: s.deps.Deletion, Log: s.config.Log})
 	pages.GET(paths.Settings, s.as(tenants.ManageSettings, data.Show))
 	pages.POST(paths.Settings, s.as(tenants.ManageSettings, data.Save))
 	pages.POST(paths.Retention, s.as(tenants.ManageSettings, data.SaveRetention))
@@ -224,7 +224,7 @@ func (s *Server) registerRequests(pages *echo.Group) {
 
 // registerOperator adds the pages of who runs the installation.
 func (s *Server) registerOperator(pages *echo.Group) {
-	runs := operator.New(s.deps.Operator, s.deps.Health, s.config.Now)
+	runs := operator.New(s.deps.Operator, s.deps.Health, s.config.Log, s.config.Now)
 	pages.GET(paths.Operator, s.operator(runs.List))
 	pages.GET(paths.Operator+"/workspaces/:id/suspend", s.operator(runs.Ask))
 	pages.POST(paths.Operator+"/workspaces/:id/suspend", s.operator(runs.Suspend))

@@ -11,6 +11,8 @@ import (
 type model struct {
 	billing.Overview
 
+	PlanFailed string // reference; empty: the plan and its usage are known
+
 	Returned bool   // from checkout, just now
 	Problem  string // why nothing was changed; empty: none
 	State    string // of the plan, in a word

@@ -164,7 +164,7 @@ func initial(workspace tenants.Workspace) string {
 
 // Page answers with a page of the dashboard around content.
 func Page(c echo.Context, status int, frame Frame, content templ.Component) error {
-	frame.theme, frame.plan, frame.zone = theme(c.Request()), planOf(c), Zone(c.Request())
+	frame.theme, frame.plan, frame.zone = theme(c.Request()), Plan(c), Zone(c.Request())
 	return Fragment(c, status, app(frame, content))
 }
 

@@ -10,6 +10,9 @@ import (
 	"palimpsest/web/components"
 )
 
+// AskAboutBilling tells who may not see the bills whom to ask.
+const AskAboutBilling = "Ask an owner of the workspace, or whoever pays for it."
+
 // planKey is where a request carries the plan of its workspace.
 const planKey = "palimpsest.plan"
 
@@ -17,8 +20,8 @@ const planKey = "palimpsest.plan"
 // navigation, and what is wrong with it at its top.
 func WithPlan(c echo.Context, overview billing.Overview) { c.Set(planKey, &overview) }
 
-// planOf returns the plan that a page is to show; nil: none.
-func planOf(c echo.Context) *billing.Overview {
+// Plan returns the plan of WithPlan; nil: billing is off, or the plan is not known.
+func Plan(c echo.Context) *billing.Overview {
 	overview, _ := c.Get(planKey).(*billing.Overview)
 	return overview
 }

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -177,10 +176,5 @@ func (h *Handler) choose(ctx context.Context, who tenants.Principal, model *mode
 // failed returns the reference under which a failure is in the log; empty if there is
 // none.
 func (h *Handler) failed(ctx context.Context, card string, err error) string {
-	if err == nil {
-		return ""
-	}
-	reference, _, _ := strings.Cut(uuid.NewString(), "-")
-	h.deps.Log.ErrorContext(ctx, "card failed", "page", "requests", "card", card, "reference", reference, "error", err)
-	return reference
+	return layout.Reference(ctx, h.deps.Log, "requests", card, err)
 }

@@ -16,6 +16,8 @@ type model struct {
 	MayExport bool
 	Saved     bool         // settings were just saved
 	Delete    *deleteModel // nil: nothing is asked
+
+	FormFailed, DaysFailed, ExportFailed string // references in the log; empty: fine
 }
 
 // mayDelete reports whether the reader may delete the workspace.
