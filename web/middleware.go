@@ -129,6 +129,7 @@ func (s *Server) person(handle func(c echo.Context, who tenants.Principal) error
 		}
 		request := c.Request()
 		c.SetRequest(request.WithContext(tenants.WithActor(request.Context(), who.Actor(c.RealIP()))))
+		s.knowZone(c, who)
 		return handle(c, who)
 	}
 }
@@ -159,6 +160,20 @@ func (s *Server) showPlan(c echo.Context, who tenants.Principal) {
 		return
 	}
 	layout.WithPlan(c, overview)
+}
+
+// knowZone has the page be in the workspace's time zone while the reader's own is not
+// known. A page does not fail for it.
+func (s *Server) knowZone(c echo.Context, who tenants.Principal) {
+	if who.Workspace.ID == uuid.Nil || layout.KnowsZone(c.Request()) {
+		return
+	}
+	settings, err := s.deps.Data.DataSettings(c.Request().Context(), who.Workspace.ID)
+	if err != nil {
+		s.config.Log.WarnContext(c.Request().Context(), "time zone of the workspace", "error", err)
+		return
+	}
+	layout.WithZone(c, settings.TimeZone)
 }
 
 // guest wraps a handler for people who are not logged in; others go on to the

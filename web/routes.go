@@ -210,11 +210,11 @@ func (s *Server) workspace(pages *echo.Group) {
 	pages.POST(paths.BillingPortal, s.as(tenants.ManageBilling, bills.Portal))
 
 	// Audit
-	changes := audit.New(s.deps.Audit, s.deps.Data, s.config.Now)
+	changes := audit.New(s.deps.Audit, s.config.Now)
 	pages.GET(paths.Audit, s.as(tenants.ReadAudit, changes.Show))
 
 	// Settings
-	data := settings.New(settings.Deps{Data: s.deps.Data, Passwords: s.deps.Identity, Deletion: s.deps.Deletion, Configuration: s.deps.Config})
+	data := settings.New(settings.Deps{Data: s.deps.Data, Passwords: s.deps.Identity, Deletion: s.deps.Deletion, Configuration: s.deps.Config, Log: s.config.Log})
 	pages.GET(paths.Settings, s.as(tenants.ManageSettings, data.Show))
 	pages.POST(paths.Settings, s.as(tenants.ManageSettings, data.Save))
 	pages.POST(paths.Retention, s.as(tenants.ManageSettings, data.SaveRetention))
@@ -236,7 +236,7 @@ func (s *Server) registerRequests(pages *echo.Group) {
 
 // registerOperator adds the pages of who runs the installation.
 func (s *Server) registerOperator(pages *echo.Group) {
-	runs := operator.New(s.deps.Operator, s.deps.Health, s.config.Now)
+	runs := operator.New(s.deps.Operator, s.deps.Health, s.config.Log, s.config.Now)
 	pages.GET(paths.Operator, s.operator(runs.List))
 	pages.GET(paths.Operator+"/workspaces/:id/suspend", s.operator(runs.Ask))
 	pages.POST(paths.Operator+"/workspaces/:id/suspend", s.operator(runs.Suspend))

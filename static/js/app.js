@@ -77,15 +77,6 @@
     });
   };
 
-  // Moments are shown in the reader's time zone.
-  const moment = element => {
-    const at = new Date(element.dateTime);
-    if (Number.isNaN(at.getTime())) return;
-    const text = at.toLocaleString('en-GB', { day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit', timeZoneName: 'short' });
-    element.title = text;
-    if (element.dataset.moment === 'full') element.textContent = text;
-  };
-
   const enhance = () => {
     const once = (selector, work) => $$(selector).forEach(element => {
       if (element.dataset.ready) return;
@@ -94,7 +85,6 @@
     });
     once('[data-tabs]', tabs);
     once('dialog[data-modal]', modal);
-    once('time[data-moment]', moment);
     once('.turns', list => {
       const row = $('[aria-current]', list);
       if (row) list.scrollTop = Math.max(0, row.offsetTop - list.offsetTop - list.clientHeight / 3);

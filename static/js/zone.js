@@ -1,5 +1,5 @@
 // Tells the server the reader's time zone, so that it writes times in it. Until then
-// they are in UTC, and say so.
+// they are in the workspace's, and say so.
 (() => {
   'use strict';
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;

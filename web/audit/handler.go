@@ -24,32 +24,22 @@ type Store interface {
 	Audit(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.AuditFilter) ([]tenants.AuditEntry, error)
 }
 
-// Settings tells what a workspace says of its data.
-type Settings interface {
-	DataSettings(ctx context.Context, workspace tenants.WorkspaceID) (tenants.DataSettings, error)
-}
-
 // Handler answers the requests to the page.
 type Handler struct {
-	store    Store
-	settings Settings
-	now      func() time.Time
+	store Store
+	now   func() time.Time
 }
 
 // New returns a Handler.
-func New(store Store, settings Settings, now func() time.Time) *Handler {
-	return &Handler{store: store, settings: settings, now: now}
+func New(store Store, now func() time.Time) *Handler {
+	return &Handler{store: store, now: now}
 }
 
 // Show shows a page of the entries that match.
 func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	ctx := c.Request().Context()
-	settings, err := h.settings.DataSettings(ctx, who.Workspace.ID)
-	if err != nil {
-		return err
-	}
 	model := model{
-		Actor: strings.TrimSpace(c.QueryParam("actor")), Action: c.QueryParam("action"), Now: h.now(), Zone: settings.TimeZone,
+		Actor: strings.TrimSpace(c.QueryParam("actor")), Action: c.QueryParam("action"), Now: h.now(), Zone: layout.Zone(c.Request()),
 		From: newDay("from", "From", c.QueryParam("from")), To: newDay("to", "To", c.QueryParam("to")), Cursor: c.QueryParam("cursor"),
 	}
 	filter, ok := model.filter()
@@ -57,6 +47,7 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 		return layout.Page(c, http.StatusUnprocessableEntity, frame(who), view(model))
 	}
 	if model.Cursor != "" {
+		var err error
 		if filter.Before, err = uuid.Parse(model.Cursor); err != nil {
 			return session.ErrCursor
 		}

@@ -17,7 +17,7 @@ type model struct {
 	Actor, Action string
 	From, To      day
 	Cursor        string
-	Zone          string // of the days
+	Zone          *time.Location // of the days
 	Rows          []row
 	Next          string // cursor of the older page; empty: none
 	CSV           string // where the filtered list is downloaded
@@ -46,14 +46,10 @@ func (d *day) at(zone *time.Location) (time.Time, bool) {
 // filter returns which entries are asked for; false, with the fields' errors, if that
 // cannot be told. To is the last day that is shown.
 func (m *model) filter() (tenants.AuditFilter, bool) {
-	zone, err := time.LoadLocation(m.Zone)
-	if err != nil {
-		zone = time.UTC
-	}
 	filter := tenants.AuditFilter{Actor: m.Actor, Action: m.Action}
 	var fromOK, toOK bool
-	filter.From, fromOK = m.From.at(zone)
-	filter.To, toOK = m.To.at(zone)
+	filter.From, fromOK = m.From.at(m.Zone)
+	filter.To, toOK = m.To.at(m.Zone)
 	if !filter.To.IsZero() {
 		filter.To = filter.To.AddDate(0, 0, 1)
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/billing"
@@ -94,11 +93,8 @@ func (h *Handler) lead(c echo.Context, who tenants.Principal, url string, err er
 // page answers with the page.
 func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change func(*model)) error {
 	overview, err := h.service.Overview(c.Request().Context(), who.Workspace.ID)
-	if err != nil {
-		return err
-	}
-	model := newModel(overview, h.now())
-	if h.service.IsOn() {
+	model := newModel(overview, h.now(), layout.Zone(c.Request()))
+	if model.PlanFailed = h.failed(c, "plan", err); err == nil && h.service.IsOn() {
 		layout.WithPlan(c, overview) // it may have changed since the request came
 		h.ask(c, overview, &model)
 		h.letLead(c)
@@ -112,14 +108,10 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change
 func (h *Handler) ask(c echo.Context, overview billing.Overview, model *model) {
 	ctx := c.Request().Context()
 	offers, err := h.service.Offers(ctx)
-	if err != nil {
-		model.OffersFailed = h.failed(c, "read prices", err)
-	}
+	model.OffersFailed = h.failed(c, "prices", err)
 	model.offer(offers)
 	model.Invoices, err = h.service.Invoices(ctx, overview.Account)
-	if err != nil {
-		model.InvoicesFailed = h.failed(c, "read invoices", err)
-	}
+	model.InvoicesFailed = h.failed(c, "invoices", err)
 }
 
 // letLead lets the forms of the page lead to Stripe, which the policy of every other
@@ -132,11 +124,9 @@ func (h *Handler) letLead(c echo.Context) {
 }
 
 // failed writes the cause of a failure to the log and returns the reference that the
-// page shows.
+// page shows; empty if there is none.
 func (h *Handler) failed(c echo.Context, what string, err error) string {
-	reference, _, _ := strings.Cut(uuid.NewString(), "-")
-	h.log.ErrorContext(c.Request().Context(), what, "reference", reference, "error", err)
-	return reference
+	return layout.Reference(c.Request().Context(), h.log, "billing", what, err)
 }
 
 // Interface guard.

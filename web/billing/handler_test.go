@@ -190,10 +190,21 @@ func TestQuotaThatIsUsedUpIsToldOnEveryPage(t *testing.T) {
 	s := open(t, 0)
 	person := s.SignUp(t, "northbeam")
 	s.use(t, person, billing.FreeExchanges+1)
-	for _, path := range []string{"/overview", "/keys", "/billing"} {
-		if page := person.Get(path); !strings.Contains(page.Text("main"), "5,000 exchanges of the plan Free are used up. Until 1 ") {
+	const used = "5,000 exchanges of the plan Free are used up. Until 1 "
+	viewer := person.Colleague(tenants.Viewer)
+	for _, path := range []string{"/overview", "/sessions", "/requests", "/keys", "/billing"} {
+		if page := person.Get(path); !strings.Contains(page.Text("main > .callout.warn"), used) || !page.Has(`main > .callout.warn a[href="/billing"]`) {
 			t.Errorf("%s does not tell", path)
 		}
+		if path == "/billing" {
+			continue
+		}
+		if said := viewer.Get(path).Text("main > .callout.warn"); !strings.Contains(said, used) || !strings.Contains(said, "Ask an owner") {
+			t.Errorf("%s tells a viewer %q", path, said)
+		}
+	}
+	if said := s.attention(person); !strings.Contains(said, "This month’s exchanges are used up") || !strings.Contains(said, "Open billing") {
+		t.Errorf("what needs attention: %q", said)
 	}
 }
 
@@ -213,6 +224,57 @@ func TestPageStandsWithoutStripe(t *testing.T) {
 	}
 	if page := person.Post("/billing/portal"); page.Status != http.StatusBadGateway || !strings.Contains(page.Text("main"), "The proxy keeps working") {
 		t.Errorf("status %d: %s", page.Status, page.Text("main"))
+	}
+}
+
+// What is kept here of the plan may fail too: the page says so, and so do no others.
+func TestPageStandsWithoutThePlan(t *testing.T) {
+	t.Parallel()
+	s := open(t, 0)
+	person := s.SignUp(t, "northbeam")
+	if _, err := s.Database.Owner(t).Exec(t.Context(), "ALTER TABLE usage_meter RENAME TO gone"); err != nil {
+		t.Fatal(err)
+	}
+	page := person.Get("/billing")
+	if failed := page.TestID("failed"); page.Status != http.StatusOK || !strings.Contains(failed, "The plan did not load") || !strings.Contains(failed, "Reference ") ||
+		page.Find(`[data-testid="failed"] a`).AttrOr("href", "") != "/billing" || page.Has(`[data-testid="state"]`) {
+		t.Errorf("status %d: %s", page.Status, page.Text("main"))
+	}
+	if page := person.Get("/overview"); page.Status != http.StatusOK || page.Has(`[data-testid="failed"]`) {
+		t.Errorf("the overview: status %d: %s", page.Status, page.Text("main"))
+	}
+}
+
+// attention returns what a person's overview says needs attention.
+func (s *shop) attention(person *webtest.Person) string {
+	return person.Get("/overview").TestID("attention")
+}
+
+func TestFailedPaymentNeedsAttentionWithItsDate(t *testing.T) {
+	t.Parallel()
+	s := open(t, 0)
+	person := s.SignUp(t, "northbeam")
+	customer := s.buy(t, person)
+	s.use(t, person, 1)
+	if said := s.attention(person); strings.Contains(said, "payment") {
+		t.Errorf("a plan that is paid needs attention: %s", said)
+	}
+	s.double.SetCard(customer, true)
+	s.double.Advance(s.double.Now().AddDate(0, 1, 1))
+	account := s.read(t, person)
+	failed, deadline := account.PastDueSince.UTC().Format("2 Jan 2006"), account.Deadline(14*24*time.Hour).UTC().Format("2 Jan 2006")
+	page := person.Get("/overview")
+	for _, part := range []string{"A payment failed", "Everything works as before until " + deadline, "It failed: " + failed, "Open billing"} {
+		if said := page.TestID("attention"); !strings.Contains(said, part) {
+			t.Errorf("%q is not in %q", part, said)
+		}
+	}
+	if path := page.Find(`[data-testid="attention"] li:first-child a`).AttrOr("href", ""); path != "/billing" {
+		t.Errorf("it leads to %q", path)
+	}
+	viewer := person.Colleague(tenants.Viewer).Get("/overview")
+	if said := viewer.TestID("attention"); !strings.Contains(said, "A payment failed") || !strings.Contains(said, "Ask an owner") || viewer.Has(`main a[href="/billing"]`) {
+		t.Errorf("a viewer reads %q", said)
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 type model struct {
 	billing.Overview
 
+	PlanFailed string // reference; empty: the plan and its usage are known
+
 	Returned bool   // from checkout, just now
 	Problem  string // why nothing was changed; empty: none
 	State    string // of the plan, in a word
@@ -27,11 +29,11 @@ type model struct {
 	InvoicesFailed string
 }
 
-func newModel(overview billing.Overview, now time.Time) model {
+func newModel(overview billing.Overview, now time.Time, zone *time.Location) model {
 	m := model{Overview: overview, Included: overview.Quota}
-	m.State, m.Tag, m.Says = stateOf(overview)
+	m.State, m.Tag, m.Says = stateOf(overview, zone)
 	if expected, ok := overview.Forecast(now); ok {
-		m.Forecast = components.Count(expected) + " by " + components.Day(overview.To) + " if the rest goes as it has so far"
+		m.Forecast = components.Count(expected) + " by " + components.DayIn(overview.To, zone) + " if the rest goes as it has so far"
 	}
 	m.fill()
 	return m
@@ -58,8 +60,8 @@ func (m *model) fill() {
 }
 
 // stateOf says how a plan is doing.
-func stateOf(overview billing.Overview) (state, tag, says string) {
-	end := components.Day(overview.EndsAt)
+func stateOf(overview billing.Overview, zone *time.Location) (state, tag, says string) {
+	end := components.DayIn(overview.EndsAt, zone)
 	switch {
 	case overview.Plan == billing.Local:
 		return "Unlimited", "ok", "Billing is off here. Every workspace has everything, without a limit and without a bill."
@@ -69,15 +71,15 @@ func stateOf(overview billing.Overview) (state, tag, says string) {
 		return "Free", "", components.Count(billing.FreeExchanges) + " exchanges each month cost nothing. " +
 			"Above them requests pass uncompressed; they are never blocked."
 	case overview.Status.Owes():
-		return "Past due", "bad", "A payment failed on " + components.Day(overview.PastDueSince) + ". Stripe tries again; you can pay with another card at Stripe."
+		return "Past due", "bad", "A payment failed on " + components.DayIn(overview.PastDueSince, zone) + ". Stripe tries again; you can pay with another card at Stripe."
 	case !overview.EndsAt.IsZero():
 		return "Ends " + end, "warn", "It is cancelled. Everything works until " + end + "; then the workspace is on the plan Free."
 	case overview.Status == billing.Trialing:
-		return "Trial", "ok", "The trial ends on " + components.Day(overview.TrialEnd) + ". Until then nothing is paid."
+		return "Trial", "ok", "The trial ends on " + components.DayIn(overview.TrialEnd, zone) + ". Until then nothing is paid."
 	case overview.Status == billing.Paused:
 		return "Paused", "warn", "The subscription is paused at Stripe."
 	}
-	return "Active", "ok", "It renews on " + components.Day(overview.PeriodEnd) + "."
+	return "Active", "ok", "It renews on " + components.DayIn(overview.PeriodEnd, zone) + "."
 }
 
 // extent says how many exchanges an offer includes and what more cost.

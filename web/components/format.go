@@ -163,17 +163,6 @@ func Plural(n int64, noun string) string {
 	return Count(n) + " " + noun + "s"
 }
 
-// Moment writes a moment in UTC: "21 Nov 2026, 10:01 UTC".
-func Moment(at time.Time) string { return at.UTC().Format("2 Jan 2006, 15:04 UTC") }
-
-// MomentIn writes a moment in a time zone, which it names: "21 Nov 2026, 11:01 CET".
-func MomentIn(at time.Time, zone *time.Location) string {
-	return at.In(zone).Format("2 Jan 2006, 15:04 MST")
-}
-
-// Day writes the day of a moment in UTC: "21 Nov 2026".
-func Day(at time.Time) string { return at.UTC().Format("2 Jan 2006") }
-
 // ClientName writes the name of a client as people know it.
 func ClientName(client string) string {
 	names := map[string]string{

@@ -65,8 +65,6 @@ func TestTimesAreWrittenForPeople(t *testing.T) {
 		components.Ago(now.Add(-5*time.Hour), now):    "5 h ago",
 		components.Ago(now.Add(-30*time.Hour), now):   "yesterday",
 		components.Ago(now.Add(-50*time.Hour), now):   "2 days ago",
-		components.Moment(now):                        "21 Nov 2026, 10:01 UTC",
-		components.Day(now):                           "21 Nov 2026",
 		components.ClientName("claude-code"):          "Claude Code",
 		components.ClientName("my-agent"):             "my-agent",
 	} {

@@ -43,7 +43,8 @@ func TestEverythingIsFoundByItsNameOnThePageAndInThePalette(t *testing.T) {
 	for query, path := range map[string]string{
 		"": "/sessions/" + session.ID.String(), "prov": "/providers", "create key": "/keys/new", "2fa": "/account/second-factor", "cursor": "/keys#clients",
 		"zeppelin": "/sessions/" + session.ID.String(), session.ID.String(): "/sessions/" + session.ID.String(), strings.ToUpper(session.ID.String()): "/sessions/" + session.ID.String(),
-		"mira": "/keys/" + keys[0].ID.String() + "/edit", "patt": "/patterns", "retention": "/settings",
+		"mira": "/keys/" + keys[0].ID.String() + "/edit", "patt": "/patterns", "retention": "/settings#retention", "time zone": "/settings#reading",
+		"download archive": "/settings#export", "delete workspace": "/settings#delete",
 	} {
 		if page := person.Get("/jump?q=" + url.QueryEscape(query)); page.Status != http.StatusOK || !linked(page, path) {
 			t.Errorf("%q does not lead to %s: %s", query, path, page.Text("main"))

@@ -98,8 +98,10 @@ func pagesOf(who tenants.Principal, query string) group {
 		needs tenants.Permission
 		item
 	}{
-		{tenants.ManageSettings, item{"Who may read text", "Settings", paths.Settings, "settings privacy reading time zone"}},
-		{tenants.ManageSettings, item{"Retention", "Settings", paths.Settings, "settings keep days delete old"}},
+		{tenants.ManageSettings, item{"Who may read text", "Settings", paths.Settings + "#reading", "settings privacy reading time zone"}},
+		{tenants.ManageSettings, item{"Retention", "Settings", paths.Settings + "#retention", "settings keep days delete old"}},
+		{tenants.ManageSettings, item{"Export the workspace", "Settings", paths.Settings + "#export", "settings download archive file data"}},
+		{tenants.DeleteWorkspace, item{"Delete the workspace", "Settings", paths.Settings + "#delete", "settings remove everything close"}},
 		{tenants.ReadConfig, item{"Set up a client", "API keys", paths.Keys + "#clients", "claude code codex cursor sdk curl snippet install"}},
 		{tenants.Enter, item{"Password", "Account", paths.Account + "#password", "account change"}},
 		{tenants.Enter, item{"Second factor", "Account", paths.SecondFactor, "account two-factor 2fa code"}},

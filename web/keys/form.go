@@ -72,10 +72,10 @@ func newForm(typed url.Values, err error) *formModel {
 }
 
 // editForm returns the form to change a key with.
-func editForm(key tenants.APIKey, typed url.Values, err error) *formModel {
+func editForm(key tenants.APIKey, zone *time.Location, typed url.Values, err error) *formModel {
 	form := &formModel{
 		Title: "Change " + key.Name, Subtitle: "It holds for every request within two seconds.", Action: paths.EditKey(key.ID), Submit: "Save key",
-		Expiries: append([]components.Option{{Value: keepExpiry, Label: "as it is: " + endOf(key)}}, expiries()...),
+		Expiries: append([]components.Option{{Value: keepExpiry, Label: "as it is: " + endOf(key, zone)}}, expiries()...),
 	}
 	if typed == nil {
 		typed = valuesOf(key)
@@ -86,11 +86,11 @@ func editForm(key tenants.APIKey, typed url.Values, err error) *formModel {
 }
 
 // endOf says when a key expires.
-func endOf(key tenants.APIKey) string {
+func endOf(key tenants.APIKey, zone *time.Location) string {
 	if key.ExpiresAt == nil {
 		return "never"
 	}
-	return components.Day(*key.ExpiresAt)
+	return components.DayIn(*key.ExpiresAt, zone)
 }
 
 // with fills a form with what was typed and what is wrong with it.

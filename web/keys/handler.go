@@ -117,7 +117,7 @@ func (h *Handler) Edit(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	return h.page(c, who, http.StatusOK, func(m *model) { m.Form = editForm(key, nil, nil) })
+	return h.page(c, who, http.StatusOK, func(m *model) { m.Form = editForm(key, layout.Zone(c.Request()), nil, nil) })
 }
 
 // Change changes a key's name, expiry, pipeline and limits.
@@ -135,7 +135,7 @@ func (h *Handler) Change(c echo.Context, who tenants.Principal) error {
 		err = h.keys.ChangeAPIKey(c.Request().Context(), who.Workspace.ID, wanted)
 	}
 	if _, is := errors.AsType[tenants.Invalid](err); is {
-		return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Form = editForm(key, typed, err) })
+		return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Form = editForm(key, layout.Zone(c.Request()), typed, err) })
 	}
 	if err != nil {
 		return err
@@ -176,7 +176,7 @@ func (h *Handler) Rotate(c echo.Context, who tenants.Principal) error {
 	}
 	old := "The old secret is refused from now on."
 	if overlap > 0 {
-		old = "The old secret works until " + components.Moment(rotated.OldUntil) + "."
+		old = "The old secret works until " + components.MomentIn(rotated.OldUntil, layout.Zone(c.Request())) + "."
 	}
 	return h.page(c, who, http.StatusOK, func(m *model) { m.Created = h.made(key.Name, secret, old) })
 }

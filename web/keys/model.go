@@ -44,8 +44,8 @@ type model struct {
 type row struct {
 	Key       tenants.APIKey
 	Creator   string
-	Held      string // what it is held to, in a few words; empty: nothing
-	OldUntil  string // when the secret before the last rotation ends; empty: it has
+	Held      string     // what it is held to, in a few words; empty: nothing
+	OldUntil  *time.Time // when the secret before the last rotation ends; nil: it has
 	Requests  int64
 	MayRevoke bool   // and change and rotate
 	State     string // "active", "expires soon", "expired", "revoked"
@@ -133,11 +133,11 @@ func creatorOf(key tenants.APIKey, who tenants.Principal) string {
 }
 
 // oldUntil says when the secret before the last rotation ends.
-func oldUntil(key tenants.APIKey, now time.Time) string {
+func oldUntil(key tenants.APIKey, now time.Time) *time.Time {
 	if key.OldUntil == nil || !key.OldUntil.After(now) || key.RevokedAt != nil {
-		return ""
+		return nil
 	}
-	return components.Moment(*key.OldUntil)
+	return key.OldUntil
 }
 
 // codeLabel is what a screen reader says of a snippet.

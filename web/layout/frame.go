@@ -5,6 +5,7 @@ package layout
 import (
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
@@ -50,6 +51,7 @@ type Frame struct {
 	plan  *billing.Overview // nil: billing is off, or is not known
 	theme string            // "light", "dark"; empty: as the reader's system has it
 	demo  string            // how to log in where all data was made up; empty: it was not
+	zone  *time.Location    // that the page is in
 }
 
 // Crumb is a step of the way to a page.
@@ -163,7 +165,7 @@ func initial(workspace tenants.Workspace) string {
 
 // Page answers with a page of the dashboard around content.
 func Page(c echo.Context, status int, frame Frame, content templ.Component) error {
-	frame.theme, frame.plan, frame.demo = theme(c.Request()), planOf(c), demoOf(c)
+	frame.theme, frame.plan, frame.demo, frame.zone = theme(c.Request()), Plan(c), demoOf(c), Zone(c.Request())
 	return Fragment(c, status, app(frame, content))
 }
 

@@ -10,6 +10,9 @@ import (
 	"palimpsest/web/components"
 )
 
+// AskAboutBilling tells who may not see the bills whom to ask.
+const AskAboutBilling = "Ask an owner of the workspace, or whoever pays for it."
+
 // planKey is where a request carries the plan of its workspace.
 const planKey = "palimpsest.plan"
 
@@ -17,8 +20,8 @@ const planKey = "palimpsest.plan"
 // navigation, and what is wrong with it at its top.
 func WithPlan(c echo.Context, overview billing.Overview) { c.Set(planKey, &overview) }
 
-// planOf returns the plan that a page is to show; nil: none.
-func planOf(c echo.Context) *billing.Overview {
+// Plan returns the plan of WithPlan; nil: billing is off, or the plan is not known.
+func Plan(c echo.Context) *billing.Overview {
 	overview, _ := c.Get(planKey).(*billing.Overview)
 	return overview
 }
@@ -29,7 +32,7 @@ func (f Frame) trouble() string {
 		return ""
 	}
 	trouble, is := f.plan.Trouble()
-	day := components.Day(trouble.On)
+	day := components.DayIn(trouble.On, f.zone)
 	switch {
 	case !is:
 		return ""
@@ -56,7 +59,7 @@ func (f Frame) planNote() string {
 // planEnd says when the count begins again, or ends.
 func (f Frame) planEnd() string {
 	if !f.plan.EndsAt.IsZero() && f.plan.Status.IsLive() {
-		return "ends " + f.plan.EndsAt.UTC().Format("2 Jan")
+		return "ends " + f.plan.EndsAt.In(f.zone).Format("2 Jan")
 	}
-	return "renews " + f.plan.To.UTC().Format("2 Jan")
+	return "renews " + f.plan.To.In(f.zone).Format("2 Jan")
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -41,12 +42,13 @@ type Health func(ctx context.Context) []tenants.Check
 type Handler struct {
 	store  Store
 	health Health
+	log    *slog.Logger
 	now    func() time.Time
 }
 
 // New returns a Handler.
-func New(store Store, health Health, now func() time.Time) *Handler {
-	return &Handler{store: store, health: health, now: now}
+func New(store Store, health Health, log *slog.Logger, now func() time.Time) *Handler {
+	return &Handler{store: store, health: health, log: log, now: now}
 }
 
 // List shows the workspaces, the installation's health and the log.
@@ -104,32 +106,42 @@ func (h *Handler) found(c echo.Context, who tenants.Principal) (tenants.Operated
 func (h *Handler) page(c echo.Context, who tenants.Principal, status int, dialog *dialogModel) error {
 	ctx := c.Request().Context()
 	page := model{Search: strings.TrimSpace(c.QueryParam("q")), Now: h.now(), Dialog: dialog}
+	after, err := uuid.Parse(c.QueryParam("after"))
+	if err != nil && c.QueryParam("after") != "" {
+		return tenants.ErrNotFound
+	}
+	err = h.list(ctx, who, after, &page)
+	if errors.Is(err, tenants.ErrNotFound) {
+		return err // the page that is asked for, or an operator no more
+	}
+	page.WorkspacesFailed = layout.Reference(ctx, h.log, "operator", "workspaces", err)
+	page.Log, err = h.store.OperatorLog(ctx, who.User.ID, entries)
+	page.LogFailed = layout.Reference(ctx, h.log, "operator", "log", err)
+	page.Health = h.health(ctx)
+	return layout.Page(c, status, layout.Frame{Title: "Operator", Section: layout.Operator, Who: who}, view(page))
+}
+
+// list reads the workspaces behind one; uuid.Nil: the first.
+func (h *Handler) list(ctx context.Context, who tenants.Principal, after uuid.UUID, page *model) error {
 	query := tenants.OperatedQuery{Search: page.Search, Limit: rows + 1}
-	if after := c.QueryParam("after"); after != "" {
-		last, err := uuid.Parse(after)
-		if err != nil {
-			return tenants.ErrNotFound
-		}
-		row, err := h.store.OperatedWorkspace(ctx, who.User.ID, last)
+	if after != uuid.Nil {
+		row, err := h.store.OperatedWorkspace(ctx, who.User.ID, after)
 		if err != nil {
 			return err
 		}
 		query.BeforeAt, query.BeforeID = row.CreatedAt, row.ID
 	}
-	var err error
-	if page.Workspaces, err = h.store.OperatedWorkspaces(ctx, who.User.ID, query); err != nil {
-		return err
+	found, err := h.store.OperatedWorkspaces(ctx, who.User.ID, query)
+	if len(found) > rows {
+		found = found[:rows]
+		page.Next = paths.With(paths.Operator, "q", page.Search, "after", found[rows-1].ID.String())
 	}
-	if len(page.Workspaces) > rows {
-		page.Workspaces = page.Workspaces[:rows]
-		page.Next = paths.With(paths.Operator, "q", page.Search, "after", page.Workspaces[rows-1].ID.String())
-	}
-	if page.Log, err = h.store.OperatorLog(ctx, who.User.ID, entries); err != nil {
-		return err
-	}
-	page.Health = h.health(ctx)
-	return layout.Page(c, status, layout.Frame{Title: "Operator", Section: layout.Operator, Who: who}, view(page))
+	page.Workspaces = found
+	return err
 }
+
+// again is where the page is read anew.
+func (m model) again() string { return paths.With(paths.Operator, "q", m.Search) }
 
 // model is the page.
 type model struct {
@@ -140,6 +152,8 @@ type model struct {
 	Log        []tenants.OperatorEntry
 	Now        time.Time
 	Dialog     *dialogModel // the question about a workspace; nil: none
+
+	WorkspacesFailed, LogFailed string // references in the log; empty: fine
 }
 
 // dialogModel is the question whether to suspend a workspace or to resume it.

@@ -11,6 +11,7 @@ import (
 	"palimpsest/pipeline/cost"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
+	"palimpsest/web/layout"
 	"palimpsest/web/paths"
 	"palimpsest/web/render"
 )
@@ -36,6 +37,7 @@ type item struct {
 // attend reads what people should look at, by what happened in the last seven days and
 // what is set now. What compression lost needs attention of its own.
 func (h *Handler) attend(ctx context.Context, who tenants.Principal, m *model) {
+	m.bill()
 	err := h.compressed(ctx, who, m)
 	for _, read := range []func(context.Context, tenants.Principal, *model) error{h.rejected, h.keys, h.notices} {
 		if err == nil {
@@ -47,6 +49,35 @@ func (h *Handler) attend(ctx context.Context, who tenants.Principal, m *model) {
 	m.AttentionFailed = h.failed(ctx, "attention", err)
 }
 
+// bill adds a payment that failed, and a quota that is used up. Who may not see the bills
+// is told whom to ask.
+func (m *model) bill() {
+	if m.Plan == nil {
+		return
+	}
+	trouble, is := m.Plan.Trouble()
+	if !is {
+		return
+	}
+	day := components.DayIn(trouble.On, m.Zone)
+	var one item
+	switch {
+	case trouble.Reason == tenants.QuotaUsed:
+		one = item{Dot: "warn", Title: "This month’s exchanges are used up", Text: "Until " + day + " requests pass uncompressed; they are never blocked."}
+	case trouble.Now:
+		one = item{Dot: "bad", Title: "A payment failed", Text: "Since " + day + " requests pass uncompressed; they are never blocked.", Since: m.Plan.PastDueSince}
+	default:
+		one = item{Dot: "bad", Title: "A payment failed", Text: "Everything works as before until " + day + "; then requests pass uncompressed.", Since: m.Plan.PastDueSince}
+	}
+	if !one.Since.IsZero() {
+		one.Text += " It failed:"
+	}
+	if one.link(m.Role, tenants.ManageBilling, "Open billing", paths.Billing); one.Action == "" {
+		one.Text = layout.AskAboutBilling + " " + one.Text
+	}
+	m.Attention = append(m.Attention, one)
+}
+
 // compressed reads the advice, and adds that prompts did not come down to the target.
 func (h *Handler) compressed(ctx context.Context, who tenants.Principal, m *model) error {
 	recent, err := h.deps.Usage.Totals(ctx, who.Workspace.ID, tenants.UsageFilter{From: m.Now.Add(-cost.AdviceSpan), To: m.Now})
@@ -54,6 +85,14 @@ func (h *Handler) compressed(ctx context.Context, who tenants.Principal, m *mode
 		return err
 	}
 	m.Advice, m.Advised = cost.Advise(recent.Edited, recent.CostMicroUSD, recent.NetMicroUSD)
+	if m.Advised {
+		one := item{
+			Dot: "warn", Title: "Compression cost " + components.Money(m.Advice.Lost) + " more than it saved",
+			Text: "Over " + components.Plural(m.Advice.Exchanges, "compressed request") + ". A higher target compresses less often.",
+		}
+		one.link(who.Role, tenants.ReadConfig, "Open pipeline", paths.Pipeline)
+		m.Attention = append(m.Attention, one)
+	}
 	if recent.Unreachable > 0 {
 		one := item{
 			Dot: "warn", Title: components.Plural(recent.Unreachable, "request") + " stayed above the target",

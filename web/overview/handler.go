@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -101,17 +100,13 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	ctx := c.Request().Context()
 	frame := layout.Frame{Title: "Overview", Section: layout.Overview, Who: who}
 	newest, err := h.newest(ctx, who)
-	if err != nil {
-		return err
-	}
-	if newest == nil {
+	if reference := h.failed(ctx, "newest request", err); reference == "" && newest == nil {
 		steps, err := h.steps(ctx, who, nil)
-		if err != nil {
-			return err
-		}
-		return layout.Page(c, http.StatusOK, frame, firstView(steps))
+		return layout.Page(c, http.StatusOK, frame, firstView(steps, h.failed(ctx, "steps", err)))
 	}
-	model := &model{query: newQuery(c.QueryParams(), layout.Zone(c.Request()), h.deps.Now()), Now: h.deps.Now(), Role: who.Role}
+	model := &model{
+		query: newQuery(c.QueryParams(), layout.Zone(c.Request()), h.deps.Now()), Now: h.deps.Now(), Role: who.Role, Plan: layout.Plan(c),
+	}
 	h.fill(ctx, who, model)
 	status := http.StatusOK
 	if model.isWrong() {
@@ -189,12 +184,7 @@ func (h *Handler) fill(ctx context.Context, who tenants.Principal, model *model)
 // failed returns the reference under which a failure is in the log; empty if
 // there is none.
 func (h *Handler) failed(ctx context.Context, card string, err error) string {
-	if err == nil {
-		return ""
-	}
-	reference, _, _ := strings.Cut(uuid.NewString(), "-")
-	h.deps.Log.ErrorContext(ctx, "card failed", "page", "overview", "card", card, "reference", reference, "error", err)
-	return reference
+	return layout.Reference(ctx, h.deps.Log, "overview", card, err)
 }
 
 // active counts the keys that work now.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/billing"
 	"palimpsest/pipeline/cost"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
@@ -20,7 +21,8 @@ type model struct {
 	query
 
 	Now  time.Time
-	Role tenants.Role // of the reader
+	Role tenants.Role      // of the reader
+	Plan *billing.Overview // nil: billing is off, or the plan is not known
 
 	Totals  tenants.Totals
 	Before  tenants.Totals // of the range before

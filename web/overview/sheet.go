@@ -164,6 +164,7 @@ func (s *sheet) write(out *csv.Writer) error {
 func (h *Handler) Data(c echo.Context, who tenants.Principal) error {
 	ctx, workspace, part := c.Request().Context(), who.Workspace.ID, c.QueryParam("part")
 	m := &model{query: newQuery(c.QueryParams(), layout.Zone(c.Request()), h.deps.Now()), Role: who.Role}
+	m.Zone = time.UTC // files are, whoever reads them
 	if m.isWrong() || m.sheetOf(part) == nil {
 		return echo.NewHTTPError(http.StatusBadRequest)
 	}

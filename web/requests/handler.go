@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -90,11 +89,7 @@ func New(deps Deps) *Handler { return &Handler{deps: deps} }
 // names it.
 func (h *Handler) List(c echo.Context, who tenants.Principal) error {
 	ctx := c.Request().Context()
-	settings, err := h.deps.Data.DataSettings(ctx, who.Workspace.ID)
-	if err != nil {
-		return err
-	}
-	model := newModel(c.QueryParams(), who.Role, settings.TimeZone, h.deps.Now())
+	model := newModel(c.QueryParams(), who.Role, layout.Zone(c.Request()), h.deps.Now())
 	h.name(ctx, who, &model)
 	h.choose(ctx, who, &model)
 	if model.Invalid {
@@ -132,7 +127,7 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 		return tenants.ErrNotFound
 	}
 	ctx := c.Request().Context()
-	model := newModel(url.Values{}, who.Role, "", h.deps.Now())
+	model := newModel(url.Values{}, who.Role, layout.Zone(c.Request()), h.deps.Now())
 	h.name(ctx, who, &model)
 	opened, err := h.open(ctx, who, id, model.Names)
 	if err != nil {
@@ -181,10 +176,5 @@ func (h *Handler) choose(ctx context.Context, who tenants.Principal, model *mode
 // failed returns the reference under which a failure is in the log; empty if there is
 // none.
 func (h *Handler) failed(ctx context.Context, card string, err error) string {
-	if err == nil {
-		return ""
-	}
-	reference, _, _ := strings.Cut(uuid.NewString(), "-")
-	h.deps.Log.ErrorContext(ctx, "card failed", "page", "requests", "card", card, "reference", reference, "error", err)
-	return reference
+	return layout.Reference(ctx, h.deps.Log, "requests", card, err)
 }

@@ -358,7 +358,7 @@ func TestAFailedListSaysSoAndLeavesThePage(t *testing.T) {
 	}
 }
 
-func TestRangesEndNowAndDaysAreTheWorkspaces(t *testing.T) {
+func TestRangesEndNowAndDaysAreTheReaders(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	dbtest.FillExchanges(t, b.Database.Owner(t), b.Workspace.ID, 10)
@@ -370,7 +370,12 @@ func TestRangesEndNowAndDaysAreTheWorkspaces(t *testing.T) {
 	today := time.Now().In(zone).Format(time.DateOnly)
 	page := b.Get("/requests?range=7d&to=" + today)
 	if page.Find(`[data-testid="requests"] tbody tr`).Length() != 10 || page.Has(`.seg [aria-current]`) || !page.Has("details[open]") {
-		t.Error("days do not take the place of a range, or are not the workspace's")
+		t.Error("days do not take the place of a range, or are not the workspace's while the reader's are not known")
+	}
+	// In Kiritimati a day begins 24 hours before it does in Honolulu.
+	if page := b.Get("/requests?from="+today, "Cookie", "zone=Pacific%2FHonolulu"); page.Find(`[data-testid="requests"] tbody tr`).Length() != 0 ||
+		!strings.Contains(page.Text("form[role=search]"), "Days of Pacific/Honolulu") {
+		t.Error("days are not the reader's, or do not say so")
 	}
 	if page := b.Get("/requests?range=1h"); page.Find(`.seg [aria-current]`).Text() != "1h" || page.Find(`[data-testid="requests"] tbody tr`).Length() != 10 {
 		t.Error("the last hour is another")

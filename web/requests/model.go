@@ -24,7 +24,7 @@ type model struct {
 	Query  url.Values // what the address asks for, without what is empty
 	Filter tenants.ExchangeFilter
 	Fields fields
-	Zone   string // of the days
+	Zone   *time.Location // of the days
 	Role   tenants.Role
 	Now    time.Time
 
@@ -56,7 +56,7 @@ type span struct {
 }
 
 // newModel reads what the address asks for. The names are not known yet.
-func newModel(query url.Values, role tenants.Role, zone string, now time.Time) model {
+func newModel(query url.Values, role tenants.Role, zone *time.Location, now time.Time) model {
 	m := model{Query: url.Values{}, Role: role, Zone: zone, Now: now, Names: map[uuid.UUID]string{}}
 	for _, name := range append(tenants.ExchangeFilterNames(), "range", "from", "to", "cursor", "open") {
 		for _, value := range query[name] {
@@ -68,7 +68,7 @@ func newModel(query url.Values, role tenants.Role, zone string, now time.Time) m
 	m.Fields = fields{
 		ID:   components.FieldModel{Name: "id", Label: "Request id", Value: m.Query.Get("id")},
 		Tag:  components.FieldModel{Name: "tag", Label: "Tag", Hint: "name=value"},
-		From: components.FieldModel{Name: "from", Label: "From", Value: m.Query.Get("from")},
+		From: components.FieldModel{Name: "from", Label: "From", Value: m.Query.Get("from"), Hint: "Days of " + zone.String()},
 		To:   components.FieldModel{Name: "to", Label: "To", Value: m.Query.Get("to")},
 	}
 	var err error
@@ -95,15 +95,11 @@ func (m *model) refuse(err error) {
 
 // readRange reads a range of days, or else a span up to now.
 func (m *model) readRange() {
-	zone, err := time.LoadLocation(m.Zone)
-	if err != nil {
-		zone = time.UTC
-	}
 	day := func(field *components.FieldModel) time.Time {
 		if field.Value == "" {
 			return time.Time{}
 		}
-		at, err := time.ParseInLocation(time.DateOnly, field.Value, zone)
+		at, err := time.ParseInLocation(time.DateOnly, field.Value, m.Zone)
 		if err != nil {
 			m.Invalid, field.Error = true, field.Label+" must be a day such as 2026-01-31."
 		}

@@ -3,6 +3,7 @@ package sessions
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"time"
@@ -111,17 +112,13 @@ func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
 		Asked: asked, Reader: reader, Next: page.Next, Now: now, Rows: make([]row, len(page.Sessions)),
 		Deleted: deletedOf(c.QueryParam("deleted")), MayDelete: who.Role.May(tenants.DeleteSessions),
 	}
-	if shown.Keys, err = h.deps.APIKeys.APIKeys(ctx, who.Workspace.ID); err != nil {
-		return model{}, err
-	}
-	settings, err := h.deps.Readers.DataSettings(ctx, who.Workspace.ID)
-	if err != nil {
-		return model{}, err
-	}
+	var keysErr, settingsErr error
+	var settings tenants.DataSettings
+	shown.Keys, keysErr = h.deps.APIKeys.APIKeys(ctx, who.Workspace.ID)
+	settings, settingsErr = h.deps.Readers.DataSettings(ctx, who.Workspace.ID)
 	shown.Unkept = components.Unkept(settings, shown.Keys)
-	if err := h.count(ctx, who.Workspace.ID, filter, &shown); err != nil {
-		return model{}, err
-	}
+	shown.BesideFailed = layout.Reference(ctx, h.deps.Log, "sessions", "beside",
+		errors.Join(keysErr, settingsErr, h.count(ctx, who.Workspace.ID, filter, &shown)))
 	var pictures errgroup.Group
 	pictures.SetLimit(atOnce)
 	for i, overview := range page.Sessions {
@@ -142,11 +139,15 @@ func (h *Handler) count(ctx context.Context, workspace tenants.WorkspaceID, filt
 		filter.Show = show
 		n, err := h.deps.Sessions.Count(ctx, workspace, filter)
 		if err != nil {
+			shown.Counts, shown.Total = []int{unknown, unknown, unknown, unknown}, unknown
 			return err
 		}
 		shown.Counts = append(shown.Counts, n)
 	}
 	total, err := h.deps.Sessions.Count(ctx, workspace, session.Filter{})
+	if err != nil {
+		total = unknown
+	}
 	shown.Total = total
 	return err
 }

@@ -24,14 +24,22 @@ type model struct {
 	Unkept string // of which requests nothing is kept; empty: of none
 	Now    time.Time
 
+	BesideFailed string // reference, where counts or the names of keys did not load; empty: fine
+
 	MayDelete  bool
 	Delete     *deleteModel // nil: nothing is to be deleted
 	NoneChosen bool         // nothing was chosen to delete
 	Deleted    string       // what was deleted just now, "2 sessions"; empty: nothing
 }
 
+// unknown is a count that could not be read.
+const unknown = -1
+
 // amount writes a count of sessions.
 func amount(n int) string {
+	if n == unknown {
+		return "–"
+	}
 	if n >= session.MostCounted {
 		return components.Count(int64(session.MostCounted)) + "+"
 	}

@@ -5,6 +5,7 @@ package settings
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -51,6 +52,7 @@ type Deps struct {
 	Passwords     Passwords
 	Deletion      Deletion
 	Configuration Configuration
+	Log           *slog.Logger
 }
 
 // Handler answers the requests to the page.
@@ -136,21 +138,16 @@ func (h *Handler) Delete(c echo.Context, who tenants.Principal) error {
 // page shows the page after change has had its way with it.
 func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change func(*model)) error {
 	ctx := c.Request().Context()
+	failed := func(card string, err error) string {
+		return layout.Reference(ctx, h.deps.Log, "settings", card, err)
+	}
+	page := model{Who: who}
 	data, err := h.deps.Data.DataSettings(ctx, who.Workspace.ID)
-	if err != nil {
-		return err
-	}
+	page.Form, page.FormFailed = newForm(data, nil), failed("reading", err)
 	retention, err := h.deps.Data.Retention(ctx, who.Workspace.ID)
-	if err != nil {
-		return err
-	}
+	page.Days, page.DaysFailed = newDays(shown(retention), nil), failed("retention", err)
 	reader, err := h.deps.Data.Reader(ctx, who.Workspace.ID, who.User.ID)
-	if err != nil {
-		return err
-	}
-	page := model{
-		Who: who, Form: newForm(data, nil), Days: newDays(shown(retention), nil), MayExport: reader.All && who.Role.May(tenants.ExportWorkspace),
-	}
+	page.MayExport, page.ExportFailed = reader.All && who.Role.May(tenants.ExportWorkspace), failed("export", err)
 	change(&page)
 	return layout.Page(c, status, layout.Frame{Title: "Settings", Section: layout.Settings, Who: who}, view(page))
 }

@@ -16,6 +16,8 @@ type model struct {
 	MayExport bool
 	Saved     bool         // settings were just saved
 	Delete    *deleteModel // nil: nothing is asked
+
+	FormFailed, DaysFailed, ExportFailed string // references in the log; empty: fine
 }
 
 // mayDelete reports whether the reader may delete the workspace.
@@ -30,7 +32,7 @@ type formModel struct {
 
 func newForm(typed tenants.DataSettings, err error) *formModel {
 	form := &formModel{
-		TimeZone: components.FieldModel{Label: "Time zone", Name: "time_zone", Value: typed.TimeZone, Hint: "Of the days in lists: Europe/Berlin, America/New_York, UTC."},
+		TimeZone: components.FieldModel{Label: "Time zone", Name: "time_zone", Value: typed.TimeZone, Hint: "Of pages while a reader’s own is not known, as Europe/Berlin, America/New_York or UTC. Files are in UTC."},
 		Managers: components.FieldModel{Label: "Owners and admins read", Name: "managers_read", Value: string(typed.Text.Managers)},
 		Members:  components.FieldModel{Label: "Members read", Name: "members_read", Value: string(typed.Text.Members)},
 		Viewers:  components.FieldModel{Label: "Viewers read", Name: "viewers_read", Value: string(typed.Text.Viewers)},
