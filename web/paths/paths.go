@@ -32,6 +32,8 @@ const (
 	Sessions         = "/sessions"
 	SessionsCSV      = "/sessions/csv"
 	DeleteSessions   = "/sessions/delete"
+	SessionViews     = "/sessions/views"
+	RequestViews     = "/requests/views"
 	Requests         = "/requests"
 	// RequestsCSV is where the list is downloaded.
 	RequestsCSV     = "/api/v1/requests.csv"

@@ -8,6 +8,7 @@ import (
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
+	"palimpsest/web/views"
 )
 
 // model is the page.
@@ -21,6 +22,7 @@ type model struct {
 	Keys   []tenants.APIKey
 	Found  found
 	Now    time.Time
+	Views  views.Model
 
 	MayDelete  bool
 	Delete     *deleteModel // nil: nothing is to be deleted
@@ -45,7 +47,7 @@ type tab struct {
 func (m model) tabs() []tab {
 	var tabs []tab
 	for i, label := range []string{"All", "Compressed", "Bridged", "Problems"} {
-		show := []session.Show{session.ShowAll, session.ShowCompressed, session.ShowBridged, session.ShowProblems}[i]
+		show := parts()[i]
 		path := m.Asked.with(func(a *ask) { a.Show = string(show) }).path()
 		tabs = append(tabs, tab{label, amount(m.Counts[i]), path, m.Asked.Show == string(show)})
 	}
