@@ -114,7 +114,7 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 		keys.Find(`[data-testid="keys"] a[aria-label^="Rotate"]`).AttrOr("href", ""), keys.Find(`[data-testid="keys"] a[aria-label^="Revoke"]`).AttrOr("href", ""), "/providers", "/providers/new", "/providers/new?preset=azure",
 		providers.Find(`a[href$="/edit"]`).AttrOr("href", ""), providers.Find(`a[href$="/replace"]`).AttrOr("href", ""),
 		providers.Find(`a[href$="/remove"]`).AttrOr("href", ""), "/pipeline", "/pipeline?preset=aggressive", "/sessions", "/sessions?q=none+such", "/sessions?q=file", "/sessions?show=problems&range=7d&client=x", "/sessions/delete", "/sessions/delete?id=" + busy.Newest().ID.String(),
-		"/sessions/views", "/sessions/views?client=claude-code&range=7d", "/requests/views", "/requests/views?status=5xx", "/sessions?from=2026-01-31T09:00&to=2026-02-01T09:00", "/sessions?from=x",
+		"/sessions/export", "/sessions/views", "/sessions/views?client=claude-code&range=7d", "/requests/views", "/requests/views?status=5xx", "/sessions?from=2026-01-31T09:00&to=2026-02-01T09:00", "/sessions?from=x",
 		"/billing", "/requests", "/requests?client=claude-code&status=2xx", "/requests?client=none", "/requests?tag=x", "/requests?cursor=x", request, "/requests?open=" + strings.TrimPrefix(request, "/requests/"),
 		"/billing", "/patterns", "/patterns?state=approved", "/patterns/new", "/jump", "/jump?q=key", "/jump?q=none+such", "/jump?q=step&in=archive",
 		session, session + "?show=compressed", session + "?view=raw", session + "?view=diff", session + "/compact", session + "/delete", "/sessions/none", "/sessions?cursor=x",

@@ -185,6 +185,7 @@ func reaches() map[string]reach {
 		"GET /sessions/delete":   {roles: "oa"},
 		"POST /sessions/delete":  {roles: "oa"},
 		"GET /requests":          {roles: "oamvb"},
+		"GET /sessions/export":   {roles: "oamv"},
 		"GET /sessions/views":    {roles: "oamv"},
 		"POST /sessions/views":   {roles: "oamv", typed: []string{"name", "mine"}},
 		"GET /requests/views":    {roles: "oamvb"},

@@ -162,6 +162,7 @@ func (s *Server) registerSessions(pages *echo.Group) {
 	pages.GET(paths.SessionsCSV, s.as(tenants.ReadSessions, list.CSV))
 	pages.GET(paths.DeleteSessions, s.as(tenants.DeleteSessions, list.ConfirmDelete))
 	pages.POST(paths.DeleteSessions, s.as(tenants.DeleteSessions, list.Delete))
+	pages.GET(paths.ExportSessions, s.as(tenants.ReadArchive, list.Export))
 	pages.GET(paths.SessionViews, s.as(tenants.ReadSessions, list.Views))
 	pages.POST(paths.SessionViews, s.as(tenants.ReadSessions, list.SaveView))
 	pages.POST(paths.SessionViews+"/:id/delete", s.as(tenants.ReadSessions, list.DeleteView))

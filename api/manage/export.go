@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
@@ -18,8 +19,10 @@ import (
 // exportBuffer is how many bytes of an export go out at once.
 const exportBuffer = 64 << 10
 
+// maxExported is how many sessions one file holds.
+const maxExported = 100
+
 // exportSession answers a whole session as lines of JSON that verify by themselves.
-// What fails once they go out cuts them off, which whoever verifies them sees.
 func (s *server) exportSession(c echo.Context, who caller) error {
 	if err := allowQuery(c); err != nil {
 		return err
@@ -28,37 +31,83 @@ func (s *server) exportSession(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	ctx := c.Request().Context()
 	reader, err := s.textReader(c, who)
 	if err != nil {
 		return err
 	}
-	detail, err := s.Sessions.Session(ctx, who.workspace, id)
+	return s.export(c, who, reader, []uuid.UUID{id}, "palimpsest-session-"+id.String()+".ndjson")
+}
+
+// exportSessions answers the sessions that the query names as one such file.
+func (s *server) exportSessions(c echo.Context, who caller) error {
+	if err := allowQuery(c, "id"); err != nil {
+		return err
+	}
+	reader, err := s.textReader(c, who)
 	if err != nil {
 		return err
 	}
-	if !reader.MayRead(detail.APIKey) {
-		return tenants.ErrTextDenied
+	var ids []uuid.UUID
+	for _, text := range c.QueryParams()["id"] {
+		id, err := uuid.Parse(text)
+		if err != nil {
+			return tenants.Invalid{Field: "id", Message: "is no session id"}
+		}
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
 	}
-	if err := s.Audit.Note(ctx, who.workspace, tenants.Change{Action: tenants.SessionExported, Target: id.String()}); err != nil {
+	if len(ids) == 0 || len(ids) > maxExported {
+		return tenants.Invalid{Field: "id", Message: fmt.Sprintf("must be there 1 to %d times: a file holds %d sessions", maxExported, maxExported)}
+	}
+	return s.export(c, who, reader, ids, "palimpsest-sessions.ndjson")
+}
+
+// export answers sessions, all of which the reader may read, as a file with a name. What
+// fails once it goes out cuts it off, which whoever verifies it sees.
+func (s *server) export(c echo.Context, who caller, reader tenants.Reader, ids []uuid.UUID, name string) error {
+	ctx := c.Request().Context()
+	details := make([]session.Detail, len(ids))
+	for i, id := range ids {
+		var err error
+		if details[i], err = s.Sessions.Session(ctx, who.workspace, id); err != nil {
+			return err
+		}
+		if !reader.MayRead(details[i].APIKey) {
+			return tenants.ErrTextDenied
+		}
+	}
+	err := s.Audit.Together(ctx, who.workspace, func(ctx context.Context) error {
+		for _, id := range ids {
+			if err := s.Audit.Note(ctx, who.workspace, tenants.Change{Action: tenants.SessionExported, Target: id.String()}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	header := c.Response().Header()
 	header.Set(echo.HeaderContentType, "application/x-ndjson")
-	header.Set(echo.HeaderContentDisposition, fmt.Sprintf("attachment; filename=%q", "palimpsest-session-"+id.String()+".ndjson"))
+	header.Set(echo.HeaderContentDisposition, fmt.Sprintf("attachment; filename=%q", name))
 	header.Set(echo.HeaderCacheControl, "private, no-store")
 	header.Set(echo.HeaderXContentTypeOptions, "nosniff")
 	c.Response().WriteHeader(http.StatusOK)
 
 	buffered := bufio.NewWriterSize(c.Response(), exportBuffer)
 	writer := export.NewWriter(buffered)
-	err = writer.Session(ctx, s.Archive, s.exported(who.workspace, detail))
+	for i := range details {
+		if err = writer.Session(ctx, s.Archive, s.exported(who.workspace, details[i])); err != nil {
+			break
+		}
+	}
 	if err == nil {
 		err = writer.Close()
 	}
 	if err = errors.Join(err, buffered.Flush()); err != nil {
 		if ctx.Err() == nil {
-			s.Log.ErrorContext(ctx, "export is cut off", "session_id", id, "error", err)
+			s.Log.ErrorContext(ctx, "export is cut off", "sessions", len(ids), "first", ids[0], "error", err)
 		}
 		// The status has gone out: only a broken connection tells that something is missing.
 		panic(http.ErrAbortHandler)

@@ -33,6 +33,7 @@ const (
 	SessionsCSV      = "/sessions/csv"
 	DeleteSessions   = "/sessions/delete"
 	SessionViews     = "/sessions/views"
+	ExportSessions   = "/sessions/export"
 	RequestViews     = "/requests/views"
 	Requests         = "/requests"
 	// RequestsCSV is where the list is downloaded.
@@ -224,6 +225,15 @@ func Local(next string) string {
 
 // Export is where a whole session is downloaded, with what verifies it.
 func Export(session uuid.UUID) string { return "/api/v1/sessions/" + session.String() + "/export" }
+
+// ExportOf is where several whole sessions are downloaded as one file.
+func ExportOf(sessions []uuid.UUID) string {
+	query := url.Values{}
+	for _, id := range sessions {
+		query.Add("id", id.String())
+	}
+	return "/api/v1/sessions/export?" + query.Encode()
+}
 
 // PinTurn is the path to keep turns of a session from being compressed at.
 func PinTurn(session uuid.UUID) string { return Session(session) + "/pin" }

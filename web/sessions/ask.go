@@ -152,6 +152,15 @@ func (a ask) at(path string) string {
 	return paths.With(path, "q", a.Query, "client", a.Client, "model", a.Model, "key", a.Key, "range", a.Range, "from", a.From, "to", a.To, "show", a.Show, "cursor", a.Cursor)
 }
 
+// exportPath returns where all that match are exported.
+func (a ask) exportPath() string {
+	path := a.at(paths.ExportSessions)
+	if path == paths.ExportSessions {
+		return path + "?all=yes"
+	}
+	return path + "&all=yes"
+}
+
 // with returns what is asked for with a change, from its first page on.
 func (a ask) with(change func(a *ask)) ask {
 	a.Cursor = ""

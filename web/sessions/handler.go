@@ -117,6 +117,7 @@ func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
 	shown := model{
 		Asked: asked, Reader: reader, Next: page.Next, Now: now, Rows: make([]row, len(page.Sessions)),
 		Deleted: deletedOf(c.QueryParam("deleted")), MayDelete: who.Role.May(tenants.DeleteSessions),
+		MayExport: who.Role.May(tenants.ReadArchive) && !reader.None(),
 	}
 	if shown.Keys, err = h.deps.APIKeys.APIKeys(ctx, who.Workspace.ID); err != nil {
 		return model{}, err

@@ -24,10 +24,13 @@ type model struct {
 	Now    time.Time
 	Views  views.Model
 
-	MayDelete  bool
-	Delete     *deleteModel // nil: nothing is to be deleted
-	NoneChosen bool         // nothing was chosen to delete
-	Deleted    string       // what was deleted just now, "2 sessions"; empty: nothing
+	MayDelete   bool
+	Delete      *deleteModel // nil: nothing is to be deleted
+	MayExport   bool
+	NotExported string // why there is no file; empty: none is asked for
+
+	NoneChosen bool   // nothing was chosen to delete
+	Deleted    string // what was deleted just now, "2 sessions"; empty: nothing
 }
 
 // amount writes a count of sessions.
