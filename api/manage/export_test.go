@@ -3,6 +3,7 @@ package manage_test
 import (
 	"bytes"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -54,12 +55,12 @@ func TestSeveralSessionsAreExportedAsOneFile(t *testing.T) {
 	if after, newest := a.audited(t); after != before+2 || newest != tenants.SessionExported {
 		t.Errorf("%d rows more, the newest %s", after-before, newest)
 	}
-	ids := strings.Repeat("&id="+a.session.String(), 2)
+	many := url.Values{}
 	for range 101 {
-		ids += "&id=" + uuid.NewString()
+		many.Add("id", uuid.NewString())
 	}
 	for query, status := range map[string]int{
-		"": http.StatusUnprocessableEntity, "?id=x": http.StatusUnprocessableEntity, "?" + ids[1:]: http.StatusUnprocessableEntity,
+		"": http.StatusUnprocessableEntity, "?id=x": http.StatusUnprocessableEntity, "?" + many.Encode(): http.StatusUnprocessableEntity,
 		"?q=a": http.StatusUnprocessableEntity, "?id=" + a.session.String() + "&id=" + other.session.String(): http.StatusNotFound,
 	} {
 		a.send(t, http.MethodGet, "/sessions/export"+query, "").want(t, status)
