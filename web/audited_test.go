@@ -79,6 +79,10 @@ func TestEveryFormIsAudited(t *testing.T) {
 		"POST /sessions/:id/delete":     {path: "/sessions/" + own.session + "/delete", typed: []string{"confirm", "wrong"}},       // refused
 		"POST /pipeline/yaml":           {path: "/pipeline/yaml", typed: []string{"version", "7", "yaml", "ipc: {minClear: 0.2}"}}, // refused: another version is in force; web/pipelines has the row
 
+		// What somebody looks at is theirs, like their theme: nothing of the workspace changes.
+		"POST /sessions/views": {path: "/sessions/views?client=codex", typed: []string{"name", "codex"}}, "POST /sessions/views/:id/delete": {path: "/sessions/views/" + own.views["sessions"] + "/delete"},
+		"POST /requests/views": {path: "/requests/views?status=5xx", typed: []string{"name", "failed"}}, "POST /requests/views/:id/delete": {path: "/requests/views/" + own.views["requests"] + "/delete"},
+
 		"POST /settings": {path: "/settings", typed: []string{"time_zone", "Europe/Berlin", "managers_read", "all", "members_read", "all", "viewers_read", "all"},
 			action: tenants.SettingsSaved},
 		"POST /sessions/delete":    {path: "/sessions/delete", typed: []string{"id", own.session, "confirm", "delete 1"}, action: tenants.SessionDeleted},

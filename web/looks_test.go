@@ -49,6 +49,14 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 		busy.Post("/pipeline/yaml", "version", strconv.Itoa(version), "yaml", yaml)
 	}
 	browser := browsertest.Start(t)
+	for name, filters := range map[string]string{"Codex": "client=codex", "Compressed this week, with Claude Code": "client=claude-code&range=7d&show=compressed", "Lost": "range=1y"} {
+		saved := tenants.View{List: tenants.SessionViews, Name: name, Query: filters}
+		for _, saved.List = range []tenants.ViewList{tenants.SessionViews, tenants.RequestViews} {
+			if _, err := busy.DB.SaveView(t.Context(), busy.Workspace.ID, busy.User.ID, saved); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 
 	colleague := busy.Colleague(tenants.Admin)
 	invited := busy.Post("/members/invite", "email", "mira.longname@research.example.com", "role", "viewer")
@@ -150,6 +158,9 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"settings", "/settings", always},
 			{"settings delete", "/settings/delete", opened},
 			{"sessions", "/sessions", always},
+			{"sessions range", "/sessions?from=2020-01-31T09:00&to=2040-02-01T09:00", always},
+			{"sessions views", "/sessions/views?client=claude-code&range=30d", opened},
+			{"requests views", "/requests/views?status=2xx", opened},
 			{"requests", "/requests", always},
 			{"requests filtered", "/requests?client=claude-code&status=5xx&error_from=provider&tag=team%3Dsearch&from=2020-01-01", always},
 			{"requests no match", "/requests?model=nothing-is-called-this", always},

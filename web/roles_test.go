@@ -50,6 +50,9 @@ func reaches() map[string]reach {
 	provider := func(action string) func(of *tenant) string {
 		return func(of *tenant) string { return "/providers/" + of.provider + "/" + action }
 	}
+	view := func(list string) func(of *tenant) string {
+		return func(of *tenant) string { return "/" + list + "/views/" + of.views[list] + "/delete" }
+	}
 	return map[string]reach{
 		"GET /static/*": {}, "HEAD /static/*": {},
 		"GET /": {}, "GET /signup": {}, "POST /signup": {}, "GET /login": {}, "POST /login": {}, "POST /theme": {},
@@ -192,13 +195,20 @@ func reaches() map[string]reach {
 		"GET /pipeline/yaml/edit":                 {roles: "oa"},
 		"POST /pipeline/yaml":                     {roles: "oa"},
 
-		"GET /sessions":         {roles: "oamv"},
-		"GET /sessions/:id":     {roles: "oamv", path: session},
-		"GET /sessions/csv":     {roles: "oamv"},
-		"GET /sessions/delete":  {roles: "oa"},
-		"POST /sessions/delete": {roles: "oa"},
-		"GET /requests":         {roles: "oamvb"},
-		"GET /requests/:id":     {roles: "oamvb", path: func(of *tenant) string { return "/requests/" + of.request }},
+		"GET /sessions":                   {roles: "oamv"},
+		"GET /sessions/:id":               {roles: "oamv", path: session},
+		"GET /sessions/csv":               {roles: "oamv"},
+		"GET /sessions/delete":            {roles: "oa"},
+		"POST /sessions/delete":           {roles: "oa"},
+		"GET /requests":                   {roles: "oamvb"},
+		"GET /requests/:id":               {roles: "oamvb", path: func(of *tenant) string { return "/requests/" + of.request }},
+		"GET /sessions/export":            {roles: "oamv"},
+		"GET /sessions/views":             {roles: "oamv"},
+		"POST /sessions/views":            {roles: "oamv", typed: []string{"name", "mine"}},
+		"GET /requests/views":             {roles: "oamvb"},
+		"POST /requests/views":            {roles: "oamvb", typed: []string{"name", "mine"}},
+		"POST /sessions/views/:id/delete": {roles: "oamv", path: view("sessions")},
+		"POST /requests/views/:id/delete": {roles: "oamvb", path: view("requests")},
 
 		"GET /sessions/:id/requests.csv": {roles: "oamv", path: sessionAt("requests.csv")},
 		"POST /sessions/:id/pin":         {roles: "oam", path: sessionAt("pin")},
@@ -216,6 +226,8 @@ type tenant struct {
 	*webtest.Person
 
 	session, request, key, provider, login, viewer, invitation, passkey, rule string
+
+	views map[string]string // by their list
 }
 
 func newTenant(t *testing.T, product *webtest.Product, name string) *tenant {
@@ -244,8 +256,16 @@ func newTenant(t *testing.T, product *webtest.Product, name string) *tenant {
 	if err != nil || len(pending) != 1 {
 		t.Fatalf("%d invitations, %v", len(pending), err)
 	}
-	passkey := keepPasskey(t, owner)
+	passkey, views := keepPasskey(t, owner), map[string]string{}
+	for _, list := range []tenants.ViewList{tenants.SessionViews, tenants.RequestViews} {
+		saved, err := product.DB.SaveView(t.Context(), owner.Workspace.ID, owner.User.ID, tenants.View{List: list, Name: "of " + name, Query: "range=7d"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		views[string(list)] = saved.ID.String()
+	}
 	return &tenant{
+		views:  views,
 		Person: owner, passkey: passkey, request: exchanges[0].ID.String(), login: logins[0].ID.String(), session: owner.Newest().ID.String(), key: keys[0].ID.String(), provider: providers[0].ID.String(),
 		viewer: owner.Colleague(tenants.Viewer).User.ID.String(), invitation: pending[0].ID.String(),
 		rule: owner.Learn("Only " + name + "s are fed in the morning.").ID.String(),

@@ -33,6 +33,7 @@ import (
 	"palimpsest/web/settings"
 	"palimpsest/web/signon"
 	"palimpsest/web/tuning"
+	"palimpsest/web/views"
 	"palimpsest/web/workspaces"
 )
 
@@ -108,7 +109,8 @@ type Deps struct {
 
 	Patterns patterns.Store
 	Searcher archive.Searcher // nil: what was said is not searched
-	Live     *live.Hub        // nil: pages do not hear of anything
+	Views    views.Store
+	Live     *live.Hub // nil: pages do not hear of anything
 
 	Operator operator.Store
 	Health   operator.Health

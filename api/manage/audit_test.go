@@ -52,6 +52,7 @@ func TestEveryMutatingRouteIsAudited(t *testing.T) {
 		"PUT /retention":      tenants.RetentionSet, "PUT /settings": tenants.SettingsSaved,
 		"PUT /sign-on": tenants.SignOnSaved, "POST /sign-on/domains": tenants.DomainClaimed,
 		"POST /sign-on/domains/:domain/prove": tenants.DomainProven, "DELETE /sign-on/domains/:domain": tenants.DomainRemoved,
+		"GET /sessions/export":     tenants.SessionExported,
 		"GET /sessions/:id/export": tenants.SessionExported, "GET /export": tenants.WorkspaceExported, "GET /audit.csv": tenants.AuditDownloaded,
 	}
 	reaches := reaches()

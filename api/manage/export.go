@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
@@ -21,34 +22,66 @@ import (
 // exportBuffer is how many bytes of an export go out at once.
 const exportBuffer = 64 << 10
 
-// exportFormat is a form in which a session is exported.
+// maxExported is how many sessions one file holds.
+const maxExported = 100
+
+// exportFormat is a form in which sessions are exported.
 type exportFormat struct {
-	media, extension string
-	write            func(ctx context.Context, w io.Writer, session export.Session) error
+	name, media, extension string
+	write                  func(ctx context.Context, w io.Writer, sessions []export.Session) error
 }
 
-// exportFormats are the forms by their names; without one it is ndjson.
-func (s *server) exportFormats() map[string]exportFormat {
-	return map[string]exportFormat{
-		"ndjson":   {"application/x-ndjson", "ndjson", s.exportLines},
-		"markdown": {"text/markdown; charset=utf-8", "md", s.exportMarkdown},
-		"tar":      {"application/x-tar", "tar", s.exportTar},
+// exportFormat returns the form that a request asks for, lines of JSON unless it does.
+func (s *server) exportFormat(c echo.Context) (exportFormat, error) {
+	switch name := cmp.Or(c.QueryParam("format"), "ndjson"); name {
+	case "ndjson":
+		return exportFormat{name, "application/x-ndjson", "ndjson", s.exportLines}, nil
+	case "markdown":
+		return exportFormat{name, "text/markdown; charset=utf-8", "md", s.exportMarkdown}, nil
+	case "tar":
+		return exportFormat{name, "application/x-tar", "tar", s.exportTar}, nil
 	}
+	return exportFormat{}, tenants.Invalid{Field: "format", Message: "must be ndjson, markdown or tar"}
 }
 
 // exportSession answers a whole session as lines of JSON or a tar that verify by
-// themselves, or as a transcript. What fails once it goes out cuts it off, which whoever
-// verifies it sees.
+// themselves, or as a transcript.
 func (s *server) exportSession(c echo.Context, who caller) error {
 	if err := allowQuery(c, "format"); err != nil {
 		return err
 	}
-	name := cmp.Or(c.QueryParam("format"), "ndjson")
-	format, known := s.exportFormats()[name]
-	if !known {
-		return tenants.Invalid{Field: "format", Message: "must be ndjson, markdown or tar"}
-	}
 	id, err := pathID(c)
+	if err != nil {
+		return err
+	}
+	return s.export(c, who, []uuid.UUID{id}, "palimpsest-session-"+id.String())
+}
+
+// exportSessions answers the sessions that the query names as one such file.
+func (s *server) exportSessions(c echo.Context, who caller) error {
+	if err := allowQuery(c, "id", "format"); err != nil {
+		return err
+	}
+	var ids []uuid.UUID
+	for _, text := range c.QueryParams()["id"] {
+		id, err := uuid.Parse(text)
+		if err != nil {
+			return tenants.Invalid{Field: "id", Message: "is no session id"}
+		}
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 || len(ids) > maxExported {
+		return tenants.Invalid{Field: "id", Message: fmt.Sprintf("must be there 1 to %d times: a file holds %d sessions", maxExported, maxExported)}
+	}
+	return s.export(c, who, ids, "palimpsest-sessions")
+}
+
+// export answers sessions, all of which the caller may read, as a file with a name. What
+// fails once it goes out cuts it off, which whoever verifies it sees.
+func (s *server) export(c echo.Context, who caller, ids []uuid.UUID, name string) error {
+	format, err := s.exportFormat(c)
 	if err != nil {
 		return err
 	}
@@ -57,29 +90,41 @@ func (s *server) exportSession(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	detail, err := s.Sessions.Session(ctx, who.workspace, id)
+	sessions := make([]export.Session, len(ids))
+	for i, id := range ids {
+		detail, err := s.Sessions.Session(ctx, who.workspace, id)
+		if err != nil {
+			return err
+		}
+		if !reader.MayRead(detail.APIKey) {
+			return tenants.ErrTextDenied
+		}
+		sessions[i] = s.exported(who.workspace, detail)
+	}
+	err = s.Audit.Together(ctx, who.workspace, func(ctx context.Context) error {
+		for _, id := range ids {
+			change := tenants.Change{Action: tenants.SessionExported, Target: id.String(), After: tenants.Fields{"format": format.name}}
+			if err := s.Audit.Note(ctx, who.workspace, change); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if err != nil {
-		return err
-	}
-	if !reader.MayRead(detail.APIKey) {
-		return tenants.ErrTextDenied
-	}
-	change := tenants.Change{Action: tenants.SessionExported, Target: id.String(), After: tenants.Fields{"format": name}}
-	if err := s.Audit.Note(ctx, who.workspace, change); err != nil {
 		return err
 	}
 	header := c.Response().Header()
 	header.Set(echo.HeaderContentType, format.media)
-	header.Set(echo.HeaderContentDisposition, fmt.Sprintf("attachment; filename=%q", "palimpsest-session-"+id.String()+"."+format.extension))
+	header.Set(echo.HeaderContentDisposition, fmt.Sprintf("attachment; filename=%q", name+"."+format.extension))
 	header.Set(echo.HeaderCacheControl, "private, no-store")
 	header.Set(echo.HeaderXContentTypeOptions, "nosniff")
 	c.Response().WriteHeader(http.StatusOK)
 
 	buffered := bufio.NewWriterSize(c.Response(), exportBuffer)
-	err = format.write(ctx, buffered, s.exported(who.workspace, detail))
+	err = format.write(ctx, buffered, sessions)
 	if err = errors.Join(err, buffered.Flush()); err != nil {
 		if ctx.Err() == nil {
-			s.Log.ErrorContext(ctx, "export is cut off", "session_id", id, "format", name, "error", err)
+			s.Log.ErrorContext(ctx, "export is cut off", "sessions", len(ids), "first", ids[0], "format", format.name, "error", err)
 		}
 		// The status has gone out: only a broken connection tells that something is missing.
 		panic(http.ErrAbortHandler)
@@ -87,31 +132,41 @@ func (s *server) exportSession(c echo.Context, who caller) error {
 	return nil
 }
 
-func (s *server) exportLines(ctx context.Context, w io.Writer, session export.Session) error {
+func (s *server) exportLines(ctx context.Context, w io.Writer, sessions []export.Session) error {
 	writer := export.NewWriter(w)
-	if err := writer.Session(ctx, s.Archive, session); err != nil {
-		return err
+	for _, session := range sessions {
+		if err := writer.Session(ctx, s.Archive, session); err != nil {
+			return err
+		}
 	}
 	return writer.Close()
 }
 
-func (s *server) exportMarkdown(ctx context.Context, w io.Writer, session export.Session) error {
-	codec, known := s.Codecs[session.Format]
-	if !known {
-		return fmt.Errorf("session %s has the unknown format %q", session.ID, session.Format)
+func (s *server) exportMarkdown(ctx context.Context, w io.Writer, sessions []export.Session) error {
+	for _, session := range sessions {
+		codec, known := s.Codecs[session.Format]
+		if !known {
+			return fmt.Errorf("session %s has the unknown format %q", session.ID, session.Format)
+		}
+		parse := func(raw []byte) (conversation.Message, error) { return codec.Parse(raw) }
+		if err := export.Markdown(ctx, w, s.Archive, session, parse); err != nil {
+			return err
+		}
 	}
-	return export.Markdown(ctx, w, s.Archive, session, func(raw []byte) (conversation.Message, error) { return codec.Parse(raw) })
+	return nil
 }
 
 // exportTar writes the originals as files and the lines, which say where each belongs.
-func (s *server) exportTar(ctx context.Context, w io.Writer, session export.Session) error {
-	bundle := export.NewBundle(w, session.Workspace, session.ExportedAt)
-	if err := bundle.Originals(ctx, s.Archive, session); err != nil {
-		return err
-	}
-	err := bundle.SessionFile(session.ID, func(w io.Writer) error { return s.exportLines(ctx, w, session) })
-	if err != nil {
-		return err
+func (s *server) exportTar(ctx context.Context, w io.Writer, sessions []export.Session) error {
+	bundle := export.NewBundle(w, sessions[0].Workspace, sessions[0].ExportedAt)
+	for _, session := range sessions {
+		if err := bundle.Originals(ctx, s.Archive, session); err != nil {
+			return err
+		}
+		err := bundle.SessionFile(session.ID, func(w io.Writer) error { return s.exportLines(ctx, w, []export.Session{session}) })
+		if err != nil {
+			return err
+		}
 	}
 	return bundle.Close()
 }

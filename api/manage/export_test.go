@@ -3,10 +3,14 @@ package manage_test
 import (
 	"bytes"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"palimpsest/pipeline/archive/export"
+	"palimpsest/tenants"
 )
 
 // E2, S31: an export holds everything and verifies without us.
@@ -33,6 +37,49 @@ func TestAnExportedSessionVerifies(t *testing.T) {
 		t.Errorf("cut off, it verifies (%v)", err)
 	}
 	w.send(t, http.MethodGet, w.path("/export?lane=x"), "").want(t, http.StatusUnprocessableEntity)
+}
+
+// E2: several sessions are one file that verifies without us; each is noted.
+func TestSeveralSessionsAreExportedAsOneFile(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	a, other := p.tenant(t, "ant"), p.tenant(t, "bee")
+	second := a.another(t)
+	before, _ := a.audited(t)
+	answer := a.send(t, http.MethodGet, "/sessions/export?id="+a.session.String()+"&id="+second.String()+"&id="+a.session.String(), "")
+	answer.want(t, http.StatusOK)
+	totals, err := export.Verify(bytes.NewReader(answer.body), func(fault export.Fault) { t.Error(fault) })
+	if err != nil || totals.Sessions != 2 || totals.Messages != len(a.messages) {
+		t.Errorf("totals %+v, %v", totals, err)
+	}
+	if after, newest := a.audited(t); after != before+2 || newest != tenants.SessionExported {
+		t.Errorf("%d rows more, the newest %s", after-before, newest)
+	}
+	many := url.Values{}
+	for range 101 {
+		many.Add("id", uuid.NewString())
+	}
+	for query, status := range map[string]int{
+		"": http.StatusUnprocessableEntity, "?id=x": http.StatusUnprocessableEntity, "?" + many.Encode(): http.StatusUnprocessableEntity,
+		"?q=a": http.StatusUnprocessableEntity, "?id=" + a.session.String() + "&id=" + other.session.String(): http.StatusNotFound,
+	} {
+		a.send(t, http.MethodGet, "/sessions/export"+query, "").want(t, status)
+	}
+	if after, _ := a.audited(t); after != before+2 {
+		t.Errorf("what was refused wrote %d rows", after-before-2)
+	}
+}
+
+// another records a second session of the tenant, of which nothing is archived.
+func (w *tenant) another(t *testing.T) uuid.UUID {
+	t.Helper()
+	id := uuid.Must(uuid.NewV7())
+	_, err := w.db.Owner(t).Exec(t.Context(), `INSERT INTO sessions (workspace_id, id, api_key_id, format, source, started_at, last_at)
+		SELECT workspace_id, $2, api_key_id, format, source, started_at, last_at FROM sessions WHERE workspace_id = $1`, w.workspace, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
 }
 
 func TestRetentionIsKeptAndChecked(t *testing.T) {

@@ -114,6 +114,7 @@ func reaches() map[string]reach {
 		"DELETE /sign-on/domains/:domain":     {roles: "oa", path: at(func(of *tenant) string { return "/sign-on/domains/" + of.domain() }), status: http.StatusNoContent},
 
 		"GET /search":              {roles: "oam", path: at(func(of *tenant) string { return "/search?q=question&session=" + of.session.String() })},
+		"GET /sessions/export":     {roles: "oam", path: at(func(of *tenant) string { return "/sessions/export?id=" + of.session.String() })},
 		"GET /sessions/:id/export": {roles: "oam", path: at(func(of *tenant) string { return "/sessions/" + of.session.String() + "/export" })},
 		"GET /retention":           {roles: "oamv"},
 		"PUT /retention":           {roles: "oa", body: `{"days":30}`},

@@ -151,6 +151,7 @@ func (s *server) config(group *echo.Group) {
 // work adds the routes about what went through the proxy.
 func (s *server) work(group *echo.Group) {
 	group.GET("/sessions", s.as(tenants.ReadSessions, s.listSessions))
+	group.GET("/sessions/export", s.as(tenants.ReadArchive, s.exportSessions))
 	group.GET("/sessions/:id", s.as(tenants.ReadSessions, s.getSession))
 	group.DELETE("/sessions/:id", s.as(tenants.DeleteSessions, s.deleteSession))
 	group.GET("/sessions/:id/turns", s.as(tenants.ReadArchive, s.listTurns))

@@ -18,6 +18,7 @@ func textRoutes(of *tenant) map[string]string {
 	return map[string]string{
 		"GET " + session + "/turns":                             "",
 		"GET " + session + "/archive/0":                         "",
+		"GET /sessions/export?id=" + of.session.String():        "",
 		"GET " + session + "/export":                            "",
 		"GET /search?q=question&session=" + of.session.String(): "",
 	}

@@ -167,7 +167,7 @@ func (p *program) serveProduct(e *echo.Echo, of product) {
 	p.serveDashboard(e, web.Deps{
 		Identity: of.people, APIKeys: keeper, ProviderKeys: keeper, Pipelines: of.db, Usage: of.db,
 		Sessions: of.sessions, Exchanges: of.db, Archive: of.originals, ArchiveKeys: of.archiveKeys, Mails: of.mails, People: of.people, Invitations: invitations,
-		Data: of.db, Audit: of.db, Deletion: of.deleting, Config: manage.NewConfigurations(api), Billing: of.sold, Preview: of.preview, ModelWindows: of.db,
+		Data: of.db, Audit: of.db, Views: of.db, Deletion: of.deleting, Config: manage.NewConfigurations(api), Billing: of.sold, Preview: of.preview, ModelWindows: of.db,
 		Patterns: of.learned, Searcher: of.index, Live: p.pages,
 		Operator: of.db, Health: p.checks(of.db), SignOn: signOn, Passkeys: p.passkeys(of.db, of.vault, of.people),
 	})

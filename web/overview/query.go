@@ -16,12 +16,8 @@ import (
 const (
 	day = 24 * time.Hour
 
-	custom       = "custom"
-	customSteps  = 168 // of a chart of a range of one's own, at most
-	longestRange = 5 * 366 * day
-
-	// localForm is how a browser writes a moment of the reader's own time zone.
-	localForm = "2006-01-02T15:04"
+	custom      = "custom"
+	customSteps = 168 // of a chart of a range of one's own, at most
 )
 
 // span is a range of time that the page can show.
@@ -74,7 +70,7 @@ type query struct {
 	Zone   *time.Location
 	Table  string // the chart that is shown as a table; empty: none
 
-	FromField, ToField components.FieldModel // of a range of one's own
+	Own components.Range
 }
 
 // newQuery reads an address. Unknown names mean the first choice: seven days, by
@@ -83,9 +79,8 @@ type query struct {
 func newQuery(values url.Values, zone *time.Location, now time.Time) query {
 	q := query{
 		Span: spans()[1], By: tenants.ByClient, Zone: zone, Table: values.Get("table"),
-		Filter:    tenants.UsageFilter{Client: values.Get("client"), Model: values.Get("model")},
-		FromField: components.FieldModel{Label: "From", Name: "from", Value: values.Get("from")},
-		ToField:   components.FieldModel{Label: "To", Name: "to", Value: values.Get("to")},
+		Filter: tenants.UsageFilter{Client: values.Get("client"), Model: values.Get("model")},
+		Own:    components.NewRange(values),
 	}
 	q.Filter.APIKey, _ = uuid.Parse(values.Get("key")) // uuid.Nil for what is none: all keys
 	for _, span := range spans() {
@@ -98,12 +93,12 @@ func newQuery(values url.Values, zone *time.Location, now time.Time) query {
 			q.By = group.By
 		}
 	}
-	if q.FromField.Value+q.ToField.Value == "" || !q.own() {
+	if !q.Own.IsAsked() || !q.own() {
 		q.Filter.To = now.UTC().Truncate(q.Span.step).Add(q.Span.step)
 		q.Filter.From = q.Filter.To.Add(-q.Span.length)
 	}
 	if !q.isWrong() {
-		q.FromField.Value, q.ToField.Value = q.Filter.From.In(zone).Format(localForm), q.Filter.To.In(zone).Format(localForm)
+		q.Own.Show(q.Filter.From, q.Filter.To, zone)
 	}
 	return q
 }
@@ -111,32 +106,18 @@ func newQuery(values url.Values, zone *time.Location, now time.Time) query {
 // own takes the range from the fields, widened to whole steps of the charts, and
 // reports whether it can be shown.
 func (q *query) own() bool {
-	from, fromOK := moment(q.FromField.Value, q.Zone)
-	to, toOK := moment(q.ToField.Value, q.Zone)
-	if !fromOK {
-		q.FromField.Error = "From must be a day and a time."
-	}
-	if !toOK {
-		q.ToField.Error = "To must be a day and a time."
-	}
-	switch {
-	case !fromOK || !toOK:
-		return false
-	case !from.Before(to):
-		q.ToField.Error = "To must be after From."
-		return false
-	case to.Sub(from) > longestRange:
-		q.ToField.Error = "To must be at most five years after From."
+	from, to, ok := q.Own.Read(q.Zone)
+	if !ok {
 		return false
 	}
 	step := stepOf(to.Sub(from))
 	q.Filter.From, q.Filter.To = from.UTC().Truncate(step), to.UTC().Add(step-1).Truncate(step)
-	words := q.Filter.From.In(q.Zone).Format("2 Jan 15:04") + " to " + q.Filter.To.In(q.Zone).Format("2 Jan 15:04")
+	words := components.RangeWords(q.Filter.From, q.Filter.To, q.Zone)
 	q.Span = span{Name: custom, Words: words, Before: "the time before", length: q.Filter.To.Sub(q.Filter.From), step: step}
 	return true
 }
 
-func (q *query) isWrong() bool { return q.FromField.Error+q.ToField.Error != "" }
+func (q *query) isWrong() bool { return q.Own.IsWrong() }
 
 // stepOf returns the shortest step in which a range makes a chart that can be read.
 func stepOf(length time.Duration) time.Duration {
@@ -146,15 +127,6 @@ func stepOf(length time.Duration) time.Duration {
 		}
 	}
 	return 14 * day
-}
-
-// moment reads a moment with its zone, or of the reader's zone.
-func moment(text string, zone *time.Location) (time.Time, bool) {
-	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		return at, true
-	}
-	at, err := time.ParseInLocation(localForm, strings.TrimSuffix(text, "Z"), zone)
-	return at, err == nil
 }
 
 // path returns a path with what the query asks for, changed by names and values; an
@@ -189,21 +161,30 @@ func (q *query) preset(name string) string { return q.page("range", name, "from"
 // csv returns where a table is downloaded.
 func (q *query) csv(part string) string { return q.path(paths.OverviewCSV, "table", "", "part", part) }
 
-// hidden is a hidden field.
-type hidden struct{ Name, Value string }
+// custom returns the form for a range of one's own.
+func (q *query) custom() components.RangeForm {
+	form := components.RangeForm{
+		Range: q.Own, Path: paths.Overview, Kept: q.kept([]string{"from", "to", "range"}), Step: "1800",
+		Hint: "Times in " + q.Zone.String() + ". The range becomes whole steps of the charts.",
+	}
+	if q.Span.Name == custom {
+		form.Words = q.Span.Words
+	}
+	return form
+}
 
 // kept returns what a form has to send along, but for the names that it sets itself.
-func (q *query) kept(but []string) []hidden {
+func (q *query) kept(but []string) []components.Hidden {
 	address, err := url.Parse(q.page("table", ""))
 	if err != nil {
 		return nil // it is ours
 	}
-	var fields []hidden
+	var fields []components.Hidden
 	for name, values := range address.Query() {
 		if !slices.Contains(but, name) && values[0] != "" {
-			fields = append(fields, hidden{name, values[0]})
+			fields = append(fields, components.Hidden{Name: name, Value: values[0]})
 		}
 	}
-	slices.SortFunc(fields, func(a, b hidden) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(fields, func(a, b components.Hidden) int { return strings.Compare(a.Name, b.Name) })
 	return fields
 }

@@ -37,6 +37,9 @@ const (
 	Sessions       = "/sessions"
 	SessionsCSV    = "/sessions/csv"
 	DeleteSessions = "/sessions/delete"
+	SessionViews   = "/sessions/views"
+	ExportSessions = "/sessions/export"
+	RequestViews   = "/requests/views"
 	Requests       = "/requests"
 	// RequestsCSV is where the list is downloaded.
 	RequestsCSV     = "/api/v1/requests.csv"
@@ -243,6 +246,15 @@ func Export(session uuid.UUID) string { return "/api/v1/sessions/" + session.Str
 // ExportAs is where a session is downloaded in a form: ndjson, markdown or tar.
 func ExportAs(session uuid.UUID, format string) string {
 	return With(Export(session), "format", format)
+}
+
+// ExportOf is where several whole sessions are downloaded as one file.
+func ExportOf(sessions []uuid.UUID) string {
+	query := url.Values{}
+	for _, id := range sessions {
+		query.Add("id", id.String())
+	}
+	return "/api/v1/sessions/export?" + query.Encode()
 }
 
 // PinTurn is the path to keep turns of a session from being compressed at.

@@ -19,6 +19,7 @@ import (
 	"palimpsest/tenants"
 	"palimpsest/web/layout"
 	"palimpsest/web/paths"
+	"palimpsest/web/views"
 )
 
 const (
@@ -59,9 +60,8 @@ type Sessions interface {
 	Decisions(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) ([]cost.Decision, error)
 }
 
-// Data is what a workspace says of its data, and who may read it.
+// Data says who may read what was said.
 type Data interface {
-	DataSettings(ctx context.Context, workspace tenants.WorkspaceID) (tenants.DataSettings, error)
 	Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error)
 }
 
@@ -72,6 +72,7 @@ type Deps struct {
 	ProviderKeys ProviderKeys
 	Sessions     Sessions
 	Data         Data
+	Views        views.Store
 	Keys         *archive.Keys // nil: what providers said cannot be read
 
 	PublicURL string
@@ -80,28 +81,47 @@ type Deps struct {
 }
 
 // Handler answers the requests to the page.
-type Handler struct{ deps Deps }
+type Handler struct {
+	deps  Deps
+	views views.List
+}
 
 // New returns a Handler.
-func New(deps Deps) *Handler { return &Handler{deps: deps} }
+func New(deps Deps) *Handler {
+	return &Handler{deps: deps, views: views.List{Store: deps.Views, Of: tenants.RequestViews, Path: paths.Requests, Log: deps.Log}}
+}
 
 // List shows a page of the requests that match, with one of them opened if the address
 // names it.
 func (h *Handler) List(c echo.Context, who tenants.Principal) error {
+	model, err := h.model(c, who)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if model.Invalid {
+		status = http.StatusUnprocessableEntity
+	}
+	return layout.Page(c, status, frame(who), view(model))
+}
+
+// model reads what the list shows.
+func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
 	ctx := c.Request().Context()
 	model := newModel(c.QueryParams(), who.Role, layout.Zone(c.Request()), h.deps.Now())
 	h.name(ctx, who, &model)
 	h.choose(ctx, who, &model)
+	model.Views = h.views.Model(ctx, who, c.QueryParams(), filters)
 	if model.Invalid {
-		return layout.Page(c, http.StatusUnprocessableEntity, frame(who), view(model))
+		return model, nil
 	}
 	rows, next, err := h.deps.Exchanges.Exchanges(ctx, who.Workspace.ID, model.Filter)
 	if invalid, is := errors.AsType[tenants.Invalid](err); is && invalid.Field == "cursor" {
-		return session.ErrCursor
+		return model, session.ErrCursor
 	}
 	if err != nil {
 		model.Failed = h.failed(ctx, "list", err)
-		return layout.Page(c, http.StatusOK, frame(who), view(model))
+		return model, nil
 	}
 	model.Next = next
 	for i := range rows {
@@ -109,15 +129,15 @@ func (h *Handler) List(c echo.Context, who tenants.Principal) error {
 	}
 	if len(rows) == 0 {
 		if model.Count, err = h.deps.Exchanges.CountExchanges(ctx, who.Workspace.ID, counted+1); err != nil {
-			return err
+			return model, err
 		}
 	}
 	if id, err := uuid.Parse(model.Query.Get("open")); err == nil {
 		if model.Opened, err = h.open(ctx, who, id, model.Names); err != nil {
-			return err
+			return model, err
 		}
 	}
-	return layout.Page(c, http.StatusOK, frame(who), view(model))
+	return model, nil
 }
 
 // Show shows one request.

@@ -17,6 +17,7 @@ import (
 	"palimpsest/tenants"
 	"palimpsest/web/components"
 	"palimpsest/web/paths"
+	"palimpsest/web/views"
 )
 
 // model is the list.
@@ -35,6 +36,7 @@ type model struct {
 	Next   string // cursor of the older page; empty: none
 	Count  int    // of all requests, where none matches
 	Opened *opened
+	Views  views.Model
 
 	Names           map[uuid.UUID]string // of API keys and provider keys
 	Keys            []tenants.APIKey

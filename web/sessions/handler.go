@@ -17,6 +17,8 @@ import (
 	"palimpsest/tenants"
 	"palimpsest/web/components"
 	"palimpsest/web/layout"
+	"palimpsest/web/paths"
+	"palimpsest/web/views"
 )
 
 const (
@@ -71,22 +73,31 @@ type Deps struct {
 	APIKeys   APIKeys
 	Searcher  archive.Searcher
 	Changes   Log
+	Views     views.Store
 
 	Log *slog.Logger
 	Now func() time.Time
 }
 
 // Handler answers the requests to the page.
-type Handler struct{ deps Deps }
+type Handler struct {
+	deps  Deps
+	views views.List
+}
 
 // New returns a Handler.
-func New(deps Deps) *Handler { return &Handler{deps: deps} }
+func New(deps Deps) *Handler {
+	return &Handler{deps: deps, views: views.List{Store: deps.Views, Of: tenants.SessionViews, Path: paths.Sessions, Log: deps.Log}}
+}
 
 // Show shows a page of the sessions that match.
 func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	model, err := h.model(c, who)
 	if err != nil {
 		return err
+	}
+	if model.Asked.Own.IsWrong() {
+		return h.page(c, who, http.StatusUnprocessableEntity, model)
 	}
 	return h.page(c, who, http.StatusOK, model)
 }
@@ -111,7 +122,9 @@ func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
 	shown := model{
 		Asked: asked, Reader: reader, Next: page.Next, Now: now, Rows: make([]row, len(page.Sessions)),
 		Deleted: deletedOf(c.QueryParam("deleted")), MayDelete: who.Role.May(tenants.DeleteSessions),
+		MayExport: who.Role.May(tenants.ReadArchive) && !reader.None(),
 	}
+	shown.Views = h.views.Model(ctx, who, c.QueryParams(), filters(asked.Zone))
 	var keysErr, settingsErr error
 	var settings tenants.DataSettings
 	shown.Keys, keysErr = h.deps.APIKeys.APIKeys(ctx, who.Workspace.ID)
@@ -135,7 +148,7 @@ func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
 // count counts the sessions of each tab, and of the whole workspace.
 func (h *Handler) count(ctx context.Context, workspace tenants.WorkspaceID, filter session.Filter, shown *model) error {
 	filter.Cursor = ""
-	for _, show := range []session.Show{session.ShowAll, session.ShowCompressed, session.ShowBridged, session.ShowProblems} {
+	for _, show := range parts() {
 		filter.Show = show
 		n, err := h.deps.Sessions.Count(ctx, workspace, filter)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"palimpsest/tenants"
 	"palimpsest/web/components"
 	"palimpsest/web/render"
+	"palimpsest/web/views"
 )
 
 // model is the page.
@@ -23,13 +24,17 @@ type model struct {
 	Found  found
 	Unkept string // of which requests nothing is kept; empty: of none
 	Now    time.Time
+	Views  views.Model
 
 	BesideFailed string // reference, where counts or the names of keys did not load; empty: fine
 
-	MayDelete  bool
-	Delete     *deleteModel // nil: nothing is to be deleted
-	NoneChosen bool         // nothing was chosen to delete
-	Deleted    string       // what was deleted just now, "2 sessions"; empty: nothing
+	MayDelete   bool
+	Delete      *deleteModel // nil: nothing is to be deleted
+	MayExport   bool
+	NotExported string // why there is no file; empty: none is asked for
+
+	NoneChosen bool   // nothing was chosen to delete
+	Deleted    string // what was deleted just now, "2 sessions"; empty: nothing
 }
 
 // unknown is a count that could not be read.
@@ -55,7 +60,7 @@ type tab struct {
 func (m model) tabs() []tab {
 	var tabs []tab
 	for i, label := range []string{"All", "Compressed", "Bridged", "Problems"} {
-		show := []session.Show{session.ShowAll, session.ShowCompressed, session.ShowBridged, session.ShowProblems}[i]
+		show := parts()[i]
 		path := m.Asked.with(func(a *ask) { a.Show = string(show) }).path()
 		tabs = append(tabs, tab{label, amount(m.Counts[i]), path, m.Asked.Show == string(show)})
 	}

@@ -140,7 +140,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 			return []tenants.Check{{Name: "Database", OK: p.DB.Ping(ctx) == nil, Text: "answers"}}
 		},
 		People: people, Invitations: identity.NewInvitations(people, p.DB, PublicURL),
-		Data: p.DB, Audit: p.DB, Deletion: p.deletion(),
+		Data: p.DB, Audit: p.DB, Views: p.DB, Deletion: p.deletion(),
 		Billing: billing.Off(),
 		SignOn:  p.signOn(PublicURL), Passkeys: p.passkeys(p.Local),
 	}

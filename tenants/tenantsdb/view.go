@@ -1,0 +1,98 @@
+package tenantsdb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants"
+)
+
+// Views returns the views that a person has saved of a list in a workspace, by name.
+func (db *DB) Views(ctx context.Context, workspace, user uuid.UUID, list tenants.ViewList) ([]tenants.View, error) {
+	var rows []viewRow
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Table("views").Select("id, list, name, query, saved_at").
+			Where("workspace_id = ? AND user_id = ? AND list = ?", workspace, user, string(list)).
+			Order("lower(name), name").Find(&rows).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("views of %s: %w", list, err)
+	}
+	views := make([]tenants.View, len(rows))
+	for i, row := range rows {
+		views[i] = row.toView()
+	}
+	return views, nil
+}
+
+// SaveView keeps a view of a person and returns it; the one that had its name has its
+// filters from now on. It returns tenants.Invalid for what cannot be saved, and where
+// the person has tenants.MaxViews of the list.
+func (db *DB) SaveView(ctx context.Context, workspace, user uuid.UUID, view tenants.View) (tenants.View, error) {
+	if err := view.Check(); err != nil {
+		return tenants.View{}, err
+	}
+	var row viewRow
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		// One at a time, so that the bound holds.
+		alone := "views/" + workspace.String() + "/" + user.String()
+		if err := tx.Exec("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", alone).Error; err != nil {
+			return err
+		}
+		others, err := otherViews(tx, workspace, user, view)
+		if err != nil {
+			return err
+		}
+		if others >= tenants.MaxViews {
+			return tenants.Invalid{Field: "name", Message: fmt.Sprintf("is one too many: you have %d views of this list. Delete one first", others)}
+		}
+		return tx.Raw(`INSERT INTO views (workspace_id, id, user_id, list, name, query) VALUES (?, ?, ?, ?, ?, ?)
+			ON CONFLICT (workspace_id, user_id, list, name) DO UPDATE SET query = excluded.query, saved_at = now()
+			RETURNING id, list, name, query, saved_at`,
+			workspace, uuid.Must(uuid.NewV7()), user, string(view.List), view.Name, view.Query).Scan(&row).Error
+	})
+	if err != nil {
+		return tenants.View{}, fmt.Errorf("save view: %w", err)
+	}
+	return row.toView(), nil
+}
+
+// otherViews counts a person's views of a list with other names.
+func otherViews(tx *gorm.DB, workspace, user uuid.UUID, view tenants.View) (int, error) {
+	var count int
+	err := tx.Raw("SELECT count(*) FROM views WHERE workspace_id = ? AND user_id = ? AND list = ? AND name <> ?",
+		workspace, user, string(view.List), view.Name).Scan(&count).Error
+	return count, err
+}
+
+// DeleteView deletes a view of a person. It returns tenants.ErrNotFound for one of
+// another list, person or workspace.
+func (db *DB) DeleteView(ctx context.Context, workspace, user uuid.UUID, list tenants.ViewList, id uuid.UUID) error {
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		deleted := tx.Exec("DELETE FROM views WHERE workspace_id = ? AND user_id = ? AND list = ? AND id = ?", workspace, user, string(list), id)
+		if deleted.Error == nil && deleted.RowsAffected == 0 {
+			return tenants.ErrNotFound
+		}
+		return deleted.Error
+	})
+	if err != nil {
+		return fmt.Errorf("delete view %s: %w", id, err)
+	}
+	return nil
+}
+
+type viewRow struct {
+	ID      uuid.UUID
+	List    string
+	Name    string
+	Query   string
+	SavedAt time.Time
+}
+
+func (r viewRow) toView() tenants.View {
+	return tenants.View{ID: r.ID, List: tenants.ViewList(r.List), Name: r.Name, Query: r.Query, SavedAt: r.SavedAt}
+}

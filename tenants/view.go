@@ -1,0 +1,54 @@
+package tenants
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+)
+
+// ViewList names a list whose filters people save.
+type ViewList string
+
+// The lists that have views.
+const (
+	SessionViews ViewList = "sessions"
+	RequestViews ViewList = "requests"
+)
+
+// The bounds of views.
+const (
+	MaxViews     = 50   // that somebody has of one list in one workspace
+	MaxViewName  = 60   // characters
+	MaxViewQuery = 4096 // bytes
+)
+
+// View is what somebody narrows a list to, under a name of their own. Nobody else in
+// the workspace sees it.
+type View struct {
+	ID      uuid.UUID
+	List    ViewList
+	Name    string // one of a person's views of a list has it
+	Query   string // the filters as an address has them, in the order of their names
+	SavedAt time.Time
+}
+
+// Check returns Invalid for a view that cannot be saved.
+func (v View) Check() error {
+	switch length := utf8.RuneCountInString(v.Name); {
+	case strings.TrimSpace(v.Name) == "":
+		return Invalid{Field: "name", Message: fmt.Sprintf("must have 1 to %d characters", MaxViewName)}
+	case length > MaxViewName:
+		return Invalid{Field: "name", Message: fmt.Sprintf("must have 1 to %d characters; it has %d", MaxViewName, length)}
+	case !utf8.ValidString(v.Name), strings.ContainsFunc(v.Name, unicode.IsControl):
+		return Invalid{Field: "name", Message: "must be one line of text"}
+	case v.Query == "":
+		return Invalid{Field: "query", Message: "are none: narrow the list first"}
+	case len(v.Query) > MaxViewQuery:
+		return Invalid{Field: "query", Message: fmt.Sprintf("are %d bytes long; a view holds %d", len(v.Query), MaxViewQuery)}
+	}
+	return nil
+}

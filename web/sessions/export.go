@@ -1,0 +1,95 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
+	"palimpsest/web/layout"
+	"palimpsest/web/paths"
+)
+
+// mostExported is how many sessions one file holds, as the API has it.
+const mostExported = 100
+
+// exportRefusal says why no file is made; empty: one is.
+type exportRefusal string
+
+const (
+	nothingToExport exportRefusal = "No session is chosen. Nothing was exported: choose sessions in the list, or export all that match."
+	tooManyToExport exportRefusal = "More than 100 sessions match, and one file holds 100. Nothing was exported: narrow the range or the filters, or choose sessions in the list."
+	notYoursToRead  exportRefusal = "You may not read every one of these sessions. Nothing was exported: narrow the list to your API keys, or choose sessions whose titles you see."
+)
+
+// Export leads to the file of the chosen sessions, or of all that match. Where there is
+// none, the list says why.
+func (h *Handler) Export(c echo.Context, who tenants.Principal) error {
+	ids, refused, err := h.exported(c, who)
+	if err != nil {
+		return err
+	}
+	if refused == "" {
+		return layout.Redirect(c, paths.ExportOf(ids))
+	}
+	shown, err := h.model(c, who)
+	if err != nil {
+		return err
+	}
+	shown.NotExported = string(refused)
+	return h.page(c, who, http.StatusUnprocessableEntity, shown)
+}
+
+// exported returns the sessions that are asked for, all of which the person may read.
+func (h *Handler) exported(c echo.Context, who tenants.Principal) ([]uuid.UUID, exportRefusal, error) {
+	ctx := c.Request().Context()
+	reader, err := h.deps.Readers.Reader(ctx, who.Workspace.ID, who.User.ID)
+	if err != nil {
+		return nil, "", err
+	}
+	found, err := h.chosen(ctx, who, idsOf(c.QueryParams()["id"]))
+	if c.QueryParam("all") != "" {
+		filter := askOf(c).filter(h.deps.Now())
+		filter.Masked, filter.Shown, filter.Limit, filter.Cursor = !reader.All, reader.Keys, mostExported+1, ""
+		var page session.Page
+		page, err = h.deps.Sessions.Sessions(ctx, who.Workspace.ID, filter)
+		found = page.Sessions
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	var ids []uuid.UUID
+	for i := range found {
+		if !reader.MayRead(found[i].APIKey) {
+			return nil, notYoursToRead, nil
+		}
+		ids = append(ids, found[i].ID)
+	}
+	switch {
+	case len(ids) == 0:
+		return nil, nothingToExport, nil
+	case len(ids) > mostExported:
+		return nil, tooManyToExport, nil
+	}
+	return ids, "", nil
+}
+
+// chosen returns the sessions of ids, but for those that are gone.
+func (h *Handler) chosen(ctx context.Context, who tenants.Principal, ids []uuid.UUID) ([]session.Overview, error) {
+	var found []session.Overview
+	for _, id := range ids {
+		detail, err := h.deps.Sessions.Session(ctx, who.Workspace.ID, id)
+		if errors.Is(err, session.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, detail.Overview)
+	}
+	return found, nil
+}

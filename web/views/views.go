@@ -1,0 +1,180 @@
+// Package views lets people save what they narrow a list to under names of their own,
+// and get back to it.
+package views
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+)
+
+// Store keeps views. Each is its person's alone.
+type Store interface {
+	// Views returns a person's views of a list, by name.
+	Views(ctx context.Context, workspace, user uuid.UUID, list tenants.ViewList) ([]tenants.View, error)
+
+	// SaveView adds a view or, if the person has one of the name, gives it other
+	// filters. It returns tenants.Invalid for what cannot be saved.
+	SaveView(ctx context.Context, workspace, user uuid.UUID, view tenants.View) (tenants.View, error)
+
+	// DeleteView returns tenants.ErrNotFound for what the person does not have.
+	DeleteView(ctx context.Context, workspace, user uuid.UUID, list tenants.ViewList, id uuid.UUID) error
+}
+
+// Filters returns the filters that an address asks for, without what is empty and
+// without pages; or tenants.Invalid if the list cannot be narrowed like this.
+type Filters func(address url.Values) (url.Values, error)
+
+// List is a list whose filters are saved.
+type List struct {
+	Store Store
+	Of    tenants.ViewList
+	Path  string // of the list; its views are below it
+	Log   *slog.Logger
+}
+
+// Model is what a list shows of somebody's views.
+type Model struct {
+	Links  []Link
+	Failed string // reference of a failure; empty: none
+	Done   string // what was done with a view just now: "saved", "replaced", "deleted"; empty: nothing
+
+	Here string // the list as it is shown
+	Form *Form  // nil: nothing is asked
+}
+
+// Link is a view of the list.
+type Link struct {
+	ID      uuid.UUID
+	Name    string
+	Path    string   // the list narrowed to it
+	Words   []string // the filters
+	Current bool     // the list is narrowed to it
+	Wrong   string   // why the list cannot be narrowed to it any more; empty: it can
+
+	Delete string // where it is deleted
+}
+
+// Form asks for the name of a view, and shows those there are.
+type Form struct {
+	Action  string // with the filters that are saved
+	Words   []string
+	Field   components.FieldModel
+	Refused string // why these filters cannot be saved; empty: they can
+}
+
+// Model reads somebody's views of a list that is shown as an address asks. Views that
+// cannot be read leave the list alone.
+func (l List) Model(ctx context.Context, who tenants.Principal, address url.Values, filters Filters) Model {
+	present, _ := filters(address) // what is wrong with them is said by who shows the list
+	model := Model{Here: at(l.Path, present)}
+	if done := address.Get("view"); slices.Contains([]string{"saved", "replaced", "deleted"}, done) {
+		model.Done = done
+	}
+	saved, err := l.Store.Views(ctx, who.Workspace.ID, who.User.ID, l.Of)
+	if err != nil {
+		model.Failed, _, _ = strings.Cut(uuid.NewString(), "-")
+		l.Log.ErrorContext(ctx, "views", "list", l.Of, "reference", model.Failed, "error", err)
+		return model
+	}
+	for _, view := range saved {
+		link := Link{
+			ID: view.ID, Name: view.Name, Path: l.Path + "?" + view.Query, Current: view.Query == present.Encode(),
+			Delete: at(l.Path+"/views/"+view.ID.String()+"/delete", present),
+		}
+		if asked, err := url.ParseQuery(view.Query); err != nil {
+			link.Wrong = "They cannot be read."
+		} else if known, err := filters(asked); err != nil {
+			link.Wrong = why(err)
+		} else if link.Words = words(asked); known.Encode() != view.Query {
+			link.Wrong = "The list has not all of them any more."
+		}
+		model.Links = append(model.Links, link)
+	}
+	return model
+}
+
+// Ask has the model ask for a name of the filters that an address asks for. typed and
+// err are what was typed before, and why it was refused; nil: nothing was.
+func (l List) Ask(model *Model, address url.Values, filters Filters, typed string, err error) {
+	present, wrong := filters(address)
+	form := &Form{
+		Action: at(l.Path+"/views", present), Words: words(present),
+		Field: components.FieldModel{Label: "Name", Name: "name", Value: typed, Hint: fmt.Sprintf("Up to %d characters. A view of yours that has this name gets these filters.", tenants.MaxViewName)},
+	}
+	switch {
+	case wrong != nil:
+		form.Refused = why(wrong)
+	case len(present) == 0:
+		form.Refused = "There are none: narrow the list first."
+	}
+	invalid, is := err.(tenants.Invalid) //nolint:errorlint // callers have unwrapped it
+	if is && invalid.Field == "name" {
+		form.Field.Error = components.FieldError("Name", invalid.Message)
+	} else if is && form.Refused == "" {
+		form.Refused = why(invalid)
+	}
+	model.Form = form
+}
+
+// Save saves the filters that an address asks for, under the name of a form, and returns
+// where the list shows them. It returns tenants.Invalid for what cannot be saved.
+func (l List) Save(ctx context.Context, who tenants.Principal, address url.Values, filters Filters, form url.Values) (string, error) {
+	present, err := filters(address)
+	if err != nil {
+		return "", err
+	}
+	view := tenants.View{List: l.Of, Name: strings.TrimSpace(form.Get("name")), Query: present.Encode()}
+	if _, err := l.Store.SaveView(ctx, who.Workspace.ID, who.User.ID, view); err != nil {
+		return "", fmt.Errorf("save view: %w", err)
+	}
+	done := "saved"
+	if form.Get("replace") != "" {
+		done = "replaced"
+	}
+	present.Set("view", done)
+	return at(l.Path, present), nil
+}
+
+// Delete deletes the view of an id and returns where the list is shown as the address
+// asks. It returns tenants.ErrNotFound for what the person does not have.
+func (l List) Delete(ctx context.Context, who tenants.Principal, address url.Values, filters Filters, id string) (string, error) {
+	view, err := uuid.Parse(id)
+	if err != nil {
+		return "", tenants.ErrNotFound
+	}
+	if err := l.Store.DeleteView(ctx, who.Workspace.ID, who.User.ID, l.Of, view); err != nil {
+		return "", fmt.Errorf("delete view: %w", err)
+	}
+	present, err := filters(address)
+	if err != nil {
+		present = url.Values{} // the view is gone all the same
+	}
+	present.Set("view", "deleted")
+	return at(l.Path, present), nil
+}
+
+// at returns a path with a query.
+func at(path string, query url.Values) string {
+	if len(query) == 0 {
+		return path
+	}
+	return path + "?" + query.Encode()
+}
+
+// asking returns where a list at a path asks for the name of what it shows.
+func (m Model) asking(path string) string {
+	_, query, narrowed := strings.Cut(m.Here, "?")
+	if !narrowed {
+		return path + "/views"
+	}
+	return path + "/views?" + query
+}
