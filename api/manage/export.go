@@ -54,12 +54,20 @@ func (s *server) exportSession(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	return s.export(c, who, []uuid.UUID{id}, "palimpsest-session-"+id.String())
+	reader, err := s.textReader(c, who)
+	if err != nil {
+		return err
+	}
+	return s.export(c, who, reader, []uuid.UUID{id}, "palimpsest-session-"+id.String())
 }
 
 // exportSessions answers the sessions that the query names as one such file.
 func (s *server) exportSessions(c echo.Context, who caller) error {
 	if err := allowQuery(c, "id", "format"); err != nil {
+		return err
+	}
+	reader, err := s.textReader(c, who)
+	if err != nil {
 		return err
 	}
 	var ids []uuid.UUID
@@ -75,21 +83,17 @@ func (s *server) exportSessions(c echo.Context, who caller) error {
 	if len(ids) == 0 || len(ids) > maxExported {
 		return tenants.Invalid{Field: "id", Message: fmt.Sprintf("must be there 1 to %d times: a file holds %d sessions", maxExported, maxExported)}
 	}
-	return s.export(c, who, ids, "palimpsest-sessions")
+	return s.export(c, who, reader, ids, "palimpsest-sessions")
 }
 
-// export answers sessions, all of which the caller may read, as a file with a name. What
+// export answers sessions, all of which the reader may read, as a file with a name. What
 // fails once it goes out cuts it off, which whoever verifies it sees.
-func (s *server) export(c echo.Context, who caller, ids []uuid.UUID, name string) error {
+func (s *server) export(c echo.Context, who caller, reader tenants.Reader, ids []uuid.UUID, name string) error {
 	format, err := s.exportFormat(c)
 	if err != nil {
 		return err
 	}
 	ctx := c.Request().Context()
-	reader, err := s.textReader(c, who)
-	if err != nil {
-		return err
-	}
 	sessions := make([]export.Session, len(ids))
 	for i, id := range ids {
 		detail, err := s.Sessions.Session(ctx, who.workspace, id)
