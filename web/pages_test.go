@@ -222,7 +222,7 @@ func checkFrame(t *testing.T, pages map[string]webtest.Page) {
 func checkLinks(t *testing.T, routes []*echo.Route, pages map[string]webtest.Page) {
 	t.Helper()
 	parameter := regexp.MustCompile(`:[a-z]+`)
-	known := []string{`(?:[?#].*)?`, `/api/v1/(?:sessions/.*|audit\.csv.*|requests\.csv.*|export)`}
+	known := []string{`(?:[?#].*)?`, `/api/v1/(?:sessions/.*|audit\.csv.*|requests\.csv.*|export|config/export)`}
 	for _, route := range routes {
 		if route.Method == http.MethodGet {
 			known = append(known, parameter.ReplaceAllString(regexp.QuoteMeta(route.Path), `[^/?#]+`)+`(?:[?#].*)?`)

@@ -68,7 +68,7 @@ func TestEveryPageIsInTheReadersTimeZone(t *testing.T) {
 			t.Errorf("%s says %q", path, said)
 		}
 	}
-	if table := person.Get(session, "Cookie", "zone=Asia%2FKolkata").Text(`[data-testid="requests"] th`); !strings.Contains(table, "At (Asia/Kolkata)") {
+	if table := person.Get(session+"?table=1", "Cookie", "zone=Asia%2FKolkata").Text(`[data-testid="requests"] th`); !strings.Contains(table, "At (Asia/Kolkata)") {
 		t.Errorf("the table of a session says %q", table)
 	}
 }
