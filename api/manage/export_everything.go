@@ -242,7 +242,9 @@ func (e everything) session(ctx context.Context, id uuid.UUID) error {
 	if err != nil {
 		return err
 	}
-	return e.bundle.SessionFile(id, func(w io.Writer) error { return e.exportLines(ctx, w, []export.Session{e.exported(e.workspace, detail)}) })
+	return e.bundle.SessionFile(id, func(w io.Writer) error {
+		return e.exportLines(ctx, w, []export.Session{e.exported(e.workspace, detail)})
+	})
 }
 
 // lines adds a file with one JSON value a line.
