@@ -69,13 +69,7 @@ func (l Layer) With(wanted, base Config, paths []string) (string, error) {
 }
 
 func (l Layer) edit(paths []string, wanted, base Config) (string, error) {
-	root, fault := ParseYAML(l.YAML, maxYAML)
-	if fault != nil {
-		return "", *fault
-	}
-	if root == nil {
-		root = &yaml.Node{Kind: yaml.MappingNode}
-	}
+	var edits []Edit
 	for _, setting := range settings() {
 		if !slices.Contains(paths, setting.path) {
 			continue
@@ -87,16 +81,39 @@ func (l Layer) edit(paths []string, wanted, base Config) (string, error) {
 		if setting.text(&wanted) == setting.text(&base) {
 			node = nil
 		}
-		section, name, nested := strings.Cut(setting.path, ".")
+		edits = append(edits, Edit{Path: setting.path, Value: node})
+	}
+	return EditYAML(l.YAML, edits...)
+}
+
+// Edit is a setting of a document and the value that it is to have.
+type Edit struct {
+	Path  string     // "ipc.targetUtilization"
+	Value *yaml.Node // nil: the setting is left out
+}
+
+// EditYAML returns a document with some of its settings changed; sections that are
+// empty then are left out. All else stays, comments too. The error is an Invalid for a
+// document that is no YAML or grows too long.
+func EditYAML(document string, edits ...Edit) (string, error) {
+	root, fault := ParseYAML(document, maxYAML)
+	if fault != nil {
+		return "", *fault
+	}
+	if root == nil {
+		root = &yaml.Node{Kind: yaml.MappingNode}
+	}
+	for _, edit := range edits {
+		section, name, nested := strings.Cut(edit.Path, ".")
 		if !nested {
-			put(root, section, node)
+			put(root, section, edit.Value)
 			continue
 		}
 		inside := member(root, section)
 		if inside == nil || inside.Kind != yaml.MappingNode {
 			inside = &yaml.Node{Kind: yaml.MappingNode}
 		}
-		put(inside, name, node)
+		put(inside, name, edit.Value)
 		if len(inside.Content) == 0 {
 			inside = nil
 		}
@@ -105,11 +122,11 @@ func (l Layer) edit(paths []string, wanted, base Config) (string, error) {
 	if len(root.Content) == 0 {
 		return "", nil
 	}
-	document, err := encoded(root)
-	if err == nil && len(document) > maxYAML {
-		err = Invalid{Message: fmt.Sprintf("the config has %d bytes; allowed are %d", len(document), maxYAML)}
+	edited, err := encoded(root)
+	if err == nil && len(edited) > maxYAML {
+		err = Invalid{Message: fmt.Sprintf("the config has %d bytes; allowed are %d", len(edited), maxYAML)}
 	}
-	return document, err
+	return edited, err
 }
 
 // member returns a value of a mapping; nil where it has none of the name.

@@ -1,8 +1,6 @@
 package tuning
 
 import (
-	"bytes"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -15,11 +13,7 @@ import (
 // place of theirs; one that is the default is left out. What else the YAML holds,
 // comments too, stays. The error is a pipeline.Invalid for what a person can mend.
 func (v values) document(yamlSaved string, saved, defaults values) (string, error) {
-	root, err := mappingOf(yamlSaved)
-	if err != nil {
-		return "", err
-	}
-	drop(root, "modules") // they have a column of their own
+	edits := []pipeline.Edit{{Path: "modules"}} // they have a column of their own
 	for _, s := range settings() {
 		typed := v.Set[s.path()]
 		if v.mustHave(s) && typed == "" {
@@ -28,26 +22,17 @@ func (v values) document(yamlSaved string, saved, defaults values) (string, erro
 		if s.parent() != "" || !v.isChanged(s, saved) {
 			continue
 		}
-		if !v.isChanged(s, defaults) {
-			unset(root, s.Module, s.Name)
-			continue
+		edit := pipeline.Edit{Path: s.path()}
+		switch {
+		case !v.isChanged(s, defaults):
+		case s.path() == summaryPath && typed == "true":
+			edit.Value = v.members(s.path())
+		default:
+			edit.Value = s.node(typed)
 		}
-		node := s.node(typed)
-		if s.path() == summaryPath && typed == "true" {
-			node = v.members(s.path())
-		}
-		set(root, s.Module, s.Name, node)
+		edits = append(edits, edit)
 	}
-	if len(root.Content) == 0 {
-		return "", nil
-	}
-	var out bytes.Buffer
-	encoder := yaml.NewEncoder(&out)
-	encoder.SetIndent(2)
-	if err := encoder.Encode(root); err != nil {
-		return "", fmt.Errorf("write settings: %w", err)
-	}
-	return out.String(), nil
+	return pipeline.EditYAML(yamlSaved, edits...)
 }
 
 // mustHave reports whether a setting may not be left empty.
@@ -82,64 +67,4 @@ func (v values) members(parent string) *yaml.Node {
 		node.Content = append(node.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: name}, s.node(v.Set[s.path()]))
 	}
 	return node
-}
-
-// mappingOf returns the mapping that a document is; an empty one for none.
-func mappingOf(document string) (*yaml.Node, error) {
-	var read yaml.Node
-	if err := yaml.Unmarshal([]byte(document), &read); err != nil {
-		return nil, fmt.Errorf("saved settings: %w", err)
-	}
-	if len(read.Content) == 0 || read.Content[0].Kind != yaml.MappingNode {
-		return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}, nil
-	}
-	return read.Content[0], nil
-}
-
-// member returns where the value of a name stands in a mapping; below 0 if it is not
-// there.
-func member(mapping *yaml.Node, name string) int {
-	for i := 0; i+1 < len(mapping.Content); i += 2 {
-		if mapping.Content[i].Value == name {
-			return i + 1
-		}
-	}
-	return -1
-}
-
-func drop(mapping *yaml.Node, name string) {
-	if at := member(mapping, name); at > 0 {
-		mapping.Content = slices.Delete(mapping.Content, at-1, at+1)
-	}
-}
-
-// unset removes a setting, and its section with the last one.
-func unset(root *yaml.Node, section, name string) {
-	at := member(root, section)
-	if at < 0 {
-		return
-	}
-	drop(root.Content[at], name)
-	if len(root.Content[at].Content) == 0 {
-		drop(root, section)
-	}
-}
-
-// set sets a setting and leaves the comments on it.
-func set(root *yaml.Node, section, name string, value *yaml.Node) {
-	at := member(root, section)
-	switch {
-	case at < 0:
-		root.Content = append(root.Content, scalar(section), &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"})
-		at = len(root.Content) - 1
-	case root.Content[at].Kind != yaml.MappingNode: // a section without a value
-		root.Content[at] = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
-	}
-	mapping := root.Content[at]
-	if within := member(mapping, name); within > 0 {
-		value.LineComment = mapping.Content[within].LineComment
-		mapping.Content[within] = value
-		return
-	}
-	mapping.Content = append(mapping.Content, scalar(name), value)
 }
