@@ -7,7 +7,7 @@ import (
 )
 
 // as logs a person in anew and returns them: logins do not last as long as the demo.
-func (f *filling) as(ctx context.Context, name string) (*Person, error) {
+func (f *filling) as(ctx context.Context, name string) (*person, error) {
 	person := f.team.members[name]
 	return person, person.logIn(ctx)
 }
@@ -19,7 +19,7 @@ func (f *filling) change(when time.Time, by, method, path string, question any) 
 		if err != nil {
 			return err
 		}
-		return person.call(ctx, method, path, question, nil)
+		return person.Call(ctx, method, path, question, nil)
 	}}
 }
 
@@ -43,7 +43,7 @@ func (f *filling) changes() []entry {
 			if err != nil {
 				return err
 			}
-			return person.call(ctx, http.MethodPatch, "/keys/"+f.team.keys[keyAgents].id, map[string]float64{"budget_day_usd": 60}, nil)
+			return person.Call(ctx, http.MethodPatch, "/keys/"+f.team.keys[keyAgents].id, map[string]float64{"budget_day_usd": 60}, nil)
 		}},
 		{f.Until.Add(-26 * time.Hour), func(context.Context) error {
 			f.Provider.Withdraw()
@@ -81,7 +81,7 @@ func (f *filling) revoke(ctx context.Context, by, key string) error {
 	if err != nil {
 		return err
 	}
-	return person.call(ctx, http.MethodDelete, "/keys/"+f.team.keys[key].id, nil, nil)
+	return person.Call(ctx, http.MethodDelete, "/keys/"+f.team.keys[key].id, nil, nil)
 }
 
 func (f *filling) rotate(ctx context.Context, by, key string) error {
@@ -92,7 +92,7 @@ func (f *filling) rotate(ctx context.Context, by, key string) error {
 	var rotated struct {
 		Secret string `json:"secret"`
 	}
-	if err := person.call(ctx, http.MethodPost, "/keys/"+f.team.keys[key].id+"/rotate", map[string]string{"grace": "24h"}, &rotated); err != nil {
+	if err := person.Call(ctx, http.MethodPost, "/keys/"+f.team.keys[key].id+"/rotate", map[string]string{"grace": "24h"}, &rotated); err != nil {
 		return err
 	}
 	f.team.keys[key] = apiKey{f.team.keys[key].id, rotated.Secret}
@@ -116,7 +116,7 @@ func (f *filling) learn(ctx context.Context) error {
 			Kind string `json:"kind"`
 		} `json:"data"`
 	}
-	if err := person.call(ctx, http.MethodGet, "/patterns?status=candidate&limit=200", nil, &found); err != nil {
+	if err := person.Call(ctx, http.MethodGet, "/patterns?status=candidate&limit=200", nil, &found); err != nil {
 		return err
 	}
 	for i, pattern := range found.Data {
@@ -124,10 +124,10 @@ func (f *filling) learn(ctx context.Context) error {
 		if status == "" {
 			continue
 		}
-		if err := person.call(ctx, http.MethodPatch, "/patterns/"+pattern.ID, map[string]string{"status": status}, nil); err != nil {
+		if err := person.Call(ctx, http.MethodPatch, "/patterns/"+pattern.ID, map[string]string{"status": status}, nil); err != nil {
 			return err
 		}
 	}
 	written := map[string]string{"kind": "convention", "text": "Prices are stored in minor units with their currency, never as floating point numbers."}
-	return person.call(ctx, http.MethodPost, "/patterns", written, nil)
+	return person.Call(ctx, http.MethodPost, "/patterns", written, nil)
 }

@@ -254,17 +254,17 @@ func (f *filling) compact(ctx context.Context, t *talk) error {
 			ID string `json:"id"`
 		} `json:"data"`
 	}
-	if err := person.call(ctx, http.MethodGet, "/sessions?q="+url.QueryEscape(t.name), nil, &found); err != nil {
+	if err := person.Call(ctx, http.MethodGet, "/sessions?q="+url.QueryEscape(t.name), nil, &found); err != nil {
 		return err
 	}
 	if len(found.Data) != 1 {
 		return errors.New("the session is not found by its name")
 	}
 	session := "/sessions/" + found.Data[0].ID
-	if err := person.call(ctx, http.MethodPost, session+"/pins", map[string]int{"message": 8}, nil); err != nil {
+	if err := person.Call(ctx, http.MethodPost, session+"/pins", map[string]int{"message": 8}, nil); err != nil {
 		return err
 	}
-	return person.call(ctx, http.MethodPost, session+"/compact", map[string]string{"instructions": "Keep the names of the rate tables."}, nil)
+	return person.Call(ctx, http.MethodPost, session+"/compact", map[string]string{"instructions": "Keep the names of the rate tables."}, nil)
 }
 
 // now is a session that is still under way.

@@ -58,7 +58,7 @@ type Made struct {
 // Fill fills a new installation. It stops at the first thing that goes otherwise than
 // planned.
 func Fill(ctx context.Context, config Config) (Made, error) {
-	f := &filling{Config: config, http: &http.Client{Timeout: requestTimeout}, programs: programs()}
+	f := &filling{Config: config, http: &http.Client{Timeout: time.Minute}, programs: programs()}
 	if err := f.hire(ctx); err != nil {
 		return Made{}, fmt.Errorf("make the demo's team: %w", err)
 	}
@@ -74,7 +74,7 @@ func Fill(ctx context.Context, config Config) (Made, error) {
 	if ahead := f.Clock.Now().Sub(f.Until); ahead > 0 {
 		return Made{}, fmt.Errorf("the demo ends %s too late", ahead)
 	}
-	return Made{Email: f.team.owner.Email, Key: f.team.keys[keyMira].secret, Exchanges: f.sent, Sessions: f.sessions}, nil
+	return Made{Email: f.team.owner.email, Key: f.team.keys[keyMira].secret, Exchanges: f.sent, Sessions: f.sessions}, nil
 }
 
 // filling is a demo that is being made.

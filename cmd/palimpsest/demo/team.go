@@ -23,8 +23,8 @@ const day = 24 * time.Hour
 
 // team are the people of the demo and what they made.
 type team struct {
-	owner, admin *Person
-	members      map[string]*Person // by the first part of the address
+	owner, admin *person
+	members      map[string]*person // by the first part of the address
 	keys         map[string]apiKey
 	providers    map[string]string // ids by name
 }
@@ -49,12 +49,12 @@ func (f *filling) hire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.team = team{owner: owner, members: map[string]*Person{"mira": owner}, keys: map[string]apiKey{}, providers: map[string]string{}}
-	signUp := map[string]string{"email": owner.Email, "password": Password, "workspace": "Northbeam"}
-	if err := owner.call(ctx, http.MethodPost, "/signup", signUp, nil); err != nil {
+	f.team = team{owner: owner, members: map[string]*person{"mira": owner}, keys: map[string]apiKey{}, providers: map[string]string{}}
+	signUp := map[string]string{"email": owner.email, "password": Password, "workspace": "Northbeam"}
+	if err := owner.Call(ctx, http.MethodPost, "/signup", signUp, nil); err != nil {
 		return err
 	}
-	if err := f.Verify(ctx, owner.Email); err != nil {
+	if err := f.Verify(ctx, owner.email); err != nil {
 		return err
 	}
 	for _, provider := range []providerKeyOf{
@@ -66,12 +66,12 @@ func (f *filling) hire(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := owner.call(ctx, http.MethodPut, "/settings", map[string]string{"time_zone": "Europe/Berlin", "viewers_read": "none"}, nil); err != nil {
+	if err := owner.Call(ctx, http.MethodPut, "/settings", map[string]string{"time_zone": "Europe/Berlin", "viewers_read": "none"}, nil); err != nil {
 		return err
 	}
 	// What the team wants to spend on a prompt, and not what the models would take.
 	for _, model := range []string{"claude-opus-4-5", "claude-sonnet-4-5", "gpt-5.1", "gpt-5.1-codex"} {
-		if err := owner.call(ctx, http.MethodPut, "/models/windows/"+model, map[string]int{"window_tokens": 120_000}, nil); err != nil {
+		if err := owner.Call(ctx, http.MethodPut, "/models/windows/"+model, map[string]int{"window_tokens": 120_000}, nil); err != nil {
 			return err
 		}
 	}
@@ -102,11 +102,11 @@ func (f *filling) store(ctx context.Context, wanted providerKeyOf) error {
 	var stored struct {
 		ID string `json:"id"`
 	}
-	if err := f.team.owner.call(ctx, http.MethodPost, "/provider-keys", question, &stored); err != nil {
+	if err := f.team.owner.Call(ctx, http.MethodPost, "/provider-keys", question, &stored); err != nil {
 		return err
 	}
 	f.team.providers[wanted.name] = stored.ID
-	return f.team.owner.call(ctx, http.MethodPost, "/provider-keys/"+stored.ID+"/test", nil, nil)
+	return f.team.owner.Call(ctx, http.MethodPost, "/provider-keys/"+stored.ID+"/test", nil, nil)
 }
 
 // invite asks the people in, who sign up a little later.
@@ -122,14 +122,14 @@ func (f *filling) invite(ctx context.Context) error {
 		if err := f.at(ctx, f.Clock.Now()); err != nil {
 			return err
 		}
-		link, err := f.ask(ctx, person.Email, invited.role)
+		link, err := f.ask(ctx, person.email, invited.role)
 		if err != nil {
 			return err
 		}
 		if err := f.Join(ctx, link, Password); err != nil {
-			return fmt.Errorf("join %s: %w", person.Email, err)
+			return fmt.Errorf("join %s: %w", person.email, err)
 		}
-		if err := f.Verify(ctx, person.Email); err != nil {
+		if err := f.Verify(ctx, person.email); err != nil {
 			return err
 		}
 		if err := person.logIn(ctx); err != nil {
@@ -146,7 +146,7 @@ func (f *filling) ask(ctx context.Context, email, role string) (link string, err
 	var invitation struct {
 		Link string `json:"link"`
 	}
-	err = f.team.owner.call(ctx, http.MethodPost, "/invitations", map[string]string{"email": email, "role": role}, &invitation)
+	err = f.team.owner.Call(ctx, http.MethodPost, "/invitations", map[string]string{"email": email, "role": role}, &invitation)
 	return invitation.Link, err
 }
 
@@ -190,7 +190,7 @@ func (f *filling) makeKey(ctx context.Context, by string, wanted keyOf) error {
 		ID     string `json:"id"`
 		Secret string `json:"secret"`
 	}
-	if err := f.team.members[by].call(ctx, http.MethodPost, "/keys", wanted, &created); err != nil {
+	if err := f.team.members[by].Call(ctx, http.MethodPost, "/keys", wanted, &created); err != nil {
 		return err
 	}
 	f.team.keys[wanted.Name] = apiKey{created.ID, created.Secret}

@@ -10,7 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"image/png"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -22,6 +21,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
+	"palimpsest/api/apiclient"
 	"palimpsest/api/programtest"
 	"palimpsest/cmd/palimpsest/demo"
 )
@@ -60,11 +60,11 @@ func run(ctx context.Context, binary, folder, data string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, program.Stop()) }()
-	visitor := &visitor{url: program.URL, client: &http.Client{Timeout: patience}}
-	if err := visitor.logIn(ctx, filepath.Join(data, "demo", "demo.json")); err != nil {
+	client, err := logIn(ctx, program.URL, filepath.Join(data, "demo", "demo.json"))
+	if err != nil {
 		return err
 	}
-	session, err := visitor.session(ctx)
+	session, err := session(ctx, client)
 	if err != nil {
 		return err
 	}
@@ -78,22 +78,15 @@ func run(ctx context.Context, binary, folder, data string) (err error) {
 		{"pipeline-light-1440", "/pipeline", "light", `!document.querySelector('[aria-busy="true"], .htmx-request') && !document.body.textContent.includes('appears here')`, usual},
 		{"requests-light-1440", "/requests?error_from=provider", "light", always, usual},
 	} {
-		if err := visitor.take(ctx, wanted, folder); err != nil {
+		if err := take(ctx, client, program.URL, wanted, folder); err != nil {
 			return fmt.Errorf("%s: %w", wanted.name, err)
 		}
 	}
 	return nil
 }
 
-// visitor is somebody who is logged in to the demo.
-type visitor struct {
-	url     string
-	client  *http.Client
-	cookies []*http.Cookie
-}
-
-// logIn logs the visitor in as the owner that the demo's file names.
-func (v *visitor) logIn(ctx context.Context, file string) error {
+// logIn logs in to the demo as the owner that its file names.
+func logIn(ctx context.Context, address, file string) (*apiclient.Client, error) {
 	var state struct {
 		Made struct {
 			Email string `json:"email"`
@@ -104,45 +97,17 @@ func (v *visitor) logIn(ctx context.Context, file string) error {
 		err = json.Unmarshal(text, &state)
 	}
 	if err != nil {
-		return fmt.Errorf("read what the demo is: %w", err)
+		return nil, fmt.Errorf("read what the demo is: %w", err)
 	}
-	body, err := json.Marshal(map[string]string{"email": state.Made.Email, "password": demo.Password})
-	if err != nil {
-		return err
-	}
-	_, err = v.ask(ctx, http.MethodPost, "/api/v1/login", body)
-	return err
-}
-
-// ask returns an answer and keeps its cookies.
-func (v *visitor) ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, method, v.url+path, bytes.NewReader(body))
+	client, err := apiclient.New(address, "")
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("Content-Type", "application/json")
-	for _, cookie := range v.cookies {
-		request.AddCookie(cookie)
-	}
-	response, err := v.client.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	v.cookies = append(v.cookies, response.Cookies()...)
-	text, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode >= http.StatusBadRequest {
-		err = fmt.Errorf("%s %s: %s: %.200s", method, path, response.Status, text)
-	}
-	return text, err
+	return client, client.Call(ctx, http.MethodPost, "/login", map[string]string{"email": state.Made.Email, "password": demo.Password}, nil)
 }
 
 // session returns the page of the longest session, at a message that is shortened.
-func (v *visitor) session(ctx context.Context) (path string, err error) {
-	text, err := v.ask(ctx, http.MethodGet, "/api/v1/sessions?limit=200", nil)
-	if err != nil {
-		return "", err
-	}
+func session(ctx context.Context, client *apiclient.Client) (path string, err error) {
 	var all struct {
 		Data []struct {
 			ID       string `json:"id"`
@@ -151,7 +116,7 @@ func (v *visitor) session(ctx context.Context) (path string, err error) {
 			Epochs   int    `json:"epochs"`
 		} `json:"data"`
 	}
-	if err := json.Unmarshal(text, &all); err != nil {
+	if err := client.Call(ctx, http.MethodGet, "/sessions?limit=200", nil, &all); err != nil {
 		return "", err
 	}
 	best := -1
@@ -164,16 +129,13 @@ func (v *visitor) session(ctx context.Context) (path string, err error) {
 		return "", errors.New("no session of the demo has two epochs")
 	}
 	id := all.Data[best].ID
-	if text, err = v.ask(ctx, http.MethodGet, "/api/v1/sessions/"+url.PathEscape(id)+"/turns?limit=200", nil); err != nil {
-		return "", err
-	}
 	var turns struct {
 		Data []struct {
 			From  int `json:"from"`
 			Level int `json:"level"`
 		} `json:"data"`
 	}
-	if err := json.Unmarshal(text, &turns); err != nil {
+	if err := client.Call(ctx, http.MethodGet, "/sessions/"+url.PathEscape(id)+"/turns?limit=200", nil, &turns); err != nil {
 		return "", err
 	}
 	for i, turn := range turns.Data {
@@ -184,8 +146,8 @@ func (v *visitor) session(ctx context.Context) (path string, err error) {
 	return "/sessions/" + id, nil
 }
 
-// take makes one picture.
-func (v *visitor) take(ctx context.Context, wanted picture, folder string) error {
+// take makes one picture of a page of the demo, as whoever the client has logged in.
+func take(ctx context.Context, client *apiclient.Client, demo string, wanted picture, folder string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	browser, end := chromedp.NewContext(ctx, chromedp.WithAllocatorOptions(
@@ -200,17 +162,17 @@ func (v *visitor) take(ctx context.Context, wanted picture, folder string) error
 	if _, err := chromedp.Call(browser, emulation.SetDeviceMetricsOverride, metrics); err != nil {
 		return err
 	}
-	address, err := url.Parse(v.url)
+	address, err := url.Parse(demo)
 	if err != nil {
 		return err
 	}
-	for _, cookie := range append([]*http.Cookie{{Name: "theme", Value: wanted.theme}}, v.cookies...) { //nolint:gosec // the browser gets name and value of it
+	for _, cookie := range append([]*http.Cookie{{Name: "theme", Value: wanted.theme}}, client.HTTP.Jar.Cookies(address)...) { //nolint:gosec // the browser gets name and value of it
 		kept := network.SetCookieParams{Name: cookie.Name, Value: cookie.Value, Domain: address.Hostname(), Path: "/"}
 		if _, err := chromedp.Call(browser, network.SetCookie, kept); err != nil {
 			return err
 		}
 	}
-	if err := chromedp.Do(browser, chromedp.Navigate(v.url+wanted.path)); err != nil {
+	if err := chromedp.Do(browser, chromedp.Navigate(demo+wanted.path)); err != nil {
 		return err
 	}
 	settled := `document.fonts.status === 'loaded' && document.readyState === 'complete' && ` + wanted.ready
