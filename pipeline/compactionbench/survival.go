@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/ledger"
 )
 
 // Share is how many of some things hold.
@@ -81,7 +82,7 @@ func (r *reading) first(text string) int {
 }
 
 // directives returns the standing orders of a talk: those that its maker knows of,
-// else each short typed line that begins with a word of command.
+// else each short line that a person typed and that begins with a word of command.
 func (r *reading) directives() []string {
 	if r.talk.Directives != nil {
 		return r.talk.Directives
@@ -93,10 +94,10 @@ func (r *reading) directives() []string {
 			continue
 		}
 		for _, block := range r.messages[i].Blocks {
-			if block.Kind != conversation.Text || !conversation.IsTyped(block.Text) {
+			if block.Kind != conversation.Text {
 				continue
 			}
-			for line := range strings.Lines(conversation.WithoutReminders(block.Text)) {
+			for line := range strings.Lines(ledger.TypedText(block.Text)) {
 				line = strings.TrimSpace(line)
 				if order.MatchString(line) && len(line) < 300 && !slices.Contains(found, line) {
 					found = append(found, line)
