@@ -25,6 +25,7 @@ type Bench struct {
 	count   func(string) int
 	serial  int
 	folders string
+	account *programtest.Account // owns the workspace of each trial; nil before the first
 }
 
 // NewBench returns a bench that keeps the folders of its trials below a directory.
@@ -58,6 +59,7 @@ func (b *Bench) Try(ctx context.Context, client Client, wanted Case) (*Trial, er
 	double := providertest.NewHandler(providertest.Config{
 		Script: trial.model.answer, Window: wanted.window, Count: b.count, BindThinking: true,
 	})
+	trial.judge = double.Judge
 	provider, stopProvider, err := double.Listen("127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("start the provider: %w", err)
@@ -67,9 +69,9 @@ func (b *Bench) Try(ctx context.Context, client Client, wanted Case) (*Trial, er
 	if wanted.unknown {
 		workspace.Window = 0
 	}
-	account, err := programtest.SignUp(ctx, b.Program, workspace)
+	key, err := b.open(ctx, workspace)
 	if err != nil {
-		return nil, fmt.Errorf("sign up: %w", err)
+		return nil, fmt.Errorf("open a workspace: %w", err)
 	}
 	tap, err := newTap(b.Program)
 	if err != nil {
@@ -80,7 +82,7 @@ func (b *Bench) Try(ctx context.Context, client Client, wanted Case) (*Trial, er
 		return nil, err
 	}
 	defer stopTap()
-	s.url, s.key = address, account.Key
+	s.url, s.key = address, key
 
 	if err := trial.converse(ctx, s); err != nil {
 		return nil, err
@@ -93,6 +95,19 @@ func (b *Bench) Try(ctx context.Context, client Client, wanted Case) (*Trial, er
 	trial.Remark = strings.Trim(remark+"; "+own, "; ")
 
 	return trial, nil
+}
+
+// open makes a workspace and returns an API key of it.
+func (b *Bench) open(ctx context.Context, workspace programtest.Workspace) (key string, err error) {
+	if b.account == nil {
+		b.account, err = programtest.SignUp(ctx, b.Program, workspace)
+	} else {
+		err = b.account.Create(ctx, workspace)
+	}
+	if err != nil {
+		return "", err
+	}
+	return b.account.Key, nil
 }
 
 // session makes the folders of a trial with the files to read.

@@ -1,6 +1,7 @@
 package apiclients
 
 import (
+	"bytes"
 	"errors"
 	"net/http"
 	"strings"
@@ -17,7 +18,7 @@ func generation(status int, body, compression, tokens, lane string) Exchange {
 	return Exchange{
 		Method: http.MethodPost, Path: "/v1/messages", Status: status, Body: []byte(`{"tools":[{}],"text":"` + body + `"}`),
 		Answered: http.Header{
-			"X-Palimpsest-Compression": {compression}, "X-Palimpsest-Tokens-Before": {tokens}, "X-Palimpsest-Lane": {lane},
+			"X-Palimpsest-Compression": {compression}, "X-Palimpsest-Tokens-Before": {tokens}, "X-Palimpsest-Tokens-After": {tokens}, "X-Palimpsest-Lane": {lane},
 		},
 	}
 }
@@ -150,6 +151,16 @@ func TestWhatAlwaysHolds(t *testing.T) {
 	broken := errors.New("unknown parameter")
 	chat := exchange
 	chat.Path, chat.Body = "/v1/chat/completions", []byte(`{"model":"m","stream":true}`)
+	inserted := generation(http.StatusOK, "hello", "none", "1", "a")
+	inserted.Answered.Set("X-Palimpsest-Tokens-After", "2")
+	unfit := generation(http.StatusBadRequest, "unfit", "none", "1", "a")
+	unfit.Answered.Set("X-Palimpsest-Tokens-After", "2")
+	judge := func(_ string, _ http.Header, body []byte) error {
+		if bytes.Equal(body, unfit.Body) {
+			return errors.New(broken.Error())
+		}
+		return nil
+	}
 	plain := chat
 	plain.Body = []byte(`{"model":"m"}`)
 
@@ -164,12 +175,15 @@ func TestWhatAlwaysHolds(t *testing.T) {
 		"another body":         {exchange: exchange, received: providertest.Recorded{Body: []byte("{}")}, fault: "got another body"},
 		"refused as sent":      {exchange: exchange, received: providertest.Recorded{Body: exchange.Body, Invalid: broken}, own: "1 requests refused"},
 		"refused as changed":   {exchange: generation(http.StatusOK, "hello", "epoch", "1", "a"), received: providertest.Recorded{Body: []byte("{}"), Invalid: broken}, fault: "what the proxy made"},
+		"refused either way":   {exchange: unfit, received: providertest.Recorded{Path: unfit.Path, Status: unfit.Status, Body: []byte("{}"), Invalid: broken}, own: "1 requests refused"},
+		"refused otherwise":    {exchange: unfit, received: providertest.Recorded{Path: unfit.Path, Status: unfit.Status, Body: []byte("{}"), Invalid: errors.New("other")}, fault: "what the proxy made"},
+		"put in before":        {exchange: inserted, received: providertest.Recorded{Body: []byte("{}")}},
 		"usage wished for":     {exchange: chat, received: providertest.Recorded{Body: []byte(`{"model":"m","stream":true,"stream_options":{"include_usage":true}}`)}},
 		"usage and more":       {exchange: chat, received: providertest.Recorded{Body: []byte(`{"model":"n","stream":true,"stream_options":{"include_usage":true}}`)}, fault: "got another body"},
 		"usage without stream": {exchange: plain, received: providertest.Recorded{Body: []byte(`{"model":"m","stream_options":{"include_usage":true}}`)}, fault: "got another body"},
-		"our own error":        {exchange: Exchange{Answered: http.Header{"X-Palimpsest-Error-Source": {"palimpsest"}}}, fault: "the proxy itself"},
+		"our own error":        {exchange: Exchange{Answered: http.Header{"X-Palimpsest-Error-Source": {"proxy"}}}, fault: "the proxy itself"},
 	} {
-		trial := Trial{Exchanges: []Exchange{one.exchange}, Received: []providertest.Recorded{one.received}}
+		trial := Trial{Exchanges: []Exchange{one.exchange}, Received: []providertest.Recorded{one.received}, judge: judge}
 		own, err := trial.alwaysHolds(key)
 		if !strings.Contains(own, one.own) || one.own == "" && own != "" {
 			t.Errorf("%s: remark %q", name, own)

@@ -28,6 +28,12 @@ type Exchange struct {
 // Compression is what the proxy says that it did.
 func (e Exchange) Compression() string { return e.Answered.Get("X-Palimpsest-Compression") }
 
+// unchanged reports whether the proxy says that it sent on what came: it compressed
+// nothing, and what it put in is as many tokens as none.
+func (e Exchange) unchanged() bool {
+	return e.Compression() == "none" && e.Answered.Get("X-Palimpsest-Tokens-Before") == e.Answered.Get("X-Palimpsest-Tokens-After")
+}
+
 // tap stands between a client and the proxy and notes what passes. It is the
 // address that the client is told.
 type tap struct {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"regexp"
 	"slices"
@@ -30,6 +31,7 @@ type Trial struct {
 	Err       error  // what is wrong
 
 	model *model
+	judge func(format string, header http.Header, body []byte) error // the provider's word on a request
 }
 
 // converse has the user say everything of the case. The error says that a client
@@ -72,17 +74,17 @@ func (t *Trial) alwaysHolds(key string) (string, error) {
 		}
 		switch {
 		case request.Invalid == nil || t.Case.refused && tooLong(request.Invalid):
-		case sent[string(request.Body)]:
+		case sent[string(request.Body)] || t.refusedAsSent(request):
 			own++
 		default:
 			wrong.add(fmt.Errorf("the provider refused what the proxy made of %s %s: %w", request.Method, request.Path, request.Invalid))
 		}
 	}
 	for _, exchange := range t.Exchanges {
-		if exchange.Answered.Get("X-Palimpsest-Error-Source") == "palimpsest" {
+		if exchange.Answered.Get("X-Palimpsest-Error-Source") == "proxy" {
 			wrong.add(fmt.Errorf("the proxy itself answered %s %s with %d: %s", exchange.Method, exchange.Path, exchange.Status, exchange.Refusal))
 		}
-		if exchange.Compression() == "none" && exchange.Header.Get("Content-Encoding") == "" && !received[string(exchange.Body)] && !t.receivedForUsage(exchange) {
+		if exchange.unchanged() && exchange.Header.Get("Content-Encoding") == "" && !received[string(exchange.Body)] && !t.receivedForUsage(exchange) {
 			wrong.add(fmt.Errorf("%s %s: the proxy says that it changed nothing, and the provider got another body", exchange.Method, exchange.Path))
 		}
 	}
@@ -91,6 +93,18 @@ func (t *Trial) alwaysHolds(key string) (string, error) {
 	}
 
 	return fmt.Sprintf("%d requests refused as the client sent them", own), errors.Join(wrong...)
+}
+
+// refusedAsSent reports whether the provider would have refused what a client sent for
+// the same reason as what the proxy made of it.
+func (t *Trial) refusedAsSent(request providertest.Recorded) bool {
+	return slices.ContainsFunc(t.Exchanges, func(exchange Exchange) bool {
+		if exchange.Status != request.Status || exchange.Path != request.Path {
+			return false
+		}
+		refusal := t.judge(request.Format, request.Header, exchange.Body)
+		return refusal != nil && refusal.Error() == request.Invalid.Error()
+	})
 }
 
 // faults are what is wrong with a trial, each once.

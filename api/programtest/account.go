@@ -36,30 +36,47 @@ func SignUp(ctx context.Context, program string, wanted Workspace) (*Account, er
 	}, nil); err != nil {
 		return nil, err
 	}
+	if err := account.furnish(ctx, wanted); err != nil {
+		return nil, err
+	}
+	return account, nil
+}
+
+// Create makes another workspace of the owner and works in it from then on. Who makes
+// many needs it: an installation takes few sign-ups from one place.
+func (a *Account) Create(ctx context.Context, wanted Workspace) error {
+	if err := a.Call(ctx, http.MethodPost, "/workspaces", map[string]string{"name": wanted.Name}, nil); err != nil {
+		return err
+	}
+	return a.furnish(ctx, wanted)
+}
+
+// furnish makes of a new workspace what is wanted.
+func (a *Account) furnish(ctx context.Context, wanted Workspace) error {
 	for _, provider := range []string{"anthropic", "openai"} {
-		if err := account.Call(ctx, http.MethodPost, "/provider-keys", map[string]string{
+		if err := a.Call(ctx, http.MethodPost, "/provider-keys", map[string]string{
 			"provider": provider, "name": "double", "key": "sk-double", "base_url": wanted.Provider,
 		}, nil); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if wanted.Window > 0 {
 		pipeline := map[string]map[string]int{"ipc": {"contextWindow": wanted.Window}}
-		if err := account.Call(ctx, http.MethodPut, "/pipeline", pipeline, nil); err != nil {
-			return nil, err
+		if err := a.Call(ctx, http.MethodPut, "/pipeline", pipeline, nil); err != nil {
+			return err
 		}
 	}
 	var created struct {
 		Secret string `json:"secret"`
 	}
 	key := map[string]any{"name": "proxy", "scopes": []string{"proxy"}}
-	if err := account.Call(ctx, http.MethodPost, "/keys", key, &created); err != nil {
-		return nil, err
+	if err := a.Call(ctx, http.MethodPost, "/keys", key, &created); err != nil {
+		return err
 	}
 	if created.Secret == "" {
-		return nil, errors.New("POST /keys: no secret in the answer")
+		return errors.New("POST /keys: no secret in the answer")
 	}
-	account.Key = created.Secret
+	a.Key = created.Secret
 
-	return account, nil
+	return nil
 }

@@ -73,6 +73,28 @@ func TestWorkspaceWithoutAWindowKeepsTheModels(t *testing.T) {
 	}
 }
 
+func TestAnotherWorkspaceIsMadeByTheSameOwner(t *testing.T) {
+	t.Parallel()
+	asked := &product{secret: "plm_first"}
+	server := httptest.NewServer(asked)
+	t.Cleanup(server.Close)
+	account, err := SignUp(t.Context(), server.URL, Workspace{Name: "first"})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	asked.asked, asked.bodies, asked.secret = nil, nil, "plm_second"
+	if err := account.Create(t.Context(), Workspace{Name: "second", Window: 7}); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"POST /api/v1/workspaces", "POST /api/v1/provider-keys", "POST /api/v1/provider-keys", "PUT /api/v1/pipeline", "POST /api/v1/keys",
+	}
+	if !slices.Equal(asked.asked, want) || !strings.Contains(asked.bodies[0], `"second"`) || account.Key != "plm_second" {
+		t.Errorf("asked %v %v, key %s", asked.asked, asked.bodies, account.Key)
+	}
+}
+
 func TestRefusedSignUpQuotesTheProduct(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"/api/v1/signup", "/api/v1/provider-keys", "/api/v1/pipeline", "/api/v1/keys"} {
