@@ -98,7 +98,7 @@ bench: ## Go benchmarks and the overhead of the proxy; writes docs/performance.m
 
 .PHONY: bench-neighbours
 bench-neighbours: ## how fast a workspace is beside a noisy one; prints what docs/performance.md quotes
-	go test -run '^$$' -bench Neighbour -benchtime 3000x ./api
+	go test -run '^$$' -bench Neighbour -benchtime 3000x ./api ./cmd/palimpsest
 
 .PHONY: bench-compaction
 bench-compaction: ## compare ways to compact sessions; writes docs/compaction-bench.md; ARGS=-quick

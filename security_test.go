@@ -59,3 +59,49 @@ func TestTableOfSecurityTestsIsTrue(t *testing.T) {
 		}
 	}
 }
+
+// S33: every package that starts goroutines, and has tests, looks that none is left
+// behind when they are over; but for one whose goroutines nobody can stop.
+func TestPackagesThatStartGoroutinesLookForThem(t *testing.T) {
+	t.Parallel()
+
+	// What writes Markdown as HTML cannot be told to end; web/render bounds how many
+	// such texts are under way, and waits for none.
+	const unstoppable = "web/render"
+	starts, tested, looks := map[string]string{}, map[string]bool{}, map[string]bool{}
+	for _, source := range sources(t) {
+		if source.Test {
+			tested[source.Folder] = true
+			text := string(source.Text)
+			looks[source.Folder] = looks[source.Folder] || strings.Contains(text, "goleak.VerifyTestMain(") || strings.Contains(text, "goleak.Find(") || strings.Contains(text, "dbtest.Main(")
+			continue
+		}
+		ast.Inspect(source.Syntax, func(node ast.Node) bool {
+			if startsGoroutine(node) {
+				starts[source.Folder] = source.Path
+			}
+			return true
+		})
+	}
+	if len(starts) < 15 {
+		t.Fatalf("goroutines are found in %d packages", len(starts))
+	}
+	for folder, path := range starts {
+		if tested[folder] && !looks[folder] && folder != unstoppable {
+			t.Errorf("%s starts goroutines, and no test in its folder looks that they end", path)
+		}
+	}
+}
+
+// startsGoroutine reports whether a node is a go statement, or a call of a method Go as
+// groups have it.
+func startsGoroutine(node ast.Node) bool {
+	switch node := node.(type) {
+	case *ast.GoStmt:
+		return true
+	case *ast.CallExpr:
+		called, is := node.Fun.(*ast.SelectorExpr)
+		return is && called.Sel.Name == "Go" && len(node.Args) == 1
+	}
+	return false
+}

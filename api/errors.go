@@ -126,6 +126,9 @@ func exceededProblem(exceeded limits.Exceeded) wire.Problem {
 	case limits.MonthBudget:
 		problem.Code, problem.OpenAIType = "insufficient_quota", "insufficient_quota"
 		problem.Message = fmt.Sprintf("This Palimpsest API key has a budget of %s USD a month %s", tenants.USD(quota.MonthMicroUSD), budget)
+	case limits.HeldBudget:
+		problem.Message = "Requests of this Palimpsest API key that are under way may cost all that is left of its budget. " +
+			"Wait until one of them has ended; the budget can be raised on the dashboard's API keys page."
 	case limits.None:
 	}
 	return problem

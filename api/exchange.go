@@ -69,7 +69,7 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 		}
 
 		if purpose != measure {
-			err = event.ticket.Take(ctx, event.Report.After)
+			err = event.ticket.Take(ctx, event.Report.After, mayCost(written))
 		}
 		if err != nil {
 			return s.refuse(c, codec, event, err)

@@ -10,6 +10,10 @@ import (
 	"testing"
 
 	"palimpsest/api/upstream/providertest"
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/prompt"
+	"palimpsest/pipeline/tokens"
+	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
 )
 
@@ -209,4 +213,77 @@ func TestOpenStreamsCountUntilTheyEnd(t *testing.T) {
 		t.Errorf("after the first has ended: status %d", again.StatusCode)
 	}
 	end <- struct{}{}
+}
+
+// What a request under way may cost is held of the budget until it has ended; what
+// costs nothing passes meanwhile.
+func TestBudgetIsHeldWhileAStreamIsOpen(t *testing.T) {
+	t.Parallel()
+	began, end := make(chan struct{}), make(chan struct{})
+	p := setup(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "event: ping\ndata: {}\n\n")
+		_ = http.NewResponseController(w).Flush()
+		if strings.HasSuffix(r.URL.Path, "/count_tokens") {
+			return
+		}
+		began <- struct{}{}
+		<-end
+	})
+	p.store.limit(tenants.Limits{Quota: tenants.Quota{DayMicroUSD: 10}}) // an answer of 100 tokens may cost more
+	open := p.open(t.Context(), http.MethodPost, messagesPath, askClaude)
+	defer open.Body.Close()
+	<-began
+	for path, test := range map[string]struct{ body, code string }{
+		messagesPath: {askClaude, ""}, chatPath: {askGPT, "rate_limit_exceeded"},
+	} {
+		got := p.send(http.MethodPost, path, test.body)
+		told := got.said(t)
+		if got.status != http.StatusTooManyRequests || told.Error.Type != "rate_limit_error" || told.Error.Code != test.code ||
+			got.header.Get("Retry-After") != "" || got.header.Get("X-Should-Retry") != "true" || !strings.Contains(told.Error.Message, "under way") {
+			t.Errorf("%s: status %d, %v: %s", path, got.status, got.header, got.body)
+		}
+	}
+	if got := p.send(http.MethodPost, messagesPath+"/count_tokens", askClaude); got.status != http.StatusOK {
+		t.Errorf("a count: status %d: %s", got.status, got.body)
+	}
+	end <- struct{}{}
+	if _, err := io.ReadAll(open.Body); err != nil {
+		t.Fatal(err)
+	}
+	p.last(4) // the stream has ended for us too, and has cost nothing
+	again := p.open(t.Context(), http.MethodPost, messagesPath, askClaude)
+	defer again.Body.Close()
+	<-began
+	if again.StatusCode != http.StatusOK {
+		t.Errorf("after the first has ended: status %d", again.StatusCode)
+	}
+	end <- struct{}{}
+}
+
+// What is held is no less than what an exchange costs in the end.
+func TestWhatMayBeSpentBoundsWhatIs(t *testing.T) {
+	t.Parallel()
+	model := tokens.Model{MaxOutput: 1000, Price: tokens.Price{Input: 2, Output: 10, CacheRead: 0.2, CacheWrite: 2.5}}
+	unpriced := model
+	unpriced.Price = tokens.Price{}
+	for name, test := range map[string]struct {
+		model tokens.Model
+		asked int
+		want  int64
+	}{
+		"as long as was asked for":      {model, 100, 400*2.5 + 100*10},
+		"as long as the model's":        {model, 0, 400*2.5 + 1000*10},
+		"no longer than the model's":    {model, 64_000, 400*2.5 + 1000*10},
+		"nobody knows what it may cost": {unpriced, 100, 0},
+	} {
+		exchange := &pipeline.Exchange{Model: test.model, Request: wire.Request{MaxOutput: test.asked}}
+		exchange.Report.After = 400
+		if got := mayCost(&prompt.Prompt{Exchange: exchange}); got != test.want {
+			t.Errorf("%s: %d, want %d", name, got, test.want)
+		}
+	}
+	if got := mayCost(&prompt.Prompt{}); got != 0 {
+		t.Errorf("what was not read may cost %d", got)
+	}
 }

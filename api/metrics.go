@@ -87,7 +87,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics.recalling = histograms("recall_duration_seconds", "Time that a call of a recall tool took.", fast, "tool")
 	metrics.mails = counters("mails_total", "Tries to send mails, by outcome.", "outcome")
 	metrics.refused = counters("limits_refused_total", "Requests that met a limit of their API key.", "limit")
-	for kind := limits.Requests; kind <= limits.MonthBudget; kind++ {
+	for kind := limits.Requests; kind <= limits.HeldBudget; kind++ {
 		metrics.refused.WithLabelValues(kind.String())
 	}
 	metrics.alone = counter("limits_local_total", "Requests whose limits a replica held by itself because Redis did not answer.")

@@ -68,6 +68,10 @@ type AccountRequest struct {
 	PasswordHash string // of a sign-up
 	Workspace    string // name, of a sign-up
 	From         string // address of the client
+
+	// OnlyFirst has a sign-up answered for the first person of an installation alone. It
+	// is not kept.
+	OnlyFirst bool
 }
 
 // AboutMail is what the text of a mail is sealed for while it waits.

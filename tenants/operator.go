@@ -10,6 +10,10 @@ import (
 var (
 	// ErrSuspended says that the operator has suspended the workspace.
 	ErrSuspended = errors.New("workspace is suspended")
+	// ErrNotFirst says that somebody who had a place as the first person of an
+	// installation only is not the first.
+	ErrNotFirst = errors.New("somebody signed up before")
+
 	// ErrInviteOnly says that nobody signs up here without an invitation.
 	ErrInviteOnly = errors.New("sign-up is by invitation")
 	// ErrUnverified says that no owner of the workspace has a verified address, where

@@ -18,11 +18,12 @@ const (
 	Concurrency
 	DayBudget
 	MonthBudget
+	HeldBudget // of a day or a month: requests under way may cost what is left of it
 )
 
 // String returns the kind as metrics name it.
 func (k Kind) String() string {
-	return [...]string{"none", "requests", "tokens", "concurrency", "day_budget", "month_budget"}[k]
+	return [...]string{"none", "requests", "tokens", "concurrency", "day_budget", "month_budget", "held_budget"}[k]
 }
 
 // Exceeded says which limit a request meets.

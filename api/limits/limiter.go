@@ -64,7 +64,7 @@ type Limiter struct {
 	loading singleflight.Group
 
 	mu   sync.Mutex
-	live map[*Ticket]struct{} // under way with a place in Redis
+	live map[*Ticket]int64 // under way, with a place in Redis, and what each holds of its budgets
 
 	stop    chan struct{}
 	stopped sync.WaitGroup
@@ -82,7 +82,7 @@ func New(config Config) *Limiter {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	l := &Limiter{config: config, local: newLocal(), live: make(map[*Ticket]struct{}), stop: make(chan struct{})}
+	l := &Limiter{config: config, local: newLocal(), live: make(map[*Ticket]int64), stop: make(chan struct{})}
 	if config.Redis != nil {
 		l.shared = newShared(config.Redis)
 	}
@@ -148,7 +148,7 @@ func (l *Limiter) admitShared(ctx context.Context, ticket *Ticket, known spend) 
 	if result.kind == None {
 		// Both counters are kept up to date: Redis may be gone at the next request.
 		l.local.note(ticket.subject, ticket.quota, ticket.at, result.spend)
-		l.hold(ticket)
+		l.hold(ticket, 0)
 	}
 	return result, true
 }
@@ -207,9 +207,9 @@ func (l *Limiter) load(ctx context.Context, subject Subject, now time.Time) {
 // spent, and forgets those that are not used. Start calls it every half a minute.
 func (l *Limiter) Upkeep(ctx context.Context) {
 	now := l.config.Now()
-	if tickets := l.held(); len(tickets) > 0 && l.shared != nil {
+	if places := l.held(); len(places) > 0 && l.shared != nil {
 		renewing, cancel := context.WithTimeout(ctx, loadTimeout)
-		if err := l.shared.renew(renewing, tickets); err != nil {
+		if err := l.shared.renew(renewing, places); err != nil {
 			l.config.Log.WarnContext(ctx, "requests under way are not renewed", "error", err)
 		}
 		cancel()
@@ -219,24 +219,24 @@ func (l *Limiter) Upkeep(ctx context.Context) {
 	}
 }
 
-// hold remembers a request with a place in Redis.
-func (l *Limiter) hold(ticket *Ticket) {
-	if ticket.quota.Concurrency == 0 {
+// hold remembers a request with a place in Redis, and what it holds of its budgets.
+func (l *Limiter) hold(ticket *Ticket, micro int64) {
+	if ticket.quota.Concurrency == 0 && micro == 0 {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.live[ticket] = struct{}{}
+	l.live[ticket] = micro
 }
 
-func (l *Limiter) held() []*Ticket {
+func (l *Limiter) held() []place {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	tickets := make([]*Ticket, 0, len(l.live))
-	for ticket := range l.live {
-		tickets = append(tickets, ticket)
+	places := make([]place, 0, len(l.live))
+	for ticket, micro := range l.live {
+		places = append(places, place{names: namesOf(ticket.subject, ticket.at), ticket: ticket.id.String(), micro: micro})
 	}
-	return tickets
+	return places
 }
 
 func (l *Limiter) letGo(ticket *Ticket) {

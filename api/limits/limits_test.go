@@ -63,15 +63,15 @@ func TestTokensAreTakenBeforeAndSettledAfter(t *testing.T) {
 		t.Helper()
 		subject, quota := newSubject(), tenants.Quota{TokensPerMinute: 1_000_000}
 		ticket := admit(t, limiter, subject, quota)
-		if err := ticket.Take(t.Context(), 600_000); err != nil {
+		if err := ticket.Take(t.Context(), 600_000, 0); err != nil {
 			t.Fatal(err)
 		}
 		other := admit(t, limiter, subject, quota)
-		exceeded, _ := errors.AsType[limits.Exceeded](other.Take(t.Context(), 600_000))
+		exceeded, _ := errors.AsType[limits.Exceeded](other.Take(t.Context(), 600_000, 0))
 		if exceeded.Kind != limits.Tokens || exceeded.Wait < 5*time.Second || exceeded.Wait > 12*time.Second {
 			t.Errorf("the second is refused by %s for %s", exceeded.Kind, exceeded.Wait)
 		}
-		never, _ := errors.AsType[limits.Exceeded](other.Take(t.Context(), 1_000_001))
+		never, _ := errors.AsType[limits.Exceeded](other.Take(t.Context(), 1_000_001, 0))
 		if never.Kind != limits.Tokens || never.Asked != 1_000_001 || never.Wait != 0 {
 			t.Errorf("what never fits: %+v", never)
 		}
@@ -79,7 +79,7 @@ func TestTokensAreTakenBeforeAndSettledAfter(t *testing.T) {
 
 		ticket.Settle(t.Context(), 100_000, 0) // the provider counted less: the rest comes back
 		third := admit(t, limiter, subject, quota)
-		if err := third.Take(t.Context(), 800_000); err != nil {
+		if err := third.Take(t.Context(), 800_000, 0); err != nil {
 			t.Fatalf("after what came back: %v", err)
 		}
 		third.Settle(t.Context(), 3_000_000, 0) // and more: the debt is worked off
@@ -271,7 +271,7 @@ func TestNothingIsCountedWithoutLimits(t *testing.T) {
 	limiter.Start()
 	defer limiter.Stop()
 	ticket := admit(t, limiter, newSubject(), tenants.Quota{AllowUnpriced: true})
-	if err := ticket.Take(t.Context(), 1<<40); err != nil || ticket.Left() != (limits.Left{}) || b.asked != 0 {
+	if err := ticket.Take(t.Context(), 1<<40, 0); err != nil || ticket.Left() != (limits.Left{}) || b.asked != 0 {
 		t.Errorf("%v, %+v, the database was asked %d times", err, ticket.Left(), b.asked)
 	}
 	ticket.Settle(t.Context(), 1, 1)
@@ -290,7 +290,7 @@ func BenchmarkAdmitAndSettle(b *testing.B) {
 			b.StartTimer()
 			continue
 		}
-		_ = ticket.Take(b.Context(), 10)
+		_ = ticket.Take(b.Context(), 10, 0)
 		ticket.Settle(b.Context(), 12, 1)
 	}
 }

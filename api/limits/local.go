@@ -20,6 +20,7 @@ type use struct {
 	requests, tokens rate
 	running          int
 	spend            spend
+	held             int64     // millionths of a dollar that requests under way may cost
 	loaded           bool      // the database was asked for spend
 	used             time.Time // last asked for
 	hasBudget        bool      // spend is to be kept up to date
@@ -111,12 +112,10 @@ func (u *use) count(quota tenants.Quota, now time.Time) {
 
 // meets returns the limit that one more request meets, the longest lasting first.
 func (u *use) meets(quota tenants.Quota, now time.Time) (Kind, time.Duration) {
-	switch {
-	case quota.MonthMicroUSD > 0 && u.spend.monthMicro >= quota.MonthMicroUSD:
-		return MonthBudget, untilMonth(now)
-	case quota.DayMicroUSD > 0 && u.spend.dayMicro >= quota.DayMicroUSD:
-		return DayBudget, untilDay(now)
-	case quota.Concurrency > 0 && u.running >= quota.Concurrency:
+	if kind, wait := u.spends(quota, now); kind == MonthBudget || kind == DayBudget {
+		return kind, wait
+	}
+	if quota.Concurrency > 0 && u.running >= quota.Concurrency {
 		return Concurrency, 0
 	}
 	if quota.TokensPerMinute > 0 {
@@ -147,15 +146,46 @@ func (u *use) left(quota tenants.Quota, now time.Time) Left {
 	return left
 }
 
-// take counts n tokens if they fit, or else returns how long until they do.
-func (l *local) take(subject Subject, quota tenants.Quota, now time.Time, n int) (wait time.Duration, left int) {
+// take counts n tokens and holds so much of the budgets, if both fit, or else says
+// which limit is met. What requests of the day before hold counts too.
+func (l *local) take(subject Subject, quota tenants.Quota, now time.Time, n int, micro int64) verdict {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	u := l.of(subject, quota, now)
-	if wait = u.tokens.wait(now, quota.TokensPerMinute, n); wait == 0 {
+	var result verdict
+	if micro > 0 {
+		result.kind, result.wait = u.spends(quota, now)
+	}
+	if result.kind == None && n > 0 {
+		if result.wait = u.tokens.wait(now, quota.TokensPerMinute, n); result.wait > 0 {
+			result.kind = Tokens
+		}
+	}
+	if result.kind == None {
+		u.take(quota, now, n, micro)
+	}
+	result.left = u.left(quota, now)
+	return result
+}
+
+// spends returns the budget that one more request meets.
+func (u *use) spends(quota tenants.Quota, now time.Time) (Kind, time.Duration) {
+	switch month, day := quota.MonthMicroUSD, quota.DayMicroUSD; {
+	case month > 0 && u.spend.monthMicro >= month:
+		return MonthBudget, untilMonth(now)
+	case day > 0 && u.spend.dayMicro >= day:
+		return DayBudget, untilDay(now)
+	case month > 0 && u.spend.monthMicro+u.held >= month, day > 0 && u.spend.dayMicro+u.held >= day:
+		return HeldBudget, 0
+	}
+	return None, 0
+}
+
+func (u *use) take(quota tenants.Quota, now time.Time, n int, micro int64) {
+	u.held += micro
+	if n > 0 {
 		u.tokens = u.tokens.add(now, quota.TokensPerMinute, n)
 	}
-	return wait, u.tokens.left(now, quota.TokensPerMinute)
 }
 
 // settle ends a request: n more tokens than were taken, and what it has cost unless
@@ -164,7 +194,7 @@ func (l *local) settle(ticket *Ticket, now time.Time, n int, micro int64, known 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	u := l.of(ticket.subject, ticket.quota, now)
-	u.running = max(0, u.running-1)
+	u.running, u.held = max(0, u.running-1), max(0, u.held-ticket.held)
 	if ticket.quota.TokensPerMinute > 0 {
 		u.tokens = u.tokens.add(now, ticket.quota.TokensPerMinute, n)
 	}
@@ -175,12 +205,11 @@ func (l *local) settle(ticket *Ticket, now time.Time, n int, micro int64, known 
 	}
 }
 
-// owe counts n tokens that another counter let pass.
-func (l *local) owe(subject Subject, quota tenants.Quota, now time.Time, n int) {
+// owe counts what another counter let pass.
+func (l *local) owe(subject Subject, quota tenants.Quota, now time.Time, n int, micro int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	u := l.of(subject, quota, now)
-	u.tokens = u.tokens.add(now, quota.TokensPerMinute, n)
+	l.of(subject, quota, now).take(quota, now, n, micro)
 }
 
 // spent returns what a subject has spent as far as is known, and whether the

@@ -3,6 +3,7 @@ package limits
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -97,20 +98,43 @@ end
 return {kind, math.ceil(pause), requests > 0 and left(KEYS[1], requests) or 0, tokens > 0 and left(KEYS[2], tokens) or 0, running, inday, inmonth}
 `
 
-// KEYS: tokens. ARGV: tokens a minute, how many.
+// KEYS: tokens, day, month, held. ARGV: tokens a minute, how many, day, month, what it
+// may cost, its place, lease, what is known to be spent of the day and of the month.
+//
+//nolint:dupword // Lua
 const takeScript = `
-local tokens, n = tonumber(ARGV[1]), tonumber(ARGV[2])
-local pause = wait(KEYS[1], tokens, n)
-if pause == 0 then add(KEYS[1], tokens, n) end
-return {math.ceil(pause), left(KEYS[1], tokens)}
+local tokens, n, day, month, micro = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local kind, pause = 0, 0
+if micro > 0 then
+  local held = 0
+  redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', string.format('%.0f', now))
+  for _, place in ipairs(redis.call('ZRANGE', KEYS[4], 0, -1)) do held = held + tonumber(string.match(place, '%d+$')) end
+  local inday, inmonth = math.max(number(KEYS[2]), tonumber(ARGV[8])), math.max(number(KEYS[3]), tonumber(ARGV[9]))
+  if month > 0 and inmonth >= month then kind = 5
+  elseif day > 0 and inday >= day then kind = 4
+  elseif month > 0 and inmonth + held >= month or day > 0 and inday + held >= day then kind = 6 end
+end
+if kind == 0 and n > 0 then
+  pause = wait(KEYS[1], tokens, n)
+  if pause > 0 then kind = 2 end
+end
+if kind == 0 then
+  if n > 0 then add(KEYS[1], tokens, n) end
+  if micro > 0 then
+    redis.call('ZADD', KEYS[4], string.format('%.0f', now + ARGV[7]), ARGV[6])
+    redis.call('PEXPIRE', KEYS[4], string.format('%.0f', ARGV[7] / 1000))
+  end
+end
+return {kind, math.ceil(pause), tokens > 0 and left(KEYS[1], tokens) or 0}
 `
 
-// KEYS: tokens, running, day, month. ARGV: tokens a minute, how many more, ticket,
+// KEYS: tokens, running, day, month, held. ARGV: tokens a minute, how many more, ticket,
 // cost, for how long the day's and the month's are kept, whether each is counted,
-// what is known to be spent of each.
+// what is known to be spent of each, its place among what is held.
 const settleScript = `
 if tonumber(ARGV[1]) > 0 and tonumber(ARGV[2]) ~= 0 then add(KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])) end
 redis.call('ZREM', KEYS[2], ARGV[3])
+redis.call('ZREM', KEYS[5], ARGV[11])
 local function spend(key, kept, counted, known)
   if counted == '0' then return 0 end
   local value = math.max(number(key), tonumber(known)) + tonumber(ARGV[4])
@@ -136,25 +160,36 @@ func (s *shared) admit(ctx context.Context, ticket *Ticket, known spend) (verdic
 		Requests: int(answer[2]), Tokens: int(answer[3]), Concurrency: max(0, quota.Concurrency-int(answer[4])),
 		DayMicroUSD: max(0, quota.DayMicroUSD-answer[5]), MonthMicroUSD: max(0, quota.MonthMicroUSD-answer[6]),
 	}}
-	switch result.kind {
-	case None, Requests, Tokens, Concurrency:
-	case DayBudget:
-		result.wait = untilDay(ticket.at)
-	case MonthBudget:
-		result.wait = untilMonth(ticket.at)
-	default:
-		return verdict{}, fmt.Errorf("limits: Redis answers %v", answer)
-	}
-	return result, nil
+	return result.until(ticket.at)
 }
 
-// take counts n tokens if they fit, or else returns how long until they do.
-func (s *shared) take(ctx context.Context, ticket *Ticket, n int) (wait time.Duration, left int, err error) {
-	answer, err := numbers(s.claiming.Run(ctx, s.client, []string{namesOf(ticket.subject, ticket.at).tokens}, ticket.quota.TokensPerMinute, n), 2)
-	if err != nil {
-		return 0, 0, err
+// until completes a verdict of Redis with how long a budget is used up.
+func (v verdict) until(now time.Time) (verdict, error) {
+	switch v.kind {
+	case None, Requests, Tokens, Concurrency, HeldBudget:
+	case DayBudget:
+		v.wait = untilDay(now)
+	case MonthBudget:
+		v.wait = untilMonth(now)
+	default:
+		return verdict{}, fmt.Errorf("limits: Redis answers %d", v.kind)
 	}
-	return time.Duration(answer[0]) * time.Microsecond, int(answer[1]), nil
+	return v, nil
+}
+
+// take counts n tokens and holds so much of the budgets, if both fit, or else says
+// which limit is met. known is what this replica knows to be spent.
+func (s *shared) take(ctx context.Context, ticket *Ticket, n int, micro int64, known spend) (verdict, error) {
+	names, quota := namesOf(ticket.subject, ticket.at), ticket.quota
+	known = spend{}.at(ticket.at).atLeast(known)
+	answer, err := numbers(s.claiming.Run(ctx, s.client, []string{names.tokens, names.day, names.month, names.held},
+		quota.TokensPerMinute, n, quota.DayMicroUSD, quota.MonthMicroUSD, micro,
+		place{ticket: ticket.id.String(), micro: micro}.member(), lease.Microseconds(), known.dayMicro, known.monthMicro), 3)
+	if err != nil {
+		return verdict{}, err
+	}
+	result := verdict{kind: Kind(answer[0]), wait: time.Duration(answer[1]) * time.Microsecond, left: Left{Tokens: int(answer[2])}}
+	return result.until(ticket.at)
 }
 
 // settle ends a request and returns what is spent with it. before is what this
@@ -162,9 +197,10 @@ func (s *shared) take(ctx context.Context, ticket *Ticket, n int) (wait time.Dur
 func (s *shared) settle(ctx context.Context, ticket *Ticket, n int, micro int64, before spend) (spend, error) {
 	names, quota := namesOf(ticket.subject, ticket.at), ticket.quota
 	known := spend{}.at(ticket.at).atLeast(before)
-	answer, err := numbers(s.settling.Run(ctx, s.client, []string{names.tokens, names.running, names.day, names.month},
+	answer, err := numbers(s.settling.Run(ctx, s.client, []string{names.tokens, names.running, names.day, names.month, names.held},
 		quota.TokensPerMinute, n, ticket.id.String(), micro, dayKept.Milliseconds(), monthKept.Milliseconds(),
-		flag(quota.DayMicroUSD > 0), flag(quota.MonthMicroUSD > 0), known.dayMicro, known.monthMicro), 2)
+		flag(quota.DayMicroUSD > 0), flag(quota.MonthMicroUSD > 0), known.dayMicro, known.monthMicro,
+		place{ticket: ticket.id.String(), micro: ticket.held}.member()), 2)
 	if err != nil {
 		return spend{}, err
 	}
@@ -172,9 +208,19 @@ func (s *shared) settle(ctx context.Context, ticket *Ticket, n int, micro int64,
 	return known, nil
 }
 
+// place is what a request under way has in Redis.
+type place struct {
+	names  names
+	ticket string
+	micro  int64 // what it holds of its budgets
+}
+
+// member returns the place as it stands among what is held. It ends with how much.
+func (p place) member() string { return p.ticket + ":" + strconv.FormatInt(p.micro, 10) }
+
 // renew says that requests are still under way.
-func (s *shared) renew(ctx context.Context, tickets []*Ticket) error {
-	if len(tickets) == 0 {
+func (s *shared) renew(ctx context.Context, places []place) error {
+	if len(places) == 0 {
 		return nil
 	}
 	clock, err := s.client.Time(ctx).Result()
@@ -183,10 +229,13 @@ func (s *shared) renew(ctx context.Context, tickets []*Ticket) error {
 	}
 	end := float64(clock.Add(lease).UnixMicro())
 	_, err = s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		for _, ticket := range tickets {
-			running := namesOf(ticket.subject, ticket.at).running
-			pipe.ZAddXX(ctx, running, redis.Z{Score: end, Member: ticket.id.String()})
-			pipe.PExpire(ctx, running, lease)
+		for _, place := range places {
+			pipe.ZAddXX(ctx, place.names.running, redis.Z{Score: end, Member: place.ticket})
+			pipe.PExpire(ctx, place.names.running, lease)
+			if place.micro > 0 {
+				pipe.ZAddXX(ctx, place.names.held, redis.Z{Score: end, Member: place.member()})
+				pipe.PExpire(ctx, place.names.held, lease)
+			}
 		}
 		return nil
 	})
@@ -198,7 +247,7 @@ func (s *shared) renew(ctx context.Context, tickets []*Ticket) error {
 
 // names are where a subject's counters lie. The workspace stands first, and in
 // braces, so that a cluster keeps all of it in one place.
-type names struct{ requests, tokens, running, day, month string }
+type names struct{ requests, tokens, running, held, day, month string }
 
 func namesOf(subject Subject, at time.Time) names {
 	who := "workspace"
@@ -208,7 +257,7 @@ func namesOf(subject Subject, at time.Time) names {
 	prefix := "palimpsest:limits:{" + subject.Workspace.String() + "}:" + who + ":"
 	day, month := tenants.SpendSpan(at)
 	return names{
-		requests: prefix + "requests", tokens: prefix + "tokens", running: prefix + "running",
+		requests: prefix + "requests", tokens: prefix + "tokens", running: prefix + "running", held: prefix + "held",
 		day: prefix + "day:" + day.Format("2006-01-02"), month: prefix + "month:" + month.Format("2006-01"),
 	}
 }

@@ -18,6 +18,7 @@ type Ticket struct {
 	id      uuid.UUID
 	at      time.Time // when it began
 	taken   int       // tokens
+	held    int64     // millionths of a dollar of its budgets, while it is under way
 	left    Left
 }
 
@@ -37,31 +38,53 @@ func (t *Ticket) Left() Left {
 	return t.left
 }
 
-// Take counts the tokens that are about to be sent, or returns an Exceeded.
-func (t *Ticket) Take(ctx context.Context, tokens int) error {
-	if t == nil || t.limiter == nil || t.quota.TokensPerMinute == 0 || tokens <= 0 {
+// Take counts the tokens that are about to be sent, and holds what they and their
+// answer cost at most, in millionths of a dollar, until the request is settled. It
+// returns an Exceeded if they are too many, or if what others under way hold leaves
+// nothing of a budget: so of all that are let pass only the last can exceed it. It is
+// called once.
+func (t *Ticket) Take(ctx context.Context, tokens int, micro int64) error {
+	if t == nil || t.limiter == nil {
 		return nil
 	}
-	exceeded := Exceeded{Kind: Tokens, Quota: t.quota}
-	if tokens > t.quota.TokensPerMinute {
-		exceeded.Asked = tokens
-		return exceeded
+	if t.quota.TokensPerMinute == 0 {
+		tokens = 0
 	}
+	if !t.quota.HasBudget() {
+		micro = 0
+	}
+	if tokens <= 0 && micro <= 0 {
+		return nil
+	}
+	if tokens > t.quota.TokensPerMinute {
+		return Exceeded{Kind: Tokens, Quota: t.quota, Asked: tokens}
+	}
+	return t.take(ctx, max(0, tokens), max(0, micro))
+}
+
+func (t *Ticket) take(ctx context.Context, tokens int, micro int64) error {
 	now := t.limiter.config.Now()
+	known, _ := t.limiter.local.spent(t.subject, t.quota, now)
+	var result verdict
 	isShared := t.limiter.ask(ctx, func(ctx context.Context) (err error) {
-		exceeded.Wait, t.left.Tokens, err = t.limiter.shared.take(ctx, t, tokens)
+		result, err = t.limiter.shared.take(ctx, t, tokens, micro, known)
 		return err
 	})
 	switch {
 	case !isShared:
-		exceeded.Wait, t.left.Tokens = t.limiter.local.take(t.subject, t.quota, now, tokens)
-	case exceeded.Wait == 0:
-		t.limiter.local.owe(t.subject, t.quota, now, tokens)
+		result = t.limiter.local.take(t.subject, t.quota, now, tokens, micro)
+	case result.kind == None:
+		t.limiter.local.owe(t.subject, t.quota, now, tokens, micro)
 	}
-	if exceeded.Wait > 0 {
-		return exceeded
+	t.left.Tokens = result.left.Tokens
+	if result.kind != None {
+		return Exceeded{Kind: result.kind, Quota: t.quota, Wait: result.wait}
 	}
 	t.taken += tokens
+	t.held = micro
+	if isShared {
+		t.limiter.hold(t, micro)
+	}
 	return nil
 }
 

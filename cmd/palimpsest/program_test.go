@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 
 // instance is the real program with a provider double behind it.
 type instance struct {
-	t       *testing.T
+	t       testing.TB
 	config  Config
 	program *program
 	log     *syncBuffer
@@ -38,13 +38,13 @@ type tenant struct {
 }
 
 // start starts the program on free ports and a database of its own.
-func start(t *testing.T, double providertest.Config) *instance {
+func start(t testing.TB, double providertest.Config) *instance {
 	t.Helper()
 	return startOn(t, dbtest.New(t).OwnerURL, double)
 }
 
 // startOn starts the program on free ports and a given database.
-func startOn(t *testing.T, databaseURL string, double providertest.Config) *instance {
+func startOn(t testing.TB, databaseURL string, double providertest.Config) *instance {
 	t.Helper()
 	double.Key = providerKey
 	if double.Count == nil {
@@ -199,7 +199,7 @@ func (w *tenant) setPipelinef(format string, values ...any) {
 	}
 }
 
-func counter(t *testing.T) *tokens.Counter {
+func counter(t testing.TB) *tokens.Counter {
 	t.Helper()
 	counter, err := tokens.NewCounter()
 	if err != nil {

@@ -89,7 +89,7 @@ func (w *tenant) replay(codec wire.Codec, body []byte) (sent, epochs, breaks int
 
 // begins reports whether a sent conversation begins with all of another, byte for
 // byte.
-func begins(t *testing.T, codec wire.Codec, body, other []byte) bool {
+func begins(t testing.TB, codec wire.Codec, body, other []byte) bool {
 	t.Helper()
 	now, err := wire.Open(body, codec.List())
 	if err != nil {
@@ -172,7 +172,7 @@ func (w *tenant) original(session string, index int) (*http.Response, []byte) {
 
 // requests cuts a conversation and returns the lengths of those of its prefixes
 // that its client sent as requests.
-func requests(t *testing.T, codec wire.Codec, body []byte) (*wire.Envelope, []int) {
+func requests(t testing.TB, codec wire.Codec, body []byte) (*wire.Envelope, []int) {
 	t.Helper()
 	envelope, err := wire.Open(body, codec.List())
 	if err != nil {

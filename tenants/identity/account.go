@@ -138,15 +138,17 @@ func (s *Service) AnswerRequests(ctx context.Context) error {
 // while nobody was there, one was the first, and settings may have changed.
 func (s *Service) answer(ctx context.Context, request tenants.AccountRequest, letter tenants.Letter) error {
 	known := s.knownMail(request.Email)
+	err := error(nil)
 	if request.Kind == tenants.RequestSignUp {
-		switch err := s.takes(ctx, request.Email); {
-		case isRefusal(err):
-			return s.store.RefuseSignUp(ctx, request, s.refusedMail(request.Email), known)
-		case err != nil:
-			return err
-		}
+		request.OnlyFirst, err = s.takes(ctx, request.Email)
 	}
-	return s.store.AnswerRequest(ctx, request, letter, known)
+	if err == nil {
+		err = s.store.AnswerRequest(ctx, request, letter, known)
+	}
+	if isRefusal(err) || errors.Is(err, tenants.ErrNotFirst) {
+		return s.store.RefuseSignUp(ctx, request, s.refusedMail(request.Email), known)
+	}
+	return err
 }
 
 // SendVerification sends a person who is logged in the link to verify their address

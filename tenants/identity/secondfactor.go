@@ -31,11 +31,11 @@ type Factors interface {
 	FactorsOf(ctx context.Context, user uuid.UUID) (tenants.Factors, error)
 	SecondFactor(ctx context.Context, user uuid.UUID) (tenants.SecondFactor, error)
 	StartSecondFactor(ctx context.Context, user uuid.UUID, sealed []byte, at time.Time) error
-	ConfirmSecondFactor(ctx context.Context, user tenants.User, keep uuid.UUID, factor tenants.SecondFactor, hashes [][]byte) error
+	ConfirmSecondFactor(ctx context.Context, user tenants.User, keep uuid.UUID, factor tenants.SecondFactor, hashes [][]byte, notices ...tenants.Mail) error
 	UseStep(ctx context.Context, user uuid.UUID, step int64, at time.Time) error
-	UseRecoveryCode(ctx context.Context, user tenants.User, hash []byte, at time.Time) error
-	ReplaceRecoveryCodes(ctx context.Context, user tenants.User, hashes [][]byte) error
-	RemoveSecondFactor(ctx context.Context, user tenants.User, keep uuid.UUID) error
+	UseRecoveryCode(ctx context.Context, user tenants.User, hash []byte, at time.Time, notices ...tenants.Mail) error
+	ReplaceRecoveryCodes(ctx context.Context, user tenants.User, hashes [][]byte, notices ...tenants.Mail) error
+	RemoveSecondFactor(ctx context.Context, user tenants.User, keep uuid.UUID, notices ...tenants.Mail) error
 }
 
 // Sealer seals a secret for what about names.
@@ -122,7 +122,7 @@ func (s *Service) ConfirmSecondFactor(ctx context.Context, who tenants.Principal
 	codes, hashes := newRecoveryCodes(who.User.ID)
 	factor.ConfirmedAt, factor.LastStep = s.now(), step
 	defer s.Forget()
-	return codes, s.store.ConfirmSecondFactor(ctx, who.User, who.Login.ID, factor, hashes)
+	return codes, s.store.ConfirmSecondFactor(ctx, who.User, who.Login.ID, factor, hashes, s.FactorMail(who.User, tenants.SecondFactorOn, ""))
 }
 
 // RenewRecoveryCodes returns other recovery codes to somebody who is logged in, knows
@@ -133,7 +133,7 @@ func (s *Service) RenewRecoveryCodes(ctx context.Context, who tenants.Principal,
 		return nil, err
 	}
 	codes, hashes := newRecoveryCodes(who.User.ID)
-	return codes, s.store.ReplaceRecoveryCodes(ctx, who.User, hashes)
+	return codes, s.store.ReplaceRecoveryCodes(ctx, who.User, hashes, s.FactorMail(who.User, tenants.RecoveryCodesChanged, ""))
 }
 
 // RemoveSecondFactor has no codes asked for any more of somebody who is logged in,
@@ -145,7 +145,7 @@ func (s *Service) RemoveSecondFactor(ctx context.Context, who tenants.Principal,
 		return err
 	}
 	defer s.Forget()
-	return s.store.RemoveSecondFactor(ctx, who.User, who.Login.ID)
+	return s.store.RemoveSecondFactor(ctx, who.User, who.Login.ID, s.FactorMail(who.User, tenants.SecondFactorOff, ""))
 }
 
 // LogInWithCode logs in whoever LogIn has given a pending token, with a code of their
@@ -206,7 +206,7 @@ func (s *Service) useCode(ctx context.Context, user tenants.User, code string) e
 	code = plainCode(code)
 	return s.guess(ctx, user.ID, func() error {
 		if len(code) == recoveryLetters {
-			return s.store.UseRecoveryCode(ctx, user, hashRecovery(user.ID, code), s.now())
+			return s.store.UseRecoveryCode(ctx, user, hashRecovery(user.ID, code), s.now(), s.FactorMail(user, tenants.RecoveryCodeUsed, ""))
 		}
 		if !factors.App {
 			return tenants.ErrWrongLogin

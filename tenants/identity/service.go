@@ -26,6 +26,9 @@ type Store interface {
 	// SignUp stores a user with a workspace of their own and sends them letters, or
 	// returns tenants.ErrEmailTaken.
 	SignUp(ctx context.Context, email, passwordHash, workspace string, letters ...tenants.Letter) (tenants.User, tenants.Workspace, error)
+	// SignUpFirst does the same for the first person of the installation, or returns
+	// tenants.ErrNotFirst.
+	SignUpFirst(ctx context.Context, email, passwordHash, workspace string, letters ...tenants.Letter) (tenants.User, tenants.Workspace, error)
 	// UserByEmail returns a user with the password's hash, or tenants.ErrNotFound.
 	UserByEmail(ctx context.Context, email string) (user tenants.User, passwordHash string, err error)
 	// Memberships returns a user's workspaces, oldest membership first.
@@ -104,7 +107,8 @@ func (s *Service) SignUp(ctx context.Context, email, password, workspace, userAg
 	if workspace, err = checkWorkspace(workspace); err != nil {
 		return tenants.Principal{}, "", err
 	}
-	if err := s.maySignUp(ctx, email); err != nil {
+	onlyFirst, err := s.maySignUp(ctx, email)
+	if err != nil {
 		return tenants.Principal{}, "", err
 	}
 	if s.mails.RequireVerified {
@@ -118,7 +122,14 @@ func (s *Service) SignUp(ctx context.Context, email, password, workspace, userAg
 	if s.mails.PublicURL != "" {
 		letters = append(letters, s.verifyLetter(email))
 	}
-	user, created, err := s.store.SignUp(ctx, email, hash, workspace, letters...)
+	store := s.store.SignUp
+	if onlyFirst {
+		store = s.store.SignUpFirst
+	}
+	user, created, err := store(ctx, email, hash, workspace, letters...)
+	if errors.Is(err, tenants.ErrNotFirst) {
+		return tenants.Principal{}, "", s.refusal(email)
+	}
 	if err != nil {
 		return tenants.Principal{}, "", fmt.Errorf("sign up: %w", err)
 	}

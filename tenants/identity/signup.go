@@ -78,24 +78,33 @@ func (s *Service) TakesSignUps(ctx context.Context) (bool, error) {
 
 // maySignUp returns why nobody signs up with an address: tenants.ErrInviteOnly, a
 // tenants.Invalid of the field email, or a tenants.TooMany. It says nothing of whether
-// the address is known.
-func (s *Service) maySignUp(ctx context.Context, email string) error {
-	if err := s.takes(ctx, email); err != nil {
-		return err
+// the address is known. onlyFirst: somebody may as long as nobody was before them.
+func (s *Service) maySignUp(ctx context.Context, email string) (onlyFirst bool, err error) {
+	if onlyFirst, err = s.takes(ctx, email); err != nil {
+		return false, err
 	}
-	return s.countPlace(ctx)
+	return onlyFirst, s.countPlace(ctx)
 }
 
 // takes returns why nobody signs up with an address, as maySignUp does, and counts
 // nothing.
-func (s *Service) takes(ctx context.Context, email string) error {
+func (s *Service) takes(ctx context.Context, email string) (onlyFirst bool, err error) {
+	refusal := s.refusal(email)
+	if refusal == nil {
+		return false, nil
+	}
 	isNew, err := s.IsNew(ctx)
 	if err != nil {
-		return fmt.Errorf("sign up: %w", err)
+		return false, fmt.Errorf("sign up: %w", err)
 	}
-	if isNew {
-		return nil
+	if !isNew {
+		return false, refusal
 	}
+	return true, nil
+}
+
+// refusal returns why nobody signs up with an address but the first person.
+func (s *Service) refusal(email string) error {
 	_, domain, _ := strings.Cut(email, "@")
 	switch {
 	case s.signUps.Open == OpenToInvited:

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"palimpsest/tenants"
 	"palimpsest/tenants/identity"
+	"palimpsest/tenants/tenantsdb"
 )
 
 // try signs somebody up and returns why not.
@@ -37,6 +39,144 @@ func TestInviteOnlyLetsInTheFirstPersonAlone(t *testing.T) {
 	}
 	if _, _, err := b.service.LogIn(t.Context(), "ada@example.com", password, "here", "test"); err != nil {
 		t.Errorf("the first person cannot log in: %v", err)
+	}
+}
+
+// rival is the store of one of several processes that all find an installation new.
+type rival struct {
+	*tenantsdb.DB
+
+	all      *sync.WaitGroup // until each has found it new
+	once     sync.Once
+	backward bool // takes the last request first
+}
+
+// HasWorkspaces implements identity.Store.
+func (r *rival) HasWorkspaces(ctx context.Context) (bool, error) {
+	has, err := r.DB.HasWorkspaces(ctx)
+	r.once.Do(func() {
+		r.all.Done()
+		r.all.Wait()
+	})
+	return has, err
+}
+
+// AccountRequests implements identity.Store.
+func (r *rival) AccountRequests(ctx context.Context, limit int) ([]tenants.AccountRequest, error) {
+	requests, err := r.DB.AccountRequests(ctx, limit)
+	if r.backward {
+		slices.Reverse(requests)
+	}
+	return requests, err
+}
+
+// rivals returns two processes that find the installation new before either goes on.
+func (b *bundle) rivals(t *testing.T, signUps identity.SignUps) [2]*identity.Service {
+	t.Helper()
+	var all sync.WaitGroup
+	all.Add(2)
+	var services [2]*identity.Service
+	for i := range services {
+		throttle, err := identity.NewLocalThrottle(b.clock.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		store := &rival{DB: b.DB, all: &all, backward: i == 1}
+		if services[i], err = identity.NewService(store, throttle, [][]byte{b.signing}, b.clock.Now); err != nil {
+			t.Fatal(err)
+		}
+		services[i].SetSignUps(signUps)
+	}
+	return services
+}
+
+// accounts returns how many of the addresses have an account.
+func (b *bundle) accounts(t *testing.T, emails ...string) (count int) {
+	t.Helper()
+	for _, email := range emails {
+		_, _, err := b.DB.UserByEmail(t.Context(), email)
+		switch {
+		case err == nil:
+			count++
+		case !errors.Is(err, tenants.ErrNotFound):
+			t.Fatal(err)
+		}
+	}
+	return count
+}
+
+// Of two who are the first at once, one is: the other is told what everybody is told
+// afterwards, and leaves no account.
+func TestOneOfTwoFirstPeopleGetsIn(t *testing.T) {
+	t.Parallel()
+	emails := [2]string{"ada@example.com", "eve@example.com"}
+	for name, signUps := range map[string]identity.SignUps{
+		"by invitation": {Open: identity.OpenToInvited},
+		"by domain":     {Open: identity.OpenToDomains, Allowed: []string{"example.org"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			var answers [2]error
+			var group sync.WaitGroup
+			for i, service := range b.rivals(t, signUps) {
+				group.Go(func() {
+					_, _, answers[i] = service.SignUp(t.Context(), emails[i], password, "Northbeam", "test")
+				})
+			}
+			group.Wait()
+			if answers[0] != nil {
+				answers[0], answers[1] = answers[1], answers[0]
+			}
+			_, invalid := errors.AsType[tenants.Invalid](answers[1])
+			if answers[0] != nil || !invalid && !errors.Is(answers[1], tenants.ErrInviteOnly) {
+				t.Errorf("answers: %v and %v", answers[0], answers[1])
+			}
+			if in := b.accounts(t, emails[:]...); in != 1 {
+				t.Errorf("%d of them have an account", in)
+			}
+		})
+	}
+}
+
+// Two processes that answer two sign-ups at once let one in, and write to the other.
+func TestOneOfTwoFirstPeopleGetsInByMail(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	emails := [2]string{"ada@example.com", "eve@example.com"}
+	b.service.SetMails(identity.Mails{PublicURL: publicURL, RequireVerified: true})
+	for _, email := range emails {
+		if err := b.try(t.Context(), email); !errors.Is(err, tenants.ErrMailSent) {
+			t.Fatalf("%s: %v", email, err)
+		}
+	}
+	var group sync.WaitGroup
+	for _, service := range b.rivals(t, identity.SignUps{Open: identity.OpenToInvited}) {
+		group.Go(func() {
+			if err := service.AnswerRequests(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+
+	mails, err := b.DB.Mails(t.Context(), 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var subjects []string
+	for _, mail := range mails {
+		subjects = append(subjects, mail.Subject)
+	}
+	slices.Sort(subjects)
+	if want := []string{"Sign-up is by invitation", "Verify your e-mail address"}; !slices.Equal(subjects, want) {
+		t.Errorf("mails %q, want %q", subjects, want)
+	}
+	if in := b.accounts(t, emails[:]...); in != 1 {
+		t.Errorf("%d of them have an account", in)
+	}
+	if requests, err := b.DB.AccountRequests(t.Context(), 10); err != nil || len(requests) > 0 {
+		t.Errorf("left: %+v, %v", requests, err)
 	}
 }
 

@@ -153,7 +153,8 @@ func (s *Service) admit(ctx context.Context, under asked, person owner, credenti
 		return "", tenants.ErrPasskeyCopied
 	}
 	if credential.Authenticator.CloneWarning {
-		return "", errors.Join(tenants.ErrPasskeyCopied, s.Store.NotePasskeyCopied(ctx, person.user.ID, used, s.Now()))
+		notice := s.Door.FactorMail(person.user, tenants.PasskeyCopied, used.Name)
+		return "", errors.Join(tenants.ErrPasskeyCopied, s.Store.NotePasskeyCopied(ctx, person.user.ID, used, s.Now(), notice))
 	}
 	used.SignCount, used.BackedUp, used.UsedAt = credential.Authenticator.SignCount, credential.Flags.BackupState, s.Now()
 	if err := s.Store.UsePasskey(ctx, person.user.ID, used, under.hash()); err != nil {

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -29,12 +30,12 @@ type Store interface {
 	FactorsOf(ctx context.Context, user uuid.UUID) (tenants.Factors, error)
 	Passkeys(ctx context.Context, user uuid.UUID) ([]tenants.Passkey, error)
 	PasskeyOwner(ctx context.Context, user uuid.UUID) (tenants.User, []tenants.Passkey, error)
-	AddPasskey(ctx context.Context, user tenants.User, keep uuid.UUID, passkey tenants.Passkey, challenge []byte, hashes [][]byte) (isFirst bool, err error)
+	AddPasskey(ctx context.Context, user tenants.User, keep uuid.UUID, passkey tenants.Passkey, challenge []byte, hashes [][]byte, notices ...tenants.Mail) (isFirst bool, err error)
 	UsePasskey(ctx context.Context, user uuid.UUID, passkey tenants.Passkey, challenge []byte) error
-	NotePasskeyCopied(ctx context.Context, user uuid.UUID, passkey tenants.Passkey, at time.Time) error
+	NotePasskeyCopied(ctx context.Context, user uuid.UUID, passkey tenants.Passkey, at time.Time, notices ...tenants.Mail) error
 	RenamePasskey(ctx context.Context, user, id uuid.UUID, name string) error
-	RemovePasskey(ctx context.Context, user, keep, id uuid.UUID) error
-	ReplaceRecoveryCodes(ctx context.Context, user tenants.User, hashes [][]byte) error
+	RemovePasskey(ctx context.Context, user, keep, id uuid.UUID, notices ...tenants.Mail) error
+	ReplaceRecoveryCodes(ctx context.Context, user tenants.User, hashes [][]byte, notices ...tenants.Mail) error
 }
 
 // Sealer seals a secret for what about names.
@@ -55,6 +56,9 @@ type Door interface {
 	OpenWithPasskey(ctx context.Context, user tenants.User, userAgent string) (tenants.Principal, string, error)
 	// NewRecoveryCodes returns codes and what is kept of them.
 	NewRecoveryCodes(user uuid.UUID) (codes []string, hashes [][]byte)
+	// FactorMail returns what a person is told of a change of a passkey that is named, or
+	// of their recovery codes.
+	FactorMail(user tenants.User, change tenants.Action, passkey string) tenants.Mail
 	// Forget makes the next use of every token ask the store.
 	Forget()
 }
@@ -166,8 +170,16 @@ func (s *Service) Remove(ctx context.Context, who tenants.Principal, id uuid.UUI
 	if err := s.Door.ConfirmPassword(ctx, who, password); err != nil {
 		return err
 	}
+	passkeys, err := s.Store.Passkeys(ctx, who.User.ID)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(passkeys, func(passkey tenants.Passkey) bool { return passkey.ID == id })
+	if at < 0 {
+		return tenants.ErrNotFound
+	}
 	defer s.Door.Forget()
-	return s.Store.RemovePasskey(ctx, who.User.ID, who.Login.ID, id)
+	return s.Store.RemovePasskey(ctx, who.User.ID, who.Login.ID, id, s.Door.FactorMail(who.User, tenants.PasskeyRemoved, passkeys[at].Name))
 }
 
 // RenewCodes returns other recovery codes to somebody who knows their password, and has
@@ -185,7 +197,7 @@ func (s *Service) RenewCodes(ctx context.Context, who tenants.Principal, passwor
 		return nil, tenants.ErrNotFound
 	}
 	codes, hashes := s.Door.NewRecoveryCodes(who.User.ID)
-	return codes, s.Store.ReplaceRecoveryCodes(ctx, who.User, hashes)
+	return codes, s.Store.ReplaceRecoveryCodes(ctx, who.User, hashes, s.Door.FactorMail(who.User, tenants.RecoveryCodesChanged, ""))
 }
 
 // checkName returns a name as it is kept, or a tenants.Invalid.

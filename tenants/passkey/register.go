@@ -81,7 +81,7 @@ func (s *Service) Register(ctx context.Context, who tenants.Principal, held, ans
 	}
 	codes, hashes := s.Door.NewRecoveryCodes(who.User.ID)
 	defer s.Door.Forget()
-	isFirst, err := s.Store.AddPasskey(ctx, who.User, who.Login.ID, passkey, under.hash(), hashes)
+	isFirst, err := s.Store.AddPasskey(ctx, who.User, who.Login.ID, passkey, under.hash(), hashes, s.Door.FactorMail(who.User, tenants.PasskeyAdded, passkey.Name))
 	if err != nil || !isFirst {
 		return nil, err
 	}

@@ -53,7 +53,8 @@ func (db *DB) AccountRequests(ctx context.Context, limit int) ([]tenants.Account
 // AnswerRequest does what somebody asked for and sends them the letter, or only the
 // mail known where a sign-up names an address that is known. Nobody is written to who
 // has no account, or has proven the address that they asked to prove. A request that
-// was answered before comes to nothing.
+// was answered before comes to nothing. A sign-up for the first person alone that
+// somebody was before is left as it is: tenants.ErrNotFirst.
 func (db *DB) AnswerRequest(ctx context.Context, request tenants.AccountRequest, letter tenants.Letter, known tenants.Mail) error {
 	err := db.transaction(ctx, forWorker, mailWorker, func(tx *gorm.DB) error {
 		deleted := tx.Exec("DELETE FROM account_requests WHERE id = ?", request.ID)
@@ -167,7 +168,7 @@ func answerSignUp(tx *gorm.DB, request tenants.AccountRequest, letter tenants.Le
 	if err := workFor(tx, forUser, user.ID.String()); err != nil {
 		return err
 	}
-	return signUp(tx, &user, request.PasswordHash, &workspace, []tenants.Letter{letter})
+	return signUp(tx, &user, request.PasswordHash, &workspace, request.OnlyFirst, []tenants.Letter{letter})
 }
 
 // send keeps a letter's token and queues its mail, in a transaction of the person.

@@ -127,12 +127,12 @@ func (db *DB) AppointOperator(ctx context.Context, user uuid.UUID) (bool, error)
 }
 
 // claimOperator makes the person that the transaction signs up an operator, if they
-// are the first of the installation.
-func claimOperator(tx *gorm.DB) error {
-	if err := tx.Exec("SELECT claim_operator()").Error; err != nil {
-		return fmt.Errorf("look for an operator: %w", err)
+// are the first of the installation, and reports whether they are.
+func claimOperator(tx *gorm.DB) (isFirst bool, err error) {
+	if err := tx.Raw("SELECT claim_operator()").Scan(&isFirst).Error; err != nil {
+		return false, fmt.Errorf("look for an operator: %w", err)
 	}
-	return nil
+	return isFirst, nil
 }
 
 // standing adds to an API key what the installation thinks of its workspace.

@@ -77,6 +77,10 @@ func TestOneOfManyFirstPeopleIsTheOperator(t *testing.T) {
 	}
 	group.Wait()
 
+	if _, _, err := b.SignUpFirst(t.Context(), "late@example.com", "h", "w"); !errors.Is(err, tenants.ErrNotFirst) {
+		t.Errorf("who may be the first alone signs up later: %v", err)
+	}
+
 	var operators int
 	if err := owner.QueryRow(t.Context(), "SELECT count(*) FROM operators").Scan(&operators); err != nil || operators != 1 {
 		t.Errorf("%d operators (%v)", operators, err)

@@ -61,7 +61,7 @@ func (db *DB) PasskeyOwner(ctx context.Context, user uuid.UUID) (tenants.User, [
 // factor, it keeps the hashes of recovery codes, too, and returns true. It returns
 // tenants.ErrPasskey if the challenge was answered before, tenants.ErrConflict if the
 // passkey is kept already.
-func (db *DB) AddPasskey(ctx context.Context, user tenants.User, keep uuid.UUID, passkey tenants.Passkey, challenge []byte, hashes [][]byte) (isFirst bool, err error) {
+func (db *DB) AddPasskey(ctx context.Context, user tenants.User, keep uuid.UUID, passkey tenants.Passkey, challenge []byte, hashes [][]byte, notices ...tenants.Mail) (isFirst bool, err error) {
 	err = db.inUser(ctx, user.ID, func(tx *gorm.DB) error {
 		if err := answerOnce(tx, user.ID, challenge, passkey.CreatedAt); err != nil {
 			return err
@@ -87,7 +87,7 @@ func (db *DB) AddPasskey(ctx context.Context, user tenants.User, keep uuid.UUID,
 		if err := endLogins(tx, user.ID, "id <> ?", keep); err != nil {
 			return err
 		}
-		return auditPerson(tx, user.ID, tenants.Change{Action: tenants.PasskeyAdded, Target: passkey.ID.String(), After: passkey.Fields()})
+		return changedFactor(tx, user.ID, tenants.Change{Action: tenants.PasskeyAdded, Target: passkey.ID.String(), After: passkey.Fields()}, notices)
 	})
 	if err != nil {
 		return false, fmt.Errorf("add passkey: %w", err)
@@ -114,13 +114,13 @@ func (db *DB) UsePasskey(ctx context.Context, user uuid.UUID, passkey tenants.Pa
 }
 
 // NotePasskeyCopied has a passkey of which a copy was seen log nobody in any more.
-func (db *DB) NotePasskeyCopied(ctx context.Context, user uuid.UUID, passkey tenants.Passkey, at time.Time) error {
+func (db *DB) NotePasskeyCopied(ctx context.Context, user uuid.UUID, passkey tenants.Passkey, at time.Time, notices ...tenants.Mail) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		noted := tx.Exec("UPDATE passkeys SET copied_at = ? WHERE user_id = ? AND id = ? AND copied_at IS NULL", at, user, passkey.ID)
 		if noted.Error != nil || noted.RowsAffected == 0 {
 			return noted.Error
 		}
-		return auditPerson(tx, user, tenants.Change{Action: tenants.PasskeyCopied, Target: passkey.ID.String(), After: passkey.Fields()})
+		return changedFactor(tx, user, tenants.Change{Action: tenants.PasskeyCopied, Target: passkey.ID.String(), After: passkey.Fields()}, notices)
 	})
 	if err != nil {
 		return fmt.Errorf("note copied passkey: %w", err)
@@ -151,7 +151,7 @@ func (db *DB) RenamePasskey(ctx context.Context, user, id uuid.UUID, name string
 // RemovePasskey has a passkey log nobody in any more and ends all logins of the person
 // but one. With the last second factor the recovery codes go. It returns
 // tenants.ErrNotFound.
-func (db *DB) RemovePasskey(ctx context.Context, user, keep, id uuid.UUID) error {
+func (db *DB) RemovePasskey(ctx context.Context, user, keep, id uuid.UUID, notices ...tenants.Mail) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		before, err := findPasskey(tx, user, id)
 		if err != nil {
@@ -166,7 +166,7 @@ func (db *DB) RemovePasskey(ctx context.Context, user, keep, id uuid.UUID) error
 		if err := endLogins(tx, user, "id <> ?", keep); err != nil {
 			return err
 		}
-		return auditPerson(tx, user, tenants.Change{Action: tenants.PasskeyRemoved, Target: id.String(), Before: before.Fields()})
+		return changedFactor(tx, user, tenants.Change{Action: tenants.PasskeyRemoved, Target: id.String(), Before: before.Fields()}, notices)
 	})
 	if err != nil {
 		return fmt.Errorf("remove passkey: %w", err)

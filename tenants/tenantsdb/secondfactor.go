@@ -44,7 +44,7 @@ func (db *DB) StartSecondFactor(ctx context.Context, user uuid.UUID, sealed []by
 // ConfirmSecondFactor has codes asked for from now on, keeps the hashes of the recovery
 // codes and ends all logins of the person but one: they were opened without a code. It
 // returns tenants.ErrConflict unless the sealed secret waits.
-func (db *DB) ConfirmSecondFactor(ctx context.Context, user tenants.User, keep uuid.UUID, factor tenants.SecondFactor, hashes [][]byte) error {
+func (db *DB) ConfirmSecondFactor(ctx context.Context, user tenants.User, keep uuid.UUID, factor tenants.SecondFactor, hashes [][]byte, notices ...tenants.Mail) error {
 	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error {
 		err := changedOne(tx.Exec("UPDATE second_factors SET confirmed_at = ?, used_at = ?, last_step = ? WHERE user_id = ? AND confirmed_at IS NULL AND sealed = ?",
 			factor.ConfirmedAt, factor.ConfirmedAt, factor.LastStep, user.ID, factor.Sealed), tenants.ErrConflict)
@@ -57,7 +57,7 @@ func (db *DB) ConfirmSecondFactor(ctx context.Context, user tenants.User, keep u
 		if err := endLogins(tx, user.ID, "id <> ?", keep); err != nil {
 			return err
 		}
-		return auditPerson(tx, user.ID, tenants.Change{Action: tenants.SecondFactorOn, Target: user.Email})
+		return changedFactor(tx, user.ID, tenants.Change{Action: tenants.SecondFactorOn, Target: user.Email}, notices)
 	})
 	if err != nil {
 		return fmt.Errorf("confirm second factor: %w", err)
@@ -79,7 +79,7 @@ func (db *DB) UseStep(ctx context.Context, user uuid.UUID, step int64, at time.T
 }
 
 // UseRecoveryCode uses a recovery code up, or returns tenants.ErrWrongLogin.
-func (db *DB) UseRecoveryCode(ctx context.Context, user tenants.User, hash []byte, at time.Time) error {
+func (db *DB) UseRecoveryCode(ctx context.Context, user tenants.User, hash []byte, at time.Time, notices ...tenants.Mail) error {
 	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error {
 		if err := changedOne(tx.Exec("DELETE FROM recovery_codes WHERE user_id = ? AND hash = ?", user.ID, hash), tenants.ErrWrongLogin); err != nil {
 			return err
@@ -87,7 +87,7 @@ func (db *DB) UseRecoveryCode(ctx context.Context, user tenants.User, hash []byt
 		if err := tx.Exec("UPDATE second_factors SET used_at = ? WHERE user_id = ?", at, user.ID).Error; err != nil {
 			return err
 		}
-		return auditPerson(tx, user.ID, tenants.Change{Action: tenants.RecoveryCodeUsed, Target: user.Email})
+		return changedFactor(tx, user.ID, tenants.Change{Action: tenants.RecoveryCodeUsed, Target: user.Email}, notices)
 	})
 	if err != nil {
 		return fmt.Errorf("use recovery code: %w", err)
@@ -96,12 +96,12 @@ func (db *DB) UseRecoveryCode(ctx context.Context, user tenants.User, hash []byt
 }
 
 // ReplaceRecoveryCodes keeps the hashes of other recovery codes; those before end.
-func (db *DB) ReplaceRecoveryCodes(ctx context.Context, user tenants.User, hashes [][]byte) error {
+func (db *DB) ReplaceRecoveryCodes(ctx context.Context, user tenants.User, hashes [][]byte, notices ...tenants.Mail) error {
 	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error {
 		if err := setRecoveryCodes(tx, user.ID, hashes); err != nil {
 			return err
 		}
-		return auditPerson(tx, user.ID, tenants.Change{Action: tenants.RecoveryCodesChanged, Target: user.Email})
+		return changedFactor(tx, user.ID, tenants.Change{Action: tenants.RecoveryCodesChanged, Target: user.Email}, notices)
 	})
 	if err != nil {
 		return fmt.Errorf("replace recovery codes: %w", err)
@@ -112,7 +112,7 @@ func (db *DB) ReplaceRecoveryCodes(ctx context.Context, user tenants.User, hashe
 // RemoveSecondFactor has no codes of an app asked for any more, and ends all logins of the
 // person but one. Recovery codes stay for somebody with a passkey. It returns
 // tenants.ErrNotFound.
-func (db *DB) RemoveSecondFactor(ctx context.Context, user tenants.User, keep uuid.UUID) error {
+func (db *DB) RemoveSecondFactor(ctx context.Context, user tenants.User, keep uuid.UUID, notices ...tenants.Mail) error {
 	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error {
 		if err := changedOne(tx.Exec("DELETE FROM second_factors WHERE user_id = ? AND confirmed_at IS NOT NULL", user.ID), tenants.ErrNotFound); err != nil {
 			return err
@@ -123,7 +123,7 @@ func (db *DB) RemoveSecondFactor(ctx context.Context, user tenants.User, keep uu
 		if err := endLogins(tx, user.ID, "id <> ?", keep); err != nil {
 			return err
 		}
-		return auditPerson(tx, user.ID, tenants.Change{Action: tenants.SecondFactorOff, Target: user.Email})
+		return changedFactor(tx, user.ID, tenants.Change{Action: tenants.SecondFactorOff, Target: user.Email}, notices)
 	})
 	if err != nil {
 		return fmt.Errorf("remove second factor: %w", err)
@@ -161,6 +161,19 @@ func setRecoveryCodes(tx *gorm.DB, user uuid.UUID, hashes [][]byte) error {
 	}
 	for _, hash := range hashes {
 		if err := tx.Exec("INSERT INTO recovery_codes (user_id, hash) VALUES (?, ?)", user, hash).Error; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changedFactor notes a change of what a person logs in with, and tells them.
+func changedFactor(tx *gorm.DB, user uuid.UUID, change tenants.Change, notices []tenants.Mail) error {
+	if err := auditPerson(tx, user, change); err != nil {
+		return err
+	}
+	for _, notice := range notices {
+		if err := queueMail(tx, notice); err != nil {
 			return err
 		}
 	}

@@ -17,10 +17,20 @@ import (
 // nothing, and sends them letters. The address is in lower case. It returns
 // tenants.ErrEmailTaken.
 func (db *DB) SignUp(ctx context.Context, email, passwordHash, workspaceName string, letters ...tenants.Letter) (tenants.User, tenants.Workspace, error) {
+	return db.signUp(ctx, email, passwordHash, workspaceName, false, letters)
+}
+
+// SignUpFirst does what SignUp does for the first person of the installation. Of several
+// who are it at once, one is; for anybody else it returns tenants.ErrNotFirst.
+func (db *DB) SignUpFirst(ctx context.Context, email, passwordHash, workspaceName string, letters ...tenants.Letter) (tenants.User, tenants.Workspace, error) {
+	return db.signUp(ctx, email, passwordHash, workspaceName, true, letters)
+}
+
+func (db *DB) signUp(ctx context.Context, email, passwordHash, workspaceName string, onlyFirst bool, letters []tenants.Letter) (tenants.User, tenants.Workspace, error) {
 	user := tenants.User{ID: uuid.Must(uuid.NewV7()), Email: email}
 	workspace := tenants.Workspace{ID: uuid.Must(uuid.NewV7()), Name: workspaceName}
 	ctx = tenants.WithActor(ctx, tenants.Actor{User: user.ID, Name: email, From: tenants.ActorOf(ctx).From})
-	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error { return signUp(tx, &user, passwordHash, &workspace, letters) })
+	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error { return signUp(tx, &user, passwordHash, &workspace, onlyFirst, letters) })
 	if err != nil {
 		return tenants.User{}, tenants.Workspace{}, fmt.Errorf("sign up: %w", err)
 	}
@@ -115,12 +125,16 @@ func (db *DB) Members(ctx context.Context, workspace uuid.UUID) ([]tenants.Membe
 }
 
 // signUp works in a transaction of the new person.
-func signUp(tx *gorm.DB, user *tenants.User, passwordHash string, workspace *tenants.Workspace, letters []tenants.Letter) error {
+func signUp(tx *gorm.DB, user *tenants.User, passwordHash string, workspace *tenants.Workspace, onlyFirst bool, letters []tenants.Letter) error {
 	if err := insertUser(tx, user, passwordHash); err != nil {
 		return err
 	}
-	if err := claimOperator(tx); err != nil {
+	isFirst, err := claimOperator(tx)
+	if err != nil {
 		return err
+	}
+	if onlyFirst && !isFirst {
+		return tenants.ErrNotFirst
 	}
 	if err := createWorkspace(tx, workspace, user.ID); err != nil {
 		return err

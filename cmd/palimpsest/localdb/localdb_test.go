@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"go.uber.org/goleak"
 
 	"palimpsest/cmd/palimpsest/localdb"
 )
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
 		child(dir)
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m) // S33
 }
 
 func child(dir string) {
