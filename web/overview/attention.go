@@ -23,6 +23,11 @@ const (
 	used = 7 * day
 	// brusque is how shortly before it was revoked a key was used that clients still hold.
 	brusque = day
+
+	// The settings that help where compression costs more than it saves, and where
+	// prompts stay above the target.
+	targetSetting = "ipc.targetUtilization"
+	turnsSetting  = "ipc.preserveLastTurns"
 )
 
 // item is something that people should look at.
@@ -90,7 +95,7 @@ func (h *Handler) compressed(ctx context.Context, who tenants.Principal, m *mode
 			Dot: "warn", Title: "Compression cost " + components.Money(m.Advice.Lost) + " more than it saved",
 			Text: "Over " + components.Plural(m.Advice.Exchanges, "compressed request") + ". A higher target compresses less often.",
 		}
-		one.link(who.Role, tenants.ReadConfig, "Open pipeline", paths.Pipeline)
+		one.link(who.Role, tenants.ReadConfig, "Open target", paths.Setting(targetSetting))
 		m.Attention = append(m.Attention, one)
 	}
 	if recent.Unreachable > 0 {
@@ -98,7 +103,7 @@ func (h *Handler) compressed(ctx context.Context, who tenants.Principal, m *mode
 			Dot: "warn", Title: components.Plural(recent.Unreachable, "request") + " stayed above the target",
 			Text: "What is never compressed there is larger than the target allows. Keep fewer turns verbatim, or allow deeper levels.",
 		}
-		one.link(who.Role, tenants.ReadConfig, "Open pipeline", paths.Pipeline)
+		one.link(who.Role, tenants.ReadConfig, "Open setting", paths.Setting(turnsSetting))
 		m.Attention = append(m.Attention, one)
 	}
 	return nil
