@@ -216,15 +216,15 @@ func objectJSON(object map[string]string) string {
 // whether they fit is read: the others' columns are never.
 func (l *listing) statement() (text string, values []any) {
 	if len(l.rest.parts) == 0 {
-		looked, values := l.looked(exchangeColumns, otherColumns, l.limit+1)
+		looked, values := l.looked(exchangeColumns, otherColumns, nil, l.limit+1)
 		return "SELECT " + exchangeColumns + ", true AS fits FROM (" + looked + ") looked ORDER BY at DESC, id DESC LIMIT ?", append(values, l.limit+1)
 	}
 	rest := "(" + l.rest.sql("at", "id") + ") AS fits"
-	looked, values := l.looked("id, at, "+rest, rest, l.looksAt)
+	looked, values := l.looked("id, at, "+rest, rest, l.rest.values, l.looksAt)
 	text = "SELECT " + columnsOf("e") + ", place, fits FROM (SELECT id, at, fits, place FROM (SELECT id, at, fits, row_number() OVER (ORDER BY at DESC, id DESC) AS place FROM (" +
 		looked + ") looked) placed WHERE fits OR place = ? ORDER BY at DESC, id DESC LIMIT ?) found" +
 		" CROSS JOIN LATERAL (SELECT " + exchangeColumns + " FROM exchanges WHERE workspace_id = ? AND id = found.id LIMIT 1) e ORDER BY found.at DESC, found.id DESC"
-	return text, append(append(append([]any{}, l.rest.values...), values...), l.looksAt, l.limit+1, l.workspace)
+	return text, append(values, l.looksAt, l.limit+1, l.workspace)
 }
 
 // columnsOf returns exchangeColumns of a table's alias.
@@ -233,17 +233,17 @@ func columnsOf(alias string) string {
 }
 
 // looked returns the SELECT of the exchanges that are looked at: columns of the table, or
-// those but for id and time, where it goes along tags.
-func (l *listing) looked(columns, others string, most int) (text string, values []any) {
-	values = append(append([]any{}, l.along.values...), most)
+// those but for id and time where it goes along tags, and of which values.
+func (l *listing) looked(columns, others string, of []any, most int) (text string, values []any) {
 	if l.tag == "" {
+		values = append(append(append(values, of...), l.along.values...), most)
 		return "SELECT " + columns + " FROM exchanges WHERE " + l.along.sql("at", "id") + " ORDER BY at DESC, id DESC LIMIT ?", values
 	}
 	tagged := "SELECT exchange_id, at AS tagged_at FROM exchange_tags WHERE " + l.along.sql("at", "exchange_id") + " ORDER BY at DESC, exchange_id DESC LIMIT ?"
 	// One by one in their order, and no further than the page goes.
 	return "SELECT tagged_exchange.*, exchange_id AS id, tagged_at AS at FROM (" + tagged + ") tagged CROSS JOIN LATERAL (SELECT workspace_id, " +
 			others + " FROM exchanges WHERE workspace_id = ? AND id = exchange_id LIMIT 1) tagged_exchange ORDER BY tagged_at DESC, exchange_id DESC",
-		append(values, l.workspace)
+		append(append(append(append(values, l.along.values...), most), of...), l.workspace)
 }
 
 // page returns what was found, and where to go on.
