@@ -41,7 +41,7 @@ type item struct {
 
 // attend reads what people should look at, by what happened in the last seven days and
 // what is set now. What compression lost needs attention of its own.
-func (h *Handler) attend(ctx context.Context, who tenants.Principal, m *model) {
+func (h *Handler) attend(ctx context.Context, who tenants.Principal, m *model) error {
 	m.bill()
 	err := h.compressed(ctx, who, m)
 	for _, read := range []func(context.Context, tenants.Principal, *model) error{h.rejected, h.keys, h.notices} {
@@ -51,7 +51,7 @@ func (h *Handler) attend(ctx context.Context, who tenants.Principal, m *model) {
 	}
 	// What is broken comes before what costs.
 	slices.SortStableFunc(m.Attention, func(a, b item) int { return strings.Compare(a.Dot, b.Dot) })
-	m.AttentionFailed = h.failed(ctx, "attention", err)
+	return err
 }
 
 // bill adds a payment that failed, and a quota that is used up. Who may not see the bills
