@@ -115,16 +115,11 @@ bench-memory-speed: ## the speed of the search alone, which takes longest; DOCUM
 	PALIMPSEST_BENCH_DOCUMENTS=$(or $(DOCUMENTS),1000000) go test -run '^$$' -bench 'Search$$' -benchtime 50x -v -timeout 60m ./pipeline/archive/archivedb | tee bin/memory.txt
 	go run ./pipeline/memorybench/table -speed bin/memory.txt -write docs/memory-bench.md
 
-.PHONY: bench-requests
-bench-requests: ## how long the list of requests takes in a workspace of a million; EXCHANGES=1000000
-	@deploy/setup.sh postgresql
-	PALIMPSEST_BENCH_EXCHANGES=$(or $(EXCHANGES),1000000) go test -run '^$$' -bench Page -benchtime 60x -v -timeout 30m ./web/requests
-
 .PHONY: bench-dashboard
-bench-dashboard: ## how fast the overview of a large workspace is there; writes docs/dashboard-bench.md; EXCHANGES=1000000
+bench-dashboard: ## how fast every page of a large workspace is there; writes docs/dashboard-bench.md; EXCHANGES=1000000
 	@deploy/setup.sh postgresql
 	PALIMPSEST_BENCH_EXCHANGES=$(or $(EXCHANGES),1000000) PALIMPSEST_BENCH_WRITE=$(CURDIR)/docs/dashboard-bench.md \
-		go test -run '^$$' -bench 'Overview$$' -benchtime 100x -timeout 60m ./web/overview
+		go test -run '^$$' -bench 'Pages$$' -benchtime 60x -timeout 90m ./web
 
 .PHONY: bench-session
 bench-session: ## how fast the page of a long session is there, and how large; prints what docs/dashboard-bench.md quotes; TURNS=10000

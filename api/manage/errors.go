@@ -146,6 +146,9 @@ func invalid(err error) (field, message string, ok bool) {
 	if setting, is := errors.AsType[pipeline.Invalid](err); is {
 		return setting.Field, setting.Message, true
 	}
+	if asked, is := errors.AsType[session.Invalid](err); is {
+		return asked.Field, asked.Message, true
+	}
 	if errors.Is(err, session.ErrCursor) {
 		return "cursor", "is not a next_cursor of this list; leave it out for the first page", true
 	}

@@ -90,13 +90,13 @@ func sessionOf(overview session.Overview) sessionJSON {
 }
 
 func (s *server) listSessions(c echo.Context, who caller) error {
-	if err := allowQuery(c, "q", "client", "model", "from", "to", "cursor", "limit"); err != nil {
+	if err := allowQuery(c, "q", "client", "model", "key", "show", "from", "to", "cursor", "limit"); err != nil {
 		return err
 	}
-	filter := session.Filter{
-		Query: c.QueryParam("q"), Client: c.QueryParam("client"), Model: c.QueryParam("model"), Cursor: c.QueryParam("cursor"),
+	filter, err := session.FilterOf(c.QueryParams())
+	if err != nil {
+		return err
 	}
-	var err error
 	if filter.From, filter.To, err = queryRange(c); err != nil {
 		return err
 	}

@@ -2,17 +2,18 @@ package dbtest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// fill makes exchanges of a workspace, one a second and the newest now: of three
-// clients, four models and ten keys, with a rare one of each; sessions of sixty; some
-// failed, some with a miss; most with tags.
+// fill makes exchanges of a workspace, from one number to another, the newest now and
+// all equally far apart: of three clients, four models and ten keys, with a rare one of
+// each; some failed, some with a miss; most with tags.
 const fill = `WITH made AS (
-	SELECT g, date_trunc('second', now()) - make_interval(secs => g) AS at, md5(g::text) AS random, md5('session' || g / 60)::uuid AS session
-	FROM generate_series(0, $2::int - 1) g
+	SELECT g, date_trunc('second', now()) - make_interval(secs => g * $4::float8) AS at, md5(g::text) AS random, md5('session' || g / $5::int)::uuid AS session
+	FROM generate_series($2::int, $3::int - 1) g
 ), inserted AS (
 	INSERT INTO exchanges (workspace_id, id, at, session_id, lane_id, api_key_id, provider, endpoint, model, client, class, stream, status,
 		error_from, error_type, position, compression, tokens_before, tokens_after, window_tokens, level_0, level_1, level_2, level_3,
@@ -39,13 +40,31 @@ const fill = `WITH made AS (
 INSERT INTO exchange_tags (workspace_id, tag, at, exchange_id)
 	SELECT $1, t.key || '=' || t.value, i.at, i.id FROM inserted i, jsonb_each_text(i.tags) t`
 
-// FillExchanges gives a workspace so many exchanges and has the database look at them.
+const (
+	// together is how many exchanges are made in one statement.
+	together = 100_000
+
+	exchangesOfSession = 60
+)
+
+// FillExchanges gives a workspace so many exchanges, one a second, in sessions of sixty
+// that are not there themselves, and has the database look at them.
 func FillExchanges(t testing.TB, owner *pgxpool.Pool, workspace uuid.UUID, count int) {
 	t.Helper()
-	if _, err := owner.Exec(t.Context(), fill, workspace, count); err != nil {
-		t.Fatal(err)
+	fillExchanges(t, owner, workspace, count, time.Second, exchangesOfSession)
+	run(t, owner, "VACUUM ANALYZE exchanges, exchange_tags")
+}
+
+func fillExchanges(t testing.TB, owner *pgxpool.Pool, workspace uuid.UUID, count int, apart time.Duration, ofSession int) {
+	t.Helper()
+	for from := 0; from < count; from += together {
+		run(t, owner, fill, workspace, from, min(from+together, count), apart.Seconds(), ofSession)
 	}
-	if _, err := owner.Exec(t.Context(), "VACUUM ANALYZE exchanges, exchange_tags"); err != nil {
-		t.Fatal(err)
+}
+
+func run(t testing.TB, owner *pgxpool.Pool, statement string, arguments ...any) {
+	t.Helper()
+	if _, err := owner.Exec(t.Context(), statement, arguments...); err != nil {
+		t.Fatalf("%.100s: %v", statement, err)
 	}
 }

@@ -13,8 +13,14 @@ import (
 var ErrCursor = errors.New("cursor is not one of this list")
 
 // Filter narrows a list of sessions. Its zero value asks for the first page of all.
+//
+// Query finds what stands in the title, the client's own id for the session, the client
+// or the model, in whatever case, or at the start of the session's id. Sessions that have
+// words which begin as its words do are found wherever they are, while they are few.
+// Where they are many or none, the list is looked through from the newest on, some
+// thousand sessions for a page: see Page.Cut.
 type Filter struct {
-	Query  string    // part of the title, the client's session id, client or model; or the id itself
+	Query  string    // see below
 	Client string    // exactly
 	Model  string    // exactly
 	APIKey uuid.UUID // uuid.Nil: of all
@@ -45,6 +51,17 @@ const MostCounted = 1000
 type Page struct {
 	Sessions []Overview
 	Next     string // cursor of the page that follows; empty: this is the last
+
+	// Cut says that the page ends where enough sessions were looked through for a query:
+	// there may be more, older ones, from Next on.
+	Cut bool
+}
+
+// Counts are how many sessions a filter finds, each MostCounted at most.
+type Counts struct {
+	Of        map[Show]int // in each part of the list
+	Workspace int          // whatever the filter
+	More      bool         // not all sessions were looked through: Of may be more
 }
 
 // Overview is what a list shows of a session.

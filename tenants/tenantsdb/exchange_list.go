@@ -184,10 +184,10 @@ func (l *listing) narrow(filter tenants.ExchangeFilter) {
 		l.rest.add("miss_cause = ?", storable(filter.MissCause))
 	}
 	if filter.Module != "" {
-		l.rest.add("report->'modules' @> ?::jsonb", moduleJSON(filter.Module, filter.Outcome))
+		l.rest.add("coalesce(report @> ?::jsonb, false)", `{"modules": `+moduleJSON(filter.Module, filter.Outcome)+`}`)
 	}
 	for _, tag := range tags {
-		l.rest.add("tags @> ?::jsonb", objectJSON(map[string]string{tag.Name: tag.Value}))
+		l.rest.add("coalesce(tags @> ?::jsonb, false)", objectJSON(map[string]string{tag.Name: tag.Value}))
 	}
 }
 
@@ -212,37 +212,38 @@ func objectJSON(object map[string]string) string {
 	return string(encoded)
 }
 
-// statement returns the SELECT with its values.
+// statement returns the SELECT with its values. Of those that are looked at, only
+// whether they fit is read: the others' columns are never.
 func (l *listing) statement() (text string, values []any) {
-	looked, values := l.looked()
 	if len(l.rest.parts) == 0 {
-		return "SELECT " + exchangeColumns + ", true AS fits FROM (" + looked + ") looked ORDER BY at DESC, id DESC LIMIT ?",
-			append(values, l.limit+1)
+		looked, values := l.looked(exchangeColumns, otherColumns, nil, l.limit+1)
+		return "SELECT " + exchangeColumns + ", true AS fits FROM (" + looked + ") looked ORDER BY at DESC, id DESC LIMIT ?", append(values, l.limit+1)
 	}
-	rest := l.rest.sql("at", "id")
-	text = "SELECT " + exchangeColumns + ", place, (" + rest + ") AS fits FROM (SELECT " + exchangeColumns +
-		", row_number() OVER (ORDER BY at DESC, id DESC) AS place FROM (" + looked + ") looked) placed WHERE (" + rest +
-		") OR place = ? ORDER BY at DESC, id DESC LIMIT ?"
-	all := append([]any{}, l.rest.values...)
-	all = append(append(all, values...), l.rest.values...)
-	return text, append(all, l.looksAt, l.limit+1)
+	rest := "(" + l.rest.sql("at", "id") + ") AS fits"
+	looked, values := l.looked("id, at, "+rest, rest, l.rest.values, l.looksAt)
+	text = "SELECT " + columnsOf("e") + ", place, fits FROM (SELECT id, at, fits, place FROM (SELECT id, at, fits, row_number() OVER (ORDER BY at DESC, id DESC) AS place FROM (" +
+		looked + ") looked) placed WHERE fits OR place = ? ORDER BY at DESC, id DESC LIMIT ?) found" +
+		" CROSS JOIN LATERAL (SELECT " + exchangeColumns + " FROM exchanges WHERE workspace_id = ? AND id = found.id LIMIT 1) e ORDER BY found.at DESC, found.id DESC"
+	return text, append(values, l.looksAt, l.limit+1, l.workspace)
 }
 
-// looked returns the SELECT of the exchanges that are looked at.
-func (l *listing) looked() (text string, values []any) {
-	most := l.looksAt
-	if len(l.rest.parts) == 0 {
-		most = l.limit + 1
-	}
-	values = append(append([]any{}, l.along.values...), most)
+// columnsOf returns exchangeColumns of a table's alias.
+func columnsOf(alias string) string {
+	return alias + "." + strings.Join(strings.FieldsFunc(exchangeColumns, func(r rune) bool { return strings.ContainsRune(", \n\t", r) }), ", "+alias+".")
+}
+
+// looked returns the SELECT of the exchanges that are looked at: columns of the table, or
+// those but for id and time where it goes along tags, and of which values.
+func (l *listing) looked(columns, others string, of []any, most int) (text string, values []any) {
 	if l.tag == "" {
-		return "SELECT " + exchangeColumns + " FROM exchanges WHERE " + l.along.sql("at", "id") + " ORDER BY at DESC, id DESC LIMIT ?", values
+		values = append(append(append(values, of...), l.along.values...), most)
+		return "SELECT " + columns + " FROM exchanges WHERE " + l.along.sql("at", "id") + " ORDER BY at DESC, id DESC LIMIT ?", values
 	}
 	tagged := "SELECT exchange_id, at AS tagged_at FROM exchange_tags WHERE " + l.along.sql("at", "exchange_id") + " ORDER BY at DESC, exchange_id DESC LIMIT ?"
 	// One by one in their order, and no further than the page goes.
-	return "SELECT workspace_id, exchange_id AS id, tagged_at AS at, " + otherColumns + " FROM (" + tagged + ") tagged CROSS JOIN LATERAL (SELECT workspace_id, " +
-			otherColumns + " FROM exchanges WHERE workspace_id = ? AND id = exchange_id LIMIT 1) tagged_exchange ORDER BY tagged_at DESC, exchange_id DESC",
-		append(values, l.workspace)
+	return "SELECT tagged_exchange.*, exchange_id AS id, tagged_at AS at FROM (" + tagged + ") tagged CROSS JOIN LATERAL (SELECT workspace_id, " +
+			others + " FROM exchanges WHERE workspace_id = ? AND id = exchange_id LIMIT 1) tagged_exchange ORDER BY tagged_at DESC, exchange_id DESC",
+		append(append(append(append(values, l.along.values...), most), of...), l.workspace)
 }
 
 // page returns what was found, and where to go on.

@@ -257,6 +257,7 @@ func fill(t *testing.T, b bundle) {
 		"INSERT INTO model_windows (workspace_id, model, window_tokens, source) VALUES ($1, 'm', 1000, 'learnt')",
 		"INSERT INTO data_keys (workspace_id, wrapped) VALUES ($1, 'w')",
 		"INSERT INTO sessions (workspace_id, id, api_key_id, format, source, started_at, last_at) VALUES ($1, $2, $2, 'anthropic', 'header', 'today', 'today')",
+		"INSERT INTO session_words (workspace_id, word, session_id, api_key_id) VALUES ($1, 'word', $2, $2)",
 		"INSERT INTO lanes (workspace_id, id, session_id, created_at, last_at) VALUES ($1, $3, $2, 'today', 'today')",
 		"INSERT INTO lane_heads (workspace_id, head, lane_id, position, seen_at) VALUES ($1, 'h', $3, 1, now())",
 		"INSERT INTO epochs (workspace_id, lane_id, number, covers, chain, projection, reason, tokens_before, tokens_after) VALUES ($1, $3, 1, 1, 'c', 'p', 'r', 1, 1)",

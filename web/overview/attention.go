@@ -23,6 +23,11 @@ const (
 	used = 7 * day
 	// brusque is how shortly before it was revoked a key was used that clients still hold.
 	brusque = day
+
+	// The settings that help where compression costs more than it saves, and where
+	// prompts stay above the target.
+	targetSetting = "ipc.targetUtilization"
+	turnsSetting  = "ipc.preserveLastTurns"
 )
 
 // item is something that people should look at.
@@ -36,7 +41,7 @@ type item struct {
 
 // attend reads what people should look at, by what happened in the last seven days and
 // what is set now. What compression lost needs attention of its own.
-func (h *Handler) attend(ctx context.Context, who tenants.Principal, m *model) {
+func (h *Handler) attend(ctx context.Context, who tenants.Principal, m *model) error {
 	m.bill()
 	err := h.compressed(ctx, who, m)
 	for _, read := range []func(context.Context, tenants.Principal, *model) error{h.rejected, h.keys, h.notices} {
@@ -46,7 +51,7 @@ func (h *Handler) attend(ctx context.Context, who tenants.Principal, m *model) {
 	}
 	// What is broken comes before what costs.
 	slices.SortStableFunc(m.Attention, func(a, b item) int { return strings.Compare(a.Dot, b.Dot) })
-	m.AttentionFailed = h.failed(ctx, "attention", err)
+	return err
 }
 
 // bill adds a payment that failed, and a quota that is used up. Who may not see the bills
@@ -90,7 +95,7 @@ func (h *Handler) compressed(ctx context.Context, who tenants.Principal, m *mode
 			Dot: "warn", Title: "Compression cost " + components.Money(m.Advice.Lost) + " more than it saved",
 			Text: "Over " + components.Plural(m.Advice.Exchanges, "compressed request") + ". A higher target compresses less often.",
 		}
-		one.link(who.Role, tenants.ReadConfig, "Open pipeline", paths.Pipeline)
+		one.link(who.Role, tenants.ReadConfig, "Open target", paths.Setting(targetSetting))
 		m.Attention = append(m.Attention, one)
 	}
 	if recent.Unreachable > 0 {
@@ -98,7 +103,7 @@ func (h *Handler) compressed(ctx context.Context, who tenants.Principal, m *mode
 			Dot: "warn", Title: components.Plural(recent.Unreachable, "request") + " stayed above the target",
 			Text: "What is never compressed there is larger than the target allows. Keep fewer turns verbatim, or allow deeper levels.",
 		}
-		one.link(who.Role, tenants.ReadConfig, "Open pipeline", paths.Pipeline)
+		one.link(who.Role, tenants.ReadConfig, "Open setting", paths.Setting(turnsSetting))
 		m.Attention = append(m.Attention, one)
 	}
 	return nil

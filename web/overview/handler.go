@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
+	"golang.org/x/sync/errgroup"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/cost"
@@ -152,33 +152,52 @@ func (h *Handler) steps(ctx context.Context, who tenants.Principal, newest *tena
 	return components.NewSteps(providers, active(keys, h.deps.Now()), newest), nil
 }
 
-// fill reads the numbers of each card. A card that cannot be read says so; the
-// others stay.
+// atOnce is how many cards are read at the same time: each holds a connection that the
+// proxy may need.
+const atOnce = 3
+
+// fill reads the numbers of each card, some at the same time. A card that cannot be read
+// says so; the others stay.
 func (h *Handler) fill(ctx context.Context, who tenants.Principal, model *model) {
 	workspace := who.Workspace.ID
-	var beside sync.WaitGroup
-	defer beside.Wait()
-	beside.Go(func() {
-		defer func() { // or it would end the program, and not the card alone
-			if recovered := recover(); recovered != nil {
-				model.AttentionFailed = h.failed(ctx, "attention", fmt.Errorf("panic: %v", recovered))
-			}
-		}()
-		h.attend(ctx, who, model)
-	})
-	var err error
-	if model.Totals, err = h.deps.Usage.Totals(ctx, workspace, model.Filter); err == nil {
-		model.Before, err = h.deps.Usage.Totals(ctx, workspace, model.Filter.Before())
+	var cards errgroup.Group
+	cards.SetLimit(atOnce)
+	card := func(name string, failed *string, read func() error) {
+		cards.Go(func() error {
+			defer func() { // or it would end the program, and not the card alone
+				if recovered := recover(); recovered != nil {
+					*failed = h.failed(ctx, name, fmt.Errorf("panic: %v", recovered))
+				}
+			}()
+			*failed = h.failed(ctx, name, read())
+			return nil
+		})
 	}
-	model.TotalsFailed = h.failed(ctx, "totals", err)
-	model.Points, err = h.deps.Usage.Series(ctx, workspace, model.Filter, model.Span.step)
-	model.PointsFailed = h.failed(ctx, "series", err)
-	model.Rows, err = h.deps.Usage.Usage(ctx, workspace, model.By, model.Filter)
-	model.RowsFailed = h.failed(ctx, "rows", err)
-	balance, err := h.deps.Usage.Balance(ctx, workspace, model.Filter)
-	model.Misses, model.MissesFailed = balance.Misses, h.failed(ctx, "misses", err)
-	model.Choices, err = h.deps.Usage.UsageChoices(ctx, workspace, model.Filter)
-	model.ChoicesFailed = h.failed(ctx, "choices", err)
+	card("attention", &model.AttentionFailed, func() error { return h.attend(ctx, who, model) })
+	card("series", &model.PointsFailed, func() (err error) {
+		model.Points, err = h.deps.Usage.Series(ctx, workspace, model.Filter, model.Span.step)
+		return err
+	})
+	card("totals", &model.TotalsFailed, func() (err error) {
+		if model.Totals, err = h.deps.Usage.Totals(ctx, workspace, model.Filter); err == nil {
+			model.Before, err = h.deps.Usage.Totals(ctx, workspace, model.Filter.Before())
+		}
+		return err
+	})
+	card("rows", &model.RowsFailed, func() (err error) {
+		model.Rows, err = h.deps.Usage.Usage(ctx, workspace, model.By, model.Filter)
+		return err
+	})
+	card("misses", &model.MissesFailed, func() error {
+		balance, err := h.deps.Usage.Balance(ctx, workspace, model.Filter)
+		model.Misses = balance.Misses
+		return err
+	})
+	card("choices", &model.ChoicesFailed, func() (err error) {
+		model.Choices, err = h.deps.Usage.UsageChoices(ctx, workspace, model.Filter)
+		return err
+	})
+	_ = cards.Wait() // a card that fails says so itself
 }
 
 // failed returns the reference under which a failure is in the log; empty if

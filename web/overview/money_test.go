@@ -36,12 +36,51 @@ func TestWorkspaceThatWouldBeCheaperWithoutIsToldSo(t *testing.T) {
 			t.Errorf("the advice lacks %q: %s", want, advice)
 		}
 	}
-	if link := person.Get("/overview").Find(`[data-testid="advice"] a`).AttrOr("href", ""); link != "/pipeline" {
+	const target = "/pipeline?module=ipc#field-ipc-targetUtilization"
+	if link := person.Get("/overview").Find(`[data-testid="advice"] a`).AttrOr("href", ""); link != target {
 		t.Errorf("the advice leads to %q", link)
 	}
 	spend(1, 500_000)
 	if page := person.Get("/overview"); page.Has(`[data-testid="advice"]`) {
 		t.Errorf("advice although it paid: %s", page.TestID("advice"))
+	}
+}
+
+// What compression lost stands in Needs attention from twenty compressed requests of the
+// last seven days on, as long as they lost, and leads to the target with its preview.
+// Who may not see the pipeline gets the row without a link.
+func TestNetLossNeedsAttentionWhileThereIsOne(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	const row = "more than it saved"
+	spend := func(count int, ago time.Duration, net int64) {
+		for range count {
+			record(t, person, exchange(time.Now().Add(-ago), func(e *tenants.Exchange) {
+				e.Projection, e.NetMicroUSD, e.CostMicroUSD = 1, net, 100_000
+			}))
+		}
+	}
+	spend(20, 8*24*time.Hour, -21_000)
+	spend(19, 50*time.Hour, -21_000)
+	if list := person.Get("/overview").TestID("attention"); strings.Contains(list, row) {
+		t.Errorf("after 19 requests of the last week: %s", list)
+	}
+	spend(1, 50*time.Hour, -21_000)
+	loss := person.Get("/overview?range=24h").Find(`[data-testid="attention"] li`)
+	if text := strings.Join(strings.Fields(loss.Text()), " "); loss.Length() != 1 || !strings.Contains(text, "Compression cost $0.42 "+row) || !strings.Contains(text, "Over 20 compressed requests") {
+		t.Errorf("%d rows: %s", loss.Length(), text)
+	}
+	link := loss.Find("a").AttrOr("href", "")
+	path, anchor, _ := strings.Cut(link, "#")
+	if page := person.Get(path); link != "/pipeline?module=ipc#field-ipc-targetUtilization" || !page.Has("#"+anchor) || !page.Has(`div[data-settings="ipc"]:not([hidden]) [data-testid="preview"]`) {
+		t.Errorf("it leads to %q", link)
+	}
+	if list := person.Colleague(tenants.Billing).Get("/overview").Find(`[data-testid="attention"] li`); list.Length() != 1 || list.Find("a").Length() != 0 {
+		t.Errorf("for who may not see the pipeline: %s", list.Text())
+	}
+	spend(1, time.Hour, 420_000)
+	if list := person.Get("/overview").TestID("attention"); strings.Contains(list, row) {
+		t.Errorf("although it lost nothing: %s", list)
 	}
 }
 

@@ -194,6 +194,13 @@ func DeletePattern(id uuid.UUID) string { return Pattern(id) + "/delete" }
 // PipelineVersion is the path of a saved version of the pipeline.
 func PipelineVersion(version int) string { return PipelineHistory + "/" + strconv.Itoa(version) }
 
+// Setting is where a setting of a module stands on the page of the pipeline, by its path
+// in the configuration: "ipc.targetUtilization".
+func Setting(path string) string {
+	module, _, _ := strings.Cut(path, ".")
+	return With(Pipeline, "module", module) + "#field-" + strings.ReplaceAll(path, ".", "-")
+}
+
 // RestorePipeline is the path to save a version of the pipeline again at.
 func RestorePipeline(version int) string { return PipelineVersion(version) + "/restore" }
 

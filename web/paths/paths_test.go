@@ -43,16 +43,17 @@ func TestPathsOfThingsHoldTheirIDs(t *testing.T) {
 	id := uuid.MustParse("0198c2f0-0000-7000-8000-000000000001")
 
 	for got, want := range map[string]string{
-		paths.RevokeKey(id):       "/keys/0198c2f0-0000-7000-8000-000000000001/revoke",
-		paths.TestProvider(id):    "/providers/0198c2f0-0000-7000-8000-000000000001/test",
-		paths.EditProvider(id):    "/providers/0198c2f0-0000-7000-8000-000000000001/edit",
-		paths.ReplaceProvider(id): "/providers/0198c2f0-0000-7000-8000-000000000001/replace",
-		paths.RemoveProvider(id):  "/providers/0198c2f0-0000-7000-8000-000000000001/remove",
-		paths.Session(id):         "/sessions/0198c2f0-0000-7000-8000-000000000001",
-		paths.Export(id):          "/api/v1/sessions/0198c2f0-0000-7000-8000-000000000001/export",
-		paths.ExportAs(id, "tar"): "/api/v1/sessions/0198c2f0-0000-7000-8000-000000000001/export?format=tar",
-		paths.EditKey(id):         "/keys/0198c2f0-0000-7000-8000-000000000001/edit",
-		paths.RotateKey(id):       "/keys/0198c2f0-0000-7000-8000-000000000001/rotate",
+		paths.RevokeKey(id):           "/keys/0198c2f0-0000-7000-8000-000000000001/revoke",
+		paths.TestProvider(id):        "/providers/0198c2f0-0000-7000-8000-000000000001/test",
+		paths.EditProvider(id):        "/providers/0198c2f0-0000-7000-8000-000000000001/edit",
+		paths.ReplaceProvider(id):     "/providers/0198c2f0-0000-7000-8000-000000000001/replace",
+		paths.RemoveProvider(id):      "/providers/0198c2f0-0000-7000-8000-000000000001/remove",
+		paths.Session(id):             "/sessions/0198c2f0-0000-7000-8000-000000000001",
+		paths.Export(id):              "/api/v1/sessions/0198c2f0-0000-7000-8000-000000000001/export",
+		paths.ExportAs(id, "tar"):     "/api/v1/sessions/0198c2f0-0000-7000-8000-000000000001/export?format=tar",
+		paths.EditKey(id):             "/keys/0198c2f0-0000-7000-8000-000000000001/edit",
+		paths.Setting("ipc.minClear"): "/pipeline?module=ipc#field-ipc-minClear",
+		paths.RotateKey(id):           "/keys/0198c2f0-0000-7000-8000-000000000001/rotate",
 
 		paths.OriginalBytes(id, id, 7): "/api/v1/sessions/0198c2f0-0000-7000-8000-000000000001/archive/7?lane=0198c2f0-0000-7000-8000-000000000001",
 	} {

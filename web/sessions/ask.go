@@ -1,12 +1,12 @@
 package sessions
 
 import (
+	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
-	"slices"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline/session"
@@ -53,16 +53,15 @@ func newAsk(address url.Values, zone *time.Location) ask {
 func filters(zone *time.Location) views.Filters {
 	return func(address url.Values) (url.Values, error) {
 		a := newAsk(address, zone)
-		_, keyErr := uuid.Parse(a.Key)
+		_, err := session.FilterOf(address)
+		invalid, is := errors.AsType[session.Invalid](err)
 		switch {
 		case a.Own.IsWrong():
 			return nil, tenants.Invalid{Field: "range", Message: "must have two moments, the first before the second"}
 		case a.Range != a.span().Name:
 			return nil, tenants.Invalid{Field: "range", Message: "must be one of those that the list offers"}
-		case a.Key != "" && keyErr != nil:
-			return nil, tenants.Invalid{Field: "key", Message: "is no id of an API key"}
-		case !slices.Contains(parts(), session.Show(a.Show)):
-			return nil, tenants.Invalid{Field: "show", Message: "must be a part of the list"}
+		case is:
+			return nil, tenants.Invalid{Field: invalid.Field, Message: invalid.Message}
 		}
 		asked, err := url.Parse(a.with(func(*ask) {}).path())
 		if err != nil {
@@ -70,11 +69,6 @@ func filters(zone *time.Location) views.Filters {
 		}
 		return asked.Query(), nil
 	}
-}
-
-// parts are the parts of the list, in the order of their tabs.
-func parts() []session.Show {
-	return []session.Show{session.ShowAll, session.ShowCompressed, session.ShowBridged, session.ShowProblems}
 }
 
 // span is a range of time that the list can be narrowed to.
@@ -125,25 +119,26 @@ func (a ask) rangeForm() components.RangeForm {
 	return form
 }
 
-// filter returns which sessions are asked for.
-func (a ask) filter(now time.Time) session.Filter {
-	filter := session.Filter{Query: a.Query, Client: a.Client, Model: a.Model, Show: session.Show(a.Show), Cursor: a.Cursor, Limit: pageSize}
-	if a.Key != "" {
-		// A key that is none is nobody's: it must not open the list.
-		key, err := uuid.Parse(a.Key)
-		if err != nil {
-			key = uuid.Max
-		}
-		filter.APIKey = key
+// filter returns which sessions are asked for, or a session.Invalid.
+func (a ask) filter(now time.Time) (session.Filter, error) {
+	filter, err := session.FilterOf(url.Values{
+		"q": {a.Query}, "client": {a.Client}, "model": {a.Model}, "key": {a.Key}, "show": {a.Show}, "cursor": {a.Cursor},
+	})
+	if err != nil {
+		return session.Filter{}, err
 	}
+	filter.Limit = pageSize
 	if length := a.span().Length; length > 0 {
 		filter.From = now.Add(-length)
 	}
 	if a.From != "" {
 		filter.From, filter.To = a.from, a.to
 	}
-	return filter
+	return filter, nil
 }
+
+// wrong is the answer of a file to an address that asks for what there is not.
+func wrong(err error) error { return echo.NewHTTPError(http.StatusBadRequest).SetInternal(err) }
 
 // path returns the address of what is asked for.
 func (a ask) path() string { return a.at(paths.Sessions) }

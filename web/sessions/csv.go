@@ -26,7 +26,10 @@ func (h *Handler) CSV(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	filter := askOf(c).filter(h.deps.Now())
+	filter, err := askOf(c).filter(h.deps.Now())
+	if err != nil {
+		return wrong(err)
+	}
 	filter.Masked, filter.Shown, filter.Limit, filter.Cursor = !reader.All, reader.Keys, csvPage, ""
 	page, err := h.deps.Sessions.Sessions(ctx, who.Workspace.ID, filter)
 	if err != nil {

@@ -53,11 +53,7 @@ func (h *Handler) exported(c echo.Context, who tenants.Principal) ([]uuid.UUID, 
 	}
 	found, err := h.chosen(ctx, who, idsOf(c.QueryParams()["id"]))
 	if c.QueryParam("all") != "" {
-		filter := askOf(c).filter(h.deps.Now())
-		filter.Masked, filter.Shown, filter.Limit, filter.Cursor = !reader.All, reader.Keys, mostExported+1, ""
-		var page session.Page
-		page, err = h.deps.Sessions.Sessions(ctx, who.Workspace.ID, filter)
-		found = page.Sessions
+		found, err = h.matching(ctx, who, reader, askOf(c))
 	}
 	if err != nil {
 		return nil, "", err
@@ -76,6 +72,23 @@ func (h *Handler) exported(c echo.Context, who tenants.Principal) ([]uuid.UUID, 
 		return nil, tooManyToExport, nil
 	}
 	return ids, "", nil
+}
+
+// matching returns the sessions that match, as many as say that they are too many.
+func (h *Handler) matching(ctx context.Context, who tenants.Principal, reader tenants.Reader, asked ask) ([]session.Overview, error) {
+	filter, err := asked.filter(h.deps.Now())
+	if err != nil {
+		return nil, wrong(err)
+	}
+	filter.Masked, filter.Shown, filter.Limit, filter.Cursor = !reader.All, reader.Keys, mostExported+1, ""
+	var found []session.Overview
+	for {
+		page, err := h.deps.Sessions.Sessions(ctx, who.Workspace.ID, filter)
+		found = append(found, page.Sessions...)
+		if filter.Cursor = page.Next; err != nil || filter.Cursor == "" || len(found) > mostExported {
+			return found, err
+		}
+	}
 }
 
 // chosen returns the sessions of ids, but for those that are gone.

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
-	"golang.org/x/sync/errgroup"
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
@@ -24,7 +24,6 @@ import (
 const (
 	pageSize  = 25
 	sparkSize = 60 // requests in a picture of a session
-	atOnce    = 4  // pictures read at the same time
 )
 
 // Store lists, reads and deletes sessions.
@@ -33,17 +32,18 @@ type Store interface {
 	// session.ErrCursor.
 	Sessions(ctx context.Context, workspace tenants.WorkspaceID, filter session.Filter) (session.Page, error)
 
-	// Count returns how many sessions pass a filter, session.MostCounted at most.
-	Count(ctx context.Context, workspace tenants.WorkspaceID, filter session.Filter) (int, error)
+	// Counts returns how many sessions each part of the list has.
+	Counts(ctx context.Context, workspace tenants.WorkspaceID, filter session.Filter) (session.Counts, error)
 
 	// Session and Delete return session.ErrNotFound for what the workspace does not have.
 	Session(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (session.Detail, error)
 	Delete(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
 }
 
-// Exchanges lists exchanges, the newest first.
+// Exchanges reads exchanges.
 type Exchanges interface {
-	Exchanges(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.ExchangeFilter) ([]tenants.Exchange, string, error)
+	// NewestOf returns the newest exchanges of each of some sessions, the newest first.
+	NewestOf(ctx context.Context, workspace tenants.WorkspaceID, sessions []uuid.UUID, most int) (map[uuid.UUID][]tenants.Exchange, error)
 }
 
 // Readers says what somebody may read of what was said.
@@ -96,7 +96,7 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	if model.Asked.Own.IsWrong() {
+	if model.Asked.Own.IsWrong() || model.Wrong != "" {
 		return h.page(c, who, http.StatusUnprocessableEntity, model)
 	}
 	return h.page(c, who, http.StatusOK, model)
@@ -113,63 +113,67 @@ func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
 	if err != nil {
 		return model{}, err
 	}
-	filter := asked.filter(now)
-	filter.Masked, filter.Shown = !reader.All, reader.Keys
-	page, err := h.deps.Sessions.Sessions(ctx, who.Workspace.ID, filter)
-	if err != nil {
-		return model{}, err
-	}
 	shown := model{
-		Asked: asked, Reader: reader, Next: page.Next, Now: now, Rows: make([]row, len(page.Sessions)),
+		Asked: asked, Reader: reader, Now: now, Total: unknown,
 		Deleted: deletedOf(c.QueryParam("deleted")), MayDelete: who.Role.May(tenants.DeleteSessions),
 		MayExport: who.Role.May(tenants.ReadArchive) && !reader.None(),
 	}
 	shown.Views = h.views.Model(ctx, who, c.QueryParams(), filters(asked.Zone))
-	var keysErr, settingsErr error
-	var settings tenants.DataSettings
-	shown.Keys, keysErr = h.deps.APIKeys.APIKeys(ctx, who.Workspace.ID)
-	settings, settingsErr = h.deps.Readers.DataSettings(ctx, who.Workspace.ID)
-	shown.Unkept = components.Unkept(settings, shown.Keys)
-	shown.BesideFailed = layout.Reference(ctx, h.deps.Log, "sessions", "beside",
-		errors.Join(keysErr, settingsErr, h.count(ctx, who.Workspace.ID, filter, &shown)))
-	var pictures errgroup.Group
-	pictures.SetLimit(atOnce)
-	for i, overview := range page.Sessions {
-		pictures.Go(func() error {
-			shown.Rows[i] = h.row(ctx, who.Workspace.ID, overview)
-			return nil
-		})
+	filter, err := asked.filter(now)
+	filter.Masked, filter.Shown = !reader.All, reader.Keys
+	besideErr := h.beside(ctx, who, &shown)
+	if invalid, is := errors.AsType[session.Invalid](err); is {
+		shown.Wrong = strings.ToUpper(invalid.Field[:1]) + invalid.Field[1:] + " " + invalid.Message + "."
+		shown.BesideFailed = h.failed(ctx, "beside", besideErr)
+		return shown, nil
 	}
+	var countErr error
+	if shown.Counts, countErr = h.deps.Sessions.Counts(ctx, who.Workspace.ID, filter); countErr == nil {
+		shown.Total = shown.Counts.Workspace
+	}
+	shown.BesideFailed = h.failed(ctx, "beside", errors.Join(besideErr, countErr))
+	page, err := h.deps.Sessions.Sessions(ctx, who.Workspace.ID, filter)
+	if errors.Is(err, session.ErrCursor) {
+		return model{}, err
+	}
+	if shown.Failed = h.failed(ctx, "list", err); shown.Failed != "" {
+		return shown, nil
+	}
+	shown.Next, shown.Cut = page.Next, page.Cut
+	shown.Rows = h.rows(ctx, who.Workspace.ID, page.Sessions)
 	shown.Found = h.search(ctx, who.Workspace.ID, reader, asked, filter)
-	_ = pictures.Wait() // a picture that fails is left out
 	return shown, nil
 }
 
-// count counts the sessions of each tab, and of the whole workspace.
-func (h *Handler) count(ctx context.Context, workspace tenants.WorkspaceID, filter session.Filter, shown *model) error {
-	filter.Cursor = ""
-	for _, show := range parts() {
-		filter.Show = show
-		n, err := h.deps.Sessions.Count(ctx, workspace, filter)
-		if err != nil {
-			shown.Counts, shown.Total = []int{unknown, unknown, unknown, unknown}, unknown
-			return err
-		}
-		shown.Counts = append(shown.Counts, n)
-	}
-	total, err := h.deps.Sessions.Count(ctx, workspace, session.Filter{})
-	if err != nil {
-		total = unknown
-	}
-	shown.Total = total
-	return err
+// beside reads what stands beside the list.
+func (h *Handler) beside(ctx context.Context, who tenants.Principal, shown *model) error {
+	var keysErr error
+	shown.Keys, keysErr = h.deps.APIKeys.APIKeys(ctx, who.Workspace.ID)
+	settings, err := h.deps.Readers.DataSettings(ctx, who.Workspace.ID)
+	shown.Unkept = components.Unkept(settings, shown.Keys)
+	return errors.Join(keysErr, err)
 }
 
-// row returns a session with what its newest requests held.
-func (h *Handler) row(ctx context.Context, workspace tenants.WorkspaceID, overview session.Overview) row {
-	newest, _, err := h.deps.Exchanges.Exchanges(ctx, workspace, tenants.ExchangeFilter{Session: overview.ID, Limit: sparkSize})
-	if err != nil {
-		h.deps.Log.WarnContext(ctx, "requests of a session", "session", overview.ID, "error", err)
+// rows returns sessions with what the newest requests of each held: pictures, which are
+// left out where they cannot be read.
+func (h *Handler) rows(ctx context.Context, workspace tenants.WorkspaceID, found []session.Overview) []row {
+	ids := make([]uuid.UUID, len(found))
+	for i := range found {
+		ids[i] = found[i].ID
 	}
-	return newRow(overview, newest)
+	newest, err := h.deps.Exchanges.NewestOf(ctx, workspace, ids, sparkSize)
+	if err != nil {
+		h.deps.Log.WarnContext(ctx, "requests of sessions", "error", err)
+	}
+	rows := make([]row, len(found))
+	for i := range found {
+		rows[i] = newRow(found[i], newest[found[i].ID])
+	}
+	return rows
+}
+
+// failed returns the reference under which a failure is in the log; empty if there is
+// none.
+func (h *Handler) failed(ctx context.Context, card string, err error) string {
+	return layout.Reference(ctx, h.deps.Log, "sessions", card, err)
 }

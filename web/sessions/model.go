@@ -18,14 +18,17 @@ type model struct {
 	Reader tenants.Reader // what the person may read
 	Rows   []row
 	Next   string // cursor of the older page; empty: none
-	Counts []int  // of the tabs, in their order; session.MostCounted stands for more too
-	Total  int    // of the workspace
+	Cut    bool   // older ones than those up to Next were not looked through
+	Counts session.Counts
+	Total  int // of the workspace; session.MostCounted stands for more too
 	Keys   []tenants.APIKey
 	Found  found
 	Unkept string // of which requests nothing is kept; empty: of none
 	Now    time.Time
 	Views  views.Model
 
+	Wrong        string // what is wrong with a filter; empty: nothing
+	Failed       string // reference, where the list did not load; empty: fine
 	BesideFailed string // reference, where counts or the names of keys did not load; empty: fine
 
 	MayDelete   bool
@@ -60,22 +63,27 @@ type tab struct {
 func (m model) tabs() []tab {
 	var tabs []tab
 	for i, label := range []string{"All", "Compressed", "Bridged", "Problems"} {
-		show := parts()[i]
+		show := session.Shows()[i]
 		path := m.Asked.with(func(a *ask) { a.Show = string(show) }).path()
-		tabs = append(tabs, tab{label, amount(m.Counts[i]), path, m.Asked.Show == string(show)})
+		tabs = append(tabs, tab{label, m.count(show), path, m.Asked.Show == string(show)})
 	}
 	return tabs
 }
 
-// matching returns how many sessions the part that is shown has.
-func (m model) matching() int {
-	for i, tab := range m.tabs() {
-		if tab.Current {
-			return m.Counts[i]
-		}
+// count writes how many sessions a part of the list has.
+func (m model) count(show session.Show) string {
+	n, known := m.Counts.Of[show]
+	if !known {
+		n = unknown
 	}
-	return len(m.Rows)
+	if text := amount(n); !m.Counts.More || strings.HasSuffix(text, "+") {
+		return text
+	}
+	return amount(n) + "+"
 }
+
+// matching returns how many sessions the part that is shown has.
+func (m model) matching() string { return m.count(session.Show(m.Asked.Show)) }
 
 // chip is a filter that can be taken off.
 type chip struct{ Text, Label, Path string }

@@ -41,20 +41,11 @@ const (
 		WHERE e.number <= l.number AND e.covers <= l.covers ORDER BY e.number`
 )
 
-// sessionColumns are the columns of listRow.
+// sessionColumns are the columns of listRow but for those of a bounded look.
 const sessionColumns = `id, api_key_id, format, name, source, title, client, model, started_at, last_at,
-	exchanges, epochs, tokens_before, tokens_after, net_microusd, ` +
-	"EXISTS (" + sqlPutIn + " AND l.session_id = sessions.id AND i.module = 'compaction-bridge') AS bridged, " +
-	"EXISTS (" + sqlPutIn + " AND l.session_id = sessions.id AND i.module = 'rehydrator') AS rehydrated"
-
-// sqlPutIn finds what modules have put into lanes of a session's workspace.
-const sqlPutIn = `SELECT l.session_id FROM lanes l JOIN lane_inserts i ON i.workspace_id = l.workspace_id AND i.lane_id = l.id
-	WHERE l.workspace_id = sessions.workspace_id`
-
-// sqlTroubled finds the sessions of a workspace with requests that failed or were
-// truncated, by the indexes exchanges_session_failed and exchanges_truncated.
-const sqlTroubled = `SELECT session_id FROM exchanges WHERE workspace_id = @workspace AND status >= 400 AND session_id IS NOT NULL
-	UNION SELECT session_id FROM exchanges WHERE workspace_id = @workspace AND compression = 'truncated' AND session_id IS NOT NULL`
+	exchanges, epochs, tokens_before, tokens_after, net_microusd, bridged,
+	EXISTS (SELECT FROM lanes l JOIN lane_inserts i ON i.workspace_id = l.workspace_id AND i.lane_id = l.id
+		WHERE l.workspace_id = sessions.workspace_id AND l.session_id = sessions.id AND i.module = 'rehydrator') AS rehydrated`
 
 // listRow is a row of sessions.
 type listRow struct {
@@ -75,6 +66,10 @@ type listRow struct {
 	NetMicroUSD  int64     `gorm:"column:net_microusd"`
 	Bridged      bool      `gorm:"column:bridged"`
 	Rehydrated   bool      `gorm:"column:rehydrated"`
+
+	// Of a bounded look: whether the query finds it, and which it is, from 1.
+	Fits  bool `gorm:"column:fits"`
+	Place int  `gorm:"column:place"`
 }
 
 func (r listRow) overview() session.Overview {
@@ -100,27 +95,42 @@ func (s *Store) Sessions(ctx context.Context, workspace uuid.UUID, filter sessio
 	}
 	var rows []listRow
 	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		query := matching(tx, workspace, filter)
-		if after != nil {
-			query = query.Where("(last_at, id) < (?, ?)", after.at, after.id)
+		look, err := lookAt(tx, workspace, filter, after)
+		if err != nil {
+			return err
+		}
+		query := look.from.Select(sessionColumns + ", true AS fits")
+		if look.bounded {
+			query = look.from.Select(sessionColumns+", place, "+fits+" AS fits", fitting(filter)...).
+				Where("place = ? OR "+fits, append([]any{mostLooked}, fitting(filter)...)...)
 		}
 		return query.Order("last_at DESC, id DESC").Limit(limit + 1).Scan(&rows).Error
 	})
 	if err != nil {
 		return session.Page{}, fmt.Errorf("list sessions: %w", err)
 	}
+	return pageOf(rows, limit, filter), nil
+}
+
+// pageOf returns what was found, and where to go on.
+func pageOf(rows []listRow, limit int, filter session.Filter) session.Page {
 	var page session.Page
-	if len(rows) > limit {
-		rows = rows[:limit]
-		page.Next = place{at: rows[limit-1].LastAt, id: rows[limit-1].ID}.cursor()
-	}
-	for _, row := range rows {
-		if filter.Masked && !slices.Contains(filter.Shown, row.APIKeyID) {
-			row.Title = ""
+	for i, row := range rows {
+		if len(page.Sessions) == limit {
+			page.Next, page.Cut = rows[i-1].place().cursor(), false
+			return page
 		}
-		page.Sessions = append(page.Sessions, row.overview())
+		if row.Fits {
+			if filter.Masked && !slices.Contains(filter.Shown, row.APIKeyID) {
+				row.Title = ""
+			}
+			page.Sessions = append(page.Sessions, row.overview())
+		}
+		if row.Place == mostLooked {
+			page.Next, page.Cut = row.place().cursor(), true
+		}
 	}
-	return page, nil
+	return page
 }
 
 // IDs returns up to limit sessions of a workspace whose ids follow one, in order; for
@@ -134,54 +144,6 @@ func (s *Store) IDs(ctx context.Context, workspace, after uuid.UUID, limit int) 
 		return nil, fmt.Errorf("list sessions: %w", err)
 	}
 	return ids, nil
-}
-
-// Count returns how many sessions pass a filter, session.MostCounted at most.
-func (s *Store) Count(ctx context.Context, workspace uuid.UUID, filter session.Filter) (int, error) {
-	var count int64
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		some := matching(tx, workspace, filter).Select("1").Limit(session.MostCounted)
-		return tx.Table("(?) AS matching", some).Count(&count).Error
-	})
-	if err != nil {
-		return 0, fmt.Errorf("count sessions: %w", err)
-	}
-	return int(count), nil
-}
-
-// matching returns the query for the sessions that pass a filter, in no order.
-func matching(tx *gorm.DB, workspace uuid.UUID, filter session.Filter) *gorm.DB {
-	query := tx.Table("sessions").Select(sessionColumns).Where("workspace_id = ?", workspace)
-	if filter.Query != "" {
-		part := pattern(filter.Query)
-		query = query.Where("(title ILIKE ? AND (NOT ? OR api_key_id = ANY(?::uuid[])) OR name ILIKE ? OR id::text ILIKE ? OR client ILIKE ? OR model ILIKE ?)",
-			part, filter.Masked, uuidArray(filter.Shown), part, part, part, part)
-	}
-	if filter.Client != "" {
-		query = query.Where("client = ?", storable(filter.Client))
-	}
-	if filter.Model != "" {
-		query = query.Where("model = ?", storable(filter.Model))
-	}
-	if filter.APIKey != uuid.Nil {
-		query = query.Where("api_key_id = ?", filter.APIKey)
-	}
-	switch filter.Show {
-	case session.ShowCompressed:
-		query = query.Where("epochs > 0")
-	case session.ShowBridged:
-		query = query.Where("id IN (" + sqlPutIn + " AND i.module = 'compaction-bridge')")
-	case session.ShowProblems:
-		query = query.Where("(net_microusd < 0 OR id IN ("+sqlTroubled+"))", sql.Named("workspace", workspace))
-	case session.ShowAll:
-	}
-	if !filter.From.IsZero() {
-		query = query.Where("last_at >= ?", filter.From)
-	}
-	if !filter.To.IsZero() {
-		query = query.Where("started_at < ?", filter.To)
-	}
-	return query
 }
 
 // Session returns a session with its lanes. It returns session.ErrNotFound if the
@@ -285,6 +247,9 @@ func (s *Store) Epochs(ctx context.Context, workspace, lane uuid.UUID) ([]sessio
 	}
 	return epochs, nil
 }
+
+// place returns where a page ends whose last row this is.
+func (r *listRow) place() place { return place{at: r.LastAt, id: r.ID} }
 
 // place is where a page of sessions ends.
 type place struct {

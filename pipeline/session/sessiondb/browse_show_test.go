@@ -41,9 +41,8 @@ func TestSessionsAreShownAndCountedByWhatCameOfThem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		count, err := f.store.Count(t.Context(), workspace, session.Filter{Show: show})
-		if err != nil || count != len(want) || len(page.Sessions) != len(want) {
-			t.Errorf("%q: %d listed, %d counted, want %d: %v", show, len(page.Sessions), count, len(want), err)
+		if len(page.Sessions) != len(want) {
+			t.Errorf("%q: %d listed, want %d", show, len(page.Sessions), len(want))
 		}
 		for _, found := range page.Sessions {
 			if !strings.Contains(fmt.Sprint(want), found.ID.String()) || found.Bridged != (found.ID == bridged.session) {
@@ -51,9 +50,28 @@ func TestSessionsAreShownAndCountedByWhatCameOfThem(t *testing.T) {
 			}
 		}
 	}
-	for key, want := range map[uuid.UUID]int{f.scope.APIKey: 5, uuid.New(): 0} {
-		if count, err := f.store.Count(t.Context(), workspace, session.Filter{APIKey: key}); err != nil || count != want {
-			t.Errorf("%d of a key, want %d: %v", count, want, err)
+	const title, other = "parser", "nothing of this"
+	for name, test := range map[string]struct {
+		filter session.Filter
+		want   [4]int // by session.Shows
+	}{
+		"everything":       {session.Filter{}, [4]int{5, 1, 1, 2}},
+		"a part":           {session.Filter{Show: session.ShowProblems}, [4]int{5, 1, 1, 2}},
+		"a key":            {session.Filter{APIKey: f.scope.APIKey}, [4]int{5, 1, 1, 2}},
+		"another key":      {session.Filter{APIKey: uuid.New()}, [4]int{}},
+		"a word":           {session.Filter{Query: title}, [4]int{5, 1, 1, 2}},
+		"part of a word":   {session.Filter{Query: title[1:]}, [4]int{5, 1, 1, 2}},
+		"an id":            {session.Filter{Query: loss.session.String()[:8]}, [4]int{1, 0, 0, 1}},
+		"of nothing":       {session.Filter{Query: other}, [4]int{}},
+		"what is not read": {session.Filter{Query: title, Masked: true}, [4]int{}},
+	} {
+		counts, err := f.store.Counts(t.Context(), workspace, test.filter)
+		var got [4]int
+		for i, show := range session.Shows() {
+			got[i] = counts.Of[show]
+		}
+		if err != nil || got != test.want || counts.Workspace != 5 || counts.More {
+			t.Errorf("%s: %+v (%v), want %v", name, counts, err, test.want)
 		}
 	}
 }
@@ -77,6 +95,7 @@ func TestPagesOfManySessionsAreReadAlongAnIndex(t *testing.T) {
 	const after = "AND (last_at, id) < (now() - interval '30 days', '00000000-0000-0000-0000-000000000000')"
 	for narrowed, index := range map[string]string{
 		"": "sessions_last", "AND epochs > 0": "sessions_compressed", "AND client = 'client-3'": "sessions_client", "AND model = 'model-2'": "sessions_model",
+		"AND bridged": "sessions_bridged", "AND (net_microusd < 0 OR failed)": "sessions_problems",
 	} {
 		rows, err := owner.Query(t.Context(), fmt.Sprintf("EXPLAIN SELECT id FROM sessions WHERE workspace_id = '%s' %s %s ORDER BY last_at DESC, id DESC LIMIT 26",
 			f.scope.Workspace, narrowed, after))
@@ -104,7 +123,7 @@ func TestPagesOfManySessionsAreReadAlongAnIndex(t *testing.T) {
 		filter.Cursor = page.Next
 	}
 	t.Logf("five pages in %s", time.Since(began))
-	if count, err := f.store.Count(t.Context(), f.scope.Workspace, session.Filter{}); err != nil || count != session.MostCounted {
-		t.Errorf("%d counted: %v", count, err)
+	if counts, err := f.store.Counts(t.Context(), f.scope.Workspace, session.Filter{}); err != nil || counts.Of[session.ShowAll] != session.MostCounted {
+		t.Errorf("%+v counted: %v", counts, err)
 	}
 }

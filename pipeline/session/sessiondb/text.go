@@ -12,6 +12,10 @@ func storable(text string) string {
 
 // pattern returns an ILIKE pattern that finds text anywhere.
 func pattern(text string) string {
-	escaped := strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(storable(text))
-	return "%" + escaped + "%"
+	return "%" + prefix(text)
+}
+
+// prefix returns a LIKE pattern that finds what begins with a text.
+func prefix(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(storable(text)) + "%"
 }

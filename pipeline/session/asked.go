@@ -1,0 +1,41 @@
+package session
+
+import (
+	"net/url"
+	"slices"
+
+	"github.com/google/uuid"
+)
+
+// Invalid says what is wrong with something that a list is asked for.
+type Invalid struct {
+	Field   string // as it is called in the address
+	Message string // goes on after the field's name, and says what to do
+}
+
+// Error implements error.
+func (i Invalid) Error() string { return i.Field + " " + i.Message }
+
+// Shows returns the parts of a list of sessions, all of it first.
+func Shows() []Show { return []Show{ShowAll, ShowCompressed, ShowBridged, ShowProblems} }
+
+// FilterOf reads what an address narrows the list of sessions to by q, client, model,
+// key, show and cursor: the names are those of the page and of the API. It returns an
+// Invalid for a key that is no id and for a part that there is not; the filter is then
+// one that must not be used.
+func FilterOf(address url.Values) (Filter, error) {
+	filter := Filter{
+		Query: address.Get("q"), Client: address.Get("client"), Model: address.Get("model"),
+		Show: Show(address.Get("show")), Cursor: address.Get("cursor"),
+	}
+	if key := address.Get("key"); key != "" {
+		var err error
+		if filter.APIKey, err = uuid.Parse(key); err != nil {
+			return Filter{}, Invalid{"key", "is no id of an API key; leave it out for the sessions of all keys"}
+		}
+	}
+	if !slices.Contains(Shows(), filter.Show) {
+		return Filter{}, Invalid{"show", "must be compressed, bridged or problems; leave it out for all sessions"}
+	}
+	return filter, nil
+}

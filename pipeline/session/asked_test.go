@@ -1,0 +1,46 @@
+package session_test
+
+import (
+	"errors"
+	"net/url"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/session"
+)
+
+func TestFilterIsReadFromAnAddress(t *testing.T) {
+	t.Parallel()
+	key := uuid.New()
+	for address, want := range map[string]session.Filter{
+		"":                            {},
+		"q=a+b&client=c&model=m":      {Query: "a b", Client: "c", Model: "m"},
+		"key=" + key.String():         {APIKey: key},
+		"show=problems&cursor=x&up=1": {Show: session.ShowProblems, Cursor: "x"},
+	} {
+		values, err := url.ParseQuery(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := session.FilterOf(values)
+		if err != nil || got.Query != want.Query || got.Client != want.Client || got.Model != want.Model || got.APIKey != want.APIKey ||
+			got.Show != want.Show || got.Cursor != want.Cursor {
+			t.Errorf("%s is %+v (%v), want %+v", address, got, err, want)
+		}
+	}
+}
+
+func TestWhatIsNoFilterIsRefusedWithWhatToDo(t *testing.T) {
+	t.Parallel()
+	for address, field := range map[string]string{"key=laptop": "key", "show=Compressed": "show", "show=all": "show"} {
+		values, err := url.ParseQuery(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = session.FilterOf(values)
+		if invalid, is := errors.AsType[session.Invalid](err); !is || invalid.Field != field {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}

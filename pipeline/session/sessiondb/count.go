@@ -1,0 +1,79 @@
+package sessiondb
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/session"
+)
+
+// countRow is a row of counts.
+type countRow struct {
+	Everything, Compressed, Bridged, Problems int
+
+	Workspace int
+	Looked    int
+}
+
+// Counts returns how many sessions each part of a list has by a filter, whose Show and
+// Cursor are not looked at, and how many the workspace has: session.MostCounted at most.
+func (s *Store) Counts(ctx context.Context, workspace uuid.UUID, filter session.Filter) (session.Counts, error) {
+	filter.Show, filter.Cursor = session.ShowAll, ""
+	var row countRow
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		all := tx.Table("sessions").Select("1").Where("workspace_id = ?", workspace).Limit(session.MostCounted)
+		if filter.Query == "" {
+			return countParts(tx, workspace, filter, all).Scan(&row).Error
+		}
+		look, err := lookAt(tx, workspace, filter, nil)
+		if err != nil {
+			return err
+		}
+		if err := countFound(tx, look, filter).Scan(&row).Error; err != nil {
+			return err
+		}
+		return tx.Raw("SELECT count(*) FROM (?) some", all).Scan(&row.Workspace).Error
+	})
+	if err != nil {
+		return session.Counts{}, fmt.Errorf("count sessions: %w", err)
+	}
+	return session.Counts{
+		Of: map[session.Show]int{
+			session.ShowAll: min(row.Everything, session.MostCounted), session.ShowCompressed: min(row.Compressed, session.MostCounted),
+			session.ShowBridged: min(row.Bridged, session.MostCounted), session.ShowProblems: min(row.Problems, session.MostCounted),
+		},
+		Workspace: row.Workspace, More: row.Looked == mostLooked,
+	}, nil
+}
+
+// countParts counts along the index of each part, no further than is told.
+func countParts(tx *gorm.DB, workspace uuid.UUID, filter session.Filter, all *gorm.DB) *gorm.DB {
+	part := func(show session.Show) *gorm.DB {
+		filter.Show = show
+		return narrow(tx.Table("sessions").Select("1").Where("workspace_id = ?", workspace), filter, nil).Limit(session.MostCounted)
+	}
+	return tx.Raw(`SELECT (SELECT count(*) FROM (?) a) AS everything, (SELECT count(*) FROM (?) b) AS compressed,
+			(SELECT count(*) FROM (?) c) AS bridged, (SELECT count(*) FROM (?) d) AS problems, (SELECT count(*) FROM (?) e) AS workspace`,
+		part(session.ShowAll), part(session.ShowCompressed), part(session.ShowBridged), part(session.ShowProblems), all)
+}
+
+// countFound counts what a query finds where it looks.
+func countFound(tx *gorm.DB, look look, filter session.Filter) *gorm.DB {
+	counted := func(show session.Show, name string) string {
+		return "count(*) FILTER (WHERE fits AND " + shown()[show] + ") AS " + name
+	}
+	looked := "0"
+	found := look.from.Select("*, true AS fits")
+	if look.bounded {
+		looked = "count(*)"
+		found = look.from.Select("*, "+fits+" AS fits", fitting(filter)...)
+	}
+	return tx.Table("(?) AS found", found).Select(strings.Join([]string{
+		"count(*) FILTER (WHERE fits) AS everything", counted(session.ShowCompressed, "compressed"),
+		counted(session.ShowBridged, "bridged"), counted(session.ShowProblems, "problems"), looked + " AS looked",
+	}, ", "))
+}

@@ -1,0 +1,199 @@
+package sessiondb
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/session"
+)
+
+const (
+	// few is how many sessions are looked at one by one, because they have a word that
+	// begins as what is looked for does.
+	few = 2_000
+	// mostLooked is how many sessions a page looks through where they are more, or where
+	// no word begins so.
+	mostLooked = 5_000
+	// common is how many sessions have a word that tells too little.
+	common = 20_000
+
+	mostWords  = 4   // of what is looked for, the longest
+	mostNames  = 100 // of clients and models
+	leastOfID  = 4   // digits from which on the start of an id is looked for
+	lastOfText = "\U0010FFFF"
+)
+
+// look is where a list of sessions looks.
+type look struct {
+	from *gorm.DB // what stands for the table of sessions
+
+	// bounded says that from ends with the row whose place is mostLooked, and holds
+	// sessions that the query does not find.
+	bounded bool
+}
+
+// lookAt returns where to look for what a filter asks for: among all sessions where it
+// has no query, else among the few that have words which begin so, or whose id does, else
+// among those that were active last.
+func lookAt(tx *gorm.DB, workspace uuid.UUID, filter session.Filter, after *place) (look, error) {
+	sessions := tx.Table("sessions").Where("workspace_id = ?", workspace)
+	if filter.Query == "" {
+		return look{from: narrow(sessions, filter, after)}, nil
+	}
+	ids, known, err := candidates(tx, workspace, filter)
+	if err != nil {
+		return look{}, err
+	}
+	if known {
+		// OFFSET keeps the database from going through all sessions in their order.
+		some := tx.Table("(SELECT * FROM sessions WHERE workspace_id = ? AND id = ANY(?::uuid[]) OFFSET 0) AS sessions", workspace, uuidArray(ids))
+		return look{from: narrow(some, filter, after).Where(fits, fitting(filter)...)}, nil
+	}
+	newest := narrow(sessions, filter, after).Select("*, row_number() OVER (ORDER BY last_at DESC, id DESC) AS place").
+		Order("last_at DESC, id DESC").Limit(mostLooked)
+	return look{from: tx.Table("(?) AS sessions", newest), bounded: true}, nil
+}
+
+// fits holds a session against a query: see fitting. Titles that may not be looked
+// through are left out.
+const fits = `(CASE WHEN NOT ? OR api_key_id = ANY(?::uuid[]) THEN title ELSE '' END || E'\n' || name || E'\n' || client || E'\n' || model ILIKE ?
+	OR id::text LIKE ?)`
+
+// fitting are the values of fits.
+func fitting(filter session.Filter) []any {
+	return []any{filter.Masked, uuidArray(filter.Shown), pattern(filter.Query), prefix(strings.ToLower(filter.Query))}
+}
+
+// narrow adds all of a filter but its query.
+func narrow(query *gorm.DB, filter session.Filter, after *place) *gorm.DB {
+	if filter.Client != "" {
+		query = query.Where("client = ?", storable(filter.Client))
+	}
+	if filter.Model != "" {
+		query = query.Where("model = ?", storable(filter.Model))
+	}
+	if filter.APIKey != uuid.Nil {
+		query = query.Where("api_key_id = ?", filter.APIKey)
+	}
+	if part, is := shown()[filter.Show]; is {
+		query = query.Where(part)
+	}
+	if !filter.From.IsZero() {
+		query = query.Where("last_at >= ?", filter.From)
+	}
+	if !filter.To.IsZero() {
+		query = query.Where("started_at < ?", filter.To)
+	}
+	if after != nil {
+		query = query.Where("(last_at, id) < (?, ?)", after.at, after.id)
+	}
+	return query
+}
+
+// shown are the conditions of the parts of a list.
+func shown() map[session.Show]string {
+	return map[session.Show]string{
+		session.ShowCompressed: "epochs > 0",
+		session.ShowBridged:    "bridged",
+		session.ShowProblems:   "(net_microusd < 0 OR failed)",
+	}
+}
+
+// candidates returns the sessions of which a query may be about, where they are few:
+// those that have a word for each of its words that are not common, those whose id
+// begins so, and those of clients and models that are called so. known is false where
+// they are none or more. Words of titles that may not be looked through decide nothing.
+func candidates(tx *gorm.DB, workspace uuid.UUID, filter session.Filter) (ids []uuid.UUID, known bool, err error) {
+	ids, known, err = withWords(tx, workspace, filter)
+	if err != nil || !known {
+		return nil, false, err
+	}
+	more := func(statement string, values ...any) error {
+		if len(ids) > few {
+			return nil
+		}
+		var found []uuid.UUID
+		err := tx.Raw(statement, append(values, few+1)...).Scan(&found).Error
+		ids = append(ids, found...)
+		return err
+	}
+	if first, last, is := idRange(filter.Query); is {
+		if err := more("SELECT id FROM sessions WHERE workspace_id = ? AND id BETWEEN ? AND ? LIMIT ?", workspace, first, last); err != nil {
+			return nil, false, err
+		}
+	}
+	for _, column := range []string{"client", "model"} {
+		names, err := namesLike(tx, workspace, column, filter.Query)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, name := range names {
+			if err := more("SELECT id FROM sessions WHERE workspace_id = ? AND "+column+" = ? LIMIT ?", workspace, name); err != nil {
+				return nil, false, err
+			}
+		}
+	}
+	return ids, len(ids) > 0 && len(ids) <= few, nil
+}
+
+// withWords returns the sessions that have each word of a query that is not common;
+// known is false where all of them are, and where the sessions are more than few.
+func withWords(tx *gorm.DB, workspace uuid.UUID, filter session.Filter) (ids []uuid.UUID, known bool, err error) {
+	var words []string
+	if err := tx.Raw("SELECT word FROM words_of(?) word ORDER BY length(word) DESC, word LIMIT ?", storable(filter.Query), mostWords).Scan(&words).Error; err != nil {
+		return nil, false, err
+	}
+	const having = "SELECT DISTINCT session_id FROM session_words WHERE workspace_id = ? AND word >= ? AND word < ? AND (NOT ? OR api_key_id = ANY(?::uuid[]))"
+	readable := uuidArray(append(slices.Clone(filter.Shown), uuid.Nil))
+	var parts []string
+	var values []any
+	for _, word := range words {
+		of := []any{workspace, word, word + lastOfText, filter.Masked, readable}
+		var count int
+		if err := tx.Raw("SELECT count(*) FROM ("+having+" LIMIT ?) some", append(of, common+1)...).Scan(&count).Error; err != nil {
+			return nil, false, err
+		}
+		if count <= common {
+			parts, values = append(parts, having), append(values, of...)
+		}
+	}
+	if len(parts) == 0 {
+		return nil, len(words) == 0, nil
+	}
+	if err := tx.Raw(strings.Join(parts, " INTERSECT ")+" LIMIT ?", append(values, few+1)...).Scan(&ids).Error; err != nil {
+		return nil, false, err
+	}
+	return ids, len(ids) <= few, nil
+}
+
+// namesLike returns the names of a column, client or model, that hold a text. It goes
+// from one name to the next along the index, past the sessions between them.
+func namesLike(tx *gorm.DB, workspace uuid.UUID, column, text string) ([]string, error) {
+	const statement = `WITH RECURSIVE names (name, place) AS (
+			(SELECT %[1]s, 1 FROM sessions WHERE workspace_id = ? AND %[1]s > '' ORDER BY %[1]s LIMIT 1)
+			UNION ALL SELECT (SELECT s.%[1]s FROM sessions s WHERE s.workspace_id = ? AND s.%[1]s > n.name ORDER BY s.%[1]s LIMIT 1), n.place + 1
+			FROM names n WHERE n.name IS NOT NULL AND n.place < ?)
+		SELECT name FROM names WHERE name ILIKE ?`
+	var names []string
+	err := tx.Raw(fmt.Sprintf(statement, column), workspace, workspace, mostNames, pattern(text)).Scan(&names).Error
+	return names, err
+}
+
+// idRange returns the ids that begin with a text; false for what begins none, or nearly
+// every one.
+func idRange(start string) (first, last uuid.UUID, is bool) {
+	const form = "00000000-0000-0000-0000-000000000000"
+	if len(start) < leastOfID || len(start) > len(form) {
+		return first, last, false
+	}
+	first, err := uuid.Parse(start + form[len(start):])
+	if err != nil {
+		return first, last, false
+	}
+	last, err = uuid.Parse(start + strings.ReplaceAll(form, "0", "f")[len(start):])
+	return first, last, err == nil
+}

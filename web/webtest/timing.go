@@ -1,0 +1,99 @@
+package webtest
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Timings are how long the answers of pages took, as a table in Markdown.
+type Timings struct{ rows strings.Builder }
+
+// fewest is with how many answers a row of a table begins: with fewer the testing
+// package finds out how many it takes.
+const fewest = 20
+
+// Measure asks for a page again and again, as a browser that is logged in does, and
+// reports the median and the 95th percentile of the time from asking to the last byte,
+// and the size before compression. It fails the benchmark for any status but 200, and for
+// a card that did not load.
+func (t *Timings) Measure(b *testing.B, person *Person, name, path string, header ...string) {
+	b.Helper()
+	var took []time.Duration
+	var body []byte
+	for b.Loop() {
+		began := time.Now()
+		body = person.read(b, path, header)
+		took = append(took, time.Since(began))
+	}
+	if strings.Contains(string(body), `data-testid="failed"`) {
+		b.Fatalf("%s: a card did not load", path)
+	}
+	slices.Sort(took)
+	p50, p95 := milliseconds(took[len(took)/2]), milliseconds(took[len(took)*95/100])
+	b.ReportMetric(p50, "p50-ms")
+	b.ReportMetric(p95, "p95-ms")
+	if len(took) >= fewest {
+		fmt.Fprintf(&t.rows, "| %s | %.1f | %.1f | %.0f |\n", name, p50, p95, float64(len(body))/1000)
+	}
+}
+
+// Write puts the table, below the machine that it was measured on and a sentence about
+// what was measured, between two marks of a document.
+func (t *Timings) Write(b *testing.B, path, mark, measured string) {
+	b.Helper()
+	begin, end := "<!-- "+mark+" writes from here -->\n", "<!-- "+mark+" writes to here -->"
+	document, err := os.ReadFile(path) //nolint:gosec // the document that who measures names
+	if err != nil {
+		b.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(document), begin)
+	_, after, also := strings.Cut(rest, end)
+	if !found || !also {
+		b.Fatalf("%s has no place for figures", path)
+	}
+	report := fmt.Sprintf("%s, %d cores, %s, load %s at the end; %s\n\n| page | p50 ms | p95 ms | KB |\n| --- | --- | --- | --- |\n%s",
+		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), runtime.GOOS+"/"+runtime.GOARCH, load(), measured, t.rows.String())
+	if err := os.WriteFile(path, []byte(before+begin+"\n"+report+"\n"+end+after), 0o600); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// read returns the answer of a page.
+func (p *Person) read(b *testing.B, path string, header []string) []byte {
+	b.Helper()
+	request, err := http.NewRequestWithContext(b.Context(), http.MethodGet, p.address(path), http.NoBody)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	response, err := p.client.Do(request)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		b.Fatalf("%s: status %d, %v", path, response.StatusCode, err)
+	}
+	return body
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// load returns the machine's load averages.
+func load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.Join(strings.Fields(string(text))[:3], " ")
+}
