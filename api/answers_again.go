@@ -21,7 +21,7 @@ func (s *Server) answerAgain(c echo.Context, event *Event, post post, written *p
 	s.recordRequest(event, written)
 	s.recordAgain(event, post.codec, written, found.entry)
 	asksUsage := written.AsksUsage
-	post.body.release()
+	post.body.done()
 	response := &http.Response{
 		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {found.entry.ContentType}},
 		Body: io.NopCloser(bytes.NewReader(found.entry.Answer)), ContentLength: int64(len(found.entry.Answer)),

@@ -22,6 +22,33 @@ type content struct {
 	bytes   []byte
 	holders atomic.Int32
 	pool    *sync.Pool // nil: the memory is not used again
+	sealed  *content   // the prompt that was made of it; nil: it is the prompt itself, or its memory is not used again
+}
+
+// seal makes content of a prompt for which memory was lent.
+func (c *content) seal(prompt []byte) {
+	if c.sealed != nil {
+		c.sealed.bytes = prompt
+	}
+}
+
+// holder returns who holds the very bytes of a prompt, the body or what was made of it;
+// nil: neither.
+func (c *content) holder(prompt []byte) *content {
+	for _, held := range []*content{c, c.sealed} {
+		if held != nil && held.is(prompt) {
+			return held
+		}
+	}
+	return nil
+}
+
+// done says that the request needs neither the body nor the prompt any more.
+func (c *content) done() {
+	c.release()
+	if c.sealed != nil {
+		c.sealed.release()
+	}
 }
 
 // hold says that somebody more needs the bytes.

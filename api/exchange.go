@@ -85,7 +85,7 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 		}
 		defer response.Body.Close()
 		if purpose == measure || written.Exchange == nil {
-			body.release()
+			body.done()
 			return s.answerUnread(c, event, response)
 		}
 		sent := written.Sent()
@@ -94,7 +94,7 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 			s.Summaries.after(post, written)
 		}
 		// From here on nothing holds the body.
-		body.release()
+		body.done()
 		return s.answer(c, event, codec, sent, response, cached)
 	}
 }
@@ -216,6 +216,10 @@ func (s *Server) write(ctx context.Context, event *Event, post post) (*prompt.Pr
 	if err != nil {
 		return nil, err
 	}
+	asked.Memory = func(size int) []byte {
+		post.body.sealed = s.bodies.get(size)
+		return post.body.sealed.bytes
+	}
 	write := s.Prompts.Write
 	if post.purpose == measure {
 		write = s.Prompts.Count
@@ -232,6 +236,7 @@ func (s *Server) write(ctx context.Context, event *Event, post post) (*prompt.Pr
 		}
 		return nil, fmt.Errorf("write prompt: %w", err)
 	}
+	post.body.seal(written.Body)
 	if warning := warningOf(restraint); warning != "" {
 		written.Exchange.Report.Warnings = append(written.Exchange.Report.Warnings, warning)
 	}
@@ -250,9 +255,9 @@ func (s *Server) send(ctx context.Context, event *Event, post post, written *pro
 	asked := upstream.Request{
 		Method: post.request.Method, Path: pathAndQuery(post.request, post.endpoint), Header: header, Body: written.Body,
 	}
-	if post.body.is(written.Body) {
-		post.body.hold()
-		asked.Done = post.body.release
+	if held := post.body.holder(written.Body); held != nil {
+		held.hold()
+		asked.Done = held.release
 	}
 	event.Attempts++
 	response, err := s.Upstream.Send(ctx, asked, post.call.target)

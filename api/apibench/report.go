@@ -105,24 +105,48 @@ func marks(target string) (begin, end string) {
 	return "<!-- make " + target + " writes from here -->", "<!-- make " + target + " writes to here -->"
 }
 
+// CanWrite returns why Write would fail: the file cannot be read or written, or the marks
+// are missing. It changes nothing.
+func CanWrite(file, target string) error {
+	if _, _, err := around(file, target); err != nil {
+		return err
+	}
+	page, err := os.OpenFile(file, os.O_WRONLY, 0) //nolint:gosec // the caller names it
+	if err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+
+	return page.Close() //nolint:wrapcheck // nothing was written
+}
+
 // Write puts text between the marks of a target of the Makefile in a file.
 func Write(file, target, text string) error {
-	beginMark, endMark := marks(target)
-	content, err := os.ReadFile(file) //nolint:gosec // the caller names it
+	before, after, err := around(file, target)
 	if err != nil {
-		return fmt.Errorf("read the report: %w", err)
+		return err
 	}
-	before, rest, begun := strings.Cut(string(content), beginMark)
-	_, after, ended := strings.Cut(rest, endMark)
-	if !begun || !ended {
-		return errors.New(file + ": the marks to write between are missing")
-	}
-	changed := before + beginMark + "\n\n" + strings.TrimSpace(text) + "\n\n" + endMark + after
+	changed := before + "\n\n" + strings.TrimSpace(text) + "\n\n" + after
 	if err := os.WriteFile(file, []byte(changed), 0o644); err != nil { //nolint:gosec // a page of the documentation
 		return fmt.Errorf("write the report: %w", err)
 	}
 
 	return nil
+}
+
+// around returns what a file holds up to the first mark of a target and from the second on.
+func around(file, target string) (before, after string, err error) {
+	beginMark, endMark := marks(target)
+	content, err := os.ReadFile(file) //nolint:gosec // the caller names it
+	if err != nil {
+		return "", "", fmt.Errorf("read the report: %w", err)
+	}
+	before, rest, begun := strings.Cut(string(content), beginMark)
+	_, after, ended := strings.Cut(rest, endMark)
+	if !begun || !ended {
+		return "", "", errors.New(file + ": the marks to write between are missing")
+	}
+
+	return before + beginMark, endMark + after, nil
 }
 
 func milliseconds(d time.Duration) string {

@@ -111,6 +111,9 @@ func TestReportIsWrittenBetweenTheMarks(t *testing.T) {
 		}
 	}
 	write("# Title\n" + beginMark + "\nold\n" + endMark + "\nend\n")
+	if err := CanWrite(page, "bench"); err != nil {
+		t.Fatal(err)
+	}
 	if err := Write(page, "bench", "new"); err != nil {
 		t.Fatal(err)
 	}
@@ -125,6 +128,11 @@ func TestReportIsWrittenBetweenTheMarks(t *testing.T) {
 	write("# Title without marks\n")
 	if err := Write(page, "bench", "new"); err == nil {
 		t.Error("a page without marks was written")
+	}
+	for _, file := range []string{page, filepath.Join(t.TempDir(), "none.md")} {
+		if err := CanWrite(file, "bench"); err == nil {
+			t.Errorf("%s can be written", file)
+		}
 	}
 }
 

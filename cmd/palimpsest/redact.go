@@ -21,10 +21,12 @@ type redacting struct{ slog.Handler }
 // Handle implements slog.Handler.
 func (r redacting) Handle(ctx context.Context, record slog.Record) error {
 	clean := slog.NewRecord(record.Time, record.Level, redaction.Text(record.Message), record.PC)
+	attributes := make([]slog.Attr, 0, record.NumAttrs())
 	record.Attrs(func(attribute slog.Attr) bool {
-		clean.AddAttrs(cleanAttr(attribute))
+		attributes = append(attributes, cleanAttr(attribute))
 		return true
 	})
+	clean.AddAttrs(attributes...)
 	return r.Handler.Handle(ctx, clean)
 }
 

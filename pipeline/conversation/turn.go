@@ -13,12 +13,12 @@ func Turns(messages []Digest) []Turn {
 	turns := make([]Turn, 0, len(messages)/2+1)
 	open, held := Turn{From: start, To: start}, holding{}
 	for i := start; i < len(messages); i++ {
-		if held.isLeftBy(messages[i]) {
+		if held.isLeftBy(&messages[i]) {
 			turns = append(turns, open)
 			open, held = Turn{From: i}, holding{}
 		}
 		open.To = i + 1
-		held.add(messages[i])
+		held.add(&messages[i])
 	}
 	if open.To > open.From {
 		turns = append(turns, open)
@@ -49,7 +49,7 @@ type holding struct {
 // its output, and a bare call after an output stays with the reasoning it
 // depends on. What a provider answers itself in a later message belongs to the
 // turn of its call.
-func (h *holding) isLeftBy(message Digest) bool {
+func (h *holding) isLeftBy(message *Digest) bool {
 	if !h.answer || h.pending > 0 {
 		return false
 	}
@@ -68,7 +68,7 @@ func (h *holding) isLeftBy(message Digest) bool {
 }
 
 // add takes a message into the turn.
-func (h *holding) add(message Digest) {
+func (h *holding) add(message *Digest) {
 	if message.Flags.Has(HasSettled) {
 		h.provider = max(0, h.provider-1)
 	}

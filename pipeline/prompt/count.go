@@ -25,7 +25,7 @@ func (w *Writer) Count(ctx context.Context, request Request) (*Prompt, error) {
 		exchange.Request.Frozen = bypass
 	}
 	w.glance(ctx, prompt, client.Hint(request.Headers, exchange.Request))
-	prompt.seal(false)
+	prompt.seal(false, request.Memory)
 	return prompt, nil
 }
 
@@ -33,7 +33,7 @@ func (w *Writer) Count(ctx context.Context, request Request) (*Prompt, error) {
 func (w *Writer) glance(ctx context.Context, prompt *Prompt, hint session.Hint) {
 	exchange := prompt.Exchange
 	hint.Kind = laneKind(exchange.Class)
-	exchange.Chain = session.Chain(exchange.Scope, hint, exchange.Digests)
+	exchange.Chain = w.Resolver.Chain(exchange.Scope, hint, exchange.Digests)
 	glance, err := w.Resolver.Peek(ctx, exchange.Scope, exchange.Digests, exchange.Chain, exchange.Request.Model)
 	exchange.NextProjection, exchange.Anchor = glance.Next, glance.Anchor
 	if exchange.Request.Frozen == "" {

@@ -54,7 +54,7 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 	if !said.IsHeavy && !isShrunk(&exchange, sent) {
 		return nil, false
 	}
-	shrunk.seal(refused.AsksUsage)
+	shrunk.seal(refused.AsksUsage, nil)
 	if len(shrunk.Body) >= len(refused.Body) || exchange.MaxBytes > 0 && len(shrunk.Body) > exchange.MaxBytes {
 		return nil, false
 	}

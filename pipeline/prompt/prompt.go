@@ -99,6 +99,10 @@ type Request struct {
 	// Usage has a stream report its usage where the client did not ask for it.
 	Usage bool
 
+	// Memory returns so many bytes for the prompt's body where that is not the client's;
+	// nil: they are made.
+	Memory func(size int) []byte
+
 	// Allow refuses a model, with the name that it is asked for by, before anything
 	// is done for the request; nil: every model is allowed.
 	Allow func(model tokens.Model, asked string) error
@@ -173,7 +177,7 @@ func (w *Writer) Write(ctx context.Context, request Request) (*Prompt, error) {
 	} else {
 		w.project(ctx, prompt, hint, request.DryRun)
 	}
-	prompt.seal(request.Usage && !request.Bypass)
+	prompt.seal(request.Usage && !request.Bypass, request.Memory)
 	prompt.account = w.account(prompt)
 	return prompt, nil
 }
@@ -230,7 +234,7 @@ func (w *Writer) model(request Request, name string) tokens.Model {
 func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint, dryRun bool) {
 	exchange := prompt.Exchange
 	hint.Kind = laneKind(exchange.Class)
-	exchange.Chain = session.Chain(exchange.Scope, hint, exchange.Digests)
+	exchange.Chain = w.Resolver.Chain(exchange.Scope, hint, exchange.Digests)
 	asking, cancel := context.WithTimeout(ctx, resolveTimeout)
 	lane, met, err := w.Resolver.Resolve(asking, exchange.Scope, hint, exchange.Digests, exchange.Chain)
 	cancel()

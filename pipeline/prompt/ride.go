@@ -14,6 +14,6 @@ func (p *Prompt) Standing() Standing {
 	exchange := *p.Exchange
 	exchange.Projection = p.standing
 	stood := &Prompt{Exchange: &exchange, omits: p.omits}
-	stood.seal(p.AsksUsage)
+	stood.seal(p.AsksUsage, nil)
 	return Standing{Body: stood.Body, Beta: stood.Beta, Tokens: exchange.Size(p.standing)}
 }

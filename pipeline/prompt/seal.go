@@ -22,8 +22,8 @@ const (
 const bypass = "bypass"
 
 // seal makes the body that goes to the provider; asksUsage has its stream report
-// the usage.
-func (p *Prompt) seal(asksUsage bool) {
+// the usage. memory is where a body that is not the client's own is put; nil: it is made.
+func (p *Prompt) seal(asksUsage bool, memory func(size int) []byte) {
 	exchange := p.Exchange
 	pieces := exchange.Pieces()
 	if exchange.Projection != nil && exchange.Projection.Covers > 0 {
@@ -42,7 +42,12 @@ func (p *Prompt) seal(asksUsage bool) {
 			members, p.AsksUsage = append(members, member), true
 		}
 	}
-	p.Body, p.Beta, p.released = exchange.Body.Seal(pieces, members...), release.beta, release.name()
+	if memory == nil {
+		p.Body = exchange.Body.Seal(pieces, members...)
+	} else {
+		p.Body = exchange.Body.SealIn(memory, pieces, members...)
+	}
+	p.Beta, p.released = release.beta, release.name()
 }
 
 // freeMarker returns the time to live of a marker of ours at the end of the

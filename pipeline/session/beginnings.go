@@ -16,7 +16,8 @@ const (
 	blockSize = 16 << 10
 	// beginningsMemory bounds what the blocks take in memory, in bytes.
 	beginningsMemory = 96 << 20
-	// unread is how many messages behind the known ones there is room for from the start.
+	// unread is how many messages behind the known ones there is room for from the start,
+	// beside as many as the fullest block holds: the last block is never known.
 	unread = 32
 )
 
@@ -61,7 +62,7 @@ func newBeginnings(seed uint64) (*beginnings, error) {
 func (b *beginnings) recognise(format conversation.Format, list []byte) reading {
 	found := reading{format: format}
 	var blocks []block
-	messages := 0
+	messages, most := 0, 0
 	for end := blockSize; end <= len(list); end += blockSize {
 		hash := b.extend(found.last, list[end-blockSize:end])
 		known, ok := b.blocks.GetIfPresent(fingerprint{format: format, hash: hash})
@@ -70,11 +71,11 @@ func (b *beginnings) recognise(format conversation.Format, list []byte) reading 
 		}
 		found.last = hash
 		blocks = append(blocks, known)
-		messages += len(known.digests)
+		messages, most = messages+len(known.digests), max(most, len(known.digests))
 	}
 	found.known = len(blocks)
 	found.stretches = make([]wire.Stretch, 0, messages)
-	found.digests = make([]conversation.Digest, 0, messages+unread)
+	found.digests = make([]conversation.Digest, 0, messages+most+unread)
 	for _, known := range blocks {
 		found.stretches = append(found.stretches, known.stretches...)
 		found.digests = append(found.digests, known.digests...)

@@ -38,6 +38,8 @@ type Resolver struct {
 	lanes *otter.Cache[uuid.UUID, *Lane]
 	heads *otter.Cache[conversation.Hash, head]
 	runs  *otter.Cache[conversation.Hash, *Run] // by the root of their histories
+
+	histories *otter.Cache[conversation.Hash, *history] // by their first link
 }
 
 // head is the end of an earlier request: the history after it has its link.
@@ -63,7 +65,14 @@ func NewResolver(store Store) (*Resolver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("runs: %w", err)
 	}
-	return &Resolver{store: store, lanes: lanes, heads: heads, runs: runs}, nil
+	histories, err := otter.New(&otter.Options[conversation.Hash, *history]{
+		MaximumWeight: historyMemory,
+		Weigher:       func(_ conversation.Hash, known *history) uint32 { return known.weight() },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("histories: %w", err)
+	}
+	return &Resolver{store: store, lanes: lanes, heads: heads, runs: runs, histories: histories}, nil
 }
 
 // Chain returns the links of a history: element i is the link after i messages.
@@ -72,8 +81,8 @@ func NewResolver(store Store) (*Resolver, error) {
 func Chain(scope Scope, hint Hint, messages []conversation.Digest) []conversation.Hash {
 	chain := make([]conversation.Hash, len(messages)+1)
 	chain[0] = root(scope, hint.Name, hint.Lane)
-	for i, message := range messages {
-		chain[i+1] = conversation.Extend(chain[i], message.Identity)
+	for i := range messages {
+		chain[i+1] = conversation.Extend(chain[i], messages[i].Identity)
 	}
 	return chain
 }

@@ -123,7 +123,7 @@ func (e *Envelope) readList(i int) (end int, ok bool) {
 func (e *Envelope) readElements(i int) (end int, ok bool) {
 	if e.known != nil {
 		known := e.known(e.body[i:])
-		e.elements = slices.Grow(e.elements, len(known)+unknown)
+		e.elements = slices.Grow(e.elements, len(known)+len(known)/8+unknown)
 		for _, stretch := range known {
 			e.elements = append(e.elements, span{i + int(stretch.Start), i + int(stretch.End)})
 		}

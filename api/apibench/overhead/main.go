@@ -21,6 +21,9 @@ import (
 	"palimpsest/api/programtest"
 )
 
+// target is the target of the Makefile whose part of a page the table is.
+const target = "bench"
+
 // options are the command's flags.
 type options struct {
 	binary string
@@ -54,8 +57,17 @@ func main() {
 	}
 }
 
+// openStreams is how many requests of a workspace the program lets be open at once: more
+// than any case has.
+const openStreams = "PALIMPSEST_WORKSPACE_CONCURRENCY=2000"
+
 // measure runs all cases and reports them.
 func measure(ctx context.Context, wanted options) (err error) {
+	if wanted.report != "" { // whoever cannot write is told before half an hour of measuring
+		if err := apibench.CanWrite(wanted.report, target); err != nil {
+			return err
+		}
+	}
 	provider, stopProvider, err := serve(ctx, apibench.NewProvider())
 	if err != nil {
 		return err
@@ -77,7 +89,7 @@ func measure(ctx context.Context, wanted options) (err error) {
 		return fmt.Errorf("make a data directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(data)) }()
-	program, err := programtest.Start(ctx, wanted.binary, []string{"serve"}, programtest.Environment(data))
+	program, err := programtest.Start(ctx, wanted.binary, []string{"serve"}, append(programtest.Environment(data), openStreams))
 	if err != nil {
 		return err
 	}
@@ -92,6 +104,13 @@ func measure(ctx context.Context, wanted options) (err error) {
 }
 
 func report(ctx context.Context, wanted options, routes []apibench.Route) error {
+	var printed []byte
+	if wanted.parts != "" {
+		var err error
+		if printed, err = os.ReadFile(wanted.parts); err != nil {
+			return fmt.Errorf("-parts: %w", err)
+		}
+	}
 	var bench apibench.Bench
 	var rows []apibench.Row
 	var faults []error
@@ -115,15 +134,11 @@ func report(ctx context.Context, wanted options, routes []apibench.Route) error 
 	text := fmt.Sprintf("%s, %s; the client, the provider double and the proxy share the cores. Medians of %d rounds.\n\n%s",
 		time.Now().UTC().Format(time.DateOnly), apibench.Machine(), wanted.rounds, apibench.Table(rows))
 	if wanted.parts != "" {
-		printed, err := os.ReadFile(wanted.parts)
-		if err != nil {
-			return fmt.Errorf("-parts: %w", err)
-		}
 		text += "\n" + apibench.Parts(string(printed))
 	}
 	fmt.Print(text) //nolint:forbidigo // the command's output
-	if wanted.report != "" && wanted.only == "" {
-		faults = append(faults, apibench.Write(wanted.report, "bench", text))
+	if wanted.report != "" {
+		faults = append(faults, apibench.Write(wanted.report, target, text))
 	}
 
 	return errors.Join(faults...)

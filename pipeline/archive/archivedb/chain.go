@@ -28,8 +28,10 @@ const (
 		) e ON true
 		WHERE l.workspace_id = $1 AND l.id = ANY($2::uuid[]) ORDER BY l.id, e.index
 		FOR NO KEY UPDATE OF l`
-	// A fork begins with messages that are written with the lane it comes from.
-	sqlForked = `SELECT index, hash FROM lane_entries($1, $2) WHERE index >= $3 ORDER BY index`
+	// Forks begin with messages that are written with the lanes they come from.
+	sqlForked = `SELECT t.id, e.index, e.hash
+		FROM unnest($2::uuid[], $3::int[]) AS t (id, messages) CROSS JOIN LATERAL lane_entries($1, t.id) AS e
+		WHERE e.index >= t.messages ORDER BY t.id, e.index`
 	sqlLinked = `UPDATE lanes SET chain_messages = t.messages, chain_link = t.link, chain_proof = t.proof
 		FROM unnest($2::uuid[], $3::int[], $4::bytea[], $5::bytea[]) AS t (id, messages, link, proof)
 		WHERE lanes.workspace_id = $1 AND lanes.id = t.id`
@@ -127,6 +129,9 @@ func (d *DB) extendChains(tx *gorm.DB, workspace uuid.UUID, lanes [][16]byte) er
 	if err != nil {
 		return fmt.Errorf("read chains: %w", err)
 	}
+	if err := readForked(tx, workspace, chains); err != nil {
+		return fmt.Errorf("read chains of forks: %w", err)
+	}
 	var (
 		ids           [][16]byte
 		messages      []int32
@@ -137,11 +142,6 @@ func (d *DB) extendChains(tx *gorm.DB, workspace uuid.UUID, lanes [][16]byte) er
 		head, err := chain.head(key)
 		if err != nil {
 			continue
-		}
-		if chain.forked {
-			if err := readForked(tx, workspace, chain); err != nil {
-				return fmt.Errorf("read chain of lane %s: %w", chain.lane, err)
-			}
 		}
 		for _, next := range chain.following {
 			if next.index != head.Messages {
@@ -188,20 +188,37 @@ func chainsOf(tx *gorm.DB, workspace uuid.UUID, lanes [][16]byte) ([]chain, erro
 	return chains, rows.Err()
 }
 
-func readForked(tx *gorm.DB, workspace uuid.UUID, chain *chain) error {
-	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlForked, workspace, chain.lane, chain.messages)
+// readForked reads what the chains of forks go on with: of all of them at once, for
+// nearly every request of a batch may have said its newest message anew.
+func readForked(tx *gorm.DB, workspace uuid.UUID, chains []chain) error {
+	var (
+		ids      [][16]byte
+		messages []int32
+		forked   = make(map[uuid.UUID]*chain)
+	)
+	for i := range chains {
+		if chain := &chains[i]; chain.forked {
+			ids, messages = append(ids, chain.lane), append(messages, int32(chain.messages)) //nolint:gosec // messages of one lane
+			forked[chain.lane] = chain
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlForked, workspace, ids, messages)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	for rows.Next() {
+		var lane uuid.UUID
 		var next link
 		var hash []byte
-		if err := rows.Scan(&next.index, &hash); err != nil {
+		if err := rows.Scan(&lane, &next.index, &hash); err != nil {
 			return err
 		}
 		next.hash = conversation.Hash(hash)
-		chain.following = append(chain.following, next)
+		forked[lane].following = append(forked[lane].following, next)
 	}
 	return rows.Err()
 }

@@ -76,11 +76,25 @@ func isReference(low string, extra []string) bool {
 			return true
 		}
 	}
-	if orders.MatchString(low) {
+	if !isCued(low) || orders.MatchString(low) {
 		return false
 	}
 	for _, phrase := range phrases {
 		if phrase.MatchString(low) {
+			return true
+		}
+	}
+	return false
+}
+
+// isCued reports whether a sentence holds one of the words of which each phrase has at
+// least one: most sentences hold none, and the phrases take a hundred times as long.
+func isCued(low string) bool {
+	for word := range strings.FieldsFuncSeq(low, func(r rune) bool { return r < 'a' || r > 'z' }) {
+		switch word {
+		case "you", "we", "i", "did", "was", "were", "had", "have", "has", "remember", "recall", "remind",
+			"earlier", "previously", "previous", "originally", "original", "initially", "initial", "first", "last", "other",
+			"before", "ago", "back", "start", "beginning", "time", "yesterday":
 			return true
 		}
 	}

@@ -1,6 +1,8 @@
 package rehydrator
 
 import (
+	"math/rand/v2"
+	"regexp/syntax"
 	"strings"
 	"testing"
 )
@@ -105,4 +107,66 @@ func TestLongPastedTextIsNotASentence(t *testing.T) {
 	if got := refers(long, nil); len(got) != 1 {
 		t.Errorf("the end of a long text is not read: %q", got)
 	}
+}
+
+// Whatever a phrase matches is cued: sentences made from the phrases themselves.
+func TestEverySentenceThatAPhraseMatchesIsCued(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, phrase := range phrases {
+		tree, err := syntax.Parse(phrase.String(), syntax.Perl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		matched := 0
+		for range 2000 {
+			sentence := strings.ToLower(sample(tree, random))
+			if !phrase.MatchString(sentence) {
+				continue // a boundary fell inside a word
+			}
+			matched++
+			if !isCued(sentence) {
+				t.Fatalf("%q is not cued, though %s matches it", sentence, phrase)
+			}
+		}
+		if matched < 200 {
+			t.Errorf("only %d sentences match %s", matched, phrase)
+		}
+	}
+}
+
+// sample returns a text that an expression matches, but for its boundaries.
+func sample(tree *syntax.Regexp, random *rand.Rand) string {
+	var text strings.Builder
+	repeat := func(least, most int) {
+		for range least + random.IntN(most-least+1) {
+			text.WriteString(sample(tree.Sub[0], random))
+		}
+	}
+	switch tree.Op {
+	case syntax.OpLiteral:
+		return string(tree.Rune)
+	case syntax.OpCharClass:
+		return string(tree.Rune[2*random.IntN(len(tree.Rune)/2)])
+	case syntax.OpAnyCharNotNL, syntax.OpAnyChar:
+		return string("x -.7"[random.IntN(5)])
+	case syntax.OpCapture:
+		return sample(tree.Sub[0], random)
+	case syntax.OpConcat:
+		for _, sub := range tree.Sub {
+			text.WriteString(sample(sub, random))
+		}
+	case syntax.OpAlternate:
+		return sample(tree.Sub[random.IntN(len(tree.Sub))], random)
+	case syntax.OpStar:
+		repeat(0, 2)
+	case syntax.OpPlus:
+		repeat(1, 3)
+	case syntax.OpQuest:
+		repeat(0, 1)
+	case syntax.OpRepeat:
+		repeat(tree.Min, max(tree.Min, min(tree.Max, tree.Min+3)))
+	default: // boundaries and ends
+	}
+	return text.String()
 }

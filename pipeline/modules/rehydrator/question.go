@@ -25,7 +25,8 @@ type question struct {
 // part is a set of the request's messages before the newest.
 type part struct {
 	question *question
-	messages map[int]bool
+	messages []bool // whether the part has a message, by its index
+	count    int    // of those it has
 }
 
 // readTurn is a turn with its messages.
@@ -41,45 +42,65 @@ const mostCandidates = 24
 
 // hidden returns the messages that the prompt does not show as they came.
 func (q *question) hidden() part {
-	hidden := part{question: q, messages: map[int]bool{}}
-	for i := range q.newest {
-		if !q.exchange.Projection.Keeps(i) {
-			hidden.messages[i] = true
+	hidden := part{question: q, messages: make([]bool, q.newest)}
+	projection := q.exchange.Projection
+	if projection == nil {
+		return hidden
+	}
+	next := 0
+	hide := func(to int) {
+		for ; next < min(to, q.newest); next++ {
+			hidden.add(next)
 		}
 	}
+	for _, part := range projection.Parts {
+		if part.Raw == nil { // as they came
+			hide(part.From)
+			next = part.To
+		}
+	}
+	hide(projection.Covers)
 	return hidden
 }
 
+func (p *part) add(message int) { p.messages[message], p.count = true, p.count+1 }
+
 // holding returns the messages of the part that hold one of the names.
 func (p part) holding(names []string) part {
-	kept := part{question: p.question, messages: map[int]bool{}}
+	kept := part{question: p.question, messages: make([]bool, len(p.messages))}
 	quoted := make([][]byte, len(names))
 	for i, name := range names {
 		quoted[i] = inJSON(name)
 	}
-	for i := range p.messages {
+	for i, isOwn := range p.messages {
 		element := p.question.exchange.Body.Element(i)
-		if slices.ContainsFunc(quoted, func(name []byte) bool { return bytes.Contains(element, name) }) {
-			kept.messages[i] = true
+		if isOwn && slices.ContainsFunc(quoted, func(name []byte) bool { return bytes.Contains(element, name) }) {
+			kept.add(i)
 		}
 	}
 	return kept
 }
 
+// holds reports whether one of the request's messages before the newest holds a name as
+// it stands in JSON: of those that the part has, or of the others.
+func (p part) holds(quoted []byte, own bool) bool {
+	for i, isOwn := range slices.Backward(p.messages) { // what is spoken of is mostly recent
+		if isOwn == own && bytes.Contains(p.question.exchange.Body.Element(i), quoted) {
+			return true
+		}
+	}
+	return false
+}
+
 // absent returns the question's names that hidden messages hold and no other does.
 func (q *question) absent(hidden part) []string {
+	if hidden.count == 0 {
+		return nil
+	}
 	var absent []string
 	for _, name := range q.names {
-		quoted := inJSON(name)
-		isHidden, isShown := false, false
-		for i := 0; i < q.newest && !isShown; i++ {
-			if !bytes.Contains(q.exchange.Body.Element(i), quoted) {
-				continue
-			}
-			isHidden = isHidden || hidden.messages[i]
-			isShown = !hidden.messages[i]
-		}
-		if isHidden && !isShown {
+		// Most names are nowhere: the hidden ones alone are looked through for those.
+		if quoted := inJSON(name); hidden.holds(quoted, true) && !hidden.holds(quoted, false) {
 			absent = append(absent, name)
 		}
 	}
@@ -89,12 +110,9 @@ func (q *question) absent(hidden part) []string {
 // unknown returns the question's names that no message before it holds.
 func (q *question) unknown() []string {
 	var unknown []string
+	all := part{question: q, messages: make([]bool, q.newest)}
 	for _, name := range q.names {
-		quoted, known := inJSON(name), false
-		for i := 0; i < q.newest && !known; i++ {
-			known = bytes.Contains(q.exchange.Body.Element(i), quoted)
-		}
-		if !known {
+		if !all.holds(inJSON(name), false) {
 			unknown = append(unknown, name)
 		}
 	}
@@ -154,7 +172,7 @@ func (q *question) isBack(item string) bool {
 // candidates returns the turns that hold most of what is asked, in order. Without
 // hidden messages there are none.
 func (q *question) candidates(hidden part, asked search.Question) ([]readTurn, error) {
-	if len(hidden.messages) == 0 {
+	if hidden.count == 0 {
 		return nil, nil
 	}
 	type candidate struct {

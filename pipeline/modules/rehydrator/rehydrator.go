@@ -68,7 +68,10 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error
 	config := exchange.Config.Rehydrator
 	question := question{
 		exchange: exchange, newest: at, typed: typed,
-		sentences: refers(typed, config.TriggerPhrases), names: names(typed),
+		sentences: refers(typed, config.TriggerPhrases),
+	}
+	if exchange.Projection != nil || exchange.Class.Marker.Found() { // else no name is looked for
+		question.names = names(typed)
 	}
 	back, err := m.recover(ctx, &question)
 	if err != nil || len(back.found) == 0 {
