@@ -209,5 +209,5 @@
   };
   const redraw = () => { [...drawn.keys()].forEach(forget); window.palimpsestCharts(); };
   document.addEventListener('palimpsest:theme', redraw);
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
+  for (const query of ['(prefers-color-scheme: dark)', 'print']) matchMedia(query).addEventListener('change', redraw); // paper is light
 })();

@@ -63,8 +63,8 @@ func TestPageThatIsHeavyOrMovesIsFound(t *testing.T) {
 	for name, test := range map[string]struct{ body, script, want string }{
 		"a page that is light and still": {"<p>text</p>", "", ""},
 		"a heavy page":                   {heavy, "", "bytes without fonts"},
-		"what moves as it loads": {`<p id="last">text</p>`, `requestAnimationFrame(() => requestAnimationFrame(() => {
-			const late = document.createElement('div'); late.innerHTML = '<h2>Late</h2>'.repeat(12); document.querySelector('#last').before(late); document.body.dataset.late = 'yes'; }))`, "as it loaded: p#last"},
+		"what moves as it loads": {`<pre id="last">` + strings.Repeat("text\n", 20) + `</pre>`, `new PerformanceObserver(() => {
+			const late = document.createElement('div'); late.innerHTML = '<h2>Late</h2>'.repeat(5); document.querySelector('#last').before(late); document.body.dataset.late = 'yes'; }).observe({type: 'paint', buffered: true})`, "as it loaded: pre#last"},
 	} {
 		tab := browser.Open(t, browsertest.View{URL: site(t, test.body, test.script)})
 		tab.Go("/")

@@ -351,7 +351,7 @@ func TestKeyThatIsRevokedIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	created := person.Post("/keys", "name", "laptop", "expiry", "")
-	path := created.Find(`[data-testid="key-use"] a.link`).AttrOr("href", "")
+	path := created.Find(`#dlg-created .no-js a.link`).AttrOr("href", "")
 
 	person.Post(strings.TrimSuffix(path, "use")+"revoke", "confirm", "laptop")
 	page := person.Get(path)
