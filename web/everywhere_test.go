@@ -187,6 +187,9 @@ func TestSetUpTakesFewStepsAndEndsWithTheFirstExchange(t *testing.T) {
 	}
 
 	// A second key, for another client, is waited for by itself.
+	if err := person.Keys.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	tab.Click(`[data-testid="copied"]`)
 	tab.Until(at("/keys") + ` && document.querySelector('dialog[open]') === null`)
 	tab.Click(`.head a[href="/keys/new"]`)

@@ -315,6 +315,9 @@ func TestFirstRequestWithEachKeyIsWaitedFor(t *testing.T) {
 		person.TalkOnce(secret, window, "/v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"hello"}]}`, "claude-cli/2.1.0 (external, cli)")
 	}
 	say(first)
+	if err := person.Keys.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 
 	created := person.Post("/keys", "name", "cursor", "expiry", "")
 	part := created.Find(`#dlg-created [data-testid="key-use"]`)
