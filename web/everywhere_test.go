@@ -176,7 +176,8 @@ func TestSetUpTakesFewStepsAndEndsWithTheFirstExchange(t *testing.T) {
 	secret := tab.Text(`[data-testid="secret"]`)
 	tab.Until(streaming)
 	// The client sends its first request while the dialog with the key is still open.
-	product.LogIn(t, "mira@example.com").TalkOnce(secret, window, "/v1/messages",
+	person := product.LogIn(t, "mira@example.com")
+	person.TalkOnce(secret, window, "/v1/messages",
 		`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"ping"}]}`, claudeCode)
 	tab.Until(done(3) + ` && document.querySelector('#steps').textContent.includes('From Claude Code')`)
 	tab.CheckLooks("first exchange")
@@ -184,6 +185,23 @@ func TestSetUpTakesFewStepsAndEndsWithTheFirstExchange(t *testing.T) {
 	if steps > 12 {
 		t.Errorf("the set-up takes %d steps, at most 12 are wanted", steps)
 	}
+
+	// A second key, for another client, is waited for by itself.
+	if err := person.Keys.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tab.Click(`[data-testid="copied"]`)
+	tab.Until(at("/keys") + ` && document.querySelector('dialog[open]') === null`)
+	tab.Click(`.head a[href="/keys/new"]`)
+	tab.Until(opened)
+	tab.Do(chromedp.SendKeys("#field-name", "cursor"))
+	tab.Click(`dialog button[type="submit"]`)
+	tab.Until(`document.querySelector('dialog:modal #key-use .live')?.textContent === 'Listening for the first request with cursor'`)
+	tab.Until(streaming)
+	person.TalkOnce(tab.Text(`[data-testid="secret"]`), window, "/v1/messages",
+		`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"ping"}]}`, claudeCode)
+	tab.Until(`document.querySelector('dialog:modal [data-testid="key-used"]')?.textContent.includes('From Claude Code')`)
+	tab.CheckLooks("second key in use")
 }
 
 // On paper there is what a page says: no navigation, ink on white, tables whole.

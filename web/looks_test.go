@@ -25,9 +25,10 @@ type visit struct {
 }
 
 const (
-	always  = `true`
-	charted = `document.querySelectorAll('[data-chart] canvas').length === document.querySelectorAll('[data-chart]').length`
-	opened  = `document.querySelector('dialog:modal') !== null`
+	always   = `true`
+	charted  = `document.querySelectorAll('[data-chart] canvas').length === document.querySelectorAll('[data-chart]').length`
+	replayed = `document.querySelector('.preview:not(.stale) [data-testid="bars"]') !== null`
+	opened   = `document.querySelector('dialog:modal') !== null`
 )
 
 func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
@@ -116,6 +117,7 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"account", "/account", always},
 			{"keys change", "/keys/" + limited + "/edit", opened},
 			{"keys rotate", "/keys/" + limited + "/rotate", opened},
+			{"keys use", "/keys/" + limited + "/use", always},
 			{"sign-on", "/settings/sign-on", always},
 			{"second factor", "/account/second-factor", always},
 			{"passkeys none", "/account/passkeys", always},
@@ -140,7 +142,7 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"patterns delete", "/patterns/" + rule + "/delete", opened},
 			{"jump", "/jump?q=key", always},
 			{"jump archive", "/jump?q=npm&in=archive", always},
-			{"pipeline", "/pipeline", always},
+			{"pipeline", "/pipeline", replayed},
 			{"pipeline history", "/pipeline/history", always},
 			{"pipeline version", "/pipeline/history/1", always},
 			{"pipeline restore", "/pipeline/history/1/restore", opened},
@@ -148,7 +150,7 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"pipeline yaml edit", "/pipeline/yaml/edit", always},
 			{"import", "/settings/import", always},
 			{"billing off", "/billing", always},
-			{"pipeline preset", "/pipeline?preset=aggressive", always},
+			{"pipeline preset", "/pipeline?preset=aggressive", replayed},
 			{"pipeline bridge", "/pipeline?module=compaction-bridge", always},
 			{"pipeline rehydrator", "/pipeline?module=rehydrator", always},
 			{"pipeline patterns", "/pipeline?module=patterns", always},
@@ -187,6 +189,7 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 					for _, look := range visit.looks {
 						tab.Go(look.path)
 						tab.Until(look.ready)
+						tab.CheckLoad(fmt.Sprintf("%s %s %d", look.name, theme, width))
 						tab.Check(fmt.Sprintf("%s %s %d", look.name, theme, width))
 					}
 				}

@@ -133,6 +133,7 @@ func reaches() map[string]reach {
 		"GET /keys":             {roles: "oamv"},
 		"GET /keys/new":         {roles: "oam"},
 		"POST /keys":            {roles: "oam"},
+		"GET /keys/:id/use":     {roles: "oamv", path: keyAt("use")},
 		"GET /keys/:id/edit":    {roles: "oam", path: keyAt("edit")},
 		"POST /keys/:id/edit":   {roles: "oam", path: keyAt("edit")},
 		"GET /keys/:id/rotate":  {roles: "oam", path: keyAt("rotate")},

@@ -181,10 +181,11 @@ func (s *Server) registerSessions(pages *echo.Group) {
 // workspace adds the pages about what the workspace has set.
 func (s *Server) workspace(pages *echo.Group) {
 	// API keys
-	apiKeys := keys.New(keys.Config{PublicURL: s.config.PublicURL, Log: s.config.Log, Now: s.config.Now}, s.deps.APIKeys, s.deps.Usage)
+	apiKeys := keys.New(keys.Config{PublicURL: s.config.PublicURL, Log: s.config.Log, Now: s.config.Now}, s.deps.APIKeys, s.deps.Usage, s.deps.Exchanges)
 	pages.GET(paths.Keys, s.as(tenants.ReadConfig, apiKeys.List))
 	pages.GET(paths.NewKey, s.as(tenants.CreateKeys, apiKeys.New))
 	pages.POST(paths.Keys, s.as(tenants.CreateKeys, apiKeys.Create))
+	pages.GET(paths.Keys+"/:id/use", s.as(tenants.ReadConfig, apiKeys.Use))
 	pages.GET(paths.Keys+"/:id/edit", s.as(tenants.CreateKeys, apiKeys.Edit))
 	pages.POST(paths.Keys+"/:id/edit", s.as(tenants.CreateKeys, apiKeys.Change))
 	pages.GET(paths.Keys+"/:id/rotate", s.as(tenants.CreateKeys, apiKeys.ConfirmRotate))

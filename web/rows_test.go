@@ -37,3 +37,28 @@ func TestRequestsAreWalkedWithTheKeyboard(t *testing.T) {
 	tab.Do(chromedp.SendKeys("#field-id", "jko"))
 	tab.Until(`document.activeElement.value === 'jko'`)
 }
+
+// Sessions are ticked one by one or all of the page at once, and the foot says how many.
+func TestSessionsAreTickedAllAtOnce(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	person := product.SignUp(t, "northbeam")
+	secret := person.Connect(webtest.Provider(t, window), "laptop")
+	for _, said := range []string{"one", "two"} {
+		person.TalkOnce(secret, window, "/v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"`+said+`"}]}`, claudeCode)
+	}
+	tab := browsertest.Start(t).Open(t, browsertest.View{URL: product.URL, Theme: "light", Cookies: person.Cookies()})
+	said := func(words, box string) string {
+		return `document.querySelector('[data-chosen]').textContent === '` + words + `' && document.querySelector('[data-choose-all]').` + box
+	}
+
+	tab.Go("/sessions")
+	tab.Until(said("", "checked === false"))
+	tab.Click(`[data-choose-all]`)
+	tab.Until(said("2 selected", "checked"))
+	tab.Check("sessions selected")
+	tab.Click(`tbody input[name="id"]`)
+	tab.Until(said("1 selected", "indeterminate"))
+	tab.Click(`button[formaction="/sessions/delete"]`)
+	tab.Until(opened + ` && document.querySelectorAll('dialog .chosen li').length === 1`)
+}

@@ -10,13 +10,14 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/preview"
+	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 )
 
 // Previewer says what other settings would have made of a workspace's sessions.
 type Previewer interface {
-	// Compare compares two configs on a workspace's newest sessions, at most so many.
-	Compare(ctx context.Context, workspace tenants.WorkspaceID, sessions int, saved, wanted pipeline.Config) (preview.Comparison, error)
+	// Compare compares two configs on the sessions of a workspace that are picked.
+	Compare(ctx context.Context, workspace tenants.WorkspaceID, picked session.Picked, saved, wanted pipeline.Config) (preview.Comparison, error)
 }
 
 type figuresJSON struct {
@@ -73,7 +74,7 @@ func (s *server) previewPipeline(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	found, err := s.Previewer.Compare(ctx, who.workspace, asked.Sessions, saved, wanted)
+	found, err := s.Previewer.Compare(ctx, who.workspace, session.Picked{Newest: asked.Sessions}, saved, wanted)
 	if err != nil {
 		return err
 	}

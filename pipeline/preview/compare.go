@@ -24,9 +24,9 @@ const (
 
 // Store keeps conversations.
 type Store interface {
-	// Recorded returns the main conversations of a workspace's most recently active
-	// sessions as they are counted, the newest first.
-	Recorded(ctx context.Context, workspace uuid.UUID, sessions int) ([]session.Recorded, error)
+	// Recorded returns the main conversations of the sessions of a workspace that are
+	// picked as they are counted, the newest first.
+	Recorded(ctx context.Context, workspace uuid.UUID, picked session.Picked) ([]session.Recorded, error)
 }
 
 // What somebody who moves a slider asks for again and again is remembered for a while,
@@ -47,7 +47,7 @@ type Preview struct {
 // question is what the answer to stays the same while somebody tries other settings.
 type question struct {
 	workspace uuid.UUID
-	sessions  int
+	picked    session.Picked
 	saved     string // settings
 }
 
@@ -63,6 +63,9 @@ type Comparison struct {
 	Was      Figures // what happened, under whatever the settings were then; of a sample nothing
 	Saved    Figures // with the settings as they are saved
 	Wanted   Figures // and with others
+
+	// The same session by session, the newest first.
+	SavedEach, WantedEach []Session
 }
 
 // New returns a Preview that knows models.
@@ -72,28 +75,30 @@ func New(store Store, models Models) *Preview {
 	})}
 }
 
-// Compare compares two configs on a workspace's newest sessions, as they were at most
-// half a minute ago.
-func (p *Preview) Compare(ctx context.Context, workspace uuid.UUID, sessions int, saved, wanted pipeline.Config) (Comparison, error) {
-	sessions = min(sessions, Most)
-	standing, err := p.known.Get(ctx, question{workspace, sessions, saved.YAML()}, otter.LoaderFunc[question, known](
+// Compare compares two configs on the sessions of a workspace that are picked, as they
+// were at most half a minute ago.
+func (p *Preview) Compare(ctx context.Context, workspace uuid.UUID, picked session.Picked, saved, wanted pipeline.Config) (Comparison, error) {
+	picked.Newest = min(picked.Newest, Most)
+	standing, err := p.known.Get(ctx, question{workspace, picked, saved.YAML()}, otter.LoaderFunc[question, known](
 		func(ctx context.Context, _ question) (known, error) {
-			return p.standing(ctx, workspace, sessions, saved)
+			return p.standing(ctx, workspace, picked, saved)
 		},
 	))
 	if err != nil {
 		return Comparison{}, err
 	}
 	found := standing.found
-	if found.Wanted = found.Saved; !reflect.DeepEqual(saved, wanted) {
-		found.Wanted, err = p.run(ctx, wanted, standing.recorded)
+	found.Wanted, found.WantedEach = found.Saved, found.SavedEach
+	if !reflect.DeepEqual(saved, wanted) {
+		found.WantedEach, err = p.run(ctx, wanted, standing.recorded)
+		found.Wanted = sum(found.WantedEach)
 	}
 	return found, err
 }
 
 // standing returns the sessions and what the saved settings make of them.
-func (p *Preview) standing(ctx context.Context, workspace uuid.UUID, sessions int, saved pipeline.Config) (known, error) {
-	recorded, err := p.store.Recorded(ctx, workspace, sessions)
+func (p *Preview) standing(ctx context.Context, workspace uuid.UUID, picked session.Picked, saved pipeline.Config) (known, error) {
+	recorded, err := p.store.Recorded(ctx, workspace, picked)
 	if err != nil {
 		return known{}, err
 	}
@@ -103,15 +108,16 @@ func (p *Preview) standing(ctx context.Context, workspace uuid.UUID, sessions in
 	} else {
 		found.Was = Actual(recorded)
 	}
-	found.Saved, err = p.run(ctx, saved, recorded)
+	found.SavedEach, err = p.run(ctx, saved, recorded)
+	found.Saved = sum(found.SavedEach)
 	return known{recorded, found}, err
 }
 
 // run runs a config. A pipeline without the module that compresses sends what it is
 // sent.
-func (p *Preview) run(ctx context.Context, config pipeline.Config, recorded []session.Recorded) (Figures, error) {
+func (p *Preview) run(ctx context.Context, config pipeline.Config, recorded []session.Recorded) ([]Session, error) {
 	if !config.Runs(ipc.Name) {
 		config.IPC.DeepestLevel = 0
 	}
-	return Run(ctx, config, p.models, recorded)
+	return each(ctx, config, p.models, recorded)
 }

@@ -20,14 +20,16 @@ type shelf struct {
 	recorded  []session.Recorded
 	err       error
 	asked     int
+	picked    session.Picked
 }
 
-func (s *shelf) Recorded(_ context.Context, workspace uuid.UUID, sessions int) ([]session.Recorded, error) {
+func (s *shelf) Recorded(_ context.Context, workspace uuid.UUID, picked session.Picked) ([]session.Recorded, error) {
 	s.asked++
 	if workspace != s.workspace || s.err != nil {
 		return nil, s.err
 	}
-	return s.recorded[:min(sessions, len(s.recorded))], nil
+	s.picked = picked
+	return s.recorded[:min(picked.Newest, len(s.recorded))], nil
 }
 
 func TestSettingsAreComparedOnAWorkspacesOwnSessions(t *testing.T) {
@@ -37,28 +39,60 @@ func TestSettingsAreComparedOnAWorkspacesOwnSessions(t *testing.T) {
 	shelf := &shelf{workspace: uuid.New(), recorded: slices.Repeat([]session.Recorded{one}, 6)}
 	compare := preview.New(shelf, models(t))
 
-	found, err := compare.Compare(t.Context(), shelf.workspace, 5, settings(0.75), settings(0.5))
+	found, err := compare.Compare(t.Context(), shelf.workspace, session.Picked{Newest: 5}, settings(0.75), settings(0.5))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if found.IsSample || found.Was.Sessions != 5 || found.Saved.Sessions != 5 || found.Wanted.Sent >= found.Saved.Sent {
 		t.Errorf("got %+v", found)
 	}
-	same, err := compare.Compare(t.Context(), shelf.workspace, 5, settings(0.75), settings(0.75))
+	same, err := compare.Compare(t.Context(), shelf.workspace, session.Picked{Newest: 5}, settings(0.75), settings(0.75))
 	if err != nil || same.Wanted != same.Saved || same.Saved != found.Saved || shelf.asked != 1 {
 		t.Errorf("with itself: %+v, %v, asked %d times", same, err, shelf.asked)
 	}
 	off := settings(0.75)
 	off.Modules = nil
-	if none, err := compare.Compare(t.Context(), shelf.workspace, 5, settings(0.75), off); err != nil || none.Wanted.Epochs != 0 || none.Wanted.Sent != none.Wanted.Received {
+	if none, err := compare.Compare(t.Context(), shelf.workspace, session.Picked{Newest: 5}, settings(0.75), off); err != nil || none.Wanted.Epochs != 0 || none.Wanted.Sent != none.Wanted.Received {
 		t.Errorf("without the module: %+v, %v", none.Wanted, err)
 	}
-	few, err := compare.Compare(t.Context(), uuid.New(), 40, settings(0.75), settings(0.5))
+	few, err := compare.Compare(t.Context(), uuid.New(), session.Picked{Newest: 40}, settings(0.75), settings(0.5))
 	if err != nil || !few.IsSample || few.Was != (preview.Figures{}) || few.Saved.Epochs == 0 {
 		t.Errorf("another workspace: %+v, %v", few, err)
 	}
 	shelf.err = errors.New("database is down")
-	if _, err := compare.Compare(t.Context(), uuid.New(), 40, settings(0.75), settings(0.5)); !errors.Is(err, shelf.err) {
+	if _, err := compare.Compare(t.Context(), uuid.New(), session.Picked{Newest: 40}, settings(0.75), settings(0.5)); !errors.Is(err, shelf.err) {
 		t.Errorf("a failure is told as %v", err)
+	}
+}
+
+func TestEverySessionIsToldByItself(t *testing.T) {
+	t.Parallel()
+	generated := wiregen.Generate(7, wiregen.Options{Turns: 60, Parallel: true, TargetTokens: 60_000})
+	long, _ := record(t, conversation.Anthropic, generated.Body(generated.Steps()-1), 40_000, 0, settings(0.75))
+	short := long
+	short.Requests = long.Requests[:3]
+	shelf := &shelf{workspace: uuid.New(), recorded: []session.Recorded{short, long, short, short, short}}
+	picked := session.Picked{Newest: 40, Client: "claude-code"}
+
+	found, err := preview.New(shelf, models(t)).Compare(t.Context(), shelf.workspace, picked, settings(0.75), settings(0.5))
+	if err != nil || shelf.picked != picked || len(found.SavedEach) != 5 || len(found.WantedEach) != 5 {
+		t.Fatalf("%v of %+v: %+v", err, shelf.picked, found)
+	}
+	small, large := found.WantedEach[0], found.WantedEach[1]
+	if small.Epochs != 0 || small.FullBefore == 0 || small.FullBefore != small.FullSent || small.Requests != 3 {
+		t.Errorf("the short one: %+v", small)
+	}
+	if large.Epochs == 0 || large.Deepest == 0 || large.FullBefore <= 1000 || large.FullSent >= large.FullBefore {
+		t.Errorf("the long one: %+v", large)
+	}
+	if was := found.SavedEach[1]; was.FullSent <= large.FullSent || was.FullBefore != large.FullBefore {
+		t.Errorf("as saved: %+v, else %+v", was, large)
+	}
+	var sent int64
+	for _, one := range found.WantedEach {
+		sent += one.Sent
+	}
+	if sent != found.Wanted.Sent {
+		t.Errorf("%d tokens in all, %d session by session", found.Wanted.Sent, sent)
 	}
 }

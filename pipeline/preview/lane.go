@@ -77,22 +77,22 @@ func (l *lane) precedes() int {
 }
 
 // run sends all requests.
-func (l *lane) run(ctx context.Context) (Figures, error) {
-	figures := Figures{Sessions: 1}
+func (l *lane) run(ctx context.Context) (Session, error) {
+	figures := Session{Figures: Figures{Sessions: 1}}
 	for i := range l.recorded.Requests {
 		sent := &l.recorded.Requests[i]
 		if sent.Position < 1 || sent.Position > len(l.digests) {
 			continue // its messages are no longer kept
 		}
 		if err := l.send(ctx, sent, &figures); err != nil {
-			return Figures{}, err
+			return Session{}, err
 		}
 	}
 	return figures, nil
 }
 
 // send takes one request through the module.
-func (l *lane) send(ctx context.Context, sent *session.Sent, figures *Figures) error {
+func (l *lane) send(ctx context.Context, sent *session.Sent, figures *Session) error {
 	exchange := l.exchange(sent)
 	standing := exchange.Projection
 	wasWarm := !l.heat.Cold(sent.At, l.model.Name)
@@ -103,8 +103,11 @@ func (l *lane) send(ctx context.Context, sent *session.Sent, figures *Figures) e
 	figures.Requests++
 	figures.Received += int64(original)
 	figures.Sent += int64(prompt)
-	if sent.Limit > 0 && prompt > sent.Limit {
-		figures.TooLong = 1
+	if sent.Limit > 0 {
+		figures.FullBefore, figures.FullSent = max(figures.FullBefore, 1000*original/sent.Limit), max(figures.FullSent, 1000*prompt/sent.Limit)
+		if prompt > sent.Limit {
+			figures.TooLong = 1
+		}
 	}
 	shared := l.sent
 	if exchange.Projection != standing {

@@ -40,6 +40,15 @@ func (f *Figures) add(other Figures) {
 	f.Net += other.Net
 }
 
+// Session is what settings make of one recorded conversation.
+type Session struct {
+	Figures
+
+	// How full the fullest prompt makes its window, in thousandths: as the client sent it,
+	// and as it would go out. 0 where no window is known.
+	FullBefore, FullSent int
+}
+
 // Models looks a model up by the name that a request gave.
 type Models interface {
 	Lookup(name string) tokens.Model
@@ -48,7 +57,13 @@ type Models interface {
 // Run returns what a config would have made of recorded conversations. Lanes without
 // a request whose window is known count as sessions and with what was sent.
 func Run(ctx context.Context, config pipeline.Config, models Models, recorded []session.Recorded) (Figures, error) {
-	figures := make([]Figures, len(recorded))
+	sessions, err := each(ctx, config, models, recorded)
+	return sum(sessions), err
+}
+
+// each is Run session by session.
+func each(ctx context.Context, config pipeline.Config, models Models, recorded []session.Recorded) ([]Session, error) {
+	sessions := make([]Session, len(recorded))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range recorded {
@@ -57,24 +72,28 @@ func Run(ctx context.Context, config pipeline.Config, models Models, recorded []
 			if err != nil {
 				return err
 			}
-			figures[i], err = lane.run(ctx)
+			sessions[i], err = lane.run(ctx)
 			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return Figures{}, fmt.Errorf("preview: %w", err)
+		return nil, fmt.Errorf("preview: %w", err)
 	}
-	var sum Figures
-	for _, one := range figures {
-		sum.add(one)
+	return sessions, nil
+}
+
+func sum(sessions []Session) Figures {
+	var all Figures
+	for _, one := range sessions {
+		all.add(one.Figures)
 	}
-	return sum, nil
+	return all
 }
 
 // Actual returns what was recorded of conversations: what the settings of then made of
 // them.
 func Actual(recorded []session.Recorded) Figures {
-	var sum Figures
+	var all Figures
 	for i := range recorded {
 		one := Figures{Sessions: 1, Requests: len(recorded[i].Requests)}
 		for _, sent := range recorded[i].Requests {
@@ -88,7 +107,7 @@ func Actual(recorded []session.Recorded) Figures {
 				one.TooLong = 1
 			}
 		}
-		sum.add(one)
+		all.add(one)
 	}
-	return sum
+	return all
 }

@@ -26,6 +26,12 @@ type Sent struct {
 	Net      int64 // what compression saved in it, in millionths of a US dollar
 }
 
+// Picked says which sessions' conversations are wanted.
+type Picked struct {
+	Newest int    // so many of those that were active last
+	Client string // of this client; empty: of all
+}
+
 // Recorded is a conversation as it is counted: what the preview of other settings
 // works on.
 type Recorded struct {

@@ -174,7 +174,7 @@
     const axis = { stroke: ink, font: '11px Geist, sans-serif', grid: { stroke: grid, width: 1 }, ticks: { show: false } };
     const options = {
       width: element.clientWidth, height,
-      padding: [12, data.kind === 'time' ? 22 : 8, 0, 0],
+      padding: [12, data.kind === 'time' ? 22 : 14, 0, 0],
       legend: { show: false },
       cursor: {
         y: false, points: { size: 6, show: !data.bars }, drag: { x: true, y: false, setScale: !data.zoom },
@@ -182,7 +182,7 @@
       },
       ...(data.zone && { tzDate: at => uPlot.tzDate(new Date(at * 1000), data.zone) }),
       ...(data.gap && { bands: [{ series: [1, 2], fill: faded(colour('lapis-fill', element), 0.22) }] }),
-      scales: { x: { time: data.kind === 'time' }, y: { range: ends(data) } },
+      scales: { x: { time: data.kind === 'time', ...(data.bars && data.x.length > 1 && { range: (_, low, high) => [low - (data.x[1] - data.x[0]) / 2, high + (data.x[1] - data.x[0]) / 2] }) }, y: { range: ends(data) } },
       axes: [
         { ...axis, grid: { show: false }, ...(data.kind === 'time' ? { size: (_, labels) => labels && labels.some(label => label.includes('\n')) ? 42 : 28, values: clock(data.zone) } : { size: 26, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000], values: (_, at) => at.map(n => Number.isInteger(n) ? n : '') }) },
         { ...axis, size: 56, values: (_, at) => at.map(units[data.unit || ''].axis), ...(data.bars && { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000] }) },
@@ -209,5 +209,5 @@
   };
   const redraw = () => { [...drawn.keys()].forEach(forget); window.palimpsestCharts(); };
   document.addEventListener('palimpsest:theme', redraw);
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
+  for (const query of ['(prefers-color-scheme: dark)', 'print']) matchMedia(query).addEventListener('change', redraw); // paper is light
 })();

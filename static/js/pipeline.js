@@ -74,8 +74,8 @@
       if (step.dataset.step === name) step.setAttribute('aria-current', 'true'); else step.removeAttribute('aria-current');
     });
     $('[data-module]', form).value = name;
-    $$('[data-discard]', form).forEach(discard => { discard.href = link.href; });
-    history.replaceState(history.state, '', link.href);
+    $$('[data-discard]', form).forEach(discard => { discard.href = link.dataset.path; });
+    history.replaceState(history.state, '', link.dataset.path);
     document.dispatchEvent(new Event('palimpsest:shown'));
   };
 

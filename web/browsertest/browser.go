@@ -31,8 +31,17 @@ const (
 // height of a screen, in px.
 const height = 900
 
-// refusals notes what the policy refuses before any script of the page runs.
-const refusals = `window.refused = []; addEventListener('securitypolicyviolation', e => window.refused.push(e.violatedDirective + ' ' + e.blockedURI));`
+// noted notes what the policy refuses before any script of the page runs, and what moves
+// by itself.
+const noted = `window.refused = []; addEventListener('securitypolicyviolation', e => window.refused.push(e.violatedDirective + ' ' + e.blockedURI));
+	window.moved = {by: 0, what: []};
+	const note = entries => entries.filter(e => !e.hadRecentInput).forEach(e => {
+		window.moved.by += e.value;
+		window.moved.what.push(...e.sources.map(s => s.node && s.node.nodeType === 1 ? s.node.nodeName.toLowerCase() + (s.node.id ? '#' + s.node.id : '') + [...s.node.classList].map(c => '.' + c).join('') : 'a text'));
+	});
+	const shifts = new PerformanceObserver(list => note(list.getEntries()));
+	shifts.observe({type: 'layout-shift', buffered: true});
+	window.settled = () => { note(shifts.takeRecords()); return window.moved; };`
 
 //go:embed testdata/axe-core-4.14.1/axe.min.js
 var axe string
@@ -85,7 +94,7 @@ func (b *Browser) Open(t testing.TB, view View) *Tab {
 	}
 	tab := &Tab{t: t, ctx: ctx, url: view.URL}
 	tab.resize(view.Width)
-	if _, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: refusals}); err != nil {
+	if _, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: noted}); err != nil {
 		t.Fatal(err)
 	}
 	cookies := view.Cookies

@@ -55,6 +55,29 @@ func TestFaultsOfAPageAreFound(t *testing.T) {
 	}
 }
 
+func TestPageThatIsHeavyOrMovesIsFound(t *testing.T) {
+	t.Parallel()
+	browser := browsertest.Start(t)
+	heavy := "<!-- " + strings.Repeat("x", 100_000) + " -->"
+
+	for name, test := range map[string]struct{ body, script, want string }{
+		"a page that is light and still": {"<p>text</p>", "", ""},
+		"a heavy page":                   {heavy, "", "bytes without fonts"},
+		"what moves as it loads": {`<pre id="last">` + strings.Repeat("text\n", 20) + `</pre>`, `new PerformanceObserver(() => {
+			const late = document.createElement('div'); late.innerHTML = '<h2>Late</h2>'.repeat(5); document.querySelector('#last').before(late); document.body.dataset.late = 'yes'; }).observe({type: 'paint', buffered: true})`, "as it loaded: pre#last"},
+	} {
+		tab := browser.Open(t, browsertest.View{URL: site(t, test.body, test.script)})
+		tab.Go("/")
+		if test.script != "" {
+			tab.Until(`document.body.dataset.late === 'yes'`)
+		}
+		faults := strings.Join(tab.LoadFaults(), "; ")
+		if test.want == "" && faults != "" || !strings.Contains(faults, test.want) {
+			t.Errorf("%s: %q", name, faults)
+		}
+	}
+}
+
 func TestPersonIsFollowedOnAPageWithoutFaults(t *testing.T) {
 	pictures := t.TempDir()
 	t.Setenv("SCREENSHOTS", pictures)

@@ -43,6 +43,43 @@ func (p *Tab) CheckLooks(name string) {
 	p.Run(`document.documentElement.dataset.theme = "` + before + `"`)
 }
 
+// What a page may weigh and move by as it loads.
+const (
+	maxWeight = 100_000 // bytes as they are sent, without fonts
+	maxShift  = 0.02    // of the layout, as browsers score it
+)
+
+// CheckLoad fails the test for a page that was too heavy, or moved under the reader's eyes
+// as it loaded and what it asks for came in.
+func (p *Tab) CheckLoad(name string) {
+	p.t.Helper()
+	for _, fault := range p.LoadFaults() {
+		p.t.Errorf("%s: %s", name, fault)
+	}
+}
+
+// LoadFaults returns what was wrong with how the page came: its weight with all that it
+// loads, from the network or from what the browser keeps, and what moved by itself.
+func (p *Tab) LoadFaults() []string {
+	p.t.Helper()
+	var faults []string
+	weight := Evaluate[int](p, `[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
+		.filter(loaded => !loaded.name.endsWith('.woff2')).reduce((sum, loaded) => sum + loaded.encodedBodySize, 0)`)
+	if weight > maxWeight {
+		faults = append(faults, fmt.Sprintf("weighs %d bytes without fonts", weight))
+	}
+	// Two frames: what was laid out last is drawn, and what moved is told.
+	Evaluate[any](p, `new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(() => drawn(null))))`)
+	moved := Evaluate[struct {
+		By   float64  `json:"by"`
+		What []string `json:"what"`
+	}](p, `window.settled()`)
+	if moved.By > maxShift {
+		faults = append(faults, fmt.Sprintf("moved by %.3f as it loaded: %s", moved.By, strings.Join(moved.What, ", ")))
+	}
+	return faults
+}
+
 // Faults returns what is wrong with the page as it is: what axe finds, what the
 // policy refused and the console complained of since the last call, and that
 // it scrolls sideways.

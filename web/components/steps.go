@@ -27,10 +27,14 @@ func NewSteps(providers []tenants.ProviderKey, active int, newest *tenants.Excha
 		}
 	}
 	if newest != nil {
-		model.First = fmt.Sprintf("From %s to %s, answered with %d in %s.",
-			ClientName(newest.Client), newest.Model, newest.Status, took(newest))
+		model.First = Received(newest)
 	}
 	return model
+}
+
+// Received says what is known of a request that was waited for.
+func Received(exchange *tenants.Exchange) string {
+	return fmt.Sprintf("From %s to %s, answered with %d in %s.", ClientName(exchange.Client), exchange.Model, exchange.Status, took(exchange))
 }
 
 // path is where the steps look again.

@@ -58,14 +58,15 @@ type Config struct {
 
 // Handler answers the requests to the page.
 type Handler struct {
-	config Config
-	keys   Store
-	usage  Usage
+	config    Config
+	keys      Store
+	usage     Usage
+	exchanges Exchanges
 }
 
 // New returns a Handler.
-func New(config Config, keys Store, usage Usage) *Handler {
-	return &Handler{config: config, keys: keys, usage: usage}
+func New(config Config, keys Store, usage Usage, exchanges Exchanges) *Handler {
+	return &Handler{config: config, keys: keys, usage: usage, exchanges: exchanges}
 }
 
 // List shows all keys and how to set up clients.
@@ -87,7 +88,10 @@ func (h *Handler) Create(c echo.Context, who tenants.Principal) error {
 	}
 	created, secret, err := h.create(c.Request().Context(), who, typed)
 	if err == nil {
-		return h.page(c, who, http.StatusCreated, func(m *model) { m.Created = h.made(created.Name, secret, "") })
+		return h.page(c, who, http.StatusCreated, func(m *model) {
+			m.Created = h.made(created.Name, secret, "")
+			m.Created.Awaited = &useModel{ID: created.ID, Name: created.Name, Works: true}
+		})
 	}
 	if _, is := errors.AsType[tenants.Invalid](err); !is {
 		return err

@@ -11,6 +11,8 @@ import (
 	"palimpsest/web/webtest"
 )
 
+const window = 30_000
+
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
 // S7
@@ -300,5 +302,63 @@ func TestMembersHandOutNoKeyThatManages(t *testing.T) {
 	}
 	if page := member.Post(link, "grace", "24h"); page.Status != http.StatusForbidden {
 		t.Errorf("a member who rotates a key that manages: status %d", page.Status)
+	}
+}
+
+// The page that shows a second key waits for its first request, and for no other's.
+func TestFirstRequestWithEachKeyIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	person := product.SignUp(t, "northbeam")
+	first := person.Connect(webtest.Provider(t, window), "laptop")
+	say := func(secret string) {
+		person.TalkOnce(secret, window, "/v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"hello"}]}`, "claude-cli/2.1.0 (external, cli)")
+	}
+	say(first)
+	if err := person.Keys.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	created := person.Post("/keys", "name", "cursor", "expiry", "")
+	part := created.Find(`#dlg-created [data-testid="key-use"]`)
+	again := part.Find(`a.link`).AttrOr("href", "")
+	if part.AttrOr("hx-get", "") != again || part.AttrOr("data-live", "") != "steps" || !strings.HasSuffix(again, "/use") {
+		t.Fatalf("nothing waits: %s", part.Text())
+	}
+	say(first)
+	if page := person.Get(again); page.Status != http.StatusOK || page.TestID("key-used") != "" || !strings.Contains(page.TestID("key-use"), "Listening for the first request with cursor") {
+		t.Errorf("another key's request counts: %q", page.TestID("key-use"))
+	}
+	if never := person.Get("/keys").Find(`[data-testid="keys"] a[href="` + again + `"]`).Text(); never != "never" {
+		t.Errorf("the list says %q", never)
+	}
+	say(created.TestID("secret"))
+	alone := person.Get(again, "HX-Request-Type", "partial")
+	if said := alone.TestID("key-used"); alone.Has("h1") || !strings.Contains(said, "Request with cursor received. From Claude Code to claude-sonnet-4-5, answered with 200") {
+		t.Errorf("after its request: %q", said)
+	}
+	if part := alone.Find(`[data-testid="key-use"]`); part.AttrOr("hx-get", "") != "" {
+		t.Error("it goes on to wait")
+	}
+	if page := person.Get(again); page.Find(`.head a[href^="/requests/"]`).Length() != 1 {
+		t.Error("no way leads to the request")
+	}
+	for _, none := range []string{"/keys/" + webtest.Nobody() + "/use", "/keys/x/use", again} {
+		if page := product.SignUp(t, "other"+strings.Trim(none[len(none)-8:], "/")).Get(none); page.Status != http.StatusNotFound {
+			t.Errorf("%s answers %d", none, page.Status)
+		}
+	}
+}
+
+func TestKeyThatIsRevokedIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	created := person.Post("/keys", "name", "laptop", "expiry", "")
+	path := created.Find(`#dlg-created .no-js a.link`).AttrOr("href", "")
+
+	person.Post(strings.TrimSuffix(path, "use")+"revoke", "confirm", "laptop")
+	page := person.Get(path)
+	if said := page.TestID("key-use"); page.Find("[hx-get]").Length() != 0 || !strings.Contains(said, "none is let in any more") {
+		t.Errorf("it says %q", said)
 	}
 }

@@ -58,6 +58,8 @@ type createdModel struct {
 	Old          string // what becomes of the secret before; empty: there was none
 
 	Clients []clients.Client // their set-ups, with the secret filled in
+
+	Awaited *useModel // whose first request the page waits for; nil: of none
 }
 
 // rotateModel is the question how to rotate a key.

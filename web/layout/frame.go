@@ -192,7 +192,7 @@ func Fragment(c echo.Context, status int, content templ.Component) error {
 	if err := content.Render(components.WithZone(c.Request().Context(), Zone(c.Request())), buffer); err != nil {
 		return err
 	}
-	return c.HTMLBlob(status, buffer.Bytes())
+	return write(c, status, buffer.Bytes())
 }
 
 // IsPartial reports whether htmx asks for a part of a page only.

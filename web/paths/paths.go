@@ -164,6 +164,9 @@ func EditKey(id uuid.UUID) string { return Keys + "/" + id.String() + "/edit" }
 // RotateKey is the path to rotate an API key at.
 func RotateKey(id uuid.UUID) string { return Keys + "/" + id.String() + "/rotate" }
 
+// KeyUse is the path where the first request with an API key is waited for.
+func KeyUse(id uuid.UUID) string { return Keys + "/" + id.String() + "/use" }
+
 // TestProvider is the path to test a provider key at.
 func TestProvider(id uuid.UUID) string { return Providers + "/" + id.String() + "/test" }
 

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/a-h/templ"
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
+	"gopkg.in/yaml.v3"
 
 	"palimpsest/pipeline"
 	"palimpsest/tenants"
@@ -192,14 +194,41 @@ func layerOf(saved tenants.PipelineConfig) pipeline.Layer {
 	return pipeline.Layer{Source: pipeline.FromWorkspace, Modules: saved.Modules, YAML: saved.YAML}
 }
 
-// documentOf returns what a version sets; where it is not accepted any more, the YAML
-// as it was saved.
+// documentOf returns what a version sets, one saved as JSON as YAML; where it is not
+// accepted any more, what was saved.
 func documentOf(saved tenants.PipelineConfig) string {
 	document, err := layerOf(saved).Document()
 	if err != nil {
 		return saved.YAML
 	}
-	return document
+	return inBlocks(document)
+}
+
+// inBlocks returns a document that is JSON, as the API is given it, as people write YAML;
+// any other as it is.
+func inBlocks(document string) string {
+	var node yaml.Node
+	if !strings.HasPrefix(document, "{") || yaml.Unmarshal([]byte(document), &node) != nil {
+		return document
+	}
+	plain(&node)
+	var out strings.Builder
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	if encoder.Encode(&node) != nil {
+		return document
+	}
+	return out.String()
+}
+
+// plain takes the braces and quotes of JSON off a node; lists stay on one line.
+func plain(node *yaml.Node) {
+	if node.Kind != yaml.SequenceNode {
+		node.Style = 0
+	}
+	for _, inside := range node.Content {
+		plain(inside)
+	}
 }
 
 func answerVersion(c echo.Context, status int, who tenants.Principal, page versionModel) error {

@@ -39,6 +39,24 @@ func TestThePipelineIsShownAndDownloadedAsYAML(t *testing.T) {
 	}
 }
 
+func TestPipelineThatWasSavedAsJSONIsShownAsYAML(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	save(t, person, 0, tenants.PipelineConfig{YAML: `{"ipc":{"compressTo":0.35,"targetUtilization":0.6},"modules":["ipc","patterns"],"rehydrator":{"triggerPhrases":["as: before","true"]}}`})
+
+	const want = "ipc:\n  compressTo: 0.35\n  targetUtilization: 0.6\nmodules: [ipc, patterns]\nrehydrator:\n  triggerPhrases: ['as: before', \"true\"]\n"
+	if got := person.Get("/pipeline/yaml").Find("#pipeline-yaml").Text(); got != want {
+		t.Errorf("shown %q", got)
+	}
+	edit := person.Get("/pipeline/yaml/edit").Find("textarea").Text()
+	if strings.TrimSpace(edit) != strings.TrimSpace(want) {
+		t.Errorf("edited is %q", edit)
+	}
+	if same := person.Post("/pipeline/yaml", "version", "1", "yaml", edit); same.Path != "/pipeline/yaml?saved=same" {
+		t.Errorf("what was not changed leads to %s", same.Path)
+	}
+}
+
 func TestYAMLIsSavedAsItWasTyped(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")

@@ -77,6 +77,9 @@ func TestOriginalStandsBesideWhatWasSent(t *testing.T) {
 	if kept == "" || len(whole) <= len(kept) || !strings.Contains(unquoted(t, raw), whole) {
 		t.Errorf("kept %q of %q is not the original", short(kept), short(whole))
 	}
+	if pane.Find(`[data-testid="rendering"]`).Length() > 0 {
+		t.Error("there is a switch between two forms that are alike")
+	}
 	if sent := pane.Find(`[data-testid="sent"] .kept`).Text(); sent != kept {
 		t.Errorf("sent was %q, marked as kept %q", short(sent), short(kept))
 	}

@@ -43,6 +43,7 @@ type pane struct {
 	Raw                bool
 	Diff               bool
 	Exact              bool // the text as it was sent, not rendered
+	Renders            bool // some of the text looks otherwise once it is rendered
 	IsCut              bool // more of the text than is shown is here
 	TextPath, RawPath  string
 	DiffPath           string

@@ -122,7 +122,7 @@ func paneView(pane pane) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if !pane.Raw && !pane.Diff {
+		if pane.Renders && !pane.Raw && !pane.Diff {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<nav class=\"seg\" aria-label=\"Text\" data-testid=\"rendering\"><a href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -173,6 +173,7 @@ func draw(p *pane) {
 	for i := range p.Inserts {
 		sent.draw(&p.Inserts[i].Text)
 	}
+	p.Renders = side.renders || sent.renders
 	p.IsCut = (side.isCut || sent.isCut) && !p.isWhole
 }
 
@@ -182,6 +183,7 @@ type drawing struct {
 	left    int       // bytes that it may still show
 	until   time.Time // after which texts are shown as they are
 	isCut   bool
+	renders bool // some text looks otherwise rendered
 }
 
 func (d *drawing) draw(text *text) {
@@ -192,8 +194,15 @@ func (d *drawing) draw(text *text) {
 			b.More += cut
 		}
 		d.left -= b.size()
+		d.renders = d.renders || b.renders()
 		b.draw(d.isExact || time.Now().After(d.until))
 	}
+}
+
+// renders reports whether the block looks otherwise once it is rendered: what is told
+// apart from what was sent stands as it is.
+func (b *block) renders() bool {
+	return len(b.Segments) == 1 && b.Segments[0].Class == "" && b.Kind != render.Plain
 }
 
 func (b *block) size() int {

@@ -73,9 +73,7 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	}
 	typed := st.now
 	if preset, known := presetNamed(c.QueryParam("preset")); known {
-		typed = st.now.clone()
-		typed.Set[targetPath], typed.Set[turnsPath] = preset.Target, preset.Keep
-		typed = typed.following(st.now)
+		typed = st.now.with(preset).following(st.now)
 	}
 	page := newModel(who, st, typed)
 	page.Module = moduleNamed(c.QueryParam("module"))
@@ -104,6 +102,9 @@ func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 	if do := form.Get(doName); do != "" {
 		page := newModel(who, st, typed.act(do, st.defaults))
 		page.Version, page.Module = version, moduleNamed(form.Get(moduleName))
+		if module, shows := strings.CutPrefix(do, showVerb); shows {
+			page.Module = moduleNamed(module)
+		}
 		return h.answer(c, http.StatusOK, who, page)
 	}
 	wanted := typed.following(st.now.shown(form))
@@ -196,6 +197,7 @@ func layerOf(saved tenants.PipelineConfig) pipeline.Layer {
 // answer shows the page with what stands beside the form.
 func (h *Handler) answer(c echo.Context, status int, who tenants.Principal, page model) error {
 	h.fill(c.Request().Context(), who, &page)
+	page.Preview.Client = c.FormValue(clientName)
 	return layout.Page(c, status, layout.Frame{Title: "Pipeline", Section: layout.Pipeline, Who: who}, view(page))
 }
 
@@ -206,6 +208,7 @@ func (h *Handler) fill(ctx context.Context, who tenants.Principal, page *model) 
 		return
 	}
 	page.Live = h.live(ctx, who.Workspace.ID)
+	page.Preview.Clients = h.clients(ctx, who.Workspace.ID)
 	h.fillWindows(ctx, who, &page.Windows)
 	page.Keys = h.keys(ctx, who)
 }

@@ -17,6 +17,9 @@ const liveSpan = 7 * 24 * time.Hour
 // Usage adds up a workspace's exchanges.
 type Usage interface {
 	Totals(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter) (tenants.Totals, error)
+
+	// UsageChoices returns the clients that exchanges have.
+	UsageChoices(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter) (tenants.UsageChoices, error)
 }
 
 // Sessions counts what modules made.
@@ -75,6 +78,18 @@ func (h *Handler) live(ctx context.Context, workspace tenants.WorkspaceID) map[s
 	}
 	fail(figures, h.failed(ctx, "answers", err), "semantic-cache")
 	return figures
+}
+
+// clientSpan is how far back the clients go that the preview can be narrowed to.
+const clientSpan = 90 * 24 * time.Hour
+
+// clients returns the clients that the workspace has; none where they cannot be read:
+// the preview is of all of them then.
+func (h *Handler) clients(ctx context.Context, workspace tenants.WorkspaceID) []string {
+	now := h.deps.Now()
+	choices, err := h.deps.Usage.UsageChoices(ctx, workspace, tenants.UsageFilter{From: now.Add(-clientSpan), To: now})
+	_ = h.failed(ctx, "clients", err) // it is in the log
+	return choices.Clients
 }
 
 // fail has figures say that they could not be read.

@@ -226,8 +226,6 @@ func presetNamed(name string) (preset, bool) {
 	return preset{}, false
 }
 
-func (p preset) path() string { return paths.With(paths.Pipeline, "preset", p.Name) }
-
 // isOf reports whether the values are those of the preset.
 func (p preset) isOf(v values) bool {
 	return isSameNode(scalar(p.Target), scalar(v.Set[targetPath])) && isSameNode(scalar(p.Keep), scalar(v.Set[turnsPath]))

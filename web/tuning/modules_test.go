@@ -70,7 +70,7 @@ func TestEachModuleIsShownByItsLink(t *testing.T) {
 		if shown.Length() != 1 || shown.AttrOr("data-settings", "") != want || page.Find("[data-step][aria-current]").AttrOr("data-step", "") != want {
 			t.Errorf("%q shows %s", name, shown.AttrOr("data-settings", "?"))
 		}
-		if link := page.Find(`[data-step="`+want+`"] a`).AttrOr("href", ""); link != "/pipeline?module="+want {
+		if link := page.Find(`[data-choose="`+want+`"]`).AttrOr("data-path", ""); link != "/pipeline?module="+want {
 			t.Errorf("%s is at %s", want, link)
 		}
 	}
@@ -184,5 +184,38 @@ func TestFailedFigureSaysSoAndLeavesTheOthers(t *testing.T) {
 	}
 	if saved := person.Post("/pipeline", form(page, "rehydrator.maxRehydrated", "3")...); saved.Path != "/pipeline?saved=1" {
 		t.Errorf("saving leads to %s with %d", saved.Path, saved.Status)
+	}
+}
+
+// Whoever has no script looks at another module's settings, takes a preset, and keeps what
+// they typed everywhere.
+func TestTypedIsKeptWhileModulesAreShownWithoutAScript(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+
+	page := person.Get("/pipeline")
+	button := page.Find(`[data-choose="rehydrator"]`)
+	if goquery.NodeName(button) != "button" {
+		t.Fatalf("a %s shows another module", goquery.NodeName(button))
+	}
+	page = person.Post("/pipeline", append(form(page, "ipc.preserveTokens", "9000"), "do", button.AttrOr("value", ""))...)
+	if shown := page.Find("[data-settings]:not([hidden])").AttrOr("data-settings", ""); page.Status != http.StatusOK || shown != "rehydrator" {
+		t.Fatalf("status %d shows %s", page.Status, shown)
+	}
+	page = person.Post("/pipeline", append(form(page, "rehydrator.maxRehydrated", "3"), "do", page.Find(`[data-choose="ipc"]`).AttrOr("value", ""))...)
+	page = person.Post("/pipeline", append(form(page), "do", page.Find(`[data-preset="aggressive"]`).AttrOr("value", ""))...)
+	bar := page.Text("[data-changes]")
+	for _, want := range []string{"ipc.preserveTokens 20000 → 9000", "rehydrator.maxRehydrated 5 → 3", "ipc.targetUtilization 0.75 → 0.5"} {
+		if !strings.Contains(bar, want) {
+			t.Errorf("the bar lacks %q: %s", want, bar)
+		}
+	}
+	person.Post("/pipeline", form(page)...)
+	if _, config := saved(t, person); config.IPC.PreserveTokens != 9000 || config.Rehydrator.MaxRehydrated != 3 || config.IPC.TargetUtilization != 0.5 {
+		t.Errorf("saved %d, %d and %v", config.IPC.PreserveTokens, config.Rehydrator.MaxRehydrated, config.IPC.TargetUtilization)
+	}
+	viewer := person.As(tenants.Viewer).Get("/pipeline")
+	if viewer.Find(`a[data-choose="rehydrator"]`).AttrOr("href", "") != "/pipeline?module=rehydrator" {
+		t.Error("who may not change the pipeline cannot look at another module")
 	}
 }

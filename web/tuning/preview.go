@@ -12,18 +12,24 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/preview"
+	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
 	"palimpsest/web/layout"
 )
 
-// part is the query parameter with which the page's script asks for the preview alone.
-const part = "part"
+const (
+	// part is the query parameter with which the page's script asks for the preview alone.
+	part = "part"
+
+	// clientName is the input with the client whose sessions are looked at.
+	clientName = "preview.client"
+)
 
 // Comparer says what other settings would have made of a workspace's sessions.
 type Comparer interface {
-	// Compare compares two configs on a workspace's newest sessions, at most so many.
-	Compare(ctx context.Context, workspace tenants.WorkspaceID, sessions int, saved, wanted pipeline.Config) (preview.Comparison, error)
+	// Compare compares two configs on the sessions of a workspace that are picked.
+	Compare(ctx context.Context, workspace tenants.WorkspaceID, picked session.Picked, saved, wanted pipeline.Config) (preview.Comparison, error)
 }
 
 // Previewer answers the requests for the preview.
@@ -42,8 +48,12 @@ func NewPreviewer(page *Handler, compares Comparer, log *slog.Logger) *Previewer
 type previewModel struct {
 	Ready  bool
 	Found  preview.Comparison
+	Target string // targetUtilization as it was typed
 	Wrong  string // what is wrong with what was typed; empty: nothing
 	Failed string // reference in the log; empty: fine
+
+	Client  string   // whose sessions are looked at; empty: all
+	Clients []string // that there are
 }
 
 // Show answers with what the settings that were typed would have made of the newest
@@ -75,7 +85,8 @@ func (p *Previewer) Show(c echo.Context, who tenants.Principal) error {
 	case err != nil:
 		return err
 	default:
-		page.Preview = p.of(ctx, who, st.config, next)
+		page.Preview = p.of(ctx, who, st.config, next, form.Get(clientName))
+		page.Preview.Target = wanted.Set[targetPath]
 	}
 	if c.QueryParam(part) != "" {
 		return layout.Fragment(c, status, previewBody(page.Preview))
@@ -86,20 +97,27 @@ func (p *Previewer) Show(c echo.Context, who tenants.Principal) error {
 	return p.page.answer(c, status, who, page)
 }
 
-// of compares the saved config with the next one.
-func (p *Previewer) of(ctx context.Context, who tenants.Principal, config pipeline.Config, next tenants.PipelineConfig) previewModel {
+// of compares the saved config with the next one on the sessions of a client; empty: of
+// all.
+func (p *Previewer) of(ctx context.Context, who tenants.Principal, config pipeline.Config, next tenants.PipelineConfig, client string) previewModel {
 	wanted, _, err := pipeline.Resolve(p.page.deps.Defaults, layerOf(next))
 	var found preview.Comparison
 	if err == nil {
-		found, err = p.compares.Compare(ctx, who.Workspace.ID, preview.Newest, config, wanted)
+		found, err = p.compares.Compare(ctx, who.Workspace.ID, session.Picked{Newest: preview.Newest, Client: client}, config, wanted)
 	}
 	if err != nil {
 		reference := uuid.NewString()
 		p.log.LogAttrs(ctx, slog.LevelError, "preview of pipeline failed", slog.String("reference", reference), slog.Any("error", err))
 		return previewModel{Failed: reference}
 	}
-	return previewModel{Ready: true, Found: found}
+	return previewModel{Ready: true, Found: found, Client: client}
 }
+
+// What figures mean, for those who ask.
+const (
+	netHint      = "what prompts would have cost as they were sent, less what they cost, at list prices"
+	rewritesHint = "epochs while the provider’s cache was warm"
+)
 
 // figure is a row of the preview.
 type figure struct {
@@ -113,10 +131,10 @@ type figure struct {
 func (m previewModel) rows() []figure {
 	saved, wanted := m.Found.Saved, m.Found.Wanted
 	rows := []figure{
-		{Name: "Net", Hint: "what prompts would have cost as they were sent, less what they cost, at list prices", Saved: components.Money(saved.Net), Wanted: components.Money(wanted.Net)},
+		{Name: "Net", Hint: netHint, Saved: components.Money(saved.Net), Wanted: components.Money(wanted.Net)},
 		{Name: "Tokens sent", Saved: components.Short(saved.Sent), Wanted: components.Short(wanted.Sent)},
 		{Name: "Epochs", Hint: "steps in which a prompt was compressed", Saved: count(saved.Epochs), Wanted: count(wanted.Epochs)},
-		{Name: "Cache rewrites", Hint: "epochs while the provider’s cache was warm", Saved: count(saved.Rewrites), Wanted: count(wanted.Rewrites)},
+		{Name: "Cache rewrites", Hint: rewritesHint, Saved: count(saved.Rewrites), Wanted: count(wanted.Rewrites)},
 		{Name: "Deepest level", Saved: "L" + strconv.Itoa(saved.Deepest), Wanted: "L" + strconv.Itoa(wanted.Deepest)},
 		{Name: "Sessions past the window", Hint: "with a prompt that the provider would refuse for its length", Saved: count(saved.TooLong), Wanted: count(wanted.TooLong)},
 	}

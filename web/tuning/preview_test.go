@@ -110,3 +110,51 @@ func TestMovingTheSliderShowsAnotherPreview(t *testing.T) {
 	t.Logf("after %v", time.Since(before))
 	tab.Check("pipeline with a preview")
 }
+
+func TestPreviewIsDrawnAsABarForEachSession(t *testing.T) {
+	t.Parallel()
+	person := talked(t, webtest.Start(t), 5)
+
+	page := person.Post("/pipeline/preview", form(person.Get("/pipeline"), "ipc.targetUtilization", "0.40")...)
+	bars := page.Find(`[data-testid="bars"] g`)
+	if bars.Length() != 5 || bars.Find("title").Length() != 5 || bars.Find("rect.f-gap").Length() == 0 || bars.Find("rect.f-l0, rect.f-l1, rect.f-l2, rect.f-l3").Length() != 5 {
+		t.Errorf("%d bars: %s", bars.Length(), page.Find(`[data-testid="bars"]`).Text())
+	}
+	if lines := page.Text(`[data-testid="bars"] text`); lines != "window full target 0.40" {
+		t.Errorf("the lines are %q", lines)
+	}
+	if words := page.Find(`[data-testid="bars"] [role="img"]`).AttrOr("aria-label", ""); !strings.Contains(words, "each of 5 sessions") {
+		t.Errorf("a screen reader hears %q", words)
+	}
+	tiles := page.Text(".tiles")
+	for _, want := range []string{"Sessions compressed 5 of 5", "Tokens saved", " now"} {
+		if !strings.Contains(tiles, want) {
+			t.Errorf("the figures lack %q: %s", want, tiles)
+		}
+	}
+	same := person.Post("/pipeline/preview", form(person.Get("/pipeline"))...)
+	if tiles := same.Text(".tiles"); strings.Count(tiles, "as it is now") != 5 {
+		t.Errorf("the saved setting says %s", tiles)
+	}
+}
+
+func TestPreviewIsNarrowedToAClient(t *testing.T) {
+	t.Parallel()
+	person := talked(t, webtest.Start(t), 5)
+	other := wiregen.Generate(9, wiregen.Options{Format: conversation.Anthropic, Turns: 4, TargetTokens: 2_000})
+	person.Talk(person.Connect(webtest.Provider(t, window), "second"), window, other, "codex_cli_rs/0.50")
+	page := person.Get("/pipeline")
+
+	if options := page.Text(`select[name="preview.client"] option`); options != "All clients Claude Code Codex" {
+		t.Errorf("the clients are %q", options)
+	}
+	for client, want := range map[string]string{"": "6 sessions", "claude-code": "5 sessions", "codex": "a preview of those with Codex needs 5 sessions"} {
+		page := person.Post("/pipeline/preview", form(page, "preview.client", client)...)
+		if said := page.Text(`[data-testid="preview"]`); !strings.Contains(said, want) {
+			t.Errorf("of %q: %s", client, said)
+		}
+		if chosen := page.Find(`select[name="preview.client"] option[selected]`).AttrOr("value", ""); chosen != client {
+			t.Errorf("chosen is %q, was %q", chosen, client)
+		}
+	}
+}

@@ -217,8 +217,19 @@ func (v values) taking(name string, others values) values {
 	return next
 }
 
+// showVerb is what a button does that shows the settings of a module; act leaves what is
+// typed as it is then.
+const showVerb = "show:"
+
+// with returns the values with what a preset sets.
+func (v values) with(preset preset) values {
+	next := v.clone()
+	next.Set[targetPath], next.Set[turnsPath] = preset.Target, preset.Keep
+	return next
+}
+
 // act does what a button of the form asks for besides saving: "up:ipc", "down:ipc",
-// "default:ipc.compressTo". What it does not know it leaves.
+// "default:ipc.compressTo", "preset:aggressive". What it does not know it leaves.
 func (v values) act(do string, defaults values) values {
 	next := v.clone()
 	verb, name, _ := strings.Cut(do, ":")
@@ -228,6 +239,10 @@ func (v values) act(do string, defaults values) values {
 	case verb == "default":
 		if _, known := settingOf(name); known {
 			next.Set[name] = defaults.Set[name]
+		}
+	case verb == "preset":
+		if preset, known := presetNamed(name); known {
+			return v.with(preset).following(v)
 		}
 	case verb == "up" && at > 0:
 		next.Order = swapped(v.Order, running[at-1], name)

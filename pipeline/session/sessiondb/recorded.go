@@ -20,7 +20,7 @@ const (
 
 // The conversation of a session is its main lane with most messages.
 const sqlRecorded = `SELECT s.id, l.id, s.model, l.warm_seconds FROM (
-		SELECT id, model, last_at FROM sessions WHERE workspace_id = $1 ORDER BY last_at DESC, id DESC LIMIT $2
+		SELECT id, model, last_at FROM sessions WHERE workspace_id = $1 AND ($3 = '' OR client = $3) ORDER BY last_at DESC, id DESC LIMIT $2
 	) s CROSS JOIN LATERAL (
 		SELECT id, warm_seconds FROM lanes
 		WHERE workspace_id = $1 AND session_id = s.id AND kind = 'main' ORDER BY position DESC, id LIMIT 1
@@ -41,14 +41,14 @@ const sqlSent = `SELECT l.lane, x.at, x.position, x.tokens_before, x.tokens_afte
 		ORDER BY at, id LIMIT $4
 	) x ORDER BY l.lane, x.at, x.id`
 
-// Recorded returns the main conversations of a workspace's most recently active
-// sessions as they are counted, the newest first. A session that nothing is kept of
-// is left out.
-func (s *Store) Recorded(ctx context.Context, workspace uuid.UUID, sessions int) ([]session.Recorded, error) {
+// Recorded returns the main conversations of the sessions of a workspace that are
+// picked as they are counted, the newest first. A session that nothing is kept of is
+// left out.
+func (s *Store) Recorded(ctx context.Context, workspace uuid.UUID, picked session.Picked) ([]session.Recorded, error) {
 	var recorded []session.Recorded
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var err error
-		if recorded, err = recordedLanes(tx, workspace, sessions); err != nil || len(recorded) == 0 {
+		if recorded, err = recordedLanes(tx, workspace, picked); err != nil || len(recorded) == 0 {
 			return err
 		}
 		lanes, ids, of := make([]uuid.UUID, len(recorded)), make([]uuid.UUID, len(recorded)), map[uuid.UUID]*session.Recorded{}
@@ -67,8 +67,8 @@ func (s *Store) Recorded(ctx context.Context, workspace uuid.UUID, sessions int)
 	return recorded, nil
 }
 
-func recordedLanes(tx *gorm.DB, workspace uuid.UUID, sessions int) ([]session.Recorded, error) {
-	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlRecorded, workspace, sessions)
+func recordedLanes(tx *gorm.DB, workspace uuid.UUID, picked session.Picked) ([]session.Recorded, error) {
+	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlRecorded, workspace, picked.Newest, picked.Client)
 	if err != nil {
 		return nil, fmt.Errorf("lanes: %w", err)
 	}

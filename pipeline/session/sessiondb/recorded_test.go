@@ -46,7 +46,7 @@ func TestConversationsAreReadAsTheyAreCounted(t *testing.T) {
 	c.asked(t, at, 3, "/v1/messages", "summary", 1)
 	c.asked(t, at, 3, "/v1/messages", "", 0)
 
-	recorded, err := f.store.Recorded(t.Context(), f.scope.Workspace, 40)
+	recorded, err := f.store.Recorded(t.Context(), f.scope.Workspace, session.Picked{Newest: 40})
 	if err != nil || len(recorded) != 2 {
 		t.Fatalf("%d sessions, %v", len(recorded), err)
 	}
@@ -67,10 +67,10 @@ func TestConversationsAreReadAsTheyAreCounted(t *testing.T) {
 	if !reflect.DeepEqual(first.Requests, want) {
 		t.Errorf("requests %+v, want %+v", first.Requests, want)
 	}
-	if newest, err := f.store.Recorded(t.Context(), f.scope.Workspace, 1); err != nil || len(newest) != 1 || newest[0].Session != c.session {
+	if newest, err := f.store.Recorded(t.Context(), f.scope.Workspace, session.Picked{Newest: 1}); err != nil || len(newest) != 1 || newest[0].Session != c.session {
 		t.Errorf("the newest session is %+v, %v", newest, err)
 	}
-	if none, err := f.store.Recorded(t.Context(), uuid.New(), 40); err != nil || len(none) != 0 {
+	if none, err := f.store.Recorded(t.Context(), uuid.New(), session.Picked{Newest: 40}); err != nil || len(none) != 0 {
 		t.Errorf("of another workspace there is %+v, %v", none, err)
 	}
 }

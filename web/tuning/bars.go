@@ -1,0 +1,164 @@
+package tuning
+
+import (
+	"fmt"
+	"strconv"
+
+	"palimpsest/pipeline/preview"
+	"palimpsest/web/components"
+)
+
+// The picture of the sessions: one bar each, in a box that is stretched to the card's
+// width.
+const (
+	pictureWidth  = 1000.0
+	pictureHeight = 220.0
+	pictureTop    = 1.7 // windows; what is fuller is cut off
+	barShare      = 0.72
+	lineHeight    = 13.0 // of a line's label, in px
+)
+
+// picture is the sessions of a preview as bars, the oldest first.
+type picture struct {
+	Bars    []bar
+	FullY   string // of the line where the window is full
+	TargetY string
+	Target  string // "target 0.75"
+	LabelY  string // of the target's label
+	FullAt  string // and of the other's
+	Words   string // the whole of it
+}
+
+// bar is a session: what would be sent of its fullest prompt, and above it what the
+// client sent beyond.
+type bar struct {
+	X, Width        string
+	SentY, SentHigh string
+	GapY, GapHigh   string // empty: nothing beyond
+	Ink             string // class of its colour
+	Words           string
+}
+
+// picture draws the sessions as the settings that were typed would have made them.
+func (m previewModel) picture() picture {
+	each := m.Found.WantedEach
+	target, _ := strconv.ParseFloat(m.Target, 64) // was accepted: there is a preview
+	drawn := picture{FullY: px(yOf(1)), TargetY: px(yOf(target)), Target: "target " + m.Target}
+	full, at := yOf(1)+4, yOf(target)+4
+	if at-full < lineHeight {
+		at = full + lineHeight
+	}
+	drawn.FullAt, drawn.LabelY = px(full+pictureTopGap), px(at+pictureTopGap)
+	step := pictureWidth / float64(max(1, len(each)))
+	for i := range each {
+		one := each[len(each)-1-i]
+		drawn.Bars = append(drawn.Bars, newBar(one, float64(i)*step+step*(1-barShare)/2, step*barShare))
+	}
+	drawn.Words = fmt.Sprintf("How full the fullest prompt of each of %s made the model’s window, the oldest first: %d would be compressed, %d of them down to L3.",
+		components.Plural(int64(len(each)), "session"), compressed(each), atL3(each))
+	return drawn
+}
+
+// pictureTopGap is the room above the picture for what stands out of it, in px.
+const pictureTopGap = 14.0
+
+func newBar(one preview.Session, x, width float64) bar {
+	before, sent := float64(one.FullBefore)/1000, float64(one.FullSent)/1000
+	top := yOf(sent)
+	drawn := bar{X: px(x), Width: px(width), SentY: px(top), SentHigh: px(pictureHeight - top), Ink: "f-l" + strconv.Itoa(one.Deepest)}
+	if above := yOf(before); above < top {
+		drawn.GapY, drawn.GapHigh = px(above), px(top-above)
+	}
+	drawn.Words = fmt.Sprintf("%s, window %d%% full", components.Plural(int64(one.Requests), "request"), percent(one.FullBefore))
+	if one.Epochs > 0 {
+		drawn.Words = fmt.Sprintf("%s, %d%% full as sent, down to L%d", drawn.Words, percent(one.FullSent), one.Deepest)
+	}
+	return drawn
+}
+
+// yOf returns where in the picture a share of the window ends.
+func yOf(share float64) float64 {
+	return pictureHeight - min(share, pictureTop)/pictureTop*pictureHeight
+}
+
+func px(at float64) string { return strconv.FormatFloat(at, 'f', 1, 64) }
+
+func percent(thousandths int) int { return (thousandths + 5) / 10 }
+
+// compressed counts the sessions in which anything was.
+func compressed(each []preview.Session) int {
+	n := 0
+	for i := range each {
+		if each[i].Epochs > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// atL3 counts the sessions of which anything reached the deepest level.
+func atL3(each []preview.Session) int {
+	n := 0
+	for i := range each {
+		if each[i].Deepest == 3 {
+			n++
+		}
+	}
+	return n
+}
+
+// tile is a figure above the picture.
+type tile struct {
+	Name, Hint    string
+	Value, Now    string // at the setting that was typed, and what is said of the saved one
+	IsGood, IsBad bool
+}
+
+// tiles returns the figures that stand above the picture.
+func (m previewModel) tiles() []tile {
+	saved, wanted := m.Found.Saved, m.Found.Wanted
+	of := func(each []preview.Session) string { return count(compressed(each)) + " of " + count(len(each)) }
+	share := func(of preview.Figures) string { return components.Share(of.Received-of.Sent, of.Received) }
+	tiles := []tile{
+		{Name: "Sessions compressed", Value: of(m.Found.WantedEach), Now: of(m.Found.SavedEach)},
+		{Name: "Tokens saved", Value: share(wanted), Now: share(saved)},
+		{Name: "Net saved", Hint: netHint, Value: components.Money(wanted.Net), Now: components.Money(saved.Net)},
+		{Name: "Reached L3", Hint: "sessions of which something became one line a block", Value: count(atL3(m.Found.WantedEach)), Now: count(atL3(m.Found.SavedEach))},
+		{Name: "Cache rewrites", Hint: rewritesHint, Value: count(wanted.Rewrites), Now: count(saved.Rewrites)},
+	}
+	better := []int64{0, saved.Sent - wanted.Sent, wanted.Net - saved.Net, int64(atL3(m.Found.SavedEach) - atL3(m.Found.WantedEach)), int64(saved.Rewrites - wanted.Rewrites)}
+	for i := range tiles {
+		if tiles[i].Now == tiles[i].Value {
+			tiles[i].Now = "as it is now"
+			continue
+		}
+		tiles[i].Now += " now"
+		tiles[i].IsGood, tiles[i].IsBad = better[i] > 0, better[i] < 0
+	}
+	return tiles
+}
+
+// clientOptions are the clients that the preview can be narrowed to.
+func (m previewModel) clientOptions() []components.Option {
+	options := []components.Option{{Label: "All clients"}}
+	known := m.Client == ""
+	for _, client := range m.Clients {
+		if client == "" {
+			continue
+		}
+		options = append(options, components.Option{Value: client, Label: components.ClientName(client)})
+		known = known || client == m.Client
+	}
+	if !known {
+		options = append(options, components.Option{Value: m.Client, Label: components.ClientName(m.Client)})
+	}
+	return options
+}
+
+// whose says whose sessions were looked at.
+func (m previewModel) whose() string {
+	if m.Client == "" {
+		return "your own"
+	}
+	return "those with " + components.ClientName(m.Client)
+}
