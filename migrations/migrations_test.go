@@ -117,7 +117,7 @@ func TestStatusTellsWhatIsApplied(t *testing.T) {
 			t.Fatalf("%d migrations (%v)", len(all), err)
 		}
 		for i, migration := range all {
-			if migration.Version != int64(i+1) || migration.AppliedAt.IsZero() == want {
+			if i > 0 && migration.Version <= all[i-1].Version || migration.AppliedAt.IsZero() == want {
 				t.Errorf("migration %+v, applied should be %v", migration, want)
 			}
 		}

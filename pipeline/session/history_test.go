@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -78,7 +79,7 @@ func TestRequestsAtOnceGetTheirOwnLinks(t *testing.T) {
 	for client := range 8 {
 		asking.Go(func() {
 			for length := 40; length < 140; length += 1 + client {
-				messages := identified(length, 60+10*(client%2), fmt.Sprint(client%3))
+				messages := identified(length, 60+10*(client%2), strconv.Itoa(client%3))
 				if !slices.Equal(b.resolver.Chain(b.scope, hint, messages), session.Chain(b.scope, hint, messages)) {
 					t.Errorf("client %d: other links for %d messages", client, length)
 				}

@@ -66,7 +66,7 @@ func (q *question) hidden() part {
 func (p *part) add(message int) { p.messages[message], p.count = true, p.count+1 }
 
 // holding returns the messages of the part that hold one of the names.
-func (p part) holding(names []string) part {
+func (p *part) holding(names []string) part {
 	kept := part{question: p.question, messages: make([]bool, len(p.messages))}
 	quoted := make([][]byte, len(names))
 	for i, name := range names {
@@ -83,7 +83,7 @@ func (p part) holding(names []string) part {
 
 // holds reports whether one of the request's messages before the newest holds a name as
 // it stands in JSON: of those that the part has, or of the others.
-func (p part) holds(quoted []byte, own bool) bool {
+func (p *part) holds(quoted []byte, own bool) bool {
 	for i, isOwn := range slices.Backward(p.messages) { // what is spoken of is mostly recent
 		if isOwn == own && bytes.Contains(p.question.exchange.Body.Element(i), quoted) {
 			return true
