@@ -2,8 +2,10 @@ package preview
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
+	"slices"
 	"strconv"
 
 	"palimpsest/pipeline"
@@ -42,7 +44,7 @@ func newLane(config pipeline.Config, model tokens.Model, recorded *session.Recor
 	if err != nil {
 		return nil, err
 	}
-	l := &lane{config: config, model: model, recorded: recorded, module: ipc.New(counter{}), codec: codec{anthropic.New(), map[*byte]conversation.Message{}}, body: body}
+	l := &lane{config: config, model: model, recorded: recorded, module: ipc.New(counter{}).Remembering(), codec: anthropic.New(), body: body}
 	if l.model.TokensPerO200k == 0 {
 		l.model.TokensPerO200k = 1
 	}
@@ -155,14 +157,14 @@ func (l *lane) exchange(sent *session.Sent) *pipeline.Exchange {
 
 // until returns the turns of the first messages of a list.
 func until(turns []conversation.Turn, position int) []conversation.Turn {
-	n := 0
-	for n < len(turns) && turns[n].From < position {
-		n++
+	n, _ := slices.BinarySearchFunc(turns, position, func(turn conversation.Turn, position int) int {
+		return cmp.Compare(turn.From, position)
+	})
+	if n == 0 || turns[n-1].To <= position {
+		return turns[:n]
 	}
-	first := append([]conversation.Turn(nil), turns[:n]...)
-	if n > 0 {
-		first[n-1].To = min(first[n-1].To, position)
-	}
+	first := slices.Clone(turns[:n])
+	first[n-1].To = position
 	return first
 }
 

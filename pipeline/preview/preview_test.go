@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -121,6 +122,27 @@ func agree(t *testing.T, figures preview.Figures, actual replayed, factor, sent,
 	}
 }
 
+// remembersRight holds what the preview says of a session, and of it in a smaller
+// window, against what a module without a memory comes to.
+func remembersRight(t *testing.T, config pipeline.Config, known *tokens.Models, recorded session.Recorded) {
+	t.Helper()
+	for _, share := range []int{100, 40} {
+		smaller := recorded
+		smaller.Requests = slices.Clone(recorded.Requests)
+		for i := range smaller.Requests {
+			smaller.Requests[i].Limit = smaller.Requests[i].Limit * share / 100
+		}
+		same := []session.Recorded{smaller}
+		figures, err := preview.Run(t.Context(), config, known, same)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if forgetful, err := preview.RunForgetful(t.Context(), config, known, same); err != nil || figures != forgetful {
+			t.Errorf("at %d %%: %+v, without a memory %+v, %v", share, figures, forgetful, err)
+		}
+	}
+}
+
 func TestPreviewAgreesWithAReplayOfTheOriginals(t *testing.T) {
 	t.Parallel()
 	known := models(t)
@@ -136,6 +158,9 @@ func TestPreviewAgreesWithAReplayOfTheOriginals(t *testing.T) {
 						t.Fatal(err)
 					}
 					agree(t, figures, actual, known.Lookup(recorded.Model).TokensPerO200k, 0.11, 0.06)
+					if target == 0.75 {
+						remembersRight(t, settings(target), known, recorded)
+					}
 				})
 			}
 		}
@@ -162,6 +187,7 @@ func TestPreviewAgreesWithAReplayOfRecordedSessions(t *testing.T) {
 				t.Fatal(err)
 			}
 			agree(t, figures, actual, known.Lookup(recorded.Model).TokensPerO200k, 0.06, 0.05)
+			remembersRight(t, settings(0.75), known, recorded)
 		})
 	}
 }

@@ -1,10 +1,8 @@
 package preview
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
@@ -30,20 +28,21 @@ const filler = " of the messages that are counted here says so much in its first
 // standIns returns a body with a stand-in for each message of a lane.
 func standIns(messages []session.Counted) (*wire.Envelope, error) {
 	calls, results := pairs(messages)
-	var body strings.Builder
-	body.WriteString(`{"messages":[`)
+	body := make([]byte, 0, len(messages)*(longestResult+longestText))
+	body = append(body, `{"messages":[`...)
 	for i, message := range messages {
 		if i > 0 {
-			body.WriteByte(',')
+			body = append(body, ',')
 		}
-		role := "user"
+		role := conversation.User
 		if message.Role == conversation.Assistant {
-			role = "assistant"
+			role = conversation.Assistant
 		}
-		fmt.Fprintf(&body, `{"role":%q,"content":[%s]}`, role, strings.Join(blocks(i, message, calls[i], results[i]), ","))
+		body = append(append(append(body, `{"role":"`...), role...), `","content":[`...)
+		body = append(appendBlocks(body, i, message, calls[i], results[i]), "]}"...)
 	}
-	body.WriteString(`]}`)
-	envelope, err := wire.Open([]byte(body.String()), anthropic.New().List())
+	body = append(body, "]}"...)
+	envelope, err := wire.Open(body, anthropic.New().List())
 	if err != nil {
 		return nil, fmt.Errorf("open stand-ins: %w", err)
 	}
@@ -75,45 +74,29 @@ func pairs(messages []session.Counted) (calls map[int][]string, results map[int]
 	return calls, results
 }
 
-// blocks returns the content of the stand-in for message i.
-func blocks(i int, message session.Counted, calls []string, result string) []string {
+// appendBlocks appends the content of the stand-in for message i.
+func appendBlocks(body []byte, i int, message session.Counted, calls []string, result string) []byte {
 	characters := message.Tokens * charactersPerToken
-	var blocks []string
 	if result != "" {
-		blocks = append(blocks, fmt.Sprintf(`{"type":"tool_result","tool_use_id":%q,"content":%q}`, result, words(i, min(characters, longestResult))))
+		body = append(append(body, `{"type":"tool_result","tool_use_id":"`...), result...)
+		body = append(appendWords(append(body, `","content":"`...), i, min(characters, longestResult)), `"},`...)
 	}
 	if result == "" || message.Flags.Has(conversation.HasTyped) {
-		blocks = append(blocks, fmt.Sprintf(`{"type":"text","text":%q}`, words(i, min(characters, longestText))))
+		body = append(appendWords(append(body, `{"type":"text","text":"`...), i, min(characters, longestText)), `"},`...)
 	}
 	for _, call := range calls {
-		blocks = append(blocks, fmt.Sprintf(`{"type":"tool_use","id":%q,"name":"Bash","input":{"command":"step %s of the work in hand"}}`, call, call))
+		body = append(append(body, `{"type":"tool_use","id":"`...), call...)
+		body = append(append(body, `","name":"Bash","input":{"command":"step `...), call...)
+		body = append(body, ` of the work in hand"}},`...)
 	}
-	return blocks
+	return body[:len(body)-1] // there is one at least
 }
 
-// words returns so many characters, in sentences, that no other message has.
-func words(i, characters int) string {
-	return (strconv.Itoa(i) + filler)[:characters]
-}
-
-// codec reads each stand-in once.
-type codec struct {
-	wire.Codec
-
-	read map[*byte]conversation.Message // by where it stands in the body
-}
-
-// Parse reads a stand-in.
-func (c codec) Parse(raw json.RawMessage) (conversation.Message, error) {
-	if message, known := c.read[&raw[0]]; known {
-		return message, nil
-	}
-	message, err := c.Codec.Parse(raw)
-	if err != nil {
-		return conversation.Message{}, fmt.Errorf("read stand-in: %w", err)
-	}
-	c.read[&raw[0]] = message
-	return message, nil
+// appendWords appends so many characters, in sentences, that no other message has.
+func appendWords(body []byte, i, characters int) []byte {
+	start := len(body)
+	body = append(strconv.AppendInt(body, int64(i), 10), filler...)
+	return body[:start+characters]
 }
 
 // counter counts stand-ins, and what is made of them, by their characters.

@@ -71,11 +71,10 @@ func Set(object json.RawMessage, name string, value json.RawMessage) json.RawMes
 			where, ok = found, true
 		}
 	}
-	out := make([]byte, 0, len(object)+len(name)+len(value)+4)
 	if ok {
-		out = append(append(out, object[:where.start]...), value...)
-		return append(out, object[where.end:]...)
+		return slices.Concat(object[:where.start], value, object[where.end:])
 	}
+	out := make([]byte, 0, len(object)+len(name)+len(value)+4)
 	if last == 0 {
 		out = append(AppendQuote(append(out, '{'), name), ':')
 		return append(append(out, value...), '}')

@@ -133,13 +133,13 @@ func appendValid(dst, b []byte) []byte {
 // Quote returns text as a JSON string: valid UTF-8, nothing escaped that need
 // not be, the same bytes every time.
 func Quote(text string) json.RawMessage {
-	return AppendQuote(make([]byte, 0, len(text)+len(text)/16+2), text)
+	return AppendQuote(nil, text)
 }
 
 // AppendQuote appends text as Quote writes it.
 func AppendQuote(dst []byte, text string) []byte {
 	const hex = "0123456789abcdef"
-	dst = append(dst, '"')
+	dst = append(slices.Grow(dst, len(text)+len(text)/16+2), '"')
 	start := 0
 	for i := 0; i < len(text); {
 		c := text[i]

@@ -37,6 +37,15 @@ func (p *planner) render() (*session.Projection, error) {
 	if err := p.writeLedger(p.turns[:last+1]); err != nil {
 		return nil, err
 	}
+	err := p.each(p.turns[:last+1], func(t *turn) error {
+		if t.level != 1 {
+			return nil
+		}
+		return p.cutDown(t)
+	})
+	if err != nil {
+		return nil, err
+	}
 	covers := p.turns[last].To
 	p.archive, p.isNamed = archive.NameOf(p.exchange.Chain[covers]), false
 	var parts parts
@@ -56,9 +65,6 @@ func (p *planner) render() (*session.Projection, error) {
 			parts.add(p.untouched(t.From, t.verbatim, 0))
 			run = append(run, t.span())
 		case t.level == 1:
-			if err := p.cutDown(t); err != nil {
-				return nil, err
-			}
 			parts.add(t.cut...)
 		case t.isEvicted:
 			parts.add(t.stripped...)
@@ -120,9 +126,10 @@ func (p *planner) fold(parts *parts, run []*span, block int) error {
 	if answers {
 		messages = append(messages, textMessage(conversation.Assistant, run[len(run)-1].answer()))
 	}
-	size := 0
-	for _, message := range messages {
-		size += p.counter.Message(message)
+	sizes, size := make([]int, len(messages)), 0
+	for i, message := range messages {
+		sizes[i] = p.counter.Message(message)
+		size += sizes[i]
 	}
 	if size >= p.leastAt1(from, to) {
 		shallow, err := p.shallowSize(run)
@@ -135,16 +142,17 @@ func (p *planner) fold(parts *parts, run []*span, block int) error {
 	}
 	if p.ledger != "" { // the first record opens the projection
 		messages[0] = textMessage(conversation.User, p.frame()+p.ledger+text)
+		sizes[0] = p.counter.Message(messages[0])
 		p.ledger = ""
 	}
 	p.isNamed = true
 	rendered := session.Part{From: from, To: to}
-	for _, message := range messages {
+	for i, message := range messages {
 		raw, err := p.exchange.Codec.Encode(message)
 		if err != nil {
 			return fmt.Errorf("encode record of messages %d to %d: %w", from, to, err)
 		}
-		join(&rendered, raw, 1, p.counter.Message(message))
+		join(&rendered, raw, 1, sizes[i])
 	}
 	for len(run) > 0 {
 		n := sameLevel(run)
@@ -205,6 +213,7 @@ func sameLevel(run []*span) int {
 // recordText returns the text that stands for a run, behind the frame.
 func (p *planner) recordText(run []*span, block int, answers bool) string {
 	text := strings.Builder{}
+	text.Grow(sizeOf(run))
 	for len(run) > 0 {
 		if entry, spans := run[0].written.of(run); spans > 0 {
 			text.WriteString(entry)
@@ -219,12 +228,28 @@ func (p *planner) recordText(run []*span, block int, answers bool) string {
 		} else {
 			fmt.Fprintf(&text, "[%s, %s–%s]\n", turnRange(run[0].turn, run[n-1].turn), archived(run[0].From), archived(run[n-1].To-1))
 			for i, span := range run[:n] {
-				text.WriteString(span.record.entry(answers && n == len(run) && i == n-1))
+				if answers && n == len(run) && i == n-1 {
+					text.WriteString(span.record.entryBefore())
+				} else {
+					text.WriteString(span.record.entry())
+				}
 			}
 		}
 		run = run[n:]
 	}
 	return strings.TrimSuffix(text.String(), "\n")
+}
+
+// sizeOf returns about how many bytes the entries of a run have.
+func sizeOf(run []*span) int {
+	const frame = 64
+	size := frame
+	for _, span := range run {
+		if span.level < 3 && span.written == nil {
+			size += len(span.record.entry())
+		}
+	}
+	return size
 }
 
 // blockLines returns the lines of adjacent spans at L3 for blocks of so many turns.

@@ -44,24 +44,48 @@ func (p *planner) noteBand(t *turn) error {
 	if t.record != nil {
 		return nil
 	}
-	if p.uses == nil {
-		p.uses = newUses()
-		for _, t := range p.turns {
-			if err := p.read(t); err != nil {
-				return err
-			}
-			p.uses.addTurn(t.index, t.messages)
-		}
-		if order := p.exchange.Order; order != nil {
-			p.uses.add(len(p.turns), order.Instructions, false) // names in it are as good as used
-		}
+	if err := p.findUses(); err != nil {
+		return err
 	}
 	first := t.index - t.index%bandTurns
 	end := min(first+bandTurns, len(p.turns))
-	for _, neighbour := range slices.Backward(p.turns[first:end]) {
+	var band []*turn
+	for _, neighbour := range p.turns[first:end] {
 		if neighbour.deepest >= 2 || neighbour == t {
-			neighbour.record = p.newRecord(neighbour, end)
+			band = append(band, neighbour)
 		}
+	}
+	if err := p.each(band, p.newRecord); err != nil {
+		return err
+	}
+	for _, neighbour := range slices.Backward(band) {
+		p.enrich(neighbour, end)
+	}
+	return p.each(band, p.weighRecord)
+}
+
+// findUses sees which turns use which names.
+func (p *planner) findUses() error {
+	if p.uses != nil {
+		return nil
+	}
+	used := make([][]hashedName, len(p.turns))
+	err := p.each(p.turns, func(t *turn) error {
+		err := p.read(t)
+		if err == nil && p.memory == nil {
+			used[t.index] = namesUsed(t.messages)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	p.uses = newUses()
+	for i := range used {
+		p.uses.add(i, used[i])
+	}
+	if order := p.exchange.Order; order != nil {
+		p.uses.add(len(p.turns), appendNames(nil, order.Instructions, false)) // names in it are as good as used
 	}
 	return nil
 }
@@ -75,6 +99,19 @@ type enricher struct {
 	turn   int
 	end    int // of its band
 	record *record
+}
+
+// enrich completes the record of a turn; end is that of its band.
+func (p *planner) enrich(t *turn, end int) {
+	if t.record == t.whole {
+		return // from memory
+	}
+	adding := enricher{uses: p.uses, turn: t.index, end: end, record: t.record}
+	adding.enrich()
+	t.record.texts, t.record.details = nil, nil
+	if p.memory != nil && t.verbatim == t.From {
+		t.whole = t.record
+	}
 }
 
 func (e *enricher) enrich() {

@@ -25,10 +25,21 @@ type Counter interface {
 
 // Module is the module ipc. It has no state of its own and is safe for
 // concurrent use.
-type Module struct{ counter Counter }
+type Module struct {
+	counter Counter
+	memory  memory // nil: it remembers nothing
+}
 
 // New returns the module; counter counts as the exchange's digests were counted.
 func New(counter Counter) *Module { return &Module{counter: counter} }
+
+// Remembering returns the module with a memory: what it has made of a turn it does not
+// make again. It is for exchanges of one history under one config, one after the other,
+// of which no turn uses a name that another one has: there what L2 leaves of a
+// turn does not depend on what comes after it.
+func (m *Module) Remembering() *Module {
+	return &Module{counter: m.counter, memory: memory{}}
+}
 
 // Name implements pipeline.Module.
 func (*Module) Name() string { return Name }

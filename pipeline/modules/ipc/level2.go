@@ -3,17 +3,37 @@ package ipc
 import "strings"
 
 // entry returns what L2 leaves of a turn: a line for each thing said and done,
-// with the index of its message. Without its last sentence of the assistant if
+// with the index of its message. It is made once.
+func (r *record) entry() string {
+	if r.noted == "" {
+		r.noted = r.written(-1)
+	}
+	return r.noted
+}
+
+// entryBefore returns the entry without its last sentence of the assistant, for where
 // that follows as a message of its own.
-func (r *record) entry(withoutLastSaid bool) string {
+func (r *record) entryBefore() string { return r.written(r.saidAt) }
+
+// written returns the record's lines but for one.
+func (r *record) written(but int) string {
+	const around = len("#100000 \n · ")
+	size := 0
+	for i := range r.lines {
+		size += len(r.lines[i].text) + around
+		for _, name := range r.lines[i].names {
+			size += len(name) + len(", ")
+		}
+	}
 	var text strings.Builder
-	for i, line := range r.lines {
-		if withoutLastSaid && i == r.saidAt {
+	text.Grow(size)
+	for i := range r.lines {
+		if i == but {
 			continue
 		}
-		text.WriteString(archived(line.index))
+		text.WriteString(archived(r.lines[i].index))
 		text.WriteByte(' ')
-		line.write(&text)
+		r.lines[i].write(&text)
 		text.WriteByte('\n')
 	}
 	return text.String()

@@ -2,6 +2,7 @@ package ipc
 
 import (
 	"encoding/json"
+	"slices"
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
@@ -97,6 +98,7 @@ func (p *planner) split(all parts, at int) parts {
 
 // join adds messages to a part.
 func join(part *session.Part, raw json.RawMessage, messages, tokens int) {
+	part.Raw = slices.Grow(part.Raw, len(raw)+1)
 	if len(part.Raw) > 0 {
 		part.Raw = append(part.Raw, ',')
 	}

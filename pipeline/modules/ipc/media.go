@@ -100,7 +100,7 @@ func (p *planner) lighten(ctx context.Context, projection *session.Projection) (
 	p.high = min(p.high, int(tokens*float64(most)))
 	p.truncation = newTruncation()
 	for _, t := range p.turns {
-		t.messages, t.calls = nil, nil // results may have been cut to fit
+		t.reading = nil // results may have been cut to fit
 		t.forgetL1()
 	}
 	if projection, err = p.search(ctx); err != nil {
@@ -189,7 +189,7 @@ func (p *planner) bare(index int, message conversation.Message, part session.Par
 		return part
 	}
 	// What has no form without them stays: a screenshot of computer use.
-	bare, err := p.encoded(index, changed)
+	bare, err := p.encoded(index, changed, p.counter.Message(changed))
 	if err != nil {
 		return part
 	}

@@ -63,7 +63,7 @@ func TestUsesKnowTheTurnsOfAName(t *testing.T) {
 
 	u := newUses()
 	for turn := range 5000 {
-		u.add(turn, "always_here and only_"+thousands(turn)[:1]+"_"+strings.ReplaceAll(thousands(turn), ",", "x"), false)
+		u.add(turn, appendNames(nil, "always_here and only_"+thousands(turn)[:1]+"_"+strings.ReplaceAll(thousands(turn), ",", "x"), false))
 	}
 	everywhere, once := u.of(hashOf("always_here")), u.of(hashOf("only_7_7"))
 	if everywhere == nil || everywhere.turns != 5000 || everywhere.last != 4999 {

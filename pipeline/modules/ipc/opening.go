@@ -71,7 +71,7 @@ func (p *planner) ledgerText(turns []*turn, budget int) (string, error) {
 		if err := p.read(t); err != nil {
 			return "", err
 		}
-		kept.AddMade(t.index, t.From, t.messages, t.made())
+		kept.AddMade(t.index, t.From, t.messages, t.calls())
 	}
 	if p.config.ObservationMasking {
 		kept.Errors = nil // they quote what tools returned

@@ -100,7 +100,7 @@ func (p *planner) truncateOne(result oversized, excess, least int) int {
 	// Characters are no tokens: leave a tenth less than the average says.
 	characters := utf8.RuneCountInString(block.Text) * keep / result.size * 9 / 10
 	message.Replace(result.block, truncateResult(result.message, block, characters))
-	part, err := p.encoded(result.message, message)
+	part, err := p.encoded(result.message, message, p.counter.Message(message))
 	if err != nil {
 		return 0 // it has no shorter form
 	}
@@ -108,7 +108,7 @@ func (p *planner) truncateOne(result oversized, excess, least int) int {
 	if saved <= 0 {
 		return 0
 	}
-	t.messages[at], t.cut[at], t.level = message, part, 1
+	t.reading, t.cut[at], t.level = t.with(at, message), part, 1
 	t.cutSize -= saved
 	return saved
 }

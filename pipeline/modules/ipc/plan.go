@@ -37,13 +37,14 @@ type planner struct {
 	blockTokens int  // bound of all L3 text
 	truncation  truncation
 
-	added map[int]int // o200k tokens of the inserts at messages
-	turns []*turn
-	uses  *uses       // nil: not made yet
-	stale []bool      // turns whose results say nothing any more; nil: not looked for yet
-	loop  int         // the turn that opens a tool loop that must open with thinking; -1
-	lines map[int]int // size of the L3 line of each block of blockTurns
-	total int         // size of the prompt as planned, but for the frames of records
+	added  map[int]int // o200k tokens of the inserts at messages
+	memory memory      // nil: nothing is remembered
+	turns  []*turn
+	uses   *uses       // nil: not made yet
+	stale  []bool      // turns whose results say nothing any more; nil: not looked for yet
+	loop   int         // the turn that opens a tool loop that must open with thinking; -1
+	lines  map[int]int // size of the L3 line of each block of blockTurns
+	total  int         // size of the prompt as planned, but for the frames of records
 
 	made    map[[2]int]lineOf // L3 lines by the messages they stand for
 	ledgers map[int]string    // blocks of the ledger by how many turns they cover
@@ -59,6 +60,7 @@ type planner struct {
 // errNothingToFree if there is none worth making.
 func (m *Module) plan(ctx context.Context, exchange *pipeline.Exchange, size int) (*epoch, error) {
 	p := newPlanner(exchange, m.counter, size)
+	p.memory = m.memory
 	worth := p.worth()
 	heavy := isHeavy(exchange)
 	if p.potential() < worth && p.now <= p.limit && !(heavy && p.mayLighten()) {
@@ -330,18 +332,34 @@ func (p *planner) raise(ctx context.Context, tail, goal int) error {
 // raiseTo takes turns before end to a level, the oldest first, until the prompt has
 // at most goal tokens.
 func (p *planner) raiseTo(ctx context.Context, level, end, goal int) error {
-	for _, t := range p.turns[:end] {
+	for i, t := range p.turns[:end] {
 		if p.total <= goal {
 			return nil
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+		if level == 1 && i%cutTogether == 0 {
+			if err := p.each(p.turns[i:min(i+cutTogether, end)], p.cutAhead); err != nil {
+				return err
+			}
+		}
 		if err := p.raiseTurn(t, level); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// cutTogether is how many turns are shortened for L1 at once, a few more than it may take.
+const cutTogether = 32
+
+// cutAhead makes what a turn has at L1 if it may go there.
+func (p *planner) cutAhead(t *turn) error {
+	if t.level >= 1 || t.deepest < 1 {
+		return nil
+	}
+	return p.shortenResults(t)
 }
 
 // raiseTurn takes a turn to a level if it may go there and L1 makes it smaller.

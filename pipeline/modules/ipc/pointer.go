@@ -51,7 +51,7 @@ func (p *planner) nameIn(part *session.Part, name archive.Name) bool {
 			continue
 		}
 		message.Replace(i, fmt.Sprintf("%s of archive %s; recall_get %s%s returns it, if you have that tool%s", text[:end], name, name, archived(part.From), text[end:]))
-		named, err := p.encoded(part.From, message)
+		named, err := p.encoded(part.From, message, p.counter.Message(message))
 		if err != nil || named.Tokens > p.exchange.Digests[part.From].Tokens-leastSaved {
 			return false
 		}

@@ -27,6 +27,8 @@ type record struct {
 	errors  int      // calls that failed
 	failure string   // what the last of them said
 	names   []name   // names that only this record has of those that turns use
+	noted   string   // what L2 leaves of it; empty: not written yet
+	size    int      // its o200k tokens; 0: not counted yet
 
 	texts   []source // what lines do not have of what was typed and said
 	details []source // what calls were given and what they returned
@@ -47,10 +49,17 @@ type source struct {
 	json bool
 }
 
-// newRecord reads what L2 and L3 leave of a turn; end is that of its band.
-func (p *planner) newRecord(t *turn, end int) *record {
+// newRecord makes the record of a turn, without what it leaves out and should not.
+func (p *planner) newRecord(t *turn) error {
+	if err := p.read(t); err != nil {
+		return err
+	}
+	if t.verbatim == t.From && t.whole != nil {
+		t.record = t.whole
+		return nil
+	}
 	r := &record{saidAt: -1}
-	calls := t.made()
+	calls := t.calls()
 	for i, message := range t.messages {
 		index, own := t.From+i, calls
 		for len(calls) > 0 && calls[0].Message == index {
@@ -70,10 +79,8 @@ func (p *planner) newRecord(t *turn, end int) *record {
 		case conversation.System, conversation.Tool:
 		}
 	}
-	adding := enricher{uses: p.uses, turn: t.index, end: end, record: r}
-	adding.enrich()
-	r.texts, r.details = nil, nil
-	return r
+	t.record = r
+	return nil
 }
 
 // addUser notes what a person typed and attached.

@@ -53,11 +53,18 @@ func (p *planner) findStale() error {
 		return nil
 	}
 	p.stale = make([]bool, len(p.turns))
-	later := afterwards{files: map[string]*fate{}, results: map[string]bool{}}
-	for _, t := range slices.Backward(p.turns) {
+	err := p.each(p.turns, func(t *turn) error {
 		if err := p.read(t); err != nil {
 			return err
 		}
+		t.calls()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	later := afterwards{files: map[string]*fate{}, results: map[string]bool{}}
+	for _, t := range slices.Backward(p.turns) {
 		cut, stale := later.turn(t)
 		p.stale[t.index] = cut > 0 && float64(stale) >= staleShare*float64(cut)
 	}
@@ -91,7 +98,7 @@ func (e extent) covers(other extent) bool {
 // turn looks at the turn before what it knows. It returns how many bytes of the turn's
 // results L1 would cut, and how many of them are stale.
 func (a *afterwards) turn(t *turn) (cut, stale int) {
-	calls := t.made()
+	calls := t.calls()
 	for i := range slices.Backward(calls) {
 		call := &calls[i]
 		if call.Result == nil {

@@ -1,11 +1,11 @@
 package ipc
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
 	"palimpsest/pipeline/conversation"
-	"palimpsest/pipeline/ledger"
 	"palimpsest/pipeline/session"
 )
 
@@ -13,6 +13,7 @@ import (
 // look like at each level. Its forms are made when they are first needed.
 type turn struct {
 	conversation.Turn
+	*reading // nil: not read yet
 
 	index    int
 	floor    int  // its level in the current projection: it never goes back up
@@ -27,8 +28,6 @@ type turn struct {
 	original int // o200k tokens as the client sent it
 	front    int // o200k tokens of the verbatim messages
 
-	messages     []conversation.Message // nil: not read yet
-	calls        []ledger.Made          // nil: not looked at yet
 	shorter      []conversation.Message // those that L1 changes, by their place; nil: not made yet
 	sizes        []int                  // o200k tokens of the messages at L1
 	cut          []session.Part         // L1, a part a message; nil: not encoded yet
@@ -37,61 +36,7 @@ type turn struct {
 	strippedSize int                    // its o200k tokens
 
 	record  *record  // L2 and L3 of what is not verbatim; nil: not made yet
-	noted   int      // o200k tokens of its entry at L2
 	written *written // the summary that stands for what is not verbatim; nil: none
-}
-
-// read parses the turn's messages and sees what its calls and results allow.
-func (p *planner) read(t *turn) error {
-	if t.messages != nil {
-		return nil
-	}
-	for i := t.From; i < t.To; i++ {
-		message, err := p.exchange.Message(i)
-		if err != nil {
-			return fmt.Errorf("read turn %d: %w", t.index, err)
-		}
-		t.messages = append(t.messages, message)
-	}
-	// A call without its one result, or the other way round, is not ours to mend.
-	if !isClosed(t.messages) {
-		t.isFixed, t.deepest = true, min(t.deepest, t.floor)
-	}
-	return nil
-}
-
-// made returns the calls of a turn that has been read, in order.
-func (t *turn) made() []ledger.Made {
-	if t.calls == nil {
-		t.calls = append([]ledger.Made{}, ledger.Calls(t.From, t.messages)...)
-	}
-	return t.calls
-}
-
-// isClosed reports whether each call of the messages has exactly one result and
-// each result its call.
-func isClosed(messages []conversation.Message) bool {
-	calls, results := map[string]int{}, map[string]int{}
-	for _, message := range messages {
-		for i := range message.Blocks {
-			switch block := &message.Blocks[i]; block.Kind {
-			case conversation.ToolCall:
-				calls[block.ID]++
-			case conversation.ToolResult:
-				results[block.ID]++
-			case conversation.Text, conversation.Thinking, conversation.Media, conversation.Opaque:
-			}
-		}
-	}
-	if len(calls) != len(results) {
-		return false
-	}
-	for id, n := range calls {
-		if n != 1 || results[id] != 1 {
-			return false
-		}
-	}
-	return true
 }
 
 // shortenResults makes the messages that the turn has at L1 and weighs them.
@@ -107,7 +52,7 @@ func (p *planner) shortenResults(t *turn) error {
 		digest := p.exchange.Digests[t.From+i]
 		shorter, size := message, p.originals(t.From+i, t.From+i+1)
 		if !t.isFixed && t.From+i < t.spared && digest.Flags.Has(conversation.HasResult) && !digest.Flags.Has(conversation.LoadsTools) {
-			if changed, less := p.cutResults(t.From+i, message, digest); less < size {
+			if changed, less := p.shortOf(t, i); less < size {
 				shorter, size = changed, less
 			}
 		}
@@ -138,7 +83,7 @@ func (p *planner) cutDown(t *turn) error {
 		part := p.untouched(t.From+i, t.From+i+1, 1)
 		if shorter.Changed {
 			// A result that has no shorter form stays, a screenshot for one.
-			if cut, err := p.encoded(t.From+i, shorter); err == nil {
+			if cut, err := p.encodedShort(t, i); err == nil {
 				part = cut
 			}
 		}
@@ -156,8 +101,13 @@ func (p *planner) note(t *turn) error {
 	if err := p.noteBand(t); err != nil {
 		return err
 	}
-	if t.noted == 0 {
-		t.noted = p.countText(t.record.entry(false))
+	return p.weighRecord(t)
+}
+
+// weighRecord counts what the turn has at L2.
+func (p *planner) weighRecord(t *turn) error {
+	if t.record.size == 0 {
+		t.record.size = p.countText(t.record.entry())
 	}
 	return nil
 }
@@ -177,7 +127,7 @@ func (p *planner) size(t *turn, level int) (int, error) {
 		return t.cutSize, err
 	case 2:
 		err := p.note(t)
-		return t.front + t.noted, err
+		return t.front + t.record.size, err
 	default:
 		err := p.note(t)
 		return t.front, err
@@ -193,15 +143,20 @@ func (p *planner) untouched(from, to, level int) session.Part {
 	return part
 }
 
-// encoded returns the part of a message that was changed at L1, without the cache
+// encoded returns the part of a message that was changed at L1 and has so many tokens, without the cache
 // markers that stood in it: a client's markers move on, this one never would.
-func (p *planner) encoded(index int, message conversation.Message) (session.Part, error) {
+func (p *planner) encoded(index int, message conversation.Message, tokens int) (session.Part, error) {
 	raw, err := p.exchange.Codec.Encode(message)
 	if err != nil {
 		return session.Part{}, fmt.Errorf("encode message %d: %w", index, err)
 	}
 	raw = p.exchange.Codec.Mark(raw, "")
-	return session.Part{From: index, To: index + 1, Level: 1, Raw: raw, Tokens: p.counter.Message(message), Messages: 1}, nil
+	return shortPart(index, raw, tokens), nil
+}
+
+// shortPart returns the part of a message at L1.
+func shortPart(index int, raw json.RawMessage, tokens int) session.Part {
+	return session.Part{From: index, To: index + 1, Level: 1, Raw: raw, Tokens: tokens, Messages: 1}
 }
 
 func (p *planner) countText(text string) int {

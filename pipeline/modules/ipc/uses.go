@@ -27,15 +27,20 @@ type use struct {
 
 func newUses() *uses { return &uses{table: make([]int32, 1<<12)} }
 
-// add notes the names of a text that a turn wrote.
-func (u *uses) add(turn int, text string, escaped bool) {
-	for found := (names{text: text, escaped: escaped}); found.scan(); {
-		at := u.slot(found.hash)
+// hashedName is all that is known of a name that somebody used.
+type hashedName struct {
+	hash  uint64
+	shape uint16
+}
+
+// add notes the names that a turn uses.
+func (u *uses) add(turn int, used []hashedName) {
+	for _, name := range used {
+		at := u.slot(name.hash)
 		if u.table[at] == 0 {
-			u.entries = append(u.entries, use{hash: found.hash, last: -1, before: -1, found: -1})
+			u.entries = append(u.entries, use{hash: name.hash, last: -1, before: -1, found: -1})
 			u.table[at] = int32(len(u.entries)) //nolint:gosec // a prompt has not as many names
-			shape := shapeOf(text[found.from:found.to])
-			u.shapes[shape>>6] |= 1 << (shape & 63)
+			u.shapes[name.shape>>6] |= 1 << (name.shape & 63)
 		}
 		if entry := &u.entries[u.table[at]-1]; entry.last != turn {
 			entry.before, entry.last = entry.last, turn
@@ -76,19 +81,29 @@ func (u *uses) of(hash uint64) *use {
 	return nil
 }
 
-// addTurn notes the names that a turn uses.
-func (u *uses) addTurn(turn int, messages []conversation.Message) {
+// namesUsed returns the names that messages use.
+func namesUsed(messages []conversation.Message) []hashedName {
+	var used []hashedName
 	for _, message := range messages {
 		for i := range message.Blocks {
 			switch block := &message.Blocks[i]; block.Kind {
 			case conversation.Text:
 				if message.Role == conversation.Assistant || conversation.IsTyped(block.Text) {
-					u.add(turn, conversation.WithoutReminders(block.Text), false)
+					used = appendNames(used, conversation.WithoutReminders(block.Text), false)
 				}
 			case conversation.ToolCall:
-				u.add(turn, block.Text, true)
+				used = appendNames(used, block.Text, true)
 			case conversation.ToolResult, conversation.Thinking, conversation.Media, conversation.Opaque:
 			}
 		}
 	}
+	return used
+}
+
+// appendNames appends the names in a text.
+func appendNames(used []hashedName, text string, escaped bool) []hashedName {
+	for found := (names{text: text, escaped: escaped}); found.scan(); {
+		used = append(used, hashedName{found.hash, shapeOf(text[found.from:found.to])})
+	}
+	return used
 }

@@ -3,6 +3,7 @@ package anthropic
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"palimpsest/pipeline/conversation"
@@ -34,7 +35,8 @@ func (Codec) Encode(message conversation.Message) (json.RawMessage, error) {
 	if message.Raw != nil {
 		return wire.Set(message.Raw, "content", blocks), nil
 	}
-	out := wire.AppendQuote([]byte(`{"role":`), string(message.Role))
+	out := append(make([]byte, 0, len(blocks)+len(message.Role)+24), `{"role":`...)
+	out = wire.AppendQuote(out, string(message.Role))
 	out = append(append(out, `,"content":`...), blocks...)
 	return append(out, '}'), nil
 }
@@ -43,8 +45,7 @@ func (Codec) Encode(message conversation.Message) (json.RawMessage, error) {
 func encodeBlocks(message conversation.Message, content json.RawMessage) (json.RawMessage, error) {
 	var sent []conversation.Block
 	for _, raw := range wire.Elements(content) {
-		block, _ := parseBlock(raw)
-		sent = append(sent, block)
+		sent = append(sent, outline(raw, readBlock(raw)))
 	}
 	origins := wire.Origins(sent, message.Blocks)
 	out := []byte{'['}
@@ -64,6 +65,7 @@ func encodeBlocks(message conversation.Message, content json.RawMessage) (json.R
 		if len(raw) == 0 {
 			continue
 		}
+		out = slices.Grow(out, len(raw)+2)
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
@@ -96,7 +98,9 @@ func encodeBlock(block *conversation.Block, origin json.RawMessage) (json.RawMes
 		if isBlank {
 			return nil, nil
 		}
-		return append(wire.AppendQuote([]byte(`{"type":"text","text":`), block.Text), '}'), nil
+		const opening = `{"type":"text","text":`
+		out := append(make([]byte, 0, len(opening)+len(block.Text)+len(block.Text)/16+3), opening...)
+		return append(wire.AppendQuote(out, block.Text), '}'), nil
 	}
 	return nil, fmt.Errorf("%w: %s", wire.ErrFixed, block.Kind)
 }

@@ -98,35 +98,50 @@ func readBlock(raw json.RawMessage) wireBlock {
 	return block
 }
 
-// parseBlock reads a content block and what it means for its message.
-func parseBlock(raw json.RawMessage) (block conversation.Block, traits conversation.Flags) {
-	read := readBlock(raw)
-	block = conversation.Block{Raw: raw}
+// outline returns what a content block is, without what it says.
+func outline(raw json.RawMessage, read wireBlock) conversation.Block {
+	block := conversation.Block{Raw: raw}
 	switch read.kind {
 	case "text":
 		block.Kind = conversation.Text
-		block.Text, _ = wire.String(read.text)
-	case "thinking":
+	case "thinking", "redacted_thinking":
 		block.Kind = conversation.Thinking
-		block.Text, _ = wire.String(read.thinking)
-	case "redacted_thinking":
-		block.Kind = conversation.Thinking
-		traits = conversation.HasOpaque
 	case "tool_use":
 		block.Kind, block.ID, block.Name = conversation.ToolCall, read.id, read.name
-		block.Text = string(read.input)
 	case "tool_result":
 		block.Kind, block.IsError = conversation.ToolResult, read.isError
 		block.ID, _ = wire.String(read.toolUseID)
+	case "image", "document", "search_result":
+		block.Kind = conversation.Media
+	default:
+		block.Kind, block.Name = conversation.Opaque, read.kind
+	}
+	return block
+}
+
+// parseBlock reads a content block and what it means for its message.
+func parseBlock(raw json.RawMessage) (block conversation.Block, traits conversation.Flags) {
+	read := readBlock(raw)
+	block = outline(raw, read)
+	switch block.Kind {
+	case conversation.Text:
+		block.Text, _ = wire.String(read.text)
+	case conversation.Thinking:
+		if read.kind == "redacted_thinking" {
+			traits = conversation.HasOpaque
+		} else {
+			block.Text, _ = wire.String(read.thinking)
+		}
+	case conversation.ToolCall:
+		block.Text = string(read.input)
+	case conversation.ToolResult:
 		block.Text, block.Media = parseResult(read.content)
 		if loadsTools(block.Media) {
 			traits = conversation.LoadsTools
 		}
-	case "image", "document", "search_result":
-		block.Kind = conversation.Media
+	case conversation.Media:
 		block.Media = []conversation.Attachment{attachment(raw, read)}
-	default:
-		block.Kind, block.Name = conversation.Opaque, read.kind
+	case conversation.Opaque:
 		switch read.kind {
 		case "compaction":
 			traits = conversation.IsPinned

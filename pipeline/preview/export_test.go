@@ -1,0 +1,28 @@
+package preview
+
+import (
+	"context"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules/ipc"
+	"palimpsest/pipeline/session"
+)
+
+// RunForgetful is Run with a module that makes everything anew for each request, as
+// that of the proxy does.
+func RunForgetful(ctx context.Context, config pipeline.Config, models Models, recorded []session.Recorded) (Figures, error) {
+	var sum Figures
+	for i := range recorded {
+		lane, err := newLane(config, models.Lookup(recorded[i].Model), &recorded[i])
+		if err != nil {
+			return Figures{}, err
+		}
+		lane.module = ipc.New(counter{})
+		figures, err := lane.run(ctx)
+		if err != nil {
+			return Figures{}, err
+		}
+		sum.add(figures)
+	}
+	return sum, nil
+}
