@@ -21,24 +21,29 @@ func storm(t *testing.T, micro int64, subject limits.Subject, quota tenants.Quot
 	var let []*limits.Ticket
 	var group sync.WaitGroup
 	start := make(chan struct{})
-	for i := range 60 {
+	try := func(limiter *limits.Limiter) {
+		ticket, err := limiter.Admit(t.Context(), subject, quota)
+		if err == nil {
+			err = ticket.Take(t.Context(), 10, micro)
+		}
+		exceeded, is := errors.AsType[limits.Exceeded](err)
+		switch {
+		case err == nil:
+			mu.Lock()
+			defer mu.Unlock()
+			let = append(let, ticket)
+			return
+		case !is || exceeded.Kind != limits.HeldBudget || exceeded.Wait != 0:
+			t.Errorf("refused: %v", err)
+		}
+		ticket.Settle(t.Context(), 0, 0) // frees nothing that others hold
+	}
+	for worker := range 8 {
 		group.Go(func() {
 			<-start
-			ticket, err := limiters[i%len(limiters)].Admit(t.Context(), subject, quota)
-			if err == nil {
-				err = ticket.Take(t.Context(), 10, micro)
+			for range 6 {
+				try(limiters[worker%len(limiters)])
 			}
-			exceeded, is := errors.AsType[limits.Exceeded](err)
-			switch {
-			case err == nil:
-				mu.Lock()
-				defer mu.Unlock()
-				let = append(let, ticket)
-				return
-			case !is || exceeded.Kind != limits.HeldBudget || exceeded.Wait != 0:
-				t.Errorf("refused: %v", err)
-			}
-			ticket.Settle(t.Context(), 0, 0) // frees nothing that others hold
 		})
 	}
 	close(start)
