@@ -20,7 +20,7 @@ func TestLossIsShownAsALossWithWhatToDo(t *testing.T) {
 	}))
 
 	page := person.Get("/overview")
-	if page.TestID("net") != "−$0.42" || !page.Has(`[data-testid="net"].down`) || !page.Has(`[data-testid="better"] a[href="/pipeline"]`) {
+	if page.TestID("net") != "−$0.42" || !page.Has(`[data-testid="net"].down`) || !page.Has(`[data-testid="better"] a[href="/pipeline?module=ipc#field-ipc-targetUtilization"]`) {
 		t.Errorf("the page says %q", page.Text("main"))
 	}
 	if title := page.Text("#card-money h2"); title != "Where the loss of $0.42 comes from" {

@@ -36,7 +36,7 @@ func (s *Store) Counts(ctx context.Context, workspace uuid.UUID, filter session.
 		if err := countFound(tx, look, filter).Scan(&row).Error; err != nil {
 			return err
 		}
-		return tx.Raw("SELECT count(*) FROM (?) some", all).Scan(&row.Workspace).Error
+		return tx.Raw("SELECT count(*) FROM (?) present", all).Scan(&row.Workspace).Error
 	})
 	if err != nil {
 		return session.Counts{}, fmt.Errorf("count sessions: %w", err)

@@ -154,7 +154,7 @@ func withWords(tx *gorm.DB, workspace uuid.UUID, filter session.Filter) (ids []u
 	for _, word := range words {
 		of := []any{workspace, word, word + lastOfText, filter.Masked, readable}
 		var count int
-		if err := tx.Raw("SELECT count(*) FROM ("+having+" LIMIT ?) some", append(of, common+1)...).Scan(&count).Error; err != nil {
+		if err := tx.Raw("SELECT count(*) FROM ("+having+" LIMIT ?) holding", append(of, common+1)...).Scan(&count).Error; err != nil {
 			return nil, false, err
 		}
 		if count <= common {

@@ -40,13 +40,17 @@ type reading struct {
 
 // InTenant implements sessiondb.Door.
 func (r reading) InTenant(ctx context.Context, workspace uuid.UUID, fn func(tx *gorm.DB) error) error {
+	const read = "SELECT coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables WHERE relname = 'sessions'"
 	return r.Door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		var before, after int64 // the database has not yet told all of the transactions before this one
+		if err := tx.Raw(read).Scan(&before).Error; err != nil {
+			return err
+		}
 		if err := fn(tx); err != nil {
 			return err
 		}
-		var rows int64
-		err := tx.Raw("SELECT coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables WHERE relname = 'sessions'").Scan(&rows).Error
-		*r.most = max(*r.most, rows)
+		err := tx.Raw(read).Scan(&after).Error
+		*r.most = max(*r.most, after-before)
 		return err
 	})
 }

@@ -160,7 +160,7 @@ func notSealed() []string {
 	return []string{
 		"lanes.asked_instructions",
 		"patterns.paths", "patterns.signatures", "patterns.terms", "patterns.text", "patterns.words",
-		"sessions.title",
+		"session_words.word", "sessions.title",
 	}
 }
 
