@@ -45,8 +45,8 @@ func (p *Tab) CheckLooks(name string) {
 
 // What a page may weigh and move by as it loads.
 const (
-	maxWeight = 100_000 // bytes as they are sent, without fonts
-	maxShift  = 0.02    // of the layout, as browsers score it
+	maxWeight = 100 << 10 // bytes as they are sent, without fonts
+	maxShift  = 0.02      // of the layout, as browsers score it
 )
 
 // CheckLoad fails the test for a page that was too heavy, or moved under the reader's eyes
