@@ -22,7 +22,7 @@ func RunForgetful(ctx context.Context, config pipeline.Config, models Models, re
 		if err != nil {
 			return Figures{}, err
 		}
-		sum.add(figures)
+		sum.add(figures.Figures)
 	}
 	return sum, nil
 }

@@ -88,7 +88,7 @@ func TestPageAndAPIListTheSameForEveryFilter(t *testing.T) {
 	viewer := person.Colleague(tenants.Viewer)
 
 	for asked, want := range map[string]int{
-		"": 3, "q=fix+the": 2, "q=arse": 1, "q=" + ids[1].String()[:8]: 1, "client=codex": 2, "model=claude-sonnet-4-5": 1,
+		"": 3, "q=fix+the": 2, "q=arse": 1, "q=" + ids[1].String()[:23]: 1, "client=codex": 2, "model=claude-sonnet-4-5": 1,
 		"key=" + laptop.String(): 2, "key=" + uuid.NewString(): 0, "show=compressed": 1, "show=bridged": 1, "show=problems": 2,
 		"show=problems&key=" + laptop.String(): 1, "q=fix&client=codex&model=gpt-5&show=problems&key=" + runner.String(): 1,
 		"from=2020-01-01T00:00:00Z&to=2021-01-01T00:00:00Z": 0, "from=2020-01-01T00:00:00Z&to=2999-01-01T00:00:00Z": 3,

@@ -34,8 +34,8 @@ func TestAPlanMadeAheadIsTheSameEpoch(t *testing.T) {
 
 	want, got := inline.send(t, 6*time.Minute, c), ahead.send(t, 6*time.Minute, c)
 
-	if inline.codec.parsed == 0 || ahead.codec.parsed != 0 {
-		t.Errorf("read %d messages without a plan, %d with one", inline.codec.parsed, ahead.codec.parsed)
+	if inline.codec.parsed.Load() == 0 || ahead.codec.parsed.Load() != 0 {
+		t.Errorf("read %d messages without a plan, %d with one", inline.codec.parsed.Load(), ahead.codec.parsed.Load())
 	}
 	if !bytes.Equal(pipelinetest.Seal(want), pipelinetest.Seal(got)) {
 		t.Error("the prompt is another")
@@ -73,8 +73,8 @@ func TestAPlanForSomethingElseIsNotUsed(t *testing.T) {
 			u.plan = plan
 			change(u, plan)
 			exchange = u.send(t, 6*time.Minute, c.run("ls", "ok"))
-			if exchange.Report.Compression != pipeline.Epoch || u.codec.parsed == 0 {
-				t.Errorf("%d messages were read: %+v", u.codec.parsed, exchange.Report)
+			if exchange.Report.Compression != pipeline.Epoch || u.codec.parsed.Load() == 0 {
+				t.Errorf("%d messages were read: %+v", u.codec.parsed.Load(), exchange.Report)
 			}
 		})
 	}

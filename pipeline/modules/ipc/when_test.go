@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,12 +41,12 @@ type used struct {
 type countingCodec struct {
 	wire.Codec
 
-	parsed int
+	parsed atomic.Int64 // turns are read on all cores
 }
 
 // Parse implements wire.Codec.
 func (c *countingCodec) Parse(raw json.RawMessage) (conversation.Message, error) {
-	c.parsed++
+	c.parsed.Add(1)
 	return c.Codec.Parse(raw)
 }
 
@@ -58,7 +59,7 @@ func newUsed(t testing.TB, limit int, change ...func(*pipeline.IPCConfig)) *used
 		exchange.Now, exchange.Heat, exchange.Attempts, exchange.Plan = u.now, u.heat, u.attempts, u.plan
 		exchange.Model.Price = sonnet()
 		exchange.Tried = func(attempts session.Attempts) { u.attempts = attempts }
-		u.codec.parsed = 0
+		u.codec.parsed.Store(0)
 	}
 	return u
 }
@@ -196,8 +197,8 @@ func TestAnEpochThatCostsMoreThanItBringsWaits(t *testing.T) {
 	t.Run("without planning again", func(t *testing.T) {
 		exchange := u.send(t, time.Minute, c.run("true", "ok"))
 		wants(t, exchange, "skipped", "cost_gate")
-		if u.codec.parsed != 0 || exchange.Report.Compression != pipeline.None {
-			t.Errorf("%d messages were read: %+v", u.codec.parsed, exchange.Report)
+		if u.codec.parsed.Load() != 0 || exchange.Report.Compression != pipeline.None {
+			t.Errorf("%d messages were read: %+v", u.codec.parsed.Load(), exchange.Report)
 		}
 	})
 	t.Run("until the cache is cold", func(t *testing.T) {
@@ -255,8 +256,8 @@ func TestATargetOutOfReachIsNotPlannedAgain(t *testing.T) {
 		if u.attempts.Fruitless != 1 {
 			t.Fatalf("request %d: %d attempts", i, u.attempts.Fruitless)
 		}
-		if i > 0 && u.codec.parsed > 0 {
-			t.Fatalf("request %d: %d messages were read", i, u.codec.parsed)
+		if i > 0 && u.codec.parsed.Load() > 0 {
+			t.Fatalf("request %d: %d messages were read", i, u.codec.parsed.Load())
 		}
 	}
 
@@ -298,7 +299,7 @@ func TestTheBreakerOpensAfterThreeAttemptsInVain(t *testing.T) {
 	}
 	exchange := u.send(t, time.Second, c)
 	event(t, exchange, "breaker_open")
-	if exchange.Report.Compression != pipeline.Unreachable || u.Epochs > 0 || u.codec.parsed > 0 {
+	if exchange.Report.Compression != pipeline.Unreachable || u.Epochs > 0 || u.codec.parsed.Load() > 0 {
 		t.Fatalf("with an open breaker: %d epochs, %+v", u.Epochs, exchange.Report)
 	}
 
@@ -334,7 +335,7 @@ func TestAPromptThatNeverFitsIsNotTriedEachTime(t *testing.T) {
 	planned := 0
 	for i := range 60 {
 		u.send(t, time.Second, c.run("true", fmt.Sprintf("ok %d %s", i, words(100))))
-		if u.codec.parsed > 0 {
+		if u.codec.parsed.Load() > 0 {
 			planned++
 		}
 	}
