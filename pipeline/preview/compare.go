@@ -16,7 +16,7 @@ import (
 const (
 	// Newest is how many sessions a preview looks at unless it is told otherwise.
 	Newest = 40
-	// Most is how many it looks at at most.
+	// Most bounds how many it looks at.
 	Most = 200
 	// fewest is how many sessions of its own a workspace needs for a preview of them.
 	fewest = 5

@@ -98,15 +98,22 @@ func TestBrowserIsAskedForAPasskey(t *testing.T) {
 	}
 	var asked struct {
 		PublicKey struct {
-			RP        struct{ ID string }
-			User      struct{ ID, Name string }
+			RP struct {
+				ID string `json:"id"`
+			} `json:"rp"`
+			User struct {
+				ID   string `json:"id"`
+				Name string `json:"name"`
+			} `json:"user"`
 			Selection struct {
-				ResidentKey      string
-				UserVerification string
+				ResidentKey      string `json:"residentKey"`
+				UserVerification string `json:"userVerification"`
 			} `json:"authenticatorSelection"`
-			Exclude     []struct{ ID string } `json:"excludeCredentials"`
-			Attestation string
-			Challenge   string
+			Exclude []struct {
+				ID string `json:"id"`
+			} `json:"excludeCredentials"`
+			Attestation string `json:"attestation"`
+			Challenge   string `json:"challenge"`
 		} `json:"publicKey"`
 	}
 	if err := json.Unmarshal(options, &asked); err != nil {

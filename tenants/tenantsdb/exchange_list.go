@@ -241,6 +241,7 @@ func (l *listing) looked(columns, others string, of []any, most int) (text strin
 	}
 	tagged := "SELECT exchange_id, at AS tagged_at FROM exchange_tags WHERE " + l.along.sql("at", "exchange_id") + " ORDER BY at DESC, exchange_id DESC LIMIT ?"
 	// One by one in their order, and no further than the page goes.
+	//nolint:unqueryvet // the columns are those of the inner query
 	return "SELECT tagged_exchange.*, exchange_id AS id, tagged_at AS at FROM (" + tagged + ") tagged CROSS JOIN LATERAL (SELECT workspace_id, " +
 			others + " FROM exchanges WHERE workspace_id = ? AND id = exchange_id LIMIT 1) tagged_exchange ORDER BY tagged_at DESC, exchange_id DESC",
 		append(append(append(append(values, l.along.values...), most), of...), l.workspace)

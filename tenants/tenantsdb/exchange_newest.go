@@ -15,7 +15,8 @@ import (
 // newest first: what pictures of them need, which is their size, window, levels, status
 // and compression, and nothing else.
 func (db *DB) NewestOf(ctx context.Context, workspace uuid.UUID, sessions []uuid.UUID, most int) (map[uuid.UUID][]tenants.Exchange, error) {
-	const statement = `SELECT e.* FROM unnest(?::uuid[]) AS s (id) CROSS JOIN LATERAL (
+	const statement = `SELECT session_id, at, status, compression, tokens_after, window_tokens, level_0, level_1, level_2, level_3
+		FROM unnest(?::uuid[]) AS s (id) CROSS JOIN LATERAL (
 			SELECT session_id, at, status, compression, tokens_after, window_tokens, level_0, level_1, level_2, level_3
 			FROM exchanges WHERE workspace_id = ? AND session_id = s.id ORDER BY at DESC, id DESC LIMIT ?) e`
 	texts := make([]string, len(sessions))

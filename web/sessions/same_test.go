@@ -53,8 +53,11 @@ func inAPI(t *testing.T, person *webtest.Person, address string) (ids, problem s
 		t.Fatal(err)
 	}
 	var answer struct {
-		Data          []struct{ ID string }
-		Field, Detail string
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+		Field  string `json:"field"`
+		Detail string `json:"detail"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
 		t.Fatalf("%s: %s", address, body)

@@ -86,7 +86,7 @@ func document(c echo.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	read, err := io.ReadAll(file)
 	return strings.ToValidUTF8(string(read), "\uFFFD"), err
 }

@@ -249,7 +249,7 @@ func (s *Store) Epochs(ctx context.Context, workspace, lane uuid.UUID) ([]sessio
 }
 
 // place returns where a page ends whose last row this is.
-func (r *listRow) place() place { return place{at: r.LastAt, id: r.ID} }
+func (r listRow) place() place { return place{at: r.LastAt, id: r.ID} }
 
 // place is where a page of sessions ends.
 type place struct {

@@ -61,7 +61,7 @@ func TestSessionsAreShownAndCountedByWhatCameOfThem(t *testing.T) {
 		"another key":      {session.Filter{APIKey: uuid.New()}, [4]int{}},
 		"a word":           {session.Filter{Query: title}, [4]int{5, 1, 1, 2}},
 		"part of a word":   {session.Filter{Query: title[1:]}, [4]int{5, 1, 1, 2}},
-		"an id":            {session.Filter{Query: loss.session.String()[:8]}, [4]int{1, 0, 0, 1}},
+		"an id":            {session.Filter{Query: loss.session.String()[:23]}, [4]int{1, 0, 0, 1}},
 		"of nothing":       {session.Filter{Query: other}, [4]int{}},
 		"what is not read": {session.Filter{Query: title, Masked: true}, [4]int{}},
 	} {
@@ -83,8 +83,8 @@ func TestPagesOfManySessionsAreReadAlongAnIndex(t *testing.T) {
 	f := setup(t)
 	owner := f.db.Owner(t)
 	for _, statement := range []string{
-		fmt.Sprintf(`INSERT INTO sessions (workspace_id, id, api_key_id, format, source, title, client, model, started_at, last_at, epochs)
-			SELECT '%s', gen_random_uuid(), gen_random_uuid(), 'anthropic', 'header', 'session ' || n, 'client-' || n %% 7, 'model-' || n %% 5,
+		fmt.Sprintf(`INSERT INTO sessions (workspace_id, id, format, api_key_id, source, title, client, model, started_at, last_at, epochs)
+			SELECT '%s', gen_random_uuid(), 'anthropic', gen_random_uuid(), 'header', 'session ' || n, 'client-' || n %% 7, 'model-' || n %% 5,
 				now() - n * interval '1 minute', now() - n * interval '1 minute', (n %% 10 = 0)::int FROM generate_series(1, 100000) n`, f.scope.Workspace),
 		"ANALYZE sessions",
 	} {
