@@ -28,23 +28,18 @@
     }
   };
 
-  // Sections under one another become tabs.
+  // Sections under one another become panels of the tabs above them.
   const tabs = box => {
     const panels = $$(':scope > section', box);
-    const list = document.createElement('div');
-    list.className = 'tabs';
-    list.setAttribute('role', 'tablist');
-    list.setAttribute('aria-label', box.dataset.tabs);
-    const buttons = panels.map((panel, i) => {
-      const button = document.createElement('button');
-      button.type = 'button';
-      button.id = `${panel.id}-tab`;
-      button.setAttribute('role', 'tab');
-      button.setAttribute('aria-controls', panel.id);
-      button.textContent = $('h3', panel).textContent;
-      $('h3', panel).remove();
-      panel.setAttribute('role', 'tabpanel');
-      panel.setAttribute('aria-labelledby', button.id);
+    const buttons = $$(':scope > [role="tablist"] > [role="tab"]', box);
+    const select = chosen => panels.forEach((panel, i) => {
+      panel.hidden = i !== chosen;
+      buttons[i].setAttribute('aria-selected', i === chosen);
+      buttons[i].tabIndex = i === chosen ? 0 : -1;
+    });
+    buttons.forEach((button, i) => {
+      panels[i].setAttribute('role', 'tabpanel');
+      panels[i].setAttribute('aria-labelledby', button.id);
       button.addEventListener('click', () => select(i));
       button.addEventListener('keydown', event => {
         const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
@@ -53,15 +48,7 @@
         select(next);
         buttons[next].focus();
       });
-      return button;
     });
-    const select = chosen => panels.forEach((panel, i) => {
-      panel.hidden = i !== chosen;
-      buttons[i].setAttribute('aria-selected', i === chosen);
-      buttons[i].tabIndex = i === chosen ? 0 : -1;
-    });
-    list.append(...buttons);
-    box.prepend(list);
     select(0);
   };
 
