@@ -46,7 +46,7 @@ func (p *Tab) CheckLooks(name string) {
 // What a page may weigh and move by as it loads.
 const (
 	maxWeight = 100 << 10 // bytes as they are sent, without fonts
-	maxShift  = 0.1       // of the layout, as browsers score it: "good" by https://web.dev/articles/cls
+	maxShift  = 0.05      // of the layout, as browsers score it; https://web.dev/articles/cls calls 0.1 good
 )
 
 // CheckLoad fails the test for a page that was too heavy, or moved under the reader's eyes
