@@ -42,12 +42,7 @@ func (p *Prompt) seal(asksUsage bool, memory func(size int) []byte) {
 			members, p.AsksUsage = append(members, member), true
 		}
 	}
-	if memory == nil {
-		p.Body = exchange.Body.Seal(pieces, members...)
-	} else {
-		p.Body = exchange.Body.SealIn(memory, pieces, members...)
-	}
-	p.Beta, p.released = release.beta, release.name()
+	p.Body, p.Beta, p.released = exchange.Body.SealIn(memory, pieces, members...), release.beta, release.name()
 }
 
 // freeMarker returns the time to live of a marker of ours at the end of the

@@ -32,11 +32,11 @@ type edit struct {
 // or as the last ones. Everything else keeps its bytes, white space included. A body that does not change is returned as
 // it is. Pieces lie within the list, members are not the list.
 func (e *Envelope) Seal(pieces []Piece, members ...Member) []byte {
-	return e.SealIn(func(size int) []byte { return make([]byte, size) }, pieces, members...)
+	return e.SealIn(nil, pieces, members...)
 }
 
 // SealIn is Seal for a body whose memory comes from a function that returns as many
-// bytes as it is asked for. A body that does not change asks for none.
+// bytes as it is asked for; nil: they are made. A body that does not change asks for none.
 func (e *Envelope) SealIn(memory func(size int) []byte, pieces []Piece, members ...Member) []byte {
 	edits := e.memberEdits(members)
 	size := len(e.body)
@@ -53,7 +53,13 @@ func (e *Envelope) SealIn(memory func(size int) []byte, pieces []Piece, members 
 		return e.body
 	}
 	slices.SortStableFunc(edits, func(a, b edit) int { return a.at.start - b.at.start })
-	out, done := memory(size)[:0], 0
+	var out []byte
+	if memory == nil {
+		out = make([]byte, 0, size)
+	} else {
+		out = memory(size)[:0]
+	}
+	done := 0
 	for _, edit := range edits {
 		out = append(out, e.body[done:edit.at.start]...)
 		if edit.isList {

@@ -79,7 +79,7 @@ func levelBars(levels [4]int) []levelBar {
 	for level := 3; level >= 0 && total > 0; level-- {
 		width := 100 * float64(levels[level]) / float64(total)
 		if levels[level] > 0 {
-			bars = append(bars, levelBar{class: "f-l" + strconv.Itoa(level), x: decimal(x), width: decimal(max(width-1, 0.5))})
+			bars = append(bars, levelBar{class: "f-l" + strconv.Itoa(level), x: Decimal(x), width: Decimal(max(width-1, 0.5))})
 		}
 		x += width
 	}
@@ -90,7 +90,8 @@ func levelText(levels [4]int) string {
 	return fmt.Sprintf("L3 %d, L2 %d, L1 %d, L0 %d", levels[3], levels[2], levels[1], levels[0])
 }
 
-func decimal(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }
+// Decimal writes a length of a drawing.
+func Decimal(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }
 
 // highlighted returns a snippet as HTML in which comments, strings, variables and
 // words of the language are marked. All text is escaped.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -216,6 +217,16 @@ func (h *Handler) made(name, secret, old string) *createdModel {
 
 // revocable returns the key in the path if somebody may change and revoke it.
 func (h *Handler) revocable(c echo.Context, who tenants.Principal) (tenants.APIKey, error) {
+	key, err := h.named(c, who)
+	if err == nil && !who.MayChangeKey(key) {
+		err = tenants.ErrDenied
+	}
+	return key, err
+}
+
+// named returns the API key of the address. The error is tenants.ErrNotFound if the
+// workspace has no such key.
+func (h *Handler) named(c echo.Context, who tenants.Principal) (tenants.APIKey, error) {
 	id, err := uuid.Parse(c.Param("id"))
 	if err != nil {
 		return tenants.APIKey{}, tenants.ErrNotFound
@@ -224,15 +235,11 @@ func (h *Handler) revocable(c echo.Context, who tenants.Principal) (tenants.APIK
 	if err != nil {
 		return tenants.APIKey{}, err
 	}
-	for _, key := range keys {
-		if key.ID == id {
-			if !who.MayChangeKey(key) {
-				return tenants.APIKey{}, tenants.ErrDenied
-			}
-			return key, nil
-		}
+	at := slices.IndexFunc(keys, func(key tenants.APIKey) bool { return key.ID == id })
+	if at < 0 {
+		return tenants.APIKey{}, tenants.ErrNotFound
 	}
-	return tenants.APIKey{}, tenants.ErrNotFound
+	return keys[at], nil
 }
 
 // page shows the page after change has had its way with it.

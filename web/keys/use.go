@@ -33,30 +33,19 @@ type useModel struct {
 // Use shows whether a request with a key has come, and waits for it: a page of its own,
 // or for a page that waits, that part of it.
 func (h *Handler) Use(c echo.Context, who tenants.Principal) error {
-	ctx := c.Request().Context()
-	keys, err := h.keys.APIKeys(ctx, who.Workspace.ID)
+	key, err := h.named(c, who)
 	if err != nil {
 		return err
 	}
-	id, err := uuid.Parse(c.Param("id"))
+	use, err := h.use(c.Request().Context(), who, key)
 	if err != nil {
-		return tenants.ErrNotFound
+		return err
 	}
-	for i := range keys {
-		if keys[i].ID != id {
-			continue
-		}
-		use, err := h.use(ctx, who, keys[i])
-		if err != nil {
-			return err
-		}
-		if layout.IsPartial(c) {
-			return layout.Fragment(c, http.StatusOK, usePart(use))
-		}
-		frame := layout.Frame{Title: use.Name, Section: layout.Keys, Who: who, Crumbs: []layout.Crumb{{Title: "API keys", Path: paths.Keys}, {Title: use.Name}}}
-		return layout.Page(c, http.StatusOK, frame, usePage(use))
+	if layout.IsPartial(c) {
+		return layout.Fragment(c, http.StatusOK, usePart(use))
 	}
-	return tenants.ErrNotFound
+	frame := layout.Frame{Title: use.Name, Section: layout.Keys, Who: who, Crumbs: []layout.Crumb{{Title: "API keys", Path: paths.Keys}, {Title: use.Name}}}
+	return layout.Page(c, http.StatusOK, frame, usePage(use))
 }
 
 func (h *Handler) use(ctx context.Context, who tenants.Principal, key tenants.APIKey) (useModel, error) {

@@ -3,10 +3,7 @@ package session_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
-	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -39,10 +36,11 @@ func BenchmarkSession(b *testing.B) {
 	}
 	short := longSession(b, person, turns, entry.Points[0].Before*6/5)
 	b.Logf("two sessions of %d turns recorded in %s, the second with %d epochs", turns, time.Since(began).Round(time.Second), short.Epochs)
-	b.Logf("%d cores, load %s", runtime.NumCPU(), load())
+	b.Log(webtest.Machine())
 	read(b, person, long, turns)
 	part := []string{"HX-Request", "true", "HX-Request-Type", "partial", "HX-Target"}
 	middle := "?m=" + itoa(turns)
+	table := new(webtest.Timings)
 	for _, page := range []struct {
 		name, path string
 		header     []string
@@ -54,21 +52,7 @@ func BenchmarkSession(b *testing.B) {
 		{"one turn", "/sessions/" + long.ID.String() + middle, append(part, "div#pane")},
 		{"100 more turns", "/sessions/" + long.ID.String() + "?from=" + itoa(turns), append(part, "li#turns-after")},
 	} {
-		b.Run(page.name, func(b *testing.B) {
-			took, size := make([]time.Duration, 0, b.N), 0
-			for b.Loop() {
-				began := time.Now()
-				answer := person.Get(page.path, page.header...)
-				took, size = append(took, time.Since(began)), len(answer.HTML)
-				if answer.Status != http.StatusOK {
-					b.Fatalf("status %d", answer.Status)
-				}
-			}
-			slices.Sort(took)
-			b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
-			b.ReportMetric(float64(took[len(took)*95/100].Microseconds())/1000, "p95-ms")
-			b.ReportMetric(float64(size)/1000, "KB")
-		})
+		b.Run(page.name, func(b *testing.B) { table.Measure(b, person, page.name, page.path, page.header...) })
 	}
 }
 
@@ -110,15 +94,6 @@ func read(b *testing.B, person *webtest.Person, of session.Overview, turns int) 
 			}
 		})
 	}
-}
-
-// load returns the machine's load averages.
-func load() string {
-	text, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "unknown"
-	}
-	return strings.Join(strings.Fields(string(text))[:3], " ")
 }
 
 // longSession has a session's last request go through the proxy with so many turns, and

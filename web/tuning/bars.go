@@ -43,12 +43,12 @@ type bar struct {
 func (m previewModel) picture() picture {
 	each := m.Found.WantedEach
 	target, _ := strconv.ParseFloat(m.Target, 64) // was accepted: there is a preview
-	drawn := picture{FullY: px(yOf(1)), TargetY: px(yOf(target)), Target: "target " + m.Target}
+	drawn := picture{FullY: components.Decimal(yOf(1)), TargetY: components.Decimal(yOf(target)), Target: "target " + m.Target}
 	full, at := yOf(1)+4, yOf(target)+4
 	if at-full < lineHeight {
 		at = full + lineHeight
 	}
-	drawn.FullAt, drawn.LabelY = px(full+pictureTopGap), px(at+pictureTopGap)
+	drawn.FullAt, drawn.LabelY = components.Decimal(full+pictureTopGap), components.Decimal(at+pictureTopGap)
 	step := pictureWidth / float64(max(1, len(each)))
 	for i := range each {
 		one := each[len(each)-1-i]
@@ -65,9 +65,9 @@ const pictureTopGap = 14.0
 func newBar(one preview.Session, x, width float64) bar {
 	before, sent := float64(one.FullBefore)/1000, float64(one.FullSent)/1000
 	top := yOf(sent)
-	drawn := bar{X: px(x), Width: px(width), SentY: px(top), SentHigh: px(pictureHeight - top), Ink: "f-l" + strconv.Itoa(one.Deepest)}
+	drawn := bar{X: components.Decimal(x), Width: components.Decimal(width), SentY: components.Decimal(top), SentHigh: components.Decimal(pictureHeight - top), Ink: "f-l" + strconv.Itoa(one.Deepest)}
 	if above := yOf(before); above < top {
-		drawn.GapY, drawn.GapHigh = px(above), px(top-above)
+		drawn.GapY, drawn.GapHigh = components.Decimal(above), components.Decimal(top-above)
 	}
 	drawn.Words = fmt.Sprintf("%s, window %d%% full", components.Plural(int64(one.Requests), "request"), percent(one.FullBefore))
 	if one.Epochs > 0 {
@@ -80,8 +80,6 @@ func newBar(one preview.Session, x, width float64) bar {
 func yOf(share float64) float64 {
 	return pictureHeight - min(share, pictureTop)/pictureTop*pictureHeight
 }
-
-func px(at float64) string { return strconv.FormatFloat(at, 'f', 1, 64) }
 
 func percent(thousandths int) int { return (thousandths + 5) / 10 }
 

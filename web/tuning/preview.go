@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline"
@@ -106,9 +105,7 @@ func (p *Previewer) of(ctx context.Context, who tenants.Principal, config pipeli
 		found, err = p.compares.Compare(ctx, who.Workspace.ID, session.Picked{Newest: preview.Newest, Client: client}, config, wanted)
 	}
 	if err != nil {
-		reference := uuid.NewString()
-		p.log.LogAttrs(ctx, slog.LevelError, "preview of pipeline failed", slog.String("reference", reference), slog.Any("error", err))
-		return previewModel{Failed: reference}
+		return previewModel{Failed: layout.Reference(ctx, p.log, "pipeline", "preview", err)}
 	}
 	return previewModel{Ready: true, Found: found, Client: client}
 }

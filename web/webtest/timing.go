@@ -5,11 +5,12 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"palimpsest/api/apibench"
 )
 
 // Timings are how long the answers of pages took, as a table in Markdown.
@@ -39,31 +40,25 @@ func (t *Timings) Measure(b *testing.B, person *Person, name, path string, heade
 	p50, p95 := milliseconds(took[len(took)/2]), milliseconds(took[len(took)*95/100])
 	b.ReportMetric(p50, "p50-ms")
 	b.ReportMetric(p95, "p95-ms")
+	b.ReportMetric(float64(len(body))/1000, "KB")
 	if len(took) >= fewest {
 		fmt.Fprintf(&t.rows, "| %s | %.1f | %.1f | %.0f |\n", name, p50, p95, float64(len(body))/1000)
 	}
 }
 
 // Write puts the table, below the machine that it was measured on and a sentence about
-// what was measured, between two marks of a document.
-func (t *Timings) Write(b *testing.B, path, mark, measured string) {
+// what was measured, between the marks of a target of the Makefile in a document.
+func (t *Timings) Write(b *testing.B, path, target, measured string) {
 	b.Helper()
-	begin, end := "<!-- "+mark+" writes from here -->\n", "<!-- "+mark+" writes to here -->"
-	document, err := os.ReadFile(path) //nolint:gosec // the document that who measures names
-	if err != nil {
-		b.Fatal(err)
-	}
-	before, rest, found := strings.Cut(string(document), begin)
-	_, after, also := strings.Cut(rest, end)
-	if !found || !also {
-		b.Fatalf("%s has no place for figures", path)
-	}
-	report := fmt.Sprintf("%s, %d cores, %s, load %s at the end; %s\n\n| page | p50 ms | p95 ms | KB |\n| --- | --- | --- | --- |\n%s",
-		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), runtime.GOOS+"/"+runtime.GOARCH, load(), measured, t.rows.String())
-	if err := os.WriteFile(path, []byte(before+begin+"\n"+report+"\n"+end+after), 0o600); err != nil { //nolint:gosec // whoever measures names the page
+	report := fmt.Sprintf("%s, %s at the end; %s\n\n| page | p50 ms | p95 ms | KB |\n| --- | --- | --- | --- |\n%s",
+		time.Now().UTC().Format(time.DateOnly), Machine(), measured, t.rows.String())
+	if err := apibench.Write(path, target, report); err != nil {
 		b.Fatal(err)
 	}
 }
+
+// Machine describes where a benchmark runs, and how busy it is there.
+func Machine() string { return apibench.Machine() + ", load " + load() }
 
 // read returns the answer of a page.
 func (p *Person) read(b *testing.B, path string, header []string) []byte {

@@ -143,8 +143,9 @@ func (p *planner) untouched(from, to, level int) session.Part {
 	return part
 }
 
-// encoded returns the part of a message that was changed at L1 and has so many tokens, without the cache
-// markers that stood in it: a client's markers move on, this one never would.
+// encoded returns the part of a message that was changed at L1 and has so many tokens,
+// without the cache markers that stood in it: a client's markers move on, this one never
+// would.
 func (p *planner) encoded(index int, message conversation.Message, tokens int) (session.Part, error) {
 	raw, err := p.exchange.Codec.Encode(message)
 	if err != nil {
