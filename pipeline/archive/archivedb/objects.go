@@ -15,8 +15,11 @@ import (
 )
 
 const (
-	sqlObjectsOf = `SELECT hash, size, encoding, place, bare, bytes FROM archive_objects
-		WHERE workspace_id = $1 AND hash = ANY($2::bytea[]) AND place <> 2`
+	sqlObjectsOf = `SELECT stored.* FROM unnest($2::bytea[]) AS wanted (hash)
+		CROSS JOIN LATERAL (
+			SELECT hash, size, encoding, place, bare, bytes FROM archive_objects
+			WHERE workspace_id = $1 AND hash = wanted.hash AND place <> 2 LIMIT 1
+		) stored`
 	sqlAnswersOf = `SELECT x.id, x.lane_id, x.at, x.answer, o.size
 		FROM exchanges x LEFT JOIN archive_objects o ON o.workspace_id = $1 AND o.hash = x.answer
 		WHERE x.workspace_id = $1 AND x.session_id = $2 AND x.answer IS NOT NULL AND (x.at, x.id) > ($3, $4)

@@ -17,12 +17,15 @@ import (
 const statementBytes = 16 << 20
 
 // The statements of a write. The first locks what is there already against being
-// deleted before the transaction ends; what is to be deleted counts as gone and
-// is brought back by the second. Rows come sorted, so that two writers never
-// wait for each other in a circle.
+// deleted before the transaction ends, by one look-up for each hash: asked for any of
+// them, the planner may read the whole workspace. What is to be deleted counts as gone
+// and is brought back by the second. Rows come sorted, so that two writers never wait
+// for each other in a circle.
 const (
-	sqlKnown = `SELECT hash FROM archive_objects
-		WHERE workspace_id = $1 AND hash = ANY($2::bytea[]) AND place <> 2 ORDER BY hash FOR KEY SHARE`
+	sqlKnown = `SELECT known.hash FROM unnest($2::bytea[]) AS wanted (hash)
+		CROSS JOIN LATERAL (
+			SELECT hash FROM archive_objects WHERE workspace_id = $1 AND hash = wanted.hash AND place <> 2 FOR KEY SHARE
+		) known`
 	sqlObjects = `INSERT INTO archive_objects (workspace_id, hash, size, encoding, bytes)
 		SELECT $1, hash, size, encoding, bytes
 		FROM unnest($2::bytea[], $3::int[], $4::smallint[], $5::bytea[]) AS t (hash, size, encoding, bytes)

@@ -19,10 +19,11 @@ const sqlBefore = `SELECT l.id, l.position FROM lanes l
 	ORDER BY l.last_at DESC, l.id DESC LIMIT 1`
 
 // What a client kept stands in the history that it left, under the same hash.
-const sqlHolding = `SELECT l.id, l.position, sum(e.tokens) AS held FROM archive_entries e
-	JOIN lanes l ON l.workspace_id = e.workspace_id AND l.id = e.lane_id
-	JOIN sessions s ON s.workspace_id = l.workspace_id AND s.id = l.session_id
-	WHERE e.workspace_id = $1 AND e.hash = ANY($2::bytea[]) AND l.id <> $3 AND l.kind = 'main' AND s.api_key_id = $4 AND s.format = $5
+const sqlHolding = `SELECT l.id, l.position, sum(e.tokens) AS held FROM (SELECT DISTINCT unnest($2::bytea[]) AS hash) kept
+	CROSS JOIN LATERAL (SELECT lane_id, tokens FROM archive_entries WHERE workspace_id = $1 AND hash = kept.hash OFFSET 0) e
+	JOIN lanes l ON l.workspace_id = $1 AND l.id = e.lane_id
+	JOIN sessions s ON s.workspace_id = $1 AND s.id = l.session_id
+	WHERE l.id <> $3 AND l.kind = 'main' AND s.api_key_id = $4 AND s.format = $5
 	GROUP BY l.workspace_id, l.id ORDER BY held DESC, l.last_at DESC, l.id DESC LIMIT 1`
 
 // Holding returns the lane of a main conversation of the scope, other than lane, that
