@@ -46,10 +46,10 @@ type model struct {
 // fields are the fields of the form that can be wrong, or are typed.
 type fields struct{ ID, Tag, From, To components.FieldModel }
 
-// spans are the ranges that are offered, the first of them all there is.
+// spans are the ranges that are offered, the last of them all there is.
 func spans() []span {
 	const day = 24 * time.Hour
-	return []span{{"", "All", 0}, {"1h", "1h", time.Hour}, {"24h", "24h", day}, {"7d", "7d", 7 * day}, {"30d", "30d", 30 * day}}
+	return []span{{"1h", "1h", time.Hour}, {"24h", "24h", day}, {"7d", "7d", 7 * day}, {"30d", "30d", 30 * day}, {"", "All", 0}}
 }
 
 type span struct {

@@ -73,15 +73,16 @@ func filters(zone *time.Location) views.Filters {
 
 // span is a range of time that the list can be narrowed to.
 type span struct {
-	Name, Label, Words string
-	Length             time.Duration // 0: all
+	Name, Label string
+	Words       string        // behind "none of them"; empty for all
+	Length      time.Duration // 0: all
 }
 
 func spans() []span {
 	return []span{
 		{"1h", "1h", "in the last hour", time.Hour}, {"24h", "24h", "in the last 24 hours", 24 * time.Hour},
 		{"7d", "7d", "in the last 7 days", 7 * 24 * time.Hour}, {"30d", "30d", "in the last 30 days", 30 * 24 * time.Hour},
-		{"", "All", "in this workspace", 0},
+		{"", "All", "", 0},
 	}
 }
 

@@ -103,6 +103,9 @@ func TestRangesKeysClientsAndModelsNarrowTheListTogether(t *testing.T) {
 	if said := none.TestID("empty"); !strings.Contains(said, "5 sessions in this workspace, none of them in the last hour with these filters") {
 		t.Errorf("without a match the page says %q", said)
 	}
+	if said := person.Get("/sessions?q=nothing+like+this").TestID("empty"); !strings.Contains(said, "5 sessions in this workspace, none of them with these filters") {
+		t.Errorf("without a match of any time the page says %q", said)
+	}
 }
 
 // What an address says was deleted is a number or nothing: anybody may have written it.

@@ -128,7 +128,8 @@ func (m model) nothing() string {
 	if m.Total == 1 {
 		has = "1 session in this workspace"
 	}
-	return has + ", none of them " + m.Asked.span().Words + " with these filters. Narrow less, or clear the filters."
+	none := strings.TrimSpace("none of them " + m.Asked.span().Words)
+	return has + ", " + none + " with these filters. Narrow less, or clear the filters."
 }
 
 // row is a session of the list.

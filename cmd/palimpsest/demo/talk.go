@@ -101,16 +101,18 @@ func (w *writer) turns(size int) []step {
 
 // mended is the way from an error to its cause.
 func (w *writer) mended(file, symbol string, size int, run call) []step {
-	noun := w.noun()
+	kinds := troubles()
+	kind := kinds[w.random.IntN(len(kinds))]
+	fill := strings.NewReplacer("{symbol}", symbol, "{Symbol}", title(symbol), "{noun}", w.noun(), "{done}", past(w.verb()), "{other}", w.symbol()).Replace
 	failing, passing := run, run
 	failing.failed = true
-	failing.result = w.tested(size/3, fmt.Sprintf("%s:%d: %s: the %s was %s twice", file[strings.LastIndexByte(file, '/')+1:], w.between(20, 300), symbol, noun, past(w.verb())))
+	failing.result = w.tested(size/3, fmt.Sprintf("%s:%d: %s", file[strings.LastIndexByte(file, '/')+1:], w.between(20, 300), fill(kind.prints)))
 	passing.result = w.tested(size/3, "")
 	return []step{
 		{says: "The tests first, as they are.", calls: []call{failing}},
-		{says: fmt.Sprintf("%s runs before the %s is locked.", title(symbol), noun), calls: []call{w.edit(file, symbol)}},
+		{says: fill(kind.seen), calls: []call{w.edit(file, symbol)}},
 		{says: "Once more.", calls: []call{passing}},
-		{says: fmt.Sprintf("The issue was that %s ran before the %s was locked. The fix is to take the lock in %s and to give it to %s.", symbol, noun, w.symbol(), symbol)},
+		{says: fill(kind.learnt)},
 	}
 }
 

@@ -81,6 +81,22 @@ func followUps() []string {
 	}
 }
 
+// trouble is why a test fails: what it prints, what is seen then, and what was learnt.
+type trouble struct{ prints, seen, learnt string }
+
+func troubles() []trouble {
+	return []trouble{
+		{"{symbol}: the {noun} was {done} twice", "{Symbol} runs before the {noun} is locked.", "The issue was that {symbol} ran before the {noun} was locked. The fix is to take the lock in {other} and to give it to {symbol}."},
+		{"{symbol}: got 3 rows of {noun}, want 1", "Rows of the test before are still there.", "The issue was that tests share one schema. The fix is to open a schema for each test with testdb.Open."},
+		{"{symbol}: {noun} of 2026-03-29 is one hour off", "Local time, and the clock changes on that day.", "The issue was that {symbol} counted days in local time. The fix is to count them in UTC and to convert when they are shown."},
+		{"{symbol}: context deadline exceeded", "The {noun} is fetched once for each row.", "The issue was that {symbol} asked the database once for each {noun}. The fix is to read all of them in {other} with one query."},
+		{"{symbol}: want 19.99, got 19.990000000000002", "Amounts as floats again.", "The issue was that amounts were added as floats. The fix is to use money.Amount, which counts cents."},
+		{"{symbol}: panic: assignment to entry in nil map", "The map is only made where the {noun} is new.", "The issue was that {symbol} wrote into a map that was never made. The fix is to make it in {other}."},
+		{"{symbol}: golden file differs", "A map's order decides what comes first.", "The issue was that {symbol} ranged over a map. The fix is to sort the keys before they are written."},
+		{"{symbol}: connection refused: localhost:9200", "Nobody starts the search server for this test.", "The issue was that the search server was not running. The fix is to start it with make services before the tests."},
+	}
+}
+
 // writer writes what is read, printed and said. The same source writes the same words.
 type writer struct {
 	random *rand.Rand
