@@ -45,9 +45,21 @@ func problemOf(err error) problem {
 	case errors.Is(err, errCrossOrigin):
 		return problem{http.StatusForbidden, "This request came from another site", "Nothing was changed. Open the page here and send the form again."}
 	case errors.As(err, &http4xx) && http4xx.Code < http.StatusInternalServerError:
-		return problem{http4xx.Code, http.StatusText(http4xx.Code), "The request could not be understood. Nothing was changed."}
+		return notTaken(http4xx.Code)
 	default:
 		return problem{http.StatusInternalServerError, "This page did not load", "The proxy keeps working. Try again in a moment."}
+	}
+}
+
+// notTaken is what a page says of a request that no handler took.
+func notTaken(status int) problem {
+	switch status {
+	case http.StatusNotFound:
+		return problem{status, "There is no such page", "Nothing here has this address. Look whether it was copied whole."}
+	case http.StatusRequestEntityTooLarge:
+		return problem{status, "That was too much", "Nothing was changed. Send less at once."}
+	default:
+		return problem{status, "This request could not be understood", "Nothing was changed. Open the page again and retry."}
 	}
 }
 

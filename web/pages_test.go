@@ -337,6 +337,15 @@ func TestFormsThatAreTooLargeAreRefused(t *testing.T) {
 	}
 }
 
+func TestAnAddressWithoutAPageSaysSo(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	page := person.Get("/nothing")
+	if page.Status != http.StatusNotFound || !strings.Contains(page.TestID("problem"), "There is no such page") || !page.Has(".nav") {
+		t.Errorf("it answers %d: %s", page.Status, page.TestID("problem"))
+	}
+}
+
 // brokenPipelines cannot be read.
 type brokenPipelines struct{ web.Pipelines }
 
