@@ -209,16 +209,31 @@ func TestPrintedPageIsInkOnWhiteWithoutNavigation(t *testing.T) {
 	t.Parallel()
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
-	person.Connect(webtest.Provider(t, window), "laptop")
+	person.TalkOnce(person.Connect(webtest.Provider(t, window), "laptop"), window, "/v1/messages",
+		`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"Why does the zeppelin webhook answer 409?"}]}`, claudeCode)
 	tab := browsertest.Start(t).Open(t, browsertest.View{URL: product.URL, Theme: "dark", Cookies: person.Cookies()})
 
-	tab.Go("/keys")
-	tab.Print()
-	for _, selector := range []string{".side", ".top", ".tabbar", ".head .acts", "[data-copy]"} {
-		if shown := browsertest.Evaluate[bool](tab, fmt.Sprintf(`[...document.querySelectorAll(%q)].some(e => e.getClientRects().length > 0)`, selector)); shown {
-			t.Errorf("%s is printed", selector)
+	for path, width := range map[string]int64{
+		"/keys": browsertest.Upright, "/overview": browsertest.Upright, "/sessions/" + person.Newest().ID.String(): browsertest.Upright,
+		"/members": browsertest.Upright, "/pipeline": browsertest.Upright, "/sessions": browsertest.Across, "/requests": browsertest.Across,
+	} {
+		tab.Go(path)
+		tab.Print(width)
+		for _, selector := range []string{".side", ".top", ".tabbar", ".head .acts", "[data-copy]"} {
+			if shown := browsertest.Evaluate[bool](tab, fmt.Sprintf(`[...document.querySelectorAll(%q)].some(e => e.getClientRects().length > 0)`, selector)); shown {
+				t.Errorf("%s is printed on %s", selector, path)
+			}
+		}
+		tab.Until(`getComputedStyle(document.body).backgroundColor === 'rgb(255, 255, 255)' && getComputedStyle(document.querySelector('h1')).color === 'rgb(0, 0, 0)'`)
+		if wide := browsertest.Evaluate[int](tab, `document.documentElement.scrollWidth`); wide > int(width) {
+			t.Errorf("%s is %d px wide, the sheet %d", path, wide, width)
+		}
+		wanted := "auto"
+		if width == browsertest.Across {
+			wanted = "across"
+		}
+		if sheet := browsertest.Evaluate[string](tab, `getComputedStyle(document.querySelector('.page')).page`); sheet != wanted {
+			t.Errorf("%s is printed on the sheet %s", path, sheet)
 		}
 	}
-	tab.Until(`getComputedStyle(document.body).backgroundColor === 'rgb(255, 255, 255)' && getComputedStyle(document.querySelector('h1')).color === 'rgb(0, 0, 0)'`)
-	tab.Until(`(box => box.scrollWidth <= box.clientWidth)(document.querySelector('.scroll')) && document.querySelector('[data-testid="keys"] tbody tr').getClientRects().length > 0`)
 }

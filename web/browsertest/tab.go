@@ -95,9 +95,16 @@ func (p *Tab) Set(selector, value string) {
 	p.Run(fmt.Sprintf(`(field => { field.value = %q; field.dispatchEvent(new Event('input', {bubbles: true})); })(document.querySelector(%q))`, value, selector))
 }
 
-// Print shows the page as it is printed.
-func (p *Tab) Print() {
+// The widths that a sheet of A4 has between margins of 15 mm, in px.
+const (
+	Upright = 680
+	Across  = 1009
+)
+
+// Print shows the page as it is printed between the margins of a sheet.
+func (p *Tab) Print(width int64) {
 	p.t.Helper()
+	p.resize(width)
 	if _, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"}); err != nil {
 		p.t.Fatal(err)
 	}
