@@ -70,6 +70,9 @@ func fitting(filter session.Filter) []any {
 
 // narrow adds all of a filter but its query.
 func narrow(query *gorm.DB, filter session.Filter, after *place) *gorm.DB {
+	if filter.IDs != nil {
+		query = query.Where("id = ANY(?::uuid[])", uuidArray(filter.IDs))
+	}
 	if filter.Client != "" {
 		query = query.Where("client = ?", storable(filter.Client))
 	}
