@@ -28,7 +28,7 @@ func FillWorkspace(t testing.TB, owner *pgxpool.Pool, workspace uuid.UUID, excha
 	apart := LargeSpan / time.Duration(exchanges)
 	run(t, owner, fillSessions, workspace, sessions, (apart * ofSession).Seconds())
 	run(t, owner, `INSERT INTO lanes (workspace_id, id, session_id, position, created_at, last_at)
-		SELECT workspace_id, id, id, 40, started_at, last_at FROM sessions WHERE workspace_id = $1`, workspace)
+		SELECT workspace_id, id AS lane, id AS session, 40, started_at, last_at FROM sessions WHERE workspace_id = $1`, workspace)
 	run(t, owner, `INSERT INTO epochs (workspace_id, lane_id, number, covers, chain, projection, reason, tokens_before, tokens_after, created_at)
 		SELECT workspace_id, id, number, 20 * number, 'c', 'p', 'target', 90000, 60000, last_at
 		FROM sessions CROSS JOIN generate_series(1, 2) number WHERE workspace_id = $1 AND number <= epochs`, workspace)

@@ -156,7 +156,7 @@ func TestOperatorsFiguresAreReadFromSums(t *testing.T) {
 		into      []any
 	}{
 		{"SELECT set_config('app.user_id', $1, true) <> ''", []any{b.user.ID.String()}, []any{new(bool)}},
-		{"SELECT exchange_count, failure_count, token_count, last_exchange FROM operator_workspaces('', NULL, NULL, $1, 1)", []any{b.workspace}, []any{&exchanges, &failures, &tokens, &last}},
+		{"SELECT exchange_count, failure_count, token_count, last_exchange FROM operator_workspaces('', NULL::timestamptz, NULL::uuid, $1, 1)", []any{b.workspace}, []any{&exchanges, &failures, &tokens, &last}},
 		{"SELECT coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables WHERE relname = 'exchanges'", nil, []any{&read}},
 	} {
 		if err := tx.QueryRow(t.Context(), step.statement, step.arguments...).Scan(step.into...); err != nil {
