@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
@@ -172,6 +173,26 @@ func TestEpochsReadTheExchangesUnderThemAndNoOthers(t *testing.T) {
 			if !strings.Contains(plan, "using exchanges_projection on exchanges") || strings.Contains(plan, "Seq Scan on exchanges") {
 				t.Errorf("workspace %s: exchanges are not read by their projection:\n%s", one.scope.Workspace, plan)
 			}
+		}
+	}
+}
+
+// Which sessions of a week have many epochs is asked on every visit of the overview: of
+// their lanes, not of all that the workspace has.
+func TestSessionsWithManyEpochsAreFoundByTheirOwnLanes(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	dbtest.FillWorkspace(t, f.db.Owner(t), f.scope.Workspace, 20_000)
+
+	plan := f.explain(t, f.scope.Workspace, sessiondb.StatementMany, f.scope.Workspace, time.Now().Add(-7*24*time.Hour), 3)
+	for _, one := range []string{"(session_id = s.id)", "(lane_id = l.id)"} {
+		if !strings.Contains(plan, one) {
+			t.Errorf("%s is no condition of an index:\n%s", one, plan)
+		}
+	}
+	for _, all := range []string{"Seq Scan on lanes", "Seq Scan on epochs", "Hash", "Bitmap"} {
+		if strings.Contains(plan, all) {
+			t.Errorf("more is read than the lanes of those sessions:\n%s", plan)
 		}
 	}
 }
