@@ -4,9 +4,12 @@ package sessiondb
 const StatementHead = sqlHead
 
 // StatementDecisions and StatementEpochs read the epochs of a session, and of a lane,
-// StatementMany finds sessions with many: for the tests of their plans.
+// StatementMany finds sessions with many, and the others count what modules made: for the
+// tests of their plans.
 const (
-	StatementDecisions = sqlDecisions
-	StatementEpochs    = sqlEpochs
-	StatementMany      = sqlMany
+	StatementDecisions     = sqlDecisions
+	StatementEpochs        = sqlEpochs
+	StatementMany          = sqlMany
+	StatementMadeInserts   = sqlMadeInserts
+	StatementMadeSummaries = sqlMadeSummaries
 )

@@ -1,5 +1,9 @@
 -- +goose Up
 
+-- What modules made lately, for the page of the pipeline.
+CREATE INDEX lane_inserts_put ON lane_inserts (workspace_id, put_at) INCLUDE (module);
+CREATE INDEX summaries_created ON summaries (workspace_id, created_at) INCLUDE (status);
+
 DROP FUNCTION operator_workspaces;
 
 -- operator_workspaces returns workspaces with figures of the last 30 days and of today, in
@@ -74,6 +78,7 @@ END $$;
 -- +goose StatementEnd
 
 -- +goose Down
+DROP INDEX lane_inserts_put, summaries_created;
 DROP FUNCTION operator_workspaces;
 -- +goose StatementBegin
 CREATE FUNCTION operator_workspaces(wanted text, before_at timestamptz, before_id uuid, only_id uuid, most int)
