@@ -124,7 +124,7 @@ func TestEveryTenantTableIsBoundToTheWorkspace(t *testing.T) {
 	}
 
 	wantedOperators := map[string]string{
-		"users": "SELECT", "workspaces": "SELECT", "members": "SELECT", "exchanges": "SELECT", "archive_objects": "SELECT",
+		"users": "SELECT", "workspaces": "SELECT", "members": "SELECT", "exchanges": "SELECT", "rollups": "SELECT", "archive_objects": "SELECT",
 		"operators": "ALL", "suspensions": "ALL", "operator_entries": "ALL", "audit_entries": "INSERT",
 	}
 	if !maps.Equal(operators, wantedOperators) {

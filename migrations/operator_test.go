@@ -28,8 +28,9 @@ func TestOperatorsDoorReadsNothingThatWasSaid(t *testing.T) {
 			FROM information_schema.role_table_grants WHERE grantee = 'palimpsest_operator'`: "operator_entries INSERT,operator_entries SELECT,operators INSERT,operators SELECT,suspensions DELETE,suspensions INSERT,suspensions SELECT",
 		`SELECT string_agg(table_name || '.' || column_name, ' ' ORDER BY table_name, column_name) FROM information_schema.role_column_grants
 			WHERE grantee = 'palimpsest_operator' AND privilege_type = 'SELECT' AND table_name NOT IN ('operators', 'operator_entries', 'suspensions')`: "archive_objects.size archive_objects.workspace_id " +
-			"exchanges.at exchanges.cache_read_tokens exchanges.cache_write_tokens exchanges.input_tokens exchanges.output_tokens exchanges.status exchanges.workspace_id " +
-			"members.created_at members.role members.user_id members.workspace_id users.email users.id users.verified_at " +
+			"exchanges.at exchanges.workspace_id members.created_at members.role members.user_id members.workspace_id " +
+			"rollups.at rollups.cache_read rollups.cache_write rollups.exchanges rollups.failures rollups.input rollups.minutes rollups.output rollups.part rollups.workspace_id " +
+			"users.email users.id users.verified_at " +
 			"workspaces.created_at workspaces.name workspaces.workspace_id",
 	} {
 		var found *string
@@ -47,7 +48,7 @@ func TestOperatorsDoorReadsNothingThatWasSaid(t *testing.T) {
 	for _, statement := range []string{
 		"SELECT bytes FROM archive_objects", "SELECT hash FROM archive_objects", "SELECT title FROM sessions", "SELECT name FROM sessions",
 		"SELECT * FROM archive_entries", "SELECT * FROM archive_documents", "SELECT * FROM summaries", "SELECT * FROM epochs", "SELECT * FROM lane_inserts",
-		"SELECT text FROM patterns", "SELECT report FROM exchanges", "SELECT answer FROM exchanges", "SELECT api_key_id FROM exchanges",
+		"SELECT text FROM patterns", "SELECT report FROM exchanges", "SELECT answer FROM exchanges", "SELECT api_key_id FROM exchanges", "SELECT model FROM rollups", "SELECT cost_microusd FROM rollups",
 		"SELECT hash FROM api_keys", "SELECT name FROM api_keys", "SELECT sealed FROM provider_keys", "SELECT wrapped FROM data_keys",
 		"SELECT password_hash FROM users", "SELECT * FROM logins", "SELECT * FROM user_tokens", "SELECT * FROM mails", "SELECT email FROM invitations",
 		"SELECT * FROM audit_entries", "SELECT question FROM cached_answers",

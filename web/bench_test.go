@@ -2,13 +2,19 @@ package web_test
 
 import (
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"strconv"
 	"testing"
 	"time"
 
+	"github.com/PuerkitoBio/goquery"
+
 	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/wire/wiregen"
 	"palimpsest/web/webtest"
 )
 
@@ -63,6 +69,27 @@ func (p timed) name() string {
 	return name
 }
 
+// talkOf has a session go through the proxy, which compacts it, and returns it: those that
+// a workspace is filled with have figures, and nothing that was said.
+func talkOf(b *testing.B, person *webtest.Person) session.Overview {
+	b.Helper()
+	const window = 75_000
+	talk := wiregen.Generate(7, wiregen.Options{Format: conversation.Anthropic, Turns: 40, TargetTokens: 80_000})
+	person.Talk(person.Connect(webtest.Provider(b, window), "laptop"), window, talk, "claude-cli/2.1.0 (external, cli)")
+	if talked := person.Newest(); talked.Epochs > 0 {
+		return talked
+	}
+	b.Fatal("the session was not compacted")
+	return session.Overview{}
+}
+
+// chosen returns the newest sessions as the form of the list chooses them.
+func chosen(person *webtest.Person) string {
+	ids := url.Values{}
+	person.Get("/sessions").Find(`input[name="id"]`).Each(func(_ int, box *goquery.Selection) { ids.Add("id", box.AttrOr("value", "")) })
+	return ids.Encode()
+}
+
 // pagesOfALargeWorkspace returns every page of a workspace, the lists narrowed in every
 // way.
 func pagesOfALargeWorkspace(b *testing.B, person *webtest.Person) []timed {
@@ -72,22 +99,28 @@ func pagesOfALargeWorkspace(b *testing.B, person *webtest.Person) []timed {
 	if err := person.Database.Owner(b).QueryRow(b.Context(), "SELECT id::text FROM exchanges ORDER BY at DESC OFFSET 100 LIMIT 1").Scan(&opened); err != nil {
 		b.Fatal(err)
 	}
-	session := person.Newest().ID.String()
+	talked := talkOf(b, person).ID.String()
 	older := func(list, path string) timed {
-		return timed{path: person.Get(path).Find(`[data-testid="older"]`).AttrOr("href", path), words: "`" + list + "`, a page far back"}
+		page := person.Get(path)
+		link, found := page.Find(`[data-testid="older"]`).Attr("href")
+		if page.Status != http.StatusOK || !found {
+			b.Fatalf("%s: status %d, with an older page: %t", path, page.Status, found)
+		}
+		return timed{path: link, words: "`" + list + "`, a page far back"}
 	}
-	far := url.QueryEscape(time.Now().Add(-60 * 24 * time.Hour).UTC().Format("2006-01-02T15:04"))
+	far := time.Now().Add(-60 * 24 * time.Hour).UTC().Format(time.DateOnly)
 	pages := []timed{
 		{path: "/requests/" + opened, words: "`/requests/…`"},
 		{path: "/requests?open=" + opened, words: "`/requests?open=…`"},
 		{path: "/requests?id=" + opened, words: "`/requests?id=…`"},
-		{path: "/requests?session=" + session, words: "`/requests?session=…`"},
-		older("/requests", "/requests?from=2020-01-01&to="+far),
-		older("/sessions", "/sessions?from=2020-01-01T00:00&to="+far),
-		{path: "/sessions?q=" + session[:8], words: "`/sessions?q=<start of an id>`"},
-		{path: "/sessions/" + session, words: "`/sessions/…`"},
-		{path: "/sessions/" + session + "?table=1", words: "`/sessions/…?table=1`"},
-		{path: "/sessions/" + session + "/delete", words: "`/sessions/…/delete`"},
+		{path: "/requests?session=" + talked, words: "`/requests?session=…`"},
+		older("/requests", "/requests?from=2023-01-01&to="+far),
+		older("/sessions", "/sessions?from=2023-01-01&to="+far),
+		{path: "/sessions?q=" + talked[:8], words: "`/sessions?q=<start of an id>`"},
+		{path: "/sessions/" + talked, words: "`/sessions/…`"},
+		{path: "/sessions/" + talked + "?table=1", words: "`/sessions/…?table=1`"},
+		{path: "/sessions/" + talked + "/delete", words: "`/sessions/…/delete`"},
+		{path: "/sessions/delete?" + chosen(person), words: "`/sessions/delete`, a page of sessions chosen"},
 	}
 	for _, path := range []string{
 		"/overview?range=24h", "/overview?range=7d", "/overview?range=30d", "/overview?range=90d", "/overview?range=30d&client=client-1",
@@ -97,14 +130,14 @@ func pagesOfALargeWorkspace(b *testing.B, person *webtest.Person) []timed {
 		"/requests?module=patterns:applied", "/requests?module=ipc:failed", "/requests?tag=env%3Dprod", "/requests?tag=run%3D7", "/requests?tag=env%3Dprod&module=ipc:failed",
 		"/sessions", "/sessions?range=24h", "/sessions?range=30d", "/sessions?show=compressed", "/sessions?show=bridged", "/sessions?show=problems",
 		"/sessions?client=client-1", "/sessions?client=rare", "/sessions?model=model-2", "/sessions?key=" + key, "/sessions?show=problems&client=rare&range=30d",
-		"/sessions?q=fix+the+par", "/sessions?q=webhook", "/sessions?q=ebhoo", "/sessions?q=gateway+80017", "/sessions?q=nothing+has+this", "/sessions/views", "/sessions/delete",
+		"/sessions?q=fix+the+par", "/sessions?q=webhook", "/sessions?q=ebhoo", "/sessions?q=gateway+80017", "/sessions?q=nothing+has+this", "/sessions/views",
 		"/pipeline", "/pipeline?module=semantic-cache", "/pipeline/history", "/pipeline/yaml", "/pipeline/yaml/edit", "/patterns", "/patterns?state=approved", "/patterns/new",
 		"/keys", "/keys/new", "/providers", "/providers/new", "/members", "/members/invite", "/billing", "/settings", "/settings/import", "/audit", "/audit?action=key", "/audit?actor=colleague7",
 		"/account", "/workspaces", "/more", "/operator",
 	} {
 		pages = append(pages, timed{path: path})
 	}
-	for _, typed := range []string{"", "f", "fix+the+par", "webhook", "ebhoo", "gateway+80017", "nothing+has+this", "client-1", session[:8], session} {
+	for _, typed := range []string{"", "f", "fix+the+par", "webhook", "ebhoo", "gateway+80017", "nothing+has+this", "client-1", talked[:8], talked} {
 		pages = append(pages, timed{path: "/jump?q=" + typed, palette: true})
 	}
 	return append(pages, timed{path: "/jump?q=webhook"})

@@ -179,6 +179,7 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"session compact", "/sessions/" + second + "/compact", opened},
 			{"session delete", "/sessions/" + second + "/delete", opened},
 			{"session short", "/sessions/" + first, charted},
+			{"session table", "/sessions/" + second + "?table=1", charted},
 		}},
 	}
 	for _, theme := range []string{"light", "dark"} {

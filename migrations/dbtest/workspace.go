@@ -15,7 +15,8 @@ const LargeSpan = 90 * 24 * time.Hour
 // ten of them: with a title, a lane, epochs, something put back after a compaction in
 // one of fifty; ten API keys, a rule for
 // every thousand exchanges and an entry of the audit log for every hundred.
-// The database has looked at all of it. A million takes some minutes.
+// The database has looked at all of it. A million takes some minutes. Nothing was said in
+// these sessions: their projections, inserts and archive hold nothing that could be shown.
 //
 // Titles are of forty words each in three places and end with the number of the session,
 // counted from the newest: "Fix the parser of the gateway 17". Each has the number in
@@ -27,7 +28,7 @@ func FillWorkspace(t testing.TB, owner *pgxpool.Pool, workspace uuid.UUID, excha
 	apart := LargeSpan / time.Duration(exchanges)
 	run(t, owner, fillSessions, workspace, sessions, (apart * ofSession).Seconds())
 	run(t, owner, `INSERT INTO lanes (workspace_id, id, session_id, position, created_at, last_at)
-		SELECT workspace_id, id, id, 40, started_at, last_at FROM sessions WHERE workspace_id = $1`, workspace)
+		SELECT workspace_id, id AS lane, id AS session, 40, started_at, last_at FROM sessions WHERE workspace_id = $1`, workspace)
 	run(t, owner, `INSERT INTO epochs (workspace_id, lane_id, number, covers, chain, projection, reason, tokens_before, tokens_after, created_at)
 		SELECT workspace_id, id, number, 20 * number, 'c', 'p', 'target', 90000, 60000, last_at
 		FROM sessions CROSS JOIN generate_series(1, 2) number WHERE workspace_id = $1 AND number <= epochs`, workspace)

@@ -20,10 +20,11 @@ var ErrCursor = errors.New("cursor is not one of this list")
 // Where they are many or none, the list is looked through from the newest on, some
 // thousand sessions for a page: see Page.Cut.
 type Filter struct {
-	Query  string    // see above
-	Client string    // exactly
-	Model  string    // exactly
-	APIKey uuid.UUID // uuid.Nil: of all
+	Query  string      // see above
+	IDs    []uuid.UUID // only these; nil: all
+	Client string      // exactly
+	Model  string      // exactly
+	APIKey uuid.UUID   // uuid.Nil: of all
 	Show   Show
 	From   time.Time // active at or after
 	To     time.Time // begun before

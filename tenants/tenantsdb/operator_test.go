@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/migrations/dbtest"
 	"palimpsest/tenants"
 	"palimpsest/tenants/tenantsdb"
 )
@@ -127,6 +128,47 @@ func TestOperatorSeesFiguresOfEveryWorkspace(t *testing.T) {
 	}
 	if found, err := b.OperatedWorkspaces(t.Context(), b.user.ID, tenants.OperatedQuery{Search: "%", Limit: 10}); err != nil || len(found) != 0 {
 		t.Errorf("%% is searched for as it is: %+v, %v", found, err)
+	}
+}
+
+// The page of the operator reads sums, however many exchanges a workspace has, and the one
+// exchange that is its newest.
+func TestOperatorsFiguresAreReadFromSums(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	owner := b.database.Owner(t)
+	dbtest.FillExchanges(t, owner, b.workspace, 20_000)
+	old := b.exchange(now().Add(-40 * 24 * time.Hour))
+	own := b.exchange(now())
+	own.Class, own.Output = "summary", 1_000_000
+	b.record(t, b.workspace, old, own)
+
+	tx, err := owner.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	var exchanges, failures, tokens, read int64
+	var last time.Time
+	for _, step := range []struct {
+		statement string
+		arguments []any
+		into      []any
+	}{
+		{"SELECT set_config('app.user_id', $1, true) <> ''", []any{b.user.ID.String()}, []any{new(bool)}},
+		{"SELECT exchange_count, failure_count, token_count, last_exchange FROM operator_workspaces('', NULL::timestamptz, NULL::uuid, $1, 1)", []any{b.workspace}, []any{&exchanges, &failures, &tokens, &last}},
+		{"SELECT coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables WHERE relname = 'exchanges'", nil, []any{&read}},
+	} {
+		if err := tx.QueryRow(t.Context(), step.statement, step.arguments...).Scan(step.into...); err != nil {
+			t.Fatalf("%s: %v", step.statement, err)
+		}
+	}
+	// Of fifty exchanges one is refused by the provider, of five hundred one by the proxy.
+	if exchanges != 20_000 || failures != 440 || tokens != 20_000*(900+58_000+1_100+700)+int64(own.Input+own.CacheRead+own.CacheWrite+own.Output) {
+		t.Errorf("%d exchanges, %d failures, %d tokens", exchanges, failures, tokens)
+	}
+	if read > 1 || last.Before(own.At.Truncate(time.Second)) {
+		t.Errorf("%d exchanges read; the newest was at %s", read, last)
 	}
 }
 

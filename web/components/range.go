@@ -30,11 +30,12 @@ func (r *Range) IsAsked() bool { return r.From.Value+r.To.Value != "" }
 // IsWrong reports whether a field has an error.
 func (r *Range) IsWrong() bool { return r.From.Error+r.To.Error != "" }
 
-// Read returns the moments of the fields, those without a zone in the reader's. Where
+// Read returns the moments of the fields, those without a zone in the reader's. A day
+// without a time, which only an address has, counts from its start and to its end. Where
 // they are no range, it says so at the fields, and ok is false.
 func (r *Range) Read(zone *time.Location) (from, to time.Time, ok bool) {
-	from, fromOK := moment(r.From.Value, zone)
-	to, toOK := moment(r.To.Value, zone)
+	from, fromOK := moment(r.From.Value, zone, 0)
+	to, toOK := moment(r.To.Value, zone, 1)
 	const choose = " must be a day and a time. Choose both, such as 2026-01-31T09:00."
 	if !fromOK {
 		r.From.Error = r.From.Label + choose
@@ -65,10 +66,14 @@ func RangeWords(from, to time.Time, zone *time.Location) string {
 	return from.In(zone).Format("2 Jan 15:04") + " to " + to.In(zone).Format("2 Jan 15:04")
 }
 
-// moment reads a moment with its zone, or of the reader's zone.
-func moment(text string, zone *time.Location) (time.Time, bool) {
+// moment reads a moment with its zone, or of the reader's zone, or the start of a day
+// that comes so many days after the one that is named.
+func moment(text string, zone *time.Location, days int) (time.Time, bool) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, true
+	}
+	if day, err := time.ParseInLocation(time.DateOnly, text, zone); err == nil {
+		return day.AddDate(0, 0, days), true
 	}
 	at, err := time.ParseInLocation(localForm, strings.TrimSuffix(text, "Z"), zone)
 	return at, err == nil

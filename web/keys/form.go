@@ -258,8 +258,6 @@ func summary(key tenants.APIKey) string {
 	add(limits.Concurrency > 0, "%d at once", limits.Concurrency)
 	add(limits.DayMicroUSD > 0, "%s a day", components.Money(limits.DayMicroUSD))
 	add(limits.MonthMicroUSD > 0, "%s a month", components.Money(limits.MonthMicroUSD))
-	add(key.Pipeline != "", "own pipeline")
-	add(limits.LockOverrides, "overrides locked")
 	add(limits.NoStore, "figures only")
 	return strings.Join(parts, " · ")
 }

@@ -206,7 +206,7 @@ func TestLimitsAreSetOnCreationAndChangedLater(t *testing.T) {
 	}
 
 	list := person.Get("/keys")
-	if row := list.Text(`[data-testid="keys"] tbody tr`); !strings.Contains(row, "claude-*, gpt-5.5") || !strings.Contains(row, "60 requests/min") || !strings.Contains(row, "figures only") || !strings.Contains(row, "you") {
+	if row := list.Text(`[data-testid="keys"] tbody tr`); !strings.Contains(row, "claude-*, gpt-5.5") || !strings.Contains(row, "60 requests/min") || !strings.Contains(row, "figures only") || !strings.Contains(row, "Own settings overrides locked you") {
 		t.Errorf("the list says %q", row)
 	}
 	link := list.Find(`[data-testid="keys"] a[aria-label="Change ci"]`).AttrOr("href", "")
@@ -226,6 +226,9 @@ func TestLimitsAreSetOnCreationAndChangedLater(t *testing.T) {
 	if changed.Name != "ci-agents" || changed.Limits.RequestsPerMinute != 0 || changed.Limits.Concurrency != 4 || changed.Limits.LockOverrides || changed.Limits.NoStore ||
 		len(changed.Limits.Models) != 0 || changed.Pipeline != "" || changed.ExpiresAt == nil || !changed.ExpiresAt.Equal(*key.ExpiresAt) {
 		t.Errorf("changed %+v", changed)
+	}
+	if row := person.Get("/keys").Text(`[data-testid="keys"] tbody tr`); !strings.Contains(row, "Workspace pipeline you") {
+		t.Errorf("without settings of its own the list says %q", row)
 	}
 }
 

@@ -83,6 +83,15 @@ func TestARangeOfOnesOwnIsInTheReadersZoneAndInWholeSteps(t *testing.T) {
 	if same := ask("2026-03-01T20:00:00Z", "2026-03-01T20:30:00Z", "UTC"); same.TestID("requests") != "1" {
 		t.Errorf("the same range with its zone has %s requests", same.TestID("requests"))
 	}
+	// A day without a time is taken as a whole, in the reader's zone.
+	for day, want := range map[string]string{"2026-03-01": "2", "2026-02-28": "0"} {
+		if days := ask(day, day, "Europe/Berlin"); days.TestID("requests") != want {
+			t.Errorf("%s has %s requests, want %s", day, days.TestID("requests"), want)
+		}
+	}
+	if days := ask("2026-02-28", "2026-03-01", "Europe/Berlin"); days.Find(`[data-testid="range"] [name="to"]`).AttrOr("value", "") != "2026-03-02T00:00" {
+		t.Errorf("two days end at %s", days.Find(`[data-testid="range"] [name="to"]`).AttrOr("value", ""))
+	}
 	if link := page.Find(`#split nav a`).AttrOr("href", ""); !strings.Contains(link, "from=2026-03-01T20%3A00%3A00Z") {
 		t.Errorf("the range is lost on the way to %s", link)
 	}

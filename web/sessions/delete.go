@@ -69,19 +69,13 @@ func (h *Handler) ask(c echo.Context, who tenants.Principal, status int, chosen 
 	if err != nil {
 		return err
 	}
+	found, err := h.chosen(c.Request().Context(), who, shown.Reader, idsOf(chosen))
+	if err != nil {
+		return err
+	}
 	question := deleteModel{}
-	for _, id := range idsOf(chosen) {
-		detail, err := h.deps.Sessions.Session(c.Request().Context(), who.Workspace.ID, id)
-		if errors.Is(err, session.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if !shown.Reader.MayRead(detail.APIKey) {
-			detail.Title = ""
-		}
-		question.IDs, question.Titles = append(question.IDs, id), append(question.Titles, row{Overview: detail.Overview}.title())
+	for i := range found {
+		question.IDs, question.Titles = append(question.IDs, found[i].ID), append(question.Titles, row{Overview: found[i]}.title())
 	}
 	if len(question.IDs) == 0 {
 		shown.NoneChosen = true

@@ -2,7 +2,6 @@ package sessions
 
 import (
 	"context"
-	"errors"
 	"net/http"
 
 	"github.com/google/uuid"
@@ -51,7 +50,7 @@ func (h *Handler) exported(c echo.Context, who tenants.Principal) ([]uuid.UUID, 
 	if err != nil {
 		return nil, "", err
 	}
-	found, err := h.chosen(ctx, who, idsOf(c.QueryParams()["id"]))
+	found, err := h.chosen(ctx, who, reader, idsOf(c.QueryParams()["id"]))
 	if c.QueryParam("all") != "" {
 		found, err = h.matching(ctx, who, reader, askOf(c))
 	}
@@ -91,18 +90,12 @@ func (h *Handler) matching(ctx context.Context, who tenants.Principal, reader te
 	}
 }
 
-// chosen returns the sessions of ids, but for those that are gone.
-func (h *Handler) chosen(ctx context.Context, who tenants.Principal, ids []uuid.UUID) ([]session.Overview, error) {
-	var found []session.Overview
-	for _, id := range ids {
-		detail, err := h.deps.Sessions.Session(ctx, who.Workspace.ID, id)
-		if errors.Is(err, session.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, detail.Overview)
+// chosen returns the sessions of ids, the most recently active first, but for those that
+// are gone, without titles that may not be read.
+func (h *Handler) chosen(ctx context.Context, who tenants.Principal, reader tenants.Reader, ids []uuid.UUID) ([]session.Overview, error) {
+	if len(ids) == 0 {
+		return nil, nil
 	}
-	return found, nil
+	page, err := h.deps.Sessions.Sessions(ctx, who.Workspace.ID, session.Filter{IDs: ids, Masked: !reader.All, Shown: reader.Keys, Limit: len(ids)})
+	return page.Sessions, err
 }

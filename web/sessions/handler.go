@@ -127,10 +127,7 @@ func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
 		shown.BesideFailed = h.failed(ctx, "beside", besideErr)
 		return shown, nil
 	}
-	var countErr error
-	if shown.Counts, countErr = h.deps.Sessions.Counts(ctx, who.Workspace.ID, filter); countErr == nil {
-		shown.Total = shown.Counts.Workspace
-	}
+	countErr := h.count(ctx, who.Workspace.ID, filter, &shown)
 	shown.BesideFailed = h.failed(ctx, "beside", errors.Join(besideErr, countErr))
 	page, err := h.deps.Sessions.Sessions(ctx, who.Workspace.ID, filter)
 	if errors.Is(err, session.ErrCursor) {
@@ -143,6 +140,18 @@ func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
 	shown.Rows = h.rows(ctx, who.Workspace.ID, page.Sessions)
 	shown.Found = h.search(ctx, who.Workspace.ID, reader, asked, filter)
 	return shown, nil
+}
+
+// count counts the sessions that match, and those that are active.
+func (h *Handler) count(ctx context.Context, workspace tenants.WorkspaceID, filter session.Filter, shown *model) error {
+	counts, err := h.deps.Sessions.Counts(ctx, workspace, filter)
+	if err != nil {
+		return err
+	}
+	shown.Counts, shown.Total = counts, counts.Workspace
+	active, err := h.deps.Sessions.Counts(ctx, workspace, session.Filter{From: shown.Now.Add(-activeSpan)})
+	shown.Active = active.Of[session.ShowAll]
+	return err
 }
 
 // beside reads what stands beside the list.

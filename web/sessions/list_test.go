@@ -60,6 +60,28 @@ func TestTabsShowAndCountTheirPartOfTheList(t *testing.T) {
 	}
 }
 
+func TestSessionsWithARequestInTheLastMinutesAreActive(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	ids := keep(t, person, kept{title: "now", client: "codex", ago: time.Minute}, kept{title: "just now", ago: 2 * time.Minute}, kept{title: "before", ago: 6 * time.Minute})
+	for _, address := range []string{"/sessions", "/sessions?client=codex", "/sessions?q=none+such"} { // of the workspace, whatever is asked for
+		if said := person.Get(address).TestID("active"); said != "2 active now" {
+			t.Errorf("%s says %q", address, said)
+		}
+	}
+	page := person.Get("/sessions")
+	for i, id := range ids {
+		row := page.Find(`[data-testid="sessions"] a[href="/sessions/` + id.String() + `"]`).Closest("tr")
+		if marked := row.Find(`.dot`).Text() == "active"; marked != (i < 2) {
+			t.Errorf("session %d is marked as active: %t", i, marked)
+		}
+	}
+	change(t, person, "UPDATE sessions SET last_at = last_at - interval '1 hour' WHERE id IS NOT NULL AND $1::uuid IS NOT NULL", ids[0])
+	if page := person.Get("/sessions"); page.Has(`[data-testid="active"], .dot`) {
+		t.Errorf("hours later it says %q", page.TestID("active"))
+	}
+}
+
 func TestRangesKeysClientsAndModelsNarrowTheListTogether(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")

@@ -20,6 +20,7 @@ type model struct {
 	Next   string // cursor of the older page; empty: none
 	Cut    bool   // older ones than those up to Next were not looked through
 	Counts session.Counts
+	Active int // sessions of the workspace, whatever is asked for
 	Total  int // of the workspace; session.MostCounted stands for more too
 	Keys   []tenants.APIKey
 	Found  found
@@ -131,6 +132,20 @@ func (m model) nothing() string {
 	none := strings.TrimSpace("none of them " + m.Asked.span().Words)
 	return has + ", " + none + " with these filters. Narrow less, or clear the filters."
 }
+
+// activeSpan is how long after its last request a session counts as active.
+const activeSpan = 5 * time.Minute
+
+// active says how many sessions of the workspace are active; empty: none.
+func (m model) active() string {
+	if m.Active <= 0 {
+		return ""
+	}
+	return amount(m.Active) + " active now"
+}
+
+// isActive reports whether a session is active.
+func (m model) isActive(r row) bool { return m.Now.Sub(r.LastAt) < activeSpan }
 
 // row is a session of the list.
 type row struct {

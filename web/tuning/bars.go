@@ -153,6 +153,15 @@ func (m previewModel) clientOptions() []components.Option {
 	return options
 }
 
+// replayed says which sessions were looked at, where they are the workspace's.
+func (m previewModel) replayed() string {
+	sessions, of := m.Found.Saved.Sessions, ""
+	if m.Client != "" {
+		of = " with " + components.ClientName(m.Client)
+	}
+	return fmt.Sprintf("your last %s%s, %s", components.Plural(int64(sessions), "session"), of, components.Plural(int64(m.Found.Saved.Requests), "request"))
+}
+
 // whose says whose sessions were looked at.
 func (m previewModel) whose() string {
 	if m.Client == "" {

@@ -75,6 +75,10 @@ func TestPreviewOfAWorkspaceWithoutSessionsIsOfASample(t *testing.T) {
 	if !page.Has(`[data-testid="sample"]`) || len(figures(page)) != 6 {
 		t.Errorf("no sample:\n%s", page.HTML)
 	}
+	whole := person.Post("/pipeline/preview", form(person.Get("/pipeline"))...)
+	if said := whole.Text(`[data-testid="preview"]`); !strings.Contains(said, "To a bundled sample of 6 invented sessions") || strings.Contains(said, "your last") {
+		t.Errorf("the card says %q", said)
+	}
 	if change := figures(page)["Net"][2]; change != "" {
 		t.Errorf("the saved setting differs from itself by %s", change)
 	}
@@ -148,7 +152,7 @@ func TestPreviewIsNarrowedToAClient(t *testing.T) {
 	if options := page.Text(`select[name="preview.client"] option`); options != "All clients Claude Code Codex" {
 		t.Errorf("the clients are %q", options)
 	}
-	for client, want := range map[string]string{"": "6 sessions", "claude-code": "5 sessions", "codex": "a preview of those with Codex needs 5 sessions"} {
+	for client, want := range map[string]string{"": "To your last 6 sessions, ", "claude-code": "To your last 5 sessions with Claude Code, ", "codex": "a preview of those with Codex needs 5 sessions"} {
 		page := person.Post("/pipeline/preview", form(page, "preview.client", client)...)
 		if said := page.Text(`[data-testid="preview"]`); !strings.Contains(said, want) {
 			t.Errorf("of %q: %s", client, said)

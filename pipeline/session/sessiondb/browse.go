@@ -36,7 +36,8 @@ const (
 	sqlEpochs = sqlLine + `
 		SELECT e.number, e.lane_id, e.covers, e.reason, e.tokens_before, e.tokens_after, e.created_at,
 			e.level_tokens IS NOT NULL, coalesce(e.level_tokens[1], 0), coalesce(e.level_tokens[2], 0), coalesce(e.level_tokens[3], 0),
-			coalesce((SELECT x.window_tokens FROM exchanges x WHERE x.workspace_id = $1 AND x.lane_id = e.lane_id AND x.projection = e.number ORDER BY x.at LIMIT 1), 0)
+			coalesce((SELECT (array_agg(x.window_tokens ORDER BY x.at))[1] FROM exchanges x
+				WHERE x.workspace_id = $1 AND x.lane_id = e.lane_id AND x.projection = e.number AND x.projection > 0), 0)
 		FROM line l JOIN epochs e ON e.workspace_id = $1 AND e.lane_id = l.id
 		WHERE e.number <= l.number AND e.covers <= l.covers ORDER BY e.number`
 )

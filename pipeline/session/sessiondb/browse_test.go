@@ -97,6 +97,8 @@ func TestSessionsAreFiltered(t *testing.T) {
 		"model in the search":       {session.Filter{Query: "gpt"}, []uuid.UUID{codex.session}},
 		"id":                        {session.Filter{Query: parser.session.String()[:13]}, []uuid.UUID{parser.session}},
 		"client":                    {session.Filter{Client: "codex"}, []uuid.UUID{codex.session}},
+		"ids":                       {session.Filter{IDs: []uuid.UUID{parser.session, uuid.New()}}, []uuid.UUID{parser.session}},
+		"ids and more":              {session.Filter{IDs: []uuid.UUID{parser.session}, Query: "docs"}, nil},
 		"model":                     {session.Filter{Model: "claude-sonnet-4-5"}, []uuid.UUID{parser.session}},
 		"from":                      {session.Filter{From: noon.Add(time.Minute)}, []uuid.UUID{codex.session}},
 		"to":                        {session.Filter{To: noon.Add(time.Minute)}, []uuid.UUID{parser.session}},

@@ -13,7 +13,8 @@ import (
 
 // sqlDecisions finds for each lane of a session the lanes whose projections it has,
 // above their fork and up to where it left them, and adds up its exchanges under
-// each to the epoch that made it.
+// each to the epoch that made it. That a projection is above 0 says again what the
+// fork says: it is what the index of projections is of.
 const sqlDecisions = `WITH RECURSIVE line AS (
 		SELECT l.id AS lane, l.id AS maker, l.parent_id, l.fork_epoch AS above, 2147483647 AS upto
 		FROM lanes l WHERE l.workspace_id = $1 AND l.session_id = $2
@@ -25,7 +26,7 @@ const sqlDecisions = `WITH RECURSIVE line AS (
 		SELECT line.maker, e.projection, count(*) AS exchanges, sum(e.net_microusd)::bigint AS realised,
 			max(e.predicted_microusd) FILTER (WHERE e.lane_id = line.maker) AS predicted
 		FROM line JOIN exchanges e ON e.workspace_id = $1 AND e.lane_id = line.lane
-			AND e.projection > line.above AND e.projection <= line.upto
+			AND e.projection > 0 AND e.projection > line.above AND e.projection <= line.upto
 		GROUP BY line.maker, e.projection
 	)
 	SELECT o.lane_id, o.number, o.reason, o.created_at, o.tokens_before, o.tokens_after,

@@ -1,14 +1,17 @@
 package sessiondb_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/tenants"
 )
 
@@ -135,5 +138,61 @@ func TestNoticesNameTheSessionThatNeedsAttentionMost(t *testing.T) {
 	}
 	if quiet, err := f.store.Notices(t.Context(), f.scope.Workspace, now.Add(-7*24*time.Hour), now, 0); err != nil || len(quiet) != 2 {
 		t.Errorf("with that turned off: %+v (%v)", quiet, err)
+	}
+}
+
+// What a session's epochs have earned is read along the index of projections, also for a
+// workspace that has come since the database last looked at the table.
+func TestEpochsReadTheExchangesUnderThemAndNoOthers(t *testing.T) {
+	t.Parallel()
+	const insert = `INSERT INTO exchanges (workspace_id, id, at, session_id, lane_id, api_key_id, provider, endpoint, model, client, stream, status, position,
+			compression, tokens_before, tokens_after, window_tokens, level_0, level_1, level_2, level_3, input_tokens, cache_read_tokens,
+			cache_write_tokens, output_tokens, cost_microusd, net_microusd, overhead_us, ttfb_us, duration_us, attempts, projection)
+		SELECT $1, gen_random_uuid(), now() - n * interval '1 second', md5($2 || n / 20)::uuid, md5($2 || n / 20)::uuid, $3, 'anthropic', '', '', '', false, 200, 0,
+			'frozen', 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1 FROM generate_series(1, 20000) n`
+	f := setup(t)
+	owner, fresh := f.db.Owner(t), *f
+	fresh.scope.Workspace = addWorkspace(t, f.door)
+	for _, filled := range []struct {
+		statement string
+		arguments []any
+	}{
+		{insert, []any{f.scope.Workspace, "a", f.scope.APIKey}},
+		{"ANALYZE exchanges", nil},
+		{insert, []any{fresh.scope.Workspace, "b", f.scope.APIKey}},
+	} {
+		if _, err := owner.Exec(t.Context(), filled.statement, filled.arguments...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, one := range []*fixture{f, &fresh} {
+		c := one.conversationOf(6)
+		c.commit(t, c.projection(1, 2))
+		for statement, of := range map[string]uuid.UUID{sessiondb.StatementDecisions: c.session, sessiondb.StatementEpochs: c.lane} {
+			plan := f.explain(t, one.scope.Workspace, statement, one.scope.Workspace, of)
+			if !strings.Contains(plan, "using exchanges_projection on exchanges") || strings.Contains(plan, "Seq Scan on exchanges") {
+				t.Errorf("workspace %s: exchanges are not read by their projection:\n%s", one.scope.Workspace, plan)
+			}
+		}
+	}
+}
+
+// Which sessions of a week have many epochs is asked on every visit of the overview: of
+// their lanes, not of all that the workspace has.
+func TestSessionsWithManyEpochsAreFoundByTheirOwnLanes(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	dbtest.FillWorkspace(t, f.db.Owner(t), f.scope.Workspace, 20_000)
+
+	plan := f.explain(t, f.scope.Workspace, sessiondb.StatementMany, f.scope.Workspace, time.Now().Add(-7*24*time.Hour), 3)
+	for _, one := range []string{"(session_id = s.id)", "(lane_id = l.id)"} {
+		if !strings.Contains(plan, one) {
+			t.Errorf("%s is no condition of an index:\n%s", one, plan)
+		}
+	}
+	for _, all := range []string{"Seq Scan on lanes", "Seq Scan on epochs", "Hash", "Bitmap"} {
+		if strings.Contains(plan, all) {
+			t.Errorf("more is read than the lanes of those sessions:\n%s", plan)
+		}
 	}
 }

@@ -18,7 +18,7 @@ const (
 	// mostLooked is how many sessions a page looks through where they are more, or where
 	// no word begins so.
 	mostLooked = 5_000
-	// common is how many sessions have a word that tells too little.
+	// common is how many words of sessions begin as one that tells too little.
 	common = 20_000
 
 	mostWords  = 4   // of what is looked for, the longest
@@ -70,6 +70,9 @@ func fitting(filter session.Filter) []any {
 
 // narrow adds all of a filter but its query.
 func narrow(query *gorm.DB, filter session.Filter, after *place) *gorm.DB {
+	if filter.IDs != nil {
+		query = query.Where("id = ANY(?::uuid[])", uuidArray(filter.IDs))
+	}
 	if filter.Client != "" {
 		query = query.Where("client = ?", storable(filter.Client))
 	}
@@ -147,18 +150,19 @@ func withWords(tx *gorm.DB, workspace uuid.UUID, filter session.Filter) (ids []u
 	if err := tx.Raw("SELECT word FROM words_of(?) word ORDER BY length(word) DESC, word LIMIT ?", storable(filter.Query), mostWords).Scan(&words).Error; err != nil {
 		return nil, false, err
 	}
-	const having = "SELECT DISTINCT session_id FROM session_words WHERE workspace_id = ? AND word >= ? AND word < ? AND (NOT ? OR api_key_id = ANY(?::uuid[]))"
+	const having = "FROM session_words WHERE workspace_id = ? AND word >= ? AND word < ? AND (NOT ? OR api_key_id = ANY(?::uuid[]))"
 	readable := uuidArray(append(slices.Clone(filter.Shown), uuid.Nil))
 	var parts []string
 	var values []any
 	for _, word := range words {
 		of := []any{workspace, word, word + lastOfText, filter.Masked, readable}
 		var count int
-		if err := tx.Raw("SELECT count(*) FROM ("+having+" LIMIT ?) holding", append(of, common+1)...).Scan(&count).Error; err != nil {
+		// Not of sessions: to tell them apart, all words that begin so would have to be read.
+		if err := tx.Raw("SELECT count(*) FROM (SELECT "+having+" LIMIT ?) beginning", append(of, common+1)...).Scan(&count).Error; err != nil {
 			return nil, false, err
 		}
 		if count <= common {
-			parts, values = append(parts, having), append(values, of...)
+			parts, values = append(parts, "SELECT DISTINCT session_id "+having), append(values, of...)
 		}
 	}
 	if len(parts) == 0 {

@@ -11,16 +11,9 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// Both read the lanes of sessions that were active since, and no others.
 const (
-	sqlMadeInserts = `SELECT i.module, count(*) FROM sessions s
-		JOIN lanes l ON l.workspace_id = $1 AND l.session_id = s.id
-		JOIN lane_inserts i ON i.workspace_id = $1 AND i.lane_id = l.id
-		WHERE s.workspace_id = $1 AND s.last_at >= $2 AND i.put_at >= $2 GROUP BY i.module`
-	sqlMadeSummaries = `SELECT m.status, count(*) FROM sessions s
-		JOIN lanes l ON l.workspace_id = $1 AND l.session_id = s.id
-		JOIN summaries m ON m.workspace_id = $1 AND m.lane_id = l.id
-		WHERE s.workspace_id = $1 AND s.last_at >= $2 AND m.created_at >= $2 GROUP BY m.status`
+	sqlMadeInserts   = "SELECT module, count(*) FROM lane_inserts WHERE workspace_id = $1 AND put_at >= $2 GROUP BY module"
+	sqlMadeSummaries = "SELECT status, count(*) FROM summaries WHERE workspace_id = $1 AND created_at >= $2 GROUP BY status"
 )
 
 // Made returns what modules have put into the prompts of a workspace's sessions, and had

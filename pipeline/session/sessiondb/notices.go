@@ -24,12 +24,15 @@ const (
 			WHERE workspace_id = $1 AND at >= $2 AND compression = 'truncated' GROUP BY session_id) e
 		JOIN sessions s ON s.workspace_id = $1 AND s.id = e.session_id
 		ORDER BY e.at DESC, s.id LIMIT 1`
-	sqlMany = `SELECT count(*) OVER (), s.id, s.title, 0::bigint, max(o.number)
-		FROM sessions s JOIN lanes l ON l.workspace_id = $1 AND l.session_id = s.id
-			JOIN epochs o ON o.workspace_id = $1 AND o.lane_id = l.id
-		WHERE s.workspace_id = $1 AND s.last_at >= $2 AND s.epochs > 0
-		GROUP BY s.id, s.title HAVING max(o.number) >= $3
-		ORDER BY max(o.number) DESC, s.id LIMIT 1`
+	// Lanes and epochs are looked up session by session: a workspace has far more of them
+	// than the database knows.
+	sqlMany = `SELECT count(*) OVER (), s.id, s.title, 0::bigint, made.epochs
+		FROM sessions s CROSS JOIN LATERAL (
+			SELECT max(o.number) AS epochs FROM lanes l JOIN epochs o ON o.workspace_id = $1 AND o.lane_id = l.id
+			WHERE l.workspace_id = $1 AND l.session_id = s.id
+		) made
+		WHERE s.workspace_id = $1 AND s.last_at >= $2 AND s.epochs > 0 AND made.epochs >= $3
+		ORDER BY made.epochs DESC, s.id LIMIT 1`
 )
 
 // rest is after how long without a request a session is taken to have ended.

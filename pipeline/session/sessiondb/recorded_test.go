@@ -32,7 +32,11 @@ func TestConversationsAreReadAsTheyAreCounted(t *testing.T) {
 	f := setup(t)
 	c, other := f.conversationOf(3), f.conversationOf(1)
 	c.record(t)
-	other.record(t)
+	otherSeen := other.seen()
+	otherSeen.Client = "codex"
+	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{otherSeen}); err != nil {
+		t.Fatal(err)
+	}
 	c.say(`{"role":"user","content":"one more"}`)
 	seen := c.seen()
 	seen.Entries[0].Role, seen.Entries[0].Flags, seen.Entries[0].Tokens = conversation.Tool, conversation.HasResult, 70
@@ -69,6 +73,12 @@ func TestConversationsAreReadAsTheyAreCounted(t *testing.T) {
 	}
 	if newest, err := f.store.Recorded(t.Context(), f.scope.Workspace, session.Picked{Newest: 1}); err != nil || len(newest) != 1 || newest[0].Session != c.session {
 		t.Errorf("the newest session is %+v, %v", newest, err)
+	}
+	for client, want := range map[string]uuid.UUID{"claude-code": c.session, "codex": other.session, "Codex": uuid.Nil} {
+		of, err := f.store.Recorded(t.Context(), f.scope.Workspace, session.Picked{Newest: 40, Client: client})
+		if err != nil || len(of) > 1 || (len(of) == 1) != (want != uuid.Nil) || len(of) == 1 && of[0].Session != want {
+			t.Errorf("of %s there is %+v, %v", client, of, err)
+		}
 	}
 	if none, err := f.store.Recorded(t.Context(), uuid.New(), session.Picked{Newest: 40}); err != nil || len(none) != 0 {
 		t.Errorf("of another workspace there is %+v, %v", none, err)
