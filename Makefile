@@ -51,12 +51,12 @@ fuzz: ## search for inputs that break the cutting of bodies and answers, FUZZ_TI
 		go test ./$${target%%:*} -run '^$$' -fuzz "^$${target##*:}$$" -fuzztime $(FUZZ_TIME); done
 
 # An older version: the last one before the newest migration.
-FROM ?= $(shell git log --diff-filter=A --format=%h -1 -- 'migrations/*.sql')^
+COMMIT ?= $(shell git log --diff-filter=A --format=%h -1 -- 'migrations/*.sql')^
 
 .PHONY: rolling
-rolling: ## an older version, FROM=commit, serves on while this one comes up and migrates
+rolling: ## an older version, COMMIT=…, serves on while this one comes up and migrates
 	@deploy/setup.sh postgresql
-	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; git archive '$(FROM)' | tar -x -C "$$dir"; \
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; git archive '$(COMMIT)' | tar -x -C "$$dir"; \
 		(cd "$$dir" && go build -o older ./cmd/palimpsest); \
 		OLDER="$$dir/older" go test -count=1 -v ./cmd/palimpsest -run '^TestOlderVersionServesOnWhileANewOneComesUp$$'
 

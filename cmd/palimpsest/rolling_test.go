@@ -22,7 +22,7 @@ func TestOlderVersionServesOnWhileANewOneComesUp(t *testing.T) {
 	t.Parallel()
 	older := os.Getenv("OLDER")
 	if older == "" {
-		t.Skip("no OLDER: make rolling FROM=… builds an older version and sets it")
+		t.Skip("no OLDER: make rolling COMMIT=… builds an older version and sets it")
 	}
 	database := dbtest.Empty(t).OwnerURL
 	was := &child{t: t, binary: older, dir: t.TempDir(), databaseURL: database}
