@@ -81,6 +81,7 @@ type program struct {
 	pages     *live.Hub     // tells open pages what happens
 	now       func() time.Time
 	seams     seams
+	isCommand bool // does one thing and ends, also beside the running product
 
 	closers []func() // run last to first
 	once    sync.Once
