@@ -126,9 +126,6 @@ func newProgramAt(ctx context.Context, config Config, log *slog.Logger, now func
 	return p, nil
 }
 
-// addr returns the address that the product listens on.
-func (p *program) addr() string { return p.listening }
-
 // listen takes an address.
 func (p *program) listen(ctx context.Context, address string) (net.Listener, error) {
 	var config net.ListenConfig
