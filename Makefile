@@ -50,6 +50,16 @@ fuzz: ## search for inputs that break the cutting of bodies and answers, FUZZ_TI
 	@for target in $(FUZZ_TARGETS); do echo "fuzzing $$target"; \
 		go test ./$${target%%:*} -run '^$$' -fuzz "^$${target##*:}$$" -fuzztime $(FUZZ_TIME); done
 
+# An older version: the last one before the newest migration.
+COMMIT ?= $(shell git log --diff-filter=A --format=%h -1 -- 'migrations/*.sql')^
+
+.PHONY: rolling
+rolling: ## an older version, COMMIT=…, serves on while this one comes up and migrates
+	@deploy/setup.sh postgresql
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; git archive '$(COMMIT)' | tar -x -C "$$dir"; \
+		(cd "$$dir" && go build -o older ./cmd/palimpsest); \
+		OLDER="$$dir/older" go test -count=1 -v ./cmd/palimpsest -run '^TestOlderVersionServesOnWhileANewOneComesUp$$'
+
 .PHONY: check
 check: quick lint secrets vulnerabilities ## formatting, vet, lint, scanners, template drift, module sums, tests with the race detector
 	@deploy/setup.sh postgresql chromium redis-server pgbouncer nodejs npm gcc

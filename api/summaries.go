@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/maypok86/otter/v2"
 
+	"palimpsest/api/limits"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/client"
@@ -44,6 +45,7 @@ type Summaries struct {
 	settings *Settings
 	upstream Upstream
 	recorder *Recorder
+	limits   *limits.Limiter
 	metrics  *Metrics
 	now      func() time.Time
 	worker   *summary.Worker
@@ -62,6 +64,7 @@ type SummaryConfig struct {
 	Settings  *Settings
 	Upstream  Upstream
 	Recorder  *Recorder
+	Limits    *limits.Limiter // of the API keys whose requests call for summaries
 	Metrics   *Metrics
 	Originals summary.Originals
 	Store     summary.Store
@@ -79,7 +82,8 @@ func NewSummaries(config SummaryConfig) (*Summaries, error) {
 		return nil, fmt.Errorf("lanes with summaries: %w", err)
 	}
 	s := &Summaries{
-		settings: config.Settings, upstream: config.Upstream, recorder: config.Recorder, metrics: config.Metrics, now: config.Now, lanes: lanes,
+		settings: config.Settings, upstream: config.Upstream, recorder: config.Recorder, limits: config.Limits,
+		metrics: config.Metrics, now: config.Now, lanes: lanes,
 	}
 	s.worker = summary.NewWorker(summary.Config{
 		Originals: config.Originals, Store: config.Store, Lanes: config.Lanes, Provider: s,
@@ -130,6 +134,7 @@ func (s *Summaries) after(post post, written *prompt.Prompt) {
 		Scope: exchange.Scope, Session: written.Lane.Session, Lane: written.Lane.ID, Covers: covers, Chain: exchange.Chain[:covers+1],
 		Codec: exchange.Codec, Model: exchange.Request.Model, Window: exchange.Model.Window, Factor: exchange.Factor,
 		Provider: post.call.asked.provider, Ride: s.ride(post, written, known), Again: again,
+		Begin: s.within(post.call.key),
 		Settings: summary.Settings{
 			Model: config.LLMCompression.Model, Prompt: config.LLMCompression.Prompt,
 			MaxTokens: config.LLMCompression.MaxTokens, Timeout: config.LLMCompression.Timeout,
@@ -141,6 +146,31 @@ func (s *Summaries) after(post post, written *prompt.Prompt) {
 	if s.worker.Ask(job) {
 		known.asked = covers
 		s.lanes.Set(written.Lane.ID, known)
+	}
+}
+
+// within returns what holds a summary to the budgets of the key whose request called
+// for it, as the next request of that key would be; nil: it has none.
+func (s *Summaries) within(key tenants.APIKey) func(context.Context, tokens.Model, int64) (func(int64), error) {
+	budget := tenants.Quota{
+		DayMicroUSD: key.Limits.DayMicroUSD, MonthMicroUSD: key.Limits.MonthMicroUSD, AllowUnpriced: key.Limits.AllowUnpriced,
+	}
+	if !budget.HasBudget() {
+		return nil
+	}
+	return func(ctx context.Context, model tokens.Model, microUSD int64) (func(int64), error) {
+		if !budget.AllowUnpriced && model.Price == (tokens.Price{}) {
+			return nil, tenants.Forbidden{Code: "model_without_price", Message: "The key has a budget, and the price of the model for summaries is not known."}
+		}
+		ticket, err := s.limits.Admit(ctx, limits.Subject{Workspace: key.Workspace, Key: key.ID}, budget)
+		if err == nil {
+			err = ticket.Take(ctx, 0, microUSD)
+		}
+		if err != nil {
+			ticket.Settle(context.WithoutCancel(ctx), 0, 0)
+			return nil, err
+		}
+		return func(microUSD int64) { ticket.Settle(context.WithoutCancel(ctx), 0, microUSD) }, nil
 	}
 }
 

@@ -198,10 +198,11 @@ func TestNothingEndsThatNobodyLeft(t *testing.T) {
 	if !errors.Is(err, failed) || b.ends(t) != 0 {
 		t.Errorf("%d ends of a deletion that failed: %v", b.ends(t), err)
 	}
-	if err := billing.Off().Leave(t.Context(), b.workspace.ID); err != nil {
+	off := billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now})
+	if err := off.Leave(t.Context(), b.workspace.ID); err != nil {
 		t.Errorf("without billing: %v", err)
 	}
-	if err := billing.Off().EndPass(t.Context()); err != nil {
+	if err := off.EndPass(t.Context()); err != nil {
 		t.Errorf("without billing: %v", err)
 	}
 }

@@ -250,7 +250,7 @@ func TestOldPricesStayThePlanThatWasBought(t *testing.T) {
 
 func TestWithoutStripeEverythingIsLocal(t *testing.T) {
 	t.Parallel()
-	off := billing.Off()
+	off := billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now})
 	overview, err := off.Overview(t.Context(), [16]byte{1})
 	if err != nil || overview.Plan != billing.Local || overview.Quota != 0 || off.IsOn() {
 		t.Errorf("%+v (%v)", overview, err)

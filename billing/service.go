@@ -143,8 +143,5 @@ func New(config Config, deps Deps) *Service {
 	return service
 }
 
-// Off returns the service of an installation without billing.
-func Off() *Service { return New(DefaultConfig(), Deps{Now: time.Now}) }
-
 // IsOn reports whether there is billing.
 func (s *Service) IsOn() bool { return s.config.IsOn() }

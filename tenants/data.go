@@ -26,11 +26,6 @@ type TextPolicy struct {
 	Viewers  Reads // all or none
 }
 
-// DefaultTextPolicy is that of a workspace that has set none.
-func DefaultTextPolicy() TextPolicy {
-	return TextPolicy{Managers: ReadsAll, Members: ReadsOwn, Viewers: ReadsNone}
-}
-
 // For returns what a role may read.
 func (p TextPolicy) For(role Role) Reads {
 	switch role {

@@ -11,7 +11,7 @@ import (
 
 func TestDataSettingsNameTheFieldAtFault(t *testing.T) {
 	t.Parallel()
-	sound := tenants.DataSettings{TimeZone: "Europe/Berlin", Text: tenants.DefaultTextPolicy()}
+	sound := tenants.DataSettings{TimeZone: "Europe/Berlin", Text: textPolicy()}
 	if err := sound.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -53,4 +53,9 @@ func TestAReaderReadsWhatTheyMayAndNothingElse(t *testing.T) {
 			t.Errorf("%s: own %v, other %v, none %v", name, reader.MayRead(own), reader.MayRead(other), reader.None())
 		}
 	}
+}
+
+// textPolicy is that of a workspace that has set none.
+func textPolicy() tenants.TextPolicy {
+	return tenants.TextPolicy{Managers: tenants.ReadsAll, Members: tenants.ReadsOwn, Viewers: tenants.ReadsNone}
 }

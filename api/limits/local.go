@@ -18,7 +18,7 @@ type local struct {
 // use is what a subject has used.
 type use struct {
 	requests, tokens rate
-	running          int
+	running          int // with a place of those that run at once
 	spend            spend
 	held             int64     // millionths of a dollar that requests under way may cost
 	loaded           bool      // the database was asked for spend
@@ -104,7 +104,9 @@ func (l *local) note(subject Subject, quota tenants.Quota, now time.Time, known 
 }
 
 func (u *use) count(quota tenants.Quota, now time.Time) {
-	u.running++
+	if quota.Concurrency > 0 {
+		u.running++
+	}
 	if quota.RequestsPerMinute > 0 {
 		u.requests = u.requests.add(now, quota.RequestsPerMinute, 1)
 	}
@@ -194,7 +196,10 @@ func (l *local) settle(ticket *Ticket, now time.Time, n int, micro int64, known 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	u := l.of(ticket.subject, ticket.quota, now)
-	u.running, u.held = max(0, u.running-1), max(0, u.held-ticket.held)
+	u.held = max(0, u.held-ticket.held)
+	if ticket.quota.Concurrency > 0 {
+		u.running = max(0, u.running-1)
+	}
 	if ticket.quota.TokensPerMinute > 0 {
 		u.tokens = u.tokens.add(now, ticket.quota.TokensPerMinute, n)
 	}
@@ -238,7 +243,7 @@ func (l *local) budgets(now time.Time) []Subject {
 	var subjects []Subject
 	for subject, u := range l.subjects {
 		switch {
-		case now.Sub(u.used) > idle && u.running == 0:
+		case now.Sub(u.used) > idle && u.running == 0 && u.held == 0:
 			delete(l.subjects, subject)
 		case u.hasBudget:
 			subjects = append(subjects, subject)

@@ -3,6 +3,7 @@ package manage
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -84,6 +85,9 @@ func (s *server) known(handle func(c echo.Context, who caller) error) echo.Handl
 
 // denied says why the caller is not granted something.
 func (c caller) denied() error {
+	if slices.Contains(c.key.Scopes, tenants.ScopeManage) {
+		return errNoKey
+	}
 	if c.key.ID != uuid.Nil {
 		return tenants.ErrScopeMissing
 	}

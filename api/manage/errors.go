@@ -25,6 +25,7 @@ var (
 	errUnknownRoute = errors.New("no such route")
 	errNoWorkspace  = errors.New("the login works in no workspace")
 	errNoPerson     = errors.New("nobody is logged in")
+	errNoKey        = errors.New("for people only")
 	errCrossOrigin  = errors.New("request comes from another site")
 	errTooLarge     = errors.New("request body is too large")
 	errNotJSON      = errors.New("content type is not JSON")
@@ -182,6 +183,7 @@ func known() []answer {
 		{kind: errNoAccount, status: http.StatusForbidden, detail: "An API key has no account. Log in as a person with POST /login."},
 		{kind: tenants.ErrLinkEnded, status: http.StatusGone, field: "token", detail: "This link was used, is too old, or was sent to an address that is no longer the account's. Ask for another one."},
 		{kind: errNoWorkspace, status: http.StatusForbidden, detail: "You belong to no workspace. Create one with POST /workspaces, or accept an invitation."},
+		{kind: errNoKey, status: http.StatusForbidden, detail: "No API key may do this, whatever its scopes. Log in with POST /login as somebody whose role allows it."},
 		{kind: errNoPerson, status: http.StatusForbidden, detail: "An API key belongs to one workspace. Log in to do this."},
 		{kind: tenants.ErrLastOwner, status: http.StatusConflict, field: "role", detail: "The workspace would have no owner. Make somebody else an owner first."},
 		{kind: tenants.ErrInvitation, status: http.StatusNotFound, field: "token", detail: "This invitation was accepted or revoked, or has expired. Ask for another."},

@@ -121,7 +121,7 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 		Sessions: p.sessions, Archive: p.archive, ArchiveKeys: archiveKeys, Searcher: p.index, Retentions: p.db.DB, Patterns: patternsdb.New(p.db.DB),
 		People: people, Invitations: identity.NewInvitations(people, p.db.DB, publicURL),
 		Data: p.db.DB, Audit: p.db.DB, Deletion: p.deletion(),
-		Billing: billing.Off(), Operator: p.db.DB, SignOn: p.signOn(), Previewer: preview.New(p.sessions, models),
+		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}), Operator: p.db.DB, SignOn: p.signOn(), Previewer: preview.New(p.sessions, models),
 		Log: slog.New(slog.NewJSONHandler(p.log, nil)),
 	})
 	t.Cleanup(func() {
@@ -385,7 +385,16 @@ func (p *product) build(t *testing.T, method, path, body string, header ...strin
 	return request
 }
 
+// do sends a request, and holds it and its answer against openapi.yaml.
 func do(t *testing.T, request *http.Request) reply {
+	t.Helper()
+	answer := exchange(t, request)
+	described(t, request, sentBody(t, request), answer)
+	return answer
+}
+
+// exchange sends a request.
+func exchange(t *testing.T, request *http.Request) reply {
 	t.Helper()
 	response, err := http.DefaultTransport.RoundTrip(request)
 	if err != nil {

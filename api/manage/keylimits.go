@@ -28,7 +28,6 @@ type limitsJSON struct {
 }
 
 func limitsOf(limits tenants.Limits) limitsJSON {
-	list := func(values []string) []string { return append([]string{}, values...) }
 	return limitsJSON{
 		Models: list(limits.Models), Endpoints: list(limits.Endpoints), Addresses: limits.AddressList(), LockOverrides: limits.LockOverrides, NoStore: limits.NoStore,
 		RequestsPerMinute: limits.RequestsPerMinute, TokensPerMinute: limits.TokensPerMinute, Concurrency: limits.Concurrency,
@@ -78,6 +77,9 @@ func (c limitsChange) apply(limits tenants.Limits) (tenants.Limits, error) {
 	}
 	return limits, nil
 }
+
+// list returns a list as JSON has it: empty, and not null, where there is nothing.
+func list(values []string) []string { return append([]string{}, values...) }
 
 func set[T any](to *T, from *T) {
 	if from != nil {

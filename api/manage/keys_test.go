@@ -107,3 +107,20 @@ func TestAKeyThatCannotBeMadeNamesTheField(t *testing.T) {
 		t.Errorf("keys were made: %+v", listed)
 	}
 }
+
+// A key with every scope learns that none would do, not that it lacks the one it has.
+func TestKeyIsToldWhatNoKeyMay(t *testing.T) {
+	t.Parallel()
+	w := setup(t).tenant(t, "ant")
+	for _, path := range []string{"DELETE /workspace", "POST /billing/portal"} {
+		method, path, _ := strings.Cut(path, " ")
+		answer := w.sendWith(t, w.manage, method, path, "")
+		answer.want(t, http.StatusForbidden)
+		if !strings.Contains(string(answer.body), "No API key may do this") {
+			t.Errorf("%s: %s", answer.request, answer.body)
+		}
+		if answer = w.sendWith(t, w.read, method, path, ""); !strings.Contains(string(answer.body), "lacks the scope manage") {
+			t.Errorf("%s: %s", answer.request, answer.body)
+		}
+	}
+}

@@ -41,6 +41,60 @@ func TestEveryRouteIsDescribedAndNoOther(t *testing.T) {
 	}
 }
 
+// A route that refuses parameters it does not know takes those that are described, and no
+// other that any route has.
+func TestEveryParameterIsDescribedAndNoOther(t *testing.T) {
+	t.Parallel()
+	d, err := theDescription()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := setup(t).tenant(t, "ant")
+	query := func(one operation) (names []string) {
+		for _, parameter := range one.Parameters {
+			if parameter = d.part(parameter); parameter.In == "query" {
+				names = append(names, parameter.Name)
+			}
+		}
+		return names
+	}
+	all := map[string]bool{}
+	for _, operations := range d.operations {
+		for _, name := range query(operations[http.MethodGet]) {
+			all[name] = true
+		}
+	}
+	for route, try := range reaches() {
+		method, path, _ := strings.Cut(route, " ")
+		if method != http.MethodGet || try.public || try.runs {
+			continue
+		}
+		if try.path != nil {
+			path = try.path(w)
+		}
+		path, given, _ := strings.Cut(path, "?")
+		one, _ := d.find(method, path)
+		var unknown []string
+		for name := range all {
+			request := w.build(t, method, path+"?"+given+"&"+name+"=x", "")
+			request.AddCookie(w.cookie)
+			var problem struct{ Field, Detail string }
+			if answer := exchange(t, request); answer.status >= http.StatusBadRequest {
+				answer.decode(t, &problem)
+			}
+			if problem.Field == name && strings.Contains(problem.Detail, "is unknown; known are") {
+				unknown = append(unknown, name)
+			}
+		}
+		for name := range all {
+			isUnknown, isDescribed := slices.Contains(unknown, name), slices.Contains(query(one), name)
+			if isUnknown == isDescribed && (isUnknown || len(unknown) > 0) {
+				t.Errorf("%s: the parameter %s is unknown: %v, described: %v", route, name, isUnknown, isDescribed)
+			}
+		}
+	}
+}
+
 func TestEveryReferenceInTheDescriptionLeadsSomewhere(t *testing.T) {
 	t.Parallel()
 	w := &tenant{product: setup(t)}

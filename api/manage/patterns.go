@@ -74,7 +74,7 @@ type placeJSON struct {
 func patternOf(p *patterns.Pattern) patternJSON {
 	out := patternJSON{
 		ID: p.ID, Kind: p.Kind, Text: p.Text, Status: p.Status, Reason: p.Reason, Source: p.Source, Version: p.Version,
-		When:     whenJSON{Terms: p.When.Terms, Paths: p.When.Paths, Signatures: p.When.Signatures, Always: p.When.Always},
+		When:     whenJSON{Terms: list(p.When.Terms), Paths: list(p.When.Paths), Signatures: list(p.When.Signatures), Always: p.When.Always},
 		Sessions: p.Sessions, Evidence: p.Evidence, Injected: p.Injected, Successes: p.Successes,
 		CreatedAt: p.CreatedAt, EditedAt: p.EditedAt, LastSeen: p.LastSeen,
 	}

@@ -35,7 +35,7 @@ func withTools(load func() (Config, error), work func(context.Context, *cobra.Co
 		if err != nil {
 			return err
 		}
-		program := &program{config: config, log: newLog(os.Stderr, config.LogFormat), now: time.Now}
+		program := &program{config: config, log: newLog(os.Stderr, config.LogFormat), now: time.Now, isCommand: true}
 		defer program.close()
 		secrets, err := config.Secrets()
 		if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -49,7 +50,8 @@ func (p *program) openDatabase(ctx context.Context, safe *vault.Vault) (*tenants
 	return db, nil
 }
 
-// ownerURL returns DATABASE_URL, or that of a private cluster that it starts.
+// ownerURL returns DATABASE_URL, or that of a private cluster that it starts. A command
+// takes the one that the running product has started.
 func (p *program) ownerURL(ctx context.Context) (string, error) {
 	if p.config.DatabaseURL != "" {
 		return p.config.DatabaseURL, nil
@@ -62,6 +64,13 @@ func (p *program) ownerURL(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("PALIMPSEST_DATA_DIR: %w", err)
 	}
 	cluster, err := localdb.Start(ctx, localdb.Config{Dir: dir})
+	if p.isCommand && errors.Is(err, localdb.ErrInUse) {
+		url, err := localdb.Running(dir, databaseName)
+		if err != nil {
+			return "", fmt.Errorf("embedded database: %w", err)
+		}
+		return url, nil
+	}
 	if err != nil {
 		return "", fmt.Errorf("embedded database: %w", err)
 	}

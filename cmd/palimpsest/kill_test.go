@@ -89,6 +89,7 @@ type child struct {
 	dir     string
 	command *exec.Cmd
 	addr    string
+	log     syncBuffer // what it said once it listened
 
 	databaseURL string // empty: the program's private one
 }
@@ -135,7 +136,7 @@ func (c *child) start() {
 			break
 		}
 	}
-	go func() { _, _ = io.Copy(io.Discard, lines) }() // ends with the process
+	go func() { _, _ = io.Copy(&c.log, lines) }() // ends with the process
 }
 
 // adopt points a tenant at the program's newest address.

@@ -30,7 +30,7 @@ func migrateCommand(load func() (Config, error)) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				program := &program{config: config, log: newLog(os.Stderr, config.LogFormat)}
+				program := &program{config: config, log: newLog(os.Stderr, config.LogFormat), isCommand: true}
 				defer program.close()
 				url, err := program.ownerURL(command.Context())
 				if err != nil {

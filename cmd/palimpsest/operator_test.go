@@ -5,15 +5,18 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
 
 	"palimpsest/api"
 	"palimpsest/api/redistest"
+	"palimpsest/api/upstream/providertest"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/jobs"
 	"palimpsest/tenants"
@@ -190,5 +193,36 @@ func TestChangesAreHeardPastAPooler(t *testing.T) {
 		}
 	case <-t.Context().Done():
 		t.Fatal("nothing is heard")
+	}
+}
+
+// Commands work beside a running product, on the private database that it has started.
+func TestCommandsWorkBesideTheRunningProduct(t *testing.T) {
+	t.Parallel()
+	i := startOn(t, "", providertest.Config{})
+	w := i.tenant("ada")
+	load := func() (Config, error) { return i.config, nil }
+	for _, test := range []struct {
+		command *cobra.Command
+		words   []string
+		says    string
+	}{
+		{userCommand(load), []string{"operator", "ada@example.com"}, "ada@example.com is an operator"},
+		{keyCommand(load), []string{"create", "--email", "ada@example.com"}, "plm_"},
+		{vaultCommand(load), []string{"reseal"}, "need the first master key only"},
+		{migrateCommand(load), []string{"status"}, "00001_init.sql"},
+	} {
+		var said bytes.Buffer
+		test.command.SetOut(&said)
+		test.command.SetArgs(test.words)
+		if err := test.command.ExecuteContext(t.Context()); err != nil || !strings.Contains(said.String(), test.says) {
+			t.Errorf("%v: %q, %v", test.words, said.String(), err)
+		}
+		if test.says == "plm_" {
+			w.key = strings.TrimSpace(said.String())
+		}
+	}
+	if response, answer := w.post("/v1/messages", []byte(smallMessage), nil); response.StatusCode != http.StatusOK {
+		t.Errorf("with the key of the command: status %d: %s", response.StatusCode, answer)
 	}
 }

@@ -75,6 +75,9 @@ func (i *instance) shutdown() { i.program.stop(i.t.Context()) }
 
 func (i *instance) url(path string) string { return "http://" + i.program.addr() + path }
 
+// addr returns the address that the product listens on.
+func (p *program) addr() string { return p.listening }
+
 // tenant signs up a workspace, stores a key for each provider and creates an API key.
 func (i *instance) tenant(name string) *tenant {
 	i.t.Helper()

@@ -81,6 +81,7 @@ type program struct {
 	pages     *live.Hub     // tells open pages what happens
 	now       func() time.Time
 	seams     seams
+	isCommand bool // does one thing and ends, also beside the running product
 
 	closers []func() // run last to first
 	once    sync.Once
@@ -124,9 +125,6 @@ func newProgramAt(ctx context.Context, config Config, log *slog.Logger, now func
 	log.Info("listening", "addr", p.listening)
 	return p, nil
 }
-
-// addr returns the address that the product listens on.
-func (p *program) addr() string { return p.listening }
 
 // listen takes an address.
 func (p *program) listen(ctx context.Context, address string) (net.Listener, error) {

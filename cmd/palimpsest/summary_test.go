@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -179,6 +181,80 @@ func TestASummaryIsWrittenInTheBackgroundAndUsedAtTheNextEpoch(t *testing.T) {
 	if !bytes.Contains(w.last(), []byte("[CONTEXT SUMMARY]\\nNotes on turns 1–")) {
 		t.Error("after a restart the summary is not found again")
 	}
+}
+
+// What a summary costs is held to the budget of the key whose request called for it:
+// it counts as soon as it is there, and none is asked for once the budget is used up.
+func TestSummariesKeepToTheBudgetOfTheirKey(t *testing.T) {
+	t.Parallel()
+	i := start(t, providertest.Config{Script: providertest.WithNotes(providertest.Echo, func(providertest.Request) providertest.Reply {
+		return providertest.Reply{Text: providertest.Notes}
+	})})
+	const budget = 10_000_000
+	rich := newWorker(i.tenant("rich"))
+	rich.setPipelinef("ipc: {contextWindow: 30000, llmCompression: {model: claude-haiku-4-5}}\n")
+	rich.limitTo(budget)
+	rich.untilEpoch()
+	rich.untilSummaries(1)
+	spent, summaries := rich.spent(1)
+	if summaries == 0 || strings.Contains(i.log.String(), `"rejected":"budget"`) {
+		t.Fatalf("a summary within the budget cost %d", summaries)
+	}
+	response, _ := rich.post("/v1/messages/count_tokens", rich.body(), nil)
+	i.double.Reset()
+	left, err := strconv.ParseFloat(response.Header.Get("X-Palimpsest-Ratelimit-Remaining-Day-Usd"), 64)
+	if err != nil || int64(math.Round(left*1e6)) != budget-spent-summaries {
+		t.Errorf("of the budget %f are left (%v), %d were spent on requests and %d on summaries", left, err, spent, summaries)
+	}
+
+	poor := newWorker(i.tenant("poor"))
+	poor.setPipelinef("ipc: {contextWindow: 30000, llmCompression: {model: claude-haiku-4-5}}\n")
+	poor.limitTo(spent - 1000) // the same conversation uses it up with the epoch's request
+	poor.untilEpoch()
+	poor.untilSummaries(2)
+	if !strings.Contains(i.log.String(), `"rejected":"budget"`) {
+		t.Error("a summary beyond the budget is not rejected")
+	}
+	if cost, summaries := poor.spent(0); cost < spent-1000 || summaries != 0 {
+		t.Errorf("requests cost %d, less than the budget, or summaries %d", cost, summaries)
+	}
+}
+
+// limitTo gives the worker a key with a budget of a day, in millionths of a dollar.
+func (w *worker) limitTo(microUSD int64) {
+	w.t.Helper()
+	var created struct {
+		Secret string `json:"secret"`
+	}
+	w.call(http.MethodPost, "/api/v1/keys", map[string]any{
+		"name": "limited", "scopes": []string{"proxy"}, "budget_day_usd": float64(microUSD) / 1e6,
+	}, http.StatusCreated, &created)
+	w.key = created.Secret
+}
+
+// spent returns what the requests and the summaries of the workspace cost, once all
+// requests, and so many summaries, are recorded.
+func (w *worker) spent(made int) (requests, summaries int64) {
+	w.t.Helper()
+	w.until(func() bool {
+		var list struct {
+			Data []struct {
+				Client string `json:"client"`
+				Cost   int64  `json:"cost_micro_usd"`
+			} `json:"data"`
+		}
+		w.call(http.MethodGet, "/api/v1/requests?limit=200", nil, http.StatusOK, &list)
+		requests, summaries = 0, 0
+		for _, request := range list.Data {
+			if request.Client == "palimpsest" {
+				summaries += request.Cost
+			} else {
+				requests += request.Cost
+			}
+		}
+		return len(list.Data) == len(w.sent)+made
+	})
+	return requests, summaries
 }
 
 // checkCharged checks that what summaries cost is counted, once, for the workspace

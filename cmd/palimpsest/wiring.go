@@ -98,8 +98,9 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
+	limiter := p.startLimits(db, metrics)
 	summaries, err := p.summaries(api.SummaryConfig{
-		Settings: settings, Upstream: provider, Recorder: recorder, Metrics: metrics, Originals: originals, Store: sessions,
+		Settings: settings, Upstream: provider, Recorder: recorder, Limits: limiter, Metrics: metrics, Originals: originals, Store: sessions,
 		Lanes: writer.Resolver, Models: writer.Models, Counter: counter, Log: p.log, Now: p.now,
 	})
 	if err != nil {
@@ -118,7 +119,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	e := newEcho(p.log, p.clientAddress())
 	p.serveProxy(e, p.bounded(&api.Server{
 		Keys: keys, Settings: settings, Prompts: writer, Upstream: provider,
-		Recorder: recorder, Summaries: summaries, Answers: answers, Limits: p.startLimits(db, metrics), Metrics: metrics, Address: e.IPExtractor, Log: p.log, Now: p.now,
+		Recorder: recorder, Summaries: summaries, Answers: answers, Limits: limiter, Metrics: metrics, Address: e.IPExtractor, Log: p.log, Now: p.now,
 	}), recall.Config{
 		Lanes: sessions, Archive: originals, Searcher: index, Codecs: codecs(), PublicURL: p.reachable(), Log: p.log, Now: p.now,
 	})

@@ -136,6 +136,13 @@ func (m *maker) ask(ctx context.Context) (string, error) {
 	}
 	own, limit := m.own(name)
 	source := m.transcripts(own, limit)
+	if m.job.Begin != nil {
+		settle, err := m.job.Begin(ctx, own.model, mayCost(own, source.input))
+		if err != nil {
+			return "", reject(ReasonBudget)
+		}
+		defer func() { settle(m.cost) }()
+	}
 	if body, ok := m.ride(offer{model: own.model, input: source.input, output: m.budget}); ok {
 		text, err := m.askOnce(ctx, FormCached, m.job.Model, Call{
 			Path: Path(m.job.Codec.Format()), Header: m.job.Ride.Header, Body: body,
@@ -157,6 +164,12 @@ func (m *maker) ask(ctx context.Context) (string, error) {
 		// The oldest turns go, calls together with their results.
 		source.first += max(1, left/3)
 	}
+}
+
+// mayCost returns what a request of its own costs at most, in millionths of a dollar.
+// A cached prompt is gone on from only where that costs less.
+func mayCost(own request, input int) int64 {
+	return own.model.Price.MicroUSD(input, 0, 0, 0, own.maxOutput)
 }
 
 // reading is what a model is given to read.

@@ -58,6 +58,11 @@ type Job struct {
 	Settings Settings
 	Ride     *Ride // nil: the lane's prompt cannot be gone on from
 
+	// Begin is asked before a model is, with what that may cost at most, in millionths
+	// of a dollar; nil: nobody minds. It returns what is to be told the cost once it is
+	// known, or an error that refuses the summary.
+	Begin func(ctx context.Context, model tokens.Model, microUSD int64) (settle func(microUSD int64), err error)
+
 	// Again says that the summary was asked for before, and perhaps lost with the
 	// process that was asked: nothing is done where an attempt at it is kept.
 	Again bool

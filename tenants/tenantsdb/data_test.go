@@ -14,7 +14,7 @@ func TestDataSettingsAreKeptAndNoted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	found, err := b.DataSettings(t.Context(), b.workspace)
-	if want := (tenants.DataSettings{TimeZone: "UTC", Text: tenants.DefaultTextPolicy()}); err != nil || found != want {
+	if want := (tenants.DataSettings{TimeZone: "UTC", Text: textPolicy()}); err != nil || found != want {
 		t.Fatalf("a new workspace has %+v, %v", found, err)
 	}
 	wanted := tenants.DataSettings{TimeZone: "Asia/Kolkata", NoStore: true, Text: tenants.TextPolicy{Managers: "own", Members: "all", Viewers: "all"}}
@@ -49,12 +49,12 @@ func TestAReaderIsWhatRoleAndPolicySay(t *testing.T) {
 		text tenants.TextPolicy
 		want tenants.Reads
 	}{
-		{tenants.Owner, tenants.DefaultTextPolicy(), tenants.ReadsAll},
-		{tenants.Admin, tenants.DefaultTextPolicy(), tenants.ReadsAll},
+		{tenants.Owner, textPolicy(), tenants.ReadsAll},
+		{tenants.Admin, textPolicy(), tenants.ReadsAll},
 		{tenants.Admin, tenants.TextPolicy{Managers: "own", Members: "all", Viewers: "all"}, tenants.ReadsOwn},
-		{tenants.Regular, tenants.DefaultTextPolicy(), tenants.ReadsOwn},
+		{tenants.Regular, textPolicy(), tenants.ReadsOwn},
 		{tenants.Regular, tenants.TextPolicy{Managers: "own", Members: "all", Viewers: "none"}, tenants.ReadsAll},
-		{tenants.Viewer, tenants.DefaultTextPolicy(), tenants.ReadsNone},
+		{tenants.Viewer, textPolicy(), tenants.ReadsNone},
 		{tenants.Viewer, tenants.TextPolicy{Managers: "all", Members: "all", Viewers: "all"}, tenants.ReadsAll},
 		{tenants.Billing, tenants.TextPolicy{Managers: "all", Members: "all", Viewers: "all"}, tenants.ReadsNone},
 	} {
@@ -78,4 +78,9 @@ func TestAReaderIsWhatRoleAndPolicySay(t *testing.T) {
 	if reader, err := b.Reader(t.Context(), b.workspace, uuid.New()); err != nil || !reader.None() {
 		t.Errorf("who is no member: %+v, %v", reader, err)
 	}
+}
+
+// textPolicy is that of a workspace that has set none.
+func textPolicy() tenants.TextPolicy {
+	return tenants.TextPolicy{Managers: tenants.ReadsAll, Members: tenants.ReadsOwn, Viewers: tenants.ReadsNone}
 }

@@ -35,11 +35,6 @@ type Handler struct {
 // New returns a Handler for the streams of a hub.
 func New(hub *Hub, check Check) *Handler { return &Handler{hub: hub, check: check, beat: beat} }
 
-// Every has silent streams say that they are there at another interval.
-func (h *Handler) Every(interval time.Duration) *Handler {
-	return &Handler{hub: h.hub, check: h.check, beat: interval}
-}
-
 // Stream tells a page what happens in its workspace, as server-sent events, until the
 // page is left, its login ends or the process stops: "exchanges" with how many were
 // recorded since the event before, "missed" where some may not have been told, "end"

@@ -141,7 +141,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 		},
 		People: people, Invitations: identity.NewInvitations(people, p.DB, PublicURL),
 		Data: p.DB, Audit: p.DB, Views: p.DB, Deletion: p.deletion(),
-		Billing: billing.Off(),
+		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}),
 		SignOn:  p.signOn(PublicURL), Passkeys: p.passkeys(p.Local),
 	}
 	p.useEverywhere(t, &deps)

@@ -104,6 +104,26 @@ func Remove(ctx context.Context, dir string) error {
 	return nil
 }
 
+// Running returns the URL at which the owner reaches a database of the cluster that
+// another program runs in a directory. It ends with that program. The error is an
+// ErrInUse while the cluster does not accept connections yet, or no longer.
+func Running(dir, database string) (string, error) {
+	place := installation{dir: dir}
+	content, err := os.ReadFile(filepath.Join(place.data(), "postmaster.pid"))
+	lines := strings.Split(string(content), "\n")
+	if err != nil || len(lines) < 8 || strings.TrimSpace(lines[7]) != "ready" {
+		return "", fmt.Errorf("%w, which starts or ends it: try again", ErrInUse)
+	}
+	port, err := strconv.Atoi(strings.TrimSpace(lines[3]))
+	if err != nil {
+		return "", fmt.Errorf("port of the running database: %w", err)
+	}
+	if place.password, err = place.readPassword(); err != nil {
+		return "", err
+	}
+	return dsn(port, place.password, database), nil
+}
+
 // DSN returns the URL at which the cluster's owner reaches a database.
 func (c *Cluster) DSN(database string) string { return dsn(c.port, c.password, database) }
 

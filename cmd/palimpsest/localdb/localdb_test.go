@@ -155,6 +155,24 @@ func TestDirectoryServesOneProgramAtATime(t *testing.T) {
 	}
 }
 
+func TestRunningClusterIsReachedFromAnotherProgram(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if url, err := localdb.Running(dir, "postgres"); !errors.Is(err, localdb.ErrInUse) {
+		t.Errorf("where nothing runs: %q, %v", url, err)
+	}
+	cluster := start(t, localdb.Config{Dir: dir, Volatile: true})
+	if url, err := localdb.Running(dir, "postgres"); err != nil || url != cluster.DSN("postgres") {
+		t.Errorf("reached at %q (%v), the program has %q", url, err, cluster.DSN("postgres"))
+	}
+	if err := cluster.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if url, err := localdb.Running(dir, "postgres"); !errors.Is(err, localdb.ErrInUse) {
+		t.Errorf("after its end: %q, %v", url, err)
+	}
+}
+
 func TestOnlyThePasswordOpensTheCluster(t *testing.T) {
 	t.Parallel()
 	cluster := start(t, localdb.Config{Dir: t.TempDir(), Volatile: true})

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"palimpsest/api/upstream/providertest"
+	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/wire"
+	"palimpsest/pipeline/wire/anthropic"
+)
+
+// S27: a new version comes up beside an older one on its database and migrates it. The
+// older one serves on: what was begun before and what is new, also a conversation whose
+// requests go now to the one and now to the other, and it logs no error. `make rolling`
+// builds the older one and names it in OLDER; that what a migration leaves is enough for
+// the version right before it, TestMigrationsLeaveTheVersionBeforeWhatItUses holds.
+func TestOlderVersionServesOnWhileANewOneComesUp(t *testing.T) {
+	t.Parallel()
+	older := os.Getenv("OLDER")
+	if older == "" {
+		t.Skip("no OLDER: make rolling COMMIT=… builds an older version and sets it")
+	}
+	database := dbtest.Empty(t).OwnerURL
+	was := &child{t: t, binary: older, dir: t.TempDir(), databaseURL: database}
+	is := &child{t: t, binary: build(t), dir: t.TempDir(), databaseURL: database}
+	double := providertest.NewServer(t, providertest.Config{Key: providerKey, Window: 30_000, Count: counter(t).Count, KeepBodies: 1})
+	body := generated(double, 120)
+	envelope, ends := requests(t, anthropic.New(), body)
+
+	was.start()
+	w := &tenant{instance: &instance{t: t, double: double}}
+	was.adopt(w)
+	w.join("rolling")
+	w.setPipelinef("ipc:\n  contextWindow: 30000\n")
+	archived := 0
+	send := func(step int) {
+		t.Helper()
+		prefix := envelope.Seal([]wire.Piece{{From: 0, To: ends[step]}})
+		response, answer := w.post("/v1/messages", prefix, map[string]string{"X-Palimpsest-Session-Id": "rolling"})
+		if response.StatusCode != http.StatusOK {
+			t.Fatalf("request %d: status %d: %s", step, response.StatusCode, answer)
+		}
+		if response.Header.Get("X-Palimpsest-Archived") != "0" {
+			archived = ends[step]
+		}
+	}
+	for step := range len(ends) / 3 {
+		send(step)
+	}
+
+	is.start()
+	for step := len(ends) / 3; step < len(ends); step++ {
+		[]*child{was, is}[step%2].adopt(w)
+		send(step)
+	}
+	was.adopt(w)
+	w.serves(anthropic.New(), body, archived)
+	late := &tenant{instance: w.instance}
+	late.join("late")
+	for range 3 {
+		if response, answer := late.post("/v1/messages", envelope.Seal([]wire.Piece{{From: 0, To: ends[0]}}), nil); response.StatusCode != http.StatusOK {
+			t.Fatalf("status %d: %s", response.StatusCode, answer)
+		}
+	}
+	said := was.log.String() // of being stopped it may tell
+	was.stop()
+	for line := range strings.Lines(said) {
+		if strings.Contains(line, `"level":"ERROR"`) || strings.Contains(line, `"level":"WARN"`) {
+			t.Errorf("the older version says %s", line)
+		}
+	}
+	is.adopt(w)
+	w.serves(anthropic.New(), body, ends[len(ends)-1])
+	late.serves(anthropic.New(), body, 0)
+	is.stop()
+}
+
+// serves looks at what a workspace has, in the API and on the pages.
+func (w *tenant) serves(codec wire.Codec, body []byte, messages int) {
+	w.t.Helper()
+	cookies := &http.Request{Header: http.Header{}}
+	for _, cookie := range w.cookies {
+		cookies.AddCookie(cookie)
+	}
+	w.until(func() bool { // exchanges are recorded a moment after their answer
+		_, list := w.asks(http.MethodGet, "/api/v1/sessions", "", cookies.Header)
+		return bytes.Contains(list, []byte(`"id"`))
+	})
+	w.checkOriginals(codec, body, messages)
+	session := w.onlySession()
+	for _, path := range []string{
+		"/api/v1/usage", "/api/v1/keys", "/api/v1/members", "/api/v1/audit", "/api/v1/pipeline", "/api/v1/sessions/" + session,
+		"/sessions", "/sessions/" + session, "/requests", "/keys", "/overview", "/providers", "/pipeline", "/patterns", "/members", "/audit", "/settings", "/account",
+	} {
+		if response, answer := w.asks(http.MethodGet, path, "", cookies.Header); response.StatusCode != http.StatusOK {
+			w.t.Errorf("GET %s: status %d: %.300s", path, response.StatusCode, answer)
+		}
+	}
+}
