@@ -105,7 +105,7 @@ func (f *fixture) blocksRead(t *testing.T, statement string, arguments ...any) (
 		Plan struct {
 			Hit  int `json:"Shared Hit Blocks"`
 			Read int `json:"Shared Read Blocks"`
-		}
+		} `json:"Plan"`
 	}
 	if err := json.Unmarshal([]byte(plan), &read); err != nil || len(read) != 1 || read[0].Plan.Hit == 0 {
 		t.Fatalf("%v: %s", err, plan)
