@@ -18,7 +18,7 @@ type layer struct {
 func layers() []layer {
 	ofModules := []string{
 		"pipeline", "pipeline/client", "pipeline/conversation", "pipeline/tokens", "pipeline/session",
-		"pipeline/ledger", "pipeline/archive", "pipeline/summary",
+		"pipeline/ledger", "pipeline/archive", "pipeline/summary", "pipeline/cores",
 	}
 
 	return []layer{
@@ -32,14 +32,15 @@ func layers() []layer {
 		{"tenants/...", []string{"tenants"}},
 
 		{"pipeline/conversation", nil},
+		{"pipeline/cores", nil},
 		{"pipeline/wire/...", []string{"pipeline/conversation", "pipeline/wire"}},
 		{"pipeline/tokens/...", []string{"pipeline/conversation", "pipeline/tokens"}},
 		{"pipeline/ledger", []string{"pipeline/conversation"}},
-		{"pipeline/archive/archivedb", []string{"pipeline/archive", "pipeline/archive/search", "pipeline/conversation", "pipeline/session"}},
+		{"pipeline/archive/archivedb", []string{"pipeline/archive", "pipeline/archive/search", "pipeline/conversation", "pipeline/cores", "pipeline/session"}},
 		{"pipeline/archive/...", []string{"pipeline/conversation", "pipeline/archive"}},
 		// One transaction keeps a lane's projection and the originals it stands for.
 		{"pipeline/session/sessiondb", []string{"pipeline/session", "pipeline/jobs", "pipeline/conversation", "pipeline/cost", "pipeline/archive", "pipeline/archive/archivedb"}},
-		{"pipeline/session", []string{"pipeline/conversation", "pipeline/archive", "pipeline/tokens", "pipeline/wire"}},
+		{"pipeline/session", []string{"pipeline/conversation", "pipeline/cores", "pipeline/archive", "pipeline/tokens", "pipeline/wire"}},
 		{"pipeline/client", []string{"pipeline/conversation", "pipeline/session", "pipeline/wire"}},
 		{"pipeline/summary", []string{
 			"pipeline/conversation", "pipeline/tokens", "pipeline/ledger", "pipeline/session", "pipeline/archive", "pipeline/wire",

@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"cmp"
+	"path"
 	"slices"
 	"strings"
 
@@ -193,9 +195,9 @@ func saysSuccess(line string) bool {
 }
 
 // excerpt returns the line of a failed call's result that says most, for the model
-// to read: of a test or build tool the first that tells of a failure.
+// to read: of a test or build tool the first that tells of a failure, and of what.
 func excerpt(call *Call, result *conversation.Block) string {
-	first := ""
+	first, sum, diagnostic := "", "", ""
 	for _, part := range []string{head(result.Text), tail(result.Text)} {
 		for line := range strings.Lines(part) {
 			line = strings.TrimSpace(line)
@@ -205,12 +207,34 @@ func excerpt(call *Call, result *conversation.Block) string {
 			if first == "" {
 				first = line
 			}
-			if call.Command != "" && saysFailure(line) && line != "FAIL" {
+			switch {
+			case call.Command == "" || line == "FAIL":
+			case isSum(line):
+				sum = cmp.Or(sum, line)
+			case saysFailure(line):
 				return harmless(oneLine(line, excerptCharacters))
+			case isDiagnostic(line):
+				diagnostic = cmp.Or(diagnostic, line)
 			}
 		}
 	}
-	return harmless(oneLine(first, excerptCharacters))
+	return harmless(oneLine(cmp.Or(diagnostic, sum, first), excerptCharacters))
+}
+
+// isSum reports whether a line tells that something failed whose own lines tell what.
+func isSum(line string) bool {
+	return strings.HasPrefix(line, "make: ***") || strings.HasSuffix(line, "[build failed]") || strings.HasSuffix(line, "ERROR task failed")
+}
+
+// isDiagnostic reports whether a line begins as those of compilers and linters do:
+// with a file, a line and mostly a column.
+func isDiagnostic(line string) bool {
+	file, rest, found := strings.Cut(line, ":")
+	if !found || path.Ext(file) == "" || strings.ContainsAny(file, " \t\"'`(") {
+		return false
+	}
+	number, said, found := strings.Cut(rest, ":")
+	return found && number != "" && strings.Trim(number, "0123456789") == "" && strings.TrimSpace(said) != ""
 }
 
 // isFrame reports whether a line is one that a client puts around every output.

@@ -128,3 +128,21 @@ func TestASolvedErrorNamesWhatSolvedIt(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+// A build that failed says so last, and why before.
+func TestAnExcerptTellsWhatFailed(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ command, output, excerpt string }{
+		{"go test ./a", "# p/a [p/a.test]\na/a_test.go:4:2: undefined: context\nFAIL\tp/a [build failed]\nFAIL", "a/a_test.go:4:2: undefined: context"},
+		{"make build", "go build ./...\n./x.go:7: no such name\nmake: *** [Makefile:9: build] Error 1", "./x.go:7: no such name"},
+		{"make build", "make: *** [Makefile:9: build] Error 1", "make: *** [Makefile:9: build] Error 1"},
+		{"grep -n x a.go && go test ./a", "a.go:3: x\n--- FAIL: TestX (0.1s)\nFAIL", "--- FAIL: TestX (0.1s)"},
+		{"curl http://a.example:80/", "http://a.example:80/: refused", "http://a.example:80/: refused"},
+		{"run", "at 10:20:30: stopped\nerror: it broke", "error: it broke"},
+	} {
+		kept := new(talk).bash(test.command, "Exit code 1\n"+test.output).ledger()
+		if len(kept.Errors) != 1 || kept.Errors[0].Excerpt != test.excerpt {
+			t.Errorf("%q: %+v, want %q", test.output, kept.Errors, test.excerpt)
+		}
+	}
+}

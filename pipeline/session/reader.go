@@ -10,13 +10,17 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/cores"
 	"palimpsest/pipeline/wire"
 )
 
 // knownMessages bounds how many digests a Reader remembers, at about 250 bytes each.
 const knownMessages = 200_000
 
-// Counter counts o200k tokens.
+// runMessages is how many messages a core reads at a time.
+const runMessages = 8
+
+// Counter counts o200k tokens. It is asked by several goroutines at once.
 type Counter interface {
 	Message(conversation.Message) int
 	Fixed(json.RawMessage) int
@@ -69,13 +73,15 @@ func (r *Reader) Read(codec wire.Codec, body []byte) (*wire.Envelope, []conversa
 		return nil, nil, err
 	}
 	known := len(found.digests)
-	digests := slices.Grow(found.digests, envelope.Len()-known)
-	for i := known; i < envelope.Len(); i++ {
-		digest, err := r.digest(codec, envelope.Element(i))
-		if err != nil {
-			return nil, nil, fmt.Errorf("%s.%d: %w", codec.List(), i, err)
+	digests := slices.Grow(found.digests, envelope.Len()-known)[:envelope.Len()]
+	err = cores.Each(envelope.Len()-known, runMessages, func(i int) (err error) {
+		if digests[known+i], err = r.digest(codec, envelope.Element(known+i)); err != nil {
+			return fmt.Errorf("%s.%d: %w", codec.List(), known+i, err)
 		}
-		digests = append(digests, digest)
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
 	}
 	found.digests = digests[:known]
 	r.beginnings.learn(found, envelope.ListBytes(), digests, envelope.Stretch)

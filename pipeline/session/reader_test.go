@@ -6,20 +6,22 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/openairesponses"
 )
 
 // lengths counts bytes for tokens and how many messages it was asked about.
-type lengths struct{ messages int }
+type lengths struct{ messages atomic.Int64 }
 
 func (l *lengths) Message(message conversation.Message) int {
-	l.messages++
+	l.messages.Add(1)
 	return len(message.Raw)
 }
 
@@ -60,7 +62,7 @@ func TestRecognisedListReadsAsANewOne(t *testing.T) {
 	reader, counter := newReader(t)
 	messages := texts(1, 200)
 	for _, length := range []int{60, 61, 63, 120, 119, 200, 1, 200} {
-		before := counter.messages
+		before := int(counter.messages.Load())
 		body := list(messages[:length])
 		envelope, digests, err := reader.Read(anthropic.New(), body)
 		if err != nil {
@@ -82,12 +84,12 @@ func TestRecognisedListReadsAsANewOne(t *testing.T) {
 				t.Fatalf("message %d of %d: %.40s, want %.40s", i, length, envelope.Element(i), messages[i])
 			}
 		}
-		if read := counter.messages - before; read > max(0, length-60)+60 {
+		if read := int(counter.messages.Load()) - before; read > max(0, length-60)+60 {
 			t.Fatalf("%d messages were counted anew", read)
 		}
 	}
-	if counter.messages != len(messages) {
-		t.Fatalf("%d messages were counted, want each of %d once", counter.messages, len(messages))
+	if int(counter.messages.Load()) != len(messages) {
+		t.Fatalf("%d messages were counted, want each of %d once", int(counter.messages.Load()), len(messages))
 	}
 }
 
@@ -196,6 +198,33 @@ func BenchmarkReadKnown(b *testing.B) {
 	body := list(texts(4, 700))
 	b.SetBytes(int64(len(body)))
 	for b.Loop() {
+		if _, _, err := reader.Read(anthropic.New(), body); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkReadNew reads 800 KB of which nothing is known.
+func BenchmarkReadNew(b *testing.B) {
+	counter, err := tokens.NewCounter()
+	if err != nil {
+		b.Fatal(err)
+	}
+	messages, random := make([]string, 500), rand.New(rand.NewPCG(4, 1))
+	for i := range messages {
+		var text strings.Builder
+		for text.Len() < 1_600 {
+			fmt.Fprintf(&text, "the handler of request %d returns %x, ", i, random.Uint32())
+		}
+		messages[i] = fmt.Sprintf(`{"role":%q,"content":%q}`, [...]string{"user", "assistant"}[i%2], text.String())
+	}
+	body := list(messages)
+	b.SetBytes(int64(len(body)))
+	for b.Loop() {
+		reader, err := session.NewReader(counter)
+		if err != nil {
+			b.Fatal(err)
+		}
 		if _, _, err := reader.Read(anthropic.New(), body); err != nil {
 			b.Fatal(err)
 		}

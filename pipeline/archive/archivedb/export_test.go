@@ -51,8 +51,9 @@ func ToolHash(keys Keys, workspace uuid.UUID, tool string) (int64, error) {
 	return hasher.terms(search.Required(tool, ""))[0], nil
 }
 
-// The statements that look messages up by their hashes: for the test of their plans.
+// The statements that look messages up by their hashes, and that searches: for the test of their plans.
 const (
 	StatementKnown   = sqlKnown
 	StatementObjects = sqlObjectsOf
+	StatementSearch  = sqlSearch
 )

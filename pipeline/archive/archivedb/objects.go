@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	sqlObjectsOf = `SELECT stored.* FROM unnest($2::bytea[]) AS wanted (hash)
+	sqlObjectsOf = `SELECT stored.hash, size, encoding, place, bare, bytes FROM unnest($2::bytea[]) AS wanted (hash)
 		CROSS JOIN LATERAL (
 			SELECT hash, size, encoding, place, bare, bytes FROM archive_objects
 			WHERE workspace_id = $1 AND hash = wanted.hash AND place <> 2 LIMIT 1

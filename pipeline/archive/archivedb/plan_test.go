@@ -2,10 +2,12 @@ package archivedb_test
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
 	"gorm.io/gorm"
 
 	"palimpsest/migrations/dbtest"
@@ -50,4 +52,63 @@ func TestMessagesOfANewWorkspaceAreLookedUpOneByOne(t *testing.T) {
 			t.Errorf("messages are not looked up one by one:\n%s", plan)
 		}
 	}
+}
+
+// The same of a search: it reads the documents of its session or lane, not the workspace's.
+func TestASessionOfANewWorkspaceIsSearchedAlone(t *testing.T) {
+	t.Parallel()
+	const lanes = `INSERT INTO lanes (workspace_id, id, session_id, created_at, last_at)
+		SELECT $1, md5($3 || n)::uuid, $2, now(), now() FROM generate_series(0, 199) n`
+	const insert = `INSERT INTO archive_documents (workspace_id, lane_id, first, part, after, session_id, api_key_id, at, sampled, terms)
+		SELECT $1, md5($3 || (n % 200))::uuid, n / 200, 0, n / 200 + 1, md5($3 || (n % 200))::uuid, $2, now() - n * interval '1 second', 0,
+			ARRAY(SELECT (n * 31 + k * 17) % 5000 * 8 FROM generate_series(1, 20) k) FROM generate_series(1, 20000) n`
+	db := dbtest.New(t)
+	owner, known, fresh := db.Owner(t), newFixture(t, db.DB), newFixture(t, db.DB)
+	for _, filled := range []struct {
+		statement string
+		arguments []any
+	}{
+		{lanes, []any{known.workspace, known.session, "a"}},
+		{insert, []any{known.workspace, known.session, "a"}},
+		{"ANALYZE archive_documents", nil},
+		{lanes, []any{fresh.workspace, fresh.session, "b"}},
+		{insert, []any{fresh.workspace, fresh.session, "b"}},
+	} {
+		if _, err := owner.Exec(t.Context(), filled.statement, filled.arguments...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var id uuid.UUID
+	if err := owner.QueryRow(t.Context(), "SELECT md5('b7')::uuid").Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	for name, of := range map[string][2]*uuid.UUID{"session": {&id, nil}, "lane": {nil, &id}} {
+		blocks := fresh.blocksRead(t, archivedb.StatementSearch, "{16,80}", []float64{1, 1}, []bool{false, false}, nil, nil, of[0], of[1], 0, nil, nil, 32)
+		// Of each of 100 documents the block is read three times, and those of the indexes and catalogs.
+		if blocks > 1_000 {
+			t.Errorf("a search of one %s reads %d blocks", name, blocks)
+		}
+	}
+}
+
+// blocksRead returns how many blocks a statement reads, those of the functions it calls too.
+func (f *fixture) blocksRead(t *testing.T, statement string, arguments ...any) (blocks int) {
+	t.Helper()
+	var plan string
+	for range 2 { // the first reads catalogs, too
+		f.in(t, func(tx *gorm.DB) error {
+			row := tx.Statement.ConnPool.QueryRowContext(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+statement, arguments...)
+			return row.Scan(&plan)
+		})
+	}
+	var read []struct {
+		Plan struct {
+			Hit  int `json:"Shared Hit Blocks"`
+			Read int `json:"Shared Read Blocks"`
+		} `json:"Plan"`
+	}
+	if err := json.Unmarshal([]byte(plan), &read); err != nil || len(read) != 1 || read[0].Plan.Hit == 0 {
+		t.Fatalf("%v: %s", err, plan)
+	}
+	return read[0].Plan.Hit + read[0].Plan.Read
 }

@@ -11,10 +11,15 @@ import (
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/cores"
 )
 
-// statementBytes bounds the stored bytes that one statement carries.
-const statementBytes = 16 << 20
+const (
+	// statementBytes bounds the messages that one statement carries, but for the last.
+	statementBytes = 16 << 20
+	// runObjects is how many messages a core packs at a time.
+	runObjects = 8
+)
 
 // The statements of a write. The first locks what is there already against being
 // deleted before the transaction ends, by one look-up for each hash: asked for any of
@@ -37,7 +42,7 @@ const (
 			AS t (lane_id, index, session_id, hash, role, tokens, flags)
 		ON CONFLICT DO NOTHING`
 	sqlUnindexed = `INSERT INTO archive_unindexed (workspace_id, lane_id)
-		SELECT DISTINCT $1::uuid, lane_id FROM unnest($2::uuid[]) AS t (lane_id) ORDER BY lane_id
+		SELECT $1, lane_id FROM unnest($2::uuid[]) AS t (lane_id)
 		ON CONFLICT (workspace_id, lane_id) DO UPDATE SET number = archive_unindexed.number + 1`
 )
 
@@ -101,26 +106,40 @@ func (d *DB) putObjects(tx *gorm.DB, workspace uuid.UUID, objects []object) erro
 	if err != nil {
 		return fmt.Errorf("look up archived messages: %w", err)
 	}
-	var batch objectRows
-	for _, object := range objects {
-		if known[object.hash] {
-			continue
+	fresh := slices.DeleteFunc(objects, func(one object) bool { return known[one.hash] })
+	for len(fresh) > 0 {
+		count, size := 0, 0
+		for count < len(fresh) && size < statementBytes {
+			size += len(fresh[count].raw)
+			count++
 		}
-		if sha256.Sum256(object.raw) != object.hash {
-			return fmt.Errorf("archive message %x: %w", object.hash[:6], archive.ErrDamaged)
-		}
-		form, stored := d.packer.pack(object.raw)
-		form, stored = seal(key, form, stored, object.hash)
-		batch.add(object, form, stored)
-		if batch.size < statementBytes {
-			continue
-		}
-		if err := batch.insert(tx, workspace); err != nil {
+		rows, err := d.pack(key, fresh[:count])
+		if err != nil {
 			return err
 		}
-		batch = objectRows{}
+		if err := rows.insert(tx, workspace); err != nil {
+			return err
+		}
+		fresh = fresh[count:]
 	}
-	return batch.insert(tx, workspace)
+	return nil
+}
+
+// pack returns the rows of objects, on all cores at once where there are many: others
+// may wait for what the transaction has written already.
+func (d *DB) pack(key *archive.Key, objects []object) (objectRows, error) {
+	rows := newObjectRows(len(objects))
+	err := cores.Each(len(objects), runObjects, func(i int) error {
+		one := &objects[i]
+		if sha256.Sum256(one.raw) != one.hash {
+			return fmt.Errorf("archive message %x: %w", one.hash[:6], archive.ErrDamaged)
+		}
+		form, stored := d.packer.pack(one.raw)
+		form, stored = seal(key, form, stored, one.hash)
+		rows.set(i, one, form, stored)
+		return nil
+	})
+	return rows, err
 }
 
 func knownObjects(tx *gorm.DB, workspace uuid.UUID, objects []object) (map[conversation.Hash]bool, error) {
@@ -150,21 +169,20 @@ type objectRows struct {
 	sizes     []int32
 	encodings []int16
 	stored    [][]byte
-	size      int // bytes of stored
 }
 
-func (r *objectRows) add(object object, form encoding, stored []byte) {
-	r.hashes = append(r.hashes, object.hash[:])
-	r.sizes = append(r.sizes, int32(len(object.raw))) //nolint:gosec // a message is bounded by the body it came in
-	r.encodings = append(r.encodings, int16(form))
-	r.stored = append(r.stored, stored)
-	r.size += len(stored)
+func newObjectRows(count int) objectRows {
+	return objectRows{
+		hashes: make([][]byte, count), sizes: make([]int32, count), encodings: make([]int16, count), stored: make([][]byte, count),
+	}
+}
+
+func (r *objectRows) set(i int, one *object, form encoding, stored []byte) {
+	r.hashes[i], r.stored[i] = one.hash[:], stored
+	r.sizes[i], r.encodings[i] = int32(len(one.raw)), int16(form) //nolint:gosec // a message is bounded by the body it came in
 }
 
 func (r *objectRows) insert(tx *gorm.DB, workspace uuid.UUID) error {
-	if len(r.hashes) == 0 {
-		return nil
-	}
 	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlObjects,
 		workspace, r.hashes, r.sizes, r.encodings, r.stored)
 	if err != nil {
@@ -198,7 +216,7 @@ func putManifest(tx *gorm.DB, workspace uuid.UUID, runs []Run) error {
 	if err != nil {
 		return fmt.Errorf("store archive manifest: %w", err)
 	}
-	if _, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlUnindexed, workspace, lanes); err != nil {
+	if _, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlUnindexed, workspace, slices.Compact(lanes)); err != nil {
 		return fmt.Errorf("note what is to be indexed: %w", err)
 	}
 	return nil

@@ -192,7 +192,8 @@ func (x *Index) required(ctx context.Context, workspace uuid.UUID, query *archiv
 	return &array, nil
 }
 
-const sqlFormats = `SELECT id, format FROM sessions WHERE workspace_id = $1 AND id = ANY($2::uuid[])`
+const sqlFormats = `SELECT wanted.id, found.format FROM unnest($2::uuid[]) AS wanted (id)
+	CROSS JOIN LATERAL (SELECT format FROM sessions WHERE workspace_id = $1 AND id = wanted.id LIMIT 1) found`
 
 func (x *Index) formats(ctx context.Context, workspace uuid.UUID, sessions []uuid.UUID) (map[uuid.UUID]conversation.Format, error) {
 	formats := map[uuid.UUID]conversation.Format{}

@@ -106,6 +106,7 @@ func namesError(line string) bool {
 		"error", "exception", "fail", "cannot", "can't", "could not", "couldn't", "not found", "undefined", "unknown", "missing", "no such",
 		"denied", "refused", "unable", "invalid", "panic", "fatal", "unexpected", "not defined", "not a ", "timeout", "timed out",
 		"mismatch", "conflict", "unsupported", "unresolved", "cyclic", "not allowed", "doesn't exist", "does not exist", "not exported",
+		"not used", "must not", "redeclared",
 	} {
 		if strings.Contains(line, word) {
 			return true

@@ -38,6 +38,7 @@ func TestReportsOfOneErrorHaveOneSignature(t *testing.T) {
 	for _, lines := range [][]string{
 		{"relay.go:42:7: undefined: flushInterval", "/home/a/internal/relay.go:7:1: undefined: flushInterval", "  internal/relay.go:7:1: Undefined: `flushInterval`"},
 		{"Error: Cannot find module 'left-pad'", `error:  cannot find module "left-pad"`},
+		{`./a_test.go:5:2: "path/filepath" imported and not used`, `cmd/a_test.go:9:2: "path/filepath" imported and not used`},
 		{"dial tcp 127.0.0.1:5432: connect: connection refused", "dial tcp 127.0.0.1:6432: connect: connection refused"},
 	} {
 		for _, line := range lines {

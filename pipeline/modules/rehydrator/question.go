@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/search"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/cores"
 )
 
 // question is what the newest message asks of the turns before it.
@@ -39,6 +42,9 @@ type readTurn struct {
 // mostCandidates bounds the turns that are cut into documents for one question: 24
 // turns of a real session are some 65 KB.
 const mostCandidates = 24
+
+// runTurns is how many turns a core looks through at a time.
+const runTurns = 8
 
 // hidden returns the messages that the prompt does not show as they came.
 func (q *question) hidden() part {
@@ -180,17 +186,26 @@ func (q *question) candidates(hidden part, asked search.Question) ([]readTurn, e
 		weight float64
 	}
 	turns := q.exchange.Turns
-	holds := make([][]bool, len(asked.Wanted)) // by term and turn
+	holds := make([][]bool, len(turns)) // by turn and term
 	quoted := make([][]byte, len(asked.Wanted))
 	having := make([]int, len(asked.Wanted))
 	for i, wanted := range asked.Wanted {
-		holds[i], quoted[i] = make([]bool, len(turns)), inJSON(wanted.Text)
+		quoted[i] = inJSON(wanted.Text)
 	}
-	for t, turn := range turns {
-		low := q.lower(turn)
+	err := cores.Each(len(turns), runTurns, func(t int) error {
+		low := q.lower(turns[t])
+		holds[t] = make([]bool, len(asked.Wanted))
 		for i, wanted := range asked.Wanted {
-			if !search.IsHint(wanted.Text) && bytes.Contains(low, quoted[i]) {
-				holds[i][t] = true
+			holds[t][i] = !search.IsHint(wanted.Text) && bytes.Contains(low, quoted[i])
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look through %d turns: %w", len(turns), err)
+	}
+	for t := range turns {
+		for i, isHeld := range holds[t] {
+			if isHeld {
 				having[i]++
 			}
 		}
@@ -199,7 +214,7 @@ func (q *question) candidates(hidden part, asked search.Question) ([]readTurn, e
 	for t := range turns {
 		weight := 0.0
 		for i, wanted := range asked.Wanted {
-			if holds[i][t] {
+			if holds[t][i] {
 				weight += wanted.Weight * search.Rarity(len(turns), having[i])
 			}
 		}
@@ -225,7 +240,28 @@ func (q *question) candidates(hidden part, asked search.Question) ([]readTurn, e
 func (q *question) lower(turn conversation.Turn) []byte {
 	var low []byte
 	for i := turn.From; i < min(turn.To, q.newest); i++ {
-		low = append(low, bytes.ToLower(q.exchange.Body.Element(i))...)
+		low = appendLower(low, q.exchange.Body.Element(i))
+	}
+	return low
+}
+
+// appendLower appends a text in small letters. Nearly all of a prompt is ASCII, with a
+// sign here and there for which bytes.ToLower would go through it rune by rune.
+func appendLower(low, text []byte) []byte {
+	low = slices.Grow(low, len(text))
+	for i := 0; i < len(text); {
+		c := text[i]
+		if c < utf8.RuneSelf {
+			if 'A' <= c && c <= 'Z' {
+				c += 'a' - 'A'
+			}
+			low = append(low, c)
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRune(text[i:])
+		low = utf8.AppendRune(low, unicode.ToLower(r))
+		i += size
 	}
 	return low
 }

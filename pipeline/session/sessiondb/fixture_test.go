@@ -27,7 +27,7 @@ type fixture struct {
 	scope   session.Scope
 }
 
-func setup(t *testing.T) *fixture {
+func setup(t testing.TB) *fixture {
 	t.Helper()
 	db := dbtest.New(t)
 	door := db.DB
@@ -37,7 +37,7 @@ func setup(t *testing.T) *fixture {
 	}
 }
 
-func addWorkspace(t *testing.T, door sessiondb.Door) uuid.UUID {
+func addWorkspace(t testing.TB, door sessiondb.Door) uuid.UUID {
 	t.Helper()
 	id := uuid.New()
 	err := door.InTenant(t.Context(), id, func(tx *gorm.DB) error {
