@@ -18,7 +18,7 @@ import (
 // provider sent it then. The provider hears nothing of the exchange: nothing is
 // learnt from it, and it costs nothing.
 func (s *Server) answerAgain(c echo.Context, event *Event, post post, written *prompt.Prompt, found *inquiry) error {
-	s.recordRequest(event, written)
+	s.recordRequest(event, written, post.body)
 	s.recordAgain(event, post.codec, written, found.entry)
 	asksUsage := written.AsksUsage
 	post.body.done()

@@ -89,7 +89,7 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 			return s.answerUnread(c, event, response)
 		}
 		sent := written.Sent()
-		s.recordRequest(event, written)
+		s.recordRequest(event, written, body)
 		if response.StatusCode == http.StatusOK {
 			s.Summaries.after(post, written)
 		}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -10,29 +11,42 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/prompt"
+	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire"
 )
 
 // recordRequest hands the messages that are new to the archive to the recorder,
 // while the answer is still on its way.
-func (s *Server) recordRequest(event *Event, written *prompt.Prompt) {
+func (s *Server) recordRequest(event *Event, written *prompt.Prompt, body *content) {
 	if written.Lane == nil {
 		return
 	}
 	seen := written.Seen(event.At)
-	for i := range seen.Entries { // the recorder outlives the body
-		seen.Entries[i].Raw = append([]byte(nil), seen.Entries[i].Raw...)
-	}
+	release := keepEntries(&seen, body)
 	seen.Client = event.Client
 	lane, to := written.Lane, seen.Position
 	from := to - len(seen.Entries)
 	s.Recorder.put(job{seen: &seen, ended: func(stored bool) {
+		release()
 		if stored {
 			lane.Arrived(from, to)
 		} else {
 			lane.Lost()
 		}
 	}})
+}
+
+// keepEntries has the messages of a request outlive it until release is called: where
+// they are most of the body they hold its memory, else they are copied.
+func keepEntries(seen *session.Seen, body *content) (release func()) {
+	if 2*seen.Bytes() >= cap(body.bytes) {
+		body.hold()
+		return body.release
+	}
+	for i := range seen.Entries {
+		seen.Entries[i].Raw = bytes.Clone(seen.Entries[i].Raw)
+	}
+	return func() {}
 }
 
 // recordAnswer learns from an answer and notes what is to be recorded of it.

@@ -29,7 +29,8 @@ type Transactor interface {
 	Together(ctx context.Context, workspace uuid.UUID, fn func(ctx context.Context) error) error
 }
 
-// SessionStore keeps what exchanges add to their sessions.
+// SessionStore keeps what exchanges add to their sessions. Of the memory that seen holds
+// it keeps nothing.
 type SessionStore interface {
 	Record(ctx context.Context, workspace uuid.UUID, seen []session.Seen) error
 }
@@ -220,8 +221,8 @@ func (r *Recorder) write(batch []job) {
 
 // record writes the jobs of one workspace, all of them or none.
 func (r *Recorder) record(ctx context.Context, workspace uuid.UUID, jobs []job) error {
-	var seen []session.Seen
-	var exchanges []tenants.Exchange
+	seen := make([]session.Seen, 0, len(jobs))
+	exchanges := make([]tenants.Exchange, 0, len(jobs))
 	for _, job := range jobs {
 		if job.seen != nil {
 			seen = append(seen, *job.seen)

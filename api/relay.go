@@ -44,8 +44,10 @@ func (s *Server) relay(c echo.Context, event *Event, response *http.Response, ta
 	refusal := refusalOf(event, response)
 	defer func() { event.said = refusal.text() }()
 
-	buffer := make([]byte, streamBuffer)
-	if !isEventStream(response) {
+	var buffer []byte
+	if isEventStream(response) {
+		buffer = make([]byte, streamBuffer)
+	} else {
 		large := s.buffer()
 		defer s.buffers.Put(large)
 		buffer = *large

@@ -73,7 +73,9 @@ func (b *beginnings) recognise(format conversation.Format, list []byte) reading 
 		blocks = append(blocks, known)
 		messages, most = messages+len(known.digests), max(most, len(known.digests))
 	}
-	found.known = len(blocks)
+	if found.known = len(blocks); found.known == 0 {
+		return found
+	}
 	found.stretches = make([]wire.Stretch, 0, messages)
 	found.digests = make([]conversation.Digest, 0, messages+most+unread)
 	for _, known := range blocks {

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"sync"
@@ -121,6 +122,7 @@ func (m *Memory) record(seen Seen) *Found {
 		lane.Attempts = seen.Attempts
 	}
 	for _, entry := range seen.Entries {
+		entry.Raw = bytes.Clone(entry.Raw)
 		m.kept[seen.Lane][entry.Index] = entry
 	}
 	for m.kept[seen.Lane][lane.Archived].Size > 0 {
