@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/semaphore"
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
@@ -15,13 +16,14 @@ import (
 )
 
 const (
-	recorderQueue   = 8192                  // jobs that may wait
-	recorderMemory  = 64 << 20              // bytes of messages that may wait
-	recorderBatch   = 512                   // jobs written together
-	recorderLinger  = 10 * time.Millisecond // a batch waits for more
-	recorderWorkers = 4
-	recorderTries   = 8 // attempts at a batch: about 25 s in all
-	recorderTimeout = 30 * time.Second
+	recorderQueue    = 8192                  // jobs that may wait
+	recorderMemory   = 64 << 20              // bytes of messages that may wait
+	recorderPatience = 5 * time.Second       // a request waits for room while the database gets on
+	recorderBatch    = 512                   // jobs written together
+	recorderLinger   = 10 * time.Millisecond // a batch waits for more
+	recorderWorkers  = 4
+	recorderTries    = 8 // attempts at a batch: about 25 s in all
+	recorderTimeout  = 30 * time.Second
 )
 
 // Transactor makes what is done for a workspace one transaction.
@@ -41,8 +43,9 @@ type UsageStore interface {
 }
 
 // Recorder writes what happened behind the proxy's back: batches from a bounded
-// queue. What does not fit in the queue is dropped and counted; messages among
-// it are recorded again with the next request of their lane.
+// queue. Who asks faster than that can be written waits for room in the queue, but not
+// for a database that fails: then what does not fit is dropped and counted; messages
+// among it are recorded again with the next request of their lane.
 type Recorder struct {
 	database Transactor
 	sessions SessionStore
@@ -55,8 +58,9 @@ type Recorder struct {
 	// durable. It must not wait; it is set before Start.
 	Recorded func(workspace uuid.UUID, exchanges int)
 
-	queues  []chan job   // one for each worker; a session always meets the same one
-	waiting atomic.Int64 // bytes of messages in the queues
+	queues  []chan job          // one for each worker; a session always meets the same one
+	room    *semaphore.Weighted // bytes of messages that the queues can still take
+	failing atomic.Bool         // the newest attempt to write failed
 	stop    chan struct{}
 	stopped sync.WaitGroup
 	once    sync.Once
@@ -74,7 +78,7 @@ type job struct {
 func NewRecorder(database Transactor, sessions SessionStore, usage UsageStore, metrics *Metrics, log *slog.Logger) *Recorder {
 	recorder := &Recorder{
 		database: database, sessions: sessions, usage: usage, metrics: metrics, log: log,
-		stop: make(chan struct{}), queues: make([]chan job, recorderWorkers),
+		stop: make(chan struct{}), queues: make([]chan job, recorderWorkers), room: semaphore.NewWeighted(recorderMemory),
 	}
 	for i := range recorder.queues {
 		recorder.queues[i] = make(chan job, recorderQueue/recorderWorkers)
@@ -103,19 +107,44 @@ func (r *Recorder) Stop() {
 	r.stopped.Wait()
 }
 
-// put queues a job; it never blocks.
+// put queues a job. It waits for room, for recorderPatience at most.
 func (r *Recorder) put(job job) {
-	size := job.size()
-	if r.waiting.Add(size) <= recorderMemory || size == 0 {
+	queue := r.queues[job.session()[15]%recorderWorkers]
+	held := r.room.TryAcquire(job.size())
+	if held {
 		select {
-		case r.queues[job.session()[15]%recorderWorkers] <- job:
+		case queue <- job:
 			return
 		default:
 		}
 	}
-	r.waiting.Add(-size)
+	if !r.failing.Load() && r.wait(queue, job, held) {
+		return
+	}
+	if held {
+		r.room.Release(job.size())
+	}
 	r.metrics.dropped.Inc()
 	job.end(false)
+}
+
+// wait queues a job as soon as there is room, which may be held for it already. It
+// returns false, and holds no more than before, if there is none in time.
+func (r *Recorder) wait(queue chan<- job, job job, held bool) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), recorderPatience)
+	defer cancel()
+	if !held && r.room.Acquire(ctx, job.size()) != nil {
+		return false
+	}
+	select {
+	case queue <- job:
+		return true
+	case <-ctx.Done():
+		if !held {
+			r.room.Release(job.size())
+		}
+		return false
+	}
 }
 
 // end tells whoever waits whether the job was recorded.
@@ -125,13 +154,14 @@ func (j job) end(stored bool) {
 	}
 }
 
-// size returns the bytes of messages and errors that a job holds.
+// size returns the bytes of messages and errors that a job holds, as many as there is
+// room for at most.
 func (j job) size() int64 {
 	size := len(j.said)
 	if j.seen != nil {
 		size += j.seen.Bytes()
 	}
-	return int64(size)
+	return int64(min(size, recorderMemory))
 }
 
 func (j job) session() uuid.UUID {
@@ -188,7 +218,7 @@ func (r *Recorder) write(batch []job) {
 	byWorkspace := make(map[uuid.UUID][]job)
 	var order []uuid.UUID
 	for _, job := range batch {
-		r.waiting.Add(-job.size())
+		r.room.Release(job.size())
 		workspace := job.workspace()
 		if byWorkspace[workspace] == nil {
 			order = append(order, workspace)
@@ -264,6 +294,7 @@ func (r *Recorder) retry(write func(context.Context) error) error {
 		ctx, cancel := context.WithTimeout(context.Background(), recorderTimeout)
 		err := write(ctx)
 		cancel()
+		r.failing.Store(err != nil)
 		if err == nil || try == recorderTries {
 			return err
 		}

@@ -3,14 +3,21 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // gated is a session store that waits for leave to record.
@@ -74,4 +81,83 @@ func TestMessagesThatWaitToBeRecordedStayAsTheyCame(t *testing.T) {
 	if len(sent) != 4 {
 		t.Errorf("%d lanes", len(sent))
 	}
+}
+
+// heldUp is a database that waits for leave to write, and fails when it is told to.
+type heldUp struct {
+	open    chan struct{}
+	fails   atomic.Bool
+	written atomic.Int64
+}
+
+func (h *heldUp) Together(ctx context.Context, _ uuid.UUID, fn func(ctx context.Context) error) error {
+	<-h.open
+	if h.fails.Load() {
+		return errors.New("no database")
+	}
+	return fn(ctx)
+}
+
+func (*heldUp) Record(context.Context, uuid.UUID, []session.Seen) error { return nil }
+
+func (h *heldUp) RecordExchanges(_ context.Context, _ uuid.UUID, exchanges []tenants.Exchange) error {
+	h.written.Add(int64(len(exchanges)))
+	return nil
+}
+
+// recording starts a recorder, and one who puts so many exchanges into it. All of them are
+// of one session: one worker writes them.
+func recording(database *heldUp, registry prometheus.Registerer, exchanges int) (recorder *Recorder, all chan struct{}) {
+	recorder = NewRecorder(database, database, database, NewMetrics(registry), slog.New(slog.DiscardHandler))
+	recorder.Start()
+	all = make(chan struct{})
+	go func() {
+		defer close(all)
+		for range exchanges {
+			recorder.put(job{exchange: &tenants.Exchange{}})
+		}
+	}()
+	return recorder, all
+}
+
+func TestWhoAsksFasterThanCanBeRecordedWaits(t *testing.T) {
+	t.Parallel()
+	const fit = recorderBatch + recorderQueue/recorderWorkers
+	synctest.Test(t, func(t *testing.T) {
+		database, registry := &heldUp{open: make(chan struct{})}, prometheus.NewRegistry()
+		recorder, all := recording(database, registry, fit+100)
+		synctest.Wait()
+		select {
+		case <-all:
+			t.Error("nobody waits for room")
+		default:
+		}
+		close(database.open)
+		<-all
+		recorder.Stop()
+		if written, dropped := database.written.Load(), counted(t, registry)["palimpsest_usage_events_dropped_total"]; written != fit+100 || dropped > 0 {
+			t.Errorf("%d of %d exchanges written, %d dropped", written, fit+100, dropped)
+		}
+	})
+}
+
+func TestNobodyWaitsForADatabaseThatFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		database, registry := &heldUp{open: make(chan struct{})}, prometheus.NewRegistry()
+		database.fails.Store(true)
+		close(database.open)
+		recorder, first := recording(database, registry, 1)
+		<-first
+		time.Sleep(2 * recorderLinger) // by the bubble's clock: the first attempt has failed then
+		began := time.Now()
+		for range recorderQueue {
+			recorder.put(job{exchange: &tenants.Exchange{}})
+		}
+		if took, dropped := time.Since(began), counted(t, registry)["palimpsest_usage_events_dropped_total"]; took > 0 || dropped == 0 {
+			t.Errorf("it took %s, %d exchanges were dropped", took, dropped)
+		}
+		database.fails.Store(false)
+		recorder.Stop()
+	})
 }
