@@ -71,7 +71,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		archived:       counter("archive_bytes_total", "Bytes of originals given to the archive."),
 		archiveErrors:  counter("archive_write_errors_total", "Writes to the archive that failed."),
 		aborts:         counters("stream_aborts_total", "Answers that broke off, by the side that left.", "side"),
-		dropped:        counter("usage_events_dropped_total", "Records dropped because the queue was full or the database refused them."),
+		dropped:        counter("usage_events_dropped_total", "Records dropped because the database refused them, or the queue was full while it did or for five seconds."),
 	}
 	metrics.busts = counters("provider_cache_bust_total", "Prompts of which the provider did not have in its cache what it should, by cause.", "cause")
 	for _, cause := range cost.Causes() {

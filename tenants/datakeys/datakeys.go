@@ -76,6 +76,38 @@ func (k *Keeper) DataKey(ctx context.Context, workspace uuid.UUID) ([]byte, erro
 	return key, nil
 }
 
+// checked is how many data keys Check tries to open at most.
+const checked = 16
+
+// Check returns an error if there are data keys and the master keys open none of those
+// that it tries: they are not the ones of this database.
+func (k *Keeper) Check(ctx context.Context) error {
+	workspaces, err := k.store.AllWorkspaces(ctx)
+	if err != nil {
+		return fmt.Errorf("check data keys: %w", err)
+	}
+	var closed []error
+	for _, workspace := range workspaces {
+		wrapped, err := k.store.DataKey(ctx, workspace)
+		if errors.Is(err, tenants.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("check data keys: %w", err)
+		}
+		if _, _, err = k.wrapper.Unwrap(workspace, wrapped); err == nil {
+			return nil
+		}
+		if closed = append(closed, err); len(closed) == checked {
+			break
+		}
+	}
+	if len(closed) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the data keys of %d workspaces do not open: %w", len(closed), closed[0])
+}
+
 // RewrapAll seals every data key anew that an older master key sealed, and returns
 // how many. Once it returns without an error, the older master keys open no data
 // key that the newest does not. It may be run again at any time.

@@ -157,3 +157,29 @@ func TestAKeyCopiedToAnotherWorkspaceDoesNotOpen(t *testing.T) {
 		t.Errorf("got %d bytes, %v, want ErrSealedElsewhere", len(key), err)
 	}
 }
+
+func TestMasterKeysOfAnotherDatabaseAreFound(t *testing.T) {
+	t.Parallel()
+	database, workspace := setup(t)
+	check := func(letters ...string) error {
+		return datakeys.New(database.DB, vaultOf(t, letters...)).Check(t.Context())
+	}
+	if err := check("a"); err != nil {
+		t.Errorf("without a data key: %v", err)
+	}
+	if _, err := datakeys.New(database.DB, vaultOf(t, "a")).DataKey(t.Context(), workspace); err != nil {
+		t.Fatal(err)
+	}
+	if err := check("b"); err == nil {
+		t.Error("the key of another database goes unnoticed")
+	}
+	// One that opens is enough: the others may be damaged.
+	if _, err := datakeys.New(database.DB, vaultOf(t, "b")).DataKey(t.Context(), addWorkspace(t, database)); err != nil {
+		t.Fatal(err)
+	}
+	for _, letters := range [][]string{{"a"}, {"b"}, {"c", "a"}} {
+		if err := check(letters...); err != nil {
+			t.Errorf("master keys %v: %v", letters, err)
+		}
+	}
+}
