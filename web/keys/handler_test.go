@@ -227,7 +227,7 @@ func TestLimitsAreSetOnCreationAndChangedLater(t *testing.T) {
 		len(changed.Limits.Models) != 0 || changed.Pipeline != "" || changed.ExpiresAt == nil || !changed.ExpiresAt.Equal(*key.ExpiresAt) {
 		t.Errorf("changed %+v", changed)
 	}
-	if row := person.Get("/keys").Text(`[data-testid="keys"] tbody tr`); !strings.Contains(row, "Workspace pipeline you") {
+	if row := person.Get("/keys").Text(`[data-testid="keys"] tbody tr`); !strings.Contains(row, "Workspace you") {
 		t.Errorf("without settings of its own the list says %q", row)
 	}
 }
