@@ -77,7 +77,7 @@ func TestSessionsWithARequestInTheLastMinutesAreActive(t *testing.T) {
 		}
 	}
 	change(t, person, "UPDATE sessions SET last_at = last_at - interval '1 hour' WHERE id IS NOT NULL AND $1::uuid IS NOT NULL", ids[0])
-	if page := person.Get("/sessions"); page.Has(`[data-testid="active"], .dot`) {
+	if page := person.Get("/sessions"); page.Has(`[data-testid="active"], [data-testid="sessions"] .dot`) {
 		t.Errorf("hours later it says %q", page.TestID("active"))
 	}
 }
