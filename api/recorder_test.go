@@ -86,6 +86,7 @@ func TestMessagesThatWaitToBeRecordedStayAsTheyCame(t *testing.T) {
 // heldUp is a database that waits for leave to write, and fails when it is told to.
 type heldUp struct {
 	open    chan struct{}
+	tried   chan struct{} // hears of attempts that fail
 	fails   atomic.Bool
 	written atomic.Int64
 }
@@ -93,6 +94,10 @@ type heldUp struct {
 func (h *heldUp) Together(ctx context.Context, _ uuid.UUID, fn func(ctx context.Context) error) error {
 	<-h.open
 	if h.fails.Load() {
+		select {
+		case h.tried <- struct{}{}:
+		default:
+		}
 		return errors.New("no database")
 	}
 	return fn(ctx)
@@ -124,7 +129,7 @@ func TestWhoAsksFasterThanCanBeRecordedWaits(t *testing.T) {
 	t.Parallel()
 	const fit = recorderBatch + recorderQueue/recorderWorkers
 	synctest.Test(t, func(t *testing.T) {
-		database, registry := &heldUp{open: make(chan struct{})}, prometheus.NewRegistry()
+		database, registry := &heldUp{open: make(chan struct{}), tried: make(chan struct{}, 1)}, prometheus.NewRegistry()
 		recorder, all := recording(database, registry, fit+100)
 		synctest.Wait()
 		select {
@@ -144,12 +149,13 @@ func TestWhoAsksFasterThanCanBeRecordedWaits(t *testing.T) {
 func TestNobodyWaitsForADatabaseThatFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		database, registry := &heldUp{open: make(chan struct{})}, prometheus.NewRegistry()
+		database, registry := &heldUp{open: make(chan struct{}), tried: make(chan struct{}, 1)}, prometheus.NewRegistry()
 		database.fails.Store(true)
 		close(database.open)
 		recorder, first := recording(database, registry, 1)
 		<-first
-		time.Sleep(2 * recorderLinger) // by the bubble's clock: the first attempt has failed then
+		<-database.tried
+		synctest.Wait() // the first attempt has failed
 		began := time.Now()
 		for range recorderQueue {
 			recorder.put(job{exchange: &tenants.Exchange{}})

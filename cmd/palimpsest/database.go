@@ -9,6 +9,7 @@ import (
 
 	"palimpsest/cmd/palimpsest/localdb"
 	"palimpsest/migrations"
+	"palimpsest/tenants/datakeys"
 	"palimpsest/tenants/tenantsdb"
 	"palimpsest/tenants/vault"
 )
@@ -17,7 +18,7 @@ import (
 const databaseName = "palimpsest"
 
 // openDatabase opens the database with the application's login, after the owner
-// has brought the schema up to date.
+// has brought the schema up to date. It is an error if the vault opens nothing of it.
 func (p *program) openDatabase(ctx context.Context, safe *vault.Vault) (*tenantsdb.DB, error) {
 	owner, err := p.ownerURL(ctx)
 	if err != nil {
@@ -46,6 +47,9 @@ func (p *program) openDatabase(ctx context.Context, safe *vault.Vault) (*tenants
 		return nil, err
 	}
 	p.onClose(db.Close)
+	if err := datakeys.New(db, safe).Check(ctx); err != nil {
+		return nil, fmt.Errorf("PALIMPSEST_SECRET_KEY (or secret.key in the data directory) is not that of this database; start with the one that was used before: %w", err)
+	}
 	p.health = &health{ping: db.Ping}
 	return db, nil
 }

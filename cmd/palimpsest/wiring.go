@@ -66,11 +66,8 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
-	dataKeys := datakeys.New(db, safe)
-	if err := dataKeys.Check(ctx); err != nil {
-		return nil, fmt.Errorf("PALIMPSEST_SECRET_KEY (or secret.key in the data directory) is not that of this database; start with the one that was used before: %w", err)
-	}
 	work := p.newWork(db, registry)
+	dataKeys := datakeys.New(db, safe)
 	archiveKeys := archive.NewKeys(dataKeys)
 	sessions := sessiondb.New(db).WithKeys(archiveKeys).WithJobs(work)
 	work.Every("upkeep", upkeepEvery, upkeepTimeout, upkeep{
