@@ -105,7 +105,7 @@ func (k *Keeper) Check(ctx context.Context) error {
 	if len(closed) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the data keys of %d workspaces do not open: %w", len(closed), closed[0])
+	return fmt.Errorf("none of the %d data keys that were tried opens: %w", len(closed), closed[0])
 }
 
 // RewrapAll seals every data key anew that an older master key sealed, and returns
