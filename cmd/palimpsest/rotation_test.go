@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"palimpsest/api/upstream/providertest"
+	"palimpsest/tenants/datakeys"
+	"palimpsest/tenants/vault"
 )
 
 // traffic sends requests until it is stopped.
@@ -135,7 +137,34 @@ func TestMasterKeyIsChangedWithoutAFailedRequest(t *testing.T) {
 	if said := status(newer); !strings.Contains(said, "need the first master key only") {
 		t.Errorf("with the new key alone: %s", said)
 	}
-	if said := status(older); !strings.Contains(said, "still needed") {
+	if said := status(older); !strings.Contains(said, "is not that of this database") {
 		t.Errorf("with the old key alone: %s", said)
+	}
+
+	// A key that opens something is let in, and told what it does not open.
+	secret, err := base64.StdEncoding.DecodeString(older)
+	if err != nil {
+		t.Fatal(err)
+	}
+	safe, err := vault.New([][]byte{secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.tenant("left")
+	workspaces, err := i.program.seams.db.AllWorkspaces(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := 0
+	for _, workspace := range workspaces {
+		if _, err := datakeys.New(i.program.seams.db, safe).DataKey(t.Context(), workspace); err == nil {
+			made++ // for the one that has archived nothing yet
+		}
+	}
+	if made != 1 {
+		t.Fatalf("%d of %d workspaces have a data key of the old master key", made, len(workspaces))
+	}
+	if said := status(older); !strings.Contains(said, "still needed") {
+		t.Errorf("with the old key, which opens one workspace: %s", said)
 	}
 }
