@@ -39,10 +39,17 @@ func (p *Tab) Until(expression string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
-	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](expression)); err != nil {
+	_, err := chromedp.Run(ctx, chromedp.Poll[bool](expression))
+	for err != nil && strings.Contains(err.Error(), left) && ctx.Err() == nil {
+		_, err = chromedp.Run(ctx, chromedp.Poll[bool](expression))
+	}
+	if err != nil {
 		p.fail("waiting for "+expression, err)
 	}
 }
+
+// left is what Chromium says to who waits on a page when another page takes its place.
+const left = "Inspected target navigated or closed"
 
 // See waits until an element that matches can be seen.
 func (p *Tab) See(selector string) {

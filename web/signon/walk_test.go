@@ -43,7 +43,7 @@ func TestPeopleWalkThroughSingleSignOn(t *testing.T) {
 	tab.Until(at("/settings/sign-on?done=saved") + ` && document.querySelector('[data-testid="state"]').textContent === 'set' && document.activeElement.matches('h1')`) // the page has taken its place
 	tab.Fill("domain", "corp.example")
 	tab.Press("Add domain")
-	tab.Until(`document.querySelector('[data-testid="record"]') !== null`)
+	tab.Until(`document.querySelector('[data-testid="record"]') !== null && document.activeElement.matches('h1')`) // the page has taken its place
 	tab.Press("Prove")
 	tab.Until(`document.querySelector('[data-testid="error-domain"]') !== null`)
 	product.Records.Add("corp.example", tab.Text(`[data-testid="record"]`))
