@@ -109,40 +109,33 @@ func (r *Recorder) Stop() {
 
 // put queues a job. It waits for room, for recorderPatience at most.
 func (r *Recorder) put(job job) {
-	queue := r.queues[job.session()[15]%recorderWorkers]
-	held := r.room.TryAcquire(job.size())
-	if held {
+	queue, size := r.queues[job.session()[15]%recorderWorkers], job.size()
+	if r.room.TryAcquire(size) {
 		select {
 		case queue <- job:
 			return
 		default:
+			r.room.Release(size)
 		}
 	}
-	if !r.failing.Load() && r.wait(queue, job, held) {
-		return
+	if r.failing.Load() || !r.wait(queue, job, size) {
+		r.metrics.dropped.Inc()
+		job.end(false)
 	}
-	if held {
-		r.room.Release(job.size())
-	}
-	r.metrics.dropped.Inc()
-	job.end(false)
 }
 
-// wait queues a job as soon as there is room, which may be held for it already. It
-// returns false, and holds no more than before, if there is none in time.
-func (r *Recorder) wait(queue chan<- job, job job, held bool) bool {
+// wait queues a job of a size as soon as there is room; false: there was none in time.
+func (r *Recorder) wait(queue chan<- job, job job, size int64) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), recorderPatience)
 	defer cancel()
-	if !held && r.room.Acquire(ctx, job.size()) != nil {
+	if r.room.Acquire(ctx, size) != nil {
 		return false
 	}
 	select {
 	case queue <- job:
 		return true
 	case <-ctx.Done():
-		if !held {
-			r.room.Release(job.size())
-		}
+		r.room.Release(size)
 		return false
 	}
 }

@@ -34,22 +34,32 @@ func (p *Tab) Do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// Until waits for an expression of the page to become true.
+// Until waits for an expression of the page to become true, or of the one that takes
+// its place.
 func (p *Tab) Until(expression string) {
+	p.t.Helper()
+	p.again("waiting for "+expression, "Inspected target navigated or closed", func(ctx context.Context) error {
+		_, err := chromedp.Run(ctx, chromedp.Poll[bool](expression))
+		return err
+	})
+}
+
+// again does something once more whenever Chromium says that what it was about has been
+// replaced since. Any other error fails the test.
+func (p *Tab) again(what, replaced string, do func(context.Context) error) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
-	_, err := chromedp.Run(ctx, chromedp.Poll[bool](expression))
-	for err != nil && strings.Contains(err.Error(), left) && ctx.Err() == nil {
-		_, err = chromedp.Run(ctx, chromedp.Poll[bool](expression))
-	}
-	if err != nil {
-		p.fail("waiting for "+expression, err)
+	for {
+		err := do(ctx)
+		if err == nil {
+			return
+		}
+		if !strings.Contains(err.Error(), replaced) {
+			p.fail(what, err)
+		}
 	}
 }
-
-// left is what Chromium says to who waits on a page when another page takes its place.
-const left = "Inspected target navigated or closed"
 
 // See waits until an element that matches can be seen.
 func (p *Tab) See(selector string) {
@@ -61,25 +71,13 @@ func (p *Tab) See(selector string) {
 	}
 }
 
-// gone is what Chromium says of an element that the page has replaced since it was
-// looked up.
-const gone = "Could not find node with given id"
-
 // Click clicks the first element that matches. One that the page replaces before
 // the mouse is down is looked up again.
 func (p *Tab) Click(selector string) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
-	defer cancel()
-	for {
-		err := chromedp.Do(ctx, chromedp.Click(chromedp.CSS(selector)))
-		if err == nil {
-			return
-		}
-		if !strings.Contains(err.Error(), gone) {
-			p.fail("clicking "+selector, err)
-		}
-	}
+	p.again("clicking "+selector, "Could not find node with given id", func(ctx context.Context) error {
+		return chromedp.Do(ctx, chromedp.Click(chromedp.CSS(selector)))
+	})
 }
 
 // Press presses the button with a text on the page or in its dialog.
