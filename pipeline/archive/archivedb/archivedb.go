@@ -49,12 +49,10 @@ const (
 		FROM lanes l WHERE l.workspace_id = $1 AND l.session_id = $2
 		ORDER BY l.kind <> 'main', l.last_at DESC, l.id DESC`
 	sqlEntries = `SELECT e.index, e.hash, e.role, e.tokens, e.stored_at, o.size
-		FROM lane_entries($1, $2) e JOIN archive_objects o ON o.workspace_id = $1 AND o.hash = e.hash
-		WHERE e.index >= $3
+		FROM lane_entries($1, $2, $3, 2147483647) e JOIN archive_objects o ON o.workspace_id = $1 AND o.hash = e.hash
 		ORDER BY e.index LIMIT $4`
 	sqlOriginals = `SELECT e.index, e.hash, e.role, e.tokens, e.stored_at, o.size, o.encoding, o.place, o.bare, o.bytes
-		FROM lane_entries($1, $2) e JOIN archive_objects o ON o.workspace_id = $1 AND o.hash = e.hash
-		WHERE e.index >= $3 AND e.index < $4
+		FROM lane_entries($1, $2, $3, $4) e JOIN archive_objects o ON o.workspace_id = $1 AND o.hash = e.hash
 		ORDER BY e.index`
 	sqlObject = `SELECT size, encoding, place, bare, bytes FROM archive_objects
 		WHERE workspace_id = $1 AND hash = $2 AND place <> 2`

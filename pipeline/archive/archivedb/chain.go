@@ -20,18 +20,20 @@ import (
 // The statements that extend chains, in the transaction that stores the messages.
 // A chain links the messages from index 0 on up to the first that is missing.
 const (
-	sqlChains = `SELECT l.id, l.parent_id IS NOT NULL AND l.chain_messages < l.fork_at,
-			l.chain_messages, l.chain_link, l.chain_proof, e.index, e.hash
-		FROM lanes l LEFT JOIN LATERAL (
+	// Lanes and entries are looked up lane by lane, as in lane_entries.
+	sqlChains = `SELECT l.id, l.forked, l.chain_messages, l.chain_link, l.chain_proof, e.index, e.hash
+		FROM unnest($2::uuid[]) AS wanted (id) CROSS JOIN LATERAL (
+			SELECT id, parent_id IS NOT NULL AND chain_messages < fork_at AS forked, chain_messages, chain_link, chain_proof
+			FROM lanes WHERE workspace_id = $1 AND id = wanted.id FOR NO KEY UPDATE
+		) l LEFT JOIN LATERAL (
 			SELECT index, hash FROM archive_entries
-			WHERE workspace_id = $1 AND lane_id = l.id AND index >= l.chain_messages ORDER BY index
+			WHERE workspace_id = $1 AND lane_id = l.id AND index >= l.chain_messages AND NOT l.forked OFFSET 0
 		) e ON true
-		WHERE l.workspace_id = $1 AND l.id = ANY($2::uuid[]) ORDER BY l.id, e.index
-		FOR NO KEY UPDATE OF l`
+		ORDER BY l.id, e.index`
 	// Forks begin with messages that are written with the lanes they come from.
 	sqlForked = `SELECT t.id, e.index, e.hash
-		FROM unnest($2::uuid[], $3::int[]) AS t (id, messages) CROSS JOIN LATERAL lane_entries($1, t.id) AS e
-		WHERE e.index >= t.messages ORDER BY t.id, e.index`
+		FROM unnest($2::uuid[], $3::int[]) AS t (id, messages) CROSS JOIN LATERAL lane_entries($1, t.id, t.messages, 2147483647) AS e
+		ORDER BY t.id, e.index`
 	sqlLinked = `UPDATE lanes SET chain_messages = t.messages, chain_link = t.link, chain_proof = t.proof
 		FROM unnest($2::uuid[], $3::int[], $4::bytea[], $5::bytea[]) AS t (id, messages, link, proof)
 		WHERE lanes.workspace_id = $1 AND lanes.id = t.id`
@@ -181,7 +183,7 @@ func chainsOf(tx *gorm.DB, workspace uuid.UUID, lanes [][16]byte) ([]chain, erro
 		if len(chains) == 0 || chains[len(chains)-1].lane != one.lane {
 			chains = append(chains, one)
 		}
-		if last := &chains[len(chains)-1]; index.Valid && !last.forked {
+		if last := &chains[len(chains)-1]; index.Valid {
 			last.following = append(last.following, link{index: int(index.Int32), hash: conversation.Hash(hash)})
 		}
 	}

@@ -53,7 +53,10 @@ func ToolHash(keys Keys, workspace uuid.UUID, tool string) (int64, error) {
 
 // The statements that look messages up by their hashes, and that searches: for the test of their plans.
 const (
-	StatementKnown   = sqlKnown
-	StatementObjects = sqlObjectsOf
-	StatementSearch  = sqlSearch
+	StatementKnown     = sqlKnown
+	StatementObjects   = sqlObjectsOf
+	StatementSearch    = sqlSearch
+	StatementOriginals = sqlOriginals
+	StatementForked    = sqlForked
+	StatementChains    = sqlChains
 )

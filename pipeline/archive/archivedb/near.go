@@ -36,7 +36,7 @@ const (
 			FROM lanes l WHERE l.workspace_id = $1 AND l.id = $4
 			UNION ALL
 			SELECT p.id, p.parent_id, p.fork_at, least(line.bound, line.fork_at)
-			FROM line JOIN lanes p ON p.workspace_id = $1 AND p.id = line.parent_id
+			FROM line CROSS JOIN LATERAL (SELECT id, parent_id, fork_at FROM lanes WHERE workspace_id = $1 AND id = line.parent_id OFFSET 0) p
 		), scope AS (
 			SELECT d.lane_id, d.session_id, d.api_key_id, d.first, d.after, d.part, d.at, d.terms FROM line JOIN archive_documents d ON d.workspace_id = $1 AND d.lane_id = line.id AND d.after <= line.bound
 			ORDER BY d.at DESC LIMIT $10)`

@@ -91,6 +91,50 @@ func TestASessionOfANewWorkspaceIsSearchedAlone(t *testing.T) {
 	}
 }
 
+// The same of a lane: what is read of it is looked up lane by lane, a fork's messages those of the
+// lane it comes from as well.
+func TestALaneOfANewWorkspaceIsReadAlone(t *testing.T) {
+	t.Parallel()
+	const lanes = `INSERT INTO lanes (workspace_id, id, session_id, parent_id, fork_at, created_at, last_at)
+		SELECT $1, md5($3 || n)::uuid, $2, CASE WHEN n % 2 = 1 THEN md5($3 || (n - 1))::uuid END, n % 2 * 3, now(), now() FROM generate_series(0, 1999) n`
+	const objects = `INSERT INTO archive_objects (workspace_id, hash, size, encoding, bytes) VALUES ($1, '\x01', 1, 0, 'x')`
+	const entries = `INSERT INTO archive_entries (workspace_id, lane_id, index, session_id, hash, role, tokens)
+		SELECT $1, md5($3 || (n / 8))::uuid, n % 8, $2, '\x01', 'user', 1 FROM generate_series(0, 15999) n`
+	db := dbtest.New(t)
+	owner, known, fresh := db.Owner(t), newFixture(t, db.DB), newFixture(t, db.DB)
+	for _, filled := range []struct {
+		statement string
+		arguments []any
+	}{
+		{lanes, []any{known.workspace, known.session, "a"}},
+		{objects, []any{known.workspace}},
+		{entries, []any{known.workspace, known.session, "a"}},
+		{"ANALYZE lanes, archive_objects, archive_entries", nil},
+		{lanes, []any{fresh.workspace, fresh.session, "b"}},
+		{objects, []any{fresh.workspace}},
+		{entries, []any{fresh.workspace, fresh.session, "b"}},
+	} {
+		if _, err := owner.Exec(t.Context(), filled.statement, filled.arguments...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var forks [][16]byte
+	if err := owner.QueryRow(t.Context(), "SELECT array_agg(md5('b' || n)::uuid) FROM generate_series(1, 199, 2) n").Scan(&forks); err != nil {
+		t.Fatal(err)
+	}
+	for statement, arguments := range map[string][]any{
+		archivedb.StatementOriginals: {forks[0], 0, 8},
+		archivedb.StatementForked:    {forks, make([]int32, len(forks))},
+		archivedb.StatementChains:    {forks},
+	} {
+		blocks := fresh.blocksRead(t, statement, append([]any{fresh.workspace}, arguments...)...)
+		// Of each lane and the one it comes from some blocks of two tables and their indexes.
+		if most := 40 * len(forks); blocks > most {
+			t.Errorf("%d forks are read from %d blocks, more than %d, by\n%s", len(forks), blocks, most, statement)
+		}
+	}
+}
+
 // blocksRead returns how many blocks a statement reads, those of the functions it calls too.
 func (f *fixture) blocksRead(t *testing.T, statement string, arguments ...any) (blocks int) {
 	t.Helper()

@@ -27,11 +27,13 @@ const (
 			FROM lanes WHERE workspace_id = $1 AND id = $2
 			UNION ALL
 			SELECT p.id, p.parent_id, p.fork_at, p.fork_insert, least(l.number, l.fork_insert), least(l.covers, l.fork_at)
-			FROM line l JOIN lanes p ON p.workspace_id = $1 AND p.id = l.parent_id
+			FROM line l` + sqlParent + `
 			WHERE l.fork_insert > 0
 		)
 		SELECT i.number, i.message, i.chain, i.module, i.text, i.tokens, to_json(i.items)::text, i.sealed, i.lane_id
-		FROM line l JOIN lane_inserts i ON i.workspace_id = $1 AND i.lane_id = l.id
+		FROM line l CROSS JOIN LATERAL (
+			SELECT number, message, chain, module, text, tokens, items, sealed, lane_id FROM lane_inserts WHERE workspace_id = $1 AND lane_id = l.id OFFSET 0
+		) i
 		WHERE i.number <= l.number AND i.message < l.covers ORDER BY i.number`
 	sqlInsert = `INSERT INTO lane_inserts (workspace_id, lane_id, number, message, chain, module, tokens, text, items, sealed)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`

@@ -71,6 +71,10 @@ const (
 			l.asked_at, l.asked_by, l.asked_instructions
 		FROM lanes l JOIN sessions s ON s.workspace_id = l.workspace_id AND s.id = l.session_id
 		WHERE l.workspace_id = $1 AND l.id = $2`
+	// What a line of lanes goes on with, and what there is of its lanes, is looked up lane by
+	// lane (OFFSET 0): a plain join would let the planner read the whole workspace, as it
+	// takes a line for ten lanes and a new workspace for fewer.
+	sqlParent = ` CROSS JOIN LATERAL (SELECT id, parent_id, fork_at, fork_epoch, fork_insert FROM lanes WHERE workspace_id = $1 AND id = l.parent_id OFFSET 0) p`
 	// The lanes that a lane comes from, itself first, and how many of its messages
 	// each has at most.
 	sqlDescent = `WITH RECURSIVE line AS (
@@ -78,7 +82,7 @@ const (
 			FROM lanes WHERE workspace_id = $1 AND id = $2
 			UNION ALL
 			SELECT p.id, p.parent_id, p.fork_at, least(l.covers, l.fork_at), l.depth + 1
-			FROM line l JOIN lanes p ON p.workspace_id = $1 AND p.id = l.parent_id
+			FROM line l` + sqlParent + `
 		)`
 	// A lane takes over the projections that the lane it forked from had then;
 	// its own go on from their number.
@@ -87,11 +91,12 @@ const (
 			FROM lanes WHERE workspace_id = $1 AND id = $2
 			UNION ALL
 			SELECT p.id, p.parent_id, p.fork_at, p.fork_epoch, least(l.number, l.fork_epoch), least(l.covers, l.fork_at)
-			FROM line l JOIN lanes p ON p.workspace_id = $1 AND p.id = l.parent_id
+			FROM line l` + sqlParent + `
 			WHERE l.fork_epoch > 0
 		)`
 	sqlProjections = sqlLine + `
-		SELECT e.lane_id, e.number, e.projection FROM line l JOIN epochs e ON e.workspace_id = $1 AND e.lane_id = l.id
+		SELECT e.lane_id, e.number, e.projection
+		FROM line l CROSS JOIN LATERAL (SELECT lane_id, number, covers, projection FROM epochs WHERE workspace_id = $1 AND lane_id = l.id OFFSET 0) e
 		WHERE e.number <= l.number AND e.covers <= l.covers ORDER BY e.number`
 	sqlEpoch = `INSERT INTO epochs
 			(workspace_id, lane_id, number, covers, chain, projection, reason, tokens_before, tokens_after, level_tokens)
