@@ -36,12 +36,12 @@ const (
 // The statements of the index.
 const (
 	sqlWaiting = `SELECT workspace_id, lane_id FROM archive_unindexed ORDER BY since, workspace_id, lane_id LIMIT $1`
-	sqlWaits   = `SELECT number FROM archive_unindexed WHERE workspace_id = $1 AND lane_id = $2`
 	sqlDone    = `DELETE FROM archive_unindexed WHERE workspace_id = $1 AND lane_id = $2 AND number = $3`
 	sqlLater   = `UPDATE archive_unindexed SET since = now() WHERE workspace_id = $1 AND lane_id = $2`
-	sqlLine    = `SELECT l.session_id, l.fork_at, s.api_key_id, s.format, coalesce(i.position, l.fork_at)
+	sqlLine    = `SELECT l.session_id, l.fork_at, s.api_key_id, s.format, coalesce(i.position, l.fork_at), coalesce(u.number, 0)
 		FROM lanes l JOIN sessions s ON s.workspace_id = l.workspace_id AND s.id = l.session_id
 		LEFT JOIN archive_indexed i ON i.workspace_id = l.workspace_id AND i.lane_id = l.id
+		LEFT JOIN archive_unindexed u ON u.workspace_id = l.workspace_id AND u.lane_id = l.id
 		WHERE l.workspace_id = $1 AND l.id = $2`
 	sqlDocuments = `INSERT INTO archive_documents (workspace_id, lane_id, first, part, after, session_id, api_key_id, at, sampled, terms)
 		SELECT $1, $2, first, part, after, $3, $4, at, sampled, terms::bigint[]
@@ -151,8 +151,7 @@ func (x *Index) Index(ctx context.Context, workspace, lane uuid.UUID) (done int,
 	if work.hasher, err = newHasher(key); err != nil {
 		return 0, fmt.Errorf("index lane %s: %w", lane, err)
 	}
-	number, err := work.open(ctx)
-	if err != nil {
+	if err := work.open(ctx); err != nil {
 		return 0, fmt.Errorf("index lane %s: %w", lane, err)
 	}
 	for more := true; more; {
@@ -162,9 +161,6 @@ func (x *Index) Index(ctx context.Context, workspace, lane uuid.UUID) (done int,
 		if err != nil {
 			return done, fmt.Errorf("index lane %s: %w", lane, err)
 		}
-	}
-	if err := x.exec(ctx, workspace, sqlDone, workspace, lane, number); err != nil {
-		return done, fmt.Errorf("index lane %s: %w", lane, err)
 	}
 	return done, nil
 }
@@ -201,30 +197,24 @@ type laneWork struct {
 	session, key    uuid.UUID
 	format          conversation.Format
 	fork, position  int
+	number          int64 // of the lane's last write; 0: it does not wait
 	hasher          *hasher
 }
 
-// open reads what is known of the lane, and the number of its last write.
-func (w *laneWork) open(ctx context.Context) (number int64, err error) {
-	err = w.archive.door.InTenant(ctx, w.workspace, func(tx *gorm.DB) error {
-		pool := tx.Statement.ConnPool
-		err := pool.QueryRowContext(ctx, sqlLine, w.workspace, w.lane).Scan(&w.session, &w.fork, &w.key, &w.format, &w.position)
+// open reads what is known of the lane.
+func (w *laneWork) open(ctx context.Context) error {
+	return w.archive.door.InTenant(ctx, w.workspace, func(tx *gorm.DB) error {
+		err := tx.Statement.ConnPool.QueryRowContext(ctx, sqlLine, w.workspace, w.lane).
+			Scan(&w.session, &w.fork, &w.key, &w.format, &w.position, &w.number)
 		if errors.Is(err, sql.ErrNoRows) {
 			return archive.ErrNotFound
 		}
-		if err != nil {
-			return err
-		}
-		err = pool.QueryRowContext(ctx, sqlWaits, w.workspace, w.lane).Scan(&number)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
 		return err
 	})
-	return number, err
 }
 
-// batch indexes the next messages, and reports whether there are more behind them.
+// batch indexes the next messages, and reports whether there are more behind them. If not,
+// the lane waits no longer, unless it has been written to since.
 func (w *laneWork) batch(ctx context.Context) (done int, more bool, err error) {
 	from := max(0, w.position-callsBehind)
 	entries, err := w.archive.Originals(ctx, w.workspace, w.lane, from, w.position+indexBatch)
@@ -257,15 +247,17 @@ func (w *laneWork) batch(ctx context.Context) (done int, more bool, err error) {
 	if open := search.Open(messages); !more && open >= 0 {
 		settled = max(w.position, from+open)
 	}
-	if end <= w.position {
-		return 0, false, nil
+	done = max(0, settled-w.position)
+	more = more && done > 0
+	var rows documentRows
+	if end > w.position {
+		rows = w.rows(from, messages[:settled-from], entries)
 	}
-	rows := w.rows(from, messages[:settled-from], entries)
-	if err := w.store(ctx, rows, settled); err != nil {
+	if err := w.store(ctx, rows, w.position+done, !more); err != nil {
 		return 0, false, err
 	}
-	done, w.position = settled-w.position, settled
-	return done, more && done > 0, nil
+	w.position += done
+	return done, more, nil
 }
 
 // documentRows are rows for archive_documents, column by column.
@@ -305,7 +297,8 @@ func (w *laneWork) sample(document *search.Document) int16 {
 	return 0
 }
 
-func (w *laneWork) store(ctx context.Context, rows documentRows, position int) error {
+// store keeps documents and the position behind them; last: the lane waits for nothing more.
+func (w *laneWork) store(ctx context.Context, rows documentRows, position int, last bool) error {
 	return w.archive.door.InTenant(ctx, w.workspace, func(tx *gorm.DB) error {
 		pool := tx.Statement.ConnPool
 		if len(rows.first) > 0 {
@@ -315,7 +308,10 @@ func (w *laneWork) store(ctx context.Context, rows documentRows, position int) e
 				return fmt.Errorf("store documents: %w", err)
 			}
 		}
-		_, err := pool.ExecContext(ctx, sqlPosition, w.workspace, w.lane, position)
+		if _, err := pool.ExecContext(ctx, sqlPosition, w.workspace, w.lane, position); err != nil || !last {
+			return err
+		}
+		_, err := pool.ExecContext(ctx, sqlDone, w.workspace, w.lane, w.number)
 		return err
 	})
 }
