@@ -42,7 +42,7 @@ test: ## set up what is missing and run every test
 	go test -p 2 -timeout 15m ./...
 
 # The cuts that every request and every answer goes through.
-FUZZ_TIME := 60s
+FUZZ_TIME := 30s
 FUZZ_TARGETS := pipeline/wire:FuzzOpenCutsAsEncodingJSONDoes pipeline/wire:FuzzObjects pipeline/wire:FuzzSplitter pipeline/session:FuzzReader
 
 .PHONY: fuzz
