@@ -216,48 +216,66 @@ func (w *laneWork) open(ctx context.Context) error {
 // batch indexes the next messages, and reports whether there are more behind them. If not,
 // the lane waits no longer, unless it has been written to since.
 func (w *laneWork) batch(ctx context.Context) (done int, more bool, err error) {
-	from := max(0, w.position-callsBehind)
-	entries, err := w.archive.Originals(ctx, w.workspace, w.lane, from, w.position+indexBatch)
+	next, err := w.read(ctx, w.position)
+	if err == nil && search.Orphaned(next.messages) {
+		next, err = w.read(ctx, max(0, w.position-callsBehind))
+	}
 	if err != nil {
 		return 0, false, err
 	}
-	messages := make([]conversation.Message, 0, len(entries))
-	size := 0
-	for i := range entries {
-		if entries[i].Index != from+i {
-			break // what stands behind a hole comes when the hole is filled
-		}
-		if size > indexBytes && entries[i].Index > w.position {
-			entries = entries[:i]
-			more = true
-			break
-		}
-		if entries[i].Index >= w.position {
-			size += entries[i].Size
-		}
-		message, err := w.parse(w.format, entries[i].Raw)
-		if err != nil {
-			message = conversation.Message{Role: entries[i].Role} // opaque to us, and so to a search
-		}
-		messages = append(messages, message)
+	settled := next.from + len(next.messages)
+	if open := search.Open(next.messages); !next.more && open >= 0 {
+		settled = next.from + open
 	}
-	end := from + len(messages)
-	more = more || len(entries) > 0 && end == w.position+indexBatch
-	settled := end
-	if open := search.Open(messages); !more && open >= 0 {
-		settled = max(w.position, from+open)
-	}
-	done = max(0, settled-w.position)
-	more = more && done > 0
+	settled = max(w.position, settled)
 	var rows documentRows
-	if end > w.position {
-		rows = w.rows(from, messages[:settled-from], entries)
+	if done = settled - w.position; done > 0 {
+		rows = w.rows(next.from, next.messages[:settled-next.from], next.entries)
 	}
-	if err := w.store(ctx, rows, w.position+done, !more); err != nil {
+	more = next.more && done > 0
+	if err := w.store(ctx, rows, settled, !more); err != nil {
 		return 0, false, err
 	}
-	w.position += done
+	w.position = settled
 	return done, more, nil
+}
+
+// stretch is messages of a lane that follow each other.
+type stretch struct {
+	from     int // place of the first
+	messages []conversation.Message
+	entries  []archive.Entry
+	more     bool // there may be others behind them
+}
+
+// read reads the messages from a place on, as far as a batch goes.
+func (w *laneWork) read(ctx context.Context, from int) (stretch, error) {
+	read := stretch{from: from}
+	var err error
+	if read.entries, err = w.archive.Originals(ctx, w.workspace, w.lane, from, w.position+indexBatch); err != nil {
+		return stretch{}, err
+	}
+	size := 0
+	for i := range read.entries {
+		entry := &read.entries[i]
+		if entry.Index != from+i {
+			return read, nil // what stands behind a hole comes when the hole is filled
+		}
+		if size > indexBytes && entry.Index > w.position {
+			read.more = true
+			return read, nil
+		}
+		if entry.Index >= w.position {
+			size += entry.Size
+		}
+		message, err := w.parse(w.format, entry.Raw)
+		if err != nil {
+			message = conversation.Message{Role: entry.Role} // opaque to us, and so to a search
+		}
+		read.messages = append(read.messages, message)
+	}
+	read.more = len(read.messages) > 0 && from+len(read.messages) == w.position+indexBatch
+	return read, nil
 }
 
 // documentRows are rows for archive_documents, column by column.

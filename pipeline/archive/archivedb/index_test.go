@@ -73,6 +73,37 @@ func TestACallWaitsForItsResult(t *testing.T) {
 	}
 }
 
+// A session's next turn is read alone, unless it answers a call of before.
+func TestOnlyWhatIsNewIsReadToIndexIt(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	read := 0
+	index := archivedb.NewIndex(f.archive, termKeys{}, func(format conversation.Format, raw []byte) (conversation.Message, error) {
+		read++
+		return parse(format, raw)
+	})
+	next := func(first int, messages ...[]byte) int {
+		t.Helper()
+		read = 0
+		f.put(t, at(first, messages...)...)
+		if _, err := index.IndexPending(t.Context(), 10); err != nil {
+			t.Fatal(err)
+		}
+		return read
+	}
+	next(0, talk()...)
+	if got := next(7, call("c7", "Bash", map[string]any{"command": "make part7"}), result("c7", "outcome7")); got != 2 {
+		t.Errorf("%d messages are read to index a call and its result", got)
+	}
+	next(9, call("c9", "Bash", map[string]any{"command": "make part9"}), say("user", "Something else."))
+	if got := next(11, result("c9", "outcome9")); got != 1+12 {
+		t.Errorf("%d messages are read to index a result that came late", got)
+	}
+	if got := span(f.search(t, index, archive.Query{Text: "outcome9", Limit: 1})); got != "9-12" {
+		t.Errorf("the late result is found at %q, want it with its call", got)
+	}
+}
+
 // A worker that was stopped anywhere leaves the rest to the next one.
 func TestAnotherWorkerGoesOnWhereOneStopped(t *testing.T) {
 	t.Parallel()

@@ -212,5 +212,24 @@ func Open(messages []conversation.Message) int {
 	return open
 }
 
+// Orphaned reports whether some result's call is not among the messages before it.
+func Orphaned(messages []conversation.Message) bool {
+	called := map[string]bool{}
+	for i := range messages {
+		for j := range messages[i].Blocks {
+			switch block := &messages[i].Blocks[j]; block.Kind {
+			case conversation.ToolCall:
+				called[block.ID] = true
+			case conversation.ToolResult:
+				if !called[block.ID] {
+					return true
+				}
+			case conversation.Text, conversation.Thinking, conversation.Media, conversation.Opaque:
+			}
+		}
+	}
+	return false
+}
+
 // mostOpen is how many messages at the end of a lane may wait for a result.
 const mostOpen = 16
