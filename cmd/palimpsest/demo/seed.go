@@ -20,7 +20,7 @@ const Password = "palimpsest demo" //nolint:gosec // it is printed on the page t
 // Days is how many days of work the demo shows unless something else is asked for.
 const Days = 90
 
-// MinDays is how many days it takes for all that happens in the demo to have happened.
+// MinDays is the least number of days that a demo is made of.
 const MinDays = 2
 
 // recordPatience bounds the wait until what was sent is recorded.
