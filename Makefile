@@ -9,7 +9,7 @@ GO_DIRS := $(wildcard cmd web api tenants pipeline billing migrations static *.g
 
 .PHONY: help
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: ## set up what is missing and start the product on http://127.0.0.1:8080

@@ -175,6 +175,41 @@ func TestDocsNameOnlyHeadersThatExist(t *testing.T) {
 	}
 }
 
+func TestOperationsPageListsEveryKindOfJob(t *testing.T) {
+	t.Parallel()
+
+	kinds := map[string]bool{}
+	named := regexp.MustCompile(`\bwork\.Every\("([a-z_]+)"|\bjobs\.Kind = "([a-z_]+)"`)
+	for _, source := range sources(t) {
+		if source.Test || isTestSupport(source.Folder) {
+			continue
+		}
+		for _, kind := range named.FindAllSubmatch(source.Text, -1) {
+			kinds[string(kind[1])+string(kind[2])] = true
+		}
+	}
+	documented := map[string]bool{}
+	_, section, _ := strings.Cut(readFile(t, "docs/operations.md"), "## Work off the request path")
+	section, _, _ = strings.Cut(section, "\n## ")
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)`").FindAllStringSubmatch(section, -1) {
+		documented[row[1]] = true
+	}
+	if got, want := sorted(documented), sorted(kinds); !slices.Equal(got, want) || len(want) == 0 {
+		t.Errorf("docs/operations.md lists\n%v\nthe program does\n%v", got, want)
+	}
+}
+
+func TestReadmeLeadsToEveryPage(t *testing.T) {
+	t.Parallel()
+
+	readme := readFile(t, "README.md")
+	for name := range pages(t) {
+		if name != "README.md" && !strings.Contains(readme, "("+name+")") {
+			t.Errorf("README.md does not link to %s", name)
+		}
+	}
+}
+
 func TestDocsNameOnlyCommandsThatExist(t *testing.T) {
 	t.Parallel()
 

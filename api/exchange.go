@@ -147,11 +147,11 @@ func (s *Server) admit(request *http.Request, event *Event) (call, error) {
 			return call{}, err
 		}
 	}
-	if kept, err := s.Settings.keeps(request.Context(), key.Workspace); err != nil {
+	kept, err := s.Settings.keeps(request.Context(), key.Workspace)
+	if err != nil {
 		return call{}, err
-	} else if !kept || key.Limits.NoStore {
-		asked.noStore = true
 	}
+	asked.noStore = asked.noStore || !kept || key.Limits.NoStore
 	event.noStore = asked.noStore
 	return call{key: key, asked: asked}, nil
 }

@@ -18,6 +18,31 @@ type setting struct {
 	read  func(*Config, *yaml.Node) error
 	write func(*Config) (*yaml.Node, error)
 	check func(*Config) string // the value and what is allowed; empty: fine
+
+	bounds Bounds
+}
+
+// Bounds are the lowest and the highest number that a setting may be, as they are written;
+// empty where it is no number.
+type Bounds struct{ Lowest, Highest string }
+
+// AllBounds returns the bounds of all numbers of a config, by the paths of their settings.
+// A member of a setting has a path of its own: "ipc.llmCompression.maxTokens".
+func AllBounds() map[string]Bounds {
+	all := map[string]Bounds{}
+	for _, setting := range settings() {
+		if setting.bounds != (Bounds{}) {
+			all[setting.path] = setting.bounds
+		}
+	}
+	for _, count := range llmCounts() {
+		all[llmPath+"."+count.name] = boundsOf(0, count.highest)
+	}
+	return all
+}
+
+func boundsOf(lowest, highest int) Bounds {
+	return Bounds{Lowest: strconv.Itoa(lowest), Highest: strconv.Itoa(highest)}
 }
 
 // field returns the setting of the field that at points to.
@@ -52,6 +77,43 @@ func field[T any](path string, at func(*Config) *T, check func(T) string) settin
 	}
 }
 
+// share returns the setting of a share.
+func share(path string, at func(*Config) *float64, lowest, highest float64) setting {
+	s := field(path, at, func(value float64) string {
+		if value >= lowest && value <= highest { // false for NaN
+			return ""
+		}
+		return fmt.Sprintf("%v is out of range; allowed is %.2f to %.2f", value, lowest, highest)
+	})
+	written := func(end float64) string { return strings.TrimSuffix(strconv.FormatFloat(end, 'f', 2, 64), ".00") }
+	s.bounds = Bounds{Lowest: written(lowest), Highest: written(highest)}
+	return s
+}
+
+// count returns the setting of a whole number.
+func count(path string, at func(*Config) *int, lowest, highest int) setting {
+	s := field(path, at, func(value int) string {
+		if value >= lowest && value <= highest {
+			return ""
+		}
+		return fmt.Sprintf("%d is out of range; allowed is %d to %d", value, lowest, highest)
+	})
+	s.bounds = boundsOf(lowest, highest)
+	return s
+}
+
+// size returns the setting of a number of bytes, 0 for no limit.
+func size(path string, at func(*Config) *int, lowest, highest int) setting {
+	s := field(path, at, func(value int) string {
+		if value == 0 || value >= lowest && value <= highest {
+			return ""
+		}
+		return fmt.Sprintf("%d is out of range; allowed is 0 for no limit, or %d to %d", value, lowest, highest)
+	})
+	s.bounds = boundsOf(0, highest)
+	return s
+}
+
 // fraction returns the first number in a node that is not whole.
 func fraction(node *yaml.Node) (number string, has bool) {
 	for _, element := range node.Content {
@@ -76,34 +138,34 @@ func settings() []setting {
 
 func ipcSettings() []setting {
 	return []setting{
-		field("ipc.targetUtilization", func(c *Config) *float64 { return &c.IPC.TargetUtilization }, share(0.30, 0.95)),
-		field("ipc.compressTo", func(c *Config) *float64 { return &c.IPC.CompressTo }, share(0.10, 0.90)),
-		field("ipc.minClear", func(c *Config) *float64 { return &c.IPC.MinClear }, share(0.01, 0.50)),
-		field("ipc.preserveLastTurns", func(c *Config) *int { return &c.IPC.PreserveLastTurns }, count(1, 100)),
-		field("ipc.preserveTokens", func(c *Config) *int { return &c.IPC.PreserveTokens }, count(0, 1_000_000)),
+		share("ipc.targetUtilization", func(c *Config) *float64 { return &c.IPC.TargetUtilization }, 0.30, 0.95),
+		share("ipc.compressTo", func(c *Config) *float64 { return &c.IPC.CompressTo }, 0.10, 0.90),
+		share("ipc.minClear", func(c *Config) *float64 { return &c.IPC.MinClear }, 0.01, 0.50),
+		count("ipc.preserveLastTurns", func(c *Config) *int { return &c.IPC.PreserveLastTurns }, 1, 100),
+		count("ipc.preserveTokens", func(c *Config) *int { return &c.IPC.PreserveTokens }, 0, 1_000_000),
 		field("ipc.preserveSystem", func(c *Config) *bool { return &c.IPC.PreserveSystem }, fine[bool]),
 		field("ipc.archiveToBlob", func(c *Config) *bool { return &c.IPC.ArchiveToBlob }, fine[bool]),
-		field("ipc.deepestLevel", func(c *Config) *int { return &c.IPC.DeepestLevel }, count(0, 3)),
-		field("ipc.blockTokens", func(c *Config) *int { return &c.IPC.BlockTokens }, count(500, 100_000)),
+		count("ipc.deepestLevel", func(c *Config) *int { return &c.IPC.DeepestLevel }, 0, 3),
+		count("ipc.blockTokens", func(c *Config) *int { return &c.IPC.BlockTokens }, 500, 100_000),
 		field("ipc.observationMasking", func(c *Config) *bool { return &c.IPC.ObservationMasking }, fine[bool]),
-		field("ipc.llmCompression", func(c *Config) *LLMCompression { return &c.IPC.LLMCompression }, checkLLM),
-		field("ipc.idleUtilization", func(c *Config) *float64 { return &c.IPC.IdleUtilization }, share(0.10, 0.95)),
+		field(llmPath, func(c *Config) *LLMCompression { return &c.IPC.LLMCompression }, checkLLM),
+		share("ipc.idleUtilization", func(c *Config) *float64 { return &c.IPC.IdleUtilization }, 0.10, 0.95),
 		field("ipc.contextWindow", func(c *Config) *Window { return &c.IPC.ContextWindow }, checkWindow),
 		field("ipc.keepLastLadder", func(c *Config) *[]int { return &c.IPC.KeepLastLadder }, checkLadder),
-		field("ipc.maxBytes", func(c *Config) *int { return &c.IPC.MaxBytes }, checkBytes),
-		field("ipc.warnAfterEpochs", func(c *Config) *int { return &c.IPC.WarnAfterEpochs }, count(0, 1000)),
+		size("ipc.maxBytes", func(c *Config) *int { return &c.IPC.MaxBytes }, 100_000, 1_000_000_000),
+		count("ipc.warnAfterEpochs", func(c *Config) *int { return &c.IPC.WarnAfterEpochs }, 0, 1000),
 	}
 }
 
 func bridgeSettings() []setting {
 	const at = "compaction-bridge."
 	return []setting{
-		field(at+"preserveLastTurns", func(c *Config) *int { return &c.Bridge.PreserveLastTurns }, count(0, 100)),
+		count(at+"preserveLastTurns", func(c *Config) *int { return &c.Bridge.PreserveLastTurns }, 0, 100),
 		field(at+"preserveActiveFiles", func(c *Config) *bool { return &c.Bridge.PreserveActiveFiles }, fine[bool]),
 		field(at+"preserveDirectives", func(c *Config) *bool { return &c.Bridge.PreserveDirectives }, fine[bool]),
-		field(at+"detectionThreshold", func(c *Config) *float64 { return &c.Bridge.DetectionThreshold }, share(0, 1)),
+		share(at+"detectionThreshold", func(c *Config) *float64 { return &c.Bridge.DetectionThreshold }, 0, 1),
 		field(at+"blobPrefix", func(c *Config) *string { return &c.Bridge.BlobPrefix }, checkPrefix),
-		field(at+"maxTokens", func(c *Config) *int { return &c.Bridge.MaxTokens }, count(0, 100_000)),
+		count(at+"maxTokens", func(c *Config) *int { return &c.Bridge.MaxTokens }, 0, 100_000),
 		field(at+"placement", func(c *Config) *string { return &c.Bridge.Placement }, choice("turn", "system")),
 	}
 }
@@ -112,10 +174,10 @@ func rehydratorSettings() []setting {
 	const at = "rehydrator."
 	return []setting{
 		field(at+"triggerPhrases", func(c *Config) *[]string { return &c.Rehydrator.TriggerPhrases }, checkPhrases),
-		field(at+"maxRehydrated", func(c *Config) *int { return &c.Rehydrator.MaxRehydrated }, count(0, 100)),
-		field(at+"searchDepthDays", func(c *Config) *int { return &c.Rehydrator.SearchDepthDays }, count(1, 3650)),
-		field(at+"similarityThreshold", func(c *Config) *float64 { return &c.Rehydrator.SimilarityThreshold }, share(0, 1)),
-		field(at+"maxTokens", func(c *Config) *int { return &c.Rehydrator.MaxTokens }, count(0, 100_000)),
+		count(at+"maxRehydrated", func(c *Config) *int { return &c.Rehydrator.MaxRehydrated }, 0, 100),
+		count(at+"searchDepthDays", func(c *Config) *int { return &c.Rehydrator.SearchDepthDays }, 1, 3650),
+		share(at+"similarityThreshold", func(c *Config) *float64 { return &c.Rehydrator.SimilarityThreshold }, 0, 1),
+		count(at+"maxTokens", func(c *Config) *int { return &c.Rehydrator.MaxTokens }, 0, 100_000),
 		field(at+"scope", func(c *Config) *string { return &c.Rehydrator.Scope }, choice("session", "key", "workspace")),
 		field(at+"placement", func(c *Config) *string { return &c.Rehydrator.Placement }, choice("turn", "system")),
 		field(at+"embeddingModel", func(c *Config) *string { return &c.Rehydrator.EmbeddingModel }, fine[string]),
@@ -125,8 +187,8 @@ func rehydratorSettings() []setting {
 func patternsSettings() []setting {
 	const at = "patterns."
 	return []setting{
-		field(at+"maxInjected", func(c *Config) *int { return &c.Patterns.MaxInjected }, count(0, 100)),
-		field(at+"minSuccessRate", func(c *Config) *float64 { return &c.Patterns.MinSuccessRate }, share(0, 1)),
+		count(at+"maxInjected", func(c *Config) *int { return &c.Patterns.MaxInjected }, 0, 100),
+		share(at+"minSuccessRate", func(c *Config) *float64 { return &c.Patterns.MinSuccessRate }, 0, 1),
 		field(at+"review", func(c *Config) *string { return &c.Patterns.Review }, choice("required", "auto")),
 		field(at+"placement", func(c *Config) *string { return &c.Patterns.Placement }, choice("turn", "system")),
 	}
@@ -135,8 +197,8 @@ func patternsSettings() []setting {
 func cacheSettings() []setting {
 	const at = "semantic-cache."
 	return []setting{
-		field(at+"similarity", func(c *Config) *float64 { return &c.SemanticCache.Similarity }, share(0, 1)),
-		field(at+"ttlSeconds", func(c *Config) *int { return &c.SemanticCache.TTLSeconds }, count(1, 31_536_000)),
+		share(at+"similarity", func(c *Config) *float64 { return &c.SemanticCache.Similarity }, 0, 1),
+		count(at+"ttlSeconds", func(c *Config) *int { return &c.SemanticCache.TTLSeconds }, 1, 31_536_000),
 		field(at+"embeddingModel", func(c *Config) *string { return &c.SemanticCache.EmbeddingModel }, fine[string]),
 		field(at+"scope", func(c *Config) *string { return &c.SemanticCache.Scope }, choice("session", "key", "workspace")),
 	}
@@ -172,24 +234,6 @@ func checkModules(names []string) string {
 
 func fine[T any](T) string { return "" }
 
-func share(lowest, highest float64) func(float64) string {
-	return func(value float64) string {
-		if value >= lowest && value <= highest { // false for NaN
-			return ""
-		}
-		return fmt.Sprintf("%v is out of range; allowed is %.2f to %.2f", value, lowest, highest)
-	}
-}
-
-func count(lowest, highest int) func(int) string {
-	return func(value int) string {
-		if value >= lowest && value <= highest {
-			return ""
-		}
-		return fmt.Sprintf("%d is out of range; allowed is %d to %d", value, lowest, highest)
-	}
-}
-
 func choice(options ...string) func(string) string {
 	return func(value string) string {
 		if slices.Contains(options, value) {
@@ -205,14 +249,6 @@ func checkWindow(window Window) string {
 		return ""
 	}
 	return fmt.Sprintf("%d is out of range; allowed is auto or %d to %d", window, lowest, highest)
-}
-
-func checkBytes(bytes int) string {
-	const lowest, highest = 100_000, 1_000_000_000
-	if bytes == 0 || bytes >= lowest && bytes <= highest {
-		return ""
-	}
-	return fmt.Sprintf("%d is out of range; allowed is 0 for no limit, or %d to %d", bytes, lowest, highest)
 }
 
 func checkLadder(ladder []int) string {
@@ -231,25 +267,42 @@ func checkLadder(ladder []int) string {
 // maxPrompt bounds a workspace's own prompt for summaries, in bytes.
 const maxPrompt = 20_000
 
+const llmPath = "ipc.llmCompression"
+
+// llmCount is a whole number from 0 on among the members of llmCompression.
+type llmCount struct {
+	name    string
+	at      func(*LLMCompression) int
+	highest int
+}
+
+func llmCounts() []llmCount {
+	return []llmCount{
+		{"maxTokens", func(l *LLMCompression) int { return l.MaxTokens }, 100_000},
+		{"reserveTokens", func(l *LLMCompression) int { return l.ReserveTokens }, 1_000_000},
+		{"keepRecentTokens", func(l *LLMCompression) int { return l.KeepRecentTokens }, 1_000_000},
+	}
+}
+
 func checkLLM(llm LLMCompression) string {
-	switch {
-	case llm == LLMCompression{}:
-		return ""
-	case llm.Model == "":
-		return "names no model; write {model: …} or false"
-	case llm.MaxTokens < 0 || llm.MaxTokens > 100_000:
-		return "maxTokens " + strconv.Itoa(llm.MaxTokens) + " is out of range; allowed is 0 to 100000"
-	case llm.Timeout < 0 || llm.Timeout > 10*time.Minute:
-		return "timeout " + llm.Timeout.String() + " is out of range; allowed is 0s to 10m"
-	case llm.ReserveTokens < 0 || llm.ReserveTokens > 1_000_000:
-		return "reserveTokens " + strconv.Itoa(llm.ReserveTokens) + " is out of range; allowed is 0 to 1000000"
-	case llm.KeepRecentTokens < 0 || llm.KeepRecentTokens > 1_000_000:
-		return "keepRecentTokens " + strconv.Itoa(llm.KeepRecentTokens) + " is out of range; allowed is 0 to 1000000"
-	case len(llm.Prompt) > maxPrompt:
-		return fmt.Sprintf("prompt of %d bytes is too long; allowed are %d", len(llm.Prompt), maxPrompt)
-	default:
+	if llm == (LLMCompression{}) {
 		return ""
 	}
+	if llm.Model == "" {
+		return "names no model; write {model: …} or false"
+	}
+	for _, count := range llmCounts() {
+		if value := count.at(&llm); value < 0 || value > count.highest {
+			return fmt.Sprintf("%s %d is out of range; allowed is 0 to %d", count.name, value, count.highest)
+		}
+	}
+	if llm.Timeout < 0 || llm.Timeout > 10*time.Minute {
+		return "timeout " + llm.Timeout.String() + " is out of range; allowed is 0s to 10m"
+	}
+	if len(llm.Prompt) > maxPrompt {
+		return fmt.Sprintf("prompt of %d bytes is too long; allowed are %d", len(llm.Prompt), maxPrompt)
+	}
+	return ""
 }
 
 func checkPrefix(prefix string) string {

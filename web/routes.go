@@ -17,6 +17,8 @@ import (
 	"palimpsest/web/operator"
 	"palimpsest/web/overview"
 	"palimpsest/web/paths"
+	"palimpsest/web/patterns"
+	"palimpsest/web/pipelines"
 	"palimpsest/web/providers"
 	"palimpsest/web/requests"
 	"palimpsest/web/session"
@@ -38,6 +40,7 @@ func (s *Server) Register(e *echo.Echo) {
 	s.people(pages)
 	s.work(pages)
 	s.workspace(pages)
+	s.registerOperator(pages)
 	s.everywhere(pages)
 }
 
@@ -146,6 +149,8 @@ func (s *Server) work(pages *echo.Group) {
 	s.registerRequests(pages)
 
 	s.registerPipeline(pages)
+
+	s.registerPatterns(pages)
 }
 
 // registerPipeline adds the page on which the pipeline is set.
@@ -160,6 +165,34 @@ func (s *Server) registerPipeline(pages *echo.Group) {
 	pages.POST(paths.PipelineWindows, s.as(tenants.ManagePipeline, pipeline.SetWindow))
 	pages.POST(paths.RemovePipelineWindow, s.as(tenants.ManagePipeline, pipeline.RemoveWindow))
 	s.registerVersions(pages)
+}
+
+// registerVersions adds the history of the pipeline, and the pipeline as YAML.
+func (s *Server) registerVersions(pages *echo.Group) {
+	saved := pipelines.New(s.deps.Pipelines, s.config.Defaults)
+	pages.GET(paths.PipelineHistory, s.as(tenants.ReadConfig, saved.History))
+	pages.GET(paths.PipelineHistory+"/:version", s.as(tenants.ReadConfig, saved.Show))
+	pages.GET(paths.PipelineHistory+"/:version/restore", s.as(tenants.ManagePipeline, saved.ConfirmRestore))
+	pages.POST(paths.PipelineHistory+"/:version/restore", s.as(tenants.ManagePipeline, saved.Restore))
+	pages.GET(paths.PipelineYAML, s.as(tenants.ReadConfig, saved.YAML))
+	pages.GET(paths.PipelineFile, s.as(tenants.ReadConfig, saved.Download))
+	pages.GET(paths.EditPipelineYAML, s.as(tenants.ManagePipeline, saved.Edit))
+	pages.POST(paths.PipelineYAML, s.as(tenants.ManagePipeline, saved.Save))
+}
+
+// registerPatterns adds the pages about what was learnt in the workspace.
+func (s *Server) registerPatterns(pages *echo.Group) {
+	rules := patterns.New(s.deps.Patterns, s.deps.Data, s.deps.Audit, s.config.Now)
+	pages.GET(paths.Patterns, s.as(tenants.ReadConfig, rules.List))
+	pages.GET(paths.NewPattern, s.as(tenants.ManagePatterns, rules.New))
+	pages.POST(paths.Patterns, s.as(tenants.ManagePatterns, rules.Add))
+	pages.GET(paths.Patterns+"/:id", s.as(tenants.ReadConfig, rules.Show))
+	pages.POST(paths.Patterns+"/:id/approve", s.as(tenants.ManagePatterns, rules.Approve))
+	pages.POST(paths.Patterns+"/:id/disable", s.as(tenants.ManagePatterns, rules.Disable))
+	pages.GET(paths.Patterns+"/:id/edit", s.as(tenants.ManagePatterns, rules.Edit))
+	pages.POST(paths.Patterns+"/:id/edit", s.as(tenants.ManagePatterns, rules.Save))
+	pages.GET(paths.Patterns+"/:id/delete", s.as(tenants.ManagePatterns, rules.ConfirmDelete))
+	pages.POST(paths.Patterns+"/:id/delete", s.as(tenants.ManagePatterns, rules.Delete))
 }
 
 // registerSessions adds the list of sessions.
@@ -192,8 +225,6 @@ func (s *Server) workspace(pages *echo.Group) {
 	pages.POST(paths.Keys+"/:id/rotate", s.as(tenants.CreateKeys, apiKeys.Rotate))
 	pages.GET(paths.Keys+"/:id/revoke", s.as(tenants.CreateKeys, apiKeys.ConfirmRevoke))
 	pages.POST(paths.Keys+"/:id/revoke", s.as(tenants.CreateKeys, apiKeys.Revoke))
-
-	s.registerOperator(pages)
 
 	// Providers
 	providerKeys := providers.New(s.deps.ProviderKeys, s.config.Now)

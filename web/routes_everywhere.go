@@ -7,25 +7,10 @@ import (
 	"palimpsest/web/jump"
 	"palimpsest/web/live"
 	"palimpsest/web/paths"
-	"palimpsest/web/patterns"
 )
 
-// everywhere adds what was learnt in the workspace, and what every page uses: the way
-// to any other, and news of what happens.
+// everywhere adds what every page uses: the way to any other, and news of what happens.
 func (s *Server) everywhere(pages *echo.Group) {
-	// Patterns
-	rules := patterns.New(s.deps.Patterns, s.deps.Data, s.deps.Audit, s.config.Now)
-	pages.GET(paths.Patterns, s.as(tenants.ReadConfig, rules.List))
-	pages.GET(paths.NewPattern, s.as(tenants.ManagePatterns, rules.New))
-	pages.POST(paths.Patterns, s.as(tenants.ManagePatterns, rules.Add))
-	pages.GET(paths.Patterns+"/:id", s.as(tenants.ReadConfig, rules.Show))
-	pages.POST(paths.Patterns+"/:id/approve", s.as(tenants.ManagePatterns, rules.Approve))
-	pages.POST(paths.Patterns+"/:id/disable", s.as(tenants.ManagePatterns, rules.Disable))
-	pages.GET(paths.Patterns+"/:id/edit", s.as(tenants.ManagePatterns, rules.Edit))
-	pages.POST(paths.Patterns+"/:id/edit", s.as(tenants.ManagePatterns, rules.Save))
-	pages.GET(paths.Patterns+"/:id/delete", s.as(tenants.ManagePatterns, rules.ConfirmDelete))
-	pages.POST(paths.Patterns+"/:id/delete", s.as(tenants.ManagePatterns, rules.Delete))
-
 	// Jump
 	anywhere := jump.New(jump.Deps{
 		Sessions: s.deps.Sessions, APIKeys: s.deps.APIKeys, ProviderKeys: s.deps.ProviderKeys, Readers: s.deps.Data,

@@ -100,12 +100,6 @@ func NewBody(seed uint64, size int, stream bool) (Body, error) {
 	}
 }
 
-// Size returns the length of the body in bytes.
-func (b Body) Size() int { return len(b.bytes) }
-
-// Messages returns how many messages the body has.
-func (b Body) Messages() int { return len(b.marks) }
-
 // Client is one client that sends a body again and again.
 type Client struct {
 	body    Body

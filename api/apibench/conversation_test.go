@@ -15,16 +15,16 @@ func TestBodyIsAConversationOfTheWantedSize(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if body.Size() < size*9/10 || body.Size() > size*11/10 {
-			t.Errorf("a body of %d bytes has %d", size, body.Size())
+		if len(body.bytes) < size*9/10 || len(body.bytes) > size*11/10 {
+			t.Errorf("a body of %d bytes has %d", size, len(body.bytes))
 		}
 
 		var sent request
 		if err := json.Unmarshal(body.bytes, &sent); err != nil {
 			t.Fatal(err)
 		}
-		if len(sent.Messages) != body.Messages() {
-			t.Errorf("%d messages, %d marks", len(sent.Messages), body.Messages())
+		if len(sent.Messages) != len(body.marks) {
+			t.Errorf("%d messages, %d marks", len(sent.Messages), len(body.marks))
 		}
 		if !sent.Stream {
 			t.Error("the body does not ask for a stream")
@@ -80,7 +80,7 @@ func TestNoveltyDecidesWhichMessagesAreNew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := body.Messages() - 1
+	last := len(body.marks) - 1
 	for novelty, want := range map[Novelty][]int{
 		NewestMessage: {last},
 		FirstMessage:  {0, last},
@@ -95,8 +95,8 @@ func TestNoveltyDecidesWhichMessagesAreNew(t *testing.T) {
 		}
 		changed := differing(t, first, second)
 		if novelty == EveryMessage {
-			if len(changed) != body.Messages() {
-				t.Errorf("%d of %d messages are new", len(changed), body.Messages())
+			if len(changed) != len(body.marks) {
+				t.Errorf("%d of %d messages are new", len(changed), len(body.marks))
 			}
 			continue
 		}

@@ -16,10 +16,11 @@ import (
 
 // Target is where requests are sent.
 type Target struct {
-	Name string
-	URL  string // base, without the path
-	Key  string // API key; empty: none is sent
-	PID  int    // process whose CPU time and memory count; 0: none
+	Name  string
+	URL   string // base, without the path
+	Key   string // API key; empty: none is sent
+	Admin string // base URL of the metrics that count what it did not record; empty: none
+	PID   int    // process whose CPU time and memory count; 0: none
 }
 
 // Load is what is sent to a target: Requests requests from Clients clients, each

@@ -44,6 +44,10 @@ func TestRealProgramIsComparedOnEveryPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	if target := routes[len(routes)-1].Targets[Roomy]; target.Admin == "" {
+		t.Error("nobody counts what the program drops")
+	}
+
 	var bench Bench
 	type kind struct {
 		place   Place

@@ -117,14 +117,18 @@ type Row struct {
 	Answered     int
 	Failed       int
 	Failures     []error
+	Dropped      int // records of exchanges that were not kept
 	Compressions map[string]int
 }
 
-// Fault says what is wrong with the row's answers, apart from their speed; empty
-// if nothing is.
+// Fault says what makes the row's figures worth nothing: answers that were wrong, or
+// work that was left undone; empty if nothing does.
 func (r Row) Fault() string {
 	if r.Failed > 0 {
 		return fmt.Sprintf("%d failed: %v", r.Failed, r.Failures)
+	}
+	if r.Dropped > 0 {
+		return fmt.Sprintf("%d records dropped", r.Dropped)
 	}
 	if len(r.Compressions) > 0 && r.Compressions[r.Case.Compression] != r.Answered {
 		return fmt.Sprintf("want %d × %s, got %v", r.Answered, r.Case.Compression, r.Compressions)
@@ -142,6 +146,10 @@ func (b *Bench) Compare(ctx context.Context, wanted Case, routes []Route, rounds
 	}
 	load := Load{Body: body, Novelty: wanted.Novelty, Requests: wanted.Requests, Clients: wanted.Clients, WarmUp: wanted.WarmUp}
 
+	before, err := allDropped(ctx, wanted.Place, routes)
+	if err != nil {
+		return nil, err
+	}
 	outcomes := make([][]Outcome, len(routes))
 	for round := range rounds {
 		for turn := range routes {
@@ -153,9 +161,14 @@ func (b *Bench) Compare(ctx context.Context, wanted Case, routes []Route, rounds
 		}
 	}
 
+	after, err := allDropped(ctx, wanted.Place, routes)
+	if err != nil {
+		return nil, err
+	}
 	rows := make([]Row, len(routes))
 	for i, route := range routes {
 		rows[i] = newRow(wanted, route.Name, outcomes[i], outcomes[0])
+		rows[i].Dropped = after[i] - before[i]
 	}
 	at := slices.IndexFunc(rows, func(row Row) bool { return row.Route == floorRoute })
 	for i := range rows {
@@ -239,7 +252,7 @@ func Routes(ctx context.Context, provider string, floor, program *programtest.Pr
 		}
 		direct.Targets[place] = Target{Name: direct.Name, URL: upstream}
 		through.Targets[place] = Target{Name: through.Name, URL: floor.URL + workspace.path, PID: floor.PID()}
-		ours.Targets[place] = Target{Name: ours.Name, URL: program.URL, Key: account.Key, PID: program.PID()}
+		ours.Targets[place] = Target{Name: ours.Name, URL: program.URL, Key: account.Key, Admin: program.Admin, PID: program.PID()}
 	}
 
 	return []Route{direct, through, ours}, nil

@@ -1,11 +1,14 @@
 package apibench
 
 import (
+	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -39,6 +42,36 @@ func TestComparisonSendsEachCaseToEachRoute(t *testing.T) {
 	}
 }
 
+func TestRecordsDroppedDuringACaseAreCounted(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	metrics := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(w, "# TYPE %s counter\n%s %d\nother 9\n", droppedMetric, droppedMetric, 3+4*(asked.Add(1)-1))
+	}))
+	t.Cleanup(metrics.Close)
+	_, target := record(t, finished)
+	target.Admin = metrics.URL
+
+	var bench Bench
+	wanted := Case{Name: "small", Size: small, Clients: 1, Requests: 2, Compression: "frozen"}
+	rows, err := bench.Compare(t.Context(), wanted, []Route{{Name: ourRoute, Targets: map[Place]Target{Roomy: target}}}, 2)
+	if err != nil || rows[0].Dropped != 4 {
+		t.Errorf("%d dropped, want 4: %v", rows[0].Dropped, err)
+	}
+}
+
+func TestAProgramThatDoesNotSayWhatItDropsIsNotMeasured(t *testing.T) {
+	t.Parallel()
+	metrics := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(metrics.Close)
+
+	var bench Bench
+	target := Target{Admin: metrics.URL}
+	if _, err := bench.Compare(t.Context(), Case{Size: small}, []Route{{Targets: map[Place]Target{Roomy: target}}}, 1); err == nil {
+		t.Error("no error")
+	}
+}
+
 func TestRowFigureIsTheMedianOfTheRounds(t *testing.T) {
 	t.Parallel()
 
@@ -69,6 +102,7 @@ func TestRowNamesWhatIsWrongWithItsAnswers(t *testing.T) {
 		"all well":          {Row{Case: wanted, Answered: 2, Compressions: map[string]int{"frozen": 2}}, ""},
 		"no word, no proxy": {Row{Case: wanted, Answered: 2}, ""},
 		"failed":            {Row{Case: wanted, Answered: 1, Failed: 1, Failures: []error{io.ErrUnexpectedEOF}}, "1 failed: [unexpected EOF]"},
+		"dropped":           {Row{Case: wanted, Answered: 2, Dropped: 7, Compressions: map[string]int{"frozen": 2}}, "7 records dropped"},
 		"other word":        {Row{Case: wanted, Answered: 2, Compressions: map[string]int{"frozen": 1, "none": 1}}, "want 2 × frozen, got map[frozen:1 none:1]"},
 	} {
 		if got := test.row.Fault(); got != test.want {

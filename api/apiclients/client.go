@@ -2,7 +2,6 @@ package apiclients
 
 import (
 	"encoding/json"
-	"path/filepath"
 
 	"palimpsest/api/npmtest"
 	"palimpsest/api/upstream/providertest"
@@ -74,9 +73,6 @@ func Clients() []Client {
 func (s *session) program(name string, environment []string, arguments ...string) command {
 	return command{program: npmtest.Program(s.install, name), environment: environment, arguments: arguments}
 }
-
-// below returns a path below the session's home.
-func (s *session) below(name string) string { return filepath.Join(s.home, filepath.FromSlash(name)) }
 
 // call makes a tool call.
 func call[T any](name string, input T) providertest.Call {

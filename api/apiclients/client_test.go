@@ -3,6 +3,7 @@ package apiclients
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -77,7 +78,7 @@ func TestPiBelievesTheWindowItIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	text, err := os.ReadFile(s.below(".pi/agent/models.json"))
+	text, err := os.ReadFile(filepath.Join(s.home, ".pi", "agent", "models.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -92,11 +92,7 @@ func (s *server) listAudit(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	next := ""
-	if len(found) > limit {
-		found = found[:limit]
-		next = found[limit-1].ID.String()
-	}
+	found, next := firstOf(found, limit, func(e *tenants.AuditEntry) uuid.UUID { return e.ID })
 	data := make([]auditJSON, len(found))
 	for i := range found {
 		data[i] = auditOf(&found[i])
@@ -113,7 +109,7 @@ func auditFilter(c echo.Context) (tenants.AuditFilter, error) {
 	}
 	if cursor := c.QueryParam("cursor"); cursor != "" {
 		if filter.Before, err = uuid.Parse(cursor); err != nil {
-			return filter, tenants.Invalid{Field: "cursor", Message: "is not a next_cursor of this list; leave it out for the first page"}
+			return filter, wrongCursor()
 		}
 	}
 	return filter, nil

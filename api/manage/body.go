@@ -147,6 +147,20 @@ func queryLimit(c echo.Context) (int, error) {
 	return limit, nil
 }
 
+// firstOf returns the first of a list of which one more than the limit was read, and the
+// cursor of the page after; empty where there is none.
+func firstOf[T any](found []T, limit int, id func(*T) uuid.UUID) (shown []T, next string) {
+	if len(found) <= limit {
+		return found, ""
+	}
+	return found[:limit], id(&found[limit-1]).String()
+}
+
+// wrongCursor refuses a cursor that no page has given.
+func wrongCursor() tenants.Invalid {
+	return tenants.Invalid{Field: "cursor", Message: "is not a next_cursor of this list; leave it out for the first page"}
+}
+
 // queryTime returns a time of the query; the zero time where it is left out.
 func queryTime(c echo.Context, name string) (time.Time, error) {
 	text := c.QueryParam(name)

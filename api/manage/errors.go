@@ -151,7 +151,8 @@ func invalid(err error) (field, message string, ok bool) {
 		return asked.Field, asked.Message, true
 	}
 	if errors.Is(err, session.ErrCursor) {
-		return "cursor", "is not a next_cursor of this list; leave it out for the first page", true
+		wrong := wrongCursor()
+		return wrong.Field, wrong.Message, true
 	}
 	return "", "", false
 }

@@ -81,7 +81,7 @@ func (s *server) listOperated(c echo.Context, who caller) error {
 	if cursor := c.QueryParam("cursor"); cursor != "" {
 		id, err := uuid.Parse(cursor)
 		if err != nil {
-			return tenants.Invalid{Field: "cursor", Message: "is not a next_cursor of this list; leave it out for the first page"}
+			return wrongCursor()
 		}
 		last, err := s.Operator.OperatedWorkspace(ctx, operator, id)
 		if err != nil {
@@ -93,11 +93,7 @@ func (s *server) listOperated(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	next := ""
-	if len(found) > limit {
-		found = found[:limit]
-		next = found[limit-1].ID.String()
-	}
+	found, next := firstOf(found, limit, func(w *tenants.OperatedWorkspace) uuid.UUID { return w.ID })
 	data := make([]operatedJSON, len(found))
 	for i, workspace := range found {
 		data[i] = operatedOf(workspace)

@@ -104,18 +104,14 @@ func (s *server) listPatterns(c echo.Context, who caller) error {
 	}
 	if cursor := c.QueryParam("cursor"); cursor != "" {
 		if filter.After, err = uuid.Parse(cursor); err != nil {
-			return tenants.Invalid{Field: "cursor", Message: "is not a next_cursor of this list; leave it out for the first page"}
+			return wrongCursor()
 		}
 	}
 	found, err := s.Patterns.List(c.Request().Context(), who.workspace, filter)
 	if err != nil {
 		return err
 	}
-	next := ""
-	if len(found) > limit {
-		found = found[:limit]
-		next = found[limit-1].ID.String()
-	}
+	found, next := firstOf(found, limit, func(p *patterns.Pattern) uuid.UUID { return p.ID })
 	reader, err := s.reader(c, who)
 	if err != nil {
 		return err

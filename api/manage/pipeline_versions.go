@@ -37,7 +37,7 @@ func (s *server) listPipelines(c echo.Context, who caller) error {
 	before := 0
 	if cursor := c.QueryParam("cursor"); cursor != "" {
 		if before, err = strconv.Atoi(cursor); err != nil || before < 1 {
-			return tenants.Invalid{Field: "cursor", Message: "is not a next_cursor of this list; leave it out for the first page"}
+			return wrongCursor()
 		}
 	}
 	ctx := c.Request().Context()

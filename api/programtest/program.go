@@ -23,6 +23,7 @@ const startTime = 10 * time.Minute
 // Program is a started process that listens on an address of this machine.
 type Program struct {
 	URL     string
+	Admin   string // base URL of its metrics; empty for a program that logs none
 	command *exec.Cmd
 }
 
@@ -43,13 +44,13 @@ func Start(ctx context.Context, binary string, arguments, environment []string) 
 	}
 
 	program := &Program{command: command}
-	addresses := make(chan string, 1)
+	addresses := make(chan addresses, 1)
 	var lines strings.Builder
-	go findAddress(reader, &lines, addresses)
+	go findAddresses(reader, &lines, addresses)
 	select {
-	case address, found := <-addresses:
+	case listening, found := <-addresses:
 		if found {
-			program.URL = "http://" + address
+			program.URL, program.Admin = listening.product, listening.admin
 			return program, nil
 		}
 		_ = command.Wait() // what it printed says more than its exit code
@@ -59,23 +60,33 @@ func Start(ctx context.Context, binary string, arguments, environment []string) 
 	}
 }
 
-// findAddress reads what a program prints until it ends. It sends the address of
-// the line "msg=listening addr=…"; if there is none it closes addresses, and lines
-// holds all that was printed.
-func findAddress(output io.ReadCloser, lines *strings.Builder, addresses chan<- string) {
+// addresses are the base URLs at which a program listens; that of its metrics may be
+// empty.
+type addresses struct{ product, admin string }
+
+// findAddresses reads what a program prints until it ends. It sends the address of the
+// line "msg=listening addr=…", and that of a line before it that says "admin listening";
+// without the former it closes found, and lines holds all that was printed.
+func findAddresses(output io.ReadCloser, lines *strings.Builder, found chan<- addresses) {
 	defer func() { _ = output.Close() }()
-	listening := regexp.MustCompile(`msg=listening addr=(\S+)`)
+	listening := regexp.MustCompile(`msg=(listening|"admin listening") addr=(\S+)`)
+	var read addresses
 	reader := bufio.NewReader(output)
 	for {
 		line, err := reader.ReadString('\n')
-		if match := listening.FindStringSubmatch(line); match != nil {
-			addresses <- match[1]
+		match := listening.FindStringSubmatch(line)
+		switch {
+		case match != nil && match[1] == "listening":
+			read.product = "http://" + match[2]
+			found <- read
 			_, _ = io.Copy(io.Discard, reader) // so that the program never waits for a reader
 			return
+		case match != nil:
+			read.admin = "http://" + match[2]
 		}
 		lines.WriteString(line)
 		if err != nil {
-			close(addresses)
+			close(found)
 			return
 		}
 	}

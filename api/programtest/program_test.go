@@ -19,6 +19,9 @@ func TestProgramIsFoundByTheAddressThatItLogs(t *testing.T) {
 	if program.URL != "http://127.0.0.1:4711" || program.PID() == 0 {
 		t.Errorf("URL %s, PID %d", program.URL, program.PID())
 	}
+	if program.Admin != "http://127.0.0.1:9090" {
+		t.Errorf("admin address %s", program.Admin)
+	}
 	if err := program.Stop(); err != nil {
 		t.Error(err)
 	}

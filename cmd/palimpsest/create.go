@@ -61,6 +61,15 @@ func withTools(load func() (Config, error), work func(context.Context, *cobra.Co
 	}
 }
 
+// user returns the person with an address.
+func (t tools) user(ctx context.Context, email string) (tenants.User, error) {
+	user, _, err := t.db.UserByEmail(ctx, strings.ToLower(email))
+	if errors.Is(err, tenants.ErrNotFound) {
+		return user, fmt.Errorf("nobody here has the address %s", email)
+	}
+	return user, err
+}
+
 // accountFlags name an account.
 type accountFlags struct{ email, workspace string }
 
@@ -96,9 +105,9 @@ func workspaceCommand(load func() (Config, error)) *cobra.Command {
 	create := &cobra.Command{
 		Use: "create", Short: "Create another workspace of a user", Args: cobra.NoArgs,
 		RunE: withTools(load, func(ctx context.Context, command *cobra.Command, tools tools) error {
-			user, _, err := tools.db.UserByEmail(ctx, strings.ToLower(flags.email))
+			user, err := tools.user(ctx, flags.email)
 			if err != nil {
-				return fmt.Errorf("user %s: %w", flags.email, err)
+				return err
 			}
 			workspace, err := tools.db.CreateWorkspace(ctx, user.ID, flags.workspace)
 			if err != nil {
@@ -120,9 +129,9 @@ func keyCommand(load func() (Config, error)) *cobra.Command {
 	create := &cobra.Command{
 		Use: "create", Short: "Create an API key and print its secret, once", Args: cobra.NoArgs,
 		RunE: withTools(load, func(ctx context.Context, command *cobra.Command, tools tools) error {
-			user, _, err := tools.db.UserByEmail(ctx, strings.ToLower(email))
+			user, err := tools.user(ctx, email)
 			if err != nil {
-				return fmt.Errorf("user %s: %w", email, err)
+				return err
 			}
 			in, err := membershipOf(ctx, tools, user.ID, workspace)
 			if err != nil {

@@ -41,6 +41,9 @@ func demoCommand(load func() (Config, error)) *cobra.Command {
 	command := &cobra.Command{
 		Use: "demo", Short: "Run the product with months of a made-up team's work, to look around in; no model is asked", Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
+			if days < demo.MinDays {
+				return fmt.Errorf("--days: %d is out of range; allowed is %d and more", days, demo.MinDays)
+			}
 			config, err := load()
 			if err != nil {
 				return err
@@ -48,7 +51,7 @@ func demoCommand(load func() (Config, error)) *cobra.Command {
 			return runDemo(command.Context(), demoConfig(config), days, command.OutOrStdout())
 		},
 	}
-	command.Flags().IntVar(&days, "days", days, "how many days of work the first start makes up, from 2")
+	command.Flags().IntVar(&days, "days", days, fmt.Sprintf("how many days of work the first start makes up, from %d", demo.MinDays))
 	command.AddCommand(&cobra.Command{
 		Use: "clean", Short: "Remove the demo's data; the next start makes it anew", Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {

@@ -123,9 +123,9 @@ func operatorCommand(load func() (Config, error)) *cobra.Command {
 		Use: "operator EMAIL", Short: "Make a user an operator of the installation", Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return withTools(load, func(ctx context.Context, command *cobra.Command, tools tools) error {
-				user, _, err := tools.db.UserByEmail(ctx, strings.ToLower(arguments[0]))
+				user, err := tools.user(ctx, arguments[0])
 				if err != nil {
-					return fmt.Errorf("user %s: %w", arguments[0], err)
+					return err
 				}
 				appointed, err := tools.db.AppointOperator(ctx, user.ID)
 				if err != nil {

@@ -146,8 +146,8 @@ func TestCommandMakesAnOperator(t *testing.T) {
 			t.Errorf("said %q, want %q (%v)", said, want, err)
 		}
 	}
-	if said, err := run("nobody@example.com"); err == nil {
-		t.Errorf("somebody unknown: %q", said)
+	if said, err := run("nobody@example.com"); err == nil || err.Error() != "nobody here has the address nobody@example.com" {
+		t.Errorf("somebody unknown: %q (%v)", said, err)
 	}
 	if _, err := database.DB.OperatedWorkspaces(t.Context(), second.ID, tenants.OperatedQuery{Limit: 1}); err != nil {
 		t.Errorf("the second person operates nothing: %v", err)

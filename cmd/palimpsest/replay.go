@@ -54,7 +54,7 @@ func replayCommand() *cobra.Command {
 func replayFile(ctx context.Context, w io.Writer, file string, options replayOptions) error {
 	body, err := os.ReadFile(file) //nolint:gosec // the caller names it
 	if err != nil {
-		return fmt.Errorf("read: %w", err)
+		return err
 	}
 	config, err := replayConfig(options)
 	if err != nil {

@@ -104,7 +104,7 @@ func newProgramAt(ctx context.Context, config Config, log *slog.Logger, now func
 	}()
 	product, err := p.listen(ctx, config.Addr)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("PALIMPSEST_ADDR: %w", err)
 	}
 	p.listening = product.Addr().String()
 	registry := prometheus.NewRegistry()
@@ -115,7 +115,7 @@ func newProgramAt(ctx context.Context, config Config, log *slog.Logger, now func
 	if config.AdminAddr != "" {
 		admin, err := p.listen(ctx, config.AdminAddr)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("PALIMPSEST_ADMIN_ADDR: %w", err)
 		}
 		p.admin = p.serve(admin, adminHandler(p.health, registry))
 		log.Info("admin listening", "addr", admin.Addr().String())
@@ -131,7 +131,7 @@ func (p *program) listen(ctx context.Context, address string) (net.Listener, err
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", address, err)
+		return nil, err
 	}
 	p.onClose(func() { _ = listener.Close() }) // once more where a server has done so
 	return listener, nil

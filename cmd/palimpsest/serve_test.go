@@ -59,7 +59,7 @@ func TestStartThatFailsByItselfIsAnError(t *testing.T) {
 	})
 	command.SetArgs([]string{})
 	command.SilenceErrors, command.SilenceUsage = true, true
-	if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "listen on") {
+	if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "PALIMPSEST_ADDR: listen tcp") {
 		t.Errorf("error %v", err)
 	}
 }

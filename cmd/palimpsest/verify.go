@@ -49,7 +49,7 @@ func verifyFile(stdin io.Reader, w io.Writer, name string) (sound bool, err erro
 	if name != "-" {
 		file, err := os.Open(name) //nolint:gosec // the caller names it
 		if err != nil {
-			return false, fmt.Errorf("open: %w", err)
+			return false, err
 		}
 		defer func() { _ = file.Close() }()
 		reader = file

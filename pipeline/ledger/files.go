@@ -1,35 +1,25 @@
 package ledger
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"path"
 	"slices"
 	"strings"
-
-	"palimpsest/pipeline/conversation"
 )
 
 // addFiles notes the files of a call that did its work.
-func (l *Ledger) addFiles(place Place, call *Call, result *conversation.Block) {
+func (l *Ledger) addFiles(place Place, call *Call) {
 	written := call.Writes
 	if call.current && l.open != "" {
 		written = []string{l.open}
 	}
 	for _, name := range call.Reads {
 		if file := l.file(place, name); file != nil {
-			file.Read, file.whole = place.Message, ""
-			if len(call.Reads) == 1 && call.Command == "" && !call.Partial && result != nil && len(result.Media) == 0 {
-				file.whole, file.isShown = result.Text, true
-			}
+			file.Read = place.Message
 		}
 	}
 	for _, name := range written {
 		if file := l.file(place, name); file != nil {
-			file.Modified, file.Gone, file.whole = place.Message, false, ""
-			if call.Content != "" && len(written) == 1 {
-				file.whole, file.isShown = call.Content, false
-			}
+			file.Modified, file.Gone = place.Message, false
 		}
 	}
 	for _, name := range call.Deletes {
@@ -46,7 +36,7 @@ func (l *Ledger) deleted(place Place, name string) {
 	inside := false
 	for i := range l.Files {
 		if file := &l.Files[i]; strings.HasPrefix(file.Path, folder) {
-			file.Place, file.Deleted, file.Gone, file.whole = place, place.Message, true, ""
+			file.Place, file.Deleted, file.Gone = place, place.Message, true
 			inside = true
 		}
 	}
@@ -54,7 +44,7 @@ func (l *Ledger) deleted(place Place, name string) {
 		return
 	}
 	if file := l.file(place, name); file != nil {
-		file.Deleted, file.Gone, file.whole = place.Message, true, ""
+		file.Deleted, file.Gone = place.Message, true
 	}
 }
 
@@ -147,62 +137,4 @@ func (l *Ledger) trimFiles() {
 	for i := range l.Files {
 		l.index(i)
 	}
-}
-
-// Hash returns the first 16 hex digits of the SHA-256 of the file's whole content as
-// the lane last saw or wrote it, without line numbers and the newlines at its end;
-// empty where only a part was read, or changed since.
-func (f *File) Hash() string {
-	switch {
-	case f.whole == "":
-		return ""
-	case f.isShown:
-		return hashOf(unnumbered(f.whole))
-	default:
-		return hashOf(f.whole)
-	}
-}
-
-func hashOf(content string) string {
-	sum := sha256.Sum256([]byte(strings.TrimRight(content, "\n")))
-	return hex.EncodeToString(sum[:8])
-}
-
-// unnumbered returns the content that a read shows: without line numbers and without
-// what the client puts behind it, so that a file that was written and then read
-// whole has one hash.
-func unnumbered(shown string) string {
-	if i := strings.LastIndex(shown[max(0, len(shown)-tailBytes):], "\n<system-reminder>"); i >= 0 {
-		shown = shown[:max(0, len(shown)-tailBytes)+i]
-	}
-	if numberEnd(shown) == 0 {
-		return shown
-	}
-	var content strings.Builder
-	for line := range strings.Lines(shown) {
-		content.WriteString(line[numberEnd(line):])
-	}
-	return content.String()
-}
-
-// numberEnd returns where the line number in front of a line ends: "   12→" of
-// Claude Code, "12\t" of cat -n, "00012| " of opencode.
-func numberEnd(line string) int {
-	i := 0
-	for i < len(line) && line[i] == ' ' {
-		i++
-	}
-	digit := i
-	for i < len(line) && line[i] >= '0' && line[i] <= '9' {
-		i++
-	}
-	if i == digit {
-		return 0
-	}
-	for _, mark := range []string{"→", "\t", "| "} {
-		if strings.HasPrefix(line[i:], mark) {
-			return i + len(mark)
-		}
-	}
-	return 0
 }

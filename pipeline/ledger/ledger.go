@@ -31,9 +31,6 @@ type File struct {
 
 	// Gone says that the last change of the file was its deletion.
 	Gone bool
-
-	whole   string // its content as last seen or written, in a message's memory; empty where that is not known whole
-	isShown bool   // whole is what a read showed
 }
 
 // Command is a shell command that a lane ran.
@@ -246,7 +243,7 @@ func (l *Ledger) addCall(place Place, call *Made) {
 	}
 	// A line of several commands may fail after some of them did their work.
 	if !failed || call.steps > 1 {
-		l.addFiles(place, &call.Call, result)
+		l.addFiles(place, &call.Call)
 	}
 	l.addOutcome(place, &call.Call, result, failed)
 }

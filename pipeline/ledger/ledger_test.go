@@ -45,46 +45,6 @@ func TestFilesCarryTheirLastTurnAndMessage(t *testing.T) {
 	}
 }
 
-// What was written and then read whole is one content; an edit, a part or a
-// deletion makes it unknown.
-func TestHashesTellWhetherAFileIsTheSame(t *testing.T) {
-	t.Parallel()
-	content := "package c\n\nvar x = 1\n"
-	numbered := "     1→package c\n     2→\n     3→var x = 1\n"
-	write := func() *talk {
-		var c talk
-		return c.user("Go.").call("Write", object("file_path", "c.go", "content", content), "written")
-	}
-	written := fileOf(t, write().ledger(), "c.go").Hash()
-	if len(written) != 16 {
-		t.Fatalf("hash %q", written)
-	}
-	for name, test := range map[string]struct {
-		talk *talk
-		same bool
-	}{
-		"read whole":                  {write().call("Read", `{"file_path":"c.go"}`, numbered), true},
-		"read with a reminder behind": {write().call("Read", `{"file_path":"c.go"}`, strings.TrimSuffix(numbered, "\n")+"\n\n<system-reminder>\nx\n</system-reminder>\n"), true},
-		"read with a last line":       {write().call("Read", `{"file_path":"c.go"}`, "1\tpackage c\n2\t\n3\tvar x = 1\n4\t"), true},
-		"written in a shell":          {new(talk).user("Go.").bash("cat > c.go <<'EOF'\n"+content+"EOF", ""), true},
-		"another content":             {write().call("Read", `{"file_path":"c.go"}`, "     1→package d\n"), false},
-	} {
-		hash := fileOf(t, test.talk.ledger(), "c.go").Hash()
-		if hash == "" || (hash == written) != test.same {
-			t.Errorf("%s: %q, written %q", name, hash, written)
-		}
-	}
-	for name, c := range map[string]*talk{
-		"edited":    write().call("Edit", `{"file_path":"c.go","old_string":"1","new_string":"2"}`, "ok"),
-		"read half": write().call("Read", `{"file_path":"c.go","limit":1}`, "     1→package c\n"),
-		"deleted":   write().bash("rm c.go", ""),
-	} {
-		if hash := fileOf(t, c.ledger(), "c.go").Hash(); hash != "" {
-			t.Errorf("%s: %q", name, hash)
-		}
-	}
-}
-
 func TestARelativeAndAnAbsolutePathAreOneFile(t *testing.T) {
 	t.Parallel()
 	var c talk

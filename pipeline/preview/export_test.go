@@ -8,6 +8,12 @@ import (
 	"palimpsest/pipeline/session"
 )
 
+// Run returns what a config would have made of recorded conversations, all together.
+func Run(ctx context.Context, config pipeline.Config, models Models, recorded []session.Recorded) (Figures, error) {
+	sessions, err := each(ctx, config, models, recorded)
+	return sum(sessions), err
+}
+
 // RunForgetful is Run with a module that makes everything anew for each request, as
 // that of the proxy does.
 func RunForgetful(ctx context.Context, config pipeline.Config, models Models, recorded []session.Recorded) (Figures, error) {

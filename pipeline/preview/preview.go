@@ -54,14 +54,8 @@ type Models interface {
 	Lookup(name string) tokens.Model
 }
 
-// Run returns what a config would have made of recorded conversations. Lanes without
-// a request whose window is known count as sessions and with what was sent.
-func Run(ctx context.Context, config pipeline.Config, models Models, recorded []session.Recorded) (Figures, error) {
-	sessions, err := each(ctx, config, models, recorded)
-	return sum(sessions), err
-}
-
-// each is Run session by session.
+// each returns what a config would have made of each of the recorded conversations.
+// Lanes without a request whose window is known count as sessions and with what was sent.
 func each(ctx context.Context, config pipeline.Config, models Models, recorded []session.Recorded) ([]Session, error) {
 	sessions := make([]Session, len(recorded))
 	group, ctx := errgroup.WithContext(ctx)

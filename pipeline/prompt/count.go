@@ -13,11 +13,8 @@ import (
 // head, nothing to record. The report tells the sizes; only what the sender has to
 // mend is an error, a BodyError.
 func (w *Writer) Count(ctx context.Context, request Request) (*Prompt, error) {
-	prompt, err := w.read(request)
+	prompt, err := w.take(request)
 	if err != nil {
-		return nil, BodyError{Cause: err}
-	}
-	if err := request.allow(prompt); err != nil {
 		return nil, err
 	}
 	exchange := prompt.Exchange

@@ -108,14 +108,6 @@ type Request struct {
 	Allow func(model tokens.Model, asked string) error
 }
 
-// allow returns why the model of a prompt is refused.
-func (r Request) allow(prompt *Prompt) error {
-	if r.Allow == nil {
-		return nil
-	}
-	return r.Allow(prompt.Exchange.Model, prompt.Exchange.Request.Model)
-}
-
 // BodyError is a body that cannot be read. Its message is for whoever sent it.
 type BodyError struct{ Cause error }
 
@@ -159,11 +151,8 @@ type Prompt struct {
 // prompt as it was; only what the sender has to mend is an error: a BodyError, or what
 // Allow says.
 func (w *Writer) Write(ctx context.Context, request Request) (*Prompt, error) {
-	prompt, err := w.read(request)
+	prompt, err := w.take(request)
 	if err != nil {
-		return nil, BodyError{Cause: err}
-	}
-	if err := request.allow(prompt); err != nil {
 		return nil, err
 	}
 	exchange := prompt.Exchange
@@ -179,6 +168,20 @@ func (w *Writer) Write(ctx context.Context, request Request) (*Prompt, error) {
 	}
 	prompt.seal(request.Usage && !request.Bypass, request.Memory)
 	prompt.account = w.account(prompt)
+	return prompt, nil
+}
+
+// take reads a request whose model is allowed.
+func (w *Writer) take(request Request) (*Prompt, error) {
+	prompt, err := w.read(request)
+	if err != nil {
+		return nil, BodyError{Cause: err}
+	}
+	if request.Allow != nil {
+		if err := request.Allow(prompt.Exchange.Model, prompt.Exchange.Request.Model); err != nil {
+			return nil, err
+		}
+	}
 	return prompt, nil
 }
 

@@ -1,15 +1,10 @@
 package render
 
-import (
-	"bytes"
-	"fmt"
-	"slices"
-
-	"github.com/alecthomas/chroma/v2"
-)
+import "github.com/alecthomas/chroma/v2"
 
 // look is the one style of code. Its colours are the names that app.css gives a value
 // for light and one for dark, so that it cannot differ between the two.
+// static/css/code.css is written from it, by the test that compares the two.
 var look = map[chroma.TokenType]string{
 	chroma.Keyword:           "color: var(--verdigris)",
 	chroma.KeywordConstant:   "color: var(--ochre)",
@@ -34,20 +29,4 @@ var look = map[chroma.TokenType]string{
 	chroma.GenericTraceback:  "color: var(--minium)",
 	chroma.GenericEmph:       "font-style: italic",
 	chroma.GenericStrong:     "font-weight: 600",
-}
-
-// Sheet returns static/css/code.css, which a test compares with this.
-func Sheet() []byte {
-	kinds := make([]chroma.TokenType, 0, len(look))
-	for kind := range look {
-		kinds = append(kinds, kind)
-	}
-	slices.Sort(kinds)
-	var out bytes.Buffer
-	out.WriteString("/* How code is coloured: written by go test ./web/render -run StyleSheet -update, from web/render/style.go. */\n@layer pages {\n")
-	for _, kind := range kinds {
-		fmt.Fprintf(&out, "  .chroma .%s { %s; }\n", chroma.StandardTypes[kind], look[kind])
-	}
-	out.WriteString("}\n")
-	return out.Bytes()
 }

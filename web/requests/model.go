@@ -256,7 +256,7 @@ func (m *model) errorsFrom() []components.Option {
 func (m *model) misses() []components.Option {
 	options := []components.Option{{Value: "", Label: "any or none"}}
 	for _, cause := range cost.Causes() {
-		options = append(options, components.Option{Value: string(cause), Label: missName(string(cause))})
+		options = append(options, components.Option{Value: string(cause), Label: components.MissName(string(cause))})
 	}
 	return options
 }
@@ -382,24 +382,6 @@ func (m *model) found() string {
 		return "There is 1 request in this workspace"
 	default:
 		return fmt.Sprintf("There are %s requests in this workspace", components.Count(int64(m.Count)))
-	}
-}
-
-// missName says why the provider's cache did not have what it should.
-func missName(cause string) string {
-	switch cost.Cause(cause) {
-	case cost.None:
-		return "nothing missed"
-	case cost.TTLExpiry:
-		return "expired"
-	case cost.PrefixChangeOurs:
-		return "our edit"
-	case cost.PrefixChangeClient:
-		return "client’s edit"
-	case cost.ColdStart:
-		return "first request"
-	default:
-		return "provider"
 	}
 }
 

@@ -83,26 +83,18 @@ func (h *Handler) refuse(c echo.Context, who tenants.Principal, of subject, prob
 
 // Pin keeps the turn of a message from being compressed.
 func (h *Handler) Pin(c echo.Context, who tenants.Principal) error {
-	of, err := h.changed(c, who)
-	if err != nil {
-		return err
-	}
-	messages, problem, err := h.pinnable(c, who, of)
-	switch {
-	case err != nil:
-		return err
-	case problem != "":
-		return h.refuse(c, who, of, problem)
-	}
-	if err := h.pin(c.Request().Context(), who, of, messages, nil); err != nil {
-		return err
-	}
-	return layout.Redirect(c, after(of, strconv.Itoa(messages[0]), donePinned))
+	return h.keep(c, who, nil, donePinned)
 }
 
 // Restore puts turns back into the next request: they are kept from being compressed,
 // and the request makes an epoch in which they stand as the client sent them.
 func (h *Handler) Restore(c echo.Context, who tenants.Principal) error {
+	order := h.order(who, "")
+	return h.keep(c, who, &order, doneRestored)
+}
+
+// keep pins what a form has chosen and leaves an order, if there is one.
+func (h *Handler) keep(c echo.Context, who tenants.Principal, order *session.Order, done string) error {
 	of, err := h.changed(c, who)
 	if err != nil {
 		return err
@@ -114,11 +106,10 @@ func (h *Handler) Restore(c echo.Context, who tenants.Principal) error {
 	case problem != "":
 		return h.refuse(c, who, of, problem)
 	}
-	order := h.order(who, "")
-	if err := h.pin(c.Request().Context(), who, of, messages, &order); err != nil {
+	if err := h.pin(c.Request().Context(), who, of, messages, order); err != nil {
 		return err
 	}
-	return layout.Redirect(c, after(of, strconv.Itoa(messages[0]), doneRestored))
+	return layout.Redirect(c, after(of, strconv.Itoa(messages[0]), done))
 }
 
 // order returns an order of somebody, as of now.

@@ -36,21 +36,3 @@ func (m *model) isTruncated() bool {
 		return json.Unmarshal(moment.Report, &report) == nil && slices.Contains(report.Warnings, cost.NoticeTruncated)
 	})
 }
-
-// missName says why the provider's cache did not have what it should.
-func missName(cause string) string {
-	switch cost.Cause(cause) {
-	case cost.None:
-		return "–"
-	case cost.TTLExpiry:
-		return "expired"
-	case cost.PrefixChangeOurs:
-		return "our edit"
-	case cost.PrefixChangeClient:
-		return "client’s edit"
-	case cost.ColdStart:
-		return "first request"
-	default:
-		return "provider"
-	}
-}

@@ -31,7 +31,7 @@ type setting struct {
 	Kind         kind
 	Label, Hint  string
 	Unit         string // of a number; empty: none
-	Low, High    string // of a number
+	Low, High    string // of a number, as the pipeline has them
 	Step         string
 	MayMiss      bool // an empty number leaves the setting out
 	Options      []components.Option

@@ -3,6 +3,7 @@ package tuning
 import (
 	"slices"
 
+	"palimpsest/pipeline"
 	"palimpsest/web/components"
 )
 
@@ -12,9 +13,19 @@ type card struct {
 	Settings           []setting
 }
 
-// cards are all settings of the pipeline in the order of the page. The ranges are
-// those of the pipeline, which alone decides; a test holds them against it.
-func cards() []card { return slices.Concat(ipcCards(), memoryCards(), cacheCards()) }
+// cards are all settings of the pipeline in the order of the page, numbers with the
+// bounds that the pipeline holds them to.
+func cards() []card {
+	cards, bounds := slices.Concat(ipcCards(), memoryCards(), cacheCards()), pipeline.AllBounds()
+	for _, card := range cards {
+		for i := range card.Settings {
+			if s := &card.Settings[i]; s.Kind == number {
+				s.Low, s.High = bounds[s.path()].Lowest, bounds[s.path()].Highest
+			}
+		}
+	}
+	return cards
+}
 
 // settings are all settings of the pipeline.
 func settings() []setting {
@@ -43,12 +54,12 @@ func with(module string, settings ...setting) []setting {
 	return settings
 }
 
-func share(name, label, low, high, hint string) setting {
-	return setting{Name: name, Kind: number, Label: label, Hint: hint, Low: low, High: high, Step: "0.01"}
+func share(name, label, hint string) setting {
+	return setting{Name: name, Kind: number, Label: label, Hint: hint, Step: "0.01"}
 }
 
-func whole(name, label, unit, low, high, step, hint string) setting {
-	return setting{Name: name, Kind: number, Label: label, Unit: unit, Hint: hint, Low: low, High: high, Step: step}
+func whole(name, label, unit, step, hint string) setting {
+	return setting{Name: name, Kind: number, Label: label, Unit: unit, Hint: hint, Step: step}
 }
 
 func sw(name, label, hint string) setting {
@@ -74,14 +85,14 @@ const dialCard = "dial"
 func ipcCards() []card {
 	return []card{
 		{Module: "ipc", Title: dialCard, Settings: with("ipc",
-			share("targetUtilization", "Target utilization", "0.30", "0.95", "share of the model’s context window that a request may fill before the oldest turns are compressed"),
+			share("targetUtilization", "Target utilization", "share of the model’s context window that a request may fill before the oldest turns are compressed"),
 		)},
 		{Module: "ipc", Title: "Limits", Sub: "what an epoch may take", Settings: with(
 			"ipc",
-			share("compressTo", "Compress down to", "0.10", "0.90", "Share of the window that is filled after an epoch. A lower target lowers it along."),
-			share("minClear", "Free at least", "0.01", "0.50", "Share of the window; an epoch that frees less is not made."),
-			whole("preserveLastTurns", "Newest turns kept verbatim", "turns", "1", "100", "1", ""),
-			whole("preserveTokens", "Newest tokens kept verbatim", "tokens", "0", "1000000", "1000", "Counts where it keeps more than the turns do."),
+			share("compressTo", "Compress down to", "Share of the window that is filled after an epoch. A lower target lowers it along."),
+			share("minClear", "Free at least", "Share of the window; an epoch that frees less is not made."),
+			whole("preserveLastTurns", "Newest turns kept verbatim", "turns", "1", ""),
+			whole("preserveTokens", "Newest tokens kept verbatim", "tokens", "1000", "Counts where it keeps more than the turns do."),
 			sw("preserveSystem", "System prompt and tool definitions stay verbatim", "No level touches them yet: off changes nothing so far."),
 			one("deepestLevel", "Deepest level", "How far old turns may fade.",
 				components.Option{Value: "0", Label: "Off"}, components.Option{Value: "1", Label: "L1"}, components.Option{Value: "2", Label: "L2"}, components.Option{Value: "3", Label: "L3"}),
@@ -91,21 +102,21 @@ func ipcCards() []card {
 			sw("llmCompression", "Summaries by a model", "Off: first sentences and one line a block, no model is asked. Off forgets what is set below."),
 			setting{Name: "llmCompression.model", Kind: word, Label: "Model", Hint: "A model of the conversation’s provider, or same for the conversation’s own."},
 			setting{Name: "llmCompression.prompt", Kind: paragraph, Label: "Own prompt", Hint: "What is asked for in place of our words; empty: ours. At most 20,000 bytes."},
-			optional(whole("llmCompression.maxTokens", "Answer of at most", "tokens", "0", "100000", "100", "Empty: as many as a summary may have.")),
+			optional(whole("llmCompression.maxTokens", "Answer of at most", "tokens", "100", "Empty: as many as a summary may have.")),
 			setting{Name: "llmCompression.timeout", Kind: word, Label: "Patience", Hint: "For the whole of it, such as 30s, up to 10m. Empty: 30s."},
-			optional(whole("llmCompression.reserveTokens", "Write ahead with", "tokens left", "0", "1000000", "1000", "A summary is written as soon as a prompt leaves fewer tokens. Empty: after each epoch only.")),
-			optional(whole("llmCompression.keepRecentTokens", "And leave out the newest", "tokens", "0", "1000000", "1000", "Empty: as many as preserveTokens.")),
+			optional(whole("llmCompression.reserveTokens", "Write ahead with", "tokens left", "1000", "A summary is written as soon as a prompt leaves fewer tokens. Empty: after each epoch only.")),
+			optional(whole("llmCompression.keepRecentTokens", "And leave out the newest", "tokens", "1000", "Empty: as many as preserveTokens.")),
 		)},
 		{Module: "ipc", Title: "Details", Settings: with(
 			"ipc",
-			share("idleUtilization", "Plan ahead above", "0.10", "0.95", "Share of the window. The epoch is made when the provider’s cache has gone cold."),
+			share("idleUtilization", "Plan ahead above", "Share of the window. The epoch is made when the provider’s cache has gone cold."),
 			setting{Name: "keepLastLadder", Kind: numbers, Label: "Shrink the preserved turns to", Hint: "Falling numbers from 100 to 1, tried one after the other where an epoch frees too little."},
-			whole("blockTokens", "All L3 text of a lane", "tokens", "500", "100000", "100", ""),
+			whole("blockTokens", "All L3 text of a lane", "tokens", "100", ""),
 			sw("observationMasking", "Placeholder for tool results at L1", "Off: the first 200 characters stay."),
 			sw("archiveToBlob", "Keep the originals", "Off: no new compression either, unless the deepest level is off."),
 			setting{Name: "contextWindow", Kind: window, Label: "Context window", Unit: "tokens", Hint: "auto, or 1,000 to 100,000,000 where clients assume another window than the model’s."},
-			whole("maxBytes", "Prompt of at most", "bytes", "0", "1000000000", "1000000", "Above it media become placeholders, the oldest first. 0: no limit; else 100,000 or more."),
-			whole("warnAfterEpochs", "Warn of a lane after", "epochs", "0", "1000", "1", "0: never."),
+			whole("maxBytes", "Prompt of at most", "bytes", "1000000", "Above it media become placeholders, the oldest first. 0: no limit; else 100,000 or more."),
+			whole("warnAfterEpochs", "Warn of a lane after", "epochs", "1", "0: never."),
 		)},
 	}
 }
@@ -130,32 +141,32 @@ func memoryCards() []card {
 	return []card{
 		{Module: "compaction-bridge", Title: "What comes back", Sub: "after a client compacted itself", Settings: with(
 			"compaction-bridge",
-			whole("preserveLastTurns", "Last turns before it", "turns", "0", "100", "1", "Those that the client dropped."),
+			whole("preserveLastTurns", "Last turns before it", "turns", "1", "Those that the client dropped."),
 			sw("preserveActiveFiles", "Files at work", "With their content."),
 			sw("preserveDirectives", "Standing orders", "“Always …”, “never …”, where the client’s summary lost them."),
-			whole("maxTokens", "At most", "tokens", "0", "100000", "500", ""),
+			whole("maxTokens", "At most", "tokens", "500", ""),
 			placement(),
 		)},
 		{Module: "compaction-bridge", Title: "Details", Settings: with(
 			"compaction-bridge",
-			share("detectionThreshold", "Detection threshold", "0", "1", "Score from which a client that is not known is taken to have compacted itself."),
+			share("detectionThreshold", "Detection threshold", "Score from which a client that is not known is taken to have compacted itself."),
 			setting{Name: "blobPrefix", Kind: word, Label: "Prefix of archive objects", Hint: "In a directory or bucket. Up to 200 bytes, no leading slash."},
 		)},
 		{Module: "rehydrator", Title: "What comes back", Sub: "when somebody refers to earlier turns", Settings: with(
 			"rehydrator",
 			setting{Name: "triggerPhrases", Kind: lines, Label: "Trigger phrases", Hint: "Beside those that are built in, one a line, up to 100."},
-			whole("maxRehydrated", "At most", "turns", "0", "100", "1", ""),
-			whole("maxTokens", "And at most", "tokens", "0", "100000", "500", ""),
+			whole("maxRehydrated", "At most", "turns", "1", ""),
+			whole("maxTokens", "And at most", "tokens", "500", ""),
 			one("scope", "Whose archives are searched", "", scopes()...),
-			whole("searchDepthDays", "How far back", "days", "1", "3650", "1", ""),
-			share("similarityThreshold", "Similarity threshold", "0", "1", "Less similar turns stay out."),
+			whole("searchDepthDays", "How far back", "days", "1", ""),
+			share("similarityThreshold", "Similarity threshold", "Less similar turns stay out."),
 			placement(),
 			setting{Name: "embeddingModel", Kind: word, Label: "Embedding model", Hint: "Of your own provider: the archive is searched by meaning beside the text. Empty: text only."},
 		)},
 		{Module: "patterns", Title: "What goes in", Sub: "rules that your team has learnt", Settings: with(
 			"patterns",
-			whole("maxInjected", "Rules a lane gets at most", "rules", "0", "100", "1", ""),
-			share("minSuccessRate", "Success rate of at least", "0", "1", "A rule that helped in fewer lanes is disabled once it was used in a few."),
+			whole("maxInjected", "Rules a lane gets at most", "rules", "1", ""),
+			share("minSuccessRate", "Success rate of at least", "A rule that helped in fewer lanes is disabled once it was used in a few."),
 			one("review", "Review", "Auto: what was met in several sessions is used without somebody’s approval.",
 				components.Option{Value: "required", Label: "Required"}, components.Option{Value: "auto", Label: "Auto"}),
 			placement(),
@@ -166,8 +177,8 @@ func memoryCards() []card {
 func cacheCards() []card {
 	return []card{{Module: "semantic-cache", Title: "When an answer is given again", Sub: "looked up with what goes out in the end, wherever the module stands", Settings: with(
 		"semantic-cache",
-		share("similarity", "Similarity of at least", "0", "1", "Of two questions in other words."),
-		whole("ttlSeconds", "Not older than", "seconds", "1", "31536000", "60", ""),
+		share("similarity", "Similarity of at least", "Of two questions in other words."),
+		whole("ttlSeconds", "Not older than", "seconds", "60", ""),
 		one("scope", "Who shares answers", "", scopes()...),
 		setting{Name: "embeddingModel", Kind: word, Label: "Embedding model", Hint: "Of your own provider. Empty: only the very same request is answered."},
 	)}}

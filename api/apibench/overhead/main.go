@@ -1,6 +1,7 @@
 // Command overhead starts the program, a floor and a provider double on loopback
 // addresses, compares them case by case, prints a Markdown table and writes it
-// into the performance page. It ends with an error if an answer was wrong.
+// into the performance page. It ends with an error if an answer was wrong, or if the
+// program dropped records: figures of work that was not done are worth nothing.
 package main
 
 import (

@@ -20,6 +20,9 @@ const Password = "palimpsest demo" //nolint:gosec // it is printed on the page t
 // Days is how many days of work the demo shows unless something else is asked for.
 const Days = 90
 
+// MinDays is the least number of days that a demo is made of.
+const MinDays = 2
+
 // recordPatience bounds the wait until what was sent is recorded.
 const recordPatience = time.Minute
 
@@ -31,7 +34,7 @@ type Config struct {
 	Clock       *Clock         // the program's and the provider's
 	Database    *DatabaseClock // of the program's database
 	Until       time.Time      // when the demo's last day ends
-	Days        int            // from 2
+	Days        int            // from MinDays
 	Seed        uint64
 
 	// Join has somebody sign up with the link of an invitation.

@@ -24,8 +24,8 @@ const (
 			WHERE workspace_id = $1 AND at >= $2 AND compression = 'truncated' GROUP BY session_id) e
 		JOIN sessions s ON s.workspace_id = $1 AND s.id = e.session_id
 		ORDER BY e.at DESC, s.id LIMIT 1`
-	// Lanes and epochs are looked up session by session: a workspace has far more of them
-	// than the database knows.
+	// Lanes and epochs are looked up session by session: few of a workspace's sessions have
+	// an epoch and were active lately, and joined as a whole all its lanes would be read.
 	sqlMany = `SELECT count(*) OVER (), s.id, s.title, 0::bigint, made.epochs
 		FROM sessions s CROSS JOIN LATERAL (
 			SELECT max(o.number) AS epochs FROM lanes l JOIN epochs o ON o.workspace_id = $1 AND o.lane_id = l.id

@@ -1,0 +1,21 @@
+package render
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/alecthomas/chroma/v2"
+)
+
+// Sheet returns what static/css/code.css is to be.
+func Sheet() []byte {
+	var out bytes.Buffer
+	out.WriteString("/* How code is coloured: written by go test ./web/render -run StyleSheet -update, from web/render/style.go. */\n@layer pages {\n")
+	for _, kind := range slices.Sorted(maps.Keys(look)) {
+		fmt.Fprintf(&out, "  .chroma .%s { %s; }\n", chroma.StandardTypes[kind], look[kind])
+	}
+	out.WriteString("}\n")
+	return out.Bytes()
+}
