@@ -14,25 +14,7 @@ func TestTableOfSecurityTestsIsTrue(t *testing.T) {
 	t.Parallel()
 
 	const rows = 33
-	texts := map[string]string{} // "folder test" → its comment and its body
-	for _, source := range sources(t) {
-		if !source.Test {
-			continue
-		}
-		text := readFile(t, source.Path)
-		for _, declared := range source.Syntax.Decls {
-			function, is := declared.(*ast.FuncDecl)
-			if !is || !strings.HasPrefix(function.Name.Name, "Test") {
-				continue
-			}
-			from := function.Pos()
-			if function.Doc != nil {
-				from = function.Doc.Pos()
-			}
-			base := source.Syntax.FileStart
-			texts[source.Folder+" "+function.Name.Name] = text[from-base : function.End()-base]
-		}
-	}
+	texts := testTexts(t)
 
 	page := readFile(t, "docs/security.md")
 	named := regexp.MustCompile("`(Test[A-Za-z0-9]+)` \\(([a-z/]+)\\)")
@@ -57,6 +39,71 @@ func TestTableOfSecurityTestsIsTrue(t *testing.T) {
 		if name := "S" + strconv.Itoa(row); !seen[name] {
 			t.Errorf("%s has no test in the table", name)
 		}
+	}
+}
+
+// testTexts returns every test, by its folder and its name, with its comment and its body.
+func testTexts(t *testing.T) map[string]string {
+	t.Helper()
+	texts := map[string]string{}
+	for _, source := range sources(t) {
+		if !source.Test {
+			continue
+		}
+		text := readFile(t, source.Path)
+		for _, declared := range source.Syntax.Decls {
+			function, is := declared.(*ast.FuncDecl)
+			if !is || !strings.HasPrefix(function.Name.Name, "Test") {
+				continue
+			}
+			from := function.Pos()
+			if function.Doc != nil {
+				from = function.Doc.Pos()
+			}
+			base := source.Syntax.FileStart
+			texts[source.Folder+" "+function.Name.Name] = text[from-base : function.End()-base]
+		}
+	}
+	return texts
+}
+
+// S28: whatever the program has done as a job, a test does twice, and names S28.
+func TestEveryJobIsDoneTwiceInATest(t *testing.T) {
+	t.Parallel()
+
+	// By what names a kind where it is registered.
+	tests := map[string]string{
+		"sessiondb.JobPlan":       "pipeline/idle TestTheEpochIsPlannedBeforeTheRequestComes",
+		"sessiondb.JobExpirePlan": "pipeline/idle TestAPlanThatNobodyUsesIsDeleted",
+		"jobDelete":               "tenants/deletion TestADeletionThatIsCutOffGoesOn",
+		"delete_workspaces":       "tenants/deletion TestADeletionThatIsCutOffGoesOn",
+		"jobNotice":               "billing TestEveryOrderOfNoticesEndsInTheSameState",
+		"billing":                 "billing TestUsageIsReportedOnceThroughFailures",
+		"subscription_ends":       "billing TestSubscriptionEndsWithItsWorkspace",
+		"mail":                    "tenants/mail TestMailIsSentOnceAndForgotten",
+		"archive":                 "pipeline/archive/archivedb TestTwoMoversDoNotGetInEachOthersWay",
+		"index":                   "pipeline/archive/archivedb TestIndexingTwiceChangesNothing",
+		"embeddings":              "pipeline/archive/archivedb TestEmbeddingGoesOnWhereItStopped",
+		"patterns":                "pipeline/modules/patterns/patternsdb TestOrderTypedInTwoSessionsBecomesACandidateOnce",
+		"upkeep":                  "pipeline/session/sessiondb TestASweepDeletesWhatHasExpiredAndNothingElse",
+	}
+	texts := testTexts(t)
+	registered := regexp.MustCompile(`\b(?:work|w)\.(?:Handle|Every)\("?([\w.]+)"?,`)
+	seen := map[string]bool{}
+	for _, source := range sources(t) {
+		if source.Folder != "cmd/palimpsest" || source.Test {
+			continue
+		}
+		for _, found := range registered.FindAllSubmatch(source.Text, -1) {
+			kind := string(found[1])
+			seen[kind] = true
+			if !strings.Contains(texts[tests[kind]], "S28") {
+				t.Errorf("%s: the job %s is done twice in no test that names S28 (%q)", source.Path, kind, tests[kind])
+			}
+		}
+	}
+	if len(seen) != len(tests) {
+		t.Errorf("the program registers %v, and the table has %d jobs", seen, len(tests))
 	}
 }
 

@@ -71,7 +71,7 @@ func TestEncodedRequestsArriveDecoded(t *testing.T) {
 	}
 }
 
-// W10, W11, A15: what unpacks to more than a body may have is refused.
+// W10, W11, A15, S17: what unpacks to more than a body may have is refused.
 func TestEncodedRequestsAreBounded(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(http.ResponseWriter, *http.Request) { t.Error("the provider was asked") })

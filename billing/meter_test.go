@@ -106,7 +106,7 @@ func TestUsageIsReportedOnceThroughFailures(t *testing.T) {
 	b.use(t, 3, noon)
 	b.double.Before, b.double.After = nil, nil
 	b.double.SetNow(b.double.Now().Add(6 * time.Minute))
-	for range 2 {
+	for range 2 { // S28
 		b.pass(t)
 	}
 	if got, want := b.double.Reported(customer), b.counted(t)-7; got != want {

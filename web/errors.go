@@ -37,7 +37,7 @@ func problemOf(err error) problem {
 		return problem{http.StatusForbidden, "This workspace is suspended",
 			"The reason: " + suspended.Reason + ". Its API keys are refused; nothing of it is deleted. Ask whoever runs this installation. Your account and your other workspaces work."}
 	case errors.Is(err, tenants.ErrDenied):
-		return problem{http.StatusForbidden, "Your role may not do this", "Nothing was changed. An owner or admin of the workspace can do it."}
+		return problem{http.StatusForbidden, "Your role may not do this", "Nothing was changed. An owner of the workspace can do it."}
 	case errors.Is(err, tenants.ErrLastOwner):
 		return problem{http.StatusConflict, "The workspace would have no owner", "Nothing was changed. Make somebody else an owner first."}
 	case errors.Is(err, tenants.ErrTextDenied):

@@ -76,8 +76,12 @@ func (e everything) write(ctx context.Context) error {
 	return e.bundle.Close()
 }
 
-// about writes who is in the workspace and what it says of its data.
+// about writes who is in the workspace, or is asked to be, and what it says of its data.
 func (e everything) about(ctx context.Context) error {
+	name, err := e.Data.WorkspaceName(ctx, e.workspace)
+	if err != nil {
+		return err
+	}
 	settings, err := e.Data.DataSettings(ctx, e.workspace)
 	if err != nil {
 		return err
@@ -86,29 +90,55 @@ func (e everything) about(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	members, err := e.Data.Members(ctx, e.workspace)
+	people, err := e.people(ctx)
 	if err != nil {
 		return err
 	}
-	type memberJSON struct {
-		userJSON
-
-		Role     tenants.Role `json:"role"`
-		JoinedAt time.Time    `json:"joined_at"`
+	pending, err := e.Invitations.Pending(ctx, e.workspace)
+	if err != nil {
+		return err
 	}
-	people := make([]memberJSON, len(members))
+	invited := make([]invitationJSON, len(pending))
+	for i, invitation := range pending {
+		invited[i] = invitationOf(invitation, "")
+	}
+	signOn, err := e.signOnOf(ctx, e.workspace)
+	if err != nil {
+		return err
+	}
+	return e.bundle.JSON("workspace.json", struct {
+		ID          uuid.UUID        `json:"id"`
+		Name        string           `json:"name"`
+		Settings    settingsJSON     `json:"settings"`
+		Retention   retentionJSON    `json:"retention"`
+		Members     []exportedMember `json:"members"`
+		Invitations []invitationJSON `json:"invitations"`
+		SignOn      signOnJSON       `json:"sign_on"`
+	}{e.workspace, name, settingsOf(settings), retentionJSON{Days: retention.Days}, people, invited, signOn})
+}
+
+// exportedMember is a member as an export has them.
+type exportedMember struct {
+	userJSON
+
+	Role     tenants.Role `json:"role"`
+	JoinedAt time.Time    `json:"joined_at"`
+}
+
+func (e everything) people(ctx context.Context) ([]exportedMember, error) {
+	members, err := e.Data.Members(ctx, e.workspace)
+	if err != nil {
+		return nil, err
+	}
+	people := make([]exportedMember, len(members))
 	for i, member := range members {
-		people[i] = memberJSON{
-			userJSON: userJSON{ID: member.User.ID, Email: member.User.Email, CreatedAt: member.User.CreatedAt},
+		user := member.User
+		people[i] = exportedMember{
+			userJSON: userJSON{ID: user.ID, Email: user.Email, CreatedAt: user.CreatedAt, VerifiedAt: user.VerifiedAt},
 			Role:     member.Role, JoinedAt: member.JoinedAt,
 		}
 	}
-	return e.bundle.JSON("workspace.json", struct {
-		ID        uuid.UUID     `json:"id"`
-		Settings  settingsJSON  `json:"settings"`
-		Retention retentionJSON `json:"retention"`
-		Members   []memberJSON  `json:"members"`
-	}{e.workspace, settingsOf(settings), retentionJSON{Days: retention.Days}, people})
+	return people, nil
 }
 
 // keys writes what is known of keys; their secrets are not.

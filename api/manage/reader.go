@@ -20,6 +20,9 @@ type Data interface {
 	// Reader returns what a person may read; nothing for who is no member.
 	Reader(ctx context.Context, workspace, user uuid.UUID) (tenants.Reader, error)
 
+	// WorkspaceName returns what a workspace is called.
+	WorkspaceName(ctx context.Context, workspace tenants.WorkspaceID) (string, error)
+
 	// Members returns the people of a workspace.
 	Members(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Member, error)
 }

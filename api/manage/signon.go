@@ -58,9 +58,18 @@ type domainJSON struct {
 
 // answerSignOn answers with what is kept now.
 func (s *server) answerSignOn(c echo.Context, status int, who caller) error {
-	signOn, domains, err := s.SignOn.Find(c.Request().Context(), who.workspace)
+	answer, err := s.signOnOf(c.Request().Context(), who.workspace)
 	if err != nil {
 		return err
+	}
+	return c.JSON(status, answer)
+}
+
+// signOnOf returns what is kept of a workspace's single sign-on, without its secret.
+func (s *server) signOnOf(ctx context.Context, workspace tenants.WorkspaceID) (signOnJSON, error) {
+	signOn, domains, err := s.SignOn.Find(ctx, workspace)
+	if err != nil {
+		return signOnJSON{}, err
 	}
 	answer := signOnJSON{Domains: make([]domainJSON, len(domains))}
 	if signOn.Issuer != "" {
@@ -72,7 +81,7 @@ func (s *server) answerSignOn(c echo.Context, status int, who caller) error {
 			answer.Domains[i].ProvenAt = &domains[i].ProvenAt
 		}
 	}
-	return c.JSON(status, answer)
+	return answer, nil
 }
 
 func (s *server) getSignOn(c echo.Context, who caller) error {

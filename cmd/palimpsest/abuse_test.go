@@ -8,10 +8,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"palimpsest/api/upstream/providertest"
+	"palimpsest/migrations/dbtest"
 )
 
 // S18: clients that never end their headers hold a connection and nothing else. Five
@@ -47,39 +50,75 @@ func TestSlowHeadersHarmNobodyAndAreCutOff(t *testing.T) {
 	}
 }
 
-// S23: a program that is stopped is not ready any more at once, takes no new
-// connections, and lets fifty open streams end.
-func TestStoppedProgramLetsItsStreamsEnd(t *testing.T) {
-	t.Parallel()
-	const event = "event: ping\ndata: {\"type\":\"ping\"}\n\n"
+// held are streams whose provider has sent one event, and waits before it sends the last.
+type held struct {
+	streams []io.ReadCloser
+	goOn    func()
+}
+
+const heldEvent = "event: ping\ndata: {\"type\":\"ping\"}\n\n"
+
+// hold opens fifty streams and reads their first event.
+func (w *tenant) hold() held {
+	w.t.Helper()
 	goOn := make(chan struct{})
 	provider := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		out.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(out, event)
+		_, _ = io.WriteString(out, heldEvent)
 		_ = http.NewResponseController(out).Flush()
 		<-goOn
-		_, _ = io.WriteString(out, event)
+		_, _ = io.WriteString(out, heldEvent)
 	}))
-	t.Cleanup(provider.Close)
-	i := start(t, providertest.Config{})
-	w := i.tenant("streams")
-	streams := make([]io.ReadCloser, 50)
-	for n := range streams {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url("/v1/messages"), strings.NewReader(strings.Replace(smallMessage, `"max_tokens"`, `"stream":true,"max_tokens"`, 1)))
+	w.t.Cleanup(provider.Close)
+	h := held{streams: make([]io.ReadCloser, 50), goOn: sync.OnceFunc(func() { close(goOn) })}
+	w.t.Cleanup(h.goOn)
+	for n := range h.streams {
+		request, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, w.url("/v1/messages"), strings.NewReader(strings.Replace(smallMessage, `"max_tokens"`, `"stream":true,"max_tokens"`, 1)))
 		if err != nil {
-			t.Fatal(err)
+			w.t.Fatal(err)
 		}
 		request.Header = http.Header{"X-Api-Key": {w.key}, "X-Palimpsest-Provider-Key": {"sk-once"}, "X-Palimpsest-Base-Url": {provider.URL}}
 		response, err := http.DefaultTransport.RoundTrip(request)
 		if err != nil {
-			t.Fatal(err)
+			w.t.Fatal(err)
 		}
-		streams[n] = response.Body
-		if _, err := io.ReadFull(response.Body, make([]byte, len(event))); err != nil {
-			t.Fatal(err)
+		h.streams[n] = response.Body
+		if _, err := io.ReadFull(response.Body, make([]byte, len(heldEvent))); err != nil {
+			w.t.Fatal(err)
 		}
 	}
+	return h
+}
+
+// end lets the provider go on, and has every stream end with its last event.
+func (h held) end(t *testing.T) {
+	t.Helper()
+	h.goOn()
+	for n, stream := range h.streams {
+		if rest, err := io.ReadAll(stream); err != nil || string(rest) != heldEvent {
+			t.Errorf("stream %d ends with %q, %v", n, rest, err)
+		}
+		_ = stream.Close()
+	}
+}
+
+// isClosed reports whether an address takes no connections.
+func isClosed(ctx context.Context, address string) bool {
+	connection, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err == nil {
+		_ = connection.Close()
+	}
+	return err != nil
+}
+
+// S23: a program that is stopped is not ready any more at once, takes no new
+// connections, and lets fifty open streams end.
+func TestStoppedProgramLetsItsStreamsEnd(t *testing.T) {
+	t.Parallel()
+	i := start(t, providertest.Config{})
+	w := i.tenant("streams")
+	open := w.hold()
 
 	stopped := make(chan struct{})
 	go func() {
@@ -92,24 +131,32 @@ func TestStoppedProgramLetsItsStreamsEnd(t *testing.T) {
 	if answer.Code != http.StatusServiceUnavailable {
 		t.Errorf("/readyz answers %d", answer.Code)
 	}
-	w.until(func() bool { // its listener closes
-		connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", i.program.addr())
-		if err == nil {
-			_ = connection.Close()
-		}
-		return err != nil
-	})
+	w.until(func() bool { return isClosed(t.Context(), i.program.addr()) })
 	select {
 	case <-stopped:
 		t.Error("it did not wait for its streams")
 	default:
 	}
-	close(goOn)
-	for n, stream := range streams {
-		if rest, err := io.ReadAll(stream); err != nil || string(rest) != event {
-			t.Errorf("stream %d ends with %q, %v", n, rest, err)
-		}
-		_ = stream.Close()
-	}
+	open.end(t)
 	<-stopped
+}
+
+// S23: a process that is sent SIGTERM lets fifty open streams end, and ends with 0.
+func TestTerminatedProcessLetsItsStreamsEnd(t *testing.T) {
+	t.Parallel()
+	c := &child{t: t, binary: build(t), dir: t.TempDir(), databaseURL: dbtest.Empty(t).OwnerURL}
+	c.start()
+	w := &tenant{instance: &instance{t: t, double: providertest.NewServer(t, providertest.Config{Key: providerKey})}}
+	c.adopt(w)
+	w.join("streams")
+	open := w.hold()
+
+	if err := c.command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	w.until(func() bool { return isClosed(t.Context(), c.addr) })
+	open.end(t)
+	if err := c.command.Wait(); err != nil {
+		t.Errorf("the process ended with %v:\n%s", err, c.log.String())
+	}
 }

@@ -78,6 +78,14 @@ func TestSecretsAreInNothingThatIsWritten(t *testing.T) {
 	}
 	metrics := w.metrics()
 	i.shutdown() // everything is recorded then
+	i.boot()
+	for _, path := range []string{"/api/v1/export", "/api/v1/audit", "/api/v1/config/export", "/providers", "/keys", "/requests", "/sessions", "/overview", "/audit"} {
+		answers.Write(w.shown(path))
+	}
+	if !strings.Contains(answers.String(), "sessions/") || !strings.Contains(answers.String(), "usage.ndjson") {
+		t.Error("the export holds nothing")
+	}
+	i.shutdown()
 
 	dump, err := exec.CommandContext(t.Context(), "pg_dump", "--inserts", i.config.DatabaseURL).Output()
 	if err != nil {
@@ -93,6 +101,20 @@ func TestSecretsAreInNothingThatIsWritten(t *testing.T) {
 			}
 		}
 	}
+}
+
+// shown returns what the tenant's person is answered at an address.
+func (w *tenant) shown(path string) []byte {
+	w.t.Helper()
+	cookies := &http.Request{Header: http.Header{}}
+	for _, cookie := range w.cookies {
+		cookies.AddCookie(cookie)
+	}
+	response, answer := w.asks(http.MethodGet, path, "", cookies.Header)
+	if response.StatusCode != http.StatusOK {
+		w.t.Errorf("GET %s: status %d: %.300s", path, response.StatusCode, answer)
+	}
+	return answer
 }
 
 // careless sends a request with a named provider key and keeps its whole answer.

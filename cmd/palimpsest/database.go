@@ -31,6 +31,10 @@ func (p *program) openDatabase(ctx context.Context, safe *vault.Vault) (*tenants
 	if applied > 0 {
 		p.log.Info("schema is up to date", "migrations", applied)
 	}
+	// Before the login is given a password that is derived from them.
+	if err := checkMasterKeys(ctx, owner, safe); err != nil {
+		return nil, err
+	}
 	app, listen := p.config.DatabaseAppURL, owner // a pgbouncer may stand before the first: no notification passes one
 	if app == "" {
 		secret := safe.Derive("database login")
@@ -47,11 +51,21 @@ func (p *program) openDatabase(ctx context.Context, safe *vault.Vault) (*tenants
 		return nil, err
 	}
 	p.onClose(db.Close)
-	if err := datakeys.New(db, safe).Check(ctx); err != nil {
-		return nil, fmt.Errorf("PALIMPSEST_SECRET_KEY (or secret.key in the data directory) is not that of this database; start with the one that was used before: %w", err)
-	}
 	p.health = &health{ping: db.Ping}
 	return db, nil
+}
+
+// checkMasterKeys returns an error if the vault opens nothing of a database that has
+// something sealed.
+func checkMasterKeys(ctx context.Context, owner string, safe *vault.Vault) error {
+	some, err := tenantsdb.SomeDataKeys(ctx, owner, datakeys.Sample)
+	if err != nil {
+		return err
+	}
+	if err := datakeys.Check(safe, some); err != nil {
+		return fmt.Errorf("PALIMPSEST_SECRET_KEY (or secret.key in the data directory) is not that of this database; start with the one that was used before: %w", err)
+	}
+	return nil
 }
 
 // ownerURL returns DATABASE_URL, or that of a private cluster that it starts. A command

@@ -52,6 +52,9 @@ func TestTheEpochIsPlannedBeforeTheRequestComes(t *testing.T) {
 			}
 			b.became(idle.Planned)
 			planned := written.Lane.Plan().Projection
+			if err := b.plan(); err != nil || !reflect.DeepEqual(written.Lane.Plan().Projection, planned) { // S28: done twice, it comes to the same
+				t.Fatalf("planned twice: %+v, want %+v (%v)", written.Lane.Plan().Projection, planned, err)
+			}
 			client := *written.Exchange
 			client.Anchor = written.Lane.LastAnchor(client.Request.Model)
 			want, err := b.module.Plan(t.Context(), &client)
@@ -138,7 +141,7 @@ func TestAPlanOfAnotherReplicaIsHeardOf(t *testing.T) {
 	}
 }
 
-// What nobody goes on with does not stay for ever.
+// S28: what nobody goes on with does not stay for ever, and is deleted once.
 func TestAPlanThatNobodyUsesIsDeleted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

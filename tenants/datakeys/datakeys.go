@@ -76,36 +76,23 @@ func (k *Keeper) DataKey(ctx context.Context, workspace uuid.UUID) ([]byte, erro
 	return key, nil
 }
 
-// checked is how many data keys Check tries to open at most.
-const checked = 16
+// Sample is how many data keys Check needs at most.
+const Sample = 16
 
-// Check returns an error if there are data keys and the master keys open none of those
-// that it tries: they are not the ones of this database.
-func (k *Keeper) Check(ctx context.Context) error {
-	workspaces, err := k.store.AllWorkspaces(ctx)
-	if err != nil {
-		return fmt.Errorf("check data keys: %w", err)
-	}
-	var closed []error
-	for _, workspace := range workspaces {
-		wrapped, err := k.store.DataKey(ctx, workspace)
-		if errors.Is(err, tenants.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("check data keys: %w", err)
-		}
-		if _, _, err = k.wrapper.Unwrap(workspace, wrapped); err == nil {
+// Check returns an error if it is given wrapped data keys, by workspace, and the master
+// keys open none of them: they are not the ones of this database. One that opens is
+// enough, the others may be damaged.
+func Check(wrapper Wrapper, wrapped map[uuid.UUID][]byte) error {
+	var closed error
+	for workspace, key := range wrapped {
+		if _, _, closed = wrapper.Unwrap(workspace, key); closed == nil {
 			return nil
 		}
-		if closed = append(closed, err); len(closed) == checked {
-			break
-		}
 	}
-	if len(closed) == 0 {
+	if closed == nil {
 		return nil
 	}
-	return fmt.Errorf("none of the %d data keys that were tried opens: %w", len(closed), closed[0])
+	return fmt.Errorf("none of the %d data keys that were tried opens: %w", len(wrapped), closed)
 }
 
 // RewrapAll seals every data key anew that an older master key sealed, and returns

@@ -1,10 +1,12 @@
 package tenantsdb
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
 	"palimpsest/tenants"
@@ -48,6 +50,37 @@ func (db *DB) RewrapDataKey(ctx context.Context, workspace uuid.UUID, old, wrapp
 		return fmt.Errorf("rewrap data key: %w", err)
 	}
 	return nil
+}
+
+// SomeDataKeys returns at most limit wrapped data keys, by workspace. It reads them with
+// the login of the database's owner: the application's may have to be made yet.
+func SomeDataKeys(ctx context.Context, ownerURL string, limit int) (map[uuid.UUID][]byte, error) {
+	connection, err := pgx.Connect(ctx, ownerURL)
+	if err != nil {
+		return nil, fmt.Errorf("connect as the database's owner: %w", err)
+	}
+	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }()
+	wrapped := map[uuid.UUID][]byte{}
+	err = pgx.BeginFunc(ctx, connection, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT set_config($1, 'rotation', true)", forWorker); err != nil { // the owner is under the policies, too
+			return err
+		}
+		rows, err := tx.Query(ctx, "SELECT workspace_id, wrapped FROM data_keys LIMIT $1", limit)
+		if err != nil {
+			return err
+		}
+		var workspace uuid.UUID
+		var key []byte
+		_, err = pgx.ForEachRow(rows, []any{&workspace, &key}, func() error {
+			wrapped[workspace] = bytes.Clone(key)
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read some data keys: %w", err)
+	}
+	return wrapped, nil
 }
 
 // AllWorkspaces returns which workspaces there are, for upkeep. It sees nothing

@@ -20,6 +20,21 @@ func (db *DB) EnterWorkspace(ctx context.Context, user, login, workspace uuid.UU
 	return nil
 }
 
+// WorkspaceName returns what a workspace is called, or tenants.ErrNotFound.
+func (db *DB) WorkspaceName(ctx context.Context, workspace uuid.UUID) (string, error) {
+	var names []string
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Raw("SELECT name FROM workspaces WHERE workspace_id = ?", workspace).Scan(&names).Error
+	})
+	if err == nil && len(names) == 0 {
+		err = tenants.ErrNotFound
+	}
+	if err != nil {
+		return "", fmt.Errorf("name of workspace %s: %w", workspace, err)
+	}
+	return names[0], nil
+}
+
 // RenameWorkspace gives a workspace another name. It returns tenants.ErrNotFound.
 func (db *DB) RenameWorkspace(ctx context.Context, workspace uuid.UUID, name string) error {
 	name = storable(name)

@@ -232,7 +232,7 @@ func TestALateEmbeddingDoesNotHoldASearchUp(t *testing.T) {
 	}
 }
 
-// What failed is done by the next pass, and what is done is not paid for again.
+// S28: what failed is done by the next pass, and what is done is not paid for again.
 func TestEmbeddingGoesOnWhereItStopped(t *testing.T) {
 	t.Parallel()
 	f := sealedSetup(t)

@@ -28,6 +28,7 @@ func at(first int, messages ...[]byte) []archive.Entry {
 	return list
 }
 
+// S28
 func TestIndexingTwiceChangesNothing(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

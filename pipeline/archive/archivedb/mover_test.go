@@ -154,6 +154,7 @@ func TestWhileTheBucketIsDownTheDatabaseServesAndThenItDrains(t *testing.T) {
 	}
 }
 
+// S28: four passes at once and one more move everything once.
 func TestTwoMoversDoNotGetInEachOthersWay(t *testing.T) {
 	t.Parallel()
 	f, bucket := setup(t), directory(t)

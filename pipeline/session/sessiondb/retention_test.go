@@ -117,7 +117,7 @@ func (f *fixture) keep(t *testing.T, workspace uuid.UUID, days int) {
 	}
 }
 
-// S31: what has expired is deleted, and nothing else.
+// S31: what has expired is deleted, and nothing else. S28: once more, nothing is left to do.
 func TestASweepDeletesWhatHasExpiredAndNothingElse(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -191,7 +191,6 @@ func TestWhatHasExpiredIsGoneFromRowsAndBucketWithinADay(t *testing.T) {
 	}
 }
 
-// S28: several processes at once delete each session once.
 // What providers said where they refused goes with its time, whether its exchange has a
 // session or none; the figures stay.
 func TestASweepForgetsWhatProvidersSaid(t *testing.T) {
@@ -220,6 +219,7 @@ func TestASweepForgetsWhatProvidersSaid(t *testing.T) {
 	}
 }
 
+// S28: several processes at once delete each session once.
 func TestSweepsAtOnceDeleteEachSessionOnce(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

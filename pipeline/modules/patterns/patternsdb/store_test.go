@@ -123,7 +123,7 @@ func TestOrderTypedInTwoSessionsBecomesACandidateOnce(t *testing.T) {
 	}
 	b.record(t, b.workspace, "Please never commit generated files to the repository", "Yes.")
 	b.record(t, b.other, "Hello. "+order, "Hi.")
-	for range 3 { // S5, and again comes to the same
+	for range 3 { // S5; S28: and again comes to the same
 		b.pass(t)
 	}
 	found := b.list(t, b.workspace, "")
