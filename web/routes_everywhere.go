@@ -16,6 +16,7 @@ func (s *Server) everywhere(pages *echo.Group) {
 	// Patterns
 	rules := patterns.New(s.deps.Patterns, s.deps.Data, s.deps.Audit, s.config.Now)
 	pages.GET(paths.Patterns, s.as(tenants.ReadConfig, rules.List))
+	pages.GET(paths.PatternsCSV, s.as(tenants.ReadConfig, rules.CSV))
 	pages.GET(paths.NewPattern, s.as(tenants.ManagePatterns, rules.New))
 	pages.POST(paths.Patterns, s.as(tenants.ManagePatterns, rules.Add))
 	pages.GET(paths.Patterns+"/:id", s.as(tenants.ReadConfig, rules.Show))

@@ -167,9 +167,9 @@ func stateOf(key tenants.APIKey, now time.Time) (state, tag string) {
 }
 
 // revoked returns the name of the key with an id, if it is revoked.
-func revoked(keys []tenants.APIKey, id string) string {
-	for _, key := range keys {
-		if key.ID.String() == id && key.RevokedAt != nil {
+func (m *model) revoked(id string) string {
+	for i := range m.Rows {
+		if key := &m.Rows[i].Key; key.ID.String() == id && key.RevokedAt != nil {
 			return key.Name
 		}
 	}
@@ -177,9 +177,9 @@ func revoked(keys []tenants.APIKey, id string) string {
 }
 
 // named returns the name of the key with an id.
-func named(keys []tenants.APIKey, id string) string {
-	for _, key := range keys {
-		if key.ID.String() == id {
+func (m *model) named(id string) string {
+	for i := range m.Rows {
+		if key := &m.Rows[i].Key; key.ID.String() == id {
 			return key.Name
 		}
 	}
