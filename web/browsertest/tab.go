@@ -121,7 +121,7 @@ func (p *Tab) Download(do func()) string {
 			p.fail("downloading", fmt.Errorf("%s: %w", event.State, err))
 		}
 		if event.State == browser.DownloadProgressStateCompleted {
-			held, err := os.ReadFile(filepath.Join(folder, event.GUID))
+			held, err := os.ReadFile(filepath.Join(folder, event.GUID)) //nolint:gosec // the test's own folder
 			if err != nil {
 				p.t.Fatal(err)
 			}

@@ -31,7 +31,7 @@ func (m *model) record(row *row) []string {
 	if key.Pipeline != "" {
 		pipeline = "own"
 	}
-	if m.NoUsage {
+	if m.UsageFailed != "" {
 		requests = ""
 	}
 	return []string{

@@ -262,9 +262,6 @@ func (h *Handler) model(ctx context.Context, who tenants.Principal) (model, erro
 		return model{}, err
 	}
 	used, err := h.usage.Usage(ctx, who.Workspace.ID, tenants.ByKey, tenants.UsageFilter{From: now.Add(-usageSpan), To: now})
-	if err != nil {
-		h.config.Log.ErrorContext(ctx, "usage of API keys", "error", err)
-		used = nil // the column says so
-	}
-	return newModel(who, keys, used, err != nil, h.config.PublicURL, now), nil
+	failed := layout.Reference(ctx, h.config.Log, "keys", "usage", err)
+	return newModel(who, keys, used, failed, h.config.PublicURL, now), nil
 }
