@@ -91,6 +91,14 @@ func CSVCell(text string) string {
 	return text
 }
 
+// CSVTime returns a time as a cell of CSV, in UTC; nothing for the zero time.
+func CSVTime(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339)
+}
+
 // CSVID returns an id as a cell of CSV; nothing for uuid.Nil.
 func CSVID(id uuid.UUID) string {
 	if id == uuid.Nil {

@@ -69,6 +69,7 @@ func TestEveryFormIsAudited(t *testing.T) {
 		"POST /patterns/:id/delete":  {path: "/patterns/" + own.Learn("Use zsh for shells.").ID.String() + "/delete", action: tenants.PatternDeleted},
 
 		"POST /pipeline/preview":        {path: "/pipeline/preview", typed: own.Get("/pipeline").Form("form[data-tuning]", "ipc.targetUtilization", "0.61")},
+		"POST /pipeline/preview/csv":    {path: "/pipeline/preview/csv", typed: own.Get("/pipeline").Form("form[data-tuning]", "ipc.targetUtilization", "0.61")},
 		"POST /pipeline":                {path: "/pipeline", typed: own.Get("/pipeline").Form("form[data-tuning]", "ipc.targetUtilization", "0.61"), action: tenants.PipelineSaved},
 		"POST /pipeline/windows":        {path: "/pipeline/windows", typed: []string{"model", "ours-1", "window_tokens", "64000"}, action: tenants.ModelWindowSet},
 		"POST /pipeline/windows/remove": {path: "/pipeline/windows/remove", typed: []string{"model", "ours-0"}, action: tenants.ModelWindowRemoved},

@@ -56,7 +56,8 @@ func (s *Server) sameOrigin(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// limit refuses bodies that no form of ours has.
+// limit refuses bodies that no form of ours has, and reads those that one has, with files
+// and without.
 func (s *Server) limit(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		request := c.Request()
@@ -64,7 +65,13 @@ func (s *Server) limit(next echo.HandlerFunc) echo.HandlerFunc {
 		if request.Method != http.MethodPost {
 			return next(c)
 		}
-		if err := request.ParseForm(); err != nil {
+		err := request.ParseForm()
+		if err == nil {
+			if err = request.ParseMultipartForm(maxForm); errors.Is(err, http.ErrNotMultipart) {
+				err = nil
+			}
+		}
+		if err != nil {
 			if _, is := errors.AsType[*http.MaxBytesError](err); is {
 				return echo.NewHTTPError(http.StatusRequestEntityTooLarge).SetInternal(err)
 			}

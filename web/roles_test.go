@@ -117,10 +117,12 @@ func reaches() map[string]reach {
 		"POST /workspaces/leave":     {roles: "oamvb"},
 
 		// For others there is no such page: TestOnlyOperatorsReachTheirPage.
-		"GET /operator": {}, "GET /operator/workspaces/:id/suspend": {}, "POST /operator/workspaces/:id/suspend": {},
+		"GET /operator": {}, "GET /operator/csv": {}, "GET /operator/log/csv": {}, "GET /operator/workspaces/:id/suspend": {}, "POST /operator/workspaces/:id/suspend": {},
 		"GET /operator/workspaces/:id/resume": {}, "POST /operator/workspaces/:id/resume": {},
 
 		"GET /members":                         {roles: "oa"},
+		"GET /members/csv":                     {roles: "oa"},
+		"GET /members/invitations/csv":         {roles: "oa"},
 		"GET /members/invite":                  {roles: "oa"},
 		"POST /members/invite":                 {roles: "oa"},
 		"POST /members/invitations/:id/resend": {roles: "oa", path: invitation("resend")},
@@ -131,6 +133,7 @@ func reaches() map[string]reach {
 		"POST /members/:id/remove":             {roles: "oa", path: member("remove")},
 
 		"GET /keys":             {roles: "oamv"},
+		"GET /keys/csv":         {roles: "oamv"},
 		"GET /keys/new":         {roles: "oam"},
 		"POST /keys":            {roles: "oam"},
 		"GET /keys/:id/use":     {roles: "oamv", path: keyAt("use")},
@@ -142,6 +145,7 @@ func reaches() map[string]reach {
 		"POST /keys/:id/revoke": {roles: "oam", path: key},
 
 		"GET /providers":              {roles: "oamv"},
+		"GET /providers/csv":          {roles: "oamv"},
 		"GET /providers/new":          {roles: "oa"},
 		"POST /providers":             {roles: "oa"},
 		"POST /providers/:id/test":    {roles: "oa", path: provider("test")},
@@ -166,6 +170,7 @@ func reaches() map[string]reach {
 		"POST /billing/portal":   {roles: "ob"},
 
 		"GET /patterns":              {roles: "oamv"},
+		"GET /patterns/csv":          {roles: "oamv"},
 		"GET /patterns/new":          {roles: "oa"},
 		"POST /patterns":             {roles: "oa"},
 		"GET /patterns/:id":          {roles: "oamv", path: rule("")},
@@ -179,10 +184,12 @@ func reaches() map[string]reach {
 		"GET /jump": {roles: "oamvb"},
 		"GET /live": {roles: "oamvb", streams: true}, // TestStreamTellsItsOwnWorkspaceAndNothingElse
 
-		"GET /pipeline":          {roles: "oamv"},
-		"POST /pipeline":         {roles: "oa"},
-		"POST /pipeline/preview": {roles: "oamv"},
+		"GET /pipeline":              {roles: "oamv"},
+		"POST /pipeline":             {roles: "oa"},
+		"POST /pipeline/preview":     {roles: "oamv"},
+		"POST /pipeline/preview/csv": {roles: "oamv"},
 
+		"GET /pipeline/windows/csv":     {roles: "oamv"},
 		"POST /pipeline/windows":        {roles: "oa"},
 		"POST /pipeline/windows/remove": {roles: "oa"},
 
@@ -212,6 +219,7 @@ func reaches() map[string]reach {
 		"POST /requests/views/:id/delete": {roles: "oamvb", path: view("requests")},
 
 		"GET /sessions/:id/requests.csv": {roles: "oamv", path: sessionAt("requests.csv")},
+		"GET /sessions/:id/epochs.csv":   {roles: "oamv", path: sessionAt("epochs.csv")},
 		"POST /sessions/:id/pin":         {roles: "oam", path: sessionAt("pin")},
 		"POST /sessions/:id/release":     {roles: "oam", path: sessionAt("release")},
 		"POST /sessions/:id/restore":     {roles: "oam", path: sessionAt("restore")},

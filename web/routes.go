@@ -91,6 +91,8 @@ func (s *Server) people(pages *echo.Group) {
 	// Members
 	team := members.New(s.deps.People, s.deps.Invitations, s.config.Now)
 	pages.GET(paths.Members, s.as(tenants.ManageMembers, team.List))
+	pages.GET(paths.MembersCSV, s.as(tenants.ManageMembers, team.CSV))
+	pages.GET(paths.InvitationsCSV, s.as(tenants.ManageMembers, team.InvitationsCSV))
 	pages.GET(paths.InviteMembers, s.as(tenants.ManageMembers, team.New))
 	pages.POST(paths.InviteMembers, s.as(tenants.ManageMembers, team.Invite))
 	pages.POST(paths.Members+"/invitations/:id/resend", s.as(tenants.ManageMembers, team.Resend))
@@ -138,6 +140,7 @@ func (s *Server) work(pages *echo.Group) {
 	})
 	pages.GET(paths.Sessions+"/:id", s.as(tenants.ReadSessions, one.Show))
 	pages.GET(paths.Sessions+"/:id/requests.csv", s.as(tenants.ReadSessions, one.Requests))
+	pages.GET(paths.Sessions+"/:id/epochs.csv", s.as(tenants.ReadSessions, one.Epochs))
 	pages.POST(paths.Sessions+"/:id/pin", s.as(tenants.ChangeSessions, one.Pin))
 	pages.POST(paths.Sessions+"/:id/release", s.as(tenants.ChangeSessions, one.Release))
 	pages.POST(paths.Sessions+"/:id/restore", s.as(tenants.ChangeSessions, one.Restore))
@@ -161,7 +164,10 @@ func (s *Server) registerPipeline(pages *echo.Group) {
 	})
 	pages.GET(paths.Pipeline, s.as(tenants.ReadConfig, pipeline.Show))
 	pages.POST(paths.Pipeline, s.as(tenants.ManagePipeline, pipeline.Save))
-	pages.POST(paths.PipelinePreview, s.as(tenants.ReadConfig, tuning.NewPreviewer(pipeline, s.deps.Preview, s.config.Log).Show))
+	previewer := tuning.NewPreviewer(pipeline, s.deps.Preview, s.config.Log)
+	pages.POST(paths.PipelinePreview, s.as(tenants.ReadConfig, previewer.Show))
+	pages.POST(paths.PreviewCSV, s.as(tenants.ReadConfig, previewer.CSV))
+	pages.GET(paths.WindowsCSV, s.as(tenants.ReadConfig, pipeline.WindowsCSV))
 	pages.POST(paths.PipelineWindows, s.as(tenants.ManagePipeline, pipeline.SetWindow))
 	pages.POST(paths.RemovePipelineWindow, s.as(tenants.ManagePipeline, pipeline.RemoveWindow))
 	s.registerVersions(pages)
@@ -184,6 +190,7 @@ func (s *Server) registerVersions(pages *echo.Group) {
 func (s *Server) registerPatterns(pages *echo.Group) {
 	rules := patterns.New(s.deps.Patterns, s.deps.Data, s.deps.Audit, s.config.Now)
 	pages.GET(paths.Patterns, s.as(tenants.ReadConfig, rules.List))
+	pages.GET(paths.PatternsCSV, s.as(tenants.ReadConfig, rules.CSV))
 	pages.GET(paths.NewPattern, s.as(tenants.ManagePatterns, rules.New))
 	pages.POST(paths.Patterns, s.as(tenants.ManagePatterns, rules.Add))
 	pages.GET(paths.Patterns+"/:id", s.as(tenants.ReadConfig, rules.Show))
@@ -216,6 +223,7 @@ func (s *Server) workspace(pages *echo.Group) {
 	// API keys
 	apiKeys := keys.New(keys.Config{PublicURL: s.config.PublicURL, Log: s.config.Log, Now: s.config.Now}, s.deps.APIKeys, s.deps.Usage, s.deps.Exchanges)
 	pages.GET(paths.Keys, s.as(tenants.ReadConfig, apiKeys.List))
+	pages.GET(paths.KeysCSV, s.as(tenants.ReadConfig, apiKeys.CSV))
 	pages.GET(paths.NewKey, s.as(tenants.CreateKeys, apiKeys.New))
 	pages.POST(paths.Keys, s.as(tenants.CreateKeys, apiKeys.Create))
 	pages.GET(paths.Keys+"/:id/use", s.as(tenants.ReadConfig, apiKeys.Use))
@@ -229,6 +237,7 @@ func (s *Server) workspace(pages *echo.Group) {
 	// Providers
 	providerKeys := providers.New(s.deps.ProviderKeys, s.config.Now)
 	pages.GET(paths.Providers, s.as(tenants.ReadConfig, providerKeys.List))
+	pages.GET(paths.ProvidersCSV, s.as(tenants.ReadConfig, providerKeys.CSV))
 	pages.GET(paths.NewProvider, s.as(tenants.ManageProviders, providerKeys.New))
 	pages.POST(paths.Providers, s.as(tenants.ManageProviders, providerKeys.Add))
 	pages.POST(paths.Providers+"/:id/test", s.as(tenants.ManageProviders, providerKeys.Test))
@@ -277,6 +286,8 @@ func (s *Server) registerRequests(pages *echo.Group) {
 func (s *Server) registerOperator(pages *echo.Group) {
 	runs := operator.New(s.deps.Operator, s.deps.Health, s.config.Log, s.config.Now)
 	pages.GET(paths.Operator, s.operator(runs.List))
+	pages.GET(paths.OperatorCSV, s.operator(runs.CSV))
+	pages.GET(paths.OperatorLogCSV, s.operator(runs.LogCSV))
 	pages.GET(paths.Operator+"/workspaces/:id/suspend", s.operator(runs.Ask))
 	pages.POST(paths.Operator+"/workspaces/:id/suspend", s.operator(runs.Suspend))
 	pages.GET(paths.Operator+"/workspaces/:id/resume", s.operator(runs.Ask))

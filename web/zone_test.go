@@ -81,7 +81,7 @@ func TestFilesAreInUTC(t *testing.T) {
 		`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"Why does the webhook answer 409?"}]}`, claudeCode)
 	moment := regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+(Z|[+-]\d\d:\d\d)`)
 	session := person.Get("/sessions").Find(`[data-testid="sessions"] a`).AttrOr("href", "")
-	for _, path := range []string{"/overview/data.csv?part=tokens", "/sessions/csv", session + "/requests.csv"} {
+	for _, path := range []string{"/overview/data.csv?part=tokens", "/keys/csv", "/members/csv", "/sessions/csv", session + "/requests.csv"} {
 		page := person.Get(path, "Cookie", "zone=Asia%2FKolkata")
 		found := moment.FindAllStringSubmatch(page.HTML, -1)
 		if page.Status != http.StatusOK || len(found) == 0 {

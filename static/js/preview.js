@@ -1,6 +1,6 @@
-// Asks for the preview of a pipeline anew whenever something of it is changed. What
-// stands there is greyed until the answer is there; an older answer never replaces a
-// newer one.
+// Asks for the preview of a pipeline anew whenever something of it is changed, and has
+// its figures downloaded. What stands there is greyed until the answer is there; an
+// older answer never replaces a newer one.
 (() => {
   'use strict';
   const pause = 120; // milliseconds without a change
@@ -30,6 +30,9 @@
     waiting = setTimeout(() => ask(card), pause);
   };
   document.addEventListener('input', changed);
+
+  // A file is for the browser to keep: htmx would put it in the place of the page.
+  document.addEventListener('submit', event => { if (event.submitter?.dataset.download !== undefined) event.stopPropagation(); }, true);
 
   const begin = () => document.querySelectorAll('[data-preview]:not([data-asked])').forEach(card => {
     if (card.closest('[hidden]')) return; // asked for once it is shown

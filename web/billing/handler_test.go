@@ -203,6 +203,11 @@ func TestQuotaThatIsUsedUpIsToldOnEveryPage(t *testing.T) {
 			t.Errorf("%s tells a viewer %q", path, said)
 		}
 	}
+	tab := browsertest.Start(t).Open(t, browsertest.View{URL: s.front, Theme: "light", Cookies: person.Cookies()})
+	for _, path := range []string{"/overview", "/keys", "/billing"} {
+		tab.Go(path)
+		tab.CheckLooks("over quota " + path[1:])
+	}
 	if said := s.attention(person); !strings.Contains(said, "This month’s exchanges are used up") || !strings.Contains(said, "Open billing") {
 		t.Errorf("what needs attention: %q", said)
 	}

@@ -11,6 +11,7 @@ import (
 type model struct {
 	billing.Overview
 
+	Now        time.Time
 	PlanFailed string // reference; empty: the plan and its usage are known
 
 	Returned bool   // from checkout, just now
@@ -30,7 +31,7 @@ type model struct {
 }
 
 func newModel(overview billing.Overview, now time.Time, zone *time.Location) model {
-	m := model{Overview: overview, Included: overview.Quota}
+	m := model{Overview: overview, Now: now, Included: overview.Quota}
 	m.State, m.Tag, m.Says = stateOf(overview, zone)
 	if expected, ok := overview.Forecast(now); ok {
 		m.Forecast = components.Count(expected) + " by " + components.DayIn(overview.To, zone) + " if the rest goes as it has so far"

@@ -20,6 +20,12 @@ const refusedForm = "the server responded with a status of 422"
 const violations = `axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']})
 	.then(found => found.violations.map(v => v.id + ': ' + v.help + '\n' + v.nodes.map(n => '    ' + n.target.join(' ') + ' | ' + n.failureSummary.replace(/\s+/g, ' ')).join('\n')))`
 
+// Expect has the browser's note that a page was answered with a status be no fault of the
+// pages that follow.
+func (p *Tab) Expect(status int) {
+	p.expected = fmt.Sprintf("the server responded with a status of %d", status)
+}
+
 // Check fails the test for every fault of the page, and keeps a picture of it.
 func (p *Tab) Check(name string) {
 	p.t.Helper()
@@ -118,7 +124,7 @@ func (p *Tab) complaints() []string {
 				return found
 			}
 		default:
-			if strings.Contains(message.Text, refusedForm) {
+			if strings.Contains(message.Text, refusedForm) || p.expected != "" && strings.Contains(message.Text, p.expected) {
 				continue
 			}
 			found = append(found, fmt.Sprintf("console: %s (%s)", message, message.URL))

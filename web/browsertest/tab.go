@@ -3,8 +3,11 @@ package browsertest
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
+	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
@@ -98,6 +101,35 @@ func (p *Tab) Fill(name, text string) {
 func (p *Tab) Set(selector, value string) {
 	p.t.Helper()
 	p.Run(fmt.Sprintf(`(field => { field.value = %q; field.dispatchEvent(new Event('input', {bubbles: true})); })(document.querySelector(%q))`, value, selector))
+}
+
+// Download does what has a file downloaded and returns what the file holds.
+func (p *Tab) Download(do func()) string {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	folder, told := p.t.TempDir(), true
+	if _, err := chromedp.Call(ctx, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{
+		Behavior: browser.SetDownloadBehaviorBehaviorAllowAndName, BrowserContextID: chromedp.FromContext(ctx).BrowserContextID, DownloadPath: folder, EventsEnabled: &told,
+	}); err != nil {
+		p.fail("before a download", err)
+	}
+	events := chromedp.Events(ctx, browser.DownloadProgress)
+	do()
+	for event, err := range events {
+		if err != nil || event.State == browser.DownloadProgressStateCanceled {
+			p.fail("downloading", fmt.Errorf("%s: %w", event.State, err))
+		}
+		if event.State == browser.DownloadProgressStateCompleted {
+			held, err := os.ReadFile(filepath.Join(folder, event.GUID)) //nolint:gosec // the test's own folder
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			return string(held)
+		}
+	}
+	p.fail("downloading", ctx.Err())
+	return ""
 }
 
 // The widths that a sheet of A4 has between margins of 15 mm, in px.

@@ -244,19 +244,24 @@ func (h *Handler) named(c echo.Context, who tenants.Principal) (tenants.APIKey, 
 
 // page shows the page after change has had its way with it.
 func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change func(*model)) error {
-	ctx, now := c.Request().Context(), h.config.Now()
-	keys, err := h.keys.APIKeys(ctx, who.Workspace.ID)
+	page, err := h.model(c.Request().Context(), who)
 	if err != nil {
 		return err
 	}
-	used, err := h.usage.Usage(ctx, who.Workspace.ID, tenants.ByKey, tenants.UsageFilter{From: now.Add(-usageSpan), To: now})
-	if err != nil {
-		h.config.Log.ErrorContext(ctx, "usage of API keys", "error", err)
-		used = nil // the column says so
-	}
-	page := newModel(who, keys, used, err != nil, h.config.PublicURL, now)
-	page.Revoked = revoked(keys, c.QueryParam("revoked"))
-	page.Saved = named(keys, c.QueryParam("saved"))
+	page.Revoked = page.revoked(c.QueryParam("revoked"))
+	page.Saved = page.named(c.QueryParam("saved"))
 	change(&page)
 	return layout.Page(c, status, layout.Frame{Title: "API keys", Section: layout.Keys, Who: who}, view(page))
+}
+
+// model reads the keys and how much each was used.
+func (h *Handler) model(ctx context.Context, who tenants.Principal) (model, error) {
+	now := h.config.Now()
+	keys, err := h.keys.APIKeys(ctx, who.Workspace.ID)
+	if err != nil {
+		return model{}, err
+	}
+	used, err := h.usage.Usage(ctx, who.Workspace.ID, tenants.ByKey, tenants.UsageFilter{From: now.Add(-usageSpan), To: now})
+	failed := layout.Reference(ctx, h.config.Log, "keys", "usage", err)
+	return newModel(who, keys, used, failed, h.config.PublicURL, now), nil
 }

@@ -21,14 +21,14 @@ const (
 
 // model is the page.
 type model struct {
-	Rows      []row
-	Active    int
-	MayCreate bool
-	NoUsage   bool // requests could not be counted
-	Who       tenants.Principal
-	Now       time.Time
-	Clients   []clients.Client
-	Revoked   string // name of the key that was just revoked; empty: none
+	Rows        []row
+	Active      int
+	MayCreate   bool
+	UsageFailed string // reference of why requests could not be counted; empty: they were
+	Who         tenants.Principal
+	Now         time.Time
+	Clients     []clients.Client
+	Revoked     string // name of the key that was just revoked; empty: none
 
 	FirstSteps bool // no key was used yet
 
@@ -101,12 +101,12 @@ type revokeModel struct {
 	Confirm components.FieldModel
 }
 
-func newModel(who tenants.Principal, keys []tenants.APIKey, used []tenants.UsageRow, noUsage bool, publicURL string, now time.Time) model {
+func newModel(who tenants.Principal, keys []tenants.APIKey, used []tenants.UsageRow, usageFailed, publicURL string, now time.Time) model {
 	requests := map[string]int64{}
 	for _, key := range used {
 		requests[key.Label] = key.Exchanges
 	}
-	m := model{Who: who, Now: now, MayCreate: who.Role.May(tenants.CreateKeys), NoUsage: noUsage, Clients: clients.All(publicURL), FirstSteps: true}
+	m := model{Who: who, Now: now, MayCreate: who.Role.May(tenants.CreateKeys), UsageFailed: usageFailed, Clients: clients.All(publicURL), FirstSteps: true}
 	for _, key := range keys {
 		m.FirstSteps = m.FirstSteps && key.LastUsedAt == nil
 		state, tag := stateOf(key, now)
@@ -167,9 +167,9 @@ func stateOf(key tenants.APIKey, now time.Time) (state, tag string) {
 }
 
 // revoked returns the name of the key with an id, if it is revoked.
-func revoked(keys []tenants.APIKey, id string) string {
-	for _, key := range keys {
-		if key.ID.String() == id && key.RevokedAt != nil {
+func (m *model) revoked(id string) string {
+	for i := range m.Rows {
+		if key := &m.Rows[i].Key; key.ID.String() == id && key.RevokedAt != nil {
 			return key.Name
 		}
 	}
@@ -177,9 +177,9 @@ func revoked(keys []tenants.APIKey, id string) string {
 }
 
 // named returns the name of the key with an id.
-func named(keys []tenants.APIKey, id string) string {
-	for _, key := range keys {
-		if key.ID.String() == id {
+func (m *model) named(id string) string {
+	for i := range m.Rows {
+		if key := &m.Rows[i].Key; key.ID.String() == id {
 			return key.Name
 		}
 	}

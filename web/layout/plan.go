@@ -37,7 +37,7 @@ func (f Frame) trouble() string {
 	case !is:
 		return ""
 	case trouble.Reason == tenants.QuotaUsed:
-		return "This month's " + components.Count(f.plan.Quota) + " exchanges of the plan Free are used up. Until " + day +
+		return "This month’s " + components.Count(f.plan.Quota) + " exchanges of the plan Free are used up. Until " + day +
 			" requests pass uncompressed; they are never blocked."
 	case trouble.Now:
 		return "A payment failed. Since " + day + " requests pass uncompressed; they are never blocked."

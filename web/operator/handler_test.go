@@ -17,7 +17,7 @@ func TestOnlyOperatorsReachTheirPage(t *testing.T) {
 	operator, other := product.SignUp(t, "first"), product.SignUp(t, "second")
 	below := "/operator/workspaces/" + other.Workspace.ID.String()
 
-	for _, path := range []string{"/operator", below + "/suspend", below + "/resume"} {
+	for _, path := range []string{"/operator", "/operator/csv", "/operator/log/csv", below + "/suspend", below + "/resume"} {
 		if page := operator.Get(path); page.Status != http.StatusOK {
 			t.Errorf("%s as the operator: status %d", path, page.Status)
 		}

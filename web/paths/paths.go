@@ -24,11 +24,14 @@ const (
 	// FirstRequestBare is the same without links.
 	FirstRequestBare = FirstRequest + "?bare=1"
 	Keys             = "/keys"
+	KeysCSV          = "/keys/csv"
 	NewKey           = "/keys/new"
 	Providers        = "/providers"
+	ProvidersCSV     = "/providers/csv"
 	NewProvider      = "/providers/new"
 	Pipeline         = "/pipeline"
 	PipelinePreview  = "/pipeline/preview"
+	PreviewCSV       = "/pipeline/preview/csv"
 	PipelineHistory  = "/pipeline/history"
 	PipelineYAML     = "/pipeline/yaml"
 	EditPipelineYAML = "/pipeline/yaml/edit"
@@ -45,6 +48,7 @@ const (
 	RequestsCSV     = "/api/v1/requests.csv"
 	Patterns        = "/patterns"
 	NewPattern      = "/patterns/new"
+	PatternsCSV     = "/patterns/csv"
 	Jump            = "/jump"
 	Live            = "/live" // a stream of what happens in the workspace
 	More            = "/more"
@@ -64,12 +68,16 @@ const (
 	ExportWorkspace = "/api/v1/export"
 	Members         = "/members"
 	InviteMembers   = "/members/invite"
+	MembersCSV      = "/members/csv"
+	InvitationsCSV  = "/members/invitations/csv"
 	Workspaces      = "/workspaces"
 	NewWorkspace    = "/workspaces/new"
 	RenameWorkspace = "/workspaces/rename"
 	LeaveWorkspace  = "/workspaces/leave"
 	Invite          = "/invite"
 	Operator        = "/operator"
+	OperatorCSV     = "/operator/csv"
+	OperatorLogCSV  = "/operator/log/csv"
 
 	Reset         = "/reset"          // ask for a link; a link is below it
 	NewPassword   = "/reset/new"      // after a link was opened
@@ -108,6 +116,7 @@ const (
 	RemoveFactor  = "/account/second-factor/remove"
 
 	PipelineWindows      = "/pipeline/windows" // context windows of models
+	WindowsCSV           = "/pipeline/windows/csv"
 	RemovePipelineWindow = "/pipeline/windows/remove"
 )
 
@@ -285,4 +294,9 @@ func DeleteSession(session uuid.UUID) string { return Session(session) + "/delet
 // SessionRequests is where the figures of a lane's requests are downloaded as CSV.
 func SessionRequests(session, lane uuid.UUID) string {
 	return With(Session(session)+"/requests.csv", "lane", lane.String())
+}
+
+// SessionEpochs is where the epochs of a lane are downloaded as CSV.
+func SessionEpochs(session, lane uuid.UUID) string {
+	return With(Session(session)+"/epochs.csv", "lane", lane.String())
 }

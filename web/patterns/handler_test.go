@@ -132,7 +132,7 @@ func TestWordsThatNobodyApprovedAreHeldBackFromWhoMayNotReadThem(t *testing.T) {
 	at := "/patterns/" + rule.ID.String()
 	for _, role := range []tenants.Role{tenants.Admin, tenants.Regular, tenants.Viewer} {
 		colleague := person.Colleague(role)
-		for _, path := range []string{"/patterns", at, "/jump?q=pnpm"} {
+		for _, path := range []string{"/patterns", "/patterns/csv", at, "/jump?q=pnpm"} {
 			if page := colleague.Get(path); page.Status != http.StatusOK || strings.Contains(page.HTML, "not npm") {
 				t.Errorf("%s as %s: %d, %s", path, role, page.Status, page.Text("main"))
 			}

@@ -208,15 +208,23 @@ func (h *Handler) find(c echo.Context, who tenants.Principal) (tenants.ProviderK
 
 // page shows the page after change has had its way with it.
 func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change func(*model)) error {
-	keys, err := h.keys.ProviderKeys(c.Request().Context(), who.Workspace.ID)
+	page, err := h.model(c.Request().Context(), who)
 	if err != nil {
 		return err
 	}
-	uses, err := h.keys.ProviderKeyUses(c.Request().Context(), who.Workspace.ID, h.now().Add(-useSpan))
-	if err != nil {
-		return err
-	}
-	page := model{Keys: keys, Uses: uses, Presets: h.keys.Presets(), Who: who, Now: h.now(), MayChange: who.Role.May(tenants.ManageProviders)}
 	change(&page)
 	return layout.Page(c, status, layout.Frame{Title: "Providers", Section: layout.Providers, Who: who}, view(page))
+}
+
+// model reads the keys and what came of the requests with each.
+func (h *Handler) model(ctx context.Context, who tenants.Principal) (model, error) {
+	keys, err := h.keys.ProviderKeys(ctx, who.Workspace.ID)
+	if err != nil {
+		return model{}, err
+	}
+	uses, err := h.keys.ProviderKeyUses(ctx, who.Workspace.ID, h.now().Add(-useSpan))
+	if err != nil {
+		return model{}, err
+	}
+	return model{Keys: keys, Uses: uses, Presets: h.keys.Presets(), Who: who, Now: h.now(), MayChange: who.Role.May(tenants.ManageProviders)}, nil
 }

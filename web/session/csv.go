@@ -3,7 +3,6 @@ package session
 import (
 	"math"
 	"strconv"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -25,9 +24,38 @@ func (h *Handler) Requests(c echo.Context, who tenants.Principal) error {
 	rows := [][]string{{"request", "at", "received_tokens", "sent_tokens", "window_tokens", "compression", "miss_cause", "missed_tokens", "projection", "net_microusd", "status"}}
 	for _, m := range course.Points {
 		rows = append(rows, []string{
-			strconv.Itoa(m.Number), m.At.UTC().Format(time.RFC3339), strconv.Itoa(m.Before), strconv.Itoa(m.After), strconv.Itoa(m.Window),
+			strconv.Itoa(m.Number), tenants.CSVTime(m.At), strconv.Itoa(m.Before), strconv.Itoa(m.After), strconv.Itoa(m.Window),
 			m.Compression, m.MissCause, strconv.Itoa(m.MissedTokens), strconv.Itoa(m.Projection), strconv.FormatInt(m.NetMicroUSD, 10), strconv.Itoa(m.Status),
 		})
 	}
 	return out.WriteAll(rows)
+}
+
+// Epochs answers the epochs of a lane as CSV, with what each was to save and has saved.
+func (h *Handler) Epochs(c echo.Context, who tenants.Principal) error {
+	of, err := h.subject(c, who, c.QueryParam("lane"))
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	epochs, err := h.deps.Sessions.Epochs(ctx, who.Workspace.ID, of.lane.ID)
+	if err != nil {
+		return err
+	}
+	decisions, err := h.deps.Sessions.Decisions(ctx, who.Workspace.ID, of.detail.ID)
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{"epoch", "at", "reason", "tokens_before", "tokens_after", "requests_since", "predicted_micro_usd", "realised_micro_usd"}}
+	for _, decision := range decisionsOf(epochs, decisions) {
+		predicted := ""
+		if decision.Guessed {
+			predicted = strconv.FormatInt(decision.Predicted, 10)
+		}
+		rows = append(rows, []string{
+			strconv.Itoa(decision.Number), tenants.CSVTime(decision.At), tenants.CSVCell(decision.Reason), strconv.Itoa(decision.Before), strconv.Itoa(decision.After),
+			strconv.Itoa(decision.Exchanges), predicted, strconv.FormatInt(decision.Realised, 10),
+		})
+	}
+	return layout.CSV(c, "epochs-"+shortID(of.detail.ID)+".csv").WriteAll(rows)
 }

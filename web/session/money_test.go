@@ -1,6 +1,8 @@
 package session_test
 
 import (
+	"encoding/csv"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +31,16 @@ func TestEpochsAreShownWithWhatTheyWereToSaveAndHaveSaved(t *testing.T) {
 	}
 	if net != overview.NetMicroUSD || requests == 0 {
 		t.Errorf("the epochs have saved %d µ$ over %d requests, the session %d", net, requests, overview.NetMicroUSD)
+	}
+	file := person.Get(page.Find(`a[download][href*="epochs.csv"]`).AttrOr("href", "none"))
+	lines, err := csv.NewReader(strings.NewReader(file.HTML)).ReadAll()
+	if err != nil || len(lines) != overview.Epochs+1 {
+		t.Fatalf("%d lines for %d epochs: %v", len(lines), overview.Epochs, err)
+	}
+	for i, decision := range decisions {
+		if line := lines[i+1]; line[0] != strconv.Itoa(decision.Number) || line[3] != strconv.Itoa(decision.Before) || line[7] != strconv.FormatInt(decision.Realised, 10) {
+			t.Errorf("epoch %d is %v in the file and %+v", i+1, line, decision)
+		}
 	}
 	if text := rows.First().Text(); !strings.Contains(text, "the target") {
 		t.Errorf("the first epoch says %q", text)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -62,7 +61,7 @@ func (h *Handler) CSV(c echo.Context, who tenants.Principal) error {
 func record(of *session.Overview) []string {
 	return []string{
 		of.ID.String(), tenants.CSVCell(of.Title), tenants.CSVCell(of.Client), tenants.CSVCell(of.Model), of.APIKey.String(),
-		of.StartedAt.UTC().Format(time.RFC3339), of.LastAt.UTC().Format(time.RFC3339), strconv.Itoa(of.Exchanges), strconv.Itoa(of.Epochs),
+		tenants.CSVTime(of.StartedAt), tenants.CSVTime(of.LastAt), strconv.Itoa(of.Exchanges), strconv.Itoa(of.Epochs),
 		strconv.FormatInt(of.TokensBefore, 10), strconv.FormatInt(of.TokensAfter, 10), strconv.FormatInt(of.NetMicroUSD, 10),
 		strconv.FormatBool(of.Bridged), strconv.FormatBool(of.Rehydrated),
 	}

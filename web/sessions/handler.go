@@ -35,6 +35,9 @@ type Store interface {
 	// Counts returns how many sessions each part of the list has.
 	Counts(ctx context.Context, workspace tenants.WorkspaceID, filter session.Filter) (session.Counts, error)
 
+	// Active returns how many sessions have had a request since a time.
+	Active(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (int, error)
+
 	// Session and Delete return session.ErrNotFound for what the workspace does not have.
 	Session(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (session.Detail, error)
 	Delete(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
@@ -149,8 +152,7 @@ func (h *Handler) count(ctx context.Context, workspace tenants.WorkspaceID, filt
 		return err
 	}
 	shown.Counts, shown.Total = counts, counts.Workspace
-	active, err := h.deps.Sessions.Counts(ctx, workspace, session.Filter{From: shown.Now.Add(-activeSpan)})
-	shown.Active = active.Of[session.ShowAll]
+	shown.Active, err = h.deps.Sessions.Active(ctx, workspace, shown.Now.Add(-activeSpan))
 	return err
 }
 

@@ -60,6 +60,13 @@ func TestAConfigurationFileIsSentAsAFile(t *testing.T) {
 	if asked.Status != http.StatusOK || !strings.Contains(asked.TestID("changes"), "settings.time_zone") {
 		t.Errorf("status %d: %s", asked.Status, asked.Text("main"))
 	}
+	// A browser sends the text together with the file that nobody chose.
+	if typed := person.Upload("/settings/import", "file", "", "", "config", file); typed.Status != http.StatusOK || !strings.Contains(typed.TestID("changes"), "settings.time_zone") {
+		t.Errorf("typed: status %d: %s", typed.Status, typed.Text("main"))
+	}
+	if large := person.Upload("/settings/import", "file", "config.yaml", strings.Repeat("#", 2<<20)); large.Status != http.StatusRequestEntityTooLarge {
+		t.Errorf("two megabytes: status %d", large.Status)
+	}
 	if empty := person.Upload("/settings/import", "file", "", ""); empty.Status != http.StatusUnprocessableEntity || !strings.Contains(empty.TestID("faults"), "The file is empty") {
 		t.Errorf("without a file: status %d: %s", empty.Status, empty.Text("main"))
 	}

@@ -105,6 +105,8 @@ func atL3(each []preview.Session) int {
 	return n
 }
 
+func count(n int) string { return components.Count(int64(n)) }
+
 // tile is a figure above the picture.
 type tile struct {
 	Name, Hint    string

@@ -196,6 +196,7 @@ func layerOf(saved tenants.PipelineConfig) pipeline.Layer {
 
 // answer shows the page with what stands beside the form.
 func (h *Handler) answer(c echo.Context, status int, who tenants.Principal, page model) error {
+	page.Now = h.deps.Now()
 	h.fill(c.Request().Context(), who, &page)
 	page.Preview.Client = c.FormValue(clientName)
 	return layout.Page(c, status, layout.Frame{Title: "Pipeline", Section: layout.Pipeline, Who: who}, view(page))

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/a-h/templ"
 
@@ -52,6 +53,7 @@ func moduleOf(name string) module {
 // model is the page.
 type model struct {
 	Who       tenants.Principal
+	Now       time.Time // of the figures
 	MayChange bool
 	Version   int // that saving is over; 0: nothing saved yet
 	Typed     values

@@ -1,7 +1,9 @@
 package tuning_test
 
 import (
+	"encoding/csv"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"palimpsest/pipeline/wire/wiregen"
 	"palimpsest/tenants"
 	"palimpsest/web/browsertest"
+	"palimpsest/web/components"
 	"palimpsest/web/webtest"
 )
 
@@ -66,6 +69,56 @@ func TestPreviewSaysWhatAnotherTargetWouldHaveMade(t *testing.T) {
 	}
 }
 
+// The file of the preview has the figures of the table, exactly, for the same form.
+func TestFileOfThePreviewHasItsFigures(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	typed := form(person.Get("/pipeline"), "ipc.targetUtilization", "0.40")
+	shown := figures(person.Post("/pipeline/preview?part=1", typed...))
+	file := person.Post("/pipeline/preview/csv", typed...)
+	if as := file.Header.Get("Content-Disposition"); file.Status != http.StatusOK || as != `attachment; filename="palimpsest-preview.csv"` {
+		t.Fatalf("status %d, %q", file.Status, as)
+	}
+	rows, err := csv.NewReader(strings.NewReader(file.HTML)).ReadAll()
+	if err != nil || len(rows) != len(shown)+1 {
+		t.Fatalf("%d rows for %d figures: %v", len(rows), len(shown), err)
+	}
+	exact := map[string][]int64{}
+	for _, row := range rows[1:] {
+		for _, cell := range row[1:] {
+			n, err := strconv.ParseInt(cell, 10, 64)
+			if err != nil {
+				t.Fatalf("%s: %v", row[0], err)
+			}
+			exact[row[0]] = append(exact[row[0]], n)
+		}
+		if of := exact[row[0]]; of[2] != of[1]-of[0] {
+			t.Errorf("%s changes by %d: %v", row[0], of[2], of)
+		}
+	}
+	for name, words := range map[string]struct {
+		row string
+		of  func(int64) string
+	}{
+		"net_micro_usd": {"Net", components.Money}, "tokens_sent": {"Tokens sent", components.Short}, "epochs": {"Epochs", components.Count},
+		"cache_rewrites": {"Cache rewrites", components.Count}, "sessions_past_window": {"Sessions past the window", components.Count},
+		"deepest_level": {"Deepest level", func(n int64) string { return "L" + components.Count(n) }},
+	} {
+		for i, cell := range shown[words.row][:2] {
+			if said := words.of(exact[name][i]); said != cell {
+				t.Errorf("%s is %s on the page and %s in the file", words.row, cell, said)
+			}
+		}
+	}
+	if exact["tokens_sent"][2] >= 0 {
+		t.Errorf("a lower target sends %v", exact["tokens_sent"])
+	}
+	wrong := person.Post("/pipeline/preview/csv", form(person.Get("/pipeline"), "ipc.targetUtilization", "7")...)
+	if wrong.Status != http.StatusUnprocessableEntity || !strings.Contains(wrong.Text(`[data-testid="preview"]`), "No preview") {
+		t.Errorf("a wrong value: status %d", wrong.Status)
+	}
+}
+
 func TestPreviewOfAWorkspaceWithoutSessionsIsOfASample(t *testing.T) {
 	t.Parallel()
 	product := webtest.Start(t)
@@ -113,6 +166,14 @@ func TestMovingTheSliderShowsAnotherPreview(t *testing.T) {
 	tab.Until(`!document.querySelector('.preview.stale') && document.querySelector('table.figures tbody tr:nth-child(2) td:last-child').textContent.startsWith('−')`)
 	t.Logf("after %v", time.Since(before))
 	tab.Check("pipeline with a preview")
+	tab.Click(`.preview .datatable summary`)
+	file := tab.Download(func() { tab.Click(`.preview [data-download]`) })
+	if !strings.HasPrefix(file, "figure,saved_setting,this_setting,change") {
+		t.Errorf("the file is %.200q", file)
+	}
+	if typed := browsertest.Evaluate[string](tab, `document.querySelector('[name="ipc.targetUtilization"]').value`); typed != "0.35" {
+		t.Errorf("after the download the target is %q", typed)
+	}
 }
 
 func TestPreviewIsDrawnAsABarForEachSession(t *testing.T) {

@@ -59,15 +59,34 @@ func newWindows(model, tokens string) windowsModel {
 	}
 }
 
-// fillWindows reads the rows of the card, those that somebody set first.
+// fillWindows reads the rows of the card.
 func (h *Handler) fillWindows(ctx context.Context, who tenants.Principal, card *windowsModel) {
-	windows, err := h.deps.Windows.ModelWindows(ctx, who.Workspace.ID)
+	windows, err := h.windows(ctx, who)
 	card.Failed = h.failed(ctx, "windows", err)
+	card.Rows = windows[:min(len(windows), mostWindows)]
+	card.More = len(windows) - len(card.Rows)
+}
+
+// windows returns all rows of the card, those that somebody set first.
+func (h *Handler) windows(ctx context.Context, who tenants.Principal) ([]tenants.ModelWindow, error) {
+	windows, err := h.deps.Windows.ModelWindows(ctx, who.Workspace.ID)
 	slices.SortStableFunc(windows, func(a, b tenants.ModelWindow) int {
 		return cmp.Compare(rank(a.Source), rank(b.Source))
 	})
-	card.Rows = windows[:min(len(windows), mostWindows)]
-	card.More = len(windows) - len(card.Rows)
+	return windows, err
+}
+
+// WindowsCSV answers all context windows of models that hold here as a file.
+func (h *Handler) WindowsCSV(c echo.Context, who tenants.Principal) error {
+	windows, err := h.windows(c.Request().Context(), who)
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{"model", "tokens", "source", "since"}}
+	for _, window := range windows {
+		rows = append(rows, []string{tenants.CSVCell(window.Model), strconv.Itoa(window.Tokens), string(window.Source), tenants.CSVTime(window.SetAt)})
+	}
+	return layout.CSV(c, "palimpsest-windows.csv").WriteAll(rows)
 }
 
 func rank(source tenants.WindowSource) int {

@@ -161,8 +161,9 @@ func (p *Person) Post(path string, namesAndValues ...string) Page {
 	return p.send(http.MethodPost, path, strings.NewReader(form.Encode()), []string{"Content-Type", "application/x-www-form-urlencoded"})
 }
 
-// Upload sends a form with one file in a field; without a name no file was chosen.
-func (p *Person) Upload(path, field, name, content string) Page {
+// Upload sends a form with one file in a field; without a name no file was chosen. The
+// other fields hold the values.
+func (p *Person) Upload(path, field, name, content string, namesAndValues ...string) Page {
 	p.t.Helper()
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
@@ -172,6 +173,11 @@ func (p *Person) Upload(path, field, name, content string) Page {
 	}
 	if _, err := io.WriteString(part, content); err != nil {
 		p.t.Fatal(err)
+	}
+	for i := 0; i+1 < len(namesAndValues); i += 2 {
+		if err := form.WriteField(namesAndValues[i], namesAndValues[i+1]); err != nil {
+			p.t.Fatal(err)
+		}
 	}
 	if err := form.Close(); err != nil {
 		p.t.Fatal(err)

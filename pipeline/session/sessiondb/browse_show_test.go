@@ -126,4 +126,21 @@ func TestPagesOfManySessionsAreReadAlongAnIndex(t *testing.T) {
 	if counts, err := f.store.Counts(t.Context(), f.scope.Workspace, session.Filter{}); err != nil || counts.Of[session.ShowAll] != session.MostCounted {
 		t.Errorf("%+v counted: %v", counts, err)
 	}
+	newest, err := f.store.Sessions(t.Context(), f.scope.Workspace, session.Filter{Limit: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fifth := newest.Sessions[4].LastAt
+	for _, test := range []struct {
+		workspace uuid.UUID
+		since     time.Time
+		want      int
+	}{
+		{f.scope.Workspace, fifth, 5}, {f.scope.Workspace, fifth.Add(time.Second), 4},
+		{f.scope.Workspace, time.Time{}, session.MostCounted}, {uuid.New(), time.Time{}, 0},
+	} {
+		if active, err := f.store.Active(t.Context(), test.workspace, test.since); err != nil || active != test.want {
+			t.Errorf("%d active since %s, want %d: %v", active, test.since, test.want, err)
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -48,6 +49,20 @@ func (s *Store) Counts(ctx context.Context, workspace uuid.UUID, filter session.
 		},
 		Workspace: row.Workspace, More: row.Looked == mostLooked,
 	}, nil
+}
+
+// Active returns how many sessions of a workspace have had a request since a time:
+// session.MostCounted at most.
+func (s *Store) Active(ctx context.Context, workspace uuid.UUID, since time.Time) (int, error) {
+	var count int
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		active := narrow(tx.Table("sessions").Select("1").Where("workspace_id = ?", workspace), session.Filter{From: since}, nil)
+		return tx.Raw("SELECT count(*) FROM (?) active", active.Limit(session.MostCounted)).Scan(&count).Error
+	})
+	if err != nil {
+		return 0, fmt.Errorf("count active sessions: %w", err)
+	}
+	return count, nil
 }
 
 // countParts counts along the index of each part, no further than is told.

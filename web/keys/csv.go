@@ -1,0 +1,56 @@
+package keys
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+	"palimpsest/web/layout"
+)
+
+// CSV answers the table of keys as a file. Where requests could not be counted, their
+// cells are empty.
+func (h *Handler) CSV(c echo.Context, who tenants.Principal) error {
+	m, err := h.model(c.Request().Context(), who)
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{"id", "name", "key", "scopes", "pipeline", "limits", "creator", "created_at", "requests_7d", "last_used_at", "expires_at", "status"}}
+	for i := range m.Rows {
+		rows = append(rows, m.record(&m.Rows[i]))
+	}
+	return layout.CSV(c, "palimpsest-keys.csv").WriteAll(rows)
+}
+
+func (m *model) record(row *row) []string {
+	key := &row.Key
+	pipeline, requests := "workspace", strconv.FormatInt(row.Requests, 10)
+	if key.Pipeline != "" {
+		pipeline = "own"
+	}
+	if m.UsageFailed != "" {
+		requests = ""
+	}
+	return []string{
+		key.ID.String(), tenants.CSVCell(key.Name), key.Prefix + "…" + key.Suffix, scopesOf(key), pipeline, tenants.CSVCell(row.Held), tenants.CSVCell(key.Creator),
+		tenants.CSVTime(key.CreatedAt), requests, timeCell(key.LastUsedAt), timeCell(key.ExpiresAt), row.State,
+	}
+}
+
+func scopesOf(key *tenants.APIKey) string {
+	scopes := make([]string, len(key.Scopes))
+	for i, scope := range key.Scopes {
+		scopes[i] = string(scope)
+	}
+	return strings.Join(scopes, " ")
+}
+
+func timeCell(at *time.Time) string {
+	if at == nil {
+		return ""
+	}
+	return tenants.CSVTime(*at)
+}

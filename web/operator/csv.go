@@ -1,0 +1,80 @@
+package operator
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+	"palimpsest/web/layout"
+)
+
+const (
+	csvMost    = 10_000 // workspaces in a file
+	csvEntries = 10_000 // of the log in a file
+)
+
+// CSV answers the workspaces that match, csvMost of them at most, as a file.
+func (h *Handler) CSV(c echo.Context, who tenants.Principal) error {
+	ctx := c.Request().Context()
+	query := tenants.OperatedQuery{Search: strings.TrimSpace(c.QueryParam("q")), Limit: rows}
+	found, err := h.store.OperatedWorkspaces(ctx, who.User.ID, query)
+	if err != nil {
+		return err
+	}
+	out := layout.CSV(c, "palimpsest-workspaces.csv")
+	_ = out.Write([]string{"id", "name", "owner", "created_at", "state", "members", "exchanges_30d", "failed_30d", "tokens_30d", "archive_bytes", "last_exchange_at"}) // Flush tells what went wrong
+	for written := 0; ; {
+		for i := range found {
+			_ = out.Write(record(&found[i]))
+		}
+		out.Flush()
+		if err := out.Error(); err != nil {
+			return fmt.Errorf("write workspaces: %w", err) // nobody takes the file
+		}
+		if written += len(found); len(found) < rows || written >= csvMost {
+			return nil
+		}
+		last := &found[len(found)-1]
+		query.BeforeAt, query.BeforeID = last.CreatedAt, last.ID
+		if found, err = h.store.OperatedWorkspaces(ctx, who.User.ID, query); err != nil {
+			h.log.ErrorContext(ctx, "list of workspaces is cut off", "error", err)
+			// The status has gone out: only a broken connection tells that something is missing.
+			panic(http.ErrAbortHandler)
+		}
+	}
+}
+
+func record(of *tenants.OperatedWorkspace) []string {
+	state, last := "active", ""
+	if of.Suspension != nil {
+		state = "suspended"
+	}
+	if of.LastExchange != nil {
+		last = tenants.CSVTime(*of.LastExchange)
+	}
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	return []string{
+		of.ID.String(), tenants.CSVCell(of.Name), tenants.CSVCell(of.Owner), tenants.CSVTime(of.CreatedAt), state,
+		number(of.Members), number(of.Exchanges), number(of.Failures), number(of.Tokens), number(of.ArchiveBytes), last,
+	}
+}
+
+// LogCSV answers what operators did, the newest csvEntries of it at most, as a file.
+func (h *Handler) LogCSV(c echo.Context, who tenants.Principal) error {
+	entries, err := h.store.OperatorLog(c.Request().Context(), who.User.ID, csvEntries)
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{"at", "actor", "action", "target", "name", "reason"}}
+	for i := range entries {
+		entry := &entries[i]
+		rows = append(rows, []string{
+			tenants.CSVTime(entry.At), tenants.CSVCell(entry.Actor), string(entry.Action), tenants.CSVCell(entry.Target), tenants.CSVCell(entry.Name), tenants.CSVCell(entry.Reason),
+		})
+	}
+	return layout.CSV(c, "palimpsest-operator-log.csv").WriteAll(rows)
+}

@@ -1,0 +1,84 @@
+package tuning
+
+import (
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+	"palimpsest/web/layout"
+)
+
+// CSV answers the figures of the preview as a file; where there is no preview, the page
+// says why.
+func (p *Previewer) CSV(c echo.Context, who tenants.Principal) error {
+	page, status, err := p.previewed(c, who)
+	if err != nil {
+		return err
+	}
+	if !page.Preview.Ready {
+		return p.page.answer(c, status, who, page)
+	}
+	rows := [][]string{{"figure", "saved_setting", "this_setting", "change"}}
+	for _, figure := range page.Preview.figures() {
+		rows = append(rows, []string{
+			figure.Key, strconv.FormatInt(figure.Saved, 10), strconv.FormatInt(figure.Wanted, 10), strconv.FormatInt(figure.change(), 10),
+		})
+	}
+	return layout.CSV(c, "palimpsest-preview.csv").WriteAll(rows)
+}
+
+// What figures mean, for those who ask.
+const (
+	netHint      = "what prompts would have cost as they were sent, less what they cost, at list prices"
+	rewritesHint = "epochs while the provider’s cache was warm"
+)
+
+// figure is a row of the preview: what came of the saved setting and of this one.
+type figure struct {
+	Key, Name, Hint string
+	Saved, Wanted   int64
+
+	words      func(int64) string
+	unit       string // before each of the two
+	moreIsGood bool
+}
+
+// figures returns the figures that the card shows.
+func (m previewModel) figures() []figure {
+	saved, wanted := m.Found.Saved, m.Found.Wanted
+	return []figure{
+		{Key: "net_micro_usd", Name: "Net", Hint: netHint, Saved: saved.Net, Wanted: wanted.Net, words: components.Money, moreIsGood: true},
+		{Key: "tokens_sent", Name: "Tokens sent", Saved: saved.Sent, Wanted: wanted.Sent, words: components.Short},
+		{Key: "epochs", Name: "Epochs", Hint: "steps in which a prompt was compressed", Saved: int64(saved.Epochs), Wanted: int64(wanted.Epochs), words: components.Count},
+		{Key: "cache_rewrites", Name: "Cache rewrites", Hint: rewritesHint, Saved: int64(saved.Rewrites), Wanted: int64(wanted.Rewrites), words: components.Count},
+		{Key: "deepest_level", Name: "Deepest level", Saved: int64(saved.Deepest), Wanted: int64(wanted.Deepest), words: components.Count, unit: "L"},
+		{
+			Key: "sessions_past_window", Name: "Sessions past the window", Hint: "with a prompt that the provider would refuse for its length",
+			Saved: int64(saved.TooLong), Wanted: int64(wanted.TooLong), words: components.Count,
+		},
+	}
+}
+
+func (f figure) change() int64 { return f.Wanted - f.Saved }
+
+func (f figure) savedWords() string { return f.unit + f.words(f.Saved) }
+
+func (f figure) wantedWords() string { return f.unit + f.words(f.Wanted) }
+
+// changeWords says how far the two are apart; empty: not at all.
+func (f figure) changeWords() string {
+	switch change := f.change(); {
+	case change == 0:
+		return ""
+	case change > 0:
+		return "+" + f.words(change)
+	default:
+		return "−" + f.words(-change)
+	}
+}
+
+func (f figure) isGood() bool { return f.change() != 0 && f.change() > 0 == f.moreIsGood }
+
+func (f figure) isBad() bool { return f.change() != 0 && !f.isGood() }
