@@ -155,6 +155,16 @@ type UsageAsker interface {
 	WithoutUsage() Filter
 }
 
+// LateRefuser is a Codec whose streams may begin before the provider has looked at how
+// long the prompt is.
+type LateRefuser interface {
+	// IsOpening reports whether an event says no more than that the stream has begun.
+	IsOpening(Event) bool
+
+	// LateOverflow reports whether an event says that the prompt is too long.
+	LateOverflow(Event) (Overflow, bool)
+}
+
 // Filter passes a stream on, but for what it takes out.
 type Filter interface {
 	// Pass takes the next bytes of the stream and returns those that may go on by
