@@ -117,7 +117,8 @@ type Answer struct {
 	Messages []json.RawMessage
 
 	// Reduced says that the provider left out part of the prompt before it counted
-	// it: thinking or reasoning that no longer fits (input_transformations).
+	// it: thinking or reasoning that no longer fits (input_transformations), or what
+	// its own context management took.
 	Reduced bool
 
 	// Complete says that the answer reached its regular end.
