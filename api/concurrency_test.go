@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/api/limits"
+	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/tenants"
 )
@@ -240,6 +243,40 @@ func awaitPlace(t *testing.T, concurrency *Concurrency, workspace uuid.UUID, wan
 		case <-tick.C:
 		case <-deadline.C:
 			t.Fatalf("%d requests are open, want %d", open, want)
+		}
+	}
+}
+
+// E10, C3: of requests of one conversation that come at once, over the target, one makes
+// an epoch and all send its prompt.
+func TestConcurrentRequestsMakeOneEpoch(t *testing.T) {
+	t.Parallel()
+	double := providertest.NewServer(t, providertest.Config{})
+	p := setupAt(t, double.URL)
+	p.store.windows["claude-sonnet-4-5"] = small
+	body := toolSession("claude-sonnet-4-5", 30, 800)
+	const clients = 8
+	found := make(chan string, clients)
+	var group sync.WaitGroup
+	for range clients {
+		group.Go(func() {
+			got := p.send(http.MethodPost, messagesPath, body)
+			found <- fmt.Sprintf("%d %s", got.status, got.header.Get("X-Palimpsest-Compression"))
+		})
+	}
+	group.Wait()
+	close(found)
+	times := map[string]int{}
+	for how := range found {
+		times[how]++
+	}
+	if times["200 epoch"] != 1 || times["200 frozen"] != clients-1 || p.memory.writes()[0] != 1 {
+		t.Errorf("%v, %d commits", times, p.memory.writes()[0])
+	}
+	sent := double.Requests()
+	for _, request := range sent {
+		if string(request.Body) != string(sent[0].Body) || len(request.Body) >= len(body) {
+			t.Errorf("the provider gets %d bytes and %d bytes", len(sent[0].Body), len(request.Body))
 		}
 	}
 }

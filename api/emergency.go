@@ -22,7 +22,7 @@ func (s *Server) rescue(ctx context.Context, event *Event, post post, written *p
 	if post.purpose != converse || post.call.asked.dryRun || post.call.asked.noStore {
 		return response, written
 	}
-	said, overflows := overflowOf(post.codec, response)
+	said, overflows := overflowOf(post.codec, response, written.MayBeTooLong)
 	if !overflows {
 		return response, written
 	}
@@ -35,7 +35,7 @@ func (s *Server) rescue(ctx context.Context, event *Event, post post, written *p
 	if err != nil {
 		return response, written
 	}
-	if second.StatusCode >= http.StatusBadRequest {
+	if _, again := overflowOf(post.codec, second, always); again || second.StatusCode >= http.StatusBadRequest {
 		_ = second.Body.Close()
 		return response, written
 	}
@@ -45,10 +45,17 @@ func (s *Server) rescue(ctx context.Context, event *Event, post post, written *p
 	return second, shrunk
 }
 
+func always() bool { return true }
+
 // overflowOf reads an answer that may say that the prompt is too long or the body
-// too large. The answer
-// can still be relayed from its first byte.
-func overflowOf(codec wire.Codec, response *http.Response) (wire.Overflow, bool) {
+// too large; a stream only if mayBeLate says so. The answer can still be relayed from
+// its first byte.
+func overflowOf(codec wire.Codec, response *http.Response, mayBeLate func() bool) (wire.Overflow, bool) {
+	refuser, isLate := codec.(wire.LateRefuser)
+	isPlain := isEventStream(response) && !isEncoding(response.Header.Get("Content-Encoding"))
+	if isLate && isPlain && response.StatusCode == http.StatusOK && mayBeLate() {
+		return lateOverflowOf(refuser, response)
+	}
 	isOverflow := response.StatusCode == http.StatusBadRequest || response.StatusCode == http.StatusRequestEntityTooLarge
 	if !isOverflow || response.ContentLength > wire.MaxError {
 		return wire.Overflow{}, false
@@ -63,6 +70,44 @@ func overflowOf(codec wire.Codec, response *http.Response) (wire.Overflow, bool)
 		return wire.Overflow{}, false
 	}
 	return codec.Overflow(response.StatusCode, plain)
+}
+
+// maxOpening bounds what is held back of a stream, in bytes: the first events repeat
+// the request's instructions and tools.
+const maxOpening = 1 << 20
+
+// lateOverflowOf reads the opening of a stream, up to the first event that says more
+// than that it has begun: the prompt may be too long. A comment is somebody who keeps
+// the connection alive for the client, and ends it too.
+func lateOverflowOf(codec wire.LateRefuser, response *http.Response) (said wire.Overflow, overflows bool) {
+	var (
+		split wire.Splitter
+		head  []byte
+		err   error
+	)
+	isOpening := true
+	buffer := make([]byte, streamBuffer)
+	for isOpening && err == nil && len(head) < maxOpening {
+		var n int
+		n, err = response.Body.Read(buffer)
+		head = append(head, buffer[:n]...)
+		split.Write(buffer[:n], func(event wire.Event) {
+			if isOpening && !codec.IsOpening(event) {
+				isOpening = false
+				said, overflows = codec.LateOverflow(event)
+			}
+		})
+		isOpening = isOpening && !hasComment(head, len(head)-n)
+	}
+	response.Body = &resumed{Reader: io.MultiReader(bytes.NewReader(head), response.Body), Closer: response.Body}
+	return said, overflows
+}
+
+// hasComment reports whether a line of a stream begins with a colon, of what has come
+// from position from on.
+func hasComment(stream []byte, from int) bool {
+	late := stream[max(0, from-1):]
+	return bytes.HasPrefix(stream, []byte(":")) || bytes.Contains(late, []byte("\n:")) || bytes.Contains(late, []byte("\r:"))
 }
 
 // resumed is an answer's body of which the beginning has been read before.

@@ -297,25 +297,6 @@ func TestEncodedOverflowIsUnderstood(t *testing.T) {
 	}
 }
 
-// E4, B6: a stream that turns out to be a refusal has gone out already; the client's next
-// attempt is made smaller.
-func TestLateOverflowMakesTheNextPromptSmaller(t *testing.T) {
-	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{})
-	p := setupAt(t, double.URL)
-	p.store.windows["gpt-5.5"] = 60_000
-	body := strings.Replace(responsesSession(500), `"store":false`, `"store":false,"stream":true`, 1)
-	late := p.send(http.MethodPost, responsesPath, body, providertest.MisbehaveHeader, providertest.MisbehaveOverflowLate)
-	if late.status != http.StatusOK || !strings.Contains(string(late.body), "context_length_exceeded") || late.header.Get("X-Palimpsest-Compression") != "none" {
-		t.Fatalf("status %d, headers %v: %s", late.status, late.header, late.body)
-	}
-	p.last(1)
-	next := p.send(http.MethodPost, responsesPath, body)
-	if next.status != http.StatusOK || next.header.Get("X-Palimpsest-Compression") != "epoch" {
-		t.Errorf("status %d, headers %v", next.status, next.header)
-	}
-}
-
 // W22, W43: a client's own compaction request is sent as it came; where the
 // provider finds that too long, the lane's projection goes out in its place.
 func TestClientsCompactionIsRescuedToo(t *testing.T) {

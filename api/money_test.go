@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"maps"
 	"net/http"
 	"strings"
@@ -150,5 +151,36 @@ func TestAnswersThatBrokeOffTeachNoSizes(t *testing.T) {
 				t.Errorf("the prompt is estimated at %s tokens, then at %s", before, after)
 			}
 		})
+	}
+}
+
+// W41: an answer that goes on from one that the provider stores is metered, and its
+// prompt is left as it is.
+func TestChainOfStoredResponsesIsMetered(t *testing.T) {
+	t.Parallel()
+	double := providertest.NewServer(t, providertest.Config{})
+	p := setupAt(t, double.URL)
+	first := p.send(http.MethodPost, responsesPath, `{"model":"gpt-5.5","store":true,"input":"Remember the number seven."}`)
+	var stored struct {
+		ID string `json:"id"`
+	}
+	if err := json.Unmarshal(first.body, &stored); err != nil || stored.ID == "" {
+		t.Fatalf("status %d: %s (%v)", first.status, first.body, err)
+	}
+	body := `{"model":"gpt-5.5", "previous_response_id":"` + stored.ID + `","input":"Which number?"}`
+	got := p.send(http.MethodPost, responsesPath, body)
+	if last, _ := double.Last(); got.status != http.StatusOK || string(last.Body) != body || got.header.Get("X-Palimpsest-Compression") != "bypassed" {
+		t.Fatalf("status %d, headers %v: %s", got.status, got.header, got.body)
+	}
+	p.last(2)
+	p.store.mu.Lock()
+	defer p.store.mu.Unlock()
+	for _, recorded := range p.store.exchanges {
+		if recorded.Input == 0 || recorded.Output == 0 || recorded.CostMicroUSD == 0 {
+			t.Errorf("recorded: %+v", recorded)
+		}
+		if recorded.Compression == "bypassed" && recorded.Input <= recorded.TokensAfter {
+			t.Errorf("the history that the provider keeps does not count: %+v", recorded)
+		}
 	}
 }

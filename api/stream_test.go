@@ -250,20 +250,40 @@ func TestUsageOfAChatStreamIsTheClientsIfItAskedForIt(t *testing.T) {
 	}
 }
 
-// W18: who asks for the prompt to be left alone gets the body left alone.
-func TestBypassedChatStreamIsNotAskedForItsUsage(t *testing.T) {
+// W18, W26, W41: a stream whose prompt is to be left alone is metered like any other, and
+// nothing else of its body changes; one that asks by itself goes out byte for byte.
+func TestBypassedChatStreamIsMetered(t *testing.T) {
 	t.Parallel()
-	arrived := make(chan string, 1)
-	p := setup(t, func(w http.ResponseWriter, r *http.Request) {
-		content, _ := io.ReadAll(r.Body)
-		arrived <- string(content)
-		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, chatFirst+chatUsage+chatDone)
-	})
-	body := strings.Replace(chatStream, "true}", "false}", 1)
-	got := p.send(http.MethodPost, chatPath, body, "X-Palimpsest-Bypass", "true")
-	if sent := <-arrived; sent != body || string(got.body) != chatFirst+chatUsage+chatDone {
-		t.Errorf("sent %s, got %s", sent, got.body)
+	options := `"stream_options":{"include_usage":true}`
+	for name, test := range map[string]struct{ body, sent, want string }{
+		"not asked for": {
+			`{"model":"gpt-5.5",  "stream":true,"messages":[ {"role":"user","content":"hi"} ] }`,
+			`{"model":"gpt-5.5",  "stream":true,"messages":[ {"role":"user","content":"hi"} ],` + options + ` }`,
+			chatFirst + chatDone,
+		},
+		"asked for": {chatStream, chatStream, chatFirst + chatUsage + chatDone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			arrived := make(chan string, 1)
+			p := setup(t, func(w http.ResponseWriter, r *http.Request) {
+				content, _ := io.ReadAll(r.Body)
+				arrived <- string(content)
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w, chatFirst)
+				if strings.Contains(string(content), options) {
+					_, _ = io.WriteString(w, chatUsage)
+				}
+				_, _ = io.WriteString(w, chatDone)
+			})
+			got := p.send(http.MethodPost, chatPath, test.body, "X-Palimpsest-Bypass", "true")
+			if sent := <-arrived; sent != test.sent || string(got.body) != test.want {
+				t.Errorf("sent %s\ngot %s", sent, got.body)
+			}
+			if recorded := p.last(1); recorded.Compression != "bypassed" || recorded.Input != 30 || recorded.CacheRead != 20 || recorded.Output != 7 || recorded.CostMicroUSD == 0 {
+				t.Errorf("recorded: %+v", recorded)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package apiclients
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,7 +58,7 @@ func (b *Bench) Try(ctx context.Context, client Client, wanted Case) (*Trial, er
 
 	trial.model = &model{client: client, play: wanted.play, bare: client.Package == ""}
 	double := providertest.NewHandler(providertest.Config{
-		Script: trial.model.answer, Window: wanted.window, Count: b.count, BindThinking: true,
+		Script: trial.model.answer, Window: wanted.window, Count: b.count, BindThinking: true, LateOverflow: wanted.assumed > 0,
 	})
 	trial.judge = double.Judge
 	provider, stopProvider, err := double.Listen("127.0.0.1:0")
@@ -65,7 +66,7 @@ func (b *Bench) Try(ctx context.Context, client Client, wanted Case) (*Trial, er
 		return nil, fmt.Errorf("start the provider: %w", err)
 	}
 	defer stopProvider()
-	workspace := programtest.Workspace{Name: "trial" + strconv.Itoa(b.serial), Provider: provider, Window: wanted.window}
+	workspace := programtest.Workspace{Name: "trial" + strconv.Itoa(b.serial), Provider: provider, Window: cmp.Or(wanted.assumed, wanted.window)}
 	if wanted.unknown {
 		workspace.Window = 0
 	}

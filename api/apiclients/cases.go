@@ -18,6 +18,10 @@ type Case struct {
 	window  int
 	unknown bool
 
+	// assumed is the window that the workspace takes the provider's to be where it is
+	// another. The provider of Responses refuses what is too long inside a stream then.
+	assumed int
+
 	// compacts says that the client is to compact by itself: it is made to believe
 	// in a small window of its own.
 	compacts bool
@@ -53,6 +57,7 @@ func Cases() []Case {
 		{Name: "tool turn", says: says("Read " + noteFile + " and tell me the word."), play: readNote, judge: toldTheWord},
 		{Name: "past the window", window: windowSize, says: says("Read all parts, one after the other."), play: readParts(parts), judge: wentPastTheWindow},
 		{Name: "window not known", window: windowSize, unknown: true, refused: true, says: says("Read all parts, one after the other."), play: readParts(parts), judge: wentPastTheWindow},
+		{Name: "window set too large", window: windowSize, assumed: 100_000, refused: true, says: says("Read all parts, one after the other."), play: readParts(parts), judge: wentPastTheWindow},
 		{Name: "own compaction", compacts: true, says: saysUntilCompaction, play: readForCompaction(func(c Client) int { return c.fills }), judge: compactedItself},
 		{Name: "compaction asked for", says: saysCompact, play: readForCompaction(func(Client) int { return 3 }), judge: compactedItself},
 		{Name: "subagent", says: says("Have somebody find the word."), play: sendErrand, judge: keptTheErrandApart},

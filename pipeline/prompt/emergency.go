@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -13,6 +14,18 @@ import (
 // unsaidMargin is by how much the size of a prompt or a body is taken to exceed a
 // limit that the provider says it exceeds, without saying by how much.
 const unsaidMargin = 1.02
+
+// smallestWindow is what a model's window is taken for that nobody knows, in tokens.
+const smallestWindow = 8 << 10
+
+// MayBeTooLong reports whether the provider may find a prompt too long though it
+// should fit, and another can be written then: sizes are estimates, and a provider's
+// window may be smaller than its model's.
+func (p *Prompt) MayBeTooLong() bool {
+	exchange := p.Exchange
+	limit := cmp.Or(exchange.Limit, smallestWindow)
+	return p.Lane != nil && exchange.Request.Frozen == "" && 2*exchange.Report.After > limit
+}
 
 // Shrink writes a prompt anew that the provider has found too long: with a
 // projection that is strictly smaller, made for the window and the size that the

@@ -208,25 +208,38 @@ func TestSizesOfGeneratedSessionsAreEstimatedWithinFivePercent(t *testing.T) {
 	}
 }
 
-// B3: text in base64 is text where a tool printed it.
-func TestSizesOfPrintedBase64AreEstimatedWithinFivePercent(t *testing.T) {
+// B3: what a tool printed is text, in base64 and as JSON without a space in it.
+func TestSizesOfPrintedDataAreEstimatedWithinFivePercent(t *testing.T) {
 	t.Parallel()
-	m := newMetered(t, conversation.Anthropic, 60_000)
-	random := rand.New(rand.NewPCG(1, 2))
-	talk := begun("claude-sonnet-4-5").filled(3, 500)
-	within(t, "base64", m.talkTo(func(yield func([]byte) bool) {
-		for i := range 40 {
-			printed := strings.Builder{}
-			for range 40 {
-				fmt.Fprintf(&printed, "%s\n", base64Line(random))
+	for name, line := range map[string]func(*rand.Rand) string{"base64": base64Line, "minified JSON": minifiedLine} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMetered(t, conversation.Anthropic, 60_000)
+			random := rand.New(rand.NewPCG(1, 2))
+			talk := begun("claude-sonnet-4-5").filled(3, 500)
+			within(t, name, m.talkTo(func(yield func([]byte) bool) {
+				for i := range 40 {
+					printed := strings.Builder{}
+					for range 40 {
+						fmt.Fprintf(&printed, "%s\n", line(random))
+					}
+					id := fmt.Sprintf("toolu_b%d", i)
+					talk.assistant(said("I print it."), call(id)).user(result(id, quoted(printed.String())))
+					if !yield(talk.body()) {
+						return
+					}
+				}
+			}))
+			if m.epochs == 0 {
+				t.Error("no epoch")
 			}
-			id := fmt.Sprintf("toolu_b%d", i)
-			talk.assistant(said("I print it."), call(id)).user(result(id, quoted(printed.String())))
-			if !yield(talk.body()) {
-				return
-			}
-		}
-	}))
+		})
+	}
+}
+
+func minifiedLine(random *rand.Rand) string {
+	return fmt.Sprintf(`{"id":%d,"user":{"name":"u%x","tags":["a%d","b"],"score":%.6f,"ok":%t},"at":"2026-11-%02dT%02d:%02d:00Z","parent":null}`,
+		random.IntN(1e9), random.Uint32(), random.IntN(100), random.Float64(), random.IntN(2) == 0, 1+random.IntN(28), random.IntN(24), random.IntN(60))
 }
 
 func base64Line(random *rand.Rand) string {

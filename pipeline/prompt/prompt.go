@@ -166,7 +166,7 @@ func (w *Writer) Write(ctx context.Context, request Request) (*Prompt, error) {
 	} else {
 		w.project(ctx, prompt, hint, request.DryRun)
 	}
-	prompt.seal(request.Usage && !request.Bypass, request.Memory)
+	prompt.seal(request.Usage, request.Memory)
 	prompt.account = w.account(prompt)
 	return prompt, nil
 }

@@ -27,6 +27,7 @@ type Sent struct {
 	// Summarizes says that the workspace has models write summaries of its lanes.
 	Summarizes bool
 
+	isWhole  bool // the body holds all of the prompt
 	model    tokens.Model
 	anchor   session.Anchor // but for the tokens that the provider will report
 	estimate int            // o200k tokens of the prompt as sent
@@ -45,7 +46,8 @@ func (p *Prompt) Sent() Sent {
 	length := len(exchange.Digests)
 	sent := Sent{
 		Lane: p.Lane, Scope: exchange.Scope, Head: exchange.Chain[length], Position: length, AsksUsage: p.AsksUsage,
-		model: exchange.Model, estimate: exchange.Estimate(exchange.Projection), limit: exchange.Limit,
+		isWhole: exchange.Request.Frozen == "" || exchange.Request.Frozen == bypass,
+		model:   exchange.Model, estimate: exchange.Estimate(exchange.Projection), limit: exchange.Limit,
 		anchor:  session.Anchor{Position: length, Fixed: exchange.Fixed, Model: exchange.Request.Model, Inserted: exchange.Inserted(exchange.Projection)},
 		account: p.account, Summarizes: exchange.Config.IPC.LLMCompression != (pipeline.LLMCompression{}),
 	}
@@ -81,7 +83,7 @@ func (w *Writer) learn(sent Sent, answer wire.Answer) {
 	if sent.Lane != nil {
 		sent.Lane.Reported(sent.anchor)
 	}
-	if !answer.Reduced { // or the count is of less than was estimated
+	if sent.isWhole && !answer.Reduced { // or the count is of more, or of less, than was estimated
 		w.Calibration.Observe(sent.Scope.Workspace, sent.model, sent.estimate, reported)
 	}
 }

@@ -23,3 +23,27 @@ func TestPromptsThatTheProviderReducedTeachNothing(t *testing.T) {
 		}
 	}
 }
+
+// B1, B3, W41: nothing is learnt of a body behind which the provider keeps a history, or
+// whose beginning only it can read.
+func TestPromptsThatTheProviderHoldsAPartOfTeachNothing(t *testing.T) {
+	t.Parallel()
+	const asked = `"model":"gpt-5.5","input":[{"role":"user","content":"What does the parser do with an empty file?"}]}`
+	for head, teaches := range map[string]bool{
+		`{`:                                  true,
+		`{"previous_response_id":"resp_1",`:  false,
+		`{"conversation":{"id":"conv_1"},`:   false,
+		`{"store":true,"truncation":"auto",`: true,
+	} {
+		b := newBench(t, conversation.OpenAIResponses, 1_000_000)
+		written := b.write([]byte(head + asked))
+		factor := func() float64 { return b.writer.Calibration.Factor(b.scope.Workspace, written.Exchange.Model) }
+		before := factor()
+		for range 20 {
+			b.writer.Answered(written.Sent(), wire.Answer{Usage: wire.Usage{Reported: true, Input: 6 * written.Exchange.Report.After}})
+		}
+		if changed := factor() != before; changed != teaches {
+			t.Errorf("%s the factor went from %g to %g", head, before, factor())
+		}
+	}
+}

@@ -117,7 +117,8 @@ type Answer struct {
 	Messages []json.RawMessage
 
 	// Reduced says that the provider left out part of the prompt before it counted
-	// it: thinking or reasoning that no longer fits (input_transformations).
+	// it: thinking or reasoning that no longer fits (input_transformations), or what
+	// its own context management took.
 	Reduced bool
 
 	// Complete says that the answer reached its regular end.
@@ -153,6 +154,16 @@ type UsageAsker interface {
 
 	// WithoutUsage returns a filter that takes the report out of a stream again.
 	WithoutUsage() Filter
+}
+
+// LateRefuser is a Codec whose streams may begin before the provider has looked at how
+// long the prompt is.
+type LateRefuser interface {
+	// IsOpening reports whether an event says no more than that the stream has begun.
+	IsOpening(Event) bool
+
+	// LateOverflow reports whether an event says that the prompt is too long.
+	LateOverflow(Event) (Overflow, bool)
 }
 
 // Filter passes a stream on, but for what it takes out.

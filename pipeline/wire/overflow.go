@@ -71,6 +71,11 @@ func OpenAIOverflow(status int, body json.RawMessage) (said Overflow, ok bool) {
 	return readOverflow(status, Get(body, "error"))
 }
 
+// StreamOverflow is OpenAIOverflow for an error object inside a stream.
+func StreamOverflow(problem json.RawMessage) (said Overflow, ok bool) {
+	return readOverflow(http.StatusBadRequest, problem)
+}
+
 // readOverflow reads the error object of a refusal. Status 413 is about the body's
 // bytes, whoever says it and however: what stands before a provider answers in no
 // dialect.

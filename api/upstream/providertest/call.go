@@ -5,6 +5,9 @@ import (
 	"net/http"
 )
 
+// overLength is the code of a prompt that is too long, in OpenAI's formats.
+const overLength = "context_length_exceeded"
+
 // call is one request on its way through the double.
 type call struct {
 	double    *Double
@@ -37,6 +40,12 @@ func (c *call) generate(ctx context.Context, format string) {
 	}
 	if rejection != nil {
 		c.entry.Status, c.entry.Invalid = rejection.Status, rejection
+		if late, isLate := request.(*responsesRequest); isLate && d.config.LateOverflow && late.stream && rejection.Code == overLength {
+			c.entry.Status = http.StatusOK
+			d.log.add(c.entry)
+			answer{events: failedEvents(late.frame(d), rejection)}.stream(ctx, c.w, delivery{})
+			return
+		}
 		d.log.add(c.entry)
 		rejection.write(c.w, format, c.requestID)
 		return

@@ -79,7 +79,7 @@ func (r *chatRequest) room() int      { return r.model.Window - r.tokens + r.mod
 
 func (r *chatRequest) overflow() *Rejection {
 	return refuse("This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. Please reduce the length of the messages.",
-		r.model.Window, max(r.tokens, r.model.Window+1)).at("messages").coded("context_length_exceeded")
+		r.model.Window, max(r.tokens, r.model.Window+1)).at("messages").coded(overLength)
 }
 
 func (r *chatRequest) about() Request {

@@ -24,6 +24,10 @@ type Config struct {
 	// model its own.
 	Window int
 
+	// LateOverflow has a stream of Responses whose prompt is too long begin with 200 and
+	// fail then.
+	LateOverflow bool
+
 	// Models adds models or replaces what is known of one, by id.
 	Models map[string]Model
 

@@ -47,6 +47,7 @@ func failedEvents(whole response, refusal *Rejection) []event {
 	w := &eventWriter{}
 	whole.Status, whole.Output, whole.Usage, whole.Incomplete = "in_progress", []responseItem{}, nil, nil
 	w.add(responsesEvent{Type: "response.created", Response: &whole})
+	w.add(responsesEvent{Type: "response.in_progress", Response: &whole})
 	failed := whole
 	failed.Status, failed.Error = "failed", &responseError{Code: refusal.Code, Message: refusal.Message}
 	w.add(responsesEvent{Type: "response.failed", Response: &failed})

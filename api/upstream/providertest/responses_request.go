@@ -276,7 +276,7 @@ func (r *responsesRequest) maxOutput() int { return r.limit }
 func (r *responsesRequest) room() int      { return r.model.Window + r.model.MaxOutput - r.tokens }
 
 func (r *responsesRequest) overflow() *Rejection {
-	return refuse("Your input exceeds the context window of this model. Please adjust your input and try again.").at("input").coded("context_length_exceeded")
+	return refuse("Your input exceeds the context window of this model. Please adjust your input and try again.").at("input").coded(overLength)
 }
 
 func (r *responsesRequest) about() Request {

@@ -122,49 +122,6 @@ func TestAnotherWorkspaceFindsNothing(t *testing.T) {
 	}
 }
 
-func TestTheSecondOfTwoEpochsWithOneNumberIsOvertaken(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	c := f.conversationOf(6)
-	c.commit(t, c.projection(1, 4))
-	c.say("written by the loser")
-	err := f.store.Commit(t.Context(), c.seen(), c.projection(1, 5))
-	if !errors.Is(err, session.ErrOvertaken) {
-		t.Fatalf("got %v, want session.ErrOvertaken", err)
-	}
-	if got := f.count(t, "archive_entries"); got != 6 {
-		t.Errorf("%d entries, want 6: the loser's transaction left something", got)
-	}
-	if found := c.find(t); len(found.Projections) != 1 || found.Projections[0].Covers != 4 {
-		t.Errorf("found %+v", found)
-	}
-}
-
-func TestConcurrentCommitsEndOneEpoch(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	c := f.conversationOf(6)
-	seen, projection := c.seen(), c.projection(1, 4)
-	var replicas sync.WaitGroup
-	results := make(chan error, 8)
-	for range cap(results) {
-		replicas.Go(func() { results <- f.store.Commit(context.WithoutCancel(t.Context()), seen, projection) })
-	}
-	replicas.Wait()
-	close(results)
-	won := 0
-	for err := range results {
-		if err == nil {
-			won++
-		} else if !errors.Is(err, session.ErrOvertaken) {
-			t.Errorf("got %v, want session.ErrOvertaken", err)
-		}
-	}
-	if won != 1 || f.count(t, "epochs") != 1 {
-		t.Errorf("%d commits succeeded and %d epochs are stored", won, f.count(t, "epochs"))
-	}
-}
-
 func TestRecordingAgainStoresNothingTwice(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

@@ -103,6 +103,17 @@ func shortAnswers() []wiretest.Answer {
 			Name: "a compaction", Stream: "event: content_block_start\ndata: {\"index\":0,\"content_block\":{\"type\":\"compaction\",\"content\":null}}\n\nevent: content_block_delta\ndata: {\"index\":0,\"delta\":{\"type\":\"compaction_delta\",\"content\":\"short\"}}\n\nevent: message_delta\ndata: {\"delta\":{\"stop_reason\":\"compaction\"}}\n\nevent: message_stop\ndata: {}\n\n",
 			Want: wire.Answer{StopReason: "compaction", Complete: true, Messages: wiretest.Raws(`{"role":"assistant","content":[{"type":"compaction","content":"short"}]}`)},
 		},
+		{ // E14: the API has edited the context itself
+			Name:   "tool results that the API cleared",
+			Stream: "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"model\":\"m\",\"usage\":{\"input_tokens\":25000,\"output_tokens\":1}}}\n\nevent: message_delta\ndata: {\"delta\":{\"stop_reason\":\"end_turn\"},\"context_management\":{\"applied_edits\":[{\"type\":\"clear_tool_uses_20250919\",\"cleared_tool_uses\":8,\"cleared_input_tokens\":50000}]},\"usage\":{\"output_tokens\":9}}\n\nevent: message_stop\ndata: {}\n\n",
+			Body:   `{"type":"message","model":"m","content":[],"stop_reason":"end_turn","usage":{"input_tokens":25000,"output_tokens":9},"context_management":{"applied_edits":[{"type":"clear_tool_uses_20250919","cleared_tool_uses":8,"cleared_input_tokens":50000}]}}`,
+			Want:   wire.Answer{Model: "m", StopReason: "end_turn", Complete: true, Reduced: true, Usage: wire.Usage{Reported: true, Input: 25_000, Output: 9}},
+		},
+		{ // E14
+			Name: "a history that the API compacted on the way",
+			Body: `{"type":"message","model":"m","content":[],"stop_reason":"end_turn","usage":{"input_tokens":9000,"output_tokens":9,"iterations":[{"type":"compaction","input_tokens":150000,"output_tokens":3000},{"type":"message","input_tokens":9000,"output_tokens":9}]}}`,
+			Want: wire.Answer{Model: "m", StopReason: "end_turn", Complete: true, Reduced: true, Usage: wire.Usage{Reported: true, Input: 9000, Output: 9}},
+		},
 		{
 			Name: "no content", Body: `{"type":"message","model":"m","content":[],"stop_reason":"refusal","usage":{"input_tokens":1,"output_tokens":0}}`,
 			Want: wire.Answer{Model: "m", StopReason: "refusal", Complete: true, Usage: wire.Usage{Reported: true, Input: 1}},

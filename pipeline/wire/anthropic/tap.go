@@ -43,10 +43,11 @@ func (l *listener) Event(event wire.Event) {
 	case "message_start":
 		message := wire.Get(event.Data, "message")
 		l.answer.Model = wire.Text(message, "model")
-		l.answer.Reduced = wire.HasElements(wire.Get(message, "input_transformations"))
+		l.answer.Reduced = isReduced(message)
 		readUsage(&l.answer.Usage, wire.Get(message, "usage"))
 	case "message_delta":
 		l.answer.StopReason = wire.Text(wire.Get(event.Data, "delta"), "stop_reason")
+		l.answer.Reduced = l.answer.Reduced || isReduced(event.Data)
 		readUsage(&l.answer.Usage, wire.Get(event.Data, "usage"))
 	case "message_stop":
 		l.answer.Complete = true
@@ -189,7 +190,7 @@ func (*listener) Body(body json.RawMessage) wire.Answer {
 	answer := wire.Answer{
 		Model:      wire.Text(body, "model"),
 		StopReason: wire.Text(body, "stop_reason"),
-		Reduced:    wire.HasElements(wire.Get(body, "input_transformations")),
+		Reduced:    isReduced(body),
 		Complete:   wire.Text(body, "type") == "message",
 	}
 	readUsage(&answer.Usage, wire.Get(body, "usage"))
@@ -200,6 +201,20 @@ func (*listener) Body(body json.RawMessage) wire.Answer {
 		answer.Messages = []json.RawMessage{assistant(content)}
 	}
 	return answer
+}
+
+// isReduced reports whether an answer says that it is to less than the whole prompt:
+// thinking was dropped, or the API has edited or compacted the context itself.
+func isReduced(answer json.RawMessage) bool {
+	if wire.HasElements(wire.Get(answer, "input_transformations")) || wire.HasElements(wire.Get(wire.Get(answer, "context_management"), "applied_edits")) {
+		return true
+	}
+	for _, iteration := range wire.Elements(wire.Get(wire.Get(answer, "usage"), "iterations")) {
+		if wire.Text(iteration, "type") == "compaction" {
+			return true
+		}
+	}
+	return false
 }
 
 // assistant returns the message with which a client sends an answer back.

@@ -13,3 +13,26 @@ func (Codec) Error(problem wire.Problem) []byte { return problem.OpenAI() }
 func (Codec) Overflow(status int, body json.RawMessage) (wire.Overflow, bool) {
 	return wire.OpenAIOverflow(status, body)
 }
+
+// IsOpening implements wire.LateRefuser.
+func (Codec) IsOpening(event wire.Event) bool {
+	switch nameOf(event) {
+	case "response.created", "response.queued", "response.in_progress":
+		return true
+	}
+	return false
+}
+
+// LateOverflow implements wire.LateRefuser.
+func (Codec) LateOverflow(event wire.Event) (wire.Overflow, bool) {
+	switch nameOf(event) {
+	case "response.failed":
+		return wire.StreamOverflow(wire.Get(wire.Get(event.Data, "response"), "error"))
+	case "error":
+		return wire.StreamOverflow(problemOf(event))
+	}
+	return wire.Overflow{}, false
+}
+
+// Interface guard.
+var _ wire.LateRefuser = Codec{}

@@ -16,11 +16,7 @@ type listener struct {
 
 // Event reads the next event.
 func (l *listener) Event(event wire.Event) {
-	name := event.Name
-	if name == "" {
-		name = firstType(event.Data)
-	}
-	switch name {
+	switch nameOf(event) {
 	case "response.output_item.done":
 		l.item(wire.Get(event.Data, "item"))
 	case "response.created":
@@ -28,12 +24,25 @@ func (l *listener) Event(event wire.Event) {
 	case "response.completed", "response.incomplete", "response.failed":
 		l.end(wire.Get(event.Data, "response"))
 	case "error":
-		problem := wire.Get(event.Data, "error")
-		if wire.IsNull(problem) {
-			problem = event.Data
-		}
+		problem := problemOf(event)
 		l.answer.ErrorType, l.answer.Error = wire.OpenAIErrorType(problem), wire.KeepError(problem)
 	}
+}
+
+// nameOf returns an event's name, which some providers leave to its data.
+func nameOf(event wire.Event) string {
+	if event.Name != "" {
+		return event.Name
+	}
+	return firstType(event.Data)
+}
+
+// problemOf returns the error that an event named error tells of.
+func problemOf(event wire.Event) json.RawMessage {
+	if problem := wire.Get(event.Data, "error"); !wire.IsNull(problem) {
+		return problem
+	}
+	return event.Data
 }
 
 // firstType returns an event's type without reading on behind it.

@@ -1,0 +1,101 @@
+package sessiondb_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/session/sessiondb"
+)
+
+func TestTheSecondOfTwoEpochsWithOneNumberIsOvertaken(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c := f.conversationOf(6)
+	c.commit(t, c.projection(1, 4))
+	c.say("written by the loser")
+	err := f.store.Commit(t.Context(), c.seen(), c.projection(1, 5))
+	if !errors.Is(err, session.ErrOvertaken) {
+		t.Fatalf("got %v, want session.ErrOvertaken", err)
+	}
+	if got := f.count(t, "archive_entries"); got != 6 {
+		t.Errorf("%d entries, want 6: the loser's transaction left something", got)
+	}
+	if found := c.find(t); len(found.Projections) != 1 || found.Projections[0].Covers != 4 {
+		t.Errorf("found %+v", found)
+	}
+}
+
+// E10: of replicas that end an epoch at once one wins.
+func TestConcurrentCommitsEndOneEpoch(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c := f.conversationOf(6)
+	seen, projection := c.seen(), c.projection(1, 4)
+	var replicas sync.WaitGroup
+	results := make(chan error, 8)
+	for range cap(results) {
+		replicas.Go(func() { results <- f.store.Commit(context.WithoutCancel(t.Context()), seen, projection) })
+	}
+	replicas.Wait()
+	close(results)
+	won := 0
+	for err := range results {
+		if err == nil {
+			won++
+		} else if !errors.Is(err, session.ErrOvertaken) {
+			t.Errorf("got %v, want session.ErrOvertaken", err)
+		}
+	}
+	if won != 1 || f.count(t, "epochs") != 1 {
+		t.Errorf("%d commits succeeded and %d epochs are stored", won, f.count(t, "epochs"))
+	}
+}
+
+// leaving is a door whose client leaves when a transaction has done all its work and is
+// about to be committed.
+type leaving struct {
+	sessiondb.Door
+
+	leave context.CancelFunc
+}
+
+// InTenant implements sessiondb.Door.
+func (l leaving) InTenant(ctx context.Context, workspace uuid.UUID, do func(tx *gorm.DB) error) error {
+	return l.Door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		if err := do(tx); err != nil {
+			return err
+		}
+		l.leave()
+		return nil
+	})
+}
+
+// E11: a client that leaves in the middle of an epoch leaves nothing of it, and the next
+// request makes it.
+func TestAbortedCommitLeavesNothing(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c := f.conversationOf(6)
+	seen, projection := c.seen(), c.projection(1, 4)
+	ctx, leave := context.WithCancel(t.Context())
+	if err := sessiondb.New(leaving{f.door, leave}).Commit(ctx, seen, projection); !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v, want context.Canceled", err)
+	}
+	for _, table := range []string{"sessions", "lanes", "epochs", "archive_entries", "archive_objects"} {
+		if got := f.count(t, table); got != 0 {
+			t.Errorf("%d rows in %s", got, table)
+		}
+	}
+	if err := f.store.Commit(t.Context(), seen, projection); err != nil {
+		t.Fatal(err)
+	}
+	if found := c.find(t); len(found.Projections) != 1 || f.count(t, "archive_entries") != 6 {
+		t.Errorf("found %+v", found)
+	}
+}
