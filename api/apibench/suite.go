@@ -137,8 +137,8 @@ func (r Row) Fault() string {
 	return ""
 }
 
-// Compare runs a case on all routes, in turns, as many rounds as asked. The
-// first route is what the others are compared with.
+// Compare runs a case on all routes, in turns, as many rounds as asked, once the
+// processes behind them rest. The first route is what the others are compared with.
 func (b *Bench) Compare(ctx context.Context, wanted Case, routes []Route, rounds int) ([]Row, error) {
 	body, err := NewBody(1, wanted.Size, wanted.Stream)
 	if err != nil {
@@ -146,6 +146,9 @@ func (b *Bench) Compare(ctx context.Context, wanted Case, routes []Route, rounds
 	}
 	load := Load{Body: body, Novelty: wanted.Novelty, Requests: wanted.Requests, Clients: wanted.Clients, WarmUp: wanted.WarmUp}
 
+	if err := rest(ctx, wanted.Place, routes); err != nil {
+		return nil, fmt.Errorf("%s: %w", wanted.Name, err)
+	}
 	before, err := allDropped(ctx, wanted.Place, routes)
 	if err != nil {
 		return nil, err

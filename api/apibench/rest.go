@@ -1,0 +1,40 @@
+package apibench
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+const (
+	restFor      = time.Second           // how long a process is looked at
+	restBelow    = 50 * time.Millisecond // of CPU in that time: it rests
+	restPatience = 2 * time.Minute
+)
+
+// rest waits until the processes behind the routes have done what the case before has left
+// them to do, such as the index of a search, for restPatience at most.
+func rest(ctx context.Context, place Place, routes []Route) error {
+	used := func() (sum time.Duration) {
+		for _, route := range routes {
+			sum += cpuTime(route.Targets[place].PID)
+		}
+		return sum
+	}
+	look := time.NewTicker(restFor)
+	defer look.Stop()
+	before := used()
+	for range int(restPatience / restFor) {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return fmt.Errorf("wait until the processes rest: %w", ctx.Err())
+		}
+		now := used()
+		if now-before < restBelow {
+			return nil
+		}
+		before = now
+	}
+	return nil
+}
