@@ -72,7 +72,7 @@ func TestToolsAndImagesArePinned(t *testing.T) {
 			t.Errorf("%s has no sums", module)
 		}
 	}
-	for _, tool := range []string{"github.com/golangci/golangci-lint/v2", "github.com/zricethezav/gitleaks/v8", "golang.org/x/vuln", "github.com/a-h/templ"} {
+	for _, tool := range []string{"github.com/golangci/golangci-lint/v2", "github.com/zricethezav/gitleaks/v8", "golang.org/x/vuln", "github.com/a-h/templ", "github.com/versity/versitygw"} {
 		if !regexp.MustCompile(`(?m)^\s*(require )?` + regexp.QuoteMeta(tool) + ` v\d+\.\d+\.\d+`).MatchString(pinned.String()) {
 			t.Errorf("%s is not pinned", tool)
 		}

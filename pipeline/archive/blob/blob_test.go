@@ -6,31 +6,15 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/johannesboyne/gofakes3"
-	"github.com/johannesboyne/gofakes3/backend/s3mem"
-
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/blob"
 )
-
-// store starts an S3-compatible store with one bucket and returns its URL.
-func store(t *testing.T) string {
-	t.Helper()
-	backend := s3mem.New()
-	if err := backend.CreateBucket("originals"); err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(gofakes3.New(backend).Server())
-	t.Cleanup(server.Close)
-	return "s3://key:secret@originals?endpoint=" + server.URL
-}
 
 // buckets returns a new bucket of each kind.
 func buckets(t *testing.T) map[string]archive.Bucket {
