@@ -165,5 +165,5 @@ func logOut(tab *browsertest.Tab) {
 func password(tab *browsertest.Tab) {
 	tab.Do(chromedp.SendKeys("#field-email", "northbeam@example.com"), chromedp.SendKeys("#field-password", webtest.Password),
 		chromedp.Click(`form[action="/login"] button[type="submit"]`))
-	tab.Until(`location.pathname === '/login/code' && document.querySelector('form[data-passkey="get"]') !== null`)
+	tab.Until(at("/login/code") + ` && document.querySelector('form[data-passkey="get"]') !== null`)
 }
