@@ -1,8 +1,6 @@
 package operator
 
 import (
-	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 
@@ -21,31 +19,20 @@ const (
 func (h *Handler) CSV(c echo.Context, who tenants.Principal) error {
 	ctx := c.Request().Context()
 	query := tenants.OperatedQuery{Search: strings.TrimSpace(c.QueryParam("q")), Limit: rows}
-	found, err := h.store.OperatedWorkspaces(ctx, who.User.ID, query)
-	if err != nil {
-		return err
-	}
-	out := layout.CSV(c, "palimpsest-workspaces.csv")
-	_ = out.Write([]string{"id", "name", "owner", "created_at", "state", "members", "exchanges_30d", "failed_30d", "tokens_30d", "archive_bytes", "last_exchange_at"}) // Flush tells what went wrong
-	for written := 0; ; {
+	heading := []string{"id", "name", "owner", "created_at", "state", "members", "exchanges_30d", "failed_30d", "tokens_30d", "archive_bytes", "last_exchange_at"}
+	return layout.CSVPages(c, h.log, "palimpsest-workspaces.csv", heading, csvMost, func() ([][]string, bool, error) {
+		found, err := h.store.OperatedWorkspaces(ctx, who.User.ID, query)
+		if err != nil || len(found) == 0 {
+			return nil, false, err
+		}
+		records := make([][]string, len(found))
 		for i := range found {
-			_ = out.Write(record(&found[i]))
-		}
-		out.Flush()
-		if err := out.Error(); err != nil {
-			return fmt.Errorf("write workspaces: %w", err) // nobody takes the file
-		}
-		if written += len(found); len(found) < rows || written >= csvMost {
-			return nil
+			records[i] = record(&found[i])
 		}
 		last := &found[len(found)-1]
 		query.BeforeAt, query.BeforeID = last.CreatedAt, last.ID
-		if found, err = h.store.OperatedWorkspaces(ctx, who.User.ID, query); err != nil {
-			h.log.ErrorContext(ctx, "list of workspaces is cut off", "error", err)
-			// The status has gone out: only a broken connection tells that something is missing.
-			panic(http.ErrAbortHandler)
-		}
-	}
+		return records, len(found) == rows, nil
+	})
 }
 
 func record(of *tenants.OperatedWorkspace) []string {

@@ -1,8 +1,6 @@
 package sessions
 
 import (
-	"fmt"
-	"net/http"
 	"strconv"
 
 	"github.com/labstack/echo/v4"
@@ -30,32 +28,20 @@ func (h *Handler) CSV(c echo.Context, who tenants.Principal) error {
 		return wrong(err)
 	}
 	filter.Masked, filter.Shown, filter.Limit, filter.Cursor = !reader.All, reader.Keys, csvPage, ""
-	page, err := h.deps.Sessions.Sessions(ctx, who.Workspace.ID, filter)
-	if err != nil {
-		return err
-	}
-	out := layout.CSV(c, "palimpsest-sessions.csv")
-	_ = out.Write([]string{"id", "title", "client", "model", "api_key", "started_at", "last_at", "requests", "epochs",
-		"tokens_received", "tokens_sent", "net_micro_usd", "bridged", "rehydrated"}) // Flush tells what went wrong
-	for written := 0; ; {
+	heading := []string{"id", "title", "client", "model", "api_key", "started_at", "last_at", "requests", "epochs",
+		"tokens_received", "tokens_sent", "net_micro_usd", "bridged", "rehydrated"}
+	return layout.CSVPages(c, h.deps.Log, "palimpsest-sessions.csv", heading, csvMost, func() ([][]string, bool, error) {
+		page, err := h.deps.Sessions.Sessions(ctx, who.Workspace.ID, filter)
+		if err != nil {
+			return nil, false, err
+		}
+		rows := make([][]string, len(page.Sessions))
 		for i := range page.Sessions {
-			_ = out.Write(record(&page.Sessions[i]))
-		}
-		out.Flush()
-		written += len(page.Sessions)
-		if err := out.Error(); err != nil {
-			return fmt.Errorf("write sessions: %w", err) // nobody takes the file
-		}
-		if page.Next == "" || written >= csvMost {
-			return nil
+			rows[i] = record(&page.Sessions[i])
 		}
 		filter.Cursor = page.Next
-		if page, err = h.deps.Sessions.Sessions(ctx, who.Workspace.ID, filter); err != nil {
-			h.deps.Log.ErrorContext(ctx, "list of sessions is cut off", "error", err)
-			// The status has gone out: only a broken connection tells that something is missing.
-			panic(http.ErrAbortHandler)
-		}
-	}
+		return rows, page.Next != "", nil
+	})
 }
 
 func record(of *session.Overview) []string {
