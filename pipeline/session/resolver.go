@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"weak"
 
 	"github.com/google/uuid"
@@ -38,6 +39,7 @@ type Resolver struct {
 	lanes *otter.Cache[uuid.UUID, *Lane]
 	heads *otter.Cache[conversation.Hash, head]
 	runs  *otter.Cache[conversation.Hash, *Run] // by the root of their histories
+	doors doors
 
 	histories *otter.Cache[conversation.Hash, *history] // by their first link
 }
@@ -72,7 +74,7 @@ func NewResolver(store Store) (*Resolver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("histories: %w", err)
 	}
-	return &Resolver{store: store, lanes: lanes, heads: heads, runs: runs, histories: histories}, nil
+	return &Resolver{store: store, lanes: lanes, heads: heads, runs: runs, doors: newDoors(), histories: histories}, nil
 }
 
 // Chain returns the links of a history: element i is the link after i messages.
@@ -94,16 +96,46 @@ func Chain(scope Scope, hint Hint, messages []conversation.Digest) []conversatio
 // conversation, nor the other way round: it forks from it and leaves it as it is. An error means that the
 // store failed; the request can go on without a lane.
 func (r *Resolver) Resolve(ctx context.Context, scope Scope, hint Hint, messages []conversation.Digest, chain []conversation.Hash) (lane *Lane, met int, err error) {
-	lane, met, err = r.find(ctx, scope, messages, chain)
+	for {
+		if known, met := r.hold(chain); known != nil {
+			return r.join(known, met, scope, hint, messages, chain), met, nil
+		}
+		lane, met, err := r.open(ctx, scope, hint, messages, chain)
+		if lane != nil || err != nil {
+			return lane, met, err
+		}
+	}
+}
+
+// open is Resolve for a history that this process does not remember. Of requests that
+// come with it at once, one asks the store and opens its lane; to those that waited for
+// it, it returns nil.
+func (r *Resolver) open(ctx context.Context, scope Scope, hint Hint, messages []conversation.Digest, chain []conversation.Hash) (*Lane, int, error) {
+	door := r.doors.of(chain[beginning(messages)])
+	if err := door.Acquire(ctx, 1); err != nil {
+		return nil, 0, fmt.Errorf("wait for the history's lane: %w", err)
+	}
+	defer door.Release(1)
+	if known, _ := r.remembered(chain); known != nil {
+		return nil, 0, nil
+	}
+	lane, met, err := r.ask(ctx, scope, messages, chain)
 	if err != nil {
 		return nil, 0, err
 	}
+	return r.join(lane, met, scope, hint, messages, chain), met, nil
+}
+
+// join returns the lane, locked and remembered, of a request that goes on from the first
+// met messages of a lane that the caller holds; nil: from none.
+func (r *Resolver) join(lane *Lane, met int, scope Scope, hint Hint, messages []conversation.Digest, chain []conversation.Hash) *Lane {
 	length := len(messages)
 	aside := hint.Kind == Side
 	switch {
 	case lane == nil:
 		lane = begin(scope, hint)
 	case met < lane.tip && met < length || aside != (lane.Kind == Side):
+		defer lane.Unlock() // once the other one is remembered: who waits for it finds that
 		lane = leave(lane, met, messages, scope, hint)
 	}
 	lane.tip = max(lane.tip, length)
@@ -115,7 +147,7 @@ func (r *Resolver) Resolve(ctx context.Context, scope Scope, hint Hint, messages
 		// The same history may come with its newest message said anew.
 		r.heads.Set(chain[length-1], head{lane: lane.ID, position: length - 1})
 	}
-	return lane, met, nil
+	return lane
 }
 
 // Committed notes that a lane has a new projection and takes more memory.
@@ -186,17 +218,41 @@ func (r *Resolver) ForgetAll() { r.lanes.InvalidateAll() }
 // find returns the lane, locked, whose head lies furthest along the history, and
 // how many messages lie before that head; nil if there is none.
 func (r *Resolver) find(ctx context.Context, scope Scope, messages []conversation.Digest, chain []conversation.Hash) (*Lane, int, error) {
-	for i := len(chain) - 1; i > 0; i-- {
-		known, ok := r.heads.GetIfPresent(chain[i])
-		if !ok {
-			continue
-		}
-		if lane, ok := r.lanes.GetIfPresent(known.lane); ok {
-			lane.mu.Lock()
-			return lane, known.position, nil
-		}
-		break
+	if lane, met := r.hold(chain); lane != nil {
+		return lane, met, nil
 	}
+	return r.ask(ctx, scope, messages, chain)
+}
+
+// hold is find among the lanes that are remembered.
+func (r *Resolver) hold(chain []conversation.Hash) (lane *Lane, met int) {
+	for {
+		lane, met = r.remembered(chain)
+		if lane == nil {
+			return nil, 0
+		}
+		lane.mu.Lock()
+		// Who held it meanwhile may have had more of this history, or dropped the lane.
+		if still, now := r.remembered(chain); still == lane && now == met {
+			return lane, met
+		}
+		lane.mu.Unlock()
+	}
+}
+
+// remembered is find among the lanes that are remembered, and locks none.
+func (r *Resolver) remembered(chain []conversation.Hash) (lane *Lane, met int) {
+	for i := len(chain) - 1; i > 0; i-- {
+		if known, ok := r.heads.GetIfPresent(chain[i]); ok {
+			lane, _ := r.lanes.GetIfPresent(known.lane)
+			return lane, known.position
+		}
+	}
+	return nil, 0
+}
+
+// ask is find in the store.
+func (r *Resolver) ask(ctx context.Context, scope Scope, messages []conversation.Digest, chain []conversation.Hash) (*Lane, int, error) {
 	if !answered(messages) {
 		return nil, 0, nil // the first request of a history continues nothing
 	}
@@ -225,9 +281,9 @@ func (f *Found) Stored() *Lane {
 }
 
 // leave returns the lane, locked, of a request that leaves another one's history
-// after match messages. Where an answer is shared, it belongs to the same session.
+// after match messages; the caller holds that one. Where an answer is shared, it belongs
+// to the same session.
 func leave(lane *Lane, match int, messages []conversation.Digest, scope Scope, hint Hint) *Lane {
-	defer lane.mu.Unlock()
 	if hint.Name == "" && !answered(messages[:match]) {
 		return begin(scope, hint)
 	}
@@ -252,13 +308,19 @@ func begin(scope Scope, hint Hint) *Lane {
 
 // answered reports whether a model has spoken in messages.
 func answered(messages []conversation.Digest) bool {
-	for _, message := range messages {
-		if message.Role == conversation.Assistant {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(messages, isAnswer)
 }
+
+// beginning returns how many messages it takes to tell a history from others: those up
+// to its first answer, or all of them.
+func beginning(messages []conversation.Digest) int {
+	if first := slices.IndexFunc(messages, isAnswer); first >= 0 {
+		return first + 1
+	}
+	return len(messages)
+}
+
+func isAnswer(message conversation.Digest) bool { return message.Role == conversation.Assistant }
 
 // sessionID names a session: the same for every request with the same name in
 // the same scope, a new one where the client gives no name.

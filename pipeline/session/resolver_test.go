@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/uuid"
@@ -289,27 +288,6 @@ func TestFailingStoreIsReported(t *testing.T) {
 	if !errors.Is(err, errDown) {
 		t.Fatalf("error %v, want the store's", err)
 	}
-}
-
-// E10: of two concurrent requests of a lane only one decides at a time.
-func TestConcurrentRequestsHoldTheLaneInTurn(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	b.send(t, session.Hint{}, "a B c")
-	var holding sync.Mutex
-	var group sync.WaitGroup
-	for range 16 {
-		group.Go(func() {
-			lane, _ := b.hold(t, session.Hint{}, "a B c D e")
-			if !holding.TryLock() {
-				t.Error("two requests hold the lane at once")
-			} else {
-				holding.Unlock()
-			}
-			lane.Unlock()
-		})
-	}
-	group.Wait()
 }
 
 // B8: a size reported for another model says nothing.

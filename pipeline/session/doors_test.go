@@ -1,0 +1,133 @@
+package session_test
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+)
+
+// slow is a store that answers when it is told to.
+type slow struct {
+	*session.Memory
+
+	asked  atomic.Int32
+	answer chan struct{}
+}
+
+func (s *slow) Find(ctx context.Context, workspace uuid.UUID, heads []conversation.Hash) (session.Found, error) {
+	s.asked.Add(1)
+	<-s.answer
+	return s.Memory.Find(ctx, workspace, heads)
+}
+
+// atOnce resolves so many requests at once and returns their lanes.
+func atOnce(t *testing.T, resolver *session.Resolver, scope session.Scope, words string, requests int, meanwhile func()) []uuid.UUID {
+	t.Helper()
+	messages := history(words)
+	lanes := make([]uuid.UUID, requests)
+	var held sync.Mutex
+	var group sync.WaitGroup
+	for i := range requests {
+		group.Go(func() {
+			lane, _, err := resolver.Resolve(t.Context(), scope, session.Hint{}, messages, session.Chain(scope, session.Hint{}, messages))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer lane.Unlock()
+			lanes[i] = lane.ID
+			if !held.TryLock() {
+				t.Error("two requests hold their lane at once")
+				return
+			}
+			defer held.Unlock()
+		})
+	}
+	meanwhile()
+	group.Wait()
+	return lanes
+}
+
+// wantOne fails a test unless all lanes are the same.
+func wantOne(t *testing.T, lanes []uuid.UUID) {
+	t.Helper()
+	for _, lane := range lanes {
+		if lane != lanes[0] {
+			t.Fatalf("lanes %s: want one", lanes)
+		}
+	}
+}
+
+// E10: requests that come at once with a history that nothing is known of open one lane.
+func TestRequestsThatComeAtOnceOpenOneLane(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &slow{Memory: session.NewMemory(), answer: make(chan struct{})}
+		resolver, err := session.NewResolver(store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantOne(t, atOnce(t, resolver, session.Scope{Workspace: uuid.New()}, "a B c D e", 8, func() {
+			synctest.Wait()
+			if asked := store.asked.Load(); asked != 1 {
+				t.Errorf("the store was asked %d times for one history", asked)
+			}
+			close(store.answer)
+		}))
+	})
+}
+
+// A request that has waited in vain for another one's lane goes on without one.
+func TestWhoWaitsTooLongForALaneIsTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &slow{Memory: session.NewMemory(), answer: make(chan struct{})}
+		resolver, err := session.NewResolver(store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scope, messages := session.Scope{Workspace: uuid.New()}, history("a B c")
+		chain := session.Chain(scope, session.Hint{}, messages)
+		atOnce(t, resolver, scope, "a B c", 1, func() {
+			synctest.Wait()
+			short, cancel := context.WithCancel(t.Context())
+			cancel()
+			if lane, _, err := resolver.Resolve(short, scope, session.Hint{}, messages, chain); lane != nil || err == nil {
+				t.Errorf("lane %v, error %v", lane, err)
+			}
+			close(store.answer)
+		})
+	})
+}
+
+// E10: of concurrent requests of a lane one decides at a time, and those that bring the
+// same go on from where it stands then.
+func TestConcurrentRequestsHoldTheLaneInTurn(t *testing.T) {
+	t.Parallel()
+	for name, words := range map[string]string{"they go on": "a B c D e", "they leave": "a B other"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.send(t, session.Hint{}, "a B c")
+			held, _ := b.hold(t, session.Hint{}, "a B c")
+			lanes := atOnce(t, b.resolver, b.scope, words, 16, func() {
+				for range 1000 {
+					runtime.Gosched() // so that they wait for the lane: nothing says that they do
+				}
+				held.Unlock()
+			})
+			wantOne(t, lanes)
+			if name == "they go on" && lanes[0] != held.ID {
+				t.Fatalf("lane %s, want %s", lanes[0], held.ID)
+			}
+		})
+	}
+}
