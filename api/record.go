@@ -51,7 +51,6 @@ func keepEntries(seen *session.Seen, body *content) (release func()) {
 
 // recordAnswer learns from an answer and notes what is to be recorded of it.
 func (s *Server) recordAnswer(event *Event, sent prompt.Sent, answer wire.Answer) {
-	event.Usage = answer.Usage
 	if answer.ErrorType != "" {
 		event.ErrorFrom, event.ErrorType = "provider", answer.ErrorType
 		if event.said == nil && !event.noStore {
@@ -63,11 +62,16 @@ func (s *Server) recordAnswer(event *Event, sent prompt.Sent, answer wire.Answer
 		s.Prompts.Overflowed(sent)
 	case event.Status == http.StatusOK:
 		sent.Broken = event.Aborted != "" || answer.ErrorType != ""
+		if isOwed(event, answer) {
+			answer.Usage = sent.Metered(answer)
+			event.Report.Events = append(event.Report.Events, pipeline.Event{Module: "usage", Type: "estimated", Reason: "the provider did not report all that it charges for"})
+		}
 		money := s.Prompts.Answered(sent, answer)
 		event.CostMicroUSD, event.NetMicroUSD, event.Miss = money.Cost, money.Net, money.Miss
 		event.UnreadMicroUSD, event.RewrittenMicroUSD = money.Unread, money.Rewritten
 		s.Summaries.heard(sent, answer.Usage)
 	}
+	event.Usage = answer.Usage
 	event.position = sent.Position
 	if sent.Lane == nil {
 		return
@@ -82,6 +86,15 @@ func (s *Server) recordAnswer(event *Event, sent prompt.Sent, answer wire.Answer
 		seen.Answer = answer.Messages[0]
 	}
 	event.seen = &seen
+}
+
+// isOwed reports whether a provider charges for more of an answer than it has reported:
+// the client left, the connection broke while the model spoke, or its stream ended without.
+func isOwed(event *Event, answer wire.Answer) bool {
+	if answer.ErrorType != "" || answer.Said == 0 && event.Aborted != "client" {
+		return false
+	}
+	return answer.Usage.Prompt() == 0 || event.Aborted != "" && !answer.Complete
 }
 
 // begin starts the event of a request.

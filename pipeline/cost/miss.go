@@ -108,6 +108,15 @@ func (e *Exchange) Miss(before *Cached) Miss {
 	return Miss{Cause: e.cause(before), Tokens: missed}
 }
 
+// Expected estimates how many tokens of the prompt the provider reads from its cache.
+// before is as for Miss.
+func (e *Exchange) Expected(before *Cached) int {
+	if before == nil || !(e.Marked || e.Implicit) || e.cause(before) != Provider {
+		return 0
+	}
+	return max(0, min(before.Tokens, e.After-e.Fresh))
+}
+
 // caches reports whether the provider was to cache the prompt.
 func (e *Exchange) caches() bool {
 	if e.Usage.CacheRead+e.Usage.CacheWrite > 0 || e.Marked {

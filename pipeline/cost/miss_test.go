@@ -194,3 +194,39 @@ func TestCacheLivesAsLongAsTheWireSays(t *testing.T) {
 		}
 	}
 }
+
+// Where no usage is reported, what the cache must still have counts as read.
+func TestWhatIsExpectedOfTheCache(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(*cost.Exchange, *cost.Cached)
+		want   int
+	}{
+		"all that was sent before": {func(*cost.Exchange, *cost.Cached) {}, 100_000},
+		"it has expired":           {func(e *cost.Exchange, _ *cost.Cached) { e.At = noon().Add(time.Hour) }, 0},
+		"an epoch":                 {func(e *cost.Exchange, _ *cost.Cached) { e.Epoch = true }, 0},
+		"another model":            {func(e *cost.Exchange, _ *cost.Cached) { e.Model = "other" }, 0},
+		"no caching asked for":     {func(e *cost.Exchange, _ *cost.Cached) { e.Marked = false }, 0},
+		"a shorter prompt":         {func(e *cost.Exchange, _ *cost.Cached) { e.After = 60_000 }, 58_000},
+		"nothing but new":          {func(e *cost.Exchange, _ *cost.Cached) { e.After = 1_000 }, 0},
+	} {
+		exchange, before := next(), warm()
+		test.change(exchange, before)
+		if got := exchange.Expected(before); got != test.want {
+			t.Errorf("%s: %d tokens, want %d", name, got, test.want)
+		}
+	}
+	if got := next().Expected(nil); got != 0 {
+		t.Errorf("%d tokens of a prompt that nothing is known of", got)
+	}
+}
+
+// What is estimated is paid, and claims nothing.
+func TestEstimatedUsageClaimsNothing(t *testing.T) {
+	t.Parallel()
+	exchange := next()
+	exchange.Usage = wire.Usage{Input: 2_000, CacheRead: 100_000, Output: 10}
+	if got, want := exchange.Money(warm()), (cost.Money{Cost: 2_000*3 + 30_000 + 150}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}

@@ -12,18 +12,18 @@ type Money struct {
 }
 
 // Money returns what the exchange cost and saved. before is the lane's newest prompt
-// before this one; nil: it is not known. Nothing is claimed where the provider
-// reported nothing.
+// before this one; nil: it is not known. Where the provider reported no prompt nothing
+// is claimed but what was estimated to be paid.
 func (e *Exchange) Money(before *Cached) Money {
 	usage := e.Usage
-	if !usage.Reported {
-		return Money{}
+	var money Money
+	if usage.Reported && usage.Prompt() > 0 {
+		miss := e.Miss(before)
+		money = e.saved(before, miss)
+		money.Miss = miss
 	}
-	miss := e.Miss(before)
 	hour := usage.CacheWrite1h
-	money := e.saved(before, miss)
 	money.Cost = e.Price.MicroUSD(usage.Input, usage.CacheRead, usage.CacheWrite-hour, hour, usage.Output)
-	money.Miss = miss
 	return money
 }
 

@@ -56,20 +56,37 @@ func (p *Prompt) Sent() Sent {
 	return sent
 }
 
+// bytesPerToken is how many bytes of an answer a token stands for, roughly.
+const bytesPerToken = 4
+
+// Metered returns the usage of an answer whose provider did not come to report all of
+// it: what it has reported, and estimates in place of the rest.
+func (s *Sent) Metered(answer wire.Answer) wire.Usage {
+	usage := answer.Usage
+	if usage.Prompt() == 0 {
+		exchange := &s.account.exchange
+		usage.CacheRead = exchange.Expected(s.account.before)
+		usage.Input = exchange.After - usage.CacheRead
+	}
+	usage.Output = max(usage.Output, answer.Said/bytesPerToken)
+	return usage
+}
+
 // Answered learns from the usage that the provider reported for a prompt and
-// returns what the exchange cost and saved.
+// returns what the exchange cost and saved. Of one that is estimated nothing is learnt,
+// and no saving claimed.
 func (w *Writer) Answered(sent Sent, answer wire.Answer) cost.Money {
 	usage := answer.Usage
+	exchange := sent.account.exchange
+	exchange.Usage = usage
+	money := exchange.Money(sent.account.before)
 	if !usage.Reported || usage.Prompt() == 0 {
-		return cost.Money{}
+		return money
 	}
 	w.metered(&sent, usage)
 	if !sent.Broken {
 		w.learn(sent, answer)
 	}
-	exchange := sent.account.exchange
-	exchange.Usage = usage
-	money := exchange.Money(sent.account.before)
 	if sent.Lane != nil {
 		w.Book.Enter(sent.Lane.ID, exchange.Cached(sent.account.before), money.Net)
 	}

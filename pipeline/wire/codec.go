@@ -116,6 +116,10 @@ type Answer struct {
 	// them back; none if the answer did not reach its end.
 	Messages []json.RawMessage
 
+	// Said is how many bytes of text, thinking and arguments a stream brought that did
+	// not come to its report of usage.
+	Said int
+
 	// Reduced says that the provider left out part of the prompt before it counted
 	// it: thinking or reasoning that no longer fits (input_transformations), or what
 	// its own context management took.
@@ -133,7 +137,8 @@ type Answer struct {
 	Error json.RawMessage
 }
 
-// Usage counts the tokens of an exchange as the provider reported them.
+// Usage counts the tokens of an exchange as the provider reported them, or as they were
+// estimated where it did not.
 type Usage struct {
 	Reported     bool
 	Input        int // neither read from nor written to the cache

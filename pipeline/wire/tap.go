@@ -58,7 +58,11 @@ func (t *tap) Write(p []byte) (int, error) {
 // Answer returns what has been read so far.
 func (t *tap) Answer() Answer {
 	if t.stream {
-		return t.listener.Answer()
+		answer := t.listener.Answer()
+		if answer.Complete && answer.Usage.Reported {
+			answer.Said = 0
+		}
+		return answer
 	}
 	body := json.RawMessage(bytes.TrimSpace(t.body))
 	if !json.Valid(body) {

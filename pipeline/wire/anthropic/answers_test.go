@@ -73,7 +73,7 @@ func answers() []wiretest.Answer {
 func shortAnswers() []wiretest.Answer {
 	return []wiretest.Answer{
 		{
-			Name: "thinking, text and a call", Stream: toolStream,
+			Name: "thinking, text and a call", Said: 57, Stream: toolStream,
 			Body: `{"id":"msg_1","type":"message","role":"assistant","model":"claude-opus-5-5","content":[{"type":"thinking","thinking":"hé 😀","signature":"c2ln"},{"type":"text","text":"I \"look\".\n"},{"type":"tool_use","id":"toolu_1","name":"Read","input":{"n":1.0,"path":"a\nb"}},{"type":"text","text":""}],"stop_reason":"tool_use","usage":{"input_tokens":4,"cache_creation_input_tokens":20,"cache_read_input_tokens":101,"cache_creation":{"ephemeral_1h_input_tokens":15},"output_tokens":50}}`,
 			Want: wire.Answer{
 				Model: "claude-opus-5-5", StopReason: "tool_use", Complete: true,

@@ -67,7 +67,7 @@ func richAnswer() wiretest.Answer {
 	event("message_stop", "")
 	content := "[" + strings.Join(blocks, ",") + "]"
 	return wiretest.Answer{
-		Name: "blocks, deltas and events of every kind", Stream: stream.String(),
+		Name: "blocks, deltas and events of every kind", Said: 37, Stream: stream.String(),
 		Body: `{"type":"message","role":"assistant","model":"claude-opus-5-5","content":` + content + `,"stop_reason":"pause_turn","input_transformations":[{"type":"thinking_dropped","path":"messages.3.content.0","reason":"prefix_binding_mismatch"}],"usage":{"input_tokens":9,"cache_read_input_tokens":2,"output_tokens":30}}`,
 		Want: wire.Answer{
 			Model: "claude-opus-5-5", StopReason: "pause_turn", Complete: true, Reduced: true,
@@ -84,7 +84,7 @@ func brokenAnswers() []wiretest.Answer {
 	const end = "event: message_delta\ndata: {\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":9}}\n\nevent: message_stop\ndata: {}\n\n"
 	return []wiretest.Answer{
 		{
-			Name: "an error in the middle of a block", Stream: start + text + "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"x\"}}\n\n", // W15
+			Name: "an error in the middle of a block", Said: 4, Stream: start + text + "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"x\"}}\n\n", // W15
 			Want: wire.Answer{Model: "m", ErrorType: "api_error", Error: []byte(`{"type":"api_error","message":"x"}`), Usage: wire.Usage{Reported: true, Input: 7, Output: 1}},
 		},
 		{

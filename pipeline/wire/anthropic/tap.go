@@ -88,9 +88,15 @@ func (l *listener) delta(data json.RawMessage) {
 		l.giveUp()
 		return
 	}
-	if l.keeps(len(delta)) && !l.blocks[index].add(delta) {
+	if !l.keeps(len(delta)) {
+		return
+	}
+	block := l.blocks[index]
+	before := block.said()
+	if !block.add(delta) {
 		l.giveUp()
 	}
+	l.answer.Said += block.said() - before
 }
 
 // keeps counts bytes that are to be kept and reports whether they may be.
@@ -134,6 +140,9 @@ func (s *streamed) add(delta json.RawMessage) bool {
 	}
 	return false
 }
+
+// said is how many bytes the model has said in the block.
+func (s *streamed) said() int { return len(s.text) + len(s.thinking) + len(s.input) }
 
 // block returns the whole block; nothing for an empty text.
 func (s *streamed) block() json.RawMessage {

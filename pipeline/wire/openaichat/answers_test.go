@@ -36,7 +36,7 @@ const toolMessage = `{"role":"assistant","content":"h\u00e9 \ud83d\ude00\n","rea
 func answers() []wiretest.Answer {
 	return []wiretest.Answer{
 		{
-			Name: "text and calls", Stream: toolStream,
+			Name: "text and calls", Said: 42, Stream: toolStream,
 			Body: `{"id":"c","object":"chat.completion","model":"gpt-6-sol","choices":[{"index":0,"message":{"role":"assistant","content":"hé 😀\n","refusal":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"read","arguments":"{\"p\":\"a\\nb\"}"}},{"id":"call_2","type":"custom","custom":{"name":"patch","input":"x"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":120,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":100,"cache_write_tokens":5}}}`,
 			Want: wire.Answer{
 				Model: "gpt-6-sol", StopReason: "tool_calls", Complete: true,
@@ -46,15 +46,15 @@ func answers() []wiretest.Answer {
 			Echo: []string{`{"role":"assistant","tool_calls":[{"id":"call_1","type":"function","function":{"name":"read","arguments":"{\"p\": \"a\\nb\"}"}},{"id":"call_2","type":"custom","custom":{"name":"patch","input":"x"}}],"content":[{"type":"text","text":"hé 😀"}]}`},
 		},
 		{
-			Name: "calls without an index", Stream: "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"id\":\"a\",\"function\":{\"name\":\"f\",\"arguments\":\"{\"}}]}}]}\n\ndata: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"function\":{\"arguments\":\"}\"}}]}}]}\n\ndata: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"id\":\"b\",\"function\":{\"name\":\"g\",\"arguments\":\"{}\"}}]},\"finish_reason\":\"tool_calls\"}]}\n\n",
+			Name: "calls without an index", Said: 4, Stream: "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"id\":\"a\",\"function\":{\"name\":\"f\",\"arguments\":\"{\"}}]}}]}\n\ndata: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"function\":{\"arguments\":\"}\"}}]}}]}\n\ndata: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"id\":\"b\",\"function\":{\"name\":\"g\",\"arguments\":\"{}\"}}]},\"finish_reason\":\"tool_calls\"}]}\n\n",
 			Want: wire.Answer{StopReason: "tool_calls", Complete: true, Messages: wiretest.Raws(`{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"g","arguments":"{}"}}]}`)},
 		},
 		{
-			Name: "a refusal", Stream: "data: {\"choices\":[{\"index\":0,\"delta\":{\"refusal\":\"no\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+			Name: "a refusal", Said: 2, Stream: "data: {\"choices\":[{\"index\":0,\"delta\":{\"refusal\":\"no\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
 			Want: wire.Answer{StopReason: "stop", Complete: true, Messages: wiretest.Raws(`{"role":"assistant","content":null,"refusal":"no"}`)},
 		},
 		{
-			Name:   "an error inside the stream", // W15
+			Name: "an error inside the stream", Said: 1, // W15
 			Stream: "data: {\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\ndata: {\"error\":{\"message\":\"x\",\"type\":\"server_error\",\"code\":null}}\n\n",
 			Want:   wire.Answer{Model: "m", ErrorType: "server_error", Error: []byte(`{"message":"x","type":"server_error","code":null}`)},
 		},
@@ -74,7 +74,7 @@ func answers() []wiretest.Answer {
 			Want: wire.Answer{StopReason: "function_call", Complete: true},
 		},
 		{
-			Name: "chunks and members of the future", Stream: "event: future\ndata: {\"object\":\"future.chunk\",\"x\":[1]}\n\ndata: {\"choices\":[{\"index\":0,\"future\":1,\"delta\":{\"content\":\"a\",\"future\":{\"content\":\"b\"}},\"logprobs\":null,\"finish_reason\":\"content_filter\"}]}\n\ndata: {\"choices\":[],\"obfuscation\":\"x\"}\n\ndata: [DONE]\n\n",
+			Name: "chunks and members of the future", Said: 1, Stream: "event: future\ndata: {\"object\":\"future.chunk\",\"x\":[1]}\n\ndata: {\"choices\":[{\"index\":0,\"future\":1,\"delta\":{\"content\":\"a\",\"future\":{\"content\":\"b\"}},\"logprobs\":null,\"finish_reason\":\"content_filter\"}]}\n\ndata: {\"choices\":[],\"obfuscation\":\"x\"}\n\ndata: [DONE]\n\n",
 			Want: wire.Answer{StopReason: "content_filter", Complete: true, Messages: wiretest.Raws(`{"role":"assistant","content":"a"}`)},
 		},
 	}

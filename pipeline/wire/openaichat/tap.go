@@ -91,11 +91,11 @@ func (l *listener) delta(delta json.RawMessage) {
 	for name, value := range wire.Members(delta) {
 		switch string(name) {
 		case "content":
-			l.content = wire.AppendInside(l.content, value)
+			l.content = l.say(l.content, value)
 		case "refusal":
-			l.refusal = wire.AppendInside(l.refusal, value)
+			l.refusal = l.say(l.refusal, value)
 		case "reasoning_content":
-			l.reasoning = wire.AppendInside(l.reasoning, value)
+			l.reasoning = l.say(l.reasoning, value)
 		case "tool_calls":
 			for _, call := range wire.Elements(value) {
 				l.call(call)
@@ -139,7 +139,14 @@ func (l *listener) call(delta json.RawMessage) {
 		body, member, call.isCustom = custom, "input", true
 	}
 	call.name += wire.Text(body, "name")
-	call.text = wire.AppendInside(call.text, wire.Get(body, member))
+	call.text = l.say(call.text, wire.Get(body, member))
+}
+
+// say appends the inside of a JSON string that the model has said.
+func (l *listener) say(text []byte, value json.RawMessage) []byte {
+	said := wire.AppendInside(text, value)
+	l.answer.Said += len(said) - len(text)
+	return said
 }
 
 // Answer returns what the chunks so far said.

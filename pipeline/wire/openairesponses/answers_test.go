@@ -46,7 +46,7 @@ func answers() []wiretest.Answer {
 	}
 	return []wiretest.Answer{
 		{
-			Name: "reasoning, text and a call", Body: completed, Want: whole,
+			Name: "reasoning, text and a call", Said: 7, Body: completed, Want: whole,
 			Stream: toolStream + "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":" + completed + "}\n\n",
 			Echo: []string{
 				`{"type":"reasoning","summary":[],"encrypted_content":"x"}`,
@@ -55,7 +55,7 @@ func answers() []wiretest.Answer {
 			},
 		},
 		{
-			Name: "an end that leaves the output out", Want: whole,
+			Name: "an end that leaves the output out", Said: 7, Want: whole,
 			Stream: toolStream + "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\",\"output\":[],\"usage\":" + usage + "}}\n\n",
 		},
 		{

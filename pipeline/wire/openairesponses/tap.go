@@ -2,6 +2,7 @@ package openairesponses
 
 import (
 	"encoding/json"
+	"strings"
 
 	"palimpsest/pipeline/wire"
 )
@@ -16,7 +17,7 @@ type listener struct {
 
 // Event reads the next event.
 func (l *listener) Event(event wire.Event) {
-	switch nameOf(event) {
+	switch name := nameOf(event); name {
 	case "response.output_item.done":
 		l.item(wire.Get(event.Data, "item"))
 	case "response.created":
@@ -26,6 +27,10 @@ func (l *listener) Event(event wire.Event) {
 	case "error":
 		problem := problemOf(event)
 		l.answer.ErrorType, l.answer.Error = wire.OpenAIErrorType(problem), wire.KeepError(problem)
+	default:
+		if strings.HasSuffix(name, ".delta") && !strings.HasPrefix(name, "response.audio.") { // sound is no text
+			l.answer.Said += max(0, len(wire.Get(event.Data, "delta"))-len(`""`))
+		}
 	}
 }
 

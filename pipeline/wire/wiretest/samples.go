@@ -76,10 +76,20 @@ type Answer struct {
 	Name   string
 	Stream string // the event stream; empty: none
 	Body   string // the same answer as one body; empty: none
+	Said   int    // bytes that the stream says before it reports its usage
 	Want   wire.Answer
 
 	// Echo is what a client sends back of it: it must say the same as Want.Messages.
 	Echo []string
+}
+
+// streamed returns what must be understood of the answer's stream.
+func (a *Answer) streamed() wire.Answer {
+	want := a.Want
+	if !want.Complete || !want.Usage.Reported {
+		want.Said = a.Said
+	}
+	return want
 }
 
 // Problem returns an error of ours for Samples.Problem.
