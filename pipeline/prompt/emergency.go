@@ -47,7 +47,12 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 		Exchange: &exchange, Lane: refused.Lane, now: refused.now, plansAhead: refused.plansAhead, met: refused.met, heat: refused.heat,
 	}
 
-	shrunk.Lane.Lock()
+	asking, cancel := context.WithTimeout(ctx, resolveTimeout)
+	err := shrunk.Lane.Lock(asking)
+	cancel()
+	if err != nil {
+		return nil, false
+	}
 	defer shrunk.Lane.Unlock()
 	exchange.Settled = true
 	exchange.Anchor = session.Anchor{} // it had said that the prompt fits

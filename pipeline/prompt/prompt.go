@@ -35,8 +35,8 @@ type Chain interface {
 	Process(ctx context.Context, exchange *pipeline.Exchange)
 }
 
-// resolveTimeout bounds how long the store may take to find a lane. A prompt goes
-// out without one rather than late.
+// resolveTimeout bounds how long it may take to find a lane, for the store and for
+// other requests that hold it. A prompt goes out without one rather than late.
 const resolveTimeout = 5 * time.Second
 
 // Writer writes prompts.
