@@ -21,7 +21,7 @@ func (w *Writer) Count(ctx context.Context, request Request) (*Prompt, error) {
 	if request.Bypass {
 		exchange.Request.Frozen = bypass
 	}
-	w.glance(ctx, prompt, client.Hint(request.Headers, exchange.Request))
+	prompt.guarded(func() { w.glance(ctx, prompt, client.Hint(request.Headers, exchange.Request)) })
 	prompt.seal(false, request.Memory)
 	return prompt, nil
 }

@@ -161,11 +161,13 @@ func (w *Writer) Write(ctx context.Context, request Request) (*Prompt, error) {
 	}
 	prompt.now, prompt.plansAhead = w.Now, w.Ahead != nil
 	hint := client.Hint(request.Headers, exchange.Request)
-	if request.NoStore {
-		w.glance(ctx, prompt, hint)
-	} else {
-		w.project(ctx, prompt, hint, request.DryRun)
-	}
+	prompt.guarded(func() {
+		if request.NoStore {
+			w.glance(ctx, prompt, hint)
+		} else {
+			w.project(ctx, prompt, hint, request.DryRun)
+		}
+	})
 	prompt.seal(request.Usage, request.Memory)
 	prompt.account = w.account(prompt)
 	return prompt, nil
