@@ -12,25 +12,22 @@ import (
 	"palimpsest/web/webtest"
 )
 
-// S32: every form that changes something of a workspace writes one row, and what is
-// refused writes none. A new form without a row here fails.
-func TestEveryFormIsAudited(t *testing.T) {
-	t.Parallel()
-	product := webtest.Start(t)
-	own := newTenant(t, product, "ant")
-	own.Post("/pipeline/windows", "model", "ours-0", "window_tokens", "64000")
-	double := webtest.Provider(t, window)
-	forms := map[string]struct {
-		path   string
-		typed  []string
-		action tenants.Action // empty: it changes nothing of the workspace
-	}{
+// audited says what a form writes into the audit log.
+type audited struct {
+	path   string
+	typed  []string
+	action tenants.Action // empty: it changes nothing of the workspace
+}
+
+// auditedForms has an entry for every form, filled in for a tenant.
+func auditedForms(own *tenant, providerURL string) map[string]audited {
+	return map[string]audited{
 		"POST /signup": {}, "POST /login": {}, "POST /theme": {}, // of nobody
 		"POST /logout":               {}, // ends the login that the test works with: tenantsdb tests it
 		"POST /providers/:id/test":   {path: "/providers/" + own.provider + "/test"},
 		"POST /keys":                 {path: "/keys", typed: []string{"name", "another", "expiry", ""}, action: tenants.KeyCreated},
 		"POST /keys/:id/revoke":      {path: "/keys/" + own.key + "/revoke", typed: []string{"confirm", "laptop"}, action: tenants.KeyRevoked},
-		"POST /providers":            {path: "/providers", typed: []string{"provider", "openai", "name", "another", "key", "sk-another-key", "base_url", double.URL}, action: tenants.ProviderKeyAdded},
+		"POST /providers":            {path: "/providers", typed: []string{"provider", "openai", "name", "another", "key", "sk-another-key", "base_url", providerURL}, action: tenants.ProviderKeyAdded},
 		"POST /providers/:id/remove": {path: "/providers/" + own.provider + "/remove", typed: []string{"name", "anthropic-prod"}, action: tenants.ProviderKeyRemoved},
 		"POST /members/invite":       {path: "/members/invite", typed: []string{"email", "another@example.com", "role", "viewer"}, action: tenants.InvitationCreated},
 		"POST /members/:id/role":     {path: "/members/" + own.viewer + "/role", typed: []string{"role", "member"}, action: tenants.MemberRoleChanged},
@@ -90,7 +87,17 @@ func TestEveryFormIsAudited(t *testing.T) {
 		"POST /settings/retention": {path: "/settings/retention", typed: []string{"days", "30"}, action: tenants.RetentionSet},
 		"POST /settings/delete":    {path: "/settings/delete", typed: []string{"confirm", "another"}}, // refused; deleted, no log is left
 	}
-	audited := func() []tenants.AuditEntry {
+}
+
+// S32: every form that changes something of a workspace writes one row, and what is
+// refused writes none. A new form without a row here fails.
+func TestEveryFormIsAudited(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	own := newTenant(t, product, "ant")
+	own.Post("/pipeline/windows", "model", "ours-0", "window_tokens", "64000")
+	forms := auditedForms(own, webtest.Provider(t, window).URL)
+	noted := func() []tenants.AuditEntry {
 		entries, err := product.DB.Audit(t.Context(), own.Workspace.ID, tenants.AuditFilter{Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
@@ -113,9 +120,9 @@ func TestEveryFormIsAudited(t *testing.T) {
 		if form.path == "" {
 			continue
 		}
-		before := audited()
+		before := noted()
 		page := own.Post(form.path, form.typed...)
-		after := audited()
+		after := noted()
 		switch {
 		case form.action == "" && len(after) != len(before):
 			t.Errorf("%s wrote %s", name, after[0].Action)
@@ -127,5 +134,36 @@ func TestEveryFormIsAudited(t *testing.T) {
 	}
 	for name := range forms {
 		t.Errorf("%s: no such form", name)
+	}
+}
+
+// S32: the entry is written in the transaction of the change: where it cannot be, the
+// form changes nothing.
+func TestFormThatCannotBeNotedChangesNothing(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	own := newTenant(t, product, "ant")
+	own.Post("/pipeline/windows", "model", "ours-0", "window_tokens", "64000")
+	forms := auditedForms(own, webtest.Provider(t, window).URL)
+	for _, statement := range []string{
+		`CREATE FUNCTION full_log() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'the log is full'; END $$`,
+		`CREATE TRIGGER full_log BEFORE INSERT ON audit_entries FOR EACH ROW EXECUTE FUNCTION full_log()`,
+	} {
+		if _, err := product.Database.Owner(t).Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := product.Database.Rows(t, own.Workspace.ID)
+	for name, form := range forms {
+		if form.action == "" {
+			continue
+		}
+		if page := own.Post(form.path, form.typed...); page.Status != http.StatusInternalServerError {
+			t.Errorf("%s: status %d", name, page.Status)
+		}
+		if after := product.Database.Rows(t, own.Workspace.ID); after != before {
+			t.Errorf("%s has changed the workspace:\n%s\nwas:\n%s", name, after, before)
+			before = after
+		}
 	}
 }

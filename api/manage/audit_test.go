@@ -26,14 +26,10 @@ func (w *tenant) audited(t *testing.T) (count int, newest tenants.Action) {
 	return len(entries), newest
 }
 
-// S32: every route that changes something writes one row, and so does every one that
-// takes text away; those that change nothing write none. A new route without a row
-// here, or without a row in the log, fails.
-func TestEveryMutatingRouteIsAudited(t *testing.T) {
-	t.Parallel()
-	p := setup(t)
-	a := p.tenant(t, "ant")
-	actions := map[string]tenants.Action{
+// actions has an entry for every route that changes something or takes text away: what
+// it writes into the audit log; empty: nothing.
+func actions() map[string]tenants.Action {
+	return map[string]tenants.Action{
 		"POST /keys": tenants.KeyCreated, "DELETE /keys/:id": tenants.KeyRevoked,
 		"POST /provider-keys": tenants.ProviderKeyAdded, "DELETE /provider-keys/:id": tenants.ProviderKeyRemoved,
 		"POST /provider-keys/:id/test": "", // it changes nothing
@@ -55,6 +51,16 @@ func TestEveryMutatingRouteIsAudited(t *testing.T) {
 		"GET /sessions/export":     tenants.SessionExported,
 		"GET /sessions/:id/export": tenants.SessionExported, "GET /export": tenants.WorkspaceExported, "GET /audit.csv": tenants.AuditDownloaded,
 	}
+}
+
+// S32: every route that changes something writes one row, and so does every one that
+// takes text away; those that change nothing write none. A new route without a row
+// here, or without a row in the log, fails.
+func TestEveryMutatingRouteIsAudited(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	a := p.tenant(t, "ant")
+	actions := actions()
 	reaches := reaches()
 	order := routes(a.echo)
 	slices.SortStableFunc(order, func(x, y string) int { return deletes(x) - deletes(y) })
@@ -89,6 +95,43 @@ func TestEveryMutatingRouteIsAudited(t *testing.T) {
 	}
 	for route := range actions {
 		t.Errorf("%s: no such route", route)
+	}
+}
+
+// S32: the entry is written in the transaction of the change: where it cannot be, there
+// is no change, and no text is given away.
+func TestWhatCannotBeNotedIsNotDone(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	a := p.tenant(t, "ant")
+	a.send(t, http.MethodGet, "/me", "").want(t, http.StatusOK) // notes when somebody was there
+	for _, statement := range []string{
+		`CREATE FUNCTION full_log() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'the log is full'; END $$`,
+		`CREATE TRIGGER full_log BEFORE INSERT ON audit_entries FOR EACH ROW EXECUTE FUNCTION full_log()`,
+	} {
+		if _, err := p.db.Owner(t).Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := p.db.Rows(t, a.workspace)
+	reaches := reaches()
+	for route, action := range actions() {
+		if action == "" {
+			continue
+		}
+		try := reaches[route]
+		method, path, _ := strings.Cut(route, " ")
+		if try.path != nil {
+			path = try.path(a)
+		}
+		answer := a.send(t, method, path, try.body)
+		if answer.status != http.StatusInternalServerError || strings.Contains(string(answer.body), "question") {
+			t.Errorf("%s: status %d: %.300s", route, answer.status, answer.body)
+		}
+		if after := p.db.Rows(t, a.workspace); after != before {
+			t.Errorf("%s has changed the workspace:\n%s\nwas:\n%s", route, after, before)
+			before = after
+		}
 	}
 }
 

@@ -83,7 +83,7 @@ func TestImportingAnExportChangesNothing(t *testing.T) {
 	w := setup(t).tenant(t, "ada")
 	w.send(t, http.MethodPatch, "/keys/"+w.keyID, `{"budget_day_usd":2.57,"allowed_ips":["10.0.0.0/8","203.0.113.7"],"pipeline":"# x\nipc: {minClear: 0.2}\n","expires_at":"2031-01-31T12:00:00Z"}`).want(t, http.StatusOK)
 	w.send(t, http.MethodPatch, "/provider-keys/"+w.providerKey, `{"models":["claude-*"],"headers":[{"name":"X-Team","value":"a: b"}],"default":true}`).want(t, http.StatusOK)
-	before := w.snapshot(t, w.workspace)
+	before := w.db.Rows(t, w.workspace)
 	rows, _ := w.audited(t)
 
 	for _, format := range []string{"", "?format=json"} {
@@ -92,7 +92,7 @@ func TestImportingAnExportChangesNothing(t *testing.T) {
 			t.Errorf("%s: %+v", format, came)
 		}
 	}
-	if after := w.snapshot(t, w.workspace); after != before {
+	if after := w.db.Rows(t, w.workspace); after != before {
 		t.Error("something of the workspace has changed")
 	}
 	if after, newest := w.audited(t); after != rows {
@@ -120,7 +120,7 @@ func TestAnImportChangesWhatDiffersAndLeavesTheRest(t *testing.T) {
 	w := setup(t).tenant(t, "ada")
 	w.send(t, http.MethodPut, "/retention", `{"days":30}`).want(t, http.StatusOK)
 	w.savePipeline(t, "application/yaml", "# ours\nipc:\n  targetUtilization: 0.61 # in May\n  blockTokens: 900\n").want(t, http.StatusOK)
-	before := w.snapshot(t, w.workspace)
+	before := w.db.Rows(t, w.workspace)
 
 	dry := w.importConfig(t, "?dry_run=true", wanted)
 	want := []string{
@@ -137,7 +137,7 @@ func TestAnImportChangesWhatDiffersAndLeavesTheRest(t *testing.T) {
 			t.Errorf("by hand: %q lacks %q", dry.ByHand, say)
 		}
 	}
-	if after := w.snapshot(t, w.workspace); after != before {
+	if after := w.db.Rows(t, w.workspace); after != before {
 		t.Fatal("a dry run changed something")
 	}
 
@@ -171,7 +171,7 @@ func TestAnImportChangesWhatDiffersAndLeavesTheRest(t *testing.T) {
 func TestAnImportWithAFaultTellsEveryOneAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := setup(t).tenant(t, "ada")
-	before := w.snapshot(t, w.workspace)
+	before := w.db.Rows(t, w.workspace)
 	answer := w.send(t, http.MethodPost, "/config/import", strings.Join([]string{
 		"palimpsest: 2",                      // 1
 		"settings:",                          // 2
@@ -223,7 +223,7 @@ func TestAnImportWithAFaultTellsEveryOneAndChangesNothing(t *testing.T) {
 	if strings.Contains(string(answer.body), "plm_live_0123") {
 		t.Error("the answer repeats a secret")
 	}
-	if after := w.snapshot(t, w.workspace); after != before {
+	if after := w.db.Rows(t, w.workspace); after != before {
 		t.Error("something was changed")
 	}
 	for _, file := range []string{"", "# nothing\n", "- a", "palimpsest: [", "settings: {no_store: true}", "a: &a 1\nb: *a", "palimpsest: 1\nsettings: 5", "palimpsest: 1\napi_keys: {}"} {
@@ -239,13 +239,13 @@ func TestAFileOfAnotherWorkspaceReachesNothingThere(t *testing.T) {
 	p := setup(t)
 	a, b := p.tenant(t, "ant"), p.tenant(t, "bee")
 	b.send(t, http.MethodPatch, "/keys/"+b.keyID, `{"concurrency":7}`).want(t, http.StatusOK)
-	before := p.snapshot(t, b.workspace)
+	before := p.db.Rows(t, b.workspace)
 
 	came := a.importConfig(t, "", b.exportConfig(t, ""))
 	if !slices.Contains(came.fields(), "api_keys.for manage.concurrency:  → 7") || len(came.ByHand) != 1 || !strings.Contains(came.ByHand[0], `"key of bee"`) {
 		t.Errorf("it changed %v, by hand %q", came.fields(), came.ByHand)
 	}
-	if after := p.snapshot(t, b.workspace); after != before {
+	if after := p.db.Rows(t, b.workspace); after != before {
 		t.Error("the other workspace has changed")
 	}
 	// Two keys of one name are not told apart without their ids.

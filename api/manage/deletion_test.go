@@ -121,7 +121,7 @@ func TestAWorkspaceIsDeletedByItsOwnerWithNameAndPassword(t *testing.T) {
 	p := setup(t)
 	a, b := p.tenant(t, "ant"), p.tenant(t, "bee")
 	admin := a.colleague(t, tenants.Admin)
-	before := p.snapshot(t, b.workspace)
+	before := p.db.Rows(t, b.workspace)
 	right := fmt.Sprintf(`{"name":"ant","password":%q}`, password)
 	admin.send(t, http.MethodDelete, "/workspace", right).want(t, http.StatusForbidden)
 	a.sendWith(t, a.manage, http.MethodDelete, "/workspace", right).want(t, http.StatusForbidden)
@@ -144,7 +144,7 @@ func TestAWorkspaceIsDeletedByItsOwnerWithNameAndPassword(t *testing.T) {
 	} {
 		answer.want(t, http.StatusUnauthorized)
 	}
-	if after := p.snapshot(t, b.workspace); after != before {
+	if after := p.db.Rows(t, b.workspace); after != before {
 		t.Errorf("the other workspace has changed:\n%s\nwas:\n%s", after, before)
 	}
 }

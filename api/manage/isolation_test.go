@@ -160,7 +160,7 @@ func TestNoRouteReachesAnotherWorkspace(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	a, b := p.tenant(t, "ant"), p.tenant(t, "zebra")
-	before := p.snapshot(t, b.workspace)
+	before := p.db.Rows(t, b.workspace)
 	reaches := reaches()
 	for _, route := range routes(p.echo) {
 		try, listed := reaches[route]
@@ -177,7 +177,7 @@ func TestNoRouteReachesAnotherWorkspace(t *testing.T) {
 	for route := range reaches {
 		t.Errorf("%s: no such route", route)
 	}
-	if after := p.snapshot(t, b.workspace); after != before {
+	if after := p.db.Rows(t, b.workspace); after != before {
 		t.Errorf("the other workspace has changed:\n%s\nwas:\n%s", after, before)
 	}
 	ownCalls(t, b)

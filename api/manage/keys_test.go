@@ -42,7 +42,7 @@ func TestAKeysSecretIsShownOnce(t *testing.T) {
 	if !strings.HasPrefix(created.Secret, listed[0].Prefix) || !strings.HasSuffix(created.Secret, listed[0].Suffix) {
 		t.Errorf("the key %s is listed as %s…%s", created.Secret, listed[0].Prefix, listed[0].Suffix)
 	}
-	if strings.Contains(w.snapshot(t, w.workspace), created.Secret) {
+	if strings.Contains(w.db.Rows(t, w.workspace), created.Secret) {
 		t.Error("the secret is in the database")
 	}
 

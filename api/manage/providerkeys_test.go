@@ -39,7 +39,7 @@ func TestAProviderKeyIsNeverShownAgain(t *testing.T) {
 	probe := w.send(t, http.MethodPost, "/provider-keys/"+listed.Data[0].ID+"/test", "")
 	for place, text := range map[string]string{
 		"answer": string(created.body), "list": string(list.body), "test": string(probe.body),
-		"log": w.log.String(), "database": w.snapshot(t, w.workspace),
+		"log": w.log.String(), "database": w.db.Rows(t, w.workspace),
 	} {
 		if strings.Contains(text, canaryKey) {
 			t.Errorf("the %s holds the key", place)
@@ -158,7 +158,7 @@ func TestAProviderKeyIsEditedAndReplaced(t *testing.T) {
 	if answer := w.send(t, http.MethodPatch, "/provider-keys/"+id, `{"base_url":"https://evil.example.com"}`); answer.field(t) != "base_url" {
 		t.Errorf("a base URL without a secret: %s", answer.body)
 	}
-	log := w.snapshot(t, w.workspace)
+	log := w.db.Rows(t, w.workspace)
 	for _, action := range []string{"provider_key.added", "provider_key.changed", "provider_key.replaced"} {
 		if !strings.Contains(log, action) {
 			t.Errorf("%s is not in the audit log", action)

@@ -95,7 +95,7 @@ func TestSecretsAreInNothingThatIsWritten(t *testing.T) {
 		t.Fatal("the run did not do what the test looks at")
 	}
 	for place, text := range map[string]string{"log": i.log.String(), "answers": answers.String(), "metrics": metrics, "database": string(dump)} {
-		for name, secret := range map[string]string{"provider key": canary, "API key": w.key, "login": w.cookies[0].Value, "provider key in hex": fmt.Sprintf("%x", canary)} {
+		for name, secret := range map[string]string{"provider key": canary, "API key": w.key, "login": w.cookies[0].Value, "provider key in hex": fmt.Sprintf("%x", canary), "API key in hex": fmt.Sprintf("%x", w.key)} {
 			if at := strings.Index(text, secret); at >= 0 {
 				t.Errorf("the %s holds the %s: …%s", place, name, text[max(0, at-80):at])
 			}

@@ -231,7 +231,9 @@ func TestALaneInUseIsLeftAlone(t *testing.T) {
 	b := setup(t, func(b *bench) { planner = counted(b) })
 	nearly(b)
 	lane := b.lane()
-	lane.Lock()
+	if err := lane.Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	b.pass(4 * time.Minute)
 	err := b.plan()
 	lane.Unlock()

@@ -21,7 +21,7 @@ func (w *Writer) Count(ctx context.Context, request Request) (*Prompt, error) {
 	if request.Bypass {
 		exchange.Request.Frozen = bypass
 	}
-	w.glance(ctx, prompt, client.Hint(request.Headers, exchange.Request))
+	prompt.guarded(func() { w.glance(ctx, prompt, client.Hint(request.Headers, exchange.Request)) })
 	prompt.seal(false, request.Memory)
 	return prompt, nil
 }
@@ -31,7 +31,9 @@ func (w *Writer) glance(ctx context.Context, prompt *Prompt, hint session.Hint) 
 	exchange := prompt.Exchange
 	hint.Kind = laneKind(exchange.Class)
 	exchange.Chain = w.Resolver.Chain(exchange.Scope, hint, exchange.Digests)
-	glance, err := w.Resolver.Peek(ctx, exchange.Scope, exchange.Digests, exchange.Chain, exchange.Request.Model)
+	asking, cancel := context.WithTimeout(ctx, resolveTimeout)
+	glance, err := w.Resolver.Peek(asking, exchange.Scope, exchange.Digests, exchange.Chain, exchange.Request.Model)
+	cancel()
 	exchange.NextProjection, exchange.Anchor = glance.Next, glance.Anchor
 	if exchange.Request.Frozen == "" {
 		exchange.Projection, exchange.Inserts = glance.Projection, glance.Inserts

@@ -33,6 +33,11 @@ func (p *Prompt) MayBeTooLong() bool {
 // edited. The same prompt and the same words give the same result. It must be
 // called before the body that the prompt was written from is let go.
 func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow) (shrunk *Prompt, ok bool) {
+	defer func() {
+		if recover() != nil { // the provider's own refusal goes back
+			shrunk, ok = nil, false
+		}
+	}()
 	exchange := *refused.Exchange
 	if refused.Lane == nil || exchange.Request.Frozen != "" {
 		return nil, false
@@ -47,7 +52,12 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 		Exchange: &exchange, Lane: refused.Lane, now: refused.now, plansAhead: refused.plansAhead, met: refused.met, heat: refused.heat,
 	}
 
-	shrunk.Lane.Lock()
+	asking, cancel := context.WithTimeout(ctx, resolveTimeout)
+	err := shrunk.Lane.Lock(asking)
+	cancel()
+	if err != nil {
+		return nil, false
+	}
 	defer shrunk.Lane.Unlock()
 	exchange.Settled = true
 	exchange.Anchor = session.Anchor{} // it had said that the prompt fits

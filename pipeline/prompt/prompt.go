@@ -35,8 +35,8 @@ type Chain interface {
 	Process(ctx context.Context, exchange *pipeline.Exchange)
 }
 
-// resolveTimeout bounds how long the store may take to find a lane. A prompt goes
-// out without one rather than late.
+// resolveTimeout bounds how long it may take to find a lane, for the store and for
+// other requests that hold it. A prompt goes out without one rather than late.
 const resolveTimeout = 5 * time.Second
 
 // Writer writes prompts.
@@ -161,11 +161,13 @@ func (w *Writer) Write(ctx context.Context, request Request) (*Prompt, error) {
 	}
 	prompt.now, prompt.plansAhead = w.Now, w.Ahead != nil
 	hint := client.Hint(request.Headers, exchange.Request)
-	if request.NoStore {
-		w.glance(ctx, prompt, hint)
-	} else {
-		w.project(ctx, prompt, hint, request.DryRun)
-	}
+	prompt.guarded(func() {
+		if request.NoStore {
+			w.glance(ctx, prompt, hint)
+		} else {
+			w.project(ctx, prompt, hint, request.DryRun)
+		}
+	})
 	prompt.seal(request.Usage, request.Memory)
 	prompt.account = w.account(prompt)
 	return prompt, nil

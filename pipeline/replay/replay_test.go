@@ -33,7 +33,11 @@ func TestGeneratedSessionsReplayWithoutAFault(t *testing.T) {
 			body := session.Body(session.Steps() - 1)
 			run := newReplay(t, format, double, window)
 			var last replay.Step
+			durable := 0 // messages of the newest epoch's request
 			sum, err := run.Run(t.Context(), body, func(step replay.Step) error {
+				if step.Epochs > last.Epochs {
+					durable = step.Messages
+				}
 				if step.Invalid != "" {
 					t.Errorf("request %d: %s", step.Number, step.Invalid)
 				}
@@ -54,6 +58,9 @@ func TestGeneratedSessionsReplayWithoutAFault(t *testing.T) {
 				t.Errorf("costs %d µ$ against %d without the proxy", sum.CostMicroUSD, sum.DirectMicroUSD)
 			}
 			originals := run.Originals(last.Lane.ID)
+			if len(originals) < durable || durable == 0 {
+				t.Errorf("%d messages are kept, the newest epoch had %d", len(originals), durable)
+			}
 			for i, original := range session.Messages(session.Steps() - 1)[:len(originals)] {
 				if !bytes.Equal(originals[i], original) {
 					t.Fatalf("message %d is not as it was sent", i)

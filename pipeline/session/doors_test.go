@@ -2,7 +2,7 @@ package session_test
 
 import (
 	"context"
-	"runtime"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -85,26 +85,55 @@ func TestRequestsThatComeAtOnceOpenOneLane(t *testing.T) {
 	})
 }
 
-// A request that has waited in vain for another one's lane goes on without one.
+// E10: a request that has waited in vain for a lane that another one opens, or holds, goes
+// on without one; so does a count.
 func TestWhoWaitsTooLongForALaneIsTold(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		store := &slow{Memory: session.NewMemory(), answer: make(chan struct{})}
-		resolver, err := session.NewResolver(store)
+	scope, messages := session.Scope{Workspace: uuid.New()}, history("a B c")
+	chain := session.Chain(scope, session.Hint{}, messages)
+	inVain := func(t *testing.T, resolver *session.Resolver) {
+		t.Helper()
+		short, cancel := context.WithCancel(t.Context())
+		cancel()
+		if lane, _, err := resolver.Resolve(short, scope, session.Hint{}, messages, chain); lane != nil || !errors.Is(err, context.Canceled) {
+			t.Errorf("lane %v, error %v", lane, err)
+		}
+	}
+	t.Run("that is being opened", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			store := &slow{Memory: session.NewMemory(), answer: make(chan struct{})}
+			resolver, err := session.NewResolver(store)
+			if err != nil {
+				t.Fatal(err)
+			}
+			atOnce(t, resolver, scope, "a B c", 1, func() {
+				synctest.Wait()
+				inVain(t, resolver)
+				close(store.answer)
+			})
+		})
+	})
+	t.Run("that is held", func(t *testing.T) {
+		t.Parallel()
+		resolver, err := session.NewResolver(session.NewMemory())
 		if err != nil {
 			t.Fatal(err)
 		}
-		scope, messages := session.Scope{Workspace: uuid.New()}, history("a B c")
-		chain := session.Chain(scope, session.Hint{}, messages)
-		atOnce(t, resolver, scope, "a B c", 1, func() {
-			synctest.Wait()
-			short, cancel := context.WithCancel(t.Context())
-			cancel()
-			if lane, _, err := resolver.Resolve(short, scope, session.Hint{}, messages, chain); lane != nil || err == nil {
-				t.Errorf("lane %v, error %v", lane, err)
-			}
-			close(store.answer)
-		})
+		held, _, err := resolver.Resolve(t.Context(), scope, session.Hint{}, messages, chain)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inVain(t, resolver)
+		short, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := resolver.Peek(short, scope, messages, chain, "m"); !errors.Is(err, context.Canceled) {
+			t.Errorf("a count: error %v", err)
+		}
+		held.Unlock()
+		if lane, _, err := resolver.Resolve(t.Context(), scope, session.Hint{}, messages, chain); err != nil || lane != held {
+			t.Errorf("once it is free: lane %v, error %v", lane, err)
+		}
 	})
 }
 
@@ -115,19 +144,19 @@ func TestConcurrentRequestsHoldTheLaneInTurn(t *testing.T) {
 	for name, words := range map[string]string{"they go on": "a B c D e", "they leave": "a B other"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := setup(t)
-			b.send(t, session.Hint{}, "a B c")
-			held, _ := b.hold(t, session.Hint{}, "a B c")
-			lanes := atOnce(t, b.resolver, b.scope, words, 16, func() {
-				for range 1000 {
-					runtime.Gosched() // so that they wait for the lane: nothing says that they do
+			synctest.Test(t, func(t *testing.T) {
+				b := setup(t)
+				b.send(t, session.Hint{}, "a B c")
+				held, _ := b.hold(t, session.Hint{}, "a B c")
+				lanes := atOnce(t, b.resolver, b.scope, words, 16, func() {
+					synctest.Wait() // they all wait for the lane
+					held.Unlock()
+				})
+				wantOne(t, lanes)
+				if name == "they go on" && lanes[0] != held.ID {
+					t.Fatalf("lane %s, want %s", lanes[0], held.ID)
 				}
-				held.Unlock()
 			})
-			wantOne(t, lanes)
-			if name == "they go on" && lanes[0] != held.ID {
-				t.Fatalf("lane %s, want %s", lanes[0], held.ID)
-			}
 		})
 	}
 }

@@ -22,7 +22,8 @@ const (
 
 // Lane is one line of history inside a session, as this process knows it. Its
 // lock is held from Resolve until the request's projection is decided, so that
-// of two concurrent requests only one ends an epoch.
+// of two concurrent requests only one ends an epoch; the other waits as long as its
+// context lets it.
 type Lane struct {
 	Session   uuid.UUID
 	ID        uuid.UUID
@@ -33,7 +34,7 @@ type Lane struct {
 	Source    string    // where it came from
 	Kind      Kind
 
-	mu          sync.Mutex
+	mu          lock
 	tip         int          // messages of the newest request
 	projections []Projection // oldest first
 	summaries   []Summary    // oldest first

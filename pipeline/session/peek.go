@@ -2,13 +2,19 @@ package session
 
 import (
 	"context"
+	"fmt"
 
 	"palimpsest/pipeline/conversation"
 )
 
 // Lock takes the lane for a request that has let it go and decides its projection
-// once more. The caller calls Unlock.
-func (l *Lane) Lock() { l.mu.Lock() }
+// once more, unless ctx ends before. The caller calls Unlock unless there is an error.
+func (l *Lane) Lock(ctx context.Context) error {
+	if err := l.mu.acquire(ctx); err != nil {
+		return fmt.Errorf("wait for the lane: %w", err)
+	}
+	return nil
+}
 
 // Glance is what a lane shows to a request that leaves no trace.
 type Glance struct {

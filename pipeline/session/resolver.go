@@ -94,10 +94,14 @@ func Chain(scope Scope, hint Hint, messages []conversation.Digest) []conversatio
 // request's history as Chain returns it. met is how many messages of it an earlier
 // request of the session had. A side call never continues a lane of the
 // conversation, nor the other way round: it forks from it and leaves it as it is. An error means that the
-// store failed; the request can go on without a lane.
+// store failed, or that ctx ended while another request held the lane; the request can go on without one.
 func (r *Resolver) Resolve(ctx context.Context, scope Scope, hint Hint, messages []conversation.Digest, chain []conversation.Hash) (lane *Lane, met int, err error) {
 	for {
-		if known, met := r.hold(chain); known != nil {
+		known, met, err := r.hold(ctx, chain)
+		if err != nil {
+			return nil, 0, err
+		}
+		if known != nil {
 			return r.join(known, met, scope, hint, messages, chain), met, nil
 		}
 		lane, met, err := r.open(ctx, scope, hint, messages, chain)
@@ -218,23 +222,25 @@ func (r *Resolver) ForgetAll() { r.lanes.InvalidateAll() }
 // find returns the lane, locked, whose head lies furthest along the history, and
 // how many messages lie before that head; nil if there is none.
 func (r *Resolver) find(ctx context.Context, scope Scope, messages []conversation.Digest, chain []conversation.Hash) (*Lane, int, error) {
-	if lane, met := r.hold(chain); lane != nil {
-		return lane, met, nil
+	if lane, met, err := r.hold(ctx, chain); lane != nil || err != nil {
+		return lane, met, err
 	}
 	return r.ask(ctx, scope, messages, chain)
 }
 
 // hold is find among the lanes that are remembered.
-func (r *Resolver) hold(chain []conversation.Hash) (lane *Lane, met int) {
+func (r *Resolver) hold(ctx context.Context, chain []conversation.Hash) (lane *Lane, met int, err error) {
 	for {
 		lane, met = r.remembered(chain)
 		if lane == nil {
-			return nil, 0
+			return nil, 0, nil
 		}
-		lane.mu.Lock()
+		if err := lane.Lock(ctx); err != nil {
+			return nil, 0, err
+		}
 		// Who held it meanwhile may have had more of this history, or dropped the lane.
 		if still, now := r.remembered(chain); still == lane && now == met {
-			return lane, met
+			return lane, met, nil
 		}
 		lane.mu.Unlock()
 	}

@@ -17,8 +17,8 @@ import (
 // ErrNotFound says that no lane continues the history asked for.
 var ErrNotFound = errors.New("no such lane")
 
-// ErrOvertaken says that another replica was first: to end the epoch, or to put
-// something into the prompt.
+// ErrOvertaken says that another replica was first: to end the epoch, to put something
+// into the prompt, or to delete the session.
 var ErrOvertaken = errors.New("lane was changed elsewhere")
 
 // ErrWarm says that another replica has sent a prompt of the lane, so that the
@@ -139,9 +139,10 @@ type Store interface {
 
 	// Commit stores the session, lane and entries of seen together with a new
 	// projection of its lane, in one transaction that is durable when it returns.
-	// It returns ErrOvertaken if a projection with that number exists, and ErrWarm
-	// if the projection's reason is ReasonIdle and a prompt of the lane is known
-	// whose cache was alive at the time of seen.
+	// It returns ErrOvertaken if a projection with that number exists, or if messages
+	// that it stands for are not in the archive, and ErrWarm if the projection's reason
+	// is ReasonIdle and a prompt of the lane is known whose cache was alive at the time
+	// of seen.
 	Commit(ctx context.Context, seen Seen, projection Projection) error
 
 	// Inject stores the session, lane and entries of seen together with new inserts

@@ -57,6 +57,38 @@ func TestConcurrentCommitsEndOneEpoch(t *testing.T) {
 	}
 }
 
+// E1, E2: what the archive has lost since a process stored it is in no projection: the
+// lane is read anew, and its messages are stored again.
+func TestNoEpochStandsForMessagesThatWereDeleted(t *testing.T) {
+	t.Parallel()
+	for name, known := range map[string]int{"all but the newest": 6, "a few of the first": 2, "all of them": 8} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := setup(t)
+			c := f.conversationOf(6)
+			c.commit(t, c.projection(1, 4))
+			if err := f.store.Delete(t.Context(), f.scope.Workspace, c.session); err != nil {
+				t.Fatal(err)
+			}
+			c.say("said before anybody told this process", "and this")
+			c.recorded = known // as it remembers
+			if err := f.store.Commit(t.Context(), c.seen(), c.projection(2, 7)); !errors.Is(err, session.ErrOvertaken) {
+				t.Fatalf("got %v, want session.ErrOvertaken", err)
+			}
+			for _, table := range []string{"sessions", "lanes", "epochs", "archive_entries", "archive_objects"} {
+				if got := f.count(t, table); got != 0 {
+					t.Errorf("%d rows in %s", got, table)
+				}
+			}
+			c.recorded = 0
+			c.commit(t, c.projection(1, 7))
+			if found := c.find(t); found.Archived != 8 || len(found.Projections) != 1 {
+				t.Errorf("found %+v", found)
+			}
+		})
+	}
+}
+
 // leaving is a door whose client leaves when a transaction has done all its work and is
 // about to be committed.
 type leaving struct {

@@ -48,7 +48,7 @@ func TestDecisionsEarnWhatTheExchangesUnderThemDo(t *testing.T) {
 
 	// A lane that forks before the second epoch goes on under the first.
 	fork := *c
-	fork.lane = uuid.New()
+	fork.lane, fork.recorded = uuid.New(), 3
 	seen := fork.seen()
 	seen.Parent, seen.ForkAt, seen.Inherited = c.lane, 3, 1
 	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {

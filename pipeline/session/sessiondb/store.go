@@ -98,6 +98,10 @@ const (
 		SELECT e.lane_id, e.number, e.projection
 		FROM line l CROSS JOIN LATERAL (SELECT lane_id, number, covers, projection FROM epochs WHERE workspace_id = $1 AND lane_id = l.id OFFSET 0) e
 		WHERE e.number <= l.number AND e.covers <= l.covers ORDER BY e.number`
+	// A chain is as long as the archive has messages without a gap; one that is damaged, or
+	// from before there were chains, is not.
+	sqlHeld = `SELECT chain_messages >= $3 OR (SELECT count(*) FROM lane_entries($1, $2, 0, $3)) >= $3
+		FROM lanes WHERE workspace_id = $1 AND id = $2`
 	sqlEpoch = `INSERT INTO epochs
 			(workspace_id, lane_id, number, covers, chain, projection, reason, tokens_before, tokens_after, level_tokens)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::int[])`
@@ -157,8 +161,9 @@ func (s *Store) Find(ctx context.Context, workspace uuid.UUID, heads []conversat
 
 // Commit stores the session, lane and entries of seen together with a new
 // projection of its lane. All of it is durable when it returns. It returns
-// session.ErrOvertaken if a projection with that number exists, and
-// session.ErrWarm if the lane's cache was to be cold and is not.
+// session.ErrOvertaken if a projection with that number exists, or if messages that it
+// stands for are not in the archive, and session.ErrWarm if the lane's cache was to be
+// cold and is not.
 func (s *Store) Commit(ctx context.Context, seen session.Seen, projection session.Projection) error {
 	packed, err := s.packer.pack(projection)
 	if err != nil {
@@ -177,6 +182,9 @@ func (s *Store) Commit(ctx context.Context, seen session.Seen, projection sessio
 			}
 		}
 		if err := s.record(tx, workspace, []session.Seen{seen}); err != nil {
+			return err
+		}
+		if err := checkHeld(tx, workspace, seen.Lane, projection.Covers); err != nil {
 			return err
 		}
 		pool := tx.Statement.ConnPool
@@ -198,6 +206,19 @@ func (s *Store) Commit(ctx context.Context, seen session.Seen, projection sessio
 	}
 	if err != nil {
 		return fmt.Errorf("commit projection %d of lane %s: %w", projection.Number, seen.Lane, err)
+	}
+	return nil
+}
+
+// checkHeld returns session.ErrOvertaken unless the archive has the first messages of a
+// lane: its session may have been deleted since they were stored.
+func checkHeld(tx *gorm.DB, workspace, lane uuid.UUID, messages int) error {
+	var held bool
+	if err := tx.Statement.ConnPool.QueryRowContext(tx.Statement.Context, sqlHeld, workspace, lane, messages).Scan(&held); err != nil {
+		return fmt.Errorf("look for the originals: %w", err)
+	}
+	if !held {
+		return fmt.Errorf("originals are gone: %w", session.ErrOvertaken)
 	}
 	return nil
 }

@@ -1,0 +1,34 @@
+package prompt
+
+import (
+	"fmt"
+	"slices"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/session"
+)
+
+// guarded runs find, which finds a prompt's lane and decides its projection. A panic on
+// the way, which is no module's, costs what the request would have added: it goes out
+// with what stood before, and nothing is recorded of its session.
+func (p *Prompt) guarded(find func()) {
+	defer func() {
+		value := recover()
+		if value == nil {
+			return
+		}
+		exchange := p.Exchange
+		fell := "original"
+		exchange.Projection = p.standing
+		if p.standing != nil {
+			fell = fmt.Sprintf("projection %d", p.standing.Number)
+		}
+		exchange.Inserts = slices.DeleteFunc(slices.Clone(exchange.Inserts), func(insert session.Insert) bool { return insert.Number == 0 })
+		p.Lane, p.Trial, p.fresh = nil, nil, nil
+		exchange.Report = exchange.Standing()
+		exchange.Report.Events = []pipeline.Event{{
+			Module: "prompt", Type: "failed", Reason: fmt.Sprintf("panicked: %v", value), FellBackTo: fell,
+		}}
+	}()
+	find()
+}
