@@ -2,6 +2,7 @@ package limits_test
 
 import (
 	"errors"
+	"net"
 	"sync"
 	"testing"
 	"time"
@@ -262,6 +263,28 @@ func TestReplicaHoldsLimitsByItselfWithoutRedis(t *testing.T) {
 	running.Settle(t.Context(), 0, 400_000)
 	if exceeded := refused(t, r.Limiter, subject, quota); exceeded.Kind != limits.DayBudget {
 		t.Errorf("with the budget used up: %s", exceeded.Kind)
+	}
+}
+
+// A Redis that takes connections and says nothing is waited for as long as the config
+// says, and then not asked again.
+func TestRedisThatHangsIsWaitedForOnce(t *testing.T) {
+	t.Parallel()
+	hanging, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = hanging.Close() })
+	b, alone := setup(), 0
+	limiter := limits.New(limits.Config{
+		Ledger: b, Now: b.clock, Redis: redistest.Client(t, hanging.Addr().String()), Alone: func() { alone++ }, Patience: time.Millisecond,
+	})
+	subject, quota := newSubject(), tenants.Quota{RequestsPerMinute: 2}
+	for range 2 {
+		admit(t, limiter, subject, quota)
+	}
+	if exceeded := refused(t, limiter, subject, quota); exceeded.Kind != limits.Requests || alone != 3 {
+		t.Errorf("refused by %s, %d decisions were made alone, want 3", exceeded.Kind, alone)
 	}
 }
 
