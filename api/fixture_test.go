@@ -35,7 +35,7 @@ import (
 const (
 	testKey     = "plm_live_test"
 	providerKey = "sk-test"
-	patience    = 20 * time.Second // for what must come
+	patience    = time.Minute // for what must come, on a loaded machine
 )
 
 // proxy is the proxy with real parts on a store in memory, before a provider.
@@ -258,7 +258,7 @@ func newWriter(t testing.TB, store session.Store, more ...pipeline.Module) *prom
 	if memory, ok := store.(*session.Memory); ok {
 		past = compactionbridge.Past{Lanes: memory, Originals: session.MemoryArchive{Memory: memory}}
 	}
-	writer, err := prompt.NewWriter(store, counter, pipeline.NewChain(append(more, modules.All(counter, modules.Memory{Past: past})...)...))
+	writer, err := prompt.NewWriter(store, counter, pipeline.NewChain(append(more, modules.All(counter, modules.Memory{Past: past})...)...).WithDeadline(patience))
 	if err != nil {
 		t.Fatal(err)
 	}

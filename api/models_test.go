@@ -1,7 +1,9 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"palimpsest/api/upstream/providertest"
@@ -171,8 +174,8 @@ func (c *clock) advance(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// W9: a provider that does not answer costs less than three seconds; what it said
-// before holds, and where it said nothing the error says why.
+// W9: a provider that does not answer is not waited for; what it said before holds, and
+// where it said nothing the error says why.
 func TestSilentProviderOfModelsIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	var silent atomic.Bool
@@ -191,13 +194,32 @@ func TestSilentProviderOfModelsIsNotWaitedFor(t *testing.T) {
 	silent.Store(true)
 	clock.advance(2 * modelsAge)
 	for query, want := range map[string]int{"": http.StatusOK, "?other=1": http.StatusBadGateway} {
-		began := time.Now()
-		got := p.send(http.MethodGet, modelsPath+query, "")
-		if took := time.Since(began); got.status != want || took > 3*time.Second {
-			t.Errorf("%q: status %d after %s: %s", query, got.status, took, got.body)
+		if got := p.send(http.MethodGet, modelsPath+query, ""); got.status != want {
+			t.Errorf("%q: status %d: %s", query, got.status, got.body)
 		}
 		<-gone // nobody is left waiting
 	}
+}
+
+// W9: a provider that does not answer costs less than three seconds, whether or not it
+// said something before.
+func TestSilentProviderOfModelsCostsLessThanThreeSeconds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		lists, old := &modelLists{}, modelsQuestion{path: "old"}
+		lists.store(old, modelsAnswer{status: http.StatusOK, at: time.Now().Add(-2 * modelsAge)})
+		silent := func(ctx context.Context) (modelsAnswer, error) {
+			<-ctx.Done()
+			return modelsAnswer{}, context.Cause(ctx)
+		}
+		for question, want := range map[modelsQuestion]error{old: nil, {path: "new"}: errModelsLate} {
+			began := time.Now()
+			_, err := lists.get(t.Context(), question, time.Now, silent)
+			if took := time.Since(began); !errors.Is(err, want) || took >= 3*time.Second {
+				t.Errorf("%s: %v after %s, want %v", question.path, err, took, want)
+			}
+		}
+	})
 }
 
 // Errors pass through where nothing is known; where something is, it holds.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -68,9 +67,7 @@ func BenchmarkQuietNeighbour(b *testing.B) {
 			}
 			cancel()
 			flood.Wait()
-			slices.Sort(took)
-			b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
-			b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+			reportTimes(b, took)
 		})
 	}
 }

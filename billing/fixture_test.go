@@ -49,7 +49,7 @@ func config(double *stripetest.Server) billing.Config {
 	return config
 }
 
-func setup(t *testing.T, change ...func(*billing.Config)) bundle {
+func setup(t testing.TB, change ...func(*billing.Config)) bundle {
 	t.Helper()
 	database := dbtest.New(t)
 	double := stripetest.New(t, noon)
@@ -85,7 +85,7 @@ func setup(t *testing.T, change ...func(*billing.Config)) bundle {
 }
 
 // buy has the workspace buy a plan, and returns its customer.
-func (b bundle) buy(t *testing.T, plan string) string {
+func (b bundle) buy(t testing.TB, plan string) string {
 	t.Helper()
 	address, err := b.Checkout(t.Context(), b.workspace, "ada@example.com", plan)
 	if err != nil {
@@ -98,7 +98,7 @@ func (b bundle) buy(t *testing.T, plan string) string {
 	return b.account(t).Customer
 }
 
-func (b bundle) read(t *testing.T) {
+func (b bundle) read(t testing.TB) {
 	t.Helper()
 	if err := b.Read(t.Context(), b.workspace.ID); err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func (b bundle) pass(t *testing.T) {
 	}
 }
 
-func (b bundle) account(t *testing.T) billing.Account {
+func (b bundle) account(t testing.TB) billing.Account {
 	t.Helper()
 	account, err := b.store.Account(t.Context(), b.workspace.ID)
 	if err != nil {

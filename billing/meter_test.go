@@ -252,14 +252,14 @@ func TestKilledReporterReportsEveryExchangeOnce(t *testing.T) {
 			"BILLING_NOW="+b.double.Now().Add(time.Duration(run)*6*time.Minute).Format(time.RFC3339))
 		var output strings.Builder
 		command.Stdout, command.Stderr = &output, &output
-		if err := command.Start(); err != nil {
-			t.Fatal(err)
-		}
-		mu.Lock()
+		mu.Lock() // its calls wait until it is known
+		err := command.Start()
 		child = command.Process
 		mu.Unlock()
-		err := command.Wait()
-		if err == nil {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = command.Wait(); err == nil {
 			break
 		}
 		if status, is := command.ProcessState.Sys().(syscall.WaitStatus); !is || !status.Signaled() {

@@ -69,7 +69,10 @@ type replica struct {
 func (b *bundle) replica(t *testing.T, address string) *replica {
 	t.Helper()
 	r := &replica{}
-	r.Limiter = limits.New(limits.Config{Ledger: b, Now: b.clock, Redis: redistest.Client(t, address), Alone: func() { r.alone.Add(1) }})
+	r.Limiter = limits.New(limits.Config{
+		Ledger: b, Now: b.clock, Redis: redistest.Client(t, address), Alone: func() { r.alone.Add(1) },
+		Patience: time.Minute, // of a loaded machine
+	})
 	return r
 }
 

@@ -1,6 +1,7 @@
 package limits
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -15,8 +16,8 @@ import (
 )
 
 const (
-	// patience is how long a request waits for Redis.
-	patience = 100 * time.Millisecond
+	// DefaultPatience is how long a request waits for Redis unless the config says so.
+	DefaultPatience = 100 * time.Millisecond
 
 	// outage is how long Redis is not asked after it did not answer.
 	outage = time.Second
@@ -45,6 +46,9 @@ type Config struct {
 	// Redis is where replicas count together; nil: each counts by itself. Its
 	// calls must end with their context.
 	Redis redis.UniversalClient
+
+	// Patience is how long a request waits for Redis; 0: DefaultPatience.
+	Patience time.Duration
 
 	// Alone is called for each decision that one replica makes by itself because
 	// Redis does not answer; nil: nobody cares.
@@ -82,6 +86,7 @@ func New(config Config) *Limiter {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
+	config.Patience = cmp.Or(config.Patience, DefaultPatience)
 	l := &Limiter{config: config, local: newLocal(), live: make(map[*Ticket]int64), stop: make(chan struct{})}
 	if config.Redis != nil {
 		l.shared = newShared(config.Redis)
@@ -161,7 +166,7 @@ func (l *Limiter) ask(ctx context.Context, call func(context.Context) error) boo
 		return false
 	}
 	// What is counted is counted for a client that has left too.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.config.Patience)
 	defer cancel()
 	if err := call(ctx); err != nil {
 		l.down.Store(now.Add(outage).UnixNano())

@@ -2,50 +2,81 @@
 package redistest
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"net"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 )
 
+// tries is how often a port is looked for: another program may take one that was free.
+const tries = 5
+
 // Start starts a Redis server that ends with the test, or with stop. It fails the
 // test where redis-server is not installed.
 func Start(t testing.TB) (address string, stop func()) {
 	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	var said string
+	for range tries {
+		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		address = listener.Addr().String()
+		_, port, err := net.SplitHostPort(address)
+		if err = errors.Join(err, listener.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if stop, said = serve(t, port); stop != nil {
+			return address, stop
+		}
 	}
-	address = listener.Addr().String()
-	_, port, err := net.SplitHostPort(address)
-	if err = errors.Join(err, listener.Close()); err != nil {
-		t.Fatal(err)
-	}
+	t.Fatalf("redis-server does not start:\n%s", said)
+	return "", nil
+}
+
+// serve starts a server on a port and returns when it takes connections; nil: it ended,
+// and why it says itself.
+func serve(t testing.TB, port string) (stop func(), said string) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	//nolint:gosec // a program by its name, and a port and a directory of the test
 	server := exec.CommandContext(ctx, "redis-server", "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--dir", t.TempDir())
+	output, err := server.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := server.Start(); err != nil {
 		t.Fatalf("start redis-server (install the package redis-server): %v", err)
 	}
-	stop = sync.OnceFunc(func() { cancel(); _ = server.Wait() })
+	lines, drained := bufio.NewScanner(output), make(chan struct{})
+	stop = sync.OnceFunc(func() { cancel(); <-drained; _ = server.Wait() })
 	t.Cleanup(stop)
-	client := redis.NewClient(&redis.Options{Addr: address, MaxRetries: 50})
-	defer func() { _ = client.Close() }()
-	if err := client.Ping(t.Context()).Err(); err != nil {
-		t.Fatalf("redis-server does not answer: %v", err)
+	for lines.Scan() {
+		said += lines.Text() + "\n"
+		if strings.Contains(lines.Text(), "Ready to accept connections") {
+			go func() { // reads on, so that it never waits to be heard
+				defer close(drained)
+				for lines.Scan() {
+				}
+			}()
+			return stop, said
+		}
 	}
-	return address, stop
+	close(drained)
+	return nil, said
 }
 
 // Client returns a client for a server whose calls end with their context; it is
-// closed with the test.
+// closed with the test. A server that has been stopped stays so: it is tried once.
 func Client(t testing.TB, address string) *redis.Client {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: address, ContextTimeoutEnabled: true})
+	client := redis.NewClient(&redis.Options{Addr: address, ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1})
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }

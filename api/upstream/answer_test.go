@@ -166,7 +166,9 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 			t.Fatalf("request %d: %d bytes came back: %v", i, len(content), err)
 		}
 	}
-	if opened.Load() != 1 {
+	// One would do, but a connection whose writer has not come round 50 ms after the
+	// answer is given up.
+	if opened.Load() > 5 {
 		t.Errorf("%d connections were opened for 50 requests", opened.Load())
 	}
 }

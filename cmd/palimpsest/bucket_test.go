@@ -58,6 +58,7 @@ func TestRequestsPassWhileTheBucketIsDown(t *testing.T) {
 		if epochs == 0 {
 			t.Fatal("nothing was compressed")
 		}
+		w.untilArchived(ends[to-1])
 	}
 	pass := func() (pending int, err error) {
 		t.Helper()

@@ -42,7 +42,7 @@ func TestJavaScriptSDKsThroughTheProxy(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			command := exec.CommandContext(ctx, "node", script)
 			command.Dir = folder

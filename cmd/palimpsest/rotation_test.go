@@ -20,7 +20,7 @@ import (
 // traffic sends requests until it is stopped.
 type traffic struct {
 	sent, failed atomic.Int64
-	answered     chan struct{} // one for each request, as far as there is room
+	answered     []chan struct{} // of each client, one for each request, as far as there is room
 	stopped      chan struct{}
 	stop         func() // ends it
 	senders      sync.WaitGroup
@@ -29,8 +29,10 @@ type traffic struct {
 // flow has several clients send requests to whatever address at returns.
 func flow(t *testing.T, key string, at func() string) *traffic {
 	t.Helper()
-	f := &traffic{answered: make(chan struct{}, 1), stopped: make(chan struct{})}
+	f := &traffic{stopped: make(chan struct{})}
 	for range 2 {
+		answered := make(chan struct{}, 1)
+		f.answered = append(f.answered, answered)
 		f.senders.Go(func() {
 			for {
 				select {
@@ -43,7 +45,7 @@ func flow(t *testing.T, key string, at func() string) *traffic {
 					t.Errorf("status %d: %.200s", status, answer)
 				}
 				select {
-				case f.answered <- struct{}{}:
+				case answered <- struct{}{}:
 				default:
 				}
 			}
@@ -57,10 +59,13 @@ func flow(t *testing.T, key string, at func() string) *traffic {
 	return f
 }
 
-// more waits until twenty more requests have been answered.
+// more waits until ten more requests of each client have been answered: what it asks
+// then, it asks at the address of now.
 func (f *traffic) more() {
-	for range 20 {
-		<-f.answered
+	for _, answered := range f.answered {
+		for range 10 {
+			<-answered
+		}
 	}
 }
 

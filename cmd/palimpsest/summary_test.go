@@ -89,22 +89,7 @@ func (w *worker) untilSummaries(count int) {
 // untilArchived waits until the messages of all requests so far are durable.
 func (w *worker) untilArchived() {
 	w.t.Helper()
-	w.until(func() bool {
-		var list struct {
-			Data []struct{ ID string } `json:"data"`
-		}
-		w.call(http.MethodGet, "/api/v1/sessions", nil, http.StatusOK, &list)
-		if len(list.Data) == 0 {
-			return false
-		}
-		var detail struct {
-			Lanes []struct {
-				Archived int `json:"archived"`
-			} `json:"lanes"`
-		}
-		w.call(http.MethodGet, "/api/v1/sessions/"+list.Data[0].ID, nil, http.StatusOK, &detail)
-		return detail.Lanes[0].Archived >= len(w.messages)-2
-	})
+	w.tenant.untilArchived(len(w.messages) - 2)
 }
 
 // isForNotes reports whether a body asks for a summary.

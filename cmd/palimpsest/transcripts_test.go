@@ -153,6 +153,28 @@ func (w *tenant) onlySession() string {
 	return list.Data[0].ID
 }
 
+// untilArchived waits until so many messages of the workspace's one conversation are
+// durable: those of a request are a moment after its answer.
+func (w *tenant) untilArchived(messages int) {
+	w.t.Helper()
+	w.until(func() bool {
+		var list struct {
+			Data []struct{ ID string } `json:"data"`
+		}
+		w.call(http.MethodGet, "/api/v1/sessions", nil, http.StatusOK, &list)
+		if len(list.Data) == 0 {
+			return false
+		}
+		var detail struct {
+			Lanes []struct {
+				Archived int `json:"archived"`
+			} `json:"lanes"`
+		}
+		w.call(http.MethodGet, "/api/v1/sessions/"+list.Data[0].ID, nil, http.StatusOK, &detail)
+		return detail.Lanes[0].Archived >= messages
+	})
+}
+
 // original reads one archived message.
 func (w *tenant) original(session string, index int) (*http.Response, []byte) {
 	w.t.Helper()

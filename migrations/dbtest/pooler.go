@@ -26,24 +26,20 @@ func (d *Database) PooledURL(t testing.TB, connections int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	_, port, err := net.SplitHostPort(address)
-	if err := errors.Join(err, listener.Close()); err != nil {
-		t.Fatal(err)
-	}
 	dir, credential, err := poolerPlace()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	password, _ := app.User.Password()
-	for name, content := range map[string]string{
-		"users.txt": fmt.Sprintf("%q %q\n", app.User.Username(), password),
-		"pgbouncer.ini": fmt.Sprintf(`[databases]
+	users := fmt.Sprintf("%q %q\n", app.User.Username(), password)
+	if err := os.WriteFile(filepath.Join(dir, "users.txt"), []byte(users), 0o644); err != nil { //nolint:gosec // the directory is closed to others
+		t.Fatal(err)
+	}
+	var said string
+	for range poolerTries {
+		port := freePort(t)
+		config := fmt.Sprintf(`[databases]
 %s = host=%s port=%s
 [pgbouncer]
 listen_addr = 127.0.0.1
@@ -54,15 +50,35 @@ auth_file = %s
 pool_mode = transaction
 default_pool_size = %d
 max_client_conn = 500
-`, d.Name, app.Hostname(), app.Port(), port, filepath.Join(dir, "users.txt"), connections),
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil { //nolint:gosec // the directory is closed to others
+`, d.Name, app.Hostname(), app.Port(), port, filepath.Join(dir, "users.txt"), connections)
+		if err := os.WriteFile(filepath.Join(dir, "pgbouncer.ini"), []byte(config), 0o644); err != nil { //nolint:gosec // the directory is closed to others
 			t.Fatal(err)
 		}
+		var runs bool
+		if said, runs = runPooler(t, filepath.Join(dir, "pgbouncer.ini"), credential); runs {
+			app.Host = net.JoinHostPort("127.0.0.1", port)
+			return app.String()
+		}
 	}
-	runPooler(t, filepath.Join(dir, "pgbouncer.ini"), credential)
-	app.Host = address
-	return app.String()
+	t.Fatalf("pgbouncer does not start:\n%s", said)
+	return ""
+}
+
+// poolerTries is how often a port is looked for: another program may take one that was
+// free.
+const poolerTries = 5
+
+func freePort(t testing.TB) string {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if err := errors.Join(err, listener.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return port
 }
 
 // poolerPlace returns a directory for a pgbouncer and whom it runs as: it refuses to be
@@ -83,8 +99,8 @@ func poolerPlace() (dir string, credential *syscall.Credential, err error) {
 	return dir, &syscall.Credential{Uid: uint32(id), Gid: uint32(group)}, os.Chown(dir, int(id), int(group))
 }
 
-// runPooler returns when a pgbouncer takes connections.
-func runPooler(t testing.TB, config string, credential *syscall.Credential) {
+// runPooler returns when a pgbouncer takes connections, or has ended, and what it said.
+func runPooler(t testing.TB, config string, credential *syscall.Credential) (said string, runs bool) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	command := exec.CommandContext(ctx, poolerProgram(), config) //nolint:gosec // a program by its name, and a file of the test
@@ -97,18 +113,17 @@ func runPooler(t testing.TB, config string, credential *syscall.Credential) {
 		t.Fatalf("start pgbouncer (install the package pgbouncer): %v", err)
 	}
 	t.Cleanup(func() { cancel(); _ = command.Wait() })
-	var said []string
 	for lines := bufio.NewScanner(output); lines.Scan(); {
-		said = append(said, lines.Text())
+		said += lines.Text() + "\n"
 		if strings.Contains(lines.Text(), "process up") {
 			go func() { // reads on, so that it never waits to be heard
 				for lines.Scan() {
 				}
 			}()
-			return
+			return said, true
 		}
 	}
-	t.Fatalf("pgbouncer does not start:\n%s", strings.Join(said, "\n"))
+	return said, false
 }
 
 // poolerProgram returns pgbouncer's name, with its directory where that is not in PATH.
