@@ -160,3 +160,32 @@ func TestConcurrentRequestsHoldTheLaneInTurn(t *testing.T) {
 		})
 	}
 }
+
+// S8: news of a lane is heard while a request holds it, and so is what comes after: a
+// revoked key. The lane is dropped once it is free.
+func TestNewsOfALaneDoesNotWaitForWhoHoldsIt(t *testing.T) {
+	t.Parallel()
+	for name, tell := range map[string]func(*session.Resolver, uuid.UUID){
+		"an epoch":  func(r *session.Resolver, lane uuid.UUID) { r.Changed(lane, 1) },
+		"an insert": func(r *session.Resolver, lane uuid.UUID) { r.InsertsChanged(lane, 1) },
+		"a summary": func(r *session.Resolver, lane uuid.UUID) { r.SummaryChanged(lane, 2) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := setup(t)
+				held, _ := b.hold(t, session.Hint{}, "a B c")
+				tell(b.resolver, held.ID)
+				synctest.Wait()
+				if b.resolver.Known(held.ID) != held {
+					t.Error("the lane is dropped while a request holds it")
+				}
+				held.Unlock()
+				synctest.Wait()
+				if b.resolver.Known(held.ID) != nil {
+					t.Error("the lane is not read anew")
+				}
+			})
+		})
+	}
+}

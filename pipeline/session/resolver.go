@@ -199,18 +199,28 @@ func (r *Resolver) InsertsChanged(lane uuid.UUID, number int) {
 	r.changed(lane, func(known *Lane) bool { return known.NextInsert() > number })
 }
 
-// changed drops a lane that is not current.
+// changed drops a lane that is not current. It does not wait for a request that holds the
+// lane: whoever hears of the change hears of revoked keys too.
 func (r *Resolver) changed(lane uuid.UUID, isCurrent func(known *Lane) bool) {
 	known, ok := r.lanes.GetIfPresent(lane)
 	if !ok {
 		return
 	}
-	known.mu.Lock()
-	current := isCurrent(known)
-	known.mu.Unlock()
-	if !current {
-		r.lanes.Invalidate(lane)
+	drop := func() {
+		current := isCurrent(known)
+		known.mu.Unlock()
+		if !current {
+			r.lanes.Invalidate(lane)
+		}
 	}
+	if known.mu.TryLock() {
+		drop()
+		return
+	}
+	go func() {
+		known.mu.Lock()
+		drop()
+	}()
 }
 
 // Forget drops a lane: the store knows it better.

@@ -92,14 +92,7 @@ func (r *Resolver) SummaryRejected(lane uuid.UUID, reason string) {
 // SummaryChanged notes that the store has a summary of a lane's first messages.
 // Unless this process knows it, the lane is read anew.
 func (r *Resolver) SummaryChanged(lane uuid.UUID, covers int) {
-	known, ok := r.lanes.GetIfPresent(lane)
-	if !ok {
-		return
-	}
-	known.mu.Lock()
-	current := slices.ContainsFunc(known.summaries, func(s Summary) bool { return s.Covers == covers })
-	known.mu.Unlock()
-	if !current {
-		r.lanes.Invalidate(lane)
-	}
+	r.changed(lane, func(known *Lane) bool {
+		return slices.ContainsFunc(known.summaries, func(s Summary) bool { return s.Covers == covers })
+	})
 }
