@@ -1,22 +1,25 @@
 // Asks for the preview of a pipeline anew whenever something of it is changed, and has
 // its figures downloaded. What stands there is greyed until the answer is there; an
-// older answer never replaces a newer one.
+// older answer never replaces a newer one. Where none comes, the card says so and can be
+// asked again.
 (() => {
   'use strict';
   const pause = 120; // milliseconds without a change
+  const patience = 60000; // milliseconds until an answer is given up
   let asked = 0;
 
   const ask = async card => {
     const number = ++asked;
     card.classList.add('stale');
     const form = card.closest('form');
-    const answer = await fetch(card.dataset.preview, { method: 'POST', body: new URLSearchParams(new FormData(form)) }).catch(() => null);
+    const text = await fetch(card.dataset.preview, { method: 'POST', body: new URLSearchParams(new FormData(form)), signal: AbortSignal.timeout(patience) })
+      .then(answer => (answer.ok && !answer.redirected || answer.status === 422 ? answer.text() : null)).catch(() => null);
     if (number !== asked || !card.isConnected) return;
     const body = card.querySelector('[data-preview-body]');
-    if (answer && (answer.ok || answer.status === 422)) {
-      body.innerHTML = await answer.text();
+    if (text !== null) {
+      body.innerHTML = text;
     } else {
-      body.textContent = 'The preview cannot be reached. Saving still works.';
+      body.replaceChildren(card.querySelector('[data-preview-unreached]').content.cloneNode(true));
     }
     card.classList.remove('stale');
   };
@@ -30,6 +33,13 @@
     waiting = setTimeout(() => ask(card), pause);
   };
   document.addEventListener('input', changed);
+
+  document.addEventListener('click', event => {
+    const card = event.target.closest?.('[data-preview-again]')?.closest('[data-preview]');
+    if (!card) return;
+    event.preventDefault();
+    ask(card);
+  });
 
   // A file is for the browser to keep: htmx would put it in the place of the page.
   document.addEventListener('submit', event => { if (event.submitter?.dataset.download !== undefined) event.stopPropagation(); }, true);

@@ -1,6 +1,7 @@
 package keys_test
 
 import (
+	"encoding/csv"
 	"net/http"
 	"strings"
 	"testing"
@@ -93,6 +94,31 @@ func TestRevokingNeedsTheNameTyped(t *testing.T) {
 	}
 	if _, err := person.Keys.Authenticate(t.Context(), secret); err == nil {
 		t.Error("the revoked key still works")
+	}
+}
+
+func TestUsableKeysStandFirstOnThePageAndInItsFile(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	person := product.SignUp(t, "northbeam")
+	for _, name := range []string{"first", "ended", "gone", "last"} {
+		person.Post("/keys", "name", name, "expiry", "")
+	}
+	person.Post(person.Get("/keys").Find(`[data-testid="keys"] a[aria-label="Revoke gone"]`).AttrOr("href", ""), "confirm", "gone")
+	if _, err := product.Database.Owner(t).Exec(t.Context(), "UPDATE api_keys SET expires_at = now() - interval '1 hour' WHERE name = 'ended'"); err != nil {
+		t.Fatal(err)
+	}
+
+	const want = "last first ended gone"
+	if got := person.Get("/keys").Text(`[data-testid="keys"] b.ttl`); got != want {
+		t.Errorf("the page has %q", got)
+	}
+	rows, err := csv.NewReader(strings.NewReader(person.Get("/keys/csv").HTML)).ReadAll()
+	if err != nil || len(rows) != 5 {
+		t.Fatalf("%d rows: %v", len(rows), err)
+	}
+	if got := strings.Join([]string{rows[1][1], rows[2][1], rows[3][1], rows[4][1]}, " "); got != want {
+		t.Errorf("the file has %q", got)
 	}
 }
 

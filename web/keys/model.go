@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -119,7 +120,21 @@ func newModel(who tenants.Principal, keys []tenants.APIKey, used []tenants.Usage
 			Creator:   creatorOf(key, who), Held: summary(key), OldUntil: oldUntil(key, now),
 		})
 	}
+	slices.SortStableFunc(m.Rows, func(a, b row) int { return cmp.Compare(a.rank(), b.rank()) })
 	return m
+}
+
+// rank orders keys by what can still be done with them: the usable first, then the
+// expired, the revoked last.
+func (r *row) rank() int {
+	switch {
+	case r.Key.RevokedAt != nil:
+		return 2
+	case r.State == stateExpired:
+		return 1
+	default:
+		return 0
+	}
 }
 
 // creatorOf says who created a key.

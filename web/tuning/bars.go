@@ -54,9 +54,26 @@ func (m previewModel) picture() picture {
 		one := each[len(each)-1-i]
 		drawn.Bars = append(drawn.Bars, newBar(one, float64(i)*step+step*(1-barShare)/2, step*barShare))
 	}
+	if !m.Ready {
+		drawn.Bars = waiting(yOf(target))
+		return drawn
+	}
 	drawn.Words = fmt.Sprintf("How full the fullest prompt of each of %s made the model’s window, the oldest first: %d would be compressed, %d of them down to L3.",
 		components.Plural(int64(len(each)), "session"), compressed(each), atL3(each))
 	return drawn
+}
+
+// waiting returns what stands where the bars come: as many as there are at most, all up
+// to a line.
+func waiting(y float64) []bar {
+	bars, step := make([]bar, preview.Newest), pictureWidth/preview.Newest
+	for i := range bars {
+		bars[i] = bar{
+			X: components.Decimal(float64(i)*step + step*(1-barShare)/2), Width: components.Decimal(step * barShare),
+			SentY: components.Decimal(y), SentHigh: components.Decimal(pictureHeight - y), Ink: "f-wait",
+		}
+	}
+	return bars
 }
 
 // pictureTopGap is the room above the picture for what stands out of it, in px.

@@ -110,6 +110,46 @@ func TestModulesAreShownMovedAndPutBackByKeyboard(t *testing.T) {
 	}
 }
 
+// The preview comes without moving anything. Where it does not come the card says so, and
+// asks again.
+func TestPreviewIsWaitedForInItsSize(t *testing.T) {
+	t.Parallel()
+	person := talked(t, webtest.Start(t), 5)
+	const places = `JSON.stringify(['.preview', '.preview .replays', '.preview .tiles', '.preview .tiles dd', '.preview .ch', '.preview .legend', '.preview .datatable', '.preview footer'].map(one => {
+		const at = document.querySelector(one).getBoundingClientRect(); return [one, at.top, at.height].join(' ') }))`
+	browser := browsertest.Start(t)
+	for width, theme := range map[int64]string{browsertest.Phone: "dark", browsertest.Desktop: "light"} {
+		tab := browser.Open(t, browsertest.View{URL: person.URL, Theme: theme, Width: width, Cookies: person.Cookies()})
+		tab.OnEveryPage(`const real = window.fetch; window.held = [];
+			window.fetch = (...asked) => String(asked[0]).startsWith('/pipeline/preview') ? new Promise((come, fail) => held.push({come: () => real(...asked).then(come), fail})) : real(...asked)`)
+		tab.Go("/pipeline")
+		tab.Until(`held.length === 1`)
+		tab.Check(fmt.Sprintf("preview waited for %d", width))
+		if seen := `document.querySelector('.late').checkVisibility({visibilityProperty: true})`; browsertest.Evaluate[bool](tab, seen) {
+			t.Error("it is late at once")
+		} else {
+			tab.Run(`document.getAnimations().find(one => one.effect.target.matches('.late')).finish()`)
+			tab.Until(seen)
+		}
+		before := browsertest.Evaluate[string](tab, places)
+		tab.Run(`held[0].come()`)
+		tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 6`)
+		if after := browsertest.Evaluate[string](tab, places); after != before {
+			t.Errorf("at %d px it moves from\n%s to\n%s", width, before, after)
+		}
+
+		tab.Go("/pipeline")
+		tab.Until(`held.length === 1`)
+		tab.Run(`held[0].fail(new TypeError('offline'))`)
+		tab.See(`[data-testid="preview-failed"]`)
+		tab.Check(fmt.Sprintf("preview failed %d", width))
+		tab.Click(`[data-testid="preview-failed"] [data-preview-again]`)
+		tab.Until(`held.length === 2`)
+		tab.Run(`held[1].come()`)
+		tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 6`)
+	}
+}
+
 func TestConflictLooksRight(t *testing.T) {
 	t.Parallel()
 	person, _ := clash(t)

@@ -198,7 +198,7 @@ func layerOf(saved tenants.PipelineConfig) pipeline.Layer {
 func (h *Handler) answer(c echo.Context, status int, who tenants.Principal, page model) error {
 	page.Now = h.deps.Now()
 	h.fill(c.Request().Context(), who, &page)
-	page.Preview.Client = c.FormValue(clientName)
+	page.Preview.Client, page.Preview.Target = c.FormValue(clientName), page.Typed.Set[targetPath]
 	return layout.Page(c, status, layout.Frame{Title: "Pipeline", Section: layout.Pipeline, Who: who}, view(page))
 }
 

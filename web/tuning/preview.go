@@ -42,7 +42,7 @@ func NewPreviewer(page *Handler, compares Comparer, log *slog.Logger) *Previewer
 	return &Previewer{page: page, compares: compares, log: log}
 }
 
-// previewModel is the card with the preview; the zero value has nothing yet.
+// previewModel is the card with the preview; one that is not ready is waited for.
 type previewModel struct {
 	Ready  bool
 	Found  preview.Comparison
