@@ -108,8 +108,8 @@ func TestStrangerWalksThroughWithTheScriptsOn(t *testing.T) {
 	// The theme changes at once and stays.
 	tab.Click(".top .to-dark")
 	tab.Until(`document.documentElement.dataset.theme === 'dark' && document.cookie.includes('theme=dark')`)
-	tab.Do(chromedp.NavigateBack())
-	tab.Until(`document.readyState === 'complete' && document.querySelector('main h1') !== null`)
+	tab.Back()
+	tab.Until(browsertest.At("/pipeline") + ` && document.querySelector('main h1') !== null`)
 	tab.Click(`.who button[aria-label="Log out"]`)
 	tab.Until(browsertest.At("/login"))
 }

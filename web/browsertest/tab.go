@@ -20,6 +20,14 @@ func (p *Tab) Go(path string) {
 	p.Until(still)
 }
 
+// Back goes back as the browser's button does, to a page that htmx brings, and waits until
+// it is there.
+func (p *Tab) Back() {
+	p.t.Helper()
+	p.Run(`window.pageIs.isBack = false; addEventListener('htmx:finally:swap', () => { window.pageIs.isBack = true; }, {once: true}); history.back()`)
+	p.Until(`window.pageIs.isBack`)
+}
+
 // Do does steps one after the other, each on a whole page. A step that takes longer than
 // patience fails the test, as one does that cannot be done. One that is for an element
 // that the page replaces meanwhile looks it up again.
