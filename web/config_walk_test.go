@@ -43,13 +43,13 @@ func TestPipelineIsEditedAndRestoredByKeyboardAlone(t *testing.T) {
 
 	tab.Go("/overview")
 	press(tab, "gp")
-	tab.Until(at("/pipeline") + headed)
+	tab.Until(browsertest.At("/pipeline") + headed)
 	enter(t, tab, `main a[href="/pipeline/yaml"]`)
-	tab.Until(at("/pipeline/yaml") + headed)
+	tab.Until(browsertest.At("/pipeline/yaml") + headed)
 
 	// A value that is not accepted is kept, with the focus in the field.
 	press(tab, "e")
-	tab.Until(at("/pipeline/yaml/edit") + headed)
+	tab.Until(browsertest.At("/pipeline/yaml/edit") + headed)
 	write(t, tab, "#field-yaml", "ipc: {minClear: 7}")
 	enter(t, tab, `main form button[type="submit"]`)
 	tab.Until(`document.querySelector('#faults') !== null && ` + wrong)
@@ -58,24 +58,24 @@ func TestPipelineIsEditedAndRestoredByKeyboardAlone(t *testing.T) {
 	// Tab leads out of the field, and what is mended is saved.
 	write(t, tab, "#field-yaml", "ipc: {minClear: 0.2}")
 	enter(t, tab, `main form button[type="submit"]`)
-	tab.Until(at("/pipeline/yaml?saved=1") + headed)
+	tab.Until(browsertest.At("/pipeline/yaml?saved=1") + headed)
 	press(tab, "e")
-	tab.Until(at("/pipeline/yaml/edit") + headed)
+	tab.Until(browsertest.At("/pipeline/yaml/edit") + headed)
 	write(t, tab, "#field-yaml", "ipc: {minClear: 0.3}")
 	enter(t, tab, `main form button[type="submit"]`)
-	tab.Until(at("/pipeline/yaml?saved=2") + headed)
+	tab.Until(browsertest.At("/pipeline/yaml?saved=2") + headed)
 
 	// Escape leaves the question for the version's page, from which it is asked again.
 	enter(t, tab, `main a[href="/pipeline/history"]`)
-	tab.Until(at("/pipeline/history") + headed)
+	tab.Until(browsertest.At("/pipeline/history") + headed)
 	enter(t, tab, `main a[href="/pipeline/history/1/restore"]`)
 	tab.Until(`document.querySelector('#dlg-restore:modal')?.contains(document.activeElement)`)
 	tab.Do(chromedp.KeyEvent(kb.Escape))
-	tab.Until(at("/pipeline/history/1") + headed)
+	tab.Until(browsertest.At("/pipeline/history/1") + headed)
 	enter(t, tab, `main a[href="/pipeline/history/1/restore"]`)
 	tab.Until(`document.querySelector('#dlg-restore:modal')?.contains(document.activeElement)`)
 	enter(t, tab, `#dlg-restore button[type="submit"]`)
-	tab.Until(at("/pipeline/history?restored=3") + headed)
+	tab.Until(browsertest.At("/pipeline/history?restored=3") + headed)
 	tab.CheckLooks("restored by keyboard")
 	config, err := person.DB.Pipeline(t.Context(), person.Workspace.ID)
 	if err != nil || config.Version != 3 || !strings.Contains(config.YAML, "minClear: 0.2") {
@@ -93,7 +93,7 @@ func TestConfigurationIsImportedByKeyboardAlone(t *testing.T) {
 
 	tab.Go("/settings")
 	enter(t, tab, `main a[href="/settings/import"]`)
-	tab.Until(at("/settings/import") + headed)
+	tab.Until(browsertest.At("/settings/import") + headed)
 	tabTo(t, tab, "#field-file")
 	write(t, tab, "#field-config", "palimpsest: 1, settngs: {}")
 	enter(t, tab, `main form button[type="submit"]`)

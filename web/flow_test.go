@@ -11,11 +11,6 @@ import (
 	"palimpsest/web/webtest"
 )
 
-// at is true once the page of a path is there.
-func at(path string) string {
-	return `location.pathname + location.search === '` + path + `' && document.readyState === 'complete'`
-}
-
 // The way of a stranger through the product with the scripts on: pages are
 // swapped, not loaded, and what a person sees is what is stored.
 func TestStrangerWalksThroughWithTheScriptsOn(t *testing.T) {
@@ -31,12 +26,12 @@ func TestStrangerWalksThroughWithTheScriptsOn(t *testing.T) {
 	tab.Until(`document.querySelector('[data-testid="error-password"]') !== null && document.activeElement.name === 'password'`)
 	tab.Check("sign up refused")
 	tab.Do(chromedp.SendKeys("#field-password", webtest.Password), submit)
-	tab.Until(at("/overview"))
+	tab.Until(browsertest.At("/overview"))
 
 	// A navigation swaps the page; the document stays.
 	tab.Do(chromedp.SetAttributeValue("html", "data-same", "yes"))
 	tab.Click(`.nav a[href="/providers"]`)
-	tab.Until(at("/providers") + ` && document.title.startsWith('Providers') && document.activeElement.matches('h1')`)
+	tab.Until(browsertest.At("/providers") + ` && document.title.startsWith('Providers') && document.activeElement.matches('h1')`)
 	tab.Click(`.head a[href="/providers/new"]`)
 	tab.Until(opened)
 	tab.Do(chromedp.SendKeys("#field-name", "anthropic-prod"), chromedp.SendKeys("#field-key", webtest.ProviderKey),
@@ -46,7 +41,7 @@ func TestStrangerWalksThroughWithTheScriptsOn(t *testing.T) {
 	tab.Until(`(document.querySelector('[data-testid="outcome"]') || {textContent: ''}).textContent.includes('The key works')`)
 
 	tab.Click(`.nav a[href="/keys"]`)
-	tab.Until(at("/keys"))
+	tab.Until(browsertest.At("/keys"))
 	tab.Click(`.head a[href="/keys/new"]`)
 	tab.Until(opened)
 	tab.Do(chromedp.SendKeys("#field-name", "laptop"), chromedp.Click(`dialog button[type="submit"]`))
@@ -62,7 +57,7 @@ func TestStrangerWalksThroughWithTheScriptsOn(t *testing.T) {
 		tab.Until(`document.querySelector('#d-` + client.ID + `').hidden === false && document.querySelectorAll('dialog section:not([hidden])').length === 1`)
 	}
 	tab.Click(`[data-testid="copied"]`)
-	tab.Until(at("/keys") + ` && document.querySelector('dialog[open]') === null && !document.body.textContent.includes('` + secret + `')`)
+	tab.Until(browsertest.At("/keys") + ` && document.querySelector('dialog[open]') === null && !document.body.textContent.includes('` + secret + `')`)
 
 	tab.Click(`#c-openai-sdk-tab`)
 	tab.CheckLooks("keys with an SDK")
@@ -77,7 +72,7 @@ func TestStrangerWalksThroughWithTheScriptsOn(t *testing.T) {
 	tab.Until(`(document.querySelector('#steps') || {dataset: {}}).dataset.done === '3' && document.querySelector('#steps').textContent.includes('Claude Code')`)
 
 	tab.Click(`.nav a[href="/sessions"]`)
-	tab.Until(at("/sessions") + ` && document.querySelector('.sessions a.ttl') !== null`)
+	tab.Until(browsertest.At("/sessions") + ` && document.querySelector('.sessions a.ttl') !== null`)
 	tab.Do(chromedp.SendKeys("#find", "nothing is called this"))
 	tab.Until(`document.querySelector('#list [data-testid="empty"]') !== null && location.search.includes('nothing')`)
 	tab.Set("#find", "step")
@@ -93,7 +88,7 @@ func TestStrangerWalksThroughWithTheScriptsOn(t *testing.T) {
 
 	// The slider moves, the bar says what changes, saving keeps it.
 	tab.Click(`.nav a[href="/pipeline"]`)
-	tab.Until(at("/pipeline") + ` && document.querySelector('[data-savebar]').hidden`)
+	tab.Until(browsertest.At("/pipeline") + ` && document.querySelector('[data-savebar]').hidden`)
 	tab.Set("[data-slider]", "0.58")
 	tab.Until(`document.querySelector('[data-changes]').textContent.replace(/\s+/g, ' ').includes('targetUtilization 0.75 → 0.58')`)
 	// compressTo gives way to a lower target and comes back with a higher one.
@@ -105,7 +100,7 @@ func TestStrangerWalksThroughWithTheScriptsOn(t *testing.T) {
 	tab.Until(`document.querySelector('[name="ipc.compressTo"]').value === '0.35'`)
 	tab.CheckLooks("pipeline moved")
 	tab.Click(`[data-savebar] button[type="submit"]`)
-	tab.Until(at("/pipeline?saved=1") + ` && document.querySelector('[name="ipc.targetUtilization"]').value === '0.45' && document.querySelector('[name="ipc.compressTo"]').value === '0.35'`)
+	tab.Until(browsertest.At("/pipeline?saved=1") + ` && document.querySelector('[name="ipc.targetUtilization"]').value === '0.45' && document.querySelector('[name="ipc.compressTo"]').value === '0.35'`)
 	if same := browsertest.Evaluate[string](tab, `document.documentElement.dataset.same || 'no'`); same != "yes" {
 		t.Error("pages were loaded anew")
 	}
@@ -113,8 +108,8 @@ func TestStrangerWalksThroughWithTheScriptsOn(t *testing.T) {
 	// The theme changes at once and stays.
 	tab.Click(".top .to-dark")
 	tab.Until(`document.documentElement.dataset.theme === 'dark' && document.cookie.includes('theme=dark')`)
-	tab.Do(chromedp.NavigateBack())
-	tab.Until(`document.readyState === 'complete' && document.querySelector('main h1') !== null`)
+	tab.Back()
+	tab.Until(browsertest.At("/pipeline") + ` && document.querySelector('main h1') !== null`)
 	tab.Click(`.who button[aria-label="Log out"]`)
-	tab.Until(at("/login"))
+	tab.Until(browsertest.At("/login"))
 }

@@ -42,10 +42,10 @@ func TestAPIKeyIsCreatedByKeyboardAlone(t *testing.T) {
 	tab.Do(chromedp.KeyEvent("API keys"))
 	tab.Until(`document.querySelector('#palette-list [aria-selected="true"]')?.textContent.includes('API keys')`)
 	tab.Do(chromedp.KeyEvent(kb.Enter))
-	tab.Until(at("/keys") + ` && document.querySelector('dialog[open]') === null && document.activeElement.matches('h1')`)
+	tab.Until(browsertest.At("/keys") + ` && document.querySelector('dialog[open]') === null && document.activeElement.matches('h1')`)
 
 	press(tab, "n")
-	tab.Until(at("/keys/new") + ` && document.querySelector('dialog:modal') !== null && document.activeElement.id === 'field-name'`)
+	tab.Until(browsertest.At("/keys/new") + ` && document.querySelector('dialog:modal') !== null && document.activeElement.id === 'field-name'`)
 	tab.Do(chromedp.KeyEvent("laptop"))
 	tabTo(t, tab, `dialog:modal button[type="submit"]`)
 	tab.Do(chromedp.KeyEvent(kb.Enter))
@@ -69,13 +69,13 @@ func TestAPIKeyIsCreatedByKeyboardAlone(t *testing.T) {
 	}
 	tabTo(t, tab, `[data-testid="copied"]`)
 	tab.Do(chromedp.KeyEvent(kb.Enter))
-	tab.Until(at("/keys") + ` && document.querySelector('dialog[open]') === null && document.activeElement.matches('h1')`)
+	tab.Until(browsertest.At("/keys") + ` && document.querySelector('dialog[open]') === null && document.activeElement.matches('h1')`)
 	if browsertest.Evaluate[bool](tab, `document.documentElement.innerHTML.includes('`+secret+`')`) {
 		t.Error("the page still holds the secret")
 	}
 	// Going back does not bring it back: the answer that showed it is kept nowhere.
-	tab.Run(`history.back()`)
-	tab.Until(`document.readyState === 'complete' && !location.href.includes('plm_')`)
+	tab.Back()
+	tab.Until(`!location.href.includes('plm_')`)
 	if browsertest.Evaluate[bool](tab, `document.documentElement.innerHTML.includes('`+secret+`') || JSON.stringify({...localStorage, ...sessionStorage}).includes('`+secret+`')`) {
 		t.Error("the browser's history holds the secret")
 	}

@@ -14,7 +14,7 @@ func (s *Server) everywhere(pages *echo.Group) {
 	// Jump
 	anywhere := jump.New(jump.Deps{
 		Sessions: s.deps.Sessions, APIKeys: s.deps.APIKeys, ProviderKeys: s.deps.ProviderKeys, Readers: s.deps.Data,
-		Searcher: s.deps.Searcher, Log: s.config.Log, Now: s.config.Now,
+		Searcher: s.deps.Searcher, Log: s.config.Log, Now: s.config.Now, Within: s.config.JumpWithin,
 	})
 	pages.GET(paths.Jump, s.as(tenants.ReadMetrics, anywhere.Show))
 

@@ -41,13 +41,14 @@ func TestPagesThatCannotBeShownWholeLookRight(t *testing.T) {
 	owner.Post(session+"/delete", "confirm", owner.Newest().ID.String()[:8])
 	look(tab, http.StatusNotFound, "session deleted", session, `[data-testid="problem"]`)
 
-	for broken, path := range map[string]string{
-		"ALTER TABLE sessions RENAME TO gone_sessions": "/sessions", "ALTER TABLE rollups RENAME TO gone_rollups": "/keys", "ALTER FUNCTION operator_log RENAME TO gone": "/operator",
+	for _, broken := range []struct{ statement, path string }{
+		{"ALTER TABLE sessions RENAME TO gone_sessions", "/sessions"}, {"ALTER TABLE rollups RENAME TO gone_rollups", "/keys"},
+		{"ALTER FUNCTION operator_log RENAME TO gone", "/operator"},
 	} {
-		if _, err := product.Database.Owner(t).Exec(t.Context(), broken); err != nil {
+		if _, err := product.Database.Owner(t).Exec(t.Context(), broken.statement); err != nil {
 			t.Fatal(err)
 		}
-		look(tab, http.StatusOK, "failed "+path[1:], path, `[data-testid="failed"]`)
+		look(tab, http.StatusOK, "failed "+broken.path[1:], broken.path, `[data-testid="failed"]`)
 	}
 	look(tab, http.StatusOK, "failed overview", "/overview", `[data-testid="failed"]`)
 	look(tab, http.StatusOK, "failed pipeline", "/pipeline", `[data-testid="failed"]`)

@@ -56,6 +56,9 @@ type Config struct {
 	// page then says as well; empty: it is none.
 	Demo string
 
+	// JumpWithin is what a group of the palette takes at most, as jump.Deps have it.
+	JumpWithin time.Duration
+
 	Log *slog.Logger     // nil: nowhere
 	Now func() time.Time // nil: time.Now
 }

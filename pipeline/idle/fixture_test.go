@@ -97,7 +97,7 @@ func (b *bench) boot(change ...func(*bench)) {
 	})
 	b.store, b.module = sessiondb.New(b.db).WithJobs(b.queue), ipc.New(counter)
 	b.archive, b.planner = archivedb.New(b.db), b.module
-	if b.writer, err = prompt.NewWriter(b.store, counter, pipeline.NewChain(b.module)); err != nil {
+	if b.writer, err = prompt.NewWriter(b.store, counter, pipeline.NewChain(b.module).WithDeadline(time.Minute)); err != nil {
 		b.t.Fatal(err)
 	}
 	b.writer.Window, b.writer.Now = window, b.clock

@@ -48,17 +48,14 @@
   };
 
   // More turns come in at an end of the list, and what is seen of it stays where it is.
-  let seam = null;
   const meet = target => {
     const list = target.closest('.turns');
-    seam = {
+    return {
       list, isFirst: target.id === 'turns-before', above: list.scrollTop, below: list.scrollHeight - list.scrollTop,
       focus: target.contains(document.activeElement), neighbour: target.id === 'turns-before' ? null : target.previousElementSibling,
     };
   };
-  const joined = () => {
-    const { list, isFirst, above, below, focus, neighbour } = seam;
-    seam = null;
+  const joined = ({ list, isFirst, above, below, focus, neighbour }) => {
     const field = $('[data-find]');
     if (field) find(field);
     if ($('#pane')) dress(list, $('#pane'));
@@ -137,12 +134,13 @@
     if (copy) copyBytes(copy);
   });
   document.addEventListener('htmx:before:swap', event => {
-    const target = event.detail?.ctx?.target;
-    if (target?.matches?.('.turns .seam')) meet(target);
+    const ctx = event.detail?.ctx;
+    if (ctx?.target?.matches?.('.turns .seam')) ctx.seam = meet(ctx.target);
   });
   document.addEventListener('htmx:after:swap', event => {
-    if (seam) joined();
-    else if (event.detail?.ctx?.target?.id === 'pane') follow();
+    const ctx = event.detail?.ctx;
+    if (ctx?.seam) joined(ctx.seam);
+    else if (ctx?.target?.id === 'pane') follow();
   });
   document.addEventListener('input', event => { if (event.target.matches('[data-find]')) find(event.target); });
   document.addEventListener('keydown', event => {

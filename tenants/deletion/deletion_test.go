@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -58,16 +59,34 @@ type product struct {
 type faulty struct {
 	archive.Bucket
 
+	mu   sync.Mutex
 	left int // deletions until it fails; negative: it does not
 }
 
 var errDown = errors.New("the bucket is down")
 
+// failAfter has it fail after so many deletions; negative: not at all.
+func (f *faulty) failAfter(deletions int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.left = deletions
+}
+
+// isDown reports whether it fails, and counts a deletion where it does not.
+func (f *faulty) isDown() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.left > 0 {
+		f.left--
+		return false
+	}
+	return f.left == 0
+}
+
 func (f *faulty) Delete(ctx context.Context, name string) error {
-	if f.left == 0 {
+	if f.isDown() {
 		return errDown
 	}
-	f.left--
 	return f.Bucket.Delete(ctx, name)
 }
 
@@ -290,14 +309,14 @@ func TestADeletionThatIsCutOffGoesOn(t *testing.T) {
 	if err := p.service.DeleteWorkspace(t.Context(), gone); !errors.Is(err, tenants.ErrNotFound) {
 		t.Errorf("once more: %v", err)
 	}
-	p.bucket.left = 4
+	p.bucket.failAfter(4)
 	if err := p.service.Work(t.Context(), gone); !errors.Is(err, errDown) {
 		t.Fatalf("while the bucket is down: %v", err)
 	}
 	if left := count(t, gone); left == 0 || left == 9 {
 		t.Fatalf("%d objects are left: the test proves nothing", left)
 	}
-	p.bucket.left = -1
+	p.bucket.failAfter(-1)
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := p.service.Pass(canceled); err == nil {

@@ -20,7 +20,7 @@ import (
 )
 
 // patience bounds one step of a tab, on a busy machine.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // The widths of the screens that pages are made for, in px.
 const (
@@ -95,7 +95,7 @@ func (b *Browser) Open(t testing.TB, view View) *Tab {
 	}
 	tab := &Tab{t: t, ctx: ctx, url: view.URL}
 	tab.resize(view.Width)
-	if _, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: noted}); err != nil {
+	if _, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: noted + watched}); err != nil {
 		t.Fatal(err)
 	}
 	cookies := view.Cookies

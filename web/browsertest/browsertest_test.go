@@ -107,3 +107,29 @@ func TestPersonIsFollowedOnAPageWithoutFaults(t *testing.T) {
 		t.Errorf("a picture: %v", err)
 	}
 }
+
+// Nobody acts on what is about to be swapped, and what is not there yet is waited for.
+func TestPageIsWaitedForUntilItIsWhole(t *testing.T) {
+	t.Parallel()
+	url := site(t, `<div id="part"></div>`, `const say = what => dispatchEvent(new Event('htmx:' + what));
+		const after = (frames, work) => frames > 0 ? requestAnimationFrame(() => after(frames - 1, work)) : work();
+		window.swap = () => {
+			say('before:request'); say('before:swap');
+			document.querySelector('#part').innerHTML = '<button>Go on</button>';
+			after(30, () => { document.querySelector('button').onclick = event => { event.target.textContent = 'Gone on'; }; say('finally:swap');
+				after(30, () => { document.querySelector('#part').insertAdjacentHTML('beforeend', '<p id="late">late</p><img src="/none.png">'); say('finally:request'); }); });
+		};`)
+	tab := browsertest.Start(t).Open(t, browsertest.View{URL: url})
+	tab.Go("/")
+	tab.Run(`swap()`)
+	tab.Press("Go on")
+	tab.Until(`document.querySelector('button').textContent === 'Gone on'`)
+	if faults := tab.Faults(); !slices.ContainsFunc(faults, func(fault string) bool { return strings.Contains(fault, "image-alt") }) {
+		t.Errorf("what came last was not looked at: %q", faults)
+	}
+
+	tab.Run(`document.querySelector('#part').replaceChildren(); swap()`)
+	tab.Until(`document.querySelector('#late').textContent === 'late'`)
+	tab.Go("/?again")
+	tab.Until(browsertest.At("/?again"))
+}

@@ -43,6 +43,7 @@ func (p *Tab) CheckLooks(name string) {
 		for _, width := range []int64{Phone, Desktop} {
 			p.resize(width)
 			p.Run(`document.documentElement.dataset.theme = "` + theme + `"`)
+			p.drawn()
 			p.Check(fmt.Sprintf("%s %s %d", name, theme, width))
 		}
 	}
@@ -68,14 +69,14 @@ func (p *Tab) CheckLoad(name string) {
 // loads, from the network or from what the browser keeps, and what moved by itself.
 func (p *Tab) LoadFaults() []string {
 	p.t.Helper()
+	p.Until(still)
 	var faults []string
 	weight := Evaluate[int](p, `[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
 		.filter(loaded => !loaded.name.endsWith('.woff2')).reduce((sum, loaded) => sum + loaded.encodedBodySize, 0)`)
 	if weight > maxWeight {
 		faults = append(faults, fmt.Sprintf("weighs %d bytes without fonts", weight))
 	}
-	// Two frames: what was laid out last is drawn, and what moved is told.
-	Evaluate[any](p, `new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(() => drawn(null))))`)
+	p.drawn()
 	moved := Evaluate[struct {
 		By   float64  `json:"by"`
 		What []string `json:"what"`
@@ -86,11 +87,12 @@ func (p *Tab) LoadFaults() []string {
 	return faults
 }
 
-// Faults returns what is wrong with the page as it is: what axe finds, what the
+// Faults returns what is wrong with the page once all is there: what axe finds, what the
 // policy refused and the console complained of since the last call, and that
 // it scrolls sideways.
 func (p *Tab) Faults() []string {
 	p.t.Helper()
+	p.Until(still)
 	var faults []string
 	if over := Evaluate[int](p, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
 		faults = append(faults, fmt.Sprintf("scrolls %d px sideways", over))

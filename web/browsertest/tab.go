@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/emulation"
@@ -13,54 +12,30 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Settled is true once a page is loaded with its fonts.
-const Settled = `document.fonts.status === 'loaded' && document.readyState === 'complete'`
-
-// Go opens a path of the site and waits until it is there.
+// Go opens a path of the site and waits until it is there with all that it asks for.
 func (p *Tab) Go(path string) {
 	p.t.Helper()
+	p.Until(still) // what is on its way to a page that is left fails there
 	p.Do(chromedp.Navigate(p.url + path))
-	p.Until(Settled)
+	p.Until(still)
 }
 
-// Do does steps one after the other. A step that takes longer than a minute fails
-// the test, as one does that cannot be done.
+// Back goes back as the browser's button does, to a page that htmx brings, and waits until
+// it is there.
+func (p *Tab) Back() {
+	p.t.Helper()
+	p.Run(`window.pageIs.isBack = false; addEventListener('htmx:finally:swap', () => { window.pageIs.isBack = true; }, {once: true}); history.back()`)
+	p.Until(`window.pageIs.isBack`)
+}
+
+// Do does steps one after the other, each on a whole page. A step that takes longer than
+// patience fails the test, as one does that cannot be done. One that is for an element
+// that the page replaces meanwhile looks it up again.
 func (p *Tab) Do(steps ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
 	for i, step := range steps {
-		ctx, cancel := context.WithTimeout(p.ctx, patience)
-		err := chromedp.Do(ctx, step)
-		cancel()
-		if err != nil {
-			p.fail(fmt.Sprintf("step %d", i+1), err)
-		}
-	}
-}
-
-// Until waits for an expression of the page to become true, or of the one that takes
-// its place.
-func (p *Tab) Until(expression string) {
-	p.t.Helper()
-	p.again("waiting for "+expression, "Inspected target navigated or closed", func(ctx context.Context) error {
-		_, err := chromedp.Run(ctx, chromedp.Poll[bool](expression))
-		return err
-	})
-}
-
-// again does something once more whenever Chromium says that what it was about has been
-// replaced since. Any other error fails the test.
-func (p *Tab) again(what, replaced string, do func(context.Context) error) {
-	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
-	defer cancel()
-	for {
-		err := do(ctx)
-		if err == nil {
-			return
-		}
-		if !strings.Contains(err.Error(), replaced) {
-			p.fail(what, err)
-		}
+		p.Until(whole)
+		p.again(fmt.Sprintf("step %d", i+1), replaced, func(ctx context.Context) error { return chromedp.Do(ctx, step) })
 	}
 }
 
@@ -72,13 +47,14 @@ func (p *Tab) See(selector string) {
 	if err := chromedp.Do(ctx, chromedp.Query(chromedp.CSS(selector), chromedp.NodeVisible)); err != nil {
 		p.fail("looking for "+selector, err)
 	}
+	p.Until(whole)
 }
 
-// Click clicks the first element that matches. One that the page replaces before
-// the mouse is down is looked up again.
+// Click clicks the first element that matches.
 func (p *Tab) Click(selector string) {
 	p.t.Helper()
-	p.again("clicking "+selector, "Could not find node with given id", func(ctx context.Context) error {
+	p.See(selector)
+	p.again("clicking "+selector, replaced, func(ctx context.Context) error {
 		return chromedp.Do(ctx, chromedp.Click(chromedp.CSS(selector)))
 	})
 }
@@ -86,13 +62,13 @@ func (p *Tab) Click(selector string) {
 // Press presses the button with a text on the page or in its dialog.
 func (p *Tab) Press(text string) {
 	p.t.Helper()
-	p.Run(fmt.Sprintf(`[...document.querySelectorAll("main button, dialog button")].find(button => button.textContent.trim() === %q).click()`, text))
+	p.act(fmt.Sprintf(`[...document.querySelectorAll("main button, dialog button")].find(button => button.textContent.trim() === %q)`, text), `found.click()`)
 }
 
 // Fill types into the field of a name on the page or in its dialog.
 func (p *Tab) Fill(name, text string) {
 	p.t.Helper()
-	p.Run(fmt.Sprintf(`document.querySelector('main [name="%[1]s"], dialog [name="%[1]s"]').focus()`, name))
+	p.act(fmt.Sprintf(`document.querySelector('main [name="%[1]s"], dialog [name="%[1]s"]')`, name), `found.focus()`)
 	p.Do(chromedp.KeyEvent(text))
 }
 
@@ -100,7 +76,16 @@ func (p *Tab) Fill(name, text string) {
 // or moves the slider.
 func (p *Tab) Set(selector, value string) {
 	p.t.Helper()
-	p.Run(fmt.Sprintf(`(field => { field.value = %q; field.dispatchEvent(new Event('input', {bubbles: true})); })(document.querySelector(%q))`, value, selector))
+	p.act(fmt.Sprintf(`document.querySelector(%q)`, selector),
+		fmt.Sprintf(`found.value = %q; found.dispatchEvent(new Event('input', {bubbles: true}))`, value))
+}
+
+// act waits until an element is on a whole page, and runs a script on it, which knows it as
+// found.
+func (p *Tab) act(element, script string) {
+	p.t.Helper()
+	p.Until(`(` + element + ` ?? null) !== null`)
+	p.Run(`(found => { ` + script + `; })(` + element + `)`)
 }
 
 // Download does what has a file downloaded and returns what the file holds.
@@ -145,6 +130,7 @@ func (p *Tab) Print(width int64) {
 	if _, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"}); err != nil {
 		p.t.Fatal(err)
 	}
+	p.drawn()
 }
 
 // Text returns the text of the first element that matches; empty if none does.

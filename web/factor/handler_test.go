@@ -14,7 +14,8 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// codeAt returns what the app of a secret shows, so many steps from now.
+// codeAt returns what the app of a secret shows, so many steps from now. Those of this step
+// and of the next are still good where a step ends before they are sent.
 func codeAt(t *testing.T, secret string, steps int) string {
 	t.Helper()
 	code, err := totp.GenerateCode(strings.ReplaceAll(secret, " ", ""), time.Now().Add(time.Duration(steps)*30*time.Second))
@@ -51,8 +52,7 @@ func TestPersonSetsUpAnAppAndLogsInWithItsCodes(t *testing.T) {
 	if page := person.Post("/account/second-factor/confirm", "code", "12345"); page.Status != http.StatusUnprocessableEntity || page.TestID("error-code") == "" {
 		t.Errorf("a wrong code: %d", page.Status)
 	}
-	// The step before: those of now and of the next step are left for later.
-	on := person.Post("/account/second-factor/confirm", "code", codeAt(t, secret, -1))
+	on := person.Post("/account/second-factor/confirm", "code", codeAt(t, secret, 0))
 	codes := strings.Fields(on.TestID("codes"))
 	if on.TestID("state") != "on" || len(codes) != 10 {
 		t.Fatalf("switched on: %d, %s", on.Status, on.Text("main"))
@@ -78,7 +78,7 @@ func TestPersonSetsUpAnAppAndLogsInWithItsCodes(t *testing.T) {
 	if page := stranger.Post("/login/code", "code", "12345", "next", "/keys"); page.Status != http.StatusUnprocessableEntity || page.TestID("error-code") == "" {
 		t.Errorf("a wrong code: %d", page.Status)
 	}
-	if page := stranger.Post("/login/code", "code", codeAt(t, secret, 0), "next", "/keys"); page.Path != "/keys" || len(stranger.Cookies()) != 1 {
+	if page := stranger.Post("/login/code", "code", codeAt(t, secret, 1), "next", "/keys"); page.Path != "/keys" || len(stranger.Cookies()) != 1 {
 		t.Fatalf("the code led to %s with %d cookies", page.Path, len(stranger.Cookies()))
 	}
 	late := product.Stranger(t).Post("/login/code", "code", codeAt(t, secret, 1))

@@ -10,11 +10,6 @@ import (
 	"palimpsest/web/webtest"
 )
 
-// at is true once the page of a path is there.
-func at(path string) string {
-	return `location.pathname + location.search === '` + path + `' && document.readyState === 'complete'`
-}
-
 // The way of a person with an authenticator app and a real browser: it is set up, asks
 // for its code after the password, and is switched off.
 func TestPersonWalksWithAnApp(t *testing.T) {
@@ -30,20 +25,20 @@ func TestPersonWalksWithAnApp(t *testing.T) {
 	logOut := func() {
 		tab.Go("/overview")
 		tab.Click(`.who button[aria-label="Log out"]`)
-		tab.Until(at("/login"))
+		tab.Until(browsertest.At("/login"))
 	}
 
 	logIn()
-	tab.Until(at("/overview"))
+	tab.Until(browsertest.At("/overview"))
 	tab.Go("/account")
 	tab.Click(`#second-factor a[href="/account/second-factor"]`)
-	tab.Until(at("/account/second-factor") + ` && document.activeElement.matches('h1')`) // the page has taken its place
+	tab.Until(browsertest.At("/account/second-factor") + ` && document.activeElement.matches('h1')`) // the page has taken its place
 	tab.Fill("password", webtest.Password)
 	tab.Press("Set up")
 	tab.Until(`(image => image !== null && image.complete && image.naturalWidth > 0)(document.querySelector('img.qr'))`)
 	tab.CheckLooks("second factor waits")
 	secret := tab.Text(`[data-testid="secret"]`)
-	tab.Fill("code", codeAt(t, secret, -1))
+	tab.Fill("code", codeAt(t, secret, 0))
 	tab.Press("Switch on")
 	tab.Until(`document.querySelectorAll('[data-testid="codes"] li').length === 10`)
 	tab.CheckLooks("second factor on")
@@ -56,16 +51,16 @@ func TestPersonWalksWithAnApp(t *testing.T) {
 	tab.Press("Log in")
 	tab.Until(`document.querySelector('[data-testid="error-code"]') !== null`)
 	tab.CheckLooks("log in code refused")
-	tab.Set(`[name="code"]`, codeAt(t, secret, 0))
+	tab.Set(`[name="code"]`, codeAt(t, secret, 1))
 	tab.Press("Log in")
-	tab.Until(at("/overview"))
+	tab.Until(browsertest.At("/overview"))
 
 	tab.Go("/account/second-factor")
 	tab.Fill("password", webtest.Password)
 	tab.Fill("code", recovery)
 	tab.Press("Switch off")
-	tab.Until(at("/account/second-factor?done=off") + ` && document.querySelector('[data-testid="state"]').textContent === 'off'`)
+	tab.Until(browsertest.At("/account/second-factor?done=off") + ` && document.querySelector('[data-testid="state"]').textContent === 'off'`)
 	logOut()
 	logIn()
-	tab.Until(at("/overview"))
+	tab.Until(browsertest.At("/overview"))
 }

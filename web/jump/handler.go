@@ -25,7 +25,7 @@ const (
 	maxQuery   = 200 // bytes of what is looked for
 	perGroup   = 6
 	maxHits    = 20
-	impatience = 400 * time.Millisecond // a group that takes longer is left out, and says so
+	impatience = 400 * time.Millisecond // unless Deps say otherwise
 	patience   = 5 * time.Second        // of who has asked to search the archive
 )
 
@@ -58,13 +58,19 @@ type Deps struct {
 	Searcher     archive.Searcher // nil: what was said is not searched
 	Log          *slog.Logger
 	Now          func() time.Time
+	Within       time.Duration // what a group takes at most: it is left out else, and says so; 0: 400 ms
 }
 
 // Handler answers the requests.
 type Handler struct{ deps Deps }
 
 // New returns a Handler.
-func New(deps Deps) *Handler { return &Handler{deps: deps} }
+func New(deps Deps) *Handler {
+	if deps.Within == 0 {
+		deps.Within = impatience
+	}
+	return &Handler{deps: deps}
+}
 
 // Show shows what somebody may go to; the palette gets the list alone.
 func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
@@ -98,7 +104,7 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 
 // fill looks for what matches, in all places at the same time.
 func (h *Handler) fill(ctx context.Context, who tenants.Principal, reader tenants.Reader, m *model) {
-	ctx, cancel := context.WithTimeout(ctx, impatience)
+	ctx, cancel := context.WithTimeout(ctx, h.deps.Within)
 	defer cancel()
 	var sessions, keys, providers group
 	var looking errgroup.Group

@@ -3,15 +3,23 @@ package jump_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
 
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 	"palimpsest/web"
+	"palimpsest/web/jump"
 	"palimpsest/web/webtest"
 )
 
@@ -139,5 +147,35 @@ func TestSlowSearchSaysSoAndKeepsThePage(t *testing.T) {
 	page := person.Get("/jump?q=zeppelin&in=archive")
 	if page.Status != http.StatusOK || !strings.Contains(page.TestID("slow"), "did not answer") || strings.Contains(page.HTML, "canceling") {
 		t.Errorf("%d: %s", page.Status, page.Text("main"))
+	}
+}
+
+// stuck never lists its sessions.
+type stuck struct{}
+
+func (stuck) Sessions(ctx context.Context, _ tenants.WorkspaceID, _ session.Filter) (session.Page, error) {
+	<-ctx.Done()
+	return session.Page{}, ctx.Err()
+}
+
+// everything may be read.
+type everything struct{}
+
+func (everything) Reader(context.Context, tenants.WorkspaceID, uuid.UUID) (tenants.Reader, error) {
+	return tenants.Reader{All: true}, nil
+}
+
+// What takes too long is left out, and the pages are listed all the same.
+func TestSlowGroupIsLeftOutAndSaysSo(t *testing.T) {
+	t.Parallel()
+	handler := jump.New(jump.Deps{Sessions: stuck{}, Readers: everything{}, Log: slog.New(slog.DiscardHandler), Now: time.Now, Within: time.Nanosecond})
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/jump", http.NoBody)
+	request.Header.Set("HX-Request-Type", "partial")
+	answer := httptest.NewRecorder()
+	if err := handler.Show(echo.New().NewContext(request, answer), tenants.Principal{Role: tenants.Owner}); err != nil {
+		t.Fatal(err)
+	}
+	if said := answer.Body.String(); !strings.Contains(said, "Took too long to look through.") || !strings.Contains(said, `href="/keys"`) {
+		t.Errorf("the palette says %s", said)
 	}
 }

@@ -10,11 +10,6 @@ import (
 	"palimpsest/web/webtest"
 )
 
-// at is true once the page of a path is there.
-func at(path string) string {
-	return `location.pathname + location.search === '` + path + `' && document.readyState === 'complete'`
-}
-
 // The way of a person with a real browser and its authenticator: a passkey is made,
 // logs in alone, logs in after the password, and is removed.
 func TestPersonWalksWithAPasskey(t *testing.T) {
@@ -27,10 +22,10 @@ func TestPersonWalksWithAPasskey(t *testing.T) {
 	tab.Go("/login")
 	tab.Do(chromedp.SendKeys("#field-email", "northbeam@example.com"), chromedp.SendKeys("#field-password", webtest.Password),
 		chromedp.Click(`form[action="/login"] button[type="submit"]`))
-	tab.Until(at("/overview"))
+	tab.Until(browsertest.At("/overview"))
 	tab.Go("/account")
 	tab.Click(`#passkeys a[href="/account/passkeys"]`)
-	tab.Until(at("/account/passkeys"))
+	tab.Until(browsertest.At("/account/passkeys"))
 	tab.CheckLooks("passkeys none")
 
 	// It is made once the password is right.
@@ -40,7 +35,7 @@ func TestPersonWalksWithAPasskey(t *testing.T) {
 	tab.Until(`document.querySelector('[data-testid="error-password"]') !== null && document.querySelector('#add [name="name"]').value === 'Laptop'`)
 	tab.Fill("password", webtest.Password)
 	tab.Press("Add passkey")
-	tab.Until(at("/account/passkeys/new") + ` && document.querySelector('form[data-passkey="create"]') !== null`)
+	tab.Until(browsertest.At("/account/passkeys/new") + ` && document.querySelector('form[data-passkey="create"]') !== null`)
 	tab.CheckLooks("passkeys create")
 	tab.Press("Create passkey")
 	tab.Until(`document.querySelectorAll('[data-testid="codes"] li').length === 10`)
@@ -67,14 +62,14 @@ func TestPersonWalksWithAPasskey(t *testing.T) {
 	tab.Until(`document.querySelector('[data-say="ended"]').hidden === false`)
 	device.Verify(true)
 	tab.Press("Log in with a passkey")
-	tab.Until(at("/overview"))
+	tab.Until(browsertest.At("/overview"))
 
 	// After it.
 	logOut(tab)
 	password(tab)
 	tab.CheckLooks("log in code with a passkey")
 	tab.Press("Use your passkey")
-	tab.Until(at("/overview"))
+	tab.Until(browsertest.At("/overview"))
 
 	// A count that does not rise tells of a copy.
 	logOut(tab)
@@ -93,7 +88,7 @@ func TestPersonRemovesAPasskey(t *testing.T) {
 	tab.Plug()
 	tab.Go("/login")
 	tab.Do(chromedp.SendKeys("#field-email", person.Email), chromedp.SendKeys("#field-password", webtest.Password), chromedp.Click(`form[action="/login"] button[type="submit"]`))
-	tab.Until(at("/overview"))
+	tab.Until(browsertest.At("/overview"))
 	tab.Go("/account/passkeys")
 	tab.Fill("name", "Phone")
 	tab.Fill("password", webtest.Password)
@@ -108,7 +103,7 @@ func TestPersonRemovesAPasskey(t *testing.T) {
 	password(tab)
 	tab.Fill("code", code)
 	tab.Press("Log in")
-	tab.Until(at("/overview"))
+	tab.Until(browsertest.At("/overview"))
 	tab.Go("/account/passkeys")
 	tab.Until(`document.querySelector('[data-testid="left"]').textContent.startsWith('9 ')`)
 	tab.CheckLooks("passkeys one")
@@ -123,10 +118,10 @@ func TestPersonRemovesAPasskey(t *testing.T) {
 	tab.CheckLooks("passkeys remove")
 	tab.Fill("remove_password", webtest.Password)
 	tab.Press("Remove")
-	tab.Until(at("/account/passkeys?done=removed") + ` && document.querySelector('[data-testid="count"]').textContent === '0'`)
+	tab.Until(browsertest.At("/account/passkeys?done=removed") + ` && document.querySelector('[data-testid="count"]').textContent === '0'`)
 	logOut(tab)
 	tab.Do(chromedp.SendKeys("#field-email", person.Email), chromedp.SendKeys("#field-password", webtest.Password), chromedp.Click(`form[action="/login"] button[type="submit"]`))
-	tab.Until(at("/overview"))
+	tab.Until(browsertest.At("/overview"))
 }
 
 // A browser without passkeys says so, and so does one at another address.
@@ -158,12 +153,12 @@ func TestBrowserWithoutPasskeysIsToldWhatElseWorks(t *testing.T) {
 func logOut(tab *browsertest.Tab) {
 	tab.Go("/overview")
 	tab.Click(`.who button[aria-label="Log out"]`)
-	tab.Until(at("/login"))
+	tab.Until(browsertest.At("/login"))
 }
 
 // password types the password of somebody with a second factor.
 func password(tab *browsertest.Tab) {
 	tab.Do(chromedp.SendKeys("#field-email", "northbeam@example.com"), chromedp.SendKeys("#field-password", webtest.Password),
 		chromedp.Click(`form[action="/login"] button[type="submit"]`))
-	tab.Until(at("/login/code") + ` && document.querySelector('form[data-passkey="get"]') !== null`)
+	tab.Until(browsertest.At("/login/code") + ` && document.querySelector('form[data-passkey="get"]') !== null`)
 }

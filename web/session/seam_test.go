@@ -57,8 +57,7 @@ func TestTurnsAreLoadedWhereOneScrollsTo(t *testing.T) {
 	tab.Run(`document.querySelector('.turns').scrollIntoView()`)
 	for shown := 100; shown < messages; shown += 100 {
 		// Seen again and again until it is there, it is asked for once.
-		tab.Run(`(() => { const list = document.querySelector('.turns'); list.scrollTop = list.scrollHeight; })()`)
-		before := browsertest.Evaluate[string](tab, top)
+		before := browsertest.Evaluate[string](tab, `(() => { const list = document.querySelector('.turns'); list.scrollTop = list.scrollHeight; return `+top+`; })()`)
 		tab.Until(inOrder(0, min(shown+100, messages)))
 		if after := browsertest.Evaluate[string](tab, top); after != before {
 			t.Errorf("after %d rows the first one seen was %s and is %s", shown, before, after)
@@ -86,8 +85,11 @@ func TestKeysGoOnOverTheSeam(t *testing.T) {
 	t.Parallel()
 	d, _ := leaf(t)
 	tab := d.tab
+	// Whatever else is swapped while turns come in is none of theirs.
+	tab.OnEveryPage(`addEventListener('htmx:before:swap', () => queueMicrotask(() => document.dispatchEvent(new CustomEvent('htmx:after:swap', {detail: {}}))))`)
 	tab.Go(d.path + "?m=199")
 	tab.Until(inOrder(100, 200))
+	tab.Run(`window.same = true`)
 	tab.Click(`[data-testid="rendering"] a:last-child`)
 	tab.Until(`document.querySelector('#pane').dataset.text === 'exact' && document.activeElement.matches('[data-focus]')`)
 	d.key("j")
@@ -95,6 +97,9 @@ func TestKeysGoOnOverTheSeam(t *testing.T) {
 	tab.Until(inOrder(100, 300))
 	if form := browsertest.Evaluate[string](tab, `document.querySelector('#pane').dataset.text + new URL(location.href).searchParams.get('text')`); form != "exactexact" {
 		t.Errorf("the turn behind the seam is shown as %q", form)
+	}
+	if !browsertest.Evaluate[bool](tab, `window.same === true`) {
+		t.Error("the page was loaded anew for the turn behind the seam")
 	}
 	d.key("k")
 	tab.Until(shows("199"))
@@ -109,8 +114,7 @@ func TestKeysGoOnOverTheSeam(t *testing.T) {
 
 	tab.Go(d.path + "?from=100")
 	tab.Until(inOrder(100, 200))
-	tab.Run(`document.querySelector('.turns').scrollTop = 300`)
-	before := browsertest.Evaluate[string](tab, top)
+	before := browsertest.Evaluate[string](tab, `(() => { document.querySelector('.turns').scrollTop = 300; return `+top+`; })()`)
 	tab.Run(`document.querySelector('#turns-before a').focus({preventScroll: true})`)
 	d.key(kb.Enter)
 	tab.Until(inOrder(0, 200))

@@ -11,11 +11,6 @@ import (
 	"palimpsest/web/webtest"
 )
 
-// at is true once the page of a path is there.
-func at(path string) string {
-	return `location.pathname + location.search === '` + path + `' && document.readyState === 'complete'`
-}
-
 // An owner sets single sign-on up with a real browser, and somebody of the domain logs in
 // through the provider with another.
 func TestPeopleWalkThroughSingleSignOn(t *testing.T) {
@@ -40,7 +35,7 @@ func TestPeopleWalkThroughSingleSignOn(t *testing.T) {
 	tab.Set(`[name="issuer"]`, provider.Issuer())
 	tab.Fill("secret", provider.ClientSecret)
 	tab.Press("Save")
-	tab.Until(at("/settings/sign-on?done=saved") + ` && document.querySelector('[data-testid="state"]').textContent === 'set' && document.activeElement.matches('h1')`) // the page has taken its place
+	tab.Until(browsertest.At("/settings/sign-on?done=saved") + ` && document.querySelector('[data-testid="state"]').textContent === 'set' && document.activeElement.matches('h1')`) // the page has taken its place
 	tab.Fill("domain", "corp.example")
 	tab.Press("Add domain")
 	tab.Until(`document.querySelector('[data-testid="record"]') !== null && document.activeElement.matches('h1')`) // the page has taken its place
@@ -48,13 +43,13 @@ func TestPeopleWalkThroughSingleSignOn(t *testing.T) {
 	tab.Until(`document.querySelector('[data-testid="error-domain"]') !== null`)
 	product.Records.Add("corp.example", tab.Text(`[data-testid="record"]`))
 	tab.Press("Prove")
-	tab.Until(at("/settings/sign-on?done=proven"))
+	tab.Until(browsertest.At("/settings/sign-on?done=proven"))
 	tab.CheckLooks("sign-on proven")
 
 	stranger := browser.Open(t, browsertest.View{URL: product.Local, Theme: "dark"})
 	stranger.Go("/login?next=%2Fsessions")
 	stranger.Click(`a[href^="/login/sign-on"]`)
-	stranger.Until(at("/login/sign-on?next=%2Fsessions"))
+	stranger.Until(browsertest.At("/login/sign-on?next=%2Fsessions"))
 	stranger.Do(chromedp.SendKeys("#field-email", "mira@nobody.example"))
 	stranger.Press("Go on")
 	stranger.Until(`document.querySelector('[data-testid="error-form"]') !== null`)
@@ -66,7 +61,7 @@ func TestPeopleWalkThroughSingleSignOn(t *testing.T) {
 	stranger.CheckLooks("sign-on go")
 	stranger.Click(`[data-testid="go"]`)
 	stranger.See(".who .mail") // past the provider, which is another site
-	stranger.Until(at("/sessions"))
+	stranger.Until(browsertest.At("/sessions"))
 	if mail := stranger.Text(".who .mail"); mail != "mira@corp.example" {
 		t.Errorf("logged in is %q", mail)
 	}

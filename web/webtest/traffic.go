@@ -164,7 +164,8 @@ func (p *Person) writer(window int) *prompt.Writer {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	writer, err := prompt.NewWriter(p.Sessions, counter, pipeline.NewChain(modules.All(counter, modules.Memory{Past: compactionbridge.Past{Lanes: p.Sessions, Originals: p.Archive}})...))
+	chain := pipeline.NewChain(modules.All(counter, modules.Memory{Past: compactionbridge.Past{Lanes: p.Sessions, Originals: p.Archive}})...)
+	writer, err := prompt.NewWriter(p.Sessions, counter, chain.WithDeadline(time.Minute)) // however busy the machine is
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -151,7 +151,8 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	log := slog.New(slog.DiscardHandler)
 	e := echo.New()
 	e.Logger.SetOutput(io.Discard)
-	web.New(web.Config{PublicURL: PublicURL, Defaults: p.defaults(), Codecs: Codecs(), Log: log}, deps).Register(e)
+	// However busy the machine is, the palette has all of its groups.
+	web.New(web.Config{PublicURL: PublicURL, Defaults: p.defaults(), Codecs: Codecs(), Log: log, JumpWithin: time.Minute}, deps).Register(e)
 	p.Routes = e.Routes()
 	return e
 }

@@ -59,6 +59,8 @@ const (
 type embeddings struct {
 	embedder archive.Embedder
 	known    *otter.Cache[knownVector, vector]
+	query    time.Duration // how long a search waits for its query's embedding
+	all      time.Duration // and for all that embeddings are to it
 }
 
 // knownVector is a vector in memory.
@@ -79,7 +81,7 @@ func (x *Index) WithEmbeddings(embedder archive.Embedder) (*Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("known vectors: %w", err)
 	}
-	return &Index{archive: x.archive, keys: x.keys, parse: x.parse, embeddings: &embeddings{embedder: embedder, known: known}}, nil
+	return &Index{archive: x.archive, keys: x.keys, parse: x.parse, embeddings: &embeddings{embedder: embedder, known: known, query: queryTimeout, all: vectorTimeout}}, nil
 }
 
 // EmbedPending embeds documents that have no vector of their workspace's model yet,

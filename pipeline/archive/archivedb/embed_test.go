@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -103,6 +104,7 @@ func (f *fixture) embedded(t *testing.T, p *provider) *archivedb.Index {
 	if err != nil {
 		t.Fatal(err)
 	}
+	archivedb.Wait(index, time.Minute)
 	if _, err := index.EmbedPending(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -227,6 +229,7 @@ func TestALateEmbeddingDoesNotHoldASearchUp(t *testing.T) {
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(left) })
 	p.point(server.URL)
+	archivedb.Wait(index, time.Millisecond)
 	if got := f.answers(t, index, "ferry to Helgoland"); !strings.HasPrefix(got, "0-1") {
 		t.Errorf("%q", got)
 	}
@@ -319,6 +322,7 @@ func TestVectorsOfAWorkspaceAreItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	archivedb.Wait(fresh, time.Minute)
 	if got := f.answers(t, fresh, paraphrase); got != "3-4" {
 		t.Errorf("%q, want the one whose vector opens", got)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -19,6 +20,12 @@ func Find(ctx context.Context, index *Index, workspace uuid.UUID, query archive.
 		hits[i] = found[i].Hit
 	}
 	return hits, err
+}
+
+// Wait has searches wait so long for the embedding of their query, and a minute for all
+// that embeddings are to them.
+func Wait(index *Index, query time.Duration) {
+	index.embeddings.query, index.embeddings.all = query, time.Minute
 }
 
 // TermHashes returns the hashes of the words w0, w1 and so on.

@@ -80,7 +80,7 @@ func (x *Index) near(ctx context.Context, workspace uuid.UUID, query *archive.Qu
 	if x.embeddings == nil || text == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, vectorTimeout)
+	ctx, cancel := context.WithTimeout(ctx, x.embeddings.all)
 	defer cancel()
 	model, err := x.embeddings.embedder.EmbeddingModel(ctx, workspace)
 	if err != nil || model == "" {
@@ -90,7 +90,7 @@ func (x *Index) near(ctx context.Context, workspace uuid.UUID, query *archive.Qu
 	if err != nil || len(candidates) == 0 {
 		return nil
 	}
-	asking, stop := context.WithTimeout(ctx, queryTimeout)
+	asking, stop := context.WithTimeout(ctx, x.embeddings.query)
 	defer stop()
 	made, err := x.embeddings.embedder.Embed(asking, workspace, query.APIKey, model, []string{text})
 	if err != nil || len(made) != 1 {
