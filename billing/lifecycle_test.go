@@ -288,7 +288,7 @@ func TestOffersAndInvoicesAreStripes(t *testing.T) {
 	}
 	b.buy(t, "pro")
 	invoices, err := b.Invoices(t.Context(), b.account(t))
-	if err != nil || len(invoices) != 1 || invoices[0].Total != "20.00 USD" || invoices[0].Status != "paid" || invoices[0].Link == "" {
+	if err != nil || len(invoices) != 1 || invoices[0].Total != 2000 || invoices[0].Currency != "usd" || invoices[0].Status != "paid" || invoices[0].Link == "" {
 		t.Errorf("%+v (%v)", invoices, err)
 	}
 }

@@ -60,11 +60,12 @@ func (o Overview) Forecast(now time.Time) (exchanges int64, ok bool) {
 
 // Invoice is a bill.
 type Invoice struct {
-	Number string
-	At     time.Time
-	Total  string // with its currency
-	Status string // Stripe's word: open, paid, uncollectible, void
-	Link   string // where it is seen and paid, at Stripe; empty: nowhere
+	Number   string
+	At       time.Time
+	Total    int64  // in the smallest unit of its currency, as for Amount
+	Currency string // ISO 4217, in lower case
+	Status   string // Stripe's word: open, paid, uncollectible, void
+	Link     string // where it is seen and paid, at Stripe; empty: nowhere
 }
 
 // Invoices returns a workspace's newest bills, as Stripe has them now.
@@ -87,7 +88,7 @@ func (g *gateway) invoices(ctx context.Context, customer string) ([]Invoice, err
 			continue
 		}
 		invoices = append(invoices, Invoice{
-			Number: one.Number, At: unix(one.Created), Total: Amount(one.Total, string(one.Currency)), Status: string(one.Status),
+			Number: one.Number, At: unix(one.Created), Total: one.Total, Currency: string(one.Currency), Status: string(one.Status),
 			Link: one.HostedInvoiceURL,
 		})
 	}

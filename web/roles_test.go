@@ -165,9 +165,10 @@ func reaches() map[string]reach {
 		"GET /settings/delete":     {roles: "o"},
 		"POST /settings/delete":    {roles: "o"},
 
-		"GET /billing":           {roles: "ob"},
-		"POST /billing/checkout": {roles: "ob"},
-		"POST /billing/portal":   {roles: "ob"},
+		"GET /billing":              {roles: "ob"},
+		"GET /billing/invoices/csv": {roles: "ob"},
+		"POST /billing/checkout":    {roles: "ob"},
+		"POST /billing/portal":      {roles: "ob"},
 
 		"GET /patterns":              {roles: "oamv"},
 		"GET /patterns/csv":          {roles: "oamv"},

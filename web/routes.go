@@ -251,6 +251,7 @@ func (s *Server) workspace(pages *echo.Group) {
 	// Billing
 	bills := billing.New(s.deps.Billing, s.config.Log, s.config.Now)
 	pages.GET(paths.Billing, s.as(tenants.ManageBilling, bills.Show))
+	pages.GET(paths.InvoicesCSV, s.as(tenants.ManageBilling, bills.InvoicesCSV))
 	pages.POST(paths.BillingCheckout, s.as(tenants.ManageBilling, bills.Checkout))
 	pages.POST(paths.BillingPortal, s.as(tenants.ManageBilling, bills.Portal))
 

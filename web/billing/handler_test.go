@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -157,7 +158,11 @@ func TestEachStateOfAPlanIsShown(t *testing.T) {
 	}
 	s.double.Advance(s.double.Now().AddDate(0, 0, 15))
 	s.read(t, person)
-	check("Active", "It renews on", "PAL-0001", "paid")
+	paid := check("Active", "It renews on", "PAL-0001", "paid")
+	rows := regexp.MustCompile(`^number,created_at,total_smallest_unit,currency,status,link\r\n(PAL-000\d,\d{4}-\d\d-\d\dT[\d:]{8}Z,2000,usd,paid,` + regexp.QuoteMeta(s.double.URL) + `/\S+\r\n)+$`)
+	if file := person.Get("/billing/invoices/csv"); file.Status != http.StatusOK || !paid.Has(`a[download][href="/billing/invoices/csv"]`) || !rows.MatchString(file.HTML) {
+		t.Errorf("the file of the invoices: %d, %s", file.Status, file.HTML)
+	}
 
 	s.double.SetCard(customer, true)
 	s.double.Advance(s.double.Now().AddDate(0, 1, 0))

@@ -55,6 +55,7 @@ const (
 	Billing         = "/billing"
 	BillingCheckout = Billing + "/checkout"
 	BillingPortal   = Billing + "/portal"
+	InvoicesCSV     = Billing + "/invoices/csv"
 	Audit           = "/audit"
 	// AuditCSV is where the list is downloaded.
 	AuditCSV        = "/api/v1/audit.csv"
