@@ -47,9 +47,9 @@ type Lane struct {
 	warmth warmth
 	trunk  weak.Pointer[Lane] // what a side call forked from
 
+	*durability // how far its messages have come on their way into the archive
+
 	progress sync.Mutex // of its own: who notes it never waits for the request that holds the lane
-	archived int        // messages known to be durable, without a gap from 0
-	handed   int        // messages handed to whoever makes them durable, those included
 	attempts Attempts
 	plan     *Plan    // of the next epoch; nil: none
 	ahead    *Ahead   // not yet recorded; nil: nothing
@@ -112,42 +112,6 @@ func (l *Lane) Reported(anchor Anchor) {
 	}
 }
 
-// Archived returns how many messages of the lane are known to be durable.
-func (l *Lane) Archived() int {
-	l.progress.Lock()
-	defer l.progress.Unlock()
-	return l.archived
-}
-
-// HandOver notes that the lane's first messages are on their way to the archive
-// and returns how many of them had been before.
-func (l *Lane) HandOver(messages int) int {
-	l.progress.Lock()
-	defer l.progress.Unlock()
-	before := l.handed
-	l.handed = max(l.handed, messages)
-	return min(before, messages)
-}
-
-// Arrived notes that messages of the lane are durable, from index from to to
-// (excluded). Behind messages that are not, they do not count.
-func (l *Lane) Arrived(from, to int) {
-	l.progress.Lock()
-	defer l.progress.Unlock()
-	if from <= l.archived {
-		l.archived = max(l.archived, to)
-		l.handed = max(l.handed, l.archived)
-	}
-}
-
-// Lost notes that a hand-over failed: all messages that are not durable have to
-// be handed over again.
-func (l *Lane) Lost() {
-	l.progress.Lock()
-	defer l.progress.Unlock()
-	l.handed = l.archived
-}
-
 // Seen returns what an exchange adds to its session before anything of its
 // messages: where it belongs. A side call says nothing of the session's model.
 func (l *Lane) Seen(scope Scope, model string, at time.Time) Seen {
@@ -166,9 +130,8 @@ func (l *Lane) Seen(scope Scope, model string, at time.Time) Seen {
 func (l *Lane) fork(at int) *Lane {
 	fork := &Lane{
 		Session: l.Session, Parent: l.ID, ForkAt: at, Name: l.Name, Source: l.Source, Kind: l.Kind,
+		durability: l.durability.fork(at),
 	}
-	fork.archived = min(l.Archived(), at)
-	fork.handed = fork.archived
 	fork.pins = pinsBefore(l.pins, at)
 	fork.attempts = l.Attempts()
 	for _, projection := range l.projections {

@@ -288,7 +288,7 @@ func (r *Resolver) ask(ctx context.Context, scope Scope, messages []conversation
 func (f *Found) Stored() *Lane {
 	lane := &Lane{
 		Session: f.Session, ID: f.Lane, Name: f.Name, Source: f.Source, Kind: f.Kind,
-		tip: f.Tip, archived: f.Archived, handed: f.Archived, projections: f.Projections,
+		tip: f.Tip, durability: durable(f.Archived), projections: f.Projections,
 		pins: f.Pins, order: f.Order,
 		attempts: f.Attempts, summaries: f.Summaries, plan: f.Plan, inserts: f.Inserts, taken: f.Taken,
 	}
@@ -317,7 +317,7 @@ func leave(lane *Lane, match int, messages []conversation.Digest, scope Scope, h
 
 // begin returns a new lane, locked.
 func begin(scope Scope, hint Hint) *Lane {
-	lane := &Lane{Session: sessionID(scope, hint), ID: uuid.Must(uuid.NewV7()), Name: hint.Name, Source: hint.Source, Kind: cmp.Or(hint.Kind, Main)}
+	lane := &Lane{Session: sessionID(scope, hint), ID: uuid.Must(uuid.NewV7()), Name: hint.Name, Source: hint.Source, Kind: cmp.Or(hint.Kind, Main), durability: durable(0)}
 	lane.mu.Lock()
 	return lane
 }

@@ -307,7 +307,7 @@ func TestAnchorIsForOneModel(t *testing.T) {
 // Nothing is handed over twice, and what was lost is handed over again.
 func TestLaneKnowsWhatIsOnItsWayToTheArchive(t *testing.T) {
 	t.Parallel()
-	lane := &session.Lane{}
+	lane := setup(t).send(t, session.Hint{}, "a B c")
 	if from := lane.HandOver(10); from != 0 {
 		t.Fatalf("the first hand-over begins at %d", from)
 	}
@@ -322,6 +322,32 @@ func TestLaneKnowsWhatIsOnItsWayToTheArchive(t *testing.T) {
 	lane.Arrived(0, 12)
 	if from := lane.HandOver(14); from != 12 || lane.Archived() != 12 {
 		t.Fatalf("then it begins at %d with %d archived, want 12", from, lane.Archived())
+	}
+}
+
+// A fork of a lane that is not durable yet need not archive again what becomes durable
+// with that lane, nor does a retry of the fork.
+func TestForksTakeOverWhatBecomesDurable(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	trunk := b.send(t, session.Hint{}, "a B c D e")
+	trunk.HandOver(5)
+	fork := b.send(t, session.Hint{}, "a B c D other")
+	if from := fork.HandOver(5); from != 0 || fork.Archived() != 0 {
+		t.Fatalf("nothing is durable, and the fork hands over from %d with %d archived", from, fork.Archived())
+	}
+	retry := b.send(t, session.Hint{}, "a B c D another")
+	trunk.Arrived(0, 5)
+	if from := retry.HandOver(5); from != 4 || retry.Archived() != 4 {
+		t.Fatalf("the trunk is durable, and the retry hands over from %d with %d archived, want 4", from, retry.Archived())
+	}
+	fork.Lost()
+	if from := fork.HandOver(5); from != 4 {
+		t.Fatalf("the fork was lost, and hands over from %d, want 4: the others came with the trunk", from)
+	}
+	retry.Arrived(4, 5)
+	if retry.Archived() != 5 || trunk.Archived() != 5 || fork.Archived() != 4 {
+		t.Fatalf("archived: retry %d, trunk %d, fork %d, want 5, 5, 4", retry.Archived(), trunk.Archived(), fork.Archived())
 	}
 }
 

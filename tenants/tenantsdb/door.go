@@ -78,7 +78,9 @@ func (db *DB) transaction(ctx context.Context, setting, value string, fn func(tx
 	})
 }
 
-// workFor says whom the rest of the transaction works for.
+// workFor says whom the rest of the transaction works for. Its statements are not compiled,
+// whatever the server's default is: they read a few rows each, and what the planner takes for
+// many would be compiled for longer than it runs.
 func workFor(tx *gorm.DB, setting, value string) error {
-	return tx.Exec("SELECT set_config(?, ?, true)", setting, value).Error
+	return tx.Exec("SELECT set_config(?, ?, true), set_config('jit', 'off', true)", setting, value).Error
 }

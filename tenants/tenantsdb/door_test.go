@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm"
 
 	"palimpsest/tenants"
+	"palimpsest/tenants/tenantsdb"
 )
 
 // What is done together is done as a whole or not at all.
@@ -69,4 +70,26 @@ func exchanges(t *testing.T, b bundle) int {
 		t.Fatal(err)
 	}
 	return len(listed)
+}
+
+// A server that compiles what it takes for long queries, as PostgreSQL does unless it is told
+// otherwise, compiles none of ours.
+func TestStatementsAreNotCompiled(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	if _, err := b.database.Owner(t).Exec(t.Context(), "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET jit = on', current_database()); END $$"); err != nil {
+		t.Fatal(err)
+	}
+	db, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: b.database.AppURL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	var jit string
+	if err := db.InTenant(t.Context(), b.workspace, func(tx *gorm.DB) error { return tx.Raw("SHOW jit").Scan(&jit).Error }); err != nil {
+		t.Fatal(err)
+	}
+	if jit != "off" {
+		t.Errorf("jit is %q inside a transaction", jit)
+	}
 }

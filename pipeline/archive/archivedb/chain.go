@@ -34,9 +34,14 @@ const (
 	sqlForked = `SELECT t.id, e.index, e.hash
 		FROM unnest($2::uuid[], $3::int[]) AS t (id, messages) CROSS JOIN LATERAL lane_entries($1, t.id, t.messages, 2147483647) AS e
 		ORDER BY t.id, e.index`
-	sqlLinked = `UPDATE lanes SET chain_messages = t.messages, chain_link = t.link, chain_proof = t.proof
+	// An update would join the lanes, and may read all of the workspace for it: each is
+	// looked up and its row proposed anew, which is never inserted, for it is there and locked.
+	sqlLinked = `INSERT INTO lanes (workspace_id, id, session_id, created_at, last_at, chain_messages, chain_link, chain_proof)
+		SELECT $1, t.id, l.session_id, l.created_at, l.last_at, t.messages, t.link, t.proof
 		FROM unnest($2::uuid[], $3::int[], $4::bytea[], $5::bytea[]) AS t (id, messages, link, proof)
-		WHERE lanes.workspace_id = $1 AND lanes.id = t.id`
+		CROSS JOIN LATERAL (SELECT session_id, created_at, last_at FROM lanes WHERE workspace_id = $1 AND id = t.id OFFSET 0) l
+		ON CONFLICT (workspace_id, id) DO UPDATE SET
+			chain_messages = excluded.chain_messages, chain_link = excluded.chain_link, chain_proof = excluded.chain_proof`
 	sqlHead = `SELECT chain_messages, chain_link, chain_proof FROM lanes WHERE workspace_id = $1 AND id = $2`
 )
 

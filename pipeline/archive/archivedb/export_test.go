@@ -66,4 +66,5 @@ const (
 	StatementOriginals = sqlOriginals
 	StatementForked    = sqlForked
 	StatementChains    = sqlChains
+	StatementLinked    = sqlLinked
 )

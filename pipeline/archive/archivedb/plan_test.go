@@ -133,26 +133,59 @@ func TestALaneOfANewWorkspaceIsReadAlone(t *testing.T) {
 			t.Errorf("%d forks are read from %d blocks, more than %d, by\n%s", len(forks), blocks, most, statement)
 		}
 	}
+	linked := fresh.explain(t, archivedb.StatementLinked, fresh.workspace, forks, make([]int32, len(forks)), make([][]byte, len(forks)), make([][]byte, len(forks)))
+	if rows := linked.rowsOf("lanes"); rows > 2*len(forks) {
+		t.Errorf("%d lanes are read to store the chains of %d", rows, len(forks))
+	}
 }
 
 // blocksRead returns how many blocks a statement reads, those of the functions it calls too.
 func (f *fixture) blocksRead(t *testing.T, statement string, arguments ...any) (blocks int) {
 	t.Helper()
+	read := f.explain(t, statement, arguments...)
+	if read.Hit == 0 {
+		t.Fatal("no block is read")
+	}
+	return read.Hit + read.Read
+}
+
+// node is a node of a plan that has run.
+type node struct {
+	Hit      int     `json:"Shared Hit Blocks"`
+	Read     int     `json:"Shared Read Blocks"`
+	Relation string  `json:"Relation Name"`
+	Rows     float64 `json:"Actual Rows"`
+	Removed  float64 `json:"Rows Removed by Filter"`
+	Loops    float64 `json:"Actual Loops"`
+	Plans    []node  `json:"Plans"`
+}
+
+// rowsOf returns how many rows of a table the plan has looked at.
+func (n *node) rowsOf(table string) (rows int) {
+	if n.Relation == table {
+		rows = int((n.Rows + n.Removed) * n.Loops)
+	}
+	for i := range n.Plans {
+		rows += n.Plans[i].rowsOf(table)
+	}
+	return rows
+}
+
+// explain runs a statement twice and returns the plan of the second time: the first reads catalogs, too.
+func (f *fixture) explain(t *testing.T, statement string, arguments ...any) *node {
+	t.Helper()
 	var plan string
-	for range 2 { // the first reads catalogs, too
+	for range 2 {
 		f.in(t, func(tx *gorm.DB) error {
 			row := tx.Statement.ConnPool.QueryRowContext(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+statement, arguments...)
 			return row.Scan(&plan)
 		})
 	}
 	var read []struct {
-		Plan struct {
-			Hit  int `json:"Shared Hit Blocks"`
-			Read int `json:"Shared Read Blocks"`
-		} `json:"Plan"`
+		Plan node `json:"Plan"`
 	}
-	if err := json.Unmarshal([]byte(plan), &read); err != nil || len(read) != 1 || read[0].Plan.Hit == 0 {
+	if err := json.Unmarshal([]byte(plan), &read); err != nil || len(read) != 1 {
 		t.Fatalf("%v: %s", err, plan)
 	}
-	return read[0].Plan.Hit + read[0].Plan.Read
+	return &read[0].Plan
 }
