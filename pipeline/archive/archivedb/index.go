@@ -1,12 +1,14 @@
 package archivedb
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -86,28 +88,22 @@ func NewIndex(originals *DB, keys Keys, parse Parse) *Index {
 // to be done is in the database, so that any worker may go on at any time; two may
 // work on the same lane. A lane that fails goes to the end of the queue, the others
 // go on, and the first failure is returned.
-func (x *Index) IndexPending(ctx context.Context, limit int) (done int, err error) {
+func (x *Index) IndexPending(ctx context.Context, limit int) (int, error) {
 	lanes, err := x.waiting(ctx, limit)
 	if err != nil {
 		return 0, err
 	}
+	slices.SortStableFunc(lanes, func(a, b waitingLane) int { return bytes.Compare(a.workspace[:], b.workspace[:]) })
+	look := indexing{Index: x}
 	for _, one := range lanes {
-		indexed, laneErr := x.Index(ctx, one.workspace, one.lane)
-		done += indexed
-		if laneErr == nil {
-			continue
-		}
-		if ctx.Err() != nil {
-			return done, laneErr
-		}
-		if err == nil {
-			err = laneErr
-		}
-		if later := x.exec(ctx, one.workspace, sqlLater, one.workspace, one.lane); later != nil {
-			return done, errors.Join(err, later)
+		if err := look.add(ctx, one); err != nil {
+			return look.done, err
 		}
 	}
-	return done, err
+	if err := look.flush(ctx); err != nil {
+		return look.done, err
+	}
+	return look.done, look.failure
 }
 
 // waitingLane is a lane that has messages which are not indexed.
@@ -143,24 +139,12 @@ func (x *Index) waiting(ctx context.Context, limit int) ([]waitingLane, error) {
 // it took. A call whose result is still to come waits for it. What is indexed twice is
 // there once.
 func (x *Index) Index(ctx context.Context, workspace, lane uuid.UUID) (done int, err error) {
-	work := laneWork{Index: x, workspace: workspace, lane: lane}
-	key, err := x.keys.TermKey(ctx, workspace)
+	work, err := x.open(ctx, workspace, lane)
+	if err == nil {
+		done, err = work.run(ctx)
+	}
 	if err != nil {
-		return 0, fmt.Errorf("index lane %s: %w", lane, err)
-	}
-	if work.hasher, err = newHasher(key); err != nil {
-		return 0, fmt.Errorf("index lane %s: %w", lane, err)
-	}
-	if err := work.open(ctx); err != nil {
-		return 0, fmt.Errorf("index lane %s: %w", lane, err)
-	}
-	for more := true; more; {
-		var took int
-		took, more, err = work.batch(ctx)
-		done += took
-		if err != nil {
-			return done, fmt.Errorf("index lane %s: %w", lane, err)
-		}
+		return done, fmt.Errorf("index lane %s: %w", lane, err)
 	}
 	return done, nil
 }
@@ -201,10 +185,18 @@ type laneWork struct {
 	hasher          *hasher
 }
 
-// open reads what is known of the lane.
-func (w *laneWork) open(ctx context.Context) error {
-	return w.archive.door.InTenant(ctx, w.workspace, func(tx *gorm.DB) error {
-		err := tx.Statement.ConnPool.QueryRowContext(ctx, sqlLine, w.workspace, w.lane).
+// open begins with a lane: it reads what is known of it.
+func (x *Index) open(ctx context.Context, workspace, lane uuid.UUID) (*laneWork, error) {
+	key, err := x.keys.TermKey(ctx, workspace)
+	if err != nil {
+		return nil, err
+	}
+	w := &laneWork{Index: x, workspace: workspace, lane: lane}
+	if w.hasher, err = newHasher(key); err != nil {
+		return nil, err
+	}
+	return w, x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		err := tx.Statement.ConnPool.QueryRowContext(ctx, sqlLine, workspace, lane).
 			Scan(&w.session, &w.fork, &w.key, &w.format, &w.position, &w.number)
 		if errors.Is(err, sql.ErrNoRows) {
 			return archive.ErrNotFound
@@ -213,31 +205,55 @@ func (w *laneWork) open(ctx context.Context) error {
 	})
 }
 
-// batch indexes the next messages, and reports whether there are more behind them. If not,
-// the lane waits no longer, unless it has been written to since.
-func (w *laneWork) batch(ctx context.Context) (done int, more bool, err error) {
+// run indexes the rest of the lane, a transaction for each step, and returns how many
+// messages that were.
+func (w *laneWork) run(ctx context.Context) (done int, err error) {
+	for {
+		next, err := w.next(ctx)
+		if err != nil {
+			return done, err
+		}
+		if err := w.store(ctx, w.workspace, next); err != nil {
+			return done, err
+		}
+		done += next.done
+		if next.last {
+			return done, nil
+		}
+	}
+}
+
+// step is what the next messages of a lane add to the index. Once stored, the lane waits
+// no longer if it was the last, unless it has been written to since.
+type step struct {
+	*laneWork
+
+	rows     documentRows
+	position int // behind the messages
+	done     int // messages
+	last     bool
+}
+
+// next reads the next messages.
+func (w *laneWork) next(ctx context.Context) (step, error) {
 	next, err := w.read(ctx, w.position)
 	if err == nil && search.Orphaned(next.messages) {
 		next, err = w.read(ctx, max(0, w.position-callsBehind))
 	}
 	if err != nil {
-		return 0, false, err
+		return step{}, err
 	}
 	settled := next.from + len(next.messages)
 	if open := search.Open(next.messages); !next.more && open >= 0 {
 		settled = next.from + open
 	}
 	settled = max(w.position, settled)
-	var rows documentRows
-	if done = settled - w.position; done > 0 {
-		rows = w.rows(next.from, next.messages[:settled-next.from], next.entries)
+	found := step{laneWork: w, position: settled, done: settled - w.position}
+	if found.done > 0 {
+		found.rows = w.rows(next.from, next.messages[:settled-next.from], next.entries)
 	}
-	more = next.more && done > 0
-	if err := w.store(ctx, rows, settled, !more); err != nil {
-		return 0, false, err
-	}
-	w.position = settled
-	return done, more, nil
+	found.last = !next.more || found.done == 0
+	return found, nil
 }
 
 // stretch is messages of a lane that follow each other.
@@ -315,23 +331,44 @@ func (w *laneWork) sample(document *search.Document) int16 {
 	return 0
 }
 
-// store keeps documents and the position behind them; last: the lane waits for nothing more.
-func (w *laneWork) store(ctx context.Context, rows documentRows, position int, last bool) error {
-	return w.archive.door.InTenant(ctx, w.workspace, func(tx *gorm.DB) error {
-		pool := tx.Statement.ConnPool
-		if len(rows.first) > 0 {
-			_, err := pool.ExecContext(ctx, sqlDocuments, w.workspace, w.lane, w.session, w.key,
-				rows.first, rows.part, rows.after, rows.at, rows.sampled, rows.terms)
-			if err != nil {
-				return fmt.Errorf("store documents: %w", err)
+// store keeps steps of lanes of one workspace, all of them or none. Who archives waits for
+// the rows that say what is still to be done, so that they come last.
+func (x *Index) store(ctx context.Context, workspace uuid.UUID, steps ...step) error {
+	err := x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		for i := range steps {
+			if err := steps[i].insert(ctx, tx); err != nil {
+				return err
 			}
 		}
-		if _, err := pool.ExecContext(ctx, sqlPosition, w.workspace, w.lane, position); err != nil || !last {
-			return err
+		for i := range steps {
+			if one := &steps[i]; one.last {
+				if _, err := tx.Statement.ConnPool.ExecContext(ctx, sqlDone, workspace, one.lane, one.number); err != nil {
+					return err
+				}
+			}
 		}
-		_, err := pool.ExecContext(ctx, sqlDone, w.workspace, w.lane, w.number)
-		return err
+		return nil
 	})
+	if err != nil {
+		return err
+	}
+	for i := range steps {
+		steps[i].laneWork.position = steps[i].position
+	}
+	return nil
+}
+
+func (s *step) insert(ctx context.Context, tx *gorm.DB) error {
+	pool := tx.Statement.ConnPool
+	if len(s.rows.first) > 0 {
+		_, err := pool.ExecContext(ctx, sqlDocuments, s.workspace, s.lane, s.session, s.key,
+			s.rows.first, s.rows.part, s.rows.after, s.rows.at, s.rows.sampled, s.rows.terms)
+		if err != nil {
+			return fmt.Errorf("store documents: %w", err)
+		}
+	}
+	_, err := pool.ExecContext(ctx, sqlPosition, s.workspace, s.lane, s.position)
+	return err
 }
 
 // hasher makes the hashes of terms. It is not safe for use by several goroutines.

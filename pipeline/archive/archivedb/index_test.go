@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -154,6 +155,32 @@ func TestALaneThatFailsLetsTheOthersGoOn(t *testing.T) {
 	}
 	if f.count(t, "archive_unindexed") != 1 || other.count(t, "archive_documents") != 5 {
 		t.Errorf("%d wait, %d documents", f.count(t, "archive_unindexed"), other.count(t, "archive_documents"))
+	}
+}
+
+// What is stored together is not lost together: a lane that is deleted while it is read
+// fails alone.
+func TestALaneThatGoesWhileItIsIndexedFailsAlone(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	lanes := []uuid.UUID{f.lane, f.addLane(t, time.Now()), f.addLane(t, time.Now())}
+	for _, lane := range lanes {
+		f.in(t, func(tx *gorm.DB) error { return f.archive.Put(tx, f.workspace, f.session, lane, entries(talk()...)) })
+	}
+	read := 0
+	index := archivedb.NewIndex(f.archive, termKeys{}, func(format conversation.Format, raw []byte) (conversation.Message, error) {
+		if read++; read == 2*len(talk()) { // the second lane has been read
+			f.in(t, func(tx *gorm.DB) error {
+				return tx.Exec("DELETE FROM lanes WHERE workspace_id = ? AND id = ?", f.workspace, lanes[1]).Error
+			})
+		}
+		return parse(format, raw)
+	})
+	if done, err := index.IndexPending(t.Context(), 10); err == nil || done != 2*len(talk()) {
+		t.Errorf("%d messages, %v; want those of two lanes and an error", done, err)
+	}
+	if got := f.count(t, "archive_documents"); got != 2*5 || f.count(t, "archive_unindexed") != 0 {
+		t.Errorf("%d documents, %d lanes wait; want those of two lanes, and none", got, f.count(t, "archive_unindexed"))
 	}
 }
 
