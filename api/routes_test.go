@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// W7: clients build these paths from their base URL.
+// W7, W8: clients build these paths from their base URL.
 func TestPathsThatClientsBuildAreUnderstood(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{
@@ -25,6 +25,9 @@ func TestPathsThatClientsBuildAreUnderstood(t *testing.T) {
 		"/openai/responses/compact":        "/v1/responses/compact",
 		"/v1/v1/v1/messages":               "/v1/messages",
 		"/openai/v1/models":                "/v1/models",
+		"/api/hello":                       "/api/hello",
+		"/v1/api/hello":                    "/api/hello",
+		"/anthropic/v1/api/hello":          "/api/hello",
 		"/keys":                            "/keys",
 		"/sessions/0199/archive":           "/sessions/0199/archive",
 		"/anthropically":                   "/anthropically",
