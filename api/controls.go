@@ -43,8 +43,10 @@ func readControls(header http.Header) (controls, error) {
 		providerKey: first(header, "X-Palimpsest-Provider-Key", "X-Provider-Key"),
 		baseURL:     header.Get("X-Palimpsest-Base-Url"),
 	}
-	if len(asked.session) > maxSessionID || len(asked.lane) > maxSessionID {
-		return controls{}, tenants.Invalid{Field: "X-Palimpsest-Session-Id", Message: fmt.Sprintf("is longer than %d bytes; send a shorter id", maxSessionID)}
+	for name, value := range map[string]string{"X-Palimpsest-Session-Id": asked.session, "X-Palimpsest-Lane": asked.lane} {
+		if len(value) > maxSessionID {
+			return controls{}, tenants.Invalid{Field: name, Message: fmt.Sprintf("is longer than %d bytes; send a shorter id", maxSessionID)}
+		}
 	}
 	if asked.baseURL != "" && asked.providerKey == "" {
 		return controls{}, tenants.Invalid{Field: "X-Palimpsest-Base-Url", Message: "needs X-Palimpsest-Provider-Key beside it"}

@@ -1,8 +1,11 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 	"testing"
+
+	"palimpsest/tenants"
 )
 
 // W7, W8: clients build these paths from their base URL.
@@ -44,13 +47,20 @@ func TestWrongControlsAreRefusedByName(t *testing.T) {
 	t.Parallel()
 	for name, header := range map[string]http.Header{
 		"X-Palimpsest-Session-Id": {"X-Palimpsest-Session-Id": {string(make([]byte, maxSessionID+1))}},
+		"X-Palimpsest-Lane":       {"X-Palimpsest-Lane": {string(make([]byte, maxSessionID+1))}},
 		"X-Palimpsest-Base-Url":   {"X-Palimpsest-Base-Url": {"https://example.com"}},
 		"X-Palimpsest-Bypass":     {"X-Palimpsest-Bypass": {"perhaps"}},
 		"X-Palimpsest-Dry-Run":    {"X-Palimpsest-Dry-Run": {"maybe"}},
+		"X-Palimpsest-No-Store":   {"X-Palimpsest-No-Store": {"2"}},
 	} {
-		if _, err := readControls(header); err == nil {
-			t.Errorf("%s: accepted", name)
+		var invalid tenants.Invalid
+		if _, err := readControls(header); !errors.As(err, &invalid) || invalid.Field != name {
+			t.Errorf("%s: %v", name, err)
 		}
+	}
+	longest := string(make([]byte, maxSessionID))
+	if _, err := readControls(http.Header{"X-Palimpsest-Session-Id": {longest}, "X-Palimpsest-Lane": {longest}}); err != nil {
+		t.Errorf("names of %d bytes: %v", maxSessionID, err)
 	}
 	asked := controls{target: "a lot"}
 	if _, err := asked.layer(); err == nil {
