@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
@@ -192,6 +193,26 @@ func TestATooLongRequestLosesItsOldestTurns(t *testing.T) {
 	}
 }
 
+// D10: what the model that writes cannot hold it is not sent in the first place.
+func TestTheWritersOwnWindowIsKeptTo(t *testing.T) {
+	t.Parallel()
+	l := newLane().user("Go OLDEST-1.").work(700).say("NEWEST-2 is done.")
+	d := newDouble(t, providertest.Config{AllowUnknown: true})
+	job := l.job()
+	job.Settings.Model = "house-model" // of which 100,000 tokens are supposed
+	attempt := newBench(t, l, d).do(t, job)
+
+	calls := d.asked()
+	if len(calls) != 1 || attempt.Reason != "" {
+		t.Fatalf("asked %d times: %+v", len(calls), attempt)
+	}
+	last, _ := d.Last()
+	body := string(last.Body)
+	if last.Prompt > unknownLimit || last.Prompt < unknownLimit/2 || !strings.Contains(body, "NEWEST-2") || strings.Contains(body, "OLDEST-1") || !strings.Contains(body, "earlier turns left out") {
+		t.Errorf("%d tokens, newest %t, oldest %t", last.Prompt, strings.Contains(body, "NEWEST-2"), strings.Contains(body, "OLDEST-1"))
+	}
+}
+
 // stuck answers nothing until it is let go or given up.
 type stuck struct{ entered, release chan struct{} }
 
@@ -206,17 +227,25 @@ func (p *stuck) Ask(ctx context.Context, _ Call) (Reply, error) {
 	}
 }
 
-// D10: an attempt ends at its deadline.
+// D10: an attempt ends at its deadline, which is 30 seconds unless the workspace has
+// set another.
 func TestAnAttemptEndsAtItsDeadline(t *testing.T) {
 	t.Parallel()
-	l := newLane().user("Go.").work(5)
-	p := &stuck{entered: make(chan struct{}, 1)}
-	job := l.job()
-	job.Settings.Timeout = time.Nanosecond
-	b := newBench(t, l, p)
+	for set, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 5 * time.Second: 5 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLane().user("Go.").work(5)
+			job := l.job()
+			job.Settings.Timeout = set
+			b := newBench(t, l, &stuck{entered: make(chan struct{}, 1)})
+			began := time.Now()
 
-	if attempt := b.do(t, job); attempt.Reason != ReasonTimeout {
-		t.Errorf("attempt: %+v", attempt)
+			attempt, _ := b.worker.keep(t.Context(), job)
+
+			if took := time.Since(began); attempt.Reason != ReasonTimeout || took != want {
+				t.Errorf("after %s, want %s: %+v", took, want, attempt)
+			}
+			b.worker.Stop()
+		})
 	}
 }
 
