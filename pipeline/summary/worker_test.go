@@ -159,6 +159,26 @@ func TestASummaryLargerThanItsSourceIsRejected(t *testing.T) {
 	}
 }
 
+// D4, D5: a summary whose bound has no room for what the person ordered last is none.
+func TestASummaryWithoutTheNewestOrdersIsRejected(t *testing.T) {
+	t.Parallel()
+	for window, want := range map[int]string{4_000: ReasonCoverage, 40_000: ""} { // 200 and 2,000 tokens
+		l := newLane()
+		for i := range 8 {
+			l.user(fmt.Sprintf("Never change the table called orders_%d in any of its columns, indexes, triggers or views without asking me first.", i)).work(4)
+		}
+		job := l.job()
+		job.Window = window
+		attempt := newBench(t, l, newDouble(t, providertest.Config{})).do(t, job)
+		if attempt.Reason != want || (attempt.Text == "") != (want != "") {
+			t.Errorf("in a window of %d: rejected for %q, want %q:\n%s", window, attempt.Reason, want, attempt.Text)
+		}
+		if want == "" && strings.Count(attempt.Text, "Never change the table") != 8 {
+			t.Errorf("orders are missing:\n%s", attempt.Text)
+		}
+	}
+}
+
 // D10: where the provider finds the request too long, the oldest turns go and it is
 // asked again, a bounded number of times.
 func TestATooLongRequestLosesItsOldestTurns(t *testing.T) {
