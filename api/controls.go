@@ -43,8 +43,8 @@ func readControls(header http.Header) (controls, error) {
 		providerKey: first(header, "X-Palimpsest-Provider-Key", "X-Provider-Key"),
 		baseURL:     header.Get("X-Palimpsest-Base-Url"),
 	}
-	for name, value := range map[string]string{"X-Palimpsest-Session-Id": asked.session, "X-Palimpsest-Lane": asked.lane} {
-		if len(value) > maxSessionID {
+	for _, name := range [...]string{"X-Palimpsest-Session-Id", "X-Palimpsest-Lane"} {
+		if len(header.Get(name)) > maxSessionID {
 			return controls{}, tenants.Invalid{Field: name, Message: fmt.Sprintf("is longer than %d bytes; send a shorter id", maxSessionID)}
 		}
 	}

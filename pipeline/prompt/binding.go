@@ -42,7 +42,7 @@ func (r release) name() string {
 	}
 }
 
-// released returns how the thinking in a prompt is released from its binding.
+// release returns how the thinking in a prompt is released from its binding.
 // Where the setting that asks for it does not exist, all thinking has to go: a
 // part from the middle would leave a gap, which is refused as well. Where nobody knows
 // whether the history was edited before, thinking that fits must not go.
