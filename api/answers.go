@@ -201,7 +201,7 @@ func (a *Answers) inquire(post post, written *prompt.Prompt) (asked *inquiry, re
 	}
 	header := post.request.Header
 	origin := []string{
-		call.key.Workspace.String(), owner, string(call.target.Provider), call.target.BaseURL,
+		call.key.Workspace.String(), owner, string(call.target.Provider), call.target.BaseURL, call.target.KeyID.String(),
 		pathAndQuery(post.request, post.endpoint), strconv.FormatBool(exchange.Request.Stream), written.Beta,
 	}
 	for _, name := range []string{"Anthropic-Version", "Anthropic-Beta", "Openai-Organization", "Openai-Project", "Openai-Beta"} {

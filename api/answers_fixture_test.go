@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -178,6 +179,17 @@ func (c *cachingProxy) ask(want, path, body string, header ...string) answer {
 		c.t.Errorf("%s is answered with %d and the cache says %q, want %q: %.300s", body, got.status, result, want, got.body)
 	}
 	return got
+}
+
+// renewProviderKeys gives the workspace other keys for the same providers.
+func (p *proxy) renewProviderKeys() {
+	p.store.mu.Lock()
+	defer p.store.mu.Unlock()
+	p.store.keys = slices.Clone(p.store.keys)
+	for i := range p.store.keys {
+		p.store.keys[i].ID = uuid.New()
+	}
+	p.Settings.ForgetAll()
 }
 
 // generated returns how many answers the provider was asked for.

@@ -114,8 +114,8 @@ func TestBelowTheSimilarityAndBesideTheMeaningThereIsNoHit(t *testing.T) {
 	}
 }
 
-// S5: a planted twin prompt in B is never served to A; nor across keys, models,
-// system prompts, tools or sampling settings.
+// S5, A8: a planted twin prompt in B is never served to A; nor across keys, models,
+// accounts at the provider, system prompts, tools or sampling settings.
 func TestNoAnswerCrossesABoundary(t *testing.T) {
 	t.Parallel()
 	c := setupCaching(t, "semantic-cache: {similarity: 0}")
@@ -154,6 +154,8 @@ func TestNoAnswerCrossesABoundary(t *testing.T) {
 		}
 	}
 	c.ask("miss", chatPath, twin, "Openai-Project", "another")
+	c.renewProviderKeys()
+	c.ask("miss", chatPath, twin)
 }
 
 func TestAnswersStayWithTheirKeyOrSessionWhereTheScopeSaysSo(t *testing.T) {

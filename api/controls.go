@@ -43,8 +43,10 @@ func readControls(header http.Header) (controls, error) {
 		providerKey: first(header, "X-Palimpsest-Provider-Key", "X-Provider-Key"),
 		baseURL:     header.Get("X-Palimpsest-Base-Url"),
 	}
-	if len(asked.session) > maxSessionID || len(asked.lane) > maxSessionID {
-		return controls{}, tenants.Invalid{Field: "X-Palimpsest-Session-Id", Message: fmt.Sprintf("is longer than %d bytes; send a shorter id", maxSessionID)}
+	for _, name := range [...]string{"X-Palimpsest-Session-Id", "X-Palimpsest-Lane"} {
+		if len(header.Get(name)) > maxSessionID {
+			return controls{}, tenants.Invalid{Field: name, Message: fmt.Sprintf("is longer than %d bytes; send a shorter id", maxSessionID)}
+		}
 	}
 	if asked.baseURL != "" && asked.providerKey == "" {
 		return controls{}, tenants.Invalid{Field: "X-Palimpsest-Base-Url", Message: "needs X-Palimpsest-Provider-Key beside it"}

@@ -90,7 +90,7 @@ func TestEncodedRequestsAreBounded(t *testing.T) {
 // each dialect.
 func TestBodiesMayHave32MiB(t *testing.T) {
 	t.Parallel()
-	arrived := make(chan int64, 1)
+	arrived := make(chan int64, 10)
 	p := setup(t, func(w http.ResponseWriter, r *http.Request) {
 		n, _ := io.Copy(io.Discard, r.Body)
 		arrived <- n

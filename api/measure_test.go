@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -26,10 +27,10 @@ func TestCountIsOfWhatWouldBeSent(t *testing.T) {
 				p.store.windows[model] = small
 			}
 			fresh := p.send(http.MethodPost, test.count, test.body)
-			if last, _ := double.Last(); fresh.status != http.StatusOK || string(last.Body) != test.body || fresh.header.Get("X-Palimpsest-Compression") != "none" {
+			whole, _ := double.Last()
+			if fresh.status != http.StatusOK || string(whole.Body) != test.body || fresh.header.Get("X-Palimpsest-Compression") != "none" {
 				t.Errorf("before anything was sent: status %d, %v: %s", fresh.status, fresh.header, fresh.body)
 			}
-			original := fresh.header.Get("X-Palimpsest-Tokens-Before")
 
 			p.send(http.MethodPost, test.path, test.body)
 			sent, _ := double.Last()
@@ -49,8 +50,11 @@ func TestCountIsOfWhatWouldBeSent(t *testing.T) {
 			if strings.Join(counted.Header.Values("Anthropic-Beta"), ",") != strings.Join(sent.Header.Values("Anthropic-Beta"), ",") {
 				t.Errorf("counted with the betas %v, sent with %v", counted.Header.Values("Anthropic-Beta"), sent.Header.Values("Anthropic-Beta"))
 			}
-			if got.header.Get("X-Palimpsest-Compression") != "frozen" || got.header.Get("X-Palimpsest-Tokens-Before") == "" || original == "" {
+			if got.header.Get("X-Palimpsest-Compression") != "frozen" {
 				t.Errorf("headers %v", got.header)
+			}
+			if before, _ := strconv.Atoi(got.header.Get("X-Palimpsest-Tokens-Before")); before < whole.Prompt*8/10 || before > whole.Prompt*12/10 || whole.Prompt <= small {
+				t.Errorf("the header says %d tokens of the original, which has %d; what would be sent has %d", before, whole.Prompt, answer.Tokens)
 			}
 			if recorded := p.last(3); recorded.TokensBefore != 0 || recorded.TokensAfter != 0 || recorded.Endpoint != test.count {
 				t.Errorf("the question counts in the usage: %+v", recorded)
@@ -111,6 +115,8 @@ func TestCompactionByTheProviderPassesAndIsNoted(t *testing.T) {
 	p.store.windows["gpt-5.5"] = small
 	body := responsesSession(800)
 	p.send(http.MethodPost, responsesPath, body)
+	p.last(1)
+	kept := p.memory.writes()
 	got := p.send(http.MethodPost, compactPath, body)
 	last, _ := double.Last()
 	if got.status != http.StatusOK || string(last.Body) != body || last.Path != compactPath || !strings.Contains(string(got.body), `"response.compaction"`) {
@@ -119,6 +125,9 @@ func TestCompactionByTheProviderPassesAndIsNoted(t *testing.T) {
 	recorded := p.last(2)
 	if recorded.Class != "compaction" || recorded.Compression != "bypassed" || !strings.Contains(string(recorded.Report), `"type":"compaction"`) || recorded.Input == 0 {
 		t.Errorf("recorded: %+v %s", recorded, recorded.Report)
+	}
+	if after := p.memory.writes(); after[1] <= kept[1] {
+		t.Errorf("the request is not archived: %v, was %v", after, kept)
 	}
 }
 

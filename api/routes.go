@@ -24,6 +24,7 @@ const (
 	countPath       = messagesPath + "/count_tokens"
 	inputTokensPath = responsesPath + "/input_tokens"
 	compactPath     = responsesPath + "/compact"
+	helloPath       = "/api/hello"
 )
 
 // Register adds the proxy's routes.
@@ -43,8 +44,8 @@ func (s *Server) Register(e *echo.Echo) {
 	if s.Recall != nil {
 		e.Any(mcpPath, s.recall)
 	}
-	e.HEAD("/api/hello", hello)
-	e.GET("/api/hello", hello)
+	e.HEAD(helloPath, hello)
+	e.GET(helloPath, hello)
 }
 
 // canonicalPath takes the paths that clients build from their base URL for what
@@ -75,6 +76,9 @@ func canonical(path string) string {
 		if trimmed == bare || strings.HasPrefix(trimmed, bare+"/") && trimmed != path {
 			return "/v1" + trimmed
 		}
+	}
+	if trimmed == "/v1"+helloPath { // of a base URL that ends in "/v1"
+		return helloPath
 	}
 	return trimmed
 }

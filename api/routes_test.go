@@ -1,11 +1,14 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 	"testing"
+
+	"palimpsest/tenants"
 )
 
-// W7: clients build these paths from their base URL.
+// W7, W8: clients build these paths from their base URL.
 func TestPathsThatClientsBuildAreUnderstood(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{
@@ -25,6 +28,9 @@ func TestPathsThatClientsBuildAreUnderstood(t *testing.T) {
 		"/openai/responses/compact":        "/v1/responses/compact",
 		"/v1/v1/v1/messages":               "/v1/messages",
 		"/openai/v1/models":                "/v1/models",
+		"/api/hello":                       "/api/hello",
+		"/v1/api/hello":                    "/api/hello",
+		"/anthropic/v1/api/hello":          "/api/hello",
 		"/keys":                            "/keys",
 		"/sessions/0199/archive":           "/sessions/0199/archive",
 		"/anthropically":                   "/anthropically",
@@ -41,13 +47,20 @@ func TestWrongControlsAreRefusedByName(t *testing.T) {
 	t.Parallel()
 	for name, header := range map[string]http.Header{
 		"X-Palimpsest-Session-Id": {"X-Palimpsest-Session-Id": {string(make([]byte, maxSessionID+1))}},
+		"X-Palimpsest-Lane":       {"X-Palimpsest-Lane": {string(make([]byte, maxSessionID+1))}},
 		"X-Palimpsest-Base-Url":   {"X-Palimpsest-Base-Url": {"https://example.com"}},
 		"X-Palimpsest-Bypass":     {"X-Palimpsest-Bypass": {"perhaps"}},
 		"X-Palimpsest-Dry-Run":    {"X-Palimpsest-Dry-Run": {"maybe"}},
+		"X-Palimpsest-No-Store":   {"X-Palimpsest-No-Store": {"2"}},
 	} {
-		if _, err := readControls(header); err == nil {
-			t.Errorf("%s: accepted", name)
+		var invalid tenants.Invalid
+		if _, err := readControls(header); !errors.As(err, &invalid) || invalid.Field != name {
+			t.Errorf("%s: %v", name, err)
 		}
+	}
+	longest := string(make([]byte, maxSessionID))
+	if _, err := readControls(http.Header{"X-Palimpsest-Session-Id": {longest}, "X-Palimpsest-Lane": {longest}}); err != nil {
+		t.Errorf("names of %d bytes: %v", maxSessionID, err)
 	}
 	asked := controls{target: "a lot"}
 	if _, err := asked.layer(); err == nil {

@@ -107,6 +107,9 @@ func (s *Summaries) Ask(ctx context.Context, call summary.Call) (summary.Reply, 
 	if err != nil {
 		return summary.Reply{}, err
 	}
+	if call.Account != uuid.Nil && call.Account != target.KeyID {
+		return summary.Reply{}, summary.ErrOtherAccount
+	}
 	answer, err := upstream.Ask(ctx, s.upstream, upstream.Question{Path: call.Path, Header: call.Header, Body: call.Body}, target)
 	if err != nil {
 		return summary.Reply{}, fmt.Errorf("%w: %w", summary.ErrUnreachable, err)
@@ -240,7 +243,9 @@ func sizeOf(exchange *pipeline.Exchange, from, to int) int {
 // it is cold.
 func (s *Summaries) ride(post post, written *prompt.Prompt, known warmLane) *summary.Ride {
 	exchange := written.Exchange
-	ride := &summary.Ride{Header: rideHeader(post.request.Header, written.Beta), Output: exchange.Request.MaxOutput}
+	ride := &summary.Ride{
+		Header: rideHeader(post.request.Header, written.Beta), Account: post.call.target.KeyID, Output: exchange.Request.MaxOutput,
+	}
 	if known.size == 0 {
 		return nil // the provider was never seen to cache a prompt of the lane
 	}

@@ -30,6 +30,9 @@ func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 	if !slices.Equal(ipc.KeepLastLadder, []int{16, 12, 8, 6, 3, 1}) || ipc.ContextWindow.Tokens() != 0 {
 		t.Errorf("ladder %v, window %v", ipc.KeepLastLadder, ipc.ContextWindow)
 	}
+	if ipc.MaxBytes != 20<<20 { // A14
+		t.Errorf("a prompt may have %d bytes", ipc.MaxBytes)
+	}
 }
 
 // contract is the section of the contract, word for word.

@@ -247,11 +247,14 @@ func (e *Exchange) Seen() int {
 	return e.Heat.Position
 }
 
-// place returns the newest message of the user, if the provider has not seen it
-// and it takes a text.
+// place returns the newest message of the user, if the provider has not seen it, it
+// takes a text, and no compaction of the provider's own stands for it.
 func (e *Exchange) place(text string) (message int, found bool) {
 	for i := len(e.Digests) - 1; i >= e.Seen(); i-- {
 		digest := &e.Digests[i]
+		if digest.Role == conversation.Assistant && digest.Flags.Has(conversation.IsPinned) {
+			return 0, false
+		}
 		if digest.Role != conversation.User || digest.Flags.Has(conversation.IsPinned) {
 			continue
 		}

@@ -20,6 +20,9 @@ const (
 	ScopeRead   Scope = "read"   // read the workspace
 )
 
+// KeyStart is what the secret of every API key begins with.
+const KeyStart = "plm_"
+
 // APIKey is a key of a workspace as it is stored: its secret is known to its
 // holder only.
 type APIKey struct {

@@ -64,7 +64,7 @@ type Request struct {
 // closes. It adds no retries and follows no redirects. The errors ErrForbiddenAddress, ErrUnreachable and
 // the context's own tell why there is no answer; they hold no key and no query.
 func (c *Client) Send(ctx context.Context, asked Request, target Target) (*http.Response, error) {
-	address, err := address(target, asked.Path)
+	address, err := address(target, withoutKeys(asked.Path))
 	if err != nil {
 		return nil, err
 	}

@@ -29,6 +29,7 @@ func TestOnlyTheProvidersKeyReachesTheProvider(t *testing.T) {
 			"X-Provider-Key": {"sk-once"}, "Cookie": {"palimpsest=token"}, "X-Palimpsest-Provider-Key": {"sk-once"},
 			"X-Palimpsest-Tag-Team": {"a"}, "X-Prxy-Pipe": {"ipc"}, "X-Forwarded-For": {"192.0.2.1"}, "X-Forwarded-Server": {"192.0.2.1"},
 			"Forwarded": {"for=192.0.2.1"}, "X-Real-Ip": {"192.0.2.1"}, "Via": {"1.1 192.0.2.1"},
+			"X-Gateway-Auth": {"none", "Bearer " + workspaceKey},
 		})
 		text := fmt.Sprint(received)
 		for _, secret := range []string{workspaceKey, "sk-once", "token", "192.0.2.1", "X-Palimpsest", "Prxy"} {
@@ -42,6 +43,30 @@ func TestOnlyTheProvidersKeyReachesTheProvider(t *testing.T) {
 		}
 		if provider == tenants.ProviderOpenAI && (key != "" || bearer != "Bearer "+providerKey) {
 			t.Errorf("openai got x-api-key %q, authorization %q", key, bearer)
+		}
+	}
+}
+
+// W1, W7: a query is kept, but for what holds the workspace's key.
+func TestTheWorkspacesKeyIsTakenOutOfTheQuery(t *testing.T) {
+	t.Parallel()
+	arrived := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) { arrived <- request.URL.RequestURI() }))
+	t.Cleanup(server.Close)
+	for path, want := range map[string]string{
+		"/v1/messages?beta=true":                                 "/v1/messages?beta=true",
+		"/v1/models?b=%20&a=1&a=2&":                              "/v1/models?b=%20&a=1&a=2&",
+		"/v1/messages?key=" + workspaceKey:                       "/v1/messages",
+		"/v1/messages?b=2&key=" + workspaceKey + "&a=%2F&key=sk": "/v1/messages?b=2&a=%2F&key=sk",
+		"/v1/files/" + workspaceKey:                              "/v1/files/" + workspaceKey, // a file may be called so
+	} {
+		response, err := upstream.New(true).Send(t.Context(), upstream.Request{Method: http.MethodPost, Path: path, Header: http.Header{}}, upstream.Target{BaseURL: server.URL, Key: providerKey})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if got := <-arrived; got != want {
+			t.Errorf("%s arrives as %s, want %s", path, got, want)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func requestHeader(client http.Header, target Target) http.Header {
 		header.Del(name)
 	}
 	for name := range header {
-		if hasOwnPrefix(name) || target.BaseURL != "" && isSecretive(name) {
+		if hasOwnPrefix(name) || target.BaseURL != "" && isSecretive(name) || holdsKey(header[name]...) {
 			delete(header, name)
 		}
 	}
@@ -71,6 +71,26 @@ func requestHeader(client http.Header, target Target) http.Header {
 
 func hasOwnPrefix(name string) bool {
 	return strings.HasPrefix(name, ownPrefix) || strings.HasPrefix(name, forwardedPrefix)
+}
+
+// holdsKey reports whether an API key of ours stands in one of some values, wherever
+// a client has put it.
+func holdsKey(values ...string) bool {
+	return slices.ContainsFunc(values, func(value string) bool { return strings.Contains(value, tenants.KeyStart) })
+}
+
+// withoutKeys returns a path without the parameters of its query that hold an API key
+// of ours. All others stay as they came.
+func withoutKeys(path string) string {
+	before, query, hasQuery := strings.Cut(path, "?")
+	if !hasQuery || !holdsKey(query) {
+		return path
+	}
+	kept := slices.DeleteFunc(strings.Split(query, "&"), func(parameter string) bool { return holdsKey(parameter) })
+	if len(kept) == 0 {
+		return before
+	}
+	return before + "?" + strings.Join(kept, "&")
 }
 
 // isSecretive reports whether a header holds a secret, by its name.

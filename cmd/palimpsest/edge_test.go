@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"palimpsest/api/upstream/providertest"
+	"palimpsest/tenants/identity"
 )
 
 const (
@@ -54,8 +55,9 @@ func TestTheWorkspacesKeyIsTakenAnywhereAndGoesNowhere(t *testing.T) {
 		"api-key":                  {"Api-Key": {w.key}},
 	} {
 		header.Set("Anthropic-Version", "2026-10-21")
+		header.Set("X-Gateway-Auth", "Bearer "+w.key) // and where nobody looks for it
 		for path, body := range map[string]string{"/v1/messages": smallMessage, "/v1/chat/completions": smallChat, "/v1/embeddings": `{"model":"text-embedding-3-small","input":"a"}`} {
-			response, answer := w.asks(http.MethodPost, path, body, header)
+			response, answer := w.asks(http.MethodPost, path+"?key="+w.key, body, header)
 			if response.StatusCode != http.StatusOK {
 				t.Errorf("%s to %s: status %d: %s", name, path, response.StatusCode, answer)
 			}
@@ -78,24 +80,33 @@ func TestTheWorkspacesKeyIsTakenAnywhereAndGoesNowhere(t *testing.T) {
 func TestWrongKeyIsRefusedInEachDialect(t *testing.T) {
 	t.Parallel()
 	w := start(t, providertest.Config{}).tenant("wrong-key")
-	wrong := w.key[:len(w.key)-1] + "x"
-	if wrong == w.key {
-		wrong = w.key[:len(w.key)-1] + "y"
+	mistyped := w.key[:len(w.key)-1] + "x"
+	if mistyped == w.key {
+		mistyped = w.key[:len(w.key)-1] + "y"
 	}
+	elsewhere, _, _ := identity.GenerateKey() // of another installation
+	for _, key := range []string{mistyped, elsewhere, "sk-ant-somebody", ""} {
+		w.refuses(key)
+	}
+}
+
+// refuses checks that a key is refused at every endpoint in its dialect's words.
+func (w *tenant) refuses(key string) {
+	w.t.Helper()
 	for path, says := range map[string]string{
 		"/v1/messages": `{"type":"error","error":{"type":"authentication_error"`, "/v1/messages/count_tokens": `"authentication_error"`,
 		"/v1/chat/completions": `"code":"invalid_api_key"`, "/v1/responses": `"code":"invalid_api_key"`, "/v1/responses/compact": `"code":"invalid_api_key"`,
 		"/v1/embeddings": `"code":"invalid_api_key"`,
 	} {
-		response, answer := w.asks(http.MethodPost, path, smallMessage, http.Header{"X-Api-Key": {wrong}})
+		response, answer := w.asks(http.MethodPost, path, smallMessage, http.Header{"X-Api-Key": {key}})
 		if response.StatusCode != http.StatusUnauthorized || !bytes.Contains(answer, []byte(says)) || response.Header.Get("X-Should-Retry") != "false" {
-			t.Errorf("%s: status %d, x-should-retry %q: %s", path, response.StatusCode, response.Header.Get("X-Should-Retry"), answer)
+			w.t.Errorf("%s: status %d, x-should-retry %q: %s", path, response.StatusCode, response.Header.Get("X-Should-Retry"), answer)
 		}
 	}
 	for dialect, says := range map[string]string{"2023-06-01": `"authentication_error"`, "": `"code":"invalid_api_key"`} {
-		response, answer := w.asks(http.MethodGet, "/v1/models", "", http.Header{"Anthropic-Version": {dialect}})
-		if response.StatusCode != http.StatusUnauthorized || !bytes.Contains(answer, []byte(says)) {
-			t.Errorf("models: status %d: %s", response.StatusCode, answer)
+		response, answer := w.asks(http.MethodGet, "/v1/models", "", http.Header{"Anthropic-Version": {dialect}, "X-Api-Key": {key}})
+		if response.StatusCode != http.StatusUnauthorized || !bytes.Contains(answer, []byte(says)) || response.Header.Get("X-Should-Retry") != "false" {
+			w.t.Errorf("models: status %d, x-should-retry %q: %s", response.StatusCode, response.Header.Get("X-Should-Retry"), answer)
 		}
 	}
 }
@@ -113,7 +124,7 @@ func TestRequestsGoAlongAsTheyCame(t *testing.T) {
 			header := http.Header{"X-Api-Key": {w.key}, "Anthropic-Version": {version}, "Anthropic-Beta": {"context-management-2025-06-27, nobody-knows-2027-01-01", "another-one"}, "X-Stainless-Retry-Count": {"0"}}
 			response, answer := w.asks(http.MethodPost, path, smallMessage, header)
 			last, _ := i.double.Last()
-			if response.StatusCode != http.StatusOK || last.Path != want { // W7
+			if response.StatusCode != http.StatusOK || last.Path != want || response.Header.Get("X-Palimpsest-Session-Id") == "" { // W7
 				t.Errorf("%s: status %d, provider sees %s: %s", path, response.StatusCode, last.Path, answer)
 			}
 			if string(last.Body) != smallMessage || last.Header.Get("Anthropic-Version") != version || last.Header.Get("X-Stainless-Retry-Count") != "0" {
@@ -138,6 +149,7 @@ func TestWarmUpsAreAnsweredAtOnce(t *testing.T) {
 		status       int
 	}{
 		{http.MethodHead, "/api/hello", nil, http.StatusOK}, // W8
+		{http.MethodHead, "/v1/api/hello", http.Header{"X-Api-Key": {w.key}}, http.StatusOK},
 		{http.MethodGet, "/v1/responses", upgrade, http.StatusUpgradeRequired},
 		{http.MethodGet, "/responses?model=gpt-5.5", upgrade, http.StatusUpgradeRequired},
 		{http.MethodGet, "/openai/v1/responses", upgrade, http.StatusUpgradeRequired},
@@ -202,7 +214,8 @@ func TestRefusalsComeBackByteForByte(t *testing.T) {
 	}))
 	t.Cleanup(provider.Close)
 	w := start(t, providertest.Config{}).tenant("refused")
-	limits := http.Header{"Content-Type": {"application/json"}, "Request-Id": {"req_1"}, "Anthropic-Ratelimit-Tokens-Reset": {"2026-11-21T12:00:00Z"}, "Anthropic-Ratelimit-Unified-Status": {"rejected"}, "X-Should-Retry": {"true"}}
+	limits := http.Header{"Content-Type": {"application/json"}, "Request-Id": {"req_1"}, "Anthropic-Ratelimit-Tokens-Reset": {"2026-11-21T12:00:00Z"}, "Anthropic-Ratelimit-Unified-Status": {"rejected"}, "X-Should-Retry": {"true"},
+		"X-Request-Id": {"req_2"}, "X-Ratelimit-Remaining-Tokens": {"0"}, "X-Ratelimit-Reset-Requests": {"6m0s"}, "Retry-After-Ms": {"900"}, "Openai-Processing-Ms": {"7"}, "Openai-Version": {"2020-10-01"}}
 	for name, test := range map[string]refusal{
 		"413":              {413, http.Header{"Content-Type": {"application/json"}}, `{ "type":"error","error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}`},
 		"429":              {429, merged(limits, "Retry-After", "17"), `{"type":"error","error":{"type":"rate_limit_error","message":"…"},"request_id":"req_1"}` + "\n"},
@@ -212,18 +225,20 @@ func TestRefusalsComeBackByteForByte(t *testing.T) {
 		"402":              {402, limits, `{"type":"error","error":{"type":"billing_error"}}`},
 		"400, no overflow": {400, limits, `{"type":"error","error":{"type":"invalid_request_error","message":"messages.1: nothing about length"}}`},
 	} {
-		next, asked = test, 0
-		response, answer := w.post("/v1/messages", []byte(smallMessage), map[string]string{"X-Palimpsest-Provider-Key": "sk-once", "X-Palimpsest-Base-Url": provider.URL})
-		if response.StatusCode != test.status || string(answer) != test.body || asked != 1 {
-			t.Errorf("%s: status %d after %d attempts: %q", name, response.StatusCode, asked, answer)
-		}
-		for _, header := range []string{"Retry-After", "X-Should-Retry", "Content-Type", "Request-Id", "Anthropic-Ratelimit-Tokens-Reset", "Anthropic-Ratelimit-Unified-Status"} {
-			if got, want := response.Header.Values(header), test.header.Values(header); fmt.Sprint(got) != fmt.Sprint(want) {
-				t.Errorf("%s: %s is %q, want %q", name, header, got, want)
+		for path, body := range map[string]string{"/v1/messages": smallMessage, "/v1/chat/completions": smallChat, "/v1/responses": `{"model":"gpt-5.5","input":"hi"}`, "/v1/embeddings": `{"input":"a"}`} {
+			next, asked = test, 0
+			response, answer := w.post(path, []byte(body), map[string]string{"X-Palimpsest-Provider-Key": "sk-once", "X-Palimpsest-Base-Url": provider.URL})
+			if response.StatusCode != test.status || string(answer) != test.body || asked != 1 {
+				t.Errorf("%s, %s: status %d after %d attempts: %q", name, path, response.StatusCode, asked, answer)
 			}
-		}
-		if response.Header.Get("X-Palimpsest-Attempts") != "1" || response.Header.Get("X-Palimpsest-Error-Source") != "provider" {
-			t.Errorf("%s: headers %v", name, response.Header)
+			for header := range merged(limits, "Retry-After", "") {
+				if got, want := response.Header.Values(header), test.header.Values(header); fmt.Sprint(got) != fmt.Sprint(want) {
+					t.Errorf("%s, %s: %s is %q, want %q", name, path, header, got, want)
+				}
+			}
+			if response.Header.Get("X-Palimpsest-Attempts") != "1" || response.Header.Get("X-Palimpsest-Error-Source") != "provider" {
+				t.Errorf("%s, %s: headers %v", name, path, response.Header)
+			}
 		}
 	}
 }

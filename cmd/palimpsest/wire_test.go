@@ -52,7 +52,7 @@ func TestTheClientIsToldOfDroppedThinking(t *testing.T) {
 		})
 		edited, news := false, false
 		for step, body := range session.Bodies() {
-			response, answer := w.post("/v1/messages", body, map[string]string{"X-Session-Id": name})
+			response, answer := w.post("/v1/messages", body, map[string]string{"X-Session-Id": name, "Anthropic-Beta": "nobody-knows-2027-01-01"})
 			if response.StatusCode != http.StatusOK {
 				t.Fatalf("%s, request %d: status %d: %s", name, step+1, response.StatusCode, answer)
 			}
@@ -61,8 +61,16 @@ func TestTheClientIsToldOfDroppedThinking(t *testing.T) {
 			if told && (!edited || !test.told) {
 				t.Fatalf("%s, request %d, edited %v: %.500s", name, step+1, edited, answer)
 			}
-			if last, _ := i.double.Last(); edited && !test.told && bytes.Contains(last.Body, []byte(`"signature"`)) {
+			last, _ := i.double.Last()
+			if edited && !test.told && bytes.Contains(last.Body, []byte(`"signature"`)) {
 				t.Fatalf("%s, request %d: thinking was sent", name, step+1)
+			}
+			want := "nobody-knows-2027-01-01"
+			if edited && test.told {
+				want += ",thinking-binding-controls-2026-08-01"
+			}
+			if betas := strings.Join(last.Header.Values("Anthropic-Beta"), ","); betas != want {
+				t.Fatalf("%s, request %d: the provider gets the betas %s, want %s", name, step+1, betas, want)
 			}
 			news = news || told
 		}

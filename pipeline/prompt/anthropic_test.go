@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/wiregen"
 )
 
@@ -187,15 +188,27 @@ func TestServerToolsStayTogether(t *testing.T) {
 	b := newBench(t, conversation.Anthropic, 20_000)
 	session := wiregen.Generate(12, wiregen.Options{Model: "claude-opus-5", Turns: 120, Parallel: true, Thinking: true, Varied: true, TargetTokens: 70_000, Signer: b.double})
 	paused, pending := 0, 0
+	kinds := map[string]bool{}
 	for _, body := range session.Bodies() {
 		written := b.send(body)
 		for i, digest := range written.Exchange.Digests {
-			if projection := written.Exchange.Projection; projection != nil && i < projection.Covers && digest.Flags.Has(conversation.HasPending) {
+			if projection := written.Exchange.Projection; projection == nil || i >= projection.Covers {
+				continue
+			}
+			if digest.Flags.Has(conversation.HasPending) {
 				pending++
+			}
+			for _, block := range wire.Elements(wire.Get(written.Exchange.Body.Element(i), "content")) {
+				kinds[wire.Text(block, "type")] = true
 			}
 		}
 		if client := b.elements(body); bytes.HasPrefix(client[len(client)-1], []byte(`{"role":"assistant"`)) {
 			paused++
+		}
+	}
+	for _, kind := range []string{"server_tool_use", "web_search_tool_result", "bash_code_execution_tool_result", "tool_search_tool_result", "mcp_tool_use", "mcp_tool_result", "container_upload", "redacted_thinking"} {
+		if !kinds[kind] {
+			t.Errorf("no %s was behind an epoch", kind)
 		}
 	}
 	if b.epochs < 3 || paused == 0 || pending == 0 {

@@ -42,24 +42,25 @@ func (r release) name() string {
 	}
 }
 
-// released returns how the thinking in a request is released from its binding; omits
-// says that the prompt leaves out inserts that earlier ones had.
+// release returns how the thinking in a prompt is released from its binding.
 // Where the setting that asks for it does not exist, all thinking has to go: a
-// part from the middle would leave a gap, which is refused as well.
-func released(exchange *pipeline.Exchange, omits bool) release {
-	model := exchange.Model
-	if exchange.Codec.Format() != conversation.Anthropic || !model.BoundThinking || !isEdited(exchange, omits) {
+// part from the middle would leave a gap, which is refused as well. Where nobody knows
+// whether the history was edited before, thinking that fits must not go.
+func (p *Prompt) release() release {
+	exchange := p.Exchange
+	model, edited := exchange.Model, isEdited(exchange, p.omits)
+	if exchange.Codec.Format() != conversation.Anthropic || !model.BoundThinking || !edited && !p.mayBeEdited() {
 		return release{}
 	}
 	thinking, ok := exchange.Body.Member("thinking")
 	if !ok || wire.IsNull(thinking) {
 		if !model.ThinksUnasked {
-			return release{strip: true}
+			return release{strip: edited}
 		}
 		thinking = json.RawMessage(`{"type":"adaptive"}`)
 	}
 	if !isBindable(thinking) {
-		return release{strip: true}
+		return release{strip: edited}
 	}
 	fallbacks, _ := exchange.Body.Member("fallbacks")
 	return release{
@@ -104,11 +105,23 @@ func unboundEach(fallbacks json.RawMessage) json.RawMessage {
 // there already when the model thought, unless the prompt omits it; behind the system
 // prompt it may not have.
 func isEdited(exchange *pipeline.Exchange, omits bool) bool {
-	if exchange.Request.Frozen != "" && exchange.Request.Frozen != bypass {
+	if isUntouchable(exchange) {
 		return false
 	}
 	return exchange.Projection != nil && exchange.Projection.Covers > 0 || exchange.NextProjection > 1 ||
 		omits || slices.ContainsFunc(exchange.Inserts, func(insert session.Insert) bool { return insert.Message == session.InSystem })
+}
+
+// mayBeEdited reports whether thinking in the prompt may have been made behind another
+// history, of a lane that could not be found.
+func (p *Prompt) mayBeEdited() bool {
+	return p.isLost && !isUntouchable(p.Exchange) &&
+		slices.ContainsFunc(p.Exchange.Digests, func(digest conversation.Digest) bool { return digest.Flags.Has(conversation.HasThinking) })
+}
+
+// isUntouchable reports whether a history is not to be edited for a reason of its own.
+func isUntouchable(exchange *pipeline.Exchange) bool {
+	return exchange.Request.Frozen != "" && exchange.Request.Frozen != bypass
 }
 
 // withoutThinking returns pieces of which no message holds any thinking. It

@@ -32,7 +32,9 @@ func (w *Writer) glance(ctx context.Context, prompt *Prompt, hint session.Hint) 
 	hint.Kind = laneKind(exchange.Class)
 	exchange.Chain = w.Resolver.Chain(exchange.Scope, hint, exchange.Digests)
 	asking, cancel := context.WithTimeout(ctx, resolveTimeout)
+	prompt.isLost = true
 	glance, err := w.Resolver.Peek(asking, exchange.Scope, exchange.Digests, exchange.Chain, exchange.Request.Model)
+	prompt.isLost = err != nil
 	cancel()
 	exchange.NextProjection, exchange.Anchor = glance.Next, glance.Anchor
 	if exchange.Request.Frozen == "" {

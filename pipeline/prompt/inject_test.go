@@ -231,6 +231,28 @@ func TestThereIsNotAlwaysAPlace(t *testing.T) {
 	}
 }
 
+// W45: behind a compaction of the provider's own, of which only the provider knows what
+// it says, text goes into what the person typed after it and nowhere else.
+func TestInsertsGoBehindASealedCompaction(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, conversation.OpenAIResponses, 100_000)
+	module := b.noting("rehydrator", pipeline.PlacementTurn)
+	items := (&list{head: `"model":"gpt-5.1-codex","store":false`, name: "input"}).add(
+		`{"role":"user","content":"Begin."}`, `{"type":"compaction","id":"cmp_1","encrypted_content":`+quoted(b.double.Redact("cmp_1"))+`}`,
+	)
+	before := string(items.body())
+	module.next, module.took = "[note]", true
+	if written := b.send([]byte(before)); module.took || string(written.Body) != before {
+		t.Errorf("injected: %t; %s", module.took, written.Body)
+	}
+
+	module.next = "[note]"
+	written := b.send(items.add(`{"type":"message","role":"user","content":[{"type":"input_text","text":"Go on."}]}`).body())
+	if want := strings.TrimSuffix(before, "]}") + `,{"type":"message","role":"user","content":[{"type":"input_text","text":"Go on."},{"type":"input_text","text":"[note]"}]}]}`; string(written.Body) != want {
+		t.Errorf("sent %s, want %s", written.Body, want)
+	}
+}
+
 // A dry run says what would go in, and nothing does.
 func TestADryRunInjectsNothing(t *testing.T) {
 	t.Parallel()

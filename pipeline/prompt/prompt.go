@@ -145,6 +145,7 @@ type Prompt struct {
 	standing   *session.Projection // the lane's before the modules ran
 	fresh      []session.Insert    // that it is the first to hold
 	omits      bool                // it leaves out inserts that earlier prompts of the lane had
+	isLost     bool                // its lane could not be looked for: nobody knows what earlier prompts had
 }
 
 // Write writes the prompt of a request. What fails of ours on the way leaves the
@@ -241,7 +242,9 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 	hint.Kind = laneKind(exchange.Class)
 	exchange.Chain = w.Resolver.Chain(exchange.Scope, hint, exchange.Digests)
 	asking, cancel := context.WithTimeout(ctx, resolveTimeout)
+	prompt.isLost = true
 	lane, met, err := w.Resolver.Resolve(asking, exchange.Scope, hint, exchange.Digests, exchange.Chain)
+	prompt.isLost = err != nil
 	cancel()
 	if err != nil {
 		size := exchange.Size(nil)

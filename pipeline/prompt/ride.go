@@ -13,7 +13,7 @@ type Standing struct {
 func (p *Prompt) Standing() Standing {
 	exchange := *p.Exchange
 	exchange.Projection = p.standing
-	stood := &Prompt{Exchange: &exchange, omits: p.omits}
+	stood := &Prompt{Exchange: &exchange, omits: p.omits, isLost: p.isLost}
 	stood.seal(p.AsksUsage, nil)
 	return Standing{Body: stood.Body, Beta: stood.Beta, Tokens: exchange.Size(p.standing)}
 }

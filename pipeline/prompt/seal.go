@@ -31,7 +31,7 @@ func (p *Prompt) seal(asksUsage bool, memory func(size int) []byte) {
 			pieces, p.marked = mark(exchange, pieces, ttl), ttl
 		}
 	}
-	release := released(exchange, p.omits)
+	release := p.release()
 	if release.strip {
 		pieces = withoutThinking(exchange, pieces)
 	}

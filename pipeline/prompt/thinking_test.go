@@ -2,10 +2,16 @@ package prompt_test
 
 import (
 	"bytes"
+	"context"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/prompt"
+	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire/wiregen"
 )
 
@@ -219,5 +225,57 @@ func TestBypassAfterAnEpochStillReleasesThinking(t *testing.T) {
 	written := b.send(last)
 	if b.epochs == 0 || written.Beta == "" || len(b.elements(written.Body)) != len(b.elements(last)) {
 		t.Errorf("%d epochs, beta %q, %d messages of %d", b.epochs, written.Beta, len(b.elements(written.Body)), len(b.elements(last)))
+	}
+}
+
+// lost is a store that cannot say what there was before.
+type lost struct{ *session.Memory }
+
+// Find implements session.Store.
+func (lost) Find(context.Context, uuid.UUID, []conversation.Hash) (session.Found, error) {
+	return session.Found{}, errFull
+}
+
+// W25, W29: where nobody can say whether there was an epoch before, the messages go out
+// as they came, and the provider is asked to drop what no longer fits; what fits stays.
+func TestALostLaneReleasesItsThinking(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		model, setting string
+		released       bool
+	}{
+		"adaptive":          {"claude-opus-5-5", "", true},
+		"absent":            {"claude-opus-5-5", "none", true},
+		"between tools":     {"claude-sonnet-5-5", `{"type":"between_tools"}`, false},
+		"thinks when asked": {"claude-haiku-5-5", "none", false},
+		"asked to be told":  {"claude-opus-5-5", `{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"error"}}`, false},
+		"not bound":         {"claude-opus-5", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBenchOn(t, lost{session.NewMemory()}, 25_000)
+			b.betas = "thinking-binding-controls-2026-08-01"
+			steps := b.bound(test.model, test.setting)
+			for _, step := range []int{steps.Steps() - 1, 0} {
+				body := steps.Body(step)
+				asked := prompt.Request{Scope: b.scope, Codec: b.codec, Config: b.config, Body: body, Headers: b.headers, Path: "/v1/messages"}
+				for what, write := range map[string]func(context.Context, prompt.Request) (*prompt.Prompt, error){"written": b.writer.Write, "counted": b.writer.Count} {
+					written, err := write(t.Context(), asked)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := b.judge(written.Body, written.Beta); err != nil {
+						t.Errorf("step %d, %s: refused: %v", step, what, err)
+					}
+					released := test.released && hasThinking(body)
+					if released != (written.Beta != "") || released == bytes.Equal(written.Body, body) {
+						t.Errorf("step %d, %s: beta %q, thinking %s", step, what, written.Beta, b.member(written.Body, "thinking"))
+					}
+					if !slices.EqualFunc(b.elements(written.Body), b.elements(body), bytes.Equal) {
+						t.Errorf("step %d, %s: the messages are not as they came", step, what)
+					}
+				}
+			}
+		})
 	}
 }

@@ -29,11 +29,12 @@ import (
 
 // tally counts what was checked.
 type tally struct {
-	bodies, edited, epochs, released, stripped, truncated, lightened atomic.Int64
+	bodies, edited, epochs, released, stripped, truncated, lightened, retried atomic.Int64
 }
 
 // A1, A2, A5, A6, A7, A9, A10, A12, A14, B13, B15, W27, W33, W36: 10,000 bodies of random sessions,
-// cut and configured at random, as they would go to the provider: it refuses none.
+// cut and configured at random, as they would go to the provider: it refuses none; nor
+// does it any that is written anew because the first was too long.
 func TestTenThousandRandomBodiesAreAccepted(t *testing.T) {
 	t.Parallel()
 	const groups = 4
@@ -55,8 +56,8 @@ func TestTenThousandRandomBodiesAreAccepted(t *testing.T) {
 	})
 	total, edited := sum.bodies.Load(), sum.edited.Load()
 	t.Logf("%d bodies, %d edited, %d epochs, %d with thinking released, %d without any", total, edited, sum.epochs.Load(), sum.released.Load(), sum.stripped.Load())
-	t.Logf("%d truncated, %d for their bytes", sum.truncated.Load(), sum.lightened.Load())
-	if total < bodies || sum.truncated.Load() < total/200 || sum.lightened.Load() < total/500 || edited < total/3 || sum.epochs.Load() < total/20 || sum.released.Load() < total/100 || sum.stripped.Load() < total/100 {
+	t.Logf("%d truncated, %d for their bytes, %d written anew", sum.truncated.Load(), sum.lightened.Load(), sum.retried.Load())
+	if total < bodies || sum.retried.Load() < total/100 || sum.truncated.Load() < total/200 || sum.lightened.Load() < total/500 || edited < total/3 || sum.epochs.Load() < total/20 || sum.released.Load() < total/100 || sum.stripped.Load() < total/100 {
 		t.Error("too little was checked")
 	}
 }
@@ -109,18 +110,31 @@ func (b *bench) run(t *testing.T, seed uint64, sum *tally) (bodies int) {
 		if err != nil {
 			t.Fatalf("seed %d, step %d: %v", seed, step, err)
 		}
-		header := http.Header{"Anthropic-Version": {"2023-06-01"}, "Anthropic-Beta": {written.Beta}}
-		if strings.Contains(options.ThinkingSetting, "block_binding") {
-			header.Add("Anthropic-Beta", "other-1,thinking-binding-controls-2026-08-01") // the client's own
-		}
-		if err = double.Judge(string(options.Format), header, written.Body); err != nil {
-			if before := double.Judge(string(options.Format), header, body); before != nil {
-				t.Fatalf("seed %d, step %d: the session itself is refused: %v", seed, step, before)
+		judge := func(written *prompt.Prompt) {
+			header := http.Header{"Anthropic-Version": {"2023-06-01"}, "Anthropic-Beta": {written.Beta}}
+			if strings.Contains(options.ThinkingSetting, "block_binding") {
+				header.Add("Anthropic-Beta", "other-1,thinking-binding-controls-2026-08-01") // the client's own
 			}
-			t.Fatalf("seed %d, step %d of %s for %s, %+v: refused: %v", seed, step, options.Format, options.Model, config.IPC, err)
+			if err := double.Judge(string(options.Format), header, written.Body); err != nil {
+				if before := double.Judge(string(options.Format), header, body); before != nil {
+					t.Fatalf("seed %d, step %d: the session itself is refused: %v", seed, step, before)
+				}
+				t.Fatalf("seed %d, step %d of %s for %s, %+v: refused: %v", seed, step, options.Format, options.Model, config.IPC, err)
+			}
 		}
+		judge(written)
 		bodies++
 		sum.add(t, seed, written, body)
+		if random.IntN(6) == 0 {
+			if shrunk, ok := b.writer.Shrink(t.Context(), written, drawRefusal(random, written)); ok {
+				judge(shrunk)
+				sum.retried.Add(1)
+				if len(shrunk.Body) >= len(written.Body) {
+					t.Errorf("seed %d, step %d: written anew it has %d bytes, had %d", seed, step, len(shrunk.Body), len(written.Body))
+				}
+				written = shrunk
+			}
+		}
 		b.writer.Answered(written.Sent(), wire.Answer{Usage: clock.usage(int(factor*float64(written.Exchange.Report.After)) + 1)})
 		clock.pass(random)
 		step += 1 + random.IntN(4)
@@ -257,6 +271,21 @@ func (c *clock) usage(tokens int) wire.Usage {
 		return wire.Usage{Reported: true, CacheRead: tokens / 2, CacheWrite: tokens - tokens/2}
 	}
 	return wire.Usage{Reported: true, Input: tokens}
+}
+
+// drawRefusal draws what a provider says of a prompt that it finds too long, or whose
+// body it finds too large.
+func drawRefusal(random *rand.Rand, written *prompt.Prompt) wire.Overflow {
+	after := max(written.Exchange.Report.After, 100)
+	switch random.IntN(4) {
+	case 0:
+		return wire.Overflow{IsHeavy: true}
+	case 1:
+		return wire.Overflow{}
+	default:
+		said := after * (80 + random.IntN(60)) / 100
+		return wire.Overflow{Tokens: said, Window: max(1, said*(30+random.IntN(65))/100)}
+	}
 }
 
 // drawLadder draws falling numbers of turns.

@@ -85,6 +85,19 @@ func TestNothingThatIsDoneIsOpen(t *testing.T) {
 	})
 }
 
+// D6: a summary has at most 8,000 tokens and a twentieth of the window.
+func TestASummarysBoundGoesByTheWindow(t *testing.T) {
+	t.Parallel()
+	for window, want := range map[int]int{8_000: 400, 64_000: 3_200, 160_000: 8_000, 200_000: 8_000, 1_000_000: 8_000} {
+		if got := Budget(window); got != want {
+			t.Errorf("in a window of %d: %d tokens, want %d", window, got, want)
+		}
+	}
+	if got := (&Job{Window: 64_000, Factor: 1.6}).budget(); got != 2_000 {
+		t.Errorf("for a model that makes 1.6 tokens of one: %d, want 2,000", got)
+	}
+}
+
 // D6: over its bound a document is cut always in the same way, what a person
 // ordered last, and the newest order survives the older ones.
 func TestADocumentIsCutToItsBound(t *testing.T) {

@@ -17,7 +17,8 @@ import (
 type Call struct {
 	Workspace uuid.UUID
 	Format    conversation.Format
-	Provider  string // which of the workspace's keys, by name; empty: the format's first
+	Provider  string    // which of the workspace's keys, by name; empty: the format's first
+	Account   uuid.UUID // the provider key that must be used, for the body holds what its account alone can read; uuid.Nil: any
 	Path      string
 	Header    map[string]string // beside the key and the content's type
 	Body      []byte
@@ -166,11 +167,12 @@ func encode[T any](body T) ([]byte, error) {
 // Ride is a prompt of the lane that the provider has, or had just now, in its
 // cache: it can be gone on from.
 type Ride struct {
-	Body   []byte            // as it went out, or would have gone out without an epoch
-	Header map[string]string // that the client sent with it and the provider needs again
-	Tokens int               // the model's, of the whole prompt
-	Cached int               // of these in the provider's cache, as far as is known; 0: it is cold
-	Output int               // tokens that the client reserved for the answer
+	Body    []byte            // as it went out, or would have gone out without an epoch
+	Header  map[string]string // that the client sent with it and the provider needs again
+	Account uuid.UUID         // the provider key that it went out with
+	Tokens  int               // the model's, of the whole prompt
+	Cached  int               // of these in the provider's cache, as far as is known; 0: it is cold
+	Output  int               // tokens that the client reserved for the answer
 }
 
 // rideBody returns the body with an instruction as its last message. ok is false

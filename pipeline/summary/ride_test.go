@@ -2,10 +2,13 @@ package summary
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/google/uuid"
 
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline/conversation"
@@ -173,6 +176,45 @@ func TestTheCheaperFormIsChosen(t *testing.T) {
 		if got := ridesCheaper(test.ride, test.own); got != test.want {
 			t.Errorf("%s: rides %v, at %.0f against %.0f", name, got, test.ride.microUSD(), test.own.microUSD())
 		}
+	}
+}
+
+// moved is a provider at which the workspace has another account by now.
+type moved struct{ *double }
+
+// Ask implements Provider.
+func (m moved) Ask(ctx context.Context, call Call) (Reply, error) {
+	reply, err := m.double.Ask(ctx, call)
+	if call.Account != uuid.Nil {
+		return Reply{}, ErrOtherAccount
+	}
+	return reply, err
+}
+
+// A8: what only one account can read goes to no other: the turns are told in words.
+func TestAtAnotherAccountTheTurnsAreTold(t *testing.T) {
+	t.Parallel()
+	l := newLane().user("Go.").work(10).add(
+		`{"role":"assistant","content":[{"type":"thinking","thinking":"SECRET","signature":"SEALED-1"},{"type":"redacted_thinking","data":"SEALED-2"},` +
+			`{"type":"server_tool_use","id":"s","name":"web_search","input":{}},{"type":"web_search_tool_result","tool_use_id":"s","content":[{"type":"web_search_result","encrypted_content":"SEALED-3"}]},` +
+			`{"type":"text","text":"Found."}]}`,
+	).user("Go on.").work(10)
+	d := newDouble(t, providertest.Config{})
+	job := l.job()
+	job.Settings.Model = sameModel
+	job.Ride = &Ride{
+		Body:   fmt.Appendf(nil, `{"model":"claude-opus-5","max_tokens":2000,"messages":[%s]}`, strings.Join(l.messages, ",")),
+		Tokens: 20_000, Cached: 20_000, Account: uuid.New(),
+	}
+
+	attempt := newBench(t, l, moved{d}).do(t, job)
+
+	calls := d.asked()
+	if len(calls) != 2 || calls[0].Account != job.Ride.Account || calls[1].Account != uuid.Nil {
+		t.Fatalf("%d calls: %+v", len(calls), attempt)
+	}
+	if attempt.Form != FormOwn || attempt.Reason != "" || bytes.Contains(calls[1].Body, []byte("SEALED")) || bytes.Contains(calls[1].Body, []byte("SECRET")) {
+		t.Errorf("%+v: %s", attempt, calls[1].Body)
 	}
 }
 

@@ -32,13 +32,17 @@ const (
 )
 
 // Provider sends a call and returns the answer. Its error says that there was
-// none; ErrNoProvider that nobody could be asked.
+// none; ErrNoProvider that nobody could be asked, ErrOtherAccount that the call's
+// account could not.
 type Provider interface {
 	Ask(ctx context.Context, call Call) (Reply, error)
 }
 
 // ErrNoProvider says that a workspace has no key for the provider that would be asked.
 var ErrNoProvider = errors.New("no key for the provider")
+
+// ErrOtherAccount says that a workspace's requests go to another account by now.
+var ErrOtherAccount = errors.New("another provider key is in use")
 
 // maker makes the summary of one job.
 type maker struct {
@@ -145,9 +149,9 @@ func (m *maker) ask(ctx context.Context) (string, error) {
 	}
 	if body, ok := m.ride(offer{model: own.model, input: source.input, output: m.budget}); ok {
 		text, err := m.askOnce(ctx, FormCached, m.job.Model, Call{
-			Path: Path(m.job.Codec.Format()), Header: m.job.Ride.Header, Body: body,
+			Path: Path(m.job.Codec.Format()), Header: m.job.Ride.Header, Body: body, Account: m.job.Ride.Account,
 		})
-		if !errors.Is(err, errTooLong) {
+		if !errors.Is(err, errTooLong) && !errors.Is(err, ErrOtherAccount) {
 			return text, err
 		}
 	}

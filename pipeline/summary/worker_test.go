@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
@@ -158,6 +159,26 @@ func TestASummaryLargerThanItsSourceIsRejected(t *testing.T) {
 	}
 }
 
+// D4, D5: a summary whose bound has no room for what the person ordered last is none.
+func TestASummaryWithoutTheNewestOrdersIsRejected(t *testing.T) {
+	t.Parallel()
+	for window, want := range map[int]string{4_000: ReasonCoverage, 40_000: ""} { // 200 and 2,000 tokens
+		l := newLane()
+		for i := range 8 {
+			l.user(fmt.Sprintf("Never change the table called orders_%d in any of its columns, indexes, triggers or views without asking me first.", i)).work(4)
+		}
+		job := l.job()
+		job.Window = window
+		attempt := newBench(t, l, newDouble(t, providertest.Config{})).do(t, job)
+		if attempt.Reason != want || (attempt.Text == "") != (want != "") {
+			t.Errorf("in a window of %d: rejected for %q, want %q:\n%s", window, attempt.Reason, want, attempt.Text)
+		}
+		if want == "" && strings.Count(attempt.Text, "Never change the table") != 8 {
+			t.Errorf("orders are missing:\n%s", attempt.Text)
+		}
+	}
+}
+
 // D10: where the provider finds the request too long, the oldest turns go and it is
 // asked again, a bounded number of times.
 func TestATooLongRequestLosesItsOldestTurns(t *testing.T) {
@@ -192,6 +213,26 @@ func TestATooLongRequestLosesItsOldestTurns(t *testing.T) {
 	}
 }
 
+// D10: what the model that writes cannot hold it is not sent in the first place.
+func TestTheWritersOwnWindowIsKeptTo(t *testing.T) {
+	t.Parallel()
+	l := newLane().user("Go OLDEST-1.").work(700).say("NEWEST-2 is done.")
+	d := newDouble(t, providertest.Config{AllowUnknown: true})
+	job := l.job()
+	job.Settings.Model = "house-model" // of which 100,000 tokens are supposed
+	attempt := newBench(t, l, d).do(t, job)
+
+	calls := d.asked()
+	if len(calls) != 1 || attempt.Reason != "" {
+		t.Fatalf("asked %d times: %+v", len(calls), attempt)
+	}
+	last, _ := d.Last()
+	body := string(last.Body)
+	if last.Prompt > unknownLimit || last.Prompt < unknownLimit/2 || !strings.Contains(body, "NEWEST-2") || strings.Contains(body, "OLDEST-1") || !strings.Contains(body, "earlier turns left out") {
+		t.Errorf("%d tokens, newest %t, oldest %t", last.Prompt, strings.Contains(body, "NEWEST-2"), strings.Contains(body, "OLDEST-1"))
+	}
+}
+
 // stuck answers nothing until it is let go or given up.
 type stuck struct{ entered, release chan struct{} }
 
@@ -206,17 +247,25 @@ func (p *stuck) Ask(ctx context.Context, _ Call) (Reply, error) {
 	}
 }
 
-// D10: an attempt ends at its deadline.
+// D10: an attempt ends at its deadline, which is 30 seconds unless the workspace has
+// set another.
 func TestAnAttemptEndsAtItsDeadline(t *testing.T) {
 	t.Parallel()
-	l := newLane().user("Go.").work(5)
-	p := &stuck{entered: make(chan struct{}, 1)}
-	job := l.job()
-	job.Settings.Timeout = time.Nanosecond
-	b := newBench(t, l, p)
+	for set, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 5 * time.Second: 5 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLane().user("Go.").work(5)
+			job := l.job()
+			job.Settings.Timeout = set
+			b := newBench(t, l, &stuck{entered: make(chan struct{}, 1)})
+			began := time.Now()
 
-	if attempt := b.do(t, job); attempt.Reason != ReasonTimeout {
-		t.Errorf("attempt: %+v", attempt)
+			attempt, _ := b.worker.keep(t.Context(), job)
+
+			if took := time.Since(began); attempt.Reason != ReasonTimeout || took != want {
+				t.Errorf("after %s, want %s: %+v", took, want, attempt)
+			}
+			b.worker.Stop()
+		})
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // and 6 of the CRC-32 of all before them: scanners and typos are told without a
 // lookup.
 const (
-	keyPrefix      = "plm_"
+	keyPrefix      = tenants.KeyStart
 	keyTag         = "live_"
 	secretBytes    = 32
 	secretDigits   = 43 // of base62 for secretBytes

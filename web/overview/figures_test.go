@@ -164,6 +164,7 @@ func TestBillingSeesFiguresAndNoWayToWhereItMayNotGo(t *testing.T) {
 	}
 }
 
+// B9: so do requests whose target is out of reach.
 func TestKeysThatClientsHoldAndThatDoNotWorkNeedAttention(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 )
 
@@ -32,6 +33,32 @@ func TestPuttingTurnsBackPinsThemAndPlansAnEpoch(t *testing.T) {
 	left, err := person.Sessions.Pins(t.Context(), person.Workspace.ID, lane)
 	if err != nil || len(left) != len(pins)-1 || released.TestID("done") == "" {
 		t.Errorf("%d pins are left of %d, %v", len(left), len(pins), err)
+	}
+}
+
+// B9, B12: that compression rests in a lane, and why, stands on its page until somebody
+// has it tried again.
+func TestAnOpenBreakerIsSeenUntilItIsReset(t *testing.T) {
+	t.Parallel()
+	person, _, overview := compressed(t)
+	address, lane := "/sessions/"+overview.ID.String(), laneOf(t, person, overview.ID)
+	for fruitless, want := range map[int]string{session.Patience - 1: "", session.Patience: "nothing could be freed"} {
+		_, err := person.Database.Owner(t).Exec(t.Context(), "UPDATE lanes SET tried_at = now(), fruitless = $1, tried_reason = 'nothing_to_free' WHERE id = $2", fruitless, lane)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if told := person.Get(address).TestID("breaker"); !strings.Contains(told, want) || (told == "") != (want == "") {
+			t.Errorf("after %d attempts the page says %q", fruitless, told)
+		}
+	}
+
+	_, err := person.Database.Owner(t).Exec(t.Context(), "UPDATE lanes SET fruitless = $1 WHERE id = $2", session.Patience, lane)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := person.Post(address+"/compact", "lane", lane.String())
+	if page.Status != http.StatusOK || page.TestID("breaker") != "" || page.TestID("waiting") == "" {
+		t.Errorf("after a reset: status %d, %q, %q", page.Status, page.TestID("breaker"), page.TestID("waiting"))
 	}
 }
 

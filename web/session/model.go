@@ -186,3 +186,19 @@ func reasonName(reason string) string {
 		return reason
 	}
 }
+
+// whyInVain says why the last attempt at an epoch came to nothing.
+func whyInVain(reason string) string {
+	switch reason {
+	case "nothing_to_free":
+		return "nothing could be freed"
+	case "not_smaller":
+		return "the prompt would not have become smaller"
+	case "freed_little":
+		return "it freed too little"
+	case "not_archived":
+		return "the originals could not be archived"
+	default:
+		return "it failed (" + reason + ")"
+	}
+}

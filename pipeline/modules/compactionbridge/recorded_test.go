@@ -54,8 +54,9 @@ func captures(t *testing.T, name, path string) []pipelinetest.Capture {
 	return all
 }
 
-// W43, W44, E8: the compactions of real clients are bridged behind the summary, once,
-// and what was put there is the same in every request after it.
+// W43, W44, E8: the compactions of real clients are bridged behind the summary, once, in
+// the newest message of the user, and what was put there is the same in every request
+// after it.
 func TestCapturedCompactionsAreBridgedOnce(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -84,12 +85,12 @@ func TestCapturedCompactionsAreBridgedOnce(t *testing.T) {
 				written := k.send(t, request.HeaderWithout(), request.Path, ordered(request.Body))
 				if event := recovered(written); event != nil {
 					fired[i+1] = blockIn(written)
-					checkBehindSummary(t, written)
+					checkBehindSummary(t, written, fired[i+1])
 				}
 				t.Logf("%d: %s %+v", i+1, written.Exchange.Class.Kind, written.Exchange.Report.Events)
 				for at, block := range fired {
 					if at < i+1 && !written.Exchange.Class.IsSide() && written.Exchange.Class.Kind != client.AfterCompaction &&
-						strings.Count(string(written.Body), "recovered context, not a new request") != 1 {
+						(strings.Count(string(written.Body), "recovered context, not a new request") != 1 || !bytes.Contains(written.Body, inJSON(block))) {
 						t.Errorf("request %d does not hold the block of request %d once:\n%s", i+1, at, block)
 					}
 				}
@@ -103,10 +104,8 @@ func TestCapturedCompactionsAreBridgedOnce(t *testing.T) {
 
 // ordered puts an order of the person's into a body: the captures hold none.
 func ordered(body []byte) []byte {
-	for _, mark := range []string{"This session is being continued", "Another language model", "The conversation history before this point"} {
-		if bytes.Contains(body, []byte(mark)) {
-			return body
-		}
+	if summaryIn(body) >= 0 {
+		return body
 	}
 	for _, words := range []string{"Read a.txt and tell me", "first", "hello"} {
 		if bytes.Contains(body, []byte(words)) {
@@ -116,15 +115,34 @@ func ordered(body []byte) []byte {
 	return body
 }
 
-// checkBehindSummary checks that a block stands at or behind the client's summary.
-func checkBehindSummary(t *testing.T, written *prompt.Prompt) {
+// summaryIn returns where a client's summary begins in a body; -1: it holds none.
+func summaryIn(body []byte) int {
+	for _, mark := range []string{"This session is being continued", "Another language model", "The conversation history before this point"} {
+		if at := bytes.Index(body, []byte(mark)); at >= 0 {
+			return at
+		}
+	}
+	return -1
+}
+
+// inJSON returns a text as it stands within a string.
+func inJSON(text string) []byte { return bytes.Trim(wire.Quote(text), `"`) }
+
+// checkBehindSummary checks that a block stands behind the client's summary, in the
+// newest message of the user.
+func checkBehindSummary(t *testing.T, written *prompt.Prompt, block string) {
 	t.Helper()
-	insert := written.Exchange.Injected(compactionbridge.Name)[0]
+	insert, digests := written.Exchange.Injected(compactionbridge.Name)[0], written.Exchange.Digests
 	if boundary := written.Exchange.Class.Marker.Boundary; insert.Message < boundary {
 		t.Errorf("the block stands at message %d, the summary at %d", insert.Message, boundary)
 	}
-	if written.Exchange.Digests[insert.Message].Role != conversation.User {
-		t.Error("the block does not stand in a message of the user")
+	for i := insert.Message; i < len(digests); i++ {
+		if (digests[i].Role == conversation.User) != (i == insert.Message) {
+			t.Errorf("the block stands at message %d, and message %d is of the %s", insert.Message, i, digests[i].Role)
+		}
+	}
+	if summary, at := summaryIn(written.Body), bytes.Index(written.Body, inJSON(block)); summary < 0 || at < summary {
+		t.Errorf("the block stands at byte %d, the summary at %d", at, summary)
 	}
 }
 

@@ -106,39 +106,102 @@ func TestOldMediaBecomeAPlaceholder(t *testing.T) {
 	lacks(t, folded, data[:100])
 }
 
-// A4: a call that waits for its result is never touched.
+// elsewhere writes turns of another format than Anthropic's, each a call and a result
+// of about so many tokens.
+func elsewhere(format conversation.Format, turns, tokens int) []string {
+	list := []string{`{"role":"user","content":"Hello there, friend."}`}
+	for i := range turns {
+		switch format {
+		case conversation.OpenAIChat:
+			list = append(list,
+				fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"call_%d","type":"function","function":{"name":"run","arguments":"{}"}}]}`, i),
+				fmt.Sprintf(`{"role":"tool","tool_call_id":"call_%d","content":%s}`, i, quoted(words(tokens))))
+		default:
+			list = append(list,
+				fmt.Sprintf(`{"type":"function_call","call_id":"call_%d","name":"run","arguments":"{}"}`, i),
+				fmt.Sprintf(`{"type":"function_call_output","call_id":"call_%d","output":%s}`, i, quoted(words(tokens))))
+		}
+	}
+	return list
+}
+
+// sendTo sends messages of a format and demands an epoch. What goes out is not judged.
+func sendTo(t *testing.T, format conversation.Format, limit int, messages ...string) []byte {
+	t.Helper()
+	lane := newLane(t, limit, small)
+	lane.Codec = codecs()[format]
+	exchange, sealed := lane.Send(t, fmt.Appendf(nil, `{"model":"claude-sonnet-4-5","max_tokens":1000,%q:[%s]}`, lane.Codec.List(), strings.Join(messages, ",")))
+	if exchange.Report.Compression != pipeline.Epoch {
+		t.Fatalf("%s: %+v", format, exchange.Report)
+	}
+	return sealed
+}
+
+// A4: a call that waits for its result is never touched, nor is a result made up.
 func TestAPendingCallIsNeverTouched(t *testing.T) {
 	t.Parallel()
 
-	pending := `{"role":"assistant","content":[{"type":"tool_use","id":"p","name":"Bash","input":{"command":"sleep 60"}}]}`
-	c := (&talk{}).user("Hello.").run("ls", words(2_000)).filled(3_000).add(pending)
-	lane := newLane(t, 4_000, small)
+	for format, pending := range map[conversation.Format]string{
+		conversation.Anthropic:       `{"role":"assistant","content":[{"type":"tool_use","id":"p","name":"Bash","input":{"command":"sleep 60"}},{"type":"tool_use","id":"q","name":"Bash","input":{}}]}`,
+		conversation.OpenAIChat:      `{"role":"assistant","content":null,"tool_calls":[{"id":"p","type":"function","function":{"name":"run","arguments":"{ \"n\": 60 }"}}]}`,
+		conversation.OpenAIResponses: `{"type":"function_call","call_id":"p","name":"run","arguments":"{ \"n\": 60 }"}`,
+	} {
+		messages := (&talk{}).user("Hello.").run("ls", words(2_000)).filled(3_000).messages
+		if format != conversation.Anthropic {
+			messages = elsewhere(format, 6, 900)
+		}
 
-	exchange, sealed := lane.Send(t, c.body())
+		sealed := sendTo(t, format, 4_000, append(messages, pending)...)
 
-	if exchange.Report.Compression != pipeline.Epoch || !bytes.HasSuffix(sealed, []byte(pending+"]}")) {
-		t.Errorf("%s: %s", exchange.Report.Compression, sealed)
+		if !bytes.HasSuffix(sealed, []byte(","+pending+"]}")) || bytes.Count(sealed, []byte(`"p"`)) != 1 {
+			t.Errorf("%s: %s", format, sealed)
+		}
 	}
-	lacks(t, sealed, `"tool_use_id":"p"`)
 }
 
 // A5: what a client sends twice goes out twice, untouched: it is not ours to mend.
 func TestADuplicateIsNotMended(t *testing.T) {
 	t.Parallel()
 
-	double := []string{
-		`{"role":"assistant","content":[{"type":"tool_use","id":"d","name":"Bash","input":{"command":"ls"}}]}`,
-		fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"d","content":%s},{"type":"tool_result","tool_use_id":"d","content":"again"}]}`, quoted(words(600))),
-	}
-	c := (&talk{}).user("Hello.").add(double...).run("ls", words(2_000)).filled(3_000)
-	lane := newLane(t, 2_000, small)
+	call := `{"type":"tool_use","id":"d","name":"Bash","input":{"command":"ls"}}`
+	first := `{"type":"tool_result","tool_use_id":"d","content":` + quoted(words(600)) + `}`
+	chatCall := `{"id":"d","type":"function","function":{"name":"run","arguments":"{}"}}`
+	for name, test := range map[string]struct {
+		format conversation.Format
+		double []string
+	}{
+		"a result": {conversation.Anthropic, []string{
+			`{"role":"assistant","content":[` + call + `]}`, `{"role":"user","content":[` + first + `,{"type":"tool_result","tool_use_id":"d","content":"again"}]}`,
+		}},
+		"a call": {conversation.Anthropic, []string{
+			`{"role":"assistant","content":[` + call + `,` + call + `]}`, `{"role":"user","content":[` + first + `]}`,
+		}},
+		"both": {conversation.Anthropic, []string{
+			`{"role":"assistant","content":[` + call + `,` + call + `]}`, `{"role":"user","content":[` + first + `,` + first + `]}`,
+		}},
+		"a tool message of Chat": {conversation.OpenAIChat, []string{
+			`{"role":"assistant","content":null,"tool_calls":[` + chatCall + `]}`, `{"role":"tool","tool_call_id":"d","content":` + quoted(words(600)) + `}`, `{"role":"tool","tool_call_id":"d","content":"again"}`,
+		}},
+		"a call of Chat": {conversation.OpenAIChat, []string{
+			`{"role":"assistant","content":null,"tool_calls":[` + chatCall + `,` + chatCall + `]}`, `{"role":"tool","tool_call_id":"d","content":` + quoted(words(600)) + `}`,
+		}},
+		"an output of Responses": {conversation.OpenAIResponses, []string{
+			`{"type":"function_call","call_id":"d","name":"run","arguments":"{}"}`, `{"type":"function_call_output","call_id":"d","output":` + quoted(words(600)) + `}`, `{"type":"function_call_output","call_id":"d","output":"again"}`,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			messages := (&talk{}).run("ls", words(2_000)).filled(3_000).messages
+			if test.format != conversation.Anthropic {
+				messages = elsewhere(test.format, 8, 900)[1:]
+			}
+			messages = append(append([]string{`{"role":"user","content":"Hello."}`}, test.double...), messages...)
 
-	exchange, sealed := lane.Send(t, c.body())
+			sealed := sendTo(t, test.format, 3_000, messages...)
 
-	if exchange.Projection == nil {
-		t.Fatalf("report: %+v", exchange.Report)
+			holds(t, sealed, strings.Join(test.double, ","))
+		})
 	}
-	holds(t, sealed, strings.Join(double, ","))
 }
 
 // A8: a provider's own blocks go out byte for byte or with their whole turn.

@@ -165,19 +165,23 @@ func TestTextAboveTheByteBudgetIsCompressed(t *testing.T) {
 	wants(t, exchange, "completed", "bytes")
 }
 
-// A3, A13, A14: in every format, also beside results and typed text.
+// A3, A13, A14: in every format, also beside results and typed text: pictures, PDFs and
+// sound go whole, and what stands for each names its type, its size and its place.
 func TestMediaGoInEveryFormat(t *testing.T) {
 	t.Parallel()
 
-	url := `"data:image/png;base64,` + payload(1, 120_000) + `"`
+	data := payload(1, 120_000)
+	url, pdf := `"data:image/png;base64,`+data+`"`, `"data:application/pdf;base64,`+data+`"`
 	for format, messages := range map[conversation.Format]string{
-		conversation.OpenAIChat: `{"role":"user","content":[{"type":"text","text":"Look."},{"type":"image_url","image_url":{"url":` + url + `}}]},` +
+		conversation.OpenAIChat: `{"role":"user","content":[{"type":"text","text":"Look."},{"type":"image_url","image_url":{"url":` + url + `}},` +
+			`{"type":"file","file":{"filename":"a.pdf","file_data":` + pdf + `}},{"type":"input_audio","input_audio":{"format":"wav","data":"` + data + `"}}]},` +
 			`{"role":"assistant","content":"I see."},{"role":"user","content":"Go on."},{"role":"assistant","content":"Yes."},{"role":"user","content":"And?"}`,
-		conversation.OpenAIResponses: `{"type":"message","role":"user","content":[{"type":"input_text","text":"Look."},{"type":"input_image","image_url":` + url + `}]},` +
+		conversation.OpenAIResponses: `{"type":"message","role":"user","content":[{"type":"input_text","text":"Look."},{"type":"input_image","image_url":` + url + `},{"type":"input_file","filename":"a.pdf","file_data":` + pdf + `}]},` +
 			`{"type":"function_call","call_id":"c","name":"view","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":[{"type":"input_image","image_url":` + url + `}]},` +
 			`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Yes."}]},{"type":"message","role":"user","content":"And?"}`,
 		conversation.Anthropic: `{"role":"user","content":"Look."},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"view","input":{}}]},` +
-			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[` + image(1, 120_000) + `]},` + image(1, 120_000) + `,{"type":"text","text":"Look."}]},` +
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[` + image(1, 120_000) + `]},` + image(1, 120_000) + `,` +
+			`{"type":"document","title":"Report","source":{"type":"base64","media_type":"application/pdf","data":"` + data + `"}},{"type":"text","text":"Look."}]},` +
 			`{"role":"assistant","content":"Yes."},{"role":"user","content":"And?"}`,
 	} {
 		t.Run(string(format), func(t *testing.T) {
@@ -189,10 +193,13 @@ func TestMediaGoInEveryFormat(t *testing.T) {
 			if err := pipelinetest.CheckProjection(exchange); err != nil {
 				t.Fatal(err)
 			}
-			if bytes.Contains(sealed, []byte(payload(1, 120_000))) || exchange.Report.Compression != pipeline.Epoch {
+			if bytes.Contains(sealed, []byte(data[:200])) || bytes.Contains(sealed, []byte(data[100_000:100_200])) || exchange.Report.Compression != pipeline.Epoch {
 				t.Errorf("%d bytes: %+v", len(sealed), exchange.Report)
 			}
-			holds(t, sealed, "[image/png, 120,000 bytes, archived as #", "Look.")
+			holds(t, sealed, "[image/png, 120,000 bytes, archived as #", "[application/pdf, 120,000 bytes, archived as #", " of archive ", "Look.")
+			if format == conversation.OpenAIChat {
+				holds(t, sealed, "[audio/wav, 120,000 bytes, archived as #")
+			}
 		})
 	}
 }
