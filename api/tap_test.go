@@ -46,7 +46,7 @@ func (t panickingTap) Answer() wire.Answer {
 	return t.Tap.Answer()
 }
 
-// B13: a panic beside an answer costs its client none of it; it is logged and counted,
+// W25: a panic beside an answer costs its client none of it; it is logged and counted,
 // the usage is estimated, and counts against budgets.
 func TestAPanicInTheTapCostsNobodyTheirAnswer(t *testing.T) {
 	t.Parallel()

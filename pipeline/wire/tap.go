@@ -65,9 +65,9 @@ func (t *tap) event(event Event) {
 	t.listener.Event(event)
 }
 
-// survive ends a panic.
+// survive ends a panic, and keeps what the first one says: there may be one an event.
 func (t *tap) survive() {
-	if value := recover(); value != nil {
+	if value := recover(); value != nil && t.failure == "" {
 		t.failure = fmt.Sprintf("%v\n%s", value, debug.Stack())
 	}
 }
