@@ -19,7 +19,7 @@ import (
 // learnt from it, and it costs nothing.
 func (s *Server) answerAgain(c echo.Context, event *Event, post post, written *prompt.Prompt, found *inquiry) error {
 	s.recordRequest(event, written, post.body)
-	s.recordAgain(event, post.codec, written, found.entry)
+	s.aside(c.Request().Context(), event, func() { s.recordAgain(event, post.codec, written, found.entry) })
 	asksUsage := written.AsksUsage
 	post.body.done()
 	response := &http.Response{

@@ -104,11 +104,17 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 func (s *Server) answer(c echo.Context, event *Event, codec wire.Codec, sent prompt.Sent, response *http.Response, cached *inquiry) error {
 	filter := withoutUsage(codec, sent, response)
 	decodeFor(c.Request().Header, response, filter != nil)
-	tap := cached.beside(tapOf(codec, response))
+	tap := guard(cached.beside(tapOf(codec, response)), isEventStream(response))
 	err := s.relay(c, event, response, tap, filter)
-	answer := tap.Answer()
-	s.recordAnswer(event, sent, answer)
-	s.Answers.keep(event, codec, cached, response, answer)
+	ctx := c.Request().Context()
+	s.aside(ctx, event, func() {
+		answer := tap.Answer()
+		if answer.Failure != "" {
+			s.unread(ctx, event, answer.Failure)
+		}
+		s.recordAnswer(event, sent, answer)
+		s.Answers.keep(event, codec, cached, response, answer)
+	})
 	return finish(err)
 }
 

@@ -47,6 +47,7 @@ type Metrics struct {
 	recalling      *prometheus.HistogramVec
 	refused        *prometheus.CounterVec
 	alone          prometheus.Counter
+	unread         prometheus.Counter
 }
 
 // NewMetrics registers the proxy's metrics with registry.
@@ -90,8 +91,9 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	for kind := limits.Requests; kind <= limits.HeldBudget; kind++ {
 		metrics.refused.WithLabelValues(kind.String())
 	}
+	metrics.unread = counter("answer_read_failures_total", "Answers of which not all could be read, because reading them panicked. Their clients have them whole.")
 	metrics.alone = counter("limits_local_total", "Requests whose limits a replica held by itself because Redis did not answer.")
-	registry.MustRegister(metrics.mails, metrics.refused, metrics.alone, metrics.plans, metrics.cache, metrics.recalls, metrics.recalling, metrics.requests, metrics.duration, metrics.streamDuration, metrics.overhead, metrics.firstByte,
+	registry.MustRegister(metrics.unread, metrics.mails, metrics.refused, metrics.alone, metrics.plans, metrics.cache, metrics.recalls, metrics.recalling, metrics.requests, metrics.duration, metrics.streamDuration, metrics.overhead, metrics.firstByte,
 		metrics.upstreamTTFB, metrics.tokens, metrics.before, metrics.after, metrics.saved, metrics.turns, metrics.epochs,
 		metrics.net, metrics.archived, metrics.archiveErrors, metrics.aborts, metrics.dropped, metrics.compactions, metrics.busts, metrics.bridged, metrics.rehydrated, metrics.summaries)
 	return metrics

@@ -61,10 +61,14 @@ func (s *Server) recordAnswer(event *Event, sent prompt.Sent, answer wire.Answer
 	case event.Status == http.StatusOK && answer.ErrorType == "context_length_exceeded":
 		s.Prompts.Overflowed(sent)
 	case event.Status == http.StatusOK:
-		sent.Broken = event.Aborted != "" || answer.ErrorType != ""
+		sent.Broken = event.Aborted != "" || answer.ErrorType != "" || answer.Failure != ""
 		if isOwed(event, answer) {
 			answer.Usage = sent.Metered(answer)
-			event.Report.Events = append(event.Report.Events, pipeline.Event{Module: "usage", Type: "estimated", Reason: "the provider did not report all that it charges for"})
+			reason := "the provider did not report all that it charges for"
+			if answer.Failure != "" {
+				reason = "the answer could not be read"
+			}
+			event.Report.Events = append(event.Report.Events, pipeline.Event{Module: "usage", Type: "estimated", Reason: reason})
 		}
 		money := s.Prompts.Answered(sent, answer)
 		event.CostMicroUSD, event.NetMicroUSD, event.Miss = money.Cost, money.Net, money.Miss
@@ -90,7 +94,11 @@ func (s *Server) recordAnswer(event *Event, sent prompt.Sent, answer wire.Answer
 
 // isOwed reports whether a provider charges for more of an answer than it has reported:
 // the client left, the connection broke while the model spoke, or its stream ended without.
+// Of an answer that could not be read whole nobody knows what it reported.
 func isOwed(event *Event, answer wire.Answer) bool {
+	if answer.Failure != "" && answer.ErrorType == "" {
+		return true
+	}
 	if answer.ErrorType != "" || answer.Said == 0 && event.Aborted != "client" {
 		return false
 	}

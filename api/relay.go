@@ -42,7 +42,7 @@ func (s *Server) relay(c echo.Context, event *Event, response *http.Response, ta
 		c.Response().Flush() // the first event may take its time
 	}
 	refusal := refusalOf(event, response)
-	defer func() { event.said = refusal.text() }()
+	defer s.aside(c.Request().Context(), event, func() { event.said = refusal.text() })
 
 	var buffer []byte
 	if isEventStream(response) {

@@ -13,7 +13,7 @@ import (
 // outside are the tables that belong to people, not to a tenant; each is bound to
 // the user that a transaction works for, or to the worker that empties it.
 func outside() []string {
-	return []string{"users", "logins", "user_tokens", "mails", "account_requests", "operators", "operator_entries", "second_factors", "recovery_codes", "passkeys", "passkey_challenges", "subscription_ends"}
+	return []string{"users", "logins", "user_tokens", "mails", "account_requests", "operators", "operator_entries", "second_factors", "recovery_codes", "passkeys", "passkey_challenges", "subscription_ends", "master_proof"}
 }
 
 // table is what the catalogue says of a table's isolation.
@@ -149,6 +149,7 @@ func TestEveryTenantTableIsBoundToTheWorkspace(t *testing.T) {
 		"account_requests":  mailWorker,
 		"operators":         "(user_id = ( SELECT app_user() AS app_user))",
 		"operator_entries":  "false",
+		"master_proof":      "(( SELECT current_setting('app.worker'::text, true) AS current_setting) = 'rotation'::text)",
 	}
 	for _, table := range names(t, connection) {
 		want := tenant

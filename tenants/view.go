@@ -27,9 +27,10 @@ const (
 )
 
 // View is what somebody narrows a list to, under a name of their own. Nobody else in
-// the workspace sees it.
+// the workspace sees it, but in an export of everything.
 type View struct {
 	ID      uuid.UUID
+	User    uuid.UUID // whose it is
 	List    ViewList
 	Name    string // one of a person's views of a list has it
 	Query   string // the filters as an address has them, in the order of their names

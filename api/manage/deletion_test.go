@@ -27,6 +27,13 @@ func TestEverythingIsExportedAndVerifies(t *testing.T) {
 	if err := errors.Join(p.db.DB.SaveSignOn(t.Context(), a.workspace, signOn), p.db.DB.VerifyUser(t.Context(), uuid.MustParse(a.userID(t)))); err != nil {
 		t.Fatal(err)
 	}
+	a.send(t, http.MethodPost, a.path("/compact"), `{"instructions":"keep the tests"}`).want(t, http.StatusAccepted)
+	for _, user := range []string{a.userID(t), a.viewer} { // each has their own; the export has both
+		view := tenants.View{List: tenants.SessionViews, Name: "of " + user, Query: "range=7d"}
+		if _, err := p.db.DB.SaveView(t.Context(), a.workspace, uuid.MustParse(user), view); err != nil {
+			t.Fatal(err)
+		}
+	}
 	answer := a.send(t, http.MethodGet, "/export", "")
 	answer.want(t, http.StatusOK)
 	totals, err := export.VerifyBundle(bytes.NewReader(answer.body), func(fault export.Fault) { t.Error(fault) })
@@ -57,9 +64,15 @@ func TestEverythingIsExportedAndVerifies(t *testing.T) {
 			t.Errorf("%s does not hold %q: %.300s", name, part, files[name])
 		}
 	}
-	for _, part := range []string{`"name": "ant"`, "invited@corp.example", "client-of-ant", `"verified_at": "20`} {
-		if !strings.Contains(files["workspace.json"], part) {
-			t.Errorf("workspace.json does not hold %s: %s", part, files["workspace.json"])
+	for name, parts := range map[string][]string{
+		"workspace.json": {`"name": "ant"`, "invited@corp.example", "client-of-ant", `"verified_at": "20`},
+		"views.ndjson":   {`"name":"of ` + a.userID(t), `"user":"` + a.viewer, `"query":"range=7d"`},
+		"sessions/" + a.session.String() + ".ndjson": {`"type":"pin"`, `"message":1,"pinned_by":"` + a.userID(t), `"type":"order"`, "keep the tests"},
+	} {
+		for _, part := range parts {
+			if !strings.Contains(files[name], part) {
+				t.Errorf("%s does not hold %s: %s", name, part, files[name])
+			}
 		}
 	}
 	for _, secret := range []string{canaryKey, a.manage, a.read, b.workspace.String(), b.session.String(), "zebra"} {
@@ -79,21 +92,19 @@ func TestEveryTableIsExportedOrLeftOutForAReason(t *testing.T) {
 		derived = "made of what is exported"
 		worked  = "what work waits or was done, nothing of the workspace's own"
 		secret  = "opens or proves what is exported, and is no use to anybody else"
-		chosen  = "what people have marked for the prompt and the lists here, nothing that was said"
 		stripes = "at Stripe, which keeps the customer and the invoices"
 	)
 	known := map[string]string{
 		"workspaces": "workspace.json", "members": "workspace.json", "invitations": "workspace.json", "sign_ons": "workspace.json", "sign_on_domains": "workspace.json",
 		"api_keys": "api_keys.json", "provider_keys": "provider_keys.json", "pipeline_configs": "pipeline.json", "model_windows": "model_windows.json",
-		"patterns": "patterns.ndjson", "audit_entries": "audit.ndjson", "suspensions": "audit.ndjson",
+		"patterns": "patterns.ndjson", "views": "views.ndjson", "audit_entries": "audit.ndjson", "suspensions": "audit.ndjson",
 		"exchanges": "usage.ndjson", "exchange_tags": "usage.ndjson",
-		"sessions": "sessions/", "lanes": "sessions/", "archive_entries": "sessions/", "archive_objects": "sessions/", "epochs": "sessions/",
+		"sessions": "sessions/", "lanes": "sessions/", "archive_entries": "sessions/", "archive_objects": "sessions/", "epochs": "sessions/", "lane_pins": "sessions/",
 
 		"rollups": derived, "usage_meter": derived, "session_words": derived, "lane_heads": derived, "archive_documents": derived, "archive_vectors": derived,
 		"cached_answers": derived, "lane_inserts": derived, "summaries": derived, "pattern_evidence": derived, "pattern_uses": derived,
 		"lane_plans": worked, "pattern_lanes": worked, "archive_indexed": worked, "archive_unindexed": worked, "meter_events": worked, "billing_events": worked,
 		"data_keys": secret, "logins": secret, "billing_accounts": stripes,
-		"lane_pins": chosen, "views": chosen,
 	}
 	rows, err := setup(t).db.Owner(t).Query(t.Context(), `SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'workspace_id'
 		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition`)

@@ -187,11 +187,21 @@ func (s *server) exported(workspace uuid.UUID, detail session.Detail) export.Ses
 			}
 			return projectionOf(projection), err
 		},
+		Pins: func(ctx context.Context, lane uuid.UUID) ([]export.Pin, error) {
+			pins, err := s.Sessions.Pins(ctx, workspace, lane)
+			out := make([]export.Pin, len(pins))
+			for i, pin := range pins {
+				out[i] = export.Pin{Message: pin.Message, By: pin.By, At: pin.At}
+			}
+			return out, err
+		},
 	}
 	for _, lane := range detail.Lanes {
-		out.Lanes = append(out.Lanes, export.Lane{
-			ID: lane.ID, Kind: string(lane.Kind), Parent: lane.Parent, ForkAt: lane.ForkAt, Messages: lane.Archived,
-		})
+		exported := export.Lane{ID: lane.ID, Kind: string(lane.Kind), Parent: lane.Parent, ForkAt: lane.ForkAt, Messages: lane.Archived}
+		if order := lane.Order; order != nil {
+			exported.Order = &export.Order{By: order.By, At: order.At, Instructions: order.Instructions}
+		}
+		out.Lanes = append(out.Lanes, exported)
 	}
 	return out
 }

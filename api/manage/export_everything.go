@@ -68,7 +68,7 @@ type everything struct {
 
 // write writes the bundle: sessions last, which are most of it.
 func (e everything) write(ctx context.Context) error {
-	for _, part := range []func(context.Context) error{e.about, e.keys, e.pipeline, e.patterns, e.audit, e.usage, e.sessions} {
+	for _, part := range []func(context.Context) error{e.about, e.keys, e.pipeline, e.patterns, e.views, e.audit, e.usage, e.sessions} {
 		if err := part(ctx); err != nil {
 			return err
 		}
@@ -209,6 +209,38 @@ func (e everything) patterns(ctx context.Context) error {
 				return nil
 			}
 			filter.After = found[len(found)-1].ID
+		}
+	})
+}
+
+// exportedView is a saved view as an export has it.
+type exportedView struct {
+	ID      uuid.UUID        `json:"id"`
+	User    uuid.UUID        `json:"user"`
+	List    tenants.ViewList `json:"list"`
+	Name    string           `json:"name"`
+	Query   string           `json:"query"`
+	SavedAt time.Time        `json:"saved_at"`
+}
+
+// views writes the saved views of everybody.
+func (e everything) views(ctx context.Context) error {
+	return e.lines("views.ndjson", func(write func(line any) error) error {
+		after := uuid.Nil
+		for {
+			found, err := e.Data.EveryView(ctx, e.workspace, after, exportPage)
+			if err != nil {
+				return err
+			}
+			for _, view := range found {
+				after = view.ID
+				if err := write(exportedView(view)); err != nil {
+					return err
+				}
+			}
+			if len(found) < exportPage {
+				return nil
+			}
 		}
 	})
 }

@@ -25,6 +25,9 @@ type Data interface {
 
 	// Members returns the people of a workspace.
 	Members(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Member, error)
+
+	// EveryView returns the views of all people whose ids follow one, in order.
+	EveryView(ctx context.Context, workspace tenants.WorkspaceID, after uuid.UUID, limit int) ([]tenants.View, error)
 }
 
 // reader returns what the caller may read of what was said. An API key reads what

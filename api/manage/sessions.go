@@ -159,8 +159,8 @@ func laneOf(lane session.LaneOverview, epochs []session.EpochOverview, decisions
 	if lane.Parent != uuid.Nil {
 		answer.Parent = &lane.Parent
 	}
-	if !lane.AskedAt.IsZero() {
-		answer.AskedAt = &lane.AskedAt
+	if lane.Order != nil {
+		answer.AskedAt = &lane.Order.At
 	}
 	for i, epoch := range epochs {
 		answer.Epochs[i] = epochJSON{

@@ -322,7 +322,11 @@ func TestRequestsAndUsageAreWhatWasRecorded(t *testing.T) {
 	}
 	w.send(t, http.MethodGet, "/requests/"+uuid.NewString(), "").want(t, http.StatusNotFound)
 
-	for by, label := range map[string]string{"": time.Now().UTC().Format(time.DateOnly), "key": w.keyID, "model": "claude-sonnet-4-5", "client": "claude-code"} {
+	var kept time.Time
+	if err := w.db.Owner(t).QueryRow(t.Context(), "SELECT at FROM exchanges WHERE id = $1", w.request).Scan(&kept); err != nil {
+		t.Fatal(err)
+	}
+	for by, label := range map[string]string{"": kept.UTC().Format(time.DateOnly), "key": w.keyID, "model": "claude-sonnet-4-5", "client": "claude-code"} {
 		answer := w.send(t, http.MethodGet, "/usage?by="+by, "")
 		answer.want(t, http.StatusOK)
 		var usage struct {

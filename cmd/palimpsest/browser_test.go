@@ -78,6 +78,7 @@ func TestFirstVisitInTheBrowser(t *testing.T) {
 	b.CheckLooks("session")
 
 	b.Go("/pipeline")
+	b.See("[data-testid=preview][data-asked]:not(.stale)")
 	b.CheckLooks("pipeline")
 	b.Set("[data-slider]", "0.55")
 	b.Press("Save change")

@@ -55,15 +55,29 @@ func (p *program) openDatabase(ctx context.Context, safe *vault.Vault) (*tenants
 	return db, nil
 }
 
-// checkMasterKeys returns an error if the vault opens nothing of a database that has
-// something sealed.
+// checkMasterKeys returns an error if the vault is not that of the database. The first
+// start leaves a proof there, by which that is known as long as there are no data keys.
 func checkMasterKeys(ctx context.Context, owner string, safe *vault.Vault) error {
 	some, err := tenantsdb.SomeDataKeys(ctx, owner, datakeys.Sample)
 	if err != nil {
 		return err
 	}
-	if err := datakeys.Check(safe, some); err != nil {
-		return fmt.Errorf("PALIMPSEST_SECRET_KEY (or secret.key in the data directory) is not that of this database; start with the one that was used before: %w", err)
+	wrong := datakeys.Check(safe, some)
+	if wrong == nil {
+		proof, err := safe.Proof()
+		if err != nil {
+			return err
+		}
+		kept, err := tenantsdb.KeepMasterProof(ctx, owner, proof)
+		if err != nil {
+			return err
+		}
+		if len(some) == 0 {
+			wrong = safe.OpensProof(kept)
+		}
+	}
+	if wrong != nil {
+		return fmt.Errorf("PALIMPSEST_SECRET_KEY (or secret.key in the data directory) is not that of this database; start with the one that was used before: %w", wrong)
 	}
 	return nil
 }

@@ -59,7 +59,11 @@ func (r *rotation) run(ctx context.Context, db *tenantsdb.DB, keys *datakeys.Kee
 }
 
 // resealed counts what was sealed anew.
-type resealed struct{ providerKeys, dataKeys, factors, signOns, mails int }
+type resealed struct {
+	providerKeys, dataKeys, factors, signOns, mails int
+
+	proof bool // by which the master key is known
+}
 
 // reseal seals everything anew that an older master key has sealed.
 func reseal(ctx context.Context, db *tenantsdb.DB, keys *datakeys.Keeper, safe *vault.Vault) (resealed, error) {
@@ -68,7 +72,9 @@ func reseal(ctx context.Context, db *tenantsdb.DB, keys *datakeys.Keeper, safe *
 	factors, factorErr := safe.ResealFactors(ctx, db)
 	signOns, signOnErr := safe.ResealSignOns(ctx, db)
 	mails, mailErr := db.ResealMails(ctx)
-	return resealed{providerKeys: providerKeys, dataKeys: dataKeys, factors: factors, signOns: signOns, mails: mails}, errors.Join(dataErr, providerErr, factorErr, signOnErr, mailErr)
+	proof, proofErr := safe.ResealProof(ctx, db)
+	result := resealed{providerKeys: providerKeys, dataKeys: dataKeys, factors: factors, signOns: signOns, mails: mails, proof: proof}
+	return result, errors.Join(dataErr, providerErr, factorErr, signOnErr, mailErr, proofErr)
 }
 
 // vaultCommand is for those who change the master key.

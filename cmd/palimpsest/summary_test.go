@@ -187,7 +187,7 @@ func TestSummariesKeepToTheBudgetOfTheirKey(t *testing.T) {
 	}
 	response, _ := rich.post("/v1/messages/count_tokens", rich.body(), nil)
 	i.double.Reset()
-	left, err := strconv.ParseFloat(response.Header.Get("X-Palimpsest-Ratelimit-Remaining-Day-Usd"), 64)
+	left, err := strconv.ParseFloat(response.Header.Get("X-Palimpsest-Ratelimit-Remaining-Month-Usd"), 64)
 	if err != nil || int64(math.Round(left*1e6)) != budget-spent-summaries {
 		t.Errorf("of the budget %f are left (%v), %d were spent on requests and %d on summaries", left, err, spent, summaries)
 	}
@@ -205,14 +205,14 @@ func TestSummariesKeepToTheBudgetOfTheirKey(t *testing.T) {
 	}
 }
 
-// limitTo gives the worker a key with a budget of a day, in millionths of a dollar.
+// limitTo gives the worker a key with a budget of a month, in millionths of a dollar.
 func (w *worker) limitTo(microUSD int64) {
 	w.t.Helper()
 	var created struct {
 		Secret string `json:"secret"`
 	}
 	w.call(http.MethodPost, "/api/v1/keys", map[string]any{
-		"name": "limited", "scopes": []string{"proxy"}, "budget_day_usd": float64(microUSD) / 1e6,
+		"name": "limited", "scopes": []string{"proxy"}, "budget_month_usd": float64(microUSD) / 1e6,
 	}, http.StatusCreated, &created)
 	w.key = created.Secret
 }

@@ -447,5 +447,6 @@ var (
 	_ api.Transactor    = (*tenantsdb.DB)(nil)
 	_ datakeys.Store    = (*tenantsdb.DB)(nil)
 	_ vault.Store       = (*tenantsdb.DB)(nil)
+	_ vault.ProofStore  = (*tenantsdb.DB)(nil)
 	_ limits.Ledger     = (*tenantsdb.DB)(nil)
 )

@@ -109,8 +109,8 @@ type LaneOverview struct {
 	CreatedAt time.Time
 	LastAt    time.Time
 
-	AskedAt time.Time // of an Order that waits for the next request; zero: none does
-	Breaker string    // why the breaker is open; empty: it is not
+	Order   *Order // waits for the next request; nil: none does
+	Breaker string // why the breaker is open; empty: it is not
 }
 
 // EpochOverview is a projection without its bytes.

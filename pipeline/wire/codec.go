@@ -135,6 +135,10 @@ type Answer struct {
 	// Error is the error itself, as the provider wrote it; nil: there was none, or it has
 	// more than MaxError bytes.
 	Error json.RawMessage
+
+	// Failure is what reading the answer panicked with; empty: it did not. The rest is what
+	// could be read nevertheless; there are no Messages, and Complete is not set.
+	Failure string
 }
 
 // Usage counts the tokens of an exchange as the provider reported them, or as they were

@@ -3,6 +3,8 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"runtime/debug"
 )
 
 // MaxAnswer is how many bytes of an answer a tap keeps to rebuild its messages.
@@ -34,6 +36,7 @@ type tap struct {
 	split    Splitter
 	body     []byte
 	isLong   bool // the body is longer than MaxAnswer and was let go
+	failure  string
 }
 
 // Write reads the next bytes of the answer.
@@ -46,7 +49,7 @@ func (t *tap) Write(p []byte) (int, error) {
 	}
 	switch {
 	case t.stream:
-		t.split.Write(p, t.listener.Event)
+		t.split.Write(p, t.event)
 	case t.isLong || len(t.body)+len(p) > MaxAnswer:
 		t.isLong, t.body = true, nil
 	default:
@@ -55,19 +58,41 @@ func (t *tap) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// event has the listener take an event. One at which it panics is left out: what comes
+// after it is read, in which the usage may stand.
+func (t *tap) event(event Event) {
+	defer t.survive()
+	t.listener.Event(event)
+}
+
+// survive ends a panic, and keeps what the first one says: there may be one an event.
+func (t *tap) survive() {
+	if value := recover(); value != nil && t.failure == "" {
+		t.failure = fmt.Sprintf("%v\n%s", value, debug.Stack())
+	}
+}
+
 // Answer returns what has been read so far.
 func (t *tap) Answer() Answer {
+	answer := t.read()
+	if t.failure != "" {
+		answer.Failure, answer.Messages, answer.Complete = t.failure, nil, false
+	} else if t.stream && answer.Complete && answer.Usage.Reported {
+		answer.Said = 0
+	}
+	return answer
+}
+
+func (t *tap) read() (answer Answer) {
+	defer t.survive()
 	if t.stream {
-		answer := t.listener.Answer()
-		if answer.Complete && answer.Usage.Reported {
-			answer.Said = 0
-		}
-		return answer
+		return t.listener.Answer()
 	}
 	body := json.RawMessage(bytes.TrimSpace(t.body))
 	if !json.Valid(body) {
 		return Answer{}
 	}
+	answer.Said = len(body) // is all that is known if the listener panics
 	return t.listener.Body(body)
 }
 

@@ -89,7 +89,8 @@ func (t *LocalThrottle) counted(attempt string) string { return t.window.String(
 // RedisThrottle counts in Redis, for several replicas together. While Redis does
 // not answer, each replica counts by itself.
 type RedisThrottle struct {
-	Log *slog.Logger // learns that Redis does not answer; set before use
+	Log      *slog.Logger  // learns that Redis does not answer; set before use
+	Patience time.Duration // with Redis; set before use
 
 	limiter *redis_rate.Limiter
 	local   *LocalThrottle
@@ -97,13 +98,16 @@ type RedisThrottle struct {
 }
 
 // NewRedisThrottle returns a RedisThrottle that tells nobody when Redis does not
-// answer.
+// answer, and waits for it half a second.
 func NewRedisThrottle(client *redis.Client) *RedisThrottle {
 	local, err := NewLocalThrottle(time.Now)
 	if err != nil {
 		panic("identity: " + err.Error()) // its options are constants
 	}
-	return &RedisThrottle{Log: slog.New(slog.DiscardHandler), limiter: redis_rate.NewLimiter(client), local: local, window: failureWindow}
+	return &RedisThrottle{
+		Log: slog.New(slog.DiscardHandler), Patience: redisPatience,
+		limiter: redis_rate.NewLimiter(client), local: local, window: failureWindow,
+	}
 }
 
 // Over implements Throttle.
@@ -119,7 +123,7 @@ func (t *RedisThrottle) Check(ctx context.Context, attempt string) error {
 	if err := t.local.Check(ctx, attempt); err != nil {
 		return err
 	}
-	asking, cancel := context.WithTimeout(ctx, redisPatience)
+	asking, cancel := context.WithTimeout(ctx, t.Patience)
 	defer cancel()
 	state, err := t.limiter.AllowN(asking, t.key(attempt), t.limit(), 0)
 	if err != nil {
@@ -134,7 +138,7 @@ func (t *RedisThrottle) Check(ctx context.Context, attempt string) error {
 
 // Failed implements Throttle.
 func (t *RedisThrottle) Failed(ctx context.Context, attempt string) error {
-	asking, cancel := context.WithTimeout(ctx, redisPatience)
+	asking, cancel := context.WithTimeout(ctx, t.Patience)
 	defer cancel()
 	if _, err := t.limiter.Allow(asking, t.key(attempt), t.limit()); err != nil {
 		t.Log.WarnContext(ctx, "failed logins are counted by this replica alone", "error", err)

@@ -55,16 +55,8 @@ func (db *DB) RewrapDataKey(ctx context.Context, workspace uuid.UUID, old, wrapp
 // SomeDataKeys returns at most limit wrapped data keys, by workspace. It reads them with
 // the login of the database's owner: the application's may have to be made yet.
 func SomeDataKeys(ctx context.Context, ownerURL string, limit int) (map[uuid.UUID][]byte, error) {
-	connection, err := pgx.Connect(ctx, ownerURL)
-	if err != nil {
-		return nil, fmt.Errorf("connect as the database's owner: %w", err)
-	}
-	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }()
 	wrapped := map[uuid.UUID][]byte{}
-	err = pgx.BeginFunc(ctx, connection, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SELECT set_config($1, 'rotation', true)", forWorker); err != nil { // the owner is under the policies, too
-			return err
-		}
+	err := inRotation(ctx, ownerURL, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, "SELECT workspace_id, wrapped FROM data_keys LIMIT $1", limit)
 		if err != nil {
 			return err

@@ -15,18 +15,28 @@ import (
 func (db *DB) Views(ctx context.Context, workspace, user uuid.UUID, list tenants.ViewList) ([]tenants.View, error) {
 	var rows []viewRow
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Table("views").Select("id, list, name, query, saved_at").
+		return tx.Table("views").Select("id, user_id, list, name, query, saved_at").
 			Where("workspace_id = ? AND user_id = ? AND list = ?", workspace, user, string(list)).
 			Order("lower(name), name").Find(&rows).Error
 	})
 	if err != nil {
 		return nil, fmt.Errorf("views of %s: %w", list, err)
 	}
-	views := make([]tenants.View, len(rows))
-	for i, row := range rows {
-		views[i] = row.toView()
+	return viewsOf(rows), nil
+}
+
+// EveryView returns up to limit views of all people of a workspace whose ids follow one,
+// in order; for uuid.Nil the first ones.
+func (db *DB) EveryView(ctx context.Context, workspace, after uuid.UUID, limit int) ([]tenants.View, error) {
+	var rows []viewRow
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Table("views").Select("id, user_id, list, name, query, saved_at").
+			Where("workspace_id = ? AND id > ?", workspace, after).Order("id").Limit(limit).Find(&rows).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("views of everybody: %w", err)
 	}
-	return views, nil
+	return viewsOf(rows), nil
 }
 
 // SaveView keeps a view of a person and returns it; the one that had its name has its
@@ -52,7 +62,7 @@ func (db *DB) SaveView(ctx context.Context, workspace, user uuid.UUID, view tena
 		}
 		return tx.Raw(`INSERT INTO views (workspace_id, id, user_id, list, name, query) VALUES (?, ?, ?, ?, ?, ?)
 			ON CONFLICT (workspace_id, user_id, list, name) DO UPDATE SET query = excluded.query, saved_at = now()
-			RETURNING id, list, name, query, saved_at`,
+			RETURNING id, user_id, list, name, query, saved_at`,
 			workspace, uuid.Must(uuid.NewV7()), user, string(view.List), view.Name, view.Query).Scan(&row).Error
 	})
 	if err != nil {
@@ -87,6 +97,7 @@ func (db *DB) DeleteView(ctx context.Context, workspace, user uuid.UUID, list te
 
 type viewRow struct {
 	ID      uuid.UUID
+	UserID  uuid.UUID
 	List    string
 	Name    string
 	Query   string
@@ -94,5 +105,13 @@ type viewRow struct {
 }
 
 func (r viewRow) toView() tenants.View {
-	return tenants.View{ID: r.ID, List: tenants.ViewList(r.List), Name: r.Name, Query: r.Query, SavedAt: r.SavedAt}
+	return tenants.View{ID: r.ID, User: r.UserID, List: tenants.ViewList(r.List), Name: r.Name, Query: r.Query, SavedAt: r.SavedAt}
+}
+
+func viewsOf(rows []viewRow) []tenants.View {
+	views := make([]tenants.View, len(rows))
+	for i, row := range rows {
+		views[i] = row.toView()
+	}
+	return views
 }

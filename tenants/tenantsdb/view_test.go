@@ -3,6 +3,7 @@ package tenantsdb_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -96,6 +97,40 @@ func TestViewsArePrivateToTheirPerson(t *testing.T) {
 	}
 	if got := b.viewsOf(t, b.workspace, colleague.ID, tenants.SessionViews); got != "" {
 		t.Errorf("of who left there is %s", got)
+	}
+}
+
+// S31: an export has the views of everybody, and of no other workspace.
+func TestEveryViewOfAWorkspaceIsListedInPages(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	colleague, theirs := b.signUp(t, "eve@example.com")
+	const join = "INSERT INTO members (workspace_id, user_id, role) VALUES ($1, $2, 'owner')"
+	if _, err := b.database.Owner(t).Exec(t.Context(), join, b.workspace, colleague.ID); err != nil {
+		t.Fatal(err)
+	}
+	want := []tenants.View{
+		b.save(t, b.user.ID, tenants.SessionViews, "a", "range=7d"), b.save(t, colleague.ID, tenants.SessionViews, "b", "range=7d"),
+		b.save(t, b.user.ID, tenants.RequestViews, "c", "status=5xx"),
+	}
+	if want[0].User != b.user.ID || want[1].User != colleague.ID {
+		t.Errorf("saved %+v", want)
+	}
+	var got []tenants.View
+	for after := uuid.Nil; len(got) <= len(want); after = got[len(got)-1].ID {
+		page, err := b.EveryView(t.Context(), b.workspace, after, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got = append(got, page...); len(page) < 2 {
+			break
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("listed %+v, want %+v", got, want)
+	}
+	if got, err := b.EveryView(t.Context(), theirs, uuid.Nil, 9); err != nil || len(got) != 0 {
+		t.Errorf("another workspace has %+v (%v)", got, err)
 	}
 }
 

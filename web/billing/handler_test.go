@@ -165,7 +165,7 @@ func TestEachStateOfAPlanIsShown(t *testing.T) {
 	}
 
 	s.double.SetCard(customer, true)
-	s.double.Advance(s.double.Now().AddDate(0, 1, 0))
+	s.double.Advance(s.double.Now().AddDate(0, 0, 32)) // no month is longer
 	deadline := s.read(t, person).Deadline(14 * 24 * time.Hour).Format("2 Jan 2006")
 	check("Past due", "A payment failed", "Everything works as before until "+deadline, "open")
 	if page := person.Colleague(tenants.Viewer).Get("/overview"); !strings.Contains(page.Text("main"), deadline) || page.Has(`a[href="/billing"]`) {

@@ -275,7 +275,7 @@ func outcome(model model) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if !model.Lane.AskedAt.IsZero() {
+		if model.Lane.Order != nil {
 			templ_7745c5c3_Var13 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 				templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 				templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
@@ -292,7 +292,7 @@ func outcome(model model) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = components.At(model.Lane.AskedAt, model.Now).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.At(model.Lane.Order.At, model.Now).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -102,12 +103,18 @@ func setup() (*memory, export.Session) {
 	return m, export.Session{
 		Workspace: uuid.New(), ID: uuid.New(), Title: "Fix the parser", Client: "claude-code", Format: conversation.Anthropic,
 		StartedAt: at(0), LastAt: at(9), ExportedAt: at(10),
-		Lanes: []export.Lane{{ID: lane, Kind: "main", Messages: 6}, {ID: fork, Kind: "main", Parent: lane, ForkAt: 3, Messages: 4}},
+		Lanes: []export.Lane{{ID: lane, Kind: "main", Messages: 6, Order: &export.Order{At: at(8), Instructions: "keep the tests"}}, {ID: fork, Kind: "main", Parent: lane, ForkAt: 3, Messages: 4}},
 		Projection: func(_ context.Context, of uuid.UUID) (*export.Projection, error) {
 			if of != lane {
 				return nil, nil
 			}
 			return &export.Projection{Number: 1, Covers: 2, Reason: "target", At: at(5), Parts: []export.Part{{To: 1}, {From: 1, To: 2, Level: 2, Raw: []byte("short")}}}, nil
+		},
+		Pins: func(_ context.Context, of uuid.UUID) ([]export.Pin, error) {
+			if of == fork {
+				return nil, nil
+			}
+			return []export.Pin{{Message: 4, At: at(6)}}, nil
 		},
 	}
 }
@@ -157,6 +164,18 @@ func TestAnExportVerifies(t *testing.T) {
 	}
 }
 
+// A file of the first format, which had neither pins nor orders, verifies still.
+func TestAnExportOfTheFirstFormatVerifies(t *testing.T) {
+	t.Parallel()
+	file, err := os.ReadFile("testdata/first.ndjson")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if totals, faults := verify(t, file); len(faults) != 0 || totals.Lines != 16 || totals.Messages != 10 {
+		t.Errorf("totals %+v, faults %q", totals, faults)
+	}
+}
+
 func TestAFileOfSeveralSessionsVerifies(t *testing.T) {
 	t.Parallel()
 	m, session := setup()
@@ -167,8 +186,8 @@ func TestAFileOfSeveralSessionsVerifies(t *testing.T) {
 }
 
 // edits are what can happen to a file, each with words that one of the faults must
-// have. Line 0 is the manifest, 1 to 6 are the first lane, 7 its projection, 8 to 11
-// the fork, 12 and 13 answers, 14 the end, 15 the file's end.
+// have. Line 0 is the manifest, 1 to 6 are the first lane, 7 its projection, 8 its pin,
+// 9 its order, 10 to 13 the fork, 14 and 15 answers, 16 the end, 17 the file's end.
 func edits() map[string]struct {
 	edit func(lines []string) []string
 	want string
@@ -185,25 +204,29 @@ func edits() map[string]struct {
 	}
 	return map[string]edit{
 		"a byte of a message":       {replace(3, "three", "thrEe"), "line 4: message of lane 00000000-0000-4000-8000-00000000000a, index 2: its bytes do not have its SHA-256"},
-		"a byte of an answer":       {replace(12, "first", "First"), "line 13: answer index 0: its bytes do not have"},
+		"a byte of an answer":       {replace(14, "first", "First"), "line 15: answer index 0: its bytes do not have"},
 		"a byte of base64":          {replace(2, `"base64":"AP`, `"base64":"BP`), "index 1: its bytes"},
 		"a role":                    {replace(3, `"role":"user"`, `"role":"system"`), "the bytes before this line are not those"},
 		"a byte of a projection":    {replace(7, "short", "shirt"), "the bytes before this line are not those"},
+		"a pin":                     {replace(8, `"message":4`, `"message":5`), "the bytes before this line are not those"},
+		"a pin's lane":              {replace(8, "00000000000a", "00000000000c"), "a pin belongs to lane"},
+		"an order":                  {replace(9, "keep", "drop"), "the bytes before this line are not those"},
+		"an order's lane":           {replace(9, "00000000000a", "00000000000c"), "an order belongs to lane"},
 		"the manifest":              {replace(0, "Fix the parser", "Fix the lexer"), "the manifest of session"},
 		"the manifest's count":      {replace(0, `"messages":6`, `"messages":7`), "the manifest says 7"},
 		"an index":                  {replace(4, `"index":3`, `"index":4`), "index 4: its link does not follow"},
 		"a lane":                    {replace(4, "00000000000a", "00000000000c"), "which the manifest does not name"},
 		"a size":                    {replace(4, `"size":4`, `"size":5`), "has 4 bytes and says 5"},
-		"the totals":                {replace(14, `"messages":10`, `"messages":9`), "its end says 9"},
-		"the file's end":            {replace(15, `"lines":15`, `"lines":14`), "its end says 14"},
-		"a version of later":        {replace(0, `"palimpsest_export":1`, `"palimpsest_export":2`), "has the format 2"},
+		"the totals":                {replace(16, `"messages":10`, `"messages":9`), "its end says 9"},
+		"the file's end":            {replace(17, `"lines":17`, `"lines":16`), "its end says 16"},
+		"a version of later":        {replace(0, `"palimpsest_export":2`, `"palimpsest_export":3`), "has the format 3"},
 		"a missing message":         {func(l []string) []string { return append(l[:4], l[5:]...) }, "index 4: its link does not follow"},
 		"the last message missing":  {func(l []string) []string { return append(l[:6], l[7:]...) }, "has 5 entries; its end says 6"},
-		"a missing answer":          {func(l []string) []string { return append(l[:13], l[14:]...) }, "the chain of answers has 1 entries"},
+		"a missing answer":          {func(l []string) []string { return append(l[:15], l[16:]...) }, "the chain of answers has 1 entries"},
 		"a missing manifest":        {func(l []string) []string { return l[1:] }, "stands outside of any session"},
-		"a missing end":             {func(l []string) []string { return append(l[:14], l[15:]...) }, "the file ends before session"},
+		"a missing end":             {func(l []string) []string { return append(l[:16], l[17:]...) }, "the file ends before session"},
 		"two messages swapped":      {func(l []string) []string { l[3], l[4] = l[4], l[3]; return l }, "in another order"},
-		"two lanes' lines mixed":    {func(l []string) []string { l[6], l[11] = l[11], l[6]; return l }, "the bytes before this line are not those"},
+		"two lanes' lines mixed":    {func(l []string) []string { l[6], l[13] = l[13], l[6]; return l }, "the bytes before this line are not those"},
 		"a line twice":              {func(l []string) []string { return append(l[:4], append([]string{l[3]}, l[4:]...)...) }, "comes twice"},
 		"a foreign line":            {func(l []string) []string { return append(l[:4], append([]string{`{"type":"note"}`}, l[4:]...)...) }, `line 5: has the type "note"`},
 		"no JSON":                   {func(l []string) []string { return append(l[:4], append([]string{"hello"}, l[4:]...)...) }, "line 5: is no JSON object"},
@@ -211,7 +234,7 @@ func edits() map[string]struct {
 		"an empty line":             {func(l []string) []string { return append(l[:4], append([]string{""}, l[4:]...)...) }, "line 5: is no JSON object"},
 		"a line after the end":      {func(l []string) []string { return append(l, `{"type":"note"}`) }, "stands after the file's last line"},
 		"cut between lines":         {func(l []string) []string { return l[:9] }, "the file is cut off"},
-		"cut before the last line":  {func(l []string) []string { return l[:15] }, "the file is cut off"},
+		"cut before the last line":  {func(l []string) []string { return l[:17] }, "the file is cut off"},
 		"nothing":                   {func([]string) []string { return nil }, "the file is empty"},
 		"a message without bytes":   {replace(4, `"text":"four"`, `"damage":""`), "has no bytes, and no message before it is the same"},
 		"a manifest in the section": {func(l []string) []string { return append(l[:4], append([]string{l[0]}, l[4:]...)...) }, "opens a session before the last one"},
@@ -226,7 +249,7 @@ func TestEveryChangeOfAFileIsNoticed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			lines := strings.Split(strings.TrimSuffix(string(file), "\n"), "\n")
-			if len(lines) != 16 {
+			if len(lines) != 18 {
 				t.Fatalf("the file has %d lines: %s", len(lines), file)
 			}
 			changed := strings.Join(test.edit(lines), "\n")

@@ -13,6 +13,8 @@
 //     have a chain of their own, in the order of time.
 //   - projection is what stands in the prompt for a lane's first messages; it is
 //     not proven by more than the file's own hash.
+//   - pin is a message of a lane whose turn stays as the client sent it, and order a
+//     compaction of a lane that waits for its next request. So much for them, too.
 //   - damage says what of the archive itself was found damaged.
 //   - end closes the section: how many of everything it has, the link after each
 //     lane's last message, and the SHA-256 of its manifest's line.
@@ -29,8 +31,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// Version is the version of the format that is written and read.
-const Version = 1
+// Version is the version of the format that is written. Those from 1 on are read: the
+// first had neither pins nor orders.
+const Version = 2
 
 // MaxLine bounds one line, in bytes: the largest message in its longest form.
 const MaxLine = 400 << 20
@@ -41,6 +44,8 @@ const (
 	typeMessage    = "message"
 	typeAnswer     = "answer"
 	typeProjection = "projection"
+	typePin        = "pin"
+	typeOrder      = "order"
 	typeDamage     = "damage"
 	typeEnd        = "end"
 	typeFile       = "file"
@@ -130,6 +135,22 @@ type partLine struct {
 	Level  int     `json:"level"`
 	Text   *string `json:"text,omitempty"` // neither: the client's own bytes
 	Base64 *string `json:"base64,omitempty"`
+}
+
+type pinLine struct {
+	Type    string    `json:"type"`
+	Lane    uuid.UUID `json:"lane"`
+	Message int       `json:"message"`
+	By      uuid.UUID `json:"pinned_by"`
+	At      time.Time `json:"pinned_at"`
+}
+
+type orderLine struct {
+	Type         string    `json:"type"`
+	Lane         uuid.UUID `json:"lane"`
+	By           uuid.UUID `json:"asked_by"`
+	At           time.Time `json:"asked_at"`
+	Instructions string    `json:"instructions"`
 }
 
 type damageLine struct {

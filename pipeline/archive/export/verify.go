@@ -158,7 +158,11 @@ func (v *verifier) line(line []byte, whole bool) {
 	case typeAnswer:
 		read(v, line, v.answer)
 	case typeProjection:
-		read(v, line, v.projection)
+		read(v, line, func(line projectionLine) { v.ofLane("a projection", line.Lane) })
+	case typePin:
+		read(v, line, func(line pinLine) { v.ofLane("a pin", line.Lane) })
+	case typeOrder:
+		read(v, line, func(line orderLine) { v.ofLane("an order", line.Lane) })
 	case typeDamage:
 		read(v, line, v.damage)
 	case typeEnd:
@@ -195,8 +199,8 @@ func (v *verifier) manifest(line manifestLine) {
 	if v.open != nil {
 		v.faultf("opens a session before the last one, %s, has ended", v.open.manifest.Session.ID)
 	}
-	if line.Version != Version {
-		v.faultf("has the format %d; this program reads %d", line.Version, Version)
+	if line.Version < 1 || line.Version > Version {
+		v.faultf("has the format %d; this program reads 1 to %d", line.Version, Version)
 	}
 	if line.Section != v.totals.Sessions {
 		v.faultf("is section %d, where section %d belongs", line.Section, v.totals.Sessions)
@@ -311,9 +315,10 @@ func hashOf(text string) (conversation.Hash, bool) {
 	return conversation.Hash(decoded), true
 }
 
-func (v *verifier) projection(line projectionLine) {
-	if v.inSection("a projection") && v.open.lanes[line.Lane] == nil {
-		v.faultf("the projection belongs to lane %s, which the manifest does not name", line.Lane)
+// ofLane checks that something stands in a session that has its lane.
+func (v *verifier) ofLane(what string, lane uuid.UUID) {
+	if v.inSection(what) && v.open.lanes[lane] == nil {
+		v.faultf("%s belongs to lane %s, which the manifest does not name", what, lane)
 	}
 }
 

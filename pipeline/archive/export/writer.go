@@ -48,6 +48,9 @@ type Session struct {
 	// Projection returns the newest projection of a lane; nil: it has none. The
 	// field may be nil: no projections are written.
 	Projection func(ctx context.Context, lane uuid.UUID) (*Projection, error)
+
+	// Pins returns the pins that hold for a lane. The field may be nil: none are written.
+	Pins func(ctx context.Context, lane uuid.UUID) ([]Pin, error)
 }
 
 // Lane is a lane of a session that is written.
@@ -57,6 +60,22 @@ type Lane struct {
 	Parent   uuid.UUID // uuid.Nil: none
 	ForkAt   int
 	Messages int // in the archive; what comes later is left out
+
+	Order *Order // waits for the lane's next request; nil: none does
+}
+
+// Pin keeps the turn of a message as the client sent it.
+type Pin struct {
+	Message int       // place in the client's list; it may be one that is not archived
+	By      uuid.UUID // member or API key
+	At      time.Time
+}
+
+// Order is a compaction that somebody has asked for.
+type Order struct {
+	By           uuid.UUID // member or API key
+	At           time.Time
+	Instructions string
 }
 
 // Projection is what stands in the prompt for a lane's first messages.
@@ -156,6 +175,9 @@ func (s *section) write(ctx context.Context) error {
 			return err
 		}
 		if err := s.projection(ctx, lane); err != nil {
+			return err
+		}
+		if err := s.marks(ctx, lane); err != nil {
 			return err
 		}
 	}
@@ -262,6 +284,26 @@ func (s *section) projection(ctx context.Context, lane Lane) error {
 		}
 	}
 	_, err = s.line(line)
+	return err
+}
+
+// marks writes what people want of a lane.
+func (s *section) marks(ctx context.Context, lane Lane) error {
+	if s.session.Pins != nil {
+		pins, err := s.session.Pins(ctx, lane.ID)
+		if err != nil {
+			return err
+		}
+		for _, pin := range pins {
+			if _, err := s.line(pinLine{Type: typePin, Lane: lane.ID, Message: pin.Message, By: pin.By, At: pin.At.UTC()}); err != nil {
+				return err
+			}
+		}
+	}
+	if lane.Order == nil {
+		return nil
+	}
+	_, err := s.line(orderLine{Type: typeOrder, Lane: lane.ID, By: lane.Order.By, At: lane.Order.At.UTC(), Instructions: lane.Order.Instructions})
 	return err
 }
 

@@ -29,6 +29,7 @@ const (
 			CASE WHEN l.asked_at >= coalesce(l.tried_at, l.asked_at) AND NOT EXISTS (
 				SELECT FROM epochs e WHERE e.workspace_id = l.workspace_id AND e.lane_id = l.id AND e.created_at >= l.asked_at
 			) THEN l.asked_at END,
+			l.asked_by, l.asked_instructions,
 			l.fruitless, l.tried_reason
 		FROM lanes l WHERE l.workspace_id = $1 AND l.session_id = $2
 		ORDER BY l.kind <> 'main', l.last_at DESC, l.id DESC`
@@ -182,13 +183,18 @@ func lanesOf(tx *gorm.DB, workspace, id uuid.UUID) ([]session.LaneOverview, erro
 		var lane session.LaneOverview
 		var parent uuid.NullUUID
 		var asked sql.NullTime
+		var askedBy uuid.NullUUID
+		var instructions string
 		var attempts session.Attempts
 		err := rows.Scan(&lane.ID, &parent, &lane.ForkAt, &lane.Kind, &lane.Position, &lane.CreatedAt, &lane.LastAt, &lane.Archived, &lane.Epochs,
-			&asked, &attempts.Fruitless, &attempts.Reason)
+			&asked, &askedBy, &instructions, &attempts.Fruitless, &attempts.Reason)
 		if err != nil {
 			return nil, err
 		}
-		lane.Parent, lane.AskedAt = parent.UUID, asked.Time
+		lane.Parent = parent.UUID
+		if asked.Valid {
+			lane.Order = &session.Order{At: asked.Time, By: askedBy.UUID, Instructions: instructions}
+		}
 		if attempts.IsOpen() {
 			lane.Breaker = attempts.Reason
 		}

@@ -167,7 +167,7 @@ func TestWhatHasExpiredIsGoneFromRowsAndBucketWithinADay(t *testing.T) {
 	c := f.newClient()
 	c.say("one", "two", "three")
 	c.recordExchange(t, "an answer")
-	used := time.Now()
+	used := time.Now().UTC() // whose days have 24 hours
 	f.keep(t, f.scope.Workspace, 7)
 	expires := used.AddDate(0, 0, 7)
 	for now := used; !now.After(expires.Add(24 * time.Hour)); now = now.Add(time.Hour) {

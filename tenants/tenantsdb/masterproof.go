@@ -1,0 +1,72 @@
+package tenantsdb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants"
+)
+
+// rotationWorker is who sees what is sealed with master keys in all workspaces.
+const rotationWorker = "rotation"
+
+// KeepMasterProof keeps the proof of a database's master key and returns the one that is
+// kept: another, where there was one. It does so with the owner's login, as the start
+// has no other yet.
+func KeepMasterProof(ctx context.Context, ownerURL string, proof []byte) ([]byte, error) {
+	var kept []byte
+	err := inRotation(ctx, ownerURL, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "INSERT INTO master_proof (sealed) VALUES ($1) ON CONFLICT DO NOTHING", proof); err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, "SELECT sealed FROM master_proof").Scan(&kept)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("keep proof of the master key: %w", err)
+	}
+	return kept, nil
+}
+
+// MasterProof returns the proof of the database's master key, or tenants.ErrNotFound.
+func (db *DB) MasterProof(ctx context.Context) ([]byte, error) {
+	var proofs [][]byte
+	err := db.transaction(ctx, forWorker, rotationWorker, func(tx *gorm.DB) error {
+		return tx.Raw("SELECT sealed FROM master_proof").Scan(&proofs).Error
+	})
+	if err == nil && len(proofs) == 0 {
+		err = tenants.ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read proof of the master key: %w", err)
+	}
+	return proofs[0], nil
+}
+
+// ResealMasterProof replaces the proof, unless it has been replaced already.
+func (db *DB) ResealMasterProof(ctx context.Context, old, sealed []byte) error {
+	err := db.transaction(ctx, forWorker, rotationWorker, func(tx *gorm.DB) error {
+		return tx.Exec("UPDATE master_proof SET sealed_at = now(), sealed = ? WHERE sealed = ?", sealed, old).Error
+	})
+	if err != nil {
+		return fmt.Errorf("replace proof of the master key: %w", err)
+	}
+	return nil
+}
+
+// inRotation runs a transaction with the owner's login, which the policies bind, too.
+func inRotation(ctx context.Context, ownerURL string, work func(tx pgx.Tx) error) error {
+	connection, err := pgx.Connect(ctx, ownerURL)
+	if err != nil {
+		return fmt.Errorf("connect as the database's owner: %w", err)
+	}
+	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }()
+	return pgx.BeginFunc(ctx, connection, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT set_config($1, $2, true)", forWorker, rotationWorker); err != nil {
+			return err
+		}
+		return work(tx)
+	})
+}
