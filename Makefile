@@ -14,12 +14,14 @@ help: ## this list
 .PHONY: run
 run: ## set up what is missing and start the product on http://127.0.0.1:8080
 	@deploy/setup.sh postgresql
+	@[ -x bin/palimpsest ] || echo "Building the program; the first time takes a minute or two."
 	@go build -o bin/palimpsest ./cmd/palimpsest
 	@exec bin/palimpsest serve
 
 .PHONY: demo
 demo: ## the product with months of a made-up team's work, to look around in; no provider key, no model
 	@deploy/setup.sh postgresql
+	@[ -x bin/palimpsest ] || echo "Building the program; the first time takes a minute or two."
 	@go build -o bin/palimpsest ./cmd/palimpsest
 	@exec bin/palimpsest demo
 

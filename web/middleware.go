@@ -36,11 +36,15 @@ func (s *Server) headers(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// labelled has pages say that all data was made up, where it was.
+// labelled has pages say that all data was made up, where it was, and where mails are read
+// that are not sent.
 func (s *Server) labelled(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if s.config.Demo != "" {
 			layout.WithDemo(c, s.config.Demo)
+		}
+		if s.deps.Mails != nil {
+			layout.WithMailsKept(c)
 		}
 		return next(c)
 	}

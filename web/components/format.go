@@ -51,14 +51,17 @@ func Short(n int64) string {
 }
 
 // Money writes millionths of a dollar: "$395.60", "−$0.42", and with four digits
-// below a cent: "$0.0042".
+// below a cent: "$0.0042"; with six where four would be zero.
 func Money(micro int64) string {
 	sign := ""
 	if micro < 0 {
 		sign, micro = "−", -micro
 	}
 	dollars, digits := float64(micro)/1e6, 2
-	if micro > 0 && micro < 10_000 {
+	switch {
+	case micro > 0 && micro < 50:
+		digits = 6
+	case micro > 0 && micro < 10_000:
 		digits = 4
 	}
 	whole, fraction, _ := strings.Cut(strconv.FormatFloat(dollars, 'f', digits, 64), ".")

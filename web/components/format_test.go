@@ -27,6 +27,7 @@ func TestNumbersAreWrittenForPeople(t *testing.T) {
 		components.Money(1_395_600_000):   "$1,395.60",
 		components.Money(-420_000):        "−$0.42",
 		components.Money(4_200):           "$0.0042",
+		components.Money(12):              "$0.000012",
 		components.Money(0):               "$0.00",
 		components.ExactMoney(-1_000_042): "−$1.000042",
 		components.Share(385, 1000):       "38.5%",

@@ -74,7 +74,7 @@ func newForm(typed url.Values, err error) *formModel {
 // editForm returns the form to change a key with.
 func editForm(key tenants.APIKey, zone *time.Location, typed url.Values, err error) *formModel {
 	form := &formModel{
-		Title: "Change " + key.Name, Subtitle: "It holds for every request within two seconds.", Action: paths.EditKey(key.ID), Submit: "Save key",
+		Title: "Edit " + key.Name, Subtitle: "It holds for every request within two seconds.", Action: paths.EditKey(key.ID), Submit: "Save key",
 		Expiries: append([]components.Option{{Value: keepExpiry, Label: "as it is: " + endOf(key, zone)}}, expiries()...),
 	}
 	if typed == nil {

@@ -235,7 +235,7 @@ func TestLimitsAreSetOnCreationAndChangedLater(t *testing.T) {
 	if row := list.Text(`[data-testid="keys"] tbody tr`); !strings.Contains(row, "claude-*, gpt-5.5") || !strings.Contains(row, "60 requests/min") || !strings.Contains(row, "figures only") || !strings.Contains(row, "Own settings overrides locked you") {
 		t.Errorf("the list says %q", row)
 	}
-	link := list.Find(`[data-testid="keys"] a[aria-label="Change ci"]`).AttrOr("href", "")
+	link := list.Find(`[data-testid="keys"] a[aria-label="Edit ci"]`).AttrOr("href", "")
 	form := person.Get(link)
 	if form.Find(`input[name="allowed_models"]`).AttrOr("value", "") != "claude-*, gpt-5.5" || form.Find(`input[name="budget_day_usd"]`).AttrOr("value", "") != "7.50" ||
 		form.Find(`textarea[name="pipeline"]`).Text() != key.Pipeline || !form.Has(`input[name="lock_overrides"][checked]`) || !form.Has(`input[name="no_store"][checked]`) || form.Has(`input[name="scopes"]`) {
@@ -262,7 +262,7 @@ func TestWhatIsWrongWithLimitsStandsAtItsField(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	person.Post("/keys", "name", "laptop", "expiry", "")
-	link := person.Get("/keys").Find(`[data-testid="keys"] a[aria-label="Change laptop"]`).AttrOr("href", "")
+	link := person.Get("/keys").Find(`[data-testid="keys"] a[aria-label="Edit laptop"]`).AttrOr("href", "")
 	for field, typed := range map[string]string{
 		"allowed_models": "naïve", "allowed_endpoints": "messages", "allowed_ips": "10.0.0.0/40", "requests_per_minute": "many", "tokens_per_minute": "-1",
 		"concurrency": "1.5", "budget_day_usd": "NaN", "budget_month_usd": "-3", "pipeline": "ipc: {targetUtilization: 7}",

@@ -51,6 +51,7 @@ type Frame struct {
 	plan  *billing.Overview // nil: billing is off, or is not known
 	theme string            // "light", "dark"; empty: as the reader's system has it
 	demo  string            // how to log in where all data was made up; empty: it was not
+	local bool              // mails are kept here and not sent
 	zone  *time.Location    // that the page is in
 }
 
@@ -81,7 +82,7 @@ func allEntries() []entry {
 		{Audit, "Audit", "history", paths.Audit, tenants.ReadAudit},
 		{Settings, "Settings", "settings", paths.Settings, tenants.ManageSettings},
 		{Billing, "Billing", "credit-card", paths.Billing, tenants.ManageBilling},
-		{SignOn, "Sign-on", "key-round", paths.SignOn, tenants.ManageSettings},
+		{SignOn, "Sign-on", "lock", paths.SignOn, tenants.ManageSettings},
 	}
 }
 
@@ -165,7 +166,7 @@ func initial(workspace tenants.Workspace) string {
 
 // Page answers with a page of the dashboard around content.
 func Page(c echo.Context, status int, frame Frame, content templ.Component) error {
-	frame.theme, frame.plan, frame.demo, frame.zone = theme(c.Request()), Plan(c), demoOf(c), Zone(c.Request())
+	frame.theme, frame.plan, frame.demo, frame.local, frame.zone = theme(c.Request()), Plan(c), demoOf(c), areMailsKept(c), Zone(c.Request())
 	return Fragment(c, status, app(frame, content))
 }
 

@@ -246,6 +246,7 @@ func noticeText(notice cost.Notice) string {
 	if title == "" {
 		title = "Untitled session"
 	}
+	title = strings.TrimSuffix(title, ".") // the sentence goes on behind it
 	switch notice.Kind {
 	case cost.NoticeLoss:
 		return "Most of it: “" + title + "”. Each epoch rewrote the provider’s cache; a higher target makes fewer."

@@ -106,7 +106,7 @@ func (h *Handler) SetWindow(c echo.Context, who tenants.Principal) error {
 	case name == "" || len(name) > tenants.MaxModelName:
 		card.Model.Error = fmt.Sprintf("Model must be a name of at most %d bytes.", tenants.MaxModelName)
 	case err != nil || tokens < tenants.MinModelWindow || tokens > tenants.MaxModelWindow:
-		card.Tokens.Error = fmt.Sprintf("Context window must be a whole number from %d to %d.", tenants.MinModelWindow, tenants.MaxModelWindow)
+		card.Tokens.Error = fmt.Sprintf("Context window must be a whole number from %s to %s.", components.Count(tenants.MinModelWindow), components.Count(tenants.MaxModelWindow))
 	default:
 		if _, err := h.deps.Windows.SetModelWindow(c.Request().Context(), who.Workspace.ID, name, tokens, who.User.ID); err != nil {
 			return err
