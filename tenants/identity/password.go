@@ -95,6 +95,9 @@ func (p *passwords) acquire(ctx context.Context) (release func(), err error) {
 // normalEmail returns an address as it is stored, or a tenants.Invalid.
 func normalEmail(email string) (string, error) {
 	email = strings.ToLower(strings.TrimSpace(email))
+	if email == "" {
+		return "", tenants.Invalid{Field: "email", Message: "is missing"}
+	}
 	address, err := mail.ParseAddress(email)
 	if err != nil || address.Address != email || len(email) > maxEmail || !strings.Contains(email, ".") {
 		return "", tenants.Invalid{Field: "email", Message: "is not an e-mail address such as ada@example.com"}

@@ -64,7 +64,7 @@ func (h *Handler) List(c echo.Context, who tenants.Principal) error {
 			{"added", "is stored. Test it now, or send a request."}, {"saved", "is saved."}, {"replaced", "has a new secret. Test it now."},
 		} {
 			if name := m.named(c.QueryParam(done.query)); name != "" {
-				m.Done = name + " " + done.text
+				m.Done, m.Added = name+" "+done.text, done.query == "added"
 			}
 		}
 		if c.QueryParam("removed") != "" {

@@ -25,6 +25,9 @@ func TestProviderKeyIsStoredAndNeverShownAgain(t *testing.T) {
 	if page.Status != http.StatusOK || !strings.Contains(page.Text("main"), "anthropic-prod is stored") {
 		t.Fatalf("status %d: %s", page.Status, page.Text("main"))
 	}
+	if !strings.Contains(page.Text(".callout"), "Next: create an API key.") {
+		t.Errorf("nothing leads on: %q", page.Text(".callout"))
+	}
 	if row := page.TestID("providers"); !strings.Contains(row, "…9876") || !strings.Contains(row, "Anthropic") {
 		t.Errorf("the list says %q", row)
 	}

@@ -20,6 +20,7 @@ type model struct {
 	Who       tenants.Principal
 	Now       time.Time
 	Done      string // what was just done; empty: nothing
+	Added     bool   // it was a key that was stored
 
 	Add     *formModel    // the form to add a key; nil: closed
 	Edit    *formModel    // the form to edit one; nil: closed

@@ -55,7 +55,7 @@ func TestTabsShowAndCountTheirPartOfTheList(t *testing.T) {
 	if link := narrowed.Find(`.tabs a`).Eq(1).AttrOr("href", ""); link != "/sessions?q=o&range=24h&show=compressed" {
 		t.Errorf("a tab leads to %s", link)
 	}
-	if foot := narrowed.Text(".foot"); !strings.Contains(foot, "Showing 1 session of 1 that match") {
+	if foot := narrowed.Text(".foot"); !strings.Contains(foot, "Showing 1 of 1 matching sessions") {
 		t.Errorf("the foot says %q", foot)
 	}
 }
