@@ -40,7 +40,7 @@ func left(t *testing.T, b bundle, workspace uuid.UUID) []string {
 func isOfPeople(table string) bool {
 	return slices.Contains([]string{
 		"users", "user_tokens", "mails", "account_requests", "operators", "operator_entries", "second_factors", "recovery_codes",
-		"passkeys", "passkey_challenges", "subscription_ends",
+		"passkeys", "passkey_challenges", "subscription_ends", "master_proof",
 	}, table)
 }
 

@@ -2,7 +2,10 @@ package tenantsdb
 
 import (
 	"context"
+	"database/sql"
 	"encoding/hex"
+	"errors"
+	"fmt"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -63,7 +66,7 @@ func (db *DB) withKey(ctx context.Context, hash []byte, fn func(tx *gorm.DB) err
 }
 
 func (db *DB) transaction(ctx context.Context, setting, value string, fn func(tx *gorm.DB) error) error {
-	return db.gorm.WithContext(ctx).Connection(func(session *gorm.DB) error {
+	err := db.gorm.WithContext(ctx).Connection(func(session *gorm.DB) error {
 		conn, err := connectionOf(session)
 		if err != nil {
 			return err
@@ -76,6 +79,12 @@ func (db *DB) transaction(ctx context.Context, setting, value string, fn func(tx
 			return fn(tx)
 		})
 	})
+	// Whoever leaves while the transaction ends has it rolled back before the commit looks
+	// at the context, or after.
+	if errors.Is(err, sql.ErrTxDone) && ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", ctx.Err(), err)
+	}
+	return err
 }
 
 // workFor says whom the rest of the transaction works for. Its statements are not compiled,

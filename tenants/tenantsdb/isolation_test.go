@@ -284,6 +284,7 @@ func fill(t *testing.T, b bundle) {
 		"INSERT INTO billing_events (workspace_id, id, event, type, received_at) VALUES ($1, $2, 'evt_1', 'invoice.paid', now())",
 		"INSERT INTO meter_events (workspace_id, id, customer, at, exchanges) VALUES ($1, $2, 'cus_1', now(), 1)",
 		"INSERT INTO suspensions (workspace_id, reason) VALUES ($1, 'r')",
+		"INSERT INTO master_proof (sealed) VALUES ('p')",
 		"INSERT INTO mails (id, recipient, subject, body) VALUES ($1, 'a', 's', 't')",
 		"INSERT INTO subscription_ends (id, customer, asked_at, next_at) VALUES ($1, 'cus_2', now(), now())",
 		"INSERT INTO account_requests (id, kind, email) VALUES ($1, 'reset', 'a')",
@@ -327,6 +328,7 @@ func columns(t *testing.T, owner *pgxpool.Pool) map[string]string {
 	tables["second_factors"], tables["recovery_codes"] = "user_id", "user_id"
 	tables["passkeys"], tables["passkey_challenges"] = "user_id", "user_id"
 	tables["mails"], tables["account_requests"], tables["subscription_ends"] = "id", "id", "id"
+	tables["master_proof"] = "sealed"
 	return tables
 }
 
