@@ -45,8 +45,8 @@ func (x *indexing) add(ctx context.Context, one waitingLane) error {
 	return nil
 }
 
-// flush stores the steps, each alone if that fails together, and goes on with the lanes
-// that have more.
+// flush stores the steps, and goes on with the lanes that have more; where the steps
+// cannot be stored together, with each lane alone.
 func (x *indexing) flush(ctx context.Context) error {
 	steps := x.steps
 	x.steps, x.messages, x.bytes = nil, 0, 0
@@ -55,20 +55,16 @@ func (x *indexing) flush(ctx context.Context) error {
 	}
 	// Who archives locks the same rows, in the same order.
 	slices.SortFunc(steps, func(a, b step) int { return bytes.Compare(a.lane[:], b.lane[:]) })
-	together := x.store(ctx, steps[0].workspace, steps...)
+	areStored := x.store(ctx, steps[0].workspace, steps...) == nil
 	for _, first := range steps {
-		err := together
-		if err != nil && ctx.Err() == nil {
-			err = x.store(ctx, first.workspace, first)
-		}
-		if err == nil {
+		if areStored {
 			x.done += first.done
+			if first.last {
+				continue
+			}
 		}
-		if err == nil && !first.last {
-			var more int
-			more, err = first.run(ctx)
-			x.done += more
-		}
+		more, err := first.run(ctx)
+		x.done += more
 		if err == nil {
 			continue
 		}
