@@ -97,13 +97,7 @@ func (f readerFunc) Read(into []byte) (int, error) { return f(into) }
 
 // S24: a thousand clients that leave in the middle of a stream leave nothing running.
 func TestAThousandAbortsLeaveNothingRunning(t *testing.T) {
-	p := setup(t, func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, started)
-		_ = http.NewResponseController(w).Flush()
-		<-r.Context().Done()
-	})
+	p := setup(t, staysOpen(func() {}))
 	abort := func() {
 		ctx, cancel := context.WithCancel(t.Context())
 		response := p.open(ctx, http.MethodPost, messagesPath, streamed)

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"slices"
 	"testing"
@@ -32,14 +31,7 @@ func BenchmarkChunk(b *testing.B) {
 // of a stream has left.
 func BenchmarkLeaving(b *testing.B) {
 	left := make(chan struct{})
-	p := setup(b, func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, started)
-		_ = http.NewResponseController(w).Flush()
-		<-r.Context().Done()
-		left <- struct{}{}
-	})
+	p := setup(b, staysOpen(func() { left <- struct{}{} }))
 	took := make([]time.Duration, 0, b.N)
 	for b.Loop() {
 		ctx, cancel := context.WithCancel(b.Context())

@@ -119,19 +119,25 @@ func TestErrorInsideAStreamIsForwarded(t *testing.T) {
 	}
 }
 
-// W16, S24: when the client leaves, the provider hears of it, and the session goes on.
-// How soon, BenchmarkLeaving measures.
-func TestClientThatLeavesCancelsTheProvider(t *testing.T) {
-	t.Parallel()
-	left := make(chan struct{}, 1)
-	p := setup(t, func(w http.ResponseWriter, r *http.Request) {
+// staysOpen is a provider that begins a stream, and then says nothing until its client has
+// left.
+func staysOpen(left func()) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(w, started)
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
-		left <- struct{}{}
-	})
+		left()
+	}
+}
+
+// W16, S24: when the client leaves, the provider hears of it, and the session goes on.
+// How soon, BenchmarkLeaving measures.
+func TestClientThatLeavesCancelsTheProvider(t *testing.T) {
+	t.Parallel()
+	left := make(chan struct{}, 1)
+	p := setup(t, staysOpen(func() { left <- struct{}{} }))
 	ctx, cancel := context.WithCancel(t.Context())
 	response := p.open(ctx, http.MethodPost, messagesPath, streamed)
 	read(t, response.Body, started)

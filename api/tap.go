@@ -59,7 +59,7 @@ func (g *guardedTap) read() wire.Answer {
 // survive ends a panic.
 func (g *guardedTap) survive() {
 	if value := recover(); value != nil {
-		g.failure = fmt.Sprintf("%v\n%s", value, debug.Stack())
+		g.failure = panicked(value)
 	}
 }
 
@@ -68,11 +68,14 @@ func (g *guardedTap) survive() {
 func (s *Server) aside(ctx context.Context, event *Event, work func()) {
 	defer func() {
 		if value := recover(); value != nil {
-			s.unread(ctx, event, fmt.Sprintf("%v\n%s", value, debug.Stack()))
+			s.unread(ctx, event, panicked(value))
 		}
 	}()
 	work()
 }
+
+// panicked says what was panicked with, and where.
+func panicked(value any) string { return fmt.Sprintf("%v\n%s", value, debug.Stack()) }
 
 // unread tells that an answer could not be read whole.
 func (s *Server) unread(ctx context.Context, event *Event, failure string) {
