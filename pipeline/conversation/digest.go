@@ -33,10 +33,11 @@ const (
 	HasMedia                      // an image, document or sound
 	HasOpaque                     // blocks that travel whole or not at all
 	IsPart                        // a piece of an answer, not a whole one: the items of Responses
-	IsPinned                      // must stay where it is, as it is: compaction items, mid-conversation system messages, item references
-	LoadsTools                    // makes tools known to the model: stays as it is, where it is
+	IsPinned                      // must stay as it is: compaction items, item references, unknown roles, system messages that hold more than text
+	LoadsTools                    // makes tools known to the model: what does so stays as it is
 	HasPending                    // a call that the provider answers itself, in a later message
 	HasSettled                    // the provider's answer to such a call of an earlier message
+	IsBoundary                    // stands for a history that only the provider knows: a compaction of its own
 )
 
 // Has reports whether any of want is set.

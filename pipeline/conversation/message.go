@@ -47,7 +47,8 @@ type Block struct {
 	// (free text for custom tools).
 	Text string
 
-	// ID is the call's id in ToolCall and ToolResult blocks.
+	// ID is the call's id in ToolCall and ToolResult blocks, and in Opaque blocks
+	// that call a tool of the provider's or answer such a call; "" if absent.
 	ID string
 
 	// Name is a ToolCall's tool and an Opaque block's wire type.
@@ -55,6 +56,10 @@ type Block struct {
 
 	// IsError marks a ToolResult that reports a failure.
 	IsError bool
+
+	// Tools names the tools that a ToolResult or Opaque block makes known to the
+	// model; nil if none.
+	Tools []string
 
 	// Media describes what a Media block, or a ToolResult that carries some, holds.
 	Media []Attachment
@@ -86,9 +91,9 @@ type Message struct {
 	// not changed is always forwarded as Raw.
 	Changed bool
 
-	// Traits are the flags that the blocks do not show: IsPart, IsPinned,
-	// LoadsTools, HasPending, HasSettled, and HasOpaque where a block of another
-	// kind holds something opaque.
+	// Traits are the flags that the blocks do not show: IsPart, IsPinned, IsBoundary,
+	// HasPending, HasSettled, and HasOpaque where a block of another kind holds
+	// something opaque.
 	Traits Flags
 
 	// Markers are the times to live ("5m", "1h") of the cache markers in Raw, in order.
@@ -102,6 +107,9 @@ func (m *Message) Flags() Flags {
 		block := &m.Blocks[i]
 		if len(block.Media) > 0 {
 			flags |= HasMedia
+		}
+		if len(block.Tools) > 0 {
+			flags |= LoadsTools
 		}
 		switch block.Kind {
 		case Text:

@@ -24,9 +24,10 @@ func Grow(t testing.TB, codec wire.Codec, body []byte) [][]byte {
 		}
 	}
 	var bodies [][]byte
+	leads := true
 	for i, message := range messages {
-		isLast := i+1 == len(messages)
-		if message.Role == conversation.Assistant || message.Role == conversation.System && !isLast || !isLast && messages[i+1].Role != conversation.Assistant {
+		leads = leads && message.Role == conversation.System
+		if message.Role == conversation.Assistant || leads || i+1 < len(messages) && messages[i+1].Role != conversation.Assistant {
 			continue
 		}
 		bodies = append(bodies, envelope.Seal([]wire.Piece{

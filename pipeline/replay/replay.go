@@ -247,15 +247,17 @@ func rawBytes(parts []json.RawMessage) [][]byte {
 }
 
 // Ends returns the lengths of those prefixes of a conversation that are requests:
-// the model is to speak next.
+// the model is to speak next. A system message behind a message of the user belongs to
+// that request.
 func Ends(messages []conversation.Digest) []int {
 	starts := make(map[int]bool)
 	for _, turn := range conversation.Turns(messages) {
 		starts[turn.From] = true
 	}
 	var ends []int
+	lead := conversation.Lead(messages)
 	for i, message := range messages {
-		if message.Role == conversation.Assistant || message.Role == conversation.System {
+		if message.Role == conversation.Assistant || i < lead {
 			continue
 		}
 		next := i + 1

@@ -56,7 +56,7 @@ func (m *Module) ahead(exchange *pipeline.Exchange, size int) *epoch {
 	if projection.Covers >= len(exchange.Chain) || exchange.Chain[projection.Covers] != projection.Chain || settings(exchange) != plan.Settings {
 		return nil
 	}
-	p := newPlanner(exchange, m.counter, size)
+	p := newPlanner(exchange, m.counter, size, byTheRules)
 	after := exchange.Estimate(&projection)
 	if after > (p.goal+p.high)/2 || p.now-after < int(p.config.MinClear*float64(p.limit)) {
 		return nil // what came since is too much for it

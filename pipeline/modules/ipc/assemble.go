@@ -8,6 +8,7 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/wire"
 )
 
 // span is what is folded of a turn at L2 or L3.
@@ -108,28 +109,23 @@ func (p *parts) add(more ...session.Part) {
 	}
 }
 
-// fold adds the parts of a run of adjacent spans: one message of the user, and
-// one of the assistant where another of the user follows, so that roles take
-// turns. Each level has a part, all but the last without a message. Where that is
-// no smaller than L1 is, the turns stay at L1.
+// fold adds the parts of a run of adjacent spans: a record of them, which is one message
+// of the user, behind it what stays of their turns, and one message of the assistant where
+// another of the user follows, so that roles take turns. Each level has a part, all but
+// the last without a message. Where that is no smaller than L1 is, the turns stay at L1.
 func (p *planner) fold(parts *parts, run []*span, block int) error {
 	if len(run) == 0 {
 		return nil
 	}
 	from, to := run[0].From, run[len(run)-1].To
-	last := run[len(run)-1].record
-	follows := to < len(p.exchange.Digests) && p.exchange.Digests[to].Role == conversation.User
-	answers := follows && last.said != ""
-
+	behind := p.behind(run)
+	answers := len(behind) > 0 && behind[len(behind)-1].isAnswer
 	text := p.recorded(run, block, answers)
-	messages := []conversation.Message{textMessage(conversation.User, p.frame()+text)}
-	if answers {
-		messages = append(messages, textMessage(conversation.Assistant, run[len(run)-1].answer()))
-	}
-	sizes, size := make([]int, len(messages)), 0
-	for i, message := range messages {
-		sizes[i] = p.counter.Message(message)
-		size += sizes[i]
+	record := textMessage(conversation.User, p.frame()+text)
+	recordSize := p.counter.Message(record)
+	size := recordSize
+	for i := range behind {
+		size += behind[i].tokens
 	}
 	if size >= p.leastAt1(from, to) {
 		shallow, err := p.shallowSize(run)
@@ -141,18 +137,23 @@ func (p *planner) fold(parts *parts, run []*span, block int) error {
 		}
 	}
 	if p.ledger != "" { // the first record opens the projection
-		messages[0] = textMessage(conversation.User, p.frame()+p.ledger+text)
-		sizes[0] = p.counter.Message(messages[0])
+		record = textMessage(conversation.User, p.frame()+p.ledger+text)
+		recordSize = p.counter.Message(record)
 		p.ledger = ""
 	}
 	p.isNamed = true
 	rendered := session.Part{From: from, To: to}
-	for i, message := range messages {
-		raw, err := p.exchange.Codec.Encode(message)
+	messages := []kept{}
+	if parts.endWithSystem(p.exchange.Digests) {
+		messages = append(messages, p.said(conversation.Assistant, answerBelow))
+	}
+	messages = append(append(messages, kept{role: conversation.User, message: &record, tokens: recordSize}), behind...)
+	for i := range messages {
+		raw, err := messages[i].encoded(p.exchange.Codec)
 		if err != nil {
 			return fmt.Errorf("encode record of messages %d to %d: %w", from, to, err)
 		}
-		join(&rendered, raw, 1, sizes[i])
+		join(&rendered, raw, 1, messages[i].tokens)
 	}
 	for len(run) > 0 {
 		n := sameLevel(run)
@@ -164,6 +165,74 @@ func (p *planner) fold(parts *parts, run []*span, block int) error {
 		run = run[n:]
 	}
 	return nil
+}
+
+// What is said where a record stands between system messages, each of which must follow a
+// message of the user and precede one of the assistant.
+const (
+	answerBelow = "[The answer is in the notes that follow.]"
+	answerAbove = "[The answer is in the notes above.]"
+	goesOn      = "[The conversation goes on.]"
+)
+
+// behind returns what stands behind the record of a run: what stays of its turns, in
+// order, and what the assistant said last where a message of the user follows.
+func (p *planner) behind(run []*span) []kept {
+	var all []kept
+	role, hasCall := conversation.User, false
+	for _, span := range run {
+		for _, stays := range p.turns[span.turn].kept {
+			if stays.role == conversation.System && role != conversation.User && role != conversation.Tool {
+				if role == conversation.System {
+					all = append(all, p.said(conversation.Assistant, answerAbove))
+				}
+				all = append(all, p.said(conversation.User, goesOn))
+			}
+			all, role = append(all, stays), stays.role
+			hasCall = hasCall || role == conversation.Assistant
+		}
+	}
+	if hasCall && p.exchange.Request.ThinkingFirst {
+		// The tool loop that comes next must not begin with these calls.
+		all, role = append(all, p.said(conversation.User, goesOn)), conversation.User
+	}
+	last := run[len(run)-1]
+	if last.To >= len(p.exchange.Digests) || p.exchange.Digests[last.To].Role != conversation.User {
+		return all
+	}
+	switch {
+	case last.record.said != "":
+		answer := p.said(conversation.Assistant, last.answer())
+		answer.isAnswer = true
+		return append(all, answer)
+	case role == conversation.System:
+		return append(all, p.said(conversation.Assistant, answerAbove))
+	}
+	return all
+}
+
+// said returns a message of ours.
+func (p *planner) said(role conversation.Role, text string) kept {
+	message := textMessage(role, text)
+	return kept{role: role, message: &message, tokens: p.counter.Message(message)}
+}
+
+// encoded returns the message's bytes.
+func (h *kept) encoded(codec wire.Codec) (json.RawMessage, error) {
+	if h.message == nil {
+		return h.raw, nil
+	}
+	return codec.Encode(*h.message)
+}
+
+// endWithSystem reports whether the last message so far is a system message amid the
+// conversation, which an answer must follow.
+func (p *parts) endWithSystem(digests []conversation.Digest) bool {
+	if len(*p) == 0 {
+		return false
+	}
+	last := (*p)[len(*p)-1]
+	return last.Raw == nil && last.To > conversation.Lead(digests) && digests[last.To-1].Role == conversation.System
 }
 
 // answer returns what the assistant says behind a record that ends with the span.

@@ -7,11 +7,11 @@ import (
 )
 
 // leastAt1 returns what messages have at L1 at least, in o200k tokens: it cuts tool
-// results alone.
+// results and leaves out outdated notices.
 func (p *planner) leastAt1(from, to int) int {
 	size := 0
 	for i, digest := range p.exchange.Digests[from:to] {
-		if !digest.Flags.Has(conversation.HasResult) {
+		if !digest.Flags.Has(conversation.HasResult) && p.fates[from+i] != isOutdated {
 			size += digest.Tokens + p.added[from+i]
 		}
 	}

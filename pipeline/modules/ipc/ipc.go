@@ -16,7 +16,7 @@ const Name = "ipc"
 
 // RenderVersion numbers the texts that L1 to L3 make of a turn. The same
 // originals, levels and settings give the same bytes as long as it stays.
-const RenderVersion = 3
+const RenderVersion = 4
 
 // Counter counts the o200k tokens of a message.
 type Counter interface {
@@ -156,6 +156,7 @@ type epoch struct {
 	reached    bool   // the prompt is under its target
 	prediction prediction
 	fits       bool // and at least under its limit
+	rung       rung // which rules it took
 
 	dropped, droppedFrom, droppedTo int // messages that something was left out of to fit the window, and their range in the archive
 }
@@ -178,6 +179,9 @@ func (e *epoch) report(exchange *pipeline.Exchange) {
 		pipeline.Event{Module: Name, Type: "started", Reason: e.projection.Reason, Counts: map[string]int{"before": e.projection.Before}},
 		pipeline.Event{Module: Name, Type: "completed", Reason: e.projection.Reason, Counts: counts},
 	)
+	if e.rung > byTheRules {
+		report.Events = append(report.Events, pipeline.Event{Module: Name, Type: "protection_lifted", Reason: e.rung.String()})
+	}
 	if !e.reached {
 		unreachable(exchange, e.projection.After)
 	}

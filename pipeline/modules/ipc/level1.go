@@ -27,7 +27,7 @@ func (p *planner) cutResults(index int, message conversation.Message, digest con
 	}
 	for i := range message.Blocks {
 		block := &message.Blocks[i]
-		if block.Kind != conversation.ToolResult {
+		if block.Kind != conversation.ToolResult || len(block.Tools) > 0 {
 			continue
 		}
 		text := cutResult(index, block, p.config.ObservationMasking)

@@ -200,14 +200,14 @@ func (p *planner) bare(index int, message conversation.Message, part session.Par
 // and whether it had any. Those of the message that a person typed last stay.
 func (p *planner) withoutMedia(index int, message conversation.Message) (conversation.Message, bool) {
 	flags := p.exchange.Digests[index].Flags
-	if p.isLatest(index) || !flags.Has(conversation.HasMedia) || flags.Has(conversation.IsPinned|conversation.LoadsTools) {
+	if p.isLatest(index) || !flags.Has(conversation.HasMedia) || flags.Has(conversation.IsPinned) {
 		return message, false
 	}
 	has := false
 	for i := range message.Blocks {
 		block := &message.Blocks[i]
 		isTyped := block.Kind == conversation.Media && message.Role == conversation.User
-		if !isTyped && block.Kind != conversation.ToolResult || weight(block.Media) < lightAttachment {
+		if !isTyped && block.Kind != conversation.ToolResult || len(block.Tools) > 0 || weight(block.Media) < lightAttachment {
 			continue
 		}
 		message.Replace(i, joinNonEmpty("\n", block.Text, describe(index, block.Media)))
@@ -262,7 +262,7 @@ func (p *planner) keepEvicted() error {
 	}
 	changed := map[int]json.RawMessage{}
 	for _, part := range current.Parts {
-		if part.Level == 1 && part.Raw != nil && part.To-part.From == 1 {
+		if part.Level == 1 && len(part.Raw) > 0 && part.To-part.From == 1 {
 			changed[part.From] = part.Raw
 		}
 	}

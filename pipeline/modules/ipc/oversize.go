@@ -53,7 +53,7 @@ func (p *planner) oversized(least int) ([]oversized, error) {
 		}
 		for i := from; i < t.To && t.level < 2; i++ {
 			digest := p.exchange.Digests[i]
-			if !digest.Flags.Has(conversation.HasResult) || digest.Flags.Has(conversation.LoadsTools) || digest.Tokens <= 2*least {
+			if !digest.Flags.Has(conversation.HasResult) || digest.Tokens <= 2*least {
 				continue
 			}
 			if err := p.read(t); err != nil {
@@ -64,7 +64,7 @@ func (p *planner) oversized(least int) ([]oversized, error) {
 			}
 			for j := range t.messages[i-t.From].Blocks {
 				block := &t.messages[i-t.From].Blocks[j]
-				if block.Kind != conversation.ToolResult {
+				if block.Kind != conversation.ToolResult || len(block.Tools) > 0 {
 					continue
 				}
 				if size := p.countText(block.Text); size > 2*least {

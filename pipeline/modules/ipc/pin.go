@@ -14,7 +14,7 @@ const bridge = "compaction-bridge"
 // keepPinned keeps a turn as the client sent it if one of its messages is pinned.
 // One that was compressed before comes back with the epoch.
 func (p *planner) keepPinned(t *turn) {
-	if p.isPinned(t.Turn) {
+	if p.rung < foldsPinned && p.isPinned(t.Turn) {
 		t.floor, t.deepest, t.isFixed = 0, 0, true
 	}
 }

@@ -40,11 +40,16 @@ type planner struct {
 	added  map[int]int // o200k tokens of the inserts at messages
 	memory memory      // nil: nothing is remembered
 	turns  []*turn
-	uses   *uses       // nil: not made yet
-	stale  []bool      // turns whose results say nothing any more; nil: not looked for yet
-	loop   int         // the turn that opens a tool loop that must open with thinking; -1
-	lines  map[int]int // size of the L3 line of each block of blockTurns
-	total  int         // size of the prompt as planned, but for the frames of records
+	uses   *uses  // nil: not made yet
+	stale  []bool // turns whose results say nothing any more; nil: not looked for yet
+
+	rung  rung           // which rules for cost and form it may break
+	fates map[int]fate   // what becomes of messages that are bound by more than their turn
+	loads map[string]int // the last message that makes a tool known
+
+	loop  int         // the turn that opens a tool loop that must open with thinking; -1
+	lines map[int]int // size of the L3 line of each block of blockTurns
+	total int         // size of the prompt as planned, but for the frames of records
 
 	made    map[[2]int]lineOf // L3 lines by the messages they stand for
 	ledgers map[int]string    // blocks of the ledger by how many turns they cover
@@ -59,28 +64,27 @@ type planner struct {
 // plan plans an epoch for a prompt of size tokens of the model. It returns
 // errNothingToFree if there is none worth making.
 func (m *Module) plan(ctx context.Context, exchange *pipeline.Exchange, size int) (*epoch, error) {
-	p := newPlanner(exchange, m.counter, size)
+	p := newPlanner(exchange, m.counter, size, byTheRules)
 	p.memory = m.memory
 	worth := p.worth()
 	heavy := isHeavy(exchange)
 	if p.potential() < worth && p.now <= p.limit && !(heavy && p.mayLighten()) {
 		return nil, errNothingToFree
 	}
-	if err := p.keepSummary(); err != nil {
-		return nil, err
-	}
-	if err := p.useSummary(ctx); err != nil {
-		return nil, err
-	}
-	if err := p.keepEvicted(); err != nil {
-		return nil, err
-	}
-	projection, err := p.shorten(ctx)
-	if err == nil && heavy {
-		projection, err = p.lighten(ctx, projection)
-	}
+	projection, err := p.project(ctx)
 	if err != nil {
 		return nil, err
+	}
+	for next := byTheRules + 1; next <= lastRung && exchange.Estimate(projection) > p.limit; next++ {
+		bolder := newPlanner(exchange, m.counter, size, next)
+		bolder.memory = m.memory
+		shorter, err := bolder.project(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if exchange.Estimate(shorter) < exchange.Estimate(projection) {
+			p, projection = bolder, shorter
+		}
 	}
 	after := exchange.Estimate(projection)
 	switch {
@@ -94,6 +98,27 @@ func (m *Module) plan(ctx context.Context, exchange *pipeline.Exchange, size int
 	}
 	projection.Before, projection.After = size, p.tokens(after)
 	return p.summarize(projection, after <= p.high), nil
+}
+
+// project returns the projection of the best plan.
+func (p *planner) project(ctx context.Context) (*session.Projection, error) {
+	if err := p.findKept(); err != nil {
+		return nil, err
+	}
+	if err := p.keepSummary(); err != nil {
+		return nil, err
+	}
+	if err := p.useSummary(ctx); err != nil {
+		return nil, err
+	}
+	if err := p.keepEvicted(); err != nil {
+		return nil, err
+	}
+	projection, err := p.shorten(ctx)
+	if err != nil || !isHeavy(p.exchange) {
+		return projection, err
+	}
+	return p.lighten(ctx, projection)
 }
 
 // shorten plans for the prompt's tokens; where they are not too many, it leaves
@@ -113,8 +138,11 @@ func (p *planner) shorten(ctx context.Context) (*session.Projection, error) {
 }
 
 // newPlanner looks at the exchange without reading a message.
-func newPlanner(exchange *pipeline.Exchange, counter Counter, size int) *planner {
-	p := &planner{exchange: exchange, config: exchange.Config.IPC, counter: counter, rate: exchange.Factor, made: map[[2]int]lineOf{}, ledgers: map[int]string{}, truncation: newTruncation()}
+func newPlanner(exchange *pipeline.Exchange, counter Counter, size int, rung rung) *planner {
+	p := &planner{
+		exchange: exchange, config: exchange.Config.IPC, counter: counter, rate: exchange.Factor, rung: rung,
+		made: map[[2]int]lineOf{}, ledgers: map[int]string{}, truncation: newTruncation(),
+	}
 	p.now = max(1, exchange.Estimate(exchange.Projection))
 	// What was reported of this prompt may tell more than the model's average.
 	p.rate = max(p.rate, float64(size)/float64(p.now))
@@ -133,7 +161,7 @@ func newPlanner(exchange *pipeline.Exchange, counter Counter, size int) *planner
 	p.isLong = exchange.Limit > 0 && (float64(size) > p.config.TargetUtilization*float64(exchange.Limit) || !isHeavy(exchange))
 	p.blockTokens = p.config.BlockTokens
 	p.latest, p.attached = latestTyped(exchange.Digests), latestAttached(exchange.Digests)
-	boundary := lastBoundary(exchange.Digests)
+	boundary := p.boundary()
 	for i, bounds := range exchange.Turns {
 		t := &turn{Turn: bounds, index: i, verbatim: bounds.From, spared: bounds.To}
 		t.floor = p.standing(bounds)
@@ -145,7 +173,8 @@ func newPlanner(exchange *pipeline.Exchange, counter Counter, size int) *planner
 		p.keepPinned(t)
 		t.original = p.originals(bounds.From, bounds.To)
 		p.turns = append(p.turns, t)
-		if p.latest >= bounds.From && p.latest < bounds.To {
+		isNewest := i == len(exchange.Turns)-1
+		if p.latest >= bounds.From && p.latest < bounds.To && (p.rung < foldsTyped || isNewest) {
 			p.keepUpTo(t, p.latest)
 		}
 	}
@@ -186,37 +215,33 @@ func (p *planner) standing(bounds conversation.Turn) int {
 	return level
 }
 
-// deepest returns the level that a turn may go down to for what it holds.
-// Messages that must stay where they are or make tools known let it be cut, not
-// folded; so does a system message right before it, which an answer must follow. What a provider's
-// own compaction stands for is not touched at all, nor is a call without result.
+// deepest returns the level that a turn may go down to for what it holds. What a
+// provider's own compaction stands for is not touched at all, nor is a call without its
+// result. Nothing else binds a turn: what must stay of it stays behind its record.
 func (p *planner) deepest(index, boundary int) int {
-	digests, bounds := p.exchange.Digests, p.exchange.Turns[index]
-	deepest := p.config.DeepestLevel
+	bounds := p.exchange.Turns[index]
 	if bounds.From <= boundary {
 		return 0
 	}
 	var flags conversation.Flags
-	for _, digest := range digests[bounds.From:bounds.To] {
+	for _, digest := range p.exchange.Digests[bounds.From:bounds.To] {
 		flags |= digest.Flags
-		if digest.Role == conversation.System {
-			flags |= conversation.IsPinned
-		}
 	}
 	if flags.Has(conversation.HasCall) && !flags.Has(conversation.HasResult) {
 		return 0
 	}
-	if flags.Has(conversation.IsPinned|conversation.LoadsTools) || bounds.From > 0 && index > 0 && digests[bounds.From-1].Role == conversation.System {
-		deepest = min(deepest, 1)
-	}
-	return deepest
+	return p.config.DeepestLevel
 }
 
-// lastBoundary returns the index of the last message that stands for a history
-// only the provider knows; -1 without one.
-func lastBoundary(digests []conversation.Digest) int {
-	for i, digest := range slices.Backward(digests) {
-		if digest.Flags.Has(conversation.IsPinned) && digest.Role != conversation.System {
+// boundary returns the index of the last message that stands for a history only the
+// provider knows; -1 without one. What precedes it may go on the last rungs: the
+// provider does not need it.
+func (p *planner) boundary() int {
+	if p.rung >= foldsHeld {
+		return -1
+	}
+	for i, digest := range slices.Backward(p.exchange.Digests) {
+		if digest.Flags.Has(conversation.IsBoundary) {
 			return i
 		}
 	}
@@ -259,7 +284,7 @@ func (p *planner) keepUpTo(t *turn, index int) {
 // itself, unless that fills a large part of the window: nothing else the model
 // sees says what it says.
 func (p *planner) keepSummary() error {
-	if len(p.turns) == 0 {
+	if len(p.turns) == 0 || p.rung >= foldsPinned {
 		return nil
 	}
 	first := p.turns[0]
@@ -453,7 +478,7 @@ func (p *planner) reset() error {
 func (p *planner) summarize(projection *session.Projection, reached bool) *epoch {
 	e := &epoch{
 		projection: *projection, levels: p.exchange.Levels(projection), reached: reached, fits: p.exchange.Estimate(projection) <= p.limit,
-		before: p.exchange.Original(),
+		before: p.exchange.Original(), rung: p.rung,
 	}
 	e.dropped, e.droppedFrom, e.droppedTo = p.left()
 	for _, digest := range p.exchange.Digests[:projection.Covers] {

@@ -63,7 +63,7 @@ func (p *planner) findStale() error {
 	if err != nil {
 		return err
 	}
-	later := afterwards{files: map[string]*fate{}, results: map[string]bool{}}
+	later := afterwards{files: map[string]*fileFate{}, results: map[string]bool{}}
 	for _, t := range slices.Backward(p.turns) {
 		cut, stale := later.turn(t)
 		p.stale[t.index] = cut > 0 && float64(stale) >= staleShare*float64(cut)
@@ -73,12 +73,12 @@ func (p *planner) findStale() error {
 
 // afterwards is what follows a turn, as far as it makes results stale.
 type afterwards struct {
-	files   map[string]*fate
+	files   map[string]*fileFate
 	results map[string]bool
 }
 
-// fate is what happens to a file later.
-type fate struct {
+// fileFate is what happens to a file later.
+type fileFate struct {
 	isChanged bool
 	reads     []extent
 }
@@ -144,11 +144,11 @@ func (a *afterwards) call(call *ledger.Made) bool {
 	return isStale || superseded
 }
 
-func (a *afterwards) file(name string) *fate {
+func (a *afterwards) file(name string) *fileFate {
 	name = path.Clean(name)
 	file := a.files[name]
 	if file == nil {
-		file = &fate{}
+		file = &fileFate{}
 		a.files[name] = file
 	}
 	return file

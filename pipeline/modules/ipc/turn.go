@@ -35,6 +35,10 @@ type turn struct {
 	stripped     []session.Part         // L0 without media, a part a message; nil: not made yet
 	strippedSize int                    // its o200k tokens
 
+	isKept   bool   // kept has been made
+	kept     []kept // what stays of it behind its record
+	keptSize int    // its o200k tokens
+
 	record  *record  // L2 and L3 of what is not verbatim; nil: not made yet
 	written *written // the summary that stands for what is not verbatim; nil: none
 }
@@ -50,8 +54,12 @@ func (p *planner) shortenResults(t *turn) error {
 	t.shorter = make([]conversation.Message, len(t.messages))
 	for i, message := range t.messages {
 		digest := p.exchange.Digests[t.From+i]
+		if p.leavesOut(t, t.From+i) {
+			t.sizes = append(t.sizes, 0)
+			continue
+		}
 		shorter, size := message, p.originals(t.From+i, t.From+i+1)
-		if !t.isFixed && t.From+i < t.spared && digest.Flags.Has(conversation.HasResult) && !digest.Flags.Has(conversation.LoadsTools) {
+		if !t.isFixed && t.From+i < t.spared && digest.Flags.Has(conversation.HasResult) {
 			if changed, less := p.shortOf(t, i); less < size {
 				shorter, size = changed, less
 			}
@@ -81,6 +89,9 @@ func (p *planner) cutDown(t *turn) error {
 	t.cutSize = 0
 	for i, shorter := range t.shorter {
 		part := p.untouched(t.From+i, t.From+i+1, 1)
+		if p.leavesOut(t, t.From+i) {
+			part = session.Part{From: t.From + i, To: t.From + i + 1, Level: 1, Raw: json.RawMessage{}}
+		}
 		if shorter.Changed {
 			// A result that has no shorter form stays, a screenshot for one.
 			if cut, err := p.encodedShort(t, i); err == nil {
@@ -93,12 +104,21 @@ func (p *planner) cutDown(t *turn) error {
 	return nil
 }
 
+// leavesOut reports whether L1 leaves a message out: a notice that a later one makes
+// worthless, between a message of the user and what comes next.
+func (p *planner) leavesOut(t *turn, index int) bool {
+	return p.fates[index] == isOutdated && !t.isFixed && index < t.spared && index > 0 && p.exchange.Digests[index-1].Role != conversation.Assistant
+}
+
 // forgetL1 drops what was made of the turn for L1: it would come out otherwise.
 func (t *turn) forgetL1() { t.shorter, t.sizes, t.cut, t.cutSize = nil, nil, nil, 0 }
 
 // note makes what the turn has at L2 and what L3 is made of.
 func (p *planner) note(t *turn) error {
 	if err := p.noteBand(t); err != nil {
+		return err
+	}
+	if err := p.keep(t); err != nil {
 		return err
 	}
 	return p.weighRecord(t)
@@ -127,10 +147,10 @@ func (p *planner) size(t *turn, level int) (int, error) {
 		return t.cutSize, err
 	case 2:
 		err := p.note(t)
-		return t.front + t.record.size, err
+		return t.front + t.record.size + t.keptSize, err
 	default:
 		err := p.note(t)
-		return t.front, err
+		return t.front + t.keptSize, err
 	}
 }
 

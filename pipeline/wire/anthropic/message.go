@@ -17,19 +17,24 @@ func (Codec) Parse(raw json.RawMessage) (conversation.Message, error) {
 	message := conversation.Message{Raw: raw}
 	var role string
 	var content json.RawMessage
+	more := false // members that no plain message has
 	for name, value := range wire.Members(raw) {
 		switch string(name) {
 		case "role":
 			role, _ = wire.String(value)
 		case "content":
 			content = value
+		default:
+			more = true
 		}
 	}
 	message.Role = conversation.Role(role)
 	switch message.Role {
 	case conversation.User, conversation.Assistant:
 	case conversation.System:
-		message.Traits |= conversation.IsPinned
+		if more || !wire.IsPlainText(content, []string{"text"}, "cache_control") {
+			message.Traits |= conversation.IsPinned
+		}
 	default:
 		message.Role, content = conversation.User, nil
 		message.Traits |= conversation.IsPinned
@@ -48,8 +53,8 @@ func parseContent(message *conversation.Message, content json.RawMessage) {
 		var served serverCalls
 		for _, raw := range wire.Elements(content) {
 			block, traits := parseBlock(raw)
+			message.Traits |= traits | join(message.Role, &block)
 			message.Blocks = append(message.Blocks, block)
-			message.Traits |= traits
 			message.Markers = blockMarkers(message.Markers, raw)
 			served.note(&block)
 		}
@@ -115,8 +120,26 @@ func outline(raw json.RawMessage, read wireBlock) conversation.Block {
 		block.Kind = conversation.Media
 	default:
 		block.Kind, block.Name = conversation.Opaque, read.kind
+		if block.ID, _ = wire.String(read.toolUseID); block.ID == "" {
+			block.ID = read.id
+		}
 	}
 	return block
+}
+
+// join makes a call and its result of two blocks that the proxy does not know but that
+// belong together: of a call to the client's tools, and of what answers a call in a
+// message of the user. They stay together, as they are or not at all.
+func join(role conversation.Role, block *conversation.Block) (traits conversation.Flags) {
+	isServer := strings.HasPrefix(block.Name, "server_") || strings.HasPrefix(block.Name, "mcp_")
+	switch {
+	case block.Kind != conversation.Opaque || block.ID == "":
+	case role == conversation.User && wire.Get(block.Raw, "tool_use_id") != nil:
+		block.Kind, traits = conversation.ToolResult, conversation.HasOpaque
+	case role == conversation.Assistant && strings.HasSuffix(block.Name, "_use") && !isServer:
+		block.Kind, traits = conversation.ToolCall, conversation.HasOpaque
+	}
+	return traits
 }
 
 // parseBlock reads a content block and what it means for its message.
@@ -136,31 +159,31 @@ func parseBlock(raw json.RawMessage) (block conversation.Block, traits conversat
 		block.Text = string(read.input)
 	case conversation.ToolResult:
 		block.Text, block.Media = parseResult(read.content)
-		if loadsTools(block.Media) {
-			traits = conversation.LoadsTools
-		}
+		block.Tools = loaded(block.Media)
 	case conversation.Media:
 		block.Media = []conversation.Attachment{attachment(raw, read)}
 	case conversation.Opaque:
 		switch read.kind {
 		case "compaction":
-			traits = conversation.IsPinned
-		case "tool_search_tool_result", "mcp_tool_listing":
-			traits = conversation.LoadsTools
+			traits = conversation.IsPinned | conversation.IsBoundary
+		case "tool_search_tool_result":
+			block.Tools = append(wire.TextsOf(wire.Get(read.content, "tool_references"), "tool_name"), read.kind)
+		case "mcp_tool_listing":
+			block.Tools = []string{read.kind + " " + wire.Text(raw, "mcp_server_name")}
 		}
 	}
 	return block, traits
 }
 
-// loadsTools reports whether a result names tools that its client had deferred:
-// the provider shows them to the model from there on.
-func loadsTools(media []conversation.Attachment) bool {
+// loaded returns the tools that a result names and that its client had deferred: the
+// provider shows them to the model from there on.
+func loaded(media []conversation.Attachment) (tools []string) {
 	for _, attachment := range media {
 		if attachment.Type == "tool_reference" {
-			return true
+			tools = append(tools, wire.Text(attachment.Raw, "tool_name"))
 		}
 	}
-	return false
+	return tools
 }
 
 // serverCalls are the calls of a message that the provider answers itself, and
@@ -177,9 +200,9 @@ func (c *serverCalls) note(block *conversation.Block) {
 	}
 	switch {
 	case block.Name == "server_tool_use" || block.Name == "mcp_tool_use":
-		c.open = append(c.open, wire.Text(block.Raw, "id"))
+		c.open = append(c.open, block.ID)
 	case strings.HasSuffix(block.Name, "_tool_result"):
-		if i := slices.Index(c.open, wire.Text(block.Raw, "tool_use_id")); i >= 0 {
+		if i := slices.Index(c.open, block.ID); i >= 0 {
 			c.open = slices.Delete(c.open, i, i+1)
 		} else {
 			c.isSettled = true

@@ -72,7 +72,7 @@ func messages() []wiretest.Message {
 			Name: "server tools stay opaque", // A8
 			Raw:  `{"role":"assistant","content":[{"type":"redacted_thinking","data":"eA=="},{"type":"server_tool_use","id":"s1","name":"web_search","input":{}},{"type":"web_search_tool_result","tool_use_id":"s1","content":[{"encrypted_content":"x"}]},{"type":"future_block","n":12345678901234567890}]}`,
 			Role: conversation.Assistant, Flags: conversation.HasThinking | conversation.HasOpaque,
-			Blocks: []string{`thinking`, `opaque server_tool_use`, `opaque web_search_tool_result`, `opaque future_block`},
+			Blocks: []string{`thinking`, `opaque s1 server_tool_use`, `opaque s1 web_search_tool_result`, `opaque future_block`},
 		},
 		{
 			Name: "a system message in the middle", // W32
@@ -81,9 +81,29 @@ func messages() []wiretest.Message {
 			Blocks: []string{`text "tools changed"`, `opaque tool_addition`},
 		},
 		{
+			Name: "a plain system message in the middle", // W32
+			Raw:  `{"role":"system","content":[{"type":"text","text":"be brief","cache_control":{"type":"ephemeral"}}]}`,
+			Role: conversation.System, Blocks: []string{`text "be brief"`},
+		},
+		{
+			Name: "a system message that is taken back later", // W32
+			Raw:  `{"role":"system","content":"be brief","clear_at":"2026-12-01T00:00:00Z"}`,
+			Role: conversation.System, Flags: conversation.IsPinned, Blocks: []string{`text "be brief"`},
+		},
+		{
+			Name: "a call of a kind of the future",
+			Raw:  `{"role":"assistant","content":[{"type":"hologram_use","id":"h1","shape":"x"}]}`,
+			Role: conversation.Assistant, Flags: conversation.HasCall | conversation.HasOpaque, Blocks: []string{`tool_call h1 hologram_use`},
+		},
+		{
+			Name: "the result of such a call",
+			Raw:  `{"role":"user","content":[{"type":"hologram_result","tool_use_id":"h1","shape":"x"}]}`,
+			Role: conversation.User, Flags: conversation.HasResult | conversation.HasOpaque, Blocks: []string{`tool_result h1 hologram_result`},
+		},
+		{
 			Name: "a compaction block", // W37
 			Raw:  `{"role":"assistant","content":[{"type":"compaction","content":"short","signature":"s"}]}`,
-			Role: conversation.Assistant, Flags: conversation.IsPinned | conversation.HasOpaque, Blocks: []string{`opaque compaction`},
+			Role: conversation.Assistant, Flags: conversation.IsPinned | conversation.IsBoundary | conversation.HasOpaque, Blocks: []string{`opaque compaction`},
 		},
 		{
 			Name: "a document", Raw: `{"role":"user","content":[{"type":"document","source":{"type":"text","media_type":"text/plain","data":"hello"},"title":"t"}]}`,
@@ -111,11 +131,11 @@ func rarer() []wiretest.Message {
 		return `{"role":"` + role + `","content":[` + strings.Join(blocks, ",") + `]}`
 	}
 	return []wiretest.Message{
-		{Name: "MCP calls with their results", Raw: message("assistant", call("mcp_tool_use", "m1"), result("mcp_tool_result", "m1")), Role: conversation.Assistant, Flags: opaque, Blocks: []string{`opaque mcp_tool_use`, `opaque mcp_tool_result`}},
-		{Name: "a call that the provider is still to answer", Raw: message("assistant", call("server_tool_use", "s1"), result("web_fetch_tool_result", "s1"), call("server_tool_use", "s2")), Role: conversation.Assistant, Flags: opaque | conversation.HasPending, Blocks: []string{`opaque server_tool_use`, `opaque web_fetch_tool_result`, `opaque server_tool_use`}},
-		{Name: "the answer to a call of an earlier message", Raw: message("assistant", result("bash_code_execution_tool_result", "s2"), `{"type":"text","text":"ok"}`), Role: conversation.Assistant, Flags: opaque | conversation.HasSettled, Blocks: []string{`opaque bash_code_execution_tool_result`, `text "ok"`}},
-		{Name: "one answered, one asked", Raw: message("assistant", result("web_search_tool_result", "s2"), call("server_tool_use", "s3")), Role: conversation.Assistant, Flags: opaque | conversation.HasSettled | conversation.HasPending, Blocks: []string{`opaque web_search_tool_result`, `opaque server_tool_use`}},
-		{Name: "tools that the provider found", Raw: message("assistant", call("server_tool_use", "s1"), `{"type":"tool_search_tool_result","tool_use_id":"s1","content":{}}`), Role: conversation.Assistant, Flags: opaque | conversation.LoadsTools, Blocks: []string{`opaque server_tool_use`, `opaque tool_search_tool_result`}},
+		{Name: "MCP calls with their results", Raw: message("assistant", call("mcp_tool_use", "m1"), result("mcp_tool_result", "m1")), Role: conversation.Assistant, Flags: opaque, Blocks: []string{`opaque m1 mcp_tool_use`, `opaque m1 mcp_tool_result`}},
+		{Name: "a call that the provider is still to answer", Raw: message("assistant", call("server_tool_use", "s1"), result("web_fetch_tool_result", "s1"), call("server_tool_use", "s2")), Role: conversation.Assistant, Flags: opaque | conversation.HasPending, Blocks: []string{`opaque s1 server_tool_use`, `opaque s1 web_fetch_tool_result`, `opaque s2 server_tool_use`}},
+		{Name: "the answer to a call of an earlier message", Raw: message("assistant", result("bash_code_execution_tool_result", "s2"), `{"type":"text","text":"ok"}`), Role: conversation.Assistant, Flags: opaque | conversation.HasSettled, Blocks: []string{`opaque s2 bash_code_execution_tool_result`, `text "ok"`}},
+		{Name: "one answered, one asked", Raw: message("assistant", result("web_search_tool_result", "s2"), call("server_tool_use", "s3")), Role: conversation.Assistant, Flags: opaque | conversation.HasSettled | conversation.HasPending, Blocks: []string{`opaque s2 web_search_tool_result`, `opaque s3 server_tool_use`}},
+		{Name: "tools that the provider found", Raw: message("assistant", call("server_tool_use", "s1"), `{"type":"tool_search_tool_result","tool_use_id":"s1","content":{}}`), Role: conversation.Assistant, Flags: opaque | conversation.LoadsTools, Blocks: []string{`opaque s1 server_tool_use`, `opaque s1 tool_search_tool_result`}},
 		{Name: "tools that the client found", Raw: message("user", `{"type":"tool_result","tool_use_id":"t1","content":[{"type":"tool_reference","tool_name":"Later"}]}`), Role: conversation.User, Flags: conversation.HasResult | conversation.HasMedia | conversation.LoadsTools, Blocks: []string{`tool_result t1 [tool_reference 0]`}},
 		{Name: "an MCP server's tools", Raw: message("assistant", `{"type":"mcp_tool_listing","mcp_server_name":"s","tools":[]}`), Role: conversation.Assistant, Flags: opaque | conversation.LoadsTools, Blocks: []string{`opaque mcp_tool_listing`}},
 		{Name: "a change of models", Raw: message("assistant", `{"type":"text","text":"a"}`, `{"type":"fallback","from":{},"to":{}}`, `{"type":"text","text":"b"}`), Role: conversation.Assistant, Flags: opaque, Blocks: []string{`text "a"`, `opaque fallback`, `text "b"`}},

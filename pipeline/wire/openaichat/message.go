@@ -17,6 +17,7 @@ type wireMessage struct {
 	toolCalls              json.RawMessage
 	functionCall           json.RawMessage
 	reasoningMember        string
+	more                   bool // it has members that no plain message has
 }
 
 func readMessage(raw json.RawMessage) wireMessage {
@@ -46,6 +47,8 @@ func readMessage(raw json.RawMessage) wireMessage {
 			message.toolCalls = value
 		case "function_call":
 			message.functionCall = value
+		default:
+			message.more = true
 		}
 	}
 	return message
@@ -68,6 +71,9 @@ func (Codec) Parse(raw json.RawMessage) (conversation.Message, error) {
 	switch read.role {
 	case "system", "developer":
 		message.Role = conversation.System
+		if read.more || !wire.IsPlainText(read.content, []string{"text"}, "cache_control") {
+			message.Traits = conversation.IsPinned
+		}
 	case "user":
 		message.Role = conversation.User
 	case "assistant":
@@ -89,7 +95,7 @@ func (Codec) Parse(raw json.RawMessage) (conversation.Message, error) {
 		message.Blocks[i] = slots[i].block
 	}
 	if read.details != nil {
-		message.Traits = conversation.HasOpaque
+		message.Traits |= conversation.HasOpaque
 	}
 	return message, nil
 }

@@ -42,7 +42,9 @@ func samples() wiretest.Samples {
 
 func messages() []wiretest.Message {
 	return []wiretest.Message{
-		{Name: "system", Raw: `{"role":"system","content":"be h\u00e9","n":1e400, "n":1.0}`, Role: conversation.System, Blocks: []string{`text "be hé"`}},
+		{Name: "system", Raw: `{"role":"system","content":"be h\u00e9","n":1e400, "n":1.0}`, Role: conversation.System, Flags: conversation.IsPinned, Blocks: []string{`text "be hé"`}},
+		{Name: "a plain system message", Raw: `{"role":"developer","content":[{"type":"text","text":"be brief"}]}`, Role: conversation.System, Blocks: []string{`text "be brief"`}},
+		{Name: "a system message with more than text", Raw: `{"role":"system","content":[{"type":"file","file":{"file_id":"f"}}]}`, Role: conversation.System, Flags: conversation.IsPinned | conversation.HasMedia, Blocks: []string{`media [file 0]`}},
 		{Name: "developer", Raw: `{"content":[{"type":"text","text":"be brief"}],"role":"developer"}`, Role: conversation.System, Blocks: []string{`text "be brief"`}},
 		{
 			Name: "typed text and an image", Role: conversation.User, Flags: conversation.HasTyped | conversation.HasMedia,

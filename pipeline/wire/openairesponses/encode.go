@@ -27,6 +27,8 @@ func (Codec) Encode(message conversation.Message) (json.RawMessage, error) {
 		return nil, wire.ErrFixed
 	case message.Blocks[0].Raw != nil:
 		return message.Raw, nil
+	case callOf(strings.TrimSuffix(read.kind, "_output")).body == "":
+		return nil, fmt.Errorf("%w: %s", wire.ErrFixed, read.kind)
 	case message.Blocks[0].Kind == conversation.ToolCall:
 		return encodeCall(message.Raw, read, message.Blocks[0].Text)
 	case message.Blocks[0].Kind == conversation.ToolResult:

@@ -40,8 +40,12 @@ func (Codec) Parse(raw json.RawMessage) (conversation.Message, error) {
 			message.Traits = conversation.HasOpaque // its screenshot cannot become text
 		}
 	default:
+		block := conversation.Block{Kind: kindOf(read), ID: read.callID, Name: read.kind, Raw: raw}
+		if read.kind == "tool_search_output" {
+			block.Tools = append(wire.TextsOf(wire.Get(raw, "tools"), "name"), read.kind)
+		}
 		message.Role, message.Traits = roleOf(read)
-		message.Blocks = []conversation.Block{{Kind: conversation.Opaque, Name: read.kind, Raw: raw}}
+		message.Blocks = []conversation.Block{block}
 	}
 	return message, nil
 }
@@ -52,6 +56,7 @@ type item struct {
 	execution, status            string
 	content, summary, encrypted  json.RawMessage
 	body, output                 json.RawMessage
+	more                         bool // it has members that no plain message has
 }
 
 func readItem(raw json.RawMessage) item {
@@ -60,6 +65,8 @@ func readItem(raw json.RawMessage) item {
 		switch string(name) {
 		case "type":
 			read.kind, _ = wire.String(value)
+		default:
+			read.more = true
 		case "role":
 			read.role, _ = wire.String(value)
 		case "id":
@@ -123,10 +130,32 @@ func isResult(kind string) bool {
 	return ok && callOf(before).body != ""
 }
 
+// kindOf returns what the one block of an item of another kind holds. One that the
+// proxy does not know and that names a call is a call of the client's tools or the
+// output that answers one: the two stay together, as they are or not at all.
+func kindOf(read item) conversation.Kind {
+	switch {
+	case read.callID == "" || strings.HasPrefix(read.kind, "tool_search_") || strings.HasPrefix(read.kind, "program"):
+		return conversation.Opaque
+	case strings.HasSuffix(read.kind, "_output"):
+		return conversation.ToolResult
+	}
+	return conversation.ToolCall
+}
+
 // roleOf returns who speaks in an item of another kind, and what binds it.
 func roleOf(read item) (conversation.Role, conversation.Flags) {
+	switch kindOf(read) {
+	case conversation.ToolResult:
+		return conversation.Tool, conversation.HasOpaque
+	case conversation.ToolCall:
+		return conversation.Assistant, conversation.IsPart | conversation.HasOpaque
+	default:
+	}
 	switch read.kind {
-	case "compaction", reference:
+	case "compaction":
+		return conversation.Assistant, conversation.IsPinned | conversation.IsBoundary
+	case reference:
 		return conversation.Assistant, conversation.IsPinned
 	case "compaction_trigger":
 		return conversation.User, conversation.IsPinned
@@ -136,9 +165,9 @@ func roleOf(read item) (conversation.Role, conversation.Flags) {
 		return conversation.Tool, 0
 	case "tool_search_output":
 		if read.execution == "client" {
-			return conversation.Tool, conversation.LoadsTools
+			return conversation.Tool, 0
 		}
-		return conversation.Assistant, conversation.IsPart | conversation.LoadsTools
+		return conversation.Assistant, conversation.IsPart
 	case "program":
 		return conversation.Assistant, conversation.IsPart | conversation.HasPending
 	case "program_output":
@@ -152,6 +181,9 @@ func parseMessage(message *conversation.Message, read item) {
 	switch read.role {
 	case "system", "developer":
 		message.Role = conversation.System
+		if read.more || !wire.IsPlainText(read.content, []string{"input_text", "text"}) {
+			message.Traits = conversation.IsPinned
+		}
 	case "assistant":
 		message.Role, message.Traits = conversation.Assistant, conversation.IsPart
 	case "user":
