@@ -57,6 +57,10 @@ type Block struct {
 	// IsError marks a ToolResult that reports a failure.
 	IsError bool
 
+	// IsUnread marks a ToolCall or ToolResult of a kind that the program does not know:
+	// of it the call's id and the kind, as Name, are read, and nothing else.
+	IsUnread bool
+
 	// Tools names the tools that a ToolResult or Opaque block makes known to the
 	// model; nil if none.
 	Tools []string

@@ -33,6 +33,9 @@ func (c *Counter) Message(message conversation.Message) int {
 
 func (c *Counter) block(block *conversation.Block) int {
 	sum := 0
+	if block.IsUnread {
+		return c.json(block.Raw)
+	}
 	switch block.Kind {
 	case conversation.Text:
 		sum = aroundText + c.Count(block.Text)

@@ -135,9 +135,9 @@ func join(role conversation.Role, block *conversation.Block) (traits conversatio
 	switch {
 	case block.Kind != conversation.Opaque || block.ID == "":
 	case role == conversation.User && wire.Get(block.Raw, "tool_use_id") != nil:
-		block.Kind, traits = conversation.ToolResult, conversation.HasOpaque
+		block.Kind, block.IsUnread, traits = conversation.ToolResult, true, conversation.HasOpaque
 	case role == conversation.Assistant && strings.HasSuffix(block.Name, "_use") && !isServer:
-		block.Kind, traits = conversation.ToolCall, conversation.HasOpaque
+		block.Kind, block.IsUnread, traits = conversation.ToolCall, true, conversation.HasOpaque
 	}
 	return traits
 }

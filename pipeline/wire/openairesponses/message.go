@@ -41,6 +41,7 @@ func (Codec) Parse(raw json.RawMessage) (conversation.Message, error) {
 		}
 	default:
 		block := conversation.Block{Kind: kindOf(read), ID: read.callID, Name: read.kind, Raw: raw}
+		block.IsUnread = block.Kind != conversation.Opaque
 		if read.kind == "tool_search_output" {
 			block.Tools = append(wire.TextsOf(wire.Get(raw, "tools"), "name"), read.kind)
 		}
