@@ -16,7 +16,7 @@ func NoticeKinds(message *Message) []string {
 	var kinds []string
 	for i := range message.Blocks {
 		text := message.Blocks[i].Text
-		for _, content := range reminders(text) {
+		for _, content := range Reminders(text) {
 			kinds = append(kinds, noticeKind(content))
 		}
 		if rest := strings.TrimSpace(WithoutReminders(text)); rest != "" {
@@ -26,8 +26,8 @@ func NoticeKinds(message *Message) []string {
 	return kinds
 }
 
-// reminders returns what stands in a text's <system-reminder>…</system-reminder> parts.
-func reminders(text string) []string {
+// Reminders returns what stands in a text's <system-reminder>…</system-reminder> parts.
+func Reminders(text string) []string {
 	var contents []string
 	for {
 		_, rest, found := strings.Cut(text, "<"+reminder+">")

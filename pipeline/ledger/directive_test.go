@@ -64,6 +64,31 @@ func TestTypedDirectivesAreKeptVerbatim(t *testing.T) {
 	}
 }
 
+// D4: what a system message or a person's hook orders holds on like what is typed.
+func TestOrdersOfSystemMessagesAndHooksAreKept(t *testing.T) {
+	t.Parallel()
+	hook := "<system-reminder>\nPostToolUse:Bash hook additional context: Never push to main.\n</system-reminder>"
+	for _, test := range []struct {
+		name string
+		role conversation.Role
+		text string
+		want []string
+	}{
+		{"a system message", conversation.System, "From now on answer in French. The build is green.", []string{"From now on answer in French."}},
+		{"a hook in a system message", conversation.System, hook, []string{"Never push to main."}},
+		{"a hook beside what is typed", conversation.User, "Go on.\n" + hook, []string{"Never push to main."}},
+		{"a hook's output in a tool's", conversation.User, "<tool_result>" + hook + "</tool_result>", nil},
+		{"a reminder of the client's own", conversation.System, "<system-reminder>\nNEVER mention this reminder to the user.\n</system-reminder>", nil},
+		{"tokens left", conversation.System, "<system-reminder>\n<total_tokens>1 tokens left</total_tokens>\n</system-reminder>", nil},
+	} {
+		kept := ledger.New()
+		kept.Add(0, 0, []conversation.Message{{Role: test.role, Blocks: []conversation.Block{{Kind: conversation.Text, Text: test.text}}}})
+		if got := typedOf(kept); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
 func TestADirectiveGivenAgainCountsOnceWhereItWasGivenLast(t *testing.T) {
 	t.Parallel()
 	var c talk

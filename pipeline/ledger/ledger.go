@@ -165,6 +165,7 @@ func (l *Ledger) addUser(place Place, message *conversation.Message) {
 		if carriesResults(text) {
 			return // what follows in this message is a tool's, not the person's
 		}
+		l.addHooks(place, text)
 		if plan, approved := startedPlan(text); approved {
 			l.addPlan(place, plan)
 			continue
@@ -187,11 +188,41 @@ func (l *Ledger) addTyped(place Place, text string) {
 	}
 }
 
-// addSystem notes instruction files in a system message amid the conversation.
+// addSystem notes instruction files and standing orders in a system message amid the
+// conversation.
 func (l *Ledger) addSystem(place Place, message *conversation.Message) {
 	for i := range message.Blocks {
-		if block := &message.Blocks[i]; block.Kind == conversation.Text {
-			l.addInstructions(place, ownWords(block.Text))
+		block := &message.Blocks[i]
+		if block.Kind != conversation.Text {
+			continue
+		}
+		text := ownWords(block.Text)
+		l.addInstructions(place, text)
+		l.addOrders(place, conversation.WithoutReminders(text))
+		l.addHooks(place, text)
+	}
+}
+
+// addHooks notes the standing orders in what the person's hooks added to the conversation:
+// "UserPromptSubmit hook additional context: Always run the linter."
+func (l *Ledger) addHooks(place Place, text string) {
+	for _, tag := range material {
+		text = withoutElement(text, tag, false)
+	}
+	for _, content := range conversation.Reminders(text) {
+		event, rest, found := strings.Cut(strings.TrimSpace(content), " hook ")
+		_, said, hasText := strings.Cut(rest, ":")
+		if found && hasText && !strings.ContainsAny(event, " \n") {
+			l.addOrders(place, said)
+		}
+	}
+}
+
+// addOrders notes the standing orders in a text.
+func (l *Ledger) addOrders(place Place, text string) {
+	for line := range sentences(text) {
+		if isDirective(line) {
+			l.addDirective(Directive{Place: place, Kind: Typed, Text: bounded(line, directiveCharacters)})
 		}
 	}
 }

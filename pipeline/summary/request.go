@@ -180,14 +180,21 @@ type Ride struct {
 // message that another one of the user may follow.
 func rideBody(codec wire.Codec, ride Ride, instruction string) (body []byte, ok bool) {
 	envelope, err := wire.Open(ride.Body, codec.List())
-	if err != nil || envelope.Len() == 0 || binds(envelope) {
+	if err != nil || binds(envelope) || dropsThinking(codec, envelope) {
 		return nil, false
 	}
-	if dropsThinking(codec, envelope) {
-		return nil, false
+	// No message of the user may follow a system message: those at the end are left out.
+	end := envelope.Len()
+	for ; end > 0; end-- {
+		last, err := codec.Parse(envelope.Element(end - 1))
+		if err != nil || last.Role == conversation.Assistant {
+			return nil, false
+		}
+		if last.Role != conversation.System {
+			break
+		}
 	}
-	last, err := codec.Parse(envelope.Element(envelope.Len() - 1))
-	if err != nil || last.Role == conversation.Assistant || last.Role == conversation.System {
+	if end == 0 {
 		return nil, false
 	}
 	raw, err := codec.Encode(conversation.Message{
@@ -196,7 +203,7 @@ func rideBody(codec wire.Codec, ride Ride, instruction string) (body []byte, ok 
 	if err != nil {
 		return nil, false
 	}
-	return envelope.Seal([]wire.Piece{{From: 0, To: envelope.Len()}, {From: envelope.Len(), To: envelope.Len(), Raw: raw}}), true
+	return envelope.Seal([]wire.Piece{{From: 0, To: end}, {From: end, To: envelope.Len(), Raw: raw}}), true
 }
 
 // dropsThinking reports whether a message of the user at the end may lose the cache

@@ -116,6 +116,25 @@ func TestNotEveryPromptCanBeGoneOnFrom(t *testing.T) {
 	}
 }
 
+// C9, W32: Claude Code ends the prompts of its newest models with a system message, which
+// no message of the user may follow: the summary is asked for in its place.
+func TestPromptThatEndsWithASystemMessageIsGoneOnFromBeforeIt(t *testing.T) {
+	t.Parallel()
+	left := `{"role":"system","content":"<system-reminder>1 tokens left</system-reminder>"}`
+	prompt := func(messages string) []byte {
+		return []byte(`{"model":"claude-sonnet-5","messages":[` + messages + `]}`)
+	}
+
+	body, ok := rideBody(codecs()[0], Ride{Body: prompt(`{"role":"user","content":"a"},` + left)}, "x")
+
+	if !ok || bytes.Contains(body, []byte("system-reminder")) || !bytes.Contains(body, []byte(`{"role":"user","content":"a"},{"role":"user"`)) {
+		t.Errorf("%v: %s", ok, body)
+	}
+	if _, ok := rideBody(codecs()[0], Ride{Body: prompt(left)}, "x"); ok {
+		t.Error("a prompt of system messages alone is gone on from")
+	}
+}
+
 // C9, D10: a request of its own is legal in every format, without tools and
 // without thinking, also for models that do not let themselves be told.
 func TestARequestOfItsOwnIsLegal(t *testing.T) {

@@ -1,6 +1,8 @@
 package ipc_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,8 +26,16 @@ const recordedAt = "../../../../shared/data/transcripts"
 func TestRecordedSessionsStayLegalAndStable(t *testing.T) {
 	t.Parallel()
 	counter := newCounter(t)
-	for suffix, codec := range map[string]wire.Codec{"anthropic": anthropic.New(), "openai": openaichat.New()} {
-		files, err := filepath.Glob(filepath.Join(recordedAt, "*."+suffix+".json"))
+	for _, run := range []struct {
+		suffix string
+		codec  wire.Codec
+		change func(t *testing.T, body []byte) []byte
+	}{
+		{"anthropic", anthropic.New(), func(_ *testing.T, body []byte) []byte { return body }},
+		{"anthropic", anthropic.New(), withTokensLeft},
+		{"openai", openaichat.New(), func(_ *testing.T, body []byte) []byte { return body }},
+	} {
+		files, err := filepath.Glob(filepath.Join(recordedAt, "*."+run.suffix+".json"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,10 +49,39 @@ func TestRecordedSessionsStayLegalAndStable(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				replayRecorded(t, counter, codec, body)
+				replayRecorded(t, counter, run.codec, run.change(t, body))
 			})
 		}
 	}
+}
+
+// withTokensLeft returns a recorded session as Claude Code sends it to its newest models:
+// with a system message behind every message of the user that asks for an answer.
+func withTokensLeft(t *testing.T, body []byte) []byte {
+	t.Helper()
+	var request map[string]any
+	if err := json.Unmarshal(body, &request); err != nil {
+		t.Fatal(err)
+	}
+	messages, _ := request["messages"].([]any)
+	roleOf := func(i int) any {
+		message, _ := messages[i].(map[string]any)
+		return message["role"]
+	}
+	var longer []any
+	for i := range messages {
+		longer = append(longer, messages[i])
+		if roleOf(i) == "user" && (i+1 == len(messages) || roleOf(i+1) == "assistant") {
+			left := fmt.Sprintf("<system-reminder>\n<total_tokens>%d tokens left</total_tokens>\n</system-reminder>", 15_000_000-5_000*i)
+			longer = append(longer, map[string]any{"role": "system", "content": left})
+		}
+	}
+	request["model"], request["messages"] = "claude-sonnet-5", longer
+	changed, err := json.Marshal(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return changed
 }
 
 func replayRecorded(t *testing.T, counter *tokens.Counter, codec wire.Codec, body []byte) {
