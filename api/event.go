@@ -28,6 +28,7 @@ type Event struct {
 	Endpoint    string
 	Method      string
 	Client      string
+	Version     string      // of the client; "" if it named none
 	Class       client.Kind // what the request is to its client
 	Workspace   uuid.UUID
 	APIKey      uuid.UUID
@@ -95,6 +96,7 @@ func (e *Event) log(ctx context.Context, logger *slog.Logger) {
 		slog.String("endpoint", e.Endpoint),
 		slog.Int("status", e.Status),
 		slog.String("client", e.Client),
+		slog.String("client_version", e.Version),
 		slog.String("class", string(e.Class)),
 		slog.String("workspace", e.Workspace.String()),
 		slog.String("key", e.KeyPrefix),
@@ -144,13 +146,23 @@ func (e *Event) exchange() tenants.Exchange {
 		Bridged:   bridged(e.Report),
 		MissCause: string(e.Miss.Cause), MissedTokens: e.Miss.Tokens, Projection: e.projection, PredictedMicroUSD: e.Report.Predicted(),
 		Overhead: e.Overhead, TTFB: e.TTFB, Duration: e.Duration, Attempts: e.Attempts,
-		Report: reportJSON(e.Report), Tags: e.Tags, Signed: e.signed,
+		Report: reportJSON(e.reported()), Tags: e.Tags, Signed: e.signed,
 	}
 	if e.seen != nil && len(e.seen.Answer) > 0 {
 		hash := sha256.Sum256(e.seen.Answer)
 		exchange.Answer = hash[:]
 	}
 	return exchange
+}
+
+// reported returns the report as it is kept: with the client's version where its prompt
+// did not come down as it should, which a new version may be the reason of.
+func (e *Event) reported() pipeline.Report {
+	report := e.Report
+	if report.Compression == pipeline.Unreachable || slices.ContainsFunc(report.Events, func(event pipeline.Event) bool { return event.Type == "protection_lifted" }) {
+		report.Version = e.Version
+	}
+	return report
 }
 
 // bridged reports whether something that a client's own summary had lost was put back.

@@ -30,6 +30,8 @@ type Metrics struct {
 	saved          prometheus.Counter
 	turns          *prometheus.CounterVec
 	epochs         *prometheus.CounterVec
+	unreachable    *prometheus.CounterVec
+	lifted         *prometheus.CounterVec
 	net            prometheus.Gauge
 	busts          *prometheus.CounterVec
 	archived       prometheus.Counter
@@ -78,6 +80,9 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	for _, cause := range cost.Causes() {
 		metrics.busts.WithLabelValues(string(cause)) // so that a rate begins at zero
 	}
+	held := []string{"reason", "client", "model_family"}
+	metrics.unreachable = counters("ipc_unreachable_total", "Prompts above their target that could not be compressed further, by what holds most of them.", held...)
+	metrics.lifted = counters("ipc_protection_lifted_total", "Prompts that fit only because a rule for cost or form was lifted, by the rule.", held...)
 	metrics.compactions = counters("compaction_detected_total", "Sessions that went on after their client had compacted them.", "client")
 	metrics.bridged = counter("bridge_recovered_total", "Requests into which what a client's summary had lost was put back.")
 	metrics.rehydrated = counter("rehydrated_total", "Pieces of earlier turns that were brought back into prompts.")
@@ -93,7 +98,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	}
 	metrics.unread = counter("answer_read_failures_total", "Answers of which not all could be read, because reading them panicked. Their clients have them whole.")
 	metrics.alone = counter("limits_local_total", "Requests whose limits a replica held by itself because Redis did not answer.")
-	registry.MustRegister(metrics.unread, metrics.mails, metrics.refused, metrics.alone, metrics.plans, metrics.cache, metrics.recalls, metrics.recalling, metrics.requests, metrics.duration, metrics.streamDuration, metrics.overhead, metrics.firstByte,
+	registry.MustRegister(metrics.unreachable, metrics.lifted, metrics.unread, metrics.mails, metrics.refused, metrics.alone, metrics.plans, metrics.cache, metrics.recalls, metrics.recalling, metrics.requests, metrics.duration, metrics.streamDuration, metrics.overhead, metrics.firstByte,
 		metrics.upstreamTTFB, metrics.tokens, metrics.before, metrics.after, metrics.saved, metrics.turns, metrics.epochs,
 		metrics.net, metrics.archived, metrics.archiveErrors, metrics.aborts, metrics.dropped, metrics.compactions, metrics.busts, metrics.bridged, metrics.rehydrated, metrics.summaries)
 	return metrics
@@ -127,6 +132,19 @@ func (m *Metrics) observe(event *Event) {
 	}
 	m.usage(event.Usage)
 	m.report(event.Report)
+	m.held(event)
+}
+
+// held counts what kept a prompt from coming down as it should.
+func (m *Metrics) held(event *Event) {
+	for _, happened := range event.Report.Events {
+		switch happened.Type {
+		case "target_unreachable":
+			m.unreachable.WithLabelValues(happened.Reason, event.Client, event.ModelFamily).Inc()
+		case "protection_lifted":
+			m.lifted.WithLabelValues(happened.Reason, event.Client, event.ModelFamily).Inc()
+		}
+	}
 }
 
 // Mailed counts what came of a try to send a mail.

@@ -108,7 +108,8 @@ func isOwed(event *Event, answer wire.Answer) bool {
 // begin starts the event of a request.
 func (s *Server) begin(request *http.Request, endpoint string) *Event {
 	return &Event{
-		ID: uuid.Must(uuid.NewV7()), At: s.Now(), Method: request.Method, Endpoint: endpoint, Client: client.Name(request.Header),
+		ID: uuid.Must(uuid.NewV7()), At: s.Now(), Method: request.Method, Endpoint: endpoint,
+		Client: client.Name(request.Header), Version: client.Version(request.Header),
 	}
 }
 

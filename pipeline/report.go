@@ -41,6 +41,7 @@ type Report struct {
 	Before      int            `json:"before"`             // estimate of the prompt in tokens as the client sent it
 	After       int            `json:"after"`              // and as it goes out
 	Limit       int            `json:"limit"`
+	Version     string         `json:"client_version,omitempty"` // of the client, where a prompt stayed above its target or lifted a rule
 	Cache       Cache          `json:"cache,omitempty"`
 	Levels      [4]int         `json:"levels"`             // turns at L0 to L3 in the prompt
 	Injected    map[string]int `json:"injected,omitempty"` // items that each module has put into the prompt of this exchange
@@ -84,7 +85,8 @@ type ModuleReport struct {
 }
 
 // Event is something a module did or could not do. Type is one of started,
-// completed, truncated, failed, rejected, skipped, target_unreachable, ….
+// completed, truncated, failed, rejected, skipped, target_unreachable,
+// protection_lifted, ….
 type Event struct {
 	Module string `json:"module"`
 	Type   string `json:"type"`

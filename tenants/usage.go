@@ -157,6 +157,17 @@ type UsageKey struct {
 	Name string // empty: the key is gone
 }
 
+// Hindrance says what kept prompts above their target: most of them was of a kind that no
+// level makes shorter.
+type Hindrance struct {
+	Reason  string // of the event target_unreachable, such as "newest_turn"; "" if not recorded
+	Client  string
+	Version string // of the client; "" if it named none
+	Model   string
+	Count   int64     // requests
+	Since   time.Time // the first of them
+}
+
 // Rejection says that a provider refuses a key.
 type Rejection struct {
 	Key      uuid.UUID

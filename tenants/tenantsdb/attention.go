@@ -75,3 +75,27 @@ func (db *DB) Rejections(ctx context.Context, workspace uuid.UUID, since time.Ti
 	}
 	return rejections, nil
 }
+
+// maxHindrances bounds how many hindrances are told apart.
+const maxHindrances = 20
+
+// Hindrances returns what kept prompts of a workspace above their target since a time, by
+// reason, client, its version, and model; what happened most comes first.
+func (db *DB) Hindrances(ctx context.Context, workspace uuid.UUID, since time.Time) ([]tenants.Hindrance, error) {
+	const statement = `
+		SELECT coalesce(event.reason, '') AS reason, e.client, coalesce(e.report->>'client_version', '') AS version, e.model,
+			count(*) AS count, min(e.at) AS since
+		FROM exchanges e
+			LEFT JOIN LATERAL (SELECT x->>'reason' AS reason FROM jsonb_array_elements(e.report->'events') x
+				WHERE x->>'type' = 'target_unreachable' LIMIT 1) event ON true
+		WHERE e.workspace_id = @workspace AND e.at >= @since AND e.compression = 'unreachable'
+		GROUP BY 1, 2, 3, 4 ORDER BY count DESC, 1, 2, 3, 4 LIMIT @most`
+	var hindrances []tenants.Hindrance
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Raw(statement, map[string]any{"workspace": workspace, "since": since, "most": maxHindrances}).Scan(&hindrances).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("what kept prompts of workspace %s above their target: %w", workspace, err)
+	}
+	return hindrances, nil
+}

@@ -69,3 +69,35 @@ func TestAKeyIsRejectedUntilSomethingGoodComesOfIt(t *testing.T) {
 		t.Errorf("rejected although it works again: %+v", found)
 	}
 }
+
+func TestHindrancesAreCountedByReasonClientVersionAndModel(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	at := now().Add(time.Hour)
+	record := func(compression, version, reason string) {
+		exchange := b.exchange(at)
+		exchange.Client, exchange.Model, exchange.Compression = "claude-code", "claude-sonnet-5", compression
+		exchange.Report = []byte(`{"client_version":"` + version + `","events":[{"type":"started"},{"type":"target_unreachable","reason":"` + reason + `"}]}`)
+		b.record(t, b.workspace, exchange)
+	}
+	record("unreachable", "2.1.330", "kept_messages")
+	record("unreachable", "2.1.330", "kept_messages")
+	record("unreachable", "2.1.329", "newest_turn")
+	record("epoch", "2.1.330", "kept_messages")
+
+	found, err := b.Hindrances(t.Context(), b.workspace, at.Add(-time.Minute))
+
+	if err != nil || len(found) != 2 {
+		t.Fatalf("hindrances %+v, %v", found, err)
+	}
+	first := tenants.Hindrance{Reason: "kept_messages", Client: "claude-code", Version: "2.1.330", Model: "claude-sonnet-5", Count: 2, Since: found[0].Since}
+	if found[0] != first || found[1].Version != "2.1.329" || !found[0].Since.Equal(at) {
+		t.Errorf("hindrances %+v, the first should be %+v", found, first)
+	}
+	if later, err := b.Hindrances(t.Context(), b.workspace, at.Add(time.Minute)); err != nil || len(later) != 0 {
+		t.Errorf("of a later time: %+v, %v", later, err)
+	}
+	if others, err := b.Hindrances(t.Context(), uuid.New(), at.Add(-time.Minute)); err != nil || len(others) != 0 {
+		t.Errorf("of another workspace: %+v, %v", others, err)
+	}
+}

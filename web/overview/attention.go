@@ -98,15 +98,55 @@ func (h *Handler) compressed(ctx context.Context, who tenants.Principal, m *mode
 		one.link(who.Role, tenants.ReadConfig, "Open target", paths.Setting(targetSetting))
 		m.Attention = append(m.Attention, one)
 	}
-	if recent.Unreachable > 0 {
-		one := item{
-			Dot: "warn", Title: components.Plural(recent.Unreachable, "request") + " stayed above the target",
-			Text: "What is never compressed there is larger than the target allows. Keep fewer turns verbatim, or allow deeper levels.",
-		}
-		one.link(who.Role, tenants.ReadConfig, "Open setting", paths.Setting(turnsSetting))
-		m.Attention = append(m.Attention, one)
+	if recent.Unreachable == 0 {
+		return nil
 	}
+	hindrances, err := h.deps.Usage.Hindrances(ctx, who.Workspace.ID, m.Now.Add(-cost.AdviceSpan))
+	if err != nil {
+		return err
+	}
+	one := item{Dot: "warn", Title: components.Plural(recent.Unreachable, "request") + " stayed above the target", Text: hindranceText(hindrances)}
+	one.link(who.Role, tenants.ReadConfig, "Open setting", paths.Setting(turnsSetting))
+	m.Attention = append(m.Attention, one)
 	return nil
+}
+
+// hindranceText says what kept prompts above their target, and of which client and model
+// that is seen most.
+func hindranceText(hindrances []tenants.Hindrance) string {
+	if len(hindrances) == 0 {
+		return hindranceReason("")
+	}
+	most := hindrances[0]
+	of := most.Client
+	if most.Version != "" {
+		of += " " + most.Version
+	}
+	return fmt.Sprintf("%s Most often with %s on %s.", hindranceReason(most.Reason), of, most.Model)
+}
+
+// hindranceReason says what keeps prompts above their target, and what helps.
+func hindranceReason(reason string) string {
+	switch reason {
+	case "newest_turn":
+		return "The newest turn alone is too large. Compression never touches it."
+	case "system_prompt_and_tools":
+		return "The system prompt and the tools take most of the prompt. Use fewer tools, or raise the target."
+	case "pinned_turns":
+		return "Pinned turns take most of the prompt. Unpin some of them."
+	case "provider_compaction":
+		return "A compaction of the provider’s own stands in the prompt. What precedes it stays."
+	case "unanswered_calls":
+		return "Tool calls without a result stand in the prompt. They stay as they are."
+	case "tool_loop_opener":
+		return "The turn that opens the running tool loop is too large. The model requires it."
+	case "typed_message":
+		return "The newest message that a person typed takes most of the prompt. It stays as it is."
+	case "kept_messages":
+		return "The client sends messages that must stay as they are, such as tools it adds. Check whether the client is new."
+	default:
+		return "What is never compressed is larger than the target allows. Keep fewer turns verbatim, or allow deeper levels."
+	}
 }
 
 // rejected adds the provider keys that do not work.

@@ -37,6 +37,9 @@ type Usage interface {
 	// UsageChoices returns what the filter can be narrowed to.
 	UsageChoices(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter) (tenants.UsageChoices, error)
 
+	// Hindrances returns what kept prompts above their target since a time.
+	Hindrances(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) ([]tenants.Hindrance, error)
+
 	// Rejections returns the provider keys that are refused, since a time at most.
 	Rejections(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) ([]tenants.Rejection, error)
 }

@@ -8,7 +8,6 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
-	"palimpsest/pipeline/wire"
 )
 
 // span is what is folded of a turn at L2 or L3.
@@ -149,7 +148,7 @@ func (p *planner) fold(parts *parts, run []*span, block int) error {
 	}
 	messages = append(append(messages, kept{role: conversation.User, message: &record, tokens: recordSize}), behind...)
 	for i := range messages {
-		raw, err := messages[i].encoded(p.exchange.Codec)
+		raw, err := p.encode(&messages[i])
 		if err != nil {
 			return fmt.Errorf("encode record of messages %d to %d: %w", from, to, err)
 		}
@@ -217,12 +216,12 @@ func (p *planner) said(role conversation.Role, text string) kept {
 	return kept{role: role, message: &message, tokens: p.counter.Message(message)}
 }
 
-// encoded returns the message's bytes.
-func (h *kept) encoded(codec wire.Codec) (json.RawMessage, error) {
-	if h.message == nil {
-		return h.raw, nil
+// encode returns the bytes of a message that goes with a record.
+func (p *planner) encode(message *kept) (json.RawMessage, error) {
+	if message.message == nil {
+		return message.raw, nil
 	}
-	return codec.Encode(*h.message)
+	return p.exchange.Codec.Encode(*message.message)
 }
 
 // endWithSystem reports whether the last message so far is a system message amid the

@@ -201,13 +201,5 @@ func skip(exchange *pipeline.Exchange, reason string) {
 	exchange.Report.Events = append(exchange.Report.Events, pipeline.Event{Module: Name, Type: "skipped", Reason: reason})
 }
 
-// unreachable reports that the prompt goes out above its target.
-func unreachable(exchange *pipeline.Exchange, size int) {
-	exchange.Report.Compression = pipeline.Unreachable
-	exchange.Report.Events = append(exchange.Report.Events, pipeline.Event{
-		Module: Name, Type: "target_unreachable", Counts: map[string]int{"size": size, "limit": exchange.Limit},
-	})
-}
-
 // Interface guard.
 var _ pipeline.Module = (*Module)(nil)

@@ -1,0 +1,25 @@
+package client
+
+import "strings"
+
+// maxVersion bounds a version that a client names.
+const maxVersion = 32
+
+// Version returns the version that a client's user agent names first, such as 2.1.330
+// of "claude-cli/2.1.330 (external, cli)"; "" if it names none.
+func Version(headers Headers) string {
+	for product := range strings.FieldsSeq(headers.Get("User-Agent")) {
+		_, version, found := strings.Cut(product, "/")
+		if !found || version == "" || version[0] < '0' || version[0] > '9' {
+			continue
+		}
+		end := strings.IndexFunc(version, func(r rune) bool {
+			return !strings.ContainsRune(".-+", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+		})
+		if end >= 0 {
+			version = version[:end]
+		}
+		return version[:min(len(version), maxVersion)]
+	}
+	return ""
+}

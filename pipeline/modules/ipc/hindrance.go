@@ -1,0 +1,78 @@
+package ipc
+
+import (
+	"maps"
+	"slices"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/conversation"
+)
+
+// What keeps a prompt above its target; the reasons of target_unreachable.
+const (
+	heldByNewest   = "newest_turn"
+	heldByFixed    = "system_prompt_and_tools"
+	heldByPins     = "pinned_turns"
+	heldByProvider = "provider_compaction"
+	heldByCalls    = "unanswered_calls"
+	heldByLoop     = "tool_loop_opener"
+	heldByTyped    = "typed_message"
+	heldByMessages = "kept_messages"
+)
+
+// unreachable reports that the prompt goes out above its target, and what most of it is
+// that no level makes shorter.
+func unreachable(exchange *pipeline.Exchange, size int) {
+	exchange.Report.Compression = pipeline.Unreachable
+	reason, counts := hindrance(exchange, size)
+	counts["size"], counts["limit"] = size, exchange.Limit
+	exchange.Report.Events = append(exchange.Report.Events, pipeline.Event{
+		Module: Name, Type: "target_unreachable", Reason: reason, Counts: counts,
+	})
+}
+
+// hindrance returns what takes most of what cannot be compressed in a prompt of size
+// tokens, and how many o200k tokens each hindrance takes.
+func hindrance(exchange *pipeline.Exchange, size int) (reason string, tokens map[string]int) {
+	p := newPlanner(exchange, nil, size, byTheRules) // nothing is counted
+	tokens = map[string]int{heldByFixed: exchange.Fixed}
+	if err := p.findKept(); err != nil {
+		return "unreadable_message", tokens
+	}
+	boundary := p.boundary()
+	for i, t := range p.turns {
+		switch {
+		case i == len(p.turns)-1:
+			tokens[heldByNewest] += t.original
+		case p.isPinned(t.Turn):
+			tokens[heldByPins] += t.original
+		case t.From <= boundary:
+			tokens[heldByProvider] += t.original
+		case t.deepest == 0:
+			tokens[heldByCalls] += t.original
+		case i == p.loop:
+			tokens[heldByLoop] += t.original
+		default:
+			tokens[heldByTyped] += t.front
+			tokens[heldByMessages] += p.keptOf(t)
+		}
+	}
+	maps.DeleteFunc(tokens, func(_ string, size int) bool { return size == 0 })
+	for _, held := range slices.Sorted(maps.Keys(tokens)) {
+		if tokens[held] > tokens[reason] {
+			reason = held
+		}
+	}
+	return reason, tokens
+}
+
+// keptOf estimates the o200k tokens of the messages of a turn that stay when it is folded.
+func (p *planner) keptOf(t *turn) int {
+	sum := 0
+	for i := t.verbatim; i < t.To; i++ {
+		if p.fates[i] == stays || p.exchange.Digests[i].Flags.Has(conversation.LoadsTools) {
+			sum += p.exchange.Digests[i].Tokens
+		}
+	}
+	return sum
+}
