@@ -111,7 +111,7 @@ func (p *parts) add(more ...session.Part) {
 // fold adds the parts of a run of adjacent spans: a record of them, which is one message
 // of the user, behind it what stays of their turns, and one message of the assistant where
 // another of the user follows, so that roles take turns. Each level has a part, all but
-// the last without a message. Where that is no smaller than L1 is, the turns stay at L1.
+// the last without a message. If that is no smaller than L1, the turns stay at L1.
 func (p *planner) fold(parts *parts, run []*span, block int) error {
 	if len(run) == 0 {
 		return nil
@@ -210,7 +210,7 @@ func (p *planner) behind(run []*span) []kept {
 	return all
 }
 
-// said returns a message of ours.
+// said returns a message that is written for a record.
 func (p *planner) said(role conversation.Role, text string) kept {
 	message := textMessage(role, text)
 	return kept{role: role, message: &message, tokens: p.counter.Message(message)}
