@@ -111,7 +111,7 @@ func (p *parts) add(more ...session.Part) {
 // fold adds the parts of a run of adjacent spans: a record of them, which is one message
 // of the user, behind it what stays of their turns, and one message of the assistant where
 // another of the user follows, so that roles take turns. Each level has a part, all but
-// the last without a message. If that is no smaller than L1, the turns stay at L1.
+// the last without a message. The turns stay at L1 if the record would be larger.
 func (p *planner) fold(parts *parts, run []*span, block int) error {
 	if len(run) == 0 {
 		return nil
