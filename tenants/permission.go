@@ -97,17 +97,31 @@ func (s Scope) Permissions() []Permission {
 	return nil
 }
 
+// needs returns what a member must be granted for a key of theirs to use a scope.
+func (s Scope) needs() []Permission {
+	if s == ScopeProxy {
+		return []Permission{CreateKeys}
+	}
+	return s.Permissions()
+}
+
 // MayGrant reports whether who is granted some permissions may hand out a key with
 // scopes: it never may more than they do.
 func MayGrant(may func(Permission) bool, scopes []Scope) bool {
 	for _, scope := range scopes {
-		for _, permission := range scope.Permissions() {
+		for _, permission := range scope.needs() {
 			if !may(permission) {
 				return false
 			}
 		}
 	}
 	return true
+}
+
+// Backed returns those of a key's scopes that it may use while the person behind it has a
+// role; empty if they are not a member.
+func (k APIKey) Backed(role Role) []Scope {
+	return slices.DeleteFunc(slices.Clone(k.Scopes), func(scope Scope) bool { return !MayGrant(role.May, []Scope{scope}) })
 }
 
 // May reports whether one of a key's scopes grants a permission.

@@ -177,7 +177,7 @@ func known() []answer {
 		{kind: tenants.ErrKeyUnknown, status: http.StatusUnauthorized, detail: "This is not a valid Palimpsest API key. Keys start with plm_."},
 		{kind: tenants.ErrKeyRevoked, status: http.StatusUnauthorized, detail: "This API key was revoked. Create another."},
 		{kind: tenants.ErrKeyExpired, status: http.StatusUnauthorized, detail: "This API key has expired. Create another."},
-		{kind: tenants.ErrScopeMissing, status: http.StatusForbidden, detail: "This API key lacks the scope manage; with the scope read it may only GET."},
+		{kind: tenants.ErrScopeMissing, status: http.StatusForbidden, detail: "This API key lacks the scope manage, or the role of the person behind it does not allow this; with the scope read it may only GET."},
 		{kind: tenants.ErrDenied, status: http.StatusForbidden, detail: "Your role in this workspace does not allow this. Ask an owner of it."},
 		{kind: tenants.ErrSuspended, status: http.StatusForbidden, detail: "This workspace is suspended; nothing of it is deleted. Log in to read the reason, and ask whoever runs this installation."},
 		{kind: tenants.ErrInviteOnly, status: http.StatusForbidden, detail: "Nobody signs up here without an invitation. Ask an owner or admin of a workspace for one."},
