@@ -179,6 +179,8 @@ func known() []answer {
 		{kind: tenants.ErrKeyExpired, status: http.StatusUnauthorized, detail: "This API key has expired. Create another."},
 		{kind: tenants.ErrScopeMissing, status: http.StatusForbidden, detail: "This API key lacks the scope manage, or the role of the person behind it does not allow this; with the scope read it may only GET."},
 		{kind: tenants.ErrDenied, status: http.StatusForbidden, detail: "Your role in this workspace does not allow this. Ask an owner of it."},
+		{kind: tenants.ErrLogInAgain, status: http.StatusForbidden, detail: "This needs a login of the last 15 minutes. Log in again with POST /login, then repeat the request."},
+		{kind: tenants.ErrSignOnOnly, status: http.StatusForbidden, detail: "This login came through a workspace's single sign-on and opens that workspace only. Log in with your password or a passkey."},
 		{kind: tenants.ErrSuspended, status: http.StatusForbidden, detail: "This workspace is suspended; nothing of it is deleted. Log in to read the reason, and ask whoever runs this installation."},
 		{kind: tenants.ErrInviteOnly, status: http.StatusForbidden, detail: "Nobody signs up here without an invitation. Ask an owner or admin of a workspace for one."},
 		{kind: errNoAccount, status: http.StatusForbidden, detail: "An API key has no account. Log in as a person with POST /login."},

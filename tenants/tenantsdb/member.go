@@ -80,7 +80,7 @@ func (db *DB) LeaveWorkspace(ctx context.Context, user, workspace uuid.UUID, rev
 		err = tx.Exec(`UPDATE logins SET workspace_id = (
 				SELECT m.workspace_id FROM members m WHERE m.user_id = ? AND m.workspace_id <> ?
 				ORDER BY m.seen_at DESC NULLS LAST, m.created_at, m.workspace_id LIMIT 1)
-			WHERE user_id = ? AND workspace_id = ?`, user, workspace, user, workspace).Error
+			WHERE user_id = ? AND workspace_id = ? AND sign_on_workspace IS NULL`, user, workspace, user, workspace).Error
 		if err != nil {
 			return err
 		}
