@@ -39,8 +39,8 @@ func (s *Service) Save(ctx context.Context, who tenants.Principal, wanted tenant
 	if err := s.checkIssuer(wanted.Issuer); err != nil {
 		return err
 	}
-	if wanted.ClientID == "" || len(wanted.ClientID) > 500 {
-		return tenants.Invalid{Field: "client_id", Message: "must have 1 to 500 characters"}
+	if wanted.ClientID == "" || len(wanted.ClientID) > 500 || strings.ContainsFunc(wanted.ClientID, notInID) {
+		return tenants.Invalid{Field: "client_id", Message: "must have 1 to 500 characters of ASCII without control characters"}
 	}
 	if wanted.Role != tenants.Regular && wanted.Role != tenants.Viewer {
 		return tenants.Invalid{Field: "role", Message: "must be member or viewer"}
@@ -57,6 +57,9 @@ func (s *Service) Save(ctx context.Context, who tenants.Principal, wanted tenant
 	}
 	return s.Store.SaveSignOn(ctx, workspace, signOn)
 }
+
+// notInID reports whether a character stands in no client id (RFC 6749, appendix A.1).
+func notInID(r rune) bool { return r < ' ' || r > '~' }
 
 // changing returns the workspace whose single sign-on somebody changes.
 func (s *Service) changing(who tenants.Principal) (tenants.WorkspaceID, error) {
