@@ -32,7 +32,7 @@ type APIKey struct {
 	Prefix     string  // the first characters of the secret, to recognise it by
 	Suffix     string  // the last four
 	Scopes     []Scope // as they are stored; of a key that was presented, those that it may use now
-	Pipeline   string  // overrides the workspace's pipeline config, as YAML; empty: none
+	Pipeline   string  // overrides the workspace's pipeline config, as YAML; "" if absent
 	Limits     Limits
 	CreatedBy  uuid.UUID // a member; another key where a program from before made it
 	Person     uuid.UUID // the member whose role bounds what the key may do; of a presented key and in a Grantor only

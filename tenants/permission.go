@@ -100,7 +100,7 @@ func (s Scope) Permissions() []Permission {
 	return nil
 }
 
-// needs returns what a member must be granted for a key of theirs to use a scope.
+// needs returns the permissions that a member must have for their key to use a scope.
 func (s Scope) needs() []Permission {
 	if s == ScopeProxy {
 		return []Permission{CreateKeys}

@@ -26,7 +26,7 @@ var ErrLogInAgain = errors.New("login was not opened lately")
 // workspace only.
 var ErrSignOnOnly = errors.New("login opens one workspace only")
 
-// RecentLogin is how long ago somebody logged in at most who changes single sign-on.
+// RecentLogin is the highest age of a login that may change single sign-on.
 const RecentLogin = 15 * time.Minute
 
 // CheckSignOn returns why a principal may not change their workspace's single sign-on:
@@ -41,7 +41,7 @@ func (p Principal) CheckSignOn(now time.Time) error {
 	return nil
 }
 
-// SignOnProof is whom a workspace's identity provider has proven somebody to be.
+// SignOnProof is the identity that a workspace's identity provider has proven.
 type SignOnProof struct {
 	Issuer, Subject string
 	Email           string    // lower case

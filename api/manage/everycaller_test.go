@@ -145,12 +145,12 @@ func TestNoCallerDoesMoreThanTheyMayWhateverTheySend(t *testing.T) {
 	}
 }
 
-// tryAllowed has somebody do all that they may with hostile bodies: nobody gains power by
+// tryAllowed has a caller do all that they may with hostile bodies: they gain no power by
 // it, and no other workspace changes.
 func tryAllowed(t *testing.T, a, other *tenant, who subject) {
 	t.Helper()
 	target, untouched := a, other
-	if who.may == nil { // somebody of the other workspace, with the ids of this one
+	if who.may == nil { // a caller of the other workspace, with the ids of this one
 		untouched = a
 		who.may = func(_ string, try reach) bool { return !try.runs }
 	}

@@ -195,7 +195,7 @@ func TestRotatedOutSecretMakesNoKeyThatOutlivesIt(t *testing.T) {
 	w.sendWith(t, old, http.MethodPost, "/keys/"+id+"/rotate", `{}`).want(t, http.StatusForbidden)
 }
 
-// S3: whoever was shown the newest secret stands behind the key.
+// S3: the person who was shown the newest secret stands behind the key.
 func TestWhoRotatesAKeyStandsBehindIt(t *testing.T) {
 	t.Parallel()
 	w := setup(t).member(t, "ant")

@@ -167,7 +167,7 @@ func (s *Service) LogInWithCode(ctx context.Context, pending, code, userAgent st
 	return s.OpenLogin(ctx, user, userAgent)
 }
 
-// needsCode returns a tenants.CodeNeeded for somebody with a second factor, who has typed
+// needsCode returns a tenants.CodeNeeded for a person with a second factor, who has typed
 // their password or comes through a workspace's single sign-on.
 func (s *Service) needsCode(ctx context.Context, user tenants.User, signOn uuid.UUID) error {
 	factors, err := s.store.FactorsOf(ctx, user.ID)

@@ -61,7 +61,7 @@ func (s *Service) Save(ctx context.Context, who tenants.Principal, wanted tenant
 // notInID reports whether a character stands in no client id (RFC 6749, appendix A.1).
 func notInID(r rune) bool { return r < ' ' || r > '~' }
 
-// changing returns the workspace whose single sign-on somebody changes.
+// changing returns the workspace of an owner who may change its single sign-on now.
 func (s *Service) changing(who tenants.Principal) (tenants.WorkspaceID, error) {
 	return who.Workspace.ID, who.CheckSignOn(s.Now())
 }

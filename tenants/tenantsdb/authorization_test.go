@@ -31,7 +31,7 @@ type modelKey struct {
 	revoked         bool
 }
 
-// caller is somebody who tries something.
+// caller is a person or a key that tries something.
 type caller struct {
 	person uuid.UUID
 	key    *modelKey // nil: the person is logged in
@@ -192,7 +192,7 @@ func (w *world) remove(t *rapid.T, by caller) (may bool, err error) {
 
 func (w *world) anyKey(t *rapid.T) *modelKey { return rapid.SampledFrom(w.keys).Draw(t, "key") }
 
-// caller draws somebody: who was removed may try, too, and so may a key that has ended.
+// caller draws a person or a key. A removed member may try, too, and so may a revoked key.
 func (w *world) caller(t *rapid.T) caller {
 	if rapid.Bool().Draw(t, "by key") {
 		return caller{key: w.anyKey(t)}

@@ -95,7 +95,7 @@ func personBehind(tx *gorm.DB, workspace, start uuid.UUID) (person uuid.UUID, ro
 	return found[0].Person, tenants.Role(found[0].Role), nil
 }
 
-// endKeysOf ends what somebody who leaves a workspace could do with API keys. Those that
+// endKeysOf ends what a member who leaves a workspace could do with API keys. Those that
 // they stand behind are revoked; or, if they are to be kept, go on to send requests and
 // nothing else, and who removes the person stands behind them, or else the first owner.
 func endKeysOf(tx *gorm.DB, workspace, user uuid.UUID, revoke bool) error {
@@ -149,7 +149,7 @@ func handOver(tx *gorm.DB, key tenants.APIKey, to uuid.UUID) error {
 	return audit(tx, key.Workspace, tenants.Change{Action: tenants.KeyChanged, Target: key.ID.String(), Before: key.Fields(), After: after.Fields()})
 }
 
-// heirOf returns who stands behind the kept keys of somebody who leaves.
+// heirOf returns who stands behind the kept keys of a member who leaves.
 func heirOf(tx *gorm.DB, workspace, user uuid.UUID) (heir uuid.UUID, err error) {
 	actor := tenants.ActorOf(tx.Statement.Context)
 	heir = actor.User

@@ -15,11 +15,11 @@ import (
 )
 
 // SignOnUser returns the person whom a workspace's single sign-on has proven, as a member
-// of it: an account is made where there is none.
+// of it. It makes an account for a new address.
 //
 // An account that belongs to other workspaces or to an operator is connected once, by who
 // has proven to us that it is theirs; until then the answer is tenants.ErrSignOnLink. Of
-// other accounts, whoever had the address without proving it loses the account: its
+// other accounts, the person who had the address without proving it loses the account: its
 // password, logins, passkeys and second factor end. It returns tenants.ErrSignOn if the
 // address's domain is not proven for the workspace.
 func (db *DB) SignOnUser(ctx context.Context, workspace uuid.UUID, proof tenants.SignOnProof, role tenants.Role) (tenants.User, error) {
@@ -88,7 +88,7 @@ func connect(tx *gorm.DB, workspace uuid.UUID, user *tenants.User, isNew bool, p
 	return takeOver(tx, user, isNew)
 }
 
-// takeOver makes an account that nobody has proven the address of one of whoever has.
+// takeOver gives an account with an unverified address to the person who has proven it.
 func takeOver(tx *gorm.DB, user *tenants.User, isNew bool) error {
 	now := time.Now()
 	user.VerifiedAt = &now

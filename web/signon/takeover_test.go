@@ -12,7 +12,7 @@ import (
 	"palimpsest/web/webtest"
 )
 
-// signUpAt signs somebody up with an address of the company, in a workspace of their own.
+// signUpAt signs a person up with an address of the company, in a workspace of their own.
 func (c *company) signUpAt(t *testing.T, email string) (*webtest.Person, tenants.User) {
 	t.Helper()
 	person := c.Stranger(t)
@@ -35,7 +35,7 @@ func (c *company) exec(t *testing.T, statement string, values ...any) {
 	c.People.Forget()
 }
 
-// S13: whoever runs an identity provider opens no account that reaches beyond its workspace.
+// S13: an identity provider opens no account that reaches beyond its workspace.
 func TestAccountThatBelongsElsewhereIsNotOpenedByAnIdentityProvider(t *testing.T) {
 	t.Parallel()
 	for name, verified := range map[string]bool{"verified": true, "unverified": false} {
