@@ -64,7 +64,7 @@ func problem(err error) wire.Problem {
 			Message: "This Palimpsest API key has neither the scope recall nor the scope proxy. Use a key that has one of them."}
 	case errors.Is(err, tenants.ErrScopeMissing):
 		return wire.Problem{Status: http.StatusForbidden, Type: "permission_error", Code: "insufficient_scope",
-			Message: "This Palimpsest API key lacks the scope proxy. Use a key that has it."}
+			Message: "This Palimpsest API key lacks the scope proxy, or the role of the person behind it does not allow it. Use another key."}
 	case errors.As(err, &taken):
 		return wire.Problem{Status: http.StatusNotFound, Type: "not_found_error", Code: "model_not_found", Message: notTaken(taken)}
 	case errors.Is(err, tenants.ErrNoProvider):

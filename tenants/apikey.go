@@ -29,13 +29,14 @@ type APIKey struct {
 	ID         uuid.UUID
 	Workspace  WorkspaceID
 	Name       string
-	Prefix     string // the first characters of the secret, to recognise it by
-	Suffix     string // the last four
-	Scopes     []Scope
-	Pipeline   string // overrides the workspace's pipeline config, as YAML; empty: none
+	Prefix     string  // the first characters of the secret, to recognise it by
+	Suffix     string  // the last four
+	Scopes     []Scope // as they are stored; of a key that was presented, those that it may use now
+	Pipeline   string  // overrides the workspace's pipeline config, as YAML; "" if absent
 	Limits     Limits
-	CreatedBy  uuid.UUID
-	Creator    string // their e-mail address or the creating key's name, in lists only; empty: they left
+	CreatedBy  uuid.UUID // a member; another key where a program from before made it
+	Person     uuid.UUID // the member whose role bounds what the key may do; of a presented key and in a Grantor only
+	Creator    string    // their e-mail address or the creating key's name, in lists only; empty: they left
 	CreatedAt  time.Time
 	ExpiresAt  *time.Time
 	RevokedAt  *time.Time
@@ -81,9 +82,18 @@ func (k APIKey) Fields() Fields {
 func ParseScopes(list string) ([]Scope, error) {
 	var scopes []Scope
 	for name := range strings.SplitSeq(list, ",") {
-		scope := Scope(strings.TrimSpace(name))
+		scopes = append(scopes, Scope(strings.TrimSpace(name)))
+	}
+	return CheckScopes(scopes)
+}
+
+// CheckScopes returns each scope of a list once. The error is an Invalid that names the
+// first one that does not exist, exactly as it is written.
+func CheckScopes(list []Scope) ([]Scope, error) {
+	var scopes []Scope
+	for _, scope := range list {
 		if !slices.Contains([]Scope{ScopeProxy, ScopeRecall, ScopeManage, ScopeRead}, scope) {
-			return nil, Invalid{Field: "scopes", Message: fmt.Sprintf("%q is none of proxy, recall, manage, read", name)}
+			return nil, Invalid{Field: "scopes", Message: fmt.Sprintf("has %q, which is not one of proxy, recall, manage, read", string(scope))}
 		}
 		if !slices.Contains(scopes, scope) {
 			scopes = append(scopes, scope)

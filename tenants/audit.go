@@ -13,6 +13,9 @@ type Actor struct {
 	APIKey uuid.UUID // Nil for a person and for the product
 	Name   string    // as it was then: the person's e-mail address, the key's name
 	From   string    // address of the client; empty: the product or its command line
+
+	// Until is when the secret that an API key was presented with ends; nil if never.
+	Until *time.Time
 }
 
 // Fields are the values of a thing by their names, as people read them. They hold

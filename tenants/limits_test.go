@@ -2,6 +2,7 @@ package tenants_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -139,13 +140,18 @@ func TestNobodyHandsOutMoreThanTheyMay(t *testing.T) {
 		tenants.Owner:   {tenants.ScopeProxy, tenants.ScopeRecall, tenants.ScopeRead, tenants.ScopeManage},
 		tenants.Admin:   {tenants.ScopeProxy, tenants.ScopeRecall, tenants.ScopeRead, tenants.ScopeManage},
 		tenants.Regular: {tenants.ScopeProxy, tenants.ScopeRecall, tenants.ScopeRead},
-		tenants.Viewer:  {tenants.ScopeProxy},
+		tenants.Viewer:  {tenants.ScopeRecall, tenants.ScopeRead},
+		tenants.Billing: {},
 	} {
 		if !tenants.MayGrant(role.May, most) {
 			t.Errorf("%s may not grant %v", role, most)
 		}
 		if len(most) < 4 && tenants.MayGrant(role.May, []tenants.Scope{tenants.ScopeProxy, tenants.ScopeManage}) {
 			t.Errorf("%s may grant manage", role)
+		}
+		key := tenants.APIKey{Scopes: []tenants.Scope{tenants.ScopeProxy, tenants.ScopeRecall, tenants.ScopeRead, tenants.ScopeManage}}
+		if backed := key.Backed(role); !slices.Equal(backed, most) {
+			t.Errorf("a key of %s may use %v", role, backed)
 		}
 	}
 }

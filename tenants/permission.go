@@ -37,20 +37,23 @@ const (
 	ManagePatterns Permission = "patterns.manage"
 	// ManageMembers is to see members, to invite them and to change their roles.
 	ManageMembers Permission = "members.manage"
-	// ManageSettings is to change the workspace's name, retention, sign-on and who
-	// may read what was said.
+	// ManageSettings is to change the workspace's name, retention and who may read what
+	// was said.
 	ManageSettings Permission = "settings.manage"
 	// ReadAudit is to read who changed what.
 	ReadAudit Permission = "audit.read"
 	// ExportWorkspace is to take away everything that is stored.
 	ExportWorkspace Permission = "workspace.export"
+	// ManageSignOn is to say where the workspace's people prove who they are: it decides
+	// who can be anybody in the workspace.
+	ManageSignOn Permission = "sign_on.manage"
 	// ManageBilling is to see invoices, to change the plan and to pay.
 	ManageBilling Permission = "billing.manage"
 	// DeleteWorkspace is to delete everything.
 	DeleteWorkspace Permission = "workspace.delete"
 )
 
-// adminMay is what an admin may: all but billing and deletion.
+// adminMay is what an admin may: all but sign-on, billing and deletion.
 func adminMay() []Permission {
 	return append(regularMay(), DeleteSessions, ManageKeys, ManageProviders, ManagePipeline, ManagePatterns,
 		ManageMembers, ManageSettings, ReadAudit, ExportWorkspace)
@@ -66,7 +69,7 @@ func viewerMay() []Permission {
 func (r Role) Permissions() []Permission {
 	switch r {
 	case Owner:
-		return append(adminMay(), ManageBilling, DeleteWorkspace)
+		return append(adminMay(), ManageSignOn, ManageBilling, DeleteWorkspace)
 	case Admin:
 		return adminMay()
 	case Regular:
@@ -97,17 +100,31 @@ func (s Scope) Permissions() []Permission {
 	return nil
 }
 
+// needs returns the permissions that a member must have for their key to use a scope.
+func (s Scope) needs() []Permission {
+	if s == ScopeProxy {
+		return []Permission{CreateKeys}
+	}
+	return s.Permissions()
+}
+
 // MayGrant reports whether who is granted some permissions may hand out a key with
 // scopes: it never may more than they do.
 func MayGrant(may func(Permission) bool, scopes []Scope) bool {
 	for _, scope := range scopes {
-		for _, permission := range scope.Permissions() {
+		for _, permission := range scope.needs() {
 			if !may(permission) {
 				return false
 			}
 		}
 	}
 	return true
+}
+
+// Backed returns those of a key's scopes that it may use while the person behind it has a
+// role; empty if they are not a member.
+func (k APIKey) Backed(role Role) []Scope {
+	return slices.DeleteFunc(slices.Clone(k.Scopes), func(scope Scope) bool { return !MayGrant(role.May, []Scope{scope}) })
 }
 
 // May reports whether one of a key's scopes grants a permission.

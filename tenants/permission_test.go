@@ -28,6 +28,7 @@ func TestRolesMayDoWhatTheirNamesSay(t *testing.T) {
 		tenants.ManageSettings:  {tenants.Owner, tenants.Admin},
 		tenants.ReadAudit:       {tenants.Owner, tenants.Admin},
 		tenants.ExportWorkspace: {tenants.Owner, tenants.Admin},
+		tenants.ManageSignOn:    {tenants.Owner},
 		tenants.ManageBilling:   {tenants.Owner, tenants.Billing},
 		tenants.DeleteWorkspace: {tenants.Owner},
 	} {

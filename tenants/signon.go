@@ -15,6 +15,39 @@ const SignOnAge = 10 * time.Minute
 // why.
 var ErrSignOn = errors.New("single sign-on is refused")
 
+// ErrSignOnLink says that a single sign-on is for an account that reaches beyond the
+// workspace, and that is to be proven by its own password or passkey first.
+var ErrSignOnLink = errors.New("account is not connected with single sign-on")
+
+// ErrLogInAgain says that something needs a login that was opened lately.
+var ErrLogInAgain = errors.New("login was not opened lately")
+
+// ErrSignOnOnly says that a login came through a workspace's single sign-on and opens that
+// workspace only.
+var ErrSignOnOnly = errors.New("login opens one workspace only")
+
+// RecentLogin is the highest age of a login that may change single sign-on.
+const RecentLogin = 15 * time.Minute
+
+// CheckSignOn returns why a principal may not change their workspace's single sign-on:
+// ErrDenied for all but its owners, API keys included, or ErrLogInAgain.
+func (p Principal) CheckSignOn(now time.Time) error {
+	if !p.Role.May(ManageSignOn) {
+		return ErrDenied
+	}
+	if now.Sub(p.Login.CreatedAt) > RecentLogin {
+		return ErrLogInAgain
+	}
+	return nil
+}
+
+// SignOnProof is the identity that a workspace's identity provider has proven.
+type SignOnProof struct {
+	Issuer, Subject string
+	Email           string    // lower case
+	Account         uuid.UUID // who has proven the same to us lately, in the same browser; Nil if nobody
+}
+
 // SignOn is where the people of a workspace prove who they are (OpenID Connect).
 type SignOn struct {
 	Issuer   string // URL, as the provider names itself

@@ -70,6 +70,7 @@ type Login struct {
 	ID        uuid.UUID
 	UserID    uuid.UUID
 	Workspace WorkspaceID // the workspace the login works in; Nil: none
+	SignOn    WorkspaceID // whose single sign-on opened it: the only workspace it opens; Nil if the person logged in here
 	UserAgent string      // as the browser named itself
 	CreatedAt time.Time
 	SeenAt    time.Time // when it was last used, to some minutes
@@ -86,6 +87,27 @@ type Principal struct {
 	Workspace   Workspace // zero: none
 	Role        Role
 	Memberships []Membership // all workspaces that the user belongs to, in the order in which they joined
+}
+
+// Bound returns the principal without what their login does not open: one that came through
+// a workspace's single sign-on opens nothing else, and makes nobody an operator.
+func (p Principal) Bound() Principal {
+	only := p.Login.SignOn
+	if only == uuid.Nil {
+		return p
+	}
+	p.User.Operator = false
+	var memberships []Membership
+	for _, membership := range p.Memberships {
+		if membership.Workspace.ID == only {
+			memberships = append(memberships, membership)
+		}
+	}
+	p.Memberships = memberships
+	if p.Workspace.ID != only {
+		p.Workspace, p.Role = Workspace{}, ""
+	}
+	return p
 }
 
 // MayChangeKey reports whether the principal may change and revoke an API key:

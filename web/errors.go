@@ -38,6 +38,10 @@ func problemOf(err error) problem {
 			"The reason: " + suspended.Reason + ". Its API keys are refused; nothing of it is deleted. Ask whoever runs this installation. Your account and your other workspaces work."}
 	case errors.Is(err, tenants.ErrDenied):
 		return problem{http.StatusForbidden, "Your role may not do this", "Nothing was changed. An owner of the workspace can do it."}
+	case errors.Is(err, tenants.ErrLogInAgain):
+		return problem{http.StatusForbidden, "Log in again for this", "Nothing was changed. Log out, log in, and repeat it within 15 minutes."}
+	case errors.Is(err, tenants.ErrSignOnOnly):
+		return problem{http.StatusForbidden, "This login opens one workspace only", "Nothing was changed. You came through its single sign-on. Log out, and log in with your password or a passkey."}
 	case errors.Is(err, tenants.ErrLastOwner):
 		return problem{http.StatusConflict, "The workspace would have no owner", "Nothing was changed. Make somebody else an owner first."}
 	case errors.Is(err, tenants.ErrTextDenied):

@@ -82,12 +82,12 @@ func reaches() map[string]reach {
 
 		"GET /login/sign-on": {}, "POST /login/sign-on": {}, "GET /login/sign-on/callback": {},
 
-		"GET /settings/sign-on":                 {roles: "oa"},
-		"POST /settings/sign-on":                {roles: "oa"},
-		"POST /settings/sign-on/remove":         {roles: "oa"},
-		"POST /settings/sign-on/domains":        {roles: "oa"},
-		"POST /settings/sign-on/domains/prove":  {roles: "oa"},
-		"POST /settings/sign-on/domains/remove": {roles: "oa"},
+		"GET /settings/sign-on":                 {roles: "o"},
+		"POST /settings/sign-on":                {roles: "o"},
+		"POST /settings/sign-on/remove":         {roles: "o"},
+		"POST /settings/sign-on/domains":        {roles: "o"},
+		"POST /settings/sign-on/domains/prove":  {roles: "o"},
+		"POST /settings/sign-on/domains/remove": {roles: "o"},
 
 		"GET /account/second-factor":                 {roles: "oamvb"},
 		"POST /account/second-factor/start":          {roles: "oamvb"},

@@ -24,15 +24,15 @@ func (s *Server) registerFactors(pages *echo.Group) {
 
 	// Single sign-on
 	single := signon.New(s.deps.SignOn, s.cookies, s.config.PublicURL, s.config.Log)
-	pages.GET(paths.SignOnBegin, s.guest(single.Ask))
+	pages.GET(paths.SignOnBegin, single.Ask)
 	pages.POST(paths.SignOnBegin, single.Begin)
-	pages.GET(paths.SignOnCallback, single.Callback)
-	pages.GET(paths.SignOn, s.as(tenants.ManageSettings, single.Show))
-	pages.POST(paths.SignOn, s.as(tenants.ManageSettings, single.Save))
-	pages.POST(paths.RemoveSignOn, s.as(tenants.ManageSettings, single.Remove))
-	pages.POST(paths.Domains, s.as(tenants.ManageSettings, single.Claim))
-	pages.POST(paths.ProveDomain, s.as(tenants.ManageSettings, single.Prove))
-	pages.POST(paths.RemoveDomain, s.as(tenants.ManageSettings, single.RemoveDomain))
+	pages.GET(paths.SignOnCallback, s.maybe(single.Callback))
+	pages.GET(paths.SignOn, s.as(tenants.ManageSignOn, single.Show))
+	pages.POST(paths.SignOn, s.as(tenants.ManageSignOn, single.Save))
+	pages.POST(paths.RemoveSignOn, s.as(tenants.ManageSignOn, single.Remove))
+	pages.POST(paths.Domains, s.as(tenants.ManageSignOn, single.Claim))
+	pages.POST(paths.ProveDomain, s.as(tenants.ManageSignOn, single.Prove))
+	pages.POST(paths.RemoveDomain, s.as(tenants.ManageSignOn, single.RemoveDomain))
 }
 
 // registerPasskeys adds the routes to make passkeys and to look after them.

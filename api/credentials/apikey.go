@@ -14,7 +14,8 @@ import (
 
 // CreateAPIKey stores a key with the name, scopes, pipeline, limits, author and expiry
 // of wanted and returns it with its secret, which nobody can read again. Without
-// scopes it may use the proxy. What the asker can mend is a tenants.Invalid.
+// scopes it may use the proxy. What the asker can mend is a tenants.Invalid;
+// tenants.ErrDenied and a tenants.Forbidden say that the context's actor may not create it.
 func (k *Keeper) CreateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.APIKey) (key tenants.APIKey, secret string, err error) {
 	if err := k.checkAPIKey(&wanted); err != nil {
 		return tenants.APIKey{}, "", err
@@ -59,11 +60,7 @@ func (k *Keeper) checkAPIKey(wanted *tenants.APIKey) error {
 	if len(wanted.Scopes) == 0 {
 		wanted.Scopes = []tenants.Scope{tenants.ScopeProxy}
 	}
-	names := make([]string, len(wanted.Scopes))
-	for i, scope := range wanted.Scopes {
-		names[i] = string(scope)
-	}
-	if wanted.Scopes, err = tenants.ParseScopes(strings.Join(names, ",")); err != nil {
+	if wanted.Scopes, err = tenants.CheckScopes(wanted.Scopes); err != nil {
 		return err
 	}
 	if wanted.ExpiresAt != nil && !wanted.ExpiresAt.After(k.config.Now()) {

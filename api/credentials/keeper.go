@@ -25,6 +25,9 @@ type APIKeys interface {
 	// APIKeys returns all keys of a workspace, revoked ones too, the newest first.
 	APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.APIKey, error)
 
+	// CreateAPIKey, ChangeAPIKey, RotateAPIKey and RevokeAPIKey decide on what is stored
+	// whether the context's actor may do it: else they return tenants.ErrDenied or a
+	// tenants.Forbidden.
 	CreateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, key tenants.APIKey, hash []byte) error
 
 	// RevokeAPIKey returns tenants.ErrNotFound for a key of nobody or another workspace.

@@ -34,6 +34,15 @@ func (c caller) author() uuid.UUID {
 	return c.principal.User.ID
 }
 
+// person returns who stands behind the caller: who is logged in, or the person behind an
+// API key.
+func (c caller) person() uuid.UUID {
+	if c.key.ID != uuid.Nil {
+		return c.key.Person
+	}
+	return c.principal.User.ID
+}
+
 // may reports whether the caller is granted a permission.
 func (c caller) may(permission tenants.Permission) bool {
 	if c.key.ID != uuid.Nil {
@@ -100,7 +109,7 @@ func (c caller) denied() error {
 // actor returns who is noted in the audit log.
 func (c caller) actor(from string) tenants.Actor {
 	if c.key.ID != uuid.Nil {
-		return tenants.Actor{APIKey: c.key.ID, Name: c.key.Name, From: from}
+		return tenants.Actor{APIKey: c.key.ID, Name: c.key.Name, From: from, Until: c.key.ExpiresAt}
 	}
 	return c.principal.Actor(from)
 }

@@ -24,7 +24,7 @@ func TestEverythingIsExportedAndVerifies(t *testing.T) {
 	a, b := p.tenant(t, "ant"), p.tenant(t, "zebra")
 	a.send(t, http.MethodPost, "/invitations", `{"email":"invited@corp.example","role":"viewer"}`).want(t, http.StatusCreated)
 	signOn := tenants.SignOn{Issuer: "https://login.example", ClientID: "client-of-ant", Sealed: []byte(canaryKey), Role: tenants.Viewer}
-	if err := errors.Join(p.db.DB.SaveSignOn(t.Context(), a.workspace, signOn), p.db.DB.VerifyUser(t.Context(), uuid.MustParse(a.userID(t)))); err != nil {
+	if err := errors.Join(p.db.DB.SaveSignOn(tenants.WithActor(t.Context(), tenants.Actor{User: uuid.MustParse(a.userID(t))}), a.workspace, signOn), p.db.DB.VerifyUser(t.Context(), uuid.MustParse(a.userID(t)))); err != nil {
 		t.Fatal(err)
 	}
 	a.send(t, http.MethodPost, a.path("/compact"), `{"instructions":"keep the tests"}`).want(t, http.StatusAccepted)

@@ -99,9 +99,9 @@ func reaches() map[string]reach {
 
 		"GET /settings":       {roles: "oamv"},
 		"PUT /settings":       {roles: "oa", body: `{"time_zone":"Europe/Berlin"}`},
-		"GET /sign-on":        {roles: "oa", managers: true},
-		"PUT /sign-on":        {roles: "oa", body: `{"issuer":"` + issuer + `","client_id":"c","secret":"s","role":"member"}`},
-		"DELETE /sign-on":     {roles: "oa", own: true},
+		"GET /sign-on":        {roles: "o", people: true},
+		"PUT /sign-on":        {roles: "o", people: true, body: `{"issuer":"` + issuer + `","client_id":"c","secret":"s","role":"member"}`},
+		"DELETE /sign-on":     {roles: "o", people: true, own: true},
 		"GET /config/export":  {roles: "oamv"},
 		"POST /config/import": {roles: "oa", body: `{"palimpsest":1,"settings":{"retention_days":77}}`, rows: 2}, // the retention, and the import
 		"GET /audit":          {roles: "oa", managers: true},
@@ -109,9 +109,9 @@ func reaches() map[string]reach {
 		"GET /export":         {roles: "oa", managers: true},
 		"DELETE /workspace":   {roles: "o", own: true},
 
-		"POST /sign-on/domains":               {roles: "oa", body: `{"domain":"another.example"}`, status: http.StatusCreated},
-		"POST /sign-on/domains/:domain/prove": {roles: "oa", path: at(func(of *tenant) string { return "/sign-on/domains/" + of.domain() + "/prove" })},
-		"DELETE /sign-on/domains/:domain":     {roles: "oa", path: at(func(of *tenant) string { return "/sign-on/domains/" + of.domain() }), status: http.StatusNoContent},
+		"POST /sign-on/domains":               {roles: "o", people: true, body: `{"domain":"another.example"}`, status: http.StatusCreated},
+		"POST /sign-on/domains/:domain/prove": {roles: "o", people: true, path: at(func(of *tenant) string { return "/sign-on/domains/" + of.domain() + "/prove" })},
+		"DELETE /sign-on/domains/:domain":     {roles: "o", people: true, path: at(func(of *tenant) string { return "/sign-on/domains/" + of.domain() }), status: http.StatusNoContent},
 
 		"GET /search":              {roles: "oam", path: at(func(of *tenant) string { return "/search?q=question&session=" + of.session.String() })},
 		"GET /sessions/export":     {roles: "oam", path: at(func(of *tenant) string { return "/sessions/export?id=" + of.session.String() })},

@@ -17,7 +17,8 @@ type APIKeys interface {
 
 	// CreateAPIKey stores a key with the name, scopes, pipeline, limits, author and
 	// expiry of wanted and returns it with its secret. What a script can mend is a
-	// tenants.Invalid.
+	// tenants.Invalid. It, ChangeAPIKey, RotateAPIKey and RevokeAPIKey return
+	// tenants.ErrDenied or a tenants.Forbidden for what the actor may not do.
 	CreateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.APIKey) (key tenants.APIKey, secret string, err error)
 
 	// RevokeAPIKey returns tenants.ErrNotFound for a key of nobody or another workspace.
@@ -86,15 +87,12 @@ func (s *server) createKey(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	if !tenants.MayGrant(who.may, asked.Scopes) {
-		return who.denied() // a key must not do more than who hands it out
-	}
 	limits, err := asked.apply(tenants.Limits{})
 	if err != nil {
 		return err
 	}
 	key, secret, err := s.APIKeys.CreateAPIKey(c.Request().Context(), who.workspace, tenants.APIKey{
-		Name: asked.Name, Scopes: asked.Scopes, Pipeline: asked.Pipeline, Limits: limits, CreatedBy: who.author(), ExpiresAt: asked.ExpiresAt,
+		Name: asked.Name, Scopes: asked.Scopes, Pipeline: asked.Pipeline, Limits: limits, CreatedBy: who.person(), ExpiresAt: asked.ExpiresAt,
 	})
 	if err != nil {
 		return err

@@ -31,13 +31,9 @@ type Data interface {
 }
 
 // reader returns what the caller may read of what was said. An API key reads what
-// the person who created it may read now.
+// the person behind it may read now.
 func (s *server) reader(c echo.Context, who caller) (tenants.Reader, error) {
-	user := who.principal.User.ID
-	if who.key.ID != uuid.Nil {
-		user = who.key.CreatedBy
-	}
-	return s.Data.Reader(c.Request().Context(), who.workspace, user)
+	return s.Data.Reader(c.Request().Context(), who.workspace, who.person())
 }
 
 // textReader is reader for a route that answers nothing but what was said: it returns

@@ -12,29 +12,30 @@ import (
 )
 
 // SignOn keeps where a workspace's people prove who they are. What can be mended is a
-// tenants.Invalid.
+// tenants.Invalid. All that changes something returns tenants.ErrDenied for who is not an
+// owner, and tenants.ErrLogInAgain.
 type SignOn interface {
 	// Find returns the zero SignOn where none is set.
 	Find(ctx context.Context, workspace tenants.WorkspaceID) (tenants.SignOn, []tenants.Domain, error)
 	// Save asks the provider before it keeps anything.
-	Save(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.WantedSignOn) error
+	Save(ctx context.Context, who tenants.Principal, wanted tenants.WantedSignOn) error
 	// Remove returns tenants.ErrNotFound where none is set.
-	Remove(ctx context.Context, workspace tenants.WorkspaceID) error
+	Remove(ctx context.Context, who tenants.Principal) error
 
-	Claim(ctx context.Context, workspace tenants.WorkspaceID, domain string) error
+	Claim(ctx context.Context, who tenants.Principal, domain string) error
 	// Prove and RemoveDomain return tenants.ErrNotFound for a domain that was not claimed.
-	Prove(ctx context.Context, workspace tenants.WorkspaceID, domain string) error
-	RemoveDomain(ctx context.Context, workspace tenants.WorkspaceID, domain string) error
+	Prove(ctx context.Context, who tenants.Principal, domain string) error
+	RemoveDomain(ctx context.Context, who tenants.Principal, domain string) error
 }
 
 // registerSignOn adds the routes about single sign-on.
 func (s *server) registerSignOn(group *echo.Group) {
-	group.GET("/sign-on", s.as(tenants.ManageSettings, s.getSignOn))
-	group.PUT("/sign-on", s.as(tenants.ManageSettings, s.putSignOn))
-	group.DELETE("/sign-on", s.as(tenants.ManageSettings, s.deleteSignOn))
-	group.POST("/sign-on/domains", s.as(tenants.ManageSettings, s.claimDomain))
-	group.POST("/sign-on/domains/:domain/prove", s.as(tenants.ManageSettings, s.proveDomain))
-	group.DELETE("/sign-on/domains/:domain", s.as(tenants.ManageSettings, s.deleteDomain))
+	group.GET("/sign-on", s.as(tenants.ManageSignOn, s.getSignOn))
+	group.PUT("/sign-on", s.as(tenants.ManageSignOn, s.putSignOn))
+	group.DELETE("/sign-on", s.as(tenants.ManageSignOn, s.deleteSignOn))
+	group.POST("/sign-on/domains", s.as(tenants.ManageSignOn, s.claimDomain))
+	group.POST("/sign-on/domains/:domain/prove", s.as(tenants.ManageSignOn, s.proveDomain))
+	group.DELETE("/sign-on/domains/:domain", s.as(tenants.ManageSignOn, s.deleteDomain))
 }
 
 // signOnJSON is single sign-on without its secret.
@@ -99,14 +100,14 @@ func (s *server) putSignOn(c echo.Context, who caller) error {
 		return err
 	}
 	wanted := tenants.WantedSignOn{Issuer: asked.Issuer, ClientID: asked.ClientID, Secret: asked.Secret, Role: asked.Role}
-	if err := s.SignOn.Save(c.Request().Context(), who.workspace, wanted); err != nil {
+	if err := s.SignOn.Save(c.Request().Context(), who.principal, wanted); err != nil {
 		return err
 	}
 	return s.answerSignOn(c, http.StatusOK, who)
 }
 
 func (s *server) deleteSignOn(c echo.Context, who caller) error {
-	if err := s.SignOn.Remove(c.Request().Context(), who.workspace); err != nil {
+	if err := s.SignOn.Remove(c.Request().Context(), who.principal); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)
@@ -119,21 +120,21 @@ func (s *server) claimDomain(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	if err := s.SignOn.Claim(c.Request().Context(), who.workspace, asked.Domain); err != nil {
+	if err := s.SignOn.Claim(c.Request().Context(), who.principal, asked.Domain); err != nil {
 		return err
 	}
 	return s.answerSignOn(c, http.StatusCreated, who)
 }
 
 func (s *server) proveDomain(c echo.Context, who caller) error {
-	if err := s.SignOn.Prove(c.Request().Context(), who.workspace, pathDomain(c)); err != nil {
+	if err := s.SignOn.Prove(c.Request().Context(), who.principal, pathDomain(c)); err != nil {
 		return err
 	}
 	return s.answerSignOn(c, http.StatusOK, who)
 }
 
 func (s *server) deleteDomain(c echo.Context, who caller) error {
-	if err := s.SignOn.RemoveDomain(c.Request().Context(), who.workspace, pathDomain(c)); err != nil {
+	if err := s.SignOn.RemoveDomain(c.Request().Context(), who.principal, pathDomain(c)); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)

@@ -159,14 +159,15 @@ type tenant struct {
 	*product
 
 	workspace uuid.UUID
-	key       string // secret of an API key for the proxy
+	user      uuid.UUID // its owner
+	key       string    // secret of an API key for the proxy
 }
 
 func (p *product) tenant(t *testing.T, name string) *tenant {
 	t.Helper()
-	_, workspace, err := p.db.DB.SignUp(t.Context(), name+"@example.com", "hash", name)
+	user, workspace, err := p.db.DB.SignUp(t.Context(), name+"@example.com", "hash", name)
 	must(t, err)
-	w := &tenant{product: p, workspace: workspace.ID}
+	w := &tenant{product: p, workspace: workspace.ID, user: user.ID}
 	_, w.key = w.newKey(t, tenants.ScopeProxy)
 	for _, provider := range []tenants.Provider{tenants.ProviderAnthropic, tenants.ProviderOpenAI} {
 		_, err := p.keeper.CreateProviderKey(t.Context(), w.workspace, tenants.ProviderKey{
@@ -184,7 +185,7 @@ func (p *product) tenant(t *testing.T, name string) *tenant {
 func (w *tenant) newKey(t *testing.T, scope tenants.Scope) (id uuid.UUID, secret string) {
 	t.Helper()
 	key, secret, err := w.keeper.CreateAPIKey(t.Context(), w.workspace, tenants.APIKey{
-		Name: string(scope), Scopes: []tenants.Scope{scope}, CreatedBy: uuid.New(),
+		Name: string(scope), Scopes: []tenants.Scope{scope}, CreatedBy: w.user,
 	})
 	must(t, err)
 	return key.ID, secret

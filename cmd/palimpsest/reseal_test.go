@@ -38,7 +38,7 @@ func TestResealSealsWhatPeopleLogInWith(t *testing.T) {
 	if err := database.DB.StartSecondFactor(t.Context(), user.ID, factor, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := database.DB.SaveSignOn(t.Context(), workspace.ID, tenants.SignOn{Issuer: "https://login.example", ClientID: "client", Sealed: secret, Role: tenants.Viewer}); err != nil {
+	if err := database.DB.SaveSignOn(tenants.WithActor(t.Context(), tenants.Actor{User: user.ID}), workspace.ID, tenants.SignOn{Issuer: "https://login.example", ClientID: "client", Sealed: secret, Role: tenants.Viewer}); err != nil {
 		t.Fatal(err)
 	}
 

@@ -136,9 +136,12 @@ func (i *Invitations) Find(ctx context.Context, secret string) (tenants.Invitati
 }
 
 // Accept lets somebody who is logged in with the invited address into the workspace,
-// and has their login work there. It returns tenants.ErrInvitation and
-// tenants.ErrOtherAddress.
+// and has their login work there. It returns tenants.ErrInvitation,
+// tenants.ErrOtherAddress, and tenants.ErrSignOnOnly for a login that opens one workspace.
 func (i *Invitations) Accept(ctx context.Context, secret string, who tenants.Principal) error {
+	if who.Login.SignOn != uuid.Nil {
+		return tenants.ErrSignOnOnly
+	}
 	if err := i.store.AcceptInvitation(ctx, hashLink(secret), who.User.ID, who.Login.ID); err != nil {
 		return fmt.Errorf("accept: %w", err)
 	}

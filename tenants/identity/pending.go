@@ -14,18 +14,25 @@ import (
 // returns tenants.ErrLoginEnded for a token that is no longer good, as after a change of
 // the password or the address.
 func (s *Service) Pending(ctx context.Context, pending string) (tenants.User, error) {
+	user, _, err := s.pending(ctx, pending)
+	return user, err
+}
+
+// pending is Pending with the workspace whose single sign-on stood in for the password; Nil
+// if it was typed.
+func (s *Service) pending(ctx context.Context, pending string) (user tenants.User, signOn uuid.UUID, err error) {
 	claims, err := s.tokens.pending(pending)
 	if err != nil {
-		return tenants.User{}, err
+		return tenants.User{}, uuid.Nil, err
 	}
 	user, hash, err := s.store.UserByEmail(ctx, claims.Email)
 	if errors.Is(err, tenants.ErrNotFound) || err == nil && (user.ID != claims.user || fingerprint(hash) != claims.Password) {
-		return tenants.User{}, tenants.ErrLoginEnded
+		return tenants.User{}, uuid.Nil, tenants.ErrLoginEnded
 	}
 	if err != nil {
-		return tenants.User{}, fmt.Errorf("log in: %w", err)
+		return tenants.User{}, uuid.Nil, fmt.Errorf("log in: %w", err)
 	}
-	return user, nil
+	return user, claims.SignOn, nil
 }
 
 // PendingFactors returns what somebody who has typed their password can log in with, or

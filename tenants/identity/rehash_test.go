@@ -16,7 +16,7 @@ import (
 func TestKeysThatAreUsedAreHashedAnew(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
-	_, workspace, err := database.DB.SignUp(t.Context(), "ada@example.com", "hash", "northbeam")
+	user, workspace, err := database.DB.SignUp(t.Context(), "ada@example.com", "hash", "northbeam")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestKeysThatAreUsedAreHashedAnew(t *testing.T) {
 	before := with(older)
 	var secrets []string
 	for range 2 {
-		key, secret, hash := before.Create(workspace.ID, "laptop", []tenants.Scope{tenants.ScopeProxy}, workspace.ID, nil)
+		key, secret, hash := before.Create(workspace.ID, "laptop", []tenants.Scope{tenants.ScopeProxy}, user.ID, nil)
 		if err := database.DB.CreateAPIKey(t.Context(), workspace.ID, key, hash); err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func TestKeysThatAreUsedAreHashedAnew(t *testing.T) {
 func TestReplicaFindsAKeyThatAnotherHashedAnew(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
-	_, workspace, err := database.DB.SignUp(t.Context(), "ada@example.com", "hash", "northbeam")
+	user, workspace, err := database.DB.SignUp(t.Context(), "ada@example.com", "hash", "northbeam")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestReplicaFindsAKeyThatAnotherHashedAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, secret, hash := replica.Create(workspace.ID, "laptop", []tenants.Scope{tenants.ScopeProxy}, workspace.ID, nil)
+	key, secret, hash := replica.Create(workspace.ID, "laptop", []tenants.Scope{tenants.ScopeProxy}, user.ID, nil)
 	if _, err := replica.Authenticate(t.Context(), secret); !errors.Is(err, tenants.ErrKeyUnknown) { // both hashes are known to be unknown now
 		t.Fatalf("before it exists: %v", err)
 	}

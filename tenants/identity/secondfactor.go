@@ -153,7 +153,7 @@ func (s *Service) RemoveSecondFactor(ctx context.Context, who tenants.Principal,
 // tenants.ErrLoginEnded for a pending token that is no longer good, and a
 // tenants.TooMany.
 func (s *Service) LogInWithCode(ctx context.Context, pending, code, userAgent string) (tenants.Principal, string, error) {
-	user, err := s.Pending(ctx, pending)
+	user, signOn, err := s.pending(ctx, pending)
 	if err != nil {
 		return tenants.Principal{}, "", err
 	}
@@ -161,11 +161,15 @@ func (s *Service) LogInWithCode(ctx context.Context, pending, code, userAgent st
 	if err := s.useCode(ctx, user, code); err != nil {
 		return tenants.Principal{}, "", err
 	}
+	if signOn != uuid.Nil { // the code was the second proof, and single sign-on the first
+		return s.openBound(ctx, user, signOn, userAgent)
+	}
 	return s.OpenLogin(ctx, user, userAgent)
 }
 
-// needsCode returns a tenants.CodeNeeded for somebody with a second factor.
-func (s *Service) needsCode(ctx context.Context, user tenants.User) error {
+// needsCode returns a tenants.CodeNeeded for a person with a second factor, who has typed
+// their password or comes through a workspace's single sign-on.
+func (s *Service) needsCode(ctx context.Context, user tenants.User, signOn uuid.UUID) error {
 	factors, err := s.store.FactorsOf(ctx, user.ID)
 	if err != nil {
 		return fmt.Errorf("log in: %w", err)
@@ -177,7 +181,7 @@ func (s *Service) needsCode(ctx context.Context, user tenants.User) error {
 	if err != nil {
 		return fmt.Errorf("log in: %w", err)
 	}
-	pending, err := s.tokens.issuePending(user, fingerprint(hash))
+	pending, err := s.tokens.issuePending(user, fingerprint(hash), signOn)
 	if err != nil {
 		return err
 	}

@@ -147,7 +147,7 @@ func (s *Service) LogIn(ctx context.Context, email, password, from, userAgent st
 	if err != nil {
 		return tenants.Principal{}, "", err
 	}
-	if err := s.needsCode(ctx, user); err != nil {
+	if err := s.needsCode(ctx, user, uuid.Nil); err != nil {
 		return tenants.Principal{}, "", err
 	}
 	return s.OpenLogin(ctx, user, userAgent)
@@ -182,20 +182,25 @@ func (s *Service) OpenLogin(ctx context.Context, user tenants.User, userAgent st
 	return s.open(ctx, user, memberships, userAgent)
 }
 
-// OpenSignOn opens a login, in one of their workspaces, of a user whom the workspace's
-// single sign-on knows, and returns its token. It returns a tenants.CodeNeeded for
+// OpenSignOn opens a login of a user whom a workspace's single sign-on knows, which opens
+// that workspace only, and returns its token. It returns a tenants.CodeNeeded for
 // somebody with a second factor.
 func (s *Service) OpenSignOn(ctx context.Context, user tenants.User, workspace tenants.WorkspaceID, userAgent string) (tenants.Principal, string, error) {
-	if err := s.needsCode(ctx, user); err != nil {
+	if err := s.needsCode(ctx, user, workspace); err != nil {
 		return tenants.Principal{}, "", err
 	}
+	return s.openBound(ctx, user, workspace, userAgent)
+}
+
+// openBound opens a login that opens one workspace only.
+func (s *Service) openBound(ctx context.Context, user tenants.User, workspace tenants.WorkspaceID, userAgent string) (tenants.Principal, string, error) {
 	memberships, err := s.store.Memberships(ctx, user.ID)
 	if err != nil {
 		return tenants.Principal{}, "", fmt.Errorf("log in: %w", err)
 	}
 	for _, membership := range memberships {
 		if membership.Workspace.ID == workspace {
-			return s.openIn(ctx, user, memberships, membership, userAgent)
+			return s.openIn(ctx, user, memberships, membership, workspace, userAgent)
 		}
 	}
 	return tenants.Principal{}, "", tenants.ErrNotFound
@@ -269,14 +274,15 @@ func (s *Service) Authenticate(ctx context.Context, token string) (tenants.Princ
 
 // open creates a login in the workspace that was used last.
 func (s *Service) open(ctx context.Context, user tenants.User, memberships []tenants.Membership, userAgent string) (tenants.Principal, string, error) {
-	return s.openIn(ctx, user, memberships, lastUsed(memberships), userAgent)
+	return s.openIn(ctx, user, memberships, lastUsed(memberships), uuid.Nil, userAgent)
 }
 
-// openIn creates a login in the workspace of a membership.
-func (s *Service) openIn(ctx context.Context, user tenants.User, memberships []tenants.Membership, membership tenants.Membership, userAgent string) (tenants.Principal, string, error) {
+// openIn creates a login in the workspace of a membership, which came through a single
+// sign-on or not.
+func (s *Service) openIn(ctx context.Context, user tenants.User, memberships []tenants.Membership, membership tenants.Membership, signOn uuid.UUID, userAgent string) (tenants.Principal, string, error) {
 	now := s.now()
 	login := tenants.Login{
-		ID: uuid.Must(uuid.NewV7()), UserID: user.ID, Workspace: membership.Workspace.ID, UserAgent: userAgent,
+		ID: uuid.Must(uuid.NewV7()), UserID: user.ID, Workspace: membership.Workspace.ID, SignOn: signOn, UserAgent: userAgent,
 		CreatedAt: now, ExpiresAt: now.Add(tenants.LoginAge),
 	}
 	ctx = tenants.WithActor(ctx, tenants.Actor{User: user.ID, Name: user.Email, From: tenants.ActorOf(ctx).From})
@@ -289,5 +295,5 @@ func (s *Service) openIn(ctx context.Context, user tenants.User, memberships []t
 	}
 	return tenants.Principal{
 		User: user, Login: login, Workspace: membership.Workspace, Role: membership.Role, Memberships: memberships,
-	}, token, nil
+	}.Bound(), token, nil
 }

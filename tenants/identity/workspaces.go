@@ -22,8 +22,12 @@ type WorkspaceStore interface {
 }
 
 // CreateWorkspace creates a workspace that a login's user owns, and has the login
-// work in it. What a person can mend is a tenants.Invalid of the field workspace.
+// work in it. What a person can mend is a tenants.Invalid of the field workspace. It
+// returns tenants.ErrSignOnOnly for a login that opens another workspace only.
 func (s *Service) CreateWorkspace(ctx context.Context, login tenants.Login, name string) (tenants.Workspace, error) {
+	if login.SignOn != uuid.Nil {
+		return tenants.Workspace{}, tenants.ErrSignOnOnly
+	}
 	name, err := checkWorkspace(name)
 	if err != nil {
 		return tenants.Workspace{}, err
@@ -37,8 +41,11 @@ func (s *Service) CreateWorkspace(ctx context.Context, login tenants.Login, name
 
 // Enter has a login work in another workspace of its user, from its next request on,
 // everywhere. It returns tenants.ErrNotFound for a workspace that the user does not
-// belong to.
+// belong to, and tenants.ErrSignOnOnly for one that the login does not open.
 func (s *Service) Enter(ctx context.Context, login tenants.Login, workspace tenants.WorkspaceID) error {
+	if login.SignOn != uuid.Nil && login.SignOn != workspace {
+		return tenants.ErrSignOnOnly
+	}
 	if err := s.store.EnterWorkspace(ctx, login.UserID, login.ID, workspace); err != nil {
 		return fmt.Errorf("enter: %w", err)
 	}

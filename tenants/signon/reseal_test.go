@@ -86,7 +86,7 @@ func (c *company) logIn(t *testing.T, service *signon.Service) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = service.Finish(t.Context(), held, back.Query().Get("state"), back.Query().Get("code"), "test")
+	_, _, err = service.Finish(t.Context(), tenants.Principal{}, held, back.Query().Get("state"), back.Query().Get("code"), "test")
 	return err
 }
 
@@ -112,17 +112,19 @@ func TestClientSecretIsSealedAnewWithANewMasterKey(t *testing.T) {
 	workspace := c.owner.Workspace.ID
 	service := c.with(before, records{})
 	wanted := tenants.WantedSignOn{Issuer: c.provider.Issuer(), ClientID: c.provider.ClientID, Secret: c.provider.ClientSecret, Role: tenants.Viewer}
-	if err := service.Save(t.Context(), workspace, wanted); err != nil {
+	owner := c.owner
+	ctx := tenants.WithActor(t.Context(), owner.Actor(""))
+	if err := service.Save(ctx, owner, wanted); err != nil {
 		t.Fatal(err)
 	}
-	if err := service.Claim(t.Context(), workspace, domain); err != nil {
+	if err := service.Claim(ctx, owner, domain); err != nil {
 		t.Fatal(err)
 	}
 	_, domains, err := service.Find(t.Context(), workspace)
 	if err != nil || len(domains) != 1 {
 		t.Fatal(domains, err)
 	}
-	if err := c.with(before, records{domains[0].Record()}).Prove(t.Context(), workspace, domain); err != nil {
+	if err := c.with(before, records{domains[0].Record()}).Prove(ctx, owner, domain); err != nil {
 		t.Fatal(err)
 	}
 	kept, err := c.DB.SignOn(t.Context(), workspace)

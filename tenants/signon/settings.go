@@ -27,14 +27,20 @@ func (s *Service) Find(ctx context.Context, workspace tenants.WorkspaceID) (tena
 }
 
 // Save keeps the single sign-on of a workspace once its provider has answered. It
-// returns a tenants.Invalid that names issuer, client_id, secret or role.
-func (s *Service) Save(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.WantedSignOn) error {
+// returns a tenants.Invalid that names issuer, client_id, secret or role. It and the other
+// methods that change something return tenants.ErrDenied for who is not an owner, and
+// tenants.ErrLogInAgain.
+func (s *Service) Save(ctx context.Context, who tenants.Principal, wanted tenants.WantedSignOn) error {
+	workspace, err := s.changing(who)
+	if err != nil {
+		return err
+	}
 	wanted.Issuer, wanted.ClientID = strings.TrimSpace(wanted.Issuer), strings.TrimSpace(wanted.ClientID)
 	if err := s.checkIssuer(wanted.Issuer); err != nil {
 		return err
 	}
-	if wanted.ClientID == "" || len(wanted.ClientID) > 500 {
-		return tenants.Invalid{Field: "client_id", Message: "must have 1 to 500 characters"}
+	if wanted.ClientID == "" || len(wanted.ClientID) > 500 || strings.ContainsFunc(wanted.ClientID, notInID) {
+		return tenants.Invalid{Field: "client_id", Message: "must have 1 to 500 characters of ASCII without control characters"}
 	}
 	if wanted.Role != tenants.Regular && wanted.Role != tenants.Viewer {
 		return tenants.Invalid{Field: "role", Message: "must be member or viewer"}
@@ -50,6 +56,14 @@ func (s *Service) Save(ctx context.Context, workspace tenants.WorkspaceID, wante
 		return err
 	}
 	return s.Store.SaveSignOn(ctx, workspace, signOn)
+}
+
+// notInID reports whether a character stands in no client id (RFC 6749, appendix A.1).
+func notInID(r rune) bool { return r < ' ' || r > '~' }
+
+// changing returns the workspace of an owner who may change its single sign-on now.
+func (s *Service) changing(who tenants.Principal) (tenants.WorkspaceID, error) {
+	return who.Workspace.ID, who.CheckSignOn(s.Now())
 }
 
 // sealSecret fills in the sealed client secret.
@@ -70,13 +84,21 @@ func (s *Service) sealSecret(ctx context.Context, workspace tenants.WorkspaceID,
 }
 
 // Remove ends the single sign-on of a workspace, or returns tenants.ErrNotFound.
-func (s *Service) Remove(ctx context.Context, workspace tenants.WorkspaceID) error {
+func (s *Service) Remove(ctx context.Context, who tenants.Principal) error {
+	workspace, err := s.changing(who)
+	if err != nil {
+		return err
+	}
 	return s.Store.RemoveSignOn(ctx, workspace)
 }
 
 // Claim keeps a domain that is to be proven. It returns a tenants.Invalid that names
 // domain.
-func (s *Service) Claim(ctx context.Context, workspace tenants.WorkspaceID, domain string) error {
+func (s *Service) Claim(ctx context.Context, who tenants.Principal, domain string) error {
+	workspace, err := s.changing(who)
+	if err != nil {
+		return err
+	}
 	domain = strings.TrimSuffix(strings.ToLower(strings.TrimSpace(domain)), ".")
 	name := regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{2,63}$`)
 	if len(domain) > 253 || !name.MatchString(domain) {
@@ -95,7 +117,11 @@ func (s *Service) Claim(ctx context.Context, workspace tenants.WorkspaceID, doma
 // Prove has a domain count for a workspace if its TXT record is found. It returns
 // tenants.ErrNotFound for a domain that was not claimed, and a tenants.Invalid that
 // names domain.
-func (s *Service) Prove(ctx context.Context, workspace tenants.WorkspaceID, domain string) error {
+func (s *Service) Prove(ctx context.Context, who tenants.Principal, domain string) error {
+	workspace, err := s.changing(who)
+	if err != nil {
+		return err
+	}
 	domains, err := s.Store.Domains(ctx, workspace)
 	if err != nil {
 		return err
@@ -121,6 +147,10 @@ func (s *Service) Prove(ctx context.Context, workspace tenants.WorkspaceID, doma
 }
 
 // RemoveDomain takes a domain away from a workspace, or returns tenants.ErrNotFound.
-func (s *Service) RemoveDomain(ctx context.Context, workspace tenants.WorkspaceID, domain string) error {
+func (s *Service) RemoveDomain(ctx context.Context, who tenants.Principal, domain string) error {
+	workspace, err := s.changing(who)
+	if err != nil {
+		return err
+	}
 	return s.Store.RemoveDomain(ctx, workspace, domain)
 }

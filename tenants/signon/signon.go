@@ -39,7 +39,7 @@ type Store interface {
 	ProveDomain(ctx context.Context, workspace uuid.UUID, domain string) error
 	RemoveDomain(ctx context.Context, workspace uuid.UUID, domain string) error
 	SignOnWorkspace(ctx context.Context, domain string) (uuid.UUID, error)
-	SignOnUser(ctx context.Context, workspace uuid.UUID, email string, role tenants.Role) (tenants.User, error)
+	SignOnUser(ctx context.Context, workspace uuid.UUID, proof tenants.SignOnProof, role tenants.Role) (tenants.User, error)
 }
 
 // Sealer seals a secret for what about names.
@@ -146,11 +146,12 @@ func (s *Service) begin(ctx context.Context, email, next string) (address, held 
 // Finish logs in whoever comes back from the provider with a state and a code, with
 // what the browser held, and returns their login's token and where they wanted to go.
 // It returns tenants.ErrSignOn for everything that does not prove who they are, a
-// tenants.TooMany after too much of it from one place, and a tenants.CodeNeeded for
-// somebody with a second factor.
-func (s *Service) Finish(ctx context.Context, held, state, code, userAgent string) (token, next string, err error) {
+// tenants.TooMany after too much of it from one place, a tenants.CodeNeeded for
+// a person with a second factor, and tenants.ErrSignOnLink for an account that is to be
+// proven by its own password or passkey first. here is who is logged in in that browser.
+func (s *Service) Finish(ctx context.Context, here tenants.Principal, held, state, code, userAgent string) (token, next string, err error) {
 	err = s.throttled(ctx, "sign-on back from ", func() error {
-		token, next, err = s.finish(ctx, held, state, code, userAgent)
+		token, next, err = s.finish(ctx, here, held, state, code, userAgent)
 		return err
 	})
 	return token, next, err
@@ -170,7 +171,7 @@ func (s *Service) throttled(ctx context.Context, attempt string, try func() erro
 	return err
 }
 
-func (s *Service) finish(ctx context.Context, held, state, code, userAgent string) (token, next string, err error) {
+func (s *Service) finish(ctx context.Context, here tenants.Principal, held, state, code, userAgent string) (token, next string, err error) {
 	under, err := s.open(held)
 	if err != nil {
 		return "", "", err
@@ -185,52 +186,55 @@ func (s *Service) finish(ctx context.Context, held, state, code, userAgent strin
 	if signOn.Issuer != under.Issuer || signOn.ClientID != under.Client {
 		return "", "", fmt.Errorf("%w: it was changed in the meantime", tenants.ErrSignOn)
 	}
-	email, err := s.proven(ctx, under, signOn, code)
+	proof, err := s.proven(ctx, under, signOn, code)
 	if err != nil {
 		return "", "", err
 	}
-	user, err := s.Store.SignOnUser(ctx, under.Workspace, email, signOn.Role)
+	if here.Login.SignOn == uuid.Nil && s.Now().Sub(here.Login.CreatedAt) <= tenants.RecentLogin {
+		proof.Account = here.User.ID
+	}
+	user, err := s.Store.SignOnUser(ctx, under.Workspace, proof, signOn.Role)
 	if err != nil {
-		return "", "", err
+		return "", under.Next, err
 	}
 	s.Door.Forget()
 	_, token, err = s.Door.OpenSignOn(ctx, user, under.Workspace, userAgent)
 	return token, under.Next, err
 }
 
-// proven returns the address that the provider has proven, in lower case.
-func (s *Service) proven(ctx context.Context, under begun, signOn tenants.SignOn, code string) (string, error) {
+// proven returns whom the provider has proven.
+func (s *Service) proven(ctx context.Context, under begun, signOn tenants.SignOn, code string) (tenants.SignOnProof, error) {
 	provider, config, err := s.provider(ctx, under.Workspace, signOn)
 	if err != nil {
-		return "", err
+		return tenants.SignOnProof{}, err
 	}
 	ctx = oidc.ClientContext(ctx, s.Client)
 	tokens, err := config.Exchange(ctx, code, oauth2.VerifierOption(under.Verifier))
 	if err != nil {
-		return "", fmt.Errorf("%w: the provider takes the code not: %w", tenants.ErrSignOn, withoutBody(err))
+		return tenants.SignOnProof{}, fmt.Errorf("%w: the provider takes the code not: %w", tenants.ErrSignOn, withoutBody(err))
 	}
 	raw, is := tokens.Extra("id_token").(string)
 	if !is {
-		return "", fmt.Errorf("%w: no id token", tenants.ErrSignOn)
+		return tenants.SignOnProof{}, fmt.Errorf("%w: no id token", tenants.ErrSignOn)
 	}
 	id, err := provider.VerifierContext(ctx, &oidc.Config{ClientID: signOn.ClientID, Now: s.Now}).Verify(ctx, raw)
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", tenants.ErrSignOn, err)
+		return tenants.SignOnProof{}, fmt.Errorf("%w: %w", tenants.ErrSignOn, err)
 	}
 	if subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(under.Nonce)) != 1 {
-		return "", fmt.Errorf("%w: wrong nonce", tenants.ErrSignOn)
+		return tenants.SignOnProof{}, fmt.Errorf("%w: wrong nonce", tenants.ErrSignOn)
 	}
 	var claims struct {
 		Email    string `json:"email"`
 		Verified bool   `json:"email_verified"`
 	}
 	if err := id.Claims(&claims); err != nil {
-		return "", fmt.Errorf("%w: %w", tenants.ErrSignOn, err)
+		return tenants.SignOnProof{}, fmt.Errorf("%w: %w", tenants.ErrSignOn, err)
 	}
 	if !claims.Verified || tenants.DomainOf(claims.Email) == "" {
-		return "", fmt.Errorf("%w: the provider has not verified the address", tenants.ErrSignOn)
+		return tenants.SignOnProof{}, fmt.Errorf("%w: the provider has not verified the address", tenants.ErrSignOn)
 	}
-	return strings.ToLower(strings.TrimSpace(claims.Email)), nil
+	return tenants.SignOnProof{Issuer: id.Issuer, Subject: id.Subject, Email: strings.ToLower(strings.TrimSpace(claims.Email))}, nil
 }
 
 // open returns a sign-on that is under way.

@@ -12,9 +12,19 @@ import (
 	"palimpsest/tenants"
 )
 
-// CreateAPIKey keeps an API key of a workspace under the hash of its secret.
+// CreateAPIKey keeps an API key of a workspace under the hash of its secret, on behalf of
+// the context's actor, whose rights are looked at now; the product acts for who the key
+// says created it. It returns what Grantor.CheckCreate does.
 func (db *DB) CreateAPIKey(ctx context.Context, workspace uuid.UUID, key tenants.APIKey, hash []byte) error {
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		by, err := grantor(tx, workspace, key.CreatedBy)
+		if err != nil {
+			return err
+		}
+		if err := by.CheckCreate(key); err != nil {
+			return err
+		}
+		key.CreatedBy = by.Person
 		if err := insertAPIKey(tx, workspace, key, hash); err != nil {
 			return err
 		}
@@ -51,25 +61,32 @@ func (db *DB) APIKeys(ctx context.Context, workspace uuid.UUID) ([]tenants.APIKe
 }
 
 // APIKeyByHash returns the API key whose secret has a hash, whatever its state
-// and workspace; with the secret that it had before its rotation, it expires with
+// and workspace, with those of its scopes that the person behind it may use now; with the secret that it had before its rotation, it expires with
 // that one. It returns tenants.ErrKeyUnknown.
 func (db *DB) APIKeyByHash(ctx context.Context, hash []byte) (tenants.APIKey, error) {
 	var rows []struct {
 		Row apiKeyRow `gorm:"embedded"`
 
-		IsOld bool
+		IsOld       bool
+		OldPersonID uuid.UUID
 	}
 	var key tenants.APIKey
 	err := db.withKey(ctx, hash, func(tx *gorm.DB) error {
-		err := tx.Table("api_keys").Select(apiKeyColumns+", hash <> ? AS is_old", hash).Where("hash = ? OR old_hash = ?", hash, hash).Find(&rows).Error
+		err := tx.Table("api_keys").Select(apiKeyColumns+", hash <> ? AS is_old, coalesce(old_person_id, id) AS old_person_id", hash).Where("hash = ? OR old_hash = ?", hash, hash).Find(&rows).Error
 		if err != nil || len(rows) == 0 {
 			return err
 		}
 		if key, err = rows[0].Row.toAPIKey(); err != nil {
 			return err
 		}
-		key, err = standing(tx, key)
-		return err
+		if key, err = standing(tx, key); err != nil {
+			return err
+		}
+		start := key.ID
+		if rows[0].IsOld {
+			start = rows[0].OldPersonID
+		}
+		return back(tx, &key, start)
 	})
 	if err != nil {
 		return tenants.APIKey{}, fmt.Errorf("find API key: %w", err)
@@ -84,9 +101,16 @@ func (db *DB) APIKeyByHash(ctx context.Context, hash []byte) (tenants.APIKey, er
 }
 
 // RevokeAPIKey ends an API key of a workspace on all replicas. Revoking one that
-// is revoked changes nothing. It returns tenants.ErrNotFound.
+// is revoked changes nothing. It returns tenants.ErrNotFound, and tenants.ErrDenied.
 func (db *DB) RevokeAPIKey(ctx context.Context, workspace, id uuid.UUID) error {
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		key, by, err := lockAPIKey(tx, workspace, id)
+		if err != nil {
+			return err
+		}
+		if err := by.CheckRevoke(key); err != nil {
+			return err
+		}
 		if err := revokeAPIKey(tx, workspace, id); err != nil {
 			return err
 		}
@@ -147,7 +171,7 @@ func revokeAPIKey(tx *gorm.DB, workspace, id uuid.UUID) error {
 
 //nolint:gosec // names of columns
 const apiKeyColumns = `workspace_id, id, name, prefix, suffix, scopes, pipeline, limits, no_store, created_by, created_at,
-	expires_at, revoked_at, last_used_at, old_until`
+	expires_at, revoked_at, last_used_at, old_until, person_id`
 
 // creatorColumn is who created a key: a member, or another key.
 const creatorColumn = `, coalesce((SELECT u.email FROM users u WHERE u.id = api_keys.created_by),
@@ -169,6 +193,7 @@ type apiKeyRow struct {
 	RevokedAt   *time.Time
 	LastUsedAt  *time.Time
 	OldUntil    *time.Time
+	PersonID    *uuid.UUID
 }
 
 func (r apiKeyRow) toAPIKey() (tenants.APIKey, error) {

@@ -42,7 +42,8 @@ func TestAReaderIsWhatRoleAndPolicySay(t *testing.T) {
 	if err := b.CreateAPIKey(t.Context(), b.workspace, tenants.APIKey{ID: key, CreatedBy: b.user.ID, CreatedAt: now()}, []byte("hash")); err != nil {
 		t.Fatal(err)
 	}
-	b.addKey(t, b.workspace) // somebody else's
+	others, _ := b.addKey(t, b.workspace)
+	b.disown(t, others.ID, uuid.New())
 	owner := b.database.Owner(t)
 	for _, test := range []struct {
 		role tenants.Role

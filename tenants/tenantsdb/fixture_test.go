@@ -41,19 +41,31 @@ func (b bundle) signUp(t *testing.T, email string) (tenants.User, tenants.Worksp
 	return user, workspace.ID
 }
 
-// addKey stores an API key of a workspace and returns it with its hash.
+// addKey stores an API key of a workspace, of its first owner, and returns it with its hash.
 func (b bundle) addKey(t *testing.T, workspace tenants.WorkspaceID) (tenants.APIKey, []byte) {
 	t.Helper()
+	members, err := b.Members(t.Context(), workspace)
+	if err != nil {
+		t.Fatal(err)
+	}
 	hash := make([]byte, 32)
 	_, _ = rand.Read(hash)
 	key := tenants.APIKey{
 		ID: uuid.Must(uuid.NewV7()), Workspace: workspace, Name: "laptop", Prefix: "plm_live_ab", Suffix: "wxyz",
-		Scopes: []tenants.Scope{tenants.ScopeProxy, tenants.ScopeRead}, CreatedBy: uuid.New(), CreatedAt: now(),
+		Scopes: []tenants.Scope{tenants.ScopeProxy, tenants.ScopeRead}, CreatedBy: members[0].User.ID, CreatedAt: now(),
 	}
 	if err := b.CreateAPIKey(t.Context(), workspace, key, hash); err != nil {
 		t.Fatal(err)
 	}
 	return key, hash
+}
+
+// disown has an API key be that of a person or key, without a look at their rights.
+func (b bundle) disown(t *testing.T, key, creator uuid.UUID) {
+	t.Helper()
+	if _, err := b.database.Owner(t).Exec(t.Context(), "UPDATE api_keys SET created_by = $1 WHERE id = $2", creator, key); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // now is the time as the database keeps it.

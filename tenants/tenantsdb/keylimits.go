@@ -14,12 +14,18 @@ import (
 )
 
 // ChangeAPIKey sets the name, pipeline, expiry and limits of an API key on all
-// replicas. It returns tenants.ErrNotFound, and a tenants.Invalid for a key that is
-// revoked.
+// replicas. It returns tenants.ErrNotFound, a tenants.Invalid for a key that is revoked,
+// and what Grantor.CheckChange does.
 func (db *DB) ChangeAPIKey(ctx context.Context, workspace uuid.UUID, key tenants.APIKey) error {
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		before, err := lockAPIKey(tx, workspace, key.ID)
+		before, by, err := lockAPIKey(tx, workspace, key.ID)
 		if err != nil {
+			return err
+		}
+		if before.RevokedAt != nil {
+			return errRevoked
+		}
+		if err := by.CheckChange(before, key); err != nil {
 			return err
 		}
 		limits, err := limitsJSON(key.Limits)
@@ -46,16 +52,25 @@ func (db *DB) ChangeAPIKey(ctx context.Context, workspace uuid.UUID, key tenants
 }
 
 // RotateAPIKey gives an API key another secret on all replicas. The one before works
-// for as long as the rotation says; one that was older still ends. It returns
-// tenants.ErrNotFound, and tenants.ErrKeyRevoked for a key that has ended.
+// for as long as the rotation says; one that was older still ends. Who rotates a key stands
+// behind it from then on. It returns tenants.ErrNotFound, a tenants.Invalid for a key that
+// is revoked, and what Grantor.CheckRotate does.
 func (db *DB) RotateAPIKey(ctx context.Context, workspace, id uuid.UUID, rotation tenants.Rotation) error {
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		before, err := lockAPIKey(tx, workspace, id)
+		before, by, err := lockAPIKey(tx, workspace, id)
 		if err != nil {
 			return err
 		}
-		err = tx.Exec(`UPDATE api_keys SET old_hash = hash, old_until = ?, hash = ?, prefix = ?, suffix = ?
-			WHERE workspace_id = ? AND id = ?`, rotation.OldUntil, rotation.Hash, rotation.Prefix, rotation.Suffix, workspace, id).Error
+		if before.RevokedAt != nil {
+			return errRevoked
+		}
+		if err := by.CheckRotate(before); err != nil {
+			return err
+		}
+		// Who is shown the secret stands behind it.
+		err = tx.Exec(`UPDATE api_keys SET old_hash = hash, old_until = ?, hash = ?, prefix = ?, suffix = ?,
+			old_person_id = coalesce(person_id, created_by), person_id = ?
+			WHERE workspace_id = ? AND id = ?`, rotation.OldUntil, rotation.Hash, rotation.Prefix, rotation.Suffix, by.Person, workspace, id).Error
 		if err != nil {
 			return err
 		}
@@ -88,19 +103,30 @@ func (db *DB) KeySpend(ctx context.Context, workspace, key uuid.UUID, day, month
 	return row.Day, row.Month, nil
 }
 
-// lockAPIKey returns a key that works, for the transaction to change.
-func lockAPIKey(tx *gorm.DB, workspace, id uuid.UUID) (tenants.APIKey, error) {
+// errRevoked refuses a change of a revoked key.
+var errRevoked = tenants.Invalid{Field: "id", Message: "names a revoked key, which stays as it is; create another"}
+
+// lockAPIKey returns a key for the transaction to change, and who changes it; the product
+// does for the person behind the key.
+func lockAPIKey(tx *gorm.DB, workspace, id uuid.UUID) (tenants.APIKey, tenants.Grantor, error) {
 	var rows []apiKeyRow
 	err := tx.Raw("SELECT "+apiKeyColumns+" FROM api_keys WHERE workspace_id = ? AND id = ? FOR UPDATE", workspace, id).Scan(&rows).Error
-	switch {
-	case err != nil:
-		return tenants.APIKey{}, err
-	case len(rows) == 0:
-		return tenants.APIKey{}, tenants.ErrNotFound
-	case rows[0].RevokedAt != nil:
-		return tenants.APIKey{}, tenants.Invalid{Field: "id", Message: "names a revoked key, which stays as it is; create another"}
+	if err == nil && len(rows) == 0 {
+		err = tenants.ErrNotFound
 	}
-	return rows[0].toAPIKey()
+	if err != nil {
+		return tenants.APIKey{}, tenants.Grantor{}, err
+	}
+	key, err := rows[0].toAPIKey()
+	if err != nil {
+		return tenants.APIKey{}, tenants.Grantor{}, err
+	}
+	person, _, err := personBehind(tx, workspace, id)
+	if err != nil {
+		return tenants.APIKey{}, tenants.Grantor{}, err
+	}
+	by, err := grantor(tx, workspace, person)
+	return key, by, err
 }
 
 // keyLimits are an API key's limits as they are kept; NoStore has a column of its own.

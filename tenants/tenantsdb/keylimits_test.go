@@ -144,15 +144,11 @@ func TestSpendOfAKeyIsWhatItsExchangesCost(t *testing.T) {
 func TestListSaysWhoCreatedAKey(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	gone, _ := b.addKey(t, b.workspace) // by nobody who is a member
-	mine, byKey := gone, gone
-	mine.ID, mine.CreatedBy = uuid.Must(uuid.NewV7()), b.user.ID
-	byKey.ID, byKey.CreatedBy = uuid.Must(uuid.NewV7()), mine.ID
-	for i, key := range []tenants.APIKey{mine, byKey} {
-		if err := b.CreateAPIKey(t.Context(), b.workspace, key, []byte{byte(i)}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	gone, _ := b.addKey(t, b.workspace)
+	mine, _ := b.addKey(t, b.workspace)
+	byKey, _ := b.addKey(t, b.workspace)
+	b.disown(t, gone.ID, uuid.New())
+	b.disown(t, byKey.ID, mine.ID) // as a program from before kept it
 	keys, err := b.APIKeys(t.Context(), b.workspace)
 	if err != nil || len(keys) != 3 {
 		t.Fatal(keys, err)

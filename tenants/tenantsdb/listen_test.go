@@ -61,6 +61,13 @@ func TestEveryChangeThatReplicasRememberIsTold(t *testing.T) {
 		t.Errorf("revoked key: heard %s", got)
 	}
 	t.Logf("S8: heard after %s", time.Since(began))
+	member := b.join(t, "grace@example.com", tenants.Admin)
+	if err := b.ChangeRole(as(t, b.user), b.workspace, member.ID, tenants.Viewer); err != nil {
+		t.Fatal(err)
+	}
+	if keys, login := h.next(t), h.next(t); keys != "palimpsest_keys "+b.workspace.String() || login != "palimpsest_logins "+member.ID.String() {
+		t.Errorf("another role: heard %s and %s", keys, login)
+	}
 	settings := "palimpsest_settings " + b.workspace.String()
 	provider := b.addProviderKey(t, b.workspace, tenants.ProviderOpenAI)
 	if got := h.next(t); got != settings {

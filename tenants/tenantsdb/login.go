@@ -64,7 +64,7 @@ func (db *DB) ActiveLogin(ctx context.Context, user, id uuid.UUID) (tenants.Prin
 	}
 	principal := found[0].toPrincipal()
 	principal.Memberships = memberships
-	return principal, nil
+	return principal.Bound(), nil
 }
 
 // Logins returns the active logins of a user, the newest first.
@@ -127,9 +127,9 @@ func insertLogin(tx *gorm.DB, login tenants.Login) error {
 		return tx.Exec(`INSERT INTO logins (id, user_id, user_agent, created_at, last_seen_at, expires_at) VALUES (?, ?, ?, ?, ?, ?)`,
 			login.ID, login.UserID, storable(login.UserAgent), login.CreatedAt, login.CreatedAt, login.ExpiresAt).Error
 	}
-	inserted := tx.Exec(`INSERT INTO logins (id, user_id, workspace_id, user_agent, created_at, last_seen_at, expires_at)
-		SELECT ?, user_id, workspace_id, ?, ?, ?, ? FROM members WHERE user_id = ? AND workspace_id = ?`,
-		login.ID, storable(login.UserAgent), login.CreatedAt, login.CreatedAt, login.ExpiresAt, login.UserID, login.Workspace)
+	inserted := tx.Exec(`INSERT INTO logins (id, user_id, workspace_id, sign_on_workspace, user_agent, created_at, last_seen_at, expires_at)
+		SELECT ?, user_id, workspace_id, ?, ?, ?, ?, ? FROM members WHERE user_id = ? AND workspace_id = ?`,
+		login.ID, nullable(login.SignOn), storable(login.UserAgent), login.CreatedAt, login.CreatedAt, login.ExpiresAt, login.UserID, login.Workspace)
 	if inserted.Error == nil && inserted.RowsAffected == 0 {
 		return tenants.ErrNotFound
 	}
@@ -157,7 +157,7 @@ func auditLogin(tx *gorm.DB, action tenants.Action, login tenants.Login) error {
 func findLogin(tx *gorm.DB, user, id uuid.UUID) ([]principalRow, error) {
 	var rows []principalRow
 	err := tx.Table("logins l").
-		Select(`l.id, l.user_id, l.workspace_id, l.user_agent, l.created_at, l.last_seen_at, l.expires_at, l.revoked_at, m.role,
+		Select(`l.id, l.user_id, l.workspace_id, l.sign_on_workspace, l.user_agent, l.created_at, l.last_seen_at, l.expires_at, l.revoked_at, m.role,
 			u.email, u.created_at AS user_created_at, u.verified_at, w.name AS workspace_name, w.created_at AS workspace_created_at,
 			o.user_id IS NOT NULL AS operator, s.since AS suspended_since, coalesce(s.reason, '') AS suspended_reason,
 			m.role IS NOT NULL AND (m.seen_at IS NULL OR m.seen_at < now() - interval '5 minutes') AS unseen`).
@@ -171,22 +171,25 @@ func findLogin(tx *gorm.DB, user, id uuid.UUID) ([]principalRow, error) {
 	return rows, err
 }
 
-const loginColumns = "id, user_id, workspace_id, user_agent, created_at, last_seen_at, expires_at, revoked_at"
+const loginColumns = "id, user_id, workspace_id, sign_on_workspace, user_agent, created_at, last_seen_at, expires_at, revoked_at"
 
 type loginRow struct {
 	ID          uuid.UUID
 	UserID      uuid.UUID
 	WorkspaceID uuid.UUID
-	UserAgent   string
-	CreatedAt   time.Time
-	LastSeenAt  time.Time
-	ExpiresAt   time.Time
-	RevokedAt   *time.Time
+
+	SignOnWorkspace uuid.UUID // Nil if NULL
+
+	UserAgent  string
+	CreatedAt  time.Time
+	LastSeenAt time.Time
+	ExpiresAt  time.Time
+	RevokedAt  *time.Time
 }
 
 func (r loginRow) toLogin() tenants.Login {
 	return tenants.Login{
-		ID: r.ID, UserID: r.UserID, Workspace: r.WorkspaceID, UserAgent: r.UserAgent,
+		ID: r.ID, UserID: r.UserID, Workspace: r.WorkspaceID, SignOn: r.SignOnWorkspace, UserAgent: r.UserAgent,
 		CreatedAt: r.CreatedAt, SeenAt: r.LastSeenAt, ExpiresAt: r.ExpiresAt, RevokedAt: r.RevokedAt,
 	}
 }

@@ -80,7 +80,7 @@ func (db *DB) LeaveWorkspace(ctx context.Context, user, workspace uuid.UUID, rev
 		err = tx.Exec(`UPDATE logins SET workspace_id = (
 				SELECT m.workspace_id FROM members m WHERE m.user_id = ? AND m.workspace_id <> ?
 				ORDER BY m.seen_at DESC NULLS LAST, m.created_at, m.workspace_id LIMIT 1)
-			WHERE user_id = ? AND workspace_id = ?`, user, workspace, user, workspace).Error
+			WHERE user_id = ? AND workspace_id = ? AND sign_on_workspace IS NULL`, user, workspace, user, workspace).Error
 		if err != nil {
 			return err
 		}
@@ -132,15 +132,19 @@ func lockMember(tx *gorm.DB, workspace, user uuid.UUID) (memberChange, error) {
 
 // lockAsActor lets nobody else change who belongs or is invited to the workspace
 // until the transaction ends, and returns the role of the context's actor: what a
-// request was allowed a moment ago may be over. An API key may what an admin may.
-// It returns tenants.ErrDenied for who is no member.
+// request was allowed a moment ago may be over. An API key that manages may what an admin
+// may, as long as the person behind it may, too. It returns tenants.ErrDenied for others.
 func lockAsActor(tx *gorm.DB, workspace uuid.UUID) (tenants.Role, error) {
 	if err := tx.Exec("SELECT FROM workspaces WHERE workspace_id = ? FOR NO KEY UPDATE", workspace).Error; err != nil {
 		return "", err
 	}
 	actor := tenants.ActorOf(tx.Statement.Context)
 	if actor.APIKey != uuid.Nil {
-		return tenants.Admin, nil
+		by, err := actingKey(tx, workspace, actor)
+		if err == nil && !by.May(tenants.ManageMembers) {
+			err = tenants.ErrDenied
+		}
+		return tenants.Admin, err
 	}
 	var role string
 	err := tx.Raw("SELECT role FROM members WHERE workspace_id = ? AND user_id = ?", workspace, actor.User).Scan(&role).Error
@@ -159,10 +163,8 @@ func endMembership(tx *gorm.DB, workspace, user uuid.UUID, revokeKeys bool) erro
 	if err := revokeInvitationsOf(tx, workspace, user, ""); err != nil {
 		return err
 	}
-	if revokeKeys {
-		if err := revokeKeysOf(tx, workspace, user); err != nil {
-			return err
-		}
+	if err := endKeysOf(tx, workspace, user, revokeKeys); err != nil {
+		return err
 	}
 	return tx.Exec("DELETE FROM members WHERE workspace_id = ? AND user_id = ?", workspace, user).Error
 }
@@ -173,21 +175,8 @@ func endChange(tx *gorm.DB, workspace, user uuid.UUID, change tenants.Change) er
 	if err := audit(tx, workspace, change); err != nil {
 		return err
 	}
-	return notify(tx, LoginsChannel, user.String())
-}
-
-// revokeKeysOf revokes the API keys that somebody has created in a workspace.
-func revokeKeysOf(tx *gorm.DB, workspace, user uuid.UUID) error {
-	var revoked []uuid.UUID
-	err := tx.Raw("UPDATE api_keys SET revoked_at = now() WHERE workspace_id = ? AND created_by = ? AND revoked_at IS NULL RETURNING id",
-		workspace, user).Scan(&revoked).Error
-	if err != nil {
+	if err := notify(tx, KeysChannel, workspace.String()); err != nil { // what their keys may do
 		return err
 	}
-	for _, key := range revoked {
-		if err := audit(tx, workspace, tenants.Change{Action: tenants.KeyRevoked, Target: key.String()}); err != nil {
-			return err
-		}
-	}
-	return notify(tx, KeysChannel, workspace.String())
+	return notify(tx, LoginsChannel, user.String())
 }

@@ -149,9 +149,7 @@ func TestRemovedMemberHasNoLoginAndNoKeysThere(t *testing.T) {
 		}
 		hers, _ := b.addKey(t, b.workspace)
 		others, _ := b.addKey(t, b.workspace)
-		if _, err := b.database.Owner(t).Exec(t.Context(), "UPDATE api_keys SET created_by = $1 WHERE id = $2", grace.ID, hers.ID); err != nil {
-			t.Fatal(err)
-		}
+		b.disown(t, hers.ID, grace.ID)
 
 		if err := b.RemoveMember(as(t, b.user), b.workspace, grace.ID, revoke); err != nil {
 			t.Fatal(err)

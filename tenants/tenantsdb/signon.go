@@ -25,13 +25,22 @@ func (db *DB) SignOn(ctx context.Context, workspace uuid.UUID) (tenants.SignOn, 
 	return found, nil
 }
 
-// SaveSignOn keeps the single sign-on of a workspace.
+// SaveSignOn keeps the single sign-on of a workspace, on behalf of an owner. With another
+// issuer, its domains are to be proven again. It returns tenants.ErrDenied for others.
 func (db *DB) SaveSignOn(ctx context.Context, workspace uuid.UUID, wanted tenants.SignOn) error {
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		if err := ownersOnly(tx, workspace); err != nil {
+			return err
+		}
 		change := tenants.Change{Action: tenants.SignOnSaved, Target: wanted.Issuer, After: wanted.Fields()}
 		before, err := findSignOn(tx, workspace)
 		if err == nil {
 			change.Before = before.Fields()
+			if before.Issuer != wanted.Issuer {
+				if err := unproveDomains(tx, workspace); err != nil {
+					return err
+				}
+			}
 		} else if !errors.Is(err, tenants.ErrNotFound) {
 			return err
 		}
@@ -49,12 +58,18 @@ func (db *DB) SaveSignOn(ctx context.Context, workspace uuid.UUID, wanted tenant
 	return nil
 }
 
-// RemoveSignOn ends the single sign-on of a workspace, or returns tenants.ErrNotFound.
-// Its domains stay.
+// RemoveSignOn ends the single sign-on of a workspace, on behalf of an owner, or returns
+// tenants.ErrNotFound or tenants.ErrDenied. Its domains stay and are to be proven again.
 func (db *DB) RemoveSignOn(ctx context.Context, workspace uuid.UUID) error {
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		if err := ownersOnly(tx, workspace); err != nil {
+			return err
+		}
 		before, err := findSignOn(tx, workspace)
 		if err != nil {
+			return err
+		}
+		if err := unproveDomains(tx, workspace); err != nil {
 			return err
 		}
 		if err := tx.Exec("DELETE FROM sign_ons WHERE workspace_id = ?", workspace).Error; err != nil {
@@ -116,10 +131,13 @@ func (db *DB) RemoveDomain(ctx context.Context, workspace uuid.UUID, domain stri
 		"DELETE FROM sign_on_domains WHERE workspace_id = ? AND domain = ?", workspace, domain)
 }
 
-// changeDomain runs a statement and notes the change, or returns none where no row
-// changed.
+// changeDomain runs a statement on behalf of an owner and notes the change, or returns none
+// where no row changed.
 func (db *DB) changeDomain(ctx context.Context, workspace uuid.UUID, change tenants.Change, none error, statement string, values ...any) error {
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		if err := ownersOnly(tx, workspace); err != nil {
+			return err
+		}
 		done := tx.Exec(statement, values...)
 		if isDuplicate(done.Error) || errors.Is(done.Error, gorm.ErrDuplicatedKey) {
 			return tenants.ErrConflict
@@ -149,83 +167,6 @@ func (db *DB) SignOnWorkspace(ctx context.Context, domain string) (uuid.UUID, er
 		return uuid.Nil, tenants.ErrNotFound
 	}
 	return found[0], nil
-}
-
-// SignOnUser returns the person with an address that a workspace's single sign-on has
-// proven, as a member of it: an account is made where there is none. Whoever had the
-// address without proving it loses the account: its password, logins, passkeys and second
-// factor end. It returns tenants.ErrSignOn if the address's domain is not proven for the
-// workspace.
-func (db *DB) SignOnUser(ctx context.Context, workspace uuid.UUID, email string, role tenants.Role) (tenants.User, error) {
-	user, _, err := db.UserByEmail(ctx, email)
-	isNew := errors.Is(err, tenants.ErrNotFound)
-	if err != nil && !isNew {
-		return tenants.User{}, err
-	}
-	if isNew {
-		user = tenants.User{ID: uuid.Must(uuid.NewV7()), Email: email}
-	}
-	ctx = tenants.WithActor(ctx, tenants.Actor{User: user.ID, Name: email, From: tenants.ActorOf(ctx).From})
-	err = db.inUser(ctx, user.ID, func(tx *gorm.DB) error {
-		if err := workFor(tx, forWorkspace, workspace.String()); err != nil {
-			return err
-		}
-		var proven bool
-		err := tx.Raw("SELECT EXISTS (SELECT FROM sign_on_domains WHERE workspace_id = ? AND domain = ? AND proven_at IS NOT NULL)",
-			workspace, tenants.DomainOf(email)).Scan(&proven).Error
-		if err != nil {
-			return err
-		}
-		if !proven {
-			return fmt.Errorf("%w: the domain is not proven", tenants.ErrSignOn)
-		}
-		if isNew {
-			if err := insertUser(tx, &user, ""); err != nil {
-				return err
-			}
-		}
-		if user.VerifiedAt == nil {
-			if err := takeOver(tx, &user, isNew); err != nil {
-				return err
-			}
-		}
-		return joinBySignOn(tx, workspace, user, role)
-	})
-	if err != nil {
-		return tenants.User{}, fmt.Errorf("sign on: %w", err)
-	}
-	return user, nil
-}
-
-// takeOver makes an account that nobody has proven the address of one of whoever has.
-func takeOver(tx *gorm.DB, user *tenants.User, isNew bool) error {
-	now := time.Now()
-	user.VerifiedAt = &now
-	if err := tx.Exec("UPDATE users SET verified_at = ?, password_hash = '' WHERE id = ?", now, user.ID).Error; err != nil || isNew {
-		return err
-	}
-	for _, statement := range []string{"DELETE FROM second_factors WHERE user_id = ?", "DELETE FROM passkeys WHERE user_id = ?", "DELETE FROM recovery_codes WHERE user_id = ?", "DELETE FROM user_tokens WHERE user_id = ?"} {
-		if err := tx.Exec(statement, user.ID).Error; err != nil {
-			return err
-		}
-	}
-	if err := endLogins(tx, user.ID, "id <> ?", uuid.Nil); err != nil {
-		return err
-	}
-	return auditPerson(tx, user.ID, tenants.Change{Action: tenants.EmailVerified, Target: user.Email})
-}
-
-func joinBySignOn(tx *gorm.DB, workspace uuid.UUID, user tenants.User, role tenants.Role) error {
-	if err := workFor(tx, forWorkspace, workspace.String()); err != nil {
-		return err
-	}
-	joined := tx.Exec("INSERT INTO members (workspace_id, user_id, role, seen_at) VALUES (?, ?, ?, now()) ON CONFLICT DO NOTHING", workspace, user.ID, string(role))
-	if joined.Error != nil || joined.RowsAffected == 0 {
-		return joined.Error
-	}
-	return audit(tx, workspace, tenants.Change{
-		Action: tenants.MemberJoined, Target: user.ID.String(), After: tenants.Fields{"email": user.Email, "role": string(role), "through": "single sign-on"},
-	})
 }
 
 func findSignOn(tx *gorm.DB, workspace uuid.UUID) (tenants.SignOn, error) {

@@ -11,7 +11,7 @@ import (
 )
 
 // EnterWorkspace has a login work in another workspace of its user. It returns
-// tenants.ErrNotFound if the user is no member of it or the login has ended.
+// tenants.ErrNotFound if the user is no member of it, the login has ended or does not open it.
 func (db *DB) EnterWorkspace(ctx context.Context, user, login, workspace uuid.UUID) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error { return enter(tx, user, login, workspace) })
 	if err != nil {
@@ -71,7 +71,8 @@ func (db *DB) RenameWorkspace(ctx context.Context, workspace uuid.UUID, name str
 // enter has a login work in a workspace; the transaction works for the user.
 func enter(tx *gorm.DB, user, login, workspace uuid.UUID) error {
 	entered := tx.Exec(`UPDATE logins l SET workspace_id = m.workspace_id FROM members m
-		WHERE l.id = ? AND l.user_id = ? AND l.revoked_at IS NULL AND m.user_id = l.user_id AND m.workspace_id = ?`, login, user, workspace)
+		WHERE l.id = ? AND l.user_id = ? AND l.revoked_at IS NULL AND m.user_id = l.user_id AND m.workspace_id = ?
+			AND (l.sign_on_workspace IS NULL OR l.sign_on_workspace = m.workspace_id)`, login, user, workspace)
 	if entered.Error != nil {
 		return entered.Error
 	}

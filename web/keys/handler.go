@@ -28,7 +28,8 @@ type Store interface {
 
 	// CreateAPIKey stores a key with the name, scopes, pipeline, limits, author and
 	// expiry of wanted and returns it with its secret, which nobody can read again.
-	// What a person can mend is a tenants.Invalid.
+	// What a person can mend is a tenants.Invalid. It, ChangeAPIKey, RotateAPIKey and
+	// RevokeAPIKey return tenants.ErrDenied for what the context's actor may not do.
 	CreateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.APIKey) (tenants.APIKey, string, error)
 
 	// RevokeAPIKey returns tenants.ErrNotFound for a key that the workspace does
@@ -106,14 +107,16 @@ func (h *Handler) create(ctx context.Context, who tenants.Principal, typed url.V
 		return tenants.APIKey{}, "", err
 	}
 	if chosen := typed["scopes"]; len(chosen) > 0 {
-		if wanted.Scopes, err = tenants.ParseScopes(strings.Join(chosen, ",")); err != nil {
-			return tenants.APIKey{}, "", err
+		wanted.Scopes = nil
+		for _, scope := range chosen {
+			wanted.Scopes = append(wanted.Scopes, tenants.Scope(scope))
 		}
 	}
-	if !tenants.MayGrant(who.Role.May, wanted.Scopes) {
-		return tenants.APIKey{}, "", tenants.Invalid{Field: "scopes", Message: "may not do more than you: leave out manage, or ask an admin of the workspace"}
+	created, secret, err := h.keys.CreateAPIKey(ctx, who.Workspace.ID, wanted)
+	if errors.Is(err, tenants.ErrDenied) {
+		err = tenants.Invalid{Field: "scopes", Message: "may not do more than you: leave out manage, or ask an admin of the workspace"}
 	}
-	return h.keys.CreateAPIKey(ctx, who.Workspace.ID, wanted)
+	return created, secret, err
 }
 
 // Edit shows the form to change a key with.
@@ -162,9 +165,6 @@ func (h *Handler) Rotate(c echo.Context, who tenants.Principal) error {
 	key, err := h.revocable(c, who)
 	if err != nil {
 		return err
-	}
-	if !tenants.MayGrant(who.Role.May, key.Scopes) {
-		return tenants.ErrDenied
 	}
 	chosen := c.FormValue("grace")
 	overlap, err := grace(chosen)

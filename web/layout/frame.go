@@ -82,7 +82,7 @@ func allEntries() []entry {
 		{Audit, "Audit", "history", paths.Audit, tenants.ReadAudit},
 		{Settings, "Settings", "settings", paths.Settings, tenants.ManageSettings},
 		{Billing, "Billing", "credit-card", paths.Billing, tenants.ManageBilling},
-		{SignOn, "Sign-on", "lock", paths.SignOn, tenants.ManageSettings},
+		{SignOn, "Sign-on", "lock", paths.SignOn, tenants.ManageSignOn},
 	}
 }
 

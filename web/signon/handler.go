@@ -27,15 +27,16 @@ type Service interface {
 	Begin(ctx context.Context, email, next string) (address, held string, err error)
 
 	// Finish returns the token of a login and where it leads, tenants.ErrSignOn, a
-	// tenants.TooMany, or a tenants.CodeNeeded.
-	Finish(ctx context.Context, held, state, code, userAgent string) (token, next string, err error)
+	// tenants.TooMany, a tenants.CodeNeeded, or tenants.ErrSignOnLink for an account that
+	// here, who is logged in in the browser, has not proven.
+	Finish(ctx context.Context, here tenants.Principal, held, state, code, userAgent string) (token, next string, err error)
 
 	Find(ctx context.Context, workspace tenants.WorkspaceID) (tenants.SignOn, []tenants.Domain, error)
-	Save(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.WantedSignOn) error
-	Remove(ctx context.Context, workspace tenants.WorkspaceID) error
-	Claim(ctx context.Context, workspace tenants.WorkspaceID, domain string) error
-	Prove(ctx context.Context, workspace tenants.WorkspaceID, domain string) error
-	RemoveDomain(ctx context.Context, workspace tenants.WorkspaceID, domain string) error
+	Save(ctx context.Context, who tenants.Principal, wanted tenants.WantedSignOn) error
+	Remove(ctx context.Context, who tenants.Principal) error
+	Claim(ctx context.Context, who tenants.Principal, domain string) error
+	Prove(ctx context.Context, who tenants.Principal, domain string) error
+	RemoveDomain(ctx context.Context, who tenants.Principal, domain string) error
 }
 
 // Handler answers the requests to the pages.
@@ -50,6 +51,9 @@ type Handler struct {
 func New(service Service, cookies tenants.Cookies, publicURL string, log *slog.Logger) *Handler {
 	return &Handler{service: service, cookies: cookies, publicURL: publicURL, log: log}
 }
+
+// linkText says how an account is connected with single sign-on.
+const linkText = "Your account also belongs elsewhere, so your company’s login alone does not open it. Log in with your password or a passkey first, then come back to this page: that connects them once."
 
 const askTitle = "Log in with single sign-on"
 
@@ -84,18 +88,21 @@ func (h *Handler) Begin(c echo.Context) error {
 	return layout.Plain(c, http.StatusOK, askTitle, goView(address, host))
 }
 
-// Callback logs in whoever comes back.
-func (h *Handler) Callback(c echo.Context) error {
+// Callback logs in who comes back.
+func (h *Handler) Callback(c echo.Context, here tenants.Principal) error {
 	request := c.Request()
 	ctx := tenants.WithActor(request.Context(), tenants.Actor{From: c.RealIP()})
 	held := h.cookies.TakeSignOn(c.Response(), request)
-	token, next, err := h.service.Finish(ctx, held, c.QueryParam("state"), c.QueryParam("code"), request.UserAgent())
+	token, next, err := h.service.Finish(ctx, here, held, c.QueryParam("state"), c.QueryParam("code"), request.UserAgent())
 	if needed, is := errors.AsType[tenants.CodeNeeded](err); is {
 		h.cookies.SetPending(c.Response(), needed.Pending)
 		return layout.Redirect(c, paths.With(paths.LogInCode, "next", next))
 	}
 	if many, is := errors.AsType[tenants.TooMany](err); is {
 		return h.tooMany(c, "", next, many)
+	}
+	if errors.Is(err, tenants.ErrSignOnLink) {
+		return layout.Plain(c, http.StatusForbidden, askTitle, askView(newAsk("", next, linkText)))
 	}
 	if errors.Is(err, tenants.ErrSignOn) {
 		h.log.WarnContext(ctx, "single sign-on is refused", "error", err)
@@ -123,31 +130,31 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 // Save keeps the settings.
 func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 	wanted := tenants.WantedSignOn{Issuer: c.FormValue("issuer"), ClientID: c.FormValue("client_id"), Secret: c.FormValue("secret"), Role: tenants.Role(c.FormValue("role"))}
-	err := h.service.Save(c.Request().Context(), who.Workspace.ID, wanted)
+	err := h.service.Save(c.Request().Context(), who, wanted)
 	return h.done(c, who, "saved", err, func(m *model) { m.form(wanted, err) })
 }
 
 // Remove ends single sign-on.
 func (h *Handler) Remove(c echo.Context, who tenants.Principal) error {
-	return h.done(c, who, "removed", h.service.Remove(c.Request().Context(), who.Workspace.ID), nil)
+	return h.done(c, who, "removed", h.service.Remove(c.Request().Context(), who), nil)
 }
 
 // Claim adds a domain that is to be proven.
 func (h *Handler) Claim(c echo.Context, who tenants.Principal) error {
 	domain := c.FormValue("domain")
-	err := h.service.Claim(c.Request().Context(), who.Workspace.ID, domain)
+	err := h.service.Claim(c.Request().Context(), who, domain)
 	return h.done(c, who, "claimed", err, func(m *model) { m.domain(domain, err) })
 }
 
 // Prove looks for the record of a domain.
 func (h *Handler) Prove(c echo.Context, who tenants.Principal) error {
-	err := h.service.Prove(c.Request().Context(), who.Workspace.ID, c.FormValue("domain"))
+	err := h.service.Prove(c.Request().Context(), who, c.FormValue("domain"))
 	return h.done(c, who, "proven", err, func(m *model) { m.domain("", err) })
 }
 
 // RemoveDomain takes a domain away.
 func (h *Handler) RemoveDomain(c echo.Context, who tenants.Principal) error {
-	return h.done(c, who, "domain-removed", h.service.RemoveDomain(c.Request().Context(), who.Workspace.ID, c.FormValue("domain")), nil)
+	return h.done(c, who, "domain-removed", h.service.RemoveDomain(c.Request().Context(), who, c.FormValue("domain")), nil)
 }
 
 func (h *Handler) done(c echo.Context, who tenants.Principal, what string, err error, change func(*model)) error {

@@ -187,6 +187,9 @@ func TestUnverifiedAccountIsTakenFromWhoeverMadeIt(t *testing.T) {
 	if _, err := c.DB.AddPasskey(t.Context(), planted, planted.ID, backDoor, []byte("h"), [][]byte{[]byte("code")}); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := c.Database.Owner(t).Exec(t.Context(), "DELETE FROM members WHERE user_id = $1", planted.ID); err != nil {
+		t.Fatal(err) // an account that belongs elsewhere is not taken
+	}
 	browser := c.Stranger(t)
 	if page := browser.Get(c.begin(t, browser, mira())); page.Path != "/workspaces" {
 		t.Fatalf("signing on led to %s", page.Path)

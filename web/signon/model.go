@@ -64,7 +64,7 @@ func roles() []components.Option {
 
 func doneText(what string) string {
 	return map[string]string{
-		"saved": "Sign-on is saved.", "removed": "Sign-on is removed. People log in with their passwords.", "claimed": "The domain is added. It counts once it is proven.",
+		"saved": "Sign-on is saved. With another issuer, prove the domains again.", "removed": "Sign-on is removed, and its domains are to be proven again. People log in with their passwords.", "claimed": "The domain is added. It counts once it is proven.",
 		"proven": "The domain is proven.", "domain-removed": "The domain is removed.",
 	}[what]
 }

@@ -1,0 +1,126 @@
+package tenants
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Grantor is who hands out and changes API keys, as they are now: a member, or a key
+// that a member stands behind.
+type Grantor struct {
+	Person uuid.UUID // the member
+	Role   Role      // of the member; empty if they are not one anymore
+	Key    *APIKey   // the key that acts, with the scopes that it may use; nil for a member who is logged in
+}
+
+// May reports whether the grantor is granted a permission.
+func (g Grantor) May(permission Permission) bool {
+	if g.Key != nil {
+		return g.Key.May(permission)
+	}
+	return g.Role.May(permission)
+}
+
+// CheckCreate returns ErrDenied if a key may do more than its grantor, and a Forbidden if
+// it is held to less than the key that creates it.
+func (g Grantor) CheckCreate(key APIKey) error {
+	if !g.May(CreateKeys) || !MayGrant(g.May, key.Scopes) {
+		return ErrDenied
+	}
+	return g.checkBounds(key, nil)
+}
+
+// CheckChange returns ErrDenied for a key that is not the grantor's to change, and a
+// Forbidden if the change takes it further beyond the bounds of the key that makes it.
+func (g Grantor) CheckChange(before, after APIKey) error {
+	if err := g.CheckRevoke(before); err != nil {
+		return err
+	}
+	return g.checkBounds(after, &before)
+}
+
+// CheckRotate returns ErrDenied or a Forbidden unless the grantor could create the key:
+// they are shown its secret.
+func (g Grantor) CheckRotate(key APIKey) error {
+	if err := g.CheckRevoke(key); err != nil {
+		return err
+	}
+	return g.CheckCreate(key)
+}
+
+// CheckRevoke returns ErrDenied for a key that is neither the grantor's nor theirs to
+// manage.
+func (g Grantor) CheckRevoke(key APIKey) error {
+	if g.May(ManageKeys) || g.May(CreateKeys) && key.CreatedBy == g.Person {
+		return nil
+	}
+	return ErrDenied
+}
+
+// checkBounds returns a Forbidden if a key exceeds a bound of the key that acts, unless it
+// is changed and did so before.
+func (g Grantor) checkBounds(key APIKey, before *APIKey) error {
+	if g.Key == nil {
+		return nil
+	}
+	for _, bound := range bounds() {
+		if bound.within(key, *g.Key) || before != nil && bound.within(key, *before) {
+			continue
+		}
+		return Forbidden{Code: "key_beyond_bounds", Message: fmt.Sprintf(
+			"The API key that you use is bounded by its own %s. Keep %s of the other key within it, or do this on the dashboard's API keys page.", bound.field, bound.field)}
+	}
+	return nil
+}
+
+// bound is something that an API key is held to.
+type bound struct {
+	field  string
+	within func(key, of APIKey) bool // the key is held to no less than the other
+}
+
+func bounds() []bound {
+	atMost := func(value func(APIKey) int64) func(key, of APIKey) bool {
+		return func(key, of APIKey) bool {
+			return value(of) == 0 || value(key) > 0 && value(key) <= value(of)
+		}
+	}
+	return []bound{
+		{"expires_at", func(key, of APIKey) bool { return endsBy(key.ExpiresAt, of.ExpiresAt) }},
+		{"allowed_ips", func(key, of APIKey) bool { return covered(key.Limits.Addresses, of.Limits.Addresses, coversNetwork) }},
+		{"allowed_models", func(key, of APIKey) bool { return covered(key.Limits.Models, of.Limits.Models, matches) }},
+		{"allowed_endpoints", func(key, of APIKey) bool { return covered(key.Limits.Endpoints, of.Limits.Endpoints, matches) }},
+		{"lock_overrides", func(key, of APIKey) bool { return key.Limits.LockOverrides || !of.Limits.LockOverrides }},
+		{"no_store", func(key, of APIKey) bool { return key.Limits.NoStore || !of.Limits.NoStore }},
+		{"requests_per_minute", atMost(func(key APIKey) int64 { return int64(key.Limits.RequestsPerMinute) })},
+		{"tokens_per_minute", atMost(func(key APIKey) int64 { return int64(key.Limits.TokensPerMinute) })},
+		{"concurrency", atMost(func(key APIKey) int64 { return int64(key.Limits.Concurrency) })},
+		{"budget_day_usd", atMost(func(key APIKey) int64 { return key.Limits.DayMicroUSD })},
+		{"budget_month_usd", atMost(func(key APIKey) int64 { return key.Limits.MonthMicroUSD })},
+		{"allow_unpriced", func(key, of APIKey) bool {
+			return !key.Limits.AllowUnpriced || of.Limits.AllowUnpriced || !of.Limits.HasBudget()
+		}},
+	}
+}
+
+// endsBy reports whether something ends no later than something else; nil is never.
+func endsBy(end, by *time.Time) bool { return by == nil || end != nil && !end.After(*by) }
+
+// covered reports whether each entry of a list is covered by one of another; an empty
+// list stands for everything.
+func covered[T any](list, by []T, covers func(by, entry T) bool) bool {
+	if len(by) == 0 {
+		return true
+	}
+	return len(list) > 0 && !slices.ContainsFunc(list, func(entry T) bool {
+		return !slices.ContainsFunc(by, func(wide T) bool { return covers(wide, entry) })
+	})
+}
+
+func coversNetwork(by, network netip.Prefix) bool {
+	return by.Bits() <= network.Bits() && by.Contains(network.Addr())
+}
