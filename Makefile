@@ -38,10 +38,25 @@ pictures: ## make the pictures of README.md from the demo; writes docs/pictures
 	go run ./web/browsertest/picturetest -binary bin/palimpsest -write docs/pictures
 	@rm -rf bin/pictures
 
+# What tests start, built once for all packages.
+TEST_PROGRAMS := $(CURDIR)/bin/test
+
+.PHONY: test-programs
+test-programs: ## build the programs that tests start; make test does it
+	@mkdir -p $(TEST_PROGRAMS)
+	go build -o $(TEST_PROGRAMS)/palimpsest ./cmd/palimpsest
+	go -C deploy/tools/versitygw build -o $(TEST_PROGRAMS)/versitygw github.com/versity/versitygw/cmd/versitygw
+	go -C deploy/tools build -o $(TEST_PROGRAMS)/stripe-mock github.com/stripe/stripe-mock
+
 .PHONY: test
-test: ## set up what is missing and run every test
+test: test-programs ## set up what is missing and run every test
 	@deploy/setup.sh postgresql chromium redis-server pgbouncer nodejs npm
-	go test -p 2 -timeout 15m ./...
+	PALIMPSEST_TEST_PROGRAMS=$(TEST_PROGRAMS) go test -p 2 -timeout 15m ./...
+
+.PHONY: test-calendar
+test-calendar: ## run the tests on a Monday, at New Year, on a leap day, at both changes of DST, and bare; DATES="monday bare" PACKAGES=./web
+	@deploy/setup.sh postgresql chromium redis-server pgbouncer nodejs npm faketime
+	@DATES='$(DATES)' PACKAGES='$(PACKAGES)' ARGS='$(ARGS)' deploy/calendar/run.sh
 
 # The cuts that every request and every answer goes through.
 FUZZ_TIME := 30s
