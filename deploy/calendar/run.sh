@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # run.sh runs tests on other days, in other time zones and in a bare environment.
 #
-#   DATES     which of the dates below; all of them if unset
+#   DATES     which of the dates below, or instants such as 2027-05-01T19:12:00Z; all of
+#             the dates if unset
 #   PACKAGES  which packages; all of them if unset
 #   ARGS      further arguments of go test, for example "-run TestDemo"
 #
@@ -50,6 +51,7 @@ choose() {
 	leap-day) CALENDAR_INSTANT=$(next 02-29 12:00) TZ=America/St_Johns ;;
 	dst-spring) CALENDAR_INSTANT=$(sunday 03 8 06:59) TZ=America/New_York ;; # a minute before the change
 	dst-autumn) CALENDAR_INSTANT=$(sunday 11 1 05:59) TZ=America/New_York ;;
+	20*) CALENDAR_INSTANT=$1 ;;
 	bare) CALENDAR_INSTANT=$(date -u +%FT%TZ) CALENDAR_BARE=yes ;;
 	*)
 		echo "calendar: unknown date $1" >&2
