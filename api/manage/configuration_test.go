@@ -60,7 +60,7 @@ func TestAnExportHoldsEverythingThatIsSetAndNoSecret(t *testing.T) {
 	file := w.exportConfig(t, "")
 	for _, want := range []string{
 		"palimpsest: 1\n", "retention_days: 30", "members_read: own", "targetUtilization: 0.61", "ttlSeconds: 3600", strings.TrimPrefix(w.modelWindow(), "/models/windows/") + ": 64000",
-		"name: for manage", "scopes: [manage]", "budget_day_usd: 2.5", "allowed_models: [claude-*]", `expires_at: "`+expires+`"`, "minClear: 0.2",
+		"name: for manage", "scopes: [manage]", "budget_day_usd: 2.5", "allowed_models: [claude-*]", `expires_at: "` + expires + `"`, "minClear: 0.2",
 		"name: key of ada", "provider: anthropic", "base_url: " + w.double.URL, "enabled: true",
 	} {
 		if !strings.Contains(file, want) {
