@@ -52,7 +52,6 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 	for version, yaml := range []string{"ipc:\n  targetUtilization: 0.6\n", "# Long sessions: keep more.\nmodules: [ipc]\nipc:\n  targetUtilization: 0.75 # measured in May\n  preserveLastTurns: 8\n"} {
 		busy.Post("/pipeline/yaml", "version", strconv.Itoa(version), "yaml", yaml)
 	}
-	browser := browsertest.Start(t)
 	for name, filters := range map[string]string{"Codex": "client=codex", "Compressed this week, with Claude Code": "client=claude-code&range=7d&show=compressed", "Lost": "range=1y"} {
 		saved := tenants.View{List: tenants.SessionViews, Name: name, Query: filters}
 		for _, saved.List = range []tenants.ViewList{tenants.SessionViews, tenants.RequestViews} {
@@ -188,6 +187,8 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 	for _, theme := range []string{"light", "dark"} {
 		for _, width := range []int64{browsertest.Desktop, browsertest.Phone} {
 			t.Run(fmt.Sprintf("%s %d", theme, width), func(t *testing.T) {
+				t.Parallel()
+				browser := browsertest.Start(t)
 				for _, visit := range visits {
 					tab := browser.Open(t, browsertest.View{URL: product.URL, Theme: theme, Width: width, Cookies: visit.person.Cookies()})
 					for _, look := range visit.looks {
