@@ -71,9 +71,9 @@ awk '
 		inside = 0; done++
 	}
 	END { if (done != 1) { print "calendar: this version of Go has another time.Now" >"/dev/stderr"; exit 1 } }
-' "$time/time.go" >"$made/time.go"
+' "$time/time.go" >"$made/time.go.txt"
 cat >"$made/overlay.json" <<END
-{"Replace": {"$time/time.go": "$made/time.go", "$time/testshift.go": "$PWD/deploy/calendar/shift.go.txt"}}
+{"Replace": {"$time/time.go": "$made/time.go.txt", "$time/testshift.go": "$PWD/deploy/calendar/shift.go.txt"}}
 END
 GOFLAGS="$(go env GOFLAGS) -overlay=$made/overlay.json"
 export GOFLAGS
