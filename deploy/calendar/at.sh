@@ -34,4 +34,4 @@ as=()
 if [ "$(id -u)" = 0 ]; then
 	as=(setpriv --reuid=nobody --regid=nogroup --clear-groups)
 fi
-GOMAXPROCS=1 "${as[@]}" env -u HOME "$program" "$@"
+GOMAXPROCS=1 "${as[@]}" env -u HOME -u GOFLAGS GOPATH="$CALENDAR_BARE" GOCACHE="$CALENDAR_BARE/build" "$program" "$@"

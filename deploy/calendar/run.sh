@@ -52,13 +52,23 @@ choose() {
 	dst-spring) CALENDAR_INSTANT=$(sunday 03 8 06:59) TZ=America/New_York ;; # a minute before the change
 	dst-autumn) CALENDAR_INSTANT=$(sunday 11 1 05:59) TZ=America/New_York ;;
 	20*) CALENDAR_INSTANT=$1 ;;
-	bare) CALENDAR_INSTANT=$(date -u +%FT%TZ) CALENDAR_BARE=yes ;;
+	bare)
+		CALENDAR_INSTANT=$(date -u +%FT%TZ) CALENDAR_BARE=$go
+		mkdir -p "$go/pkg/mod" "$go/build"
+		cp -al "$(go env GOMODCACHE)/." "$go/pkg/mod" 2>/dev/null || cp -a "$(go env GOMODCACHE)/." "$go/pkg/mod"
+		chmod 755 "$go" && chmod 777 "$go/build"
+		;;
 	*)
 		echo "calendar: unknown date $1" >&2
 		exit 2
 		;;
 	esac
 }
+
+# What Go keeps, for a user who may not read ours: outside the module, whose packages
+# it would become.
+go=$(mktemp -d)
+trap 'find "$go" -type d -exec chmod u+w {} +; rm -rf "$go"' EXIT
 
 made=$PWD/bin/calendar
 mkdir -p "$made"
