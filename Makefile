@@ -38,10 +38,30 @@ pictures: ## make the pictures of README.md from the demo; writes docs/pictures
 	go run ./web/browsertest/picturetest -binary bin/palimpsest -write docs/pictures
 	@rm -rf bin/pictures
 
+# What tests start, built once for all packages.
+TEST_PROGRAMS := $(CURDIR)/bin/test
+
+.PHONY: test-programs
+test-programs: ## build the programs that tests start; make test does it
+	@mkdir -p $(TEST_PROGRAMS)
+	go build -o $(TEST_PROGRAMS)/palimpsest ./cmd/palimpsest
+	go -C deploy/tools/versitygw build -o $(TEST_PROGRAMS)/versitygw github.com/versity/versitygw/cmd/versitygw
+	go -C deploy/tools build -o $(TEST_PROGRAMS)/stripe-mock github.com/stripe/stripe-mock
+
+# The packages that take longest start first, so that none of them is left alone at the end.
+LONG_TESTS := ./web/walks ./cmd/palimpsest ./pipeline/replay ./pipeline/preview ./api/manage ./pipeline/compactionbench ./api/apiclients ./cmd/palimpsest/demo
+# Packages at once: many wait for a database or a browser, and each runs tests in parallel.
+TEST_JOBS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) / 2 + 1)))
+
 .PHONY: test
-test: ## set up what is missing and run every test
+test: test-programs ## set up what is missing and run every test
 	@deploy/setup.sh postgresql chromium redis-server pgbouncer nodejs npm
-	go test -p 2 -timeout 15m ./...
+	PALIMPSEST_TEST_PROGRAMS=$(TEST_PROGRAMS) go test -p $(TEST_JOBS) -timeout 15m $(LONG_TESTS) ./...
+
+.PHONY: test-calendar
+test-calendar: ## run the tests on a Monday, at New Year, on a leap day, at both changes of DST, and bare; DATES="monday bare" PACKAGES=./web
+	@deploy/setup.sh postgresql chromium redis-server pgbouncer nodejs npm faketime
+	@DATES='$(DATES)' PACKAGES='$(PACKAGES)' ARGS='$(ARGS)' deploy/calendar/run.sh
 
 # The cuts that every request and every answer goes through.
 FUZZ_TIME := 30s
@@ -63,9 +83,9 @@ rolling: ## an older version, COMMIT=…, serves on while this one comes up and 
 		OLDER="$$dir/older" go test -count=1 -v ./cmd/palimpsest -run '^TestOlderVersionServesOnWhileANewOneComesUp$$'
 
 .PHONY: check
-check: quick lint secrets vulnerabilities ## formatting, vet, lint, scanners, template drift, module sums, tests with the race detector
+check: quick lint secrets vulnerabilities test-programs ## formatting, vet, lint, scanners, template drift, module sums, tests with the race detector
 	@deploy/setup.sh postgresql chromium redis-server pgbouncer nodejs npm gcc
-	CGO_ENABLED=1 go test -race -p 2 -timeout 40m ./...
+	CGO_ENABLED=1 PALIMPSEST_TEST_PROGRAMS=$(TEST_PROGRAMS) go test -race -p 2 -timeout 40m $(LONG_TESTS) ./...
 
 .PHONY: quick
 quick: ## the part of check that takes seconds: formatting, vet, template drift, module sums

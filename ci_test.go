@@ -89,3 +89,22 @@ func TestToolsAndImagesArePinned(t *testing.T) {
 		}
 	}
 }
+
+// A test that looks for ../shared on its own is skipped where it has to fail.
+func TestOnlySharedtestLooksForSharedData(t *testing.T) {
+	t.Parallel()
+	beside := regexp.MustCompile(`"[^"\n]*\.\./shared/|"shared", "(data|requirements)"`)
+	for _, source := range sources(t) {
+		if !source.Test && !isTestSupport(source.Folder) || source.Folder == "pipeline/sharedtest" {
+			continue
+		}
+		// The benchmarks take the folder as a flag.
+		if found := beside.Find(source.Text); found != nil && filepath.Base(source.Path) != "main.go" && source.Path != "ci_test.go" {
+			t.Errorf("%s: %s; use pipeline/sharedtest", source.Path, found)
+		}
+	}
+	script := readFile(t, ".ci/run")
+	if !strings.Contains(script, "if [ -d ../shared ]; then\n\texport PALIMPSEST_TEST_SHARED=required\n") {
+		t.Error(".ci/run does not require what lies in ../shared")
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/billing"
+	"palimpsest/billing/stripetest"
 	"palimpsest/tenants"
 )
 
@@ -127,7 +128,7 @@ func TestEndOfASubscriptionIsTriedAgain(t *testing.T) {
 		if r.Method != http.MethodDelete {
 			return false
 		}
-		w.WriteHeader(http.StatusBadRequest)
+		stripetest.Refuse(w, http.StatusBadRequest)
 		return true
 	}
 	b.leave(t)
@@ -162,7 +163,7 @@ func TestEndThatStripeRefusesIsGivenUp(t *testing.T) {
 	customer := b.buy(t, "pro")
 	b.leave(t)
 	b.double.Before = func(w http.ResponseWriter, _ *http.Request) bool {
-		w.WriteHeader(http.StatusForbidden)
+		stripetest.Refuse(w, http.StatusForbidden)
 		return true
 	}
 	tries := 0

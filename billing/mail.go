@@ -36,11 +36,11 @@ func (s *Service) trouble(account Account, periodEnd time.Time) (name, subject, 
 	deadline := account.Deadline(s.config.Grace)
 	switch {
 	case account.Restraint.Reason == tenants.PaymentFailed:
-		return "restrained " + account.PastDueSince.Format(time.RFC3339), "Your requests now pass uncompressed",
+		return "restrained " + account.PastDueSince.UTC().Format(time.RFC3339), "Your requests now pass uncompressed",
 			fmt.Sprintf("A payment for your workspace failed on %s and is still open. Since %s your requests go to your provider "+
 				"uncompressed: nothing is blocked, nothing stored is lost.\n\nUpdate the payment method: %s\n", day(account.PastDueSince), day(deadline), page)
 	case !deadline.IsZero():
-		return "owed " + account.PastDueSince.Format(time.RFC3339), "A payment failed",
+		return "owed " + account.PastDueSince.UTC().Format(time.RFC3339), "A payment failed",
 			fmt.Sprintf("A payment for your workspace failed on %s. Everything works as before until %s. From then on your requests go to "+
 				"your provider uncompressed; they are never blocked.\n\nUpdate the payment method: %s\n", day(account.PastDueSince), day(deadline), page)
 	case account.Restraint.Reason == tenants.QuotaUsed:

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"net/http"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 	stripeapi "github.com/stripe/stripe-go/v76"
+
+	"palimpsest/cmd/palimpsest/buildtest"
 )
 
 // stripeMock starts stripe-mock, Stripe's own double, in the version that
@@ -19,12 +20,7 @@ import (
 // Stripe's specification and keeps nothing.
 func stripeMock(t *testing.T) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "stripe-mock")
-	build := exec.CommandContext(t.Context(), "go", "-C", "../deploy/tools", "build", "-o", binary, "github.com/stripe/stripe-mock")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build stripe-mock: %v\n%s", err, out)
-	}
-	command := exec.CommandContext(t.Context(), binary, "-http-addr", "127.0.0.1:0")
+	command := exec.CommandContext(t.Context(), buildtest.StripeMock(t), "-http-addr", "127.0.0.1:0")
 	output, err := command.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

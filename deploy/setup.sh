@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # setup.sh NAME… installs the programs that the product and its tests start,
-# where they are missing: postgresql, chromium, redis-server, pgbouncer, gcc, nodejs, npm. It
+# where they are missing: postgresql, chromium, redis-server, pgbouncer, gcc, nodejs, npm, faketime. It
 # does nothing, quickly, where all are there. Debian's and Ubuntu's packages are
 # installed with apt-get; on other systems it says what to install and fails.
 set -euo pipefail
@@ -17,7 +17,7 @@ has() {
 		;;
 	chromium) command -v chromium || command -v chromium-browser || command -v google-chrome ;;
 	pgbouncer) command -v pgbouncer || [ -x /usr/sbin/pgbouncer ] ;;
-	redis-server | gcc | npm) command -v "$1" ;;
+	redis-server | gcc | npm | faketime) command -v "$1" ;;
 	nodejs) command -v node ;;
 	*)
 		echo "setup: unknown program $1" >&2

@@ -23,7 +23,7 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 	product := webtest.Start(t)
 	double := webtest.Provider(t, window)
 	busy, fresh, stranger := product.SignUp(t, "northbeam"), product.SignUp(t, "newcomer"), product.Stranger(t)
-	busy.Talk(busy.Connect(double, "laptop"), window, longTalk(), claudeCode)
+	busy.Talk(busy.Connect(double, "laptop"), window, webtest.LongTalk(), claudeCode)
 	session := "/sessions/" + busy.Newest().ID.String()
 	request := newestRequest(t, busy)
 	rule := busy.Learn("We use pnpm here, not npm.")
@@ -36,7 +36,7 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 	unverified.Post("/reset", "email", "hasty@example.com")
 
 	keyed := product.SignUp(t, "keyed")
-	passkey := "/account/passkeys/" + keepPasskey(t, keyed)
+	passkey := "/account/passkeys/" + webtest.KeepPasskey(t, keyed)
 
 	pages := map[string]webtest.Page{
 		"second factor asked":  product.Stranger(t).Post("/login", "email", keyed.Email, "password", webtest.Password),

@@ -4,9 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/tenants"
@@ -266,7 +264,7 @@ func newTenant(t *testing.T, product *webtest.Product, name string) *tenant {
 	if err != nil || len(pending) != 1 {
 		t.Fatalf("%d invitations, %v", len(pending), err)
 	}
-	passkey, views := keepPasskey(t, owner), map[string]string{}
+	passkey, views := webtest.KeepPasskey(t, owner), map[string]string{}
 	for _, list := range []tenants.ViewList{tenants.SessionViews, tenants.RequestViews} {
 		saved, err := product.DB.SaveView(t.Context(), owner.Workspace.ID, owner.User.ID, tenants.View{List: list, Name: "of " + name, Query: "range=7d"})
 		if err != nil {
@@ -280,20 +278,6 @@ func newTenant(t *testing.T, product *webtest.Product, name string) *tenant {
 		viewer: owner.Colleague(tenants.Viewer).User.ID.String(), invitation: pending[0].ID.String(),
 		rule: owner.Learn("Only " + name + "s are fed in the morning.").ID.String(),
 	}
-}
-
-// keepPasskey gives a person a passkey that no device has, and returns its id.
-func keepPasskey(t *testing.T, person *webtest.Person) string {
-	t.Helper()
-	logins, err := person.DB.Logins(t.Context(), person.User.ID)
-	if err != nil || len(logins) == 0 {
-		t.Fatalf("%d logins, %v", len(logins), err)
-	}
-	passkey := tenants.Passkey{ID: uuid.New(), Name: "Phone", Credential: []byte(person.Email), PublicKey: []byte("k"), CreatedAt: time.Now(), BackupEligible: true}
-	if _, err := person.DB.AddPasskey(t.Context(), person.User, logins[0].ID, passkey, []byte("challenge"), [][]byte{[]byte("code")}); err != nil {
-		t.Fatal(err)
-	}
-	return passkey.ID.String()
 }
 
 // S3: every role may what its name says through every route, and nothing of

@@ -4,29 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"palimpsest/pipeline/conversation"
-	"palimpsest/pipeline/session"
-	"palimpsest/pipeline/wire/wiregen"
 	"palimpsest/web/webtest"
 )
 
 const (
-	window     = 60_000 // tokens: small, so that a short session is compressed
-	claudeCode = "claude-cli/2.1.0 (external, cli)"
+	window     = webtest.Window
+	claudeCode = webtest.ClaudeCode
 )
-
-// longTalk returns a session that goes past the window several times.
-func longTalk() *wiregen.Session {
-	return wiregen.Generate(7, wiregen.Options{
-		Format: conversation.Anthropic, Turns: 60, TargetTokens: 110_000, Parallel: true, CJK: true,
-		SessionID: "6f0c6f6e-52d0-4f0e-9d3c-0f3d3a7f2b11",
-	})
-}
-
-// shortTalk returns a session that no epoch touches.
-func shortTalk() *wiregen.Session {
-	return wiregen.Generate(11, wiregen.Options{Format: conversation.OpenAIResponses, Turns: 6, SessionID: "short"})
-}
 
 func TestAStrangerSetsUpAndReadsASession(t *testing.T) {
 	t.Parallel()
@@ -50,7 +34,7 @@ func TestAStrangerSetsUpAndReadsASession(t *testing.T) {
 		t.Errorf("%s steps are done, want 2", steps.AttrOr("data-done", "?"))
 	}
 
-	person.Talk(secret, window, longTalk(), claudeCode)
+	person.Talk(secret, window, webtest.LongTalk(), claudeCode)
 
 	overview := person.Get("/overview")
 	if got := overview.TestID("requests"); got != "60" && got == "0" {
@@ -70,20 +54,4 @@ func TestAStrangerSetsUpAndReadsASession(t *testing.T) {
 	if !opened.Has(`[data-testid="original"] pre, [data-testid="original"] .text`) || !opened.Has(`[data-testid="pane"] .s-sent pre`) {
 		t.Error("the page does not show the original beside what was sent")
 	}
-}
-
-// longID returns the id of the session with most requests.
-func longID(t *testing.T, person *webtest.Person) string {
-	t.Helper()
-	page, err := person.Sessions.Sessions(t.Context(), person.Workspace.ID, session.Filter{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	longest := page.Sessions[0]
-	for _, overview := range page.Sessions {
-		if overview.Exchanges > longest.Exchanges {
-			longest = overview
-		}
-	}
-	return longest.ID.String()
 }

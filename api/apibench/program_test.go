@@ -4,22 +4,17 @@ import (
 	"context"
 	"net/http/httptest"
 	"net/url"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"palimpsest/api/programtest"
+	"palimpsest/cmd/palimpsest/buildtest"
 )
 
 // The benchmark is run by hand; this keeps it working.
 func TestRealProgramIsComparedOnEveryPlace(t *testing.T) {
 	t.Parallel()
 
-	binary := filepath.Join(t.TempDir(), "palimpsest")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "palimpsest/cmd/palimpsest")
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the program: %v\n%s", err, output)
-	}
+	binary := buildtest.Palimpsest(t)
 	// It outlives the test's context: Cleanup stops it.
 	program, err := programtest.Start(context.WithoutCancel(t.Context()), binary, []string{"serve"}, programtest.Environment(t.TempDir()))
 	if err != nil {

@@ -3,13 +3,12 @@ package apiclients
 import (
 	"context"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"palimpsest/api/npmtest"
 	"palimpsest/api/programtest"
+	"palimpsest/cmd/palimpsest/buildtest"
 )
 
 // The table is made by hand; this keeps it working, with the two clients that are
@@ -20,11 +19,7 @@ func TestClientsAreTriedThroughTheRealProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	binary := filepath.Join(t.TempDir(), "palimpsest")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "palimpsest/cmd/palimpsest")
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the program: %v\n%s", err, output)
-	}
+	binary := buildtest.Palimpsest(t)
 	// It outlives the test's context: Cleanup stops it.
 	program, err := programtest.Start(context.WithoutCancel(t.Context()), binary, []string{"serve"}, programtest.Environment(t.TempDir()))
 	if err != nil {

@@ -2,6 +2,7 @@ package manage_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -43,10 +44,13 @@ func (w *tenant) exportConfig(t *testing.T, query string) string {
 	return string(answer.body)
 }
 
+// nextYear is noon of the last day of the next year.
+func nextYear() string { return fmt.Sprintf("%d-12-31T12:00:00Z", time.Now().UTC().Year()+1) }
+
 func TestAnExportHoldsEverythingThatIsSetAndNoSecret(t *testing.T) {
 	t.Parallel()
-	w := setup(t).tenant(t, "ada")
-	w.send(t, http.MethodPatch, "/keys/"+w.keyID, `{"budget_day_usd":2.5,"allowed_models":["claude-*"],"pipeline":"ipc: {minClear: 0.2}\n","expires_at":"2031-01-31T12:00:00Z"}`).want(t, http.StatusOK)
+	w, expires := setup(t).tenant(t, "ada"), nextYear()
+	w.send(t, http.MethodPatch, "/keys/"+w.keyID, `{"budget_day_usd":2.5,"allowed_models":["claude-*"],"pipeline":"ipc: {minClear: 0.2}\n","expires_at":"`+expires+`"}`).want(t, http.StatusOK)
 	w.send(t, http.MethodPut, "/retention", `{"days":30}`).want(t, http.StatusOK)
 	_, revoked := w.createKey(t, "proxy")
 	var keys struct{ Data []struct{ ID, Name string } }
@@ -56,7 +60,7 @@ func TestAnExportHoldsEverythingThatIsSetAndNoSecret(t *testing.T) {
 	file := w.exportConfig(t, "")
 	for _, want := range []string{
 		"palimpsest: 1\n", "retention_days: 30", "members_read: own", "targetUtilization: 0.61", "ttlSeconds: 3600", strings.TrimPrefix(w.modelWindow(), "/models/windows/") + ": 64000",
-		"name: for manage", "scopes: [manage]", "budget_day_usd: 2.5", "allowed_models: [claude-*]", `expires_at: "2031-01-31T12:00:00Z"`, "minClear: 0.2",
+		"name: for manage", "scopes: [manage]", "budget_day_usd: 2.5", "allowed_models: [claude-*]", `expires_at: "` + expires + `"`, "minClear: 0.2",
 		"name: key of ada", "provider: anthropic", "base_url: " + w.double.URL, "enabled: true",
 	} {
 		if !strings.Contains(file, want) {
@@ -80,8 +84,8 @@ func TestAnExportHoldsEverythingThatIsSetAndNoSecret(t *testing.T) {
 
 func TestImportingAnExportChangesNothing(t *testing.T) {
 	t.Parallel()
-	w := setup(t).tenant(t, "ada")
-	w.send(t, http.MethodPatch, "/keys/"+w.keyID, `{"budget_day_usd":2.57,"allowed_ips":["10.0.0.0/8","203.0.113.7"],"pipeline":"# x\nipc: {minClear: 0.2}\n","expires_at":"2031-01-31T12:00:00Z"}`).want(t, http.StatusOK)
+	w, expires := setup(t).tenant(t, "ada"), nextYear()
+	w.send(t, http.MethodPatch, "/keys/"+w.keyID, `{"budget_day_usd":2.57,"allowed_ips":["10.0.0.0/8","203.0.113.7"],"pipeline":"# x\nipc: {minClear: 0.2}\n","expires_at":"`+expires+`"}`).want(t, http.StatusOK)
 	w.send(t, http.MethodPatch, "/provider-keys/"+w.providerKey, `{"models":["claude-*"],"headers":[{"name":"X-Team","value":"a: b"}],"default":true}`).want(t, http.StatusOK)
 	before := w.db.Rows(t, w.workspace)
 	rows, _ := w.audited(t)

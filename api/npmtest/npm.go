@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"time"
 )
 
@@ -69,6 +70,9 @@ func Install(ctx context.Context, source fs.FS, directory string) error {
 	defer cancel()
 	command := exec.CommandContext(limited, "npm", "ci", "--no-audit", "--no-fund", "--no-progress", "--loglevel=error")
 	command.Dir = directory
+	if os.Getenv("HOME") == "" { // npm would keep its cache below the root
+		command.Env = append(os.Environ(), "HOME="+filepath.Dir(directory))
+	}
 	command.WaitDelay = time.Second
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
@@ -91,7 +95,7 @@ func Cached(ctx context.Context, source fs.FS) (string, error) {
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		cache = os.TempDir()
+		cache = filepath.Join(os.TempDir(), "palimpsest-"+strconv.Itoa(os.Getuid()))
 	}
 	sum := sha256.Sum256(lock)
 	directory := filepath.Join(cache, "palimpsest", "npm-"+hex.EncodeToString(sum[:8]))

@@ -214,6 +214,13 @@ func failed(wrong *failure) answer {
 	return answer{status: wrong.status, body: body}
 }
 
+// Refuse answers as Stripe does when it refuses a call: with an error object. Stripe's
+// library takes a response without one for a broken connection and tries again, in
+// seconds.
+func Refuse(w http.ResponseWriter, status int) {
+	write(w, failed(&failure{status: status, kind: "invalid_request_error", detail: http.StatusText(status)}))
+}
+
 func write(w http.ResponseWriter, answer answer) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Request-Id", "req_double")

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"palimpsest/api/upstream/providertest"
+	"palimpsest/cmd/palimpsest/buildtest"
 	"palimpsest/migrations/dbtest"
 )
 
@@ -144,7 +145,7 @@ func TestStoppedProgramLetsItsStreamsEnd(t *testing.T) {
 // S23: a process that is sent SIGTERM lets fifty open streams end, and ends with 0.
 func TestTerminatedProcessLetsItsStreamsEnd(t *testing.T) {
 	t.Parallel()
-	c := &child{t: t, binary: build(t), dir: t.TempDir(), databaseURL: dbtest.Empty(t).OwnerURL}
+	c := &child{t: t, binary: buildtest.Palimpsest(t), dir: t.TempDir(), databaseURL: dbtest.Empty(t).OwnerURL}
 	c.start()
 	w := &tenant{instance: &instance{t: t, double: providertest.NewServer(t, providertest.Config{Key: providerKey})}}
 	c.adopt(w)

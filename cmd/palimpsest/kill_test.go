@@ -11,12 +11,12 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	"palimpsest/api/upstream/providertest"
+	"palimpsest/cmd/palimpsest/buildtest"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
@@ -29,7 +29,7 @@ import (
 // S20, C1, E1, E2
 func TestKilledProgramLosesNothing(t *testing.T) {
 	t.Parallel()
-	binary := build(t)
+	binary := buildtest.Palimpsest(t)
 	t.Run("with its database", func(t *testing.T) {
 		t.Parallel()
 		(&child{t: t, binary: binary, dir: t.TempDir()}).survive(20, 1)
@@ -92,16 +92,6 @@ type child struct {
 	log     syncBuffer // what it said once it listened
 
 	databaseURL string // empty: the program's private one
-}
-
-// build compiles the program once for the test.
-func build(t *testing.T) string {
-	t.Helper()
-	binary := filepath.Join(t.TempDir(), "palimpsest")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	return binary
 }
 
 // start starts the program and waits for the line that names its address.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"palimpsest/api/upstream/providertest"
+	"palimpsest/cmd/palimpsest/buildtest"
 	"palimpsest/migrations/dbtest"
 )
 
@@ -65,7 +66,7 @@ func TestMasterKeyIsKnownAndChangedBeforeThereIsADataKey(t *testing.T) {
 func TestWrongMasterKeyTakesNobodysLogin(t *testing.T) {
 	t.Parallel()
 	database := dbtest.Empty(t)
-	right := &child{t: t, binary: build(t), dir: t.TempDir(), databaseURL: database.OwnerURL}
+	right := &child{t: t, binary: buildtest.Palimpsest(t), dir: t.TempDir(), databaseURL: database.OwnerURL}
 	right.start()
 	double := providertest.NewServer(t, providertest.Config{Key: providerKey})
 	w := &tenant{instance: &instance{t: t, double: double}}

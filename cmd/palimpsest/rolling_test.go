@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"palimpsest/api/upstream/providertest"
+	"palimpsest/cmd/palimpsest/buildtest"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
@@ -26,7 +27,7 @@ func TestOlderVersionServesOnWhileANewOneComesUp(t *testing.T) {
 	}
 	database := dbtest.Empty(t).OwnerURL
 	was := &child{t: t, binary: older, dir: t.TempDir(), databaseURL: database}
-	is := &child{t: t, binary: build(t), dir: t.TempDir(), databaseURL: database}
+	is := &child{t: t, binary: buildtest.Palimpsest(t), dir: t.TempDir(), databaseURL: database}
 	double := providertest.NewServer(t, providertest.Config{Key: providerKey, Window: 30_000, Count: counter(t).Count, KeepBodies: 1})
 	body := generated(double, 120)
 	envelope, ends := requests(t, anthropic.New(), body)

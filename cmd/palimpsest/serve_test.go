@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"palimpsest/cmd/palimpsest/buildtest"
 )
 
 // Who stops the program while it waits for its database asked for nothing wrong.
@@ -19,7 +21,7 @@ func TestProgramThatIsStoppedWhileItStartsEndsInOrder(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = database.Close() })
 	var output bytes.Buffer
-	command := exec.Command(build(t), "serve")
+	command := exec.Command(buildtest.Palimpsest(t), "serve")
 	command.Stdout, command.Stderr = &output, &output
 	command.Env = append(os.Environ(), "PALIMPSEST_ADDR=127.0.0.1:0", "PALIMPSEST_ADMIN_ADDR=", "PALIMPSEST_DATA_DIR="+t.TempDir(),
 		"DATABASE_URL=postgres://palimpsest:secret@"+database.Addr().String()+"/palimpsest?sslmode=disable")

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,13 +14,11 @@ import (
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/replay"
+	"palimpsest/pipeline/sharedtest"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/openaichat"
 )
-
-// sharedTranscripts is where real sessions lie on the machines that have them.
-const sharedTranscripts = "../../../shared/data/transcripts"
 
 // firstTurn is how many messages a conversation has at most while its first turn
 // is the only one.
@@ -37,7 +34,7 @@ func TestRealSessionsPassAWindowOfFortyPercent(t *testing.T) {
 		for suffix, codec := range map[string]wire.Codec{"anthropic": anthropic.New(), "openai": openaichat.New()} {
 			t.Run(name+"."+suffix, func(t *testing.T) {
 				t.Parallel()
-				body, err := os.ReadFile(filepath.Join(sharedTranscripts, name+"."+suffix+".json"))
+				body, err := os.ReadFile(sharedtest.Path(t, "data", "transcripts", name+"."+suffix+".json"))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -212,9 +209,9 @@ func requests(t testing.TB, codec wire.Codec, body []byte) (*wire.Envelope, []in
 // transcriptSizes returns the sizes of the real sessions in o200k tokens by name.
 func transcriptSizes(t *testing.T) map[string]int {
 	t.Helper()
-	index, err := os.Open(filepath.Join(sharedTranscripts, "index.tsv"))
+	index, err := os.Open(sharedtest.Path(t, "data", "transcripts", "index.tsv"))
 	if err != nil {
-		t.Skip("no real sessions beside the project (../shared/data)")
+		t.Fatal(err)
 	}
 	defer index.Close()
 	reader := csv.NewReader(index)

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"palimpsest/pipeline/client"
-	"palimpsest/pipeline/pipelinetest"
+	"palimpsest/pipeline/sharedtest"
 	"palimpsest/pipeline/wire/anthropic"
 )
 
@@ -17,7 +17,7 @@ import (
 // a conversation, or to carry one on.
 func TestLabelledRequestsAreClassifiedAsLabelled(t *testing.T) {
 	t.Parallel()
-	file, err := os.Open(pipelinetest.SharedData(t, "bridge", "dev.jsonl"))
+	file, err := os.Open(sharedtest.Path(t, "data", "bridge", "dev.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,11 +2,11 @@ package compactionbench_test
 
 import (
 	"fmt"
-	"path/filepath"
 	"testing"
 
 	"palimpsest/pipeline/compactionbench"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/sharedtest"
 )
 
 func newBench(t *testing.T) *compactionbench.Bench {
@@ -126,10 +126,7 @@ func TestSessionThatFitsIsLeftAlone(t *testing.T) {
 // Real sessions, where they lie beside the project, in a window that none fits.
 func TestRealSessionsReachTheirEnd(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("../../../shared/data/transcripts/cc-[as]*.anthropic.json")
-	if err != nil || len(files) == 0 {
-		t.Skip("no real sessions beside the project (../shared/data)")
-	}
+	files := sharedtest.Files(t, "data/transcripts/cc-[as]*.anthropic.json")
 	bench := newBench(t)
 	for _, file := range files[:min(len(files), len(lengths()))] {
 		talk, err := compactionbench.Recorded(file, 64_000)

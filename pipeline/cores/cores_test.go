@@ -39,11 +39,9 @@ func TestTheFirstErrorIsReturned(t *testing.T) {
 	}
 }
 
+//nolint:paralleltest // it changes how many cores there are
 func TestAPanicOnAnotherCoreIsAnError(t *testing.T) {
-	t.Parallel()
-	if runtime.GOMAXPROCS(0) < 2 {
-		t.Skip("one core")
-	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0))))
 	first := errors.New("the first")
 	for want, at := range map[string]int{"panicked: 100": 400, "the first": 50} {
 		err := cores.Each(500, 8, func(i int) error {

@@ -2,36 +2,40 @@ package ledger_test
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/ledger"
+	"palimpsest/pipeline/sharedtest"
 	"palimpsest/pipeline/wire/wiregen"
 )
 
 // BenchmarkAdd reads whole sessions, turn by turn.
 func BenchmarkAdd(b *testing.B) {
-	sessions := map[string]lane{
-		"generated": open(b, conversation.Anthropic, last(wiregen.Generate(7, wiregen.Options{
+	b.Run("generated", func(b *testing.B) {
+		addAll(b, last(wiregen.Generate(7, wiregen.Options{
 			Turns: 200, Parallel: true, ToolErrors: true, Reminders: true, TargetTokens: 200_000,
-		}))),
-	}
-	if body, err := os.ReadFile(filepath.Join(recordedAt, "cc-joined-72.anthropic.json")); err == nil {
-		sessions["recorded"] = open(b, conversation.Anthropic, body)
-	}
-	for name, l := range sessions {
-		bytes := 0
-		for _, message := range l.messages {
-			bytes += len(message.Raw)
+		})))
+	})
+	b.Run("recorded", func(b *testing.B) {
+		body, err := os.ReadFile(sharedtest.Path(b, "data", "transcripts", "cc-joined-72.anthropic.json"))
+		if err != nil {
+			b.Fatal(err)
 		}
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(bytes))
-			b.ReportAllocs()
-			for b.Loop() {
-				l.ledger()
-			}
-		})
+		addAll(b, body)
+	})
+}
+
+func addAll(b *testing.B, body []byte) {
+	b.Helper()
+	l, bytes := open(b, conversation.Anthropic, body), 0
+	for _, message := range l.messages {
+		bytes += len(message.Raw)
+	}
+	b.SetBytes(int64(bytes))
+	b.ReportAllocs()
+	for b.Loop() {
+		l.ledger()
 	}
 }
 

@@ -9,14 +9,12 @@ import (
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/ledger"
+	"palimpsest/pipeline/sharedtest"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/openaichat"
 	"palimpsest/pipeline/wire/openairesponses"
 )
-
-// recordedAt is where recorded sessions lie beside the product's repository.
-const recordedAt = "../../../shared/data/transcripts"
 
 // lane is a conversation and its turns.
 type lane struct {
@@ -70,18 +68,11 @@ func (l lane) ledger() *ledger.Ledger {
 	return kept
 }
 
-// recorded yields the recorded sessions of both formats, or skips the test.
+// recorded yields the recorded sessions of both formats.
 func recorded(t *testing.T, check func(t *testing.T, name string, l lane)) {
 	t.Helper()
 	for suffix, format := range map[string]conversation.Format{"anthropic": conversation.Anthropic, "openai": conversation.OpenAIChat} {
-		files, err := filepath.Glob(filepath.Join(recordedAt, "*."+suffix+".json"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(files) == 0 {
-			t.Skip("../shared is not here: no recorded sessions to read")
-		}
-		for _, file := range files {
+		for _, file := range sharedtest.Files(t, "data/transcripts/*."+suffix+".json") {
 			name := strings.TrimSuffix(filepath.Base(file), ".json")
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

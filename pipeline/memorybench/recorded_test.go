@@ -3,12 +3,12 @@ package memorybench_test
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/memorybench"
+	"palimpsest/pipeline/sharedtest"
 	"palimpsest/pipeline/tokens"
 )
 
@@ -54,11 +54,7 @@ func TestWhatLeftThePromptIsFoundAgain(t *testing.T) {
 // The targets on recorded sessions.
 func TestWhatLeftThePromptOfRecordedSessionsIsFoundAgain(t *testing.T) {
 	t.Parallel()
-	directory := filepath.Join("..", "..", "..", "shared", "data", "recall")
-	set, err := memorybench.Load(directory)
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("no recorded sessions in ../shared/data/recall")
-	}
+	set, err := memorybench.Load(sharedtest.Path(t, "data", "recall"))
 	if err != nil {
 		t.Fatal(err)
 	}

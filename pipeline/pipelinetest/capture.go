@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"palimpsest/pipeline/sharedtest"
 )
 
 // Capture is a request as a real client sent it.
@@ -17,26 +18,10 @@ type Capture struct {
 	Body   json.RawMessage `json:"body"`
 }
 
-// SharedData returns a path of the real requests beside the repository, from a
-// package two folders below its root; without them the test is skipped.
-func SharedData(t *testing.T, parts ...string) string {
-	t.Helper()
-	folder := filepath.Join(append([]string{"..", "..", "..", "shared", "data"}, parts...)...)
-	if _, err := os.Stat(folder); err != nil {
-		t.Skip("no ../shared/data beside the repository: real requests are not read")
-	}
-	return folder
-}
-
 // Captures reads the requests of a case, in order, those without a body left out.
-// Without ../shared the test is skipped.
 func Captures(t *testing.T, name string) []Capture {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(SharedData(t, "clients"), filepath.FromSlash(name), "*-POST-*.json"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no captures of %s: %v", name, err)
-	}
-	slices.Sort(files)
+	files := sharedtest.Files(t, "data/clients/"+name+"/*-POST-*.json")
 	captures := make([]Capture, len(files))
 	for i, file := range files {
 		raw, err := os.ReadFile(file) //nolint:gosec // a file of the recorded requests

@@ -15,6 +15,7 @@ import (
 	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/replay"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/sharedtest"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
@@ -169,12 +170,8 @@ func TestPreviewAgreesWithAReplayOfTheOriginals(t *testing.T) {
 
 func TestPreviewAgreesWithAReplayOfRecordedSessions(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("../../../shared/data/transcripts/*.json")
-	if err != nil || len(files) == 0 {
-		t.Skip("../shared/data is not there")
-	}
 	known := models(t)
-	for _, file := range files {
+	for _, file := range sharedtest.Files(t, "data/transcripts/*.json") {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 			t.Parallel()
 			body, err := os.ReadFile(file)

@@ -12,7 +12,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,6 +23,7 @@ import (
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/replay"
+	"palimpsest/pipeline/sharedtest"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/wiregen"
 )
@@ -254,15 +254,8 @@ func base64Line(random *rand.Rand) string {
 // B3, on real sessions.
 func TestSizesOfRealSessionsAreEstimatedWithinFivePercent(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("../../../shared/data/transcripts/*.anthropic.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(files) == 0 {
-		t.Skip("the real sessions of ../shared/data are not here")
-	}
 	var first, late []float64
-	for _, file := range files {
+	for _, file := range sharedtest.Files(t, "data/transcripts/*.anthropic.json") {
 		m := newMetered(t, conversation.Anthropic, 64_000)
 		content, err := os.ReadFile(file)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/replay"
+	"palimpsest/pipeline/sharedtest"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire/wiregen"
 )
@@ -114,14 +115,10 @@ func TestBrokenBodyIsRefused(t *testing.T) {
 	}
 }
 
-// Real sessions, where they lie beside the project.
+// Real sessions.
 func TestRealSessionsReplayWithoutAFault(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("../../../shared/data/transcripts/cc-single-*.json")
-	if err != nil || len(files) == 0 {
-		t.Skip("no real sessions beside the project (../shared/data)")
-	}
-	for _, file := range files {
+	for _, file := range sharedtest.Files(t, "data/transcripts/cc-single-*.json") {
 		body, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

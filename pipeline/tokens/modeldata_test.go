@@ -4,20 +4,15 @@ import (
 	"encoding/json"
 	"os"
 	"testing"
-)
 
-// sharedModels is where windows and prices as another project lists them lie on
-// the machines that have them.
-const sharedModels = "../../../shared/requirements/models.json"
+	"palimpsest/pipeline/sharedtest"
+)
 
 // B7: the table agrees with what is listed elsewhere, but for what is known to be
 // wrong there.
 func TestTableAgreesWithListedModels(t *testing.T) {
 	t.Parallel()
-	content, err := os.ReadFile(sharedModels)
-	if os.IsNotExist(err) {
-		t.Skipf("no %s on this machine", sharedModels)
-	}
+	content, err := os.ReadFile(sharedtest.Path(t, "requirements", "models.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

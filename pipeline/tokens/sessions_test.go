@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/sharedtest"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire/anthropic"
 )
@@ -19,13 +19,7 @@ import (
 // B3, on real sessions.
 func TestEstimatesOfRealSessionsAreWithinFivePercentAfterTenRequests(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("../../../shared/data/transcripts/*.anthropic.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(files) == 0 {
-		t.Skip("the real sessions of ../shared/data are not here")
-	}
+	files := sharedtest.Files(t, "data/transcripts/*.anthropic.json")
 	counter, provider := newCounter(t), newProvider(t)
 	model := models(t).Lookup("claude-sonnet-4-5")
 

@@ -10,35 +10,12 @@ import (
 	"testing"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/sharedtest"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/openaichat"
 	"palimpsest/pipeline/wire/openairesponses"
 )
-
-// shared returns a folder of real requests beside the repository; without it the
-// test is skipped.
-func shared(t *testing.T, folder string) string {
-	t.Helper()
-	root, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
-			break
-		}
-		if root == filepath.Dir(root) {
-			t.Fatal("go.mod not found")
-		}
-		root = filepath.Dir(root)
-	}
-	folder = filepath.Join(root, "..", "shared", "data", folder)
-	if _, err := os.Stat(folder); err != nil {
-		t.Skipf("no real requests: %v", err)
-	}
-	return folder
-}
 
 // request is a recorded request body.
 type request struct {
@@ -49,12 +26,8 @@ type request struct {
 
 func transcripts(t *testing.T) []request {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(shared(t, "transcripts"), "*.json"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no transcripts: %v", err)
-	}
 	var found []request
-	for _, file := range files {
+	for _, file := range sharedtest.Files(t, "data/transcripts/*.json") {
 		var codec wire.Codec = anthropic.New()
 		if strings.HasSuffix(file, ".openai.json") {
 			codec = openaichat.New()
@@ -67,12 +40,8 @@ func transcripts(t *testing.T) []request {
 // clients returns what real clients sent, in order.
 func clients(t *testing.T) []request {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(shared(t, "clients"), "*", "*", "*-POST-*.json"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no requests of clients: %v", err)
-	}
 	var found []request
-	for _, file := range files {
+	for _, file := range sharedtest.Files(t, "data/clients/*/*/*-POST-*.json") {
 		body := wire.Get(read(t, file), "body")
 		if text, ok := wire.String(body); ok {
 			body = json.RawMessage(text)

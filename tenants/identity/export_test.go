@@ -6,6 +6,21 @@ import (
 	"github.com/alexedwards/argon2id"
 )
 
+// MaxWaiting is how many people's passwords may wait to be hashed.
+const MaxWaiting = maxWaiting
+
+// Occupy takes every slot in which a password is hashed, until release is called.
+func (s *Service) Occupy() (release func()) {
+	for range cap(s.passwords.slots) {
+		s.passwords.slots <- struct{}{}
+	}
+	return func() {
+		for range cap(s.passwords.slots) {
+			<-s.passwords.slots
+		}
+	}
+}
+
 // Runs returns how many passwords were hashed or compared.
 func (s *Service) Runs() int64 { return s.passwords.runs.Load() }
 

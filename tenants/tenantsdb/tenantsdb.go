@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"gorm.io/driver/postgres"
@@ -72,6 +73,7 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 	settings.MaxConnIdleTime = 5 * time.Minute
 	// Statements are not kept in the server, where a pgbouncer would mix them up.
 	settings.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	settings.AfterConnect = readTimesInUTC
 
 	pool, err := pgxpool.NewWithConfig(ctx, settings)
 	if err != nil {
@@ -93,6 +95,15 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 		return nil, errors.Join(fmt.Errorf("open database: %w", err), conn.Close())
 	}
 	return &DB{pool: pool, conn: conn, gorm: db, listenURL: cmp.Or(config.ListenURL, config.URL), sealer: config.Sealer}, nil
+}
+
+// readTimesInUTC has a connection return times in UTC, not in the zone of this machine:
+// replicas in different zones answer and export the same.
+func readTimesInUTC(_ context.Context, connection *pgx.Conn) error {
+	one := &pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}}
+	connection.TypeMap().RegisterType(one)
+	connection.TypeMap().RegisterType(&pgtype.Type{Name: "_timestamptz", OID: pgtype.TimestamptzArrayOID, Codec: &pgtype.ArrayCodec{ElementType: one}})
+	return nil
 }
 
 // Pool returns the connections below: for statements that need pgx itself. A

@@ -180,7 +180,7 @@ func readKey(typed url.Values, key tenants.APIKey, now time.Time) (tenants.APIKe
 		}
 		key.ExpiresAt = nil
 		if life > 0 {
-			end := now.AddDate(0, 0, life)
+			end := now.UTC().AddDate(0, 0, life) // days of 24 hours, in whichever zone this machine is
 			key.ExpiresAt = &end
 		}
 	}

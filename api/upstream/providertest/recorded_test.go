@@ -8,22 +8,8 @@ import (
 	"testing"
 
 	"palimpsest/api/upstream/providertest"
+	"palimpsest/pipeline/sharedtest"
 )
-
-// recordedAt is where recorded sessions lie beside the product's repository.
-const recordedAt = "../../../../shared/data"
-
-func recordings(t *testing.T, pattern string) []string {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(recordedAt, pattern))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(files) == 0 {
-		t.Skip("../shared is not here: no recorded sessions to check against")
-	}
-	return files
-}
 
 func readFile(t *testing.T, name string) []byte {
 	t.Helper()
@@ -67,7 +53,7 @@ func TestRecordedSessionsAreLegalAtEveryStep(t *testing.T) {
 	for format, pattern := range map[string]string{
 		providertest.Anthropic: "transcripts/*.anthropic.json", providertest.OpenAIChat: "transcripts/*.openai.json",
 	} {
-		for _, file := range recordings(t, pattern) {
+		for _, file := range sharedtest.Files(t, "data/"+pattern) {
 			t.Run(filepath.Base(file), func(t *testing.T) {
 				t.Parallel()
 				body := readFile(t, file)
@@ -87,7 +73,7 @@ func TestBodiesOfRealClientsAreLegal(t *testing.T) {
 	t.Parallel()
 	formats := map[string]string{"v1_messages": providertest.Anthropic, "completions": providertest.OpenAIChat, "v1_responses": providertest.OpenAIResponses}
 	judged := 0
-	for _, file := range recordings(t, "clients/*/*/*.json") {
+	for _, file := range sharedtest.Files(t, "data/clients/*/*/*.json") {
 		var capture struct {
 			Body json.RawMessage `json:"body"`
 		}

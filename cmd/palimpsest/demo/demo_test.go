@@ -19,6 +19,7 @@ import (
 	"github.com/PuerkitoBio/goquery"
 
 	"palimpsest/api/programtest"
+	"palimpsest/cmd/palimpsest/buildtest"
 	"palimpsest/cmd/palimpsest/demo"
 )
 
@@ -125,10 +126,7 @@ func (v *visitor) exchanges() []exchange {
 // throws it away.
 func TestDemoShowsWhatTheRealPipelineMade(t *testing.T) {
 	t.Parallel()
-	binary, data := filepath.Join(t.TempDir(), "palimpsest"), t.TempDir()
-	if said, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "..").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v: %s", err, said)
-	}
+	binary, data := buildtest.Palimpsest(t), t.TempDir()
 	visitor, program := start(t, binary, data)
 	var state struct {
 		Made demo.Made `json:"made"`

@@ -151,15 +151,17 @@ func (f *filling) endless() []entry {
 	if f.isSmall() {
 		older, days, daily = 1030, 1, 12
 	}
-	t := f.coding(numberEndless, outline{task: tasks()[18], steps: older, results: 240, patience: 30})
-	old, further := t.steps, plan(f.Seed, numberEndless+1, outline{task: tasks()[18], steps: days * daily, results: 240, patience: 30})
-	further[0].typed = "Where were we? Go on with the sleeps in checkout."
+	var t *talk
+	var further []step
 	var diary []entry
 	for i := range days {
 		diary = append(diary, entry{f.Until.Add(-18*time.Hour - time.Duration(days-1-i)*day), func(ctx context.Context) error {
 			if i == 0 {
+				t = f.coding(numberEndless, outline{task: tasks()[18], steps: older, results: 240, patience: 30})
 				f.sessions++
-				t.said = history(old)
+				t.said = history(t.steps)
+				further = plan(f.Seed, numberEndless+1, outline{task: tasks()[18], steps: days * daily, results: 240, patience: 30})
+				further[0].typed = "Where were we? Go on with the sleeps in checkout."
 			}
 			t.steps = further[i*daily : (i+1)*daily]
 			return f.hold(ctx, t)

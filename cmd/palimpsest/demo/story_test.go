@@ -145,3 +145,33 @@ func TestWithdrawnKeyIsRefusedFromThenOn(t *testing.T) {
 		t.Errorf("the other key: %d", status)
 	}
 }
+
+// The hours of two weeks, over the end of a year: every weekday and every hour.
+func TestStoryHoldsWheneverItIsMade(t *testing.T) {
+	t.Parallel()
+	begins := time.Date(2026, time.December, 24, 0, 20, 0, 0, time.UTC)
+	for _, days := range []int{MinDays, 3, 4, 5, week - 1, week, week + 1, 2 * week, Days} {
+		var first string
+		for hour := range 2 * 7 * 24 {
+			until := begins.Add(time.Duration(hour) * time.Hour)
+			f := &filling{Config: Config{Until: until, Days: days, Seed: 2026}}
+			hasty, change := f.hasty(), f.share(0.04)
+			if !hasty.Add(-time.Hour).After(change) || hasty.Add(20*time.Hour).After(until) {
+				t.Errorf("%d days until %s: the hasty day begins at %s, the first settings are of %s", days, until, hasty, change)
+			}
+			var story strings.Builder
+			for _, entry := range f.diary() {
+				if entry.when.After(until.Add(-lastMargin)) {
+					t.Errorf("%d days until %s: something happens at %s", days, until, entry.when)
+				}
+				story.WriteString(until.Sub(entry.when).String() + " ")
+			}
+			if first == "" {
+				first = story.String()
+			}
+			if f.isSmall() && story.String() != first {
+				t.Errorf("%d days until %s: other things happen than an hour before", days, until)
+			}
+		}
+	}
+}

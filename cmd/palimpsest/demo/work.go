@@ -16,11 +16,16 @@ type entry struct {
 	does func(ctx context.Context) error
 }
 
-// work lets everything happen, in order.
-func (f *filling) work(ctx context.Context) error {
+// diary is everything that happens, in order.
+func (f *filling) diary() []entry {
 	diary := slices.Concat(f.routine(), f.episodes(), f.changes())
 	slices.SortStableFunc(diary, func(a, b entry) int { return a.when.Compare(b.when) })
-	for _, entry := range diary {
+	return diary
+}
+
+// work lets everything happen.
+func (f *filling) work(ctx context.Context) error {
+	for _, entry := range f.diary() {
 		if err := f.at(ctx, entry.when); err != nil {
 			return err
 		}
@@ -57,13 +62,14 @@ const (
 // customers.
 func (f *filling) routine() []entry {
 	var diary []entry
-	random := rand.New(rand.NewPCG(f.Seed, 0)) //nolint:gosec // the same sessions each time
 	number := uint64(0)
 	for day := range f.Days {
-		begins := f.first().Add(time.Duration(day) * 24 * time.Hour)
-		sessions := 2 + random.IntN(3)
+		// The same sessions each time, however many the other days have.
+		random := rand.New(rand.NewPCG(f.Seed, uint64(day))) //nolint:gosec // no secret
+		begins := f.dawn(day)
+		sessions, onWeekend := 2+random.IntN(3), random.IntN(2)
 		if weekday := begins.Weekday(); weekday == time.Saturday || weekday == time.Sunday {
-			sessions = random.IntN(2)
+			sessions = onWeekend
 		}
 		if f.isSmall() {
 			sessions = 1
@@ -71,14 +77,25 @@ func (f *filling) routine() []entry {
 		gap := time.Duration(shuts-opens) * time.Hour / time.Duration(max(sessions, 1))
 		for i := range sessions {
 			number++
-			when := begins.Truncate(24 * time.Hour).Add(opens*time.Hour + time.Duration(i)*gap + time.Duration(random.IntN(50))*time.Minute)
+			when := begins.Add(opens*time.Hour + time.Duration(i)*gap + time.Duration(random.IntN(50))*time.Minute)
 			diary = append(diary, f.ordinary(number, when, random))
 		}
 		if day > f.Days/3 {
-			diary = append(diary, f.questions(number, begins.Truncate(24*time.Hour).Add(20*time.Hour), 3+random.IntN(6), random))
+			diary = append(diary, f.questions(number, begins.Add(20*time.Hour), 3+random.IntN(6), random))
 		}
 	}
 	return slices.DeleteFunc(diary, func(e entry) bool { return e.when.After(f.Until.Add(-time.Hour)) })
+}
+
+// dawn is when a day of the demo begins, counted from 0. A large demo has the days of the
+// calendar. The days of a small one end at the hour at which the demo ends, so that what
+// happens in them is the same, and in the same order, whenever it is made.
+func (f *filling) dawn(number int) time.Time {
+	begins := f.first().Add(time.Duration(number) * day)
+	if f.isSmall() {
+		return begins
+	}
+	return begins.Truncate(day)
 }
 
 // ordinary is one session at somebody's desk.

@@ -13,10 +13,12 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+
+	"palimpsest/cmd/palimpsest/buildtest"
 )
 
 // gateway is versitygw, an S3 server that keeps objects in a directory, in the version that
-// deploy/tools/versitygw pins. It is built and started once, by the first test that needs it.
+// deploy/tools/versitygw pins. The first test that needs it starts it.
 var gateway struct {
 	start   sync.Once
 	err     error
@@ -38,7 +40,7 @@ func TestMain(m *testing.M) {
 // store returns the URL of a new bucket of a real S3 server.
 func store(t *testing.T) string {
 	t.Helper()
-	gateway.start.Do(func() { gateway.err = startGateway() })
+	gateway.start.Do(func() { gateway.err = startGateway(buildtest.Versitygw(t)) })
 	if gateway.err != nil {
 		t.Fatalf("versitygw: %v", gateway.err)
 	}
@@ -49,21 +51,17 @@ func store(t *testing.T) string {
 	return fmt.Sprintf("s3://key:secret@%s?endpoint=http://%s", bucket, gateway.address)
 }
 
-func startGateway() error {
+func startGateway(binary string) error {
 	folder, err := os.MkdirTemp("", "palimpsest-versitygw")
 	if err != nil {
 		return err
 	}
 	gateway.root = filepath.Join(folder, "buckets")
-	binary, about := filepath.Join(folder, "versitygw"), filepath.Join(folder, "metadata")
+	about := filepath.Join(folder, "metadata")
 	for _, made := range []string{gateway.root, about} {
 		if err := os.Mkdir(made, 0o700); err != nil {
 			return err
 		}
-	}
-	build := exec.Command("go", "-C", "../../../deploy/tools/versitygw", "build", "-o", binary, "github.com/versity/versitygw/cmd/versitygw")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build: %w\n%s", err, out)
 	}
 	// It does not say which port it takes where it may choose.
 	free, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")

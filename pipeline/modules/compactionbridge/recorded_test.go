@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,31 +13,18 @@ import (
 	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/prompt"
+	"palimpsest/pipeline/sharedtest"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/openaichat"
 	"palimpsest/pipeline/wire/openairesponses"
 )
 
-// shared returns a path of the recorded requests; without them the test is skipped.
-func shared(t *testing.T, parts ...string) string {
-	t.Helper()
-	found := filepath.Join(append([]string{"..", "..", "..", "..", "shared", "data"}, parts...)...)
-	if _, err := os.Stat(found); err != nil {
-		t.Skip("no ../shared/data beside the repository: recorded requests are not read")
-	}
-	return found
-}
-
 // captures returns the requests of a real client, in order.
 func captures(t *testing.T, name, path string) []pipelinetest.Capture {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(shared(t, "clients"), filepath.FromSlash(name), "*-POST-*.json"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no captures of %s: %v", name, err)
-	}
 	var all []pipelinetest.Capture
-	for _, file := range files {
+	for _, file := range sharedtest.Files(t, "data/clients/"+name+"/*-POST-*.json") {
 		raw, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -150,7 +136,7 @@ func checkBehindSummary(t *testing.T, written *prompt.Prompt, block string) {
 // continuations are bridged and none of the others.
 func TestLabelledContinuationsAreBridgedAndNothingElse(t *testing.T) {
 	t.Parallel()
-	requests, err := memorybench.LoadLabelled(shared(t, "bridge", "dev.jsonl"))
+	requests, err := memorybench.LoadLabelled(sharedtest.Path(t, "data", "bridge", "dev.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +156,7 @@ func TestLabelledContinuationsAreBridgedAndNothingElse(t *testing.T) {
 // files whose content the block already holds.
 func TestMostOfWhatIsReadAgainIsThereAlready(t *testing.T) {
 	t.Parallel()
-	found, missing, err := memorybench.LoadCompactions(shared(t))
+	found, missing, err := memorybench.LoadCompactions(sharedtest.Path(t, "data"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,13 +3,13 @@ package ipc_test
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
+	"palimpsest/pipeline/sharedtest"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
@@ -102,14 +102,7 @@ func TestMoreIdentifiersOfRecordedSessionsAreKept(t *testing.T) {
 	for window, margin := range map[float64]float64{0.6: 0.18, 0.2: 0.1} {
 		var sum recalls
 		for suffix, codec := range map[string]wire.Codec{"anthropic": anthropic.New(), "openai": openaichat.New()} {
-			files, err := filepath.Glob(filepath.Join(recordedAt, "cc-single-*."+suffix+".json"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(files) == 0 {
-				t.Skip("../shared is not here: no recorded sessions to measure")
-			}
-			for _, file := range files {
+			for _, file := range sharedtest.Files(t, "data/transcripts/cc-single-*."+suffix+".json") {
 				body, err := os.ReadFile(file)
 				if err != nil {
 					t.Fatal(err)

@@ -12,14 +12,12 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
+	"palimpsest/pipeline/sharedtest"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/openaichat"
 )
-
-// recordedAt is where recorded sessions lie beside the product's repository.
-const recordedAt = "../../../../shared/data/transcripts"
 
 // A1, A2, A6, C2: whole recorded sessions, request by request, in a window of 40 %
 // of their size.
@@ -35,14 +33,7 @@ func TestRecordedSessionsStayLegalAndStable(t *testing.T) {
 		{"anthropic", anthropic.New(), withTokensLeft},
 		{"openai", openaichat.New(), func(_ *testing.T, body []byte) []byte { return body }},
 	} {
-		files, err := filepath.Glob(filepath.Join(recordedAt, "*."+run.suffix+".json"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(files) == 0 {
-			t.Skip("../shared is not here: no recorded sessions to replay")
-		}
-		for _, file := range files {
+		for _, file := range sharedtest.Files(t, "data/transcripts/*."+run.suffix+".json") {
 			t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 				t.Parallel()
 				body, err := os.ReadFile(file)

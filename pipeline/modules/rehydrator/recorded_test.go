@@ -1,33 +1,21 @@
 package rehydrator_test
 
 import (
-	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"palimpsest/pipeline/memorybench"
+	"palimpsest/pipeline/sharedtest"
 )
 
-var recordedAt = filepath.Join("..", "..", "..", "..", "shared", "data") //nolint:gochecknoglobals // is not changed
-
-// recorded returns the recorded questions, or skips the test without them.
+// recorded returns the recorded questions.
 func recorded(t testing.TB) *memorybench.Recorded {
 	t.Helper()
-	set, err := memorybench.Load(filepath.Join(recordedAt, "recall"))
-	skipWithout(t, err)
-	return set
-}
-
-func skipWithout(t testing.TB, err error) {
-	t.Helper()
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("../shared is not here: no recorded questions")
-	}
+	set, err := memorybench.Load(sharedtest.Path(t, "data", "recall"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return set
 }
 
 // reached checks that figures are as they are to be.
@@ -56,8 +44,10 @@ func TestRecordedQuestionsBringTheirAnswersBack(t *testing.T) {
 // all of the session compressed but its newest turn.
 func TestRecordedOrdinaryRequestsBringNothingBack(t *testing.T) {
 	t.Parallel()
-	requests, err := memorybench.LoadLabelled(filepath.Join(recordedAt, "bridge", "dev.jsonl"))
-	skipWithout(t, err)
+	requests, err := memorybench.LoadLabelled(sharedtest.Path(t, "data", "bridge", "dev.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	figures, err := memorybench.NewRehydration(newCounter(t)).Ordinary(t.Context(), requests)
 	if err != nil {
 		t.Fatal(err)

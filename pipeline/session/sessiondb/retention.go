@@ -37,7 +37,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (deleted in
 		return 0, fmt.Errorf("sweep: %w", err)
 	}
 	for _, kept := range retentions {
-		before := now.AddDate(0, 0, -kept.days)
+		before := now.UTC().AddDate(0, 0, -kept.days) // days of 24 hours, in whichever zone this machine is
 		if err := s.expireErrors(ctx, kept.workspace, before); err != nil {
 			return deleted, fmt.Errorf("sweep workspace %s: %w", kept.workspace, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"palimpsest/pipeline/modules/patterns"
+	"palimpsest/pipeline/sharedtest"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
 )
@@ -16,14 +17,7 @@ import (
 // Real sessions teach little, and nothing that is long, secret or a tool's word.
 func TestRecordedSessionsTeachFewPatterns(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("../../../../../shared/data/transcripts/*.anthropic.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(files) == 0 {
-		t.Skip("../shared is not here: no recorded sessions to read")
-	}
-	for _, file := range files {
+	for _, file := range sharedtest.Files(t, "data/transcripts/*.anthropic.json") {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".anthropic.json"), func(t *testing.T) {
 			t.Parallel()
 			h := recordedHistory(t, file)

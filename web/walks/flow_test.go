@@ -1,4 +1,4 @@
-package web_test
+package walks_test
 
 import (
 	"strings"
@@ -68,7 +68,7 @@ func TestStrangerWalksThroughWithTheScriptsOn(t *testing.T) {
 	tab.Click(`.nav a[href="/overview"]`)
 	tab.Until(`(document.querySelector('#steps') || {dataset: {}}).dataset.done === '2'`)
 	person := product.LogIn(t, "mira@example.com")
-	person.Talk(secret, window, longTalk(), claudeCode)
+	person.Talk(secret, window, webtest.LongTalk(), claudeCode)
 	tab.Until(`(document.querySelector('#steps') || {dataset: {}}).dataset.done === '3' && document.querySelector('#steps').textContent.includes('Claude Code')`)
 
 	tab.Click(`.nav a[href="/sessions"]`)

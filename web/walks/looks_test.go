@@ -1,4 +1,4 @@
-package web_test
+package walks_test
 
 import (
 	"fmt"
@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/wire/wiregen"
 	"palimpsest/tenants"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
@@ -37,7 +40,7 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 	double := webtest.Provider(t, window)
 	busy, fresh := product.SignUp(t, "northbeam"), product.SignUp(t, "newcomer")
 	secret := busy.Connect(double, "laptop-mira")
-	busy.Talk(secret, window, longTalk(), claudeCode)
+	busy.Talk(secret, window, webtest.LongTalk(), claudeCode)
 	busy.Talk(secret, window, shortTalk(), "codex_cli_rs/0.50")
 	refused, epoch := troubled(t, busy, secret)
 	limited := furnish(t, busy)
@@ -49,7 +52,6 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 	for version, yaml := range []string{"ipc:\n  targetUtilization: 0.6\n", "# Long sessions: keep more.\nmodules: [ipc]\nipc:\n  targetUtilization: 0.75 # measured in May\n  preserveLastTurns: 8\n"} {
 		busy.Post("/pipeline/yaml", "version", strconv.Itoa(version), "yaml", yaml)
 	}
-	browser := browsertest.Start(t)
 	for name, filters := range map[string]string{"Codex": "client=codex", "Compressed this week, with Claude Code": "client=claude-code&range=7d&show=compressed", "Lost": "range=1y"} {
 		saved := tenants.View{List: tenants.SessionViews, Name: name, Query: filters}
 		for _, saved.List = range []tenants.ViewList{tenants.SessionViews, tenants.RequestViews} {
@@ -64,7 +66,7 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 	link := strings.TrimPrefix(invited.Find("#link-0").Text(), webtest.PublicURL)
 
 	keyed, halfway := product.SignUp(t, "keyed"), product.Stranger(t)
-	passkey := "/account/passkeys/" + keepPasskey(t, keyed)
+	passkey := "/account/passkeys/" + webtest.KeepPasskey(t, keyed)
 	halfway.Post("/login", "email", keyed.Email, "password", webtest.Password)
 
 	stranger := product.Stranger(t)
@@ -185,6 +187,8 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 	for _, theme := range []string{"light", "dark"} {
 		for _, width := range []int64{browsertest.Desktop, browsertest.Phone} {
 			t.Run(fmt.Sprintf("%s %d", theme, width), func(t *testing.T) {
+				t.Parallel()
+				browser := browsertest.Start(t)
 				for _, visit := range visits {
 					tab := browser.Open(t, browsertest.View{URL: product.URL, Theme: theme, Width: width, Cookies: visit.person.Cookies()})
 					for _, look := range visit.looks {
@@ -245,4 +249,25 @@ func furnish(t *testing.T, person *webtest.Person) string {
 		t.Fatal(err)
 	}
 	return limited.ID.String()
+}
+
+// shortTalk returns a session that no epoch touches.
+func shortTalk() *wiregen.Session {
+	return wiregen.Generate(11, wiregen.Options{Format: conversation.OpenAIResponses, Turns: 6, SessionID: "short"})
+}
+
+// longID returns the id of the session with most requests.
+func longID(t *testing.T, person *webtest.Person) string {
+	t.Helper()
+	page, err := person.Sessions.Sessions(t.Context(), person.Workspace.ID, session.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	longest := page.Sessions[0]
+	for _, overview := range page.Sessions {
+		if overview.Exchanges > longest.Exchanges {
+			longest = overview
+		}
+	}
+	return longest.ID.String()
 }

@@ -1,4 +1,4 @@
-package web_test
+package walks_test
 
 import (
 	"strings"

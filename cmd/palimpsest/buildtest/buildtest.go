@@ -1,0 +1,58 @@
+// Package buildtest gives tests the programs that they start: the product and the
+// doubles whose versions deploy/tools pins. make test builds them once for all packages;
+// go test of a single package needs no preparation.
+package buildtest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+// Folder is the environment variable that names a folder with programs that are built
+// already. If it is unset, each test builds what it needs.
+const Folder = "PALIMPSEST_TEST_PROGRAMS"
+
+// Palimpsest returns the path of the product's program.
+func Palimpsest(t testing.TB) string {
+	t.Helper()
+	return program(t, "palimpsest", ".", "./cmd/palimpsest")
+}
+
+// Versitygw returns the path of an S3 server that keeps objects in a directory.
+func Versitygw(t testing.TB) string {
+	t.Helper()
+	return program(t, "versitygw", "deploy/tools/versitygw", "github.com/versity/versitygw/cmd/versitygw")
+}
+
+// StripeMock returns the path of Stripe's own double, which checks every parameter
+// against Stripe's specification.
+func StripeMock(t testing.TB) string {
+	t.Helper()
+	return program(t, "stripe-mock", "deploy/tools", "github.com/stripe/stripe-mock")
+}
+
+// program returns the path of a program, which it builds in a module of the project
+// unless that was done before.
+func program(t testing.TB, name, module, main string) string {
+	t.Helper()
+	if folder := os.Getenv(Folder); folder != "" {
+		path := filepath.Join(folder, name)
+		// go test remembers a result only as long as the files that were looked at
+		// are the same.
+		if _, err := os.Stat(path); err != nil {
+			t.Fatalf("%s is set: %v; run make test-programs, or unset it", Folder, err)
+		}
+		return path
+	}
+	_, file, _, _ := runtime.Caller(0)
+	root := filepath.Join(filepath.Dir(file), "..", "..", "..")
+	path := filepath.Join(t.TempDir(), name)
+	build := exec.CommandContext(t.Context(), "go", "-C", filepath.Join(root, module), "build", "-o", path, main)
+	if said, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", name, err, said)
+	}
+	return path
+}

@@ -1,0 +1,42 @@
+package webtest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/tenants"
+)
+
+const (
+	// Window is a context window in tokens so small that a short session is compressed.
+	Window = 60_000
+
+	// ClaudeCode is how Claude Code names itself.
+	ClaudeCode = "claude-cli/2.1.0 (external, cli)"
+)
+
+// LongTalk returns a session that goes past Window several times.
+func LongTalk() *wiregen.Session {
+	return wiregen.Generate(7, wiregen.Options{
+		Format: conversation.Anthropic, Turns: 60, TargetTokens: 110_000, Parallel: true, CJK: true,
+		SessionID: "6f0c6f6e-52d0-4f0e-9d3c-0f3d3a7f2b11",
+	})
+}
+
+// KeepPasskey gives a person a passkey that no device has, and returns its id.
+func KeepPasskey(t testing.TB, person *Person) string {
+	t.Helper()
+	logins, err := person.DB.Logins(t.Context(), person.User.ID)
+	if err != nil || len(logins) == 0 {
+		t.Fatalf("%d logins, %v", len(logins), err)
+	}
+	passkey := tenants.Passkey{ID: uuid.New(), Name: "Phone", Credential: []byte(person.Email), PublicKey: []byte("k"), CreatedAt: time.Now(), BackupEligible: true}
+	if _, err := person.DB.AddPasskey(t.Context(), person.User, logins[0].ID, passkey, []byte("challenge"), [][]byte{[]byte("code")}); err != nil {
+		t.Fatal(err)
+	}
+	return passkey.ID.String()
+}
