@@ -79,9 +79,18 @@ func problem(err error) wire.Problem {
 	case errors.Is(err, errQueueFull):
 		return wire.Problem{Status: http.StatusServiceUnavailable, Type: "overloaded_error", Code: "overloaded",
 			Message: "The proxy is overloaded. Try again in a moment."}
+	case errors.Is(err, upstream.ErrPath):
+		return wire.Problem{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "invalid_path",
+			Message: "The request's path could be taken for another one. Write it as the provider documents it, such as /v1/messages: no dot segments, no backslashes, and no escapes of characters that need none."}
+	case errors.Is(err, upstream.ErrMethod):
+		return wire.Problem{Status: http.StatusMethodNotAllowed, Type: "invalid_request_error", Code: "method_not_allowed",
+			Message: "This method is not relayed. Use " + strings.Join(upstream.Methods(), ", ") + "."}
 	case errors.Is(err, upstream.ErrForbiddenAddress):
 		return wire.Problem{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "forbidden_base_url",
 			Message: "The provider's base URL leads to a private address, which this installation does not allow. Change the provider key's base URL."}
+	case errors.Is(err, errUnknownEncoding):
+		return wire.Problem{Status: http.StatusBadGateway, Type: "api_error", Code: "provider_encoding",
+			Message: "The provider encoded its answer in a way that the proxy cannot read. Ask the provider for answers that are not encoded."}
 	case errors.Is(err, upstream.ErrUnreachable):
 		return wire.Problem{Status: http.StatusBadGateway, Type: "api_error", Code: "provider_unreachable",
 			Message: "The provider could not be reached. Nothing was lost; try again, or check the provider key's base URL."}

@@ -268,6 +268,9 @@ func (s *Server) send(ctx context.Context, event *Event, post post, written *pro
 	event.Attempts++
 	response, err := s.Upstream.Send(ctx, asked, post.call.target)
 	event.TTFB = s.Now().Sub(event.At) - event.Overhead
+	if err == nil && (post.purpose != converse || response.StatusCode >= http.StatusBadRequest) {
+		err = plainly(response, post.call.target.Key)
+	}
 	return response, err
 }
 
