@@ -30,6 +30,7 @@ func problem(err error) wire.Problem {
 	var invalid tenants.Invalid
 	var setting pipeline.Invalid
 	var bad prompt.BodyError
+	var large *wire.Invalid
 	var taken tenants.NotTaken
 	var forbidden tenants.Forbidden
 	var exceeded limits.Exceeded
@@ -98,6 +99,9 @@ func problem(err error) wire.Problem {
 		return wire.Problem{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "invalid_value", Message: sentence(invalid.Error())}
 	case errors.As(err, &setting):
 		return wire.Problem{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "invalid_value", Message: sentence(setting.Error())}
+	case errors.As(err, &large) && large.IsLarge:
+		return wire.Problem{Status: http.StatusRequestEntityTooLarge, Type: "request_too_large", Code: "request_too_large",
+			Message: "The request holds too much: " + sentence(large.Error())}
 	case errors.As(err, &bad):
 		return wire.Problem{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "invalid_body",
 			Message: "The request body cannot be read: " + bad.Error() + "."}

@@ -233,7 +233,7 @@ func (s *Server) write(ctx context.Context, event *Event, post post) (*prompt.Pr
 	written, err := write(ctx, asked)
 	if err != nil {
 		var bad prompt.BodyError
-		if post.purpose != converse && errors.As(err, &bad) {
+		if post.purpose != converse && errors.As(err, &bad) && problem(err).Status == http.StatusBadRequest {
 			if err := post.call.key.Limits.CheckRelay(post.endpoint); err != nil {
 				return nil, err
 			}

@@ -22,6 +22,10 @@ type Envelope struct {
 // MaxElements is how many elements a list may have.
 const MaxElements = 100_000
 
+// maxMembers is how many members a body may have at its top: each is looked for by name
+// more than once.
+const maxMembers = 1000
+
 // unknown is how many elements behind the known ones there is room for from the start.
 const unknown = 32
 
@@ -54,10 +58,13 @@ func OpenKnown(body []byte, list string, known Known) (*Envelope, error) {
 	for at(body, i) != '}' || len(e.members) > 0 {
 		member, fault, ok := e.readMember(i, list)
 		if e.isLong {
-			return nil, &Invalid{Member: list, Message: fmt.Sprintf("holds more than %d messages, which no provider takes; send fewer", MaxElements)}
+			return nil, &Invalid{Member: list, IsLarge: true, Message: fmt.Sprintf("holds more than %d messages, which no provider takes; send fewer", MaxElements)}
 		}
 		if !ok {
 			return nil, malformed(body, fault)
+		}
+		if len(e.members) >= maxMembers {
+			return nil, &Invalid{IsLarge: true, Message: fmt.Sprintf("the body has more than %d members, which no provider takes; send those of the API only", maxMembers)}
 		}
 		e.members = append(e.members, member)
 		found = found || member.value == e.list

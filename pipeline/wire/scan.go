@@ -63,6 +63,29 @@ func nested(b []byte, i int) (end int, ok bool) {
 	return len(b), false
 }
 
+// holdsMore reports whether a JSON value holds more than limit values, itself, keys and
+// what is malformed not counted exactly: it counts commas and opening brackets.
+func holdsMore(b []byte, limit int) bool {
+	found := 0
+	for i := 0; i < len(b); {
+		switch b[i] {
+		case '"':
+			end, ok := quoted(b, i)
+			if !ok {
+				return false
+			}
+			i = end
+			continue
+		case ',', '[', '{':
+			if found++; found > limit {
+				return true
+			}
+		}
+		i++
+	}
+	return false
+}
+
 // quoted returns the offset after the string that starts at i.
 func quoted(b []byte, i int) (end int, ok bool) {
 	for i++; ; {

@@ -94,6 +94,7 @@ type news struct {
 // read reads the messages from index from on.
 func read(exchange *pipeline.Exchange, from int) (news, error) {
 	var found news
+	var typed strings.Builder
 	for i := from; i < len(exchange.Digests); i++ {
 		if !exchange.Digests[i].Flags.Has(conversation.HasTyped | conversation.HasResult) {
 			continue
@@ -107,12 +108,14 @@ func read(exchange *pipeline.Exchange, from int) (news, error) {
 			case block.Kind == conversation.ToolResult:
 				found.results = append(found.results, block.Text)
 			case block.Kind == conversation.Text && message.Role == conversation.User:
-				if typed := ledger.TypedText(block.Text); typed != "" {
-					found.typed += typed + "\n"
+				if text := ledger.TypedText(block.Text); text != "" {
+					typed.WriteString(text)
+					typed.WriteByte('\n')
 				}
 			}
 		}
 	}
+	found.typed = typed.String()
 	return found, nil
 }
 

@@ -2,7 +2,6 @@ package anthropic
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"palimpsest/pipeline/conversation"
@@ -166,8 +165,8 @@ func loadsTools(media []conversation.Attachment) bool {
 // serverCalls are the calls of a message that the provider answers itself, and
 // what it answered.
 type serverCalls struct {
-	open      []string // ids of calls without an answer so far
-	isSettled bool     // there is an answer to a call of an earlier message
+	open      map[string]int // how many calls of an id have no answer so far; none is 0
+	isSettled bool           // there is an answer to a call of an earlier message
 }
 
 // note takes the message's next block.
@@ -177,12 +176,19 @@ func (c *serverCalls) note(block *conversation.Block) {
 	}
 	switch {
 	case block.Name == "server_tool_use" || block.Name == "mcp_tool_use":
-		c.open = append(c.open, wire.Text(block.Raw, "id"))
+		if c.open == nil {
+			c.open = make(map[string]int)
+		}
+		c.open[wire.Text(block.Raw, "id")]++
 	case strings.HasSuffix(block.Name, "_tool_result"):
-		if i := slices.Index(c.open, wire.Text(block.Raw, "tool_use_id")); i >= 0 {
-			c.open = slices.Delete(c.open, i, i+1)
-		} else {
+		id := wire.Text(block.Raw, "tool_use_id")
+		switch c.open[id] {
+		case 0:
 			c.isSettled = true
+		case 1:
+			delete(c.open, id)
+		default:
+			c.open[id]--
 		}
 	}
 }
