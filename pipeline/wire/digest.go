@@ -9,19 +9,12 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// MaxValues is how many JSON values one message may hold: its blocks, their members and
-// what stands in those. Each block that is read takes a few hundred bytes of memory.
-const MaxValues = 50_000
-
 // Digest reads one element of a list and returns what is to be known of it; count
 // counts its tokens. Unlike Open it checks every byte: the error is an *Invalid
-// if raw is not valid JSON or holds more than MaxValues, or the codec's.
+// if raw is not valid JSON, or the codec's.
 func Digest(codec Codec, raw json.RawMessage, count func(conversation.Message) int) (conversation.Digest, error) {
 	if !json.Valid(raw) {
 		return conversation.Digest{}, invalidJSON(raw)
-	}
-	if holdsMore(raw, MaxValues) {
-		return conversation.Digest{}, &Invalid{IsLarge: true, Message: fmt.Sprintf("holds more than %d JSON values in one message; send fewer content blocks in it", MaxValues)}
 	}
 	message, err := codec.Parse(raw)
 	if err != nil {

@@ -63,27 +63,23 @@ func nested(b []byte, i int) (end int, ok bool) {
 	return len(b), false
 }
 
-// holdsMore reports whether a JSON value holds more than limit values, itself, keys and
-// what is malformed not counted exactly: it counts commas and opening brackets.
-func holdsMore(b []byte, limit int) bool {
+// values returns about how many JSON values a value holds, counted by commas and opening
+// brackets, but no more than limit.
+func values(b []byte, limit int) int {
 	found := 0
-	for i := 0; i < len(b); {
+	for i := 0; i < len(b) && found < limit; i++ {
 		switch b[i] {
 		case '"':
 			end, ok := quoted(b, i)
 			if !ok {
-				return false
+				return found
 			}
-			i = end
-			continue
+			i = end - 1
 		case ',', '[', '{':
-			if found++; found > limit {
-				return true
-			}
+			found++
 		}
-		i++
 	}
-	return false
+	return found
 }
 
 // quoted returns the offset after the string that starts at i.
