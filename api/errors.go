@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"palimpsest/api/connections"
 	"palimpsest/api/limits"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
@@ -60,6 +61,15 @@ func problem(err error) wire.Problem {
 	case errors.Is(err, errCrowded):
 		return wire.Problem{Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "workspace_concurrency",
 			Message: "The workspace has as many requests open at once as this installation allows. Try again when one of them has ended."}
+	case errors.Is(err, errWorkspaceBytes):
+		return wire.Problem{Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "workspace_bytes",
+			Message: "The workspace's requests under way are as large together as this installation allows. Try again in a second, or send fewer large requests at once."}
+	case errors.Is(err, errProcessBytes):
+		return wire.Problem{Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "overloaded",
+			Message: "All requests under way are as large together as this installation allows. Nothing is wrong with yours; try again in a second."}
+	case errors.Is(err, connections.ErrSlow):
+		return wire.Problem{Status: http.StatusRequestTimeout, Type: "timeout_error", Code: "request_timeout",
+			Message: "The request body stopped coming or came too slowly. Send it again, over a better connection."}
 	case errors.Is(err, errNoRecall):
 		return wire.Problem{Status: http.StatusForbidden, Type: "permission_error", Code: "insufficient_scope",
 			Message: "This Palimpsest API key has neither the scope recall nor the scope proxy. Use a key that has one of them."}

@@ -50,10 +50,11 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 			return s.refuse(c, codec, event, err)
 		}
 		defer leave()
-		body, err := s.readBody(request)
+		body, forget, err := s.readBody(request, call.key.Workspace)
 		if err != nil {
 			return s.refuse(c, codec, event, err)
 		}
+		defer forget()
 		if err := s.route(ctx, event, &call, provider, modelIn(body.bytes)); err != nil {
 			return s.refuse(c, codec, event, err)
 		}
@@ -86,6 +87,7 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 		defer response.Body.Close()
 		if purpose == measure || written.Exchange == nil {
 			body.done()
+			forget()
 			return s.answerUnread(c, event, response)
 		}
 		sent := written.Sent()
@@ -95,6 +97,7 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 		}
 		// From here on nothing holds the body.
 		body.done()
+		forget()
 		return s.answer(c, event, codec, sent, response, cached)
 	}
 }
