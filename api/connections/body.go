@@ -48,7 +48,10 @@ type paced struct {
 	come  int           // of them
 }
 
+// newPaced returns a paced body. Its deadline holds from the start: the server itself reads
+// what a handler leaves unread.
 func newPaced(body io.ReadCloser, clock Clock) *paced {
+	_ = clock.SetReadDeadline(clock.Now().Add(patience))
 	return &paced{ReadCloser: body, clock: clock, left: patience}
 }
 

@@ -87,3 +87,14 @@ func TestWaitingForTheReaderDoesNotCount(t *testing.T) {
 		}
 	}
 }
+
+// S18: what a handler leaves unread is read by the server, before the answer goes out: that
+// does not wait without end either.
+func TestUnreadBodyHasADeadline(t *testing.T) {
+	t.Parallel()
+	clock := slowly{size: 200, each: 1, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	newPaced(&clock, &clock)
+	if want := clock.now.Add(patience); !clock.deadline.Equal(want) {
+		t.Errorf("the deadline is %s, want %s", clock.deadline, want)
+	}
+}
