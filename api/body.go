@@ -182,7 +182,7 @@ func (s *Server) readBody(request *http.Request, workspace uuid.UUID) (body *con
 	case errors.Is(err, connections.ErrSlow):
 		return nil, nil, connections.ErrSlow
 	default:
-		return nil, nil, prompt.BodyError{Cause: fmt.Errorf("it broke off or is not encoded as declared: %w", err)}
+		return nil, nil, prompt.BodyError{Cause: fmt.Errorf("it ended early or is not encoded as declared: %w", err)}
 	}
 }
 

@@ -36,7 +36,7 @@ func (s *Server) canonicalPath(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // checkRequest returns upstream.ErrMethod or upstream.ErrPath for a request that is not
-// relayed. A path that only a lenient server takes for an endpoint of ours would go
+// relayed. A path that only a lenient server takes for one of our endpoints would go
 // around the pipeline and its limits.
 func checkRequest(method, path string) error {
 	if err := upstream.CheckMethod(method); err != nil {
@@ -99,7 +99,7 @@ func canonical(path string) string {
 		return helloPath
 	}
 	if trimmed == single && !strings.HasPrefix(trimmed, relayed) {
-		return path // it is none of the providers'
+		return path // not one of the providers'
 	}
 	return trimmed
 }

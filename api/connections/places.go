@@ -85,7 +85,7 @@ func (p *Places) isTrusted(address net.IP) bool {
 	return false
 }
 
-// Place returns the place of an address; false if it is none.
+// Place returns the place of an address; false if it is not an IP address.
 func Place(address string) (netip.Prefix, bool) {
 	parsed, err := netip.ParseAddr(address)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"palimpsest/tenants/identity"
 )
 
-// admittingPeople is the identity service. A connection on which somebody's login is found
-// counts no longer as a stranger's.
+// admittingPeople is the identity service. A connection on which a login is found no longer
+// counts as a stranger's.
 type admittingPeople struct{ *identity.Service }
 
 // Authenticate implements web.Identity and manage.Identity.

@@ -15,9 +15,9 @@ type Envelope struct {
 	list     span // value of the list's member
 	isText   bool // the list is a string: one element
 	elements []span
-	known    Known    // nil: nothing is
+	known    Known    // optional
 	values   int      // in elements that were not known
-	large    *Invalid // says what the list has too much of; nil: nothing
+	large    *Invalid // says what the list has too much of, if anything
 }
 
 // What a list may hold. Each value that is read takes memory, a content block a few hundred
@@ -180,7 +180,7 @@ func (e *Envelope) readElement(i int) (end int, ok bool) {
 	return end, true
 }
 
-// tooMuch says what there is too much of with one more element; nil: nothing.
+// tooMuch says what there is too much of with one more element; nil if it fits.
 func (e *Envelope) tooMuch(next span) *Invalid {
 	tooMany := func(member string, limit int, what string) *Invalid {
 		return &Invalid{Member: member, IsLarge: true, Message: fmt.Sprintf("holds more than %d %s; send fewer", limit, what)}
