@@ -81,7 +81,7 @@ func TestBombIsStoppedAtTheLimit(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 
-	body, err := all.read(watched)
+	body, err := all.read(watched, -1, func(int) error { return nil })
 
 	if body != nil || err == nil || !strings.Contains(err.Error(), errBodyTooLarge.Error()) {
 		t.Errorf("read %v, %v", body, err)

@@ -9,6 +9,9 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/google/uuid"
+
+	"palimpsest/api/connections"
 	"palimpsest/pipeline/prompt"
 )
 
@@ -95,59 +98,92 @@ func (b *bodies) get(size int) *content {
 	return body
 }
 
-// read reads a body whose size is not known, in memory that is never more than one
-// and a half times what a body may have. It returns errBodyTooLarge.
-func (b *bodies) read(reader io.Reader) (*content, error) {
-	body, read := b.get(minBody), 0
-	for {
+// firstBody is the memory that a body gets before anything of it has come, whatever size it
+// says it will have.
+const firstBody = 1 << 20
+
+// read reads a body of a size, -1 if that is not known, in memory that is never more than
+// one and a half times what a body may have. Memory comes as the body does, after take has
+// allowed so many bytes more. It returns errBodyTooLarge, and what take does.
+func (b *bodies) read(reader io.Reader, size int, take func(more int) error) (*content, error) {
+	length := minBody
+	if size >= 0 {
+		length = min(size, firstBody)
+	}
+	if err := take(length); err != nil {
+		return nil, err
+	}
+	body, read := b.get(length), 0
+	for read < size || size < 0 {
+		if read == len(body.bytes) {
+			larger := min(4*read, size)
+			if size < 0 {
+				larger = min(2*read, maxBody+1)
+			}
+			if err := take(larger - read); err != nil {
+				body.release()
+				return nil, err
+			}
+			body = b.grown(body, larger)
+		}
 		n, err := reader.Read(body.bytes[read:])
 		read += n
 		switch {
 		case read > maxBody:
 			body.release()
 			return nil, errBodyTooLarge
-		case errors.Is(err, io.EOF):
+		case errors.Is(err, io.EOF) && (size < 0 || read == size):
 			body.bytes = body.bytes[:read]
 			return body, nil
+		case errors.Is(err, io.EOF):
+			body.release()
+			return nil, io.ErrUnexpectedEOF
 		case err != nil:
 			body.release()
 			return nil, err
-		case read == len(body.bytes):
-			larger := b.get(min(2*read, maxBody+1))
-			copy(larger.bytes, body.bytes)
-			body.release()
-			body = larger
 		}
 	}
+	return body, nil
 }
 
-// readBody reads a request's body, decoded. The caller releases it.
-func (s *Server) readBody(request *http.Request) (*content, error) {
+// grown returns a body with memory of a larger size.
+func (b *bodies) grown(body *content, size int) *content {
+	larger := b.get(size)
+	copy(larger.bytes, body.bytes)
+	body.release()
+	return larger
+}
+
+// readBody reads a request's body, decoded. The caller releases it. Its bytes count as those
+// of a workspace until leave is called.
+func (s *Server) readBody(request *http.Request, workspace uuid.UUID) (body *content, leave func(), err error) {
 	if request.ContentLength > maxBody {
 		drain(request)
-		return nil, errBodyTooLarge
+		return nil, nil, errBodyTooLarge
 	}
 	reader, err := decoder(request)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer reader.Close()
+	size := -1
 	if request.ContentLength > 0 && !isEncoding(request.Header.Get("Content-Encoding")) {
-		body := s.bodies.get(int(request.ContentLength))
-		if _, err := io.ReadFull(reader, body.bytes); err != nil {
-			return nil, prompt.BodyError{Cause: fmt.Errorf("it broke off: %w", err)}
-		}
-		return body, nil
+		size = int(request.ContentLength)
 	}
-	body, err := s.bodies.read(reader)
+	held := s.Bytes.hold(workspace)
+	if body, err = s.bodies.read(reader, size, held.take); err == nil {
+		return body, held.leave, nil
+	}
+	held.leave()
 	switch {
-	case errors.Is(err, errBodyTooLarge):
+	case errors.Is(err, errBodyTooLarge), errors.Is(err, errWorkspaceBytes), errors.Is(err, errProcessBytes):
 		drain(request)
-		return nil, err
-	case err != nil:
-		return nil, prompt.BodyError{Cause: fmt.Errorf("it broke off or is not encoded as declared: %w", err)}
+		return nil, nil, err
+	case errors.Is(err, connections.ErrSlow):
+		return nil, nil, connections.ErrSlow
+	default:
+		return nil, nil, prompt.BodyError{Cause: fmt.Errorf("it ended early or is not encoded as declared: %w", err)}
 	}
-	return body, nil
 }
 
 // drain takes what is left of a body that is refused, within limits: a client that

@@ -13,6 +13,7 @@ import (
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
 
+	"palimpsest/api/upstream"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/wire"
 )
@@ -65,6 +66,28 @@ func decodeFor(client http.Header, response *http.Response, filtered bool) {
 	if !isEncoding(encoding) || !isReadable(encoding) || !filtered && accepts(client, encoding) {
 		return
 	}
+	decode(response, encoding)
+}
+
+// plainly has an answer go out plain, and the key starred out of it, where the provider
+// has encoded it: nothing can be looked for in encoded bytes. It returns errUnknownEncoding
+// for one that cannot be read.
+func plainly(response *http.Response, key string) error {
+	encoding := response.Header.Get("Content-Encoding")
+	switch {
+	case !isEncoding(encoding):
+		return nil
+	case !isReadable(encoding) || len(response.Header.Values("Content-Encoding")) > 1:
+		_ = response.Body.Close()
+		return errUnknownEncoding
+	}
+	decode(response, encoding)
+	upstream.Mask(response, key)
+	return nil
+}
+
+// decode has an encoded answer go out plain.
+func decode(response *http.Response, encoding string) {
 	response.Body = &lazyDecoder{encoding: encoding, encoded: response.Body}
 	response.Header.Del("Content-Encoding")
 	response.ContentLength = -1

@@ -125,7 +125,7 @@ func TestMessagesAreBoundedInNumber(t *testing.T) {
 			t.Errorf("%s: 100,000 messages: status %d: %s", path, got.status, got.body)
 		}
 		got := p.send(http.MethodPost, path, list(100_001))
-		if got.status != http.StatusBadRequest || !strings.Contains(string(got.body), member+": holds more than 100000 messages") || got.header.Get("X-Should-Retry") != "false" {
+		if got.status != http.StatusRequestEntityTooLarge || !strings.Contains(string(got.body), member+": holds more than 100000 messages") || got.header.Get("X-Should-Retry") != "false" {
 			t.Errorf("%s: 100,001 messages: status %d: %.300s", path, got.status, got.body)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"palimpsest/api/connections"
 	"palimpsest/api/limits"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
@@ -33,6 +34,9 @@ func problem(err error) wire.Problem {
 	var taken tenants.NotTaken
 	var forbidden tenants.Forbidden
 	var exceeded limits.Exceeded
+	if edge := edgeProblem(err); edge.Status != 0 {
+		return edge
+	}
 	switch {
 	case errors.As(err, &forbidden):
 		return wire.Problem{Status: http.StatusForbidden, Type: "permission_error", Code: forbidden.Code, Message: forbidden.Message}
@@ -56,9 +60,6 @@ func problem(err error) wire.Problem {
 	case errors.Is(err, tenants.ErrUnverified):
 		return wire.Problem{Status: http.StatusForbidden, Type: "permission_error", Code: "email_not_verified",
 			Message: "No owner of this workspace has verified an e-mail address yet. An owner opens the link in the mail, or asks for another on the dashboard's account page; then send the request again."}
-	case errors.Is(err, errCrowded):
-		return wire.Problem{Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "workspace_concurrency",
-			Message: "The workspace has as many requests open at once as this installation allows. Try again when one of them has ended."}
 	case errors.Is(err, errNoRecall):
 		return wire.Problem{Status: http.StatusForbidden, Type: "permission_error", Code: "insufficient_scope",
 			Message: "This Palimpsest API key has neither the scope recall nor the scope proxy. Use a key that has one of them."}
@@ -70,12 +71,6 @@ func problem(err error) wire.Problem {
 	case errors.Is(err, tenants.ErrNoProvider):
 		return wire.Problem{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "no_provider_key",
 			Message: "The workspace has no key for this provider that is switched on. Store one on the dashboard's Providers page, or name another in X-Palimpsest-Provider."}
-	case errors.Is(err, errBodyTooLarge):
-		return wire.Problem{Status: http.StatusRequestEntityTooLarge, Type: "request_too_large", Code: "request_too_large",
-			Message: "The request body is larger than 32 MiB. Send fewer or smaller messages; images are best sent by URL."}
-	case errors.Is(err, errEncoding):
-		return wire.Problem{Status: http.StatusUnsupportedMediaType, Type: "invalid_request_error", Code: "unsupported_content_encoding",
-			Message: "The request body's Content-Encoding is not supported. Send it as gzip, zstd or unencoded."}
 	case errors.Is(err, errQueueFull):
 		return wire.Problem{Status: http.StatusServiceUnavailable, Type: "overloaded_error", Code: "overloaded",
 			Message: "The proxy is overloaded. Try again in a moment."}
@@ -97,6 +92,46 @@ func problem(err error) wire.Problem {
 	default:
 		return wire.Problem{Status: http.StatusInternalServerError, Type: "api_error", Code: "internal_error",
 			Message: "The proxy failed to handle the request. Nothing was lost; try again."}
+	}
+}
+
+// edgeProblem maps what the proxy's edge refuses for everyone: what is too large, too slow,
+// too many or not to be relayed. It returns the zero Problem for other errors.
+func edgeProblem(err error) wire.Problem {
+	var large *wire.Invalid
+	switch {
+	case errors.Is(err, errWorkspaceBytes):
+		return wire.Problem{Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "workspace_bytes",
+			Message: "The workspace's requests under way are as large together as this installation allows. Try again in a second, or send fewer large requests at once."}
+	case errors.Is(err, errProcessBytes):
+		return wire.Problem{Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "overloaded",
+			Message: "All requests under way are as large together as this installation allows. Nothing is wrong with yours; try again in a second."}
+	case errors.Is(err, connections.ErrSlow):
+		return wire.Problem{Status: http.StatusRequestTimeout, Type: "timeout_error", Code: "request_timeout",
+			Message: "The request body stopped coming or came too slowly. Send it again, over a better connection."}
+	case errors.As(err, &large) && large.IsLarge:
+		return wire.Problem{Status: http.StatusRequestEntityTooLarge, Type: "request_too_large", Code: "request_too_large",
+			Message: "The request holds too much: " + sentence(large.Error())}
+	case errors.Is(err, errBodyTooLarge):
+		return wire.Problem{Status: http.StatusRequestEntityTooLarge, Type: "request_too_large", Code: "request_too_large",
+			Message: "The request body is larger than 32 MiB. Send fewer or smaller messages; images are best sent by URL."}
+	case errors.Is(err, upstream.ErrPath):
+		return wire.Problem{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "invalid_path",
+			Message: "The request's path could be taken for another one. Write it as the provider documents it, such as /v1/messages: no dot segments, no backslashes, and no escapes of characters that need none."}
+	case errors.Is(err, upstream.ErrMethod):
+		return wire.Problem{Status: http.StatusMethodNotAllowed, Type: "invalid_request_error", Code: "method_not_allowed",
+			Message: "This method is not relayed. Use " + strings.Join(upstream.Methods(), ", ") + "."}
+	case errors.Is(err, errUnknownEncoding):
+		return wire.Problem{Status: http.StatusBadGateway, Type: "api_error", Code: "provider_encoding",
+			Message: "The provider encoded its answer in a way that the proxy cannot read. Ask the provider for answers that are not encoded."}
+	case errors.Is(err, errEncoding):
+		return wire.Problem{Status: http.StatusUnsupportedMediaType, Type: "invalid_request_error", Code: "unsupported_content_encoding",
+			Message: "The request body's Content-Encoding is not supported. Send it as gzip, zstd or unencoded."}
+	case errors.Is(err, errCrowded):
+		return wire.Problem{Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "workspace_concurrency",
+			Message: "The workspace has as many requests open at once as this installation allows. Try again when one of them has ended."}
+	default:
+		return wire.Problem{}
 	}
 }
 

@@ -50,10 +50,11 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 			return s.refuse(c, codec, event, err)
 		}
 		defer leave()
-		body, err := s.readBody(request)
+		body, forget, err := s.readBody(request, call.key.Workspace)
 		if err != nil {
 			return s.refuse(c, codec, event, err)
 		}
+		defer forget()
 		if err := s.route(ctx, event, &call, provider, modelIn(body.bytes)); err != nil {
 			return s.refuse(c, codec, event, err)
 		}
@@ -86,6 +87,7 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 		defer response.Body.Close()
 		if purpose == measure || written.Exchange == nil {
 			body.done()
+			forget()
 			return s.answerUnread(c, event, response)
 		}
 		sent := written.Sent()
@@ -95,6 +97,7 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 		}
 		// From here on nothing holds the body.
 		body.done()
+		forget()
 		return s.answer(c, event, codec, sent, response, cached)
 	}
 }
@@ -233,7 +236,7 @@ func (s *Server) write(ctx context.Context, event *Event, post post) (*prompt.Pr
 	written, err := write(ctx, asked)
 	if err != nil {
 		var bad prompt.BodyError
-		if post.purpose != converse && errors.As(err, &bad) {
+		if post.purpose != converse && errors.As(err, &bad) && problem(err).Status == http.StatusBadRequest {
 			if err := post.call.key.Limits.CheckRelay(post.endpoint); err != nil {
 				return nil, err
 			}
@@ -268,6 +271,9 @@ func (s *Server) send(ctx context.Context, event *Event, post post, written *pro
 	event.Attempts++
 	response, err := s.Upstream.Send(ctx, asked, post.call.target)
 	event.TTFB = s.Now().Sub(event.At) - event.Overhead
+	if err == nil && (post.purpose != converse || response.StatusCode >= http.StatusBadRequest) {
+		err = plainly(response, post.call.target.Key)
+	}
 	return response, err
 }
 

@@ -62,8 +62,6 @@ func TestKeyReachesOnlyWhatItsLimitsAllow(t *testing.T) {
 		"a model without a price":         {limits: tenants.Limits{Quota: tenants.Quota{DayMicroUSD: 1e6}}, path: chatPath, body: strings.Replace(askGPT, "gpt-5.5", "my-llama", 1), want: "model_without_price", named: "my-llama"},
 		"an allowed endpoint":             {limits: tenants.Limits{Endpoints: []string{"/v1/messages"}}, path: "/anthropic/messages", body: askClaude, header: []string{"Anthropic-Version", "2023-06-01"}},
 		"another endpoint":                {limits: tenants.Limits{Endpoints: []string{"/v1/messages"}}, path: chatPath, body: askGPT, want: "endpoint_not_allowed", named: "/v1/messages"},
-		"a way back":                      {limits: tenants.Limits{Endpoints: []string{"/v1/files*"}}, path: "/v1/files/../embeddings", body: `{}`, want: "endpoint_not_allowed", named: "/v1/files*"},
-		"an encoded way back":             {limits: tenants.Limits{Endpoints: []string{"/v1/files*"}}, path: "/v1/files%2f%2e%2e%2fembeddings", body: `{}`, want: "endpoint_not_allowed", named: "/v1/files*"},
 		"its own address":                 {limits: tenants.Limits{Addresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, path: messagesPath, body: askClaude},
 		"another address":                 {limits: tenants.Limits{Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, path: messagesPath, body: askClaude, header: []string{"X-Forwarded-For", "10.0.0.1"}, want: "permission_error", named: "127.0.0.1"},
 		"a locked pipeline":               {limits: tenants.Limits{LockOverrides: true}, path: messagesPath, body: askClaude, header: []string{"X-Palimpsest-Bypass", "true", "X-Prxy-Pipe", "none"}, want: "permission_error", named: "X-Prxy-Pipe, X-Palimpsest-Bypass"},

@@ -116,16 +116,13 @@ func (s *Server) askModels(ctx context.Context, question modelsQuestion, target 
 	if err != nil {
 		return modelsAnswer{}, fmt.Errorf("ask for models: %w", err)
 	}
+	if err := plainly(response, target.Key); err != nil {
+		return modelsAnswer{}, err
+	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxModels))
 	if err != nil {
 		return modelsAnswer{}, fmt.Errorf("%w: list of models: %w", upstream.ErrUnreachable, err)
-	}
-	if encoding := response.Header.Get("Content-Encoding"); isEncoding(encoding) {
-		if body, err = decoded(encoding, body, maxModels); err != nil {
-			return modelsAnswer{}, fmt.Errorf("%w: list of models: %w", upstream.ErrUnreachable, err)
-		}
-		response.Header.Del("Content-Encoding")
 	}
 	return modelsAnswer{status: response.StatusCode, header: response.Header, body: body, at: s.Now()}, nil
 }

@@ -53,6 +53,9 @@ func (s *Server) passthrough(c echo.Context) error {
 		Method: request.Method, Path: pathAndQuery(request, request.URL.EscapedPath()), Header: request.Header,
 		Stream: request.Body, Length: request.ContentLength,
 	}, call.target)
+	if err == nil {
+		err = plainly(response, call.target.Key)
+	}
 	if err != nil {
 		return s.refuse(c, codec, event, err)
 	}

@@ -32,12 +32,15 @@ func (s *Server) refuse(c echo.Context, codec wire.Codec, event *Event, err erro
 			c.Response().Header().Set("Retry-After", strconv.Itoa(seconds(exceeded.Wait)))
 		}
 	}
+	if problem.Status == http.StatusRequestTimeout {
+		c.Response().Header().Set(echo.HeaderConnection, "close") // the rest of the body may come yet
+	}
 	switch {
 	case isLimit && exceeded.Asked == 0 && exceeded.Kind != limits.DayBudget && exceeded.Kind != limits.MonthBudget:
 		c.Response().Header().Set("X-Should-Retry", "true")
-	case errors.Is(err, errCrowded):
+	case errors.Is(err, errCrowded), errors.Is(err, errWorkspaceBytes), errors.Is(err, errProcessBytes):
 		c.Response().Header().Set(echo.HeaderRetryAfter, retryCrowded)
-	case problem.Status < http.StatusInternalServerError:
+	case problem.Status < http.StatusInternalServerError && problem.Status != http.StatusRequestTimeout:
 		c.Response().Header().Set("X-Should-Retry", "false")
 	}
 	return c.Blob(problem.Status, echo.MIMEApplicationJSON, codec.Error(problem))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"palimpsest/api/upstream"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/openaichat"
@@ -29,7 +30,7 @@ const (
 
 // Register adds the proxy's routes.
 func (s *Server) Register(e *echo.Echo) {
-	e.Pre(canonicalPath)
+	e.Pre(s.canonicalPath)
 	e.POST(messagesPath, s.exchange(anthropic.New(), messagesPath, converse))
 	e.POST(chatPath, s.exchange(openaichat.New(), chatPath, converse))
 	e.POST(responsesPath, s.exchange(openairesponses.New(), responsesPath, converse))
@@ -40,47 +41,12 @@ func (s *Server) Register(e *echo.Echo) {
 	e.GET(modelsPath, s.models)
 	e.GET(modelsPath+"/*", s.models)
 	e.GET("/v1/pipeline", s.pipeline)
-	e.Any("/v1/*", s.passthrough)
+	e.Match(upstream.Methods(), "/v1/*", s.passthrough)
 	if s.Recall != nil {
 		e.Any(mcpPath, s.recall)
 	}
 	e.HEAD(helloPath, hello)
 	e.GET(helloPath, hello)
-}
-
-// canonicalPath takes the paths that clients build from their base URL for what
-// they mean: "/anthropic" and "/openai" in front, a missing or doubled "/v1".
-func canonicalPath(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		url := c.Request().URL
-		path := canonical(url.Path)
-		if path != url.Path {
-			url.Path, url.RawPath = path, ""
-		}
-		return next(c)
-	}
-}
-
-func canonical(path string) string {
-	trimmed := path
-	for _, prefix := range []string{"/anthropic", "/openai"} {
-		if rest, ok := strings.CutPrefix(path, prefix); ok && strings.HasPrefix(rest, "/") {
-			trimmed = rest
-		}
-	}
-	for strings.HasPrefix(trimmed, "/v1/v1/") {
-		trimmed = trimmed[len("/v1"):]
-	}
-	for _, endpoint := range []string{messagesPath, countPath, chatPath, responsesPath, inputTokensPath, compactPath, modelsPath} {
-		bare := strings.TrimPrefix(endpoint, "/v1")
-		if trimmed == bare || strings.HasPrefix(trimmed, bare+"/") && trimmed != path {
-			return "/v1" + trimmed
-		}
-	}
-	if trimmed == "/v1"+helloPath { // of a base URL that ends in "/v1"
-		return helloPath
-	}
-	return trimmed
 }
 
 // dialect returns the codec whose errors a client understands.

@@ -44,6 +44,9 @@ type Server struct {
 	// Concurrency bounds the requests that a workspace has open; nil: nothing does.
 	Concurrency *Concurrency
 
+	// Bytes bounds the bytes of request bodies in flight. Optional.
+	Bytes *Bytes
+
 	// RequireVerified refuses the requests of workspaces none of whose owners has a
 	// verified address.
 	RequireVerified bool

@@ -322,7 +322,7 @@ func TestQuickAnswersAreNeverBroken(t *testing.T) {
 	p := setup(t, func(w http.ResponseWriter, _ *http.Request) { // it reads nothing
 		answer := answers[int(served.Add(1))%len(answers)]
 		w.Header().Set("Content-Type", answer.media)
-		w.Header().Set("X-Answer", fmt.Sprintf("%d %q", answer.status, answer.body))
+		w.Header().Set("X-Ms-Answer", fmt.Sprintf("%d %q", answer.status, answer.body))
 		w.WriteHeader(answer.status)
 		_, _ = io.WriteString(w, answer.body)
 	})
@@ -332,7 +332,7 @@ func TestQuickAnswersAreNeverBroken(t *testing.T) {
 		clients.Go(func() {
 			for i := range 200 {
 				got := p.send(http.MethodPost, messagesPath, bodies[(worker+i)%len(bodies)])
-				if got.broken != nil || fmt.Sprintf("%d %q", got.status, got.body) != got.header.Get("X-Answer") {
+				if got.broken != nil || fmt.Sprintf("%d %q", got.status, got.body) != got.header.Get("X-Ms-Answer") {
 					t.Errorf("status %d, %v: %s", got.status, got.broken, got.body)
 				}
 			}

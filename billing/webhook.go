@@ -55,14 +55,20 @@ func (s *Service) Receive(ctx context.Context, payload []byte, signature string)
 
 // verified returns a notice that Stripe has signed, just now, in the form we read.
 func (s *Service) verified(payload []byte, signature string) (stripe.Event, error) {
-	// Stripe's library looks at the clock by itself and lets the future pass.
+	// Stripe's library looks at the clock itself and lets the future pass. Of fields that are
+	// repeated it reads the last time, so a header with two could show us one and the
+	// signature another.
+	signed, err := signedAt(signature)
+	if err != nil {
+		return stripe.Event{}, fmt.Errorf("%w: %w", ErrSignature, err)
+	}
 	event, err := webhook.ConstructEventWithOptions(payload, signature, s.config.WebhookSecret, webhook.ConstructEventOptions{
 		IgnoreTolerance: true, IgnoreAPIVersionMismatch: true,
 	})
 	if err != nil {
 		return stripe.Event{}, fmt.Errorf("%w: %w", ErrSignature, err)
 	}
-	if age := s.deps.Now().Sub(signedAt(signature)); age.Abs() > tolerance {
+	if age := s.deps.Now().Sub(signed); age.Abs() > tolerance {
 		return stripe.Event{}, fmt.Errorf("%w: it is %s old", ErrSignature, age)
 	}
 	if event.APIVersion != stripe.APIVersion {
@@ -74,17 +80,23 @@ func (s *Service) verified(payload []byte, signature string) (stripe.Event, erro
 	return event, nil
 }
 
-// signedAt returns the time that a signature names; zero if it names none.
-func signedAt(signature string) time.Time {
+// signedAt returns the one time that a signature names. A field may not come twice,
+// except signatures, v1 and its like: Stripe signs with the old and the new secret while one is replaced.
+func signedAt(signature string) (time.Time, error) {
+	values := map[string]string{}
 	for part := range strings.SplitSeq(signature, ",") {
-		if value, is := strings.CutPrefix(part, "t="); is {
-			seconds, err := strconv.ParseInt(value, 10, 64)
-			if err == nil {
-				return time.Unix(seconds, 0)
-			}
+		name, value, _ := strings.Cut(part, "=")
+		name = strings.TrimSpace(name)
+		if _, repeated := values[name]; repeated && !strings.HasPrefix(name, "v") {
+			return time.Time{}, fmt.Errorf("field %.20q is repeated", name)
 		}
+		values[name] = value
 	}
-	return time.Time{}
+	seconds, err := strconv.ParseInt(values["t"], 10, 64)
+	if err != nil {
+		return time.Time{}, errors.New("it names no time")
+	}
+	return time.Unix(seconds, 0), nil
 }
 
 // customerOf returns the customer that a notice is about; empty for none.

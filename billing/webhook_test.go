@@ -55,14 +55,18 @@ func TestNoticeThatIsNotStripesIsRefused(t *testing.T) {
 		signature string
 		version   bool
 	}{
-		"no signature":        {payload: payload},
-		"no hex":              {payload: payload, signature: "t=1,v1=zz"},
-		"another secret":      {payload: payload, signature: strings.Replace(stripetest.Sign(payload, now), "v1=", "v1=00", 1)},
-		"another body":        {payload: append([]byte(" "), payload...), signature: stripetest.Sign(payload, now)},
-		"old":                 {payload: payload, signature: stripetest.Sign(payload, now.Add(-5*time.Minute-time.Second))},
-		"from the future":     {payload: payload, signature: stripetest.Sign(payload, now.Add(5*time.Minute+time.Second))},
-		"no time":             {payload: payload, signature: strings.TrimPrefix(stripetest.Sign(payload, time.Unix(0, 0)), "t=0,")},
-		"another API version": {payload: other, signature: stripetest.Sign(other, now), version: true},
+		"no signature":         {payload: payload},
+		"no hex":               {payload: payload, signature: "t=1,v1=zz"},
+		"another secret":       {payload: payload, signature: strings.Replace(stripetest.Sign(payload, now), "v1=", "v1=00", 1)},
+		"another body":         {payload: append([]byte(" "), payload...), signature: stripetest.Sign(payload, now)},
+		"old":                  {payload: payload, signature: stripetest.Sign(payload, now.Add(-5*time.Minute-time.Second))},
+		"from the future":      {payload: payload, signature: stripetest.Sign(payload, now.Add(5*time.Minute+time.Second))},
+		"no time":              {payload: payload, signature: strings.TrimPrefix(stripetest.Sign(payload, time.Unix(0, 0)), "t=0,")},
+		"two times":            {payload: payload, signature: fmt.Sprintf("t=%d,%s", now.Unix(), stripetest.Sign(payload, now.Add(-time.Hour)))},
+		"two times, a blank":   {payload: payload, signature: fmt.Sprintf("t=%d, %s", now.Unix(), stripetest.Sign(payload, now.Add(-time.Hour)))},
+		"the same time twice":  {payload: payload, signature: fmt.Sprintf("t=%d,%s", now.Unix(), stripetest.Sign(payload, now))},
+		"an unknown one twice": {payload: payload, signature: stripetest.Sign(payload, now) + ",x=1,x=2"},
+		"another API version":  {payload: other, signature: stripetest.Sign(other, now), version: true},
 	} {
 		err := b.Receive(t.Context(), c.payload, c.signature)
 		if _, invalid := errors.AsType[tenants.Invalid](err); invalid != c.version || !c.version && !errors.Is(err, tenants.ErrDenied) {

@@ -96,11 +96,18 @@ type Exchange struct {
 	Commit func(context.Context, session.Projection) error
 
 	Report Report
+
+	large *largeMessages // nil: messages are parsed each time
 }
 
 // Message reads message i of the body.
 func (e *Exchange) Message(i int) (conversation.Message, error) {
-	message, err := e.Codec.Parse(e.Body.Element(i))
+	raw := e.Body.Element(i)
+	parse := func() (conversation.Message, error) { return e.Codec.Parse(raw) }
+	if e.large != nil && len(raw) >= largeMessage {
+		parse = func() (conversation.Message, error) { return e.large.message(i, raw, e.Codec) }
+	}
+	message, err := parse()
 	if err != nil {
 		return conversation.Message{}, fmt.Errorf("message %d: %w", i, err)
 	}

@@ -44,7 +44,7 @@ func (s *server) getOriginal(c echo.Context, who caller) error {
 	etag := fmt.Sprintf(`"sha256:%x"`, entry.Hash)
 	header := c.Response().Header()
 	header.Set("ETag", etag)
-	header.Set(echo.HeaderCacheControl, "private, no-cache")
+	header.Set(echo.HeaderCacheControl, "private, no-store")
 	header.Set(echo.HeaderXContentTypeOptions, "nosniff")
 	if c.Request().Header.Get("If-None-Match") == etag {
 		return c.NoContent(http.StatusNotModified)

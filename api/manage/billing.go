@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -62,7 +63,11 @@ func (s *server) takeNotice(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	err = s.Billing.Receive(c.Request().Context(), []byte(payload), c.Request().Header.Get("Stripe-Signature"))
+	signatures := c.Request().Header.Values("Stripe-Signature")
+	if len(signatures) > 1 {
+		return malformed{"The header Stripe-Signature is repeated. Send it once."}
+	}
+	err = s.Billing.Receive(c.Request().Context(), []byte(payload), strings.Join(signatures, ""))
 	if errors.Is(err, tenants.ErrDenied) {
 		s.Log.WarnContext(c.Request().Context(), "notice refused", "error", err)
 		return malformed{"The header Stripe-Signature does not fit the body and the time."}

@@ -30,6 +30,21 @@ func (s *till) Receive(_ context.Context, payload []byte, signature string) erro
 	return s.err
 }
 
+// S29: a second signature header is refused before anyone reads the first.
+func TestNoticeWithTwoSignatureHeadersIsRefused(t *testing.T) {
+	t.Parallel()
+	till := &till{}
+	e := echo.New()
+	manage.Register(e.Group(prefix), manage.Config{Billing: till, Identity: new(identity.Service), Operator: new(tenantsdb.DB)})
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, prefix+"/billing/webhook", strings.NewReader("{}"))
+	request.Header["Stripe-Signature"] = []string{"t=1,v1=aa", "t=2,v1=bb"}
+	answer := httptest.NewRecorder()
+	e.ServeHTTP(answer, request)
+	if answer.Code != http.StatusBadRequest || till.signature != "" {
+		t.Errorf("status %d, billing sees %q", answer.Code, till.signature)
+	}
+}
+
 // S29: Stripe's notice arrives as it was signed, byte for byte, and only a failure that
 // passes has it sent again.
 func TestNoticesReachBillingAsTheyWereSigned(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"syscall"
 	"time"
 
@@ -61,10 +62,10 @@ type Request struct {
 }
 
 // Send sends a request and returns the provider's answer, whose body the caller
-// closes. It adds no retries and follows no redirects. The errors ErrForbiddenAddress, ErrUnreachable and
-// the context's own tell why there is no answer; they hold no key and no query.
+// closes. It adds no retries and follows no redirects. The errors ErrMethod, ErrPath, ErrForbiddenAddress,
+// ErrUnreachable and the context's own tell why there is no answer; they hold no key and no query.
 func (c *Client) Send(ctx context.Context, asked Request, target Target) (*http.Response, error) {
-	address, err := address(target, withoutKeys(asked.Path))
+	address, err := addressOf(asked, target)
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +94,20 @@ func (c *Client) Send(ctx context.Context, asked Request, target Target) (*http.
 		return nil, failure(ctx, err)
 	}
 	response.Request = nil // it holds the body while the answer streams
-	mask(response, target.Key)
+	Mask(response, target.Key)
 	return response, nil
+}
+
+// addressOf returns the URL of a request that may be sent to a target.
+func addressOf(asked Request, target Target) (string, error) {
+	if err := CheckMethod(asked.Method); err != nil {
+		return "", err
+	}
+	path, _, _ := strings.Cut(asked.Path, "?")
+	if err := CheckPath(path); err != nil {
+		return "", err
+	}
+	return address(target, withoutKeys(asked.Path))
 }
 
 // Close closes idle connections.

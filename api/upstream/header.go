@@ -19,8 +19,10 @@ var hopByHop = [...]string{
 }
 
 // ours are the request headers that end at the proxy: keys, what the transport
-// sets anew, what tells of the client's network.
+// sets again, what tells of the client's network, what has servers take another method
+// or path than the request's.
 var ours = [...]string{
+	"X-Http-Method", "X-Http-Method-Override", "X-Method-Override", "X-Original-Url", "X-Original-Uri", "X-Rewrite-Url",
 	"Authorization", "X-Api-Key", "Api-Key", "X-Provider-Key", "X-Prxy-Pipe", "Cookie",
 	"Host", "Content-Length", "Content-Encoding", "Accept-Encoding", "Expect",
 	"Forwarded", "X-Real-Ip", "Via", "True-Client-Ip", "Cf-Connecting-Ip",
@@ -140,21 +142,6 @@ func VerifyHeaders(headers []tenants.Header) error {
 		}
 	}
 	return nil
-}
-
-// CopyResponseHeader adds a provider's headers to an answer, without those that
-// concern its connection, its host or its cookies. It takes from over.
-func CopyResponseHeader(to, from http.Header) {
-	removeConnectionHeaders(from)
-	for name, values := range from {
-		switch name {
-		case "Set-Cookie", "Content-Length", "Alt-Svc", "Strict-Transport-Security":
-		default:
-			if !strings.HasPrefix(name, ownPrefix) {
-				to[name] = values
-			}
-		}
-	}
 }
 
 // removeConnectionHeaders removes the hop-by-hop headers, those that Connection

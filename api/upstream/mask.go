@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// mask stars a key out of a provider's error, in headers and body: there are those
-// that repeat what they refuse. Everything else, and the length, stays as it is.
-func mask(response *http.Response, key string) {
-	if response.StatusCode < http.StatusBadRequest || key == "" {
+// Mask stars a key out of a provider's answer, in headers and body: there are servers
+// that repeat what they were sent. Everything else, and the length, stays as it is. It
+// does not see into encoded answers. Send has masked its target's key already.
+func Mask(response *http.Response, key string) {
+	if key == "" {
 		return
 	}
 	stars := strings.Repeat("*", len(key))
@@ -27,35 +28,67 @@ type maskedBody struct {
 	io.ReadCloser
 
 	key, stars []byte
-	held       []byte // read but not handed on yet
-	clean      int    // bytes of held that no part of the key can begin in
+	begun      []byte // read but not handed on: the key may begin with it
+	ready      []byte // masked, to be handed on next
 	failure    error  // that ended the reading
 }
 
 // Read implements io.Reader. Bytes wait only where they are the beginning of the key.
 func (m *maskedBody) Read(p []byte) (int, error) {
-	for m.clean == 0 && m.failure == nil {
-		chunk := make([]byte, max(len(p), len(m.key)))
-		n, err := m.ReadCloser.Read(chunk)
-		m.held, m.failure = append(m.held, chunk[:n]...), err
-		m.held = bytes.ReplaceAll(m.held, m.key, m.stars)
-		m.clean = len(m.held)
-		if m.failure == nil {
-			m.clean -= m.begun()
+	for len(p) > 0 {
+		switch {
+		case len(m.ready) > 0:
+			n := copy(p, m.ready)
+			m.ready = m.ready[n:]
+			return n, nil
+		case m.failure != nil:
+			return 0, m.failure
+		case len(m.begun) > 0:
+			m.ready = m.readBehind(len(p))
+		default:
+			n, err := m.ReadCloser.Read(p)
+			m.failure = err
+			if n = m.clean(p[:n]); n > 0 {
+				return n, nil
+			}
 		}
 	}
-	if m.clean == 0 {
-		return 0, m.failure
-	}
-	n := copy(p, m.held[:m.clean])
-	m.held, m.clean = m.held[n:], m.clean-n
-	return n, nil
+	return 0, nil
 }
 
-// begun returns how many bytes at the end of what is held are the beginning of the key.
-func (m *maskedBody) begun() int {
-	for n := min(len(m.key)-1, len(m.held)); n > 0; n-- {
-		if bytes.HasSuffix(m.held, m.key[:n]) {
+// readBehind reads at most so many bytes behind those that wait, and returns what of
+// all of them can be handed on.
+func (m *maskedBody) readBehind(limit int) []byte {
+	chunk := make([]byte, len(m.begun)+limit)
+	waiting := copy(chunk, m.begun)
+	n, err := m.ReadCloser.Read(chunk[waiting:])
+	m.failure = err
+	return chunk[:m.clean(chunk[:waiting+n])]
+}
+
+// clean stars the key out of a chunk and returns how much of it can be handed on. The
+// rest, with which the key may begin, waits.
+func (m *maskedBody) clean(chunk []byte) int {
+	for rest := chunk; ; {
+		i := bytes.Index(rest, m.key)
+		if i < 0 {
+			break
+		}
+		rest = rest[i+copy(rest[i:], m.stars):]
+	}
+	waiting := 0
+	if m.failure == nil {
+		waiting = m.beginning(chunk)
+	}
+	done := len(chunk) - waiting
+	m.begun = append(m.begun[:0], chunk[done:]...)
+	return done
+}
+
+// beginning returns how many bytes at the end of a chunk are the beginning of the key.
+func (m *maskedBody) beginning(chunk []byte) int {
+	for n := min(len(m.key)-1, len(chunk)); n > 0; n-- {
+		if bytes.HasSuffix(chunk, m.key[:n]) {
 			return n
 		}
 	}

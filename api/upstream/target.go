@@ -109,10 +109,10 @@ func address(target Target, path string) (string, error) {
 	case NeedsModel(base):
 		path = strings.TrimPrefix(path, "/v1")
 		before, after, _ := strings.Cut(strings.TrimRight(base, "/"), modelPlace)
-		switch target.Model {
-		case "":
+		switch {
+		case target.Model == "":
 			base = before[:strings.LastIndex(before, "/")] + after
-		case ".", "..":
+		case hasDotSegment(Reading(target.Model)):
 			return "", tenants.Invalid{Field: "model", Message: "is not the name of a deployment"}
 		default:
 			base = before + "/" + url.PathEscape(target.Model) + after

@@ -20,8 +20,9 @@ type health struct {
 	ping     func(context.Context) error
 }
 
-// adminHandler serves what operators and their machines read.
-func adminHandler(health *health, registry *prometheus.Registry) http.Handler {
+// adminHandler serves what operators and their machines read: profiles only if they are
+// asked for, since they hold what the process has in memory and cost it time.
+func adminHandler(health *health, registry *prometheus.Registry, profiles bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, request *http.Request) {
@@ -38,10 +39,12 @@ func adminHandler(health *health, registry *prometheus.Registry) http.Handler {
 		answer(w, http.StatusOK, "ok")
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	if profiles {
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	}
 	return mux
 }
 

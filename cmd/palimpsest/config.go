@@ -45,6 +45,8 @@ type Config struct {
 	SignUp                SignUp // who may sign up
 	WorkspaceConcurrency  int    // PALIMPSEST_WORKSPACE_CONCURRENCY: requests of a workspace that are open at once
 	OperatorContact       string // PALIMPSEST_OPERATOR_CONTACT: whom suspended workspaces may ask
+	Profiles              bool   // PALIMPSEST_PPROF: serve /debug/pprof on AdminAddr
+	Bounds                Bounds // of what many requests take together
 
 	// DrainTimeout is how long open streams may go on once the program is told
 	// to stop. PALIMPSEST_DRAIN_TIMEOUT
@@ -68,6 +70,7 @@ func DefaultConfig() Config {
 		Role:      RoleAll,
 
 		WorkspaceConcurrency: 200,
+		Bounds:               DefaultBounds(),
 
 		DrainTimeout: 5 * time.Minute,
 		Billing:      billing.DefaultConfig(),
@@ -85,7 +88,7 @@ func settings() []setting {
 	text := func(field func(*Config) *string) func(*Config, string) error {
 		return func(config *Config, value string) error { *field(config) = value; return nil }
 	}
-	return append(append(signUpSettings(), []setting{
+	return append(append(append(signUpSettings(), boundSettings()...), []setting{
 		{"PALIMPSEST_ADDR", text(func(c *Config) *string { return &c.Addr })},
 		{"PALIMPSEST_ADMIN_ADDR", text(func(c *Config) *string { return &c.AdminAddr })},
 		{"PALIMPSEST_PUBLIC_URL", text(func(c *Config) *string { return &c.PublicURL })},
@@ -95,6 +98,7 @@ func settings() []setting {
 		{"PALIMPSEST_BLOB_URL", text(func(c *Config) *string { return &c.BlobURL })},
 		{"REDIS_URL", text(func(c *Config) *string { return &c.RedisURL })},
 		{"PALIMPSEST_SECRET_KEY", text(func(c *Config) *string { return &c.SecretKey })},
+		{"PALIMPSEST_PPROF", truth(func(c *Config) *bool { return &c.Profiles })},
 		{"PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS", truth(func(c *Config) *bool { return &c.AllowPrivateUpstreams })},
 		{"SMTP_URL", text(func(c *Config) *string { return &c.SMTPURL })},
 		{"PALIMPSEST_MAIL_FROM", text(func(c *Config) *string { return &c.MailFrom })},

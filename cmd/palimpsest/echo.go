@@ -10,6 +10,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
+
+	"palimpsest/api/manage"
 )
 
 // newEcho returns the router that all parts add their routes to.
@@ -18,6 +20,7 @@ func newEcho(log *slog.Logger, address echo.IPExtractor) *echo.Echo {
 	e.IPExtractor = address
 	e.HideBanner, e.HidePort = true, true
 	e.Logger.SetOutput(io.Discard) // what happens is in our own log
+	e.Pre(manage.Headers)
 	e.Use(middleware.RecoverWithConfig(middleware.RecoverConfig{
 		DisableStackAll: true, DisablePrintStack: true,
 		LogErrorFunc: func(c echo.Context, err error, stack []byte) error {

@@ -4,7 +4,10 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
+
+	"palimpsest/api/upstream/providertest"
 )
 
 // A request with thousands of headers is refused before anything reads it; one with
@@ -33,6 +36,40 @@ func TestManyHeadersAreRefused(t *testing.T) {
 		_ = response.Body.Close()
 		if response.StatusCode != want {
 			t.Errorf("%d headers: status %d, want %d", count, response.StatusCode, want)
+		}
+	}
+}
+
+// Answers of the product API hold keys and people's data: none is kept by a cache or taken
+// for another type, errors of the router and of its limits included.
+func TestEveryAnswerOfTheProductAPISaysNoStoreAndNosniff(t *testing.T) {
+	t.Parallel()
+	w := start(t, providertest.Config{}).tenant("headers")
+	session := http.Header{"Cookie": {w.cookies[0].Name + "=" + w.cookies[0].Value}, "Content-Type": {"application/json"}}
+	for _, asked := range []struct {
+		method, path, body string
+		header             http.Header
+		status             int
+	}{
+		{http.MethodGet, "/api/v1/me", "", session, http.StatusOK},
+		{http.MethodGet, "/api/v1/openapi.yaml", "", nil, http.StatusOK},
+		{http.MethodGet, "/api/v1/requests.csv", "", session, http.StatusOK},
+		{http.MethodGet, "/api/v1/me", "", nil, http.StatusUnauthorized},
+		{http.MethodPost, "/api/v1/keys", `{"name":""}`, session, http.StatusUnprocessableEntity},
+		{http.MethodPost, "/api/v1/keys", strings.Repeat(" ", 2<<20), session, http.StatusRequestEntityTooLarge},
+		{http.MethodGet, "/api/v1/nothing", "", nil, http.StatusNotFound},
+		{http.MethodGet, "/api/v1", "", nil, http.StatusNotFound},
+		{http.MethodPatch, "/api/v1/me", "", nil, http.StatusNotFound},
+		{http.MethodOptions, "/api/v1/me", "", nil, 0},
+		{http.MethodTrace, "/api/v1/me", "", nil, 0},
+	} {
+		response, answer := w.asks(asked.method, asked.path, asked.body, asked.header)
+		header := response.Header
+		if !strings.Contains(header.Get("Cache-Control"), "no-store") || header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s %s: %d, %q, %q", asked.method, asked.path, response.StatusCode, header.Get("Cache-Control"), header.Get("X-Content-Type-Options"))
+		}
+		if asked.status != 0 && response.StatusCode != asked.status {
+			t.Errorf("%s %s: status %d, want %d: %s", asked.method, asked.path, response.StatusCode, asked.status, answer)
 		}
 	}
 }

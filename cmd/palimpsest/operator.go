@@ -38,6 +38,7 @@ func (p *program) signUps(people *identity.Service, throttle identity.Throttle) 
 // bounded gives the proxy its limits on the way in.
 func (p *program) bounded(proxy *api.Server) *api.Server {
 	proxy.Concurrency = api.NewConcurrency(p.config.WorkspaceConcurrency)
+	proxy.Bytes = api.NewBytes(p.config.Bounds.WorkspaceMegabytes<<20, p.config.Bounds.Megabytes<<20)
 	proxy.RequireVerified, proxy.Contact = p.config.RequireVerifiedEmail, p.config.OperatorContact
 	return proxy
 }

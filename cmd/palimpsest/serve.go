@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"palimpsest/api/connections"
 	"palimpsest/web/live"
 )
 
@@ -117,10 +118,15 @@ func newProgramAt(ctx context.Context, config Config, log *slog.Logger, now func
 		if err != nil {
 			return nil, fmt.Errorf("PALIMPSEST_ADMIN_ADDR: %w", err)
 		}
-		p.admin = p.serve(admin, adminHandler(p.health, registry))
+		p.admin = p.serve(admin, adminHandler(p.health, registry, config.Profiles))
 		log.Info("admin listening", "addr", admin.Addr().String())
 	}
-	p.server = p.serve(product, handler)
+	trusted, err := readNetworks(config.TrustedProxies)
+	if err != nil {
+		return nil, fmt.Errorf("PALIMPSEST_TRUSTED_PROXIES: %w", err)
+	}
+	places := connections.NewPlaces(config.Bounds.PlaceConnections, trusted, p.clientAddress())
+	p.server = p.serve(places.Listen(product), places.BoundRequests(handler))
 	p.server.RegisterOnShutdown(p.pages.Close) // pages' streams have no end of their own
 	log.Info("listening", "addr", p.listening)
 	return p, nil
@@ -140,7 +146,7 @@ func (p *program) listen(ctx context.Context, address string) (net.Listener, err
 // serve answers the requests that come in on a listener.
 func (p *program) serve(listener net.Listener, handler http.Handler) *http.Server {
 	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		Handler: connections.PaceBodies(handler), ConnContext: connections.Context, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
 	}
 	go func() { // ends with the server, which stop and close end

@@ -118,7 +118,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 
 	e := newEcho(p.log, p.clientAddress())
 	p.serveProxy(e, p.bounded(&api.Server{
-		Keys: keys, Settings: settings, Prompts: writer, Upstream: provider,
+		Keys: admittingKeys{keys}, Settings: settings, Prompts: writer, Upstream: provider,
 		Recorder: recorder, Summaries: summaries, Answers: answers, Limits: limiter, Metrics: metrics, Address: e.IPExtractor, Log: p.log, Now: p.now,
 	}), recall.Config{
 		Lanes: sessions, Archive: originals, Searcher: index, Codecs: codecs(), PublicURL: p.reachable(), Log: p.log, Now: p.now,
@@ -159,14 +159,14 @@ func (p *program) serveProduct(e *echo.Echo, of product) {
 	signOn := p.signOn(of.db, of.vault, of.people)
 	api := manage.Config{
 		Defaults: p.defaults(), Codecs: codecs(),
-		Identity: of.people, Cookies: tenants.NewCookies(p.reachable()), Keys: of.keys, APIKeys: keeper, ProviderKeys: keeper,
+		Identity: admittingPeople{of.people}, Cookies: tenants.NewCookies(p.reachable()), Keys: admittingKeys{of.keys}, APIKeys: keeper, ProviderKeys: keeper,
 		Pipelines: of.db, ModelWindows: of.db, Patterns: of.learned, Sessions: of.sessions, Archive: of.originals, ArchiveKeys: of.archiveKeys, Searcher: of.index,
 		Retentions: of.db, Usage: of.db, People: of.people, Invitations: invitations, Data: of.db, Audit: of.db, Deletion: of.deleting,
 		Billing: of.sold, Operator: of.db, SignOn: signOn, Previewer: of.preview, Log: p.log, Now: p.now,
 	}
 	manage.Register(e.Group("/api/v1"), api)
 	p.serveDashboard(e, web.Deps{
-		Identity: of.people, APIKeys: keeper, ProviderKeys: keeper, Pipelines: of.db, Usage: of.db,
+		Identity: admittingPeople{of.people}, APIKeys: keeper, ProviderKeys: keeper, Pipelines: of.db, Usage: of.db,
 		Sessions: of.sessions, Exchanges: of.db, Archive: of.originals, ArchiveKeys: of.archiveKeys, Mails: of.mails, People: of.people, Invitations: invitations,
 		Data: of.db, Audit: of.db, Views: of.db, Deletion: of.deleting, Config: manage.NewConfigurations(api), Billing: of.sold, Preview: of.preview, ModelWindows: of.db,
 		Patterns: of.learned, Searcher: of.index, Live: p.pages,

@@ -24,6 +24,13 @@ type script struct {
 // some program takes, not commands.
 const maxScript = 64 << 10
 
+// maxNames bounds the files that a command is known to read, to write or to delete, each:
+// each is looked for among those before it.
+const maxNames = 200
+
+// maxFolder bounds the folder's name, in bytes, as operating systems do.
+const maxFolder = 4096
+
 // readShell reads a command.
 func readShell(command string) *script {
 	s := &script{}
@@ -95,7 +102,7 @@ func (s *script) strip(words []string) []string {
 				if s.loops == nil {
 					s.loops = map[string][]string{}
 				}
-				s.loops[words[1]] = words[3:]
+				s.loops[words[1]] = s.values(words[3:])
 			}
 			return nil
 		case "do", "then", "else", "elif", "if", "while", "until", "!", "{", "}", "fi", "done", "esac", "time",
@@ -111,6 +118,23 @@ func (s *script) strip(words []string) []string {
 		}
 	}
 	return words
+}
+
+// values returns the words of a loop, those that are variables of loops before it replaced
+// by their values.
+func (s *script) values(words []string) []string {
+	var values []string
+	for _, word := range words {
+		known, is := s.loops[strings.Trim(strings.TrimPrefix(word, "$"), "{}")]
+		if !is || !strings.HasPrefix(word, "$") {
+			known = []string{word}
+		}
+		values = append(values, known[:min(len(known), maxNames-len(values))]...)
+		if len(values) == maxNames {
+			break
+		}
+	}
+	return values
 }
 
 // redirected notes the files of a command's redirections.
@@ -135,7 +159,9 @@ func (s *script) enter(words []string) {
 		s.folder = words[1]
 		return
 	}
-	s.folder = path.Join(s.folder, words[1])
+	if s.folder = path.Join(s.folder, words[1]); len(s.folder) > maxFolder {
+		s.folder = ""
+	}
 }
 
 // note adds the names of files, loop variables replaced by their values. Devices
@@ -143,20 +169,25 @@ func (s *script) enter(words []string) {
 func (s *script) note(list *[]string, names ...string) {
 	for _, name := range names {
 		if variable, found := strings.CutPrefix(name, "$"); found {
-			if values, known := s.loops[strings.Trim(variable, "{}")]; known {
-				s.note(list, values...)
+			for _, value := range s.loops[strings.Trim(variable, "{}")] {
+				s.noteFile(list, value)
 			}
 			continue
 		}
-		if name == "" || name == "-" || name == "." || strings.HasPrefix(name, "/dev/") || strings.ContainsAny(name, "$\x00\n") {
-			continue
-		}
-		if s.folder != "" && !path.IsAbs(name) && !strings.HasPrefix(name, "~") {
-			name = path.Join(s.folder, name)
-		}
-		if !slices.Contains(*list, name) {
-			*list = append(*list, name)
-		}
+		s.noteFile(list, name)
+	}
+}
+
+// noteFile adds the name of a file.
+func (s *script) noteFile(list *[]string, name string) {
+	if name == "" || name == "-" || name == "." || strings.HasPrefix(name, "/dev/") || strings.ContainsAny(name, "$\x00\n") {
+		return
+	}
+	if s.folder != "" && !path.IsAbs(name) && !strings.HasPrefix(name, "~") {
+		name = path.Join(s.folder, name)
+	}
+	if len(*list) < maxNames && !slices.Contains(*list, name) {
+		*list = append(*list, name)
 	}
 }
 

@@ -21,7 +21,9 @@ const opaque = '\x00'
 type lexer struct {
 	script   string
 	at       int
-	commands []simple
+	commands *[]simple // of the substitutions around it too
+	depth    int       // substitutions around it
+	endless  bool      // no arithmetic ends behind at
 
 	now     simple
 	word    strings.Builder
@@ -48,11 +50,16 @@ type document struct {
 	command int // whose it is
 }
 
+// maxDepth is how deep substitutions are read within each other. No person nests them so
+// deep.
+const maxDepth = 50
+
 // simpleCommands reads a script.
 func simpleCommands(script string) []simple {
-	lex := lexer{script: script}
+	var commands []simple
+	lex := lexer{script: script, commands: &commands}
 	lex.list(0)
-	return lex.commands
+	return commands
 }
 
 // list reads commands up to a closing byte, or to the end for 0.
@@ -174,16 +181,23 @@ func (l *lexer) dollar() {
 	l.at++
 	if strings.HasPrefix(l.script[l.at:], "(") { // arithmetic
 		l.word.WriteByte(opaque)
-		if end := strings.Index(l.script[l.at:], "))"); end >= 0 {
+		end := -1
+		if !l.endless {
+			end = strings.Index(l.script[l.at:], "))")
+		}
+		if l.endless = end < 0; !l.endless {
 			l.at += end + len("))")
 		}
 		return
 	}
-	inner := lexer{script: l.script, at: l.at}
-	inner.list(')')
-	l.at = inner.at
-	l.commands = append(l.commands, inner.commands...)
 	l.word.WriteByte(opaque)
+	if l.depth == maxDepth {
+		l.at = len(l.script)
+		return
+	}
+	inner := lexer{script: l.script, at: l.at, commands: l.commands, depth: l.depth + 1, endless: l.endless}
+	inner.list(')')
+	l.at, l.endless = inner.at, inner.endless
 }
 
 // operator reads what ends a command.
@@ -253,7 +267,7 @@ func (l *lexer) document() {
 	word := l.script[start:l.at]
 	next.end = strings.Trim(strings.TrimPrefix(word, `\`), `'"`)
 	next.literal = next.end != word
-	next.command = len(l.commands)
+	next.command = len(*l.commands)
 	l.now.opened = true
 	l.waiting = append(l.waiting, next)
 }
@@ -274,10 +288,10 @@ func (l *lexer) documents() {
 				break
 			}
 		}
-		if next.command < len(l.commands) && start <= end {
+		if next.command < len(*l.commands) && start <= end {
 			body := l.script[start:end]
 			if next.literal || !strings.ContainsAny(body, "$`\\") {
-				l.commands[next.command].here = body
+				(*l.commands)[next.command].here = body
 			}
 		}
 	}
@@ -308,7 +322,7 @@ func (l *lexer) endCommand(piped bool) {
 	l.endWord()
 	l.target = nowhere
 	if len(l.now.words) > 0 || len(l.now.into) > 0 || l.now.opened {
-		l.commands = append(l.commands, l.now)
+		*l.commands = append(*l.commands, l.now)
 	}
 	l.now = simple{piped: piped}
 }

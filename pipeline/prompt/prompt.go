@@ -199,13 +199,15 @@ func (w *Writer) read(request Request) (*Prompt, error) {
 		return nil, fmt.Errorf("read body: %w", err)
 	}
 	model := w.model(request, asked.Model)
-	return &Prompt{Exchange: &pipeline.Exchange{
+	exchange := &pipeline.Exchange{
 		ID: uuid.Must(uuid.NewV7()), Scope: request.Scope, Config: request.Config, Codec: request.Codec,
 		Request: asked, Class: client.Classify(request.Headers, request.Path, envelope), Body: envelope, Model: model, Limit: model.InputLimit(asked.MaxOutput),
 		Factor:  w.Calibration.Factor(request.Scope.Workspace, model),
 		Fixed:   w.Reader.Fixed(request.Codec.Format(), asked.Fixed) + unsaid(request.Codec.Format(), envelope),
 		Digests: digests, Turns: conversation.Turns(digests), CountText: w.Reader.Text,
-	}}, nil
+	}
+	exchange.KeepLarge()
+	return &Prompt{Exchange: exchange}, nil
 }
 
 // unsaid estimates the o200k tokens that a provider puts before a prompt by itself.

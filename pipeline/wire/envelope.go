@@ -15,12 +15,22 @@ type Envelope struct {
 	list     span // value of the list's member
 	isText   bool // the list is a string: one element
 	elements []span
-	known    Known // nil: nothing is
-	isLong   bool  // the list has more than MaxElements
+	known    Known    // optional
+	values   int      // in elements that were not known
+	large    *Invalid // says what the list has too much of, if anything
 }
 
-// MaxElements is how many elements a list may have.
-const MaxElements = 100_000
+// What a list may hold. Each value that is read takes memory, a content block a few hundred
+// bytes of it.
+const (
+	MaxElements   = 100_000   // messages, as many as providers take
+	MaxValues     = 50_000    // JSON values in one message: its blocks, their members and what stands in those
+	maxListValues = 1_000_000 // JSON values in all messages that have not been read before
+)
+
+// maxMembers is how many members a body may have at its top: each is looked for by name
+// more than once.
+const maxMembers = 1000
 
 // unknown is how many elements behind the known ones there is room for from the start.
 const unknown = 32
@@ -53,11 +63,15 @@ func OpenKnown(body []byte, list string, known Known) (*Envelope, error) {
 	i = space(body, i+1)
 	for at(body, i) != '}' || len(e.members) > 0 {
 		member, fault, ok := e.readMember(i, list)
-		if e.isLong {
-			return nil, &Invalid{Member: list, Message: fmt.Sprintf("holds more than %d messages, which no provider takes; send fewer", MaxElements)}
+		if e.large != nil {
+			e.large.Member = list + e.large.Member
+			return nil, e.large
 		}
 		if !ok {
 			return nil, malformed(body, fault)
+		}
+		if len(e.members) >= maxMembers {
+			return nil, &Invalid{IsLarge: true, Message: fmt.Sprintf("the body has more than %d members, which no provider takes; send those of the API only", maxMembers)}
 		}
 		e.members = append(e.members, member)
 		found = found || member.value == e.list
@@ -155,15 +169,33 @@ func (e *Envelope) readElements(i int) (end int, ok bool) {
 }
 
 func (e *Envelope) readElement(i int) (end int, ok bool) {
-	if len(e.elements) >= MaxElements {
-		e.isLong = true
+	end, ok = skip(e.body, i)
+	if !ok {
+		return end, false
+	}
+	if e.large = e.tooMuch(span{i, end}); e.large != nil {
 		return i, false
 	}
-	end, ok = skip(e.body, i)
-	if ok {
-		e.elements = append(e.elements, span{i, end})
+	e.elements = append(e.elements, span{i, end})
+	return end, true
+}
+
+// tooMuch says what there is too much of with one more element; nil if it fits.
+func (e *Envelope) tooMuch(next span) *Invalid {
+	tooMany := func(member string, limit int, what string) *Invalid {
+		return &Invalid{Member: member, IsLarge: true, Message: fmt.Sprintf("holds more than %d %s; send fewer", limit, what)}
 	}
-	return end, ok
+	found := values(e.slice(next), MaxValues+1)
+	e.values += found
+	switch {
+	case len(e.elements) >= MaxElements:
+		return tooMany("", MaxElements, "messages, which no provider takes")
+	case found > MaxValues:
+		return tooMany(fmt.Sprintf(".%d", len(e.elements)), MaxValues, "JSON values, content blocks and what stands in them")
+	case e.values > maxListValues:
+		return tooMany("", maxListValues, "JSON values that were not sent before, content blocks and what stands in them")
+	}
+	return nil
 }
 
 // Len returns how many elements the list has.

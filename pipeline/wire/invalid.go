@@ -4,6 +4,7 @@ package wire
 type Invalid struct {
 	Member  string // path of the member at fault, "messages.3.content"; empty: the body itself
 	Message string // what was found or is expected
+	IsLarge bool   // the body holds too much of something, rather than something wrong
 }
 
 // Error returns the member and the message.

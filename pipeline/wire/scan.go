@@ -63,6 +63,25 @@ func nested(b []byte, i int) (end int, ok bool) {
 	return len(b), false
 }
 
+// values returns about how many JSON values a value holds, counted by commas and opening
+// brackets, but no more than limit.
+func values(b []byte, limit int) int {
+	found := 0
+	for i := 0; i < len(b) && found < limit; i++ {
+		switch b[i] {
+		case '"':
+			end, ok := quoted(b, i)
+			if !ok {
+				return found
+			}
+			i = end - 1
+		case ',', '[', '{':
+			found++
+		}
+	}
+	return found
+}
+
 // quoted returns the offset after the string that starts at i.
 func quoted(b []byte, i int) (end int, ok bool) {
 	for i++; ; {

@@ -233,40 +233,54 @@ func patches(text string) []patch {
 	}
 	body, _, _ = strings.Cut(body, "*** End Patch")
 	var all []patch
-	var hunk edit
-	end := func() {
-		if last := len(all) - 1; last >= 0 && hunk.before+hunk.after != "" {
-			if all[last].content == "" {
-				hunk.before, hunk.after = strings.TrimSuffix(hunk.before, "\n"), strings.TrimSuffix(hunk.after, "\n")
-				all[last].edits = append(all[last].edits, hunk)
-			}
+	var content, before, after strings.Builder // of the last file, and of its last edit
+	endEdit := func() {
+		if last := len(all) - 1; last >= 0 && before.Len()+after.Len() > 0 && content.Len() == 0 {
+			all[last].edits = append(all[last].edits, edit{
+				before: strings.TrimSuffix(before.String(), "\n"), after: strings.TrimSuffix(after.String(), "\n"),
+			})
 		}
-		hunk = edit{}
+		before.Reset()
+		after.Reset()
+	}
+	endFile := func() {
+		endEdit()
+		if last := len(all) - 1; last >= 0 {
+			all[last].content = content.String()
+		}
+		content.Reset()
 	}
 	adding := false
 	for text := range strings.SplitSeq(body, "\n") {
 		switch {
 		case strings.HasPrefix(text, "*** Update File: "), strings.HasPrefix(text, "*** Add File: "):
-			end()
+			endFile()
 			adding = strings.HasPrefix(text, "*** Add")
 			_, path, _ := strings.Cut(text, "File: ")
 			all = append(all, patch{path: strings.TrimSpace(path)})
 		case strings.HasPrefix(text, "*** Move to: ") && len(all) > 0:
 			all[len(all)-1].path = strings.TrimSpace(strings.TrimPrefix(text, "*** Move to: "))
 		case strings.HasPrefix(text, "*** "), strings.HasPrefix(text, "@@"):
-			end()
+			endEdit()
 		case len(all) == 0 || text == "":
 		case adding && text[0] == '+':
-			all[len(all)-1].content += text[1:] + "\n"
+			writeLine(text[1:], &content)
 		case text[0] == '+':
-			hunk.after += text[1:] + "\n"
+			writeLine(text[1:], &after)
 		case text[0] == '-':
-			hunk.before += text[1:] + "\n"
+			writeLine(text[1:], &before)
 		case text[0] == ' ':
-			hunk.before += text[1:] + "\n"
-			hunk.after += text[1:] + "\n"
+			writeLine(text[1:], &before, &after)
 		}
 	}
-	end()
+	endFile()
 	return all
+}
+
+// writeLine adds a line to each of some texts.
+func writeLine(line string, to ...*strings.Builder) {
+	for _, text := range to {
+		text.WriteString(line)
+		text.WriteByte('\n')
+	}
 }

@@ -18,6 +18,10 @@ const Name = "patterns"
 // anything before: the client may have written them.
 const earlyTyped = 3
 
+// maxTyped bounds what is read of what a person typed, in bytes: nobody types so much, and
+// what is pasted ends somewhere.
+const maxTyped = 1 << 20
+
 // Module is the module patterns. It has no state of its own and is safe for
 // concurrent use.
 type Module struct{ shelf *Shelf }
@@ -94,6 +98,7 @@ type news struct {
 // read reads the messages from index from on.
 func read(exchange *pipeline.Exchange, from int) (news, error) {
 	var found news
+	var typed strings.Builder
 	for i := from; i < len(exchange.Digests); i++ {
 		if !exchange.Digests[i].Flags.Has(conversation.HasTyped | conversation.HasResult) {
 			continue
@@ -106,13 +111,15 @@ func read(exchange *pipeline.Exchange, from int) (news, error) {
 			switch block := &message.Blocks[j]; {
 			case block.Kind == conversation.ToolResult:
 				found.results = append(found.results, block.Text)
-			case block.Kind == conversation.Text && message.Role == conversation.User:
-				if typed := ledger.TypedText(block.Text); typed != "" {
-					found.typed += typed + "\n"
+			case block.Kind == conversation.Text && message.Role == conversation.User && typed.Len()+len(block.Text) < maxTyped:
+				if text := ledger.TypedText(block.Text); text != "" {
+					typed.WriteString(text)
+					typed.WriteByte('\n')
 				}
 			}
 		}
 	}
+	found.typed = typed.String()
 	return found, nil
 }
 

@@ -2,7 +2,6 @@ package anthropic
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"palimpsest/pipeline/conversation"
@@ -189,8 +188,8 @@ func loaded(media []conversation.Attachment) (tools []string) {
 // serverCalls are the calls of a message that the provider answers itself, and
 // what it answered.
 type serverCalls struct {
-	open      []string // ids of calls without an answer so far
-	isSettled bool     // there is an answer to a call of an earlier message
+	open      map[string]int // how many calls of an id have no answer so far; none is 0
+	isSettled bool           // there is an answer to a call of an earlier message
 }
 
 // note takes the message's next block.
@@ -200,12 +199,18 @@ func (c *serverCalls) note(block *conversation.Block) {
 	}
 	switch {
 	case block.Name == "server_tool_use" || block.Name == "mcp_tool_use":
-		c.open = append(c.open, block.ID)
+		if c.open == nil {
+			c.open = make(map[string]int)
+		}
+		c.open[block.ID]++
 	case strings.HasSuffix(block.Name, "_tool_result"):
-		if i := slices.Index(c.open, block.ID); i >= 0 {
-			c.open = slices.Delete(c.open, i, i+1)
-		} else {
+		switch c.open[block.ID] {
+		case 0:
 			c.isSettled = true
+		case 1:
+			delete(c.open, id)
+		default:
+			c.open[id]--
 		}
 	}
 }

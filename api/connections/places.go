@@ -1,0 +1,172 @@
+package connections
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// Places bounds the connections of each place on which nobody has proven who they are. A
+// place is an IPv4 address, or the /64 network of an IPv6 address: one customer has a whole
+// one. Behind trusted proxies, whose connections carry many people's requests, it bounds
+// the requests of each place instead.
+type Places struct {
+	limit   int
+	trusted []*net.IPNet
+	address func(*http.Request) string
+
+	mu   sync.Mutex
+	open map[netip.Prefix]int
+}
+
+// NewPlaces returns a Places with a limit, 0 for none. trusted are the networks of proxies,
+// and address tells where a request comes from.
+func NewPlaces(limit int, trusted []*net.IPNet, address func(*http.Request) string) *Places {
+	return &Places{limit: limit, trusted: trusted, address: address, open: make(map[netip.Prefix]int)}
+}
+
+// Listen returns a listener that closes connections beyond the limit of their place.
+func (p *Places) Listen(listener net.Listener) net.Listener {
+	return &bounded{Listener: listener, places: p}
+}
+
+// tooMany is the answer to a connection that is closed at once.
+const tooMany = "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 5\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 125\r\n\r\n" +
+	`{"error":{"type":"rate_limit_error","message":"Too many connections are open from this network. Close some and try again."}}` + "\n"
+
+// refusal bounds how long it takes to tell a client that it has too many connections.
+const refusal = time.Second
+
+type bounded struct {
+	net.Listener
+
+	places *Places
+}
+
+// Accept implements net.Listener.
+func (b *bounded) Accept() (net.Conn, error) {
+	for {
+		conn, err := b.Listener.Accept()
+		if err != nil {
+			return nil, err //nolint:wrapcheck // the server knows it by its type
+		}
+		place, counted := b.places.placeOf(conn.RemoteAddr())
+		if !counted {
+			return conn, nil
+		}
+		leave, entered := b.places.enter(place)
+		if entered {
+			return &stranger{Conn: conn, leave: leave}, nil
+		}
+		_ = conn.SetDeadline(time.Now().Add(refusal))
+		_, _ = conn.Write([]byte(tooMany))
+		_ = conn.Close()
+	}
+}
+
+// placeOf returns the place of a connection; false for a trusted proxy's.
+func (p *Places) placeOf(address net.Addr) (netip.Prefix, bool) {
+	from, is := address.(*net.TCPAddr)
+	if !is || p.isTrusted(from.IP) {
+		return netip.Prefix{}, false
+	}
+	return Place(from.IP.String())
+}
+
+func (p *Places) isTrusted(address net.IP) bool {
+	for _, network := range p.trusted {
+		if network.Contains(address) {
+			return true
+		}
+	}
+	return false
+}
+
+// Place returns the place of an address; false if it is not an IP address.
+func Place(address string) (netip.Prefix, bool) {
+	parsed, err := netip.ParseAddr(address)
+	if err != nil {
+		return netip.Prefix{}, false
+	}
+	parsed = parsed.Unmap().WithZone("")
+	bits := 32
+	if parsed.Is6() {
+		bits = 64
+	}
+	place, err := parsed.Prefix(bits)
+	return place, err == nil
+}
+
+// enter counts one more of a place until leave is called, any number of times.
+func (p *Places) enter(place netip.Prefix) (leave func(), entered bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.limit > 0 && p.open[place] >= p.limit {
+		return nil, false
+	}
+	p.open[place]++
+	return sync.OnceFunc(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.open[place]--; p.open[place] == 0 {
+			delete(p.open, place)
+		}
+	}), true
+}
+
+// stranger is a connection that counts until it is closed or its sender is known.
+type stranger struct {
+	net.Conn
+
+	leave func()
+}
+
+// Close implements net.Conn.
+func (s *stranger) Close() error {
+	s.leave()
+	return s.Conn.Close() //nolint:wrapcheck // the server knows it by its type
+}
+
+// leaveKey is where a context has what Admitted calls.
+type leaveKey struct{}
+
+// Context is an http.Server's ConnContext: it lets Admitted find the connection.
+func Context(ctx context.Context, conn net.Conn) context.Context {
+	if counted, is := conn.(*stranger); is {
+		return context.WithValue(ctx, leaveKey{}, counted.leave)
+	}
+	return ctx
+}
+
+// Admitted says that the sender of a request has proven who they are: their connection
+// counts no longer.
+func Admitted(ctx context.Context) {
+	if leave, is := ctx.Value(leaveKey{}).(func()); is {
+		leave()
+	}
+}
+
+// BoundRequests bounds the requests that come through trusted proxies, by the place that
+// these name.
+func (p *Places) BoundRequests(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		peer, _, err := net.SplitHostPort(request.RemoteAddr)
+		place, known := Place(p.address(request))
+		if err != nil || !known || !p.isTrusted(net.ParseIP(peer)) {
+			next.ServeHTTP(w, request)
+			return
+		}
+		leave, entered := p.enter(place)
+		if !entered {
+			w.Header().Set("Retry-After", "5")
+			w.Header().Set("Connection", "close")
+			http.Error(w, "Too many requests are open from this network. Wait for some to end and try again.", http.StatusTooManyRequests)
+			return
+		}
+		defer leave()
+		next.ServeHTTP(w, request.WithContext(context.WithValue(request.Context(), leaveKey{}, leave)))
+	})
+}

@@ -1,0 +1,150 @@
+package connections
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestPlaceIsAnAddressOrItsNetwork(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"203.0.113.7": "203.0.113.7/32", "::ffff:203.0.113.7": "203.0.113.7/32",
+		"2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64", "2001:db8:1:2::9": "2001:db8:1:2::/64", "fe80::1%eth0": "fe80::/64", "nonsense": "",
+	} {
+		place, is := Place(address)
+		if is != (want != "") || is && place.String() != want {
+			t.Errorf("%s: %s, want %s", address, place, want)
+		}
+	}
+}
+
+// faked is a listener whose connections come from addresses that a test names.
+type faked struct {
+	net.Listener
+
+	from []string
+	ours []net.Conn
+}
+
+type fakedConn struct {
+	net.Conn
+
+	from net.Addr
+}
+
+func (f fakedConn) RemoteAddr() net.Addr { return f.from }
+
+func (f *faked) Accept() (net.Conn, error) {
+	if len(f.from) == 0 {
+		return nil, io.EOF
+	}
+	near, far := net.Pipe()
+	go func() { _, _ = io.Copy(io.Discard, far) }() // ends with near
+	conn := fakedConn{near, &net.TCPAddr{IP: net.ParseIP(f.from[0]), Port: 1}}
+	f.from, f.ours = f.from[1:], append(f.ours, near)
+	return conn, nil
+}
+
+// accepted returns how many of the connections from some addresses are let in.
+func accepted(t *testing.T, places *Places, from ...string) []net.Conn {
+	t.Helper()
+	listener := places.Listen(&faked{from: from})
+	var all []net.Conn
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return all
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		all = append(all, conn)
+	}
+}
+
+// S18: one place has so many connections at most, by network in IPv6; others and trusted
+// proxies are let in; one that ends or whose sender is known makes room.
+func TestOnePlaceHasSoManyConnections(t *testing.T) {
+	t.Parallel()
+	_, trusted, err := net.ParseCIDR("10.0.0.0/8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	places := NewPlaces(2, []*net.IPNet{trusted}, nil)
+	first := accepted(t, places, "203.0.113.7", "203.0.113.7", "203.0.113.7", "203.0.113.7")
+	if len(first) != 2 {
+		t.Fatalf("%d connections of one address are let in", len(first))
+	}
+	if got := accepted(t, places, "2001:db8:1:2::1", "2001:db8:1:2::2", "2001:db8:1:2:ffff::3", "2001:db8:1:3::1"); len(got) != 3 {
+		t.Errorf("%d connections of two networks are let in, want 3", len(got))
+	}
+	if got := accepted(t, places, "10.1.1.1", "10.1.1.1", "10.1.1.1"); len(got) != 3 {
+		t.Errorf("%d connections of a trusted proxy are let in, want all", len(got))
+	}
+	_ = first[0].Close()
+	_ = first[0].Close()
+	if got := accepted(t, places, "203.0.113.7", "203.0.113.7"); len(got) != 1 {
+		t.Errorf("where one was closed %d are let in", len(got))
+	}
+	ctx := Context(t.Context(), first[1])
+	Admitted(ctx)
+	Admitted(ctx)
+	_ = first[1].Close()
+	if got := accepted(t, places, "203.0.113.7", "203.0.113.7"); len(got) != 1 {
+		t.Errorf("where one is known %d are let in", len(got))
+	}
+	if got := accepted(t, NewPlaces(0, nil, nil), "203.0.113.7", "203.0.113.7", "203.0.113.7"); len(got) != 3 {
+		t.Errorf("without a limit %d are let in", len(got))
+	}
+}
+
+// Behind a load balancer the requests of each place are bounded, not the balancer's
+// connections, until their sender is known.
+func TestRequestsBehindATrustedProxyAreBoundedByTheirPlace(t *testing.T) {
+	t.Parallel()
+	_, trusted, err := net.ParseCIDR("10.0.0.0/8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	places := NewPlaces(1, []*net.IPNet{trusted}, func(r *http.Request) string { return r.Header.Get("X-Forwarded-For") })
+	ask := func(peer, place string, during http.HandlerFunc) int {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader("x"))
+		request.RemoteAddr = peer
+		request.Header.Set("X-Forwarded-For", place)
+		answer := httptest.NewRecorder()
+		places.BoundRequests(during).ServeHTTP(answer, request)
+		return answer.Code
+	}
+	nothing := func(http.ResponseWriter, *http.Request) {}
+	inside := func(ctx context.Context) {
+		for _, test := range []struct {
+			peer, place string
+			status      int
+		}{
+			{"10.1.1.1:1", "203.0.113.7", http.StatusTooManyRequests}, {"10.1.1.1:1", "203.0.113.8", http.StatusOK}, {"192.0.2.1:1", "203.0.113.7", http.StatusOK},
+		} {
+			if got := ask(test.peer, test.place, nothing); got != test.status {
+				t.Errorf("%s for %s: %d, want %d", test.peer, test.place, got, test.status)
+			}
+		}
+		Admitted(ctx)
+		if got := ask("10.1.1.1:1", "203.0.113.7", nothing); got != http.StatusOK {
+			t.Errorf("beside one whose sender is known: %d", got)
+		}
+	}
+	ask("10.1.1.1:1", "203.0.113.7", func(_ http.ResponseWriter, r *http.Request) { inside(r.Context()) })
+	if got := ask("10.1.1.1:1", "203.0.113.7", nothing); got != http.StatusOK {
+		t.Errorf("after the first has ended: %d", got)
+	}
+}
+
+func TestAnswerToTooManyConnectionsIsWhole(t *testing.T) {
+	t.Parallel()
+	_, body, _ := strings.Cut(tooMany, "\r\n\r\n")
+	if !strings.Contains(tooMany, "Content-Length: 125\r\n") || len(body) != 125 {
+		t.Errorf("a body of %d bytes", len(body))
+	}
+}

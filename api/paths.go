@@ -1,0 +1,130 @@
+package api
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/api/upstream"
+)
+
+// relayed is the part of a path that all endpoints of the providers have.
+const relayed = "/v1/"
+
+// canonicalPath gives each request of the providers' APIs its one canonical path, which
+// routing, limits and records see and the provider is sent. Paths that clients build from
+// their base URL are taken for what they mean. Those that could mean another path to a
+// server behind us are refused, and so are methods that are not relayed.
+func (s *Server) canonicalPath(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		asked := c.Request().URL
+		escaped := asked.EscapedPath()
+		path := canonical(escaped)
+		if !strings.HasPrefix(path, relayed) {
+			asked.Path, asked.RawPath = rewritten(asked, escaped, path)
+			return next(c)
+		}
+		if err := checkRequest(c.Request().Method, path); err != nil {
+			return s.refuseAtOnce(c, err)
+		}
+		asked.Path, asked.RawPath = rewritten(asked, escaped, path)
+		return next(c)
+	}
+}
+
+// checkRequest returns upstream.ErrMethod or upstream.ErrPath for a request that is not
+// relayed. A path that only a lenient server takes for one of our endpoints would go
+// around the pipeline and its limits.
+func checkRequest(method, path string) error {
+	if err := upstream.CheckMethod(method); err != nil {
+		return err
+	}
+	if err := upstream.CheckPath(path); err != nil {
+		return err
+	}
+	if meant := canonical(upstream.Reading(path)); meant != path && isEndpoint(meant) {
+		return upstream.ErrPath
+	}
+	return nil
+}
+
+// rewritten returns the plain and the escaped form of a path for the URL that had
+// another one.
+func rewritten(asked *url.URL, before, path string) (plain, escaped string) {
+	if path == before {
+		return asked.Path, asked.RawPath
+	}
+	plain, err := url.PathUnescape(path)
+	if err != nil {
+		return path, ""
+	}
+	return plain, path
+}
+
+// endpoints returns the paths whose requests are not relayed unread.
+func endpoints() []string {
+	return []string{messagesPath, countPath, chatPath, responsesPath, inputTokensPath, compactPath, modelsPath}
+}
+
+func isEndpoint(path string) bool { return slices.Contains(endpoints(), path) }
+
+// canonical takes the paths that clients build from their base URL for what they mean:
+// "/anthropic" and "/openai" in front, a missing or doubled "/v1", doubled slashes, a
+// slash behind an endpoint.
+func canonical(path string) string {
+	single := singleSlashes(path)
+	trimmed := single
+	for _, prefix := range []string{"/anthropic", "/openai"} {
+		if rest, ok := strings.CutPrefix(single, prefix); ok && strings.HasPrefix(rest, "/") {
+			trimmed = rest
+		}
+	}
+	for strings.HasPrefix(trimmed, "/v1/v1/") {
+		trimmed = trimmed[len("/v1"):]
+	}
+	for _, endpoint := range endpoints() {
+		bare := strings.TrimPrefix(endpoint, "/v1")
+		if trimmed == bare || trimmed == bare+"/" || strings.HasPrefix(trimmed, bare+"/") && trimmed != single {
+			trimmed = "/v1" + trimmed
+			break
+		}
+	}
+	if before, ok := strings.CutSuffix(trimmed, "/"); ok && isEndpoint(before) {
+		return before
+	}
+	if trimmed == "/v1"+helloPath { // of a base URL that ends in "/v1"
+		return helloPath
+	}
+	if trimmed == single && !strings.HasPrefix(trimmed, relayed) {
+		return path // not one of the providers'
+	}
+	return trimmed
+}
+
+// singleSlashes returns a path with no slash beside another.
+func singleSlashes(path string) string {
+	if !strings.Contains(path, "//") {
+		return path
+	}
+	var single strings.Builder
+	for i := range len(path) {
+		if path[i] != '/' || i == 0 || path[i-1] != '/' {
+			single.WriteByte(path[i])
+		}
+	}
+	return single.String()
+}
+
+// refuseAtOnce answers a request that is refused before anyone asks whose it is.
+func (s *Server) refuseAtOnce(c echo.Context, err error) error {
+	request := c.Request()
+	event := s.begin(request, "/v1/*")
+	defer s.end(request.Context(), event)
+	if problem(err).Status == http.StatusMethodNotAllowed {
+		c.Response().Header().Set(echo.HeaderAllow, strings.Join(upstream.Methods(), ", "))
+	}
+	return s.refuse(c, s.dialect(request), event, err)
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"palimpsest/api/upstream/providertest"
+	"palimpsest/migrations/dbtest"
+)
+
+// What one request of any shape may take of the process. On a quiet machine none takes more
+// than 2 s but for thousands of turns that are archived at once; what these tests look for
+// took a minute and gigabytes.
+const (
+	bombSize   = 24 << 20 // bytes
+	bombCPU    = 15.0     // seconds, of all cores together
+	bombMemory = 800      // megabytes
+)
+
+// bombs are bodies that cost most for their size, by endpoint and what they are made of.
+func bombs() map[string]string {
+	many := func(piece string) string {
+		return strings.Repeat(piece+",", bombSize/(len(piece)+1)) + piece
+	}
+	numbered := func(format string, n int) string {
+		var all strings.Builder
+		for i := range n {
+			if i > 0 {
+				all.WriteByte(',')
+			}
+			all.WriteString(strings.ReplaceAll(format, "#", strconv.Itoa(i)))
+		}
+		return all.String()
+	}
+	messages := func(list string) string {
+		return `{"model":"claude-sonnet-4-5","max_tokens":10,"messages":[` + list + `]}`
+	}
+	user := func(content string) string { return `{"role":"user","content":[` + content + `]}` }
+	const text = `{"type":"text","text":"a"}`
+	command := func(script string) string {
+		return messages(user(text) + `,{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"Bash","input":{"command":"` + script + `"}}]},` +
+			user(`{"type":"tool_result","tool_use_id":"t","content":"x"}`))
+	}
+	commands := numbered(`{"role":"assistant","content":[{"type":"tool_use","id":"t#","name":"Bash","input":{"command":"`+strings.Repeat("$(", 30_000)+`"}}]},`+
+		user(`{"type":"tool_result","tool_use_id":"t#","content":"x"}`), 300)
+	return map[string]string{
+		"/v1/messages blocks":                messages(user(many(text))),
+		"/v1/messages empty blocks":          messages(user(many("{}"))),
+		"/v1/messages system":                `{"system":[` + many(text) + `],` + messages(user(text))[1:],
+		"/v1/messages tools":                 `{"tools":[` + many(`{"name":"n","input_schema":{}}`) + `],` + messages(user(text))[1:],
+		"/v1/messages members":               `{` + many(`"a":0`) + `,` + messages(user(text))[1:],
+		"/v1/messages members of a message":  messages(`{"role":"user","content":"a",` + many(`"a":0`) + `}`),
+		"/v1/messages nesting":               messages(user(`{"type":"text","text":"a","x":` + strings.Repeat("[", bombSize/2) + strings.Repeat("]", bombSize/2) + `}`)),
+		"/v1/messages one text":              messages(user(`{"type":"text","text":"` + strings.Repeat("<a>", bombSize/3) + `"}`)),
+		"/v1/messages reminders":             messages(user(`{"type":"text","text":"` + strings.Repeat("<system-reminder>", bombSize/17) + `"}`)),
+		"/v1/messages a script":              command(strings.Repeat("$(", bombSize/2)),
+		"/v1/messages scripts":               messages(user(text) + "," + commands),
+		"/v1/messages a loop in itself":      command("for x in $x; do cat $x; done"),
+		"/v1/messages messages":              messages(numbered(user(`{"type":"text","text":"a#"}`), 99_000)),
+		"/v1/messages blocks in messages":    messages(numbered(user(strings.Repeat(text+",", 800)+text), 1_000)),
+		"/v1/messages calls of servers":      messages(user(text) + `,{"role":"assistant","content":[` + numbered(`{"type":"server_tool_use","id":"s#"}`, 12_000) + "," + numbered(`{"type":"x_tool_result","tool_use_id":"s#"}`, 12_000) + `]}`),
+		"/v1/messages/count_tokens blocks":   messages(user(many(text))),
+		"/v1/chat/completions parts":         messages(user(many(text))),
+		"/v1/responses parts":                `{"model":"gpt-5.5","input":[` + user(many(`{"type":"input_text","text":"a"}`)) + `]}`,
+		"/v1/responses items":                `{"model":"gpt-5.5","input":[` + numbered(`{"type":"function_call","call_id":"c#","name":"bash","arguments":"{}"}`, 99_000) + `]}`,
+		"/v1/responses/compact parts":        `{"model":"gpt-5.5","input":[` + user(many(`{"type":"input_text","text":"a"}`)) + `]}`,
+		"/v1/responses/input_tokens strings": `{"model":"gpt-5.5","input":"` + strings.Repeat(`\"`, bombSize/2) + `"}`,
+	}
+}
+
+// No request costs the process time that grows with the square of what it holds, or memory
+// by the gigabyte: a workspace has patterns, and all modules are on.
+// S17
+func TestNoRequestTakesTheProcessDown(t *testing.T) {
+	t.Parallel()
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		_, _ = io.Copy(io.Discard, request.Body)
+		_, _ = io.WriteString(w, `{"content":[]}`)
+	}))
+	t.Cleanup(provider.Close)
+	c := &child{t: t, binary: build(t), dir: t.TempDir(), databaseURL: dbtest.New(t).OwnerURL}
+	c.start()
+	w := &tenant{instance: &instance{t: t, double: &providertest.Server{URL: provider.URL}}}
+	c.adopt(w)
+	w.join("bombs")
+	w.call(http.MethodPost, "/api/v1/patterns", map[string]any{"kind": "convention", "text": "Use tabs for indentation in Go files"}, http.StatusCreated, nil)
+
+	for name, body := range bombs() {
+		path, _, _ := strings.Cut(name, " ")
+		before, size := c.cpu(), c.status("VmRSS")
+		response, answer := w.post(path, []byte(body), nil)
+		cpu, memory := c.cpu()-before, c.status("VmHWM")-size
+		t.Logf("%-40s %3d MB: status %d, %.1f s of CPU, %d MB", name, len(body)>>20, response.StatusCode, cpu, memory)
+		if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusRequestEntityTooLarge && response.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s: status %d: %.300s", name, response.StatusCode, answer)
+		}
+		if cpu > bombCPU || memory > bombMemory {
+			t.Errorf("%s: %.1f s of CPU and %d MB for %d bytes", name, cpu, memory, len(body))
+		}
+	}
+	c.stop()
+}
+
+// cpu returns the seconds of processor time that the program has had.
+func (c *child) cpu() float64 {
+	c.t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.command.Process.Pid))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	user, userErr := strconv.Atoi(fields[11])
+	system, systemErr := strconv.Atoi(fields[12])
+	if userErr != nil || systemErr != nil {
+		c.t.Fatalf("stat %s", stat)
+	}
+	return float64(user+system) / 100
+}
+
+// status returns a figure of the program's memory, in megabytes; asked for its present
+// size, its largest begins again there.
+func (c *child) status(name string) int {
+	c.t.Helper()
+	process := fmt.Sprintf("/proc/%d/", c.command.Process.Pid)
+	if name == "VmRSS" {
+		if err := os.WriteFile(process+"clear_refs", []byte("5"), 0); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	status, err := os.ReadFile(process + "status")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	found := regexp.MustCompile(name + `:\s+(\d+) kB`).FindSubmatch(status)
+	if found == nil {
+		c.t.Fatalf("no %s in %s", name, status)
+	}
+	kilobytes, err := strconv.Atoi(string(found[1]))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return kilobytes >> 10
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Bounds is what many requests may take together in one process.
+type Bounds struct {
+	WorkspaceMegabytes int // PALIMPSEST_WORKSPACE_INFLIGHT_MB: of the bodies of a workspace's requests that wait for their answer
+	Megabytes          int // PALIMPSEST_INFLIGHT_MB: of all bodies that do
+	PlaceConnections   int // PALIMPSEST_CONNECTIONS_PER_PLACE: connections of one place on which nobody has proven who they are; 0: any number
+}
+
+// DefaultBounds returns the bounds of an installation that sets none.
+func DefaultBounds() Bounds {
+	return Bounds{WorkspaceMegabytes: 256, Megabytes: 1024, PlaceConnections: 512}
+}
+
+// leastMegabytes lets one body of the largest size through.
+const leastMegabytes = 64
+
+// boundSettings lists the settings of bounds.
+func boundSettings() []setting {
+	whole := func(least int, field func(*Bounds) *int) func(*Config, string) error {
+		return func(config *Config, value string) error {
+			number, err := strconv.Atoi(value)
+			if err != nil || number < least || number > 1<<20 {
+				return fmt.Errorf("must be a whole number from %d to %d", least, 1<<20)
+			}
+			*field(&config.Bounds) = number
+			return nil
+		}
+	}
+	return []setting{
+		{"PALIMPSEST_WORKSPACE_INFLIGHT_MB", whole(leastMegabytes, func(b *Bounds) *int { return &b.WorkspaceMegabytes })},
+		{"PALIMPSEST_INFLIGHT_MB", whole(leastMegabytes, func(b *Bounds) *int { return &b.Megabytes })},
+		{"PALIMPSEST_CONNECTIONS_PER_PLACE", whole(0, func(b *Bounds) *int { return &b.PlaceConnections })},
+	}
+}

@@ -1,0 +1,43 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"slices"
+	"sync"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/wire"
+)
+
+// largeMessage is from how many bytes on a parsed message is kept for the next module
+// that reads it: each parse copies all its texts.
+const largeMessage = 1 << 20
+
+// largeMessages are the large messages of a body that have been parsed. They are safe for
+// concurrent use.
+type largeMessages struct {
+	mu     sync.Mutex
+	parsed map[int]conversation.Message
+}
+
+// KeepLarge has the exchange parse each large message of its body once. The body must not
+// change from then on.
+func (e *Exchange) KeepLarge() {
+	e.large = &largeMessages{parsed: make(map[int]conversation.Message)}
+}
+
+// message returns message i, with blocks of the caller's own.
+func (l *largeMessages) message(i int, raw json.RawMessage, codec wire.Codec) (conversation.Message, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	message, known := l.parsed[i]
+	if !known {
+		var err error
+		if message, err = codec.Parse(raw); err != nil {
+			return conversation.Message{}, err
+		}
+		l.parsed[i] = message
+	}
+	message.Blocks = slices.Clone(message.Blocks)
+	return message, nil
+}

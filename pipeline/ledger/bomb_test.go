@@ -1,0 +1,56 @@
+package ledger
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// A loop whose variable stands for itself ends.
+func TestLoopThatNamesItselfEnds(t *testing.T) {
+	t.Parallel()
+	got := readShell("for x in $x a; do cat $x; done; for y in $z; do cat $y; done; for z in $y; do cat $z $y; done")
+	if len(got.reads) != 1 || got.reads[0] != "a" {
+		t.Errorf("reads %q", got.reads)
+	}
+}
+
+// What a command costs to read grows with its length, not with its square: each shape is
+// read at two lengths, and the longer one may allocate little more than in proportion.
+func TestReadingACommandGrowsWithItsLength(t *testing.T) {
+	for name, shape := range map[string]func(n int) string{
+		"substitutions":            func(n int) string { return strings.Repeat("$(", n) },
+		"substitutions with words": func(n int) string { return strings.Repeat("a $(", n) },
+		"arithmetic":               func(n int) string { return strings.Repeat("$((", n) },
+		"backquotes":               func(n int) string { return strings.Repeat("`a`", n) },
+		"pipes":                    func(n int) string { return strings.Repeat("a | ", n) },
+		"documents":                func(n int) string { return strings.Repeat("cat <<A\n", n) },
+		"names":                    func(n int) string { return "rm" + distinct(n) },
+		"a loop":                   func(n int) string { return "for x in" + distinct(n) + "; do rm" + strings.Repeat(" $x", n) + "; done" },
+		"redirections":             func(n int) string { return strings.ReplaceAll(distinct(n), " ", " >") },
+		"folders":                  func(n int) string { return strings.Repeat("cd a;", n) + "cat b" },
+		"folders and files":        func(n int) string { return strings.Repeat("cd a;cat b;", n) },
+	} {
+		allocated := func(n int) uint64 {
+			var before, after runtime.MemStats
+			command := shape(n)
+			runtime.ReadMemStats(&before)
+			readShell(command)
+			runtime.ReadMemStats(&after)
+			return after.TotalAlloc - before.TotalAlloc
+		}
+		allocated(1)
+		if short, long := allocated(1_000), allocated(4_000); long > 9*short+1<<16 {
+			t.Errorf("%s: %d bytes for 1,000 and %d for 4,000", name, short, long)
+		}
+	}
+}
+
+// distinct returns so many words.
+func distinct(n int) string {
+	var words strings.Builder
+	for i := range n {
+		words.WriteString(" f" + strings.Repeat("x", 1) + string(rune('a'+i%26)) + string(rune('a'+i/26%26)) + string(rune('a'+i/676%26)))
+	}
+	return words.String()
+}
