@@ -67,7 +67,7 @@ func TestProviderKeyBringsBoundedHeaders(t *testing.T) {
 	}
 }
 
-// A streamed body arrives as it was sent, with its encoding; one of no bytes is none.
+// A streamed body arrives as it was sent, with its encoding. An empty one is not read.
 func TestStreamedBodiesArriveAsTheyAre(t *testing.T) {
 	t.Parallel()
 	type arrived struct {
