@@ -67,8 +67,8 @@ func TestOverflowIsAnsweredByOneSmallerPrompt(t *testing.T) {
 func TestEmergencyPassIsDeterministic(t *testing.T) {
 	t.Parallel()
 	var bodies []string
+	double := providertest.NewServer(t, providertest.Config{Window: small}) // another base URL is another session
 	for range 2 {
-		double := providertest.NewServer(t, providertest.Config{Window: small})
 		setupAt(t, double.URL).send(http.MethodPost, messagesPath, toolSession("claude-sonnet-4-5", 30, 800))
 		last, _ := double.Last()
 		bodies = append(bodies, string(last.Body))

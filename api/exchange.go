@@ -192,7 +192,7 @@ func (s *Server) asked(ctx context.Context, codec wire.Codec, call call, header 
 		return prompt.Request{}, err
 	}
 	return prompt.Request{
-		Scope: session.Scope{Workspace: call.key.Workspace, APIKey: call.key.ID, Format: codec.Format()},
+		Scope: session.Scope{Workspace: call.key.Workspace, APIKey: call.key.ID, Format: codec.Format(), Upstream: call.target.Upstream()},
 		Codec: codec, Config: config, Headers: header, Path: path, Body: body, Bypass: call.asked.bypass, DryRun: call.asked.dryRun, NoStore: call.asked.noStore, Long: asksLongWindow(header),
 		Windows: windows, Usage: true, Provider: string(call.target.Provider),
 		Allow: func(model tokens.Model, asked string) error {

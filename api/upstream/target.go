@@ -36,6 +36,38 @@ func TargetOf(key tenants.ProviderKey, dialect tenants.Provider, secret, model s
 	return Target{Provider: dialect, BaseURL: key.BaseURL, Key: secret, KeyID: key.ID, Auth: key.Auth, Headers: key.Headers, Model: model}
 }
 
+// ownBaseURL returns where a provider itself takes requests, "" if it is not known.
+func ownBaseURL(provider tenants.Provider) string {
+	switch provider {
+	case tenants.ProviderAnthropic:
+		return "https://api.anthropic.com"
+	case tenants.ProviderOpenAI:
+		return "https://api.openai.com"
+	}
+	return ""
+}
+
+// Upstream names the place that the target's requests go to, the same for all keys and
+// all spellings of its base URL; "" for the provider's own.
+func (t Target) Upstream() string {
+	base, query, _ := strings.Cut(t.BaseURL, "?")
+	base = strings.TrimSuffix(strings.TrimRight(base, "/"), "/v1")
+	if parsed, err := url.Parse(base); err == nil && parsed.Host != "" && !NeedsModel(base) {
+		host := strings.ToLower(parsed.Host)
+		if port := map[string]string{"https": ":443", "http": ":80"}[parsed.Scheme]; port != "" {
+			host = strings.TrimSuffix(host, port)
+		}
+		base = parsed.Scheme + "://" + host + parsed.EscapedPath()
+	}
+	switch {
+	case query != "":
+		return base + "?" + query
+	case base == ownBaseURL(t.Provider):
+		return ""
+	}
+	return base
+}
+
 // NeedsModel reports whether requests to a base URL must say which model they are for.
 func NeedsModel(baseURL string) bool { return strings.Contains(baseURL, modelPlace) }
 
@@ -100,10 +132,8 @@ func isPrivate(base *url.URL) bool {
 func address(target Target, path string) (string, error) {
 	base, query, _ := strings.Cut(target.BaseURL, "?")
 	switch {
-	case base == "" && target.Provider == tenants.ProviderAnthropic:
-		base = "https://api.anthropic.com"
-	case base == "" && target.Provider == tenants.ProviderOpenAI:
-		base = "https://api.openai.com"
+	case base == "" && ownBaseURL(target.Provider) != "":
+		base = ownBaseURL(target.Provider)
 	case base == "":
 		return "", fmt.Errorf("%w: provider %q has no base URL", ErrUnreachable, target.Provider)
 	case NeedsModel(base):

@@ -354,5 +354,8 @@ func sessionID(scope Scope, hint Hint) uuid.UUID {
 func root(scope Scope, name, lane string) conversation.Hash {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%s|%s|%s|%q|%q", scope.Workspace, scope.APIKey, scope.Format, name, lane)
+	if scope.Upstream != "" { // links stored before upstreams counted stay valid for the provider's own
+		fmt.Fprintf(hash, "|%q", scope.Upstream)
+	}
 	return conversation.Hash(hash.Sum(nil))
 }

@@ -144,6 +144,7 @@ func TestOtherKeyWorkspaceOrFormatSharesNothing(t *testing.T) {
 		"workspace": {Workspace: uuid.New(), APIKey: b.scope.APIKey, Format: b.scope.Format},
 		"key":       {Workspace: b.scope.Workspace, APIKey: uuid.New(), Format: b.scope.Format},
 		"format":    {Workspace: b.scope.Workspace, APIKey: b.scope.APIKey, Format: conversation.OpenAIChat},
+		"upstream":  {Workspace: b.scope.Workspace, APIKey: b.scope.APIKey, Format: b.scope.Format, Upstream: "https://llm.example.com"},
 	} {
 		other := &bundle{store: b.store, resolver: b.resolver, scope: scope}
 		lane := other.send(t, session.Hint{Name: "same", Source: "header"}, "hello HI more")

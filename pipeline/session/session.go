@@ -56,6 +56,9 @@ type Scope struct {
 	Workspace uuid.UUID
 	APIKey    uuid.UUID
 	Format    conversation.Format
+
+	// Upstream is the base URL that prompts go to, "" for the provider's own.
+	Upstream string `json:",omitempty"`
 }
 
 // Seen is what an exchange adds to its session: the recorder stores it.

@@ -55,7 +55,7 @@ type Service struct {
 	sealer    Sealer
 	known     *otter.Cache[uuid.UUID, tenants.Principal]
 	begun     atomic.Bool   // somebody has signed up
-	changes   atomic.Uint64 // times that Forget was called
+	changes   atomic.Uint64 // times that logins changed
 	now       func() time.Time
 }
 
@@ -240,6 +240,7 @@ func (s *Service) LogOut(ctx context.Context, login tenants.Login) error {
 	if err := s.store.RevokeLogin(ctx, login.UserID, login.ID); err != nil {
 		return fmt.Errorf("log out: %w", err)
 	}
+	s.changes.Add(1) // a read under way may still find it active
 	s.known.Invalidate(login.ID)
 	return nil
 }

@@ -23,7 +23,7 @@ const sqlHolding = `SELECT l.id, l.position, sum(e.tokens) AS held FROM (SELECT 
 	CROSS JOIN LATERAL (SELECT lane_id, tokens FROM archive_entries WHERE workspace_id = $1 AND hash = kept.hash OFFSET 0) e
 	JOIN lanes l ON l.workspace_id = $1 AND l.id = e.lane_id
 	JOIN sessions s ON s.workspace_id = $1 AND s.id = l.session_id
-	WHERE l.id <> $3 AND l.kind = 'main' AND s.api_key_id = $4 AND s.format = $5
+	WHERE l.id <> $3 AND l.kind = 'main' AND s.api_key_id = $4 AND s.format = $5 AND s.upstream = $6
 	GROUP BY l.workspace_id, l.id ORDER BY held DESC, l.last_at DESC, l.id DESC LIMIT 1`
 
 // Holding returns the lane of a main conversation of the scope, other than lane, that
@@ -36,7 +36,7 @@ func (s *Store) Holding(ctx context.Context, scope session.Scope, lane uuid.UUID
 	}
 	var held session.Held
 	err := s.door.InTenant(ctx, scope.Workspace, func(tx *gorm.DB) error {
-		row := tx.Statement.ConnPool.QueryRowContext(ctx, sqlHolding, scope.Workspace, hashes, lane, scope.APIKey, string(scope.Format))
+		row := tx.Statement.ConnPool.QueryRowContext(ctx, sqlHolding, scope.Workspace, hashes, lane, scope.APIKey, string(scope.Format), storable(scope.Upstream))
 		return row.Scan(&held.Lane, &held.Messages, &held.Tokens)
 	})
 	if errors.Is(err, sql.ErrNoRows) {

@@ -19,13 +19,13 @@ import (
 // writers never wait for each other in a circle.
 const (
 	sqlSessions = `INSERT INTO sessions (workspace_id, id, api_key_id, format, name, source, title, client, model,
-			started_at, last_at, exchanges, tokens_before, tokens_after, net_microusd)
+			started_at, last_at, exchanges, tokens_before, tokens_after, net_microusd, upstream)
 		SELECT $1, id, api_key_id, format, name, source, title, client, model, started_at, last_at, exchanges,
-			tokens_before, tokens_after, net_microusd
+			tokens_before, tokens_after, net_microusd, upstream
 		FROM unnest($2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
-			$10::timestamptz[], $11::timestamptz[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[])
+			$10::timestamptz[], $11::timestamptz[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::text[])
 			AS t (id, api_key_id, format, name, source, title, client, model, started_at, last_at, exchanges,
-				tokens_before, tokens_after, net_microusd)
+				tokens_before, tokens_after, net_microusd, upstream)
 		ON CONFLICT (workspace_id, id) DO UPDATE SET
 			title = CASE WHEN sessions.title = '' THEN excluded.title ELSE sessions.title END,
 			client = CASE WHEN excluded.client = '' OR excluded.last_at < sessions.last_at THEN sessions.client ELSE excluded.client END,
@@ -83,12 +83,14 @@ func recordSessions(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error
 	var (
 		ids, keys                                     []uuid.UUID
 		formats, names, sources, titles, clients, llm []string
+		upstreams                                     []string
 		started, last                                 []time.Time
 		exchanges, before, after, net                 []int64
 	)
 	for _, row := range sessionRows(seen) {
 		ids, keys = append(ids, row.Session), append(keys, row.Scope.APIKey)
 		formats, names = append(formats, string(row.Scope.Format)), append(names, storable(row.Name))
+		upstreams = append(upstreams, storable(row.Scope.Upstream))
 		sources, titles = append(sources, storable(row.Source)), append(titles, storable(row.Title))
 		clients, llm = append(clients, storable(row.Client)), append(llm, storable(row.Model))
 		started, last = append(started, row.started), append(last, row.At)
@@ -96,7 +98,7 @@ func recordSessions(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error
 		before, after = append(before, row.tokensBefore), append(after, row.tokensAfter)
 	}
 	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlSessions, workspace, ids, keys,
-		formats, names, sources, titles, clients, llm, started, last, exchanges, before, after, net)
+		formats, names, sources, titles, clients, llm, started, last, exchanges, before, after, net, upstreams)
 	return err
 }
 

@@ -208,9 +208,9 @@ func (c *serverCalls) note(block *conversation.Block) {
 		case 0:
 			c.isSettled = true
 		case 1:
-			delete(c.open, id)
+			delete(c.open, block.ID)
 		default:
-			c.open[id]--
+			c.open[block.ID]--
 		}
 	}
 }
