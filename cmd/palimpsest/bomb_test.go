@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"palimpsest/api/upstream/providertest"
+	"palimpsest/cmd/palimpsest/buildtest"
 	"palimpsest/migrations/dbtest"
 )
 
@@ -85,7 +86,7 @@ func TestNoRequestTakesTheProcessDown(t *testing.T) {
 		_, _ = io.WriteString(w, `{"content":[]}`)
 	}))
 	t.Cleanup(provider.Close)
-	c := &child{t: t, binary: build(t), dir: t.TempDir(), databaseURL: dbtest.New(t).OwnerURL}
+	c := &child{t: t, binary: buildtest.Palimpsest(t), dir: t.TempDir(), databaseURL: dbtest.New(t).OwnerURL}
 	c.start()
 	w := &tenant{instance: &instance{t: t, double: &providertest.Server{URL: provider.URL}}}
 	c.adopt(w)
