@@ -41,6 +41,7 @@ func (s *Server) Register(e *echo.Echo) {
 	e.GET(modelsPath, s.models)
 	e.GET(modelsPath+"/*", s.models)
 	e.GET("/v1/pipeline", s.pipeline)
+	s.refusePlatforms(e)
 	e.Match(upstream.Methods(), "/v1/*", s.passthrough)
 	if s.Recall != nil {
 		e.Any(mcpPath, s.recall)

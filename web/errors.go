@@ -67,6 +67,17 @@ func notTaken(status int) problem {
 	}
 }
 
+// supportedAPIs says where a program that asked for an address that is not here may go.
+const supportedAPIs = "Clients of models use /v1/messages, /v1/chat/completions or /v1/responses; the product's own API is below /api/v1."
+
+// isProgram reports whether a request comes from a client of an API: it sends JSON, or
+// asks for it and for no page.
+func isProgram(request *http.Request) bool {
+	accept := request.Header.Get("Accept")
+	isJSON := strings.HasPrefix(request.Header.Get("Content-Type"), echo.MIMEApplicationJSON) || strings.Contains(accept, echo.MIMEApplicationJSON)
+	return isJSON && !strings.Contains(accept, "text/html") && request.Header.Get("Hx-Request") == ""
+}
+
 // errors answers with a page for what a handler returns. The cause goes to the
 // log only, under the reference that the page shows.
 func (s *Server) errors(next echo.HandlerFunc) echo.HandlerFunc {
@@ -85,6 +96,9 @@ func (s *Server) errors(next echo.HandlerFunc) echo.HandlerFunc {
 			s.config.Log.ErrorContext(c.Request().Context(), "page failed", "path", c.Path(), "reference", reference, "error", err)
 		}
 		content := problemPage(found, reference)
+		if found.status == http.StatusNotFound && isProgram(c.Request()) {
+			return c.JSON(found.status, map[string]any{"error": map[string]string{"type": "not_found_error", "message": "There is no such address here. " + supportedAPIs}})
+		}
 		who, err := s.principal(c)
 		if err != nil || who.Workspace.ID == uuid.Nil {
 			return layout.Plain(c, found.status, found.title, content)

@@ -353,6 +353,19 @@ func TestAnAddressWithoutAPageSaysSo(t *testing.T) {
 	}
 }
 
+func TestProgramThatAsksForNoPageGetsJSON(t *testing.T) {
+	t.Parallel()
+	for _, person := range []*webtest.Person{webtest.Start(t).Stranger(t), webtest.Start(t).SignUp(t, "northbeam")} {
+		page := person.Get("/v3/nothing", "Accept", "application/json")
+		if page.Status != http.StatusNotFound || !strings.HasPrefix(page.Header.Get("Content-Type"), "application/json") || !strings.Contains(page.HTML, `"message":"There is no such address here.`) {
+			t.Errorf("it answers %d %s: %s", page.Status, page.Header.Get("Content-Type"), page.HTML)
+		}
+		if page := person.Get("/v3/nothing", "Accept", "text/html,application/json"); !strings.HasPrefix(page.Header.Get("Content-Type"), "text/html") {
+			t.Errorf("a browser gets %s", page.Header.Get("Content-Type"))
+		}
+	}
+}
+
 // brokenPipelines cannot be read.
 type brokenPipelines struct{ web.Pipelines }
 

@@ -77,9 +77,15 @@ func Documents(first int, messages []conversation.Message) []Document {
 			block := &message.Blocks[j]
 			switch block.Kind {
 			case conversation.ToolCall:
-				document := called(block, lead(message))
-				if at, answered := results.of(i, block.ID); answered {
+				at, answered := results.of(i, block.ID)
+				if answered {
 					taken[at] = true
+				}
+				if isRecall(block.Name) {
+					continue // it says again what other documents say
+				}
+				document := called(block, lead(message))
+				if answered {
 					document.answer(&messages[at.message].Blocks[at.block])
 					document.To = first + at.message + 1
 				}
@@ -95,6 +101,17 @@ func Documents(first int, messages []conversation.Message) []Document {
 		}
 	}
 	return documents
+}
+
+// isRecall reports whether a tool is one of the product's own that read the archive, by
+// whatever name a client puts in front of it: "mcp__palimpsest__recall_search".
+func isRecall(tool string) bool {
+	for _, own := range []string{"recall_search", "recall_get"} {
+		if before, found := strings.CutSuffix(tool, own); found && (before == "" || strings.ContainsAny(before[len(before)-1:], "_./:-")) {
+			return true
+		}
+	}
+	return false
 }
 
 // place is a block of a message.

@@ -279,3 +279,20 @@ func FuzzTerms(f *testing.F) {
 		}
 	})
 }
+
+// What a model recalled before says nothing that the archive does not say elsewhere.
+func TestRecallFindsNoEarlierRecall(t *testing.T) {
+	t.Parallel()
+	for tool, isFound := range map[string]bool{
+		"recall_search": false, "mcp__palimpsest__recall_search": false, "palimpsest_recall_get": false, "palimpsest.recall_search": false,
+		"recall_searcher": true, "totalrecall_search": true, "recall_search_all": true, "Bash": true,
+	} {
+		documents := search.Documents(0, []conversation.Message{
+			message(conversation.Assistant, called("c1", tool, `{"query":"retry budget"}`)),
+			message(conversation.User, answered("c1", "1. k7f2m7qa#12 the retry budget is 3")),
+		})
+		if (len(documents) > 0) != isFound {
+			t.Errorf("%s: %d documents", tool, len(documents))
+		}
+	}
+}
