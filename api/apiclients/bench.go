@@ -46,6 +46,9 @@ func (b *Bench) Try(ctx context.Context, client Client, wanted Case) (*Trial, er
 	if wanted.recalls && client.recall == nil {
 		trial.Skipped = "it is not given the recall tools here"
 	}
+	if wanted.only != "" && client.Package != wanted.only {
+		trial.Skipped = "the case is for another client"
+	}
 	if trial.Skipped != "" {
 		return trial, nil
 	}
@@ -89,6 +92,9 @@ func (b *Bench) Try(ctx context.Context, client Client, wanted Case) (*Trial, er
 		return nil, err
 	}
 	trial.Exchanges, trial.Received, trial.Took = tap.all(), double.Requests(), time.Since(started)
+	if trial.NetMicroUSD, err = b.net(ctx, trial); err != nil {
+		return nil, err
+	}
 	remark, err := wanted.judge(trial)
 	var own string
 	own, trial.Err = trial.alwaysHolds(s.key)
@@ -96,6 +102,40 @@ func (b *Bench) Try(ctx context.Context, client Client, wanted Case) (*Trial, er
 	trial.Remark = strings.Trim(remark+"; "+own, "; ")
 
 	return trial, nil
+}
+
+// net returns what compression saved in a trial, net of what it cost, in millionths of a US
+// dollar, once all of the trial's requests are recorded.
+func (b *Bench) net(ctx context.Context, trial *Trial) (int64, error) {
+	if trial.Case.window == 0 {
+		return 0, nil
+	}
+	const attempts, pause = 60, 250 * time.Millisecond
+	for range attempts {
+		var usage struct {
+			Data []struct {
+				Requests    int   `json:"requests"`
+				NetMicroUSD int64 `json:"net_micro_usd"`
+			} `json:"data"`
+		}
+		if err := b.account.Call(ctx, http.MethodGet, "/usage?by=day", nil, &usage); err != nil {
+			return 0, fmt.Errorf("usage of the trial: %w", err)
+		}
+		requests, net := 0, int64(0)
+		for _, day := range usage.Data {
+			requests, net = requests+day.Requests, net+day.NetMicroUSD
+		}
+		if requests >= len(trial.Received) {
+			return net, nil
+		}
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+
+	return 0, fmt.Errorf("the requests of %s were not recorded", trial.Client.Name)
 }
 
 // open makes a workspace and returns an API key of it.
@@ -124,7 +164,7 @@ func (b *Bench) session(client Client, wanted Case) (*session, error) {
 	if err := writeBelow(s.work, noteFile, "The word is "+noteWord+".\n"); err != nil {
 		return nil, err
 	}
-	for i := range parts {
+	for i := range wanted.read() {
 		if err := writeBelow(s.work, partFile(i+1), partText(i+1)); err != nil {
 			return nil, err
 		}

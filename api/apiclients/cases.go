@@ -2,6 +2,7 @@ package apiclients
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"net/http"
 
@@ -29,6 +30,12 @@ type Case struct {
 	// recalls says that the client is given the proxy's recall tools.
 	recalls bool
 
+	// parts is how many parts there are to read; 0 means parts.
+	parts int
+
+	// only is the package of the one client that the case is for; "" means all.
+	only string
+
 	// says is what the user says, one after the other.
 	says func(c Client) []string
 
@@ -50,12 +57,16 @@ const windowSize = 60_000
 // parts is how many parts a session past the window reads: about 90,000 tokens.
 const parts = 46
 
+// manyParts is how many parts a long session reads: far past the window, a turn each.
+const manyParts = 300
+
 // Cases returns all cases, in the order of the table's columns.
 func Cases() []Case {
 	return []Case{
 		{Name: answerCase, says: says("Say that you are there."), play: sayReady, judge: saidReady},
 		{Name: "tool turn", says: says("Read " + noteFile + " and tell me the word."), play: readNote, judge: toldTheWord},
 		{Name: "past the window", window: windowSize, says: says("Read all parts, one after the other."), play: readParts(parts), judge: wentPastTheWindow},
+		{Name: "300 steps past the window", window: windowSize, parts: manyParts, only: claudeCodePackage, says: says("Read all parts, one after the other."), play: readParts(manyParts), judge: wentPastTheWindowAtAProfit},
 		{Name: "window not known", window: windowSize, unknown: true, refused: true, says: says("Read all parts, one after the other."), play: readParts(parts), judge: wentPastTheWindow},
 		{Name: "window set too large", window: windowSize, assumed: 100_000, refused: true, says: says("Read all parts, one after the other."), play: readParts(parts), judge: wentPastTheWindow},
 		{Name: "own compaction", compacts: true, says: saysUntilCompaction, play: readForCompaction(func(c Client) int { return c.fills }), judge: compactedItself},
@@ -68,6 +79,9 @@ func Cases() []Case {
 		recallCase(),
 	}
 }
+
+// read is how many parts there are to read.
+func (c *Case) read() int { return cmp.Or(c.parts, parts) }
 
 func says(texts ...string) func(Client) []string {
 	return func(Client) []string { return texts }

@@ -7,13 +7,40 @@ import (
 	"palimpsest/api/upstream/providertest"
 )
 
-// claudeCode is Claude Code, which speaks the Messages API.
-func claudeCode() Client {
+// claudeCodePackage is Claude Code on npm.
+const claudeCodePackage = "@anthropic-ai/claude-code"
+
+// claudeCode is Claude Code, which speaks the Messages API, on the model that the docs
+// name.
+func claudeCode() Client { return claudeCodeOn("Claude Code", "claude-opus-5-5") }
+
+// claudeCodeOnOthers is Claude Code on one model of each further family that it treats
+// differently, the newest first: to the newest it sends a system message behind every
+// turn, the older ones get their thinking back in other ways. It only goes past the window.
+func claudeCodeOnOthers() []Client {
+	var clients []Client
+	for _, model := range []string{"claude-sonnet-5", "claude-opus-4-8", "claude-sonnet-4-6", "claude-sonnet-4-5"} {
+		client := claudeCodeOn("Claude Code, "+model, model)
+		client.skips = map[string]string{}
+		for _, one := range Cases() {
+			if one.window != windowSize {
+				client.skips[one.Name] = "the model makes no difference"
+			}
+		}
+		clients = append(clients, client)
+	}
+	return clients
+}
+
+// claudeCodeOn is Claude Code on a model.
+func claudeCodeOn(name, model string) Client {
 	return Client{
-		Name:    "Claude Code",
-		Package: "@anthropic-ai/claude-code",
+		Name:    name,
+		Package: claudeCodePackage,
 		prepare: func(*session) error { return nil },
-		say:     sayToClaudeCode,
+		say: func(s *session, text string, again bool) (command, error) {
+			return sayToClaudeCode(s, model, text, again)
+		},
 		shell: func(line string) providertest.Call {
 			return call("Bash", bashInput{Command: line, Description: "Look"})
 		},
@@ -36,14 +63,14 @@ func claudeCode() Client {
 
 // sayToClaudeCode starts Claude Code with the lines of the docs, of which the last
 // is its name.
-func sayToClaudeCode(s *session, text string, again bool) (command, error) {
+func sayToClaudeCode(s *session, model, text string, again bool) (command, error) {
 	lines, err := s.snippet("Claude Code", "sh")
 	if err != nil {
 		return command{}, err
 	}
 	arguments := []string{
 		"-c", "PATH=" + s.install + "/node_modules/.bin:$PATH\n" + lines + ` "$@"`, "claude",
-		"-p", text, "--model", "claude-opus-5-5", "--allowedTools", "Bash,Read,Agent",
+		"-p", text, "--model", model, "--allowedTools", "Bash,Read,Agent",
 	}
 	if s.recalls {
 		settings, err := s.recallSettings()

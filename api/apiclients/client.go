@@ -55,8 +55,9 @@ type Client struct {
 
 // Clients returns all clients, in the order of the table's rows.
 func Clients() []Client {
-	return []Client{
-		claudeCode(),
+	clients := append([]Client{claudeCode()}, claudeCodeOnOthers()...)
+
+	return append(clients,
 		codex(),
 		pi("messages", "anthropic"), pi("chat", "chat"), pi("responses", "openai"),
 		opencode("messages", "anthropic"), opencode("chat", "chat"), opencode("responses", "openai"),
@@ -66,7 +67,7 @@ func Clients() []Client {
 		goSDK("Anthropic SDK", "\t\"context\"\n\t\"fmt\"\n", anthropicGo),
 		goSDK("OpenAI SDK", "\t\"context\"\n\t\"fmt\"\n\n\t\"github.com/openai/openai-go/v3/responses\"\n", openaiGo),
 		curl(),
-	}
+	)
 }
 
 // program returns a command of an installed package.

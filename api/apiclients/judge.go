@@ -52,11 +52,21 @@ func wentPastTheWindow(t *Trial) (string, error) {
 		return "", fmt.Errorf("the session never grew past the window: %d tokens", largest)
 	case t.model.summaries > 0:
 		return "", errors.New("the client compacted by itself")
-	case t.model.rounds != parts+2:
-		return "", fmt.Errorf("%d rounds, want %d: the client asked again", t.model.rounds, parts+2)
+	case t.model.rounds != t.Case.read()+2:
+		return "", fmt.Errorf("%d rounds, want %d: the client asked again", t.model.rounds, t.Case.read()+2)
 	}
 
-	return fmt.Sprintf("%d epochs, %d tokens", epochs, largest), oneLane(t)
+	return fmt.Sprintf("%d epochs, %d tokens, net $%.2f", epochs, largest, float64(t.NetMicroUSD)/1e6), oneLane(t)
+}
+
+// wentPastTheWindowAtAProfit wants compression to have saved more than it cost, too.
+func wentPastTheWindowAtAProfit(t *Trial) (string, error) {
+	remark, err := wentPastTheWindow(t)
+	if err == nil && t.NetMicroUSD <= 0 {
+		err = fmt.Errorf("compression cost more than it saved: net $%.2f", float64(t.NetMicroUSD)/1e6)
+	}
+
+	return remark, err
 }
 
 // oneLane wants all requests of the main agent in one session and lane.

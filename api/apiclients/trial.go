@@ -27,8 +27,11 @@ type Trial struct {
 	Exchanges []Exchange // as the client saw them
 	Received  []providertest.Recorded
 	Took      time.Duration
-	Remark    string // what is worth knowing though nothing is wrong
-	Err       error  // what is wrong
+
+	NetMicroUSD int64 // saved, net of what compression cost, where the case has a window
+
+	Remark string // what is worth knowing though nothing is wrong
+	Err    error  // what is wrong
 
 	model *model
 	judge func(format string, header http.Header, body []byte) error // the provider's word on a request

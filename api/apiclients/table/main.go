@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -29,6 +30,8 @@ type options struct {
 	install string
 	client  string
 	cases   string
+	habits  string
+	learn   bool
 	keep    string
 	open    bool
 	inside  bool
@@ -42,6 +45,8 @@ func main() {
 	flag.StringVar(&wanted.client, "client", "", "try only clients whose name holds this")
 	flag.StringVar(&wanted.cases, "case", "", "try only cases whose name holds this")
 	flag.StringVar(&wanted.keep, "keep", "", "directory to write what was seen of each trial into")
+	flag.StringVar(&wanted.habits, "habits", "api/apiclients/testdata/habits", "directory with the lists of what each client is known to send")
+	flag.BoolVar(&wanted.learn, "learn", false, "add what is new to the lists")
 	flag.BoolVar(&wanted.open, "open", false, "leave the clients the network, where it cannot be closed")
 	flag.BoolVar(&wanted.inside, "inside", false, "be the part that runs in the closed network")
 	flag.Parse()
@@ -144,6 +149,7 @@ func tryAll(ctx context.Context, bench *apiclients.Bench, wanted options) error 
 		}
 	}
 	report := apiclients.NewReport(cases)
+	sent := map[string]apiclients.Habits{}
 	for _, client := range apiclients.Clients() {
 		if !strings.Contains(strings.ToLower(client.Name), strings.ToLower(wanted.client)) {
 			continue
@@ -162,6 +168,12 @@ func tryAll(ctx context.Context, bench *apiclients.Bench, wanted options) error 
 			}
 			fmt.Fprintln(os.Stderr, trial)
 			report.Add(trial, version)
+			if client.Package != "" && trial.Skipped == "" {
+				if sent[client.Package] == nil {
+					sent[client.Package] = apiclients.Habits{}
+				}
+				sent[client.Package].Add(trial)
+			}
 			if wanted.keep != "" && trial.Skipped == "" {
 				if err := trial.Keep(wanted.keep); err != nil {
 					return err
@@ -171,9 +183,37 @@ func tryAll(ctx context.Context, bench *apiclients.Bench, wanted options) error 
 	}
 
 	fmt.Println(report.Table()) //nolint:forbidigo // the command's result
-	if failed := report.Failed(); failed > 0 {
-		return fmt.Errorf("%d failed", failed)
+	added, err := compare(sent, wanted)
+	if err != nil {
+		return err
+	}
+	if failed := report.Failed(); failed > 0 || added > 0 {
+		return fmt.Errorf("%d failed, %d new habits", failed, added)
 	}
 
 	return nil
+}
+
+// compare prints what clients sent that is not on their lists, or adds it there, and
+// returns how much was printed.
+func compare(sent map[string]apiclients.Habits, wanted options) (added int, err error) {
+	for _, name := range slices.Sorted(maps.Keys(sent)) {
+		list := strings.NewReplacer("@", "", "/", "-").Replace(name)
+		if wanted.learn {
+			err = sent[name].Learn(wanted.habits, list)
+		}
+		if err != nil {
+			return added, err
+		}
+		habits, err := sent[name].Compare(wanted.habits, list)
+		if err != nil {
+			return added, err
+		}
+		for _, habit := range habits {
+			fmt.Printf("new in what %s sends: %s\n", name, habit) //nolint:forbidigo // the command's result
+		}
+		added += len(habits)
+	}
+
+	return added, nil
 }

@@ -9,8 +9,12 @@ import (
 )
 
 // noticeShare is what the newest notice of each kind may take together, as a share of
-// what the prompt may have. The oldest that do not fit fold with their turns.
-const noticeShare = 1.0 / 16
+// what the prompt may have. The oldest that do not fit fold with their turns. Claude Code
+// says in 2,500 tokens where it runs.
+const noticeShare = 1.0 / 8
+
+// aroundNotice is about what the messages around a notice take, in o200k tokens.
+const aroundNotice = 40
 
 // fate is what becomes of a message when its turn is folded.
 type fate int
@@ -74,7 +78,7 @@ func (p *planner) findKept() error {
 				return err
 			}
 			if p.fates[i] = newestOf(notices, &message); p.fates[i] == stays && p.isFarBack(i) {
-				if budget -= digest.Tokens; budget < 0 || p.rung >= foldsPinned {
+				if budget -= digest.Tokens + aroundNotice; budget < 0 || p.rung >= foldsPinned {
 					p.fates[i] = foldsAway
 				}
 			}
