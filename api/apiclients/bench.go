@@ -107,7 +107,7 @@ func (b *Bench) Try(ctx context.Context, client Client, wanted Case) (*Trial, er
 // net returns what compression saved in a trial, net of what it cost, in millionths of a US
 // dollar, once all of the trial's requests are recorded.
 func (b *Bench) net(ctx context.Context, trial *Trial) (int64, error) {
-	if trial.Case.window == 0 {
+	if !trial.Case.hasNet() {
 		return 0, nil
 	}
 	const attempts, pause = 60, 250 * time.Millisecond

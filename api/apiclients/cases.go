@@ -80,6 +80,10 @@ func Cases() []Case {
 	}
 }
 
+// hasNet reports whether the case tells what compression saved: a session goes past its
+// window, and no request is refused on purpose.
+func (c *Case) hasNet() bool { return c.window > 0 && !c.refused }
+
 // read is how many parts there are to read.
 func (c *Case) read() int { return cmp.Or(c.parts, parts) }
 

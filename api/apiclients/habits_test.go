@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestWhatAClientSendsForTheFirstTimeIsANewHabit(t *testing.T) {
+func TestHabitsThatAreNotListedAreNew(t *testing.T) {
 	t.Parallel()
 	sent := func(body string) Habits {
 		habits := Habits{}

@@ -56,7 +56,12 @@ func wentPastTheWindow(t *Trial) (string, error) {
 		return "", fmt.Errorf("%d rounds, want %d: the client asked again", t.model.rounds, t.Case.read()+2)
 	}
 
-	return fmt.Sprintf("%d epochs, %d tokens, net $%.2f", epochs, largest, float64(t.NetMicroUSD)/1e6), oneLane(t)
+	remark := fmt.Sprintf("%d epochs, %d tokens", epochs, largest)
+	if t.Case.hasNet() {
+		remark += fmt.Sprintf(", net $%.2f", float64(t.NetMicroUSD)/1e6)
+	}
+
+	return remark, oneLane(t)
 }
 
 // wentPastTheWindowAtAProfit wants compression to have saved more than it cost, too.
