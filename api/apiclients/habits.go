@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -104,10 +105,13 @@ func text(raw json.RawMessage) string {
 }
 
 // Compare returns the habits that the list of a client in a folder does not have yet,
-// sorted. A client without a list has no habits yet.
+// sorted. A client without a list is not compared: Learn begins one.
 func (h Habits) Compare(folder, client string) ([]string, error) {
 	content, err := os.ReadFile(filepath.Join(folder, client+".txt"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
 		return nil, fmt.Errorf("habits of %s: %w", client, err)
 	}
 	known := map[string]bool{}
@@ -126,18 +130,15 @@ func (h Habits) Compare(folder, client string) ([]string, error) {
 
 // Learn adds the habits to the list of a client in a folder.
 func (h Habits) Learn(folder, client string) error {
-	added, err := h.Compare(folder, client)
-	if err != nil || len(added) == 0 {
-		return err
-	}
 	file := filepath.Join(folder, client+".txt")
 	content, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("habits of %s: %w", client, err)
 	}
-	lines := append(strings.Split(strings.TrimSuffix(string(content), "\n"), "\n"), added...)
+	lines := append(strings.Split(string(content), "\n"), slices.Collect(maps.Keys(h))...)
 	lines = slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 	slices.Sort(lines)
+	lines = slices.Compact(lines)
 	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 		return fmt.Errorf("habits of %s: %w", client, err)
 	}

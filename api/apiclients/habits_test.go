@@ -16,6 +16,12 @@ func TestHabitsThatAreNotListedAreNew(t *testing.T) {
 		return habits
 	}
 	folder := t.TempDir()
+	if added, err := sent(`{}`).Compare(folder, "client"); err != nil || len(added) > 0 {
+		t.Errorf("a client without a list is compared: %q, %v", added, err)
+	}
+	if err := (Habits{}).Learn(folder, "client"); err != nil {
+		t.Fatal(err)
+	}
 	first := sent(`{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"hi"},{"type":"tool_result","content":[{"type":"image"}]}]}]}`)
 
 	added, err := first.Compare(folder, "client")
