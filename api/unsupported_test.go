@@ -23,6 +23,13 @@ func TestAPIsThatAreNotSupportedAreRefusedInTheirShape(t *testing.T) {
 		{"GET", "/v1beta/models", "the Gemini API", "error.message"},
 		{"POST", "/openai/deployments/gpt/chat/completions?api-version=2026-01-01", "Azure OpenAI", "error.message"},
 		{"POST", "/api/generate", "Ollama", "error.message"},
+		{"POST", "/v1/model/m/invoke", "Amazon Bedrock", "message"},
+		{"POST", "/v1/v1beta/models/g:generateContent", "the Gemini API", "error.message"},
+		{"POST", "/v1/v1beta1/projects/p/x", "Google Vertex AI", "error.message"},
+		{"POST", "/v1/publishers/google/models/g:generateContent", "Google Vertex AI", "error.message"},
+		{"POST", "/v1/projects", "Google Vertex AI", "error.message"},
+		{"POST", "/v1/openai/deployments/gpt/chat/completions", "Azure OpenAI", "error.message"},
+		{"POST", "/v1/api/chat", "Ollama", "error.message"},
 	} {
 		answered := p.send(test.method, test.path, `{"messages":[]}`)
 		var body map[string]any

@@ -27,7 +27,7 @@ func (h Habits) Add(t *Trial) {
 	for i := range t.Exchanges {
 		exchange := &t.Exchanges[i]
 		h.note("path", exchange.Method, identifier.ReplaceAllString(exchange.Path, "{id}"))
-		for _, beta := range strings.Split(exchange.Header.Get("Anthropic-Beta"), ",") {
+		for beta := range strings.SplitSeq(exchange.Header.Get("Anthropic-Beta"), ",") {
 			h.note("beta", strings.TrimSpace(beta))
 		}
 		body, _ := members(exchange.Body)

@@ -103,11 +103,11 @@ func Documents(first int, messages []conversation.Message) []Document {
 	return documents
 }
 
-// isRecall reports whether a tool is one of the product's own that read the archive, by
-// whatever name a client puts in front of it: "mcp__palimpsest__recall_search".
+// isRecall reports whether a tool is one of the product's own that read the archive, with
+// or without the server's name that clients put in front: "mcp__palimpsest__recall_search".
 func isRecall(tool string) bool {
 	for _, own := range []string{"recall_search", "recall_get"} {
-		if before, found := strings.CutSuffix(tool, own); found && (before == "" || strings.ContainsAny(before[len(before)-1:], "_./:-")) {
+		if server, found := strings.CutSuffix(tool, own); found && (server == "" || strings.Contains(server, "palimpsest")) {
 			return true
 		}
 	}

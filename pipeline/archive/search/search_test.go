@@ -285,7 +285,7 @@ func TestRecallFindsNoEarlierRecall(t *testing.T) {
 	t.Parallel()
 	for tool, isFound := range map[string]bool{
 		"recall_search": false, "mcp__palimpsest__recall_search": false, "palimpsest_recall_get": false, "palimpsest.recall_search": false,
-		"recall_searcher": true, "totalrecall_search": true, "recall_search_all": true, "Bash": true,
+		"recall_searcher": true, "total_recall_search": true, "mcp__notion__recall_search": true, "recall_search_all": true, "Bash": true,
 	} {
 		documents := search.Documents(0, []conversation.Message{
 			message(conversation.Assistant, called("c1", tool, `{"query":"retry budget"}`)),
