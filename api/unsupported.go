@@ -27,7 +27,7 @@ const supported = "Palimpsest serves Anthropic Messages (/v1/messages), OpenAI C
 func platforms() []platform {
 	return []platform{
 		{"Amazon Bedrock", []string{"/model/*", "/inference-profiles", "/inference-profiles/*", "/foundation-models", "/foundation-models/*"}, bedrockError},
-		{"Google Vertex AI", []string{"/v1/projects", "/v1/projects/*", "/v1beta1/projects/*", "/projects/*", "/publishers/*"}, vertexError},
+		{"Google Vertex AI", []string{"/projects", "/projects/*", "/v1beta1/projects/*", "/publishers/*"}, vertexError},
 		{"the Gemini API", []string{"/v1beta/*", "/v1alpha/*", "/v1beta1/*"}, googleError},
 		{"Azure OpenAI", []string{"/openai/deployments/*", "/deployments/*"}, openAIError},
 		{"Ollama", []string{"/api/generate", "/api/chat", "/api/tags", "/api/embed", "/api/show"}, openAIError},

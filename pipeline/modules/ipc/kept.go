@@ -35,9 +35,10 @@ const (
 	foldsPinned      // turns that a person pinned, what the bridge brought back, summaries, notices
 	foldsHeld        // item references, unknown roles, tools made known, what precedes a compaction
 	foldsTyped       // the message that a person typed last, where it stands in an older turn
-
-	lastRung = foldsTyped
 )
+
+// lastRung is the highest rung.
+const lastRung = foldsTyped
 
 // String returns the rung's name in events.
 func (r rung) String() string {

@@ -66,8 +66,6 @@ func readItem(raw json.RawMessage) item {
 		switch string(name) {
 		case "type":
 			read.kind, _ = wire.String(value)
-		default:
-			read.more = true
 		case "role":
 			read.role, _ = wire.String(value)
 		case "id":
@@ -92,6 +90,8 @@ func readItem(raw json.RawMessage) item {
 			}
 		case "output":
 			read.output = value
+		default:
+			read.more = true
 		}
 	}
 	if read.kind == "" && read.role == "" && read.id != "" {
