@@ -1,7 +1,7 @@
 package api
 
 import (
-	"fmt"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -73,13 +73,13 @@ func TestMemoryComesAsTheBodyDoes(t *testing.T) {
 		}
 	}
 	var all bodies
-	refused := fmt.Errorf("no more")
+	refused := errors.New("no more")
 	if _, err := all.read(readerFunc(func(into []byte) (int, error) { return len(into), nil }), -1, func(more int) error {
 		if more > 1<<20 {
 			return refused
 		}
 		return nil
-	}); err != refused {
+	}); !errors.Is(err, refused) {
 		t.Errorf("%v", err)
 	}
 	if _, err := all.read(strings.NewReader("short"), 10, func(int) error { return nil }); err == nil {

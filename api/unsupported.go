@@ -76,14 +76,14 @@ func vertexError(message string) []byte {
 	return encodedError(both)
 }
 
-// googleError is an error in the shape of Google's APIs.
-// (cloud.google.com/apis/design/errors)
+// googleError is an error in the shape of Google's APIs
+// (cloud.google.com/apis/design/errors).
 func googleError(message string) []byte {
 	return encodedError(map[string]any{"error": map[string]any{"code": http.StatusNotFound, "message": message, "status": "NOT_FOUND"}})
 }
 
-// bedrockError is an error in the shape of Amazon Bedrock's runtime.
-// (docs.aws.amazon.com/bedrock/latest/APIReference/CommonErrors.html)
+// bedrockError is an error in the shape of Amazon Bedrock's runtime
+// (docs.aws.amazon.com/bedrock/latest/APIReference/CommonErrors.html).
 func bedrockError(message string) []byte {
 	return encodedError(map[string]any{"__type": "ResourceNotFoundException", "message": message})
 }
@@ -92,7 +92,7 @@ func encodedError(body map[string]any) []byte {
 	var out strings.Builder
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
-	if encoder.Encode(body) != nil { // plain values
+	if encoder.Encode(body) != nil { //nolint:errchkjson // strings, numbers, and maps of them
 		return nil
 	}
 	return []byte(out.String())

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -116,7 +117,7 @@ func (c *child) cpu() float64 {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	user, userErr := strconv.Atoi(fields[11])
 	system, systemErr := strconv.Atoi(fields[12])
 	if userErr != nil || systemErr != nil {

@@ -203,8 +203,8 @@ func (l *Ledger) addSystem(place Place, message *conversation.Message) {
 	}
 }
 
-// addHooks notes the standing orders in what the person's hooks added to the conversation:
-// "UserPromptSubmit hook additional context: Always run the linter."
+// addHooks notes the standing orders in what the person's hooks added to the conversation,
+// such as "UserPromptSubmit hook additional context: Always run the linter".
 func (l *Ledger) addHooks(place Place, text string) {
 	for _, tag := range material {
 		text = withoutElement(text, tag, false)

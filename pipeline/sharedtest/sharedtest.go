@@ -44,7 +44,7 @@ func Files(t testing.TB, pattern string) []string {
 
 // folder returns where ../shared lies, whichever package is tested.
 func folder() string {
-	_, file, _, _ := runtime.Caller(0)
+	_, file, _, _ := runtime.Caller(0) //nolint:dogsled // the file alone is wanted
 	return filepath.Join(filepath.Dir(file), "..", "..", "..", "shared")
 }
 

@@ -41,8 +41,8 @@ func end(test func(t testing.TB)) *watched {
 
 func TestMissingPartIsSkippedUnlessRequired(t *testing.T) {
 	for _, needs := range []func(t testing.TB){
-		func(t testing.TB) { sharedtest.Path(t, "data", "no such folder") },
-		func(t testing.TB) { sharedtest.Files(t, "data/no such folder/*.json") },
+		func(t testing.TB) { t.Helper(); sharedtest.Path(t, "data", "no such folder") },
+		func(t testing.TB) { t.Helper(); sharedtest.Files(t, "data/no such folder/*.json") },
 	} {
 		t.Setenv(sharedtest.Variable, "")
 		if w := end(needs); w.failed != "" || !strings.Contains(w.skipped, "no such folder") {

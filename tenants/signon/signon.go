@@ -148,7 +148,7 @@ func (s *Service) begin(ctx context.Context, email, next string) (address, held 
 // It returns tenants.ErrSignOn for everything that does not prove who they are, a
 // tenants.TooMany after too much of it from one place, a tenants.CodeNeeded for
 // a person with a second factor, and tenants.ErrSignOnLink for an account that is to be
-// proven by its own password or passkey first. here is who is logged in in that browser.
+// proven by its own password or passkey first. here is whom that browser's session belongs to.
 func (s *Service) Finish(ctx context.Context, here tenants.Principal, held, state, code, userAgent string) (token, next string, err error) {
 	err = s.throttled(ctx, "sign-on back from ", func() error {
 		token, next, err = s.finish(ctx, here, held, state, code, userAgent)

@@ -37,11 +37,11 @@ type caller struct {
 	key    *modelKey // nil: the person is logged in
 }
 
-func (c caller) String() string {
-	if c.key != nil {
-		return "key " + c.key.id.String()
+func (by caller) String() string {
+	if by.key != nil {
+		return "key " + by.key.id.String()
 	}
-	return "person " + c.person.String()
+	return "person " + by.person.String()
 }
 
 // canUse is the model's table of scopes and roles.

@@ -28,7 +28,7 @@ type Service interface {
 
 	// Finish returns the token of a login and where it leads, tenants.ErrSignOn, a
 	// tenants.TooMany, a tenants.CodeNeeded, or tenants.ErrSignOnLink for an account that
-	// here, who is logged in in the browser, has not proven.
+	// here, whom the browser's session belongs to, has not proven.
 	Finish(ctx context.Context, here tenants.Principal, held, state, code, userAgent string) (token, next string, err error)
 
 	Find(ctx context.Context, workspace tenants.WorkspaceID) (tenants.SignOn, []tenants.Domain, error)

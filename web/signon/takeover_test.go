@@ -12,14 +12,14 @@ import (
 	"palimpsest/web/webtest"
 )
 
-// signUpAt signs a person up with an address of the company, in a workspace of their own.
-func (c *company) signUpAt(t *testing.T, email string) (*webtest.Person, tenants.User) {
+// signUpMira signs up a person with an address of the company, in a workspace of her own.
+func (c *company) signUpMira(t *testing.T) (*webtest.Person, tenants.User) {
 	t.Helper()
 	person := c.Stranger(t)
-	if page := person.Post("/signup", "email", email, "password", webtest.Password, "workspace", "elsewhere"); page.Path != "/overview" {
+	if page := person.Post("/signup", "email", "mira@corp.example", "password", webtest.Password, "workspace", "elsewhere"); page.Path != "/overview" {
 		t.Fatalf("sign up led to %s", page.Path)
 	}
-	user, _, err := c.DB.UserByEmail(t.Context(), email)
+	user, _, err := c.DB.UserByEmail(t.Context(), "mira@corp.example")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestAccountThatBelongsElsewhereIsNotOpenedByAnIdentityProvider(t *testing.T
 	t.Parallel()
 	for name, verified := range map[string]bool{"verified": true, "unverified": false} {
 		c := setup(t)
-		victim, user := c.signUpAt(t, "mira@corp.example")
+		victim, user := c.signUpMira(t)
 		if verified {
 			c.exec(t, "UPDATE users SET verified_at = now() WHERE id = $1", user.ID)
 		}
@@ -64,7 +64,7 @@ func TestAccountThatBelongsElsewhereIsNotOpenedByAnIdentityProvider(t *testing.T
 func TestOperatorIsNotOpenedByAnIdentityProvider(t *testing.T) {
 	t.Parallel()
 	c := setup(t)
-	_, user := c.signUpAt(t, "mira@corp.example")
+	_, user := c.signUpMira(t)
 	c.exec(t, "DELETE FROM logins WHERE user_id = $1", user.ID)
 	c.exec(t, "UPDATE members SET workspace_id = $2 WHERE user_id = $1", user.ID, c.owner.Workspace.ID)
 	c.exec(t, "INSERT INTO operators (user_id) VALUES ($1)", user.ID)
@@ -77,7 +77,7 @@ func TestOperatorIsNotOpenedByAnIdentityProvider(t *testing.T) {
 func TestConnectedAccountOpensItsWorkspaceOnly(t *testing.T) {
 	t.Parallel()
 	c := setup(t)
-	person, user := c.signUpAt(t, "mira@corp.example")
+	person, user := c.signUpMira(t)
 	c.exec(t, "INSERT INTO operators (user_id) VALUES ($1)", user.ID)
 	elsewhere, err := c.DB.Memberships(t.Context(), user.ID)
 	if err != nil {
@@ -110,7 +110,7 @@ func TestConnectedAccountOpensItsWorkspaceOnly(t *testing.T) {
 func TestCodeAfterSingleSignOnOpensItsWorkspaceOnly(t *testing.T) {
 	t.Parallel()
 	c := setup(t)
-	person, user := c.signUpAt(t, "mira@corp.example")
+	person, user := c.signUpMira(t)
 	person.Get(c.begin(t, person, mira()))
 	principal, _, err := c.People.OpenSignOn(t.Context(), user, c.owner.Workspace.ID, "test")
 	if err != nil || principal.Login.SignOn != c.owner.Workspace.ID || len(principal.Memberships) != 1 {
@@ -143,8 +143,8 @@ func TestAnotherIssuerHasTheDomainsProvenAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = rival.Shutdown() })
-	save := func(provider *mockoidc.MockOIDC) webtest.Page {
-		return c.owner.Post("/settings/sign-on", "issuer", provider.Issuer(), "client_id", provider.ClientID, "secret", provider.ClientSecret, "role", "viewer")
+	save := func(provider *mockoidc.MockOIDC) {
+		c.owner.Post("/settings/sign-on", "issuer", provider.Issuer(), "client_id", provider.ClientID, "secret", provider.ClientSecret, "role", "viewer")
 	}
 	count := func() bool {
 		_, err := c.DB.SignOnWorkspace(t.Context(), "corp.example")

@@ -42,15 +42,15 @@ func program(t testing.TB, name, module, main string) string {
 		path := filepath.Join(folder, name)
 		// go test remembers a result only as long as the files that were looked at
 		// are the same.
-		if _, err := os.Stat(path); err != nil {
+		if _, err := os.Stat(path); err != nil { //nolint:gosec // who runs the tests names the folder
 			t.Fatalf("%s is set: %v; run make test-programs, or unset it", Folder, err)
 		}
 		return path
 	}
-	_, file, _, _ := runtime.Caller(0)
+	_, file, _, _ := runtime.Caller(0) //nolint:dogsled // the file alone is wanted
 	root := filepath.Join(filepath.Dir(file), "..", "..", "..")
 	path := filepath.Join(t.TempDir(), name)
-	build := exec.CommandContext(t.Context(), "go", "-C", filepath.Join(root, module), "build", "-o", path, main)
+	build := exec.CommandContext(t.Context(), "go", "-C", filepath.Join(root, module), "build", "-o", path, main) //nolint:gosec // this repository's programs
 	if said, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build %s: %v\n%s", name, err, said)
 	}
