@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,12 +19,12 @@ import (
 )
 
 // What one request of any shape may take of the process. On a quiet machine none takes more
-// than 2 s but for thousands of turns that are archived at once; what these tests look for
-// took a minute and gigabytes.
+// than 2 s but words of random letters, whose tokens are merged one by one; what these tests
+// look for took a minute and gigabytes.
 const (
 	bombSize   = 24 << 20 // bytes
 	bombCPU    = 15.0     // seconds, of all cores together
-	bombMemory = 800      // megabytes
+	bombMemory = 500      // megabytes
 )
 
 // bombs are bodies that cost most for their size, by endpoint and what they are made of.
@@ -52,6 +53,13 @@ func bombs() map[string]string {
 	}
 	commands := numbered(`{"role":"assistant","content":[{"type":"tool_use","id":"t#","name":"Bash","input":{"command":"`+strings.Repeat("$(", 30_000)+`"}}]},`+
 		user(`{"type":"tool_result","tool_use_id":"t#","content":"x"}`), 300)
+	random := rand.New(rand.NewPCG(1, 2))
+	var letters strings.Builder // words that no vocabulary has
+	for i := range bombSize {
+		if letters.WriteByte("qwertzuiopasdfghjklyxcvbnm"[random.IntN(26)]); i%500 == 499 {
+			letters.WriteString(" 1 ")
+		}
+	}
 	return map[string]string{
 		"/v1/messages blocks":                messages(user(many(text))),
 		"/v1/messages empty blocks":          messages(user(many("{}"))),
@@ -65,6 +73,7 @@ func bombs() map[string]string {
 		"/v1/messages a script":              command(strings.Repeat("$(", bombSize/2)),
 		"/v1/messages scripts":               messages(user(text) + "," + commands),
 		"/v1/messages a loop in itself":      command("for x in $x; do cat $x; done"),
+		"/v1/messages letters":               messages(user(`{"type":"text","text":"` + letters.String() + `"}`)),
 		"/v1/messages messages":              messages(numbered(user(`{"type":"text","text":"a#"}`), 99_000)),
 		"/v1/messages blocks in messages":    messages(numbered(user(strings.Repeat(text+",", 800)+text), 1_000)),
 		"/v1/messages calls of servers":      messages(user(text) + `,{"role":"assistant","content":[` + numbered(`{"type":"server_tool_use","id":"s#"}`, 12_000) + "," + numbered(`{"type":"x_tool_result","tool_use_id":"s#"}`, 12_000) + `]}`),

@@ -24,20 +24,19 @@ func IsTyped(text string) bool {
 // withoutTag returns a text without its <tag>…</tag> parts.
 func withoutTag(text, tag string) string {
 	opening, closing := "<"+tag+">", "</"+tag+">"
-	before, rest, found := strings.Cut(text, opening)
-	if !found {
-		return text
-	}
 	var kept strings.Builder
-	for found {
-		_, after, closed := strings.Cut(rest, closing)
-		if !closed {
-			kept.WriteString(before + opening + rest)
-			return kept.String()
+	for {
+		before, inside, found := strings.Cut(text, opening)
+		_, after, closed := strings.Cut(inside, closing)
+		if !found || !closed {
+			break
 		}
 		kept.WriteString(before)
-		before, rest, found = strings.Cut(after, opening)
+		text = after
 	}
-	kept.WriteString(before)
+	if kept.Len() == 0 {
+		return text
+	}
+	kept.WriteString(text)
 	return kept.String()
 }

@@ -13,17 +13,20 @@ type Made struct {
 }
 
 // Calls returns the calls of a whole turn, in order. first is the index of its first
-// message. They share the messages' memory.
+// message. They share the messages' memory; without calls the list is empty, not nil.
 func Calls(first int, messages []conversation.Message) []Made {
-	results := map[string]*conversation.Block{}
+	results, count := map[string]*conversation.Block{}, 0
 	for i := range messages {
 		for j := range messages[i].Blocks {
-			if block := &messages[i].Blocks[j]; block.Kind == conversation.ToolResult {
+			block := &messages[i].Blocks[j]
+			if block.Kind == conversation.ToolResult {
 				results[block.ID] = block
+			} else if block.Kind == conversation.ToolCall {
+				count++
 			}
 		}
 	}
-	var calls []Made
+	calls := make([]Made, 0, count)
 	for i := range messages {
 		if messages[i].Role != conversation.Assistant {
 			continue

@@ -62,7 +62,7 @@ func title(exchange *pipeline.Exchange) string {
 // shorten returns the first line of text, at most maxTitle characters of it.
 func shorten(text string) string {
 	text, _, _ = strings.Cut(text, "\n")
-	if runes := []rune(text); len(runes) > maxTitle {
+	if runes := []rune(text[:min(len(text), 4*maxTitle+4)]); len(runes) > maxTitle {
 		return string(runes[:maxTitle-1]) + "…"
 	}
 	return text

@@ -33,8 +33,8 @@ func NewCounter() (*Counter, error) {
 
 // Count returns the tokens of an ordinary text: what looks like a special token
 // counts as the characters it is written in. The count is exact but for words and
-// runs of one kind of character above 64 KiB, of which the rest is taken to be
-// like the first 64 KiB. The time is linear in the text.
+// runs of one kind of character above 8 KiB, of which the rest is taken to be
+// like the first 8 KiB. The time is linear in the text.
 func (c *Counter) Count(text string) int {
 	count := 0
 	for i := 0; i < len(text); {

@@ -9,7 +9,7 @@ const (
 	// runs of one character can have any length; of a longer one the beginning is
 	// counted and taken for the rest. So a text of one long run costs no more than
 	// any other.
-	longPiece = 64 << 10
+	longPiece = 8 << 10
 )
 
 // merged returns how many tokens a piece that is no token itself has.

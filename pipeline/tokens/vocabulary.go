@@ -9,6 +9,7 @@ import (
 	"hash/maphash"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/pkoukk/tiktoken-go-loader/assets"
@@ -33,6 +34,7 @@ type vocabulary struct {
 	slab  []byte
 	ends  []uint32 // ends[r] is where the token of rank r ends in slab
 	slots []uint32 // by hash: a tag of it above rankBits, rank+1 below; 0: empty
+	pairs []uint32 // ranks of the tokens of two bytes, by the bytes: the first lookup of each byte that is merged
 }
 
 const (
@@ -53,6 +55,7 @@ func newVocabulary() (*vocabulary, error) {
 		slab:  make([]byte, 0, vocabularyText),
 		ends:  make([]uint32, 0, vocabularySize),
 		slots: make([]uint32, 1<<slotBits),
+		pairs: slices.Repeat([]uint32{unranked}, 1<<16),
 	}
 	if err := v.read(file); err != nil {
 		return nil, fmt.Errorf("read vocabulary: %w", err)
@@ -94,7 +97,11 @@ func (v *vocabulary) add(encoded []byte) error {
 	if len(v.slab) == start {
 		return errors.New("an empty token")
 	}
-	hash := v.hash(string(v.slab[start:]))
+	token := string(v.slab[start:])
+	if len(token) == 2 {
+		v.pairs[load2(token)] = uint32(len(v.ends)) //nolint:gosec // below rankMask
+	}
+	hash := v.hash(token)
 	slot := hash >> (64 - slotBits)
 	for v.slots[slot] != 0 {
 		slot = (slot + 1) & (1<<slotBits - 1)
@@ -154,7 +161,12 @@ func load4(text string) uint64 {
 }
 
 // rankOf returns the rank of a token, unranked for what is none.
-func (v *vocabulary) rankOf(token string) uint32 { return v.rank(token, v.hash(token)) }
+func (v *vocabulary) rankOf(token string) uint32 {
+	if len(token) == 2 {
+		return v.pairs[load2(token)]
+	}
+	return v.rank(token, v.hash(token))
+}
 
 // tag returns the part of a hash that a slot keeps, in the bits above a rank.
 func tag(hash uint64) uint32 { return uint32(hash&math.MaxUint32) &^ rankMask }

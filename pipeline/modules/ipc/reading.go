@@ -63,7 +63,7 @@ func (p *planner) read(t *turn) error {
 // calls returns the turn's calls, in order.
 func (r *reading) calls() []ledger.Made {
 	if r.made == nil {
-		r.made = append([]ledger.Made{}, ledger.Calls(r.from, r.messages)...)
+		r.made = ledger.Calls(r.from, r.messages)
 	}
 	return r.made
 }
