@@ -18,11 +18,12 @@ func Calls(first int, messages []conversation.Message) []Made {
 	results, count := map[string]*conversation.Block{}, 0
 	for i := range messages {
 		for j := range messages[i].Blocks {
-			block := &messages[i].Blocks[j]
-			if block.Kind == conversation.ToolResult {
+			switch block := &messages[i].Blocks[j]; block.Kind {
+			case conversation.ToolResult:
 				results[block.ID] = block
-			} else if block.Kind == conversation.ToolCall {
+			case conversation.ToolCall:
 				count++
+			default:
 			}
 		}
 	}
