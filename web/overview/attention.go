@@ -118,7 +118,7 @@ func hindranceText(hindrances []tenants.Hindrance) string {
 		return hindranceReason("")
 	}
 	most := hindrances[0]
-	of := most.Client
+	of := components.ClientName(most.Client)
 	if most.Version != "" {
 		of += " " + most.Version
 	}
