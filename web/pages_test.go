@@ -115,7 +115,7 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 		"suspend":              busy.Get("/operator/workspaces/" + fresh.Workspace.ID.String() + "/suspend"),
 		"not suspended":        busy.Post("/operator/workspaces/"+fresh.Workspace.ID.String()+"/suspend", "confirm", "x"),
 	}
-	for _, path := range []string{"/", "/signup", "/login", "/signup?sent=1", "/reset", "/verify", "/dev/mail"} {
+	for _, path := range []string{"/", "/signup", "/login", "/signup?sent=1", "/reset", "/verify", webtest.MailsPath} {
 		pages[path] = stranger.Get(path)
 	}
 	for _, path := range []string{

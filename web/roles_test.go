@@ -57,7 +57,7 @@ func reaches() map[string]reach {
 
 		"GET /reset": {}, "POST /reset": {}, "GET /reset/:secret": {}, "GET /reset/new": {}, "POST /reset/new": {},
 		"GET /verify": {}, "POST /verify": {}, "GET /verify/:secret": {}, "GET /verify/confirm": {}, "POST /verify/confirm": {},
-		"GET /dev/mail": {},
+		"GET /dev/mail/:token": {},
 
 		"GET /account":               {roles: "oamvb"},
 		"POST /account/password":     {roles: "oamvb"},

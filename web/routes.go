@@ -73,7 +73,7 @@ func (s *Server) strangers(pages *echo.Group) {
 	pages.GET(paths.Verify+"/:secret", door.Open(paths.ConfirmEmail))
 	pages.GET(paths.ConfirmEmail, door.ConfirmForm)
 	pages.POST(paths.ConfirmEmail, door.Confirm)
-	pages.GET(paths.DevMail, devmail.New(s.deps.Mails, s.config.PublicURL, s.config.Now).Show)
+	pages.GET(paths.DevMail+"/:token", devmail.New(s.deps.Mails, s.config.MailToken, s.config.PublicURL, s.config.Now).Show)
 }
 
 // people adds the pages about people and where they belong.

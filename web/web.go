@@ -56,6 +56,10 @@ type Config struct {
 	// page then says as well; empty: it is none.
 	Demo string
 
+	// MailToken is the last part of the address at which mails are shown that are not
+	// sent; empty: they are not shown.
+	MailToken string
+
 	// JumpWithin is what a group of the palette takes at most, as jump.Deps have it.
 	JumpWithin time.Duration
 

@@ -24,6 +24,7 @@ const startTime = 10 * time.Minute
 type Program struct {
 	URL     string
 	Admin   string // base URL of its metrics; empty for a program that logs none
+	Mails   string // URL of the page that shows mails; empty for a program that logs none
 	command *exec.Cmd
 }
 
@@ -50,7 +51,7 @@ func Start(ctx context.Context, binary string, arguments, environment []string) 
 	select {
 	case listening, found := <-addresses:
 		if found {
-			program.URL, program.Admin = listening.product, listening.admin
+			program.URL, program.Admin, program.Mails = listening.product, listening.admin, listening.mails
 			return program, nil
 		}
 		_ = command.Wait() // what it printed says more than its exit code
@@ -61,15 +62,16 @@ func Start(ctx context.Context, binary string, arguments, environment []string) 
 }
 
 // addresses are the base URLs at which a program listens; that of its metrics may be
-// empty.
-type addresses struct{ product, admin string }
+// empty, as may the URL of its mails.
+type addresses struct{ product, admin, mails string }
 
 // findAddresses reads what a program prints until it ends. It sends the address of the
-// line "msg=listening addr=…", and that of a line before it that says "admin listening";
-// without the former it closes found, and lines holds all that was printed.
+// line "msg=listening addr=…", and those of lines before it that say "admin listening" and
+// where mails are shown; without the former it closes found, and lines holds all that was printed.
 func findAddresses(output io.ReadCloser, lines *strings.Builder, found chan<- addresses) {
 	defer func() { _ = output.Close() }()
 	listening := regexp.MustCompile(`msg=(listening|"admin listening") addr=(\S+)`)
+	mails := regexp.MustCompile(`msg="mails are kept.*" url=(\S+)`)
 	var read addresses
 	reader := bufio.NewReader(output)
 	for {
@@ -83,6 +85,9 @@ func findAddresses(output io.ReadCloser, lines *strings.Builder, found chan<- ad
 			return
 		case match != nil:
 			read.admin = "http://" + match[2]
+		}
+		if match := mails.FindStringSubmatch(line); match != nil {
+			read.mails = match[1]
 		}
 		lines.WriteString(line)
 		if err != nil {

@@ -119,8 +119,8 @@ func runDemo(ctx context.Context, config Config, days int, out io.Writer) (err e
 	provider.Withdraw()
 	config.Demo = fmt.Sprintf("This is a demo: everything in it was made up, and no model is asked. Log in as %s with the password “%s”.", state.Made.Email, demo.Password)
 	return runProgram(ctx, config, func(p *program) {
-		fmt.Fprintf(out, "\nThe demo runs at %s\nLog in as %s with the password: %s\n\nTo send a request of your own, which a double of the providers answers:\n"+
-			"  export PALIMPSEST_KEY=%s\nmake demo-clean removes everything.\n\n", p.reachable(), state.Made.Email, demo.Password, state.Made.Key)
+		fmt.Fprintf(out, "\nThe demo runs at %s\nLog in as %s with the password: %s\nMails that it would send: %s\n\nTo send a request of your own, which a double of the providers answers:\n"+
+			"  export PALIMPSEST_KEY=%s\nmake demo-clean removes everything.\n\n", p.reachable(), state.Made.Email, demo.Password, p.mailsAt(), state.Made.Key)
 	})
 }
 

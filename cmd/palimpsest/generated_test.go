@@ -18,7 +18,7 @@ import (
 // A1, A2, A7, A13, B14, C2, E2
 func TestLongSessionsNeverFail(t *testing.T) {
 	t.Parallel()
-	for format, path := range paths() {
+	for format, path := range endpoints() {
 		t.Run(string(format), func(t *testing.T) {
 			t.Parallel()
 			i := start(t, providertest.Config{Window: 100_000, KeepBodies: 1})
@@ -101,8 +101,8 @@ func generated(double *providertest.Server, turns int) []byte {
 	return session.Body(session.Steps() - 1)
 }
 
-// paths returns the endpoint of each format.
-func paths() map[conversation.Format]string {
+// endpoints returns the endpoint of each format.
+func endpoints() map[conversation.Format]string {
 	return map[conversation.Format]string{
 		conversation.Anthropic: "/v1/messages", conversation.OpenAIChat: "/v1/chat/completions", conversation.OpenAIResponses: "/v1/responses",
 	}

@@ -9,7 +9,18 @@ import (
 	"palimpsest/tenants/mail"
 	"palimpsest/tenants/tenantsdb"
 	"palimpsest/web/devmail"
+	"palimpsest/web/paths"
 )
+
+// mailsAt returns the address at which mails are read that are not sent: links in them open
+// accounts, so that only the database that is this program's own has one, and no one but
+// the log knows its end. It is empty where there is none.
+func (p *program) mailsAt() string {
+	if p.mailToken == "" {
+		return ""
+	}
+	return p.reachable() + paths.DevMail + "/" + p.mailToken
+}
 
 // outbox has mails sent in the background. Where there is no mail server they are kept,
 // and it returns what shows them.
@@ -17,6 +28,7 @@ func (p *program) outbox(db *tenantsdb.DB, people *identity.Service, work *jobsd
 	people.SetMails(identity.Mails{PublicURL: p.reachable(), RequireVerified: p.config.RequireVerifiedEmail})
 	config := mail.Config{Store: db, Writer: people, Observe: metrics.Mailed, Log: p.log, Now: p.now}
 	if p.config.SMTPURL == "" {
+		config.ReadAt = p.mailsAt
 		kept := mail.NewOutbox(config)
 		work.Every("mail", mail.Every, mail.Timeout, kept.Pass)
 		return kept, nil

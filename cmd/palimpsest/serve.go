@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -82,7 +83,8 @@ type program struct {
 	pages     *live.Hub     // tells open pages what happens
 	now       func() time.Time
 	seams     seams
-	isCommand bool // does one thing and ends, also beside the running product
+	mailToken string // ends the address at which mails are shown; empty: they are not shown
+	isCommand bool   // does one thing and ends, also beside the running product
 
 	closers []func() // run last to first
 	once    sync.Once
@@ -103,6 +105,9 @@ func newProgramAt(ctx context.Context, config Config, log *slog.Logger, now func
 			p.close()
 		}
 	}()
+	if config.SMTPURL == "" && (config.DatabaseURL == "" || config.Demo != "") {
+		p.mailToken = rand.Text()
+	}
 	product, err := p.listen(ctx, config.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("PALIMPSEST_ADDR: %w", err)
@@ -128,6 +133,9 @@ func newProgramAt(ctx context.Context, config Config, log *slog.Logger, now func
 	places := connections.NewPlaces(config.Bounds.PlaceConnections, trusted, p.clientAddress())
 	p.server = p.serve(places.Listen(product), places.BoundRequests(handler))
 	p.server.RegisterOnShutdown(p.pages.Close) // pages' streams have no end of their own
+	if address := p.mailsAt(); address != "" {
+		log.Info("mails are kept, as SMTP_URL is not set; read them on this machine", "url", address)
+	}
 	log.Info("listening", "addr", p.listening)
 	return p, nil
 }

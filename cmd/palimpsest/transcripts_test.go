@@ -60,7 +60,7 @@ func TestRealSessionsPassAWindowOfFortyPercent(t *testing.T) {
 // prompt did not begin with the one before it.
 func (w *tenant) replay(codec wire.Codec, body []byte) (sent, epochs, breaks int) {
 	w.t.Helper()
-	path := paths()[codec.Format()]
+	path := endpoints()[codec.Format()]
 	envelope, ends := requests(w.t, codec, body)
 	var before []byte
 	for _, length := range ends {

@@ -63,7 +63,8 @@ type Sender interface {
 type Config struct {
 	Store   Store
 	Writer  Writer
-	Sender  Sender // nil: mails are kept
+	Sender  Sender        // nil: mails are kept
+	ReadAt  func() string // returns the address where mails are read that are kept; empty: nowhere
 	Observe func(outcome string)
 	Log     *slog.Logger
 	Now     func() time.Time
@@ -116,9 +117,20 @@ func (o *Outbox) keep(ctx context.Context) error {
 	mails, err := o.config.Store.KeepMails(ctx, now)
 	for _, mail := range mails {
 		o.config.Observe(Kept)
-		o.config.Log.InfoContext(ctx, "mail is kept, as SMTP_URL is not set; read it at /dev/mail", "mail", mail.ID, "to", mail.To, "subject", mail.Subject)
+		if address := o.readAt(); address != "" {
+			o.config.Log.InfoContext(ctx, "mail is kept, as SMTP_URL is not set; read it on this machine", "url", address, "mail", mail.ID, "to", mail.To, "subject", mail.Subject)
+		} else {
+			o.config.Log.WarnContext(ctx, "mail is not sent; set SMTP_URL", "mail", mail.ID, "to", mail.To, "subject", mail.Subject)
+		}
 	}
 	return errors.Join(err, o.config.Store.DropMails(ctx, now.Add(-GiveUpAfter)))
+}
+
+func (o *Outbox) readAt() string {
+	if o.config.ReadAt == nil {
+		return ""
+	}
+	return o.config.ReadAt()
 }
 
 // try sends one mail and says what becomes of it. An error is the store's.

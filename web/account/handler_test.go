@@ -86,7 +86,7 @@ func TestTheAddressChangesOnceTheNewOneIsConfirmed(t *testing.T) {
 			t.Errorf("%s: %d, %q", field, page.Status, page.Text("#email"))
 		}
 	}
-	if page := person.Post("/account/email", "email", "new@example.com", "email_password", webtest.Password); page.Path != "/account?done=asked" || !page.Has(`a[href="/dev/mail"]`) {
+	if page := person.Post("/account/email", "email", "new@example.com", "email_password", webtest.Password); page.Path != "/account?done=asked" || !page.Has(`[data-testid="mails-kept"]`) {
 		t.Fatalf("led to %s", page.Path)
 	}
 	if page := person.Get("/account"); page.TestID("email") != old {

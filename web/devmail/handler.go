@@ -4,9 +4,11 @@ package devmail
 
 import (
 	"context"
+	"crypto/subtle"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,19 +27,22 @@ type Outbox interface {
 // Handler answers the requests to the page.
 type Handler struct {
 	outbox    Outbox
+	token     string
 	publicURL string
 	now       func() time.Time
 }
 
-// New returns a Handler. The outbox is nil where mails are sent.
-func New(outbox Outbox, publicURL string, now func() time.Time) *Handler {
-	return &Handler{outbox: outbox, publicURL: publicURL, now: now}
+// New returns a Handler. The outbox is nil where mails are sent, and the token, the last
+// part of the page's address, is empty where they are not shown.
+func New(outbox Outbox, token, publicURL string, now func() time.Time) *Handler {
+	return &Handler{outbox: outbox, token: token, publicURL: publicURL, now: now}
 }
 
-// Show shows the mails. Their links open accounts: the page is there only where no
-// mail is sent, and only for a browser on this machine.
+// Show shows the mails. Their links open accounts: the page exists only where no mail is
+// sent, for a browser on this machine that knows the token, which the log alone says.
 func (h *Handler) Show(c echo.Context) error {
-	if h.outbox == nil || !isLocal(c.Request(), h.publicURL) {
+	isKnown := h.token != "" && subtle.ConstantTimeCompare([]byte(c.Param("token")), []byte(h.token)) == 1
+	if h.outbox == nil || !isKnown || !isLocal(c.Request(), h.publicURL) {
 		return tenants.ErrNotFound
 	}
 	mails, err := h.outbox.Kept(c.Request().Context())
@@ -47,11 +52,18 @@ func (h *Handler) Show(c echo.Context) error {
 	return layout.Plain(c, http.StatusOK, "Mails", view(newModel(mails, h.now())))
 }
 
+// forwarding are the headers by which proxies and tunnels tell whom they forward, besides
+// X-Forwarded-… and X-Original-….
+var forwarding = []string{
+	"Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "Client-Ip",
+	"Cf-Connecting-Ip", "Cf-Ray", "Fastly-Client-Ip", "Fly-Client-Ip", "X-Envoy-External-Address", "Tailscale-User-Login",
+}
+
 // isLocal reports whether a request comes from this machine, by no proxy, to a name of
 // this machine, and whether the product is reached nowhere else.
 func isLocal(request *http.Request, publicURL string) bool {
-	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "X-Forwarded-Host"} {
-		if request.Header.Get(name) != "" {
+	for name := range request.Header {
+		if slices.Contains(forwarding, name) || strings.HasPrefix(name, "X-Forwarded-") || strings.HasPrefix(name, "X-Original-") {
 			return false
 		}
 	}

@@ -18,6 +18,9 @@ func TestOnlyTheMachineItselfIsLocal(t *testing.T) {
 		"a public name":   {"http://localhost:8080", "palimpsest.example.com", "127.0.0.1:5000", "", false},
 		"a public URL":    {"https://palimpsest.example.com", "127.0.0.1:8080", "127.0.0.1:5000", "", false},
 		"by a proxy":      {"http://localhost:8080", "localhost:8080", "127.0.0.1:5000", "X-Forwarded-For", false},
+		"by another":      {"http://localhost:8080", "localhost:8080", "127.0.0.1:5000", "Via", false},
+		"by a tunnel":     {"http://localhost:8080", "localhost:8080", "127.0.0.1:5000", "Cf-Connecting-Ip", false},
+		"by a newer one":  {"http://localhost:8080", "localhost:8080", "127.0.0.1:5000", "X-Forwarded-Anything", false},
 	} {
 		request := &http.Request{Host: test.host, RemoteAddr: test.remote, Header: http.Header{}}
 		if test.header != "" {

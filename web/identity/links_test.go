@@ -102,23 +102,37 @@ func TestMailsAreShownOnlyOnTheMachineItself(t *testing.T) {
 	product := webtest.Start(t)
 	unverified := product.SignUpUnverified(t, "northbeam")
 	person := product.Stranger(t)
-	shown := person.Get("/dev/mail")
+	shown := person.Get(webtest.MailsPath)
 	if shown.Status != http.StatusOK || !strings.Contains(shown.TestID("mails"), unverified.Email) || !shown.Has(`[data-testid="mails"] a[href^="/verify/"]`) {
 		t.Errorf("status %d: %s", shown.Status, shown.TestID("mails"))
 	}
 	for _, header := range [][]string{
-		{"X-Forwarded-For", "192.0.2.1"}, {"Forwarded", "for=192.0.2.1"}, {"Host", "palimpsest.example.com"},
+		{"X-Forwarded-For", "192.0.2.1"}, {"Forwarded", "for=192.0.2.1"}, {"Via", "1.1 proxy"}, {"Host", "palimpsest.example.com"},
 	} {
-		if page := person.Get("/dev/mail", header...); page.Status != http.StatusNotFound || strings.Contains(page.HTML, "/verify/") {
+		if page := person.Get(webtest.MailsPath, header...); page.Status != http.StatusNotFound || strings.Contains(page.HTML, "/verify/") {
 			t.Errorf("%v: status %d", header, page.Status)
 		}
+	}
+}
+
+// Links in mails open accounts: who does not know the page's address does not find it.
+func TestMailsAreShownAtAnAddressThatCannotBeGuessed(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUpUnverified(t, "northbeam")
+	for _, path := range []string{"/dev/mail", "/dev/mail/", webtest.MailsPath + "x", strings.TrimSuffix(webtest.MailsPath, "n"), strings.ToUpper(webtest.MailsPath)} {
+		if page := person.Get(path); page.Status != http.StatusNotFound {
+			t.Errorf("%s: status %d", path, page.Status)
+		}
+	}
+	if page := person.Get("/overview"); strings.Contains(page.HTML, "/dev/mail") {
+		t.Error("a page says where mails are read")
 	}
 }
 
 func TestMailsAreNotShownWhereTheyAreSent(t *testing.T) {
 	t.Parallel()
 	product := webtest.Start(t, webtest.MailsAreSent)
-	if page := product.Stranger(t).Get("/dev/mail"); page.Status != http.StatusNotFound {
+	if page := product.Stranger(t).Get(webtest.MailsPath); page.Status != http.StatusNotFound {
 		t.Errorf("status %d", page.Status)
 	}
 }

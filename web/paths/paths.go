@@ -90,7 +90,7 @@ const (
 	Verification  = "/account/verification"
 	AccountLogins = "/account/logins"
 	EndLogins     = "/account/logins/end"
-	DevMail       = "/dev/mail"
+	DevMail       = "/dev/mail" // a token is below it
 
 	SignOnBegin    = "/login/sign-on"
 	SignOnCallback = "/login/sign-on/callback" // where identity providers send people back to

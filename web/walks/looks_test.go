@@ -86,7 +86,7 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"reset", "/reset", always},
 			{"reset sent", "/reset?sent=1", always},
 			{"verify", "/verify", always},
-			{"mails", "/dev/mail", always},
+			{"mails", webtest.MailsPath, always},
 		}},
 		{resetter, []look{{"reset new", "/reset/new", always}}},
 		{halfway, []look{{"log in code", "/login/code", always}}},

@@ -73,6 +73,12 @@ type Product struct {
 // Option changes what the dashboard of a product is made of.
 type Option func(*Product, *web.Deps)
 
+// MailsPath is where the dashboard shows mails.
+const (
+	MailsPath = "/dev/mail/" + mailToken
+	mailToken = "mail-token"
+)
+
 // MailsAreSent has the dashboard show no mails.
 func MailsAreSent(_ *Product, deps *web.Deps) { deps.Mails = nil }
 
@@ -152,7 +158,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	e := echo.New()
 	e.Logger.SetOutput(io.Discard)
 	// However busy the machine is, the palette has all of its groups.
-	web.New(web.Config{PublicURL: PublicURL, Defaults: p.defaults(), Codecs: Codecs(), Log: log, JumpWithin: time.Minute}, deps).Register(e)
+	web.New(web.Config{PublicURL: PublicURL, Defaults: p.defaults(), Codecs: Codecs(), Log: log, JumpWithin: time.Minute, MailToken: mailToken}, deps).Register(e)
 	p.Routes = e.Routes()
 	return e
 }
