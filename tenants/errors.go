@@ -21,6 +21,7 @@ var (
 	ErrNoProvider   = errors.New("no provider key is stored")
 	ErrDenied       = errors.New("role does not allow this")
 	ErrLastOwner    = errors.New("the workspace would have no owner")
+	ErrOperator     = errors.New("an operator's account is not deleted")
 	ErrInvitation   = errors.New("invitation cannot be accepted any more")
 	ErrOtherAddress = errors.New("invitation is for another address")
 	ErrTextDenied   = errors.New("workspace does not let this reader see what was said")

@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -61,6 +62,15 @@ func CheckLeaving(role Role, owners int) error {
 	}
 	return nil
 }
+
+// OnlyOwner is ErrLastOwner of a workspace, by its name.
+type OnlyOwner struct{ Workspace string }
+
+// Error implements error.
+func (e OnlyOwner) Error() string { return fmt.Sprintf("%s: %s", e.Workspace, ErrLastOwner) }
+
+// Unwrap returns ErrLastOwner.
+func (OnlyOwner) Unwrap() error { return ErrLastOwner }
 
 // Invitation asks the person with an address into a workspace. Whoever holds its
 // link and is logged in with the address may accept it, once.

@@ -44,7 +44,7 @@ func auditedForms(own *tenant, providerURL string) map[string]audited {
 		// What people do with their account and where they belong, and what Stripe is
 		// asked for: tenants/identity, passkey, tenantsdb and billing test what is noted of it.
 		"POST /account/password": {}, "POST /account/email": {}, "POST /account/verification": {},
-		"POST /account/logins/end": {}, "POST /account/logins/:id/end": {},
+		"POST /account/logins/end": {}, "POST /account/logins/:id/end": {}, "POST /account/delete": {},
 		"POST /reset": {}, "POST /reset/new": {}, "POST /verify": {}, "POST /verify/confirm": {},
 		"POST /workspaces": {}, "POST /workspaces/:id/enter": {}, "POST /workspaces/leave": {},
 		"POST /invite/:secret": {}, "POST /invite/:secret/signup": {},

@@ -64,6 +64,7 @@ func reaches() map[string]reach {
 		"POST /account/email":        {roles: "oamvb"},
 		"POST /account/verification": {roles: "oamvb"},
 		"POST /account/logins/end":   {roles: "oamvb", ends: true},
+		"POST /account/delete":       {roles: "oamvb"},
 		"GET /login/code":            {}, "POST /login/code": {},
 
 		"POST /login/passkey/options": {}, "POST /login/passkey": {}, "POST /login/code/passkey/options": {}, "POST /login/code/passkey": {},

@@ -86,6 +86,7 @@ func (s *Server) people(pages *echo.Group) {
 	pages.POST(paths.Email, s.as(tenants.Enter, own.Email))
 	pages.POST(paths.Verification, s.as(tenants.Enter, own.Verification))
 	pages.POST(paths.EndLogins, s.as(tenants.Enter, own.EndLogins))
+	pages.POST(paths.DeleteAccount, s.as(tenants.Enter, own.Delete))
 	pages.POST(paths.AccountLogins+"/:id/end", s.as(tenants.Enter, own.EndLogin))
 
 	// Members

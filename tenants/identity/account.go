@@ -43,6 +43,8 @@ type Accounts interface {
 	// Logins returns a user's active logins, the newest first.
 	Logins(ctx context.Context, user uuid.UUID) ([]tenants.Login, error)
 	RevokeLogins(ctx context.Context, user uuid.UUID) error
+	// DeleteAccount returns a tenants.OnlyOwner or tenants.ErrOperator.
+	DeleteAccount(ctx context.Context, user uuid.UUID, revokeKeys bool) error
 }
 
 // Mails says what mails hold and what waits for them.

@@ -21,7 +21,8 @@ const (
 
 // CloseWorkspace takes a workspace out of everybody's reach: its members, API keys
 // and provider keys are gone, on all replicas, and its logins work in another
-// workspace of their person or have ended. then is done in the same transaction. It
+// workspace of their person or have ended. Accounts of people who belong to no other
+// workspace are deleted, but those of operators. then is done in the same transaction. It
 // returns tenants.ErrNotFound for a workspace that is closed or not there.
 func (db *DB) CloseWorkspace(ctx context.Context, workspace uuid.UUID, then func(ctx context.Context) error) error {
 	err := db.Together(ctx, workspace, func(ctx context.Context) error {
@@ -44,13 +45,17 @@ func closeWorkspace(tx *gorm.DB, workspace uuid.UUID) error {
 	if closed.Error != nil {
 		return closed.Error
 	}
-	if err := moveLogins(tx, workspace); err != nil {
+	members, err := moveLogins(tx, workspace)
+	if err != nil {
 		return err
 	}
 	for _, table := range []string{"members", "api_keys", "provider_keys"} {
 		if err := tx.Exec("DELETE FROM "+table+" WHERE workspace_id = ?", workspace).Error; err != nil {
 			return fmt.Errorf("%s: %w", table, err)
 		}
+	}
+	if err := deleteUsers(tx, members); err != nil {
+		return fmt.Errorf("people who belong nowhere else: %w", err)
 	}
 	for _, channel := range []string{KeysChannel, SettingsChannel, LoginsChannel, DeletedChannel} {
 		if err := notify(tx, channel, workspace.String()); err != nil {
@@ -62,21 +67,33 @@ func closeWorkspace(tx *gorm.DB, workspace uuid.UUID) error {
 
 // moveLogins has the logins of a workspace's members work in the workspace that
 // each of them joined first of their others. Those of who has no other end with the
-// membership.
-func moveLogins(tx *gorm.DB, workspace uuid.UUID) error {
-	var members []uuid.UUID
+// membership. It returns who the members were.
+func moveLogins(tx *gorm.DB, workspace uuid.UUID) (members []uuid.UUID, err error) {
 	if err := tx.Raw("SELECT user_id FROM members WHERE workspace_id = ? ORDER BY user_id", workspace).Scan(&members).Error; err != nil {
-		return err
+		return nil, err
 	}
 	for _, member := range members {
 		if err := workFor(tx, forUser, member.String()); err != nil {
-			return err
+			return nil, err
 		}
 		err := tx.Exec(`UPDATE logins l SET workspace_id = n.workspace_id
 			FROM (SELECT m.workspace_id FROM members m WHERE m.user_id = ? AND m.workspace_id <> ? ORDER BY m.created_at, m.workspace_id LIMIT 1) n
 			WHERE l.user_id = ? AND l.workspace_id = ?`, member, workspace, member, workspace).Error
 		if err != nil {
-			return fmt.Errorf("move logins: %w", err)
+			return nil, fmt.Errorf("move logins: %w", err)
+		}
+	}
+	return members, workFor(tx, forUser, "")
+}
+
+// deleteUsers deletes those of some people who belong to no workspace, but operators.
+func deleteUsers(tx *gorm.DB, users []uuid.UUID) error {
+	for _, user := range users {
+		if err := workFor(tx, forUser, user.String()); err != nil {
+			return err
+		}
+		if _, err := deleteUser(tx, user); err != nil {
+			return err
 		}
 	}
 	return workFor(tx, forUser, "")

@@ -66,33 +66,36 @@ func (db *DB) RemoveMember(ctx context.Context, workspace, user uuid.UUID, revok
 // workspace go on in the one that they used last of the others, or in none. It
 // returns tenants.ErrNotFound for who is no member, and tenants.ErrLastOwner.
 func (db *DB) LeaveWorkspace(ctx context.Context, user, workspace uuid.UUID, revokeKeys bool) error {
-	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
-		if err := workFor(tx, forWorkspace, workspace.String()); err != nil {
-			return err
-		}
-		change, err := lockMember(tx, workspace, user)
-		if err != nil {
-			return err
-		}
-		if err := tenants.CheckLeaving(change.role, change.owners); err != nil {
-			return err
-		}
-		err = tx.Exec(`UPDATE logins SET workspace_id = (
-				SELECT m.workspace_id FROM members m WHERE m.user_id = ? AND m.workspace_id <> ?
-				ORDER BY m.seen_at DESC NULLS LAST, m.created_at, m.workspace_id LIMIT 1)
-			WHERE user_id = ? AND workspace_id = ? AND sign_on_workspace IS NULL`, user, workspace, user, workspace).Error
-		if err != nil {
-			return err
-		}
-		if err := endMembership(tx, workspace, user, revokeKeys); err != nil {
-			return err
-		}
-		return endChange(tx, workspace, user, tenants.Change{Action: tenants.MemberLeft, Before: change.fields()})
-	})
+	err := db.inUser(ctx, user, func(tx *gorm.DB) error { return leave(tx, workspace, user, revokeKeys) })
 	if err != nil {
 		return fmt.Errorf("leave workspace %s: %w", workspace, err)
 	}
 	return nil
+}
+
+// leave ends the membership of the person whom the transaction works for.
+func leave(tx *gorm.DB, workspace, user uuid.UUID, revokeKeys bool) error {
+	if err := workFor(tx, forWorkspace, workspace.String()); err != nil {
+		return err
+	}
+	change, err := lockMember(tx, workspace, user)
+	if err != nil {
+		return err
+	}
+	if err := tenants.CheckLeaving(change.role, change.owners); err != nil {
+		return err
+	}
+	err = tx.Exec(`UPDATE logins SET workspace_id = (
+			SELECT m.workspace_id FROM members m WHERE m.user_id = ? AND m.workspace_id <> ?
+			ORDER BY m.seen_at DESC NULLS LAST, m.created_at, m.workspace_id LIMIT 1)
+		WHERE user_id = ? AND workspace_id = ? AND sign_on_workspace IS NULL`, user, workspace, user, workspace).Error
+	if err != nil {
+		return err
+	}
+	if err := endMembership(tx, workspace, user, revokeKeys); err != nil {
+		return err
+	}
+	return endChange(tx, workspace, user, tenants.Change{Action: tenants.MemberLeft, Before: change.fields()})
 }
 
 // memberChange is a member that is about to change, and who changes them.

@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/tenants"
+	"palimpsest/web/components"
 	"palimpsest/web/layout"
 	"palimpsest/web/paths"
 )
@@ -40,6 +41,10 @@ type Service interface {
 
 	// EndLogins ends all logins of a person.
 	EndLogins(ctx context.Context, user uuid.UUID) error
+
+	// DeleteAccount returns a tenants.Invalid that names password, a tenants.TooMany, a
+	// tenants.OnlyOwner, tenants.ErrOperator, or tenants.ErrSignOnOnly.
+	DeleteAccount(ctx context.Context, who tenants.Principal, password string, revokeKeys bool) error
 }
 
 // Handler answers the requests to the page.
@@ -100,6 +105,24 @@ func (h *Handler) EndLogins(c echo.Context, who tenants.Principal) error {
 		return err
 	}
 	return h.leave(c)
+}
+
+// Delete deletes the account.
+func (h *Handler) Delete(c echo.Context, who tenants.Principal) error {
+	keys := c.FormValue("keys")
+	err := h.service.DeleteAccount(c.Request().Context(), who, c.FormValue(deletePassword), keys != components.KeepKeys)
+	if err == nil {
+		h.cookies.Clear(c.Response())
+		return layout.Redirect(c, paths.Home)
+	}
+	status := http.StatusConflict
+	switch only, is := errors.AsType[tenants.OnlyOwner](err); {
+	case is:
+		return h.page(c, who, status, func(m *model) { m.Delete = newDeleteForm(keys, nil, onlyOwnerText(only.Workspace)) })
+	case errors.Is(err, tenants.ErrOperator):
+		return h.page(c, who, status, func(m *model) { m.Delete = newDeleteForm(keys, nil, operatorText) })
+	}
+	return h.done(c, who, "", err, func(m *model) { m.Delete = newDeleteForm(keys, err, "") })
 }
 
 // leave leads somebody away whose login has ended.

@@ -133,3 +133,32 @@ func TestUnverifiedPersonIsAskedToVerifyOnEveryPage(t *testing.T) {
 		t.Errorf("eleven mails at once: %d, %q", last.Status, last.TestID("error-form"))
 	}
 }
+
+// S31
+func TestAccountIsDeletedWithItsPassword(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	operator := product.SignUp(t, "first")
+	operator.Colleague(tenants.Owner)
+	if page := operator.Post("/account/delete", "delete_password", webtest.Password, "keys", "revoke"); page.Status != http.StatusConflict || !strings.Contains(page.Text("#delete"), "operator") {
+		t.Errorf("the operator: %d, %s", page.Status, page.Text("#delete"))
+	}
+	owner := product.SignUp(t, "northbeam")
+	if page := owner.Post("/account/delete", "delete_password", webtest.Password, "keys", "revoke"); page.Status != http.StatusConflict || !strings.Contains(page.Text("#delete"), "northbeam") {
+		t.Errorf("the only owner: %d, %s", page.Status, page.Text("#delete"))
+	}
+	person := owner.Colleague(tenants.Admin)
+	if page := person.Post("/account/delete", "delete_password", "not mine", "keys", "keep"); page.Status != http.StatusUnprocessableEntity || page.TestID("error-delete_password") == "" ||
+		page.Find(`#delete option[value="keep"][selected]`).Length() != 1 {
+		t.Errorf("a wrong password: %d, %s", page.Status, page.Text("#delete"))
+	}
+	if page := person.Post("/account/delete", "delete_password", webtest.Password, "keys", "keep"); page.Path != "/" || len(person.Cookies()) != 0 {
+		t.Errorf("deleting led to %s with %d cookies", page.Path, len(person.Cookies()))
+	}
+	if page := product.Stranger(t).Post("/login", "email", person.Email, "password", webtest.Password); page.Status != http.StatusUnprocessableEntity && page.Status != http.StatusUnauthorized {
+		t.Errorf("logging in: %d", page.Status)
+	}
+	if page := owner.Get("/members"); strings.Contains(page.TestID("members"), person.Email) {
+		t.Error("they are a member still")
+	}
+}

@@ -15,6 +15,7 @@ type model struct {
 	Logins   []loginRow
 	Email    emailForm
 	Password passwordForm
+	Delete   deleteForm
 	Done     string // what was done before
 	Mailed   bool   // and a mail was sent
 	Local    bool   // mails are kept here
@@ -38,13 +39,21 @@ type emailForm struct {
 	Error           string
 }
 
+// deletePassword is the name of the password's field in the form that deletes the account.
+const deletePassword = "delete_password"
+
+type deleteForm struct {
+	Password, Keys components.FieldModel
+	Error          string
+}
+
 type passwordForm struct {
 	Current, Password components.FieldModel
 	Error             string
 }
 
 func newModel(who tenants.Principal, logins []tenants.Login, now time.Time) model {
-	page := model{Who: who, Email: newEmailForm("", nil), Password: newPasswordForm(nil), Now: now}
+	page := model{Who: who, Email: newEmailForm("", nil), Password: newPasswordForm(nil), Delete: newDeleteForm("", nil, ""), Now: now}
 	for _, login := range logins {
 		page.Logins = append(page.Logins, loginRow{Login: login, Browser: browser(login.UserAgent), This: login.ID == who.Login.ID})
 	}
@@ -57,10 +66,7 @@ func newEmailForm(email string, err error) emailForm {
 		// The other form's field has the name password, and so its id.
 		Password: components.FieldModel{Label: "Your password", Name: emailPassword},
 	}
-	if invalid, is := errors.AsType[tenants.Invalid](err); is && invalid.Field == "password" {
-		err = tenants.Invalid{Field: emailPassword, Message: invalid.Message}
-	}
-	form.Error = fieldErrors(err, &form.Email, &form.Password)
+	form.Error = fieldErrors(renamed(err, emailPassword), &form.Email, &form.Password)
 	return form
 }
 
@@ -71,6 +77,33 @@ func newPasswordForm(err error) passwordForm {
 	}
 	form.Error = fieldErrors(err, &form.Current, &form.Password)
 	return form
+}
+
+// newDeleteForm is the form that deletes the account; refused says why that cannot be.
+func newDeleteForm(keys string, err error, refused string) deleteForm {
+	form := deleteForm{
+		Password: components.FieldModel{Label: "Your password", Name: deletePassword},
+		Keys:     components.FieldModel{Label: "API keys that you created", Name: "keys", Value: keys},
+	}
+	form.Error = fieldErrors(renamed(err, deletePassword), &form.Password)
+	if refused != "" {
+		form.Error = refused
+	}
+	return form
+}
+
+const operatorText = "You are an operator of this installation. Operators’ accounts stay, so that there always is one. Nothing was changed."
+
+func onlyOwnerText(workspace string) string {
+	return "You are the only owner of " + workspace + ". Make somebody else an owner, or delete the workspace first. Nothing was changed."
+}
+
+// renamed returns an error about a password as one about the field that a form has for it.
+func renamed(err error, field string) error {
+	if invalid, is := errors.AsType[tenants.Invalid](err); is && invalid.Field == "password" {
+		return tenants.Invalid{Field: field, Message: invalid.Message}
+	}
+	return err
 }
 
 // fieldErrors puts what is wrong with a value at its field, and returns what is wrong

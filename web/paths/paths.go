@@ -90,6 +90,7 @@ const (
 	Verification  = "/account/verification"
 	AccountLogins = "/account/logins"
 	EndLogins     = "/account/logins/end"
+	DeleteAccount = "/account/delete"
 	DevMail       = "/dev/mail" // a token is below it
 
 	SignOnBegin    = "/login/sign-on"

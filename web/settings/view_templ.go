@@ -137,7 +137,7 @@ func view(model model) templ.Component {
 			}
 		}
 		if model.mayDelete() {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<section class=\"card\" id=\"delete\"><header><h2>Delete the workspace</h2></header><div class=\"b g\"><p>Keys stop working and everybody is logged out of it at once. Then everything in it is removed: sessions, archive, patterns, figures, audit log. Nothing can be restored; export first.</p><div class=\"acts\"><a class=\"btn dan\" href=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<section class=\"card\" id=\"delete\"><header><h2>Delete the workspace</h2></header><div class=\"b g\"><p>Keys stop working and everybody is logged out of it at once. Then everything in it is removed: sessions, archive, patterns, figures, audit log, and the accounts of people who belong to no other workspace. Nothing can be restored; export first.</p><div class=\"acts\"><a class=\"btn dan\" href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -1,0 +1,60 @@
+package tenantsdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants"
+)
+
+// DeleteAccount deletes a person with their memberships, logins, second factors and
+// passkeys. Where they are not revoked, their API keys go on as LeaveWorkspace says. What
+// audit logs of the workspaces say of the person stays. It returns a
+// tenants.OnlyOwner of a workspace that nobody else owns, and tenants.ErrOperator.
+func (db *DB) DeleteAccount(ctx context.Context, user uuid.UUID, revokeKeys bool) error {
+	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
+		var workspaces []struct {
+			WorkspaceID uuid.UUID
+			Name        string
+		}
+		err := tx.Raw(`SELECT w.workspace_id, w.name FROM members m JOIN workspaces w USING (workspace_id)
+			WHERE m.user_id = ? ORDER BY w.workspace_id`, user).Scan(&workspaces).Error
+		if err != nil {
+			return err
+		}
+		for _, workspace := range workspaces {
+			err := leave(tx, workspace.WorkspaceID, user, revokeKeys)
+			if errors.Is(err, tenants.ErrLastOwner) {
+				return tenants.OnlyOwner{Workspace: workspace.Name}
+			}
+			if err != nil {
+				return fmt.Errorf("leave workspace %s: %w", workspace.WorkspaceID, err)
+			}
+		}
+		deleted, err := deleteUser(tx, user)
+		if err == nil && !deleted {
+			return tenants.ErrOperator
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("delete account %s: %w", user, err)
+	}
+	return nil
+}
+
+// deleteUser deletes the person whom the transaction works for, unless they belong to a
+// workspace or are an operator (without any, the next person who signs up becomes one), and
+// has all replicas forget their logins.
+func deleteUser(tx *gorm.DB, user uuid.UUID) (deleted bool, err error) {
+	gone := tx.Exec(`DELETE FROM users u WHERE u.id = ? AND NOT EXISTS (SELECT FROM members m WHERE m.user_id = u.id)
+		AND NOT EXISTS (SELECT FROM operators o WHERE o.user_id = u.id)`, user)
+	if gone.Error != nil || gone.RowsAffected == 0 {
+		return false, gone.Error
+	}
+	return true, notify(tx, LoginsChannel, user.String())
+}
