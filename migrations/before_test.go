@@ -235,5 +235,6 @@ func reviews() map[int64][]review {
 			{"new: lane_inserts TRIGGER session_bridged", "it marks a session, whoever records its insert"},
 			{"new: sessions TRIGGER session_words_", "it keeps the words that a session is found by, whoever writes it"},
 		},
+		47: {{"gone: appoint_operator(uuid) returns boolean may be called", "the command line calls it, which no one runs in the version before while the new one comes up"}},
 	}
 }

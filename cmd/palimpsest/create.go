@@ -26,6 +26,7 @@ type tools struct {
 	people *identity.Service
 	keeper *credentials.Keeper
 	vault  *vault.Vault
+	owner  string // URL of the database with its owner's login
 }
 
 // withTools runs a command's work on the installation's database.
@@ -57,7 +58,7 @@ func withTools(load func() (Config, error), work func(context.Context, *cobra.Co
 		provider := upstream.New(config.AllowPrivateUpstreams)
 		defer provider.Close()
 		ctx := tenants.WithActor(command.Context(), tenants.Actor{Name: "command line"})
-		return work(ctx, command, tools{db: db, people: people, keeper: program.keeper(db, keys, safe, provider), vault: safe})
+		return work(ctx, command, tools{db: db, people: people, keeper: program.keeper(db, keys, safe, provider), vault: safe, owner: program.owner})
 	}
 }
 

@@ -35,6 +35,7 @@ func (p *program) openDatabase(ctx context.Context, safe *vault.Vault) (*tenants
 	if err := checkMasterKeys(ctx, owner, safe); err != nil {
 		return nil, err
 	}
+	p.owner = owner
 	app, listen := p.config.DatabaseAppURL, owner // a pgbouncer may stand before the first: no notification passes one
 	if app == "" {
 		secret := safe.Derive("database login")

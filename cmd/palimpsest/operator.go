@@ -128,7 +128,7 @@ func operatorCommand(load func() (Config, error)) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				appointed, err := tools.db.AppointOperator(ctx, user.ID)
+				appointed, err := tenantsdb.AppointOperator(ctx, tools.owner, user.ID)
 				if err != nil {
 					return err
 				}

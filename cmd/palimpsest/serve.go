@@ -83,6 +83,7 @@ type program struct {
 	pages     *live.Hub     // tells open pages what happens
 	now       func() time.Time
 	seams     seams
+	owner     string // URL of the database with its owner's login
 	mailToken string // ends the address at which mails are shown; empty: they are not shown
 	isCommand bool   // does one thing and ends, also beside the running product
 

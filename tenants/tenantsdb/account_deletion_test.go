@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/tenants"
+	"palimpsest/tenants/tenantsdb"
 )
 
 // rowsOf returns how many rows hold a person's id: their own, and those of workspaces.
@@ -85,7 +86,7 @@ func TestDeletedAccountLeavesNoRowsAndNoKeys(t *testing.T) {
 func TestAccountOfAnOperatorStays(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	if _, err := b.AppointOperator(t.Context(), b.user.ID); err != nil {
+	if _, err := tenantsdb.AppointOperator(t.Context(), b.database.OwnerURL, b.user.ID); err != nil {
 		t.Fatal(err)
 	}
 	b.join(t, "grace@example.com", tenants.Owner) // so that the workspace has another owner

@@ -56,7 +56,7 @@ func (db *DB) RewrapDataKey(ctx context.Context, workspace uuid.UUID, old, wrapp
 // the login of the database's owner: the application's may have to be made yet.
 func SomeDataKeys(ctx context.Context, ownerURL string, limit int) (map[uuid.UUID][]byte, error) {
 	wrapped := map[uuid.UUID][]byte{}
-	err := inRotation(ctx, ownerURL, func(tx pgx.Tx) error {
+	err := asOwner(ctx, ownerURL, rotationWorker, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, "SELECT workspace_id, wrapped FROM data_keys LIMIT $1", limit)
 		if err != nil {
 			return err

@@ -18,7 +18,7 @@ const rotationWorker = "rotation"
 // has no other yet.
 func KeepMasterProof(ctx context.Context, ownerURL string, proof []byte) ([]byte, error) {
 	var kept []byte
-	err := inRotation(ctx, ownerURL, func(tx pgx.Tx) error {
+	err := asOwner(ctx, ownerURL, rotationWorker, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "INSERT INTO master_proof (sealed) VALUES ($1) ON CONFLICT DO NOTHING", proof); err != nil {
 			return err
 		}
@@ -56,15 +56,15 @@ func (db *DB) ResealMasterProof(ctx context.Context, old, sealed []byte) error {
 	return nil
 }
 
-// inRotation runs a transaction with the owner's login, which the policies bind, too.
-func inRotation(ctx context.Context, ownerURL string, work func(tx pgx.Tx) error) error {
+// asOwner runs a transaction of a worker with the owner's login, which the policies bind, too.
+func asOwner(ctx context.Context, ownerURL, worker string, work func(tx pgx.Tx) error) error {
 	connection, err := pgx.Connect(ctx, ownerURL)
 	if err != nil {
 		return fmt.Errorf("connect as the database's owner: %w", err)
 	}
 	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }()
 	return pgx.BeginFunc(ctx, connection, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SELECT set_config($1, $2, true)", forWorker, rotationWorker); err != nil {
+		if _, err := tx.Exec(ctx, "SELECT set_config($1, $2, true)", forWorker, worker); err != nil {
 			return err
 		}
 		return work(tx)

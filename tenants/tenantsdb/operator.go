@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 
@@ -110,15 +111,17 @@ func (db *DB) OperatorLog(ctx context.Context, operator uuid.UUID, limit int) ([
 	return entries, nil
 }
 
-// AppointOperator makes a person an operator of the installation, on behalf of who
-// has its command line. It reports whether they were none before.
-func (db *DB) AppointOperator(ctx context.Context, user uuid.UUID) (bool, error) {
+// AppointOperator makes a person an operator of the installation, on behalf of who has its
+// command line, with the login of the database's owner: the application's may not. It
+// reports whether they were none before.
+func AppointOperator(ctx context.Context, ownerURL string, user uuid.UUID) (bool, error) {
 	var appointed bool
-	err := db.transaction(ctx, forWorker, operatorWorker, func(tx *gorm.DB) error {
-		if err := tx.Raw("SELECT appoint_operator(?)", user).Scan(&appointed).Error; err != nil {
+	err := asOwner(ctx, ownerURL, operatorWorker, func(tx pgx.Tx) error {
+		if err := tx.QueryRow(ctx, "SELECT appoint_operator($1)", user).Scan(&appointed); err != nil {
 			return err
 		}
-		return notify(tx, LoginsChannel, user.String())
+		_, err := tx.Exec(ctx, "SELECT pg_notify($1, $2)", LoginsChannel, user.String())
+		return err
 	})
 	if err != nil {
 		return false, fmt.Errorf("appoint operator %s: %w", user, err)

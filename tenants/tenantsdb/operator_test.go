@@ -44,7 +44,7 @@ func TestFirstPersonOfAnInstallationIsItsOperator(t *testing.T) {
 		t.Fatal("the first person, and nobody else, is to be an operator")
 	}
 	for i, want := range []bool{true, false} {
-		if appointed, err := b.AppointOperator(t.Context(), second.ID); appointed != want || err != nil {
+		if appointed, err := tenantsdb.AppointOperator(t.Context(), b.database.OwnerURL, second.ID); appointed != want || err != nil {
 			t.Errorf("appointed the %d. time: %v, %v", i+1, appointed, err)
 		}
 	}
