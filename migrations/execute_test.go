@@ -8,6 +8,7 @@ import (
 
 // Functions that do more than their caller may are for the roles that need them, and find
 // what they name in no schema of their caller's.
+// S1
 func TestNobodyElseCallsFunctionsThatDoMoreThanTheirCallerMay(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)

@@ -57,7 +57,7 @@ type Config struct {
 	Demo string
 
 	// MailToken is the last part of the address at which mails are shown that are not
-	// sent; empty: they are not shown.
+	// sent; empty: mails are not shown.
 	MailToken string
 
 	// JumpWithin is what a group of the palette takes at most, as jump.Deps have it.

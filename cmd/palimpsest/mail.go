@@ -14,7 +14,7 @@ import (
 
 // mailsAt returns the address at which mails are read that are not sent: links in them open
 // accounts, so that only the database that is this program's own has one, and no one but
-// the log knows its end. It is empty where there is none.
+// the log knows its end. It is empty where mails are not shown.
 func (p *program) mailsAt() string {
 	if p.mailToken == "" {
 		return ""

@@ -84,7 +84,7 @@ type program struct {
 	now       func() time.Time
 	seams     seams
 	owner     string // URL of the database with its owner's login
-	mailToken string // ends the address at which mails are shown; empty: they are not shown
+	mailToken string // ends the address at which mails are shown; empty: mails are not shown
 	isCommand bool   // does one thing and ends, also beside the running product
 
 	closers []func() // run last to first

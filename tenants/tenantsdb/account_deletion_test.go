@@ -115,9 +115,9 @@ func TestPeopleGoWithTheirLastWorkspace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left := b.rowsOf(t, grace.ID); left != 0 {
-		t.Errorf("%d rows are left of somebody who belonged nowhere else", left)
+		t.Errorf("%d rows are left of a person who belonged nowhere else", left)
 	}
 	if b.rowsOf(t, eve.ID) == 0 {
-		t.Error("somebody who belongs to another workspace is gone")
+		t.Error("a person who belongs to another workspace is gone")
 	}
 }

@@ -95,7 +95,7 @@ func newDeleteForm(keys string, err error, refused string) deleteForm {
 const operatorText = "You are an operator of this installation. Operators’ accounts stay, so that there always is one. Nothing was changed."
 
 func onlyOwnerText(workspace string) string {
-	return "You are the only owner of " + workspace + ". Make somebody else an owner, or delete the workspace first. Nothing was changed."
+	return "You are the only owner of " + workspace + ". Make another member an owner, or delete the workspace first. Nothing was changed."
 }
 
 // renamed returns an error about a password as one about the field that a form has for it.
