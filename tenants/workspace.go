@@ -72,6 +72,7 @@ type Login struct {
 	Workspace WorkspaceID // the workspace the login works in; Nil: none
 	SignOn    WorkspaceID // whose single sign-on opened it: the only workspace it opens; Nil if the person logged in here
 	UserAgent string      // as the browser named itself
+	Place     string      // where it was opened; set when it is, and not read again
 	CreatedAt time.Time
 	SeenAt    time.Time // when it was last used, to some minutes
 	ExpiresAt time.Time

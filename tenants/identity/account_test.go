@@ -70,8 +70,8 @@ func (c *counting) SendLetters(ctx context.Context, user uuid.UUID, letters []te
 // free never refuses.
 type free struct{}
 
-func (free) Check(context.Context, string) error  { return nil }
-func (free) Failed(context.Context, string) error { return nil }
+func (free) Check(context.Context, ...identity.Count) error { return nil }
+func (free) Take(context.Context, ...identity.Count) error  { return nil }
 
 // S11: to log in, sign up, reset and ask for another link is the same work, and the
 // same answer, whether an address is known or not: the same passwords hashed and the
@@ -258,31 +258,6 @@ func TestLinksEnd(t *testing.T) {
 	}
 }
 
-// S11: nobody is flooded with mails, by address or from one place.
-func TestAskingForLinksIsLimited(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	for i := range 10 {
-		if err := b.service.AskReset(t.Context(), "ada@example.com", fmt.Sprintf("192.0.2.%d", i)); err != nil {
-			t.Fatal(err)
-		}
-		if err := b.service.AskReset(t.Context(), fmt.Sprintf("p%d@example.com", i), "198.51.100.1"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var tooMany tenants.TooMany
-	if err := b.service.AskReset(t.Context(), "ada@example.com", "203.0.113.1"); !errors.As(err, &tooMany) || tooMany.Wait <= 0 {
-		t.Errorf("for one address: %v", err)
-	}
-	if err := b.service.AskReset(t.Context(), "new@example.com", "198.51.100.1"); !errors.Is(err, tenants.ErrTooMany) {
-		t.Errorf("from one place: %v", err)
-	}
-	b.clock.advance(tooMany.Wait + time.Second)
-	if err := b.service.AskReset(t.Context(), "ada@example.com", "203.0.113.1"); err != nil {
-		t.Errorf("after the wait: %v", err)
-	}
-}
-
 // S9: another replica that heard of it refuses other logins at their next request.
 func TestChangedPasswordEndsLoginsOnOtherReplicas(t *testing.T) {
 	t.Parallel()
@@ -326,5 +301,3 @@ func isInvalid(err error, field string) bool {
 	invalid, is := errors.AsType[tenants.Invalid](err)
 	return is && invalid.Field == field
 }
-
-func (f free) Over(time.Duration) identity.Throttle { return f }

@@ -51,7 +51,8 @@ func NewInvitations(people *Service, store InvitationStore, publicURL string) *I
 // Invite invites people to a role, all or none, on behalf of the context's actor. An
 // invitation to the same address that waits is revoked. What a person can mend is a
 // tenants.Invalid of the fields email and role; tenants.ErrDenied says that the
-// actor does not manage the role. The answer is the same whether an address has an
+// actor does not manage the role, and a tenants.TooMany that an address or the workspace has
+// many invitations already. The answer is the same whether an address has an
 // account or not.
 func (i *Invitations) Invite(ctx context.Context, workspace tenants.WorkspaceID, emails []string, role tenants.Role) ([]tenants.Invited, error) {
 	addresses, err := normalEmails(emails)
@@ -85,10 +86,10 @@ func (i *Invitations) Invite(ctx context.Context, workspace tenants.WorkspaceID,
 	return invited, nil
 }
 
-// Resend sends an invitation that waits once more, with another link and a full week
+// Resend sends an invitation that waits again, with another link and a full week
 // to accept it; the link before does not work any more. It returns
 // tenants.ErrNotFound, tenants.ErrDenied, and a tenants.TooMany within a minute of
-// the last time.
+// the last time, or as Invite does.
 func (i *Invitations) Resend(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.Invited, error) {
 	var invited tenants.Invited
 	err := i.store.Together(ctx, workspace, func(ctx context.Context) error {
@@ -192,6 +193,12 @@ func (i *Invitations) letters(email string) []tenants.Letter {
 // send queues the mail with an invitation's link and returns both.
 func (i *Invitations) send(ctx context.Context, invitation tenants.Invitation, secret string) (tenants.Invited, error) {
 	invited := tenants.Invited{Invitation: invitation, Link: i.publicURL + "/invite/" + secret}
+	err := i.people.throttle.Take(ctx,
+		Count{"invitations to " + invitation.Email, invitesToOne, inviteWindow},
+		Count{"invitations of " + invitation.Workspace.ID.String(), invitesOfOne, inviteWindow})
+	if err != nil {
+		return tenants.Invited{}, err
+	}
 	return invited, i.store.QueueMail(ctx, mailOf(invited))
 }
 

@@ -35,8 +35,8 @@ type SignUps struct {
 	RefuseDisposable bool     // addresses at the best-known domains that give them to anybody
 	Blocked          []string // domains that are refused in any case
 
-	// PerPlace counts sign-ups by the place that they come from; nil: nobody does.
-	PerPlace Throttle
+	// PerPlace bounds the sign-ups from one place.
+	PerPlace bool
 }
 
 // ParseDomains reads domains that are separated by commas, as sign-ups are compared
@@ -126,15 +126,11 @@ func isRefusal(err error) bool {
 // countPlace counts a sign-up from the place of the context's actor; the command line
 // has none.
 func (s *Service) countPlace(ctx context.Context) error {
-	from := tenants.ActorOf(ctx).From
-	if s.signUps.PerPlace == nil || from == "" {
+	place := tenants.ActorOf(ctx).Place()
+	if !s.signUps.PerPlace || place == "" {
 		return nil
 	}
-	attempt := "sign up from " + from
-	if err := s.signUps.PerPlace.Check(ctx, attempt); err != nil {
-		return err
-	}
-	return s.signUps.PerPlace.Failed(ctx, attempt)
+	return s.throttle.Take(ctx, Count{"sign-ups from " + place, signUpsOfPlace, signUpWindow})
 }
 
 // within reports whether a domain is another or lies below it.
