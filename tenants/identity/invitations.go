@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -196,6 +197,9 @@ func (i *Invitations) send(ctx context.Context, invitation tenants.Invitation, s
 	err := i.people.throttle.Take(ctx,
 		Count{"invitations to " + invitation.Email, invitesToOne, inviteWindow},
 		Count{"invitations of " + invitation.Workspace.ID.String(), invitesOfOne, inviteWindow})
+	if many, is := errors.AsType[tenants.TooMany](err); is {
+		return tenants.Invited{}, tenants.TooMany{Wait: many.Wait, What: "invitations to this address or from this workspace"}
+	}
 	if err != nil {
 		return tenants.Invited{}, err
 	}

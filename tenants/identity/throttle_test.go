@@ -270,3 +270,58 @@ func TestChangesThatSendMailsAreBounded(t *testing.T) {
 		t.Errorf("the twenty-first: %v", err)
 	}
 }
+
+// S11: nobody is flooded with invitations, and no workspace floods the world.
+func TestInvitationsAreBounded(t *testing.T) {
+	t.Parallel()
+	b := setupInviting(t)
+	before := len(b.mails(t, "grace@example.com"))
+	invite := func(emails ...string) error {
+		_, err := b.invitations.Invite(b.ctx, b.owner.Workspace.ID, emails, tenants.Viewer)
+		return err
+	}
+	invited := 0
+	for range 120 {
+		err := invite("grace@example.com")
+		if many, is := errors.AsType[tenants.TooMany](err); is && many.Wait > 0 && many.What != "" {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		invited++
+	}
+	if sent := len(b.mails(t, "grace@example.com")) - before; invited != 10 || sent != 10 {
+		t.Errorf("%d of 120 invitations to one address, %d mails, want 10", invited, sent)
+	}
+	if err := invite("new@example.com", "grace@example.com"); !errors.Is(err, tenants.ErrTooMany) || len(b.mails(t, "new@example.com")) > 0 {
+		t.Errorf("with another address: %v, want neither invited", err)
+	}
+	waiting, err := b.invitations.Pending(t.Context(), b.owner.Workspace.ID)
+	if err != nil || len(waiting) != 1 {
+		t.Fatalf("%d invitations wait: %v", len(waiting), err)
+	}
+	b.clock.advance(2 * time.Minute)
+	if _, err := b.invitations.Resend(b.ctx, b.owner.Workspace.ID, waiting[0].ID); !errors.Is(err, tenants.ErrTooMany) {
+		t.Errorf("resend: %v", err)
+	}
+	if err := b.service.AskReset(t.Context(), "grace@example.com", "192.0.2.9"); err != nil {
+		t.Errorf("the invited person's own links: %v", err)
+	}
+
+	var many error
+	for i := 0; i < 10 && many == nil; i++ {
+		var emails []string
+		for j := range 50 {
+			emails = append(emails, fmt.Sprintf("p%d@example.com", 50*i+j))
+		}
+		many = invite(emails...)
+	}
+	if !errors.Is(many, tenants.ErrTooMany) {
+		t.Errorf("500 invitations of one workspace: %v", many)
+	}
+	b.clock.advance(time.Hour)
+	if err := invite("grace@example.com"); err != nil {
+		t.Errorf("an hour later: %v", err)
+	}
+}
