@@ -40,6 +40,8 @@ type Accounts interface {
 	// ResetPassword returns tenants.ErrLinkEnded.
 	ResetPassword(ctx context.Context, hash []byte, at time.Time, passwordHash string, notice func(tenants.User) tenants.Mail) error
 	ChangePassword(ctx context.Context, user tenants.User, keep uuid.UUID, passwordHash string, notice tenants.Mail) error
+	// RenewPasswordHash keeps another hash of the same password, if the old is still kept.
+	RenewPasswordHash(ctx context.Context, user uuid.UUID, old, hash string) error
 	// ConfirmEmail returns tenants.ErrLinkEnded or tenants.ErrEmailTaken.
 	ConfirmEmail(ctx context.Context, hash []byte, at time.Time, notice func(before, after string) tenants.Mail) (tenants.Token, error)
 	// Logins returns a user's active logins, the newest first.
@@ -178,12 +180,12 @@ func (s *Service) Link(ctx context.Context, secret string) (tenants.Token, error
 // ResetPassword sets the password of the person to whom a link was sent, and ends all
 // their logins. It returns tenants.ErrLinkEnded, or a tenants.Invalid.
 func (s *Service) ResetPassword(ctx context.Context, secret, password string) error {
-	if err := checkPassword(password); err != nil {
-		return err
-	}
 	token, err := s.Link(ctx, secret)
 	if err == nil && token.Kind != tenants.TokenReset {
 		err = tenants.ErrLinkEnded
+	}
+	if err == nil {
+		err = checkPassword(password, token.Email)
 	}
 	if err != nil {
 		return err // before a password is hashed for nothing
@@ -207,7 +209,7 @@ func (s *Service) ConfirmEmail(ctx context.Context, secret string) (tenants.Toke
 // one, and ends their other logins. It returns a tenants.Invalid that names
 // current_password or password, or a tenants.TooMany.
 func (s *Service) ChangePassword(ctx context.Context, who tenants.Principal, current, password string) error {
-	if err := checkPassword(password); err != nil {
+	if err := checkPassword(password, who.User.Email); err != nil {
 		return err
 	}
 	if err := s.confirm(ctx, who, "current_password", current); err != nil {

@@ -157,16 +157,17 @@ func (i *Invitations) Accept(ctx context.Context, secret string, who tenants.Pri
 // tenants.ErrInvitation says that it is too late. Where addresses must be verified
 // first, the account is there and tenants.ErrMailSent says that nobody is logged in.
 func (i *Invitations) SignUp(ctx context.Context, secret, password, workspace, userAgent string) (tenants.Principal, string, error) {
-	if err := checkPassword(password); err != nil {
-		return tenants.Principal{}, "", err
-	}
 	if strings.TrimSpace(workspace) != "" {
 		var err error
 		if workspace, err = checkWorkspace(workspace); err != nil {
 			return tenants.Principal{}, "", err
 		}
 	}
-	if _, err := i.Find(ctx, secret); err != nil { // before a password is hashed for nothing
+	found, err := i.Find(ctx, secret)
+	if err == nil {
+		err = checkPassword(password, found.Email)
+	}
+	if err != nil { // before a password is hashed for nothing
 		return tenants.Principal{}, "", err
 	}
 	passwordHash, err := i.people.hash(ctx, password)

@@ -104,7 +104,7 @@ func (s *Service) SignUp(ctx context.Context, email, password, workspace, userAg
 	if err != nil {
 		return tenants.Principal{}, "", err
 	}
-	if err := checkPassword(password); err != nil {
+	if err := checkPassword(password, email); err != nil {
 		return tenants.Principal{}, "", err
 	}
 	if workspace, err = checkWorkspace(workspace); err != nil {
@@ -229,14 +229,27 @@ func (s *Service) verify(ctx context.Context, password string, tries tries) (ten
 	if err != nil && !errors.Is(err, tenants.ErrNotFound) {
 		return tenants.User{}, fmt.Errorf("log in: %w", err)
 	}
-	matches, err := s.passwords.matches(password, hash)
+	matches, current, err := s.passwords.matches(password, hash)
 	if err != nil {
 		return tenants.User{}, err
 	}
 	if !matches {
 		return tenants.User{}, s.failed(ctx, tries, tenants.ErrWrongLogin)
 	}
+	if !current {
+		return user, s.renewHash(ctx, user, password, hash)
+	}
 	return user, nil
+}
+
+// renewHash keeps a password, which was right, under a hash as they are made now. The caller
+// holds a slot.
+func (s *Service) renewHash(ctx context.Context, user tenants.User, password, old string) error {
+	hash, err := s.passwords.hash(password)
+	if err != nil {
+		return err
+	}
+	return s.store.RenewPasswordHash(ctx, user.ID, old, hash)
 }
 
 // LogOut ends a login: its token is refused everywhere within two seconds. One
