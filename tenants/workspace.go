@@ -42,6 +42,10 @@ type User struct {
 	// not yet.
 	VerifiedAt *time.Time
 
+	// MustVerify says that the person signed up where sign-ups are answered by mail, and
+	// logs in once VerifiedAt is set. It is known where their password is checked only.
+	MustVerify bool
+
 	// Operator says that the person runs the installation. It is known of a principal
 	// only.
 	Operator bool

@@ -30,7 +30,7 @@ func (p *program) signUps(people *identity.Service) {
 	set := p.config.SignUp
 	people.SetSignUps(identity.SignUps{
 		Open: set.Open, Allowed: set.Domains, RefuseDisposable: set.RefuseDisposable, Blocked: set.Blocked,
-		PerPlace: true,
+		PerPlace: true, Quiet: p.config.quietSignUps(),
 	})
 }
 

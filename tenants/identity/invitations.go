@@ -33,7 +33,7 @@ type InvitationStore interface {
 	Invitations(ctx context.Context, workspace uuid.UUID) ([]tenants.Invitation, error)
 	InvitationByHash(ctx context.Context, hash []byte) (tenants.Invitation, error)
 	AcceptInvitation(ctx context.Context, hash []byte, user, login uuid.UUID) error
-	SignUpInvited(ctx context.Context, hash []byte, passwordHash, workspaceName string, letters func(email string) []tenants.Letter) (tenants.User, tenants.Membership, error)
+	SignUpInvited(ctx context.Context, hash []byte, joining tenants.Joining) (tenants.User, tenants.Membership, error)
 }
 
 // Invitations asks people into workspaces, and lets them in.
@@ -155,7 +155,7 @@ func (i *Invitations) Accept(ctx context.Context, secret string, who tenants.Pri
 // returns the login's token. A workspace of the person's own is created if it has a
 // name. What a person can mend is a tenants.Invalid or tenants.ErrEmailTaken;
 // tenants.ErrInvitation says that it is too late. Where addresses must be verified
-// first, the account is there and tenants.ErrMailSent says that nobody is logged in.
+// first, or sign-ups tell nothing, tenants.ErrMailSent says that nobody is logged in.
 func (i *Invitations) SignUp(ctx context.Context, secret, password, workspace, userAgent string) (tenants.Principal, string, error) {
 	if strings.TrimSpace(workspace) != "" {
 		var err error
@@ -174,14 +174,33 @@ func (i *Invitations) SignUp(ctx context.Context, secret, password, workspace, u
 	if err != nil {
 		return tenants.Principal{}, "", err
 	}
-	user, membership, err := i.store.SignUpInvited(ctx, hashLink(secret), passwordHash, strings.TrimSpace(workspace), i.letters)
+	joining := tenants.Joining{PasswordHash: passwordHash, Workspace: strings.TrimSpace(workspace), Letters: i.letters}
+	if i.people.signUps.Quiet {
+		if joining.Known, err = i.known(ctx, found.Email); err != nil {
+			return tenants.Principal{}, "", err
+		}
+	}
+	user, membership, err := i.store.SignUpInvited(ctx, hashLink(secret), joining)
+	if i.people.signUps.Quiet && errors.Is(err, tenants.ErrEmailTaken) {
+		return tenants.Principal{}, "", tenants.ErrMailSent
+	}
 	if err != nil {
 		return tenants.Principal{}, "", fmt.Errorf("sign up: %w", err)
 	}
-	if i.people.mails.RequireVerified {
+	if i.people.mails.RequireVerified || i.people.signUps.Quiet {
 		return tenants.Principal{}, "", tenants.ErrMailSent // the inviter has seen the link, too
 	}
 	return i.people.open(ctx, user, []tenants.Membership{membership}, userAgent)
+}
+
+// known returns what the owner of a known address is sent who was invited, if they were not
+// sent many such mails.
+func (i *Invitations) known(ctx context.Context, email string) (func(email string) tenants.Mail, error) {
+	err := i.people.throttle.Take(ctx, mailsTo(string(tenants.RequestSignUp), email))
+	if errors.Is(err, tenants.ErrTooMany) {
+		return func(string) tenants.Mail { return tenants.Mail{} }, nil
+	}
+	return i.people.knownMail, err
 }
 
 // letters returns what somebody is sent who signs up through an invitation.

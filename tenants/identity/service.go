@@ -98,7 +98,8 @@ func (s *Service) IsNew(ctx context.Context) (bool, error) {
 // login's token. What a person can mend is a tenants.Invalid or
 // tenants.ErrEmailTaken; tenants.ErrInviteOnly and a tenants.TooMany say that nobody
 // signs up here, or not so often. Where addresses must be verified first, it answers
-// tenants.ErrMailSent after the same work for every address, known or not.
+// tenants.ErrMailSent. Where sign-ups are quiet it does so after the same work for every
+// address, known or not.
 func (s *Service) SignUp(ctx context.Context, email, password, workspace, userAgent string) (tenants.Principal, string, error) {
 	email, err := normalEmail(email)
 	if err != nil {
@@ -114,7 +115,11 @@ func (s *Service) SignUp(ctx context.Context, email, password, workspace, userAg
 	if err != nil {
 		return tenants.Principal{}, "", err
 	}
-	if s.mails.RequireVerified {
+	byMail, onlyFirst, err := s.byMail(ctx, email, onlyFirst)
+	if err != nil {
+		return tenants.Principal{}, "", err
+	}
+	if byMail {
 		return tenants.Principal{}, "", s.askSignUp(ctx, email, password, workspace)
 	}
 	hash, err := s.hash(ctx, password)
@@ -131,7 +136,7 @@ func (s *Service) SignUp(ctx context.Context, email, password, workspace, userAg
 	}
 	user, created, err := store(ctx, email, hash, workspace, letters...)
 	if errors.Is(err, tenants.ErrNotFirst) {
-		return tenants.Principal{}, "", s.refusal(email)
+		return tenants.Principal{}, "", s.notFirst(ctx, email, password, workspace)
 	}
 	if err != nil {
 		return tenants.Principal{}, "", fmt.Errorf("sign up: %w", err)
@@ -171,7 +176,7 @@ func (s *Service) VerifyPassword(ctx context.Context, email, password, from stri
 	if err != nil {
 		return tenants.User{}, err
 	}
-	if s.mails.RequireVerified && user.VerifiedAt == nil {
+	if (s.mails.RequireVerified || user.MustVerify) && user.VerifiedAt == nil {
 		return tenants.User{}, s.failed(ctx, tries, tenants.ErrWrongLogin)
 	}
 	return user, nil

@@ -35,6 +35,10 @@ type SignUps struct {
 	RefuseDisposable bool     // addresses at the best-known domains that give them to anybody
 	Blocked          []string // domains that are refused in any case
 
+	// Quiet answers sign-ups by mail, so that they do not tell whether an address is known.
+	// Its owner is sent a mail then, too. The first person has nobody to learn of.
+	Quiet bool
+
 	// PerPlace bounds the sign-ups from one place.
 	PerPlace bool
 }
@@ -84,6 +88,35 @@ func (s *Service) maySignUp(ctx context.Context, email string) (onlyFirst bool, 
 		return false, err
 	}
 	return onlyFirst, s.countPlace(ctx)
+}
+
+// byMail reports whether a sign-up is answered by mail, and if not whether it is for the
+// first person alone. Where sign-ups tell what is known it returns tenants.ErrEmailTaken.
+func (s *Service) byMail(ctx context.Context, email string, onlyFirst bool) (mail, first bool, err error) {
+	switch {
+	case s.signUps.Quiet && s.mails.RequireVerified:
+		return true, onlyFirst, nil
+	case s.signUps.Quiet:
+		isNew, err := s.IsNew(ctx)
+		return !isNew, isNew, err
+	case !s.mails.RequireVerified:
+		return false, onlyFirst, nil
+	}
+	switch _, _, err := s.store.UserByEmail(ctx, email); {
+	case err == nil:
+		return false, false, tenants.ErrEmailTaken
+	case !errors.Is(err, tenants.ErrNotFound):
+		return false, false, fmt.Errorf("sign up: %w", err)
+	}
+	return true, onlyFirst, nil
+}
+
+// notFirst answers a sign-up that was for the first person until another signed up.
+func (s *Service) notFirst(ctx context.Context, email, password, workspace string) error {
+	if err := s.refusal(email); err != nil {
+		return err
+	}
+	return s.askSignUp(ctx, email, password, workspace)
 }
 
 // takes returns why nobody signs up with an address, as maySignUp does, and counts
