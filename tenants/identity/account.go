@@ -244,8 +244,8 @@ func (s *Service) AskEmail(ctx context.Context, who tenants.Principal, password,
 	return s.store.SendLetters(ctx, who.User.ID, []tenants.Letter{s.emailLetter(email)}, s.emailAskedMail(who.User.Email, email))
 }
 
-// confirm has somebody who is logged in prove that they know their password. What they
-// do then sends them a mail, so it bounds that, too.
+// confirm has a person who is logged in prove that they know their password. What they
+// do then sends them a mail, so confirm bounds that too.
 func (s *Service) confirm(ctx context.Context, who tenants.Principal, field, password string) error {
 	_, err := s.verify(ctx, password, confirmTries(who.User, tenants.ActorOf(ctx).Place()))
 	if errors.Is(err, tenants.ErrWrongLogin) {

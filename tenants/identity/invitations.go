@@ -155,7 +155,7 @@ func (i *Invitations) Accept(ctx context.Context, secret string, who tenants.Pri
 // returns the login's token. A workspace of the person's own is created if it has a
 // name. What a person can mend is a tenants.Invalid or tenants.ErrEmailTaken;
 // tenants.ErrInvitation says that it is too late. Where addresses must be verified
-// first, or sign-ups tell nothing, tenants.ErrMailSent says that nobody is logged in.
+// first, or sign-ups tell nothing, the person is not logged in: tenants.ErrMailSent.
 func (i *Invitations) SignUp(ctx context.Context, secret, password, workspace, userAgent string) (tenants.Principal, string, error) {
 	if strings.TrimSpace(workspace) != "" {
 		var err error

@@ -16,7 +16,7 @@ const (
 	failuresOfPlace = 30 // of all accounts from one place
 	failuresOfOne   = 40 // of one account from everywhere
 
-	codesOfPair = 5  // wrong codes of a second factor, from somebody who has the password
+	codesOfPair = 5  // wrong codes of a second factor, from a person who has the password
 	codesOfOne  = 10 // a code has six digits: the least that an attacker everywhere may try
 
 	asksOfPlace = 10 // links that are asked for from one place in failureWindow
@@ -24,7 +24,7 @@ const (
 
 	signUpWindow    = time.Hour
 	signUpsOfPlace  = 10
-	changesOfOne    = 20 // a person is told of by mail, in signUpWindow
+	changesOfOne    = 20 // changes that a person gets a mail about, in signUpWindow
 	invitesToOne    = 10 // invitations to one address, of all workspaces, in inviteWindow
 	invitesOfOne    = 200
 	inviteWindow    = time.Hour
@@ -32,7 +32,7 @@ const (
 	usedPlaceMonths = 3  // how long a place that a person logged in from is known
 )
 
-// tries is where the failed tries of somebody to prove who they are are counted.
+// tries is where failed tries to prove who a person is are counted.
 type tries struct {
 	email   string // whose account it is
 	from    string // the place
@@ -52,7 +52,7 @@ func logInTries(email, address string) tries {
 	}
 }
 
-// confirmTries counts how often somebody who is logged in mistyped their password.
+// confirmTries counts how often a person who is logged in mistyped their password.
 func confirmTries(user tenants.User, from string) tries {
 	return tries{
 		email: user.Email, from: from,
@@ -61,7 +61,7 @@ func confirmTries(user tenants.User, from string) tries {
 	}
 }
 
-// codeTries counts the wrong codes of somebody's second factor.
+// codeTries counts the wrong codes of a person's second factor.
 func codeTries(user tenants.User, from string) tries {
 	return tries{
 		email: user.Email, from: from,

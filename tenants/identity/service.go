@@ -149,7 +149,7 @@ func (s *Service) SignUp(ctx context.Context, email, password, workspace, userAg
 // about the same time, for an unknown address and a wrong password:
 // tenants.ErrWrongLogin. Too many failures of one address from one place, of one place, or
 // of one address from places where its person has not logged in, are tenants.ErrTooMany,
-// as a tenants.TooMany that says how long to wait. Somebody with a second factor is a
+// as a tenants.TooMany that says how long to wait. A person with a second factor is a
 // tenants.CodeNeeded, for LogInWithCode.
 func (s *Service) LogIn(ctx context.Context, email, password, from, userAgent string) (tenants.Principal, string, error) {
 	user, err := s.VerifyPassword(ctx, email, password, from)

@@ -180,7 +180,7 @@ func TestCodesAreNotGuessedAtFromManyPlaces(t *testing.T) {
 	}
 }
 
-// S11: a place asks for ten links, and a flood of asking for somebody neither keeps them from
+// S11: a place asks for ten links, and a flood of asking for a person neither keeps them from
 // asking nor from logging in: they are sent a few mails, whose links work.
 func TestAskingForLinksIsBounded(t *testing.T) {
 	t.Parallel()
@@ -255,7 +255,7 @@ func (b *bundle) age(t *testing.T, by time.Duration) {
 	}
 }
 
-// S11: what a person changes of themselves, which they are told of by mail, is bounded.
+// S11: changes that a person gets a mail about are bounded.
 func TestChangesThatSendMailsAreBounded(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -271,7 +271,7 @@ func TestChangesThatSendMailsAreBounded(t *testing.T) {
 	}
 }
 
-// S11: nobody is flooded with invitations, and no workspace floods the world.
+// S11: no address is flooded with invitations, and no workspace floods the world.
 func TestInvitationsAreBounded(t *testing.T) {
 	t.Parallel()
 	b := setupInviting(t)
