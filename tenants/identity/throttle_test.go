@@ -1,6 +1,7 @@
 package identity_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -323,5 +324,38 @@ func TestInvitationsAreBounded(t *testing.T) {
 	b.clock.advance(time.Hour)
 	if err := invite("grace@example.com"); err != nil {
 		t.Errorf("an hour later: %v", err)
+	}
+}
+
+// S11: whatever is counted by place counts the addresses of an IPv6 network together.
+func TestAddressesOfAnIPv6NetworkAreCountedTogether(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.service = b.quick(t)
+	b.service.SetSignUps(identity.SignUps{PerPlace: true})
+	for name, try := range map[string]func(ctx context.Context, i int, address string) error{
+		"sign-ups": func(ctx context.Context, i int, _ string) error { return b.try(ctx, fmt.Sprintf("p%d@example.com", i)) },
+		"links": func(ctx context.Context, i int, address string) error {
+			return b.service.AskReset(ctx, fmt.Sprintf("p%d@example.com", i), address)
+		},
+		"passkeys": func(ctx context.Context, _ int, _ string) error {
+			return errors.Join(b.service.Throttle().Check(ctx, "passkeys"), b.service.Throttle().Failed(ctx, "passkeys"))
+		},
+	} {
+		at := func(i int, network string) error {
+			address := fmt.Sprintf("%s::%x", network, i+1)
+			return try(tenants.WithActor(t.Context(), tenants.Actor{From: address}), i, address)
+		}
+		for i := range 10 {
+			if err := at(i, "2001:db8:0:1"); err != nil {
+				t.Fatalf("%s: the %d. of a network: %v", name, i+1, err)
+			}
+		}
+		if err := at(10, "2001:db8:0:1"); !errors.Is(err, tenants.ErrTooMany) {
+			t.Errorf("%s: the eleventh of a network: %v", name, err)
+		}
+		if err := at(11, "2001:db8:0:2"); err != nil {
+			t.Errorf("%s: of another network: %v", name, err)
+		}
 	}
 }
