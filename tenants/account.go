@@ -74,6 +74,14 @@ type AccountRequest struct {
 	OnlyFirst bool
 }
 
+// Joining is how a person signs up through an invitation.
+type Joining struct {
+	PasswordHash string
+	Workspace    string                      // name of one of their own; "" for none
+	Letters      func(email string) []Letter // that they are sent
+	Known        func(email string) Mail     // to the owner of an address that is known, to nobody if it has no To; nil to tell the caller alone
+}
+
 // AboutMail is what the text of a mail is sealed for while it waits.
 func AboutMail(id uuid.UUID, to string) string { return "mail:" + id.String() + "|to:" + to }
 

@@ -29,7 +29,10 @@ var (
 )
 
 // TooMany is ErrTooMany with the time after which to try again.
-type TooMany struct{ Wait time.Duration }
+type TooMany struct {
+	Wait time.Duration
+	What string // that there were too many of, as people read it; "" for attempts
+}
 
 // Error implements error.
 func (e TooMany) Error() string {

@@ -42,6 +42,10 @@ type User struct {
 	// not yet.
 	VerifiedAt *time.Time
 
+	// MustVerify says that the person signed up where sign-ups are answered by mail, and
+	// logs in once VerifiedAt is set. It is known where their password is checked only.
+	MustVerify bool
+
 	// Operator says that the person runs the installation. It is known of a principal
 	// only.
 	Operator bool
@@ -72,6 +76,7 @@ type Login struct {
 	Workspace WorkspaceID // the workspace the login works in; Nil: none
 	SignOn    WorkspaceID // whose single sign-on opened it: the only workspace it opens; Nil if the person logged in here
 	UserAgent string      // as the browser named itself
+	Place     string      // where it was opened; set when it is, and not read again
 	CreatedAt time.Time
 	SeenAt    time.Time // when it was last used, to some minutes
 	ExpiresAt time.Time

@@ -4,14 +4,14 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"net/netip"
 	"sync"
 	"time"
+
+	"palimpsest/tenants"
 )
 
-// Places bounds the connections of each place on which nobody has proven who they are. A
-// place is an IPv4 address, or the /64 network of an IPv6 address: one customer has a whole
-// one. Behind trusted proxies, whose connections carry many people's requests, it bounds
+// Places bounds the connections of each tenants.Place on which nobody has proven who they
+// are. Behind trusted proxies, whose connections carry many people's requests, it bounds
 // the requests of each place instead.
 type Places struct {
 	limit   int
@@ -19,13 +19,13 @@ type Places struct {
 	address func(*http.Request) string
 
 	mu   sync.Mutex
-	open map[netip.Prefix]int
+	open map[tenants.Place]int
 }
 
 // NewPlaces returns a Places with a limit, 0 for none. trusted are the networks of proxies,
 // and address tells where a request comes from.
 func NewPlaces(limit int, trusted []*net.IPNet, address func(*http.Request) string) *Places {
-	return &Places{limit: limit, trusted: trusted, address: address, open: make(map[netip.Prefix]int)}
+	return &Places{limit: limit, trusted: trusted, address: address, open: make(map[tenants.Place]int)}
 }
 
 // Listen returns a listener that closes connections beyond the limit of their place.
@@ -68,12 +68,12 @@ func (b *bounded) Accept() (net.Conn, error) {
 }
 
 // placeOf returns the place of a connection; false for a trusted proxy's.
-func (p *Places) placeOf(address net.Addr) (netip.Prefix, bool) {
+func (p *Places) placeOf(address net.Addr) (tenants.Place, bool) {
 	from, is := address.(*net.TCPAddr)
 	if !is || p.isTrusted(from.IP) {
-		return netip.Prefix{}, false
+		return tenants.Place{}, false
 	}
-	return Place(from.IP.String())
+	return tenants.PlaceOf(from.IP.String())
 }
 
 func (p *Places) isTrusted(address net.IP) bool {
@@ -85,23 +85,8 @@ func (p *Places) isTrusted(address net.IP) bool {
 	return false
 }
 
-// Place returns the place of an address; false if it is not an IP address.
-func Place(address string) (netip.Prefix, bool) {
-	parsed, err := netip.ParseAddr(address)
-	if err != nil {
-		return netip.Prefix{}, false
-	}
-	parsed = parsed.Unmap().WithZone("")
-	bits := 32
-	if parsed.Is6() {
-		bits = 64
-	}
-	place, err := parsed.Prefix(bits)
-	return place, err == nil
-}
-
 // enter counts one more of a place until leave is called, any number of times.
-func (p *Places) enter(place netip.Prefix) (leave func(), entered bool) {
+func (p *Places) enter(place tenants.Place) (leave func(), entered bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.limit > 0 && p.open[place] >= p.limit {
@@ -154,7 +139,7 @@ func Admitted(ctx context.Context) {
 func (p *Places) BoundRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		peer, _, err := net.SplitHostPort(request.RemoteAddr)
-		place, known := Place(p.address(request))
+		place, known := tenants.PlaceOf(p.address(request))
 		if err != nil || !known || !p.isTrusted(net.ParseIP(peer)) {
 			next.ServeHTTP(w, request)
 			return

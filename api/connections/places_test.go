@@ -10,19 +10,6 @@ import (
 	"testing"
 )
 
-func TestPlaceIsAnAddressOrItsNetwork(t *testing.T) {
-	t.Parallel()
-	for address, want := range map[string]string{
-		"203.0.113.7": "203.0.113.7/32", "::ffff:203.0.113.7": "203.0.113.7/32",
-		"2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64", "2001:db8:1:2::9": "2001:db8:1:2::/64", "fe80::1%eth0": "fe80::/64", "nonsense": "",
-	} {
-		place, is := Place(address)
-		if is != (want != "") || is && place.String() != want {
-			t.Errorf("%s: %s, want %s", address, place, want)
-		}
-	}
-}
-
 // faked is a listener whose connections come from addresses that a test names.
 type faked struct {
 	net.Listener

@@ -1,6 +1,7 @@
 package manage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -108,7 +109,7 @@ func problemOf(err error) problem {
 		wait := max(1, int(math.Ceil(many.Wait.Seconds())))
 		return problem{
 			Status: http.StatusTooManyRequests, retryAfter: wait,
-			Detail: fmt.Sprintf("Too many attempts. Try again in %d seconds.", wait),
+			Detail: fmt.Sprintf("Too many %s. Try again in %d seconds.", cmp.Or(many.What, "attempts"), wait),
 		}
 	}
 	if forbidden, is := errors.AsType[tenants.Forbidden](err); is {

@@ -13,6 +13,17 @@ type SignUp struct {
 	Domains          []string          // PALIMPSEST_SIGNUP_DOMAINS
 	RefuseDisposable bool              // PALIMPSEST_SIGNUP_DISPOSABLE
 	Blocked          []string          // PALIMPSEST_SIGNUP_BLOCK_DOMAINS
+	Tells            *bool             // PALIMPSEST_SIGNUP_TELLS; nil if not set
+}
+
+// quietSignUps reports whether sign-ups do not tell whose address is known. Unless the
+// operator says otherwise they do not where mails are sent: without, the answer could reach
+// nobody.
+func (c Config) quietSignUps() bool {
+	if c.SignUp.Tells != nil {
+		return !*c.SignUp.Tells
+	}
+	return c.SMTPURL != "" || c.RequireVerifiedEmail
 }
 
 // signUpSettings lists the settings of who may sign up and of limits on the way in.
@@ -40,6 +51,10 @@ func signUpSettings() []setting {
 			}
 			c.SignUp.RefuseDisposable = value == "refuse"
 			return nil
+		}},
+		{"PALIMPSEST_SIGNUP_TELLS", func(c *Config, value string) error {
+			c.SignUp.Tells = new(bool)
+			return truth(func(c *Config) *bool { return c.SignUp.Tells })(c, value)
 		}},
 		{"PALIMPSEST_WORKSPACE_CONCURRENCY", func(c *Config, value string) error {
 			limit, err := strconv.Atoi(value)

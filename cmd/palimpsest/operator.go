@@ -21,17 +21,16 @@ import (
 )
 
 const (
-	signUpWindow = time.Hour       // in which sign-ups of one place are counted
 	checkTimeout = 3 * time.Second // for all parts together
 	probeName    = "palimpsest-health-probe"
 )
 
 // signUps has people say who may sign up, as the settings have it.
-func (p *program) signUps(people *identity.Service, throttle identity.Throttle) {
+func (p *program) signUps(people *identity.Service) {
 	set := p.config.SignUp
 	people.SetSignUps(identity.SignUps{
 		Open: set.Open, Allowed: set.Domains, RefuseDisposable: set.RefuseDisposable, Blocked: set.Blocked,
-		PerPlace: throttle.Over(signUpWindow),
+		PerPlace: true, Quiet: p.config.quietSignUps(),
 	})
 }
 

@@ -40,6 +40,21 @@ func TestSignUpSettingsAreRead(t *testing.T) {
 	if _, err := LoadConfig("", environment(map[string]string{"PALIMPSEST_SIGNUP": "domains"})); err == nil || !strings.Contains(err.Error(), "PALIMPSEST_SIGNUP_DOMAINS") {
 		t.Errorf("domains without any: %v", err)
 	}
+	for name, c := range map[string]struct {
+		settings map[string]string
+		quiet    bool
+	}{
+		"without mail":                   {nil, false},
+		"with mail":                      {map[string]string{"SMTP_URL": "smtp://mail.example.com:587", "PALIMPSEST_MAIL_FROM": "ops@example.com"}, true},
+		"with verified addresses":        {map[string]string{"PALIMPSEST_REQUIRE_VERIFIED_EMAIL": "true"}, true},
+		"with mail, told to tell":        {map[string]string{"SMTP_URL": "smtp://mail.example.com:587", "PALIMPSEST_MAIL_FROM": "ops@example.com", "PALIMPSEST_SIGNUP_TELLS": "true"}, false},
+		"without mail, told not to tell": {map[string]string{"PALIMPSEST_SIGNUP_TELLS": "false"}, true},
+	} {
+		config, err := LoadConfig("", environment(c.settings))
+		if err != nil || config.quietSignUps() != c.quiet {
+			t.Errorf("%s: sign-ups are quiet: %v, %v", name, !c.quiet, err)
+		}
+	}
 	config, err = LoadConfig("", environment(nil))
 	if err != nil || config.SignUp.Open != "" || config.SignUp.RefuseDisposable || config.WorkspaceConcurrency != 200 {
 		t.Errorf("by default: %+v, %d, %v", config.SignUp, config.WorkspaceConcurrency, err)

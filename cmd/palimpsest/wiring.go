@@ -348,7 +348,7 @@ func (p *program) identities(db *tenantsdb.DB, safe *vault.Vault) (*identity.Ser
 	if err != nil {
 		return nil, nil, err
 	}
-	p.signUps(people, throttle)
+	p.signUps(people)
 	people.SetSealer(safe)
 	return people, keys, nil
 }
@@ -368,7 +368,7 @@ func (p *program) openRedis() error {
 	return nil
 }
 
-// throttle counts failed logins: in Redis, for all replicas, where there is one.
+// throttle counts failed logins and mails: in Redis, for all replicas, where there is one.
 func (p *program) throttle() (identity.Throttle, error) {
 	if err := p.openRedis(); err != nil {
 		return nil, err

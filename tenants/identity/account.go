@@ -29,6 +29,8 @@ type Accounts interface {
 	// AnswerRequest sends the letter where there is somebody to send it to; known goes
 	// to the owner of an address that somebody signed up with again.
 	AnswerRequest(ctx context.Context, request tenants.AccountRequest, letter tenants.Letter, known tenants.Mail) error
+	// DropRequest takes a request out that is not answered.
+	DropRequest(ctx context.Context, request tenants.AccountRequest) error
 	// RefuseSignUp sends the mail refused instead, or known to the owner of an address
 	// that is known, and makes no account.
 	RefuseSignUp(ctx context.Context, request tenants.AccountRequest, refused, known tenants.Mail) error
@@ -38,6 +40,8 @@ type Accounts interface {
 	// ResetPassword returns tenants.ErrLinkEnded.
 	ResetPassword(ctx context.Context, hash []byte, at time.Time, passwordHash string, notice func(tenants.User) tenants.Mail) error
 	ChangePassword(ctx context.Context, user tenants.User, keep uuid.UUID, passwordHash string, notice tenants.Mail) error
+	// RenewPasswordHash keeps another hash of the same password, if the old is still kept.
+	RenewPasswordHash(ctx context.Context, user uuid.UUID, old, hash string) error
 	// ConfirmEmail returns tenants.ErrLinkEnded or tenants.ErrEmailTaken.
 	ConfirmEmail(ctx context.Context, hash []byte, at time.Time, notice func(before, after string) tenants.Mail) (tenants.Token, error)
 	// Logins returns a user's active logins, the newest first.
@@ -62,8 +66,9 @@ type Mails struct {
 func (s *Service) SetMails(mails Mails) { s.mails = mails }
 
 // AskReset has a link to set a password sent to whoever has an address. It answers
-// the same after the same work whether anybody has. Too many requests for one address
-// or from one place are a tenants.TooMany.
+// the same after the same work whether anybody has, and whether the address was sent too
+// many links of late: then it is sent no other, and those it has go on to work. Too many
+// requests from one place are a tenants.TooMany.
 func (s *Service) AskReset(ctx context.Context, email, from string) error {
 	return s.ask(ctx, tenants.RequestReset, email, from)
 }
@@ -79,7 +84,7 @@ func (s *Service) ask(ctx context.Context, kind tenants.RequestKind, email, from
 	if err != nil {
 		return err
 	}
-	if err := s.count(ctx, kind, email, from); err != nil {
+	if err := s.throttle.Take(ctx, askingFrom(kind, from)); err != nil {
 		return err
 	}
 	return s.store.AskAccount(ctx, tenants.AccountRequest{Kind: kind, Email: email, From: from})
@@ -88,7 +93,7 @@ func (s *Service) ask(ctx context.Context, kind tenants.RequestKind, email, from
 // askSignUp keeps a sign-up for AnswerRequests and returns tenants.ErrMailSent.
 func (s *Service) askSignUp(ctx context.Context, email, password, workspace string) error {
 	from := tenants.ActorOf(ctx).From
-	if err := s.count(ctx, tenants.RequestSignUp, email, from); err != nil {
+	if err := s.throttle.Take(ctx, askingFrom(tenants.RequestSignUp, from)); err != nil {
 		return err
 	}
 	hash, err := s.hash(ctx, password)
@@ -102,20 +107,6 @@ func (s *Service) askSignUp(ctx context.Context, email, password, workspace stri
 		return err
 	}
 	return tenants.ErrMailSent
-}
-
-// count counts a request for an address and from a place, and returns a
-// tenants.TooMany if there were too many of either.
-func (s *Service) count(ctx context.Context, kind tenants.RequestKind, email, from string) error {
-	for _, attempt := range []string{"ask " + string(kind) + " for " + email, "ask " + string(kind) + " from " + from} {
-		if err := s.throttle.Check(ctx, attempt); err != nil {
-			return err
-		}
-		if err := s.throttle.Failed(ctx, attempt); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // AnswerRequests does what people asked for by their address. It may be run at any
@@ -136,11 +127,29 @@ func (s *Service) AnswerRequests(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// answer answers one request. Who may sign up is asked once more: of several who asked
-// while nobody was there, one was the first, and settings may have changed.
+// answer answers one request, unless its address was sent too many mails of the kind. Who
+// may sign up is asked again: of several who asked while nobody was there, one was the
+// first, and settings may have changed.
 func (s *Service) answer(ctx context.Context, request tenants.AccountRequest, letter tenants.Letter) error {
+	mails := mailsTo(string(request.Kind), request.Email)
+	err := s.throttle.Check(ctx, mails)
+	if errors.Is(err, tenants.ErrTooMany) {
+		return s.store.DropRequest(ctx, request)
+	}
+	if err == nil {
+		err = s.answered(ctx, request, letter)
+	}
+	if err == nil {
+		err = s.throttle.Take(ctx, mails) // now: what fails is tried again
+	}
+	if errors.Is(err, tenants.ErrTooMany) {
+		return nil // another process sent one meanwhile
+	}
+	return err
+}
+
+func (s *Service) answered(ctx context.Context, request tenants.AccountRequest, letter tenants.Letter) (err error) {
 	known := s.knownMail(request.Email)
-	err := error(nil)
 	if request.Kind == tenants.RequestSignUp {
 		request.OnlyFirst, err = s.takes(ctx, request.Email)
 	}
@@ -154,12 +163,12 @@ func (s *Service) answer(ctx context.Context, request tenants.AccountRequest, le
 }
 
 // SendVerification sends a person who is logged in the link to verify their address
-// once more. Too many are a tenants.TooMany.
+// again. Too many are a tenants.TooMany.
 func (s *Service) SendVerification(ctx context.Context, user tenants.User) error {
 	if user.VerifiedAt != nil {
 		return nil
 	}
-	if err := s.count(ctx, tenants.RequestVerify, user.Email, user.ID.String()); err != nil {
+	if err := s.throttle.Take(ctx, mailsTo(string(tenants.RequestVerify), user.Email)); err != nil {
 		return err
 	}
 	return s.store.SendLetters(ctx, user.ID, []tenants.Letter{s.verifyLetter(user.Email)})
@@ -173,12 +182,12 @@ func (s *Service) Link(ctx context.Context, secret string) (tenants.Token, error
 // ResetPassword sets the password of the person to whom a link was sent, and ends all
 // their logins. It returns tenants.ErrLinkEnded, or a tenants.Invalid.
 func (s *Service) ResetPassword(ctx context.Context, secret, password string) error {
-	if err := checkPassword(password); err != nil {
-		return err
-	}
 	token, err := s.Link(ctx, secret)
 	if err == nil && token.Kind != tenants.TokenReset {
 		err = tenants.ErrLinkEnded
+	}
+	if err == nil {
+		err = checkPassword(password, token.Email)
 	}
 	if err != nil {
 		return err // before a password is hashed for nothing
@@ -202,7 +211,7 @@ func (s *Service) ConfirmEmail(ctx context.Context, secret string) (tenants.Toke
 // one, and ends their other logins. It returns a tenants.Invalid that names
 // current_password or password, or a tenants.TooMany.
 func (s *Service) ChangePassword(ctx context.Context, who tenants.Principal, current, password string) error {
-	if err := checkPassword(password); err != nil {
+	if err := checkPassword(password, who.User.Email); err != nil {
 		return err
 	}
 	if err := s.confirm(ctx, who, "current_password", current); err != nil {
@@ -231,19 +240,23 @@ func (s *Service) AskEmail(ctx context.Context, who tenants.Principal, password,
 	if err := s.confirm(ctx, who, "password", password); err != nil {
 		return err
 	}
-	if err := s.count(ctx, "email", email, who.User.ID.String()); err != nil {
+	if err := s.throttle.Take(ctx, mailsTo("change of address", email)); err != nil {
 		return err
 	}
 	return s.store.SendLetters(ctx, who.User.ID, []tenants.Letter{s.emailLetter(email)}, s.emailAskedMail(who.User.Email, email))
 }
 
-// confirm has somebody who is logged in prove that they know their password.
+// confirm has a person who is logged in prove that they know their password. What they
+// do then sends them a mail, so confirm bounds that too.
 func (s *Service) confirm(ctx context.Context, who tenants.Principal, field, password string) error {
-	_, err := s.verify(ctx, who.User.Email, password, "confirm "+who.User.ID.String())
+	_, err := s.verify(ctx, password, confirmTries(who.User, tenants.ActorOf(ctx).Place()))
 	if errors.Is(err, tenants.ErrWrongLogin) {
 		return tenants.Invalid{Field: field, Message: "is not your password"}
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return s.throttle.Take(ctx, Count{"changes of " + who.User.ID.String(), changesOfOne, signUpWindow})
 }
 
 // Logins returns the active logins of a user, the newest first.

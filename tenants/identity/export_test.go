@@ -6,6 +6,9 @@ import (
 	"github.com/alexedwards/argon2id"
 )
 
+// MaxHashing is how many passwords are hashed at once, at most.
+const MaxHashing = maxHashing
+
 // MaxWaiting is how many people's passwords may wait to be hashed.
 const MaxWaiting = maxWaiting
 
@@ -23,6 +26,9 @@ func (s *Service) Occupy() (release func()) {
 
 // Runs returns how many passwords were hashed or compared.
 func (s *Service) Runs() int64 { return s.passwords.runs.Load() }
+
+// Work returns how much work that was, in KiB times passes.
+func (s *Service) Work() int64 { return s.passwords.work.Load() }
 
 // MostAtOnce returns how many at most were so at the same time.
 func (s *Service) MostAtOnce() int64 { return s.passwords.most.Load() }

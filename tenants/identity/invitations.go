@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,7 +33,7 @@ type InvitationStore interface {
 	Invitations(ctx context.Context, workspace uuid.UUID) ([]tenants.Invitation, error)
 	InvitationByHash(ctx context.Context, hash []byte) (tenants.Invitation, error)
 	AcceptInvitation(ctx context.Context, hash []byte, user, login uuid.UUID) error
-	SignUpInvited(ctx context.Context, hash []byte, passwordHash, workspaceName string, letters func(email string) []tenants.Letter) (tenants.User, tenants.Membership, error)
+	SignUpInvited(ctx context.Context, hash []byte, joining tenants.Joining) (tenants.User, tenants.Membership, error)
 }
 
 // Invitations asks people into workspaces, and lets them in.
@@ -51,7 +52,8 @@ func NewInvitations(people *Service, store InvitationStore, publicURL string) *I
 // Invite invites people to a role, all or none, on behalf of the context's actor. An
 // invitation to the same address that waits is revoked. What a person can mend is a
 // tenants.Invalid of the fields email and role; tenants.ErrDenied says that the
-// actor does not manage the role. The answer is the same whether an address has an
+// actor does not manage the role, and a tenants.TooMany that an address or the workspace has
+// many invitations already. The answer is the same whether an address has an
 // account or not.
 func (i *Invitations) Invite(ctx context.Context, workspace tenants.WorkspaceID, emails []string, role tenants.Role) ([]tenants.Invited, error) {
 	addresses, err := normalEmails(emails)
@@ -85,10 +87,10 @@ func (i *Invitations) Invite(ctx context.Context, workspace tenants.WorkspaceID,
 	return invited, nil
 }
 
-// Resend sends an invitation that waits once more, with another link and a full week
+// Resend sends an invitation that waits again, with another link and a full week
 // to accept it; the link before does not work any more. It returns
 // tenants.ErrNotFound, tenants.ErrDenied, and a tenants.TooMany within a minute of
-// the last time.
+// the last time, or as Invite does.
 func (i *Invitations) Resend(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.Invited, error) {
 	var invited tenants.Invited
 	err := i.store.Together(ctx, workspace, func(ctx context.Context) error {
@@ -153,32 +155,52 @@ func (i *Invitations) Accept(ctx context.Context, secret string, who tenants.Pri
 // returns the login's token. A workspace of the person's own is created if it has a
 // name. What a person can mend is a tenants.Invalid or tenants.ErrEmailTaken;
 // tenants.ErrInvitation says that it is too late. Where addresses must be verified
-// first, the account is there and tenants.ErrMailSent says that nobody is logged in.
+// first, or sign-ups tell nothing, the person is not logged in: tenants.ErrMailSent.
 func (i *Invitations) SignUp(ctx context.Context, secret, password, workspace, userAgent string) (tenants.Principal, string, error) {
-	if err := checkPassword(password); err != nil {
-		return tenants.Principal{}, "", err
-	}
 	if strings.TrimSpace(workspace) != "" {
 		var err error
 		if workspace, err = checkWorkspace(workspace); err != nil {
 			return tenants.Principal{}, "", err
 		}
 	}
-	if _, err := i.Find(ctx, secret); err != nil { // before a password is hashed for nothing
+	found, err := i.Find(ctx, secret)
+	if err == nil {
+		err = checkPassword(password, found.Email)
+	}
+	if err != nil { // before a password is hashed for nothing
 		return tenants.Principal{}, "", err
 	}
 	passwordHash, err := i.people.hash(ctx, password)
 	if err != nil {
 		return tenants.Principal{}, "", err
 	}
-	user, membership, err := i.store.SignUpInvited(ctx, hashLink(secret), passwordHash, strings.TrimSpace(workspace), i.letters)
+	joining := tenants.Joining{PasswordHash: passwordHash, Workspace: strings.TrimSpace(workspace), Letters: i.letters}
+	if i.people.signUps.Quiet {
+		if joining.Known, err = i.known(ctx, found.Email); err != nil {
+			return tenants.Principal{}, "", err
+		}
+	}
+	user, membership, err := i.store.SignUpInvited(ctx, hashLink(secret), joining)
+	if i.people.signUps.Quiet && errors.Is(err, tenants.ErrEmailTaken) {
+		return tenants.Principal{}, "", tenants.ErrMailSent
+	}
 	if err != nil {
 		return tenants.Principal{}, "", fmt.Errorf("sign up: %w", err)
 	}
-	if i.people.mails.RequireVerified {
+	if i.people.mails.RequireVerified || i.people.signUps.Quiet {
 		return tenants.Principal{}, "", tenants.ErrMailSent // the inviter has seen the link, too
 	}
 	return i.people.open(ctx, user, []tenants.Membership{membership}, userAgent)
+}
+
+// known returns what the owner of a known address is sent who was invited, if they were not
+// sent many such mails.
+func (i *Invitations) known(ctx context.Context, email string) (func(email string) tenants.Mail, error) {
+	err := i.people.throttle.Take(ctx, mailsTo(string(tenants.RequestSignUp), email))
+	if errors.Is(err, tenants.ErrTooMany) {
+		return func(string) tenants.Mail { return tenants.Mail{} }, nil
+	}
+	return i.people.knownMail, err
 }
 
 // letters returns what somebody is sent who signs up through an invitation.
@@ -192,6 +214,15 @@ func (i *Invitations) letters(email string) []tenants.Letter {
 // send queues the mail with an invitation's link and returns both.
 func (i *Invitations) send(ctx context.Context, invitation tenants.Invitation, secret string) (tenants.Invited, error) {
 	invited := tenants.Invited{Invitation: invitation, Link: i.publicURL + "/invite/" + secret}
+	err := i.people.throttle.Take(ctx,
+		Count{"invitations to " + invitation.Email, invitesToOne, inviteWindow},
+		Count{"invitations of " + invitation.Workspace.ID.String(), invitesOfOne, inviteWindow})
+	if many, is := errors.AsType[tenants.TooMany](err); is {
+		return tenants.Invited{}, tenants.TooMany{Wait: many.Wait, What: "invitations to this address or from this workspace"}
+	}
+	if err != nil {
+		return tenants.Invited{}, err
+	}
 	return invited, i.store.QueueMail(ctx, mailOf(invited))
 }
 

@@ -18,37 +18,40 @@ import (
 )
 
 const (
-	minPassword  = 8   // characters
-	maxPassword  = 200 // characters
 	maxEmail     = 254 // bytes; RFC 5321, section 4.5.3.1.3, less the brackets
 	maxWorkspace = 80  // characters
 	maxWaiting   = 64  // people whose password waits to be hashed
+	maxHashing   = 8   // passwords that are hashed at once, on however many processors
+
+	hashMemory = 46 << 10 // KiB; OWASP's first choice, with one pass on one processor
 )
 
-// passwords hashes and compares passwords with argon2id at OWASP's minimum. At
-// most as many run at once as there are processors: each takes 19 MiB.
+// passwords hashes and compares passwords with argon2id as OWASP's Password Storage Cheat
+// Sheet names first. Each run takes 46 MiB, so few run at once: as many as there are
+// processors, and never more than maxHashing.
 type passwords struct {
 	params  *argon2id.Params
 	slots   chan struct{}
 	waiting atomic.Int32
 	runs    atomic.Int64 // since the start
+	work    atomic.Int64 // of these, in KiB times passes
 	running atomic.Int64
 	most    atomic.Int64 // that ran at once
 	dummy   string       // hash that unknown addresses are compared with
 }
 
 func newPasswords() (*passwords, error) {
-	params := &argon2id.Params{Memory: 19 << 10, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
+	params := &argon2id.Params{Memory: hashMemory, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 	dummy, err := argon2id.CreateHash(rand.Text(), params)
 	if err != nil {
 		return nil, fmt.Errorf("hash password: %w", err)
 	}
-	return &passwords{params: params, slots: make(chan struct{}, runtime.NumCPU()), dummy: dummy}, nil
+	return &passwords{params: params, slots: make(chan struct{}, min(runtime.NumCPU(), maxHashing)), dummy: dummy}, nil
 }
 
 // hash returns a password's hash. The caller holds a slot.
 func (p *passwords) hash(password string) (string, error) {
-	defer p.count()()
+	defer p.count(p.params)()
 	hash, err := argon2id.CreateHash(password, p.params)
 	if err != nil {
 		return "", fmt.Errorf("hash password: %w", err)
@@ -56,20 +59,52 @@ func (p *passwords) hash(password string) (string, error) {
 	return hash, nil
 }
 
-// matches compares a password with a hash; an empty hash takes as long and never
-// matches. The caller holds a slot.
-func (p *passwords) matches(password, hash string) (bool, error) {
-	defer p.count()()
-	same, err := argon2id.ComparePasswordAndHash(password, cmp.Or(hash, p.dummy))
+// matches compares a password with a hash, and reports whether it was made as hashes are
+// made now. An empty hash never matches; it takes as much work, as does a hash from before.
+// The caller holds a slot.
+func (p *passwords) matches(password, hash string) (same, current bool, err error) {
+	params, _, _, err := argon2id.DecodeHash(cmp.Or(hash, p.dummy))
 	if err != nil {
-		return false, fmt.Errorf("compare password: %w", err)
+		return false, false, fmt.Errorf("compare password: %w", err)
 	}
-	return same && hash != "", nil
+	end := p.count(params)
+	same, err = argon2id.ComparePasswordAndHash(password, cmp.Or(hash, p.dummy))
+	end()
+	if err != nil {
+		return false, false, fmt.Errorf("compare password: %w", err)
+	}
+	if err := p.fill(params); err != nil {
+		return false, false, err
+	}
+	return same && hash != "", *params == *p.params, nil
 }
 
+// fill does the work that a comparison under old parameters has saved, so that nobody can
+// tell from the time who has not logged in since they changed.
+func (p *passwords) fill(old *argon2id.Params) error {
+	saved := workOf(p.params) - workOf(old)
+	if saved < leastFill {
+		return nil
+	}
+	rest := *p.params
+	rest.Memory, rest.Iterations = uint32(saved), 1 //nolint:gosec // at most what one hash takes
+	defer p.count(&rest)()
+	if _, err := argon2id.CreateHash("", &rest); err != nil {
+		return fmt.Errorf("compare password: %w", err)
+	}
+	return nil
+}
+
+// leastFill is the least memory that argon2 takes, in KiB (RFC 9106, section 3.1).
+const leastFill = 8
+
+// workOf returns how much work a hash is, in KiB times passes.
+func workOf(params *argon2id.Params) int64 { return int64(params.Memory) * int64(params.Iterations) }
+
 // count counts a run until its end.
-func (p *passwords) count() (end func()) {
+func (p *passwords) count(params *argon2id.Params) (end func()) {
 	p.runs.Add(1)
+	p.work.Add(workOf(params))
 	running, most := p.running.Add(1), p.most.Load()
 	for running > most && !p.most.CompareAndSwap(most, running) {
 		most = p.most.Load()
@@ -105,9 +140,14 @@ func normalEmail(email string) (string, error) {
 	return email, nil
 }
 
-func checkPassword(password string) error {
-	if length := utf8.RuneCountInString(password); length < minPassword || length > maxPassword {
-		return tenants.Invalid{Field: "password", Message: fmt.Sprintf("must have %d to %d characters", minPassword, maxPassword)}
+// checkPassword returns a tenants.Invalid for a password that nobody should set who has an
+// address, "" if that is not known. Passwords that were set before are not checked.
+func checkPassword(password, email string) error {
+	if length := utf8.RuneCountInString(password); length < tenants.MinPassword || length > tenants.MaxPassword {
+		return tenants.Invalid{Field: "password", Message: fmt.Sprintf("must have %d to %d characters", tenants.MinPassword, tenants.MaxPassword)}
+	}
+	if isCommon(password, email) {
+		return tenants.Invalid{Field: "password", Message: "is too common: attackers try it first. Take several words that do not belong together, or let a password manager make one"}
 	}
 	return nil
 }

@@ -66,7 +66,3 @@ func (s *Service) OpenWithPasskey(ctx context.Context, user tenants.User, userAg
 func (s *Service) NewRecoveryCodes(user uuid.UUID) (codes []string, hashes [][]byte) {
 	return newRecoveryCodes(user)
 }
-
-// Throttle returns what slows down guessing, for those who log people in beside the
-// service.
-func (s *Service) Throttle() Throttle { return s.throttle }

@@ -2,6 +2,7 @@ package identity_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"strings"
@@ -13,6 +14,9 @@ import (
 	"palimpsest/tenants/identity"
 )
 
+// ten is a count that may be taken ten times an hour.
+func ten(of string) identity.Count { return identity.Count{Of: of, Most: 10, Window: time.Hour} }
+
 // S19: replicas count together.
 func TestReplicasThrottleTogetherThroughRedis(t *testing.T) {
 	t.Parallel()
@@ -23,20 +27,24 @@ func TestReplicasThrottleTogetherThroughRedis(t *testing.T) {
 		throttle.Patience = time.Minute // of a loaded machine
 		replicas[i] = throttle
 	}
+	ada, grace := ten("ada"), ten("grace")
 	for i := range 10 {
-		if err := replicas[i%2].Check(t.Context(), "ada"); err != nil {
+		if err := replicas[i%2].Check(t.Context(), grace, ada); err != nil {
 			t.Fatalf("before failure %d: %v", i+1, err)
 		}
-		if err := replicas[i%2].Failed(t.Context(), "ada"); err != nil {
+		if err := replicas[i%2].Take(t.Context(), ada); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i, replica := range replicas {
-		var tooMany tenants.TooMany
-		if err := replica.Check(t.Context(), "ada"); !errors.As(err, &tooMany) || tooMany.Wait <= 0 || !errors.Is(err, tenants.ErrTooMany) {
-			t.Errorf("replica %d after ten failures: %v", i, err)
+		for name, try := range map[string]func(context.Context, ...identity.Count) error{"check": replica.Check, "take": replica.Take} {
+			// An hour is shared out evenly: one more is free after a tenth of it.
+			var tooMany tenants.TooMany
+			if err := try(t.Context(), ada); !errors.As(err, &tooMany) || tooMany.Wait <= 0 || tooMany.Wait > 6*time.Minute || !errors.Is(err, tenants.ErrTooMany) {
+				t.Errorf("replica %d, %s after ten failures: %v", i, name, err)
+			}
 		}
-		if err := replica.Check(t.Context(), "grace"); err != nil {
+		if err := replica.Check(t.Context(), grace); err != nil {
 			t.Errorf("another account: %v", err)
 		}
 	}
@@ -62,10 +70,10 @@ func TestReplicaThrottlesByItselfWithoutRedis(t *testing.T) {
 	throttle.Log = slog.New(slog.NewTextHandler(&said, nil))
 	fail := func(times int) {
 		for range times {
-			if err := throttle.Check(t.Context(), "ada"); err != nil {
+			if err := throttle.Check(t.Context(), ten("ada")); err != nil {
 				t.Fatal(err)
 			}
-			if err := throttle.Failed(t.Context(), "ada"); err != nil {
+			if err := throttle.Take(t.Context(), ten("ada")); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -77,7 +85,7 @@ func TestReplicaThrottlesByItselfWithoutRedis(t *testing.T) {
 	}
 	stop()
 	fail(6)
-	if err := throttle.Check(t.Context(), "ada"); !errors.Is(err, tenants.ErrTooMany) {
+	if err := throttle.Check(t.Context(), ten("ada")); !errors.Is(err, tenants.ErrTooMany) {
 		t.Errorf("after ten failures, four of them with Redis: %v", err)
 	}
 	if !strings.Contains(said.String(), "counted by this replica alone") {

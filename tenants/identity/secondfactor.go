@@ -112,7 +112,7 @@ func (s *Service) ConfirmSecondFactor(ctx context.Context, who tenants.Principal
 		return nil, tenants.ErrNotFound
 	}
 	var step int64
-	err = s.guess(ctx, who.User.ID, func() (err error) {
+	err = s.guess(ctx, who.User, func() (err error) {
 		step, err = s.stepOf(factor, plainCode(code))
 		return err
 	})
@@ -208,7 +208,7 @@ func (s *Service) useCode(ctx context.Context, user tenants.User, code string) e
 		return tenants.ErrNotFound
 	}
 	code = plainCode(code)
-	return s.guess(ctx, user.ID, func() error {
+	return s.guess(ctx, user, func() error {
 		if len(code) == recoveryLetters {
 			return s.store.UseRecoveryCode(ctx, user, hashRecovery(user.ID, code), s.now(), s.FactorMail(user, tenants.RecoveryCodeUsed, ""))
 		}
@@ -227,12 +227,11 @@ func (s *Service) useCode(ctx context.Context, user tenants.User, code string) e
 	})
 }
 
-// guess throttles try, which returns tenants.ErrWrongLogin for a wrong code, as
-// passwords are throttled: whoever guesses knows the password, so it counts from
-// everywhere.
-func (s *Service) guess(ctx context.Context, user uuid.UUID, try func() error) error {
-	attempt := "code " + user.String()
-	if err := s.throttle.Check(ctx, attempt); err != nil {
+// guess throttles try, which returns tenants.ErrWrongLogin for a wrong code, as passwords
+// are throttled, but sooner: a code is short.
+func (s *Service) guess(ctx context.Context, user tenants.User, try func() error) error {
+	tries := codeTries(user, tenants.ActorOf(ctx).Place())
+	if err := s.mayTry(ctx, tries); err != nil {
 		return err
 	}
 	release, err := s.passwords.acquire(ctx)
@@ -240,13 +239,13 @@ func (s *Service) guess(ctx context.Context, user uuid.UUID, try func() error) e
 		return err
 	}
 	defer release()
-	// Once more: of many attempts at once, those before this one have failed by now.
-	if err := s.throttle.Check(ctx, attempt); err != nil {
+	// Again: of many attempts at once, those before this one have failed by now.
+	if err := s.mayTry(ctx, tries); err != nil {
 		return err
 	}
 	if err := try(); err != nil {
 		if errors.Is(err, tenants.ErrWrongLogin) {
-			return errors.Join(err, s.throttle.Failed(ctx, attempt))
+			return s.failed(ctx, tries, err)
 		}
 		return err
 	}

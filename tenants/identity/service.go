@@ -34,6 +34,9 @@ type Store interface {
 	// Memberships returns a user's workspaces, oldest membership first.
 	Memberships(ctx context.Context, user uuid.UUID) ([]tenants.Membership, error)
 	CreateLogin(ctx context.Context, login tenants.Login) error
+	// UsedPlace reports whether the person with an address has logged in from a place since
+	// a time. It does the same for every address.
+	UsedPlace(ctx context.Context, email, place string, since time.Time) (bool, error)
 	// ActiveLogin returns who is logged in, or tenants.ErrLoginEnded.
 	ActiveLogin(ctx context.Context, user, login uuid.UUID) (tenants.Principal, error)
 	RevokeLogin(ctx context.Context, user, login uuid.UUID) error
@@ -95,13 +98,14 @@ func (s *Service) IsNew(ctx context.Context) (bool, error) {
 // login's token. What a person can mend is a tenants.Invalid or
 // tenants.ErrEmailTaken; tenants.ErrInviteOnly and a tenants.TooMany say that nobody
 // signs up here, or not so often. Where addresses must be verified first, it answers
-// tenants.ErrMailSent after the same work for every address, known or not.
+// tenants.ErrMailSent. Where sign-ups are quiet it does so after the same work for every
+// address, known or not.
 func (s *Service) SignUp(ctx context.Context, email, password, workspace, userAgent string) (tenants.Principal, string, error) {
 	email, err := normalEmail(email)
 	if err != nil {
 		return tenants.Principal{}, "", err
 	}
-	if err := checkPassword(password); err != nil {
+	if err := checkPassword(password, email); err != nil {
 		return tenants.Principal{}, "", err
 	}
 	if workspace, err = checkWorkspace(workspace); err != nil {
@@ -111,7 +115,11 @@ func (s *Service) SignUp(ctx context.Context, email, password, workspace, userAg
 	if err != nil {
 		return tenants.Principal{}, "", err
 	}
-	if s.mails.RequireVerified {
+	byMail, onlyFirst, err := s.byMail(ctx, email, onlyFirst)
+	if err != nil {
+		return tenants.Principal{}, "", err
+	}
+	if byMail {
 		return tenants.Principal{}, "", s.askSignUp(ctx, email, password, workspace)
 	}
 	hash, err := s.hash(ctx, password)
@@ -128,7 +136,7 @@ func (s *Service) SignUp(ctx context.Context, email, password, workspace, userAg
 	}
 	user, created, err := store(ctx, email, hash, workspace, letters...)
 	if errors.Is(err, tenants.ErrNotFirst) {
-		return tenants.Principal{}, "", s.refusal(email)
+		return tenants.Principal{}, "", s.notFirst(ctx, email, password, workspace)
 	}
 	if err != nil {
 		return tenants.Principal{}, "", fmt.Errorf("sign up: %w", err)
@@ -139,9 +147,10 @@ func (s *Service) SignUp(ctx context.Context, email, password, workspace, userAg
 // LogIn logs a user in, to the workspace that they used last or to none if they
 // belong to none, and returns the login's token. It answers the same, in
 // about the same time, for an unknown address and a wrong password:
-// tenants.ErrWrongLogin. Too many failures of one address from one place are
-// tenants.ErrTooMany, as a tenants.TooMany that says how long to wait. Somebody with a
-// second factor is a tenants.CodeNeeded, for LogInWithCode.
+// tenants.ErrWrongLogin. Too many failures of one address from one place, of one place, or
+// of one address from places where its person has not logged in, are tenants.ErrTooMany,
+// as a tenants.TooMany that says how long to wait. A person with a second factor is a
+// tenants.CodeNeeded, for LogInWithCode.
 func (s *Service) LogIn(ctx context.Context, email, password, from, userAgent string) (tenants.Principal, string, error) {
 	user, err := s.VerifyPassword(ctx, email, password, from)
 	if err != nil {
@@ -150,7 +159,7 @@ func (s *Service) LogIn(ctx context.Context, email, password, from, userAgent st
 	if err := s.needsCode(ctx, user, uuid.Nil); err != nil {
 		return tenants.Principal{}, "", err
 	}
-	return s.OpenLogin(ctx, user, userAgent)
+	return s.OpenLogin(tenants.WithActor(ctx, tenants.Actor{User: user.ID, Name: user.Email, From: from}), user, userAgent)
 }
 
 // VerifyPassword is the first half of LogIn: it returns who has an address and a
@@ -162,12 +171,13 @@ func (s *Service) VerifyPassword(ctx context.Context, email, password, from stri
 	if err != nil {
 		return tenants.User{}, tenants.ErrWrongLogin
 	}
-	user, err := s.verify(ctx, email, password, email+" "+from)
+	tries := logInTries(email, from)
+	user, err := s.verify(ctx, password, tries)
 	if err != nil {
 		return tenants.User{}, err
 	}
-	if s.mails.RequireVerified && user.VerifiedAt == nil {
-		return tenants.User{}, errors.Join(tenants.ErrWrongLogin, s.throttle.Failed(ctx, email+" "+from))
+	if (s.mails.RequireVerified || user.MustVerify) && user.VerifiedAt == nil {
+		return tenants.User{}, s.failed(ctx, tries, tenants.ErrWrongLogin)
 	}
 	return user, nil
 }
@@ -206,9 +216,9 @@ func (s *Service) openBound(ctx context.Context, user tenants.User, workspace te
 	return tenants.Principal{}, "", tenants.ErrNotFound
 }
 
-// verify returns the user with an address and a password.
-func (s *Service) verify(ctx context.Context, email, password, attempt string) (tenants.User, error) {
-	if err := s.throttle.Check(ctx, attempt); err != nil {
+// verify returns the user with the address of tries and a password.
+func (s *Service) verify(ctx context.Context, password string, tries tries) (tenants.User, error) {
+	if err := s.mayTry(ctx, tries); err != nil {
 		return tenants.User{}, err
 	}
 	release, err := s.passwords.acquire(ctx)
@@ -216,22 +226,35 @@ func (s *Service) verify(ctx context.Context, email, password, attempt string) (
 		return tenants.User{}, err
 	}
 	defer release()
-	// Once more: of many attempts at once, those before this one have failed by now.
-	if err := s.throttle.Check(ctx, attempt); err != nil {
+	// Again: of many attempts at once, those before this one have failed by now.
+	if err := s.mayTry(ctx, tries); err != nil {
 		return tenants.User{}, err
 	}
-	user, hash, err := s.store.UserByEmail(ctx, email)
+	user, hash, err := s.store.UserByEmail(ctx, tries.email)
 	if err != nil && !errors.Is(err, tenants.ErrNotFound) {
 		return tenants.User{}, fmt.Errorf("log in: %w", err)
 	}
-	matches, err := s.passwords.matches(password, hash)
+	matches, current, err := s.passwords.matches(password, hash)
 	if err != nil {
 		return tenants.User{}, err
 	}
 	if !matches {
-		return tenants.User{}, errors.Join(tenants.ErrWrongLogin, s.throttle.Failed(ctx, attempt))
+		return tenants.User{}, s.failed(ctx, tries, tenants.ErrWrongLogin)
+	}
+	if !current {
+		return user, s.renewHash(ctx, user, password, hash)
 	}
 	return user, nil
+}
+
+// renewHash keeps a password, which was right, under a hash as they are made now. The caller
+// holds a slot.
+func (s *Service) renewHash(ctx context.Context, user tenants.User, password, old string) error {
+	hash, err := s.passwords.hash(password)
+	if err != nil {
+		return err
+	}
+	return s.store.RenewPasswordHash(ctx, user.ID, old, hash)
 }
 
 // LogOut ends a login: its token is refused everywhere within two seconds. One
@@ -284,7 +307,7 @@ func (s *Service) openIn(ctx context.Context, user tenants.User, memberships []t
 	now := s.now()
 	login := tenants.Login{
 		ID: uuid.Must(uuid.NewV7()), UserID: user.ID, Workspace: membership.Workspace.ID, SignOn: signOn, UserAgent: userAgent,
-		CreatedAt: now, ExpiresAt: now.Add(tenants.LoginAge),
+		Place: tenants.ActorOf(ctx).Place(), CreatedAt: now, ExpiresAt: now.Add(tenants.LoginAge),
 	}
 	ctx = tenants.WithActor(ctx, tenants.Actor{User: user.ID, Name: user.Email, From: tenants.ActorOf(ctx).From})
 	if err := s.store.CreateLogin(ctx, login); err != nil {

@@ -35,8 +35,12 @@ type SignUps struct {
 	RefuseDisposable bool     // addresses at the best-known domains that give them to anybody
 	Blocked          []string // domains that are refused in any case
 
-	// PerPlace counts sign-ups by the place that they come from; nil: nobody does.
-	PerPlace Throttle
+	// Quiet answers sign-ups by mail, so that they do not tell whether an address is known.
+	// Its owner is sent a mail then, too. The first person has nobody to learn of.
+	Quiet bool
+
+	// PerPlace bounds the sign-ups from one place.
+	PerPlace bool
 }
 
 // ParseDomains reads domains that are separated by commas, as sign-ups are compared
@@ -86,6 +90,35 @@ func (s *Service) maySignUp(ctx context.Context, email string) (onlyFirst bool, 
 	return onlyFirst, s.countPlace(ctx)
 }
 
+// byMail reports whether a sign-up is answered by mail, and if not whether it is for the
+// first person alone. Where sign-ups tell what is known it returns tenants.ErrEmailTaken.
+func (s *Service) byMail(ctx context.Context, email string, onlyFirst bool) (mail, first bool, err error) {
+	switch {
+	case s.signUps.Quiet && s.mails.RequireVerified:
+		return true, onlyFirst, nil
+	case s.signUps.Quiet:
+		isNew, err := s.IsNew(ctx)
+		return !isNew, isNew, err
+	case !s.mails.RequireVerified:
+		return false, onlyFirst, nil
+	}
+	switch _, _, err := s.store.UserByEmail(ctx, email); {
+	case err == nil:
+		return false, false, tenants.ErrEmailTaken
+	case !errors.Is(err, tenants.ErrNotFound):
+		return false, false, fmt.Errorf("sign up: %w", err)
+	}
+	return true, onlyFirst, nil
+}
+
+// notFirst answers a sign-up that was for the first person until another signed up.
+func (s *Service) notFirst(ctx context.Context, email, password, workspace string) error {
+	if err := s.refusal(email); err != nil {
+		return err
+	}
+	return s.askSignUp(ctx, email, password, workspace)
+}
+
 // takes returns why nobody signs up with an address, as maySignUp does, and counts
 // nothing.
 func (s *Service) takes(ctx context.Context, email string) (onlyFirst bool, err error) {
@@ -126,15 +159,11 @@ func isRefusal(err error) bool {
 // countPlace counts a sign-up from the place of the context's actor; the command line
 // has none.
 func (s *Service) countPlace(ctx context.Context) error {
-	from := tenants.ActorOf(ctx).From
-	if s.signUps.PerPlace == nil || from == "" {
+	place := tenants.ActorOf(ctx).Place()
+	if !s.signUps.PerPlace || place == "" {
 		return nil
 	}
-	attempt := "sign up from " + from
-	if err := s.signUps.PerPlace.Check(ctx, attempt); err != nil {
-		return err
-	}
-	return s.signUps.PerPlace.Failed(ctx, attempt)
+	return s.throttle.Take(ctx, Count{"sign-ups from " + place, signUpsOfPlace, signUpWindow})
 }
 
 // within reports whether a domain is another or lies below it.

@@ -178,7 +178,7 @@ func (s *Service) owner(ctx context.Context, user uuid.UUID) (owner, error) {
 
 // throttled counts refused passkeys by the place that they come from.
 func (s *Service) throttled(ctx context.Context, try func() (string, error)) (string, error) {
-	attempt := "passkey from " + tenants.ActorOf(ctx).From
+	const attempt = "passkeys"
 	if err := s.Throttle.Check(ctx, attempt); err != nil {
 		return "", err
 	}

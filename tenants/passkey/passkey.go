@@ -63,12 +63,12 @@ type Door interface {
 	Forget()
 }
 
-// Throttle slows down those who try.
+// Throttle slows down the place of the context's actor.
 type Throttle interface {
-	// Check returns a tenants.TooMany if there have been too many failures.
-	Check(ctx context.Context, attempt string) error
+	// Check returns a tenants.TooMany if the place failed too often at something.
+	Check(ctx context.Context, at string) error
 	// Failed counts a failure.
-	Failed(ctx context.Context, attempt string) error
+	Failed(ctx context.Context, at string) error
 }
 
 // Config is what a Service works with. All must be set.

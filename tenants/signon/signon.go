@@ -61,12 +61,12 @@ type Door interface {
 	Forget()
 }
 
-// Throttle slows down those who try.
+// Throttle slows down the place of the context's actor.
 type Throttle interface {
-	// Check returns a tenants.TooMany if there have been too many failures.
-	Check(ctx context.Context, attempt string) error
+	// Check returns a tenants.TooMany if the place failed too often at something.
+	Check(ctx context.Context, at string) error
 	// Failed counts a failure.
-	Failed(ctx context.Context, attempt string) error
+	Failed(ctx context.Context, at string) error
 }
 
 // Config is what a Service works with. All must be set but AllowHTTP.
@@ -106,7 +106,7 @@ type begun struct {
 // tenants.ErrSignOn if the provider does not answer as one, and a tenants.TooMany after
 // too much of either from one place.
 func (s *Service) Begin(ctx context.Context, email, next string) (address, held string, err error) {
-	err = s.throttled(ctx, "sign-on from ", func() error {
+	err = s.throttled(ctx, "sign-ons", func() error {
 		address, held, err = s.begin(ctx, email, next)
 		return err
 	})
@@ -150,7 +150,7 @@ func (s *Service) begin(ctx context.Context, email, next string) (address, held 
 // a person with a second factor, and tenants.ErrSignOnLink for an account that is to be
 // proven by its own password or passkey first. here is whom that browser's session belongs to.
 func (s *Service) Finish(ctx context.Context, here tenants.Principal, held, state, code, userAgent string) (token, next string, err error) {
-	err = s.throttled(ctx, "sign-on back from ", func() error {
+	err = s.throttled(ctx, "sign-ons that come back", func() error {
 		token, next, err = s.finish(ctx, here, held, state, code, userAgent)
 		return err
 	})
@@ -160,7 +160,6 @@ func (s *Service) Finish(ctx context.Context, here tenants.Principal, held, stat
 // throttled counts refused sign-ons by the place that they come from. Those of a company
 // come from one place, and only those that fail are counted.
 func (s *Service) throttled(ctx context.Context, attempt string, try func() error) error {
-	attempt += tenants.ActorOf(ctx).From
 	if err := s.Throttle.Check(ctx, attempt); err != nil {
 		return err
 	}

@@ -84,6 +84,17 @@ func (db *DB) AnswerRequest(ctx context.Context, request tenants.AccountRequest,
 	return nil
 }
 
+// DropRequest takes a request out that is not answered.
+func (db *DB) DropRequest(ctx context.Context, request tenants.AccountRequest) error {
+	err := db.transaction(ctx, forWorker, mailWorker, func(tx *gorm.DB) error {
+		return tx.Exec("DELETE FROM account_requests WHERE id = ?", request.ID).Error
+	})
+	if err != nil {
+		return fmt.Errorf("drop the request to %s: %w", request.Kind, err)
+	}
+	return nil
+}
+
 // RefuseSignUp takes a sign-up out and sends a mail that says so, or the mail known
 // where its address is known. A request that was answered before comes to nothing.
 func (db *DB) RefuseSignUp(ctx context.Context, request tenants.AccountRequest, refused, known tenants.Mail) error {
@@ -161,7 +172,7 @@ func accountOf(tx *gorm.DB, email string) (tenants.User, error) {
 }
 
 func answerSignUp(tx *gorm.DB, request tenants.AccountRequest, letter tenants.Letter) error {
-	user := tenants.User{ID: uuid.Must(uuid.NewV7()), Email: request.Email}
+	user := tenants.User{ID: uuid.Must(uuid.NewV7()), Email: request.Email, MustVerify: true}
 	workspace := tenants.Workspace{ID: uuid.Must(uuid.NewV7()), Name: request.Workspace}
 	actor := tenants.Actor{User: user.ID, Name: user.Email, From: request.From}
 	tx = tx.WithContext(tenants.WithActor(tx.Statement.Context, actor))

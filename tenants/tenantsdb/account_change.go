@@ -48,6 +48,18 @@ func (db *DB) ChangePassword(ctx context.Context, user tenants.User, keep uuid.U
 	return nil
 }
 
+// RenewPasswordHash keeps another hash of a person's password, unless the password was
+// changed meanwhile.
+func (db *DB) RenewPasswordHash(ctx context.Context, user uuid.UUID, old, hash string) error {
+	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
+		return tx.Exec("UPDATE users SET password_hash = ? WHERE id = ? AND password_hash = ?", hash, user, old).Error
+	})
+	if err != nil {
+		return fmt.Errorf("renew the hash of a password: %w", err)
+	}
+	return nil
+}
+
 // ConfirmEmail does what a token is good for that proves an address: it marks the
 // person's address as verified, or makes the proven address theirs and tells the old
 // one with what notice returns. It returns the token, tenants.ErrLinkEnded, or

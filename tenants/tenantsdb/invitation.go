@@ -1,8 +1,10 @@
 package tenantsdb
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"time"
 
@@ -185,9 +187,9 @@ func (db *DB) AcceptInvitation(ctx context.Context, hash []byte, user, login uui
 
 // SignUpInvited creates the person with the invited address, makes them a member and
 // sends them letters, all or nothing; and they own another workspace if that has a
-// name. It returns
-// tenants.ErrInvitation and tenants.ErrEmailTaken.
-func (db *DB) SignUpInvited(ctx context.Context, hash []byte, passwordHash, workspaceName string, letters func(email string) []tenants.Letter) (tenants.User, tenants.Membership, error) {
+// name. It returns tenants.ErrInvitation and, having told the owner of the address where
+// joining says how, tenants.ErrEmailTaken. Where it does, the person must verify the address.
+func (db *DB) SignUpInvited(ctx context.Context, hash []byte, joining tenants.Joining) (tenants.User, tenants.Membership, error) {
 	var user tenants.User
 	var membership tenants.Membership
 	err := db.withLink(ctx, hash, func(tx *gorm.DB) error {
@@ -195,28 +197,33 @@ func (db *DB) SignUpInvited(ctx context.Context, hash []byte, passwordHash, work
 		if err != nil {
 			return err
 		}
-		user = tenants.User{ID: uuid.Must(uuid.NewV7()), Email: invitation.Email}
+		user = tenants.User{ID: uuid.Must(uuid.NewV7()), Email: invitation.Email, MustVerify: joining.Known != nil}
 		if err := workFor(tx, forUser, user.ID.String()); err != nil {
 			return err
 		}
 		tx = tx.WithContext(tenants.WithActor(tx.Statement.Context, tenants.Actor{User: user.ID, Name: user.Email, From: tenants.ActorOf(ctx).From}))
-		if err := insertUser(tx, &user, passwordHash); err != nil {
+		if err := insertUser(tx, &user, joining.PasswordHash); err != nil {
 			return err
 		}
 		if err := accept(tx, invitation, user.ID); err != nil {
 			return err
 		}
-		for _, letter := range letters(user.Email) {
+		for _, letter := range joining.Letters(user.Email) {
 			if err := send(tx, user.ID, letter); err != nil {
 				return err
 			}
 		}
 		membership = tenants.Membership{Workspace: invitation.Workspace, Role: invitation.Role}
-		if workspaceName == "" {
+		if joining.Workspace == "" {
 			return nil
 		}
-		return createWorkspace(tx, &tenants.Workspace{ID: uuid.Must(uuid.NewV7()), Name: workspaceName}, user.ID)
+		return createWorkspace(tx, &tenants.Workspace{ID: uuid.Must(uuid.NewV7()), Name: joining.Workspace}, user.ID)
 	})
+	if errors.Is(err, tenants.ErrEmailTaken) && joining.Known != nil {
+		if known := joining.Known(user.Email); known.To != "" {
+			err = cmp.Or(db.QueueMail(ctx, known), err)
+		}
+	}
 	if err != nil {
 		return tenants.User{}, tenants.Membership{}, fmt.Errorf("sign up: %w", err)
 	}

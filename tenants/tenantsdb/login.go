@@ -85,6 +85,30 @@ func (db *DB) Logins(ctx context.Context, user uuid.UUID) ([]tenants.Login, erro
 	return logins, nil
 }
 
+// UsedPlace reports whether the person with an address has logged in from a place since a
+// time. It does the same for every address.
+func (db *DB) UsedPlace(ctx context.Context, email, place string, since time.Time) (bool, error) {
+	var used bool
+	err := db.withEmail(ctx, email, func(tx *gorm.DB) error {
+		var found []uuid.UUID
+		if err := tx.Raw("SELECT id FROM users WHERE email = ?", email).Scan(&found).Error; err != nil {
+			return err
+		}
+		user := uuid.Nil
+		if len(found) == 1 {
+			user = found[0]
+		}
+		if err := workFor(tx, forUser, user.String()); err != nil {
+			return err
+		}
+		return tx.Raw("SELECT EXISTS (SELECT FROM logins WHERE user_id = ? AND place = ? AND place <> '' AND created_at > ?)", user, storable(place), since).Scan(&used).Error
+	})
+	if err != nil {
+		return false, fmt.Errorf("look for a place: %w", err)
+	}
+	return used, nil
+}
+
 // seenEvery is how often it is noted that a login is used.
 const seenEvery = 5 * time.Minute
 
@@ -124,12 +148,12 @@ func endLogins(tx *gorm.DB, user uuid.UUID, condition string, id uuid.UUID) erro
 
 func insertLogin(tx *gorm.DB, login tenants.Login) error {
 	if login.Workspace == uuid.Nil {
-		return tx.Exec(`INSERT INTO logins (id, user_id, user_agent, created_at, last_seen_at, expires_at) VALUES (?, ?, ?, ?, ?, ?)`,
-			login.ID, login.UserID, storable(login.UserAgent), login.CreatedAt, login.CreatedAt, login.ExpiresAt).Error
+		return tx.Exec(`INSERT INTO logins (id, user_id, user_agent, place, created_at, last_seen_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+			login.ID, login.UserID, storable(login.UserAgent), storable(login.Place), login.CreatedAt, login.CreatedAt, login.ExpiresAt).Error
 	}
-	inserted := tx.Exec(`INSERT INTO logins (id, user_id, workspace_id, sign_on_workspace, user_agent, created_at, last_seen_at, expires_at)
-		SELECT ?, user_id, workspace_id, ?, ?, ?, ?, ? FROM members WHERE user_id = ? AND workspace_id = ?`,
-		login.ID, nullable(login.SignOn), storable(login.UserAgent), login.CreatedAt, login.CreatedAt, login.ExpiresAt, login.UserID, login.Workspace)
+	inserted := tx.Exec(`INSERT INTO logins (id, user_id, workspace_id, sign_on_workspace, user_agent, place, created_at, last_seen_at, expires_at)
+		SELECT ?, user_id, workspace_id, ?, ?, ?, ?, ?, ? FROM members WHERE user_id = ? AND workspace_id = ?`,
+		login.ID, nullable(login.SignOn), storable(login.UserAgent), storable(login.Place), login.CreatedAt, login.CreatedAt, login.ExpiresAt, login.UserID, login.Workspace)
 	if inserted.Error == nil && inserted.RowsAffected == 0 {
 		return tenants.ErrNotFound
 	}

@@ -65,7 +65,7 @@ func (db *DB) HasWorkspaces(ctx context.Context) (bool, error) {
 func (db *DB) UserByEmail(ctx context.Context, email string) (tenants.User, string, error) {
 	var found userRow
 	err := db.withEmail(ctx, email, func(tx *gorm.DB) error {
-		return tx.Table("users").Select("id, email, password_hash, created_at, verified_at").Where("email = ?", email).Take(&found).Error
+		return tx.Table("users").Select("id, email, password_hash, created_at, verified_at, must_verify").Where("email = ?", email).Take(&found).Error
 	})
 	if err != nil {
 		return tenants.User{}, "", fmt.Errorf("find user: %w", kind(err))
@@ -164,8 +164,8 @@ func createWorkspace(tx *gorm.DB, workspace *tenants.Workspace, owner uuid.UUID)
 }
 
 func insertUser(tx *gorm.DB, user *tenants.User, passwordHash string) error {
-	err := tx.Raw("INSERT INTO users (id, email, password_hash) VALUES (?, ?, ?) RETURNING created_at",
-		user.ID, user.Email, passwordHash).Scan(&user.CreatedAt).Error
+	err := tx.Raw("INSERT INTO users (id, email, password_hash, must_verify) VALUES (?, ?, ?, ?) RETURNING created_at",
+		user.ID, user.Email, passwordHash, user.MustVerify).Scan(&user.CreatedAt).Error
 	if isDuplicate(err) {
 		return tenants.ErrEmailTaken
 	}
@@ -187,10 +187,11 @@ type userRow struct {
 	PasswordHash string
 	CreatedAt    time.Time
 	VerifiedAt   *time.Time
+	MustVerify   bool
 }
 
 func (r userRow) toUser() tenants.User {
-	return tenants.User{ID: r.ID, Email: r.Email, CreatedAt: r.CreatedAt, VerifiedAt: r.VerifiedAt}
+	return tenants.User{ID: r.ID, Email: r.Email, CreatedAt: r.CreatedAt, VerifiedAt: r.VerifiedAt, MustVerify: r.MustVerify}
 }
 
 type membershipRow struct {

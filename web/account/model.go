@@ -73,7 +73,7 @@ func newEmailForm(email string, err error) emailForm {
 func newPasswordForm(err error) passwordForm {
 	form := passwordForm{
 		Current:  components.FieldModel{Label: "Current password", Name: "current_password"},
-		Password: components.FieldModel{Label: "New password", Name: "password", Hint: "8 characters or more. Your other logins end."},
+		Password: components.FieldModel{Label: "New password", Name: "password", Hint: tenants.PasswordHint() + " Your other logins end."},
 	}
 	form.Error = fieldErrors(err, &form.Current, &form.Password)
 	return form

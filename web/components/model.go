@@ -38,7 +38,7 @@ func (f FieldModel) describedBy() string {
 type Option struct{ Value, Label string }
 
 // FieldError returns a message of tenants.Invalid as a sentence about the field
-// with a label, such as "Password must have 8 to 200 characters".
+// with a label, such as "Password must have 12 to 200 characters".
 func FieldError(label, message string) string {
 	sentence := strings.TrimSuffix(strings.TrimSpace(message), ".")
 	return label + " " + sentence + "."

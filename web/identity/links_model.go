@@ -74,7 +74,7 @@ type newPasswordModel struct {
 func newPasswordForm(email string, err error) newPasswordModel {
 	model := newPasswordModel{
 		Email:    email,
-		Password: components.FieldModel{Label: "New password", Name: "password", Hint: "8 characters or more. All logins of the account end."},
+		Password: components.FieldModel{Label: "New password", Name: "password", Hint: tenants.PasswordHint() + " All logins of the account end."},
 	}
 	model.Error = fieldErrors(err, &model.Password)
 	return model

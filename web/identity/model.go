@@ -25,7 +25,7 @@ type signUpModel struct {
 func signUpForm(email, workspace string, err error) signUpModel {
 	model := signUpModel{
 		Email:     components.FieldModel{Label: "E-mail", Name: "email", Value: email},
-		Password:  components.FieldModel{Label: "Password", Name: "password", Hint: "8 characters or more."},
+		Password:  components.FieldModel{Label: "Password", Name: "password", Hint: tenants.PasswordHint()},
 		Workspace: components.FieldModel{Label: "Workspace", Name: "workspace", Value: workspace, Hint: "The name of your team. Keys, sessions and settings belong to it."},
 	}
 	if errors.Is(err, tenants.ErrEmailTaken) {

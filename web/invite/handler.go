@@ -118,7 +118,7 @@ type model struct {
 func newModel(c echo.Context, invitation tenants.Invitation, who tenants.Principal) model {
 	return model{
 		Invitation: invitation, Secret: c.Param("secret"), LoggedIn: who.User.Email,
-		Password:  components.FieldModel{Label: "Password", Name: "password", Hint: "8 characters or more."},
+		Password:  components.FieldModel{Label: "Password", Name: "password", Hint: tenants.PasswordHint()},
 		Workspace: components.FieldModel{Label: "Workspace of your own", Name: "workspace", Hint: "Optional. Leave it empty to join only."},
 	}
 }

@@ -374,7 +374,8 @@ func endedView() templ.Component {
 	})
 }
 
-// sentView is for somebody whose address must be verified first.
+// sentView is for people whose address must be verified first. It says the same where the
+// address has an account already, whose owner is sent another mail.
 func sentView() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -396,14 +397,14 @@ func sentView() templ.Component {
 			templ_7745c5c3_Var20 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "<section class=\"card form-card\" data-testid=\"verify-first\"><h1>Open the link in our mail</h1><p>You have joined. Before you log in, open the link that was sent to your address: it shows that mails to it reach you.</p><a class=\"btn wide\" href=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "<section class=\"card form-card\" data-testid=\"verify-first\"><h1>Open the link in our mail</h1><p>A mail is on its way to your address. Open the link in it, then log in: it shows that mails to the address reach you.</p><a class=\"btn wide\" href=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var21 templ.SafeURL
 		templ_7745c5c3_Var21, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(paths.LogIn))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `invite/view.templ`, Line: 74, Col: 55}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `invite/view.templ`, Line: 75, Col: 55}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var21))
 		if templ_7745c5c3_Err != nil {

@@ -74,6 +74,13 @@ func (h *Handler) Invite(c echo.Context, who tenants.Principal) error {
 	if _, mendable := errors.AsType[tenants.Invalid](err); mendable {
 		return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Form = newForm(typed, role, err) })
 	}
+	if many, tooMany := errors.AsType[tenants.TooMany](err); tooMany {
+		tellWait(c, many)
+		return h.page(c, who, http.StatusTooManyRequests, func(m *model) {
+			m.Form = newForm(typed, role, nil)
+			m.Form.Email.Error = "Too many " + many.What + ". Try again in " + components.Span(many.Wait) + "."
+		})
+	}
 	if err != nil {
 		return err
 	}
@@ -88,13 +95,18 @@ func (h *Handler) Resend(c echo.Context, who tenants.Principal) error {
 	}
 	invited, err := h.invitations.Resend(c.Request().Context(), who.Workspace.ID, id)
 	if wait, tooMany := errors.AsType[tenants.TooMany](err); tooMany {
-		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(int(wait.Wait.Seconds())+1))
+		tellWait(c, wait)
 		return h.page(c, who, http.StatusTooManyRequests, func(m *model) { m.TooSoon = components.Span(wait.Wait) })
 	}
 	if err != nil {
 		return err
 	}
 	return h.page(c, who, http.StatusOK, func(m *model) { m.Invited = []tenants.Invited{invited} })
+}
+
+// tellWait says when to try again.
+func tellWait(c echo.Context, many tenants.TooMany) {
+	c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(int(many.Wait.Seconds())+1))
 }
 
 // Revoke ends an invitation.

@@ -37,6 +37,19 @@ func TestLinkOfAnInvitationIsShownOnce(t *testing.T) {
 	}
 }
 
+// S11: the page says when to go on.
+func TestManyInvitationsToOneAddressAreSlowedDown(t *testing.T) {
+	t.Parallel()
+	owner := webtest.Start(t).SignUp(t, "northbeam")
+	var last webtest.Page
+	for range 11 {
+		last = owner.Post("/members/invite", "email", "a@example.com", "role", "viewer")
+	}
+	if last.Status != http.StatusTooManyRequests || last.Header.Get("Retry-After") == "" || !strings.Contains(last.TestID("error-email"), "Try again in ") {
+		t.Errorf("status %d: %s", last.Status, last.TestID("error-email"))
+	}
+}
+
 func TestWhatIsWrongWithAnInvitationStandsAtItsField(t *testing.T) {
 	t.Parallel()
 	owner := webtest.Start(t).SignUp(t, "northbeam")

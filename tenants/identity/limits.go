@@ -1,0 +1,133 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"palimpsest/tenants"
+)
+
+// How often may be what people and strangers try. The account of a failed try counts from
+// everywhere, so it has the highest limit: an attacker's place is full long before.
+const (
+	failureWindow   = 15 * time.Minute
+	failuresOfPair  = 10 // of one account from one place
+	failuresOfPlace = 30 // of all accounts from one place
+	failuresOfOne   = 40 // of one account from everywhere
+
+	codesOfPair = 5  // wrong codes of a second factor, from a person who has the password
+	codesOfOne  = 10 // a code has six digits: the least that an attacker everywhere may try
+
+	asksOfPlace = 10 // links that are asked for from one place in failureWindow
+	mailsToOne  = 5  // mails of a kind that others have sent to one address in failureWindow
+
+	signUpWindow    = time.Hour
+	signUpsOfPlace  = 10
+	changesOfOne    = 20 // changes that a person gets a mail about, in signUpWindow
+	invitesToOne    = 10 // invitations to one address, of all workspaces, in inviteWindow
+	invitesOfOne    = 200
+	inviteWindow    = time.Hour
+	othersOfPlace   = 10 // failed passkeys, and failed sign-ons, from one place
+	usedPlaceMonths = 3  // how long a place that a person logged in from is known
+)
+
+// tries is where failed tries to prove who a person is are counted.
+type tries struct {
+	email   string // whose account it is
+	from    string // the place
+	pair    Count
+	account Count
+	place   []Count // one or none
+}
+
+// logInTries counts the failed log-ins with an address from the address of a client.
+func logInTries(email, address string) tries {
+	from := tenants.PlaceText(address)
+	return tries{
+		email: email, from: from,
+		pair:    Count{"failures of " + email + " from " + from, failuresOfPair, failureWindow},
+		account: Count{"failures of " + email, failuresOfOne, failureWindow},
+		place:   []Count{{"failures from " + from, failuresOfPlace, failureWindow}},
+	}
+}
+
+// confirmTries counts how often a person who is logged in mistyped their password.
+func confirmTries(user tenants.User, from string) tries {
+	return tries{
+		email: user.Email, from: from,
+		pair:    Count{"unconfirmed by " + user.ID.String() + " from " + from, failuresOfPair, failureWindow},
+		account: Count{"unconfirmed by " + user.ID.String(), failuresOfOne, failureWindow},
+	}
+}
+
+// codeTries counts the wrong codes of a person's second factor.
+func codeTries(user tenants.User, from string) tries {
+	return tries{
+		email: user.Email, from: from,
+		pair:    Count{"codes of " + user.ID.String() + " from " + from, codesOfPair, failureWindow},
+		account: Count{"codes of " + user.ID.String(), codesOfOne, failureWindow},
+	}
+}
+
+// mayTry returns a tenants.TooMany if too many tries failed: of the pair, from the place, or
+// with the account, unless its person has logged in from this place lately.
+func (s *Service) mayTry(ctx context.Context, tries tries) error {
+	if err := s.throttle.Check(ctx, append(tries.place, tries.pair)...); err != nil {
+		return err
+	}
+	full := s.throttle.Check(ctx, tries.account)
+	if !errors.Is(full, tenants.ErrTooMany) {
+		return full
+	}
+	used, err := s.store.UsedPlace(ctx, tries.email, tries.from, s.now().AddDate(0, -usedPlaceMonths, 0))
+	if used {
+		return nil
+	}
+	return errors.Join(full, err)
+}
+
+// failed counts a try that failed and returns its error, with what went wrong with counting.
+func (s *Service) failed(ctx context.Context, tries tries, err error) error {
+	failures := []error{err}
+	for _, count := range append(tries.place, tries.pair, tries.account) {
+		if counted := s.throttle.Take(ctx, count); !errors.Is(counted, tenants.ErrTooMany) {
+			failures = append(failures, counted)
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// askingFrom counts what is asked for from one place.
+func askingFrom(kind tenants.RequestKind, address string) Count {
+	return Count{"asked to " + string(kind) + " from " + tenants.PlaceText(address), asksOfPlace, failureWindow}
+}
+
+// mailsTo counts the mails of a kind to an address that others have sent. Kinds are apart:
+// invitations to an address do not use up the links that its owner asks for.
+func mailsTo(kind, email string) Count {
+	return Count{kind + " mails to " + email, mailsToOne, failureWindow}
+}
+
+// PlaceThrottle counts failures by the place of the context's actor.
+type PlaceThrottle struct{ throttle Throttle }
+
+// Throttle returns what slows down those who log in beside the service.
+func (s *Service) Throttle() PlaceThrottle { return PlaceThrottle{s.throttle} }
+
+// Check returns a tenants.TooMany if the actor's place failed too often at something.
+func (t PlaceThrottle) Check(ctx context.Context, at string) error {
+	return t.throttle.Check(ctx, failuresAt(ctx, at))
+}
+
+// Failed counts a failure of the actor's place at something.
+func (t PlaceThrottle) Failed(ctx context.Context, at string) error {
+	if err := t.throttle.Take(ctx, failuresAt(ctx, at)); !errors.Is(err, tenants.ErrTooMany) {
+		return err
+	}
+	return nil
+}
+
+func failuresAt(ctx context.Context, at string) Count {
+	return Count{at + " from " + tenants.ActorOf(ctx).Place(), othersOfPlace, failureWindow}
+}

@@ -1,0 +1,96 @@
+package identity
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
+	"time"
+
+	"github.com/go-redis/redis_rate/v10"
+	"github.com/redis/go-redis/v9"
+
+	"palimpsest/tenants"
+)
+
+const redisPatience = 500 * time.Millisecond
+
+// RedisThrottle counts in Redis, for several replicas together. While Redis does
+// not answer, each replica counts by itself.
+type RedisThrottle struct {
+	Log      *slog.Logger  // learns that Redis does not answer; set before use
+	Patience time.Duration // with Redis; set before use
+
+	limiter *redis_rate.Limiter
+	local   *LocalThrottle
+}
+
+// NewRedisThrottle returns a RedisThrottle that tells nobody when Redis does not
+// answer, and waits for it half a second.
+func NewRedisThrottle(client *redis.Client) *RedisThrottle {
+	local, err := NewLocalThrottle(time.Now)
+	if err != nil {
+		panic("identity: " + err.Error()) // its options are constants
+	}
+	return &RedisThrottle{
+		Log: slog.New(slog.DiscardHandler), Patience: redisPatience,
+		limiter: redis_rate.NewLimiter(client), local: local,
+	}
+}
+
+// Check implements Throttle.
+func (t *RedisThrottle) Check(ctx context.Context, counts ...Count) error {
+	if err := t.local.Check(ctx, counts...); err != nil {
+		return err
+	}
+	return t.each(ctx, counts, func(ctx context.Context, count Count) (*redis_rate.Result, bool, error) {
+		state, err := t.limiter.AllowN(ctx, count.redisKey(), count.rate(), 0)
+		return state, err == nil && state.Remaining == 0, err
+	})
+}
+
+// Take implements Throttle.
+func (t *RedisThrottle) Take(ctx context.Context, counts ...Count) error {
+	// Both are kept up to date: Redis may be gone at the next attempt.
+	if err := t.local.Take(ctx, counts...); err != nil {
+		return err
+	}
+	return t.each(ctx, counts, func(ctx context.Context, count Count) (*redis_rate.Result, bool, error) {
+		state, err := t.limiter.Allow(ctx, count.redisKey(), count.rate())
+		return state, err == nil && state.Allowed == 0, err
+	})
+}
+
+// each asks Redis about counts until one is full, and returns a tenants.TooMany for that.
+func (t *RedisThrottle) each(ctx context.Context, counts []Count, ask func(context.Context, Count) (state *redis_rate.Result, full bool, err error)) error {
+	asking, cancel := context.WithTimeout(ctx, t.Patience)
+	defer cancel()
+	for _, count := range counts {
+		state, full, err := ask(asking, count)
+		if err != nil {
+			t.Log.WarnContext(ctx, "failed logins and mails are counted by this replica alone", "error", err)
+			return nil
+		}
+		if full {
+			return tenants.TooMany{Wait: count.wait(state)}
+		}
+	}
+	return nil
+}
+
+// redisKey is where a count is kept. It does not show whose it is.
+func (c Count) redisKey() string {
+	sum := sha256.Sum256([]byte(c.key()))
+	return "palimpsest:login:" + hex.EncodeToString(sum[:])
+}
+
+func (c Count) rate() redis_rate.Limit {
+	return redis_rate.Limit{Rate: c.Most, Burst: c.Most, Period: c.Window}
+}
+
+// wait returns how long it takes until one more is allowed. Redis lets them through one by
+// one, evenly over the window, and says when all are free again.
+func (c Count) wait(state *redis_rate.Result) time.Duration {
+	all := c.Window / time.Duration(c.Most) * time.Duration(c.Most-1)
+	return max(state.ResetAfter-all, time.Second)
+}
