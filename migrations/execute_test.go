@@ -3,6 +3,8 @@ package migrations_test
 import (
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"palimpsest/migrations/dbtest"
 )
 
@@ -32,10 +34,14 @@ func TestNobodyElseCallsFunctionsThatDoMoreThanTheirCallerMay(t *testing.T) {
 
 	app := connect(t, database.AppURL)
 	for _, worker := range []string{"operator", "billing", "rotation"} {
-		if _, err := app.Exec(t.Context(), "SELECT set_config('app.worker', $1, false)", worker); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := app.Exec(t.Context(), "SELECT appoint_operator(gen_random_uuid())"); !isDenied(err) {
+		err := pgx.BeginFunc(t.Context(), app, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(t.Context(), "SELECT set_config('app.worker', $1, true)", worker); err != nil {
+				t.Fatal(err)
+			}
+			_, err := tx.Exec(t.Context(), "SELECT appoint_operator(gen_random_uuid())")
+			return err
+		})
+		if !isDenied(err) {
 			t.Errorf("as the worker %s the application appoints operators (%v)", worker, err)
 		}
 	}
