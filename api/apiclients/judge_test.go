@@ -49,7 +49,7 @@ func TestToldTheWord(t *testing.T) {
 
 func TestWentPastTheWindow(t *testing.T) {
 	t.Parallel()
-	right := Trial{Outputs: good(), model: &model{rounds: parts + 2}, Exchanges: []Exchange{
+	right := Trial{Case: Case{window: windowSize}, Outputs: good(), model: &model{rounds: parts + 2}, Exchanges: []Exchange{
 		generation(http.StatusOK, "", "none", "1000", "a"), generation(http.StatusOK, "", "epoch", "70000", "a"),
 	}}
 	with := func(extra Exchange) func(*Trial) {
