@@ -10,8 +10,12 @@ import (
 // claudeCodePackage is Claude Code on npm.
 const claudeCodePackage = "@anthropic-ai/claude-code"
 
-// claudeCodeTools are the tools that the model calls. Agent is what was Task.
-const claudeCodeTools = "Bash,Read,Write,Edit,Grep,Glob,TodoWrite,Agent"
+// The tools that the model may call. To name one that the version does not offer by itself
+// has it offer others too. Agent is what was Task.
+const (
+	fewTools   = "Bash,Read,Write,Agent"
+	everyTools = "Bash,Read,Write,Edit,Grep,Glob,TodoWrite,Agent"
+)
 
 // claudeCode is Claude Code, which speaks the Messages API, on the model that the docs
 // name.
@@ -73,7 +77,13 @@ func sayToClaudeCode(s *session, model, text string, again bool) (command, error
 	}
 	arguments := []string{
 		"-c", "PATH=" + s.install + "/node_modules/.bin:$PATH\n" + lines + ` "$@"`, "claude",
-		"-p", text, "--model", model, "--allowedTools", claudeCodeTools,
+		"-p", text, "--model", model, "--allowedTools", fewTools,
+	}
+	environment := []string{"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1"}
+	if s.tools {
+		arguments[len(arguments)-1] = everyTools
+		arguments = append(arguments, "--tools", everyTools)
+		environment = append(environment, "CLAUDE_CODE_ENABLE_TASKS=0") // they replace TodoWrite
 	}
 	if s.recalls {
 		settings, err := s.recallSettings()
@@ -86,11 +96,6 @@ func sayToClaudeCode(s *session, model, text string, again bool) (command, error
 	}
 	if again {
 		arguments = append(arguments, "--continue")
-	}
-	environment := []string{"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1"}
-	if s.tools {
-		arguments = append(arguments, "--tools", claudeCodeTools)
-		environment = append(environment, "CLAUDE_CODE_ENABLE_TASKS=0") // they replace TodoWrite
 	}
 	if s.window > 0 {
 		environment = append(environment, "CLAUDE_CODE_AUTO_COMPACT_WINDOW="+strconv.Itoa(s.window))

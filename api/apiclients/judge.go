@@ -38,9 +38,7 @@ func wentPastTheWindow(t *Trial) (string, error) {
 		if exchange.isGeneration() && exchange.Status != http.StatusOK {
 			return "", fmt.Errorf("the client was answered %d: %s", exchange.Status, exchange.Refusal)
 		}
-		switch exchange.Compression() {
-		case "", "none", "frozen", "bypassed", "unreachable":
-		default:
+		if exchange.isEpoch() {
 			epochs++
 		}
 		largest = max(largest, number(exchange.Answered.Get("X-Palimpsest-Tokens-Before")))
