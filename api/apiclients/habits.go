@@ -173,7 +173,7 @@ func text(raw json.RawMessage) string {
 // Compare returns the habits that the list of a client in a folder does not have yet,
 // sorted: all of them where there is no list.
 func (h Habits) Compare(folder, client string) ([]string, error) {
-	content, err := os.ReadFile(filepath.Join(folder, client+".txt"))
+	content, err := os.ReadFile(filepath.Join(folder, client+".txt")) //nolint:gosec // the caller names it
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("habits of %s: %w", client, err)
 	}
@@ -194,7 +194,7 @@ func (h Habits) Compare(folder, client string) ([]string, error) {
 // Learn adds the habits to the list of a client in a folder.
 func (h Habits) Learn(folder, client string) error {
 	file := filepath.Join(folder, client+".txt")
-	content, err := os.ReadFile(file)
+	content, err := os.ReadFile(file) //nolint:gosec // the caller names it
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("habits of %s: %w", client, err)
 	}
@@ -202,7 +202,7 @@ func (h Habits) Learn(folder, client string) error {
 	lines = slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 	slices.Sort(lines)
 	lines = slices.Compact(lines)
-	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil { //nolint:gosec // the caller names it
 		return fmt.Errorf("habits of %s: %w", client, err)
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 const (
 	errandMark  = "ERRAND-7731" // in what a subagent is told
 	summaryMark = "SUMMARY-4409"
+	recordMark  = "[AUTO CONTEXT COMPRESSION]" // in what stands for turns that the proxy folded
 	noteFile    = "note.txt"
 	noteWord    = "marzipan"
 	finalWord   = "PERFECTLY-DONE"
@@ -61,7 +62,8 @@ func (m *model) reply(r providertest.Request) providertest.Reply {
 	case !hasTools(r.Body) && !m.bare:
 		m.aside++
 		return providertest.Reply{Text: "Reading a note"}
-	case strings.Contains(r.User, errandMark):
+	case strings.Contains(r.User, errandMark) && !bytes.Contains(r.Body, []byte(recordMark)):
+		// A subagent's prompt is short; the record of the main agent's holds its errands.
 		m.errands++
 		return m.runErrand(r)
 	default:

@@ -156,7 +156,7 @@ func usedEveryTool(t *Trial) (string, error) {
 			}
 		}
 	}
-	for _, tool := range strings.Split(everyTools, ",") {
+	for tool := range strings.SplitSeq(everyTools, ",") {
 		if !used[tool] {
 			err = errors.Join(err, fmt.Errorf("%s was not called", tool))
 		}

@@ -85,17 +85,18 @@ func registry(t *testing.T) fstest.MapFS {
 		}
 		packed["/pen-"+version+".tgz"] = archive.Bytes()
 	}
+	var listed []byte // what is known of the package
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if archive, is := packed[r.URL.Path]; is {
 			_, _ = w.Write(archive)
 			return
 		}
-		at := "http://" + r.Host
-		_, _ = fmt.Fprintf(w, `{"name":"@desk/pen","dist-tags":{"latest":"1.3.0"},"versions":{
-			"1.2.3":{"name":"@desk/pen","version":"1.2.3","dist":{"tarball":"%s/pen-1.2.3.tgz"}},
-			"1.3.0":{"name":"@desk/pen","version":"1.3.0","dist":{"tarball":"%s/pen-1.3.0.tgz"}}}}`, at, at)
+		_, _ = w.Write(listed)
 	}))
 	t.Cleanup(server.Close)
+	listed = fmt.Appendf(nil, `{"name":"@desk/pen","dist-tags":{"latest":"1.3.0"},"versions":{
+		"1.2.3":{"name":"@desk/pen","version":"1.2.3","dist":{"tarball":"%[1]s/pen-1.2.3.tgz"}},
+		"1.3.0":{"name":"@desk/pen","version":"1.3.0","dist":{"tarball":"%[1]s/pen-1.3.0.tgz"}}}}`, server.URL)
 	t.Setenv("npm_config_registry", server.URL)
 	t.Setenv("npm_config_cache", t.TempDir())
 

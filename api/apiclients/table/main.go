@@ -165,23 +165,18 @@ func tryAll(ctx context.Context, bench *apiclients.Bench, wanted options) error 
 			return err
 		}
 		for _, one := range cases {
-			trial, err := bench.Try(ctx, client, one)
+			trial, err := tryOne(ctx, bench, client, one, wanted)
 			if err != nil {
-				return fmt.Errorf("%s, %s: %w", client.Name, one.Name, err)
+				return err
 			}
-			fmt.Fprintln(os.Stderr, trial)
 			report.Add(trial, version)
-			if client.Package != "" && trial.Skipped == "" {
-				if sent[client.List()] == nil {
-					sent[client.List()] = apiclients.Habits{}
-				}
-				sent[client.List()].Add(trial)
+			if client.Package == "" || trial.Skipped != "" {
+				continue
 			}
-			if wanted.keep != "" && trial.Skipped == "" {
-				if err := trial.Keep(wanted.keep); err != nil {
-					return err
-				}
+			if sent[client.List()] == nil {
+				sent[client.List()] = apiclients.Habits{}
 			}
+			sent[client.List()].Add(trial)
 		}
 	}
 
@@ -195,6 +190,20 @@ func tryAll(ctx context.Context, bench *apiclients.Bench, wanted options) error 
 	}
 
 	return nil
+}
+
+// tryOne tries a client in a case, says what came of it, and keeps it where that is wanted.
+func tryOne(ctx context.Context, bench *apiclients.Bench, client apiclients.Client, one apiclients.Case, wanted options) (*apiclients.Trial, error) {
+	trial, err := bench.Try(ctx, client, one)
+	if err != nil {
+		return nil, fmt.Errorf("%s, %s: %w", client.Name, one.Name, err)
+	}
+	fmt.Fprintln(os.Stderr, trial)
+	if wanted.keep == "" || trial.Skipped != "" {
+		return trial, nil
+	}
+
+	return trial, trial.Keep(wanted.keep)
 }
 
 // versionOf returns the version of a client that is installed, and says so where it is not
