@@ -74,7 +74,7 @@ const (
 	ollamaShape  = `{"error":SAID}`
 )
 
-// ordered writes a JSON object with its members in order; a body that is none fails the
+// ordered writes a JSON object with its members in order; a body that is not one fails the
 // test.
 func ordered(t *testing.T, body []byte) string {
 	t.Helper()

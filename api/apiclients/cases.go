@@ -65,16 +65,16 @@ const parts = 46
 // manyParts is how many parts a long session reads: far past the window, a turn each.
 const manyParts = 300
 
-// longCase is the case of a session that goes far past its window.
-const longCase = "300 steps past the window"
+// windowCase is the case of a session that goes past its window.
+const windowCase = "past the window"
 
 // Cases returns all cases, in the order of the table's columns.
 func Cases() []Case {
 	return append([]Case{
 		{Name: answerCase, says: says("Say that you are there."), play: sayReady, judge: saidReady},
 		{Name: "tool turn", says: says("Read " + noteFile + " and tell me the word."), play: readNote, judge: toldTheWord},
-		{Name: "past the window", window: windowSize, says: says("Read all parts, one after the other."), play: readParts(parts), judge: wentPastTheWindow},
-		{Name: longCase, window: windowSize, rounds: manyParts, only: claudeCodePackage, says: says("Read all parts, one after the other."), play: readParts(manyParts), judge: wentPastTheWindowAtAProfit},
+		{Name: windowCase, window: windowSize, says: says("Read all parts, one after the other."), play: readParts(parts), judge: wentPastTheWindow},
+		{Name: "300 steps past the window", window: windowSize, rounds: manyParts, only: claudeCodePackage, says: says("Read all parts, one after the other."), play: readParts(manyParts), judge: wentPastTheWindowAtAProfit},
 		{Name: "window not known", window: windowSize, unknown: true, refused: true, says: says("Read all parts, one after the other."), play: readParts(parts), judge: wentPastTheWindow},
 		{Name: "window set too large", window: windowSize, assumed: 100_000, refused: true, says: says("Read all parts, one after the other."), play: readParts(parts), judge: wentPastTheWindow},
 		{Name: "own compaction", compacts: true, says: saysUntilCompaction, play: readForCompaction(func(c Client) int { return c.fills }), judge: compactedItself},

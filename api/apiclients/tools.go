@@ -23,8 +23,11 @@ const (
 	toolRounds = 240 // calls of all tools in turn
 )
 
-// smallCallsCase is the case of several small calls in each answer.
-const smallCallsCase = "45 × 4 small calls in 60k"
+// Cases that tests name.
+const (
+	writesCase     = "60 writes of 8 KB in 100k"
+	smallCallsCase = "45 × 4 small calls in 60k"
+)
 
 // toolCases are those in which Claude Code does more than read parts by its shell, on
 // every model.
@@ -36,7 +39,7 @@ func toolCases() []Case {
 		}
 	}
 	cases := []Case{
-		work("60 writes of 8 KB in 100k", largeWindowSize, writes, writePart),
+		work(writesCase, largeWindowSize, writes, writePart),
 		work(smallCallsCase, windowSize, smallRounds, readSlices),
 	}
 	for _, window := range []int{windowSize, largeWindowSize} {
