@@ -1,14 +1,12 @@
 package api
 
 import (
-	"encoding/json"
+	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline/wire"
-	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/openaichat"
 )
 
@@ -65,40 +63,23 @@ func openAIError(problem wire.Problem) []byte { return openaichat.New().Error(pr
 
 // vertexError is an error that Google's clients and Anthropic's for Vertex both read.
 func vertexError(problem wire.Problem) []byte {
-	var both map[string]any
-	if json.Unmarshal(anthropic.New().Error(problem), &both) != nil {
-		return googleError(problem)
-	}
-	if detail, ok := both["error"].(map[string]any); ok {
-		detail["code"], detail["status"] = problem.Status, "NOT_FOUND"
-	}
-	return encodedError(both)
+	return fmt.Appendf(nil, `{"type":"error","error":{"type":"not_found_error","message":%s,"code":404,"status":"NOT_FOUND"},"request_id":%s}`,
+		wire.Quote(problem.Message), wire.Quote(problem.RequestID))
 }
 
-// googleError is an error in the shape of Google's APIs.
-// (cloud.google.com/apis/design/errors)
+// googleError is an error in the shape of Google's APIs (cloud.google.com/apis/design/errors).
 func googleError(problem wire.Problem) []byte {
-	return encodedError(map[string]any{"error": map[string]any{"code": problem.Status, "message": problem.Message, "status": "NOT_FOUND"}})
+	return fmt.Appendf(nil, `{"error":{"code":404,"message":%s,"status":"NOT_FOUND"}}`, wire.Quote(problem.Message))
 }
 
-// bedrockError is an error in the shape of Amazon Bedrock's runtime.
-// (docs.aws.amazon.com/bedrock/latest/APIReference/CommonErrors.html)
+// bedrockError is an error in the shape of Amazon Bedrock's runtime
+// (docs.aws.amazon.com/bedrock/latest/APIReference/CommonErrors.html).
 func bedrockError(problem wire.Problem) []byte {
-	return encodedError(map[string]any{"__type": "ResourceNotFoundException", "message": problem.Message})
+	return fmt.Appendf(nil, `{"__type":"ResourceNotFoundException","message":%s}`, wire.Quote(problem.Message))
 }
 
 // ollamaError is an error in the shape of Ollama's own API, whose clients show the member
-// as it is. (docs.ollama.com/api/errors)
+// as it is (docs.ollama.com/api/errors).
 func ollamaError(problem wire.Problem) []byte {
-	return encodedError(map[string]any{"error": problem.Message})
-}
-
-func encodedError(body map[string]any) []byte {
-	var out strings.Builder
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if encoder.Encode(body) != nil { // plain values
-		return nil
-	}
-	return []byte(out.String())
+	return fmt.Appendf(nil, `{"error":%s}`, wire.Quote(problem.Message))
 }
