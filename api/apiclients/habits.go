@@ -202,7 +202,7 @@ func (h Habits) Learn(folder, client string) error {
 	lines = slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 	slices.Sort(lines)
 	lines = slices.Compact(lines)
-	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil { //nolint:gosec // the caller names it
+	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil { //nolint:gosec // the caller names it; others read it in a checkout
 		return fmt.Errorf("habits of %s: %w", client, err)
 	}
 	return nil
