@@ -159,7 +159,7 @@ bench-session: ## how fast the page of a long session is there, and how large; p
 	PALIMPSEST_BENCH_TURNS=$(or $(TURNS),10000) go test -run '^$$' -bench 'Session$$' -benchtime 60x -v -timeout 30m ./web/session
 
 .PHONY: clients
-clients: ## run the real clients from npm through the program, in a closed network, and print a table; ARGS="-client codex"
+clients: ## run the newest clients from npm through the program, in a closed network, and print a table; ARGS="-pinned -client codex"
 	@deploy/setup.sh postgresql nodejs npm
 	@go build -o bin/palimpsest ./cmd/palimpsest
 	go run ./api/apiclients/table -binary bin/palimpsest $(ARGS)

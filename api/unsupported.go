@@ -1,14 +1,12 @@
 package api
 
 import (
-	"encoding/json"
+	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline/wire"
-	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/openaichat"
 )
 
@@ -18,7 +16,7 @@ import (
 type platform struct {
 	name   string
 	paths  []string
-	errors func(message string) []byte
+	errors func(problem wire.Problem) []byte
 }
 
 // supported says what a client of another platform can do.
@@ -30,7 +28,7 @@ func platforms() []platform {
 		{"Google Vertex AI", []string{"/projects", "/projects/*", "/v1beta1/projects/*", "/publishers/*"}, vertexError},
 		{"the Gemini API", []string{"/v1beta/*", "/v1alpha/*", "/v1beta1/*"}, googleError},
 		{"Azure OpenAI", []string{"/openai/deployments/*", "/deployments/*"}, openAIError},
-		{"Ollama", []string{"/api/generate", "/api/chat", "/api/tags", "/api/embed", "/api/show"}, openAIError},
+		{"Ollama", []string{"/api/generate", "/api/chat", "/api/tags", "/api/embed", "/api/show"}, ollamaError},
 	}
 }
 
@@ -47,53 +45,41 @@ func (s *Server) refusePlatforms(e *echo.Echo) {
 
 // refusePlatform answers a request to an API that is not supported.
 func (s *Server) refusePlatform(platform platform, path string) echo.HandlerFunc {
-	body := platform.errors(platform.name + " is not supported. " + supported)
 	return func(c echo.Context) error {
 		event := s.begin(c.Request(), path)
 		event.Status, event.ErrorFrom, event.ErrorType = http.StatusNotFound, "proxy", "unsupported_api"
 		defer s.end(c.Request().Context(), event)
+		s.sign(c.Response().Header(), event)
 		c.Response().Header().Set("X-Should-Retry", "false")
-		return c.Blob(http.StatusNotFound, echo.MIMEApplicationJSON, body)
+		return c.Blob(http.StatusNotFound, echo.MIMEApplicationJSON, platform.errors(wire.Problem{
+			Status: http.StatusNotFound, Type: "not_found_error", Code: "unsupported_api",
+			Message: platform.name + " is not supported. " + supported, RequestID: event.ID.String(),
+		}))
 	}
 }
 
-func unsupported(message string) wire.Problem {
-	return wire.Problem{Status: http.StatusNotFound, Type: "not_found_error", Code: "unsupported_api", Message: message}
-}
-
-// openAIError is an error in the shape of OpenAI's API, which Azure and Ollama share.
-func openAIError(message string) []byte { return openaichat.New().Error(unsupported(message)) }
+// openAIError is an error in the shape of OpenAI's API, which Azure shares.
+func openAIError(problem wire.Problem) []byte { return openaichat.New().Error(problem) }
 
 // vertexError is an error that Google's clients and Anthropic's for Vertex both read.
-func vertexError(message string) []byte {
-	var both map[string]any
-	if json.Unmarshal(anthropic.New().Error(unsupported(message)), &both) != nil {
-		return googleError(message)
-	}
-	if detail, ok := both["error"].(map[string]any); ok {
-		detail["code"], detail["status"] = http.StatusNotFound, "NOT_FOUND"
-	}
-	return encodedError(both)
+func vertexError(problem wire.Problem) []byte {
+	return fmt.Appendf(nil, `{"type":"error","error":{"type":"not_found_error","message":%s,"code":404,"status":"NOT_FOUND"},"request_id":%s}`,
+		wire.Quote(problem.Message), wire.Quote(problem.RequestID))
 }
 
-// googleError is an error in the shape of Google's APIs
-// (cloud.google.com/apis/design/errors).
-func googleError(message string) []byte {
-	return encodedError(map[string]any{"error": map[string]any{"code": http.StatusNotFound, "message": message, "status": "NOT_FOUND"}})
+// googleError is an error in the shape of Google's APIs (cloud.google.com/apis/design/errors).
+func googleError(problem wire.Problem) []byte {
+	return fmt.Appendf(nil, `{"error":{"code":404,"message":%s,"status":"NOT_FOUND"}}`, wire.Quote(problem.Message))
 }
 
 // bedrockError is an error in the shape of Amazon Bedrock's runtime
 // (docs.aws.amazon.com/bedrock/latest/APIReference/CommonErrors.html).
-func bedrockError(message string) []byte {
-	return encodedError(map[string]any{"__type": "ResourceNotFoundException", "message": message})
+func bedrockError(problem wire.Problem) []byte {
+	return fmt.Appendf(nil, `{"__type":"ResourceNotFoundException","message":%s}`, wire.Quote(problem.Message))
 }
 
-func encodedError(body map[string]any) []byte {
-	var out strings.Builder
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if encoder.Encode(body) != nil { //nolint:errchkjson // strings, numbers, and maps of them
-		return nil
-	}
-	return []byte(out.String())
+// ollamaError is an error in the shape of Ollama's own API, whose clients show the member
+// as it is (docs.ollama.com/api/errors).
+func ollamaError(problem wire.Problem) []byte {
+	return fmt.Appendf(nil, `{"error":%s}`, wire.Quote(problem.Message))
 }

@@ -14,39 +14,77 @@ func TestAPIsThatAreNotSupportedAreRefusedInTheirShape(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
 	p := setup(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
-	for _, test := range []struct{ method, path, platform, message string }{
-		{"POST", "/model/us.anthropic.claude-opus-5-5/invoke-with-response-stream", "Amazon Bedrock", "message"},
-		{"POST", "/model/us.anthropic.claude-sonnet-4-5-20250929-v1:0/invoke", "Amazon Bedrock", "message"},
-		{"GET", "/inference-profiles?type=SYSTEM_DEFINED", "Amazon Bedrock", "message"},
-		{"POST", "/v1/projects/p/locations/us-east5/publishers/anthropic/models/claude-opus-5-5:streamRawPredict", "Google Vertex AI", "error.message"},
-		{"POST", "/v1beta/models/gemini-3-pro:generateContent", "the Gemini API", "error.message"},
-		{"GET", "/v1beta/models", "the Gemini API", "error.message"},
-		{"POST", "/openai/deployments/gpt/chat/completions?api-version=2026-01-01", "Azure OpenAI", "error.message"},
-		{"POST", "/api/generate", "Ollama", "error.message"},
-		{"POST", "/v1/model/m/invoke", "Amazon Bedrock", "message"},
-		{"POST", "/v1/v1beta/models/g:generateContent", "the Gemini API", "error.message"},
-		{"POST", "/v1/v1beta1/projects/p/x", "Google Vertex AI", "error.message"},
-		{"POST", "/v1/publishers/google/models/g:generateContent", "Google Vertex AI", "error.message"},
-		{"POST", "/v1/projects", "Google Vertex AI", "error.message"},
-		{"POST", "/v1/openai/deployments/gpt/chat/completions", "Azure OpenAI", "error.message"},
-		{"POST", "/v1/api/chat", "Ollama", "error.message"},
+	for _, test := range []struct{ path, platform, shape string }{
+		{"/model/us.anthropic.claude-opus-5-5/invoke-with-response-stream", "Amazon Bedrock", bedrockShape},
+		{"/model/us.anthropic.claude-sonnet-4-5-20250929-v1:0/invoke", "Amazon Bedrock", bedrockShape},
+		{"/inference-profiles?type=SYSTEM_DEFINED", "Amazon Bedrock", bedrockShape},
+		{"/foundation-models/anthropic.claude-opus-5-5", "Amazon Bedrock", bedrockShape},
+		{"/v1/projects/p/locations/us-east5/publishers/anthropic/models/claude-opus-5-5:streamRawPredict", "Google Vertex AI", vertexShape},
+		{"/v1beta/models/gemini-3-pro:generateContent", "the Gemini API", googleShape},
+		{"/v1beta/models", "the Gemini API", googleShape},
+		{"/openai/deployments/gpt/chat/completions?api-version=2026-01-01", "Azure OpenAI", openAIShape},
+		{"/api/generate", "Ollama", ollamaShape},
+		{"/api/tags", "Ollama", ollamaShape},
+		{"/v1/model/m/invoke", "Amazon Bedrock", bedrockShape},
+		{"/v1/v1beta/models/g:generateContent", "the Gemini API", googleShape},
+		{"/v1/v1beta1/projects/p/x", "Google Vertex AI", vertexShape},
+		{"/v1/publishers/google/models/g:generateContent", "Google Vertex AI", vertexShape},
+		{"/v1/projects", "Google Vertex AI", vertexShape},
+		{"/v1/openai/deployments/gpt/chat/completions", "Azure OpenAI", openAIShape},
+		{"/v1/api/chat", "Ollama", ollamaShape},
 	} {
-		answered := p.send(test.method, test.path, `{"messages":[]}`)
-		var body map[string]any
-		if err := json.Unmarshal(answered.body, &body); err != nil {
-			t.Errorf("%s: %v: %s", test.path, err, answered.body)
-			continue
+		said, err := json.Marshal(test.platform + " is not supported. " + supported)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if inner, nested := strings.CutPrefix(test.message, "error."); nested {
-			body, _ = body["error"].(map[string]any)
-			test.message = inner
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"} {
+			answered := p.send(method, test.path, `{"messages":[]}`)
+			id := answered.header.Get("X-Palimpsest-Request-Id")
+			want := strings.NewReplacer("SAID", string(said), "REQUEST", id).Replace(test.shape)
+			if id == "" || answered.header.Get("X-Palimpsest-Error-Source") != "proxy" || answered.status != http.StatusNotFound ||
+				answered.header.Get("Content-Type") != "application/json" || answered.header.Get("X-Should-Retry") != "false" {
+				t.Errorf("%s %s: status %d, header %v", method, test.path, answered.status, answered.header)
+			}
+			if method == "HEAD" {
+				continue // it has no body
+			}
+			if got := ordered(t, answered.body); got != ordered(t, []byte(want)) {
+				t.Errorf("%s %s: %s, want %s", method, test.path, got, want)
+			}
 		}
-		said, _ := body[test.message].(string)
-		if answered.status != http.StatusNotFound || !strings.HasPrefix(said, test.platform+" is not supported. ") || !strings.Contains(said, "/v1/messages") {
-			t.Errorf("%s: status %d: %s", test.path, answered.status, answered.body)
+		// What no provider is sent is refused for its method, if not for its path.
+		for _, method := range []string{"OPTIONS", "PROPFIND", "INVENTED"} {
+			answered := p.send(method, test.path, `{"messages":[]}`)
+			if answered.status != http.StatusNotFound && answered.status != http.StatusMethodNotAllowed {
+				t.Errorf("%s %s: status %d", method, test.path, answered.status)
+			}
 		}
 	}
 	if asked.Load() > 0 {
 		t.Errorf("the provider was asked %d times", asked.Load())
 	}
+}
+
+// The errors of the platforms, as their documentation and their clients have them.
+const (
+	bedrockShape = `{"__type":"ResourceNotFoundException","message":SAID}`
+	googleShape  = `{"error":{"code":404,"message":SAID,"status":"NOT_FOUND"}}`
+	vertexShape  = `{"type":"error","error":{"type":"not_found_error","message":SAID,"code":404,"status":"NOT_FOUND"},"request_id":"REQUEST"}`
+	openAIShape  = `{"error":{"message":SAID,"type":"invalid_request_error","param":null,"code":"unsupported_api"}}`
+	ollamaShape  = `{"error":SAID}`
+)
+
+// ordered writes a JSON object with its members in order; a body that is not one fails the
+// test.
+func ordered(t *testing.T, body []byte) string {
+	t.Helper()
+	var object map[string]any
+	if err := json.Unmarshal(body, &object); err != nil {
+		t.Errorf("%v: %s", err, body)
+	}
+	written, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(written)
 }

@@ -59,7 +59,7 @@ func (b *Bench) Try(ctx context.Context, client Client, wanted Case) (*Trial, er
 		return nil, err
 	}
 
-	trial.model = &model{client: client, play: wanted.play, bare: client.Package == ""}
+	trial.model = &model{client: client, play: wanted.play, bare: client.Package == "", work: s.work}
 	double := providertest.NewHandler(providertest.Config{
 		Script: trial.model.answer, Window: wanted.window, Count: b.count, BindThinking: true, LateOverflow: wanted.assumed > 0,
 	})
@@ -157,7 +157,7 @@ func (b *Bench) session(client Client, wanted Case) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.install, s.guide, s.recalls = b.Install, b.Guide, wanted.recalls
+	s.install, s.guide, s.recalls, s.tools = b.Install, b.Guide, wanted.recalls, wanted.tools
 	if wanted.compacts {
 		s.window = client.smallWindow
 	}

@@ -11,11 +11,11 @@ import (
 	"palimpsest/cmd/palimpsest/buildtest"
 )
 
-// The table is made by hand; this keeps it working, with the two clients that are
-// small enough to be installed for a test.
-func TestClientsAreTriedThroughTheRealProgram(t *testing.T) {
-	t.Parallel()
-	installed, err := npmtest.Cached(t.Context(), os.DirFS("../../cmd/palimpsest/testdata/jssdk"))
+// newBench returns a bench before the real program with the clients that a list in a folder
+// pins.
+func newBench(t *testing.T, list string) *Bench {
+	t.Helper()
+	installed, err := npmtest.Cached(t.Context(), os.DirFS(list))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,6 +34,15 @@ func TestClientsAreTriedThroughTheRealProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
+	return bench
+}
+
+// The table is made by hand; this keeps it working, with the two clients that are
+// small enough to be installed for a test.
+func TestClientsAreTriedThroughTheRealProgram(t *testing.T) {
+	t.Parallel()
+	bench := newBench(t, "../../cmd/palimpsest/testdata/jssdk")
 
 	cases := []string{"tool turn", "past the window", "429, then ok", "cut stream", "subagent"}
 	report := NewReport(Cases())

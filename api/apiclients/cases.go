@@ -30,8 +30,13 @@ type Case struct {
 	// recalls says that the client is given the proxy's recall tools.
 	recalls bool
 
-	// parts is how many parts there are to read; 0 means parts.
-	parts int
+	// tools says that the client offers its tools for files and plans, whatever the
+	// version offers by itself.
+	tools bool
+
+	// rounds is how many answers the model gives before it reads the note; 0 means parts.
+	// So many parts there are to read.
+	rounds int
 
 	// only is the package of the one client that the case is for; "" means all.
 	only string
@@ -60,13 +65,16 @@ const parts = 46
 // manyParts is how many parts a long session reads: far past the window, a turn each.
 const manyParts = 300
 
+// windowCase is the case of a session that goes past its window.
+const windowCase = "past the window"
+
 // Cases returns all cases, in the order of the table's columns.
 func Cases() []Case {
-	return []Case{
+	return append([]Case{
 		{Name: answerCase, says: says("Say that you are there."), play: sayReady, judge: saidReady},
 		{Name: "tool turn", says: says("Read " + noteFile + " and tell me the word."), play: readNote, judge: toldTheWord},
-		{Name: "past the window", window: windowSize, says: says("Read all parts, one after the other."), play: readParts(parts), judge: wentPastTheWindow},
-		{Name: "300 steps past the window", window: windowSize, parts: manyParts, only: claudeCodePackage, says: says("Read all parts, one after the other."), play: readParts(manyParts), judge: wentPastTheWindowAtAProfit},
+		{Name: windowCase, window: windowSize, says: says("Read all parts, one after the other."), play: readParts(parts), judge: wentPastTheWindow},
+		{Name: "300 steps past the window", window: windowSize, rounds: manyParts, only: claudeCodePackage, says: says("Read all parts, one after the other."), play: readParts(manyParts), judge: wentPastTheWindowAtAProfit},
 		{Name: "window not known", window: windowSize, unknown: true, refused: true, says: says("Read all parts, one after the other."), play: readParts(parts), judge: wentPastTheWindow},
 		{Name: "window set too large", window: windowSize, assumed: 100_000, refused: true, says: says("Read all parts, one after the other."), play: readParts(parts), judge: wentPastTheWindow},
 		{Name: "own compaction", compacts: true, says: saysUntilCompaction, play: readForCompaction(func(c Client) int { return c.fills }), judge: compactedItself},
@@ -77,15 +85,15 @@ func Cases() []Case {
 		{Name: "prompt too long", window: 20, unknown: true, refused: true, says: says("Read " + noteFile + " and tell me the word."), play: readNote, judge: saidTooLong},
 		{Name: "cut stream", says: says("Read " + noteFile + " and tell me the word."), play: failOnce(providertest.MisbehaveCut), judge: noticedTheCut},
 		recallCase(),
-	}
+	}, toolCases()...)
 }
 
 // hasNet reports whether the case tells what compression saved: a session goes past its
 // window, and no request is refused on purpose.
 func (c *Case) hasNet() bool { return c.window > 0 && !c.refused }
 
-// read is how many parts there are to read.
-func (c *Case) read() int { return cmp.Or(c.parts, parts) }
+// read is how many answers the model gives before it reads the note.
+func (c *Case) read() int { return cmp.Or(c.rounds, parts) }
 
 func says(texts ...string) func(Client) []string {
 	return func(Client) []string { return texts }
@@ -121,10 +129,17 @@ func readNote(m *model, _ int, r providertest.Request) providertest.Reply {
 
 // readParts reads so many parts, then the note.
 func readParts(count int) func(*model, int, providertest.Request) providertest.Reply {
+	return thenNote(count, func(m *model, round int) providertest.Reply {
+		return providertest.Reply{Text: fmt.Sprintf("Now part %d.", round), Calls: []providertest.Call{m.client.shell("cat " + partFile(round))}}
+	})
+}
+
+// thenNote works for so many rounds, then reads the note and says what is in it.
+func thenNote(count int, work func(m *model, round int) providertest.Reply) func(*model, int, providertest.Request) providertest.Reply {
 	return func(m *model, round int, r providertest.Request) providertest.Reply {
 		switch {
 		case round <= count:
-			return providertest.Reply{Text: fmt.Sprintf("Now part %d.", round), Calls: []providertest.Call{m.client.shell("cat " + partFile(round))}}
+			return work(m, round)
 		case round == count+1:
 			return providertest.Reply{Text: "Now the note.", Calls: []providertest.Call{m.client.shell("cat " + noteFile)}}
 		default:

@@ -10,6 +10,13 @@ import (
 // claudeCodePackage is Claude Code on npm.
 const claudeCodePackage = "@anthropic-ai/claude-code"
 
+// The tools that the model may call. To name one that the version does not offer by itself
+// has it offer others too. Agent is what was Task.
+const (
+	fewTools   = "Bash,Read,Write,Agent"
+	everyTools = "Bash,Read,Write,Edit,Grep,Glob,TodoWrite,Agent"
+)
+
 // claudeCode is Claude Code, which speaks the Messages API, on the model that the docs
 // name.
 func claudeCode() Client { return claudeCodeOn("Claude Code", "claude-opus-5-5") }
@@ -23,7 +30,7 @@ func claudeCodeOnOthers() []Client {
 		client := claudeCodeOn("Claude Code, "+model, model)
 		client.skips = map[string]string{}
 		for _, one := range Cases() {
-			if one.window != windowSize {
+			if one.window < windowSize {
 				client.skips[one.Name] = "the model makes no difference"
 			}
 		}
@@ -70,7 +77,13 @@ func sayToClaudeCode(s *session, model, text string, again bool) (command, error
 	}
 	arguments := []string{
 		"-c", "PATH=" + s.install + "/node_modules/.bin:$PATH\n" + lines + ` "$@"`, "claude",
-		"-p", text, "--model", model, "--allowedTools", "Bash,Read,Agent",
+		"-p", text, "--model", model, "--allowedTools", fewTools,
+	}
+	environment := []string{"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1"}
+	if s.tools {
+		arguments[len(arguments)-1] = everyTools
+		arguments = append(arguments, "--tools", everyTools)
+		environment = append(environment, "CLAUDE_CODE_ENABLE_TASKS=0") // they replace TodoWrite
 	}
 	if s.recalls {
 		settings, err := s.recallSettings()
@@ -84,7 +97,6 @@ func sayToClaudeCode(s *session, model, text string, again bool) (command, error
 	if again {
 		arguments = append(arguments, "--continue")
 	}
-	environment := []string{"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1"}
 	if s.window > 0 {
 		environment = append(environment, "CLAUDE_CODE_AUTO_COMPACT_WINDOW="+strconv.Itoa(s.window))
 	}

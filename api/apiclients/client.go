@@ -2,6 +2,7 @@ package apiclients
 
 import (
 	"encoding/json"
+	"strings"
 
 	"palimpsest/api/npmtest"
 	"palimpsest/api/upstream/providertest"
@@ -69,6 +70,9 @@ func Clients() []Client {
 		curl(),
 	)
 }
+
+// List is the name of the list of the client's habits.
+func (c *Client) List() string { return strings.NewReplacer("@", "", "/", "-").Replace(c.Package) }
 
 // program returns a command of an installed package.
 func (s *session) program(name string, environment []string, arguments ...string) command {

@@ -1,12 +1,12 @@
 package apiclients
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,10 +16,10 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// Habits are what a client sends that the proxy has to know, a line each: paths, beta
-// features, members of bodies, roles, kinds of blocks, and kinds of reminders. A line that
-// a run did not see before is a new habit of the client, which may need something of the
-// proxy.
+// Habits are what a client sends that the proxy has to know, a line each: paths, headers,
+// beta features, members of bodies at any depth, roles, kinds of items, blocks and tools,
+// and kinds of reminders. A line that a run did not see before is a new habit of the
+// client, which may need something of the proxy.
 type Habits map[string]bool
 
 // Add notes what was sent in a trial.
@@ -27,15 +27,20 @@ func (h Habits) Add(t *Trial) {
 	for i := range t.Exchanges {
 		exchange := &t.Exchanges[i]
 		h.note("path", exchange.Method, identifier.ReplaceAllString(exchange.Path, "{id}"))
-		for beta := range strings.SplitSeq(exchange.Header.Get("Anthropic-Beta"), ",") {
-			h.note("beta", strings.TrimSpace(beta))
-		}
+		h.addHeader(exchange.Header)
 		body, _ := members(exchange.Body)
-		for name := range body {
-			h.note("member", name)
+		if _, is := body["jsonrpc"]; is {
+			h.note("mcp", text(body["method"]))
+			continue // what follows is the protocol's
 		}
-		for _, list := range []string{"messages", "input"} {
-			h.addMessages(body[list])
+		for name, value := range body {
+			h.note("in body", name)
+			switch name {
+			case "messages", "input":
+				h.addMessages(value)
+			default:
+				h.addMember("body", name, value)
+			}
 		}
 	}
 }
@@ -50,38 +55,99 @@ func (h Habits) note(words ...string) {
 	}
 }
 
+// plainHeaders are those of any request.
+var plainHeaders = []string{
+	"Accept", "Accept-Encoding", "Accept-Language", "Authorization", "Connection", "Content-Length", "Sec-Fetch-Mode", "User-Agent",
+}
+
+// addHeader notes the headers that are not those of any request, and the values that say
+// in which form, version or extension of an API a client speaks.
+func (h Habits) addHeader(header http.Header) {
+	for name, values := range header {
+		switch {
+		case slices.Contains(plainHeaders, name):
+		case strings.HasSuffix(name, "-Beta"):
+			for beta := range strings.SplitSeq(strings.Join(values, ","), ",") {
+				h.note("beta", strings.TrimSpace(beta))
+			}
+		case name == "Content-Type" || name == "Content-Encoding" || strings.HasSuffix(name, "-Version") && !strings.HasPrefix(name, "X-"):
+			h.note("header", name, strings.Join(values, ","))
+		default:
+			h.note("header", name)
+		}
+	}
+}
+
 // addMessages notes what the messages, or items, of a body are made of.
 func (h Habits) addMessages(list json.RawMessage) {
-	var messages []map[string]json.RawMessage
-	if json.Unmarshal(list, &messages) != nil {
-		return // a string
-	}
-	for _, message := range messages {
-		role := cmp.Or(text(message["role"]), text(message["type"]))
-		for name := range message {
-			h.note("in", role, name)
+	for _, message := range objects(list) {
+		role, kind := text(message["role"]), text(message["type"])
+		if kind != "" && kind != "message" {
+			role = strings.TrimPrefix(role+":"+kind, ":")
 		}
 		if said := text(message["content"]); said != "" {
 			h.addReminders(role, said)
 		}
-		h.addBlocks(role, message["content"])
+		h.addObject(role, message)
 	}
 }
 
-// addBlocks notes the kinds of a message's blocks, and those in tool results.
-func (h Habits) addBlocks(inside string, content json.RawMessage) {
-	var blocks []map[string]json.RawMessage
-	if json.Unmarshal(content, &blocks) != nil {
+// addObject notes the members of an object, and of those in it.
+func (h Habits) addObject(inside string, object map[string]json.RawMessage) {
+	for name, value := range object {
+		h.note("in", inside, name)
+		h.addMember(inside, name, value)
+	}
+	role, _, _ := strings.Cut(inside, "/")
+	h.addReminders(role, text(object["text"]))
+}
+
+// free are the members whose names and values are the model's or the tool's, not the
+// client's.
+var free = []string{"arguments", "input", "input_schema", "json_schema", "parameters", "schema"}
+
+// chosen are the members of which a client names one of few values.
+var chosen = []string{"detail", "display", "effort", "include", "phase", "scope", "service_tier", "status", "tool_choice", "truncation", "ttl", "verbosity"}
+
+// addMember notes what is in a member: of objects their members and type, of others the
+// value where it is chosen from few.
+func (h Habits) addMember(inside, name string, value json.RawMessage) {
+	if slices.Contains(free, name) {
 		return
 	}
-	for _, block := range blocks {
-		kind := inside + "/" + text(block["type"])
-		for name := range block {
-			h.note("in", kind, name)
+	if slices.Contains(chosen, name) {
+		h.note("in", inside, name, text(value))
+		var several []string
+		_ = json.Unmarshal(value, &several) // anything else has none
+		for _, one := range several {
+			h.note("in", inside, name, one)
 		}
-		h.addReminders(inside, text(block["text"]))
-		h.addBlocks(kind, block["content"])
 	}
+	if object, is := members(value); is {
+		h.addObject(inside+"/"+strings.TrimSuffix(name+":"+text(object["type"]), ":"), object)
+		return
+	}
+	if name != "content" {
+		inside += "/" + name
+	}
+	for _, object := range objects(value) {
+		h.addObject(strings.TrimSuffix(inside+"/"+text(object["type"]), "/"), object)
+	}
+}
+
+// objects returns the objects of a JSON array; none for anything else.
+func objects(list json.RawMessage) []map[string]json.RawMessage {
+	var elements []json.RawMessage
+	if json.Unmarshal(list, &elements) != nil {
+		return nil
+	}
+	var found []map[string]json.RawMessage
+	for _, element := range elements {
+		if object, is := members(element); is {
+			found = append(found, object)
+		}
+	}
+	return found
 }
 
 // addReminders notes the kinds of reminders in a text.
@@ -105,13 +171,10 @@ func text(raw json.RawMessage) string {
 }
 
 // Compare returns the habits that the list of a client in a folder does not have yet,
-// sorted. A client without a list is not compared: Learn begins one.
+// sorted: all of them where there is no list.
 func (h Habits) Compare(folder, client string) ([]string, error) {
-	content, err := os.ReadFile(filepath.Join(folder, client+".txt"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
+	content, err := os.ReadFile(filepath.Join(folder, client+".txt")) //nolint:gosec // the caller names it
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("habits of %s: %w", client, err)
 	}
 	known := map[string]bool{}
@@ -131,7 +194,7 @@ func (h Habits) Compare(folder, client string) ([]string, error) {
 // Learn adds the habits to the list of a client in a folder.
 func (h Habits) Learn(folder, client string) error {
 	file := filepath.Join(folder, client+".txt")
-	content, err := os.ReadFile(file)
+	content, err := os.ReadFile(file) //nolint:gosec // the caller names it
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("habits of %s: %w", client, err)
 	}
@@ -139,7 +202,7 @@ func (h Habits) Learn(folder, client string) error {
 	lines = slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 	slices.Sort(lines)
 	lines = slices.Compact(lines)
-	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil { //nolint:gosec // the caller names it; others read it in a checkout
 		return fmt.Errorf("habits of %s: %w", client, err)
 	}
 	return nil

@@ -14,12 +14,26 @@ import (
 //go:embed npm/package.json npm/package-lock.json
 var packages embed.FS
 
-// Install installs the clients into a directory. It needs npm and its registry.
-func Install(ctx context.Context, directory string) error {
+// Install installs the newest version of each client into a directory, or with pinned
+// exactly what package-lock.json names. It needs npm and its registry.
+func Install(ctx context.Context, directory string, pinned bool) error {
 	source, err := fs.Sub(packages, "npm")
 	if err != nil {
 		return fmt.Errorf("the list of clients: %w", err)
 	}
+	if pinned {
+		return npmtest.Install(ctx, source, directory)
+	}
 
-	return npmtest.Install(ctx, source, directory)
+	return npmtest.InstallNewest(ctx, source, directory)
+}
+
+// Pinned returns the version of each package that the tests in CI run and the docs tell of.
+func Pinned() (map[string]string, error) {
+	source, err := fs.Sub(packages, "npm")
+	if err != nil {
+		return nil, fmt.Errorf("the list of clients: %w", err)
+	}
+
+	return npmtest.Pinned(source)
 }

@@ -38,9 +38,7 @@ func wentPastTheWindow(t *Trial) (string, error) {
 		if exchange.isGeneration() && exchange.Status != http.StatusOK {
 			return "", fmt.Errorf("the client was answered %d: %s", exchange.Status, exchange.Refusal)
 		}
-		switch exchange.Compression() {
-		case "", "none", "frozen", "bypassed", "unreachable":
-		default:
+		if exchange.isEpoch() {
 			epochs++
 		}
 		largest = max(largest, number(exchange.Answered.Get("X-Palimpsest-Tokens-Before")))
@@ -48,7 +46,7 @@ func wentPastTheWindow(t *Trial) (string, error) {
 	switch {
 	case epochs == 0:
 		return "", errors.New("there was no epoch")
-	case largest <= windowSize:
+	case largest <= t.Case.window:
 		return "", fmt.Errorf("the session never grew past the window: %d tokens", largest)
 	case t.model.summaries > 0:
 		return "", errors.New("the client compacted by itself")
@@ -56,7 +54,7 @@ func wentPastTheWindow(t *Trial) (string, error) {
 		return "", fmt.Errorf("%d rounds, want %d: the client asked again", t.model.rounds, t.Case.read()+2)
 	}
 
-	remark := fmt.Sprintf("%d epochs, %d tokens", epochs, largest)
+	remark := fmt.Sprintf("%d requests, %d epochs, %d tokens", len(t.Received), epochs, largest)
 	if t.Case.hasNet() {
 		remark += fmt.Sprintf(", net $%.2f", float64(t.NetMicroUSD)/1e6)
 	}
@@ -78,7 +76,7 @@ func wentPastTheWindowAtAProfit(t *Trial) (string, error) {
 func oneLane(t *Trial) error {
 	lanes := map[string]bool{}
 	for _, exchange := range t.Exchanges {
-		if exchange.isGeneration() && hasTools(exchange.Body) {
+		if exchange.isGeneration() && hasTools(exchange.Body) && !t.isErrand(exchange) {
 			lanes[exchange.Answered.Get("X-Palimpsest-Session-Id")+" "+exchange.Answered.Get("X-Palimpsest-Lane")] = true
 		}
 	}

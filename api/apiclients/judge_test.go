@@ -49,7 +49,7 @@ func TestToldTheWord(t *testing.T) {
 
 func TestWentPastTheWindow(t *testing.T) {
 	t.Parallel()
-	right := Trial{Outputs: good(), model: &model{rounds: parts + 2}, Exchanges: []Exchange{
+	right := Trial{Case: Case{window: windowSize}, Outputs: good(), model: &model{rounds: parts + 2}, Exchanges: []Exchange{
 		generation(http.StatusOK, "", "none", "1000", "a"), generation(http.StatusOK, "", "epoch", "70000", "a"),
 	}}
 	with := func(extra Exchange) func(*Trial) {
@@ -63,6 +63,25 @@ func TestWentPastTheWindow(t *testing.T) {
 		"the client asked":      func(trial *Trial) { trial.model.rounds++ },
 		"2 lanes":               with(generation(http.StatusOK, "", "frozen", "1", "b")),
 		"did not tell the word": func(trial *Trial) { trial.Outputs = []Output{{}} },
+	})
+}
+
+func TestUsedEveryTool(t *testing.T) {
+	t.Parallel()
+	var used []string
+	for tool := range strings.SplitSeq(everyTools, ",") {
+		used = append(used, `{"type":"tool_use","name":"`+tool+`"}`)
+	}
+	body := func(blocks ...string) Exchange {
+		exchange := generation(http.StatusOK, "", "epoch", "70000", "a")
+		exchange.Body = []byte(`{"tools":[{}],"messages":[{"role":"assistant","content":[` + strings.Join(blocks, ",") + `]}]}`)
+		return exchange
+	}
+	right := Trial{Case: Case{window: windowSize}, Outputs: good(), model: &model{rounds: parts + 2}, NetMicroUSD: 1, Exchanges: []Exchange{body(used...)}}
+	verdicts(t, usedEveryTool, right, map[string]func(*Trial){
+		"Agent was not called": func(trial *Trial) { trial.Exchanges = []Exchange{body(used[:len(used)-1]...)} },
+		"calls failed":         func(trial *Trial) { trial.Exchanges = []Exchange{body(append(used, `{"is_error":true}`)...)} },
+		"cost more":            func(trial *Trial) { trial.NetMicroUSD = 0 },
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 const (
 	errandMark  = "ERRAND-7731" // in what a subagent is told
 	summaryMark = "SUMMARY-4409"
+	recordMark  = "[AUTO CONTEXT COMPRESSION]" // in what stands for turns that the proxy folded
 	noteFile    = "note.txt"
 	noteWord    = "marzipan"
 	finalWord   = "PERFECTLY-DONE"
@@ -29,6 +30,9 @@ type model struct {
 
 	// bare says that the client offers no tools.
 	bare bool
+
+	// work is the folder of the project that the client works on.
+	work string
 
 	mu        sync.Mutex
 	rounds    int
@@ -58,7 +62,8 @@ func (m *model) reply(r providertest.Request) providertest.Reply {
 	case !hasTools(r.Body) && !m.bare:
 		m.aside++
 		return providertest.Reply{Text: "Reading a note"}
-	case strings.Contains(r.User, errandMark):
+	case strings.Contains(r.User, errandMark) && !bytes.Contains(r.Body, []byte(recordMark)):
+		// A subagent's prompt is short; the record of the main agent's holds its errands.
 		m.errands++
 		return m.runErrand(r)
 	default:
@@ -98,11 +103,15 @@ const partSize = 7_600 // bytes of a part, below every client's limit for what a
 
 func partFile(number int) string { return fmt.Sprintf("part-%02d.txt", number) }
 
-// partText is a part: lines that do not repeat, so that they cost what text costs.
-func partText(number int) string {
+// partText is a part.
+func partText(number int) string { return numberedText(number, partSize) }
+
+// numberedText is a text of at least so many bytes: lines that do not repeat, so that they
+// cost what text costs.
+func numberedText(number, size int) string {
 	words := strings.Fields("harbour lantern copper meadow violin thicket granite orchard compass saddle timber candle marsh pepper anchor willow ledger ribbon cellar falcon")
 	var text strings.Builder
-	for line := 1; text.Len() < partSize; line++ {
+	for line := 1; text.Len() < size; line++ {
 		fmt.Fprintf(&text, "Part %d, line %d: the %s of the %s weighs %d grams and stands beside the %s.\n", number, line,
 			words[(line*7+number)%len(words)], words[(line*3+number*5)%len(words)], line*number*17%9973, words[(line+number*11)%len(words)])
 	}

@@ -37,6 +37,11 @@ func TestModelTellsMainAgentSubagentAndAsideApart(t *testing.T) {
 	if reply := m.answer(asked(true, "Have somebody find the word.", found.Text)); !strings.Contains(reply.Text, finalWord) || !strings.Contains(reply.Text, noteWord) || m.rounds != 2 {
 		t.Errorf("main agent's answer: %+v", reply)
 	}
+	folded := asked(true, recordMark+" "+errandMark+": read it", found.Text)
+	folded.Body = []byte(`{"tools":[{"name":"Bash"}],"messages":"` + recordMark + `"}`)
+	if m.answer(folded); m.rounds != 3 || m.errands != 2 {
+		t.Errorf("the record of the main agent's errands is taken for a subagent: %d rounds, %d errands", m.rounds, m.errands)
+	}
 }
 
 func TestModelSummarisesWhereTheClientAsksForIt(t *testing.T) {

@@ -106,7 +106,7 @@ func recalled(t *Trial) (string, error) {
 		return "", fmt.Errorf("the client did not recall the line (%w): %.500s", errors.Join(errors.New("it printed something else"), last.Err), last.Text)
 	}
 	for _, request := range t.Received {
-		if strings.Contains(string(request.Body), "[AUTO CONTEXT COMPRESSION]") {
+		if strings.Contains(string(request.Body), recordMark) {
 			return "", nil
 		}
 	}

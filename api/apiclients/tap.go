@@ -28,6 +28,17 @@ type Exchange struct {
 // Compression is what the proxy says that it did.
 func (e Exchange) Compression() string { return e.Answered.Get("X-Palimpsest-Compression") }
 
+// isEpoch reports whether the proxy shortened older turns for this request, be it by less
+// than it aims at.
+func (e Exchange) isEpoch() bool {
+	switch e.Compression() {
+	case "", "none", "frozen", "bypassed", "unreachable":
+		return number(e.Answered.Get("X-Palimpsest-Archived")) > 0
+	default:
+		return true
+	}
+}
+
 // unchanged reports whether the proxy says that it sent on what came: it compressed
 // nothing, and what it put in is as many tokens as none.
 func (e Exchange) unchanged() bool {

@@ -105,3 +105,18 @@ func TestGenerationsAreToldByMethodAndPath(t *testing.T) {
 		}
 	}
 }
+
+func TestEpochsAreThoseThatArchiveToo(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		compression, archived string
+		want                  bool
+	}{
+		{"none", "0", false}, {"frozen", "0", false}, {"unreachable", "0", false}, {"unreachable", "6", true}, {"epoch", "6", true}, {"epoch", "0", true}, {"", "", false},
+	} {
+		exchange := Exchange{Answered: http.Header{"X-Palimpsest-Compression": {test.compression}, "X-Palimpsest-Archived": {test.archived}}}
+		if got := exchange.isEpoch(); got != test.want {
+			t.Errorf("%q with %q archived: %t", test.compression, test.archived, got)
+		}
+	}
+}

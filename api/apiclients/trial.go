@@ -158,9 +158,7 @@ func tooLong(refusal error) bool {
 func (t *Trial) isErrand(exchange Exchange) bool {
 	// The main agent's requests hold the errand too, as the input of its call: there
 	// the prompt stands inside of a tool's input, behind the user's own words.
-	own := bytes.Index(exchange.Body, []byte(t.Case.says(t.Client)[0]))
-
-	return own < 0 && bytes.Contains(exchange.Body, []byte(errandMark))
+	return bytes.Contains(exchange.Body, []byte(errandMark)) && !bytes.Contains(exchange.Body, []byte(t.Case.says(t.Client)[0]))
 }
 
 // number reads a header that holds a number; 0 if it does not.

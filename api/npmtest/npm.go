@@ -1,5 +1,5 @@
-// Package npmtest installs npm packages for tests and for the table of clients:
-// exactly those that a package-lock.json names, with Debian's node and npm.
+// Package npmtest installs npm packages for tests and for the table of clients, with
+// Debian's node and npm: exactly those that a package-lock.json names, or the newest.
 package npmtest
 
 import (
@@ -11,9 +11,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -50,13 +52,56 @@ func Ready() error {
 // Install installs into a directory, which it makes where it is missing, what the
 // package-lock.json of source names. It writes that file and package.json there.
 func Install(ctx context.Context, source fs.FS, directory string) error {
+	if err := provide(source, directory, manifestFile, lockFile); err != nil {
+		return err
+	}
+
+	return npm(ctx, directory, "ci")
+}
+
+// InstallNewest installs into a directory, which it makes where it is missing, the newest
+// version of each package that the package.json of source depends on.
+func InstallNewest(ctx context.Context, source fs.FS, directory string) error {
+	versions, err := Pinned(source)
+	if err != nil {
+		return err
+	}
+	if err := provide(source, directory, manifestFile); err != nil {
+		return err
+	}
+	arguments := []string{"install", "--save-exact"}
+	for _, name := range slices.Sorted(maps.Keys(versions)) {
+		arguments = append(arguments, name+"@latest")
+	}
+
+	return npm(ctx, directory, arguments...)
+}
+
+// Pinned returns the versions that the package.json of source depends on, by package.
+func Pinned(source fs.FS) (map[string]string, error) {
+	text, err := fs.ReadFile(source, manifestFile)
+	if err != nil {
+		return nil, fmt.Errorf("pinned npm packages: %w", err)
+	}
+	var about struct {
+		Dependencies map[string]string `json:"dependencies"`
+	}
+	if err := json.Unmarshal(text, &about); err != nil {
+		return nil, fmt.Errorf("pinned npm packages: %w", err)
+	}
+
+	return about.Dependencies, nil
+}
+
+// provide copies files of source to where npm is to work.
+func provide(source fs.FS, directory string, names ...string) error {
 	if err := Ready(); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return fmt.Errorf("install npm packages: %w", err)
 	}
-	for _, name := range []string{manifestFile, lockFile} {
+	for _, name := range names {
 		text, err := fs.ReadFile(source, name)
 		if err != nil {
 			return fmt.Errorf("install npm packages: %w", err)
@@ -66,9 +111,15 @@ func Install(ctx context.Context, source fs.FS, directory string) error {
 		}
 	}
 
+	return nil
+}
+
+// npm runs npm in a directory.
+func npm(ctx context.Context, directory string, arguments ...string) error {
 	limited, cancel := context.WithTimeout(ctx, installTime)
 	defer cancel()
-	command := exec.CommandContext(limited, "npm", "ci", "--no-audit", "--no-fund", "--no-progress", "--loglevel=error")
+	arguments = append(arguments, "--no-audit", "--no-fund", "--no-progress", "--loglevel=error")
+	command := exec.CommandContext(limited, "npm", arguments...) //nolint:gosec // names of packages from our own list
 	command.Dir = directory
 	if os.Getenv("HOME") == "" { // npm would keep its cache below the root
 		command.Env = append(os.Environ(), "HOME="+filepath.Dir(directory))
@@ -77,7 +128,7 @@ func Install(ctx context.Context, source fs.FS, directory string) error {
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
 	if err := command.Run(); err != nil {
-		return fmt.Errorf("npm ci: %w\n%s", err, output.Bytes())
+		return fmt.Errorf("npm %s: %w\n%s", arguments[0], err, output.Bytes())
 	}
 
 	return nil

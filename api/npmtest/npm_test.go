@@ -1,7 +1,13 @@
 package npmtest
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,6 +65,56 @@ func TestLockThatDoesNotFitIsRefused(t *testing.T) {
 
 	if err := Install(t.Context(), source, t.TempDir()); err == nil || !strings.Contains(err.Error(), "npm ci") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// registry serves two versions of a package, of which the first is pinned.
+func registry(t *testing.T) fstest.MapFS {
+	t.Helper()
+	packed := map[string][]byte{}
+	for _, version := range []string{"1.2.3", "1.3.0"} {
+		var archive bytes.Buffer
+		zipped := gzip.NewWriter(&archive)
+		files := tar.NewWriter(zipped)
+		manifest := `{"name":"@desk/pen","version":"` + version + `"}`
+		if err := errors.Join(
+			files.WriteHeader(&tar.Header{Name: "package/package.json", Mode: 0o644, Size: int64(len(manifest))}),
+			func() error { _, err := files.Write([]byte(manifest)); return err }(), files.Close(), zipped.Close(),
+		); err != nil {
+			t.Fatal(err)
+		}
+		packed["/pen-"+version+".tgz"] = archive.Bytes()
+	}
+	var listed []byte // what is known of the package
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if archive, is := packed[r.URL.Path]; is {
+			_, _ = w.Write(archive)
+			return
+		}
+		_, _ = w.Write(listed)
+	}))
+	t.Cleanup(server.Close)
+	listed = fmt.Appendf(nil, `{"name":"@desk/pen","dist-tags":{"latest":"1.3.0"},"versions":{
+		"1.2.3":{"name":"@desk/pen","version":"1.2.3","dist":{"tarball":"%[1]s/pen-1.2.3.tgz"}},
+		"1.3.0":{"name":"@desk/pen","version":"1.3.0","dist":{"tarball":"%[1]s/pen-1.3.0.tgz"}}}}`, server.URL)
+	t.Setenv("npm_config_registry", server.URL)
+	t.Setenv("npm_config_cache", t.TempDir())
+
+	return fstest.MapFS{"package.json": {Data: []byte(`{"name":"desk","private":true,"dependencies":{"@desk/pen":"1.2.3"}}`)}}
+}
+
+func TestNewestVersionsAreInstalledWhereTheyAreAskedFor(t *testing.T) {
+	source, directory := registry(t), t.TempDir()
+	pinned, err := Pinned(source)
+	if err != nil || pinned["@desk/pen"] != "1.2.3" {
+		t.Errorf("pinned %v, %v", pinned, err)
+	}
+	if err := InstallNewest(t.Context(), source, directory); err != nil {
+		t.Fatal(err)
+	}
+
+	if version, err := Version(directory, "@desk/pen"); err != nil || version != "1.3.0" {
+		t.Errorf("version %q, %v", version, err)
 	}
 }
 

@@ -259,6 +259,45 @@ func conversations() map[conversation.Format][2]string {
 	}
 }
 
+// recalled is a call of a model and what came back.
+type recalled struct{ tool, arguments, result string }
+
+// withCalls returns the body of a conversation that goes on with calls, and with as many of
+// another tool as it takes to fill the window again, so that they are archived.
+func withCalls(format conversation.Format, body string, calls ...recalled) string {
+	var sent message
+	if err := json.Unmarshal([]byte(body), &sent); err != nil {
+		panic(err) // it is of this file
+	}
+	list := "messages"
+	if format == conversation.OpenAIResponses {
+		list = "input"
+	}
+	messages, _ := sent[list].([]any)
+	for i := range 20 {
+		calls = append(calls, recalled{"Bash", `{"command":"make"}`, strings.Repeat(fmt.Sprintf("made%d ", i), 400)})
+	}
+	for i, call := range calls {
+		id := fmt.Sprintf("toolu_recall_%d", i)
+		switch format {
+		case conversation.Anthropic:
+			messages = append(messages,
+				message{"role": "assistant", "content": []message{{"type": "tool_use", "id": id, "name": call.tool, "input": json.RawMessage(call.arguments)}}},
+				message{"role": "user", "content": []message{{"type": "tool_result", "tool_use_id": id, "content": call.result}}})
+		case conversation.OpenAIChat:
+			messages = append(messages,
+				message{"role": "assistant", "content": nil, "tool_calls": []message{{"id": id, "type": "function", "function": message{"name": call.tool, "arguments": call.arguments}}}},
+				message{"role": "tool", "tool_call_id": id, "content": call.result})
+		default:
+			messages = append(messages,
+				message{"type": "function_call", "call_id": id, "name": call.tool, "arguments": call.arguments},
+				message{"type": "function_call_output", "call_id": id, "output": call.result})
+		}
+	}
+	sent[list] = messages
+	return encode(sent)
+}
+
 func encode(body message) string {
 	encoded, err := json.Marshal(body)
 	if err != nil {

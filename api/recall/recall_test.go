@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -161,6 +162,44 @@ func TestAnotherWorkspacesArchiveIsNotThere(t *testing.T) {
 	twin := bee.converse(t, sent[0], sent[1])
 	if twin.name == told.name || twin.session == told.session {
 		t.Errorf("twins share %s", twin.name)
+	}
+}
+
+// What a model has recalled stands in its conversation, is archived with it, and must not
+// answer its next search: the original does.
+func TestAModelsEarlierRecallsAreNotFound(t *testing.T) {
+	t.Parallel()
+
+	p := setup(t)
+	w := p.tenant(t, "ant")
+	model := w.model(t, w.key)
+	for format, sent := range conversations() {
+		t.Run(string(format), func(t *testing.T) {
+			told := w.converse(t, sent[0], sent[1])
+			scope := message{"query": "serial-07919", "session": told.session, "limit": 25}
+			before, _ := model.call("recall_search", scope, nil)
+			read, _ := model.call("recall_get", message{"pointer": told.name + "#4"}, nil)
+
+			// The model's client sends the calls and what came back.
+			again := w.converse(t, sent[0], withCalls(format, sent[1],
+				recalled{"mcp__palimpsest__recall_search", encode(scope), before}, recalled{"palimpsest_recall_get", encode(message{"pointer": told.name + "#4"}), read}))
+			if again.session != told.session {
+				t.Fatalf("the conversation goes on in session %s, not in %s", again.session, told.session)
+			}
+			var found hits
+			after, failed := model.call("recall_search", scope, &found)
+			if failed || len(found.Hits) == 0 || !strings.Contains(found.Hits[0].Snippet, "serial-07919") {
+				t.Fatalf("the original is not found: %s", after)
+			}
+			for _, hit := range found.Hits {
+				if !slices.Equal(hit.Tools, []string{"Bash"}) || strings.Contains(hit.Snippet, "Recovered from the archive") {
+					t.Errorf("%s finds an earlier recall: %v, %s", format, hit.Tools, hit.Snippet)
+				}
+			}
+			if !strings.Contains(after, told.name+"#3") && !strings.Contains(after, again.name+"#3") {
+				t.Errorf("the original's place is not named: %s", after)
+			}
+		})
 	}
 }
 

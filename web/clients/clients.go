@@ -71,7 +71,7 @@ func agents() []Client {
 		},
 		{
 			ID: "pi", Title: "pi", Snippets: []Snippet{{ID: "models", Label: "~/.pi/agent/models.json", Text: pi}},
-			Hint: "Keep the provider that you need; apiKey names the environment variable. Then start pi --provider palimpsest-anthropic --model claude-sonnet-5, or choose with /model.",
+			Hint: "Keep the provider that you need; apiKey prints the environment variable. Then start pi --provider palimpsest-anthropic --model claude-sonnet-5, or choose with /model.",
 		},
 		{
 			ID: "opencode", Title: "opencode", Snippets: []Snippet{{ID: "config", Label: "opencode.json in the project, or ~/.config/opencode/opencode.json", Text: openCode}},

@@ -98,7 +98,7 @@ func TestConfigsOfPiAndOpencodeAreJSONWithABaseURLForEachProvider(t *testing.T) 
 		if provider.API == "anthropic-messages" {
 			want = address // pi adds the rest
 		}
-		if provider.BaseURL != want || provider.APIKey != "PALIMPSEST_KEY" || len(provider.Models) == 0 {
+		if provider.BaseURL != want || provider.APIKey != "!printenv PALIMPSEST_KEY" || len(provider.Models) == 0 {
 			t.Errorf("%s: %+v", name, provider)
 		}
 	}

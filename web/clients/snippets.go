@@ -24,19 +24,19 @@ wire_api = "responses"`
     "palimpsest-anthropic": {
       "baseUrl": "{url}",
       "api": "anthropic-messages",
-      "apiKey": "PALIMPSEST_KEY",
+      "apiKey": "!printenv PALIMPSEST_KEY",
       "models": [{ "id": "claude-sonnet-5", "reasoning": true, "contextWindow": 1000000, "maxTokens": 128000 }]
     },
     "palimpsest-openai": {
       "baseUrl": "{url}/v1",
       "api": "openai-responses",
-      "apiKey": "PALIMPSEST_KEY",
+      "apiKey": "!printenv PALIMPSEST_KEY",
       "models": [{ "id": "gpt-5.1", "reasoning": true, "contextWindow": 272000, "maxTokens": 128000 }]
     },
     "palimpsest-chat": {
       "baseUrl": "{url}/v1",
       "api": "openai-completions",
-      "apiKey": "PALIMPSEST_KEY",
+      "apiKey": "!printenv PALIMPSEST_KEY",
       "models": [{ "id": "gpt-5.1", "contextWindow": 272000, "maxTokens": 128000 }]
     }
   }

@@ -28,6 +28,7 @@ type options struct {
 	binary  string
 	guide   string
 	install string
+	pinned  bool
 	client  string
 	cases   string
 	habits  string
@@ -41,7 +42,8 @@ func main() {
 	var wanted options
 	flag.StringVar(&wanted.binary, "binary", "bin/palimpsest", "the program to run the clients through")
 	flag.StringVar(&wanted.guide, "guide", "docs/clients.md", "the page whose snippets set the clients up")
-	flag.StringVar(&wanted.install, "install", "", "directory to keep the installed clients in; empty installs into a temporary one")
+	flag.StringVar(&wanted.install, "install", "", "directory to keep the installed clients in, which are used as they are the next time; empty installs into a temporary one")
+	flag.BoolVar(&wanted.pinned, "pinned", false, "install the versions of the list of clients instead of the newest")
 	flag.StringVar(&wanted.client, "client", "", "try only clients whose name holds this")
 	flag.StringVar(&wanted.cases, "case", "", "try only cases whose name holds this")
 	flag.StringVar(&wanted.keep, "keep", "", "directory to write what was seen of each trial into")
@@ -79,7 +81,7 @@ func prepare(ctx context.Context, wanted options) (err error) {
 	}
 	if _, err := os.Stat(filepath.Join(wanted.install, "node_modules")); err != nil {
 		fmt.Fprintln(os.Stderr, "installing the clients")
-		if err := apiclients.Install(ctx, wanted.install); err != nil {
+		if err := apiclients.Install(ctx, wanted.install, wanted.pinned); err != nil {
 			return err
 		}
 	}
@@ -148,37 +150,33 @@ func tryAll(ctx context.Context, bench *apiclients.Bench, wanted options) error 
 			cases = append(cases, one)
 		}
 	}
+	pinned, err := apiclients.Pinned()
+	if err != nil {
+		return err
+	}
 	report := apiclients.NewReport(cases)
 	sent := map[string]apiclients.Habits{}
 	for _, client := range apiclients.Clients() {
 		if !strings.Contains(strings.ToLower(client.Name), strings.ToLower(wanted.client)) {
 			continue
 		}
-		version := ""
-		if client.Package != "" {
-			var err error
-			if version, err = npmtest.Version(wanted.install, client.Package); err != nil {
-				return err
-			}
+		version, err := versionOf(client, wanted, pinned)
+		if err != nil {
+			return err
 		}
 		for _, one := range cases {
-			trial, err := bench.Try(ctx, client, one)
+			trial, err := tryOne(ctx, bench, client, one, wanted)
 			if err != nil {
-				return fmt.Errorf("%s, %s: %w", client.Name, one.Name, err)
+				return err
 			}
-			fmt.Fprintln(os.Stderr, trial)
 			report.Add(trial, version)
-			if client.Package != "" && trial.Skipped == "" {
-				if sent[client.Package] == nil {
-					sent[client.Package] = apiclients.Habits{}
-				}
-				sent[client.Package].Add(trial)
+			if client.Package == "" || trial.Skipped != "" {
+				continue
 			}
-			if wanted.keep != "" && trial.Skipped == "" {
-				if err := trial.Keep(wanted.keep); err != nil {
-					return err
-				}
+			if sent[client.List()] == nil {
+				sent[client.List()] = apiclients.Habits{}
 			}
+			sent[client.List()].Add(trial)
 		}
 	}
 
@@ -194,18 +192,48 @@ func tryAll(ctx context.Context, bench *apiclients.Bench, wanted options) error 
 	return nil
 }
 
+// tryOne tries a client in a case, says what came of it, and keeps it where that is wanted.
+func tryOne(ctx context.Context, bench *apiclients.Bench, client apiclients.Client, one apiclients.Case, wanted options) (*apiclients.Trial, error) {
+	trial, err := bench.Try(ctx, client, one)
+	if err != nil {
+		return nil, fmt.Errorf("%s, %s: %w", client.Name, one.Name, err)
+	}
+	fmt.Fprintln(os.Stderr, trial)
+	if wanted.keep == "" || trial.Skipped != "" {
+		return trial, nil
+	}
+
+	return trial, trial.Keep(wanted.keep)
+}
+
+// versionOf returns the version of a client that is installed, and says so where it is not
+// the pinned one; "" of a client that is not from npm.
+func versionOf(client apiclients.Client, wanted options, pinned map[string]string) (string, error) {
+	if client.Package == "" {
+		return "", nil
+	}
+	version, err := npmtest.Version(wanted.install, client.Package)
+	if err != nil {
+		return "", err
+	}
+	if version != pinned[client.Package] {
+		fmt.Fprintf(os.Stderr, "%s is installed as %s and pinned as %s: raise it in api/apiclients/npm\n", client.Name, version, pinned[client.Package])
+	}
+
+	return version, nil
+}
+
 // compare prints what clients sent that is not on their lists, or adds it there, and
 // returns how much was printed.
 func compare(sent map[string]apiclients.Habits, wanted options) (added int, err error) {
 	for _, name := range slices.Sorted(maps.Keys(sent)) {
-		list := strings.NewReplacer("@", "", "/", "-").Replace(name)
 		if wanted.learn {
-			err = sent[name].Learn(wanted.habits, list)
+			err = sent[name].Learn(wanted.habits, name)
 		}
 		if err != nil {
 			return added, err
 		}
-		habits, err := sent[name].Compare(wanted.habits, list)
+		habits, err := sent[name].Compare(wanted.habits, name)
 		if err != nil {
 			return added, err
 		}

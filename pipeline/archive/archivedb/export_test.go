@@ -14,7 +14,9 @@ import (
 
 // Find searches without opening the originals of what is found.
 func Find(ctx context.Context, index *Index, workspace uuid.UUID, query archive.Query) ([]archive.Hit, error) {
-	found, err := index.find(ctx, workspace, &query, search.Ask(query.Text), cmp.Or(query.Limit, archive.DefaultHits))
+	limit := cmp.Or(query.Limit, archive.DefaultHits)
+	found, err := index.find(ctx, workspace, &query, search.Ask(query.Text), limit)
+	found = found[:min(limit, len(found))]
 	hits := make([]archive.Hit, len(found))
 	for i := range found {
 		hits[i] = found[i].Hit

@@ -47,19 +47,41 @@ func (x *Index) Search(ctx context.Context, workspace uuid.UUID, query archive.Q
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
+	var found []archive.Hit
+	for len(hits) > 0 && len(found) < limit {
+		next := hits[:min(limit-len(found), len(hits))]
+		hits = hits[len(next):]
+		shown, err := x.shown(ctx, workspace, next, question)
+		if err != nil {
+			return nil, fmt.Errorf("search: %w", err)
+		}
+		found = append(found, shown...)
+	}
+	return found, nil
+}
+
+// shown returns hits with what is shown of them, but for those that are recalls: an index
+// that is older than their rule has them.
+func (x *Index) shown(ctx context.Context, workspace uuid.UUID, hits []foundHit, question search.Question) ([]archive.Hit, error) {
+	recalls := make([]bool, len(hits))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(fetchesAtOnce)
 	for i := range hits {
-		group.Go(func() error { return x.show(ctx, workspace, &hits[i].Hit, hits[i].format, question) })
+		group.Go(func() (err error) {
+			recalls[i], err = x.show(ctx, workspace, &hits[i].Hit, hits[i].format, question)
+			return err
+		})
 	}
 	if err := group.Wait(); err != nil {
-		return nil, fmt.Errorf("search: %w", err)
+		return nil, err
 	}
-	found := make([]archive.Hit, len(hits))
+	var shown []archive.Hit
 	for i := range hits {
-		found[i] = hits[i].Hit
+		if !recalls[i] {
+			shown = append(shown, hits[i].Hit)
+		}
 	}
-	return found, nil
+	return shown, nil
 }
 
 // Messages returns the messages of a hit.
@@ -78,7 +100,8 @@ type foundHit struct {
 	format conversation.Format
 }
 
-// find returns the hits without what is shown of them.
+// find returns the hits without what is shown of them: more than limit, if there are more,
+// for some may turn out to be recalls.
 func (x *Index) find(ctx context.Context, workspace uuid.UUID, query *archive.Query, question search.Question, limit int) ([]foundHit, error) {
 	var near, text []rankedDocument
 	group, searching := errgroup.WithContext(ctx)
@@ -97,7 +120,6 @@ func (x *Index) find(ctx context.Context, workspace uuid.UUID, query *archive.Qu
 	for _, document := range fuse(text, near) {
 		hits = join(hits, document.Hit)
 	}
-	hits = hits[:min(limit, len(hits))]
 	sessions := make([]uuid.UUID, len(hits))
 	for i := range hits {
 		sessions[i] = hits[i].Session
@@ -224,13 +246,15 @@ func (x *Index) formats(ctx context.Context, workspace uuid.UUID, sessions []uui
 }
 
 // show adds what is read from the originals of a hit: they are opened for the hits
-// alone.
-func (x *Index) show(ctx context.Context, workspace uuid.UUID, hit *archive.Hit, format conversation.Format, question search.Question) error {
+// alone. It reports whether all that the hit stands for is recalls.
+func (x *Index) show(ctx context.Context, workspace uuid.UUID, hit *archive.Hit, format conversation.Format, question search.Question) (isRecall bool, err error) {
 	messages, err := x.messages(ctx, workspace, hit, format)
 	if err != nil {
-		return err
+		return false, err
 	}
+	messages, isRecall = search.WithoutRecalls(messages)
 	for _, document := range search.Documents(hit.From, messages) {
+		isRecall = isRecall && (document.From != hit.From || document.To != hit.To)
 		if document.Tool != "" && !slices.Contains(hit.Tools, document.Tool) {
 			hit.Tools = append(hit.Tools, document.Tool)
 		}
@@ -241,7 +265,7 @@ func (x *Index) show(ctx context.Context, workspace uuid.UUID, hit *archive.Hit,
 		}
 	}
 	hit.Snippet = search.Snippet(messages, question, snippetBytes)
-	return nil
+	return isRecall, nil
 }
 
 func (x *Index) messages(ctx context.Context, workspace uuid.UUID, hit *archive.Hit, format conversation.Format) ([]conversation.Message, error) {

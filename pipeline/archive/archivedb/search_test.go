@@ -1,6 +1,7 @@
 package archivedb_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -111,6 +112,52 @@ func TestACallIsFoundWithItsResultByTheWordsOfEither(t *testing.T) {
 	if hit.Session != f.session || hit.Lane != f.lane || !slices.Equal(hit.Tools, []string{"Bash"}) ||
 		!strings.Contains(hit.Snippet, "SQLSTATE 23505") || hit.Score < 0.9 || hit.Score > 1 || time.Since(hit.At) > time.Hour {
 		t.Errorf("hit: %+v", hit)
+	}
+}
+
+// What was indexed before the rule that recalls are not found is not found either, and takes
+// no other hit's place.
+func TestRecallsThatAnOlderIndexHasAreNotFound(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	recall := func(id, tool string) [][]byte {
+		return [][]byte{
+			call(id, tool, map[string]any{"query": "duplicate key SQLSTATE 23505"}), result(id, "1. #3-#4\nSQLSTATE 23505 duplicate key"),
+		}
+	}
+	messages := slices.Concat(talk(), recall("r1", "mcp__palimpsest__recall_search"), recall("r2", "recall_get"))
+	both, _ := json.Marshal(map[string]any{"role": "assistant", "content": []any{
+		map[string]any{"type": "tool_use", "id": "r3", "name": "recall_search", "input": map[string]any{"query": "duplicate key"}},
+		map[string]any{"type": "tool_use", "id": "b1", "name": "Bash", "input": map[string]any{"command": "psql -c 'drop index duplicate'"}},
+	}})
+	answers, _ := json.Marshal(map[string]any{"role": "user", "content": []any{
+		map[string]any{"type": "tool_result", "tool_use_id": "r3", "content": "SQLSTATE 23505 duplicate key, as recalled"},
+		map[string]any{"type": "tool_result", "tool_use_id": "b1", "content": "DROP INDEX duplicate"},
+	}})
+	f.put(t, entries(append(messages, both, answers)...)...)
+	older := archivedb.NewIndex(f.archive, termKeys{}, func(format conversation.Format, raw []byte) (conversation.Message, error) {
+		return parse(format, bytes.ReplaceAll(raw, []byte("recall_"), []byte("reread_")))
+	})
+	if _, err := older.IndexPending(t.Context(), 10); err != nil {
+		t.Fatal(err)
+	}
+	query := archive.Query{Text: "duplicate key SQLSTATE 23505"}
+	if got := span(f.search(t, older, query)); !strings.Contains(got, "7-9") || !strings.Contains(got, "9-11") {
+		t.Fatalf("the older index does not find recalls: %s", got)
+	}
+
+	hits := f.search(t, f.index(), query)
+	if got := span(hits); got != "3-5 11-13" && got != "11-13 3-5" {
+		t.Errorf("found %s, want the test and the other call", got)
+	}
+	for _, hit := range hits {
+		if strings.Contains(hit.Snippet, "recalled") || slices.ContainsFunc(hit.Tools, func(tool string) bool { return tool != "Bash" }) {
+			t.Errorf("hit of %v: %s", hit.Tools, hit.Snippet)
+		}
+	}
+	query.Limit = 2
+	if got := f.search(t, f.index(), query); len(got) != 2 {
+		t.Errorf("%d hits, want 2: recalls take places", len(got))
 	}
 }
 

@@ -57,8 +57,10 @@ const maxFieldBytes = 128 << 10
 
 // Documents cuts messages of one lane into documents, in the order of their first
 // message. first is the place of messages[0] in its lane. A call whose result is not
-// among the messages is a document without one; so is a result without its call.
+// among the messages is a document without one; so is a result without its call. Recalls
+// make none: they say again what other documents say.
 func Documents(first int, messages []conversation.Message) []Document {
+	messages, _ = WithoutRecalls(messages)
 	results := resultsOf(messages)
 	taken := map[place]bool{}
 	var documents []Document
@@ -77,15 +79,9 @@ func Documents(first int, messages []conversation.Message) []Document {
 			block := &message.Blocks[j]
 			switch block.Kind {
 			case conversation.ToolCall:
-				at, answered := results.of(i, block.ID)
-				if answered {
-					taken[at] = true
-				}
-				if isRecall(block.Name) {
-					continue // it says again what other documents say
-				}
 				document := called(block, lead(message))
-				if answered {
+				if at, answered := results.of(i, block.ID); answered {
+					taken[at] = true
 					document.answer(&messages[at.message].Blocks[at.block])
 					document.To = first + at.message + 1
 				}
@@ -101,17 +97,6 @@ func Documents(first int, messages []conversation.Message) []Document {
 		}
 	}
 	return documents
-}
-
-// isRecall reports whether a tool is one of the product's own that read the archive, with
-// or without the server's name that clients put in front: "mcp__palimpsest__recall_search".
-func isRecall(tool string) bool {
-	for _, own := range []string{"recall_search", "recall_get"} {
-		if server, found := strings.CutSuffix(tool, own); found && (server == "" || strings.Contains(server, "palimpsest")) {
-			return true
-		}
-	}
-	return false
 }
 
 // place is a block of a message.

@@ -203,3 +203,21 @@ func TestMediaGoInEveryFormat(t *testing.T) {
 		})
 	}
 }
+
+// A13: a notice that an epoch left out does not pass for a picture that was taken out.
+func TestPictureStaysWhereOnlyANoticeWasLeftOut(t *testing.T) {
+	t.Parallel()
+
+	lane := newLane(t, 6_000, small, func(c *pipeline.IPCConfig) { c.DeepestLevel = 1 })
+	c := (&talk{}).user("Hello.").say("Hi.").attach("Here is the design.", image(1, 3_000)).add(left(900)).run("ls", words(3_000)).add(left(800)).say("Seen.")
+	c.user("Go on.").run("make", words(3_000)).add(left(700)).run("make", words(500))
+	for range 2 {
+		exchange, sealed := send(t, lane, newestModel(c))
+		if exchange.Report.Compression != pipeline.Epoch {
+			t.Fatalf("%+v", exchange.Report)
+		}
+		lacks(t, sealed, "900 tokens left")
+		holds(t, sealed, image(1, 3_000))
+		c.run("go test", words(5_000)).add(left(600)).run("go vet", words(500))
+	}
+}

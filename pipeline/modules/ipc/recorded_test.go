@@ -1,8 +1,6 @@
 package ipc_test
 
 import (
-	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,7 +28,7 @@ func TestRecordedSessionsStayLegalAndStable(t *testing.T) {
 		change func(t *testing.T, body []byte) []byte
 	}{
 		{"anthropic", anthropic.New(), func(_ *testing.T, body []byte) []byte { return body }},
-		{"anthropic", anthropic.New(), withTokensLeft},
+		{"anthropic", anthropic.New(), withNotices},
 		{"openai", openaichat.New(), func(_ *testing.T, body []byte) []byte { return body }},
 	} {
 		for _, file := range sharedtest.Files(t, "data/transcripts/*."+run.suffix+".json") {
@@ -46,29 +44,10 @@ func TestRecordedSessionsStayLegalAndStable(t *testing.T) {
 	}
 }
 
-// withTokensLeft returns a recorded session as Claude Code sends it to its newest models:
-// with a system message behind every message of the user that asks for an answer.
-func withTokensLeft(t *testing.T, body []byte) []byte {
+// withNotices returns a recorded session as Claude Code sends it to its newest models.
+func withNotices(t *testing.T, body []byte) []byte {
 	t.Helper()
-	var request map[string]any
-	if err := json.Unmarshal(body, &request); err != nil {
-		t.Fatal(err)
-	}
-	messages, _ := request["messages"].([]any)
-	roleOf := func(i int) any {
-		message, _ := messages[i].(map[string]any)
-		return message["role"]
-	}
-	var longer []any
-	for i := range messages {
-		longer = append(longer, messages[i])
-		if roleOf(i) == "user" && (i+1 == len(messages) || roleOf(i+1) == "assistant") {
-			left := fmt.Sprintf("<system-reminder>\n<total_tokens>%d tokens left</total_tokens>\n</system-reminder>", 15_000_000-5_000*i)
-			longer = append(longer, map[string]any{"role": "system", "content": left})
-		}
-	}
-	request["model"], request["messages"] = "claude-sonnet-5", longer
-	changed, err := json.Marshal(request)
+	changed, err := pipelinetest.WithNotices(body)
 	if err != nil {
 		t.Fatal(err)
 	}

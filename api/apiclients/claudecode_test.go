@@ -1,0 +1,65 @@
+package apiclients
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"testing"
+
+	"palimpsest/api/npmtest"
+)
+
+// The pinned Claude Code on a model that gets a system message behind every turn works far
+// past a small window, in steps of one call, of several, and of large ones: nothing is
+// refused, compression pays, and the client sends nothing that is not on its list.
+func TestClaudeCodeWorksPastItsWindow(t *testing.T) {
+	t.Parallel()
+	bench := newBench(t, "testdata/claudecode")
+	client := claudeCodeOn("Claude Code", "claude-sonnet-5")
+	sent, tried := Habits{}, 0
+	for _, wanted := range Cases() {
+		if !slices.Contains([]string{windowCase, writesCase, smallCallsCase}, wanted.Name) {
+			continue
+		}
+		trial, err := bench.Try(t.Context(), client, wanted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tried++
+		t.Log(trial)
+		if trial.Err != nil {
+			t.Errorf("%s: %v", wanted.Name, trial.Err)
+		}
+		if trial.NetMicroUSD <= 0 || len(trial.Received) < wanted.read() {
+			t.Errorf("%s: %d requests, net %d µ$", wanted.Name, len(trial.Received), trial.NetMicroUSD)
+		}
+		last := trial.Exchanges[len(trial.Exchanges)-1].Body
+		if behind := bytes.Count(last, []byte(`"role":"system"`)); behind < wanted.read() {
+			t.Errorf("%s: %d system messages behind %d turns: this client does not send what the test is about", wanted.Name, behind, wanted.read())
+		}
+		sent.Add(trial)
+	}
+
+	added, err := sent.Compare("testdata/habits", client.List())
+	if err != nil || tried != 3 {
+		t.Errorf("%d cases, %v", tried, err)
+	}
+	for _, habit := range added {
+		t.Errorf("new in what Claude Code sends: %s", habit)
+	}
+}
+
+func TestTestsRunThePinnedClaudeCode(t *testing.T) {
+	t.Parallel()
+	all, err := Pinned()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tested, err := npmtest.Pinned(os.DirFS("testdata/claudecode"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tested[claudeCodePackage] == "" || tested[claudeCodePackage] != all[claudeCodePackage] {
+		t.Errorf("testdata/claudecode has Claude Code %q, npm/package.json %q: set both, with npm install --package-lock-only in each", tested[claudeCodePackage], all[claudeCodePackage])
+	}
+}
