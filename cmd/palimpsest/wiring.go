@@ -35,6 +35,7 @@ import (
 	"palimpsest/pipeline/modules/semanticcache/semanticcachedb"
 	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/prompt"
+	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
@@ -98,6 +99,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
+	p.share(writer.Resolver, sessions, metrics)
 	limiter := p.startLimits(db, metrics)
 	summaries, err := p.summaries(api.SummaryConfig{
 		Settings: settings, Upstream: provider, Recorder: recorder, Limits: limiter, Metrics: metrics, Originals: originals, Store: sessions,
@@ -219,6 +221,18 @@ func (p *program) startRecorder(db *tenantsdb.DB, sessions *sessiondb.Store, key
 	recorder.Start()
 	p.onClose(recorder.Stop)
 	return recorder
+}
+
+// share has lanes found by all processes on the database, where there can be several: the
+// private one ends with its process.
+func (p *program) share(lanes *session.Resolver, store *sessiondb.Store, metrics *api.Metrics) {
+	lanes.Now = p.now
+	if p.config.DatabaseURL == "" {
+		return
+	}
+	announcer := session.NewAnnouncer(store, p.now, metrics.Unannounced)
+	p.onClose(announcer.Stop)
+	lanes.Share(announcer)
 }
 
 // summaries starts what has models write summaries in the background.

@@ -243,16 +243,21 @@ func (s *Store) Record(ctx context.Context, workspace uuid.UUID, seen []session.
 }
 
 func findHead(tx *gorm.DB, workspace uuid.UUID, heads []conversation.Hash) (lane uuid.UUID, position int, err error) {
-	newestFirst := make([][]byte, 0, len(heads))
-	for i := range slices.Backward(heads) {
-		newestFirst = append(newestFirst, heads[i][:])
-	}
-	row := tx.Statement.ConnPool.QueryRowContext(tx.Statement.Context, sqlHead, workspace, newestFirst)
+	row := tx.Statement.ConnPool.QueryRowContext(tx.Statement.Context, sqlHead, workspace, newestFirst(heads))
 	err = row.Scan(&lane, &position)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = session.ErrNotFound
 	}
 	return lane, position, err
+}
+
+// newestFirst returns heads as they are looked for.
+func newestFirst(heads []conversation.Hash) [][]byte {
+	turned := make([][]byte, 0, len(heads))
+	for i := range slices.Backward(heads) {
+		turned = append(turned, heads[i][:])
+	}
+	return turned
 }
 
 func notify(tx *gorm.DB, workspace, lane uuid.UUID, number int) error {
