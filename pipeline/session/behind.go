@@ -62,8 +62,15 @@ func (r *Resolver) update(ctx context.Context, known *Lane, met int, scope Scope
 		return known, met
 	}
 	asking, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	panicked := true
+	defer func() {
+		if panicked { // the request goes on without the lane
+			known.Unlock()
+		}
+	}()
 	found, now, err := r.look(asking, known, met, scope, chain)
-	cancel()
+	panicked = false
 	switch {
 	case err != nil && ctx.Err() == nil:
 		r.silent.Store(r.Now().Add(storePause).UnixNano())
@@ -88,7 +95,11 @@ func (r *Resolver) update(ctx context.Context, known *Lane, met int, scope Scope
 // without an id if there is none any more.
 func (r *Resolver) look(ctx context.Context, known *Lane, met int, scope Scope, chain []conversation.Hash) (*Found, int, error) {
 	missed, stale := r.missed.Load(), r.isStale(known)
-	now, err := r.store.Stands(ctx, scope.Workspace, chain[met:])
+	heads := chain[met:]
+	if stale { // what was sent while the store failed may not be recorded
+		heads = chain[1:]
+	}
+	now, err := r.store.Stands(ctx, scope.Workspace, heads)
 	switch {
 	case errors.Is(err, ErrNotFound) && stale && known.Archived() > 0:
 		return &Found{}, 0, nil
@@ -99,12 +110,15 @@ func (r *Resolver) look(ctx context.Context, known *Lane, met int, scope Scope, 
 	case now.Lane == known.ID && known.catchUp(now) && !stale:
 		return nil, max(met, now.Match), nil
 	}
-	found, err := r.store.Find(ctx, scope.Workspace, chain[met:])
+	found, err := r.store.Find(ctx, scope.Workspace, heads)
 	if err != nil {
 		return nil, met, fmt.Errorf("read lane %s: %w", now.Lane, err)
 	}
 	known.checked(missed)
-	if found.Lane != known.ID {
+	switch {
+	case found.Lane != known.ID && found.Match < met: // this process knows more of the history
+		return nil, met, nil
+	case found.Lane != known.ID:
 		return &found, 0, nil
 	}
 	known.absorb(&found)

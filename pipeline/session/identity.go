@@ -9,19 +9,14 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// openingID names the lane that a history opens which the store does not know. Where the
-// client names its session, all processes give the lane the same name: the link right before
-// the first answer says which. So they do where an answer stands in the history. One that
-// has neither may be begun many times over, and is new each time.
+// openingID names the lane that a history opens which the store does not know: the same for
+// the same request, whichever process it is sent to. One that has neither an answer nor a
+// session's name may be begun many times over, and is new each time.
 func openingID(hint Hint, messages []conversation.Digest, chain []conversation.Hash) uuid.UUID {
-	switch {
-	case hint.Kind == Side:
-	case hint.Name != "":
-		return named("lane", chain[opening(messages)])
-	case answered(messages):
-		return named("lane", chain[len(messages)])
+	if hint.Kind == Side || hint.Name == "" && !answered(messages) {
+		return newID()
 	}
-	return newID()
+	return named("lane", chain[len(messages)])
 }
 
 // forkID names the lane of a request that leaves another lane's history: the same for the
@@ -31,15 +26,6 @@ func forkID(from uuid.UUID, kind Kind, link conversation.Hash) uuid.UUID {
 		return newID()
 	}
 	return named(fmt.Sprintf("fork of %s, %s", from, kind), link)
-}
-
-// opening returns how many messages come before the first answer, one at least if there is
-// one.
-func opening(messages []conversation.Digest) int {
-	if !answered(messages) {
-		return len(messages)
-	}
-	return max(1, beginning(messages)-1)
 }
 
 // sessionID names the session of a lane that opens it: the same for every request with the
