@@ -163,7 +163,10 @@ func TestSessionOverThreeReplicasIsOneLane(t *testing.T) {
 	if epochs[1] == 0 {
 		t.Fatal("no session outgrew its window")
 	}
-	if most := busts[1] + max(1, busts[1]/20); busts[3] > most {
+	// A prompt of about the target's size is compacted by one replica and not by another, as
+	// each learns by itself how the provider counts: that is up to one bust more or less for
+	// three sessions or so.
+	if most := busts[1] + busts[1]/20 + 3; busts[3] > most {
 		t.Errorf("three replicas: %d busts, one: %d", busts[3], busts[1])
 	}
 }

@@ -63,6 +63,8 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
+	p.health = newHealth(db.Ping, registry)
+	p.every(databaseCheck, p.health.look)
 	people, keys, err := p.identities(db, safe)
 	if err != nil {
 		return nil, err
