@@ -25,6 +25,7 @@ const replicaWindow = 30_000
 type replicas struct {
 	*tenant
 	addresses []string
+	programs  []*program
 }
 
 // startReplicas starts so many programs and a workspace that compacts.
@@ -36,12 +37,12 @@ func startReplicas(t *testing.T, database string, count int, configure func(*Con
 		configure(&first.config)
 		first.boot()
 	}
-	r := &replicas{tenant: first.tenant("replicas"), addresses: []string{first.program.addr()}}
+	r := &replicas{tenant: first.tenant("replicas"), addresses: []string{first.program.addr()}, programs: []*program{first.program}}
 	for range count - 1 {
 		other := &instance{t: t, config: first.config, log: &syncBuffer{}, double: first.double}
 		other.config.DataDir = t.TempDir()
 		other.boot()
-		r.addresses = append(r.addresses, other.program.addr())
+		r.addresses, r.programs = append(r.addresses, other.program.addr()), append(r.programs, other.program)
 	}
 	r.setPipelinef("ipc:\n  contextWindow: %d\n", replicaWindow)
 	return r

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"palimpsest/api/connections"
+	"palimpsest/pipeline/session/journal"
 	"palimpsest/web/live"
 )
 
@@ -83,7 +84,8 @@ type program struct {
 	now       func() time.Time
 	after     func(time.Duration) <-chan time.Time
 	seams     seams
-	isCommand bool // does one thing and ends, also beside the running product
+	journal   *journal.Journal // compactions that wait for the database
+	isCommand bool             // does one thing and ends, also beside the running product
 
 	closers []func() // run last to first
 	once    sync.Once

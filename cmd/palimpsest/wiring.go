@@ -102,6 +102,10 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		return nil, err
 	}
 	p.share(writer.Resolver, sessions, metrics)
+	if err := p.openJournal(sessions, archiveKeys, writer.Resolver, registry); err != nil {
+		return nil, err
+	}
+	writer.Store = p.journal
 	limiter := p.startLimits(db, metrics)
 	summaries, err := p.summaries(api.SummaryConfig{
 		Settings: settings, Upstream: provider, Recorder: recorder, Limits: limiter, Metrics: metrics, Originals: originals, Store: sessions,

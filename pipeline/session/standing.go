@@ -44,10 +44,26 @@ func (l *Lane) catchUp(now Standing) (current bool) {
 // state. What the store has not been told yet stays. The caller holds the lane.
 func (l *Lane) absorb(found *Found) {
 	l.catchUp(Standing{Tip: found.Tip, Heat: found.Heat, Attempts: found.Attempts})
-	l.projections, l.summaries, l.pins, l.order = found.Projections, found.Summaries, found.Pins, found.Order
+	l.projections = withNewer(found.Projections, l.projections)
+	l.summaries, l.pins, l.order = found.Summaries, found.Pins, found.Order
 	l.inserts = found.Inserts
 	l.Arrived(0, found.Archived)
 	l.PlanAhead(found.Plan)
+}
+
+// withNewer returns the projections that are stored, and those of a lane's that are newer: they
+// are durable elsewhere until the store takes them.
+func withNewer(stored, own []Projection) []Projection {
+	newest := 0
+	if n := len(stored); n > 0 {
+		newest = stored[n-1].Number
+	}
+	for _, projection := range own {
+		if projection.Number > newest {
+			stored = append(stored, projection)
+		}
+	}
+	return stored
 }
 
 // renew takes over a newer prompt of the lane that another process has sent.
