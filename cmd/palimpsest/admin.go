@@ -10,6 +10,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"palimpsest/pipeline/session"
 )
 
 const (
@@ -24,11 +26,12 @@ type health struct {
 	draining atomic.Bool
 	away     atomic.Bool // the database did not answer when it was last asked
 	ping     func(context.Context) error
+	absence  *session.Absence // of the database
 }
 
 // newHealth returns the health of a program whose database has just answered.
-func newHealth(ping func(context.Context) error, registry prometheus.Registerer) *health {
-	h := &health{ping: ping}
+func newHealth(ping func(context.Context) error, absence *session.Absence, registry prometheus.Registerer) *health {
+	h := &health{ping: ping, absence: absence}
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "palimpsest_database_up", Help: "1 if the database answered when it was last asked, else 0.",
 	}, func() float64 {
@@ -44,7 +47,11 @@ func newHealth(ping func(context.Context) error, registry prometheus.Registerer)
 func (h *health) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
 	defer cancel()
-	h.away.Store(h.ping(ctx) != nil)
+	err := h.ping(ctx)
+	h.away.Store(err != nil)
+	if err == nil {
+		h.absence.Note(nil)
+	}
 }
 
 // ready answers whether the program should get requests.

@@ -19,9 +19,9 @@ const (
 )
 
 // openJournal opens what keeps compactions on the local disk while the database is away.
-func (p *program) openJournal(store *sessiondb.Store, keys *archive.Keys, lanes *session.Resolver, registry prometheus.Registerer) error {
+func (p *program) openJournal(store *sessiondb.Store, keys *archive.Keys, lanes *session.Resolver, absence *session.Absence, registry prometheus.Registerer) error {
 	kept, err := journal.New(journal.Config{
-		Dir: filepath.Join(p.config.DataDir, journalDir), MaxBytes: journal.DefaultBytes, Store: store, Keys: keys, Log: p.log, Now: p.now,
+		Dir: filepath.Join(p.config.DataDir, journalDir), MaxBytes: journal.DefaultBytes, Store: store, Keys: keys, Log: p.log, Now: p.now, Absence: absence,
 		Overtaken: func(lane uuid.UUID) { lanes.Changed(lane, 0) },
 	})
 	if err != nil {

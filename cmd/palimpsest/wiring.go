@@ -63,7 +63,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
-	p.health = newHealth(db.Ping, registry)
+	p.health = newHealth(db.Ping, session.NewAbsence(p.now), registry)
 	p.every(databaseCheck, p.health.look)
 	people, keys, err := p.identities(db, safe)
 	if err != nil {
@@ -101,8 +101,8 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
-	p.share(writer.Resolver, sessions, metrics)
-	if err := p.openJournal(sessions, archiveKeys, writer.Resolver, registry); err != nil {
+	p.share(writer.Resolver, sessions, p.health.absence, metrics)
+	if err := p.openJournal(sessions, archiveKeys, writer.Resolver, p.health.absence, registry); err != nil {
 		return nil, err
 	}
 	writer.Store = p.journal
@@ -231,12 +231,12 @@ func (p *program) startRecorder(db *tenantsdb.DB, sessions *sessiondb.Store, key
 
 // share has lanes found by all processes on the database, where there can be several: the
 // private one ends with its process.
-func (p *program) share(lanes *session.Resolver, store *sessiondb.Store, metrics *api.Metrics) {
-	lanes.Now = p.now
+func (p *program) share(lanes *session.Resolver, store *sessiondb.Store, absence *session.Absence, metrics *api.Metrics) {
+	lanes.Heed(absence)
 	if p.config.DatabaseURL == "" {
 		return
 	}
-	announcer := session.NewAnnouncer(store, p.now, metrics.Unannounced)
+	announcer := session.NewAnnouncer(store, absence, metrics.Unannounced)
 	p.onClose(announcer.Stop)
 	lanes.Share(announcer)
 }

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,9 +28,8 @@ type Announcing interface {
 type Announcer struct {
 	store   Announcing
 	failed  func(error)
-	now     func() time.Time
+	absence *Absence // of the store: nothing is announced then
 	writers chan struct{}
-	silent  atomic.Int64 // until when nobody waits, as the store has failed: nanoseconds
 
 	mu      sync.Mutex
 	waiting map[uuid.UUID]*announcement // by workspace that is written for; nil: nothing waits
@@ -45,8 +43,8 @@ type announcement struct {
 }
 
 // NewAnnouncer returns an Announcer. failed, which may be nil, hears of writes that failed.
-func NewAnnouncer(store Announcing, now func() time.Time, failed func(error)) *Announcer {
-	return &Announcer{store: store, now: now, failed: failed, writers: make(chan struct{}, announceWriters), waiting: make(map[uuid.UUID]*announcement)}
+func NewAnnouncer(store Announcing, absence *Absence, failed func(error)) *Announcer {
+	return &Announcer{store: store, absence: absence, failed: failed, writers: make(chan struct{}, announceWriters), waiting: make(map[uuid.UUID]*announcement)}
 }
 
 // Announced is an announcement on its way. The zero Announced is none.
@@ -75,7 +73,7 @@ func (a Announced) Wait(ctx context.Context) {
 // Announce begins to tell all processes of a request. It does not wait. A nil Announcer
 // tells nobody.
 func (a *Announcer) Announce(seen Seen) Announced {
-	if a == nil || a.now().UnixNano() < a.silent.Load() {
+	if a == nil || a.absence.Lasts() {
 		return Announced{}
 	}
 	a.mu.Lock()
@@ -120,15 +118,14 @@ func (a *Announcer) write(workspace uuid.UUID) {
 // tell writes one announcement.
 func (a *Announcer) tell(workspace uuid.UUID, batch *announcement) {
 	defer close(batch.done)
-	if a.now().UnixNano() < a.silent.Load() {
+	if a.absence.Lasts() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), announceTimeout)
 	defer cancel()
-	if err := a.store.Announce(ctx, workspace, batch.seen); err != nil {
-		a.silent.Store(a.now().Add(storePause).UnixNano())
-		if a.failed != nil {
-			a.failed(err)
-		}
+	err := a.store.Announce(ctx, workspace, batch.seen)
+	a.absence.Note(err)
+	if err != nil && a.failed != nil {
+		a.failed(err)
 	}
 }

@@ -20,8 +20,6 @@ const (
 	// refreshers how much of it is read at once.
 	refreshTimeout = 5 * time.Second
 	refreshers     = 4
-	// storePause is for how long a store that failed is not asked about what is remembered.
-	storePause = time.Second
 	// secondLook is after how long a history that nobody knows, though a model has
 	// answered in it, is looked for once more: who sent it on may still be writing that.
 	secondLook = 100 * time.Millisecond
@@ -32,6 +30,10 @@ const (
 func (r *Resolver) Share(announcer *Announcer) {
 	r.shared, r.announcer = true, announcer
 }
+
+// Heed has the resolver ask the store nothing about lanes that it remembers while that is
+// away. It is called before the first request.
+func (r *Resolver) Heed(absence *Absence) { r.absence = absence }
 
 // Announce begins to tell the resolvers of other processes of a request of a lane that
 // ended with a head.
@@ -58,7 +60,7 @@ func (r *Resolver) isStale(lane *Lane) bool {
 // remembers; it stays as it is while the store does not answer. update returns nil where the
 // caller has to look again: it holds no lane then.
 func (r *Resolver) update(ctx context.Context, known *Lane, met int, scope Scope, chain []conversation.Hash) (*Lane, int) {
-	if r.Now().UnixNano() < r.silent.Load() {
+	if r.absence.Lasts() {
 		return known, met
 	}
 	asking, cancel := context.WithTimeout(ctx, checkTimeout)
@@ -71,10 +73,10 @@ func (r *Resolver) update(ctx context.Context, known *Lane, met int, scope Scope
 	}()
 	found, now, err := r.look(asking, known, met, scope, chain)
 	panicked = false
+	if ctx.Err() == nil { // else it says nothing of the store
+		r.absence.Note(err)
+	}
 	switch {
-	case err != nil && ctx.Err() == nil:
-		r.silent.Store(r.Now().Add(storePause).UnixNano())
-		return known, met
 	case err != nil || found == nil:
 		return known, now
 	case found.Lane == uuid.Nil: // it was deleted

@@ -2,7 +2,7 @@ package session_test
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,7 +21,7 @@ type watchedStore struct {
 	fails atomic.Bool
 }
 
-var errAway = errors.New("the store is away")
+var errAway = fmt.Errorf("%w: as the test has it", session.ErrAway)
 
 // Stands implements session.Store.
 func (s *watchedStore) Stands(ctx context.Context, workspace uuid.UUID, heads []conversation.Hash) (session.Standing, error) {
@@ -65,7 +65,7 @@ func replicaOn(t *testing.T, store session.Store, shared bool) *session.Resolver
 		t.Fatal(err)
 	}
 	if shared {
-		announcer := session.NewAnnouncer(store, resolver.Now, nil)
+		announcer := session.NewAnnouncer(store, session.NewAbsence(time.Now), nil)
 		t.Cleanup(announcer.Stop)
 		resolver.Share(announcer)
 	}
@@ -85,7 +85,7 @@ func pair(t *testing.T) (one, two *bundle, store *watchedStore) {
 func (b *bundle) say(t *testing.T, hint session.Hint, words string) *session.Lane {
 	t.Helper()
 	lane, chain := b.hold(t, hint, words)
-	seen := lane.Place(b.scope, b.resolver.Now())
+	seen := lane.Place(b.scope, time.Now())
 	seen.Position, seen.Head = len(chain)-1, chain[len(chain)-1]
 	lane.Unlock()
 	b.resolver.Announce(seen).Wait(t.Context())
@@ -171,6 +171,8 @@ func TestReplicaThatServesALaneAloneAsksNobody(t *testing.T) {
 func TestLaneIsUsedWhileTheStoreFails(t *testing.T) {
 	t.Parallel()
 	one, two, store := pair(t)
+	now := time.Now()
+	one.resolver.Heed(session.NewAbsence(func() time.Time { return now }))
 	hint := session.Hint{}
 	lane := one.say(t, hint, "a")
 	one.record(t, lane, session.Chain(one.scope, hint, history("a")))
@@ -185,8 +187,7 @@ func TestLaneIsUsedWhileTheStoreFails(t *testing.T) {
 	held.Unlock()
 
 	store.fails.Store(false)
-	now := one.resolver.Now()
-	one.resolver.Now = func() time.Time { return now.Add(time.Minute) }
+	now = now.Add(time.Minute)
 	held, chain = one.hold(t, hint, "a B c D e F g")
 	defer held.Unlock()
 	if projection := held.Projection(chain); held != lane || projection == nil || projection.Number != made.Number {

@@ -45,13 +45,10 @@ type Resolver struct {
 
 	histories *otter.Cache[conversation.Hash, *history] // by their first link
 
-	// Now is the clock.
-	Now func() time.Time
-
 	shared     bool       // others work on the same store
 	announcer  *Announcer // tells them of requests; nil: nobody is told
 	missed     atomic.Uint64
-	silent     atomic.Int64 // until when the store is not asked about what is remembered: nanoseconds
+	absence    *Absence // of the store
 	refreshing chan struct{}
 }
 
@@ -87,7 +84,7 @@ func NewResolver(store Store) (*Resolver, error) {
 	}
 	return &Resolver{
 		store: store, lanes: lanes, heads: heads, runs: runs, doors: newDoors(), histories: histories,
-		Now: time.Now, refreshing: make(chan struct{}, refreshers),
+		absence: NewAbsence(time.Now), refreshing: make(chan struct{}, refreshers),
 	}, nil
 }
 

@@ -20,8 +20,6 @@ import (
 const (
 	// storeTimeout bounds how long a prompt waits for the store before its epoch is kept here.
 	storeTimeout = 2 * time.Second
-	// storePause is for how long a store that failed is not tried again by a prompt.
-	storePause = time.Second
 	// replayTimeout bounds how long the store may take for one entry.
 	replayTimeout = 30 * time.Second
 	// keepFor is after how long an entry is given up that the store never takes: that of
@@ -33,9 +31,6 @@ const (
 
 // ErrFull says that a journal has no room for an entry.
 var ErrFull = errors.New("the local journal is full")
-
-// errAway says that the store failed a moment ago.
-var errAway = errors.New("the store does not answer")
 
 // Store is what a Journal stands before.
 type Store interface {
@@ -58,6 +53,7 @@ type Config struct {
 	Keys     Keys
 	Log      *slog.Logger
 	Now      func() time.Time
+	Absence  *session.Absence // of Store: prompts do not wait for it then
 
 	// Overtaken hears of a lane of which another process has made the epoch first.
 	Overtaken func(lane uuid.UUID)
@@ -76,8 +72,7 @@ type Journal struct {
 	lanes   map[uuid.UUID]int // entries of each lane
 	bytes   int64
 	kept    int
-	next    uint64    // number of the next entry
-	silent  time.Time // until when prompts do not try the store
+	next    uint64 // number of the next entry
 }
 
 // Stats tell how much waits on the disk.
@@ -111,15 +106,20 @@ func New(config Config) (*Journal, error) {
 	return j, nil
 }
 
-// Commit stores an epoch as its Store does. Where that fails or does not answer in time it
+// Commit stores an epoch as its Store does. Where that is away, or does not answer in time, it
 // is durable on the local disk when Commit returns, unless the epoch can wait.
 func (j *Journal) Commit(ctx context.Context, seen session.Seen, projection session.Projection) error {
-	err := errAway
-	if j.mayTry(seen.Lane) {
-		err = j.try(ctx, seen, projection)
+	err := session.ErrAway
+	if !j.holds(seen.Lane) && !j.config.Absence.Lasts() {
+		asking, cancel := context.WithTimeout(ctx, storeTimeout)
+		err = j.Store.Commit(asking, seen, projection)
+		cancel()
+		if ctx.Err() != nil { // it says nothing of the store
+			return err
+		}
+		j.config.Absence.Note(err)
 	}
-	canWait := projection.Reason == session.ReasonIdle
-	if err == nil || canWait || errors.Is(err, session.ErrOvertaken) || errors.Is(err, session.ErrWarm) || ctx.Err() != nil {
+	if !errors.Is(err, session.ErrAway) || projection.Reason == session.ReasonIdle {
 		return err
 	}
 	if kept := j.keep(ctx, seen, projection); kept != nil {
@@ -129,25 +129,11 @@ func (j *Journal) Commit(ctx context.Context, seen session.Seen, projection sess
 	return nil
 }
 
-// try asks the store, unless that has just failed.
-func (j *Journal) try(ctx context.Context, seen session.Seen, projection session.Projection) error {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	err := j.Store.Commit(ctx, seen, projection)
-	if err != nil && !errors.Is(err, session.ErrOvertaken) && !errors.Is(err, session.ErrWarm) {
-		j.mu.Lock()
-		j.silent = j.config.Now().Add(storePause)
-		j.mu.Unlock()
-	}
-	return err
-}
-
-// mayTry reports whether a lane's epoch may go to the store: none of the lane's waits here
-// before it, and the store has not failed a moment ago.
-func (j *Journal) mayTry(lane uuid.UUID) bool {
+// holds reports whether epochs of a lane wait here: those behind them have to, too.
+func (j *Journal) holds(lane uuid.UUID) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.lanes[lane] == 0 && !j.config.Now().Before(j.silent)
+	return j.lanes[lane] > 0
 }
 
 // Replay hands the store what waits, oldest first, until that fails. It may be called at any
@@ -167,16 +153,13 @@ func (j *Journal) Replay(ctx context.Context) {
 		case j.config.Now().Sub(one.at) > keepFor:
 			j.config.Log.ErrorContext(ctx, "epoch on the local disk is given up", "workspace", one.workspace, "lane", one.lane, "error", err)
 			j.remove(one)
-		case errors.Is(err, context.DeadlineExceeded) || len(failed) == maxFailed:
-			return // the store does not answer
+		case errors.Is(err, session.ErrAway):
+			return
 		default:
 			failed[one.lane] = true
 		}
 	}
 }
-
-// maxFailed is after how many lanes whose entries the store does not take a replay ends.
-const maxFailed = 3
 
 // handOver stores what an entry holds. Where another process was first with the epoch its
 // originals are stored all the same.

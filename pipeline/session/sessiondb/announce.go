@@ -56,7 +56,7 @@ func (s *Store) Announce(ctx context.Context, workspace uuid.UUID, seen []sessio
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("announce %d requests: %w", len(seen), err)
+		return fmt.Errorf("announce %d requests: %w", len(seen), orAway(err))
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func (s *Store) Stands(ctx context.Context, workspace uuid.UUID, heads []convers
 		return err
 	})
 	if err != nil {
-		return session.Standing{}, fmt.Errorf("look for lane: %w", err)
+		return session.Standing{}, fmt.Errorf("look for lane: %w", orAway(err))
 	}
 	return standing, nil
 }

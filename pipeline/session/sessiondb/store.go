@@ -147,7 +147,7 @@ func (s *Store) Find(ctx context.Context, workspace uuid.UUID, heads []conversat
 		return err
 	})
 	if err != nil {
-		return session.Found{}, fmt.Errorf("find lane: %w", err)
+		return session.Found{}, fmt.Errorf("find lane: %w", orAway(err))
 	}
 	for _, stored := range packed {
 		projection, err := s.open(key, stored)
@@ -205,7 +205,7 @@ func (s *Store) Commit(ctx context.Context, seen session.Seen, projection sessio
 		return fmt.Errorf("projection %d of lane %s: %w", projection.Number, seen.Lane, session.ErrOvertaken)
 	}
 	if err != nil {
-		return fmt.Errorf("commit projection %d of lane %s: %w", projection.Number, seen.Lane, err)
+		return fmt.Errorf("commit projection %d of lane %s: %w", projection.Number, seen.Lane, orAway(err))
 	}
 	return nil
 }
