@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants/tenantsdb"
 )
 
 const (
@@ -41,6 +42,12 @@ func newHealth(ping func(context.Context) error, absence *session.Absence, regis
 		return 1
 	}))
 	return h
+}
+
+// watch has the health of the program tell how its database is, which has just answered.
+func (p *program) watch(db *tenantsdb.DB, registry prometheus.Registerer) {
+	p.health = newHealth(db.Ping, session.NewAbsence(p.now), registry)
+	p.every(databaseCheck, p.health.look)
 }
 
 // look asks the database whether it answers.

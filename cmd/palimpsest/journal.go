@@ -7,10 +7,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/journal"
-	"palimpsest/pipeline/session/sessiondb"
 )
 
 const (
@@ -19,15 +17,16 @@ const (
 )
 
 // openJournal opens what keeps compactions on the local disk while the database is away.
-func (p *program) openJournal(store *sessiondb.Store, keys *archive.Keys, lanes *session.Resolver, absence *session.Absence, registry prometheus.Registerer) error {
+func (p *program) openJournal(lanes *session.Resolver, parts parts) (*journal.Journal, error) {
 	kept, err := journal.New(journal.Config{
-		Dir: filepath.Join(p.config.DataDir, journalDir), MaxBytes: journal.DefaultBytes, Store: store, Keys: keys, Log: p.log, Now: p.now, Absence: absence,
+		Dir: filepath.Join(p.config.DataDir, journalDir), MaxBytes: journal.DefaultBytes, Store: parts.sessions, Keys: parts.keys,
+		Log: p.log, Now: p.now, Absence: p.health.absence,
 		Overtaken: func(lane uuid.UUID) { lanes.Changed(lane, 0) },
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	registry.MustRegister(
+	parts.registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "palimpsest_journal_epochs", Help: "Compactions that wait on the local disk for the database."},
 			func() float64 { return float64(kept.Stats().Entries) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "palimpsest_journal_bytes", Help: "Bytes of the compactions that wait on the local disk."},
@@ -37,5 +36,5 @@ func (p *program) openJournal(store *sessiondb.Store, keys *archive.Keys, lanes 
 	)
 	p.journal = kept
 	p.every(journalReplay, kept.Replay)
-	return nil
+	return kept, nil
 }

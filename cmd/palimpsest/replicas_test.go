@@ -51,7 +51,7 @@ func startReplicas(t *testing.T, database string, count int, configure func(*Con
 // chat is one session as a client sends it: each request as soon as the answer to the
 // one before has ended.
 type chat struct {
-	name     string // empty: it is recognised by its content
+	name     string // may be empty: then its content tells it from others
 	envelope *wire.Envelope
 	ends     []int
 }

@@ -63,8 +63,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
-	p.health = newHealth(db.Ping, session.NewAbsence(p.now), registry)
-	p.every(databaseCheck, p.health.look)
+	p.watch(db, registry)
 	people, keys, err := p.identities(db, safe)
 	if err != nil {
 		return nil, err
@@ -97,15 +96,10 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		return nil, err
 	}
 	learned, shelf := p.patterns(work, db, originals, sessions)
-	writer, err := p.newWriter(parts{sessions: sessions, originals: originals, index: index, counter: counter, metrics: metrics, work: work, patterns: shelf})
+	writer, err := p.newWriter(parts{sessions: sessions, originals: originals, index: index, counter: counter, metrics: metrics, work: work, patterns: shelf, keys: archiveKeys, registry: registry})
 	if err != nil {
 		return nil, err
 	}
-	p.share(writer.Resolver, sessions, p.health.absence, metrics)
-	if err := p.openJournal(sessions, archiveKeys, writer.Resolver, p.health.absence, registry); err != nil {
-		return nil, err
-	}
-	writer.Store = p.journal
 	limiter := p.startLimits(db, metrics)
 	summaries, err := p.summaries(api.SummaryConfig{
 		Settings: settings, Upstream: provider, Recorder: recorder, Limits: limiter, Metrics: metrics, Originals: originals, Store: sessions,
@@ -231,12 +225,12 @@ func (p *program) startRecorder(db *tenantsdb.DB, sessions *sessiondb.Store, key
 
 // share has lanes found by all processes on the database, where there can be several: the
 // private one ends with its process.
-func (p *program) share(lanes *session.Resolver, store *sessiondb.Store, absence *session.Absence, metrics *api.Metrics) {
-	lanes.Heed(absence)
+func (p *program) share(lanes *session.Resolver, parts parts) {
+	lanes.Heed(p.health.absence)
 	if p.config.DatabaseURL == "" {
 		return
 	}
-	announcer := session.NewAnnouncer(store, absence, metrics.Unannounced)
+	announcer := session.NewAnnouncer(parts.sessions, p.health.absence, parts.metrics.Unannounced)
 	p.onClose(announcer.Stop)
 	lanes.Share(announcer)
 }
@@ -422,6 +416,8 @@ type parts struct {
 	metrics   *api.Metrics
 	work      *jobsdb.Runner
 	patterns  *patterns.Shelf
+	keys      *archive.Keys
+	registry  *prometheus.Registry
 }
 
 // newWriter makes what writes prompts, and what plans epochs before they are needed.
@@ -434,6 +430,10 @@ func (p *program) newWriter(parts parts) (*prompt.Writer, error) {
 		return nil, err
 	}
 	writer.Now = p.now
+	p.share(writer.Resolver, parts)
+	if writer.Store, err = p.openJournal(writer.Resolver, parts); err != nil {
+		return nil, err
+	}
 	for _, module := range built {
 		if planner, is := module.(idle.Planner); is {
 			worker := idle.New(idle.Config{

@@ -32,7 +32,7 @@ type Announcer struct {
 	writers chan struct{}
 
 	mu      sync.Mutex
-	waiting map[uuid.UUID]*announcement // by workspace that is written for; nil: nothing waits
+	waiting map[uuid.UUID]*announcement // by the workspaces that are being written for; nil while their queue is empty
 	running sync.WaitGroup
 }
 
@@ -47,7 +47,7 @@ func NewAnnouncer(store Announcing, absence *Absence, failed func(error)) *Annou
 	return &Announcer{store: store, absence: absence, failed: failed, writers: make(chan struct{}, announceWriters), waiting: make(map[uuid.UUID]*announcement)}
 }
 
-// Announced is an announcement on its way. The zero Announced is none.
+// Announced is an announcement on its way. Its zero value has nobody to wait for.
 type Announced struct{ done <-chan struct{} }
 
 // Wait returns once all processes find the lane, after announcePatience at most, or when ctx

@@ -94,7 +94,7 @@ func (r *Resolver) update(ctx context.Context, known *Lane, met int, scope Scope
 
 // look brings a lane up to date that the caller holds, and returns how many messages of the
 // history lie before its head; or it returns another lane that the history goes on from, one
-// without an id if there is none any more.
+// without an id if the store has deleted it.
 func (r *Resolver) look(ctx context.Context, known *Lane, met int, scope Scope, chain []conversation.Hash) (*Found, int, error) {
 	missed, stale := r.missed.Load(), r.isStale(known)
 	heads := chain[met:]

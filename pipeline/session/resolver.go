@@ -46,7 +46,7 @@ type Resolver struct {
 	histories *otter.Cache[conversation.Hash, *history] // by their first link
 
 	shared     bool       // others work on the same store
-	announcer  *Announcer // tells them of requests; nil: nobody is told
+	announcer  *Announcer // tells them of requests; may be nil
 	missed     atomic.Uint64
 	absence    *Absence // of the store
 	refreshing chan struct{}
@@ -147,7 +147,7 @@ func (r *Resolver) open(ctx context.Context, scope Scope, hint Hint, messages []
 }
 
 // ask returns the lane, locked, that the store has of a history, and how many messages lie
-// before its head; nil, and the id that a new one gets, if there is none.
+// before its head. Where the store has no such lane it returns nil and the id of a new one.
 func (r *Resolver) ask(ctx context.Context, scope Scope, hint Hint, messages []conversation.Digest, chain []conversation.Hash) (*Lane, int, uuid.UUID, error) {
 	isAnswered := answered(messages)
 	if !isAnswered && (!r.shared || hint.Name == "") {

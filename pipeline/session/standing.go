@@ -8,8 +8,8 @@ type Standing struct {
 	Lane       uuid.UUID
 	Match      int // messages of the history that the lane's head stands for
 	Tip        int // messages of the lane's request that went furthest
-	Projection int // number of the newest projection that it made itself; 0: none
-	Insert     int // number of the newest insert of its own; 0: none
+	Projection int // number of the newest projection that it made itself; 0 if it has made none yet
+	Insert     int // number of the newest insert of its own; 0 if it has none yet
 	Heat       Heat
 	Attempts   Attempts
 }

@@ -202,7 +202,7 @@ func (j *Journal) forget(lane uuid.UUID) {
 // write makes a file durable under its name.
 func write(dir, name string, bytes []byte) error {
 	place := filepath.Join(dir, name)
-	file, err := os.OpenFile(place+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // a name of ours in the data directory
+	file, err := os.OpenFile(place+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // in the data directory, under a name made here
 	if err != nil {
 		return err
 	}

@@ -22,8 +22,8 @@ const (
 	storeTimeout = 2 * time.Second
 	// replayTimeout bounds how long the store may take for one entry.
 	replayTimeout = 30 * time.Second
-	// keepFor is after how long an entry is given up that the store never takes: that of
-	// a workspace that was deleted meanwhile.
+	// keepFor is after how long an entry is deleted that the store never takes: its
+	// workspace was deleted meanwhile.
 	keepFor = 7 * 24 * time.Hour
 	// DefaultBytes bounds what a journal holds.
 	DefaultBytes = 1 << 30
@@ -151,7 +151,7 @@ func (j *Journal) Replay(ctx context.Context) {
 		case err == nil:
 			j.remove(one)
 		case j.config.Now().Sub(one.at) > keepFor:
-			j.config.Log.ErrorContext(ctx, "epoch on the local disk is given up", "workspace", one.workspace, "lane", one.lane, "error", err)
+			j.config.Log.ErrorContext(ctx, "epoch on the local disk is deleted after seven days", "workspace", one.workspace, "lane", one.lane, "error", err)
 			j.remove(one)
 		case errors.Is(err, session.ErrAway):
 			return

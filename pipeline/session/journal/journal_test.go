@@ -244,6 +244,6 @@ func TestOneEntryDoesNotHoldUpOthers(t *testing.T) {
 	b.now = time.Now().Add(8 * 24 * time.Hour) // files have the machine's time
 	b.Replay(t.Context())
 	if len(b.files()) != 0 || b.Stats().Entries != 0 {
-		t.Errorf("files %v are never given up", b.files())
+		t.Errorf("files %v are never deleted", b.files())
 	}
 }
