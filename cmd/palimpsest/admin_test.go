@@ -14,8 +14,9 @@ import (
 
 // readiness is what /readyz answers.
 type readiness struct {
-	code             int
-	Status, Database string
+	code     int
+	Status   string `json:"status"`
+	Database string `json:"database"`
 }
 
 func (i *instance) readiness() readiness {

@@ -178,7 +178,7 @@ func (j *Journal) handOver(ctx context.Context, one entry) error {
 	if !errors.Is(err, session.ErrOvertaken) && !errors.Is(err, session.ErrWarm) {
 		return err
 	}
-	if err := j.Store.Record(ctx, one.workspace, []session.Seen{held.Seen}); err != nil {
+	if err := j.Record(ctx, one.workspace, []session.Seen{held.Seen}); err != nil {
 		return fmt.Errorf("record originals: %w", err)
 	}
 	j.config.Overtaken(one.lane)

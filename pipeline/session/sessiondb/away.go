@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strings"
+	"slices"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -30,7 +30,7 @@ func orAway(err error) error {
 func isAway(err error) bool {
 	if refused, is := errors.AsType[*pgconn.PgError](err); is {
 		_, connecting := errors.AsType[*pgconn.ConnectError](err)
-		return connecting || refused.Code == "25006" || strings.Contains("08 53 57 58", refused.Code[:2])
+		return connecting || refused.Code == "25006" || slices.Contains([]string{"08", "53", "57", "58"}, refused.Code[:2])
 	}
 	_, connecting := errors.AsType[*pgconn.ConnectError](err)
 	_, network := errors.AsType[net.Error](err)
