@@ -47,9 +47,11 @@ func (r *replicas) outlive(databaseURL string, goes, comesBack func()) {
 	if kept == 0 {
 		r.t.Error("no session outgrew its window while the database was away")
 	}
+	if r.t.Failed() {
+		return
+	}
 	r.t.Logf("%d epochs were kept on the disk", kept)
 	r.until(func() bool { return r.waiting() == 0 })
-	r.t.Log("replayed")
 	r.talk(between(all, 60, turns), r.anywhere)
 	if refused := r.double.Rejected(); refused > 0 {
 		r.t.Errorf("the provider refused %d prompts", refused)
@@ -60,7 +62,6 @@ func (r *replicas) outlive(databaseURL string, goes, comesBack func()) {
 	}
 	r.t.Cleanup(owner.Close)
 	for _, one := range all {
-		r.t.Log("session", one.name)
 		r.until(func() bool { return r.isWhole(owner, one) })
 	}
 }

@@ -220,3 +220,24 @@ func TestLanesThatHaveSplitAreOneAgain(t *testing.T) {
 		t.Errorf("the session goes on in lanes %s and %s", last.ID, next.ID)
 	}
 }
+
+// A projection that is durable elsewhere until the store takes it stays the lane's, though
+// the store is asked before it has it.
+func TestProjectionThatTheStoreDoesNotHaveYetStays(t *testing.T) {
+	t.Parallel()
+	one, _, _ := pair(t)
+	hint := session.Hint{}
+	one.say(t, hint, "a")
+	made := one.epoch(t, "a B c", 1)
+	lane, chain := one.hold(t, hint, "a B c D e")
+	kept := session.Projection{Number: made.Number + 1, Covers: 3, Chain: chain[3]}
+	lane.Adopt(kept)
+	lane.Unlock()
+
+	one.resolver.Missed()
+	again, chain := one.hold(t, hint, "a B c D e F g")
+	defer again.Unlock()
+	if projection := again.Projection(chain); again != lane || projection == nil || projection.Number != kept.Number {
+		t.Errorf("projection %+v, want number %d", projection, kept.Number)
+	}
+}
