@@ -18,6 +18,7 @@ import (
 // provider sent it then. The provider hears nothing of the exchange: nothing is
 // learnt from it, and it costs nothing.
 func (s *Server) answerAgain(c echo.Context, event *Event, post post, written *prompt.Prompt, found *inquiry) error {
+	announced := s.Prompts.Announce(written, event.At)
 	s.recordRequest(event, written, post.body)
 	s.aside(c.Request().Context(), event, func() { s.recordAgain(event, post.codec, written, found.entry) })
 	asksUsage := written.AsksUsage
@@ -27,6 +28,7 @@ func (s *Server) answerAgain(c echo.Context, event *Event, post post, written *p
 		Body: io.NopCloser(bytes.NewReader(found.entry.Answer)), ContentLength: int64(len(found.entry.Answer)),
 	}
 	filter := withoutUsage(post.codec, prompt.Sent{AsksUsage: asksUsage}, response)
+	announced.Wait(c.Request().Context())
 	return finish(s.relay(c, event, response, ignore{}, filter))
 }
 

@@ -75,6 +75,7 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 		if err != nil {
 			return s.refuse(c, codec, event, err)
 		}
+		announced := s.Prompts.Announce(written, event.At)
 		response, err := s.send(ctx, event, post, written)
 		if err != nil {
 			return s.refuse(c, codec, event, err)
@@ -98,6 +99,7 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 		// From here on nothing holds the body.
 		body.done()
 		forget()
+		announced.Wait(ctx) // the client's next request may come as soon as the answer has
 		return s.answer(c, event, codec, sent, response, cached)
 	}
 }

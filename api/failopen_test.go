@@ -180,6 +180,12 @@ func (down) Find(context.Context, uuid.UUID, []conversation.Hash) (session.Found
 	return session.Found{}, errDown
 }
 
+func (down) Stands(context.Context, uuid.UUID, []conversation.Hash) (session.Standing, error) {
+	return session.Standing{}, errDown
+}
+
+func (down) Announce(context.Context, uuid.UUID, []session.Seen) error { return errDown }
+
 func (down) Commit(context.Context, session.Seen, session.Projection) error { return errDown }
 
 func (down) Inject(context.Context, session.Seen, []session.Insert) error { return errDown }

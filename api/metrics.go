@@ -49,6 +49,7 @@ type Metrics struct {
 	recalling      *prometheus.HistogramVec
 	refused        *prometheus.CounterVec
 	alone          prometheus.Counter
+	unannounced    prometheus.Counter
 	unread         prometheus.Counter
 }
 
@@ -98,11 +99,15 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	}
 	metrics.unread = counter("answer_read_failures_total", "Answers of which not all could be read, because reading them panicked. Their clients have them whole.")
 	metrics.alone = counter("limits_local_total", "Requests whose limits a replica held by itself because Redis did not answer.")
-	registry.MustRegister(metrics.unreachable, metrics.lifted, metrics.unread, metrics.mails, metrics.refused, metrics.alone, metrics.plans, metrics.cache, metrics.recalls, metrics.recalling, metrics.requests, metrics.duration, metrics.streamDuration, metrics.overhead, metrics.firstByte,
+	metrics.unannounced = counter("lanes_unannounced_total", "Writes that were to tell other processes which lane a request belongs to, and failed.")
+	registry.MustRegister(metrics.unannounced, metrics.unreachable, metrics.lifted, metrics.unread, metrics.mails, metrics.refused, metrics.alone, metrics.plans, metrics.cache, metrics.recalls, metrics.recalling, metrics.requests, metrics.duration, metrics.streamDuration, metrics.overhead, metrics.firstByte,
 		metrics.upstreamTTFB, metrics.tokens, metrics.before, metrics.after, metrics.saved, metrics.turns, metrics.epochs,
 		metrics.net, metrics.archived, metrics.archiveErrors, metrics.aborts, metrics.dropped, metrics.compactions, metrics.busts, metrics.bridged, metrics.rehydrated, metrics.summaries)
 	return metrics
 }
+
+// Unannounced counts a write that was to tell other processes of lanes and failed.
+func (m *Metrics) Unannounced(error) { m.unannounced.Inc() }
 
 // observe counts one finished exchange.
 func (m *Metrics) observe(event *Event) {

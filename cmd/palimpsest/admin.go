@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/pprof"
 	"sync/atomic"
@@ -9,15 +10,69 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"palimpsest/pipeline/session"
+	"palimpsest/tenants/tenantsdb"
 )
 
-// readyTimeout bounds the question whether the database answers.
-const readyTimeout = 2 * time.Second
+const (
+	databaseCheck   = 2 * time.Second // between questions whether the database answers
+	databaseTimeout = 2 * time.Second // it has so long for an answer
+)
 
-// health says whether the program should get requests.
+// health says whether the program should get requests, and how its database is. A program
+// that is up can proxy without its database: if that kept it from being ready, every replica
+// would be taken out at once.
 type health struct {
 	draining atomic.Bool
+	away     atomic.Bool // the database did not answer when it was last asked
 	ping     func(context.Context) error
+	absence  *session.Absence // of the database
+}
+
+// newHealth returns the health of a program whose database has just answered.
+func newHealth(ping func(context.Context) error, absence *session.Absence, registry prometheus.Registerer) *health {
+	h := &health{ping: ping, absence: absence}
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "palimpsest_database_up", Help: "1 if the database answered when it was last asked, else 0.",
+	}, func() float64 {
+		if h.away.Load() {
+			return 0
+		}
+		return 1
+	}))
+	return h
+}
+
+// watch has the health of the program tell how its database is, which has just answered.
+func (p *program) watch(db *tenantsdb.DB, registry prometheus.Registerer) {
+	p.health = newHealth(db.Ping, session.NewAbsence(p.now), registry)
+	p.every(databaseCheck, p.health.look)
+}
+
+// look asks the database whether it answers.
+func (h *health) look(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
+	defer cancel()
+	err := h.ping(ctx)
+	h.away.Store(err != nil)
+	if err == nil {
+		h.absence.Note(nil)
+	}
+}
+
+// ready answers whether the program should get requests.
+func (h *health) ready(w http.ResponseWriter, _ *http.Request) {
+	status, is, database := http.StatusOK, "ready", "up"
+	if h.draining.Load() {
+		status, is = http.StatusServiceUnavailable, "draining"
+	}
+	if h.away.Load() {
+		database = "down"
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintf(w, "{\"status\":%q,\"database\":%q}\n", is, database)
 }
 
 // adminHandler serves what operators and their machines read: profiles only if they are
@@ -25,19 +80,7 @@ type health struct {
 func adminHandler(health *health, registry *prometheus.Registry, profiles bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, request *http.Request) {
-		if health.draining.Load() {
-			answer(w, http.StatusServiceUnavailable, "draining")
-			return
-		}
-		ctx, cancel := context.WithTimeout(request.Context(), readyTimeout)
-		defer cancel()
-		if err := health.ping(ctx); err != nil {
-			answer(w, http.StatusServiceUnavailable, "database does not answer")
-			return
-		}
-		answer(w, http.StatusOK, "ok")
-	})
+	mux.HandleFunc("GET /readyz", health.ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	if profiles {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)

@@ -77,10 +77,10 @@ func (p *program) hear(ctx context.Context, db *tenantsdb.DB, changes changes) e
 	}, changes.patterns.ForgetAll)
 	listener.Handle(tenantsdb.ExchangesChannel, changes.pages.Told, changes.pages.Missed)
 	listener.Handle(tenantsdb.LoginsChannel, func(string) { changes.pages.Recheck() }, changes.pages.Recheck)
-	listener.Handle(sessiondb.Channel, ofLane(changes.lanes.Changed), changes.lanes.ForgetAll)
-	listener.Handle(sessiondb.InsertChannel, ofLane(changes.lanes.InsertsChanged), changes.lanes.ForgetAll)
-	listener.Handle(sessiondb.PlanChannel, ofLane(changes.lanes.PlanChanged), changes.lanes.ForgetAll)
-	listener.Handle(sessiondb.SummaryChannel, ofLane(changes.lanes.SummaryChanged), changes.lanes.ForgetAll)
+	listener.Handle(sessiondb.Channel, ofLane(changes.lanes.Changed), changes.lanes.Missed)
+	listener.Handle(sessiondb.InsertChannel, ofLane(changes.lanes.InsertsChanged), changes.lanes.Missed)
+	listener.Handle(sessiondb.PlanChannel, ofLane(changes.lanes.PlanChanged), changes.lanes.Missed)
+	listener.Handle(sessiondb.SummaryChannel, ofLane(changes.lanes.SummaryChanged), changes.lanes.Missed)
 	if err := listener.Start(ctx); err != nil {
 		return err
 	}

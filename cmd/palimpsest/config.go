@@ -52,6 +52,10 @@ type Config struct {
 	// to stop. PALIMPSEST_DRAIN_TIMEOUT
 	DrainTimeout time.Duration
 
+	// DrainDelay is how long requests are still taken once the program is told to stop
+	// and says that it is not ready: balancers have to hear of it. PALIMPSEST_DRAIN_DELAY
+	DrainDelay time.Duration
+
 	Billing billing.Config // STRIPE_*; see billingSettings
 
 	// Demo says how to log in to an installation whose data was made up. Only the command
@@ -73,6 +77,7 @@ func DefaultConfig() Config {
 		Bounds:               DefaultBounds(),
 
 		DrainTimeout: 5 * time.Minute,
+		DrainDelay:   5 * time.Second,
 		Billing:      billing.DefaultConfig(),
 	}
 }
@@ -106,16 +111,22 @@ func settings() []setting {
 		{"PALIMPSEST_TRUSTED_PROXIES", text(func(c *Config) *string { return &c.TrustedProxies })},
 		{"PRXY_PIPE", text(func(c *Config) *string { return &c.Pipe })},
 		{"PALIMPSEST_PIPE", text(func(c *Config) *string { return &c.Pipe })},
-		{"PALIMPSEST_DRAIN_TIMEOUT", func(c *Config, value string) error {
-			timeout, err := time.ParseDuration(value)
-			if err != nil || timeout < 0 {
-				return errors.New("must be a duration such as 5m or 30s")
-			}
-			c.DrainTimeout = timeout
-			return nil
-		}},
+		{"PALIMPSEST_DRAIN_TIMEOUT", span(func(c *Config) *time.Duration { return &c.DrainTimeout })},
+		{"PALIMPSEST_DRAIN_DELAY", span(func(c *Config) *time.Duration { return &c.DrainDelay })},
 		{"PALIMPSEST_LOG_FORMAT", text(func(c *Config) *string { return &c.LogFormat })},
 	}...), billingSettings()...)
+}
+
+// span returns what sets a field to a duration.
+func span(field func(*Config) *time.Duration) func(*Config, string) error {
+	return func(config *Config, value string) error {
+		duration, err := time.ParseDuration(value)
+		if err != nil || duration < 0 {
+			return errors.New("must be a duration such as 5m or 30s")
+		}
+		*field(config) = duration
+		return nil
+	}
 }
 
 // truth returns what sets a field to true or false.

@@ -52,7 +52,6 @@ func (p *program) openDatabase(ctx context.Context, safe *vault.Vault) (*tenants
 		return nil, err
 	}
 	p.onClose(db.Close)
-	p.health = &health{ping: db.Ping}
 	return db, nil
 }
 

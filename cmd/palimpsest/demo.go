@@ -73,7 +73,7 @@ func demoConfig(of Config) Config {
 	config.DataDir = filepath.Join(of.DataDir, demoDir)
 	config.AllowPrivateUpstreams = true // the provider double is on this machine
 	config.SignUp.Open = identity.OpenToInvited
-	config.DrainTimeout = 5 * time.Second
+	config.DrainTimeout, config.DrainDelay = 5*time.Second, 0
 	return config
 }
 

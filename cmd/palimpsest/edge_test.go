@@ -312,9 +312,9 @@ func TestModelWindowsHoldInTheProxy(t *testing.T) {
 
 // until asks again and again until something holds that comes by itself, as long as a
 // loaded machine may take.
-func (w *tenant) until(holds func() bool) {
-	w.t.Helper()
-	w.await(2*time.Minute, holds)
+func (i *instance) until(holds func() bool) {
+	i.t.Helper()
+	i.await(2*time.Minute, holds)
 }
 
 // hears is until for what comes with a notice, and without it by itself half a minute
@@ -324,8 +324,8 @@ func (w *tenant) hears(holds func() bool) {
 	w.await(25*time.Second, holds)
 }
 
-func (w *tenant) await(patience time.Duration, holds func() bool) {
-	w.t.Helper()
+func (i *instance) await(patience time.Duration, holds func() bool) {
+	i.t.Helper()
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -334,37 +334,42 @@ func (w *tenant) await(patience time.Duration, holds func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline.C:
-			w.t.Fatal("what is waited for does not come")
+			i.t.Fatal("what is waited for does not come")
 		}
 	}
 }
 
-// W25, S27: while the database is gone requests pass as they came; when it is back,
-// sessions are recorded again.
+// W25, S27: while the database is gone requests pass, as they came where nothing is known of
+// their session; when it is back, sessions are recorded again.
 func TestDatabaseThatIsGoneStopsNoRequest(t *testing.T) {
 	t.Parallel()
 	i := start(t, providertest.Config{})
 	w := i.tenant("outage")
-	body := []byte(`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"yes"},{"role":"user","content":"again"}]}`)
-	if response, answer := w.post("/v1/messages", []byte(smallMessage), nil); response.StatusCode != http.StatusOK {
-		t.Fatalf("status %d: %s", response.StatusCode, answer)
-	}
-	i.allowConnections(false)
-	// The session is known from memory until the program notices that it hears of no
-	// changes any more.
-	w.until(func() bool {
+	known := []byte(`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"yes"},{"role":"user","content":"again"}]}`)
+	strange := bytes.ReplaceAll(known, []byte("yes"), []byte("no"))
+	session := func(body []byte) string {
+		t.Helper()
 		response, answer := w.post("/v1/messages", body, nil)
 		last, _ := i.double.Last()
 		if response.StatusCode != http.StatusOK || !bytes.Equal(last.Body, body) {
 			t.Fatalf("status %d, provider gets %s: %s", response.StatusCode, last.Body, answer)
 		}
-		return strings.Contains(i.log.String(), "session.failed")
-	})
+		return response.Header.Get("X-Palimpsest-Session-Id")
+	}
+	before := session(known)
+	i.allowConnections(false)
+	w.until(func() bool { return strings.Contains(i.log.String(), "changes of other replicas are not heard") })
+	if during := session(known); during == "" || during != before {
+		t.Errorf("session %q, with the database %q", during, before)
+	}
+	if during := session(strange); during != "" || !strings.Contains(i.log.String(), "session.failed") {
+		t.Errorf("a history that only the database could know has session %q", during)
+	}
 	i.allowConnections(true)
-	w.until(func() bool {
-		response, _ := w.post("/v1/messages", body, nil)
-		return response.Header.Get("X-Palimpsest-Session-Id") != ""
-	})
+	w.until(func() bool { return session(strange) != "" })
+	if after := session(known); after != before {
+		t.Errorf("session %q, before %q", after, before)
+	}
 }
 
 // allowConnections closes the program's database to everybody, or opens it again.

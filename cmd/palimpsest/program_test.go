@@ -54,7 +54,7 @@ func startOn(t testing.TB, databaseURL string, double providertest.Config) *inst
 	config.Addr, config.AdminAddr = "127.0.0.1:0", "127.0.0.1:0"
 	config.DatabaseURL, config.DataDir = databaseURL, t.TempDir()
 	config.SecretKey = dbtest.SecretKey
-	config.AllowPrivateUpstreams = true
+	config.AllowPrivateUpstreams, config.DrainDelay = true, 0
 	i := &instance{t: t, config: config, log: &syncBuffer{}, double: providertest.NewServer(t, double)}
 	i.boot()
 	return i

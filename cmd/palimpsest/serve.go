@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"palimpsest/api/connections"
+	"palimpsest/pipeline/session/journal"
 	"palimpsest/web/live"
 )
 
@@ -82,10 +83,12 @@ type program struct {
 	redis     *redis.Client // what replicas count in together; nil: each counts by itself
 	pages     *live.Hub     // tells open pages what happens
 	now       func() time.Time
+	after     func(time.Duration) <-chan time.Time
 	seams     seams
-	owner     string // URL of the database with its owner's login
-	mailToken string // ends the address at which mails are shown; empty: mails are not shown
-	isCommand bool   // does one thing and ends, also beside the running product
+	owner     string           // URL of the database with its owner's login
+	mailToken string           // ends the address at which mails are shown; empty: mails are not shown
+	journal   *journal.Journal // compactions that wait for the database
+	isCommand bool             // does one thing and ends, also beside the running product
 
 	closers []func() // run last to first
 	once    sync.Once
@@ -100,7 +103,7 @@ func newProgram(ctx context.Context, config Config, log *slog.Logger) (*program,
 // newProgramAt is newProgram with a clock: jobs and connections alone keep to the
 // machine's.
 func newProgramAt(ctx context.Context, config Config, log *slog.Logger, now func() time.Time) (_ *program, err error) {
-	p := &program{config: config, log: log, failed: make(chan error, 2), pages: live.NewHub(), now: now}
+	p := &program{config: config, log: log, failed: make(chan error, 2), pages: live.NewHub(), now: now, after: time.After}
 	defer func() {
 		if err != nil {
 			p.close()
@@ -166,12 +169,16 @@ func (p *program) serve(listener net.Listener, handler http.Handler) *http.Serve
 	return server
 }
 
-// stop drains the product: it is no longer ready, takes no new connections, lets
-// open streams finish within the drain timeout, writes what waits to be
+// stop drains the product: it is no longer ready, takes no new connections after the drain
+// delay, lets open streams finish within the drain timeout, writes what waits to be
 // recorded, and closes everything. It may be called twice.
 func (p *program) stop(ctx context.Context) {
 	p.once.Do(func() {
 		p.health.draining.Store(true)
+		if p.admin != nil && p.config.DrainDelay > 0 { // else nobody can ask whether it is ready
+			p.log.Info("not ready", "delay", p.config.DrainDelay)
+			<-p.after(p.config.DrainDelay)
+		}
 		ctx, cancel := context.WithTimeout(ctx, p.config.DrainTimeout)
 		defer cancel()
 		if err := p.server.Shutdown(ctx); err != nil {

@@ -35,6 +35,7 @@ import (
 	"palimpsest/pipeline/modules/semanticcache/semanticcachedb"
 	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/prompt"
+	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
@@ -62,6 +63,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
+	p.watch(db, registry)
 	people, keys, err := p.identities(db, safe)
 	if err != nil {
 		return nil, err
@@ -94,7 +96,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		return nil, err
 	}
 	learned, shelf := p.patterns(work, db, originals, sessions)
-	writer, err := p.newWriter(parts{sessions: sessions, originals: originals, index: index, counter: counter, metrics: metrics, work: work, patterns: shelf})
+	writer, err := p.newWriter(parts{sessions: sessions, originals: originals, index: index, counter: counter, metrics: metrics, work: work, patterns: shelf, keys: archiveKeys, registry: registry})
 	if err != nil {
 		return nil, err
 	}
@@ -220,6 +222,18 @@ func (p *program) startRecorder(db *tenantsdb.DB, sessions *sessiondb.Store, key
 	recorder.Start()
 	p.onClose(recorder.Stop)
 	return recorder
+}
+
+// share has lanes found by all processes on the database, where there can be several: the
+// private one ends with its process.
+func (p *program) share(lanes *session.Resolver, parts parts) {
+	lanes.Heed(p.health.absence)
+	if p.config.DatabaseURL == "" {
+		return
+	}
+	announcer := session.NewAnnouncer(parts.sessions, p.health.absence, parts.metrics.Unannounced)
+	p.onClose(announcer.Stop)
+	lanes.Share(announcer)
 }
 
 // summaries starts what has models write summaries in the background.
@@ -403,6 +417,8 @@ type parts struct {
 	metrics   *api.Metrics
 	work      *jobsdb.Runner
 	patterns  *patterns.Shelf
+	keys      *archive.Keys
+	registry  *prometheus.Registry
 }
 
 // newWriter makes what writes prompts, and what plans epochs before they are needed.
@@ -415,6 +431,10 @@ func (p *program) newWriter(parts parts) (*prompt.Writer, error) {
 		return nil, err
 	}
 	writer.Now = p.now
+	p.share(writer.Resolver, parts)
+	if writer.Store, err = p.openJournal(writer.Resolver, parts); err != nil {
+		return nil, err
+	}
 	for _, module := range built {
 		if planner, is := module.(idle.Planner); is {
 			worker := idle.New(idle.Config{

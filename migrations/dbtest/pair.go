@@ -8,8 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -72,16 +70,7 @@ func NewPair(t testing.TB) *Pair {
 // KillPrimary ends the primary as a machine that loses its power does.
 func (p *Pair) KillPrimary(t testing.TB) {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(p.dir, "data", "postmaster.pid"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	line, _, _ := strings.Cut(string(content), "\n")
-	id, err := strconv.Atoi(line)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(id, syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(postmaster(t, filepath.Join(p.dir, "data")), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	<-p.primary.Done()

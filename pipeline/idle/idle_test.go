@@ -216,7 +216,7 @@ func TestALaneThatHasMovedOnIsPlannedLater(t *testing.T) {
 		t.Errorf("%d plans, again %v", planner.calls, again)
 	}
 
-	b.writer.Resolver.ForgetAll() // what is forgotten is read
+	b.writer.Resolver.Missed() // what is forgotten is read
 	b.pass(4 * time.Minute)
 	if err := b.plan(); err != nil || planner.calls != 1 {
 		t.Errorf("forgotten: %d plans (%v)", planner.calls, err)

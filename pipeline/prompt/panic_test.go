@@ -76,7 +76,7 @@ func TestPanicBesideTheModulesLeavesWhatStood(t *testing.T) {
 	}
 
 	store.find = true
-	b.writer.Resolver.ForgetAll()
+	b.writer.Resolver.Missed()
 	for _, write := range []func(context.Context, prompt.Request) (*prompt.Prompt, error){b.writer.Write, b.writer.Count} {
 		if sent := fails("original", write).Body; !bytes.Equal(sent, body) {
 			t.Errorf("sent %d bytes of %d", len(sent), len(body))

@@ -21,6 +21,17 @@ func (p *Prompt) Seen(now time.Time) session.Seen {
 	return p.seen(now, p.Lane.HandOver(len(p.Exchange.Digests)))
 }
 
+// Announce begins to tell other processes where the request ends, at a time.
+func (w *Writer) Announce(prompt *Prompt, now time.Time) session.Announced {
+	if prompt.Lane == nil {
+		return session.Announced{}
+	}
+	exchange, position := prompt.Exchange, len(prompt.Exchange.Digests)
+	seen := prompt.Lane.Place(exchange.Scope, now)
+	seen.Position, seen.Head = position, exchange.Chain[position]
+	return w.Resolver.Announce(seen)
+}
+
 // seen returns what the request adds to its session with its messages from index
 // from on.
 func (p *Prompt) seen(now time.Time, from int) session.Seen {

@@ -2,6 +2,7 @@ package session
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 	"weak"
 
@@ -46,6 +47,10 @@ type Lane struct {
 
 	warmth warmth
 	trunk  weak.Pointer[Lane] // what a side call forked from
+
+	stale atomic.Bool           // it has changed in the store
+	heard atomic.Uint64         // how often the resolver had missed changes when the lane was as the store has it
+	at    atomic.Pointer[place] // where its newest request ended; nil: nowhere yet
 
 	*durability // how far its messages have come on their way into the archive
 
@@ -115,14 +120,20 @@ func (l *Lane) Reported(anchor Anchor) {
 // Seen returns what an exchange adds to its session before anything of its
 // messages: where it belongs. A side call says nothing of the session's model.
 func (l *Lane) Seen(scope Scope, model string, at time.Time) Seen {
-	seen := Seen{
-		Scope: scope, Session: l.Session, Lane: l.ID, Kind: l.Kind, Parent: l.Parent, ForkAt: l.ForkAt, Inherited: l.Inherited, Taken: l.taken,
-		Name: l.Name, Source: l.Source, At: at, Heat: l.Heat(), Attempts: l.Attempts(), Ahead: l.takeAhead(),
-	}
+	seen := l.Place(scope, at)
+	seen.Heat, seen.Attempts, seen.Ahead = l.Heat(), l.Attempts(), l.takeAhead()
 	if l.Kind != Side {
 		seen.Model = model
 	}
 	return seen
+}
+
+// Place returns Seen without what has become of the lane.
+func (l *Lane) Place(scope Scope, at time.Time) Seen {
+	return Seen{
+		Scope: scope, Session: l.Session, Lane: l.ID, Kind: l.Kind, Parent: l.Parent, ForkAt: l.ForkAt, Inherited: l.Inherited, Taken: l.taken,
+		Name: l.Name, Source: l.Source, At: at,
+	}
 }
 
 // fork returns a lane that shares the first messages of this one, and with them

@@ -48,6 +48,28 @@ func (m *Memory) Find(_ context.Context, workspace uuid.UUID, heads []conversati
 	return Found{}, ErrNotFound
 }
 
+// Stands implements Store.
+func (m *Memory) Stands(ctx context.Context, workspace uuid.UUID, heads []conversation.Hash) (Standing, error) {
+	found, err := m.Find(ctx, workspace, heads)
+	if err != nil {
+		return Standing{}, err
+	}
+	standing := found.Stored().standing()
+	standing.Match = found.Match
+	return standing, nil
+}
+
+// Announce implements Store.
+func (m *Memory) Announce(_ context.Context, _ uuid.UUID, seen []Seen) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, one := range seen {
+		one.Entries = nil
+		m.record(one)
+	}
+	return nil
+}
+
 // Commit implements Store.
 func (m *Memory) Commit(_ context.Context, seen Seen, projection Projection) error {
 	m.mu.Lock()

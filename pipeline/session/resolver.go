@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
+	"time"
 	"weak"
 
 	"github.com/google/uuid"
@@ -42,6 +44,12 @@ type Resolver struct {
 	doors doors
 
 	histories *otter.Cache[conversation.Hash, *history] // by their first link
+
+	shared     bool       // others work on the same store
+	announcer  *Announcer // tells them of requests; may be nil
+	missed     atomic.Uint64
+	absence    *Absence // of the store
+	refreshing chan struct{}
 }
 
 // head is the end of an earlier request: the history after it has its link.
@@ -74,7 +82,10 @@ func NewResolver(store Store) (*Resolver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("histories: %w", err)
 	}
-	return &Resolver{store: store, lanes: lanes, heads: heads, runs: runs, doors: newDoors(), histories: histories}, nil
+	return &Resolver{
+		store: store, lanes: lanes, heads: heads, runs: runs, doors: newDoors(), histories: histories,
+		absence: NewAbsence(time.Now), refreshing: make(chan struct{}, refreshers),
+	}, nil
 }
 
 // Chain returns the links of a history: element i is the link after i messages.
@@ -101,8 +112,13 @@ func (r *Resolver) Resolve(ctx context.Context, scope Scope, hint Hint, messages
 		if err != nil {
 			return nil, 0, err
 		}
+		if known != nil && r.isBehind(known, met, messages) {
+			if known, met = r.update(ctx, known, met, scope, chain); known == nil {
+				continue
+			}
+		}
 		if known != nil {
-			return r.join(known, met, scope, hint, messages, chain), met, nil
+			return r.join(known, met, known.ID, scope, hint, messages, chain), met, nil
 		}
 		lane, met, err := r.open(ctx, scope, hint, messages, chain)
 		if lane != nil || err != nil {
@@ -123,29 +139,53 @@ func (r *Resolver) open(ctx context.Context, scope Scope, hint Hint, messages []
 	if known, _ := r.remembered(chain); known != nil {
 		return nil, 0, nil
 	}
-	lane, met, err := r.ask(ctx, scope, messages, chain)
+	lane, met, id, err := r.ask(ctx, scope, hint, messages, chain)
 	if err != nil {
 		return nil, 0, err
 	}
-	return r.join(lane, met, scope, hint, messages, chain), met, nil
+	return r.join(lane, met, id, scope, hint, messages, chain), met, nil
+}
+
+// ask returns the lane, locked, that the store has of a history, and how many messages lie
+// before its head. Where the store has no such lane it returns nil and the id of a new one.
+func (r *Resolver) ask(ctx context.Context, scope Scope, hint Hint, messages []conversation.Digest, chain []conversation.Hash) (*Lane, int, uuid.UUID, error) {
+	isAnswered := answered(messages)
+	if !isAnswered && (!r.shared || hint.Name == "") {
+		return nil, 0, newID(), nil // the first request of a history continues nothing
+	}
+	lane, met, err := r.stored(ctx, scope, chain)
+	if lane == nil && err == nil && isAnswered && r.shared {
+		select {
+		case <-time.After(secondLook):
+		case <-ctx.Done():
+		}
+		lane, met, err = r.stored(ctx, scope, chain)
+	}
+	if err != nil && !isAnswered {
+		return nil, 0, newID(), nil
+	}
+	return lane, met, openingID(hint, messages, chain), err
 }
 
 // join returns the lane, locked and remembered, of a request that goes on from the first
-// met messages of a lane that the caller holds; nil: from none.
-func (r *Resolver) join(lane *Lane, met int, scope Scope, hint Hint, messages []conversation.Digest, chain []conversation.Hash) *Lane {
+// met messages of a lane that the caller holds; nil: from none, and a new lane gets an id.
+func (r *Resolver) join(lane *Lane, met int, id uuid.UUID, scope Scope, hint Hint, messages []conversation.Digest, chain []conversation.Hash) *Lane {
 	length := len(messages)
 	aside := hint.Kind == Side
 	switch {
 	case lane == nil:
-		lane = begin(scope, hint)
+		lane = begin(id, scope, hint)
+		lane.checked(r.missed.Load())
 	case met < lane.tip && met < length || aside != (lane.Kind == Side):
 		defer lane.Unlock() // once the other one is remembered: who waits for it finds that
-		lane = leave(lane, met, messages, scope, hint)
+		lane = leave(lane, met, messages, chain, scope, hint)
+		lane.checked(r.missed.Load())
 	}
 	lane.tip = max(lane.tip, length)
 	r.lanes.Set(lane.ID, lane)
 	if !aside || lane.ForkAt < length { // or it is the conversation's
 		r.heads.Set(chain[length], head{lane: lane.ID, position: length})
+		lane.at.Store(&place{workspace: scope.Workspace, head: chain[length]})
 	}
 	if length > 1 && !aside {
 		// The same history may come with its newest message said anew.
@@ -183,7 +223,7 @@ func (r *Resolver) PlanChanged(lane uuid.UUID, number int) {
 		return
 	}
 	if plan := known.Plan(); plan == nil || plan.Projection.Number != number {
-		r.lanes.Invalidate(lane)
+		r.outdate(known)
 	}
 }
 
@@ -199,43 +239,55 @@ func (r *Resolver) InsertsChanged(lane uuid.UUID, number int) {
 	r.changed(lane, func(known *Lane) bool { return known.NextInsert() > number })
 }
 
-// changed drops a lane that is not current. It does not wait for a request that holds the
+// changed has a lane read again that is not current. It does not wait for a request that holds the
 // lane: whoever hears of the change hears of revoked keys too.
 func (r *Resolver) changed(lane uuid.UUID, isCurrent func(known *Lane) bool) {
 	known, ok := r.lanes.GetIfPresent(lane)
 	if !ok {
 		return
 	}
-	drop := func() {
+	check := func() {
 		current := isCurrent(known)
 		known.mu.Unlock()
 		if !current {
-			r.lanes.Invalidate(lane)
+			r.outdate(known)
 		}
 	}
 	if known.mu.TryLock() {
-		drop()
+		check()
 		return
 	}
 	go func() {
 		known.mu.Lock()
-		drop()
+		check()
 	}()
 }
 
 // Forget drops a lane: the store knows it better.
 func (r *Resolver) Forget(lane uuid.UUID) { r.lanes.Invalidate(lane) }
 
-// ForgetAll drops every lane: changes may have been missed.
-func (r *Resolver) ForgetAll() { r.lanes.InvalidateAll() }
+// Missed notes that changes may have been missed: each lane is looked at again with its
+// next request, and is used as it is while the store does not answer.
+func (r *Resolver) Missed() { r.missed.Add(1) }
 
 // find returns the lane, locked, whose head lies furthest along the history, and
 // how many messages lie before that head; nil if there is none.
 func (r *Resolver) find(ctx context.Context, scope Scope, messages []conversation.Digest, chain []conversation.Hash) (*Lane, int, error) {
-	if lane, met, err := r.hold(ctx, chain); lane != nil || err != nil {
-		return lane, met, err
+	for {
+		lane, met, err := r.hold(ctx, chain)
+		if err != nil {
+			return nil, 0, err
+		}
+		if lane != nil && r.isBehind(lane, met, messages) {
+			if lane, met = r.update(ctx, lane, met, scope, chain); lane == nil {
+				continue
+			}
+		}
+		if lane != nil || !answered(messages) {
+			return lane, met, nil
+		}
+		return r.stored(ctx, scope, chain)
 	}
-	return r.ask(ctx, scope, messages, chain)
 }
 
 // hold is find among the lanes that are remembered.
@@ -267,11 +319,8 @@ func (r *Resolver) remembered(chain []conversation.Hash) (lane *Lane, met int) {
 	return nil, 0
 }
 
-// ask is find in the store.
-func (r *Resolver) ask(ctx context.Context, scope Scope, messages []conversation.Digest, chain []conversation.Hash) (*Lane, int, error) {
-	if !answered(messages) {
-		return nil, 0, nil // the first request of a history continues nothing
-	}
+// stored is find in the store.
+func (r *Resolver) stored(ctx context.Context, scope Scope, chain []conversation.Hash) (*Lane, int, error) {
 	found, err := r.store.Find(ctx, scope.Workspace, chain[1:])
 	if errors.Is(err, ErrNotFound) {
 		return nil, 0, nil
@@ -279,9 +328,8 @@ func (r *Resolver) ask(ctx context.Context, scope Scope, messages []conversation
 	if err != nil {
 		return nil, 0, fmt.Errorf("find lane: %w", err)
 	}
-	lane := found.Stored()
-	lane.mu.Lock()
-	return lane, found.Match, nil
+	lane, err := r.take(ctx, &found)
+	return lane, found.Match, err
 }
 
 // Stored returns the lane as it is stored. It is no lane of a Resolver.
@@ -299,15 +347,15 @@ func (f *Found) Stored() *Lane {
 // leave returns the lane, locked, of a request that leaves another one's history
 // after match messages; the caller holds that one. Where an answer is shared, it belongs
 // to the same session.
-func leave(lane *Lane, match int, messages []conversation.Digest, scope Scope, hint Hint) *Lane {
+func leave(lane *Lane, match int, messages []conversation.Digest, chain []conversation.Hash, scope Scope, hint Hint) *Lane {
 	if hint.Name == "" && !answered(messages[:match]) {
-		return begin(scope, hint)
+		return begin(openingID(hint, messages, chain), scope, hint)
 	}
 	fork := lane.fork(match)
-	fork.ID = uuid.Must(uuid.NewV7())
 	if hint.Kind != "" {
 		fork.Kind = hint.Kind
 	}
+	fork.ID = forkID(lane.ID, fork.Kind, chain[len(messages)])
 	if fork.Kind == Side {
 		fork.trunk = weak.Make(lane)
 	}
@@ -315,9 +363,9 @@ func leave(lane *Lane, match int, messages []conversation.Digest, scope Scope, h
 	return fork
 }
 
-// begin returns a new lane, locked.
-func begin(scope Scope, hint Hint) *Lane {
-	lane := &Lane{Session: sessionID(scope, hint), ID: uuid.Must(uuid.NewV7()), Name: hint.Name, Source: hint.Source, Kind: cmp.Or(hint.Kind, Main), durability: durable(0)}
+// begin returns a new lane with an id, locked.
+func begin(id uuid.UUID, scope Scope, hint Hint) *Lane {
+	lane := &Lane{Session: sessionID(scope, hint, id), ID: id, Name: hint.Name, Source: hint.Source, Kind: cmp.Or(hint.Kind, Main), durability: durable(0)}
 	lane.mu.Lock()
 	return lane
 }
@@ -337,19 +385,6 @@ func beginning(messages []conversation.Digest) int {
 }
 
 func isAnswer(message conversation.Digest) bool { return message.Role == conversation.Assistant }
-
-// sessionID names a session: the same for every request with the same name in
-// the same scope, a new one where the client gives no name.
-func sessionID(scope Scope, hint Hint) uuid.UUID {
-	if hint.Name == "" {
-		return uuid.Must(uuid.NewV7())
-	}
-	hash := root(scope, hint.Name, "")
-	id := uuid.UUID(hash[:16])
-	id[6] = id[6]&0x0f | 0x80 // version 8: custom
-	id[8] = id[8]&0x3f | 0x80
-	return id
-}
 
 func root(scope Scope, name, lane string) conversation.Hash {
 	hash := sha256.New()

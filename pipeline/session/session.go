@@ -136,9 +136,14 @@ type Found struct {
 
 // Store keeps sessions, lanes and projections.
 type Store interface {
+	Announcing
+
 	// Find returns the lane with a head among heads that lies furthest along;
-	// heads[i] is the link after i+1 messages. It returns ErrNotFound if none does.
+	// heads lie in the order of the history. It returns ErrNotFound if none does.
 	Find(ctx context.Context, workspace uuid.UUID, heads []conversation.Hash) (Found, error)
+
+	// Stands returns, of the lane that Find would, what tells whether it has moved on.
+	Stands(ctx context.Context, workspace uuid.UUID, heads []conversation.Hash) (Standing, error)
 
 	// Commit stores the session, lane and entries of seen together with a new
 	// projection of its lane, in one transaction that is durable when it returns.

@@ -9,6 +9,8 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
 )
 
@@ -61,4 +63,34 @@ func prose(random *rand.Rand, size int) []byte {
 		text.WriteString(words[random.IntN(len(words))])
 	}
 	return text.Bytes()
+}
+
+// BenchmarkAnnounce is what a request has other replicas told while its provider is at work,
+// and BenchmarkStands what it asks where another replica has served its lane.
+func BenchmarkAnnounce(b *testing.B) {
+	f := setup(b)
+	store, c := sessiondb.New(f.door), f.newClient()
+	c.say(`{"role":"user","content":"hi"}`)
+	for b.Loop() {
+		seen := c.seen()
+		seen.Head[0]++
+		if err := store.Announce(b.Context(), seen.Scope.Workspace, []session.Seen{seen}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkStands(b *testing.B) {
+	f := setup(b)
+	store, c := sessiondb.New(f.door), f.newClient()
+	c.say(`{"role":"user","content":"hi"}`)
+	seen := c.seen()
+	if err := store.Record(b.Context(), seen.Scope.Workspace, []session.Seen{seen}); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := store.Stands(b.Context(), seen.Scope.Workspace, []conversation.Hash{seen.Head}); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

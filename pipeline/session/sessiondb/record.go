@@ -40,7 +40,7 @@ const (
 		SELECT $1, head, lane_id, position, seen_at
 		FROM unnest($2::bytea[], $3::uuid[], $4::int[], $5::timestamptz[]) AS t (head, lane_id, position, seen_at)
 		ON CONFLICT (workspace_id, head) DO UPDATE SET lane_id = excluded.lane_id, seen_at = excluded.seen_at
-			WHERE excluded.seen_at >= lane_heads.seen_at`
+			WHERE excluded.seen_at > lane_heads.seen_at OR excluded.seen_at = lane_heads.seen_at AND excluded.lane_id <> lane_heads.lane_id`
 )
 
 // record stores what exchanges added inside a transaction.

@@ -147,7 +147,7 @@ func (s *Store) Find(ctx context.Context, workspace uuid.UUID, heads []conversat
 		return err
 	})
 	if err != nil {
-		return session.Found{}, fmt.Errorf("find lane: %w", err)
+		return session.Found{}, fmt.Errorf("find lane: %w", orAway(err))
 	}
 	for _, stored := range packed {
 		projection, err := s.open(key, stored)
@@ -205,7 +205,7 @@ func (s *Store) Commit(ctx context.Context, seen session.Seen, projection sessio
 		return fmt.Errorf("projection %d of lane %s: %w", projection.Number, seen.Lane, session.ErrOvertaken)
 	}
 	if err != nil {
-		return fmt.Errorf("commit projection %d of lane %s: %w", projection.Number, seen.Lane, err)
+		return fmt.Errorf("commit projection %d of lane %s: %w", projection.Number, seen.Lane, orAway(err))
 	}
 	return nil
 }
@@ -243,16 +243,21 @@ func (s *Store) Record(ctx context.Context, workspace uuid.UUID, seen []session.
 }
 
 func findHead(tx *gorm.DB, workspace uuid.UUID, heads []conversation.Hash) (lane uuid.UUID, position int, err error) {
-	newestFirst := make([][]byte, 0, len(heads))
-	for i := range slices.Backward(heads) {
-		newestFirst = append(newestFirst, heads[i][:])
-	}
-	row := tx.Statement.ConnPool.QueryRowContext(tx.Statement.Context, sqlHead, workspace, newestFirst)
+	row := tx.Statement.ConnPool.QueryRowContext(tx.Statement.Context, sqlHead, workspace, newestFirst(heads))
 	err = row.Scan(&lane, &position)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = session.ErrNotFound
 	}
 	return lane, position, err
+}
+
+// newestFirst returns heads as they are looked for.
+func newestFirst(heads []conversation.Hash) [][]byte {
+	turned := make([][]byte, 0, len(heads))
+	for i := range slices.Backward(heads) {
+		turned = append(turned, heads[i][:])
+	}
+	return turned
 }
 
 func notify(tx *gorm.DB, workspace, lane uuid.UUID, number int) error {

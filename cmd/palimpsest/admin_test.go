@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"palimpsest/api/upstream/providertest"
+	"palimpsest/migrations/dbtest"
+)
+
+// readiness is what /readyz answers.
+type readiness struct {
+	code     int
+	Status   string `json:"status"`
+	Database string `json:"database"`
+}
+
+func (i *instance) readiness() readiness {
+	i.t.Helper()
+	recorded := httptest.NewRecorder()
+	i.program.admin.Handler.ServeHTTP(recorded, httptest.NewRequestWithContext(i.t.Context(), http.MethodGet, "/readyz", nil))
+	is := readiness{code: recorded.Code}
+	if err := json.Unmarshal(recorded.Body.Bytes(), &is); err != nil {
+		i.t.Fatalf("/readyz: %v in %s", err, recorded.Body)
+	}
+	return is
+}
+
+// A database that is away takes no replica out: each can proxy without it, and says how the
+// database is beside.
+func TestReplicaIsReadyWithoutItsDatabase(t *testing.T) {
+	t.Parallel()
+	pair := dbtest.NewPair(t)
+	i := startOn(t, pair.OwnerURL, providertest.Config{})
+	if is := i.readiness(); is != (readiness{http.StatusOK, "ready", "up"}) {
+		t.Errorf("with its database: %+v", is)
+	}
+	pair.KillPrimary(t)
+	i.program.health.look(t.Context())
+	if is := i.readiness(); is != (readiness{http.StatusOK, "ready", "down"}) {
+		t.Errorf("without its database: %+v", is)
+	}
+	pair.Promote(t)
+	i.until(func() bool { return i.readiness().Database == "up" })
+}
+
+// A program that is told to stop says that it is not ready, and takes requests until the
+// delay is over.
+func TestStoppedProgramTakesRequestsForTheDrainDelay(t *testing.T) {
+	t.Parallel()
+	i := start(t, providertest.Config{})
+	w := i.tenant("delay")
+	over, asked := make(chan time.Time), make(chan time.Duration, 1)
+	i.program.config.DrainDelay = 7 * time.Second
+	i.program.after = func(delay time.Duration) <-chan time.Time { asked <- delay; return over }
+	stopped := make(chan struct{})
+	go func() {
+		i.program.stop(context.WithoutCancel(t.Context()))
+		close(stopped)
+	}()
+	if delay := <-asked; delay != i.program.config.DrainDelay {
+		t.Errorf("it waits for %s", delay)
+	}
+	if is := i.readiness(); is != (readiness{http.StatusServiceUnavailable, "draining", "up"}) {
+		t.Errorf("%+v", is)
+	}
+	if response, answer := w.post("/v1/messages", []byte(`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"still there?"}]}`), nil); response.StatusCode != http.StatusOK {
+		t.Errorf("status %d: %s", response.StatusCode, answer)
+	}
+	close(over)
+	<-stopped
+	if !isClosed(t.Context(), i.program.addr()) {
+		t.Error("connections are still taken")
+	}
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/session/journal"
+)
+
+const (
+	journalDir    = "journal"   // in the data directory
+	journalReplay = time.Second // how often the database is offered what waits
+)
+
+// openJournal opens what keeps compactions on the local disk while the database is away.
+func (p *program) openJournal(lanes *session.Resolver, parts parts) (*journal.Journal, error) {
+	kept, err := journal.New(journal.Config{
+		Dir: filepath.Join(p.config.DataDir, journalDir), MaxBytes: journal.DefaultBytes, Store: parts.sessions, Keys: parts.keys,
+		Log: p.log, Now: p.now, Absence: p.health.absence,
+		Overtaken: func(lane uuid.UUID) { lanes.Changed(lane, 0) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	parts.registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "palimpsest_journal_epochs", Help: "Compactions that wait on the local disk for the database."},
+			func() float64 { return float64(kept.Stats().Entries) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "palimpsest_journal_bytes", Help: "Bytes of the compactions that wait on the local disk."},
+			func() float64 { return float64(kept.Stats().Bytes) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "palimpsest_journal_kept_total", Help: "Compactions that were kept on the local disk because the database did not take them."},
+			func() float64 { return float64(kept.Stats().Kept) }),
+	)
+	p.journal = kept
+	p.every(journalReplay, kept.Replay)
+	return kept, nil
+}

@@ -1,0 +1,34 @@
+-- +goose Up
+
+-- Makes lanes and the ends of their newest requests known to all processes before they are
+-- recorded. What is there already stays, so that nothing waits for a recorder; tables come in
+-- a recorder's order, so that neither waits for the other in a circle. Nothing is lost if the
+-- server forgets it again: the recorder writes the same.
+-- +goose StatementBegin
+CREATE FUNCTION announce_lanes(
+  workspace uuid, sessions uuid[], keys uuid[], formats text[], names text[], sources text[], upstreams text[],
+  lanes uuid[], parents uuid[], forks int[], fork_epochs int[], fork_inserts int[], kinds text[],
+  heads bytea[], positions int[], times timestamptz[]
+) RETURNS void LANGUAGE sql AS $$
+  SELECT set_config('synchronous_commit', 'off', true);
+
+  INSERT INTO sessions (workspace_id, id, api_key_id, format, name, source, upstream, started_at, last_at)
+  SELECT DISTINCT ON (id) $1, id, key, format, name, source, upstream, at, at
+  FROM unnest($2, $3, $4, $5, $6, $7, $16) AS t (id, key, format, name, source, upstream, at) ORDER BY id, at
+  ON CONFLICT DO NOTHING;
+
+  INSERT INTO lanes (workspace_id, id, session_id, parent_id, fork_at, fork_epoch, fork_insert, kind, position, created_at, last_at)
+  SELECT DISTINCT ON (id) $1, id, session, nullif(parent, '00000000-0000-0000-0000-000000000000'), fork, epoch, insert, kind, position, at, at
+  FROM unnest($8, $2, $9, $10, $11, $12, $13, $15, $16) AS t (id, session, parent, fork, epoch, insert, kind, position, at) ORDER BY id, at
+  ON CONFLICT DO NOTHING;
+
+  INSERT INTO lane_heads (workspace_id, head, lane_id, position, seen_at)
+  SELECT DISTINCT ON (head) $1, head, lane, position, at
+  FROM unnest($14, $8, $15, $16) AS t (head, lane, position, at) WHERE head IS NOT NULL ORDER BY head, at DESC
+  ON CONFLICT (workspace_id, head) DO UPDATE SET lane_id = excluded.lane_id, seen_at = excluded.seen_at
+    WHERE excluded.seen_at > lane_heads.seen_at;
+$$;
+-- +goose StatementEnd
+
+-- +goose Down
+DROP FUNCTION announce_lanes;

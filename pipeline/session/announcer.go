@@ -1,0 +1,131 @@
+package session
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+const (
+	announceTimeout  = 2 * time.Second        // the store has so long for an announcement
+	announcePatience = 250 * time.Millisecond // an answer waits so long for it
+	announceWriters  = 4                      // workspaces that are written for at once
+	announceMost     = 512                    // lanes in one write
+)
+
+// Announcing is what an Announcer writes to.
+type Announcing interface {
+	// Announce has all processes find lanes by the ends of requests that are not
+	// recorded yet. Of each Seen it keeps the session, the lane and the head.
+	Announce(ctx context.Context, workspace uuid.UUID, seen []Seen) error
+}
+
+// Announcer tells all processes which lane a request belongs to while its provider is at
+// work, so that the next request of the lane finds it wherever it is sent. Announcements of
+// a workspace that come while one is written are written together.
+type Announcer struct {
+	store   Announcing
+	failed  func(error)
+	absence *Absence // of the store: nothing is announced then
+	writers chan struct{}
+
+	mu      sync.Mutex
+	waiting map[uuid.UUID]*announcement // by the workspaces that are being written for; nil while their queue is empty
+	running sync.WaitGroup
+}
+
+// announcement is what waits to be written together.
+type announcement struct {
+	seen []Seen
+	done chan struct{} // closed once it is written, or has failed
+}
+
+// NewAnnouncer returns an Announcer. failed, which may be nil, hears of writes that failed.
+func NewAnnouncer(store Announcing, absence *Absence, failed func(error)) *Announcer {
+	return &Announcer{store: store, absence: absence, failed: failed, writers: make(chan struct{}, announceWriters), waiting: make(map[uuid.UUID]*announcement)}
+}
+
+// Announced is an announcement on its way. Its zero value has nobody to wait for.
+type Announced struct{ done <-chan struct{} }
+
+// Wait returns once all processes find the lane, after announcePatience at most, or when ctx
+// ends.
+func (a Announced) Wait(ctx context.Context) {
+	if a.done == nil {
+		return
+	}
+	select {
+	case <-a.done:
+		return
+	default:
+	}
+	patience := time.NewTimer(announcePatience)
+	defer patience.Stop()
+	select {
+	case <-a.done:
+	case <-patience.C:
+	case <-ctx.Done():
+	}
+}
+
+// Announce begins to tell all processes of a request. It does not wait. A nil Announcer
+// tells nobody.
+func (a *Announcer) Announce(seen Seen) Announced {
+	if a == nil || a.absence.Lasts() {
+		return Announced{}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	workspace := seen.Scope.Workspace
+	next, busy := a.waiting[workspace]
+	if next == nil {
+		next = &announcement{done: make(chan struct{})}
+		a.waiting[workspace] = next
+	}
+	if len(next.seen) >= announceMost {
+		return Announced{} // the recorder tells of it
+	}
+	next.seen = append(next.seen, seen)
+	if !busy {
+		a.running.Go(func() { a.write(workspace) })
+	}
+	return Announced{done: next.done}
+}
+
+// Stop waits for what is being written. Nothing may be announced any more.
+func (a *Announcer) Stop() { a.running.Wait() }
+
+// write writes what waits for a workspace until nothing does.
+func (a *Announcer) write(workspace uuid.UUID) {
+	a.writers <- struct{}{}
+	defer func() { <-a.writers }()
+	for {
+		a.mu.Lock()
+		batch := a.waiting[workspace]
+		if batch == nil {
+			delete(a.waiting, workspace)
+			a.mu.Unlock()
+			return
+		}
+		a.waiting[workspace] = nil
+		a.mu.Unlock()
+		a.tell(workspace, batch)
+	}
+}
+
+// tell writes one announcement.
+func (a *Announcer) tell(workspace uuid.UUID, batch *announcement) {
+	defer close(batch.done)
+	if a.absence.Lasts() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), announceTimeout)
+	defer cancel()
+	err := a.store.Announce(ctx, workspace, batch.seen)
+	a.absence.Note(err)
+	if err != nil && a.failed != nil {
+		a.failed(err)
+	}
+}

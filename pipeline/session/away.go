@@ -1,0 +1,50 @@
+package session
+
+import (
+	"errors"
+	"sync"
+	"time"
+)
+
+// ErrAway says that a store does not answer, or takes nothing just now: another try may
+// succeed.
+var ErrAway = errors.New("the store is away")
+
+const (
+	firstPause = time.Second // for so long a store that is away is not asked by requests
+	mostPause  = 8 * time.Second
+)
+
+// Absence keeps requests from waiting for a store again and again that is away. It may be
+// used by several goroutines at once.
+type Absence struct {
+	now func() time.Time
+
+	mu    sync.Mutex
+	until time.Time
+	pause time.Duration
+}
+
+// NewAbsence returns the Absence of a store that answers.
+func NewAbsence(now func() time.Time) *Absence { return &Absence{now: now} }
+
+// Lasts reports whether the store was away a moment ago.
+func (a *Absence) Lasts() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.now().Before(a.until)
+}
+
+// Note learns from how the store answered.
+func (a *Absence) Note(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.now()
+	switch {
+	case err == nil:
+		a.until, a.pause = time.Time{}, 0
+	case errors.Is(err, ErrAway) && !now.Before(a.until):
+		a.pause = min(max(firstPause, 2*a.pause), mostPause)
+		a.until = now.Add(a.pause)
+	}
+}

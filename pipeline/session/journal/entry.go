@@ -1,0 +1,252 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/klauspost/compress/zstd"
+
+	"palimpsest/pipeline/session"
+)
+
+// suffix ends the name of an entry's file; what was not written to its end has another.
+const suffix = ".epoch"
+
+// maxEntry bounds what an entry may unpack to, in bytes.
+const maxEntry = 512 << 20
+
+// errUnreadable says that an entry is not as it was written.
+var errUnreadable = errors.New("the entry is damaged")
+
+// entry is an epoch that waits, as its file's name tells of it.
+type entry struct {
+	number    uint64
+	workspace uuid.UUID
+	lane      uuid.UUID
+	at        time.Time
+	size      int64
+}
+
+// content is what an entry's file holds, packed and sealed.
+type content struct {
+	Seen       session.Seen
+	Projection session.Projection
+	Empty      []int // parts that stand for no message: not nil, though gob says so
+}
+
+func (e entry) name() string {
+	return fmt.Sprintf("%020d_%s_%s%s", e.number, e.workspace, e.lane, suffix)
+}
+
+// entryOf reads a file's name.
+func entryOf(name string) (entry, error) {
+	var one entry
+	var workspace, lane string
+	if _, err := fmt.Sscanf(strings.ReplaceAll(strings.TrimSuffix(name, suffix), "_", " "), "%d %s %s", &one.number, &workspace, &lane); err != nil {
+		return entry{}, fmt.Errorf("%s is no entry of a journal: %w", name, err)
+	}
+	var errs [2]error
+	one.workspace, errs[0] = uuid.Parse(workspace)
+	one.lane, errs[1] = uuid.Parse(lane)
+	return one, errors.Join(errs[:]...)
+}
+
+// load finds what waits from before.
+func (j *Journal) load() error {
+	files, err := os.ReadDir(j.config.Dir)
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if !strings.HasSuffix(file.Name(), suffix) {
+			_ = os.Remove(filepath.Join(j.config.Dir, file.Name())) // the program ended while it was written
+			continue
+		}
+		one, err := entryOf(file.Name())
+		if err != nil {
+			return err
+		}
+		info, err := file.Info()
+		if err != nil {
+			return err
+		}
+		one.size, one.at = info.Size(), info.ModTime()
+		j.add(one)
+		j.next = max(j.next, one.number+1)
+	}
+	return nil
+}
+
+// keep writes an epoch to the disk.
+func (j *Journal) keep(ctx context.Context, seen session.Seen, projection session.Projection) error {
+	held := content{Seen: seen, Projection: projection}
+	for i, part := range projection.Parts {
+		if part.Raw != nil && len(part.Raw) == 0 {
+			held.Empty = append(held.Empty, i)
+		}
+	}
+	key, err := j.config.Keys.Key(ctx, seen.Scope.Workspace)
+	if err != nil {
+		return err
+	}
+	packed, err := pack(held)
+	if err != nil {
+		return err
+	}
+	one := entry{workspace: seen.Scope.Workspace, lane: seen.Lane, at: j.config.Now(), size: int64(len(packed))}
+	if err := j.reserve(&one); err != nil {
+		return err
+	}
+	if err := write(j.config.Dir, one.name(), key.Seal([]byte(one.name()), packed)); err != nil {
+		j.release(one)
+		return err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.bytes -= one.size // add counts it again
+	j.lanes[one.lane]--
+	j.add(one)
+	j.kept++
+	return nil
+}
+
+// read returns what an entry holds.
+func (j *Journal) read(ctx context.Context, one entry) (content, error) {
+	sealed, err := os.ReadFile(filepath.Join(j.config.Dir, one.name()))
+	if errors.Is(err, fs.ErrNotExist) {
+		return content{}, fmt.Errorf("%w: %w", errUnreadable, err)
+	}
+	if err != nil {
+		return content{}, err
+	}
+	key, err := j.config.Keys.Key(ctx, one.workspace)
+	if err != nil {
+		return content{}, err
+	}
+	packed, err := key.Open([]byte(one.name()), sealed)
+	if err != nil {
+		return content{}, fmt.Errorf("%w: %w", errUnreadable, err)
+	}
+	return unpack(packed)
+}
+
+// reserve gives an entry a number and room.
+func (j *Journal) reserve(one *entry) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.bytes+one.size > j.config.MaxBytes {
+		return fmt.Errorf("%w: %d bytes wait, and %d may", ErrFull, j.bytes, j.config.MaxBytes)
+	}
+	one.number = j.next
+	j.next++
+	j.bytes += one.size
+	j.lanes[one.lane]++ // what comes behind it waits, too
+	return nil
+}
+
+// release takes back what reserve gave.
+func (j *Journal) release(one entry) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.bytes -= one.size
+	j.forget(one.lane)
+}
+
+// waiting returns the entries, oldest first.
+func (j *Journal) waiting() []entry {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.entries)
+}
+
+// add notes an entry. The caller holds the lock.
+func (j *Journal) add(one entry) {
+	at, _ := slices.BinarySearchFunc(j.entries, one, func(a, b entry) int {
+		if a.number < b.number {
+			return -1
+		}
+		return 1
+	})
+	j.entries = slices.Insert(j.entries, at, one)
+	j.lanes[one.lane]++
+	j.bytes += one.size
+}
+
+// remove deletes an entry that is stored.
+func (j *Journal) remove(one entry) {
+	_ = os.Remove(filepath.Join(j.config.Dir, one.name())) // else it is stored once more, which changes nothing
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.entries = slices.DeleteFunc(j.entries, func(other entry) bool { return other.number == one.number })
+	j.bytes -= one.size
+	j.forget(one.lane)
+}
+
+// forget counts an entry of a lane less. The caller holds the lock.
+func (j *Journal) forget(lane uuid.UUID) {
+	if j.lanes[lane]--; j.lanes[lane] == 0 {
+		delete(j.lanes, lane)
+	}
+}
+
+// write makes a file durable under its name.
+func write(dir, name string, bytes []byte) error {
+	place := filepath.Join(dir, name)
+	file, err := os.OpenFile(place+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // in the data directory, under a name made here
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(bytes)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), place)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	folder, err := os.Open(dir) //nolint:gosec // the data directory
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}
+
+func pack(held content) ([]byte, error) {
+	var packed bytes.Buffer
+	encoder, err := zstd.NewWriter(&packed, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(gob.NewEncoder(encoder).Encode(held), encoder.Close()); err != nil {
+		return nil, err
+	}
+	return packed.Bytes(), nil
+}
+
+func unpack(packed []byte) (content, error) {
+	decoder, err := zstd.NewReader(bytes.NewReader(packed), zstd.WithDecoderMaxMemory(maxEntry), zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return content{}, err
+	}
+	defer decoder.Close()
+	var held content
+	if err := gob.NewDecoder(decoder).Decode(&held); err != nil {
+		return content{}, fmt.Errorf("%w: %w", errUnreadable, err)
+	}
+	for _, i := range held.Empty {
+		held.Projection.Parts[i].Raw = []byte{}
+	}
+	return held, nil
+}

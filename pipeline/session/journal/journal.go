@@ -1,0 +1,189 @@
+// Package journal keeps compactions on the local disk while the store does not answer, so
+// that a session which outgrows its window then goes on, and hands them over once it does.
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/session"
+)
+
+const (
+	// storeTimeout bounds how long a prompt waits for the store before its epoch is kept here.
+	storeTimeout = 2 * time.Second
+	// replayTimeout bounds how long the store may take for one entry.
+	replayTimeout = 30 * time.Second
+	// keepFor is after how long an entry is deleted that the store never takes: its
+	// workspace was deleted meanwhile.
+	keepFor = 7 * 24 * time.Hour
+	// DefaultBytes bounds what a journal holds.
+	DefaultBytes = 1 << 30
+)
+
+// ErrFull says that a journal has no room for an entry.
+var ErrFull = errors.New("the local journal is full")
+
+// Store is what a Journal stands before.
+type Store interface {
+	Commit(ctx context.Context, seen session.Seen, projection session.Projection) error
+	Inject(ctx context.Context, seen session.Seen, inserts []session.Insert) error
+	Withdraw(ctx context.Context, workspace, lane uuid.UUID, from int) error
+	Record(ctx context.Context, workspace uuid.UUID, seen []session.Seen) error
+}
+
+// Keys returns the key of a workspace, under which entries are sealed.
+type Keys interface {
+	Key(ctx context.Context, workspace uuid.UUID) (*archive.Key, error)
+}
+
+// Config says where a Journal keeps its entries.
+type Config struct {
+	Dir      string
+	MaxBytes int64
+	Store    Store
+	Keys     Keys
+	Log      *slog.Logger
+	Now      func() time.Time
+	Absence  *session.Absence // of Store: prompts do not wait for it then
+
+	// Overtaken hears of a lane of which another process has made the epoch first.
+	Overtaken func(lane uuid.UUID)
+}
+
+// Journal is a Store that keeps an epoch on the disk where its Store fails.
+type Journal struct {
+	Store
+
+	config Config
+
+	replaying sync.Mutex
+
+	mu      sync.Mutex
+	entries []entry           // oldest first
+	lanes   map[uuid.UUID]int // entries of each lane
+	bytes   int64
+	kept    int
+	next    uint64 // number of the next entry
+}
+
+// Stats tell how much waits on the disk.
+type Stats struct {
+	Entries int
+	Bytes   int64
+	Oldest  time.Time // zero: nothing waits
+	Kept    int       // entries that were ever written by this process
+}
+
+// Stats returns how much waits.
+func (j *Journal) Stats() Stats {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	stats := Stats{Entries: len(j.entries), Bytes: j.bytes, Kept: j.kept}
+	if len(j.entries) > 0 {
+		stats.Oldest = j.entries[0].at
+	}
+	return stats
+}
+
+// New returns the journal of a directory, which it makes, with what waits there from before.
+func New(config Config) (*Journal, error) {
+	j := &Journal{Store: config.Store, config: config, lanes: make(map[uuid.UUID]int)}
+	if err := os.MkdirAll(config.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the journal's directory: %w", err)
+	}
+	if err := j.load(); err != nil {
+		return nil, fmt.Errorf("read the journal: %w", err)
+	}
+	return j, nil
+}
+
+// Commit stores an epoch as its Store does. Where that is away, or does not answer in time, it
+// is durable on the local disk when Commit returns, unless the epoch can wait.
+func (j *Journal) Commit(ctx context.Context, seen session.Seen, projection session.Projection) error {
+	err := session.ErrAway
+	if !j.holds(seen.Lane) && !j.config.Absence.Lasts() {
+		asking, cancel := context.WithTimeout(ctx, storeTimeout)
+		err = j.Store.Commit(asking, seen, projection)
+		cancel()
+		if ctx.Err() != nil { // it says nothing of the store
+			return err
+		}
+		j.config.Absence.Note(err)
+	}
+	if !errors.Is(err, session.ErrAway) || projection.Reason == session.ReasonIdle {
+		return err
+	}
+	if kept := j.keep(ctx, seen, projection); kept != nil {
+		return errors.Join(err, kept)
+	}
+	j.config.Log.WarnContext(ctx, "epoch is kept on the local disk", "workspace", seen.Scope.Workspace, "lane", seen.Lane, "epoch", projection.Number, "error", err)
+	return nil
+}
+
+// holds reports whether epochs of a lane wait here: those behind them have to, too.
+func (j *Journal) holds(lane uuid.UUID) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.lanes[lane] > 0
+}
+
+// Replay hands the store what waits, oldest first, until that fails. It may be called at any
+// time.
+func (j *Journal) Replay(ctx context.Context) {
+	j.replaying.Lock()
+	defer j.replaying.Unlock()
+	failed := map[uuid.UUID]bool{} // lanes whose later entries have to wait
+	for _, one := range j.waiting() {
+		if ctx.Err() != nil || failed[one.lane] {
+			continue
+		}
+		err := j.handOver(ctx, one)
+		switch {
+		case err == nil:
+			j.remove(one)
+		case j.config.Now().Sub(one.at) > keepFor:
+			j.config.Log.ErrorContext(ctx, "epoch on the local disk is deleted after seven days", "workspace", one.workspace, "lane", one.lane, "error", err)
+			j.remove(one)
+		case errors.Is(err, session.ErrAway):
+			return
+		default:
+			failed[one.lane] = true
+		}
+	}
+}
+
+// handOver stores what an entry holds. Where another process was first with the epoch its
+// originals are stored all the same.
+func (j *Journal) handOver(ctx context.Context, one entry) error {
+	ctx, cancel := context.WithTimeout(ctx, replayTimeout)
+	defer cancel()
+	held, err := j.read(ctx, one)
+	if errors.Is(err, errUnreadable) {
+		j.config.Log.ErrorContext(ctx, "epoch on the local disk cannot be read", "entry", one.name(), "error", err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	err = j.Store.Commit(ctx, held.Seen, held.Projection)
+	if !errors.Is(err, session.ErrOvertaken) && !errors.Is(err, session.ErrWarm) {
+		return err
+	}
+	if err := j.Record(ctx, one.workspace, []session.Seen{held.Seen}); err != nil {
+		return fmt.Errorf("record originals: %w", err)
+	}
+	j.config.Overtaken(one.lane)
+	return nil
+}
+
+// Interface guard.
+var _ Store = (*Journal)(nil)

@@ -1,0 +1,249 @@
+package journal_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/session/journal"
+)
+
+// secret stands in every message of these tests.
+const secret = "nobody reads this on the disk"
+
+// store takes what is given to it, unless it is to fail.
+type store struct {
+	journal.Store
+
+	fails     error
+	committed []session.Projection
+	seen      []session.Seen
+	recorded  []session.Seen
+}
+
+// Commit implements journal.Store.
+func (s *store) Commit(_ context.Context, seen session.Seen, projection session.Projection) error {
+	if s.fails == nil {
+		s.committed, s.seen = append(s.committed, projection), append(s.seen, seen)
+	}
+	return s.fails
+}
+
+// Record implements journal.Store.
+func (s *store) Record(_ context.Context, _ uuid.UUID, seen []session.Seen) error {
+	s.recorded = append(s.recorded, seen...)
+	return nil
+}
+
+type dataKeys struct{}
+
+// DataKey implements archive.DataKeys.
+func (dataKeys) DataKey(_ context.Context, workspace uuid.UUID) ([]byte, error) {
+	return bytes.Repeat(workspace[:], 2), nil
+}
+
+// bench is a journal with its store and clock.
+type bench struct {
+	*journal.Journal
+
+	t         *testing.T
+	store     *store
+	dir       string
+	now       time.Time
+	most      int64
+	overtaken []uuid.UUID
+}
+
+func setup(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{t: t, store: &store{}, dir: filepath.Join(t.TempDir(), "journal"), now: time.Date(2026, 5, 1, 9, 0, 0, 0, time.UTC), most: journal.DefaultBytes}
+	b.restart()
+	return b
+}
+
+// restart opens the journal, as a program does that was ended.
+func (b *bench) restart() {
+	b.t.Helper()
+	clock := func() time.Time { return b.now }
+	opened, err := journal.New(journal.Config{
+		Dir: b.dir, MaxBytes: b.most, Store: b.store, Keys: archive.NewKeys(dataKeys{}), Log: slog.New(slog.DiscardHandler), Now: clock,
+		Absence: session.NewAbsence(clock), Overtaken: func(lane uuid.UUID) { b.overtaken = append(b.overtaken, lane) },
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.Journal = opened
+}
+
+// epoch returns an epoch of a lane with everything that must come back as it was.
+func epoch(lane uuid.UUID, number int) (session.Seen, session.Projection) {
+	at := time.Date(2026, 5, 1, 8, 59, 0, 0, time.UTC)
+	raw := []byte(`{"role":"user",  "content":"<` + secret + `>"}`)
+	return session.Seen{
+			Scope: session.Scope{Workspace: uuid.UUID{7}, APIKey: uuid.UUID{8}}, Session: uuid.UUID{9}, Lane: lane, At: at, Position: 3,
+			Entries: []archive.Entry{{Index: 2, Raw: raw, Size: len(raw), Tokens: 5}}, Ahead: &session.Ahead{SentAt: at, Due: at, Outline: []byte("x")},
+		}, session.Projection{Number: number, Covers: 3, Reason: "target", At: at, Parts: []session.Part{
+			{From: 0, To: 1, Level: 3, Raw: raw}, {From: 1, To: 2, Level: 3, Raw: []byte{}}, {From: 2, To: 3, Tokens: 5},
+		}}
+}
+
+func (b *bench) commit(lane uuid.UUID, number int) error {
+	seen, projection := epoch(lane, number)
+	return b.Commit(b.t.Context(), seen, projection)
+}
+
+func (b *bench) files() []string {
+	b.t.Helper()
+	files, err := filepath.Glob(filepath.Join(b.dir, "*"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return files
+}
+
+// An epoch that the store does not take is on the disk, sealed, and goes to the store as it
+// was once that is back, also after the program was ended.
+func TestEpochWaitsOnTheDiskForTheStore(t *testing.T) {
+	t.Parallel()
+	b, lane := setup(t), uuid.UUID{1}
+	b.store.fails = session.ErrAway
+	if err := b.commit(lane, 4); err != nil {
+		t.Fatal(err)
+	}
+	files := b.files()
+	if len(files) != 1 || b.Stats().Entries != 1 || b.Stats().Kept != 1 {
+		t.Fatalf("files %v, %+v", files, b.Stats())
+	}
+	content, err := os.ReadFile(files[0])
+	if err != nil || bytes.Contains(content, []byte(secret[:8])) || int64(len(content)) < b.Stats().Bytes {
+		t.Errorf("%d bytes on the disk (%v): %q", len(content), err, content)
+	}
+	b.Replay(t.Context())
+	if len(b.files()) != 1 {
+		t.Error("it is gone though the store did not take it")
+	}
+
+	b.restart()
+	if err := b.commit(lane, 5); err != nil { // nobody has said yet that the store is back
+		t.Fatal(err)
+	}
+	b.store.fails = nil
+	if err := b.commit(lane, 6); err != nil || len(b.store.committed) != 0 {
+		t.Errorf("an epoch overtakes those that wait: %v, %v", b.store.committed, err)
+	}
+	b.Replay(t.Context())
+	for i, number := range []int{4, 5, 6} {
+		seen, projection := epoch(lane, number)
+		if i >= len(b.store.committed) || !reflect.DeepEqual(b.store.committed[i], projection) || !reflect.DeepEqual(b.store.seen[i], seen) {
+			t.Fatalf("the store has\n%+v\n%+v", b.store.committed, b.store.seen)
+		}
+	}
+	if files := b.files(); len(files) != 0 || b.Stats().Entries != 0 || b.Stats().Bytes != 0 {
+		t.Errorf("files %v, %+v", files, b.Stats())
+	}
+	b.now = b.now.Add(time.Minute)
+	if err := b.commit(lane, 7); err != nil || len(b.store.committed) != 4 {
+		t.Errorf("with the store back: %d epochs, %v", len(b.store.committed), err)
+	}
+}
+
+// Only what a store that is away would have taken is kept, and what cannot wait.
+func TestRefusalsAndEpochsThatCanWaitAreNotKept(t *testing.T) {
+	t.Parallel()
+	for _, refusal := range []error{session.ErrOvertaken, session.ErrWarm, errors.New("bad")} {
+		b := setup(t)
+		b.store.fails = refusal
+		if err := b.commit(uuid.UUID{1}, 1); !errors.Is(err, refusal) || len(b.files()) != 0 {
+			t.Errorf("%v: %v, files %v", refusal, err, b.files())
+		}
+	}
+	b := setup(t)
+	b.store.fails = session.ErrAway
+	seen, projection := epoch(uuid.UUID{1}, 1)
+	projection.Reason = session.ReasonIdle
+	if err := b.Commit(t.Context(), seen, projection); !errors.Is(err, session.ErrAway) || len(b.files()) != 0 {
+		t.Errorf("an idle one: %v, files %v", err, b.files())
+	}
+}
+
+// Where another process was first the originals are stored all the same, and the lane is
+// read again.
+func TestOriginalsOfAnOvertakenEpochAreStored(t *testing.T) {
+	t.Parallel()
+	b, lane := setup(t), uuid.UUID{1}
+	b.store.fails = session.ErrAway
+	if err := b.commit(lane, 1); err != nil {
+		t.Fatal(err)
+	}
+	b.store.fails = session.ErrOvertaken
+	b.Replay(t.Context())
+	if seen, _ := epoch(lane, 1); len(b.store.recorded) != 1 || !reflect.DeepEqual(b.store.recorded[0].Entries, seen.Entries) {
+		t.Errorf("recorded %+v", b.store.recorded)
+	}
+	if len(b.overtaken) != 1 || b.overtaken[0] != lane || len(b.files()) != 0 {
+		t.Errorf("lanes %v are read again, files %v", b.overtaken, b.files())
+	}
+}
+
+// A journal has an end, and what it has no room for is said to be lost.
+func TestJournalIsBounded(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.most = 1000
+	b.restart()
+	b.store.fails = session.ErrAway
+	var err error
+	kept := 0
+	for ; kept < 100; kept++ {
+		if err = b.commit(uuid.UUID{byte(kept)}, 1); err != nil {
+			break
+		}
+	}
+	if kept == 0 || !errors.Is(err, journal.ErrFull) || !errors.Is(err, session.ErrAway) || b.Stats().Bytes > b.most || len(b.files()) != kept {
+		t.Errorf("%d epochs in %d files, %+v: %v", kept, len(b.files()), b.Stats(), err)
+	}
+	b.store.fails = nil
+	b.Replay(t.Context())
+	if b.now = b.now.Add(time.Minute); b.commit(uuid.UUID{200}, 1) != nil || len(b.store.committed) != kept+1 {
+		t.Errorf("%d epochs are stored", len(b.store.committed))
+	}
+}
+
+// What cannot be read, or is never taken, does not keep the rest back.
+func TestOneEntryDoesNotHoldUpOthers(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.store.fails = session.ErrAway
+	for i := range 3 {
+		if err := b.commit(uuid.UUID{byte(i)}, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(b.files()[0], []byte("torn"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(b.dir, "unfinished.new"), []byte("torn"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.restart()
+	b.store.fails = errors.New("the workspace is gone")
+	b.Replay(t.Context())
+	if len(b.files()) != 2 {
+		t.Errorf("files %v", b.files())
+	}
+	b.now = time.Now().Add(8 * 24 * time.Hour) // files have the machine's time
+	b.Replay(t.Context())
+	if len(b.files()) != 0 || b.Stats().Entries != 0 {
+		t.Errorf("files %v are never deleted", b.files())
+	}
+}
