@@ -153,6 +153,9 @@ func newPlanner(exchange *pipeline.Exchange, counter Counter, size int, rung run
 	}
 	p.limit = int(limit)
 	p.goal = int(p.config.Goal() * limit)
+	if byBreakEven(exchange) {
+		p.goal = min(p.goal, int(weigh(exchange, size).goal/p.rate))
+	}
 	if exchange.Order != nil {
 		p.goal = min(p.goal, p.now/2)
 	}
@@ -190,7 +193,11 @@ func (p *planner) worth() int {
 	if p.exchange.Order != nil {
 		return 1
 	}
-	return int(p.config.MinClear * float64(p.limit))
+	whole := p.limit
+	if byBreakEven(p.exchange) {
+		whole = min(whole, p.now)
+	}
+	return int(p.config.MinClear * float64(whole))
 }
 
 // covered returns how many messages the current projection stands for.
