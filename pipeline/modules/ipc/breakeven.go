@@ -1,8 +1,6 @@
 package ipc
 
 import (
-	"math"
-
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 )
@@ -45,7 +43,7 @@ func weigh(exchange *pipeline.Exchange, size int) balance {
 	b.read, b.write = cachePrices(exchange)
 	b.fixed = b.rate * float64(exchange.Fixed+tokensOf(exchange.Digests[:conversation.Lead(exchange.Digests)]))
 	b.fresh = b.rate * float64(fresh(exchange))
-	b.goal = b.depth(exchange)
+	b.goal = depth(&exchange.Config.IPC, b.fixed)
 	b.left = max(b.goal, b.fixed+b.rate*float64(newestKept(exchange, b.goal/b.rate)))
 	b.add(exchange)
 	return b
@@ -57,23 +55,15 @@ func rateOf(exchange *pipeline.Exchange, size int) float64 {
 	return max(exchange.Factor, float64(size)/float64(max(1, exchange.Estimate(exchange.Projection))))
 }
 
-// depth returns what a compaction is to leave. Deeper cuts always cost less, and fidelity
-// is their price: so one goes only as deep as it takes for the next one to break even at
-// minContext. With g tokens more in each request, a compaction that leaves A tokens and
-// rewrites R = A − fixed of them breaks even at
-//
-//	S = A + √(2·R·g·(write − read)/read)
-//
-// which is the economic order quantity; S = minContext is solved for A. At least twice
-// minClear stays free below minContext, as with Goal.
-func (b *balance) depth(exchange *pipeline.Exchange) float64 {
-	config := exchange.Config.IPC
-	floor := float64(config.MinContext)
-	growth := b.rate * float64(pace(exchange))
-	slope := math.Sqrt(2 * growth * max(0, b.write-b.read) / max(b.read, math.SmallestNonzeroFloat32))
-	root := (math.Sqrt(slope*slope+4*max(0, floor-b.fixed)) - slope) / 2
-	room := max(floor*(1-2*config.MinClear), floor/2)
-	return min(b.fixed+root*root, max(room, b.fixed))
+// depthShare is how much of minContext a compaction leaves of a conversation. A deeper cut
+// always costs less, and fidelity is its price: of the shares 0.4, 0.3, 0.25 and 0.2 the
+// third is where the measured curve bends, see docs/compaction-bench.md.
+const depthShare = 0.25
+
+// depth returns what a compaction is to leave: the share of minContext behind what
+// precedes the conversation, which is never cut, or less by compressTo.
+func depth(config *pipeline.IPCConfig, fixed float64) float64 {
+	return fixed + min(depthShare, config.CompressTo)*float64(config.MinContext)
 }
 
 // newestKept returns the o200k tokens of the newest turns that stay as they are where a
