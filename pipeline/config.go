@@ -110,6 +110,15 @@ func (c IPCConfig) Goal() float64 {
 	return min(c.CompressTo, room)
 }
 
+// WarnsAfter returns from how many epochs of a lane on people are warned of it; 0: never.
+// By TriggerBreakEven many epochs are what was asked for.
+func (c IPCConfig) WarnsAfter() int {
+	if c.Trigger == TriggerBreakEven {
+		return 0
+	}
+	return c.WarnAfterEpochs
+}
+
 // IdleAbove returns how many tokens a prompt must have more than, of limit, for an epoch
 // on a cold cache.
 func (c IPCConfig) IdleAbove(limit int) int {

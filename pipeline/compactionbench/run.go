@@ -22,6 +22,9 @@ type Row struct {
 
 	Bill
 
+	Failures int  `json:"failures,omitempty"` // of Ours in a vast window: refused and too long
+	IsLong   bool `json:"is_long,omitempty"`  // the session is a long one
+
 	Invalid int     `json:"invalid"` // bodies that the provider refuses
 	Epochs  int     `json:"epochs"`  // steps in which what is sent of old turns changes
 	None    float64 `json:"none"`    // cost against no compression, in percent
