@@ -104,7 +104,7 @@ func (b *Bench) Vast(ctx context.Context, suite Suite) (*Vast, error) {
 			if suite.Note != nil {
 				suite.Note(talk.Name + " in a window of a million")
 			}
-			found[i], err = b.vast(ctx, &talk)
+			found[i], err = b.vast(ctx, &talk, suite.Quick)
 			return err
 		})
 	}
@@ -119,8 +119,9 @@ func (b *Bench) Vast(ctx context.Context, suite Suite) (*Vast, error) {
 	return &all, nil
 }
 
-// vast runs all policies and variants on a session.
-func (b *Bench) vast(ctx context.Context, talk *Talk) (Vast, error) {
+// vast runs all policies and variants on a session; quickly the rule of rent or buy alone,
+// with a cache of five minutes.
+func (b *Bench) vast(ctx context.Context, talk *Talk, quick bool) (Vast, error) {
 	r, err := read(talk, b.counter)
 	if err != nil {
 		return Vast{}, err
@@ -134,9 +135,16 @@ func (b *Bench) vast(ctx context.Context, talk *Talk) (Vast, error) {
 		return Vast{}, err
 	}
 	var found Vast
-	for i, under := range conditions() {
+	under := conditions()
+	if quick {
+		under = under[:2]
+	}
+	for i, under := range under {
 		variants := []Variant{Windowed(0), rule}
-		if i == 0 {
+		switch {
+		case quick:
+			variants = variants[1:]
+		case i == 0:
 			variants = slices.Concat(variants[:1], curve())
 		}
 		rows, err := b.charge(ctx, r, under, variants)

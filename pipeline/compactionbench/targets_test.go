@@ -164,8 +164,7 @@ func TestRentOrBuySavesWhereTheWindowIsFar(t *testing.T) {
 // than untouched, and no more than twice the best decisions in hindsight.
 func TestRentOrBuyStaysWithinTwiceTheOptimum(t *testing.T) {
 	t.Parallel()
-	sharedtest.Files(t, "data/transcripts/*.anthropic.json")
-	found, err := newBench(t).Vast(t.Context(), compactionbench.Suite{Data: sharedtest.Dir(t, "data"), Quick: true})
+	found, err := newBench(t).Vast(t.Context(), compactionbench.Suite{Data: sharedtest.Path(t, "data"), Quick: true})
 	if err != nil {
 		t.Fatal(err)
 	}
