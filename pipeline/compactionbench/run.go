@@ -22,7 +22,7 @@ type Row struct {
 
 	Bill
 
-	Failures int  `json:"failures,omitempty"` // of Ours in a vast window: refused and too long
+	Failures int  `json:"failures,omitempty"` // in a vast window: prompts that are refused or too long
 	IsLong   bool `json:"is_long,omitempty"`  // the session is a long one
 
 	Invalid int     `json:"invalid"` // bodies that the provider refuses

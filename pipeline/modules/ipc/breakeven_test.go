@@ -135,7 +135,7 @@ func TestUpToMinContextNothingIsTouched(t *testing.T) {
 	}
 }
 
-// Of what is written anew once the price is larger: an hour's cache makes a compaction
+// A compaction costs what is written again: an hour's cache makes a compaction
 // dearer, so it comes later; where nothing caches it costs nothing.
 func TestTheLifeOfTheCacheSetsThePrice(t *testing.T) {
 	t.Parallel()
@@ -190,7 +190,7 @@ func TestAnEpochThatWouldFreeLittleOfThePromptIsNotMade(t *testing.T) {
 	}
 }
 
-// Pins hold: what somebody pinned stays word for word.
+// A turn that somebody pinned keeps every word.
 func TestPinnedTurnsStayByBreakEven(t *testing.T) {
 	t.Parallel()
 

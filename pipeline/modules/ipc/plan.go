@@ -188,18 +188,6 @@ func newPlanner(exchange *pipeline.Exchange, counter Counter, size int, rung run
 	return p
 }
 
-// worth returns how many o200k tokens an epoch must free.
-func (p *planner) worth() int {
-	if p.exchange.Order != nil {
-		return 1
-	}
-	whole := p.limit
-	if byBreakEven(p.exchange) {
-		whole = min(whole, p.now)
-	}
-	return int(p.config.MinClear * float64(whole))
-}
-
 // covered returns how many messages the current projection stands for.
 func (p *planner) covered() int {
 	if p.exchange.Projection == nil {
