@@ -1,6 +1,8 @@
 package ipc
 
 import (
+	"slices"
+
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 )
@@ -12,7 +14,7 @@ import (
 // (rent), or pay once to write a shorter one (buy). The break-even rule needs no forecast:
 // buy as soon as the rent paid so far has reached the price. However the session goes on,
 // that never costs more than twice what the best decision in hindsight would have, and no
-// rule without dice does better: A. R. Karlin, M. S. Manasse, L. Rudolph, D. D. Sleator,
+// rule without dice does better: Karlin, Manasse, Rudolph and Sleator,
 // "Competitive snoopy caching", Algorithmica 3 (1988), 79–119.
 //
 // The rent of a request is what was read of it above what the compaction would leave. It
@@ -72,8 +74,8 @@ func newestKept(exchange *pipeline.Exchange, goal float64) int {
 	config, turns := exchange.Config.IPC, exchange.Turns
 	newest := min(float64(config.PreserveTokens), goal/2)
 	size := 0
-	for i := len(turns) - 1; i >= 0; i-- {
-		next := tokensOf(exchange.Digests[turns[i].From:turns[i].To])
+	for i, turn := range slices.Backward(turns) {
+		next := tokensOf(exchange.Digests[turn.From:turn.To])
 		count := len(turns) - 1 - i
 		if count >= config.PreserveLastTurns && (float64(size) >= newest || float64(size+next) > atMostTimes*newest) {
 			break

@@ -24,8 +24,9 @@ func grown(turns int) *talk {
 
 // untilEpoch sends a growing conversation request by request and returns the sizes of
 // the prompts as they came, of which the last was compressed.
-func untilEpoch(t *testing.T, u *used, most int) (sizes []int, last *pipeline.Exchange) {
+func untilEpoch(t *testing.T, u *used) (sizes []int, last *pipeline.Exchange) {
 	t.Helper()
+	const most = 100
 	for turns := range most {
 		exchange := u.send(t, 10*time.Second, grown(turns+1))
 		sizes = append(sizes, exchange.Report.Before)
@@ -44,7 +45,7 @@ func TestAnEpochComesWhenReadingOnHasCostAsMuch(t *testing.T) {
 
 	for _, minContext := range []int{25_000, 50_000} {
 		u := newUsed(t, million, byBreakEven, func(config *pipeline.IPCConfig) { config.MinContext = minContext })
-		sizes, last := untilEpoch(t, u, 100)
+		sizes, last := untilEpoch(t, u)
 		completed := event(t, last, "completed")
 		if completed.Reason != "break-even" || last.Projection.Reason != "break-even" {
 			t.Fatalf("event %+v", completed)
@@ -77,7 +78,7 @@ func TestAReplicaThatSeesALaneLateDecidesAsTheOthers(t *testing.T) {
 	t.Parallel()
 
 	first := newUsed(t, million, byBreakEven)
-	sizes, _ := untilEpoch(t, first, 100)
+	sizes, _ := untilEpoch(t, first)
 	for _, more := range []int{-1, 0} {
 		late := newUsed(t, million, byBreakEven)
 		late.now = first.now
@@ -95,7 +96,7 @@ func TestTheRentIsAddedUpSinceTheLastEpoch(t *testing.T) {
 	t.Parallel()
 
 	u := newUsed(t, million, byBreakEven)
-	sizes, last := untilEpoch(t, u, 100)
+	sizes, last := untilEpoch(t, u)
 	after := last.Report.After
 	at := map[int]int{}
 	for turns := len(sizes) + 1; turns < len(sizes)+60; turns++ {
@@ -147,7 +148,7 @@ func TestTheLifeOfTheCacheSetsThePrice(t *testing.T) {
 			u.heat.TTL = ttl
 			prepare(exchange)
 		}
-		sizes, _ := untilEpoch(t, u, 100)
+		sizes, _ := untilEpoch(t, u)
 		return sizes[len(sizes)-1]
 	}
 	short, long, none := at(session.ShortTTL), at(session.LongTTL), at(0)
@@ -190,7 +191,7 @@ func TestAnEpochThatWouldFreeLittleOfThePromptIsNotMade(t *testing.T) {
 	}
 }
 
-// A turn that somebody pinned keeps every word.
+// A pinned turn stays as it is.
 func TestPinnedTurnsStayByBreakEven(t *testing.T) {
 	t.Parallel()
 
@@ -200,7 +201,7 @@ func TestPinnedTurnsStayByBreakEven(t *testing.T) {
 		prepare(exchange)
 		exchange.Pins = []int{1}
 	}
-	_, last := untilEpoch(t, u, 100)
+	_, last := untilEpoch(t, u)
 	for _, part := range last.Projection.Parts {
 		if part.From <= 1 && 1 < part.To && part.Raw != nil {
 			t.Errorf("the pinned message was compressed: %+v", part)
