@@ -27,11 +27,20 @@ func grown(turns int) *talk {
 func untilEpoch(t *testing.T, u *used) (sizes []int, last *pipeline.Exchange) {
 	t.Helper()
 	const most = 100
+	early := 0 // requests that planned in vain: what is left is known after planning alone
+	defer func() {
+		if early > 1 {
+			t.Errorf("%d requests planned before an epoch was due", early)
+		}
+	}()
 	for turns := range most {
 		exchange := u.send(t, 10*time.Second, grown(turns+1))
 		sizes = append(sizes, exchange.Report.Before)
 		if u.Epochs > 0 {
 			return sizes, exchange
+		}
+		if u.codec.parsed.Load() > 0 {
+			early++
 		}
 	}
 	t.Fatalf("no epoch in %d requests", most)
@@ -99,11 +108,23 @@ func TestTheRentIsAddedUpSinceTheLastEpoch(t *testing.T) {
 	sizes, last := untilEpoch(t, u)
 	after := last.Report.After
 	at := map[int]int{}
+	var read []int // sizes of the prompts since the last epoch
 	for turns := len(sizes) + 1; turns < len(sizes)+60; turns++ {
 		exchange := u.send(t, 10*time.Second, grown(turns))
 		if exchange.Report.Compression == pipeline.Epoch {
-			at[turns] = event(t, exchange, "completed").Counts["before"]
+			counts := event(t, exchange, "completed").Counts
+			at[turns] = counts["before"]
+			rent := 0.0
+			for _, size := range read {
+				rent += max(0, float64(size-counts["after"])) * sonnet().CacheRead
+			}
+			if told := float64(counts["rent_microusd"]); told < 0.97*rent || told > 1.03*rent {
+				t.Errorf("request %d: the rent is told as %.0f, and was %.0f", turns, told, rent)
+			}
+			read = nil
+			continue
 		}
+		read = append(read, exchange.Report.After)
 	}
 	if len(at) < 2 || len(at) > 60*2_000/(50_000-after)+1 {
 		t.Errorf("epochs at %v after one that left %d", at, after)
