@@ -133,7 +133,7 @@ bench-neighbours: ## how fast a workspace is beside a noisy one; prints what doc
 	go test -run '^$$' -bench Neighbour -benchtime 3000x ./api ./cmd/palimpsest
 
 .PHONY: bench-compaction
-bench-compaction: ## compare ways to compact sessions; writes docs/compaction-bench.md; ARGS=-quick
+bench-compaction: ## compare ways to compact sessions; writes docs/compaction-bench.md; ARGS=-quick or -vast, a window of a million alone
 	go run ./pipeline/compactionbench/table -write docs/compaction-bench.md $(ARGS)
 
 .PHONY: bench-memory

@@ -84,7 +84,23 @@ type IPCConfig struct {
 	// WarnAfterEpochs is the number of epochs from which on people are warned of a
 	// lane, in the answers' X-Palimpsest-Warning and on its page; 0: never.
 	WarnAfterEpochs int `json:"warnAfterEpochs" yaml:"warnAfterEpochs"`
+
+	// Trigger says what decides when an epoch happens below TargetUtilization: TriggerWindow
+	// or TriggerBreakEven.
+	Trigger string `json:"trigger" yaml:"trigger"`
+
+	// MinContext is the size in tokens up to which TriggerBreakEven touches no prompt.
+	MinContext int `json:"minContext" yaml:"minContext"`
 }
+
+// What decides when an epoch happens. TargetUtilization is the ceiling in both.
+const (
+	// TriggerWindow acts for the window alone.
+	TriggerWindow = "window"
+	// TriggerBreakEven acts as soon as reading what an epoch would remove has cost as much
+	// as the epoch.
+	TriggerBreakEven = "break-even"
+)
 
 // Goal returns the share of the window that an epoch compresses down to:
 // CompressTo, or less where that would leave less room than twice MinClear below
@@ -92,6 +108,24 @@ type IPCConfig struct {
 func (c IPCConfig) Goal() float64 {
 	room := max(c.TargetUtilization-2*c.MinClear, c.TargetUtilization/2)
 	return min(c.CompressTo, room)
+}
+
+// WarnsAfter returns from how many epochs of a lane on people are warned of it; 0: never.
+// By TriggerBreakEven many epochs are what was asked for.
+func (c IPCConfig) WarnsAfter() int {
+	if c.Trigger == TriggerBreakEven {
+		return 0
+	}
+	return c.WarnAfterEpochs
+}
+
+// IdleAbove returns how many tokens a prompt must have more than, of limit, for an epoch
+// on a cold cache.
+func (c IPCConfig) IdleAbove(limit int) int {
+	if c.Trigger == TriggerBreakEven {
+		return c.MinContext
+	}
+	return int(c.IdleUtilization * float64(limit))
 }
 
 // BridgeConfig are the settings of the module compaction-bridge.
@@ -338,6 +372,8 @@ func DefaultConfig() Config {
 			KeepLastLadder:    []int{16, 12, 8, 6, 3, 1},
 			MaxBytes:          20 << 20,
 			WarnAfterEpochs:   3,
+			Trigger:           TriggerWindow,
+			MinContext:        50_000,
 		},
 		Bridge: BridgeConfig{
 			PreserveLastTurns:   5,

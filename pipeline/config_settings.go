@@ -154,6 +154,8 @@ func ipcSettings() []setting {
 		field("ipc.keepLastLadder", func(c *Config) *[]int { return &c.IPC.KeepLastLadder }, checkLadder),
 		size("ipc.maxBytes", func(c *Config) *int { return &c.IPC.MaxBytes }, 100_000, 1_000_000_000),
 		count("ipc.warnAfterEpochs", func(c *Config) *int { return &c.IPC.WarnAfterEpochs }, 0, 1000),
+		field("ipc.trigger", func(c *Config) *string { return &c.IPC.Trigger }, choice(TriggerWindow, TriggerBreakEven)),
+		count("ipc.minContext", func(c *Config) *int { return &c.IPC.MinContext }, 10_000, 10_000_000),
 	}
 }
 

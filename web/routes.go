@@ -104,7 +104,7 @@ func (s *Server) people(pages *echo.Group) {
 	pages.POST(paths.Members+"/:id/remove", s.as(tenants.ManageMembers, team.Remove))
 
 	// Workspaces
-	spaces := workspaces.New(s.deps.People)
+	spaces := workspaces.New(s.deps.People, s.deps.Pipelines)
 	pages.GET(paths.Workspaces, s.as(tenants.Enter, spaces.List))
 	pages.GET(paths.NewWorkspace, s.person(spaces.New))
 	pages.POST(paths.Workspaces, s.person(spaces.Create))

@@ -1,6 +1,9 @@
 package compactionbench
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Prices are what tokens cost as multiples of plain input, and how long a cached
 // prefix lives.
@@ -66,6 +69,25 @@ type Bill struct {
 	Tokens   float64 `json:"tokens"`   // sent, the model's own
 	Cost     float64 `json:"cost"`     // in tokens of plain input
 	Largest  float64 `json:"largest"`  // prompt, as a share of what one may have
+
+	// Held is how many of the identifiers that the next turn takes up from earlier ones
+	// its prompt had.
+	Held Share `json:"held"`
+
+	sofar []float64 // Cost after each request of the client's
+}
+
+// requested notes that a request of the client's has been charged.
+func (b *Bill) requested() { b.sofar = append(b.sofar, b.Cost) }
+
+// worst returns the largest share by which a session costs more than another if it ends
+// after any of its requests, in percent.
+func (b *Bill) worst(other *Bill) float64 {
+	worst := math.Inf(-1)
+	for i := range min(len(b.sofar), len(other.sofar)) {
+		worst = max(worst, 100*(b.sofar[i]/other.sofar[i]-1))
+	}
+	return worst
 }
 
 // add charges a prompt whose tokens met the cache so, and an answer if it is part

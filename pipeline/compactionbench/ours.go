@@ -68,6 +68,10 @@ func (p *proxied) add(r *reading, prices Prices, step *replay.Step) error {
 	if step.Bust {
 		p.bill.Busts++
 	}
+	p.bill.requested()
+	if r.looksBack {
+		p.bill.Held = p.bill.Held.and(r.held(step.Number-1, func(name string) bool { return bytes.Contains(step.Body, []byte(name)) }))
+	}
 	p.bill.measure(float64(step.Use.Read+step.Use.Write) / r.limit)
 	if step.Invalid != "" {
 		p.invalid++

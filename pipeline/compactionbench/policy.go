@@ -16,6 +16,8 @@ const (
 	Stateless      = "stateless just-enough"
 	Masking        = "masking all but 5"
 	SelfCompacting = "client compacts itself"
+	SelfAt150k     = "client compacts itself at 150k"
+	ContextEditing = "context editing at 100k, keeping 3"
 	Ours           = "palimpsest"
 )
 
@@ -55,6 +57,10 @@ func charge(r *reading, policy policy, prices Prices, pace Pace) (Bill, []*form)
 			last = sent.forms
 			at = at.Add(time.Second)
 		}
+		bill.requested()
+		if r.looksBack {
+			bill.Held = bill.Held.and(r.held(request, func(name string) bool { return formsHold(last, name) }))
+		}
 	}
 	return bill, last
 }
@@ -80,6 +86,8 @@ const (
 	selfShare   = 0.92  // of the window, above which it has its history summarised
 	selfSummary = 8_000 // tokens of the summary
 	selfAsking  = 500   // tokens of the request for it
+
+	selfTokens = 150_000 // above which it has that done whatever the window, as providers' own compaction does
 )
 
 // selfCompacting is a client that has the model summarise the history, goes on
@@ -87,6 +95,7 @@ const (
 type selfCompacting struct {
 	*reading
 
+	most        float64 // tokens of the model that no prompt exceeds; 0: selfShare of the window
 	compactions int
 	summary     *form
 	from        int // messages before this one are in the summary
@@ -97,6 +106,9 @@ func (s *selfCompacting) prompts(length int) []sending {
 	size := s.fixed.Tokens + sizeOf(whole)
 	newest := s.lastTurn(length)
 	most := min(selfShare*s.window, s.limit-selfAsking/s.model.TokensPerO200k)
+	if s.most > 0 {
+		most = min(most, s.most/s.model.TokensPerO200k)
+	}
 	if float64(size) <= most || newest <= s.from {
 		return []sending{{forms: whole}}
 	}
@@ -131,6 +143,8 @@ type masking struct {
 	masked map[int]*form // by message
 }
 
+func newMasking(r *reading) *masking { return &masking{reading: r, masked: map[int]*form{}} }
+
 func (m *masking) prompts(length int) []sending {
 	forms := m.originals(0, length)
 	turns := m.turnsOf(length)
@@ -149,6 +163,34 @@ func (m *masking) mask(index int) *form {
 		m.masked[index] = m.withResults(index, func(string) string { return "[Old tool output cleared]" })
 	}
 	return m.masked[index]
+}
+
+// What a provider's context editing does, as Anthropic's clear_tool_uses does it: it
+// remembers nothing, and a prompt that comes in above the threshold goes on without the
+// results of all tool uses but the newest.
+const (
+	editedAbove = 100_000 // tokens
+	editedKeeps = 3       // messages with results
+)
+
+// contextEditing clears old tool results of prompts that are large.
+type contextEditing struct{ masking }
+
+func (c *contextEditing) prompts(length int) []sending {
+	forms := c.originals(0, length)
+	if c.tokens(c.fixed.Tokens+c.sums[length]) <= editedAbove {
+		return []sending{{forms: forms}}
+	}
+	kept := 0
+	for i := length - 1; i >= 0; i-- {
+		if !c.messages[i].flags.Has(conversation.HasResult) {
+			continue
+		}
+		if kept++; kept > editedKeeps {
+			forms[i] = c.mask(i)
+		}
+	}
+	return []sending{{forms: forms}}
 }
 
 // turnsOf returns the turns of the first length messages.

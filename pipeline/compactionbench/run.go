@@ -22,10 +22,14 @@ type Row struct {
 
 	Bill
 
+	Failures int  `json:"failures,omitempty"` // in a vast window: prompts that are refused or too long
+	IsLong   bool `json:"is_long,omitempty"`  // the session is a long one
+
 	Invalid int     `json:"invalid"` // bodies that the provider refuses
 	Epochs  int     `json:"epochs"`  // steps in which what is sent of old turns changes
 	None    float64 `json:"none"`    // cost against no compression, in percent
 	Self    float64 `json:"self"`    // and against a client that compacts itself
+	Worst   float64 `json:"worst"`   // and against no compression where the session ends at the worst moment
 
 	Directives Share `json:"directives"` // in the last prompt
 	Modified   Share `json:"modified"`
@@ -113,8 +117,11 @@ func (b *Bench) Compare(ctx context.Context, talk *Talk, prices Prices, pace Pac
 
 // modelled returns the row of a policy that is modelled.
 func modelled(r *reading, name string, prices Prices, pace Pace) Row {
-	if name == SelfCompacting {
+	if name == SelfCompacting || name == SelfAt150k {
 		self := &selfCompacting{reading: r}
+		if name == SelfAt150k {
+			self.most = selfTokens
+		}
 		bill, _ := charge(r, self, prices, pace)
 		bill.Busts = self.compactions                                  // its request for a summary leaves the newest turn out
 		return Row{Policy: name, Bill: bill, Epochs: self.compactions} // nobody knows what its summaries say
@@ -124,7 +131,9 @@ func modelled(r *reading, name string, prices Prices, pace Pace) Row {
 	case Stateless:
 		chosen = newStateless(r)
 	case Masking:
-		chosen = &masking{reading: r, masked: map[int]*form{}}
+		chosen = newMasking(r)
+	case ContextEditing:
+		chosen = &contextEditing{masking: *newMasking(r)}
 	}
 	bill, last := charge(r, chosen, prices, pace)
 	var prompt []byte

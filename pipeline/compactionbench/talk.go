@@ -103,8 +103,12 @@ type reading struct {
 	ends     []int // lengths of the requests
 	sums     []int // sums[i] are the tokens of the first i messages
 	model    tokens.Model
+	digests  []conversation.Digest
+	body     *wire.Envelope
 	limit    float64 // a prompt has at most
 	window   float64
+
+	looksBack bool // it is counted which names that are taken up again a prompt had
 }
 
 // message is a message of a talk.
@@ -144,7 +148,7 @@ func read(talk *Talk, counter *tokens.Counter) (*reading, error) {
 		return nil, fmt.Errorf("read %s: %w", talk.Name, err)
 	}
 	r := &reading{
-		talk: talk, codec: codec, counter: counter, turns: conversation.Turns(digests), ends: replay.Ends(digests),
+		talk: talk, codec: codec, counter: counter, digests: digests, body: envelope, turns: conversation.Turns(digests), ends: replay.Ends(digests),
 		model: models.Lookup(request.Model).WithWindow(talk.Window), sums: []int{0},
 	}
 	r.limit = float64(r.model.InputLimit(request.MaxOutput)) / r.model.TokensPerO200k

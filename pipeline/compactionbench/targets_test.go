@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"palimpsest/pipeline"
 	"palimpsest/pipeline/compactionbench"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/sharedtest"
@@ -136,5 +137,49 @@ func TestRealSessionsReachTheirEnd(t *testing.T) {
 		if ours := compare(t, bench, &talk, compactionbench.Anthropic(), compactionbench.Warm()); ours.Self > 10 {
 			t.Errorf("%s: %+.1f %% against a client that compacts itself", talk.Name, ours.Self)
 		}
+	}
+}
+
+// Rent or buy, in a window that no session comes near: nothing is refused, every standing
+// order and modified file is kept, and the session costs far less than untouched, with
+// the caches of all providers.
+func TestRentOrBuySavesWhereTheWindowIsFar(t *testing.T) {
+	t.Parallel()
+	bench := newBench(t)
+	bench.Pipeline.IPC.Trigger = pipeline.TriggerBreakEven
+	for _, pace := range []compactionbench.Pace{compactionbench.Warm(), compactionbench.WithGaps()} {
+		talk := bench.Generated(1, conversation.Anthropic, 85)
+		talk.Window = 1_000_000
+		ours := compare(t, bench, &talk, compactionbench.Anthropic(), pace)
+		if ours.None > -30 || ours.Epochs < 3 {
+			t.Errorf("%s: %+.1f %% against none in %d epochs", pace.Name, ours.None, ours.Epochs)
+		}
+		if !ours.Directives.Whole() || !ours.Modified.Whole() || ours.Directives.Of == 0 || ours.Modified.Of == 0 {
+			t.Errorf("%s: directives %s, modified files %s; lost: %q", pace.Name, ours.Directives, ours.Modified, ours.Lost)
+		}
+	}
+}
+
+// Recorded sessions, where they lie beside the project: no request fails, none costs more
+// than untouched, and no more than twice the best decisions in hindsight.
+func TestRentOrBuyStaysWithinTwiceTheOptimum(t *testing.T) {
+	t.Parallel()
+	found, err := newBench(t).Vast(t.Context(), compactionbench.Suite{Data: sharedtest.Path(t, "data"), Quick: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range found.Rows {
+		row := &found.Rows[i]
+		if row.Policy == "break-even above 50k" && (row.Failures > 0 || row.None > 10 || row.Held.Of > 0 && row.Held.Kept*10 < row.Held.Of*9) {
+			t.Errorf("%s, %s, %s: %d failures, %+.1f %% against none, %s held", row.Session, row.Prices, row.Pace, row.Failures, row.None, row.Held)
+		}
+	}
+	for i := range found.Hindsight {
+		if one := &found.Hindsight[i]; one.Ratio() > 2 {
+			t.Errorf("%s, %s, %s: %.2f times the optimum", one.Session, one.Prices, one.Pace, one.Ratio())
+		}
+	}
+	if len(found.Hindsight) == 0 {
+		t.Error("nothing was compared")
 	}
 }

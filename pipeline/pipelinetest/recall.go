@@ -47,6 +47,8 @@ type Names struct {
 	messages []conversation.Message
 	written  [][]string // of each message, what a person or the assistant wrote
 	all      [][]string // and what tools returned as well
+
+	first map[string]int // the message that has an identifier first; nil: not looked for yet
 }
 
 // NamesOf finds the identifiers of messages.
@@ -58,6 +60,30 @@ func NamesOf(messages []conversation.Message) *Names {
 		names.all = append(names.all, slices.Concat(own, identifiers(returned(&messages[i]))))
 	}
 	return names
+}
+
+// TakenUp returns the identifiers that messages from index from to to (excluded) write and
+// an earlier message had, each once.
+func (n *Names) TakenUp(from, to int) []string {
+	if n.first == nil {
+		n.first = map[string]int{}
+		for i, names := range n.all {
+			for _, name := range names {
+				if _, known := n.first[name]; !known {
+					n.first[name] = i
+				}
+			}
+		}
+	}
+	var taken []string
+	for _, names := range n.written[from:to] {
+		for _, name := range names {
+			if n.first[name] < from && !slices.Contains(taken, name) {
+				taken = append(taken, name)
+			}
+		}
+	}
+	return taken
 }
 
 // Shortened is a session at a prompt whose first messages a projection stands for.

@@ -128,7 +128,7 @@ func (p *Prompt) wentOut(sent *Sent) {
 	p.Lane.Went(sent.heat)
 	config := exchange.Config.IPC
 	if exchange.Request.Frozen == "" && config.DeepestLevel > 0 && config.ArchiveToBlob && p.Lane.Kind != session.Side && p.plansAhead {
-		sent.idle = int(config.IdleUtilization * float64(exchange.Limit))
+		sent.idle = config.IdleAbove(exchange.Limit)
 		if exchange.Limit > 0 && 2*exchange.Report.After > sent.idle { // the answer is still to come
 			sent.outline = exchange.Outline()
 		}

@@ -23,7 +23,7 @@ func (w *Writer) warn(prompt *Prompt) {
 			report.Events = append(report.Events, pipeline.Event{Module: "ipc", Type: "warning", Reason: reason, Counts: counts})
 		}
 	}
-	if after := exchange.Config.IPC.WarnAfterEpochs; after > 0 && epochs >= after {
+	if after := exchange.Config.IPC.WarnsAfter(); after > 0 && epochs >= after {
 		say(cost.NoticeEpochs+"="+strconv.Itoa(epochs), cost.NoticeEpochs, isEpoch, map[string]int{"epochs": epochs})
 	}
 	if isTruncated(report) {

@@ -233,7 +233,7 @@ func (h *Handler) notices(ctx context.Context, who tenants.Principal, m *model) 
 	if err != nil {
 		return fmt.Errorf("saved pipeline, version %d: %w", saved.Version, err)
 	}
-	notices, err := h.deps.Sessions.Notices(ctx, who.Workspace.ID, m.Now.Add(-cost.AdviceSpan), m.Now, config.IPC.WarnAfterEpochs)
+	notices, err := h.deps.Sessions.Notices(ctx, who.Workspace.ID, m.Now.Add(-cost.AdviceSpan), m.Now, config.IPC.WarnsAfter())
 	if err != nil {
 		return err
 	}

@@ -289,10 +289,10 @@ func (h *Handler) settings(ctx context.Context, workspace tenants.WorkspaceID) (
 	}
 	for _, name := range config.Modules {
 		if name == "ipc" && config.IPC.DeepestLevel > 0 {
-			return config.IPC.TargetUtilization, config.IPC.WarnAfterEpochs, nil
+			return config.IPC.TargetUtilization, config.IPC.WarnsAfter(), nil
 		}
 	}
-	return 0, config.IPC.WarnAfterEpochs, nil
+	return 0, config.IPC.WarnsAfter(), nil
 }
 
 // key returns the API key of a session; the zero APIKey if it is gone.

@@ -176,6 +176,8 @@ func reasonName(reason string) string {
 		return "the target"
 	case session.ReasonIdle:
 		return "a cache that had expired"
+	case "break-even":
+		return "reading on having cost as much"
 	case "limit":
 		return "the limit"
 	case "asked":

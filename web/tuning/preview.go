@@ -13,6 +13,7 @@ import (
 	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
+	"palimpsest/web/components"
 	"palimpsest/web/layout"
 )
 
@@ -49,6 +50,8 @@ type previewModel struct {
 	Target string // targetUtilization as it was typed
 	Wrong  string // what is wrong with what was typed; empty: nothing
 	Failed string // reference in the log; empty: fine
+
+	Triggers []triggerFigures // what both triggers make of the sessions, beside all else that was typed
 
 	Client  string   // whose sessions are looked at; empty: all
 	Clients []string // that there are
@@ -116,5 +119,42 @@ func (p *Previewer) of(ctx context.Context, who tenants.Principal, config pipeli
 	if err != nil {
 		return previewModel{Failed: layout.Reference(ctx, p.log, "pipeline", "preview", err)}
 	}
-	return previewModel{Ready: true, Found: found, Client: client}
+	triggers, err := p.triggers(ctx, who, session.Picked{Newest: preview.Newest, Client: client}, config, wanted, found.Wanted)
+	if err != nil {
+		return previewModel{Failed: layout.Reference(ctx, p.log, "pipeline", "preview", err)}
+	}
+	return previewModel{Ready: true, Found: found, Client: client, Triggers: triggers}
+}
+
+// triggerFigures is what one way to decide when to compress makes of the sessions.
+type triggerFigures struct {
+	Label string
+	preview.Figures
+}
+
+// words say what it would have come to.
+func (t triggerFigures) words() string {
+	money := "saved " + components.Money(t.Net)
+	if t.Net < 0 {
+		money = "cost " + components.Money(-t.Net) + " more"
+	}
+	return "“" + t.Label + "” would have " + money + ", in " + components.Plural(int64(t.Epochs), "epoch") + "."
+}
+
+// triggers returns the figures of both triggers, of which one is wanted and known.
+func (p *Previewer) triggers(ctx context.Context, who tenants.Principal, picked session.Picked, saved, wanted pipeline.Config, known preview.Figures) ([]triggerFigures, error) {
+	if !wanted.Runs("ipc") {
+		return nil, nil
+	}
+	both := []triggerFigures{{Label: "Only near the limit", Figures: known}, {Label: "Spend less", Figures: known}}
+	other := &both[1]
+	if wanted.IPC.Trigger == pipeline.TriggerBreakEven {
+		other = &both[0]
+		wanted.IPC.Trigger = pipeline.TriggerWindow
+	} else {
+		wanted.IPC.Trigger = pipeline.TriggerBreakEven
+	}
+	found, err := p.compares.Compare(ctx, who.Workspace.ID, picked, saved, wanted)
+	other.Figures = found.Wanted
+	return both, err
 }

@@ -223,3 +223,21 @@ func TestPreviewIsNarrowedToAClient(t *testing.T) {
 		}
 	}
 }
+
+// Both triggers are shown on the same sessions, whichever is set, with the same figures.
+func TestPreviewShowsBothTriggers(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam") // a bundled sample
+	said := map[string]string{}
+	for _, trigger := range []string{"window", "break-even"} {
+		page := person.Post("/pipeline/preview?part=1", form(person.Get("/pipeline"), "ipc.trigger", trigger)...)
+		said[trigger] = page.TestID("triggers")
+	}
+	if said["window"] != said["break-even"] {
+		t.Errorf("one set: %s; the other: %s", said["window"], said["break-even"])
+	}
+	near, less, both := strings.Cut(said["window"], "“Spend less” would have ")
+	if !both || !strings.HasPrefix(less, "saved $") || !strings.Contains(near, "“Only near the limit” would have saved $") {
+		t.Errorf("it says %s", said["window"])
+	}
+}

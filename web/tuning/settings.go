@@ -87,6 +87,12 @@ func ipcCards() []card {
 		{Module: "ipc", Title: dialCard, Settings: with("ipc",
 			share("targetUtilization", "Target utilization", "share of the model’s context window that a request may fill before the oldest turns are compressed"),
 		)},
+		{Module: "ipc", Title: "When", Sub: "what decides that old turns are compressed", Settings: with(
+			"ipc",
+			one("trigger", "Compress", "Only near the limit: prompts below the target go out as they are. Spend less: as soon as reading old turns again has cost as much as a compaction, so that the model sees shorter forms of them earlier.",
+				components.Option{Value: pipeline.TriggerWindow, Label: "Only near the limit"}, components.Option{Value: pipeline.TriggerBreakEven, Label: "Spend less"}),
+			whole("minContext", "Spend less touches nothing up to", "tokens", "1000", "More keeps more of the old turns word for word, and saves less."),
+		)},
 		{Module: "ipc", Title: "Limits", Sub: "what an epoch may take", Settings: with(
 			"ipc",
 			share("compressTo", "Compress down to", "Share of the window that is filled after an epoch. A lower target lowers it along."),

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"palimpsest/pipeline"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
 	"palimpsest/web/layout"
@@ -34,11 +35,22 @@ type People interface {
 	Leave(ctx context.Context, who tenants.Principal, revokeKeys bool) error
 }
 
+// Pipelines keeps how workspaces compress.
+type Pipelines interface {
+	// SavePipeline stores the version that follows the expected one.
+	SavePipeline(ctx context.Context, workspace tenants.WorkspaceID, expectedVersion int, config tenants.PipelineConfig) (tenants.PipelineConfig, error)
+}
+
 // Handler answers the requests to the pages.
-type Handler struct{ people People }
+type Handler struct {
+	people    People
+	pipelines Pipelines
+}
 
 // New returns a Handler.
-func New(people People) *Handler { return &Handler{people: people} }
+func New(people People, pipelines Pipelines) *Handler {
+	return &Handler{people: people, pipelines: pipelines}
+}
 
 // List shows the workspaces that somebody belongs to.
 func (h *Handler) List(c echo.Context, who tenants.Principal) error {
@@ -48,15 +60,18 @@ func (h *Handler) List(c echo.Context, who tenants.Principal) error {
 // New shows the form to create a workspace with. Somebody who belongs to none also
 // reads how to accept an invitation.
 func (h *Handler) New(c echo.Context, who tenants.Principal) error {
-	return newPage(c, who, http.StatusOK, nameField("", nil))
+	return newPage(c, who, http.StatusOK, newForm{Name: nameField("", nil), Trigger: triggerField(pipeline.TriggerWindow)})
 }
 
 // Create creates a workspace and leads to its overview.
 func (h *Handler) Create(c echo.Context, who tenants.Principal) error {
-	name := c.FormValue("workspace")
-	_, err := h.people.CreateWorkspace(c.Request().Context(), who.Login, name)
+	ctx, name, trigger := c.Request().Context(), c.FormValue("workspace"), c.FormValue(triggerName)
+	created, err := h.people.CreateWorkspace(ctx, who.Login, name)
 	if _, mendable := errors.AsType[tenants.Invalid](err); mendable {
-		return newPage(c, who, http.StatusUnprocessableEntity, nameField(name, err))
+		return newPage(c, who, http.StatusUnprocessableEntity, newForm{Name: nameField(name, err), Trigger: triggerField(trigger)})
+	}
+	if err == nil && trigger == pipeline.TriggerBreakEven {
+		_, err = h.pipelines.SavePipeline(ctx, created.ID, 0, tenants.PipelineConfig{YAML: "ipc:\n  trigger: " + pipeline.TriggerBreakEven + "\n", SavedBy: who.User.ID})
 	}
 	if err != nil {
 		return err
@@ -146,17 +161,37 @@ func nameField(name string, err error) components.FieldModel {
 	return field
 }
 
+// newForm is the form to create a workspace with.
+type newForm struct{ Name, Trigger components.FieldModel }
+
+// triggerName is the field with what decides when old turns are compressed.
+const triggerName = "trigger"
+
+func triggerField(chosen string) components.FieldModel {
+	return components.FieldModel{
+		Label: "Compress old turns", Name: triggerName, Value: chosen,
+		Hint: "Only near the limit: the model sees every turn word for word for as long as all of them fit. " +
+			"Spend less: it sees old turns in shorter forms as soon as reading them again has cost as much as shortening them. The pipeline page changes it at any time.",
+	}
+}
+
+func triggers() []components.Option {
+	return []components.Option{
+		{Value: pipeline.TriggerWindow, Label: "Only near the limit"}, {Value: pipeline.TriggerBreakEven, Label: "Spend less"},
+	}
+}
+
 func page(c echo.Context, who tenants.Principal, status int, model model) error {
 	return layout.Page(c, status, layout.Frame{Title: "Workspaces", Section: layout.Workspaces, Who: who}, view(model))
 }
 
 // newPage stands alone where somebody has no workspace to be in.
-func newPage(c echo.Context, who tenants.Principal, status int, name components.FieldModel) error {
+func newPage(c echo.Context, who tenants.Principal, status int, form newForm) error {
 	const title = "New workspace"
 	if who.Workspace.ID == uuid.Nil {
-		return layout.Plain(c, status, title, firstView(name, who.User.Email))
+		return layout.Plain(c, status, title, firstView(form, who.User.Email))
 	}
 	return layout.Page(c, status, layout.Frame{
 		Title: title, Section: layout.Workspaces, Who: who, Crumbs: []layout.Crumb{{Title: "Workspaces", Path: paths.Workspaces}, {Title: title}},
-	}, newView(name))
+	}, newView(form))
 }

@@ -80,3 +80,19 @@ func TestLeavingAsksForTheNameAndForAnOwner(t *testing.T) {
 		t.Errorf("logging out led to %s", page.Path)
 	}
 }
+
+func TestNewWorkspaceCompressesAsItsCreatorChose(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "first")
+	form := person.Get("/workspaces/new")
+	if form.Find(`select[name="trigger"] option`).Length() != 2 || form.Find(`select[name="trigger"] option[selected]`).AttrOr("value", "") != "window" {
+		t.Error("the form does not offer both triggers, the window first")
+	}
+
+	for trigger, want := range map[string]string{"break-even": "break-even", "window": "window", "": "window", "other": "window"} {
+		person.Post("/workspaces", "workspace", "with "+trigger, "trigger", trigger)
+		if got := person.Get("/pipeline").Find(`input[name="ipc.trigger"][checked]`).AttrOr("value", ""); got != want {
+			t.Errorf("%q: the pipeline says %q", trigger, got)
+		}
+	}
+}

@@ -26,6 +26,7 @@ type options struct {
 	quick bool
 	data  string
 	only  string
+	vast  bool
 	set   []string
 }
 
@@ -36,6 +37,7 @@ func main() {
 	flag.BoolVar(&wanted.quick, "quick", false, "fewer and shorter sessions")
 	flag.StringVar(&wanted.data, "data", "../shared/data", "directory with transcripts/*.anthropic.json, where there is one")
 	flag.StringVar(&wanted.only, "only", "", "only generated sessions whose name holds this")
+	flag.BoolVar(&wanted.vast, "vast", false, "only real sessions in a window of a million")
 	flag.Func("set", "one setting of the pipeline, such as ipc.compressTo=0.35; may be repeated", func(setting string) error {
 		wanted.set = append(wanted.set, setting)
 		return nil
@@ -59,9 +61,15 @@ func run(ctx context.Context, wanted options) error {
 	if bench.Pipeline, err = configured(bench.Pipeline.Modules, wanted.set); err != nil {
 		return err
 	}
-	result, err := bench.Run(ctx, compactionbench.Suite{
+	suite := compactionbench.Suite{
 		Data: wanted.data, Quick: wanted.quick, Only: wanted.only, Note: func(note string) { fmt.Fprintln(os.Stderr, "comparing:", note) },
-	})
+	}
+	if wanted.only == "" && !wanted.json {
+		if err := vast(ctx, bench, suite, wanted); err != nil || wanted.vast {
+			return err
+		}
+	}
+	result, err := bench.Run(ctx, suite)
 	if err != nil {
 		return err
 	}
@@ -70,13 +78,27 @@ func run(ctx context.Context, wanted options) error {
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(result)
 	}
+	return report(ctx, wanted, "bench-compaction", result.Markdown())
+}
+
+// vast compares in a window of a million.
+func vast(ctx context.Context, bench *compactionbench.Bench, suite compactionbench.Suite, wanted options) error {
+	found, err := bench.Vast(ctx, suite)
+	if err != nil || len(found.Rows) == 0 {
+		return err
+	}
+	return report(ctx, wanted, "bench-compaction ARGS=-vast", found.Markdown())
+}
+
+// report prints tables, and writes those of a whole run into the page at a mark.
+func report(ctx context.Context, wanted options, mark, tables string) error {
 	text := fmt.Sprintf("%s, commit %s, %s; as many sessions at a time as there are cores.\n\n%s",
-		time.Now().UTC().Format(time.DateOnly), commit(ctx), apibench.Machine(), result.Markdown())
+		time.Now().UTC().Format(time.DateOnly), commit(ctx), apibench.Machine(), tables)
 	fmt.Print(text) //nolint:forbidigo // the command's output
 	if wanted.write == "" || wanted.only != "" || wanted.quick || len(wanted.set) > 0 {
 		return nil
 	}
-	return apibench.Write(wanted.write, "bench-compaction", text)
+	return apibench.Write(wanted.write, mark, text)
 }
 
 // configured returns the default settings with some changed, for some modules.

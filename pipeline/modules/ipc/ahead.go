@@ -26,7 +26,7 @@ func (m *Module) Plan(ctx context.Context, exchange *pipeline.Exchange) (*sessio
 	switch {
 	case exchange.Request.Frozen != "" || exchange.Limit == 0 || config.DeepestLevel == 0 || !config.ArchiveToBlob || exchange.Class.IsSide():
 		return nil, pipeline.ErrNoPlan
-	case float64(size) <= config.IdleUtilization*float64(exchange.Limit):
+	case size <= config.IdleAbove(exchange.Limit):
 		return nil, pipeline.ErrNoPlan
 	case held(exchange, size, idle) != "" && exchange.Attempts.Reason != costGate:
 		return nil, pipeline.ErrNoPlan
@@ -58,7 +58,7 @@ func (m *Module) ahead(exchange *pipeline.Exchange, size int) *epoch {
 	}
 	p := newPlanner(exchange, m.counter, size, byTheRules)
 	after := exchange.Estimate(&projection)
-	if after > (p.goal+p.high)/2 || p.now-after < int(p.config.MinClear*float64(p.limit)) {
+	if after > (p.goal+p.high)/2 || p.now-after < p.worth() {
 		return nil // what came since is too much for it
 	}
 	projection.Before, projection.After = size, p.tokens(after)

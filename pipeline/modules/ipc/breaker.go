@@ -60,7 +60,7 @@ func held(exchange *pipeline.Exchange, size int, why occasion) string {
 // attempt.
 func stands(exchange *pipeline.Exchange, size int) bool {
 	attempts := exchange.Attempts
-	worth := max(1, int(exchange.Config.IPC.MinClear*float64(exchange.Limit)))
+	worth := max(1, leastFreed(exchange, size))
 	return attempts.Size > 0 && within(size, attempts.Size, worth) && within(exchange.Limit, attempts.Limit, worth)
 }
 
@@ -68,7 +68,7 @@ func within(a, b, distance int) bool { return a-b < distance && b-a < distance }
 
 // reportHeld tells why nothing was tried.
 func reportHeld(exchange *pipeline.Exchange, size int, why occasion, reason string) {
-	if why == idle {
+	if why == idle || why == brokeEven {
 		return // there was no need
 	}
 	switch reason {
@@ -112,7 +112,7 @@ func cameTrue(exchange *pipeline.Exchange, epoch *epoch) {
 	attempts := session.Attempts{At: exchange.Now}
 	switch {
 	case exchange.Order != nil, epoch.projection.Reason == bytesReason: // it was to free what it could
-	case float64(freed) < exchange.Config.IPC.MinClear*float64(exchange.Limit)*roundings:
+	case float64(freed) < float64(leastFreed(exchange, epoch.projection.Before))*roundings:
 		cameToNothing(exchange, freedLittle, epoch.projection.After)
 		return
 	case exchange.Attempts.IsOpen():

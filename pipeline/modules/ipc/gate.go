@@ -36,6 +36,8 @@ type prediction struct {
 	rewritten int // tokens that are written to the cache again; 0 where none of them is in it
 	requests  int // that the gain is counted for
 	net       int64
+	worst     int64 // where no request follows
+	rent      int64 // that has been paid for reading what goes; of an epoch by the rule of rent or buy
 	worth     bool
 }
 
@@ -47,20 +49,25 @@ func predict(exchange *pipeline.Exchange, epoch *epoch) prediction {
 	p := prediction{freed: projection.Before - projection.After}
 	growth := max(1, scale(pace(exchange)))
 	room := int(nearLimit*float64(exchange.Limit)) - projection.After
-	p.requests = min(max(1, room/(2*growth)), horizon)
+	p.requests = room / (2 * growth)
+	if byBreakEven(exchange) {
+		p.requests = p.freed / growth // until it is as large again
+	}
+	p.requests = min(max(1, p.requests), horizon)
 
 	read, write := cachePrices(exchange)
 	freed, requests := float64(p.freed), float64(p.requests)
-	gain := freed * read * requests
+	gain, once := freed*read*requests, freed*read
 	if isWarm(exchange) {
 		p.rewritten = max(0, projection.After-scale(exchange.Fixed+unchanged(exchange, projection))-scale(fresh(exchange)))
-		gain -= float64(p.rewritten) * (write - read)
+		once -= float64(p.rewritten) * (write - read)
 	} else {
-		gain += freed * (write - read) // the first of the requests writes
+		once += freed * (write - read) // the first of the requests writes
 	}
+	gain += once - freed*read
 	p.worth = gain >= 0
 	if exchange.Model.Price != (tokens.Price{}) {
-		p.net = int64(gain)
+		p.net, p.worst = int64(gain), int64(once)
 	}
 	return p
 }

@@ -94,7 +94,7 @@ func (m *Module) try(ctx context.Context, exchange *pipeline.Exchange, size int,
 	}
 	epoch.projection.Reason = why.reason()
 	epoch.prediction = predict(exchange, epoch)
-	if why == atTarget && !epoch.prediction.worth {
+	if why == atTarget && !epoch.prediction.worth || why == brokeEven && !hasBrokenEven(exchange, epoch) {
 		putOff(exchange, costGate, size)
 		exchange.Report.Events = append(exchange.Report.Events, pipeline.Event{
 			Module: Name, Type: "skipped", Reason: costGate, Counts: epoch.prediction.counts(),
@@ -131,7 +131,7 @@ func giveUp(ctx context.Context, exchange *pipeline.Exchange, size int, why occa
 		return fmt.Errorf("plan epoch: %w", err)
 	}
 	switch why {
-	case idle: // there was no need of it
+	case idle, brokeEven: // there was no need of it
 		putOff(exchange, reason, size)
 		return nil
 	case asked:
@@ -172,8 +172,8 @@ func (e *epoch) report(exchange *pipeline.Exchange) {
 		"before": e.projection.Before, "after": e.projection.After, "compacted_count": e.compacted,
 		"original_token_count": e.original, "summary_token_count": e.rendered,
 		"archive_from": 0, "archive_to": e.projection.Covers,
-		"predicted_net_microusd": int(e.prediction.net),
-		"l0":                     e.levels[0], "l1": e.levels[1], "l2": e.levels[2], "l3": e.levels[3],
+		"predicted_net_microusd": int(e.prediction.net), "worst_net_microusd": int(e.prediction.worst), "rent_microusd": int(e.prediction.rent),
+		"l0": e.levels[0], "l1": e.levels[1], "l2": e.levels[2], "l3": e.levels[3],
 	}
 	report.Events = append(report.Events,
 		pipeline.Event{Module: Name, Type: "started", Reason: e.projection.Reason, Counts: map[string]int{"before": e.projection.Before}},

@@ -10,6 +10,9 @@ import (
 // may be off by as much.
 const nearLimit = 0.95
 
+// breakEvenReason is the reason of an epoch whose price reading on had reached.
+const breakEvenReason = "break-even"
+
 // bytesReason is the reason of an epoch that was made of a prompt with too many bytes.
 const bytesReason = "bytes"
 
@@ -20,6 +23,7 @@ type occasion int
 const (
 	noOccasion  occasion = iota
 	idle                 // the cache has gone cold, and the prompt is larger than it has to be
+	brokeEven            // reading what an epoch would remove has cost as much as the epoch
 	atTarget             // the prompt is above its target
 	atNearLimit          // it is above its target and will soon not fit
 	asked                // somebody has asked for it
@@ -44,6 +48,8 @@ func occasionOf(exchange *pipeline.Exchange, size int) occasion {
 		return atNearLimit
 	case share > config.TargetUtilization:
 		return atTarget
+	case byBreakEven(exchange):
+		return breakEvenOccasion(exchange, size)
 	case share > config.IdleUtilization && isFree(exchange):
 		return idle
 	}
@@ -67,6 +73,8 @@ func (o occasion) reason() string {
 	switch o {
 	case idle:
 		return session.ReasonIdle
+	case brokeEven:
+		return breakEvenReason
 	case asked:
 		return "manual"
 	case overBytes:

@@ -153,6 +153,9 @@ func newPlanner(exchange *pipeline.Exchange, counter Counter, size int, rung run
 	}
 	p.limit = int(limit)
 	p.goal = int(p.config.Goal() * limit)
+	if byBreakEven(exchange) {
+		p.goal = min(p.goal, int(weigh(exchange, size).goal/p.rate))
+	}
 	if exchange.Order != nil {
 		p.goal = min(p.goal, p.now/2)
 	}
@@ -183,14 +186,6 @@ func newPlanner(exchange *pipeline.Exchange, counter Counter, size int, rung run
 		opener.deepest = min(opener.deepest, 1)
 	}
 	return p
-}
-
-// worth returns how many o200k tokens an epoch must free.
-func (p *planner) worth() int {
-	if p.exchange.Order != nil {
-		return 1
-	}
-	return int(p.config.MinClear * float64(p.limit))
 }
 
 // covered returns how many messages the current projection stands for.

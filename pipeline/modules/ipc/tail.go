@@ -105,3 +105,15 @@ func (p *planner) reach(ctx context.Context, tail int) (*session.Projection, err
 		goal = p.total - (exact - p.goal)
 	}
 }
+
+// worth returns how many o200k tokens an epoch must free.
+func (p *planner) worth() int {
+	if p.exchange.Order != nil {
+		return 1
+	}
+	whole := p.limit
+	if byBreakEven(p.exchange) {
+		whole = min(whole, p.now)
+	}
+	return int(p.config.MinClear * float64(whole))
+}

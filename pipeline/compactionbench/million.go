@@ -1,0 +1,192 @@
+package compactionbench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"palimpsest/pipeline"
+)
+
+const (
+	// millionWindow is a window that no session comes near.
+	millionWindow = 1_000_000
+	// longSession is from how many tokens of its largest prompt on a session is a long one.
+	longSession = 100_000
+)
+
+// Variant is a way to set Ours.
+type Variant struct {
+	Name   string
+	Change func(*pipeline.IPCConfig)
+}
+
+// BreakEven returns the rule of rent or buy above so many tokens.
+func BreakEven(minContext int) Variant {
+	return Variant{fmt.Sprintf("break-even above %dk", minContext/1000), func(config *pipeline.IPCConfig) {
+		config.Trigger, config.MinContext = pipeline.TriggerBreakEven, minContext
+	}}
+}
+
+// Windowed returns the rule of the window, in one that is set by hand; 0: the model's own.
+func Windowed(window int) Variant {
+	name := "window"
+	if window > 0 {
+		name = fmt.Sprintf("window of %dk by hand", window/1000)
+	}
+	return Variant{name, func(config *pipeline.IPCConfig) { config.ContextWindow = pipeline.Window(window) }}
+}
+
+// curve are the variants whose cost is set against their fidelity.
+func curve() []Variant {
+	var variants []Variant
+	for _, minContext := range []int{25_000, 50_000, 100_000, 200_000} {
+		variants = append(variants, BreakEven(minContext))
+	}
+	for _, window := range []int{40_000, 64_000, 133_000, 267_000} {
+		variants = append(variants, Windowed(window))
+	}
+	return variants
+}
+
+// with returns the pipeline of a variant.
+func (b *Bench) with(variant Variant) pipeline.Config {
+	config := b.Pipeline
+	variant.Change(&config.IPC)
+	return config
+}
+
+// Vast is what came of sessions in a window that they do not come near.
+type Vast struct {
+	Rows      []Row       `json:"rows"`
+	Hindsight []Hindsight `json:"hindsight"`
+}
+
+// condition is what a session is charged under.
+type condition struct {
+	prices Prices
+	pace   Pace
+}
+
+func conditions() []condition {
+	var all []condition
+	for _, prices := range []Prices{Anthropic(), AnthropicHour(), OpenAI()} {
+		for _, pace := range []Pace{Warm(), WithGaps()} {
+			all = append(all, condition{prices, pace})
+		}
+	}
+	return all
+}
+
+// Vast runs all policies and variants on the recorded sessions of a directory.
+func (b *Bench) Vast(ctx context.Context, suite Suite) (*Vast, error) {
+	files, err := filepath.Glob(filepath.Join(suite.Data, "transcripts", "*.anthropic.json"))
+	if err != nil {
+		return nil, fmt.Errorf("find transcripts: %w", err)
+	}
+	if suite.Quick {
+		files = files[:min(3, len(files))]
+	}
+	found := make([]Vast, len(files))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, file := range files {
+		group.Go(func() error {
+			talk, err := Recorded(file, millionWindow)
+			if err != nil {
+				return err
+			}
+			if suite.Note != nil {
+				suite.Note(talk.Name + " in a window of a million")
+			}
+			found[i], err = b.vast(ctx, &talk, suite.Quick)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, fmt.Errorf("window of a million: %w", err)
+	}
+	var all Vast
+	for i := range found {
+		all.Rows = append(all.Rows, found[i].Rows...)
+		all.Hindsight = append(all.Hindsight, found[i].Hindsight...)
+	}
+	return &all, nil
+}
+
+// vast runs all policies and variants on a session; quickly the rule of rent or buy alone,
+// with a cache of five minutes.
+func (b *Bench) vast(ctx context.Context, talk *Talk, quick bool) (Vast, error) {
+	r, err := read(talk, b.counter)
+	if err != nil {
+		return Vast{}, err
+	}
+	if len(r.ends) == 0 {
+		return Vast{}, errors.New(talk.Name + ": holds no request")
+	}
+	rule := BreakEven(b.Pipeline.IPC.MinContext)
+	left, err := cutsOf(ctx, r, b.with(rule))
+	if err != nil {
+		return Vast{}, err
+	}
+	var found Vast
+	under := conditions()
+	if quick {
+		under = under[:2]
+	}
+	for i, under := range under {
+		variants := []Variant{Windowed(0), rule}
+		switch {
+		case quick:
+			variants = variants[1:]
+		case i == 0:
+			variants = slices.Concat(variants[:1], curve())
+		}
+		rows, err := b.charge(ctx, r, under, variants)
+		if err != nil {
+			return Vast{}, err
+		}
+		found.Rows = append(found.Rows, rows...)
+		for j := range rows {
+			if rows[j].Policy == rule.Name {
+				found.Hindsight = append(found.Hindsight, Hindsight{
+					Session: talk.Name, Prices: under.prices.Name, Pace: under.pace.Name,
+					Cost: rows[j].Cost, Optimum: r.optimum(left, under.prices, under.pace),
+				})
+			}
+		}
+	}
+	return found, nil
+}
+
+// charge returns a row for each policy and variant. What prompts hold of what later turns
+// take up is looked at where the curve is drawn.
+func (b *Bench) charge(ctx context.Context, r *reading, under condition, variants []Variant) ([]Row, error) {
+	r.looksBack = under.pace == Warm() && under.prices == Anthropic()
+	var rows []Row
+	for _, name := range []string{NoCompression, Masking, ContextEditing, SelfCompacting, SelfAt150k} {
+		rows = append(rows, modelled(r, name, under.prices, under.pace))
+	}
+	for _, variant := range variants {
+		ours, err := proxy(ctx, r, b.with(variant), under.prices, under.pace)
+		if err != nil {
+			return nil, err
+		}
+		row := ours.row(r)
+		row.Policy, row.Failures = variant.Name, row.Invalid+row.TooLong
+		rows = append(rows, row)
+	}
+	none := rows[0].Bill
+	largest := int(r.tokens(r.fixed.Tokens + r.sums[len(r.messages)]))
+	for i := range rows {
+		row := &rows[i]
+		row.Session, row.Window, row.Prices, row.Pace, row.IsLong = r.talk.Name, r.talk.Window, under.prices.Name, under.pace.Name, largest >= longSession
+		row.None, row.Worst = row.against(none), row.worst(&none)
+	}
+	return rows, nil
+}

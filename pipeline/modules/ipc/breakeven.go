@@ -1,0 +1,161 @@
+package ipc
+
+import (
+	"slices"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/conversation"
+)
+
+// balance weighs reading a prompt on against writing a shorter one, in the model's tokens
+// and at the model's list price.
+//
+// Whether to compact is the ski rental problem: go on reading a long prompt from the cache
+// (rent), or pay once to write a shorter one (buy). The break-even rule needs no forecast:
+// buy as soon as the rent paid so far has reached the price. However the session goes on,
+// that never costs more than twice what the best decision in hindsight would have, and no
+// rule without dice does better: Karlin, Manasse, Rudolph and Sleator,
+// "Competitive snoopy caching", Algorithmica 3 (1988), 79–119.
+//
+// The rent of a request is what was read of it above what the compaction would leave. It
+// is added up from the history itself, in which each answer stands for a request, down to
+// where the last compaction was made: every replica comes to the same sum, after every
+// restart, without state of its own.
+type balance struct {
+	read, write float64 // prices of a token
+	rate        float64 // the model's tokens for one of o200k
+
+	size     float64 // of the prompt
+	goal     float64 // what a compaction is to leave
+	left     float64 // what one would leave, as far as can be told without planning it
+	fixed    float64 // what precedes every change
+	fresh    float64 // what is written in any case
+	requests int     // since the last compaction that read more than would be left
+	rent     float64 // what they have paid for reading that
+}
+
+// byBreakEven reports whether the rule of rent or buy decides for the exchange.
+func byBreakEven(exchange *pipeline.Exchange) bool {
+	return exchange.Config.IPC.Trigger == pipeline.TriggerBreakEven
+}
+
+// weigh returns the balance of a prompt of size tokens.
+func weigh(exchange *pipeline.Exchange, size int) balance {
+	b := balance{size: float64(size), rate: rateOf(exchange, size)}
+	b.read, b.write = cachePrices(exchange)
+	b.fixed = b.rate * float64(exchange.Fixed+tokensOf(exchange.Digests[:conversation.Lead(exchange.Digests)]))
+	b.fresh = b.rate * float64(fresh(exchange))
+	b.goal = depth(&exchange.Config.IPC, b.fixed)
+	b.left = max(b.goal, b.fixed+b.rate*float64(newestKept(exchange, b.goal/b.rate)))
+	b.add(exchange)
+	return b
+}
+
+// rateOf returns how many of the model's tokens make one of o200k in a prompt of size
+// tokens.
+func rateOf(exchange *pipeline.Exchange, size int) float64 {
+	return max(exchange.Factor, float64(size)/float64(max(1, exchange.Estimate(exchange.Projection))))
+}
+
+// depthShare is how much of minContext a compaction leaves of a conversation. A deeper cut
+// always costs less, and fidelity is its price: of the shares 0.4, 0.3, 0.25 and 0.2 the
+// third is where the measured curve bends, see docs/compaction-bench.md.
+const depthShare = 0.25
+
+// depth returns what a compaction is to leave: the share of minContext behind what
+// precedes the conversation, which is never cut, or less by compressTo.
+func depth(config *pipeline.IPCConfig, fixed float64) float64 {
+	return fixed + min(depthShare, config.CompressTo)*float64(config.MinContext)
+}
+
+// newestKept returns the o200k tokens of the newest turns that stay as they are where a
+// compaction goes down to goal.
+func newestKept(exchange *pipeline.Exchange, goal float64) int {
+	config, turns := exchange.Config.IPC, exchange.Turns
+	newest := min(float64(config.PreserveTokens), goal/2)
+	size := 0
+	for i, turn := range slices.Backward(turns) {
+		next := tokensOf(exchange.Digests[turn.From:turn.To])
+		count := len(turns) - 1 - i
+		if count >= config.PreserveLastTurns && (float64(size) >= newest || float64(size+next) > atMostTimes*newest) {
+			break
+		}
+		size += next
+	}
+	return size
+}
+
+// add adds up the rent since the last compaction.
+func (b *balance) add(exchange *pipeline.Exchange) {
+	least, from := b.left, 0
+	if projection := exchange.Projection; projection != nil {
+		least, from = max(least, float64(projection.After)), projection.Covers
+	}
+	size := b.size
+	digests := exchange.Digests
+	for i := len(digests) - 1; i > from; i-- {
+		size -= b.rate * float64(digests[i].Tokens)
+		if size <= least {
+			return
+		}
+		if digests[i].Role == conversation.Assistant && digests[i-1].Role != conversation.Assistant {
+			b.requests++
+			b.rent += (size - b.left) * b.read
+		}
+	}
+}
+
+// price returns what a compaction costs that writes so many tokens to the cache which
+// would have been read from it.
+func (b *balance) price(rewritten float64) float64 { return max(0, rewritten) * (b.write - b.read) }
+
+// isEven reports whether the rent has reached the price of a compaction that leaves what
+// can be told without planning it.
+func (b *balance) isEven() bool { return b.rent >= b.price(b.left-b.fixed-b.fresh) }
+
+// breakEvenOccasion returns the occasion that a prompt of size tokens below its target is
+// by the rule of rent or buy. On a cold cache the whole prompt is written in any case: a
+// shorter one costs less at once.
+func breakEvenOccasion(exchange *pipeline.Exchange, size int) occasion {
+	if size <= exchange.Config.IPC.MinContext || exchange.Class.IsSide() {
+		return noOccasion
+	}
+	b := weigh(exchange, size)
+	switch {
+	case b.size-b.left < float64(leastFreed(exchange, size)):
+		return noOccasion
+	case isFree(exchange):
+		return idle
+	case b.isEven():
+		return brokeEven
+	}
+	return noOccasion
+}
+
+// hasBrokenEven reports whether the rent has reached the price of an epoch as it was
+// planned.
+func hasBrokenEven(exchange *pipeline.Exchange, epoch *epoch) bool {
+	b := weigh(exchange, epoch.projection.Before)
+	b.left, b.requests, b.rent = float64(epoch.projection.After), 0, 0
+	b.add(exchange)
+	epoch.prediction.rent = int64(b.rent)
+	return b.rent >= b.price(float64(epoch.prediction.rewritten))
+}
+
+// leastFreed returns how many tokens an epoch of a prompt of size tokens must free:
+// minClear of the window or, where the window decides nothing, of the prompt.
+func leastFreed(exchange *pipeline.Exchange, size int) int {
+	whole := exchange.Limit
+	if byBreakEven(exchange) {
+		whole = min(whole, size)
+	}
+	return int(exchange.Config.IPC.MinClear * float64(whole))
+}
+
+func tokensOf(digests []conversation.Digest) int {
+	sum := 0
+	for i := range digests {
+		sum += digests[i].Tokens
+	}
+	return sum
+}

@@ -1,0 +1,33 @@
+package ipc_test
+
+import (
+	"testing"
+	"time"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules/ipc"
+	"palimpsest/pipeline/session"
+)
+
+// BenchmarkBreakEvenDecision is what the rule takes with a request of a thousand turns,
+// in which an hour's cache makes a compaction dearer than what has been read so far.
+func BenchmarkBreakEvenDecision(b *testing.B) {
+	for _, trigger := range []string{pipeline.TriggerWindow, pipeline.TriggerBreakEven} {
+		b.Run(trigger, func(b *testing.B) {
+			u := newUsed(b, 100*million, func(config *pipeline.IPCConfig) {
+				config.Trigger, config.PreserveTokens, config.PreserveLastTurns = trigger, 0, 100
+			})
+			u.heat = session.Heat{At: noon(), TTL: session.LongTTL, Position: 2_000, Model: "claude-sonnet-4-5"}
+			exchange := u.send(b, time.Second, grown(1_000))
+			exchange.Projection, exchange.Report = nil, pipeline.Report{}
+			exchange.Attempts = session.Attempts{At: noon(), Reason: "cost_gate", Size: exchange.Size(nil), Limit: exchange.Limit}
+			module := ipc.New(newCounter(b))
+			b.ResetTimer()
+			for b.Loop() {
+				if err := module.Process(b.Context(), exchange); err != nil || exchange.Projection != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
