@@ -18,7 +18,7 @@ import (
 // provider sent it then. The provider hears nothing of the exchange: nothing is
 // learnt from it, and it costs nothing.
 func (s *Server) answerAgain(c echo.Context, event *Event, post post, written *prompt.Prompt, found *inquiry) error {
-	announced := s.Prompts.Announce(written, event.At)
+	announced := s.Prompts.Announce(written, event.Client, event.At)
 	s.recordRequest(event, written, post.body)
 	s.aside(c.Request().Context(), event, func() { s.recordAgain(event, post.codec, written, found.entry) })
 	asksUsage := written.AsksUsage

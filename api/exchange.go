@@ -75,7 +75,7 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 		if err != nil {
 			return s.refuse(c, codec, event, err)
 		}
-		announced := s.Prompts.Announce(written, event.At)
+		announced := s.Prompts.Announce(written, event.Client, event.At)
 		response, err := s.send(ctx, event, post, written)
 		if err != nil {
 			return s.refuse(c, codec, event, err)

@@ -21,14 +21,17 @@ func (p *Prompt) Seen(now time.Time) session.Seen {
 	return p.seen(now, p.Lane.HandOver(len(p.Exchange.Digests)))
 }
 
-// Announce begins to tell other processes where the request ends, at a time.
-func (w *Writer) Announce(prompt *Prompt, now time.Time) session.Announced {
+// Announce begins to tell other processes where the request of a client ends, at a time.
+func (w *Writer) Announce(prompt *Prompt, client string, now time.Time) session.Announced {
 	if prompt.Lane == nil {
 		return session.Announced{}
 	}
-	exchange, position := prompt.Exchange, len(prompt.Exchange.Digests)
-	seen := prompt.Lane.Place(exchange.Scope, now)
+	exchange, lane, position := prompt.Exchange, prompt.Lane, len(prompt.Exchange.Digests)
+	seen := lane.Place(exchange.Scope, now)
 	seen.Position, seen.Head = position, exchange.Chain[position]
+	if lane.Kind != session.Side && lane.Archived() == 0 { // a new session is listed from now on
+		seen.Title, seen.Client, seen.Model = title(exchange), client, exchange.Request.Model
+	}
 	return w.Resolver.Announce(seen)
 }
 

@@ -28,6 +28,9 @@ const (
 	// prompts stay above the target.
 	targetSetting = "ipc.targetUtilization"
 	turnsSetting  = "ipc.preserveLastTurns"
+
+	// minContextSetting stands beside the choice of what decides when to compress.
+	minContextSetting = "ipc.minContext"
 )
 
 // item is something that people should look at.

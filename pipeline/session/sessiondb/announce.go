@@ -17,7 +17,8 @@ import (
 
 const (
 	sqlAnnounce = `SELECT announce_lanes($1, $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[],
-		$8::uuid[], $9::uuid[], $10::int[], $11::int[], $12::int[], $13::text[], $14::bytea[], $15::int[], $16::timestamptz[])`
+		$8::text[], $9::text[], $10::text[], $11::uuid[], $12::uuid[], $13::int[], $14::int[], $15::int[], $16::text[], $17::bytea[],
+		$18::int[], $19::timestamptz[])`
 	sqlStands = `SELECT l.id, found.position, l.position,
 			coalesce((SELECT max(number) FROM epochs WHERE workspace_id = $1 AND lane_id = l.id), 0),
 			coalesce((SELECT max(number) FROM lane_inserts WHERE workspace_id = $1 AND lane_id = l.id), 0),
@@ -32,6 +33,7 @@ func (s *Store) Announce(ctx context.Context, workspace uuid.UUID, seen []sessio
 	var (
 		sessions, keys, lanes, parents           []uuid.UUID
 		formats, names, sources, upstreams, kind []string
+		titles, clients, models                  []string
 		forks, epochs, inserts, positions        []int
 		heads                                    [][]byte
 		times                                    []time.Time
@@ -41,6 +43,8 @@ func (s *Store) Announce(ctx context.Context, workspace uuid.UUID, seen []sessio
 		sessions, keys = append(sessions, one.Session), append(keys, one.Scope.APIKey)
 		formats, names = append(formats, string(one.Scope.Format)), append(names, storable(one.Name))
 		sources, upstreams = append(sources, storable(one.Source)), append(upstreams, storable(one.Scope.Upstream))
+		titles, clients = append(titles, storable(one.Title)), append(clients, storable(one.Client))
+		models = append(models, storable(one.Model))
 		lanes, parents = append(lanes, one.Lane), append(parents, one.Parent)
 		forks, epochs, inserts = append(forks, one.ForkAt), append(epochs, one.Inherited), append(inserts, one.Taken)
 		kind = append(kind, string(cmp.Or(one.Kind, session.Main)))
@@ -52,7 +56,7 @@ func (s *Store) Announce(ctx context.Context, workspace uuid.UUID, seen []sessio
 	}
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		_, err := tx.Statement.ConnPool.ExecContext(ctx, sqlAnnounce, workspace, sessions, keys, formats, names, sources, upstreams,
-			lanes, parents, forks, epochs, inserts, kind, heads, positions, times)
+			titles, clients, models, lanes, parents, forks, epochs, inserts, kind, heads, positions, times)
 		return err
 	})
 	if err != nil {

@@ -225,3 +225,20 @@ func (f *fixture) addAnswer(t *testing.T, id uuid.UUID, text string) [sha256.Siz
 	}
 	return hash
 }
+
+func TestAnnouncedSessionIsListedAsItsRecordWillName(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	seen := f.conversationOf(1).seen()
+	if err := f.store.Announce(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
+		t.Fatal(err)
+	}
+	page, err := f.store.Sessions(t.Context(), f.scope.Workspace, session.Filter{Limit: 2})
+	if err != nil || len(page.Sessions) != 1 {
+		t.Fatalf("%+v: %v", page, err)
+	}
+	got := page.Sessions[0]
+	if got.ID != seen.Session || got.Title != seen.Title || got.Client != seen.Client || got.Model != seen.Model || got.Exchanges != 0 {
+		t.Errorf("before its first request is recorded it is %+v", got)
+	}
+}

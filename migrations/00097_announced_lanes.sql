@@ -7,24 +7,25 @@
 -- +goose StatementBegin
 CREATE FUNCTION announce_lanes(
   workspace uuid, sessions uuid[], keys uuid[], formats text[], names text[], sources text[], upstreams text[],
+  titles text[], clients text[], models text[],
   lanes uuid[], parents uuid[], forks int[], fork_epochs int[], fork_inserts int[], kinds text[],
   heads bytea[], positions int[], times timestamptz[]
 ) RETURNS void LANGUAGE sql AS $$
   SELECT set_config('synchronous_commit', 'off', true);
 
-  INSERT INTO sessions (workspace_id, id, api_key_id, format, name, source, upstream, started_at, last_at)
-  SELECT DISTINCT ON (id) $1, id, key, format, name, source, upstream, at, at
-  FROM unnest($2, $3, $4, $5, $6, $7, $16) AS t (id, key, format, name, source, upstream, at) ORDER BY id, at
+  INSERT INTO sessions (workspace_id, id, api_key_id, format, name, source, upstream, title, client, model, started_at, last_at)
+  SELECT DISTINCT ON (id) $1, id, key, format, name, source, upstream, title, client, model, at, at
+  FROM unnest($2, $3, $4, $5, $6, $7, $8, $9, $10, $19) AS t (id, key, format, name, source, upstream, title, client, model, at) ORDER BY id, at
   ON CONFLICT DO NOTHING;
 
   INSERT INTO lanes (workspace_id, id, session_id, parent_id, fork_at, fork_epoch, fork_insert, kind, position, created_at, last_at)
   SELECT DISTINCT ON (id) $1, id, session, nullif(parent, '00000000-0000-0000-0000-000000000000'), fork, epoch, insert, kind, position, at, at
-  FROM unnest($8, $2, $9, $10, $11, $12, $13, $15, $16) AS t (id, session, parent, fork, epoch, insert, kind, position, at) ORDER BY id, at
+  FROM unnest($11, $2, $12, $13, $14, $15, $16, $18, $19) AS t (id, session, parent, fork, epoch, insert, kind, position, at) ORDER BY id, at
   ON CONFLICT DO NOTHING;
 
   INSERT INTO lane_heads (workspace_id, head, lane_id, position, seen_at)
   SELECT DISTINCT ON (head) $1, head, lane, position, at
-  FROM unnest($14, $8, $15, $16) AS t (head, lane, position, at) WHERE head IS NOT NULL ORDER BY head, at DESC
+  FROM unnest($17, $11, $18, $19) AS t (head, lane, position, at) WHERE head IS NOT NULL ORDER BY head, at DESC
   ON CONFLICT (workspace_id, head) DO UPDATE SET lane_id = excluded.lane_id, seen_at = excluded.seen_at
     WHERE excluded.seen_at > lane_heads.seen_at;
 $$;
