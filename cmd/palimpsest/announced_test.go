@@ -27,14 +27,14 @@ func TestSessionIsListedBeforeItsFirstAnswer(t *testing.T) {
 	var list struct {
 		Data []struct {
 			Title, Client, Model string
-			Exchanges            int
+			Requests             int
 		}
 	}
 	w.until(func() bool {
 		w.call(http.MethodGet, "/api/v1/sessions", nil, http.StatusOK, &list)
 		return len(list.Data) == 1
 	})
-	if s := list.Data[0]; s.Title != "Fix the parser" || s.Client != "claude-code" || s.Model != "claude-sonnet-4-5" || s.Exchanges != 0 {
+	if s := list.Data[0]; s.Title != "Fix the parser" || s.Client != "claude-code" || s.Model != "claude-sonnet-4-5" || s.Requests != 0 {
 		t.Errorf("while the answer is written it is %+v", s)
 	}
 	close(release)
