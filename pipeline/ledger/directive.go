@@ -61,6 +61,15 @@ func isDirective(sentence string) bool {
 	return chooses(low)
 }
 
+// ordered returns what a sentence orders: all of it, or of a question the preference that it
+// tells.
+func ordered(sentence string) (order string, found bool) {
+	if isDirective(sentence) {
+		return sentence, true
+	}
+	return preference(sentence)
+}
+
 // lower returns a sentence in small letters, with plain apostrophes.
 func lower(sentence string) string {
 	return strings.ReplaceAll(strings.ToLower(sentence), "’", "'")

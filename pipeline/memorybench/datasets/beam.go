@@ -11,6 +11,9 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
+// orders are the abilities whose questions follow what a person ordered.
+var orders = []string{"preference_following", "instruction_following"}
+
 // beam reads a folder of chats of one length, such as chats/100K: a person and a model talk,
 // and evidence is a message. Questions that nothing answers are left out, and so are those
 // whose authors name no message.
@@ -63,11 +66,22 @@ func beamChat(folder string) (Conversation, error) {
 				return told, fmt.Errorf("source_chat_ids: %w", err)
 			}
 			evidence := numbers(sources, nil)
+			if at := slices.Index(told.Units, first(evidence)); at >= 0 && slices.Contains(orders, ability) {
+				told.order(ability, textOf(&told.Messages[at]))
+			}
 			slices.Sort(evidence)
 			told.ask(one.Question, ability, slices.Compact(evidence))
 		}
 	}
 	return told, nil
+}
+
+// first returns the first of some units, or -1.
+func first(units []int) int {
+	if len(units) == 0 {
+		return -1
+	}
+	return units[0]
 }
 
 // numbers returns all numbers in a value of JSON: sources are lists, or objects of lists.

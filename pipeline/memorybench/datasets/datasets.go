@@ -26,6 +26,7 @@ type Conversation struct {
 	Messages  []conversation.Message
 	Units     []int // the unit of each message, ascending
 	Questions []Question
+	Orders    []Order
 }
 
 // Question is asked when its conversation is over.
@@ -36,7 +37,7 @@ type Question struct {
 }
 
 // Load reads every set in a directory: locomo10.json, the folders of chats of BEAM (chats/100K
-// and so on), and longmemeval_*.json. It returns os.ErrNotExist where there is none.
+// and so on), and longmemeval_*.json. An empty directory is os.ErrNotExist.
 func Load(directory string) ([]Dataset, error) {
 	var sets []Dataset
 	for _, known := range []struct {

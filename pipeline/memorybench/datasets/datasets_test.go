@@ -2,8 +2,10 @@ package datasets_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,6 +73,32 @@ func TestPublicSetsAreRead(t *testing.T) {
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("read\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestOrdersAreLookedForInTheLastPrompt(t *testing.T) {
+	t.Parallel()
+	turns := []string{`{"role":"user","id":0,"content":"Always answer in verse. ->-> 1,1"}`, `{"role":"user","id":1,"content":"I prefer trains, is that fine? ->-> 1,2"}`}
+	for id := 2; id < 60; id++ {
+		role := []string{"assistant", "user"}[id%2]
+		turns = append(turns, fmt.Sprintf(`{"role":%q,"id":%d,"content":"This is part %d. %s"}`, role, id, id, strings.Repeat("It tells of many small things. ", 60)))
+	}
+	sets, err := datasets.Load(write(t, map[string]string{
+		"chats/100K/1/chat.json": `[{"turns":[[` + strings.Join(turns, ",") + `]]}]`,
+		"chats/100K/1/probing_questions/probing_questions.json": `{"instruction_following":[{"question":"How?","source_chat_ids":[0]},{"question":"What?","source_chat_ids":[20]}],
+			"preference_following":[{"question":"Which?","source_chat_ids":[1]}],"summarization":[{"question":"All?","source_chat_ids":[1]}]}`,
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := datasets.Survive(t.Context(), &sets[0], 8_000)
+	want := []datasets.Survival{{Ability: "instruction_following", Kept: 1, Given: 2}, {Ability: "preference_following", Kept: 1, Given: 1}}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+	table := datasets.SurvivalTable(&sets[0], []int{8_000}, [][]datasets.Survival{got})
+	if !strings.Contains(table, "| 8000 | instruction following | 2 | 1 | **50.0 %** |") {
+		t.Errorf("the table is\n%s", table)
 	}
 }
 

@@ -85,7 +85,7 @@ func run(ctx context.Context, wanted options) error {
 		text.WriteString("\n### " + set.title + "\n\n" + tables)
 	}
 	if wanted.datasets != "" {
-		tables, err := published(wanted.datasets)
+		tables, err := published(ctx, wanted.datasets)
 		if err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func tell(page, target, tables string) error {
 }
 
 // published returns the tables of the public sets in a directory.
-func published(directory string) (string, error) {
+func published(ctx context.Context, directory string) (string, error) {
 	sets, err := datasets.Load(directory)
 	if err != nil {
 		return "", fmt.Errorf("published sets: %w", err)
@@ -119,6 +119,16 @@ func published(directory string) (string, error) {
 	for i := range sets {
 		fmt.Fprintln(os.Stderr, "measuring:", sets[i].Name)
 		tables = append(tables, datasets.Markdown(&sets[i], datasets.Measure(&sets[i], datasets.Search), datasets.Measure(&sets[i], datasets.BM25)))
+		windows := []int{32_000, 16_000}
+		found := make([][]datasets.Survival, len(windows))
+		for at, window := range windows {
+			if found[at], err = datasets.Survive(ctx, &sets[i], window); err != nil {
+				return "", fmt.Errorf("%s: %w", sets[i].Name, err)
+			}
+		}
+		if len(found[0]) > 0 {
+			tables = append(tables, datasets.SurvivalTable(&sets[i], windows, found))
+		}
 	}
 	return strings.Join(tables, "\n"), nil
 }
