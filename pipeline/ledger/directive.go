@@ -145,7 +145,10 @@ func (l *Ledger) trimDirectives() {
 
 // addPlan keeps a plan that the person approved.
 func (l *Ledger) addPlan(place Place, plan string) {
-	if plan = strings.TrimSpace(plan); plan != "" {
+	if plan = strings.TrimSpace(plan); len(plan) > planCharacters {
+		plan = Outline(plan)
+	}
+	if plan != "" {
 		l.addDirective(Directive{Place: place, Kind: Plan, Text: bounded(plan, planCharacters)})
 	}
 }
