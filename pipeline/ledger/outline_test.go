@@ -28,7 +28,7 @@ func TestLongPlansKeepEveryStep(t *testing.T) {
 	for i := range 60 {
 		fmt.Fprintf(&plan, "%d. Do step %d of the work. %s\n", i+1, i+1, strings.Repeat("It has many details. ", 10))
 	}
-	text := new(talk).user("Implement the following plan:\n\n" + plan.String()).says("ok").ledger().Text(10_000, words)
+	text := new(talk).user("Implement the following plan:\n\n"+plan.String()).says("ok").ledger().Text(10_000, words)
 	for i := range 60 {
 		if !strings.Contains(text, fmt.Sprintf("%d. Do step %d of the work.", i+1, i+1)) {
 			t.Fatalf("step %d is missing in\n%s", i+1, text)

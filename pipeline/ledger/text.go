@@ -126,7 +126,7 @@ func (l *Ledger) orders() *section {
 	}
 	s := &section{title: "Directives of the user, word for word:", lines: inOrder(lines), share: 60, parts: "directives"}
 	for _, strong := range []bool{true, false} {
-		for i := len(lines) - 1; i >= 0; i-- {
+		for i := range slices.Backward(lines) {
 			if isStrong(lines[i].text) == strong {
 				s.order = append(s.order, i)
 			}

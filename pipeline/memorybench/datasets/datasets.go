@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"palimpsest/pipeline/conversation"
 )
@@ -70,6 +71,17 @@ func Load(directory string) ([]Dataset, error) {
 func (c *Conversation) add(role conversation.Role, text string, unit int) {
 	c.Messages = append(c.Messages, conversation.Message{Role: role, Blocks: []conversation.Block{{Kind: conversation.Text, Text: text}}})
 	c.Units = append(c.Units, unit)
+}
+
+// Places returns the messages of some units.
+func (c *Conversation) Places(units []int) []int {
+	var places []int
+	for at, unit := range c.Units {
+		if slices.Contains(units, unit) {
+			places = append(places, at)
+		}
+	}
+	return places
 }
 
 // ask adds a question whose evidence is known.

@@ -85,7 +85,7 @@ func run(ctx context.Context, wanted options) error {
 		text.WriteString("\n### " + set.title + "\n\n" + tables)
 	}
 	if wanted.datasets != "" {
-		tables, err := published(ctx, wanted.datasets)
+		tables, err := published(ctx, counter, wanted.datasets)
 		if err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func tell(page, target, tables string) error {
 }
 
 // published returns the tables of the public sets in a directory.
-func published(ctx context.Context, directory string) (string, error) {
+func published(ctx context.Context, counter *tokens.Counter, directory string) (string, error) {
 	sets, err := datasets.Load(directory)
 	if err != nil {
 		return "", fmt.Errorf("published sets: %w", err)
@@ -119,6 +119,11 @@ func published(ctx context.Context, directory string) (string, error) {
 	for i := range sets {
 		fmt.Fprintln(os.Stderr, "measuring:", sets[i].Name)
 		tables = append(tables, datasets.Markdown(&sets[i], datasets.Measure(&sets[i], datasets.Search), datasets.Measure(&sets[i], datasets.BM25)))
+		back, size, err := memorybench.NewRehydration(counter).Published(ctx, &sets[i])
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", sets[i].Name, err)
+		}
+		tables = append(tables, memorybench.Figures([]memorybench.Figure{back}), fmt.Sprintf("%.0f tokens come back for a question on average.\n", size))
 		windows := []int{32_000, 16_000}
 		found := make([][]datasets.Survival, len(windows))
 		for at, window := range windows {
@@ -159,6 +164,13 @@ func measure(ctx context.Context, counter *tokens.Counter, recall, labelled, com
 	ordinary, err := bench.Ordinary(ctx, requests)
 	if err != nil {
 		return "", err
+	}
+	typed, err := bench.Typed(ctx, set)
+	if err != nil {
+		return "", err
+	}
+	if typed.Cases > 0 {
+		ordinary = append(ordinary, typed)
 	}
 	text.WriteString("\n**rehydrator**\n\n" + memorybench.Figures(slices.Concat(figures, []memorybench.Figure{back}, ordinary)))
 	detected, err := memorybench.Detection(ctx, counter, requests)

@@ -146,7 +146,7 @@ func (p *present) shows(known *file) bool {
 type entry struct {
 	message int
 	text    string
-	outline string // what stands for a text that does not fit; empty: nothing does
+	outline string // stands for a text that does not fit; may be empty
 }
 
 // directivesOf returns directives: the plan that holds, then the newest first.
