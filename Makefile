@@ -137,8 +137,8 @@ bench-compaction: ## compare ways to compact sessions; writes docs/compaction-be
 	go run ./pipeline/compactionbench/table -write docs/compaction-bench.md $(ARGS)
 
 .PHONY: bench-memory
-bench-memory: bench-memory-speed ## measure what the memory finds again and brings back, and how fast; writes docs/memory-bench.md; DOCUMENTS=1000000
-	go run ./pipeline/memorybench/table -write docs/memory-bench.md $(ARGS)
+bench-memory: bench-memory-speed ## measure what the memory finds again and brings back, and how fast; writes docs/memory-bench.md; DOCUMENTS=1000000 DATASETS=dir (LoCoMo, BEAM, LongMemEval)
+	go run ./pipeline/memorybench/table -datasets '$(DATASETS)' -write docs/memory-bench.md $(ARGS)
 
 .PHONY: bench-memory-speed
 bench-memory-speed: ## the speed of the search alone, which takes longest; DOCUMENTS=1000000

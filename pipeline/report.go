@@ -86,7 +86,7 @@ type ModuleReport struct {
 
 // Event is something a module did or could not do. Type is one of started,
 // completed, truncated, failed, rejected, skipped, target_unreachable,
-// protection_lifted, ….
+// protection_lifted, directives_left_out, ….
 type Event struct {
 	Module string `json:"module"`
 	Type   string `json:"type"`

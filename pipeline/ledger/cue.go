@@ -22,14 +22,20 @@ func (c cues) in(low string) bool {
 			at++
 			continue
 		}
-		end := wordEnd(low, at)
-		for _, words := range c[low[at:end]] {
-			rest := low[at:]
-			if strings.HasPrefix(rest, words) && (len(rest) == len(words) || !isWordByte(rest[len(words)]) || !isWordByte(words[len(words)-1])) {
-				return true
-			}
+		if c.starts(low[at:]) {
+			return true
 		}
-		at = end
+		at = wordEnd(low, at)
+	}
+	return false
+}
+
+// starts reports whether a text in small letters begins with any of the words.
+func (c cues) starts(low string) bool {
+	for _, words := range c[low[:wordEnd(low, 0)]] {
+		if strings.HasPrefix(low, words) && (len(low) == len(words) || !isWordByte(low[len(words)]) || !isWordByte(words[len(words)-1])) {
+			return true
+		}
 	}
 	return false
 }

@@ -61,6 +61,15 @@ func isDirective(sentence string) bool {
 	return chooses(low)
 }
 
+// ordered returns what a sentence orders: all of it, or of a question the preference that it
+// tells.
+func ordered(sentence string) (order string, found bool) {
+	if isDirective(sentence) {
+		return sentence, true
+	}
+	return preference(sentence)
+}
+
 // lower returns a sentence in small letters, with plain apostrophes.
 func lower(sentence string) string {
 	return strings.ReplaceAll(strings.ToLower(sentence), "’", "'")
@@ -136,7 +145,10 @@ func (l *Ledger) trimDirectives() {
 
 // addPlan keeps a plan that the person approved.
 func (l *Ledger) addPlan(place Place, plan string) {
-	if plan = strings.TrimSpace(plan); plan != "" {
+	if plan = strings.TrimSpace(plan); len(plan) > planCharacters {
+		plan = Outline(plan)
+	}
+	if plan != "" {
 		l.addDirective(Directive{Place: place, Kind: Plan, Text: bounded(plan, planCharacters)})
 	}
 }

@@ -64,6 +64,30 @@ func TestTypedDirectivesAreKeptVerbatim(t *testing.T) {
 	}
 }
 
+// D4: people tell what they prefer in the same sentence in which they ask for something.
+func TestPreferenceInAQuestionIsKept(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		typed string
+		want  []string
+	}{
+		{"I'm short of space, so I prefer small libraries, can you find one?", []string{"I prefer small libraries"}},
+		{"I prefer sneakers with a sleek, modern look in neutral colors, do you have any recommendations?", []string{"I prefer sneakers with a sleek, modern look in neutral colors"}},
+		{"I prefer editing in short bursts, you know, 30 minutes at a time, so how do I keep that up?", []string{"I prefer editing in short bursts, you know, 30 minutes at a time"}},
+		{"I’d really prefer tabs over spaces but I'm not sure, what do you think?", []string{"I’d really prefer tabs over spaces but I'm not sure"}},
+		{"We'd rather use Postgres - is that possible?", []string{"We'd rather use Postgres"}},
+		{"I prefer trains, but I'm not sure, is that slow?", []string{"I prefer trains"}},
+		{"I prefer the aisle, please.", []string{"I prefer the aisle, please."}},
+		{"What do I prefer?", nil},
+		{"Do you know which one they prefer, tabs or spaces?", nil},
+		{"Why would I prefer?", nil},
+	} {
+		if got := typedOf(new(talk).user(test.typed).says("ok").ledger()); !slices.Equal(got, test.want) {
+			t.Errorf("%q: %q, want %q", test.typed, got, test.want)
+		}
+	}
+}
+
 // D4: what a system message or a person's hook orders holds on like what is typed.
 func TestOrdersOfSystemMessagesAndHooksAreKept(t *testing.T) {
 	t.Parallel()

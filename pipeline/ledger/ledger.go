@@ -179,9 +179,10 @@ func (l *Ledger) addUser(place Place, message *conversation.Message) {
 // addTyped notes what a person ordered and decided.
 func (l *Ledger) addTyped(place Place, text string) {
 	for line := range sentences(text) {
+		order, found := ordered(line)
 		switch {
-		case isDirective(line):
-			l.addDirective(Directive{Place: place, Kind: Typed, Text: bounded(line, directiveCharacters)})
+		case found:
+			l.addDirective(Directive{Place: place, Kind: Typed, Text: bounded(order, directiveCharacters)})
 		case isDecision(line):
 			l.addDecision(Decision{Place: place, Role: conversation.User, Text: line})
 		}
@@ -221,8 +222,8 @@ func (l *Ledger) addHooks(place Place, text string) {
 // addOrders notes the standing orders in a text.
 func (l *Ledger) addOrders(place Place, text string) {
 	for line := range sentences(text) {
-		if isDirective(line) {
-			l.addDirective(Directive{Place: place, Kind: Typed, Text: bounded(line, directiveCharacters)})
+		if order, found := ordered(line); found {
+			l.addDirective(Directive{Place: place, Kind: Typed, Text: bounded(order, directiveCharacters)})
 		}
 	}
 }

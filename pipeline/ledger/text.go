@@ -15,6 +15,7 @@ type section struct {
 	share int      // of what is left when the sections before had theirs
 	parts string   // what a line is called where some are left out
 	keeps bool     // the first lines matter most, not the newest
+	order []int    // of the lines, that which matters most first; nil: by keeps
 
 	costs  []int // of the lines that were measured, the one that matters most first
 	need   int   // tokens of the whole section; more than there are where it cannot fit
@@ -32,8 +33,9 @@ type line struct {
 // tokens by count; it is empty where nothing fits. What the person ordered and the
 // files that were changed come first and are the last to be cut; the other
 // sections share what is left, and what one does not need goes to the others.
-// Where a section is cut the oldest entries go, and a line says how many. The text
-// depends on the entries alone.
+// Where a section is cut the oldest entries go, of the orders first those that are
+// wishes for the work at hand, and a line says how many. The text depends on the
+// entries alone.
 func (l *Ledger) Text(budget int, count func(string) int) string {
 	first, rest := l.sections()
 	for limit := budget; limit > 0; {
@@ -51,11 +53,22 @@ func (l *Ledger) Text(budget int, count func(string) int) string {
 	return ""
 }
 
+// LeftOut returns how many typed directives a text of the ledger left out for its budget.
+func (l *Ledger) LeftOut(text string) int {
+	left := 0
+	for _, line := range l.orders().lines {
+		if !strings.Contains(text, line) {
+			left++
+		}
+	}
+	return left
+}
+
 // sections returns the parts of the block: those that come before all others, and
 // the rest. The order within each is the one in which they stand.
 func (l *Ledger) sections() (first, rest []*section) {
 	first = []*section{
-		{title: "Directives of the user, word for word:", lines: l.typed(), share: 60, parts: "directives"},
+		l.orders(),
 		{title: "Modified files:", lines: l.files(func(f *File) int {
 			if f.Gone {
 				return Never
@@ -103,14 +116,23 @@ func withLines(sections []*section) []*section {
 	return slices.DeleteFunc(sections, func(s *section) bool { return len(s.lines) == 0 })
 }
 
-func (l *Ledger) typed() []string {
+// orders are the typed directives: strong ones matter most, and of those the newest.
+func (l *Ledger) orders() *section {
 	var lines []line
 	for _, directive := range l.Directives {
 		if directive.Kind == Typed {
 			lines = append(lines, line{directive.Message, directive.Text})
 		}
 	}
-	return inOrder(lines)
+	s := &section{title: "Directives of the user, word for word:", lines: inOrder(lines), share: 60, parts: "directives"}
+	for _, strong := range []bool{true, false} {
+		for i := range slices.Backward(lines) {
+			if isStrong(lines[i].text) == strong {
+				s.order = append(s.order, i)
+			}
+		}
+	}
+	return s
 }
 
 // files returns the files for which at names a message.
@@ -192,10 +214,18 @@ func measure(sections []*section, limit int, count func(string) int) {
 
 // at returns the line that matters most but i.
 func (s *section) at(i int) string {
-	if s.keeps {
-		return s.lines[i]
+	return s.lines[s.place(i)]
+}
+
+// place returns where the line that matters most but i stands.
+func (s *section) place(i int) int {
+	switch {
+	case s.order != nil:
+		return s.order[i]
+	case s.keeps:
+		return i
 	}
-	return s.lines[len(s.lines)-1-i]
+	return len(s.lines) - 1 - i
 }
 
 // share grants each section what it needs, or where that is too much its share,
@@ -249,23 +279,26 @@ func (s *section) write(text *strings.Builder, count func(string) int) {
 		left -= s.costs[kept]
 		kept++
 	}
-	text.WriteString(s.title + "\n")
-	if s.keeps {
-		for _, line := range s.lines[:kept] {
-			text.WriteString(line + "\n")
-		}
-		text.WriteString(s.leftOut(len(s.lines) - kept))
-		return
+	places := make([]int, kept)
+	for i := range places {
+		places[i] = s.place(i)
 	}
-	text.WriteString(s.leftOut(len(s.lines) - kept))
-	for _, line := range s.lines[len(s.lines)-kept:] {
-		text.WriteString(line + "\n")
+	slices.Sort(places)
+	text.WriteString(s.title + "\n")
+	if !s.keeps {
+		text.WriteString(s.leftOut(len(s.lines) - kept))
+	}
+	for _, place := range places {
+		text.WriteString(s.lines[place] + "\n")
+	}
+	if s.keeps {
+		text.WriteString(s.leftOut(len(s.lines) - kept))
 	}
 }
 
 // leftOut says how many lines are missing.
 func (s *section) leftOut(lines int) string {
-	if s.keeps {
+	if s.keeps || s.order != nil {
 		return fmt.Sprintf("(%d more %s not shown)\n", lines, s.parts)
 	}
 	return fmt.Sprintf("(%d older %s not shown)\n", lines, s.parts)

@@ -112,7 +112,7 @@ func TestDirectivesAndModifiedFilesAreTheLastToBeCut(t *testing.T) {
 	if strings.Contains(tight, "Commands") || strings.Contains(tight, "only read") {
 		t.Errorf("the rest is not cut first:\n%s", tight)
 	}
-	for _, newest := range []string{"Never break rule 39.", "/p/39.go", "older directives not shown)", "older modified files not shown)"} {
+	for _, newest := range []string{"Never break rule 39.", "/p/39.go", "more directives not shown)", "older modified files not shown)"} {
 		if !strings.Contains(tight, newest) {
 			t.Errorf("%q is missing in\n%s", newest, tight)
 		}
@@ -177,4 +177,33 @@ func TestTheBlockStaysWithinItsBudget(t *testing.T) {
 			t.Fatalf("once\n%s\nthen\n%s", text, again)
 		}
 	})
+}
+
+// D4: where not all directives fit, wishes for the work at hand go before standing orders,
+// however new they are, and what is left out is counted.
+func TestStandingOrdersOutlastWishes(t *testing.T) {
+	t.Parallel()
+	var c talk
+	c.user("Always answer in French.")
+	c.user("I prefer trains over planes, can you find me one?")
+	c.user("make sure nothing is pushed")
+	wishes := 60
+	for i := range wishes {
+		c.user(fmt.Sprintf("I want to make sure that form %d works.", i))
+		c.user(fmt.Sprintf("can you ensure that page %d loads?", i))
+		c.user(fmt.Sprintf("I've never fixed bug %d.", i))
+	}
+	kept := c.ledger()
+	text := kept.Text(60, words)
+	for _, order := range []string{"#0 Always answer in French.\n", "I prefer trains over planes\n", "make sure nothing is pushed"} {
+		if !strings.Contains(text, order) {
+			t.Errorf("%q is missing in\n%s", order, text)
+		}
+	}
+	if shown := strings.Count(text, "#"); kept.LeftOut(text) != 3+3*wishes-shown || !strings.Contains(text, fmt.Sprintf("(%d more directives not shown)", kept.LeftOut(text))) {
+		t.Errorf("%d left out, %d shown in\n%s", kept.LeftOut(text), shown, text)
+	}
+	if whole := kept.Text(10_000, words); kept.LeftOut(whole) != 0 || kept.LeftOut("") != 3+3*wishes {
+		t.Errorf("%d of the whole text left out, %d of none", kept.LeftOut(whole), kept.LeftOut(""))
+	}
 }

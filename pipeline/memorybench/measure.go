@@ -46,14 +46,9 @@ type Bench struct {
 // New returns a bench on a set. count counts the tokens of a text.
 func New(set *Recorded, count func(string) int) *Bench {
 	b := &Bench{set: set, count: count, lanes: map[string]*search.Memory{}, bases: map[string]int{}}
-	var ids []string
-	for id := range set.Sessions {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
 	var all []search.Document
 	base := 0
-	for _, id := range ids {
+	for _, id := range set.ids() {
 		messages := set.Sessions[id]
 		b.lanes[id] = search.NewMemory(search.Documents(0, messages))
 		b.bases[id] = base

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -71,6 +73,9 @@ func Load(directory string) (*Recorded, error) {
 	}
 	return set, nil
 }
+
+// ids returns the ids of the sessions, in order.
+func (r *Recorded) ids() []string { return slices.Sorted(maps.Keys(r.Sessions)) }
 
 // message is a message as it is recorded: its calls and results are lines of text.
 type message struct {

@@ -331,6 +331,9 @@ func TestTheDatabaseRanksAsMemoryDoes(t *testing.T) {
 			}),
 			result(id, strings.Repeat(fmt.Sprintf("line about phase%d and value%d\n", i%13, i%17), 1+i%9)))
 	}
+	for i := range 35 { // neighbors lend to each other
+		raw = append(raw, say("user", fmt.Sprintf("What about value%d of topic%d?", i%17, i%6)), say("assistant", strings.Repeat(fmt.Sprintf("It is topic%d, phase%d. ", i%5, i%13), 1+i%29)))
+	}
 	f.put(t, entries(raw...)...)
 	index := f.indexed(t)
 	var messages []conversation.Message
@@ -343,7 +346,7 @@ func TestTheDatabaseRanksAsMemoryDoes(t *testing.T) {
 	}
 	memory := search.NewMemory(search.Documents(0, messages))
 	for _, text := range []string{
-		"Earlier you ran a command to: Do step 31. What exactly did it print?", "src/part3/file7.go", "file7.go phase3", "phase3 value5 step12", "value9", `"phase12 and value2"`,
+		"Earlier you ran a command to: Do step 31. What exactly did it print?", "src/part3/file7.go", "file7.go phase3", "phase3 value5 step12", "value9", "topic3 phase4", "what of topic5 and value16", `"phase12 and value2"`,
 	} {
 		var want []string
 		for _, match := range memory.Search(search.Ask(text), 0, 10) {

@@ -65,6 +65,7 @@ type rankedDocument struct {
 	archive.Hit
 
 	part int
+	rank float64 // by its text
 }
 
 func (d *rankedDocument) place() vectorPlace {

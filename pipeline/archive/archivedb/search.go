@@ -18,7 +18,7 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-const sqlSearch = `SELECT lane, session, from_message, to_message, in_part, archived, score
+const sqlSearch = `SELECT lane, session, from_message, to_message, in_part, archived, rank, score
 	FROM search_documents($1::text::bigint[], $2::float8[], $3::bool[], $4::text::bigint[], $5, $6, $7, $8, $9, $10, $11)`
 
 const (
@@ -148,7 +148,7 @@ func (x *Index) ranked(ctx context.Context, workspace uuid.UUID, query *archive.
 	if len(question.Wanted) == 0 {
 		return nil, nil
 	}
-	arguments, err := x.arguments(ctx, workspace, query, question, most)
+	arguments, err := x.arguments(ctx, workspace, query, question, max(most, search.MostLending))
 	if err != nil {
 		return nil, err
 	}
@@ -161,14 +161,17 @@ func (x *Index) ranked(ctx context.Context, workspace uuid.UUID, query *archive.
 		defer rows.Close()
 		for rows.Next() {
 			var one rankedDocument
-			if err := rows.Scan(&one.Lane, &one.Session, &one.From, &one.To, &one.part, &one.At, &one.Score); err != nil {
+			if err := rows.Scan(&one.Lane, &one.Session, &one.From, &one.To, &one.part, &one.At, &one.rank, &one.Score); err != nil {
 				return err
 			}
 			ranked = append(ranked, one)
 		}
 		return rows.Err()
 	})
-	return ranked, err
+	search.Lend(ranked, func(d *rankedDocument) search.Ranked {
+		return search.Ranked{Lane: d.Lane, From: d.From, To: d.To, Rank: d.rank}
+	})
+	return ranked[:min(most, len(ranked))], err
 }
 
 // arguments are those of search_documents.

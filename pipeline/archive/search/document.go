@@ -38,6 +38,7 @@ type field struct {
 	weight float64
 	name   bool // a description or title: can be asked for as a whole
 	files  bool // names files
+	spoken bool // all that a message says
 }
 
 // What a word counts by where it stands. The figures come from make bench-memory.
@@ -148,7 +149,7 @@ func spoken(message *conversation.Message) Document {
 		}
 		if text = strings.TrimSpace(text); text != "" {
 			document.blocks = append(document.blocks, conversation.Block{Kind: conversation.Text, Text: text})
-			document.fields = append(document.fields, field{text: text, weight: weight})
+			document.fields = append(document.fields, field{text: text, weight: weight, spoken: true})
 		}
 	}
 	return document

@@ -44,7 +44,7 @@ func NewMemory(documents []Document) *Memory {
 // Match is a document that answers a question.
 type Match struct {
 	Document Document
-	Rank     float64 // by which matches are ordered
+	Rank     float64 // by which matches are ordered, but for what neighbors lend
 	Score    float64 // share of the question's weight that the document holds, 0 to 1
 }
 
@@ -84,6 +84,7 @@ func (m *Memory) Search(question Question, before, limit int) []Match {
 	slices.SortFunc(matches, func(a, b Match) int {
 		return cmp.Or(cmp.Compare(b.Rank, a.Rank), cmp.Compare(b.Document.From, a.Document.From), cmp.Compare(a.Document.Part, b.Document.Part))
 	})
+	Lend(matches, func(m *Match) Ranked { return Ranked{From: m.Document.From, To: m.Document.To, Rank: m.Rank} })
 	return matches[:min(limit, len(matches))]
 }
 

@@ -32,13 +32,14 @@ const (
 
 // The saturation and the normalisation by length of BM25 (Robertson and Zaragoza,
 // "The Probabilistic Relevance Framework: BM25 and Beyond", 2009), with the fields
-// of BM25F weighted before they saturate. Only results and contents, which are long
-// for no merit, are normalised.
+// of BM25F weighted before they saturate. Results, contents, and what people and models
+// write are long for no merit; only these are normalized, by how long each usually is.
 const (
 	saturation   = 1.2
 	lengthShare  = 0.6
-	averageWords = 400.0
-	mostCounted  = 4.0 // of one word in one long field
+	averageWords = 400.0 // of results and contents
+	spokenWords  = 50.0  // of what a person or a model writes
+	mostCounted  = 4.0   // of one word in one long field
 )
 
 // Terms returns the terms of a document, each once, ordered by their text.
@@ -82,13 +83,24 @@ func (d *Document) weigh(field *field, weights map[string]float64, certain map[s
 		}
 	})
 	norm := 1.0
-	if field.weight <= inContent {
-		norm = 1 - lengthShare + lengthShare*float64(words)/averageWords
-		norm = max(norm, 1)
+	if average := field.averageWords(); average > 0 {
+		norm = max(1, 1-lengthShare+lengthShare*float64(words)/average)
 	}
 	for term, count := range counts {
 		weights[term] += field.weight * min(count, mostCounted) / norm
 	}
+}
+
+// averageWords is how many words a field like this usually has; 0 is a field whose length
+// says nothing.
+func (f *field) averageWords() float64 {
+	switch {
+	case f.spoken:
+		return spokenWords
+	case f.weight <= inContent:
+		return averageWords
+	}
+	return 0
 }
 
 // named is a description as it is compared: folded words without punctuation.

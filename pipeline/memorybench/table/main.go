@@ -18,15 +18,17 @@ import (
 
 	"palimpsest/api/apibench"
 	"palimpsest/pipeline/memorybench"
+	"palimpsest/pipeline/memorybench/datasets"
 	"palimpsest/pipeline/tokens"
 )
 
 // options are the command's flags.
 type options struct {
-	data  string
-	own   string
-	speed string
-	write string
+	data     string
+	own      string
+	datasets string
+	speed    string
+	write    string
 
 	rounds int
 }
@@ -35,6 +37,7 @@ func main() {
 	var wanted options
 	flag.StringVar(&wanted.data, "data", "../shared/data", "directory with recorded sessions (recall) and requests (bridge), where there is one")
 	flag.StringVar(&wanted.own, "own", "pipeline/memorybench/testdata", "directory with the invented sessions")
+	flag.StringVar(&wanted.datasets, "datasets", "", "directory with LoCoMo, BEAM, or LongMemEval, as their authors publish them")
 	flag.StringVar(&wanted.speed, "speed", "", "file with the output of go test -bench of pipeline/archive/archivedb: only its table is made")
 	flag.StringVar(&wanted.write, "write", "", "page to write the tables into")
 	flag.IntVar(&wanted.rounds, "rounds", 200, "how often the modules are timed")
@@ -81,6 +84,13 @@ func run(ctx context.Context, wanted options) error {
 		}
 		text.WriteString("\n### " + set.title + "\n\n" + tables)
 	}
+	if wanted.datasets != "" {
+		tables, err := published(ctx, counter, wanted.datasets)
+		if err != nil {
+			return err
+		}
+		text.WriteString("\n### Published sets\n\n" + tables)
+	}
 	latencies, err := memorybench.Latencies(ctx, counter, wanted.rounds)
 	if err != nil {
 		return fmt.Errorf("latency: %w", err)
@@ -97,6 +107,35 @@ func tell(page, target, tables string) error {
 		return nil
 	}
 	return apibench.Write(page, target, tables)
+}
+
+// published returns the tables of the public sets in a directory.
+func published(ctx context.Context, counter *tokens.Counter, directory string) (string, error) {
+	sets, err := datasets.Load(directory)
+	if err != nil {
+		return "", fmt.Errorf("published sets: %w", err)
+	}
+	var tables []string
+	for i := range sets {
+		fmt.Fprintln(os.Stderr, "measuring:", sets[i].Name)
+		tables = append(tables, datasets.Markdown(&sets[i], datasets.Measure(&sets[i], datasets.Search), datasets.Measure(&sets[i], datasets.BM25)))
+		back, size, err := memorybench.NewRehydration(counter).Published(ctx, &sets[i])
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", sets[i].Name, err)
+		}
+		tables = append(tables, memorybench.Figures([]memorybench.Figure{back}), fmt.Sprintf("%.0f tokens come back for a question on average.\n", size))
+		windows := []int{32_000, 16_000}
+		found := make([][]datasets.Survival, len(windows))
+		for at, window := range windows {
+			if found[at], err = datasets.Survive(ctx, &sets[i], window); err != nil {
+				return "", fmt.Errorf("%s: %w", sets[i].Name, err)
+			}
+		}
+		if len(found[0]) > 0 {
+			tables = append(tables, datasets.SurvivalTable(&sets[i], windows, found))
+		}
+	}
+	return strings.Join(tables, "\n"), nil
 }
 
 // measure returns the tables of one set: of the search, of rehydrator, and of
@@ -125,6 +164,13 @@ func measure(ctx context.Context, counter *tokens.Counter, recall, labelled, com
 	ordinary, err := bench.Ordinary(ctx, requests)
 	if err != nil {
 		return "", err
+	}
+	typed, err := bench.Typed(ctx, set)
+	if err != nil {
+		return "", err
+	}
+	if typed.Cases > 0 {
+		ordinary = append(ordinary, typed)
 	}
 	text.WriteString("\n**rehydrator**\n\n" + memorybench.Figures(slices.Concat(figures, []memorybench.Figure{back}, ordinary)))
 	detected, err := memorybench.Detection(ctx, counter, requests)

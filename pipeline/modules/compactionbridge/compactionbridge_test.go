@@ -2,6 +2,7 @@ package compactionbridge_test
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -83,6 +84,32 @@ func TestWhatTheSummaryLostComesBackOnce(t *testing.T) {
 	}
 	if !bytes.Equal(cut(t, next), cut(t, first)) {
 		t.Error("the block's message is sent with other bytes in the next request") // C2
+	}
+}
+
+// D4: an approved plan that does not fit comes back with the first sentence of each step.
+func TestLongPlansComeBackStepByStep(t *testing.T) {
+	t.Parallel()
+	var plan strings.Builder
+	for i := range 30 {
+		fmt.Fprintf(&plan, "%d. Move part %d of the parser. %s\n", i+1, i+1, strings.Repeat("Mind the many details of it, which are told here. ", 4))
+	}
+	for name, steps := range map[string]string{"long": plan.String(), "short": "1. Move the parser. Mind the details.\n"} {
+		k := newTalk(t, anthropic.New())
+		header := claude(name)
+		before := append([]message{user("Implement the following plan:\n\n" + steps), answer("I begin.")}, worked()[1:]...)
+		k.send(t, header, path, body(t, before...))
+		k.send(t, header, path, body(t, append(before, user("CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\n\nYour task is to create a detailed summary of the conversation so far."))...))
+		block := blockIn(k.send(t, header, path, body(t, user(summarized))))
+		for line := range strings.Lines(steps) {
+			first, _, _ := strings.Cut(line, ". M")
+			if sentence := line[:strings.Index(line, "parser.")+len("parser.")]; !strings.Contains(block, sentence) {
+				t.Errorf("%s: step %s is missing in\n%s", name, first, block)
+			}
+		}
+		if strings.Contains(block, "each step by its first sentence") != (name == "long") || strings.Contains(block, "Mind the details") != (name == "short") {
+			t.Errorf("%s: the block is\n%s", name, block)
+		}
 	}
 }
 

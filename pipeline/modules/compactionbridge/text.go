@@ -79,6 +79,10 @@ func (w *writer) section(title string, size int, entries []entry) int {
 	var kept []entry
 	for _, next := range entries {
 		cost := w.count(next.text)
+		if cost > budget && next.outline != "" {
+			next.text = next.outline
+			cost = w.count(next.text)
+		}
 		if cost > budget {
 			continue // a shorter one may fit
 		}
@@ -142,19 +146,26 @@ func (p *present) shows(known *file) bool {
 type entry struct {
 	message int
 	text    string
+	outline string // stands for a text that does not fit; may be empty
 }
 
-// directivesOf returns directives, the newest first.
+// directivesOf returns directives: the plan that holds, then the newest first.
 func directivesOf(directives []ledger.Directive) []entry {
 	var entries []entry
 	for i := range slices.Backward(directives) {
 		directive := &directives[i]
-		text := "- " + indented(conversation.Quoted(ledger.OwnWords(directive.Text)))
-		if directive.Kind == ledger.Plan {
-			text = "- approved plan:\n  " + indented(conversation.Quoted(ledger.OwnWords(directive.Text)))
+		said := ledger.OwnWords(directive.Text)
+		write := func(title, text string) string {
+			return fmt.Sprintf("- %s%s (#%d)\n", title, indented(conversation.Quoted(text)), directive.Message)
 		}
-		entries = append(entries, entry{directive.Message, fmt.Sprintf("%s (#%d)\n", text, directive.Message)})
+		one := entry{message: directive.Message, text: write("", said)}
+		if directive.Kind == ledger.Plan {
+			one.text = write("approved plan:\n  ", said)
+			one.outline = write("approved plan, each step by its first sentence:\n  ", ledger.Outline(said))
+		}
+		entries = append(entries, one)
 	}
+	slices.SortStableFunc(entries, func(a, b entry) int { return len(b.outline) - len(a.outline) })
 	return entries
 }
 
@@ -164,7 +175,7 @@ func errorsOf(mistakes []ledger.Error) []entry {
 	for i := range slices.Backward(mistakes) {
 		mistake := &mistakes[i]
 		text := fmt.Sprintf("- %s %s: %s (#%d)\n", mistake.Tool, quoted(mistake.Subject), quoted(mistake.Excerpt), mistake.Message)
-		entries = append(entries, entry{mistake.Message, text})
+		entries = append(entries, entry{message: mistake.Message, text: text})
 	}
 	return entries
 }
@@ -174,7 +185,7 @@ func decisionsOf(decisions []ledger.Decision) []entry {
 	var entries []entry
 	for i := range slices.Backward(decisions) {
 		decision := &decisions[i]
-		entries = append(entries, entry{decision.Message, fmt.Sprintf("- %s (%s, #%d)\n", quoted(decision.Text), decision.Role, decision.Message)})
+		entries = append(entries, entry{message: decision.Message, text: fmt.Sprintf("- %s (%s, #%d)\n", quoted(decision.Text), decision.Role, decision.Message)})
 	}
 	return entries
 }
@@ -188,7 +199,7 @@ func turnsOf(turns []turn) []entry {
 			writeMessage(&text, turns[i].first+j, &turns[i].messages[j])
 		}
 		if text.Len() > 0 {
-			entries = append(entries, entry{turns[i].first, text.String()})
+			entries = append(entries, entry{message: turns[i].first, text: text.String()})
 		}
 	}
 	return entries

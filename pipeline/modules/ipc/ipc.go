@@ -157,6 +157,7 @@ type epoch struct {
 	prediction prediction
 	fits       bool // and at least under its limit
 	rung       rung // which rules it took
+	unsaid     int  // typed directives that the ledger has no room for
 
 	dropped, droppedFrom, droppedTo int // messages that something was left out of to fit the window, and their range in the archive
 }
@@ -181,6 +182,9 @@ func (e *epoch) report(exchange *pipeline.Exchange) {
 	)
 	if e.rung > byTheRules {
 		report.Events = append(report.Events, pipeline.Event{Module: Name, Type: "protection_lifted", Reason: e.rung.String()})
+	}
+	if e.unsaid > 0 {
+		report.Events = append(report.Events, pipeline.Event{Module: Name, Type: "directives_left_out", Counts: map[string]int{"count": e.unsaid}})
 	}
 	if !e.reached {
 		unreachable(exchange, e.projection.After)

@@ -41,7 +41,7 @@ func (p *planner) ledgerBudget() int {
 // exactly those turns, once one of them is at L3. What a model's summary stands for
 // is left to that, which has the same facts.
 func (p *planner) writeLedger(turns []*turn) error {
-	p.ledger = ""
+	p.ledger, p.unsaid = "", 0
 	turns = slices.DeleteFunc(slices.Clone(turns), func(t *turn) bool { return t.written != nil })
 	isFolded := false
 	for _, t := range turns {
@@ -51,25 +51,30 @@ func (p *planner) writeLedger(turns []*turn) error {
 	if !isFolded || budget == 0 {
 		return nil
 	}
-	text, known := p.ledgers[len(turns)]
+	block, known := p.ledgers[len(turns)]
 	if !known {
 		var err error
-		if text, err = p.ledgerText(turns, budget); err != nil {
+		if block, err = p.ledgerBlock(turns, budget); err != nil {
 			return err
 		}
-		p.ledgers[len(turns)] = text
+		p.ledgers[len(turns)] = block
 	}
-	p.ledger = text
+	p.ledger, p.unsaid = block.text, block.leftOut
 	return nil
 }
 
-// ledgerText returns the ledger of turns in so many o200k tokens at most; empty if it
-// has nothing to say.
-func (p *planner) ledgerText(turns []*turn, budget int) (string, error) {
+// ledgerBlock is a written ledger.
+type ledgerBlock struct {
+	text    string // empty: it has nothing to say
+	leftOut int    // typed directives that it has no room for
+}
+
+// ledgerBlock returns the ledger of turns in so many o200k tokens at most.
+func (p *planner) ledgerBlock(turns []*turn, budget int) (ledgerBlock, error) {
 	kept := ledger.New()
 	for _, t := range turns {
 		if err := p.read(t); err != nil {
-			return "", err
+			return ledgerBlock{}, err
 		}
 		kept.AddMade(t.index, t.From, t.messages, t.calls())
 	}
@@ -77,8 +82,9 @@ func (p *planner) ledgerText(turns []*turn, budget int) (string, error) {
 		kept.Errors = nil // they quote what tools returned
 	}
 	text := kept.Text(budget, p.countText)
-	if text == "" {
-		return "", nil
+	block := ledgerBlock{leftOut: kept.LeftOut(text)}
+	if text != "" {
+		block.text = ledgerTitle + strings.TrimSuffix(text, "\n") + "\n"
 	}
-	return ledgerTitle + strings.TrimSuffix(text, "\n") + "\n", nil
+	return block, nil
 }

@@ -82,6 +82,18 @@ func TestTheLedgersBlockIsBoundedAndCounted(t *testing.T) {
 		if exchange.Report.After > goal {
 			t.Errorf("limit %d: %d tokens, the goal is %d", limit, exchange.Report.After, goal)
 		}
+		told, shown := 0, 0
+		for _, event := range exchange.Report.Events {
+			if event.Type == "directives_left_out" {
+				told = event.Counts["count"]
+			}
+		}
+		if _, cut, isCut := strings.Cut(block, `word for word:\n(`); isCut {
+			_, _ = fmt.Sscanf(cut, "%d more directives not shown", &shown)
+		}
+		if told != shown || (limit < 20_000) != (told > 0) {
+			t.Errorf("limit %d: the event tells of %d directives left out, the block of %d", limit, told, shown)
+		}
 	}
 }
 

@@ -51,9 +51,10 @@ type planner struct {
 	lines map[int]int // size of the L3 line of each block of blockTurns
 	total int         // size of the prompt as planned, but for the frames of records
 
-	made    map[[2]int]lineOf // L3 lines by the messages they stand for
-	ledgers map[int]string    // blocks of the ledger by how many turns they cover
-	ledger  string            // what the record that opens the projection still has to say
+	made    map[[2]int]lineOf   // L3 lines by the messages they stand for
+	ledgers map[int]ledgerBlock // blocks of the ledger by how many turns they cover
+	ledger  string              // what the record that opens the projection still has to say
+	unsaid  int                 // typed directives that the ledger has no room for
 
 	archive archive.Name // of the history that the projection stands for
 	isNamed bool         // the projection says so already
@@ -141,7 +142,7 @@ func (p *planner) shorten(ctx context.Context) (*session.Projection, error) {
 func newPlanner(exchange *pipeline.Exchange, counter Counter, size int, rung rung) *planner {
 	p := &planner{
 		exchange: exchange, config: exchange.Config.IPC, counter: counter, rate: exchange.Factor, rung: rung,
-		made: map[[2]int]lineOf{}, ledgers: map[int]string{}, truncation: newTruncation(),
+		made: map[[2]int]lineOf{}, ledgers: map[int]ledgerBlock{}, truncation: newTruncation(),
 	}
 	p.now = max(1, exchange.Estimate(exchange.Projection))
 	// What was reported of this prompt may tell more than the model's average.
@@ -473,7 +474,7 @@ func (p *planner) reset() error {
 func (p *planner) summarize(projection *session.Projection, reached bool) *epoch {
 	e := &epoch{
 		projection: *projection, levels: p.exchange.Levels(projection), reached: reached, fits: p.exchange.Estimate(projection) <= p.limit,
-		before: p.exchange.Original(), rung: p.rung,
+		before: p.exchange.Original(), rung: p.rung, unsaid: p.unsaid,
 	}
 	e.dropped, e.droppedFrom, e.droppedTo = p.left()
 	for _, digest := range p.exchange.Digests[:projection.Covers] {

@@ -87,18 +87,25 @@ func (p *part) holding(names []string) part {
 	return kept
 }
 
-// holds reports whether one of the request's messages before the newest holds a name as
-// it stands in JSON: of those that the part has, or of the others.
-func (p *part) holds(quoted []byte, own bool) bool {
+// mostHolding is how many compressed messages may hold a name that brings one of them back:
+// a name in more of them is what the whole conversation is about.
+const mostHolding = 6
+
+// holders counts the request's messages before the newest that hold a name as it stands in
+// JSON, up to most: of those that the part has, or of the others.
+func (p *part) holders(quoted []byte, own bool, most int) int {
+	holders := 0
 	for i, isOwn := range slices.Backward(p.messages) { // what is spoken of is mostly recent
 		if isOwn == own && bytes.Contains(p.question.exchange.Body.Element(i), quoted) {
-			return true
+			if holders++; holders == most {
+				break
+			}
 		}
 	}
-	return false
+	return holders
 }
 
-// absent returns the question's names that hidden messages hold and no other does.
+// absent returns the question's names that a few hidden messages hold and no other does.
 func (q *question) absent(hidden part) []string {
 	if hidden.count == 0 {
 		return nil
@@ -106,7 +113,8 @@ func (q *question) absent(hidden part) []string {
 	var absent []string
 	for _, name := range q.names {
 		// Most names are nowhere: the hidden ones alone are looked through for those.
-		if quoted := inJSON(name); hidden.holds(quoted, true) && !hidden.holds(quoted, false) {
+		quoted := inJSON(name)
+		if held := hidden.holders(quoted, true, mostHolding+1); held > 0 && held <= mostHolding && hidden.holders(quoted, false, 1) == 0 {
 			absent = append(absent, name)
 		}
 	}
@@ -118,7 +126,7 @@ func (q *question) unknown() []string {
 	var unknown []string
 	all := part{question: q, messages: make([]bool, q.newest)}
 	for _, name := range q.names {
-		if !all.holds(inJSON(name), false) {
+		if all.holders(inJSON(name), false, 1) == 0 {
 			unknown = append(unknown, name)
 		}
 	}
@@ -152,17 +160,23 @@ func (q *question) fromBody(hidden part, words string, threshold float64) (back 
 			}
 			continue
 		}
-		item := archive.Pointer{From: document.From, To: document.To}.String()
-		if len(back) == q.exchange.Config.Rehydrator.MaxRehydrated || q.isBack(item) || slices.ContainsFunc(back, func(f found) bool { return f.item == item }) {
-			continue
-		}
-		messages, err := q.read(document.From, document.To)
+		one, err := q.back(match)
 		if err != nil {
 			return nil, false, err
 		}
-		back = append(back, found{pointer: item, item: item, messages: messages, score: match.Score})
+		if len(back) == q.exchange.Config.Rehydrator.MaxRehydrated || q.isBack(one.item) || slices.ContainsFunc(back, func(f found) bool { return f.item == one.item }) {
+			continue
+		}
+		back = append(back, one)
 	}
 	return back, false, nil
+}
+
+// back returns what a document brings back.
+func (q *question) back(match *search.Match) (found, error) {
+	item := archive.Pointer{From: match.Document.From, To: match.Document.To}.String()
+	messages, err := q.read(match.Document.From, match.Document.To)
+	return found{pointer: item, item: item, messages: messages, score: match.Score}, err
 }
 
 // isBack reports whether a document came back before and is still in the prompt.
@@ -289,6 +303,9 @@ const (
 func (q *question) text(back *recovery) (text string, items, scores []string) {
 	hits := make([][]conversation.Message, len(back.found))
 	budget := q.exchange.Config.Rehydrator.MaxTokens - q.exchange.CountText(opening+closing)
+	if back.trigger == plainTrigger {
+		budget = min(budget, plainTokens)
+	}
 	for i := range back.found {
 		hits[i] = back.found[i].messages
 		budget -= q.exchange.CountText("[" + back.found[i].pointer + "]\n")

@@ -122,32 +122,50 @@ func typedText(exchange *pipeline.Exchange, at int) (string, error) {
 type recovery struct {
 	found   []found // best first
 	words   string  // what they answer
-	trigger string  // what called for them: "phrase", "name" or "archive"
+	trigger string  // what called for them: "phrase", "name", "archive", or plainTrigger
 }
+
+// plainTrigger is a question that refers to nothing.
+const plainTrigger = "question"
 
 // recover finds what is to come back.
 func (m *Module) recover(ctx context.Context, question *question) (recovery, error) {
-	if len(question.sentences)+len(question.names) == 0 {
+	hidden := question.hidden()
+	if len(question.sentences)+len(question.names) > 0 {
+		back, answered, err := m.referred(ctx, question, hidden)
+		if err != nil || len(back.found) > 0 || answered {
+			return back, err
+		}
+	}
+	words := strings.Join(plain(question.typed), "\n")
+	if words == "" || hidden.count == 0 {
 		return recovery{}, nil
 	}
-	hidden := question.hidden()
+	back, err := question.fromTalk(hidden, words)
+	return recovery{back, words, plainTrigger}, err
+}
+
+// referred finds what the question refers to or names. answered says that the prompt shows
+// it.
+func (m *Module) referred(ctx context.Context, question *question, hidden part) (back recovery, answered bool, err error) {
 	if words := question.words(); words != "" {
-		back, answered, err := question.fromBody(hidden, words, question.exchange.Config.Rehydrator.SimilarityThreshold)
-		if err != nil || len(back) > 0 || answered {
-			return recovery{back, words, "phrase"}, err
+		found, answered, err := question.fromBody(hidden, words, question.exchange.Config.Rehydrator.SimilarityThreshold)
+		if err != nil || len(found) > 0 || answered {
+			return recovery{found, words, "phrase"}, answered, err
 		}
 	}
 	if absent := question.absent(hidden); len(absent) > 0 {
 		words := strings.Join(absent, "\n")
-		back, _, err := question.fromBody(hidden.holding(absent), words, 0)
-		if err != nil || len(back) > 0 {
-			return recovery{back, words, "name"}, err
+		found, _, err := question.fromBody(hidden.holding(absent), words, 0)
+		if err != nil || len(found) > 0 {
+			return recovery{found, words, "name"}, false, err
 		}
 	}
 	if m.archive == nil {
-		return recovery{}, nil
+		return recovery{}, false, nil
 	}
-	return m.fromArchive(ctx, question)
+	back, err = m.fromArchive(ctx, question)
+	return back, false, err
 }
 
 // fromArchive returns what the archive holds beside the request's own messages: of

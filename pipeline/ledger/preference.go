@@ -1,0 +1,60 @@
+package ledger
+
+import (
+	"regexp"
+	"strings"
+)
+
+// prefers finds where a person says what they prefer.
+var prefers = regexp.MustCompile(`(?i)\b(?:i|we)(?:['’]d| would)?(?: really| strongly| generally| usually| also| still| always| do| much)? (?:prefer|favor|favour)\b` +
+	`|\b(?:i|we)(?:['’]d| would) rather\b|\bich bevorzuge\b|\bje préfère\b|\bprefiero\b`)
+
+// goesOn finds where, behind a comma or a dash, a sentence goes on to ask something, or to
+// tell of something else.
+var goesOn = regexp.MustCompile(`(?i)(?:[,;–—]| -) *(?:(?:and|but|so|or|then|also|now|please|though) )*` +
+	`(?:(?:can|could|would|will|do|does|did|is|are|am|was|should|shall|may|might|have|has|any|how|what|which|where|when|why|who)\b` +
+	`|i['’]m (?:not sure|wondering|looking|trying|struggling|worried|unsure)|i was wondering|help me\b|let me know|show me\b|tell me\b|what do you)`)
+
+// preference returns what a person says they prefer, in a sentence that may ask for
+// something beside it: "I'm short of space, so I prefer small libraries, can you find one?"
+// holds "I prefer small libraries".
+func preference(sentence string) (preferred string, found bool) {
+	at := prefers.FindStringIndex(sentence)
+	if at == nil {
+		return "", false
+	}
+	preferred = sentence[at[0]:]
+	if end := goesOn.FindStringIndex(preferred); end != nil {
+		preferred = preferred[:end[0]]
+	}
+	preferred = strings.TrimRight(preferred, " ?")
+	return preferred, len(preferred) > at[1]-at[0]+1
+}
+
+// tasks are words that are an order at the beginning of a sentence, and within one mostly
+// say what is wanted of the work at hand.
+var tasks = cuesOf("make sure", "be sure to", "ensure")
+
+// polite are words in front of an order.
+var polite = []string{"please ", "and ", "but ", "also ", "so ", "then ", "ok, ", "okay, ", "1. ", "2. ", "3. "}
+
+// isStrong reports whether a directive is more than a wish for the work at hand: of
+// directives that do not all fit, the others go first.
+func isStrong(directive string) bool {
+	low := lower(directive)
+	for cut := true; cut; {
+		cut = false
+		for _, word := range polite {
+			if rest, has := strings.CutPrefix(low, word); has {
+				low, cut = rest, true
+			}
+		}
+	}
+	if tasks.starts(low) || prefers.MatchString(low) {
+		return true
+	}
+	if strings.HasSuffix(low, "?") || startsWith(low, []string{"i've never", "i have never", "i always", "we've never", "we have never"}) {
+		return false
+	}
+	return !tasks.in(low) || standing.starts(low)
+}

@@ -1,0 +1,101 @@
+// Package datasets measures the search on public sets of long conversations with questions,
+// which a developer has downloaded: LoCoMo (Maharana et al., 2024, arXiv 2402.17753), BEAM
+// (arXiv 2510.27246), and LongMemEval (Wu et al., 2024, arXiv 2410.10813). None of them is
+// part of the repository.
+package datasets
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"palimpsest/pipeline/conversation"
+)
+
+// Dataset is a set of conversations and of questions about them.
+type Dataset struct {
+	Name          string
+	Unit          string // what evidence is counted in: a message, a session, …
+	Conversations []Conversation
+}
+
+// Conversation is one history and what is asked about it.
+type Conversation struct {
+	ID        string
+	Messages  []conversation.Message
+	Units     []int // the unit of each message, ascending
+	Questions []Question
+	Orders    []Order
+}
+
+// Question is asked when its conversation is over.
+type Question struct {
+	Text     string
+	Ability  string // what the set's authors say it tests
+	Evidence []int  // units that answer it
+}
+
+// Load reads every set in a directory: locomo10.json, the folders of chats of BEAM (chats/100K
+// and so on), and longmemeval_*.json. An empty directory is os.ErrNotExist.
+func Load(directory string) ([]Dataset, error) {
+	var sets []Dataset
+	for _, known := range []struct {
+		pattern string
+		read    func(name string) ([]Dataset, error)
+	}{
+		{"locomo10.json", loCoMo},
+		{filepath.Join("chats", "*"), beam},
+		{"longmemeval_*.json", longMemEval},
+	} {
+		names, err := filepath.Glob(filepath.Join(directory, known.pattern))
+		if err != nil {
+			return nil, fmt.Errorf("look for datasets: %w", err)
+		}
+		for _, name := range names {
+			read, err := known.read(name)
+			if err != nil {
+				return nil, fmt.Errorf("read %s: %w", name, err)
+			}
+			sets = append(sets, read...)
+		}
+	}
+	if len(sets) == 0 {
+		return nil, fmt.Errorf("no locomo10.json, chats/*, or longmemeval_*.json in %s: %w", directory, os.ErrNotExist)
+	}
+	return sets, nil
+}
+
+// add adds a message of a unit to a conversation.
+func (c *Conversation) add(role conversation.Role, text string, unit int) {
+	c.Messages = append(c.Messages, conversation.Message{Role: role, Blocks: []conversation.Block{{Kind: conversation.Text, Text: text}}})
+	c.Units = append(c.Units, unit)
+}
+
+// Places returns the messages of some units.
+func (c *Conversation) Places(units []int) []int {
+	var places []int
+	for at, unit := range c.Units {
+		if slices.Contains(units, unit) {
+			places = append(places, at)
+		}
+	}
+	return places
+}
+
+// ask adds a question whose evidence is known.
+func (c *Conversation) ask(text, ability string, evidence []int) {
+	if len(evidence) > 0 {
+		c.Questions = append(c.Questions, Question{Text: text, Ability: ability, Evidence: evidence})
+	}
+}
+
+// decode reads a file of JSON.
+func decode(name string, into any) error {
+	content, err := os.ReadFile(name) //nolint:gosec // the developer names the directory
+	if err != nil {
+		return err //nolint:wrapcheck // it names the file
+	}
+	return json.Unmarshal(content, into) //nolint:wrapcheck // Load names the file
+}

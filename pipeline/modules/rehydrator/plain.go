@@ -1,0 +1,82 @@
+package rehydrator
+
+import (
+	"regexp"
+	"strings"
+
+	"palimpsest/pipeline/archive/search"
+)
+
+// What answers a plain question, one that refers to nothing said before: where people ask
+// for a fact, what they or the model said of it in a compressed turn comes back. The figures
+// come from make bench-memory on the published sets, and on what people type in the middle of
+// coding sessions, where next to nothing should come back.
+const (
+	plainShare  = 0.36  // of the setting similarityThreshold, which the best document must reach
+	besideShare = 0.4   // of the best document's score, which others must reach
+	plainTokens = 1_000 // of the block at most
+	leastWanted = 3     // terms that a question must have
+	mostMatches = 40    // documents that are looked at
+)
+
+// asking begins sentences that ask for a fact, and not for something to be done.
+var asking = regexp.MustCompile(`^(?:(?:and|but|so|ok|okay|hey|hi|also|then|now|well|just|by the way|again)[, ]+)*(?:` +
+	`what|when|where|who|whose|whom|which|why|how (?:many|much|long|often|old|far|did|does|do|has|have|had|was|were)|` +
+	`(?:in|on|at|for|from|to|with) (?:what|which|whom|how)|did|does|do i|is|are|was|were|has|have|had|am i|` +
+	`(?:can|could|would|will) you (?:please |also )?(?:list|summari[sz]e|recap|tell me|walk me through|give me (?:an?|the) (?:[a-z-]+ )*(?:summary|overview|recap|timeline|list))` +
+	`)\b`)
+
+// plain returns the sentences of a typed text that ask for a fact.
+func plain(typed string) []string {
+	var found []string
+	for _, sentence := range sentences(typed) {
+		low := strings.ToLower(strings.ReplaceAll(sentence, "’", "'"))
+		if strings.HasSuffix(low, "?") && asking.MatchString(low) {
+			found = append(found, sentence)
+		}
+	}
+	return found
+}
+
+// fromTalk returns what was said in hidden messages and answers words, best first; nothing
+// where calls, or messages in plain sight, answer better: a model can call again.
+func (q *question) fromTalk(hidden part, words string) ([]found, error) {
+	config := q.exchange.Config.Rehydrator
+	asked := search.Ask(words)
+	terms := 0
+	for _, wanted := range asked.Wanted {
+		if !search.IsHint(wanted.Text) {
+			terms++
+		}
+	}
+	if terms < leastWanted {
+		return nil, nil
+	}
+	turns, err := q.candidates(hidden, asked)
+	if err != nil {
+		return nil, err
+	}
+	matches := search.NewMemory(documentsOf(turns)).Search(asked, 0, mostMatches)
+	if len(matches) == 0 || matches[0].Score < plainShare*config.SimilarityThreshold {
+		return nil, nil
+	}
+	var back []found
+	for i := range matches {
+		document := &matches[i].Document
+		isHidden, isCall := hidden.messages[document.From], document.Kind == search.Call
+		if i == 0 && (isCall || !isHidden) || len(back) == config.MaxRehydrated {
+			break
+		}
+		if isCall || !isHidden || matches[i].Score < besideShare*matches[0].Score {
+			continue
+		}
+		one, err := q.back(&matches[i])
+		if err != nil {
+			return nil, err
+		}
+		if !q.isBack(one.item) {
+			back = append(back, one)
+		}
+	}
+	return back, nil
+}

@@ -1,0 +1,88 @@
+package rehydrator_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"palimpsest/pipeline/conversation"
+)
+
+// chat is a conversation in which somebody told of a kitchen long ago. Its last messages tell
+// of a garden.
+func chat() []conversation.Message {
+	messages := []conversation.Message{
+		said(conversation.User, "I painted my kitchen in sage green last summer, and the tiles are white."),
+		said(conversation.Assistant, "Sage green goes well with white tiles. "+strings.Repeat("There is a lot to say about colors and rooms. ", 200)),
+	}
+	for i := range 30 {
+		messages = append(messages, said(conversation.User, fmt.Sprintf("Tell me of city number %d.", i)), said(conversation.Assistant, fmt.Sprintf("City number %d is large.", i)))
+	}
+	return append(messages, said(conversation.User, "My garden has a pond with seven goldfish."), said(conversation.Assistant, "Seven goldfish need some room."))
+}
+
+func TestPlainQuestionsBringBackWhatWasSaid(t *testing.T) {
+	t.Parallel()
+	for typed, item := range map[string]string{
+		"What color are the kitchen tiles?":                           "#0",
+		"Okay, so which green is my kitchen painted in?":              "#0",
+		"I like it here. When did I paint my kitchen green?":          "#0",
+		"Can you summarize what color my kitchen tiles are?":          "#0",
+		"Paint the kitchen tiles in a color that goes with green.":    "", // asks for nothing
+		"Can you paint the kitchen tiles green?":                      "", // nor does this
+		"What color?":                                                 "", // too little
+		"How many goldfish are in the pond of my garden?":             "", // stands in plain sight
+		"What is the capital city of the kingdom of Lesotho, please?": "", // was never spoken of
+	} {
+		messages := chat()
+		exchange := compressed(t, newCounter(t), codec, bodyOf(t, messages, typed), len(messages)-2)
+		text, items := process(t, exchange, nil)
+		if (item == "") != (text == "") || item != "" && items[0] != item {
+			t.Errorf("%q brings %q back, want %q", typed, items, item)
+		}
+		if size := newCounter(t).Count(text); size > 1_000 {
+			t.Errorf("%q brings %d tokens back", typed, size)
+		}
+		if item != "" && !strings.Contains(exchange.Report.Events[1].Reason, "rehydrator.trigger=question") {
+			t.Errorf("%q: %+v", typed, exchange.Report.Events)
+		}
+	}
+}
+
+// What a tool printed can be printed again: a plain question does not bring it back.
+func TestPlainQuestionsBringNoCallsBack(t *testing.T) {
+	t.Parallel()
+	if text, items := process(t, ask(t, "What number of retries is in the config of the importer queue?"), nil); text != "" {
+		t.Errorf("brought back: %q", items)
+	}
+	spoken := append([]conversation.Message{said(conversation.User, "The importer has retries and a queue. "+strings.Repeat("There is much to say about it and about other things. ", 40))}, talk()...)
+	exchange := compressed(t, newCounter(t), codec, bodyOf(t, spoken, "What number of retries is in the config of the importer queue?"), len(spoken)-5)
+	if text, items := process(t, exchange, nil); text != "" {
+		t.Errorf("a message that says less than a call is brought back: %q", items)
+	}
+	messages := append([]conversation.Message{said(conversation.User, "The importer has 4711 retries in its config.")}, talk()...)
+	exchange = compressed(t, newCounter(t), codec, bodyOf(t, messages, "How many retries has the importer in its config?"), len(messages)-5)
+	if _, items := process(t, exchange, nil); len(items) == 0 || items[0] != "#0" {
+		t.Errorf("brought back %q", items)
+	}
+}
+
+// A name in many compressed messages is what the whole conversation is about, and brings none
+// of them back.
+func TestNamesOfEverythingBringNothingBack(t *testing.T) {
+	t.Parallel()
+	for holders, want := range map[int]bool{2: true, 6: true, 7: false, 20: false} {
+		messages := []conversation.Message{}
+		for i := range 20 {
+			text := fmt.Sprintf("Step %d is done.", i)
+			if i < holders {
+				text += " See shop/orders.go for it."
+			}
+			messages = append(messages, said(conversation.Assistant, text), said(conversation.User, "Go on."))
+		}
+		exchange := compressed(t, newCounter(t), codec, bodyOf(t, messages, "Now tidy shop/orders.go up."), len(messages))
+		if text, items := process(t, exchange, nil); (text != "") != want {
+			t.Errorf("%d messages hold the name: %q came back", holders, items)
+		}
+	}
+}
