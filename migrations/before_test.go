@@ -236,5 +236,27 @@ func reviews() map[int64][]review {
 			{"new: sessions TRIGGER session_words_", "it keeps the words that a session is found by, whoever writes it"},
 		},
 		47: {{"gone: appoint_operator(uuid) returns boolean may be called", "the command line calls it, which no one runs in the version before while the new one comes up"}},
+		51: roles(),
 	}
+}
+
+// roles are what the login for requests loses to the worker's: a process of the version before
+// serves on, and what it does beside requests finds nothing until it is replaced.
+func roles() []review {
+	reviews := []review{{"gone: data_keys policy worker", "a start reads them with the owner's login, which still may"}}
+	for _, table := range []string{
+		"account_requests policy worker", "archive_unindexed policy archive_indexer", "billing_accounts policy billing_worker", "mails policy worker",
+		"second_factors policy worker", "subscription_ends policy worker", "usage_meter policy billing_worker", "workspaces policy archive_mover",
+		"workspaces policy pattern_miner", "master_proof policy worker",
+	} {
+		reviews = append(reviews, review{"gone: " + table, "what requests add they still may; work finds nothing to do, and a new process does it"})
+	}
+	for _, function := range []string{"operator_log(", "operator_suspend(", "operator_workspaces("} {
+		reviews = append(reviews, review{"gone: " + function, "the operator's pages are not found on a process of the version before"})
+	}
+	reviews = append(reviews, review{"gone: note_subscription_end(", "it is called for what is no longer seen"})
+	for _, table := range []string{"river_job", "river_leader", "river_queue"} {
+		reviews = append(reviews, review{"new: " + table + " row-level security", "requests still add jobs of their workspace; a new process takes and leads them"})
+	}
+	return reviews
 }

@@ -17,7 +17,6 @@ const (
 	forUser      = "app.user_id"
 	forEmail     = "app.email"
 	forAPIKey    = "app.api_key" //nolint:gosec // name of a setting
-	forWorker    = "app.worker"
 	forToken     = "app.token"
 	forDomain    = "app.domain"
 )
@@ -65,8 +64,34 @@ func (db *DB) withKey(ctx context.Context, hash []byte, fn func(tx *gorm.DB) err
 	return db.transaction(ctx, forAPIKey, hex.EncodeToString(hash), fn)
 }
 
+// AsWorker runs fn in a transaction that works for no workspace, on a connection whose login
+// sees what background work has to see of all of them. It returns ErrNoWorker where there is
+// no such login.
+func (db *DB) AsWorker(ctx context.Context, fn func(tx *gorm.DB) error) error {
+	return db.asOperator(ctx, uuid.Nil, fn)
+}
+
+// asOperator is AsWorker in a transaction that works for a person. What operators see and do
+// is for the worker's login: the functions ask only whose transaction it is.
+func (db *DB) asOperator(ctx context.Context, operator uuid.UUID, fn func(tx *gorm.DB) error) error {
+	if db.work == nil {
+		return ErrNoWorker
+	}
+	return db.transactionOn(ctx, db.work, forUser, operator.String(), fn)
+}
+
+// forNobody runs fn in a transaction that sees nobody's rows, and may leave something for the
+// worker to do.
+func (db *DB) forNobody(ctx context.Context, fn func(tx *gorm.DB) error) error {
+	return db.transaction(ctx, forWorkspace, "", fn)
+}
+
 func (db *DB) transaction(ctx context.Context, setting, value string, fn func(tx *gorm.DB) error) error {
-	err := db.gorm.WithContext(ctx).Connection(func(session *gorm.DB) error {
+	return db.transactionOn(ctx, db.requests, setting, value, fn)
+}
+
+func (db *DB) transactionOn(ctx context.Context, pool *pool, setting, value string, fn func(tx *gorm.DB) error) error {
+	err := pool.gorm.WithContext(ctx).Connection(func(session *gorm.DB) error {
 		conn, err := connectionOf(session)
 		if err != nil {
 			return err
