@@ -28,7 +28,7 @@ const (
 var ErrUnbound = errors.New("row-level security does not bind this login: the login that serves requests must be a member of palimpsest_app and not of palimpsest_worker, own no table, and be neither superuser nor BYPASSRLS")
 
 // ErrNoWorker says that a login is not one for background work.
-var ErrNoWorker = errors.New("this login does no background work: it must be a member of palimpsest_app and of palimpsest_worker, own no table, and be neither superuser nor BYPASSRLS")
+var ErrNoWorker = errors.New("no login for background work: it must be a member of palimpsest_app and of palimpsest_worker, own no table, and be neither superuser nor BYPASSRLS")
 
 // pool is connections with one login.
 type pool struct {
