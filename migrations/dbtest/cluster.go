@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -63,15 +62,8 @@ func withLogin(t testing.TB, address string, of func(ownerURL string, secret []b
 	if err != nil {
 		t.Fatal(err)
 	}
-	login, err := url.Parse(made)
-	if err != nil {
-		t.Fatal(err)
-	}
-	with, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	with.User = login.User
+	with := parsed(t, address)
+	with.User = parsed(t, made).User
 	return with.String()
 }
 
