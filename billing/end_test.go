@@ -231,8 +231,8 @@ func TestOpeningCheckoutAndPortalIsNoted(t *testing.T) {
 	}
 }
 
-// A workspace has the subscriptions of its own customer ended, whatever it asks for.
-func TestSubscriptionsOfAnotherWorkspaceAreNotEnded(t *testing.T) {
+// The database only takes a workspace's own Stripe customer.
+func TestWorkspaceCannotEndAnothersSubscription(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	customer := b.buy(t, "pro")

@@ -1,22 +1,22 @@
 -- +goose Up
 
--- Work that belongs to no workspace has a role and a login of its own. What it sees beyond
--- one workspace, and what it may call, no setting gives to the role that serves requests.
+-- Background jobs and operators' pages get a role and a login of their own. Policies and
+-- functions that reach across workspaces are granted to it and no longer check app.worker,
+-- which any statement on a request's connection could set.
 -- +goose StatementBegin
 DO $$
 BEGIN
   IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'palimpsest_worker') THEN
     CREATE ROLE palimpsest_worker NOLOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE;
   END IF;
-EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; -- another database of the cluster made it just now
+EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; -- created for another database of the cluster at the same time
 END $$;
 -- +goose StatementEnd
 GRANT USAGE ON SCHEMA public, jobs TO palimpsest_worker;
 
--- Jobs name workspaces. Requests see and add those of the workspace that they work for; who
--- leads the processes is for the worker. Processes of before this migration, which do jobs
--- with the other login, find none from here on, and lead nobody. They ask for the names of
--- queues every two seconds.
+-- Jobs contain workspace IDs. Requests see and add jobs of their own workspace only. Replicas
+-- of the version before run jobs on the app login: from now on they find none and lose the
+-- leadership. They read river_queue every two seconds, which holds names of job kinds only.
 DELETE FROM jobs.river_leader;
 CREATE POLICY names ON jobs.river_queue FOR SELECT TO palimpsest_app USING (true);
 CREATE POLICY tenant ON jobs.river_job TO palimpsest_app
@@ -35,8 +35,8 @@ END $$;
 -- +goose StatementEnd
 GRANT USAGE ON SEQUENCE jobs.river_job_id_seq TO palimpsest_worker;
 
--- Requests add what the worker is to do, and see nothing of it. A customer is one of the
--- workspace that the transaction works for.
+-- Requests queue work for the worker, but cannot read it. A subscription to end must belong to
+-- a customer of the transaction's workspace.
 DROP POLICY worker ON mails;
 CREATE POLICY worker ON mails TO palimpsest_worker USING (true) WITH CHECK (true);
 CREATE POLICY queue ON mails FOR INSERT TO palimpsest_app WITH CHECK (true);
@@ -50,8 +50,8 @@ CREATE POLICY queue ON subscription_ends FOR INSERT TO palimpsest_app WITH CHECK
 GRANT SELECT, INSERT, UPDATE, DELETE ON mails, subscription_ends TO palimpsest_worker;
 GRANT SELECT, INSERT, DELETE ON account_requests TO palimpsest_worker;
 
--- A start looks at what is sealed before it makes logins, as the owner: by a policy that goes
--- by who owns the table, as databases change hands.
+-- Startup checks the master key as the owner, before it creates logins. The policies look up
+-- the table's owner, because ownership can change.
 DROP POLICY worker ON master_proof;
 CREATE POLICY worker ON master_proof TO palimpsest_worker USING (true) WITH CHECK (true);
 CREATE POLICY owner ON master_proof
@@ -62,7 +62,7 @@ DROP POLICY worker ON data_keys;
 CREATE POLICY owner ON data_keys FOR SELECT
   USING ((SELECT pg_has_role(c.relowner, 'USAGE') FROM pg_class c WHERE c.oid = 'data_keys'::regclass));
 
--- What there is to do in which workspace.
+-- Which workspaces have work to do.
 DROP POLICY worker ON second_factors;
 CREATE POLICY worker ON second_factors FOR SELECT TO palimpsest_worker USING (true);
 DROP POLICY archive_indexer ON archive_unindexed;
@@ -76,8 +76,8 @@ DROP POLICY pattern_miner ON workspaces;
 CREATE POLICY worker ON workspaces FOR SELECT TO palimpsest_worker USING (true);
 GRANT SELECT ON second_factors, archive_unindexed, usage_meter, billing_accounts, workspaces TO palimpsest_worker;
 
--- What operators see and do, and what tells them of subscriptions, is called by the worker;
--- what makes operators by the owner, as before. Neither asks a setting who calls.
+-- The worker calls the operator functions and note_subscription_end. The owner alone calls
+-- appoint_operator, as before. Neither checks a setting anymore.
 -- +goose StatementBegin
 DO $$
 DECLARE
@@ -120,7 +120,7 @@ END $$;
 -- +goose StatementEnd
 
 -- +goose Down
--- The role stays: other databases of the cluster may use it.
+-- The role stays, because other databases of the cluster may use it.
 -- +goose StatementBegin
 DO $$
 DECLARE

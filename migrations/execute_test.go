@@ -22,7 +22,7 @@ func TestNobodyElseCallsFunctionsThatDoMoreThanTheirCallerMay(t *testing.T) {
 			WHERE p.prosecdef AND has_function_privilege('palimpsest_app', p.oid, 'EXECUTE')`: "claim_operator,search_documents,workspace_standing",
 		`SELECT string_agg(p.proname::text, ',' ORDER BY p.proname::text COLLATE "C") FROM pg_proc p
 			WHERE p.prosecdef AND has_function_privilege('palimpsest_worker', p.oid, 'EXECUTE')`: "note_subscription_end,operator_log,operator_suspend,operator_workspaces",
-		// A setting says whom a transaction works for, and decides nothing of what the worker alone may.
+		// No policy or function checks app.worker.
 		`SELECT string_agg(name, ',') FROM (
 			SELECT tablename || '.' || policyname AS name FROM pg_policies WHERE concat(qual, with_check) LIKE '%app.worker%'
 			UNION ALL SELECT p.proname FROM pg_proc p WHERE p.prosrc LIKE '%app.worker%') asking`: "",

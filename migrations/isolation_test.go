@@ -111,7 +111,7 @@ func TestEveryTenantTableIsBoundToTheWorkspace(t *testing.T) {
 		}
 		if policy == "owner" {
 			owned[name] = command
-			return nil // it goes by who owns the table: TestApplicationCannotEscapeRowLevelSecurity
+			return nil // TestMasterKeysOfAnotherDatabaseAreFound shows that only the owner passes
 		}
 		if permissive != "PERMISSIVE" || roles != "{public}" {
 			t.Errorf("%s: policy %s is %s for %s", name, policy, permissive, roles)
@@ -149,14 +149,14 @@ func TestEveryTenantTableIsBoundToTheWorkspace(t *testing.T) {
 		"second_factors": "SELECT", "archive_unindexed": "SELECT", "usage_meter": "SELECT", "billing_accounts": "SELECT", "workspaces": "SELECT",
 	}
 	if !maps.Equal(worked, wantedWork) {
-		t.Errorf("policies for the worker %v, want %v", worked, wantedWork)
+		t.Errorf("worker policies %v, want %v", worked, wantedWork)
 	}
 	const ownCustomer = "(EXISTS ( SELECT\n   FROM billing_accounts b\n  WHERE ((b.workspace_id = ( SELECT app_workspace() AS app_workspace)) AND (b.customer = subscription_ends.customer))))"
 	if wanted := map[string]string{"mails": "true", "account_requests": "true", "subscription_ends": ownCustomer}; !maps.Equal(queued, wanted) {
-		t.Errorf("what requests may leave for the worker %q, want %q", queued, wanted)
+		t.Errorf("queue policies %q, want %q", queued, wanted)
 	}
 	if wanted := map[string]string{"master_proof": "ALL", "data_keys": "SELECT"}; !maps.Equal(owned, wanted) {
-		t.Errorf("policies for the owner %v, want %v", owned, wanted)
+		t.Errorf("owner policies %v, want %v", owned, wanted)
 	}
 
 	const tenant = "(workspace_id = ( SELECT app_workspace() AS app_workspace))"

@@ -23,8 +23,8 @@ const (
 	// appRole is the role that may read and write tenants' tables under row-level
 	// security. Logins are its members.
 	appRole = "palimpsest_app"
-	// workerRole is the role that sees beyond one workspace what background work and the
-	// operator's pages need. The login that serves requests is no member of it.
+	// workerRole is the role for background jobs and operators' pages, which reach across
+	// workspaces. The app login must not be a member.
 	workerRole = "palimpsest_worker"
 )
 
@@ -49,22 +49,23 @@ const (
 // RoleMissing says that the owner of the database may not create a role that the
 // product needs, and what an administrator has to run.
 type RoleMissing struct {
-	Login  string   // the login that serves requests
-	Worker string   // the login of background work and the operator's pages
+	Login  string   // serves requests
+	Worker string   // runs background jobs and operators' pages
 	SQL    []string // what to run as an administrator
 }
 
 // Error implements error.
 func (e RoleMissing) Error() string {
-	return "the login of DATABASE_URL may not create roles: let an administrator run what of this was not done yet\n  " + strings.Join(e.SQL, "\n  ") +
-		"\nand set DATABASE_APP_URL to DATABASE_URL with the login " + e.Login + " and its password, and DATABASE_WORKER_URL to it with the login " + e.Worker + " and its own"
+	return "the login of DATABASE_URL may not create roles. Ask an administrator to run these statements, except those already run:\n  " + strings.Join(e.SQL, "\n  ") +
+		"\nThen set DATABASE_APP_URL and DATABASE_WORKER_URL to DATABASE_URL, with the logins " + e.Login + " and " + e.Worker + " and their passwords"
 }
 
 // AppURL returns the URL at which the product serves requests with a database: the owner's,
 // with a login of its own whose password is derived from the secret.
 func AppURL(ownerURL string, secret []byte) (string, error) { return urlOf(ownerURL, appRole, secret) }
 
-// WorkerURL returns the same for background work and the operator's pages.
+// WorkerURL returns the URL for background jobs and operators' pages. Its password is derived
+// from the secret, too.
 func WorkerURL(ownerURL string, secret []byte) (string, error) {
 	return urlOf(ownerURL, workerRole, secret)
 }
@@ -75,7 +76,7 @@ func EnsureAppLogin(ctx context.Context, ownerURL string, secret []byte) error {
 	return ensureLogin(ctx, ownerURL, appRole, secret)
 }
 
-// EnsureWorkerLogin does the same for the login of WorkerURL.
+// EnsureWorkerLogin does the same as EnsureAppLogin for the login of WorkerURL.
 func EnsureWorkerLogin(ctx context.Context, ownerURL string, secret []byte) error {
 	return ensureLogin(ctx, ownerURL, workerRole, secret)
 }
@@ -146,7 +147,7 @@ func loginOf(role, database string) string {
 	return role + "_" + hex.EncodeToString(sum[:16])
 }
 
-// logsIn reports whether a login works and is a member of what it should be.
+// logsIn reports whether a login works and is a member of its roles.
 func logsIn(ctx context.Context, address, role string) (bool, error) {
 	connection, err := pgx.Connect(ctx, address)
 	var failure *pgconn.PgError

@@ -206,7 +206,7 @@ func TestOwnerWithoutRightsLearnsWhatAnAdministratorRuns(t *testing.T) {
 		t.Fatalf("error %v", err)
 	}
 	if again := migrations.EnsureWorkerLogin(t.Context(), weak.String(), []byte("secret")); again == nil || again.Error() != err.Error() {
-		t.Errorf("of the worker's login the administrator is told %v", again)
+		t.Errorf("worker login: error %v", again)
 	}
 
 	// What the administrator is told to run is enough.
@@ -224,7 +224,7 @@ func TestOwnerWithoutRightsLearnsWhatAnAdministratorRuns(t *testing.T) {
 	if has, err := db.HasWorkspaces(t.Context()); err != nil || has {
 		t.Errorf("workspaces %v (%v)", has, err)
 	}
-	// A start looks at the master keys with the owner's login, which is no worker's.
+	// Startup checks the master key as the owner, who is not a worker.
 	if proof, err := tenantsdb.KeepMasterProof(t.Context(), weak.String(), []byte("proof")); err != nil || string(proof) != "proof" {
 		t.Errorf("proof %q (%v)", proof, err)
 	}
@@ -260,10 +260,10 @@ func TestMissingRoleIsNoticedBeforeTheFirstMigration(t *testing.T) {
 	if left := catalogue(t, cluster.DSN("main")); left != "" {
 		t.Errorf("the refused migration left\n%s", left)
 	}
-	// What a version of before asked for is not enough.
+	// The roles that earlier versions needed are not enough.
 	execute(t, admin, missing.SQL[0], strings.ReplaceAll(missing.SQL[2], "…", "chosen"))
 	if _, err := migrations.Up(t.Context(), weak.String()); !errors.As(err, &missing) || missing.Worker != "palimpsest_worker_main" {
-		t.Fatalf("without the worker's role: error %v, want a RoleMissing", err)
+		t.Fatalf("without palimpsest_worker: error %v, want a RoleMissing", err)
 	}
 	execute(t, admin, missing.SQL[1], strings.ReplaceAll(missing.SQL[3], "…", "chosen"))
 	if _, err := migrations.Up(t.Context(), weak.String()); err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // AskEnd implements billing.Ends. It takes part in the transaction of Together. The database
-// refuses a customer that is not the workspace's.
+// rejects a customer that does not belong to the workspace.
 func (s *Store) AskEnd(ctx context.Context, workspace uuid.UUID, end billing.End) error {
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("INSERT INTO subscription_ends (id, customer, asked_at, next_at) VALUES (?, ?, ?, ?)", end.ID, end.Customer, end.AskedAt, end.AskedAt).Error

@@ -30,7 +30,7 @@ type Config struct {
 	PublicURL             string // PALIMPSEST_PUBLIC_URL; empty: from Addr
 	DatabaseURL           string // DATABASE_URL; empty: a private cluster below DataDir
 	DatabaseAppURL        string // DATABASE_APP_URL; empty: a login made from DatabaseURL
-	DatabaseWorkerURL     string // DATABASE_WORKER_URL; likewise
+	DatabaseWorkerURL     string // DATABASE_WORKER_URL; empty: a login made from DatabaseURL
 	DataDir               string // PALIMPSEST_DATA_DIR
 	BlobURL               string // PALIMPSEST_BLOB_URL; empty: the database
 	RedisURL              string // REDIS_URL; empty: in process

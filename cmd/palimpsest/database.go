@@ -48,11 +48,11 @@ func (p *program) openDatabase(ctx context.Context, safe *vault.Vault) (*tenants
 	return db, nil
 }
 
-// logins returns the logins that the product works with: those that the settings name, or
-// else those that it makes as the owner.
+// logins returns how to open the database with the app and worker logins. It creates those
+// that no setting names.
 func (p *program) logins(ctx context.Context, owner string, safe *vault.Vault) (tenantsdb.Config, error) {
 	secret := safe.Derive("database login")
-	// A pgbouncer may stand before what the settings name: no notification passes one.
+	// The configured URLs may go through a pgbouncer, which does not pass notifications on.
 	config := tenantsdb.Config{URL: p.config.DatabaseAppURL, WorkerURL: p.config.DatabaseWorkerURL, ListenURL: owner, Sealer: safe}
 	var err error
 	if config.URL == "" {

@@ -73,7 +73,7 @@ func TestOlderVersionServesOnWhileANewOneComesUp(t *testing.T) {
 		if !strings.Contains(line, `"level":"ERROR"`) && !strings.Contains(line, `"level":"WARN"`) {
 			continue
 		}
-		// What comes again and again is for a login that versions before migration 98 do not have.
+		// Versions before migration 98 have no worker login, so they cannot enqueue periodic jobs.
 		if strings.Contains(line, `row-level security policy for table \"river_`) {
 			continue
 		}

@@ -54,8 +54,8 @@ func create(t testing.TB, source string) *Database {
 	return &Database{Name: name, OwnerURL: owner, AppURL: withLogin(t, owner, migrations.AppURL), WorkerURL: withLogin(t, owner, migrations.WorkerURL)}
 }
 
-// withLogin returns the URL of a database with a login of the template's: making one for each
-// database would take longer than the copy.
+// withLogin returns the URL of a database with one of the template's logins: creating logins
+// for each database would take longer than the copy.
 func withLogin(t testing.TB, address string, of func(ownerURL string, secret []byte) (string, error)) string {
 	t.Helper()
 	made, err := of(shared.server.DSN(template), []byte(SecretKey))

@@ -27,8 +27,8 @@ var shared = new(cluster)
 type Database struct {
 	Name      string
 	OwnerURL  string // for migrations and for looking past row-level security
-	AppURL    string // with the login that serves requests, which row-level security binds
-	WorkerURL string // with that of background work and the operator's pages
+	AppURL    string // with the login that serves requests, bound by row-level security
+	WorkerURL string // with the login for background jobs and operators' pages
 
 	// DB is open with AppURL and WorkerURL; it is closed when the test ends.
 	DB *tenantsdb.DB

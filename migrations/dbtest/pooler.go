@@ -17,9 +17,9 @@ import (
 	"testing"
 )
 
-// PooledURLs starts a pgbouncer in transaction mode before the database, with so many
-// connections to it for each login, and returns AppURL and WorkerURL by way of it. It ends
-// with the test. It fails the test where pgbouncer is not installed.
+// PooledURLs starts a pgbouncer in transaction mode in front of the database, with that many
+// connections per login, and returns AppURL and WorkerURL through it. It ends with the test.
+// It fails the test if pgbouncer is not installed.
 func (d *Database) PooledURLs(t testing.TB, connections int) (app, worker string) {
 	t.Helper()
 	var users strings.Builder
@@ -44,7 +44,7 @@ func parsed(t testing.TB, address string) *url.URL {
 	return parsed
 }
 
-// pooler starts a pgbouncer before a server, for some users, and returns where it listens.
+// pooler starts a pgbouncer in front of a server and returns the address it listens on.
 func (d *Database) pooler(t testing.TB, server *url.URL, users string, connections int) (host string) {
 	t.Helper()
 	dir, credential, err := poolerPlace()

@@ -194,13 +194,13 @@ func TestMasterKeysOfAnotherDatabaseAreFound(t *testing.T) {
 	}
 	for _, other := range []string{database.AppURL, database.WorkerURL} {
 		if some, err := tenantsdb.SomeDataKeys(t.Context(), other, 1); err != nil || len(some) != 0 {
-			t.Errorf("a login that is not the owner's reads %d data keys, %v", len(some), err)
+			t.Errorf("a login that is not the owner reads %d data keys, %v", len(some), err)
 		}
 	}
 }
 
-// boundOwner has the data keys of a database belong to a login that row-level security binds,
-// as it binds most owners, and returns its URL.
+// boundOwner makes a login that is not a superuser the owner of data_keys and returns its URL:
+// row-level security applies to most owners.
 func boundOwner(t *testing.T, database *dbtest.Database) string {
 	t.Helper()
 	address, err := url.Parse(database.OwnerURL)

@@ -64,15 +64,14 @@ func (db *DB) withKey(ctx context.Context, hash []byte, fn func(tx *gorm.DB) err
 	return db.transaction(ctx, forAPIKey, hex.EncodeToString(hash), fn)
 }
 
-// AsWorker runs fn in a transaction that works for no workspace, on a connection whose login
-// sees what background work has to see of all of them. It returns ErrNoWorker where there is
-// no such login.
+// AsWorker runs fn in a transaction of the worker login, which sees across workspaces what
+// background jobs need. It returns ErrNoWorker if the program has no such login.
 func (db *DB) AsWorker(ctx context.Context, fn func(tx *gorm.DB) error) error {
 	return db.asOperator(ctx, uuid.Nil, fn)
 }
 
-// asOperator is AsWorker in a transaction that works for a person. What operators see and do
-// is for the worker's login: the functions ask only whose transaction it is.
+// asOperator is AsWorker with a user: only the worker login can call the operator functions,
+// and they check that the user is an operator.
 func (db *DB) asOperator(ctx context.Context, operator uuid.UUID, fn func(tx *gorm.DB) error) error {
 	if db.work == nil {
 		return ErrNoWorker
@@ -80,9 +79,9 @@ func (db *DB) asOperator(ctx context.Context, operator uuid.UUID, fn func(tx *go
 	return db.transactionOn(ctx, db.work, forUser, operator.String(), fn)
 }
 
-// forNobody runs fn in a transaction that sees nobody's rows, and may leave something for the
-// worker to do.
-func (db *DB) forNobody(ctx context.Context, fn func(tx *gorm.DB) error) error {
+// unscoped runs fn in a transaction that sees no tenant's rows. It can queue work for the
+// worker login.
+func (db *DB) unscoped(ctx context.Context, fn func(tx *gorm.DB) error) error {
 	return db.transaction(ctx, forWorkspace, "", fn)
 }
 

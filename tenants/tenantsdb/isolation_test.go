@@ -211,11 +211,11 @@ func TestLoginThatIsNotBoundIsRefused(t *testing.T) {
 		t.Fatalf("the owner's login: %v, want ErrUnbound", err)
 	}
 	if _, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: b.database.WorkerURL}); !errors.Is(err, tenantsdb.ErrUnbound) {
-		t.Fatalf("the worker's login for requests: %v, want ErrUnbound", err)
+		t.Fatalf("worker login as app login: %v, want ErrUnbound", err)
 	}
 	for _, wrong := range []string{b.database.AppURL, b.database.OwnerURL} {
 		if _, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: b.database.AppURL, WorkerURL: wrong}); !errors.Is(err, tenantsdb.ErrNoWorker) {
-			t.Fatalf("another login for the worker: %v, want ErrNoWorker", err)
+			t.Fatalf("wrong worker login: %v, want ErrNoWorker", err)
 		}
 	}
 	if _, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: "postgres://u:secret@["}); err == nil || strings.Contains(err.Error(), "secret") {
@@ -357,7 +357,7 @@ func row(t *testing.T, owner *pgxpool.Pool, table string) string {
 	return planted
 }
 
-// queues are the tables in which a request leaves something for the worker, and finds nothing.
+// queues are the tables that requests can only insert into; the worker login empties them.
 func queues() []string { return []string{"mails", "account_requests"} }
 
 // insert returns the statement that inserts a row of a table.

@@ -17,11 +17,11 @@ func (db *DB) QueueMail(ctx context.Context, mail tenants.Mail) error {
 	if common, ok := ctx.Value(commonKey{}).(common); ok {
 		return queueMail(common.tx, mail)
 	}
-	return db.forNobody(ctx, func(tx *gorm.DB) error { return queueMail(tx, mail) })
+	return db.unscoped(ctx, func(tx *gorm.DB) error { return queueMail(tx, mail) })
 }
 
-// queueMail has a mail sent if and only if the transaction is committed, whoever it works
-// for.
+// queueMail has a mail sent if and only if the transaction is committed. It works in
+// transactions of any scope.
 func queueMail(tx *gorm.DB, mail tenants.Mail) error {
 	row := mailRow{ID: uuid.Must(uuid.NewV7()), Recipient: storable(mail.To), Subject: storable(mail.Subject), Body: storable(mail.Text)}
 	if within, ok := tx.Statement.Context.Value(insideKey{}).(inside); ok && within.sealer != nil {

@@ -17,7 +17,7 @@ import (
 	"gorm.io/gorm/logger"
 )
 
-// How many connections a pool has where nothing is said.
+// Default sizes of the pools.
 const (
 	defaultMaxConns  = 16
 	defaultWorkConns = 6
@@ -25,10 +25,10 @@ const (
 
 // ErrUnbound says that a login is not bound by row-level security and must not
 // serve requests.
-var ErrUnbound = errors.New("row-level security does not bind this login: the login that serves requests must be a member of palimpsest_app and not of palimpsest_worker, own no table, and be neither superuser nor BYPASSRLS")
+var ErrUnbound = errors.New("row-level security does not bind this login: the app login must be a member of palimpsest_app and not of palimpsest_worker, own no table, and be neither superuser nor BYPASSRLS")
 
-// ErrNoWorker says that a login is not one for background work.
-var ErrNoWorker = errors.New("no login for background work: it must be a member of palimpsest_app and of palimpsest_worker, own no table, and be neither superuser nor BYPASSRLS")
+// ErrNoWorker says that a login is not a worker login, or that there is no worker login.
+var ErrNoWorker = errors.New("no worker login: it must be a member of palimpsest_app and of palimpsest_worker, own no table, and be neither superuser nor BYPASSRLS")
 
 // pool is connections with one login.
 type pool struct {
@@ -37,9 +37,9 @@ type pool struct {
 	gorm *gorm.DB
 }
 
-// openPool opens connections with the login of a URL that passes the check. most bounds them,
-// or else the URL does, or else unsaid.
-func openPool(ctx context.Context, address string, most, unsaid int32, check func(context.Context, *pgxpool.Pool) error) (*pool, error) {
+// openPool opens a pool and checks its login. The pool's size is most, or pool_max_conns of
+// the URL if most is 0, or else usual.
+func openPool(ctx context.Context, address string, most, usual int32, check func(context.Context, *pgxpool.Pool) error) (*pool, error) {
 	settings, err := pgxpool.ParseConfig(address)
 	if err != nil {
 		return nil, errors.New("the database's URL is no PostgreSQL URL") // the cause would show the password
@@ -48,7 +48,7 @@ func openPool(ctx context.Context, address string, most, unsaid int32, check fun
 	case most > 0:
 		settings.MaxConns = most
 	case !strings.Contains(address, "pool_max_conns"):
-		settings.MaxConns = unsaid
+		settings.MaxConns = usual
 	}
 	settings.MaxConnIdleTime = 5 * time.Minute
 	// Statements are not kept in the server, where a pgbouncer would mix them up.
@@ -67,7 +67,7 @@ func openPool(ctx context.Context, address string, most, unsaid int32, check fun
 	db, err := gorm.Open(postgres.New(postgres.Config{Conn: conn}), &gorm.Config{
 		TranslateError:         true,
 		Logger:                 logger.Discard,
-		SkipDefaultTransaction: true, // every statement runs in one of ours
+		SkipDefaultTransaction: true, // every statement runs in a transaction that we open
 		DisableAutomaticPing:   true,
 	})
 	if err != nil {
@@ -92,7 +92,7 @@ func readTimesInUTC(_ context.Context, connection *pgx.Conn) error {
 	return nil
 }
 
-// checkBound returns ErrUnbound for a login that may do more than serve requests.
+// checkBound returns ErrUnbound for a login with more rights than requests need.
 func checkBound(ctx context.Context, connections *pgxpool.Pool) error {
 	login, err := readLogin(ctx, connections)
 	if err == nil && (login.Unbound || login.Works) {
@@ -101,8 +101,8 @@ func checkBound(ctx context.Context, connections *pgxpool.Pool) error {
 	return err
 }
 
-// checkWorker returns ErrNoWorker for a login that may do more than background work, or not
-// that.
+// checkWorker returns ErrNoWorker for a login with more or fewer rights than background jobs
+// need.
 func checkWorker(ctx context.Context, connections *pgxpool.Pool) error {
 	login, err := readLogin(ctx, connections)
 	if err == nil && (login.Unbound || !login.Works || !login.Serves) {
@@ -111,11 +111,11 @@ func checkWorker(ctx context.Context, connections *pgxpool.Pool) error {
 	return err
 }
 
-// login is what the login of a connection may do.
+// login is what the login of a pool may do.
 type login struct {
-	Unbound bool // row-level security does not bind it
-	Serves  bool // it has the rights of requests
-	Works   bool // it has, or may take, those of background work
+	Unbound bool // bypasses row-level security
+	Serves  bool // has the rights of palimpsest_app
+	Works   bool // has the rights of palimpsest_worker, or can take them with SET ROLE
 }
 
 func readLogin(ctx context.Context, connections *pgxpool.Pool) (login, error) {

@@ -43,10 +43,10 @@ func TestTenantsBehindAPoolerNeverSeeEachOther(t *testing.T) {
 	for i := range 1000 {
 		db, of := replicas[i%2], i%len(workspaces)
 		group.Go(func() { visit(t, db, workspaces[of], of+1, i/len(workspaces)) })
-		if i%50 == 0 { // the worker sees all of them meanwhile
+		if i%50 == 0 { // meanwhile the worker login lists all of them
 			group.Go(func() {
 				if all, err := db.AllWorkspaces(t.Context()); err != nil || len(all) != len(workspaces)+1 {
-					t.Errorf("the worker sees %d workspaces (%v)", len(all), err)
+					t.Errorf("the worker login lists %d workspaces (%v)", len(all), err)
 				}
 			})
 		}

@@ -14,8 +14,8 @@ type Config struct {
 	// mode may stand in between.
 	URL string
 
-	// WorkerURL is the database with the login of background work and the operator's
-	// pages, likewise; empty: neither is done.
+	// WorkerURL is the database with the login for background jobs and operators' pages,
+	// optional; without it both return ErrNoWorker.
 	WorkerURL string
 
 	// ListenURL is where notifications are heard, past any pgbouncer; empty: URL.
@@ -24,8 +24,8 @@ type Config struct {
 	// Sealer seals the texts of mails that wait; nil: they wait as they are.
 	Sealer Sealer
 
-	// MaxConns bounds the connections that serve requests; 0: pool_max_conns of the URL,
-	// or else 16. Those of WorkerURL are pool_max_conns of that, or else 6.
+	// MaxConns limits the connections of URL; 0 means pool_max_conns of the URL, by default
+	// 16. WorkerURL is limited by its own pool_max_conns, by default 6.
 	MaxConns int32
 }
 
@@ -38,13 +38,13 @@ type Sealer interface {
 // DB is the product's database.
 type DB struct {
 	requests  *pool
-	work      *pool // nil: there is no login for it
+	work      *pool // nil if there is no WorkerURL
 	listenURL string
 	sealer    Sealer
 }
 
-// Open opens the database. It returns ErrUnbound if the login of the URL could
-// read other tenants' rows, and ErrNoWorker if that of WorkerURL could not.
+// Open opens the database. It returns ErrUnbound if the login of URL has more rights than
+// requests need, and ErrNoWorker if the login of WorkerURL is not a worker login.
 func Open(ctx context.Context, config Config) (*DB, error) {
 	requests, err := openPool(ctx, config.URL, config.MaxConns, defaultMaxConns, checkBound)
 	if err != nil {
@@ -61,12 +61,12 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 	return db, nil
 }
 
-// Pool returns the connections that serve requests: for statements that need pgx itself. A
+// Pool returns the connections for requests, for statements that need pgx itself. A
 // tenant's rows are seen through InTenant only.
 func (db *DB) Pool() *pgxpool.Pool { return db.requests.pgx }
 
-// WorkPool returns the connections of background work, for what works with pgx itself. It
-// is nil where there is no login for that.
+// WorkPool returns the connections for background jobs, for libraries that need pgx itself.
+// It is nil without a WorkerURL.
 func (db *DB) WorkPool() *pgxpool.Pool {
 	if db.work == nil {
 		return nil

@@ -21,7 +21,7 @@ import (
 	"palimpsest/tenants/tenantsdb"
 )
 
-// workers returns every value of app.worker that a version of the schema has known.
+// workers returns every value of app.worker that any version of the schema has checked for.
 func workers(t *testing.T) []string {
 	t.Helper()
 	known := map[string]bool{"": true, "worker": true, "palimpsest_worker": true}
@@ -45,8 +45,8 @@ func workers(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(known))
 }
 
-// attempts runs what an attacker tries in a transaction of a stranger who has set whatever
-// settings make of a transaction, once for each value of app.worker, and undoes it.
+// attempts runs try on the app login as a user of another workspace, for each value of
+// app.worker combined with each scope that this user can have, and rolls back.
 func attempts(t *testing.T, b bundle, try func(t *testing.T, tx pgx.Tx)) {
 	t.Helper()
 	stranger, other := b.signUp(t, "eve@example.com")
@@ -69,7 +69,7 @@ func attempts(t *testing.T, b bundle, try func(t *testing.T, tx pgx.Tx)) {
 	}
 }
 
-// within runs a statement so that its failure leaves the transaction usable.
+// within runs a statement in a savepoint and undoes it.
 func within(ctx context.Context, tx pgx.Tx, statement string, values ...any) (changed int64, err error) {
 	inner, err := tx.Begin(ctx)
 	if err != nil {
@@ -79,9 +79,9 @@ func within(ctx context.Context, tx pgx.Tx, statement string, values ...any) (ch
 	return tag.RowsAffected(), errors.Join(err, inner.Rollback(ctx))
 }
 
-// S2: whatever the login that serves requests sets, it sees, changes and adds no row of
-// another workspace, nor one that is for background work, in any table that there is.
-func TestNoSettingMakesAWorkerOfTheLoginForRequests(t *testing.T) {
+// S2: whatever app.worker is set to, the app login cannot read, change or insert rows of
+// another workspace or rows for background jobs, in any table of the catalog.
+func TestAppLoginCannotBecomeWorkerBySettings(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	fill(t, b)
@@ -100,7 +100,7 @@ func TestNoSettingMakesAWorkerOfTheLoginForRequests(t *testing.T) {
 		for table, column := range tables {
 			where := " WHERE " + column + "::text IN " + mine
 			if table == "master_proof" || strings.HasPrefix(table, "jobs.river_") && table != "jobs.river_job" {
-				where = "" // nobody's rows are nobody's to see
+				where = "" // rows without a workspace
 			}
 			var seen int
 			inner, err := tx.Begin(t.Context())
@@ -109,7 +109,7 @@ func TestNoSettingMakesAWorkerOfTheLoginForRequests(t *testing.T) {
 			}
 			err = inner.QueryRow(t.Context(), "SELECT count(*) FROM "+table+where).Scan(&seen)
 			if table == "jobs.river_queue" {
-				seen = 0 // names of kinds of work: versions of before read them
+				seen = 0 // names of job kinds, which the version before reads
 			}
 			if err != nil && !isRefused(err) || seen != 0 {
 				t.Errorf("%s shows %d rows (%v)", table, seen, err)
@@ -132,7 +132,7 @@ func TestNoSettingMakesAWorkerOfTheLoginForRequests(t *testing.T) {
 	})
 }
 
-// changeable returns the assignment that changes nothing of a row, were it allowed.
+// changeable returns an assignment that keeps the value of a column.
 func changeable(column string) string {
 	if strings.HasPrefix(column, "args") {
 		return "args = args"
@@ -140,7 +140,7 @@ func changeable(column string) string {
 	return column + " = " + column
 }
 
-// jobTables returns the tables of jobs with what says whose a row is.
+// jobTables returns every table of the schema jobs with an expression that identifies a row.
 func jobTables(t *testing.T, owner *pgxpool.Pool) map[string]string {
 	t.Helper()
 	rows, err := owner.Query(t.Context(), `SELECT 'jobs.' || relname FROM pg_class WHERE relnamespace = 'jobs'::regnamespace AND relkind IN ('r', 'p')`)
@@ -159,7 +159,7 @@ func jobTables(t *testing.T, owner *pgxpool.Pool) map[string]string {
 	return tables
 }
 
-// plantJobs puts a row of the bundle's workspace into every table of jobs.
+// plantJobs inserts a row into every table of the schema jobs.
 func plantJobs(t *testing.T, b bundle) {
 	t.Helper()
 	for _, statement := range []string{
@@ -174,9 +174,9 @@ func plantJobs(t *testing.T, b bundle) {
 	}
 }
 
-// S2: nor does it call what is for the worker, or for the owner, and it takes on no other
-// role. What it may call does as much as a request needs, whatever is set.
-func TestLoginForRequestsCallsNoFunctionOfTheWorkers(t *testing.T) {
+// S2: whatever is set, the app login cannot call functions of the worker or the owner, or
+// switch to their roles.
+func TestAppLoginCannotCallWorkerFunctions(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.addOperator(t)
@@ -196,6 +196,10 @@ func TestLoginForRequestsCallsNoFunctionOfTheWorkers(t *testing.T) {
 	refusals := 0
 	attempts(t, b, func(t *testing.T, tx pgx.Tx) {
 		t.Helper()
+		// Knowing an operator's ID is not enough.
+		if _, err := tx.Exec(t.Context(), "SELECT set_config('app.user_id', $1, true)", b.user.ID.String()); err != nil {
+			t.Fatal(err)
+		}
 		for name, call := range calls {
 			if slices.ContainsFunc(forRequests, func(known string) bool { return strings.HasPrefix(name, known+"(") }) {
 				continue
@@ -215,7 +219,7 @@ func TestLoginForRequestsCallsNoFunctionOfTheWorkers(t *testing.T) {
 		t.Errorf("%d functions, %d refusals: the test does not see the schema", len(calls), refusals)
 	}
 	if operated, err := b.OperatedWorkspaces(t.Context(), b.user.ID, tenants.OperatedQuery{Limit: 10}); err != nil || len(operated) != 2 {
-		t.Errorf("the worker's login shows an operator %d workspaces (%v)", len(operated), err)
+		t.Errorf("the worker login shows an operator %d workspaces (%v)", len(operated), err)
 	}
 }
 
@@ -227,9 +231,9 @@ func (b bundle) addOperator(t *testing.T) {
 	}
 }
 
-// What no setting gives to requests the worker's login has without one, and is bound by
-// row-level security in every other table.
-func TestWorkerSeesWhatItsWorkNeedsAndNoMore(t *testing.T) {
+// The worker login sees across workspaces without any setting, but only in the tables that
+// background jobs need.
+func TestWorkerLoginReadsOnlyTheTablesItsWorkNeeds(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	fill(t, b)
@@ -256,12 +260,11 @@ func TestWorkerSeesWhatItsWorkNeedsAndNoMore(t *testing.T) {
 		"mails", "master_proof", "second_factors", "subscription_ends", "usage_meter", "workspaces",
 	}
 	if !slices.Equal(seen, want) {
-		t.Errorf("the worker sees rows of %v, want %v", seen, want)
+		t.Errorf("the worker login sees rows of %v, want %v", seen, want)
 	}
 }
 
-// A program without a login for background work does none, and says so.
-func TestWithoutAWorkersLoginNothingIsWorkedOn(t *testing.T) {
+func TestBackgroundWorkFailsWithoutWorkerLogin(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	db, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: b.database.AppURL})

@@ -19,7 +19,7 @@ import (
 type Door interface {
 	InTenant(ctx context.Context, workspace uuid.UUID, fn func(tx *gorm.DB) error) error
 
-	// AsWorker opens one that works for no workspace and sees what background work has to.
+	// AsWorker opens a transaction for background jobs, which sees across workspaces.
 	AsWorker(ctx context.Context, fn func(tx *gorm.DB) error) error
 }
 

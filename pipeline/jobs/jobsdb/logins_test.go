@@ -17,9 +17,9 @@ import (
 	"palimpsest/tenants/tenantsdb"
 )
 
-// Jobs that requests leave, and what comes again and again, are done through a pgbouncer in
-// transaction mode with either login.
-func TestJobsAreDoneBehindAPooler(t *testing.T) {
+// Jobs of requests and periodic jobs run with both logins behind a pgbouncer in transaction
+// mode.
+func TestJobsRunBehindPgbouncer(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
 	app, worker := database.PooledURLs(t, 4)
@@ -44,9 +44,9 @@ func TestJobsAreDoneBehindAPooler(t *testing.T) {
 	process.await(t, sweep, "done")
 }
 
-// S2: a request leaves jobs of the workspace that it works for, once each, and neither sees
-// nor adds any of another.
-func TestRequestLeavesJobsOfItsWorkspaceOnly(t *testing.T) {
+// S2: requests enqueue jobs of their own workspace, without duplicates, and cannot read or add
+// jobs of another.
+func TestRequestsEnqueueJobsForTheirWorkspaceOnly(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
 	process := newProcess(database, slog.New(slog.DiscardHandler))
@@ -57,13 +57,13 @@ func TestRequestLeavesJobsOfItsWorkspaceOnly(t *testing.T) {
 		enqueue(t.Context(), t, process, job)
 	}
 	if got := states(t, database); got["available"] != 2 {
-		t.Errorf("jobs %v, want two that wait", got)
+		t.Errorf("jobs %v, want 2 available", got)
 	}
 	err := database.DB.Joined(t.Context(), mine.Workspace, func(tx pgx.Tx) error {
 		var seen, foreign int
 		err := tx.QueryRow(t.Context(), "SELECT count(*), count(*) FILTER (WHERE args->>'workspace' <> $1) FROM jobs.river_job", mine.Workspace.String()).Scan(&seen, &foreign)
 		if seen != 1 || foreign != 0 {
-			t.Errorf("%d jobs are seen, %d of them foreign", seen, foreign)
+			t.Errorf("%d jobs visible, %d of another workspace", seen, foreign)
 		}
 		return err
 	})
