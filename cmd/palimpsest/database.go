@@ -41,7 +41,12 @@ func (p *program) openDatabase(ctx context.Context, safe *vault.Vault) (*tenants
 		return nil, err
 	}
 	db, err := tenantsdb.Open(ctx, logins)
-	if err != nil {
+	switch {
+	case errors.Is(err, tenantsdb.ErrUnbound):
+		return nil, fmt.Errorf("DATABASE_APP_URL: %w", err)
+	case errors.Is(err, tenantsdb.ErrNoWorker):
+		return nil, fmt.Errorf("DATABASE_WORKER_URL: %w", err)
+	case err != nil:
 		return nil, err
 	}
 	p.onClose(db.Close)

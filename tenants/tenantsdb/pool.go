@@ -23,12 +23,11 @@ const (
 	defaultWorkConns = 6
 )
 
-// ErrUnbound says that a login is not bound by row-level security and must not
-// serve requests.
-var ErrUnbound = errors.New("row-level security does not bind this login: the app login must be a member of palimpsest_app and not of palimpsest_worker, own no table, and be neither superuser nor BYPASSRLS")
+// ErrUnbound says that a login has other rights than requests need.
+var ErrUnbound = errors.New("not an app login: it must be a member of palimpsest_app and not of palimpsest_worker, own no table, and be neither superuser nor BYPASSRLS")
 
 // ErrNoWorker says that a login is not a worker login, or that there is no worker login.
-var ErrNoWorker = errors.New("no worker login: it must be a member of palimpsest_app and of palimpsest_worker, own no table, and be neither superuser nor BYPASSRLS")
+var ErrNoWorker = errors.New("not a worker login: it must be a member of palimpsest_app and of palimpsest_worker, own no table, and be neither superuser nor BYPASSRLS")
 
 // pool is connections with one login.
 type pool struct {
@@ -92,10 +91,10 @@ func readTimesInUTC(_ context.Context, connection *pgx.Conn) error {
 	return nil
 }
 
-// checkBound returns ErrUnbound for a login with more rights than requests need.
+// checkBound returns ErrUnbound for a login with more or fewer rights than requests need.
 func checkBound(ctx context.Context, connections *pgxpool.Pool) error {
 	login, err := readLogin(ctx, connections)
-	if err == nil && (login.Unbound || login.Works) {
+	if err == nil && (login.Unbound || !login.Serves || login.Works) {
 		err = ErrUnbound
 	}
 	return err
@@ -105,7 +104,7 @@ func checkBound(ctx context.Context, connections *pgxpool.Pool) error {
 // need.
 func checkWorker(ctx context.Context, connections *pgxpool.Pool) error {
 	login, err := readLogin(ctx, connections)
-	if err == nil && (login.Unbound || !login.Works || !login.Serves) {
+	if err == nil && (login.Unbound || !login.Serves || !login.Works) {
 		err = ErrNoWorker
 	}
 	return err

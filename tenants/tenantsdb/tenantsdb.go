@@ -43,8 +43,8 @@ type DB struct {
 	sealer    Sealer
 }
 
-// Open opens the database. It returns ErrUnbound if the login of URL has more rights than
-// requests need, and ErrNoWorker if the login of WorkerURL is not a worker login.
+// Open opens the database. It returns ErrUnbound if the login of URL is not an app login,
+// and ErrNoWorker if the login of WorkerURL is not a worker login.
 func Open(ctx context.Context, config Config) (*DB, error) {
 	requests, err := openPool(ctx, config.URL, config.MaxConns, defaultMaxConns, checkBound)
 	if err != nil {

@@ -88,9 +88,7 @@ func TestAppLoginCannotBecomeWorkerBySettings(t *testing.T) {
 	plantJobs(t, b)
 	tables := columns(t, b.database.Owner(t))
 	planted := map[string]string{}
-	for table, column := range jobTables(t, b.database.Owner(t)) {
-		tables[table] = column
-	}
+	maps.Copy(tables, jobTables(t, b.database.Owner(t)))
 	for table := range tables {
 		planted[table] = row(t, b.database.Owner(t), table)
 	}
