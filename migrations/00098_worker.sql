@@ -14,6 +14,10 @@ END $$;
 -- +goose StatementEnd
 GRANT USAGE ON SCHEMA public, jobs TO palimpsest_worker;
 
+-- Transactions of requests lock their workspace before the tables below. Taking it first here,
+-- too, avoids deadlocks with replicas that are running.
+LOCK TABLE workspaces IN ACCESS EXCLUSIVE MODE;
+
 -- Jobs contain workspace IDs. Requests see and add jobs of their own workspace only. Replicas
 -- of the version before run jobs on the app login: from now on they find none and lose the
 -- leadership. They read river_queue every two seconds, which holds names of job kinds only.
@@ -121,6 +125,7 @@ END $$;
 
 -- +goose Down
 -- The role stays, because other databases of the cluster may use it.
+LOCK TABLE workspaces IN ACCESS EXCLUSIVE MODE;
 -- +goose StatementBegin
 DO $$
 DECLARE
