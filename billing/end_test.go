@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/billing"
+	"palimpsest/billing/billingdb"
 	"palimpsest/billing/stripetest"
 	"palimpsest/tenants"
 )
@@ -227,5 +228,24 @@ func TestOpeningCheckoutAndPortalIsNoted(t *testing.T) {
 	if portal.Action != tenants.PortalOpened || checkout.Action != tenants.CheckoutOpened || checkout.After["plan"] != "team" || checkout.After["seats"] != "1" ||
 		checkout.Actor.Name != "ada@example.com" || portal.Actor.Name != "ada@example.com" {
 		t.Errorf("noted %+v and %+v", checkout, portal)
+	}
+}
+
+// The database only takes a workspace's own Stripe customer.
+func TestWorkspaceCannotEndAnothersSubscription(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	customer := b.buy(t, "pro")
+	_, other, err := b.database.DB.SignUp(t.Context(), "eve@example.com", "hash", "theirs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := billingdb.New(b.database.DB)
+	end := billing.End{ID: uuid.New(), Customer: customer, AskedAt: noon}
+	if err := store.AskEnd(t.Context(), other.ID, end); err == nil || b.ends(t) != 0 {
+		t.Errorf("%v; %d ends wait", err, b.ends(t))
+	}
+	if err := store.AskEnd(t.Context(), b.workspace.ID, end); err != nil || b.ends(t) != 1 {
+		t.Errorf("its own: %v; %d ends wait", err, b.ends(t))
 	}
 }

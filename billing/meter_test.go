@@ -248,7 +248,7 @@ func TestKilledReporterReportsEveryExchangeOnce(t *testing.T) {
 			t.Fatal("the reporter does not come to an end")
 		}
 		command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestReporterProcess$") //nolint:gosec // itself
-		command.Env = append(os.Environ(), "BILLING_REPORTER="+b.database.AppURL, "BILLING_STRIPE="+b.double.URL,
+		command.Env = append(os.Environ(), "BILLING_REPORTER="+b.database.AppURL, "BILLING_WORKER="+b.database.WorkerURL, "BILLING_STRIPE="+b.double.URL,
 			"BILLING_NOW="+b.double.Now().Add(time.Duration(run)*6*time.Minute).Format(time.RFC3339))
 		var output strings.Builder
 		command.Stdout, command.Stderr = &output, &output
@@ -278,11 +278,12 @@ func TestKilledReporterReportsEveryExchangeOnce(t *testing.T) {
 // kills.
 func TestReporterProcess(t *testing.T) {
 	t.Parallel()
-	url := os.Getenv("BILLING_REPORTER")
-	if url == "" {
-		url, _ = own(t)
+	logins := tenantsdb.Config{URL: os.Getenv("BILLING_REPORTER"), WorkerURL: os.Getenv("BILLING_WORKER")}
+	if logins.URL == "" { // of a workspace that has nothing to report
+		b := setup(t)
+		logins = tenantsdb.Config{URL: b.database.AppURL, WorkerURL: b.database.WorkerURL}
 	}
-	db, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: url})
+	db, err := tenantsdb.Open(t.Context(), logins)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,13 +297,6 @@ func TestReporterProcess(t *testing.T) {
 	if err := reporter.Pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// own returns the database of a workspace that has nothing to report.
-func own(t *testing.T) (url string, workspace uuid.UUID) {
-	t.Helper()
-	b := setup(t)
-	return b.database.AppURL, b.workspace.ID
 }
 
 // The workspaces with nothing to do are left alone.

@@ -236,5 +236,27 @@ func reviews() map[int64][]review {
 			{"new: sessions TRIGGER session_words_", "it keeps the words that a session is found by, whoever writes it"},
 		},
 		47: {{"gone: appoint_operator(uuid) returns boolean may be called", "the command line calls it, which no one runs in the version before while the new one comes up"}},
+		51: roles(),
 	}
+}
+
+// roles lists what moves from the app login to the worker login. Replicas of the version before
+// keep serving requests; their background jobs find no work until they are replaced.
+func roles() []review {
+	reviews := []review{{"gone: data_keys policy worker", "startup reads them as the owner, who still can"}}
+	for _, table := range []string{
+		"account_requests policy worker", "archive_unindexed policy archive_indexer", "billing_accounts policy billing_worker", "mails policy worker",
+		"second_factors policy worker", "subscription_ends policy worker", "usage_meter policy billing_worker", "workspaces policy archive_mover",
+		"workspaces policy pattern_miner", "master_proof policy worker",
+	} {
+		reviews = append(reviews, review{"gone: " + table, "requests can still insert; background jobs find no rows, and a new replica does the work"})
+	}
+	for _, function := range []string{"operator_log(", "operator_suspend(", "operator_workspaces("} {
+		reviews = append(reviews, review{"gone: " + function, "operators' pages return 404 on replicas of the version before"})
+	}
+	reviews = append(reviews, review{"gone: note_subscription_end(", "its caller no longer finds any rows"})
+	for _, table := range []string{"river_job", "river_leader", "river_queue"} {
+		reviews = append(reviews, review{"new: " + table + " row-level security", "requests can still enqueue jobs of their workspace; a new replica runs them"})
+	}
+	return reviews
 }

@@ -84,6 +84,7 @@ func TestEveryTenantTableIsBoundToTheWorkspace(t *testing.T) {
 	}
 	var name, policy, command, permissive, roles, using, check string
 	searchers := 0
+	worked, queued, owned := map[string]string{}, map[string]string{}, map[string]string{}
 	operators := map[string]string{} // table → the command of its policy for operators
 	_, err = pgx.ForEachRow(rows, []any{&name, &policy, &command, &permissive, &roles, &using, &check}, func() error {
 		if name == "archive_documents" && policy == "searcher" {
@@ -99,6 +100,18 @@ func TestEveryTenantTableIsBoundToTheWorkspace(t *testing.T) {
 				t.Errorf("%s: policy %s is %s for %s", name, policy, permissive, roles)
 			}
 			return nil // whose columns are bounded: TestOperatorsDoorReadsNothingThatWasSaid
+		}
+		if roles == "{palimpsest_worker}" && policy == "worker" && permissive == "PERMISSIVE" && using == "true" {
+			worked[name] = command
+			return nil
+		}
+		if roles == "{palimpsest_app}" && policy == "queue" && permissive == "PERMISSIVE" && command == "INSERT" {
+			queued[name] = check
+			return nil
+		}
+		if policy == "owner" {
+			owned[name] = command
+			return nil // TestMasterKeysOfAnotherDatabaseAreFound shows that only the owner passes
 		}
 		if permissive != "PERMISSIVE" || roles != "{public}" {
 			t.Errorf("%s: policy %s is %s for %s", name, policy, permissive, roles)
@@ -131,7 +144,21 @@ func TestEveryTenantTableIsBoundToTheWorkspace(t *testing.T) {
 		t.Errorf("policies for operators %v, want %v", operators, wantedOperators)
 	}
 
-	const mailWorker = "(( SELECT current_setting('app.worker'::text, true) AS current_setting) = 'mail'::text)"
+	wantedWork := map[string]string{
+		"mails": "ALL", "account_requests": "ALL", "subscription_ends": "ALL", "master_proof": "ALL",
+		"second_factors": "SELECT", "archive_unindexed": "SELECT", "usage_meter": "SELECT", "billing_accounts": "SELECT", "workspaces": "SELECT",
+	}
+	if !maps.Equal(worked, wantedWork) {
+		t.Errorf("worker policies %v, want %v", worked, wantedWork)
+	}
+	const ownCustomer = "(EXISTS ( SELECT\n   FROM billing_accounts b\n  WHERE ((b.workspace_id = ( SELECT app_workspace() AS app_workspace)) AND (b.customer = subscription_ends.customer))))"
+	if wanted := map[string]string{"mails": "true", "account_requests": "true", "subscription_ends": ownCustomer}; !maps.Equal(queued, wanted) {
+		t.Errorf("queue policies %q, want %q", queued, wanted)
+	}
+	if wanted := map[string]string{"master_proof": "ALL", "data_keys": "SELECT"}; !maps.Equal(owned, wanted) {
+		t.Errorf("owner policies %v, want %v", owned, wanted)
+	}
+
 	const tenant = "(workspace_id = ( SELECT app_workspace() AS app_workspace))"
 	wanted := map[string]string{
 		"users":  "(id = ( SELECT app_user() AS app_user))",
@@ -144,12 +171,8 @@ func TestEveryTenantTableIsBoundToTheWorkspace(t *testing.T) {
 
 		"passkey_challenges": "(user_id = ( SELECT app_user() AS app_user))",
 
-		"mails":             "((( SELECT current_setting('app.worker'::text, true) AS current_setting) = 'outbox'::text) OR ((sealed IS NULL) AND " + mailWorker + "))",
-		"subscription_ends": "(( SELECT current_setting('app.worker'::text, true) AS current_setting) = 'billing'::text)",
-		"account_requests":  mailWorker,
-		"operators":         "(user_id = ( SELECT app_user() AS app_user))",
-		"operator_entries":  "false",
-		"master_proof":      "(( SELECT current_setting('app.worker'::text, true) AS current_setting) = 'rotation'::text)",
+		"operators":        "(user_id = ( SELECT app_user() AS app_user))",
+		"operator_entries": "false",
 	}
 	for _, table := range names(t, connection) {
 		want := tenant
@@ -184,6 +207,7 @@ func TestApplicationCannotEscapeRowLevelSecurity(t *testing.T) {
 		"TRUNCATE exchanges",
 		"SET ROLE palimpsest",
 		"SET SESSION AUTHORIZATION palimpsest",
+		"SET ROLE palimpsest_worker",
 		"CREATE OR REPLACE FUNCTION app_workspace() RETURNS uuid LANGUAGE sql AS 'SELECT NULL::uuid'",
 		"CREATE TABLE mine (n int)",
 		"SELECT * FROM goose_db_version",

@@ -12,15 +12,29 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// appRole is the role that may read and write tenants' tables under row-level
-// security. Logins are its members.
-const appRole = "palimpsest_app"
+const (
+	// appRole is the role that may read and write tenants' tables under row-level
+	// security. Logins are its members.
+	appRole = "palimpsest_app"
+	// workerRole is the role for background jobs and operators' pages, which reach across
+	// workspaces. The app login must not be a member.
+	workerRole = "palimpsest_worker"
+)
+
+// roles returns the roles that a login with the name of one of them is a member of.
+func roles(role string) []string {
+	if role == workerRole {
+		return []string{appRole, workerRole}
+	}
+	return []string{appRole}
+}
 
 const (
 	maxIdentifier   = 63 // bytes that PostgreSQL keeps of a name
@@ -35,34 +49,53 @@ const (
 // RoleMissing says that the owner of the database may not create a role that the
 // product needs, and what an administrator has to run.
 type RoleMissing struct {
-	Login string   // the login that the product would work with
-	SQL   []string // what to run as an administrator
+	Login  string   // serves requests
+	Worker string   // runs background jobs and operators' pages
+	SQL    []string // what to run as an administrator
 }
 
 // Error implements error.
 func (e RoleMissing) Error() string {
-	return "the login of DATABASE_URL may not create roles: let an administrator run\n  " + strings.Join(e.SQL, "\n  ") +
-		"\nand set DATABASE_APP_URL to DATABASE_URL with the login " + e.Login + " and its password"
+	return "the login of DATABASE_URL may not create roles. Ask an administrator to run these statements, except those already run:\n  " + strings.Join(e.SQL, "\n  ") +
+		"\nThen set DATABASE_APP_URL and DATABASE_WORKER_URL to DATABASE_URL, with the logins " + e.Login + " and " + e.Worker + " and their passwords"
 }
 
-// AppURL returns the URL at which the product works with a database: the owner's,
+// AppURL returns the URL at which the product serves requests with a database: the owner's,
 // with a login of its own whose password is derived from the secret.
-func AppURL(ownerURL string, secret []byte) (string, error) {
-	app, _, err := appURL(ownerURL, secret)
-	if err != nil {
-		return "", err
-	}
-	return app.String(), nil
+func AppURL(ownerURL string, secret []byte) (string, error) { return urlOf(ownerURL, appRole, secret) }
+
+// WorkerURL returns the URL for background jobs and operators' pages. Its password is derived
+// from the secret, too.
+func WorkerURL(ownerURL string, secret []byte) (string, error) {
+	return urlOf(ownerURL, workerRole, secret)
 }
 
 // EnsureAppLogin makes the login that AppURL returns work, as the owner. It
 // returns a RoleMissing if the owner may not.
 func EnsureAppLogin(ctx context.Context, ownerURL string, secret []byte) error {
-	app, login, err := appURL(ownerURL, secret)
+	return ensureLogin(ctx, ownerURL, appRole, secret)
+}
+
+// EnsureWorkerLogin does the same as EnsureAppLogin for the login of WorkerURL.
+func EnsureWorkerLogin(ctx context.Context, ownerURL string, secret []byte) error {
+	return ensureLogin(ctx, ownerURL, workerRole, secret)
+}
+
+func urlOf(ownerURL, role string, secret []byte) (string, error) {
+	made, _, err := derivedURL(ownerURL, role, secret)
+	if err != nil {
+		return "", err
+	}
+	return made.String(), nil
+}
+
+func ensureLogin(ctx context.Context, ownerURL, role string, secret []byte) error {
+	made, database, err := derivedURL(ownerURL, role, secret)
 	if err != nil {
 		return err
 	}
-	works, err := logsIn(ctx, app.String())
+	login := made.User.Username()
+	works, err := logsIn(ctx, made.String(), role)
 	if err != nil || works {
 		return err
 	}
@@ -71,11 +104,11 @@ func EnsureAppLogin(ctx context.Context, ownerURL string, secret []byte) error {
 		return fmt.Errorf("connect as the database's owner: %w", err)
 	}
 	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }()
-	password, _ := app.User.Password()
-	err = pgx.BeginFunc(ctx, connection, func(tx pgx.Tx) error { return makeLogin(ctx, tx, login, password) })
+	password, _ := made.User.Password()
+	err = pgx.BeginFunc(ctx, connection, func(tx pgx.Tx) error { return makeLogin(ctx, tx, role, login, password) })
 	var failure *pgconn.PgError
 	if errors.As(err, &failure) && failure.Code == insufficient {
-		return roleMissing(login)
+		return roleMissing(database)
 	}
 	if err != nil {
 		return fmt.Errorf("create login %s: %w", login, err)
@@ -83,40 +116,40 @@ func EnsureAppLogin(ctx context.Context, ownerURL string, secret []byte) error {
 	return nil
 }
 
-// appURL returns the application's URL and its login's name.
-func appURL(ownerURL string, secret []byte) (*url.URL, string, error) {
+// derivedURL returns the URL with the login of a role, and the database's name.
+func derivedURL(ownerURL, role string, secret []byte) (*url.URL, string, error) {
 	config, err := pgx.ParseConfig(ownerURL)
 	if err != nil {
 		return nil, "", errors.New("DATABASE_URL is no PostgreSQL URL") // the cause would show the password
 	}
-	app, err := url.Parse(ownerURL)
-	if err != nil || app.Scheme == "" {
+	made, err := url.Parse(ownerURL)
+	if err != nil || made.Scheme == "" {
 		return nil, "", errors.New("DATABASE_URL must begin with postgres://")
 	}
-	login := loginOf(config.Database)
+	login := loginOf(role, config.Database)
 	code := hmac.New(sha256.New, secret)
 	code.Write([]byte("palimpsest database login " + login))
-	app.User = url.UserPassword(login, base64.RawURLEncoding.EncodeToString(code.Sum(nil)))
-	parameters := app.Query()
+	made.User = url.UserPassword(login, base64.RawURLEncoding.EncodeToString(code.Sum(nil)))
+	parameters := made.Query()
 	parameters.Del("user")
 	parameters.Del("password")
-	app.RawQuery = parameters.Encode()
-	return app, login, nil
+	made.RawQuery = parameters.Encode()
+	return made, config.Database, nil
 }
 
-// loginOf returns the name of a database's login.
-func loginOf(database string) string {
-	login := appRole + "_" + database
+// loginOf returns the name of a database's login of a role.
+func loginOf(role, database string) string {
+	login := role + "_" + database
 	if len(login) <= maxIdentifier {
 		return login
 	}
 	sum := sha256.Sum256([]byte(database))
-	return appRole + "_" + hex.EncodeToString(sum[:16])
+	return role + "_" + hex.EncodeToString(sum[:16])
 }
 
-// logsIn reports whether a login works and is a member of the role.
-func logsIn(ctx context.Context, appURL string) (bool, error) {
-	connection, err := pgx.Connect(ctx, appURL)
+// logsIn reports whether a login works and is a member of its roles.
+func logsIn(ctx context.Context, address, role string) (bool, error) {
+	connection, err := pgx.Connect(ctx, address)
 	var failure *pgconn.PgError
 	if errors.As(err, &failure) && (failure.Code == wrongPassword || failure.Code == noSuchLogin) {
 		return false, nil
@@ -126,13 +159,14 @@ func logsIn(ctx context.Context, appURL string) (bool, error) {
 	}
 	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }()
 	var member bool
-	if err := connection.QueryRow(ctx, "SELECT pg_has_role(current_user, $1, 'USAGE')", appRole).Scan(&member); err != nil {
-		return false, fmt.Errorf("look up role %s: %w", appRole, err)
+	row := connection.QueryRow(ctx, "SELECT bool_and(pg_has_role(current_user, role, 'USAGE')) FROM unnest($1::name[]) role", roles(role))
+	if err := row.Scan(&member); err != nil {
+		return false, fmt.Errorf("look up role %s: %w", role, err)
 	}
 	return member, nil
 }
 
-func makeLogin(ctx context.Context, tx pgx.Tx, login, password string) error {
+func makeLogin(ctx context.Context, tx pgx.Tx, role, login, password string) error {
 	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", loginLock); err != nil {
 		return err
 	}
@@ -153,7 +187,7 @@ func makeLogin(ctx context.Context, tx pgx.Tx, login, password string) error {
 	if _, err := tx.Exec(ctx, verb+" ROLE "+name+" LOGIN INHERIT PASSWORD '"+verifier+"'"); err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, "GRANT "+appRole+" TO "+name)
+	_, err = tx.Exec(ctx, "GRANT "+strings.Join(roles(role), ", ")+" TO "+name)
 	return err
 }
 
@@ -176,26 +210,30 @@ func scramVerifier(password string) (string, error) {
 	return fmt.Sprintf("SCRAM-SHA-256$%d:%s$%s:%s", scramIterations, encode(salt), encode(stored[:]), encode(sign("Server Key"))), nil
 }
 
-// checkRole returns a RoleMissing if the role is missing and the owner may not
+// checkRoles returns a RoleMissing if a role is missing and the owner may not
 // create it.
-func checkRole(ctx context.Context, database *sql.DB) error {
+func checkRoles(ctx context.Context, database *sql.DB) error {
 	var possible bool
 	var name string
 	row := database.QueryRowContext(ctx, `SELECT current_database(),
-		EXISTS (SELECT FROM pg_roles WHERE rolname = $1)
-		OR (SELECT rolsuper OR rolcreaterole FROM pg_roles WHERE rolname = current_user)`, appRole)
+		(SELECT count(*) FROM pg_roles WHERE rolname IN ($1, $2)) = 2
+		OR (SELECT rolsuper OR rolcreaterole FROM pg_roles WHERE rolname = current_user)`, appRole, workerRole)
 	if err := row.Scan(&name, &possible); err != nil {
-		return fmt.Errorf("look up role %s: %w", appRole, err)
+		return fmt.Errorf("look up roles %s and %s: %w", appRole, workerRole, err)
 	}
 	if !possible {
-		return roleMissing(loginOf(name))
+		return roleMissing(name)
 	}
 	return nil
 }
 
-func roleMissing(login string) RoleMissing {
-	return RoleMissing{Login: login, SQL: []string{
-		"CREATE ROLE " + appRole + " NOLOGIN;",
-		"CREATE ROLE " + pgx.Identifier{login}.Sanitize() + " LOGIN INHERIT PASSWORD '…' IN ROLE " + appRole + ";",
-	}}
+func roleMissing(database string) RoleMissing {
+	missing := RoleMissing{Login: loginOf(appRole, database), Worker: loginOf(workerRole, database)}
+	missing.SQL = []string{"CREATE ROLE " + appRole + " NOLOGIN;", "CREATE ROLE " + workerRole + " NOLOGIN;"}
+	for role, login := range map[string]string{appRole: missing.Login, workerRole: missing.Worker} {
+		missing.SQL = append(missing.SQL,
+			"CREATE ROLE "+pgx.Identifier{login}.Sanitize()+" LOGIN INHERIT PASSWORD '…' IN ROLE "+strings.Join(roles(role), ", ")+";")
+	}
+	slices.Sort(missing.SQL[2:])
+	return missing
 }

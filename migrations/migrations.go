@@ -1,5 +1,5 @@
 // Package migrations holds the database schema as numbered SQL files, applied in
-// order, and makes the login that the product works with.
+// order, and makes the logins that the product works with.
 package migrations
 
 import (
@@ -37,7 +37,7 @@ type Migration struct {
 func Up(ctx context.Context, ownerURL string) (int, error) {
 	var applied int
 	err := withProvider(ownerURL, func(database *sql.DB, provider *goose.Provider) error {
-		if err := checkRole(ctx, database); err != nil {
+		if err := checkRoles(ctx, database); err != nil {
 			return err
 		}
 		results, err := provider.Up(ctx)

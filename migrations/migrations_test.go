@@ -14,6 +14,7 @@ import (
 	"palimpsest/cmd/palimpsest/localdb"
 	"palimpsest/migrations"
 	"palimpsest/migrations/dbtest"
+	"palimpsest/tenants/tenantsdb"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
@@ -200,16 +201,35 @@ func TestOwnerWithoutRightsLearnsWhatAnAdministratorRuns(t *testing.T) {
 	}
 	var missing migrations.RoleMissing
 	err = migrations.EnsureAppLogin(t.Context(), weak.String(), []byte("secret"))
-	if !errors.As(err, &missing) || len(missing.SQL) != 2 || missing.Login != "palimpsest_app_"+database.Name ||
-		!strings.Contains(err.Error(), "DATABASE_APP_URL") || !strings.Contains(err.Error(), missing.SQL[1]) {
+	if !errors.As(err, &missing) || len(missing.SQL) != 4 || missing.Login != "palimpsest_app_"+database.Name ||
+		!strings.Contains(err.Error(), "DATABASE_APP_URL") || !strings.Contains(err.Error(), "DATABASE_WORKER_URL") || !strings.Contains(err.Error(), missing.SQL[3]) {
 		t.Fatalf("error %v", err)
+	}
+	if again := migrations.EnsureWorkerLogin(t.Context(), weak.String(), []byte("secret")); again == nil || again.Error() != err.Error() {
+		t.Errorf("worker login: error %v", again)
 	}
 
 	// What the administrator is told to run is enough.
-	execute(t, admin, strings.ReplaceAll(missing.SQL[1], "…", "chosen"))
-	weak.User = url.UserPassword(missing.Login, "chosen")
-	if _, err := connect(t, weak.String()).Exec(t.Context(), "SELECT count(*) FROM exchanges"); err != nil {
+	execute(t, admin, strings.ReplaceAll(missing.SQL[2], "…", "chosen"), strings.ReplaceAll(missing.SQL[3], "…", "other"))
+	address := func(login, password string) string {
+		with := *weak
+		with.User = url.UserPassword(login, password)
+		return with.String()
+	}
+	db, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: address(missing.Login, "chosen"), WorkerURL: address(missing.Worker, "other")})
+	if err != nil {
 		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	if has, err := db.HasWorkspaces(t.Context()); err != nil || has {
+		t.Errorf("workspaces %v (%v)", has, err)
+	}
+	// Startup checks the master key as the owner, who is not a worker.
+	if proof, err := tenantsdb.KeepMasterProof(t.Context(), weak.String(), []byte("proof")); err != nil || string(proof) != "proof" {
+		t.Errorf("proof %q (%v)", proof, err)
+	}
+	if _, err := tenantsdb.SomeDataKeys(t.Context(), weak.String(), 1); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -240,7 +260,12 @@ func TestMissingRoleIsNoticedBeforeTheFirstMigration(t *testing.T) {
 	if left := catalogue(t, cluster.DSN("main")); left != "" {
 		t.Errorf("the refused migration left\n%s", left)
 	}
-	execute(t, admin, strings.ReplaceAll(missing.SQL[0], "…", ""), strings.ReplaceAll(missing.SQL[1], "…", "chosen"))
+	// The roles that earlier versions needed are not enough.
+	execute(t, admin, missing.SQL[0], strings.ReplaceAll(missing.SQL[2], "…", "chosen"))
+	if _, err := migrations.Up(t.Context(), weak.String()); !errors.As(err, &missing) || missing.Worker != "palimpsest_worker_main" {
+		t.Fatalf("without palimpsest_worker: error %v, want a RoleMissing", err)
+	}
+	execute(t, admin, missing.SQL[1], strings.ReplaceAll(missing.SQL[3], "…", "chosen"))
 	if _, err := migrations.Up(t.Context(), weak.String()); err != nil {
 		t.Errorf("after the administrator's work: %v", err)
 	}

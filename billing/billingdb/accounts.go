@@ -16,6 +16,7 @@ import (
 // Database opens transactions of workspaces and notes changes in them.
 type Database interface {
 	InTenant(ctx context.Context, workspace uuid.UUID, fn func(tx *gorm.DB) error) error
+	AsWorker(ctx context.Context, fn func(tx *gorm.DB) error) error
 	Together(ctx context.Context, workspace uuid.UUID, fn func(ctx context.Context) error) error
 	Note(ctx context.Context, workspace uuid.UUID, change tenants.Change) error
 }
@@ -143,10 +144,7 @@ func (s *Store) Tell(ctx context.Context, workspace uuid.UUID, trouble string, s
 // Due implements billing.Accounts.
 func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]uuid.UUID, error) {
 	var due []uuid.UUID
-	err := s.db.InTenant(ctx, uuid.Nil, func(tx *gorm.DB) error {
-		if err := tx.Exec("SELECT set_config('app.worker', 'billing', true)").Error; err != nil {
-			return err
-		}
+	err := s.db.AsWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Raw(`SELECT workspace_id FROM billing_accounts WHERE due_at <= ?
 			UNION SELECT workspace_id FROM usage_meter WHERE exchanges <> looked_at
 			ORDER BY workspace_id LIMIT ?`, now, limit).Scan(&due).Error

@@ -11,17 +11,11 @@ import (
 	"palimpsest/billing"
 )
 
-// AskEnd implements billing.Ends. It takes part in the transaction of Together.
+// AskEnd implements billing.Ends. It takes part in the transaction of Together. The database
+// rejects a customer that does not belong to the workspace.
 func (s *Store) AskEnd(ctx context.Context, workspace uuid.UUID, end billing.End) error {
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		if err := workAs(tx, "billing"); err != nil {
-			return err
-		}
-		err := tx.Exec("INSERT INTO subscription_ends (id, customer, asked_at, next_at) VALUES (?, ?, ?, ?)", end.ID, end.Customer, end.AskedAt, end.AskedAt).Error
-		if err != nil {
-			return err
-		}
-		return workAs(tx, "") // the rest of the transaction sees no more than before
+		return tx.Exec("INSERT INTO subscription_ends (id, customer, asked_at, next_at) VALUES (?, ?, ?, ?)", end.ID, end.Customer, end.AskedAt, end.AskedAt).Error
 	})
 	if err != nil {
 		return fmt.Errorf("ask for the end of subscriptions of %s: %w", end.Customer, err)
@@ -37,7 +31,7 @@ func (s *Store) DueEnds(ctx context.Context, now time.Time, limit int) ([]billin
 		AskedAt  time.Time
 		Attempts int
 	}
-	err := s.asWorker(ctx, func(tx *gorm.DB) error {
+	err := s.db.AsWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT id, customer, asked_at, attempts FROM subscription_ends WHERE next_at <= ? ORDER BY next_at, id LIMIT ?", now, limit).Scan(&rows).Error
 	})
 	if err != nil {
@@ -52,7 +46,7 @@ func (s *Store) DueEnds(ctx context.Context, now time.Time, limit int) ([]billin
 
 // DelayEnd implements billing.Ends.
 func (s *Store) DelayEnd(ctx context.Context, id uuid.UUID, until time.Time) error {
-	err := s.asWorker(ctx, func(tx *gorm.DB) error {
+	err := s.db.AsWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE subscription_ends SET attempts = attempts + 1, next_at = ? WHERE id = ?", until, id).Error
 	})
 	if err != nil {
@@ -63,7 +57,7 @@ func (s *Store) DelayEnd(ctx context.Context, id uuid.UUID, until time.Time) err
 
 // CloseEnd implements billing.Ends.
 func (s *Store) CloseEnd(ctx context.Context, end billing.End, ended bool, why string) error {
-	err := s.asWorker(ctx, func(tx *gorm.DB) error {
+	err := s.db.AsWorker(ctx, func(tx *gorm.DB) error {
 		closed := tx.Exec("DELETE FROM subscription_ends WHERE id = ?", end.ID)
 		if closed.Error != nil || closed.RowsAffected == 0 {
 			return closed.Error // another process has told of it
@@ -74,19 +68,4 @@ func (s *Store) CloseEnd(ctx context.Context, end billing.End, ended bool, why s
 		return fmt.Errorf("close the end of subscriptions of %s: %w", end.Customer, err)
 	}
 	return nil
-}
-
-// asWorker runs fn in a transaction that works for no workspace but for billing.
-func (s *Store) asWorker(ctx context.Context, fn func(tx *gorm.DB) error) error {
-	return s.db.InTenant(ctx, uuid.Nil, func(tx *gorm.DB) error {
-		if err := workAs(tx, "billing"); err != nil {
-			return err
-		}
-		return fn(tx)
-	})
-}
-
-// workAs says for which worker the rest of a transaction works; empty: for none.
-func workAs(tx *gorm.DB, worker string) error {
-	return tx.Exec("SELECT set_config('app.worker', ?, true)", worker).Error
 }

@@ -30,6 +30,7 @@ type Config struct {
 	PublicURL             string // PALIMPSEST_PUBLIC_URL; empty: from Addr
 	DatabaseURL           string // DATABASE_URL; empty: a private cluster below DataDir
 	DatabaseAppURL        string // DATABASE_APP_URL; empty: a login made from DatabaseURL
+	DatabaseWorkerURL     string // DATABASE_WORKER_URL; empty: a login made from DatabaseURL
 	DataDir               string // PALIMPSEST_DATA_DIR
 	BlobURL               string // PALIMPSEST_BLOB_URL; empty: the database
 	RedisURL              string // REDIS_URL; empty: in process
@@ -99,6 +100,7 @@ func settings() []setting {
 		{"PALIMPSEST_PUBLIC_URL", text(func(c *Config) *string { return &c.PublicURL })},
 		{"DATABASE_URL", text(func(c *Config) *string { return &c.DatabaseURL })},
 		{"DATABASE_APP_URL", text(func(c *Config) *string { return &c.DatabaseAppURL })},
+		{"DATABASE_WORKER_URL", text(func(c *Config) *string { return &c.DatabaseWorkerURL })},
 		{"PALIMPSEST_DATA_DIR", text(func(c *Config) *string { return &c.DataDir })},
 		{"PALIMPSEST_BLOB_URL", text(func(c *Config) *string { return &c.BlobURL })},
 		{"REDIS_URL", text(func(c *Config) *string { return &c.RedisURL })},
@@ -185,7 +187,7 @@ func (c Config) Validate() error {
 			return err
 		}
 	}
-	for name, value := range map[string]string{"DATABASE_URL": c.DatabaseURL, "DATABASE_APP_URL": c.DatabaseAppURL} {
+	for name, value := range map[string]string{"DATABASE_URL": c.DatabaseURL, "DATABASE_APP_URL": c.DatabaseAppURL, "DATABASE_WORKER_URL": c.DatabaseWorkerURL} {
 		if err := checkURL(name, value, "postgres", "postgresql"); err != nil {
 			return err
 		}

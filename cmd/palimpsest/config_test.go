@@ -41,6 +41,7 @@ func TestWrongSettingIsNamedWithoutItsSecret(t *testing.T) {
 		"PALIMPSEST_ADMIN_ADDR":              "localhost:99999",
 		"DATABASE_URL":                       "mysql://user:hunter2@host/db",
 		"DATABASE_APP_URL":                   "hunter2",
+		"DATABASE_WORKER_URL":                "hunter2",
 		"REDIS_URL":                          "http://hunter2",
 		"PALIMPSEST_BLOB_URL":                "ftp://hunter2",
 		"PALIMPSEST_PUBLIC_URL":              "hunter2",

@@ -17,7 +17,7 @@ import (
 // databaseName is the product's database in the private cluster.
 const databaseName = "palimpsest"
 
-// openDatabase opens the database with the application's login, after the owner
+// openDatabase opens the database with the product's logins, after the owner
 // has brought the schema up to date. It is an error if the vault opens nothing of it.
 func (p *program) openDatabase(ctx context.Context, safe *vault.Vault) (*tenantsdb.DB, error) {
 	owner, err := p.ownerURL(ctx)
@@ -31,28 +31,53 @@ func (p *program) openDatabase(ctx context.Context, safe *vault.Vault) (*tenants
 	if applied > 0 {
 		p.log.Info("schema is up to date", "migrations", applied)
 	}
-	// Before the login is given a password that is derived from them.
+	// Before logins are given passwords that are derived from them.
 	if err := checkMasterKeys(ctx, owner, safe); err != nil {
 		return nil, err
 	}
 	p.owner = owner
-	app, listen := p.config.DatabaseAppURL, owner // a pgbouncer may stand before the first: no notification passes one
-	if app == "" {
-		secret := safe.Derive("database login")
-		if err := migrations.EnsureAppLogin(ctx, owner, secret); err != nil {
-			return nil, err
-		}
-		if app, err = migrations.AppURL(owner, secret); err != nil {
-			return nil, err
-		}
-		listen = app
-	}
-	db, err := tenantsdb.Open(ctx, tenantsdb.Config{URL: app, ListenURL: listen, Sealer: safe})
+	logins, err := p.logins(ctx, owner, safe)
 	if err != nil {
+		return nil, err
+	}
+	db, err := tenantsdb.Open(ctx, logins)
+	switch {
+	case errors.Is(err, tenantsdb.ErrUnbound):
+		return nil, fmt.Errorf("DATABASE_APP_URL: %w", err)
+	case errors.Is(err, tenantsdb.ErrNoWorker):
+		return nil, fmt.Errorf("DATABASE_WORKER_URL: %w", err)
+	case err != nil:
 		return nil, err
 	}
 	p.onClose(db.Close)
 	return db, nil
+}
+
+// logins returns how to open the database with the app and worker logins. It creates those
+// that no setting names.
+func (p *program) logins(ctx context.Context, owner string, safe *vault.Vault) (tenantsdb.Config, error) {
+	secret := safe.Derive("database login")
+	// The configured URLs may go through a pgbouncer, which does not pass notifications on.
+	config := tenantsdb.Config{URL: p.config.DatabaseAppURL, WorkerURL: p.config.DatabaseWorkerURL, ListenURL: owner, Sealer: safe}
+	var err error
+	if config.URL == "" {
+		if err := migrations.EnsureAppLogin(ctx, owner, secret); err != nil {
+			return tenantsdb.Config{}, err
+		}
+		if config.URL, err = migrations.AppURL(owner, secret); err != nil {
+			return tenantsdb.Config{}, err
+		}
+		config.ListenURL = config.URL
+	}
+	if config.WorkerURL == "" {
+		if err := migrations.EnsureWorkerLogin(ctx, owner, secret); err != nil {
+			return tenantsdb.Config{}, err
+		}
+		if config.WorkerURL, err = migrations.WorkerURL(owner, secret); err != nil {
+			return tenantsdb.Config{}, err
+		}
+	}
+	return config, nil
 }
 
 // checkMasterKeys returns an error if the vault is not that of the database. The first

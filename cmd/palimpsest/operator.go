@@ -63,7 +63,7 @@ func check(name, answers string, err error) tenants.Check {
 }
 
 func checkJobs(ctx context.Context, db *tenantsdb.DB) tenants.Check {
-	states, err := jobsdb.States(ctx, db.Pool())
+	states, err := jobsdb.States(ctx, db.WorkPool())
 	if err != nil {
 		return check("Jobs", "", err)
 	}

@@ -178,8 +178,9 @@ func TestCommandMakesAnOperator(t *testing.T) {
 func TestChangesAreHeardPastAPooler(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
+	app, worker := database.PooledURLs(t, 2)
 	p := &program{
-		config: Config{DatabaseURL: database.OwnerURL, DatabaseAppURL: database.PooledURL(t, 2), SecretKey: dbtest.SecretKey},
+		config: Config{DatabaseURL: database.OwnerURL, DatabaseAppURL: app, DatabaseWorkerURL: worker, SecretKey: dbtest.SecretKey},
 		log:    slog.New(slog.DiscardHandler),
 	}
 	defer p.close()

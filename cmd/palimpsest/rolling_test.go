@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/cmd/palimpsest/buildtest"
 	"palimpsest/migrations/dbtest"
@@ -54,12 +56,14 @@ func TestOlderVersionServesOnWhileANewOneComesUp(t *testing.T) {
 	}
 
 	is.start()
+	worked := workedSince(t, database)
 	for step := len(ends) / 3; step < len(ends); step++ {
 		[]*child{was, is}[step%2].adopt(w)
 		send(step)
 	}
 	was.adopt(w)
 	w.serves(anthropic.New(), body, archived)
+	w.until(worked) // although the older version is still there
 	late := &tenant{instance: w.instance}
 	late.join("late")
 	for range 3 {
@@ -70,14 +74,42 @@ func TestOlderVersionServesOnWhileANewOneComesUp(t *testing.T) {
 	said := was.log.String() // of being stopped it may tell
 	was.stop()
 	for line := range strings.Lines(said) {
-		if strings.Contains(line, `"level":"ERROR"`) || strings.Contains(line, `"level":"WARN"`) {
-			t.Errorf("the older version says %s", line)
+		if !strings.Contains(line, `"level":"ERROR"`) && !strings.Contains(line, `"level":"WARN"`) {
+			continue
 		}
+		// Versions before migration 98 have no worker login, so they cannot enqueue periodic jobs.
+		if strings.Contains(line, `row-level security policy for table \"river_`) {
+			continue
+		}
+		t.Errorf("the older version says %s", line)
 	}
 	is.adopt(w)
 	w.serves(anthropic.New(), body, ends[len(ends)-1])
 	late.serves(anthropic.New(), body, 0)
 	is.stop()
+}
+
+// workedSince returns a function that reports whether a periodic job that was enqueued after
+// the call has been completed.
+func workedSince(t *testing.T, ownerURL string) func() bool {
+	t.Helper()
+	owner, err := pgxpool.New(t.Context(), ownerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(owner.Close)
+	var newest int64
+	if err := owner.QueryRow(t.Context(), "SELECT coalesce(max(id), 0) FROM jobs.river_job").Scan(&newest); err != nil {
+		t.Fatal(err)
+	}
+	return func() bool {
+		var done bool
+		err := owner.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM jobs.river_job WHERE id > $1 AND kind = 'index' AND state = 'completed')", newest).Scan(&done)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return done
+	}
 }
 
 // serves looks at what a workspace has, in the API and on the pages.

@@ -35,9 +35,9 @@ const (
 // registered with it where the parts are made, before startWork: work.Handle for jobs
 // of lanes, work.Every for what comes again and again.
 func (p *program) newWork(db *tenantsdb.DB, registry *prometheus.Registry) *jobsdb.Runner {
-	jobsdb.NewBacklog(registry, db.Pool(), p.log)
+	jobsdb.NewBacklog(registry, db.WorkPool(), p.log)
 	return jobsdb.New(jobsdb.Config{
-		Pool: db.Pool(), Door: db, Metrics: jobsdb.NewMetrics(registry), Log: p.log, Now: time.Now, Idle: !p.config.Role.works(),
+		Pool: db.WorkPool(), Door: db, Metrics: jobsdb.NewMetrics(registry), Log: p.log, Now: time.Now, Idle: !p.config.Role.works(),
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -52,22 +51,20 @@ func create(t testing.TB, source string) *Database {
 		}
 	})
 	owner := shared.server.DSN(name)
-	app, err := url.Parse(owner)
+	return &Database{Name: name, OwnerURL: owner, AppURL: withLogin(t, owner, migrations.AppURL), WorkerURL: withLogin(t, owner, migrations.WorkerURL)}
+}
+
+// withLogin returns the URL of a database with one of the template's logins: creating logins
+// for each database would take longer than the copy.
+func withLogin(t testing.TB, address string, of func(ownerURL string, secret []byte) (string, error)) string {
+	t.Helper()
+	made, err := of(shared.server.DSN(template), []byte(SecretKey))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The login is the template's: making one for each database would take longer
-	// than the copy.
-	templateApp, err := migrations.AppURL(shared.server.DSN(template), []byte(SecretKey))
-	if err != nil {
-		t.Fatal(err)
-	}
-	login, err := url.Parse(templateApp)
-	if err != nil {
-		t.Fatal(err)
-	}
-	app.User = login.User
-	return &Database{Name: name, OwnerURL: owner, AppURL: app.String()}
+	with := parsed(t, address)
+	with.User = parsed(t, made).User
+	return with.String()
 }
 
 // reserve starts the cluster unless it runs and returns a name for a database.
@@ -105,7 +102,8 @@ func (c *cluster) start(ctx context.Context) error {
 	if _, err := migrations.Up(ctx, server.DSN(template)); err != nil {
 		return err
 	}
-	return migrations.EnsureAppLogin(ctx, server.DSN(template), []byte(SecretKey))
+	owner, secret := server.DSN(template), []byte(SecretKey)
+	return errors.Join(migrations.EnsureAppLogin(ctx, owner, secret), migrations.EnsureWorkerLogin(ctx, owner, secret))
 }
 
 // stop stops the cluster, if it runs, and removes it.

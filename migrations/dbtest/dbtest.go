@@ -25,11 +25,12 @@ var shared = new(cluster)
 
 // Database is a migrated database that belongs to one test.
 type Database struct {
-	Name     string
-	OwnerURL string // for migrations and for looking past row-level security
-	AppURL   string // with a login that row-level security binds
+	Name      string
+	OwnerURL  string // for migrations and for looking past row-level security
+	AppURL    string // with the login that serves requests, bound by row-level security
+	WorkerURL string // with the login for background jobs and operators' pages
 
-	// DB is open with AppURL; it is closed when the test ends.
+	// DB is open with AppURL and WorkerURL; it is closed when the test ends.
 	DB *tenantsdb.DB
 
 	test  testing.TB // which it belongs to
@@ -78,7 +79,7 @@ func New(t testing.TB) *Database {
 	t.Helper()
 	database := create(t, template)
 	database.test = t
-	db, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: database.AppURL})
+	db, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: database.AppURL, WorkerURL: database.WorkerURL})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,22 +17,41 @@ import (
 	"testing"
 )
 
-// PooledURL starts a pgbouncer in transaction mode before the database, with so many
-// connections to it, and returns AppURL by way of it. It ends with the test. It fails the
-// test where pgbouncer is not installed.
-func (d *Database) PooledURL(t testing.TB, connections int) string {
+// PooledURLs starts a pgbouncer in transaction mode in front of the database, with that many
+// connections per login, and returns AppURL and WorkerURL through it. It ends with the test.
+// It fails the test if pgbouncer is not installed.
+func (d *Database) PooledURLs(t testing.TB, connections int) (app, worker string) {
 	t.Helper()
-	app, err := url.Parse(d.AppURL)
+	var users strings.Builder
+	logins := []*url.URL{parsed(t, d.AppURL), parsed(t, d.WorkerURL)}
+	for _, login := range logins {
+		password, _ := login.User.Password()
+		fmt.Fprintf(&users, "%q %q\n", login.User.Username(), password)
+	}
+	host := d.pooler(t, logins[0], users.String(), connections)
+	for _, login := range logins {
+		login.Host = host
+	}
+	return logins[0].String(), logins[1].String()
+}
+
+func parsed(t testing.TB, address string) *url.URL {
+	t.Helper()
+	parsed, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return parsed
+}
+
+// pooler starts a pgbouncer in front of a server and returns the address it listens on.
+func (d *Database) pooler(t testing.TB, server *url.URL, users string, connections int) (host string) {
+	t.Helper()
 	dir, credential, err := poolerPlace()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	password, _ := app.User.Password()
-	users := fmt.Sprintf("%q %q\n", app.User.Username(), password)
 	if err := os.WriteFile(filepath.Join(dir, "users.txt"), []byte(users), 0o644); err != nil { //nolint:gosec // the directory is closed to others
 		t.Fatal(err)
 	}
@@ -50,14 +69,13 @@ auth_file = %s
 pool_mode = transaction
 default_pool_size = %d
 max_client_conn = 500
-`, d.Name, app.Hostname(), app.Port(), port, filepath.Join(dir, "users.txt"), connections)
+`, d.Name, server.Hostname(), server.Port(), port, filepath.Join(dir, "users.txt"), connections)
 		if err := os.WriteFile(filepath.Join(dir, "pgbouncer.ini"), []byte(config), 0o644); err != nil { //nolint:gosec // the directory is closed to others
 			t.Fatal(err)
 		}
 		var runs bool
 		if said, runs = runPooler(t, filepath.Join(dir, "pgbouncer.ini"), credential); runs {
-			app.Host = net.JoinHostPort("127.0.0.1", port)
-			return app.String()
+			return net.JoinHostPort("127.0.0.1", port)
 		}
 	}
 	t.Fatalf("pgbouncer does not start:\n%s", said)

@@ -93,7 +93,7 @@ func (b *bench) boot(change ...func(*bench)) {
 	}
 	b.ended = make(chan string, 100)
 	b.queue = jobsdb.New(jobsdb.Config{
-		Pool: b.db.Pool(), Door: b.db, Metrics: jobsdb.NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler), Now: b.clock,
+		Pool: b.db.WorkPool(), Door: b.db, Metrics: jobsdb.NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler), Now: b.clock,
 	})
 	b.store, b.module = sessiondb.New(b.db).WithJobs(b.queue), ipc.New(counter)
 	b.archive, b.planner = archivedb.New(b.db), b.module
@@ -150,7 +150,7 @@ func (b *bench) became(want ...string) {
 func (b *bench) waiting() int {
 	b.t.Helper()
 	var count int
-	row := b.db.Pool().QueryRow(b.t.Context(), "SELECT count(*) FROM jobs.river_job WHERE kind = 'plan' AND finalized_at IS NULL")
+	row := b.db.WorkPool().QueryRow(b.t.Context(), "SELECT count(*) FROM jobs.river_job WHERE kind = 'plan' AND finalized_at IS NULL")
 	if err := row.Scan(&count); err != nil {
 		b.t.Fatal(err)
 	}

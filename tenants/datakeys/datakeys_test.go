@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net/url"
 	"sync"
 	"testing"
 
@@ -162,8 +163,9 @@ func TestAKeyCopiedToAnotherWorkspaceDoesNotOpen(t *testing.T) {
 func TestMasterKeysOfAnotherDatabaseAreFound(t *testing.T) {
 	t.Parallel()
 	database, workspace := setup(t)
+	owner := boundOwner(t, database)
 	check := func(letters ...string) error {
-		some, err := tenantsdb.SomeDataKeys(t.Context(), database.AppURL, datakeys.Sample) // the policies bind most owners as they do this login
+		some, err := tenantsdb.SomeDataKeys(t.Context(), owner, datakeys.Sample)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,4 +192,26 @@ func TestMasterKeysOfAnotherDatabaseAreFound(t *testing.T) {
 	if some, err := tenantsdb.SomeDataKeys(t.Context(), database.OwnerURL, 1); err != nil || len(some) != 1 {
 		t.Errorf("%d data keys where one is asked for, %v", len(some), err)
 	}
+	for _, other := range []string{database.AppURL, database.WorkerURL} {
+		if some, err := tenantsdb.SomeDataKeys(t.Context(), other, 1); err != nil || len(some) != 0 {
+			t.Errorf("a login that is not the owner reads %d data keys, %v", len(some), err)
+		}
+	}
+}
+
+// boundOwner makes a login that is not a superuser the owner of data_keys and returns its URL:
+// row-level security applies to most owners.
+func boundOwner(t *testing.T, database *dbtest.Database) string {
+	t.Helper()
+	address, err := url.Parse(database.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address.User = url.UserPassword("bound_"+database.Name, "pass")
+	for _, statement := range []string{"CREATE ROLE bound_" + database.Name + " LOGIN PASSWORD 'pass'", "ALTER TABLE data_keys OWNER TO bound_" + database.Name} {
+		if _, err := database.Owner(t).Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return address.String()
 }

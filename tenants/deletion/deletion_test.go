@@ -107,7 +107,7 @@ func setup(t *testing.T, bucket archive.Bucket) *product {
 	p.mover.Keys = keys
 	log := slog.New(slog.DiscardHandler)
 	p.work = jobsdb.New(jobsdb.Config{
-		Pool: p.DB.Pool(), Door: p.DB, Metrics: jobsdb.NewMetrics(prometheus.NewRegistry()), Log: log, Now: time.Now,
+		Pool: p.DB.WorkPool(), Door: p.DB, Metrics: jobsdb.NewMetrics(prometheus.NewRegistry()), Log: log, Now: time.Now,
 		Ended: func(_ jobs.Kind, outcome string) { p.ended <- outcome },
 	})
 	p.service = deletion.New(deletion.Config{

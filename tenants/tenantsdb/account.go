@@ -20,7 +20,7 @@ const letterPause = time.Minute
 // AskAccount keeps what somebody asked for by an address. It does the same for every
 // address.
 func (db *DB) AskAccount(ctx context.Context, request tenants.AccountRequest) error {
-	err := db.transaction(ctx, forWorker, mailWorker, func(tx *gorm.DB) error {
+	err := db.unscoped(ctx, func(tx *gorm.DB) error {
 		return tx.Exec("INSERT INTO account_requests (id, kind, email, password_hash, workspace, address) VALUES (?, ?, ?, ?, ?, ?)",
 			uuid.Must(uuid.NewV7()), string(request.Kind), storable(request.Email), request.PasswordHash, storable(request.Workspace), request.From).Error
 	})
@@ -34,7 +34,7 @@ func (db *DB) AskAccount(ctx context.Context, request tenants.AccountRequest) er
 // first.
 func (db *DB) AccountRequests(ctx context.Context, limit int) ([]tenants.AccountRequest, error) {
 	var rows []requestRow
-	err := db.transaction(ctx, forWorker, mailWorker, func(tx *gorm.DB) error {
+	err := db.AsWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Table("account_requests").Select("id, kind, email, password_hash, workspace, address").Order("id").Limit(limit).Find(&rows).Error
 	})
 	if err != nil {
@@ -56,7 +56,7 @@ func (db *DB) AccountRequests(ctx context.Context, limit int) ([]tenants.Account
 // was answered before comes to nothing. A sign-up for the first person alone that
 // somebody was before is left as it is: tenants.ErrNotFirst.
 func (db *DB) AnswerRequest(ctx context.Context, request tenants.AccountRequest, letter tenants.Letter, known tenants.Mail) error {
-	err := db.transaction(ctx, forWorker, mailWorker, func(tx *gorm.DB) error {
+	err := db.AsWorker(ctx, func(tx *gorm.DB) error {
 		deleted := tx.Exec("DELETE FROM account_requests WHERE id = ?", request.ID)
 		if deleted.Error != nil || deleted.RowsAffected == 0 {
 			return deleted.Error
@@ -86,7 +86,7 @@ func (db *DB) AnswerRequest(ctx context.Context, request tenants.AccountRequest,
 
 // DropRequest takes a request out that is not answered.
 func (db *DB) DropRequest(ctx context.Context, request tenants.AccountRequest) error {
-	err := db.transaction(ctx, forWorker, mailWorker, func(tx *gorm.DB) error {
+	err := db.AsWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Exec("DELETE FROM account_requests WHERE id = ?", request.ID).Error
 	})
 	if err != nil {
@@ -98,7 +98,7 @@ func (db *DB) DropRequest(ctx context.Context, request tenants.AccountRequest) e
 // RefuseSignUp takes a sign-up out and sends a mail that says so, or the mail known
 // where its address is known. A request that was answered before comes to nothing.
 func (db *DB) RefuseSignUp(ctx context.Context, request tenants.AccountRequest, refused, known tenants.Mail) error {
-	err := db.transaction(ctx, forWorker, mailWorker, func(tx *gorm.DB) error {
+	err := db.AsWorker(ctx, func(tx *gorm.DB) error {
 		deleted := tx.Exec("DELETE FROM account_requests WHERE id = ?", request.ID)
 		if deleted.Error != nil || deleted.RowsAffected == 0 {
 			return deleted.Error

@@ -97,7 +97,7 @@ func (a *Announcer) announce(ctx context.Context) error {
 	a.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, announceTimeout)
 	defer cancel()
-	if _, err := a.db.pool.Exec(ctx, `SELECT pg_notify($1, payload) FROM unnest($2::text[]) payload`, ExchangesChannel, payloads); err != nil {
+	if _, err := a.db.requests.pgx.Exec(ctx, `SELECT pg_notify($1, payload) FROM unnest($2::text[]) payload`, ExchangesChannel, payloads); err != nil {
 		return fmt.Errorf("tell of exchanges: %w", err)
 	}
 	return nil

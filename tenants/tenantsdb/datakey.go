@@ -56,7 +56,7 @@ func (db *DB) RewrapDataKey(ctx context.Context, workspace uuid.UUID, old, wrapp
 // the login of the database's owner: the application's may have to be made yet.
 func SomeDataKeys(ctx context.Context, ownerURL string, limit int) (map[uuid.UUID][]byte, error) {
 	wrapped := map[uuid.UUID][]byte{}
-	err := asOwner(ctx, ownerURL, rotationWorker, func(tx pgx.Tx) error {
+	err := asOwner(ctx, ownerURL, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, "SELECT workspace_id, wrapped FROM data_keys LIMIT $1", limit)
 		if err != nil {
 			return err
@@ -79,7 +79,7 @@ func SomeDataKeys(ctx context.Context, ownerURL string, limit int) (map[uuid.UUI
 // else of them.
 func (db *DB) AllWorkspaces(ctx context.Context) ([]uuid.UUID, error) {
 	var workspaces []uuid.UUID
-	err := db.transaction(ctx, forWorker, "archive", func(tx *gorm.DB) error {
+	err := db.AsWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT workspace_id FROM workspaces ORDER BY workspace_id").Scan(&workspaces).Error
 	})
 	if err != nil {

@@ -102,7 +102,7 @@ func deleteUsers(tx *gorm.DB, users []uuid.UUID) error {
 // ClosedWorkspaces returns the deleted workspaces of which something is left.
 func (db *DB) ClosedWorkspaces(ctx context.Context) ([]uuid.UUID, error) {
 	var closed []uuid.UUID
-	err := db.transaction(ctx, forWorker, "archive", func(tx *gorm.DB) error {
+	err := db.AsWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT workspace_id FROM workspaces WHERE deleted_at IS NOT NULL ORDER BY deleted_at, workspace_id").Scan(&closed).Error
 	})
 	if err != nil {

@@ -17,7 +17,6 @@ const (
 	forUser      = "app.user_id"
 	forEmail     = "app.email"
 	forAPIKey    = "app.api_key" //nolint:gosec // name of a setting
-	forWorker    = "app.worker"
 	forToken     = "app.token"
 	forDomain    = "app.domain"
 )
@@ -65,8 +64,33 @@ func (db *DB) withKey(ctx context.Context, hash []byte, fn func(tx *gorm.DB) err
 	return db.transaction(ctx, forAPIKey, hex.EncodeToString(hash), fn)
 }
 
+// AsWorker runs fn in a transaction of the worker login, which sees across workspaces what
+// background jobs need. It returns ErrNoWorker if the program has no such login.
+func (db *DB) AsWorker(ctx context.Context, fn func(tx *gorm.DB) error) error {
+	return db.asOperator(ctx, uuid.Nil, fn)
+}
+
+// asOperator is AsWorker with a user: only the worker login can call the operator functions,
+// and they check that the user is an operator.
+func (db *DB) asOperator(ctx context.Context, operator uuid.UUID, fn func(tx *gorm.DB) error) error {
+	if db.work == nil {
+		return ErrNoWorker
+	}
+	return db.transactionOn(ctx, db.work, forUser, operator.String(), fn)
+}
+
+// unscoped runs fn in a transaction that sees no tenant's rows. It can queue work for the
+// worker login.
+func (db *DB) unscoped(ctx context.Context, fn func(tx *gorm.DB) error) error {
+	return db.transaction(ctx, forWorkspace, "", fn)
+}
+
 func (db *DB) transaction(ctx context.Context, setting, value string, fn func(tx *gorm.DB) error) error {
-	err := db.gorm.WithContext(ctx).Connection(func(session *gorm.DB) error {
+	return db.transactionOn(ctx, db.requests, setting, value, fn)
+}
+
+func (db *DB) transactionOn(ctx context.Context, pool *pool, setting, value string, fn func(tx *gorm.DB) error) error {
+	err := pool.gorm.WithContext(ctx).Connection(func(session *gorm.DB) error {
 		conn, err := connectionOf(session)
 		if err != nil {
 			return err

@@ -11,24 +11,17 @@ import (
 	"palimpsest/tenants"
 )
 
-const (
-	// mailWorker answers what people asked for by their address.
-	mailWorker = "mail"
-	// outboxWorker works with mails: it sees those of everybody.
-	outboxWorker = "outbox"
-)
-
 // QueueMail has a mail sent. It takes part in the transaction of Together where ctx
 // is of one: the mail is sent if and only if that is committed.
 func (db *DB) QueueMail(ctx context.Context, mail tenants.Mail) error {
 	if common, ok := ctx.Value(commonKey{}).(common); ok {
 		return queueMail(common.tx, mail)
 	}
-	return db.transaction(ctx, forWorker, outboxWorker, func(tx *gorm.DB) error { return queueMail(tx, mail) })
+	return db.unscoped(ctx, func(tx *gorm.DB) error { return queueMail(tx, mail) })
 }
 
-// queueMail has a mail sent if and only if the transaction is committed. The rest of
-// the transaction sees no more mails than it did before.
+// queueMail has a mail sent if and only if the transaction is committed. It works in
+// transactions of any scope.
 func queueMail(tx *gorm.DB, mail tenants.Mail) error {
 	row := mailRow{ID: uuid.Must(uuid.NewV7()), Recipient: storable(mail.To), Subject: storable(mail.Subject), Body: storable(mail.Text)}
 	if within, ok := tx.Statement.Context.Value(insideKey{}).(inside); ok && within.sealer != nil {
@@ -38,29 +31,12 @@ func queueMail(tx *gorm.DB, mail tenants.Mail) error {
 		}
 		row.Body = ""
 	}
-	return asOutbox(tx, func() error {
-		err := tx.Exec("INSERT INTO mails (id, recipient, subject, body, sealed) VALUES (?, ?, ?, ?, ?)",
-			row.ID, row.Recipient, row.Subject, row.Body, row.Sealed).Error
-		if err != nil {
-			return fmt.Errorf("queue mail: %w", err)
-		}
-		return nil
-	})
-}
-
-// asOutbox runs fn in a transaction that also sees mails, and ends that again.
-func asOutbox(tx *gorm.DB, fn func() error) error {
-	var before string
-	if err := tx.Raw("SELECT coalesce(current_setting(?, true), '')", forWorker).Scan(&before).Error; err != nil {
-		return err
+	err := tx.Exec("INSERT INTO mails (id, recipient, subject, body, sealed) VALUES (?, ?, ?, ?, ?)",
+		row.ID, row.Recipient, row.Subject, row.Body, row.Sealed).Error
+	if err != nil {
+		return fmt.Errorf("queue mail: %w", err)
 	}
-	if err := workFor(tx, forWorker, outboxWorker); err != nil {
-		return err
-	}
-	if err := fn(); err != nil {
-		return err
-	}
-	return workFor(tx, forWorker, before)
+	return nil
 }
 
 // TakeMails returns mails that are due at a time, the oldest first, and lets nobody
@@ -99,7 +75,7 @@ func (db *DB) DropMails(ctx context.Context, before time.Time) error {
 
 func (db *DB) mails(ctx context.Context, statement string, values ...any) ([]tenants.WaitingMail, error) {
 	var rows []mailRow
-	err := db.transaction(ctx, forWorker, outboxWorker, func(tx *gorm.DB) error { return tx.Raw(statement, values...).Scan(&rows).Error })
+	err := db.AsWorker(ctx, func(tx *gorm.DB) error { return tx.Raw(statement, values...).Scan(&rows).Error })
 	if err != nil {
 		return nil, fmt.Errorf("waiting mails: %w", err)
 	}
@@ -119,7 +95,7 @@ func (db *DB) ResealMails(ctx context.Context) (int, error) {
 	}
 	var rows []mailRow
 	resealed := 0
-	err := db.transaction(ctx, forWorker, outboxWorker, func(tx *gorm.DB) error {
+	err := db.AsWorker(ctx, func(tx *gorm.DB) error {
 		if err := tx.Raw("SELECT " + mailColumns + " FROM mails WHERE sealed IS NOT NULL ORDER BY id FOR UPDATE").Scan(&rows).Error; err != nil {
 			return err
 		}
@@ -148,7 +124,7 @@ func (db *DB) ResealMails(ctx context.Context) (int, error) {
 }
 
 func (db *DB) changeMails(ctx context.Context, statement string, values ...any) error {
-	err := db.transaction(ctx, forWorker, outboxWorker, func(tx *gorm.DB) error { return tx.Exec(statement, values...).Error })
+	err := db.AsWorker(ctx, func(tx *gorm.DB) error { return tx.Exec(statement, values...).Error })
 	if err != nil {
 		return fmt.Errorf("change waiting mails: %w", err)
 	}

@@ -56,7 +56,7 @@ func sealing(t *testing.T, b bundle, masters ...string) *tenantsdb.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: b.database.AppURL, Sealer: safe})
+	db, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: b.database.AppURL, WorkerURL: b.database.WorkerURL, Sealer: safe})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,31 +112,6 @@ func TestTextOfAMailIsSealedWhileItWaits(t *testing.T) {
 	}
 	if got := texts(both); got != "" {
 		t.Errorf("for another recipient: %q", got)
-	}
-}
-
-// A program from before knows no sealed mail: it neither sees one nor sends it empty.
-func TestProgramFromBeforeSeesNoSealedMail(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	if err := sealing(t, b, "o").QueueMail(t.Context(), tenants.Mail{To: "ada@example.com", Subject: "Hello", Text: "text"}); err != nil {
-		t.Fatal(err)
-	}
-	for worker, want := range map[string]int{"mail": 0, "outbox": 1, "": 0} {
-		err := b.InTenant(t.Context(), b.workspace, func(tx *gorm.DB) error {
-			if err := tx.Exec("SELECT set_config('app.worker', ?, true)", worker).Error; err != nil {
-				return err
-			}
-			var seen int
-			err := tx.Raw("SELECT count(*) FROM mails").Scan(&seen).Error
-			if seen != want {
-				t.Errorf("as %q: %d mails, want %d", worker, seen, want)
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 

@@ -10,15 +10,12 @@ import (
 	"palimpsest/tenants"
 )
 
-// rotationWorker is who sees what is sealed with master keys in all workspaces.
-const rotationWorker = "rotation"
-
 // KeepMasterProof keeps the proof of a database's master key and returns the one that is
 // kept: another, where there was one. It does so with the owner's login, as the start
 // has no other yet.
 func KeepMasterProof(ctx context.Context, ownerURL string, proof []byte) ([]byte, error) {
 	var kept []byte
-	err := asOwner(ctx, ownerURL, rotationWorker, func(tx pgx.Tx) error {
+	err := asOwner(ctx, ownerURL, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "INSERT INTO master_proof (sealed) VALUES ($1) ON CONFLICT DO NOTHING", proof); err != nil {
 			return err
 		}
@@ -33,7 +30,7 @@ func KeepMasterProof(ctx context.Context, ownerURL string, proof []byte) ([]byte
 // MasterProof returns the proof of the database's master key, or tenants.ErrNotFound.
 func (db *DB) MasterProof(ctx context.Context) ([]byte, error) {
 	var proofs [][]byte
-	err := db.transaction(ctx, forWorker, rotationWorker, func(tx *gorm.DB) error {
+	err := db.AsWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT sealed FROM master_proof").Scan(&proofs).Error
 	})
 	if err == nil && len(proofs) == 0 {
@@ -47,7 +44,7 @@ func (db *DB) MasterProof(ctx context.Context) ([]byte, error) {
 
 // ResealMasterProof replaces the proof, unless it has been replaced already.
 func (db *DB) ResealMasterProof(ctx context.Context, old, sealed []byte) error {
-	err := db.transaction(ctx, forWorker, rotationWorker, func(tx *gorm.DB) error {
+	err := db.AsWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE master_proof SET sealed_at = now(), sealed = ? WHERE sealed = ?", sealed, old).Error
 	})
 	if err != nil {
@@ -56,17 +53,12 @@ func (db *DB) ResealMasterProof(ctx context.Context, old, sealed []byte) error {
 	return nil
 }
 
-// asOwner runs a transaction of a worker with the owner's login, which the policies bind, too.
-func asOwner(ctx context.Context, ownerURL, worker string, work func(tx pgx.Tx) error) error {
+// asOwner runs a transaction with the owner's login, which most policies bind, too.
+func asOwner(ctx context.Context, ownerURL string, work func(tx pgx.Tx) error) error {
 	connection, err := pgx.Connect(ctx, ownerURL)
 	if err != nil {
 		return fmt.Errorf("connect as the database's owner: %w", err)
 	}
 	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }()
-	return pgx.BeginFunc(ctx, connection, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SELECT set_config($1, $2, true)", forWorker, worker); err != nil {
-			return err
-		}
-		return work(tx)
-	})
+	return pgx.BeginFunc(ctx, connection, work)
 }

@@ -14,9 +14,6 @@ import (
 	"palimpsest/tenants"
 )
 
-// operatorWorker is whom the command line works as when it appoints operators.
-const operatorWorker = "operator"
-
 // notOperator is the SQLSTATE of the operator's functions for anybody else.
 const notOperator = "42501"
 
@@ -45,7 +42,7 @@ func (db *DB) OperatedWorkspace(ctx context.Context, operator, workspace uuid.UU
 
 func (db *DB) operated(ctx context.Context, operator uuid.UUID, search string, before *time.Time, beforeID, only uuid.NullUUID, limit int) ([]tenants.OperatedWorkspace, error) {
 	var rows []operatedRow
-	err := db.inUser(ctx, operator, func(tx *gorm.DB) error {
+	err := db.asOperator(ctx, operator, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT "+operatedColumns+" FROM operator_workspaces(?, ?, ?, ?, ?)", search, before, beforeID, only, limit).Scan(&rows).Error
 	})
 	if err != nil {
@@ -71,7 +68,7 @@ func (db *DB) ResumeWorkspace(ctx context.Context, operator, workspace uuid.UUID
 }
 
 func (db *DB) setSuspended(ctx context.Context, operator, workspace uuid.UUID, suspended bool, reason string) error {
-	err := db.inUser(ctx, operator, func(tx *gorm.DB) error {
+	err := db.asOperator(ctx, operator, func(tx *gorm.DB) error {
 		var found bool
 		err := tx.Raw("SELECT operator_suspend(?, ?, ?, ?, ?)", workspace, suspended, storable(reason), tenants.ActorOf(ctx).From,
 			uuid.Must(uuid.NewV7())).Scan(&found).Error
@@ -96,7 +93,7 @@ func (db *DB) setSuspended(ctx context.Context, operator, workspace uuid.UUID, s
 // operator it returns tenants.ErrNotFound.
 func (db *DB) OperatorLog(ctx context.Context, operator uuid.UUID, limit int) ([]tenants.OperatorEntry, error) {
 	var rows []operatorEntryRow
-	err := db.inUser(ctx, operator, func(tx *gorm.DB) error {
+	err := db.asOperator(ctx, operator, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT at, actor, action, target, name, reason FROM operator_log(?)", limit).Scan(&rows).Error
 	})
 	if err != nil {
@@ -116,7 +113,7 @@ func (db *DB) OperatorLog(ctx context.Context, operator uuid.UUID, limit int) ([
 // reports whether they were none before.
 func AppointOperator(ctx context.Context, ownerURL string, user uuid.UUID) (bool, error) {
 	var appointed bool
-	err := asOwner(ctx, ownerURL, operatorWorker, func(tx pgx.Tx) error {
+	err := asOwner(ctx, ownerURL, func(tx pgx.Tx) error {
 		if err := tx.QueryRow(ctx, "SELECT appoint_operator($1)", user).Scan(&appointed); err != nil {
 			return err
 		}

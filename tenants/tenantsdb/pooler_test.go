@@ -20,10 +20,10 @@ import (
 func TestTenantsBehindAPoolerNeverSeeEachOther(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	pooled := b.database.PooledURL(t, 4)
+	app, worker := b.database.PooledURLs(t, 4)
 	replicas := make([]*tenantsdb.DB, 2)
 	for i := range replicas {
-		db, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: pooled, ListenURL: b.database.AppURL})
+		db, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: app, WorkerURL: worker, ListenURL: b.database.AppURL})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,6 +43,13 @@ func TestTenantsBehindAPoolerNeverSeeEachOther(t *testing.T) {
 	for i := range 1000 {
 		db, of := replicas[i%2], i%len(workspaces)
 		group.Go(func() { visit(t, db, workspaces[of], of+1, i/len(workspaces)) })
+		if i%50 == 0 { // meanwhile the worker login lists all of them
+			group.Go(func() {
+				if all, err := db.AllWorkspaces(t.Context()); err != nil || len(all) != len(workspaces)+1 {
+					t.Errorf("the worker login lists %d workspaces (%v)", len(all), err)
+				}
+			})
+		}
 	}
 	group.Wait()
 
@@ -71,7 +78,8 @@ func TestTenantsBehindAPoolerNeverSeeEachOther(t *testing.T) {
 func TestWritesBehindAPoolerStayInTheirWorkspace(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	db, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: b.database.PooledURL(t, 2), ListenURL: b.database.AppURL})
+	app, _ := b.database.PooledURLs(t, 2)
+	db, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: app, ListenURL: b.database.AppURL})
 	if err != nil {
 		t.Fatal(err)
 	}

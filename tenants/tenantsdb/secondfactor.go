@@ -135,7 +135,7 @@ func (db *DB) RemoveSecondFactor(ctx context.Context, user tenants.User, keep uu
 // anew.
 func (db *DB) SecondFactorUsers(ctx context.Context) ([]uuid.UUID, error) {
 	var users []uuid.UUID
-	err := db.transaction(ctx, forWorker, "rotation", func(tx *gorm.DB) error {
+	err := db.AsWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Table("second_factors").Order("user_id").Pluck("user_id", &users).Error
 	})
 	if err != nil {

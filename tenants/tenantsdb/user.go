@@ -47,11 +47,10 @@ func (db *DB) CreateWorkspace(ctx context.Context, owner uuid.UUID, name string)
 	return workspace, nil
 }
 
-// HasWorkspaces reports whether anybody has signed up yet. It sees which
-// workspaces there are as the archive's mover does, and nothing of them.
+// HasWorkspaces reports whether anybody has signed up yet.
 func (db *DB) HasWorkspaces(ctx context.Context) (bool, error) {
 	var has bool
-	err := db.transaction(ctx, forWorker, "archive", func(tx *gorm.DB) error {
+	err := db.AsWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT EXISTS (SELECT FROM workspaces)").Scan(&has).Error
 	})
 	if err != nil {

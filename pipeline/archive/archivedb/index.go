@@ -111,10 +111,7 @@ type waitingLane struct{ workspace, lane uuid.UUID }
 
 func (x *Index) waiting(ctx context.Context, limit int) ([]waitingLane, error) {
 	var lanes []waitingLane
-	err := x.archive.door.InTenant(ctx, uuid.Nil, func(tx *gorm.DB) error {
-		if _, err := tx.Statement.ConnPool.ExecContext(ctx, sqlBeMover); err != nil {
-			return err
-		}
+	err := x.archive.door.AsWorker(ctx, func(tx *gorm.DB) error {
 		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlWaiting, limit)
 		if err != nil {
 			return err

@@ -28,7 +28,6 @@ const (
 // or deleted from the bucket, so that nobody deletes or brings back an object in
 // the meantime; other movers skip them.
 const (
-	sqlBeMover    = `SELECT set_config('app.worker', 'archive', true)`
 	sqlWorkspaces = `SELECT workspace_id FROM workspaces ORDER BY workspace_id`
 	sqlHere       = `SELECT hash, size, encoding, bare, bytes FROM archive_objects
 		WHERE workspace_id = $1 AND place = 0 AND hash <> ALL($3::bytea[])
@@ -110,10 +109,7 @@ func (m *Mover) Pending(ctx context.Context) (int, error) {
 // workspaces returns all workspaces. It is the one query that no workspace asks.
 func (m *Mover) workspaces(ctx context.Context) ([]uuid.UUID, error) {
 	var all []uuid.UUID
-	err := m.door.InTenant(ctx, uuid.Nil, func(tx *gorm.DB) error {
-		if _, err := tx.Statement.ConnPool.ExecContext(ctx, sqlBeMover); err != nil {
-			return err
-		}
+	err := m.door.AsWorker(ctx, func(tx *gorm.DB) error {
 		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlWorkspaces)
 		if err != nil {
 			return err

@@ -17,7 +17,7 @@ import (
 // process has ended or given back since.
 func begun(t *testing.T, database *dbtest.Database, lane uuid.UUID, ago time.Duration) {
 	t.Helper()
-	done, err := database.DB.Pool().Exec(t.Context(), `UPDATE jobs.river_job
+	done, err := database.DB.WorkPool().Exec(t.Context(), `UPDATE jobs.river_job
 		SET state = 'running', attempt = 1, attempted_at = now() - make_interval(secs => $2), attempted_by = '{killed}'
 		WHERE args->>'lane' = $1`, lane.String(), ago.Seconds())
 	if err != nil || done.RowsAffected() != 1 {
@@ -59,7 +59,7 @@ func TestWhatAKilledProcessHadBegunIsTakenUp(t *testing.T) {
 	}
 	process.await(t, plan, "done")
 	var left int
-	err := database.DB.Pool().QueryRow(t.Context(), "SELECT count(*) FROM jobs.river_job WHERE state = 'running' AND attempt = 1 AND args->>'lane' = ANY($1)",
+	err := database.DB.WorkPool().QueryRow(t.Context(), "SELECT count(*) FROM jobs.river_job WHERE state = 'running' AND attempt = 1 AND args->>'lane' = ANY($1)",
 		[]string{slow.String(), slower.String()}).Scan(&left)
 	if err != nil || left != 2 || len(ran) > 0 {
 		t.Errorf("%d of two that may be at work are left alone, and %d ran (%v)", left, len(ran), err)

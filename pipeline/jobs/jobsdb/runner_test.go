@@ -34,7 +34,7 @@ type process struct {
 func newProcess(database *dbtest.Database, log *slog.Logger, change ...func(*jobsdb.Config)) *process {
 	registry := prometheus.NewRegistry()
 	config := jobsdb.Config{
-		Pool: database.DB.Pool(), Door: database.DB, Metrics: jobsdb.NewMetrics(registry), Log: log, Now: time.Now,
+		Pool: database.DB.WorkPool(), Door: database.DB, Metrics: jobsdb.NewMetrics(registry), Log: log, Now: time.Now,
 	}
 	for _, set := range change {
 		set(&config)
@@ -112,7 +112,7 @@ func receive[T any](t *testing.T, from <-chan T) T {
 // states returns how many jobs of the database have each state.
 func states(t *testing.T, database *dbtest.Database) map[string]int {
 	t.Helper()
-	rows, err := database.DB.Pool().Query(t.Context(), "SELECT state::text, count(*) FROM jobs.river_job GROUP BY 1")
+	rows, err := database.DB.WorkPool().Query(t.Context(), "SELECT state::text, count(*) FROM jobs.river_job GROUP BY 1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,7 @@ func TestFailedJobIsTriedAgainAndAtLastGivenUp(t *testing.T) {
 		process.Stop()
 		var state string
 		var text string
-		err := database.DB.Pool().QueryRow(t.Context(), "SELECT state::text, errors::text FROM jobs.river_job WHERE kind = $1", string(kind)).
+		err := database.DB.WorkPool().QueryRow(t.Context(), "SELECT state::text, errors::text FROM jobs.river_job WHERE kind = $1", string(kind)).
 			Scan(&state, &text)
 		if err != nil || state != c.state || !strings.Contains(text, "broken handler") {
 			t.Errorf("%s: state %s, errors %s (%v)", name, state, text, err)
@@ -86,7 +86,7 @@ func TestJobComesAgainWhenItsHandlerSays(t *testing.T) {
 	process.await(t, plan, "put off")
 	process.Stop()
 	var due time.Time
-	row := database.DB.Pool().QueryRow(t.Context(), "SELECT max(scheduled_at) FROM jobs.river_job WHERE state = 'scheduled'")
+	row := database.DB.WorkPool().QueryRow(t.Context(), "SELECT max(scheduled_at) FROM jobs.river_job WHERE state = 'scheduled'")
 	if err := row.Scan(&due); err != nil || due.Sub(at).Abs() > time.Minute {
 		t.Errorf("due at %v, want %v (%v)", due, at, err)
 	}

@@ -14,7 +14,6 @@ import (
 // The statements of retention. A session is looked at again once it is locked:
 // one that is being used is skipped, one that has been used since stays.
 const (
-	sqlBeSweeper  = `SELECT set_config('app.worker', 'archive', true)`
 	sqlRetentions = `SELECT workspace_id, retention_days FROM workspaces WHERE retention_days IS NOT NULL ORDER BY workspace_id`
 	sqlExpired    = `SELECT id FROM sessions WHERE workspace_id = $1 AND last_at < $2
 		ORDER BY last_at LIMIT 1 FOR UPDATE SKIP LOCKED`
@@ -55,10 +54,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (deleted in
 
 func (s *Store) retentions(ctx context.Context) ([]retention, error) {
 	var all []retention
-	err := s.door.InTenant(ctx, uuid.Nil, func(tx *gorm.DB) error {
-		if _, err := tx.Statement.ConnPool.ExecContext(ctx, sqlBeSweeper); err != nil {
-			return err
-		}
+	err := s.door.AsWorker(ctx, func(tx *gorm.DB) error {
 		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlRetentions)
 		if err != nil {
 			return err

@@ -16,7 +16,6 @@ import (
 )
 
 const (
-	sqlBeMiner    = `SELECT set_config('app.worker', 'patterns', true)`
 	sqlWorkspaces = `SELECT workspace_id FROM workspaces ORDER BY workspace_id`
 	sqlDue        = `SELECT l.id, l.session_id, s.format, l.last_at
 		FROM lanes l JOIN sessions s ON s.workspace_id = l.workspace_id AND s.id = l.session_id
@@ -58,10 +57,7 @@ const (
 // Workspaces implements miner.Store. It is the one query that no workspace asks.
 func (s *Store) Workspaces(ctx context.Context) ([]uuid.UUID, error) {
 	var all []uuid.UUID
-	err := s.door.InTenant(ctx, uuid.Nil, func(tx *gorm.DB) error {
-		if _, err := tx.Statement.ConnPool.ExecContext(ctx, sqlBeMiner); err != nil {
-			return err
-		}
+	err := s.door.AsWorker(ctx, func(tx *gorm.DB) error {
 		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlWorkspaces)
 		if err != nil {
 			return err

@@ -24,6 +24,9 @@ const Channel = "palimpsest_patterns"
 // Door opens transactions in which one workspace's rows can be seen and changed.
 type Door interface {
 	InTenant(ctx context.Context, workspace uuid.UUID, fn func(tx *gorm.DB) error) error
+
+	// AsWorker opens a transaction for background jobs, which sees across workspaces.
+	AsWorker(ctx context.Context, fn func(tx *gorm.DB) error) error
 }
 
 // Store keeps the patterns of all workspaces.

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"palimpsest/migrations/dbtest"
+)
+
+// Requests and background jobs use the logins that the settings name. The program creates a
+// login that no setting names, and refuses one with other rights than it should have.
+func TestLoginsComeFromSettingsOrAreCreated(t *testing.T) {
+	t.Parallel()
+	database := dbtest.New(t)
+	const app, worker = "palimpsest_app_", "palimpsest_worker_"
+	for _, test := range []struct {
+		name, appURL, workerURL string
+		wantApp, wantWorker     string // logins
+		wantError               string // what it begins with
+	}{
+		{name: "neither", wantApp: app + database.Name, wantWorker: worker + database.Name},
+		{name: "app only", appURL: database.AppURL, wantApp: app + "migrated", wantWorker: worker + database.Name},
+		{name: "worker only", workerURL: database.WorkerURL, wantApp: app + database.Name, wantWorker: worker + "migrated"},
+		{name: "both", appURL: database.AppURL, workerURL: database.WorkerURL, wantApp: app + "migrated", wantWorker: worker + "migrated"},
+		{name: "one login for both", appURL: database.AppURL, workerURL: database.AppURL, wantError: "DATABASE_WORKER_URL: not a worker login"},
+		{name: "worker login for requests", appURL: database.WorkerURL, wantError: "DATABASE_APP_URL: not an app login"},
+		{name: "owner for requests", appURL: database.OwnerURL, wantError: "DATABASE_APP_URL: not an app login"},
+	} {
+		t.Run(test.name, func(t *testing.T) { // one after another: two tests would create the same login
+			p := &program{
+				config: Config{DatabaseURL: database.OwnerURL, DatabaseAppURL: test.appURL, DatabaseWorkerURL: test.workerURL, SecretKey: dbtest.SecretKey},
+				log:    slog.New(slog.DiscardHandler),
+			}
+			defer p.close()
+			safe, err := p.openVault()
+			if err != nil {
+				t.Fatal(err)
+			}
+			db, err := p.openDatabase(t.Context(), safe)
+			if test.wantError != "" {
+				if err == nil || !strings.HasPrefix(err.Error(), test.wantError) {
+					t.Fatalf("error %v, want %s", err, test.wantError)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for want, pool := range map[string]*pgxpool.Pool{test.wantApp: db.Pool(), test.wantWorker: db.WorkPool()} {
+				var login string
+				if err := pool.QueryRow(t.Context(), "SELECT current_user").Scan(&login); err != nil || login != want {
+					t.Errorf("login %q, want %q (%v)", login, want, err)
+				}
+			}
+			if _, err := db.AllWorkspaces(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

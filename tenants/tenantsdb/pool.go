@@ -1,0 +1,132 @@
+package tenantsdb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"gorm.io/driver/postgres"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+)
+
+// Default sizes of the pools.
+const (
+	defaultMaxConns  = 16
+	defaultWorkConns = 6
+)
+
+// ErrUnbound says that a login has other rights than requests need.
+var ErrUnbound = errors.New("not an app login: it must be a member of palimpsest_app and not of palimpsest_worker, own no table, and be neither superuser nor BYPASSRLS")
+
+// ErrNoWorker says that a login is not a worker login, or that there is no worker login.
+var ErrNoWorker = errors.New("not a worker login: it must be a member of palimpsest_app and of palimpsest_worker, own no table, and be neither superuser nor BYPASSRLS")
+
+// pool is connections with one login.
+type pool struct {
+	pgx  *pgxpool.Pool
+	conn *sql.DB // lends the connections of pgx
+	gorm *gorm.DB
+}
+
+// openPool opens a pool and checks its login. The pool's size is most, or pool_max_conns of
+// the URL if most is 0, or else usual.
+func openPool(ctx context.Context, address string, most, usual int32, check func(context.Context, *pgxpool.Pool) error) (*pool, error) {
+	settings, err := pgxpool.ParseConfig(address)
+	if err != nil {
+		return nil, errors.New("the database's URL is no PostgreSQL URL") // the cause would show the password
+	}
+	switch {
+	case most > 0:
+		settings.MaxConns = most
+	case !strings.Contains(address, "pool_max_conns"):
+		settings.MaxConns = usual
+	}
+	settings.MaxConnIdleTime = 5 * time.Minute
+	// Statements are not kept in the server, where a pgbouncer would mix them up.
+	settings.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	settings.AfterConnect = readTimesInUTC
+
+	connections, err := pgxpool.NewWithConfig(ctx, settings)
+	if err != nil {
+		return nil, fmt.Errorf("open database: %w", err)
+	}
+	if err := check(ctx, connections); err != nil {
+		connections.Close()
+		return nil, err
+	}
+	conn := stdlib.OpenDBFromPool(connections)
+	db, err := gorm.Open(postgres.New(postgres.Config{Conn: conn}), &gorm.Config{
+		TranslateError:         true,
+		Logger:                 logger.Discard,
+		SkipDefaultTransaction: true, // every statement runs in a transaction that we open
+		DisableAutomaticPing:   true,
+	})
+	if err != nil {
+		connections.Close()
+		return nil, errors.Join(fmt.Errorf("open database: %w", err), conn.Close())
+	}
+	return &pool{pgx: connections, conn: conn, gorm: db}, nil
+}
+
+// close closes all connections; it waits for those in use.
+func (p *pool) close() {
+	_ = p.conn.Close() // lends the pool's connections, and has none of its own to fail with
+	p.pgx.Close()
+}
+
+// readTimesInUTC has a connection return times in UTC, not in the zone of this machine:
+// replicas in different zones answer and export the same.
+func readTimesInUTC(_ context.Context, connection *pgx.Conn) error {
+	one := &pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}}
+	connection.TypeMap().RegisterType(one)
+	connection.TypeMap().RegisterType(&pgtype.Type{Name: "_timestamptz", OID: pgtype.TimestamptzArrayOID, Codec: &pgtype.ArrayCodec{ElementType: one}})
+	return nil
+}
+
+// checkBound returns ErrUnbound for a login with more or fewer rights than requests need.
+func checkBound(ctx context.Context, connections *pgxpool.Pool) error {
+	login, err := readLogin(ctx, connections)
+	if err == nil && (login.Unbound || !login.Serves || login.Works) {
+		err = ErrUnbound
+	}
+	return err
+}
+
+// checkWorker returns ErrNoWorker for a login with more or fewer rights than background jobs
+// need.
+func checkWorker(ctx context.Context, connections *pgxpool.Pool) error {
+	login, err := readLogin(ctx, connections)
+	if err == nil && (login.Unbound || !login.Serves || !login.Works) {
+		err = ErrNoWorker
+	}
+	return err
+}
+
+// login is what the login of a pool may do.
+type login struct {
+	Unbound bool // bypasses row-level security
+	Serves  bool // has the rights of palimpsest_app
+	Works   bool // has the rights of palimpsest_worker, or can take them with SET ROLE
+}
+
+func readLogin(ctx context.Context, connections *pgxpool.Pool) (login, error) {
+	const statement = `SELECT r.rolsuper OR r.rolbypassrls
+			OR EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
+				AND pg_has_role(current_user, c.relowner, 'USAGE')),
+			coalesce(pg_has_role(current_user, to_regrole('palimpsest_app'), 'USAGE'), false),
+			coalesce(pg_has_role(current_user, to_regrole('palimpsest_worker'), 'MEMBER'), false)
+		FROM pg_roles r WHERE r.rolname = current_user`
+	var found login
+	if err := connections.QueryRow(ctx, statement).Scan(&found.Unbound, &found.Serves, &found.Works); err != nil {
+		return login{}, fmt.Errorf("open database: %w", err)
+	}
+	return found, nil
+}
