@@ -86,6 +86,8 @@ type Deps struct {
 	ProviderKeys ProviderKeys
 	Readers      Readers
 
+	TriggerAdvice TriggerAdvice
+
 	Defaults pipeline.Layer // the pipeline of a workspace that has set none
 
 	Log *slog.Logger
@@ -196,6 +198,7 @@ func (h *Handler) fill(ctx context.Context, who tenants.Principal, model *model)
 		model.Misses = balance.Misses
 		return err
 	})
+	card("trigger", new(string), func() error { return h.advised(ctx, who, model) })
 	card("choices", &model.ChoicesFailed, func() (err error) {
 		model.Choices, err = h.deps.Usage.UsageChoices(ctx, workspace, model.Filter)
 		return err

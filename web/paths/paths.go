@@ -23,6 +23,8 @@ const (
 	OverviewCSV = "/overview/data.csv"
 	// FirstRequestBare is the same without links.
 	FirstRequestBare = FirstRequest + "?bare=1"
+	// DismissAdvice is where the advice about the trigger is dismissed.
+	DismissAdvice    = "/overview/trigger-advice/dismiss"
 	Keys             = "/keys"
 	KeysCSV          = "/keys/csv"
 	NewKey           = "/keys/new"
