@@ -102,6 +102,7 @@ func reaches() map[string]reach {
 		"GET /overview/first-request": {roles: "oamvb"},
 		"GET /overview/data.csv":      {roles: "oamvb"},
 
+		"POST /overview/trigger":                {roles: "oa", typed: []string{"trigger", "window"}},
 		"POST /overview/trigger-advice/dismiss": {roles: "oa"},
 
 		"GET /more": {roles: "oamvb"},

@@ -82,8 +82,8 @@ type Advisor struct {
 	Now func() time.Time
 }
 
-// Pass makes the advice of all workspaces whose advice is a day old, or about a trigger
-// that is no longer set, one workspace after the other. A failure in one workspace
+// Pass makes the advice of all workspaces whose advice is a day old, or whose trigger
+// has changed since, one workspace after the other. A failure in one workspace
 // does not stop the rest.
 func (a *Advisor) Pass(ctx context.Context) error {
 	workspaces, err := a.Workspaces(ctx)

@@ -30,6 +30,7 @@ const (
 
 	// minContextSetting stands beside the choice of what decides when to compress.
 	minContextSetting = "ipc.minContext"
+	triggerSetting    = "ipc.trigger"
 )
 
 // item is something that people should look at.

@@ -1,6 +1,7 @@
 package overview_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -79,5 +80,85 @@ func TestWorkspaceThatSpendsLessReadsWhatTheLimitWouldHaveCost(t *testing.T) {
 	advise(t, person, advice)
 	if page := person.Get("/overview"); page.Has(`[data-testid="trigger-advice"]`) {
 		t.Errorf("from four sessions: %s", page.TestID("trigger-advice"))
+	}
+}
+
+// holds returns the trigger that the set-up card says is in force.
+func holds(page webtest.Page) string {
+	return page.Text(`[data-testid="trigger"] li.on b`)
+}
+
+func TestNewWorkspaceChoosesWhenToCompressWithOneClick(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	person := product.SignUp(t, "northbeam")
+
+	page := person.Get("/overview")
+	if got := holds(page); got != "Only near the limit" {
+		t.Errorf("at first %q is in force", got)
+	}
+	card := page.TestID("trigger")
+	for _, want := range []string{"sees every turn word for word", "Spend less", "old turns in shorter forms", "Choose"} {
+		if !strings.Contains(card, want) {
+			t.Errorf("the card lacks %q: %s", want, card)
+		}
+	}
+	form := page.Find(`[data-testid="trigger"] form`)
+	button := form.Find("button")
+	person.Post(form.AttrOr("action", ""), button.AttrOr("name", ""), button.AttrOr("value", ""))
+	if got := holds(person.Get("/overview")); got != "Spend less" {
+		t.Errorf("after one click %q is in force", got)
+	}
+	saved, err := product.DB.Pipeline(t.Context(), person.Workspace.ID)
+	if err != nil || saved.Version != 1 || saved.YAML != "ipc:\n  trigger: break-even\n" || saved.SavedBy != person.User.ID {
+		t.Errorf("saved %+v, %v", saved, err)
+	}
+	entries, err := product.DB.Audit(t.Context(), person.Workspace.ID, tenants.AuditFilter{Limit: 1})
+	if err != nil || len(entries) != 1 || entries[0].Action != tenants.PipelineSaved {
+		t.Errorf("noted %+v, %v", entries, err)
+	}
+
+	person.Post("/overview/trigger", "trigger", "break-even")
+	if again, _ := product.DB.Pipeline(t.Context(), person.Workspace.ID); again.Version != 1 {
+		t.Errorf("the same choice saved version %d", again.Version)
+	}
+	person.Post("/overview/trigger", "trigger", "window")
+	if back, _ := product.DB.Pipeline(t.Context(), person.Workspace.ID); back.Version != 2 || back.YAML != "" {
+		t.Errorf("back at the default: %+v", back)
+	}
+	if wrong := person.Post("/overview/trigger", "trigger", "never"); wrong.Status != http.StatusBadRequest {
+		t.Errorf("a trigger that does not exist: status %d", wrong.Status)
+	}
+}
+
+func TestChoiceKeepsWhatElseIsSet(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	person := product.SignUp(t, "northbeam")
+	set := tenants.PipelineConfig{Modules: "ipc", YAML: "# ours\nipc:\n  minClear: 0.2\n", SavedBy: person.User.ID}
+	if _, err := product.DB.SavePipeline(t.Context(), person.Workspace.ID, 0, set); err != nil {
+		t.Fatal(err)
+	}
+	person.Post("/overview/trigger", "trigger", "break-even")
+	saved, err := product.DB.Pipeline(t.Context(), person.Workspace.ID)
+	if err != nil || saved.YAML != "# ours\nipc:\n  minClear: 0.2\n  trigger: break-even\n" || saved.Modules != "ipc" {
+		t.Errorf("saved %+v, %v", saved, err)
+	}
+}
+
+func TestMemberSeesWhichTriggerHolds(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	person := product.SignUp(t, "northbeam")
+	viewer := person.Colleague(tenants.Viewer)
+	page := viewer.Get("/overview")
+	if got := holds(page); got != "Only near the limit" || page.Find(`[data-testid="trigger"] form`).Length() != 0 {
+		t.Errorf("a viewer sees %q in force: %s", got, page.TestID("trigger"))
+	}
+	if refused := viewer.Post("/overview/trigger", "trigger", "break-even"); refused.Status != http.StatusForbidden {
+		t.Errorf("a viewer may choose: status %d", refused.Status)
+	}
+	if saved, err := product.DB.Pipeline(t.Context(), person.Workspace.ID); err != nil || saved.Version != 0 {
+		t.Errorf("saved %+v, %v", saved, err)
 	}
 }
