@@ -277,7 +277,7 @@ func triggerChoice(choice choice) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if trigger.Value == choice.Holds {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "<span class=\"tag ok\">In force</span>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "<span class=\"tag ok\">Selected</span>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

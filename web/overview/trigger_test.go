@@ -83,7 +83,7 @@ func TestWorkspaceThatSpendsLessReadsWhatTheLimitWouldHaveCost(t *testing.T) {
 	}
 }
 
-// holds returns the trigger that the set-up card says is in force.
+// holds returns the label of the trigger that the set-up card says is selected.
 func holds(page webtest.Page) string {
 	return page.Text(`[data-testid="trigger"] li.on b`)
 }
@@ -95,7 +95,7 @@ func TestNewWorkspaceChoosesWhenToCompressWithOneClick(t *testing.T) {
 
 	page := person.Get("/overview")
 	if got := holds(page); got != "Only near the limit" {
-		t.Errorf("at first %q is in force", got)
+		t.Errorf("at first %q is selected", got)
 	}
 	card := page.TestID("trigger")
 	for _, want := range []string{"sees every turn word for word", "Spend less", "old turns in shorter forms", "Choose"} {
@@ -107,7 +107,7 @@ func TestNewWorkspaceChoosesWhenToCompressWithOneClick(t *testing.T) {
 	button := form.Find("button")
 	person.Post(form.AttrOr("action", ""), button.AttrOr("name", ""), button.AttrOr("value", ""))
 	if got := holds(person.Get("/overview")); got != "Spend less" {
-		t.Errorf("after one click %q is in force", got)
+		t.Errorf("after one click %q is selected", got)
 	}
 	saved, err := product.DB.Pipeline(t.Context(), person.Workspace.ID)
 	if err != nil || saved.Version != 1 || saved.YAML != "ipc:\n  trigger: break-even\n" || saved.SavedBy != person.User.ID {
@@ -153,7 +153,7 @@ func TestMemberSeesWhichTriggerHolds(t *testing.T) {
 	viewer := person.Colleague(tenants.Viewer)
 	page := viewer.Get("/overview")
 	if got := holds(page); got != "Only near the limit" || page.Find(`[data-testid="trigger"] form`).Length() != 0 {
-		t.Errorf("a viewer sees %q in force: %s", got, page.TestID("trigger"))
+		t.Errorf("a viewer sees %q as selected: %s", got, page.TestID("trigger"))
 	}
 	if refused := viewer.Post("/overview/trigger", "trigger", "break-even"); refused.Status != http.StatusForbidden {
 		t.Errorf("a viewer may choose: status %d", refused.Status)
