@@ -363,7 +363,7 @@ func previewBody(model previewModel) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(model.Triggers) > 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "<ul class=\"hint\" data-testid=\"triggers\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "<ul class=\"hint triggers\" data-testid=\"triggers\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -492,7 +492,7 @@ func previewWaiting(model previewModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 46, "<ul class=\"hint\"><li><span class=\"sk w2\"></span></li><li><span class=\"sk w2\"></span></li></ul><div class=\"datatable\"><span class=\"sk w2\"></span></div></div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 46, "<div class=\"hint triggers\"><span class=\"sk w2\"></span></div><div class=\"datatable\"><span class=\"sk w2\"></span></div></div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
