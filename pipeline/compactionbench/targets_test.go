@@ -94,6 +94,23 @@ func TestDirectivesAndModifiedFilesSurviveThirtyEpochs(t *testing.T) {
 	}
 }
 
+// D3, D4: the same with rent or buy, in a window that the session's prompts never come near.
+func TestDirectivesAndModifiedFilesSurviveThirtyEpochsByBreakEven(t *testing.T) {
+	t.Parallel()
+	bench := newBench(t)
+	bench.Pipeline.IPC.Trigger = pipeline.TriggerBreakEven
+	talk := bench.ManyEpochs(1)
+	talk.Window = 10_000_000
+	ours := compare(t, bench, &talk, compactionbench.Anthropic(), compactionbench.Warm())
+	if ours.Epochs < 30 || ours.Directives30.Of < 5 || ours.Modified30.Of < 10 {
+		t.Fatalf("%d epochs, %d directives, %d modified files: too few to tell", ours.Epochs, ours.Directives30.Of, ours.Modified30.Of)
+	}
+	if !ours.Directives30.Whole() || !ours.Modified30.Whole() || !ours.Directives.Whole() || !ours.Modified.Whole() {
+		t.Errorf("directives: %s after 30 epochs, %s at the end; modified files: %s, %s; lost: %q",
+			ours.Directives30, ours.Directives, ours.Modified30, ours.Modified, ours.Lost)
+	}
+}
+
 // C2: providers that cache without being asked, and a cache that lives for an hour.
 func TestOtherPricesAreNoWorse(t *testing.T) {
 	t.Parallel()
