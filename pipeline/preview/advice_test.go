@@ -47,7 +47,7 @@ func vast(t *testing.T) session.Recorded {
 }
 
 // advising is an advisor over two workspaces, of which the first has sessions.
-func advising(recorded []session.Recorded, t *testing.T) (*preview.Advisor, *drawer, *shelf, *pipeline.Config) {
+func advising(t *testing.T, recorded []session.Recorded) (*preview.Advisor, *drawer, *shelf, *pipeline.Config) {
 	t.Helper()
 	shelf, store, config := &shelf{workspace: uuid.New(), recorded: recorded}, &drawer{kept: map[uuid.UUID]preview.Advice{}}, settings(0.75)
 	other := uuid.New()
@@ -61,7 +61,7 @@ func advising(recorded []session.Recorded, t *testing.T) (*preview.Advisor, *dra
 func TestAdviceSetsBothTriggersAgainstEachOther(t *testing.T) {
 	t.Parallel()
 	one := vast(t)
-	advisor, store, shelf, config := advising(slices.Repeat([]session.Recorded{one}, 5), t)
+	advisor, store, shelf, config := advising(t, slices.Repeat([]session.Recorded{one}, 5))
 	if err := advisor.Pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestAdviceIsMadeOnceADay(t *testing.T) {
 	t.Parallel()
 	one := vast(t)
 	one.Requests = one.Requests[:10]
-	advisor, store, shelf, _ := advising(slices.Repeat([]session.Recorded{one}, 5), t)
+	advisor, store, shelf, _ := advising(t, slices.Repeat([]session.Recorded{one}, 5))
 	now := from()
 	advisor.Now = func() time.Time { return now }
 	for range 2 {
@@ -132,7 +132,7 @@ func TestAdviceSaysNothingWithoutABasis(t *testing.T) {
 		"both come to the same":     slices.Repeat([]session.Recorded{small}, 9),
 		"no session":                nil,
 	} {
-		advisor, store, shelf, _ := advising(recorded, t)
+		advisor, store, shelf, _ := advising(t, recorded)
 		if err := advisor.Pass(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +140,7 @@ func TestAdviceSaysNothingWithoutABasis(t *testing.T) {
 			t.Errorf("%s: %+v", name, advice)
 		}
 	}
-	advisor, store, _, config := advising(slices.Repeat([]session.Recorded{one}, 5), t)
+	advisor, store, _, config := advising(t, slices.Repeat([]session.Recorded{one}, 5))
 	config.Modules = nil
 	if err := advisor.Pass(t.Context()); err != nil || store.made != 0 {
 		t.Errorf("without the module that compresses: made %d times, %v", store.made, err)
@@ -151,7 +151,7 @@ func TestAdviceIsBoundedToTheNewestSessions(t *testing.T) {
 	t.Parallel()
 	one := vast(t)
 	one.Requests = one.Requests[:2]
-	advisor, store, shelf, _ := advising(slices.Repeat([]session.Recorded{one}, 300), t)
+	advisor, store, shelf, _ := advising(t, slices.Repeat([]session.Recorded{one}, 300))
 	if err := advisor.Pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestWorkspaceWithoutAdviceDoesNotKeepOthersWaiting(t *testing.T) {
 	t.Parallel()
 	one := vast(t)
 	one.Requests = one.Requests[:2]
-	advisor, store, shelf, config := advising(slices.Repeat([]session.Recorded{one}, 5), t)
+	advisor, store, shelf, config := advising(t, slices.Repeat([]session.Recorded{one}, 5))
 	broken := errors.New("saved pipeline is not valid")
 	advisor.Settings = func(_ context.Context, workspace uuid.UUID) (pipeline.Config, error) {
 		if workspace == shelf.workspace {

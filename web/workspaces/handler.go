@@ -168,13 +168,13 @@ type newForm struct{ Name, Trigger components.FieldModel }
 const triggerName = "trigger"
 
 func triggerField(chosen string) components.FieldModel {
-	hint := ""
+	var meanings []string
 	for _, trigger := range components.Triggers() {
-		hint += trigger.Label + ": " + trigger.Meaning + " "
+		meanings = append(meanings, trigger.Label+": "+trigger.Meaning)
 	}
 	return components.FieldModel{
 		Label: "Compress old turns", Name: triggerName, Value: chosen,
-		Hint: hint + "The pipeline page changes it at any time.",
+		Hint: strings.Join(meanings, " ") + " The pipeline page changes it at any time.",
 	}
 }
 
