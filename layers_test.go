@@ -60,6 +60,7 @@ func layers() []layer {
 		{"pipeline/preview", []string{
 			"pipeline", "pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/modules/ipc", "pipeline/wire", "pipeline/wire/anthropic",
 		}},
+		{"pipeline/preview/previewdb", []string{"pipeline/preview"}},
 		{"pipeline/modules", append([]string{"pipeline/modules/..."}, ofModules...)},
 		{"pipeline/modules/semanticcache/semanticcachedb", []string{"pipeline/modules/semanticcache", "pipeline/archive"}},
 		{"pipeline/modules/patterns/miner", append([]string{"pipeline/modules/patterns", "pipeline/wire"}, ofModules...)},

@@ -85,6 +85,7 @@ func TestEveryJobIsDoneTwiceInATest(t *testing.T) {
 		"index":                   "pipeline/archive/archivedb TestIndexingTwiceChangesNothing",
 		"embeddings":              "pipeline/archive/archivedb TestEmbeddingGoesOnWhereItStopped",
 		"patterns":                "pipeline/modules/patterns/patternsdb TestOrderTypedInTwoSessionsBecomesACandidateOnce",
+		"trigger_advice":          "pipeline/preview TestAdviceIsMadeOnceADay",
 		"upkeep":                  "pipeline/session/sessiondb TestASweepDeletesWhatHasExpiredAndNothingElse",
 	}
 	texts := testTexts(t)

@@ -78,6 +78,9 @@ func auditedForms(own *tenant, providerURL string) map[string]audited {
 		"POST /pipeline/yaml":           {path: "/pipeline/yaml", typed: []string{"version", "7", "yaml", "ipc: {minClear: 0.2}"}}, // refused: another version is in force; web/pipelines has the row
 
 		// What somebody looks at is theirs, like their theme: nothing of the workspace changes.
+		"POST /overview/trigger":                {}, // web/overview has the row
+		"POST /overview/trigger-advice/dismiss": {path: "/overview/trigger-advice/dismiss"},
+
 		"POST /sessions/views": {path: "/sessions/views?client=codex", typed: []string{"name", "codex"}}, "POST /sessions/views/:id/delete": {path: "/sessions/views/" + own.views["sessions"] + "/delete"},
 		"POST /requests/views": {path: "/requests/views?status=5xx", typed: []string{"name", "failed"}}, "POST /requests/views/:id/delete": {path: "/requests/views/" + own.views["requests"] + "/delete"},
 

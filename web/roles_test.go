@@ -101,7 +101,11 @@ func reaches() map[string]reach {
 		"GET /overview":               {roles: "oamvb"},
 		"GET /overview/first-request": {roles: "oamvb"},
 		"GET /overview/data.csv":      {roles: "oamvb"},
-		"GET /more":                   {roles: "oamvb"},
+
+		"POST /overview/trigger":                {roles: "oa", typed: []string{"trigger", "window"}},
+		"POST /overview/trigger-advice/dismiss": {roles: "oa"},
+
+		"GET /more": {roles: "oamvb"},
 
 		"GET /invite/:secret": {}, "POST /invite/:secret/signup": {},
 

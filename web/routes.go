@@ -124,11 +124,14 @@ func (s *Server) work(pages *echo.Group) {
 	// Overview
 	home := overview.New(overview.Deps{
 		Usage: s.deps.Usage, Exchanges: s.deps.Exchanges, APIKeys: s.deps.APIKeys, ProviderKeys: s.deps.ProviderKeys,
-		Sessions: s.deps.Sessions, Pipelines: s.deps.Pipelines, Readers: s.deps.Data, Defaults: s.config.Defaults, Log: s.config.Log, Now: s.config.Now,
+		Sessions: s.deps.Sessions, Pipelines: s.deps.Pipelines, Readers: s.deps.Data, TriggerAdvice: s.deps.TriggerAdvice,
+		Defaults: s.config.Defaults, Log: s.config.Log, Now: s.config.Now,
 	})
 	pages.GET(paths.Overview, s.as(tenants.ReadMetrics, home.Show))
 	pages.GET(paths.FirstRequest, s.as(tenants.ReadMetrics, home.FirstRequest))
 	pages.GET(paths.OverviewCSV, s.as(tenants.ReadMetrics, home.Data))
+	pages.POST(paths.ChooseTrigger, s.as(tenants.ManagePipeline, home.Choose))
+	pages.POST(paths.DismissAdvice, s.as(tenants.ManagePipeline, home.DismissAdvice))
 
 	pages.GET(paths.More, s.as(tenants.Enter, layout.MorePage))
 

@@ -93,26 +93,27 @@ type Passkeys interface {
 // Deps are the stores that the pages read and change. All but Mails, ArchiveKeys,
 // Searcher and Live must be set.
 type Deps struct {
-	Identity     Identity
-	APIKeys      keys.Store
-	ProviderKeys providers.Store
-	Pipelines    Pipelines
-	Preview      tuning.Comparer
-	ModelWindows tuning.Windows
-	Usage        overview.Usage
-	Sessions     Sessions
-	Exchanges    Exchanges
-	Archive      session.Archive
-	ArchiveKeys  *archive.Keys // nil: what is sealed beside messages is not shown
-	Billing      billing.Service
-	People       People
-	Invitations  Invitations
-	Data         settings.Data
-	Audit        Audit
-	Deletion     settings.Deletion
-	Config       settings.Configuration
-	SignOn       signon.Service
-	Passkeys     Passkeys
+	Identity      Identity
+	APIKeys       keys.Store
+	ProviderKeys  providers.Store
+	Pipelines     Pipelines
+	Preview       tuning.Comparer
+	TriggerAdvice overview.TriggerAdvice
+	ModelWindows  tuning.Windows
+	Usage         overview.Usage
+	Sessions      Sessions
+	Exchanges     Exchanges
+	Archive       session.Archive
+	ArchiveKeys   *archive.Keys // nil: what is sealed beside messages is not shown
+	Billing       billing.Service
+	People        People
+	Invitations   Invitations
+	Data          settings.Data
+	Audit         Audit
+	Deletion      settings.Deletion
+	Config        settings.Configuration
+	SignOn        signon.Service
+	Passkeys      Passkeys
 
 	Patterns patterns.Store
 	Searcher archive.Searcher // nil: what was said is not searched

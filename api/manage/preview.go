@@ -27,8 +27,10 @@ type figuresJSON struct {
 	Rewrites int   `json:"cache_rewrites"`
 	Received int64 `json:"tokens_before"`
 	Sent     int64 `json:"tokens_after"`
+	Verbatim int64 `json:"tokens_verbatim"`
 	Deepest  int   `json:"deepest_level"`
 	TooLong  int   `json:"sessions_too_long"`
+	Cost     int64 `json:"cost_microusd"`
 	Net      int64 `json:"net_microusd"`
 }
 

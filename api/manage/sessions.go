@@ -76,6 +76,7 @@ type epochJSON struct {
 	At           time.Time `json:"at"`
 
 	Predicted *int64 `json:"predicted_micro_usd"` // what it was to save until the next one; null: nobody said
+	Worst     *int64 `json:"worst_micro_usd"`     // what it was to come to if no request followed; null if not known
 	Realised  int64  `json:"realised_micro_usd"`  // what it has saved so far
 	Requests  int    `json:"requests"`            // under it
 }
@@ -169,7 +170,7 @@ func laneOf(lane session.LaneOverview, epochs []session.EpochOverview, decisions
 		}
 		for _, decision := range decisions {
 			if decision.Lane == epoch.Lane && decision.Number == epoch.Number {
-				answer.Epochs[i].Realised, answer.Epochs[i].Requests = decision.Realised, decision.Exchanges
+				answer.Epochs[i].Worst, answer.Epochs[i].Realised, answer.Epochs[i].Requests = decision.Worst, decision.Realised, decision.Exchanges
 				if decision.Guessed {
 					answer.Epochs[i].Predicted = &decision.Predicted
 				}

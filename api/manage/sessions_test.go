@@ -355,7 +355,7 @@ func TestMoneyIsToldByDecisionAndWorkspace(t *testing.T) {
 		for range count {
 			exchange := tenants.Exchange{
 				ID: uuid.Must(uuid.NewV7()), At: time.Now(), Session: w.session, Lane: w.lane, APIKey: uuid.New(), Compression: "frozen",
-				Projection: projection, NetMicroUSD: net, CostMicroUSD: 1000, PredictedMicroUSD: predicted, MissCause: "prefix_change_ours", MissedTokens: 50,
+				Projection: projection, NetMicroUSD: net, CostMicroUSD: 1000, PredictedMicroUSD: predicted, Report: []byte(`{"events":[{"type":"completed","counts":{"worst_net_microusd":-95000}}]}`), MissCause: "prefix_change_ours", MissedTokens: 50,
 			}
 			if err := w.db.DB.RecordExchanges(t.Context(), w.workspace, []tenants.Exchange{exchange}); err != nil {
 				t.Fatal(err)
@@ -393,13 +393,14 @@ func TestMoneyIsToldByDecisionAndWorkspace(t *testing.T) {
 		Lanes []struct {
 			Epochs []struct {
 				Predicted *int `json:"predicted_micro_usd"`
+				Worst     *int `json:"worst_micro_usd"`
 				Realised  int  `json:"realised_micro_usd"`
 				Requests  int
 			}
 		}
 	}
 	w.send(t, http.MethodGet, "/sessions/"+w.session.String(), "").decode(t, &one)
-	if epochs := one.Lanes[0].Epochs; len(epochs) != 1 || epochs[0].Predicted == nil || *epochs[0].Predicted != 700 || epochs[0].Realised != -90_000+1900 || epochs[0].Requests != 20 {
+	if epochs := one.Lanes[0].Epochs; len(epochs) != 1 || epochs[0].Predicted == nil || *epochs[0].Predicted != 700 || epochs[0].Worst == nil || *epochs[0].Worst != -95_000 || epochs[0].Realised != -90_000+1900 || epochs[0].Requests != 20 {
 		t.Errorf("epochs %+v", one)
 	}
 }

@@ -34,6 +34,7 @@ import (
 	"palimpsest/pipeline/modules/patterns/patternsdb"
 	"palimpsest/pipeline/modules/semanticcache/semanticcachedb"
 	"palimpsest/pipeline/preview"
+	"palimpsest/pipeline/preview/previewdb"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
@@ -100,6 +101,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
+	compares, advice := p.advise(work, db, sessions, writer.Models)
 	limiter := p.startLimits(db, metrics)
 	summaries, err := p.summaries(api.SummaryConfig{
 		Settings: settings, Upstream: provider, Recorder: recorder, Limits: limiter, Metrics: metrics, Originals: originals, Store: sessions,
@@ -128,7 +130,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	p.serveProduct(e, product{
 		db: db, vault: safe, people: people, keys: keys, provider: provider, learned: learned, sessions: sessions,
 		originals: originals, archiveKeys: archiveKeys, index: index, mails: mails, deleting: deleting, sold: sold,
-		preview: preview.New(sessions, writer.Models),
+		preview: compares, advice: advice,
 	})
 	return e, nil
 }
@@ -149,6 +151,7 @@ type product struct {
 	deleting    *deletion.Service
 	sold        *billing.Service
 	preview     *preview.Preview
+	advice      *previewdb.Store
 }
 
 // serveProduct has e serve the JSON API and the dashboard, as far as that is the
@@ -170,7 +173,7 @@ func (p *program) serveProduct(e *echo.Echo, of product) {
 	p.serveDashboard(e, web.Deps{
 		Identity: admittingPeople{of.people}, APIKeys: keeper, ProviderKeys: keeper, Pipelines: of.db, Usage: of.db,
 		Sessions: of.sessions, Exchanges: of.db, Archive: of.originals, ArchiveKeys: of.archiveKeys, Mails: of.mails, People: of.people, Invitations: invitations,
-		Data: of.db, Audit: of.db, Views: of.db, Deletion: of.deleting, Config: manage.NewConfigurations(api), Billing: of.sold, Preview: of.preview, ModelWindows: of.db,
+		Data: of.db, Audit: of.db, Views: of.db, Deletion: of.deleting, Config: manage.NewConfigurations(api), Billing: of.sold, Preview: of.preview, TriggerAdvice: of.advice, ModelWindows: of.db,
 		Patterns: of.learned, Searcher: of.index, Live: p.pages,
 		Operator: of.db, Health: p.checks(of.db), SignOn: signOn, Passkeys: p.passkeys(of.db, of.vault, of.people),
 	})

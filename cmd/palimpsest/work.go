@@ -14,6 +14,8 @@ import (
 	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/pipeline/modules/patterns/miner"
 	"palimpsest/pipeline/modules/patterns/patternsdb"
+	"palimpsest/pipeline/preview"
+	"palimpsest/pipeline/preview/previewdb"
 	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/tenants/tenantsdb"
 )
@@ -47,17 +49,31 @@ func (p *program) patterns(work *jobsdb.Runner, db *tenantsdb.DB, originals *arc
 	store := patternsdb.New(db)
 	reader := miner.New(miner.Config{
 		Store: store, Archive: originals, Inserts: sessions, Codecs: codecs(), Log: p.log, Now: p.now,
-		Settings: func(ctx context.Context, workspace uuid.UUID) (pipeline.Config, error) {
-			saved, err := db.Pipeline(ctx, workspace)
-			if err != nil {
-				return pipeline.Config{}, err
-			}
-			config, _, err := pipeline.Resolve(p.defaults(), pipeline.Layer{Source: pipeline.FromWorkspace, Modules: saved.Modules, YAML: saved.YAML})
-			return config, err
-		},
+		Settings: p.settingsIn(db),
 	})
 	work.Every("patterns", miner.Every, miner.Timeout, reader.Pass)
 	return store, patterns.NewShelf(store, p.now)
+}
+
+// settingsIn returns what reads a workspace's pipeline from a database.
+func (p *program) settingsIn(db *tenantsdb.DB) func(ctx context.Context, workspace uuid.UUID) (pipeline.Config, error) {
+	return func(ctx context.Context, workspace uuid.UUID) (pipeline.Config, error) {
+		saved, err := db.Pipeline(ctx, workspace)
+		if err != nil {
+			return pipeline.Config{}, err
+		}
+		config, _, err := pipeline.Resolve(p.defaults(), pipeline.Layer{Source: pipeline.FromWorkspace, Modules: saved.Modules, YAML: saved.YAML})
+		return config, err
+	}
+}
+
+// advise has recent sessions replayed with the other trigger again and again, and returns
+// what compares settings and keeps what came of it.
+func (p *program) advise(work *jobsdb.Runner, db *tenantsdb.DB, sessions *sessiondb.Store, models preview.Models) (*preview.Preview, *previewdb.Store) {
+	compares, store := preview.New(sessions, models), previewdb.New(db)
+	advisor := preview.Advisor{Preview: compares, Store: store, Workspaces: db.AllWorkspaces, Settings: p.settingsIn(db), Now: p.now}
+	work.Every("trigger_advice", preview.AdviceEvery, preview.AdviceTimeout, advisor.Pass)
+	return compares, store
 }
 
 // startWork lets jobs come, every kind being registered, and begins to do them until

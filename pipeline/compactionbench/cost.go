@@ -3,6 +3,8 @@ package compactionbench
 import (
 	"math"
 	"time"
+
+	"palimpsest/pipeline/tokens"
 )
 
 // Prices are what tokens cost as multiples of plain input, and how long a cached
@@ -13,6 +15,15 @@ type Prices struct {
 	Write  float64       `json:"write"` // to the cache
 	Output float64       `json:"output"`
 	TTL    time.Duration `json:"ttl"`
+
+	// Automatic is a provider that caches without being asked, and reports no writes.
+	Automatic bool `json:"automatic"`
+}
+
+// of returns a model's price with these in relation to its input.
+func (p *Prices) of(price tokens.Price) tokens.Price {
+	price.CacheRead, price.CacheWrite, price.CacheWrite1h = p.Read*price.Input, p.Write*price.Input, p.Write*price.Input
+	return price
 }
 
 // The prices that providers ask for, see their pricing pages. Output costs five
@@ -31,7 +42,7 @@ func AnthropicHour() Prices {
 
 // OpenAI returns the prices of providers that cache without being asked to.
 func OpenAI() Prices {
-	return Prices{Name: "openai", Read: 0.1, Write: 1, Output: output, TTL: 10 * time.Minute}
+	return Prices{Name: "openai", Read: 0.1, Write: 1, Output: output, TTL: 10 * time.Minute, Automatic: true}
 }
 
 // Pace says when a client sends its requests.

@@ -67,17 +67,17 @@ type Vast struct {
 	Hindsight []Hindsight `json:"hindsight"`
 }
 
-// condition is what a session is charged under.
-type condition struct {
-	prices Prices
-	pace   Pace
+// Condition is what a session is charged under.
+type Condition struct {
+	Prices Prices
+	Pace   Pace
 }
 
-func conditions() []condition {
-	var all []condition
+func conditions() []Condition {
+	var all []Condition
 	for _, prices := range []Prices{Anthropic(), AnthropicHour(), OpenAI()} {
 		for _, pace := range []Pace{Warm(), WithGaps()} {
-			all = append(all, condition{prices, pace})
+			all = append(all, Condition{prices, pace})
 		}
 	}
 	return all
@@ -154,10 +154,7 @@ func (b *Bench) vast(ctx context.Context, talk *Talk, quick bool) (Vast, error) 
 		found.Rows = append(found.Rows, rows...)
 		for j := range rows {
 			if rows[j].Policy == rule.Name {
-				found.Hindsight = append(found.Hindsight, Hindsight{
-					Session: talk.Name, Prices: under.prices.Name, Pace: under.pace.Name,
-					Cost: rows[j].Cost, Optimum: r.optimum(left, under.prices, under.pace),
-				})
+				found.Hindsight = append(found.Hindsight, r.hindsight(&rows[j].Bill, left, under, b.Pipeline.IPC.MinContext))
 			}
 		}
 	}
@@ -166,14 +163,14 @@ func (b *Bench) vast(ctx context.Context, talk *Talk, quick bool) (Vast, error) 
 
 // charge returns a row for each policy and variant. What prompts hold of what later turns
 // take up is looked at where the curve is drawn.
-func (b *Bench) charge(ctx context.Context, r *reading, under condition, variants []Variant) ([]Row, error) {
-	r.looksBack = under.pace == Warm() && under.prices == Anthropic()
+func (b *Bench) charge(ctx context.Context, r *reading, under Condition, variants []Variant) ([]Row, error) {
+	r.looksBack = under.Pace == Warm() && under.Prices == Anthropic()
 	var rows []Row
 	for _, name := range []string{NoCompression, Masking, ContextEditing, SelfCompacting, SelfAt150k} {
-		rows = append(rows, modelled(r, name, under.prices, under.pace))
+		rows = append(rows, modelled(r, name, under.Prices, under.Pace))
 	}
 	for _, variant := range variants {
-		ours, err := proxy(ctx, r, b.with(variant), under.prices, under.pace)
+		ours, err := proxy(ctx, r, b.with(variant), under.Prices, under.Pace)
 		if err != nil {
 			return nil, err
 		}
@@ -185,7 +182,7 @@ func (b *Bench) charge(ctx context.Context, r *reading, under condition, variant
 	largest := int(r.tokens(r.fixed.Tokens + r.sums[len(r.messages)]))
 	for i := range rows {
 		row := &rows[i]
-		row.Session, row.Window, row.Prices, row.Pace, row.IsLong = r.talk.Name, r.talk.Window, under.prices.Name, under.pace.Name, largest >= longSession
+		row.Session, row.Window, row.Prices, row.Pace, row.IsLong = r.talk.Name, r.talk.Window, under.Prices.Name, under.Pace.Name, largest >= longSession
 		row.None, row.Worst = row.against(none), row.worst(&none)
 	}
 	return rows, nil

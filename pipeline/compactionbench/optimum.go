@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
@@ -54,13 +55,14 @@ func (r *reading) exchange(config pipeline.Config, length int) (*pipeline.Exchan
 	}, nil
 }
 
-// optimum returns what the prompts of a talk cost, in tokens of plain input, where
-// compactions happen at the best moments in hindsight, by dynamic programming: cheapest[j]
-// is the least that all requests so far can have cost where the last cut was made with
-// request j, and cheapest[len(ends)] where none was.
-func (r *reading) optimum(left cuts, prices Prices, pace Pace) float64 {
+// optimum returns what the prompts of a talk cost up to each request, in tokens of plain
+// input, where compactions happen at the best moments in hindsight had the talk ended there,
+// of prompts above floor tokens. It is dynamic programming: cheapest[j] is the least that all
+// requests so far can have cost where the last cut was made with request j, and
+// cheapest[len(ends)] where none was.
+func (r *reading) optimum(left cuts, prices Prices, pace Pace, floor float64) []float64 {
 	n := len(r.ends)
-	cheapest := make([]float64, n+1)
+	cheapest, optima := make([]float64, n+1), make([]float64, n)
 	for j := range n {
 		cheapest[j] = math.Inf(1)
 	}
@@ -68,7 +70,9 @@ func (r *reading) optimum(left cuts, prices Prices, pace Pace) float64 {
 		isWarm := request > 0 && (prices.TTL == 0 || pace.At(request).Sub(pace.At(request-1)) < prices.TTL)
 		best := math.Inf(1)
 		for j := range cheapest {
-			best = min(best, cheapest[j])
+			if r.since(left, j, request) > floor {
+				best = min(best, cheapest[j])
+			}
 		}
 		for j := range cheapest {
 			if !math.IsInf(cheapest[j], 1) {
@@ -78,12 +82,9 @@ func (r *reading) optimum(left cuts, prices Prices, pace Pace) float64 {
 		if left[request] > 0 {
 			cheapest[request] = best + charged(prices, r.tokens(r.fixed.Tokens), left[request], isWarm)
 		}
+		optima[request] = slices.Min(cheapest)
 	}
-	best := cheapest[n]
-	for _, one := range cheapest {
-		best = min(best, one)
-	}
-	return best
+	return optima
 }
 
 // since returns the tokens of a request's prompt where the last cut was made with request
@@ -113,8 +114,50 @@ type Hindsight struct {
 	Prices  string  `json:"prices"`
 	Pace    string  `json:"pace"`
 	Cost    float64 `json:"cost"`
-	Optimum float64 `json:"optimum"`
+	Optimum float64 `json:"optimum"` // of the moments at which the rule may act: above minContext
+	Free    float64 `json:"free"`    // of all moments
+	Worst   float64 `json:"worst"`   // times the optimum where the session ends after the worst of its requests
+}
+
+// hindsight sets what a talk cost after each request beside the best moments.
+func (r *reading) hindsight(bill *Bill, left cuts, under Condition, minContext int) Hindsight {
+	optima, free := r.optimum(left, under.Prices, under.Pace, float64(minContext)), r.optimum(left, under.Prices, under.Pace, 0)
+	last := len(optima) - 1
+	found := Hindsight{
+		Session: r.talk.Name, Prices: under.Prices.Name, Pace: under.Pace.Name, Cost: bill.Cost, Optimum: optima[last], Free: free[last],
+	}
+	for i, optimum := range optima {
+		found.Worst = max(found.Worst, bill.sofar[i]/optimum)
+	}
+	return found
+}
+
+// Hindsight returns how what the rule of rent or buy costs on a talk stands to the best
+// moments, under each condition.
+func (b *Bench) Hindsight(ctx context.Context, talk *Talk, under ...Condition) ([]Hindsight, error) {
+	r, err := read(talk, b.counter)
+	if err != nil {
+		return nil, err
+	}
+	config := b.with(BreakEven(b.Pipeline.IPC.MinContext))
+	left, err := cutsOf(ctx, r, config)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]Hindsight, len(under))
+	for i, one := range under {
+		ours, err := proxy(ctx, r, config, one.Prices, one.Pace)
+		if err != nil {
+			return nil, err
+		}
+		found[i] = r.hindsight(&ours.bill, left, one, b.Pipeline.IPC.MinContext)
+	}
+	return found, nil
 }
 
 // Ratio returns how many times the optimum the rule costs.
 func (h *Hindsight) Ratio() float64 { return h.Cost / h.Optimum }
+
+// RatioFree returns how many times the rule costs what the best moments would, were
+// prompts below minContext not left alone.
+func (h *Hindsight) RatioFree() float64 { return h.Cost / h.Free }

@@ -11,6 +11,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/replay"
+	"palimpsest/pipeline/tokens"
 )
 
 // epochsWatched is the epoch after which is looked at what has survived.
@@ -36,8 +37,10 @@ type proxied struct {
 
 // proxy sends a talk through the pipeline.
 func proxy(ctx context.Context, r *reading, config pipeline.Config, prices Prices, pace Pace) (*proxied, error) {
+	priced := r.model
+	priced.Price = prices.of(priced.Price)
 	run, err := replay.New(replay.Config{
-		Format: r.talk.Format, Pipeline: config, Window: r.talk.Window, Clock: pace.At, TTL: prices.TTL,
+		Format: r.talk.Format, Pipeline: config, Window: r.talk.Window, Clock: pace.At, TTL: prices.TTL, Automatic: prices.Automatic, Models: []tokens.Model{priced},
 		Validate: r.talk.validator(r.counter, r.model.TokensPerO200k),
 	})
 	if err != nil {

@@ -2,7 +2,11 @@ package compactionbench_test
 
 import (
 	"fmt"
+	"runtime"
+	"slices"
 	"testing"
+
+	"golang.org/x/sync/errgroup"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/compactionbench"
@@ -80,6 +84,23 @@ func TestDirectivesAndModifiedFilesSurviveThirtyEpochs(t *testing.T) {
 	t.Parallel()
 	bench := newBench(t)
 	talk := bench.ManyEpochs(1)
+	ours := compare(t, bench, &talk, compactionbench.Anthropic(), compactionbench.Warm())
+	if ours.Epochs < 30 || ours.Directives30.Of < 5 || ours.Modified30.Of < 10 {
+		t.Fatalf("%d epochs, %d directives, %d modified files: too few to tell", ours.Epochs, ours.Directives30.Of, ours.Modified30.Of)
+	}
+	if !ours.Directives30.Whole() || !ours.Modified30.Whole() || !ours.Directives.Whole() || !ours.Modified.Whole() {
+		t.Errorf("directives: %s after 30 epochs, %s at the end; modified files: %s, %s; lost: %q",
+			ours.Directives30, ours.Directives, ours.Modified30, ours.Modified, ours.Lost)
+	}
+}
+
+// D3, D4: the same with rent or buy, in a window that the session's prompts never come near.
+func TestDirectivesAndModifiedFilesSurviveThirtyEpochsByBreakEven(t *testing.T) {
+	t.Parallel()
+	bench := newBench(t)
+	bench.Pipeline.IPC.Trigger = pipeline.TriggerBreakEven
+	talk := bench.ManyEpochs(1)
+	talk.Window = 10_000_000
 	ours := compare(t, bench, &talk, compactionbench.Anthropic(), compactionbench.Warm())
 	if ours.Epochs < 30 || ours.Directives30.Of < 5 || ours.Modified30.Of < 10 {
 		t.Fatalf("%d epochs, %d directives, %d modified files: too few to tell", ours.Epochs, ours.Directives30.Of, ours.Modified30.Of)
@@ -174,12 +195,46 @@ func TestRentOrBuyStaysWithinTwiceTheOptimum(t *testing.T) {
 			t.Errorf("%s, %s, %s: %d failures, %+.1f %% against none, %s held", row.Session, row.Prices, row.Pace, row.Failures, row.None, row.Held)
 		}
 	}
-	for i := range found.Hindsight {
-		if one := &found.Hindsight[i]; one.Ratio() > 2 {
-			t.Errorf("%s, %s, %s: %.2f times the optimum", one.Session, one.Prices, one.Pace, one.Ratio())
+	if len(found.Hindsight) != 6 {
+		t.Errorf("%d sessions and paces were compared with the optimum", len(found.Hindsight))
+	}
+}
+
+// The bound of rent or buy holds wherever a recorded session ends: after no request has it
+// cost more than twice what the best decisions for just that length would have.
+func TestRentOrBuyIsTwoCompetitiveAtEveryLength(t *testing.T) {
+	t.Parallel()
+	bench := newBench(t)
+	files := sharedtest.Files(t, "data/transcripts/*.anthropic.json")
+	files = files[:min(len(files), 7*len(lengths()))]
+	found := make([][]compactionbench.Hindsight, len(files))
+	group, ctx := errgroup.WithContext(t.Context())
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, file := range files {
+		group.Go(func() error {
+			talk, err := compactionbench.Recorded(file, 1_000_000)
+			if err != nil {
+				return err
+			}
+			found[i], err = bench.Hindsight(ctx, &talk,
+				compactionbench.Condition{Prices: compactionbench.AnthropicHour(), Pace: compactionbench.Warm()},
+				compactionbench.Condition{Prices: compactionbench.Anthropic(), Pace: compactionbench.WithGaps()})
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	sum, all := 0.0, slices.Concat(found...)
+	for i := range all {
+		one := &all[i]
+		sum += one.Ratio()
+		if one.Worst > 2 || one.Worst < 0.9 || one.RatioFree() > 2 || one.Optimum < one.Free {
+			t.Errorf("%s, %s, %s: %.2f times the optimum, %.2f at the worst length, %.2f with prompts below minContext compacted too",
+				one.Session, one.Prices, one.Pace, one.Ratio(), one.Worst, one.RatioFree())
 		}
 	}
-	if len(found.Hindsight) == 0 {
-		t.Error("nothing was compared")
+	if mean := sum / float64(len(all)); mean > 1.25 {
+		t.Errorf("%.2f times the optimum on the mean", mean)
 	}
 }

@@ -70,13 +70,13 @@ func (v *Vast) costTable() string {
 	var text strings.Builder
 	head(&text, "prices", "pace", "policy", "cost, long sessions", "cost, all sessions", "sessions that cost more", "the dearest", "epochs", "requests", "failing")
 	for _, under := range conditions() {
-		policies, sums := v.summed(func(row *Row) bool { return row.Prices == under.prices.Name && row.Pace == under.pace.Name })
+		policies, sums := v.summed(func(row *Row) bool { return row.Prices == under.Prices.Name && row.Pace == under.Pace.Name })
 		for _, policy := range policies {
 			if strings.HasSuffix(policy, "by hand") {
 				continue
 			}
 			s := sums[policy]
-			line(&text, under.prices.Name, under.pace.Name, policy, s.long(), s.all(), fmt.Sprintf("%d of %d", s.dearer, s.sessions), percent(s.dearest),
+			line(&text, under.Prices.Name, under.Pace.Name, policy, s.long(), s.all(), fmt.Sprintf("%d of %d", s.dearer, s.sessions), percent(s.dearest),
 				number(s.epochs), number(s.requests), number(s.failing))
 		}
 	}
@@ -100,10 +100,10 @@ func (v *Vast) worstTable() string {
 	var text strings.Builder
 	head(&text, "prices", "pace", "policy", "worst against no compression")
 	for _, under := range conditions() {
-		policies, sums := v.summed(func(row *Row) bool { return row.Prices == under.prices.Name && row.Pace == under.pace.Name })
+		policies, sums := v.summed(func(row *Row) bool { return row.Prices == under.Prices.Name && row.Pace == under.Pace.Name })
 		for _, policy := range policies {
 			if policy != NoCompression && !strings.HasSuffix(policy, "by hand") {
-				line(&text, under.prices.Name, under.pace.Name, policy, percent(sums[policy].worst))
+				line(&text, under.Prices.Name, under.Pace.Name, policy, percent(sums[policy].worst))
 			}
 		}
 	}
@@ -113,20 +113,24 @@ func (v *Vast) worstTable() string {
 // hindsightTable sets the rule's cost beside the optimum.
 func (v *Vast) hindsightTable() string {
 	var text strings.Builder
-	head(&text, "prices", "pace", "sessions", "mean", "worst", "session of the worst")
+	head(&text, "prices", "pace", "sessions", "mean", "worst", "session of the worst", "worst at any length", "mean, below minContext too", "worst, below minContext too")
 	for _, under := range conditions() {
-		sum, n, worst := 0.0, 0, &Hindsight{Optimum: 1}
+		sum, free, n, atAnyLength, freest, worst := 0.0, 0.0, 0, 0.0, 0.0, &Hindsight{Optimum: 1}
 		for i := range v.Hindsight {
 			one := &v.Hindsight[i]
-			if one.Prices != under.prices.Name || one.Pace != under.pace.Name {
+			if one.Prices != under.Prices.Name || one.Pace != under.Pace.Name {
 				continue
 			}
-			sum, n = sum+one.Ratio(), n+1
+			sum, free, n = sum+one.Ratio(), free+one.RatioFree(), n+1
+			atAnyLength, freest = max(atAnyLength, one.Worst), max(freest, one.RatioFree())
 			if one.Ratio() > worst.Ratio() {
 				worst = one
 			}
 		}
-		line(&text, under.prices.Name, under.pace.Name, number(n), fmt.Sprintf("%.3f×", sum/float64(max(1, n))), fmt.Sprintf("%.3f×", worst.Ratio()), worst.Session)
+		line(&text, under.Prices.Name, under.Pace.Name, number(n), times(sum/float64(max(1, n))), times(worst.Ratio()), worst.Session,
+			times(atAnyLength), times(free/float64(max(1, n))), times(freest))
 	}
 	return text.String()
 }
+
+func times(ratio float64) string { return fmt.Sprintf("%.3f×", ratio) }

@@ -12,12 +12,13 @@ type Decision struct {
 	Number    int       // of its projection
 	Reason    string    // why it happened
 	At        time.Time
-	Before    int   // estimate of the prompt in tokens before it
-	After     int   // and after it
-	Predicted int64 // what it was to save until the next one, in millionths of a US dollar
-	Guessed   bool  // there is a Predicted
-	Realised  int64 // what the exchanges under it have saved so far, the one that made it included
-	Exchanges int   // under it, in all lanes that took it over
+	Before    int    // estimate of the prompt in tokens before it
+	After     int    // and after it
+	Predicted int64  // what it was to save until the next one, in millionths of a US dollar
+	Guessed   bool   // there is a Predicted
+	Worst     *int64 // what it was to come to if no request followed; nil if not known
+	Realised  int64  // what the exchanges under it have saved so far, the one that made it included
+	Exchanges int    // under it, in all lanes that took it over
 }
 
 // AdviceSpan is how far back advice looks.

@@ -3,6 +3,7 @@ package preview
 import (
 	"context"
 	"reflect"
+	"runtime"
 	"time"
 
 	"github.com/google/uuid"
@@ -90,7 +91,7 @@ func (p *Preview) Compare(ctx context.Context, workspace uuid.UUID, picked sessi
 	found := standing.found
 	found.Wanted, found.WantedEach = found.Saved, found.SavedEach
 	if !reflect.DeepEqual(saved, wanted) {
-		found.WantedEach, err = p.run(ctx, wanted, standing.recorded)
+		found.WantedEach, err = p.run(ctx, wanted, standing.recorded, runtime.GOMAXPROCS(0))
 		found.Wanted = sum(found.WantedEach)
 	}
 	return found, err
@@ -108,16 +109,16 @@ func (p *Preview) standing(ctx context.Context, workspace uuid.UUID, picked sess
 	} else {
 		found.Was = Actual(recorded)
 	}
-	found.SavedEach, err = p.run(ctx, saved, recorded)
+	found.SavedEach, err = p.run(ctx, saved, recorded, runtime.GOMAXPROCS(0))
 	found.Saved = sum(found.SavedEach)
 	return known{recorded, found}, err
 }
 
 // run runs a config. A pipeline without the module that compresses sends what it is
 // sent.
-func (p *Preview) run(ctx context.Context, config pipeline.Config, recorded []session.Recorded) ([]Session, error) {
+func (p *Preview) run(ctx context.Context, config pipeline.Config, recorded []session.Recorded, atOnce int) ([]Session, error) {
 	if !config.Runs(ipc.Name) {
 		config.IPC.DeepestLevel = 0
 	}
-	return each(ctx, config, p.models, recorded)
+	return each(ctx, config, p.models, recorded, atOnce)
 }

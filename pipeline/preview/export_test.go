@@ -2,6 +2,7 @@ package preview
 
 import (
 	"context"
+	"runtime"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules/ipc"
@@ -10,7 +11,7 @@ import (
 
 // Run returns what a config would have made of recorded conversations, all together.
 func Run(ctx context.Context, config pipeline.Config, models Models, recorded []session.Recorded) (Figures, error) {
-	sessions, err := each(ctx, config, models, recorded)
+	sessions, err := each(ctx, config, models, recorded, runtime.GOMAXPROCS(0))
 	return sum(sessions), err
 }
 

@@ -124,7 +124,10 @@ func (l *lane) send(ctx context.Context, sent *session.Sent, figures *Session) e
 			figures.Deepest = max(figures.Deepest, part.Level)
 		}
 	}
-	figures.Net += l.costs(wasWarm, l.received, original) - l.costs(wasWarm, shared, prompt)
+	figures.Verbatim += int64(max(0, original-l.scale(replaced(exchange.Digests, exchange.Projection))))
+	cost := l.costs(wasWarm, shared, prompt)
+	figures.Cost += cost
+	figures.Net += l.costs(wasWarm, l.received, original) - cost
 	l.projection, l.received, l.sent = exchange.Projection, original, prompt
 	l.heat = session.Heat{At: sent.At, TTL: l.recorded.TTL, Position: sent.Position, Tokens: prompt, Model: l.model.Name}
 	if l.projection != nil {
@@ -188,6 +191,23 @@ func unchanged(digests []conversation.Digest, before, after *session.Projection)
 		i = one.To
 	}
 	return same
+}
+
+// replaced returns the o200k tokens of the messages that others stand for in a prompt.
+func replaced(digests []conversation.Digest, projection *session.Projection) int {
+	if projection == nil {
+		return 0
+	}
+	sum := 0
+	for _, part := range projection.Parts {
+		if part.Raw == nil {
+			continue
+		}
+		for i := part.From; i < min(part.To, len(digests)); i++ {
+			sum += digests[i].Tokens
+		}
+	}
+	return sum
 }
 
 // partAt returns the part of a projection that stands for a message; one without Raw

@@ -3,7 +3,6 @@ package preview
 import (
 	"context"
 	"fmt"
-	"runtime"
 
 	"golang.org/x/sync/errgroup"
 
@@ -22,8 +21,10 @@ type Figures struct {
 	Rewrites int   // of them, those that a provider had to write to a warm cache again
 	Received int64 // tokens of all prompts as the clients sent them
 	Sent     int64 // and as they would go out
+	Verbatim int64 // of Received, those that would go out word for word; of what was recorded not known
 	Deepest  int   // deepest level that anything reached
 	TooLong  int   // sessions with a prompt that the model would refuse for its length
+	Cost     int64 // what the prompts would cost as they would go out; of what was recorded not known
 	Net      int64 // what the prompts would cost as the clients sent them, less what they cost
 }
 
@@ -35,8 +36,10 @@ func (f *Figures) add(other Figures) {
 	f.Rewrites += other.Rewrites
 	f.Received += other.Received
 	f.Sent += other.Sent
+	f.Verbatim += other.Verbatim
 	f.Deepest = max(f.Deepest, other.Deepest)
 	f.TooLong += other.TooLong
+	f.Cost += other.Cost
 	f.Net += other.Net
 }
 
@@ -54,12 +57,13 @@ type Models interface {
 	Lookup(name string) tokens.Model
 }
 
-// each returns what a config would have made of each of the recorded conversations.
-// Lanes without a request whose window is known count as sessions and with what was sent.
-func each(ctx context.Context, config pipeline.Config, models Models, recorded []session.Recorded) ([]Session, error) {
+// each returns what a config would have made of each of the recorded conversations, some
+// at the same time. Lanes without a request whose window is known count as sessions and
+// with what was sent.
+func each(ctx context.Context, config pipeline.Config, models Models, recorded []session.Recorded, atOnce int) ([]Session, error) {
 	sessions := make([]Session, len(recorded))
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
+	group.SetLimit(atOnce)
 	for i := range recorded {
 		group.Go(func() error {
 			lane, err := newLane(config, models.Lookup(recorded[i].Model), &recorded[i])

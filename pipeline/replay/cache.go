@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 )
 
@@ -59,9 +61,26 @@ func (c *Cache) Send(now time.Time, prompt []Piece) Use {
 	return use
 }
 
-// usage returns a use as a provider reports it, each count times factor.
-func (u Use) usage(factor float64) wire.Usage {
-	return wire.Usage{Reported: true, CacheRead: scale(u.Read, factor), CacheWrite: scale(u.Write, factor)}
+// usage returns a use as a provider reports it, each count times factor: what was kept for
+// an hour apart, and what an automatic cache took in as plain input.
+func (c Config) usage(use Use, factor float64) wire.Usage {
+	usage := wire.Usage{Reported: true, CacheRead: scale(use.Read, factor)}
+	written := scale(use.Write, factor)
+	switch {
+	case c.Automatic:
+		usage.Input = written
+	case c.TTL == session.LongTTL:
+		usage.CacheWrite, usage.CacheWrite1h = written, written
+	default:
+		usage.CacheWrite = written
+	}
+	return usage
+}
+
+// cost returns what a use costs in millionths of a US dollar.
+func (c Config) cost(use Use, price tokens.Price) int64 {
+	usage := c.usage(use, 1)
+	return price.MicroUSD(usage.Input, usage.CacheRead, usage.CacheWrite-usage.CacheWrite1h, usage.CacheWrite1h, 0)
 }
 
 // share returns the share of the prompt's tokens that came from the cache.

@@ -37,8 +37,16 @@ type Config struct {
 	// which it is replayed. Times must not go back.
 	Clock func(request int) time.Time
 
-	// TTL is how long the provider's cache keeps what it was sent; 0: for ever.
+	// TTL is how long the provider's cache keeps what it was sent; 0: for ever. What is
+	// kept for an hour is reported, and priced, as such.
 	TTL time.Duration
+
+	// Automatic says that the provider caches without being asked, and reports what it
+	// takes in as plain input.
+	Automatic bool
+
+	// Models are models that are not as the table has them.
+	Models []tokens.Model
 
 	// Validate returns the provider's complaint about a body, if it has one; nil
 	// checks nothing.
@@ -110,6 +118,9 @@ func New(config Config) (*Replay, error) {
 	writer, err := prompt.NewWriter(store, counter, pipeline.NewChain(modules.All(counter, modules.Memory{Past: compactionbridge.Past{Lanes: store, Originals: session.MemoryArchive{Memory: store}}})...))
 	if err != nil {
 		return nil, fmt.Errorf("writer: %w", err)
+	}
+	if writer.Models, err = tokens.NewModels(config.Models...); err != nil {
+		return nil, fmt.Errorf("models: %w", err)
 	}
 	writer.Window = config.Window
 	if config.Clock == nil {
@@ -193,8 +204,8 @@ func (r *Replay) step(ctx context.Context, body []byte, headers runName, caches 
 		Messages: len(exchange.Digests), Before: exchange.Report.Before, After: exchange.Report.After,
 		Compression: string(exchange.Report.Compression), Levels: exchange.Report.Levels,
 		Shared: use.share(), Bust: use.Bust,
-		CostMicroUSD:   price.MicroUSD(0, use.Read, use.Write, 0, 0),
-		DirectMicroUSD: price.MicroUSD(0, without.Read, without.Write, 0, 0),
+		CostMicroUSD:   r.config.cost(use, price),
+		DirectMicroUSD: r.config.cost(without, price),
 		Body:           written.Body, Lane: written.Lane, Projection: exchange.Projection, Report: exchange.Report, Use: use, Elapsed: elapsed,
 	}
 	if r.config.Validate != nil {
@@ -202,7 +213,7 @@ func (r *Replay) step(ctx context.Context, body []byte, headers runName, caches 
 			step.Invalid = err.Error()
 		}
 	}
-	return step, answered{sent: written.Sent(), usage: use.usage(exchange.Model.TokensPerO200k)}, nil
+	return step, answered{sent: written.Sent(), usage: r.config.usage(use, exchange.Model.TokensPerO200k)}, nil
 }
 
 // runName stands for the headers of a client that names its session.

@@ -28,8 +28,9 @@ type Sent struct {
 
 // Picked says which sessions' conversations are wanted.
 type Picked struct {
-	Newest int    // so many of those that were active last
-	Client string // of this client; empty: of all
+	Newest int       // so many of those that were active last
+	Client string    // of this client; empty: of all
+	Since  time.Time // that were active since then; zero: of all times
 }
 
 // Recorded is a conversation as it is counted: what the preview of other settings

@@ -305,6 +305,8 @@ func fill(t *testing.T, b bundle) {
 		"INSERT INTO account_requests (id, kind, email) VALUES ($1, 'reset', 'a')",
 		"INSERT INTO invitations (workspace_id, id, email, role, hash, created_at, sent_at, expires_at) VALUES ($1, $2, 'a', 'member', 'h', now(), current_timestamp, 'today')",
 		"INSERT INTO views (workspace_id, id, user_id, list, name, query) SELECT workspace_id, $2, user_id, 'sessions', 'n', 'q' FROM members WHERE workspace_id = $1",
+		`INSERT INTO trigger_advice (workspace_id, made_at, since, trigger, sessions, has_more, received, verbatim, other_verbatim, cost, other_cost)
+			VALUES ($1, now(), current_timestamp, 'window', 5, false, 1, 1, 1, 1, 1)`,
 		"INSERT INTO sign_ons (workspace_id, issuer, client_id, sealed, role) VALUES ($1, 'i', 'c', 's', 'member')",
 		"INSERT INTO sign_on_domains (workspace_id, domain, token) VALUES ($1, 'd', 't')",
 		"INSERT INTO second_factors (user_id, sealed, created_at) SELECT user_id, 's', now() FROM members WHERE workspace_id = $1",

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"palimpsest/pipeline"
 	"palimpsest/pipeline/cost"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
@@ -31,6 +30,7 @@ const (
 
 	// minContextSetting stands beside the choice of what decides when to compress.
 	minContextSetting = "ipc.minContext"
+	triggerSetting    = "ipc.trigger"
 )
 
 // item is something that people should look at.
@@ -228,13 +228,9 @@ func keyItem(key *tenants.APIKey, now time.Time) (item, bool) {
 // notices adds the sessions that need attention by the settings that hold now. Their
 // titles are there for who may read every session.
 func (h *Handler) notices(ctx context.Context, who tenants.Principal, m *model) error {
-	saved, err := h.deps.Pipelines.Pipeline(ctx, who.Workspace.ID)
+	_, config, err := h.pipeline(ctx, who.Workspace.ID)
 	if err != nil {
 		return err
-	}
-	config, _, err := pipeline.Resolve(h.deps.Defaults, pipeline.Layer{Source: pipeline.FromWorkspace, Modules: saved.Modules, YAML: saved.YAML})
-	if err != nil {
-		return fmt.Errorf("saved pipeline, version %d: %w", saved.Version, err)
 	}
 	notices, err := h.deps.Sessions.Notices(ctx, who.Workspace.ID, m.Now.Add(-cost.AdviceSpan), m.Now, config.IPC.WarnsAfter())
 	if err != nil {

@@ -66,9 +66,13 @@ type Sessions interface {
 	Notices(ctx context.Context, workspace tenants.WorkspaceID, since, now time.Time, epochs int) ([]cost.Notice, error)
 }
 
-// Pipelines reads a workspace's pipeline.
+// Pipelines reads a workspace's pipeline, and saves what is chosen at set-up.
 type Pipelines interface {
 	Pipeline(ctx context.Context, workspace tenants.WorkspaceID) (tenants.PipelineConfig, error)
+
+	// SavePipeline stores the version that follows the expected one. It returns
+	// tenants.ErrConflict if that is not the newest.
+	SavePipeline(ctx context.Context, workspace tenants.WorkspaceID, expectedVersion int, config tenants.PipelineConfig) (tenants.PipelineConfig, error)
 }
 
 // Readers says what somebody may read of what was said.
@@ -85,6 +89,8 @@ type Deps struct {
 	APIKeys      APIKeys
 	ProviderKeys ProviderKeys
 	Readers      Readers
+
+	TriggerAdvice TriggerAdvice
 
 	Defaults pipeline.Layer // the pipeline of a workspace that has set none
 
@@ -105,7 +111,7 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	newest, err := h.newest(ctx, who)
 	if reference := h.failed(ctx, "newest request", err); reference == "" && newest == nil {
 		steps, err := h.steps(ctx, who, nil)
-		return layout.Page(c, http.StatusOK, frame, firstView(steps, h.failed(ctx, "steps", err)))
+		return layout.Page(c, http.StatusOK, frame, firstView(steps, h.choice(ctx, who), h.failed(ctx, "steps", err)))
 	}
 	model := &model{
 		query: newQuery(c.QueryParams(), layout.Zone(c.Request()), h.deps.Now()), Now: h.deps.Now(), Role: who.Role, Plan: layout.Plan(c),
@@ -196,6 +202,7 @@ func (h *Handler) fill(ctx context.Context, who tenants.Principal, model *model)
 		model.Misses = balance.Misses
 		return err
 	})
+	card("trigger", new(string), func() error { return h.advised(ctx, who, model) })
 	card("choices", &model.ChoicesFailed, func() (err error) {
 		model.Choices, err = h.deps.Usage.UsageChoices(ctx, workspace, model.Filter)
 		return err

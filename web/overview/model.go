@@ -35,6 +35,8 @@ type model struct {
 	Advised   bool        // there is Advice
 	Attention []item      // what people should look at
 
+	Trigger *triggerAdvice // optional
+
 	// References in the log of what could not be read; empty: fine.
 	TotalsFailed, PointsFailed, RowsFailed, MissesFailed, ChoicesFailed, AttentionFailed string
 }

@@ -46,15 +46,18 @@ func (h *Handler) Epochs(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	rows := [][]string{{"epoch", "at", "reason", "tokens_before", "tokens_after", "requests_since", "predicted_micro_usd", "realised_micro_usd"}}
+	rows := [][]string{{"epoch", "at", "reason", "tokens_before", "tokens_after", "requests_since", "predicted_micro_usd", "realised_micro_usd", "worst_micro_usd"}}
 	for _, decision := range decisionsOf(epochs, decisions) {
-		predicted := ""
+		predicted, worst := "", ""
 		if decision.Guessed {
 			predicted = strconv.FormatInt(decision.Predicted, 10)
 		}
+		if decision.Worst != nil {
+			worst = strconv.FormatInt(*decision.Worst, 10)
+		}
 		rows = append(rows, []string{
 			strconv.Itoa(decision.Number), tenants.CSVTime(decision.At), tenants.CSVCell(decision.Reason), strconv.Itoa(decision.Before), strconv.Itoa(decision.After),
-			strconv.Itoa(decision.Exchanges), predicted, strconv.FormatInt(decision.Realised, 10),
+			strconv.Itoa(decision.Exchanges), predicted, strconv.FormatInt(decision.Realised, 10), worst,
 		})
 	}
 	return layout.CSV(c, "epochs-"+shortID(of.detail.ID)+".csv").WriteAll(rows)

@@ -180,8 +180,10 @@ func reasonName(reason string) string {
 		return "reading on having cost as much"
 	case "limit":
 		return "the limit"
-	case "asked":
-		return "somebody who asked for it"
+	case "manual":
+		return "a request for it"
+	case "bytes":
+		return "the limit of bytes"
 	case "":
 		return "an unknown reason"
 	default:

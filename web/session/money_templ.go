@@ -243,7 +243,7 @@ func decisionsCard(model model) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if len(model.Decisions) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<section class=\"card\"><header><h2>Epochs</h2><span class=\"sub\">what each was to save, and has saved so far</span><div class=\"r\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<section class=\"card\"><header><h2>Epochs</h2><span class=\"sub\">what each was to save, could cost at worst, and has saved so far</span><div class=\"r\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -251,7 +251,7 @@ func decisionsCard(model model) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "</div></header><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Epochs of this lane\"><table class=\"tbl\" data-testid=\"decisions\"><thead><tr><th>Epoch</th><th>At</th><th>Because of</th><th class=\"r\">Before</th><th class=\"r\">After</th><th class=\"r\">Requests since</th><th class=\"r\">Predicted</th><th class=\"r\">Realised</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "</div></header><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Epochs of this lane\"><table class=\"tbl\" data-testid=\"decisions\"><thead><tr><th>Epoch</th><th>At</th><th>Because of</th><th class=\"r\">Before</th><th class=\"r\">After</th><th class=\"r\">Requests since</th><th class=\"r\">Predicted</th><th class=\"r\">At worst</th><th class=\"r\">Realised</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -338,16 +338,31 @@ func decisionsCard(model model) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
+				if decision.Worst != nil {
+					templ_7745c5c3_Err = components.Net(*decision.Worst).Render(ctx, templ_7745c5c3_Buffer)
+					if templ_7745c5c3_Err != nil {
+						return templ_7745c5c3_Err
+					}
+				} else {
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "–")
+					if templ_7745c5c3_Err != nil {
+						return templ_7745c5c3_Err
+					}
+				}
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "</td><td class=\"r\">")
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
 				templ_7745c5c3_Err = components.Net(decision.Realised).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "</td></tr>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "</td></tr>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "</tbody></table></div><footer><span>Realised is input not sent and cached input not read, less cache rewritten, over all requests under the epoch’s prompt, at list prices.</span></footer></section>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "</tbody></table></div><footer><span>At worst is what it comes to if no request follows. Realised is input not sent and cached input not read, less cache rewritten, over all requests under the epoch’s prompt, at list prices.</span></footer></section>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -138,7 +138,8 @@ func (t triggerFigures) words() string {
 	if t.Net < 0 {
 		money = "cost " + components.Money(-t.Net) + " more"
 	}
-	return "“" + t.Label + "” would have " + money + ", in " + components.Plural(int64(t.Epochs), "epoch") + "."
+	return "“" + t.Label + "” would have " + money + ", in " + components.Plural(int64(t.Epochs), "compaction") +
+		", with " + components.Share(t.Verbatim, t.Received) + " of the prompts word for word."
 }
 
 // triggers returns the figures of both triggers, of which one is wanted and known.
@@ -146,7 +147,9 @@ func (p *Previewer) triggers(ctx context.Context, who tenants.Principal, picked 
 	if !wanted.Runs("ipc") {
 		return nil, nil
 	}
-	both := []triggerFigures{{Label: "Only near the limit", Figures: known}, {Label: "Spend less", Figures: known}}
+	both := []triggerFigures{
+		{Label: components.TriggerLabel(pipeline.TriggerWindow), Figures: known}, {Label: components.TriggerLabel(pipeline.TriggerBreakEven), Figures: known},
+	}
 	other := &both[1]
 	if wanted.IPC.Trigger == pipeline.TriggerBreakEven {
 		other = &both[0]

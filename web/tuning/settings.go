@@ -90,7 +90,7 @@ func ipcCards() []card {
 		{Module: "ipc", Title: "When", Sub: "what decides that old turns are compressed", Settings: with(
 			"ipc",
 			one("trigger", "Compress", "Only near the limit: prompts below the target go out as they are. Spend less: as soon as reading old turns again has cost as much as a compaction, so that the model sees shorter forms of them earlier.",
-				components.Option{Value: pipeline.TriggerWindow, Label: "Only near the limit"}, components.Option{Value: pipeline.TriggerBreakEven, Label: "Spend less"}),
+				components.TriggerOptions()...),
 			whole("minContext", "Spend less touches nothing up to", "tokens", "1000", "More keeps more of the old turns word for word, and saves less."),
 		)},
 		{Module: "ipc", Title: "Limits", Sub: "what an epoch may take", Settings: with(

@@ -26,6 +26,7 @@ import (
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/preview"
+	"palimpsest/pipeline/preview/previewdb"
 	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
@@ -140,7 +141,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	deps := web.Deps{
 		Config:   configuration,
 		Identity: people, APIKeys: keeper, ProviderKeys: keeper,
-		Pipelines: p.DB, Preview: preview.New(p.Sessions, models), ModelWindows: p.DB, Usage: p.DB, Sessions: p.Sessions, Exchanges: p.DB, Archive: p.Archive, ArchiveKeys: p.ArchiveKeys,
+		Pipelines: p.DB, Preview: preview.New(p.Sessions, models), TriggerAdvice: previewdb.New(p.DB), ModelWindows: p.DB, Usage: p.DB, Sessions: p.Sessions, Exchanges: p.DB, Archive: p.Archive, ArchiveKeys: p.ArchiveKeys,
 		Mails:    p.Mails,
 		Operator: p.DB, Health: func(ctx context.Context) []tenants.Check {
 			return []tenants.Check{{Name: "Database", OK: p.DB.Ping(ctx) == nil, Text: "answers"}}

@@ -168,16 +168,13 @@ type newForm struct{ Name, Trigger components.FieldModel }
 const triggerName = "trigger"
 
 func triggerField(chosen string) components.FieldModel {
+	var meanings []string
+	for _, trigger := range components.Triggers() {
+		meanings = append(meanings, trigger.Label+": "+trigger.Meaning)
+	}
 	return components.FieldModel{
 		Label: "Compress old turns", Name: triggerName, Value: chosen,
-		Hint: "Only near the limit: the model sees every turn word for word for as long as all of them fit. " +
-			"Spend less: it sees old turns in shorter forms as soon as reading them again has cost as much as shortening them. The pipeline page changes it at any time.",
-	}
-}
-
-func triggers() []components.Option {
-	return []components.Option{
-		{Value: pipeline.TriggerWindow, Label: "Only near the limit"}, {Value: pipeline.TriggerBreakEven, Label: "Spend less"},
+		Hint: strings.Join(meanings, " ") + " The pipeline page changes it at any time.",
 	}
 }
 

@@ -552,7 +552,7 @@ func createForm(form newForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Select(form.Trigger, triggers()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Select(form.Trigger, components.TriggerOptions()).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

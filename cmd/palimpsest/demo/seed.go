@@ -68,7 +68,7 @@ func Fill(ctx context.Context, config Config) (Made, error) {
 	if err := f.work(ctx); err != nil {
 		return Made{}, fmt.Errorf("make the demo's sessions: %w", err)
 	}
-	for _, work := range []string{"index", "mail"} {
+	for _, work := range []string{"index", "mail", "trigger_advice"} {
 		if err := f.Pass(ctx, work); err != nil {
 			return Made{}, fmt.Errorf("finish the demo: %w", err)
 		}

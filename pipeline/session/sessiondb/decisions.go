@@ -30,9 +30,14 @@ const sqlDecisions = `WITH RECURSIVE line AS (
 		GROUP BY line.maker, e.projection
 	)
 	SELECT o.lane_id, o.number, o.reason, o.created_at, o.tokens_before, o.tokens_after,
-		earned.predicted, coalesce(earned.realised, 0), coalesce(earned.exchanges, 0)
+		earned.predicted, made.worst, coalesce(earned.realised, 0), coalesce(earned.exchanges, 0)
 	FROM lanes l JOIN epochs o ON o.workspace_id = $1 AND o.lane_id = l.id
 		LEFT JOIN earned ON earned.maker = o.lane_id AND earned.projection = o.number
+		LEFT JOIN LATERAL (
+			SELECT jsonb_path_query_first(e.report, '$.events[*] ? (@.type == "completed").counts.worst_net_microusd')::bigint AS worst
+			FROM exchanges e WHERE e.workspace_id = $1 AND e.lane_id = o.lane_id AND e.projection = o.number AND e.projection > 0
+				AND e.predicted_microusd IS NOT NULL LIMIT 1
+		) made ON true
 	WHERE l.workspace_id = $1 AND l.session_id = $2 ORDER BY o.created_at, o.number`
 
 // Decisions returns the epochs of a session, oldest first, with what each was to
@@ -49,7 +54,7 @@ func (s *Store) Decisions(ctx context.Context, workspace, id uuid.UUID) ([]cost.
 			var one cost.Decision
 			var predicted sql.NullInt64
 			err := rows.Scan(&one.Lane, &one.Number, &one.Reason, &one.At, &one.Before, &one.After,
-				&predicted, &one.Realised, &one.Exchanges)
+				&predicted, &one.Worst, &one.Realised, &one.Exchanges)
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package sessiondb_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +35,14 @@ func predicted(net int64) func(*tenants.Exchange) {
 	return func(e *tenants.Exchange) { e.Compression, e.PredictedMicroUSD = "epoch", new(net) }
 }
 
+// atWorst is predicted with a report that says what the epoch comes to if no request follows.
+func atWorst(net, worst int) func(*tenants.Exchange) {
+	return func(e *tenants.Exchange) {
+		predicted(int64(net))(e)
+		e.Report = fmt.Appendf(nil, `{"events":[{"type":"started","counts":{"worst_net_microusd":7}},{"type":"completed","counts":{"worst_net_microusd":%d}}]}`, worst)
+	}
+}
+
 // C11: predicted and realised of each decision.
 func TestDecisionsEarnWhatTheExchangesUnderThemDo(t *testing.T) {
 	t.Parallel()
@@ -41,7 +50,7 @@ func TestDecisionsEarnWhatTheExchangesUnderThemDo(t *testing.T) {
 	c := f.conversationOf(6)
 	c.commit(t, c.projection(1, 2))
 	c.spend(t, 0, 77, nil)
-	c.spend(t, 1, -500, predicted(900))
+	c.spend(t, 1, -500, atWorst(900, -650))
 	c.spend(t, 1, 300, nil)
 	c.commit(t, c.projection(2, 4))
 	c.spend(t, 2, -100, nil) // says nothing of what it is to save
@@ -73,15 +82,20 @@ func TestDecisionsEarnWhatTheExchangesUnderThemDo(t *testing.T) {
 		number, exchanges   int
 		predicted, realised int64
 		guessed             bool
+		worst               int64 // 0 if not known
 	}
 	want := []earned{
-		{c.lane, 1, 3, 900, -150, true}, {c.lane, 2, 1, 0, -100, false}, {fork.lane, 2, 1, -5, 9, true},
+		{c.lane, 1, 3, 900, -150, true, -650}, {c.lane, 2, 1, 0, -100, false, 0}, {fork.lane, 2, 1, -5, 9, true, 0},
 	}
 	if len(decisions) != len(want) {
 		t.Fatalf("%d decisions: %+v", len(decisions), decisions)
 	}
 	for i, d := range decisions {
-		if got := (earned{d.Lane, d.Number, d.Exchanges, d.Predicted, d.Realised, d.Guessed}); got != want[i] {
+		var worst int64
+		if d.Worst != nil {
+			worst = *d.Worst
+		}
+		if got := (earned{d.Lane, d.Number, d.Exchanges, d.Predicted, d.Realised, d.Guessed, worst}); got != want[i] {
 			t.Errorf("decision %d: %+v\nwant %+v", i, got, want[i])
 		}
 		if d.Reason != "target" || d.Before != 90_000 || d.After != 40_000 || d.At.IsZero() {

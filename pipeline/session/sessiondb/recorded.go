@@ -20,7 +20,7 @@ const (
 
 // The conversation of a session is its main lane with most messages.
 const sqlRecorded = `SELECT s.id, l.id, s.model, l.warm_seconds FROM (
-		SELECT id, model, last_at FROM sessions WHERE workspace_id = $1 AND ($3 = '' OR client = $3) ORDER BY last_at DESC, id DESC LIMIT $2
+		SELECT id, model, last_at FROM sessions WHERE workspace_id = $1 AND ($3 = '' OR client = $3) AND last_at >= $4 ORDER BY last_at DESC, id DESC LIMIT $2
 	) s CROSS JOIN LATERAL (
 		SELECT id, warm_seconds FROM lanes
 		WHERE workspace_id = $1 AND session_id = s.id AND kind = 'main' ORDER BY position DESC, id LIMIT 1
@@ -68,7 +68,7 @@ func (s *Store) Recorded(ctx context.Context, workspace uuid.UUID, picked sessio
 }
 
 func recordedLanes(tx *gorm.DB, workspace uuid.UUID, picked session.Picked) ([]session.Recorded, error) {
-	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlRecorded, workspace, picked.Newest, picked.Client)
+	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlRecorded, workspace, picked.Newest, picked.Client, picked.Since)
 	if err != nil {
 		return nil, fmt.Errorf("lanes: %w", err)
 	}

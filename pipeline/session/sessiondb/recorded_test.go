@@ -80,6 +80,11 @@ func TestConversationsAreReadAsTheyAreCounted(t *testing.T) {
 			t.Errorf("of %s there is %+v, %v", client, of, err)
 		}
 	}
+	for since, want := range map[time.Time]int{at.AddDate(-30, 0, 0): 2, at.AddDate(1000, 0, 0): 0} {
+		if active, err := f.store.Recorded(t.Context(), f.scope.Workspace, session.Picked{Newest: 40, Since: since}); err != nil || len(active) != want {
+			t.Errorf("since %s there are %d sessions, want %d, %v", since, len(active), want, err)
+		}
+	}
 	if none, err := f.store.Recorded(t.Context(), uuid.New(), session.Picked{Newest: 40}); err != nil || len(none) != 0 {
 		t.Errorf("of another workspace there is %+v, %v", none, err)
 	}

@@ -1,0 +1,92 @@
+// Package previewdb keeps the advice about triggers in Postgres.
+package previewdb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/preview"
+)
+
+// TxRunner opens transactions in which one workspace's rows can be seen and changed.
+type TxRunner interface {
+	InTenant(ctx context.Context, workspace uuid.UUID, fn func(tx *gorm.DB) error) error
+}
+
+// Store keeps the advice of all workspaces.
+type Store struct{ transactions TxRunner }
+
+// New returns the store behind transactions.
+func New(transactions TxRunner) *Store { return &Store{transactions: transactions} }
+
+const (
+	sqlAdvice = `SELECT made_at, since, trigger, sessions, has_more, received, verbatim, other_verbatim, cost, other_cost,
+			dismissed_at IS NOT NULL AS dismissed
+		FROM trigger_advice WHERE workspace_id = ?`
+	// What was dismissed stays so, unless the other trigger is set by now.
+	sqlKeep = `INSERT INTO trigger_advice (workspace_id, made_at, since, trigger, sessions, has_more, received,
+			verbatim, other_verbatim, cost, other_cost) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (workspace_id) DO UPDATE SET made_at = excluded.made_at, since = excluded.since, trigger = excluded.trigger,
+			sessions = excluded.sessions, has_more = excluded.has_more, received = excluded.received, verbatim = excluded.verbatim,
+			other_verbatim = excluded.other_verbatim, cost = excluded.cost, other_cost = excluded.other_cost,
+			dismissed_at = CASE WHEN trigger_advice.trigger = excluded.trigger THEN trigger_advice.dismissed_at END`
+	sqlDismiss = `UPDATE trigger_advice SET dismissed_at = now() WHERE workspace_id = ? AND dismissed_at IS NULL`
+)
+
+type adviceRow struct {
+	MadeAt        time.Time
+	Since         time.Time
+	Trigger       string
+	Sessions      int
+	HasMore       bool
+	Received      int64
+	Verbatim      int64
+	OtherVerbatim int64
+	Cost          int64
+	OtherCost     int64
+	Dismissed     bool
+}
+
+// Advice returns a workspace's advice. It returns preview.ErrNoAdvice.
+func (s *Store) Advice(ctx context.Context, workspace uuid.UUID) (preview.Advice, error) {
+	var rows []adviceRow
+	err := s.transactions.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Raw(sqlAdvice, workspace).Scan(&rows).Error
+	})
+	if err == nil && len(rows) == 0 {
+		err = preview.ErrNoAdvice
+	}
+	if err != nil {
+		return preview.Advice{}, fmt.Errorf("advice about the trigger: %w", err)
+	}
+	return preview.Advice(rows[0]), nil
+}
+
+// KeepAdvice keeps advice in place of that before. Advice for the same trigger stays
+// dismissed.
+func (s *Store) KeepAdvice(ctx context.Context, workspace uuid.UUID, advice preview.Advice) error {
+	err := s.transactions.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Exec(sqlKeep, workspace, advice.MadeAt, advice.Since, advice.Trigger, advice.Sessions, advice.HasMore, advice.Received,
+			advice.Verbatim, advice.OtherVerbatim, advice.Cost, advice.OtherCost).Error
+	})
+	if err != nil {
+		return fmt.Errorf("keep advice about the trigger: %w", err)
+	}
+	return nil
+}
+
+// DismissAdvice has a workspace's advice not shown again while its trigger stays.
+func (s *Store) DismissAdvice(ctx context.Context, workspace uuid.UUID) error {
+	err := s.transactions.InTenant(ctx, workspace, func(tx *gorm.DB) error { return tx.Exec(sqlDismiss, workspace).Error })
+	if err != nil {
+		return fmt.Errorf("dismiss advice about the trigger: %w", err)
+	}
+	return nil
+}
+
+// Interface guard.
+var _ preview.AdviceStore = (*Store)(nil)

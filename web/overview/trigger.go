@@ -1,0 +1,160 @@
+package overview
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/preview"
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+	"palimpsest/web/layout"
+	"palimpsest/web/paths"
+)
+
+// TriggerAdvice keeps what the other trigger would have come to.
+type TriggerAdvice interface {
+	// Advice returns a workspace's advice. It returns preview.ErrNoAdvice.
+	Advice(ctx context.Context, workspace tenants.WorkspaceID) (preview.Advice, error)
+
+	// DismissAdvice has it not shown again while the trigger stays.
+	DismissAdvice(ctx context.Context, workspace tenants.WorkspaceID) error
+}
+
+// Choose sets the trigger that was chosen on the set-up card.
+func (h *Handler) Choose(c echo.Context, who tenants.Principal) error {
+	ctx, trigger := c.Request().Context(), c.FormValue("trigger")
+	saved, config, err := h.pipeline(ctx, who.Workspace.ID)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(components.Triggers(), func(known components.Trigger) bool { return known.Value == trigger }) {
+		return echo.NewHTTPError(http.StatusBadRequest)
+	}
+	if trigger == config.IPC.Trigger {
+		return layout.Redirect(c, paths.Overview)
+	}
+	base, _, err := pipeline.Resolve(h.deps.Defaults)
+	if err != nil {
+		return fmt.Errorf("defaults of the pipeline: %w", err)
+	}
+	config.IPC.Trigger = trigger
+	next := tenants.PipelineConfig{Modules: saved.Modules, SavedBy: who.User.ID}
+	if next.YAML, err = (pipeline.Layer{YAML: saved.YAML}).With(config, base, []string{triggerSetting}); err != nil {
+		return fmt.Errorf("set the trigger: %w", err)
+	}
+	if _, err := h.deps.Pipelines.SavePipeline(ctx, who.Workspace.ID, saved.Version, next); err != nil && !errors.Is(err, tenants.ErrConflict) {
+		return err
+	}
+	return layout.Redirect(c, paths.Overview) // on a conflict it shows what was saved meanwhile
+}
+
+// choice is what decides when old turns are compressed, to choose from.
+type choice struct {
+	Holds     string // the trigger that is set
+	MayChoose bool
+	Failed    string // reference in the log; "" if it could be read
+}
+
+// choice returns what the set-up card offers.
+func (h *Handler) choice(ctx context.Context, who tenants.Principal) choice {
+	_, config, err := h.pipeline(ctx, who.Workspace.ID)
+	return choice{Holds: config.IPC.Trigger, MayChoose: who.Role.May(tenants.ManagePipeline), Failed: h.failed(ctx, "trigger", err)}
+}
+
+// DismissAdvice has the advice about the trigger not shown again.
+func (h *Handler) DismissAdvice(c echo.Context, who tenants.Principal) error {
+	if err := h.deps.TriggerAdvice.DismissAdvice(c.Request().Context(), who.Workspace.ID); err != nil {
+		return err
+	}
+	return layout.Redirect(c, paths.Overview)
+}
+
+// advised reads the advice about the trigger, for those who may see the settings.
+func (h *Handler) advised(ctx context.Context, who tenants.Principal, m *model) error {
+	if !who.Role.May(tenants.ReadConfig) {
+		return nil
+	}
+	advice, err := h.deps.TriggerAdvice.Advice(ctx, who.Workspace.ID)
+	if errors.Is(err, preview.ErrNoAdvice) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, config, err := h.pipeline(ctx, who.Workspace.ID)
+	if err == nil && config.Runs("ipc") && advice.IsWorthSaying(config.IPC.Trigger) {
+		m.Trigger = &triggerAdvice{Advice: advice, MayDismiss: who.Role.May(tenants.ManagePipeline)}
+	}
+	return err
+}
+
+// pipeline returns the newest version of a workspace's pipeline, and what it makes.
+func (h *Handler) pipeline(ctx context.Context, workspace tenants.WorkspaceID) (tenants.PipelineConfig, pipeline.Config, error) {
+	saved, err := h.deps.Pipelines.Pipeline(ctx, workspace)
+	if err != nil {
+		return tenants.PipelineConfig{}, pipeline.Config{}, err
+	}
+	config, _, err := pipeline.Resolve(h.deps.Defaults, layerOf(saved))
+	if err != nil {
+		return tenants.PipelineConfig{}, pipeline.Config{}, fmt.Errorf("saved pipeline, version %d: %w", saved.Version, err)
+	}
+	return saved, config, nil
+}
+
+func layerOf(saved tenants.PipelineConfig) pipeline.Layer {
+	return pipeline.Layer{Source: pipeline.FromWorkspace, Modules: saved.Modules, YAML: saved.YAML}
+}
+
+// triggerAdvice is the advice about the trigger in words.
+type triggerAdvice struct {
+	preview.Advice
+
+	MayDismiss bool
+}
+
+// other is the name of the trigger that is not set.
+func (a *triggerAdvice) other() string {
+	if a.Trigger == pipeline.TriggerBreakEven {
+		return components.TriggerLabel(pipeline.TriggerWindow)
+	}
+	return components.TriggerLabel(pipeline.TriggerBreakEven)
+}
+
+// verb says in which direction the money would have gone.
+func (a *triggerAdvice) verb() string {
+	if a.Saves() < 0 {
+		return "cost"
+	}
+	return "saved"
+}
+
+// amount is the money, and behind it its share of what prompts cost.
+func (a *triggerAdvice) amount() int64 { return max(a.Saves(), -a.Saves()) }
+
+func (a *triggerAdvice) share() string {
+	of := components.Share(a.amount(), a.Cost)
+	if a.Saves() < 0 {
+		return of + " more"
+	}
+	return of
+}
+
+// basis says what the figure was computed from.
+func (a *triggerAdvice) basis() string {
+	if a.HasMore {
+		return fmt.Sprintf("replayed from your newest %s of that time", components.Plural(int64(a.Sessions), "session"))
+	}
+	return fmt.Sprintf("replayed from your %s of that time", components.Plural(int64(a.Sessions), "session"))
+}
+
+// fidelity says what the model would have seen instead.
+func (a *triggerAdvice) fidelity() string {
+	return fmt.Sprintf("The model would have read %s of the prompts word for word instead of %s.",
+		components.Share(a.OtherVerbatim, a.Received), components.Share(a.Verbatim, a.Received))
+}
