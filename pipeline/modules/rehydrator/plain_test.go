@@ -8,8 +8,8 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// chat is a conversation in which somebody told of a kitchen long ago. Its last messages tell
-// of a garden.
+// chat is a conversation that was about a kitchen long ago. Its last messages are about
+// a garden.
 func chat() []conversation.Message {
 	messages := []conversation.Message{
 		said(conversation.User, "I painted my kitchen in sage green last summer, and the tiles are white."),
