@@ -172,3 +172,22 @@ func TestExchangeThatLeavesItsLaneIsNotAnnounced(t *testing.T) {
 		t.Errorf("the end of the edited history: %v", err)
 	}
 }
+
+// A message that is sent again with another cache marker is the same message: where ends of
+// requests show that, its other bytes do not make a fork.
+func TestMessageSentAgainWithOtherBytesIsNoFork(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c := f.conversationOf(2)
+	c.record(t)
+	c.say("three", "four", "five")
+	c.record(t)
+	again := c.rewound(0)
+	again.messages = slices.Clone(c.messages[:3])
+	again.messages[0] = []byte(`{"role":"user","content":"marked"}`)
+	again.chain = c.chain[:4]
+	if lane := again.stored(t)[0].Lane; lane != c.lane {
+		t.Errorf("the request is stored in lane %s, want %s", lane, c.lane)
+	}
+	c.whole(t, c.lane)
+}
