@@ -90,7 +90,7 @@ func holds(lanes map[string][][]byte, messages []string) bool {
 func TestRewindOnReplicaThatIsBehindLosesNoMessage(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
-	r := startReplicas(t, database.OwnerURL, 2, nil)
+	r := startReplicas(t, database.OwnerURL, 2)
 	ahead, behind := r.addresses[0], r.addresses[1]
 
 	first := history("one", "ONE", "two", "TWO", "three", "THREE", "four")
