@@ -246,7 +246,11 @@ func (r *Recorder) write(batch []job) {
 func (r *Recorder) record(ctx context.Context, workspace uuid.UUID, jobs []job) error {
 	seen := make([]session.Seen, 0, len(jobs))
 	exchanges := make([]tenants.Exchange, 0, len(jobs))
+	of := make(map[int]int, len(jobs)) // the places in seen of exchanges
 	for _, job := range jobs {
+		if job.seen != nil && job.exchange != nil {
+			of[len(exchanges)] = len(seen)
+		}
 		if job.seen != nil {
 			seen = append(seen, *job.seen)
 		}
@@ -259,6 +263,9 @@ func (r *Recorder) record(ctx context.Context, workspace uuid.UUID, jobs []job) 
 	return r.database.Together(ctx, workspace, func(ctx context.Context) error {
 		if err := r.sessions.Record(ctx, workspace, seen); err != nil {
 			return err
+		}
+		for exchange, place := range of {
+			exchanges[exchange].Lane = seen[place].Lane
 		}
 		return r.usage.RecordExchanges(ctx, workspace, exchanges)
 	})

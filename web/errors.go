@@ -17,6 +17,9 @@ import (
 // errCrossOrigin says that another site made a browser send a request.
 var errCrossOrigin = errors.New("request comes from another site")
 
+// bucketRetry is after how many seconds to ask again for what lies in a bucket that is down.
+const bucketRetry = "30"
+
 // problem is what a page says of an error.
 type problem struct {
 	status int
@@ -31,6 +34,9 @@ func problemOf(err error) problem {
 	switch {
 	case errors.Is(err, tenants.ErrNotFound), errors.Is(err, session.ErrNotFound), errors.Is(err, archive.ErrNotFound):
 		return problem{http.StatusNotFound, "There is no such page", "Nothing in this workspace has this address. It may have been removed."}
+	case errors.Is(err, archive.ErrAway):
+		return problem{http.StatusServiceUnavailable, "The bucket does not answer",
+			"The originals that this page shows are stored there. Nothing is lost, and the proxy keeps working. Try again in " + bucketRetry + " seconds."}
 	case errors.Is(err, session.ErrCursor):
 		return problem{http.StatusBadRequest, "This list has no such page", "The address was changed or is out of date. Start at the first page of the list."}
 	case errors.As(err, &suspended):
@@ -89,6 +95,9 @@ func (s *Server) errors(next echo.HandlerFunc) echo.HandlerFunc {
 		found := problemOf(err)
 		if errors.Is(err, tenants.ErrSuspended) && s.config.Contact != "" {
 			found.text += " The contact is " + s.config.Contact + "."
+		}
+		if errors.Is(err, archive.ErrAway) {
+			c.Response().Header().Set(echo.HeaderRetryAfter, bucketRetry)
 		}
 		reference := ""
 		if found.status >= http.StatusInternalServerError {

@@ -40,6 +40,9 @@ type malformed struct{ message string }
 
 func (e malformed) Error() string { return e.message }
 
+// bucketRetry is after how many seconds to ask again for what lies in a bucket that is down.
+const bucketRetry = 30
+
 // statusClientGone is the status logged for a client that left before its answer.
 const statusClientGone = 499
 
@@ -117,7 +120,7 @@ func problemOf(err error) problem {
 	}
 	for _, known := range known() {
 		if errors.Is(err, known.kind) {
-			return problem{Status: known.status, Detail: known.detail, Field: known.field}
+			return problem{Status: known.status, Detail: known.detail, Field: known.field, retryAfter: known.retryAfter}
 		}
 	}
 	switch {
@@ -164,6 +167,8 @@ type answer struct {
 	status int
 	field  string
 	detail string
+
+	retryAfter int // seconds; 0 sends no Retry-After
 }
 
 // known lists the kinds of errors in the order in which they are tried.
@@ -205,6 +210,7 @@ func known() []answer {
 		{kind: patterns.ErrFull, status: http.StatusConflict, detail: "The workspace has as many patterns as it may have. Delete some first."},
 		{kind: archive.ErrNotFound, status: http.StatusNotFound, detail: "The archive holds no message at this place."},
 		{kind: archive.ErrDamaged, status: http.StatusInternalServerError, detail: "The archived bytes no longer match their SHA-256, so they are not shown. Restore the database or the blob store from a backup."},
+		{kind: archive.ErrAway, status: http.StatusServiceUnavailable, retryAfter: bucketRetry, detail: "The bucket that holds this original does not answer. Nothing is lost, and requests to models pass. Try again in 30 seconds."},
 		{kind: tenants.ErrBillingOff, status: http.StatusNotFound, detail: "Billing is off here: every workspace is on the local plan, without a limit."},
 		{kind: errSubscribed, status: http.StatusConflict, field: "plan", detail: "The workspace has a subscription. Change its plan in the portal: POST /billing/portal."},
 		{kind: errTooLarge, status: http.StatusRequestEntityTooLarge, detail: "The request body is larger than 1 MiB."},

@@ -122,18 +122,29 @@ func (s *server) export(c echo.Context, who caller, reader tenants.Reader, ids [
 	header.Set(echo.HeaderContentDisposition, fmt.Sprintf("attachment; filename=%q", name+"."+format.extension))
 	header.Set(echo.HeaderCacheControl, "private, no-store")
 	header.Set(echo.HeaderXContentTypeOptions, "nosniff")
-	c.Response().WriteHeader(http.StatusOK)
-
-	buffered := bufio.NewWriterSize(c.Response(), exportBuffer)
-	err = format.write(ctx, buffered, sessions)
-	if err = errors.Join(err, buffered.Flush()); err != nil {
+	err = sendFile(c, func(w io.Writer) error { return format.write(ctx, w, sessions) })
+	if err != nil && c.Response().Committed {
 		if ctx.Err() == nil {
 			s.Log.ErrorContext(ctx, "export is cut off", "sessions", len(ids), "first", ids[0], "format", format.name, "error", err)
 		}
 		// The status has gone out: only a broken connection tells that something is missing.
 		panic(http.ErrAbortHandler)
 	}
-	return nil
+	return err
+}
+
+// sendFile sends what write writes. The status goes out with its first bytes: what fails before
+// is answered as any other error is.
+func sendFile(c echo.Context, write func(w io.Writer) error) error {
+	buffered := bufio.NewWriterSize(c.Response(), exportBuffer)
+	err := write(buffered)
+	if err == nil {
+		err = buffered.Flush()
+	}
+	if err != nil && !c.Response().Committed {
+		c.Response().Header().Del(echo.HeaderContentDisposition)
+	}
+	return err
 }
 
 func (s *server) exportLines(ctx context.Context, w io.Writer, sessions []export.Session) error {

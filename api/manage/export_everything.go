@@ -1,7 +1,6 @@
 package manage
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,18 +43,17 @@ func (s *server) exportWorkspace(c echo.Context, who caller) error {
 	header.Set(echo.HeaderContentDisposition, fmt.Sprintf("attachment; filename=%q", "palimpsest-"+who.workspace.String()+".tar"))
 	header.Set(echo.HeaderCacheControl, "private, no-store")
 	header.Set(echo.HeaderXContentTypeOptions, "nosniff")
-	c.Response().WriteHeader(http.StatusOK)
-
-	buffered := bufio.NewWriterSize(c.Response(), exportBuffer)
-	everything := everything{server: s, workspace: who.workspace, bundle: export.NewBundle(buffered, who.workspace, s.Now())}
-	if err = errors.Join(everything.write(ctx), buffered.Flush()); err != nil {
+	err = sendFile(c, func(w io.Writer) error {
+		return everything{server: s, workspace: who.workspace, bundle: export.NewBundle(w, who.workspace, s.Now())}.write(ctx)
+	})
+	if err != nil && c.Response().Committed {
 		if ctx.Err() == nil {
 			s.Log.ErrorContext(ctx, "export of a workspace is cut off", "workspace", who.workspace, "error", err)
 		}
 		// The status has gone out: only a broken connection tells that something is missing.
 		panic(http.ErrAbortHandler)
 	}
-	return nil
+	return err
 }
 
 // everything is a workspace that is exported.

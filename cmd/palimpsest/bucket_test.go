@@ -88,4 +88,35 @@ func TestRequestsPassWhileTheBucketIsDown(t *testing.T) {
 		t.Errorf("once it is back %d objects wait, %v", left, err)
 	}
 	w.checkOriginals(anthropic.New(), body, ends[len(ends)-1])
+
+	i.shutdown()
+	i.config.Role = RoleAll
+	i.boot()
+	down.Store(true)
+	session := w.onlySession()
+	for _, path := range []string{"/api/v1/sessions/" + session + "/archive/0", "/api/v1/sessions/" + session + "/export", "/sessions/" + session} {
+		response, answer := w.look(path)
+		if response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Retry-After") != "30" || !strings.Contains(answer, "bucket") {
+			t.Errorf("%s while it is down: status %d, Retry-After %q: %.300s", path, response.StatusCode, response.Header.Get("Retry-After"), answer)
+		}
+		if response.Header.Get("Content-Disposition") != "" {
+			t.Errorf("%s: an error is saved as a file", path)
+		}
+	}
+	down.Store(false)
+	w.checkOriginals(anthropic.New(), body, ends[len(ends)-1])
+}
+
+// look asks for a page or file as a person who is logged in does.
+func (w *tenant) look(path string) (*http.Response, string) {
+	w.t.Helper()
+	request, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.url(path), nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, cookie := range w.cookies {
+		request.AddCookie(cookie)
+	}
+	response, content := w.do(request)
+	return response, string(content)
 }

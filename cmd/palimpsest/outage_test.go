@@ -17,13 +17,13 @@ func TestSessionsOutgrowTheirWindowWithoutTheDatabase(t *testing.T) {
 	t.Run("it takes no connections", func(t *testing.T) {
 		t.Parallel()
 		database := dbtest.New(t)
-		r := startReplicas(t, database.OwnerURL, 3, nil)
+		r := startReplicas(t, database.OwnerURL, 3)
 		r.outlive(database.OwnerURL, func() { r.allowConnections(false) }, func() { r.allowConnections(true) })
 	})
 	t.Run("it stands still", func(t *testing.T) {
 		t.Parallel()
 		server := dbtest.NewServer(t)
-		r := startReplicas(t, server.OwnerURL, 3, nil)
+		r := startReplicas(t, server.OwnerURL, 3)
 		r.outlive(server.OwnerURL, func() { server.Freeze(t) }, func() { server.Thaw(t) })
 	})
 }

@@ -29,14 +29,9 @@ type replicas struct {
 }
 
 // startReplicas starts so many programs and a workspace that compacts.
-func startReplicas(t *testing.T, database string, count int, configure func(*Config)) *replicas {
+func startReplicas(t *testing.T, database string, count int) *replicas {
 	t.Helper()
 	first := startOn(t, database, providertest.Config{Window: replicaWindow, KeepBodies: 1})
-	if configure != nil {
-		first.shutdown()
-		configure(&first.config)
-		first.boot()
-	}
 	r := &replicas{tenant: first.tenant("replicas"), addresses: []string{first.program.addr()}, programs: []*program{first.program}}
 	for range count - 1 {
 		other := &instance{t: t, config: first.config, log: &syncBuffer{}, double: first.double}
@@ -138,7 +133,7 @@ func TestSessionOverThreeReplicasIsOneLane(t *testing.T) {
 	busts, epochs := map[int]int{}, map[int]int{}
 	for _, count := range []int{1, 3} {
 		database := dbtest.New(t)
-		r := startReplicas(t, database.OwnerURL, count, nil)
+		r := startReplicas(t, database.OwnerURL, count)
 		r.talk(r.chats(sessions, turns), r.anywhere)
 		if t.Failed() {
 			return

@@ -18,6 +18,9 @@ var ErrNotFound = errors.New("not in the archive")
 // ErrDamaged says that stored bytes no longer have the hash they are stored under.
 var ErrDamaged = errors.New("archived bytes do not match their hash")
 
+// ErrAway says that the bucket that holds the bytes does not answer: another try may succeed.
+var ErrAway = errors.New("the bucket does not answer")
+
 // ErrTaken says that a bucket holds something under that name already.
 var ErrTaken = errors.New("name in the bucket is taken")
 

@@ -45,6 +45,9 @@ func (p *Prompt) seen(now time.Time, from int) session.Seen {
 	if from == 0 && lane.Kind != session.Side {
 		seen.Title = title(exchange)
 	}
+	if from < position {
+		seen.Links = exchange.Chain[from : position+1]
+	}
 	for i := from; i < position; i++ {
 		digest, raw := exchange.Digests[i], exchange.Body.Element(i)
 		seen.Entries = append(seen.Entries, archive.Entry{

@@ -89,8 +89,13 @@ type Seen struct {
 	Heat     Heat              // the lane's newest
 	Attempts Attempts          // the lane's
 	Ahead    *Ahead            // what its next epoch can be planned from; nil: nothing new
-	Entries  []archive.Entry   // messages not yet known to be stored
-	Answer   json.RawMessage   // kept by its hash alone: it has no place in the lane until the client sends it; nil: none
+	Entries  []archive.Entry   // messages not yet known to be stored, up to the request's last
+
+	// Links are those of the history before each of Entries and behind the last one; empty
+	// where there are no entries.
+	Links []conversation.Hash `json:",omitempty"`
+
+	Answer json.RawMessage // kept by its hash alone: it has no place in the lane until the client sends it; optional
 
 	Exchanges    int // what to add to the session's counts
 	TokensBefore int
@@ -161,6 +166,8 @@ type Store interface {
 	// Withdraw removes a lane's own inserts from a number on.
 	Withdraw(ctx context.Context, workspace, lane uuid.UUID, from int) error
 
-	// Record stores what exchanges of one workspace added, in order.
+	// Record stores what exchanges of one workspace added, in order. An exchange that does
+	// not continue its lane, because another process has recorded other messages there, is
+	// stored in a fork of it; seen names the fork then.
 	Record(ctx context.Context, workspace uuid.UUID, seen []Seen) error
 }

@@ -220,6 +220,9 @@ func (d *DB) original(ctx context.Context, workspace uuid.UUID, stored storedByt
 	if errors.Is(err, archive.ErrNotFound) {
 		return nil, fmt.Errorf("%w: the bucket has lost them", archive.ErrDamaged)
 	}
+	if err != nil && ctx.Err() == nil && !errors.Is(err, archive.ErrDamaged) {
+		err = fmt.Errorf("%w: %w", archive.ErrAway, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read bucket: %w", err)
 	}

@@ -149,7 +149,7 @@ func TestWhileTheBucketIsDownTheDatabaseServesAndThenItDrains(t *testing.T) {
 	f.restores(t, reader, messages)
 
 	store.down.Store(true)
-	if _, err := reader.Original(t.Context(), f.workspace, f.lane, 0); err == nil || errors.Is(err, archive.ErrNotFound) || errors.Is(err, archive.ErrDamaged) {
+	if _, err := reader.Original(t.Context(), f.workspace, f.lane, 0); !errors.Is(err, archive.ErrAway) || errors.Is(err, archive.ErrDamaged) {
 		t.Errorf("from a bucket that is down: %v", err)
 	}
 }

@@ -78,6 +78,9 @@ func (c *client) seen() session.Seen {
 		At: time.Now(), Position: len(c.messages), Head: c.chain[len(c.messages)],
 		Exchanges: 1, TokensBefore: 100, TokensAfter: 60, NetMicroUSD: -7,
 	}
+	if c.recorded < len(c.messages) {
+		seen.Links = c.chain[c.recorded:]
+	}
 	for i := c.recorded; i < len(c.messages); i++ {
 		seen.Entries = append(seen.Entries, archive.Entry{
 			Index: i, Hash: sha256.Sum256(c.messages[i]), Role: conversation.User, Tokens: 5, Raw: c.messages[i], Size: len(c.messages[i]),

@@ -50,7 +50,7 @@ func (s *Store) Inject(ctx context.Context, seen session.Seen, inserts []session
 		return fmt.Errorf("store %d inserts of lane %s: %w", len(inserts), seen.Lane, err)
 	}
 	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		if err := s.record(tx, workspace, []session.Seen{seen}); err != nil {
+		if err := s.recordInLane(tx, workspace, seen); err != nil {
 			return err
 		}
 		newest := 0

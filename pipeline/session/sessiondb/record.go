@@ -43,10 +43,14 @@ const (
 			WHERE excluded.seen_at > lane_heads.seen_at OR excluded.seen_at = lane_heads.seen_at AND excluded.lane_id <> lane_heads.lane_id`
 )
 
-// record stores what exchanges added inside a transaction.
+// record stores what exchanges added inside a transaction. It moves those, in place, that do
+// not continue their lane: see leaveStrays.
 func (s *Store) record(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
 	if err := recordSessions(tx, workspace, seen); err != nil {
 		return fmt.Errorf("sessions: %w", err)
+	}
+	if err := leaveStrays(tx, workspace, seen); err != nil {
+		return fmt.Errorf("forks: %w", err)
 	}
 	if err := recordLanes(tx, workspace, seen); err != nil {
 		return fmt.Errorf("lanes: %w", err)
@@ -66,6 +70,19 @@ func (s *Store) record(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) er
 		}
 	}
 	return s.archive.PutRuns(tx, workspace, runs, answers...)
+}
+
+// recordInLane is record for an exchange that changes its lane. It returns
+// session.ErrOvertaken if the exchange does not continue it.
+func (s *Store) recordInLane(tx *gorm.DB, workspace uuid.UUID, one session.Seen) error {
+	seen := []session.Seen{one}
+	if err := s.record(tx, workspace, seen); err != nil {
+		return err
+	}
+	if seen[0].Lane != one.Lane {
+		return fmt.Errorf("the history has left lane %s: %w", one.Lane, session.ErrOvertaken)
+	}
+	return nil
 }
 
 // sessionRow is what some exchanges together add to a session.

@@ -184,7 +184,7 @@ func (s *Store) Commit(ctx context.Context, seen session.Seen, projection sessio
 				return err
 			}
 		}
-		if err := s.record(tx, workspace, []session.Seen{seen}); err != nil {
+		if err := s.recordInLane(tx, workspace, seen); err != nil {
 			return err
 		}
 		if err := checkHeld(tx, workspace, seen.Lane, projection.Covers); err != nil {

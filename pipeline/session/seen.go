@@ -1,0 +1,33 @@
+package session
+
+import (
+	"cmp"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/conversation"
+)
+
+// First returns the place of the exchange's first entry, or where one would stand.
+func (s *Seen) First() int { return s.Position - len(s.Entries) }
+
+// Base returns the link of the history before the exchange's entries: the end of the request
+// that it continues, or its own where it adds no message.
+func (s *Seen) Base() conversation.Hash {
+	if len(s.Links) == 0 {
+		return s.Head
+	}
+	return s.Links[0]
+}
+
+// MoveTo has the exchange belong to another lane: a fork of a parent at a message, which takes
+// over that lane's projections and inserts up to two numbers.
+func (s *Seen) MoveTo(lane, parent uuid.UUID, forkAt, inherited, taken int) {
+	s.Lane, s.Parent, s.ForkAt, s.Inherited, s.Taken = lane, parent, forkAt, inherited, taken
+}
+
+// Fork has the exchange leave its lane before its first entry. The fork takes over the lane's
+// projections and inserts up to two numbers.
+func (s *Seen) Fork(inherited, taken int) {
+	s.MoveTo(forkID(s.Lane, cmp.Or(s.Kind, Main), s.Head), s.Lane, s.First(), inherited, taken)
+}

@@ -1,0 +1,194 @@
+package sessiondb
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+)
+
+const (
+	// The ends of requests that a lane has where an exchange puts its messages, the other
+	// lane that has the end which the exchange continues, and, where the lane has an end
+	// further on, the messages that stand where the exchange puts its own.
+	sqlStrays = `SELECT 'end', t.place, h.lane_id, h.position, h.head
+		FROM unnest($2::int[], $3::uuid[], $4::int[], $5::int[]) AS t (place, lane, low, high)
+		CROSS JOIN LATERAL (
+			SELECT lane_id, position, head FROM lane_heads
+			WHERE workspace_id = $1 AND lane_id = t.lane AND position > t.low AND position <= t.high OFFSET 0
+		) h
+		UNION ALL
+		SELECT 'base', t.place, h.lane_id, 0, h.head
+		FROM unnest($2::int[], $3::uuid[], $6::bytea[]) AS t (place, lane, base)
+		CROSS JOIN LATERAL (SELECT lane_id, head FROM lane_heads WHERE workspace_id = $1 AND head = t.base LIMIT 1) h
+		WHERE h.lane_id <> t.lane
+		UNION ALL
+		SELECT 'message', t.place, t.lane, e.index, e.hash
+		FROM unnest($2::int[], $3::uuid[], $4::int[], $5::int[]) AS t (place, lane, low, high)
+		CROSS JOIN LATERAL (SELECT 1 FROM lane_heads WHERE workspace_id = $1 AND lane_id = t.lane AND position > t.high LIMIT 1) further
+		CROSS JOIN LATERAL (
+			SELECT index, hash FROM archive_entries WHERE workspace_id = $1 AND lane_id = t.lane AND index >= t.low AND index < t.high OFFSET 0
+		) e`
+	sqlLeft = sqlDescent + `SELECT parent_id, fork_at, fork_epoch, fork_insert FROM lanes
+		WHERE workspace_id = $1 AND id = $2 AND EXISTS (SELECT FROM line WHERE id = $3)`
+	// What a lane that leaves another one takes over. Its messages are those of the lane it
+	// leaves, or come behind what that one took over.
+	sqlShared = `SELECT
+			greatest(l.fork_epoch, (SELECT max(number) FROM epochs WHERE workspace_id = $1 AND lane_id = l.id AND covers <= $3)),
+			greatest(l.fork_insert, (SELECT max(number) FROM lane_inserts WHERE workspace_id = $1 AND lane_id = l.id AND message < $3))
+		FROM lanes l WHERE l.workspace_id = $1 AND l.id = $2`
+	// mostLeft bounds how many lanes an exchange is moved along.
+	mostLeft = 16
+)
+
+// stray is what the store has of the lane of an exchange.
+type stray struct {
+	base   uuid.UUID // the other lane that has the end which the exchange continues, if there is one
+	leaves bool      // the lane has an end where the history of the exchange is another one
+	shared int       // messages that the lane and that history are known to share
+	other  int       // messages up to the last one that differs; 0 if none does
+}
+
+// left reports whether the exchange does not continue its lane. Messages may differ in bytes
+// that do not count, such as a cache marker, so that an end that both have says more.
+func (s stray) left() bool { return s.leaves || s.other > s.shared }
+
+// leaveStrays moves exchanges, in place, that do not continue their lane: another process has
+// put other messages there, because a client went back and edited one. Such an exchange
+// belongs to a fork of the lane, and so do those that continue it. The caller holds the rows
+// of their sessions, so that of two processes one sees what the other has recorded.
+func leaveStrays(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
+	found, err := findStrays(tx, workspace, seen)
+	if err != nil {
+		return err
+	}
+	moved := make(map[conversation.Hash]session.Seen) // by the ends of their requests
+	for i := range seen {
+		one, was := &seen[i], seen[i].Lane
+		if before, ok := moved[one.Base()]; ok && (before.Parent == was || before.Lane == was) {
+			one.MoveTo(before.Lane, before.Parent, before.ForkAt, before.Inherited, before.Taken)
+		} else if found[i].left() || found[i].base != uuid.Nil {
+			if err := leave(tx, workspace, one); err != nil {
+				return err
+			}
+		}
+		if one.Lane == was {
+			continue
+		}
+		if one.HasHead() {
+			moved[one.Head] = *one
+		}
+		if err := notify(tx, workspace, was, 0); err != nil { // who remembers it looks for the fork
+			return err
+		}
+	}
+	return nil
+}
+
+// leave moves an exchange to the lane that it continues, or to a fork of its own.
+func leave(tx *gorm.DB, workspace uuid.UUID, one *session.Seen) error {
+	for range mostLeft {
+		found, err := findStrays(tx, workspace, []session.Seen{*one})
+		if err != nil {
+			return err
+		}
+		if other := found[0].base; other != uuid.Nil {
+			follows, err := follow(tx, workspace, one, other)
+			if err != nil {
+				return err
+			}
+			if follows {
+				continue
+			}
+		}
+		if !found[0].left() {
+			return nil
+		}
+		var inherited, taken int
+		row := tx.Statement.ConnPool.QueryRowContext(tx.Statement.Context, sqlShared, workspace, one.Lane, one.First())
+		if err := row.Scan(&inherited, &taken); err != nil {
+			return fmt.Errorf("what a fork of lane %s takes over: %w", one.Lane, err)
+		}
+		one.Fork(inherited, taken)
+	}
+	return nil
+}
+
+// follow moves an exchange to another lane if that one is a fork of the exchange's.
+func follow(tx *gorm.DB, workspace uuid.UUID, one *session.Seen, other uuid.UUID) (bool, error) {
+	var parent uuid.NullUUID
+	var forkAt, inherited, taken int
+	row := tx.Statement.ConnPool.QueryRowContext(tx.Statement.Context, sqlLeft, workspace, other, one.Lane)
+	err := row.Scan(&parent, &forkAt, &inherited, &taken)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("forks of lane %s: %w", one.Lane, err)
+	}
+	one.MoveTo(other, parent.UUID, forkAt, inherited, taken)
+	return true, nil
+}
+
+// findStrays returns what the store has of the lanes of exchanges, by their place.
+func findStrays(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) (map[int]stray, error) {
+	found := make(map[int]stray)
+	var places, lows, highs []int
+	var lanes []uuid.UUID
+	var bases [][]byte
+	for i := range seen {
+		one := &seen[i]
+		if !one.HasHead() {
+			continue
+		}
+		var base []byte
+		if one.Parent == uuid.Nil || one.First() > one.ForkAt { // else it is its parent's
+			hash := one.Base()
+			base = hash[:]
+		}
+		high := one.Position
+		if len(one.Links) == 0 {
+			high = one.First() // nothing to compare
+		}
+		places, lanes, lows, highs, bases = append(places, i), append(lanes, one.Lane), append(lows, one.First()), append(highs, high), append(bases, base)
+	}
+	if len(places) == 0 {
+		return found, nil
+	}
+	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlStrays, workspace, places, lanes, lows, highs, bases)
+	if err != nil {
+		return nil, fmt.Errorf("look at the lanes: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var kind string
+		var place, position int
+		var lane uuid.UUID
+		var hash []byte
+		if err := rows.Scan(&kind, &place, &lane, &position, &hash); err != nil {
+			return nil, fmt.Errorf("look at the lanes: %w", err)
+		}
+		found[place] = found[place].with(kind, &seen[place], lane, position, conversation.Hash(hash))
+	}
+	return found, rows.Err()
+}
+
+// with returns the stray with a row that was found for an exchange.
+func (s stray) with(kind string, one *session.Seen, lane uuid.UUID, position int, hash conversation.Hash) stray {
+	switch place := position - one.First(); {
+	case kind == "base":
+		s.base = lane
+	case kind == "end" && hash == one.Links[place]:
+		s.shared = max(s.shared, position)
+	case kind == "end":
+		s.leaves = true
+	case hash != one.Entries[place].Hash:
+		s.other = max(s.other, position+1)
+	}
+	return s
+}
