@@ -26,7 +26,8 @@ var ErrLogInAgain = errors.New("login was not opened lately")
 // workspace only.
 var ErrSignOnOnly = errors.New("login opens one workspace only")
 
-// RecentLogin is the highest age of a login that may change single sign-on.
+// RecentLogin is the highest age of a login that may change single sign-on, or delete the
+// account without its password.
 const RecentLogin = 15 * time.Minute
 
 // CheckSignOn returns why a principal may not change their workspace's single sign-on:

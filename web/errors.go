@@ -68,6 +68,8 @@ func notTaken(status int) problem {
 		return problem{status, "There is no such page", "Nothing here has this address. Look whether it was copied whole."}
 	case http.StatusRequestEntityTooLarge:
 		return problem{status, "That was too much", "Nothing was changed. Send less at once."}
+	case http.StatusRequestTimeout:
+		return problem{status, "The form came too slowly", "Nothing was changed. Send it again, over a better connection."}
 	default:
 		return problem{status, "This request could not be understood", "Nothing was changed. Open the page again and retry."}
 	}

@@ -3,6 +3,7 @@ package web
 import (
 	"errors"
 	"net/http"
+	"os"
 	"strings"
 
 	"github.com/google/uuid"
@@ -78,6 +79,9 @@ func (s *Server) limit(next echo.HandlerFunc) echo.HandlerFunc {
 		if err != nil {
 			if _, is := errors.AsType[*http.MaxBytesError](err); is {
 				return echo.NewHTTPError(http.StatusRequestEntityTooLarge).SetInternal(err)
+			}
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				return echo.NewHTTPError(http.StatusRequestTimeout).SetInternal(err)
 			}
 			return echo.NewHTTPError(http.StatusBadRequest).SetInternal(err)
 		}

@@ -2,14 +2,16 @@ package connections
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"time"
 )
 
-// ErrSlow says that a request's body stopped coming, or came too slowly.
-var ErrSlow = errors.New("request body came too slowly")
+// ErrSlow says that a request's body stopped coming, or came too slowly. It is an
+// os.ErrDeadlineExceeded for those who know nothing of connections.
+var ErrSlow = fmt.Errorf("request body came too slowly: %w", os.ErrDeadlineExceeded)
 
 // What a body must keep up: so many bytes, or its end, in each stretch of waiting. Time in
 // which nobody reads it does not count.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,6 +73,9 @@ func readBody(c echo.Context) (string, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), request.Body, maxBody))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return "", errTooLarge
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return "", errSlow
 	}
 	if err != nil {
 		return "", malformed{"The body broke off."}

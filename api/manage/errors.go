@@ -29,6 +29,7 @@ var (
 	errNoKey        = errors.New("for people only")
 	errCrossOrigin  = errors.New("request comes from another site")
 	errTooLarge     = errors.New("request body is too large")
+	errSlow         = errors.New("request body came too slowly")
 	errNotJSON      = errors.New("content type is not JSON")
 	errNoAccount    = errors.New("an API key has no account")
 	errSubscribed   = errors.New("a subscription runs")
@@ -214,6 +215,7 @@ func known() []answer {
 		{kind: tenants.ErrBillingOff, status: http.StatusNotFound, detail: "Billing is off here: every workspace is on the local plan, without a limit."},
 		{kind: errSubscribed, status: http.StatusConflict, field: "plan", detail: "The workspace has a subscription. Change its plan in the portal: POST /billing/portal."},
 		{kind: errTooLarge, status: http.StatusRequestEntityTooLarge, detail: "The request body is larger than 1 MiB."},
+		{kind: errSlow, status: http.StatusRequestTimeout, detail: "The request body stopped coming or came too slowly. Send it again, over a better connection."},
 		{kind: errNotJSON, status: http.StatusUnsupportedMediaType, detail: "Send the body as Content-Type: application/json."},
 		{kind: errNotConfig, status: http.StatusUnsupportedMediaType, detail: "Send the pipeline as Content-Type: application/yaml or application/json."},
 		{kind: context.Canceled, status: statusClientGone, detail: "The client closed the connection."},

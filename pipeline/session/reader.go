@@ -20,9 +20,16 @@ const knownMessages = 200_000
 // runMessages is how many messages a core reads at a time.
 const runMessages = 8
 
-// Counter counts o200k tokens. It is asked by several goroutines at once.
+// exactList is how many bytes of a list of messages are counted exactly: more than the
+// largest window holds. The messages behind them are counted roughly, so that a request
+// costs about as much whatever it is made of.
+const exactList = 4 << 20
+
+// Counter counts o200k tokens. It is asked by several goroutines at once. Rough may be off
+// by some percent and costs about the same for any text.
 type Counter interface {
 	Message(conversation.Message) int
+	Rough(conversation.Message) int
 	Fixed(json.RawMessage) int
 }
 
@@ -42,6 +49,7 @@ type Reader struct {
 type fingerprint struct {
 	format conversation.Format
 	hash   xxh3.Uint128
+	rough  bool // the message is counted roughly
 }
 
 // NewReader returns a Reader that counts with counter.
@@ -75,7 +83,7 @@ func (r *Reader) Read(codec wire.Codec, body []byte) (*wire.Envelope, []conversa
 	known := len(found.digests)
 	digests := slices.Grow(found.digests, envelope.Len()-known)[:envelope.Len()]
 	err = cores.Each(envelope.Len()-known, runMessages, func(i int) (err error) {
-		if digests[known+i], err = r.digest(codec, envelope.Element(known+i)); err != nil {
+		if digests[known+i], err = r.digest(codec, envelope.Element(known+i), envelope.Stretch(known+i).Start >= exactList); err != nil {
 			return fmt.Errorf("%s.%d: %w", codec.List(), known+i, err)
 		}
 		return nil
@@ -110,12 +118,15 @@ func (r *Reader) Text(text string) int {
 	})
 }
 
-func (r *Reader) digest(codec wire.Codec, raw json.RawMessage) (conversation.Digest, error) {
-	key := r.fingerprint(codec.Format(), raw)
+func (r *Reader) digest(codec wire.Codec, raw json.RawMessage, rough bool) (conversation.Digest, error) {
+	key, count := r.fingerprint(codec.Format(), raw), r.counter.Message
+	if key.rough = rough; rough {
+		count = r.counter.Rough
+	}
 	if digest, known := r.messages.GetIfPresent(key); known {
 		return digest, nil
 	}
-	digest, err := wire.Digest(codec, raw, r.counter.Message)
+	digest, err := wire.Digest(codec, raw, count)
 	if err != nil {
 		return conversation.Digest{}, err
 	}

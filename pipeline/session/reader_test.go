@@ -25,6 +25,9 @@ func (l *lengths) Message(message conversation.Message) int {
 	return len(message.Raw)
 }
 
+// Rough tells its counts from those of Message.
+func (l *lengths) Rough(message conversation.Message) int { return 1_000_000 + len(message.Raw) }
+
 func (l *lengths) Fixed(raw json.RawMessage) int { return len(raw) }
 
 func newReader(t testing.TB) (*session.Reader, *lengths) {
@@ -189,6 +192,34 @@ func FuzzReader(f *testing.F) {
 			}
 		}
 	})
+}
+
+// S17: a body larger than any window is counted roughly where it goes beyond, also if the
+// same message was counted exactly before.
+func TestMessagesBeyondFourMiBAreCountedRoughly(t *testing.T) {
+	t.Parallel()
+	reader, _ := newReader(t)
+	small := `{"role":"user","content":"hello"}`
+	large := `{"role":"user","content":"` + strings.Repeat("a", 3<<20) + `"}`
+	for range 2 {
+		for body, want := range map[string][]int{
+			string(list([]string{small, large})):               {len(small), len(large)},
+			string(list([]string{large, large, small})):        {len(large), len(large), 1_000_000 + len(small)},
+			string(list([]string{small, large, large, large})): {len(small), len(large), len(large), 1_000_000 + len(large)},
+		} {
+			_, digests, err := reader.Read(anthropic.New(), []byte(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []int
+			for _, digest := range digests {
+				got = append(got, digest.Tokens)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%d messages: %v tokens, want %v", len(want), got, want)
+			}
+		}
+	}
 }
 
 var _ session.Counter = (*lengths)(nil)

@@ -38,7 +38,7 @@ const base64From = 256
 
 // attachment estimates the tokens of media from their type and size. Texts in
 // them, as of a text document or a search result, are counted.
-func (c *Counter) attachment(media *conversation.Attachment) int {
+func (t *tally) attachment(media *conversation.Attachment) int {
 	sum, text, found := 0, 0, false
 	for values := (scanner{raw: media.Raw}); ; {
 		token, kind := values.next()
@@ -51,14 +51,14 @@ func (c *Counter) attachment(media *conversation.Attachment) int {
 		if file, is := fileOf(values.name, token, media.Type); is {
 			sum, found = sum+file.tokens(media.Type), true
 		} else if isReadable(values.name) {
-			text += c.Count(decoded(token))
+			text += t.text(decoded(token))
 		}
 	}
 	switch {
 	case found || text > 0:
 		return sum + text
 	case mediumOf(media.Type) == unknownMedium:
-		return c.json(media.Raw)
+		return t.json(media.Raw)
 	default:
 		return payload{size: media.Size}.tokens(media.Type)
 	}

@@ -20,68 +20,71 @@ const (
 // https://docs.claude.com/en/docs/agents-and-tools/tool-use/overview.
 const ToolInstructions = 260
 
-// Message estimates the tokens of a message: its texts, calls and results
-// exactly, the rest as the files media.go, sealed.go and readable.go say. Base64
-// of media is never counted as text.
-func (c *Counter) Message(message conversation.Message) int {
+// Message estimates the tokens of a message: the first 512 KiB of its texts, calls and
+// results exactly, what follows roughly, the rest as the files media.go, sealed.go and
+// readable.go say. Base64 of media is never counted as text.
+func (c *Counter) Message(message conversation.Message) int { return c.newTally().message(message) }
+
+func (t *tally) message(message conversation.Message) int {
 	sum := aroundMessage
 	for i := range message.Blocks {
-		sum += c.block(&message.Blocks[i])
+		sum += t.block(&message.Blocks[i])
 	}
 	return sum
 }
 
-func (c *Counter) block(block *conversation.Block) int {
+func (t *tally) block(block *conversation.Block) int {
 	sum := 0
 	if block.IsUnread {
-		return c.json(block.Raw)
+		return t.json(block.Raw)
 	}
 	switch block.Kind {
 	case conversation.Text:
-		sum = aroundText + c.Count(block.Text)
+		sum = aroundText + t.text(block.Text)
 	case conversation.Thinking:
 		// The text may be a summary, or left out, of what the signature seals.
-		sum = max(c.Count(block.Text), sealedIn(block.Raw))
+		sum = max(t.text(block.Text), sealedIn(block.Raw))
 	case conversation.ToolCall:
-		sum = aroundCall + c.Count(block.Name) + c.Count(block.Text)
+		sum = aroundCall + t.text(block.Name) + t.text(block.Text)
 	case conversation.ToolResult:
-		sum = aroundResult + c.Count(block.Text)
+		sum = aroundResult + t.text(block.Text)
 	case conversation.Opaque:
-		sum = c.json(block.Raw)
+		sum = t.json(block.Raw)
 	case conversation.Media:
 	}
 	for i := range block.Media {
-		sum += c.attachment(&block.Media[i])
+		sum += t.attachment(&block.Media[i])
 	}
 	return sum
 }
 
 // Fixed estimates the tokens of what precedes a conversation in every prompt: a
 // system prompt as a string or a list of blocks, or tool schemas. The contents of
-// JSON strings are counted decoded, as the model reads them.
+// JSON strings are counted decoded, as the model reads them; what is exact is as in Message.
 func (c *Counter) Fixed(raw json.RawMessage) int {
+	t := c.newTally()
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
-		return c.Count(text)
+		return t.text(text)
 	}
 	var elements []json.RawMessage
 	if json.Unmarshal(raw, &elements) != nil {
-		return c.json(raw)
+		return t.json(raw)
 	}
 	sum := 0
 	for _, element := range elements {
-		sum += c.fixedElement(element)
+		sum += t.fixedElement(element)
 	}
 	return sum
 }
 
-func (c *Counter) fixedElement(raw json.RawMessage) int {
+func (t *tally) fixedElement(raw json.RawMessage) int {
 	var block struct {
 		Type string  `json:"type"`
 		Text *string `json:"text"`
 	}
 	if json.Unmarshal(raw, &block) == nil && block.Type == "text" && block.Text != nil {
-		return aroundText + c.Count(*block.Text)
+		return aroundText + t.text(*block.Text)
 	}
-	return c.json(raw)
+	return t.json(raw)
 }

@@ -8,14 +8,14 @@ import (
 // json estimates the tokens of a JSON value as a model reads it: without white
 // space around its tokens and without cache markers, strings decoded, payloads by
 // their kind and length.
-func (c *Counter) json(raw json.RawMessage) int {
+func (t *tally) json(raw json.RawMessage) int {
 	var text strings.Builder
 	sum, mediaType := 0, ""
 	for values := (scanner{raw: raw}); ; {
 		token, kind := values.next()
 		switch {
 		case kind == ended:
-			return sum + c.Count(text.String())
+			return sum + t.text(text.String())
 		case kind == memberName && values.name == "cache_control":
 			values.skip()
 		case kind == stringValue && isSeal(values.name):

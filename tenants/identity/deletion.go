@@ -9,22 +9,43 @@ import (
 	"palimpsest/tenants"
 )
 
-// DeleteAccount deletes the account of a person who is logged in and knows their password,
-// with their memberships, logins, second factors and passkeys. Their API keys are revoked,
+// DeleteAccount deletes the account of a person who is logged in, with their memberships,
+// logins, second factors and passkeys. They know their password or, for those who have none,
+// logged in lately. Their API keys are revoked,
 // or go on to send requests on behalf of who else owns the workspace. It returns a
 // tenants.Invalid that names password, a tenants.TooMany, a tenants.OnlyOwner of a workspace
 // without another owner, tenants.ErrOperator, and tenants.ErrSignOnOnly for a login that
-// opens one workspace only.
+// opens one workspace only while the person belongs to others too.
 func (s *Service) DeleteAccount(ctx context.Context, who tenants.Principal, password string, revokeKeys bool) error {
-	if who.Login.SignOn != uuid.Nil {
-		return tenants.ErrSignOnOnly
-	}
-	if err := s.confirm(ctx, who, "password", password); err != nil {
+	if err := s.confirmDeletion(ctx, who, password); err != nil {
 		return err
 	}
 	defer s.Forget()
 	if err := s.store.DeleteAccount(ctx, who.User.ID, revokeKeys); err != nil {
 		return fmt.Errorf("delete account: %w", err)
+	}
+	return nil
+}
+
+// confirmDeletion has a person prove that the account is theirs. A workspace's identity
+// provider proves it of an account that belongs to the workspace alone.
+func (s *Service) confirmDeletion(ctx context.Context, who tenants.Principal, password string) error {
+	if who.Login.SignOn != uuid.Nil {
+		memberships, err := s.store.Memberships(ctx, who.User.ID)
+		if err != nil {
+			return fmt.Errorf("delete account: %w", err)
+		}
+		for _, membership := range memberships {
+			if membership.Workspace.ID != who.Login.SignOn {
+				return tenants.ErrSignOnOnly
+			}
+		}
+	}
+	switch {
+	case password != "":
+		return s.confirm(ctx, who, "password", password)
+	case s.now().Sub(who.Login.CreatedAt) > tenants.RecentLogin:
+		return tenants.Invalid{Field: "password", Message: "is needed, since you logged in more than 15 minutes ago; without a password, log out and log in again"}
 	}
 	return nil
 }

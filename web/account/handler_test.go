@@ -162,3 +162,26 @@ func TestAccountIsDeletedWithItsPassword(t *testing.T) {
 		t.Error("they are a member still")
 	}
 }
+
+// S13, S31
+func TestAccountIsDeletedWithoutPasswordAfterRecentLogin(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	product.SignUp(t, "first") // the operator
+	person := product.SignUp(t, "northbeam").Colleague(tenants.Admin)
+	login := product.LogIn(t, person.Email)
+	age := func(interval string) {
+		if _, err := product.Database.Owner(t).Exec(t.Context(), "UPDATE logins SET created_at = now() - $1::interval", interval); err != nil {
+			t.Fatal(err)
+		}
+		product.People.Forget()
+	}
+	age("16 minutes")
+	if page := login.Post("/account/delete", "delete_password", "", "keys", "revoke"); page.Status != http.StatusUnprocessableEntity || !strings.Contains(page.TestID("error-delete_password"), "log in again") {
+		t.Errorf("an old login: %d, %s", page.Status, page.Text("#delete"))
+	}
+	age("10 minutes")
+	if page := login.Post("/account/delete", "delete_password", "", "keys", "revoke"); page.Path != "/" || len(login.Cookies()) != 0 {
+		t.Errorf("deleting led to %s: %s", page.Path, page.Text("#delete"))
+	}
+}

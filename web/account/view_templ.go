@@ -303,7 +303,7 @@ func view(model model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Field(model.Delete.Password, templ.Attributes{"type": "password", "autocomplete": "current-password", "required": true, "maxlength": "200"}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Field(model.Delete.Password, templ.Attributes{"type": "password", "autocomplete": "current-password", "maxlength": "200"}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

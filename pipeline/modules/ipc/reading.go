@@ -39,7 +39,7 @@ func (p *planner) read(t *turn) error {
 	}
 	found := p.memory[t.Turn]
 	if found == nil {
-		found = &reading{from: t.From}
+		found = &reading{from: t.From, messages: make([]conversation.Message, 0, t.To-t.From)}
 		for i := t.From; i < t.To; i++ {
 			message, err := p.exchange.Message(i)
 			if err != nil {
