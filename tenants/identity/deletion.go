@@ -10,9 +10,9 @@ import (
 )
 
 // DeleteAccount deletes the account of a person who is logged in, with their memberships,
-// logins, second factors and passkeys. They know their password or, for those who have none,
-// logged in lately. Their API keys are revoked,
-// or go on to send requests on behalf of who else owns the workspace. It returns a
+// logins, second factors and passkeys. They know their password, or logged in within
+// tenants.RecentLogin: who logs in by passkey or single sign-on may have no password. Their
+// API keys are revoked, or go on to send requests for another owner of the workspace. It returns a
 // tenants.Invalid that names password, a tenants.TooMany, a tenants.OnlyOwner of a workspace
 // without another owner, tenants.ErrOperator, and tenants.ErrSignOnOnly for a login that
 // opens one workspace only while the person belongs to others too.
