@@ -10,9 +10,9 @@ import (
 )
 
 // DeleteAccount deletes the account of a person who is logged in, with their memberships,
-// logins, second factors and passkeys. They know their password, or logged in within
-// tenants.RecentLogin: who logs in by passkey or single sign-on may have no password. Their
-// API keys are revoked, or go on to send requests for another owner of the workspace. It returns a
+// logins, second factors and passkeys. They know their password or, if the account has none,
+// as single sign-on makes it, logged in within tenants.RecentLogin. Their API keys are revoked,
+// or go on to send requests for another owner of the workspace. It returns a
 // tenants.Invalid that names password, a tenants.TooMany, a tenants.OnlyOwner of a workspace
 // without another owner, tenants.ErrOperator, and tenants.ErrSignOnOnly for a login that
 // opens one workspace only while the person belongs to others too.
@@ -41,11 +41,15 @@ func (s *Service) confirmDeletion(ctx context.Context, who tenants.Principal, pa
 			}
 		}
 	}
-	switch {
-	case password != "":
+	_, hash, err := s.store.UserByEmail(ctx, who.User.Email)
+	if err != nil {
+		return fmt.Errorf("delete account: %w", err)
+	}
+	if hash != "" {
 		return s.confirm(ctx, who, "password", password)
-	case s.now().Sub(who.Login.CreatedAt) > tenants.RecentLogin:
-		return tenants.Invalid{Field: "password", Message: "is needed, since you logged in more than 15 minutes ago; without a password, log out and log in again"}
+	}
+	if s.now().Sub(who.Login.CreatedAt) > tenants.RecentLogin {
+		return tenants.Invalid{Field: "password", Message: "is not set for your account: log out and log in again, then delete it within 15 minutes"}
 	}
 	return nil
 }

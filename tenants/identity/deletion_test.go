@@ -12,7 +12,7 @@ import (
 
 // S13, S31: people who log in with a passkey or through single sign-on have no password to
 // delete their account with.
-func TestAccountIsDeletedWithoutPasswordAfterRecentLogin(t *testing.T) {
+func TestAccountWithoutPasswordIsDeletedAfterRecentLogin(t *testing.T) {
 	t.Parallel()
 	b := setupInviting(t)
 	elsewhere, _ := b.signUp(t, "elsewhere@example.com")
@@ -20,23 +20,28 @@ func TestAccountIsDeletedWithoutPasswordAfterRecentLogin(t *testing.T) {
 		age      time.Duration
 		signOn   tenants.WorkspaceID // that opened the login
 		both     bool                // the person belongs to another workspace too
-		password string
+		has      bool                // a password
+		password string              // that they type
 		want     func(error) bool
 	}{
 		"recent":                           {age: 15 * time.Minute, want: isNil},
 		"old":                              {age: 15*time.Minute + time.Second, want: namesPassword},
-		"recent, with a wrong password":    {password: "not mine", want: namesPassword},
+		"recent, with a password":          {has: true, want: namesPassword},
+		"recent, with a wrong password":    {has: true, password: "not mine", want: namesPassword},
 		"recent sign-on":                   {signOn: b.owner.Workspace.ID, want: isNil},
 		"old sign-on":                      {age: time.Hour, signOn: b.owner.Workspace.ID, want: namesPassword},
 		"recent sign-on of one of two":     {signOn: b.owner.Workspace.ID, both: true, want: isSignOnOnly},
-		"sign-on of one of two, password":  {signOn: b.owner.Workspace.ID, both: true, password: password, want: isSignOnOnly},
+		"sign-on of one of two, password":  {signOn: b.owner.Workspace.ID, both: true, has: true, password: password, want: isSignOnOnly},
 		"recent sign-on of another":        {signOn: elsewhere.Workspace.ID, want: isSignOnOnly},
-		"old, with a password":             {age: time.Hour, password: password, want: isNil},
-		"old sign-on, with a set password": {age: time.Hour, signOn: b.owner.Workspace.ID, password: password, want: isNil},
+		"old, with the password":           {age: time.Hour, has: true, password: password, want: isNil},
+		"old sign-on, with a set password": {age: time.Hour, signOn: b.owner.Workspace.ID, has: true, password: password, want: isNil},
 	} {
 		who, _ := b.signUp(t, uuid.NewString()+"@example.com")
 		b.exec(t, "DELETE FROM logins WHERE user_id = $1", who.User.ID)
 		b.exec(t, "UPDATE members SET role = 'member', workspace_id = $2 WHERE user_id = $1", who.User.ID, b.owner.Workspace.ID)
+		if !test.has {
+			b.exec(t, "UPDATE users SET password_hash = '' WHERE id = $1", who.User.ID)
+		}
 		if test.both {
 			b.exec(t, "INSERT INTO members (user_id, workspace_id, role) VALUES ($1, $2, 'member')", who.User.ID, elsewhere.Workspace.ID)
 		}

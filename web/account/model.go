@@ -82,7 +82,7 @@ func newPasswordForm(err error) passwordForm {
 // newDeleteForm is the form that deletes the account; refused says why that cannot be.
 func newDeleteForm(keys string, err error, refused string) deleteForm {
 	form := deleteForm{
-		Password: components.FieldModel{Label: "Your password", Name: deletePassword, Hint: "May stay empty if you logged in within the last 15 minutes, with a passkey for example."},
+		Password: components.FieldModel{Label: "Your password", Name: deletePassword, Hint: "If your account has none, leave this empty and log in again first."},
 		Keys:     components.FieldModel{Label: "API keys that you created", Name: "keys", Value: keys},
 	}
 	form.Error = fieldErrors(renamed(err, deletePassword), &form.Password)
