@@ -104,6 +104,9 @@ func TestConnectedAccountOpensItsWorkspaceOnly(t *testing.T) {
 	// Another identity behind the same address is not the one that was connected.
 	other := c.Stranger(t)
 	refused(t, "another subject", other, other.Get(c.begin(t, other, &mockoidc.MockUser{Subject: "8", Email: "mira@corp.example", EmailVerified: true})))
+	// Nor is the same name at another issuer.
+	c.exec(t, "UPDATE members SET sign_on_issuer = 'https://before.example' WHERE user_id = $1 AND workspace_id = $2", user.ID, c.owner.Workspace.ID)
+	refused(t, "another issuer", other, other.Get(c.begin(t, other, mira())))
 }
 
 // S13: what one logs in with after single sign-on does not widen what it opens.
