@@ -3,7 +3,8 @@
 -- Makes lanes and the ends of their newest requests known to all processes before they are
 -- recorded. What is there already stays, so that nothing waits for a recorder; tables come in
 -- a recorder's order, so that neither waits for the other in a circle. Nothing is lost if the
--- server forgets it again: the recorder writes the same.
+-- server forgets it again: the recorder writes the same. The end of a request that has left
+-- its lane at another process is not the lane's: its recorder stores it in a fork.
 -- +goose StatementBegin
 CREATE FUNCTION announce_lanes(
   workspace uuid, sessions uuid[], keys uuid[], formats text[], names text[], sources text[], upstreams text[],
@@ -25,7 +26,11 @@ CREATE FUNCTION announce_lanes(
 
   INSERT INTO lane_heads (workspace_id, head, lane_id, position, seen_at)
   SELECT DISTINCT ON (head) $1, head, lane, position, at
-  FROM unnest($17, $11, $18, $19) AS t (head, lane, position, at) WHERE head IS NOT NULL ORDER BY head, at DESC
+  FROM unnest($17, $11, $18, $19) AS t (head, lane, position, at)
+  WHERE head IS NOT NULL AND NOT EXISTS (
+    SELECT FROM lane_heads o WHERE o.workspace_id = $1 AND o.lane_id = t.lane AND o.position >= t.position AND o.head <> t.head
+  )
+  ORDER BY head, at DESC
   ON CONFLICT (workspace_id, head) DO UPDATE SET lane_id = excluded.lane_id, seen_at = excluded.seen_at
     WHERE excluded.seen_at > lane_heads.seen_at;
 $$;

@@ -102,6 +102,14 @@ const (
 	TriggerBreakEven = "break-even"
 )
 
+// OtherTrigger returns the trigger that is not the one given.
+func OtherTrigger(trigger string) string {
+	if trigger == TriggerBreakEven {
+		return TriggerWindow
+	}
+	return TriggerBreakEven
+}
+
 // Goal returns the share of the window that an epoch compresses down to:
 // CompressTo, or less where that would leave less room than twice MinClear below
 // TargetUtilization, but never less than half of TargetUtilization.

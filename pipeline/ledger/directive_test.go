@@ -78,6 +78,7 @@ func TestPreferenceInAQuestionIsKept(t *testing.T) {
 		{"We'd rather use Postgres - is that possible?", []string{"We'd rather use Postgres"}},
 		{"I prefer trains, but I'm not sure, is that slow?", []string{"I prefer trains"}},
 		{"I prefer the aisle, please.", []string{"I prefer the aisle, please."}},
+		{"Je préfère les espaces, can you change it?", []string{"Je préfère les espaces"}},
 		{"What do I prefer?", nil},
 		{"Do you know which one they prefer, tabs or spaces?", nil},
 		{"Why would I prefer?", nil},

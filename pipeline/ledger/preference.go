@@ -9,6 +9,10 @@ import (
 var prefers = regexp.MustCompile(`(?i)\b(?:i|we)(?:['’]d| would)?(?: really| strongly| generally| usually| also| still| always| do| much)? (?:prefer|favor|favour)\b` +
 	`|\b(?:i|we)(?:['’]d| would) rather\b|\bich bevorzuge\b|\bje préfère\b|\bprefiero\b`)
 
+// preferring are the words of which each match of prefers holds one: most sentences hold
+// none, and the expression takes many times as long.
+var preferring = cuesOf("prefer", "favor", "favour", "rather", "bevorzuge", "préfère", "prefiero")
+
 // goesOn finds where, behind a comma or a dash, a sentence goes on to ask something, or to
 // tell of something else.
 var goesOn = regexp.MustCompile(`(?i)(?:[,;–—]| -) *(?:(?:and|but|so|or|then|also|now|please|though) )*` +
@@ -19,6 +23,9 @@ var goesOn = regexp.MustCompile(`(?i)(?:[,;–—]| -) *(?:(?:and|but|so|or|then
 // something beside it: "I'm short of space, so I prefer small libraries, can you find one?"
 // holds "I prefer small libraries".
 func preference(sentence string) (preferred string, found bool) {
+	if !preferring.in(lower(sentence)) {
+		return "", false
+	}
 	at := prefers.FindStringIndex(sentence)
 	if at == nil {
 		return "", false
@@ -50,7 +57,7 @@ func isStrong(directive string) bool {
 			}
 		}
 	}
-	if tasks.starts(low) || prefers.MatchString(low) {
+	if tasks.starts(low) || preferring.in(low) && prefers.MatchString(low) {
 		return true
 	}
 	if strings.HasSuffix(low, "?") || startsWith(low, []string{"i've never", "i have never", "i always", "we've never", "we have never"}) {

@@ -56,7 +56,7 @@ func (l *Ledger) Text(budget int, count func(string) int) string {
 // LeftOut returns how many typed directives a text of the ledger left out for its budget.
 func (l *Ledger) LeftOut(text string) int {
 	left := 0
-	for _, line := range l.orders().lines {
+	for _, line := range inOrder(l.typed()) {
 		if !strings.Contains(text, line) {
 			left++
 		}
@@ -118,12 +118,7 @@ func withLines(sections []*section) []*section {
 
 // orders are the typed directives: strong ones matter most, and of those the newest.
 func (l *Ledger) orders() *section {
-	var lines []line
-	for _, directive := range l.Directives {
-		if directive.Kind == Typed {
-			lines = append(lines, line{directive.Message, directive.Text})
-		}
-	}
+	lines := l.typed()
 	s := &section{title: "Directives of the user, word for word:", lines: inOrder(lines), share: 60, parts: "directives"}
 	for _, strong := range []bool{true, false} {
 		for i := range slices.Backward(lines) {
@@ -133,6 +128,16 @@ func (l *Ledger) orders() *section {
 		}
 	}
 	return s
+}
+
+func (l *Ledger) typed() []line {
+	var lines []line
+	for _, directive := range l.Directives {
+		if directive.Kind == Typed {
+			lines = append(lines, line{directive.Message, directive.Text})
+		}
+	}
+	return lines
 }
 
 // files returns the files for which at names a message.

@@ -130,7 +130,7 @@ func (p *Preview) advise(ctx context.Context, workspace uuid.UUID, config pipeli
 	advice := Advice{Since: since, Trigger: config.IPC.Trigger, HasMore: len(recorded) > advised}
 	recorded = recorded[:min(advised, len(recorded))]
 	other := config
-	other.IPC.Trigger = otherTrigger(config.IPC.Trigger)
+	other.IPC.Trigger = pipeline.OtherTrigger(config.IPC.Trigger)
 	set, err := p.run(ctx, config, recorded, 1)
 	if err != nil {
 		return Advice{}, err
@@ -151,11 +151,4 @@ func (p *Preview) advise(ctx context.Context, workspace uuid.UUID, config pipeli
 		advice.OtherCost += instead[i].Cost
 	}
 	return advice, nil
-}
-
-func otherTrigger(trigger string) string {
-	if trigger == pipeline.TriggerBreakEven {
-		return pipeline.TriggerWindow
-	}
-	return pipeline.TriggerBreakEven
 }

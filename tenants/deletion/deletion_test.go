@@ -256,7 +256,7 @@ func s3(t *testing.T) (archive.Bucket, func(t *testing.T, workspace uuid.UUID) i
 
 // S31: after the job no row, blob or search hit is left of the workspace, in a
 // directory and in S3; of another nothing is gone.
-func TestOfADeletedWorkspaceNothingIsLeft(t *testing.T) {
+func TestDeletedWorkspaceLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(*testing.T) (archive.Bucket, func(*testing.T, uuid.UUID) int){"directory": directory, "s3": s3} {
 		t.Run(name, func(t *testing.T) {

@@ -63,7 +63,7 @@ func nothingElse(context.Context) error { return nil }
 
 // S31: of a deleted workspace no row is left in any table there is, and of another
 // nothing is gone.
-func TestOfADeletedWorkspaceNoRowIsLeft(t *testing.T) {
+func TestDeletedWorkspaceLeavesNoRows(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	fill(t, b)

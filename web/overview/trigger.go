@@ -120,10 +120,7 @@ type triggerAdvice struct {
 
 // other is the name of the trigger that is not set.
 func (a *triggerAdvice) other() string {
-	if a.Trigger == pipeline.TriggerBreakEven {
-		return components.TriggerLabel(pipeline.TriggerWindow)
-	}
-	return components.TriggerLabel(pipeline.TriggerBreakEven)
+	return components.TriggerLabel(pipeline.OtherTrigger(a.Trigger))
 }
 
 // verb says in which direction the money would have gone.

@@ -66,22 +66,16 @@ func beamChat(folder string) (Conversation, error) {
 				return told, fmt.Errorf("source_chat_ids: %w", err)
 			}
 			evidence := numbers(sources, nil)
-			if at := slices.Index(told.Units, first(evidence)); at >= 0 && slices.Contains(orders, ability) {
-				told.order(ability, textOf(&told.Messages[at]))
+			if len(evidence) > 0 && slices.Contains(orders, ability) {
+				for _, at := range told.Places(evidence[:1]) {
+					told.order(ability, textOf(&told.Messages[at]))
+				}
 			}
 			slices.Sort(evidence)
 			told.ask(one.Question, ability, slices.Compact(evidence))
 		}
 	}
 	return told, nil
-}
-
-// first returns the first of some units, or -1.
-func first(units []int) int {
-	if len(units) == 0 {
-		return -1
-	}
-	return units[0]
 }
 
 // numbers returns all numbers in a value of JSON: sources are lists, or objects of lists.

@@ -137,8 +137,11 @@ func (m *Module) recover(ctx context.Context, question *question) (recovery, err
 			return back, err
 		}
 	}
+	if hidden.count == 0 {
+		return recovery{}, nil
+	}
 	words := strings.Join(plain(question.typed), "\n")
-	if words == "" || hidden.count == 0 {
+	if words == "" {
 		return recovery{}, nil
 	}
 	back, err := question.fromTalk(hidden, words)

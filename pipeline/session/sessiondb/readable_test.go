@@ -236,7 +236,7 @@ func TestWhatLiesOpenIsFoundUntilItIsSealed(t *testing.T) {
 }
 
 // S31: of a deleted workspace no row of any table is left.
-func TestOfADeletedWorkspaceNoRowIsLeft(t *testing.T) {
+func TestDeletedWorkspaceLeavesNoRows(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	keys := f.newKeys(t)
