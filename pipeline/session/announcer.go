@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	announceTimeout  = 2 * time.Second        // the store has so long for an announcement
-	announcePatience = 250 * time.Millisecond // an answer waits so long for it
-	announceWriters  = 4                      // workspaces that are written for at once
-	announceMost     = 512                    // lanes in one write
+	announceTimeout  = 2 * time.Second // the store has so long for an announcement
+	announcePatience = time.Second     // an answer waits so long for it
+	announceWriters  = 4               // workspaces that are written for at once
+	announceMost     = 512             // lanes in one write
 )
 
 // Announcing is what an Announcer writes to.
@@ -28,8 +28,10 @@ type Announcing interface {
 type Announcer struct {
 	store   Announcing
 	failed  func(error)
-	absence *Absence // of the store: nothing is announced then
+	absence *Absence // of the store: nobody waits for it then
 	writers chan struct{}
+	ctx     context.Context //nolint:containedctx // ends what is being written when Stop has waited long enough
+	cancel  context.CancelFunc
 
 	mu      sync.Mutex
 	waiting map[uuid.UUID]*announcement // by the workspaces that are being written for; nil while their queue is empty
@@ -44,7 +46,11 @@ type announcement struct {
 
 // NewAnnouncer returns an Announcer. failed, which may be nil, hears of writes that failed.
 func NewAnnouncer(store Announcing, absence *Absence, failed func(error)) *Announcer {
-	return &Announcer{store: store, absence: absence, failed: failed, writers: make(chan struct{}, announceWriters), waiting: make(map[uuid.UUID]*announcement)}
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Announcer{
+		store: store, absence: absence, failed: failed, writers: make(chan struct{}, announceWriters), ctx: ctx, cancel: cancel,
+		waiting: make(map[uuid.UUID]*announcement),
+	}
 }
 
 // Announced is an announcement on its way. Its zero value has nobody to wait for.
@@ -70,10 +76,10 @@ func (a Announced) Wait(ctx context.Context) {
 	}
 }
 
-// Announce begins to tell all processes of a request. It does not wait. A nil Announcer
-// tells nobody.
+// Announce begins to tell all processes of a request. It does not wait, and while the store
+// is away nobody else has to. A nil Announcer tells nobody.
 func (a *Announcer) Announce(seen Seen) Announced {
-	if a == nil || a.absence.Lasts() {
+	if a == nil {
 		return Announced{}
 	}
 	a.mu.Lock()
@@ -91,11 +97,20 @@ func (a *Announcer) Announce(seen Seen) Announced {
 	if !busy {
 		a.running.Go(func() { a.write(workspace) })
 	}
+	if a.absence.Lasts() {
+		return Announced{}
+	}
 	return Announced{done: next.done}
 }
 
-// Stop waits for what is being written. Nothing may be announced any more.
-func (a *Announcer) Stop() { a.running.Wait() }
+// Stop waits for what is being written, for announceTimeout at most. Nothing may be
+// announced any more.
+func (a *Announcer) Stop() {
+	late := time.AfterFunc(announceTimeout, a.cancel)
+	defer late.Stop()
+	a.running.Wait()
+	a.cancel()
+}
 
 // write writes what waits for a workspace until nothing does.
 func (a *Announcer) write(workspace uuid.UUID) {
@@ -118,13 +133,12 @@ func (a *Announcer) write(workspace uuid.UUID) {
 // tell writes one announcement.
 func (a *Announcer) tell(workspace uuid.UUID, batch *announcement) {
 	defer close(batch.done)
-	if a.absence.Lasts() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), announceTimeout)
+	ctx, cancel := context.WithTimeout(a.ctx, announceTimeout)
 	defer cancel()
 	err := a.store.Announce(ctx, workspace, batch.seen)
-	a.absence.Note(err)
+	if a.ctx.Err() == nil { // else it says nothing of the store
+		a.absence.Note(err)
+	}
 	if err != nil && a.failed != nil {
 		a.failed(err)
 	}

@@ -154,6 +154,22 @@ func TestReplicaCatchesUpWithWhatAnotherHasMade(t *testing.T) {
 	}
 }
 
+// While the store is away nobody waits for an announcement, but one that it takes all the
+// same is found: a question that took too long does not split sessions.
+func TestAnnouncementIsWrittenThoughNobodyWaitsForIt(t *testing.T) {
+	t.Parallel()
+	one, two, store := pair(t)
+	absence := session.NewAbsence(time.Now)
+	absence.Note(errAway)
+	announcer := session.NewAnnouncer(store, absence, nil)
+	one.resolver.Share(announcer)
+	first := one.say(t, session.Hint{}, "a")
+	announcer.Stop() // has written it
+	if second := two.say(t, session.Hint{}, "a B c"); second.ID != first.ID {
+		t.Errorf("the session goes on in lane %s, want %s", second.ID, first.ID)
+	}
+}
+
 // While one replica alone serves a lane nothing is asked, though others may.
 func TestReplicaThatServesALaneAloneAsksNobody(t *testing.T) {
 	t.Parallel()
