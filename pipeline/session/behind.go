@@ -60,8 +60,9 @@ func (r *Resolver) isStale(lane *Lane) bool {
 // remembers; it stays as it is while the store does not answer. update returns nil where the
 // caller has to look again: it holds no lane then.
 func (r *Resolver) update(ctx context.Context, known *Lane, met int, scope Scope, chain []conversation.Hash) (*Lane, int) {
+	length := len(chain) - 1
 	if r.absence.Lasts() {
-		return known, met
+		return known, known.unasked(met, length)
 	}
 	asking, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -77,7 +78,9 @@ func (r *Resolver) update(ctx context.Context, known *Lane, met int, scope Scope
 		r.absence.Note(err)
 	}
 	switch {
-	case err != nil || found == nil:
+	case err != nil:
+		return known, known.unasked(now, length)
+	case found == nil:
 		return known, now
 	case found.Lane == uuid.Nil: // it was deleted
 		r.lanes.Invalidate(known.ID)

@@ -17,8 +17,9 @@ import (
 type watchedStore struct {
 	*session.Memory
 
-	looks atomic.Int64
-	fails atomic.Bool
+	looks     atomic.Int64
+	fails     atomic.Bool
+	readsFail atomic.Bool // of lanes as a whole
 }
 
 var errAway = fmt.Errorf("%w: as the test has it", session.ErrAway)
@@ -34,7 +35,7 @@ func (s *watchedStore) Stands(ctx context.Context, workspace uuid.UUID, heads []
 
 // Find implements session.Store.
 func (s *watchedStore) Find(ctx context.Context, workspace uuid.UUID, heads []conversation.Hash) (session.Found, error) {
-	if s.fails.Load() {
+	if s.fails.Load() || s.readsFail.Load() {
 		return session.Found{}, errAway
 	}
 	return s.Memory.Find(ctx, workspace, heads)
@@ -208,6 +209,36 @@ func TestLaneIsUsedWhileTheStoreFails(t *testing.T) {
 	defer held.Unlock()
 	if projection := held.Projection(chain); held != lane || projection == nil || projection.Number != made.Number {
 		t.Errorf("lane %s with projection %+v once the store answers", held.ID, projection)
+	}
+}
+
+// A replica that has heard how far others have come with a lane, and cannot ask where its
+// history goes on, stays in the lane. A history that leaves what it has served itself is a fork.
+func TestLaneThatWentOnElsewhereIsNotLeftWhileTheStoreFails(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"the first request fails", "the second is not asked"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			one, two, store := pair(t)
+			hint := session.Hint{}
+			lane := one.say(t, hint, "a B c")
+			two.epoch(t, "a B c D e", 3)
+			two.say(t, hint, "a B c D e F g")
+			store.readsFail.Store(true)
+			if name == "the second is not asked" {
+				one.resolver.Heed(session.NewAbsence(time.Now))
+				messages := history("a B c D e F g")
+				if _, err := one.resolver.Peek(t.Context(), one.scope, messages, session.Chain(one.scope, hint, messages), ""); err != nil {
+					t.Error(err)
+				}
+			}
+			if next := one.say(t, hint, "a B c D e F g H i"); next.ID != lane.ID {
+				t.Errorf("the session goes on in lane %s, a fork of %s at %d, want %s", next.ID, next.Parent, next.ForkAt, lane.ID)
+			}
+			if fork := one.say(t, hint, "a B c X"); fork.Parent != lane.ID || fork.ForkAt != 3 {
+				t.Errorf("a history that leaves is lane %s, a fork of %s at %d", fork.ID, fork.Parent, fork.ForkAt)
+			}
+		})
 	}
 }
 

@@ -36,7 +36,8 @@ type Lane struct {
 	Kind      Kind
 
 	mu          lock
-	tip         int          // messages of the newest request
+	tip         int          // messages of the request that went furthest
+	served      int          // messages of the request to this process that went furthest
 	projections []Projection // oldest first
 	summaries   []Summary    // oldest first
 	inserts     []Insert     // by number

@@ -181,7 +181,7 @@ func (r *Resolver) join(lane *Lane, met int, id uuid.UUID, scope Scope, hint Hin
 		lane = leave(lane, met, messages, chain, scope, hint)
 		lane.checked(r.missed.Load())
 	}
-	lane.tip = max(lane.tip, length)
+	lane.tip, lane.served = max(lane.tip, length), max(lane.served, length)
 	r.lanes.Set(lane.ID, lane)
 	if !aside || lane.ForkAt < length { // or it is the conversation's
 		r.heads.Set(chain[length], head{lane: lane.ID, position: length})

@@ -40,6 +40,17 @@ func (l *Lane) catchUp(now Standing) (current bool) {
 	return own.Projection >= now.Projection && own.Insert >= now.Insert
 }
 
+// unasked returns how many messages of a history with length messages are taken to be the
+// lane's while the store cannot be asked. This process knows met of them; where other
+// processes have served more of the lane since, the history is taken to go on from there. One
+// that does not is found by the recorder. The caller holds the lane.
+func (l *Lane) unasked(met, length int) int {
+	if met < l.served { // it goes on from an earlier request to this process
+		return met
+	}
+	return max(met, min(l.tip, length))
+}
+
 // absorb takes over what is stored of the lane, which this process remembers in an older
 // state. What the store has not been told yet stays. The caller holds the lane.
 func (l *Lane) absorb(found *Found) {
