@@ -2,9 +2,11 @@ package rehydrator
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"palimpsest/pipeline/archive/search"
+	"palimpsest/pipeline/conversation"
 )
 
 // What answers a plain question, one that refers to nothing said before: where people ask
@@ -12,7 +14,7 @@ import (
 // come from make bench-memory on the published sets, and on what people type in the middle of
 // coding sessions, where next to nothing should come back.
 const (
-	plainShare  = 0.36  // of the setting similarityThreshold, which the best document must reach
+	plainShare  = 0.36  // of the setting similarityThreshold, which the best document must reach where nothing but talk is
 	besideShare = 0.4   // of the best document's score, which others must reach
 	plainTokens = 1_000 // of the block at most
 	leastWanted = 3     // terms that a question must have
@@ -57,7 +59,11 @@ func (q *question) fromTalk(hidden part, words string) ([]found, error) {
 		return nil, err
 	}
 	matches := search.NewMemory(documentsOf(turns)).Search(asked, 0, mostMatches)
-	if len(matches) == 0 || matches[0].Score < plainShare*config.SimilarityThreshold {
+	least := config.SimilarityThreshold
+	if !q.hasCalls() {
+		least *= plainShare
+	}
+	if len(matches) == 0 || matches[0].Score < least {
 		return nil, nil
 	}
 	var back []found
@@ -79,4 +85,10 @@ func (q *question) fromTalk(hidden part, words string) ([]found, error) {
 		}
 	}
 	return back, nil
+}
+
+// hasCalls reports whether the model has called tools before: then it can look again, and what
+// was said of files and commands may have changed since.
+func (q *question) hasCalls() bool {
+	return slices.ContainsFunc(q.exchange.Digests[:q.newest], func(d conversation.Digest) bool { return d.Flags.Has(conversation.HasResult) })
 }

@@ -60,10 +60,37 @@ func TestPlainQuestionsBringNoCallsBack(t *testing.T) {
 	if text, items := process(t, exchange, nil); text != "" {
 		t.Errorf("a message that says less than a call is brought back: %q", items)
 	}
-	messages := append([]conversation.Message{said(conversation.User, "The importer has 4711 retries in its config.")}, talk()...)
-	exchange = compressed(t, newCounter(t), codec, bodyOf(t, messages, "How many retries has the importer in its config?"), len(messages)-5)
-	if _, items := process(t, exchange, nil); len(items) == 0 || items[0] != "#0" {
-		t.Errorf("brought back %q", items)
+}
+
+// Where the model has called tools it can look again: what was said must answer closely. In a
+// mere talk a question brings back what answers half of it.
+func TestPlainQuestionsAskMoreOfWhatWasSaidBesideCalls(t *testing.T) {
+	t.Parallel()
+	message := said(conversation.User, "The roof of the shed has 12 beams and a cover of slate.")
+	for typed, want := range map[string][2]bool{
+		"What cover has the roof of the shed?":       {true, true},
+		"How many beams has the roof of the garage?": {true, false},
+	} {
+		for i, messages := range [][]conversation.Message{chat(), talk()} {
+			messages = append([]conversation.Message{message}, messages...)
+			exchange := compressed(t, newCounter(t), codec, bodyOf(t, messages, typed), len(messages)-2)
+			_, items := process(t, exchange, nil)
+			if isBack := len(items) > 0 && items[0] == "#0"; isBack != want[i] {
+				t.Errorf("conversation %d: %q brings %q back", i, typed, items)
+			}
+		}
+	}
+}
+
+// A name that stands in compressed messages as a part of a longer one brings nothing back.
+func TestPartsOfNamesBringNothingBack(t *testing.T) {
+	t.Parallel()
+	messages := append([]conversation.Message{said(conversation.User, "The pictures are in shop/docs/architecture.html/pages.")}, chat()...)
+	for typed, want := range map[string]bool{"Move it to docs/architecture, please.": false, "Tidy shop/docs/architecture.html/pages up.": true} {
+		exchange := compressed(t, newCounter(t), codec, bodyOf(t, messages, typed), len(messages)-2)
+		if text, items := process(t, exchange, nil); (text != "") != want {
+			t.Errorf("%q brings %q back", typed, items)
+		}
 	}
 }
 

@@ -91,6 +91,10 @@ func (p *part) holding(names []string) part {
 // a name in more of them is what the whole conversation is about.
 const mostHolding = 6
 
+// namesShare is the score that a document which holds one of the names must reach: else the
+// letters stand in it by chance, as "agent/session" may mean either.
+const namesShare = 0.2
+
 // holders counts the request's messages before the newest that hold a name as it stands in
 // JSON, up to most: of those that the part has, or of the others.
 func (p *part) holders(quoted []byte, own bool, most int) int {

@@ -159,7 +159,7 @@ func (m *Module) referred(ctx context.Context, question *question, hidden part) 
 	}
 	if absent := question.absent(hidden); len(absent) > 0 {
 		words := strings.Join(absent, "\n")
-		found, _, err := question.fromBody(hidden.holding(absent), words, 0)
+		found, _, err := question.fromBody(hidden.holding(absent), words, namesShare)
 		if err != nil || len(found) > 0 {
 			return recovery{found, words, "name"}, false, err
 		}
