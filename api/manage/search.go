@@ -31,6 +31,7 @@ type hitJSON struct {
 	At      time.Time `json:"at"`
 	Tools   []string  `json:"tools"`
 	Paths   []string  `json:"paths"`
+	Matched []string  `json:"matched"`
 	Snippet string    `json:"snippet"`
 }
 
@@ -65,7 +66,7 @@ func (s *server) search(c echo.Context, who caller) error {
 	for i, hit := range hits {
 		data[i] = hitJSON{
 			Session: hit.Session, Lane: hit.Lane, From: hit.From, To: hit.To, Score: hit.Score, At: hit.At,
-			Tools: append([]string{}, hit.Tools...), Paths: append([]string{}, hit.Paths...), Snippet: hit.Snippet,
+			Tools: append([]string{}, hit.Tools...), Paths: append([]string{}, hit.Paths...), Matched: append([]string{}, hit.Matched...), Snippet: hit.Snippet,
 		}
 	}
 	return answerPage(c, data, "")

@@ -36,7 +36,8 @@ type Hit struct {
 	Score         float64 // share of the query's weight that the document holds, or its cosine to the query; 0 to 1
 	At            time.Time
 	Tools, Paths  []string
-	Snippet       string // lines of the original around the match
+	Matched       []string // words of the original that were asked for, what was wanted most first
+	Snippet       string   // lines of the original around the match
 }
 
 // Searcher finds messages in the archive of one workspace.

@@ -1,9 +1,11 @@
 package memorybench
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"palimpsest/pipeline/archive/search"
 	"palimpsest/pipeline/conversation"
@@ -41,17 +43,19 @@ type Bench struct {
 	lanes map[string]*search.Memory
 	whole *search.Memory // of all sessions together
 	bases map[string]int // where each session begins in whole
+
+	titles map[string]string
 }
 
 // New returns a bench on a set. count counts the tokens of a text.
 func New(set *Recorded, count func(string) int) *Bench {
-	b := &Bench{set: set, count: count, lanes: map[string]*search.Memory{}, bases: map[string]int{}}
+	b := &Bench{set: set, count: count, lanes: map[string]*search.Memory{}, bases: map[string]int{}, titles: map[string]string{}}
 	var all []search.Document
 	base := 0
 	for _, id := range set.ids() {
 		messages := set.Sessions[id]
 		b.lanes[id] = search.NewMemory(search.Documents(0, messages))
-		b.bases[id] = base
+		b.bases[id], b.titles[id] = base, title(messages)
 		all = append(all, search.Documents(base, messages)...)
 		base += len(messages)
 	}
@@ -69,7 +73,8 @@ func (b *Bench) Run() []Row {
 		b.measure("a file read before", b.set.Rereads, pair, described, 0.90),
 		b.measure("the same, by the path alone", b.set.Rereads, pair, byPath, 0),
 		b.measure("a message that refers back", b.set.Refs, anyOf, described, 0.80),
-		b.everywhere("what a tool printed, in all sessions together", b.set.Tools),
+		b.everywhere("what a tool printed, in all sessions together", b.set.Tools, described),
+		b.everywhere("the same, with the session named", b.set.Tools, b.inSession),
 	}
 }
 
@@ -114,18 +119,52 @@ func (b *Bench) measure(name string, asks []Ask, holds func(span, []int) bool, t
 	return row
 }
 
+// inSession asks a tool question and names its session by half of its title.
+func (b *Bench) inSession(ask *Ask) string {
+	words := strings.Fields(strings.ReplaceAll(b.titles[ask.Session], `"`, ""))
+	return fmt.Sprintf("In the session about %q: %s", strings.Join(words[:(len(words)+1)/2], " "), ask.Text())
+}
+
 // everywhere looks in all sessions, each as a whole.
-func (b *Bench) everywhere(name string, asks []Ask) Row {
+func (b *Bench) everywhere(name string, asks []Ask, text func(*Ask) string) Row {
 	row := Row{Name: name, Asks: len(asks)}
 	for i := range asks {
 		ask := &asks[i]
 		base := b.bases[ask.Session]
 		evidence := []int{ask.Evidence[0] + base, ask.Evidence[1] + base}
-		hits := spans(b.whole.Search(search.Ask(ask.Text()), 0, 10*looked))
+		question, where := search.Locate(text(ask), time.Time{})
+		matches := b.whole.Search(search.Ask(question), 0, search.MostLending)
+		gained := func(m *search.Match) float64 { return m.Rank * where.Gain(b.titleAt(m.Document.From), time.Time{}) }
+		slices.SortStableFunc(matches, func(x, y search.Match) int { return cmp.Compare(gained(&y), gained(&x)) })
+		hits := spans(matches)
 		row.note(slices.IndexFunc(hits, func(hit span) bool { return pair(hit, evidence) }))
 	}
 	return row
 }
+
+// titleAt returns the title of the session that has a message of all.
+func (b *Bench) titleAt(message int) string {
+	for id, base := range b.bases {
+		if base <= message && message < base+len(b.set.Sessions[id]) {
+			return b.titles[id]
+		}
+	}
+	return ""
+}
+
+// title is a session's: the beginning of the first text that a person typed.
+func title(messages []conversation.Message) string {
+	for i := range messages {
+		if text, isTyped := typedIn(&messages[i]); isTyped {
+			line, _, _ := strings.Cut(text, "\n")
+			return line[:min(len(line), longestTitle)]
+		}
+	}
+	return ""
+}
+
+// longestTitle is the most bytes of a session's title.
+const longestTitle = 120
 
 func (r *Row) note(place int) {
 	if place < 0 {

@@ -179,6 +179,9 @@ func hitPath(hit *archive.Hit) string {
 	return paths.With(paths.Session(hit.Session), "lane", hit.Lane.String(), "m", strconv.Itoa(hit.From))
 }
 
+// matched says why a hit is one.
+func matched(hit *archive.Hit) string { return strings.Join(hit.Matched, ", ") }
+
 // hitWords says where a hit stands.
 func hitWords(hit *archive.Hit) string {
 	words := "Session " + hit.Session.String()[:8] + ", message " + strconv.Itoa(hit.From+1)

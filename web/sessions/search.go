@@ -33,6 +33,7 @@ type found struct {
 type hit struct {
 	Title, Snippet, Path string
 	Files                string
+	Matched              string // words that were asked for
 	At                   time.Time
 }
 
@@ -105,6 +106,7 @@ func (h *Handler) titled(ctx context.Context, workspace tenants.WorkspaceID, fil
 		shown = append(shown, hit{
 			Title: row{Overview: detail.Overview}.title(), Snippet: render.Visible(of.Snippet), At: of.At,
 			Files: render.Visible(strings.Join(of.Paths[:min(len(of.Paths), 3)], ", ")), Path: paths.Message(of.Session, of.Lane, of.From),
+			Matched: render.Visible(strings.Join(of.Matched, ", ")),
 		})
 	}
 	return shown, nil

@@ -27,6 +27,8 @@ const (
 	partsOfHit = 4
 	// snippetBytes bounds a snippet.
 	snippetBytes = 400
+	// mostMatched bounds the words by which a hit tells why it is one.
+	mostMatched = 8
 )
 
 // Search returns the documents that answer a query, best first. Documents of the same
@@ -34,7 +36,8 @@ const (
 // what they are and how rare they are in what is searched) that the best of them holds,
 // or with embeddings its cosine to the query where that is more.
 func (x *Index) Search(ctx context.Context, workspace uuid.UUID, query archive.Query) ([]archive.Hit, error) {
-	question := search.Ask(query.Text)
+	text, where := search.Locate(query.Text, time.Now().UTC())
+	question := search.Ask(text)
 	if query.Path != "" && len(question.Wanted) == 0 {
 		question = search.Ask(query.Path)
 	}
@@ -43,7 +46,7 @@ func (x *Index) Search(ctx context.Context, workspace uuid.UUID, query archive.Q
 	}
 	limit := cmp.Or(max(query.Limit, 0), archive.DefaultHits)
 	limit = min(limit, archive.MaxHits)
-	hits, err := x.find(ctx, workspace, &query, question, limit)
+	hits, err := x.find(ctx, workspace, &query, asked{question, where}, limit)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
@@ -102,7 +105,7 @@ type foundHit struct {
 
 // find returns the hits without what is shown of them: more than limit, if there are more,
 // for some may turn out to be recalls.
-func (x *Index) find(ctx context.Context, workspace uuid.UUID, query *archive.Query, question search.Question, limit int) ([]foundHit, error) {
+func (x *Index) find(ctx context.Context, workspace uuid.UUID, query *archive.Query, question asked, limit int) ([]foundHit, error) {
 	var near, text []rankedDocument
 	group, searching := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -144,10 +147,25 @@ func join(hits []foundHit, hit archive.Hit) []foundHit {
 }
 
 // ranked returns the documents that hold most of what is asked, best first.
-func (x *Index) ranked(ctx context.Context, workspace uuid.UUID, query *archive.Query, question search.Question, most int) ([]rankedDocument, error) {
+func (x *Index) ranked(ctx context.Context, workspace uuid.UUID, query *archive.Query, question asked, most int) ([]rankedDocument, error) {
 	if len(question.Wanted) == 0 {
 		return nil, nil
 	}
+	ranked, err := x.best(ctx, workspace, query, question.Question, most)
+	if err != nil {
+		return nil, err
+	}
+	if ranked, err = x.located(ctx, workspace, query, question, most, ranked); err != nil {
+		return nil, err
+	}
+	search.Lend(ranked, func(d *rankedDocument) search.Ranked {
+		return search.Ranked{Lane: d.Lane, From: d.From, To: d.To, Rank: d.rank}
+	})
+	return ranked[:min(most, len(ranked))], nil
+}
+
+// best returns the documents that hold most of a question, best first.
+func (x *Index) best(ctx context.Context, workspace uuid.UUID, query *archive.Query, question search.Question, most int) ([]rankedDocument, error) {
 	arguments, err := x.arguments(ctx, workspace, query, question, max(most, search.MostLending))
 	if err != nil {
 		return nil, err
@@ -168,10 +186,7 @@ func (x *Index) ranked(ctx context.Context, workspace uuid.UUID, query *archive.
 		}
 		return rows.Err()
 	})
-	search.Lend(ranked, func(d *rankedDocument) search.Ranked {
-		return search.Ranked{Lane: d.Lane, From: d.From, To: d.To, Rank: d.rank}
-	})
-	return ranked[:min(most, len(ranked))], err
+	return ranked, err
 }
 
 // arguments are those of search_documents.
@@ -256,6 +271,7 @@ func (x *Index) show(ctx context.Context, workspace uuid.UUID, hit *archive.Hit,
 		return false, err
 	}
 	messages, isRecall = search.WithoutRecalls(messages)
+	hit.Matched = search.Matched(messages, question, mostMatched)
 	for _, document := range search.Documents(hit.From, messages) {
 		isRecall = isRecall && (document.From != hit.From || document.To != hit.To)
 		if document.Tool != "" && !slices.Contains(hit.Tools, document.Tool) {

@@ -288,3 +288,29 @@ func Snippet(messages []conversation.Message, question Question, bytes int) stri
 	}
 	return text
 }
+
+// Matched returns the words of messages that a question asks for, as they stand there, each
+// once: those that it wants most first.
+func Matched(messages []conversation.Message, question Question, most int) []string {
+	words := make([]string, len(question.Wanted))
+	places := map[string]int{}
+	for i, term := range question.Wanted {
+		places[term.Text] = i
+	}
+	for _, document := range Documents(0, messages) {
+		eachRun(document.text(), func(r run) {
+			r.terms(func(term string) {
+				if place, wanted := places[term]; wanted && words[place] == "" {
+					words[place] = r.text
+				}
+			})
+		})
+	}
+	var found []string
+	for _, word := range words {
+		if word != "" && len(found) < most && !slices.Contains(found, word) {
+			found = append(found, word)
+		}
+	}
+	return found
+}

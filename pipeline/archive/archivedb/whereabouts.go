@@ -1,0 +1,120 @@
+package archivedb
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/archive/search"
+)
+
+const (
+	// mostTitles is among how many sessions, those used last, one is looked for by its title.
+	mostTitles = 5000
+	// mostNamed bounds the sessions that a question is taken to name, and leastNamed is the
+	// share of the named words that their titles hold.
+	mostNamed  = 3
+	leastNamed = 0.5
+)
+
+const sqlTitles = `SELECT id, title FROM sessions WHERE workspace_id = $1 AND ($2::uuid IS NULL OR api_key_id = $2) ORDER BY last_at DESC, id DESC LIMIT $3`
+
+// asked is what a query asks for, and where and when it says that it was.
+type asked struct {
+	search.Question
+
+	where search.Whereabouts
+}
+
+// located returns documents, with those of the session and the time that the question names, and
+// with what they gain by standing there, best first.
+func (x *Index) located(ctx context.Context, workspace uuid.UUID, query *archive.Query, question asked, most int, ranked []rankedDocument) ([]rankedDocument, error) {
+	where := &question.where
+	var places []archive.Query
+	if where.NamesTime() && query.Since.IsZero() && query.Until.IsZero() {
+		within := *query
+		within.Since, within.Until = where.From, where.To
+		places = append(places, within)
+	}
+	var sessions map[uuid.UUID]string
+	if where.NamesSession() && query.Session == uuid.Nil && query.Lane == uuid.Nil {
+		var err error
+		if sessions, err = x.sessionsNamed(ctx, workspace, query, where); err != nil {
+			return nil, err
+		}
+		for session := range sessions {
+			within := *query
+			within.Session = session
+			places = append(places, within)
+		}
+	}
+	if len(places) == 0 {
+		return ranked, nil
+	}
+	// What is rare depends on what is searched: a rank in a place tells nothing beside others,
+	// while a score does.
+	scale := 1.0
+	if len(ranked) > 0 && ranked[0].Score > 0 {
+		scale = ranked[0].rank / ranked[0].Score
+	}
+	known := make(map[vectorPlace]bool, len(ranked))
+	for i := range ranked {
+		known[ranked[i].place()] = true
+	}
+	for i := range places {
+		there, err := x.best(ctx, workspace, &places[i], question.Question, most)
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range there {
+			if place := one.place(); !known[place] {
+				known[place] = true
+				one.rank = one.Score * scale
+				ranked = append(ranked, one)
+			}
+		}
+	}
+	for i := range ranked {
+		one := &ranked[i]
+		one.rank *= where.Gain(sessions[one.Session], one.At)
+	}
+	slices.SortFunc(ranked, func(a, b rankedDocument) int {
+		return cmp.Or(cmp.Compare(b.rank, a.rank), b.At.Compare(a.At), bytes.Compare(a.Lane[:], b.Lane[:]), cmp.Compare(a.From, b.From), cmp.Compare(a.part, b.part))
+	})
+	return ranked, nil
+}
+
+// sessionsNamed returns the sessions that a question names, with their titles.
+func (x *Index) sessionsNamed(ctx context.Context, workspace uuid.UUID, query *archive.Query, where *search.Whereabouts) (map[uuid.UUID]string, error) {
+	titles := map[uuid.UUID]string{}
+	var ids []uuid.UUID // those used last first
+	err := x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlTitles, workspace, orNull(query.APIKey), mostTitles)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var id uuid.UUID
+			var title string
+			if err := rows.Scan(&id, &title); err != nil {
+				return err
+			}
+			if where.Names(title) >= leastNamed {
+				titles[id] = title
+				ids = append(ids, id)
+			}
+		}
+		return rows.Err()
+	})
+	slices.SortStableFunc(ids, func(a, b uuid.UUID) int { return cmp.Compare(where.Names(titles[b]), where.Names(titles[a])) })
+	ids = ids[:min(len(ids), mostNamed)]
+	maps.DeleteFunc(titles, func(id uuid.UUID, _ string) bool { return !slices.Contains(ids, id) })
+	return titles, err
+}

@@ -1,0 +1,210 @@
+package search
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Whereabouts are what a question says of where and when something was said: the words by
+// which it names a session, and a span of time. What it does not say is zero.
+type Whereabouts struct {
+	session  []string // terms
+	From, To time.Time
+}
+
+// What a document gains in rank by standing where the question says: enough to decide between
+// calls that are alike, and not enough to lift what is about something else.
+const (
+	sessionGain = 0.5
+	timeGain    = 0.25
+)
+
+// inSession finds where a text names a session.
+var inSession = regexp.MustCompile(`(?i)\b(?:in|from|during|of) (?:the|my|our|that) (?:[a-z]+ )?(?:session|conversation|chat|thread)s? (?:about|called|named|titled|on|with)\s*:?\s*` +
+	`(?:` + quotedName + `|([^\n,.;:?!]+))[,:]?`)
+
+// quotedName is a name in quotation marks.
+const quotedName = "\"([^\"\n]+)\"|“([^”\n]+)”|«([^»\n]+)»|`([^`\n]+)`"
+
+// Locate reads out of a text at a time where and when what it asks for was said, and returns
+// the text without a session's name in quotation marks, which is not what is looked for. Days
+// and weeks are those of now's time zone; weeks begin on Monday.
+func Locate(text string, now time.Time) (rest string, where Whereabouts) {
+	rest = text
+	if match := inSession.FindStringSubmatch(text); match != nil {
+		name := strings.Join(match[1:], "")
+		eachTerm(name, func(term string) {
+			if !isCommon(term) && !isLetter(term) && !slices.Contains(where.session, term) {
+				where.session = append(where.session, term)
+			}
+		})
+		if match[len(match)-1] == "" {
+			rest = strings.TrimSpace(strings.Replace(text, match[0], " ", 1))
+		}
+	}
+	if strings.TrimSpace(rest) == "" {
+		rest = text
+	}
+	where.From, where.To = span(rest, now)
+	return rest, where
+}
+
+// NamesSession reports whether the question names a session.
+func (w *Whereabouts) NamesSession() bool { return len(w.session) > 0 }
+
+// NamesTime reports whether the question names a time.
+func (w *Whereabouts) NamesTime() bool { return !w.From.IsZero() }
+
+// Names reports how far a session with a title is the one that the question names: the share
+// of the named words that the title holds.
+func (w *Whereabouts) Names(title string) float64 {
+	if len(w.session) == 0 {
+		return 0
+	}
+	held := map[string]bool{}
+	eachTerm(title, func(term string) { held[term] = true })
+	count := 0
+	for _, term := range w.session {
+		if held[term] {
+			count++
+		}
+	}
+	return float64(count) / float64(len(w.session))
+}
+
+// Holds reports whether the question names a time and at lies in it.
+func (w *Whereabouts) Holds(at time.Time) bool {
+	return w.NamesTime() && !at.Before(w.From) && at.Before(w.To)
+}
+
+// Gain returns what to multiply the rank of a document with that was said at a time in a
+// session with a title.
+func (w *Whereabouts) Gain(title string, at time.Time) float64 {
+	gain := 1 + sessionGain*w.Names(title)
+	if w.Holds(at) {
+		gain *= 1 + timeGain
+	}
+	return gain
+}
+
+const monthNames = `(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?`
+
+var (
+	dayWritten  = regexp.MustCompile(`\b(\d{4})-(\d{2})-(\d{2})\b`)
+	dayOfMonth  = regexp.MustCompile(`\b` + monthNames + ` (\d{1,2})(?:st|nd|rd|th)?(?:,? (\d{4}))?\b`)
+	monthsDay   = regexp.MustCompile(`\b(\d{1,2})(?:st|nd|rd|th)? (?:of )?` + monthNames + `(?:,? (\d{4}))?\b`)
+	wholeMonth  = regexp.MustCompile(`\b(?:in|during|last|since) ` + monthNames + `(?:,? (\d{4}))?(?:[^ \w]|\s|$)`)
+	ago         = regexp.MustCompile(`(?i)\b(\d{1,3}|an?|one|two|three|four|five|six|seven) (hour|day|week|month)s? ago\b`)
+	pastNamed   = regexp.MustCompile(`(?i)\b(?:(today|this morning|this afternoon)|(yesterday|last night)|(?:(this|last|past) (week|month)))\b`)
+	weekdayName = regexp.MustCompile(`\b(?:on|last|this|from) (Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b`)
+)
+
+// span returns the time that a text names, up to and without to; zero times if it names none.
+func span(text string, now time.Time) (from, to time.Time) {
+	year, month, day := now.Date()
+	on := func(year int, month time.Month, day int) (time.Time, time.Time) {
+		from := time.Date(year, month, day, 0, 0, 0, 0, now.Location())
+		return from, from.AddDate(0, 0, 1)
+	}
+	if match := dayWritten.FindStringSubmatch(text); match != nil {
+		return on(number(match[1]), time.Month(number(match[2])), number(match[3]))
+	}
+	if match := dayOfMonth.FindStringSubmatch(text); match != nil {
+		return on(yearOf(match[3], monthOf(match[1]), now), monthOf(match[1]), number(match[2]))
+	}
+	if match := monthsDay.FindStringSubmatch(text); match != nil {
+		return on(yearOf(match[3], monthOf(match[2]), now), monthOf(match[2]), number(match[1]))
+	}
+	if match := wholeMonth.FindStringSubmatch(text); match != nil {
+		from, _ = on(yearOf(match[2], monthOf(match[1]), now), monthOf(match[1]), 1)
+		return from, from.AddDate(0, 1, 0)
+	}
+	if match := weekdayName.FindStringSubmatch(text); match != nil {
+		back := (int(now.Weekday()) - weekdayOf(match[1]) + 7) % 7
+		if back == 0 {
+			back = 7
+		}
+		return on(year, month, day-back)
+	}
+	if match := ago.FindStringSubmatch(text); match != nil {
+		return before(now, amount(match[1]), strings.ToLower(match[2]))
+	}
+	match := pastNamed.FindStringSubmatch(text)
+	switch {
+	case match == nil:
+		return time.Time{}, time.Time{}
+	case match[1] != "":
+		return on(year, month, day)
+	case match[2] != "":
+		return on(year, month, day-1)
+	}
+	return unitOf(now, strings.EqualFold(match[3], "this"), strings.ToLower(match[4]))
+}
+
+// unitOf returns the week or month that now is in, or the one before.
+func unitOf(now time.Time, isThis bool, unit string) (from, to time.Time) {
+	year, month, day := now.Date()
+	weeks, months := 0, 1
+	from = time.Date(year, month, 1, 0, 0, 0, 0, now.Location())
+	if unit == "week" {
+		weeks, months = 7, 0
+		from = time.Date(year, month, day-(int(now.Weekday())+6)%7, 0, 0, 0, 0, now.Location())
+	}
+	if !isThis {
+		from = from.AddDate(0, -months, -weeks)
+	}
+	return from, from.AddDate(0, months, weeks)
+}
+
+// before returns the time around so many units ago: half a unit to both sides of weeks and
+// months, the day of days, an hour to both sides of hours.
+func before(now time.Time, count int, unit string) (from, to time.Time) {
+	switch unit {
+	case "hour":
+		at := now.Add(-time.Duration(count) * time.Hour)
+		return at.Add(-time.Hour), at.Add(time.Hour)
+	case "day":
+		year, month, day := now.Date()
+		from = time.Date(year, month, day-count, 0, 0, 0, 0, now.Location())
+		return from, from.AddDate(0, 0, 1)
+	case "week":
+		at := now.AddDate(0, 0, -7*count)
+		return at.AddDate(0, 0, -4), at.AddDate(0, 0, 4)
+	}
+	at := now.AddDate(0, -count, 0)
+	return at.AddDate(0, 0, -15), at.AddDate(0, 0, 15)
+}
+
+// yearOf returns the year that is written, or that of the newest such month.
+func yearOf(written string, month time.Month, now time.Time) int {
+	switch {
+	case written != "":
+		return number(written)
+	case month > now.Month():
+		return now.Year() - 1
+	}
+	return now.Year()
+}
+
+func monthOf(name string) time.Month {
+	return time.Month(strings.Index("JanFebMarAprMayJunJulAugSepOctNovDec", name)/3 + 1)
+}
+
+func weekdayOf(name string) int {
+	return slices.Index([]string{"Sun", "Mon", "Tues", "Wednes", "Thurs", "Fri", "Satur"}, name)
+}
+
+func amount(word string) int {
+	if place := slices.Index([]string{"", "one", "two", "three", "four", "five", "six", "seven"}, strings.ToLower(word)); place > 0 {
+		return place
+	}
+	return max(number(word), 1) // "a", "an"
+}
+
+func number(digits string) int {
+	value, _ := strconv.Atoi(digits) // 0 if there are none
+	return value
+}
