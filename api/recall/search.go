@@ -35,10 +35,10 @@ type searchOutput struct {
 }
 
 type hitOutput struct {
-	Pointer string   `json:"pointer"         jsonschema:"for recall_get"`
+	Pointer string   `json:"pointer"           jsonschema:"for recall_get"`
 	Session string   `json:"session"`
 	At      string   `json:"at"`
-	Score   float64  `json:"score"           jsonschema:"0 to 1: how much of the query it holds"`
+	Score   float64  `json:"score"             jsonschema:"0 to 1: how much of the query it holds"`
 	Tools   []string `json:"tools,omitempty"`
 	Paths   []string `json:"paths,omitempty"`
 	Matched []string `json:"matched,omitempty" jsonschema:"words of the query that it holds, as they stand there"`

@@ -28,7 +28,7 @@ type Announcing interface {
 type Announcer struct {
 	store   Announcing
 	failed  func(error)
-	absence *Absence // of the store: nobody waits for it then
+	absence *Absence // of the store: no answer waits for it then
 	writers chan struct{}
 	ctx     context.Context //nolint:containedctx // ends what is being written when Stop has waited long enough
 	cancel  context.CancelFunc
@@ -77,7 +77,7 @@ func (a Announced) Wait(ctx context.Context) {
 }
 
 // Announce begins to tell all processes of a request. It does not wait, and while the store
-// is away nobody else has to. A nil Announcer tells nobody.
+// is away no answer has to. A nil Announcer does nothing.
 func (a *Announcer) Announce(seen Seen) Announced {
 	if a == nil {
 		return Announced{}

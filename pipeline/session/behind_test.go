@@ -155,9 +155,9 @@ func TestReplicaCatchesUpWithWhatAnotherHasMade(t *testing.T) {
 	}
 }
 
-// While the store is away nobody waits for an announcement, but one that it takes all the
+// While the store is away no answer waits for an announcement, but one that it takes all the
 // same is found: a question that took too long does not split sessions.
-func TestAnnouncementIsWrittenThoughNobodyWaitsForIt(t *testing.T) {
+func TestAnnouncementIsWrittenThoughNoAnswerWaitsForIt(t *testing.T) {
 	t.Parallel()
 	one, two, store := pair(t)
 	absence := session.NewAbsence(time.Now)

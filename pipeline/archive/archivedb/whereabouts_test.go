@@ -52,8 +52,8 @@ func TestACallIsFoundInTheSessionAndAtTheTimeThatAreNamed(t *testing.T) {
 			entry(2*i+1, result(fmt.Sprint("x", i), "ok")))
 	}
 	f.indexed(t)
-	run := func(print string) [][]byte {
-		return [][]byte{call("a", "Bash", map[string]any{"command": "go test ./...", "description": "Run all tests"}), result("a", print)}
+	run := func(printed string) [][]byte {
+		return [][]byte{call("a", "Bash", map[string]any{"command": "go test ./...", "description": "Run all tests"}), result("a", printed)}
 	}
 	parser := f.addSession(t, "Fix the flaky parser", 40, run("FAIL parser")...)
 	exporter := f.addSession(t, "Speed the exporter up", 2, run("FAIL exporter")...)
