@@ -204,7 +204,8 @@ func amount(word string) int {
 	return max(number(word), 1) // "a", "an"
 }
 
+// number returns 0 where there are no digits.
 func number(digits string) int {
-	value, _ := strconv.Atoi(digits) // 0 if there are none
+	value, _ := strconv.Atoi(digits)
 	return value
 }
