@@ -43,9 +43,8 @@ func (s *Server) recordAgain(event *Event, codec wire.Codec, written *prompt.Pro
 	seen := written.Lane.Seen(written.Exchange.Scope, event.Model, event.At)
 	seen.Client, seen.Position, seen.Head = event.Client, event.position, written.Exchange.Chain[event.position]
 	seen.Exchanges, seen.TokensBefore, seen.TokensAfter = 1, event.Report.Before, event.Report.After
-	if answer := tap.Answer(); len(answer.Messages) > 0 {
-		seen.Answer = answer.Messages[0]
-	}
+	answer := tap.Answer()
+	seen.Answer = answer.Spoken(codec)
 	event.seen = &seen
 }
 

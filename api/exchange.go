@@ -117,7 +117,7 @@ func (s *Server) answer(c echo.Context, event *Event, codec wire.Codec, sent pro
 		if answer.Failure != "" {
 			s.unread(ctx, event, answer.Failure)
 		}
-		s.recordAnswer(event, sent, answer)
+		s.recordAnswer(event, codec, sent, answer)
 		s.Answers.keep(event, codec, cached, response, answer)
 	})
 	return finish(err)

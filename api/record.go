@@ -50,7 +50,7 @@ func keepEntries(seen *session.Seen, body *content) (release func()) {
 }
 
 // recordAnswer learns from an answer and notes what is to be recorded of it.
-func (s *Server) recordAnswer(event *Event, sent prompt.Sent, answer wire.Answer) {
+func (s *Server) recordAnswer(event *Event, codec wire.Codec, sent prompt.Sent, answer wire.Answer) {
 	if answer.ErrorType != "" {
 		event.ErrorFrom, event.ErrorType = "provider", answer.ErrorType
 		if event.said == nil && !event.noStore {
@@ -84,11 +84,7 @@ func (s *Server) recordAnswer(event *Event, sent prompt.Sent, answer wire.Answer
 	seen.Client, seen.Position, seen.Head = event.Client, sent.Position, sent.Head
 	seen.Exchanges, seen.NetMicroUSD = 1, event.NetMicroUSD
 	seen.TokensBefore, seen.TokensAfter = event.Report.Before, event.Report.After
-	if len(answer.Messages) > 0 {
-		// Further messages, the other items of Responses, come back with the
-		// client's next request.
-		seen.Answer = answer.Messages[0]
-	}
+	seen.Answer = answer.Spoken(codec)
 	event.seen = &seen
 }
 

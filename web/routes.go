@@ -278,7 +278,8 @@ func (s *Server) workspace(pages *echo.Group) {
 func (s *Server) registerRequests(pages *echo.Group) {
 	exchanges := requests.New(requests.Deps{
 		Exchanges: s.deps.Exchanges, APIKeys: s.deps.APIKeys, ProviderKeys: s.deps.ProviderKeys, Sessions: s.deps.Sessions, Data: s.deps.Data,
-		Keys: s.deps.ArchiveKeys, Views: s.deps.Views, PublicURL: s.config.PublicURL, Log: s.config.Log, Now: s.config.Now,
+		Keys: s.deps.ArchiveKeys, Archive: s.deps.Archive, Codecs: s.config.Codecs, Views: s.deps.Views,
+		PublicURL: s.config.PublicURL, Log: s.config.Log, Now: s.config.Now,
 	})
 	pages.GET(paths.Requests, s.as(tenants.ReadMetrics, exchanges.List))
 	pages.GET(paths.Requests+"/:id", s.as(tenants.ReadMetrics, exchanges.Show))

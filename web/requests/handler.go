@@ -14,8 +14,10 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
 	"palimpsest/web/layout"
 	"palimpsest/web/paths"
@@ -74,6 +76,8 @@ type Deps struct {
 	Data         Data
 	Views        views.Store
 	Keys         *archive.Keys // nil: what providers said cannot be read
+	Archive      Archive
+	Codecs       map[conversation.Format]wire.Codec
 
 	PublicURL string
 	Log       *slog.Logger

@@ -298,6 +298,34 @@ func TestProvidersErrorIsShownToWhoMayReadTheSession(t *testing.T) {
 	}
 }
 
+// A request's page begins with what was asked and answered, for those who may read the session.
+func TestOpenedRequestShowsWhatWasAskedAndAnswered(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id, _ := b.ask(asked)
+	refused, _ := b.ask(strings.Replace(asked, "a private question", "another question", 1), providertest.MisbehaveHeader, providertest.MisbehaveOverloaded)
+	unkept, _ := b.ask(asked, "X-Palimpsest-No-Store", "true")
+	for id, want := range map[string][2]string{
+		id:      {"a private question", "You said: a private question"},
+		refused: {"another question", "No answer: the request failed."},
+		unkept:  {"is not kept", "is not kept"},
+	} {
+		page := b.Get("/requests/" + id)
+		if asked, answered := page.TestID("asked"), page.TestID("answered"); !strings.Contains(asked, want[0]) || !strings.Contains(answered, want[1]) {
+			t.Errorf("asked %q, answered %q, want %q", asked, answered, want)
+		}
+		for role, may := range map[tenants.Role]bool{tenants.Admin: true, tenants.Regular: false, tenants.Viewer: false, tenants.Billing: false} {
+			page := b.Colleague(role).Get("/requests/" + id)
+			if text := page.TestID("asked") + page.TestID("answered"); strings.Contains(text, "question") && !may || strings.Contains(text, "does not let you read") == may {
+				t.Errorf("%s reads %q", role, text)
+			}
+		}
+	}
+	if between := b.Get("/requests/" + id).TestID("between"); !strings.Contains(between, "was sent as it came") {
+		t.Errorf("in between: %q", between)
+	}
+}
+
 // A request is repeated by commands that hold no secret, and in which nothing that a
 // client sent is anything but a word.
 func TestARequestIsRepeatedWithoutASecret(t *testing.T) {

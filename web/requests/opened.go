@@ -35,6 +35,8 @@ type opened struct {
 	MayRead        bool   // what was said in the session
 	Said           string // by the provider where it refused; empty: see silence
 
+	Asked, Answered message
+
 	DecisionFailed, SaidFailed string // references in the log; empty: fine
 }
 
@@ -54,6 +56,7 @@ func (h *Handler) open(ctx context.Context, who tenants.Principal, id uuid.UUID,
 	}
 	o.Headers = headersOf(&exchange, &o.Report)
 	o.Repeat = repeatOf(h.deps.PublicURL, &exchange, o.MayRead && who.Role.May(tenants.ReadArchive))
+	h.readMessages(ctx, o, &exchange)
 	var decisionErr, saidErr error
 	o.Decision, decisionErr = h.decision(ctx, &exchange)
 	o.DecisionFailed = h.failed(ctx, "decision", decisionErr)

@@ -50,6 +50,14 @@ type Archive interface {
 	// Originals returns the messages of a lane from index from to to (excluded)
 	// with their bytes, proven by their hashes. It returns archive.ErrDamaged.
 	Originals(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from, to int) ([]archive.Entry, error)
+
+	// NewestAnswer returns, without its bytes, the newest answer to a request with so many
+	// messages of a lane, or archive.ErrNotFound.
+	NewestAnswer(ctx context.Context, workspace tenants.WorkspaceID, session, lane uuid.UUID, messages int) (archive.Answer, error)
+
+	// Objects returns messages by their hashes, in the same order, each with what is
+	// wrong with it.
+	Objects(ctx context.Context, workspace tenants.WorkspaceID, hashes []conversation.Hash) ([]archive.Object, error)
 }
 
 // Pipelines reads a workspace's pipeline.

@@ -12,6 +12,7 @@ import (
 	"github.com/PuerkitoBio/goquery"
 	"github.com/google/uuid"
 
+	"palimpsest/api/upstream/providertest"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
@@ -295,6 +296,34 @@ func TestArchivedTextIsNeverMarkup(t *testing.T) {
 	}
 	if page := person.Get("/sessions/" + person.Newest().ID.String()); !strings.Contains(page.TestID("original"), hostile) {
 		t.Errorf("the text is %q", page.TestID("original"))
+	}
+}
+
+// The session's page ends with what the model said last, in each format and once, until a
+// client's next request brings it as a message.
+func TestSessionEndsWithTheNewestAnswer(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	double := webtest.Provider(t, window)
+	person := product.SignUp(t, "northbeam")
+	key := person.Connect(double, "laptop")
+	body := `{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"how many colors?"}]}`
+	person.Exchange(key, window, "/v1/messages", body)
+	path := "/sessions/" + person.Newest().ID.String()
+	if answer := person.Get(path).TestID("answer"); !strings.Contains(answer, "how many colors?") {
+		t.Errorf("the page ends with %q", answer)
+	}
+	if page := person.Colleague(tenants.Viewer).Get(path); page.Has(`[data-testid="answer"]`) {
+		t.Errorf("a viewer reads %q", page.TestID("answer"))
+	}
+	next := strings.Replace(body, `}]}`, `},{"role":"assistant","content":"three"},{"role":"user","content":"which?"}]}`, 1)
+	person.Exchange(key, window, "/v1/messages", next, providertest.MisbehaveHeader, providertest.MisbehaveOverloaded)
+	if page := person.Get(path); page.Has(`[data-testid="answer"]`) {
+		t.Errorf("of a request that failed: %q", page.TestID("answer"))
+	}
+	person.Exchange(key, window, "/v1/messages", next)
+	if answer := person.Get(path).TestID("answer"); !strings.Contains(answer, "which?") {
+		t.Errorf("the page ends with %q", answer)
 	}
 }
 

@@ -113,7 +113,9 @@ type readModel struct {
 	MayRead       bool
 	Role          tenants.Role
 	Position      int
-	Pane          *pane // nil: nothing to show
+	Pane          *pane   // nil: nothing to show
+	Answer        *answer // to the newest request; nil: none is kept
+	Now           time.Time
 	MayChange     bool
 	RestorePath   string // where what was compressed is put back
 	Lane          string
@@ -158,6 +160,11 @@ func (r *reader) read(ctx context.Context, asked query, wanted part) (readModel,
 	var err error
 	if model.Rows, err = r.rows(ctx, page, chosen, asked); err != nil {
 		return readModel{}, err
+	}
+	if model.Now = r.now; r.mayRead && wanted == allOfIt {
+		if model.Answer, err = r.answer(ctx); err != nil {
+			return readModel{}, err
+		}
 	}
 	if r.mayRead && chosen >= 0 {
 		pane, err := r.pane(ctx, page[chosen], model.Rows[chosen], asked)

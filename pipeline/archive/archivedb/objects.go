@@ -2,6 +2,7 @@ package archivedb
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -24,6 +25,10 @@ const (
 		FROM exchanges x LEFT JOIN archive_objects o ON o.workspace_id = $1 AND o.hash = x.answer
 		WHERE x.workspace_id = $1 AND x.session_id = $2 AND x.answer IS NOT NULL AND (x.at, x.id) > ($3, $4)
 		ORDER BY x.at, x.id LIMIT $5`
+	// The newest answer behind so many messages of a lane, among the newest exchanges of its session.
+	sqlNewestAnswer = `SELECT x.id, x.at, x.answer FROM (
+			SELECT id, lane_id, at, position, answer FROM exchanges WHERE workspace_id = $1 AND session_id = $2 ORDER BY at DESC, id DESC LIMIT 100
+		) x WHERE x.lane_id = $3 AND x.position = $4 AND x.answer IS NOT NULL ORDER BY x.at DESC, x.id DESC LIMIT 1`
 )
 
 // Objects returns messages by their hashes, in the same order, each proven by its
@@ -114,6 +119,27 @@ func (d *DB) Answers(ctx context.Context, workspace, session uuid.UUID, after ar
 		return nil, fmt.Errorf("answers of session %s: %w", session, err)
 	}
 	return answers, nil
+}
+
+// NewestAnswer returns, without its bytes, the newest answer to a request with so many
+// messages of a lane. It returns archive.ErrNotFound if the newest requests of its session
+// have none.
+func (d *DB) NewestAnswer(ctx context.Context, workspace, session, lane uuid.UUID, messages int) (archive.Answer, error) {
+	answer := archive.Answer{Lane: lane}
+	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		var hash []byte
+		row := tx.Statement.ConnPool.QueryRowContext(ctx, sqlNewestAnswer, workspace, session, lane, messages)
+		err := row.Scan(&answer.Exchange, &answer.At, &hash)
+		if errors.Is(err, sql.ErrNoRows) {
+			return archive.ErrNotFound
+		}
+		answer.Hash = conversation.Hash(hash)
+		return err
+	})
+	if err != nil {
+		return archive.Answer{}, fmt.Errorf("newest answer of lane %s: %w", lane, err)
+	}
+	return answer, nil
 }
 
 var _ archive.Originals = (*DB)(nil)

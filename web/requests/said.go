@@ -1,0 +1,123 @@
+package requests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/a-h/templ"
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/wire"
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+	sessionpage "palimpsest/web/session"
+)
+
+// Archive reads messages.
+type Archive interface {
+	// Original returns one message of a lane with its bytes. It returns
+	// archive.ErrNotFound or archive.ErrDamaged.
+	Original(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, index int) (archive.Entry, error)
+
+	// Objects returns messages by their hashes, in the same order, each with what is
+	// wrong with it.
+	Objects(ctx context.Context, workspace tenants.WorkspaceID, hashes []conversation.Hash) ([]archive.Object, error)
+}
+
+// message is what one side said, or why it is not shown.
+type message struct {
+	Shown templ.Component // nil: see Why
+	Why   string
+}
+
+// readMessages reads what the request asked last and what was answered.
+func (h *Handler) readMessages(ctx context.Context, o *opened, exchange *tenants.Exchange) {
+	codec := h.codecOf(exchange.Endpoint)
+	switch {
+	case codec == nil:
+		o.Asked = message{Why: "This request carries no conversation."}
+		o.Answered = message{Why: "Its answer is not kept."}
+		return
+	case !o.MayRead:
+		o.Asked = message{Why: "The workspace does not let you read what was said."}
+		o.Answered = o.Asked
+		return
+	}
+	var err error
+	if o.Asked, err = h.asked(ctx, codec, exchange); err != nil {
+		o.Asked.Why = "What was asked could not be read. Reference " + h.failed(ctx, "what was asked", err) + "."
+	}
+	if o.Answered, err = h.answered(ctx, codec, exchange); err != nil {
+		o.Answered.Why = "The answer could not be read. Reference " + h.failed(ctx, "answer", err) + "."
+	}
+}
+
+// codecOf returns what reads the messages of an endpoint; nil if it has none.
+func (h *Handler) codecOf(endpoint string) wire.Codec {
+	formats := map[string]conversation.Format{
+		"/v1/messages": conversation.Anthropic, "/v1/chat/completions": conversation.OpenAIChat, "/v1/responses": conversation.OpenAIResponses,
+	}
+	return h.deps.Codecs[formats[endpoint]]
+}
+
+func (h *Handler) asked(ctx context.Context, codec wire.Codec, exchange *tenants.Exchange) (message, error) {
+	if exchange.Lane == uuid.Nil || exchange.Position == 0 {
+		return message{Why: "What was asked is not kept: nothing was to be stored, or its session was deleted or has expired."}, nil
+	}
+	entry, err := h.deps.Archive.Original(ctx, exchange.Workspace, exchange.Lane, exchange.Position-1)
+	switch {
+	case errors.Is(err, archive.ErrNotFound):
+		return message{Why: "What was asked is not in the archive, or not yet."}, nil
+	case errors.Is(err, archive.ErrDamaged):
+		return message{Why: "What was asked is damaged in the archive."}, nil
+	case err != nil:
+		return message{}, fmt.Errorf("newest message of request %s: %w", exchange.ID, err)
+	}
+	return message{Shown: sessionpage.Said(codec, entry.Raw)}, nil
+}
+
+func (h *Handler) answered(ctx context.Context, codec wire.Codec, exchange *tenants.Exchange) (message, error) {
+	if len(exchange.Answer) != len(conversation.Hash{}) {
+		return message{Why: unanswered(exchange)}, nil
+	}
+	objects, err := h.deps.Archive.Objects(ctx, exchange.Workspace, []conversation.Hash{conversation.Hash(exchange.Answer)})
+	if err != nil {
+		return message{}, fmt.Errorf("answer of request %s: %w", exchange.ID, err)
+	}
+	switch damage := objects[0].Damage; {
+	case errors.Is(damage, archive.ErrNotFound):
+		return message{Why: "The answer is not in the archive, or not yet."}, nil
+	case damage != nil:
+		return message{Why: "The answer is damaged in the archive."}, nil
+	}
+	return message{Shown: sessionpage.Said(codec, objects[0].Raw)}, nil
+}
+
+// unanswered says why no answer is kept.
+func unanswered(exchange *tenants.Exchange) string {
+	switch {
+	case exchange.Status >= 400 || exchange.ErrorFrom != "":
+		return "No answer: the request failed."
+	case exchange.Session == uuid.Nil:
+		return "The answer is not kept: nothing was to be stored, or its session was deleted or has expired."
+	}
+	return "No answer is kept: it did not reach its end, or said nothing."
+}
+
+// between says in a sentence what became of the prompt on its way.
+func (o *opened) between() string {
+	before, after := components.Short(int64(o.TokensBefore)), components.Short(int64(o.TokensAfter))
+	turns := o.Levels[1] + o.Levels[2] + o.Levels[3]
+	switch {
+	case o.TokensBefore == 0:
+		return ""
+	case turns == 0 && o.TokensBefore == o.TokensAfter:
+		return "The prompt of " + before + " tokens was sent as it came."
+	case turns == 0:
+		return "The prompt came with " + before + " tokens and was sent with " + after + "."
+	}
+	return fmt.Sprintf("The prompt came with %s tokens and was sent with %s. Shortened: %s.", before, after, components.Plural(int64(turns), "turn"))
+}

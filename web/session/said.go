@@ -1,0 +1,45 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/wire"
+)
+
+// Said shows the beginning of a message of a wire format as the page of its session does.
+func Said(codec wire.Codec, raw json.RawMessage) templ.Component {
+	r := &reader{codec: codec, calls: map[string]call{}}
+	said := r.text(raw, false)
+	side := drawing{left: maxSide, until: time.Now().Add(patience)}
+	side.draw(&said)
+	return textView(said)
+}
+
+// answer is what the model said to the newest request, which no message of the list holds yet.
+type answer struct {
+	At    time.Time
+	Shown templ.Component
+}
+
+// answer returns the newest answer of the lane; nil if none is in the archive.
+func (r *reader) answer(ctx context.Context) (*answer, error) {
+	newest, err := r.archive.NewestAnswer(ctx, r.workspace, r.session, r.lane.ID, r.lane.Position)
+	if errors.Is(err, archive.ErrNotFound) {
+		return nil, nil //nolint:nilnil // the request may have failed, or still be under way
+	}
+	if err != nil {
+		return nil, err
+	}
+	objects, err := r.archive.Objects(ctx, r.workspace, []conversation.Hash{newest.Hash})
+	if err != nil || objects[0].Damage != nil {
+		return nil, err
+	}
+	return &answer{At: newest.At, Shown: Said(r.codec, objects[0].Raw)}, nil
+}
