@@ -42,6 +42,7 @@ func TestSearchOfTheArchiveFindsOnlyWhatTheReaderMayRead(t *testing.T) {
 	ask(owner, secret, "Begin. The marmots whistle at dawn near the quarry")
 	ask(member, ownSecret, "Start. Count the marmots below the glacier")
 	ask(stranger, stranger.Connect(double, "laptop"), "Go. The marmots of another valley")
+	ask(owner, secret, strings.Repeat("A title ends before what is said. ", 8)+"The otters swim in the bay")
 	indexed(t, owner)
 
 	for name, try := range map[string]struct {
@@ -55,6 +56,7 @@ func TestSearchOfTheArchiveFindsOnlyWhatTheReaderMayRead(t *testing.T) {
 		"owner, another":     {owner, "/sessions?q=marmots&client=none", nil, []string{"quarry", "glacier"}},
 		"member":             {member, "/sessions?q=marmots", []string{"below the glacier"}, []string{"quarry", "another valley"}},
 		"member, other key":  {member, "/sessions?q=marmots&key=" + uuid.NewString(), nil, []string{"quarry", "glacier"}},
+		"text, but no title": {owner, "/sessions?q=otters", []string{"swim in the bay"}, nil},
 		"viewer":             {owner.Colleague(tenants.Viewer), "/sessions?q=marmots", nil, []string{"quarry", "glacier"}},
 		"another workspace":  {stranger, "/sessions?q=marmots", []string{"another valley"}, []string{"quarry", "glacier"}}, // S3
 		"two letters":        {owner, "/sessions?q=ma", nil, nil},
@@ -62,12 +64,16 @@ func TestSearchOfTheArchiveFindsOnlyWhatTheReaderMayRead(t *testing.T) {
 		"range that has all": {owner, "/sessions?q=marmots&range=1h", []string{"near the quarry"}, nil},
 	} {
 		page := try.who.Get(try.path)
+		word, _, _ := strings.Cut(strings.TrimPrefix(try.path, "/sessions?q="), "&")
 		hits := page.TestID("hits")
 		if page.Status != http.StatusOK || len(try.want) == 0 && hits != "" {
 			t.Errorf("%s: status %d, found %q", name, page.Status, hits)
 		}
+		if isEmpty := strings.Contains(page.Text("#list"), "Nothing matches"); isEmpty && hits != "" {
+			t.Errorf("%s: nothing matches above %q", name, hits)
+		}
 		for _, want := range try.want {
-			if !strings.Contains(hits, want) {
+			if !strings.Contains(hits, want) || !strings.Contains(hits, "Matches "+strings.TrimSuffix(word, "s")) {
 				t.Errorf("%s does not find %q: %q", name, want, hits)
 			}
 		}
