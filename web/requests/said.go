@@ -87,13 +87,14 @@ func (h *Handler) answered(ctx context.Context, codec wire.Codec, exchange *tena
 	if err != nil {
 		return message{}, fmt.Errorf("answer of request %s: %w", exchange.ID, err)
 	}
-	switch damage := objects[0].Damage; {
-	case errors.Is(damage, archive.ErrNotFound):
-		return message{Why: "The answer is not in the archive, or not yet."}, nil
-	case damage != nil:
-		return message{Why: "The answer is damaged in the archive."}, nil
+	object := objects[0]
+	if object.Damage == nil {
+		return message{Shown: sessionpage.Said(codec, object.Raw)}, nil
 	}
-	return message{Shown: sessionpage.Said(codec, objects[0].Raw)}, nil
+	if errors.Is(object.Damage, archive.ErrNotFound) {
+		return message{Why: "The answer is not in the archive, or not yet."}, nil
+	}
+	return message{Why: "The answer is damaged in the archive."}, nil
 }
 
 // unanswered says why no answer is kept.

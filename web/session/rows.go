@@ -113,8 +113,8 @@ type readModel struct {
 	MayRead       bool
 	Role          tenants.Role
 	Position      int
-	Pane          *pane   // nil: nothing to show
-	Answer        *answer // to the newest request; nil: none is kept
+	Pane          *pane   // absent where there is nothing to show
+	Answer        *answer // to the newest request, where one is kept
 	Now           time.Time
 	MayChange     bool
 	RestorePath   string // where what was compressed is put back
