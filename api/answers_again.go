@@ -19,7 +19,7 @@ import (
 // learnt from it, and it costs nothing.
 func (s *Server) answerAgain(c echo.Context, event *Event, post post, written *prompt.Prompt, found *inquiry) error {
 	announced := s.Prompts.Announce(written, event.Client, event.At)
-	s.recordRequest(event, written, post.body)
+	s.recordRequest(c.Request().Context(), event, written, post.body)
 	s.aside(c.Request().Context(), event, func() { s.recordAgain(event, post.codec, written, found.entry) })
 	asksUsage := written.AsksUsage
 	post.body.done()
@@ -29,7 +29,7 @@ func (s *Server) answerAgain(c echo.Context, event *Event, post post, written *p
 	}
 	filter := withoutUsage(post.codec, prompt.Sent{AsksUsage: asksUsage}, response)
 	announced.Wait(c.Request().Context())
-	return finish(s.relay(c, event, response, ignore{}, filter))
+	return finish(s.relay(c, event, response, ignore{}, filter, func() {}))
 }
 
 // recordAgain notes what is to be recorded of an answer that is given again.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/api/limits"
+	"palimpsest/api/spool"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/cost"
@@ -74,6 +75,9 @@ type Event struct {
 	signed     map[string]string // headers of ours that nothing else here tells; nil: none
 	said       []byte            // what the provider said where it refused, without secrets; nil: nothing that is kept
 	noStore    bool              // nothing of it is to be kept but figures
+	request    *unrecorded       // what the request added to its session, if it has one
+	isKept     bool              // on the local disk, unless that failed
+	kept       spool.Record
 }
 
 // note keeps a header of ours that the answer has and nothing else of the event tells.

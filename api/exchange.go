@@ -92,7 +92,7 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 			return s.answerUnread(c, event, response)
 		}
 		sent := written.Sent()
-		s.recordRequest(event, written, body)
+		s.recordRequest(ctx, event, written, body)
 		if response.StatusCode == http.StatusOK {
 			s.Summaries.after(post, written)
 		}
@@ -110,23 +110,33 @@ func (s *Server) answer(c echo.Context, event *Event, codec wire.Codec, sent pro
 	filter := withoutUsage(codec, sent, response)
 	decodeFor(c.Request().Header, response, filter != nil)
 	tap := guard(cached.beside(tapOf(codec, response)), isEventStream(response))
-	err := s.relay(c, event, response, tap, filter)
 	ctx := c.Request().Context()
-	s.aside(ctx, event, func() {
-		answer := tap.Answer()
+	isRecorded := false
+	record := func(answer wire.Answer) {
+		isRecorded = true
 		if answer.Failure != "" {
 			s.unread(ctx, event, answer.Failure)
 		}
 		s.recordAnswer(event, codec, sent, answer)
 		s.Answers.keep(event, codec, cached, response, answer)
+	}
+	err := s.relay(c, event, response, tap, filter, func() {
+		if answer := tap.Answer(); answer.Complete && !isRecorded {
+			record(answer)
+			event.Duration = s.Now().Sub(event.At)
+			s.keep(ctx, event)
+		}
 	})
+	if !isRecorded {
+		s.aside(ctx, event, func() { record(tap.Answer()) })
+	}
 	return finish(err)
 }
 
 // answerUnread relays an answer of which nothing is kept. What the request's report
 // says of its size must count nowhere.
 func (s *Server) answerUnread(c echo.Context, event *Event, response *http.Response) error {
-	err := s.relay(c, event, response, ignore{}, nil)
+	err := s.relay(c, event, response, ignore{}, nil, func() {})
 	event.Report, event.projection = pipeline.Report{Compression: event.Report.Compression}, 0
 	return finish(err)
 }

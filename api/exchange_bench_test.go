@@ -41,6 +41,11 @@ func (forgetful) Record(context.Context, uuid.UUID, []session.Seen) error { retu
 // RecordExchanges implements UsageStore.
 func (forgetful) RecordExchanges(context.Context, uuid.UUID, []tenants.Exchange) error { return nil }
 
+// Exchange implements UsageStore.
+func (forgetful) Exchange(context.Context, uuid.UUID, uuid.UUID) (tenants.Exchange, error) {
+	return tenants.Exchange{}, tenants.ErrNotFound
+}
+
 // BenchmarkSmallExchange measures what a request of 1 KB costs in the handler alone:
 // without connections, and with a database that costs nothing.
 func BenchmarkSmallExchange(b *testing.B) {

@@ -132,6 +132,18 @@ func (s *storage) RecordExchanges(_ context.Context, _ uuid.UUID, exchanges []te
 	return nil
 }
 
+// Exchange implements UsageStore.
+func (s *storage) Exchange(_ context.Context, _, id uuid.UUID) (tenants.Exchange, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.exchanges {
+		if s.exchanges[i].ID == id {
+			return s.exchanges[i], nil
+		}
+	}
+	return tenants.Exchange{}, tenants.ErrNotFound
+}
+
 // Open implements Vault: provider keys are not sealed.
 func (s *storage) Open(key tenants.ProviderKey) (string, error) { return string(key.Sealed), nil }
 

@@ -51,6 +51,7 @@ type Metrics struct {
 	alone          prometheus.Counter
 	unannounced    prometheus.Counter
 	unread         prometheus.Counter
+	unkept         prometheus.Counter
 }
 
 // NewMetrics registers the proxy's metrics with registry.
@@ -75,7 +76,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		archived:       counter("archive_bytes_total", "Bytes of originals given to the archive."),
 		archiveErrors:  counter("archive_write_errors_total", "Writes to the archive that failed."),
 		aborts:         counters("stream_aborts_total", "Answers that broke off, by the side that left.", "side"),
-		dropped:        counter("usage_events_dropped_total", "Records dropped because the database refused them, or the queue was full while it did or for five seconds."),
+		dropped:        counter("usage_events_dropped_total", "Records lost because the database refused them, or the queue was full while it did or for five seconds, and the local disk had no room."),
 	}
 	metrics.busts = counters("provider_cache_bust_total", "Prompts of which the provider did not have in its cache what it should, by cause.", "cause")
 	for _, cause := range cost.Causes() {
@@ -100,7 +101,8 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	metrics.unread = counter("answer_read_failures_total", "Answers of which not all could be read, because reading them panicked. Their clients have them whole.")
 	metrics.alone = counter("limits_local_total", "Requests whose limits a replica held by itself because Redis did not answer.")
 	metrics.unannounced = counter("lanes_unannounced_total", "Writes that were to tell other processes which lane a request belongs to, and failed.")
-	registry.MustRegister(metrics.unannounced, metrics.unreachable, metrics.lifted, metrics.unread, metrics.mails, metrics.refused, metrics.alone, metrics.plans, metrics.cache, metrics.recalls, metrics.recalling, metrics.requests, metrics.duration, metrics.streamDuration, metrics.overhead, metrics.firstByte,
+	metrics.unkept = counter("exchanges_unkept_total", "Exchanges that the local disk did not take until they were recorded: they are lost if the process is killed.")
+	registry.MustRegister(metrics.unkept, metrics.unannounced, metrics.unreachable, metrics.lifted, metrics.unread, metrics.mails, metrics.refused, metrics.alone, metrics.plans, metrics.cache, metrics.recalls, metrics.recalling, metrics.requests, metrics.duration, metrics.streamDuration, metrics.overhead, metrics.firstByte,
 		metrics.upstreamTTFB, metrics.tokens, metrics.before, metrics.after, metrics.saved, metrics.turns, metrics.epochs,
 		metrics.net, metrics.archived, metrics.archiveErrors, metrics.aborts, metrics.dropped, metrics.compactions, metrics.busts, metrics.bridged, metrics.rehydrated, metrics.summaries)
 	return metrics

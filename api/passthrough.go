@@ -61,7 +61,7 @@ func (s *Server) passthrough(c echo.Context) error {
 	}
 	defer response.Body.Close()
 	event.TTFB = s.Now().Sub(event.At) - event.Overhead
-	return finish(s.relay(c, event, response, ignore{}, nil))
+	return finish(s.relay(c, event, response, ignore{}, nil, func() {}))
 }
 
 // onlyReads reports whether requests of a method have no model make anything.

@@ -17,7 +17,7 @@ import (
 
 // recordRequest hands the messages that are new to the archive to the recorder,
 // while the answer is still on its way.
-func (s *Server) recordRequest(event *Event, written *prompt.Prompt, body *content) {
+func (s *Server) recordRequest(ctx context.Context, event *Event, written *prompt.Prompt, body *content) {
 	if written.Lane == nil {
 		return
 	}
@@ -26,7 +26,13 @@ func (s *Server) recordRequest(event *Event, written *prompt.Prompt, body *conte
 	seen.Client = event.Client
 	lane, to := written.Lane, seen.Position
 	from := to - len(seen.Entries)
-	s.Recorder.put(job{seen: &seen, ended: func(stored bool) {
+	event.request = &unrecorded{seen: &seen}
+	ctx, workspace, request := context.WithoutCancel(ctx), event.Workspace, event.request
+	s.Recorder.put(job{seen: &seen, spools: s.Recorder.spool != nil, ended: func(stored bool) {
+		if !stored && s.Recorder.spool != nil { // for Replay
+			s.spooled(ctx, workspace, request, kept{}).Failed()
+		}
+		request.forget()
 		release()
 		if stored {
 			lane.Arrived(from, to)
@@ -121,8 +127,9 @@ func (s *Server) end(ctx context.Context, event *Event) {
 	if event.Workspace == uuid.Nil {
 		return
 	}
+	s.keep(ctx, event)
 	exchange := event.exchange()
-	s.Recorder.put(job{seen: event.seen, exchange: &exchange, said: event.said})
+	s.Recorder.put(job{seen: event.seen, exchange: &exchange, said: event.said, kept: event.kept})
 }
 
 // reportJSON returns a report as it is kept with its exchange.

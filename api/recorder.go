@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sync/semaphore"
 
+	"palimpsest/api/spool"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
@@ -39,7 +40,11 @@ type SessionStore interface {
 
 // UsageStore keeps what is counted of exchanges.
 type UsageStore interface {
+	// RecordExchanges adds those that are not there yet.
 	RecordExchanges(ctx context.Context, workspace uuid.UUID, exchanges []tenants.Exchange) error
+
+	// Exchange returns tenants.ErrNotFound for one that was not recorded.
+	Exchange(ctx context.Context, workspace, id uuid.UUID) (tenants.Exchange, error)
 }
 
 // Recorder writes what happened behind the proxy's back: batches from a bounded
@@ -53,6 +58,7 @@ type Recorder struct {
 	metrics  *Metrics
 	log      *slog.Logger
 	keys     *archive.Keys // nil: nothing that must be sealed is kept
+	spool    *spool.Spool  // nil: what waits is lost if the process is killed
 
 	// Recorded, where it is set, hears how many exchanges of a workspace have become
 	// durable. It must not wait; it is set before Start.
@@ -71,7 +77,9 @@ type job struct {
 	seen     *session.Seen
 	ended    func(stored bool) // called once seen is durable or was dropped; may be nil
 	exchange *tenants.Exchange
-	said     []byte // what the provider said where it refused exchange; nil: nothing
+	said     []byte       // what the provider said, where it refused exchange
+	kept     spool.Record // of it on the local disk
+	spools   bool         // ended keeps it there if it is dropped
 }
 
 // NewRecorder returns a Recorder that is not started yet.
@@ -90,6 +98,12 @@ func NewRecorder(database Transactor, sessions SessionStore, usage UsageStore, m
 // it that is not kept. It returns r.
 func (r *Recorder) WithKeys(keys *archive.Keys) *Recorder {
 	r.keys = keys
+	return r
+}
+
+// WithSpool has what waits to be recorded kept on the local disk. It returns r.
+func (r *Recorder) WithSpool(kept *spool.Spool) *Recorder {
+	r.spool = kept
 	return r
 }
 
@@ -119,7 +133,7 @@ func (r *Recorder) put(job job) {
 		}
 	}
 	if r.failing.Load() || !r.wait(queue, job, size) {
-		r.metrics.dropped.Inc()
+		r.drop(job)
 		job.end(false)
 	}
 }
@@ -140,8 +154,23 @@ func (r *Recorder) wait(queue chan<- job, job job, size int64) bool {
 	}
 }
 
+// drop counts a job that was not recorded, and that the local disk does not have, and returns
+// how many those are.
+func (r *Recorder) drop(job job) int {
+	if job.spools || job.kept != (spool.Record{}) {
+		return 0
+	}
+	r.metrics.dropped.Inc()
+	return 1
+}
+
 // end tells whoever waits whether the job was recorded.
 func (j job) end(stored bool) {
+	if stored {
+		j.kept.Done()
+	} else {
+		j.kept.Failed()
+	}
 	if j.ended != nil {
 		j.ended(stored)
 	}
@@ -235,9 +264,12 @@ func (r *Recorder) write(batch []job) {
 			r.Recorded(workspace, exchanges)
 		}
 		if err != nil {
-			r.metrics.dropped.Add(float64(len(jobs)))
+			dropped := 0
+			for _, job := range jobs {
+				dropped += r.drop(job)
+			}
 			r.metrics.archiveErrors.Inc()
-			r.log.Error("record exchanges", "workspace", workspace, "dropped", len(jobs), "error", err)
+			r.log.Error("record exchanges", "workspace", workspace, "dropped", dropped, "on the local disk", len(jobs)-dropped, "error", err)
 		}
 	}
 }

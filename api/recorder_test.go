@@ -110,6 +110,11 @@ func (h *heldUp) RecordExchanges(_ context.Context, _ uuid.UUID, exchanges []ten
 	return nil
 }
 
+// Exchange implements UsageStore.
+func (*heldUp) Exchange(context.Context, uuid.UUID, uuid.UUID) (tenants.Exchange, error) {
+	return tenants.Exchange{}, tenants.ErrNotFound
+}
+
 // recording starts a recorder, and one who puts so many exchanges into it. All of them are
 // of one session: one worker writes them.
 func recording(database *heldUp, registry prometheus.Registerer, exchanges int) (recorder *Recorder, all chan struct{}) {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -24,9 +25,10 @@ const (
 
 // relay passes an answer on as it comes: every read is written and, unless it is
 // the last, flushed at once, with tap beside. filter, which may be nil, takes
-// something out of it. An answer that breaks off breaks off for the client too;
-// nothing is ever added to its end.
-func (s *Server) relay(c echo.Context, event *Event, response *http.Response, tap wire.Tap, filter wire.Filter) error {
+// something out of it. whole is called, maybe several times, before a read is written that may
+// complete the answer, which tap has read by then. An answer that breaks off does so for the
+// client too; nothing is ever added to its end.
+func (s *Server) relay(c echo.Context, event *Event, response *http.Response, tap wire.Tap, filter wire.Filter, whole func()) error {
 	header := c.Response().Header()
 	upstream.CopyResponseHeader(header, response.Header)
 	event.Status = response.StatusCode
@@ -56,13 +58,21 @@ func (s *Server) relay(c echo.Context, event *Event, response *http.Response, ta
 	for {
 		n, readErr := response.Body.Read(buffer)
 		missing -= int64(n)
+		chunk := buffer[:n]
+		isLast := n > 0 && (missing == 0 || isEventStream(response) && mayEnd(chunk))
+		if isLast {
+			_, _ = tap.Write(chunk) // a tap never fails
+			s.aside(c.Request().Context(), event, whole)
+		}
 		if err := pass(c.Response(), filter, buffer[:n], missing != 0, readErr != nil); err != nil {
 			event.Aborted = "client"
 			return nil
 		}
+		if n > 0 && !isLast {
+			_, _ = tap.Write(chunk)
+		}
 		if n > 0 {
-			_, _ = tap.Write(buffer[:n]) // a tap never fails
-			refusal.hear(buffer[:n])
+			refusal.hear(chunk)
 		}
 		switch {
 		case readErr == nil:
@@ -77,6 +87,17 @@ func (s *Server) relay(c echo.Context, event *Event, response *http.Response, ta
 			return errBrokeOff
 		}
 	}
+}
+
+// mayEnd reports whether a read of a stream may hold the event after which clients wait for
+// nothing more.
+func mayEnd(chunk []byte) bool {
+	for _, last := range []string{"message_stop", "[DONE]", "response.completed", "response.incomplete", "response.failed"} {
+		if bytes.Contains(chunk, []byte(last)) {
+			return true
+		}
+	}
+	return false
 }
 
 // pass writes what has been read of an answer, but for what filter takes out, and

@@ -88,10 +88,10 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, fmt.Errorf("token counter: %w", err)
 	}
-	metrics := api.NewMetrics(registry)
+	provider, metrics := p.startProvider(), api.NewMetrics(registry)
 	mails, mailErr := p.outbox(db, people, work, metrics)
 	p.seams.work, p.seams.people, p.seams.db = work, people, db
-	recorder, provider := p.startRecorder(db, sessions, archiveKeys, metrics), p.startProvider()
+	recorder, recorderErr := p.startRecorder(db, sessions, archiveKeys, metrics, registry)
 	embeddings, index, err := searched(originals, archiveKeys, work, settings, provider, recorder, metrics, p.now)
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(mailErr, p.startWork(ctx, work), p.hear(ctx, db, changes{people: people, keys: keys, archive: archiveKeys, settings: settings, lanes: writer.Resolver, patterns: shelf, pages: p.pages})); err != nil {
+	if err := errors.Join(mailErr, recorderErr, p.startWork(ctx, work), p.hear(ctx, db, changes{people: people, keys: keys, archive: archiveKeys, settings: settings, lanes: writer.Resolver, patterns: shelf, pages: p.pages})); err != nil {
 		return nil, err
 	}
 
@@ -215,16 +215,21 @@ func (p *program) startProvider() *upstream.Client {
 	return provider
 }
 
-// startRecorder starts what records exchanges.
-func (p *program) startRecorder(db *tenantsdb.DB, sessions *sessiondb.Store, keys *archive.Keys, metrics *api.Metrics) *api.Recorder {
-	recorder := api.NewRecorder(db, sessions, db, metrics, p.log).WithKeys(keys)
+// startRecorder starts what records exchanges, and what keeps them on the local disk until then.
+func (p *program) startRecorder(db *tenantsdb.DB, sessions *sessiondb.Store, keys *archive.Keys, metrics *api.Metrics, registry prometheus.Registerer) (*api.Recorder, error) {
+	kept, err := p.openSpool(keys, registry)
+	if err != nil {
+		return nil, err
+	}
+	recorder := api.NewRecorder(db, sessions, db, metrics, p.log).WithKeys(keys).WithSpool(kept)
 	announcer := db.NewAnnouncer(p.log)
 	announcer.Start()
 	p.onClose(announcer.Stop)
 	recorder.Recorded = p.seams.counting(announcer.Recorded)
 	recorder.Start()
 	p.onClose(recorder.Stop)
-	return recorder
+	p.every(spoolReplay, recorder.Replay)
+	return recorder, nil
 }
 
 // share has lanes found by all processes on the database, where there can be several: the

@@ -1,0 +1,130 @@
+package spool
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+const (
+	suffix = ".spool" // of the names of segments
+	about  = "an exchange that is not recorded yet"
+	header = 4 + len(uuid.UUID{}) // the length of what is sealed, and the workspace
+	// longest is the most bytes of a record: a length beyond it was not written to its end.
+	longest = 1 << 30
+)
+
+// segment is a file of records. The process that works on it holds its lock.
+type segment struct {
+	path    string
+	file    *os.File
+	size    int64
+	waiting int // records that are not done
+	since   time.Time
+}
+
+// create makes an empty segment.
+func create(dir string) (*segment, error) {
+	path := filepath.Join(dir, uuid.Must(uuid.NewV7()).String()+suffix)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // in the data directory, under a name made here
+	if err != nil {
+		return nil, err
+	}
+	if err := lock(file); err != nil {
+		return nil, errors.Join(err, file.Close(), os.Remove(path))
+	}
+	return &segment{path: path, file: file, since: time.Now()}, nil
+}
+
+// reopen returns a segment that was left behind; nil if a process works on it.
+func reopen(path string) (*segment, error) {
+	file, err := os.OpenFile(path, os.O_RDWR, 0) //nolint:gosec // in the data directory
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // whose it was has removed it
+	}
+	if err != nil {
+		return nil, err
+	}
+	if lock(file) != nil {
+		return nil, file.Close()
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return &segment{path: path, file: file, size: info.Size(), since: info.ModTime()}, nil
+}
+
+// lock fails where another process holds the file.
+func lock(file *os.File) error {
+	return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+}
+
+// frame returns a record as it stands in a segment.
+func frame(workspace uuid.UUID, sealed []byte) []byte {
+	framed := make([]byte, header, header+len(sealed))
+	binary.BigEndian.PutUint32(framed, uint32(len(sealed))) //nolint:gosec // a request is bounded
+	copy(framed[4:], workspace[:])
+	return append(framed, sealed...)
+}
+
+// each calls visit with the places of the records, in order. One at the end that was not
+// written whole is left out.
+func (s *segment) each(visit func(offset, size int64)) error {
+	reader := bufio.NewReader(io.NewSectionReader(s.file, 0, s.size))
+	var head [header]byte
+	for offset := int64(0); ; {
+		if _, err := io.ReadFull(reader, head[:]); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		length := int64(binary.BigEndian.Uint32(head[:]))
+		if length > longest || offset+int64(header)+length > s.size {
+			return nil
+		}
+		if _, err := io.CopyN(io.Discard, reader, length); err != nil {
+			return err
+		}
+		visit(offset, int64(header)+length)
+		offset += int64(header) + length
+	}
+}
+
+// read returns a record.
+func (s *segment) read(offset, size int64) (workspace uuid.UUID, sealed []byte, err error) {
+	framed := make([]byte, size)
+	if _, err := s.file.ReadAt(framed, offset); err != nil {
+		return uuid.Nil, nil, fmt.Errorf("read from the spool: %w", err)
+	}
+	return uuid.UUID(framed[4:header]), framed[header:], nil
+}
+
+// append writes a record whole or not at all.
+func (s *segment) append(framed []byte) error {
+	if _, err := s.file.WriteAt(framed, s.size); err != nil {
+		return errors.Join(err, s.file.Truncate(s.size))
+	}
+	s.size += int64(len(framed))
+	return nil
+}
+
+// empty takes all records out.
+func (s *segment) empty() error {
+	s.size = 0
+	return s.file.Truncate(0)
+}
+
+// remove deletes the segment.
+func (s *segment) remove() error { return errors.Join(os.Remove(s.path), s.file.Close()) }
+
+func (s *segment) close() error { return s.file.Close() }

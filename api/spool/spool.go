@@ -1,0 +1,276 @@
+// Package spool keeps on the local disk what is on its way to the database, so that a process
+// that is killed loses none of it. It survives the process, and not the machine's power: files
+// are written and not flushed to the disk.
+package spool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/session"
+)
+
+const (
+	// DefaultBytes bounds what a spool holds.
+	DefaultBytes = 256 << 20
+	// segmentBytes is the size from which a file gets no more records.
+	segmentBytes = 16 << 20
+	// keepFor is after how long a record is deleted that is never stored: its workspace was
+	// deleted meanwhile.
+	keepFor = 7 * 24 * time.Hour
+)
+
+// ErrFull says that a spool has no room for a record.
+var ErrFull = errors.New("the local spool is full")
+
+// Keys returns the key of a workspace, under which records are sealed.
+type Keys interface {
+	Key(ctx context.Context, workspace uuid.UUID) (*archive.Key, error)
+}
+
+// Config says where a Spool keeps its records.
+type Config struct {
+	Dir      string
+	MaxBytes int64
+	Keys     Keys
+	Log      *slog.Logger
+	Now      func() time.Time
+}
+
+// Spool keeps records until they are stored. It may be used by several goroutines at once.
+type Spool struct {
+	config Config
+
+	replaying sync.Mutex
+
+	mu      sync.Mutex
+	current *segment // gets the next record; nil: none is open
+	bytes   int64
+	records int
+	failed  []Record // to be handed over again, oldest first
+	handed  int
+}
+
+// Stats tell how much waits on the disk.
+type Stats struct {
+	Records int
+	Bytes   int64
+	Handed  int // records that Replay has ever handed over
+}
+
+// Record is one record of a spool. The zero Record stands for nothing.
+type Record struct {
+	spool   *Spool
+	segment *segment
+	offset  int64
+	size    int64
+}
+
+// Open returns the spool of a directory, which it makes. What processes have left there that
+// run no more waits for Replay.
+func Open(config Config) (*Spool, error) {
+	s := &Spool{config: config}
+	if err := os.MkdirAll(config.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the spool's directory: %w", err)
+	}
+	files, err := os.ReadDir(config.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("read the spool: %w", err)
+	}
+	for _, file := range files {
+		if !strings.HasSuffix(file.Name(), suffix) {
+			continue
+		}
+		if err := s.load(filepath.Join(config.Dir, file.Name())); err != nil {
+			return nil, fmt.Errorf("read %s of the spool: %w", file.Name(), err)
+		}
+	}
+	return s, nil
+}
+
+// load takes over a segment, unless another process holds it.
+func (s *Spool) load(path string) error {
+	one, err := reopen(path)
+	if err != nil || one == nil {
+		return err
+	}
+	if err := one.each(func(offset, size int64) {
+		one.waiting++
+		s.bytes, s.records = s.bytes+size, s.records+1
+		s.failed = append(s.failed, Record{spool: s, segment: one, offset: offset, size: size})
+	}); err != nil {
+		return errors.Join(err, one.close())
+	}
+	if one.waiting == 0 {
+		return one.remove()
+	}
+	return nil
+}
+
+// Put keeps a record of a workspace, sealed, until the Record is Done.
+func (s *Spool) Put(ctx context.Context, workspace uuid.UUID, plain []byte) (Record, error) {
+	key, err := s.config.Keys.Key(ctx, workspace)
+	if err != nil {
+		return Record{}, fmt.Errorf("seal for the spool: %w", err)
+	}
+	framed := frame(workspace, key.Seal([]byte(about), plain))
+	size := int64(len(framed))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.bytes+size > s.config.MaxBytes {
+		return Record{}, fmt.Errorf("%w: %d bytes wait", ErrFull, s.bytes)
+	}
+	if err := s.roll(); err != nil {
+		return Record{}, fmt.Errorf("open a file of the spool: %w", err)
+	}
+	record := Record{spool: s, segment: s.current, offset: s.current.size, size: size}
+	if err := s.current.append(framed); err != nil {
+		return Record{}, fmt.Errorf("write to the spool: %w", err)
+	}
+	s.current.waiting++
+	s.bytes, s.records = s.bytes+size, s.records+1
+	return record, nil
+}
+
+// roll has current be a segment with room. The caller holds the lock.
+func (s *Spool) roll() error {
+	if s.current != nil && s.current.size < segmentBytes {
+		return nil
+	}
+	next, err := create(s.config.Dir)
+	if err != nil {
+		return err
+	}
+	s.current = next
+	return nil
+}
+
+// Done deletes a record, which is stored.
+func (r Record) Done() {
+	if r.spool == nil {
+		return
+	}
+	r.spool.mu.Lock()
+	defer r.spool.mu.Unlock()
+	r.spool.forget(r)
+}
+
+// Failed has Replay hand the record over: it could not be stored.
+func (r Record) Failed() {
+	if r.spool == nil {
+		return
+	}
+	r.spool.mu.Lock()
+	defer r.spool.mu.Unlock()
+	r.spool.failed = append(r.spool.failed, r)
+}
+
+// forget drops a record. The caller holds the lock.
+func (s *Spool) forget(r Record) {
+	s.bytes, s.records = s.bytes-r.size, s.records-1
+	r.segment.waiting--
+	if r.segment.waiting > 0 {
+		return
+	}
+	var err error
+	if r.segment == s.current {
+		err = r.segment.empty()
+	} else {
+		err = r.segment.remove()
+	}
+	if err != nil { // its records are handed over once more, which changes nothing
+		s.config.Log.Warn("a file of the spool stays", "file", r.segment.path, "error", err)
+	}
+}
+
+// Replay hands over what could not be stored, and what processes have left that run no more,
+// oldest first. What is not taken waits for the next time; where that is because the store is
+// away, so does all behind it.
+func (s *Spool) Replay(ctx context.Context, hand func(ctx context.Context, workspace uuid.UUID, plain []byte) error) {
+	s.replaying.Lock()
+	defer s.replaying.Unlock()
+	s.mu.Lock()
+	waiting := slices.Clone(s.failed)
+	s.mu.Unlock()
+	done := make(map[Record]bool, len(waiting))
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.failed = slices.DeleteFunc(s.failed, func(record Record) bool { return done[record] })
+	}()
+	for _, record := range waiting {
+		workspace, err := s.handOver(ctx, record, hand)
+		if errors.Is(err, session.ErrAway) || ctx.Err() != nil {
+			return
+		}
+		if err != nil && s.config.Now().Sub(record.segment.since) <= keepFor {
+			continue
+		}
+		if err != nil {
+			s.config.Log.ErrorContext(ctx, "an exchange on the local disk is deleted after seven days", "workspace", workspace, "error", err)
+		}
+		done[record] = true
+		s.mu.Lock()
+		s.forget(record)
+		if err == nil {
+			s.handed++
+		}
+		s.mu.Unlock()
+	}
+}
+
+func (s *Spool) handOver(ctx context.Context, record Record, hand func(ctx context.Context, workspace uuid.UUID, plain []byte) error) (uuid.UUID, error) {
+	workspace, sealed, err := record.segment.read(record.offset, record.size)
+	if err != nil {
+		return uuid.Nil, err
+	}
+	key, err := s.config.Keys.Key(ctx, workspace)
+	if err != nil {
+		return workspace, err
+	}
+	plain, err := key.Open([]byte(about), sealed)
+	if err != nil { // it was not written to its end, or by somebody else
+		s.config.Log.ErrorContext(ctx, "an exchange on the local disk cannot be read", "workspace", workspace, "error", err)
+		return workspace, nil
+	}
+	return workspace, hand(ctx, workspace, plain)
+}
+
+// Stats returns how much waits.
+func (s *Spool) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Stats{Records: s.records, Bytes: s.bytes, Handed: s.handed}
+}
+
+// Close closes the files. What still waits stays on the disk.
+func (s *Spool) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	open := map[*segment]bool{}
+	for _, record := range s.failed {
+		open[record.segment] = true
+	}
+	var errs []error
+	if s.current != nil && s.current.waiting == 0 {
+		errs = append(errs, s.current.remove())
+	} else if s.current != nil {
+		open[s.current] = true
+	}
+	for one := range open {
+		errs = append(errs, one.close())
+	}
+	s.current = nil
+	return errors.Join(errs...)
+}

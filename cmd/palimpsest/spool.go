@@ -1,0 +1,40 @@
+package main
+
+import (
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"palimpsest/api/spool"
+	"palimpsest/pipeline/archive"
+)
+
+const (
+	spoolDir    = "unrecorded" // in the data directory
+	spoolReplay = time.Second  // how often what could not be recorded is tried again
+)
+
+// openSpool opens what keeps exchanges on the local disk until they are recorded.
+func (p *program) openSpool(keys *archive.Keys, registry prometheus.Registerer) (*spool.Spool, error) {
+	kept, err := spool.Open(spool.Config{
+		Dir: filepath.Join(p.config.DataDir, spoolDir), MaxBytes: spool.DefaultBytes, Keys: keys, Log: p.log, Now: p.now,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.onClose(func() {
+		if err := kept.Close(); err != nil {
+			p.log.Warn("close the files of exchanges on the local disk", "error", err)
+		}
+	})
+	registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "palimpsest_unrecorded_exchanges", Help: "Exchanges that wait on the local disk to be recorded."},
+			func() float64 { return float64(kept.Stats().Records) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "palimpsest_unrecorded_bytes", Help: "Bytes of the exchanges that wait on the local disk."},
+			func() float64 { return float64(kept.Stats().Bytes) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "palimpsest_exchanges_replayed_total", Help: "Exchanges that were recorded from the local disk, because the database had not taken them or their process was killed."},
+			func() float64 { return float64(kept.Stats().Handed) }),
+	)
+	return kept, nil
+}
