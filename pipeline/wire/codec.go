@@ -84,6 +84,10 @@ type Request struct {
 	// thinking.
 	ThinkingFirst bool
 
+	// TakesOut says that the provider may take earlier tool results out of the prompt by
+	// itself, as the request asks it to.
+	TakesOut bool
+
 	// Frozen says why the history of this request must not be edited ("thread",
 	// "previous_response_id", …); empty if it may.
 	Frozen string
