@@ -7,6 +7,7 @@ import (
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/wire"
 )
 
 // PointedType is the Type of an event that tells of tool results that pointers stand in
@@ -79,20 +80,20 @@ func (e *Exchange) countPointers(module string) {
 
 // holding returns a message with inserts at it.
 func (e *Exchange) holding(raw json.RawMessage, inserts []*session.Insert) (json.RawMessage, error) {
-	raw, err := e.pointing(raw, inserts)
+	raw, err := WithPointers(e.Codec, raw, inserts)
 	if texts := appended(inserts); err == nil && len(texts) > 0 {
 		return e.Codec.Append(raw, texts...)
 	}
 	return raw, err
 }
 
-// pointing returns a message with its pointers in place of its results. A cache marker
-// that stood on one of these stands on its last block.
-func (e *Exchange) pointing(raw json.RawMessage, inserts []*session.Insert) (json.RawMessage, error) {
-	if !slices.ContainsFunc(inserts, func(insert *session.Insert) bool { return insert.IsPointer() }) {
+// WithPointers returns a message with the pointers among inserts in place of its results.
+// A cache marker that stood on one of these stands on the message's last block.
+func WithPointers(codec wire.Codec, raw json.RawMessage, inserts []*session.Insert) (json.RawMessage, error) {
+	if !slices.ContainsFunc(inserts, (*session.Insert).IsPointer) {
 		return raw, nil
 	}
-	message, err := e.Codec.Parse(raw)
+	message, err := codec.Parse(raw)
 	if err != nil {
 		return nil, fmt.Errorf("read message of a pointer: %w", err)
 	}
@@ -106,12 +107,12 @@ func (e *Exchange) pointing(raw json.RawMessage, inserts []*session.Insert) (jso
 		}
 		message.Replace(at, insert.Text)
 	}
-	shorter, err := e.Codec.Encode(message)
+	shorter, err := codec.Encode(message)
 	if err != nil {
 		return nil, fmt.Errorf("write message of a pointer: %w", err)
 	}
 	if n := len(message.Markers); n > 0 {
-		shorter = e.Codec.Mark(shorter, message.Markers[n-1])
+		shorter = codec.Mark(shorter, message.Markers[n-1])
 	}
 	return shorter, nil
 }

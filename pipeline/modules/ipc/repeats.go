@@ -91,24 +91,25 @@ func (r *repeats) message(index int) error {
 	}
 	for i := range message.Blocks {
 		block := &message.Blocks[i]
-		// No text has more tokens than bytes.
-		if block.Kind != conversation.ToolResult || block.IsUnread || len(block.Text) < leastRepeating || r.exchange.CountText(block.Text) < leastRepeating {
+		if !r.isLong(block) || r.exchange.Points(index, i) {
 			continue
 		}
-		if isFirstHand, err := r.mayRepeat(block.ID); err != nil || !isFirstHand {
-			if err != nil {
-				return err
-			}
-			continue
+		may, err := r.mayRepeat(block.ID)
+		if err == nil && may {
+			err = r.result(index, i, message)
 		}
-		if err := r.look(); err != nil {
-			return err
-		}
-		if err := r.result(index, i, message); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// isLong reports whether a block is a result that a pointer may be worth it for.
+func (r *repeats) isLong(block *conversation.Block) bool {
+	return block.Kind == conversation.ToolResult && !block.IsUnread &&
+		len(block.Text) >= leastRepeating && // no text has more tokens than bytes
+		r.exchange.CountText(block.Text) >= leastRepeating
 }
 
 // mayRepeat reports whether the result of a call may become a pointer. What reads or
@@ -166,6 +167,9 @@ func isBoundary(digest conversation.Digest) bool { return digest.Flags.Has(conve
 
 // result puts a pointer in place of a result if one earlier result has enough of it.
 func (r *repeats) result(index, at int, message conversation.Message) error {
+	if err := r.look(); err != nil {
+		return err
+	}
 	block := message.Blocks[at]
 	lines := strings.Split(block.Text, "\n")
 	source := r.closest(lines)
@@ -194,7 +198,7 @@ func (r *repeats) result(index, at int, message conversation.Message) error {
 
 // pointerFrame opens a pointer: what it points at, the name of the archive and the place
 // of the original in it.
-const pointerFrame = `[AUTO CONTEXT COMPRESSION] Much of this result stands word for word in %s. [= lines 3–9] stands for lines 3 to 9 of that result; everything else is below. For the whole, call recall_get with %s%s, if you have that tool.
+const pointerFrame = `[AUTO CONTEXT COMPRESSION] Lines that stand word for word in %s, further up, are not repeated here: [= lines a–b] is lines a to b of that result. Everything else is as it came. recall_get %s%s returns the whole, if you have that tool.
 `
 
 // closest returns the earlier result that has the most of lines, the newest of several;
@@ -263,11 +267,19 @@ func pointAt(lines, source []string) (text string, pointed int) {
 			i++
 			continue
 		}
-		fmt.Fprintf(&out, "[= lines %d–%d]", from+1, from+n)
+		out.WriteString(pointerTo(from, n))
 		pointed += bytes
 		i += n
 	}
 	return out.String(), pointed
+}
+
+// pointerTo stands for so many lines of an earlier result, from an index on.
+func pointerTo(from, lines int) string {
+	if lines == 1 {
+		return fmt.Sprintf("[= line %d]", from+1)
+	}
+	return fmt.Sprintf("[= lines %d–%d]", from+1, from+lines)
 }
 
 // longest returns the longest run of source, from one of places on, that lines begin with.
