@@ -258,7 +258,7 @@ func TestNoPointerStandsWhereTheProviderTakesResultsOut(t *testing.T) {
 			t.Errorf("%s: %d tokens of pointers stand", test.codec.Format(), taken.Exchange.Inserted(nil))
 		}
 		if again := r.send(t, writer, body); !bytes.Equal(again.Body, sent.Body) {
-			t.Errorf("%s: the pointers are gone for good", test.codec.Format())
+			t.Errorf("%s: the pointers did not come back", test.codec.Format())
 		}
 	}
 }
