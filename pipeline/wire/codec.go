@@ -129,6 +129,10 @@ type Answer struct {
 	// its own context management took.
 	Reduced bool
 
+	// Compactions are what the provider used to compact the history by itself, beyond
+	// Usage: one for each time, empty where Usage counts it. None: it did not.
+	Compactions []Usage
+
 	// Complete says that the answer reached its regular end.
 	Complete bool
 
