@@ -147,7 +147,7 @@ func (e *Event) exchange() tenants.Exchange {
 		TokensBefore: e.Report.Before, TokensAfter: e.Report.After, Window: e.Report.Limit, Levels: e.Report.Levels,
 		Input: e.Usage.Input, CacheRead: e.Usage.CacheRead, CacheWrite: e.Usage.CacheWrite, Output: e.Usage.Output,
 		CostMicroUSD: e.CostMicroUSD, NetMicroUSD: e.NetMicroUSD, UnreadMicroUSD: e.UnreadMicroUSD, RewrittenMicroUSD: e.RewrittenMicroUSD,
-		Bridged:   bridged(e.Report),
+		Bridged: bridged(e.Report), Compacted: e.Report.Compacted() != nil,
 		MissCause: string(e.Miss.Cause), MissedTokens: e.Miss.Tokens, Projection: e.projection, PredictedMicroUSD: e.Report.Predicted(),
 		Overhead: e.Overhead, TTFB: e.TTFB, Duration: e.Duration, Attempts: e.Attempts,
 		Report: reportJSON(e.reported()), Tags: e.Tags, Signed: e.signed,

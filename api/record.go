@@ -80,6 +80,7 @@ func (s *Server) recordAnswer(event *Event, codec wire.Codec, sent prompt.Sent, 
 		event.CostMicroUSD, event.NetMicroUSD, event.Miss = money.Cost, money.Net, money.Miss
 		event.UnreadMicroUSD, event.RewrittenMicroUSD = money.Unread, money.Rewritten
 		s.Summaries.heard(sent, answer.Usage)
+		noteCompactions(event, sent, answer.Compactions)
 	}
 	event.Usage = answer.Usage
 	event.position = sent.Position
@@ -92,6 +93,22 @@ func (s *Server) recordAnswer(event *Event, codec wire.Codec, sent prompt.Sent, 
 	seen.TokensBefore, seen.TokensAfter = event.Report.Before, event.Report.After
 	seen.Answer = answer.Spoken(codec)
 	event.seen = &seen
+}
+
+// noteCompactions reports that the provider has compacted the history by itself: how much
+// of it there was, and what it used for that beyond the answer's own usage.
+func noteCompactions(event *Event, sent prompt.Sent, used []wire.Usage) {
+	if len(used) == 0 {
+		return
+	}
+	counts := map[string]int{"compactions": len(used), "messages": sent.Position, "input_tokens": 0, "output_tokens": 0}
+	for _, one := range used {
+		counts["input_tokens"] += one.Prompt()
+		counts["output_tokens"] += one.Output
+	}
+	event.Report.Events = append(event.Report.Events, pipeline.Event{
+		Module: pipeline.ProviderModule, Type: pipeline.CompactedType, Reason: event.Provider, Counts: counts,
+	})
 }
 
 // isOwed reports whether a provider charges for more of an answer than it has reported:

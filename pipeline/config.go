@@ -91,6 +91,10 @@ type IPCConfig struct {
 
 	// MinContext is the size in tokens up to which TriggerBreakEven touches no prompt.
 	MinContext int `json:"minContext" yaml:"minContext"`
+
+	// Repeats says what becomes of a tool result that an earlier one has said already:
+	// RepeatsKeep or RepeatsPoint.
+	Repeats string `json:"repeats" yaml:"repeats"`
 }
 
 // What decides when an epoch happens. TargetUtilization is the ceiling in both.
@@ -100,6 +104,14 @@ const (
 	// TriggerBreakEven acts as soon as reading what an epoch would remove has cost as much
 	// as the epoch.
 	TriggerBreakEven = "break-even"
+)
+
+// What becomes of lines of a new tool result that an earlier one in the prompt has.
+const (
+	// RepeatsKeep leaves them.
+	RepeatsKeep = "keep"
+	// RepeatsPoint puts a pointer to the earlier result in their place.
+	RepeatsPoint = "point"
 )
 
 // OtherTrigger returns the trigger that is not the one given.
@@ -382,6 +394,7 @@ func DefaultConfig() Config {
 			WarnAfterEpochs:   3,
 			Trigger:           TriggerWindow,
 			MinContext:        50_000,
+			Repeats:           RepeatsKeep,
 		},
 		Bridge: BridgeConfig{
 			PreserveLastTurns:   5,

@@ -156,6 +156,7 @@ func ipcSettings() []setting {
 		count("ipc.warnAfterEpochs", func(c *Config) *int { return &c.IPC.WarnAfterEpochs }, 0, 1000),
 		field("ipc.trigger", func(c *Config) *string { return &c.IPC.Trigger }, choice(TriggerWindow, TriggerBreakEven)),
 		count("ipc.minContext", func(c *Config) *int { return &c.IPC.MinContext }, 10_000, 10_000_000),
+		field("ipc.repeats", func(c *Config) *string { return &c.IPC.Repeats }, choice(RepeatsKeep, RepeatsPoint)),
 	}
 }
 

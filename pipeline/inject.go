@@ -75,12 +75,13 @@ func (e *Exchange) Injected(module string) []session.Insert {
 }
 
 // Added returns the o200k tokens of the inserts at messages from index from to to
-// (excluded), whatever stands for these.
+// (excluded), whatever stands for these; of the pointers, those that stand.
 func (e *Exchange) Added(from, to int) int {
 	sum := 0
 	for i := range e.Inserts {
-		if at := e.Inserts[i].Message; from <= at && at < to {
-			sum += e.Inserts[i].Tokens
+		insert := &e.Inserts[i]
+		if from <= insert.Message && insert.Message < to && (!insert.IsPointer() || insert.Stands(e.Projection)) {
+			sum += insert.Tokens
 		}
 	}
 	return sum
@@ -129,7 +130,9 @@ func (e *Exchange) Withdraw(err error) {
 	})
 	e.Report.After -= size - e.Size(e.Projection)
 	e.Report.Injected = nil
-	e.Report.Events = slices.DeleteFunc(e.Report.Events, func(event Event) bool { return event.Type == InjectedType })
+	e.Report.Events = slices.DeleteFunc(e.Report.Events, func(event Event) bool {
+		return event.Type == InjectedType || event.Type == PointedType
+	})
 	for i, module := range e.Report.Modules {
 		if failed[module.Name] {
 			e.Report.Modules[i].Outcome = Failed
@@ -144,6 +147,10 @@ func (e *Exchange) Withdraw(err error) {
 
 // uncount takes an insert out of the report.
 func (e *Exchange) uncount(insert *session.Insert) {
+	if insert.IsPointer() {
+		e.unpoint()
+		return
+	}
 	e.Report.Injected = maps.Clone(e.Report.Injected)
 	if e.Report.Injected[insert.Module] -= insert.Count(); e.Report.Injected[insert.Module] <= 0 {
 		delete(e.Report.Injected, insert.Module)
@@ -157,17 +164,17 @@ func (e *Exchange) WithInserts(pieces []wire.Piece) ([]wire.Piece, []wire.Member
 	if len(e.Inserts) == 0 {
 		return pieces, nil
 	}
-	texts := map[int][]string{}
+	standing := map[int][]*session.Insert{}
 	for i := range e.Inserts {
 		if insert := &e.Inserts[i]; insert.Stands(e.Projection) {
-			texts[insert.Message] = append(texts[insert.Message], insert.Text)
+			standing[insert.Message] = append(standing[insert.Message], insert)
 		}
 	}
-	pieces = e.withBlocks(pieces, texts)
-	if len(texts[session.InSystem]) == 0 {
+	pieces = e.withBlocks(pieces, standing)
+	if len(standing[session.InSystem]) == 0 {
 		return pieces, nil
 	}
-	said := e.Codec.Instruct(e.Body, texts[session.InSystem])
+	said := e.Codec.Instruct(e.Body, appended(standing[session.InSystem]))
 	if len(said.Messages) > 0 {
 		pieces = withMessages(pieces, said)
 	}
@@ -177,9 +184,9 @@ func (e *Exchange) WithInserts(pieces []wire.Piece) ([]wire.Piece, []wire.Member
 	return pieces, nil
 }
 
-// withBlocks returns pieces with texts as blocks of the messages that they belong to.
-func (e *Exchange) withBlocks(pieces []wire.Piece, texts map[int][]string) []wire.Piece {
-	messages := slices.Sorted(maps.Keys(texts))
+// withBlocks returns pieces with inserts in the messages that they belong to.
+func (e *Exchange) withBlocks(pieces []wire.Piece, inserts map[int][]*session.Insert) []wire.Piece {
+	messages := slices.Sorted(maps.Keys(inserts))
 	out := make([]wire.Piece, 0, len(pieces)+2*len(messages))
 	for _, piece := range pieces {
 		at, _ := slices.BinarySearch(messages, piece.From)
@@ -189,13 +196,13 @@ func (e *Exchange) withBlocks(pieces []wire.Piece, texts map[int][]string) []wir
 			if raw == nil {
 				raw = e.Body.Element(message)
 			}
-			longer, err := e.Codec.Append(raw, texts[message]...)
+			changed, err := e.holding(raw, inserts[message])
 			switch {
 			case err != nil: // it had a place when it came first: the same content has one
 			case piece.Raw != nil:
-				piece.Raw = longer
+				piece.Raw = changed
 			default:
-				out = append(out, wire.Piece{From: piece.From, To: message}, wire.Piece{From: message, To: message + 1, Raw: longer})
+				out = append(out, wire.Piece{From: piece.From, To: message}, wire.Piece{From: message, To: message + 1, Raw: changed})
 				piece.From = message + 1
 			}
 		}
@@ -204,12 +211,12 @@ func (e *Exchange) withBlocks(pieces []wire.Piece, texts map[int][]string) []wir
 	return out
 }
 
-// WithInsertsAt returns a message as the client sent it, with the inserts at it.
+// WithInsertsAt returns a message as the client sent it, with what modules have put behind it.
 func (e *Exchange) WithInsertsAt(message int) json.RawMessage {
 	raw := e.Body.Element(message)
 	var texts []string
 	for i := range e.Inserts {
-		if e.Inserts[i].Message == message {
+		if e.Inserts[i].Message == message && !e.Inserts[i].IsPointer() {
 			texts = append(texts, e.Inserts[i].Text)
 		}
 	}
@@ -264,11 +271,12 @@ func (e *Exchange) place(text string) (message int, found bool) {
 	return 0, false
 }
 
-// addedBytes returns by how many bytes the inserts make the body longer.
+// addedBytes returns by how many bytes the inserts make the body longer. That pointers make
+// it shorter does not count: of what is too heavy, text is the least.
 func (e *Exchange) addedBytes(projection *session.Projection) int {
 	bytes := 0
 	for i := range e.Inserts {
-		if insert := &e.Inserts[i]; insert.Stands(projection) {
+		if insert := &e.Inserts[i]; !insert.IsPointer() && insert.Stands(projection) {
 			bytes += len(wire.Quote(insert.Text)) + len(`,{"type":"text","text":}`)
 		}
 	}

@@ -74,6 +74,22 @@ func (r Report) Predicted() *int64 {
 	return nil
 }
 
+// A provider's own compaction, in the event that tells of it.
+const (
+	ProviderModule = "provider"
+	CompactedType  = "compacted"
+)
+
+// Compacted returns the event that tells of a compaction by the provider, nil without one.
+func (r Report) Compacted() *Event {
+	for i := range r.Events {
+		if r.Events[i].Module == ProviderModule && r.Events[i].Type == CompactedType {
+			return &r.Events[i]
+		}
+	}
+	return nil
+}
+
 // PredictedNet is the count of a completed event that says what the epoch is to
 // save until the next one, in millionths of a US dollar; it can be negative.
 const PredictedNet = "predicted_net_microusd"

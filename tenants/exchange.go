@@ -43,6 +43,7 @@ type Exchange struct {
 	MissedTokens      int    // that it should have had
 	Projection        int    // number of the projection in the prompt; 0: none
 	Bridged           bool   // what a client's own summary had lost was put back
+	Compacted         bool   // the provider compacted the history by itself
 	PredictedMicroUSD *int64 // what the epoch that this exchange made is to save; nil: no epoch, or no prediction
 
 	Overhead time.Duration // our own work before the upstream was dialled

@@ -42,7 +42,8 @@ type insertJSON struct {
 	Module   string   `json:"module"`
 	Tokens   int      `json:"tokens"`
 	Items    []string `json:"items"`
-	InPrompt bool     `json:"in_prompt"` // no epoch has folded its message
+	InPrompt bool     `json:"in_prompt"`        // no epoch has folded its message
+	Source   *int     `json:"source,omitempty"` // it stands in place of a tool result of which this message has the rest
 }
 
 type messageJSON struct {
@@ -53,7 +54,7 @@ type messageJSON struct {
 	Size     int               `json:"size"`
 	SHA256   string            `json:"sha256"`
 	StoredAt time.Time         `json:"stored_at"`
-	Inserts  []insertJSON      `json:"inserts,omitempty"` // behind what the client sent
+	Inserts  []insertJSON      `json:"inserts,omitempty"` // behind what the client sent, or in place of a result
 }
 
 // place is where a page of turns begins: at a message, which begins a turn.
@@ -156,7 +157,11 @@ func insertsAt(message int, projection *session.Projection, inserts []session.In
 	var at []insertJSON
 	for i := range inserts {
 		if insert := &inserts[i]; insert.Message == message {
-			at = append(at, insertJSON{Module: insert.Module, Tokens: insert.Tokens, Items: insert.Items, InPrompt: insert.Stands(projection)})
+			said := insertJSON{Module: insert.Module, Tokens: insert.Tokens, Items: insert.Items, InPrompt: insert.Stands(projection)}
+			if insert.IsPointer() {
+				said.Source = new(insert.Source)
+			}
+			at = append(at, said)
 		}
 	}
 	return at

@@ -38,7 +38,8 @@ func (w *Writer) glance(ctx context.Context, prompt *Prompt, hint session.Hint) 
 	cancel()
 	exchange.NextProjection, exchange.Anchor = glance.Next, glance.Anchor
 	if exchange.Request.Frozen == "" {
-		exchange.Projection, exchange.Inserts = glance.Projection, glance.Inserts
+		exchange.Projection = glance.Projection
+		exchange.TakeOver(glance.Inserts)
 	} else {
 		prompt.omits = len(glance.Inserts) > 0
 	}

@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -23,6 +24,8 @@ func (w *Writer) keepInserts(ctx context.Context, prompt *Prompt) {
 	if len(fresh) == 0 {
 		return
 	}
+	// Those that make the prompt longer come last: they alone may be taken out again.
+	slices.SortStableFunc(fresh, func(a, b session.Insert) int { return cmp.Compare(order(&a), order(&b)) })
 	durable := slices.Clone(fresh)
 	for i := range durable {
 		durable[i].Number = lane.NextInsert() + i
@@ -41,10 +44,18 @@ func (w *Writer) keepInserts(ctx context.Context, prompt *Prompt) {
 		return
 	}
 	copy(fresh, durable)
-	prompt.fresh, prompt.Archived = durable, prompt.Archived+seen.Bytes()
+	prompt.fresh, prompt.Archived = pipeline.WithoutPointers(durable), prompt.Archived+seen.Bytes()
 	lane.Keep(durable)
 	lane.Arrived(0, len(exchange.Digests))
 	w.Resolver.Committed(lane)
+}
+
+// order returns where a new insert stands among those of its request: pointers first.
+func order(insert *session.Insert) int {
+	if insert.IsPointer() {
+		return 0
+	}
+	return 1
 }
 
 // withdraw takes what a refused prompt was the first to hold out of it and of its

@@ -268,7 +268,7 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 	if exchange.Request.Frozen == "" {
 		exchange.Projection = lane.Projection(exchange.Chain)
 		exchange.Summary = lane.Summary(exchange.Chain)
-		exchange.Inserts = lane.Inserts(exchange.Chain)
+		exchange.TakeOver(lane.Inserts(exchange.Chain))
 	} else {
 		prompt.omits = len(lane.Inserts(exchange.Chain)) > 0
 	}

@@ -80,6 +80,9 @@ func (w *Writer) Answered(sent Sent, answer wire.Answer) cost.Money {
 	exchange := sent.account.exchange
 	exchange.Usage = usage
 	money := exchange.Money(sent.account.before)
+	for _, own := range answer.Compactions {
+		money.Cost += exchange.Price.MicroUSD(own.Input, own.CacheRead, own.CacheWrite-own.CacheWrite1h, own.CacheWrite1h, own.Output)
+	}
 	if !usage.Reported || usage.Prompt() == 0 {
 		return money
 	}

@@ -12,15 +12,25 @@ const InSystem = -1
 
 // Insert is text that a module has put into a lane's prompt. It stays where it was
 // put, with the same bytes, until an epoch folds the message it stands in.
+//
+// One with a Block stands in place of a tool result of which another message has the
+// rest: a pointer. It goes as soon as that message is no longer sent as it came, and
+// the result stands there again.
 type Insert struct {
 	Number  int               // in its lane, from 1 on; 0: new in this request, not durable yet
 	Message int               // message of the client's list it is appended to as a block of its own; InSystem: behind the client's system prompt
 	Chain   conversation.Hash // link of the history after that message; of its root for InSystem
 	Module  string            // "rehydrator", "compaction-bridge", "patterns"
 	Text    string
-	Tokens  int      // o200k
+	Tokens  int      // o200k tokens by which the prompt is longer with it; of a pointer below 0
 	Items   []string // what it holds, for pages, headers and not doing it twice: pointers, pattern ids …
+
+	Block  int // the message's block, from 1 on, that Text stands in place of; 0: Text is a block of its own
+	Source int // message that has what Text leaves out, where there is a Block
 }
+
+// IsPointer reports whether it stands in place of a tool result.
+func (i *Insert) IsPointer() bool { return i.Block > 0 }
 
 // Count returns how many items it holds: one at least.
 func (i *Insert) Count() int { return max(1, len(i.Items)) }
@@ -33,8 +43,12 @@ func (i *Insert) stands(chain []conversation.Hash) bool {
 }
 
 // Stands reports whether it is in the prompt if projection, which may be nil, stands
-// for the first messages: one whose message is rendered is not.
+// for the first messages: one whose message is rendered is not, nor is a pointer at a
+// message that is.
 func (i *Insert) Stands(projection *Projection) bool {
+	if i.IsPointer() && !projection.Keeps(i.Source) {
+		return false
+	}
 	return i.Message == InSystem || projection.Keeps(i.Message)
 }
 

@@ -84,6 +84,10 @@ type Request struct {
 	// thinking.
 	ThinkingFirst bool
 
+	// TakesOut says that the provider may take earlier tool results out of the prompt by
+	// itself, as the request asks it to.
+	TakesOut bool
+
 	// Frozen says why the history of this request must not be edited ("thread",
 	// "previous_response_id", …); empty if it may.
 	Frozen string
@@ -124,6 +128,10 @@ type Answer struct {
 	// it: thinking or reasoning that no longer fits (input_transformations), or what
 	// its own context management took.
 	Reduced bool
+
+	// Compactions are what the provider used to compact the history by itself, beyond
+	// Usage: one for each time, empty where Usage counts it. None: it did not.
+	Compactions []Usage
 
 	// Complete says that the answer reached its regular end.
 	Complete bool

@@ -41,3 +41,22 @@ func TestWhatTheClientsSummaryLostIsShown(t *testing.T) {
 		t.Errorf("the page says %q", got)
 	}
 }
+
+// E14: a compaction by the provider itself is an event of the session, with what it took.
+func TestAProvidersOwnCompactionIsShown(t *testing.T) {
+	t.Parallel()
+	person, _, overview := compressed(t)
+	exchange := tenants.Exchange{
+		ID: uuid.Must(uuid.NewV7()), At: time.Now(), Session: overview.ID, Lane: laneOf(t, person, overview.ID), APIKey: overview.APIKey,
+		TokensBefore: 9, TokensAfter: 9, Compression: "none", Status: 200, Compacted: true,
+		Report: []byte(`{"events":[{"module":"provider","type":"compacted","reason":"anthropic","counts":{"compactions":1,"messages":61,"input_tokens":180000,"output_tokens":3500}}]}`),
+	}
+	if err := person.DB.RecordExchanges(t.Context(), person.Workspace.ID, []tenants.Exchange{exchange}); err != nil {
+		t.Fatal(err)
+	}
+	const want = "the provider compacted the history by itself, 61 messages; the originals are in the archive; it read 180k and wrote 3.50k tokens for that"
+	if page := person.Get("/sessions/" + overview.ID.String()); !strings.Contains(page.HTML, want) || strings.Contains(page.HTML, "sent as none") {
+		at := max(0, strings.Index(page.HTML, "the provider compacted"))
+		t.Errorf("the page does not say %q but %.300s", want, page.HTML[at:])
+	}
+}

@@ -31,7 +31,19 @@ func isEpoch(moment session.Moment) bool {
 
 // isFallback reports whether a request went out otherwise than the pipeline meant it to.
 func isFallback(moment session.Moment) bool {
-	return !isEpoch(moment) && moment.Class != afterCompaction
+	return !isEpoch(moment) && moment.Class != afterCompaction && compactedAt(moment) == nil
+}
+
+// compactedAt returns the event of a compaction by the provider itself, nil without one.
+func compactedAt(moment session.Moment) *pipeline.Event {
+	if !strings.Contains(string(moment.Report), pipeline.CompactedType) {
+		return nil
+	}
+	var report pipeline.Report
+	if json.Unmarshal(moment.Report, &report) != nil {
+		return nil
+	}
+	return report.Compacted()
 }
 
 // afterCompaction is the class of the first request after a client has compacted itself.
@@ -67,6 +79,9 @@ func (m *model) happened(moment session.Moment) string {
 	if moment.Class == afterCompaction {
 		parts = append(parts, "the client compacted itself"+m.putBackAt(moment))
 	}
+	if compacted := compactedAt(moment); compacted != nil {
+		parts = append(parts, providerCompacted(compacted))
+	}
 	switch epoch := m.epoch(moment.Projection); {
 	case isEpoch(moment) && epoch != nil:
 		parts = append(parts, fmt.Sprintf("epoch %d because of %s, %s → %s tokens", epoch.Number, reasonName(epoch.Reason),
@@ -80,6 +95,15 @@ func (m *model) happened(moment session.Moment) string {
 		parts = append(parts, "truncated")
 	}
 	return strings.Join(parts, "; ")
+}
+
+// providerCompacted says that the provider compacted the history, and what it took.
+func providerCompacted(event *pipeline.Event) string {
+	text := fmt.Sprintf("the provider compacted the history by itself, %s; the originals are in the archive", components.Plural(int64(event.Counts["messages"]), "message"))
+	if in, out := event.Counts["input_tokens"], event.Counts["output_tokens"]; in+out > 0 {
+		text += fmt.Sprintf("; it read %s and wrote %s tokens for that", components.Short(int64(in)), components.Short(int64(out)))
+	}
+	return text
 }
 
 // putBackAt says what the bridge put back at a moment.

@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
@@ -38,6 +40,7 @@ type pane struct {
 	AsItCame   bool // what was sent is the original, byte for byte
 	Inserts    []insert
 	SharedWith string // the run's text stands further on: messages "a–b"
+	Sources    string // messages that the row's pointers point at: "4, 17"; empty: it has none
 
 	Tokens, SentTokens int
 	Raw                bool
@@ -147,18 +150,26 @@ func (r *reader) pane(ctx context.Context, chosen span, listed row, asked query)
 	if err := r.originals(ctx, chosen, asked, &p); err != nil {
 		return pane{}, err
 	}
+	var pointers []*session.Insert
 	for _, put := range r.insertsOf(chosen) {
+		if put.IsPointer() {
+			pointers = append(pointers, &put)
+			continue
+		}
 		shown := insert{Module: put.Module, Where: "behind the message", Tokens: put.Tokens, Text: text{Blocks: []block{newBlock("", render.Plain, "", put.Text)}}, IsBehind: true}
 		if put.Message == session.InSystem {
 			shown.Where, shown.IsBehind = "behind the system prompt", false
 		}
 		p.Inserts = append(p.Inserts, shown)
 	}
+	if len(pointers) > 0 {
+		p.AsItCame, p.Sources = false, sourcesOf(pointers)
+	}
 	if p.AsItCame {
 		draw(&p)
 		return p, nil
 	}
-	if err := r.sent(chosen, &p); err != nil {
+	if err := r.whatWent(ctx, chosen, pointers, &p); err != nil {
 		return pane{}, err
 	}
 	if p.Diff {
@@ -169,6 +180,38 @@ func (r *reader) pane(ctx context.Context, chosen span, listed row, asked query)
 	}
 	draw(&p)
 	return p, nil
+}
+
+// whatWent reads what was sent for the row: a message with pointers in it, or what an
+// epoch has made of it.
+func (r *reader) whatWent(ctx context.Context, chosen span, pointers []*session.Insert, p *pane) error {
+	if len(pointers) == 0 {
+		return r.sent(chosen, p)
+	}
+	if len(p.Originals) == 0 {
+		return nil // it is missing or damaged, as the pane says
+	}
+	entry, err := r.archive.Original(ctx, r.workspace, r.lane.ID, chosen.From)
+	if err != nil {
+		return err
+	}
+	raw, err := pipeline.WithPointers(r.codec, entry.Raw, pointers)
+	if err != nil {
+		return err
+	}
+	p.Sent = append(p.Sent, r.text(raw, p.Raw).unrendered(p.Originals))
+	return nil
+}
+
+// sourcesOf lists the messages that pointers point at.
+func sourcesOf(pointers []*session.Insert) string {
+	var sources []string
+	for _, pointer := range pointers {
+		if source := strconv.Itoa(pointer.Source); !slices.Contains(sources, source) {
+			sources = append(sources, source)
+		}
+	}
+	return strings.Join(sources, ", ")
 }
 
 // originals reads the row's messages, of a run the first few or those from the

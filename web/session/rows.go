@@ -299,8 +299,12 @@ func (r *reader) describe(row *row, entry archive.Entry, messages map[int]conver
 	row.Sent, row.Pinned = row.Tokens, r.pinnedIn(row.span)
 	for _, insert := range r.insertsOf(row.span) {
 		row.Sent += insert.Tokens
-		if !strings.Contains(row.PutIn, insert.Module) {
-			row.PutIn += " + " + insert.Module
+		what := " + " + insert.Module
+		if insert.IsPointer() {
+			what = " · said before"
+		}
+		if !strings.Contains(row.PutIn, what) {
+			row.PutIn += what
 		}
 	}
 	if row.part >= 0 && r.projection.Parts[row.part].Raw != nil {
@@ -430,7 +434,7 @@ func (r *reader) insertsOf(of span) []session.Insert {
 	var found []session.Insert
 	for i := range r.inserts {
 		insert := &r.inserts[i]
-		isHere := of.From <= insert.Message && insert.Message < of.To && r.projection.Keeps(insert.Message)
+		isHere := of.From <= insert.Message && insert.Message < of.To && insert.Stands(&r.projection)
 		if isHere || insert.Message == session.InSystem && of.From == 0 {
 			found = append(found, *insert)
 		}

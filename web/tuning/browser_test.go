@@ -167,3 +167,16 @@ func TestConflictLooksRight(t *testing.T) {
 		t.Errorf("saved %+v", config.Patterns)
 	}
 }
+
+// The curve comes where it is asked for, and stays beside the figures.
+func TestTheCurveComesWithOnePress(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	tab := open(t, person, "/pipeline")
+	tab.Until(`document.querySelector('[data-testid="ask-curve"]') !== null`)
+	tab.Click(`[data-testid="ask-curve"]`)
+	tab.Until(`document.querySelectorAll('[data-testid="curve"] tbody tr').length === 4`)
+	if tab.Check("the pipeline with the curve"); browsertest.Evaluate[int](tab, `document.querySelectorAll('table.figures tbody tr').length`) != 6 {
+		t.Error("the preview is gone")
+	}
+}

@@ -53,6 +53,9 @@ type previewModel struct {
 
 	Triggers []triggerFigures // what both triggers make of the sessions, beside all else that was typed
 
+	HasCurve bool         // the curve was asked for
+	Curve    []curvePoint // of cost against fidelity
+
 	Client  string   // whose sessions are looked at; empty: all
 	Clients []string // that there are
 }
@@ -64,7 +67,7 @@ func (p *Previewer) Show(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	if c.QueryParam(part) != "" {
+	if c.QueryParam(part) != "" && c.QueryParam(part) != curvePart {
 		return layout.Fragment(c, status, previewBody(page.Preview))
 	}
 	return p.page.answer(c, status, who, page)
@@ -99,7 +102,7 @@ func (p *Previewer) previewed(c echo.Context, who tenants.Principal) (model, int
 	case err != nil:
 		return model{}, 0, err
 	default:
-		page.Preview = p.of(ctx, who, st.config, next, form.Get(clientName))
+		page.Preview = p.of(ctx, who, st.config, next, form.Get(clientName), c.QueryParam(part) == curvePart)
 		page.Preview.Target = wanted.Set[targetPath]
 	}
 	if version, err := strconv.Atoi(form.Get("version")); err == nil {
@@ -109,8 +112,8 @@ func (p *Previewer) previewed(c echo.Context, who tenants.Principal) (model, int
 }
 
 // of compares the saved config with the next one on the sessions of a client; empty: of
-// all.
-func (p *Previewer) of(ctx context.Context, who tenants.Principal, config pipeline.Config, next tenants.PipelineConfig, client string) previewModel {
+// all. withCurve adds the curve of cost against fidelity.
+func (p *Previewer) of(ctx context.Context, who tenants.Principal, config pipeline.Config, next tenants.PipelineConfig, client string, withCurve bool) previewModel {
 	wanted, _, err := pipeline.Resolve(p.page.deps.Defaults, layerOf(next))
 	var found preview.Comparison
 	if err == nil {
@@ -123,7 +126,14 @@ func (p *Previewer) of(ctx context.Context, who tenants.Principal, config pipeli
 	if err != nil {
 		return previewModel{Failed: layout.Reference(ctx, p.log, "pipeline", "preview", err)}
 	}
-	return previewModel{Ready: true, Found: found, Client: client, Triggers: triggers}
+	shown := previewModel{Ready: true, Found: found, Client: client, Triggers: triggers, HasCurve: withCurve}
+	if withCurve {
+		shown.Curve, err = p.curve(ctx, who, session.Picked{Newest: preview.Newest, Client: client}, config, wanted)
+	}
+	if err != nil {
+		return previewModel{Failed: layout.Reference(ctx, p.log, "pipeline", "preview", err)}
+	}
+	return shown
 }
 
 // triggerFigures is what one way to decide when to compress makes of the sessions.

@@ -3,10 +3,13 @@ package tuning_test
 import (
 	"encoding/csv"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/PuerkitoBio/goquery"
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/wire/wiregen"
@@ -240,4 +243,43 @@ func TestPreviewShowsBothTriggers(t *testing.T) {
 	if !both || !strings.HasPrefix(less, "saved $") || !strings.Contains(near, "“Only near the limit” would have saved $") {
 		t.Errorf("it says %s", said["window"])
 	}
+}
+
+// The curve shows what “Spend less” costs and keeps for four sizes: less is touched from
+// each to the next, so that more is read word for word and less is saved.
+func TestPreviewShowsCostAgainstFidelity(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam") // a bundled sample
+	asked := person.Post("/pipeline/preview?part=1", form(person.Get("/pipeline"))...)
+	if !asked.Has(`[data-testid="ask-curve"]`) || asked.Has(`[data-testid="curve"]`) {
+		t.Fatalf("the preview is %s", asked.TestID("preview"))
+	}
+	page := person.Post("/pipeline/preview?part=curve", form(person.Get("/pipeline"))...)
+	rows := page.Find(`[data-testid="curve"] tbody tr`)
+	if rows.Length() != 4 || page.Find(`[data-testid="curve"] circle`).Length() != 4 {
+		t.Fatalf("the curve is %q", page.TestID("curve"))
+	}
+	if !page.Has(`[data-preview][data-asked]`) || person.Get("/pipeline").Has(`[data-preview][data-asked]`) {
+		t.Error("the page's script takes the curve away, or asks for no preview")
+	}
+	var cost, kept []float64
+	rows.Each(func(_ int, row *goquery.Selection) {
+		cost, kept = append(cost, percentOf(t, row.Find("td").Eq(1).Text())), append(kept, percentOf(t, row.Find("td").Eq(2).Text()))
+	})
+	if !slices.IsSorted(cost) || !slices.IsSorted(kept) || cost[0] >= cost[3] || kept[0] >= kept[3] || kept[3] > 100 {
+		t.Errorf("cost %v, word for word %v", cost, kept)
+	}
+	wrong := person.Post("/pipeline/preview?part=curve", form(person.Get("/pipeline"), "ipc.targetUtilization", "9")...)
+	if wrong.Status != http.StatusUnprocessableEntity || wrong.Has(`[data-testid="curve"]`) {
+		t.Errorf("of a wrong setting: status %d", wrong.Status)
+	}
+}
+
+func percentOf(t *testing.T, text string) float64 {
+	t.Helper()
+	number, err := strconv.ParseFloat(strings.TrimSpace(strings.Trim(strings.ReplaceAll(text, "−", "-"), "% +")), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return number
 }

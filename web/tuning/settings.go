@@ -118,6 +118,8 @@ func ipcCards() []card {
 			share("idleUtilization", "Plan ahead above", "Share of the window. The epoch is made when the provider’s cache has gone cold."),
 			setting{Name: "keepLastLadder", Kind: numbers, Label: "Shrink the preserved turns to", Hint: "Falling numbers from 100 to 1, tried one after the other where an epoch frees too little."},
 			whole("blockTokens", "All L3 text of a lane", "tokens", "100", ""),
+			one("repeats", "Results said before", "Point: of a new tool result, lines that an earlier one in the prompt has word for word become a pointer to it. Results of reading and editing files stay whole.",
+				components.Option{Value: pipeline.RepeatsKeep, Label: "Keep"}, components.Option{Value: pipeline.RepeatsPoint, Label: "Point"}),
 			sw("observationMasking", "Placeholder for tool results at L1", "Off: the first 200 characters stay."),
 			sw("archiveToBlob", "Keep the originals", "Off: no new compression either, unless the deepest level is off."),
 			setting{Name: "contextWindow", Kind: window, Label: "Context window", Unit: "tokens", Hint: "auto, or 1,000 to 100,000,000 where clients assume another window than the model’s."},

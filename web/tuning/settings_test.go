@@ -125,7 +125,7 @@ func typedValues() map[string]string {
 		"ipc.targetUtilization": "0.8", "ipc.compressTo": "0.35", "ipc.minClear": "0.2", "ipc.preserveLastTurns": "9", "ipc.preserveTokens": "9000",
 		"ipc.preserveSystem": "false", "ipc.archiveToBlob": "false", "ipc.deepestLevel": "2", "ipc.blockTokens": "900", "ipc.observationMasking": "true",
 		"ipc.idleUtilization": "0.6", "ipc.contextWindow": "64000", "ipc.keepLastLadder": "[9, 4]", "ipc.maxBytes": "1000000", "ipc.warnAfterEpochs": "0",
-		"ipc.trigger": "break-even", "ipc.minContext": "80000",
+		"ipc.trigger": "break-even", "ipc.minContext": "80000", "ipc.repeats": "point",
 		summary + ".prompt": "Be brief", summary + ".maxTokens": "500", summary + ".timeout": "40s", summary + ".reserveTokens": "4000", summary + ".keepRecentTokens": "3000",
 		"compaction-bridge.preserveLastTurns": "2", "compaction-bridge.preserveActiveFiles": "false", "compaction-bridge.preserveDirectives": "false",
 		"compaction-bridge.detectionThreshold": "0.7", "compaction-bridge.blobPrefix": "cold", "compaction-bridge.maxTokens": "500", "compaction-bridge.placement": "system",

@@ -27,6 +27,7 @@ type anthropicBlock struct {
 	ID        string          `json:"id,omitempty"`
 	Name      string          `json:"name,omitempty"`
 	Input     json.RawMessage `json:"input,omitempty"`
+	Content   *string         `json:"content,omitempty"` // of a compaction
 }
 
 type anthropicUsage struct {
@@ -36,6 +37,16 @@ type anthropicUsage struct {
 	CacheCreation            anthropicCacheCreation `json:"cache_creation"`
 	OutputTokens             int                    `json:"output_tokens"`
 	ServiceTier              string                 `json:"service_tier"`
+	Iterations               []anthropicIteration   `json:"iterations,omitempty"`
+}
+
+// anthropicIteration is one step of an answer that took several.
+type anthropicIteration struct {
+	Type                     string `json:"type"`
+	InputTokens              int    `json:"input_tokens"`
+	CacheCreationInputTokens int    `json:"cache_creation_input_tokens"`
+	CacheReadInputTokens     int    `json:"cache_read_input_tokens"`
+	OutputTokens             int    `json:"output_tokens"`
 }
 
 type anthropicCacheCreation struct {
@@ -109,6 +120,9 @@ func (r *anthropicRequest) answer(d *Double, reply Reply, usage Usage) answer {
 	}
 	reason := r.stopReason(reply, usage)
 	message.StopReason = &reason
+	if r.compacts() {
+		r.compacted(d, &message)
+	}
 	return answer{whole: encode(message), events: anthropicEvents(message, reply.Chunks)}
 }
 
@@ -183,6 +197,7 @@ type anthropicDelta struct {
 	Thinking    *string `json:"thinking,omitempty"`
 	Signature   *string `json:"signature,omitempty"`
 	PartialJSON *string `json:"partial_json,omitempty"`
+	Content     *string `json:"content,omitempty"`
 	StopReason  *string `json:"stop_reason,omitempty"`
 }
 
@@ -223,6 +238,12 @@ func blockEvents(i int, b anthropicBlock, chunks int) []event {
 			deltas = append(deltas, anthropicDelta{Type: "thinking_delta", Thinking: &part})
 		}
 		deltas = append(deltas, anthropicDelta{Type: "signature_delta", Signature: b.Signature})
+	case "compaction":
+		opening.Content = nil
+		deltas = append(deltas, anthropicDelta{Type: "compaction_delta", Content: b.Content})
+		if opening.Signature = nil; b.Signature != nil {
+			deltas = append(deltas, anthropicDelta{Type: "signature_delta", Signature: b.Signature})
+		}
 	case "tool_use":
 		opening.Input = json.RawMessage("{}")
 		deltas = append(deltas, anthropicDelta{Type: "input_json_delta", PartialJSON: &empty})

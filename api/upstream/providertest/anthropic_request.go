@@ -24,6 +24,8 @@ type anthropicRequest struct {
 	system    []*block
 	messages  []*message
 
+	compaction compaction
+
 	loopOnce sync.Once
 	loop     int // see loopStart
 
@@ -93,7 +95,7 @@ func (d *Double) parseAnthropic(header http.Header, body []byte, counting bool) 
 		}
 		r.messages = append(r.messages, parsed)
 	}
-	return r, nil
+	return r, r.parseManagement()
 }
 
 // anthropicMembers are the documented members of a request.

@@ -129,6 +129,9 @@ func (r *responsesRequest) output(d *Double, reply Reply) []responseItem {
 		return []responseItem{d.compaction()}
 	}
 	items := []responseItem{}
+	if r.compactFrom > 0 && r.tokens >= r.compactFrom {
+		items = append(items, d.compaction())
+	}
 	reasoning := ""
 	if reply.Thinking != "" && r.thinks {
 		reasoning = d.name("rs_", 24)

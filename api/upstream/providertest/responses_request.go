@@ -18,6 +18,7 @@ type responsesRequest struct {
 	thinks       bool
 	seals        bool // include has reasoning.encrypted_content
 	truncates    bool
+	compactFrom  int // tokens from which on the server compacts the input by itself; 0: it does not
 	instructions string
 	tools        []*tool
 	customTools  []string
@@ -94,6 +95,9 @@ func (d *Double) parseResponsesHead(r *responsesRequest) *Rejection {
 		}
 		r.limit = limit
 	}
+	if rejection := r.parseManagement(); rejection != nil {
+		return rejection
+	}
 	r.stores = !m.has("store") || m.flag("store")
 	r.seals = bytes.Contains(m["include"], []byte(`"reasoning.encrypted_content"`))
 	truncation, _ := m.text("truncation")
@@ -104,6 +108,37 @@ func (d *Double) parseResponsesHead(r *responsesRequest) *Rejection {
 	}
 	r.instructions, _ = m.text("instructions")
 	r.instructed = d.config.Count(r.instructions)
+	return nil
+}
+
+// parseManagement reads context_management.
+func (r *responsesRequest) parseManagement() *Rejection {
+	if !r.members.has("context_management") {
+		return nil
+	}
+	entries, ok := elements(r.members["context_management"])
+	if !ok {
+		return wrongType("context_management", "an array", firstByte(r.members["context_management"]))
+	}
+	for i, raw := range entries {
+		path := item("context_management", i)
+		entry, ok := objectMembers(raw)
+		if !ok {
+			return wrongType(path, "an object", firstByte(raw))
+		}
+		if name := entry.extra("type", "compact_threshold"); name != "" {
+			return unknownParameter(path + "." + name)
+		}
+		if kind, _ := entry.text("type"); kind != "compaction" {
+			return refuse("Invalid value: '%s'. Supported values are: 'compaction'.", kind).at(path + ".type").coded("invalid_value")
+		}
+		if !entry.has("compact_threshold") {
+			continue
+		}
+		if r.compactFrom, ok = entry.number("compact_threshold"); !ok {
+			return wrongType(path+".compact_threshold", "an integer", firstByte(entry["compact_threshold"]))
+		}
+	}
 	return nil
 }
 

@@ -6,11 +6,14 @@ import (
 )
 
 // addedTo returns the o200k tokens of the inserts at each message. They count with
-// messages that stay as they are; whatever changes a message drops them.
+// messages that stay as they are; whatever changes a message drops them. What pointers
+// save does not count in a plan: the epoch may take what they point at.
 func addedTo(exchange *pipeline.Exchange) map[int]int {
 	added := map[int]int{}
 	for i := range exchange.Inserts {
-		added[exchange.Inserts[i].Message] += exchange.Inserts[i].Tokens
+		if insert := &exchange.Inserts[i]; !insert.IsPointer() {
+			added[insert.Message] += insert.Tokens
+		}
 	}
 	return added
 }

@@ -49,6 +49,9 @@ func (*Module) Name() string { return Name }
 // has. An error leaves the exchange as it was.
 func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error {
 	config, limit := exchange.Config.IPC, exchange.Limit
+	if err := m.point(exchange); err != nil {
+		return fmt.Errorf("look for results that were said before: %w", err)
+	}
 	switch {
 	case exchange.Request.Frozen != "":
 		exchange.Report.Compression = pipeline.Bypassed

@@ -2,6 +2,7 @@ package sessiondb_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -32,6 +33,8 @@ func TestCourseIsTheLastRequestOfEachStretch(t *testing.T) {
 			exchange.Compression = "epoch"
 		case n == requests-1:
 			exchange.Class = "after-compaction"
+		case n == requests-5:
+			exchange.Compacted = true // by the provider itself
 		}
 		exchanges = append(exchanges, exchange)
 		elsewhere := exchange
@@ -67,6 +70,9 @@ func TestCourseIsTheLastRequestOfEachStretch(t *testing.T) {
 		newest := course.Events[len(course.Events)-1]
 		if newest.Number != requests-1 || string(newest.Report) != fmt.Sprintf(`{"n": %d}`, requests-1) {
 			t.Errorf("the newest event is %+v with %s", newest, newest.Report)
+		}
+		if !slices.ContainsFunc(course.Events, func(event session.Moment) bool { return event.Number == requests-5 }) {
+			t.Error("a compaction by the provider is no event")
 		}
 		if before := course.Events[len(course.Events)-2]; before.Number != requests-requests%3 && before.Number != requests-3-requests%3 {
 			t.Errorf("the event before is request %d", before.Number)

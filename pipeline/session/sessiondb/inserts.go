@@ -30,13 +30,13 @@ const (
 			FROM line l` + sqlParent + `
 			WHERE l.fork_insert > 0
 		)
-		SELECT i.number, i.message, i.chain, i.module, i.text, i.tokens, to_json(i.items)::text, i.sealed, i.lane_id
+		SELECT i.number, i.message, i.chain, i.module, i.text, i.tokens, to_json(i.items)::text, i.sealed, i.lane_id, i.block, i.source
 		FROM line l CROSS JOIN LATERAL (
-			SELECT number, message, chain, module, text, tokens, items, sealed, lane_id FROM lane_inserts WHERE workspace_id = $1 AND lane_id = l.id OFFSET 0
+			SELECT number, message, chain, module, text, tokens, items, sealed, lane_id, block, source FROM lane_inserts WHERE workspace_id = $1 AND lane_id = l.id OFFSET 0
 		) i
 		WHERE i.number <= l.number AND i.message < l.covers ORDER BY i.number`
-	sqlInsert = `INSERT INTO lane_inserts (workspace_id, lane_id, number, message, chain, module, tokens, text, items, sealed)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+	sqlInsert = `INSERT INTO lane_inserts (workspace_id, lane_id, number, message, chain, module, tokens, text, items, sealed, block, source)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
 	sqlWithdraw = `DELETE FROM lane_inserts WHERE workspace_id = $1 AND lane_id = $2 AND number >= $3`
 )
 
@@ -119,7 +119,7 @@ func addInsert(tx *gorm.DB, key *archive.Key, workspace, lane uuid.UUID, insert 
 		text, items = "", []string{}
 	}
 	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlInsert, workspace, lane, insert.Number, insert.Message,
-		insert.Chain[:], insert.Module, insert.Tokens, text, items, sealed)
+		insert.Chain[:], insert.Module, insert.Tokens, text, items, sealed, insert.Block, insert.Source)
 	return err
 }
 
@@ -135,7 +135,7 @@ func insertsOf(tx *gorm.DB, key *archive.Key, workspace, lane uuid.UUID) (insert
 		var insert session.Insert
 		var chain, items, sealed []byte
 		var owner uuid.UUID
-		if err := rows.Scan(&insert.Number, &insert.Message, &chain, &insert.Module, &insert.Text, &insert.Tokens, &items, &sealed, &owner); err != nil {
+		if err := rows.Scan(&insert.Number, &insert.Message, &chain, &insert.Module, &insert.Text, &insert.Tokens, &items, &sealed, &owner, &insert.Block, &insert.Source); err != nil {
 			return nil, 0, err
 		}
 		if len(chain) != len(conversation.Hash{}) {

@@ -27,7 +27,9 @@ func TestInsertsAreReadWithTheirLane(t *testing.T) {
 	c := f.conversationOf(3)
 	bare := c.insert(2, session.InSystem, "line\r\n\u2028 \"é\" \U0001f600")
 	bare.Items = nil
-	inserts := []session.Insert{c.insert(1, 2, "[recovered]"), bare}
+	pointer := c.insert(3, 2, "[= lines 1–9]")
+	pointer.Tokens, pointer.Block, pointer.Source = -900, 2, 1
+	inserts := []session.Insert{c.insert(1, 2, "[recovered]"), bare, pointer}
 	if err := f.store.Inject(t.Context(), c.seen(), inserts); err != nil {
 		t.Fatal(err)
 	}

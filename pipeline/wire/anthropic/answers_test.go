@@ -101,7 +101,7 @@ func shortAnswers() []wiretest.Answer {
 		},
 		{
 			Name: "a compaction", Stream: "event: content_block_start\ndata: {\"index\":0,\"content_block\":{\"type\":\"compaction\",\"content\":null}}\n\nevent: content_block_delta\ndata: {\"index\":0,\"delta\":{\"type\":\"compaction_delta\",\"content\":\"short\"}}\n\nevent: message_delta\ndata: {\"delta\":{\"stop_reason\":\"compaction\"}}\n\nevent: message_stop\ndata: {}\n\n",
-			Want: wire.Answer{StopReason: "compaction", Complete: true, Messages: wiretest.Raws(`{"role":"assistant","content":[{"type":"compaction","content":"short"}]}`)},
+			Want: wire.Answer{StopReason: "compaction", Complete: true, Compactions: []wire.Usage{{}}, Messages: wiretest.Raws(`{"role":"assistant","content":[{"type":"compaction","content":"short"}]}`)},
 		},
 		{ // E14: the API has edited the context itself
 			Name:   "tool results that the API cleared",
@@ -112,7 +112,10 @@ func shortAnswers() []wiretest.Answer {
 		{ // E14
 			Name: "a history that the API compacted on the way",
 			Body: `{"type":"message","model":"m","content":[],"stop_reason":"end_turn","usage":{"input_tokens":9000,"output_tokens":9,"iterations":[{"type":"compaction","input_tokens":150000,"output_tokens":3000},{"type":"message","input_tokens":9000,"output_tokens":9}]}}`,
-			Want: wire.Answer{Model: "m", StopReason: "end_turn", Complete: true, Reduced: true, Usage: wire.Usage{Reported: true, Input: 9000, Output: 9}},
+			Want: wire.Answer{
+				Model: "m", StopReason: "end_turn", Complete: true, Reduced: true, Usage: wire.Usage{Reported: true, Input: 9000, Output: 9},
+				Compactions: []wire.Usage{{Reported: true, Input: 150_000, Output: 3000}},
+			},
 		},
 		{
 			Name: "no content", Body: `{"type":"message","model":"m","content":[],"stop_reason":"refusal","usage":{"input_tokens":1,"output_tokens":0}}`,

@@ -94,7 +94,7 @@ func brokenAnswers() []wiretest.Answer {
 		{
 			Name: "a signed compaction", Stream: start + "event: content_block_start\ndata: {\"index\":0,\"content_block\":{\"type\":\"compaction\",\"content\":null,\"encrypted_content\":null}}\n\nevent: content_block_delta\ndata: {\"index\":0,\"delta\":{\"type\":\"compaction_delta\",\"content\":\"short\",\"encrypted_content\":\"eA==\"}}\n\nevent: content_block_delta\ndata: {\"index\":0,\"delta\":{\"type\":\"signature_delta\",\"signature\":\"c2ln\"}}\n\n" + end,
 			Want: wire.Answer{
-				Model: "m", StopReason: "end_turn", Complete: true, Usage: wire.Usage{Reported: true, Input: 7, Output: 9},
+				Model: "m", StopReason: "end_turn", Complete: true, Usage: wire.Usage{Reported: true, Input: 7, Output: 9}, Compactions: []wire.Usage{{}},
 				Messages: wiretest.Raws(`{"role":"assistant","content":[{"type":"compaction","content":"short","encrypted_content":"eA==","signature":"c2ln"}]}`),
 			},
 		},

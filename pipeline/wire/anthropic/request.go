@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"encoding/json"
+	"strings"
 
 	"palimpsest/pipeline/wire"
 )
@@ -16,6 +17,7 @@ func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
 		Stream:    fields.Bool("stream"),
 		MaxOutput: fields.Int("max_tokens"),
 		Frozen:    frozen(fields, body),
+		TakesOut:  takesOut(fields.Object("context_management")),
 
 		// Asked for by hand, thinking comes first; a model that thinks as it sees
 		// fit is not held to it.
@@ -32,6 +34,18 @@ func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
 	}
 	request.SessionID, request.SessionSource = wire.SessionName(body)
 	return request, fields.Err()
+}
+
+// takesOut reports whether context management has edits that remove tool results. What
+// clears thinking, or compacts the whole history, leaves those that it leaves as they are.
+func takesOut(management json.RawMessage) bool {
+	for _, edit := range wire.Elements(wire.Get(management, "edits")) {
+		kind := wire.Text(edit, "type")
+		if !strings.HasPrefix(kind, "clear_thinking_") && !strings.HasPrefix(kind, "compact_") {
+			return true
+		}
+	}
+	return false
 }
 
 // frozen says why the history must stay as the client sent it; empty if it may change.

@@ -44,16 +44,24 @@ func (l *listener) Event(event wire.Event) {
 		message := wire.Get(event.Data, "message")
 		l.answer.Model = wire.Text(message, "model")
 		l.answer.Reduced = isReduced(message)
-		readUsage(&l.answer.Usage, wire.Get(message, "usage"))
+		l.usage(wire.Get(message, "usage"))
 	case "message_delta":
 		l.answer.StopReason = wire.Text(wire.Get(event.Data, "delta"), "stop_reason")
 		l.answer.Reduced = l.answer.Reduced || isReduced(event.Data)
-		readUsage(&l.answer.Usage, wire.Get(event.Data, "usage"))
+		l.usage(wire.Get(event.Data, "usage"))
 	case "message_stop":
 		l.answer.Complete = true
 	case "error":
 		problem := wire.Get(event.Data, "error")
 		l.answer.ErrorType, l.answer.Error = wire.Text(problem, "type"), wire.KeepError(problem)
+	}
+}
+
+// usage reads a report of what was used; a later one replaces an earlier one.
+func (l *listener) usage(raw json.RawMessage) {
+	readUsage(&l.answer.Usage, raw)
+	if used := compactions(raw); len(used) > 0 {
+		l.answer.Compactions = used
 	}
 }
 
@@ -186,6 +194,7 @@ func (l *listener) Answer() wire.Answer {
 	}
 	if len(content) > 0 {
 		answer.Messages = []json.RawMessage{assistant(append(append([]byte{'['}, content...), ']'))}
+		answer.Compactions = withSummaries(answer.Compactions, answer.Messages[0])
 	}
 	return answer
 }
@@ -203,13 +212,44 @@ func (*listener) Body(body json.RawMessage) wire.Answer {
 		Complete:   wire.Text(body, "type") == "message",
 	}
 	readUsage(&answer.Usage, wire.Get(body, "usage"))
+	answer.Compactions = compactions(wire.Get(body, "usage"))
 	content := wire.Replace(wire.Get(body, "content"), func(_ int, block json.RawMessage) json.RawMessage {
 		return (&streamed{start: block}).block()
 	})
 	if wire.HasElements(content) {
 		answer.Messages = []json.RawMessage{assistant(content)}
+		answer.Compactions = withSummaries(answer.Compactions, answer.Messages[0])
 	}
 	return answer
+}
+
+// compactions returns what the API used to compact the history before it answered, which
+// the counts of the whole leave out.
+func compactions(usage json.RawMessage) []wire.Usage {
+	var used []wire.Usage
+	for _, iteration := range wire.Elements(wire.Get(usage, "iterations")) {
+		if wire.Text(iteration, "type") == "compaction" {
+			var one wire.Usage
+			readUsage(&one, iteration)
+			used = append(used, one)
+		}
+	}
+	return used
+}
+
+// withSummaries returns the compactions of an answer, of which used were reported by
+// themselves: each has left a block with a summary.
+func withSummaries(used []wire.Usage, message json.RawMessage) []wire.Usage {
+	summaries := 0
+	for _, block := range wire.Elements(wire.Get(message, "content")) {
+		if wire.Text(block, "type") == "compaction" && (!wire.IsNull(wire.Get(block, "content")) || !wire.IsNull(wire.Get(block, "encrypted_content"))) {
+			summaries++
+		}
+	}
+	for len(used) < summaries {
+		used = append(used, wire.Usage{})
+	}
+	return used
 }
 
 // isReduced reports whether an answer says that it is to less than the whole prompt:

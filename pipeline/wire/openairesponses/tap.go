@@ -89,6 +89,7 @@ func (l *listener) end(response json.RawMessage) {
 	if !whole.Complete {
 		whole.Messages = nil
 	}
+	whole.Compactions = compactions(whole.Messages)
 	l.answer, l.items = whole, nil
 }
 
@@ -144,7 +145,20 @@ func readResponse(response json.RawMessage) wire.Answer {
 	for _, item := range wire.Elements(output) {
 		answer.Messages = append(answer.Messages, item)
 	}
+	answer.Compactions = compactions(answer.Messages)
 	return answer
+}
+
+// compactions counts the compactions among the items of an answer. The usage of the answer
+// counts what they took.
+func compactions(items []json.RawMessage) []wire.Usage {
+	var used []wire.Usage
+	for _, item := range items {
+		if firstType(item) == "compaction" {
+			used = append(used, wire.Usage{})
+		}
+	}
+	return used
 }
 
 // Interface guard.
