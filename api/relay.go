@@ -26,7 +26,7 @@ const (
 // relay passes an answer on as it comes: every read is written and, unless it is
 // the last, flushed at once, with tap beside. filter, which may be nil, takes
 // something out of it. whole is called, maybe several times, before a read is written that may
-// complete the answer, which tap has read by then. An answer that breaks off does so for the
+// complete the answer, which tap has read by then. An answer that ends early does so for the
 // client too; nothing is ever added to its end.
 func (s *Server) relay(c echo.Context, event *Event, response *http.Response, tap wire.Tap, filter wire.Filter, whole func()) error {
 	header := c.Response().Header()
