@@ -55,7 +55,7 @@ type Spool struct {
 	replaying sync.Mutex
 
 	mu      sync.Mutex
-	current *segment // gets the next record; nil: none is open
+	current *segment // gets the next record, once there is one
 	bytes   int64
 	records int
 	failed  []Record // to be handed over again, oldest first
@@ -240,7 +240,7 @@ func (s *Spool) handOver(ctx context.Context, record Record, hand func(ctx conte
 		return workspace, err
 	}
 	plain, err := key.Open([]byte(about), sealed)
-	if err != nil { // it was not written to its end, or by somebody else
+	if err != nil { // it was not written to its end, or not by this program
 		s.config.Log.ErrorContext(ctx, "an exchange on the local disk cannot be read", "workspace", workspace, "error", err)
 		return workspace, nil
 	}

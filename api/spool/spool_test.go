@@ -69,7 +69,7 @@ func files(t *testing.T, dir string) []string {
 	return found
 }
 
-func TestWhatIsNotDoneIsHandedOverByTheNextProcess(t *testing.T) {
+func TestRecordsThatAreNotDoneAreHandedOverByTheNextProcess(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	first := open(t, dir, spool.DefaultBytes, time.Now())
