@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -328,6 +329,38 @@ func TestRolesAndWorkspacesAreCheckedOnEveryRoute(t *testing.T) {
 			if page := theirs.Get(try.path(theirs)); page.Status != http.StatusOK {
 				t.Errorf("%s by its owner: status %d", name, page.Status)
 			}
+		}
+	}
+}
+
+// Through no route does anybody reach a suspended workspace, its owner included, but to leave it
+// for another one.
+func TestNoRouteLeadsIntoASuspendedWorkspace(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	operator, owner := newTenant(t, product, "ant"), newTenant(t, product, "zebra")
+	page := operator.Post("/operator/workspaces/"+owner.Workspace.ID.String()+"/suspend", "reason", "sends spam", "confirm", "zebra")
+	if page.Status != http.StatusOK {
+		t.Fatalf("status %d: %s", page.Status, page.Text("main"))
+	}
+	product.People.Forget() // as the notification does
+	for _, route := range product.Routes {
+		name := route.Method + " " + route.Path
+		try := reaches()[name]
+		isOfPerson := slices.ContainsFunc([]string{"/account", "/workspaces", "/invite", "/more"}, func(of string) bool { return strings.HasPrefix(route.Path, of) })
+		if try.roles == "" || try.ends || try.streams || isOfPerson {
+			continue
+		}
+		path := route.Path
+		if try.path != nil {
+			path = try.path(owner)
+		}
+		page := owner.Get(path)
+		if route.Method == http.MethodPost {
+			page = owner.Post(path, try.typed...)
+		}
+		if page.Status != http.StatusForbidden || !strings.Contains(page.HTML, "sends spam") {
+			t.Errorf("%s: status %d", name, page.Status)
 		}
 	}
 }

@@ -140,3 +140,25 @@ func TestASessionIsExportedAsTarAndTranscript(t *testing.T) {
 		}
 	}
 }
+
+// Every file that is downloaded says what it is called and what it is.
+func TestFilesSayWhatTheyAre(t *testing.T) {
+	t.Parallel()
+	w := setup(t).tenant(t, "ant")
+	session := w.session.String()
+	for path, want := range map[string][2]string{
+		w.path("/export?format=ndjson"):   {"palimpsest-session-" + session + ".ndjson", "application/x-ndjson"},
+		w.path("/export?format=tar"):      {"palimpsest-session-" + session + ".tar", "application/x-tar"},
+		w.path("/export?format=markdown"): {"palimpsest-session-" + session + ".md", "text/markdown; charset=utf-8"},
+		"/export":                         {"palimpsest-" + w.workspace.String() + ".tar", "application/x-tar"},
+		"/config/export?format=json":      {"palimpsest-config.json", "application/json"},
+		"/requests.csv":                   {"palimpsest-requests.csv", "text/csv; charset=utf-8"},
+	} {
+		answer := w.send(t, http.MethodGet, path, "")
+		answer.want(t, http.StatusOK)
+		got := [2]string{answer.header.Get("Content-Disposition"), answer.header.Get("Content-Type")}
+		if want[0] = `attachment; filename="` + want[0] + `"`; got != want {
+			t.Errorf("%s says %q, want %q", path, got, want)
+		}
+	}
+}
