@@ -58,9 +58,12 @@ func main() {
 	}
 }
 
-// openStreams is how many requests of a workspace the program lets be open at once: more
-// than any case has.
-const openStreams = "PALIMPSEST_WORKSPACE_CONCURRENCY=2000"
+// The program lets as many requests of a workspace be open at once, and connections of one
+// place, as any case has: all of them come from this machine.
+const (
+	openStreams     = "PALIMPSEST_WORKSPACE_CONCURRENCY=2000"
+	openConnections = "PALIMPSEST_CONNECTIONS_PER_PLACE=0"
+)
 
 // measure runs all cases and reports them.
 func measure(ctx context.Context, wanted options) (err error) {
@@ -90,7 +93,7 @@ func measure(ctx context.Context, wanted options) (err error) {
 		return fmt.Errorf("make a data directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(data)) }()
-	program, err := programtest.Start(ctx, wanted.binary, []string{"serve"}, append(programtest.Environment(data), openStreams))
+	program, err := programtest.Start(ctx, wanted.binary, []string{"serve"}, append(programtest.Environment(data), openStreams, openConnections))
 	if err != nil {
 		return err
 	}
