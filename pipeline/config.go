@@ -380,7 +380,7 @@ func DefaultConfig() Config {
 		Modules: []string{"ipc", "compaction-bridge", "rehydrator", "patterns"},
 		IPC: IPCConfig{
 			TargetUtilization: 0.75,
-			CompressTo:        0.40,
+			CompressTo:        0.25,
 			MinClear:          0.10,
 			PreserveLastTurns: 5,
 			PreserveTokens:    20_000,

@@ -18,12 +18,16 @@ const (
 	longestResult = 240
 	// longestText is the same of other messages: a first sentence of the length that
 	// records keep on the average, and no more.
-	longestText = 140
+	longestText = 170
 )
 
 // filler is what stand-ins say: a sentence of some length, and more.
 const filler = " of the messages that are counted here says so much in its first sentence as one does on the average of those that were measured, " +
 	"which is what a record keeps of it at the second level. The rest of the text is there to be cut, and says nothing that any later turn would use again and again. "
+
+// argument is what a call's stand-in says beside its id: as much as a record keeps of a
+// call and the names in it that later turns use.
+const argument = " of the work in hand, which names a file or two and a flag, as commands do on the average of all these"
 
 // standIns returns a body with a stand-in for each message of a lane.
 func standIns(messages []session.Counted) (*wire.Envelope, error) {
@@ -87,7 +91,7 @@ func appendBlocks(body []byte, i int, message session.Counted, calls []string, r
 	for _, call := range calls {
 		body = append(append(body, `{"type":"tool_use","id":"`...), call...)
 		body = append(append(body, `","name":"Bash","input":{"command":"step `...), call...)
-		body = append(body, ` of the work in hand"}},`...)
+		body = append(append(body, argument...), `"}},`...)
 	}
 	return body[:len(body)-1] // there is one at least
 }

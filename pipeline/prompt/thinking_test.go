@@ -43,7 +43,7 @@ func TestBoundThinkingIsDroppedFromTheFirstEpochOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, conversation.Anthropic, 25_000)
+			b := newBench(t, conversation.Anthropic, 32_000)
 			if strings.Contains(test.setting, "block_binding") {
 				b.betas = "thinking-binding-controls-2026-08-01"
 			}

@@ -45,18 +45,18 @@ func TestTargetIsTunedByKeyboardAlone(t *testing.T) {
 	tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 6`)
 
 	tabTo(t, tab, `[name="ipc.targetUtilization"]`)
-	for range 40 { // one step each, as the field has them
+	for range 44 { // one step each, as the field has them
 		tab.Do(chromedp.KeyEvent(kb.ArrowDown))
 	}
-	tab.Until(bar("ipc.targetUtilization 0.75 → 0.35") + ` && ` + bar("ipc.compressTo 0.40 → 0.25"))
+	tab.Until(bar("ipc.targetUtilization 0.75 → 0.31") + ` && ` + bar("ipc.compressTo 0.25 → 0.21"))
 	tab.Until(`!document.querySelector('.preview.stale') && document.querySelector('table.figures tbody tr:nth-child(2) td:last-child').textContent.startsWith('−')`)
 	tabTo(t, tab, `[data-slider]`)
 	tab.Do(chromedp.KeyEvent(kb.ArrowRight))
-	tab.Until(bar("ipc.targetUtilization 0.75 → 0.36"))
+	tab.Until(bar("ipc.targetUtilization 0.75 → 0.32"))
 	tabTo(t, tab, `[data-savebar] button[type="submit"]`)
 	tab.Do(chromedp.KeyEvent(kb.Enter))
 	tab.Until(`location.pathname + location.search === '/pipeline?saved=1' && document.querySelector('[data-testid="saved"]') !== null`)
-	if stored, config := saved(t, person); stored.Version != 1 || config.IPC.TargetUtilization != 0.36 {
+	if stored, config := saved(t, person); stored.Version != 1 || config.IPC.TargetUtilization != 0.32 {
 		t.Errorf("version %d with %v", stored.Version, config.IPC.TargetUtilization)
 	}
 }

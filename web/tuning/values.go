@@ -134,9 +134,7 @@ func (v values) following(shown values) values {
 	minClear, clearErr := strconv.ParseFloat(v.Set[minClearPath], 64)
 	same := func(path string) bool { return isSameNode(scalar(v.Set[path]), scalar(shown.Set[path])) }
 	switch {
-	case err != nil || goalErr != nil || clearErr != nil, !same(goalPath):
-		return v
-	case same(targetPath) && goal < target:
+	case err != nil || goalErr != nil || clearErr != nil, !same(goalPath), same(targetPath):
 		return v
 	}
 	if highest := max(target-minClear, target/2); goal > highest {

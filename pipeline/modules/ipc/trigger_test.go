@@ -301,7 +301,7 @@ func TestTheNewestTurnsAndTokensStayAsTheyAre(t *testing.T) {
 
 	c := longTalk(60)
 	exchange, _ := epoch(t, c.body(), 70_000)
-	if tail := len(exchange.Digests) - exchange.Projection.Covers; tail < 2*14 { // half the goal in turns of 1,000
+	if tail := len(exchange.Digests) - exchange.Projection.Covers; tail < 2*8 { // half the goal in turns of 1,000
 		t.Errorf("kept %d messages", tail)
 	}
 
