@@ -47,6 +47,7 @@ test-programs: ## build the programs that tests start; make test does it
 	go build -o $(TEST_PROGRAMS)/palimpsest ./cmd/palimpsest
 	go -C deploy/tools/versitygw build -o $(TEST_PROGRAMS)/versitygw github.com/versity/versitygw/cmd/versitygw
 	go -C deploy/tools build -o $(TEST_PROGRAMS)/stripe-mock github.com/stripe/stripe-mock
+	go -C deploy/tools/checks build -o $(TEST_PROGRAMS)/checks .
 
 # The packages that take longest start first, so that none of them is left alone at the end.
 LONG_TESTS := ./web/walks ./cmd/palimpsest ./pipeline/replay ./pipeline/preview ./api/manage ./pipeline/compactionbench ./api/apiclients ./cmd/palimpsest/demo

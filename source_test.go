@@ -54,7 +54,7 @@ func readTree() ([]sourceFile, error) {
 			return err
 		}
 		if entry.IsDir() {
-			if file != "." && isForeign(entry.Name()) {
+			if file != "." && (isForeign(entry.Name()) || isModule(file)) {
 				return filepath.SkipDir
 			}
 			return nil
@@ -71,6 +71,12 @@ func readTree() ([]sourceFile, error) {
 	})
 
 	return found, err
+}
+
+// isModule reports whether a folder is a module of its own, such as a tool of the tests.
+func isModule(folder string) bool {
+	_, err := os.Stat(filepath.Join(folder, "go.mod"))
+	return err == nil
 }
 
 // isForeign reports whether a folder of this name holds no source of the product.

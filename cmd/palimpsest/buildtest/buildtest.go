@@ -34,6 +34,13 @@ func StripeMock(t testing.TB) string {
 	return program(t, "stripe-mock", "deploy/tools", "github.com/stripe/stripe-mock")
 }
 
+// Checks returns the path of the program that reads rules, queries and manifests as those
+// who run them do.
+func Checks(t testing.TB) string {
+	t.Helper()
+	return program(t, "checks", "deploy/tools/checks", ".")
+}
+
 // program returns the path of a program, which it builds in a module of the project
 // unless that was done before.
 func program(t testing.TB, name, module, main string) string {

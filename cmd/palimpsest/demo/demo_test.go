@@ -195,7 +195,7 @@ func (v *visitor) checkFigures(all []exchange, made demo.Made) {
 			t.Errorf("an exchange is of %s: %v", one["at"], err)
 		}
 	}
-	if len(all) != made.Exchanges || epochs < 3 {
+	if len(all) != made.Exchanges || epochs < 2 {
 		t.Errorf("%d exchanges of %d with %d epochs", len(all), made.Exchanges, epochs)
 	}
 	overview := v.page("/overview?range=30d")
