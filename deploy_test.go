@@ -18,7 +18,7 @@ import (
 // checked has the program in deploy/tools/checks read a file, and returns what it prints.
 func checked(t *testing.T, kind, file string) []string {
 	t.Helper()
-	said, err := exec.CommandContext(t.Context(), buildtest.Checks(t), kind, file).CombinedOutput() //nolint:gosec // this repository's program
+	said, err := exec.CommandContext(t.Context(), buildtest.Checks(t), kind, file).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", file, err, said)
 	}
@@ -162,7 +162,7 @@ func TestSystemdUnitLetsStreamsEnd(t *testing.T) {
 	if err != nil {
 		return // systems without systemd
 	}
-	said, _ := exec.CommandContext(t.Context(), verify, "verify", file).CombinedOutput() //nolint:gosec,errcheck // what it says counts
+	said, _ := exec.CommandContext(t.Context(), verify, "verify", file).CombinedOutput() //nolint:errcheck // what it says counts
 	for line := range strings.Lines(string(said)) {
 		// The program is not installed where tests run.
 		if strings.Contains(line, "palimpsest.service") && !strings.Contains(line, "is not executable") {
