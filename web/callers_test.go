@@ -67,7 +67,7 @@ func TestRolesAndWorkspacesAreCheckedOnEveryRoute(t *testing.T) {
 			}
 		}
 	}
-	// What nobody else reached is there for its owner.
+	// What no other caller reached is there for its owner.
 	for name, try := range reaches {
 		if method, _, _ := strings.Cut(name, " "); method == http.MethodGet && try.path != nil && !try.operates {
 			if page := theirs.Get(try.path(theirs)); page.Status != http.StatusOK {
@@ -91,11 +91,11 @@ func outsiders(t *testing.T, of *tenant) []outsider {
 	t.Helper()
 	loggedOut, former := of.Colleague(tenants.Owner), of.Colleague(tenants.Owner)
 	if kept := loggedOut.Kept(); kept.Post("/logout").Status != http.StatusOK {
-		t.Fatal("nobody is logged out")
+		t.Fatal("the login did not end")
 	}
 	page := of.Post("/members/"+former.User.ID.String()+"/remove", "confirm", former.Email)
 	if !strings.HasPrefix(page.Path, "/members?done") {
-		t.Fatalf("nobody is removed: %s", page.Text("main"))
+		t.Fatalf("the member was not removed: %s", page.Text("main"))
 	}
 	nowhere := of.Colleague(tenants.Owner)
 	if _, err := of.Database.Owner(t).Exec(t.Context(), "DELETE FROM members WHERE user_id = $1", nowhere.User.ID); err != nil {
@@ -106,9 +106,9 @@ func outsiders(t *testing.T, of *tenant) []outsider {
 	mayNothing := func(try reach) bool { return try.roles == "" && !try.operates }
 	all := []outsider{
 		{"a stranger", of.Stranger(t), "/login", mayNothing},
-		{"somebody who logged out", loggedOut, "/login", mayNothing},
+		{"a person who logged out", loggedOut, "/login", mayNothing},
 		{"a former member", former, "/login", mayNothing},
-		{"somebody in no workspace", nowhere, "/workspaces/new", func(try reach) bool { return mayNothing(try) || try.outside || try.operates }},
+		{"a person in no workspace", nowhere, "/workspaces/new", func(try reach) bool { return mayNothing(try) || try.outside || try.operates }},
 	}
 	for _, role := range []tenants.Role{tenants.Admin, tenants.Regular, tenants.Viewer, tenants.Billing} {
 		all = append(all, outsider{string(role), of.Colleague(role), "", func(try reach) bool {
@@ -120,7 +120,7 @@ func outsiders(t *testing.T, of *tenant) []outsider {
 
 // S3: what a caller may not do is refused, whatever the form says, and leaves the workspace
 // as it was.
-func TestNobodyChangesWhatTheyMayNotWhateverTheySend(t *testing.T) {
+func TestCallersChangeNothingTheyMayNotWhateverTheySend(t *testing.T) {
 	t.Parallel()
 	product := webtest.Start(t)
 	product.SignUp(t, "first") // operates the installation
@@ -153,7 +153,7 @@ func TestNobodyChangesWhatTheyMayNotWhateverTheySend(t *testing.T) {
 	}
 }
 
-// Through no route does anybody reach a suspended workspace, its owner included, but to leave it
+// No route leads into a suspended workspace, its owner included, but to leave it
 // for another one.
 func TestNoRouteLeadsIntoASuspendedWorkspace(t *testing.T) {
 	t.Parallel()
