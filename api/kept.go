@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -75,9 +74,7 @@ func (k kept) encode(request *unrecorded) ([]byte, error) {
 		defer request.mu.Unlock()
 		k.Request = request.seen
 	}
-	var plain bytes.Buffer
-	err := json.NewEncoder(&plain).Encode(k) //nolint:musttag // read by this program alone
-	return plain.Bytes(), err
+	return json.Marshal(k) //nolint:musttag // read by this program alone
 }
 
 // Replay records what the local disk holds of exchanges that could not be recorded, or whose
