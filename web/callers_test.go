@@ -143,6 +143,9 @@ func TestCallersChangeNothingTheyMayNotWhateverTheySend(t *testing.T) {
 			if caller.led == "" && page.Status != http.StatusForbidden || caller.led != "" && !strings.HasPrefix(page.Path, caller.led) {
 				t.Errorf("%s leads %s to %s with %d", name, caller.name, page.Path, page.Status)
 			}
+			if route.Method == http.MethodPost && strings.Contains(page.Path, "next=") {
+				t.Errorf("%s leads %s back to what is no page: %s", name, caller.name, page.Path)
+			}
 			if strings.Contains(page.HTML, "question from ant") || caller.led != "" && strings.Contains(page.HTML, "laptop") {
 				t.Errorf("%s shows %s something of the workspace", name, caller.name)
 			}
