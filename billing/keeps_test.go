@@ -124,6 +124,7 @@ func TestRestraintIsToldToOtherReplicas(t *testing.T) {
 	if err := b.store.Restrain(t.Context(), b.workspace.ID, tenants.Restraint{Reason: tenants.QuotaUsed, Since: noon}); err != nil {
 		t.Fatal(err)
 	}
+	b.sql(t, "SELECT pg_notify($1, 'nothing was told before')", tenantsdb.SettingsChannel)
 	if told, err := listening.WaitForNotification(t.Context()); err != nil || told.Payload != b.workspace.ID.String() {
 		t.Errorf("told %+v, %v", told, err)
 	}
