@@ -137,6 +137,11 @@ func TestCallersChangeNothingTheyMayNotWhateverTheySend(t *testing.T) {
 				try.typed, try.path = form.typed, func(*tenant) string { return form.path }
 			}
 			if caller.may(try) {
+				if try.outside && !try.ends && caller.led == "/workspaces/new" && route.Path != caller.led {
+					if page := through(caller.person, route, try, of); page.Path == caller.led {
+						t.Errorf("%s is closed to %s", name, caller.name)
+					}
+				}
 				continue
 			}
 			page := through(caller.person, route, try, of)
