@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/api/spool"
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 )
@@ -64,6 +66,8 @@ func (s *Server) spooled(ctx context.Context, workspace uuid.UUID, request *unre
 	return record
 }
 
+// encode returns what is kept as JSON, followed by the entries of the request one by one: in one
+// value a hundred thousand of them would take their memory three times.
 func (k kept) encode(request *unrecorded) ([]byte, error) {
 	if k.Answered != nil {
 		answered := *k.Answered
@@ -76,8 +80,46 @@ func (k kept) encode(request *unrecorded) ([]byte, error) {
 		k.Request = request.seen
 	}
 	var plain bytes.Buffer
-	err := json.NewEncoder(&plain).Encode(k) //nolint:musttag // read by this program alone
+	var entries []archive.Entry
+	if k.Request != nil {
+		seen := *k.Request
+		entries, seen.Entries = seen.Entries, nil
+		k.Request = &seen
+		plain.Grow(entriesSize(entries))
+	}
+	encoder := json.NewEncoder(&plain)
+	err := encoder.Encode(k) //nolint:musttag // read by this program alone
+	for i := range entries {
+		err = errors.Join(err, encoder.Encode(&entries[i])) //nolint:musttag // as k
+	}
 	return plain.Bytes(), err
+}
+
+// entriesSize returns about how many bytes entries and their links take as JSON.
+func entriesSize(entries []archive.Entry) int {
+	const around = 256 // what is said of a message
+	size := 4 << 10
+	for i := range entries {
+		size += around + base64.StdEncoding.EncodedLen(len(entries[i].Raw))
+	}
+	return size
+}
+
+// decode reads what encode wrote. The entries may also be part of the request, as the version
+// before wrote them.
+func (k *kept) decode(plain []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(plain))
+	if err := decoder.Decode(k); err != nil { //nolint:musttag // as it was written
+		return err
+	}
+	for k.Request != nil && decoder.More() {
+		var entry archive.Entry
+		if err := decoder.Decode(&entry); err != nil { //nolint:musttag // as it was written
+			return err
+		}
+		k.Request.Entries = append(k.Request.Entries, entry)
+	}
+	return nil
 }
 
 // Replay records what the local disk holds of exchanges that could not be recorded, or whose
@@ -85,7 +127,7 @@ func (k kept) encode(request *unrecorded) ([]byte, error) {
 func (r *Recorder) Replay(ctx context.Context) {
 	r.spool.Replay(ctx, func(ctx context.Context, workspace uuid.UUID, plain []byte) error {
 		var what kept
-		if err := json.Unmarshal(plain, &what); err != nil { //nolint:musttag // as it was written
+		if err := what.decode(plain); err != nil {
 			r.log.ErrorContext(ctx, "an exchange on the local disk cannot be read", "workspace", workspace, "error", err)
 			return nil
 		}

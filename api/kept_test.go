@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +21,7 @@ import (
 
 	"palimpsest/api/spool"
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 )
 
@@ -124,6 +127,39 @@ func (a *answered) Record(ctx context.Context, workspace uuid.UUID, seen []sessi
 		a.answer = append(a.answer, seen[i].Answer...)
 	}
 	return a.memory.Record(ctx, workspace, seen)
+}
+
+// What the local disk holds is read back whole, also as the version before wrote it: as one value.
+func TestKeptExchangeIsReadBackWhole(t *testing.T) {
+	t.Parallel()
+	hash := conversation.Hash(sha256.Sum256([]byte("a")))
+	seen := session.Seen{Session: uuid.New(), Lane: uuid.New(), Head: hash, Position: 3, Links: []conversation.Hash{hash, {}, hash, {1}}}
+	for i := range 3 {
+		seen.Entries = append(seen.Entries, archive.Entry{Index: i, Hash: hash, Role: conversation.User, Flags: 2, Tokens: i, Raw: []byte("<raw \xff>"), Size: 7})
+	}
+	want := kept{Request: &seen, Answered: &session.Seen{Session: seen.Session, Position: 4}, Said: []byte("said")}
+	written, err := want.encode(nil)
+	if err != nil || want.Request == nil || len(want.Request.Entries) != 3 {
+		t.Fatalf("%v; after it was written: %+v", err, want.Request)
+	}
+	before, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, plain := range map[string][]byte{"written now": written, "written by the version before": before} {
+		var got kept
+		if err := got.decode(plain); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		got.Request.Answer, got.Answered.Answer = nil, nil // JSON has made "null" of it
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v\n%+v", name, got.Request, want.Request)
+		}
+	}
+	var got kept
+	if err := got.decode(written[:len(written)-3]); err == nil {
+		t.Error("a record that is cut off is read")
+	}
 }
 
 // What could not be recorded is recorded from the local disk later: with its messages and its

@@ -24,3 +24,22 @@ func TestBrowsersAreToldToStayEncrypted(t *testing.T) {
 		}
 	}
 }
+
+// The form that sets the theme leads back to the page it was on, and never to another site.
+func TestThemeLeadsBackToPagesOfThisSiteOnly(t *testing.T) {
+	t.Parallel()
+	for from, want := range map[string]string{
+		"https://palimpsest.example/sessions?range=7d": "/sessions?range=7d",
+		"https://palimpsest.example//evil.example/x":   "/overview",
+		"https://palimpsest.example/\\evil.example":    "/overview",
+		"https://palimpsest.example.evil.example/x":    "/overview",
+		"https://evil.example/sessions":                "/",
+		"":                                             "/",
+	} {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "https://palimpsest.example/theme", nil)
+		request.Header.Set("Referer", from)
+		if got := referer(request); got != want {
+			t.Errorf("%q leads to %q, want %q", from, got, want)
+		}
+	}
+}

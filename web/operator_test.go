@@ -1,10 +1,16 @@
 package web_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
+	"palimpsest/tenants"
+	"palimpsest/tenants/tenantsdb"
+	"palimpsest/web"
 	"palimpsest/web/webtest"
 )
 
@@ -73,5 +79,63 @@ func TestSuspensionIsInTheWorkspacesOwnLog(t *testing.T) {
 	}
 	if strings.Contains(page.HTML, "first@example.com") {
 		t.Error("the log names the operator")
+	}
+}
+
+// trusting is a store that takes anyone for the operator.
+type trusting struct {
+	*tenantsdb.DB
+
+	operator uuid.UUID
+}
+
+// OperatedWorkspaces implements operator.Store.
+func (s *trusting) OperatedWorkspaces(ctx context.Context, _ uuid.UUID, query tenants.OperatedQuery) ([]tenants.OperatedWorkspace, error) {
+	return s.DB.OperatedWorkspaces(ctx, s.operator, query)
+}
+
+// OperatedWorkspace implements operator.Store.
+func (s *trusting) OperatedWorkspace(ctx context.Context, _, workspace uuid.UUID) (tenants.OperatedWorkspace, error) {
+	return s.DB.OperatedWorkspace(ctx, s.operator, workspace)
+}
+
+// SuspendWorkspace implements operator.Store.
+func (s *trusting) SuspendWorkspace(ctx context.Context, _, workspace uuid.UUID, reason string) error {
+	return s.DB.SuspendWorkspace(ctx, s.operator, workspace, reason)
+}
+
+// ResumeWorkspace implements operator.Store.
+func (s *trusting) ResumeWorkspace(ctx context.Context, _, workspace uuid.UUID, reason string) error {
+	return s.DB.ResumeWorkspace(ctx, s.operator, workspace, reason)
+}
+
+// OperatorLog implements operator.Store.
+func (s *trusting) OperatorLog(ctx context.Context, _ uuid.UUID, limit int) ([]tenants.OperatorEntry, error) {
+	return s.DB.OperatorLog(ctx, s.operator, limit)
+}
+
+// S3: the operators' pages are closed to others by the dashboard too, not by the database alone.
+func TestOperatorsPagesAreClosedToOthersWithoutTheDatabase(t *testing.T) {
+	t.Parallel()
+	store := &trusting{}
+	product := webtest.Start(t, func(p *webtest.Product, deps *web.Deps) { store.DB, deps.Operator = p.DB, store })
+	operator, owner := product.SignUp(t, "first"), newTenant(t, product, "zebra")
+	store.operator = operator.User.ID
+	tried := 0
+	for _, route := range product.Routes {
+		try := reaches()[route.Method+" "+route.Path]
+		if !try.operates {
+			continue
+		}
+		tried++
+		if page := through(owner.Person, route, try, owner); page.Status != http.StatusNotFound || strings.HasPrefix(page.Path, "/operator?") {
+			t.Errorf("%s %s: status %d at %s", route.Method, route.Path, page.Status, page.Path)
+		}
+		if page := through(operator, route, try, owner); page.Status != http.StatusOK {
+			t.Errorf("%s %s by the operator: status %d", route.Method, route.Path, page.Status)
+		}
+	}
+	if tried != 7 {
+		t.Errorf("%d routes were tried", tried)
 	}
 }

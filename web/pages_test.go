@@ -191,6 +191,7 @@ func checkFrame(t *testing.T, pages map[string]webtest.Page) {
 			"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 			"X-Content-Type-Options":  "nosniff",
 			"Referrer-Policy":         "same-origin",
+			"Permissions-Policy":      "camera=(), geolocation=(), microphone=()",
 			"Cache-Control":           "no-store",
 		} {
 			if got := page.Header.Get(header); got != want {
@@ -314,8 +315,10 @@ func TestLaterVisitorsChooseBetweenSigningUpAndLoggingIn(t *testing.T) {
 			t.Errorf("%d buttons lead to %s", choice.Length(), path)
 		}
 	}
-	if home := member.Get("/"); home.Path != "/overview" {
-		t.Errorf("/ leads a member to %s", home.Path)
+	for _, path := range []string{"/", "/signup", "/login", "/login/code"} {
+		if page := member.Get(path); page.Path != "/overview" {
+			t.Errorf("%s leads a member to %s", path, page.Path)
+		}
 	}
 }
 

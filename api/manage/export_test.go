@@ -160,5 +160,8 @@ func TestFilesSayWhatTheyAre(t *testing.T) {
 		if want[0] = `attachment; filename="` + want[0] + `"`; got != want {
 			t.Errorf("%s says %q, want %q", path, got, want)
 		}
+		if kept := answer.header.Get("Cache-Control"); !strings.Contains(kept, "no-store") {
+			t.Errorf("%s may be kept: %q", path, kept)
+		}
 	}
 }

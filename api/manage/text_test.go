@@ -118,6 +118,12 @@ func TestAMemberReadsTheSessionsOfTheirOwnKeys(t *testing.T) {
 			t.Errorf("a search found %s", body)
 		}
 	}
+	// One session that they may not read keeps back the whole file, wherever it stands in it.
+	for _, ids := range []string{"id=" + member.session.String() + "&id=" + a.session.String(), "id=" + a.session.String() + "&id=" + member.session.String()} {
+		for _, format := range []string{"ndjson", "markdown", "tar"} {
+			member.send(t, http.MethodGet, "/sessions/export?"+ids+"&format="+format, "").want(t, http.StatusForbidden)
+		}
+	}
 	// What the member may not read they may not change, either.
 	member.send(t, http.MethodPost, a.path("/compact"), `{}`).want(t, http.StatusForbidden)
 	member.send(t, http.MethodPost, a.path("/pins"), `{"message":0}`).want(t, http.StatusForbidden)

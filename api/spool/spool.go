@@ -124,8 +124,8 @@ func (s *Spool) Put(ctx context.Context, workspace uuid.UUID, plain []byte) (Rec
 	if err != nil {
 		return Record{}, fmt.Errorf("seal for the spool: %w", err)
 	}
-	framed := frame(workspace, key.Seal([]byte(about), plain))
-	size := int64(len(framed))
+	sealed := key.Seal([]byte(about), plain)
+	size := int64(header + len(sealed))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.bytes+size > s.config.MaxBytes {
@@ -135,7 +135,7 @@ func (s *Spool) Put(ctx context.Context, workspace uuid.UUID, plain []byte) (Rec
 		return Record{}, fmt.Errorf("open a file of the spool: %w", err)
 	}
 	record := Record{spool: s, segment: s.current, offset: s.current.size, size: size}
-	if err := s.current.append(framed); err != nil {
+	if err := s.current.append(head(workspace, sealed), sealed); err != nil {
 		return Record{}, fmt.Errorf("write to the spool: %w", err)
 	}
 	s.current.waiting++

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/migrations/dbtest"
 )
@@ -78,5 +80,23 @@ func TestStoppedProgramTakesRequestsForTheDrainDelay(t *testing.T) {
 	<-stopped
 	if !isClosed(t.Context(), i.program.addr()) {
 		t.Error("connections are still taken")
+	}
+}
+
+// S14: profiles hold what the process has in memory. They are there only if they are asked for.
+func TestProfilesAreOffUnlessAskedFor(t *testing.T) {
+	t.Parallel()
+	for asked, want := range map[bool]int{false: http.StatusNotFound, true: http.StatusOK} {
+		handler := adminHandler(new(health), prometheus.NewRegistry(), asked)
+		for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/symbol"} {
+			recorded := httptest.NewRecorder()
+			handler.ServeHTTP(recorded, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+			if recorded.Code != want {
+				t.Errorf("%s, asked for: %t: status %d", path, asked, recorded.Code)
+			}
+		}
+	}
+	if DefaultConfig().Profiles {
+		t.Error("profiles are on by default")
 	}
 }

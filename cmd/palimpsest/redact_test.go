@@ -43,6 +43,65 @@ func TestLogWritesNoSecret(t *testing.T) {
 	}
 }
 
+// S14: a value is redacted by the name of its attribute or header alone.
+func TestLogRedactsValuesByTheirNames(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		"Authorization", "proxy-authorization", "x_api_key", "X-Api-Key", "api_key", "apikey", "x_provider_key", "X-Palimpsest-Provider-Key",
+		"cookie", "Set-Cookie", "password", "secret", "token", "access_token", "refresh_token",
+	} {
+		for _, value := range []any{"canary", 12345, []string{"canary", "12345"}} {
+			var out bytes.Buffer
+			newLog(&out, "text").Info("x", name, value)
+			if said := out.String(); strings.Contains(said, "canary") || strings.Contains(said, "12345") {
+				t.Errorf("attribute %s: %s", name, said)
+			}
+		}
+	}
+	for _, name := range []string{"Authorization", "X-Goog-Api-Key", "X-Amz-Security-Token", "X-Client-Secret", "X-Db-Password", "Cookie", "X-Credential", "Refresh_token"} {
+		var out bytes.Buffer
+		newLog(&out, "text").Info("x", "header", http.Header{name: {"canary"}})
+		if said := out.String(); strings.Contains(said, "canary") {
+			t.Errorf("header %s: %s", name, said)
+		}
+	}
+}
+
+// late is a value that says what it is when it is logged.
+type late string
+
+// LogValue implements slog.LogValuer.
+func (l late) LogValue() slog.Value { return slog.StringValue(string(l)) }
+
+// spoken is a fmt.Stringer whose JSON says nothing.
+type spoken struct{ text string }
+
+// String implements fmt.Stringer.
+func (s *spoken) String() string { return s.text }
+
+// S14: secrets are found in values of every type.
+func TestLogRedactsValuesOfEveryType(t *testing.T) {
+	t.Parallel()
+	const canary = "sk-ant-canary0123456789"
+	for name, value := range map[string]any{
+		"text": canary, "late": late(canary), "spoken": &spoken{"fine " + canary}, "error": errors.New("fine " + canary), "bytes": []byte(canary),
+		"list": []string{canary}, "members": map[string]string{"client_secret": "canary"}, "not JSON": struct {
+			C chan int
+			T string
+		}{T: canary},
+		"request": &http.Request{Method: http.MethodGet, URL: &url.URL{Path: "/fine", RawQuery: "q=canary"}, Header: http.Header{"X-Any": {"canary"}}},
+	} {
+		var out bytes.Buffer
+		newLog(&out, "text").Info("x", "value", value)
+		if said := out.String(); strings.Contains(said, "canary") || !strings.Contains(said, "redacted") && name != "request" {
+			t.Errorf("%s: %s", name, said)
+		}
+		if said := out.String(); (name == "spoken" || name == "error" || name == "request") && !strings.Contains(said, "fine") {
+			t.Errorf("%s is not logged as its text: %s", name, said)
+		}
+	}
+}
+
 func TestLogKeepsWhatIsNoSecret(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

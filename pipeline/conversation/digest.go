@@ -2,12 +2,38 @@ package conversation
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
 
 	"golang.org/x/crypto/blake2s"
 )
 
 // Hash is a SHA-256, or a link of a history.
 type Hash [sha256.Size]byte
+
+// MarshalText implements encoding.TextMarshaler: a list of 32 numbers would be three times as long.
+func (h Hash) MarshalText() ([]byte, error) {
+	return base64.RawURLEncoding.AppendEncode(nil, h[:]), nil
+}
+
+// UnmarshalJSON reads what MarshalText has written, or the list of numbers that the local disk
+// may still hold from a version before.
+func (h *Hash) UnmarshalJSON(encoded []byte) error {
+	if len(encoded) > 0 && encoded[0] == '[' {
+		return json.Unmarshal(encoded, (*[sha256.Size]byte)(h))
+	}
+	var text string
+	if err := json.Unmarshal(encoded, &text); err != nil {
+		return fmt.Errorf("hash: %w", err)
+	}
+	read, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(read) != len(h) {
+		return fmt.Errorf("hash %.50q doesn't have %d bytes in base64", text, len(h))
+	}
+	*h = Hash(read)
+	return nil
+}
 
 // Digest is what is known of a message without reading it again. It depends on
 // the message's bytes alone and is remembered by them.

@@ -66,20 +66,20 @@ func (t *tally) attachment(media *conversation.Attachment) int {
 
 // fileOf returns the file that a member of an attachment holds. The data of an
 // image, a sound or a PDF are a file however short they are.
-func fileOf(name string, quoted []byte, mediaType string) (payload, bool) {
+func fileOf(name, quoted []byte, mediaType string) (payload, bool) {
 	if file, is := payloadOf(quoted); is {
 		return file, true
 	}
 	medium := mediumOf(mediaType)
-	if name != "data" && name != "file_data" || medium == unknownMedium || medium == plainText {
+	if string(name) != "data" && string(name) != "file_data" || medium == unknownMedium || medium == plainText {
 		return payload{}, false
 	}
 	return newPayload("", bytes.Trim(quoted, `"`)), true
 }
 
 // isReadable reports whether a model reads what a member of an attachment holds.
-func isReadable(name string) bool {
-	switch name {
+func isReadable(name []byte) bool {
+	switch string(name) {
 	case "text", "data", "content", "context", "title", "file_data":
 		return true
 	}

@@ -1,6 +1,7 @@
 package tokens
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"palimpsest/pipeline/conversation"
@@ -63,28 +64,49 @@ func (t *tally) block(block *conversation.Block) int {
 // JSON strings are counted decoded, as the model reads them; what is exact is as in Message.
 func (c *Counter) Fixed(raw json.RawMessage) int {
 	t := c.newTally()
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		return t.text(text)
-	}
-	var elements []json.RawMessage
-	if json.Unmarshal(raw, &elements) != nil {
+	raw = bytes.TrimSpace(raw)
+	switch {
+	case len(raw) > 0 && raw[0] == '"':
+		return t.text(decoded(raw))
+	case len(raw) == 0 || raw[0] != '[':
 		return t.json(raw)
 	}
 	sum := 0
-	for _, element := range elements {
+	for element := range elements(raw) {
 		sum += t.fixedElement(element)
 	}
 	return sum
 }
 
 func (t *tally) fixedElement(raw json.RawMessage) int {
-	var block struct {
-		Type string  `json:"type"`
-		Text *string `json:"text"`
-	}
-	if json.Unmarshal(raw, &block) == nil && block.Type == "text" && block.Text != nil {
-		return aroundText + t.text(*block.Text)
+	if text, is := textBlock(raw); is {
+		return aroundText + t.text(text)
 	}
 	return t.json(raw)
+}
+
+// textBlock returns the text of a block of type text.
+func textBlock(raw json.RawMessage) (text string, is bool) {
+	if len(raw) == 0 || raw[0] != '{' {
+		return "", false
+	}
+	depth, isText, quoted := 0, false, []byte(nil)
+	for values := (scanner{raw: raw}); ; {
+		token, kind := values.next()
+		switch {
+		case kind == ended:
+			if isText && quoted != nil {
+				return decoded(quoted), true
+			}
+			return "", false
+		case kind == stringValue && depth == 1 && string(values.name) == "type":
+			isText = string(token) == `"text"`
+		case kind == stringValue && depth == 1 && string(values.name) == "text":
+			quoted = token
+		case kind == other && (token[0] == '{' || token[0] == '['):
+			depth++
+		case kind == other && (token[0] == '}' || token[0] == ']'):
+			depth--
+		}
+	}
 }

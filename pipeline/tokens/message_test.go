@@ -136,6 +136,54 @@ func TestBrokenJSONIsCountedWithoutHarm(t *testing.T) {
 	}
 }
 
+// The elements of a list are those that encoding/json finds.
+func TestFixedCountsEachElementOfAListByItself(t *testing.T) {
+	t.Parallel()
+	counter := newCounter(t)
+	for _, elements := range [][]string{
+		{`{"type":"text","text":"one, two ] three"}`, ` {"type":"text","text":"a \" [ quote"} `, `"plain, text"`, `12`, `null`, `[]`, `{}`},
+		{`{"name":"n","input_schema":{"type":"object","properties":{"a":{"type":"text","text":["x",{"y":[1,2]}]}}}}`},
+		{`[[1,2],{"a":"}"}]`, `{"text":"\\","type":"text"}`},
+		{},
+	} {
+		sum := 0
+		for _, element := range elements {
+			sum += counter.Fixed(json.RawMessage("[" + element + "]"))
+		}
+		list := "[\n" + strings.Join(elements, " ,\t") + "]"
+		if !json.Valid([]byte(list)) {
+			t.Fatalf("%s is no JSON", list)
+		}
+		if got := counter.Fixed(json.RawMessage(list)); got != sum {
+			t.Errorf("%s has %d tokens, its elements %d", list, got, sum)
+		}
+	}
+}
+
+// A block is text if its own members say so, in whatever order and spelling.
+func TestFixedReadsTextBlocksByTheirOwnMembers(t *testing.T) {
+	t.Parallel()
+	counter := newCounter(t)
+	const long = "The quick brown fox jumps over the lazy dog."
+	block := counter.Fixed(json.RawMessage(`[{"type":"text","text":"` + long + `"}]`))
+	if plain := counter.Count(long); block != plain+1 {
+		t.Fatalf("a block has %d tokens, its text %d", block, plain)
+	}
+	for _, same := range []string{
+		`[{"text":"` + long + `","type":"text"}]`, `[{"ty\u0070e":"text","te\u0078t":"` + long + `"}]`, `[{"type":"text","text":"The quick\u0020brown fox jumps over the lazy dog."}]`,
+		`[ { "type" : "text" , "cache_control" : {"type":"ephemeral","text":"x"} , "text" : "` + long + `" } ]`,
+	} {
+		if got := counter.Fixed(json.RawMessage(same)); got != block {
+			t.Errorf("%s has %d tokens, want %d", same, got, block)
+		}
+	}
+	for _, other := range []string{`[{"type":"tool","text":"` + long + `"}]`, `[{"x":{"type":"text"},"text":"` + long + `"}]`, `[{"type":"text","x":{"text":"` + long + `"}}]`} {
+		if got := counter.Fixed(json.RawMessage(other)); got <= block {
+			t.Errorf("%s has %d tokens as if it were a text", other, got)
+		}
+	}
+}
+
 func FuzzFixed(f *testing.F) {
 	counter := newCounter(f)
 	f.Add([]byte(`[{"type":"text","text":"a\nb"},{"cache_control":{"type":"ephemeral"}}]`))

@@ -16,7 +16,7 @@ func (t *tally) json(raw json.RawMessage) int {
 		switch {
 		case kind == ended:
 			return sum + t.text(text.String())
-		case kind == memberName && values.name == "cache_control":
+		case kind == memberName && string(values.name) == "cache_control":
 			values.skip()
 		case kind == stringValue && isSeal(values.name):
 			sum += sealed(len(token))
@@ -29,7 +29,9 @@ func (t *tally) json(raw json.RawMessage) int {
 			if isType(values.name) {
 				mediaType = content
 			}
-			text.WriteString(`"` + content + `"`)
+			text.WriteByte('"')
+			text.WriteString(content)
+			text.WriteByte('"')
 		default:
 			text.Write(token)
 		}
@@ -37,11 +39,19 @@ func (t *tally) json(raw json.RawMessage) int {
 }
 
 // isType reports whether a member names the type of a file beside it.
-func isType(name string) bool {
-	return name == "media_type" || name == "mime_type" || name == "mimeType" || name == "type"
+func isType(name []byte) bool {
+	switch string(name) {
+	case "media_type", "mime_type", "mimeType", "type":
+		return true
+	}
+	return false
 }
 
 // isSeal reports whether a member holds what only the provider can read.
-func isSeal(name string) bool {
-	return name == "signature" || name == "encrypted_content" || name == "encrypted_index"
+func isSeal(name []byte) bool {
+	switch string(name) {
+	case "signature", "encrypted_content", "encrypted_index":
+		return true
+	}
+	return false
 }

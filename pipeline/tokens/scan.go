@@ -3,6 +3,7 @@ package tokens
 import (
 	"bytes"
 	"encoding/json"
+	"iter"
 )
 
 // kindOfToken says what a token of JSON is.
@@ -20,7 +21,7 @@ const (
 type scanner struct {
 	raw  []byte
 	at   int
-	name string // the last member's
+	name []byte // the last member's, unquoted
 }
 
 func (s *scanner) next() (token []byte, kind kindOfToken) {
@@ -45,7 +46,10 @@ func (s *scanner) next() (token []byte, kind kindOfToken) {
 		behind++
 	}
 	if behind < len(s.raw) && s.raw[behind] == ':' {
-		s.name = decoded(token)
+		s.name = token[1 : len(token)-1]
+		if bytes.IndexByte(s.name, '\\') >= 0 {
+			s.name = []byte(decoded(token))
+		}
 		return token, memberName
 	}
 	return token, stringValue
@@ -68,6 +72,40 @@ func (s *scanner) skip() {
 		}
 		if depth <= 0 {
 			return
+		}
+	}
+}
+
+// elements yields the elements of a list. It expects valid JSON and ends early, without harm,
+// where it is not.
+func elements(raw []byte) iter.Seq[json.RawMessage] {
+	return func(yield func(json.RawMessage) bool) {
+		depth, start := 0, 0
+		for i := 0; i < len(raw); {
+			switch raw[i] {
+			case '"':
+				i = stringEnd(raw, i)
+				continue
+			case '[', '{':
+				if depth++; depth == 1 {
+					start = i + 1
+				}
+			case ']', '}':
+				if depth--; depth == 0 {
+					if element := bytes.TrimSpace(raw[start:i]); len(element) > 0 {
+						yield(element)
+					}
+					return
+				}
+			case ',':
+				if depth == 1 {
+					if !yield(bytes.TrimSpace(raw[start:i])) {
+						return
+					}
+					start = i + 1
+				}
+			}
+			i++
 		}
 	}
 }

@@ -19,13 +19,16 @@ var (
 	secretForm  = regexp.MustCompile(`\b(?:sk|rk|pk)[-_][A-Za-z0-9_-]{8,}|\bplm_[a-z]+_[A-Za-z0-9]{12,}|\bgsk_[A-Za-z0-9]{8,}|\bAIza[A-Za-z0-9_-]{20,}|\bwhsec_[A-Za-z0-9]{8,}|(?i:\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+`)
 	userInfo    = regexp.MustCompile(`://[^/\s:@]*:[^/\s@]+@`)
 	secretQuery = regexp.MustCompile(`(?i)([?&](?:api[-_]?)?(?:key|token|access_token)=)[^&\s"]+`)
-	namedSecret = regexp.MustCompile(`(?i)("(?:authorization|proxy-authorization|x-api-key|api[-_]?key|x-provider-key|cookie|set-cookie|password|secret|token)":)\s*(?:"(?:[^"\\]|\\.)*"|\[[^\]]*\])`)
+	namedSecret = regexp.MustCompile(`(?i)("(?:authorization|proxy-authorization|x-api-key|api[-_]?key|x-goog-api-key|x-(?:palimpsest-)?provider-key|cookie|set-cookie|password|(?:client[-_]?)?secret|(?:access[-_]?|refresh[-_]?)?token)":)\s*(?:"(?:[^"\\]|\\.)*"|\[[^\]]*\])`)
 )
 
-// marks are what every text with something in it that secretForm finds holds: looking
-// for them costs next to nothing.
-func marks() [14]string {
-	return [...]string{"sk-", ours, "earer ", "EARER ", "asic ", "eyJ", "://", "key=", "token=", "gsk_", "AIza", "whsec_", "k_live_", "k_test_"}
+// marks returns strings, at least one of which is in every text that holds a secret: looking
+// for them costs next to nothing. Words in mixed case, as in "bEaReR", are not covered.
+func marks() [19]string {
+	return [...]string{
+		"sk-", "rk-", "pk-", "sk_", "rk_", "pk_", ours, "AIza", "whsec_", "eyJ",
+		"earer", "EARER", "asic", "ASIC", "://", "ey=", "EY=", "oken=", "OKEN=",
+	}
 }
 
 // What API keys of ours begin with, and how long the shortest of them is: the prefix of

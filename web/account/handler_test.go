@@ -192,3 +192,22 @@ func TestAccountWithoutPasswordIsDeletedAfterRecentLogin(t *testing.T) {
 		t.Errorf("deleting led to %s: %s", page.Path, page.Text("#delete"))
 	}
 }
+
+// S9: a passkey is made by people who know their password, so no account has a passkey and no password:
+// everyone with a passkey can confirm what asks for the password.
+func TestAccountWithoutPasswordMakesNoPasskey(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	if page := person.Post("/account/passkeys", "name", "laptop", "password", webtest.Password); page.Path != "/account/passkeys/new" {
+		t.Fatalf("with a password: %d at %s", page.Status, page.Path)
+	}
+	if _, err := person.Database.Owner(t).Exec(t.Context(), "UPDATE users SET password_hash = '' WHERE id = $1", person.User.ID); err != nil {
+		t.Fatal(err)
+	}
+	for _, password := range []string{"", webtest.Password} {
+		page := person.Post("/account/passkeys", "name", "laptop", "password", password)
+		if page.Status != http.StatusUnprocessableEntity || page.TestID("error-password") == "" {
+			t.Errorf("with %q: %d at %s", password, page.Status, page.Path)
+		}
+	}
+}

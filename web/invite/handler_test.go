@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"palimpsest/migrations/dbtest"
+	"palimpsest/tenants"
 	"palimpsest/web/webtest"
 )
 
@@ -95,6 +96,10 @@ func TestSigningUpThroughALinkIsForItsAddressOnly(t *testing.T) {
 	}
 	second := invite(t, owner, "known@example.com")
 	product.SignUp(t, "known")
+	entries, err := product.DB.Audit(t.Context(), owner.Workspace.ID, tenants.AuditFilter{Limit: 10, Action: string(tenants.MemberJoined)})
+	if err != nil || len(entries) != 1 || entries[0].Actor.From != "127.0.0.1" {
+		t.Errorf("noted %+v, %v", entries, err)
+	}
 	if page := product.Stranger(t).Post(second+"/signup", "password", webtest.Password); page.Status != http.StatusUnprocessableEntity || page.TestID("error-form") == "" {
 		t.Errorf("an address with an account: %d", page.Status)
 	}

@@ -2,6 +2,7 @@ package webtest
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"mime/multipart"
 	"net/http"
@@ -151,6 +152,57 @@ func (p *Person) Get(path string, header ...string) Page {
 	return p.send(http.MethodGet, path, nil, header)
 }
 
+// Open opens a page whose answer may have no end, and leaves it once it has begun: a stream
+// has no HTML.
+func (p *Person) Open(path string) Page {
+	p.t.Helper()
+	ctx, leave := context.WithCancel(p.t.Context())
+	defer leave()
+	response := p.begin(ctx, path)
+	defer response.Body.Close()
+	if response.Header.Get("Content-Type") == "text/event-stream" {
+		response.Body = http.NoBody
+	}
+	return p.page(response)
+}
+
+// Stream opens a stream, which ends with the context. The caller closes it.
+func (p *Person) Stream(ctx context.Context, path string) io.ReadCloser {
+	p.t.Helper()
+	response := p.begin(ctx, path)
+	if response.Header.Get("Content-Type") != "text/event-stream" {
+		_ = response.Body.Close()
+		p.t.Fatalf("%s is no stream: status %d", path, response.StatusCode)
+	}
+	return response.Body
+}
+
+// begin returns the answer to a request for a page, unread.
+func (p *Person) begin(ctx context.Context, path string) *http.Response {
+	p.t.Helper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.address(path), nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	response, err := p.client.Do(request)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return response
+}
+
+// Kept returns the person with a copy of their browser: what its answers set stays there.
+func (p *Person) Kept() *Person {
+	p.t.Helper()
+	kept := p.Stranger(p.t)
+	address, err := url.Parse(p.URL)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	kept.client.Jar.SetCookies(address, p.Cookies())
+	return kept
+}
+
 // Post sends a form with names and values.
 func (p *Person) Post(path string, namesAndValues ...string) Page {
 	p.t.Helper()
@@ -219,6 +271,12 @@ func (p *Person) send(method, path string, body io.Reader, header []string) Page
 		p.t.Fatal(err)
 	}
 	defer response.Body.Close()
+	return p.page(response)
+}
+
+// page reads an answer.
+func (p *Person) page(response *http.Response) Page {
+	p.t.Helper()
 	content, err := io.ReadAll(response.Body)
 	if err != nil {
 		p.t.Fatal(err)

@@ -3,6 +3,7 @@ package ipc
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/ledger"
@@ -108,25 +109,46 @@ func (p *planner) encodedShort(t *turn, i int) (session.Part, error) {
 // isClosed reports whether each call of the messages has exactly one result and
 // each result its call.
 func isClosed(messages []conversation.Message) bool {
-	calls, results := map[string]int{}, map[string]int{}
-	for _, message := range messages {
-		for i := range message.Blocks {
-			switch block := &message.Blocks[i]; block.Kind {
+	calls, results := 0, 0
+	for i := range messages {
+		for j := range messages[i].Blocks {
+			switch messages[i].Blocks[j].Kind {
 			case conversation.ToolCall:
-				calls[block.ID]++
+				calls++
 			case conversation.ToolResult:
-				results[block.ID]++
+				results++
 			case conversation.Text, conversation.Thinking, conversation.Media, conversation.Opaque:
 			}
 		}
 	}
-	if len(calls) != len(results) {
-		return false
+	if calls != results || calls == 0 {
+		return calls == results
 	}
-	for id, n := range calls {
-		if n != 1 || results[id] != 1 {
+	answered := make(map[string]bool, calls)
+	for block := range blocksOf(messages, conversation.ToolCall) {
+		if _, again := answered[block.ID]; again {
 			return false
 		}
+		answered[block.ID] = false
+	}
+	for block := range blocksOf(messages, conversation.ToolResult) {
+		if again, isCalled := answered[block.ID]; again || !isCalled {
+			return false
+		}
+		answered[block.ID] = true
 	}
 	return true
+}
+
+// blocksOf yields the blocks of a kind.
+func blocksOf(messages []conversation.Message, kind conversation.Kind) iter.Seq[*conversation.Block] {
+	return func(yield func(*conversation.Block) bool) {
+		for i := range messages {
+			for j := range messages[i].Blocks {
+				if block := &messages[i].Blocks[j]; block.Kind == kind && !yield(block) {
+					return
+				}
+			}
+		}
+	}
 }
