@@ -69,8 +69,12 @@ func ofTheProgram(t *testing.T) []string {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
 	var names []string
+	described := regexp.MustCompile(`gauge\("(palimpsest_[a-z_]+_(?:total|seconds|bytes|usd))"`)
 	named := regexp.MustCompile(`(?:Namespace: "(palimpsest)",\s*)?Name:\s*"((?:palimpsest_)?[a-z_]+_(?:total|seconds|bytes|usd))"`)
 	for _, file := range files {
+		for _, match := range described.FindAllStringSubmatch(readFile(t, file), -1) {
+			names = append(names, match[1])
+		}
 		for _, match := range named.FindAllStringSubmatch(readFile(t, file), -1) {
 			names = append(names, strings.TrimPrefix(match[1]+"_"+match[2], "_"))
 		}

@@ -125,7 +125,7 @@ func (s *Server) work(pages *echo.Group) {
 	home := overview.New(overview.Deps{
 		Usage: s.deps.Usage, Exchanges: s.deps.Exchanges, APIKeys: s.deps.APIKeys, ProviderKeys: s.deps.ProviderKeys,
 		Sessions: s.deps.Sessions, Pipelines: s.deps.Pipelines, Readers: s.deps.Data, TriggerAdvice: s.deps.TriggerAdvice,
-		Defaults: s.config.Defaults, Log: s.config.Log, Now: s.config.Now,
+		Health: s.deps.LatestHealth, Defaults: s.config.Defaults, Log: s.config.Log, Now: s.config.Now,
 	})
 	pages.GET(paths.Overview, s.as(tenants.ReadMetrics, home.Show))
 	pages.GET(paths.FirstRequest, s.as(tenants.ReadMetrics, home.FirstRequest))

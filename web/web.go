@@ -123,6 +123,9 @@ type Deps struct {
 	Operator operator.Store
 	Health   operator.Health
 
+	// LatestHealth is what Health has found last, without looking again.
+	LatestHealth operator.Health
+
 	Mails devmail.Outbox // nil where mails are sent
 }
 
