@@ -271,7 +271,7 @@ func TestHealthLooksAtEachPart(t *testing.T) {
 		t.Errorf("late: %+v", check)
 	}
 	stop()
-	if bucket, err = blob.Open(t.Context(), "s3://bucket?region=r&endpoint=http://"+listener.Addr().String()); err != nil {
+	if bucket, err = blob.Open(t.Context(), "s3://key:hunter2@bucket?region=r&endpoint=http://"+listener.Addr().String()); err != nil {
 		t.Fatal(err)
 	}
 	if err := listener.Close(); err != nil {
