@@ -12,6 +12,8 @@ COPY pipeline pipeline
 COPY billing billing
 COPY migrations migrations
 COPY static static
+COPY docs docs
+COPY docs.go docs.go
 RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o /out/palimpsest ./cmd/palimpsest
 
 FROM debian:bookworm-slim AS product

@@ -186,7 +186,7 @@ func (p *program) serveDashboard(e *echo.Echo, deps web.Deps) {
 	}
 	web.New(web.Config{
 		PublicURL: p.reachable(), Defaults: p.defaults(), Codecs: codecs(), Log: p.log, Now: p.now, Contact: p.config.OperatorContact, Demo: p.config.Demo,
-		MailToken: p.mailToken,
+		MailToken: p.mailToken, Version: version(),
 	}, deps).Register(e)
 }
 
