@@ -290,7 +290,7 @@ func TestHealthLooksAtEachPart(t *testing.T) {
 	found = p.found(t)
 	for _, name := range []string{"Blob store", "Redis"} {
 		if check := found[name]; !check.OK {
-			t.Errorf("%s, where there is none: %+v", name, check)
+			t.Errorf("%s, which is not configured: %+v", name, check)
 		}
 	}
 }

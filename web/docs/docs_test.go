@@ -77,7 +77,7 @@ func TestEveryLinkToTheDocsLeadsSomewhere(t *testing.T) {
 		}
 		return open[path]
 	}
-	from := append(listed(t, reader), "/docs", "/docs?q=cache", "/overview", "/sessions", "/requests", "/pipeline", "/patterns", "/keys", "/providers",
+	from := append(listed(t, reader), "/docs", "/docs?q=cache", "/overview", "/sessions", "/requests", "/pipeline", "/patterns", "/keys", "/keys/new", "/providers",
 		"/members", "/audit", "/settings", "/billing", "/settings/sign-on", "/account", "/operator", "/more")
 	count := 0
 	for _, path := range from {

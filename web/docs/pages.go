@@ -27,6 +27,7 @@ type page struct {
 	Name     string // of its file, without ".md"
 	Title    string
 	HTML     string // below the title
+	About    string // its first paragraph
 	Sections []section
 }
 
@@ -102,6 +103,11 @@ func (l *library) read(page *page, source []byte) error {
 	page.Title = words(title, source)
 	document.RemoveChild(document, title)
 	page.Sections = sections(document, source, page.Title)
+	for node := document.FirstChild(); node != nil && page.About == ""; node = node.NextSibling() {
+		if node.Kind() == ast.KindParagraph {
+			page.About = words(node, source)
+		}
+	}
 	var out strings.Builder
 	if err := md.Renderer().Render(&out, source, document); err != nil {
 		return err
@@ -150,14 +156,4 @@ func words(node ast.Node, source []byte) string {
 		return ast.WalkContinue, nil
 	})
 	return strings.Join(strings.Fields(html.UnescapeString(out.String())), " ")
-}
-
-// about returns the first text of a page.
-func (p *page) about() string {
-	for _, section := range p.Sections {
-		if section.Text != "" {
-			return section.Text
-		}
-	}
-	return ""
 }

@@ -72,25 +72,26 @@ func (h *hit) excerpt(text string, wanted []string) {
 	}
 	for _, word := range wanted {
 		if at := strings.Index(lower, word); at >= 0 {
-			h.Before, h.Match, h.After = end(text[:at]), text[at:at+len(word)], start(text[at+len(word):])
+			h.Before, h.Match, h.After = end(text[:at], around), text[at:at+len(word)], start(text[at+len(word):], around)
 			return
 		}
 	}
-	h.Before = start(text)
+	h.Before = start(text, 2*around)
 }
 
-// start returns the first words of a text, and end the last.
-func start(text string) string {
-	if len(text) <= around {
+// start returns the first words of a text, so many bytes of them at most.
+func start(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
-	return text[:max(0, strings.LastIndexByte(text[:around], ' '))] + " …"
+	return text[:max(0, strings.LastIndexByte(text[:most], ' '))] + " …"
 }
 
-func end(text string) string {
-	if len(text) <= around {
+// end returns the last words of a text, so many bytes of them at most.
+func end(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
-	_, rest, _ := strings.Cut(text[len(text)-around:], " ")
+	_, rest, _ := strings.Cut(text[len(text)-most:], " ")
 	return "… " + rest
 }
