@@ -10,6 +10,8 @@ COPY pipeline pipeline
 COPY billing billing
 COPY migrations migrations
 COPY static static
+COPY docs docs
+COPY docs.go docs.go
 RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o /out/palimpsest ./cmd/palimpsest
 
 FROM debian:bookworm-slim@sha256:88200866dfff7ea7f5cbcb6ec7c8a701889efe6fe859fe64d6990e4b07ea4171 AS product

@@ -69,8 +69,12 @@ func namedInTheProgram(t *testing.T, ending string) []string {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
 	var names []string
+	described := regexp.MustCompile(`gauge\("(palimpsest_` + ending + `)"`)
 	named := regexp.MustCompile(`(?:Namespace: "(palimpsest)",\s*)?Name:\s*"((?:palimpsest_)?` + ending + `)"`)
 	for _, file := range files {
+		for _, match := range described.FindAllStringSubmatch(readFile(t, file), -1) {
+			names = append(names, match[1])
+		}
 		for _, match := range named.FindAllStringSubmatch(readFile(t, file), -1) {
 			names = append(names, strings.TrimPrefix(match[1]+"_"+match[2], "_"))
 		}

@@ -64,6 +64,7 @@ type Recorder struct {
 	// durable. It must not wait; it is set before Start.
 	Recorded func(workspace uuid.UUID, exchanges int)
 
+	writing []atomic.Int64      // when the batch that a worker writes was begun, Unix nanoseconds; 0: it writes none
 	queues  []chan job          // one for each worker; a session always meets the same one
 	room    *semaphore.Weighted // bytes of messages that the queues can still take
 	failing atomic.Bool         // the newest attempt to write failed
@@ -86,7 +87,7 @@ type job struct {
 func NewRecorder(database Transactor, sessions SessionStore, usage UsageStore, metrics *Metrics, log *slog.Logger) *Recorder {
 	recorder := &Recorder{
 		database: database, sessions: sessions, usage: usage, metrics: metrics, log: log,
-		stop: make(chan struct{}), queues: make([]chan job, recorderWorkers), room: semaphore.NewWeighted(recorderMemory),
+		stop: make(chan struct{}), queues: make([]chan job, recorderWorkers), writing: make([]atomic.Int64, recorderWorkers), room: semaphore.NewWeighted(recorderMemory),
 	}
 	for i := range recorder.queues {
 		recorder.queues[i] = make(chan job, recorderQueue/recorderWorkers)
@@ -109,8 +110,8 @@ func (r *Recorder) WithSpool(kept *spool.Spool) *Recorder {
 
 // Start starts the workers.
 func (r *Recorder) Start() {
-	for _, queue := range r.queues {
-		r.stopped.Go(func() { r.work(queue) })
+	for i, queue := range r.queues {
+		r.stopped.Go(func() { r.work(queue, &r.writing[i]) })
 	}
 }
 
@@ -200,18 +201,39 @@ func (j job) workspace() uuid.UUID {
 	return j.exchange.Workspace
 }
 
-func (r *Recorder) work(queue chan job) {
+func (r *Recorder) work(queue chan job, writing *atomic.Int64) {
+	batch := func(first job) {
+		writing.Store(time.Now().UnixNano())
+		defer writing.Store(0)
+		r.write(r.collect(queue, first))
+	}
 	for {
 		select {
 		case first := <-queue:
-			r.write(r.collect(queue, first))
+			batch(first)
 		case <-r.stop:
 			for len(queue) > 0 {
-				r.write(r.collect(queue, <-queue))
+				batch(<-queue)
 			}
 			return
 		}
 	}
+}
+
+// WaitsSince returns since when the oldest of what this process has to record waits: in a
+// batch that is being written, or on the local disk. It is the zero time if nothing does.
+func (r *Recorder) WaitsSince() time.Time {
+	var oldest time.Time
+	if r.spool != nil {
+		oldest = r.spool.Stats().Since
+	}
+	for i := range r.writing {
+		began := r.writing[i].Load()
+		if began != 0 && (oldest.IsZero() || time.Unix(0, began).Before(oldest)) {
+			oldest = time.Unix(0, began)
+		}
+	}
+	return oldest
 }
 
 // collect returns first and what comes behind it while the batch waits.

@@ -151,6 +151,25 @@ func TestWhoAsksFasterThanCanBeRecordedWaits(t *testing.T) {
 	})
 }
 
+func TestRecorderLagIsThatOfTheBatchBeingWritten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		database := &heldUp{open: make(chan struct{}), tried: make(chan struct{}, 1)}
+		began := time.Now()
+		recorder, all := recording(database, prometheus.NewRegistry(), 1)
+		<-all
+		synctest.Wait()
+		if since := recorder.WaitsSince(); !since.Equal(began) {
+			t.Errorf("it waits since %s, want %s", since, began)
+		}
+		close(database.open)
+		recorder.Stop()
+		if since := recorder.WaitsSince(); !since.IsZero() {
+			t.Errorf("once it is recorded it waits since %s", since)
+		}
+	})
+}
+
 func TestNobodyWaitsForADatabaseThatFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -21,13 +21,13 @@ func TestOperatorsDoorReadsNothingThatWasSaid(t *testing.T) {
 			FROM pg_roles WHERE rolname = 'palimpsest_operator'`: "f,f,f,f,f,f",
 		`SELECT count(*)::text FROM pg_auth_members WHERE 'palimpsest_operator'::regrole IN (roleid, member)`: "0",
 		`SELECT string_agg(proname::text, ',' ORDER BY proname::text COLLATE "C") FROM pg_proc
-			WHERE proowner = 'palimpsest_operator'::regrole AND prosecdef`: "appoint_operator,claim_operator,note_subscription_end,operator_log,operator_suspend,operator_workspaces,workspace_standing",
+			WHERE proowner = 'palimpsest_operator'::regrole AND prosecdef`: "appoint_operator,archive_waits_since,claim_operator,note_subscription_end,operator_log,operator_suspend,operator_workspaces,workspace_standing",
 		`SELECT string_agg(proname::text, ',') FROM pg_proc
 			WHERE proowner = 'palimpsest_operator'::regrole AND (NOT prosecdef OR NOT 'search_path=pg_catalog, pg_temp' = ANY (proconfig))`: "",
 		`SELECT string_agg(concat_ws(' ', table_name, privilege_type), ',' ORDER BY table_name, privilege_type)
 			FROM information_schema.role_table_grants WHERE grantee = 'palimpsest_operator'`: "operator_entries INSERT,operator_entries SELECT,operators INSERT,operators SELECT,suspensions DELETE,suspensions INSERT,suspensions SELECT",
 		`SELECT string_agg(table_name || '.' || column_name, ' ' ORDER BY table_name, column_name) FROM information_schema.role_column_grants
-			WHERE grantee = 'palimpsest_operator' AND privilege_type = 'SELECT' AND table_name NOT IN ('operators', 'operator_entries', 'suspensions')`: "archive_objects.size archive_objects.workspace_id " +
+			WHERE grantee = 'palimpsest_operator' AND privilege_type = 'SELECT' AND table_name NOT IN ('operators', 'operator_entries', 'suspensions')`: "archive_objects.created_at archive_objects.place archive_objects.size archive_objects.workspace_id " +
 			"exchanges.at exchanges.workspace_id members.created_at members.role members.user_id members.workspace_id " +
 			"rollups.at rollups.cache_read rollups.cache_write rollups.exchanges rollups.failures rollups.input rollups.minutes rollups.output rollups.part rollups.workspace_id " +
 			"users.email users.id users.verified_at " +

@@ -106,6 +106,7 @@ const (
 type AuditFilter struct {
 	Actor  string    // part of the actor's name; or their id
 	Action string    // exactly; or what comes before its dot
+	Except string    // leaves out actions with this before their dot; "" leaves out none
 	From   time.Time // at or after
 	To     time.Time // before
 	Before uuid.UUID // only entries before this one: the last of the page before

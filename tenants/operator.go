@@ -99,4 +99,16 @@ type Check struct {
 	Name string
 	OK   bool
 	Text string // what was found; never an address or a secret
+
+	// Late says of a check that is not OK that the part works, but is slow or behind.
+	Late bool
+	// Means says what follows if the check is not OK, and what to do.
+	Means string
+}
+
+// ReplicationLag is how far a standby of the database is behind.
+type ReplicationLag struct {
+	Standby string
+	Seconds *float64 // nil if the standby is not connected
+	Bytes   float64
 }

@@ -56,7 +56,7 @@ func reaches() map[string]reach {
 	}
 	return map[string]reach{
 		"GET /static/*": {}, "HEAD /static/*": {},
-		"GET /": {}, "GET /signup": {}, "POST /signup": {}, "GET /login": {}, "POST /login": {}, "POST /theme": {},
+		"GET /": {}, "GET /docs": {}, "GET /docs/:page": {}, "GET /signup": {}, "POST /signup": {}, "GET /login": {}, "POST /login": {}, "POST /theme": {},
 
 		"GET /reset": {}, "POST /reset": {}, "GET /reset/:secret": {}, "GET /reset/new": {}, "POST /reset/new": {},
 		"GET /verify": {}, "POST /verify": {}, "GET /verify/:secret": {}, "GET /verify/confirm": {}, "POST /verify/confirm": {},

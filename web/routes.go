@@ -9,6 +9,7 @@ import (
 	"palimpsest/web/audit"
 	"palimpsest/web/billing"
 	"palimpsest/web/devmail"
+	"palimpsest/web/docs"
 	"palimpsest/web/identity"
 	"palimpsest/web/invite"
 	"palimpsest/web/keys"
@@ -61,6 +62,10 @@ func (s *Server) strangers(pages *echo.Group) {
 	pages.POST(paths.CodePasskey, door.CodePasskey)
 	pages.POST(paths.LogOut, s.person(door.LogOut))
 	pages.POST(paths.Theme, s.setTheme)
+
+	manual := docs.New(s.config.Version)
+	pages.GET(paths.Docs, s.maybe(manual.List))
+	pages.GET(paths.Docs+"/:page", s.maybe(manual.Show))
 
 	// Links of mails
 	pages.GET(paths.Reset, door.ResetForm)
@@ -125,7 +130,7 @@ func (s *Server) work(pages *echo.Group) {
 	home := overview.New(overview.Deps{
 		Usage: s.deps.Usage, Exchanges: s.deps.Exchanges, APIKeys: s.deps.APIKeys, ProviderKeys: s.deps.ProviderKeys,
 		Sessions: s.deps.Sessions, Pipelines: s.deps.Pipelines, Readers: s.deps.Data, TriggerAdvice: s.deps.TriggerAdvice,
-		Defaults: s.config.Defaults, Log: s.config.Log, Now: s.config.Now,
+		Health: s.deps.LatestHealth, Defaults: s.config.Defaults, Log: s.config.Log, Now: s.config.Now,
 	})
 	pages.GET(paths.Overview, s.as(tenants.ReadMetrics, home.Show))
 	pages.GET(paths.FirstRequest, s.as(tenants.ReadMetrics, home.FirstRequest))

@@ -60,6 +60,9 @@ type Config struct {
 	// sent; empty: mails are not shown.
 	MailToken string
 
+	// Version is that of the program, which the documentation shows.
+	Version string
+
 	// JumpWithin is what a group of the palette takes at most, as jump.Deps have it.
 	JumpWithin time.Duration
 
@@ -122,6 +125,9 @@ type Deps struct {
 
 	Operator operator.Store
 	Health   operator.Health
+
+	// LatestHealth is what Health has found last, without looking again.
+	LatestHealth operator.Health
 
 	Mails devmail.Outbox // nil where mails are sent
 }

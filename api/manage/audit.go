@@ -76,7 +76,7 @@ func (s *server) listAudit(c echo.Context, who caller) error {
 	if strings.Contains(c.Request().Header.Get(echo.HeaderAccept), "text/csv") {
 		return s.downloadAudit(c, who)
 	}
-	if err := allowQuery(c, "actor", "action", "from", "to", "cursor", "limit"); err != nil {
+	if err := allowQuery(c, "actor", "action", "except", "from", "to", "cursor", "limit"); err != nil {
 		return err
 	}
 	filter, err := auditFilter(c)
@@ -102,7 +102,7 @@ func (s *server) listAudit(c echo.Context, who caller) error {
 
 // auditFilter reads which entries the query asks for.
 func auditFilter(c echo.Context) (tenants.AuditFilter, error) {
-	filter := tenants.AuditFilter{Actor: c.QueryParam("actor"), Action: c.QueryParam("action")}
+	filter := tenants.AuditFilter{Actor: c.QueryParam("actor"), Action: c.QueryParam("action"), Except: c.QueryParam("except")}
 	var err error
 	if filter.From, filter.To, err = queryRange(c); err != nil {
 		return filter, err
@@ -117,7 +117,7 @@ func auditFilter(c echo.Context) (tenants.AuditFilter, error) {
 
 // downloadAudit answers the whole filtered list as CSV. Taking it away is noted.
 func (s *server) downloadAudit(c echo.Context, who caller) error {
-	if err := allowQuery(c, "actor", "action", "from", "to"); err != nil {
+	if err := allowQuery(c, "actor", "action", "except", "from", "to"); err != nil {
 		return err
 	}
 	filter, err := auditFilter(c)

@@ -207,6 +207,13 @@ func TestTheAuditIsFilteredPagedAndDownloaded(t *testing.T) {
 			t.Errorf("%v: %v", err, rows)
 		}
 	}
+	for query, logins := range map[string]bool{"": true, "?except=login": false} {
+		csv := string(a.send(t, http.MethodGet, "/audit.csv"+query, "").body)
+		list := string(a.send(t, http.MethodGet, "/audit"+query, "").body)
+		if strings.Contains(csv, "login.opened") != logins || strings.Contains(list, "login.opened") != logins || !strings.Contains(csv, "retention.set") {
+			t.Errorf("/audit%s holds logins: want %v\n%s\n%s", query, logins, csv, list)
+		}
+	}
 	for _, query := range []string{"?cursor=x", "?from=x", "?nobody=1"} {
 		a.send(t, http.MethodGet, "/audit"+query, "").want(t, http.StatusUnprocessableEntity)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
 )
 
@@ -20,6 +21,9 @@ func (r refusal) Error() string { return string(r) }
 
 // errFailed is what a model hears of a failure of ours.
 const errFailed = refusal("The archive could not be read just now. Nothing is lost; try again in a moment.")
+
+// errAway is what a model hears while the bucket with the originals does not answer.
+const errAway = refusal("The bucket that holds the originals does not answer. Nothing is lost. Go on without it, or try again in 30 seconds.")
 
 // answer is what a tool returns: the same for programs and as text.
 type answer[Out any] struct {
@@ -42,6 +46,8 @@ func call[Out any](ctx context.Context, s *Server, tool string, run func(context
 	switch {
 	case errors.As(err, &refused):
 		done.Outcome, err = "refused", refused
+	case errors.Is(err, archive.ErrAway):
+		done.Outcome, done.Err, err = "failed", err, errAway
 	case err != nil:
 		done.Outcome, done.Err, err = "failed", err, errFailed
 	case got.hits == 0:

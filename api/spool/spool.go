@@ -67,6 +67,10 @@ type Stats struct {
 	Records int
 	Bytes   int64
 	Handed  int // records that Replay has ever handed over
+
+	// Since is when the file of the oldest record that could not be stored was begun; the zero
+	// time if every record could be stored.
+	Since time.Time
 }
 
 // Record is one record of a spool. The zero Record stands for nothing.
@@ -251,7 +255,11 @@ func (s *Spool) handOver(ctx context.Context, record Record, hand func(ctx conte
 func (s *Spool) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Stats{Records: s.records, Bytes: s.bytes, Handed: s.handed}
+	stats := Stats{Records: s.records, Bytes: s.bytes, Handed: s.handed}
+	if len(s.failed) > 0 {
+		stats.Since = s.failed[0].segment.since
+	}
+	return stats
 }
 
 // Close closes the files. What still waits stays on the disk.

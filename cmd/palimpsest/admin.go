@@ -28,6 +28,7 @@ type health struct {
 	away     atomic.Bool // the database did not answer when it was last asked
 	ping     func(context.Context) error
 	absence  *session.Absence // of the database
+	parts    installation
 }
 
 // newHealth returns the health of a program whose database has just answered.
@@ -41,6 +42,7 @@ func newHealth(ping func(context.Context) error, absence *session.Absence, regis
 		}
 		return 1
 	}))
+	registry.MustRegister(&h.parts)
 	return h
 }
 
@@ -48,6 +50,9 @@ func newHealth(ping func(context.Context) error, absence *session.Absence, regis
 func (p *program) watch(db *tenantsdb.DB, registry prometheus.Registerer) {
 	p.health = newHealth(db.Ping, session.NewAbsence(p.now), registry)
 	p.every(databaseCheck, p.health.look)
+	p.probeDatabase(db)
+	p.probeRedis()
+	p.every(partsCheck, p.health.parts.look)
 }
 
 // look asks the database whether it answers.
@@ -61,18 +66,28 @@ func (h *health) look(ctx context.Context) {
 	}
 }
 
-// ready answers whether the program should get requests.
+// ready answers whether the program should get requests, and beside that what is up and down.
 func (h *health) ready(w http.ResponseWriter, _ *http.Request) {
-	status, is, database := http.StatusOK, "ready", "up"
+	status, is := http.StatusOK, "ready"
 	if h.draining.Load() {
 		status, is = http.StatusServiceUnavailable, "draining"
 	}
-	if h.away.Load() {
-		database = "down"
+	fields := fmt.Sprintf("%q:%q,%q:%q", "status", is, "database", upOrDown(!h.away.Load()))
+	for _, part := range h.parts.latest() {
+		if part.field != "" {
+			fields += fmt.Sprintf(",%q:%q", part.field, upOrDown(part.check.OK))
+		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, "{\"status\":%q,\"database\":%q}\n", is, database)
+	_, _ = fmt.Fprintf(w, "{%s}\n", fields)
+}
+
+func upOrDown(up bool) string {
+	if up {
+		return "up"
+	}
+	return "down"
 }
 
 // adminHandler serves what operators and their machines read: profiles only if they are

@@ -19,6 +19,8 @@ type readiness struct {
 	code     int
 	Status   string `json:"status"`
 	Database string `json:"database"`
+	Bucket   string `json:"bucket"`
+	Redis    string `json:"redis"`
 }
 
 func (i *instance) readiness() readiness {
@@ -38,7 +40,7 @@ func TestReplicaIsReadyWithoutItsDatabase(t *testing.T) {
 	t.Parallel()
 	pair := dbtest.NewPair(t)
 	i := startOn(t, pair.OwnerURL, providertest.Config{})
-	if is := i.readiness(); is != (readiness{http.StatusOK, "ready", "up"}) {
+	if is := i.readiness(); is != (readiness{code: http.StatusOK, Status: "ready", Database: "up"}) {
 		t.Errorf("with its database: %+v", is)
 	}
 	pair.KillPrimary(t)
@@ -70,7 +72,7 @@ func TestStoppedProgramTakesRequestsForTheDrainDelay(t *testing.T) {
 	if delay := <-asked; delay != i.program.config.DrainDelay {
 		t.Errorf("it waits for %s", delay)
 	}
-	if is := i.readiness(); is != (readiness{http.StatusServiceUnavailable, "draining", "up"}) {
+	if is := i.readiness(); is != (readiness{code: http.StatusServiceUnavailable, Status: "draining", Database: "up"}) {
 		t.Errorf("%+v", is)
 	}
 	if response, answer := w.post("/v1/messages", []byte(`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"still there?"}]}`), nil); response.StatusCode != http.StatusOK {

@@ -2,23 +2,17 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
 	"palimpsest/api"
-	"palimpsest/api/redistest"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/migrations/dbtest"
-	"palimpsest/pipeline/jobs"
 	"palimpsest/tenants"
 	"palimpsest/tenants/identity"
 )
@@ -66,69 +60,6 @@ func TestProxyGetsTheLimitsOfTheSettings(t *testing.T) {
 	p := &program{config: Config{WorkspaceConcurrency: 3, RequireVerifiedEmail: true, OperatorContact: "ops@example.com"}}
 	if got := p.bounded(&api.Server{}); got.Concurrency == nil || !got.RequireVerified || got.Contact != "ops@example.com" {
 		t.Errorf("%+v", got)
-	}
-}
-
-// The health that operators see looks at each part, and says of one that is down that
-// it does not answer, without its address or password.
-func TestHealthLooksAtEachPart(t *testing.T) {
-	t.Parallel()
-	database := dbtest.New(t)
-	redis, stop := redistest.Start(t)
-	p := &program{config: Config{RedisURL: "redis://:hunter2@" + redis, BlobURL: "file://" + t.TempDir()}, log: slog.New(slog.DiscardHandler)}
-	look := func() map[string]tenants.Check {
-		found := map[string]tenants.Check{}
-		for _, check := range p.checks(database.DB)(t.Context()) {
-			found[check.Name] = check
-			if strings.Contains(check.Text, "hunter2") || strings.Contains(check.Text, "127.0.0.1") {
-				t.Errorf("%s shows too much: %s", check.Name, check.Text)
-			}
-		}
-		return found
-	}
-	p.config.RedisURL = "redis://" + redis
-	found := look()
-	for _, name := range []string{"Database", "Jobs", "Blob store", "Redis", "Version"} {
-		if check, is := found[name]; !is || !check.OK || check.Text == "" {
-			t.Errorf("%s: %+v", name, check)
-		}
-	}
-
-	work := p.newWork(database.DB, prometheus.NewRegistry())
-	work.Handle("later", jobs.Limits{}, func(context.Context, uuid.UUID, uuid.UUID) error { return nil })
-	if err := work.Open(); err != nil {
-		t.Fatal(err)
-	}
-	workspace := uuid.New()
-	if err := work.Enqueue(t.Context(), workspace, jobs.Job{Kind: "later", Workspace: workspace}); err != nil {
-		t.Fatal(err)
-	}
-	if jobs := look()["Jobs"]; !jobs.OK || !strings.Contains(jobs.Text, "1 waiting") {
-		t.Errorf("with a job: %+v", jobs)
-	}
-
-	stop()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.config.BlobURL = "s3://bucket?region=r&endpoint=http://" + listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
-	database.DB.Close()
-	found = look()
-	for _, name := range []string{"Database", "Jobs", "Blob store", "Redis"} {
-		if check := found[name]; check.OK || check.Text != "does not answer" {
-			t.Errorf("%s is down: %+v", name, check)
-		}
-	}
-	p.config.RedisURL, p.config.BlobURL = "", ""
-	found = look()
-	for _, name := range []string{"Blob store", "Redis"} {
-		if check := found[name]; !check.OK {
-			t.Errorf("%s, where there is none: %+v", name, check)
-		}
 	}
 }
 

@@ -175,7 +175,7 @@ func (p *program) serveProduct(e *echo.Echo, of product) {
 		Sessions: of.sessions, Exchanges: of.db, Archive: of.originals, ArchiveKeys: of.archiveKeys, Mails: of.mails, People: of.people, Invitations: invitations,
 		Data: of.db, Audit: of.db, Views: of.db, Deletion: of.deleting, Config: manage.NewConfigurations(api), Billing: of.sold, Preview: of.preview, TriggerAdvice: of.advice, ModelWindows: of.db,
 		Patterns: of.learned, Searcher: of.index, Live: p.pages,
-		Operator: of.db, Health: p.checks(of.db), SignOn: signOn, Passkeys: p.passkeys(of.db, of.vault, of.people),
+		Operator: of.db, Health: p.newChecks(), LatestHealth: p.latestChecks, SignOn: signOn, Passkeys: p.passkeys(of.db, of.vault, of.people),
 	})
 }
 
@@ -186,7 +186,7 @@ func (p *program) serveDashboard(e *echo.Echo, deps web.Deps) {
 	}
 	web.New(web.Config{
 		PublicURL: p.reachable(), Defaults: p.defaults(), Codecs: codecs(), Log: p.log, Now: p.now, Contact: p.config.OperatorContact, Demo: p.config.Demo,
-		MailToken: p.mailToken,
+		MailToken: p.mailToken, Version: version(),
 	}, deps).Register(e)
 }
 
@@ -227,6 +227,7 @@ func (p *program) startRecorder(db *tenantsdb.DB, sessions *sessiondb.Store, key
 	p.onClose(announcer.Stop)
 	recorder.Recorded = p.seams.counting(announcer.Recorded)
 	recorder.Start()
+	p.probeRecorder(recorder, kept)
 	p.onClose(recorder.Stop)
 	p.every(spoolReplay, recorder.Replay)
 	return recorder, nil
@@ -295,6 +296,7 @@ func (p *program) openArchive(ctx context.Context, db *tenantsdb.DB, keys *archi
 	}
 	mover := archivedb.NewMover(db, bucket)
 	mover.Keys = keys
+	p.probeArchive(bucket, mover.WaitsSince)
 	waiting := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "palimpsest_archive_pending_objects", Help: "Archived messages that are not in the bucket yet, at the end of the last pass.",
 	})
@@ -439,6 +441,7 @@ func (p *program) newWriter(parts parts) (*prompt.Writer, error) {
 		return nil, err
 	}
 	writer.Now = p.now
+	p.probeIndex(parts.index.WaitsSince)
 	p.share(writer.Resolver, parts)
 	if writer.Store, err = p.openJournal(writer.Resolver, parts); err != nil {
 		return nil, err

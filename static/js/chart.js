@@ -150,15 +150,22 @@
     return data.series.map(series => series.values.map((value, i) => { below[i] += value || 0; return below[i]; }));
   };
 
+  // A value with a gap on both sides has no line: it is a point. Of two or fewer, all are.
+  const points = values => {
+    const few = values.filter(value => value != null).length < 3;
+    const alone = values.flatMap((value, i) => value != null && (few || values[i - 1] == null && values[i + 1] == null) ? [i] : []);
+    return { show: alone.length > 0, size: few ? undefined : 3, filter: () => alone };
+  };
+
   const line = (data, series, element) => {
     const stroke = colour(series.colour, element);
     if (data.bars) return { label: series.label, fill: stroke, width: 0, paths: uPlot.paths.bars({ size: [0.78, 36] }), points: { show: false } };
-    return { label: series.label, stroke, width: series.dash ? 1.25 : 1.75, dash: series.dash ? [4, 4] : undefined, fill: series.fill ? faded(stroke, series.fill) : undefined, spanGaps: data.unit !== undefined, points: { show: series.values.filter(value => value != null).length < 3 } };
+    return { label: series.label, stroke, width: series.dash ? 1.25 : 1.75, dash: series.dash ? [4, 4] : undefined, fill: series.fill ? faded(stroke, series.fill) : undefined, spanGaps: data.unit !== undefined && data.unit !== 'share', points: points(series.values) };
   };
 
   // The ends of the axis of values: shares do not begin at nothing where all are high.
   const ends = data => (_, low, high) => {
-    if (data.unit !== 'share') return [0, high > 0 ? high * 1.08 : 1];
+    if (data.unit !== 'share') return [0, high > 0 ? high * 1.08 : data.unit === 'micros' ? 1000 : 1];
     return [low > 4500 ? 4000 : 0, 10000];
   };
 
@@ -188,6 +195,8 @@
         { ...axis, size: 56, values: (_, at) => at.map(units[data.unit || ''].axis), ...(data.bars && { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000] }) },
       ],
       series: [{}, ...series.map(one => line(data, one, element))],
+      // Kerning would set the decimal point of small figures into the digit before it.
+      hooks: { drawClear: [plot => { plot.ctx.fontKerning = 'none'; }] },
       plugins: [tooltip(data), ...(data.marks ? [marks(data, element)] : []), ...(data.zoom ? [zoom(data, element)] : [])],
     };
     const plot = new uPlot(options, [data.x, ...values], element);

@@ -80,6 +80,9 @@ func audited(tx *gorm.DB, workspace uuid.UUID, filter tenants.AuditFilter) *gorm
 	if filter.Action != "" {
 		query = query.Where("(action = ? OR split_part(action, '.', 1) = ?)", storable(filter.Action), storable(filter.Action))
 	}
+	if filter.Except != "" {
+		query = query.Where("split_part(action, '.', 1) <> ?", storable(filter.Except))
+	}
 	if !filter.From.IsZero() {
 		query = query.Where("at >= ?", filter.From)
 	}

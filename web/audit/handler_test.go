@@ -3,8 +3,11 @@ package audit_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/PuerkitoBio/goquery"
 
 	"palimpsest/migrations/dbtest"
 	"palimpsest/tenants"
@@ -20,7 +23,7 @@ func TestEveryChangeIsShownWithWhoMadeItBeforeAndAfter(t *testing.T) {
 	person.Post("/settings/retention", "days", "7")
 	page := person.Get("/audit?action=retention")
 	list := page.TestID("audit")
-	for _, part := range []string{"Retention set", person.Email, "30", "7", "→"} {
+	for _, part := range []string{person.Email + " set how long sessions are kept days: 30 → 7", person.Email, "30", "7", "→"} {
 		if !strings.Contains(list, part) {
 			t.Errorf("the list does not say %q: %s", part, list)
 		}
@@ -32,6 +35,40 @@ func TestEveryChangeIsShownWithWhoMadeItBeforeAndAfter(t *testing.T) {
 		t.Errorf("the newest says %s", first.Text())
 	}
 	if csv := page.Find(`a[download]`).AttrOr("href", ""); csv != "/api/v1/audit.csv?action=retention" {
+		t.Errorf("the download is %s", csv)
+	}
+}
+
+// Each entry is one sentence, whose details open. Logins are left out, of the download too,
+// unless somebody asks for them.
+func TestEntriesAreSentencesAndLoginsAreLeftOut(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	person.Post("/keys", "name", "laptop", "expiry", "")
+	person.Post("/members/invite", "email", "new@example.com", "role", "member")
+	colleague := person.Colleague(tenants.Viewer)
+	person.Post("/members/"+colleague.User.ID.String()+"/role", "role", "admin")
+	page := person.Get("/audit")
+	var said []string
+	page.Find(`[data-testid="audit"] > li`).Each(func(_ int, row *goquery.Selection) {
+		said = append(said, strings.Join(strings.Fields(row.Find("summary .deed").Text()), " "))
+		if row.Find("details[open]").Length() != 0 || row.Find("details > dl time").Length() != 1 {
+			t.Errorf("an entry does not open: %s", row.Text())
+		}
+	})
+	for _, want := range []string{
+		person.Email + " created the API key laptop", person.Email + " invited new@example.com",
+		person.Email + " changed the role of " + colleague.Email + " role: viewer → admin",
+	} {
+		if !slices.Contains(said, want) {
+			t.Errorf("no entry says %q: %q", want, said)
+		}
+	}
+	has := func(path string) bool { return strings.Contains(person.Get(path).TestID("audit"), "logged in") }
+	if has("/audit") || !has("/audit?action=login") || !has("/audit?action=all") {
+		t.Errorf("logins: by default %v, asked for %v, with everything %v", has("/audit"), has("/audit?action=login"), has("/audit?action=all"))
+	}
+	if csv := page.Find(`a[download]`).AttrOr("href", ""); csv != "/api/v1/audit.csv?except=login" {
 		t.Errorf("the download is %s", csv)
 	}
 }

@@ -47,6 +47,12 @@ func (d *day) at(zone *time.Location) (time.Time, bool) {
 // cannot be told. To is the last day that is shown.
 func (m *model) filter() (tenants.AuditFilter, bool) {
 	filter := tenants.AuditFilter{Actor: m.Actor, Action: m.Action}
+	switch m.Action {
+	case everything:
+		filter.Action = ""
+	case "":
+		filter.Except = logins
+	}
 	var fromOK, toOK bool
 	filter.From, fromOK = m.From.at(m.Zone)
 	filter.To, toOK = m.To.at(m.Zone)
@@ -67,7 +73,7 @@ func (m *model) path(cursor string) string {
 
 // download returns where the list is downloaded: all of its pages.
 func (m *model) download(filter tenants.AuditFilter) string {
-	return paths.With(paths.AuditCSV, "actor", m.Actor, "action", m.Action, "from", moment(filter.From), "to", moment(filter.To))
+	return paths.With(paths.AuditCSV, "actor", m.Actor, "action", filter.Action, "except", filter.Except, "from", moment(filter.From), "to", moment(filter.To))
 }
 
 func moment(at time.Time) string {
@@ -77,10 +83,18 @@ func moment(at time.Time) string {
 	return at.UTC().Format(time.RFC3339)
 }
 
+// What entries are about, as an address has it. Logins outnumber changes, so that they are left
+// out of the list unless it is asked for them.
+const (
+	everything = "all"
+	logins     = "login"
+)
+
 // kinds are what entries are about, as the list is narrowed to.
 func kinds() []components.Option {
 	return []components.Option{
-		{Value: "", Label: "Everything"},
+		{Value: "", Label: "Everything but logins"},
+		{Value: everything, Label: "Everything"},
 		{Value: "key", Label: "API keys"},
 		{Value: "provider_key", Label: "Provider keys"},
 		{Value: "pipeline", Label: "Pipeline"},
@@ -89,7 +103,7 @@ func kinds() []components.Option {
 		{Value: "session", Label: "Sessions"},
 		{Value: "pin", Label: "Pins"},
 		{Value: "compact", Label: "Compactions asked for"},
-		{Value: "login", Label: "Logins"},
+		{Value: logins, Label: "Logins"},
 		{Value: "member", Label: "Members"},
 		{Value: "settings", Label: "Settings"},
 		{Value: "retention", Label: "Retention"},
@@ -117,7 +131,7 @@ type row struct {
 	Actor   string
 	By      string // what the actor is; empty: a person
 	From    string // address
-	What    string
+	Said    sentence
 	Action  tenants.Action
 	Target  string
 	Changes []change
@@ -127,7 +141,7 @@ type row struct {
 type change struct{ Name, Before, After string }
 
 func newRow(entry *tenants.AuditEntry) row {
-	r := row{At: entry.At, Actor: entry.Actor.Name, From: entry.Actor.From, Action: entry.Action, What: words(entry.Action), Target: entry.Target}
+	r := row{At: entry.At, Actor: entry.Actor.Name, From: entry.Actor.From, Action: entry.Action, Target: entry.Target}
 	switch {
 	case entry.Actor.APIKey != uuid.Nil:
 		r.By = "API key"
@@ -150,15 +164,6 @@ func newRow(entry *tenants.AuditEntry) row {
 		}
 	}
 	slices.SortFunc(r.Changes, func(a, b change) int { return strings.Compare(a.Name, b.Name) })
+	r.Said = newSentence(entry, r.Changes)
 	return r
-}
-
-// words returns an action as people say it: "provider_key.added" is "Provider key
-// added".
-func words(action tenants.Action) string {
-	text := strings.NewReplacer("_", " ", ".", " ").Replace(string(action))
-	if text == "" {
-		return ""
-	}
-	return strings.ToUpper(text[:1]) + text[1:]
 }

@@ -39,6 +39,8 @@ const (
 	Settings   Section = "settings"
 	// Operator is there for who runs the installation.
 	Operator Section = "operator"
+	// Docs is the documentation.
+	Docs Section = "docs"
 )
 
 // Frame says what surrounds a page.
@@ -92,7 +94,20 @@ func (f Frame) entries() []entry {
 	if f.Who.User.Operator {
 		entries = append(entries, entry{Operator, "Operator", "cpu", paths.Operator, tenants.Enter})
 	}
-	return entries
+	return append(entries, entry{Docs, "Docs", "book-open", paths.Docs, tenants.Enter})
+}
+
+// docs returns the path of the documentation about the page.
+func (f Frame) docs() string {
+	name := map[Section]string{
+		Overview: "compaction#in-one-paragraph", Sessions: "compaction#the-levels", Requests: "requests", Pipeline: "compaction", Patterns: "memory#patterns",
+		Keys: "api-keys", Providers: "providers", Members: "data#who-may-read-what-was-said", Audit: "security#what-is-noted", Settings: "data", Billing: "billing", SignOn: "sign-on", Account: "sign-on",
+		Operator: "operations#operators",
+	}[f.Section]
+	if name == "" {
+		return paths.Docs
+	}
+	return paths.DocsPage(name)
 }
 
 // Place is a page that the navigation leads to.

@@ -45,6 +45,7 @@ type item struct {
 // attend reads what people should look at, by what happened in the last seven days and
 // what is set now. What compression lost needs attention of its own.
 func (h *Handler) attend(ctx context.Context, who tenants.Principal, m *model) error {
+	h.broken(ctx, who, m)
 	m.bill()
 	err := h.compressed(ctx, who, m)
 	for _, read := range []func(context.Context, tenants.Principal, *model) error{h.rejected, h.keys, h.notices} {
@@ -55,6 +56,23 @@ func (h *Handler) attend(ctx context.Context, who tenants.Principal, m *model) e
 	// What is broken comes before what costs.
 	slices.SortStableFunc(m.Attention, func(a, b item) int { return strings.Compare(a.Dot, b.Dot) })
 	return err
+}
+
+// broken adds the parts of the installation that fail or are late, for its operators.
+func (h *Handler) broken(ctx context.Context, who tenants.Principal, m *model) {
+	if !who.User.Operator || h.deps.Health == nil {
+		return
+	}
+	for _, check := range h.deps.Health(ctx) {
+		if check.OK {
+			continue
+		}
+		one := item{Dot: "bad", Title: check.Name + ": " + check.Text, Text: check.Means, Action: "Open health", Path: paths.Operator}
+		if check.Late {
+			one.Dot = "warn"
+		}
+		m.Attention = append(m.Attention, one)
+	}
 }
 
 // bill adds a payment that failed, and a quota that is used up. Who may not see the bills

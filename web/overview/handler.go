@@ -92,6 +92,10 @@ type Deps struct {
 
 	TriggerAdvice TriggerAdvice
 
+	// Health returns what was found last of the parts of the installation, for its operators.
+	// It does not wait.
+	Health func(ctx context.Context) []tenants.Check
+
 	Defaults pipeline.Layer // the pipeline of a workspace that has set none
 
 	Log *slog.Logger

@@ -49,11 +49,15 @@ const (
 	RequestViews   = "/requests/views"
 	Requests       = "/requests"
 	// RequestsCSV is where the list is downloaded.
-	RequestsCSV     = "/api/v1/requests.csv"
-	Patterns        = "/patterns"
-	NewPattern      = "/patterns/new"
-	PatternsCSV     = "/patterns/csv"
-	Jump            = "/jump"
+	RequestsCSV = "/api/v1/requests.csv"
+	Patterns    = "/patterns"
+	NewPattern  = "/patterns/new"
+	PatternsCSV = "/patterns/csv"
+	Jump        = "/jump"
+	// Docs is the documentation; pages are below it.
+	Docs = "/docs"
+	// OpenAPI describes the JSON API.
+	OpenAPI         = "/api/v1/openapi.yaml"
 	Live            = "/live" // a stream of what happens in the workspace
 	More            = "/more"
 	Billing         = "/billing"
@@ -306,3 +310,6 @@ func SessionRequests(session, lane uuid.UUID) string {
 func SessionEpochs(session, lane uuid.UUID) string {
 	return With(Session(session)+"/epochs.csv", "lane", lane.String())
 }
+
+// DocsPage returns the path of a page of the documentation.
+func DocsPage(name string) string { return Docs + "/" + name }

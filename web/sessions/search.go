@@ -26,6 +26,7 @@ const (
 type found struct {
 	Hits []hit
 	Slow bool // the search did not end in time
+	Away bool // the bucket with the originals does not answer
 	Fail bool
 }
 
@@ -58,7 +59,8 @@ func (h *Handler) search(ctx context.Context, workspace tenants.WorkspaceID, rea
 		return found{Slow: true}
 	}
 	h.deps.Log.WarnContext(ctx, "search of the archive", "error", err)
-	return found{Fail: true}
+	isAway := errors.Is(err, archive.ErrAway)
+	return found{Away: isAway, Fail: !isAway}
 }
 
 // readable returns what the reader may read of what answers a query, best first: each

@@ -49,6 +49,9 @@ const Password = "correct horse battery"
 // PublicURL is what the product is said to be reached at.
 const PublicURL = "http://127.0.0.1:8080"
 
+// Version is what the product says its version is.
+const Version = "v1.2.3-test"
+
 // Product is the dashboard with everything behind it.
 type Product struct {
 	URL         string
@@ -159,7 +162,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	e := echo.New()
 	e.Logger.SetOutput(io.Discard)
 	// However busy the machine is, the palette has all of its groups.
-	web.New(web.Config{PublicURL: PublicURL, Defaults: p.defaults(), Codecs: Codecs(), Log: log, JumpWithin: time.Minute, MailToken: mailToken}, deps).Register(e)
+	web.New(web.Config{PublicURL: PublicURL, Defaults: p.defaults(), Codecs: Codecs(), Log: log, JumpWithin: time.Minute, MailToken: mailToken, Version: Version}, deps).Register(e)
 	p.Routes = e.Routes()
 	return e
 }

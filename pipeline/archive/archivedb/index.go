@@ -38,9 +38,12 @@ const (
 // The statements of the index.
 const (
 	sqlWaiting = `SELECT workspace_id, lane_id FROM archive_unindexed ORDER BY since, workspace_id, lane_id LIMIT $1`
-	sqlDone    = `DELETE FROM archive_unindexed WHERE workspace_id = $1 AND lane_id = $2 AND number = $3`
-	sqlLater   = `UPDATE archive_unindexed SET since = now() WHERE workspace_id = $1 AND lane_id = $2`
-	sqlLine    = `SELECT l.session_id, l.fork_at, s.api_key_id, s.format, coalesce(i.position, l.fork_at), coalesce(u.number, 0)
+	// What has failed goes to the end of the queue, so that the oldest may stand anywhere. The
+	// bound keeps a long queue cheap to look at.
+	sqlWaitsSince = `SELECT min(waits_since) FROM (SELECT waits_since FROM archive_unindexed ORDER BY since LIMIT 10000) waiting`
+	sqlDone       = `DELETE FROM archive_unindexed WHERE workspace_id = $1 AND lane_id = $2 AND number = $3`
+	sqlLater      = `UPDATE archive_unindexed SET since = now() WHERE workspace_id = $1 AND lane_id = $2`
+	sqlLine       = `SELECT l.session_id, l.fork_at, s.api_key_id, s.format, coalesce(i.position, l.fork_at), coalesce(u.number, 0)
 		FROM lanes l JOIN sessions s ON s.workspace_id = l.workspace_id AND s.id = l.session_id
 		LEFT JOIN archive_indexed i ON i.workspace_id = l.workspace_id AND i.lane_id = l.id
 		LEFT JOIN archive_unindexed u ON u.workspace_id = l.workspace_id AND u.lane_id = l.id
@@ -130,6 +133,24 @@ func (x *Index) waiting(ctx context.Context, limit int) ([]waitingLane, error) {
 		return nil, fmt.Errorf("list lanes to be indexed: %w", err)
 	}
 	return lanes, nil
+}
+
+// WaitsSince returns since when the oldest lane waits to be indexed; the zero time if none
+// waits.
+func (x *Index) WaitsSince(ctx context.Context) (time.Time, error) {
+	return waitsSince(ctx, x.archive.door, sqlWaitsSince)
+}
+
+// waitsSince returns the time that a statement across workspaces finds; the zero time for NULL.
+func waitsSince(ctx context.Context, door Door, statement string) (time.Time, error) {
+	var since sql.NullTime
+	err := door.AsWorker(ctx, func(tx *gorm.DB) error {
+		return tx.Statement.ConnPool.QueryRowContext(ctx, statement).Scan(&since)
+	})
+	if err != nil {
+		return time.Time{}, fmt.Errorf("find what has waited longest: %w", err)
+	}
+	return since.Time, nil
 }
 
 // Index indexes the messages of a lane that are not indexed yet and returns how many

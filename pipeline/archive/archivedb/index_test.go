@@ -158,6 +158,30 @@ func TestALaneThatFailsLetsTheOthersGoOn(t *testing.T) {
 	}
 }
 
+// A lane that fails goes to the end of the queue, and waits as long as before.
+func TestIndexLagGrowsWhileALaneFails(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	index := archivedb.NewIndex(f.archive, failingKeys{of: f.workspace}, parse)
+	if since, err := index.WaitsSince(t.Context()); err != nil || !since.IsZero() {
+		t.Errorf("with nothing to index: %s, %v", since, err)
+	}
+	f.put(t, entries(talk()...)...)
+	before, err := index.WaitsSince(t.Context())
+	if err != nil || before.IsZero() {
+		t.Fatalf("%s, %v", before, err)
+	}
+	if _, err := index.IndexPending(t.Context(), 10); err == nil {
+		t.Fatal("the lane does not fail")
+	}
+	if after, err := index.WaitsSince(t.Context()); err != nil || !after.Equal(before) {
+		t.Errorf("after a failure it waits since %s, before %s, %v", after, before, err)
+	}
+	if since, err := f.indexed(t).WaitsSince(t.Context()); err != nil || !since.IsZero() {
+		t.Errorf("once it is indexed: %s, %v", since, err)
+	}
+}
+
 // What is stored together is not lost together: a lane that is deleted while it is read
 // fails alone.
 func TestALaneThatGoesWhileItIsIndexedFailsAlone(t *testing.T) {

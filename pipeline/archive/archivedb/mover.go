@@ -36,8 +36,9 @@ const (
 		WHERE workspace_id = $1 AND hash = ANY($2::bytea[])`
 	sqlDoomed = `SELECT hash, bare FROM archive_objects
 		WHERE workspace_id = $1 AND place = 2 LIMIT $2 FOR UPDATE SKIP LOCKED`
-	sqlGone    = `DELETE FROM archive_objects WHERE workspace_id = $1 AND hash = ANY($2::bytea[])`
-	sqlPending = `SELECT count(*) FROM archive_objects WHERE workspace_id = $1 AND place = 0`
+	sqlGone            = `DELETE FROM archive_objects WHERE workspace_id = $1 AND hash = ANY($2::bytea[])`
+	sqlMoverWaitsSince = `SELECT archive_waits_since()`
+	sqlPending         = `SELECT count(*) FROM archive_objects WHERE workspace_id = $1 AND place = 0`
 )
 
 // Mover moves archived bytes from the database, where they became durable, into
@@ -104,6 +105,15 @@ func (m *Mover) Pending(ctx context.Context) (int, error) {
 		total += pending
 	}
 	return total, nil
+}
+
+// WaitsSince returns since when the oldest original waits to be moved; the zero time if none
+// waits, or there is no bucket to move it to. An original that is damaged waits for ever.
+func (m *Mover) WaitsSince(ctx context.Context) (time.Time, error) {
+	if m.bucket == nil {
+		return time.Time{}, nil
+	}
+	return waitsSince(ctx, m.door, sqlMoverWaitsSince)
 }
 
 // workspaces returns all workspaces. It is the one query that no workspace asks.

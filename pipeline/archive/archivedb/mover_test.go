@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
@@ -117,6 +118,46 @@ func TestMovedMessagesAreReadFromTheBucket(t *testing.T) {
 				t.Errorf("without the bucket: %v, want an error that names it", err)
 			}
 		})
+	}
+}
+
+// The oldest original counts, of whichever workspace, until the bucket has it.
+func TestMoverLagIsThatOfTheOldestOriginal(t *testing.T) {
+	t.Parallel()
+	f, store := setup(t), newFaultyStore(t)
+	mover := f.mover(store.bucket)
+	waits := func(want string) {
+		t.Helper()
+		since, err := mover.WaitsSince(t.Context())
+		got := ""
+		if !since.IsZero() {
+			got = since.UTC().Format(time.DateOnly)
+		}
+		if err != nil || got != want {
+			t.Errorf("the oldest waits since %q, want %q, %v", got, want, err)
+		}
+	}
+	waits("")
+	other := f.sibling(t)
+	for day, of := range map[string]*fixture{"2026-03-02": f, "2026-03-01": other} {
+		of.put(t, entries(odd()...)...)
+		of.in(t, func(tx *gorm.DB) error {
+			return tx.Exec("UPDATE archive_objects SET created_at = ?::timestamptz WHERE workspace_id = ?", day+" 12:00Z", of.workspace).Error
+		})
+	}
+	waits("2026-03-01")
+	store.down.Store(true)
+	if _, err := mover.Pass(t.Context()); err == nil {
+		t.Error("it moves while the bucket is down")
+	}
+	waits("2026-03-01")
+	store.down.Store(false)
+	if _, err := mover.Pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	waits("")
+	if since, err := f.mover(nil).WaitsSince(t.Context()); err != nil || !since.IsZero() {
+		t.Errorf("without a bucket: %s, %v", since, err)
 	}
 }
 

@@ -1,0 +1,386 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/PuerkitoBio/goquery"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"palimpsest/api/redistest"
+	"palimpsest/api/upstream/providertest"
+	"palimpsest/cmd/palimpsest/buildtest"
+	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/archive/blob"
+	"palimpsest/pipeline/jobs"
+	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
+)
+
+// gateway is a real S3 server that can be stopped and started again at its address.
+type gateway struct {
+	t       *testing.T
+	root    string // the bucket originals is a folder in it
+	about   string
+	address string
+	process *exec.Cmd
+}
+
+func newGateway(t *testing.T) *gateway {
+	t.Helper()
+	g := &gateway{t: t, root: filepath.Join(t.TempDir(), "buckets"), about: t.TempDir()}
+	if err := os.MkdirAll(filepath.Join(g.root, "originals"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.address = free.Addr().String()
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	g.start()
+	t.Cleanup(g.stop)
+	return g
+}
+
+func (g *gateway) url() string {
+	return "s3://key:secret@originals?region=us-east-1&endpoint=http://" + g.address
+}
+
+// start starts the server and returns once it takes connections.
+func (g *gateway) start() {
+	g.t.Helper()
+	g.process = exec.CommandContext(context.WithoutCancel(g.t.Context()), buildtest.Versitygw(g.t),
+		"--port", g.address, "--access", "key", "--secret", "secret", "posix", "--sidecar", g.about, g.root)
+	output, err := g.process.StdoutPipe()
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	if err := g.process.Start(); err != nil {
+		g.t.Fatal(err)
+	}
+	lines := bufio.NewScanner(output)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), "http://"+g.address) {
+			go func() { // what it says of each request
+				for lines.Scan() {
+				}
+			}()
+			return
+		}
+	}
+	g.t.Fatalf("the S3 server does not listen at %s", g.address)
+}
+
+// stop kills the server.
+func (g *gateway) stop() {
+	_ = g.process.Process.Kill() // it may have been stopped before
+	_ = g.process.Wait()
+}
+
+// attention returns what the overview lists for a person to look at.
+func (w *tenant) attention() string {
+	w.t.Helper()
+	response, page := w.look("/overview")
+	if response.StatusCode != http.StatusOK {
+		w.t.Fatalf("the overview: status %d: %.300s", response.StatusCode, page)
+	}
+	document, err := goquery.NewDocumentFromReader(strings.NewReader(page))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return strings.Join(strings.Fields(document.Find("#card-attention").Text()), " ")
+}
+
+// A bucket whose server is stopped is a line for the operator, a field of /readyz and a
+// metric, everything that needs its originals is a 503, and all of that ends when the server
+// is back.
+func TestStoppedBucketIsSeenAndNamed(t *testing.T) {
+	t.Parallel()
+	bucket := newGateway(t)
+	i := start(t, providertest.Config{})
+	i.shutdown()
+	i.config.BlobURL, i.config.Role = bucket.url(), RoleAPI // passes are the test's own
+	i.boot()
+	operator, other := i.tenant("operator"), i.tenant("member")
+	var s script
+	s.add("user", "Where does the heron nest?")
+	s.call("cat birds.txt", "Read about birds", "The heron nests in tall trees near water.")
+	s.add("user", "Thanks.")
+	operator.sendOf(&s)
+	other.sendOf(&s)
+	session := operator.onlySession()
+	operator.untilArchived(len(s.messages))
+	other.untilArchived(len(s.messages))
+	for _, pass := range []jobs.Kind{"index", "archive"} {
+		if err := i.program.seams.work.Pass(context.WithoutCancel(t.Context()), pass); err != nil {
+			t.Fatal(err)
+		}
+	}
+	i.shutdown()
+	i.config.Role = RoleAll
+	i.boot()
+
+	isUp := func(up bool) {
+		t.Helper()
+		i.program.health.parts.look(t.Context())
+		field, metric := "down", "palimpsest_bucket_up 0"
+		if up {
+			field, metric = "up", "palimpsest_bucket_up 1"
+		}
+		if is := i.readiness(); is.Bucket != field || is.code != http.StatusOK || is.Status != "ready" {
+			t.Errorf("/readyz, bucket %s: %+v", field, is)
+		}
+		if metrics := operator.metrics(); !strings.Contains(metrics, "\n"+metric+"\n") {
+			t.Errorf("/metrics lacks %q", metric)
+		}
+		if got := strings.Contains(operator.attention(), "Blob store: does not answer"); got == up {
+			t.Errorf("bucket %s, the operator's attention: %s", field, operator.attention())
+		}
+		if strings.Contains(other.attention(), "Blob store") {
+			t.Errorf("who operates nothing reads of it: %s", other.attention())
+		}
+		_, page := operator.look("/operator")
+		if strings.Contains(page, "refused with 503 until it answers") == up {
+			t.Errorf("bucket %s, the operator's page: %s", field, page)
+		}
+	}
+	isUp(true)
+	for _, metric := range []string{"palimpsest_mover_lag_seconds 0", "palimpsest_indexer_lag_seconds 0", "palimpsest_recorder_lag_seconds 0", "palimpsest_database_answer_seconds 0."} {
+		if !strings.Contains(operator.metrics(), "\n"+metric) {
+			t.Errorf("/metrics lacks %q", metric)
+		}
+	}
+
+	bucket.stop()
+	isUp(false)
+	for _, path := range []string{
+		"/api/v1/sessions/" + session + "/archive/0", "/api/v1/sessions/" + session + "/export",
+		"/api/v1/sessions/" + session + "/export?format=tar", "/api/v1/sessions/" + session + "/export?format=markdown",
+		"/api/v1/search?q=heron", "/sessions/" + session,
+	} {
+		response, answer := operator.look(path)
+		if response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Retry-After") != "30" || !strings.Contains(answer, "bucket") {
+			t.Errorf("%s while it is stopped: status %d, Retry-After %q: %.300s", path, response.StatusCode, response.Header.Get("Retry-After"), answer)
+		}
+	}
+	if _, page := operator.look("/sessions?q=heron"); !strings.Contains(page, "The bucket that holds the originals does not answer") {
+		t.Error("the search of sessions does not name the bucket")
+	}
+	for tool, arguments := range map[string]map[string]any{"recall_search": {"query": "heron"}, "recall_get": {"session": session, "pointer": "#0"}} {
+		if said := operator.recall(tool, arguments); !strings.Contains(said, "bucket") || !strings.Contains(said, "30 seconds") {
+			t.Errorf("%s while it is stopped: %s", tool, said)
+		}
+	}
+	if response, answer := operator.post("/v1/messages", s.body(), nil); response.StatusCode != http.StatusOK {
+		t.Errorf("a request while it is stopped: status %d: %s", response.StatusCode, answer)
+	}
+
+	bucket.start()
+	isUp(true)
+	if response, answer := operator.look("/api/v1/sessions/" + session + "/archive/0"); response.StatusCode != http.StatusOK {
+		t.Errorf("once it is back: status %d: %.300s", response.StatusCode, answer)
+	}
+}
+
+// watched is a program that is nothing but the health of its parts.
+func watched(t *testing.T, database *dbtest.Database) *program {
+	t.Helper()
+	p := &program{log: slog.New(slog.DiscardHandler), now: time.Now}
+	p.health = newHealth(database.DB.Ping, session.NewAbsence(p.now), prometheus.NewRegistry())
+	p.probeDatabase(database.DB)
+	p.probeRedis()
+	return p
+}
+
+// found returns what a new look at a part finds. No part shows an address or a password.
+func (p *program) found(t *testing.T) map[string]tenants.Check {
+	t.Helper()
+	found := map[string]tenants.Check{}
+	for _, check := range p.newChecks()(t.Context()) {
+		found[check.Name] = check
+		if said := check.Text + check.Means; strings.Contains(said, "hunter2") || strings.Contains(said, "127.0.0.1") {
+			t.Errorf("%s shows too much: %s", check.Name, said)
+		}
+		if check.OK == (check.Means != "") {
+			t.Errorf("%s: what it means is for what fails: %+v", check.Name, check)
+		}
+	}
+	return found
+}
+
+// The health that operators see looks at each part, and says of one that is down that it
+// does not answer, without its address or password.
+func TestHealthLooksAtEachPart(t *testing.T) {
+	t.Parallel()
+	database := dbtest.New(t)
+	redis, stop := redistest.Start(t)
+	p := watched(t, database)
+	p.config.RedisURL = "redis://" + redis
+	if err := p.openRedis(); err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bucket archive.Bucket
+	if bucket, err = blob.Open(t.Context(), "file://"+t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	var waits time.Time
+	p.probeArchive(&swapped{&bucket}, func(context.Context) (time.Time, error) { return waits, nil })
+	found := p.found(t)
+	for _, name := range []string{"Database", "Jobs", "Replication", "Blob store", "Archive mover", "Redis", "Version"} {
+		if check, is := found[name]; !is || !check.OK || check.Text == "" {
+			t.Errorf("%s: %+v", name, check)
+		}
+	}
+
+	work := p.newWork(database.DB, prometheus.NewRegistry())
+	work.Handle("later", jobs.Limits{}, func(context.Context, uuid.UUID, uuid.UUID) error { return nil })
+	if err := work.Open(); err != nil {
+		t.Fatal(err)
+	}
+	workspace := uuid.New()
+	if err := work.Enqueue(t.Context(), workspace, jobs.Job{Kind: "later", Workspace: workspace}); err != nil {
+		t.Fatal(err)
+	}
+	if jobs := p.found(t)["Jobs"]; !jobs.OK || !strings.Contains(jobs.Text, "1 waiting") {
+		t.Errorf("with a job: %+v", jobs)
+	}
+
+	waits = p.now().Add(-2 * lateWork)
+	if check := p.found(t)["Archive mover"]; check.OK || !check.Late || check.Text != "10 min behind" {
+		t.Errorf("late: %+v", check)
+	}
+	stop()
+	if bucket, err = blob.Open(t.Context(), "s3://key:hunter2@bucket?region=r&endpoint=http://"+listener.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	database.DB.Close()
+	found = p.found(t)
+	for _, name := range []string{"Database", "Jobs", "Blob store", "Redis"} {
+		if check := found[name]; check.OK || check.Text != "does not answer" {
+			t.Errorf("%s is down: %+v", name, check)
+		}
+	}
+
+	p = watched(t, database)
+	p.probeArchive(nil, nil)
+	found = p.found(t)
+	for _, name := range []string{"Blob store", "Redis"} {
+		if check := found[name]; !check.OK {
+			t.Errorf("%s, which is not configured: %+v", name, check)
+		}
+	}
+}
+
+// swapped is a bucket that the test exchanges.
+type swapped struct{ bucket *archive.Bucket }
+
+func (s *swapped) Put(ctx context.Context, name string, content []byte) error {
+	return (*s.bucket).Put(ctx, name, content)
+}
+
+func (s *swapped) Get(ctx context.Context, name string) ([]byte, error) {
+	return (*s.bucket).Get(ctx, name)
+}
+func (s *swapped) Delete(ctx context.Context, name string) error {
+	return (*s.bucket).Delete(ctx, name)
+}
+
+func TestSlowDatabaseNeedsAttention(t *testing.T) {
+	t.Parallel()
+	for took, want := range map[time.Duration]tenants.Check{
+		slowDatabase:                    {Name: "Database", OK: true, Text: "answers"},
+		slowDatabase + time.Millisecond: {Name: "Database", Late: true, Text: "answers after 501 ms"},
+	} {
+		got := databaseAnswered(took)
+		if got.Means = ""; got != want {
+			t.Errorf("after %s: %+v, want %+v", took, got, want)
+		}
+	}
+}
+
+// A standby that replays nothing is behind by what it lacks, and one that is gone is named:
+// the database keeps its log for it.
+func TestStandbyThatIsBehindNeedsAttention(t *testing.T) {
+	t.Parallel()
+	seconds := func(value float64) *float64 { return &value }
+	for name, test := range map[string]struct {
+		lags []tenants.ReplicationLag
+		want tenants.Check
+	}{
+		"none":  {nil, tenants.Check{OK: true, Text: "no standby"}},
+		"close": {[]tenants.ReplicationLag{{Standby: "a", Seconds: seconds(0)}, {Standby: "b", Seconds: seconds(2)}}, tenants.Check{OK: true, Text: "2 s behind"}},
+		"late":  {[]tenants.ReplicationLag{{Standby: "a", Seconds: seconds(600)}, {Standby: "b", Seconds: seconds(2)}}, tenants.Check{Late: true, Text: "10 min behind"}},
+		"gone":  {[]tenants.ReplicationLag{{Standby: "a", Bytes: 9}}, tenants.Check{Text: "a is not connected"}},
+	} {
+		got := replication(test.lags, nil).check
+		if got.Name, got.Means = "", ""; got != test.want {
+			t.Errorf("%s: %+v, want %+v", name, got, test.want)
+		}
+	}
+}
+
+// The database's own figures of a real standby, and of a slot that no standby uses.
+func TestLagOfStandbysIsMeasured(t *testing.T) {
+	t.Parallel()
+	pair := dbtest.NewPair(t)
+	i := startOn(t, pair.OwnerURL, providertest.Config{})
+	w := i.tenant("replicated")
+	var s script
+	s.add("user", "Hello.")
+	w.sendOf(&s)
+	w.untilArchived(len(s.messages))
+	i.until(func() bool {
+		i.program.health.parts.look(t.Context())
+		return strings.Contains(w.metrics(), "palimpsest_replication_lag_bytes{standby=\"walreceiver\"} 0\n")
+	})
+	if metrics := w.metrics(); !strings.Contains(metrics, "palimpsest_replication_lag_seconds{standby=\"walreceiver\"} ") {
+		t.Error("/metrics lacks the seconds of the standby")
+	}
+	owner, err := pgxpool.New(t.Context(), pair.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close()
+	if _, err := owner.Exec(t.Context(), "SELECT pg_create_physical_replication_slot('lost', true)"); err != nil {
+		t.Fatal(err)
+	}
+	i.program.health.parts.look(t.Context())
+	if attention := w.attention(); !strings.Contains(attention, "Replication: lost is not connected") {
+		t.Errorf("with a slot that no standby uses: %s", attention)
+	}
+}
+
+func TestLengthsOfTimeAreShort(t *testing.T) {
+	t.Parallel()
+	for length, want := range map[time.Duration]string{
+		20 * time.Millisecond: "20 ms", 119 * time.Second: "119 s", 119 * time.Minute: "119 min", 50 * time.Hour: "50 h",
+	} {
+		if got := lasts(length); got != want {
+			t.Errorf("%s: %q, want %q", fmt.Sprint(length), got, want)
+		}
+	}
+}

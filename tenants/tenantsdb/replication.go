@@ -1,0 +1,23 @@
+package tenantsdb
+
+import (
+	"context"
+	"fmt"
+
+	"gorm.io/gorm"
+
+	"palimpsest/tenants"
+)
+
+// ReplicationLags returns how far each standby of the database is behind. What the database
+// does not tell its owner, who needs pg_monitor for that, is left out.
+func (db *DB) ReplicationLags(ctx context.Context) ([]tenants.ReplicationLag, error) {
+	var lags []tenants.ReplicationLag
+	err := db.AsWorker(ctx, func(tx *gorm.DB) error {
+		return tx.Raw("SELECT standby, seconds, bytes FROM replication_lags() WHERE bytes IS NOT NULL ORDER BY standby").Scan(&lags).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the replication lag: %w", err)
+	}
+	return lags, nil
+}

@@ -1,0 +1,65 @@
+package docs
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+	"palimpsest/web/layout"
+	"palimpsest/web/paths"
+)
+
+// maxQuery is how long a search may be, in bytes.
+const maxQuery = 200
+
+// Handler answers the requests to the documentation.
+type Handler struct{ version string }
+
+// New returns a Handler that shows the program's version.
+func New(version string) *Handler { return &Handler{version: version} }
+
+// model is a page, the list of all pages, or what a search found.
+type model struct {
+	Groups  []group
+	Page    *page // nil for the list of pages and for a search
+	Query   string
+	Hits    []hit
+	Version string
+}
+
+// List shows all pages, or what a search found in them.
+func (h *Handler) List(c echo.Context, who tenants.Principal) error {
+	query := strings.TrimSpace(c.QueryParam("q"))
+	if len(query) > maxQuery {
+		return echo.NewHTTPError(http.StatusBadRequest)
+	}
+	all := everything()
+	return h.show(c, who, "Docs", model{Groups: all.groups, Query: query, Hits: all.search(query)})
+}
+
+// Show shows a page.
+func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
+	all := everything()
+	page, is := all.byName[c.Param("page")]
+	if !is {
+		return tenants.ErrNotFound
+	}
+	return h.show(c, who, page.Title, model{Groups: all.groups, Page: page})
+}
+
+// show answers with a page inside the dashboard for who works in a workspace, and alone for
+// everyone else.
+func (h *Handler) show(c echo.Context, who tenants.Principal, title string, m model) error {
+	m.Version = h.version
+	if who.Workspace.ID == uuid.Nil {
+		return layout.Plain(c, http.StatusOK, title, view(m))
+	}
+	frame := layout.Frame{Title: title, Section: layout.Docs, Who: who}
+	if m.Page != nil {
+		frame.Crumbs = []layout.Crumb{{Title: "Docs", Path: paths.Docs}, {Title: title}}
+	}
+	return layout.Page(c, http.StatusOK, frame, view(m))
+}
