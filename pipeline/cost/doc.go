@@ -3,9 +3,27 @@
 //
 // # What an exchange saved
 //
-// It is the difference to the same exchange with the prompt that the client sent:
+// Two things are claimed, and never added up: money, and reach.
+//
+// Money is the difference to a baseline that could have been sent:
 //
 //	net = input not sent + cached input not read − cache rewritten
+//
+// The baseline is the cheaper of two prompts: the one that the client sent, and the one of
+// a client that compacts its own history at 92 % of what the model takes and goes on from
+// a summary of 8,000 tokens (Baseline). For a model that takes 200,000 tokens, 20,000 of
+// them ahead of the messages, and of which we sent 90,000:
+//
+//	client's prompt   baseline   input not sent
+//	        150,000    150,000           60,000
+//	        184,000    184,000           94,000   just at 92 %
+//	        190,000     34,000          −56,000   20,000 + 8,000 + 6,000 since
+//	        210,000          –                –   reach
+//
+// Reach is a request whose prompt the provider would have refused for its length, and which
+// it answered because we shortened it. It is counted. It is not priced, neither what was not
+// sent nor the cache that we rewrote: nothing that could be bought instead has a price to
+// compare with. A prompt above the limit that was not shortened below it counts as nothing.
 //
 // Tokens that were not sent would have cost what their neighbours cost: the price
 // of a cache read as far as the provider read from its cache what stands for them,
@@ -21,9 +39,7 @@
 // that of plain input. Prices are the providers' lists (tokens.Price; Anthropic:
 // https://docs.claude.com/en/docs/build-with-claude/prompt-caching, a read at a tenth
 // of input, a write at 1.25 times for five minutes and twice for an hour; OpenAI:
-// https://platform.openai.com/docs/guides/prompt-caching). The client's prompt may have
-// been longer than the model's window; what it would have cost is then what it would
-// have cost with a larger one.
+// https://platform.openai.com/docs/guides/prompt-caching).
 //
 // # What a decision saved
 //

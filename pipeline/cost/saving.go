@@ -4,10 +4,12 @@ import "math"
 
 // Money is what an exchange cost and saved at list prices, in millionths of a US
 // dollar, and what it missed. Net can be negative. It is input not sent, plus Unread,
-// cached input not read, minus Rewritten, the cache that a change of ours rewrote.
+// cached input not read, minus Rewritten, the cache that a change of ours rewrote. All
+// three are 0 where the client's prompt could not have been sent.
 type Money struct {
 	Cost, Net         int64
 	Unread, Rewritten int64
+	Reach             bool // the provider would have refused the client's prompt, and answered ours
 	Miss              Miss
 }
 
@@ -19,7 +21,11 @@ func (e *Exchange) Money(before *Cached) Money {
 	var money Money
 	if usage.Reported && usage.Prompt() > 0 {
 		miss := e.Miss(before)
-		money = e.saved(before, miss)
+		if baseline, fits := Baseline(e.Before, e.Ahead, e.Limit); fits {
+			money = e.saved(baseline, before, miss)
+		} else {
+			money.Reach = e.After <= e.Limit
+		}
 		money.Miss = miss
 	}
 	hour := usage.CacheWrite1h
@@ -27,10 +33,10 @@ func (e *Exchange) Money(before *Cached) Money {
 	return money
 }
 
-// saved returns what the exchange saved, as the package says. What was added to a
-// prompt counts against it.
-func (e *Exchange) saved(before *Cached, miss Miss) Money {
-	notSent := float64(e.Before - e.After)
+// saved returns what the exchange saved against a baseline, as the package says. What was
+// added to a prompt counts against it.
+func (e *Exchange) saved(baseline int, before *Cached, miss Miss) Money {
+	notSent := float64(baseline - e.After)
 	known := before != nil && before.Tokens > 0
 	if e.Usage.CacheRead+e.Usage.CacheWrite == 0 && !known {
 		return Money{Net: int64(math.Round(notSent * e.Price.Input))}

@@ -119,3 +119,61 @@ func TestNetHasItsParts(t *testing.T) {
 		}
 	}
 }
+
+// The baseline is the cheaper of the client's prompt and that of a client that compacts its
+// own history at 92 % of what the model takes. The numbers are those of the package's doc.
+func TestBaselineIsTheCheaperOfWhatCouldHaveBeenSent(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		sent, ahead, limit int
+		want               int
+		fits               bool
+	}{
+		{150_000, 20_000, 200_000, 150_000, true},
+		{184_000, 20_000, 200_000, 184_000, true},
+		{190_000, 20_000, 200_000, 34_000, true},
+		{200_000, 20_000, 200_000, 44_000, true},
+		{200_001, 20_000, 200_000, 0, false},
+		{210_000, 20_000, 200_000, 0, false},
+		{9_500, 5_000, 10_000, 9_500, true}, // the summary would not have made it shorter
+		{900_000, 20_000, 0, 900_000, true}, // nobody knows what the model takes
+	} {
+		if got, fits := cost.Baseline(test.sent, test.ahead, test.limit); got != test.want || fits != test.fits {
+			t.Errorf("of %d tokens, %d of them ahead, for a model that takes %d: %d, %v; want %d, %v",
+				test.sent, test.ahead, test.limit, got, fits, test.want, test.fits)
+		}
+	}
+}
+
+// What is claimed of a warm cache, at $0.30 for a million tokens read from it: money where
+// the client's prompt could have been sent, reach where it could not.
+func TestMoneyIsClaimedOnlyOfWhatCouldHaveBeenSent(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(*cost.Exchange)
+		net    int64
+		reach  bool
+	}{
+		"the prompt fits":                      {func(e *cost.Exchange) { e.Before = 162_000 }, 60_000 * 3 / 10, false},
+		"a client would have compacted it":     {func(e *cost.Exchange) { e.Before = 190_000 }, (34_000 - 102_000) * 3 / 10, false},
+		"the provider would have refused it":   {func(e *cost.Exchange) { e.Before = 210_000 }, 0, true},
+		"it was not shortened below the limit": {func(e *cost.Exchange) { e.Before, e.Limit = 210_000, 100_000 }, 0, false},
+		"it was refused":                       {func(e *cost.Exchange) { e.Before, e.Usage = 210_000, wire.Usage{} }, 0, false},
+		"an epoch of one that does not fit": {func(e *cost.Exchange) {
+			e.Projection, e.Epoch, e.Before, e.After, e.Frozen = 2, true, 210_000, 82_000, 40_000
+			e.Usage = wire.Usage{Reported: true, CacheRead: 20_000, CacheWrite: 62_000}
+		}, 0, true},
+		"nobody knows what the model takes": {func(e *cost.Exchange) { e.Before, e.Limit = 302_000, 0 }, 200_000 * 3 / 10, false},
+	} {
+		exchange := next()
+		exchange.Ahead, exchange.Limit = 20_000, 200_000
+		test.change(exchange)
+		money := exchange.Money(warm())
+		if money.Net < test.net-5 || money.Net > test.net+5 || money.Reach != test.reach {
+			t.Errorf("%s: net %d µ$, reach %v; want %d, %v", name, money.Net, money.Reach, test.net, test.reach)
+		}
+		if money.Reach && (money.Unread != 0 || money.Rewritten != 0) {
+			t.Errorf("%s: %+v prices what could not have been sent", name, money)
+		}
+	}
+}

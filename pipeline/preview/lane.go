@@ -10,6 +10,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
@@ -125,9 +126,13 @@ func (l *lane) send(ctx context.Context, sent *session.Sent, figures *Session) e
 		}
 	}
 	figures.Verbatim += int64(max(0, original-l.scale(replaced(exchange.Digests, exchange.Projection))))
-	cost := l.costs(wasWarm, shared, prompt)
-	figures.Cost += cost
-	figures.Net += l.costs(wasWarm, l.received, original) - cost
+	spent := l.costs(wasWarm, shared, prompt)
+	figures.Cost += spent
+	if baseline, fits := cost.Baseline(original, l.scale(l.fixed), sent.Takes); fits {
+		figures.Net += l.costs(wasWarm, l.received, baseline) - spent
+	} else if prompt <= sent.Takes {
+		figures.Reach++
+	}
 	l.projection, l.received, l.sent = exchange.Projection, original, prompt
 	l.heat = session.Heat{At: sent.At, TTL: l.recorded.TTL, Position: sent.Position, Tokens: prompt, Model: l.model.Name}
 	if l.projection != nil {

@@ -84,6 +84,7 @@ type Overview struct {
 	TokensBefore int64 // sum over all exchanges
 	TokensAfter  int64
 	NetMicroUSD  int64
+	Reach        int64 // requests whose prompt was too long to be sent as it came, and was answered
 
 	Bridged    bool // something was put back after the client compacted itself
 	Rehydrated bool // something was brought back from the archive

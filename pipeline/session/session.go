@@ -101,6 +101,7 @@ type Seen struct {
 	TokensBefore int
 	TokensAfter  int
 	NetMicroUSD  int64
+	Reach        bool // the client's prompt was too long to be sent, and ours was answered
 }
 
 // HasHead reports whether the request's end is one that a later request may go on
