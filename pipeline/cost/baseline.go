@@ -1,31 +1,46 @@
 package cost
 
-// SelfCompacts is the share of the window above which a client that compacts its own
-// history has it summarized, and SelfSummary the tokens of the summary: what is observed
-// of coding agents.
+import "palimpsest/pipeline/tokens"
+
+// SelfCompacts is the share of what a model takes above which a client that compacts its own
+// history has it summarized, and SelfSummary the tokens of the summary: what coding agents
+// are observed to do.
 const (
 	SelfCompacts = 0.92
 	SelfSummary  = 8_000
 )
 
-// Baseline returns the size of the prompt that savings are counted against. sent is the
-// prompt as the client sent it, ahead the part before its messages, limit what the model
-// takes; 0 means unknown. fits is false if the provider would have refused the prompt:
-// savings have no baseline then.
-//
-// Above SelfCompacts of the limit a client would have replaced its history with a summary.
-// Where that is shorter than what it sent, it is the baseline. What the summary costs to
-// write is not added: the baseline is the cheaper of both.
-func Baseline(sent, ahead, limit int) (size int, fits bool) {
-	if limit <= 0 {
-		return sent, true
+// Baseline is a prompt as the client sent it, in tokens, which savings are counted against.
+type Baseline struct {
+	Sent  int
+	Ahead int // of Sent, the part before the messages
+	Grown int // of Sent, what the prompt before did not have
+	Limit int // that the model takes; 0 if unknown
+}
+
+// Fits reports whether the provider would not have refused the prompt for its length.
+func (b Baseline) Fits() bool { return b.Limit <= 0 || b.Sent <= b.Limit }
+
+// Compacted returns the prompt of a client that compacted its own history above SelfCompacts
+// of the limit, and what it pays for the summary, in millionths of a US dollar: reading the
+// history, cached or not, and writing the summary twice, once as an answer and once into the
+// next prompt. That is charged in proportion to the prompt's growth, so that all of it is
+// paid when the limit is reached. ok is false below SelfCompacts, and where the summary would
+// not make the prompt shorter.
+func (b Baseline) Compacted(price tokens.Price, isCached bool) (size int, summary float64, ok bool) {
+	if b.Limit <= 0 {
+		return 0, 0, false
 	}
-	if sent > limit {
-		return 0, false
+	from := int(SelfCompacts * float64(b.Limit))
+	above := b.Sent - from
+	size = b.Ahead + SelfSummary + above
+	if above <= 0 || size >= b.Sent {
+		return 0, 0, false
 	}
-	above := sent - int(SelfCompacts*float64(limit))
-	if above <= 0 {
-		return sent, true
+	read, write := price.Input, price.Input
+	if isCached {
+		read, write = price.CacheRead, price.CacheWrite
 	}
-	return min(sent, ahead+SelfSummary+above), true
+	share := float64(min(max(b.Grown, 0), above)) / float64(b.Limit-from)
+	return size, share * (float64(from)*read + SelfSummary*(price.Output+write)), true
 }

@@ -11,14 +11,19 @@
 //
 // The baseline is the cheaper of two prompts: the one that the client sent, and the one of
 // a client that compacts its own history at 92 % of what the model takes and goes on from
-// a summary of 8,000 tokens (Baseline). For a model that takes 200,000 tokens, 20,000 of
-// them ahead of the messages, and of which we sent 90,000:
+// a summary of 8,000 tokens, with its share of what the summary costs (Baseline). For a
+// model that takes 200,000 tokens, 20,000 of them ahead of the messages, of which we sent
+// 90,000, all of it cached at $0.30 for a million tokens read and $3.75 written, with $15 for
+// a million tokens of the answer, and a prompt that has grown by 2,000 tokens:
 //
-//	client's prompt   baseline   input not sent
-//	        150,000    150,000           60,000
-//	        184,000    184,000           94,000   just at 92 %
-//	        190,000     34,000          −56,000   20,000 + 8,000 + 6,000 since
-//	        210,000          –                –   reach
+//	client's prompt   as sent   compacted   with its share of the summary   saved
+//	        150,000   $0.0450           –                               –  $0.0180
+//	        184,000   $0.0552           –                               –  $0.0282   just at 92 %
+//	        190,000   $0.0570     $0.0102                         $0.0359  $0.0089
+//	        210,000         –           –                               –  reach
+//
+// The summary costs 184,000 × $0.30 + 8,000 × ($15 + $3.75), for a million each: $0.2052.
+// 2,000 of the 16,000 tokens between 92 % and the limit are an eighth of it, $0.0257.
 //
 // Reach is a request whose prompt the provider would have refused for its length, and which
 // it answered because we shortened it. It is counted. It is not priced, neither what was not

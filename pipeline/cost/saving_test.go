@@ -1,10 +1,12 @@
 package cost_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
 	"palimpsest/pipeline/cost"
+	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 )
 
@@ -120,27 +122,27 @@ func TestNetHasItsParts(t *testing.T) {
 	}
 }
 
-// The baseline is the cheaper of the client's prompt and that of a client that compacts its
-// own history at 92 % of what the model takes. The numbers are those of the package's doc.
-func TestBaselineIsTheCheaperOfWhatCouldHaveBeenSent(t *testing.T) {
+// A client that compacts its own history does so at 92 % of what the model takes. The numbers
+// are those of the package's doc.
+func TestBaselineOfAClientThatCompactsItself(t *testing.T) {
 	t.Parallel()
+	cached := tokens.Price{Input: 3, Output: 15, CacheRead: 0.3, CacheWrite: 3.75}
 	for _, test := range []struct {
-		sent, ahead, limit int
-		want               int
-		fits               bool
+		baseline      cost.Baseline
+		fits          bool
+		size, summary int
 	}{
-		{150_000, 20_000, 200_000, 150_000, true},
-		{184_000, 20_000, 200_000, 184_000, true},
-		{190_000, 20_000, 200_000, 34_000, true},
-		{200_000, 20_000, 200_000, 44_000, true},
-		{200_001, 20_000, 200_000, 0, false},
-		{210_000, 20_000, 200_000, 0, false},
-		{9_500, 5_000, 10_000, 9_500, true}, // the summary would not have made it shorter
-		{900_000, 20_000, 0, 900_000, true}, // nobody knows what the model takes
+		{cost.Baseline{Sent: 184_000, Ahead: 20_000, Grown: 2_000, Limit: 200_000}, true, 0, 0},
+		{cost.Baseline{Sent: 190_000, Ahead: 20_000, Grown: 2_000, Limit: 200_000}, true, 34_000, 25_650},
+		{cost.Baseline{Sent: 190_000, Ahead: 20_000, Grown: 90_000, Limit: 200_000}, true, 34_000, 76_950}, // 6,000 of it above 92 %
+		{cost.Baseline{Sent: 200_000, Ahead: 20_000, Grown: 16_000, Limit: 200_000}, true, 44_000, 205_200},
+		{cost.Baseline{Sent: 200_001, Ahead: 20_000, Grown: 2_000, Limit: 200_000}, false, 44_001, 25_650},
+		{cost.Baseline{Sent: 9_500, Ahead: 5_000, Grown: 100, Limit: 10_000}, true, 0, 0}, // the summary would not make it shorter
+		{cost.Baseline{Sent: 900_000, Ahead: 20_000, Grown: 2_000}, true, 0, 0},           // nobody knows what the model takes
 	} {
-		if got, fits := cost.Baseline(test.sent, test.ahead, test.limit); got != test.want || fits != test.fits {
-			t.Errorf("of %d tokens, %d of them ahead, for a model that takes %d: %d, %v; want %d, %v",
-				test.sent, test.ahead, test.limit, got, fits, test.want, test.fits)
+		size, summary, ok := test.baseline.Compacted(cached, true)
+		if fits := test.baseline.Fits(); fits != test.fits || size != test.size || int(math.Round(summary)) != test.summary || ok != (test.size > 0) {
+			t.Errorf("%+v: fits %v, compacted %d for %.0f µ$; want %v, %d, %d", test.baseline, fits, size, summary, test.fits, test.size, test.summary)
 		}
 	}
 }
@@ -154,11 +156,12 @@ func TestMoneyIsClaimedOnlyOfWhatCouldHaveBeenSent(t *testing.T) {
 		net    int64
 		reach  bool
 	}{
-		"the prompt fits":                      {func(e *cost.Exchange) { e.Before = 162_000 }, 60_000 * 3 / 10, false},
-		"a client would have compacted it":     {func(e *cost.Exchange) { e.Before = 190_000 }, (34_000 - 102_000) * 3 / 10, false},
-		"the provider would have refused it":   {func(e *cost.Exchange) { e.Before = 210_000 }, 0, true},
-		"it was not shortened below the limit": {func(e *cost.Exchange) { e.Before, e.Limit = 210_000, 100_000 }, 0, false},
-		"it was refused":                       {func(e *cost.Exchange) { e.Before, e.Usage = 210_000, wire.Usage{} }, 0, false},
+		"the prompt fits":                          {func(e *cost.Exchange) { e.Before = 162_000 }, 60_000 * 3 / 10, false},
+		"compacted by the client it had cost less": {func(e *cost.Exchange) { e.Before = 190_000 }, (34_000-102_000)*3/10 + 25_650, false},
+		"the summary had cost more":                {func(e *cost.Exchange) { e.Before, e.Fresh = 190_000, 6_000 }, (190_000 - 102_000) * 3 / 10, false},
+		"the provider would have refused it":       {func(e *cost.Exchange) { e.Before = 210_000 }, 0, true},
+		"it was not shortened below the limit":     {func(e *cost.Exchange) { e.Before, e.Limit = 210_000, 100_000 }, 0, false},
+		"it was refused":                           {func(e *cost.Exchange) { e.Before, e.Usage = 210_000, wire.Usage{} }, 0, false},
 		"an epoch of one that does not fit": {func(e *cost.Exchange) {
 			e.Projection, e.Epoch, e.Before, e.After, e.Frozen = 2, true, 210_000, 82_000, 40_000
 			e.Usage = wire.Usage{Reported: true, CacheRead: 20_000, CacheWrite: 62_000}

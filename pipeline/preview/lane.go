@@ -128,9 +128,11 @@ func (l *lane) send(ctx context.Context, sent *session.Sent, figures *Session) e
 	figures.Verbatim += int64(max(0, original-l.scale(replaced(exchange.Digests, exchange.Projection))))
 	spent := l.costs(wasWarm, shared, prompt)
 	figures.Cost += spent
-	if baseline, fits := cost.Baseline(original, l.scale(l.fixed), sent.Takes); fits {
-		figures.Net += l.costs(wasWarm, l.received, baseline) - spent
-	} else if prompt <= sent.Takes {
+	baseline := cost.Baseline{Sent: original, Ahead: l.scale(l.fixed), Grown: original - l.received, Limit: sent.Takes}
+	switch {
+	case baseline.Fits():
+		figures.Net += l.without(baseline, wasWarm) - spent
+	case prompt <= sent.Takes:
 		figures.Reach++
 	}
 	l.projection, l.received, l.sent = exchange.Projection, original, prompt
@@ -226,6 +228,15 @@ func partAt(projection *session.Projection, message int) session.Part {
 		}
 	}
 	return session.Part{From: message, To: message + 1}
+}
+
+// without returns what the cheaper of the prompts costs that savings are counted against.
+func (l *lane) without(baseline cost.Baseline, isWarm bool) int64 {
+	least := l.costs(isWarm, l.received, baseline.Sent)
+	if size, summary, ok := baseline.Compacted(l.model.Price, l.recorded.TTL > 0); ok {
+		least = min(least, l.costs(isWarm, l.received, size)+int64(summary))
+	}
+	return least
 }
 
 // costs returns what a prompt costs, in millionths of a US dollar, of which so many
