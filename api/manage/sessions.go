@@ -51,6 +51,7 @@ type sessionJSON struct {
 	TokensAfter  int64               `json:"tokens_after"`
 	NetMicroUSD  int64               `json:"net_micro_usd"`
 	Reach        int64               `json:"reach"`           // requests that could not have been sent as they came
+	Single       bool                `json:"single"`          // single calls: no request of it carries history
 	Lanes        []laneJSON          `json:"lanes,omitempty"` // of one session only
 }
 
@@ -88,7 +89,7 @@ func sessionOf(overview session.Overview) sessionJSON {
 		ID: overview.ID, APIKey: overview.APIKey, Format: overview.Format, Name: overview.Name, Source: overview.Source,
 		Title: overview.Title, Client: overview.Client, Model: overview.Model, StartedAt: overview.StartedAt, LastAt: overview.LastAt,
 		Requests: overview.Exchanges, Epochs: overview.Epochs, TokensBefore: overview.TokensBefore, TokensAfter: overview.TokensAfter,
-		NetMicroUSD: overview.NetMicroUSD, Reach: overview.Reach,
+		NetMicroUSD: overview.NetMicroUSD, Reach: overview.Reach, Single: overview.Single,
 	}
 }
 

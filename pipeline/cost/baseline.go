@@ -3,8 +3,8 @@ package cost
 import "palimpsest/pipeline/tokens"
 
 // SelfCompacts is the share of what a model takes above which a client that compacts its own
-// history has it summarized, and SelfSummary the tokens of the summary: what coding agents
-// are observed to do.
+// history has it summarized, and SelfSummary the tokens of the summary, as observed in coding
+// agents.
 const (
 	SelfCompacts = 0.92
 	SelfSummary  = 8_000

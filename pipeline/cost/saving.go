@@ -4,7 +4,7 @@ import "math"
 
 // Money is what an exchange cost and saved at list prices, in millionths of a US
 // dollar, and what it missed. Net can be negative. It is input not sent, plus Unread,
-// cached input not read, minus Rewritten, the cache that a change of ours rewrote. All
+// cached input not read, minus Rewritten, the cache that our change rewrote. All
 // three are 0 where the client's prompt could not have been sent.
 type Money struct {
 	Cost, Net         int64
