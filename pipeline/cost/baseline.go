@@ -3,7 +3,7 @@ package cost
 import "palimpsest/pipeline/tokens"
 
 // SelfCompacts is the share of what a model takes above which a client that compacts its own
-// history has it summarized, and SelfSummary the tokens of the summary, as observed in coding
+// history replaces it with a summary, and SelfSummary the size of that, as observed in coding
 // agents.
 const (
 	SelfCompacts = 0.92
