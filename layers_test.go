@@ -58,7 +58,7 @@ func layers() []layer {
 			"pipeline/prompt", "pipeline/modules", "pipeline/modules/compactionbridge", "pipeline/wire/...",
 		}},
 		{"pipeline/preview", []string{
-			"pipeline", "pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/modules/ipc", "pipeline/wire", "pipeline/wire/anthropic",
+			"pipeline", "pipeline/conversation", "pipeline/cost", "pipeline/tokens", "pipeline/session", "pipeline/modules/ipc", "pipeline/wire", "pipeline/wire/anthropic",
 		}},
 		{"pipeline/preview/previewdb", []string{"pipeline/preview"}},
 		{"pipeline/modules", append([]string{"pipeline/modules/..."}, ofModules...)},

@@ -11,6 +11,7 @@ import (
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules/semanticcache"
 	"palimpsest/pipeline/prompt"
+	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire"
 )
 
@@ -42,6 +43,7 @@ func (s *Server) recordAgain(event *Event, codec wire.Codec, written *prompt.Pro
 	_, _ = tap.Write(entry.Answer) // a tap never fails
 	seen := written.Lane.Seen(written.Exchange.Scope, event.Model, event.At)
 	seen.Client, seen.Position, seen.Head = event.Client, event.position, written.Exchange.Chain[event.position]
+	seen.Continued = session.HasHistory(written.Exchange.Digests)
 	seen.Exchanges, seen.TokensBefore, seen.TokensAfter = 1, event.Report.Before, event.Report.After
 	answer := tap.Answer()
 	seen.Answer = answer.Spoken(codec)

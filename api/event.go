@@ -61,6 +61,7 @@ type Event struct {
 	NetMicroUSD  int64
 	// The parts of NetMicroUSD beside input not sent.
 	UnreadMicroUSD, RewrittenMicroUSD int64
+	Reach                             bool // the client's prompt was too long to be sent, and ours was answered
 
 	Miss cost.Miss // what the provider's cache did not have although it should
 
@@ -145,6 +146,7 @@ func (e *Event) exchange() tenants.Exchange {
 		Stream: e.Stream, Status: e.Status, ErrorFrom: e.ErrorFrom, ErrorType: e.ErrorType,
 		Position: e.position, Compression: string(e.Report.Compression),
 		TokensBefore: e.Report.Before, TokensAfter: e.Report.After, Window: e.Report.Limit, Levels: e.Report.Levels,
+		Takes: e.Report.Takes, Target: e.Report.Target, Reach: e.Reach,
 		Input: e.Usage.Input, CacheRead: e.Usage.CacheRead, CacheWrite: e.Usage.CacheWrite, Output: e.Usage.Output,
 		CostMicroUSD: e.CostMicroUSD, NetMicroUSD: e.NetMicroUSD, UnreadMicroUSD: e.UnreadMicroUSD, RewrittenMicroUSD: e.RewrittenMicroUSD,
 		Bridged: bridged(e.Report), Compacted: e.Report.Compacted() != nil,

@@ -78,7 +78,7 @@ func (s *Server) recordAnswer(event *Event, codec wire.Codec, sent prompt.Sent, 
 		}
 		money := s.Prompts.Answered(sent, answer)
 		event.CostMicroUSD, event.NetMicroUSD, event.Miss = money.Cost, money.Net, money.Miss
-		event.UnreadMicroUSD, event.RewrittenMicroUSD = money.Unread, money.Rewritten
+		event.UnreadMicroUSD, event.RewrittenMicroUSD, event.Reach = money.Unread, money.Rewritten, money.Reach
 		s.Summaries.heard(sent, answer.Usage)
 		noteCompactions(event, sent, answer.Compactions)
 	}
@@ -89,7 +89,7 @@ func (s *Server) recordAnswer(event *Event, codec wire.Codec, sent prompt.Sent, 
 	}
 	seen := sent.Lane.Seen(sent.Scope, event.Model, event.At)
 	seen.Client, seen.Position, seen.Head = event.Client, sent.Position, sent.Head
-	seen.Exchanges, seen.NetMicroUSD = 1, event.NetMicroUSD
+	seen.Exchanges, seen.NetMicroUSD, seen.Reach = 1, event.NetMicroUSD, event.Reach
 	seen.TokensBefore, seen.TokensAfter = event.Report.Before, event.Report.After
 	seen.Answer = answer.Spoken(codec)
 	event.seen = &seen

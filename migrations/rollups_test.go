@@ -22,7 +22,7 @@ func TestRollupsHoldWhatWasRecordedBeforeThem(t *testing.T) {
 			SELECT md5((1 + n % 2)::text)::uuid, gen_random_uuid(), '2026-01-30'::timestamptz + n * interval '7 minutes', md5('key' || n % 3)::uuid,
 				'anthropic', '/v1/messages', 'model-' || n % 4, 'client-' || n % 2, CASE n % 9 WHEN 0 THEN 'summary' WHEN 1 THEN 'compaction' ELSE 'main' END,
 				false, CASE n % 11 WHEN 0 THEN 529 ELSE 200 END, 1, (ARRAY['none', 'frozen', 'epoch', 'truncated'])[1 + n % 4],
-				n, n / 2, 1000, n % 5, n % 3, n % 2, 0, n, 2 * n, 3 * n, 4 * n, 5 * n, (n % 100) - 50, 31 * n, 1, 1, n % 2, '', 0, n % 2,
+				n, n / 2, 5000, n % 5, n % 3, n % 2, 0, n, 2 * n, 3 * n, 4 * n, 5 * n, (n % 100) - 50, 31 * n, 1, 1, n % 2, '', 0, n % 2,
 				CASE WHEN n % 9 > 0 THEN greatest(0, 50 - n % 100) ELSE 0 END,
 				CASE n % 13 WHEN 0 THEN '{"events": [{"module": "compactionbridge", "type": "recovered"}]}'::jsonb END, n % 13 = 0
 			FROM generate_series(1, 2000) n`,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,6 +30,7 @@ type Exchange struct {
 
 	Model  tokens.Model
 	Limit  int     // tokens the prompt may have; 0: the model is unknown
+	Takes  int     // tokens that the provider takes, however small a window the settings assume; 0 if unknown
 	Factor float64 // the model's tokens per o200k token
 
 	Fixed   int                   // o200k tokens of Request.Fixed
@@ -184,8 +186,8 @@ func (e *Exchange) Original() int {
 // worked on it.
 func (e *Exchange) Standing() Report {
 	report := Report{
-		Compression: None, Before: e.Original(), After: e.Size(e.Projection), Limit: e.Limit,
-		Levels: e.Levels(e.Projection),
+		Compression: None, Before: e.Original(), After: e.Size(e.Projection), Limit: e.Limit, Takes: e.Takes,
+		Target: e.Target(), Levels: e.Levels(e.Projection),
 	}
 	switch {
 	case e.Request.Frozen != "":
@@ -194,6 +196,14 @@ func (e *Exchange) Standing() Report {
 		report.Compression = Frozen
 	}
 	return report
+}
+
+// Target returns the size in tokens above which the prompt is compressed; 0 if it never is.
+func (e *Exchange) Target() int {
+	if e.Config.IPC.DeepestLevel == 0 || !slices.Contains(e.Config.Modules, "ipc") {
+		return 0
+	}
+	return int(e.Config.IPC.TargetUtilization * float64(e.Limit))
 }
 
 // Levels counts the turns at each level if projection, which may be nil, stands

@@ -41,6 +41,8 @@ type Report struct {
 	Before      int            `json:"before"`             // estimate of the prompt in tokens as the client sent it
 	After       int            `json:"after"`              // and as it goes out
 	Limit       int            `json:"limit"`
+	Takes       int            `json:"takes,omitempty"`          // tokens that the provider takes; 0 if unknown
+	Target      int            `json:"target,omitempty"`         // tokens above which the prompt was to be compressed; 0 if never
 	Version     string         `json:"client_version,omitempty"` // of the client, where a prompt stayed above its target or lifted a rule
 	Cache       Cache          `json:"cache,omitempty"`
 	Levels      [4]int         `json:"levels"`             // turns at L0 to L3 in the prompt

@@ -30,14 +30,18 @@ type Exchange struct {
 
 	TokensBefore int    // estimate of the prompt as the client sent it
 	TokensAfter  int    // estimate of the prompt as it was sent
-	Window       int    // input limit of the model; 0 if unknown
+	Window       int    // tokens that the prompt might have by the settings of then; 0 if unknown
+	Takes        int    // tokens that the provider takes, which a setting may have lowered to Window; 0 if not recorded
+	Target       int    // tokens above which the prompt was to be compressed; 0 if never, or not recorded
 	Levels       [4]int // messages at L0 to L3 in the sent prompt
 
 	Input, CacheRead, CacheWrite, Output int   // as the provider reported them
 	CostMicroUSD                         int64 // of the exchange at list prices; 0 if the model is unknown
-	NetMicroUSD                          int64 // saved, net of cache rewrites; can be negative
+	NetMicroUSD                          int64 // saved, net of cache rewrites; can be negative, 0 if the client's prompt could not have been sent
 	UnreadMicroUSD                       int64 // the part of it that is cached input not read
 	RewrittenMicroUSD                    int64 // and what was taken off for the cache that our change rewrote
+
+	Reach bool // the provider would have refused the client's prompt for its length, and answered ours
 
 	MissCause         string // why the provider's cache did not have what it should; empty: nothing was missed
 	MissedTokens      int    // that it should have had

@@ -69,6 +69,10 @@ type Usage struct {
 	CostMicroUSD int64 // at list prices
 	NetMicroUSD  int64 // saved, net of cache rewrites and our own calls; can be negative
 
+	// Reach counts the exchanges whose prompt the provider would have refused for its
+	// length, and which it answered because we shortened it. None of NetMicroUSD is theirs.
+	Reach int64
+
 	// The parts of NetMicroUSD beside NotSentMicroUSD.
 	UnreadMicroUSD    int64 // cached input that was not read
 	RewrittenMicroUSD int64 // paid to write the cache anew because of a change of ours

@@ -143,11 +143,12 @@ func (s *Server) work(pages *echo.Group) {
 	// Sessions
 	s.registerSessions(pages)
 	one := session.New(session.Deps{
-		Sessions: s.deps.Sessions, Archive: s.deps.Archive, Audit: s.deps.Audit,
+		Sessions: s.deps.Sessions, Archive: s.deps.Archive, Audit: s.deps.Audit, Searcher: s.deps.Searcher,
 		Pipelines: s.deps.Pipelines, APIKeys: s.deps.APIKeys, Readers: s.deps.Data,
 		Codecs: s.config.Codecs, Defaults: s.config.Defaults, Now: s.config.Now,
 	})
 	pages.GET(paths.Sessions+"/:id", s.as(tenants.ReadSessions, one.Show))
+	pages.GET(paths.Sessions+"/:id/find", s.as(tenants.ReadSessions, one.Find))
 	pages.GET(paths.Sessions+"/:id/requests.csv", s.as(tenants.ReadSessions, one.Requests))
 	pages.GET(paths.Sessions+"/:id/epochs.csv", s.as(tenants.ReadSessions, one.Epochs))
 	pages.POST(paths.Sessions+"/:id/pin", s.as(tenants.ChangeSessions, one.Pin))

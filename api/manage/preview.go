@@ -32,6 +32,7 @@ type figuresJSON struct {
 	TooLong  int   `json:"sessions_too_long"`
 	Cost     int64 `json:"cost_microusd"`
 	Net      int64 `json:"net_microusd"`
+	Reach    int   `json:"reach"`
 }
 
 type comparisonJSON struct {

@@ -53,10 +53,13 @@ type requestJSON struct {
 	TokensBefore int              `json:"tokens_before"`
 	TokensAfter  int              `json:"tokens_after"`
 	Window       int              `json:"context_window"`
+	Takes        int              `json:"provider_window"`
+	Target       int              `json:"target_tokens"`
 	Levels       [4]int           `json:"levels"`
 	Reported     reportedJSON     `json:"reported"`
 	CostMicroUSD int64            `json:"cost_micro_usd"`
 	NetMicroUSD  int64            `json:"net_micro_usd"`
+	Reach        bool             `json:"reach"`
 	MissCause    string           `json:"miss_cause,omitempty"`
 	MissedTokens int              `json:"missed_tokens"`
 	Projection   int              `json:"projection"`
@@ -93,9 +96,9 @@ func requestOf(exchange tenants.Exchange) requestJSON {
 		ID: exchange.ID, At: exchange.At, APIKey: exchange.APIKey, Provider: exchange.Provider, Endpoint: exchange.Endpoint,
 		Model: exchange.Model, Client: exchange.Client, Stream: exchange.Stream, Status: exchange.Status,
 		ErrorFrom: exchange.ErrorFrom, ErrorType: exchange.ErrorType, Messages: exchange.Position, Compression: exchange.Compression,
-		TokensBefore: exchange.TokensBefore, TokensAfter: exchange.TokensAfter, Window: exchange.Window, Levels: exchange.Levels,
+		TokensBefore: exchange.TokensBefore, TokensAfter: exchange.TokensAfter, Window: exchange.Window, Takes: exchange.Takes, Target: exchange.Target, Levels: exchange.Levels,
 		Reported:     reportedJSON{Input: exchange.Input, CacheRead: exchange.CacheRead, CacheWrite: exchange.CacheWrite, Output: exchange.Output},
-		CostMicroUSD: exchange.CostMicroUSD, NetMicroUSD: exchange.NetMicroUSD,
+		CostMicroUSD: exchange.CostMicroUSD, NetMicroUSD: exchange.NetMicroUSD, Reach: exchange.Reach,
 		MissCause: exchange.MissCause, MissedTokens: exchange.MissedTokens, Projection: exchange.Projection,
 		OverheadMS: milliseconds(exchange.Overhead), TTFBMS: milliseconds(exchange.TTFB), DurationMS: milliseconds(exchange.Duration),
 		Attempts: exchange.Attempts, Answer: hex.EncodeToString(exchange.Answer),

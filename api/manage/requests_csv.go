@@ -68,7 +68,7 @@ func requestColumns() []string {
 	return []string{
 		"at", "id", "session", "lane", "client", "model", "key", "provider", "provider_key", "endpoint", "class", "stream", "status",
 		"error_from", "error_type", "compression", "tokens_received", "tokens_sent", "input", "cache_read", "cache_write", "output",
-		"overhead_ms", "ttfb_ms", "duration_ms", "attempts", "cost_usd", "net_usd", "miss_cause", "missed_tokens", "modules", "tags",
+		"overhead_ms", "ttfb_ms", "duration_ms", "attempts", "cost_usd", "net_usd", "miss_cause", "missed_tokens", "modules", "tags", "reach",
 	}
 }
 
@@ -115,7 +115,7 @@ func requestCells(e *tenants.Exchange) []string {
 		number(e.Input), number(e.CacheRead), number(e.CacheWrite), number(e.Output),
 		millisCell(e.Overhead), millisCell(e.TTFB), millisCell(e.Duration), number(e.Attempts),
 		dollars(e.CostMicroUSD), dollars(e.NetMicroUSD), cell(e.MissCause), number(e.MissedTokens),
-		cell(strings.Join(modules, " ")), cell(strings.Join(tags, " ")),
+		cell(strings.Join(modules, " ")), cell(strings.Join(tags, " ")), strconv.FormatBool(e.Reach),
 	}
 }
 

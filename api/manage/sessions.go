@@ -50,6 +50,8 @@ type sessionJSON struct {
 	TokensBefore int64               `json:"tokens_before"`
 	TokensAfter  int64               `json:"tokens_after"`
 	NetMicroUSD  int64               `json:"net_micro_usd"`
+	Reach        int64               `json:"reach"`           // requests that could not have been sent as they came
+	Single       bool                `json:"single"`          // single calls: no request of it carries history
 	Lanes        []laneJSON          `json:"lanes,omitempty"` // of one session only
 }
 
@@ -79,6 +81,7 @@ type epochJSON struct {
 	Worst     *int64 `json:"worst_micro_usd"`     // what it was to come to if no request followed; null if not known
 	Realised  int64  `json:"realised_micro_usd"`  // what it has saved so far
 	Requests  int    `json:"requests"`            // under it
+	Reach     int    `json:"reach"`               // of them, those that could not have been sent as they came
 }
 
 func sessionOf(overview session.Overview) sessionJSON {
@@ -86,7 +89,7 @@ func sessionOf(overview session.Overview) sessionJSON {
 		ID: overview.ID, APIKey: overview.APIKey, Format: overview.Format, Name: overview.Name, Source: overview.Source,
 		Title: overview.Title, Client: overview.Client, Model: overview.Model, StartedAt: overview.StartedAt, LastAt: overview.LastAt,
 		Requests: overview.Exchanges, Epochs: overview.Epochs, TokensBefore: overview.TokensBefore, TokensAfter: overview.TokensAfter,
-		NetMicroUSD: overview.NetMicroUSD,
+		NetMicroUSD: overview.NetMicroUSD, Reach: overview.Reach, Single: overview.Single,
 	}
 }
 
@@ -170,7 +173,8 @@ func laneOf(lane session.LaneOverview, epochs []session.EpochOverview, decisions
 		}
 		for _, decision := range decisions {
 			if decision.Lane == epoch.Lane && decision.Number == epoch.Number {
-				answer.Epochs[i].Worst, answer.Epochs[i].Realised, answer.Epochs[i].Requests = decision.Worst, decision.Realised, decision.Exchanges
+				answer.Epochs[i].Worst, answer.Epochs[i].Realised = decision.Worst, decision.Realised
+				answer.Epochs[i].Requests, answer.Epochs[i].Reach = decision.Exchanges, decision.Reach
 				if decision.Guessed {
 					answer.Epochs[i].Predicted = &decision.Predicted
 				}

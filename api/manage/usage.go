@@ -34,6 +34,7 @@ type usageJSON struct {
 	Output       int64  `json:"output"`
 	CostMicroUSD int64  `json:"cost_micro_usd"`
 	NetMicroUSD  int64  `json:"net_micro_usd"`
+	Reach        int64  `json:"reach"` // requests that could not have been sent as they came
 
 	// net = not sent + unread − rewritten − own
 	NotSentMicroUSD   int64 `json:"not_sent_micro_usd"`  // input that was not sent
@@ -47,7 +48,7 @@ func usageOf(row *tenants.UsageRow) usageJSON {
 		Label: row.Label, Name: row.Name, Requests: row.Exchanges, Failures: row.Failures, Epochs: row.Epochs,
 		TokensBefore: row.TokensBefore, TokensAfter: row.TokensAfter,
 		Input: row.Input, CacheRead: row.CacheRead, CacheWrite: row.CacheWrite, Output: row.Output,
-		CostMicroUSD: row.CostMicroUSD, NetMicroUSD: row.NetMicroUSD,
+		CostMicroUSD: row.CostMicroUSD, NetMicroUSD: row.NetMicroUSD, Reach: row.Reach,
 		NotSentMicroUSD: row.NotSentMicroUSD(), UnreadMicroUSD: row.UnreadMicroUSD, RewrittenMicroUSD: row.RewrittenMicroUSD, OwnMicroUSD: row.OwnMicroUSD,
 	}
 }

@@ -114,7 +114,7 @@ func runDemo(ctx context.Context, config Config, days int, out io.Writer) (err e
 		if err := place.save(state); err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "%d sessions with %d requests in %s.\n", made.Sessions, made.Exchanges, time.Since(began).Round(time.Second))
+		fmt.Fprintf(out, "%d sessions and %d single calls, %d requests in all, in %s.\n", made.Sessions, made.Single, made.Exchanges, time.Since(began).Round(time.Second))
 	}
 	provider.Withdraw()
 	config.Demo = fmt.Sprintf("This is a demo: everything in it was made up, and no model is asked. Log in as %s with the password “%s”.", state.Made.Email, demo.Password)

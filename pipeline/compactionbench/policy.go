@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/replay"
 )
 
@@ -83,9 +84,9 @@ func (r *reading) originals(from, to int) []*form {
 
 // What a client that compacts itself does, as Claude Code does it.
 const (
-	selfShare   = 0.92  // of the window, above which it has its history summarised
-	selfSummary = 8_000 // tokens of the summary
-	selfAsking  = 500   // tokens of the request for it
+	selfShare   = cost.SelfCompacts // of the window, above which it has its history summarized
+	selfSummary = cost.SelfSummary  // tokens of the summary
+	selfAsking  = 500               // tokens of the request for it
 
 	selfTokens = 150_000 // above which it has that done whatever the window, as providers' own compaction does
 )

@@ -19,6 +19,7 @@ type Decision struct {
 	Worst     *int64 // what it was to come to if no request followed; nil if not known
 	Realised  int64  // what the exchanges under it have saved so far, the one that made it included
 	Exchanges int    // under it, in all lanes that took it over
+	Reach     int    // of them, those whose own prompt could not have been sent: none of Realised is theirs
 }
 
 // AdviceSpan is how far back advice looks.

@@ -3,9 +3,32 @@
 //
 // # What an exchange saved
 //
-// It is the difference to the same exchange with the prompt that the client sent:
+// Two things are claimed, and never added up: money, and reach.
+//
+// Money is the difference to a baseline that could have been sent:
 //
 //	net = input not sent + cached input not read − cache rewritten
+//
+// The baseline is the cheaper of two prompts: the one that the client sent, and the one of
+// a client that compacts its own history at 92 % of what the model takes and goes on from
+// a summary of 8,000 tokens, with its share of what the summary costs (Baseline). For a
+// model that takes 200,000 tokens, 20,000 of them ahead of the messages, of which we sent
+// 90,000, all of it cached at $0.30 for a million tokens read and $3.75 written, with $15 for
+// a million tokens of the answer, and a prompt that has grown by 2,000 tokens:
+//
+//	client's prompt   as sent   compacted   with its share of the summary   saved
+//	        150,000   $0.0450           –                               –  $0.0180
+//	        184,000   $0.0552           –                               –  $0.0282   just at 92 %
+//	        190,000   $0.0570     $0.0102                         $0.0359  $0.0089
+//	        210,000         –           –                               –  reach
+//
+// The summary costs 184,000 × $0.30 + 8,000 × ($15 + $3.75), for a million each: $0.2052.
+// 2,000 of the 16,000 tokens between 92 % and the limit are an eighth of it, $0.0257.
+//
+// Reach is a request whose prompt the provider would have refused for its length, and which
+// it answered because we shortened it. It is counted. It is not priced, neither what was not
+// sent nor the cache that we rewrote: nothing that could be bought instead has a price to
+// compare with. A prompt above the limit that was not shortened below it counts as nothing.
 //
 // Tokens that were not sent would have cost what their neighbours cost: the price
 // of a cache read as far as the provider read from its cache what stands for them,
@@ -21,9 +44,7 @@
 // that of plain input. Prices are the providers' lists (tokens.Price; Anthropic:
 // https://docs.claude.com/en/docs/build-with-claude/prompt-caching, a read at a tenth
 // of input, a write at 1.25 times for five minutes and twice for an hour; OpenAI:
-// https://platform.openai.com/docs/guides/prompt-caching). The client's prompt may have
-// been longer than the model's window; what it would have cost is then what it would
-// have cost with a larger one.
+// https://platform.openai.com/docs/guides/prompt-caching).
 //
 // # What a decision saved
 //

@@ -63,6 +63,8 @@ type Exchange struct {
 
 	Before int // estimate of the prompt in the model's tokens as the client sent it
 	After  int // and as it was sent
+	Ahead  int // of both, the part before the messages
+	Limit  int // tokens that the model takes; 0 if unknown
 	Frozen int // estimate of what was sent up to the projection's end; 0: there is none
 	Fresh  int // estimate of what was sent behind the messages shared with the prompt before
 

@@ -4,10 +4,12 @@ import "math"
 
 // Money is what an exchange cost and saved at list prices, in millionths of a US
 // dollar, and what it missed. Net can be negative. It is input not sent, plus Unread,
-// cached input not read, minus Rewritten, the cache that a change of ours rewrote.
+// cached input not read, minus Rewritten, the cache that our change rewrote. All
+// three are 0 where the client's prompt could not have been sent.
 type Money struct {
 	Cost, Net         int64
 	Unread, Rewritten int64
+	Reach             bool // the provider would have refused the client's prompt, and answered ours
 	Miss              Miss
 }
 
@@ -19,7 +21,11 @@ func (e *Exchange) Money(before *Cached) Money {
 	var money Money
 	if usage.Reported && usage.Prompt() > 0 {
 		miss := e.Miss(before)
-		money = e.saved(before, miss)
+		if baseline := e.baseline(); baseline.Fits() {
+			money = e.cheaper(baseline, before, miss)
+		} else {
+			money.Reach = e.After <= e.Limit
+		}
 		money.Miss = miss
 	}
 	hour := usage.CacheWrite1h
@@ -27,10 +33,29 @@ func (e *Exchange) Money(before *Cached) Money {
 	return money
 }
 
-// saved returns what the exchange saved, as the package says. What was added to a
-// prompt counts against it.
-func (e *Exchange) saved(before *Cached, miss Miss) Money {
-	notSent := float64(e.Before - e.After)
+func (e *Exchange) baseline() Baseline {
+	return Baseline{Sent: e.Before, Ahead: e.Ahead, Grown: e.Fresh, Limit: e.Limit}
+}
+
+// cheaper returns what the exchange saved against the cheaper of the client's prompt and that
+// of a client that compacted itself.
+func (e *Exchange) cheaper(baseline Baseline, before *Cached, miss Miss) Money {
+	money := e.saved(e.Before, before, miss)
+	isCached := e.Marked || e.Implicit || e.Usage.CacheRead+e.Usage.CacheWrite > 0
+	if size, summary, ok := baseline.Compacted(e.Price, isCached); ok {
+		other := e.saved(size, before, miss)
+		other.Net += int64(math.Round(summary))
+		if other.Net < money.Net {
+			return other
+		}
+	}
+	return money
+}
+
+// saved returns what the exchange saved against a prompt of some size, as the package says.
+// What was added to a prompt counts against it.
+func (e *Exchange) saved(size int, before *Cached, miss Miss) Money {
+	notSent := float64(size - e.After)
 	known := before != nil && before.Tokens > 0
 	if e.Usage.CacheRead+e.Usage.CacheWrite == 0 && !known {
 		return Money{Net: int64(math.Round(notSent * e.Price.Input))}

@@ -1,10 +1,12 @@
 package cost_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
 	"palimpsest/pipeline/cost"
+	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 )
 
@@ -116,6 +118,65 @@ func TestNetHasItsParts(t *testing.T) {
 		}
 		if got := money.Rewritten - test.rewritten; got < -5 || got > 5 {
 			t.Errorf("%s: %d µ$ rewritten, want %d", name, money.Rewritten, test.rewritten)
+		}
+	}
+}
+
+// A client that compacts its own history does so at 92 % of what the model takes. The numbers
+// are those of the package's doc.
+func TestBaselineOfAClientThatCompactsItself(t *testing.T) {
+	t.Parallel()
+	cached := tokens.Price{Input: 3, Output: 15, CacheRead: 0.3, CacheWrite: 3.75}
+	for _, test := range []struct {
+		baseline      cost.Baseline
+		fits          bool
+		size, summary int
+	}{
+		{cost.Baseline{Sent: 184_000, Ahead: 20_000, Grown: 2_000, Limit: 200_000}, true, 0, 0},
+		{cost.Baseline{Sent: 190_000, Ahead: 20_000, Grown: 2_000, Limit: 200_000}, true, 34_000, 25_650},
+		{cost.Baseline{Sent: 190_000, Ahead: 20_000, Grown: 90_000, Limit: 200_000}, true, 34_000, 76_950}, // 6,000 of it above 92 %
+		{cost.Baseline{Sent: 200_000, Ahead: 20_000, Grown: 16_000, Limit: 200_000}, true, 44_000, 205_200},
+		{cost.Baseline{Sent: 200_001, Ahead: 20_000, Grown: 2_000, Limit: 200_000}, false, 44_001, 25_650},
+		{cost.Baseline{Sent: 9_500, Ahead: 5_000, Grown: 100, Limit: 10_000}, true, 0, 0}, // the summary would not make it shorter
+		{cost.Baseline{Sent: 900_000, Ahead: 20_000, Grown: 2_000}, true, 0, 0},           // nobody knows what the model takes
+	} {
+		size, summary, ok := test.baseline.Compacted(cached, true)
+		if fits := test.baseline.Fits(); fits != test.fits || size != test.size || int(math.Round(summary)) != test.summary || ok != (test.size > 0) {
+			t.Errorf("%+v: fits %v, compacted %d for %.0f µ$; want %v, %d, %d", test.baseline, fits, size, summary, test.fits, test.size, test.summary)
+		}
+	}
+}
+
+// What is claimed of a warm cache, at $0.30 for a million tokens read from it: money where
+// the client's prompt could have been sent, reach where it could not.
+func TestMoneyIsClaimedOnlyOfWhatCouldHaveBeenSent(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(*cost.Exchange)
+		net    int64
+		reach  bool
+	}{
+		"the prompt fits":                          {func(e *cost.Exchange) { e.Before = 162_000 }, 60_000 * 3 / 10, false},
+		"compacted by the client it had cost less": {func(e *cost.Exchange) { e.Before = 190_000 }, (34_000-102_000)*3/10 + 25_650, false},
+		"the summary had cost more":                {func(e *cost.Exchange) { e.Before, e.Fresh = 190_000, 6_000 }, (190_000 - 102_000) * 3 / 10, false},
+		"the provider would have refused it":       {func(e *cost.Exchange) { e.Before = 210_000 }, 0, true},
+		"it was not shortened below the limit":     {func(e *cost.Exchange) { e.Before, e.Limit = 210_000, 100_000 }, 0, false},
+		"it was refused":                           {func(e *cost.Exchange) { e.Before, e.Usage = 210_000, wire.Usage{} }, 0, false},
+		"an epoch of one that does not fit": {func(e *cost.Exchange) {
+			e.Projection, e.Epoch, e.Before, e.After, e.Frozen = 2, true, 210_000, 82_000, 40_000
+			e.Usage = wire.Usage{Reported: true, CacheRead: 20_000, CacheWrite: 62_000}
+		}, 0, true},
+		"nobody knows what the model takes": {func(e *cost.Exchange) { e.Before, e.Limit = 302_000, 0 }, 200_000 * 3 / 10, false},
+	} {
+		exchange := next()
+		exchange.Ahead, exchange.Limit = 20_000, 200_000
+		test.change(exchange)
+		money := exchange.Money(warm())
+		if money.Net < test.net-5 || money.Net > test.net+5 || money.Reach != test.reach {
+			t.Errorf("%s: net %d µ$, reach %v; want %d, %v", name, money.Net, money.Reach, test.net, test.reach)
+		}
+		if money.Reach && (money.Unread != 0 || money.Rewritten != 0) {
+			t.Errorf("%s: %+v prices what could not have been sent", name, money)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
@@ -125,9 +126,15 @@ func (l *lane) send(ctx context.Context, sent *session.Sent, figures *Session) e
 		}
 	}
 	figures.Verbatim += int64(max(0, original-l.scale(replaced(exchange.Digests, exchange.Projection))))
-	cost := l.costs(wasWarm, shared, prompt)
-	figures.Cost += cost
-	figures.Net += l.costs(wasWarm, l.received, original) - cost
+	spent := l.costs(wasWarm, shared, prompt)
+	figures.Cost += spent
+	baseline := cost.Baseline{Sent: original, Ahead: l.scale(l.fixed), Grown: original - l.received, Limit: sent.Takes}
+	switch {
+	case baseline.Fits():
+		figures.Net += l.without(baseline, wasWarm) - spent
+	case prompt <= sent.Takes:
+		figures.Reach++
+	}
 	l.projection, l.received, l.sent = exchange.Projection, original, prompt
 	l.heat = session.Heat{At: sent.At, TTL: l.recorded.TTL, Position: sent.Position, Tokens: prompt, Model: l.model.Name}
 	if l.projection != nil {
@@ -221,6 +228,15 @@ func partAt(projection *session.Projection, message int) session.Part {
 		}
 	}
 	return session.Part{From: message, To: message + 1}
+}
+
+// without returns what the cheaper of the prompts costs that savings are counted against.
+func (l *lane) without(baseline cost.Baseline, isWarm bool) int64 {
+	least := l.costs(isWarm, l.received, baseline.Sent)
+	if size, summary, ok := baseline.Compacted(l.model.Price, l.recorded.TTL > 0); ok {
+		least = min(least, l.costs(isWarm, l.received, size)+int64(summary))
+	}
+	return least
 }
 
 // costs returns what a prompt costs, in millionths of a US dollar, of which so many

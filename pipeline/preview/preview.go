@@ -25,7 +25,8 @@ type Figures struct {
 	Deepest  int   // deepest level that anything reached
 	TooLong  int   // sessions with a prompt that the model would refuse for its length
 	Cost     int64 // what the prompts would cost as they would go out; of what was recorded not known
-	Net      int64 // what the prompts would cost as the clients sent them, less what they cost
+	Net      int64 // what the prompts would cost as the clients could have sent them, less what they cost: see cost.Baseline
+	Reach    int   // requests that could not have been sent as they came; none of Net is theirs
 }
 
 // add adds the figures of other sessions.
@@ -41,6 +42,7 @@ func (f *Figures) add(other Figures) {
 	f.TooLong += other.TooLong
 	f.Cost += other.Cost
 	f.Net += other.Net
+	f.Reach += other.Reach
 }
 
 // Session is what settings make of one recorded conversation.
@@ -98,6 +100,9 @@ func Actual(recorded []session.Recorded) Figures {
 			one.Received += int64(sent.Before)
 			one.Sent += int64(sent.After)
 			one.Net += sent.Net
+			if sent.Reach {
+				one.Reach++
+			}
 			if sent.IsEpoch {
 				one.Epochs++
 			}

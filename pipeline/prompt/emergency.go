@@ -121,6 +121,7 @@ func (w *Writer) correct(exchange *pipeline.Exchange, said wire.Overflow, sent i
 	if exchange.Limit == 0 || exchange.Limit > within {
 		exchange.Limit = within
 	}
+	exchange.Takes = exchange.Limit
 }
 
 // emergency returns the report of a prompt that was made smaller after the

@@ -26,6 +26,7 @@ func (w *Writer) account(prompt *Prompt) account {
 			Released: prompt.released, Projection: number(exchange), Position: len(exchange.Digests),
 		},
 		Price: exchange.Model.Price, Before: exchange.Report.Before, After: exchange.Report.After,
+		Ahead: int(float64(exchange.Fixed) * exchange.Factor), Limit: exchange.Takes,
 		First: prompt.Lane != nil && prompt.met == 0, Epoch: exchange.Report.Archived > 0,
 		Summary:  exchange.Class.Kind == client.AfterCompaction,
 		Bypassed: exchange.Request.Frozen == bypass,

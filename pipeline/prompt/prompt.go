@@ -198,10 +198,12 @@ func (w *Writer) read(request Request) (*Prompt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read body: %w", err)
 	}
-	model := w.model(request, asked.Model)
+	provided := w.provided(request, asked.Model)
+	model := w.assumed(request, provided)
 	exchange := &pipeline.Exchange{
 		ID: uuid.Must(uuid.NewV7()), Scope: request.Scope, Config: request.Config, Codec: request.Codec,
 		Request: asked, Class: client.Classify(request.Headers, request.Path, envelope), Body: envelope, Model: model, Limit: model.InputLimit(asked.MaxOutput),
+		Takes:   max(provided.InputLimit(asked.MaxOutput), model.InputLimit(asked.MaxOutput)),
 		Factor:  w.Calibration.Factor(request.Scope.Workspace, model),
 		Fixed:   w.Reader.Fixed(request.Codec.Format(), asked.Fixed) + unsaid(request.Codec.Format(), envelope),
 		Digests: digests, Turns: conversation.Turns(digests), CountText: w.Reader.Text,
@@ -218,9 +220,9 @@ func unsaid(format conversation.Format, body *wire.Envelope) int {
 	return 0
 }
 
-// model returns what holds for the model that a request names, at the provider that
+// provided returns what holds for the model that a request names, at the provider that
 // is asked for it: sizes are learnt of each provider by itself.
-func (w *Writer) model(request Request, name string) tokens.Model {
+func (w *Writer) provided(request Request, name string) tokens.Model {
 	model := w.Models.Lookup(name)
 	if request.Provider != "" {
 		model.Provider = request.Provider
@@ -231,6 +233,11 @@ func (w *Writer) model(request Request, name string) tokens.Model {
 	if window := cmp.Or(request.Windows[name], request.Windows[model.Name]); window > 0 {
 		model = model.WithWindow(window)
 	}
+	return model
+}
+
+// assumed returns a model with the window that the settings have in place of its own.
+func (w *Writer) assumed(request Request, model tokens.Model) tokens.Model {
 	if window := cmp.Or(request.Config.IPC.ContextWindow.Tokens(), w.Window); window > 0 {
 		model = model.WithWindow(window)
 	}
@@ -251,7 +258,7 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 	if err != nil {
 		size := exchange.Size(nil)
 		exchange.Report = pipeline.Report{
-			Compression: pipeline.None, Before: size, After: size, Limit: exchange.Limit,
+			Compression: pipeline.None, Before: size, After: size, Limit: exchange.Limit, Takes: exchange.Takes,
 			Events: []pipeline.Event{{Module: "session", Type: "failed", Reason: err.Error()}},
 		}
 		return

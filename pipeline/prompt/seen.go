@@ -41,7 +41,7 @@ func (p *Prompt) seen(now time.Time, from int) session.Seen {
 	exchange, lane := p.Exchange, p.Lane
 	position := len(exchange.Digests)
 	seen := lane.Seen(exchange.Scope, exchange.Request.Model, now)
-	seen.Position, seen.Head = position, exchange.Chain[position]
+	seen.Position, seen.Head, seen.Continued = position, exchange.Chain[position], session.HasHistory(exchange.Digests)
 	if from == 0 && lane.Kind != session.Side {
 		seen.Title = title(exchange)
 	}

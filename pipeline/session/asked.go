@@ -17,7 +17,9 @@ type Invalid struct {
 func (i Invalid) Error() string { return i.Field + " " + i.Message }
 
 // Shows returns the parts of a list of sessions, all of it first.
-func Shows() []Show { return []Show{ShowAll, ShowCompressed, ShowBridged, ShowProblems} }
+func Shows() []Show {
+	return []Show{ShowAll, ShowConversations, ShowCompressed, ShowBridged, ShowProblems, ShowSingle}
+}
 
 // FilterOf reads what an address narrows the list of sessions to by q, client, model,
 // key, show and cursor: the names are those of the page and of the API. It returns an
@@ -35,7 +37,7 @@ func FilterOf(address url.Values) (Filter, error) {
 		}
 	}
 	if !slices.Contains(Shows(), filter.Show) {
-		return Filter{}, Invalid{"show", "must be compressed, bridged or problems; leave it out for all sessions"}
+		return Filter{}, Invalid{"show", "must be conversations, compressed, bridged, problems or single; leave it out for all sessions"}
 	}
 	return filter, nil
 }

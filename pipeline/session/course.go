@@ -19,7 +19,8 @@ type Moment struct {
 	At           time.Time
 	Before       int // estimate of the prompt in tokens as the client sent it
 	After        int // and as it was sent
-	Window       int // input limit of the model; 0: unknown
+	Window       int // tokens that the prompt might have by the settings of then; 0: unknown
+	Target       int // tokens above which it was to be compressed by the settings of then; 0 if never, or not recorded
 	Compression  string
 	Class        string
 	Levels       [4]int // messages at L0 to L3
@@ -27,6 +28,7 @@ type Moment struct {
 	MissedTokens int
 	Projection   int // number of the projection in the prompt; 0: none
 	NetMicroUSD  int64
+	Reach        bool // the client's prompt was too long to be sent, and ours was answered
 	Status       int
 	Report       []byte // JSON of pipeline.Report; only in Events
 }

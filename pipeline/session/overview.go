@@ -39,7 +39,13 @@ type Show string
 
 // The parts of a list of sessions.
 const (
-	ShowAll        Show = ""
+	ShowAll Show = ""
+
+	// Single calls carry no history, and their client names no session: the same question
+	// asked again is the same call. All other sessions are conversations.
+	ShowConversations Show = "conversations"
+	ShowSingle        Show = "single"
+
 	ShowCompressed Show = "compressed" // with an epoch
 	ShowBridged    Show = "bridged"    // something was put back after the client compacted itself
 	ShowProblems   Show = "problems"   // truncated, refused or failed requests, or money lost
@@ -84,7 +90,9 @@ type Overview struct {
 	TokensBefore int64 // sum over all exchanges
 	TokensAfter  int64
 	NetMicroUSD  int64
+	Reach        int64 // requests whose prompt was too long to be sent as it came, and was answered
 
+	Single     bool // no request of it carries history, and its client names no session
 	Bridged    bool // something was put back after the client compacted itself
 	Rehydrated bool // something was brought back from the archive
 }

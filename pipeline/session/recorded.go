@@ -22,7 +22,9 @@ type Sent struct {
 	Before   int // estimate of the prompt in the model's tokens as the client sent it
 	After    int // and as it was sent
 	Limit    int // tokens the prompt may have; 0: the model is unknown
+	Takes    int // tokens that the provider takes; 0 if unknown
 	IsEpoch  bool
+	Reach    bool  // the prompt was too long to be sent as it came, and was answered
 	Net      int64 // what compression saved in it, in millionths of a US dollar
 }
 

@@ -370,6 +370,9 @@ func begin(id uuid.UUID, scope Scope, hint Hint) *Lane {
 	return lane
 }
 
+// HasHistory reports whether messages carry history: an answer that a model has given.
+func HasHistory(messages []conversation.Digest) bool { return answered(messages) }
+
 // answered reports whether a model has spoken in messages.
 func answered(messages []conversation.Digest) bool {
 	return slices.ContainsFunc(messages, isAnswer)

@@ -101,6 +101,8 @@ type Seen struct {
 	TokensBefore int
 	TokensAfter  int
 	NetMicroUSD  int64
+	Reach        bool // the client's prompt was too long to be sent, and ours was answered
+	Continued    bool // the request carries history: an answer that a model has given
 }
 
 // HasHead reports whether the request's end is one that a later request may go on

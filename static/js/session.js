@@ -56,8 +56,6 @@
     };
   };
   const joined = ({ list, isFirst, above, below, focus, neighbour }) => {
-    const field = $('[data-find]');
-    if (field) find(field);
     if ($('#pane')) dress(list, $('#pane'));
     list.scrollTop = isFirst ? list.scrollHeight - below : above;
     if (focus) (isFirst ? $('.turn', list) : neighbour?.nextElementSibling?.querySelector('.turn'))?.focus({ preventScroll: true });
@@ -85,12 +83,66 @@
     $$('[data-show-side]').forEach(button => button.setAttribute('aria-pressed', button.dataset.showSide === box.dataset.show));
   };
 
-  const find = input => {
-    const wanted = input.value.trim().toLowerCase();
-    const list = $$('#read .turns li');
-    list.forEach(item => { item.hidden = wanted !== '' && (item.matches('.seam') || !item.textContent.toLowerCase().includes(wanted)); });
-    const found = $('[data-found]'), rows = list.filter(item => !item.matches('.seam'));
-    if (found) found.textContent = wanted === '' ? '' : `${rows.filter(item => !item.hidden).length} of ${rows.length} listed`;
+  // n and p: the next and the previous message found, around the ends.
+  let arriving = false;
+  let followed = null; // the link of the message found that was gone to last
+  const toHit = by => {
+    const list = $$('[data-hit]');
+    if (!list.length) return;
+    const at = list.findIndex(hit => hit.hasAttribute('aria-current'));
+    list[at < 0 ? (by > 0 ? 0 : list.length - 1) : (at + by + list.length) % list.length].click();
+  };
+
+  // Enter goes to the next message found, once what was typed has been looked for.
+  const enter = event => {
+    arriving = $('#found')?.dataset.asked !== event.target.value.trim();
+    if (arriving) return;
+    event.preventDefault();
+    toHit(1);
+  };
+
+  // Scrolls a range into the middle of what holds it, and of the window.
+  const reveal = range => {
+    for (let box = range.startContainer.parentElement; box && box !== document.body; box = box.parentElement) {
+      if (box.scrollHeight > box.clientHeight + 1 && /auto|scroll/.test(getComputedStyle(box).overflowY)) {
+        box.scrollTop += range.getBoundingClientRect().top - box.getBoundingClientRect().top - box.clientHeight / 2;
+      }
+    }
+    window.scrollBy({ top: range.getBoundingClientRect().top - innerHeight / 2, behavior: 'instant' });
+  };
+
+  // What is looked for is marked in the message that is read, and comes into sight.
+  const mark = () => {
+    const pane = $('#pane'), found = $('#found');
+    if (!pane || !found) return;
+    $$('[data-hit]:not([hx-boost])', found).forEach(hit => {
+      const isRead = new URL(hit.href).search === (followed ?? location).search;
+      hit.removeAttribute('aria-current');
+      if (isRead) { hit.setAttribute('aria-current', 'true'); hit.scrollIntoView({ block: 'nearest' }); }
+    });
+    if (!CSS.highlights) return;
+    CSS.highlights.delete('found');
+    const words = [found.dataset.asked, ...found.dataset.asked.split(/\s+/), ...$$('[data-hit]', found).flatMap(hit => hit.dataset.words.split('\n'))]
+      .map(word => word.toLowerCase()).filter((word, at, all) => word.length > 1 && all.indexOf(word) === at);
+    if (!words.length) return;
+    const ranges = [], texts = document.createTreeWalker($('.sbs, .said', pane) ?? pane, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode() && ranges.length < 2000) {
+      const text = texts.currentNode, lower = text.data.toLowerCase();
+      if (lower.length !== text.data.length || !text.parentElement.checkVisibility?.()) continue;
+      for (const word of words) {
+        for (let at = lower.indexOf(word); at >= 0; at = lower.indexOf(word, at + word.length)) {
+          const range = new Range();
+          range.setStart(text, at);
+          range.setEnd(text, at + word.length);
+          ranges.push(range);
+        }
+      }
+    }
+    if (!ranges.length) return;
+    CSS.highlights.set('found', new Highlight(...ranges));
+    const first = ranges.reduce((a, b) => (a.compareBoundaryPoints(Range.START_TO_START, b) <= 0 ? a : b));
+    reveal(first);
+    pane.dataset.marked = ranges.length;
   };
 
   // Copies the original's bytes, whatever the page makes of them.
@@ -128,6 +180,8 @@
   };
 
   document.addEventListener('click', event => {
+    const turn = event.target.closest('#read .turn, [data-hit]');
+    if (turn) followed = new URL(turn.href);
     const button = event.target.closest('[data-check-hash]');
     if (button) check(button);
     const copy = event.target.closest('[data-copy-bytes]');
@@ -140,13 +194,18 @@
   document.addEventListener('htmx:after:swap', event => {
     const ctx = event.detail?.ctx;
     if (ctx?.seam) joined(ctx.seam);
-    else if (ctx?.target?.id === 'pane') follow();
+    else if (ctx?.target?.id === 'pane') { follow(); mark(); }
+    else if (ctx?.target?.id === 'found' && arriving) { arriving = false; toHit(1); }
   });
-  document.addEventListener('input', event => { if (event.target.matches('[data-find]')) find(event.target); });
+  // A page that was opened at a message found, by htmx too: its address changes after the swap.
+  const opened = () => { if ($('#found')?.dataset.asked) { followed = null; mark(); } };
+  document.addEventListener('htmx:after:swap', event => { if (event.detail?.ctx?.target === document.body) requestAnimationFrame(opened); });
+  opened();
   document.addEventListener('keydown', event => {
+    if (event.key === 'Enter' && event.target.matches('[data-find]')) { enter(event); return; }
     if (!$('#read') || $('dialog[open]') || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.target.closest('input, textarea, select')) return;
-    const act = { j: () => step(1), k: () => step(-1), ']': () => leap(1), '[': () => leap(-1), o: sides, '/': () => $('[data-find]')?.focus() }[event.key];
+    const act = { j: () => step(1), k: () => step(-1), ']': () => leap(1), '[': () => leap(-1), o: sides, n: () => toHit(1), p: () => toHit(-1), '/': () => $('[data-find]')?.focus() }[event.key];
     if (!act) return;
     event.preventDefault();
     act();

@@ -60,7 +60,7 @@ func insertExchanges(tx *gorm.DB, workspace uuid.UUID, batch []byte) error {
 			cache_write_tokens int, output_tokens int, cost_microusd bigint, net_microusd bigint, overhead_us bigint,
 			ttfb_us bigint, duration_us bigint, attempts int, answer bytea, report jsonb,
 			miss_cause text, missed_tokens int, projection int, predicted_microusd bigint, provider_key_id uuid,
-			unread_microusd bigint, rewritten_microusd bigint, bridged boolean, compacted boolean, tags jsonb, signed jsonb, error_text bytea)
+			unread_microusd bigint, rewritten_microusd bigint, bridged boolean, compacted boolean, reach boolean, takes_tokens int, target_tokens int, tags jsonb, signed jsonb, error_text bytea)
 		ON CONFLICT DO NOTHING RETURNING id, at, endpoint, class, status, error_from, attempts, tags),
 		tagged AS (INSERT INTO exchange_tags (workspace_id, tag, at, exchange_id)
 		SELECT $1, t.key || '=' || t.value, r.at, r.id FROM recorded r, jsonb_each_text(r.tags) t)
@@ -78,7 +78,7 @@ const otherColumns = `session_id, lane_id, api_key_id, provider, endpoint, model
 	error_from, error_type, position, compression, tokens_before, tokens_after, window_tokens, level_0, level_1, level_2, level_3,
 	input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, net_microusd,
 	overhead_us, ttfb_us, duration_us, attempts, answer, report, miss_cause, missed_tokens, projection, predicted_microusd,
-	provider_key_id, tags, signed, error_text, unread_microusd, rewritten_microusd, bridged, compacted`
+	provider_key_id, tags, signed, error_text, unread_microusd, rewritten_microusd, bridged, compacted, reach, takes_tokens, target_tokens`
 
 const exchangeColumns = "workspace_id, " + recordedColumns
 
@@ -122,6 +122,9 @@ type exchangeRow struct {
 	RewrittenMicroUSD int64 `gorm:"column:rewritten_microusd" json:"rewritten_microusd"`
 	Bridged           bool  `json:"bridged"`
 	Compacted         bool  `json:"compacted"`
+	Reach             bool  `json:"reach"`
+	TakesTokens       int   `json:"takes_tokens"`
+	TargetTokens      int   `json:"target_tokens"`
 
 	MissCause         string `json:"miss_cause"`
 	MissedTokens      int    `json:"missed_tokens"`
@@ -166,6 +169,7 @@ func toRecorded(e *tenants.Exchange) recordedRow {
 			InputTokens: e.Input, CacheReadTokens: e.CacheRead, CacheWriteTokens: e.CacheWrite, OutputTokens: e.Output,
 			CostMicroUSD: e.CostMicroUSD, NetMicroUSD: e.NetMicroUSD,
 			UnreadMicroUSD: e.UnreadMicroUSD, RewrittenMicroUSD: e.RewrittenMicroUSD, Bridged: e.Bridged, Compacted: e.Compacted,
+			Reach: e.Reach, TakesTokens: e.Takes, TargetTokens: e.Target,
 			MissCause: e.MissCause, MissedTokens: e.MissedTokens, Projection: e.Projection, PredictedMicroUSD: e.PredictedMicroUSD,
 			OverheadUS: e.Overhead.Microseconds(), TTFBUS: e.TTFB.Microseconds(), DurationUS: e.Duration.Microseconds(),
 			Attempts: e.Attempts,
@@ -236,6 +240,7 @@ func (r *exchangeRow) toExchange() tenants.Exchange {
 		Input:  r.InputTokens, CacheRead: r.CacheReadTokens, CacheWrite: r.CacheWriteTokens, Output: r.OutputTokens,
 		CostMicroUSD: r.CostMicroUSD, NetMicroUSD: r.NetMicroUSD,
 		UnreadMicroUSD: r.UnreadMicroUSD, RewrittenMicroUSD: r.RewrittenMicroUSD, Bridged: r.Bridged, Compacted: r.Compacted,
+		Reach: r.Reach, Takes: r.TakesTokens, Target: r.TargetTokens,
 		MissCause: r.MissCause, MissedTokens: r.MissedTokens, Projection: r.Projection, PredictedMicroUSD: r.PredictedMicroUSD,
 		Overhead: microseconds(r.OverheadUS), TTFB: microseconds(r.TTFBUS), Duration: microseconds(r.DurationUS),
 		Attempts: r.Attempts, Answer: r.Answer, Report: r.Report,

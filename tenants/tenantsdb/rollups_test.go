@@ -43,7 +43,7 @@ func count(sum *tenants.Usage, e *tenants.Exchange) {
 		&sum.EpochsL2:    e.Compression == "epoch" && e.Levels[2] > 0 && e.Levels[3] == 0,
 		&sum.EpochsL3:    e.Compression == "epoch" && e.Levels[3] > 0,
 		&sum.Emergencies: e.Compression == "emergency", &sum.Truncations: e.Compression == "truncated",
-		&sum.Unreachable: e.Compression == "unreachable", &sum.Compactions: e.Class == "compaction", &sum.Bridged: e.Bridged,
+		&sum.Unreachable: e.Compression == "unreachable", &sum.Compactions: e.Class == "compaction", &sum.Bridged: e.Bridged, &sum.Reach: e.Reach,
 	} {
 		if counts {
 			*number++
@@ -82,7 +82,7 @@ func drawExchange(t *rapid.T, keys []uuid.UUID) tenants.Exchange {
 		Compression: text("compression", "none", "frozen", "epoch", "emergency", "truncated", "unreachable"),
 		Status:      rapid.SampledFrom([]int{200, 400, 499, 529}).Draw(t, "status"), Attempts: number("attempts", 1),
 		Levels:     [4]int{number("l0", 9), number("l1", 2), number("l2", 1), number("l3", 1)},
-		Projection: number("projection", 1), Bridged: rapid.Bool().Draw(t, "bridged"),
+		Projection: number("projection", 1), Bridged: rapid.Bool().Draw(t, "bridged"), Reach: rapid.Bool().Draw(t, "reach"),
 		TokensBefore: number("before", 2e6), TokensAfter: number("after", 2e6), Input: number("input", 1e5),
 		CacheRead: number("read", 1e6), CacheWrite: number("write", 1e5), Output: number("output", 1e4),
 		CostMicroUSD: int64(number("cost", 1e7)), NetMicroUSD: int64(number("net", 1e7)) - 5e6,

@@ -30,7 +30,7 @@ const usageSums = `coalesce(sum(exchanges), 0)::bigint AS exchanges, coalesce(su
 	coalesce(sum(cache_write), 0)::bigint AS cache_write, coalesce(sum(output), 0)::bigint AS output,
 	coalesce(sum(cost_microusd), 0)::bigint AS cost_microusd, coalesce(sum(net_microusd), 0)::bigint AS net_microusd,
 	coalesce(sum(unread_microusd), 0)::bigint AS unread_microusd, coalesce(sum(rewritten_microusd), 0)::bigint AS rewritten_microusd,
-	coalesce(sum(own_microusd), 0)::bigint AS own_microusd`
+	coalesce(sum(own_microusd), 0)::bigint AS own_microusd, coalesce(sum(reach), 0)::bigint AS reach`
 
 // usageOverheads are the histograms below tenants.Overhead, as text.
 const usageOverheads = `coalesce(string_agg(array_to_string(overheads, ','), ';'), '') AS overheads`
@@ -205,6 +205,7 @@ type sums struct {
 	UnreadMicroUSD    int64 `gorm:"column:unread_microusd"`
 	RewrittenMicroUSD int64 `gorm:"column:rewritten_microusd"`
 	OwnMicroUSD       int64 `gorm:"column:own_microusd"`
+	Reach             int64
 }
 
 type pointRow struct {
@@ -236,6 +237,6 @@ func (s *sums) toUsage() tenants.Usage {
 		Levels: [4]int64{s.Level0, s.Level1, s.Level2, s.Level3},
 		Input:  s.Input, CacheRead: s.CacheRead, CacheWrite: s.CacheWrite, Output: s.Output,
 		CostMicroUSD: s.CostMicroUSD, NetMicroUSD: s.NetMicroUSD,
-		UnreadMicroUSD: s.UnreadMicroUSD, RewrittenMicroUSD: s.RewrittenMicroUSD, OwnMicroUSD: s.OwnMicroUSD,
+		UnreadMicroUSD: s.UnreadMicroUSD, RewrittenMicroUSD: s.RewrittenMicroUSD, OwnMicroUSD: s.OwnMicroUSD, Reach: s.Reach,
 	}
 }

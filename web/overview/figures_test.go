@@ -39,13 +39,15 @@ func TestEachFigureIsComparedWithTheTimeBefore(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	now, before := time.Now().Add(-time.Hour), time.Now().Add(-30*time.Hour)
-	record(t, person,
-		exchange(before, func(e *tenants.Exchange) { e.NetMicroUSD, e.CacheRead, e.Input = 20_000, 2_000, 2_000 }),
-		exchange(before, func(e *tenants.Exchange) {
-			e.NetMicroUSD, e.TokensAfter, e.CacheRead, e.Input = 5_000, 5_000, 2_000, 2_000
-		}),
-		exchange(now, func(e *tenants.Exchange) { e.Overhead, e.Compression = 90*time.Millisecond, "epoch" }),
-	)
+	for range 10 {
+		record(t, person,
+			exchange(before, func(e *tenants.Exchange) { e.NetMicroUSD, e.CacheRead, e.Input = 20_000, 2_000, 2_000 }),
+			exchange(before, func(e *tenants.Exchange) {
+				e.NetMicroUSD, e.TokensAfter, e.CacheRead, e.Input = 5_000, 5_000, 2_000, 2_000
+			}),
+			exchange(now, func(e *tenants.Exchange) { e.Overhead, e.Compression = 90*time.Millisecond, "epoch" }),
+		)
+	}
 	ledger := person.Get("/overview?range=24h").TestID("ledger")
 	for _, want := range []string{
 		"▲up 20% on the day before", "▲up 5.0 pt", "▲up 25.0 pt", "▲up 87 ms at p99", "nothing to compare with", "▼down 50%",
@@ -61,6 +63,65 @@ func TestEachFigureIsComparedWithTheTimeBefore(t *testing.T) {
 	}
 	if want := []string{"up", "up", "up", "down", "flat"}; !slices.Equal(got, want) {
 		t.Errorf("the changes are %v, want %v: more overhead is worse, more requests are neither", got, want)
+	}
+}
+
+func TestComparisonNeedsABasis(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	now, before := time.Now().Add(-time.Hour), time.Now().Add(-30*time.Hour)
+	earn := func(at time.Time, count int, net int64) {
+		t.Helper()
+		batch := make([]tenants.Exchange, count)
+		for i := range batch {
+			batch[i] = exchange(at, func(e *tenants.Exchange) { e.NetMicroUSD = net })
+		}
+		record(t, person, batch...)
+	}
+	expect := func(what string, want bool) {
+		t.Helper()
+		ledger := person.Get("/overview?range=24h").Find(`[data-testid="ledger"]`)
+		if got := ledger.Find("dd.d .up, dd.d .down, dd.d .flat").Length() > 0; got != want {
+			t.Errorf("%s: compared %v, want %v: %s", what, got, want, ledger.Text())
+		}
+		if strings.Contains(ledger.Text(), "×") {
+			t.Errorf("%s: growth by a factor is shown: %s", what, ledger.Text())
+		}
+	}
+	earn(before, 19, 100)
+	earn(now, 55, 30_000)
+	expect("19 requests before", false)
+	earn(before, 1, 100)
+	expect("20 requests before", true)
+	if net := person.Get("/overview?range=24h").Find(`[data-testid="ledger"] .lead`); net.Find(".up, .down").Length() > 0 {
+		t.Errorf("net is compared with less than a tenth of itself: %s", net.Text())
+	}
+	earn(now, 146, 30_000)
+	expect("20 requests before, 201 now", false)
+}
+
+// Requests that could not have been sent as they came are counted beside the money, on the
+// page, in its table and in its downloads, with the definition one click away.
+func TestReachStandsBesideTheMoney(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	record(t, person,
+		exchange(time.Now(), func(e *tenants.Exchange) { e.NetMicroUSD = 20_000 }),
+		exchange(time.Now(), func(e *tenants.Exchange) { e.NetMicroUSD, e.Reach = 0, true }),
+		exchange(time.Now(), func(e *tenants.Exchange) { e.NetMicroUSD, e.Reach = 0, true }),
+	)
+	page := person.Get("/overview")
+	if reach := page.TestID("reach"); !strings.Contains(reach, "2 requests") {
+		t.Errorf("reach is %q", reach)
+	}
+	if net := page.TestID("net"); net != "$0.02" {
+		t.Errorf("net is %q", net)
+	}
+	if target := page.Find(`[data-testid="claims"]`).AttrOr("popovertarget", ""); !page.Has("#"+target+"[popover]") || !strings.Contains(page.TestID("claims-text"), "No money is claimed") {
+		t.Errorf("the definition is not one click away: %q", target)
+	}
+	if reach := strings.TrimSpace(page.Find("#split tbody tr").First().Find("td").Last().Text()); reach != "2" {
+		t.Errorf("the row's reach is %q", reach)
 	}
 }
 

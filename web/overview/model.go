@@ -76,10 +76,23 @@ func changed(by float64, text string, better direction) change {
 	return c
 }
 
-// relative returns how much a count has changed in per cent; false where there was
-// nothing before, or less than nothing.
+// A comparison needs a basis: leastBasis requests in the range before, and a tenth of what
+// there is now, in requests and in the figure itself. A range that had only just begun to be
+// used would make any figure look like growth.
+const (
+	leastBasis = 20
+	basisShare = 10
+)
+
+// isComparable reports whether the range before is a basis to compare with.
+func (m *model) isComparable() bool {
+	return m.Before.Exchanges >= leastBasis && m.Before.Exchanges*basisShare >= m.Totals.Exchanges
+}
+
+// relative returns how much a count has changed in per cent; false where what there was
+// before is no basis, or less than nothing.
 func relative(now, before int64, better direction) (change, bool) {
-	if before <= 0 || now < 0 {
+	if before <= 0 || now < 0 || before*basisShare < now {
 		return change{}, false
 	}
 	percent := 100 * float64(now-before) / float64(before)
@@ -89,8 +102,6 @@ func relative(now, before int64, better direction) (change, bool) {
 		percent = 0
 	case size < 9.5:
 		text = strconv.FormatFloat(size, 'f', 1, 64) + "%"
-	case size >= 1000:
-		text = strconv.FormatFloat(float64(now)/float64(before), 'f', 0, 64) + "×"
 	}
 	return changed(percent, text, better), true
 }
@@ -112,19 +123,22 @@ type figure struct {
 	Has    bool // there is a Change
 }
 
+// against returns a comparison with the range before, which needs a basis.
+func (m *model) against(c change, has bool) figure { return figure{c, has && m.isComparable()} }
+
 func (m *model) netChange() figure {
 	c, has := relative(m.Totals.NetMicroUSD, m.Before.NetMicroUSD, moreIsBetter)
-	return figure{c, has}
+	return m.against(c, has)
 }
 
 func (m *model) savedChange() figure {
 	c, has := points(m.Totals.Saved(), m.Totals.TokensBefore, m.Before.Saved(), m.Before.TokensBefore, moreIsBetter)
-	return figure{c, has}
+	return m.against(c, has)
 }
 
 func (m *model) cacheChange() figure {
 	c, has := points(m.Totals.CacheRead, m.Totals.Prompt(), m.Before.CacheRead, m.Before.Prompt(), moreIsBetter)
-	return figure{c, has}
+	return m.against(c, has)
 }
 
 // overheadChange compares p99, to the exactness that histograms have.
@@ -135,20 +149,20 @@ func (m *model) overheadChange() figure {
 	}
 	by := float64(now.P99) / float64(before.P99)
 	if by > 0.91 && by < 1.1 {
-		return figure{change{Text: "no change", Class: "flat"}, true}
+		return m.against(change{Text: "no change", Class: "flat"}, true)
 	}
 	difference := now.P99 - before.P99
-	return figure{changed(float64(difference), components.Millis(difference.Abs())+" ms at p99", lessIsBetter), true}
+	return m.against(changed(float64(difference), components.Millis(difference.Abs())+" ms at p99", lessIsBetter), true)
 }
 
 func (m *model) epochsChange() figure {
 	c, has := relative(m.Totals.Epochs, m.Before.Epochs, neither)
-	return figure{c, has}
+	return m.against(c, has)
 }
 
 func (m *model) requestsChange() figure {
 	c, has := relative(m.Totals.Exchanges, m.Before.Exchanges, neither)
-	return figure{c, has}
+	return m.against(c, has)
 }
 
 // byClients says what became of the compactions that clients made themselves.
@@ -206,6 +220,14 @@ func (m *model) sources() []source {
 		sources[i].Width = strconv.FormatFloat(part, 'f', 1, 64) + "%"
 	}
 	return sources
+}
+
+// reach says what compression made possible beside what it saved.
+func (m *model) reach() string {
+	if m.Totals.Reach == 0 {
+		return "no prompt was longer than its model takes"
+	}
+	return components.Plural(m.Totals.Reach, "request") + " longer than the model takes, answered"
 }
 
 // isLoss reports whether compression cost more than it saved.

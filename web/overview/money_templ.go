@@ -377,7 +377,7 @@ func money(m *model) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "<details class=\"more-info mt\"><summary>How this is counted</summary><p class=\"hint\">Priced per request at the provider’s list price for the model used, against the same request as the client sent it. Tokens that were not sent would have cost what their neighbours cost: a cache read as far as the provider read from its cache, else input or a cache write. A cache that was lost because we changed the prompt counts against us. <a class=\"link\" href=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "<details class=\"more-info mt\"><summary>How this is counted</summary><p class=\"hint\">Each request is priced at the provider’s list price for its model, against the cheaper of two prompts: the one that the client sent, and the one of a client that compacts its own history into a summary of 8,000 tokens at 92 % of what the model takes, with its share of what the summary costs. Tokens that were not sent would have cost what the tokens around them cost: a cache read if the provider read from its cache, otherwise input or a cache write. Cache that was lost because we changed the prompt counts against us. A prompt longer than the model takes could not have been sent: it counts as reach, and no money is claimed. <a class=\"link\" href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -237,6 +237,15 @@ func Message(session, lane uuid.UUID, index int) string {
 	return With(Session(session), "lane", lane.String(), "m", strconv.Itoa(index))
 }
 
+// Hit is the path of a session's page where a message is open that has what was looked for,
+// first of the messages that one text stands for.
+func Hit(session, lane uuid.UUID, index int, asked string) string {
+	return With(Session(session), "lane", lane.String(), "m", strconv.Itoa(index), "o", strconv.Itoa(index), "q", asked)
+}
+
+// FindInSession is where a session's messages are searched.
+func FindInSession(session uuid.UUID) string { return Session(session) + "/find" }
+
 // OriginalBytes is the path of one archived message's bytes in the product API.
 func OriginalBytes(session, lane uuid.UUID, index int) string {
 	return With("/api/v1/sessions/"+session.String()+"/archive/"+strconv.Itoa(index), "lane", lane.String())

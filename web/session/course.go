@@ -155,19 +155,24 @@ func (m *model) chart() string {
 	before := components.Line{Label: "Without Palimpsest", Colour: "lapis-fill", Key: "lapis", Fill: 0.12}
 	sent := components.Line{Label: "Sent", Colour: "verdigris-fill", Key: "verd"}
 	limit := components.Line{Label: "Window", Colour: "minium-fill", Key: "minium", Dash: true}
-	target := components.Line{Label: "Target, as set now", Colour: "ochre-fill", Key: "ochre", Dash: true}
+	target := components.Line{Label: "Target", Colour: "ochre-fill", Key: "ochre", Dash: true}
 	var stack [4]components.Line
 	for level := range stack {
 		name := "l" + strconv.Itoa(level)
 		stack[level] = components.Line{Label: strings.ToUpper(name), Colour: name, Key: name, Fill: 1, Stack: true}
 	}
+	hasTarget := false
 	for _, moment := range m.Course.Points {
 		chart.X = append(chart.X, int64(moment.Number))
 		before.Values = append(before.Values, new(int64(moment.Before)))
 		sent.Values = append(sent.Values, new(int64(moment.After)))
-		var window, share *int64
+		var window, share *int64 // by the settings of then
 		if moment.Window > 0 {
-			window, share = new(int64(moment.Window)), new(int64(float64(moment.Window)*m.Target))
+			window = new(int64(moment.Window))
+		}
+		if moment.Target > 0 {
+			share = new(int64(moment.Target))
+			hasTarget = true
 		}
 		limit.Values, target.Values = append(limit.Values, window), append(target.Values, share)
 		held, known := m.levels(moment)
@@ -183,7 +188,7 @@ func (m *model) chart() string {
 	if m.window() > 0 {
 		chart.Series = append(chart.Series, limit)
 	}
-	if m.window() > 0 && m.Target > 0 {
+	if hasTarget {
 		chart.Series = append(chart.Series, target)
 	}
 	for _, event := range m.events() {
@@ -214,6 +219,15 @@ func (m *model) window() int64 {
 		return 0
 	}
 	return int64(m.Course.Points[len(m.Course.Points)-1].Window)
+}
+
+// newestTarget returns the size above which the newest request was to be compressed; 0 if
+// never, or not recorded.
+func (m *model) newestTarget() int64 {
+	if len(m.Course.Points) == 0 {
+		return 0
+	}
+	return int64(m.Course.Points[len(m.Course.Points)-1].Target)
 }
 
 // startsAt returns the tokens at which compression will start; 0: unknown or off.

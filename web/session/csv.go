@@ -21,11 +21,12 @@ func (h *Handler) Requests(c echo.Context, who tenants.Principal) error {
 		return err
 	}
 	out := layout.CSV(c, "requests-"+shortID(of.detail.ID)+".csv")
-	rows := [][]string{{"request", "at", "received_tokens", "sent_tokens", "window_tokens", "compression", "miss_cause", "missed_tokens", "projection", "net_microusd", "status"}}
+	rows := [][]string{{"request", "at", "received_tokens", "sent_tokens", "window_tokens", "compression", "miss_cause", "missed_tokens", "projection", "net_microusd", "status", "target_tokens", "reach"}}
 	for _, m := range course.Points {
 		rows = append(rows, []string{
 			strconv.Itoa(m.Number), tenants.CSVTime(m.At), strconv.Itoa(m.Before), strconv.Itoa(m.After), strconv.Itoa(m.Window),
 			m.Compression, m.MissCause, strconv.Itoa(m.MissedTokens), strconv.Itoa(m.Projection), strconv.FormatInt(m.NetMicroUSD, 10), strconv.Itoa(m.Status),
+			strconv.Itoa(m.Target), strconv.FormatBool(m.Reach),
 		})
 	}
 	return out.WriteAll(rows)
@@ -46,7 +47,7 @@ func (h *Handler) Epochs(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	rows := [][]string{{"epoch", "at", "reason", "tokens_before", "tokens_after", "requests_since", "predicted_micro_usd", "realised_micro_usd", "worst_micro_usd"}}
+	rows := [][]string{{"epoch", "at", "reason", "tokens_before", "tokens_after", "requests_since", "predicted_micro_usd", "realised_micro_usd", "worst_micro_usd", "reach"}}
 	for _, decision := range decisionsOf(epochs, decisions) {
 		predicted, worst := "", ""
 		if decision.Guessed {
@@ -57,7 +58,7 @@ func (h *Handler) Epochs(c echo.Context, who tenants.Principal) error {
 		}
 		rows = append(rows, []string{
 			strconv.Itoa(decision.Number), tenants.CSVTime(decision.At), tenants.CSVCell(decision.Reason), strconv.Itoa(decision.Before), strconv.Itoa(decision.After),
-			strconv.Itoa(decision.Exchanges), predicted, strconv.FormatInt(decision.Realised, 10), worst,
+			strconv.Itoa(decision.Exchanges), predicted, strconv.FormatInt(decision.Realised, 10), worst, strconv.Itoa(decision.Reach),
 		})
 	}
 	return layout.CSV(c, "epochs-"+shortID(of.detail.ID)+".csv").WriteAll(rows)

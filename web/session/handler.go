@@ -86,6 +86,7 @@ type Deps struct {
 	APIKeys   APIKeys
 	Readers   Readers
 	Audit     Audit
+	Searcher  archive.Searcher // optional: what was said is not searched without it
 
 	Codecs   map[conversation.Format]wire.Codec
 	Defaults pipeline.Layer // the pipeline of a workspace that has set none
@@ -221,6 +222,9 @@ func (h *Handler) read(c echo.Context, who tenants.Principal, of subject, wanted
 		return readModel{}, nil, err
 	}
 	read, err := reader.read(ctx, queryOf(c), wanted)
+	if err == nil && wanted == allOfIt {
+		read.Find, err = h.find(ctx, who.Workspace.ID, of, c.QueryParam("q"))
+	}
 	return read, reader, err
 }
 

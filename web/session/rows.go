@@ -113,6 +113,7 @@ type readModel struct {
 	MayRead       bool
 	Role          tenants.Role
 	Position      int
+	Find          findModel
 	Pane          *pane   // absent where there is nothing to show
 	Answer        *answer // to the newest request, where one is kept
 	Now           time.Time

@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -120,6 +121,11 @@ func (a ask) rangeForm() components.RangeForm {
 	return form
 }
 
+// shown returns the part of the list that is asked for: conversations, if nothing else is.
+func (a ask) shown() session.Show {
+	return cmp.Or(session.Show(a.Show), session.ShowConversations)
+}
+
 // filter returns which sessions are asked for, or a session.Invalid.
 func (a ask) filter(now time.Time) (session.Filter, error) {
 	filter, err := session.FilterOf(url.Values{
@@ -128,6 +134,7 @@ func (a ask) filter(now time.Time) (session.Filter, error) {
 	if err != nil {
 		return session.Filter{}, err
 	}
+	filter.Show = a.shown()
 	filter.Limit = pageSize
 	if length := a.span().Length; length > 0 {
 		filter.From = now.Add(-length)

@@ -29,7 +29,7 @@ func (h *Handler) CSV(c echo.Context, who tenants.Principal) error {
 	}
 	filter.Masked, filter.Shown, filter.Limit, filter.Cursor = !reader.All, reader.Keys, csvPage, ""
 	heading := []string{"id", "title", "client", "model", "api_key", "started_at", "last_at", "requests", "epochs",
-		"tokens_received", "tokens_sent", "net_micro_usd", "bridged", "rehydrated"}
+		"tokens_received", "tokens_sent", "net_micro_usd", "bridged", "rehydrated", "reach"}
 	return layout.CSVPages(c, h.deps.Log, "palimpsest-sessions.csv", heading, csvMost, func() ([][]string, bool, error) {
 		page, err := h.deps.Sessions.Sessions(ctx, who.Workspace.ID, filter)
 		if err != nil {
@@ -49,6 +49,6 @@ func record(of *session.Overview) []string {
 		of.ID.String(), tenants.CSVCell(of.Title), tenants.CSVCell(of.Client), tenants.CSVCell(of.Model), of.APIKey.String(),
 		tenants.CSVTime(of.StartedAt), tenants.CSVTime(of.LastAt), strconv.Itoa(of.Exchanges), strconv.Itoa(of.Epochs),
 		strconv.FormatInt(of.TokensBefore, 10), strconv.FormatInt(of.TokensAfter, 10), strconv.FormatInt(of.NetMicroUSD, 10),
-		strconv.FormatBool(of.Bridged), strconv.FormatBool(of.Rehydrated),
+		strconv.FormatBool(of.Bridged), strconv.FormatBool(of.Rehydrated), strconv.FormatInt(of.Reach, 10),
 	}
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 	"palimpsest/web/webtest"
 )
@@ -24,7 +26,7 @@ func TestTabsShowAndCountTheirPartOfTheList(t *testing.T) {
 		SELECT workspace_id, id, 1, 0, '', 'compaction-bridge', '', 1 FROM lanes WHERE session_id = $1`, ids[2])
 
 	all := person.Get("/sessions")
-	if tabs := all.Text(".tabs"); tabs != "All 6Compressed 1Bridged 1Problems 3" {
+	if tabs := all.Text(".tabs"); tabs != "Conversations 6Compressed 1Bridged 1Problems 3Single calls 0" {
 		t.Errorf("the tabs say %q", tabs)
 	}
 	row := func(page webtest.Page, id uuid.UUID) string {
@@ -49,7 +51,7 @@ func TestTabsShowAndCountTheirPartOfTheList(t *testing.T) {
 	}
 	// What else is asked for stays, and the counts are those of what is asked for.
 	narrowed := person.Get("/sessions?q=o&range=24h&show=problems")
-	if tabs := narrowed.Text(".tabs"); tabs != "All 2Compressed 1Bridged 0Problems 1" {
+	if tabs := narrowed.Text(".tabs"); tabs != "Conversations 2Compressed 1Bridged 0Problems 1Single calls 0" {
 		t.Errorf("narrowed, the tabs say %q", tabs)
 	}
 	if link := narrowed.Find(`.tabs a`).Eq(1).AttrOr("href", ""); link != "/sessions?q=o&range=24h&show=compressed" {
@@ -170,7 +172,7 @@ func TestListAndFileHoldTheWorkspacesOwnOnly(t *testing.T) {
 	keep(t, person, kept{title: "ours"})
 	keep(t, other, kept{title: "theirs"}, kept{title: "theirs too"})
 	page := person.Get("/sessions")
-	if titles(page) != "ours" || !strings.HasPrefix(page.Text(".tabs"), "All 1Compressed 0") {
+	if titles(page) != "ours" || !strings.HasPrefix(page.Text(".tabs"), "Conversations 1Compressed 0") {
 		t.Errorf("the list has %q and counts %q", titles(page), page.Text(".tabs"))
 	}
 	if file := person.Get("/sessions/csv"); strings.Contains(file.HTML, "theirs") || !strings.Contains(file.HTML, "ours") {
@@ -190,5 +192,32 @@ func TestOnlyWhoMayDeleteIsOfferedTo(t *testing.T) {
 		if page := person.Colleague(role).Get("/sessions"); page.Has(offer) {
 			t.Errorf("%s is offered to delete", role)
 		}
+	}
+}
+
+// Calls that carry no history are counted apart from conversations, and their row says how
+// many they were.
+func TestSingleCallsAreListedApart(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	scope := session.Scope{Workspace: person.Workspace.ID, APIKey: uuid.New(), Format: conversation.Anthropic}
+	single, lane := uuid.Must(uuid.NewV7()), uuid.Must(uuid.NewV7())
+	ask := session.Seen{
+		Scope: scope, Session: single, Lane: lane, Source: "lineage", Title: "How do I wash a rain jacket?", Client: "anthropic-sdk",
+		At: time.Now(), Position: 1, Head: conversation.Hash{1}, Exchanges: 1, TokensBefore: 100, TokensAfter: 100,
+	}
+	if err := person.Sessions.Record(t.Context(), person.Workspace.ID, []session.Seen{ask, ask, ask}); err != nil {
+		t.Fatal(err)
+	}
+	page := person.Get("/sessions")
+	if page.Has(`[data-testid="sessions"]`) || !strings.Contains(page.Find(`[data-testid="single"]`).Text(), "Single calls, 1") {
+		t.Errorf("without a conversation the list is %s", page.Find("#list").Text())
+	}
+	calls := person.Get(page.Find(`[data-testid="single"]`).AttrOr("href", "")).Find(`[data-testid="sessions"] tbody tr`)
+	if calls.Length() != 1 || !strings.Contains(calls.Text(), "3 single calls") {
+		t.Errorf("the single calls are %q", calls.Text())
+	}
+	if head := person.Get("/sessions/" + single.String()).Find(".head").Text(); !strings.Contains(head, "3 single calls of the same question") || strings.Contains(head, "went on for") {
+		t.Errorf("its page says %q", head)
 	}
 }

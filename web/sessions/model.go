@@ -63,10 +63,19 @@ type tab struct {
 
 func (m model) tabs() []tab {
 	var tabs []tab
-	for i, label := range []string{"All", "Compressed", "Bridged", "Problems"} {
-		show := session.Shows()[i]
-		path := m.Asked.with(func(a *ask) { a.Show = string(show) }).path()
-		tabs = append(tabs, tab{label, m.count(show), path, m.Asked.Show == string(show)})
+	for _, part := range []struct {
+		label string
+		show  session.Show
+	}{
+		{"Conversations", session.ShowConversations}, {"Compressed", session.ShowCompressed}, {"Bridged", session.ShowBridged},
+		{"Problems", session.ShowProblems}, {"Single calls", session.ShowSingle},
+	} {
+		named := string(part.show)
+		if part.show == session.ShowConversations {
+			named = "" // what the list shows if nothing else is asked for
+		}
+		path := m.Asked.with(func(a *ask) { a.Show = named }).path()
+		tabs = append(tabs, tab{part.label, m.count(part.show), path, m.Asked.shown() == part.show})
 	}
 	return tabs
 }
@@ -84,7 +93,16 @@ func (m model) count(show session.Show) string {
 }
 
 // matching returns how many sessions the part that is shown has.
-func (m model) matching() string { return m.count(session.Show(m.Asked.Show)) }
+func (m model) matching() string { return m.count(m.Asked.shown()) }
+
+// singlePath returns the single calls that match, where the list of conversations is shown
+// and has none of them; "" otherwise.
+func (m model) singlePath() string {
+	if m.Asked.shown() == session.ShowSingle || m.Counts.Of[session.ShowSingle] == 0 {
+		return ""
+	}
+	return m.Asked.with(func(a *ask) { a.Show = string(session.ShowSingle) }).path()
+}
 
 // chip is a filter that can be taken off.
 type chip struct{ Text, Label, Path string }

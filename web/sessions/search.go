@@ -51,7 +51,7 @@ func (h *Handler) search(ctx context.Context, workspace tenants.WorkspaceID, rea
 	hits, err := h.readable(ctx, workspace, reader, query)
 	if err == nil {
 		var shown []hit
-		if shown, err = h.titled(ctx, workspace, filter, hits); err == nil {
+		if shown, err = h.titled(ctx, workspace, filter, hits, text); err == nil {
 			return found{Hits: shown}
 		}
 	}
@@ -86,8 +86,8 @@ func (h *Handler) readable(ctx context.Context, workspace tenants.WorkspaceID, r
 	return all[:min(len(all), query.Limit)], nil
 }
 
-// titled returns hits with the titles of their sessions, those that pass the filter.
-func (h *Handler) titled(ctx context.Context, workspace tenants.WorkspaceID, filter session.Filter, hits []archive.Hit) ([]hit, error) {
+// titled returns hits for what was asked with the titles of their sessions, those that pass the filter.
+func (h *Handler) titled(ctx context.Context, workspace tenants.WorkspaceID, filter session.Filter, hits []archive.Hit, asked string) ([]hit, error) {
 	known := map[uuid.UUID]session.Detail{}
 	var shown []hit
 	for i := range hits {
@@ -107,7 +107,7 @@ func (h *Handler) titled(ctx context.Context, workspace tenants.WorkspaceID, fil
 		}
 		shown = append(shown, hit{
 			Title: row{Overview: detail.Overview}.title(), Snippet: render.Visible(of.Snippet), At: of.At,
-			Files: render.Visible(strings.Join(of.Paths[:min(len(of.Paths), 3)], ", ")), Path: paths.Message(of.Session, of.Lane, of.From),
+			Files: render.Visible(strings.Join(of.Paths[:min(len(of.Paths), 3)], ", ")), Path: paths.Hit(of.Session, of.Lane, of.From, asked),
 			Matched: render.Visible(strings.Join(of.Matched, ", ")),
 		})
 	}

@@ -31,7 +31,7 @@ func (p *Previewer) CSV(c echo.Context, who tenants.Principal) error {
 
 // What figures mean, for those who ask.
 const (
-	netHint      = "what prompts would have cost as they were sent, less what they cost, at list prices"
+	netHint      = "what prompts would have cost as they could have been sent, less what they cost, at list prices"
 	rewritesHint = "epochs while the provider’s cache was warm"
 )
 

@@ -144,6 +144,7 @@ func TestDemoShowsWhatTheRealPipelineMade(t *testing.T) {
 	visitor.logIn(state.Made.Email)
 	all := visitor.exchanges()
 	visitor.checkFigures(all, state.Made)
+	visitor.checkCounts(state.Made)
 	visitor.checkSessions(all)
 	visitor.checkWorkspace(strings.TrimPrefix(program.Mails, program.URL))
 
@@ -234,6 +235,26 @@ func values(of map[string]float64) func(func(float64) bool) {
 				return
 			}
 		}
+	}
+}
+
+// checkCounts checks that the list counts as many sessions as the demo said.
+func (v *visitor) checkCounts(made demo.Made) {
+	v.t.Helper()
+	listed := strings.TrimSpace(v.page("/sessions").Find("#parts a[aria-current] .hint").Text())
+	if listed != strconv.Itoa(made.Sessions) || made.Sessions == 0 || made.Single == 0 {
+		v.t.Errorf("%d sessions and %d single calls were made, the list has %s sessions", made.Sessions, made.Single, listed)
+	}
+	calls := 0
+	v.page("/sessions?show=single").Find(`[data-testid="sessions"] tbody tr .tag.info`).Each(func(_ int, tag *goquery.Selection) {
+		count, err := strconv.Atoi(strings.Fields(tag.Text())[0])
+		if err != nil {
+			v.t.Error(err)
+		}
+		calls += count
+	})
+	if calls != made.Single {
+		v.t.Errorf("the list shows %d single calls, %d were made", calls, made.Single)
 	}
 }
 

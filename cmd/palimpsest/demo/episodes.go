@@ -84,7 +84,6 @@ func (f *filling) bridged(ctx context.Context) error {
 		return err
 	}
 	t.said = nil
-	f.sessions-- // the same one goes on
 	t.steps = plan(f.Seed, numberBridged+1, outline{task: tasks()[8], steps: 14, results: 2600})
 	t.steps[0].typed = "This session is being continued from a previous conversation that ran out of context. The summary below covers the earlier portion of the conversation.\n\n" +
 		strings.Trim(strings.TrimPrefix(strings.TrimSuffix(summary, "</summary>"), "<summary>"), "\n") +
@@ -129,7 +128,6 @@ func (f *filling) fail(ctx context.Context, t *talk, misbehave string) error {
 func (f *filling) denied(ctx context.Context) error {
 	t := &talk{program: openCode, key: keyAgents, model: batchModel, name: f.name(numberDenied)}
 	t.said = append(t.said, f.programs[openCode].format.typed("Sort the articles of last night's feed into categories."))
-	f.sessions++
 	for range 7 {
 		if err := f.fail(ctx, t, ""); err != nil {
 			return err
@@ -158,7 +156,6 @@ func (f *filling) endless() []entry {
 		diary = append(diary, entry{f.Until.Add(-18*time.Hour - time.Duration(days-1-i)*day), func(ctx context.Context) error {
 			if i == 0 {
 				t = f.coding(numberEndless, outline{task: tasks()[18], steps: older, results: 240, patience: 30})
-				f.sessions++
 				t.said = history(t.steps)
 				further = plan(f.Seed, numberEndless+1, outline{task: tasks()[18], steps: days * daily, results: 240, patience: 30})
 				further[0].typed = "Where were we? Go on with the sleeps in checkout."
@@ -205,7 +202,6 @@ func (f *filling) helped(ctx context.Context) error {
 	}
 	agent := f.coding(numberAgent, outline{task: task{area: 4, prompt: "List every place that puts a letter into the mailer's queue, with the file and the line."}, steps: 6, results: 1500})
 	agent.header = http.Header{"X-Claude-Code-Agent-Id": {"agent-7f21"}, "X-Claude-Code-Request-Class": {"subagent"}}
-	f.sessions-- // it is a lane of the same one
 	if err := f.hold(ctx, agent); err != nil {
 		return err
 	}

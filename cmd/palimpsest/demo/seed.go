@@ -9,9 +9,11 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/url"
 	"time"
 
 	"palimpsest/api/upstream/providertest"
+	"palimpsest/pipeline/session"
 )
 
 // Password is the password of everybody in the demo.
@@ -55,7 +57,8 @@ type Made struct {
 	Email     string `json:"email"` // of the owner
 	Key       string `json:"key"`   // an API key's secret
 	Exchanges int    `json:"exchanges"`
-	Sessions  int    `json:"sessions"`
+	Sessions  int    `json:"sessions"` // conversations, as the dashboard counts them
+	Single    int    `json:"single"`   // calls that carry no history
 }
 
 // Fill fills a new installation. It stops at the first thing that goes otherwise than
@@ -77,7 +80,42 @@ func Fill(ctx context.Context, config Config) (Made, error) {
 	if ahead := f.Clock.Now().Sub(f.Until); ahead > 0 {
 		return Made{}, fmt.Errorf("the demo ends %s too late", ahead)
 	}
-	return Made{Email: f.team.owner.email, Key: f.team.keys[keyMira].secret, Exchanges: f.sent, Sessions: f.sessions}, nil
+	made := Made{Email: f.team.owner.email, Key: f.team.keys[keyMira].secret, Exchanges: f.sent}
+	var err error
+	if made.Sessions, _, err = f.count(ctx, session.ShowConversations); err != nil {
+		return Made{}, fmt.Errorf("count the demo's sessions: %w", err)
+	}
+	if _, made.Single, err = f.count(ctx, session.ShowSingle); err != nil {
+		return Made{}, fmt.Errorf("count the demo's single calls: %w", err)
+	}
+	return made, nil
+}
+
+// count returns how many sessions a part of the list has, and how many requests they have.
+func (f *filling) count(ctx context.Context, part session.Show) (sessions, requests int, err error) {
+	person, err := f.as(ctx, "mira")
+	if err != nil {
+		return 0, 0, err
+	}
+	for cursor := ""; ; {
+		var page struct {
+			Data []struct {
+				Requests int `json:"requests"`
+			} `json:"data"`
+			Next string `json:"next_cursor"`
+		}
+		query := url.Values{"show": {string(part)}, "limit": {"200"}, "cursor": {cursor}}
+		if err := person.Call(ctx, http.MethodGet, "/sessions?"+query.Encode(), nil, &page); err != nil {
+			return 0, 0, err
+		}
+		sessions += len(page.Data)
+		for _, one := range page.Data {
+			requests += one.Requests
+		}
+		if cursor = page.Next; cursor == "" {
+			return sessions, requests, nil
+		}
+	}
 }
 
 // filling is a demo that is being made.
@@ -88,7 +126,6 @@ type filling struct {
 	programs map[string]program
 	team     team
 	sent     int // exchanges
-	sessions int
 }
 
 // at sets all clocks to a time, unless it has passed.
@@ -126,9 +163,6 @@ type talk struct {
 
 // hold holds a talk from where it stands to its end.
 func (f *filling) hold(ctx context.Context, t *talk) error {
-	if len(t.said) == 0 {
-		f.sessions++
-	}
 	for i := range t.steps {
 		if err := f.step(ctx, t, t.steps[i]); err != nil {
 			return fmt.Errorf("%s, step %d: %w", t.name, i+1, err)

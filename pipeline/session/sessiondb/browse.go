@@ -45,7 +45,7 @@ const (
 
 // sessionColumns are the columns of listRow but for those of a bounded look.
 const sessionColumns = `id, api_key_id, format, name, source, title, client, model, started_at, last_at,
-	exchanges, epochs, tokens_before, tokens_after, net_microusd, bridged,
+	exchanges, epochs, tokens_before, tokens_after, net_microusd, reach, single, bridged,
 	EXISTS (SELECT FROM lanes l JOIN lane_inserts i ON i.workspace_id = l.workspace_id AND i.lane_id = l.id
 		WHERE l.workspace_id = sessions.workspace_id AND l.session_id = sessions.id AND i.module = 'rehydrator') AS rehydrated`
 
@@ -66,8 +66,10 @@ type listRow struct {
 	TokensBefore int64     `gorm:"column:tokens_before"`
 	TokensAfter  int64     `gorm:"column:tokens_after"`
 	NetMicroUSD  int64     `gorm:"column:net_microusd"`
-	Bridged      bool      `gorm:"column:bridged"`
-	Rehydrated   bool      `gorm:"column:rehydrated"`
+	Reach        int64
+	Single       bool
+	Bridged      bool `gorm:"column:bridged"`
+	Rehydrated   bool `gorm:"column:rehydrated"`
 
 	// Of a bounded look: whether the query finds it, and which it is, from 1.
 	Fits  bool `gorm:"column:fits"`
@@ -78,7 +80,7 @@ func (r listRow) overview() session.Overview {
 	return session.Overview{
 		ID: r.ID, APIKey: r.APIKeyID, Format: conversation.Format(r.Format), Name: r.Name, Source: r.Source, Title: r.Title,
 		Client: r.Client, Model: r.Model, StartedAt: r.StartedAt, LastAt: r.LastAt, Exchanges: r.Exchanges, Epochs: r.Epochs,
-		TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, NetMicroUSD: r.NetMicroUSD,
+		TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, NetMicroUSD: r.NetMicroUSD, Reach: r.Reach, Single: r.Single,
 		Bridged: r.Bridged, Rehydrated: r.Rehydrated,
 	}
 }

@@ -18,6 +18,7 @@ func TestSessionsAreShownAndCountedByWhatCameOfThem(t *testing.T) {
 	even := func(seen *session.Seen) { seen.NetMicroUSD = 0 }
 	plain := f.addSession(t, now, even)
 	loss := f.addSession(t, now, func(seen *session.Seen) { seen.NetMicroUSD = -5 })
+	single := f.addSession(t, now, func(seen *session.Seen) { seen.NetMicroUSD, seen.Name = 0, "" })
 	compressed, bridged, failed := f.addSession(t, now, even), f.addSession(t, now, even), f.addSession(t, now, even)
 	for _, statement := range []string{
 		fmt.Sprintf("UPDATE sessions SET epochs = 1 WHERE id = '%s'", compressed.session),
@@ -34,8 +35,10 @@ func TestSessionsAreShownAndCountedByWhatCameOfThem(t *testing.T) {
 		}
 	}
 	for show, want := range map[session.Show][]uuid.UUID{
-		session.ShowAll:        {plain.session, loss.session, compressed.session, bridged.session, failed.session},
-		session.ShowCompressed: {compressed.session}, session.ShowBridged: {bridged.session}, session.ShowProblems: {loss.session, failed.session},
+		session.ShowAll:           {plain.session, loss.session, compressed.session, bridged.session, failed.session, single.session},
+		session.ShowConversations: {plain.session, loss.session, compressed.session, bridged.session, failed.session},
+		session.ShowSingle:        {single.session},
+		session.ShowCompressed:    {compressed.session}, session.ShowBridged: {bridged.session}, session.ShowProblems: {loss.session, failed.session},
 	} {
 		page, err := f.store.Sessions(t.Context(), workspace, session.Filter{Show: show})
 		if err != nil {
@@ -53,26 +56,58 @@ func TestSessionsAreShownAndCountedByWhatCameOfThem(t *testing.T) {
 	const title, other = "parser", "nothing of this"
 	for name, test := range map[string]struct {
 		filter session.Filter
-		want   [4]int // by session.Shows
+		want   [6]int // by session.Shows
 	}{
-		"everything":       {session.Filter{}, [4]int{5, 1, 1, 2}},
-		"a part":           {session.Filter{Show: session.ShowProblems}, [4]int{5, 1, 1, 2}},
-		"a key":            {session.Filter{APIKey: f.scope.APIKey}, [4]int{5, 1, 1, 2}},
-		"another key":      {session.Filter{APIKey: uuid.New()}, [4]int{}},
-		"a word":           {session.Filter{Query: title}, [4]int{5, 1, 1, 2}},
-		"part of a word":   {session.Filter{Query: title[1:]}, [4]int{5, 1, 1, 2}},
-		"an id":            {session.Filter{Query: loss.session.String()[:23]}, [4]int{1, 0, 0, 1}},
-		"of nothing":       {session.Filter{Query: other}, [4]int{}},
-		"what is not read": {session.Filter{Query: title, Masked: true}, [4]int{}},
+		"everything":       {session.Filter{}, [6]int{6, 5, 1, 1, 2, 1}},
+		"a part":           {session.Filter{Show: session.ShowProblems}, [6]int{6, 5, 1, 1, 2, 1}},
+		"a key":            {session.Filter{APIKey: f.scope.APIKey}, [6]int{6, 5, 1, 1, 2, 1}},
+		"another key":      {session.Filter{APIKey: uuid.New()}, [6]int{}},
+		"a word":           {session.Filter{Query: title}, [6]int{6, 5, 1, 1, 2, 1}},
+		"part of a word":   {session.Filter{Query: title[1:]}, [6]int{6, 5, 1, 1, 2, 1}},
+		"an id":            {session.Filter{Query: loss.session.String()[:23]}, [6]int{1, 1, 0, 0, 1, 0}},
+		"of nothing":       {session.Filter{Query: other}, [6]int{}},
+		"what is not read": {session.Filter{Query: title, Masked: true}, [6]int{}},
 	} {
 		counts, err := f.store.Counts(t.Context(), workspace, test.filter)
-		var got [4]int
+		var got [6]int
 		for i, show := range session.Shows() {
 			got[i] = counts.Of[show]
 		}
-		if err != nil || got != test.want || counts.Workspace != 5 || counts.More {
+		if err != nil || got != test.want || counts.Workspace != 6 || counts.More {
 			t.Errorf("%s: %+v (%v), want %v", name, counts, err, test.want)
 		}
+	}
+}
+
+// A question asked again is one more single call. What carries history, or names its session,
+// is a conversation from then on.
+func TestSingleCallsBecomeAConversationWithHistory(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c := f.conversationOf(1)
+	record := func(continued bool) session.Overview {
+		t.Helper()
+		seen := c.seen()
+		seen.Name, seen.Continued = "", continued
+		if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
+			t.Fatal(err)
+		}
+		detail, err := f.store.Session(t.Context(), f.scope.Workspace, c.session)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return detail.Overview
+	}
+	record(false)
+	if got := record(false); !got.Single || got.Exchanges != 2 {
+		t.Errorf("asked twice: single %v, %d requests", got.Single, got.Exchanges)
+	}
+	c.say("an answer", "and on")
+	if got := record(true); got.Single || got.Exchanges != 3 {
+		t.Errorf("gone on with: single %v, %d requests", got.Single, got.Exchanges)
+	}
+	if got := record(false); got.Single {
+		t.Error("the first question again makes a conversation single calls")
 	}
 }
 
@@ -95,7 +130,7 @@ func TestPagesOfManySessionsAreReadAlongAnIndex(t *testing.T) {
 	const after = "AND (last_at, id) < (now() - interval '30 days', '00000000-0000-0000-0000-000000000000')"
 	for narrowed, index := range map[string]string{
 		"": "sessions_last", "AND epochs > 0": "sessions_compressed", "AND client = 'client-3'": "sessions_client", "AND model = 'model-2'": "sessions_model",
-		"AND bridged": "sessions_bridged", "AND (net_microusd < 0 OR failed)": "sessions_problems",
+		"AND bridged": "sessions_bridged", "AND NOT single": "sessions_", "AND single": "sessions_single", "AND (net_microusd < 0 OR failed)": "sessions_problems",
 	} {
 		rows, err := owner.Query(t.Context(), fmt.Sprintf("EXPLAIN SELECT id FROM sessions WHERE workspace_id = '%s' %s %s ORDER BY last_at DESC, id DESC LIMIT 26",
 			f.scope.Workspace, narrowed, after))

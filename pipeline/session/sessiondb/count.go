@@ -14,7 +14,7 @@ import (
 
 // countRow is a row of counts.
 type countRow struct {
-	Everything, Compressed, Bridged, Problems int
+	Everything, Conversations, Compressed, Bridged, Problems, Single int
 
 	Workspace int
 	Looked    int
@@ -45,6 +45,7 @@ func (s *Store) Counts(ctx context.Context, workspace uuid.UUID, filter session.
 	return session.Counts{
 		Of: map[session.Show]int{
 			session.ShowAll: min(row.Everything, session.MostCounted), session.ShowCompressed: min(row.Compressed, session.MostCounted),
+			session.ShowConversations: min(row.Conversations, session.MostCounted), session.ShowSingle: min(row.Single, session.MostCounted),
 			session.ShowBridged: min(row.Bridged, session.MostCounted), session.ShowProblems: min(row.Problems, session.MostCounted),
 		},
 		Workspace: row.Workspace, More: row.Looked == mostLooked,
@@ -72,8 +73,10 @@ func countParts(tx *gorm.DB, workspace uuid.UUID, filter session.Filter, all *go
 		return narrow(tx.Table("sessions").Select("1").Where("workspace_id = ?", workspace), filter, nil).Limit(session.MostCounted)
 	}
 	return tx.Raw(`SELECT (SELECT count(*) FROM (?) a) AS everything, (SELECT count(*) FROM (?) b) AS compressed,
-			(SELECT count(*) FROM (?) c) AS bridged, (SELECT count(*) FROM (?) d) AS problems, (SELECT count(*) FROM (?) e) AS workspace`,
-		part(session.ShowAll), part(session.ShowCompressed), part(session.ShowBridged), part(session.ShowProblems), all)
+			(SELECT count(*) FROM (?) c) AS bridged, (SELECT count(*) FROM (?) d) AS problems, (SELECT count(*) FROM (?) e) AS workspace,
+			(SELECT count(*) FROM (?) f) AS conversations, (SELECT count(*) FROM (?) g) AS single`,
+		part(session.ShowAll), part(session.ShowCompressed), part(session.ShowBridged), part(session.ShowProblems), all,
+		part(session.ShowConversations), part(session.ShowSingle))
 }
 
 // countFound counts what a query finds where it looks.
@@ -89,6 +92,7 @@ func countFound(tx *gorm.DB, look look, filter session.Filter) *gorm.DB {
 	}
 	return tx.Table("(?) AS found", found).Select(strings.Join([]string{
 		"count(*) FILTER (WHERE fits) AS everything", counted(session.ShowCompressed, "compressed"),
-		counted(session.ShowBridged, "bridged"), counted(session.ShowProblems, "problems"), looked + " AS looked",
+		counted(session.ShowBridged, "bridged"), counted(session.ShowProblems, "problems"),
+		counted(session.ShowConversations, "conversations"), counted(session.ShowSingle, "single"), looked + " AS looked",
 	}, ", "))
 }

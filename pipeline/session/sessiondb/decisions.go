@@ -23,14 +23,14 @@ const sqlDecisions = `WITH RECURSIVE line AS (
 		FROM line JOIN lanes p ON p.workspace_id = $1 AND p.id = line.parent_id
 		WHERE line.above > 0
 	), earned AS (
-		SELECT line.maker, e.projection, count(*) AS exchanges, sum(e.net_microusd)::bigint AS realised,
+		SELECT line.maker, e.projection, count(*) AS exchanges, sum(e.net_microusd)::bigint AS realised, count(*) FILTER (WHERE e.reach) AS reach,
 			max(e.predicted_microusd) FILTER (WHERE e.lane_id = line.maker) AS predicted
 		FROM line JOIN exchanges e ON e.workspace_id = $1 AND e.lane_id = line.lane
 			AND e.projection > 0 AND e.projection > line.above AND e.projection <= line.upto
 		GROUP BY line.maker, e.projection
 	)
 	SELECT o.lane_id, o.number, o.reason, o.created_at, o.tokens_before, o.tokens_after,
-		earned.predicted, made.worst, coalesce(earned.realised, 0), coalesce(earned.exchanges, 0)
+		earned.predicted, made.worst, coalesce(earned.realised, 0), coalesce(earned.exchanges, 0), coalesce(earned.reach, 0)
 	FROM lanes l JOIN epochs o ON o.workspace_id = $1 AND o.lane_id = l.id
 		LEFT JOIN earned ON earned.maker = o.lane_id AND earned.projection = o.number
 		LEFT JOIN LATERAL (
@@ -54,7 +54,7 @@ func (s *Store) Decisions(ctx context.Context, workspace, id uuid.UUID) ([]cost.
 			var one cost.Decision
 			var predicted sql.NullInt64
 			err := rows.Scan(&one.Lane, &one.Number, &one.Reason, &one.At, &one.Before, &one.After,
-				&predicted, &one.Worst, &one.Realised, &one.Exchanges)
+				&predicted, &one.Worst, &one.Realised, &one.Exchanges, &one.Reach)
 			if err != nil {
 				return err
 			}

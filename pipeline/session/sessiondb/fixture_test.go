@@ -76,7 +76,7 @@ func (c *client) seen() session.Seen {
 		Scope: c.f.scope, Session: c.session, Lane: c.lane, Name: "run-1", Source: "header",
 		Title: "Fix the parser", Client: "claude-code", Model: "claude-sonnet-4-5",
 		At: time.Now(), Position: len(c.messages), Head: c.chain[len(c.messages)],
-		Exchanges: 1, TokensBefore: 100, TokensAfter: 60, NetMicroUSD: -7,
+		Exchanges: 1, TokensBefore: 100, TokensAfter: 60, NetMicroUSD: -7, Reach: true,
 	}
 	if c.recorded < len(c.messages) {
 		seen.Links = c.chain[c.recorded:]

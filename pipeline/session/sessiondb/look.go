@@ -100,9 +100,11 @@ func narrow(query *gorm.DB, filter session.Filter, after *place) *gorm.DB {
 // shown are the conditions of the parts of a list.
 func shown() map[session.Show]string {
 	return map[session.Show]string{
-		session.ShowCompressed: "epochs > 0",
-		session.ShowBridged:    "bridged",
-		session.ShowProblems:   "(net_microusd < 0 OR failed)",
+		session.ShowConversations: "NOT single",
+		session.ShowCompressed:    "epochs > 0",
+		session.ShowBridged:       "bridged",
+		session.ShowProblems:      "(net_microusd < 0 OR failed)",
+		session.ShowSingle:        "single",
 	}
 }
 

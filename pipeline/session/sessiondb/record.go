@@ -19,13 +19,13 @@ import (
 // writers never wait for each other in a circle.
 const (
 	sqlSessions = `INSERT INTO sessions (workspace_id, id, api_key_id, format, name, source, title, client, model,
-			started_at, last_at, exchanges, tokens_before, tokens_after, net_microusd, upstream)
+			started_at, last_at, exchanges, tokens_before, tokens_after, net_microusd, upstream, reach, continued)
 		SELECT $1, id, api_key_id, format, name, source, title, client, model, started_at, last_at, exchanges,
-			tokens_before, tokens_after, net_microusd, upstream
+			tokens_before, tokens_after, net_microusd, upstream, reach, continued
 		FROM unnest($2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
-			$10::timestamptz[], $11::timestamptz[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::text[])
+			$10::timestamptz[], $11::timestamptz[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::text[], $17::bigint[], $18::boolean[])
 			AS t (id, api_key_id, format, name, source, title, client, model, started_at, last_at, exchanges,
-				tokens_before, tokens_after, net_microusd, upstream)
+				tokens_before, tokens_after, net_microusd, upstream, reach, continued)
 		ON CONFLICT (workspace_id, id) DO UPDATE SET
 			title = CASE WHEN sessions.title = '' THEN excluded.title ELSE sessions.title END,
 			client = CASE WHEN excluded.client = '' OR excluded.last_at < sessions.last_at THEN sessions.client ELSE excluded.client END,
@@ -35,7 +35,9 @@ const (
 			exchanges = sessions.exchanges + excluded.exchanges,
 			tokens_before = sessions.tokens_before + excluded.tokens_before,
 			tokens_after = sessions.tokens_after + excluded.tokens_after,
-			net_microusd = sessions.net_microusd + excluded.net_microusd`
+			net_microusd = sessions.net_microusd + excluded.net_microusd,
+			reach = sessions.reach + excluded.reach,
+			continued = sessions.continued OR excluded.continued`
 	sqlHeads = `INSERT INTO lane_heads (workspace_id, head, lane_id, position, seen_at)
 		SELECT $1, head, lane_id, position, seen_at
 		FROM unnest($2::bytea[], $3::uuid[], $4::int[], $5::timestamptz[]) AS t (head, lane_id, position, seen_at)
@@ -94,6 +96,7 @@ type sessionRow struct {
 	tokensBefore int64
 	tokensAfter  int64
 	net          int64
+	reached      int64
 }
 
 func recordSessions(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
@@ -101,8 +104,9 @@ func recordSessions(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error
 		ids, keys                                     []uuid.UUID
 		formats, names, sources, titles, clients, llm []string
 		upstreams                                     []string
+		continued                                     []bool
 		started, last                                 []time.Time
-		exchanges, before, after, net                 []int64
+		exchanges, before, after, net, reached        []int64
 	)
 	for _, row := range sessionRows(seen) {
 		ids, keys = append(ids, row.Session), append(keys, row.Scope.APIKey)
@@ -111,11 +115,12 @@ func recordSessions(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error
 		sources, titles = append(sources, storable(row.Source)), append(titles, storable(row.Title))
 		clients, llm = append(clients, storable(row.Client)), append(llm, storable(row.Model))
 		started, last = append(started, row.started), append(last, row.At)
-		exchanges, net = append(exchanges, row.exchanges), append(net, row.net)
+		exchanges, net, reached = append(exchanges, row.exchanges), append(net, row.net), append(reached, row.reached)
+		continued = append(continued, row.Continued)
 		before, after = append(before, row.tokensBefore), append(after, row.tokensAfter)
 	}
 	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlSessions, workspace, ids, keys,
-		formats, names, sources, titles, clients, llm, started, last, exchanges, before, after, net, upstreams)
+		formats, names, sources, titles, clients, llm, started, last, exchanges, before, after, net, upstreams, reached, continued)
 	return err
 }
 
@@ -137,10 +142,14 @@ func sessionRows(seen []session.Seen) []sessionRow {
 			row.Client, row.Model = cmp.Or(one.Client, row.Client), cmp.Or(one.Model, row.Model)
 		}
 		row.Title = cmp.Or(row.Title, one.Title)
+		row.Continued = row.Continued || one.Continued
 		row.exchanges += int64(one.Exchanges)
 		row.tokensBefore += int64(one.TokensBefore)
 		row.tokensAfter += int64(one.TokensAfter)
 		row.net += one.NetMicroUSD
+		if one.Reach {
+			row.reached++
+		}
 	}
 	return sorted(byID, func(a, b *sessionRow) int { return bytes.Compare(a.Session[:], b.Session[:]) })
 }

@@ -138,7 +138,7 @@ func TestRecordingAgainStoresNothingTwice(t *testing.T) {
 		}
 	}
 	detail, err := f.store.Session(t.Context(), f.scope.Workspace, c.session)
-	if err != nil || detail.Exchanges != 6 || detail.TokensBefore != 600 || detail.TokensAfter != 360 || detail.NetMicroUSD != -42 {
+	if err != nil || detail.Exchanges != 6 || detail.TokensBefore != 600 || detail.TokensAfter != 360 || detail.NetMicroUSD != -42 || detail.Reach != 6 {
 		t.Errorf("counts are %+v, %v", detail.Overview, err)
 	}
 }
