@@ -110,6 +110,47 @@ func joinLanes(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) (*joins, e
 	return j, nil
 }
 
+// recordParts is record for exchanges of which several may open lanes that begin alike: each
+// such lane has to see what is recorded of those before it.
+func (s *Store) recordParts(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
+	var keys []int64
+	var starts []int
+	begun, opened := make(map[conversation.Hash]bool), make(map[uuid.UUID]bool)
+	for i := range seen {
+		one := &seen[i]
+		if opened[one.Lane] || !isOpening(one) {
+			continue
+		}
+		opened[one.Lane] = true
+		if keys = append(keys, beginningKey(workspace, one.Links[1])); begun[one.Links[1]] {
+			starts = append(starts, i)
+		}
+		begun[one.Links[1]] = true
+	}
+	if len(starts) > 0 { // all locks come before the rows of the first part
+		if err := lockBeginnings(tx, keys); err != nil {
+			return err
+		}
+	}
+	from := 0
+	for _, to := range append(starts, len(seen)) {
+		if err := s.record(tx, workspace, seen[from:to]); err != nil {
+			return err
+		}
+		from = to
+	}
+	return nil
+}
+
+// lockBeginnings has others that record lanes which begin alike wait.
+func lockBeginnings(tx *gorm.DB, keys []int64) error {
+	slices.Sort(keys)
+	if _, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlLockBeginnings, slices.Compact(keys)); err != nil {
+		return fmt.Errorf("wait for lanes that begin alike: %w", err)
+	}
+	return nil
+}
+
 // known reads which lanes of the exchanges have joined others before.
 func (j *joins) known(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
 	var lanes []uuid.UUID
@@ -173,8 +214,7 @@ func (j *joins) find(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) erro
 	if len(places) == 0 {
 		return nil
 	}
-	slices.Sort(keys)
-	if _, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlLockBeginnings, slices.Compact(keys)); err != nil {
+	if err := lockBeginnings(tx, keys); err != nil {
 		return err
 	}
 	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlOnTheWay, workspace, places, lanes, kinds, heads, answers, said)
