@@ -166,7 +166,7 @@ func (r *Recorder) recordKept(ctx context.Context, workspace uuid.UUID, what kep
 			if err := r.sessions.Record(ctx, workspace, seen); err != nil {
 				return err
 			}
-			exchange.Lane = seen[0].Lane
+			exchange.Session, exchange.Lane = seen[0].Session, seen[0].Lane
 		}
 		return r.usage.RecordExchanges(ctx, workspace, []tenants.Exchange{exchange})
 	})

@@ -319,7 +319,7 @@ func (r *Recorder) record(ctx context.Context, workspace uuid.UUID, jobs []job) 
 			return err
 		}
 		for exchange, place := range of {
-			exchanges[exchange].Lane = seen[place].Lane
+			exchanges[exchange].Session, exchanges[exchange].Lane = seen[place].Session, seen[place].Lane
 		}
 		return r.usage.RecordExchanges(ctx, workspace, exchanges)
 	})

@@ -31,3 +31,15 @@ func (s *Seen) MoveTo(lane, parent uuid.UUID, forkAt, inherited, taken int) {
 func (s *Seen) Fork(inherited, taken int) {
 	s.MoveTo(forkID(s.Lane, cmp.Or(s.Kind, Main), s.Head), s.Lane, s.First(), inherited, taken)
 }
+
+// Skip leaves out the entries before a message, which the archive has.
+func (s *Seen) Skip(messages int) {
+	skipped := min(messages-s.First(), len(s.Entries))
+	if skipped <= 0 {
+		return
+	}
+	s.Entries = s.Entries[skipped:]
+	if s.Links = s.Links[min(skipped, len(s.Links)):]; len(s.Entries) == 0 {
+		s.Links = nil
+	}
+}

@@ -1,6 +1,7 @@
 package sessiondb_test
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -57,6 +58,7 @@ type client struct {
 	messages [][]byte
 	chain    []conversation.Hash // chain[i] is the link after i messages
 	recorded int                 // messages that an exchange has named
+	named    bool                // the session has a name of its own
 }
 
 func (f *fixture) newClient() *client {
@@ -83,11 +85,19 @@ func (c *client) seen() session.Seen {
 	}
 	for i := c.recorded; i < len(c.messages); i++ {
 		seen.Entries = append(seen.Entries, archive.Entry{
-			Index: i, Hash: sha256.Sum256(c.messages[i]), Role: conversation.User, Tokens: 5, Raw: c.messages[i], Size: len(c.messages[i]),
+			Index: i, Hash: sha256.Sum256(c.messages[i]), Role: roleOf(c.messages[i]), Tokens: 5, Raw: c.messages[i], Size: len(c.messages[i]),
 		})
 	}
 	c.recorded = len(c.messages)
 	return seen
+}
+
+// roleOf returns who says a message: the user, where it does not say.
+func roleOf(message []byte) conversation.Role {
+	if bytes.Contains(message, []byte(`"role":"assistant"`)) {
+		return conversation.Assistant
+	}
+	return conversation.User
 }
 
 func (c *client) record(t *testing.T) {

@@ -46,8 +46,12 @@ const (
 )
 
 // record stores what exchanges added inside a transaction. It moves those, in place, that do
-// not continue their lane: see leaveStrays.
+// not continue their lane, or whose lane is part of another one: see leaveStrays and joinLanes.
 func (s *Store) record(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
+	joined, err := joinLanes(tx, workspace, seen)
+	if err != nil {
+		return fmt.Errorf("join lanes: %w", err)
+	}
 	if err := recordSessions(tx, workspace, seen); err != nil {
 		return fmt.Errorf("sessions: %w", err)
 	}
@@ -59,6 +63,9 @@ func (s *Store) record(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) er
 	}
 	if err := recordHeads(tx, workspace, seen); err != nil {
 		return fmt.Errorf("heads: %w", err)
+	}
+	if err := joined.keep(tx, workspace, seen); err != nil {
+		return err
 	}
 	if err := s.recordAhead(tx, workspace, seen); err != nil {
 		return fmt.Errorf("epochs to plan: %w", err)

@@ -236,7 +236,7 @@ func (s *Store) Record(ctx context.Context, workspace uuid.UUID, seen []session.
 	err := s.archive.Prepare(ctx, workspace)
 	if err == nil {
 		err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-			return s.record(tx, workspace, seen)
+			return s.recordParts(tx, workspace, seen)
 		})
 	}
 	if err != nil {

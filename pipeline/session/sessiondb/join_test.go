@@ -1,0 +1,125 @@
+package sessiondb_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/session"
+)
+
+// talk has the user and a model say some words in turn: those in capitals are answers.
+func (c *client) talk(words ...string) {
+	for _, word := range words {
+		role := "user"
+		if word >= "A" && word <= "Z" {
+			role = "assistant"
+		}
+		c.say(fmt.Sprintf(`{"role":"%s","content":"%s"}`, role, word))
+	}
+}
+
+// apart returns the client as a process knows it that has heard of nothing: it opens a lane of
+// its own, for another session unless that has a name.
+func (c *client) apart(messages int) *client {
+	other := *c
+	other.messages, other.chain, other.recorded = slices.Clone(c.messages[:messages]), slices.Clone(c.chain[:messages+1]), 0
+	other.lane = uuid.New()
+	if !c.named {
+		other.session = uuid.New()
+	}
+	return &other
+}
+
+// sums is what lists show of a workspace's sessions.
+type sums struct{ sessions, lanes, exchanges, before, after, net int }
+
+func (f *fixture) sums(t *testing.T) (all sums) {
+	t.Helper()
+	err := f.door.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
+		row := tx.Raw(`SELECT count(*), (SELECT count(*) FROM lanes), sum(exchanges), sum(tokens_before), sum(tokens_after), sum(net_microusd) FROM sessions`).Row()
+		return row.Scan(&all.sessions, &all.lanes, &all.exchanges, &all.before, &all.after, &all.net)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func sumsOf(sessions, lanes, exchanges int) sums {
+	return sums{sessions: sessions, lanes: lanes, exchanges: exchanges, before: 100 * exchanges, after: 60 * exchanges, net: -7 * exchanges}
+}
+
+// Two processes that cannot tell each other of a session open a lane each. Whichever is recorded
+// first, the other joins it, with all that follows, and nothing of the second stays.
+func TestLaneOfAProcessThatCouldNotHearOfASessionJoinsIt(t *testing.T) {
+	t.Parallel()
+	for _, named := range []bool{true, false} {
+		for order, name := range []string{"the beginning is recorded first", "the rest is recorded first"} {
+			for _, announced := range []bool{true, false} {
+				t.Run(fmt.Sprintf("named %v, %s, announced %v", named, name, announced), func(t *testing.T) {
+					t.Parallel()
+					f := setup(t)
+					c := f.newClient()
+					c.named = named
+					c.talk("a")
+					whole := *c
+					whole.talk("B", "c", "D", "e")
+					other := whole.apart(3)
+					first, second := c.seen(), other.seen()
+					if !named {
+						first.Name, second.Name = "", ""
+					}
+					second.At = first.At.Add(time.Second)
+					if announced {
+						for _, one := range []session.Seen{second, first} {
+							if err := f.store.Announce(t.Context(), f.scope.Workspace, []session.Seen{one}); err != nil {
+								t.Fatal(err)
+							}
+						}
+					}
+					both := []session.Seen{first, second}
+					if order == 1 {
+						slices.Reverse(both)
+					}
+					for i := range both {
+						if err := f.store.Record(t.Context(), f.scope.Workspace, both[i:i+1]); err != nil {
+							t.Fatal(err)
+						}
+					}
+					into := both[0].Lane
+					if both[1].Lane != into || both[1].Session != both[0].Session {
+						t.Errorf("recorded in lanes %s and %s of %s and %s", into, both[1].Lane, both[0].Session, both[1].Session)
+					}
+					// Each process goes on in the lane that it remembers.
+					c.messages, c.chain = whole.messages[:3], whole.chain[:4]
+					other.messages, other.chain = whole.messages, whole.chain
+					for _, later := range []*client{c, other} {
+						seen := later.seen()
+						if err := f.store.Announce(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
+							t.Fatal(err)
+						}
+						recorded := []session.Seen{seen}
+						if err := f.store.Record(t.Context(), f.scope.Workspace, recorded); err != nil {
+							t.Fatal(err)
+						}
+						if recorded[0].Lane != into || recorded[0].Session != both[0].Session {
+							t.Errorf("a later request is recorded in lane %s of %s, want %s", recorded[0].Lane, recorded[0].Session, into)
+						}
+					}
+					if found := whole.find(t); found.Lane != into || found.Match != 5 || found.Archived != 5 {
+						t.Errorf("the session goes on in lane %s at %d of %d, want %s at 5", found.Lane, found.Match, found.Archived, into)
+					}
+					whole.whole(t, into)
+					if got, want := f.sums(t), sumsOf(1, 1, 4); got != want {
+						t.Errorf("%+v, want %+v", got, want)
+					}
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package sessiondb
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+)
+
+const (
+	sqlJoin = `INSERT INTO joined_lanes (workspace_id, lane_id, into_id)
+		SELECT $1, lane, into_lane FROM unnest($2::uuid[], $3::uuid[]) AS t (lane, into_lane)
+		ON CONFLICT DO NOTHING`
+	sqlClaim = `INSERT INTO lane_heads (workspace_id, head, lane_id, position, seen_at)
+		SELECT $1, head, lane_id, position, seen_at
+		FROM unnest($2::bytea[], $3::uuid[], $4::int[], $5::timestamptz[]) AS t (head, lane_id, position, seen_at)
+		ON CONFLICT DO NOTHING`
+	// What was announced of a lane that has joined another one becomes that one's, as far as
+	// it may lie on its history. Rows that somebody else holds are left to the next record.
+	sqlReclaim = `UPDATE lane_heads h SET lane_id = t.into_lane FROM unnest($2::uuid[], $3::uuid[]) AS t (lane, into_lane)
+		WHERE h.workspace_id = $1 AND h.head = ANY (ARRAY(
+			SELECT head FROM lane_heads WHERE workspace_id = $1 AND lane_id = ANY($2::uuid[]) ORDER BY head FOR NO KEY UPDATE SKIP LOCKED
+		)) AND h.lane_id = t.lane AND NOT EXISTS (
+			SELECT FROM lane_heads o WHERE o.workspace_id = $1 AND o.lane_id = t.into_lane AND o.position >= h.position
+		)`
+	sqlClearLanes = `DELETE FROM lanes WHERE workspace_id = $1 AND id = ANY (ARRAY(
+			SELECT id FROM lanes l WHERE workspace_id = $1 AND id = ANY($2::uuid[])
+				AND NOT EXISTS (SELECT FROM archive_entries WHERE workspace_id = $1 AND lane_id = l.id)
+				AND NOT EXISTS (SELECT FROM exchanges WHERE workspace_id = $1 AND lane_id = l.id)
+				AND NOT EXISTS (SELECT FROM epochs WHERE workspace_id = $1 AND lane_id = l.id)
+				AND NOT EXISTS (SELECT FROM lane_inserts WHERE workspace_id = $1 AND lane_id = l.id)
+				AND NOT EXISTS (SELECT FROM lanes f WHERE f.workspace_id = $1 AND f.session_id = l.session_id AND f.parent_id = l.id)
+			FOR UPDATE SKIP LOCKED
+		))`
+	sqlClearSessions = `DELETE FROM sessions WHERE workspace_id = $1 AND id = ANY (ARRAY(
+			SELECT id FROM sessions s WHERE workspace_id = $1 AND id = ANY($2::uuid[]) AND exchanges = 0
+				AND NOT EXISTS (SELECT FROM lanes WHERE workspace_id = $1 AND session_id = s.id)
+				AND NOT EXISTS (SELECT FROM exchanges WHERE workspace_id = $1 AND session_id = s.id)
+			FOR UPDATE SKIP LOCKED
+		))`
+)
+
+// beginningKey names what histories with a first message have to be recorded under one by one.
+func beginningKey(workspace uuid.UUID, first conversation.Hash) int64 {
+	return int64(binary.BigEndian.Uint64(first[:]) ^ binary.BigEndian.Uint64(workspace[8:])) //nolint:gosec // any number does
+}
+
+// keep stores which lanes have joined others and where the requests of opened lanes have ended
+// before, and removes lanes and sessions that hold nothing any more. The exchanges of seen have
+// been moved to the lanes that they belong to.
+func (j *joins) keep(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
+	if err := j.claim(tx, workspace, seen); err != nil {
+		return fmt.Errorf("ends of requests: %w", err)
+	}
+	if len(j.left) == 0 {
+		return nil
+	}
+	var lanes, into, sessions []uuid.UUID
+	for lane, session := range j.left {
+		lanes, sessions = append(lanes, lane), append(sessions, session)
+	}
+	slices.SortFunc(lanes, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
+	lanes = slices.DeleteFunc(lanes, func(lane uuid.UUID) bool { _, joined := j.into[lane]; return !joined })
+	for _, lane := range lanes {
+		into = append(into, j.into[lane].lane)
+	}
+	pool, ctx := tx.Statement.ConnPool, tx.Statement.Context
+	for _, statement := range []string{sqlJoin, sqlReclaim} {
+		if _, err := pool.ExecContext(ctx, statement, workspace, lanes, into); err != nil {
+			return fmt.Errorf("join lanes: %w", err)
+		}
+	}
+	if _, err := pool.ExecContext(ctx, sqlClearLanes, workspace, lanes); err != nil {
+		return fmt.Errorf("remove lanes that have joined others: %w", err)
+	}
+	if _, err := pool.ExecContext(ctx, sqlClearSessions, workspace, sessions); err != nil {
+		return fmt.Errorf("remove sessions without a lane: %w", err)
+	}
+	return nil
+}
+
+// claim stores where the requests of histories that a lane was opened with have ended before:
+// what is recorded of them later finds the lane there.
+func (j *joins) claim(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
+	var (
+		heads     [][]byte
+		lanes     []uuid.UUID
+		positions []int
+		times     []time.Time
+	)
+	for _, place := range slices.Sorted(maps.Keys(j.claims)) {
+		one := &seen[place]
+		for _, known := range j.claims[place] {
+			if one.Parent == uuid.Nil || known.position > one.ForkAt { // else it is its parent's
+				heads, lanes = append(heads, known.link[:]), append(lanes, one.Lane)
+				positions, times = append(positions, known.position), append(times, one.At)
+			}
+		}
+	}
+	if len(heads) == 0 {
+		return nil
+	}
+	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlClaim, workspace, heads, lanes, positions, times)
+	return err
+}
