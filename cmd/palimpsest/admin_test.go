@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -80,6 +81,33 @@ func TestStoppedProgramTakesRequestsForTheDrainDelay(t *testing.T) {
 	<-stopped
 	if !isClosed(t.Context(), i.program.addr()) {
 		t.Error("connections are still taken")
+	}
+}
+
+// S23: streams that go on past the drain timeout are cut, so the program ends.
+func TestStreamsAreCutAtTheEndOfTheDrainTimeout(t *testing.T) {
+	t.Parallel()
+	i := start(t, providertest.Config{})
+	open := i.tenant("endless").hold()
+	i.program.config.DrainTimeout = time.Millisecond
+	stopped := make(chan struct{})
+	go func() {
+		i.program.stop(context.WithoutCancel(t.Context()))
+		close(stopped)
+	}()
+	i.until(func() bool {
+		select {
+		case <-stopped:
+			return true
+		default:
+			return false
+		}
+	})
+	for n, stream := range open.streams {
+		if rest, err := io.ReadAll(stream); err == nil || len(rest) > 0 {
+			t.Errorf("stream %d ends with %q, %v", n, rest, err)
+		}
+		_ = stream.Close()
 	}
 }
 
