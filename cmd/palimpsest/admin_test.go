@@ -99,7 +99,7 @@ func TestStoppedProgramTakesRequestsForTheDrainDelay(t *testing.T) {
 	}
 }
 
-// stops stops the program, and fails where that does not come to an end.
+// stops has the program stop, and fails if it does not end.
 func (i *instance) stops() {
 	i.t.Helper()
 	stopped := make(chan struct{})
