@@ -105,29 +105,29 @@ func entriesSize(entries []archive.Entry) int {
 	return size
 }
 
-// decode reads what encode wrote. The entries may also be part of the request, as the version
+// readKept reads what encode wrote. The entries may also be part of the request, as the version
 // before wrote them.
-func (k *kept) decode(plain []byte) error {
+func readKept(plain []byte) (k kept, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(plain))
-	if err := decoder.Decode(k); err != nil { //nolint:musttag // as it was written
-		return err
+	if err := decoder.Decode(&k); err != nil { //nolint:musttag // as it was written
+		return kept{}, err
 	}
 	for k.Request != nil && decoder.More() {
 		var entry archive.Entry
 		if err := decoder.Decode(&entry); err != nil { //nolint:musttag // as it was written
-			return err
+			return kept{}, err
 		}
 		k.Request.Entries = append(k.Request.Entries, entry)
 	}
-	return nil
+	return k, nil
 }
 
 // Replay records what the local disk holds of exchanges that could not be recorded, or whose
 // process was killed.
 func (r *Recorder) Replay(ctx context.Context) {
 	r.spool.Replay(ctx, func(ctx context.Context, workspace uuid.UUID, plain []byte) error {
-		var what kept
-		if err := what.decode(plain); err != nil {
+		what, err := readKept(plain)
+		if err != nil {
 			r.log.ErrorContext(ctx, "an exchange on the local disk cannot be read", "workspace", workspace, "error", err)
 			return nil
 		}

@@ -2,6 +2,7 @@ package billing_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,12 +45,12 @@ func TestOnlyUsageBetweenBothEndsOfMeteringIsTold(t *testing.T) {
 	if err := b.store.CutEvents(t.Context(), b.workspace.ID); err != nil {
 		t.Fatal(err)
 	}
-	got := ""
+	var got strings.Builder
 	for _, event := range b.unsent(t) {
-		got += fmt.Sprintf("%s %s %d, ", event.Customer, event.At.Format("15:04"), event.Exchanges)
+		fmt.Fprintf(&got, "%s %s %d, ", event.Customer, event.At.Format("15:04"), event.Exchanges)
 	}
-	if want := "cus_1 12:00 5, cus_1 13:00 6, "; got != want {
-		t.Errorf("told %s\nwant %s", got, want)
+	if want := "cus_1 12:00 5, cus_1 13:00 6, "; got.String() != want {
+		t.Errorf("told %s\nwant %s", got.String(), want)
 	}
 }
 

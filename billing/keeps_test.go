@@ -130,8 +130,8 @@ func TestRestraintIsToldToOtherReplicas(t *testing.T) {
 	}
 }
 
-// A state that was read earlier, or under the same number, changes nothing that is kept. A new one
-// has the workspace looked at at once.
+// A state that was read earlier, or under the same number, changes nothing that is kept. After a
+// new one the workspace is due immediately.
 func TestOnlyNewerReadingsAreKept(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -149,7 +149,7 @@ func TestCallersChangeNothingTheyMayNotWhateverTheySend(t *testing.T) {
 				t.Errorf("%s leads %s to %s with %d", name, caller.name, page.Path, page.Status)
 			}
 			if route.Method == http.MethodPost && strings.Contains(page.Path, "next=") {
-				t.Errorf("%s leads %s back to what is no page: %s", name, caller.name, page.Path)
+				t.Errorf("%s leads %s back to an address without a page: %s", name, caller.name, page.Path)
 			}
 			if strings.Contains(page.HTML, "question from ant") || caller.led != "" && strings.Contains(page.HTML, "laptop") {
 				t.Errorf("%s shows %s something of the workspace", name, caller.name)

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,6 +36,14 @@ func (i *instance) readiness() readiness {
 	return is
 }
 
+// metrics returns what /metrics answers.
+func (i *instance) metrics() string {
+	i.t.Helper()
+	recorded := httptest.NewRecorder()
+	i.program.admin.Handler.ServeHTTP(recorded, httptest.NewRequestWithContext(i.t.Context(), http.MethodGet, "/metrics", nil))
+	return recorded.Body.String()
+}
+
 // A database that is away takes no replica out: each can proxy without it, and says how the
 // database is beside.
 func TestReplicaIsReadyWithoutItsDatabase(t *testing.T) {
@@ -51,8 +61,14 @@ func TestReplicaIsReadyWithoutItsDatabase(t *testing.T) {
 		}
 		return is.Database == "down"
 	})
+	if !strings.Contains(i.metrics(), "\npalimpsest_database_up 0\n") {
+		t.Errorf("without its database: %s", i.metrics())
+	}
 	pair.Promote(t)
 	i.until(func() bool { return i.readiness().Database == "up" })
+	if !strings.Contains(i.metrics(), "\npalimpsest_database_up 1\n") {
+		t.Error("the metric does not say that the database is back")
+	}
 }
 
 // A program that is told to stop says that it is not ready, and takes requests until the
@@ -82,6 +98,65 @@ func TestStoppedProgramTakesRequestsForTheDrainDelay(t *testing.T) {
 	<-stopped
 	if !isClosed(t.Context(), i.program.addr()) {
 		t.Error("connections are still taken")
+	}
+}
+
+// stops has the program stop, and fails if it does not end.
+func (i *instance) stops() {
+	i.t.Helper()
+	stopped := make(chan struct{})
+	go func() {
+		i.program.stop(context.WithoutCancel(i.t.Context()))
+		close(stopped)
+	}()
+	i.until(func() bool {
+		select {
+		case <-stopped:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+// S23: the streams of open pages, which have no end, end when the program is stopped.
+func TestStoppedProgramEndsTheStreamsOfPages(t *testing.T) {
+	t.Parallel()
+	i := start(t, providertest.Config{})
+	w := i.tenant("pages")
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url("/live"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cookie := range w.cookies {
+		request.AddCookie(cookie)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if kind := response.Header.Get("Content-Type"); kind != "text/event-stream" {
+		t.Fatalf("status %d, %s", response.StatusCode, kind)
+	}
+	i.stops()
+	if rest, err := io.ReadAll(response.Body); err != nil || strings.Contains(string(rest), "event: end") {
+		t.Errorf("the stream ends with %q, %v", rest, err)
+	}
+}
+
+// S23: streams that go on past the drain timeout are cut, so the program ends.
+func TestStreamsAreCutAtTheEndOfTheDrainTimeout(t *testing.T) {
+	t.Parallel()
+	i := start(t, providertest.Config{})
+	open := i.tenant("endless").hold()
+	i.program.config.DrainTimeout = time.Millisecond
+	i.stops()
+	for n, stream := range open.streams {
+		if rest, err := io.ReadAll(stream); err == nil || len(rest) > 0 {
+			t.Errorf("stream %d ends with %q, %v", n, rest, err)
+		}
+		_ = stream.Close()
 	}
 }
 

@@ -10,10 +10,10 @@ func TestTurnIsClosedIfEachCallHasItsOneResult(t *testing.T) {
 	t.Parallel()
 	for blocks, want := range map[string]bool{
 		"": true, "text": true, "c1 r1": true, "c1 c2 r2 r1": true, "r1 c1": true, "c1 text | text r1": true,
-		"c1": false, "r1": false, "c1 r2": false, "c1 c1 r1 r1": false, "c1 c2 r1 r1": false, "c1 c1 r1 r2": false, "c1 r1 | r1": false, "c1 r1 | c2": false,
+		"c1": false, "r1": false, "c1 r2": false, "c1 text c1 r1 text r1": false, "c1 c2 r1 text r1": false, "c1 text c1 r1 r2": false, "c1 r1 | r1": false, "c1 r1 | c2": false,
 	} {
 		messages := []conversation.Message{{}}
-		for i := 0; i < len(blocks); i++ {
+		for i := range len(blocks) {
 			last := &messages[len(messages)-1]
 			switch blocks[i] {
 			case '|':
