@@ -123,3 +123,80 @@ func TestLaneOfAProcessThatCouldNotHearOfASessionJoinsIt(t *testing.T) {
 		}
 	}
 }
+
+// A client that goes back and says something else has a fork, though the two processes that serve
+// it have heard nothing of each other.
+func TestHistoriesThatDifferStayForks(t *testing.T) {
+	t.Parallel()
+	for _, named := range []bool{true, false} {
+		f := setup(t)
+		c := f.newClient()
+		c.named = named
+		c.talk("a", "B", "c", "D", "e")
+		other := c.apart(3)
+		other.talk("X", "y")
+		for _, one := range []*client{c, other} {
+			seen := []session.Seen{one.seen()}
+			if !named {
+				seen[0].Name = ""
+			}
+			if err := f.store.Record(t.Context(), f.scope.Workspace, seen); err != nil {
+				t.Fatal(err)
+			}
+			one.whole(t, seen[0].Lane)
+			if one == other && (seen[0].Lane == c.lane || seen[0].Parent != c.lane || seen[0].ForkAt != 3 || seen[0].Session != c.session) {
+				t.Errorf("the other history is lane %s, a fork of %s at %d in session %s", seen[0].Lane, seen[0].Parent, seen[0].ForkAt, seen[0].Session)
+			}
+		}
+		c.whole(t, c.lane)
+		if got, want := f.sums(t), sumsOf(1, 2, 2); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+}
+
+// Runs without a name that begin with the same words are sessions of their own.
+func TestRunsThatBeginAlikeStayApart(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c := f.newClient()
+	c.talk("a")
+	for range 3 {
+		seen := c.apart(1).seen()
+		seen.Name = ""
+		if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := f.sums(t), sumsOf(3, 3, 3); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// Of processes that record the two parts of a session at once, one sees what the other does.
+func TestLanesThatAreRecordedAtOnceAreJoined(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	const rounds = 20
+	for range rounds {
+		c := f.newClient()
+		c.talk("a", "B", "c", "D", "e")
+		first := c.apart(3)
+		parts, failures := [][]session.Seen{{first.seen()}, {c.seen()}}, make(chan error)
+		for i := range parts {
+			parts[i][0].Name = ""
+			go func() { failures <- f.store.Record(t.Context(), f.scope.Workspace, parts[i]) }()
+		}
+		for range parts {
+			if err := <-failures; err != nil {
+				t.Fatal(err)
+			}
+		}
+		if parts[0][0].Lane != parts[1][0].Lane {
+			t.Errorf("recorded in lanes %s and %s", parts[0][0].Lane, parts[1][0].Lane)
+		}
+	}
+	if got, want := f.sums(t), sumsOf(rounds, rounds, 2*rounds); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
