@@ -20,7 +20,7 @@ const (
 		FROM joined_lanes j JOIN lanes l ON l.workspace_id = $1 AND l.id = j.into_id
 		WHERE j.workspace_id = $1 AND j.lane_id = ANY($2::uuid[])`
 	// Of two processes that record lanes which begin alike, one sees what the other has
-	// recorded. Nobody waits for such a lock who holds a row.
+	// recorded. A transaction takes these locks before it locks rows.
 	sqlLockBeginnings = `SELECT pg_advisory_xact_lock(key) FROM unnest($1::bigint[]) AS key`
 	// The lanes with ends that lie on the histories of exchanges of other lanes, the furthest
 	// along first, and what tells which of the two is a part of the other.
@@ -53,7 +53,7 @@ type onTheWay struct {
 	place    int       // of the exchange
 	opens    bool      // it is the first of its lane that is recorded with these
 	furthest bool      // no other lane has an end further along
-	answer   int       // place of the first answer among the messages of the exchange; -1: there is none
+	answer   int       // place of the first answer among the messages of the exchange, or -1
 	met      int       // messages up to that end
 	tip      int       // messages of the lane's request that went furthest
 	created  time.Time // when the lane's first request came
@@ -335,7 +335,7 @@ func isOpening(one *session.Seen) bool {
 }
 
 // endsOf returns where earlier requests of an exchange's history have ended, as far as its
-// entries tell, and the place of the first answer among them; -1 if there is none.
+// entries tell, and the place of the first answer among them, or -1.
 func endsOf(one *session.Seen) (ends []end, answer int) {
 	answer = -1
 	if len(one.Links) == 0 {

@@ -99,7 +99,7 @@ func (r *replica) record(t *testing.T, scope session.Scope, count int, hear func
 // grow have the lanes and counts in the end that one replica gives them, with every message.
 func TestReplicasThatHearLittleEndUpWithTheLanesOfOne(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(60) {
+	for seed := range uint64(16) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			one, three := playOn(t, seed, 1), playOn(t, seed, 3)

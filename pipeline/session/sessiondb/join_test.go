@@ -200,3 +200,65 @@ func TestLanesThatAreRecordedAtOnceAreJoined(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
+
+// Two lanes that are both recorded before anything tells that they are one become one with the
+// request that does, with the requests and counts of both.
+func TestRecordedLanesOfOneSessionBecomeOne(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	whole := f.newClient()
+	whole.talk("a", "B", "c", "D", "e", "F", "g")
+	first, second := whole.apart(1), whole.apart(5)
+	record := func(c *client, position int) session.Seen {
+		c.messages, c.chain = whole.messages[:position], whole.chain[:position+1]
+		seen := []session.Seen{c.seen()}
+		seen[0].Name, seen[0].At = "", seen[0].At.Add(time.Duration(position)*time.Second)
+		if err := f.store.Record(t.Context(), f.scope.Workspace, seen); err != nil {
+			t.Fatal(err)
+		}
+		return seen[0]
+	}
+	record(first, 1)
+	// The first process has announced a later request: the end that both have in common tells
+	// nothing of whose answer followed.
+	announced := whole.apart(7)
+	announced.lane, announced.session = first.lane, first.session
+	if err := f.store.Announce(t.Context(), f.scope.Workspace, []session.Seen{announced.seen()}); err != nil {
+		t.Fatal(err)
+	}
+	f.exec(t, "UPDATE lanes SET position = 7 WHERE id = ?", first.lane)
+	if other := record(second, 5); other.Lane != second.lane {
+		t.Fatalf("the second lane is recorded in %s", other.Lane)
+	}
+	f.exec(t, `INSERT INTO exchanges (workspace_id, id, at, session_id, lane_id, api_key_id, provider, endpoint, model, client, class, stream, status,
+			position, compression, tokens_before, tokens_after, window_tokens, level_0, level_1, level_2, level_3,
+			input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, net_microusd, overhead_us, ttfb_us, duration_us, attempts)
+		SELECT workspace_id, gen_random_uuid(), now(), session_id, id, gen_random_uuid(), 'anthropic', '/v1/messages', '', '', '', false, 200,
+			5, 'none', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1 FROM lanes WHERE id = ?`, second.lane)
+	if last := record(first, 7); last.Lane != first.lane {
+		t.Errorf("the request that tells is recorded in %s, want %s", last.Lane, first.lane)
+	}
+	whole.whole(t, first.lane)
+	if got, want := f.sums(t), sumsOf(1, 1, 3); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	var moved int
+	err := f.door.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
+		return tx.Raw("SELECT count(*) FROM exchanges WHERE lane_id = ? AND session_id = ?", first.lane, first.session).Scan(&moved).Error
+	})
+	if err != nil || moved != 1 {
+		t.Errorf("%d exchanges have moved (%v), want 1", moved, err)
+	}
+	if later := record(second, 7); later.Lane != first.lane {
+		t.Errorf("a later request of the second lane is recorded in %s, want %s", later.Lane, first.lane)
+	}
+}
+
+// exec changes rows of the workspace.
+func (f *fixture) exec(t *testing.T, statement string, values ...any) {
+	t.Helper()
+	err := f.door.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error { return tx.Exec(statement, values...).Error })
+	if err != nil {
+		t.Fatal(err)
+	}
+}
