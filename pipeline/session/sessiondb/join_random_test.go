@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -100,7 +101,7 @@ func (r *replica) record(t *testing.T, scope session.Scope, count int, hear func
 func TestReplicasThatHearLittleEndUpWithTheLanesOfOne(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(16) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			one, three := playOn(t, seed, 1), playOn(t, seed, 3)
 			if one != three {
@@ -151,7 +152,7 @@ func playOn(t *testing.T, seed uint64, count int) sums {
 	}
 	for of, messages := range said {
 		if len(messages) > 0 {
-			f.isWhole(t, fmt.Sprint(of), messages)
+			f.isWhole(t, strconv.Itoa(of), messages)
 		}
 	}
 	return f.sums(t)
