@@ -284,6 +284,7 @@ func fill(t *testing.T, b bundle) {
 		"INSERT INTO pattern_uses (workspace_id, pattern_id, lane_id, outcome, at) VALUES ($1, $2, $3, 'success', now())",
 		"INSERT INTO pattern_lanes (workspace_id, lane_id, last_at) VALUES ($1, $3, now())",
 		"INSERT INTO lane_pins (workspace_id, lane_id, message, pinned_by) VALUES ($1, $3, 0, $2)",
+		"INSERT INTO joined_lanes (workspace_id, lane_id, into_id) VALUES ($1, $2, $3)",
 		`INSERT INTO summaries (workspace_id, lane_id, number, session_id, covers, chain, status, version, form, model,
 			input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd)
 			VALUES ($1, $3, 1, $2, 1, 'c', 'accepted', 1, 'own', 'm', 1, 1, 1, 1, 1)`,

@@ -20,18 +20,19 @@ const (
 		FROM joined_lanes j JOIN lanes l ON l.workspace_id = $1 AND l.id = j.into_id
 		WHERE j.workspace_id = $1 AND j.lane_id = ANY($2::uuid[])`
 	// Of two processes that record lanes which begin alike, one sees what the other has
-	// recorded. Nobody waits for such a lock who holds a row.
+	// recorded. A transaction takes these locks before it locks rows.
 	sqlLockBeginnings = `SELECT pg_advisory_xact_lock(key) FROM unnest($1::bigint[]) AS key`
-	// The lanes with ends that lie on the histories of lanes which are not recorded yet, the
-	// furthest along first, and what tells whether these go on from there.
-	sqlOnTheWay = `SELECT t.place, h.position, ` + sqlLaneColumns + `, l.position, l.created_at,
+	// The lanes with ends that lie on the histories of exchanges of other lanes, the furthest
+	// along first, and what tells which of the two is a part of the other.
+	sqlOnTheWay = `SELECT t.place, t.answer, h.position, ` + sqlLaneColumns + `, l.position, l.created_at,
 			(SELECT count(*) FROM lane_entries($1, l.id, 0, h.position)) >= h.position,
-			EXISTS (SELECT FROM lane_entries($1, l.id, t.answer, t.answer + 1) e WHERE e.hash = t.said)
+			EXISTS (SELECT FROM lane_entries($1, l.id, t.answer, t.answer + 1) e WHERE e.hash = t.said),
+			EXISTS (SELECT FROM archive_entries WHERE workspace_id = $1 AND lane_id = t.lane),
+			coalesce((SELECT position FROM lanes WHERE workspace_id = $1 AND id = t.lane), 0)
 		FROM unnest($2::int[], $3::uuid[], $4::text[], $5::bytea[], $6::int[], $7::bytea[]) AS t (place, lane, kind, head, answer, said)
-		CROSS JOIN LATERAL (SELECT lane_id, position FROM lane_heads WHERE workspace_id = $1 AND head = t.head OFFSET 0) h
+		CROSS JOIN LATERAL (SELECT lane_id, position FROM lane_heads WHERE workspace_id = $1 AND head = t.head AND lane_id <> t.lane OFFSET 0) h
 		CROSS JOIN LATERAL (SELECT * FROM lanes WHERE workspace_id = $1 AND id = h.lane_id OFFSET 0) l
-		WHERE l.id <> t.lane AND l.kind = t.kind
-			AND NOT EXISTS (SELECT FROM archive_entries WHERE workspace_id = $1 AND lane_id = t.lane)
+		WHERE l.kind = t.kind
 		ORDER BY t.place, h.position DESC`
 )
 
@@ -45,24 +46,30 @@ func (b *berth) columns() []any {
 	return []any{&b.lane, &b.session, &b.parent, &b.forkAt, &b.inherited, &b.insertUp}
 }
 
-// onTheWay is a lane whose end lies on the history of an exchange that opens another one.
+// onTheWay is a lane whose end lies on the history of an exchange of another one.
 type onTheWay struct {
 	berth
 
-	met     int       // messages up to that end
-	tip     int       // messages of the lane's request that went furthest
-	created time.Time // when the lane's first request came
-	held    bool      // the archive has the messages up to that end
-	said    bool      // it has the first answer of the exchange's history, too
+	place    int       // of the exchange
+	opens    bool      // it is the first of its lane that is recorded with these
+	furthest bool      // no other lane has an end further along
+	answer   int       // place of the first answer among the messages of the exchange, or -1
+	met      int       // messages up to that end
+	tip      int       // messages of the lane's request that went furthest
+	created  time.Time // when the lane's first request came
+	held     bool      // the archive has the messages up to that end
+	said     bool      // it has the first answer of the exchange's history, too
+	stored   bool      // the exchange's own lane has messages in the archive
+	ownTip   int       // messages of its request that went furthest
 }
 
-// continues reports whether an exchange with a history up to an answer, -1 where there is
-// none, belongs to the lane, as a process would have had it that knew of both.
-func (w *onTheWay) continues(one *session.Seen, answer int) bool {
+// continues reports whether an exchange that opens a lane belongs to this one, as a process
+// would have had it that knew of both.
+func (w *onTheWay) continues(one *session.Seen) bool {
 	switch {
-	case one.Name != "" || answer >= 0 && answer < w.met:
+	case one.Name != "" || w.answer >= 0 && w.answer < w.met:
 		return true
-	case answer < 0: // a run may begin with the words of another: it is one that went on meanwhile
+	case w.answer < 0: // a run may begin with the words of another: it is one that went on meanwhile
 		return w.tip > w.met && w.created.After(one.At)
 	}
 	return w.tip == w.met || w.said
@@ -178,70 +185,120 @@ func (j *joins) known(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) err
 	return rows.Err()
 }
 
-// find looks for the lanes that those which the exchanges open belong to, and notes where
-// earlier requests of these have ended.
+// find looks for the lanes that those of the exchanges are a part of, or the other way round,
+// and notes where earlier requests of their histories have ended.
 func (j *joins) find(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
-	var (
-		places, answers    []int
-		lanes              []uuid.UUID
-		kinds              []string
-		heads, said        [][]byte
-		keys               []int64
-		firstAnswer, opens = make(map[int]int), make(map[uuid.UUID]bool)
-	)
+	var asked endsAsked
+	var keys []int64
+	known := make(map[uuid.UUID]bool)
 	for i := range seen {
 		one := &seen[i]
-		if opens[one.Lane] || !isOpening(one) {
-			opens[one.Lane] = true
+		isFirst := !known[one.Lane]
+		known[one.Lane] = true
+		if _, joined := j.into[one.Lane]; joined || one.Parent != uuid.Nil || one.Kind == session.Side || !one.HasHead() {
 			continue
 		}
-		opens[one.Lane] = true
-		if _, joined := j.into[one.Lane]; joined {
-			continue
-		}
-		keys = append(keys, beginningKey(workspace, one.Links[1]))
 		ends, answer := endsOf(one)
-		firstAnswer[i], j.claims[i] = answer, ends
-		var first []byte
-		if answer >= 0 {
-			first = one.Entries[answer].Hash[:]
+		if isOpening(one) && isFirst {
+			keys = append(keys, beginningKey(workspace, one.Links[1]))
+			asked.opens = append(asked.opens, i)
+		} else {
+			ends = slices.DeleteFunc(ends, func(e end) bool { return e.position <= answer }) // others may begin alike
+			if len(ends) == 0 {
+				continue
+			}
 		}
-		for _, known := range append(slices.Clone(ends), end{link: one.Head, position: one.Position}) {
-			places, lanes, kinds = append(places, i), append(lanes, one.Lane), append(kinds, string(cmp.Or(one.Kind, session.Main)))
-			heads, answers, said = append(heads, known.link[:]), append(answers, answer), append(said, first)
-		}
+		j.claims[i] = ends
+		asked.add(i, one, ends, answer)
 	}
-	if len(places) == 0 {
+	if len(asked.places) == 0 {
 		return nil
 	}
-	if err := lockBeginnings(tx, keys); err != nil {
-		return err
+	if len(keys) > 0 {
+		if err := lockBeginnings(tx, keys); err != nil {
+			return err
+		}
 	}
-	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlOnTheWay, workspace, places, lanes, kinds, heads, answers, said)
+	found, err := asked.ask(tx, workspace)
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	furthest := -1
-	for rows.Next() {
-		var place int
-		var way onTheWay
-		columns := append([]any{&place, &way.met}, way.columns()...)
-		if err := rows.Scan(append(columns, &way.tip, &way.created, &way.held, &way.said)...); err != nil {
+	for i := range found {
+		if err := j.take(tx, workspace, &found[i], &seen[found[i].place]); err != nil {
 			return err
 		}
-		if place == furthest {
-			continue
-		}
-		furthest = place
-		if one := &seen[place]; way.continues(one, firstAnswer[place]) {
-			j.into[one.Lane] = way.berth
-			if way.held {
-				one.Skip(way.met)
-			}
-		}
 	}
-	return rows.Err()
+	return nil
+}
+
+// take has the lane of an exchange join one that was found on its way, or the other way round
+// where that one has nothing more.
+func (j *joins) take(tx *gorm.DB, workspace uuid.UUID, way *onTheWay, one *session.Seen) error {
+	if _, joined := j.into[one.Lane]; joined {
+		return nil
+	}
+	switch own := (berth{lane: one.Lane, session: one.Session}); {
+	case !way.stored && way.opens && way.furthest && way.continues(one):
+		j.into[one.Lane] = way.berth
+		if way.held {
+			one.Skip(way.met)
+		}
+	case way.answer < 0 || way.answer >= way.met || !way.stored:
+	case way.met == one.Position && way.ownTip <= one.Position:
+		settled, err := settle(tx, workspace, one.Lane, &way.berth)
+		if settled {
+			j.into[one.Lane] = way.berth
+		}
+		return err
+	case way.met == way.tip && way.parent == uuid.Nil:
+		settled, err := settle(tx, workspace, way.lane, &own)
+		if settled {
+			j.into[way.lane] = own
+		}
+		return err
+	}
+	return nil
+}
+
+// endsAsked are the ends of requests that are looked for, column by column.
+type endsAsked struct {
+	opens           []int // places of exchanges that may open a lane
+	places, answers []int
+	lanes           []uuid.UUID
+	kinds           []string
+	heads, said     [][]byte
+}
+
+func (a *endsAsked) add(place int, one *session.Seen, ends []end, answer int) {
+	var first []byte
+	if answer >= 0 {
+		first = one.Entries[answer-one.First()].Hash[:]
+	}
+	for _, known := range append(slices.Clone(ends), end{link: one.Head, position: one.Position}) {
+		a.places, a.lanes, a.kinds = append(a.places, place), append(a.lanes, one.Lane), append(a.kinds, string(cmp.Or(one.Kind, session.Main)))
+		a.heads, a.answers, a.said = append(a.heads, known.link[:]), append(a.answers, answer), append(a.said, first)
+	}
+}
+
+// ask returns what lies on the way of exchanges, by their place, the furthest along first.
+func (a *endsAsked) ask(tx *gorm.DB, workspace uuid.UUID) ([]onTheWay, error) {
+	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlOnTheWay, workspace, a.places, a.lanes, a.kinds, a.heads, a.answers, a.said)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var found []onTheWay
+	for rows.Next() {
+		var way onTheWay
+		columns := append([]any{&way.place, &way.answer, &way.met}, way.columns()...)
+		if err := rows.Scan(append(columns, &way.tip, &way.created, &way.held, &way.said, &way.stored, &way.ownTip)...); err != nil {
+			return nil, err
+		}
+		way.furthest = len(found) == 0 || found[len(found)-1].place != way.place
+		way.opens = slices.Contains(a.opens, way.place)
+		found = append(found, way)
+	}
+	return found, rows.Err()
 }
 
 // move has an exchange belong to the lane that its own has joined, and reports whether it
@@ -277,19 +334,22 @@ func isOpening(one *session.Seen) bool {
 	return one.Parent == uuid.Nil && one.Kind != session.Side && one.HasHead() && one.First() == 0 && len(one.Links) > 1
 }
 
-// endsOf returns where earlier requests of the history that an exchange opens a lane with
-// have ended, and the place of the first answer in it; -1 if there is none.
+// endsOf returns where earlier requests of an exchange's history have ended, as far as its
+// entries tell, and the place of the first answer among them, or -1.
 func endsOf(one *session.Seen) (ends []end, answer int) {
 	answer = -1
+	if len(one.Links) == 0 {
+		return nil, answer
+	}
 	for i := range one.Entries {
 		if one.Entries[i].Role != conversation.Assistant {
 			continue
 		}
 		if answer < 0 {
-			answer = i
+			answer = one.First() + i
 		}
 		if i > 0 && one.Entries[i-1].Role != conversation.Assistant {
-			ends = append(ends, end{link: one.Links[i], position: i})
+			ends = append(ends, end{link: one.Links[i], position: one.First() + i})
 		}
 	}
 	return ends, answer

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -99,8 +100,8 @@ func (r *replica) record(t *testing.T, scope session.Scope, count int, hear func
 // grow have the lanes and counts in the end that one replica gives them, with every message.
 func TestReplicasThatHearLittleEndUpWithTheLanesOfOne(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(20) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+	for seed := range uint64(16) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			one, three := playOn(t, seed, 1), playOn(t, seed, 3)
 			if one != three {
@@ -115,7 +116,7 @@ func TestReplicasThatHearLittleEndUpWithTheLanesOfOne(t *testing.T) {
 func playOn(t *testing.T, seed uint64, count int) sums {
 	t.Helper()
 	const sessions, requests = 4, 7
-	f, random := setup(t), rand.New(rand.NewPCG(seed, 1))
+	f, random, order := setup(t), rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2))
 	replicas := make([]*replica, count)
 	for i := range replicas {
 		replicas[i] = f.replica(t)
@@ -127,7 +128,7 @@ func playOn(t *testing.T, seed uint64, count int) sums {
 	}
 	said, clock := make([][][]byte, sessions), time.Now()
 	for range sessions * requests {
-		of := random.IntN(sessions)
+		of := order.IntN(sessions)
 		if len(said[of]) > 0 {
 			said[of] = append(said[of], fmt.Appendf(nil, `{"role":"assistant","content":"%d of %d"}`, len(said[of]), of))
 		}
@@ -151,7 +152,7 @@ func playOn(t *testing.T, seed uint64, count int) sums {
 	}
 	for of, messages := range said {
 		if len(messages) > 0 {
-			f.isWhole(t, fmt.Sprint(of), messages)
+			f.isWhole(t, strconv.Itoa(of), messages)
 		}
 	}
 	return f.sums(t)

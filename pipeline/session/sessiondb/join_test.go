@@ -123,3 +123,142 @@ func TestLaneOfAProcessThatCouldNotHearOfASessionJoinsIt(t *testing.T) {
 		}
 	}
 }
+
+// A client that goes back and says something else has a fork, though the two processes that serve
+// it have heard nothing of each other.
+func TestHistoriesThatDifferStayForks(t *testing.T) {
+	t.Parallel()
+	for _, named := range []bool{true, false} {
+		f := setup(t)
+		c := f.newClient()
+		c.named = named
+		c.talk("a", "B", "c", "D", "e")
+		other := c.apart(3)
+		other.talk("X", "y")
+		for _, one := range []*client{c, other} {
+			seen := []session.Seen{one.seen()}
+			if !named {
+				seen[0].Name = ""
+			}
+			if err := f.store.Record(t.Context(), f.scope.Workspace, seen); err != nil {
+				t.Fatal(err)
+			}
+			one.whole(t, seen[0].Lane)
+			if one == other && (seen[0].Lane == c.lane || seen[0].Parent != c.lane || seen[0].ForkAt != 3 || seen[0].Session != c.session) {
+				t.Errorf("the other history is lane %s, a fork of %s at %d in session %s", seen[0].Lane, seen[0].Parent, seen[0].ForkAt, seen[0].Session)
+			}
+		}
+		c.whole(t, c.lane)
+		if got, want := f.sums(t), sumsOf(1, 2, 2); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+}
+
+// Runs without a name that begin with the same words are sessions of their own.
+func TestRunsThatBeginAlikeStayApart(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c := f.newClient()
+	c.talk("a")
+	for range 3 {
+		seen := c.apart(1).seen()
+		seen.Name = ""
+		if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := f.sums(t), sumsOf(3, 3, 3); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// Of processes that record the two parts of a session at once, one sees what the other does.
+func TestLanesThatAreRecordedAtOnceAreJoined(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	const rounds = 20
+	for range rounds {
+		c := f.newClient()
+		c.talk("a", "B", "c", "D", "e")
+		first := c.apart(3)
+		parts, failures := [][]session.Seen{{first.seen()}, {c.seen()}}, make(chan error)
+		for i := range parts {
+			parts[i][0].Name = ""
+			go func() { failures <- f.store.Record(t.Context(), f.scope.Workspace, parts[i]) }()
+		}
+		for range parts {
+			if err := <-failures; err != nil {
+				t.Fatal(err)
+			}
+		}
+		if parts[0][0].Lane != parts[1][0].Lane {
+			t.Errorf("recorded in lanes %s and %s", parts[0][0].Lane, parts[1][0].Lane)
+		}
+	}
+	if got, want := f.sums(t), sumsOf(rounds, rounds, 2*rounds); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// Two lanes that are both recorded before anything tells that they are one become one with the
+// request that does, with the requests and counts of both.
+func TestRecordedLanesOfOneSessionBecomeOne(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	whole := f.newClient()
+	whole.talk("a", "B", "c", "D", "e", "F", "g")
+	first, second := whole.apart(1), whole.apart(5)
+	record := func(c *client, position int) session.Seen {
+		c.messages, c.chain = whole.messages[:position], whole.chain[:position+1]
+		seen := []session.Seen{c.seen()}
+		seen[0].Name, seen[0].At = "", seen[0].At.Add(time.Duration(position)*time.Second)
+		if err := f.store.Record(t.Context(), f.scope.Workspace, seen); err != nil {
+			t.Fatal(err)
+		}
+		return seen[0]
+	}
+	record(first, 1)
+	// The first process has announced a later request: the end that both have in common tells
+	// nothing of whose answer followed.
+	announced := whole.apart(7)
+	announced.lane, announced.session = first.lane, first.session
+	if err := f.store.Announce(t.Context(), f.scope.Workspace, []session.Seen{announced.seen()}); err != nil {
+		t.Fatal(err)
+	}
+	f.exec(t, "UPDATE lanes SET position = 7 WHERE id = ?", first.lane)
+	if other := record(second, 5); other.Lane != second.lane {
+		t.Fatalf("the second lane is recorded in %s", other.Lane)
+	}
+	f.exec(t, `INSERT INTO exchanges (workspace_id, id, at, session_id, lane_id, api_key_id, provider, endpoint, model, client, class, stream, status,
+			position, compression, tokens_before, tokens_after, window_tokens, level_0, level_1, level_2, level_3,
+			input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, net_microusd, overhead_us, ttfb_us, duration_us, attempts)
+		SELECT workspace_id, gen_random_uuid(), now(), session_id, id, gen_random_uuid(), 'anthropic', '/v1/messages', '', '', '', false, 200,
+			5, 'none', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1 FROM lanes WHERE id = ?`, second.lane)
+	if last := record(first, 7); last.Lane != first.lane {
+		t.Errorf("the request that tells is recorded in %s, want %s", last.Lane, first.lane)
+	}
+	whole.whole(t, first.lane)
+	if got, want := f.sums(t), sumsOf(1, 1, 3); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	var moved int
+	err := f.door.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
+		return tx.Raw("SELECT count(*) FROM exchanges WHERE lane_id = ? AND session_id = ?", first.lane, first.session).Scan(&moved).Error
+	})
+	if err != nil || moved != 1 {
+		t.Errorf("%d exchanges have moved (%v), want 1", moved, err)
+	}
+	if later := record(second, 7); later.Lane != first.lane {
+		t.Errorf("a later request of the second lane is recorded in %s, want %s", later.Lane, first.lane)
+	}
+}
+
+// exec changes rows of the workspace.
+func (f *fixture) exec(t *testing.T, statement string, values ...any) {
+	t.Helper()
+	err := f.door.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error { return tx.Exec(statement, values...).Error })
+	if err != nil {
+		t.Fatal(err)
+	}
+}

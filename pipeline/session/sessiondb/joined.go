@@ -24,7 +24,7 @@ const (
 		FROM unnest($2::bytea[], $3::uuid[], $4::int[], $5::timestamptz[]) AS t (head, lane_id, position, seen_at)
 		ON CONFLICT DO NOTHING`
 	// What was announced of a lane that has joined another one becomes that one's, as far as
-	// it may lie on its history. Rows that somebody else holds are left to the next record.
+	// it may lie on its history. Locked rows are left to the next record.
 	sqlReclaim = `UPDATE lane_heads h SET lane_id = t.into_lane FROM unnest($2::uuid[], $3::uuid[]) AS t (lane, into_lane)
 		WHERE h.workspace_id = $1 AND h.head = ANY (ARRAY(
 			SELECT head FROM lane_heads WHERE workspace_id = $1 AND lane_id = ANY($2::uuid[]) ORDER BY head FOR NO KEY UPDATE SKIP LOCKED

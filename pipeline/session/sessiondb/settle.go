@@ -1,0 +1,107 @@
+package sessiondb
+
+import (
+	"fmt"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+)
+
+const (
+	// What has shaped a lane's prompts has numbers of its own, which exchanges name: such a lane
+	// stays as it is.
+	sqlSettles = `SELECT session_id FROM lanes l WHERE workspace_id = $1 AND id = $2 AND parent_id IS NULL
+		AND NOT EXISTS (SELECT FROM epochs WHERE workspace_id = $1 AND lane_id = l.id)
+		AND NOT EXISTS (SELECT FROM lane_inserts WHERE workspace_id = $1 AND lane_id = l.id)
+		AND NOT EXISTS (SELECT FROM summaries WHERE workspace_id = $1 AND lane_id = l.id)`
+	sqlLockTwo = `SELECT id FROM sessions WHERE workspace_id = $1 AND id IN ($2, $3) ORDER BY id FOR UPDATE`
+	sqlHeldBy  = `SELECT hash FROM archive_entries WHERE workspace_id = $1 AND lane_id = $2`
+	sqlSumUp   = `UPDATE sessions s SET exchanges = s.exchanges + o.exchanges, epochs = s.epochs + o.epochs,
+			tokens_before = s.tokens_before + o.tokens_before, tokens_after = s.tokens_after + o.tokens_after,
+			net_microusd = s.net_microusd + o.net_microusd, failed = s.failed OR o.failed, bridged = s.bridged OR o.bridged,
+			started_at = least(s.started_at, o.started_at), last_at = greatest(s.last_at, o.last_at),
+			title = CASE WHEN s.title = '' OR o.title <> '' AND o.started_at < s.started_at THEN o.title ELSE s.title END
+		FROM sessions o WHERE s.workspace_id = $1 AND s.id = $3 AND o.workspace_id = $1 AND o.id = $2`
+	sqlDropSession = `DELETE FROM sessions WHERE workspace_id = $1 AND id = $2`
+	sqlUnindexedOf = `INSERT INTO archive_unindexed (workspace_id, lane_id) VALUES ($1, $2)
+		ON CONFLICT (workspace_id, lane_id) DO UPDATE SET number = archive_unindexed.number + 1`
+)
+
+// ofSession are the statements that have all that names a session name another one.
+func ofSession() []string {
+	var statements []string
+	for _, table := range []string{"lanes", "archive_entries", "archive_documents", "summaries", "pattern_evidence", "exchanges"} {
+		statements = append(statements, "UPDATE "+table+" SET session_id = $3 WHERE workspace_id = $1 AND session_id = $2")
+	}
+	return statements
+}
+
+// ofLane are the statements that have all that belongs to a lane belong to another one. What is
+// made of its messages is made again.
+func ofLane() []string {
+	return []string{
+		`INSERT INTO archive_entries (workspace_id, lane_id, index, session_id, hash, role, tokens, stored_at, flags)
+			SELECT e.workspace_id, $3, e.index, l.session_id, e.hash, e.role, e.tokens, e.stored_at, e.flags
+			FROM archive_entries e JOIN lanes l ON l.workspace_id = $1 AND l.id = $3
+			WHERE e.workspace_id = $1 AND e.lane_id = $2 AND e.index >= l.fork_at ORDER BY e.index
+			ON CONFLICT DO NOTHING`,
+		`UPDATE exchanges SET lane_id = $3 WHERE workspace_id = $1 AND lane_id = $2`,
+		`UPDATE lane_heads SET lane_id = $3 WHERE workspace_id = $1 AND lane_id = $2`,
+		`UPDATE lanes SET parent_id = $3 WHERE workspace_id = $1 AND parent_id = $2`,
+		`INSERT INTO lane_pins (workspace_id, lane_id, message, pinned_by, pinned_at)
+			SELECT workspace_id, $3, message, pinned_by, pinned_at FROM lane_pins WHERE workspace_id = $1 AND lane_id = $2
+			ON CONFLICT DO NOTHING`,
+		`UPDATE lanes l SET position = greatest(l.position, o.position), created_at = least(l.created_at, o.created_at),
+				last_at = greatest(l.last_at, o.last_at)
+			FROM lanes o WHERE l.workspace_id = $1 AND l.id = $3 AND o.workspace_id = $1 AND o.id = $2`,
+		`UPDATE joined_lanes SET into_id = $3 WHERE workspace_id = $1 AND into_id = $2`,
+		`INSERT INTO joined_lanes (workspace_id, lane_id, into_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
+	}
+}
+
+// settle moves all that is recorded of a lane to the one that it has turned out to be a part of,
+// and reports whether it has. The messages that both have stay as that one has them.
+func settle(tx *gorm.DB, workspace, lane uuid.UUID, into *berth) (bool, error) {
+	pool, ctx := tx.Statement.ConnPool, tx.Statement.Context
+	sessions, err := column[uuid.UUID](tx, sqlSettles, workspace, lane)
+	if err != nil || len(sessions) == 0 {
+		return false, err
+	}
+	from := sessions[0]
+	if _, err := pool.ExecContext(ctx, sqlLockTwo, workspace, from, into.session); err != nil {
+		return false, fmt.Errorf("sessions of lane %s: %w", lane, err)
+	}
+	held, err := column[[]byte](tx, sqlHeldBy, workspace, lane)
+	if err != nil {
+		return false, fmt.Errorf("messages of lane %s: %w", lane, err)
+	}
+	if from != into.session {
+		for _, statement := range append(ofSession(), sqlSumUp) {
+			if _, err := pool.ExecContext(ctx, statement, workspace, from, into.session); err != nil {
+				return false, fmt.Errorf("join session %s to %s: %w", from, into.session, err)
+			}
+		}
+	}
+	for _, statement := range ofLane() {
+		if _, err := pool.ExecContext(ctx, statement, workspace, lane, into.lane); err != nil {
+			return false, fmt.Errorf("join lane %s to %s: %w", lane, into.lane, err)
+		}
+	}
+	if _, err := pool.ExecContext(ctx, `DELETE FROM lanes WHERE workspace_id = $1 AND id = $2`, workspace, lane); err != nil {
+		return false, fmt.Errorf("remove lane %s: %w", lane, err)
+	}
+	if from != into.session {
+		if _, err := pool.ExecContext(ctx, sqlDropSession, workspace, from); err != nil {
+			return false, fmt.Errorf("remove session %s: %w", from, err)
+		}
+	}
+	if _, err := pool.ExecContext(ctx, sqlUnindexedOf, workspace, into.lane); err != nil {
+		return false, fmt.Errorf("index lane %s: %w", into.lane, err)
+	}
+	for _, statement := range []string{sqlLockObjects, sqlDeleteObjects, sqlDoomObjects} { // other spellings of the same messages
+		if _, err := pool.ExecContext(ctx, statement, workspace, held); err != nil {
+			return false, fmt.Errorf("archived messages: %w", err)
+		}
+	}
+	return true, notify(tx, workspace, lane, 0)
+}
