@@ -72,7 +72,7 @@ func TestSuspensionIsInTheWorkspacesOwnLog(t *testing.T) {
 	operator.Post(below+"/resume", "reason", "mended", "confirm", "second")
 	product.People.Forget()
 	page := other.Get("/audit")
-	for _, want := range []string{"Workspace suspended", "Workspace resumed", "sends spam", "mended", "operator"} {
+	for _, want := range []string{"suspended the workspace", "resumed the workspace", "sends spam", "mended", "operator"} {
 		if !strings.Contains(page.Text("main"), want) {
 			t.Errorf("the log does not hold %q: %s", want, page.Text("main"))
 		}

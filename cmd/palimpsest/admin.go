@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/pprof"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -72,15 +73,16 @@ func (h *health) ready(w http.ResponseWriter, _ *http.Request) {
 	if h.draining.Load() {
 		status, is = http.StatusServiceUnavailable, "draining"
 	}
-	fields := fmt.Sprintf("%q:%q,%q:%q", "status", is, "database", upOrDown(!h.away.Load()))
+	var fields strings.Builder
+	fmt.Fprintf(&fields, "%q:%q,%q:%q", "status", is, "database", upOrDown(!h.away.Load()))
 	for _, part := range h.parts.latest() {
 		if part.field != "" {
-			fields += fmt.Sprintf(",%q:%q", part.field, upOrDown(part.check.OK))
+			fmt.Fprintf(&fields, ",%q:%q", part.field, upOrDown(part.check.OK))
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, "{%s}\n", fields)
+	_, _ = fmt.Fprintf(w, "{%s}\n", fields.String())
 }
 
 func upOrDown(up bool) string {

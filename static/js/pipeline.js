@@ -1,6 +1,7 @@
 // The pipeline's form: slider and number are one value, presets fill in theirs, a lower
 // target lowers compressTo along, modules are shown and moved without losing what is
-// typed, and the bar says what saving would change.
+// typed, and the bar says what saving would change. What is not saved is kept in the tab, and
+// is there again when the page is.
 (() => {
   'use strict';
   const $ = (selector, root) => root.querySelector(selector);
@@ -54,14 +55,19 @@
     next.focus();
   };
 
-  const useDefault = (form, button) => {
-    const path = button.dataset.defaultOf, value = button.dataset.default;
+  // Gives a setting a value, and returns its fields.
+  const fill = (form, path, value) => {
     const fields = $$(`[data-name="${path}"]`, form);
     fields.forEach(field => {
-      if (field.type === 'checkbox') field.checked = value === 'true';
+      if (field.type === 'checkbox') field.checked = value === 'true' || value === 'on';
       else if (field.type === 'radio') field.checked = field.value === value;
       else field.value = value;
     });
+    return fields;
+  };
+
+  const useDefault = (form, button) => {
+    const fields = fill(form, button.dataset.defaultOf, button.dataset.default);
     tell(fields[0]);
     (fields.find(field => field.checked) || fields[0]).focus();
   };
@@ -79,10 +85,46 @@
     document.dispatchEvent(new Event('palimpsest:shown'));
   };
 
+  // The draft is what is typed and not saved: the settings that differ, and the order of the
+  // modules if that does. A browser without storage keeps none.
+  const stored = (form, act) => {
+    try {
+      return act(sessionStorage, `pipeline:${form.dataset.draft}`);
+    } catch {
+      return null;
+    }
+  };
+  const forget = form => stored(form, (storage, key) => storage.removeItem(key));
+  const keep = (form, isChanged) => {
+    if (!isChanged) {
+      forget(form);
+      return;
+    }
+    const fields = {};
+    for (const field of $$('[data-name]', form)) {
+      if (field.type === 'radio' && !field.checked) continue;
+      if (!same(field, (field.dataset.saved ?? field.defaultValue).trim(), text(field))) fields[field.dataset.name] = field.type === 'checkbox' ? text(field) : field.value;
+    }
+    const order = $$('[data-step]', form).map(step => step.dataset.step);
+    stored(form, (storage, key) => storage.setItem(key, JSON.stringify({ version: $('[name="version"]', form).value, fields, order })));
+  };
+  const resume = form => {
+    const draft = stored(form, (storage, key) => JSON.parse(storage.getItem(key)));
+    if (!draft) return;
+    if (Number(draft.version) < Number(form.dataset.savedVersion)) { // it was saved, or lost against what was
+      forget(form);
+      return;
+    }
+    for (const [path, value] of Object.entries(draft.fields)) fill(form, path, value);
+    const steps = draft.order.map(name => $(`[data-step="${name}"]`, form)).filter(Boolean), behind = $$('[data-step]', form).at(-1).nextElementSibling;
+    steps.forEach(step => behind.before(step));
+  };
+
   const tuning = form => {
-    const target = $('[name="ipc.targetUtilization"]', form), slider = $('[data-slider]', form);
-    const goal = $('[name="ipc.compressTo"]', form), room = $('[name="ipc.minClear"]', form), keep = $('[name="ipc.preserveLastTurns"]', form);
     const bar = $('[data-savebar]', form), changes = $('[data-changes]', form);
+    if (bar) resume(form);
+    const target = $('[name="ipc.targetUtilization"]', form), slider = $('[data-slider]', form);
+    const goal = $('[name="ipc.compressTo"]', form), room = $('[name="ipc.minClear"]', form), turns = $('[name="ipc.preserveLastTurns"]', form);
     const begun = form.dataset.running.split(',').filter(Boolean);
     let wanted = goal.value; // as it was shown or typed, and is again where the target allows it
 
@@ -104,19 +146,21 @@
         button.hidden = same(field, button.dataset.default.trim(), is);
       });
       $$('[data-preset]', form).forEach(preset => {
-        if (Number(preset.dataset.target) === Number(target.value) && preset.dataset.keep === keep.value) preset.setAttribute('aria-current', 'true');
+        if (Number(preset.dataset.target) === Number(target.value) && preset.dataset.keep === turns.value) preset.setAttribute('aria-current', 'true');
         else preset.removeAttribute('aria-current');
       });
       if (!bar) return;
       const found = changesOf(form, begun);
       changes.replaceChildren(...list(found));
       bar.hidden = found.length === 0;
+      keep(form, found.length > 0);
     };
 
     slider.addEventListener('input', () => { target.value = Number(slider.value).toFixed(2); follow(); });
     target.addEventListener('input', follow);
     room.addEventListener('input', follow);
     goal.addEventListener('input', () => { wanted = goal.value; });
+    form.addEventListener('click', event => { if (event.target.closest('[data-discard]')) forget(form); });
     form.addEventListener('input', draw);
     form.addEventListener('change', draw);
     form.addEventListener('click', event => {
@@ -129,7 +173,7 @@
       else if (pressed.dataset.defaultOf) useDefault(form, pressed);
       else if (!target.disabled) {
         target.value = pressed.dataset.target;
-        keep.value = pressed.dataset.keep;
+        turns.value = pressed.dataset.keep;
         tell(target);
       }
     }, true);
@@ -138,6 +182,11 @@
     draw();
   };
 
+  // A draft that lost against what somebody else saved is chosen from, or dropped.
+  document.addEventListener('click', event => {
+    const conflict = event.target.closest('[data-conflict]');
+    if (conflict && event.target.closest('[data-discard]')) forget(conflict);
+  }, true);
   const begin = () => document.querySelectorAll('form[data-tuning]:not([data-ready])').forEach(form => {
     form.dataset.ready = '1';
     tuning(form);

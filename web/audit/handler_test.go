@@ -40,7 +40,7 @@ func TestEveryChangeIsShownWithWhoMadeItBeforeAndAfter(t *testing.T) {
 }
 
 // Each entry is one sentence, whose details open. Logins are left out, of the download too,
-// unless somebody asks for them.
+// unless the list is asked for them.
 func TestEntriesAreSentencesAndLoginsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")

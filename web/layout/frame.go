@@ -88,9 +88,38 @@ func allEntries() []entry {
 	}
 }
 
-// entries returns the links that the reader may follow.
+// allowed returns the links that the reader may follow.
+func (f Frame) allowed() []entry {
+	return slices.DeleteFunc(allEntries(), func(e entry) bool { return !f.Who.Role.May(e.needs) })
+}
+
+// parts returns the pages that live under Settings, for those who may see more than one.
+func (f Frame) parts() []entry {
+	parts := slices.DeleteFunc(f.allowed(), func(e entry) bool { return !slices.Contains([]Section{Settings, Billing, SignOn}, e.section) })
+	if len(parts) < 2 || parts[0].section != Settings {
+		return nil
+	}
+	parts[0].title = "General"
+	return parts
+}
+
+// isPart reports whether the page lives under Settings.
+func (f Frame) isPart() bool {
+	return slices.ContainsFunc(f.parts(), func(e entry) bool { return e.section == f.Section })
+}
+
+// isAt reports whether the navigation shows an entry as the page's.
+func (f Frame) isAt(e entry) bool {
+	return e.section == f.Section || e.section == Settings && f.isPart()
+}
+
+// entries returns the links of the navigation. The parts of Settings stand on its pages, and
+// in the navigation for those who may see one of them only.
 func (f Frame) entries() []entry {
-	entries := slices.DeleteFunc(allEntries(), func(e entry) bool { return !f.Who.Role.May(e.needs) })
+	entries, parts := f.allowed(), f.parts()
+	entries = slices.DeleteFunc(entries, func(e entry) bool {
+		return e.section != Settings && slices.ContainsFunc(parts, func(part entry) bool { return part.section == e.section })
+	})
 	if f.Who.User.Operator {
 		entries = append(entries, entry{Operator, "Operator", "cpu", paths.Operator, tenants.Enter})
 	}
@@ -116,7 +145,9 @@ type Place struct{ Title, Path string }
 // Places returns the pages that somebody may open from the navigation, and their account.
 func Places(who tenants.Principal) []Place {
 	var places []Place
-	for _, entry := range append((Frame{Who: who}).entries(), entry{Account, "Account", "user", paths.Account, tenants.Enter}) {
+	frame := Frame{Who: who}
+	parts := frame.parts()
+	for _, entry := range slices.Concat(frame.entries(), parts[min(1, len(parts)):], []entry{{Account, "Account", "user", paths.Account, tenants.Enter}}) {
 		places = append(places, Place{Title: entry.title, Path: entry.path})
 	}
 	return places
@@ -146,7 +177,7 @@ func (f Frame) moreEntries() []entry {
 
 // isMore reports whether the page is reached through the last link at the bottom.
 func (f Frame) isMore() bool {
-	return f.Section == More || f.Section == Workspaces || slices.ContainsFunc(f.moreEntries(), func(e entry) bool { return e.section == f.Section })
+	return f.Section == More || f.Section == Workspaces || slices.ContainsFunc(f.moreEntries(), f.isAt)
 }
 
 // isUnverified reports whether the reader has yet to prove their address.
@@ -156,6 +187,9 @@ func (f Frame) isUnverified() bool { return f.Who.User.VerifiedAt == nil && f.Se
 func (f Frame) crumbs() []Crumb {
 	if len(f.Crumbs) > 0 {
 		return f.Crumbs
+	}
+	if f.isPart() && f.Section != Settings {
+		return []Crumb{{Title: "Settings", Path: paths.Settings}, {Title: f.Title}}
 	}
 	return []Crumb{{Title: f.Title}}
 }

@@ -3,6 +3,7 @@ package layout_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,6 +78,46 @@ func TestOnlyHtmxAsksForAPart(t *testing.T) {
 		request.Header.Set("HX-Request-Type", kind)
 		if got := layout.IsPartial(echo.New().NewContext(request, httptest.NewRecorder())); got != want {
 			t.Errorf("%q: %v", kind, got)
+		}
+	}
+}
+
+// Billing and sign-on live under Settings: the navigation shows those to nobody who sees the
+// pages of Settings, and the billing role finds its one page in the navigation.
+func TestBillingAndSignOnLiveUnderSettings(t *testing.T) {
+	t.Parallel()
+	links := func(of *goquery.Selection) string {
+		return strings.Join(of.Map(func(_ int, link *goquery.Selection) string { return link.AttrOr("href", "") }), " ")
+	}
+	for _, test := range []struct {
+		role              tenants.Role
+		section           layout.Section
+		tabs, now, parted string // of the navigation: the page, and the parts of Settings in it
+		crumbs            int    // that lead back
+	}{
+		{tenants.Owner, layout.Settings, "/settings /billing /settings/sign-on", "/settings", "/settings", 0},
+		{tenants.Owner, layout.Billing, "/settings /billing /settings/sign-on", "/settings", "/settings", 1},
+		{tenants.Owner, layout.SignOn, "/settings /billing /settings/sign-on", "/settings", "/settings", 1},
+		{tenants.Owner, layout.Keys, "", "/keys", "/settings", 0},
+		{tenants.Admin, layout.Settings, "", "/settings", "/settings", 0},
+		{tenants.Billing, layout.Billing, "", "/billing", "/billing", 0},
+	} {
+		page, _ := render(t, layout.Frame{Title: "x", Section: test.section, Who: tenants.Principal{Role: test.role}}, "Cookie", "")
+		parted := page.Find(`.nav a`).FilterFunction(func(_ int, link *goquery.Selection) bool {
+			href := link.AttrOr("href", "")
+			return strings.HasPrefix(href, "/settings") || href == "/billing"
+		})
+		if tabs, now := links(page.Find(`main .tabs a`)), links(page.Find(`.nav a[aria-current]`)); tabs != test.tabs || now != test.now || links(parted) != test.parted {
+			t.Errorf("%s on %s: tabs %q, the navigation is at %q and has %q", test.role, test.section, tabs, now, links(parted))
+		}
+		if back := page.Find(".crumbs a").Length(); back != test.crumbs {
+			t.Errorf("%s on %s: %d crumbs lead back", test.role, test.section, back)
+		}
+	}
+	places := layout.Places(tenants.Principal{Role: tenants.Owner})
+	for _, path := range []string{"/billing", "/settings/sign-on", "/docs"} {
+		if !slices.ContainsFunc(places, func(place layout.Place) bool { return place.Path == path }) {
+			t.Errorf("the palette does not lead to %s", path)
 		}
 	}
 }

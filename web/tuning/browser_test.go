@@ -61,6 +61,52 @@ func TestTargetIsTunedByKeyboardAlone(t *testing.T) {
 	}
 }
 
+// What is typed and not saved is there again after another page, a reload and the way back,
+// and no longer once it is discarded or saved.
+func TestUnsavedChangesAreKeptInTheTab(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	save(t, person, "ipc,patterns", "")
+	tab := open(t, person, "/pipeline")
+	const kept, none = `document.querySelector('form[data-tuning][data-ready]') !== null && !document.querySelector('[data-savebar]').hidden && `,
+		`document.querySelector('form[data-tuning][data-ready]') !== null && document.querySelector('[data-savebar]').hidden`
+	all := kept + bar("ipc.preserveTokens 20000 → 9000") + ` && ` + bar("order ipc, patterns → patterns, ipc") + ` && ` + bar("rehydrator off → on")
+	tab.Set(`[name="ipc.preserveTokens"]`, "9000")
+	tab.Click(`[value="down:ipc"]`)
+	tab.Click(`[data-step="rehydrator"] .sw`)
+	tab.Until(all)
+
+	tab.Click(`.nav a[href="/keys"]`) // within the document
+	tab.Until(browsertest.At("/keys"))
+	tab.Click(`.nav a[href="/pipeline"]`)
+	tab.Until(browsertest.At("/pipeline") + ` && ` + all)
+	tab.Go("/pipeline") // another document
+	tab.Until(all)
+	tab.Check("unsaved changes are back")
+	tab.Click(`.nav a[href="/overview"]`)
+	tab.Until(browsertest.At("/overview"))
+	tab.Back()
+	tab.Until(all)
+
+	save(t, person, "ipc,patterns", "ipc: {preserveLastTurns: 9}\n") // another replica, another person
+	tab.Go("/pipeline")
+	tab.Until(all + ` && document.querySelector('[name="ipc.preserveLastTurns"]').value === '9'`)
+	tab.Click(`[data-savebar] button[type="submit"]`)
+	tab.Until(`document.querySelector('[data-testid="saved"]') !== null && ` + none)
+	if stored, config := saved(t, person); stored.Version != 3 || config.IPC.PreserveTokens != 9000 || config.IPC.PreserveLastTurns != 9 || !config.Runs("rehydrator") {
+		t.Errorf("saved version %d: %+v", stored.Version, config.IPC)
+	}
+	tab.Go("/pipeline")
+	tab.Until(none)
+
+	tab.Set(`[name="ipc.preserveTokens"]`, "8000")
+	tab.Until(kept + bar("ipc.preserveTokens 9000 → 8000"))
+	tab.Click(`[data-savebar] [data-discard]`)
+	tab.Until(none)
+	tab.Go("/pipeline")
+	tab.Until(none + ` && document.querySelector('[name="ipc.preserveTokens"]').value === '9000'`)
+}
+
 func TestEnterInAFieldSavesNothing(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")

@@ -253,3 +253,8 @@ func sourceName(source tenants.WindowSource) string {
 	}
 	return "learnt from the provider"
 }
+
+// draft names what the person has typed here and not saved, as the browser keeps it.
+func (m model) draft() string {
+	return m.Who.Workspace.ID.String() + "/" + m.Who.User.ID.String()
+}

@@ -1,0 +1,23 @@
+package walks_test
+
+import (
+	"testing"
+
+	"palimpsest/web/browsertest"
+	"palimpsest/web/webtest"
+)
+
+// The parts of Settings are one click from each other.
+func TestPartsOfSettingsAreTabs(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	person := product.SignUp(t, "northbeam")
+	tab := browsertest.Start(t).Open(t, browsertest.View{URL: product.URL, Theme: "light", Cookies: person.Cookies()})
+	tab.Go("/overview")
+	tab.Click(`.nav a[href="/settings"]`)
+	for path, name := range map[string]string{"/billing": "billing", "/settings/sign-on": "sign-on", "/settings": "general"} {
+		tab.Click(`main .tabs a[href="` + path + `"]`)
+		tab.Until(browsertest.At(path) + ` && document.querySelector('main .tabs [aria-current="page"]').getAttribute('href') === '` + path + `'`)
+		tab.CheckLooks("settings tabs " + name)
+	}
+}
