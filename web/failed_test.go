@@ -28,7 +28,7 @@ func TestFailedCardLeavesThePage(t *testing.T) {
 		{"ALTER FUNCTION operator_workspaces RENAME TO gone", "/operator", []string{"The workspaces"}, `[data-testid="health"]`},
 		{"ALTER FUNCTION operator_log RENAME TO gone", "/operator", []string{"The log"}, `[data-testid="workspaces"]`},
 		{"ALTER TABLE sessions RENAME TO gone", "/sessions?client=claude-code&range=24h", []string{"The sessions", "What stands beside the list"}, `form.find input[name="client"][value="claude-code"]`},
-		{"ALTER TABLE api_keys RENAME TO gone", "/sessions", []string{"What stands beside the list"}, `[data-testid="sessions"]`},
+		{"ALTER TABLE api_keys RENAME TO gone", "/sessions?show=single", []string{"What stands beside the list"}, `[data-testid="sessions"]`},
 	} {
 		t.Run(c.path+" without "+c.broken, func(t *testing.T) {
 			t.Parallel()

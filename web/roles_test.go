@@ -228,6 +228,7 @@ func reaches() map[string]reach {
 		"POST /sessions/views/:id/delete": {roles: "oamv", path: view("sessions")},
 		"POST /requests/views/:id/delete": {roles: "oamvb", path: view("requests")},
 
+		"GET /sessions/:id/find":         {roles: "oamv", path: sessionAt("find")},
 		"GET /sessions/:id/requests.csv": {roles: "oamv", path: sessionAt("requests.csv")},
 		"GET /sessions/:id/epochs.csv":   {roles: "oamv", path: sessionAt("epochs.csv")},
 		"POST /sessions/:id/pin":         {roles: "oam", path: sessionAt("pin")},

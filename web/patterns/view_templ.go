@@ -40,7 +40,7 @@ func view(m *model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Updated(m.Now).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.ReadAt(m.Now).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -120,7 +120,6 @@ func TestSessionIsReadByKeyboard(t *testing.T) {
 			t.Errorf("%s: original is shown %v, sent %v", only, original, sent)
 		}
 	}
-
 }
 
 // marked is true once the message that is read has what was looked for marked, in sight.

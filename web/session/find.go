@@ -49,7 +49,7 @@ func (h *Handler) Find(c echo.Context, who tenants.Principal) error {
 		return err
 	}
 	if !layout.IsPartial(c) {
-		return c.Redirect(http.StatusSeeOther, paths.With(paths.Session(of.detail.ID), "lane", of.lane.ID.String(), "q", c.QueryParam("q")))
+		return h.page(c, who, http.StatusOK, of, nil)
 	}
 	found, err := h.find(c.Request().Context(), who.Workspace.ID, of, c.QueryParam("q"))
 	if err != nil {

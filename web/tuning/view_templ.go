@@ -182,7 +182,7 @@ func headLinks(model model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Updated(model.Now).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.ReadAt(model.Now).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -93,7 +93,7 @@ func TestNewRequestsAreOfferedAndNothingMoves(t *testing.T) {
 	ask("The first question of all.")
 	tab := browsertest.Start(t).Open(t, browsertest.View{URL: product.URL, Theme: "light", Cookies: person.Cookies()})
 
-	tab.Go("/sessions")
+	tab.Go("/sessions?show=single")
 	tab.Until(streaming)
 	if open := product.Live.Open(); open != 1 {
 		t.Errorf("%d streams for one tab", open)
@@ -109,12 +109,24 @@ func TestNewRequestsAreOfferedAndNothingMoves(t *testing.T) {
 	tab.Click(`[data-live-show]`)
 	tab.Until(`document.querySelectorAll('#list .sessions tbody tr').length === 3 && document.querySelector('[data-live-show]').hidden && document.activeElement.id === 'list'`)
 
+	// So does the list of requests. A page that does not change on its own has no dot that says so.
+	tab.Go("/requests")
+	tab.Until(streaming + ` && document.querySelector('.live .dot') !== null`)
+	ask("A question beside the list.")
+	tab.Until(noted)
+	tab.Click(`[data-live-show]`)
+	tab.Until(`document.querySelectorAll('#request-list tbody tr').length === 4 && document.activeElement.id === 'request-list'`)
+	tab.Go("/patterns")
+	if browsertest.Evaluate[bool](tab, `document.querySelector('.live .dot') !== null`) {
+		t.Error("a static page has the dot of a live one")
+	}
+
 	// Figures are refreshed where they stand.
 	tab.Go("/overview")
-	tab.Until(streaming + ` && document.querySelector('[data-testid="requests"]').textContent === '3'`)
+	tab.Until(streaming + ` && document.querySelector('[data-testid="requests"]').textContent === '4'`)
 	tab.Run(`window.heading = document.querySelector('h1'); window.place = document.querySelector('#ledger').getBoundingClientRect().toJSON()`)
 	ask("A fourth question.")
-	const isNew, isOffered = `document.querySelector('[data-testid="requests"]').textContent === '4'`, `!document.querySelector('[data-live-show]').hidden`
+	const isNew, isOffered = `document.querySelector('[data-testid="requests"]').textContent === '5'`, `!document.querySelector('[data-live-show]').hidden`
 	tab.Until(isNew + ` || ` + isOffered) // offered where a figure became wider than its place
 	tab.Until(`document.querySelector('h1') === window.heading && JSON.stringify(document.querySelector('#ledger').getBoundingClientRect().toJSON()) === JSON.stringify(window.place)`)
 	if !browsertest.Evaluate[bool](tab, isNew) {

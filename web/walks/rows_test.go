@@ -52,7 +52,7 @@ func TestSessionsAreTickedAllAtOnce(t *testing.T) {
 		return `document.querySelector('[data-chosen]').textContent === '` + words + `' && document.querySelector('[data-choose-all]').` + box
 	}
 
-	tab.Go("/sessions")
+	tab.Go("/sessions?show=single")
 	tab.Until(said("", "checked === false"))
 	tab.Click(`[data-choose-all]`)
 	tab.Until(said("2 selected", "checked"))
