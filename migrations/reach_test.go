@@ -28,7 +28,7 @@ func TestReachOfWhatWasRecordedBefore(t *testing.T) {
 	for _, statement := range []string{
 		"INSERT INTO workspaces (workspace_id, name) VALUES (md5('w')::uuid, 'w')",
 		`INSERT INTO sessions (workspace_id, id, api_key_id, format, source, started_at, last_at, exchanges, net_microusd)
-			VALUES (md5('w')::uuid, md5('s')::uuid, md5('k')::uuid, 'anthropic', 'x', now(), now(), 4, 100)`,
+			VALUES (md5('w')::uuid, md5('s')::uuid, md5('k')::uuid, 'anthropic', 'x', now() - interval '1 hour', now(), 4, 100)`,
 		`INSERT INTO exchanges (workspace_id, id, at, session_id, lane_id, api_key_id, provider, endpoint, model, client, class, stream, status,
 				position, compression, tokens_before, tokens_after, window_tokens, level_0, level_1, level_2, level_3, input_tokens,
 				cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, net_microusd, unread_microusd, rewritten_microusd,

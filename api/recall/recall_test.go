@@ -196,8 +196,8 @@ func TestAModelsEarlierRecallsAreNotFound(t *testing.T) {
 					t.Errorf("%s finds an earlier recall: %v, %s", format, hit.Tools, hit.Snippet)
 				}
 			}
-			if !strings.Contains(after, told.name+"#3") && !strings.Contains(after, again.name+"#3") {
-				t.Errorf("the original's place is not named: %s", after)
+			if whole, failed := model.call("recall_get", message{"pointer": found.Hits[0].Pointer}, nil); failed || !strings.Contains(whole, result(1)) {
+				t.Errorf("%s does not lead to the original: %s", found.Hits[0].Pointer, whole)
 			}
 		})
 	}

@@ -131,4 +131,7 @@ func (s *segment) empty() error {
 // remove deletes the segment.
 func (s *segment) remove() error { return errors.Join(os.Remove(s.path), s.file.Close()) }
 
-func (s *segment) close() error { return s.file.Close() }
+// close unlocks the file at once: a child that is just being started may still have a copy.
+func (s *segment) close() error {
+	return errors.Join(syscall.Flock(int(s.file.Fd()), syscall.LOCK_UN), s.file.Close())
+}

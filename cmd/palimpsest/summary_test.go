@@ -123,7 +123,7 @@ func TestASummaryIsWrittenInTheBackgroundAndUsedAtTheNextEpoch(t *testing.T) {
 		return providertest.Reply{Text: providertest.Notes}
 	})})
 	w := newWorker(i.tenant("summary"))
-	w.setPipelinef("ipc: {contextWindow: 30000, llmCompression: {model: claude-haiku-4-5}}\n")
+	w.setPipelinef("ipc: {contextWindow: 30000, compressTo: 0.4, llmCompression: {model: claude-haiku-4-5}}\n")
 	w.untilEpoch()
 	first := w.last()
 
@@ -177,7 +177,7 @@ func TestSummariesKeepToTheBudgetOfTheirKey(t *testing.T) {
 	})})
 	const budget = 10_000_000
 	rich := newWorker(i.tenant("rich"))
-	rich.setPipelinef("ipc: {contextWindow: 30000, llmCompression: {model: claude-haiku-4-5}}\n")
+	rich.setPipelinef("ipc: {contextWindow: 30000, compressTo: 0.4, llmCompression: {model: claude-haiku-4-5}}\n")
 	rich.limitTo(budget)
 	rich.untilEpoch()
 	rich.untilSummaries(1)
@@ -193,7 +193,7 @@ func TestSummariesKeepToTheBudgetOfTheirKey(t *testing.T) {
 	}
 
 	poor := newWorker(i.tenant("poor"))
-	poor.setPipelinef("ipc: {contextWindow: 30000, llmCompression: {model: claude-haiku-4-5}}\n")
+	poor.setPipelinef("ipc: {contextWindow: 30000, compressTo: 0.4, llmCompression: {model: claude-haiku-4-5}}\n")
 	poor.limitTo(spent - 1000) // the same conversation uses it up with the epoch's request
 	poor.untilEpoch()
 	poor.untilSummaries(2)
@@ -278,7 +278,7 @@ func TestARejectedSummaryLeavesTheLevelsAndIsTold(t *testing.T) {
 		return providertest.Reply{Text: "I'm sorry, I cannot write that down."}
 	})})
 	w := newWorker(i.tenant("rejected"))
-	w.setPipelinef("ipc: {contextWindow: 30000, llmCompression: {model: claude-haiku-4-5}}\n")
+	w.setPipelinef("ipc: {contextWindow: 30000, compressTo: 0.4, llmCompression: {model: claude-haiku-4-5}}\n")
 	w.untilEpoch()
 	w.untilSummaries(1)
 

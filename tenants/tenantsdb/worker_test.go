@@ -87,10 +87,11 @@ func TestAppLoginCannotBecomeWorkerBySettings(t *testing.T) {
 	fill(t, b)
 	plantJobs(t, b)
 	tables := columns(t, b.database.Owner(t))
-	planted := map[string]string{}
+	planted, statements := map[string]string{}, map[string]string{}
 	maps.Copy(tables, jobTables(t, b.database.Owner(t)))
 	for table := range tables {
 		planted[table] = row(t, b.database.Owner(t), table)
+		statements[table] = strings.Replace(insert(t, b.database.Owner(t), table), "?", "$1", 1)
 	}
 	mine := "('" + b.workspace.String() + "', '" + b.user.ID.String() + "')"
 	attempts(t, b, func(t *testing.T, tx pgx.Tx) {
@@ -123,7 +124,7 @@ func TestAppLoginCannotBecomeWorkerBySettings(t *testing.T) {
 			if slices.Contains(queues(), table) {
 				continue
 			}
-			if _, err := within(t.Context(), tx, strings.Replace(insert(table), "?", "$1", 1), planted[table]); !isRefused(err) {
+			if _, err := within(t.Context(), tx, statements[table], planted[table]); !isRefused(err) {
 				t.Errorf("%s takes a row: %v, want 42501", table, err)
 			}
 		}

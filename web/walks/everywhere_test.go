@@ -231,7 +231,7 @@ func TestPrintedPageIsInkOnWhiteWithoutNavigation(t *testing.T) {
 
 	for path, width := range map[string]int64{
 		"/keys": browsertest.Upright, "/overview": browsertest.Upright, "/sessions/" + person.Newest().ID.String(): browsertest.Upright,
-		"/members": browsertest.Upright, "/pipeline": browsertest.Upright, "/sessions": browsertest.Across, "/requests": browsertest.Across,
+		"/members": browsertest.Upright, "/pipeline": browsertest.Upright, "/sessions?show=single": browsertest.Across, "/requests": browsertest.Across,
 	} {
 		tab.Go(path)
 		tab.Print(width)

@@ -98,7 +98,7 @@ func Remove(ctx context.Context, dir string) error {
 	if err == nil {
 		err = os.RemoveAll(dir)
 	}
-	if err = errors.Join(err, lock.Close()); err != nil {
+	if err = errors.Join(err, releaseLock(lock)); err != nil {
 		return fmt.Errorf("remove database directory: %w", err)
 	}
 	return nil
@@ -160,7 +160,7 @@ func (c *Cluster) Done() <-chan struct{} { return c.server.done }
 // called twice.
 func (c *Cluster) Stop() error {
 	c.stop.Do(func() {
-		c.stopErr = errors.Join(c.server.stop(), c.lock.Close())
+		c.stopErr = errors.Join(c.server.stop(), releaseLock(c.lock))
 	})
 	return c.stopErr
 }
@@ -292,6 +292,12 @@ func takeLock(path string) (*os.File, error) {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), lock.Close())
 	}
 	return lock, nil
+}
+
+// releaseLock unlocks a file at once. Closing it alone would leave it locked as long as a
+// child that is just being started still has the copy that it was forked with.
+func releaseLock(lock *os.File) error {
+	return errors.Join(syscall.Flock(int(lock.Fd()), syscall.LOCK_UN), lock.Close())
 }
 
 // openLog opens the server's log to append to; one that has grown large is put aside.

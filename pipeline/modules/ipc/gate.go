@@ -20,19 +20,17 @@ const (
 // tokens and at the model's list price.
 //
 // Epochs come in cycles: a prompt grows by g tokens a request from what an epoch
-// leaves, A, to where the next one is made, at L at the latest. An epoch writes R tokens
-// to the cache that would have been read from it, at the difference of the two prices.
-// It is expected to bring what (L − A)/2g requests save: half a cycle, since acting later
-// frees more for the same price.
+// leaves, A, to where the next one is made. An epoch writes R tokens to the cache
+// that would have been read from it, at the difference of the two prices, and the
+// later it is made the fewer there are; but all that is not yet freed is read with
+// every request until then. Acting at S is cheaper over a whole cycle than waiting
+// until L, where an epoch is made anyway, if
 //
-// Whether it is worth its price before L is asked more strictly, because nobody knows
-// when a session ends. Of those that end somewhere between S and L, one gets to half of
-// the requests in between on the mean. Acting at S is worth it if
+//	R·(write − read)  ≤  (S − A) · read · (L − A)/2g
 //
-//	R·(write − read)  ≤  (S − A) · read · (L − S)/2g
-//
-// On a cold cache nothing is written that would have been read, and what is freed is not
-// written either; without a cache reading costs as much as writing.
+// (L − A)/2g are the requests that count. On a cold cache nothing is written that
+// would have been read, and what is freed is not written either; without a cache
+// reading costs as much as writing.
 type prediction struct {
 	freed     int // tokens that are no longer sent
 	rewritten int // tokens that are written to the cache again; 0 where none of them is in it
@@ -50,33 +48,29 @@ func predict(exchange *pipeline.Exchange, epoch *epoch) prediction {
 	scale := func(size int) int { return int(rate * float64(size)) }
 	p := prediction{freed: projection.Before - projection.After}
 	growth := max(1, scale(pace(exchange)))
-	latest := int(nearLimit * float64(exchange.Limit))
-	p.requests = (latest - projection.After) / (2 * growth)
+	room := int(nearLimit*float64(exchange.Limit)) - projection.After
+	p.requests = room / (2 * growth)
 	if byBreakEven(exchange) {
 		p.requests = p.freed / growth // until it is as large again
 	}
-	p.requests = counted(p.requests)
+	p.requests = min(max(1, p.requests), horizon)
 
 	read, write := cachePrices(exchange)
-	freed := float64(p.freed)
-	once := freed * read // what the first of the requests comes to
+	freed, requests := float64(p.freed), float64(p.requests)
+	gain, once := freed*read*requests, freed*read
 	if isWarm(exchange) {
 		p.rewritten = max(0, projection.After-scale(exchange.Fixed+unchanged(exchange, projection))-scale(fresh(exchange)))
 		once -= float64(p.rewritten) * (write - read)
 	} else {
 		once += freed * (write - read) // the first of the requests writes
 	}
-	over := func(requests int) float64 { return once + freed*read*float64(requests-1) }
-	gain := over(p.requests)
-	p.worth = over(counted((latest-projection.Before)/(2*growth))) >= 0
+	gain += once - freed*read
+	p.worth = gain >= 0
 	if exchange.Model.Price != (tokens.Price{}) {
 		p.net, p.worst = int64(gain), int64(once)
 	}
 	return p
 }
-
-// counted returns for how many of the requests a gain is counted.
-func counted(requests int) int { return min(max(1, requests), horizon) }
 
 // cachePrices returns what reading a token from the cache and writing it costs, in
 // US dollars for a million of them. Where no price is known they stand in
