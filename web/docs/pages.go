@@ -53,9 +53,9 @@ type library struct {
 func contents() []group {
 	return []group{
 		{"Get started", named("clients", "api-keys", "providers")},
-		{"Use it", named("compaction", "memory", "requests", "answer-cache")},
+		{"Use it", named("compaction", "savings", "memory", "requests", "answer-cache")},
 		{"Your workspace", named("sign-on", "data", "billing")},
-		{"Run it", named("operations", "security", "performance", "architecture", "wire-formats")},
+		{"Run it", named("operations", "runbook", "security", "performance", "architecture", "wire-formats")},
 	}
 }
 
