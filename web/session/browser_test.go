@@ -42,6 +42,7 @@ func sit(t *testing.T) desk {
 	t.Helper()
 	product := webtest.Start(t)
 	d := desk{double: webtest.Provider(t, window), Person: product.SignUp(t, "northbeam"), cut: -1}
+	cutAtL1(t, d.Person)
 	d.talk = wiregen.Generate(7, wiregen.Options{Format: conversation.Anthropic, Turns: 40, TargetTokens: 80_000, SessionID: "one"})
 	d.secret = d.Connect(d.double, "laptop")
 	d.Talk(d.secret, window, d.talk, claudeCode)

@@ -36,9 +36,19 @@ func compressed(t *testing.T) (*webtest.Person, *wiregen.Session, session.Overvi
 	product := webtest.Start(t)
 	double := webtest.Provider(t, window)
 	person := product.SignUp(t, "northbeam")
+	cutAtL1(t, person)
 	talk := wiregen.Generate(7, wiregen.Options{Format: conversation.Anthropic, Turns: 40, TargetTokens: 80_000, SessionID: "one"})
 	person.Talk(person.Connect(double, "laptop"), window, talk, claudeCode)
 	return person, talk, person.Newest()
+}
+
+// cutAtL1 has the person's workspace compress so little that turns stay at L1.
+func cutAtL1(t *testing.T, person *webtest.Person) {
+	t.Helper()
+	config := tenants.PipelineConfig{YAML: "ipc: {compressTo: 0.40}\n", SavedBy: person.User.ID}
+	if _, err := person.DB.SavePipeline(t.Context(), person.Workspace.ID, 0, config); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // projection returns what stands for the session's first messages.
@@ -262,7 +272,7 @@ func TestSessionOfAKeyThatKeepsFiguresOnlySaysSo(t *testing.T) {
 	if page := person.Get(address); !strings.Contains(page.TestID("notice-unkept"), "The key laptop keeps figures only") || !strings.Contains(page.TestID("notice-unkept"), "What stands here was said before.") {
 		t.Errorf("the session says %q", page.TestID("notice-unkept"))
 	}
-	list := person.Get("/sessions")
+	list := person.Get("/sessions?show=single")
 	if list.Find(`[data-testid="sessions"] tbody tr`).Length() != 1 || !strings.Contains(list.TestID("notice-unkept"), "The key laptop keeps figures only") || strings.Contains(list.HTML, "Nobody keeps this") {
 		t.Errorf("the list says %q", list.TestID("notice-unkept"))
 	}

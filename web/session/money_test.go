@@ -86,8 +86,8 @@ func TestSessionThatNeedsAttentionSaysWhy(t *testing.T) {
 	if _, err := owner.Exec(t.Context(), "UPDATE sessions SET net_microusd = -4200000 WHERE id = $1", overview.ID); err != nil {
 		t.Fatal(err)
 	}
-	saved := tenants.PipelineConfig{YAML: "ipc: {warnAfterEpochs: 1}", SavedBy: person.User.ID}
-	if _, err := person.DB.SavePipeline(t.Context(), person.Workspace.ID, 0, saved); err != nil {
+	saved := tenants.PipelineConfig{YAML: "ipc: {compressTo: 0.40, warnAfterEpochs: 1}", SavedBy: person.User.ID}
+	if _, err := person.DB.SavePipeline(t.Context(), person.Workspace.ID, 1, saved); err != nil {
 		t.Fatal(err)
 	}
 
