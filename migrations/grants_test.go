@@ -37,7 +37,7 @@ func neededElsewhere() map[string]string {
 	}
 }
 
-// The app login serves requests. What an attacker could do with it is bounded by what it may do,
+// S2: the app login serves requests. What an attacker could do with it is bounded by what it may do,
 // so it may do only what the program does.
 func TestAppLoginHasNoRightThatNoStatementNeeds(t *testing.T) {
 	t.Parallel()
