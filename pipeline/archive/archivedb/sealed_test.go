@@ -264,6 +264,23 @@ func TestAnOpenObjectThatNobodyHoldsIsDeletedUnderBothNames(t *testing.T) {
 	}
 }
 
+// More messages than one statement takes are stored like fewer, each once, in order.
+func TestHistoryOfManyMessagesIsStoredWhole(t *testing.T) {
+	t.Parallel()
+	f := sealedSetup(t)
+	messages := make([][]byte, 10_000)
+	for i := range messages {
+		messages[i] = fmt.Appendf(nil, "message %d", i%9_000)
+	}
+	f.put(t, entries(messages...)...)
+	if count, err := verify(t.Context(), f.archive, f.workspace, f.lane); err != nil || count != len(messages) {
+		t.Errorf("%d of %d messages are back, %v", count, len(messages), err)
+	}
+	if count := f.count(t, "archive_objects"); count != 9_000 {
+		t.Errorf("%d objects, want 9000: one of each message", count)
+	}
+}
+
 // E2: what is done to rows inside the database is noticed.
 func TestTamperingWithAManifestIsNoticed(t *testing.T) {
 	t.Parallel()
