@@ -50,8 +50,8 @@ func failed(advice, format string, values ...any) result {
 	return result{Status: verdictFail, Text: fmt.Sprintf(format, values...), Advice: advice}
 }
 
-func off(format string, values ...any) result {
-	return result{Status: verdictOff, Text: fmt.Sprintf(format, values...)}
+func off(text string) result {
+	return result{Status: verdictOff, Text: text}
 }
 
 // examination looks at one part.
