@@ -52,6 +52,7 @@ type Counter interface {
 type Module struct {
 	counter Counter
 	past    Past
+	notes   Notes // nil: clients' requests for a summary are passed to the provider
 }
 
 // New returns the module; past is where it finds what clients left behind.
