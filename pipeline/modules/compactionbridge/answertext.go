@@ -36,8 +36,11 @@ const (
 	messageChar = 400
 )
 
+// ownWords are those by which an answer is known in the prompt that goes on from it.
+const ownWords = "This summary was put together by Palimpsest, which stands between the client and the model, from its compaction of the conversation."
+
 // answerHead opens an answer.
-const answerHead = "This summary was put together by Palimpsest, which stands between the client and the model, from its compaction of the conversation. No model wrote it. " +
+const answerHead = ownWords + " No model wrote it. " +
 	"What is quoted stands as it was said; (#12) and [#12] name message 12. The originals are archived word for word: for a detail that is missing here, call recall_get with %[1]s#12, or recall_search, if you have these tools; " +
 	"else read the file or run the command again.\n"
 
@@ -56,8 +59,7 @@ type section struct {
 // compose writes the answer to a request for a summary. The reason says why there is none.
 func (m *Module) compose(ctx context.Context, exchange *pipeline.Exchange, asked *asked) (text string, counts map[string]int, reason string, err error) {
 	w := &writer{count: m.counter.Count, whole: answerSize, left: answerSize}
-	name := archive.NameOf(exchange.Chain[asked.messages])
-	head := fmt.Sprintf(answerHead, name)
+	head := fmt.Sprintf(answerHead, archive.NameOf(exchange.Chain[len(exchange.Digests)])) // the name of what is recorded of this request
 	w.left -= w.count(head)
 	earlier := strings.TrimSpace(untagged(asked.earlier))
 	if cost := w.count(earlier); cost > answerSize*earlierSize/parts {
@@ -169,7 +171,11 @@ func (a *asked) intent(typed []entry) []entry {
 		return entries
 	}
 	first := typed[len(typed)-1].message
-	return append([]entry{{message: first, text: quote(first, a.saidAt(first), firstSize)}}, entries...)
+	asked := quote(first, a.saidAt(first), firstSize)
+	entries = slices.DeleteFunc(entries, func(order entry) bool {
+		return order.message == first && strings.Contains(asked, strings.TrimSuffix(strings.TrimPrefix(order.text, "- "), fmt.Sprintf(" (#%d)\n", first)))
+	})
+	return append([]entry{{message: first, text: asked}}, entries...)
 }
 
 // next returns what was said last by either side.
