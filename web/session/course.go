@@ -108,10 +108,15 @@ func providerCompacted(event *pipeline.Event) string {
 
 // putBackAt says what the bridge put back at a moment.
 func (m *model) putBackAt(moment session.Moment) string {
-	if bridged := bridgedAt(moment); bridged != nil {
-		return ". " + bridged.restored()
+	bridged := bridgedAt(moment)
+	if bridged == nil {
+		return ""
 	}
-	return ""
+	text := ""
+	if bridged.counts[compactionbridge.OwnSummary] > 0 {
+		text = ", its summary was answered from Palimpsest’s compaction"
+	}
+	return text + ". " + bridged.restored()
 }
 
 // bridgedAt returns what the bridge found at a moment; nil: nothing was compared.
