@@ -39,7 +39,7 @@ func start(ctx context.Context, kind trace.SpanKind, names []string) (context.Co
 		return ctx, Span{}
 	}
 	ctx, span := within.TracerProvider().Tracer(Scope).Start(ctx, strings.Join(names, " "), trace.WithSpanKind(kind)) //nolint:spancheck // the caller ends it
-	return ctx, Span{span} //nolint:spancheck // as above
+	return ctx, Span{span}                                                                                            //nolint:spancheck // as above
 }
 
 // Of returns the step that ctx belongs to.
