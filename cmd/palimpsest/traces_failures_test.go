@@ -194,13 +194,11 @@ func TestReceiverThatFailsHarmsNobody(t *testing.T) {
 	t.Parallel()
 	down := httptest.NewServer(http.NotFoundHandler())
 	down.Close()
-	hang := make(chan struct{})
 	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
 		_, _ = io.Copy(io.Discard, request.Body)
-		<-hang
+		<-request.Context().Done()
 	}))
 	t.Cleanup(hanging.Close)
-	t.Cleanup(func() { close(hang) })
 	refusing := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(refusing.Close)
 	for name, url := range map[string]string{"down": down.URL, "hangs": hanging.URL, "refuses": refusing.URL} {
