@@ -105,6 +105,22 @@ func (s *SMTP) Send(ctx context.Context, id uuid.UUID, wanted tenants.Mail) erro
 	return nil
 }
 
+// Check connects to the server, starts TLS and logs in, and sends nothing. An error shows no
+// password.
+func (s *SMTP) Check(ctx context.Context) error {
+	client, err := gomail.NewClient(s.host, s.options...)
+	if err != nil {
+		return fmt.Errorf("mail server %s: %w", s.host, err)
+	}
+	if err := client.DialWithContext(ctx); err != nil {
+		return fmt.Errorf("mail server %s: %w", s.host, err)
+	}
+	if err := client.Close(); err != nil {
+		return fmt.Errorf("mail server %s: %w", s.host, err)
+	}
+	return nil
+}
+
 // message returns a mail as it is sent. What would end a header's line is refused, as
 // more headers might follow it.
 func (s *SMTP) message(id uuid.UUID, wanted tenants.Mail) (*gomail.Msg, error) {

@@ -317,6 +317,16 @@ func TestWrongPasswordOfTheServerIsTriedAgain(t *testing.T) {
 	if err := sender.Send(t.Context(), [16]byte{1}, hello()); err == nil || strings.Contains(err.Error(), "wrong@") {
 		t.Errorf("a wrong password: %v", err)
 	}
+	if err := sender.Check(t.Context()); err == nil || strings.Contains(err.Error(), "wrong@") {
+		t.Errorf("a check with a wrong password: %v", err)
+	}
+	knowing, err := mail.NewSMTP("smtp://palimpsest:p%40ss@"+o.server.address, "no-reply@example.com", o.server.roots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := knowing.Check(t.Context()); err != nil || len(o.server.mails()) != 0 {
+		t.Errorf("a check with the right password: %v, %d mails sent", err, len(o.server.mails()))
+	}
 	// A password never goes to a server that cannot be trusted.
 	untrusting, err := mail.NewSMTP("smtp://palimpsest:p%40ss@"+o.server.address, "no-reply@example.com", nil)
 	if err != nil {

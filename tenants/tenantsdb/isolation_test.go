@@ -41,7 +41,7 @@ func TestNoTableIsOpenWithoutATenant(t *testing.T) {
 		if all == 0 {
 			t.Errorf("%s is empty: the test proves nothing", table)
 		}
-		if err := b.Pool().QueryRow(t.Context(), count).Scan(&seen); err != nil || seen != 0 {
+		if err := b.Pool().QueryRow(t.Context(), count).Scan(&seen); err != nil && !isRefused(err) || seen != 0 {
 			t.Errorf("%s shows %d of %d rows without a tenant (%v)", table, seen, all, err)
 		}
 		for _, statement := range []string{"UPDATE " + table + " SET " + column + " = " + column, "DELETE FROM " + table} {
@@ -72,7 +72,8 @@ func TestNoTableIsOpenToAnotherTenant(t *testing.T) {
 			}
 			var seen int
 			where := " WHERE " + column + " IN ('" + b.workspace.String() + "', '" + b.user.ID.String() + "')"
-			if err := tx.Raw("SELECT count(*) FROM " + table + where).Scan(&seen).Error; err != nil {
+			read := func(tx *gorm.DB) error { return tx.Raw("SELECT count(*) FROM " + table + where).Scan(&seen).Error }
+			if err := tx.Transaction(read); err != nil && !isRefused(err) {
 				return err
 			}
 			if seen != 0 {

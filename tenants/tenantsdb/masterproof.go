@@ -2,6 +2,7 @@ package tenantsdb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -23,6 +24,22 @@ func KeepMasterProof(ctx context.Context, ownerURL string, proof []byte) ([]byte
 	})
 	if err != nil {
 		return nil, fmt.Errorf("keep proof of the master key: %w", err)
+	}
+	return kept, nil
+}
+
+// StoredMasterProof returns the proof that is kept; nil before the first start. It reads it with
+// the owner's login, and changes nothing.
+func StoredMasterProof(ctx context.Context, ownerURL string) ([]byte, error) {
+	var kept []byte
+	err := asOwner(ctx, ownerURL, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, "SELECT sealed FROM master_proof").Scan(&kept)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read proof of the master key: %w", err)
 	}
 	return kept, nil
 }

@@ -17,6 +17,9 @@ import (
 const (
 	// statementBytes bounds the messages that one statement carries, but for the last.
 	statementBytes = 16 << 20
+	// statementRows bounds a statement of a write, too: what is sent of more would take a
+	// multiple of their memory.
+	statementRows = 4096
 	// runObjects is how many messages a core packs at a time.
 	runObjects = 8
 )
@@ -102,14 +105,16 @@ func (d *DB) putObjects(tx *gorm.DB, workspace uuid.UUID, objects []object) erro
 	if err != nil {
 		return err
 	}
-	known, err := knownObjects(tx, workspace, objects)
-	if err != nil {
-		return fmt.Errorf("look up archived messages: %w", err)
+	known := make(map[conversation.Hash]bool)
+	for some := range slices.Chunk(objects, statementRows) {
+		if err := addKnown(tx, workspace, some, known); err != nil {
+			return fmt.Errorf("look up archived messages: %w", err)
+		}
 	}
 	fresh := slices.DeleteFunc(objects, func(one object) bool { return known[one.hash] })
 	for len(fresh) > 0 {
 		count, size := 0, 0
-		for count < len(fresh) && size < statementBytes {
+		for count < min(len(fresh), statementRows) && size < statementBytes {
 			size += len(fresh[count].raw)
 			count++
 		}
@@ -142,25 +147,25 @@ func (d *DB) pack(key *archive.Key, objects []object) (objectRows, error) {
 	return rows, err
 }
 
-func knownObjects(tx *gorm.DB, workspace uuid.UUID, objects []object) (map[conversation.Hash]bool, error) {
+// addKnown adds those of the objects that are stored already, and locks them.
+func addKnown(tx *gorm.DB, workspace uuid.UUID, objects []object, known map[conversation.Hash]bool) error {
 	hashes := make([][]byte, len(objects))
 	for i := range objects {
 		hashes[i] = objects[i].hash[:]
 	}
 	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlKnown, workspace, hashes)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer rows.Close()
-	known := make(map[conversation.Hash]bool)
 	for rows.Next() {
 		var hash []byte
 		if err := rows.Scan(&hash); err != nil {
-			return nil, err
+			return err
 		}
 		known[conversation.Hash(hash)] = true
 	}
-	return known, rows.Err()
+	return rows.Err()
 }
 
 // objectRows are rows for archive_objects, column by column.
@@ -193,31 +198,59 @@ func (r *objectRows) insert(tx *gorm.DB, workspace uuid.UUID) error {
 
 // putManifest notes which message stands where in its lane.
 func putManifest(tx *gorm.DB, workspace uuid.UUID, runs []Run) error {
-	runs = slices.Clone(runs)
+	runs = slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return len(r.Entries) == 0 })
 	slices.SortStableFunc(runs, func(a, b Run) int { return bytes.Compare(a.Lane[:], b.Lane[:]) })
-	var (
-		lanes, sessions        [][16]byte // encoded faster than uuid.UUID
-		indices, tokens, flags []int32
-		hashes                 [][]byte
-		roles                  []string
-	)
+	var rows entryRows
 	for _, run := range runs {
 		for i := range run.Entries {
-			entry := &run.Entries[i]
-			lanes, sessions = append(lanes, run.Lane), append(sessions, run.Session)
-			indices = append(indices, int32(entry.Index)) //nolint:gosec // a place in one body
-			tokens = append(tokens, int32(entry.Tokens))  //nolint:gosec // tokens of one message
-			hashes = append(hashes, entry.Hash[:])
-			roles, flags = append(roles, string(entry.Role)), append(flags, int32(entry.Flags))
+			rows.add(&run, &run.Entries[i])
+			if len(rows.indices) < statementRows {
+				continue
+			}
+			if err := rows.insert(tx, workspace); err != nil {
+				return err
+			}
+			rows.reset()
 		}
 	}
+	if err := rows.insert(tx, workspace); err != nil {
+		return err
+	}
+	if _, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlUnindexed, workspace, lanesOf(runs)); err != nil {
+		return fmt.Errorf("note what is to be indexed: %w", err)
+	}
+	return nil
+}
+
+// entryRows are rows for archive_entries, column by column.
+type entryRows struct {
+	lanes, sessions        [][16]byte // encoded faster than uuid.UUID
+	indices, tokens, flags []int32
+	hashes                 [][]byte
+	roles                  []string
+}
+
+func (r *entryRows) add(run *Run, entry *archive.Entry) {
+	r.lanes, r.sessions = append(r.lanes, run.Lane), append(r.sessions, run.Session)
+	r.indices = append(r.indices, int32(entry.Index)) //nolint:gosec // a place in one body
+	r.tokens = append(r.tokens, int32(entry.Tokens))  //nolint:gosec // tokens of one message
+	r.hashes = append(r.hashes, entry.Hash[:])
+	r.roles, r.flags = append(r.roles, string(entry.Role)), append(r.flags, int32(entry.Flags))
+}
+
+func (r *entryRows) reset() {
+	r.lanes, r.sessions, r.hashes, r.roles = r.lanes[:0], r.sessions[:0], r.hashes[:0], r.roles[:0]
+	r.indices, r.tokens, r.flags = r.indices[:0], r.tokens[:0], r.flags[:0]
+}
+
+func (r *entryRows) insert(tx *gorm.DB, workspace uuid.UUID) error {
+	if len(r.indices) == 0 {
+		return nil
+	}
 	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlManifest,
-		workspace, lanes, indices, sessions, hashes, roles, tokens, flags)
+		workspace, r.lanes, r.indices, r.sessions, r.hashes, r.roles, r.tokens, r.flags)
 	if err != nil {
 		return fmt.Errorf("store archive manifest: %w", err)
-	}
-	if _, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlUnindexed, workspace, slices.Compact(lanes)); err != nil {
-		return fmt.Errorf("note what is to be indexed: %w", err)
 	}
 	return nil
 }

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/api/upstream"
+	"palimpsest/pipeline/archive/blob"
+	"palimpsest/tenants"
+	"palimpsest/tenants/mail"
+)
+
+// littleSpace is how many bytes the data directory needs at least: the log of the embedded
+// database and of exchanges that wait to be recorded grow there.
+const littleSpace = 1 << 30
+
+// checkSettings looks at settings that are valid but leave something open.
+func checkSettings(config Config) result {
+	var open []string
+	host, _, _ := net.SplitHostPort(config.Addr)
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) && config.PublicURL == "" {
+		open = append(open, "PALIMPSEST_PUBLIC_URL is not set, so links in mails lead to "+config.Addr+".")
+	}
+	if strings.HasPrefix(config.PublicURL, "http://") && !isLocalURL(config.PublicURL) {
+		open = append(open, "PALIMPSEST_PUBLIC_URL is not https, so passwords and API keys travel unencrypted.")
+	}
+	if config.AllowPrivateUpstreams && config.PublicURL != "" && !isLocalURL(config.PublicURL) {
+		open = append(open, "PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS lets every workspace reach addresses of your network.")
+	}
+	if len(open) > 0 {
+		return warned("Set what is meant; see docs/operations.md.", "%s", strings.Join(open, " "))
+	}
+	return passed("valid")
+}
+
+func isLocalURL(address string) bool {
+	rest, _ := strings.CutPrefix(address, "http://")
+	rest, _ = strings.CutPrefix(rest, "https://")
+	for _, local := range []string{"localhost", "127.", "[::1]"} {
+		if strings.HasPrefix(rest, local) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkDataDir looks whether files can be written to the data directory, and how many.
+func checkDataDir(dir string) result {
+	existing := dir
+	for {
+		if _, err := os.Stat(existing); err == nil || existing == filepath.Dir(existing) {
+			break
+		}
+		existing = filepath.Dir(existing)
+	}
+	file, err := os.CreateTemp(existing, ".palimpsest-check-*")
+	if err != nil {
+		return failed("Let the user that runs the program write there, or set PALIMPSEST_DATA_DIR.", "%s cannot be written to: %v", existing, errors.Unwrap(err))
+	}
+	err = errors.Join(file.Close(), os.Remove(file.Name()))
+	if err != nil {
+		return failed("Look at the disk.", "%v", err)
+	}
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(existing, &disk); err != nil {
+		return warned("Look at the disk.", "its free space is unknown: %v", err)
+	}
+	free := disk.Bavail * uint64(disk.Bsize) //nolint:gosec // the size of a block
+	if free < littleSpace {
+		return warned("Make room: PostgreSQL stops when its disk is full.", "%s has %d MB left", existing, free>>20)
+	}
+	if existing != dir {
+		return passed("%s is created by the first start, %d GB free", dir, free>>30)
+	}
+	return passed("%s, %d GB free", dir, free>>30)
+}
+
+// outerExaminations look at what the product talks to besides its database.
+func (p *program) outerExaminations() []examination {
+	list := []examination{
+		{"Blob store", func(ctx context.Context) result { return checkBucket(ctx, p.config.BlobURL) }},
+		{"Redis", p.checkRedis},
+		{"Mail", func(ctx context.Context) result { return checkMail(ctx, p.config) }},
+	}
+	for _, provider := range []tenants.Provider{tenants.ProviderAnthropic, tenants.ProviderOpenAI} {
+		list = append(list, examination{"Provider " + string(provider), func(ctx context.Context) result { return p.checkProvider(ctx, provider) }})
+	}
+	return list
+}
+
+// checkBucket puts an object into the bucket, reads it and removes it.
+func checkBucket(ctx context.Context, address string) result {
+	if address == "" {
+		return off("originals stay in the database")
+	}
+	const advice = "Check PALIMPSEST_BLOB_URL, and that its key may put, get and delete objects."
+	bucket, err := blob.Open(ctx, address)
+	if err != nil {
+		return failed(advice, "PALIMPSEST_BLOB_URL %v", err)
+	}
+	name, content := probeName+"-"+uuid.NewString(), []byte("palimpsest check")
+	if err := bucket.Put(ctx, name, content); err != nil {
+		return failed(advice, "an object cannot be put: %v", err)
+	}
+	read, err := bucket.Get(ctx, name)
+	if err == nil && !bytes.Equal(read, content) {
+		err = errors.New("other bytes came back")
+	}
+	if err != nil {
+		return failed(advice, "an object cannot be read: %v", errors.Join(err, bucket.Delete(ctx, name)))
+	}
+	if err := bucket.Delete(ctx, name); err != nil {
+		return failed(advice, "an object cannot be deleted, so that deleted sessions would stay: %v", err)
+	}
+	return passed("puts, gets and deletes")
+}
+
+func (p *program) checkRedis(ctx context.Context) result {
+	if p.config.RedisURL == "" {
+		return off("each process applies limits on its own; set REDIS_URL if you run several")
+	}
+	const advice = "Check REDIS_URL and that Redis runs. Until it answers, each process applies limits on its own."
+	if err := p.openRedis(); err != nil {
+		return failed(advice, "%v", err)
+	}
+	// The client would try again and again, and log it.
+	connection, err := new(net.Dialer).DialContext(ctx, "tcp", p.redis.Options().Addr)
+	if err != nil {
+		return failed(advice, "%v", err)
+	}
+	_ = connection.Close()
+	name := "palimpsest:check:" + uuid.NewString()
+	if err := p.redis.Set(ctx, name, "1", time.Minute).Err(); err != nil {
+		return failed(advice, "a value cannot be written: %v", err)
+	}
+	if err := p.redis.Del(ctx, name).Err(); err != nil {
+		return failed(advice, "a value cannot be removed: %v", err)
+	}
+	return passed("reads and writes")
+}
+
+// checkMail connects to the mail server and logs in.
+func checkMail(ctx context.Context, config Config) result {
+	if config.SMTPURL == "" {
+		return off("mails are kept, not sent; set SMTP_URL to send them")
+	}
+	const advice = "Check SMTP_URL. Mails wait until the server takes them."
+	sender, err := mail.NewSMTP(config.SMTPURL, config.MailFrom, nil)
+	if err != nil {
+		return failed(advice, "SMTP_URL %v", err)
+	}
+	if err := sender.Check(ctx); err != nil {
+		return failed(advice, "%v", err)
+	}
+	return passed("the server takes the login; nothing was sent")
+}
+
+// checkProvider asks a provider for its models without a key: any answer shows that it can be
+// reached.
+func (p *program) checkProvider(ctx context.Context, provider tenants.Provider) result {
+	client := upstream.New(p.config.AllowPrivateUpstreams)
+	defer client.Close()
+	began := time.Now()
+	response, err := client.Send(ctx, upstream.Request{Method: http.MethodGet, Path: "/v1/models", Header: http.Header{}}, upstream.Target{Provider: provider})
+	if err != nil {
+		return warned("Check DNS and firewall of this machine if workspaces use this provider.", "%v", err)
+	}
+	if err := response.Body.Close(); err != nil {
+		return warned("Try again.", "%v", err)
+	}
+	return passed("answers within %s", lasts(time.Since(began)))
+}

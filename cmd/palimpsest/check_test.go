@@ -1,0 +1,270 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/emersion/go-smtp"
+
+	"palimpsest/api/redistest"
+	"palimpsest/cmd/palimpsest/buildtest"
+	"palimpsest/migrations"
+	"palimpsest/migrations/dbtest"
+)
+
+// mailServer is a real SMTP server that counts what it is given.
+type mailServer struct{ taken int }
+
+func (m *mailServer) NewSession(*smtp.Conn) (smtp.Session, error) { return m, nil }
+func (m *mailServer) Mail(string, *smtp.MailOptions) error        { m.taken++; return nil }
+func (m *mailServer) Rcpt(string, *smtp.RcptOptions) error        { return nil }
+func (m *mailServer) Data(io.Reader) error                        { return nil }
+func (m *mailServer) Reset()                                      {}
+func (m *mailServer) Logout() error                               { return nil }
+
+// newMailServer starts a mail server and returns its host and port.
+func newMailServer(t *testing.T) (*mailServer, string) {
+	t.Helper()
+	kept := &mailServer{}
+	server := smtp.NewServer(kept)
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close(); <-done })
+	return kept, listener.Addr().String()
+}
+
+// checked runs the command with settings, and returns what it lists and whether it passed.
+func checked(t *testing.T, config Config) (list map[string]result, said string, hasPassed bool) {
+	t.Helper()
+	command := checkCommand(func() (Config, error) { return config, nil })
+	var out bytes.Buffer
+	command.SetArgs([]string{"--json"})
+	command.SetOut(&out)
+	command.SilenceErrors, command.SilenceUsage = true, true
+	err := command.ExecuteContext(t.Context())
+	if err != nil && !errors.Is(err, errCheckFailed) {
+		t.Fatal(err)
+	}
+	var results []result
+	if err := json.Unmarshal(out.Bytes(), &results); err != nil {
+		t.Fatalf("%v in %s", err, &out)
+	}
+	list = map[string]result{}
+	for _, one := range results {
+		list[one.Name] = one
+	}
+	return list, out.String(), err == nil
+}
+
+// whole returns an installation in which everything is configured and works.
+func whole(t *testing.T) (Config, *gateway, *mailServer) {
+	t.Helper()
+	redis, _ := redistest.Start(t)
+	bucket := newGateway(t)
+	mails, address := newMailServer(t)
+	config := DefaultConfig()
+	config.DataDir, config.SecretKey = t.TempDir(), dbtest.SecretKey
+	config.DatabaseURL = dbtest.New(t).OwnerURL
+	config.BlobURL, config.RedisURL = bucket.url(), "redis://"+redis
+	config.SMTPURL = "smtp://" + address + "?from=palimpsest@example.com"
+	program := &program{config: config, log: newLog(io.Discard, "text"), now: time.Now}
+	defer program.close()
+	safe, err := program.openVault()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := program.openDatabase(t.Context(), safe); err != nil {
+		t.Fatal(err)
+	}
+	return config, bucket, mails
+}
+
+func TestCheckPassesAnInstallationThatWorks(t *testing.T) {
+	t.Parallel()
+	config, bucket, mails := whole(t)
+	list, said, hasPassed := checked(t, config)
+	for _, name := range []string{"Settings", "Data directory", "Database", "Schema", "Secret key", "App login", "Worker login", "Clock", "Blob store", "Redis", "Mail"} {
+		if list[name].Status != verdictOK {
+			t.Errorf("%s: %+v", name, list[name])
+		}
+	}
+	if !hasPassed {
+		t.Error("the command failed")
+	}
+	for _, secret := range []string{dbtest.SecretKey, "key:secret"} {
+		if strings.Contains(said, secret) {
+			t.Errorf("%q stands in the list:\n%s", secret, said)
+		}
+	}
+	left, err := filepath.Glob(filepath.Join(bucket.root, "originals", "*", "*"))
+	if err != nil || len(left) > 0 || mails.taken > 0 {
+		t.Errorf("it left %v in the bucket and sent %d mails, %v", left, mails.taken, err)
+	}
+}
+
+// Each part that is broken fails, and no other one.
+func TestCheckNamesThePartThatFails(t *testing.T) {
+	t.Parallel()
+	sound, bucket, _ := whole(t)
+	nowhere := refusing(t)
+	for name, c := range map[string]struct {
+		breaks func(*Config)
+		text   string
+	}{
+		"Data directory": {func(c *Config) { c.DataDir = filepath.Join(fileAt(t), "data") }, "cannot be written to"},
+		"Secret key":     {func(c *Config) { c.SecretKey = masterKey("w") }, "not the one of this database"},
+		"App login":      {func(c *Config) { c.DatabaseAppURL = c.DatabaseURL }, ""},
+		"Worker login":   {func(c *Config) { c.DatabaseWorkerURL = c.DatabaseURL }, ""},
+		"Blob store":     {func(c *Config) { c.BlobURL = strings.Replace(bucket.url(), "key:secret", "key:wrong", 1) }, "cannot be put"},
+		"Redis":          {func(c *Config) { c.RedisURL = "redis://" + nowhere }, "connection refused"},
+		"Mail":           {func(c *Config) { c.SMTPURL = "smtp://palimpsest:hunter2@" + nowhere + "?from=palimpsest@example.com" }, "mail server"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config := sound
+			c.breaks(&config)
+			list, said, hasPassed := checked(t, config)
+			if one := list[name]; hasPassed || one.Status != verdictFail || !strings.Contains(one.Text, c.text) || one.Advice == "" {
+				t.Errorf("%+v, passed: %v", one, hasPassed)
+			}
+			for other, one := range list {
+				isDerived := name == "Secret key" && strings.HasSuffix(other, "login") // its password follows from the key
+				if other != name && one.Status == verdictFail && !isDerived {
+					t.Errorf("%s failed, too: %+v", other, one)
+				}
+			}
+			if strings.Contains(said, "hunter2") || strings.Contains(said, "key:wrong") {
+				t.Errorf("a secret stands in the list:\n%s", said)
+			}
+		})
+	}
+}
+
+// refusing returns an address at which nothing listens.
+func refusing(t *testing.T) string {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return listener.Addr().String()
+}
+
+// fileAt returns the path of a file.
+func fileAt(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestCheckListsWhatItCouldNotLookAt(t *testing.T) {
+	t.Parallel()
+	config := DefaultConfig()
+	config.DataDir, config.DatabaseURL = t.TempDir(), "postgres://owner:hunter2@"+refusing(t)+"/palimpsest"
+	list, said, hasPassed := checked(t, config)
+	if list["Database"].Status != verdictFail || hasPassed || strings.Contains(said, "hunter2") {
+		t.Errorf("%+v in\n%s", list["Database"], said)
+	}
+	if entries, err := os.ReadDir(config.DataDir); err != nil || len(entries) > 0 {
+		t.Errorf("it left %v in the data directory, %v", entries, err)
+	}
+}
+
+func TestCheckComparesTheSchema(t *testing.T) {
+	t.Parallel()
+	config := DefaultConfig()
+	database := dbtest.Empty(t)
+	config.DataDir, config.DatabaseURL, config.SecretKey = t.TempDir(), database.OwnerURL, dbtest.SecretKey
+	list, _, hasPassed := checked(t, config)
+	if list["Schema"].Status != verdictWarn || list["Secret key"].Status != verdictOff || list["App login"].Status == verdictFail || !hasPassed {
+		t.Errorf("an empty database: %+v", list)
+	}
+	if _, err := migrations.Up(t.Context(), database.OwnerURL); err != nil {
+		t.Fatal(err)
+	}
+	if list, _, _ = checked(t, config); list["Schema"].Status != verdictOK {
+		t.Errorf("after all migrations: %+v", list["Schema"])
+	}
+	if _, err := database.Owner(t).Exec(t.Context(), "INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, true)"); err != nil {
+		t.Fatal(err)
+	}
+	if list, _, _ = checked(t, config); list["Schema"].Status != verdictFail || !strings.Contains(list["Schema"].Text, "newer than this program") {
+		t.Errorf("with a migration of a newer version: %+v", list["Schema"])
+	}
+}
+
+func TestCheckJudgesClocks(t *testing.T) {
+	t.Parallel()
+	for ahead, want := range map[time.Duration]verdict{
+		0: verdictOK, time.Second: verdictOK, -time.Second: verdictOK, 5 * time.Second: verdictWarn, -5 * time.Second: verdictWarn,
+		time.Minute: verdictFail, -time.Minute: verdictFail,
+	} {
+		if got := clockResult(ahead, 10*time.Millisecond); got.Status != want {
+			t.Errorf("%s ahead: %+v, want %s", ahead, got, want)
+		}
+	}
+	if got := clockResult(4*time.Second, 6*time.Second); got.Status != verdictOK {
+		t.Errorf("a difference that a slow network explains: %+v", got)
+	}
+}
+
+// A part that hangs fails after its time, and the others are in the list.
+func TestCheckDoesNotWaitForAPartThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		results := examine(t.Context(), time.Minute, []examination{
+			{"hangs", func(context.Context) result { <-release; return passed("late") }},
+			{"works", func(context.Context) result { return passed("at once") }},
+		})
+		close(release)
+		if results[0].Status != verdictFail || results[0].Name != "hangs" || results[1].Status != verdictOK {
+			t.Errorf("%+v", results)
+		}
+	})
+}
+
+// The program itself prints the list for people, and says by its exit code how it ended.
+func TestCheckIsACommandOfTheProgram(t *testing.T) {
+	t.Parallel()
+	run := func(settings ...string) (string, error) {
+		command := exec.Command(buildtest.Palimpsest(t), "check")
+		command.Env = append(os.Environ(), append([]string{"PALIMPSEST_DATA_DIR=" + t.TempDir(), "DATABASE_URL=" + dbtest.New(t).OwnerURL, "PALIMPSEST_SECRET_KEY=" + dbtest.SecretKey}, settings...)...)
+		out, err := command.CombinedOutput()
+		return string(out), err
+	}
+	if said, err := run(); err != nil || !strings.Contains(said, "ok    Schema") || !strings.Contains(said, " 0 failed") {
+		t.Errorf("%v\n%s", err, said)
+	}
+	if said, err := run("REDIS_URL=redis://" + refusing(t)); err == nil || !strings.Contains(said, "fail  Redis") || !strings.Contains(said, "→ Check REDIS_URL") {
+		t.Errorf("%v\n%s", err, said)
+	}
+	said, err := run("PALIMPSEST_DRAIN_DELAY=soon")
+	if err == nil || !slices.ContainsFunc(strings.Split(said, "\n"), func(line string) bool {
+		return strings.HasPrefix(line, "fail") && strings.Contains(line, "PALIMPSEST_DRAIN_DELAY")
+	}) {
+		t.Errorf("a wrong setting: %v\n%s", err, said)
+	}
+}

@@ -1,0 +1,95 @@
+package migrations_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"palimpsest/migrations/dbtest"
+)
+
+// grantsSQL lists what the app login may change: a table, and what it may do with rows or with
+// one of their columns.
+const grantsSQL = `
+	SELECT table_name || ' ' || lower(privilege_type) FROM information_schema.role_table_grants
+		WHERE grantee = 'palimpsest_app' AND table_schema = 'public' AND privilege_type <> 'SELECT'
+	UNION SELECT table_name || ' update' FROM information_schema.column_privileges
+		WHERE grantee = 'palimpsest_app' AND table_schema = 'public' AND privilege_type = 'UPDATE'`
+
+// neededElsewhere are rights whose statements do not name the table: lists of tables in the code,
+// and triggers.
+func neededElsewhere() map[string]string {
+	return map[string]string{
+		"api_keys delete":         "closing a workspace",
+		"archive_entries update":  "joining sessions",
+		"exchange_tags delete":    "erasing a workspace",
+		"exchanges delete":        "erasing a workspace",
+		"pattern_evidence update": "joining sessions",
+		"rollups insert":          "the trigger that adds up exchanges",
+		"rollups update":          "the trigger that adds up exchanges",
+		"session_words delete":    "the trigger that keeps a session's words",
+		"session_words insert":    "the trigger that keeps a session's words",
+	}
+}
+
+// S2: the app login serves requests. What an attacker could do with it is bounded by what it may do,
+// so it may do only what the program does.
+func TestAppLoginHasNoRightThatNoStatementNeeds(t *testing.T) {
+	t.Parallel()
+	rows, err := dbtest.New(t).Owner(t).Query(t.Context(), grantsSQL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	granted, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	needed := neededElsewhere()
+	statements := statementsOf(t, "..")
+	for _, right := range granted {
+		if _, known := needed[right]; known {
+			delete(needed, right)
+		} else if !statements[right] {
+			t.Errorf("no statement needs the right %q of palimpsest_app: revoke it", right)
+		}
+	}
+	for right := range needed {
+		t.Errorf("palimpsest_app does not have the right %q, which is listed as needed", right)
+	}
+}
+
+// statementsOf returns the rights that the statements in a program's sources need.
+func statementsOf(t *testing.T, root string) map[string]bool {
+	t.Helper()
+	direct := regexp.MustCompile(`\b(INSERT INTO|UPDATE(?: ONLY)?|DELETE FROM) ([a-z_]+)`)
+	locked := regexp.MustCompile("(?s)FROM ([a-z_]+)[^`\"]* FOR (?:NO KEY |KEY )?(?:UPDATE|SHARE)")
+	upserted := regexp.MustCompile("(?s)INSERT INTO ([a-z_]+)[^`\"]*ON CONFLICT[^`\"]*DO UPDATE")
+	needed := map[string]bool{}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, found := range direct.FindAllStringSubmatch(string(source), -1) {
+			needed[found[2]+" "+strings.ToLower(strings.Fields(found[1])[0])] = true
+		}
+		for _, pattern := range []*regexp.Regexp{locked, upserted} {
+			for _, found := range pattern.FindAllStringSubmatch(string(source), -1) {
+				needed[found[1]+" update"] = true
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return needed
+}
