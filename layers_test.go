@@ -33,6 +33,7 @@ func layers() []layer {
 
 		{"pipeline/conversation", nil},
 		{"pipeline/cores", nil},
+		{"pipeline/spans", nil},
 		{"pipeline/wire/...", []string{"pipeline/conversation", "pipeline/wire"}},
 		{"pipeline/tokens/...", []string{"pipeline/conversation", "pipeline/tokens"}},
 		{"pipeline/ledger", []string{"pipeline/conversation"}},
@@ -44,14 +45,14 @@ func layers() []layer {
 		{"pipeline/session", []string{"pipeline/conversation", "pipeline/cores", "pipeline/archive", "pipeline/tokens", "pipeline/wire"}},
 		{"pipeline/client", []string{"pipeline/conversation", "pipeline/session", "pipeline/wire"}},
 		{"pipeline/summary", []string{
-			"pipeline/conversation", "pipeline/tokens", "pipeline/ledger", "pipeline/session", "pipeline/archive", "pipeline/wire",
+			"pipeline/conversation", "pipeline/tokens", "pipeline/ledger", "pipeline/session", "pipeline/archive", "pipeline/spans", "pipeline/wire",
 		}},
 		{"pipeline/idle", []string{"pipeline", "pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/archive", "pipeline/summary", "pipeline/wire", "pipeline/jobs"}},
 		{"pipeline/jobs", nil},
 		{"pipeline/jobs/jobsdb", []string{"pipeline/jobs"}},
 		{"pipeline/cost", []string{"pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/wire"}},
 		{"pipeline/prompt", []string{
-			"pipeline", "pipeline/client", "pipeline/conversation", "pipeline/cost", "pipeline/tokens", "pipeline/session", "pipeline/archive", "pipeline/wire",
+			"pipeline", "pipeline/client", "pipeline/conversation", "pipeline/cost", "pipeline/tokens", "pipeline/session", "pipeline/spans", "pipeline/archive", "pipeline/wire",
 		}},
 		{"pipeline/replay", []string{
 			"pipeline", "pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/archive",
@@ -67,7 +68,7 @@ func layers() []layer {
 		{"pipeline/modules/patterns/patternsdb", []string{"pipeline/modules/patterns", "pipeline/modules/patterns/miner"}},
 		{"pipeline/modules/rehydrator", append([]string{"pipeline/archive/search"}, ofModules...)},
 		{"pipeline/modules/...", ofModules},
-		{"pipeline", []string{"pipeline/client", "pipeline/conversation", "pipeline/session", "pipeline/tokens", "pipeline/wire"}},
+		{"pipeline", []string{"pipeline/client", "pipeline/conversation", "pipeline/session", "pipeline/spans", "pipeline/tokens", "pipeline/wire"}},
 
 		{"migrations", nil},
 		{"static", nil},
@@ -94,6 +95,7 @@ func libraries() []library {
 		{"github.com/riverqueue/", func(folder string) bool { return folder == "pipeline/jobs/jobsdb" }, "only pipeline/jobs/jobsdb"},
 		{"github.com/go-webauthn/", func(folder string) bool { return folder == "tenants/passkey" }, "only tenants/passkey"},
 		{"github.com/stripe/", func(folder string) bool { return within(folder, "billing") }, "only billing"},
+		{"go.opentelemetry.io/", func(folder string) bool { return folder == "pipeline/spans" || within(folder, "cmd") }, "only pipeline/spans and cmd"},
 		{"net/http", func(folder string) bool { return !within(folder, "pipeline/modules") }, "no module"},
 	}
 }

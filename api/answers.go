@@ -18,6 +18,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules/semanticcache"
 	"palimpsest/pipeline/prompt"
+	"palimpsest/pipeline/spans"
 	"palimpsest/pipeline/wire"
 )
 
@@ -162,6 +163,8 @@ func (a *Answers) look(ctx context.Context, event *Event, post post, written *pr
 	if a == nil || event.Report.Cache != pipeline.CacheMiss {
 		return nil
 	}
+	ctx, span := spans.Start(ctx, "look for a kept answer")
+	defer span.End()
 	defer func() {
 		if value := recover(); value != nil {
 			event.cacheEvent("failed", fmt.Sprintf("panicked: %v", value), nil)

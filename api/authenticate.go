@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"palimpsest/pipeline/spans"
 	"palimpsest/tenants"
 )
 
@@ -22,16 +23,18 @@ type Keys interface {
 // as x-api-key, api-key or a bearer token, some in two places at once: one valid
 // key is enough. The event learns whose it is. A key that may not be used from the
 // client's address or for the path is a tenants.Forbidden.
-func (s *Server) authenticate(request *http.Request, event *Event) (tenants.APIKey, error) {
-	return s.keyWith(request, event, tenants.ErrScopeMissing, tenants.ScopeProxy)
+func (s *Server) authenticate(ctx context.Context, request *http.Request, event *Event) (_ tenants.APIKey, err error) {
+	ctx, span := spans.Start(ctx, "authenticate")
+	defer span.EndWith(&err)
+	return s.keyWith(ctx, request, event, tenants.ErrScopeMissing, tenants.ScopeProxy)
 }
 
 // keyWith is authenticate for a key that needs one of some scopes; missing is the
 // error for one that has none of them.
-func (s *Server) keyWith(request *http.Request, event *Event, missing error, scopes ...tenants.Scope) (tenants.APIKey, error) {
+func (s *Server) keyWith(ctx context.Context, request *http.Request, event *Event, missing error, scopes ...tenants.Scope) (tenants.APIKey, error) {
 	failure := errNoKey
 	for _, secret := range secrets(request.Header) {
-		key, err := s.Keys.Authenticate(request.Context(), secret)
+		key, err := s.Keys.Authenticate(ctx, secret)
 		if err != nil {
 			failure = err
 			continue

@@ -13,6 +13,7 @@ import (
 
 	"palimpsest/api/connections"
 	"palimpsest/pipeline/prompt"
+	"palimpsest/pipeline/spans"
 )
 
 // maxBody is the largest request body that is taken, in bytes, encoded and
@@ -157,6 +158,8 @@ func (b *bodies) grown(body *content, size int) *content {
 // readBody reads a request's body, decoded. The caller releases it. Its bytes count as those
 // of a workspace until leave is called.
 func (s *Server) readBody(request *http.Request, workspace uuid.UUID) (body *content, leave func(), err error) {
+	_, span := spans.Start(request.Context(), "read body")
+	defer span.EndWith(&err)
 	if request.ContentLength > maxBody {
 		drain(request)
 		return nil, nil, errBodyTooLarge
@@ -172,6 +175,7 @@ func (s *Server) readBody(request *http.Request, workspace uuid.UUID) (body *con
 	}
 	held := s.Bytes.hold(workspace)
 	if body, err = s.bodies.read(reader, size, held.take); err == nil {
+		span.Int(spans.BodyBytes, len(body.bytes))
 		return body, held.leave, nil
 	}
 	held.leave()

@@ -14,6 +14,7 @@ import (
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/spans"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
 )
@@ -62,7 +63,7 @@ func (e *Embeddings) EmbeddingModel(ctx context.Context, workspace uuid.UUID) (s
 // key of the workspace that takes the model in OpenAI's dialect. It waits as
 // long as ctx lets it. apiKey is whose usage it counts for; uuid.Nil: nobody's. The
 // errors are ErrNoEmbeddings and those of upstream.Embed.
-func (e *Embeddings) Embed(ctx context.Context, workspace, apiKey uuid.UUID, model string, texts []string) ([][]float32, error) {
+func (e *Embeddings) Embed(ctx context.Context, workspace, apiKey uuid.UUID, model string, texts []string) (_ [][]float32, err error) {
 	if _, failed := e.failed.GetIfPresent(workspace); failed {
 		return nil, ErrNoEmbeddings
 	}
@@ -73,8 +74,14 @@ func (e *Embeddings) Embed(ctx context.Context, workspace, apiKey uuid.UUID, mod
 	if err != nil {
 		return nil, err
 	}
+	ctx, span := spans.StartCall(ctx, "embeddings", model)
+	defer span.EndWith(&err)
+	span.String(spans.Operation, "embeddings")
+	span.String(spans.Provider, string(tenants.ProviderOpenAI))
+	span.String(spans.RequestModel, model)
 	at := e.now()
 	embedded, err := upstream.Embed(ctx, e.upstream, target, model, texts)
+	span.Int(spans.InputTokens, embedded.Tokens)
 	e.charge(workspace, apiKey, target.KeyID, model, embedded.Tokens, at)
 	if err != nil {
 		e.failed.Set(workspace, struct{}{})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"palimpsest/pipeline/prompt"
+	"palimpsest/pipeline/spans"
 	"palimpsest/pipeline/wire"
 )
 
@@ -27,7 +28,9 @@ func (s *Server) rescue(ctx context.Context, event *Event, post post, written *p
 		return response, written
 	}
 	s.learn(ctx, event, written, said)
-	shrunk, ok := s.Prompts.Shrink(ctx, written, said)
+	shrinking, span := spans.Start(ctx, "shrink prompt")
+	shrunk, ok := s.Prompts.Shrink(shrinking, written, said)
+	span.End()
 	if !ok {
 		return response, written
 	}

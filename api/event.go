@@ -69,6 +69,8 @@ type Event struct {
 
 	ticket *limits.Ticket // what is counted of the request; nil: nothing
 
+	traced traced
+
 	// What the recorder gets beside the event itself.
 	position   int // messages in the request
 	projection int // number of the projection in the prompt; 0: none

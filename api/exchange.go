@@ -16,6 +16,7 @@ import (
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/spans"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
@@ -36,9 +37,8 @@ const (
 func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) echo.HandlerFunc {
 	provider := providerOf(codec.Format())
 	return func(c echo.Context) error {
-		request := c.Request()
+		request, event := s.receive(c, endpoint)
 		ctx := request.Context()
-		event := s.begin(request, endpoint)
 		defer s.end(ctx, event)
 
 		call, err := s.admit(request, event)
@@ -94,7 +94,7 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 		sent := written.Sent()
 		s.recordRequest(ctx, event, written, body)
 		if response.StatusCode == http.StatusOK {
-			s.Summaries.after(post, written)
+			s.Summaries.after(ctx, post, written)
 		}
 		// From here on nothing holds the body.
 		body.done()
@@ -118,9 +118,10 @@ func (s *Server) answer(c echo.Context, event *Event, codec wire.Codec, sent pro
 			s.unread(ctx, event, answer.Failure)
 		}
 		s.recordAnswer(event, codec, sent, answer)
+		event.traced.answered(answer)
 		s.Answers.keep(event, codec, cached, response, answer)
 	}
-	err := s.relay(c, event, response, tap, filter, func() {
+	err := s.relay(c, event, response, s.hearing(event, tap, response), filter, func() {
 		if answer := tap.Answer(); answer.Complete && !isRecorded {
 			record(answer)
 			event.Duration = s.Now().Sub(event.At)
@@ -149,8 +150,10 @@ type call struct {
 }
 
 // admit finds out whose request it is and what it asks of the proxy.
-func (s *Server) admit(request *http.Request, event *Event) (call, error) {
-	key, err := s.authenticate(request, event)
+func (s *Server) admit(request *http.Request, event *Event) (_ call, err error) {
+	ctx, span := spans.Start(request.Context(), "admit")
+	defer span.EndWith(&err)
+	key, err := s.authenticate(ctx, request, event)
 	if err != nil {
 		return call{}, err
 	}
@@ -164,11 +167,11 @@ func (s *Server) admit(request *http.Request, event *Event) (call, error) {
 	}
 	if s.Limits != nil {
 		subject := limits.Subject{Workspace: key.Workspace, Key: key.ID}
-		if event.ticket, err = s.Limits.Admit(request.Context(), subject, key.Limits.Quota); err != nil {
+		if event.ticket, err = s.Limits.Admit(ctx, subject, key.Limits.Quota); err != nil {
 			return call{}, err
 		}
 	}
-	kept, err := s.Settings.keeps(request.Context(), key.Workspace)
+	kept, err := s.Settings.keeps(ctx, key.Workspace)
 	if err != nil {
 		return call{}, err
 	}
@@ -179,7 +182,9 @@ func (s *Server) admit(request *http.Request, event *Event) (call, error) {
 
 // route finds out where a request goes that was admitted. dialect says whose API it
 // belongs to, model which model it names.
-func (s *Server) route(ctx context.Context, event *Event, call *call, dialect tenants.Provider, model func() (string, error)) error {
+func (s *Server) route(ctx context.Context, event *Event, call *call, dialect tenants.Provider, model func() (string, error)) (err error) {
+	ctx, span := spans.Start(ctx, "route")
+	defer span.EndWith(&err)
 	target, err := s.Settings.target(ctx, call.key.Workspace, dialect, call.asked, model)
 	if err != nil {
 		return err
@@ -225,7 +230,9 @@ type post struct {
 
 // write writes the prompt of a request. Beside conversations a body that cannot be
 // read goes out as it came: the provider may know more of it.
-func (s *Server) write(ctx context.Context, event *Event, post post) (*prompt.Prompt, error) {
+func (s *Server) write(ctx context.Context, event *Event, post post) (_ *prompt.Prompt, err error) {
+	ctx, span := spans.Start(ctx, "write prompt")
+	defer span.EndWith(&err)
 	restraint, err := s.Settings.restraint(ctx, post.call.key.Workspace)
 	if err != nil {
 		return nil, err
@@ -273,8 +280,10 @@ func (s *Server) send(ctx context.Context, event *Event, post post, written *pro
 		header = header.Clone()
 		header.Add("Anthropic-Beta", written.Beta)
 	}
+	ctx = s.infer(ctx, event, post, written)
 	asked := upstream.Request{
-		Method: post.request.Method, Path: pathAndQuery(post.request, post.endpoint), Header: header, Body: written.Body,
+		Resends: event.Attempts,
+		Method:  post.request.Method, Path: pathAndQuery(post.request, post.endpoint), Header: header, Body: written.Body,
 	}
 	if held := post.body.holder(written.Body); held != nil {
 		held.hold()

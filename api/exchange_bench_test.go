@@ -12,9 +12,12 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/spans"
 	"palimpsest/tenants"
 )
 
@@ -48,8 +51,18 @@ func (forgetful) Exchange(context.Context, uuid.UUID, uuid.UUID) (tenants.Exchan
 
 // BenchmarkSmallExchange measures what a request of 1 KB costs in the handler alone:
 // without connections, and with a database that costs nothing.
-func BenchmarkSmallExchange(b *testing.B) {
+func BenchmarkSmallExchange(b *testing.B) { benchmarkExchange(b, nil) }
+
+// BenchmarkTracedExchange is BenchmarkSmallExchange with every request traced, by a receiver
+// that costs nothing.
+func BenchmarkTracedExchange(b *testing.B) {
+	benchmarkExchange(b, spans.NewTracer(sdktrace.NewTracerProvider(sdktrace.WithBatcher(tracetest.NewNoopExporter()))))
+}
+
+func benchmarkExchange(b *testing.B, tracer *spans.Tracer) {
+	b.Helper()
 	p := setupAt(b, "http://127.0.0.1:1")
+	p.Tracer = tracer
 	p.Upstream, p.Log = canned{}, slog.New(slog.DiscardHandler)
 	recorder := NewRecorder(p.store, forgetful{}, forgetful{}, p.Metrics, p.Log)
 	recorder.Start()

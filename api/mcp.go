@@ -24,7 +24,7 @@ var errNoRecall = fmt.Errorf("%w recall", tenants.ErrScopeMissing)
 func (s *Server) recall(c echo.Context) error {
 	request := c.Request()
 	event := s.begin(request, mcpPath)
-	key, err := s.keyWith(request, event, errNoRecall, tenants.ScopeRecall, tenants.ScopeProxy)
+	key, err := s.keyWith(request.Context(), request, event, errNoRecall, tenants.ScopeRecall, tenants.ScopeProxy)
 	if err != nil {
 		return s.refuseRecall(c, event, err)
 	}

@@ -33,9 +33,8 @@ const (
 // provider's own answer; or those of all keys, each with the models that go to it; or
 // what the keys of the other dialect have, if the workspace has none of this one.
 func (s *Server) models(c echo.Context) error {
-	request := c.Request()
+	request, event := s.receive(c, modelsPath)
 	codec := s.dialect(request)
-	event := s.begin(request, modelsPath)
 	defer s.end(request.Context(), event)
 
 	wanted := providerOf(codec.Format())

@@ -16,10 +16,9 @@ import (
 // passthrough relays any other request of the providers' APIs byte for byte. It
 // is counted, but no module sees it.
 func (s *Server) passthrough(c echo.Context) error {
-	request := c.Request()
+	request, event := s.receive(c, "/v1/*")
 	ctx := request.Context()
 	codec := s.dialect(request)
-	event := s.begin(request, "/v1/*")
 	defer s.end(ctx, event)
 
 	call, err := s.admit(request, event)

@@ -120,8 +120,7 @@ func singleSlashes(path string) string {
 
 // refuseAtOnce answers a request that is refused before anyone asks whose it is.
 func (s *Server) refuseAtOnce(c echo.Context, err error) error {
-	request := c.Request()
-	event := s.begin(request, "/v1/*")
+	request, event := s.receive(c, "/v1/*")
 	defer s.end(request.Context(), event)
 	if problem(err).Status == http.StatusMethodNotAllowed {
 		c.Response().Header().Set(echo.HeaderAllow, strings.Join(upstream.Methods(), ", "))

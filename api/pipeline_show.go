@@ -14,7 +14,7 @@ func (s *Server) pipeline(c echo.Context) error {
 	request := c.Request()
 	codec := s.dialect(request)
 	event := s.begin(request, "/v1/pipeline")
-	key, err := s.authenticate(request, event)
+	key, err := s.authenticate(request.Context(), request, event)
 	if err != nil {
 		return s.refuse(c, codec, event, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/spans"
 	"palimpsest/pipeline/wire"
 )
 
@@ -28,7 +29,8 @@ func (s *Server) recordRequest(ctx context.Context, event *Event, written *promp
 	from := to - len(seen.Entries)
 	event.request = &unrecorded{seen: &seen}
 	ctx, workspace, request := context.WithoutCancel(ctx), event.Workspace, event.request
-	s.Recorder.put(job{seen: &seen, spools: s.Recorder.spool != nil, ended: func(stored bool) {
+	_, span := spans.Start(ctx, "record request")
+	s.Recorder.put(job{seen: &seen, span: span, spools: s.Recorder.spool != nil, ended: func(stored bool) {
 		if !stored && s.Recorder.spool != nil { // for Replay
 			s.spooled(ctx, workspace, request, kept{}).Failed()
 		}
@@ -135,6 +137,7 @@ func (s *Server) begin(request *http.Request, endpoint string) *Event {
 // end closes the event of a request and writes it to the log, the metrics and
 // the recorder.
 func (s *Server) end(ctx context.Context, event *Event) {
+	defer event.traced.end(event)
 	event.Duration = s.Now().Sub(event.At)
 	// Before the exchange is recorded: what is read of the record does not hold yet
 	// what is added here.
@@ -146,7 +149,8 @@ func (s *Server) end(ctx context.Context, event *Event) {
 	}
 	s.keep(ctx, event)
 	exchange := event.exchange()
-	s.Recorder.put(job{seen: event.seen, exchange: &exchange, said: event.said, kept: event.kept})
+	_, span := spans.Start(ctx, "record exchange")
+	s.Recorder.put(job{seen: event.seen, span: span, exchange: &exchange, said: event.said, kept: event.kept})
 }
 
 // reportJSON returns a report as it is kept with its exchange.

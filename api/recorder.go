@@ -13,6 +13,7 @@ import (
 	"palimpsest/api/spool"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/spans"
 	"palimpsest/tenants"
 )
 
@@ -81,6 +82,7 @@ type job struct {
 	said     []byte       // what the provider said, where it refused exchange
 	kept     spool.Record // of it on the local disk
 	spools   bool         // ended keeps it there if it is dropped
+	span     spans.Span   // from the queue on
 }
 
 // NewRecorder returns a Recorder that is not started yet.
@@ -171,7 +173,9 @@ func (j job) end(stored bool) {
 		j.kept.Done()
 	} else {
 		j.kept.Failed()
+		j.span.Fail(spans.Other)
 	}
+	j.span.End()
 	if j.ended != nil {
 		j.ended(stored)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/spans"
 	"palimpsest/pipeline/wire"
 )
 
@@ -28,7 +29,9 @@ const (
 // something out of it. whole is called, maybe several times, before a read is written that may
 // complete the answer, which tap has read by then. An answer that ends early does so for the
 // client too; nothing is ever added to its end.
-func (s *Server) relay(c echo.Context, event *Event, response *http.Response, tap wire.Tap, filter wire.Filter, whole func()) error {
+func (s *Server) relay(c echo.Context, event *Event, response *http.Response, tap wire.Tap, filter wire.Filter, whole func()) (err error) {
+	_, span := spans.Start(event.traced.inference.In(c.Request().Context()), "relay answer")
+	defer span.EndWith(&err)
 	header := c.Response().Header()
 	upstream.CopyResponseHeader(header, response.Header)
 	event.Status = response.StatusCode

@@ -11,6 +11,7 @@ import (
 	"palimpsest/api/recall"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline/prompt"
+	"palimpsest/pipeline/spans"
 )
 
 // Upstream sends a request to a provider with the workspace's key.
@@ -54,6 +55,9 @@ type Server struct {
 	// Contact says whom to ask about a suspension: an address, or a page; empty: whoever
 	// runs the installation.
 	Contact string
+
+	// Tracer traces requests. Optional.
+	Tracer *spans.Tracer
 
 	Metrics *Metrics
 	Log     *slog.Logger

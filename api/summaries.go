@@ -20,6 +20,7 @@ import (
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/spans"
 	"palimpsest/pipeline/summary"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
@@ -119,7 +120,7 @@ func (s *Summaries) Ask(ctx context.Context, call summary.Call) (summary.Reply, 
 
 // after asks for a summary if an exchange calls for one: after an epoch, or once
 // its prompt leaves less room than reserveTokens asks for. It never waits.
-func (s *Summaries) after(post post, written *prompt.Prompt) {
+func (s *Summaries) after(ctx context.Context, post post, written *prompt.Prompt) {
 	exchange := written.Exchange
 	config := exchange.Config.IPC
 	if s == nil || config.LLMCompression == (pipeline.LLMCompression{}) || !takesSummary(post, written) {
@@ -137,7 +138,7 @@ func (s *Summaries) after(post post, written *prompt.Prompt) {
 		Scope: exchange.Scope, Session: written.Lane.Session, Lane: written.Lane.ID, Covers: covers, Chain: exchange.Chain[:covers+1],
 		Codec: exchange.Codec, Model: exchange.Request.Model, Window: exchange.Model.Window, Factor: exchange.Factor,
 		Provider: post.call.asked.provider, Ride: s.ride(post, written, known), Again: again,
-		Begin: s.within(post.call.key),
+		Begin: s.within(post.call.key), Span: spans.Of(ctx),
 		Settings: summary.Settings{
 			Model: config.LLMCompression.Model, Prompt: config.LLMCompression.Prompt,
 			MaxTokens: config.LLMCompression.MaxTokens, Timeout: config.LLMCompression.Timeout,

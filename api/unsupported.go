@@ -46,9 +46,9 @@ func (s *Server) refusePlatforms(e *echo.Echo) {
 // refusePlatform answers a request to an API that is not supported.
 func (s *Server) refusePlatform(platform platform, path string) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		event := s.begin(c.Request(), path)
+		request, event := s.receive(c, path)
 		event.Status, event.ErrorFrom, event.ErrorType = http.StatusNotFound, "proxy", "unsupported_api"
-		defer s.end(c.Request().Context(), event)
+		defer s.end(request.Context(), event)
 		s.sign(c.Response().Header(), event)
 		c.Response().Header().Set("X-Should-Retry", "false")
 		return c.Blob(http.StatusNotFound, echo.MIMEApplicationJSON, platform.errors(wire.Problem{

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/spans"
 )
 
 // DefaultDeadline bounds one module's work on one exchange, its archive write
@@ -63,18 +64,22 @@ func (c *Chain) Process(ctx context.Context, exchange *Exchange) {
 
 // step runs one module and undoes it if it fails.
 func (c *Chain) step(ctx context.Context, module Module, exchange *Exchange) {
+	ctx, span := spans.Start(ctx, "module", module.Name())
+	defer span.End()
 	before := *exchange
 	before.Report = before.Report.clone()
 	outcome := Noop
 	if err := c.run(ctx, module, exchange); err != nil {
 		*exchange = before
 		outcome = Failed
+		span.Fail(spans.KindOf(err))
 		exchange.Report.Events = append(exchange.Report.Events, Event{
 			Module: module.Name(), Type: "failed", Reason: err.Error(), FellBackTo: standing(before.Projection),
 		})
 	} else if exchange.Projection != before.Projection || len(exchange.Inserts) > len(before.Inserts) {
 		outcome = Applied
 	}
+	span.String(spans.Outcome, outcome)
 	exchange.Report.Modules = append(exchange.Report.Modules, ModuleReport{Name: module.Name(), Outcome: outcome})
 }
 

@@ -8,11 +8,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"code.dny.dev/ssrf"
+
+	"palimpsest/pipeline/spans"
 )
 
 // The kinds of failure before a provider has answered.
@@ -55,6 +58,8 @@ type Request struct {
 	// It is not called if the provider did not take all of Body.
 	Done func()
 
+	Resends int // how often it was sent before
+
 	// Stream is sent in place of Body if it is not nil: Length bytes, or as many as
 	// come if Length is -1. A request with a stream is sent at most once.
 	Stream io.Reader
@@ -64,7 +69,9 @@ type Request struct {
 // Send sends a request and returns the provider's answer, whose body the caller
 // closes. It adds no retries and follows no redirects. The errors ErrMethod, ErrPath, ErrForbiddenAddress,
 // ErrUnreachable and the context's own tell why there is no answer; they hold no key and no query.
-func (c *Client) Send(ctx context.Context, asked Request, target Target) (*http.Response, error) {
+func (c *Client) Send(ctx context.Context, asked Request, target Target) (response *http.Response, err error) {
+	ctx, span := spans.StartCall(ctx, asked.Method)
+	defer func() { note(span, asked, response, err) }()
 	address, err := addressOf(asked, target)
 	if err != nil {
 		return nil, err
@@ -74,6 +81,8 @@ func (c *Client) Send(ctx context.Context, asked Request, target Target) (*http.
 		return nil, fmt.Errorf("%w: path is not valid", ErrUnreachable)
 	}
 	request.Header = requestHeader(asked.Header, target)
+	spans.Carry(ctx, request.Header)
+	span.String(spans.ServerAddress, request.URL.Hostname())
 	content := newBody(asked.Body, asked.Done)
 	switch {
 	case asked.Stream != nil && asked.Length != 0:
@@ -88,7 +97,7 @@ func (c *Client) Send(ctx context.Context, asked Request, target Target) (*http.
 	if c.private || target.BaseURL == "" {
 		transport = c.open
 	}
-	response, err := transport.RoundTrip(request)
+	response, err = transport.RoundTrip(request)
 	content.done()
 	if err != nil {
 		return nil, failure(ctx, err)
@@ -96,6 +105,21 @@ func (c *Client) Send(ctx context.Context, asked Request, target Target) (*http.
 	response.Request = nil // it holds the body while the answer streams
 	Mask(response, target.Key)
 	return response, nil
+}
+
+// note says in a request's span what came of it, and ends it.
+func note(span spans.Span, asked Request, response *http.Response, err error) {
+	span.String(spans.Method, asked.Method)
+	if asked.Resends > 0 {
+		span.Int(spans.Resends, asked.Resends)
+	}
+	if response != nil {
+		span.Int(spans.Status, response.StatusCode)
+		if response.StatusCode >= http.StatusBadRequest {
+			span.Fail(strconv.Itoa(response.StatusCode))
+		}
+	}
+	span.EndWith(&err)
 }
 
 // addressOf returns the URL of a request that may be sent to a target.

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"palimpsest/pipeline/spans"
 	"palimpsest/tenants"
 )
 
@@ -25,7 +26,7 @@ var ours = [...]string{
 	"X-Http-Method", "X-Http-Method-Override", "X-Method-Override", "X-Original-Url", "X-Original-Uri", "X-Rewrite-Url",
 	"Authorization", "X-Api-Key", "Api-Key", "X-Provider-Key", "X-Prxy-Pipe", "Cookie",
 	"Host", "Content-Length", "Content-Encoding", "Accept-Encoding", "Expect",
-	"Forwarded", "X-Real-Ip", "Via", "True-Client-Ip", "Cf-Connecting-Ip",
+	"Forwarded", "X-Real-Ip", "Via", "True-Client-Ip", "Cf-Connecting-Ip", "Baggage",
 }
 
 // secretive are the parts of names by which headers that hold secrets are known.
@@ -60,6 +61,7 @@ func requestHeader(client http.Header, target Target) http.Header {
 			delete(header, name)
 		}
 	}
+	spans.Clean(header)
 	for _, added := range target.Headers {
 		header.Set(added.Name, added.Value)
 	}

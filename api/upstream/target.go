@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"code.dny.dev/ssrf"
@@ -45,6 +46,22 @@ func ownBaseURL(provider tenants.Provider) string {
 		return "https://api.openai.com"
 	}
 	return ""
+}
+
+// HostOf returns the name and the port of the server that a target's requests go to; empty
+// and 0 for a provider whose own server is not known.
+func HostOf(target Target) (name string, port int) {
+	base, err := url.Parse(cmp.Or(target.BaseURL, ownBaseURL(target.Provider)))
+	if err != nil || base.Host == "" {
+		return "", 0
+	}
+	if port, err = strconv.Atoi(base.Port()); err == nil {
+		return base.Hostname(), port
+	}
+	if base.Scheme == "http" {
+		return base.Hostname(), 80
+	}
+	return base.Hostname(), 443
 }
 
 // Upstream names the place that the target's requests go to, the same for all keys and

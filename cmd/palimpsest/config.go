@@ -58,6 +58,7 @@ type Config struct {
 	DrainDelay time.Duration
 
 	Billing billing.Config // STRIPE_*; see billingSettings
+	Traces  Traces         // OTEL_*
 
 	// Demo says how to log in to an installation whose data was made up. Only the command
 	// demo sets it.
@@ -80,6 +81,7 @@ func DefaultConfig() Config {
 		DrainTimeout: 5 * time.Minute,
 		DrainDelay:   5 * time.Second,
 		Billing:      billing.DefaultConfig(),
+		Traces:       DefaultTraces(),
 	}
 }
 
@@ -94,7 +96,7 @@ func settings() []setting {
 	text := func(field func(*Config) *string) func(*Config, string) error {
 		return func(config *Config, value string) error { *field(config) = value; return nil }
 	}
-	return append(append(append(signUpSettings(), boundSettings()...), []setting{
+	return append(slices.Concat(signUpSettings(), boundSettings(), traceSettings(), billingSettings()), []setting{
 		{"PALIMPSEST_ADDR", text(func(c *Config) *string { return &c.Addr })},
 		{"PALIMPSEST_ADMIN_ADDR", text(func(c *Config) *string { return &c.AdminAddr })},
 		{"PALIMPSEST_PUBLIC_URL", text(func(c *Config) *string { return &c.PublicURL })},
@@ -116,7 +118,7 @@ func settings() []setting {
 		{"PALIMPSEST_DRAIN_TIMEOUT", span(func(c *Config) *time.Duration { return &c.DrainTimeout })},
 		{"PALIMPSEST_DRAIN_DELAY", span(func(c *Config) *time.Duration { return &c.DrainDelay })},
 		{"PALIMPSEST_LOG_FORMAT", text(func(c *Config) *string { return &c.LogFormat })},
-	}...), billingSettings()...)
+	}...)
 }
 
 // span returns what sets a field to a duration.
@@ -225,6 +227,9 @@ func (c Config) Validate() error {
 		return err
 	}
 	if err := c.Billing.Validate(); err != nil {
+		return err
+	}
+	if err := c.Traces.validate(); err != nil {
 		return err
 	}
 	if _, err := decodeSecrets(c.SecretKey); c.SecretKey != "" && err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"palimpsest/api/connections"
 	"palimpsest/pipeline/session/journal"
+	"palimpsest/pipeline/spans"
 	"palimpsest/web/live"
 )
 
@@ -80,6 +81,7 @@ type program struct {
 	server    *http.Server
 	admin     *http.Server
 	failed    chan error    // a server that ended by itself
+	tracer    *spans.Tracer // nil: traces are off
 	redis     *redis.Client // what replicas count in together; nil: each counts by itself
 	pages     *live.Hub     // tells open pages what happens
 	now       func() time.Time
@@ -118,6 +120,9 @@ func newProgramAt(ctx context.Context, config Config, log *slog.Logger, now func
 	}
 	p.listening = product.Addr().String()
 	registry := prometheus.NewRegistry()
+	if err := p.startTraces(ctx, registry); err != nil {
+		return nil, err
+	}
 	handler, err := p.wire(ctx, registry)
 	if err != nil {
 		return nil, err

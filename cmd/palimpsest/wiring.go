@@ -193,7 +193,7 @@ func (p *program) serveDashboard(e *echo.Echo, deps web.Deps) {
 // serveProxy has e serve the proxy and recall, if that is the process's role.
 func (p *program) serveProxy(e *echo.Echo, proxy *api.Server, recalling recall.Config) {
 	recalling.Observe = proxy.Recalled
-	proxy.Recall = recall.New(recalling)
+	proxy.Recall, proxy.Tracer = recall.New(recalling), p.tracer
 	if p.config.Role.proxies() {
 		proxy.Register(e)
 	}

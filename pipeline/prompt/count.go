@@ -13,7 +13,7 @@ import (
 // head, nothing to record. The report tells the sizes; only what the sender has to
 // mend is an error, a BodyError.
 func (w *Writer) Count(ctx context.Context, request Request) (*Prompt, error) {
-	prompt, err := w.take(request)
+	prompt, err := w.take(ctx, request)
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,7 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 	exchange.Commit = func(ctx context.Context, projection session.Projection) error {
 		return w.commit(ctx, shrunk, projection)
 	}
-	w.Chain.Process(ctx, &exchange)
+	w.process(ctx, &exchange)
 	w.warn(shrunk)
 	injectedBy(&exchange.Report, refused.Exchange.Report)
 	if !said.IsHeavy && !isShrunk(&exchange, sent) && w.withdraw(ctx, shrunk, refused.fresh) {

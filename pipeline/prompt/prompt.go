@@ -17,6 +17,7 @@ import (
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/spans"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 )
@@ -152,7 +153,7 @@ type Prompt struct {
 // prompt as it was; only what the sender has to mend is an error: a BodyError, or what
 // Allow says.
 func (w *Writer) Write(ctx context.Context, request Request) (*Prompt, error) {
-	prompt, err := w.take(request)
+	prompt, err := w.take(ctx, request)
 	if err != nil {
 		return nil, err
 	}
@@ -169,17 +170,22 @@ func (w *Writer) Write(ctx context.Context, request Request) (*Prompt, error) {
 			w.project(ctx, prompt, hint, request.DryRun)
 		}
 	})
+	_, sealing := spans.Start(ctx, "seal body")
 	prompt.seal(request.Usage, request.Memory)
+	sealing.Int(spans.BodyBytes, len(prompt.Body))
+	sealing.End()
 	prompt.account = w.account(prompt)
 	return prompt, nil
 }
 
 // take reads a request whose model is allowed.
-func (w *Writer) take(request Request) (*Prompt, error) {
-	prompt, err := w.read(request)
-	if err != nil {
+func (w *Writer) take(ctx context.Context, request Request) (prompt *Prompt, err error) {
+	_, span := spans.Start(ctx, "parse body")
+	defer span.EndWith(&err)
+	if prompt, err = w.read(request); err != nil {
 		return nil, BodyError{Cause: err}
 	}
+	span.Int(spans.Messages, len(prompt.Exchange.Digests))
 	if request.Allow != nil {
 		if err := request.Allow(prompt.Exchange.Model, prompt.Exchange.Request.Model); err != nil {
 			return nil, err
@@ -250,11 +256,9 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 	exchange := prompt.Exchange
 	hint.Kind = laneKind(exchange.Class)
 	exchange.Chain = w.Resolver.Chain(exchange.Scope, hint, exchange.Digests)
-	asking, cancel := context.WithTimeout(ctx, resolveTimeout)
 	prompt.isLost = true
-	lane, met, err := w.Resolver.Resolve(asking, exchange.Scope, hint, exchange.Digests, exchange.Chain)
+	lane, met, err := w.find(ctx, exchange, hint)
 	prompt.isLost = err != nil
-	cancel()
 	if err != nil {
 		size := exchange.Size(nil)
 		exchange.Report = pipeline.Report{
@@ -287,7 +291,7 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 		exchange.Commit = func(ctx context.Context, projection session.Projection) error {
 			return w.commit(ctx, prompt, projection)
 		}
-		w.Chain.Process(ctx, exchange)
+		w.process(ctx, exchange)
 		w.keepInserts(ctx, prompt)
 	}
 	w.warn(prompt)
@@ -297,8 +301,29 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 	}
 }
 
+// find finds the lane of a request, in so much time as a prompt may wait for it.
+func (w *Writer) find(ctx context.Context, exchange *pipeline.Exchange, hint session.Hint) (lane *session.Lane, met int, err error) {
+	ctx, span := spans.Start(ctx, "find lane")
+	defer span.EndWith(&err)
+	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
+	defer cancel()
+	return w.Resolver.Resolve(ctx, exchange.Scope, hint, exchange.Digests, exchange.Chain)
+}
+
+// process takes a request through the modules.
+func (w *Writer) process(ctx context.Context, exchange *pipeline.Exchange) {
+	ctx, span := spans.Start(ctx, "pipeline")
+	defer span.End()
+	w.Chain.Process(ctx, exchange)
+	span.String(spans.Compression, string(exchange.Report.Compression))
+	span.Int(spans.TokensBefore, exchange.Report.Before)
+	span.Int(spans.TokensAfter, exchange.Report.After)
+}
+
 // commit makes the originals of the whole request and a new projection durable.
-func (w *Writer) commit(ctx context.Context, prompt *Prompt, projection session.Projection) error {
+func (w *Writer) commit(ctx context.Context, prompt *Prompt, projection session.Projection) (err error) {
+	ctx, span := spans.Start(ctx, "commit epoch")
+	defer span.EndWith(&err)
 	projection.At = w.Now()
 	defer func() { prompt.Archiving = w.Now().Sub(projection.At) }()
 	seen := prompt.seen(projection.At, prompt.Lane.Archived())

@@ -9,6 +9,7 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/spans"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 )
@@ -263,7 +264,11 @@ func (m *maker) ride(own offer) ([]byte, bool) {
 var errTooLong = errors.New("the request is too long")
 
 // askOnce sends one request and notes what it cost.
-func (m *maker) askOnce(ctx context.Context, form, model string, call Call) (string, error) {
+func (m *maker) askOnce(ctx context.Context, form, model string, call Call) (text string, err error) {
+	ctx, span := spans.StartCall(ctx, "chat", model)
+	defer span.EndWith(&err)
+	span.String(spans.Operation, "chat")
+	span.String(spans.RequestModel, model)
 	m.form, m.model = form, model
 	call.Workspace, call.Format, call.Provider = m.job.Scope.Workspace, m.job.Codec.Format(), m.job.Provider
 	reply, err := m.provider.Ask(ctx, call)
@@ -274,6 +279,8 @@ func (m *maker) askOnce(ctx context.Context, form, model string, call Call) (str
 		return "", errTooLong
 	}
 	text, usage, err := reply.read(m.job.Codec)
+	span.Int(spans.InputTokens, usage.Prompt())
+	span.Int(spans.OutputTokens, usage.Output)
 	m.usage.Reported = m.usage.Reported || usage.Reported
 	m.usage.Input += usage.Input
 	m.usage.CacheRead += usage.CacheRead

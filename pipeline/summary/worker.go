@@ -13,6 +13,7 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/spans"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 )
@@ -56,7 +57,8 @@ type Job struct {
 	Factor   float64 // its tokens per o200k token
 	Provider string  // which of the workspace's provider keys, by name; empty: the first
 	Settings Settings
-	Ride     *Ride // nil: the lane's prompt cannot be gone on from
+	Ride     *Ride      // nil: the lane's prompt cannot be gone on from
+	Span     spans.Span // of the request that asks for it
 
 	// Begin is asked before a model is, with what that may cost at most, in millionths
 	// of a dollar; nil: nobody minds. It returns what is to be told the cost once it is
@@ -195,6 +197,8 @@ func (w *Worker) do(ctx context.Context, job Job) {
 
 // keep makes an attempt and stores it, then tells its lane.
 func (w *Worker) keep(ctx context.Context, job Job) (attempt session.SummaryAttempt, kept bool) {
+	ctx, span := spans.Start(job.Span.In(ctx), "summarize")
+	defer func() { note(span, job, attempt, kept) }()
 	timeout := job.Settings.Timeout
 	if timeout == 0 {
 		timeout = DefaultTimeout
@@ -225,6 +229,20 @@ func (w *Worker) keep(ctx context.Context, job Job) (attempt session.SummaryAtte
 	w.config.Log.Info("summary", "lane", job.Lane, "covers", attempt.Covers, "merged", attempt.Merged, "rejected", attempt.Reason,
 		"form", attempt.Form, "model", attempt.Model, "cost_microusd", attempt.CostMicroUSD)
 	return attempt, true
+}
+
+// note says in a step's span what came of an attempt, and ends it.
+func note(span spans.Span, job Job, attempt session.SummaryAttempt, kept bool) {
+	span.Int(spans.Covers, job.Covers)
+	switch {
+	case !kept:
+		span.Fail(spans.Other)
+	case attempt.Reason != "":
+		span.String(spans.Outcome, "rejected")
+	default:
+		span.String(spans.Outcome, "accepted")
+	}
+	span.End()
 }
 
 // attempt has a summary written. A rejection is an attempt too; an error is what

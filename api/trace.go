@@ -1,0 +1,188 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"regexp"
+	"strconv"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/api/upstream"
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/prompt"
+	"palimpsest/pipeline/spans"
+	"palimpsest/pipeline/wire"
+)
+
+// traced is what is traced of an exchange as a whole. The zero value: nothing is.
+type traced struct {
+	request   spans.Span
+	inference spans.Span // what the model does: every attempt, to the end of the answer
+	firstWord spans.Span // until the model says something; zero from then on
+}
+
+// receive begins the event of a request and its span. It returns the request as one of the
+// trace that it belongs to.
+func (s *Server) receive(c echo.Context, endpoint string) (*http.Request, *Event) {
+	request := c.Request()
+	event := s.begin(request, endpoint)
+	ctx, span := s.Tracer.Begin(request.Context(), request.Header, request.Method, endpoint)
+	if ctx != request.Context() {
+		request = request.WithContext(ctx)
+		c.SetRequest(request)
+	}
+	event.traced.request = span
+	return request, event
+}
+
+// infer returns ctx as one that belongs to what the model does, which begins with the first
+// attempt. What only measures a prompt has no model do anything.
+func (s *Server) infer(ctx context.Context, event *Event, post post, written *prompt.Prompt) context.Context {
+	if event.Attempts > 0 || post.purpose == measure || !event.traced.request.IsOn() {
+		return event.traced.inference.In(ctx)
+	}
+	operation := "chat"
+	if post.purpose == summarize {
+		operation = "compact"
+	}
+	ctx, span := spans.StartCall(ctx, operation, event.Model)
+	span.String(spans.Operation, operation)
+	span.String(spans.Provider, event.Provider)
+	span.String(spans.RequestModel, event.Model)
+	span.Bool(spans.RequestStream, event.Stream)
+	span.String(spans.Conversation, idOf(event.Session))
+	span.String(spans.ProviderKey, idOf(event.ProviderKey))
+	host, port := upstream.HostOf(post.call.target)
+	span.String(spans.ServerAddress, host)
+	span.Int(spans.ServerPort, port)
+	if written.Exchange != nil && written.Exchange.Request.MaxOutput > 0 {
+		span.Int(spans.MaxTokens, written.Exchange.Request.MaxOutput)
+	}
+	event.traced.inference = span
+	if event.Stream && post.purpose == converse {
+		_, event.traced.firstWord = spans.Start(ctx, "first token")
+	}
+	return ctx
+}
+
+// hearing returns a tap that notes when the model begins to speak, where that is traced.
+func (s *Server) hearing(event *Event, tap wire.Tap, response *http.Response) wire.Tap {
+	if !event.traced.firstWord.IsOn() || !isEventStream(response) {
+		return tap
+	}
+	return hearingTap{Tap: tap, server: s, event: event}
+}
+
+// hearingTap ends the span of the first token with the first read that holds one.
+type hearingTap struct {
+	wire.Tap
+
+	server *Server
+	event  *Event
+}
+
+// Write implements wire.Tap.
+func (h hearingTap) Write(p []byte) (int, error) {
+	n, err := h.Tap.Write(p)
+	traced := &h.event.traced
+	if !traced.firstWord.IsOn() {
+		return n, err
+	}
+	if answer := h.Answer(); answer.Said > 0 || answer.Complete {
+		traced.inference.Seconds(spans.FirstChunk, (h.server.Now().Sub(h.event.At) - h.event.Overhead).Seconds())
+		traced.firstWord.End()
+		traced.firstWord = spans.Span{}
+	}
+	return n, err
+}
+
+// answered notes what an answer says of the model.
+func (t *traced) answered(answer wire.Answer) {
+	t.inference.String(spans.ResponseModel, answer.Model)
+	t.inference.Strings(spans.FinishReasons, plainName(answer.StopReason))
+	if answer.Usage.Reported {
+		t.inference.Int(spans.InputTokens, answer.Usage.Prompt())
+		t.inference.Int(spans.CacheRead, answer.Usage.CacheRead)
+		t.inference.Int(spans.CacheWrite, answer.Usage.CacheWrite)
+		t.inference.Int(spans.OutputTokens, answer.Usage.Output)
+	}
+}
+
+// end ends the spans of an exchange.
+func (t *traced) end(event *Event) {
+	if !t.request.IsOn() {
+		return
+	}
+	failed := event.failureKind()
+	t.inference.Int(spans.Attempts, event.Attempts)
+	if failed != "" && event.Attempts > 0 {
+		t.inference.Fail(failed)
+	}
+	t.inference.End()
+
+	t.request.String(spans.Method, event.Method)
+	t.request.String(spans.Route, event.Endpoint)
+	t.request.Int(spans.Status, event.Status)
+	t.request.String(spans.Request, event.ID.String())
+	t.request.String(spans.Workspace, idOf(event.Workspace))
+	t.request.String(spans.APIKey, idOf(event.APIKey))
+	t.request.String(spans.Session, idOf(event.Session))
+	t.request.String(spans.Lane, idOf(event.Lane))
+	t.request.String(spans.Client, plainName(event.Client))
+	t.request.String(spans.Compression, string(event.Report.Compression))
+	t.request.String(spans.Cache, string(event.Report.Cache))
+	t.request.String(spans.Aborted, event.Aborted)
+	t.request.String(spans.ErrorFrom, event.ErrorFrom)
+	if event.Report.Compression != "" && event.Report.Compression != pipeline.Bypassed {
+		t.request.Int(spans.TokensBefore, event.Report.Before)
+		t.request.Int(spans.TokensAfter, event.Report.After)
+	}
+	if failed != "" && event.Aborted != "client" && (event.Status < http.StatusBadRequest || event.Status >= http.StatusInternalServerError) {
+		t.request.Fail(failed)
+	} else { // who asked is to blame, not who answers
+		t.request.String(spans.ErrorType, failed)
+	}
+	t.request.End()
+}
+
+// failureKind says what kind of failure an exchange ended with; empty if it did not fail.
+func (e *Event) failureKind() string {
+	switch {
+	case e.Aborted == "client":
+		return spans.Canceled
+	case e.Aborted == "provider":
+		return spans.KindOf(e.Err)
+	case e.ErrorFrom == "proxy" && e.Err != nil && spans.KindOf(e.Err) != spans.Other:
+		return spans.KindOf(e.Err)
+	case e.ErrorFrom == "proxy":
+		return e.ErrorType
+	case e.Status >= http.StatusBadRequest:
+		return strconv.Itoa(e.Status)
+	case e.ErrorFrom != "":
+		return cmp.Or(plainName(e.ErrorType), spans.Other)
+	default:
+		return ""
+	}
+}
+
+// plain matches names that programs give: they hold nothing that a person has written.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,48}$`)
+
+// plainName returns a name that somebody else has given; empty if it may be more than that.
+func plainName(name string) string {
+	if !plain.MatchString(name) {
+		return ""
+	}
+	return name
+}
+
+// idOf returns an id as text; empty for none.
+func idOf(id uuid.UUID) string {
+	if id == uuid.Nil {
+		return ""
+	}
+	return id.String()
+}

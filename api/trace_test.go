@@ -1,0 +1,155 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"palimpsest/api/upstream/providertest"
+	"palimpsest/pipeline/spans"
+)
+
+// listener is what takes the spans of a proxy, and tells of each.
+type listener struct {
+	*tracetest.SpanRecorder
+
+	ended chan string // names
+}
+
+// OnEnd implements sdktrace.SpanProcessor.
+func (l listener) OnEnd(span sdktrace.ReadOnlySpan) {
+	l.SpanRecorder.OnEnd(span)
+	l.ended <- span.Name()
+}
+
+// trace has the requests of a proxy traced.
+func (p *proxy) trace() listener {
+	to := listener{tracetest.NewSpanRecorder(), make(chan string, 10_000)}
+	p.Tracer = spans.NewTracer(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(to)))
+	return to
+}
+
+// until waits until a span of a name has ended, and returns the attributes and the status of
+// each by its name.
+func (l listener) until(t *testing.T, name string) (said map[string]map[attribute.Key]string, status map[string]codes.Code) {
+	t.Helper()
+	for ended := ""; ended != name; {
+		select {
+		case ended = <-l.ended:
+		case <-time.After(patience):
+			t.Fatalf("no span %s has ended", name)
+		}
+	}
+	said, status = map[string]map[attribute.Key]string{}, map[string]codes.Code{}
+	for _, span := range l.Ended() {
+		values := map[attribute.Key]string{}
+		for _, one := range span.Attributes() {
+			values[one.Key] = one.Value.Emit()
+		}
+		said[span.Name()], status[span.Name()] = values, span.Status().Code
+	}
+	return said, status
+}
+
+func TestEveryFormatIsTracedAlike(t *testing.T) {
+	t.Parallel()
+	for path, test := range map[string]struct{ body, model, provider string }{
+		messagesPath:  {streamed, "claude-sonnet-4-5", "anthropic"},
+		chatPath:      {`{"model":"gpt-5.5","stream":true,"max_completion_tokens":100,"messages":[{"role":"user","content":"hi"}]}`, "gpt-5.5", "openai"},
+		responsesPath: {`{"model":"gpt-5.5","stream":true,"store":false,"max_output_tokens":100,"input":[{"role":"user","content":"hi"}]}`, "gpt-5.5", "openai"},
+	} {
+		p := setupAt(t, providertest.NewServer(t, providertest.Config{}).URL)
+		to := p.trace()
+		if got := p.send(http.MethodPost, path, test.body); got.status != http.StatusOK {
+			t.Fatalf("%s: status %d: %s", path, got.status, got.body)
+		}
+		said, status := to.until(t, "POST "+path)
+		if _, is := said["first token"]; !is {
+			t.Errorf("%s: no span of the first token in %v", path, said)
+		}
+		model := said["chat "+test.model]
+		usage := p.last(1)
+		for key, want := range map[spans.Key]string{
+			spans.Operation: "chat", spans.Provider: test.provider, spans.RequestModel: test.model, spans.ResponseModel: test.model, spans.RequestStream: "true",
+			spans.MaxTokens: "100", spans.InputTokens: fmt.Sprint(usage.Input + usage.CacheRead + usage.CacheWrite), spans.OutputTokens: fmt.Sprint(usage.Output),
+			spans.CacheRead: fmt.Sprint(usage.CacheRead), spans.Session: "", spans.Conversation: usage.Session.String(), spans.Attempts: "1",
+		} {
+			if got := model[attribute.Key(key)]; got != want {
+				t.Errorf("%s: %s is %q, want %q", path, key, got, want)
+			}
+		}
+		if model[attribute.Key(spans.FirstChunk)] == "" || usage.Output == 0 {
+			t.Errorf("%s: attributes %v", path, model)
+		}
+		for name, code := range status {
+			if code != codes.Unset {
+				t.Errorf("%s: %s has status %v", path, name, code)
+			}
+		}
+	}
+}
+
+// A client that leaves is no failure of ours, and what the model did is cut off.
+func TestAClientThatLeavesIsTraced(t *testing.T) {
+	t.Parallel()
+	left := make(chan struct{}, 1)
+	p := setup(t, staysOpen(func() { left <- struct{}{} }))
+	to := p.trace()
+	ctx, cancel := context.WithCancel(t.Context())
+	response := p.open(ctx, http.MethodPost, messagesPath, streamed)
+	read(t, response.Body, started)
+	cancel()
+	_ = response.Body.Close()
+	awaitOne(t, left)
+	said, status := to.until(t, "POST "+messagesPath)
+	root := said["POST "+messagesPath]
+	if status["POST "+messagesPath] != codes.Unset || root[attribute.Key(spans.ErrorType)] != spans.Canceled || root[attribute.Key(spans.Aborted)] != "client" {
+		t.Errorf("the request: %v %v", status["POST "+messagesPath], root)
+	}
+	if model := said["chat claude-sonnet-4-5"]; model[attribute.Key(spans.ErrorType)] != spans.Canceled {
+		t.Errorf("what the model did: %v", model)
+	}
+	if _, is := said["first token"]; is {
+		t.Error("the model has said nothing, and its first token is traced")
+	}
+}
+
+// What has no model do anything is a request, and no more.
+func TestWhatIsRelayedIsTraced(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"input_tokens":7}`) })
+	to := p.trace()
+	for path, root := range map[string]string{countPath: "POST " + countPath, "/v1/files": "POST /v1/*"} {
+		if got := p.send(http.MethodPost, path, `{"model":"claude-sonnet-4-5","messages":[{"role":"user","content":"hi"}]}`); got.status != http.StatusOK {
+			t.Fatalf("%s: status %d: %s", path, got.status, got.body)
+		}
+		said, _ := to.until(t, root)
+		if said[root][attribute.Key(spans.Status)] != "200" || said["POST"][attribute.Key(spans.ServerAddress)] != "127.0.0.1" {
+			t.Errorf("%s: %v", path, said)
+		}
+		if names := to.Ended(); slices.ContainsFunc(names, func(span sdktrace.ReadOnlySpan) bool { return span.Name() == "chat claude-sonnet-4-5" }) {
+			t.Errorf("%s: a model is said to do something", path)
+		}
+	}
+}
+
+// Of what others write as names only names are noted.
+func TestNamesOfOthersAreNotedOnlyIfTheyAreNames(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"end_turn": "end_turn", "claude-code": "claude-code", "": "", "the prompt said so": "", "a\nb": "", string(make([]byte, 49)): "",
+	} {
+		if got := plainName(name); got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"palimpsest/pipeline/spans"
+)
+
+const (
+	traceFlush   = 5 * time.Second // for what has not been sent when the program closes
+	traceSilence = time.Minute     // between lines of the log about spans that are lost
+	maxTraceText = 256             // bytes of an attribute: the rest are names and ids
+)
+
+// startTraces starts what traces requests, if they are traced. It must be called before
+// the parts whose spans it sends are made: what closes last is sent too.
+func (p *program) startTraces(ctx context.Context, registry prometheus.Registerer) error {
+	of := p.config.Traces
+	if !of.IsOn() {
+		return nil
+	}
+	headers, err := pairs(of.Headers)
+	if err != nil {
+		return fmt.Errorf("OTEL_EXPORTER_OTLP_HEADERS: %w", err)
+	}
+	attributes, err := of.resource()
+	if err != nil {
+		return err
+	}
+	sampler, err := of.sampler()
+	if err != nil {
+		return err
+	}
+	sender, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(of.URL()), otlptracehttp.WithHeaders(headers))
+	if err != nil {
+		return fmt.Errorf("OTEL_EXPORTER_OTLP_ENDPOINT: %w", err)
+	}
+	told := &telling{SpanExporter: sender, log: p.log, now: p.now, spans: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "palimpsest_spans_total", Help: "Spans that were handed to the receiver of traces, by what came of it.",
+	}, []string{"outcome"})}
+	registry.MustRegister(told.spans)
+	limits := sdktrace.NewSpanLimits()
+	limits.AttributeValueLengthLimit = maxTraceText
+	provider := sdktrace.NewTracerProvider(
+		sdktrace.WithBatcher(told), sdktrace.WithSampler(sampler), sdktrace.WithResource(attributes), sdktrace.WithRawSpanLimits(limits),
+	)
+	p.tracer = spans.NewTracer(provider)
+	p.onClose(func() { p.flushTraces(provider, sender) })
+	return nil
+}
+
+// flushTraces sends what is left, as long as the program may take to stop at most.
+func (p *program) flushTraces(provider *sdktrace.TracerProvider, sender sdktrace.SpanExporter) {
+	ctx, cancel := context.WithTimeout(context.Background(), min(traceFlush, p.config.DrainTimeout))
+	defer cancel()
+	if err := provider.Shutdown(ctx); err != nil {
+		p.log.Warn("spans were lost at the end", "error", err)
+		_ = sender.Shutdown(ctx) // ends a request that is under way
+	}
+}
+
+// resource returns what is said of this process with all of its spans.
+func (t Traces) resource() (*resource.Resource, error) {
+	said, err := pairs(t.Resource)
+	if err != nil {
+		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	}
+	said["service.name"] = cmp.Or(t.Service, said["service.name"], tracesService)
+	said["service.version"] = cmp.Or(said["service.version"], version())
+	said["service.instance.id"] = cmp.Or(said["service.instance.id"], uuid.NewString())
+	attributes := make([]attribute.KeyValue, 0, len(said))
+	for name, value := range said {
+		attributes = append(attributes, attribute.String(name, value))
+	}
+	return resource.NewSchemaless(attributes...), nil
+}
+
+// sampler returns what decides which requests are traced. A client's word counts only
+// where the operator has chosen so; whatever it sends, it has no more of its requests
+// traced than others.
+func (t Traces) sampler() (sdktrace.Sampler, error) {
+	ratio, err := t.Ratio()
+	if err != nil {
+		return nil, fmt.Errorf("OTEL_TRACES_SAMPLER_ARG: %w", err)
+	}
+	name, follows := strings.CutPrefix(t.Sampler, byParent)
+	own := map[string]sdktrace.Sampler{alwaysOn: sdktrace.AlwaysSample(), alwaysOff: sdktrace.NeverSample(), byRatio: byChance(ratio)}[name]
+	if own == nil {
+		return nil, fmt.Errorf("OTEL_TRACES_SAMPLER: %q is unknown", t.Sampler)
+	}
+	if follows {
+		return sdktrace.ParentBased(own), nil
+	}
+	return sdktrace.ParentBased(own, sdktrace.WithRemoteParentSampled(own), sdktrace.WithRemoteParentNotSampled(own)), nil
+}
+
+// byChance takes a part of the requests. The SDK's own sampler looks at the trace's id,
+// which a client can choose.
+type byChance float64
+
+// ShouldSample implements sdktrace.Sampler.
+func (b byChance) ShouldSample(parameters sdktrace.SamplingParameters) sdktrace.SamplingResult {
+	if rand.Float64() < float64(b) { //nolint:gosec // nothing is secret about it
+		return sdktrace.AlwaysSample().ShouldSample(parameters)
+	}
+	return sdktrace.NeverSample().ShouldSample(parameters)
+}
+
+// Description implements sdktrace.Sampler.
+func (b byChance) Description() string { return fmt.Sprintf("byChance{%g}", float64(b)) }
+
+// telling sends spans, and tells the metrics and the log what came of it. It never fails:
+// nobody else has to know.
+type telling struct {
+	sdktrace.SpanExporter
+
+	log   *slog.Logger
+	now   func() time.Time
+	spans *prometheus.CounterVec
+
+	mu   sync.Mutex
+	said time.Time // when the log was last told of spans that are lost
+}
+
+// ExportSpans implements sdktrace.SpanExporter.
+func (t *telling) ExportSpans(ctx context.Context, batch []sdktrace.ReadOnlySpan) error {
+	err := t.SpanExporter.ExportSpans(ctx, batch)
+	if err == nil {
+		t.spans.WithLabelValues("sent").Add(float64(len(batch)))
+		return nil
+	}
+	t.spans.WithLabelValues("lost").Add(float64(len(batch)))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now := t.now(); t.said.IsZero() || now.Sub(t.said) >= traceSilence {
+		t.said = now
+		t.log.WarnContext(ctx, "spans are lost; look at OTEL_EXPORTER_OTLP_ENDPOINT and its receiver", "spans", len(batch), "error", err)
+	}
+	return nil
+}
+
+// Interface guards.
+var (
+	_ sdktrace.Sampler      = byChance(0)
+	_ sdktrace.SpanExporter = (*telling)(nil)
+)
