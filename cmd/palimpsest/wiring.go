@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"palimpsest/api"
+	"palimpsest/api/alerts"
 	"palimpsest/api/credentials"
 	"palimpsest/api/limits"
 	"palimpsest/api/manage"
@@ -90,6 +91,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	}
 	provider, metrics := p.startProvider(), api.NewMetrics(registry)
 	mails, mailErr := p.outbox(db, people, work, metrics)
+	alerting, alertErr := p.alerts(db, safe, work)
 	p.seams.work, p.seams.people, p.seams.db = work, people, db
 	recorder, recorderErr := p.startRecorder(db, sessions, archiveKeys, metrics, registry)
 	embeddings, index, err := searched(originals, archiveKeys, work, settings, provider, recorder, metrics, p.now)
@@ -116,7 +118,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(mailErr, recorderErr, p.startWork(ctx, work), p.hear(ctx, db, changes{people: people, keys: keys, archive: archiveKeys, settings: settings, lanes: writer.Resolver, patterns: shelf, pages: p.pages})); err != nil {
+	if err := errors.Join(mailErr, alertErr, recorderErr, p.startWork(ctx, work), p.hear(ctx, db, changes{people: people, keys: keys, archive: archiveKeys, settings: settings, lanes: writer.Resolver, patterns: shelf, pages: p.pages})); err != nil {
 		return nil, err
 	}
 
@@ -130,7 +132,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	p.serveProduct(e, product{
 		db: db, vault: safe, people: people, keys: keys, provider: provider, learned: learned, sessions: sessions,
 		originals: originals, archiveKeys: archiveKeys, index: index, mails: mails, deleting: deleting, sold: sold,
-		preview: compares, advice: advice,
+		preview: compares, advice: advice, alerting: alerting,
 	})
 	return e, nil
 }
@@ -152,6 +154,7 @@ type product struct {
 	sold        *billing.Service
 	preview     *preview.Preview
 	advice      *previewdb.Store
+	alerting    *alerts.Service
 }
 
 // serveProduct has e serve the JSON API and the dashboard, as far as that is the
@@ -176,6 +179,7 @@ func (p *program) serveProduct(e *echo.Echo, of product) {
 		Data: of.db, Audit: of.db, Views: of.db, Deletion: of.deleting, Config: manage.NewConfigurations(api), Billing: of.sold, Preview: of.preview, TriggerAdvice: of.advice, ModelWindows: of.db,
 		Patterns: of.learned, Searcher: of.index, Live: p.pages,
 		Operator: of.db, Health: p.newChecks(), LatestHealth: p.latestChecks, SignOn: signOn, Passkeys: p.passkeys(of.db, of.vault, of.people),
+		Alerts: of.alerting,
 	})
 }
 
