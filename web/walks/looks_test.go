@@ -29,7 +29,7 @@ type visit struct {
 
 const (
 	always   = `true`
-	charted  = `document.querySelectorAll('[data-chart] canvas').length === document.querySelectorAll('[data-chart]').length`
+	charted  = `document.querySelectorAll('[data-chart] canvas').length === [...document.querySelectorAll('[data-chart]')].filter(chart => chart.checkVisibility()).length`
 	replayed = `document.querySelector('.preview:not(.stale) [data-testid="bars"]') !== null`
 	opened   = `document.querySelector('dialog:modal') !== null`
 )
