@@ -92,10 +92,10 @@ func auditedForms(own *tenant, providerURL string) map[string]audited {
 			action: tenants.AlertsSaved},
 		"POST /settings/alerts/channels": {path: "/settings/alerts/channels", typed: []string{"kind", "slack", "name", "ops", "url", providerURL, "rules", "budget", "on", "yes"},
 			action: tenants.AlertChannelAdded},
-		"POST /settings/alerts/channels/:id": {path: "/settings/alerts/channels/" + own.channel, typed: []string{"name", "renamed", "rules", "budget", "rules", "access"},
+		"POST /settings/alerts/channels/:id": {path: "/settings/alerts/channels/" + own.channel, typed: []string{"name", "renamed", "user", own.User.ID.String(), "rules", "budget", "rules", "access"},
 			action: tenants.AlertChannelChanged},
 		"POST /settings/alerts/channels/:id/test":    {path: "/settings/alerts/channels/" + own.channel + "/test"},
-		"POST /settings/alerts/channels/:id/remove":  {path: "/settings/alerts/channels/" + own.channel + "/remove", action: tenants.AlertChannelRemoved},
+		"POST /settings/alerts/channels/:id/remove":  {path: "/settings/alerts/channels/" + own.removed + "/remove", action: tenants.AlertChannelRemoved},
 		"POST /settings/alerts/deliveries/:id/retry": {path: "/settings/alerts/deliveries/" + own.delivery + "/retry"},
 		"POST /settings/delete":                      {path: "/settings/delete", typed: []string{"confirm", "another"}}, // refused; deleted, no log is left
 	}

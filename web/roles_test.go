@@ -258,7 +258,7 @@ func reaches() map[string]reach {
 type tenant struct {
 	*webtest.Person
 
-	session, request, key, provider, login, viewer, invitation, passkey, rule, channel, delivery string
+	session, request, key, provider, login, viewer, invitation, passkey, rule, channel, delivery, removed string
 
 	views map[string]string // by their list
 }
@@ -298,8 +298,9 @@ func newTenant(t *testing.T, product *webtest.Product, name string) *tenant {
 		views[string(list)] = saved.ID.String()
 	}
 	channel, delivery := webtest.KeepAlerts(t, owner)
+	removed, _ := webtest.KeepAlerts(t, owner)
 	return &tenant{
-		views: views, channel: channel, delivery: delivery,
+		views: views, channel: channel, delivery: delivery, removed: removed,
 		Person: owner, passkey: passkey, request: exchanges[0].ID.String(), login: logins[0].ID.String(), session: owner.Newest().ID.String(), key: keys[0].ID.String(), provider: providers[0].ID.String(),
 		viewer: owner.Colleague(tenants.Viewer).User.ID.String(), invitation: pending[0].ID.String(),
 		rule: owner.Learn("Only " + name + "s are fed in the morning.").ID.String(),

@@ -91,8 +91,8 @@ func (s *Service) Test(ctx context.Context, who tenants.Principal, id uuid.UUID)
 	return delivery, s.config.Store.AddAlertDelivery(context.WithoutCancel(ctx), who.Workspace.ID, delivery)
 }
 
-// Retry has a delivery that failed tried again, from now on for another day. It returns
-// tenants.ErrNotFound if there is none that failed.
+// Retry sends a delivery that failed again, from now on for another day. It returns
+// tenants.ErrNotFound for a delivery that has not failed.
 func (s *Service) Retry(ctx context.Context, who tenants.Principal, id uuid.UUID) error {
 	workspace, now := who.Workspace.ID, s.config.Now()
 	return s.config.Store.Together(ctx, workspace, func(ctx context.Context) error {

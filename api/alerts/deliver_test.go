@@ -108,6 +108,7 @@ func (b *bundle) deliver(t *testing.T, id uuid.UUID) time.Time {
 	return again.At
 }
 
+// S28
 func TestDeliveryIsTriedForADayWithLongerAndLongerPauses(t *testing.T) {
 	t.Parallel()
 	b, receiver := setup(t), receive(t)
@@ -145,7 +146,7 @@ func TestDeliveryIsTriedForADayWithLongerAndLongerPauses(t *testing.T) {
 		t.Errorf("log %+v", got)
 	}
 
-	// One click has it tried again.
+	// One click sends it again.
 	receiver.answers(http.StatusNoContent, "")
 	if err := b.Retry(t.Context(), b.owner, delivery.ID); err != nil {
 		t.Fatal(err)

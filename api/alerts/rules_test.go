@@ -182,7 +182,7 @@ func TestTroubleOfTheInstallationIsForOperators(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.advance(25 * time.Hour)
-	b.told(t, "whoever set it is no operator any more", "Archive: behind by 7 minutes")
+	b.told(t, "the person who set it is not an operator anymore", "Archive: behind by 7 minutes")
 }
 
 // S28

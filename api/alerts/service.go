@@ -24,9 +24,10 @@ const (
 	// Timeout is how long one pass may take.
 	Timeout = 5 * time.Minute
 
-	// DeliverTimeout and DeliverAttempts bound a job of JobDeliver. A failure of a receiver is
-	// no failure of the job: the attempts are for a database that is away.
-	DeliverTimeout  = time.Minute
+	// DeliverTimeout bounds a job of JobDeliver.
+	DeliverTimeout = time.Minute
+	// DeliverAttempts are for a database that is away: a failure of a receiver is no failure of
+	// the job.
 	DeliverAttempts = 50
 
 	defaultPatience = 10 * time.Second

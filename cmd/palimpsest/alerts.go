@@ -2,18 +2,29 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
 
+	"palimpsest/api"
 	"palimpsest/api/alerts"
 	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/jobs/jobsdb"
 	"palimpsest/tenants"
+	"palimpsest/tenants/identity"
 	"palimpsest/tenants/mail"
 	"palimpsest/tenants/tenantsdb"
 	"palimpsest/tenants/vault"
+	"palimpsest/web/devmail"
 )
+
+// outgoing makes what sends mails and alerts.
+func (p *program) outgoing(db *tenantsdb.DB, safe *vault.Vault, people *identity.Service, work *jobsdb.Runner, metrics *api.Metrics) (devmail.Outbox, *alerts.Service, error) {
+	mails, mailErr := p.outbox(db, people, work, metrics)
+	alerting, alertErr := p.alerts(db, safe, work)
+	return mails, alerting, errors.Join(mailErr, alertErr)
+}
 
 // alerts makes what tells people of a workspace what needs them, and has its rules looked at
 // and its alerts delivered in the background.

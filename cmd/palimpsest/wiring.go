@@ -90,8 +90,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		return nil, fmt.Errorf("token counter: %w", err)
 	}
 	provider, metrics := p.startProvider(), api.NewMetrics(registry)
-	mails, mailErr := p.outbox(db, people, work, metrics)
-	alerting, alertErr := p.alerts(db, safe, work)
+	mails, alerting, mailErr := p.outgoing(db, safe, people, work, metrics)
 	p.seams.work, p.seams.people, p.seams.db = work, people, db
 	recorder, recorderErr := p.startRecorder(db, sessions, archiveKeys, metrics, registry)
 	embeddings, index, err := searched(originals, archiveKeys, work, settings, provider, recorder, metrics, p.now)
@@ -118,7 +117,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(mailErr, alertErr, recorderErr, p.startWork(ctx, work), p.hear(ctx, db, changes{people: people, keys: keys, archive: archiveKeys, settings: settings, lanes: writer.Resolver, patterns: shelf, pages: p.pages})); err != nil {
+	if err := errors.Join(mailErr, recorderErr, p.startWork(ctx, work), p.hear(ctx, db, changes{people: people, keys: keys, archive: archiveKeys, settings: settings, lanes: writer.Resolver, patterns: shelf, pages: p.pages})); err != nil {
 		return nil, err
 	}
 
@@ -170,7 +169,7 @@ func (p *program) serveProduct(e *echo.Echo, of product) {
 		Identity: admittingPeople{of.people}, Cookies: tenants.NewCookies(p.reachable()), Keys: admittingKeys{of.keys}, APIKeys: keeper, ProviderKeys: keeper,
 		Pipelines: of.db, ModelWindows: of.db, Patterns: of.learned, Sessions: of.sessions, Archive: of.originals, ArchiveKeys: of.archiveKeys, Searcher: of.index,
 		Retentions: of.db, Usage: of.db, People: of.people, Invitations: invitations, Data: of.db, Audit: of.db, Deletion: of.deleting,
-		Billing: of.sold, Operator: of.db, SignOn: signOn, Previewer: of.preview, Log: p.log, Now: p.now,
+		Billing: of.sold, Operator: of.db, SignOn: signOn, Alerts: of.db, Previewer: of.preview, Log: p.log, Now: p.now,
 	}
 	manage.Register(e.Group("/api/v1"), api)
 	p.serveDashboard(e, web.Deps{

@@ -116,8 +116,8 @@ func (db *DB) NoteAlertAttempt(ctx context.Context, workspace, id uuid.UUID, att
 	return nil
 }
 
-// RetryAlertDelivery has a delivery that failed wait to be tried again from a time until
-// another. It returns tenants.ErrNotFound if there is none that failed.
+// RetryAlertDelivery lets a delivery that failed wait for attempts from a time until another.
+// It returns tenants.ErrNotFound for a delivery that has not failed.
 func (db *DB) RetryAlertDelivery(ctx context.Context, workspace, id uuid.UUID, at, until time.Time) error {
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return changedOne(tx.Exec("UPDATE alert_deliveries SET state = 'waiting', next_at = ?, until = ? WHERE workspace_id = ? AND id = ? AND state = 'failed'",

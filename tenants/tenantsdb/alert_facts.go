@@ -26,7 +26,7 @@ func (db *DB) RecentFailures(ctx context.Context, workspace uuid.UUID, since tim
 	return row.Exchanges, row.Failures, nil
 }
 
-// maxNews bounds how many changes are told of at once.
+// maxNews bounds how many changes are read at once.
 const maxNews = 50
 
 // UntoldEntries returns the entries of a workspace's audit log since a time that have one of

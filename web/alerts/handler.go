@@ -48,7 +48,7 @@ func New(service Service, now func() time.Time) *Handler {
 // Show shows the page.
 func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, func(m *model) error {
-		m.Done = doneText(c.QueryParam("done"))
+		m.Done, m.Refused = doneText(c.QueryParam("done")), c.QueryParam("done") == "refused"
 		return nil
 	})
 }

@@ -22,6 +22,8 @@ type model struct {
 	Now  time.Time
 	Done string
 
+	Refused bool // a test was not delivered
+
 	Created, Secret string // a channel that was added just now, and what signs its webhooks
 
 	From, To, Zone, Percent components.FieldModel
@@ -203,6 +205,6 @@ func doneText(what string) string {
 	return map[string]string{
 		"saved": "The settings are saved.", "added": "The channel is added. Send a test now.", "changed": "The channel is saved.",
 		"removed": "The channel is removed, and its deliveries with it.", "tested": "The test was delivered.",
-		"refused": "The test was not delivered. The log below says why.", "retried": "The alert is sent again within a few seconds.",
+		"retried": "The alert is sent again within a few seconds.",
 	}[what]
 }

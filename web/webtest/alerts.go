@@ -17,7 +17,7 @@ import (
 	"palimpsest/tenants/tenantsdb"
 )
 
-// useAlerts makes what sends alerts. Its jobs are kept, and done by whoever calls Deliver.
+// useAlerts makes what sends alerts. Its jobs are kept, and done by calling Deliver.
 func (p *Product) useAlerts(t testing.TB) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
