@@ -16,10 +16,13 @@ import (
 )
 
 // recordRequest hands the messages that are new to the archive to the recorder,
-// while the answer is still on its way.
-func (s *Server) recordRequest(ctx context.Context, event *Event, written *prompt.Prompt, body *content) {
+// while the answer is still on its way. What it returns is closed once they are stored, or
+// could not be.
+func (s *Server) recordRequest(ctx context.Context, event *Event, written *prompt.Prompt, body *content) <-chan struct{} {
+	over := make(chan struct{})
 	if written.Lane == nil {
-		return
+		close(over)
+		return over
 	}
 	seen := written.Seen(event.At)
 	release := keepEntries(&seen, body)
@@ -29,6 +32,7 @@ func (s *Server) recordRequest(ctx context.Context, event *Event, written *promp
 	event.request = &unrecorded{seen: &seen}
 	ctx, workspace, request := context.WithoutCancel(ctx), event.Workspace, event.request
 	s.Recorder.put(job{seen: &seen, spools: s.Recorder.spool != nil, ended: func(stored bool) {
+		defer close(over)
 		if !stored && s.Recorder.spool != nil { // for Replay
 			s.spooled(ctx, workspace, request, kept{}).Failed()
 		}
@@ -40,6 +44,7 @@ func (s *Server) recordRequest(ctx context.Context, event *Event, written *promp
 			lane.Lost()
 		}
 	}})
+	return over
 }
 
 // keepEntries has the messages of a request outlive it until release is called: where
