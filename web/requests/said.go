@@ -8,6 +8,7 @@ import (
 	"github.com/a-h/templ"
 	"github.com/google/uuid"
 
+	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/wire"
