@@ -80,6 +80,8 @@ func TestEveryJobIsDoneTwiceInATest(t *testing.T) {
 		"jobNotice":               "billing TestEveryOrderOfNoticesEndsInTheSameState",
 		"billing":                 "billing TestUsageIsReportedOnceThroughFailures",
 		"subscription_ends":       "billing TestSubscriptionEndsWithItsWorkspace",
+		"alerts":                  "api/alerts TestAlertIsRaisedOnceHoweverOftenTheRulesAreLookedAt",
+		"alerts.JobDeliver":       "api/alerts TestDeliveryIsTriedForADayWithLongerAndLongerPauses",
 		"mail":                    "tenants/mail TestMailIsSentOnceAndForgotten",
 		"archive":                 "pipeline/archive/archivedb TestTwoMoversDoNotGetInEachOthersWay",
 		"index":                   "pipeline/archive/archivedb TestIndexingTwiceChangesNothing",

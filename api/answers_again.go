@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules/semanticcache"
 	"palimpsest/pipeline/prompt"
@@ -17,32 +18,81 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// answerAgain answers a request with an answer that was kept, byte for byte as the
-// provider sent it then. The provider hears nothing of the exchange: nothing is
-// learnt from it, and it costs nothing.
-func (s *Server) answerAgain(c echo.Context, event *Event, post post, written *prompt.Prompt, found *inquiry) error {
+// ready is an answer that needs no provider.
+type ready struct {
+	contentType string
+	body        []byte
+}
+
+// readyAnswer returns the answer to a request that needs no provider: one that a module
+// gives, else one that was kept; nil if the provider is to be asked.
+func readyAnswer(post post, written *prompt.Prompt, cached *inquiry) *ready {
+	if written.Exchange != nil && written.Exchange.Reply != nil && post.purpose == converse {
+		return replyOf(post.codec, written.Exchange)
+	}
+	if cached.isHit() {
+		return &ready{contentType: cached.entry.ContentType, body: cached.entry.Answer}
+	}
+	return nil
+}
+
+// replyOf returns a module's answer in the client's format.
+func replyOf(codec wire.Codec, exchange *pipeline.Exchange) *ready {
+	answerer, is := codec.(wire.Answerer)
+	if !is {
+		return nil
+	}
+	reply, stream := exchange.Reply, exchange.Request.Stream
+	said := wire.Said{ID: reply.ID, Model: exchange.Request.Model, Text: reply.Text, At: reply.At}
+	if stream {
+		return &ready{contentType: "text/event-stream; charset=utf-8", body: answerer.Answer(said, true)}
+	}
+	return &ready{contentType: "application/json", body: answerer.Answer(said, false)}
+}
+
+// answerReady answers a request without the provider: with what a module says, or with an
+// answer that was kept, byte for byte as the provider sent it then. The provider hears
+// nothing of the exchange: nothing is learnt from it, and it costs nothing.
+func (s *Server) answerReady(c echo.Context, event *Event, post post, written *prompt.Prompt, found *ready) error {
 	announced := s.Prompts.Announce(written, event.Client, event.At)
-	s.recordRequest(c.Request().Context(), event, written, post.body)
-	s.aside(c.Request().Context(), event, func() { s.recordAgain(event, post.codec, written, found.entry) })
-	asksUsage := written.AsksUsage
+	stored := s.recordRequest(c.Request().Context(), event, written, post.body)
+	s.aside(c.Request().Context(), event, func() { s.recordReady(event, post.codec, written, found) })
+	asksUsage, replied := written.AsksUsage, written.Exchange.Reply != nil
 	post.body.done()
 	response := &http.Response{
-		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {found.entry.ContentType}},
-		Body: io.NopCloser(bytes.NewReader(found.entry.Answer)), ContentLength: int64(len(found.entry.Answer)),
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {found.contentType}},
+		Body: io.NopCloser(bytes.NewReader(found.body)), ContentLength: int64(len(found.body)),
 	}
 	filter := withoutUsage(post.codec, prompt.Sent{AsksUsage: asksUsage}, response)
 	announced.Wait(c.Request().Context())
+	if replied {
+		waitFor(c.Request().Context(), stored)
+	}
 	return finish(s.relay(c, event, response, ignore{}, filter, func() {}))
 }
 
-// recordAgain notes what is to be recorded of an answer that is given again.
-func (s *Server) recordAgain(event *Event, codec wire.Codec, written *prompt.Prompt, entry *semanticcache.Entry) {
+// storedWithin bounds how long an answer waits until what was asked is stored.
+const storedWithin = time.Second
+
+// waitFor waits until a client that goes on at once from its summary finds the history that it
+// has left in the archive: no provider gives the recorder the time.
+func waitFor(ctx context.Context, stored <-chan struct{}) {
+	ctx, cancel := context.WithTimeout(ctx, storedWithin)
+	defer cancel()
+	select {
+	case <-stored:
+	case <-ctx.Done():
+	}
+}
+
+// recordReady notes what is to be recorded of an answer that needed no provider.
+func (s *Server) recordReady(event *Event, codec wire.Codec, written *prompt.Prompt, found *ready) {
 	event.position = len(written.Exchange.Digests)
 	if written.Lane == nil {
 		return
 	}
-	tap := codec.Tap(isStream(entry.ContentType))
-	_, _ = tap.Write(entry.Answer) // a tap never fails
+	tap := codec.Tap(isStream(found.contentType))
+	_, _ = tap.Write(found.body) // a tap never fails
 	seen := written.Lane.Seen(written.Exchange.Scope, event.Model, event.At)
 	seen.Client, seen.Position, seen.Head = event.Client, event.position, written.Exchange.Chain[event.position]
 	seen.Continued = session.HasHistory(written.Exchange.Digests)

@@ -65,8 +65,8 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 		}
 		cached := s.Answers.look(ctx, event, post, written)
 		event.Overhead = s.Now().Sub(event.At)
-		if cached.isHit() {
-			return s.answerAgain(c, event, post, written, cached)
+		if found := readyAnswer(post, written, cached); found != nil {
+			return s.answerReady(c, event, post, written, found)
 		}
 
 		if purpose != measure {

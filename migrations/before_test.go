@@ -257,7 +257,7 @@ func rights() []review {
 	for _, right := range []string{
 		"pipeline_configs update", "pipeline_configs delete", "archive_entries update", "archive_entries delete", "epochs update", "epochs delete",
 		"summaries update", "summaries delete", "data_keys update", "data_keys delete", "billing_events update", "users update",
-		"archive_vectors delete", "joined_lanes delete", "lane_heads delete", "pattern_lanes delete", "pattern_uses delete",
+		"alert_settings delete", "archive_documents delete", "archive_indexed delete", "archive_vectors delete", "joined_lanes delete", "lane_heads delete", "pattern_lanes delete", "pattern_uses delete",
 	} {
 		reviews = append(reviews, review{"gone: " + right, "no statement did; what is still updated is granted by column"})
 	}

@@ -147,6 +147,7 @@ func TestEveryTenantTableIsBoundToTheWorkspace(t *testing.T) {
 	wantedWork := map[string]string{
 		"mails": "ALL", "account_requests": "ALL", "subscription_ends": "ALL", "master_proof": "ALL",
 		"second_factors": "SELECT", "archive_unindexed": "SELECT", "usage_meter": "SELECT", "billing_accounts": "SELECT", "workspaces": "SELECT",
+		"alert_channels": "SELECT",
 	}
 	if !maps.Equal(worked, wantedWork) {
 		t.Errorf("worker policies %v, want %v", worked, wantedWork)

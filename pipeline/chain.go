@@ -43,11 +43,15 @@ func (c *Chain) WithDeadline(deadline time.Duration) *Chain {
 	return &Chain{modules: c.modules, deadline: deadline}
 }
 
-// Process takes an exchange through its modules. It never fails: a module that
+// Process takes an exchange through its modules. If one of them answers it in the
+// provider's place, none of them runs. It never fails: a module that
 // returns an error, panics or overruns its deadline is undone, which leaves the
 // exchange as the module found it but for the report of the failure.
 func (c *Chain) Process(ctx context.Context, exchange *Exchange) {
 	exchange.Report = exchange.Standing()
+	if c.answer(ctx, exchange) {
+		return
+	}
 	for _, name := range exchange.Config.Modules {
 		at := slices.IndexFunc(c.modules, func(module Module) bool { return module.Name() == name })
 		if at < 0 {
@@ -82,7 +86,12 @@ func (c *Chain) step(ctx context.Context, module Module, exchange *Exchange) {
 // run calls a module with its deadline and turns a panic into an error. The
 // module runs in the caller's goroutine, so that nothing of it is left when run
 // returns; a deadline that it does not watch is noticed once it returns.
-func (c *Chain) run(ctx context.Context, module Module, exchange *Exchange) (err error) {
+func (c *Chain) run(ctx context.Context, module Module, exchange *Exchange) error {
+	return c.guard(ctx, module, func(ctx context.Context) error { return module.Process(ctx, exchange) })
+}
+
+// guard has a module do something within its deadline and turns a panic into an error.
+func (c *Chain) guard(ctx context.Context, module Module, do func(context.Context) error) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.deadline, ErrDeadline)
 	defer cancel()
 	defer func() {
@@ -90,7 +99,7 @@ func (c *Chain) run(ctx context.Context, module Module, exchange *Exchange) (err
 			err = fmt.Errorf("module %s panicked: %v", module.Name(), value)
 		}
 	}()
-	if err := module.Process(ctx, exchange); err != nil {
+	if err := do(ctx); err != nil {
 		if cause := context.Cause(ctx); errors.Is(cause, ErrDeadline) {
 			return fmt.Errorf("%w: %w", cause, err)
 		}

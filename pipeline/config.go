@@ -172,7 +172,17 @@ type BridgeConfig struct {
 
 	// Placement says where the block goes: "turn" or "system".
 	Placement string `json:"placement" yaml:"placement"`
+
+	// ClientCompaction says what happens to a client's own request for a summary: it
+	// passes to the provider, or is answered without it where a compaction is ready.
+	ClientCompaction string `json:"clientCompaction" yaml:"clientCompaction"`
 }
+
+// The values of BridgeConfig.ClientCompaction.
+const (
+	ClientCompactionPass   = "pass"
+	ClientCompactionAnswer = "answer"
+)
 
 // RehydratorConfig are the settings of the module rehydrator, which brings turns back
 // that somebody refers to.
@@ -404,6 +414,7 @@ func DefaultConfig() Config {
 			BlobPrefix:          "evictions",
 			MaxTokens:           6_000,
 			Placement:           "turn",
+			ClientCompaction:    ClientCompactionPass,
 		},
 		Rehydrator: RehydratorConfig{
 			TriggerPhrases:      []string{},

@@ -170,6 +170,7 @@ func bridgeSettings() []setting {
 		field(at+"blobPrefix", func(c *Config) *string { return &c.Bridge.BlobPrefix }, checkPrefix),
 		count(at+"maxTokens", func(c *Config) *int { return &c.Bridge.MaxTokens }, 0, 100_000),
 		field(at+"placement", func(c *Config) *string { return &c.Bridge.Placement }, choice("turn", "system")),
+		field(at+"clientCompaction", func(c *Config) *string { return &c.Bridge.ClientCompaction }, choice(ClientCompactionPass, ClientCompactionAnswer)),
 	}
 }
 

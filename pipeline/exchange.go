@@ -60,6 +60,13 @@ type Exchange struct {
 	// Pins are the messages, in order, whose turns are to stay as the client sent them.
 	Pins []int
 
+	// Met counts the leading messages that an earlier request of the session had.
+	Met int
+
+	// Reply is the answer that a module gives in the provider's place; nil if the provider
+	// is asked.
+	Reply *Reply
+
 	// Left is the history that the client left behind with this request.
 	Left session.Left
 

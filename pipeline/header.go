@@ -32,6 +32,9 @@ func (r Report) Headers(named bool) []Header {
 		headers = append(headers, Header{"Injected", injectedList(r.Injected)})
 	}
 	headers = append(headers, Header{"Cache", string(cmp.Or(r.Cache, CacheOff))})
+	if r.Answered != "" {
+		headers = append(headers, Header{"Answered-From", r.Answered})
+	}
 	if len(r.Warnings) > 0 {
 		headers = append(headers, Header{"Warning", strings.Join(r.Warnings, "; ")})
 	}

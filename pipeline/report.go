@@ -45,6 +45,7 @@ type Report struct {
 	Target      int            `json:"target,omitempty"`         // tokens above which the prompt was to be compressed; 0 if never
 	Version     string         `json:"client_version,omitempty"` // of the client, where a prompt stayed above its target or lifted a rule
 	Cache       Cache          `json:"cache,omitempty"`
+	Answered    string         `json:"answered,omitempty"` // what a module answered from in the provider's place: AnsweredCompaction
 	Levels      [4]int         `json:"levels"`             // turns at L0 to L3 in the prompt
 	Injected    map[string]int `json:"injected,omitempty"` // items that each module has put into the prompt of this exchange
 	Archived    int            `json:"archived"`           // messages that an epoch of this exchange no longer sends as they came, originals durable; 0: no epoch

@@ -100,6 +100,10 @@ const (
 	DomainClaimed        Action = "domain.claimed"
 	DomainProven         Action = "domain.proven"
 	DomainRemoved        Action = "domain.removed"
+	AlertChannelAdded    Action = "alert_channel.added"
+	AlertChannelChanged  Action = "alert_channel.changed"
+	AlertChannelRemoved  Action = "alert_channel.removed"
+	AlertsSaved          Action = "alerts.saved"
 )
 
 // AuditFilter narrows the audit log. Its zero value asks for the newest entries.

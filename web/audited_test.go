@@ -88,7 +88,16 @@ func auditedForms(own *tenant, providerURL string) map[string]audited {
 			action: tenants.SettingsSaved},
 		"POST /sessions/delete":    {path: "/sessions/delete", typed: []string{"id", own.session, "confirm", "delete 1"}, action: tenants.SessionDeleted},
 		"POST /settings/retention": {path: "/settings/retention", typed: []string{"days", "30"}, action: tenants.RetentionSet},
-		"POST /settings/delete":    {path: "/settings/delete", typed: []string{"confirm", "another"}}, // refused; deleted, no log is left
+		"POST /settings/alerts": {path: "/settings/alerts", typed: []string{"quiet_from", "22:00", "quiet_to", "07:00", "time_zone", "Europe/Berlin", "error_percent", "30"},
+			action: tenants.AlertsSaved},
+		"POST /settings/alerts/channels": {path: "/settings/alerts/channels", typed: []string{"kind", "slack", "name", "ops", "url", providerURL, "rules", "budget", "on", "yes"},
+			action: tenants.AlertChannelAdded},
+		"POST /settings/alerts/channels/:id": {path: "/settings/alerts/channels/" + own.channel, typed: []string{"name", "renamed", "user", own.User.ID.String(), "rules", "budget", "rules", "access"},
+			action: tenants.AlertChannelChanged},
+		"POST /settings/alerts/channels/:id/test":    {path: "/settings/alerts/channels/" + own.channel + "/test"},
+		"POST /settings/alerts/channels/:id/remove":  {path: "/settings/alerts/channels/" + own.removed + "/remove", action: tenants.AlertChannelRemoved},
+		"POST /settings/alerts/deliveries/:id/retry": {path: "/settings/alerts/deliveries/" + own.delivery + "/retry"},
+		"POST /settings/delete":                      {path: "/settings/delete", typed: []string{"confirm", "another"}}, // refused; deleted, no log is left
 	}
 }
 

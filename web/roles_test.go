@@ -51,6 +51,9 @@ func reaches() map[string]reach {
 	view := func(list string) func(of *tenant) string {
 		return func(of *tenant) string { return "/" + list + "/views/" + of.views[list] + "/delete" }
 	}
+	channel := func(action string) func(of *tenant) string {
+		return func(of *tenant) string { return "/settings/alerts/channels/" + of.channel + action }
+	}
 	operated := func(action string) func(of *tenant) string {
 		return func(of *tenant) string { return "/operator/workspaces/" + of.Workspace.ID.String() + "/" + action }
 	}
@@ -165,14 +168,24 @@ func reaches() map[string]reach {
 		"GET /providers/:id/remove":   {roles: "oa", path: provider("remove")},
 		"POST /providers/:id/remove":  {roles: "oa", path: provider("remove")},
 
-		"GET /audit":               {roles: "oa"},
-		"GET /settings":            {roles: "oa"},
-		"POST /settings":           {roles: "oa"},
-		"POST /settings/retention": {roles: "oa"},
-		"GET /settings/import":     {roles: "oa"},
-		"POST /settings/import":    {roles: "oa"},
-		"GET /settings/delete":     {roles: "o"},
-		"POST /settings/delete":    {roles: "o"},
+		"GET /audit":                                 {roles: "oa"},
+		"GET /settings":                              {roles: "oa"},
+		"POST /settings":                             {roles: "oa"},
+		"POST /settings/retention":                   {roles: "oa"},
+		"GET /settings/import":                       {roles: "oa"},
+		"POST /settings/import":                      {roles: "oa"},
+		"GET /settings/alerts":                       {roles: "oa"},
+		"POST /settings/alerts":                      {roles: "oa"},
+		"GET /settings/alerts/channels/new":          {roles: "oa"},
+		"POST /settings/alerts/channels":             {roles: "oa"},
+		"GET /settings/alerts/channels/:id":          {roles: "oa", path: channel("")},
+		"POST /settings/alerts/channels/:id":         {roles: "oa", path: channel("")},
+		"POST /settings/alerts/channels/:id/test":    {roles: "oa", path: channel("/test")},
+		"POST /settings/alerts/channels/:id/remove":  {roles: "oa", path: channel("/remove")},
+		"POST /settings/alerts/deliveries/:id/retry": {roles: "oa", path: func(of *tenant) string { return "/settings/alerts/deliveries/" + of.delivery + "/retry" }},
+
+		"GET /settings/delete":  {roles: "o"},
+		"POST /settings/delete": {roles: "o"},
 
 		"GET /billing":              {roles: "ob"},
 		"GET /billing/invoices/csv": {roles: "ob"},
@@ -245,7 +258,7 @@ func reaches() map[string]reach {
 type tenant struct {
 	*webtest.Person
 
-	session, request, key, provider, login, viewer, invitation, passkey, rule string
+	session, request, key, provider, login, viewer, invitation, passkey, rule, channel, delivery, removed string
 
 	views map[string]string // by their list
 }
@@ -284,8 +297,10 @@ func newTenant(t *testing.T, product *webtest.Product, name string) *tenant {
 		}
 		views[string(list)] = saved.ID.String()
 	}
+	channel, delivery := webtest.KeepAlerts(t, owner)
+	removed, _ := webtest.KeepAlerts(t, owner)
 	return &tenant{
-		views:  views,
+		views: views, channel: channel, delivery: delivery, removed: removed,
 		Person: owner, passkey: passkey, request: exchanges[0].ID.String(), login: logins[0].ID.String(), session: owner.Newest().ID.String(), key: keys[0].ID.String(), provider: providers[0].ID.String(),
 		viewer: owner.Colleague(tenants.Viewer).User.ID.String(), invitation: pending[0].ID.String(),
 		rule: owner.Learn("Only " + name + "s are fed in the morning.").ID.String(),

@@ -41,6 +41,7 @@ func (s *Server) Register(e *echo.Echo) {
 	s.people(pages)
 	s.work(pages)
 	s.workspace(pages)
+	s.registerAlerts(pages)
 	s.registerOperator(pages)
 	s.everywhere(pages)
 }

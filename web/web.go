@@ -12,6 +12,7 @@ import (
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
 	"palimpsest/web/account"
+	"palimpsest/web/alerts"
 	"palimpsest/web/audit"
 	"palimpsest/web/billing"
 	"palimpsest/web/devmail"
@@ -116,6 +117,7 @@ type Deps struct {
 	Deletion      settings.Deletion
 	Config        settings.Configuration
 	SignOn        signon.Service
+	Alerts        alerts.Service
 	Passkeys      Passkeys
 
 	Patterns patterns.Store

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -25,6 +26,10 @@ func TestEverythingIsExportedAndVerifies(t *testing.T) {
 	a.send(t, http.MethodPost, "/invitations", `{"email":"invited@corp.example","role":"viewer"}`).want(t, http.StatusCreated)
 	signOn := tenants.SignOn{Issuer: "https://login.example", ClientID: "client-of-ant", Sealed: []byte(canaryKey), Role: tenants.Viewer}
 	if err := errors.Join(p.db.DB.SaveSignOn(tenants.WithActor(t.Context(), tenants.Actor{User: uuid.MustParse(a.userID(t))}), a.workspace, signOn), p.db.DB.VerifyUser(t.Context(), uuid.MustParse(a.userID(t)))); err != nil {
+		t.Fatal(err)
+	}
+	channel := tenants.AlertChannel{ID: uuid.New(), Kind: tenants.AlertWebhook, Name: "on call of ant", Sealed: []byte(canaryKey), Rules: tenants.AlertRules(), CreatedAt: time.Now()}
+	if err := p.db.DB.AddAlertChannel(t.Context(), a.workspace, channel); err != nil {
 		t.Fatal(err)
 	}
 	a.send(t, http.MethodPost, a.path("/compact"), `{"instructions":"keep the tests"}`).want(t, http.StatusAccepted)
@@ -65,7 +70,7 @@ func TestEverythingIsExportedAndVerifies(t *testing.T) {
 		}
 	}
 	for name, parts := range map[string][]string{
-		"workspace.json": {`"name": "ant"`, "invited@corp.example", "client-of-ant", `"verified_at": "20`},
+		"workspace.json": {`"name": "ant"`, "invited@corp.example", "client-of-ant", `"name": "on call of ant"`, `"verified_at": "20`},
 		"views.ndjson":   {`"name":"of ` + a.userID(t), `"user":"` + a.viewer, `"query":"range=7d"`},
 		"sessions/" + a.session.String() + ".ndjson": {`"type":"pin"`, `"message":1,"pinned_by":"` + a.userID(t), `"type":"order"`, "keep the tests"},
 	} {
@@ -104,7 +109,8 @@ func TestEveryTableIsExportedOrLeftOutForAReason(t *testing.T) {
 		"rollups": derived, "usage_meter": derived, "session_words": derived, "lane_heads": derived, "archive_documents": derived, "archive_vectors": derived,
 		"cached_answers": derived, "lane_inserts": derived, "summaries": derived, "pattern_evidence": derived, "pattern_uses": derived,
 		"trigger_advice": derived,
-		"lane_plans":     worked, "joined_lanes": worked, "pattern_lanes": worked, "archive_indexed": worked, "archive_unindexed": worked, "meter_events": worked, "billing_events": worked,
+		"alert_channels": "workspace.json", "alert_settings": "workspace.json", "alert_marks": worked, "alert_deliveries": worked,
+		"lane_plans": worked, "joined_lanes": worked, "pattern_lanes": worked, "archive_indexed": worked, "archive_unindexed": worked, "meter_events": worked, "billing_events": worked,
 		"data_keys": secret, "logins": secret, "billing_accounts": stripes,
 	}
 	rows, err := setup(t).db.Owner(t).Query(t.Context(), `SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'workspace_id'

@@ -104,6 +104,10 @@ func (e everything) about(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	alerts, err := e.alertsOf(ctx, e.workspace)
+	if err != nil {
+		return err
+	}
 	return e.bundle.JSON("workspace.json", struct {
 		ID          uuid.UUID        `json:"id"`
 		Name        string           `json:"name"`
@@ -112,7 +116,8 @@ func (e everything) about(ctx context.Context) error {
 		Members     []exportedMember `json:"members"`
 		Invitations []invitationJSON `json:"invitations"`
 		SignOn      signOnJSON       `json:"sign_on"`
-	}{e.workspace, name, settingsOf(settings), retentionJSON{Days: retention.Days}, people, invited, signOn})
+		Alerts      alertsJSON       `json:"alerts"`
+	}{e.workspace, name, settingsOf(settings), retentionJSON{Days: retention.Days}, people, invited, signOn, alerts})
 }
 
 // exportedMember is a member as an export has them.

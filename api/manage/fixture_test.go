@@ -121,7 +121,7 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 		Sessions: p.sessions, Archive: p.archive, ArchiveKeys: archiveKeys, Searcher: p.index, Retentions: p.db.DB, Patterns: patternsdb.New(p.db.DB),
 		People: people, Invitations: identity.NewInvitations(people, p.db.DB, publicURL),
 		Data: p.db.DB, Audit: p.db.DB, Deletion: p.deletion(),
-		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}), Operator: p.db.DB, SignOn: p.signOn(), Previewer: preview.New(p.sessions, models),
+		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}), Operator: p.db.DB, SignOn: p.signOn(), Alerts: p.db.DB, Previewer: preview.New(p.sessions, models),
 		Log: slog.New(slog.NewJSONHandler(p.log, nil)),
 	})
 	t.Cleanup(func() {

@@ -44,6 +44,7 @@ type Config struct {
 	Billing      Billing
 	Operator     Operator
 	SignOn       SignOn
+	Alerts       Alerts
 	Previewer    Previewer
 
 	Log *slog.Logger

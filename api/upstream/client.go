@@ -145,7 +145,7 @@ func failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if errors.Is(err, ssrf.ErrProhibitedIP) || errors.Is(err, ssrf.ErrProhibitedNetwork) || errors.Is(err, ssrf.ErrProhibitedPort) {
+	if IsForbidden(err) {
 		return ErrForbiddenAddress
 	}
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)

@@ -42,7 +42,15 @@ func TestResealSealsWhatPeopleLogInWith(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for _, want := range []string{"1 second factors, 1 sign-ons", "0 second factors, 0 sign-ons"} {
+	channel := tenants.AlertChannel{ID: workspace.ID, Kind: tenants.AlertWebhook, Name: "on call", Place: "example.com", Rules: tenants.AlertRules(), CreatedAt: time.Now()}
+	if channel.Sealed, err = before.SealAbout(tenants.AboutAlertChannel(workspace.ID, channel.ID), "of the channel"); err != nil {
+		t.Fatal(err)
+	}
+	if err := database.DB.AddAlertChannel(t.Context(), workspace.ID, channel); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, want := range []string{"1 second factors, 1 sign-ons, 1 alert channels", "0 second factors, 0 sign-ons, 0 alert channels"} {
 		var out bytes.Buffer
 		command := vaultCommand(func() (Config, error) {
 			config := DefaultConfig()
@@ -66,6 +74,13 @@ func TestResealSealsWhatPeopleLogInWith(t *testing.T) {
 	}
 	if opened, newest, err := after.OpenAbout(aboutFactor, kept.Sealed); err != nil || opened != "of the app" || !newest {
 		t.Errorf("the app's secret: %q, %v, %v", opened, newest, err)
+	}
+	channels, err := database.DB.AlertChannels(t.Context(), workspace.ID)
+	if err != nil || len(channels) != 1 {
+		t.Fatalf("%d channels, %v", len(channels), err)
+	}
+	if opened, newest, err := after.OpenAbout(tenants.AboutAlertChannel(workspace.ID, channel.ID), channels[0].Sealed); err != nil || opened != "of the channel" || !newest {
+		t.Errorf("the channel's address: %q, %v, %v", opened, newest, err)
 	}
 	signOn, err := database.DB.SignOn(t.Context(), workspace.ID)
 	if err != nil {

@@ -44,6 +44,7 @@ func (r *rotation) run(ctx context.Context, db *tenantsdb.DB, keys *datakeys.Kee
 	r.sealed.WithLabelValues("provider_key").Add(float64(result.providerKeys))
 	r.sealed.WithLabelValues("second_factor").Add(float64(result.factors))
 	r.sealed.WithLabelValues("sign_on").Add(float64(result.signOns))
+	r.sealed.WithLabelValues("alert_channel").Add(float64(result.alertChannels))
 	r.sealed.WithLabelValues("mail").Add(float64(result.mails))
 	if err != nil {
 		r.done.Set(0)
@@ -52,7 +53,7 @@ func (r *rotation) run(ctx context.Context, db *tenantsdb.DB, keys *datakeys.Kee
 	r.done.Set(1)
 	if result != (resealed{}) {
 		log.InfoContext(ctx, "everything is sealed with the first master key", "provider_keys", result.providerKeys, "data_keys", result.dataKeys,
-			"second_factors", result.factors, "sign_ons", result.signOns, "mails", result.mails,
+			"second_factors", result.factors, "sign_ons", result.signOns, "alert_channels", result.alertChannels, "mails", result.mails,
 			"master_keys", r.masters)
 	}
 	return nil
@@ -60,7 +61,7 @@ func (r *rotation) run(ctx context.Context, db *tenantsdb.DB, keys *datakeys.Kee
 
 // resealed counts what was sealed anew.
 type resealed struct {
-	providerKeys, dataKeys, factors, signOns, mails int
+	providerKeys, dataKeys, factors, signOns, alertChannels, mails int
 
 	proof bool // by which the master key is known
 }
@@ -71,10 +72,11 @@ func reseal(ctx context.Context, db *tenantsdb.DB, keys *datakeys.Keeper, safe *
 	providerKeys, providerErr := safe.ResealAll(ctx, db)
 	factors, factorErr := safe.ResealFactors(ctx, db)
 	signOns, signOnErr := safe.ResealSignOns(ctx, db)
+	alertChannels, alertErr := safe.ResealAlertChannels(ctx, db)
 	mails, mailErr := db.ResealMails(ctx)
 	proof, proofErr := safe.ResealProof(ctx, db)
-	result := resealed{providerKeys: providerKeys, dataKeys: dataKeys, factors: factors, signOns: signOns, mails: mails, proof: proof}
-	return result, errors.Join(dataErr, providerErr, factorErr, signOnErr, mailErr, proofErr)
+	result := resealed{providerKeys: providerKeys, dataKeys: dataKeys, factors: factors, signOns: signOns, alertChannels: alertChannels, mails: mails, proof: proof}
+	return result, errors.Join(dataErr, providerErr, factorErr, signOnErr, alertErr, mailErr, proofErr)
 }
 
 // vaultCommand is for those who change the master key.
@@ -83,12 +85,12 @@ func vaultCommand(load func() (Config, error)) *cobra.Command {
 		Use: "reseal", Short: "Seal everything with the first master key of PALIMPSEST_SECRET_KEY, now, and say when that is done", Args: cobra.NoArgs,
 		RunE: withTools(load, func(ctx context.Context, command *cobra.Command, tools tools) error {
 			result, err := reseal(ctx, tools.db, datakeys.New(tools.db, tools.vault), tools.vault)
-			fmt.Fprintf(command.OutOrStdout(), "sealed anew: %d provider keys, %d data keys, %d second factors, %d sign-ons\n",
-				result.providerKeys, result.dataKeys, result.factors, result.signOns)
+			fmt.Fprintf(command.OutOrStdout(), "sealed anew: %d provider keys, %d data keys, %d second factors, %d sign-ons, %d alert channels\n",
+				result.providerKeys, result.dataKeys, result.factors, result.signOns, result.alertChannels)
 			if err != nil {
 				return fmt.Errorf("the other master keys are still needed: %w", err)
 			}
-			fmt.Fprintln(command.OutOrStdout(), "provider keys, data keys, second factors and sign-ons need the first master key only")
+			fmt.Fprintln(command.OutOrStdout(), "provider keys, data keys, second factors, sign-ons and alert channels need the first master key only")
 			return nil
 		}),
 	}

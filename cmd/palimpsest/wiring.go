@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"palimpsest/api"
+	"palimpsest/api/alerts"
 	"palimpsest/api/credentials"
 	"palimpsest/api/limits"
 	"palimpsest/api/manage"
@@ -89,7 +90,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		return nil, fmt.Errorf("token counter: %w", err)
 	}
 	provider, metrics := p.startProvider(), api.NewMetrics(registry)
-	mails, mailErr := p.outbox(db, people, work, metrics)
+	mails, alerting, mailErr := p.outgoing(db, safe, people, work, metrics)
 	p.seams.work, p.seams.people, p.seams.db = work, people, db
 	recorder, recorderErr := p.startRecorder(db, sessions, archiveKeys, metrics, registry)
 	embeddings, index, err := searched(originals, archiveKeys, work, settings, provider, recorder, metrics, p.now)
@@ -130,7 +131,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	p.serveProduct(e, product{
 		db: db, vault: safe, people: people, keys: keys, provider: provider, learned: learned, sessions: sessions,
 		originals: originals, archiveKeys: archiveKeys, index: index, mails: mails, deleting: deleting, sold: sold,
-		preview: compares, advice: advice,
+		preview: compares, advice: advice, alerting: alerting,
 	})
 	return e, nil
 }
@@ -152,6 +153,7 @@ type product struct {
 	sold        *billing.Service
 	preview     *preview.Preview
 	advice      *previewdb.Store
+	alerting    *alerts.Service
 }
 
 // serveProduct has e serve the JSON API and the dashboard, as far as that is the
@@ -167,7 +169,7 @@ func (p *program) serveProduct(e *echo.Echo, of product) {
 		Identity: admittingPeople{of.people}, Cookies: tenants.NewCookies(p.reachable()), Keys: admittingKeys{of.keys}, APIKeys: keeper, ProviderKeys: keeper,
 		Pipelines: of.db, ModelWindows: of.db, Patterns: of.learned, Sessions: of.sessions, Archive: of.originals, ArchiveKeys: of.archiveKeys, Searcher: of.index,
 		Retentions: of.db, Usage: of.db, People: of.people, Invitations: invitations, Data: of.db, Audit: of.db, Deletion: of.deleting,
-		Billing: of.sold, Operator: of.db, SignOn: signOn, Previewer: of.preview, Log: p.log, Now: p.now,
+		Billing: of.sold, Operator: of.db, SignOn: signOn, Alerts: of.db, Previewer: of.preview, Log: p.log, Now: p.now,
 	}
 	manage.Register(e.Group("/api/v1"), api)
 	p.serveDashboard(e, web.Deps{
@@ -176,6 +178,7 @@ func (p *program) serveProduct(e *echo.Echo, of product) {
 		Data: of.db, Audit: of.db, Views: of.db, Deletion: of.deleting, Config: manage.NewConfigurations(api), Billing: of.sold, Preview: of.preview, TriggerAdvice: of.advice, ModelWindows: of.db,
 		Patterns: of.learned, Searcher: of.index, Live: p.pages,
 		Operator: of.db, Health: p.newChecks(), LatestHealth: p.latestChecks, SignOn: signOn, Passkeys: p.passkeys(of.db, of.vault, of.people),
+		Alerts: of.alerting,
 	})
 }
 

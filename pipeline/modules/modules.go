@@ -26,8 +26,9 @@ type Memory struct {
 // All returns the modules that are built in. Which of them run, and in which order,
 // an exchange's config says.
 func All(counter Counter, memory Memory) []pipeline.Module {
+	shortener := ipc.New(counter)
 	return []pipeline.Module{
-		ipc.New(counter), compactionbridge.New(counter, memory.Past), rehydrator.New(memory.Archive),
+		shortener, compactionbridge.New(counter, memory.Past).Answering(shortener), rehydrator.New(memory.Archive),
 		patterns.New(memory.Learned), semanticcache.New(),
 	}
 }

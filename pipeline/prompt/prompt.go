@@ -268,7 +268,7 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 		return
 	}
 	defer lane.Unlock()
-	prompt.Lane, prompt.met, prompt.heat = lane, met, lane.Heat()
+	prompt.Lane, prompt.met, prompt.heat, exchange.Met = lane, met, lane.Heat(), met
 	exchange.Session = lane.Session
 	w.settle(exchange, hint, lane, met)
 	exchange.Anchor = lane.LastAnchor(exchange.Request.Model)

@@ -214,8 +214,9 @@
 
   window.palimpsestCharts = () => {
     [...drawn.keys()].filter(element => !element.isConnected).forEach(forget);
-    document.querySelectorAll('[data-chart]').forEach(element => { if (!drawn.has(element)) draw(element); });
+    document.querySelectorAll('[data-chart]').forEach(element => { if (!drawn.has(element) && element.checkVisibility()) draw(element); });
   };
+  document.addEventListener('toggle', () => window.palimpsestCharts(), true); // one that was folded away is seen now
   const redraw = () => { [...drawn.keys()].forEach(forget); window.palimpsestCharts(); };
   document.addEventListener('palimpsest:theme', redraw);
   for (const query of ['(prefers-color-scheme: dark)', 'print']) matchMedia(query).addEventListener('change', redraw); // paper is light

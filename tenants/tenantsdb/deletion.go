@@ -19,8 +19,8 @@ const (
 	eraseRows     = 2000 // of a table without such
 )
 
-// CloseWorkspace takes a workspace out of everybody's reach: its members, API keys
-// and provider keys are gone, on all replicas, and its logins work in another
+// CloseWorkspace takes a workspace out of everybody's reach: its members, API keys,
+// provider keys and alert channels are gone, on all replicas, and its logins work in another
 // workspace of their person or have ended. Accounts of people who belong to no other
 // workspace are deleted, but those of operators. then is done in the same transaction. It
 // returns tenants.ErrNotFound for a workspace that is closed or not there.
@@ -49,7 +49,7 @@ func closeWorkspace(tx *gorm.DB, workspace uuid.UUID) error {
 	if err != nil {
 		return err
 	}
-	for _, table := range []string{"members", "api_keys", "provider_keys"} {
+	for _, table := range []string{"members", "api_keys", "provider_keys", "alert_channels"} {
 		if err := tx.Exec("DELETE FROM "+table+" WHERE workspace_id = ?", workspace).Error; err != nil {
 			return fmt.Errorf("%s: %w", table, err)
 		}

@@ -309,6 +309,11 @@ func fill(t *testing.T, b bundle) {
 		"INSERT INTO views (workspace_id, id, user_id, list, name, query) SELECT workspace_id, $2, user_id, 'sessions', 'n', 'q' FROM members WHERE workspace_id = $1",
 		`INSERT INTO trigger_advice (workspace_id, made_at, since, trigger, sessions, has_more, received, verbatim, other_verbatim, cost, other_cost)
 			VALUES ($1, now(), current_timestamp, 'window', 5, false, 1, 1, 1, 1, 1)`,
+		"INSERT INTO alert_settings (workspace_id, quiet_from, quiet_to, time_zone, error_percent) VALUES ($1, 1, 2, 'UTC', 3)",
+		"INSERT INTO alert_channels (workspace_id, id, kind, name, place, rules) VALUES ($1, $2, 'email', 'n', '', 'budget')",
+		"INSERT INTO alert_marks (workspace_id, rule, subject, period, at) VALUES ($1, 'budget', 's', 'p', now())",
+		`INSERT INTO alert_deliveries (workspace_id, id, channel_id, rule, subject, title, body, path, created_at, next_at, until, state)
+			VALUES ($1, $2, $2, 'budget', 's', 't', 'b', '/', now(), current_timestamp, 'today', 'waiting')`,
 		"INSERT INTO sign_ons (workspace_id, issuer, client_id, sealed, role) VALUES ($1, 'i', 'c', 's', 'member')",
 		"INSERT INTO sign_on_domains (workspace_id, domain, token) VALUES ($1, 'd', 't')",
 		"INSERT INTO second_factors (user_id, sealed, created_at) SELECT user_id, 's', now() FROM members WHERE workspace_id = $1",

@@ -255,7 +255,7 @@ func TestWorkerLoginReadsOnlyTheTablesItsWorkNeeds(t *testing.T) {
 	}
 	slices.Sort(seen)
 	want := []string{
-		"account_requests", "archive_unindexed", "billing_accounts", "jobs.river_job", "jobs.river_leader", "jobs.river_queue",
+		"account_requests", "alert_channels", "archive_unindexed", "billing_accounts", "jobs.river_job", "jobs.river_leader", "jobs.river_queue",
 		"mails", "master_proof", "second_factors", "subscription_ends", "usage_meter", "workspaces",
 	}
 	if !slices.Equal(seen, want) {

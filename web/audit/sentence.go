@@ -39,6 +39,8 @@ func doneWith() map[tenants.Action]string {
 		tenants.PasskeyCopied: "used the passkey %, which seems to have been copied",
 		tenants.SignOnSaved:   "saved the single sign-on of %", tenants.SignOnRemoved: "removed the single sign-on of %",
 		tenants.DomainClaimed: "claimed the domain %", tenants.DomainProven: "proved the domain %", tenants.DomainRemoved: "removed the domain %",
+		tenants.AlertChannelAdded: "added the alert channel %", tenants.AlertChannelChanged: "changed the alert channel %", tenants.AlertChannelRemoved: "removed the alert channel %",
+		tenants.AlertsSaved: "changed the settings of alerts",
 	}
 }
 

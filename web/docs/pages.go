@@ -54,7 +54,7 @@ func contents() []group {
 	return []group{
 		{"Get started", named("clients", "api-keys", "providers")},
 		{"Use it", named("compaction", "savings", "memory", "requests", "answer-cache")},
-		{"Your workspace", named("sign-on", "data", "billing")},
+		{"Your workspace", named("sign-on", "alerts", "data", "billing")},
 		{"Run it", named("operations", "runbook", "security", "performance", "architecture", "wire-formats")},
 	}
 }

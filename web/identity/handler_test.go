@@ -136,6 +136,10 @@ func TestLoggingOutEndsTheLogin(t *testing.T) {
 	if !strings.HasPrefix(stolen.Path, "/login") {
 		t.Errorf("the old cookie still opens %s", stolen.Path)
 	}
+	led := person.Direct("/overview", "Cookie", before[0].Name+"="+before[0].Value)
+	if set := led.Header.Get("Set-Cookie"); !strings.HasPrefix(set, before[0].Name+"=;") || !strings.Contains(set, "Max-Age=0") {
+		t.Errorf("a browser with the cookie of an ended login keeps it: Set-Cookie is %q", set)
+	}
 }
 
 // S10

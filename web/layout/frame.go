@@ -33,6 +33,7 @@ const (
 	Account   Section = "account"
 	Members   Section = "members"
 	SignOn    Section = "sign-on"
+	Alerts    Section = "alerts"
 	// Workspaces is reached through the block with the workspace's name.
 	Workspaces Section = "workspaces"
 	Audit      Section = "audit"
@@ -83,6 +84,7 @@ func allEntries() []entry {
 		{Members, "Members", "users", paths.Members, tenants.ManageMembers},
 		{Audit, "Audit", "history", paths.Audit, tenants.ReadAudit},
 		{Settings, "Settings", "settings", paths.Settings, tenants.ManageSettings},
+		{Alerts, "Alerts", "bell", paths.Alerts, tenants.ManageSettings},
 		{Billing, "Billing", "credit-card", paths.Billing, tenants.ManageBilling},
 		{SignOn, "Sign-on", "lock", paths.SignOn, tenants.ManageSignOn},
 	}
@@ -95,7 +97,7 @@ func (f Frame) allowed() []entry {
 
 // parts returns the pages that live under Settings, for those who may see more than one.
 func (f Frame) parts() []entry {
-	parts := slices.DeleteFunc(f.allowed(), func(e entry) bool { return !slices.Contains([]Section{Settings, Billing, SignOn}, e.section) })
+	parts := slices.DeleteFunc(f.allowed(), func(e entry) bool { return !slices.Contains([]Section{Settings, Alerts, Billing, SignOn}, e.section) })
 	if len(parts) < 2 || parts[0].section != Settings {
 		return nil
 	}
@@ -130,7 +132,7 @@ func (f Frame) entries() []entry {
 func (f Frame) docs() string {
 	name := map[Section]string{
 		Overview: "compaction#in-one-paragraph", Sessions: "compaction#the-levels", Requests: "requests", Pipeline: "compaction", Patterns: "memory#patterns",
-		Keys: "api-keys", Providers: "providers", Members: "data#who-may-read-what-was-said", Audit: "security#what-is-noted", Settings: "data", Billing: "billing", SignOn: "sign-on", Account: "sign-on",
+		Keys: "api-keys", Providers: "providers", Members: "data#who-may-read-what-was-said", Audit: "security#what-is-noted", Settings: "data", Billing: "billing", SignOn: "sign-on", Alerts: "alerts", Account: "sign-on",
 		Operator: "operations#operators",
 	}[f.Section]
 	if name == "" {

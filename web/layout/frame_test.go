@@ -95,11 +95,12 @@ func TestBillingAndSignOnLiveUnderSettings(t *testing.T) {
 		tabs, now, parted string // of the navigation: the page, and the parts of Settings in it
 		crumbs            int    // that lead back
 	}{
-		{tenants.Owner, layout.Settings, "/settings /billing /settings/sign-on", "/settings", "/settings", 0},
-		{tenants.Owner, layout.Billing, "/settings /billing /settings/sign-on", "/settings", "/settings", 1},
-		{tenants.Owner, layout.SignOn, "/settings /billing /settings/sign-on", "/settings", "/settings", 1},
+		{tenants.Owner, layout.Settings, "/settings /settings/alerts /billing /settings/sign-on", "/settings", "/settings", 0},
+		{tenants.Owner, layout.Alerts, "/settings /settings/alerts /billing /settings/sign-on", "/settings", "/settings", 1},
+		{tenants.Owner, layout.Billing, "/settings /settings/alerts /billing /settings/sign-on", "/settings", "/settings", 1},
+		{tenants.Owner, layout.SignOn, "/settings /settings/alerts /billing /settings/sign-on", "/settings", "/settings", 1},
 		{tenants.Owner, layout.Keys, "", "/keys", "/settings", 0},
-		{tenants.Admin, layout.Settings, "", "/settings", "/settings", 0},
+		{tenants.Admin, layout.Settings, "/settings /settings/alerts", "/settings", "/settings", 0},
 		{tenants.Billing, layout.Billing, "", "/billing", "/billing", 0},
 	} {
 		page, _ := render(t, layout.Frame{Title: "x", Section: test.section, Who: tenants.Principal{Role: test.role}}, "Cookie", "")
@@ -115,7 +116,7 @@ func TestBillingAndSignOnLiveUnderSettings(t *testing.T) {
 		}
 	}
 	places := layout.Places(tenants.Principal{Role: tenants.Owner})
-	for _, path := range []string{"/billing", "/settings/sign-on", "/docs"} {
+	for _, path := range []string{"/billing", "/settings/alerts", "/settings/sign-on", "/docs"} {
 		if !slices.ContainsFunc(places, func(place layout.Place) bool { return place.Path == path }) {
 			t.Errorf("the palette does not lead to %s", path)
 		}

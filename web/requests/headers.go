@@ -88,6 +88,7 @@ func words(name, value string) string {
 		"Levels":         "Turns at each level in the prompt: L0 verbatim, L1 tool results cut, L2 first sentences, L3 one line for a block.",
 		"Archived":       "Messages that an epoch of this request no longer sends as they came. Their originals were stored before it was sent.",
 		"Injected":       "What modules put into the prompt, in items: recovered by the bridge, recalled, patterns.",
+		"Answered-From":  "The provider was not asked: the client’s request for its own summary was answered from Palimpsest’s compaction of the same history.",
 		"Warning":        "What you should know: epochs counts how often the lane was compressed, truncated and net-loss speak for themselves.",
 		"Context-Window": "How many tokens the model takes as input.",
 		"Utilization":    "How full that is: as the client sent the prompt, then as it was sent.",

@@ -263,7 +263,11 @@ func (h *Handler) AskCompact(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	return h.page(c, who, http.StatusOK, of, func(m *model) { m.Compact = &compactForm{Path: paths.CompactSession(of.detail.ID)} })
+	return h.page(c, who, http.StatusOK, of, func(m *model) {
+		if m.Problem = m.NoCompact; m.Problem == "" {
+			m.Compact = &compactForm{Path: paths.CompactSession(of.detail.ID)}
+		}
+	})
 }
 
 // Compact has the lane's next request make an epoch.
@@ -271,6 +275,14 @@ func (h *Handler) Compact(c echo.Context, who tenants.Principal) error {
 	of, err := h.changed(c, who)
 	if err != nil {
 		return err
+	}
+	ctx := c.Request().Context()
+	found, err := h.grounds(ctx, who, of)
+	if err != nil {
+		return err
+	}
+	if problem := found.whyNot(); problem != "" {
+		return h.refuse(c, who, of, "Nothing was planned. "+problem)
 	}
 	instructions := strings.TrimSpace(c.FormValue("instructions"))
 	if length := utf8.RuneCountInString(instructions); length > session.MaxInstructions {
@@ -283,7 +295,6 @@ func (h *Handler) Compact(c echo.Context, who tenants.Principal) error {
 	}
 	change := tenants.Change{Action: tenants.CompactAsked, Target: of.detail.ID.String(), After: tenants.Fields{"lane": of.lane.ID.String()}}
 	order := h.order(who, instructions)
-	ctx := c.Request().Context()
 	err = h.noted(ctx, who, change, func(ctx context.Context) error { return h.deps.Sessions.Ask(ctx, who.Workspace.ID, of.lane.ID, order) })
 	if err != nil {
 		return err

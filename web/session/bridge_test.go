@@ -42,6 +42,25 @@ func TestWhatTheClientsSummaryLostIsShown(t *testing.T) {
 	}
 }
 
+// A summary that a client got without a model is told apart from its own.
+func TestASummaryThatWasAnsweredIsShown(t *testing.T) {
+	t.Parallel()
+	person, _, overview := compressed(t)
+	exchange := tenants.Exchange{
+		ID: uuid.Must(uuid.NewV7()), At: time.Now(), Session: overview.ID, Lane: laneOf(t, person, overview.ID), APIKey: overview.APIKey,
+		TokensBefore: 9, TokensAfter: 9, Compression: "none", Status: 200, Class: "after-compaction",
+		Report: []byte(`{"events":[{"module":"compaction-bridge","type":"recovered","counts":{"directives":1,"directives_lost":0,"files_restored":2,"own_summary":1}}]}`),
+	}
+	if err := person.DB.RecordExchanges(t.Context(), person.Workspace.ID, []tenants.Exchange{exchange}); err != nil {
+		t.Fatal(err)
+	}
+	const want = "the client compacted itself, its summary was answered from Palimpsest’s compaction. Put back: 2 files."
+	if page := person.Get("/sessions/" + overview.ID.String()); !strings.Contains(page.HTML, want) {
+		at := max(0, strings.Index(page.HTML, "the client compacted"))
+		t.Errorf("the page does not say %q but %.300s", want, page.HTML[at:])
+	}
+}
+
 // E14: a compaction by the provider itself is an event of the session, with what it took.
 func TestAProvidersOwnCompactionIsShown(t *testing.T) {
 	t.Parallel()

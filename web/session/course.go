@@ -108,10 +108,15 @@ func providerCompacted(event *pipeline.Event) string {
 
 // putBackAt says what the bridge put back at a moment.
 func (m *model) putBackAt(moment session.Moment) string {
-	if bridged := bridgedAt(moment); bridged != nil {
-		return ". " + bridged.restored()
+	bridged := bridgedAt(moment)
+	if bridged == nil {
+		return ""
 	}
-	return ""
+	text := ""
+	if bridged.counts[compactionbridge.OwnSummary] > 0 {
+		text = ", its summary was answered from Palimpsest’s compaction"
+	}
+	return text + ". " + bridged.restored()
 }
 
 // bridgedAt returns what the bridge found at a moment; nil: nothing was compared.
@@ -214,20 +219,45 @@ func (m *model) levelsText(moment session.Moment) string {
 func (m *model) isSampled() bool { return m.Course.Total > len(m.Course.Points) }
 
 // window returns the limit of the newest request; 0 if it is unknown.
-func (m *model) window() int64 {
-	if len(m.Course.Points) == 0 {
-		return 0
-	}
-	return int64(m.Course.Points[len(m.Course.Points)-1].Window)
-}
+func (m *model) window() int64 { return int64(m.newest().Window) }
 
 // newestTarget returns the size above which the newest request was to be compressed; 0 if
 // never, or not recorded.
-func (m *model) newestTarget() int64 {
-	if len(m.Course.Points) == 0 {
-		return 0
+func (m *model) newestTarget() int64 { return int64(m.newest().Target) }
+
+// spark draws how full the window was; nil where that is not known of two requests.
+func (m *model) spark() *components.Spark {
+	var shares []float64
+	for _, moment := range m.Course.Points {
+		if moment.Window > 0 {
+			shares = append(shares, float64(moment.After)/float64(moment.Window))
+		}
 	}
-	return int64(m.Course.Points[len(m.Course.Points)-1].Target)
+	if len(shares) < 2 {
+		return nil
+	}
+	return components.NewSpark(shares, components.Plural(int64(m.Course.Total), "request"))
+}
+
+// strip says on one line how full the window is, and what was compressed.
+func (m *model) strip() string {
+	var parts []string
+	newest := m.newest()
+	switch {
+	case newest.At.IsZero():
+		return "No request of this thread went through the pipeline."
+	case newest.Window > 0:
+		parts = append(parts, components.Share(int64(newest.After), int64(newest.Window))+" of "+components.Short(int64(newest.Window))+" filled")
+	}
+	switch {
+	case len(m.Epochs) > 0:
+		parts = append(parts, components.Plural(int64(len(m.Epochs)), "compaction"))
+	case m.startsAt() > 0:
+		parts = append(parts, "not compressed yet, starts at "+components.Short(m.startsAt()))
+	default:
+		parts = append(parts, "not compressed")
+	}
+	return strings.Join(parts, " · ")
 }
 
 // startsAt returns the tokens at which compression will start; 0: unknown or off.

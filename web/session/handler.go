@@ -37,6 +37,9 @@ type Store interface {
 	// Decisions returns the epochs of a session, oldest first, with what came of them.
 	Decisions(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) ([]cost.Decision, error)
 
+	// Newest returns, without its number, the newest request of a lane with so many messages, else the newest.
+	Newest(ctx context.Context, workspace tenants.WorkspaceID, id, lane uuid.UUID, messages int) (session.Moment, error)
+
 	// Course returns how the prompts of a lane grew, in at most points moments.
 	Course(ctx context.Context, workspace tenants.WorkspaceID, id, lane uuid.UUID, points int) (session.Course, error)
 
@@ -50,6 +53,9 @@ type Archive interface {
 	// Originals returns the messages of a lane from index from to to (excluded)
 	// with their bytes, proven by their hashes. It returns archive.ErrDamaged.
 	Originals(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from, to int) ([]archive.Entry, error)
+
+	// Sizes returns the o200k tokens of the first messages of a lane, by index; 0 for those that are not there.
+	Sizes(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, messages int) ([]int, error)
 
 	// NewestAnswer returns, without its bytes, the newest answer to a request with so many
 	// messages of a lane, or archive.ErrNotFound.
@@ -282,29 +288,9 @@ func (h *Handler) reader(ctx context.Context, who tenants.Principal, detail sess
 	}
 	return &reader{
 		inserts: inserts, pins: pins, calls: map[string]call{},
-		archive: h.deps.Archive, codec: codec, workspace: who.Workspace.ID, session: detail.ID, lane: lane,
+		archive: h.deps.Archive, store: h.deps.Sessions, codec: codec, workspace: who.Workspace.ID, session: detail.ID, lane: lane,
 		projection: projection, epochs: epochs, mayRead: mayRead, role: who.Role, now: h.deps.Now(),
 	}, nil
-}
-
-// settings returns the share of the window above which an epoch happens, as the
-// workspace's pipeline is set now, 0 where compression is off; and the number of
-// epochs from which on a lane is pointed out.
-func (h *Handler) settings(ctx context.Context, workspace tenants.WorkspaceID) (target float64, warnAfter int, err error) {
-	saved, err := h.deps.Pipelines.Pipeline(ctx, workspace)
-	if err != nil {
-		return 0, 0, err
-	}
-	config, _, err := pipeline.Resolve(h.deps.Defaults, pipeline.Layer{Source: pipeline.FromWorkspace, Modules: saved.Modules, YAML: saved.YAML})
-	if err != nil {
-		return 0, 0, fmt.Errorf("saved pipeline, version %d: %w", saved.Version, err)
-	}
-	for _, name := range config.Modules {
-		if name == "ipc" && config.IPC.DeepestLevel > 0 {
-			return config.IPC.TargetUtilization, config.IPC.WarnsAfter(), nil
-		}
-	}
-	return 0, config.IPC.WarnsAfter(), nil
 }
 
 // key returns the API key of a session; the zero APIKey if it is gone.

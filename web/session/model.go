@@ -42,6 +42,7 @@ type model struct {
 	MayRead   bool // what was said
 	MayChange bool
 	MayDelete bool
+	NoCompact string       // why an order to compact would do nothing; empty if it would do something
 	Done      string       // what a form has just done; empty: nothing
 	Problem   string       // why a form did nothing; empty: it was not refused
 	Compact   *compactForm // nil: the dialog is closed
@@ -61,9 +62,6 @@ func (h *Handler) model(ctx context.Context, who tenants.Principal, of subject, 
 	if m.Course, err = h.deps.Sessions.Course(ctx, who.Workspace.ID, detail.ID, of.lane.ID, chartPoints); err != nil {
 		return model{}, err
 	}
-	if m.Target, m.WarnAfter, err = h.settings(ctx, who.Workspace.ID); err != nil {
-		return model{}, err
-	}
 	decisions, err := h.deps.Sessions.Decisions(ctx, who.Workspace.ID, detail.ID)
 	if err != nil {
 		return model{}, err
@@ -78,6 +76,10 @@ func (h *Handler) model(ctx context.Context, who tenants.Principal, of subject, 
 		return model{}, err
 	}
 	m.KeyName, m.Unkept = key.Name, components.Unkept(settings, []tenants.APIKey{key})
+	if m.Target, m.WarnAfter, err = h.settings(ctx, who.Workspace.ID, key); err != nil {
+		return model{}, err
+	}
+	m.NoCompact = grounds{of, key, m.Unkept, m.Target, m.newest()}.whyNot()
 	return m, nil
 }
 

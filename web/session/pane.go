@@ -39,7 +39,7 @@ type pane struct {
 	Sent       []text
 	AsItCame   bool // what was sent is the original, byte for byte
 	Inserts    []insert
-	SharedWith string // the run's text stands further on: messages "a–b"
+	SharedWith string // messages that have one text with the row, it among them: "a–b"; "" if it has its own
 	Sources    string // messages that the row's pointers point at: "4, 17"; empty: it has none
 
 	Tokens, SentTokens int
@@ -132,7 +132,7 @@ func (p pane) storedBefore() bool {
 // pane reads a row's originals and what was sent for them.
 func (r *reader) pane(ctx context.Context, chosen span, listed row, asked query) (pane, error) {
 	p := pane{
-		Title: listed.Title, Index: listed.index(), Level: chosen.Level, Message: chosen.From, Tokens: listed.Tokens, SentTokens: listed.Sent,
+		Title: listed.Title, Index: listed.index(), Level: chosen.Level, Message: chosen.From, Tokens: chosen.tokens.Received, SentTokens: chosen.tokens.Sent,
 		Raw: asked.Raw, Diff: asked.Diff, Exact: asked.Exact, isWhole: asked.Whole, Pinned: listed.Pinned, AsItCame: chosen.part < 0 || r.projection.Parts[chosen.part].Raw == nil, Now: r.now,
 	}
 	here := query{Message: chosen.From, From: asked.From, Offset: asked.Offset, Folded: asked.Folded, Exact: asked.Exact}
@@ -156,7 +156,7 @@ func (r *reader) pane(ctx context.Context, chosen span, listed row, asked query)
 			pointers = append(pointers, &put)
 			continue
 		}
-		shown := insert{Module: put.Module, Where: "behind the message", Tokens: put.Tokens, Text: text{Blocks: []block{newBlock("", render.Plain, "", put.Text)}}, IsBehind: true}
+		shown := insert{Module: put.Module, Where: "behind the message", Tokens: r.sizes.scaled(put.Tokens), Text: text{Blocks: []block{newBlock("", render.Plain, "", put.Text)}}, IsBehind: true}
 		if put.Message == session.InSystem {
 			shown.Where, shown.IsBehind = "behind the system prompt", false
 		}
@@ -271,17 +271,13 @@ func (r *reader) whole(ctx context.Context, from, to int, p *pane) ([]archive.En
 	return entries, nil
 }
 
-// sent reads what stands for the row in the prompt. The text of a run that goes on
-// at another level stands with its last part.
+// sent reads what stands for the row in the prompt, which may be one text with that of rows beside it.
 func (r *reader) sent(chosen span, p *pane) error {
-	at := chosen.part
-	for at+1 < len(r.projection.Parts) && r.projection.Parts[at].Messages == 0 {
-		at++
-	}
+	texts := r.texts()
+	at := texts[chosen.part]
 	part := r.projection.Parts[at]
-	if at != chosen.part {
-		p.SharedWith = fmt.Sprintf("%d–%d", chosen.From, part.To-1)
-		p.SentTokens = part.Tokens
+	if from, to := sharing(texts, at); to-from > 1 {
+		p.SharedWith = fmt.Sprintf("%d–%d", r.projection.Parts[from].From, r.projection.Parts[to-1].To-1)
 	}
 	var messages []json.RawMessage
 	if err := json.Unmarshal(bytes.Join([][]byte{[]byte("["), part.Raw, []byte("]")}, nil), &messages); err != nil {
@@ -291,4 +287,16 @@ func (r *reader) sent(chosen span, p *pane) error {
 		p.Sent = append(p.Sent, r.text(message, p.Raw).unrendered(p.Originals))
 	}
 	return nil
+}
+
+// sharing returns the parts, to excluded, that have their text with one of them.
+func sharing(texts []int, text int) (from, to int) {
+	from, to = text, text+1
+	for from > 0 && texts[from-1] == text {
+		from--
+	}
+	for to < len(texts) && texts[to] == text {
+		to++
+	}
+	return from, to
 }

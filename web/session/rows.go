@@ -28,6 +28,7 @@ const (
 // reader reads the turns of a lane.
 type reader struct {
 	archive    Archive
+	store      Store
 	codec      wire.Codec
 	workspace  tenants.WorkspaceID
 	session    uuid.UUID
@@ -40,6 +41,7 @@ type reader struct {
 	mayRead    bool            // what was said may be shown
 	role       tenants.Role
 	now        time.Time
+	sizes      sizes // once the rows are measured
 }
 
 // span is a row before its messages are read: one message, or a run of messages
@@ -48,6 +50,7 @@ type span struct {
 	From, To int
 	Level    int
 	part     int // of the projection; -1: behind it, sent as it came
+	tokens   figure
 }
 
 func (s span) isRun() bool { return s.To-s.From > 1 }
@@ -84,8 +87,6 @@ type row struct {
 
 	Title   string // who speaks
 	Preview string // how it begins
-	Tokens  int    // of the originals
-	Sent    int    // of what stands for them
 	Known   bool   // the originals are in the archive
 	PutIn   string // modules that have put something behind them
 	Path    string
@@ -104,8 +105,9 @@ func (r row) index() string {
 // readModel is the turn list with the chosen turn.
 type readModel struct {
 	Rows          []row
-	First, Total  int // number of the first row, and of all
-	Compressed    int // rows below L0
+	Prompt, Rest  figure // of the prompt that the rows are of, and what of it is in no row; zero if not known
+	First, Total  int    // number of the first row, and of all
+	Compressed    int    // rows below L0
 	Earlier       string
 	Later         string
 	All, OnlyDeep string // paths of the two filters
@@ -134,12 +136,15 @@ const (
 // read returns the page of the turn list that is asked for and the chosen turn.
 func (r *reader) read(ctx context.Context, asked query, wanted part) (readModel, error) {
 	all := r.spans()
+	if err := r.measure(ctx, all); err != nil {
+		return readModel{}, err
+	}
 	shown := all
 	if asked.Folded {
 		shown = compressed(all)
 	}
 	model := readModel{
-		Total: len(shown), Compressed: len(compressed(all)), Folded: asked.Folded, MayRead: r.mayRead, Role: r.role, Position: r.lane.Position,
+		Prompt: r.sizes.prompt, Rest: r.sizes.rest, Total: len(shown), Compressed: len(compressed(all)), Folded: asked.Folded, MayRead: r.mayRead, Role: r.role, Position: r.lane.Position,
 		MayChange: r.mayRead && r.role.May(tenants.ChangeSessions), RestorePath: paths.RestoreTurns(r.session), Lane: r.lane.ID.String(),
 		All: r.path(query{Message: asked.Message, From: -1, Offset: -1}), OnlyDeep: r.path(query{Message: asked.Message, From: -1, Offset: -1, Folded: true}),
 	}
@@ -286,9 +291,8 @@ func (r *reader) rows(ctx context.Context, page []span, chosen int, asked query)
 		rows[i] = row{span: span, Current: i == chosen, Known: true,
 			Path: r.path(query{Message: span.From, From: asked.From, Offset: -1, Folded: asked.Folded, Raw: asked.Raw, Diff: asked.Diff, Exact: asked.Exact})}
 		for at := span.From; at < span.To; at++ {
-			entry, known := byIndex[at]
+			_, known := byIndex[at]
 			rows[i].Known = rows[i].Known && known
-			rows[i].Tokens += entry.Tokens
 		}
 		r.describe(&rows[i], byIndex[span.From], messages)
 	}
@@ -297,9 +301,8 @@ func (r *reader) rows(ctx context.Context, page []span, chosen int, asked query)
 
 // describe fills in what a row says.
 func (r *reader) describe(row *row, entry archive.Entry, messages map[int]conversation.Message) {
-	row.Sent, row.Pinned = row.Tokens, r.pinnedIn(row.span)
+	row.Pinned = r.pinnedIn(row.span)
 	for _, insert := range r.insertsOf(row.span) {
-		row.Sent += insert.Tokens
 		what := " + " + insert.Module
 		if insert.IsPointer() {
 			what = " · said before"
@@ -307,9 +310,6 @@ func (r *reader) describe(row *row, entry archive.Entry, messages map[int]conver
 		if !strings.Contains(row.PutIn, what) {
 			row.PutIn += what
 		}
-	}
-	if row.part >= 0 && r.projection.Parts[row.part].Raw != nil {
-		row.Sent = r.projection.Parts[row.part].Tokens
 	}
 	if row.isRun() {
 		row.Title = fmt.Sprintf("%d messages, %s", row.To-row.From, map[bool]string{true: "one line a block", false: "first sentences"}[row.Level == 3])

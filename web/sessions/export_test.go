@@ -66,3 +66,16 @@ func TestWhatOneMayNotReadIsNotExported(t *testing.T) {
 		t.Error("a viewer who may read nothing is offered an export")
 	}
 }
+
+// What an export of all that matches answers tells nobody which titles there are that they may
+// not read.
+func TestExportOfAllThatMatchDoesNotTellOtherPeoplesTitles(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	keep(t, person, kept{title: "layoffs in spring"})
+	viewer := person.Colleague(tenants.Viewer)
+	known, unknown := viewer.Get("/sessions/export?all=yes&q=layoffs"), viewer.Get("/sessions/export?all=yes&q=zeppelins")
+	if said := known.TestID("not-exported"); said == "" || said != unknown.TestID("not-exported") {
+		t.Errorf("for a title that exists %q, for none %q", said, unknown.TestID("not-exported"))
+	}
+}

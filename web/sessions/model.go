@@ -169,16 +169,10 @@ func (m model) isActive(r row) bool { return m.Now.Sub(r.LastAt) < activeSpan }
 type row struct {
 	session.Overview
 
-	Fill   *fill   // nil: not known
-	Levels *[4]int // of the newest request that a module shaped; nil: not known
+	Fill   *components.Spark // nil if not known
+	Levels *[4]int           // of the newest request that a module shaped; nil: not known
 
 	Truncated, Failed bool // one of the newest requests was
-}
-
-// fill is a picture of how full the context window was, 100 wide and 26 high.
-type fill struct {
-	Line, Area string // paths of SVG
-	Words      string
 }
 
 // title returns what a session is called.
@@ -220,7 +214,7 @@ func newRow(overview session.Overview, newest []tenants.Exchange) row {
 		}
 	}
 	if len(shares) > 1 {
-		r.Fill = newFill(shares)
+		r.Fill = components.NewSpark(shares, fmt.Sprintf("the newest %d requests", len(shares)))
 	}
 	for i := range newest {
 		r.Truncated = r.Truncated || newest[i].Compression == "truncated"
@@ -233,24 +227,4 @@ func newRow(overview session.Overview, newest []tenants.Exchange) row {
 		}
 	}
 	return r
-}
-
-const (
-	fillWidth, fillHeight = 100.0, 26.0
-	fillTop               = 2.0 // above a full window
-)
-
-func newFill(shares []float64) *fill {
-	var line strings.Builder
-	highest := 0.0
-	for i, share := range shares {
-		x := fillWidth * float64(i) / float64(len(shares)-1)
-		y := fillHeight - min(share, 1)*(fillHeight-fillTop)
-		fmt.Fprintf(&line, "%s%.1f %.1f", map[bool]string{true: "M", false: "L"}[i == 0], x, y)
-		highest = max(highest, share)
-	}
-	return &fill{
-		Line: line.String(), Area: line.String() + fmt.Sprintf("L%.1f %.1fL0 %.1fZ", fillWidth, fillHeight, fillHeight),
-		Words: fmt.Sprintf("Context window filled by the newest %d requests, at most %.0f percent", len(shares), 100*highest),
-	}
 }

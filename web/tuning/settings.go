@@ -155,6 +155,11 @@ func memoryCards() []card {
 			whole("maxTokens", "At most", "tokens", "500", ""),
 			placement(),
 		)},
+		{Module: "compaction-bridge", Title: "When a client asks for its own summary", Sub: "/compact, or at the client's limit", Settings: with(
+			"compaction-bridge",
+			one("clientCompaction", "Its request", "Answer: where a compaction of the same history is ready, the client gets its summary from it at once, without a model and without cost. Everything else, such as /compact with instructions, goes to the provider.",
+				components.Option{Value: pipeline.ClientCompactionPass, Label: "Pass to the provider"}, components.Option{Value: pipeline.ClientCompactionAnswer, Label: "Answer where ready"}),
+		)},
 		{Module: "compaction-bridge", Title: "Details", Settings: with(
 			"compaction-bridge",
 			share("detectionThreshold", "Detection threshold", "Score from which a client that is not known is taken to have compacted itself."),

@@ -128,7 +128,7 @@ func typedValues() map[string]string {
 		"ipc.trigger": "break-even", "ipc.minContext": "80000", "ipc.repeats": "point",
 		summary + ".prompt": "Be brief", summary + ".maxTokens": "500", summary + ".timeout": "40s", summary + ".reserveTokens": "4000", summary + ".keepRecentTokens": "3000",
 		"compaction-bridge.preserveLastTurns": "2", "compaction-bridge.preserveActiveFiles": "false", "compaction-bridge.preserveDirectives": "false",
-		"compaction-bridge.detectionThreshold": "0.7", "compaction-bridge.blobPrefix": "cold", "compaction-bridge.maxTokens": "500", "compaction-bridge.placement": "system",
+		"compaction-bridge.detectionThreshold": "0.7", "compaction-bridge.blobPrefix": "cold", "compaction-bridge.maxTokens": "500", "compaction-bridge.placement": "system", "compaction-bridge.clientCompaction": "answer",
 		"rehydrator.triggerPhrases": "[as before, you said]", "rehydrator.maxRehydrated": "3", "rehydrator.searchDepthDays": "7", "rehydrator.similarityThreshold": "0.5",
 		"rehydrator.maxTokens": "700", "rehydrator.scope": "workspace", "rehydrator.placement": "system", "rehydrator.embeddingModel": "text-embedding-3-small",
 		"patterns.maxInjected": "2", "patterns.minSuccessRate": "0.9", "patterns.review": "auto", "patterns.placement": "system",

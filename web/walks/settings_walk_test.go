@@ -15,7 +15,7 @@ func TestPartsOfSettingsAreTabs(t *testing.T) {
 	tab := browsertest.Start(t).Open(t, browsertest.View{URL: product.URL, Theme: "light", Cookies: person.Cookies()})
 	tab.Go("/overview")
 	tab.Click(`.nav a[href="/settings"]`)
-	for path, name := range map[string]string{"/billing": "billing", "/settings/sign-on": "sign-on", "/settings": "general"} {
+	for path, name := range map[string]string{"/settings/alerts": "alerts", "/billing": "billing", "/settings/sign-on": "sign-on", "/settings": "general"} {
 		tab.Click(`main .tabs a[href="` + path + `"]`)
 		tab.Until(browsertest.At(path) + ` && document.querySelector('main .tabs [aria-current="page"]').getAttribute('href') === '` + path + `'`)
 		tab.CheckLooks("settings tabs " + name)

@@ -328,9 +328,9 @@ func (p *Person) SetCookie(path string, namesAndValues ...string) string {
 }
 
 // Direct opens a page without following redirects.
-func (p *Person) Direct(path string) Page {
+func (p *Person) Direct(path string, headers ...string) Page {
 	p.t.Helper()
-	return p.direct().Get(path)
+	return p.direct().Get(path, headers...)
 }
 
 // direct returns the person with a browser that follows no redirects.

@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"palimpsest/api/alerts"
 	"palimpsest/api/credentials"
 	"palimpsest/api/manage"
 	"palimpsest/api/upstream"
@@ -66,6 +67,7 @@ type Product struct {
 	People      *identity.Service
 	Mails       *mail.Outbox // keeps the mails
 	Records     *Records     // of the domain name system
+	Alerting    *alerts.Service
 
 	everywhere
 
@@ -137,6 +139,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	people.SetSealer(p.vault)
 	people.SetMails(identity.Mails{PublicURL: PublicURL})
 	p.Mails = mail.NewOutbox(mail.Config{Store: p.DB, Writer: people, Log: slog.New(slog.DiscardHandler), Now: time.Now})
+	p.useAlerts(t)
 	keeper := forgetting{Keeper: p.Keeper(true), keys: p.Keys}
 	configuration := manage.NewConfigurations(manage.Config{
 		Defaults: p.defaults(), Pipelines: p.DB, ModelWindows: p.DB, Data: p.DB, Retentions: p.DB, APIKeys: keeper, ProviderKeys: keeper, Audit: p.DB,
@@ -152,6 +155,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 		People: people, Invitations: identity.NewInvitations(people, p.DB, PublicURL),
 		Data: p.DB, Audit: p.DB, Views: p.DB, Deletion: p.deletion(),
 		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}),
+		Alerts:  p.Alerting,
 		SignOn:  p.signOn(PublicURL), Passkeys: p.passkeys(p.Local),
 	}
 	p.useEverywhere(t, &deps)

@@ -55,14 +55,10 @@ const (
 			WHERE archive_documents.terms <> excluded.terms`
 	sqlPosition = `INSERT INTO archive_indexed (workspace_id, lane_id, position) VALUES ($1, $2, $3)
 		ON CONFLICT (workspace_id, lane_id) DO UPDATE SET position = greatest(archive_indexed.position, excluded.position)`
-	sqlForgetDocuments = `DELETE FROM archive_documents WHERE workspace_id = $1`
-	sqlForgetPositions = `DELETE FROM archive_indexed WHERE workspace_id = $1`
-	sqlAllUnindexed    = `INSERT INTO archive_unindexed (workspace_id, lane_id) SELECT workspace_id, id FROM lanes WHERE workspace_id = $1 ORDER BY id
-		ON CONFLICT (workspace_id, lane_id) DO UPDATE SET number = archive_unindexed.number + 1`
 )
 
 // Keys has the keys under which the terms of workspaces are hashed. The same
-// workspace has the same key until its index is built anew.
+// workspace keeps its key.
 type Keys interface {
 	// TermKey returns the key of a workspace, of 16 to 64 bytes.
 	TermKey(ctx context.Context, workspace uuid.UUID) ([]byte, error)
@@ -165,23 +161,6 @@ func (x *Index) Index(ctx context.Context, workspace, lane uuid.UUID) (done int,
 		return done, fmt.Errorf("index lane %s: %w", lane, err)
 	}
 	return done, nil
-}
-
-// Rebuild forgets the index of a workspace and has it built anew, as is needed when
-// its key or the cutting into terms has changed.
-func (x *Index) Rebuild(ctx context.Context, workspace uuid.UUID) error {
-	err := x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		for _, statement := range []string{sqlForgetDocuments, sqlForgetPositions, sqlAllUnindexed} {
-			if _, err := tx.Statement.ConnPool.ExecContext(ctx, statement, workspace); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("rebuild the index of workspace %s: %w", workspace, err)
-	}
-	return nil
 }
 
 func (x *Index) exec(ctx context.Context, workspace uuid.UUID, statement string, arguments ...any) error {

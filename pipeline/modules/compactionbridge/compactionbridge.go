@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"strings"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/client"
+	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 )
 
@@ -40,6 +42,8 @@ const (
 	ErrorsLost     = "errors_lost"
 	Decisions      = "decisions"
 	DecisionsLost  = "decisions_lost"
+
+	OwnSummary = "own_summary" // 1 if the client's summary is an answer of this module
 )
 
 // Counter counts o200k tokens of a text.
@@ -52,6 +56,7 @@ type Counter interface {
 type Module struct {
 	counter Counter
 	past    Past
+	notes   Notes // nil: clients' requests for a summary are passed to the provider
 }
 
 // New returns the module; past is where it finds what clients left behind.
@@ -92,6 +97,9 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error
 	block := m.write(found, exchange.Config.Bridge)
 	counts := found.counts()
 	counts[Confidence] = int(math.Round(100 * confidence))
+	if isOwn(exchange) {
+		counts[OwnSummary] = 1
+	}
 	if block.text == "" {
 		note(exchange, "skipped", "nothing is missing", counts)
 		return nil
@@ -103,6 +111,24 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error
 	maps.Copy(counts, block.restored)
 	note(exchange, Recovered, "", counts)
 	return nil
+}
+
+// isOwn reports whether the summary that a client goes on from is an answer of this module.
+func isOwn(exchange *pipeline.Exchange) bool {
+	marker := exchange.Class.Marker
+	if !marker.Found() || marker.Boundary >= len(exchange.Digests) {
+		return false
+	}
+	message, err := exchange.Message(marker.Boundary)
+	if err != nil {
+		return false
+	}
+	for i := range message.Blocks {
+		if block := &message.Blocks[i]; block.Kind == conversation.Text && strings.Contains(block.Text, ownWords) {
+			return true
+		}
+	}
+	return false
 }
 
 // done reports whether a block of ours stands behind the client's summary already.

@@ -122,9 +122,7 @@ func kept(exchange *pipeline.Exchange) []conversation.Hash {
 
 // readHistory reads archived messages. One that cannot be read is left out.
 func readHistory(exchange *pipeline.Exchange, entries []archive.Entry) (*history, error) {
-	read := &history{ledger: ledger.New(), newest: entries[len(entries)-1].Index}
 	messages := make([]conversation.Message, 0, len(entries))
-	digests := make([]conversation.Digest, 0, len(entries))
 	indexes := make([]int, 0, len(entries))
 	for _, entry := range entries {
 		message, err := exchange.Codec.Parse(entry.Raw)
@@ -132,15 +130,24 @@ func readHistory(exchange *pipeline.Exchange, entries []archive.Entry) (*history
 			continue
 		}
 		messages, indexes = append(messages, message), append(indexes, entry.Index)
-		digests = append(digests, conversation.Digest{Role: message.Role, Flags: message.Flags()})
 	}
 	if len(messages) == 0 {
 		return nil, session.ErrNotFound
 	}
+	return historyOf(messages, indexes), nil
+}
+
+// historyOf returns the history of messages, of which indexes are the places in their lane.
+func historyOf(messages []conversation.Message, indexes []int) *history {
+	read := &history{ledger: ledger.New()}
+	digests := make([]conversation.Digest, 0, len(messages))
+	for i := range messages {
+		digests, read.newest = append(digests, conversation.Digest{Role: messages[i].Role, Flags: messages[i].Flags()}), indexes[i]
+	}
 	for number, span := range conversation.Turns(digests) {
 		read.add(number, turn{first: indexes[span.From], messages: messages[span.From:span.To]})
 	}
-	return read, nil
+	return read
 }
 
 // add reads the next turn.

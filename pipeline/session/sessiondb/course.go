@@ -2,6 +2,8 @@ package sessiondb
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -68,6 +70,30 @@ func (s *Store) Course(ctx context.Context, workspace, id, lane uuid.UUID, point
 		return session.Course{}, fmt.Errorf("course of lane %s: %w", lane, err)
 	}
 	return course, nil
+}
+
+// sqlNewestOf reads, of the newest requests of a lane, the one with the messages of $4, else the newest.
+const sqlNewestOf = `SELECT at, tokens_before, tokens_after, window_tokens, target_tokens, compression, class, level_0, level_1, level_2, level_3, projection, status
+	FROM (SELECT * FROM exchanges WHERE workspace_id = $1 AND session_id = $2 AND lane_id = $3 AND tokens_before > 0
+		ORDER BY at DESC, id DESC LIMIT 50) newest
+	ORDER BY position = $4 DESC, at DESC, id DESC LIMIT 1`
+
+// Newest returns the newest request of a lane whose prompt had so many messages, without its number. Where none of
+// the last requests had, it is the newest of all. It returns session.ErrNotFound for a lane without any.
+func (s *Store) Newest(ctx context.Context, workspace, id, lane uuid.UUID, messages int) (session.Moment, error) {
+	var m session.Moment
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		err := tx.Statement.ConnPool.QueryRowContext(ctx, sqlNewestOf, workspace, id, lane, messages).Scan(&m.At, &m.Before, &m.After, &m.Window, &m.Target,
+			&m.Compression, &m.Class, &m.Levels[0], &m.Levels[1], &m.Levels[2], &m.Levels[3], &m.Projection, &m.Status)
+		if errors.Is(err, sql.ErrNoRows) {
+			return session.ErrNotFound
+		}
+		return err
+	})
+	if err != nil {
+		return session.Moment{}, fmt.Errorf("newest request of lane %s: %w", lane, err)
+	}
+	return m, nil
 }
 
 // levelTokens returns the tokens that a projection has at L1, L2 and L3, as Postgres

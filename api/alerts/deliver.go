@@ -1,0 +1,131 @@
+package alerts
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/jobs"
+	"palimpsest/tenants"
+)
+
+const (
+	// GiveUpAfter is for how long a delivery is tried.
+	GiveUpAfter = 24 * time.Hour
+
+	firstPause = 10 * time.Second // before the second attempt …
+	maxPause   = 4 * time.Hour    // … doubled each time, up to this
+	overdue    = 10 * time.Minute // after which a delivery is taken for one whose job was lost
+	maxOverdue = 100
+)
+
+// pause returns how long to wait after so many attempts.
+func pause(attempts int) time.Duration { return min(firstPause<<min(max(attempts-1, 0), 16), maxPause) }
+
+// Deliver does a job of JobDeliver. It may be done again at any time: what was delivered or
+// has failed is not sent again.
+func (s *Service) Deliver(ctx context.Context, workspace, id uuid.UUID) error {
+	delivery, channel, err := s.config.Store.AlertDelivery(ctx, workspace, id)
+	if errors.Is(err, tenants.ErrNotFound) || err == nil && delivery.State != tenants.DeliveryWaiting {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if now := s.config.Now(); now.Before(delivery.NextAt) {
+		return jobs.Again{At: delivery.NextAt}
+	}
+	result := outcome{final: true, answer: "Not sent: the channel is turned off."}
+	if !channel.Disabled {
+		if result, err = s.send(ctx, workspace, delivery, channel); err != nil {
+			return err
+		}
+	}
+	attempt := s.attempt(delivery, result)
+	// What the receiver has taken is noted even if the program is told to end.
+	if err := s.config.Store.NoteAlertAttempt(context.WithoutCancel(ctx), workspace, id, attempt); err != nil {
+		return err
+	}
+	if attempt.State == tenants.DeliveryWaiting {
+		return jobs.Again{At: attempt.NextAt}
+	}
+	return nil
+}
+
+// attempt returns what becomes of a delivery after it was tried once more.
+func (s *Service) attempt(delivery tenants.AlertDelivery, result outcome) tenants.AlertAttempt {
+	now := s.config.Now()
+	attempt := tenants.AlertAttempt{At: now, State: tenants.DeliveryFailed, Status: result.status, Answer: result.answer}
+	next := now.Add(pause(delivery.Attempts + 1))
+	switch {
+	case result.ok:
+		attempt.State = tenants.DeliveryDelivered
+	case !result.final && !next.After(delivery.Until):
+		attempt.State, attempt.NextAt = tenants.DeliveryWaiting, next
+	}
+	return attempt
+}
+
+// Test sends a test to a channel, now and once, and returns what came of it. It returns
+// tenants.ErrNotFound.
+func (s *Service) Test(ctx context.Context, who tenants.Principal, id uuid.UUID) (tenants.AlertDelivery, error) {
+	channel, err := s.find(ctx, who.Workspace.ID, id)
+	if err != nil {
+		return tenants.AlertDelivery{}, err
+	}
+	now := s.config.Now()
+	delivery := tenants.AlertDelivery{
+		ID: uuid.Must(uuid.NewV7()), Channel: id, CreatedAt: now, NextAt: now, Until: now, Attempts: 1,
+		Alert: tenants.Alert{Rule: tenants.AlertTest, Title: "Test of " + named(channel.Name), Text: "Alerts of this workspace arrive here.", Path: pathAlerts},
+	}
+	result, err := s.send(ctx, who.Workspace.ID, delivery, channel)
+	if err != nil {
+		return tenants.AlertDelivery{}, err
+	}
+	delivery.State, delivery.TriedAt, delivery.Status, delivery.Answer = tenants.DeliveryFailed, s.config.Now(), result.status, result.answer
+	if result.ok {
+		delivery.State = tenants.DeliveryDelivered
+	}
+	return delivery, s.config.Store.AddAlertDelivery(context.WithoutCancel(ctx), who.Workspace.ID, delivery)
+}
+
+// Retry sends a delivery that failed again, from now on for another day. It returns
+// tenants.ErrNotFound for a delivery that has not failed.
+func (s *Service) Retry(ctx context.Context, who tenants.Principal, id uuid.UUID) error {
+	workspace, now := who.Workspace.ID, s.config.Now()
+	return s.config.Store.Together(ctx, workspace, func(ctx context.Context) error {
+		if err := s.config.Store.RetryAlertDelivery(ctx, workspace, id, now, now.Add(GiveUpAfter)); err != nil {
+			return err
+		}
+		return s.enqueue(ctx, workspace, id, now)
+	})
+}
+
+// find returns a channel, or tenants.ErrNotFound.
+func (s *Service) find(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.AlertChannel, error) {
+	channels, err := s.config.Store.AlertChannels(ctx, workspace)
+	if err != nil {
+		return tenants.AlertChannel{}, err
+	}
+	for _, channel := range channels {
+		if channel.ID == id {
+			return channel, nil
+		}
+	}
+	return tenants.AlertChannel{}, tenants.ErrNotFound
+}
+
+func (s *Service) enqueue(ctx context.Context, workspace tenants.WorkspaceID, delivery uuid.UUID, at time.Time) error {
+	return s.config.Queue.Enqueue(ctx, workspace, jobs.Job{Kind: JobDeliver, Workspace: workspace, Lane: delivery, At: at})
+}
+
+// resume gives deliveries a job again whose job was lost.
+func (s *Service) resume(ctx context.Context, workspace tenants.WorkspaceID) error {
+	late, err := s.config.Store.OverdueAlertDeliveries(ctx, workspace, s.config.Now().Add(-overdue), maxOverdue)
+	for _, delivery := range late {
+		err = errors.Join(err, s.enqueue(ctx, workspace, delivery.ID, s.config.Now()))
+	}
+	return err
+}

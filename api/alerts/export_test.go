@@ -1,0 +1,4 @@
+package alerts
+
+// Sign is sign for tests.
+var Sign = sign

@@ -1,0 +1,97 @@
+package alerts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"palimpsest/tenants"
+)
+
+// Pass looks at the rules of all workspaces that have a channel, and raises what they find.
+// It may be done again, or by two processes at once: an alert is raised once.
+func (s *Service) Pass(ctx context.Context) error {
+	workspaces, err := s.config.Store.AlertedWorkspaces(ctx)
+	if err != nil {
+		return err
+	}
+	var failures []error
+	for _, workspace := range workspaces {
+		if err := s.look(ctx, workspace); err != nil {
+			failures = append(failures, fmt.Errorf("alerts of workspace %s: %w", workspace, err))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// look does a pass for one workspace. A rule that cannot be looked at stops no other.
+func (s *Service) look(ctx context.Context, workspace uuid.UUID) error {
+	channels, err := s.config.Store.AlertChannels(ctx, workspace)
+	if err != nil {
+		return err
+	}
+	settings, err := s.config.Store.AlertSettings(ctx, workspace)
+	if err != nil {
+		return err
+	}
+	failures := []error{s.resume(ctx, workspace), s.config.Store.ForgetAlerts(ctx, workspace, s.config.Now().Add(-keepLog))}
+	for _, rule := range tenants.AlertRules() {
+		subscribed := slices.DeleteFunc(slices.Clone(channels), func(channel tenants.AlertChannel) bool { return !channel.Takes(rule) })
+		if len(subscribed) > 0 {
+			failures = append(failures, lookout{service: s, workspace: workspace, settings: settings, channels: subscribed, rule: rule}.look(ctx))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// lookout looks at one rule in one workspace.
+type lookout struct {
+	service   *Service
+	workspace uuid.UUID
+	settings  tenants.AlertSettings
+	channels  []tenants.AlertChannel // that subscribe to the rule
+	rule      tenants.AlertRule
+}
+
+// look raises what the rule finds.
+func (l lookout) look(ctx context.Context) error {
+	switch l.rule {
+	case tenants.AlertBudget:
+		return l.budgets(ctx)
+	case tenants.AlertProviderKey:
+		return l.providerKeys(ctx)
+	case tenants.AlertErrorRate:
+		return l.errorRate(ctx)
+	case tenants.AlertCompaction:
+		return l.compaction(ctx)
+	case tenants.AlertAccess:
+		return l.access(ctx)
+	case tenants.AlertInstallation:
+		return l.installation(ctx)
+	case tenants.AlertTest:
+	}
+	return nil
+}
+
+// raise has an alert of the rule delivered to the channels.
+func (l lookout) raise(ctx context.Context, channels []tenants.AlertChannel, alert tenants.Alert) error {
+	alert.Rule = l.rule
+	return l.service.raise(ctx, l.workspace, l.settings, channels, alert)
+}
+
+// goesOn raises the alerts of what is the matter now. What was the matter before and no longer
+// is may be alerted to again.
+func (l lookout) goesOn(ctx context.Context, alerts []tenants.Alert) error {
+	subjects := make([]string, len(alerts))
+	for i, alert := range alerts {
+		subjects[i] = alert.Subject
+	}
+	err := l.service.config.Store.ClearAlertMarks(ctx, l.workspace, l.rule, subjects, l.service.config.Now().Add(-tenants.AlertCalm))
+	for _, alert := range alerts {
+		err = errors.Join(err, l.raise(ctx, l.channels, alert))
+	}
+	return err
+}

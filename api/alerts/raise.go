@@ -1,0 +1,48 @@
+package alerts
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/tenants"
+)
+
+// raise has an alert delivered to channels, unless people were alerted to the same before.
+// The alerts of quiet hours wait until those end.
+func (s *Service) raise(ctx context.Context, workspace tenants.WorkspaceID, settings tenants.AlertSettings, channels []tenants.AlertChannel, alert tenants.Alert) error {
+	if len(channels) == 0 {
+		return nil
+	}
+	now := s.config.Now()
+	due := settings.Due(now)
+	err := s.config.Store.Together(ctx, workspace, func(ctx context.Context) error {
+		isNew, err := s.config.Store.MarkAlert(ctx, workspace, alert, now)
+		if err != nil || !isNew {
+			return err
+		}
+		for _, channel := range channels {
+			if err := s.hand(ctx, workspace, channel, alert, now, due); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("raise alert %s: %w", alert.Rule, err)
+	}
+	return nil
+}
+
+// hand keeps a delivery, and a job that does it.
+func (s *Service) hand(ctx context.Context, workspace tenants.WorkspaceID, channel tenants.AlertChannel, alert tenants.Alert, now, due time.Time) error {
+	delivery := tenants.AlertDelivery{
+		Alert: alert, ID: uuid.Must(uuid.NewV7()), Channel: channel.ID, CreatedAt: now, NextAt: due, Until: due.Add(GiveUpAfter), State: tenants.DeliveryWaiting,
+	}
+	if err := s.config.Store.AddAlertDelivery(ctx, workspace, delivery); err != nil {
+		return err
+	}
+	return s.enqueue(ctx, workspace, delivery.ID, due)
+}

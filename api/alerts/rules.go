@@ -1,0 +1,198 @@
+package alerts
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/cost"
+	"palimpsest/tenants"
+)
+
+// The pages that alerts link to.
+const (
+	pathAlerts    = "/settings/alerts"
+	pathKeys      = "/keys"
+	pathProviders = "/providers"
+	pathRequests  = "/requests"
+	pathOverview  = "/overview"
+	pathMembers   = "/members"
+	pathOperator  = "/operator"
+)
+
+const (
+	errorSpan     = 5 * time.Minute // over which failures are counted
+	leastRequests = 20              // in it, to say anything about their share
+	lossSpan      = 24 * time.Hour  // over which compaction has to save money
+	newsSpan      = 24 * time.Hour  // after which a change is no news
+
+	once = "once" // period of what happens once
+)
+
+// thresholds returns the shares of a budget that people are alerted to, in percent, the
+// highest first.
+func thresholds() []int64 { return []int64{100, 80, 50} }
+
+// budgets looks at what API keys have spent of their budgets. Of several thresholds that were
+// passed since the last look the highest counts.
+func (l lookout) budgets(ctx context.Context) error {
+	keys, err := l.service.config.Store.APIKeys(ctx, l.workspace)
+	if err != nil {
+		return err
+	}
+	now := l.service.config.Now()
+	day, month := tenants.SpendSpan(now)
+	var failures []error
+	for i := range keys {
+		key := &keys[i]
+		if key.RevokedAt != nil || !key.Limits.HasBudget() {
+			continue
+		}
+		inDay, inMonth, err := l.service.config.Store.KeySpend(ctx, l.workspace, key.ID, day, month)
+		failures = append(failures, err)
+		if err == nil {
+			failures = append(failures,
+				l.budget(ctx, key, "daily", day.Format(time.DateOnly), inDay, key.Limits.DayMicroUSD),
+				l.budget(ctx, key, "monthly", month.Format("2006-01"), inMonth, key.Limits.MonthMicroUSD))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+func (l lookout) budget(ctx context.Context, key *tenants.APIKey, name, period string, spent, budget int64) error {
+	if budget <= 0 {
+		return nil
+	}
+	for _, percent := range thresholds() {
+		if spent < budget/100*percent+budget%100*percent/100 {
+			continue
+		}
+		alert := tenants.Alert{
+			Subject: fmt.Sprintf("%s/%s/%d", key.ID, name, percent), Period: period, Path: pathKeys,
+			Title: fmt.Sprintf("API key %s has used %d %% of its %s budget", named(key.Name), percent, name),
+			Text:  fmt.Sprintf("%s of %s US dollars are spent. When the budget is used up, requests with the key are refused until the next %s begins, in UTC.", tenants.USD(spent), tenants.USD(budget), map[string]string{"daily": "day", "monthly": "month"}[name]),
+		}
+		return l.raise(ctx, l.channels, alert)
+	}
+	return nil
+}
+
+// providerKeys looks for stored keys that their providers refuse.
+func (l lookout) providerKeys(ctx context.Context) error {
+	rejections, err := l.service.config.Store.Rejections(ctx, l.workspace, l.service.config.Now().Add(-cost.AdviceSpan))
+	if err != nil {
+		return err
+	}
+	alerts := make([]tenants.Alert, len(rejections))
+	for i, rejection := range rejections {
+		alerts[i] = tenants.Alert{
+			Subject: rejection.Key.String(), Path: pathProviders,
+			Title: "Provider key " + named(rejection.Name) + " was rejected",
+			Text:  fmt.Sprintf("The provider answered %d. Requests that go to this key fail until it is replaced.", rejection.Status),
+		}
+	}
+	return l.goesOn(ctx, alerts)
+}
+
+// errorRate looks at the share of requests that fail.
+func (l lookout) errorRate(ctx context.Context) error {
+	exchanges, failed, err := l.service.config.Store.RecentFailures(ctx, l.workspace, l.service.config.Now().Add(-errorSpan))
+	if err != nil {
+		return err
+	}
+	var alerts []tenants.Alert
+	if exchanges >= leastRequests && failed*100 >= exchanges*int64(l.settings.ErrorPercent) {
+		alerts = append(alerts, tenants.Alert{
+			Path: pathRequests, Title: fmt.Sprintf("%d %% of requests fail", failed*100/exchanges),
+			Text: fmt.Sprintf("In the last 5 minutes %d of %d requests were answered with an error.", failed, exchanges),
+		})
+	}
+	return l.goesOn(ctx, alerts)
+}
+
+// compaction looks whether compaction has cost more than it saved.
+func (l lookout) compaction(ctx context.Context) error {
+	now := l.service.config.Now()
+	totals, err := l.service.config.Store.Totals(ctx, l.workspace, tenants.UsageFilter{From: now.Add(-lossSpan), To: now})
+	if err != nil {
+		return err
+	}
+	var alerts []tenants.Alert
+	if advice, is := cost.Advise(totals.Edited, totals.CostMicroUSD, totals.NetMicroUSD); is {
+		alerts = append(alerts, tenants.Alert{
+			Path: pathOverview, Title: "Compaction costs more than it saves",
+			Text: fmt.Sprintf("In the last 24 hours it cost %s US dollars more than it saved, over %d compressed requests. A higher target compresses less often.", tenants.USD(advice.Lost), advice.Exchanges),
+		})
+	}
+	return l.goesOn(ctx, alerts)
+}
+
+// access looks for new members and keys. A channel hears of what came after it.
+func (l lookout) access(ctx context.Context) error {
+	since := l.service.config.Now().Add(-newsSpan)
+	oldest := slices.MinFunc(l.channels, func(a, b tenants.AlertChannel) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	if oldest.CreatedAt.After(since) {
+		since = oldest.CreatedAt
+	}
+	entries, err := l.service.config.Store.UntoldEntries(ctx, l.workspace, since, []tenants.Action{tenants.MemberJoined, tenants.KeyCreated, tenants.ProviderKeyAdded})
+	if err != nil {
+		return err
+	}
+	var failures []error
+	for i := range entries {
+		entry := &entries[i]
+		channels := slices.DeleteFunc(slices.Clone(l.channels), func(channel tenants.AlertChannel) bool { return channel.CreatedAt.After(entry.At) })
+		failures = append(failures, l.raise(ctx, channels, news(entry)))
+	}
+	return errors.Join(failures...)
+}
+
+// news returns the alert of an entry of the audit log.
+func news(entry *tenants.AuditEntry) tenants.Alert {
+	alert := tenants.Alert{Subject: entry.ID.String(), Period: once}
+	by := "The product added it."
+	if entry.Actor.Name != "" {
+		by = named(entry.Actor.Name) + " added it."
+	}
+	switch entry.Action {
+	case tenants.MemberJoined:
+		alert.Title, alert.Text, alert.Path = "New member: "+named(cmp.Or(entry.After["email"], entry.Actor.Name)), "They joined the workspace as "+named(entry.After["role"])+".", pathMembers
+	case tenants.ProviderKeyAdded:
+		alert.Title, alert.Text, alert.Path = "New provider key: "+named(entry.After["name"]), by, pathProviders
+	default:
+		alert.Title, alert.Text, alert.Path = "New API key: "+named(entry.After["name"]), by, pathKeys
+	}
+	return alert
+}
+
+// installation looks at the parts of the installation, for channels that an operator has set.
+func (l lookout) installation(ctx context.Context) error {
+	if l.service.config.Health == nil {
+		return nil
+	}
+	operators := map[uuid.UUID]bool{}
+	l.channels = slices.Clone(l.channels)
+	for _, channel := range l.channels {
+		is, err := l.service.config.Store.IsOperator(ctx, channel.SetBy)
+		if err != nil {
+			return err
+		}
+		operators[channel.SetBy] = is
+	}
+	l.channels = slices.DeleteFunc(l.channels, func(channel tenants.AlertChannel) bool { return !operators[channel.SetBy] })
+	if len(l.channels) == 0 {
+		return nil
+	}
+	var alerts []tenants.Alert
+	for _, check := range l.service.config.Health(ctx) {
+		if !check.OK {
+			alerts = append(alerts, tenants.Alert{Subject: check.Name, Path: pathOperator, Title: check.Name + ": " + check.Text, Text: check.Means})
+		}
+	}
+	return l.goesOn(ctx, alerts)
+}

@@ -1,0 +1,147 @@
+package alerts
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"unicode"
+
+	"palimpsest/api/upstream"
+	"palimpsest/tenants"
+	"palimpsest/tenants/redaction"
+)
+
+const (
+	maxAnswer = 4 << 10 // bytes of an answer that are read
+	maxShown  = 300     // characters of it that are kept
+)
+
+// outcome is what came of sending an alert once.
+type outcome struct {
+	ok     bool
+	final  bool // trying again is of no use
+	status int
+	answer string
+}
+
+// send sends an alert to its channel once. An error is our own: the receiver has not been
+// asked.
+func (s *Service) send(ctx context.Context, workspace tenants.WorkspaceID, delivery tenants.AlertDelivery, channel tenants.AlertChannel) (outcome, error) {
+	name, err := s.config.Store.WorkspaceName(ctx, workspace)
+	if err != nil {
+		return outcome{}, err
+	}
+	m := message{delivery: delivery, workspace: workspace, name: named(name), link: s.config.PublicURL + delivery.Path}
+	if channel.Kind == tenants.AlertEmail {
+		return s.sendMail(ctx, workspace, m, channel)
+	}
+	opened, err := s.open(workspace, channel)
+	if err != nil {
+		return outcome{}, err
+	}
+	write := m.webhook
+	if channel.Kind == tenants.AlertSlack {
+		write = m.slack
+	}
+	body, err := write()
+	if err != nil {
+		return outcome{}, err
+	}
+	return s.post(ctx, opened, delivery.ID.String(), body)
+}
+
+func (s *Service) sendMail(ctx context.Context, workspace tenants.WorkspaceID, m message, channel tenants.AlertChannel) (outcome, error) {
+	address, err := s.recipient(ctx, workspace, channel.User)
+	if invalid, is := errors.AsType[tenants.Invalid](err); is {
+		return outcome{final: true, answer: "Not sent: the recipient " + invalid.Message + "."}, nil
+	}
+	if err != nil {
+		return outcome{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.config.Patience)
+	defer cancel()
+	if err := s.config.Mailer.Send(ctx, m.delivery.ID, m.mail(address)); err != nil {
+		s.config.Log.WarnContext(ctx, "mail server did not take an alert", "workspace", workspace, "delivery", m.delivery.ID, "error", err)
+		return outcome{answer: "The mail server did not take the mail."}, nil
+	}
+	if !s.config.HasMail {
+		return outcome{ok: true, answer: "Kept, not sent: no mail server is set."}, nil
+	}
+	return outcome{ok: true, answer: "The mail server took the mail."}, nil
+}
+
+// post sends a webhook, signed if there is a secret, and reads the beginning of the answer.
+func (s *Service) post(ctx context.Context, to place, id string, body []byte) (outcome, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to.URL, bytes.NewReader(body))
+	if err != nil {
+		return outcome{}, errors.New("URL of webhook is not valid") // the error would show it
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("User-Agent", "Palimpsest-Alerts")
+	if to.Secret != "" {
+		if err := sign(request.Header, to.Secret, id, s.config.Now(), body); err != nil {
+			return outcome{}, err
+		}
+	}
+	response, err := s.client.Do(request)
+	if err != nil {
+		return s.unanswered(err), nil
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer)) // the status counts
+	result := outcome{
+		ok: response.StatusCode >= 200 && response.StatusCode < 300, final: response.StatusCode == http.StatusGone,
+		status: response.StatusCode, answer: shown(string(text), to),
+	}
+	if response.StatusCode >= 300 && response.StatusCode < 400 {
+		result.answer = "The receiver redirects. Redirects are not followed: enter the address where it leads."
+	}
+	return result, nil
+}
+
+// unanswered says why there is no answer, without the URL and what our own network looks like.
+func (s *Service) unanswered(err error) outcome {
+	var dns *net.DNSError
+	var failed *url.Error
+	switch {
+	case upstream.IsForbidden(err):
+		return outcome{final: true, answer: "Not sent: the host leads to a private address."}
+	case errors.As(err, &failed) && failed.Timeout():
+		return outcome{answer: "No answer within " + s.config.Patience.String() + "."}
+	case errors.As(err, &dns):
+		return outcome{answer: "The host was not found."}
+	case strings.Contains(err.Error(), "tls:") || strings.Contains(err.Error(), "x509:"):
+		return outcome{answer: "The host's certificate was not accepted."}
+	}
+	return outcome{answer: "The host could not be reached."}
+}
+
+// shown returns an answer as it is kept: one line, cut, without secrets and without the parts
+// of the URL that may be one.
+func shown(text string, to place) string {
+	hide := []string{to.URL}
+	if to.Secret != "" {
+		hide = append(hide, to.Secret, strings.TrimPrefix(to.Secret, secretPrefix))
+	}
+	if parsed, err := url.Parse(to.URL); err == nil {
+		for _, part := range append(strings.Split(parsed.Path, "/"), parsed.RawQuery) {
+			if len(part) >= 8 {
+				hide = append(hide, part)
+			}
+		}
+	}
+	for _, part := range hide {
+		text = strings.ReplaceAll(text, part, redaction.Redacted)
+	}
+	text = string(redaction.Members([]byte(redaction.Text(text))))
+	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, ""), func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
+	if runes := []rune(text); len(runes) > maxShown {
+		return string(runes[:maxShown-1]) + "…"
+	}
+	return text
+}

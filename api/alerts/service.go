@@ -1,0 +1,144 @@
+package alerts
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/api/upstream"
+	"palimpsest/pipeline/jobs"
+	"palimpsest/tenants"
+)
+
+// JobDeliver is the kind of the jobs that deliver alerts. The lane of such a job is the id of
+// the delivery.
+const JobDeliver jobs.Kind = "alert_delivery"
+
+const (
+	// Every is how often the rules are looked at.
+	Every = 30 * time.Second
+	// Timeout is how long one pass may take.
+	Timeout = 5 * time.Minute
+
+	// DeliverTimeout bounds a job of JobDeliver.
+	DeliverTimeout = time.Minute
+	// DeliverAttempts are for a database that is away: a failure of a receiver is no failure of
+	// the job.
+	DeliverAttempts = 50
+
+	defaultPatience = 10 * time.Second
+	keepLog         = 40 * 24 * time.Hour // longer than any period of a budget
+	logLength       = 50                  // deliveries that are shown
+)
+
+// Channels keeps where alerts go.
+type Channels interface {
+	AlertChannels(ctx context.Context, workspace uuid.UUID) ([]tenants.AlertChannel, error)
+	AddAlertChannel(ctx context.Context, workspace uuid.UUID, channel tenants.AlertChannel) error
+	ChangeAlertChannel(ctx context.Context, workspace, id uuid.UUID, change func(tenants.AlertChannel) (tenants.AlertChannel, error)) error
+	RemoveAlertChannel(ctx context.Context, workspace, id uuid.UUID) error
+	AlertSettings(ctx context.Context, workspace uuid.UUID) (tenants.AlertSettings, error)
+	SaveAlertSettings(ctx context.Context, workspace uuid.UUID, settings tenants.AlertSettings) error
+	AlertedWorkspaces(ctx context.Context) ([]uuid.UUID, error)
+}
+
+// Deliveries keeps alerts on their way, and what became of them.
+type Deliveries interface {
+	MarkAlert(ctx context.Context, workspace uuid.UUID, alert tenants.Alert, at time.Time) (bool, error)
+	ClearAlertMarks(ctx context.Context, workspace uuid.UUID, rule tenants.AlertRule, still []string, before time.Time) error
+	ForgetAlerts(ctx context.Context, workspace uuid.UUID, before time.Time) error
+	AddAlertDelivery(ctx context.Context, workspace uuid.UUID, delivery tenants.AlertDelivery) error
+	AlertDelivery(ctx context.Context, workspace, id uuid.UUID) (tenants.AlertDelivery, tenants.AlertChannel, error)
+	AlertDeliveries(ctx context.Context, workspace uuid.UUID, limit int) ([]tenants.AlertDelivery, error)
+	OverdueAlertDeliveries(ctx context.Context, workspace uuid.UUID, before time.Time, limit int) ([]tenants.AlertDelivery, error)
+	NoteAlertAttempt(ctx context.Context, workspace, id uuid.UUID, attempt tenants.AlertAttempt) error
+	RetryAlertDelivery(ctx context.Context, workspace, id uuid.UUID, at, until time.Time) error
+}
+
+// Facts are what the rules look at.
+type Facts interface {
+	APIKeys(ctx context.Context, workspace uuid.UUID) ([]tenants.APIKey, error)
+	KeySpend(ctx context.Context, workspace, key uuid.UUID, day, month time.Time) (inDay, inMonth int64, err error)
+	Rejections(ctx context.Context, workspace uuid.UUID, since time.Time) ([]tenants.Rejection, error)
+	RecentFailures(ctx context.Context, workspace uuid.UUID, since time.Time) (exchanges, failures int64, err error)
+	Totals(ctx context.Context, workspace uuid.UUID, filter tenants.UsageFilter) (tenants.Totals, error)
+	UntoldEntries(ctx context.Context, workspace uuid.UUID, since time.Time, actions []tenants.Action) ([]tenants.AuditEntry, error)
+	IsOperator(ctx context.Context, user uuid.UUID) (bool, error)
+}
+
+// Store keeps all of it, in transactions.
+type Store interface {
+	Channels
+	Deliveries
+	Facts
+
+	Members(ctx context.Context, workspace uuid.UUID) ([]tenants.Member, error)
+	WorkspaceName(ctx context.Context, workspace uuid.UUID) (string, error)
+	Together(ctx context.Context, workspace uuid.UUID, fn func(ctx context.Context) error) error
+}
+
+// Sealer seals what nobody may read in the database.
+type Sealer interface {
+	SealAbout(about, secret string) ([]byte, error)
+	OpenAbout(about string, sealed []byte) (secret string, newest bool, err error)
+}
+
+// Mailer hands mails over.
+type Mailer interface {
+	Send(ctx context.Context, id uuid.UUID, mail tenants.Mail) error
+}
+
+// Config is what a Service works with. All but Health must be set.
+type Config struct {
+	Store  Store
+	Sealer Sealer
+	Queue  jobs.Queue
+	Mailer Mailer
+
+	// HasMail says that the Mailer reaches a mail server.
+	HasMail bool
+
+	// Health returns what the newest look at the installation has found; nil if nobody looks.
+	Health func(ctx context.Context) []tenants.Check
+
+	// AllowPrivate allows webhooks at private addresses, and without TLS.
+	AllowPrivate bool
+
+	PublicURL string        // where pages are, without a slash at its end
+	Patience  time.Duration // for a receiver to answer; 0 for 10 seconds
+	Log       *slog.Logger
+	Now       func() time.Time
+}
+
+// Service keeps channels and sends alerts to them.
+type Service struct {
+	config Config
+	client *http.Client
+}
+
+// New returns a Service.
+func New(config Config) *Service {
+	config.Patience = cmp.Or(config.Patience, defaultPatience)
+	return &Service{config: config, client: upstream.NewGuardedClient(config.AllowPrivate, config.Patience)}
+}
+
+// Find returns all that a workspace has set of alerts, and its newest deliveries.
+func (s *Service) Find(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Alerting, error) {
+	found := tenants.Alerting{HasMail: s.config.HasMail}
+	var err error
+	if found.Settings, err = s.config.Store.AlertSettings(ctx, workspace); err != nil {
+		return tenants.Alerting{}, err
+	}
+	if found.Channels, err = s.config.Store.AlertChannels(ctx, workspace); err != nil {
+		return tenants.Alerting{}, err
+	}
+	if found.Deliveries, err = s.config.Store.AlertDeliveries(ctx, workspace, logLength); err != nil {
+		return tenants.Alerting{}, err
+	}
+	found.Members, err = s.config.Store.Members(ctx, workspace)
+	return found, err
+}

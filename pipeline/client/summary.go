@@ -1,0 +1,105 @@
+package client
+
+import (
+	"regexp"
+	"strings"
+
+	"palimpsest/pipeline/wire"
+)
+
+// Form is the form in which a client expects the summary that it asks for.
+type Form string
+
+// The forms of summaries.
+const (
+	Tagged   Form = "tagged"   // <analysis>, then <summary>: Claude Code
+	Handover Form = "handover" // plain text for the next model: Codex
+)
+
+// Wanted is a client's request for a summary of the history that it stands behind.
+type Wanted struct {
+	Form    Form
+	Message int // index of the message whose last text is the request
+}
+
+// Why a request for a summary cannot be followed without a model.
+const (
+	UnknownRequest     = "the client's request for a summary is not one that is known"
+	CustomInstructions = "the summary is to follow instructions"
+)
+
+// The parts of Claude Code's request. Between the last example and the reminder stands
+// what a person or a hook wants of the summary.
+const (
+	claudeOpening  = "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools."
+	claudeTask     = "Your task is to create a detailed summary of the conversation so far, paying close attention to the user's explicit requests and your previous actions."
+	claudeTags     = "an <analysis> block followed by a <summary> block"
+	claudeReminder = "REMINDER: Do NOT call any tools."
+	claudeCustom   = "\nAdditional Instructions:\n"
+	claudeExample  = "</example>"
+)
+
+// codexRequest is Codex' request, which its settings can replace.
+const codexRequest = `You are performing a CONTEXT CHECKPOINT COMPACTION. Create a handoff summary for another LLM that will resume the task.
+
+Include:
+- Current progress and key decisions made
+- Important context, constraints, or user preferences
+- What remains to be done (clear next steps)
+- Any critical data, examples, or references needed to continue
+
+Be concise, structured, and focused on helping the next LLM seamlessly continue the work.`
+
+// WantedSummary reads what summary the last message of a body asks for. It returns why
+// nobody but a model can write it where the request is not word for word one of a known
+// client.
+func WantedSummary(body *wire.Envelope) (wanted Wanted, reason string) {
+	r := &reading{body: body, last: -1}
+	r.readLast()
+	client, asks := r.summaryRequest()
+	if !asks {
+		return Wanted{}, UnknownRequest
+	}
+	wanted.Message = r.last
+	said := lastText(body.Element(r.last))
+	switch client {
+	case ClaudeCode:
+		wanted.Form, reason = Tagged, claudeReason(said.String())
+	case Codex:
+		wanted.Form = Handover
+		if strings.TrimSpace(said.String()) != codexRequest {
+			reason = CustomInstructions
+		}
+	default:
+		reason = UnknownRequest
+	}
+	return wanted, reason
+}
+
+// claudeReason says why a request of Claude Code's for a summary is another than the plain
+// one; empty if it is the plain one.
+func claudeReason(request string) string {
+	if !strings.HasPrefix(strings.TrimSpace(request), claudeOpening) || !strings.Contains(request, claudeTask) || !strings.Contains(request, claudeTags) {
+		return UnknownRequest // of a part of the conversation, or in another form
+	}
+	if strings.Contains(request, claudeCustom) {
+		return CustomInstructions
+	}
+	last := strings.LastIndex(request, claudeExample)
+	if last < 0 {
+		return UnknownRequest
+	}
+	end := strings.TrimSpace(request[last+len(claudeExample):])
+	if !strings.HasPrefix(end, claudeReminder) || strings.Contains(end, "\n") {
+		return CustomInstructions
+	}
+	return ""
+}
+
+// instructions are headings below which people write how their conversations are to be
+// summarized, in the files that clients put into a prompt.
+var instructions = regexp.MustCompile(`(?im)^[#*\s]{1,8}(?:compact(?:ion)?|summar(?:y|ization)) instructions\b`)
+
+// InstructsSummaries reports whether a text that a client sends tells how conversations are
+// to be summarized.
+func InstructsSummaries(text string) bool { return instructions.MatchString(text) }

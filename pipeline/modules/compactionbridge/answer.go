@@ -1,0 +1,286 @@
+package compactionbridge
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/client"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/wire"
+)
+
+// The events that tell what became of a client's request for a summary where the setting
+// wants it answered.
+const (
+	Answered = "answered" // it was, with the counts below
+	Passed   = "passed"   // it went to the provider, for the event's reason
+)
+
+// The counts of an Answered event.
+const (
+	AnswerTokens   = "answer_tokens"   // o200k
+	CoveredTokens  = "covered_tokens"  // of the history, that the compaction that was ready stands for
+	HistoryTokens  = "history_tokens"  // o200k
+	SavedMicroUSD  = "saved_microusd"  // what the provider would have taken at least
+	StandingOrders = "directives"      // that the answer holds
+	ChangedFiles   = "files"           // that the answer names
+	OpenTasks      = "open_tasks"      // that the answer holds
+	UserMessages   = "typed_messages"  // that the answer quotes
+	NewestTurns    = "newest_turns"    // that the answer quotes
+	EarlierSummary = "earlier_summary" // 1 if the answer repeats the client's summary before
+)
+
+// Why a client's request for a summary is passed to the provider.
+const (
+	notEdited    = "the history must not be edited"
+	otherFormat  = "the format has no client whose request is known"
+	moreThanText = "the request asks for more than text"
+	sealedPart   = "a part of the history is sealed by the provider"
+	notReady     = "no compaction of this history is ready"
+	tooLittle    = "the compaction that is ready covers too little of the history"
+	notProven    = "the history is not the one that was recorded"
+	tooMuch      = "the summary before takes too much of the answer"
+	tooLong      = "the answer is longer than the request allows"
+	notShorter   = "the answer is no shorter than the history"
+)
+
+// leastCovered is the share of a history's tokens that what is ready must stand for.
+const leastCovered = 0.5
+
+// Notes renders turns in short.
+type Notes interface {
+	// Notes returns what is left of the first messages of an exchange within so many o200k
+	// tokens.
+	Notes(ctx context.Context, exchange *pipeline.Exchange, messages, tokens int) (string, error)
+}
+
+// Answering returns the module with what it needs to answer clients' own requests for a
+// summary, for workspaces that have turned that on.
+func (m *Module) Answering(notes Notes) *Module {
+	return &Module{counter: m.counter, past: m.past, notes: notes}
+}
+
+// Reply implements pipeline.Replier: it answers a client's own request for a summary from a
+// compaction of the same history that is ready.
+func (m *Module) Reply(ctx context.Context, exchange *pipeline.Exchange) (*pipeline.Reply, error) {
+	if m.notes == nil || exchange.Config.Bridge.ClientCompaction != pipeline.ClientCompactionAnswer || exchange.Class.Kind != client.Compaction {
+		return nil, nil //nolint:nilnil // the provider is asked
+	}
+	wanted, covered, reason := ready(exchange)
+	if reason != "" {
+		note(exchange, Passed, reason, nil)
+		return nil, nil //nolint:nilnil // the provider is asked
+	}
+	asked, err := readAsked(exchange, wanted)
+	if err != nil {
+		return nil, err
+	}
+	if asked.instructs {
+		note(exchange, Passed, client.CustomInstructions, nil)
+		return nil, nil //nolint:nilnil // the provider is asked
+	}
+	text, counts, reason, err := m.compose(ctx, exchange, asked)
+	if err != nil {
+		return nil, err
+	}
+	size := m.counter.Count(text)
+	history := tokensOf(exchange.Digests[:wanted.Message])
+	switch limit := exchange.Request.MaxOutput; {
+	case reason != "":
+	case limit > 0 && int(float64(size)*exchange.Factor) > limit:
+		reason = tooLong
+	case size >= history:
+		reason = notShorter
+	}
+	if reason != "" {
+		note(exchange, Passed, reason, nil)
+		return nil, nil //nolint:nilnil // the provider is asked
+	}
+	counts[AnswerTokens], counts[HistoryTokens], counts[CoveredTokens] = size, history, covered
+	output := int(float64(size) * exchange.Factor)
+	counts[SavedMicroUSD] = int(exchange.Model.Price.MicroUSD(0, exchange.Report.Before, 0, 0, output))
+	note(exchange, Answered, "", counts)
+	reply := &pipeline.Reply{ID: replyID(exchange, text), Text: text}
+	if exchange.Projection != nil {
+		reply.At = exchange.Projection.At
+	}
+	return reply, nil
+}
+
+// ready finds out whether a request for a summary can be answered: what it asks for, and how
+// many tokens of the history the compaction that is ready stands for. The reason says why it
+// cannot.
+func ready(exchange *pipeline.Exchange) (wanted client.Wanted, covered int, reason string) {
+	if exchange.Request.Frozen != "" {
+		return wanted, 0, notEdited
+	}
+	if _, answers := exchange.Codec.(wire.Answerer); !answers {
+		return wanted, 0, otherFormat
+	}
+	if wanted, reason = client.WantedSummary(exchange.Body); reason != "" {
+		return wanted, 0, reason
+	}
+	if !wantsText(exchange.Body) {
+		return wanted, 0, moreThanText
+	}
+	for _, digest := range exchange.Digests {
+		if digest.Flags.Has(conversation.IsBoundary) {
+			return wanted, 0, sealedPart
+		}
+	}
+	messages := 0
+	if exchange.Projection != nil {
+		messages = exchange.Projection.Covers
+	}
+	if exchange.Summary != nil {
+		messages = max(messages, exchange.Summary.Covers)
+	}
+	if messages == 0 {
+		return wanted, 0, notReady
+	}
+	if messages > wanted.Message || !isProven(exchange, wanted) {
+		return wanted, 0, notProven
+	}
+	covered = tokensOf(exchange.Digests[:messages])
+	if float64(covered) < leastCovered*float64(tokensOf(exchange.Digests[:wanted.Message])) {
+		return wanted, 0, tooLittle
+	}
+	return wanted, covered, ""
+}
+
+// isProven reports whether the history before the request is one that an earlier request of
+// the session had, but for the answer to that one and the results of its calls.
+func isProven(exchange *pipeline.Exchange, wanted client.Wanted) bool {
+	turns := conversation.Turns(exchange.Digests[:wanted.Message])
+	if len(turns) == 0 || exchange.Met == 0 || exchange.Met < turns[len(turns)-1].From {
+		return false
+	}
+	for _, digest := range exchange.Digests[min(exchange.Met, wanted.Message):wanted.Message] {
+		if digest.Role == conversation.User && !digest.Flags.Has(conversation.HasResult) {
+			return false
+		}
+	}
+	return true
+}
+
+// wantsText reports whether a request wants one answer in words, which nobody keeps.
+func wantsText(body *wire.Envelope) bool {
+	for _, name := range [...]string{"stop_sequences", "stop"} {
+		if raw, has := body.Member(name); has && wire.HasElements(raw) {
+			return false
+		}
+	}
+	if choice, has := body.Member("tool_choice"); has && !isOneOf(choice, `"auto"`, `"none"`) && !isOneOf(wire.Get(choice, "type"), `"auto"`, `"none"`) {
+		return false
+	}
+	if text, has := body.Member("text"); has {
+		if kind := wire.Get(wire.Get(text, "format"), "type"); len(kind) > 0 && string(kind) != `"text"` {
+			return false
+		}
+	}
+	if format, has := body.Member("output_format"); has && !wire.IsNull(format) {
+		return false
+	}
+	if config, has := body.Member("output_config"); has && len(wire.Get(config, "format")) > 0 {
+		return false
+	}
+	if background, has := body.Member("background"); has && string(background) != "false" {
+		return false
+	}
+	store, stores := body.Member("store")
+	_, isResponses := body.Member("input")
+	return !isResponses || stores && string(store) == "false"
+}
+
+func isOneOf(raw []byte, words ...string) bool { return slices.Contains(words, string(raw)) }
+
+// asked is what a client wants summarized.
+type asked struct {
+	*history
+
+	form      client.Form
+	messages  int    // of the history as the client sent them, without the request
+	earlier   string // the client's summary before; empty if there is none
+	boundary  int    // the message that holds it; -1
+	instructs bool   // something in the prompt tells how to summarize
+}
+
+// readAsked reads the history that a request stands behind.
+func readAsked(exchange *pipeline.Exchange, wanted client.Wanted) (*asked, error) {
+	read := &asked{form: wanted.Form, messages: wanted.Message, boundary: -1}
+	if marker := exchange.Class.Marker; marker.Found() && !marker.Branch && marker.Boundary < wanted.Message {
+		read.boundary = marker.Boundary
+	}
+	for _, part := range exchange.Request.Fixed {
+		if plain := plainly(part); client.InstructsSummaries(plain) {
+			read.instructs = true
+		}
+	}
+	messages := make([]conversation.Message, 0, wanted.Message+1)
+	indexes := make([]int, 0, wanted.Message+1)
+	for i := range wanted.Message + 1 {
+		message, err := exchange.Message(i)
+		if err != nil {
+			return nil, fmt.Errorf("read the history to summarize: %w", err)
+		}
+		if i == wanted.Message {
+			if message.Blocks = withoutLastText(message.Blocks); len(message.Blocks) == 0 {
+				break
+			}
+		}
+		read.instructs = read.instructs || instructs(&message)
+		if i == read.boundary {
+			read.earlier = wordsOf(&message)
+		}
+		messages, indexes = append(messages, message), append(indexes, i)
+	}
+	read.history = historyOf(messages, indexes)
+	return read, nil
+}
+
+// instructs reports whether the client or the person says in a message how to summarize.
+func instructs(message *conversation.Message) bool {
+	if message.Role != conversation.User && message.Role != conversation.System {
+		return false
+	}
+	for i := range message.Blocks {
+		if block := &message.Blocks[i]; block.Kind == conversation.Text && client.InstructsSummaries(block.Text) {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutLastText returns blocks without the last text among them.
+func withoutLastText(blocks []conversation.Block) []conversation.Block {
+	for i := range slices.Backward(blocks) {
+		if blocks[i].Kind == conversation.Text {
+			return slices.Delete(slices.Clone(blocks), i, i+1)
+		}
+	}
+	return nil
+}
+
+// tokensOf adds up the o200k tokens of messages.
+func tokensOf(digests []conversation.Digest) (sum int) {
+	for _, digest := range digests {
+		sum += digest.Tokens
+	}
+	return sum
+}
+
+// replyID names an answer: the same for the same request and words.
+func replyID(exchange *pipeline.Exchange, text string) string {
+	hash := sha256.New()
+	head := exchange.Chain[len(exchange.Digests)]
+	hash.Write(head[:])
+	hash.Write([]byte(text))
+	return "palimpsest" + hex.EncodeToString(hash.Sum(nil)[:12])
+}
+
+// Interface guard.
+var _ pipeline.Replier = (*Module)(nil)

@@ -1,0 +1,88 @@
+package ipc
+
+import (
+	"context"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/conversation"
+)
+
+// Notes returns what L2 and L3 leave of the first messages of an exchange, within so many
+// o200k tokens: the oldest turns in lines for blocks of them, behind what a model has written
+// in place of the first ones, if it has. It is text, not part of a prompt, so no turn is bound
+// by what makes a prompt legal.
+func (m *Module) Notes(ctx context.Context, exchange *pipeline.Exchange, messages, tokens int) (string, error) {
+	whole := *exchange
+	whole.Projection, whole.Order, whole.Pins = nil, nil, nil
+	whole.Digests, whole.Chain = exchange.Digests[:messages], exchange.Chain[:messages+1]
+	whole.Turns = conversation.Turns(whole.Digests)
+	p := newPlanner(&whole, m.counter, 0, lastRung)
+	for _, t := range p.turns {
+		t.verbatim, t.floor, t.deepest, t.level, t.isFixed = t.From, 0, 3, 2, false
+	}
+	summarized := p.standIn(exchange)
+	size := p.summary.tokens()
+	for _, t := range p.turns {
+		if err := context.Cause(ctx); err != nil {
+			return "", err
+		}
+		if err := p.noteBand(t); err != nil {
+			return "", err
+		}
+		if err := p.weighRecord(t); err != nil {
+			return "", err
+		}
+		if t.written == nil {
+			size += t.record.size
+		}
+	}
+	block := p.foldNotes(p.turns[summarized:], size, tokens)
+	run := make([]*span, 0, len(p.turns))
+	for _, t := range p.turns {
+		run = append(run, t.span())
+	}
+	if len(run) == 0 {
+		return "", nil
+	}
+	return p.recordText(run, block, false), nil
+}
+
+// standIn has the exchange's summary stand for the turns that it covers, and returns how many
+// these are.
+func (p *planner) standIn(exchange *pipeline.Exchange) (turns int) {
+	summary := exchange.Summary
+	if summary == nil {
+		return 0
+	}
+	for turns < len(p.turns) && p.turns[turns].To <= summary.Covers {
+		turns++
+	}
+	if turns == 0 {
+		return 0
+	}
+	p.summary = &written{text: summary.Text, size: p.countText(summary.Text), at: p.turns[0].index}
+	for _, t := range p.turns[:turns] {
+		t.written, t.level = p.summary, 3
+	}
+	return turns
+}
+
+// foldNotes takes blocks of turns to L3, the oldest first, until size is at most tokens, and
+// makes blocks coarser where that is not enough. It returns how many turns a block has.
+func (p *planner) foldNotes(turns []*turn, size, tokens int) (block int) {
+	for len(turns) > 0 && size > tokens {
+		var folded []*span
+		number := turns[0].index / blockTurns
+		for len(turns) > 0 && turns[0].index/blockTurns == number {
+			turns[0].level = 3
+			size -= turns[0].record.size
+			folded, turns = append(folded, turns[0].span()), turns[1:]
+		}
+		size += p.blockLine(folded).size
+	}
+	if size <= tokens {
+		return blockTurns
+	}
+	p.blockTokens = max(1, tokens-p.summary.tokens())
+	return p.blockSize(p.turns)
+}

@@ -1,0 +1,71 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Reply is an answer that a module gives to an exchange in the provider's place.
+type Reply struct {
+	ID   string    // the same for the same exchange
+	Text string    // what the assistant says
+	At   time.Time // when what it is made of became ready; zero if unknown
+}
+
+// Replier is a module that may answer an exchange in the provider's place.
+type Replier interface {
+	Module
+
+	// Reply returns the answer, nil where the provider is to give it. It changes nothing
+	// of the exchange but the report's events.
+	Reply(ctx context.Context, exchange *Exchange) (*Reply, error)
+}
+
+// AnsweredCompaction is the value of Report.Answered where a client's request for a summary
+// was answered from Palimpsest's compaction.
+const AnsweredCompaction = "compaction"
+
+// answer asks the config's modules in order whether one of them answers the exchange, and
+// reports whether one did. One that fails is undone, and the provider is asked.
+func (c *Chain) answer(ctx context.Context, exchange *Exchange) bool {
+	for _, name := range exchange.Config.Modules {
+		at := slices.IndexFunc(c.modules, func(module Module) bool { return module.Name() == name })
+		if at < 0 {
+			continue
+		}
+		replier, answers := c.modules[at].(Replier)
+		if !answers {
+			continue
+		}
+		events := len(exchange.Report.Events)
+		var reply *Reply
+		err := c.guard(ctx, replier, func(ctx context.Context) (err error) {
+			reply, err = replier.Reply(ctx, exchange)
+			return err
+		})
+		if err != nil {
+			exchange.Report.Events = append(exchange.Report.Events[:events:events], Event{
+				Module: name, Type: "failed", Reason: fmt.Sprintf("answer in the provider's place: %v", err), FellBackTo: "provider",
+			})
+			continue
+		}
+		if reply != nil {
+			exchange.settleReply(name, reply)
+			return true
+		}
+	}
+	return false
+}
+
+// settleReply has an exchange be answered: nothing of its prompt goes out, so nothing of it
+// counts as shortened.
+func (e *Exchange) settleReply(module string, reply *Reply) {
+	events := e.Report.Events
+	e.Reply, e.Projection = reply, nil
+	e.Report = e.Standing()
+	e.Report.After = e.Report.Before
+	e.Report.Answered, e.Report.Events = AnsweredCompaction, events
+	e.Report.Modules = []ModuleReport{{Name: module, Outcome: Applied}}
+}

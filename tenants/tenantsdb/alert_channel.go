@@ -1,0 +1,206 @@
+package tenantsdb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants"
+)
+
+// AlertedWorkspaces returns the workspaces that have an alert channel that is on.
+func (db *DB) AlertedWorkspaces(ctx context.Context) ([]uuid.UUID, error) {
+	var workspaces []uuid.UUID
+	err := db.AsWorker(ctx, func(tx *gorm.DB) error {
+		return tx.Raw("SELECT DISTINCT workspace_id FROM alert_channels WHERE NOT disabled ORDER BY workspace_id").Scan(&workspaces).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list workspaces with alert channels: %w", err)
+	}
+	return workspaces, nil
+}
+
+// AlertChannels returns the alert channels of a workspace, the oldest first.
+func (db *DB) AlertChannels(ctx context.Context, workspace uuid.UUID) ([]tenants.AlertChannel, error) {
+	var rows []alertChannelRow
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Table("alert_channels").Select(alertChannelColumns).
+			Where("workspace_id = ?", workspace).Order("created_at, id").Find(&rows).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("alert channels of workspace %s: %w", workspace, err)
+	}
+	channels := make([]tenants.AlertChannel, len(rows))
+	for i, row := range rows {
+		channels[i] = row.toAlertChannel()
+	}
+	return channels, nil
+}
+
+// AddAlertChannel keeps a new alert channel of a workspace. It returns a tenants.Invalid if
+// the workspace has as many as it may.
+func (db *DB) AddAlertChannel(ctx context.Context, workspace uuid.UUID, channel tenants.AlertChannel) error {
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		var count int64
+		if err := tx.Table("alert_channels").Where("workspace_id = ?", workspace).Count(&count).Error; err != nil {
+			return err
+		}
+		if count >= tenants.MaxAlertChannels {
+			return tenants.Invalid{Field: "name", Message: fmt.Sprintf("cannot be added: there are %d channels already", count)}
+		}
+		err := tx.Exec(`INSERT INTO alert_channels (workspace_id, id, kind, name, place, user_id, sealed, rules, disabled, set_by, created_at)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, workspace, channel.ID, string(channel.Kind), storable(channel.Name), storable(channel.Place),
+			nullable(channel.User), channel.Sealed, tenants.JoinAlertRules(channel.Rules), channel.Disabled, nullable(channel.SetBy), channel.CreatedAt).Error
+		if err != nil {
+			return err
+		}
+		return audit(tx, workspace, tenants.Change{Action: tenants.AlertChannelAdded, Target: channel.ID.String(), After: channel.Fields()})
+	})
+	if err != nil {
+		return fmt.Errorf("add alert channel: %w", err)
+	}
+	return nil
+}
+
+// ChangeAlertChannel replaces an alert channel by what change makes of it. It returns
+// tenants.ErrNotFound and the errors of change.
+func (db *DB) ChangeAlertChannel(ctx context.Context, workspace, id uuid.UUID, change func(tenants.AlertChannel) (tenants.AlertChannel, error)) error {
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		before, err := lockAlertChannel(tx, workspace, id)
+		if err != nil {
+			return err
+		}
+		after, err := change(before)
+		if err != nil {
+			return err
+		}
+		err = tx.Exec(`UPDATE alert_channels SET name = ?, place = ?, user_id = ?, sealed = ?, rules = ?, disabled = ?, set_by = ?
+			WHERE workspace_id = ? AND id = ?`, storable(after.Name), storable(after.Place), nullable(after.User), after.Sealed,
+			tenants.JoinAlertRules(after.Rules), after.Disabled, nullable(after.SetBy), workspace, id).Error
+		if err != nil {
+			return err
+		}
+		return audit(tx, workspace, tenants.Change{Action: tenants.AlertChannelChanged, Target: id.String(), Before: before.Fields(), After: after.Fields()})
+	})
+	if err != nil {
+		return fmt.Errorf("change alert channel %s: %w", id, err)
+	}
+	return nil
+}
+
+// RemoveAlertChannel removes an alert channel with its deliveries, or returns
+// tenants.ErrNotFound.
+func (db *DB) RemoveAlertChannel(ctx context.Context, workspace, id uuid.UUID) error {
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		before, err := lockAlertChannel(tx, workspace, id)
+		if err != nil {
+			return err
+		}
+		if err := tx.Exec("DELETE FROM alert_channels WHERE workspace_id = ? AND id = ?", workspace, id).Error; err != nil {
+			return err
+		}
+		return audit(tx, workspace, tenants.Change{Action: tenants.AlertChannelRemoved, Target: id.String(), Before: before.Fields()})
+	})
+	if err != nil {
+		return fmt.Errorf("remove alert channel %s: %w", id, err)
+	}
+	return nil
+}
+
+// ResealAlertChannel replaces what is sealed of an alert channel, unless it has been
+// replaced already.
+func (db *DB) ResealAlertChannel(ctx context.Context, workspace, id uuid.UUID, old, sealed []byte) error {
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Exec("UPDATE alert_channels SET sealed = ? WHERE workspace_id = ? AND id = ? AND sealed = ?", sealed, workspace, id, old).Error
+	})
+	if err != nil {
+		return fmt.Errorf("reseal alert channel %s: %w", id, err)
+	}
+	return nil
+}
+
+// AlertSettings returns how a workspace wants to be alerted.
+func (db *DB) AlertSettings(ctx context.Context, workspace uuid.UUID) (tenants.AlertSettings, error) {
+	var settings tenants.AlertSettings
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+		settings, err = findAlertSettings(tx, workspace)
+		return err
+	})
+	if err != nil {
+		return tenants.AlertSettings{}, fmt.Errorf("alert settings of workspace %s: %w", workspace, err)
+	}
+	return settings, nil
+}
+
+// SaveAlertSettings sets how a workspace wants to be alerted, or returns a tenants.Invalid.
+func (db *DB) SaveAlertSettings(ctx context.Context, workspace uuid.UUID, settings tenants.AlertSettings) error {
+	if err := settings.Validate(); err != nil {
+		return err
+	}
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		before, err := findAlertSettings(tx, workspace)
+		if err != nil || before == settings {
+			return err
+		}
+		err = tx.Exec(`INSERT INTO alert_settings (workspace_id, quiet_from, quiet_to, time_zone, error_percent) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (workspace_id) DO UPDATE SET quiet_from = excluded.quiet_from, quiet_to = excluded.quiet_to,
+				time_zone = excluded.time_zone, error_percent = excluded.error_percent`,
+			workspace, settings.QuietFrom, settings.QuietTo, settings.TimeZone, settings.ErrorPercent).Error
+		if err != nil {
+			return err
+		}
+		return audit(tx, workspace, tenants.Change{Action: tenants.AlertsSaved, Before: before.Fields(), After: settings.Fields()})
+	})
+	if err != nil {
+		return fmt.Errorf("save alert settings of workspace %s: %w", workspace, err)
+	}
+	return nil
+}
+
+func findAlertSettings(tx *gorm.DB, workspace uuid.UUID) (tenants.AlertSettings, error) {
+	var rows []tenants.AlertSettings
+	err := tx.Raw("SELECT quiet_from, quiet_to, time_zone, error_percent FROM alert_settings WHERE workspace_id = ?", workspace).Scan(&rows).Error
+	if err != nil || len(rows) == 0 {
+		return tenants.DefaultAlertSettings(), err
+	}
+	return rows[0], nil
+}
+
+const alertChannelColumns = "id, kind, name, place, user_id, sealed, rules, disabled, set_by, created_at"
+
+// lockAlertChannel returns an alert channel for the transaction to change, or
+// tenants.ErrNotFound.
+func lockAlertChannel(tx *gorm.DB, workspace, id uuid.UUID) (tenants.AlertChannel, error) {
+	var rows []alertChannelRow
+	err := tx.Raw("SELECT "+alertChannelColumns+" FROM alert_channels WHERE workspace_id = ? AND id = ? FOR UPDATE", workspace, id).Scan(&rows).Error
+	if err == nil && len(rows) == 0 {
+		err = tenants.ErrNotFound
+	}
+	if err != nil {
+		return tenants.AlertChannel{}, err
+	}
+	return rows[0].toAlertChannel(), nil
+}
+
+type alertChannelRow struct {
+	ID        uuid.UUID
+	Kind      string
+	Name      string
+	Place     string
+	UserID    uuid.NullUUID
+	Sealed    []byte
+	Rules     string
+	Disabled  bool
+	SetBy     uuid.NullUUID
+	CreatedAt time.Time
+}
+
+func (r alertChannelRow) toAlertChannel() tenants.AlertChannel {
+	return tenants.AlertChannel{
+		ID: r.ID, Kind: tenants.AlertKind(r.Kind), Name: r.Name, Place: r.Place, User: r.UserID.UUID, Sealed: r.Sealed,
+		Rules: tenants.SplitAlertRules(r.Rules), Disabled: r.Disabled, SetBy: r.SetBy.UUID, CreatedAt: r.CreatedAt,
+	}
+}

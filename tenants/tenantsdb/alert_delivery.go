@@ -1,0 +1,181 @@
+package tenantsdb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants"
+)
+
+// MarkAlert reports whether people have yet to be alerted to something, and remembers that
+// they now are. Of several replicas that ask at once, one is told so.
+func (db *DB) MarkAlert(ctx context.Context, workspace uuid.UUID, alert tenants.Alert, at time.Time) (bool, error) {
+	var marked int64
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		done := tx.Exec(`INSERT INTO alert_marks AS m (workspace_id, rule, subject, period, at) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (workspace_id, rule, subject) DO UPDATE SET period = excluded.period, at = excluded.at
+			WHERE m.period <> excluded.period OR excluded.period = '' AND m.at <= ?`,
+			workspace, string(alert.Rule), storable(alert.Subject), storable(alert.Period), at, at.Add(-tenants.AlertAgain))
+		marked = done.RowsAffected
+		return done.Error
+	})
+	if err != nil {
+		return false, fmt.Errorf("mark alert %s: %w", alert.Rule, err)
+	}
+	return marked > 0, nil
+}
+
+// ClearAlertMarks forgets that people were alerted to what no longer goes on, by a rule, and
+// was marked before a time.
+func (db *DB) ClearAlertMarks(ctx context.Context, workspace uuid.UUID, rule tenants.AlertRule, still []string, before time.Time) error {
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		statement, values := "DELETE FROM alert_marks WHERE workspace_id = ? AND rule = ? AND period = '' AND at < ?", []any{workspace, string(rule), before}
+		if len(still) > 0 {
+			statement, values = statement+" AND subject NOT IN ?", append(values, still)
+		}
+		return tx.Exec(statement, values...).Error
+	})
+	if err != nil {
+		return fmt.Errorf("clear marks of alerts: %w", err)
+	}
+	return nil
+}
+
+// ForgetAlerts deletes deliveries that ended, and marks, from before a time.
+func (db *DB) ForgetAlerts(ctx context.Context, workspace uuid.UUID, before time.Time) error {
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		if err := tx.Exec("DELETE FROM alert_marks WHERE workspace_id = ? AND at < ?", workspace, before).Error; err != nil {
+			return err
+		}
+		return tx.Exec("DELETE FROM alert_deliveries WHERE workspace_id = ? AND created_at < ? AND state <> 'waiting'", workspace, before).Error
+	})
+	if err != nil {
+		return fmt.Errorf("forget alerts of workspace %s: %w", workspace, err)
+	}
+	return nil
+}
+
+// AddAlertDelivery keeps a delivery.
+func (db *DB) AddAlertDelivery(ctx context.Context, workspace uuid.UUID, d tenants.AlertDelivery) error {
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Exec(`INSERT INTO alert_deliveries (workspace_id, id, channel_id, rule, subject, title, body, path, created_at, next_at, until,
+				state, attempts, tried_at, status, answer) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			workspace, d.ID, d.Channel, string(d.Rule), storable(d.Subject), storable(d.Title), storable(d.Text), storable(d.Path), d.CreatedAt,
+			d.NextAt, d.Until, string(d.State), d.Attempts, given(d.TriedAt), d.Status, storable(d.Answer)).Error
+	})
+	if err != nil {
+		return fmt.Errorf("keep delivery of alert: %w", err)
+	}
+	return nil
+}
+
+// AlertDeliveries returns the newest deliveries of a workspace, the newest first.
+func (db *DB) AlertDeliveries(ctx context.Context, workspace uuid.UUID, limit int) ([]tenants.AlertDelivery, error) {
+	return db.alertDeliveries(ctx, workspace, "workspace_id = ? ORDER BY id DESC LIMIT ?", workspace, limit)
+}
+
+// OverdueAlertDeliveries returns deliveries that should have been tried before a time.
+func (db *DB) OverdueAlertDeliveries(ctx context.Context, workspace uuid.UUID, before time.Time, limit int) ([]tenants.AlertDelivery, error) {
+	return db.alertDeliveries(ctx, workspace, "workspace_id = ? AND state = 'waiting' AND next_at < ? ORDER BY id LIMIT ?", workspace, before, limit)
+}
+
+// AlertDelivery returns a delivery and its channel, or tenants.ErrNotFound.
+func (db *DB) AlertDelivery(ctx context.Context, workspace, id uuid.UUID) (tenants.AlertDelivery, tenants.AlertChannel, error) {
+	var found tenants.AlertDelivery
+	var channel tenants.AlertChannel
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		var row alertDeliveryRow
+		err := tx.Table("alert_deliveries").Select(alertDeliveryColumns).Where("workspace_id = ? AND id = ?", workspace, id).Take(&row).Error
+		if err != nil {
+			return kind(err)
+		}
+		var of alertChannelRow
+		err = tx.Table("alert_channels").Select(alertChannelColumns).Where("workspace_id = ? AND id = ?", workspace, row.ChannelID).Take(&of).Error
+		found, channel = row.toAlertDelivery(), of.toAlertChannel()
+		return kind(err)
+	})
+	if err != nil {
+		return tenants.AlertDelivery{}, tenants.AlertChannel{}, fmt.Errorf("delivery of alert %s: %w", id, err)
+	}
+	return found, channel, nil
+}
+
+// NoteAlertAttempt notes what came of trying a delivery.
+func (db *DB) NoteAlertAttempt(ctx context.Context, workspace, id uuid.UUID, attempt tenants.AlertAttempt) error {
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Exec(`UPDATE alert_deliveries SET attempts = attempts + 1, tried_at = ?, state = ?, next_at = coalesce(?, next_at), status = ?, answer = ?
+			WHERE workspace_id = ? AND id = ?`, attempt.At, string(attempt.State), given(attempt.NextAt), attempt.Status, storable(attempt.Answer), workspace, id).Error
+	})
+	if err != nil {
+		return fmt.Errorf("note attempt to deliver alert %s: %w", id, err)
+	}
+	return nil
+}
+
+// RetryAlertDelivery lets a delivery that failed wait for attempts from a time until another.
+// It returns tenants.ErrNotFound for a delivery that has not failed.
+func (db *DB) RetryAlertDelivery(ctx context.Context, workspace, id uuid.UUID, at, until time.Time) error {
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return changedOne(tx.Exec("UPDATE alert_deliveries SET state = 'waiting', next_at = ?, until = ? WHERE workspace_id = ? AND id = ? AND state = 'failed'",
+			at, until, workspace, id), tenants.ErrNotFound)
+	})
+	if err != nil {
+		return fmt.Errorf("retry delivery of alert %s: %w", id, err)
+	}
+	return nil
+}
+
+func (db *DB) alertDeliveries(ctx context.Context, workspace uuid.UUID, condition string, values ...any) ([]tenants.AlertDelivery, error) {
+	var rows []alertDeliveryRow
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Raw("SELECT "+alertDeliveryColumns+" FROM alert_deliveries WHERE "+condition, values...).Scan(&rows).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("deliveries of alerts of workspace %s: %w", workspace, err)
+	}
+	deliveries := make([]tenants.AlertDelivery, len(rows))
+	for i, row := range rows {
+		deliveries[i] = row.toAlertDelivery()
+	}
+	return deliveries, nil
+}
+
+// given returns a time as a column has it: NULL for the zero time.
+func given(at time.Time) *time.Time {
+	if at.IsZero() {
+		return nil
+	}
+	return &at
+}
+
+const alertDeliveryColumns = "id, channel_id, rule, subject, title, body, path, created_at, next_at, until, state, attempts, tried_at, status, answer"
+
+type alertDeliveryRow struct {
+	ID        uuid.UUID
+	ChannelID uuid.UUID
+	Rule      string
+	Subject   string
+	Title     string
+	Body      string
+	Path      string
+	CreatedAt time.Time
+	NextAt    time.Time
+	Until     time.Time
+	State     string
+	Attempts  int
+	TriedAt   *time.Time
+	Status    int
+	Answer    string
+}
+
+func (r alertDeliveryRow) toAlertDelivery() tenants.AlertDelivery {
+	return tenants.AlertDelivery{
+		Alert: tenants.Alert{Rule: tenants.AlertRule(r.Rule), Subject: r.Subject, Title: r.Title, Text: r.Body, Path: r.Path},
+		ID:    r.ID, Channel: r.ChannelID, CreatedAt: r.CreatedAt, NextAt: r.NextAt, Until: r.Until, State: tenants.DeliveryState(r.State),
+		Attempts: r.Attempts, TriedAt: moment(r.TriedAt), Status: r.Status, Answer: r.Answer,
+	}
+}

@@ -1,0 +1,75 @@
+package tenantsdb
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants"
+)
+
+// RecentFailures returns how many exchanges of clients a workspace has had since a time, and
+// how many of them failed, both as tenants.Usage counts them.
+func (db *DB) RecentFailures(ctx context.Context, workspace uuid.UUID, since time.Time) (exchanges, failures int64, err error) {
+	var row struct{ Exchanges, Failures int64 }
+	err = db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Raw(`SELECT count(*) AS exchanges, count(*) FILTER (WHERE status >= 400 AND status <> 499) AS failures FROM exchanges
+			WHERE workspace_id = ? AND at >= ? AND class NOT IN ('summary', 'embedding')`, workspace, since).Scan(&row).Error
+	})
+	if err != nil {
+		return 0, 0, fmt.Errorf("recent failures of workspace %s: %w", workspace, err)
+	}
+	return row.Exchanges, row.Failures, nil
+}
+
+// maxNews bounds how many changes are read at once.
+const maxNews = 50
+
+// UntoldEntries returns the entries of a workspace's audit log since a time that have one of
+// some actions and that no alert was made of, the oldest first, at most 50.
+func (db *DB) UntoldEntries(ctx context.Context, workspace uuid.UUID, since time.Time, actions []tenants.Action) ([]tenants.AuditEntry, error) {
+	names := make([]string, len(actions))
+	for i, action := range actions {
+		names[i] = string(action)
+	}
+	var rows []auditRow
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Raw(`SELECT id, at, user_id, api_key_id, actor, address, action, target, before, after FROM audit_entries
+			WHERE workspace_id = ? AND id >= ? AND at >= ? AND action IN ? AND NOT EXISTS (SELECT FROM alert_marks m
+				WHERE m.workspace_id = audit_entries.workspace_id AND m.rule = ? AND m.subject = audit_entries.id::text)
+			ORDER BY id LIMIT ?`, workspace, firstID(since.Add(-time.Minute)), since, names, string(tenants.AlertAccess), maxNews).Scan(&rows).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("audit of workspace %s: %w", workspace, err)
+	}
+	entries := make([]tenants.AuditEntry, len(rows))
+	for i, row := range rows {
+		if entries[i], err = row.toEntry(); err != nil {
+			return nil, fmt.Errorf("audit entry %s: %w", row.ID, err)
+		}
+	}
+	return entries, nil
+}
+
+// IsOperator reports whether a person is an operator of the installation.
+func (db *DB) IsOperator(ctx context.Context, user uuid.UUID) (bool, error) {
+	var is bool
+	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
+		return tx.Raw("SELECT EXISTS (SELECT FROM operators WHERE user_id = ?)", user).Scan(&is).Error
+	})
+	if err != nil {
+		return false, fmt.Errorf("whether user %s is an operator: %w", user, err)
+	}
+	return is, nil
+}
+
+// firstID returns the smallest id of version 7 that is made at a time.
+func firstID(at time.Time) uuid.UUID {
+	var id uuid.UUID
+	binary.BigEndian.PutUint64(id[:8], uint64(max(at.UnixMilli(), 0))<<16)
+	return id
+}

@@ -1,0 +1,98 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+)
+
+// settings returns the share of the window above which a prompt with an API key is compressed, as workspace and key
+// are set now, 0 where compression is off; and the number of compactions from which on a thread is pointed out.
+func (h *Handler) settings(ctx context.Context, workspace tenants.WorkspaceID, key tenants.APIKey) (target float64, warnAfter int, err error) {
+	saved, err := h.deps.Pipelines.Pipeline(ctx, workspace)
+	if err != nil {
+		return 0, 0, err
+	}
+	config, _, err := pipeline.Resolve(h.deps.Defaults, pipeline.Layer{Source: pipeline.FromWorkspace, Modules: saved.Modules, YAML: saved.YAML},
+		pipeline.Layer{Source: pipeline.FromAPIKey, YAML: key.Pipeline})
+	if err != nil {
+		return 0, 0, fmt.Errorf("saved pipeline, version %d: %w", saved.Version, err)
+	}
+	for _, name := range config.Modules {
+		if name == "ipc" && config.IPC.DeepestLevel > 0 {
+			return config.IPC.TargetUtilization, config.IPC.WarnsAfter(), nil
+		}
+	}
+	return 0, config.IPC.WarnsAfter(), nil
+}
+
+// grounds are what says whether a compaction that somebody asks for would do something.
+type grounds struct {
+	of     subject
+	key    tenants.APIKey
+	unkept string  // why nothing new is kept of the session; "" if it is
+	target float64 // as settings returns it
+	newest session.Moment
+}
+
+// whyNot says why a compaction would do nothing; "" if it would do something, as far as can be known before the next
+// request.
+func (g grounds) whyNot() string {
+	turns := g.newest.Levels[0] + g.newest.Levels[1] + g.newest.Levels[2] + g.newest.Levels[3]
+	switch {
+	case g.of.lane.Order != nil:
+		return "It is planned for the next request already."
+	case g.unkept != "":
+		return g.unkept
+	case g.key.ID != g.of.detail.APIKey || g.key.RevokedAt != nil:
+		return "The API key of this session is revoked, so no further request can belong to it."
+	case g.target == 0:
+		return "Compression is off in the pipeline of this session’s API key."
+	case g.of.lane.Kind == session.Side:
+		return "A call beside the conversation is never compressed."
+	case g.of.detail.Single:
+		return "Its requests carry no history, so there is nothing to shorten."
+	case g.newest.At.IsZero():
+		return "No request of it went through the pipeline yet."
+	case g.newest.Window == 0:
+		return "The context window of its model is not known, so nothing is compressed."
+	case turns <= 1:
+		return "It has one turn, and the newest turn always stays as it is."
+	}
+	return ""
+}
+
+// grounds reads them for a form that has been sent.
+func (h *Handler) grounds(ctx context.Context, who tenants.Principal, of subject) (grounds, error) {
+	g := grounds{of: of}
+	var err error
+	if g.key, err = h.key(ctx, who.Workspace.ID, of.detail.APIKey); err != nil {
+		return g, err
+	}
+	data, err := h.deps.Readers.DataSettings(ctx, who.Workspace.ID)
+	if err != nil {
+		return g, err
+	}
+	g.unkept = components.Unkept(data, []tenants.APIKey{g.key})
+	if g.target, _, err = h.settings(ctx, who.Workspace.ID, g.key); err != nil {
+		return g, err
+	}
+	g.newest, err = h.deps.Sessions.Newest(ctx, who.Workspace.ID, of.detail.ID, of.lane.ID, of.lane.Position)
+	if errors.Is(err, session.ErrNotFound) {
+		err = nil
+	}
+	return g, err
+}
+
+// newest returns the newest request of the lane; the zero Moment if there is none.
+func (m *model) newest() session.Moment {
+	if len(m.Course.Points) == 0 {
+		return session.Moment{}
+	}
+	return m.Course.Points[len(m.Course.Points)-1]
+}

@@ -1,0 +1,55 @@
+package walks_test
+
+import (
+	"testing"
+
+	"palimpsest/web/browsertest"
+	"palimpsest/web/webtest"
+)
+
+// The page of a session begins with what was said: the text of a message stands in the first screen, and chart and
+// compactions are a strip above it that opens.
+func TestSessionShowsItsMessagesFirst(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	person := product.SignUp(t, "northbeam")
+	person.Talk(person.Connect(webtest.Provider(t, window), "laptop-mira"), window, webtest.LongTalk(), claudeCode)
+	address := "/sessions/" + person.Newest().ID.String()
+	browser := browsertest.Start(t)
+	for _, width := range []int64{browsertest.Desktop, browsertest.Phone} {
+		tab := browser.Open(t, browsertest.View{URL: product.URL, Theme: "light", Width: width, Cookies: person.Cookies()})
+		tab.Go(address)
+		seen := browsertest.Evaluate[int](tab, `(() => {
+			const nav = [...document.querySelectorAll('nav')].map(nav => nav.getBoundingClientRect()).filter(box => box.top > innerHeight / 2 && box.width > innerWidth / 2);
+			const bottom = Math.min(innerHeight, ...nav.map(box => box.top));
+			return Math.round(bottom - document.querySelector('#original-text').getBoundingClientRect().top);
+		})()`)
+		if seen < 40 {
+			t.Errorf("%d px wide: %d px of the text are in the first screen", width, seen)
+		}
+		if browsertest.Evaluate[bool](tab, `document.querySelector('#course').open || document.querySelector('[data-chart] canvas') !== null`) {
+			t.Errorf("%d px wide: the chart is not folded away", width)
+		}
+		tab.Click(`#course > summary`)
+		tab.Until(`document.querySelector('#course [data-chart] canvas')?.clientWidth > 200`)
+		tab.CheckLooks("session with its chart")
+	}
+}
+
+// A compaction that was planned cannot be planned again: the button says why.
+func TestCompactNowSaysWhyItIsNotOffered(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	person := product.SignUp(t, "northbeam")
+	person.Talk(person.Connect(webtest.Provider(t, window), "laptop-mira"), window, webtest.LongTalk(), claudeCode)
+	tab := browsertest.Start(t).Open(t, browsertest.View{URL: product.URL, Theme: "dark", Cookies: person.Cookies()})
+	tab.Go("/sessions/" + person.Newest().ID.String())
+	tab.Click(`a[data-testid="compact"]`)
+	tab.Until(opened)
+	tab.Press("Compact now")
+	tab.Until(`document.querySelector('button[data-testid="compact"][aria-disabled="true"]') !== null`)
+	if why := tab.Text(`[data-testid="no-compact"]`); why != "It is planned for the next request already." {
+		t.Errorf("it says %q", why)
+	}
+	tab.CheckLooks("session with a compaction planned")
+}

@@ -1,0 +1,57 @@
+package webtest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"palimpsest/api/alerts"
+	"palimpsest/pipeline/jobs"
+	"palimpsest/pipeline/jobs/jobsdb"
+	"palimpsest/tenants"
+	"palimpsest/tenants/tenantsdb"
+)
+
+// useAlerts makes what sends alerts. Its jobs are kept, and done by calling Deliver.
+func (p *Product) useAlerts(t testing.TB) {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	queue := jobsdb.New(jobsdb.Config{Pool: p.DB.WorkPool(), Door: p.DB, Metrics: jobsdb.NewMetrics(prometheus.NewRegistry()), Log: log, Now: time.Now, Idle: true})
+	p.Alerting = alerts.New(alerts.Config{
+		Store: p.DB, Sealer: p.vault, Queue: queue, Mailer: keptMails{p.DB}, AllowPrivate: true, PublicURL: PublicURL, Log: log, Now: time.Now,
+	})
+	queue.Handle(alerts.JobDeliver, jobs.Limits{Timeout: alerts.DeliverTimeout, Attempts: alerts.DeliverAttempts}, p.Alerting.Deliver)
+	if err := queue.Open(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// keptMails keeps mails with the others.
+type keptMails struct{ db *tenantsdb.DB }
+
+// Send implements alerts.Mailer.
+func (k keptMails) Send(ctx context.Context, _ uuid.UUID, mail tenants.Mail) error {
+	return k.db.QueueMail(ctx, mail)
+}
+
+// KeepAlerts gives a person's workspace an alert channel with a delivery that has failed, and
+// returns the ids of both.
+func KeepAlerts(t testing.TB, of *Person) (channel, delivery string) {
+	t.Helper()
+	kept := tenants.AlertChannel{
+		ID: uuid.Must(uuid.NewV7()), Kind: tenants.AlertEmail, Name: "mails", User: of.User.ID, Rules: []tenants.AlertRule{tenants.AlertBudget}, CreatedAt: time.Now(),
+	}
+	failed := tenants.AlertDelivery{
+		Alert: tenants.Alert{Rule: tenants.AlertBudget, Title: "API key laptop has used 80 % of its daily budget", Path: "/keys"},
+		ID:    uuid.Must(uuid.NewV7()), Channel: kept.ID, CreatedAt: time.Now(), State: tenants.DeliveryFailed, Attempts: 17, Status: 503, Answer: "later",
+	}
+	if err := errors.Join(of.DB.AddAlertChannel(t.Context(), of.Workspace.ID, kept), of.DB.AddAlertDelivery(t.Context(), of.Workspace.ID, failed)); err != nil {
+		t.Fatal(err)
+	}
+	return kept.ID.String(), failed.ID.String()
+}
