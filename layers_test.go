@@ -42,7 +42,7 @@ func layers() []layer {
 		// One transaction keeps a lane's projection and the originals it stands for.
 		{"pipeline/session/sessiondb", []string{"pipeline/session", "pipeline/jobs", "pipeline/conversation", "pipeline/cost", "pipeline/archive", "pipeline/archive/archivedb"}},
 		{"pipeline/session/journal", []string{"pipeline/session", "pipeline/archive"}},
-		{"pipeline/session", []string{"pipeline/conversation", "pipeline/cores", "pipeline/archive", "pipeline/tokens", "pipeline/wire"}},
+		{"pipeline/session", []string{"pipeline/conversation", "pipeline/cores", "pipeline/spans", "pipeline/archive", "pipeline/tokens", "pipeline/wire"}},
 		{"pipeline/client", []string{"pipeline/conversation", "pipeline/session", "pipeline/wire"}},
 		{"pipeline/summary", []string{
 			"pipeline/conversation", "pipeline/tokens", "pipeline/ledger", "pipeline/session", "pipeline/archive", "pipeline/spans", "pipeline/wire",

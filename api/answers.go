@@ -93,6 +93,7 @@ type keptAnswer struct {
 	workspace uuid.UUID
 	entry     semanticcache.Entry
 	expires   time.Time
+	span      spans.Span // from the queue on
 }
 
 // NewAnswers returns Answers that are not started yet.
@@ -141,7 +142,9 @@ func (a *Answers) Stop() {
 func (a *Answers) put(kept keptAnswer) {
 	ctx, cancel := context.WithTimeout(context.Background(), keepTimeout)
 	defer cancel()
-	if err := a.Store.Put(ctx, kept.workspace, kept.entry, kept.expires); err != nil {
+	err := a.Store.Put(ctx, kept.workspace, kept.entry, kept.expires)
+	kept.span.EndWith(&err)
+	if err != nil {
 		a.Log.Warn("keep an answer", "workspace", kept.workspace, "error", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"palimpsest/pipeline/modules/semanticcache"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/spans"
 	"palimpsest/pipeline/wire"
 )
 
@@ -128,8 +129,9 @@ func (a *Answers) keep(event *Event, codec wire.Codec, asked *inquiry, response 
 		entry.Alike, entry.Text = asked.question.Alike, asked.question.Text
 	}
 	expires := entry.At.Add(time.Duration(asked.config.TTLSeconds) * time.Second)
+	_, span := spans.Start(event.traced.request.In(context.Background()), "keep answer")
 	select {
-	case a.queue <- keptAnswer{asked.workspace, entry, expires}:
+	case a.queue <- keptAnswer{asked.workspace, entry, expires, span}:
 		a.known.Set(knownKey{asked.workspace, entry.Key}, entry)
 	default:
 		a.Log.Warn("an answer is not kept: the queue is full", "workspace", asked.workspace)

@@ -74,11 +74,11 @@ func (e *Embeddings) Embed(ctx context.Context, workspace, apiKey uuid.UUID, mod
 	if err != nil {
 		return nil, err
 	}
-	ctx, span := spans.StartCall(ctx, "embeddings", model)
+	ctx, span := spans.StartCall(ctx, "embeddings", spans.Name(model))
 	defer span.EndWith(&err)
 	span.String(spans.Operation, "embeddings")
 	span.String(spans.Provider, string(tenants.ProviderOpenAI))
-	span.String(spans.RequestModel, model)
+	span.String(spans.RequestModel, spans.Name(model))
 	at := e.now()
 	embedded, err := upstream.Embed(ctx, e.upstream, target, model, texts)
 	span.Int(spans.InputTokens, embedded.Tokens)

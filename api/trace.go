@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
-	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/google/uuid"
@@ -29,7 +29,7 @@ type traced struct {
 func (s *Server) receive(c echo.Context, endpoint string) (*http.Request, *Event) {
 	request := c.Request()
 	event := s.begin(request, endpoint)
-	ctx, span := s.Tracer.Begin(request.Context(), request.Header, request.Method, endpoint)
+	ctx, span := s.Tracer.Begin(request.Context(), request.Header, knownMethod(request.Method), endpoint)
 	if ctx != request.Context() {
 		request = request.WithContext(ctx)
 		c.SetRequest(request)
@@ -48,10 +48,11 @@ func (s *Server) infer(ctx context.Context, event *Event, post post, written *pr
 	if post.purpose == summarize {
 		operation = "compact"
 	}
-	ctx, span := spans.StartCall(ctx, operation, event.Model)
+	model := spans.Name(event.Model)
+	ctx, span := spans.StartCall(ctx, operation, model)
 	span.String(spans.Operation, operation)
 	span.String(spans.Provider, event.Provider)
-	span.String(spans.RequestModel, event.Model)
+	span.String(spans.RequestModel, model)
 	span.Bool(spans.RequestStream, event.Stream)
 	span.String(spans.Conversation, idOf(event.Session))
 	span.String(spans.ProviderKey, idOf(event.ProviderKey))
@@ -101,8 +102,8 @@ func (h hearingTap) Write(p []byte) (int, error) {
 
 // answered notes what an answer says of the model.
 func (t *traced) answered(answer wire.Answer) {
-	t.inference.String(spans.ResponseModel, answer.Model)
-	t.inference.Strings(spans.FinishReasons, plainName(answer.StopReason))
+	t.inference.String(spans.ResponseModel, spans.Name(answer.Model))
+	t.inference.Strings(spans.FinishReasons, spans.Name(answer.StopReason))
 	if answer.Usage.Reported {
 		t.inference.Int(spans.InputTokens, answer.Usage.Prompt())
 		t.inference.Int(spans.CacheRead, answer.Usage.CacheRead)
@@ -123,7 +124,7 @@ func (t *traced) end(event *Event) {
 	}
 	t.inference.End()
 
-	t.request.String(spans.Method, event.Method)
+	t.request.String(spans.Method, knownMethod(event.Method))
 	t.request.String(spans.Route, event.Endpoint)
 	t.request.Int(spans.Status, event.Status)
 	t.request.String(spans.Request, event.ID.String())
@@ -131,7 +132,7 @@ func (t *traced) end(event *Event) {
 	t.request.String(spans.APIKey, idOf(event.APIKey))
 	t.request.String(spans.Session, idOf(event.Session))
 	t.request.String(spans.Lane, idOf(event.Lane))
-	t.request.String(spans.Client, plainName(event.Client))
+	t.request.String(spans.Client, spans.Name(event.Client))
 	t.request.String(spans.Compression, string(event.Report.Compression))
 	t.request.String(spans.Cache, string(event.Report.Cache))
 	t.request.String(spans.Aborted, event.Aborted)
@@ -162,21 +163,18 @@ func (e *Event) failureKind() string {
 	case e.Status >= http.StatusBadRequest:
 		return strconv.Itoa(e.Status)
 	case e.ErrorFrom != "":
-		return cmp.Or(plainName(e.ErrorType), spans.Other)
+		return cmp.Or(spans.Name(e.ErrorType), spans.Other)
 	default:
 		return ""
 	}
 }
 
-// plain matches names that programs give: they hold nothing that a person has written.
-var plain = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,48}$`)
-
-// plainName returns a name that somebody else has given; empty if it may be more than that.
-func plainName(name string) string {
-	if !plain.MatchString(name) {
-		return ""
+// knownMethod returns the method of a request, which a client may have made up.
+func knownMethod(method string) string {
+	if !slices.Contains(upstream.Methods(), method) {
+		return spans.Other
 	}
-	return name
+	return method
 }
 
 // idOf returns an id as text; empty for none.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -98,7 +99,7 @@ func TestEveryFormatIsTracedAlike(t *testing.T) {
 	}
 }
 
-// A client that leaves is no failure of ours, and what the model did is cut off.
+// A client that leaves is not a failure of the proxy, and what the model did is cut off.
 func TestAClientThatLeavesIsTraced(t *testing.T) {
 	t.Parallel()
 	left := make(chan struct{}, 1)
@@ -123,8 +124,8 @@ func TestAClientThatLeavesIsTraced(t *testing.T) {
 	}
 }
 
-// What has no model do anything is a request, and no more.
-func TestWhatIsRelayedIsTraced(t *testing.T) {
+// A request that has no model do anything has no span of a model.
+func TestRelayedRequestsAreTraced(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"input_tokens":7}`) })
 	to := p.trace()
@@ -142,14 +143,19 @@ func TestWhatIsRelayedIsTraced(t *testing.T) {
 	}
 }
 
-// Of what others write as names only names are noted.
-func TestNamesOfOthersAreNotedOnlyIfTheyAreNames(t *testing.T) {
+// Of a model and a method that a client has made up nothing is noted.
+func TestWhatAClientMakesUpIsNotTraced(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]string{
-		"end_turn": "end_turn", "claude-code": "claude-code", "": "", "the prompt said so": "", "a\nb": "", string(make([]byte, 49)): "",
-	} {
-		if got := plainName(name); got != want {
-			t.Errorf("%q: %q, want %q", name, got, want)
+	const secret = "what was said"
+	p := setup(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, quickAnswer) })
+	to := p.trace()
+	p.send(http.MethodPost, messagesPath, `{"model":"`+secret+`","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`)
+	to.until(t, "POST "+messagesPath)
+	p.send("MADEUP", messagesPath, "")
+	to.until(t, "_OTHER /v1/*")
+	for _, span := range to.Ended() {
+		if text := fmt.Sprint(span.Name(), span.Attributes()); strings.Contains(text, secret) || strings.Contains(text, "MADEUP") {
+			t.Errorf("%s", text)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 // variables (https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/).
 type Traces struct {
 	Endpoint       string // OTEL_EXPORTER_OTLP_ENDPOINT: of all that OpenTelemetry exports; empty: TracesEndpoint
-	TracesEndpoint string // OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: of spans alone, with its path; both empty: nothing is traced
+	TracesEndpoint string // OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: of spans alone, with its path; both empty: traces are off
 	Protocol       string // OTEL_EXPORTER_OTLP_PROTOCOL, OTEL_EXPORTER_OTLP_TRACES_PROTOCOL
 	Headers        string // OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_TRACES_HEADERS; often holds a secret
 	Service        string // OTEL_SERVICE_NAME; empty: as Resource says
@@ -111,7 +111,7 @@ func (t Traces) validate() error {
 	}
 	samplers := []string{alwaysOn, alwaysOff, byRatio}
 	if !slices.Contains(samplers, strings.TrimPrefix(t.Sampler, byParent)) {
-		return fmt.Errorf("OTEL_TRACES_SAMPLER: %q is none of %s, each also with %s in front", t.Sampler, strings.Join(samplers, ", "), byParent)
+		return fmt.Errorf("OTEL_TRACES_SAMPLER: %q is unknown; it must be one of %s, each also with %s in front", t.Sampler, strings.Join(samplers, ", "), byParent)
 	}
 	if _, err := t.Ratio(); err != nil {
 		return fmt.Errorf("OTEL_TRACES_SAMPLER_ARG: %w", err)

@@ -124,7 +124,7 @@ func (b byChance) ShouldSample(parameters sdktrace.SamplingParameters) sdktrace.
 func (b byChance) Description() string { return fmt.Sprintf("byChance{%g}", float64(b)) }
 
 // telling sends spans, and tells the metrics and the log what came of it. It never fails:
-// nobody else has to know.
+// a failure concerns the operator alone.
 type telling struct {
 	sdktrace.SpanExporter
 

@@ -118,7 +118,7 @@ func TestFailuresAndRetriesAreTraced(t *testing.T) {
 	says(t, sent[0], "http.response.status_code", "400", "http.request.resend_count", "-")
 	says(t, sent[1], "http.response.status_code", "200", "http.request.resend_count", "1")
 	if admit := found[5].at(t, request+" > admit > authenticate"); admit.GetStatus().GetCode() != failed || len(found[5]) != 3 {
-		t.Errorf("the key that is none is let in:\n%s", strings.Join(found[5].paths(), "\n"))
+		t.Errorf("an unknown key is let in:\n%s", strings.Join(found[5].paths(), "\n"))
 	}
 	holdsNothing(t, to, w, nil)
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"palimpsest/pipeline/spans"
 )
 
 const (
@@ -67,6 +69,8 @@ func (a Announced) Wait(ctx context.Context) {
 		return
 	default:
 	}
+	ctx, span := spans.Start(ctx, "announce lane")
+	defer span.End()
 	patience := time.NewTimer(announcePatience)
 	defer patience.Stop()
 	select {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"regexp"
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -38,9 +39,13 @@ func start(ctx context.Context, kind trace.SpanKind, names []string) (context.Co
 	if !within.SpanContext().IsSampled() {
 		return ctx, Span{}
 	}
-	ctx, span := within.TracerProvider().Tracer(Scope).Start(ctx, strings.Join(names, " "), trace.WithSpanKind(kind)) //nolint:spancheck // the caller ends it
-	return ctx, Span{span}                                                                                            //nolint:spancheck // as above
+	tracer := within.TracerProvider().Tracer(Scope)
+	ctx, span := tracer.Start(ctx, join(names), trace.WithSpanKind(kind)) //nolint:spancheck // the caller ends it
+	return ctx, Span{span}                                                //nolint:spancheck // as above
 }
+
+// join returns the name of a step; an empty part is left out at its end.
+func join(names []string) string { return strings.TrimRight(strings.Join(names, " "), " ") }
 
 // Of returns the step that ctx belongs to.
 func Of(ctx context.Context) Span {
@@ -122,6 +127,19 @@ func (s Span) Bool(key Key, value bool) {
 	if s.span != nil {
 		s.span.SetAttributes(attribute.Bool(string(key), value))
 	}
+}
+
+// name matches names that programs give, those of models among them: they hold nothing that
+// a person has written.
+var name = regexp.MustCompile(`^[A-Za-z0-9_.:/@+-]{1,128}$`)
+
+// Name returns a name that a client or a provider has given; empty if it may be more than
+// that, for such a thing must be in no span.
+func Name(given string) string {
+	if !name.MatchString(given) {
+		return ""
+	}
+	return given
 }
 
 // KindOf returns the kind of an error: Canceled, Timeout or Other.

@@ -216,6 +216,18 @@ func TestErrorsHaveAKindAndNoText(t *testing.T) {
 	}
 }
 
+func TestWhatOthersGiveIsNotedOnlyIfItIsAName(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{
+		"end_turn": "end_turn", "claude-code": "claude-code", "ft:gpt-4o:us/eu@1+x": "ft:gpt-4o:us/eu@1+x", strings.Repeat("x", 128): strings.Repeat("x", 128),
+		"": "", "the prompt said so": "", "a\nb": "", "a\n": "", strings.Repeat("x", 129): "",
+	} {
+		if got := spans.Name(given); got != want {
+			t.Errorf("%q: %q, want %q", given, got, want)
+		}
+	}
+}
+
 // The names that are OpenTelemetry's are those of its conventions.
 func TestNamesAreThoseOfTheConventions(t *testing.T) {
 	t.Parallel()

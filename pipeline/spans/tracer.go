@@ -3,7 +3,6 @@ package spans
 import (
 	"context"
 	"net/http"
-	"strings"
 
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
@@ -44,7 +43,7 @@ func (t *Tracer) Begin(ctx context.Context, header http.Header, names ...string)
 	if parent := parentIn(header); parent.IsValid() {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, parent)
 	}
-	ctx, span := t.tracer.Start(ctx, strings.Join(names, " "), trace.WithSpanKind(trace.SpanKindServer))
+	ctx, span := t.tracer.Start(ctx, join(names), trace.WithSpanKind(trace.SpanKindServer))
 	if !span.SpanContext().IsSampled() {
 		return ctx, Span{}
 	}
@@ -60,7 +59,7 @@ func Carry(ctx context.Context, header http.Header) {
 }
 
 // Clean takes out of a client's header what it says of a trace and must not be passed on: a
-// traceparent that is none, and a tracestate without one or beyond its bounds.
+// malformed traceparent, and a tracestate without one or beyond its bounds.
 func Clean(header http.Header) {
 	if _, has := header[traceparent]; has && !parentIn(header).IsValid() {
 		delete(header, traceparent)

@@ -265,10 +265,10 @@ var errTooLong = errors.New("the request is too long")
 
 // askOnce sends one request and notes what it cost.
 func (m *maker) askOnce(ctx context.Context, form, model string, call Call) (text string, err error) {
-	ctx, span := spans.StartCall(ctx, "chat", model)
+	ctx, span := spans.StartCall(ctx, "chat", spans.Name(model))
 	defer span.EndWith(&err)
 	span.String(spans.Operation, "chat")
-	span.String(spans.RequestModel, model)
+	span.String(spans.RequestModel, spans.Name(model))
 	m.form, m.model = form, model
 	call.Workspace, call.Format, call.Provider = m.job.Scope.Workspace, m.job.Codec.Format(), m.job.Provider
 	reply, err := m.provider.Ask(ctx, call)
