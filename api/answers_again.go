@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"time"
@@ -53,9 +54,9 @@ func replyOf(codec wire.Codec, exchange *pipeline.Exchange) *ready {
 // nothing of the exchange: nothing is learnt from it, and it costs nothing.
 func (s *Server) answerReady(c echo.Context, event *Event, post post, written *prompt.Prompt, found *ready) error {
 	announced := s.Prompts.Announce(written, event.Client, event.At)
-	s.recordRequest(c.Request().Context(), event, written, post.body)
+	stored := s.recordRequest(c.Request().Context(), event, written, post.body)
 	s.aside(c.Request().Context(), event, func() { s.recordReady(event, post.codec, written, found) })
-	asksUsage := written.AsksUsage
+	asksUsage, replied := written.AsksUsage, written.Exchange.Reply != nil
 	post.body.done()
 	response := &http.Response{
 		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {found.contentType}},
@@ -63,7 +64,24 @@ func (s *Server) answerReady(c echo.Context, event *Event, post post, written *p
 	}
 	filter := withoutUsage(post.codec, prompt.Sent{AsksUsage: asksUsage}, response)
 	announced.Wait(c.Request().Context())
+	if replied {
+		waitFor(c.Request().Context(), stored)
+	}
 	return finish(s.relay(c, event, response, ignore{}, filter, func() {}))
+}
+
+// storedWithin bounds how long an answer waits until what was asked is stored.
+const storedWithin = time.Second
+
+// waitFor waits until a client that goes on at once from its summary finds the history that it
+// has left in the archive: no provider gives the recorder the time.
+func waitFor(ctx context.Context, stored <-chan struct{}) {
+	ctx, cancel := context.WithTimeout(ctx, storedWithin)
+	defer cancel()
+	select {
+	case <-stored:
+	case <-ctx.Done():
+	}
 }
 
 // recordReady notes what is to be recorded of an answer that needed no provider.

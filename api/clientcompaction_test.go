@@ -1,6 +1,8 @@
 package api
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -10,6 +12,9 @@ import (
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules/compactionbridge"
+	"palimpsest/pipeline/wire"
+	"palimpsest/pipeline/wire/anthropic"
+	"palimpsest/pipeline/wire/openairesponses"
 	"palimpsest/tenants"
 )
 
@@ -66,7 +71,7 @@ func setupCompacting(t *testing.T, path string, streams bool) *compacting {
 	t.Helper()
 	c := &compacting{path: path, streams: streams, double: providertest.NewServer(t, providertest.Config{})}
 	c.proxy = setupAt(t, c.double.URL)
-	c.store.pipeline = tenants.PipelineConfig{Modules: "ipc,compaction-bridge", YAML: "compaction-bridge: {clientCompaction: answer}\nipc: {contextWindow: 30000, preserveTokens: 2000}"}
+	c.configure("compaction-bridge: {clientCompaction: answer}")
 	switch path {
 	case messagesPath:
 		c.asks = claudeAsks
@@ -84,13 +89,20 @@ func setupCompacting(t *testing.T, path string, streams bool) *compacting {
 	}
 	c.answers("I decided to keep deleted orders in a tombstone table instead of a flag.")
 	c.says("Fine. Look at the failing test next.")
-	c.asked(1)
+	c.asked()
 	return c
 }
 
-// asked sends what the client has, an ordinary request, which the provider gets as the n-th after
-// the first.
-func (c *compacting) asked(int) {
+// configure sets the pipeline of the workspace.
+func (c *compacting) configure(yaml string) {
+	c.store.mu.Lock()
+	c.store.pipeline = tenants.PipelineConfig{Modules: "ipc,compaction-bridge", YAML: yaml + "\nipc: {contextWindow: 30000, preserveTokens: 2000}"}
+	c.store.mu.Unlock()
+	c.Settings.ForgetAll()
+}
+
+// asked sends what the client has, an ordinary request, and keeps an answer.
+func (c *compacting) asked() {
 	c.t.Helper()
 	if got := c.ask(); got.status != http.StatusOK || got.header.Get("X-Palimpsest-Answered-From") != "" {
 		c.t.Fatalf("status %d: %.300s", got.status, got.body)
@@ -146,14 +158,24 @@ func (c *compacting) compact(members string, header ...string) answer {
 	return c.send(http.MethodPost, c.path, c.body(append(c.history[:len(c.history):len(c.history)], asks), members), append(header, c.header...)...)
 }
 
-// report returns the report of the n-th recorded exchange.
-func (c *compacting) report(n int) pipeline.Report {
+// recorded waits for what is recorded of an answer, one of n exchanges, and its report.
+func (c *compacting) recorded(got answer, n int) (tenants.Exchange, pipeline.Report) {
 	c.t.Helper()
-	var report pipeline.Report
-	if err := json.Unmarshal(c.last(n).Report, &report); err != nil {
-		c.t.Fatal(err)
+	c.last(n) // in whatever order they are recorded
+	c.store.mu.Lock()
+	defer c.store.mu.Unlock()
+	for _, exchange := range c.store.exchanges {
+		if exchange.ID.String() != got.header.Get("X-Palimpsest-Request-Id") {
+			continue
+		}
+		var report pipeline.Report
+		if err := json.Unmarshal(exchange.Report, &report); err != nil {
+			c.t.Fatal(err)
+		}
+		return exchange, report
 	}
-	return report
+	c.t.Fatalf("%v is not recorded", got.header)
+	return tenants.Exchange{}, pipeline.Report{}
 }
 
 // happened returns the bridge's event of a type; nil if there is none.
@@ -166,20 +188,222 @@ func happened(report pipeline.Report, kind string) *pipeline.Event {
 	return nil
 }
 
-func TestAClientsCompactionIsAnsweredWithoutTheProvider(t *testing.T) {
+// said returns what an answer says, read as the client's format has it.
+func (c *compacting) said(got answer) wire.Answer {
+	c.t.Helper()
+	codec := map[string]wire.Codec{messagesPath: anthropic.Codec{}, responsesPath: openairesponses.Codec{}}[c.path]
+	tap := codec.Tap(isStream(got.header.Get("Content-Type")))
+	_, _ = tap.Write(got.body)
+	return tap.Answer()
+}
+
+// textIn returns the text of an answer's one message.
+func textIn(t *testing.T, said wire.Answer) string {
+	t.Helper()
+	if len(said.Messages) != 1 {
+		t.Fatalf("%d messages: %+v", len(said.Messages), said)
+	}
+	var message struct {
+		Content []struct{ Text string }
+	}
+	if err := json.Unmarshal(said.Messages[0], &message); err != nil || len(message.Content) != 1 {
+		t.Fatalf("%v: %s", err, said.Messages[0])
+	}
+	return message.Content[0].Text
+}
+
+func TestClientCompactionIsAnsweredWithoutTheProvider(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{messagesPath, responsesPath} {
 		for _, streams := range []bool{false, true} {
-			t.Run(fmt.Sprint(path, streams), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s stream %t", path, streams), func(t *testing.T) {
 				t.Parallel()
 				c := setupCompacting(t, path, streams)
 				before := len(c.double.Requests())
 				got := c.compact("")
-				t.Log(string(got.body), got.header, fmt.Sprintf("%+v", c.report(3)))
 				if got.status != http.StatusOK || got.header.Get("X-Palimpsest-Answered-From") != "compaction" || len(c.double.Requests()) != before {
-					t.Fatalf("status %d, %d requests: %.300s", got.status, len(c.double.Requests()), got.body)
+					t.Fatalf("status %d, %d requests, %v: %.300s", got.status, len(c.double.Requests()), got.header, got.body)
+				}
+				said := c.said(got)
+				text := textIn(t, said)
+				for _, want := range []string{
+					"Always run gofmt before you commit, and never touch the folder vendor/legacy.", "tombstone table instead of a flag",
+					"Fine. Look at the failing test next.", "shop/part23.go", "recall_get with ", "(#50)",
+				} {
+					if !strings.Contains(text, want) {
+						t.Errorf("the answer does not hold %q:\n%s", want, text)
+					}
+				}
+				tagged := strings.HasPrefix(text, "<analysis>\n") && strings.Contains(text, "</analysis>\n\n<summary>\n") && strings.HasSuffix(text, "\n</summary>")
+				if !said.Complete || tagged != (path == messagesPath) || streams != isStream(got.header.Get("Content-Type")) {
+					t.Errorf("complete %t, tagged %t, %s", said.Complete, tagged, got.header.Get("Content-Type"))
+				}
+				if said.Usage.Prompt()+said.Usage.Output != 0 || got.header.Get("X-Palimpsest-Tokens-Saved") != "0" || got.header.Get("X-Palimpsest-Attempts") != "0" {
+					t.Errorf("usage %+v, headers %v", said.Usage, got.header)
+				}
+				recorded, report := c.recorded(got, 3)
+				hash := sha256.Sum256(said.Messages[0])
+				if recorded.CostMicroUSD != 0 || recorded.NetMicroUSD != 0 || recorded.Input+recorded.CacheRead+recorded.CacheWrite+recorded.Output != 0 ||
+					recorded.TokensBefore == 0 || recorded.TokensBefore != recorded.TokensAfter || recorded.Class != "compaction" || !bytes.Equal(recorded.Answer, hash[:]) {
+					t.Errorf("recorded as %+v", recorded)
+				}
+				event := happened(report, compactionbridge.Answered)
+				if event == nil || event.Counts[compactionbridge.SavedMicroUSD] <= 0 || event.Counts[compactionbridge.StandingOrders] == 0 ||
+					event.Counts[compactionbridge.AnswerTokens] >= event.Counts[compactionbridge.HistoryTokens] || 2*event.Counts[compactionbridge.CoveredTokens] < event.Counts[compactionbridge.HistoryTokens] {
+					t.Errorf("the event is %+v", event)
+				}
+				stored := c.memory.Originals(recorded.Lane)
+				if len(stored) != len(c.history)+1 || !strings.Contains(string(stored[len(stored)-1].Raw), strings.Trim(quoted(c.asks), `"`)) {
+					t.Errorf("%d of %d messages are archived", len(stored), len(c.history)+1)
+				}
+				if again := c.compact(""); !bytes.Equal(again.body, got.body) {
+					t.Errorf("the same request gets\n%s\nand before\n%s", again.body, got.body)
 				}
 			})
 		}
+	}
+}
+
+// What the client goes on with is known as its compaction, and bridged.
+func TestSessionGoesOnFromAnAnsweredCompaction(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{messagesPath, responsesPath} {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			c := setupCompacting(t, path, true)
+			text := textIn(t, c.said(c.compact("")))
+			c.history = nil
+			if path == messagesPath {
+				_, summary, _ := strings.Cut(strings.TrimSuffix(text, "</summary>"), "<summary>\n")
+				c.says("This session is being continued from a previous conversation that ran out of context. The summary below covers the earlier portion of the conversation.\n\nSummary:\n" + summary)
+			} else {
+				c.says("Another language model started to solve this problem and produced a summary of its thinking process. You also have access to the state of the tools that were used by that language model.\n" + text)
+			}
+			before := len(c.double.Requests())
+			got := c.ask()
+			if got.status != http.StatusOK || len(c.double.Requests()) != before+1 || got.header.Get("X-Palimpsest-Answered-From") != "" {
+				t.Fatalf("status %d, %v: %.300s", got.status, got.header, got.body)
+			}
+			recorded, report := c.recorded(got, 4)
+			event := happened(report, compactionbridge.Recovered)
+			if recorded.Class != "after-compaction" || event == nil {
+				t.Fatalf("class %s: %+v", recorded.Class, report)
+			}
+			if event.Counts[compactionbridge.OwnSummary] != 1 || event.Counts[compactionbridge.Directives] == 0 ||
+				event.Counts[compactionbridge.DirectivesLost]+event.Counts[compactionbridge.DecisionsLost] != 0 || event.Counts[compactionbridge.FilesRestored] == 0 {
+				t.Errorf("the bridge found %+v", event.Counts)
+			}
+		})
+	}
+}
+
+// What Palimpsest cannot answer as well as a model goes to the provider as it came.
+func TestOtherCompactionsArePassedOn(t *testing.T) {
+	t.Parallel()
+	instructed := strings.Replace(claudeAsks, "\n\n\nREMINDER", "\n\nAdditional Instructions:\nkeep file names\n\nREMINDER", 1)
+	unnamed := strings.Replace(claudeAsks, "\n\n\nREMINDER", "\n\nKeep the file names.\n\nREMINDER", 1)
+	for name, test := range map[string]struct {
+		path    string
+		change  func(c *compacting)
+		members string
+		header  []string
+		reason  string // of the event; empty if there is none
+	}{
+		"setting":               {messagesPath, func(c *compacting) { c.configure("") }, "", nil, ""},
+		"module is off":         {messagesPath, nil, "", []string{"X-Palimpsest-Pipe", "ipc"}, ""},
+		"custom instructions":   {messagesPath, func(c *compacting) { c.asks = instructed }, "", nil, "the summary is to follow instructions"},
+		"instructions of hooks": {messagesPath, func(c *compacting) { c.asks = unnamed }, "", nil, "the summary is to follow instructions"},
+		"codex prompt replaced": {responsesPath, func(c *compacting) { c.asks += "Answer in French." }, "", nil, "the summary is to follow instructions"},
+		"recent part only": {messagesPath, func(c *compacting) {
+			c.asks = strings.Replace(c.asks, "of the conversation so far, paying close attention", "of the RECENT portion of the conversation", 1)
+		}, "", nil, "the client's request for a summary is not one that is known"},
+		"forced tool":     {messagesPath, nil, `,"tools":[{"name":"Bash","input_schema":{"type":"object"}}],"tool_choice":{"type":"any"}`, nil, "the request asks for more than text"},
+		"stop sequences":  {messagesPath, nil, `,"stop_sequences":["x"]`, nil, "the request asks for more than text"},
+		"schema":          {responsesPath, nil, `,"text":{"format":{"type":"json_schema","name":"s","schema":{"type":"object","properties":{},"required":[],"additionalProperties":false}}}`, nil, "the request asks for more than text"},
+		"small answer":    {responsesPath, nil, `,"max_output_tokens":100`, nil, "the answer is longer than the request allows"},
+		"bypassed":        {messagesPath, nil, "", []string{"X-Palimpsest-Bypass", "true"}, "the history must not be edited"},
+		"nothing is kept": {messagesPath, nil, "", []string{"X-Palimpsest-No-Store", "true"}, ""},
+		"dry run":         {messagesPath, nil, "", []string{"X-Palimpsest-Dry-Run", "true"}, ""},
+		"other session":   {messagesPath, func(c *compacting) { c.header[3] = "22222222-2222-4333-8444-555555555555" }, "", nil, "no compaction of this history is ready"},
+		"edited in front": {messagesPath, func(c *compacting) { c.history[4] = strings.Replace(c.history[4], "part1", "part9", 1) }, "", nil, "no compaction of this history is ready"},
+		"edited behind": {messagesPath, func(c *compacting) {
+			c.history[len(c.history)-2] = strings.Replace(c.history[len(c.history)-2], "Fine.", "Well.", 1)
+		}, "", nil, "the history is not the one that was recorded"},
+		"instructions in CLAUDE.md": {messagesPath, nil, `,"system":"# Rules\n\n## Compact Instructions\nKeep the figures."`, nil, "the summary is to follow instructions"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := setupCompacting(t, test.path, false)
+			if test.change != nil {
+				test.change(c)
+			}
+			before := len(c.double.Requests())
+			got := c.compact(test.members, test.header...)
+			if got.header.Get("X-Palimpsest-Answered-From") != "" || len(c.double.Requests()) != before+1 {
+				t.Fatalf("status %d, %d requests: %.300s", got.status, len(c.double.Requests()), got.body)
+			}
+			if got.status != http.StatusOK {
+				t.Errorf("the provider refuses it: %s", got.body)
+			}
+			_, report := c.recorded(got, 3)
+			event := happened(report, compactionbridge.Passed)
+			if test.reason == "" && event != nil || test.reason != "" && (event == nil || event.Reason != test.reason) {
+				t.Errorf("the event is %+v, want %q: %+v", event, test.reason, report)
+			}
+		})
+	}
+}
+
+// A session that was never compacted has nothing to be answered from, and one of Chat
+// Completions no client whose request is known.
+func TestCompactionOfAShortSessionIsPassedOn(t *testing.T) {
+	t.Parallel()
+	double := providertest.NewServer(t, providertest.Config{})
+	p := setupAt(t, double.URL)
+	c := &compacting{proxy: p, path: messagesPath, double: double, asks: claudeAsks, header: []string{"User-Agent", "claude-cli/2.1.330 (external, cli)"}}
+	c.configure("compaction-bridge: {clientCompaction: answer}")
+	c.says("Read a part.")
+	c.calls(1, "cat a.go", "package a")
+	c.asked()
+	got := c.compact("")
+	if got.header.Get("X-Palimpsest-Answered-From") != "" || got.status != http.StatusOK {
+		t.Fatalf("status %d: %.300s", got.status, got.body)
+	}
+	_, report := c.recorded(got, 2)
+	if event := happened(report, compactionbridge.Passed); event == nil || event.Reason != "no compaction of this history is ready" {
+		t.Errorf("the event is %+v", event)
+	}
+	chat := fmt.Sprintf(`{"model":"gpt-5.5","messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"Hello"},{"role":"user","content":%s}]}`, quoted(codexAsks))
+	if got = p.send(http.MethodPost, chatPath, chat); got.header.Get("X-Palimpsest-Answered-From") != "" || got.status != http.StatusOK {
+		t.Fatalf("status %d: %.300s", got.status, got.body)
+	}
+	_, report = c.recorded(got, 3)
+	if event := happened(report, compactionbridge.Passed); event == nil || event.Reason != "the format has no client whose request is known" {
+		t.Errorf("the event is %+v", event)
+	}
+}
+
+// A key that has spent its budget, or asked too often, is refused as with every request.
+func TestLimitsHoldForAnsweredCompactions(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]tenants.Limits{
+		"budget": {Quota: tenants.Quota{DayMicroUSD: 1}},
+		"rate":   {Quota: tenants.Quota{RequestsPerMinute: 1}},
+		"models": {Models: []string{"gpt-5.5"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := setupCompacting(t, messagesPath, false)
+			c.last(2)
+			c.store.limit(limit)
+			if name == "rate" {
+				if got := c.compact(""); got.status != http.StatusOK || got.header.Get("X-Palimpsest-Answered-From") == "" {
+					t.Fatalf("the first is not answered: %d, %s", got.status, got.body)
+				}
+			}
+			if got := c.compact(""); got.status < http.StatusBadRequest || got.header.Get("X-Palimpsest-Answered-From") != "" {
+				t.Errorf("status %d: %s", got.status, got.body)
+			}
+		})
 	}
 }

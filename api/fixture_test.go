@@ -267,8 +267,11 @@ func newWriter(t testing.TB, store session.Store, more ...pipeline.Module) *prom
 		t.Fatal(err)
 	}
 	var past compactionbridge.Past
-	if memory, ok := store.(*session.Memory); ok {
-		past = compactionbridge.Past{Lanes: memory, Originals: session.MemoryArchive{Memory: memory}}
+	switch kept := store.(type) {
+	case *session.Memory:
+		past = compactionbridge.Past{Lanes: kept, Originals: session.MemoryArchive{Memory: kept}}
+	case *memory:
+		past = compactionbridge.Past{Lanes: kept.Memory, Originals: session.MemoryArchive{Memory: kept.Memory}}
 	}
 	writer, err := prompt.NewWriter(store, counter, pipeline.NewChain(append(more, modules.All(counter, modules.Memory{Past: past})...)...).WithDeadline(patience))
 	if err != nil {

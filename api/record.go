@@ -17,10 +17,13 @@ import (
 )
 
 // recordRequest hands the messages that are new to the archive to the recorder,
-// while the answer is still on its way.
-func (s *Server) recordRequest(ctx context.Context, event *Event, written *prompt.Prompt, body *content) {
+// while the answer is still on its way. What it returns is closed once they are stored, or
+// could not be.
+func (s *Server) recordRequest(ctx context.Context, event *Event, written *prompt.Prompt, body *content) <-chan struct{} {
+	over := make(chan struct{})
 	if written.Lane == nil {
-		return
+		close(over)
+		return over
 	}
 	seen := written.Seen(event.At)
 	release := keepEntries(&seen, body)
@@ -31,6 +34,7 @@ func (s *Server) recordRequest(ctx context.Context, event *Event, written *promp
 	ctx, workspace, request := context.WithoutCancel(ctx), event.Workspace, event.request
 	_, span := spans.Start(ctx, "record request")
 	s.Recorder.put(job{seen: &seen, span: span, spools: s.Recorder.spool != nil, ended: func(stored bool) {
+		defer close(over)
 		if !stored && s.Recorder.spool != nil { // for Replay
 			s.spooled(ctx, workspace, request, kept{}).Failed()
 		}
@@ -42,6 +46,7 @@ func (s *Server) recordRequest(ctx context.Context, event *Event, written *promp
 			lane.Lost()
 		}
 	}})
+	return over
 }
 
 // keepEntries has the messages of a request outlive it until release is called: where

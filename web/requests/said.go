@@ -8,6 +8,7 @@ import (
 	"github.com/a-h/templ"
 	"github.com/google/uuid"
 
+	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/wire"
@@ -115,6 +116,8 @@ func (o *opened) between() string {
 	switch {
 	case o.TokensBefore == 0:
 		return ""
+	case o.Report.Answered == pipeline.AnsweredCompaction:
+		return "The prompt of " + before + " tokens was not sent: the request was answered from Palimpsest’s compaction of the same history, at no cost."
 	case turns == 0 && o.TokensBefore == o.TokensAfter:
 		return "The prompt of " + before + " tokens was sent as it came."
 	case turns == 0:

@@ -153,11 +153,18 @@ func ready(exchange *pipeline.Exchange) (wanted client.Wanted, covered int, reas
 }
 
 // isProven reports whether the history before the request is one that an earlier request of
-// the session had, but for the answer to that and what the client added when it asked for the
-// summary: at most the newest turn is new.
+// the session had, but for the answer to that one and the results of its calls.
 func isProven(exchange *pipeline.Exchange, wanted client.Wanted) bool {
 	turns := conversation.Turns(exchange.Digests[:wanted.Message])
-	return len(turns) > 0 && exchange.Met > 0 && exchange.Met >= turns[len(turns)-1].From
+	if len(turns) == 0 || exchange.Met == 0 || exchange.Met < turns[len(turns)-1].From {
+		return false
+	}
+	for _, digest := range exchange.Digests[min(exchange.Met, wanted.Message):wanted.Message] {
+		if digest.Role == conversation.User && !digest.Flags.Has(conversation.HasResult) {
+			return false
+		}
+	}
+	return true
 }
 
 // wantsText reports whether a request wants one answer in words, which nobody keeps.

@@ -63,7 +63,9 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error
 	case exchange.Class.Kind == client.Compaction && fitsWhole(exchange):
 		// The client's own summary is to be made of what was said.
 		exchange.Projection = nil
-		exchange.Report = exchange.Standing()
+		standing := exchange.Standing()
+		standing.Events, standing.Modules = exchange.Report.Events, exchange.Report.Modules
+		exchange.Report = standing
 		skip(exchange, "client_compaction")
 		return nil
 	}
