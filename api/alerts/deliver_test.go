@@ -165,6 +165,7 @@ func TestDeliveryIsTriedForADayWithLongerAndLongerPauses(t *testing.T) {
 	}
 }
 
+// S16
 func TestReceiverThatIsGoneOrRedirectsGetsNothingMore(t *testing.T) {
 	t.Parallel()
 	b, receiver, other := setup(t), receive(t), receive(t)
@@ -186,6 +187,7 @@ func TestReceiverThatIsGoneOrRedirectsGetsNothingMore(t *testing.T) {
 	}
 }
 
+// S16
 func TestPrivateAddressesAreRefused(t *testing.T) {
 	t.Parallel()
 	receiver := receive(t)
