@@ -165,7 +165,7 @@ func TestDeliveryIsTriedForADayWithLongerAndLongerPauses(t *testing.T) {
 	}
 }
 
-// S16: a redirect of a receiver's is not followed.
+// S16
 func TestReceiverThatIsGoneOrRedirectsGetsNothingMore(t *testing.T) {
 	t.Parallel()
 	b, receiver, other := setup(t), receive(t), receive(t)
@@ -187,6 +187,7 @@ func TestReceiverThatIsGoneOrRedirectsGetsNothingMore(t *testing.T) {
 	}
 }
 
+// S16
 func TestPrivateAddressesAreRefused(t *testing.T) {
 	t.Parallel()
 	receiver := receive(t)
