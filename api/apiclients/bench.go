@@ -69,7 +69,7 @@ func (b *Bench) Try(ctx context.Context, client Client, wanted Case) (*Trial, er
 		return nil, fmt.Errorf("start the provider: %w", err)
 	}
 	defer stopProvider()
-	workspace := programtest.Workspace{Name: "trial" + strconv.Itoa(b.serial), Provider: provider, Window: cmp.Or(wanted.assumed, wanted.window)}
+	workspace := programtest.Workspace{Name: "trial" + strconv.Itoa(b.serial), Provider: provider, Window: cmp.Or(wanted.assumed, wanted.window), Answers: wanted.answered}
 	if wanted.unknown {
 		workspace.Window = 0
 	}

@@ -27,6 +27,9 @@ type Case struct {
 	// in a small window of its own.
 	compacts bool
 
+	// answered says that the workspace answers clients' own requests for a summary.
+	answered bool
+
 	// recalls says that the client is given the proxy's recall tools.
 	recalls bool
 
@@ -68,6 +71,9 @@ const manyParts = 300
 // windowCase is the case of a session that goes past its window.
 const windowCase = "past the window"
 
+// answeredCase is the case of a compaction that the proxy answers itself.
+const answeredCase = "compaction answered"
+
 // Cases returns all cases, in the order of the table's columns.
 func Cases() []Case {
 	return append([]Case{
@@ -79,6 +85,7 @@ func Cases() []Case {
 		{Name: "window set too large", window: windowSize, assumed: 100_000, refused: true, says: says("Read all parts, one after the other."), play: readParts(parts), judge: wentPastTheWindow},
 		{Name: "own compaction", compacts: true, says: saysUntilCompaction, play: readForCompaction(func(c Client) int { return c.fills }), judge: compactedItself},
 		{Name: "compaction asked for", says: saysCompact, play: readForCompaction(func(Client) int { return 3 }), judge: compactedItself},
+		{Name: answeredCase, window: windowSize, answered: true, only: claudeCodePackage, says: saysCompact, play: readForCompaction(func(Client) int { return parts }), judge: goesOnFromOurSummary},
 		{Name: "subagent", says: says("Have somebody find the word."), play: sendErrand, judge: keptTheErrandApart},
 		{Name: "429, then ok", refused: true, says: says("Read " + noteFile + " and tell me the word."), play: failOnce(providertest.MisbehaveRateLimit), judge: recovered(http.StatusTooManyRequests)},
 		{Name: "529, then ok", refused: true, says: says("Read " + noteFile + " and tell me the word."), play: failOnce(providertest.MisbehaveOverloaded), judge: recovered(529)},

@@ -49,6 +49,29 @@ func TestClaudeCodeWorksPastItsWindow(t *testing.T) {
 	}
 }
 
+// The pinned Claude Code compacts with /compact past its window, gets its summary from the
+// proxy, and goes on from it.
+func TestClaudeCodeGoesOnFromAnAnsweredCompaction(t *testing.T) {
+	t.Parallel()
+	bench := newBench(t, "testdata/claudecode")
+	for _, wanted := range Cases() {
+		if wanted.Name != answeredCase {
+			continue
+		}
+		trial, err := bench.Try(t.Context(), claudeCode(), wanted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Log(trial)
+		if trial.Err != nil {
+			for i, output := range trial.Outputs {
+				t.Logf("%d: %.2000s", i, output.Text)
+			}
+			t.Error(trial.Err)
+		}
+	}
+}
+
 func TestTestsRunThePinnedClaudeCode(t *testing.T) {
 	t.Parallel()
 	all, err := Pinned()

@@ -118,6 +118,31 @@ func compactedItself(t *Trial) (string, error) {
 	return fmt.Sprintf("%d compactions", asked), nil
 }
 
+// ourSummary opens a summary that the proxy gives.
+const ourSummary = "This summary was put together by Palimpsest"
+
+// goesOnFromOurSummary wants the client's own compaction to be answered by the proxy, without
+// the model, and the client to go on from that.
+func goesOnFromOurSummary(t *Trial) (string, error) {
+	if _, err := toldTheWord(t); err != nil {
+		return "", err
+	}
+	answered, after := 0, 0
+	for _, exchange := range t.Exchanges {
+		switch {
+		case exchange.Answered.Get("X-Palimpsest-Answered-From") == "compaction":
+			answered++
+		case strings.Contains(string(exchange.Body), ourSummary):
+			after++
+		}
+	}
+	if answered != 1 || after == 0 || t.model.summaries != 0 {
+		return "", fmt.Errorf("%d requests for a summary were answered, the model was asked for %d, and %d requests went on from an answer", answered, t.model.summaries, after)
+	}
+
+	return fmt.Sprintf("%d requests from it on", after), nil
+}
+
 // keptTheErrandApart wants the subagent in the main agent's session, in a lane of
 // its own.
 func keptTheErrandApart(t *Trial) (string, error) {

@@ -2,9 +2,11 @@ package manage
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
 
 	"palimpsest/tenants"
 )
@@ -13,6 +15,112 @@ import (
 type Alerts interface {
 	AlertChannels(ctx context.Context, workspace uuid.UUID) ([]tenants.AlertChannel, error)
 	AlertSettings(ctx context.Context, workspace uuid.UUID) (tenants.AlertSettings, error)
+
+	// SaveAlertSettings returns a tenants.Invalid for what cannot be set.
+	SaveAlertSettings(ctx context.Context, workspace uuid.UUID, settings tenants.AlertSettings) error
+
+	// AlertDeliveries returns the newest deliveries, the newest first.
+	AlertDeliveries(ctx context.Context, workspace uuid.UUID, limit int) ([]tenants.AlertDelivery, error)
+}
+
+// alertLog is how many deliveries are listed.
+const alertLog = 200
+
+// registerAlerts adds the routes about alerts. Channels are added on the dashboard.
+func (s *server) registerAlerts(group *echo.Group) {
+	group.GET("/alerts", s.as(tenants.ManageSettings, s.getAlerts))
+	group.PUT("/alerts", s.as(tenants.ManageSettings, s.putAlerts))
+	group.GET("/alerts/deliveries", s.as(tenants.ManageSettings, s.listDeliveries))
+}
+
+func (s *server) getAlerts(c echo.Context, who caller) error {
+	if err := allowQuery(c); err != nil {
+		return err
+	}
+	alerts, err := s.alertsOf(c.Request().Context(), who.workspace)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, alerts)
+}
+
+// newAlerts are the settings of alerts that a request changes.
+type newAlerts struct {
+	QuietFrom    *string `json:"quiet_from"`
+	QuietTo      *string `json:"quiet_to"`
+	TimeZone     *string `json:"time_zone"`
+	ErrorPercent *int    `json:"error_percent"`
+}
+
+// apply returns settings as they are after the change.
+func (n newAlerts) apply(settings tenants.AlertSettings) tenants.AlertSettings {
+	if n.QuietFrom != nil {
+		settings.QuietFrom = tenants.ParseClockTime(*n.QuietFrom)
+	}
+	if n.QuietTo != nil {
+		settings.QuietTo = tenants.ParseClockTime(*n.QuietTo)
+	}
+	given(&settings.TimeZone, n.TimeZone)
+	given(&settings.ErrorPercent, n.ErrorPercent)
+	return settings
+}
+
+func (s *server) putAlerts(c echo.Context, who caller) error {
+	asked, err := readJSON[newAlerts](c)
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	settings, err := s.Alerts.AlertSettings(ctx, who.workspace)
+	if err != nil {
+		return err
+	}
+	if err := s.Alerts.SaveAlertSettings(ctx, who.workspace, asked.apply(settings)); err != nil {
+		return err
+	}
+	return s.getAlerts(c, who)
+}
+
+// deliveryJSON is an alert on its way to one channel.
+type deliveryJSON struct {
+	ID        uuid.UUID             `json:"id"`
+	Channel   uuid.UUID             `json:"channel_id"`
+	Rule      tenants.AlertRule     `json:"rule"`
+	Title     string                `json:"title"`
+	CreatedAt time.Time             `json:"created_at"`
+	State     tenants.DeliveryState `json:"state"`
+	Attempts  int                   `json:"attempts"`
+	TriedAt   *time.Time            `json:"tried_at"` // null if it was not tried yet
+	NextAt    *time.Time            `json:"next_at"`  // null if it is not tried again
+	Status    int                   `json:"status"`   // of the newest answer; 0 if there was none
+	Answer    string                `json:"answer"`
+}
+
+func (s *server) listDeliveries(c echo.Context, who caller) error {
+	if err := allowQuery(c); err != nil {
+		return err
+	}
+	found, err := s.Alerts.AlertDeliveries(c.Request().Context(), who.workspace, alertLog)
+	if err != nil {
+		return err
+	}
+	answer := struct {
+		Data []deliveryJSON `json:"data"`
+	}{make([]deliveryJSON, len(found))}
+	for i := range found {
+		delivery := &found[i]
+		answer.Data[i] = deliveryJSON{
+			ID: delivery.ID, Channel: delivery.Channel, Rule: delivery.Rule, Title: delivery.Title, CreatedAt: delivery.CreatedAt,
+			State: delivery.State, Attempts: delivery.Attempts, Status: delivery.Status, Answer: delivery.Answer,
+		}
+		if !delivery.TriedAt.IsZero() {
+			answer.Data[i].TriedAt = &delivery.TriedAt
+		}
+		if delivery.State == tenants.DeliveryWaiting {
+			answer.Data[i].NextAt = &delivery.NextAt
+		}
+	}
+	return c.JSON(http.StatusOK, answer)
 }
 
 // alertsJSON is what a workspace has set of alerts, without URLs and secrets.

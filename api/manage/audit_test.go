@@ -46,6 +46,7 @@ func actions() map[string]tenants.Action {
 		"POST /sessions/:id/pins": tenants.PinAdded, "DELETE /sessions/:id/pins/:message": tenants.PinRemoved,
 		"POST /config/import": tenants.ConfigImported,
 		"PUT /retention":      tenants.RetentionSet, "PUT /settings": tenants.SettingsSaved,
+		"PUT /alerts":  tenants.AlertsSaved,
 		"PUT /sign-on": tenants.SignOnSaved, "POST /sign-on/domains": tenants.DomainClaimed,
 		"POST /sign-on/domains/:domain/prove": tenants.DomainProven, "DELETE /sign-on/domains/:domain": tenants.DomainRemoved,
 		"GET /sessions/export":     tenants.SessionExported,

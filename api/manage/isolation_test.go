@@ -97,8 +97,12 @@ func reaches() map[string]reach {
 		"PUT /models/windows/:model":    {roles: "oa", body: `{"window_tokens":50000}`},
 		"DELETE /models/windows/:model": {roles: "oa", path: at((*tenant).modelWindow), status: http.StatusNoContent},
 
-		"GET /settings":       {roles: "oamv"},
-		"PUT /settings":       {roles: "oa", body: `{"time_zone":"Europe/Berlin"}`},
+		"GET /settings":          {roles: "oamv"},
+		"PUT /settings":          {roles: "oa", body: `{"time_zone":"Europe/Berlin"}`},
+		"GET /alerts":            {roles: "oa"},
+		"PUT /alerts":            {roles: "oa", body: `{"quiet_from":"22:00","quiet_to":"07:00"}`},
+		"GET /alerts/deliveries": {roles: "oa"},
+
 		"GET /sign-on":        {roles: "o", people: true},
 		"PUT /sign-on":        {roles: "o", people: true, body: `{"issuer":"` + issuer + `","client_id":"c","secret":"s","role":"member"}`},
 		"DELETE /sign-on":     {roles: "o", people: true, own: true},

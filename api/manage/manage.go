@@ -182,6 +182,7 @@ func (s *server) workspace(group *echo.Group) {
 	group.GET("/config/export", s.as(tenants.ReadConfig, s.exportConfig))
 	group.POST("/config/import", s.as(tenants.ManageSettings, s.importConfig))
 	s.registerSignOn(group)
+	s.registerAlerts(group)
 	group.GET("/audit", s.as(tenants.ReadAudit, s.listAudit))
 	group.GET("/audit.csv", s.as(tenants.ReadAudit, s.downloadAudit))
 	group.GET("/export", s.as(tenants.ExportWorkspace, s.exportWorkspace))

@@ -13,6 +13,9 @@ type Workspace struct {
 	Name     string // in small letters; part of its owner's address
 	Provider string // address of the provider of both families, without /v1
 	Window   int    // context window in tokens; 0 is the model's
+
+	// Answers has the workspace answer clients' own requests for a summary where it can.
+	Answers bool
 }
 
 // Account is a workspace of a program and the login of its owner.
@@ -60,8 +63,14 @@ func (a *Account) furnish(ctx context.Context, wanted Workspace) error {
 			return err
 		}
 	}
+	pipeline := map[string]map[string]any{}
 	if wanted.Window > 0 {
-		pipeline := map[string]map[string]int{"ipc": {"contextWindow": wanted.Window}}
+		pipeline["ipc"] = map[string]any{"contextWindow": wanted.Window}
+	}
+	if wanted.Answers {
+		pipeline["compaction-bridge"] = map[string]any{"clientCompaction": "answer"}
+	}
+	if len(pipeline) > 0 {
 		if err := a.Call(ctx, http.MethodPut, "/pipeline", pipeline, nil); err != nil {
 			return err
 		}

@@ -17,13 +17,17 @@ type Compaction struct {
 	Before, After []conversation.Message
 	Request       []byte          // the first one after it
 	Paths         map[string]bool // files that were known before, without people's names
+	Tokens        int             // of the last prompt before it, as the client recorded them; 0 if it did not
 }
 
 // pairLine is a line of pairs_dev.jsonl.
 type pairLine struct {
-	ID      string         `json:"id"`
-	Files   map[string]int `json:"pre_files_all"`
-	Rereads []string       `json:"post_rereads_of_pre_files"`
+	ID    string         `json:"id"`
+	Files map[string]int `json:"pre_files_all"`
+	Meta  struct {
+		Tokens int `json:"preTokens"`
+	} `json:"meta"`
+	Rereads []string `json:"post_rereads_of_pre_files"`
 	Before  []struct {
 		Content json.RawMessage `json:"content"`
 	} `json:"pre_last_messages"`
@@ -61,7 +65,7 @@ func LoadCompactions(directory string) (found []Compaction, missing int, err err
 			missing += len(pair.Rereads)
 			return nil
 		}
-		one := Compaction{ID: pair.ID, Paths: map[string]bool{}}
+		one := Compaction{ID: pair.ID, Paths: map[string]bool{}, Tokens: pair.Meta.Tokens}
 		one.Before, one.After = parsed(sessions[name][begins[name]:end]), parsed(sessions[name][end:])
 		begins[name] = end
 		for path := range pair.Files {

@@ -145,10 +145,11 @@
         const is = field.type === 'checkbox' ? String(field.checked) : text(field);
         button.hidden = same(field, button.dataset.default.trim(), is);
       });
-      $$('[data-preset]', form).forEach(preset => {
-        if (Number(preset.dataset.target) === Number(target.value) && preset.dataset.keep === turns.value) preset.setAttribute('aria-current', 'true');
-        else preset.removeAttribute('aria-current');
-      });
+      const others = $$('[data-default-of^="ipc."]', form).every(button => button.hidden || [target.name, turns.name].includes(button.dataset.defaultOf));
+      const mark = (preset, is) => is ? preset.setAttribute('aria-current', 'true') : preset.removeAttribute('aria-current');
+      const presets = $$('[data-preset]', form), is = preset => others && Number(preset.dataset.target) === Number(target.value) && preset.dataset.keep === turns.value;
+      presets.forEach(preset => mark(preset, is(preset)));
+      mark($('[data-custom]', form), !presets.some(is));
       if (!bar) return;
       const found = changesOf(form, begun);
       changes.replaceChildren(...list(found));
@@ -179,6 +180,14 @@
     }, true);
     const chosen = $('[data-step][aria-current]', form), column = $('[data-steps]', form);
     column.scrollLeft = chosen.offsetLeft - column.offsetLeft - (column.clientWidth - chosen.offsetWidth) / 2; // on a phone they stand side by side
+    const unfold = () => { // what a link leads to is not left folded away
+      const named = location.hash && document.getElementById(location.hash.slice(1)), folded = named && named.closest('[data-advanced]');
+      if (!folded || folded.open) return;
+      folded.open = true;
+      named.scrollIntoView({ block: 'center' });
+    };
+    addEventListener('hashchange', unfold);
+    unfold();
     draw();
   };
 

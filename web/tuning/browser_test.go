@@ -111,6 +111,9 @@ func TestEnterInAFieldSavesNothing(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	tab := open(t, person, "/pipeline")
+	tabTo(t, tab, `[data-advanced] > summary`)
+	tab.Do(chromedp.KeyEvent(kb.Enter))
+	tab.Until(`document.querySelector('[data-advanced]').open`)
 	tabTo(t, tab, `[name="ipc.preserveLastTurns"]`)
 	tab.Do(chromedp.KeyEvent(kb.ArrowUp))
 	tab.Do(chromedp.KeyEvent(kb.Enter))
@@ -118,6 +121,40 @@ func TestEnterInAFieldSavesNothing(t *testing.T) {
 	if stored, _ := saved(t, person); stored.Version != 0 {
 		t.Errorf("version %d was saved", stored.Version)
 	}
+}
+
+// A preset is marked while all settings are its own, and Custom while none is.
+func TestPresetsShowWhatIsTyped(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	tab := open(t, person, "/pipeline")
+	marked := func(which string) string {
+		return `[...document.querySelectorAll('.presets [aria-current]')].map(one => one.dataset.preset || 'custom').join() === '` + which + `'`
+	}
+	tab.Until(`document.querySelector('form[data-tuning][data-ready]') !== null && ` + marked("default"))
+	tab.Click(`[data-preset="aggressive"]`)
+	tab.Until(marked("aggressive"))
+	tab.Set(`[name="ipc.preserveTokens"]`, "9000")
+	tab.Until(marked("custom"))
+	tab.Click(`[data-preset="default"]`)
+	tab.Until(marked("custom"))
+	tab.Set(`[name="ipc.preserveTokens"]`, "20000")
+	tab.Until(marked("default"))
+
+	save(t, person, "ipc", "ipc: {minClear: 0.2}\n")
+	if page := person.Get("/pipeline"); !page.Has(`[data-custom][aria-current]`) || page.Has(`[data-preset][aria-current]`) || page.Has(`[data-advanced][open]`) {
+		t.Error("a saved setting that no preset has is not shown as Custom")
+	}
+}
+
+// What a link leads to is not left folded away.
+func TestLinkToAnAdvancedSettingUnfoldsIt(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	tab := open(t, person, "/pipeline")
+	tab.Until(`document.querySelector('[data-advanced]:not([open])') !== null`)
+	tab.Go("/pipeline?module=ipc#field-ipc-minClear")
+	tab.Until(`document.querySelector('[data-advanced]').open && document.getElementById('field-ipc-minClear').checkVisibility()`)
 }
 
 func TestModulesAreShownMovedAndPutBackByKeyboard(t *testing.T) {

@@ -228,9 +228,51 @@ func presetNamed(name string) (preset, bool) {
 	return preset{}, false
 }
 
-// isOf reports whether the values are those of the preset.
-func (p preset) isOf(v values) bool {
-	return isSameNode(scalar(p.Target), scalar(v.Set[targetPath])) && isSameNode(scalar(p.Keep), scalar(v.Set[turnsPath]))
+// is reports whether what was typed is a preset: its values, and the defaults for all else.
+func (m model) is(p preset) bool {
+	for _, card := range ipcCards() {
+		for _, setting := range card.Settings {
+			field := m.field(setting)
+			switch field.Name {
+			case targetPath:
+				field.Default = p.Target
+			case turnsPath:
+				field.Default = p.Keep
+			}
+			if !field.isDefault() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// isCustom reports whether what was typed is none of the presets.
+func (m model) isCustom() bool { return !slices.ContainsFunc(m.Presets, m.is) }
+
+// isAdvanced reports whether the settings below the preview are unfolded: one of them is
+// wrong, or differs from what is saved.
+func (m model) isAdvanced() bool {
+	for _, card := range ipcCards() {
+		for _, setting := range card.Settings {
+			field := m.field(setting)
+			if field.Name != targetPath && (field.Error != "" || !setting.isSame(field.Value, field.Saved)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// advancedSections names the sections of the settings below the preview.
+func advancedSections() string {
+	var titles []string
+	for _, card := range ipcCards() {
+		if card.Title != dialCard {
+			titles = append(titles, card.Title)
+		}
+	}
+	return strings.Join(titles, " · ")
 }
 
 func (p preset) summary() string { return fmt.Sprintf("%s · keep %s", p.Target, p.Keep) }

@@ -18,7 +18,7 @@ import (
 // answerSize is how many o200k tokens an answer has at most, beside what a model has written
 // in place of the oldest turns: clients' own summaries have up to so many, see
 // docs/compaction.md.
-const answerSize = 6000
+const answerSize = 4000
 
 // How the tokens of an answer are shared, in parts of the whole. The notes get what is left.
 const (
