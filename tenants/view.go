@@ -21,12 +21,12 @@ const (
 
 // The bounds of views.
 const (
-	MaxViews     = 50   // that somebody has of one list in one workspace
+	MaxViews     = 50   // that someone has of one list in one workspace
 	MaxViewName  = 60   // characters
 	MaxViewQuery = 4096 // bytes
 )
 
-// View is what somebody narrows a list to, under a name of their own. Nobody else in
+// View is what someone narrows a list to, under a name of their own. No one else in
 // the workspace sees it, but in an export of everything.
 type View struct {
 	ID      uuid.UUID

@@ -61,7 +61,7 @@ func TestKeysThatAreUsedAreHashedAnew(t *testing.T) {
 }
 
 // S15: what a replica remembers from before, that the newer hash is unknown, does not
-// outlast that another has hashed the key anew.
+// outlast that another has hashed the key again.
 func TestReplicaFindsAKeyThatAnotherHashedAnew(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)

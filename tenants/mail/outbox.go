@@ -31,14 +31,14 @@ const (
 const (
 	Sent    = "sent"
 	Failed  = "failed"   // and will be tried again
-	Refused = "refused"  // for good, by us or by the server
+	Refused = "refused"  // permanently rejected, by us or by the server
 	GivenUp = "given_up" // too old
 	Kept    = "kept"     // there is no server
 )
 
 // Store keeps the mails that wait.
 type Store interface {
-	// TakeMails returns mails that are due, which nobody else gets before until.
+	// TakeMails returns mails that are due, which no one else gets before until.
 	TakeMails(ctx context.Context, at, until time.Time, limit int) ([]tenants.WaitingMail, error)
 	// KeepMails returns those that are due, which nobody gets again.
 	KeepMails(ctx context.Context, at time.Time) ([]tenants.WaitingMail, error)

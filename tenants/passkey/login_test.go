@@ -178,7 +178,7 @@ func TestAnswerThatProvesNothingIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Somebody who knows both passwords answers for the one with the other's key.
+	// Someone who knows both passwords answers for the one with the other's key.
 	if _, err := h.service.LogInSecond(t.Context(), h.pending(t), held, eve.assert(t, options), "test"); !errors.Is(err, tenants.ErrPasskey) {
 		t.Errorf("what another was asked: %v", err)
 	}

@@ -13,7 +13,7 @@ import (
 // FactorStore keeps the second factors of all people.
 type FactorStore interface {
 	SecondFactorUsers(ctx context.Context) ([]uuid.UUID, error)
-	// SecondFactor returns tenants.ErrNotFound for somebody who has none any more.
+	// SecondFactor returns tenants.ErrNotFound for someone who has none any more.
 	SecondFactor(ctx context.Context, user uuid.UUID) (tenants.SecondFactor, error)
 
 	// ResealSecondFactor replaces a sealed secret, unless it has been replaced already.

@@ -19,7 +19,7 @@ type Store interface {
 	ResealProviderKey(ctx context.Context, workspace, id uuid.UUID, old, sealed []byte) error
 }
 
-// ResealAll seals every provider key anew that an older master key sealed, and returns
+// ResealAll seals every provider key again that an older master key sealed, and returns
 // how many. Once it returns without an error, the older master keys open no provider
 // key that the newest does not. It may be run again at any time, beside requests that
 // read the keys and people who replace them.
