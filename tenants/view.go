@@ -47,7 +47,7 @@ func (v View) Check() error {
 	case !utf8.ValidString(v.Name), strings.ContainsFunc(v.Name, unicode.IsControl):
 		return Invalid{Field: "name", Message: "must be one line of text"}
 	case v.Query == "":
-		return Invalid{Field: "query", Message: "are none: narrow the list first"}
+		return Invalid{Field: "query", Message: "must not be empty: narrow the list first"}
 	case len(v.Query) > MaxViewQuery:
 		return Invalid{Field: "query", Message: fmt.Sprintf("are %d bytes long; a view holds %d", len(v.Query), MaxViewQuery)}
 	}

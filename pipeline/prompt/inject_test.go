@@ -327,7 +327,7 @@ func TestInsertsThatCannotBeStoredAreTakenOut(t *testing.T) {
 
 // Of two replicas that put something into a lane at once one wins; the other goes
 // without, and with the winner's text from the next request on.
-func TestOfTwoReplicasOneInjects(t *testing.T) {
+func TestOnlyOneReplicaInjects(t *testing.T) {
 	t.Parallel()
 	store := session.NewMemory()
 	one, two := newBenchOn(t, store, 100_000), newBenchOn(t, store, 100_000)

@@ -152,7 +152,7 @@ func (o *Outbox) try(ctx context.Context, mail tenants.WaitingMail) error {
 		return o.config.Store.DropMail(ctx, mail.ID)
 	case now.Sub(mail.CreatedAt) >= GiveUpAfter:
 		o.config.Observe(GivenUp)
-		o.config.Log.ErrorContext(ctx, "mail is given up and was dropped", "mail", mail.ID, "subject", mail.Subject, "attempts", mail.Attempts, "error", err)
+		o.config.Log.ErrorContext(ctx, "mail was dropped after its last attempt: check the mail server and the address", "mail", mail.ID, "subject", mail.Subject, "attempts", mail.Attempts, "error", err)
 		return o.config.Store.DropMail(ctx, mail.ID)
 	default:
 		o.config.Observe(Failed)

@@ -123,7 +123,7 @@ func TestChallengeIsAnsweredOnce(t *testing.T) {
 	}
 }
 
-func TestOfManyEqualAnswersAtOnceOneLogsIn(t *testing.T) {
+func TestOnlyOneOfManyEqualAnswersLogsIn(t *testing.T) {
 	t.Parallel()
 	h := setup(t).withPasskey(t, "ada@example.com")
 	options, held := h.ask(t)

@@ -105,7 +105,7 @@ func vaultOf(t *testing.T, secrets ...string) *vault.Vault {
 
 // S14, S15: what is kept of a client secret opens for its workspace, issuer and client
 // only, and is sealed again with a new master key, while people log in.
-func TestClientSecretIsSealedAnewWithANewMasterKey(t *testing.T) {
+func TestClientSecretIsResealedWithNewMasterKey(t *testing.T) {
 	t.Parallel()
 	c := setup(t)
 	before, during, after := vaultOf(t, "v"), vaultOf(t, "w", "v"), vaultOf(t, "w")

@@ -118,7 +118,7 @@ func (db *DB) ResealMails(ctx context.Context) (int, error) {
 		return nil
 	})
 	if err != nil {
-		return 0, fmt.Errorf("seal waiting mails anew: %w", err)
+		return 0, fmt.Errorf("reseal waiting mails: %w", err)
 	}
 	return resealed, nil
 }

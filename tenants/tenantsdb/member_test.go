@@ -121,7 +121,7 @@ func TestRulesLookAtTheActorsRoleOfNow(t *testing.T) {
 	}
 }
 
-func TestOfTwoOwnersWhoLeaveAtOnceOneStays(t *testing.T) {
+func TestOneOwnerStaysWhenTwoLeaveAtOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	second := b.join(t, "second@example.com", tenants.Owner)

@@ -92,7 +92,7 @@ func (db *DB) ResealProviderKey(ctx context.Context, workspace, id uuid.UUID, ol
 		return tx.Exec("UPDATE provider_keys SET sealed = ? WHERE workspace_id = ? AND id = ? AND sealed = ?", sealed, workspace, id, old).Error
 	})
 	if err != nil {
-		return fmt.Errorf("seal provider key %s anew: %w", id, err)
+		return fmt.Errorf("reseal provider key %s: %w", id, err)
 	}
 	return nil
 }

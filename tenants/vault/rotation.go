@@ -26,7 +26,7 @@ type Store interface {
 func (v *Vault) ResealAll(ctx context.Context, store Store) (int, error) {
 	workspaces, err := store.AllWorkspaces(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("seal provider keys anew: %w", err)
+		return 0, fmt.Errorf("reseal provider keys: %w", err)
 	}
 	resealed := 0
 	var failures []error
@@ -42,7 +42,7 @@ func (v *Vault) ResealAll(ctx context.Context, store Store) (int, error) {
 func (v *Vault) resealOf(ctx context.Context, store Store, workspace uuid.UUID) (int, error) {
 	keys, err := store.ProviderKeys(ctx, workspace)
 	if err != nil {
-		return 0, fmt.Errorf("seal provider keys anew: %w", err)
+		return 0, fmt.Errorf("reseal provider keys: %w", err)
 	}
 	resealed := 0
 	var failures []error
@@ -52,7 +52,7 @@ func (v *Vault) resealOf(ctx context.Context, store Store, workspace uuid.UUID) 
 			err = store.ResealProviderKey(ctx, workspace, key.ID, key.Sealed, sealed)
 		}
 		if err != nil {
-			failures = append(failures, fmt.Errorf("seal provider key %s anew: %w", key.ID, err))
+			failures = append(failures, fmt.Errorf("reseal provider key %s: %w", key.ID, err))
 			continue
 		}
 		if needed {
