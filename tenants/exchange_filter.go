@@ -28,6 +28,7 @@ type ExchangeFilter struct {
 
 	From   time.Time // arrived at or after; zero: from the first
 	To     time.Time // arrived before; zero: to the last
+	Oldest bool      // first, instead of the newest
 	Cursor string    // as the page before returned it
 	Limit  int       // exchanges on a page; 0: 50, never more than MaxExchanges
 }

@@ -81,6 +81,7 @@ func auditedForms(own *tenant, providerURL string) map[string]audited {
 		"POST /overview/trigger":                {}, // web/overview has the row
 		"POST /overview/trigger-advice/dismiss": {path: "/overview/trigger-advice/dismiss"},
 
+		"POST /sessions/columns": {path: "/sessions/columns", typed: []string{"show", "net"}}, "POST /requests/columns": {path: "/requests/columns", typed: []string{"show", "cost"}},
 		"POST /sessions/views": {path: "/sessions/views?client=codex", typed: []string{"name", "codex"}}, "POST /sessions/views/:id/delete": {path: "/sessions/views/" + own.views["sessions"] + "/delete"},
 		"POST /requests/views": {path: "/requests/views?status=5xx", typed: []string{"name", "failed"}}, "POST /requests/views/:id/delete": {path: "/requests/views/" + own.views["requests"] + "/delete"},
 

@@ -236,6 +236,8 @@ func reaches() map[string]reach {
 		"GET /sessions/export":            {roles: "oamv"},
 		"GET /sessions/views":             {roles: "oamv"},
 		"POST /sessions/views":            {roles: "oamv", typed: []string{"name", "mine"}},
+		"POST /sessions/columns":          {roles: "oamv", typed: []string{"show", "net"}},
+		"POST /requests/columns":          {roles: "oambv", typed: []string{"show", "cost"}},
 		"GET /requests/views":             {roles: "oamvb"},
 		"POST /requests/views":            {roles: "oamvb", typed: []string{"name", "mine"}},
 		"POST /sessions/views/:id/delete": {roles: "oamv", path: view("sessions")},

@@ -217,13 +217,14 @@ func (s *Server) registerPatterns(pages *echo.Group) {
 func (s *Server) registerSessions(pages *echo.Group) {
 	list := sessions.New(sessions.Deps{
 		Sessions: s.deps.Sessions, Exchanges: s.deps.Exchanges, Readers: s.deps.Data, APIKeys: s.deps.APIKeys,
-		Searcher: s.deps.Searcher, Changes: s.deps.Audit, Views: s.deps.Views, Log: s.config.Log, Now: s.config.Now,
+		Searcher: s.deps.Searcher, Changes: s.deps.Audit, Views: s.deps.Views, Columns: s.deps.Views, Log: s.config.Log, Now: s.config.Now,
 	})
 	pages.GET(paths.Sessions, s.as(tenants.ReadSessions, list.Show))
 	pages.GET(paths.SessionsCSV, s.as(tenants.ReadSessions, list.CSV))
 	pages.GET(paths.DeleteSessions, s.as(tenants.DeleteSessions, list.ConfirmDelete))
 	pages.POST(paths.DeleteSessions, s.as(tenants.DeleteSessions, list.Delete))
 	pages.GET(paths.ExportSessions, s.as(tenants.ReadArchive, list.Export))
+	pages.POST(paths.SessionColumns, s.as(tenants.ReadSessions, list.SaveColumns))
 	pages.GET(paths.SessionViews, s.as(tenants.ReadSessions, list.Views))
 	pages.POST(paths.SessionViews, s.as(tenants.ReadSessions, list.SaveView))
 	pages.POST(paths.SessionViews+"/:id/delete", s.as(tenants.ReadSessions, list.DeleteView))
@@ -285,11 +286,12 @@ func (s *Server) workspace(pages *echo.Group) {
 func (s *Server) registerRequests(pages *echo.Group) {
 	exchanges := requests.New(requests.Deps{
 		Exchanges: s.deps.Exchanges, APIKeys: s.deps.APIKeys, ProviderKeys: s.deps.ProviderKeys, Sessions: s.deps.Sessions, Data: s.deps.Data,
-		Keys: s.deps.ArchiveKeys, Archive: s.deps.Archive, Codecs: s.config.Codecs, Views: s.deps.Views,
+		Keys: s.deps.ArchiveKeys, Archive: s.deps.Archive, Codecs: s.config.Codecs, Views: s.deps.Views, Columns: s.deps.Views,
 		PublicURL: s.config.PublicURL, Log: s.config.Log, Now: s.config.Now,
 	})
 	pages.GET(paths.Requests, s.as(tenants.ReadMetrics, exchanges.List))
 	pages.GET(paths.Requests+"/:id", s.as(tenants.ReadMetrics, exchanges.Show))
+	pages.POST(paths.RequestColumns, s.as(tenants.ReadMetrics, exchanges.SaveColumns))
 	pages.GET(paths.RequestViews, s.as(tenants.ReadMetrics, exchanges.Views))
 	pages.POST(paths.RequestViews, s.as(tenants.ReadMetrics, exchanges.SaveView))
 	pages.POST(paths.RequestViews+"/:id/delete", s.as(tenants.ReadMetrics, exchanges.DeleteView))

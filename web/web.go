@@ -15,6 +15,7 @@ import (
 	"palimpsest/web/alerts"
 	"palimpsest/web/audit"
 	"palimpsest/web/billing"
+	"palimpsest/web/columns"
 	"palimpsest/web/devmail"
 	"palimpsest/web/factor"
 	"palimpsest/web/identity"
@@ -122,7 +123,7 @@ type Deps struct {
 
 	Patterns patterns.Store
 	Searcher archive.Searcher // nil: what was said is not searched
-	Views    views.Store
+	Views    Views
 	Live     *live.Hub // nil: pages do not hear of anything
 
 	Operator operator.Store
@@ -166,6 +167,12 @@ type Sessions interface {
 	session.Store
 	overview.Sessions
 	tuning.Sessions
+}
+
+// Views keeps how people look at lists.
+type Views interface {
+	views.Store
+	columns.Store
 }
 
 // Exchanges lists what went through the proxy.

@@ -165,6 +165,7 @@ func TestDeliveryIsTriedForADayWithLongerAndLongerPauses(t *testing.T) {
 	}
 }
 
+// S16: a redirect of a receiver's is not followed.
 func TestReceiverThatIsGoneOrRedirectsGetsNothingMore(t *testing.T) {
 	t.Parallel()
 	b, receiver, other := setup(t), receive(t), receive(t)

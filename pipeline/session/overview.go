@@ -30,8 +30,41 @@ type Filter struct {
 	To     time.Time // begun before
 	Masked bool      // titles are shown, and looked through, of sessions of Shown only
 	Shown  []uuid.UUID
-	Cursor string // Next of the page before
+	Sort   Sort   // the order; what Sorts refuses is the most recently active first
+	Cursor string // Next of the page before, in the same order
 	Limit  int    // sessions on a page; 0: 50, at most 200
+}
+
+// Sort is an order of a list. An index carries each, so that pages take no longer in a large workspace.
+type Sort struct {
+	By SortKey
+	Up bool // the least, or the one active longest ago, first
+}
+
+// SortKey is what a list is ordered by.
+type SortKey string
+
+// The orders.
+const (
+	ByLast     SortKey = ""         // the last request
+	ByNet      SortKey = "net"      // what was saved, net
+	ByReceived SortKey = "received" // the tokens that were received
+)
+
+// Sorts reports whether the filter's list can be in an order: by sums only all conversations are, and what a query
+// looks for is always the newest first.
+func (f Filter) Sorts(by Sort) bool {
+	switch {
+	case by == Sort{}:
+		return true
+	case f.Query != "":
+		return false
+	case by.By == ByLast:
+		return true
+	case by.By == ByNet || by.By == ByReceived:
+		return f.Show == ShowConversations && f.IDs == nil && f.Client == "" && f.Model == "" && f.APIKey == uuid.Nil && f.From.IsZero() && f.To.IsZero()
+	}
+	return false
 }
 
 // Show is which sessions of a list are shown.

@@ -38,6 +38,9 @@ func (db *DB) Exchanges(ctx context.Context, workspace uuid.UUID, filter tenants
 	var rows []listedRow
 	err = db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		statement, values := listing.statement()
+		if listing.oldest { // the same the other way round: nothing else in it is in an order
+			statement = strings.ReplaceAll(statement, " DESC", "")
+		}
 		return tx.Raw(statement, values...).Scan(&rows).Error
 	})
 	if err != nil {
@@ -91,6 +94,7 @@ func (db *DB) ExchangeNames(ctx context.Context, workspace uuid.UUID) (clients, 
 type listing struct {
 	workspace uuid.UUID
 	limit     int
+	oldest    bool   // first
 	tag       string // along the exchanges with this tag; empty: along all
 	looksAt   int    // that are looked at, where there is a rest
 	along     conditions
@@ -120,7 +124,7 @@ type listedRow struct {
 }
 
 func newListing(workspace uuid.UUID, filter tenants.ExchangeFilter) (*listing, error) {
-	l := &listing{workspace: workspace, limit: filter.Limit, looksAt: maxLookedAt}
+	l := &listing{workspace: workspace, limit: filter.Limit, oldest: filter.Oldest, looksAt: maxLookedAt}
 	if l.limit <= 0 {
 		l.limit = defaultPage
 	}
@@ -141,7 +145,7 @@ func newListing(workspace uuid.UUID, filter tenants.ExchangeFilter) (*listing, e
 		if err != nil {
 			return nil, tenants.Invalid{Field: "cursor", Message: "is none that a page before has named"}
 		}
-		l.along.add("({at}, {id}) < (?, ?)", at, id)
+		l.along.add("({at}, {id}) "+map[bool]string{false: "<", true: ">"}[filter.Oldest]+" (?, ?)", at, id)
 	}
 	return l, nil
 }

@@ -57,14 +57,41 @@ func Money(micro int64) string {
 	if micro < 0 {
 		sign, micro = "−", -micro
 	}
-	dollars, digits := float64(micro)/1e6, 2
+	digits := 2
 	switch {
 	case micro > 0 && micro < 50:
 		digits = 6
 	case micro > 0 && micro < 10_000:
 		digits = 4
 	}
-	whole, fraction, _ := strings.Cut(strconv.FormatFloat(dollars, 'f', digits, 64), ".")
+	return sign + fixed(micro, digits)
+}
+
+// Cents writes millionths of a dollar to the cent: "$395.60", and "<$0.01" for less than half a cent.
+func Cents(micro int64) string {
+	if micro > -5000 && micro < 0 {
+		return "−<$0.01"
+	}
+	if micro > 0 && micro < 5000 {
+		return "<$0.01"
+	}
+	return fixed(micro, 2)
+}
+
+// Mils writes millionths of a dollar with four digits: "$0.0093", and "<$0.0001" for less than half of the last one.
+func Mils(micro int64) string {
+	if micro > 0 && micro < 50 {
+		return "<$0.0001"
+	}
+	return fixed(micro, 4)
+}
+
+func fixed(micro int64, digits int) string {
+	sign := ""
+	if micro < 0 {
+		sign, micro = "−", -micro
+	}
+	whole, fraction, _ := strings.Cut(strconv.FormatFloat(float64(micro)/1e6, 'f', digits, 64), ".")
 	n, err := strconv.ParseInt(whole, 10, 64)
 	if err != nil {
 		return sign + "$" + whole + "." + fraction

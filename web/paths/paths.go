@@ -46,6 +46,8 @@ const (
 	DeleteSessions = "/sessions/delete"
 	SessionViews   = "/sessions/views"
 	ExportSessions = "/sessions/export"
+	SessionColumns = "/sessions/columns"
+	RequestColumns = "/requests/columns"
 	RequestViews   = "/requests/views"
 	Requests       = "/requests"
 	// RequestsCSV is where the list is downloaded.

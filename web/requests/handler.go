@@ -19,6 +19,7 @@ import (
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
+	"palimpsest/web/columns"
 	"palimpsest/web/layout"
 	"palimpsest/web/paths"
 	"palimpsest/web/views"
@@ -75,6 +76,7 @@ type Deps struct {
 	Sessions     Sessions
 	Data         Data
 	Views        views.Store
+	Columns      columns.Store
 	Keys         *archive.Keys // nil: what providers said cannot be read
 	Archive      Archive
 	Codecs       map[conversation.Format]wire.Codec
@@ -88,11 +90,16 @@ type Deps struct {
 type Handler struct {
 	deps  Deps
 	views views.List
+
+	columns columns.List
 }
 
 // New returns a Handler.
 func New(deps Deps) *Handler {
-	return &Handler{deps: deps, views: views.List{Store: deps.Views, Of: tenants.RequestViews, Path: paths.Requests, Log: deps.Log}}
+	return &Handler{
+		deps: deps, views: views.List{Store: deps.Views, Of: tenants.RequestViews, Path: paths.Requests, Log: deps.Log},
+		columns: columns.List{Store: deps.Columns, Of: tenants.RequestViews, Path: paths.RequestColumns, All: columnsOf(), Log: deps.Log},
+	}
 }
 
 // List shows a page of the requests that match, with one of them opened if the address
@@ -115,6 +122,7 @@ func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
 	model := newModel(c.QueryParams(), who.Role, layout.Zone(c.Request()), h.deps.Now())
 	h.name(ctx, who, &model)
 	h.choose(ctx, who, &model)
+	model.Columns = h.columns.Model(ctx, who, model.here())
 	model.Views = h.views.Model(ctx, who, c.QueryParams(), filters)
 	if model.Invalid {
 		return model, nil

@@ -15,6 +15,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/cost"
 	"palimpsest/tenants"
+	"palimpsest/web/columns"
 	"palimpsest/web/components"
 	"palimpsest/web/paths"
 	"palimpsest/web/views"
@@ -38,6 +39,8 @@ type model struct {
 	Opened *opened
 	Views  views.Model
 
+	Columns columns.Model
+
 	Names           map[uuid.UUID]string // of API keys and provider keys
 	Keys            []tenants.APIKey
 	Clients, Models []string
@@ -60,7 +63,7 @@ type span struct {
 // newModel reads what the address asks for. The names are not known yet.
 func newModel(query url.Values, role tenants.Role, zone *time.Location, now time.Time) model {
 	m := model{Query: url.Values{}, Role: role, Zone: zone, Now: now, Names: map[uuid.UUID]string{}}
-	for _, name := range append(tenants.ExchangeFilterNames(), "range", "from", "to", "cursor", "open") {
+	for _, name := range append(tenants.ExchangeFilterNames(), "range", "from", "to", "dir", "cursor", "open") {
 		for _, value := range query[name] {
 			if value = strings.TrimSpace(value); value != "" && !slices.Contains(m.Query[name], value) {
 				m.Query.Add(name, value)
@@ -78,6 +81,7 @@ func newModel(query url.Values, role tenants.Role, zone *time.Location, now time
 		m.refuse(err)
 	}
 	m.Filter.Cursor, m.Filter.Limit = m.Query.Get("cursor"), pageSize
+	m.Filter.Oldest = m.Query.Get("dir") == "asc"
 	m.readRange()
 	return m
 }
@@ -125,7 +129,7 @@ func (m *model) readRange() {
 // filtered reports whether the list is narrowed.
 func (m *model) filtered() bool {
 	for name := range m.Query {
-		if name != "cursor" && name != "open" {
+		if name != "cursor" && name != "open" && name != "dir" {
 			return true
 		}
 	}
@@ -152,6 +156,9 @@ func (m *model) with(name, value string) string {
 // page returns the list at a cursor; empty: its newest page.
 func (m *model) page(cursor string) string { return m.with("cursor", cursor) }
 
+// sorting returns the order of the list: there are two, by time.
+func (m *model) sorting() components.Sorting { return components.Sorting{Up: m.Filter.Oldest} }
+
 // here returns the page that is shown, with nothing opened.
 func (m *model) here() string {
 	query := maps.Clone(m.Query)
@@ -176,7 +183,7 @@ func address(query url.Values) string {
 // csv returns where what the list shows is downloaded.
 func (m *model) csv() string {
 	query := maps.Clone(m.Query)
-	for _, name := range []string{"cursor", "open", "range", "from", "to"} {
+	for _, name := range []string{"cursor", "open", "range", "from", "to", "dir"} {
 		query.Del(name)
 	}
 	for name, at := range map[string]time.Time{"from": m.Filter.From, "to": m.Filter.To} {
@@ -350,6 +357,9 @@ func (r row) ran() string {
 	}
 	return strings.Join(names, ", ")
 }
+
+// statusClass returns the status as the filter names it.
+func (r row) statusClass() string { return strconv.Itoa(r.Status/100) + "xx" }
 
 // statusTag returns how a status is coloured.
 func statusTag(status int) string {

@@ -70,6 +70,7 @@ func filters(address url.Values) (url.Values, error) {
 		return nil, tenants.Invalid{Field: "range", Message: "must be one of those that the list offers"}
 	}
 	m.Query.Del("cursor")
+	m.Query.Del("dir")
 	m.Query.Del("open")
 	return m.Query, nil
 }

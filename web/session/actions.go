@@ -281,6 +281,7 @@ func (h *Handler) Compact(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
+	found.of.lane.Order = nil // one that waits gets other instructions
 	if problem := found.whyNot(); problem != "" {
 		return h.refuse(c, who, of, "Nothing was planned. "+problem)
 	}

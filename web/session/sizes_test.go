@@ -90,12 +90,16 @@ func TestCompactNowIsOfferedWhereItDoesSomething(t *testing.T) {
 	if page := person.Get(address); page.Find(`a[data-testid="compact"]`).Length() != 1 {
 		t.Fatal("it is not offered")
 	}
-	refused := func(why string) {
+	shown := func(why string) {
 		t.Helper()
 		page := person.Get(address)
 		if button := page.Find(`button[data-testid="compact"][aria-disabled="true"]`); button.Length() != 1 || !strings.Contains(page.TestID("no-compact"), why) {
 			t.Errorf("the page says %q, not %q", page.TestID("no-compact"), why)
 		}
+	}
+	refused := func(why string) {
+		t.Helper()
+		shown(why)
 		if page := person.Post(address+"/compact", "lane", lane); page.Status != http.StatusUnprocessableEntity || !strings.Contains(page.TestID("problem-form"), why) {
 			t.Errorf("the form: status %d, %q", page.Status, page.TestID("problem-form"))
 		}
@@ -104,7 +108,7 @@ func TestCompactNowIsOfferedWhereItDoesSomething(t *testing.T) {
 	if page := person.Post(address+"/compact", "lane", lane); page.TestID("waiting") == "" {
 		t.Fatal("it is not planned")
 	}
-	refused("planned for the next request already")
+	shown("planned for the next request already")
 	if _, err := person.Database.Owner(t).Exec(t.Context(), "UPDATE lanes SET asked_at = NULL WHERE id = $1", lane); err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,8 @@ import (
 type ask struct {
 	Query, Client, Model, Key, Range, Show, Cursor string
 
+	Sort components.Sorting // what the list cannot be ordered by is left out
+
 	From, To string           // a range of one's own, with its zone; empty: none
 	Own      components.Range // the same as it was typed
 	Zone     *time.Location   // the reader's
@@ -37,6 +39,7 @@ func newAsk(address url.Values, zone *time.Location) ask {
 		Query: address.Get("q"), Client: address.Get("client"), Model: address.Get("model"), Key: address.Get("key"),
 		Range: address.Get("range"), Show: address.Get("show"), Cursor: address.Get("cursor"),
 		Own: components.NewRange(address), Zone: zone,
+		Sort: components.SortingOf(address, string(session.ByLast), string(session.ByNet), string(session.ByReceived)),
 	}
 	if !a.Own.IsAsked() {
 		return a
@@ -142,6 +145,9 @@ func (a ask) filter(now time.Time) (session.Filter, error) {
 	if a.From != "" {
 		filter.From, filter.To = a.from, a.to
 	}
+	if sort := (session.Sort{By: session.SortKey(a.Sort.By), Up: a.Sort.Up}); filter.Sorts(sort) {
+		filter.Sort = sort
+	}
 	return filter, nil
 }
 
@@ -152,7 +158,19 @@ func wrong(err error) error { return echo.NewHTTPError(http.StatusBadRequest).Se
 func (a ask) path() string { return a.at(paths.Sessions) }
 
 func (a ask) at(path string) string {
-	return paths.With(path, "q", a.Query, "client", a.Client, "model", a.Model, "key", a.Key, "range", a.Range, "from", a.From, "to", a.To, "show", a.Show, "cursor", a.Cursor)
+	return paths.With(path, "q", a.Query, "client", a.Client, "model", a.Model, "key", a.Key, "range", a.Range, "from", a.From, "to", a.To, "show", a.Show,
+		"sort", a.Sort.By, "dir", a.Sort.Dir(), "cursor", a.Cursor)
+}
+
+// sorted returns the list in another order.
+func (a ask) sorted(by session.SortKey) string {
+	return a.with(func(a *ask) { a.Sort = a.Sort.Next(string(by)) }).path()
+}
+
+// sorts reports whether the list can be in an order.
+func (m model) sorts(by session.SortKey) bool {
+	filter, err := m.Asked.filter(m.Now)
+	return err == nil && filter.Sorts(session.Sort{By: by, Up: true})
 }
 
 // exportPath returns where all that match are exported.

@@ -15,6 +15,7 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
+	"palimpsest/web/columns"
 	"palimpsest/web/components"
 	"palimpsest/web/layout"
 	"palimpsest/web/paths"
@@ -77,6 +78,7 @@ type Deps struct {
 	Searcher  archive.Searcher
 	Changes   Log
 	Views     views.Store
+	Columns   columns.Store
 
 	Log *slog.Logger
 	Now func() time.Time
@@ -86,11 +88,16 @@ type Deps struct {
 type Handler struct {
 	deps  Deps
 	views views.List
+
+	columns columns.List
 }
 
 // New returns a Handler.
 func New(deps Deps) *Handler {
-	return &Handler{deps: deps, views: views.List{Store: deps.Views, Of: tenants.SessionViews, Path: paths.Sessions, Log: deps.Log}}
+	return &Handler{
+		deps: deps, views: views.List{Store: deps.Views, Of: tenants.SessionViews, Path: paths.Sessions, Log: deps.Log},
+		columns: columns.List{Store: deps.Columns, Of: tenants.SessionViews, Path: paths.SessionColumns, All: columnsOf(), Log: deps.Log},
+	}
 }
 
 // Show shows a page of the sessions that match.
@@ -121,6 +128,7 @@ func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
 		Deleted: deletedOf(c.QueryParam("deleted")), MayDelete: who.Role.May(tenants.DeleteSessions),
 		MayExport: who.Role.May(tenants.ReadArchive) && !reader.None(),
 	}
+	shown.Columns = h.columns.Model(ctx, who, asked.path())
 	shown.Views = h.views.Model(ctx, who, c.QueryParams(), filters(asked.Zone))
 	filter, err := asked.filter(now)
 	filter.Masked, filter.Shown = !reader.All, reader.Keys

@@ -7,6 +7,7 @@ import (
 
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
+	"palimpsest/web/columns"
 	"palimpsest/web/components"
 	"palimpsest/web/render"
 	"palimpsest/web/views"
@@ -27,6 +28,8 @@ type model struct {
 	Unkept string // of which requests nothing is kept; empty: of none
 	Now    time.Time
 	Views  views.Model
+
+	Columns columns.Model
 
 	Wrong        string // what is wrong with a filter; empty: nothing
 	Failed       string // reference, where the list did not load; empty: fine
@@ -201,6 +204,9 @@ func (m model) held() bool {
 func (r row) id() string { return r.ID.String()[:8] }
 
 func (r row) saved() string {
+	if r.TokensBefore == r.TokensAfter {
+		return "–"
+	}
 	return components.Share(r.TokensBefore-r.TokensAfter, r.TokensBefore)
 }
 

@@ -93,6 +93,9 @@ func (s *Store) Sessions(ctx context.Context, workspace uuid.UUID, filter sessio
 		limit = defaultLimit
 	}
 	limit = min(limit, maxLimit)
+	if !filter.Sorts(filter.Sort) {
+		filter.Sort = session.Sort{}
+	}
 	after, err := parseCursor(filter.Cursor)
 	if err != nil {
 		return session.Page{}, err
@@ -108,7 +111,7 @@ func (s *Store) Sessions(ctx context.Context, workspace uuid.UUID, filter sessio
 			query = look.from.Select(sessionColumns+", place, "+fits+" AS fits", fitting(filter)...).
 				Where("place = ? OR "+fits, append([]any{mostLooked}, fitting(filter)...)...)
 		}
-		return query.Order("last_at DESC, id DESC").Limit(limit + 1).Scan(&rows).Error
+		return query.Order(orderOf(filter.Sort)).Limit(limit + 1).Scan(&rows).Error
 	})
 	if err != nil {
 		return session.Page{}, fmt.Errorf("list sessions: %w", err)
@@ -121,7 +124,7 @@ func pageOf(rows []listRow, limit int, filter session.Filter) session.Page {
 	var page session.Page
 	for i, row := range rows {
 		if len(page.Sessions) == limit {
-			page.Next, page.Cut = rows[i-1].place().cursor(), false
+			page.Next, page.Cut = rows[i-1].place(filter.Sort.By).cursor(), false
 			return page
 		}
 		if row.Fits {
@@ -131,7 +134,7 @@ func pageOf(rows []listRow, limit int, filter session.Filter) session.Page {
 			page.Sessions = append(page.Sessions, row.overview())
 		}
 		if row.Place == mostLooked {
-			page.Next, page.Cut = row.place().cursor(), true
+			page.Next, page.Cut = row.place(filter.Sort.By).cursor(), true
 		}
 	}
 	return page
@@ -257,17 +260,55 @@ func (s *Store) Epochs(ctx context.Context, workspace, lane uuid.UUID) ([]sessio
 	return epochs, nil
 }
 
-// place returns where a page ends whose last row this is.
-func (r listRow) place() place { return place{at: r.LastAt, id: r.ID} }
+// place returns where a page in an order ends whose last row this is.
+func (r listRow) place(by session.SortKey) place {
+	switch by {
+	case session.ByNet:
+		return place{value: r.NetMicroUSD, id: r.ID}
+	case session.ByReceived:
+		return place{value: r.TokensBefore, id: r.ID}
+	default:
+		return place{value: r.LastAt.UnixMicro(), id: r.ID}
+	}
+}
 
 // place is where a page of sessions ends.
 type place struct {
-	at time.Time
-	id uuid.UUID
+	value int64 // that the list is ordered by; of a time its microseconds
+	id    uuid.UUID
+}
+
+// sortColumn returns what a list is ordered by.
+func sortColumn(by session.SortKey) string {
+	switch by {
+	case session.ByNet:
+		return "net_microusd"
+	case session.ByReceived:
+		return "tokens_before"
+	default:
+		return "last_at"
+	}
+}
+
+func orderOf(sort session.Sort) string {
+	if sort.Up {
+		return sortColumn(sort.By) + ", id"
+	}
+	return sortColumn(sort.By) + " DESC, id DESC"
+}
+
+// behind returns the condition for what follows a place in an order, with its values.
+func (p place) behind(sort session.Sort) (condition string, values []any) {
+	sign := map[bool]string{false: "<", true: ">"}[sort.Up]
+	var value any = p.value
+	if sort.By == session.ByLast {
+		value = time.UnixMicro(p.value)
+	}
+	return "(" + sortColumn(sort.By) + ", id) " + sign + " (?, ?)", []any{value, p.id}
 }
 
 func (p place) cursor() string {
-	packed := binary.BigEndian.AppendUint64(nil, uint64(p.at.UnixMicro()))
+	packed := binary.BigEndian.AppendUint64(nil, uint64(p.value)) //nolint:gosec // the bits are kept
 	return base64.RawURLEncoding.EncodeToString(append(packed, p.id[:]...))
 }
 
@@ -281,7 +322,7 @@ func parseCursor(cursor string) (*place, error) {
 		return nil, session.ErrCursor
 	}
 	micros := int64(binary.BigEndian.Uint64(packed)) //nolint:gosec // the bits are kept
-	return &place{at: time.UnixMicro(micros), id: uuid.UUID(packed[8:])}, nil
+	return &place{value: micros, id: uuid.UUID(packed[8:])}, nil
 }
 
 // uuidArray returns ids as Postgres writes an array: gorm would spread a slice.

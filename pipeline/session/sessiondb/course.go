@@ -74,7 +74,8 @@ func (s *Store) Course(ctx context.Context, workspace, id, lane uuid.UUID, point
 
 // sqlNewestOf reads, of the newest requests of a lane, the one with the messages of $4, else the newest.
 const sqlNewestOf = `SELECT at, tokens_before, tokens_after, window_tokens, target_tokens, compression, class, level_0, level_1, level_2, level_3, projection, status
-	FROM (SELECT * FROM exchanges WHERE workspace_id = $1 AND session_id = $2 AND lane_id = $3 AND tokens_before > 0
+	FROM (SELECT id, position, at, tokens_before, tokens_after, window_tokens, target_tokens, compression, class, level_0, level_1, level_2, level_3, projection, status
+		FROM exchanges WHERE workspace_id = $1 AND session_id = $2 AND lane_id = $3 AND tokens_before > 0
 		ORDER BY at DESC, id DESC LIMIT 50) newest
 	ORDER BY position = $4 DESC, at DESC, id DESC LIMIT 1`
 

@@ -92,7 +92,8 @@ func narrow(query *gorm.DB, filter session.Filter, after *place) *gorm.DB {
 		query = query.Where("started_at < ?", filter.To)
 	}
 	if after != nil {
-		query = query.Where("(last_at, id) < (?, ?)", after.at, after.id)
+		condition, values := after.behind(filter.Sort)
+		query = query.Where(condition, values...)
 	}
 	return query
 }

@@ -1,0 +1,43 @@
+package tenantsdb
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/tenants"
+)
+
+// HiddenColumns returns the columns of a list that a member has hidden; none for a person who is not a member.
+func (db *DB) HiddenColumns(ctx context.Context, workspace, user uuid.UUID, list tenants.ViewList) ([]string, error) {
+	var encoded []string
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Raw("SELECT coalesce(hidden_columns -> ?, '[]')::text FROM members WHERE workspace_id = ? AND user_id = ?", string(list), workspace, user).Scan(&encoded).Error
+	})
+	var hidden []string
+	if err == nil && len(encoded) > 0 {
+		err = json.Unmarshal([]byte(encoded[0]), &hidden)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("hidden columns of %s: %w", list, err)
+	}
+	return hidden, nil
+}
+
+// HideColumns hides columns of a list from a member, and shows all others.
+func (db *DB) HideColumns(ctx context.Context, workspace, user uuid.UUID, list tenants.ViewList, hidden []string) error {
+	encoded, err := json.Marshal(append([]string{}, hidden...))
+	if err == nil {
+		err = db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+			return tx.Exec("UPDATE members SET hidden_columns = hidden_columns || jsonb_build_object(?::text, ?::jsonb) WHERE workspace_id = ? AND user_id = ?",
+				string(list), string(encoded), workspace, user).Error
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("hide columns of %s: %w", list, err)
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+// Package columns lets people choose which columns of a list they see. The choice is kept with their membership.
+package columns
+
+import (
+	"context"
+	"log/slog"
+	"net/url"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"palimpsest/tenants"
+)
+
+// Store keeps which columns a person has hidden.
+type Store interface {
+	HiddenColumns(ctx context.Context, workspace, user uuid.UUID, list tenants.ViewList) ([]string, error)
+	HideColumns(ctx context.Context, workspace, user uuid.UUID, list tenants.ViewList, hidden []string) error
+}
+
+// Column is one that can be hidden.
+type Column struct{ Name, Label string }
+
+// List is a list whose columns are chosen.
+type List struct {
+	Store Store
+	Of    tenants.ViewList
+	Path  string // where the choice is sent
+	All   []Column
+	Log   *slog.Logger
+}
+
+// Model is what a list shows of the choice.
+type Model struct {
+	Path   string
+	Back   string // the list as it is shown
+	All    []Column
+	Hidden []string
+}
+
+// Shows reports whether a column is shown.
+func (m Model) Shows(name string) bool { return !slices.Contains(m.Hidden, name) }
+
+// Model returns a person's choice for the list at an address. Where it cannot be read, all columns are shown.
+func (l List) Model(ctx context.Context, who tenants.Principal, back string) Model {
+	m := Model{Path: l.Path, Back: back, All: l.All}
+	var err error
+	if m.Hidden, err = l.Store.HiddenColumns(ctx, who.Workspace.ID, who.User.ID, l.Of); err != nil {
+		l.Log.WarnContext(ctx, "columns could not be read; all are shown", "list", l.Of, "error", err)
+		m.Hidden = nil
+	}
+	return m
+}
+
+// Save keeps the choice of a form, in which what is shown is named.
+func (l List) Save(ctx context.Context, who tenants.Principal, form url.Values) error {
+	var hidden []string
+	for _, column := range l.All {
+		if !slices.Contains(form["show"], column.Name) {
+			hidden = append(hidden, column.Name)
+		}
+	}
+	return l.Store.HideColumns(ctx, who.Workspace.ID, who.User.ID, l.Of, hidden)
+}
+
+// Back returns the address that a form leads back to: the list's own, with its query.
+func Back(list string, form url.Values) string {
+	address, err := url.Parse(form.Get("back"))
+	if err != nil || address.RawQuery == "" {
+		return list
+	}
+	return list + "?" + address.RawQuery
+}
