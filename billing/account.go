@@ -32,7 +32,7 @@ func (s Status) IsLive() bool {
 func (s Status) Owes() bool { return s == PastDue || s == Unpaid }
 
 // State is what Stripe says of a workspace's subscription. Its zero value is that of a
-// workspace that has never had one. Times are zero where there is none.
+// workspace that has never had one. Times are zero if absent.
 type State struct {
 	Subscription string // Stripe's id
 	Plan         Plan   // Free where no subscription gives another
@@ -52,7 +52,7 @@ type Account struct {
 	State
 
 	Workspace tenants.WorkspaceID
-	Customer  string // Stripe's id; empty: nobody has been to checkout
+	Customer  string // Stripe's id; empty if no one has been to checkout
 	Restraint tenants.Restraint
 	Told      string // the trouble that people were written about
 }
@@ -106,7 +106,7 @@ func (s State) span(now time.Time) (from, to time.Time) {
 	return from, to
 }
 
-// MeterEvent is usage that Stripe is told of.
+// MeterEvent is usage that Stripe is told about.
 type MeterEvent struct {
 	ID        uuid.UUID // Stripe's identifier: it counts one id once
 	Customer  string

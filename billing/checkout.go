@@ -97,7 +97,7 @@ func (s *Service) Origins() []string {
 	return []string{base.Scheme + "://" + base.Host}
 }
 
-// Returned reads a workspace's state again: somebody comes back from Stripe, whose
+// Returned reads a workspace's state again: someone comes back from Stripe, whose
 // notice may not have come yet.
 func (s *Service) Returned(ctx context.Context, workspace tenants.WorkspaceID) error {
 	if !s.IsOn() {

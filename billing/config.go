@@ -15,7 +15,7 @@ type Config struct {
 
 	Meter      string        // Stripe's id of the meter
 	MeterEvent string        // its event_name
-	TrialDays  int           // of a workspace's first subscription; 0: none
+	TrialDays  int           // of a workspace's first subscription; 0 if none
 	Tax        bool          // Stripe computes and collects taxes
 	Grace      time.Duration // from a payment that failed until traffic is restrained
 

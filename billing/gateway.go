@@ -52,7 +52,7 @@ func (g *gateway) customer(ctx context.Context, workspace uuid.UUID, name, email
 	return made.ID, nil
 }
 
-// order is what somebody wants to buy.
+// order is what someone wants to buy.
 type order struct {
 	workspace uuid.UUID
 	customer  string

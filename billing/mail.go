@@ -30,7 +30,7 @@ func (s *Service) tell(ctx context.Context, account Account, periodEnd time.Time
 	})
 }
 
-// trouble names what people are to be told of, and says it; empty: nothing is wrong.
+// trouble names what people are to be told of, and says it; empty if nothing is wrong.
 func (s *Service) trouble(account Account, periodEnd time.Time) (name, subject, text string) {
 	page := s.config.PublicURL + "/billing"
 	deadline := account.Deadline(s.config.Grace)

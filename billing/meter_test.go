@@ -44,7 +44,7 @@ func TestMeterHoldsWhatTheExchangesHold(t *testing.T) {
 		exchange(func(e *tenants.Exchange) { e.Attempts = 0 }), // answered from the cache
 		exchange(func(e *tenants.Exchange) { e.Status, e.ErrorFrom = http.StatusBadGateway, "proxy" }),
 		exchange(func(e *tenants.Exchange) { e.Status, e.ErrorFrom = http.StatusTooManyRequests, "provider" }),
-		exchange(func(e *tenants.Exchange) { e.ErrorFrom = "provider" }), // the stream broke off
+		exchange(func(e *tenants.Exchange) { e.ErrorFrom = "provider" }), // the stream ended early
 		exchange(func(e *tenants.Exchange) { e.Status = 499 }),
 		exchange(func(e *tenants.Exchange) { e.Endpoint = "/v1/messages/count_tokens" }),
 		exchange(func(e *tenants.Exchange) { e.Endpoint = "/v1/responses/input_tokens" }),
@@ -161,7 +161,7 @@ func TestEventInDoubtIsComparedOnceItsIdentifierIsForgotten(t *testing.T) {
 	}
 }
 
-// Where the sums cannot be explained nothing is guessed: somebody has to look.
+// Where the sums cannot be explained nothing is guessed: someone has to look.
 func TestSumsThatDoNotFitStopTheReports(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

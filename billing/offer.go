@@ -19,8 +19,8 @@ const offersFor = 10 * time.Minute
 type Offer struct {
 	Plan     Plan
 	Price    string // "20.00 USD each month", for each member on Team
-	Included int64  // exchanges of a period that cost nothing more; 0: none, or all
-	Beyond   string // price of each further exchange, "0.002 USD"; empty: nothing
+	Included int64  // exchanges of a period that cost nothing more; 0 if none, or all
+	Beyond   string // price of each further exchange, "0.002 USD"; empty if none
 }
 
 // Offers returns what can be bought here.

@@ -24,7 +24,7 @@ type Overview struct {
 	Account
 
 	Used     int64 // exchanges that count since From
-	Quota    int64 // on the plan Free; 0: none
+	Quota    int64 // on the plan Free; 0 if none
 	From, To time.Time
 	Deadline time.Time // when a payment that failed restrains traffic; zero: none failed
 }

@@ -72,7 +72,7 @@ func (c Catalog) planOf(price string) (Plan, bool) {
 	return "", false
 }
 
-// offered returns the plan that somebody asks for, or tenants.Invalid.
+// offered returns the plan that someone asks for, or tenants.Invalid.
 func (c Catalog) offered(name string) (Plan, error) {
 	plan := Plan(name)
 	if !slices.Contains(c.sold(), plan) {

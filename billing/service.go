@@ -29,13 +29,13 @@ type Accounts interface {
 	// kept first.
 	KeepCustomer(ctx context.Context, workspace uuid.UUID, customer string) (string, error)
 
-	// WorkspaceOf returns whose customer somebody is, or tenants.ErrNotFound.
+	// WorkspaceOf returns whose customer someone is, or tenants.ErrNotFound.
 	WorkspaceOf(ctx context.Context, customer string) (uuid.UUID, error)
 
 	// Members returns how many members a workspace has.
 	Members(ctx context.Context, workspace uuid.UUID) (int64, error)
 
-	// Note notes in a workspace's audit log what somebody has done.
+	// Note notes in a workspace's audit log what someone has done.
 	Note(ctx context.Context, workspace uuid.UUID, change tenants.Change) error
 
 	// Restrain keeps what holds back a workspace's traffic and tells every proxy.
@@ -116,7 +116,7 @@ type Deps struct {
 	// committed.
 	Enqueue func(ctx context.Context, workspace, notice uuid.UUID) error
 
-	// Mail queues a mail in the transaction of ctx; nil: nobody is written to.
+	// Mail queues a mail in the transaction of ctx; nil: no one is written to.
 	Mail func(ctx context.Context, mail tenants.Mail) error
 
 	Log *slog.Logger

@@ -185,7 +185,7 @@ const (
 )
 
 // RehydratorConfig are the settings of the module rehydrator, which brings turns back
-// that somebody refers to.
+// that someone refers to.
 type RehydratorConfig struct {
 	TriggerPhrases      []string `json:"triggerPhrases"      yaml:"triggerPhrases"`
 	MaxRehydrated       int      `json:"maxRehydrated"       yaml:"maxRehydrated"`
@@ -196,7 +196,7 @@ type RehydratorConfig struct {
 	Placement           string   `json:"placement"           yaml:"placement"`
 
 	// EmbeddingModel is a model of the workspace's own provider with which its archive
-	// is embedded and searched beside the text; empty: none. It is the workspace's: what
+	// is embedded and searched beside the text; empty if none. It is the workspace's: what
 	// a key or a request sets here counts for nothing.
 	EmbeddingModel string `json:"embeddingModel" yaml:"embeddingModel"`
 }
@@ -441,7 +441,7 @@ func (c Config) YAML() string {
 	return out.String()
 }
 
-// Invalid is a value in a config that somebody can mend.
+// Invalid is a value in a config that someone can mend.
 type Invalid struct {
 	Field   string // path of the field: "ipc.targetUtilization"; empty: the whole document
 	Message string // the value, what is wrong with it and what is allowed

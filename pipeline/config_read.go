@@ -239,7 +239,7 @@ func hasAlias(node *yaml.Node) bool {
 	return node.Kind == yaml.AliasNode || slices.ContainsFunc(node.Content, hasAlias)
 }
 
-// Nearest returns the known name that somebody meant by one that is not known; empty:
+// Nearest returns the known name that someone meant by one that is not known; empty:
 // none is near it.
 func Nearest(name string, known []string) string {
 	plain := func(name string) string {

@@ -21,7 +21,7 @@ import (
 type Exchange struct {
 	ID      uuid.UUID
 	Scope   session.Scope
-	Session uuid.UUID // the lane's; uuid.Nil: there is no lane
+	Session uuid.UUID // the lane's; uuid.Nil if there is no lane
 	Config  Config
 	Codec   wire.Codec
 	Request wire.Request
@@ -47,14 +47,14 @@ type Exchange struct {
 	Projection *session.Projection
 
 	// Summary is what a model has written in place of the lane's first messages,
-	// for the next epoch to use; nil: nothing.
+	// for the next epoch to use; nil if none.
 	Summary *session.Summary
 
 	// NextProjection is the number of the lane's next projection; 0: one more
 	// than Projection's.
 	NextProjection int
 
-	// Order is what somebody asked of the lane's next epoch; nil: nothing.
+	// Order is what someone asked of the lane's next epoch; nil if none.
 	Order *session.Order
 
 	// Pins are the messages, in order, whose turns are to stay as the client sent them.
@@ -93,11 +93,11 @@ type Exchange struct {
 	// Attempts are those of the lane at an epoch that came to nothing.
 	Attempts session.Attempts
 
-	// Plan is what was planned ahead for the lane; nil: nothing.
+	// Plan is what was planned ahead for the lane; nil if none.
 	Plan *session.Plan
 
 	// Tried has the lane remember how an attempt at an epoch ended, whatever
-	// becomes of the exchange; nil: nobody remembers.
+	// becomes of the exchange; nil if no one remembers.
 	Tried func(session.Attempts)
 
 	// Commit makes the originals of the whole request and a new projection of

@@ -230,7 +230,7 @@ func (e *Exchange) WithInsertsAt(message int) json.RawMessage {
 	return longer
 }
 
-// withMessages returns pieces with messages of ours behind the first ones.
+// withMessages returns pieces with our messages behind the first ones.
 func withMessages(pieces []wire.Piece, said wire.Instruction) []wire.Piece {
 	ours := wire.Piece{From: said.Behind, To: said.Behind, Raw: said.Messages}
 	for i, piece := range pieces {

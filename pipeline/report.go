@@ -62,7 +62,7 @@ func (r Report) clone() Report {
 }
 
 // Predicted returns what the newest epoch in the report is to save until the next
-// one, in millionths of a US dollar; nil if there is none, or it does not say.
+// one, in millionths of a US dollar; nil if absent, or it does not say.
 func (r Report) Predicted() *int64 {
 	for _, event := range slices.Backward(r.Events) {
 		if event.Type != "completed" {

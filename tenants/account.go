@@ -37,7 +37,7 @@ const (
 type Token struct {
 	Hash      []byte // SHA-256 of the secret, which has 256 random bits
 	Kind      TokenKind
-	User      uuid.UUID // set by whoever keeps the token
+	User      uuid.UUID // set by the store
 	Email     string    // lower case
 	CreatedAt time.Time
 	ExpiresAt time.Time
@@ -59,7 +59,7 @@ const (
 	RequestVerify RequestKind = "verify"
 )
 
-// AccountRequest is what somebody asked for by an address. It is kept without a look
+// AccountRequest is what someone asked for by an address. It is kept without a look
 // at whether the address is known, so that the answer cannot tell.
 type AccountRequest struct {
 	ID           uuid.UUID

@@ -41,7 +41,7 @@ type APIKey struct {
 	ExpiresAt  *time.Time
 	RevokedAt  *time.Time
 	LastUsedAt *time.Time
-	OldUntil   *time.Time // the secret before the last rotation works until then; nil: there is none
+	OldUntil   *time.Time // the secret before the last rotation works until then; nil if none
 
 	// What is known of the workspace of a key that was presented.
 	Suspended  bool // by the operator

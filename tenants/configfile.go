@@ -3,8 +3,8 @@ package tenants
 // ConfigChange is what an import changes of a workspace's configuration.
 type ConfigChange struct {
 	Place  string // in the file: "pipeline.ipc.minClear", "api_keys.laptop.concurrency"
-	Before string // empty: nothing
-	After  string // empty: nothing is left
+	Before string // empty if none
+	After  string // empty if nothing is left
 }
 
 // ConfigImport is what came of reading a configuration file into a workspace.

@@ -47,7 +47,7 @@ func (c Cookies) Clear(w http.ResponseWriter) {
 	http.SetCookie(w, cookie)
 }
 
-// Token returns the token that a request brings; empty if there is none.
+// Token returns the token that a request brings; empty if absent.
 func (c Cookies) Token(request *http.Request) string {
 	cookie, err := request.Cookie(c.name())
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Reads says of whose sessions somebody may read what was said.
+// Reads says of whose sessions someone may read what was said.
 type Reads string
 
 // The values of Reads.
@@ -77,7 +77,7 @@ func (s DataSettings) Fields() Fields {
 	}
 }
 
-// Reader is somebody who wants to read what was said in a workspace. The zero Reader
+// Reader is someone who wants to read what was said in a workspace. The zero Reader
 // may read nothing.
 type Reader struct {
 	All  bool        // every session

@@ -25,7 +25,7 @@ var (
 	ErrInvitation   = errors.New("invitation cannot be accepted any more")
 	ErrOtherAddress = errors.New("invitation is for another address")
 	ErrTextDenied   = errors.New("workspace does not let this reader see what was said")
-	ErrConflict     = errors.New("somebody else saved in the meantime")
+	ErrConflict     = errors.New("someone else saved in the meantime")
 )
 
 // TooMany is ErrTooMany with the time after which to try again.

@@ -12,11 +12,11 @@ type Exchange struct {
 	ID          uuid.UUID // version 7: ordered by time
 	Workspace   WorkspaceID
 	At          time.Time // when the request had arrived
-	Session     uuid.UUID // uuid.Nil: none was resolved
+	Session     uuid.UUID // uuid.Nil if none was resolved
 	Lane        uuid.UUID
 	APIKey      uuid.UUID
 	Provider    Provider
-	ProviderKey uuid.UUID // that the request was sent with; uuid.Nil: none that is stored
+	ProviderKey uuid.UUID // that the request was sent with; uuid.Nil if that key is not stored
 	Endpoint    string    // the route, "/v1/messages"
 	Model       string    // as the client named it
 	Client      string    // "claude-code", "codex", …
@@ -43,9 +43,9 @@ type Exchange struct {
 
 	Reach bool // the provider would have refused the client's prompt for its length, and answered ours
 
-	MissCause         string // why the provider's cache did not have what it should; empty: nothing was missed
+	MissCause         string // why the provider's cache did not have what it should; empty if nothing was missed
 	MissedTokens      int    // that it should have had
-	Projection        int    // number of the projection in the prompt; 0: none
+	Projection        int    // number of the projection in the prompt; 0 if none
 	Bridged           bool   // what a client's own summary had lost was put back
 	Compacted         bool   // the provider compacted the history by itself
 	PredictedMicroUSD *int64 // what the epoch that this exchange made is to save; nil: no epoch, or no prediction
@@ -60,12 +60,12 @@ type Exchange struct {
 
 	Tags Tags // that the client gave
 
-	// Signed are headers of ours that the answer had and that nothing else here tells,
+	// Signed are our headers that the answer had and that nothing else here tells,
 	// by their names without X-Palimpsest-.
 	Signed map[string]string
 
 	// ErrorText is what the provider said where it refused, without what looks like a
-	// secret, sealed with archive.Key.SealError; nil: nothing is kept.
+	// secret, sealed with archive.Key.SealError; nil if nothing is kept.
 	ErrorText []byte
 }
 

@@ -149,7 +149,7 @@ func (l Limits) CheckAddress(client string) error {
 			}
 		}
 	}
-	// The networks are not named: whoever asks may have stolen the key.
+	// The networks are not named: anyone who asks may have stolen the key.
 	return Forbidden{Code: "address_not_allowed", Message: fmt.Sprintf(
 		"This Palimpsest API key may not be used from the address %s. Use it from one of its own networks, or have this one added on the dashboard's API keys page.", client)}
 }

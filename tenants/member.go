@@ -14,14 +14,14 @@ func Roles() []Role { return []Role{Owner, Admin, Regular, Viewer, Billing} }
 // InvitationAge is how long an invitation can be accepted.
 const InvitationAge = 7 * 24 * time.Hour
 
-// Manages reports whether somebody with a role may invite people to another role,
+// Manages reports whether someone with a role may invite people to another role,
 // and change and remove those who have it. Owners manage everybody; admins manage
 // everybody but owners.
 func (r Role) Manages(other Role) bool {
 	return r.May(ManageMembers) && slices.Contains(Roles(), other) && (r == Owner || other != Owner)
 }
 
-// CheckRole returns an Invalid for what is no role.
+// CheckRole returns an Invalid for what is not a role.
 func CheckRole(role Role) error {
 	if !slices.Contains(Roles(), role) {
 		return Invalid{Field: "role", Message: "must be one of owner, admin, member, viewer, billing"}
@@ -29,7 +29,7 @@ func CheckRole(role Role) error {
 	return nil
 }
 
-// CheckRoleChange returns why somebody with a role may not give another member a
+// CheckRoleChange returns why someone with a role may not give another member a
 // new role: an Invalid, ErrDenied, or ErrLastOwner if a workspace of so many owners
 // would be left with none.
 func CheckRoleChange(by, from, to Role, owners int) error {
@@ -45,7 +45,7 @@ func CheckRoleChange(by, from, to Role, owners int) error {
 	return nil
 }
 
-// CheckRemoval returns why somebody with a role may not remove a member: ErrDenied,
+// CheckRemoval returns why someone with a role may not remove a member: ErrDenied,
 // or ErrLastOwner.
 func CheckRemoval(by, from Role, owners int) error {
 	if !by.Manages(from) {
@@ -72,14 +72,14 @@ func (e OnlyOwner) Error() string { return fmt.Sprintf("%s: %s", e.Workspace, Er
 // Unwrap returns ErrLastOwner.
 func (OnlyOwner) Unwrap() error { return ErrLastOwner }
 
-// Invitation asks the person with an address into a workspace. Whoever holds its
+// Invitation asks the person with an address into a workspace. Anyone who holds its
 // link and is logged in with the address may accept it, once.
 type Invitation struct {
 	ID        uuid.UUID
 	Workspace Workspace
 	Email     string // lower case
 	Role      Role
-	InvitedBy string // address of who did; empty: an API key, or somebody who is no member any more
+	InvitedBy string // address of who did; empty: an API key, or someone who is no member any more
 	CreatedAt time.Time
 	SentAt    time.Time // when its newest link was made
 	ExpiresAt time.Time

@@ -11,7 +11,7 @@ type WindowSource string
 
 // The sources of a window.
 const (
-	WindowOverride WindowSource = "override" // somebody set it
+	WindowOverride WindowSource = "override" // someone set it
 	WindowLearnt   WindowSource = "learnt"   // a provider named it when a prompt was too long
 )
 
@@ -31,6 +31,6 @@ type ModelWindow struct {
 	Model     string
 	Tokens    int
 	Source    WindowSource
-	SetBy     uuid.UUID // uuid.Nil: nobody, it was learnt
+	SetBy     uuid.UUID // uuid.Nil if it was learnt
 	SetAt     time.Time
 }

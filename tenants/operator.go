@@ -10,7 +10,7 @@ import (
 var (
 	// ErrSuspended says that the operator has suspended the workspace.
 	ErrSuspended = errors.New("workspace is suspended")
-	// ErrNotFirst says that somebody who had a place as the first person of an
+	// ErrNotFirst says that someone who had a place as the first person of an
 	// installation only is not the first.
 	ErrNotFirst = errors.New("somebody signed up before")
 
@@ -61,7 +61,7 @@ type OperatedWorkspace struct {
 	Tokens       int64 // as providers reported them
 	LastExchange *time.Time
 	ArchiveBytes int64       // of all originals
-	Suspension   *Suspension // nil: it is active
+	Suspension   *Suspension // nil if it is active
 }
 
 // OperatedQuery says which workspaces an operator wants to see, the newest first.

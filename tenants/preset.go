@@ -11,7 +11,7 @@ type Preset struct {
 	BaseURL  string   // empty: the dialect's own; RESOURCE stands for what people put in
 	Auth     Auth
 	Private  bool   // it runs on an address of one's own: only where private base URLs are allowed
-	Hint     string // what people have to know; empty: nothing
+	Hint     string // what people have to know; empty if none
 }
 
 // Presets returns the providers that are known, the first two being those whose

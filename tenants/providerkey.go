@@ -43,7 +43,7 @@ type ProviderKey struct {
 	Workspace WorkspaceID
 	Provider  Provider // dialect in which it is asked
 	Both      bool     // it takes requests in the other dialect too
-	Preset    string   // id of the Preset that it was made from; empty: none
+	Preset    string   // id of the Preset that it was made from; empty if none
 	Name      string
 	BaseURL   string // empty: the provider's own
 	Auth      Auth
@@ -68,7 +68,7 @@ type ProviderKey struct {
 type ProviderKeyCheck struct {
 	At      time.Time // zero: it was never tested
 	OK      bool
-	Status  int    // of the provider's answer; 0: none came
+	Status  int    // of the provider's answer; 0 if none came
 	Problem string // empty: the key works
 }
 
@@ -167,8 +167,8 @@ type ProviderKeyUse struct {
 type ProviderKeyTest struct {
 	OK      bool
 	Models  int           // that the provider lists
-	Status  int           // of the provider's answer in HTTP; 0: none came
+	Status  int           // of the provider's answer in HTTP; 0 if none came
 	Problem string        // why the key does not work and what to do; empty: it does
-	Said    string        // what the provider said of it, without the key; empty: nothing
+	Said    string        // what the provider said of it, without the key; empty if none
 	Took    time.Duration // from the question to its answer
 }

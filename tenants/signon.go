@@ -11,7 +11,7 @@ import (
 // SignOnAge is how long a single sign-on may take.
 const SignOnAge = 10 * time.Minute
 
-// ErrSignOn says that a single sign-on did not prove who somebody is. What wraps it says
+// ErrSignOn says that a single sign-on did not prove who someone is. What wraps it says
 // why.
 var ErrSignOn = errors.New("single sign-on is refused")
 
@@ -58,7 +58,7 @@ type SignOn struct {
 	SavedAt  time.Time
 }
 
-// WantedSignOn is what somebody sets single sign-on to.
+// WantedSignOn is what someone sets single sign-on to.
 type WantedSignOn struct {
 	Issuer, ClientID string
 	Secret           string // empty: as before, for the same issuer and client

@@ -26,7 +26,7 @@ type Tag struct{ Name, Value string }
 // String returns a tag as it is written in addresses and lists: name=value.
 func (t Tag) String() string { return t.Name + "=" + t.Value }
 
-// ParseTag reads what Tag.String writes. It returns Invalid for what is no tag.
+// ParseTag reads what Tag.String writes. It returns Invalid for what is not a tag.
 func ParseTag(text string) (Tag, error) {
 	name, value, found := strings.Cut(text, "=")
 	if !found || !isTagName(name) {

@@ -75,7 +75,7 @@ type Usage struct {
 
 	// The parts of NetMicroUSD beside NotSentMicroUSD.
 	UnreadMicroUSD    int64 // cached input that was not read
-	RewrittenMicroUSD int64 // paid to write the cache anew because of a change of ours
+	RewrittenMicroUSD int64 // paid to write the cache again because we changed the prompt
 	OwnMicroUSD       int64 // paid for summaries and embeddings
 }
 

@@ -21,12 +21,12 @@ const (
 
 // The bounds of views.
 const (
-	MaxViews     = 50   // that somebody has of one list in one workspace
+	MaxViews     = 50   // that someone has of one list in one workspace
 	MaxViewName  = 60   // characters
 	MaxViewQuery = 4096 // bytes
 )
 
-// View is what somebody narrows a list to, under a name of their own. Nobody else in
+// View is what someone narrows a list to, under a name of their own. No one else in
 // the workspace sees it, but in an export of everything.
 type View struct {
 	ID      uuid.UUID
@@ -47,7 +47,7 @@ func (v View) Check() error {
 	case !utf8.ValidString(v.Name), strings.ContainsFunc(v.Name, unicode.IsControl):
 		return Invalid{Field: "name", Message: "must be one line of text"}
 	case v.Query == "":
-		return Invalid{Field: "query", Message: "are none: narrow the list first"}
+		return Invalid{Field: "query", Message: "must not be empty: narrow the list first"}
 	case len(v.Query) > MaxViewQuery:
 		return Invalid{Field: "query", Message: fmt.Sprintf("are %d bytes long; a view holds %d", len(v.Query), MaxViewQuery)}
 	}

@@ -15,7 +15,7 @@ type Workspace struct {
 	Name      string
 	CreatedAt time.Time
 
-	// Suspension says why nobody may work there; nil: it is active. It is known of the
+	// Suspension says why nobody may work there; nil if it is active. It is known of the
 	// workspace that a login works in only.
 	Suspension *Suspension
 }
@@ -73,7 +73,7 @@ type Member struct {
 type Login struct {
 	ID        uuid.UUID
 	UserID    uuid.UUID
-	Workspace WorkspaceID // the workspace the login works in; Nil: none
+	Workspace WorkspaceID // the workspace the login works in; Nil if none
 	SignOn    WorkspaceID // whose single sign-on opened it: the only workspace it opens; Nil if the person logged in here
 	UserAgent string      // as the browser named itself
 	Place     string      // where it was opened; set when it is, and not read again
@@ -84,7 +84,7 @@ type Login struct {
 }
 
 // Principal is who is behind a request to the dashboard or the product API: a
-// user, in the workspace of their login. Somebody who belongs to no workspace has
+// user, in the workspace of their login. Someone who belongs to no workspace has
 // no role, and may do nothing but get into one.
 type Principal struct {
 	User        User

@@ -22,7 +22,7 @@ type Identity interface {
 	SignUp(ctx context.Context, email, password, workspace, userAgent string) (tenants.Principal, string, error)
 
 	// LogIn returns the login's token, or tenants.ErrWrongLogin or ErrTooMany, or a
-	// tenants.CodeNeeded for somebody with a second factor.
+	// tenants.CodeNeeded for someone with a second factor.
 	LogIn(ctx context.Context, email, password, from, userAgent string) (tenants.Principal, string, error)
 
 	// LogInWithCode returns the same for the token of a tenants.CodeNeeded and a code.

@@ -27,7 +27,7 @@ func (w *tenant) audited(t *testing.T) (count int, newest tenants.Action) {
 }
 
 // actions has an entry for every route that changes something or takes text away: what
-// it writes into the audit log; empty: nothing.
+// it writes into the audit log; empty if none.
 func actions() map[string]tenants.Action {
 	return map[string]tenants.Action{
 		"POST /keys": tenants.KeyCreated, "DELETE /keys/:id": tenants.KeyRevoked,
@@ -105,7 +105,7 @@ func TestWhatCannotBeNotedIsNotDone(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	a := p.tenant(t, "ant")
-	a.send(t, http.MethodGet, "/me", "").want(t, http.StatusOK) // notes when somebody was there
+	a.send(t, http.MethodGet, "/me", "").want(t, http.StatusOK) // notes when someone was there
 	for _, statement := range []string{
 		`CREATE FUNCTION full_log() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'the log is full'; END $$`,
 		`CREATE TRIGGER full_log BEFORE INSERT ON audit_entries FOR EACH ROW EXECUTE FUNCTION full_log()`,

@@ -152,7 +152,7 @@ func queryLimit(c echo.Context) (int, error) {
 }
 
 // firstOf returns the first of a list of which one more than the limit was read, and the
-// cursor of the page after; empty where there is none.
+// cursor of the page after; empty if absent.
 func firstOf[T any](found []T, limit int, id func(*T) uuid.UUID) (shown []T, next string) {
 	if len(found) <= limit {
 		return found, ""

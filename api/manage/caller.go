@@ -68,7 +68,7 @@ func (s *server) as(permission tenants.Permission, handle func(c echo.Context, w
 	})
 }
 
-// asPerson wraps a handler that works for somebody who is logged in, in a workspace
+// asPerson wraps a handler that works for someone who is logged in, in a workspace
 // or in none.
 func (s *server) asPerson(handle func(c echo.Context, who caller) error) echo.HandlerFunc {
 	return s.known(func(c echo.Context, who caller) error {
@@ -157,7 +157,7 @@ func (s *server) sameOrigin(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// apiKey returns the secret that a request was sent with; empty if there is none.
+// apiKey returns the secret that a request was sent with; empty if absent.
 func apiKey(header http.Header) string {
 	scheme, secret, _ := strings.Cut(header.Get("Authorization"), " ")
 	if strings.EqualFold(scheme, "bearer") && strings.TrimSpace(secret) != "" {

@@ -44,7 +44,7 @@ func (r *configReader) lineOf(place string) int {
 	}
 }
 
-// refused notes an error that somebody can mend, at its place below another; others
+// refused notes an error that someone can mend, at its place below another; others
 // are returned.
 func (r *configReader) refused(place string, err error) error {
 	if faults, is := errors.AsType[pipeline.Faults](err); is {

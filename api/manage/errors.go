@@ -60,7 +60,7 @@ type problem struct {
 	Line   int         `json:"line,omitempty"`
 	Errors []faultJSON `json:"errors,omitempty"`
 
-	retryAfter int // seconds; 0: nothing is said of it
+	retryAfter int // seconds; 0 if nothing is said of it
 }
 
 // faultJSON is one of several things that are wrong with a document.

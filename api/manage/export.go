@@ -87,7 +87,7 @@ func (s *server) exportSessions(c echo.Context, who caller) error {
 }
 
 // export answers sessions, all of which the reader may read, as a file with a name. What
-// fails once it goes out cuts it off, which whoever verifies it sees.
+// fails once it goes out cuts it off, which anyone who verifies it sees.
 func (s *server) export(c echo.Context, who caller, reader tenants.Reader, ids []uuid.UUID, name string) error {
 	format, err := s.exportFormat(c)
 	if err != nil {

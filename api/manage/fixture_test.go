@@ -191,7 +191,7 @@ func (p *product) member(t *testing.T, name string) *tenant {
 	return w
 }
 
-// colleague returns somebody who has a role in the tenant's workspace and is logged
+// colleague returns someone who has a role in the tenant's workspace and is logged
 // in there.
 func (w *tenant) colleague(t *testing.T, role tenants.Role) *tenant {
 	t.Helper()

@@ -249,7 +249,7 @@ func tryRoute(t *testing.T, a, b *tenant, method, path string, try reach) {
 	}
 }
 
-// ownCalls proves that what nobody else reached is there for its owner.
+// ownCalls proves that what no one else reached is there for its owner.
 func ownCalls(t *testing.T, b *tenant) {
 	t.Helper()
 	reaches := reaches()

@@ -115,7 +115,7 @@ func (s *server) putEmail(c echo.Context, who tenants.Principal) error {
 	return c.JSON(http.StatusAccepted, mailSent())
 }
 
-// ask has a link sent to whoever has an address.
+// ask has a link sent to anyone who has an address.
 func (s *server) ask(send func(ctx context.Context, email, from string) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		asked, err := readJSON[struct {
@@ -160,7 +160,7 @@ func (s *server) confirmEmail(c echo.Context) error {
 	return c.NoContent(http.StatusNoContent)
 }
 
-// mailSentJSON says that whoever has the address gets a mail.
+// mailSentJSON says that anyone who has the address gets a mail.
 type mailSentJSON struct {
 	Status string `json:"status"`
 }
@@ -168,7 +168,7 @@ type mailSentJSON struct {
 // mailSent is the answer to everybody who asks for a mail.
 func mailSent() mailSentJSON { return mailSentJSON{Status: "mail_sent"} }
 
-// fromPlace returns a request's context with the place that it comes from, of somebody
+// fromPlace returns a request's context with the place that it comes from, of someone
 // who is not known yet.
 func fromPlace(c echo.Context) context.Context {
 	return tenants.WithActor(c.Request().Context(), tenants.Actor{From: c.RealIP()})

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// S3: what operators do is there for the login of one, and for nobody else: neither
+// S3: what operators do is there for the login of one, and for no one else: neither
 // for owners of workspaces, nor for API keys, the operator's own among them.
 func TestOnlyOperatorsOperate(t *testing.T) {
 	t.Parallel()

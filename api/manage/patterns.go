@@ -161,7 +161,7 @@ type newPattern struct {
 	When *whenJSON     `json:"when"`
 }
 
-// createPattern adds a pattern, approved by whoever adds it.
+// createPattern adds a pattern, approved by the person who adds it.
 func (s *server) createPattern(c echo.Context, who caller) error {
 	asked, err := readJSON[newPattern](c)
 	if err != nil {

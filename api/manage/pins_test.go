@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// E12: a turn is pinned and unpinned by its lane and message; what is no message
+// E12: a turn is pinned and unpinned by its lane and message; what is not a message
 // of the lane is refused with what to send.
 func TestATurnIsPinnedAndUnpinned(t *testing.T) {
 	t.Parallel()

@@ -18,7 +18,7 @@ import (
 // Usage reads what is kept of a workspace's exchanges.
 type Usage interface {
 	// Exchanges returns a page of exchanges, newest first, and the cursor of the
-	// page that follows; it is empty if there is none. It returns a
+	// page that follows; it is empty if absent. It returns a
 	// tenants.Invalid for a cursor that it did not hand out.
 	Exchanges(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.ExchangeFilter) ([]tenants.Exchange, string, error)
 

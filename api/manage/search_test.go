@@ -21,7 +21,7 @@ type found struct {
 	Next *string `json:"next_cursor"`
 }
 
-// S6: a search finds the messages of its own workspace, and nobody else's.
+// S6: a search finds the messages of its own workspace, and no one else's.
 func TestSearchFindsWhatTheWorkspaceHasArchived(t *testing.T) {
 	t.Parallel()
 	p := setup(t)

@@ -217,7 +217,7 @@ func (s *server) lane(c echo.Context, who caller) (session.Detail, session.LaneO
 	return session.Detail{}, session.LaneOverview{}, session.ErrNotFound
 }
 
-// laneText is lane for somebody who wants to read what was said in it, or to change
+// laneText is lane for someone who wants to read what was said in it, or to change
 // what is sent of it.
 func (s *server) laneText(c echo.Context, who caller) (session.Detail, session.LaneOverview, error) {
 	reader, err := s.textReader(c, who)

@@ -189,7 +189,7 @@ type turnReader struct {
 }
 
 // read returns up to limit turns from a place on, and the cursor of the page that
-// follows; it is empty if there is none.
+// follows; it is empty if absent.
 func (r turnReader) read(ctx context.Context, at place, limit int) ([]storedTurn, string, error) {
 	for window := messagesPerTurn * limit; ; window *= 2 {
 		entries, err := r.archive.Originals(ctx, r.workspace, r.lane, at.message, at.message+window)

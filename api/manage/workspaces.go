@@ -21,7 +21,7 @@ type People interface {
 
 	RenameWorkspace(ctx context.Context, workspace tenants.WorkspaceID, name string) error
 
-	// Leave returns tenants.ErrLastOwner where nobody else owns the workspace.
+	// Leave returns tenants.ErrLastOwner where no one else owns the workspace.
 	Leave(ctx context.Context, who tenants.Principal, revokeKeys bool) error
 
 	Members(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Member, error)
@@ -32,7 +32,7 @@ type People interface {
 	RemoveMember(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID, revokeKeys bool) error
 }
 
-// membershipJSON is a workspace that somebody belongs to.
+// membershipJSON is a workspace that someone belongs to.
 type membershipJSON struct {
 	ID      uuid.UUID    `json:"id"`
 	Name    string       `json:"name,omitempty"`

@@ -38,7 +38,7 @@ func (s *Server) newCheckout(r *http.Request) (any, *failure) {
 	case made.tax && form.Get("customer_update[address]") != "auto":
 		return nil, invalid("customer_update", "Automatic tax calculation in Checkout requires a valid address on the Customer.")
 	}
-	made.trialDays, _ = strconv.Atoi(form.Get("subscription_data[trial_period_days]")) // empty: none
+	made.trialDays, _ = strconv.Atoi(form.Get("subscription_data[trial_period_days]")) // empty if none
 	for i := 0; ; i++ {
 		name := form.Get(fmt.Sprintf("line_items[%d][price]", i))
 		if name == "" {
@@ -126,7 +126,7 @@ func (s *Server) pay(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, found.success, http.StatusSeeOther)
 }
 
-// asked returns the session that a page is of; nil if there is none, or if it is over,
+// asked returns the session that a page is of; nil if absent, or if it is over,
 // which it has then said.
 func (s *Server) asked(w http.ResponseWriter, r *http.Request) *session {
 	found := s.sessions[r.PathValue("id")]
@@ -183,7 +183,7 @@ func (s *Server) Pay(address string) error {
 	return nil
 }
 
-// Open opens a checkout of a customer past the product, as somebody who has a page open
+// Open opens a checkout of a customer past the product, as someone who has a page open
 // in their browser, and returns its address.
 func (s *Server) Open(customer string) (string, error) {
 	s.mu.Lock()

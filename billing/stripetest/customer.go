@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// customer is whoever buys.
+// customer is a person who buys.
 type customer struct {
 	id, name, email string
 	metadata        map[string]string

@@ -43,12 +43,12 @@ const (
 type Server struct {
 	URL string
 
-	// Before sees every call before it is answered; nil: nobody does. An answer that it
+	// Before sees every call before it is answered; nil: no one does. An answer that it
 	// writes, and true, ends the call.
 	Before func(w http.ResponseWriter, r *http.Request) bool
 
 	// After sees every call that changed something once it is done and before its answer
-	// goes out; nil: nobody does. With false the answer never comes.
+	// goes out; nil: no one does. With false the answer never comes.
 	After func(r *http.Request) bool
 
 	mu            sync.Mutex

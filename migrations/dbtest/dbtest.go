@@ -35,7 +35,7 @@ type Database struct {
 
 	test  testing.TB // which it belongs to
 	mu    sync.Mutex
-	owner *pgxpool.Pool // nil: nobody has asked yet
+	owner *pgxpool.Pool // nil if no one has asked yet
 }
 
 // Main runs the tests of a package, stops the cluster and looks that nothing they

@@ -65,7 +65,7 @@ type Bucket interface {
 // Answer is what a provider answered to one exchange, as its tap read it.
 type Answer struct {
 	Exchange uuid.UUID
-	Lane     uuid.UUID // uuid.Nil: none
+	Lane     uuid.UUID // uuid.Nil if none
 	At       time.Time // of the exchange
 	Hash     conversation.Hash
 	Size     int // bytes

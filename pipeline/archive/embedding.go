@@ -14,7 +14,7 @@ var ErrNoEmbeddings = errors.New("no provider of the workspace makes embeddings"
 // Embedder has texts embedded by the workspaces' own providers, at their cost.
 type Embedder interface {
 	// EmbeddingModel returns the model with which a workspace wants its archive
-	// embedded; empty: none, and nothing of it may be sent.
+	// embedded; empty if none, and nothing of it may be sent.
 	EmbeddingModel(ctx context.Context, workspace uuid.UUID) (string, error)
 
 	// Embed returns a vector for each text, all of one length. apiKey is whose usage

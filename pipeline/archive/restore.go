@@ -43,7 +43,7 @@ type Restored struct {
 	Entry
 
 	Link   conversation.Hash // of the chain after it
-	Damage error             // why Raw is nil; nil: it is the message that was archived
+	Damage error             // why Raw is nil; nil if it is the message that was archived
 }
 
 // Restore gives back the first messages of a lane, at most limit, in order and with

@@ -23,7 +23,7 @@ const SealedOverhead = chacha20poly1305.NonceSizeX + chacha20poly1305.Overhead
 var ErrSealed = errors.New("sealed bytes do not open")
 
 // DataKeys keeps the data key of each workspace: 32 random bytes, never stored as
-// they are. DataKey makes the key where there is none; it is durable when DataKey
+// they are. DataKey makes the key if absent; it is durable when DataKey
 // returns.
 type DataKeys interface {
 	DataKey(ctx context.Context, workspace uuid.UUID) ([]byte, error)

@@ -10,7 +10,7 @@ import (
 // Query asks for messages of a workspace's archive. The zero value of a field
 // leaves it open; a query without Text and without Path finds nothing.
 type Query struct {
-	Text    string    // what is looked for, in the words of whoever asks
+	Text    string    // what is looked for, in the words of the person who asks
 	APIKey  uuid.UUID // only sessions of this API key
 	Session uuid.UUID
 	Lane    uuid.UUID

@@ -15,7 +15,7 @@ const (
 	lineCharacters = 80   // of a turn at L3
 )
 
-// stateless compresses the oldest turns anew for every request, just enough: all
+// stateless compresses the oldest turns again for every request, just enough: all
 // to L1, the oldest first, then to L2, then to L3.
 type stateless struct {
 	*reading

@@ -17,10 +17,10 @@ import (
 
 // Suite is what a run compares.
 type Suite struct {
-	Data  string       // directory with transcripts/*.json; empty: none
+	Data  string       // directory with transcripts/*.json; empty if none
 	Quick bool         // fewer and shorter sessions
 	Only  string       // only generated sessions whose name holds this, and no real ones; empty: all
-	Note  func(string) // is told what is being run; nil: nobody is
+	Note  func(string) // is told what is being run; nil: no one is
 }
 
 // Result is what a run found.

@@ -27,7 +27,7 @@ type Talk struct {
 	Body   []byte // of the last request
 
 	// Directives and Modified are what the prompt should not lose: standing orders
-	// and files that were changed. Nil: they are looked for in the messages.
+	// and files that were changed. Nil if they are looked for in the messages.
 	Directives, Modified []string
 }
 

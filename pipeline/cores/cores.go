@@ -11,7 +11,7 @@ import (
 // Each calls do with every number from 0 to count, excluded: in order, or on all cores
 // at once where there are several runs of so many for them. It returns the error of the
 // lowest number that has one; what lies behind that may have been left out. A panic on
-// another core is an error, for nobody else would recover from it.
+// another core is an error, for no one else would recover from it.
 func Each(count, run int, do func(i int) error) error {
 	workers := min(runtime.GOMAXPROCS(0), count/run)
 	if workers < 2 {

@@ -93,7 +93,7 @@ type Balance struct {
 	Exchanges  int   // under it
 	Earned     int64 // by it
 	Unpaid     int   // projections that had not earned what they cost when the next one came
-	Truncated  int   // number of the newest projection that leaves out what nothing stands for; 0: none
+	Truncated  int   // number of the newest projection that leaves out what nothing stands for; 0 if none
 }
 
 // with returns the balance after one more exchange.

@@ -28,7 +28,7 @@ const AdviceSpan = 7 * 24 * time.Hour
 // leastEdited is how many exchanges with a projection it takes to say anything.
 const leastEdited = 20
 
-// Advice tells whoever pays that they would pay less without compression.
+// Advice tells anyone who pays that they would pay less without compression.
 type Advice struct {
 	Lost      int64 // what compression has cost more than it saved, in millionths of a US dollar; positive
 	Without   int64 // what the exchanges would have cost without it

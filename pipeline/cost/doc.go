@@ -32,14 +32,14 @@
 //
 // Tokens that were not sent would have cost what their neighbours cost: the price
 // of a cache read as far as the provider read from its cache what stands for them,
-// the price of reading them anew for the rest. Where the cache had been lost in any
+// the price of reading them again for the rest. Where the cache had been lost in any
 // case (it had expired, the client had changed what comes before, the provider had
 // dropped it), shortening the prompt rewrites nothing that was not to be rewritten
 // anyway. Where the cache was lost because of a change of ours, what the provider
-// had to read anew counts against us, at the difference between reading anew and
+// had to read again counts against us, at the difference between reading again and
 // reading from the cache; and what was not sent is taken to have been in the cache.
 //
-// Reading anew costs what the provider charged for it in the same exchange: the
+// Reading again costs what the provider charged for it in the same exchange: the
 // price of a cache write, of either time to live, where it wrote to its cache, else
 // that of plain input. Prices are the providers' lists (tokens.Price; Anthropic:
 // https://docs.claude.com/en/docs/build-with-claude/prompt-caching, a read at a tenth

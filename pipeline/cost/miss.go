@@ -40,8 +40,8 @@ type Prompt struct {
 	At         time.Time // when it was sent
 	Model      string    // that was asked for: each has a cache of its own
 	Fixed      uint64    // hash of what precedes the messages; 0: not known
-	Released   string    // how its thinking is released from its binding; empty: it is not
-	Projection int       // number of the projection in it; 0: none
+	Released   string    // how its thinking is released from its binding; empty if it is not
+	Projection int       // number of the projection in it; 0 if none
 	Position   int       // messages of the client's list
 }
 
@@ -50,7 +50,7 @@ type Prompt struct {
 type Cached struct {
 	Prompt
 
-	Tokens int           // that the cache has; 0: none
+	Tokens int           // that the cache has; 0 if none
 	TTL    time.Duration // for how long, unless they are read again
 }
 
@@ -65,7 +65,7 @@ type Exchange struct {
 	After  int // and as it was sent
 	Ahead  int // of both, the part before the messages
 	Limit  int // tokens that the model takes; 0 if unknown
-	Frozen int // estimate of what was sent up to the projection's end; 0: there is none
+	Frozen int // estimate of what was sent up to the projection's end; 0 if none
 	Fresh  int // estimate of what was sent behind the messages shared with the prompt before
 
 	First    bool // no earlier prompt of the lane is known to anybody
@@ -85,7 +85,7 @@ type Miss struct {
 }
 
 // Miss finds out what was missed and why. before is the lane's newest prompt before
-// this one; nil: it is not known. Whether the cache had expired is read off the clock
+// this one; nil if it is not known. Whether the cache had expired is read off the clock
 // alone: one answer without a cache read says nothing about it where many machines
 // answer for a provider.
 func (e *Exchange) Miss(before *Cached) Miss {

@@ -122,7 +122,7 @@ func TestFirstPromptOfALaneIsAColdStart(t *testing.T) {
 	}
 }
 
-func TestWhatIsReadIsNotMissed(t *testing.T) {
+func TestCachedInputThatIsReadIsNotMissed(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*cost.Exchange, *cost.Cached){
 		"all of it":                      func(*cost.Exchange, *cost.Cached) {},
@@ -196,7 +196,7 @@ func TestCacheLivesAsLongAsTheWireSays(t *testing.T) {
 }
 
 // Where no usage is reported, what the cache must still have counts as read.
-func TestWhatIsExpectedOfTheCache(t *testing.T) {
+func TestExpectedCacheReads(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		change func(*cost.Exchange, *cost.Cached)

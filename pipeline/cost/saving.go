@@ -14,7 +14,7 @@ type Money struct {
 }
 
 // Money returns what the exchange cost and saved. before is the lane's newest prompt
-// before this one; nil: it is not known. Where the provider reported no prompt nothing
+// before this one; nil if it is not known. Where the provider reported no prompt nothing
 // is claimed but what was estimated to be paid.
 func (e *Exchange) Money(before *Cached) Money {
 	usage := e.Usage
@@ -80,7 +80,7 @@ func (e *Exchange) readShare(miss Miss) float64 {
 	return min(1, float64(e.Usage.CacheRead)/float64(e.Frozen))
 }
 
-// anew returns the mean price, in US dollars for a million tokens, of what the
+// again returns the mean price, in US dollars for a million tokens, of what the
 // provider did not read from its cache in this exchange.
 func (e *Exchange) anew() float64 {
 	usage, price := e.Usage, e.Price

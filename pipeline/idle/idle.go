@@ -71,7 +71,7 @@ type Config struct {
 	Log     *slog.Logger
 	Now     func() time.Time
 
-	// Ended is told the outcome of every job that was due; nil: nobody.
+	// Ended is told the outcome of every job that was due; nil if none.
 	Ended func(outcome string)
 }
 

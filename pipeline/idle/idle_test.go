@@ -173,7 +173,7 @@ type counting struct {
 	idle.Planner
 
 	calls  int
-	during func() // runs while it plans; nil: nothing
+	during func() // runs while it plans; nil if none
 	err    error
 }
 

@@ -2,7 +2,7 @@
 // process, run once for all replicas, and are tried again when they fail. jobsdb
 // keeps and runs them.
 //
-// A job names a workspace and a lane and holds nothing else: whoever runs it reads
+// A job names a workspace and a lane and holds nothing else: anyone who runs it reads
 // what it needs from where that is kept under row-level security. Its work may be
 // begun twice (a process may die over it) and must come to the same then.
 package jobs

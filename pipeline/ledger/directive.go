@@ -19,7 +19,7 @@ var standingSigns = []string{
 	"必须", "务必", "不要", "永远", "总是", "始终", "禁止", "必ず", "常に", "絶対に", "ないでください", "항상", "절대", "반드시", "하지 마",
 }
 
-// negated are the words that forbid, unless the sentence tells of somebody.
+// negated are the words that forbid, unless the sentence tells of someone.
 var negated = []string{"don't", "dont", "do not"}
 
 // tellers are words in front of "don't" that make a statement of it.

@@ -295,7 +295,7 @@ func TestSummariesAndOurOwnBlocksAddNothing(t *testing.T) {
 }
 
 // What a person typed beside a block of ours or of the client still counts.
-func TestWhatIsTypedBesideABlockCounts(t *testing.T) {
+func TestTextTypedBesideABlockCounts(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
 		"behind a reminder": "<system-reminder>x</system-reminder>\nAlways test.",

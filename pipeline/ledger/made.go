@@ -8,7 +8,7 @@ type Made struct {
 
 	Message   int // index of the message that calls
 	Block     *conversation.Block
-	Result    *conversation.Block // nil: none came
+	Result    *conversation.Block // nil if none came
 	HasFailed bool
 }
 

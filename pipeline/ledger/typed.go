@@ -10,7 +10,7 @@ import (
 // stands in them was said before.
 var ourBlocks = []string{"compaction-bridge-recovery", "rehydrated-context", "learned-patterns"}
 
-// ourMarks begin a text of ours that ends with the block it stands in.
+// ourMarks begin our text that ends with the block it stands in.
 var ourMarks = []string{"[AUTO CONTEXT COMPRESSION]", "[CONTEXT SUMMARY]", "[TOOL OUTPUT ARCHIVED]"}
 
 // summaries begin the texts in which clients sum up, or ask to sum up, what went

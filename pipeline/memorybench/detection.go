@@ -28,7 +28,7 @@ const work = `[{"role":"user","content":"Always run gofmt before you commit, and
 	`{"role":"assistant","content":"I decided to keep deleted orders in a tombstone table, because the report needs their totals."},` +
 	`{"role":"user","content":"Fine. Look at the failing test next."}]`
 
-// Detection sends labelled requests, each into a session in which somebody worked
+// Detection sends labelled requests, each into a session in which someone worked
 // before, and returns by label at how many of them compaction-bridge put something
 // in. Recorded requests go out under their client's name and once more without it.
 func Detection(ctx context.Context, counter *tokens.Counter, requests []Labelled) ([]Figure, error) {

@@ -9,10 +9,10 @@ import (
 type Figure struct {
 	Name       string
 	Cases, Met int
-	Least      float64  // share of the cases to reach; 0: none is named
+	Least      float64  // share of the cases to reach; 0 if none is named
 	Never      bool     // it is to come out in no case
 	Unwanted   bool     // it had better come out in none
-	Others     []string // cases that came out otherwise, for whoever looks into them
+	Others     []string // cases that came out otherwise, for anyone who looks into them
 }
 
 // Reached reports whether a figure of at least one case is as it is to be.

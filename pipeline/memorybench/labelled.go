@@ -24,7 +24,7 @@ type Labelled struct {
 }
 
 // LoadLabelled reads labelled requests from a file of JSON lines. It returns
-// os.ErrNotExist where there is none.
+// os.ErrNotExist if absent.
 func LoadLabelled(file string) ([]Labelled, error) {
 	var all []Labelled
 	err := eachLine(file, func(line []byte) error {

@@ -107,7 +107,7 @@ func bridgeLatencies(ctx context.Context, counter *tokens.Counter, rounds int, l
 	return []Latency{first, other}, nil
 }
 
-// timed runs a module on exchanges, each made anew, and checks that it fires or not.
+// timed runs a module on exchanges, each made again, and checks that it fires or not.
 func timed(ctx context.Context, rounds int, fires bool, module pipeline.Module, next func() (*pipeline.Exchange, error)) (Latency, error) {
 	runtime.LockOSThread() // so that the thread's time is the module's
 	defer runtime.UnlockOSThread()

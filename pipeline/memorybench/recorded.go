@@ -23,7 +23,7 @@ type Recorded struct {
 	Sessions map[string][]conversation.Message
 	Tools    []Ask // what a tool printed
 	Rereads  []Ask // a file that had been read
-	Refs     []Ask // what somebody refers back to
+	Refs     []Ask // what someone refers back to
 }
 
 // Ask is something asked at a place of a session and where it is answered.
@@ -41,7 +41,7 @@ func (a *Ask) Text() string { return a.Question + a.Query }
 
 // Load reads a recorded set from a directory with agent_sessions.jsonl.gz,
 // agent_toolqa.jsonl, agent_rereads.jsonl and agent_refs.jsonl. It returns
-// os.ErrNotExist where there is none.
+// os.ErrNotExist if absent.
 func Load(directory string) (*Recorded, error) {
 	set := &Recorded{Sessions: map[string][]conversation.Message{}}
 	err := eachLine(filepath.Join(directory, "agent_sessions.jsonl.gz"), func(line []byte) error {

@@ -19,8 +19,8 @@ type Counter interface {
 // Memory is what modules know beside the request. The zero value knows nothing.
 type Memory struct {
 	Past    compactionbridge.Past // histories that clients have left
-	Archive rehydrator.Archive    // nil: there is none
-	Learned *patterns.Shelf       // what teams have learnt; nil: nothing
+	Archive rehydrator.Archive    // nil if none
+	Learned *patterns.Shelf       // what teams have learnt; nil if none
 }
 
 // All returns the modules that are built in. Which of them run, and in which order,

@@ -27,16 +27,16 @@ type Options struct {
 	Config     pipeline.Config
 	Limit      int                 // tokens the prompt may have; 0: the model is unknown
 	Factor     float64             // the model's tokens per o200k token; 0: 1
-	Projection *session.Projection // the lane's current one; nil: none
+	Projection *session.Projection // the lane's current one; nil if none
 	Anchor     session.Anchor
 	Pins       []int          // messages whose turns stay
-	Order      *session.Order // what somebody asked of the next epoch; nil: nothing
+	Order      *session.Order // what someone asked of the next epoch; nil if none
 
 	Inserts []session.Insert // that stand in the lane
 	Heat    session.Heat     // the last prompt of the lane that went out
 	Class   client.Class     // what the request is to its client
 
-	// Known holds digests by the messages' bytes; nil reads every message anew.
+	// Known holds digests by the messages' bytes; nil reads every message again.
 	Known map[string]conversation.Digest
 
 	// Commit is called for a new projection; nil accepts it.
@@ -125,7 +125,7 @@ type Lane struct {
 	Modules []pipeline.Module
 	Epochs  int // projections so far
 
-	// Prepare changes an exchange before the modules see it; nil: nothing is changed.
+	// Prepare changes an exchange before the modules see it; nil if nothing is changed.
 	Prepare func(*pipeline.Exchange)
 
 	projections []session.Projection

@@ -92,7 +92,7 @@ type Shortened struct {
 	Session    *Names              // of the whole session, with the messages that come after the prompt
 	Sent       int                 // messages in the prompt
 	Turns      []conversation.Turn // of these
-	Projection *session.Projection // nil: nothing is shortened
+	Projection *session.Projection // nil if nothing is shortened
 
 	// Since is the first message whose uses count. With 0 all behind the turn that an
 	// identifier comes from do. With Sent those alone do that nobody could know when

@@ -30,7 +30,7 @@ type Store interface {
 	Recorded(ctx context.Context, workspace uuid.UUID, picked session.Picked) ([]session.Recorded, error)
 }
 
-// What somebody who moves a slider asks for again and again is remembered for a while,
+// What someone who moves a slider asks for again and again is remembered for a while,
 // of so many of them.
 const (
 	remembered = 30 * time.Second
@@ -45,7 +45,7 @@ type Preview struct {
 	known  *otter.Cache[question, known]
 }
 
-// question is what the answer to stays the same while somebody tries other settings.
+// question is what the answer to stays the same while someone tries other settings.
 type question struct {
 	workspace uuid.UUID
 	picked    session.Picked

@@ -15,7 +15,7 @@ func Run(ctx context.Context, config pipeline.Config, models Models, recorded []
 	return sum(sessions), err
 }
 
-// RunForgetful is Run with a module that makes everything anew for each request, as
+// RunForgetful is Run with a module that makes everything again for each request, as
 // that of the proxy does.
 func RunForgetful(ctx context.Context, config pipeline.Config, models Models, recorded []session.Recorded) (Figures, error) {
 	var sum Figures

@@ -40,7 +40,7 @@ func sample() []session.Recorded {
 			add(conversation.User, conversation.HasResult, results[random.IntN(len(results))])
 			at = at.Add(time.Duration(8+random.IntN(25)) * time.Second)
 			if turn%45 == 44 {
-				at = at.Add(20 * time.Minute) // somebody went away
+				at = at.Add(20 * time.Minute) // someone went away
 			}
 		}
 		recorded = append(recorded, one)

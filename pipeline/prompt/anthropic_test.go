@@ -149,7 +149,7 @@ func TestResultsThatLoadToolsStay(t *testing.T) {
 	}
 }
 
-// W35: what is no text leaves a placeholder, never its bytes and never an empty
+// W35: what is not a text leaves a placeholder, never its bytes and never an empty
 // text; marks of failure stay.
 func TestAttachmentsLeavePlaceholders(t *testing.T) {
 	t.Parallel()

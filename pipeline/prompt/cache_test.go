@@ -38,7 +38,7 @@ func TestCacheMarkersBesideAFrozenPrefix(t *testing.T) {
 		system    string
 		automatic string // at the top level
 		old, last string // on what is compressed, and on the newest message
-		ours      string // at the end of the frozen prefix; empty: none
+		ours      string // at the end of the frozen prefix; empty if none
 		total     int
 	}{
 		"no markers, none of ours":                       {"", "", "", "", "", 0},
@@ -77,7 +77,7 @@ func TestCacheMarkersBesideAFrozenPrefix(t *testing.T) {
 	}
 }
 
-// orNothing returns a member that stands for no marker where there is none.
+// orNothing returns a member that stands for no marker if absent.
 func orNothing(marker string) string {
 	if marker == "" {
 		return `"cache_control":null`
@@ -101,7 +101,7 @@ func checkEnd(t *testing.T, sent [][]byte, tail int, want string) {
 	}
 }
 
-// W33: markers inside a compressed message would stay for good while the client's
+// W33: markers inside a compressed message would stay permanently while the client's
 // own move on, and make five in the end; thinking carries none.
 func TestMarkersInFrozenMessagesDoNotAddUp(t *testing.T) {
 	t.Parallel()

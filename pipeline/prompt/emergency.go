@@ -27,9 +27,9 @@ func (p *Prompt) MayBeTooLong() bool {
 	return p.Lane != nil && exchange.Request.Frozen == "" && 2*exchange.Report.After > limit
 }
 
-// Shrink writes a prompt anew that the provider has found too long: with a
+// Shrink writes a prompt again that the provider has found too long: with a
 // projection that is strictly smaller, made for the window and the size that the
-// provider named; where that is not enough, without what modules have put into it. ok is false if there is none, or if the prompt must not be
+// provider named; where that is not enough, without what modules have put into it. ok is false if no smaller prompt is possible, or if the prompt must not be
 // edited. The same prompt and the same words give the same result. It must be
 // called before the body that the prompt was written from is let go.
 func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow) (shrunk *Prompt, ok bool) {

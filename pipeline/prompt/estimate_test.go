@@ -189,7 +189,7 @@ func TestSizesOfGeneratedSessionsAreEstimatedWithinFivePercent(t *testing.T) {
 				options := options
 				options.Format = format
 				if format == conversation.OpenAIResponses {
-					options.Model = "claude-sonnet-4-5" // counts as it does elsewhere, by way of a gateway
+					options.Model = "claude-sonnet-4-5" // counts as it does elsewhere, through a gateway
 				}
 				m := newMetered(t, format, 60_000)
 				session := wiregen.Generate(11, options)

@@ -77,8 +77,8 @@ func script(format conversation.Format, requests int) []byte {
 }
 
 // A message that the provider has seen is sent with the same bytes for ever, with
-// what was put into it, by this process and by one that starts anew; nothing but
-// messages with inserts is written anew. A10, W13.
+// what was put into it, by this process and by one that starts again; nothing but
+// messages with inserts is written again. A10, W13.
 func TestInsertsStayWhereTheyWerePut(t *testing.T) {
 	t.Parallel()
 	for _, format := range []conversation.Format{conversation.Anthropic, conversation.OpenAIChat, conversation.OpenAIResponses} {
@@ -327,7 +327,7 @@ func TestInsertsThatCannotBeStoredAreTakenOut(t *testing.T) {
 
 // Of two replicas that put something into a lane at once one wins; the other goes
 // without, and with the winner's text from the next request on.
-func TestOfTwoReplicasOneInjects(t *testing.T) {
+func TestOnlyOneReplicaInjects(t *testing.T) {
 	t.Parallel()
 	store := session.NewMemory()
 	one, two := newBenchOn(t, store, 100_000), newBenchOn(t, store, 100_000)

@@ -50,7 +50,7 @@ type Writer struct {
 	Calibration *tokens.Calibration
 	Book        *cost.Book
 	Window      int   // context window in place of every model's; 0: the models'
-	Ahead       Ahead // nil: nothing is planned ahead
+	Ahead       Ahead // nil if nothing is planned ahead
 	Now         func() time.Time
 }
 
@@ -101,7 +101,7 @@ type Request struct {
 	Usage bool
 
 	// Memory returns so many bytes for the prompt's body where that is not the client's;
-	// nil: they are made.
+	// made if nil.
 	Memory func(size int) []byte
 
 	// Allow refuses a model, with the name that it is asked for by, before anything
@@ -121,7 +121,7 @@ func (e BodyError) Unwrap() error { return e.Cause }
 // Prompt is a request that is ready to be sent.
 type Prompt struct {
 	Body     []byte // what goes to the provider
-	Beta     string // value that the anthropic-beta header needs beside the client's; empty: none
+	Beta     string // value that the anthropic-beta header needs beside the client's; empty if none
 	Exchange *pipeline.Exchange
 	Lane     *session.Lane // nil: the store failed; nothing is recorded of the session
 
@@ -136,12 +136,12 @@ type Prompt struct {
 	Archiving time.Duration // time until the originals and what changed the prompt were durable
 	Archived  int           // bytes of originals that were given to the archive for it
 
-	now        func() time.Time // nil: it is not to be sent
+	now        func() time.Time // nil if it is not to be sent
 	plansAhead bool
-	marked     string       // time to live of the cache marker of ours; empty: there is none
+	marked     string       // time to live of the cache marker of ours; empty if none
 	met        int          // messages that an earlier request of the session had
 	heat       session.Heat // what its lane knew of the provider's cache
-	released   string       // how its thinking is released from its binding; empty: it is not
+	released   string       // how its thinking is released from its binding; empty if it is not
 	account    account
 	standing   *session.Projection // the lane's before the modules ran
 	fresh      []session.Insert    // that it is the first to hold

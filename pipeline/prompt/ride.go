@@ -4,7 +4,7 @@ package prompt
 // provider has of it in its cache is the prompt of the request before.
 type Standing struct {
 	Body   []byte
-	Beta   string // value that the anthropic-beta header needs beside the client's; empty: none
+	Beta   string // value that the anthropic-beta header needs beside the client's; empty if none
 	Tokens int    // estimate, in the model's tokens
 }
 

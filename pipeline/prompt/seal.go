@@ -22,7 +22,7 @@ const (
 const bypass = "bypass"
 
 // seal makes the body that goes to the provider; asksUsage has its stream report
-// the usage. memory is where a body that is not the client's own is put; nil: it is made.
+// the usage. memory is where a body that is not the client's own is put; allocated if nil.
 func (p *Prompt) seal(asksUsage bool, memory func(size int) []byte) {
 	exchange := p.Exchange
 	pieces := exchange.Pieces()
@@ -45,7 +45,7 @@ func (p *Prompt) seal(asksUsage bool, memory func(size int) []byte) {
 	p.Body, p.Beta, p.released = exchange.Body.SealIn(memory, pieces, members...), release.beta, release.name()
 }
 
-// freeMarker returns the time to live of a marker of ours at the end of the
+// freeMarker returns the time to live of our marker at the end of the
 // frozen prefix; empty if the client uses no markers or has none to spare. A
 // marker must not live shorter than one behind it, nor than those that went with
 // the messages it stands for.

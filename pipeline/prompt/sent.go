@@ -31,13 +31,13 @@ type Sent struct {
 	model    tokens.Model
 	anchor   session.Anchor // but for the tokens that the provider will report
 	estimate int            // o200k tokens of the prompt as sent
-	limit    int            // tokens that it might have; 0: nobody knows
+	limit    int            // tokens that it might have; 0 if no one knows
 	account  account
 
 	heat    session.Heat
 	life    life
 	idle    int               // tokens above which an epoch may be planned ahead
-	outline *pipeline.Outline // what to plan it of; nil: none
+	outline *pipeline.Outline // what to plan it of; nil if none
 }
 
 // Sent notes that the prompt has been sent and returns what is needed from then on.

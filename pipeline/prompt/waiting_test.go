@@ -38,7 +38,7 @@ func (mute) Find(ctx context.Context, _ uuid.UUID, _ []conversation.Hash) (sessi
 	return session.Found{}, ctx.Err()
 }
 
-// E10, E3: whoever waits for a lane whose epoch does not end goes on after five seconds,
+// E10, E3: anyone who waits for a lane whose epoch does not end goes on after five seconds,
 // with the prompt as it came; so do a count and a second attempt.
 func TestNobodyWaitsLongForAnEpochOfOthers(t *testing.T) {
 	t.Parallel()

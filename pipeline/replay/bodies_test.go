@@ -34,7 +34,7 @@ type tally struct {
 
 // A1, A2, A5, A6, A7, A9, A10, A12, A14, B13, B15, W27, W33, W36: 10,000 bodies of random sessions,
 // cut and configured at random, as they would go to the provider: it refuses none; nor
-// does it any that is written anew because the first was too long.
+// does it any that is written again because the first was too long.
 func TestTenThousandRandomBodiesAreAccepted(t *testing.T) {
 	t.Parallel()
 	const groups = 4

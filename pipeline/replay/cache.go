@@ -20,7 +20,7 @@ type Piece struct {
 // sent byte for byte within the time to live, by whichever request. The zero value
 // is empty and forgets nothing.
 type Cache struct {
-	TTL time.Duration // 0: nothing expires
+	TTL time.Duration // 0 if nothing expires
 
 	until map[conversation.Hash]time.Time // of each prefix that was sent
 	last  conversation.Hash               // all of the prompt before

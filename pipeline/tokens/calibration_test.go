@@ -112,7 +112,7 @@ func TestCalibrationIsNotCarriedOverToAnotherModelProviderOrWorkspace(t *testing
 		t.Errorf("another model: factor %.2f, want its own %.2f", got, opus.TokensPerO200k)
 	}
 	elsewhere := sonnet
-	elsewhere.Provider = "openai" // by way of a gateway that speaks its dialect
+	elsewhere.Provider = "openai" // through a gateway that speaks its dialect
 	if got := calibration.Factor(workspace, elsewhere); got != sonnet.TokensPerO200k {
 		t.Errorf("another provider: factor %.2f, want %.2f", got, sonnet.TokensPerO200k)
 	}

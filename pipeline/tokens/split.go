@@ -160,7 +160,7 @@ func (c *classes) digits(text string, i int) int {
 }
 
 // punctuation returns the end of a run of other characters, with a space before
-// it and line ends or slashes behind it; 0 if there is none at i.
+// it and line ends or slashes behind it; 0 if absent at i.
 func (c *classes) punctuation(text string, i int) int {
 	start := i
 	if text[i] == ' ' {

@@ -23,7 +23,7 @@ const (
 	vocabularyText = 1_400_000 // bytes of all tokens, about
 )
 
-// unranked is the rank of what is no token. It is above all ranks.
+// unranked is the rank of what is not a token. It is above all ranks.
 const unranked = math.MaxUint32
 
 // vocabulary knows the rank of each token: how early it is merged. A map of

@@ -31,7 +31,7 @@ type Codec interface {
 	Normalize(conversation.Message) []byte
 
 	// Encode returns the message's bytes: Raw where it did not change; Raw with
-	// only the changed blocks written anew where it did, members it does not
+	// only the changed blocks written again where it did, members it does not
 	// know kept and cache markers inside changed blocks dropped; a new message
 	// where Raw is nil.
 	Encode(conversation.Message) (json.RawMessage, error)
@@ -53,7 +53,7 @@ type Codec interface {
 	// Tap returns a reader of one answer: an event stream or one JSON body.
 	Tap(stream bool) Tap
 
-	// Error returns the body of an error of ours in this format's dialect.
+	// Error returns the body of our error in this format's dialect.
 	Error(Problem) []byte
 
 	// Overflow reads a provider's error and reports whether it says that the
@@ -97,7 +97,7 @@ type Request struct {
 // a member, or by messages of its own.
 type Instruction struct {
 	Member   Member          // without Raw: none
-	Messages json.RawMessage // comma-separated; nil: none
+	Messages json.RawMessage // comma-separated; nil if none
 	Behind   int             // messages of the client's list that stand before Messages
 }
 

@@ -224,7 +224,7 @@ func (e *Envelope) ListBytes() json.RawMessage { return e.slice(e.list) }
 // Body returns the whole body as it came.
 func (e *Envelope) Body() []byte { return e.body }
 
-// find returns the index of the last member called name; -1 if there is none.
+// find returns the index of the last member called name; -1 if absent.
 func (e *Envelope) find(name string) int {
 	for i, member := range slices.Backward(e.members) {
 		if named(e.slice(member.key), name) {

@@ -44,7 +44,7 @@ func HasElements(array json.RawMessage) bool {
 	return false
 }
 
-// Get returns the last member of an object called name; nil if there is none.
+// Get returns the last member of an object called name; nil if absent.
 func Get(object json.RawMessage, name string) json.RawMessage {
 	var found json.RawMessage
 	for key, value := range Members(object) {

@@ -77,7 +77,7 @@ func StreamOverflow(problem json.RawMessage) (said Overflow, ok bool) {
 }
 
 // readOverflow reads the error object of a refusal. Status 413 is about the body's
-// bytes, whoever says it and however: what stands before a provider answers in no
+// bytes, no matter who says it and however: what stands before a provider answers in no
 // dialect.
 func readOverflow(status int, problem json.RawMessage) (said Overflow, ok bool) {
 	if status != http.StatusBadRequest && status != http.StatusRequestEntityTooLarge {
@@ -157,7 +157,7 @@ func numberless() []string {
 		"context window exceeds limit",          // MiniMax
 		"prompt too long; exceeded",             // Ollama
 		"model_context_window_exceeded",         // z.ai
-		"context_length_exceeded",               // and whoever says no more than that
+		"context_length_exceeded",               // and providers that say no more than that
 		"context length exceeded",
 		"token limit exceeded",
 		"too many tokens",

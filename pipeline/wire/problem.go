@@ -1,6 +1,6 @@
 package wire
 
-// Problem is an error of ours.
+// Problem is our error.
 type Problem struct {
 	Status int
 	Type   string // of Anthropic's list: "authentication_error", "invalid_request_error", "api_error", …

@@ -36,7 +36,7 @@ func (e *Envelope) Seal(pieces []Piece, members ...Member) []byte {
 }
 
 // SealIn is Seal for a body whose memory comes from a function that returns as many
-// bytes as it is asked for; nil: they are made. A body that does not change asks for none.
+// bytes as it is asked for; allocated if nil. A body that does not change asks for none.
 func (e *Envelope) SealIn(memory func(size int) []byte, pieces []Piece, members ...Member) []byte {
 	edits := e.memberEdits(members)
 	size := len(e.body)

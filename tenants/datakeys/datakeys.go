@@ -33,7 +33,7 @@ type Store interface {
 	DataKey(ctx context.Context, workspace uuid.UUID) ([]byte, error)
 
 	// AddDataKey keeps the first key of a workspace and returns the one that is
-	// kept: another, where somebody was first.
+	// kept: another, where someone was first.
 	AddDataKey(ctx context.Context, workspace uuid.UUID, wrapped []byte) ([]byte, error)
 
 	// RewrapDataKey replaces a wrapped key, unless it has been replaced already.
@@ -52,8 +52,8 @@ type Keeper struct {
 // New returns a Keeper.
 func New(store Store, wrapper Wrapper) *Keeper { return &Keeper{store: store, wrapper: wrapper} }
 
-// DataKey returns the data key of a workspace and makes it where there is none. A
-// key that an older master key sealed is sealed anew with the newest; that this
+// DataKey returns the data key of a workspace and makes it if absent. A
+// key that an older master key sealed is sealed again with the newest; that this
 // fails is no error, because it opens all the same.
 func (k *Keeper) DataKey(ctx context.Context, workspace uuid.UUID) ([]byte, error) {
 	wrapped, err := k.store.DataKey(ctx, workspace)
@@ -95,7 +95,7 @@ func Check(wrapper Wrapper, wrapped map[uuid.UUID][]byte) error {
 	return fmt.Errorf("none of the %d data keys that were tried opens: %w", len(wrapped), closed)
 }
 
-// RewrapAll seals every data key anew that an older master key sealed, and returns
+// RewrapAll seals every data key again that an older master key sealed, and returns
 // how many. Once it returns without an error, the older master keys open no data
 // key that the newest does not. It may be run again at any time.
 func (k *Keeper) RewrapAll(ctx context.Context) (int, error) {

@@ -104,7 +104,7 @@ func TestAKeyOutlivesTheTransactionInWhichItWasMade(t *testing.T) {
 	}
 }
 
-// S15: rotation wraps all keys anew; then the old master key can go.
+// S15: rotation wraps all keys again; then the old master key can go.
 func TestAfterARotationTheOldMasterKeyCanGo(t *testing.T) {
 	t.Parallel()
 	database, first := setup(t)
@@ -121,7 +121,7 @@ func TestAfterARotationTheOldMasterKeyCanGo(t *testing.T) {
 	if got, err := both.DataKey(t.Context(), first); err != nil || !bytes.Equal(got, were[0]) {
 		t.Fatalf("with both master keys: %v", err)
 	}
-	for _, want := range []int{2, 0} { // the first was wrapped anew when it was opened
+	for _, want := range []int{2, 0} { // the first was wrapped again when it was opened
 		if rewrapped, err := both.RewrapAll(t.Context()); err != nil || rewrapped != want {
 			t.Fatalf("rewrapped %d, %v, want %d", rewrapped, err, want)
 		}

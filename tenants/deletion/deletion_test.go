@@ -125,7 +125,7 @@ func setup(t *testing.T, bucket archive.Bucket) *product {
 	return p
 }
 
-// workspace signs somebody up whose workspace has sessions in the archive, the index
+// workspace signs someone up whose workspace has sessions in the archive, the index
 // and the bucket.
 func (p *product) workspace(t *testing.T, name string, sessions int) uuid.UUID {
 	t.Helper()

@@ -26,8 +26,8 @@ type Accounts interface {
 	AskAccount(ctx context.Context, request tenants.AccountRequest) error
 	// AccountRequests returns what waits for an answer.
 	AccountRequests(ctx context.Context, limit int) ([]tenants.AccountRequest, error)
-	// AnswerRequest sends the letter where there is somebody to send it to; known goes
-	// to the owner of an address that somebody signed up with again.
+	// AnswerRequest sends the letter where there is someone to send it to; known goes
+	// to the owner of an address that someone signed up with again.
 	AnswerRequest(ctx context.Context, request tenants.AccountRequest, letter tenants.Letter, known tenants.Mail) error
 	// DropRequest takes a request out that is not answered.
 	DropRequest(ctx context.Context, request tenants.AccountRequest) error
@@ -53,7 +53,7 @@ type Accounts interface {
 
 // Mails says what mails hold and what waits for them.
 type Mails struct {
-	// PublicURL is where links lead, without a slash at its end; empty: nobody is sent
+	// PublicURL is where links lead, without a slash at its end; empty: no one is sent
 	// a link at sign-up.
 	PublicURL string
 
@@ -65,7 +65,7 @@ type Mails struct {
 // SetMails says what mails hold. It must be called before the service is used.
 func (s *Service) SetMails(mails Mails) { s.mails = mails }
 
-// AskReset has a link to set a password sent to whoever has an address. It answers
+// AskReset has a link to set a password sent to anyone who has an address. It answers
 // the same after the same work whether anybody has, and whether the address was sent too
 // many links of late: then it is sent no other, and those it has go on to work. Too many
 // requests from one place are a tenants.TooMany.
@@ -73,7 +73,7 @@ func (s *Service) AskReset(ctx context.Context, email, from string) error {
 	return s.ask(ctx, tenants.RequestReset, email, from)
 }
 
-// AskVerification has a link to verify an address sent to whoever has it and has not
+// AskVerification has a link to verify an address sent to anyone who has it and has not
 // verified it. It answers as AskReset does.
 func (s *Service) AskVerification(ctx context.Context, email, from string) error {
 	return s.ask(ctx, tenants.RequestVerify, email, from)
@@ -207,7 +207,7 @@ func (s *Service) ConfirmEmail(ctx context.Context, secret string) (tenants.Toke
 	return s.store.ConfirmEmail(ctx, hashToken(secret), s.now(), s.emailChangedMail)
 }
 
-// ChangePassword gives somebody who is logged in, and knows their password, another
+// ChangePassword gives someone who is logged in, and knows their password, another
 // one, and ends their other logins. It returns a tenants.Invalid that names
 // current_password or password, or a tenants.TooMany.
 func (s *Service) ChangePassword(ctx context.Context, who tenants.Principal, current, password string) error {
@@ -225,10 +225,10 @@ func (s *Service) ChangePassword(ctx context.Context, who tenants.Principal, cur
 	return s.store.ChangePassword(ctx, who.User, who.Login.ID, hash, s.passwordMail(who.User))
 }
 
-// AskEmail sends a link to the address that is to become that of somebody who is
+// AskEmail sends a link to the address that is to become that of someone who is
 // logged in and knows their password, and tells the old one. It returns a
 // tenants.Invalid that names email or password, or a tenants.TooMany; never whether
-// somebody else has the address.
+// someone else has the address.
 func (s *Service) AskEmail(ctx context.Context, who tenants.Principal, password, email string) error {
 	email, err := normalEmail(email)
 	if err != nil {

@@ -1,3 +1,3 @@
-// Package identity says who somebody is: people by password and login, programs
+// Package identity says who someone is: people by password and login, programs
 // by API key.
 package identity

@@ -144,7 +144,7 @@ func TestLoggedOutTokenIsRefused(t *testing.T) {
 	}
 }
 
-// S9: alg none, another algorithm, one with a key of somebody else's, no expiry, another issuer or audience, expired.
+// S9: alg none, another algorithm, one with a key of someone else's, no expiry, another issuer or audience, expired.
 func TestForgedTokensAreRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

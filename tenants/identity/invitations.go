@@ -128,7 +128,7 @@ func (i *Invitations) Pending(ctx context.Context, workspace tenants.WorkspaceID
 }
 
 // Find returns the invitation that a link's secret is of. It returns
-// tenants.ErrInvitation if there is none that can be accepted.
+// tenants.ErrInvitation if there is no invitation to accept.
 func (i *Invitations) Find(ctx context.Context, secret string) (tenants.Invitation, error) {
 	found, err := i.store.InvitationByHash(ctx, hashLink(secret))
 	if err != nil {
@@ -137,7 +137,7 @@ func (i *Invitations) Find(ctx context.Context, secret string) (tenants.Invitati
 	return found, nil
 }
 
-// Accept lets somebody who is logged in with the invited address into the workspace,
+// Accept lets someone who is logged in with the invited address into the workspace,
 // and has their login work there. It returns tenants.ErrInvitation,
 // tenants.ErrOtherAddress, and tenants.ErrSignOnOnly for a login that opens one workspace.
 func (i *Invitations) Accept(ctx context.Context, secret string, who tenants.Principal) error {
@@ -203,7 +203,7 @@ func (i *Invitations) known(ctx context.Context, email string) (func(email strin
 	return i.people.knownMail, err
 }
 
-// letters returns what somebody is sent who signs up through an invitation.
+// letters returns what someone is sent who signs up through an invitation.
 func (i *Invitations) letters(email string) []tenants.Letter {
 	if i.people.mails.PublicURL == "" {
 		return nil

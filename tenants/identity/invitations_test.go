@@ -15,7 +15,7 @@ import (
 	"palimpsest/tenants/identity"
 )
 
-// inviting is a bundle with somebody who invites.
+// inviting is a bundle with someone who invites.
 type inviting struct {
 	*bundle
 
@@ -280,7 +280,7 @@ func make51() []string {
 	return emails
 }
 
-// let returns somebody who has signed up through an invitation.
+// let returns someone who has signed up through an invitation.
 func (b *inviting) let(t *testing.T, email string, role tenants.Role) tenants.Principal {
 	t.Helper()
 	_, secret := b.invite(t, email, role)
@@ -291,7 +291,7 @@ func (b *inviting) let(t *testing.T, email string, role tenants.Role) tenants.Pr
 	return who
 }
 
-// What somebody who is no admin any more has offered is not theirs to offer.
+// What someone who is no admin any more has offered is not theirs to offer.
 func TestInvitationsEndWithTheRightToMakeThem(t *testing.T) {
 	t.Parallel()
 	b := setupInviting(t)

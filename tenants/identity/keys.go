@@ -159,7 +159,7 @@ func (k *Keys) find(ctx context.Context, hash string) (tenants.APIKey, error) {
 		return known.key, known.err
 	}
 	changes := k.changes.Load()
-	// Whoever asks after a change does not share an answer from before it.
+	// Anyone who asks after a change does not share an answer from before it.
 	flight := strconv.FormatUint(changes, 10) + " " + hash
 	found, err, _ := k.asking.Do(flight, func() (any, error) {
 		// The answer is for all who wait, even if the first of them has left.

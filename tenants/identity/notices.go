@@ -2,7 +2,7 @@ package identity
 
 import "palimpsest/tenants"
 
-// FactorMail returns what a person is told of a change of what they log in with beside
+// FactorMail returns what a person is told about a change of what they log in with beside
 // their password: of a second factor, recovery codes, or a passkey that is named.
 func (s *Service) FactorMail(user tenants.User, change tenants.Action, passkey string) tenants.Mail {
 	subject, text := factorNotice(change, passkey)

@@ -9,7 +9,7 @@ import (
 	"palimpsest/tenants/identity"
 )
 
-// Whoever takes an account over cannot change what logs in to it unnoticed.
+// Anyone who takes an account over cannot change what logs in to it unnoticed.
 func TestPersonIsToldOfEveryChangeOfTheirSecondFactor(t *testing.T) {
 	t.Parallel()
 	g := withFactor(t)

@@ -35,7 +35,7 @@ func (s *Service) pending(ctx context.Context, pending string) (user tenants.Use
 	return user, claims.SignOn, nil
 }
 
-// PendingFactors returns what somebody who has typed their password can log in with, or
+// PendingFactors returns what someone who has typed their password can log in with, or
 // the error of Pending.
 func (s *Service) PendingFactors(ctx context.Context, pending string) (tenants.Factors, error) {
 	user, err := s.Pending(ctx, pending)
@@ -45,7 +45,7 @@ func (s *Service) PendingFactors(ctx context.Context, pending string) (tenants.F
 	return s.store.FactorsOf(ctx, user.ID)
 }
 
-// ConfirmPassword has somebody who is logged in prove that they know their password. It
+// ConfirmPassword has someone who is logged in prove that they know their password. It
 // returns a tenants.Invalid that names password, or a tenants.TooMany.
 func (s *Service) ConfirmPassword(ctx context.Context, who tenants.Principal, password string) error {
 	return s.confirm(ctx, who, "password", password)

@@ -9,7 +9,7 @@ import (
 
 // tried yields the peppers with which a secret may have been hashed, the newest first.
 // Where there are several, the newest comes once more at the end, and is looked up
-// then whatever is remembered: another replica may have hashed the key anew since.
+// then whatever is remembered: another replica may have hashed the key again since.
 func (k *Keys) tried(secret string) iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		for i, pepper := range k.peppers {
@@ -24,7 +24,7 @@ func (k *Keys) tried(secret string) iter.Seq2[int, []byte] {
 	}
 }
 
-// rehash has a key hashed anew that was found with an older pepper, once: it is
+// rehash has a key hashed again that was found with an older pepper, once: it is
 // remembered under the newest from now on. If that fails it is tried again when it is
 // forgotten.
 func (k *Keys) rehash(ctx context.Context, key tenants.APIKey, old, hash []byte) {

@@ -13,7 +13,7 @@ import (
 
 // S15: a key that is used while both master keys are set needs the newer one only from
 // then on, and no replica refuses it on the way.
-func TestKeysThatAreUsedAreHashedAnew(t *testing.T) {
+func TestUsedKeysAreRehashed(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
 	user, workspace, err := database.DB.SignUp(t.Context(), "ada@example.com", "hash", "northbeam")
@@ -61,8 +61,8 @@ func TestKeysThatAreUsedAreHashedAnew(t *testing.T) {
 }
 
 // S15: what a replica remembers from before, that the newer hash is unknown, does not
-// outlast that another has hashed the key anew.
-func TestReplicaFindsAKeyThatAnotherHashedAnew(t *testing.T) {
+// outlast that another has hashed the key again.
+func TestReplicaFindsKeyThatAnotherRehashed(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
 	user, workspace, err := database.DB.SignUp(t.Context(), "ada@example.com", "hash", "northbeam")

@@ -61,7 +61,7 @@ func (s *Service) SecondFactor(ctx context.Context, user uuid.UUID) (tenants.Sec
 	return factor, err
 }
 
-// StartSecondFactor makes a secret for somebody who is logged in and knows their
+// StartSecondFactor makes a secret for someone who is logged in and knows their
 // password. It returns a tenants.Invalid that names password, a tenants.TooMany, or
 // tenants.ErrConflict if they have a second factor.
 func (s *Service) StartSecondFactor(ctx context.Context, who tenants.Principal, password string) error {
@@ -125,7 +125,7 @@ func (s *Service) ConfirmSecondFactor(ctx context.Context, who tenants.Principal
 	return codes, s.store.ConfirmSecondFactor(ctx, who.User, who.Login.ID, factor, hashes, s.FactorMail(who.User, tenants.SecondFactorOn, ""))
 }
 
-// RenewRecoveryCodes returns other recovery codes to somebody who is logged in, knows
+// RenewRecoveryCodes returns other recovery codes to someone who is logged in, knows
 // their password and has a code; those before end. It returns what
 // RemoveSecondFactor does.
 func (s *Service) RenewRecoveryCodes(ctx context.Context, who tenants.Principal, password, code string) ([]string, error) {
@@ -136,7 +136,7 @@ func (s *Service) RenewRecoveryCodes(ctx context.Context, who tenants.Principal,
 	return codes, s.store.ReplaceRecoveryCodes(ctx, who.User, hashes, s.FactorMail(who.User, tenants.RecoveryCodesChanged, ""))
 }
 
-// RemoveSecondFactor has no codes asked for any more of somebody who is logged in,
+// RemoveSecondFactor has no codes asked for any more of someone who is logged in,
 // knows their password and has a code, and ends their other logins. It returns a
 // tenants.Invalid that names password or code, a tenants.TooMany, or
 // tenants.ErrNotFound.
@@ -188,7 +188,7 @@ func (s *Service) needsCode(ctx context.Context, user tenants.User, signOn uuid.
 	return tenants.CodeNeeded{Pending: pending}
 }
 
-// prove has somebody who is logged in prove that they know their password and have a
+// prove has someone who is logged in prove that they know their password and have a
 // code.
 func (s *Service) prove(ctx context.Context, who tenants.Principal, password, code string) error {
 	if err := s.confirm(ctx, who, "password", password); err != nil {
@@ -288,7 +288,7 @@ func setUpURL(email, secret string) string {
 	return (&url.URL{Scheme: "otpauth", Host: "totp", Path: "/Palimpsest:" + email, RawQuery: query.Encode()}).String()
 }
 
-// wrongCode returns what a person who is logged in is told of a wrong code.
+// wrongCode returns what a person who is logged in is told about a wrong code.
 func wrongCode(err error) error {
 	if errors.Is(err, tenants.ErrWrongLogin) {
 		return tenants.Invalid{Field: "code", Message: "is wrong, too old, or was used"}

@@ -16,7 +16,7 @@ import (
 	"palimpsest/tenants/vault"
 )
 
-// guarded is somebody with a second factor.
+// guarded is someone with a second factor.
 type guarded struct {
 	*bundle
 
@@ -281,7 +281,7 @@ func TestSecondFactorIsRemovedWithPasswordAndCodeOnly(t *testing.T) {
 }
 
 // S14, S15: what is kept of a second factor is neither its secret nor a recovery code,
-// opens for its person only, and is sealed anew when the master key changes.
+// opens for its person only, and is sealed again when the master key changes.
 func TestSecretOfASecondFactorIsSealedForItsPerson(t *testing.T) {
 	t.Parallel()
 	g := withFactor(t)

@@ -57,7 +57,7 @@ type Service struct {
 	signUps   SignUps
 	sealer    Sealer
 	known     *otter.Cache[uuid.UUID, tenants.Principal]
-	begun     atomic.Bool   // somebody has signed up
+	begun     atomic.Bool   // someone has signed up
 	changes   atomic.Uint64 // times that logins changed
 	now       func() time.Time
 }
@@ -194,7 +194,7 @@ func (s *Service) OpenLogin(ctx context.Context, user tenants.User, userAgent st
 
 // OpenSignOn opens a login of a user whom a workspace's single sign-on knows, which opens
 // that workspace only, and returns its token. It returns a tenants.CodeNeeded for
-// somebody with a second factor.
+// someone with a second factor.
 func (s *Service) OpenSignOn(ctx context.Context, user tenants.User, workspace tenants.WorkspaceID, userAgent string) (tenants.Principal, string, error) {
 	if err := s.needsCode(ctx, user, workspace); err != nil {
 		return tenants.Principal{}, "", err

@@ -72,7 +72,7 @@ func (s *Service) SetSignUps(signUps SignUps) {
 	s.signUps = signUps
 }
 
-// TakesSignUps reports whether somebody who was not invited may try to sign up.
+// TakesSignUps reports whether someone who was not invited may try to sign up.
 func (s *Service) TakesSignUps(ctx context.Context) (bool, error) {
 	if s.signUps.Open != OpenToInvited {
 		return true, nil
@@ -82,7 +82,7 @@ func (s *Service) TakesSignUps(ctx context.Context) (bool, error) {
 
 // maySignUp returns why nobody signs up with an address: tenants.ErrInviteOnly, a
 // tenants.Invalid of the field email, or a tenants.TooMany. It says nothing of whether
-// the address is known. onlyFirst: somebody may as long as nobody was before them.
+// the address is known. onlyFirst: someone may as long as nobody was before them.
 func (s *Service) maySignUp(ctx context.Context, email string) (onlyFirst bool, err error) {
 	if onlyFirst, err = s.takes(ctx, email); err != nil {
 		return false, err

@@ -15,7 +15,7 @@ import (
 	"palimpsest/tenants/tenantsdb"
 )
 
-// try signs somebody up and returns why not.
+// try signs someone up and returns why not.
 func (b *bundle) try(ctx context.Context, email string) error {
 	_, _, err := b.service.SignUp(ctx, email, password, "Northbeam", "test")
 	return err

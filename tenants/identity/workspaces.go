@@ -67,8 +67,8 @@ func (s *Service) RenameWorkspace(ctx context.Context, workspace tenants.Workspa
 	return nil
 }
 
-// Leave ends somebody's own membership of the workspace that they work in. Their API
-// keys there are revoked, or stay. It returns tenants.ErrLastOwner where nobody else
+// Leave ends someone's own membership of the workspace that they work in. Their API
+// keys there are revoked, or stay. It returns tenants.ErrLastOwner where no one else
 // owns the workspace.
 func (s *Service) Leave(ctx context.Context, who tenants.Principal, revokeKeys bool) error {
 	if err := s.store.LeaveWorkspace(ctx, who.User.ID, who.Workspace.ID, revokeKeys); err != nil {
@@ -110,8 +110,8 @@ func (s *Service) RemoveMember(ctx context.Context, workspace tenants.WorkspaceI
 	return nil
 }
 
-// lastUsed returns the membership whose workspace somebody used last; the one that
-// is oldest if that is not known, and none if there is none.
+// lastUsed returns the membership whose workspace someone used last; the one that
+// is oldest if that is not known, and none if absent.
 func lastUsed(memberships []tenants.Membership) tenants.Membership {
 	var last tenants.Membership
 	for i, membership := range memberships {

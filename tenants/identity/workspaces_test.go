@@ -62,7 +62,7 @@ func TestWhoBelongsToNoWorkspaceCanLogInAndCreateOne(t *testing.T) {
 	}
 }
 
-// Whoever has changed, left or switched is somebody else from the next request on.
+// Anyone who has changed, left or switched is someone else from the next request on.
 func TestChangesOfMembersAreHeardOnEveryReplica(t *testing.T) {
 	t.Parallel()
 	b := setupInviting(t)

@@ -31,14 +31,14 @@ const (
 const (
 	Sent    = "sent"
 	Failed  = "failed"   // and will be tried again
-	Refused = "refused"  // for good, by us or by the server
+	Refused = "refused"  // permanently rejected, by us or by the server
 	GivenUp = "given_up" // too old
 	Kept    = "kept"     // there is no server
 )
 
 // Store keeps the mails that wait.
 type Store interface {
-	// TakeMails returns mails that are due, which nobody else gets before until.
+	// TakeMails returns mails that are due, which no one else gets before until.
 	TakeMails(ctx context.Context, at, until time.Time, limit int) ([]tenants.WaitingMail, error)
 	// KeepMails returns those that are due, which nobody gets again.
 	KeepMails(ctx context.Context, at time.Time) ([]tenants.WaitingMail, error)
@@ -152,7 +152,7 @@ func (o *Outbox) try(ctx context.Context, mail tenants.WaitingMail) error {
 		return o.config.Store.DropMail(ctx, mail.ID)
 	case now.Sub(mail.CreatedAt) >= GiveUpAfter:
 		o.config.Observe(GivenUp)
-		o.config.Log.ErrorContext(ctx, "mail is given up and was dropped", "mail", mail.ID, "subject", mail.Subject, "attempts", mail.Attempts, "error", err)
+		o.config.Log.ErrorContext(ctx, "mail was dropped after its last attempt: check the mail server and the address", "mail", mail.ID, "subject", mail.Subject, "attempts", mail.Attempts, "error", err)
 		return o.config.Store.DropMail(ctx, mail.ID)
 	default:
 		o.config.Observe(Failed)

@@ -25,7 +25,7 @@ const (
 )
 
 // errRefused says that a mail will never be taken: there is no use in trying again.
-var errRefused = errors.New("mail is refused for good")
+var errRefused = errors.New("mail is permanently rejected")
 
 // SMTP hands mails over to a server.
 type SMTP struct {

@@ -240,7 +240,7 @@ func TestMailIsTriedAgainAndGivenUpAfterDays(t *testing.T) {
 			t.Errorf("the log shows %s: %s", secret, o.log)
 		}
 	}
-	if o.waiting(t) != 0 || !strings.Contains(o.log.String(), "given up") {
+	if o.waiting(t) != 0 || !strings.Contains(o.log.String(), "dropped after its last attempt") {
 		t.Errorf("%d mails wait: %s", o.waiting(t), o.log)
 	}
 }

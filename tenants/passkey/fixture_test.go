@@ -71,7 +71,7 @@ func setup(t *testing.T) *bundle {
 	return b
 }
 
-// holder is somebody with an authenticator that has a key for them.
+// holder is someone with an authenticator that has a key for them.
 type holder struct {
 	*bundle
 
@@ -82,7 +82,7 @@ type holder struct {
 	codes  []string // recovery codes
 }
 
-// signUp returns somebody whose authenticator has no passkey yet.
+// signUp returns someone whose authenticator has no passkey yet.
 func (b *bundle) signUp(t *testing.T, email string) *holder {
 	t.Helper()
 	who, _, err := b.people.SignUp(t.Context(), email, password, "Northbeam", "test")
@@ -108,7 +108,7 @@ func newKey() virtualwebauthn.Credential {
 	}
 }
 
-// withPasskey returns somebody who has made a passkey.
+// withPasskey returns someone who has made a passkey.
 func (b *bundle) withPasskey(t *testing.T, email string) *holder {
 	t.Helper()
 	h := b.signUp(t, email)

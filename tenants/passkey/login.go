@@ -13,7 +13,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// Ask returns what the browser of somebody who is not known yet is asked, as JSON, and
+// Ask returns what the browser of someone who is not known yet is asked, as JSON, and
 // what it must hold until it answers with LogIn. It returns tenants.ErrPasskey where
 // passkeys are off.
 func (s *Service) Ask() (options []byte, held string, err error) {
@@ -32,7 +32,7 @@ func (s *Service) Ask() (options []byte, held string, err error) {
 	return options, held, err
 }
 
-// LogIn logs in whoever has a passkey that answers what the browser held, and returns
+// LogIn logs in anyone who has a passkey that answers what the browser held, and returns
 // their login's token. Their device has verified them, so nothing else is asked for. It
 // returns tenants.ErrPasskey, or a tenants.TooMany.
 func (s *Service) LogIn(ctx context.Context, held, answer, userAgent string) (token string, err error) {
@@ -65,10 +65,10 @@ func (s *Service) LogIn(ctx context.Context, held, answer, userAgent string) (to
 	})
 }
 
-// AskSecond returns what the browser of somebody who has typed their password is asked,
+// AskSecond returns what the browser of someone who has typed their password is asked,
 // as JSON, and what it must hold until it answers with LogInSecond. It returns
 // tenants.ErrLoginEnded for a log-in that waited too long, and tenants.ErrPasskey for
-// somebody without a passkey.
+// someone without a passkey.
 func (s *Service) AskSecond(ctx context.Context, pending string) (options []byte, held string, err error) {
 	user, err := s.Door.Pending(ctx, pending)
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *Service) AskSecond(ctx context.Context, pending string) (options []byte
 	return options, held, err
 }
 
-// LogInSecond logs in somebody who has typed their password and whose passkey answers
+// LogInSecond logs in someone who has typed their password and whose passkey answers
 // what the browser held. It returns what LogIn does, and tenants.ErrLoginEnded for a
 // log-in that waited too long.
 func (s *Service) LogInSecond(ctx context.Context, pending, held, answer, userAgent string) (token string, err error) {
@@ -167,7 +167,7 @@ func (s *Service) admit(ctx context.Context, under asked, person owner, credenti
 	return token, err
 }
 
-// owner returns somebody with their passkeys, or tenants.ErrPasskey for nobody.
+// owner returns someone with their passkeys, or tenants.ErrPasskey for nobody.
 func (s *Service) owner(ctx context.Context, user uuid.UUID) (owner, error) {
 	found, passkeys, err := s.Store.PasskeyOwner(ctx, user)
 	if errors.Is(err, tenants.ErrNotFound) {

@@ -123,7 +123,7 @@ func TestChallengeIsAnsweredOnce(t *testing.T) {
 	}
 }
 
-func TestOfManyEqualAnswersAtOnceOneLogsIn(t *testing.T) {
+func TestOnlyOneOfManyEqualAnswersLogsIn(t *testing.T) {
 	t.Parallel()
 	h := setup(t).withPasskey(t, "ada@example.com")
 	options, held := h.ask(t)
@@ -178,7 +178,7 @@ func TestAnswerThatProvesNothingIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Somebody who knows both passwords answers for the one with the other's key.
+	// Someone who knows both passwords answers for the one with the other's key.
 	if _, err := h.service.LogInSecond(t.Context(), h.pending(t), held, eve.assert(t, options), "test"); !errors.Is(err, tenants.ErrPasskey) {
 		t.Errorf("what another was asked: %v", err)
 	}

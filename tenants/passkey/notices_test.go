@@ -11,7 +11,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// Whoever takes an account over cannot add or remove a passkey unnoticed; what is
+// Anyone who takes an account over cannot add or remove a passkey unnoticed; what is
 // refused sends nothing.
 func TestPersonIsToldOfEveryChangeOfTheirPasskeys(t *testing.T) {
 	t.Parallel()

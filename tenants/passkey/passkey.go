@@ -51,12 +51,12 @@ type Door interface {
 	ConfirmPassword(ctx context.Context, who tenants.Principal, password string) error
 	// Pending returns who has typed their password, or tenants.ErrLoginEnded.
 	Pending(ctx context.Context, pending string) (tenants.User, error)
-	// OpenWithPasskey returns the token of a login, or tenants.ErrWrongLogin for somebody
+	// OpenWithPasskey returns the token of a login, or tenants.ErrWrongLogin for someone
 	// who must verify their address first.
 	OpenWithPasskey(ctx context.Context, user tenants.User, userAgent string) (tenants.Principal, string, error)
 	// NewRecoveryCodes returns codes and what is kept of them.
 	NewRecoveryCodes(user uuid.UUID) (codes []string, hashes [][]byte)
-	// FactorMail returns what a person is told of a change of a passkey that is named, or
+	// FactorMail returns what a person is told about a change of a passkey that is named, or
 	// of their recovery codes.
 	FactorMail(user tenants.User, change tenants.Action, passkey string) tenants.Mail
 	// Forget makes the next use of every token ask the store.
@@ -163,7 +163,7 @@ func (s *Service) Rename(ctx context.Context, who tenants.Principal, id uuid.UUI
 	return s.Store.RenamePasskey(ctx, who.User.ID, id, name)
 }
 
-// Remove has a passkey of somebody who knows their password log nobody in any more, and
+// Remove has a passkey of someone who knows their password log nobody in any more, and
 // ends their other logins. It returns a tenants.Invalid that names password, a
 // tenants.TooMany, or tenants.ErrNotFound.
 func (s *Service) Remove(ctx context.Context, who tenants.Principal, id uuid.UUID, password string) error {
@@ -182,7 +182,7 @@ func (s *Service) Remove(ctx context.Context, who tenants.Principal, id uuid.UUI
 	return s.Store.RemovePasskey(ctx, who.User.ID, who.Login.ID, id, s.Door.FactorMail(who.User, tenants.PasskeyRemoved, passkeys[at].Name))
 }
 
-// RenewCodes returns other recovery codes to somebody who knows their password, and has
+// RenewCodes returns other recovery codes to someone who knows their password, and has
 // passkeys and no app; those before end. It returns a tenants.Invalid that names
 // password, a tenants.TooMany, or tenants.ErrNotFound for others.
 func (s *Service) RenewCodes(ctx context.Context, who tenants.Principal, password string) ([]string, error) {

@@ -12,7 +12,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// Start begins to make a passkey for somebody who is logged in and knows their password,
+// Start begins to make a passkey for someone who is logged in and knows their password,
 // and returns what their browser must hold. It returns a tenants.Invalid that names name
 // or password, a tenants.TooMany, or tenants.ErrPasskey where passkeys are off.
 func (s *Service) Start(ctx context.Context, who tenants.Principal, name, password string) (held string, err error) {

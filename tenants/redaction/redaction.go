@@ -1,4 +1,4 @@
-// Package redaction takes secrets out of text that somebody will read: logs, and what
+// Package redaction takes secrets out of text that someone will read: logs, and what
 // providers answer.
 package redaction
 

@@ -65,7 +65,7 @@ func (c *company) with(safe *vault.Vault, found records) *signon.Service {
 	})
 }
 
-// logIn takes somebody through the provider and back.
+// logIn takes someone through the provider and back.
 func (c *company) logIn(t *testing.T, service *signon.Service) error {
 	t.Helper()
 	c.provider.QueueUser(&mockoidc.MockUser{Subject: "7", Email: "mira@" + domain, EmailVerified: true})
@@ -104,8 +104,8 @@ func vaultOf(t *testing.T, secrets ...string) *vault.Vault {
 }
 
 // S14, S15: what is kept of a client secret opens for its workspace, issuer and client
-// only, and is sealed anew with a new master key, while people log in.
-func TestClientSecretIsSealedAnewWithANewMasterKey(t *testing.T) {
+// only, and is sealed again with a new master key, while people log in.
+func TestClientSecretIsResealedWithNewMasterKey(t *testing.T) {
 	t.Parallel()
 	c := setup(t)
 	before, during, after := vaultOf(t, "v"), vaultOf(t, "w", "v"), vaultOf(t, "w")

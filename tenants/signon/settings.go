@@ -15,7 +15,7 @@ import (
 // maxDomains is how many domains a workspace may name.
 const maxDomains = 50
 
-// Find returns the single sign-on of a workspace, zero if there is none, and its
+// Find returns the single sign-on of a workspace, zero if absent, and its
 // domains.
 func (s *Service) Find(ctx context.Context, workspace tenants.WorkspaceID) (tenants.SignOn, []tenants.Domain, error) {
 	signOn, err := s.Store.SignOn(ctx, workspace)

@@ -143,7 +143,7 @@ func (s *Service) begin(ctx context.Context, email, next string) (address, held 
 	return address, base64.RawURLEncoding.EncodeToString(sealed), nil
 }
 
-// Finish logs in whoever comes back from the provider with a state and a code, with
+// Finish logs in anyone who comes back from the provider with a state and a code, with
 // what the browser held, and returns their login's token and where they wanted to go.
 // It returns tenants.ErrSignOn for everything that does not prove who they are, a
 // tenants.TooMany after too much of it from one place, a tenants.CodeNeeded for
@@ -281,7 +281,7 @@ func withoutBody(err error) error {
 	return err
 }
 
-// checkIssuer returns a tenants.Invalid for what is no URL of an issuer.
+// checkIssuer returns a tenants.Invalid for what is not a URL of an issuer.
 func (s *Service) checkIssuer(issuer string) error {
 	parsed, err := url.Parse(issuer)
 	if err != nil || parsed.Host == "" || parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "" {

@@ -14,10 +14,10 @@ import (
 )
 
 // letterPause is the least time between two letters of a kind to one person that
-// somebody asked for by the address alone.
+// someone asked for by the address alone.
 const letterPause = time.Minute
 
-// AskAccount keeps what somebody asked for by an address. It does the same for every
+// AskAccount keeps what someone asked for by an address. It does the same for every
 // address.
 func (db *DB) AskAccount(ctx context.Context, request tenants.AccountRequest) error {
 	err := db.unscoped(ctx, func(tx *gorm.DB) error {
@@ -50,11 +50,11 @@ func (db *DB) AccountRequests(ctx context.Context, limit int) ([]tenants.Account
 	return requests, nil
 }
 
-// AnswerRequest does what somebody asked for and sends them the letter, or only the
-// mail known where a sign-up names an address that is known. Nobody is written to who
+// AnswerRequest does what someone asked for and sends them the letter, or only the
+// mail known where a sign-up names an address that is known. No one is written to who
 // has no account, or has proven the address that they asked to prove. A request that
 // was answered before comes to nothing. A sign-up for the first person alone that
-// somebody was before is left as it is: tenants.ErrNotFirst.
+// someone was before is left as it is: tenants.ErrNotFirst.
 func (db *DB) AnswerRequest(ctx context.Context, request tenants.AccountRequest, letter tenants.Letter, known tenants.Mail) error {
 	err := db.AsWorker(ctx, func(tx *gorm.DB) error {
 		deleted := tx.Exec("DELETE FROM account_requests WHERE id = ?", request.ID)

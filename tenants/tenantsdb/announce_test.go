@@ -52,5 +52,5 @@ func TestAnnouncerMayBeStoppedTwiceAndWithoutStart(t *testing.T) {
 	announcer.Start()
 	announcer.Stop()
 	announcer.Stop()
-	announcer.Recorded(b.workspace, 1) // nobody hears it, and nobody waits
+	announcer.Recorded(b.workspace, 1) // nobody hears it, and no one waits
 }

@@ -28,7 +28,7 @@ func (db *DB) DataKey(ctx context.Context, workspace uuid.UUID) ([]byte, error) 
 }
 
 // AddDataKey keeps the first data key of a workspace and returns the one that is
-// kept: another, where somebody was first. It is durable when AddDataKey returns.
+// kept: another, where someone was first. It is durable when AddDataKey returns.
 func (db *DB) AddDataKey(ctx context.Context, workspace uuid.UUID, wrapped []byte) ([]byte, error) {
 	err := db.apart(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("INSERT INTO data_keys (workspace_id, wrapped) VALUES (?, ?) ON CONFLICT DO NOTHING", workspace, wrapped).Error
@@ -89,7 +89,7 @@ func (db *DB) AllWorkspaces(ctx context.Context) ([]uuid.UUID, error) {
 }
 
 // apart is InTenant in a transaction of its own even inside Together: a data key
-// must never be lost with what somebody else does.
+// must never be lost with what someone else does.
 func (db *DB) apart(ctx context.Context, workspace uuid.UUID, fn func(tx *gorm.DB) error) error {
 	return db.transaction(ctx, forWorkspace, workspace.String(), fn)
 }

@@ -148,7 +148,7 @@ func (db *DB) eraseSome(ctx context.Context, workspace uuid.UUID, table string, 
 }
 
 // EraseWorkspace deletes a closed workspace with every row that belongs to it, the
-// data key among them. It fails while archived bytes are referred to: somebody wrote
+// data key among them. It fails while archived bytes are referred to: someone wrote
 // in the meantime, and everything is to be done again.
 func (db *DB) EraseWorkspace(ctx context.Context, workspace uuid.UUID) error {
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {

@@ -103,7 +103,7 @@ func (db *DB) transactionOn(ctx context.Context, pool *pool, setting, value stri
 			return fn(tx)
 		})
 	})
-	// Whoever leaves while the transaction ends has it rolled back before the commit looks
+	// Anyone who leaves while the transaction ends has it rolled back before the commit looks
 	// at the context, or after.
 	if errors.Is(err, sql.ErrTxDone) && ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", ctx.Err(), err)

@@ -62,7 +62,7 @@ func (db *DB) CountExchanges(ctx context.Context, workspace uuid.UUID, most int)
 	return count, nil
 }
 
-// maxNames bounds how many clients and models are told of.
+// maxNames bounds how many clients and models are told about.
 const maxNames = 100
 
 // ExchangeNames returns the clients and models of a workspace's exchanges, in order,
@@ -120,7 +120,7 @@ func (c *conditions) sql(at, id string) string {
 type listedRow struct {
 	Row   exchangeRow `gorm:"embedded"`
 	Fits  bool        // the whole filter
-	Place int         // among those that were looked at, from 1; 0: nobody counted
+	Place int         // among those that were looked at, from 1; 0 if not counted
 }
 
 func newListing(workspace uuid.UUID, filter tenants.ExchangeFilter) (*listing, error) {

@@ -140,7 +140,7 @@ func (db *DB) Invitations(ctx context.Context, workspace uuid.UUID) ([]tenants.I
 }
 
 // InvitationByHash returns the invitation whose link's secret has a hash. It returns
-// tenants.ErrInvitation if there is none that can be accepted.
+// tenants.ErrInvitation if there is no invitation to accept.
 func (db *DB) InvitationByHash(ctx context.Context, hash []byte) (tenants.Invitation, error) {
 	var found tenants.Invitation
 	err := db.withLink(ctx, hash, func(tx *gorm.DB) error {
@@ -307,7 +307,7 @@ func invitationOf(tx *gorm.DB, workspace, id uuid.UUID) (tenants.Invitation, err
 	return rows[0].toInvitation(), nil
 }
 
-// revokeInvitationsOf ends the invitations that somebody has made and could not make
+// revokeInvitationsOf ends the invitations that someone has made and could not make
 // with their new role; empty: all.
 func revokeInvitationsOf(tx *gorm.DB, workspace, user uuid.UUID, role tenants.Role) error {
 	for _, invited := range tenants.Roles() {

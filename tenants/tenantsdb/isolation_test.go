@@ -66,7 +66,7 @@ func TestNoTableIsOpenToAnotherTenant(t *testing.T) {
 
 	for table, column := range columns(t, b.database.Owner(t)) {
 		err := b.InTenant(t.Context(), other, func(tx *gorm.DB) error {
-			// As somebody who is logged in, too.
+			// As someone who is logged in, too.
 			if err := tx.Exec("SELECT set_config('app.user_id', ?, true)", stranger.ID.String()).Error; err != nil {
 				return err
 			}

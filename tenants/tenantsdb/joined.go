@@ -12,12 +12,12 @@ import (
 	"gorm.io/gorm"
 )
 
-// errNotOurs says that a transaction is ended by whoever opened it.
+// errNotOurs says that a transaction is ended by the caller that opened it.
 var errNotOurs = errors.New("a joined transaction is ended by the one that opened it")
 
 // Joined runs fn with a workspace's transaction as pgx knows it, for libraries that
 // know pgx only. It takes part in the transaction of ctx, that of Together or of a
-// statement's context, and opens one where there is none. fn neither commits it nor
+// statement's context, and opens one if absent. fn neither commits it nor
 // rolls it back.
 func (db *DB) Joined(ctx context.Context, workspace uuid.UUID, fn func(tx pgx.Tx) error) error {
 	if inside, ok := ctx.Value(insideKey{}).(inside); ok && inside.value == workspace.String() {
@@ -36,7 +36,7 @@ func (db *DB) Joined(ctx context.Context, workspace uuid.UUID, fn func(tx pgx.Tx
 type inside struct {
 	value  string // whom it works for
 	conn   *pgx.Conn
-	sealer Sealer // of mails; nil: none
+	sealer Sealer // of mails; nil if none
 }
 
 type insideKey struct{}
@@ -59,7 +59,7 @@ func connectionOf(tx *gorm.DB) (*pgx.Conn, error) {
 	return conn, err
 }
 
-// joined is a transaction that somebody else ends.
+// joined is a transaction that someone else ends.
 type joined struct{ connection }
 
 // connection is the name under which joined embeds it: pgx.Tx has a method Conn.

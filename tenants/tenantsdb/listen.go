@@ -12,7 +12,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// The channels on which all replicas are told of changes once they are committed.
+// The channels on which all replicas are told about changes once they are committed.
 const (
 	KeysChannel     = "palimpsest_keys"     // an API key was revoked: its workspace
 	SettingsChannel = "palimpsest_settings" // a workspace's pipeline or provider keys changed: its id

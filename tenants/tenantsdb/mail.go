@@ -86,7 +86,7 @@ func (db *DB) mails(ctx context.Context, statement string, values ...any) ([]ten
 	return mails, nil
 }
 
-// ResealMails seals the texts of mails anew that an older master key sealed, and
+// ResealMails seals the texts of mails again that an older master key sealed, and
 // returns how many. One that does not open keeps none of the others from it: it is
 // given up when it is to be sent.
 func (db *DB) ResealMails(ctx context.Context) (int, error) {
@@ -118,7 +118,7 @@ func (db *DB) ResealMails(ctx context.Context) (int, error) {
 		return nil
 	})
 	if err != nil {
-		return 0, fmt.Errorf("seal waiting mails anew: %w", err)
+		return 0, fmt.Errorf("reseal waiting mails: %w", err)
 	}
 	return resealed, nil
 }

@@ -110,7 +110,7 @@ func (c memberChange) fields() tenants.Fields {
 	return tenants.Fields{"email": c.email, "role": string(c.role)}
 }
 
-// lockMember returns a member and lets nobody else change who belongs to the
+// lockMember returns a member and lets no one else change who belongs to the
 // workspace until the transaction ends: of two owners who leave at once, one stays.
 func lockMember(tx *gorm.DB, workspace, user uuid.UUID) (memberChange, error) {
 	by, err := lockAsActor(tx, workspace)
@@ -133,7 +133,7 @@ func lockMember(tx *gorm.DB, workspace, user uuid.UUID) (memberChange, error) {
 	return memberChange{by: by, role: tenants.Role(found[0].Role), email: found[0].Email, owners: found[0].Owners}, nil
 }
 
-// lockAsActor lets nobody else change who belongs or is invited to the workspace
+// lockAsActor lets no one else change who belongs or is invited to the workspace
 // until the transaction ends, and returns the role of the context's actor: what a
 // request was allowed a moment ago may be over. An API key that manages may what an admin
 // may, as long as the person behind it may, too. It returns tenants.ErrDenied for others.

@@ -20,7 +20,7 @@ func as(t *testing.T, user tenants.User) context.Context {
 	return tenants.WithActor(t.Context(), tenants.Actor{User: user.ID, Name: user.Email, From: "192.0.2.1"})
 }
 
-// join makes somebody new a member of the bundle's workspace.
+// join makes someone new a member of the bundle's workspace.
 func (b bundle) join(t *testing.T, email string, role tenants.Role) tenants.User {
 	t.Helper()
 	user, _ := b.signUp(t, email)
@@ -121,7 +121,7 @@ func TestRulesLookAtTheActorsRoleOfNow(t *testing.T) {
 	}
 }
 
-func TestOfTwoOwnersWhoLeaveAtOnceOneStays(t *testing.T) {
+func TestOneOwnerStaysWhenTwoLeaveAtOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	second := b.join(t, "second@example.com", tenants.Owner)

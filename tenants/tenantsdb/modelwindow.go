@@ -34,7 +34,7 @@ func (db *DB) ModelWindows(ctx context.Context, workspace uuid.UUID) ([]tenants.
 	return windows, nil
 }
 
-// SetModelWindow keeps the window that somebody set for a model and returns it.
+// SetModelWindow keeps the window that someone set for a model and returns it.
 func (db *DB) SetModelWindow(ctx context.Context, workspace uuid.UUID, model string, tokens int, by uuid.UUID) (tenants.ModelWindow, error) {
 	row := modelWindowRow{}
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -63,7 +63,7 @@ func (db *DB) SetModelWindow(ctx context.Context, workspace uuid.UUID, model str
 }
 
 // LearnModelWindow keeps the window that a provider named for a model. What
-// somebody set stays. A workspace learns the windows of 1000 models.
+// someone set stays. A workspace learns the windows of 1000 models.
 func (db *DB) LearnModelWindow(ctx context.Context, workspace uuid.UUID, model string, tokens int) error {
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		learnt := tx.Exec(`INSERT INTO model_windows (workspace_id, model, window_tokens, source)

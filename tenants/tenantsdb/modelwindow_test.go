@@ -74,7 +74,7 @@ func TestAWorkspaceLearnsAThousandWindows(t *testing.T) {
 	}
 }
 
-// All replicas hear of a change, and of none where there is none.
+// All replicas hear of a change, and of nothing if nothing changed.
 func TestChangedWindowsAreTold(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -187,7 +187,7 @@ type operatorEntryRow struct {
 	Reason string
 }
 
-// suspension returns what a row says of one; nil where there is none.
+// suspension returns what a row says of one; nil if absent.
 func suspension(since *time.Time, reason string) *tenants.Suspension {
 	if since == nil {
 		return nil

@@ -21,7 +21,7 @@ func (b bundle) isOperator(t *testing.T, user tenants.User, workspace uuid.UUID)
 	return b.principalOf(t, user, workspace).User.Operator
 }
 
-// principalOf logs somebody in and returns who they are then.
+// principalOf logs someone in and returns who they are then.
 func (b bundle) principalOf(t *testing.T, user tenants.User, workspace uuid.UUID) tenants.Principal {
 	t.Helper()
 	login := tenants.Login{ID: uuid.Must(uuid.NewV7()), UserID: user.ID, Workspace: workspace, CreatedAt: now(), ExpiresAt: now().Add(time.Hour)}

@@ -155,7 +155,7 @@ func (db *DB) pipelines(ctx context.Context, workspace uuid.UUID, limit int) ([]
 	return configs, nil
 }
 
-// newestPipeline returns the newest version; the zero config where there is none.
+// newestPipeline returns the newest version; the zero config if absent.
 func newestPipeline(tx *gorm.DB, workspace uuid.UUID) (tenants.PipelineConfig, error) {
 	var row pipelineRow
 	err := tx.Table("pipeline_configs").Select(pipelineColumns).Where("workspace_id = ?", workspace).

@@ -85,14 +85,14 @@ func (db *DB) CheckedProviderKey(ctx context.Context, workspace, id uuid.UUID, c
 }
 
 // ResealProviderKey replaces the sealed secret of a provider key by the same secret
-// sealed anew, unless it has been replaced already. Nobody needs to hear of it: what
+// sealed again, unless it has been replaced already. Nobody needs to hear of it: what
 // others have in memory is the same.
 func (db *DB) ResealProviderKey(ctx context.Context, workspace, id uuid.UUID, old, sealed []byte) error {
 	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE provider_keys SET sealed = ? WHERE workspace_id = ? AND id = ? AND sealed = ?", sealed, workspace, id, old).Error
 	})
 	if err != nil {
-		return fmt.Errorf("seal provider key %s anew: %w", id, err)
+		return fmt.Errorf("reseal provider key %s: %w", id, err)
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func providerKeyChanged(tx *gorm.DB, workspace uuid.UUID, key tenants.ProviderKe
 	return notify(tx, SettingsChannel, workspace.String())
 }
 
-// lockProviderKey returns a key that nobody else changes before the transaction ends.
+// lockProviderKey returns a key that no one else changes before the transaction ends.
 func lockProviderKey(tx *gorm.DB, workspace, id uuid.UUID) (tenants.ProviderKey, error) {
 	var rows []providerKeyRow
 	err := tx.Raw("SELECT "+providerKeyColumns+" FROM provider_keys WHERE workspace_id = ? AND id = ? FOR UPDATE", workspace, id).Scan(&rows).Error

@@ -110,7 +110,7 @@ func (db *DB) ReplaceRecoveryCodes(ctx context.Context, user tenants.User, hashe
 }
 
 // RemoveSecondFactor has no codes of an app asked for any more, and ends all logins of the
-// person but one. Recovery codes stay for somebody with a passkey. It returns
+// person but one. Recovery codes stay for someone with a passkey. It returns
 // tenants.ErrNotFound.
 func (db *DB) RemoveSecondFactor(ctx context.Context, user tenants.User, keep uuid.UUID, notices ...tenants.Mail) error {
 	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error {
@@ -132,7 +132,7 @@ func (db *DB) RemoveSecondFactor(ctx context.Context, user tenants.User, keep uu
 }
 
 // SecondFactorUsers returns who has a second factor, for the worker that seals secrets
-// anew.
+// again.
 func (db *DB) SecondFactorUsers(ctx context.Context) ([]uuid.UUID, error) {
 	var users []uuid.UUID
 	err := db.AsWorker(ctx, func(tx *gorm.DB) error {

@@ -69,7 +69,7 @@ func TestViewsAreSavedReplacedAndDeleted(t *testing.T) {
 	}
 }
 
-// S2: a view is its person's in its workspace: nobody else sees, replaces or deletes it.
+// S2: a view is its person's in its workspace: no one else sees, replaces or deletes it.
 func TestViewsArePrivateToTheirPerson(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

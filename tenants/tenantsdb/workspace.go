@@ -85,7 +85,7 @@ func enter(tx *gorm.DB, user, login, workspace uuid.UUID) error {
 	return notify(tx, LoginsChannel, login.String())
 }
 
-// seen notes that somebody works in a workspace; the rest of the transaction works
+// seen notes that someone works in a workspace; the rest of the transaction works
 // for it, too.
 func seen(tx *gorm.DB, user, workspace uuid.UUID) error {
 	if err := workFor(tx, forWorkspace, workspace.String()); err != nil {

@@ -13,7 +13,7 @@ import (
 // FactorStore keeps the second factors of all people.
 type FactorStore interface {
 	SecondFactorUsers(ctx context.Context) ([]uuid.UUID, error)
-	// SecondFactor returns tenants.ErrNotFound for somebody who has none any more.
+	// SecondFactor returns tenants.ErrNotFound for someone who has none any more.
 	SecondFactor(ctx context.Context, user uuid.UUID) (tenants.SecondFactor, error)
 
 	// ResealSecondFactor replaces a sealed secret, unless it has been replaced already.
@@ -25,14 +25,14 @@ type FactorStore interface {
 func (v *Vault) ResealFactors(ctx context.Context, store FactorStore) (int, error) {
 	users, err := store.SecondFactorUsers(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("seal second factors anew: %w", err)
+		return 0, fmt.Errorf("reseal second factors: %w", err)
 	}
 	resealed := 0
 	var failures []error
 	for _, user := range users {
 		needed, err := v.resealFactor(ctx, store, user)
 		if err != nil {
-			failures = append(failures, fmt.Errorf("seal second factor of %s anew: %w", user, err))
+			failures = append(failures, fmt.Errorf("reseal second factor of %s: %w", user, err))
 		}
 		if needed && err == nil {
 			resealed++
@@ -76,14 +76,14 @@ type SignOnStore interface {
 func (v *Vault) ResealSignOns(ctx context.Context, store SignOnStore) (int, error) {
 	workspaces, err := store.AllWorkspaces(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("seal sign-ons anew: %w", err)
+		return 0, fmt.Errorf("reseal sign-ons: %w", err)
 	}
 	resealed := 0
 	var failures []error
 	for _, workspace := range workspaces {
 		needed, err := v.resealSignOn(ctx, store, workspace)
 		if err != nil {
-			failures = append(failures, fmt.Errorf("seal sign-on of %s anew: %w", workspace, err))
+			failures = append(failures, fmt.Errorf("reseal sign-on of %s: %w", workspace, err))
 		}
 		if needed && err == nil {
 			resealed++

@@ -34,7 +34,7 @@ func (v *Vault) OpensProof(proof []byte) error {
 func (v *Vault) ResealProof(ctx context.Context, store ProofStore) (bool, error) {
 	needed, err := v.resealProof(ctx, store)
 	if err != nil {
-		return false, fmt.Errorf("seal proof of the master key anew: %w", err)
+		return false, fmt.Errorf("reseal proof of the master key: %w", err)
 	}
 	return needed, nil
 }

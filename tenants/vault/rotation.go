@@ -19,14 +19,14 @@ type Store interface {
 	ResealProviderKey(ctx context.Context, workspace, id uuid.UUID, old, sealed []byte) error
 }
 
-// ResealAll seals every provider key anew that an older master key sealed, and returns
+// ResealAll seals every provider key again that an older master key sealed, and returns
 // how many. Once it returns without an error, the older master keys open no provider
 // key that the newest does not. It may be run again at any time, beside requests that
 // read the keys and people who replace them.
 func (v *Vault) ResealAll(ctx context.Context, store Store) (int, error) {
 	workspaces, err := store.AllWorkspaces(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("seal provider keys anew: %w", err)
+		return 0, fmt.Errorf("reseal provider keys: %w", err)
 	}
 	resealed := 0
 	var failures []error
@@ -42,7 +42,7 @@ func (v *Vault) ResealAll(ctx context.Context, store Store) (int, error) {
 func (v *Vault) resealOf(ctx context.Context, store Store, workspace uuid.UUID) (int, error) {
 	keys, err := store.ProviderKeys(ctx, workspace)
 	if err != nil {
-		return 0, fmt.Errorf("seal provider keys anew: %w", err)
+		return 0, fmt.Errorf("reseal provider keys: %w", err)
 	}
 	resealed := 0
 	var failures []error
@@ -52,7 +52,7 @@ func (v *Vault) resealOf(ctx context.Context, store Store, workspace uuid.UUID) 
 			err = store.ResealProviderKey(ctx, workspace, key.ID, key.Sealed, sealed)
 		}
 		if err != nil {
-			failures = append(failures, fmt.Errorf("seal provider key %s anew: %w", key.ID, err))
+			failures = append(failures, fmt.Errorf("reseal provider key %s: %w", key.ID, err))
 			continue
 		}
 		if needed {

@@ -124,7 +124,7 @@ func (h *Handler) letLead(c echo.Context) {
 }
 
 // failed writes the cause of a failure to the log and returns the reference that the
-// page shows; empty if there is none.
+// page shows; empty if absent.
 func (h *Handler) failed(c echo.Context, what string, err error) string {
 	return layout.Reference(c.Request().Context(), h.log, "billing", what, err)
 }

@@ -15,12 +15,12 @@ type model struct {
 	PlanFailed string // reference; empty: the plan and its usage are known
 
 	Returned bool   // from checkout, just now
-	Problem  string // why nothing was changed; empty: none
+	Problem  string // why nothing was changed; empty if none
 	State    string // of the plan, in a word
 	Tag      string // its colour
 	Says     string // what that means, in a sentence
 	Bar      int64  // per cent of what is included that is used
-	Included int64  // exchanges of the period; 0: nobody knows, or without a limit
+	Included int64  // exchanges of the period; 0 if no one knows, or without a limit
 	Beyond   string // price of each further one
 	Forecast string // empty: it would be a guess
 

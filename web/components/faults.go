@@ -9,7 +9,7 @@ import (
 
 // Fault is something that is wrong with a document that was sent.
 type Fault struct {
-	Line  int    // from 1; 0: none
+	Line  int    // from 1; 0 if none
 	Text  string // of the line
 	Field string
 	Says  string

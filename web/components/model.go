@@ -16,7 +16,7 @@ type FieldModel struct {
 	Name  string // in the form; also in the input's id
 	Value string // what was typed
 	Hint  string
-	Error string // what is wrong with Value and what is allowed; empty: nothing
+	Error string // what is wrong with Value and what is allowed; empty if none
 }
 
 // ID returns the id of the input.

@@ -24,7 +24,7 @@ func NewRange(address url.Values) Range {
 	}
 }
 
-// IsAsked reports whether somebody asks for a range of their own.
+// IsAsked reports whether someone asks for a range of their own.
 func (r *Range) IsAsked() bool { return r.From.Value+r.To.Value != "" }
 
 // IsWrong reports whether a field has an error.

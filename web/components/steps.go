@@ -13,7 +13,7 @@ import (
 type StepsModel struct {
 	Providers []string // names of those that a key is stored for
 	Keys      int      // API keys that work
-	First     string   // what is known of the newest request; empty: none has come
+	First     string   // what is known of the newest request; empty if none has come
 	Bare      bool     // without links, which would lead away from what the page shows
 }
 

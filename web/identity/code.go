@@ -61,7 +61,7 @@ func (h *Handler) codeForm(factors tenants.Factors, next string, err error) code
 	return model
 }
 
-// askCode leads whoever knows the password of somebody with a second factor to the
+// askCode leads anyone who knows the password of someone with a second factor to the
 // form for the code.
 func (h *Handler) askCode(c echo.Context, pending, next string) error {
 	h.cookies.SetPending(c.Response(), pending)
@@ -73,7 +73,7 @@ func (h *Handler) CodeForm(c echo.Context) error {
 	return h.codePage(c, http.StatusOK, c.QueryParam("next"), nil)
 }
 
-// Code logs in somebody who knows the password and has a code, and leads to where they
+// Code logs in someone who knows the password and has a code, and leads to where they
 // wanted to go.
 func (h *Handler) Code(c echo.Context) error {
 	request, next := c.Request(), c.FormValue("next")

@@ -26,11 +26,11 @@ type Service interface {
 	// and a tenants.TooMany say that nobody signs up here, or not so often.
 	SignUp(ctx context.Context, email, password, workspace, userAgent string) (tenants.Principal, string, error)
 
-	// TakesSignUps reports whether somebody who was not invited may try.
+	// TakesSignUps reports whether someone who was not invited may try.
 	TakesSignUps(ctx context.Context) (bool, error)
 
 	// LogIn returns the token of a new login, or tenants.ErrWrongLogin, a
-	// tenants.TooMany, or a tenants.CodeNeeded for somebody with a second factor.
+	// tenants.TooMany, or a tenants.CodeNeeded for someone with a second factor.
 	LogIn(ctx context.Context, email, password, from, userAgent string) (tenants.Principal, string, error)
 
 	// LogOut ends a login.
@@ -96,7 +96,7 @@ func (h *Handler) LogInForm(c echo.Context) error {
 	return layout.Plain(c, http.StatusOK, logInTitle, logInView(form, done(c.QueryParam("done"))))
 }
 
-// LogIn logs somebody in and leads to where they wanted to go.
+// LogIn logs someone in and leads to where they wanted to go.
 func (h *Handler) LogIn(c echo.Context) error {
 	request := c.Request()
 	email, next := c.FormValue("email"), c.FormValue("next")

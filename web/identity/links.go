@@ -119,7 +119,7 @@ func (h *Handler) NewPassword(c echo.Context) error {
 	return layout.Redirect(c, paths.With(paths.LogIn, "done", "password"))
 }
 
-// ConfirmForm asks whoever opened a link to confirm the address that it was sent to.
+// ConfirmForm asks anyone who opened a link to confirm the address that it was sent to.
 func (h *Handler) ConfirmForm(c echo.Context) error {
 	token, err := h.service.Link(c.Request().Context(), h.cookies.Link(c.Request()))
 	if errors.Is(err, tenants.ErrLinkEnded) || err == nil && token.Kind == tenants.TokenReset {
@@ -154,7 +154,7 @@ func ended(c echo.Context, what askModel) error {
 	return layout.Plain(c, http.StatusGone, "Link has ended", endedView(what))
 }
 
-// from returns a request's context with the place that it comes from, of somebody who
+// from returns a request's context with the place that it comes from, of someone who
 // is not known yet.
 func from(c echo.Context) context.Context {
 	return tenants.WithActor(c.Request().Context(), tenants.Actor{From: c.RealIP()})

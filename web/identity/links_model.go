@@ -80,7 +80,7 @@ func newPasswordForm(email string, err error) newPasswordModel {
 	return model
 }
 
-// done says what was done before somebody is asked to log in.
+// done says what was done before someone is asked to log in.
 func done(what string) string {
 	if what == "password" {
 		return "The new password is set, and all logins have ended. Log in with it."

@@ -38,7 +38,7 @@ func signUpForm(email, workspace string, err error) signUpModel {
 // logInModel is the form to log in with.
 type logInModel struct {
 	Email, Password components.FieldModel
-	Passkey         *components.PasskeyModel // nil: they are off
+	Passkey         *components.PasskeyModel // nil if they are off
 	Next            string                   // where to go then
 	Error           string                   // of the whole form: it never says which part is wrong
 }

@@ -53,7 +53,7 @@ func (h *Handler) askPasskey(c echo.Context, options []byte, held string, err er
 	return c.JSONBlob(http.StatusOK, options)
 }
 
-// Passkey logs in whoever has a passkey that answers, and leads to where they wanted to
+// Passkey logs in anyone who has a passkey that answers, and leads to where they wanted to
 // go.
 func (h *Handler) Passkey(c echo.Context) error {
 	held := h.cookies.TakePasskey(c.Response(), c.Request())
@@ -62,7 +62,7 @@ func (h *Handler) Passkey(c echo.Context) error {
 	return h.opened(c, token, "", c.FormValue("next"), err)
 }
 
-// CodePasskey logs in somebody who knows the password and has a passkey that answers.
+// CodePasskey logs in someone who knows the password and has a passkey that answers.
 func (h *Handler) CodePasskey(c echo.Context) error {
 	pending, held := h.cookies.Pending(c.Request()), h.cookies.TakePasskey(c.Response(), c.Request())
 	token, err := h.passkeys.LogInSecond(from(c), pending, held, c.FormValue("answer"), c.Request().UserAgent())

@@ -40,7 +40,7 @@ func New(invitations Invitations, cookies tenants.Cookies) *Handler {
 	return &Handler{invitations: invitations, cookies: cookies}
 }
 
-// Show asks whoever opens a link whether to join, with the account that they are
+// Show asks anyone who opens a link whether to join, with the account that they are
 // logged in with, or with one that they log in to or sign up for. It shows the same
 // whether the invited address has an account or not.
 func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
@@ -54,7 +54,7 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	return page(c, http.StatusOK, newModel(c, found, who))
 }
 
-// Accept lets somebody who is logged in with the invited address in.
+// Accept lets someone who is logged in with the invited address in.
 func (h *Handler) Accept(c echo.Context, who tenants.Principal) error {
 	err := h.invitations.Accept(c.Request().Context(), c.Param("secret"), who)
 	switch {
@@ -112,7 +112,7 @@ type model struct {
 	LoggedIn   string // address that the reader is logged in with; empty: not
 
 	Password, Workspace components.FieldModel
-	Taken               bool // the address has an account, which somebody tried to sign up for
+	Taken               bool // the address has an account, which someone tried to sign up for
 }
 
 func newModel(c echo.Context, invitation tenants.Invitation, who tenants.Principal) model {

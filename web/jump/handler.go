@@ -1,4 +1,4 @@
-// Package jump finds whatever somebody wants to go to: pages, actions, sessions, keys,
+// Package jump finds whatever someone wants to go to: pages, actions, sessions, keys,
 // and what was said. The palette of every page asks it; without scripts it is a page.
 package jump
 
@@ -44,7 +44,7 @@ type ProviderKeys interface {
 	ProviderKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ProviderKey, error)
 }
 
-// Readers says what somebody may read of what was said.
+// Readers says what someone may read of what was said.
 type Readers interface {
 	Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error)
 }
@@ -72,7 +72,7 @@ func New(deps Deps) *Handler {
 	return &Handler{deps: deps}
 }
 
-// Show shows what somebody may go to; the palette gets the list alone.
+// Show shows what someone may go to; the palette gets the list alone.
 func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	ctx := c.Request().Context()
 	m := &model{Query: strings.TrimSpace(c.QueryParam("q")), Now: h.deps.Now()}

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// setup returns somebody whose workspace has a session, a key and a provider key.
+// setup returns someone whose workspace has a session, a key and a provider key.
 func setup(t *testing.T, product *webtest.Product) *webtest.Person {
 	t.Helper()
 	person := product.SignUp(t, "northbeam")

@@ -39,7 +39,7 @@ type group struct {
 // item is something to go to.
 type item struct {
 	Title string
-	About string // what tells it apart; empty: nothing
+	About string // what tells it apart; empty if none
 	Path  string
 	also  string // further words that it is found by
 }

@@ -24,7 +24,7 @@ type formModel struct {
 	Expiry   components.FieldModel
 	Expiries []components.Option
 	Scopes   []checkModel // none: they are not to be changed
-	ScopeBad string       // what is wrong with them; empty: nothing
+	ScopeBad string       // what is wrong with them; empty if none
 	Texts    []components.FieldModel
 	Numbers  []components.FieldModel
 	Checks   []checkModel
@@ -241,7 +241,7 @@ func amount(name, text string) (int64, error) {
 	return int64(math.Round(dollars * 1e6)), nil
 }
 
-// summary says what a key is held to, in a few words; empty: nothing.
+// summary says what a key is held to, in a few words; empty if none.
 func summary(key tenants.APIKey) string {
 	limits := key.Limits
 	var parts []string

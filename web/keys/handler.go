@@ -215,7 +215,7 @@ func (h *Handler) made(name, secret, old string) *createdModel {
 	return &createdModel{Name: name, Secret: secret, Old: old, Clients: clients.Filled(h.config.PublicURL, secret)}
 }
 
-// revocable returns the key in the path if somebody may change and revoke it.
+// revocable returns the key in the path if someone may change and revoke it.
 func (h *Handler) revocable(c echo.Context, who tenants.Principal) (tenants.APIKey, error) {
 	key, err := h.named(c, who)
 	if err == nil && !who.MayChangeKey(key) {

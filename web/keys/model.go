@@ -29,23 +29,23 @@ type model struct {
 	Who         tenants.Principal
 	Now         time.Time
 	Clients     []clients.Client
-	Revoked     string // name of the key that was just revoked; empty: none
+	Revoked     string // name of the key that was just revoked; empty if none
 
 	FirstSteps bool // no key was used yet
 
-	Saved string // name of the key that was just changed; empty: none
+	Saved string // name of the key that was just changed; empty if none
 
 	Form    *formModel    // the form to create or change a key; nil: closed
-	Rotate  *rotateModel  // the key to rotate; nil: none
-	Created *createdModel // the key that was just created; nil: none
-	Revoke  *revokeModel  // the key to revoke; nil: none
+	Rotate  *rotateModel  // the key to rotate; nil if none
+	Created *createdModel // the key that was just created; nil if none
+	Revoke  *revokeModel  // the key to revoke; nil if none
 }
 
 // row is a key in the table.
 type row struct {
 	Key       tenants.APIKey
 	Creator   string
-	Held      string     // what it is held to, in a few words; empty: nothing
+	Held      string     // what it is held to, in a few words; empty if none
 	OldUntil  *time.Time // when the secret before the last rotation ends; nil: it has
 	Requests  int64
 	MayRevoke bool   // and change and rotate

@@ -24,7 +24,7 @@ type useModel struct {
 	ID       uuid.UUID
 	Name     string
 	Works    bool      // requests with it are let in
-	Received string    // what is known of its newest request; empty: none has come
+	Received string    // what is known of its newest request; empty if none has come
 	Request  uuid.UUID // that it is
 
 	Clients []clients.Client // how to use it, on a page of its own

@@ -64,7 +64,7 @@ type Crumb struct {
 	Path  string // empty: the page itself
 }
 
-// entry is a link of the navigation, for whoever is granted what it needs.
+// entry is a link of the navigation, for anyone who is granted what it needs.
 type entry struct {
 	section     Section
 	title, icon string
@@ -144,7 +144,7 @@ func (f Frame) docs() string {
 // Place is a page that the navigation leads to.
 type Place struct{ Title, Path string }
 
-// Places returns the pages that somebody may open from the navigation, and their account.
+// Places returns the pages that someone may open from the navigation, and their account.
 func Places(who tenants.Principal) []Place {
 	var places []Place
 	frame := Frame{Who: who}
@@ -155,7 +155,7 @@ func Places(who tenants.Principal) []Place {
 	return places
 }
 
-// goKey returns the key that leads to a section after g; empty: none does.
+// goKey returns the key that leads to a section after g; empty if none does.
 func goKey(section Section) string {
 	return map[Section]string{Overview: "o", Sessions: "s", "requests": "r", Pipeline: "p", Patterns: "t", Keys: "k", Providers: "v"}[section]
 }

@@ -26,7 +26,7 @@ func Plan(c echo.Context) *billing.Overview {
 	return overview
 }
 
-// trouble says what people have to know of their plan; empty: nothing.
+// trouble says what people have to know of their plan; empty if none.
 func (f Frame) trouble() string {
 	if f.plan == nil {
 		return ""

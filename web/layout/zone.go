@@ -49,7 +49,7 @@ func ownZone(request *http.Request) *time.Location {
 	return zoneOf(name)
 }
 
-// zoneOf returns the zone that the tz database has under a name; nil: none. The
+// zoneOf returns the zone that the tz database has under a name; nil if none. The
 // server's own zone is nobody's.
 func zoneOf(name string) *time.Location {
 	if name == "" || name == "Local" {

@@ -169,7 +169,7 @@ func (h *Handler) Remove(c echo.Context, who tenants.Principal) error {
 	})
 }
 
-// aboutMember handles a request about the member in the path, whom somebody must
+// aboutMember handles a request about the member in the path, whom someone must
 // manage.
 func (h *Handler) aboutMember(c echo.Context, who tenants.Principal, handle func(tenants.Member) error) error {
 	id, err := pathID(c)

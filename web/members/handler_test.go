@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// S12: a link is shown once, to whoever invites.
+// S12: a link is shown once, to anyone who invites.
 func TestLinkOfAnInvitationIsShownOnce(t *testing.T) {
 	t.Parallel()
 	owner := webtest.Start(t).SignUp(t, "northbeam")
@@ -130,7 +130,7 @@ func TestMemberIsRemovedOnceTheirAddressIsTyped(t *testing.T) {
 	if err != nil || len(keys) != 1 || keys[0].RevokedAt == nil {
 		t.Errorf("her keys are %+v (%v)", keys, err)
 	}
-	// Whoever belongs to no workspace is not wrong about their password.
+	// Anyone who belongs to no workspace is not wrong about their password.
 	page := member.Post("/login", "email", member.Email, "password", webtest.Password)
 	if page.Path != "/workspaces/new" || page.TestID("no-workspace") == "" {
 		t.Fatalf("logged in to %s: %s", page.Path, page.Text("main"))

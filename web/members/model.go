@@ -14,13 +14,13 @@ type model struct {
 	Now     time.Time
 	Rows    []row
 	Pending []pending
-	Done    string // what was just done; empty: nothing
+	Done    string // what was just done; empty if none
 
 	TooSoon string            // how long to wait before the invitation is sent again; empty: it was
 	Form    *formModel        // the form to invite people; nil: closed
 	Invited []tenants.Invited // who was just invited
-	Role    *roleModel        // the member whose role is to change; nil: none
-	Remove  *removeModel      // the member to remove; nil: none
+	Role    *roleModel        // the member whose role is to change; nil if none
+	Remove  *removeModel      // the member to remove; nil if none
 }
 
 // row is a member in the table.
@@ -75,7 +75,7 @@ func newModel(who tenants.Principal, members []tenants.Member, invitations []ten
 	return m
 }
 
-// roles are those that somebody with a role may give to others.
+// roles are those that someone with a role may give to others.
 func roles(by tenants.Role) []components.Option {
 	descriptions := map[tenants.Role]string{
 		tenants.Owner: "everything", tenants.Admin: "all but billing and deletion", tenants.Regular: "own keys, all metrics, sessions",

@@ -140,7 +140,7 @@ func (h *Handler) list(ctx context.Context, who tenants.Principal, after uuid.UU
 	return err
 }
 
-// again is where the page is read anew.
+// again is where the page is read again.
 func (m model) again() string { return paths.With(paths.Operator, "q", m.Search) }
 
 // model is the page.
@@ -151,7 +151,7 @@ type model struct {
 	Health     []tenants.Check
 	Log        []tenants.OperatorEntry
 	Now        time.Time
-	Dialog     *dialogModel // the question about a workspace; nil: none
+	Dialog     *dialogModel // the question about a workspace; nil if none
 
 	WorkspacesFailed, LogFailed string // references in the log; empty: fine
 }

@@ -38,7 +38,7 @@ type item struct {
 	Dot         string // "bad", "warn"
 	Title, Text string
 	Since       time.Time // stands behind Text; zero: nothing does
-	Action      string    // of the button; empty: none
+	Action      string    // of the button; empty if none
 	Path        string
 }
 

@@ -32,7 +32,7 @@ func (m *model) over(points []tenants.Point, step time.Duration) components.Char
 	return chart
 }
 
-// values returns a figure of each point; nil where there is none.
+// values returns a figure of each point; nil if absent.
 func values(points []tenants.Point, of func(point *tenants.Point) (int64, bool)) []*int64 {
 	list := make([]*int64, len(points))
 	for i := range points {
@@ -80,7 +80,7 @@ func (m *model) overhead() components.Chart {
 	return chart
 }
 
-// events is the chart of what was compressed anew, by the deepest level.
+// events is the chart of what was compressed again, by the deepest level.
 func (m *model) events() components.Chart {
 	points, step := m.coarse()
 	chart := m.over(points, step)

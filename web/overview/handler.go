@@ -75,7 +75,7 @@ type Pipelines interface {
 	SavePipeline(ctx context.Context, workspace tenants.WorkspaceID, expectedVersion int, config tenants.PipelineConfig) (tenants.PipelineConfig, error)
 }
 
-// Readers says what somebody may read of what was said.
+// Readers says what someone may read of what was said.
 type Readers interface {
 	Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error)
 }
@@ -143,7 +143,7 @@ func (h *Handler) FirstRequest(c echo.Context, who tenants.Principal) error {
 	return layout.Fragment(c, http.StatusOK, components.Steps(steps))
 }
 
-// newest returns the workspace's newest exchange; nil if there is none yet.
+// newest returns the workspace's newest exchange; nil if absent yet.
 func (h *Handler) newest(ctx context.Context, who tenants.Principal) (*tenants.Exchange, error) {
 	newest, _, err := h.deps.Exchanges.Exchanges(ctx, who.Workspace.ID, tenants.ExchangeFilter{Limit: 1})
 	if err != nil || len(newest) == 0 {

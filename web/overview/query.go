@@ -68,7 +68,7 @@ type query struct {
 	By     tenants.Dimension
 	Filter tenants.UsageFilter
 	Zone   *time.Location
-	Table  string // the chart that is shown as a table; empty: none
+	Table  string // the chart that is shown as a table; empty if none
 
 	Own components.Range
 }

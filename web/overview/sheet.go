@@ -45,7 +45,7 @@ func millisCell(d time.Duration, measured int64) cell {
 	return cell{components.Millis(d), strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', 3, 64)}
 }
 
-// nameCell is text that somebody else chose.
+// nameCell is text that someone else chose.
 func nameCell(text string) cell { return cell{text, tenants.CSVCell(text)} }
 
 // sheetOf returns a table by its name in addresses; nil for an unknown one.
@@ -164,7 +164,7 @@ func (s *sheet) write(out *csv.Writer) error {
 func (h *Handler) Data(c echo.Context, who tenants.Principal) error {
 	ctx, workspace, part := c.Request().Context(), who.Workspace.ID, c.QueryParam("part")
 	m := &model{query: newQuery(c.QueryParams(), layout.Zone(c.Request()), h.deps.Now()), Role: who.Role}
-	m.Zone = time.UTC // files are, whoever reads them
+	m.Zone = time.UTC // files are, no matter who reads them
 	if m.isWrong() || m.sheetOf(part) == nil {
 		return echo.NewHTTPError(http.StatusBadRequest)
 	}

@@ -90,7 +90,7 @@ func (h *Handler) History(c echo.Context, who tenants.Principal) error {
 	return answer(c, http.StatusOK, who, "History", historyView(page), layout.Crumb{Title: "History"})
 }
 
-// Show shows one version beside the one in force.
+// Show shows one version beside the one in effect.
 func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	page, err := h.version(c, who)
 	if err != nil {
@@ -109,7 +109,7 @@ func (h *Handler) ConfirmRestore(c echo.Context, who tenants.Principal) error {
 	return answerVersion(c, http.StatusOK, who, page)
 }
 
-// Restore saves a version again, over the one that was in force when it was asked for.
+// Restore saves a version again, over the one that was in effect when it was asked for.
 func (h *Handler) Restore(c echo.Context, who tenants.Principal) error {
 	page, err := h.version(c, who)
 	if err != nil {

@@ -26,7 +26,7 @@ func save(t *testing.T, person *webtest.Person, over int, config tenants.Pipelin
 	}
 }
 
-// newest returns the version in force.
+// newest returns the version in effect.
 func newest(t *testing.T, person *webtest.Person) tenants.PipelineConfig {
 	t.Helper()
 	config, err := person.DB.Pipeline(t.Context(), person.Workspace.ID)

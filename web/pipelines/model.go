@@ -19,9 +19,9 @@ import (
 type historyModel struct {
 	Rows       []row
 	Before     int // the page's cursor; 0: the newest page
-	Next       int // cursor of the older page; 0: none
+	Next       int // cursor of the older page; 0 if none
 	MayRestore bool
-	Restored   int // the version that was just saved; 0: none
+	Restored   int // the version that was just saved; 0 if none
 }
 
 func (m historyModel) older() string {
@@ -93,19 +93,19 @@ type versionModel struct {
 	row
 
 	MayChange        bool
-	Newest           tenants.PipelineConfig // the one in force
-	Against          []change               // what differs: this one's value, then that in force
+	Newest           tenants.PipelineConfig // the one in effect
+	Against          []change               // what differs: this one's value, then that in effect
 	YAML, NewestYAML string
 
 	Asks       bool // whether it is to be restored
-	IsConflict bool // somebody saved in the meantime
+	IsConflict bool // someone saved in the meantime
 }
 
 func (m versionModel) mayRestore() bool { return m.MayChange && !m.InForce && m.Problem == "" }
 
 func (m versionModel) title() string { return "Version " + strconv.Itoa(m.Version) }
 
-// lines returns what of the YAML differs from that in force.
+// lines returns what of the YAML differs from that in effect.
 func (m versionModel) lines() []render.Line {
 	if m.YAML == m.NewestYAML {
 		return nil
@@ -124,10 +124,10 @@ func ended(text string) string {
 // yamlModel is the page of the pipeline as YAML.
 type yamlModel struct {
 	MayChange bool
-	Version   int // 0: nothing saved yet
+	Version   int // 0 if nothing saved yet
 	Whole     bool
 	Text      string // what is shown
-	Saved     int    // the version that was just saved; 0: none
+	Saved     int    // the version that was just saved; 0 if none
 	Same      bool   // nothing was changed, and nothing saved
 	Problem   string // why the newest version is not accepted any more; empty: it is
 }
@@ -144,17 +144,17 @@ func (m yamlModel) show() string {
 type editModel struct {
 	Version int    // that saving is over
 	Typed   string // what stands in the field
-	Whole   string // every setting, as it is in force
+	Whole   string // every setting, as it is in effect
 	Faults  []components.Fault
 
-	IsConflict bool // somebody saved in the meantime
+	IsConflict bool // someone saved in the meantime
 	Theirs     string
 	TheirsAt   time.Time
 	TheirsBy   string
 	Changes    []change // their value, then the one typed
 }
 
-// lines returns what differs between what somebody else saved and what was typed.
+// lines returns what differs between what someone else saved and what was typed.
 func (m editModel) lines() []render.Line { return render.Difference(ended(m.Theirs), ended(m.Typed)) }
 
 func (m editModel) heading() string {

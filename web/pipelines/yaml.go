@@ -98,7 +98,7 @@ func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 	return layout.Redirect(c, paths.With(paths.PipelineYAML, "saved", strconv.Itoa(stored.Version)))
 }
 
-// conflict shows what somebody else saved beside what was typed.
+// conflict shows what someone else saved beside what was typed.
 func (h *Handler) conflict(c echo.Context, who tenants.Principal, page editModel) error {
 	newest, err := h.store.PipelineVersions(c.Request().Context(), who.Workspace.ID, 0, 1)
 	if err != nil {

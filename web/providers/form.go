@@ -87,7 +87,7 @@ func (t typed) parsed() (order int, headers []tenants.Header, err error) {
 
 // formModel is the form to add or edit a key.
 type formModel struct {
-	Key                                                         *tenants.ProviderKey // that is edited; nil: it is added
+	Key                                                         *tenants.ProviderKey // that is edited; nil if it is added
 	Presets                                                     []tenants.Preset
 	Chosen                                                      tenants.Preset // zero: none
 	Provider, Name, Secret, BaseURL, Auth, Order, Models, Lines components.FieldModel

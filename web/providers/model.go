@@ -19,14 +19,14 @@ type model struct {
 	MayChange bool
 	Who       tenants.Principal
 	Now       time.Time
-	Done      string // what was just done; empty: nothing
+	Done      string // what was just done; empty if none
 	Added     bool   // it was a key that was stored
 
 	Add     *formModel    // the form to add a key; nil: closed
 	Edit    *formModel    // the form to edit one; nil: closed
 	Replace *replaceModel // the form to replace one's secret; nil: closed
-	Remove  *removeModel  // the key to remove; nil: none
-	Result  *result       // of a test; nil: none
+	Remove  *removeModel  // the key to remove; nil if none
+	Result  *result       // of a test; nil if none
 }
 
 // named returns the name of the key with an id.
@@ -59,7 +59,7 @@ func takes(key tenants.ProviderKey) string {
 	return text
 }
 
-// lastError says what the provider last refused; empty: nothing.
+// lastError says what the provider last refused; empty if none.
 func lastError(use tenants.ProviderKeyUse) string {
 	if use.LastErrorAt.IsZero() {
 		return ""
@@ -72,7 +72,7 @@ type result struct {
 	ID   uuid.UUID // of the key
 	OK   bool
 	Text string
-	Said string // by the provider; empty: nothing
+	Said string // by the provider; empty if none
 }
 
 // newResult returns what a test tells.

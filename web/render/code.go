@@ -68,7 +68,7 @@ func classOf(kind chroma.TokenType) string {
 	return ""
 }
 
-// lexerOf returns what reads a language, named itself or by a file; nil: none known.
+// lexerOf returns what reads a language, named itself or by a file; nil if unknown.
 func lexerOf(name string) chroma.Lexer {
 	name = strings.TrimSpace(name)
 	if name == "" || len(name) > 1024 {

@@ -18,7 +18,7 @@ import (
 )
 
 // maxAtOnce is how many texts are worked on at the same time, those included that
-// nobody waits for any more: the parser cannot be interrupted.
+// no one waits for any more: the parser cannot be interrupted.
 const maxAtOnce = 8
 
 // markdown is what turns prose into HTML: built once, used by all.

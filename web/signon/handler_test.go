@@ -170,7 +170,7 @@ func TestWhatDoesNotProveAPersonIsRefused(t *testing.T) {
 	refused(t, "a used code", second, second.Get(fresh.Path+"?"+query.Encode()))
 }
 
-// S13: whoever signed up with an address that is not theirs keeps nothing once its
+// S13: anyone who signed up with an address that is not theirs keeps nothing once its
 // owner has come.
 func TestUnverifiedAccountIsTakenFromWhoeverMadeIt(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,7 @@ import (
 	"palimpsest/web/webtest"
 )
 
-// S11: whoever tries domains, or comes back with what proves nothing, is slowed down as
+// S11: anyone who tries domains, or comes back with what proves nothing, is slowed down as
 // at other log-ins; those who succeed are not counted.
 func TestRefusedSignOnsOfOnePlaceAreSlowedDown(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 	"palimpsest/web/webtest"
 )
 
-// An owner sets single sign-on up with a real browser, and somebody of the domain logs in
+// An owner sets single sign-on up with a real browser, and someone of the domain logs in
 // through the provider with another.
 func TestPeopleWalkThroughSingleSignOn(t *testing.T) {
 	t.Parallel()
@@ -66,7 +66,7 @@ func TestPeopleWalkThroughSingleSignOn(t *testing.T) {
 		t.Errorf("logged in is %q", mail)
 	}
 
-	// Somebody with a second factor here is asked for it, too.
+	// Someone with a second factor here is asked for it, too.
 	user, _, err := product.DB.UserByEmail(t.Context(), "mira@corp.example")
 	if err != nil {
 		t.Fatal(err)

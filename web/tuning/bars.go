@@ -34,7 +34,7 @@ type picture struct {
 type bar struct {
 	X, Width        string
 	SentY, SentHigh string
-	GapY, GapHigh   string // empty: nothing beyond
+	GapY, GapHigh   string // empty if nothing beyond
 	Ink             string // class of its colour
 	Words           string
 }

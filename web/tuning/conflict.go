@@ -20,7 +20,7 @@ const (
 	pickMine   = "mine"
 )
 
-// conflictModel is what somebody saved in the meantime beside what was typed.
+// conflictModel is what someone saved in the meantime beside what was typed.
 type conflictModel struct {
 	At     time.Time
 	IsMine bool // the same person saved it, on another page

@@ -113,7 +113,7 @@ func TestValuesThatDoNotGoTogetherAreRefusedWithAllThatWasTyped(t *testing.T) {
 	}
 }
 
-// Who typed the prompt of summaries that somebody switched off keeps both or neither.
+// Who typed the prompt of summaries that someone switched off keeps both or neither.
 func TestMemberIsChosenWithWhatItIsOf(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")

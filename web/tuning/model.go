@@ -55,7 +55,7 @@ type model struct {
 	Who       tenants.Principal
 	Now       time.Time // of the figures
 	MayChange bool
-	Version   int // that saving is over; 0: nothing saved yet
+	Version   int // that saving is over; 0 if nothing saved yet
 	Typed     values
 	Saved     values
 	Defaults  values
@@ -63,15 +63,15 @@ type model struct {
 	Module    string // whose settings are shown
 
 	Errors map[string]string // what is wrong with settings, by their paths
-	Wrong  string            // what is wrong with a value that is not on the page; empty: nothing
+	Wrong  string            // what is wrong with a value that is not on the page; empty if none
 
 	Preview  previewModel
 	Live     map[string]figureOf
 	Windows  windowsModel
 	Keys     keysModel
-	Conflict *conflictModel // nil: nobody saved in the meantime
+	Conflict *conflictModel // nil if no one saved in the meantime
 
-	SavedVersion int // that was just saved; 0: none
+	SavedVersion int // that was just saved; 0 if none
 }
 
 func newModel(who tenants.Principal, st state, typed values) model {

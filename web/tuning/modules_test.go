@@ -187,7 +187,7 @@ func TestFailedFigureSaysSoAndLeavesTheOthers(t *testing.T) {
 	}
 }
 
-// Whoever has no script looks at another module's settings, takes a preset, and keeps what
+// Anyone who has no script looks at another module's settings, takes a preset, and keeps what
 // they typed everywhere.
 func TestTypedIsKeptWhileModulesAreShownWithoutAScript(t *testing.T) {
 	t.Parallel()

@@ -48,7 +48,7 @@ type previewModel struct {
 	Ready  bool
 	Found  preview.Comparison
 	Target string // targetUtilization as it was typed
-	Wrong  string // what is wrong with what was typed; empty: nothing
+	Wrong  string // what is wrong with what was typed; empty if none
 	Failed string // reference in the log; empty: fine
 
 	Triggers []triggerFigures // what both triggers make of the sessions, beside all else that was typed

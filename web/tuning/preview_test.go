@@ -34,7 +34,7 @@ func figures(page webtest.Page) map[string][]string {
 	return cells
 }
 
-// talked signs somebody up in whose workspace some sessions were held.
+// talked signs someone up in whose workspace some sessions were held.
 func talked(t *testing.T, product *webtest.Product, sessions int) *webtest.Person {
 	t.Helper()
 	person := product.SignUp(t, "northbeam")

@@ -30,7 +30,7 @@ type setting struct {
 	Module, Name string // as the config names them; a member of another setting has its name in front: "llmCompression.model"
 	Kind         kind
 	Label, Hint  string
-	Unit         string // of a number; empty: none
+	Unit         string // of a number; empty if none
 	Low, High    string // of a number, as the pipeline has them
 	Step         string
 	MayMiss      bool // an empty number leaves the setting out
@@ -40,7 +40,7 @@ type setting struct {
 // path is the setting's name in the form and in errors: "ipc.targetUtilization".
 func (s *setting) path() string { return s.Module + "." + s.Name }
 
-// parent is the path of the setting that this one is a member of; empty: none.
+// parent is the path of the setting that this one is a member of; empty if none.
 func (s *setting) parent() string {
 	name, _, is := strings.Cut(s.Name, ".")
 	if !is {

@@ -67,7 +67,7 @@ func (h *Handler) fillWindows(ctx context.Context, who tenants.Principal, card *
 	card.More = len(windows) - len(card.Rows)
 }
 
-// windows returns all rows of the card, those that somebody set first.
+// windows returns all rows of the card, those that someone set first.
 func (h *Handler) windows(ctx context.Context, who tenants.Principal) ([]tenants.ModelWindow, error) {
 	windows, err := h.deps.Windows.ModelWindows(ctx, who.Workspace.ID)
 	slices.SortStableFunc(windows, func(a, b tenants.ModelWindow) int {
@@ -125,7 +125,7 @@ func (h *Handler) SetWindow(c echo.Context, who tenants.Principal) error {
 // RemoveWindow removes the context window of a model: the table of models holds again.
 func (h *Handler) RemoveWindow(c echo.Context, who tenants.Principal) error {
 	err := h.deps.Windows.DeleteModelWindow(c.Request().Context(), who.Workspace.ID, c.FormValue("model"))
-	if err != nil && !errors.Is(err, tenants.ErrNotFound) { // somebody else was faster
+	if err != nil && !errors.Is(err, tenants.ErrNotFound) { // someone else was faster
 		return err
 	}
 	return layout.Redirect(c, paths.With(paths.Pipeline, "window", "removed")+windowsAnchor)

@@ -41,14 +41,14 @@ type List struct {
 	Log   *slog.Logger
 }
 
-// Model is what a list shows of somebody's views.
+// Model is what a list shows of someone's views.
 type Model struct {
 	Links  []Link
-	Failed string // reference of a failure; empty: none
-	Done   string // what was done with a view just now: "saved", "replaced", "deleted"; empty: nothing
+	Failed string // reference of a failure; empty if none
+	Done   string // what was done with a view just now: "saved", "replaced", "deleted"; empty if none
 
 	Here string // the list as it is shown
-	Form *Form  // nil: nothing is asked
+	Form *Form  // nil if nothing is asked
 }
 
 // Link is a view of the list.
@@ -71,7 +71,7 @@ type Form struct {
 	Refused string // why these filters cannot be saved; empty: they can
 }
 
-// Model reads somebody's views of a list that is shown as an address asks. Views that
+// Model reads someone's views of a list that is shown as an address asks. Views that
 // cannot be read leave the list alone.
 func (l List) Model(ctx context.Context, who tenants.Principal, address url.Values, filters Filters) Model {
 	present, _ := filters(address) // what is wrong with them is said by who shows the list
@@ -103,7 +103,7 @@ func (l List) Model(ctx context.Context, who tenants.Principal, address url.Valu
 }
 
 // Ask has the model ask for a name of the filters that an address asks for. typed and
-// err are what was typed before, and why it was refused; nil: nothing was.
+// err are what was typed before, and why it was refused; nil if nothing was.
 func (l List) Ask(model *Model, address url.Values, filters Filters, typed string, err error) {
 	present, wrong := filters(address)
 	form := &Form{

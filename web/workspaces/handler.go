@@ -1,4 +1,4 @@
-// Package workspaces is the pages of the workspaces that somebody belongs to: to
+// Package workspaces is the pages of the workspaces that someone belongs to: to
 // switch, create, rename and leave them.
 package workspaces
 
@@ -31,7 +31,7 @@ type People interface {
 	// RenameWorkspace returns a tenants.Invalid for what a person can mend.
 	RenameWorkspace(ctx context.Context, workspace tenants.WorkspaceID, name string) error
 
-	// Leave returns tenants.ErrLastOwner where nobody else owns the workspace.
+	// Leave returns tenants.ErrLastOwner where no one else owns the workspace.
 	Leave(ctx context.Context, who tenants.Principal, revokeKeys bool) error
 }
 
@@ -52,12 +52,12 @@ func New(people People, pipelines Pipelines) *Handler {
 	return &Handler{people: people, pipelines: pipelines}
 }
 
-// List shows the workspaces that somebody belongs to.
+// List shows the workspaces that someone belongs to.
 func (h *Handler) List(c echo.Context, who tenants.Principal) error {
 	return page(c, who, http.StatusOK, model{Who: who, Left: c.QueryParam("left") != ""})
 }
 
-// New shows the form to create a workspace with. Somebody who belongs to none also
+// New shows the form to create a workspace with. Someone who belongs to none also
 // reads how to accept an invitation.
 func (h *Handler) New(c echo.Context, who tenants.Principal) error {
 	return newPage(c, who, http.StatusOK, newForm{Name: nameField("", nil), Trigger: triggerField(pipeline.TriggerWindow)})
@@ -111,12 +111,12 @@ func (h *Handler) Rename(c echo.Context, who tenants.Principal) error {
 	return layout.Redirect(c, paths.Workspaces)
 }
 
-// ConfirmLeave asks whether somebody wants to leave the workspace.
+// ConfirmLeave asks whether someone wants to leave the workspace.
 func (h *Handler) ConfirmLeave(c echo.Context, who tenants.Principal) error {
 	return page(c, who, http.StatusOK, model{Who: who, Leave: newLeave(who, "", "")})
 }
 
-// Leave ends the membership of somebody who has typed the workspace's name. Their
+// Leave ends the membership of someone who has typed the workspace's name. Their
 // login goes on in the workspace that they used last of the others.
 func (h *Handler) Leave(c echo.Context, who tenants.Principal) error {
 	typed := strings.TrimSpace(c.FormValue("confirm"))
@@ -140,7 +140,7 @@ type model struct {
 	Who    tenants.Principal
 	Left   bool                   // another workspace was just left
 	Rename *components.FieldModel // the form to rename the workspace; nil: closed
-	Leave  *leaveModel            // the question whether to leave it; nil: none
+	Leave  *leaveModel            // the question whether to leave it; nil if none
 }
 
 // leaveModel is the question whether to leave a workspace.
@@ -182,7 +182,7 @@ func page(c echo.Context, who tenants.Principal, status int, model model) error 
 	return layout.Page(c, status, layout.Frame{Title: "Workspaces", Section: layout.Workspaces, Who: who}, view(model))
 }
 
-// newPage stands alone where somebody has no workspace to be in.
+// newPage stands alone where someone has no workspace to be in.
 func newPage(c echo.Context, who tenants.Principal, status int, form newForm) error {
 	const title = "New workspace"
 	if who.Workspace.ID == uuid.Nil {

@@ -43,7 +43,7 @@ func each(t *testing.T, test func(t *testing.T, bucket archive.Bucket)) {
 
 const name = "0191d5a0-0000-7000-8000-000000000001/9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 
-func TestWhatIsPutCanBeGotAndDeleted(t *testing.T) {
+func TestStoredObjectCanBeReadAndDeleted(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, bucket archive.Bucket) {
 		t.Helper()
@@ -91,7 +91,7 @@ func TestNothingIsEverOverwritten(t *testing.T) {
 }
 
 // S22
-func TestOfManyWritersOneWins(t *testing.T) {
+func TestOnlyOneOfManyWritersWins(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, bucket archive.Bucket) {
 		t.Helper()

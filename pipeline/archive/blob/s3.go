@@ -22,7 +22,7 @@ import (
 const (
 	// defaultRegion is what stores that have no regions expect.
 	defaultRegion = "us-east-1"
-	// tries is how often one operation is tried: whoever asks tries again later.
+	// tries is how often one operation is tried: anyone who asks tries again later.
 	tries = 2
 )
 

@@ -137,7 +137,7 @@ func (b *Bundle) JSON(name string, value any) error {
 }
 
 // Close adds the manifest and ends the bundle. Without it a bundle is not whole, and
-// whoever verifies it sees that.
+// anyone who verifies it sees that.
 func (b *Bundle) Close() error {
 	manifest, err := json.MarshalIndent(b.manifest, "", "  ")
 	if err != nil {

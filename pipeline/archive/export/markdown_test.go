@@ -84,7 +84,7 @@ func outside(source string) (markup string, fenced []string) {
 	return out.String(), fenced
 }
 
-// Nothing that somebody said gets out of its fence, or out of the span of a name.
+// Nothing that someone said gets out of its fence, or out of the span of a name.
 func TestNothingThatWasSaidIsMarkupOfATranscript(t *testing.T) {
 	t.Parallel()
 	corpus, err := os.ReadFile(filepath.Join("..", "..", "..", "web", "render", "testdata", "hostile.txt"))

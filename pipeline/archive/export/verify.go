@@ -100,7 +100,7 @@ type verifier struct {
 	totals Totals
 	digest hash.Hash
 
-	open   *openSection // nil: none is
+	open   *openSection // nil if none is
 	closed bool         // the file's last line has been read
 }
 

@@ -49,7 +49,7 @@ type Session struct {
 	// field may be nil: no projections are written.
 	Projection func(ctx context.Context, lane uuid.UUID) (*Projection, error)
 
-	// Pins returns the pins that hold for a lane. The field may be nil: none are written.
+	// Pins returns the pins that hold for a lane. The field may be nil if none are written.
 	Pins func(ctx context.Context, lane uuid.UUID) ([]Pin, error)
 }
 
@@ -57,11 +57,11 @@ type Session struct {
 type Lane struct {
 	ID       uuid.UUID
 	Kind     string
-	Parent   uuid.UUID // uuid.Nil: none
+	Parent   uuid.UUID // uuid.Nil if none
 	ForkAt   int
 	Messages int // in the archive; what comes later is left out
 
-	Order *Order // waits for the lane's next request; nil: none does
+	Order *Order // waits for the lane's next request; nil if none does
 }
 
 // Pin keeps the turn of a message as the client sent it.
@@ -71,7 +71,7 @@ type Pin struct {
 	At      time.Time
 }
 
-// Order is a compaction that somebody has asked for.
+// Order is a compaction that someone has asked for.
 type Order struct {
 	By           uuid.UUID // member or API key
 	At           time.Time
@@ -112,7 +112,7 @@ func NewWriter(to io.Writer) *Writer { return &Writer{to: to, digest: sha256.New
 
 // Session writes a session as the file's next section. Damage of the archive is
 // written down as such and is no error. After an error the file stays without its
-// end, so that whoever verifies it sees that it is cut off.
+// end, so that anyone who verifies it sees that it is cut off.
 func (w *Writer) Session(ctx context.Context, from Source, session Session) error {
 	section := section{Writer: w, from: from, session: session, seen: make(map[conversation.Hash]struct{})}
 	if w.failed == nil {

@@ -36,7 +36,7 @@ const (
 // maxQuestionBytes is how much of a text is read: its beginning and its end.
 const maxQuestionBytes = 8 << 10
 
-// described finds what somebody says that a command was for.
+// described finds what someone says that a command was for.
 var described = regexp.MustCompile(`(?i)\b(?:ran|run|executed|used|called|issued|started)\s+(?:a|the|that|some)?\s*(?:command|tool|script|shell command|bash command)s?\s*(?:to|for|that|which|:)+\s*:?\s*([^\n?!]+?)\s*(?:[.?!](?:\s|$)|\n|$)`)
 
 // quoted finds what stands in quotation marks or backquotes.

@@ -6,7 +6,7 @@ import (
 )
 
 // quiet returns a log for River: what it says of its own, from warnings on. Failed
-// jobs are told of by their worker.
+// jobs are told about by their worker.
 func quiet(log *slog.Logger) *slog.Logger { return slog.New(fromWarnings{log.Handler()}) }
 
 type fromWarnings struct{ slog.Handler }

@@ -26,7 +26,7 @@ func begun(t *testing.T, database *dbtest.Database, lane uuid.UUID, ago time.Dur
 }
 
 // S28: a job that a killed process was at is taken up by another five minutes after it
-// began; one that may still be at work is left to whoever does it.
+// began; one that may still be at work is left to the process that does it.
 func TestWhatAKilledProcessHadBegunIsTakenUp(t *testing.T) {
 	t.Parallel()
 	const long = jobs.Kind("long")

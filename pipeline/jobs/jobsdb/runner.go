@@ -32,7 +32,7 @@ const (
 	rescueAfter = 5 * time.Minute // a job whose process died is taken up again; longer where its timeout is
 
 	keepDone   = time.Hour          // what went well
-	keepFailed = 7 * 24 * time.Hour // what was given up, for somebody to look at
+	keepFailed = 7 * 24 * time.Hour // what was given up, for someone to look at
 )
 
 // Door opens transactions of workspaces as pgx knows them.
@@ -48,7 +48,7 @@ type Config struct {
 	Log     *slog.Logger
 	Now     func() time.Time
 
-	// Ended is told how each job ended, after it was counted; nil: nobody.
+	// Ended is told how each job ended, after it was counted; nil if none.
 	Ended func(kind jobs.Kind, outcome string)
 
 	// Idle has the process take jobs for others to run, and run none itself.

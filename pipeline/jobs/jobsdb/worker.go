@@ -65,7 +65,7 @@ func (w *worker) Work(ctx context.Context, job *river.Job[args]) error {
 	case later:
 		w.ended(putOff, began)
 		return river.JobSnooze(max(0, again.At.Sub(config.Now())))
-	case errors.Is(ctx.Err(), context.Canceled): // the program ends: somebody else goes on
+	case errors.Is(ctx.Err(), context.Canceled): // the program ends: someone else goes on
 		w.ended(givenBack, began)
 		return river.JobSnooze(0)
 	case w.periodic:

@@ -130,7 +130,7 @@ func TestStormOfOneWorkspaceWaitsBehindOthers(t *testing.T) {
 	var order []uuid.UUID
 	all := make(chan struct{})
 	process.Handle(plan, jobs.Limits{Workers: 1}, func(_ context.Context, workspace, _ uuid.UUID) error {
-		if order = append(order, workspace); len(order) == 103 { // one worker: nobody else writes
+		if order = append(order, workspace); len(order) == 103 { // one worker: no one else writes
 			close(all)
 		}
 		return nil

@@ -18,7 +18,7 @@ import (
 const factorDrift = 0.05
 
 // Plan plans the epoch that Process would make of an exchange on a cold cache,
-// and makes nothing of it. It returns pipeline.ErrNoPlan if there is none worth making. Of
+// and makes nothing of it. It returns pipeline.ErrNoPlan if no plan is worth making. Of
 // the exchange it needs neither Commit nor Heat.
 func (m *Module) Plan(ctx context.Context, exchange *pipeline.Exchange) (*session.Plan, error) {
 	config := exchange.Config.IPC
@@ -46,7 +46,7 @@ func (m *Module) Plan(ctx context.Context, exchange *pipeline.Exchange) (*sessio
 
 // ahead returns the epoch that was planned ahead for an exchange of size tokens:
 // what the lane's last request would have come to, which keeps the turns that came
-// since as they are. It is nil if there is none, or it makes too little room by now.
+// since as they are. It is nil if absent, or it makes too little room by now.
 func (m *Module) ahead(exchange *pipeline.Exchange, size int) *epoch {
 	plan := exchange.Plan
 	if plan == nil || exchange.Order != nil || plan.Projection.Number != exchange.NextProjection || math.Abs(plan.Factor/exchange.Factor-1) > factorDrift {

@@ -26,7 +26,7 @@ import (
 // names the format and the limit. {{12 some words }} stands for 12 times the words,
 // "= #3" for the client's message 3 as it came.
 //
-// A12, C4, C6: the bytes are pinned: whoever changes them changes RenderVersion.
+// A12, C4, C6: the bytes are pinned: anyone who changes them changes RenderVersion.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 

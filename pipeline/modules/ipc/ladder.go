@@ -51,7 +51,7 @@ func (p *planner) descend(projection *session.Projection) (*session.Projection, 
 	return p.truncate(projection)
 }
 
-// better renders the plan anew and returns that or, where it is no smaller, the
+// better renders the plan again and returns that or, where it is no smaller, the
 // projection that there was.
 func (p *planner) better(before *session.Projection) (*session.Projection, error) {
 	projection, err := p.render()

@@ -11,7 +11,7 @@ import (
 // opener returns the index of the turn with which the tool loop that the
 // conversation ends in opens, if it must open with thinking; -1 if nothing asks
 // for that. To the provider a record is a message of the user, behind which the
-// loop begins anew: the opener stays and records of later turns go before it.
+// loop begins again: the opener stays and records of later turns go before it.
 func (p *planner) opener() int {
 	digests := p.exchange.Digests
 	last := len(digests) - 1

@@ -84,7 +84,7 @@ func (p *planner) evictable() []*turn {
 
 // lighten brings a plan's prompt under its bytes: it takes media out, the oldest
 // first, until half of what is allowed is left, so that there is room for a while.
-// Where media are not what weighs, it plans anew for as much fewer tokens.
+// Where media are not what weighs, it plans again for as much fewer tokens.
 func (p *planner) lighten(ctx context.Context, projection *session.Projection) (*session.Projection, error) {
 	most := maxBytes(p.exchange)
 	projection, err := p.evict(projection, most/2)

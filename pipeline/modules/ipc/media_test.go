@@ -85,7 +85,7 @@ func TestMediaAboveTheByteBudgetGoOldestFirst(t *testing.T) {
 
 // A13, A14: what an epoch for the bytes took out stays out of every later one, with
 // no other text cut for it.
-func TestWhatIsOutStaysOut(t *testing.T) {
+func TestRemovedMediaStayOut(t *testing.T) {
 	t.Parallel()
 
 	lane := newLane(t, 1_000_000, budget(400_000))
@@ -120,7 +120,7 @@ func TestWhatIsOutStaysOut(t *testing.T) {
 
 // A14: with all of it in what a person attached last, nothing helps: it goes out as
 // it is, at no cost.
-func TestWhatIsAttachedLastIsNeverTakenOut(t *testing.T) {
+func TestNewestAttachmentIsNeverRemoved(t *testing.T) {
 	t.Parallel()
 
 	c := (&talk{}).user("Hello.").say("Hi.").attach("All of them.", image(1, 200_000), image(2, 200_000))

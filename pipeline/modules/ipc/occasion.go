@@ -26,7 +26,7 @@ const (
 	brokeEven            // reading what an epoch would remove has cost as much as the epoch
 	atTarget             // the prompt is above its target
 	atNearLimit          // it is above its target and will soon not fit
-	asked                // somebody has asked for it
+	asked                // someone has asked for it
 	overBytes            // it has more bytes than it may have
 	overLimit            // it does not fit
 )

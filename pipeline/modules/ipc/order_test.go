@@ -9,7 +9,7 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// E12: an epoch that somebody asked for is made far below the target, once, and
+// E12: an epoch that someone asked for is made far below the target, once, and
 // goes at least half way down.
 func TestAnEpochIsMadeWhenItIsAskedFor(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,7 @@ type planner struct {
 	truncation  truncation
 
 	added  map[int]int // o200k tokens of the inserts at messages
-	memory memory      // nil: nothing is remembered
+	memory memory      // nil if nothing is remembered
 	turns  []*turn
 	uses   *uses  // nil: not made yet
 	stale  []bool // turns whose results say nothing any more; nil: not looked for yet
@@ -59,11 +59,11 @@ type planner struct {
 	archive archive.Name // of the history that the projection stands for
 	isNamed bool         // the projection says so already
 
-	summary *written // what a model wrote in place of the first turns; nil: nothing
+	summary *written // what a model wrote in place of the first turns; nil if none
 }
 
 // plan plans an epoch for a prompt of size tokens of the model. It returns
-// errNothingToFree if there is none worth making.
+// errNothingToFree if no epoch is worth making.
 func (m *Module) plan(ctx context.Context, exchange *pipeline.Exchange, size int) (*epoch, error) {
 	p := newPlanner(exchange, m.counter, size, byTheRules)
 	p.memory = m.memory
@@ -422,7 +422,7 @@ func (p *planner) foldBlock(block, tail int) error {
 	return p.weighLine(block)
 }
 
-// weighLine counts the L3 line of a block anew.
+// weighLine counts the L3 line of a block again.
 func (p *planner) weighLine(block int) error {
 	var folded []*span
 	for _, t := range p.turns[block*blockTurns : min((block+1)*blockTurns, len(p.turns))] {

@@ -12,7 +12,7 @@ import (
 )
 
 // C4: what a projection calls its archive is the link of the history that it stands
-// for, whoever renders it.
+// for, no matter who renders it.
 func TestAProjectionNamesTheArchiveByTheHistoryItStandsFor(t *testing.T) {
 	t.Parallel()
 

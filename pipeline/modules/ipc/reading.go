@@ -21,7 +21,7 @@ type reading struct {
 	isClosed bool
 
 	made  []ledger.Made // nil: not looked at yet
-	short []shortForm   // L1 of its messages; nil: none was made yet
+	short []shortForm   // L1 of its messages; nil if none was made yet
 	whole *record       // of all its messages, in a memory; nil: not made yet
 }
 

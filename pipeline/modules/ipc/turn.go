@@ -40,7 +40,7 @@ type turn struct {
 	keptSize int    // its o200k tokens
 
 	record  *record  // L2 and L3 of what is not verbatim; nil: not made yet
-	written *written // the summary that stands for what is not verbatim; nil: none
+	written *written // the summary that stands for what is not verbatim; nil if none
 }
 
 // shortenResults makes the messages that the turn has at L1 and weighs them.

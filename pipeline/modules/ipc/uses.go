@@ -5,7 +5,7 @@ import (
 )
 
 // uses knows which turns use which names: what people and the assistant write and what
-// tools are called with. What a tool returns is no use of a name until somebody
+// tools are called with. What a tool returns is no use of a name until someone
 // takes it up. It depends on the originals alone.
 type uses struct {
 	entries []use
@@ -27,7 +27,7 @@ type use struct {
 
 func newUses() *uses { return &uses{table: make([]int32, 1<<12)} }
 
-// hashedName is all that is known of a name that somebody used.
+// hashedName is all that is known of a name that someone used.
 type hashedName struct {
 	hash  uint64
 	shape uint16

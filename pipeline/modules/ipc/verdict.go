@@ -21,7 +21,7 @@ const (
 // excerpt is what L1 keeps of a long text.
 type excerpt struct {
 	head   string
-	middle string // the first line that tells of an error; empty: none, or it is in head or tail
+	middle string // the first line that tells of an error; empty if none, or it is in head or tail
 	tail   string // from the verdict on; empty: the end is not one
 	toEnd  bool   // tail is the end of the text
 }

@@ -374,7 +374,7 @@ func TestAFailingArchiveIsNotAskedWithEachRequest(t *testing.T) {
 
 // E10, E11: that another replica was first, or the client has left, says nothing of
 // the lane.
-func TestWhatIsNotTheLanesFaultIsNotCounted(t *testing.T) {
+func TestFailuresOutsideTheLaneAreNotCounted(t *testing.T) {
 	t.Parallel()
 
 	u := newUsed(t, 40_000)

@@ -23,9 +23,9 @@ type Status string
 // The statuses of patterns. Only approved ones are put into prompts.
 const (
 	Seen      Status = "seen"      // met too rarely so far to be shown to anybody
-	Candidate Status = "candidate" // waits for somebody's decision
+	Candidate Status = "candidate" // waits for someone's decision
 	Approved  Status = "approved"
-	Disabled  Status = "disabled" // by somebody, or because nobody met it for long
+	Disabled  Status = "disabled" // by someone, or because nobody met it for long
 	Rejected  Status = "rejected" // kept, so that it does not become a candidate again
 )
 
@@ -35,7 +35,7 @@ type Source string
 // The sources of patterns.
 const (
 	Mined Source = "mined" // found in the archive
-	Typed Source = "typed" // added by somebody by hand
+	Typed Source = "typed" // added by someone by hand
 )
 
 // What bounds a pattern.
@@ -55,7 +55,7 @@ const (
 // ErrNotFound says that the workspace has no such pattern.
 var ErrNotFound = errors.New("no such pattern")
 
-// ErrChanged says that somebody has changed the pattern in the meantime.
+// ErrChanged says that someone has changed the pattern in the meantime.
 var ErrChanged = errors.New("pattern was changed in the meantime")
 
 // ErrFull says that the workspace has MaxPatterns patterns.
@@ -80,7 +80,7 @@ type Pattern struct {
 	Status    Status
 	Reason    string // why it has the status where nobody decided it
 	Source    Source
-	Version   int // grows with each change that somebody makes
+	Version   int // grows with each change that someone makes
 
 	Sessions  int // in which it was met
 	Evidence  int // messages in which it was met
@@ -89,8 +89,8 @@ type Pattern struct {
 
 	CreatedAt time.Time
 	CreatedBy uuid.UUID // uuid.Nil: mined
-	EditedAt  time.Time // when somebody or something changed it last
-	EditedBy  uuid.UUID // who decided last; uuid.Nil: nobody
+	EditedAt  time.Time // when someone or something changed it last
+	EditedBy  uuid.UUID // who decided last; uuid.Nil if none
 	LastSeen  time.Time // when it was met or used last
 }
 
@@ -107,12 +107,12 @@ func (p *Pattern) Rate() float64 {
 // fewer cases than a share.
 func (p *Pattern) Fails(share float64) bool { return p.Injected >= EnoughUses && p.Rate() < share }
 
-// IsReviewed reports whether somebody has decided that the pattern is to be used.
+// IsReviewed reports whether someone has decided that the pattern is to be used.
 func (p *Pattern) IsReviewed() bool {
 	return p.Status == Approved && (p.EditedBy != uuid.Nil || p.Source == Typed)
 }
 
-// Change is what somebody changes of a pattern; nil: it stays.
+// Change is what someone changes of a pattern; nil: it stays.
 type Change struct {
 	Text   *string
 	When   *When

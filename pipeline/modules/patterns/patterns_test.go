@@ -261,7 +261,7 @@ func TestPatternThatFailsOrThatNobodyApprovedStaysOut(t *testing.T) {
 	}
 }
 
-func TestShelfReadsAnewWhatChangedAndServesWhatItHasWhileTheStoreFails(t *testing.T) {
+func TestShelfReloadsChangesAndServesCacheWhileStoreFails(t *testing.T) {
 	t.Parallel()
 	b := setup(t, anthropic.New(), pnpm())
 	asks := func() int {

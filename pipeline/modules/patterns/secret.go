@@ -20,7 +20,7 @@ var secrets = regexp.MustCompile(`(?i)` + strings.Join([]string{
 var random = regexp.MustCompile(`[A-Za-z0-9+/_=\-]{20,}`)
 
 // HoldsSecret reports whether a text looks as if it held a key, token, password or
-// somebody's address. It rather takes one too many: the cost is a pattern.
+// someone's address. It rather takes one too many: the cost is a pattern.
 func HoldsSecret(text string) bool {
 	if secrets.MatchString(text) {
 		return true

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	shelfAge     = 5 * time.Minute  // after which patterns are read anew should a notice of a change be lost
+	shelfAge     = 5 * time.Minute  // after which patterns are read again should a notice of a change be lost
 	shelfPause   = 10 * time.Second // after a failure, before the next attempt
 	shelfTimeout = time.Second      // for a reading: a request waits for it
 	maxShelves   = 20_000           // workspaces in memory
@@ -43,7 +43,7 @@ func NewShelf(store Store, now func() time.Time) *Shelf {
 	return &Shelf{store: store, now: now, boards: map[uuid.UUID]*board{}}
 }
 
-// Forget has a workspace's patterns read anew.
+// Forget has a workspace's patterns read again.
 func (s *Shelf) Forget(workspace uuid.UUID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,7 +51,7 @@ func (s *Shelf) Forget(workspace uuid.UUID) {
 	delete(s.boards, workspace)
 }
 
-// ForgetAll has the patterns of all workspaces read anew.
+// ForgetAll has the patterns of all workspaces read again.
 func (s *Shelf) ForgetAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Invalid says that a field of what somebody typed cannot be a pattern's, and what is
+// Invalid says that a field of what someone typed cannot be a pattern's, and what is
 // allowed.
 type Invalid struct {
 	Field   string
@@ -24,7 +24,7 @@ func Kinds() []Kind { return []Kind{Convention, Directive, Fix} }
 // Decided are the statuses that people see and give.
 func Decided() []Status { return []Status{Candidate, Approved, Disabled, Rejected} }
 
-// CheckText returns a text that somebody typed in one line, or an Invalid.
+// CheckText returns a text that someone typed in one line, or an Invalid.
 func CheckText(text string) (string, error) {
 	text = strings.Join(strings.Fields(text), " ")
 	switch {

@@ -47,7 +47,7 @@ func (*Module) Name() string { return Name }
 // found is one document that comes back.
 type found struct {
 	pointer  string // for the reader
-	item     string // says which document it is, to whoever has the lane
+	item     string // says which document it is, to anyone who has the lane
 	messages []conversation.Message
 	score    float64
 }

@@ -147,7 +147,7 @@ func (s sentence) without(phrases ...string) (rest sentence, found bool) {
 }
 
 // withoutCourtesy takes greetings, "please" and thanks off both ends, and "could you"
-// in front of what somebody is asked to tell.
+// in front of what someone is asked to tell.
 func (s sentence) withoutCourtesy() sentence {
 	return s.withoutThanks().withoutGreeting()
 }
@@ -309,7 +309,7 @@ func (s sentence) howTo() sentence {
 	return s
 }
 
-// statives are verbs with which "how do I" asks about somebody and not for a way.
+// statives are verbs with which "how do I" asks about someone and not for a way.
 var statives = phrases("look|feel|sound|seem|appear|smell|compare|rank|fare|differ|do|stand|come|rate|score|be|have|ever|possibly|know|die|perform|react|behave|relate")
 
 // withoutEnd takes the mark off the end where it says nothing: a question is one

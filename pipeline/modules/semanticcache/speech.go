@@ -18,7 +18,7 @@ type speech struct {
 }
 
 // readSpeech reads the messages of a body. reason says why the request is left
-// alone; empty: it is not.
+// alone; empty if it is not.
 func readSpeech(format conversation.Format, raw json.RawMessage) (said speech, reason string) {
 	if raw[0] == '"' { // Responses takes the user's text by itself
 		raw = append(append([]byte(`[{"role":"user","content":`), raw...), `}]`...)

@@ -11,7 +11,7 @@ import (
 // hit; one too many only costs hits.
 
 // volatileWords make an answer depend on when it is given, or ask for another one
-// each time, or for one that nobody else may get.
+// each time, or for one that no one else may get.
 var volatileWords = phrases(`
 	today|tonight|now|current|currently|latest|recent|recently|newest|upcoming|yesterday|tomorrow|nowadays|ago|live|trending|breaking
 	this week|this month|this year|this morning|this afternoon|this evening|this weekend|this season|next week|next month|next year

@@ -6,7 +6,7 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Error returns the body of an error of ours, as Anthropic's API words one.
+// Error returns the body of our error, as Anthropic's API words one.
 func (Codec) Error(problem wire.Problem) []byte {
 	out := wire.AppendQuote([]byte(`{"type":"error","error":{"type":`), problem.Type)
 	out = wire.AppendQuote(append(out, `,"message":`...), problem.Message)

@@ -177,7 +177,7 @@ func encodeResult(message conversation.Message) (json.RawMessage, error) {
 	return wire.Set(message.Raw, "content", wire.Quote(message.Blocks[0].Text)), nil
 }
 
-// encodeNew writes a message of ours: text as a string, with anything else as parts.
+// encodeNew writes our message: text as a string, with anything else as parts.
 func encodeNew(message conversation.Message) (json.RawMessage, error) {
 	var texts []string
 	parts, isText := []byte{'['}, true

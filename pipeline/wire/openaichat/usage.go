@@ -20,7 +20,7 @@ func (Codec) AskUsage(body *wire.Envelope) (member wire.Member, needed bool) {
 	case wire.IsNull(options):
 		options = json.RawMessage(`{}`)
 	case options[0] != '{', string(wire.Get(options, includeUsage)) == "true":
-		return wire.Member{}, false // what is no object is for the provider to refuse
+		return wire.Member{}, false // what is not an object is for the provider to refuse
 	}
 	return wire.Member{Name: streamOptions, Raw: wire.Set(options, includeUsage, json.RawMessage("true"))}, true
 }

@@ -136,7 +136,7 @@ func encodePart(block *conversation.Block, was json.RawMessage, role conversatio
 	return append(wire.AppendQuote([]byte(`{"type":"`+kind+`","text":`), block.Text), '}'), nil
 }
 
-// encodeNew writes a message of ours: text as a string, with anything else as parts.
+// encodeNew writes our message: text as a string, with anything else as parts.
 func encodeNew(message conversation.Message) (json.RawMessage, error) {
 	var texts []string
 	parts, isText := []byte{'['}, true

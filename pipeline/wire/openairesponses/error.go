@@ -6,7 +6,7 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Error returns the body of an error of ours, as OpenAI's API words one.
+// Error returns the body of our error, as OpenAI's API words one.
 func (Codec) Error(problem wire.Problem) []byte { return problem.OpenAI() }
 
 // Overflow reads a provider's error.

@@ -29,7 +29,7 @@ type exchange struct {
 	text     string
 	calls    []toolCall
 
-	lot uint64 // decides what else is written where a session is varied; 0: nothing
+	lot uint64 // decides what else is written where a session is varied; 0 if none
 }
 
 // toolCall is a call and its result.

@@ -74,8 +74,8 @@ type Fault struct {
 // Answer is an answer on the wire and what must be understood of it.
 type Answer struct {
 	Name   string
-	Stream string // the event stream; empty: none
-	Body   string // the same answer as one body; empty: none
+	Stream string // the event stream; empty if none
+	Body   string // the same answer as one body; empty if none
 	Said   int    // bytes that the stream says before it reports its usage
 	Want   wire.Answer
 
@@ -92,7 +92,7 @@ func (a *Answer) streamed() wire.Answer {
 	return want
 }
 
-// Problem returns an error of ours for Samples.Problem.
+// Problem returns our error for Samples.Problem.
 func Problem() wire.Problem {
 	return wire.Problem{
 		Status: 401, Type: "authentication_error", Code: "invalid_api_key",

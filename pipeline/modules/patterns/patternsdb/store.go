@@ -60,7 +60,7 @@ const (
 			needs_sessions, needs_messages, created_at, created_by, edited_at, edited_by, last_seen)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $14, $15, $14)
 		ON CONFLICT (workspace_id, kind, words) DO NOTHING`
-	// Somebody writes what was met, or rejected, before: it is theirs now.
+	// Someone writes what was met, or rejected, before: it is theirs now.
 	sqlTakeOver = `UPDATE patterns SET text = $4, terms = $5, paths = $6, signatures = $7, always = $8, status = 'approved', reason = '',
 			version = version + 1, edited_at = $9, edited_by = $10, last_seen = greatest(last_seen, $9)
 		WHERE workspace_id = $1 AND kind = $2 AND words = $3 RETURNING id`
@@ -151,7 +151,7 @@ func (s *Store) Places(ctx context.Context, workspace, id uuid.UUID, limit int) 
 	return places, nil
 }
 
-// Add keeps a pattern that somebody wrote and returns it as it is kept: approved. One
+// Add keeps a pattern that someone wrote and returns it as it is kept: approved. One
 // with the same words, whatever became of it, is written over. It returns
 // patterns.ErrFull.
 func (s *Store) Add(ctx context.Context, workspace uuid.UUID, p patterns.Pattern, now time.Time) (patterns.Pattern, error) {

@@ -244,7 +244,7 @@ func TestPatternThatNobodyMeetsIsDisabledAfterHalfAYear(t *testing.T) {
 			t.Errorf("after %s: %+v, %v", step.after, got, err)
 		}
 	}
-	// Whoever approves it again is not overruled by the next pass.
+	// Anyone who approves it again is not overruled by the next pass.
 	approved := patterns.Approved
 	if _, err := b.store.Change(t.Context(), b.workspace, p.ID, 2, patterns.Change{Status: &approved}, uuid.New(), b.now); err != nil {
 		t.Fatal(err)

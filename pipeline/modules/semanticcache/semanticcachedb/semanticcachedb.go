@@ -63,7 +63,7 @@ const (
 				FROM cached_answers WHERE workspace_id = $1 AND expires_at > $2
 				WINDOW newest AS (ORDER BY created_at DESC, key)
 			) kept WHERE place > $3 OR bytes > $4))`
-	// What has been kept anew in the meantime stays.
+	// What has been kept again in the meantime stays.
 	sqlRemove = `DELETE FROM cached_answers WHERE workspace_id = $1 AND key = $2 AND answer = $3`
 )
 
@@ -125,7 +125,7 @@ func stored(tx *gorm.DB, workspace uuid.UUID, question semanticcache.Question, s
 }
 
 // open returns the entry; opens is false for one that was sealed under another key, or
-// for somebody else.
+// for someone else.
 func (r *row) open(key *archive.Key) (entry semanticcache.Entry, opens bool) {
 	text, textErr := key.Open(aboutPart("question", r.entry.Key), r.question)
 	answer, answerErr := key.Open(aboutPart("answer", r.entry.Key), r.answer)

@@ -106,7 +106,7 @@ func TestTheVerySameQuestionComesFirstThenTheNewest(t *testing.T) {
 	}
 }
 
-// S5, S2: a twin of another workspace is not found, whoever asks.
+// S5, S2: a twin of another workspace is not found, no matter who asks.
 func TestAnotherWorkspacesAnswerIsNotFound(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
