@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"palimpsest/pipeline/wire"
 )
 
 // Reply is an answer that a module gives to an exchange in the provider's place.
@@ -21,6 +23,12 @@ type Replier interface {
 	// Reply returns the answer, nil where the provider is to give it. It changes nothing
 	// of the exchange but the report's events.
 	Reply(ctx context.Context, exchange *Exchange) (*Reply, error)
+}
+
+// CanReply reports whether the exchange's wire format has answers that a module can give.
+func (e *Exchange) CanReply() bool {
+	_, can := e.Codec.(wire.Answerer)
+	return can
 }
 
 // AnsweredCompaction is the value of Report.Answered where a client's request for a summary

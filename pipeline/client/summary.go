@@ -2,6 +2,7 @@ package client
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"palimpsest/pipeline/wire"
@@ -103,3 +104,34 @@ var instructions = regexp.MustCompile(`(?im)^[#*\s]{1,8}(?:compact(?:ion)?|summa
 // InstructsSummaries reports whether a text that a client sends tells how conversations are
 // to be summarized.
 func InstructsSummaries(text string) bool { return instructions.MatchString(text) }
+
+// WantsText reports whether a request wants one answer in words, which nobody keeps.
+func WantsText(body *wire.Envelope) bool {
+	for _, name := range [...]string{"stop_sequences", "stop"} {
+		if raw, has := body.Member(name); has && wire.HasElements(raw) {
+			return false
+		}
+	}
+	if choice, has := body.Member("tool_choice"); has && !isOneOf(choice, `"auto"`, `"none"`) && !isOneOf(wire.Get(choice, "type"), `"auto"`, `"none"`) {
+		return false
+	}
+	if text, has := body.Member("text"); has {
+		if kind := wire.Get(wire.Get(text, "format"), "type"); len(kind) > 0 && string(kind) != `"text"` {
+			return false
+		}
+	}
+	if format, has := body.Member("output_format"); has && !wire.IsNull(format) {
+		return false
+	}
+	if config, has := body.Member("output_config"); has && len(wire.Get(config, "format")) > 0 {
+		return false
+	}
+	if background, has := body.Member("background"); has && string(background) != "false" {
+		return false
+	}
+	store, stores := body.Member("store")
+	_, isResponses := body.Member("input")
+	return !isResponses || stores && string(store) == "false"
+}
+
+func isOneOf(raw []byte, words ...string) bool { return slices.Contains(words, string(raw)) }

@@ -10,7 +10,6 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/conversation"
-	"palimpsest/pipeline/wire"
 )
 
 // The events that tell what became of a client's request for a summary where the setting
@@ -118,13 +117,13 @@ func ready(exchange *pipeline.Exchange) (wanted client.Wanted, covered int, reas
 	if exchange.Request.Frozen != "" {
 		return wanted, 0, notEdited
 	}
-	if _, answers := exchange.Codec.(wire.Answerer); !answers {
+	if !exchange.CanReply() {
 		return wanted, 0, otherFormat
 	}
 	if wanted, reason = client.WantedSummary(exchange.Body); reason != "" {
 		return wanted, 0, reason
 	}
-	if !wantsText(exchange.Body) {
+	if !client.WantsText(exchange.Body) {
 		return wanted, 0, moreThanText
 	}
 	for _, digest := range exchange.Digests {
@@ -166,37 +165,6 @@ func isProven(exchange *pipeline.Exchange, wanted client.Wanted) bool {
 	}
 	return true
 }
-
-// wantsText reports whether a request wants one answer in words, which nobody keeps.
-func wantsText(body *wire.Envelope) bool {
-	for _, name := range [...]string{"stop_sequences", "stop"} {
-		if raw, has := body.Member(name); has && wire.HasElements(raw) {
-			return false
-		}
-	}
-	if choice, has := body.Member("tool_choice"); has && !isOneOf(choice, `"auto"`, `"none"`) && !isOneOf(wire.Get(choice, "type"), `"auto"`, `"none"`) {
-		return false
-	}
-	if text, has := body.Member("text"); has {
-		if kind := wire.Get(wire.Get(text, "format"), "type"); len(kind) > 0 && string(kind) != `"text"` {
-			return false
-		}
-	}
-	if format, has := body.Member("output_format"); has && !wire.IsNull(format) {
-		return false
-	}
-	if config, has := body.Member("output_config"); has && len(wire.Get(config, "format")) > 0 {
-		return false
-	}
-	if background, has := body.Member("background"); has && string(background) != "false" {
-		return false
-	}
-	store, stores := body.Member("store")
-	_, isResponses := body.Member("input")
-	return !isResponses || stores && string(store) == "false"
-}
-
-func isOneOf(raw []byte, words ...string) bool { return slices.Contains(words, string(raw)) }
 
 // asked is what a client wants summarized.
 type asked struct {
