@@ -42,7 +42,7 @@ func (e Exchange) isEpoch() bool {
 // unchanged reports whether the proxy says that it sent on what came: it compressed
 // nothing, and what it put in is as many tokens as none.
 func (e Exchange) unchanged() bool {
-	return e.Compression() == "none" && e.Answered.Get("X-Palimpsest-Tokens-Before") == e.Answered.Get("X-Palimpsest-Tokens-After")
+	return e.Compression() == "none" && e.Answered.Get("X-Palimpsest-Answered-From") == "" && e.Answered.Get("X-Palimpsest-Tokens-Before") == e.Answered.Get("X-Palimpsest-Tokens-After")
 }
 
 // tap stands between a client and the proxy and notes what passes. It is the
