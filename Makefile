@@ -57,7 +57,7 @@ TEST_JOBS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) / 2 + 1)))
 .PHONY: test
 test: test-programs ## set up what is missing and run every test
 	@deploy/setup.sh postgresql chromium redis-server pgbouncer nodejs npm
-	PALIMPSEST_TEST_PROGRAMS=$(TEST_PROGRAMS) go test -p $(TEST_JOBS) -timeout 15m $(LONG_TESTS) ./...
+	PALIMPSEST_TEST_PROGRAMS=$(TEST_PROGRAMS) go test -p $(TEST_JOBS) -timeout 30m $(LONG_TESTS) ./...
 
 .PHONY: test-calendar
 test-calendar: ## run the tests on a Monday, at New Year, on a leap day, at both changes of DST, and bare; DATES="monday bare" PACKAGES=./web
