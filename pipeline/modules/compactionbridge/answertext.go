@@ -241,9 +241,15 @@ func (a *asked) paths(wanted func(*ledger.File) bool) []entry {
 
 // plan is what clients' tools for plans are given.
 type plan struct {
-	Todos, Plan []struct {
-		Content, Step, Status string
-	}
+	Todos []planned `json:"todos"`
+	Plan  []planned `json:"plan"`
+}
+
+// planned is one step of a plan: its words are the content or the step.
+type planned struct {
+	Content string `json:"content"`
+	Step    string `json:"step"`
+	Status  string `json:"status"`
 }
 
 // tasks returns what the newest plan of the model leaves to be done.
