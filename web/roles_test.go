@@ -269,7 +269,8 @@ func newTenant(t *testing.T, product *webtest.Product, name string) *tenant {
 	t.Helper()
 	owner := product.SignUp(t, name)
 	owner.TalkOnce(owner.Connect(webtest.Provider(t, window), "laptop"), window, "/v1/messages",
-		`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"a question from `+name+`"}]}`, claudeCode)
+		`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"a question from `+name+`"},
+			{"role":"assistant","content":"an answer"},{"role":"user","content":"another question"}]}`, claudeCode)
 	exchanges, _, err := product.DB.Exchanges(t.Context(), owner.Workspace.ID, tenants.ExchangeFilter{})
 	if err != nil || len(exchanges) != 1 {
 		t.Fatalf("%d exchanges, %v", len(exchanges), err)

@@ -40,7 +40,7 @@ func TestEveryPageIsInTheReadersTimeZone(t *testing.T) {
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	person.TalkOnce(person.Connect(webtest.Provider(t, window), "laptop"), window, "/v1/messages",
 		`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"Why does the webhook answer 409?"}]}`, claudeCode)
-	session := person.Get("/sessions?show=single").Find(`[data-testid="sessions"] a`).AttrOr("href", "")
+	session := person.Get("/sessions?show=single").Find(`[data-testid="sessions"] tbody a`).AttrOr("href", "")
 	check := func(zone string, header ...string) {
 		t.Helper()
 		total := 0
@@ -80,7 +80,7 @@ func TestFilesAreInUTC(t *testing.T) {
 	person.TalkOnce(person.Connect(webtest.Provider(t, window), "laptop"), window, "/v1/messages",
 		`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"Why does the webhook answer 409?"}]}`, claudeCode)
 	moment := regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+(Z|[+-]\d\d:\d\d)`)
-	session := person.Get("/sessions?show=single").Find(`[data-testid="sessions"] a`).AttrOr("href", "")
+	session := person.Get("/sessions?show=single").Find(`[data-testid="sessions"] tbody a`).AttrOr("href", "")
 	for _, path := range []string{"/overview/data.csv?part=tokens", "/keys/csv", "/members/csv", "/sessions/csv?show=single", session + "/requests.csv"} {
 		page := person.Get(path, "Cookie", "zone=Asia%2FKolkata")
 		found := moment.FindAllStringSubmatch(page.HTML, -1)
