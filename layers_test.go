@@ -33,14 +33,15 @@ func layers() []layer {
 
 		{"pipeline/conversation", nil},
 		{"pipeline/cores", nil},
+		{"pipeline/batchdb", nil},
 		{"pipeline/spans", nil},
 		{"pipeline/wire/...", []string{"pipeline/conversation", "pipeline/wire"}},
 		{"pipeline/tokens/...", []string{"pipeline/conversation", "pipeline/tokens"}},
 		{"pipeline/ledger", []string{"pipeline/conversation"}},
-		{"pipeline/archive/archivedb", []string{"pipeline/archive", "pipeline/archive/search", "pipeline/conversation", "pipeline/cores", "pipeline/session"}},
+		{"pipeline/archive/archivedb", []string{"pipeline/archive", "pipeline/archive/search", "pipeline/conversation", "pipeline/cores", "pipeline/batchdb", "pipeline/session"}},
 		{"pipeline/archive/...", []string{"pipeline/conversation", "pipeline/archive"}},
 		// One transaction keeps a lane's projection and the originals it stands for.
-		{"pipeline/session/sessiondb", []string{"pipeline/session", "pipeline/jobs", "pipeline/conversation", "pipeline/cost", "pipeline/archive", "pipeline/archive/archivedb"}},
+		{"pipeline/session/sessiondb", []string{"pipeline/session", "pipeline/jobs", "pipeline/conversation", "pipeline/cost", "pipeline/archive", "pipeline/archive/archivedb", "pipeline/batchdb"}},
 		{"pipeline/session/journal", []string{"pipeline/session", "pipeline/archive"}},
 		{"pipeline/session", []string{"pipeline/conversation", "pipeline/cores", "pipeline/spans", "pipeline/archive", "pipeline/tokens", "pipeline/wire"}},
 		{"pipeline/client", []string{"pipeline/conversation", "pipeline/session", "pipeline/wire"}},

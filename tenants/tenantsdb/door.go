@@ -2,10 +2,7 @@ package tenantsdb
 
 import (
 	"context"
-	"database/sql"
 	"encoding/hex"
-	"errors"
-	"fmt"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -90,30 +87,17 @@ func (db *DB) transaction(ctx context.Context, setting, value string, fn func(tx
 }
 
 func (db *DB) transactionOn(ctx context.Context, pool *pool, setting, value string, fn func(tx *gorm.DB) error) error {
-	err := pool.gorm.WithContext(ctx).Connection(func(session *gorm.DB) error {
-		conn, err := connectionOf(session)
+	return pool.gorm.WithContext(ctx).Connection(func(session *gorm.DB) error {
+		work, err := begin(session, setting, value)
 		if err != nil {
 			return err
 		}
-		ctx := context.WithValue(ctx, insideKey{}, inside{value: value, conn: conn, sealer: db.sealer})
-		return session.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
-			if err := workFor(tx, setting, value); err != nil {
-				return err
-			}
-			return fn(tx)
-		})
+		ctx := context.WithValue(ctx, insideKey{}, inside{value: value, work: work, sealer: db.sealer})
+		tx := session.Session(&gorm.Session{Context: ctx, NewDB: true})
+		tx.Statement.ConnPool = work
+		return work.run(ctx, func() error { return fn(tx) })
 	})
-	// Anyone who leaves while the transaction ends has it rolled back before the commit looks
-	// at the context, or after.
-	if errors.Is(err, sql.ErrTxDone) && ctx.Err() != nil {
-		return fmt.Errorf("%w: %w", ctx.Err(), err)
-	}
-	return err
 }
 
-// workFor says whom the rest of the transaction works for. Its statements are not compiled,
-// whatever the server's default is: they read a few rows each, and what the planner takes for
-// many would be compiled for longer than it runs.
-func workFor(tx *gorm.DB, setting, value string) error {
-	return tx.Exec("SELECT set_config(?, ?, true), set_config('jit', 'off', true)", setting, value).Error
-}
+// workFor says whom the rest of the transaction works for.
+func workFor(tx *gorm.DB, setting, value string) error { return later(tx, sqlWorkFor, setting, value) }

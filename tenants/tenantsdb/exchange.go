@@ -68,8 +68,7 @@ func insertExchanges(tx *gorm.DB, workspace uuid.UUID, batch []byte) error {
 		SELECT $1, date_trunc('hour', at, 'UTC') AS hour, count(*) FROM recorded
 		WHERE exchange_counts(endpoint, class, status, error_from, attempts) GROUP BY hour ORDER BY hour
 		ON CONFLICT (workspace_id, hour) DO UPDATE SET exchanges = usage_meter.exchanges + EXCLUDED.exchanges`
-	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, statement, workspace, string(batch))
-	return err
+	return later(tx, statement, workspace, string(batch))
 }
 
 const recordedColumns = `id, at, ` + otherColumns

@@ -2,18 +2,12 @@ package tenantsdb
 
 import (
 	"context"
-	"database/sql"
 	"errors"
-	"fmt"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
 	"gorm.io/gorm"
 )
-
-// errNotOurs says that a transaction is ended by the caller that opened it.
-var errNotOurs = errors.New("a joined transaction is ended by the one that opened it")
 
 // Joined runs fn with a workspace's transaction as pgx knows it, for libraries that
 // know pgx only. It takes part in the transaction of ctx, that of Together or of a
@@ -21,43 +15,33 @@ var errNotOurs = errors.New("a joined transaction is ended by the one that opene
 // rolls it back.
 func (db *DB) Joined(ctx context.Context, workspace uuid.UUID, fn func(tx pgx.Tx) error) error {
 	if inside, ok := ctx.Value(insideKey{}).(inside); ok && inside.value == workspace.String() {
-		return fn(joined{inside.conn})
+		return inside.work.join(ctx, fn)
 	}
 	return db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		inside, ok := tx.Statement.Context.Value(insideKey{}).(inside)
 		if !ok {
 			return errors.New("transaction without a connection")
 		}
-		return fn(joined{inside.conn})
+		return inside.work.join(ctx, fn)
 	})
+}
+
+// join runs fn with the transaction as pgx knows it, once the server has heard of it.
+func (t *transaction) join(ctx context.Context, fn func(tx pgx.Tx) error) error {
+	if err := t.Send(ctx); err != nil {
+		return err
+	}
+	return fn(joined{t.below})
 }
 
 // inside is what belongs to the transaction of a statement's context.
 type inside struct {
 	value  string // whom it works for
-	conn   *pgx.Conn
+	work   *transaction
 	sealer Sealer // of mails; nil if none
 }
 
 type insideKey struct{}
-
-// connectionOf returns pgx's connection below one of database/sql.
-func connectionOf(tx *gorm.DB) (*pgx.Conn, error) {
-	pooled, ok := tx.Statement.ConnPool.(*sql.Conn)
-	if !ok {
-		return nil, fmt.Errorf("no connection but a %T", tx.Statement.ConnPool)
-	}
-	var conn *pgx.Conn
-	err := pooled.Raw(func(driver any) error {
-		below, ok := driver.(*stdlib.Conn)
-		if !ok {
-			return fmt.Errorf("not pgx's connection but a %T", driver)
-		}
-		conn = below.Conn()
-		return nil
-	})
-	return conn, err
-}
 
 // joined is a transaction that someone else ends.
 type joined struct{ connection }

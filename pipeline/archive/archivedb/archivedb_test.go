@@ -60,7 +60,7 @@ func (f *fixture) putObjects(t testing.TB, workspace uuid.UUID, messages ...[]by
 		hashes[i] = sha256.Sum256(message)
 	}
 	return hashes, f.door.InTenant(t.Context(), workspace, func(tx *gorm.DB) error {
-		return f.archive.PutRuns(tx, workspace, nil, messages...)
+		return f.archive.PutObjects(tx, workspace, nil, messages...)
 	})
 }
 

@@ -11,9 +11,11 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 )
 
@@ -165,25 +167,17 @@ func (d *DB) extendChains(tx *gorm.DB, workspace uuid.UUID, lanes [][16]byte) er
 	if len(ids) == 0 {
 		return nil
 	}
-	if _, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlLinked, workspace, ids, messages, links, proofs); err != nil {
-		return fmt.Errorf("store chains: %w", err)
-	}
-	return nil
+	return batchdb.Later(tx, sqlLinked, workspace, ids, messages, links, proofs)
 }
 
 func chainsOf(tx *gorm.DB, workspace uuid.UUID, lanes [][16]byte) ([]chain, error) {
-	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlChains, workspace, lanes)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	var chains []chain
-	for rows.Next() {
+	err := batchdb.Each(tx, func(row pgx.CollectableRow) error {
 		var one chain
 		var index sql.NullInt32
 		var hash []byte
-		if err := rows.Scan(&one.lane, &one.forked, &one.messages, &one.link, &one.proof, &index, &hash); err != nil {
-			return nil, err
+		if err := row.Scan(&one.lane, &one.forked, &one.messages, &one.link, &one.proof, &index, &hash); err != nil {
+			return err
 		}
 		if len(chains) == 0 || chains[len(chains)-1].lane != one.lane {
 			chains = append(chains, one)
@@ -191,8 +185,9 @@ func chainsOf(tx *gorm.DB, workspace uuid.UUID, lanes [][16]byte) ([]chain, erro
 		if last := &chains[len(chains)-1]; index.Valid {
 			last.following = append(last.following, link{index: int(index.Int32), hash: conversation.Hash(hash)})
 		}
-	}
-	return chains, rows.Err()
+		return nil
+	}, sqlChains, workspace, lanes)
+	return chains, err
 }
 
 // readForked reads what the chains of forks go on with: of all of them at once, for
@@ -212,20 +207,15 @@ func readForked(tx *gorm.DB, workspace uuid.UUID, chains []chain) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlForked, workspace, ids, messages)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	return batchdb.Each(tx, func(row pgx.CollectableRow) error {
 		var lane uuid.UUID
 		var next link
 		var hash []byte
-		if err := rows.Scan(&lane, &next.index, &hash); err != nil {
+		if err := row.Scan(&lane, &next.index, &hash); err != nil {
 			return err
 		}
 		next.hash = conversation.Hash(hash)
 		forked[lane].following = append(forked[lane].following, next)
-	}
-	return rows.Err()
+		return nil
+	}, sqlForked, workspace, ids, messages)
 }

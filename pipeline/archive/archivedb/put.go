@@ -7,9 +7,11 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/cores"
 )
@@ -20,6 +22,8 @@ const (
 	// statementRows bounds a statement of a write, too: what is sent of more would take a
 	// multiple of their memory.
 	statementRows = 4096
+	// laterBytes bounds the messages, as they are stored, that wait to be sent with others.
+	laterBytes = 1 << 20
 	// runObjects is how many messages a core packs at a time.
 	runObjects = 8
 )
@@ -60,29 +64,36 @@ type Run struct {
 // been opened for the workspace. What is there already, as an object or at its
 // place in the lane, stays as it is. Each entry needs its bytes and their hash.
 func (d *DB) Put(tx *gorm.DB, workspace, session, lane uuid.UUID, entries []archive.Entry) error {
-	return d.PutRuns(tx, workspace, []Run{{Session: session, Lane: lane, Entries: entries}})
+	runs := []Run{{Session: session, Lane: lane, Entries: entries}}
+	if err := d.PutObjects(tx, workspace, runs); err != nil {
+		return err
+	}
+	return d.PutPlaces(tx, workspace, runs)
 }
 
-// PutRuns is Put for messages of several lanes, and for others that stand in no
-// lane yet, such as answers, with one statement for each table.
-func (d *DB) PutRuns(tx *gorm.DB, workspace uuid.UUID, runs []Run, others ...[]byte) error {
+// PutObjects is the part of Put that stores messages, those of several runs and others that
+// stand in no lane yet, such as answers. The lanes of the runs are not looked at.
+func (d *DB) PutObjects(tx *gorm.DB, workspace uuid.UUID, runs []Run, others ...[]byte) error {
 	var objects []object
 	for _, run := range runs {
 		for _, entry := range run.Entries {
 			objects = append(objects, object{hash: entry.Hash, raw: entry.Raw})
 		}
 	}
-	placed := len(objects)
 	for _, raw := range others {
 		objects = append(objects, object{hash: sha256.Sum256(raw), raw: raw})
 	}
 	if len(objects) == 0 {
 		return nil
 	}
-	if err := d.putObjects(tx, workspace, objects); err != nil {
-		return err
-	}
-	if placed == 0 {
+	return d.putObjects(tx, workspace, objects)
+}
+
+// PutPlaces is the part of Put that says where messages stand in their lanes, which PutObjects
+// has stored.
+func (d *DB) PutPlaces(tx *gorm.DB, workspace uuid.UUID, runs []Run) error {
+	runs = slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return len(r.Entries) == 0 })
+	if len(runs) == 0 {
 		return nil
 	}
 	if err := putManifest(tx, workspace, runs); err != nil {
@@ -153,19 +164,14 @@ func addKnown(tx *gorm.DB, workspace uuid.UUID, objects []object, known map[conv
 	for i := range objects {
 		hashes[i] = objects[i].hash[:]
 	}
-	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlKnown, workspace, hashes)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	return batchdb.Each(tx, func(row pgx.CollectableRow) error {
 		var hash []byte
-		if err := rows.Scan(&hash); err != nil {
+		if err := row.Scan(&hash); err != nil {
 			return err
 		}
 		known[conversation.Hash(hash)] = true
-	}
-	return rows.Err()
+		return nil
+	}, sqlKnown, workspace, hashes)
 }
 
 // objectRows are rows for archive_objects, column by column.
@@ -188,6 +194,13 @@ func (r *objectRows) set(i int, one *object, form encoding, stored []byte) {
 }
 
 func (r *objectRows) insert(tx *gorm.DB, workspace uuid.UUID) error {
+	size := 0
+	for _, stored := range r.stored {
+		size += len(stored)
+	}
+	if size < laterBytes {
+		return batchdb.Later(tx, sqlObjects, workspace, r.hashes, r.sizes, r.encodings, r.stored)
+	}
 	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlObjects,
 		workspace, r.hashes, r.sizes, r.encodings, r.stored)
 	if err != nil {
@@ -198,7 +211,6 @@ func (r *objectRows) insert(tx *gorm.DB, workspace uuid.UUID) error {
 
 // putManifest notes which message stands where in its lane.
 func putManifest(tx *gorm.DB, workspace uuid.UUID, runs []Run) error {
-	runs = slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return len(r.Entries) == 0 })
 	slices.SortStableFunc(runs, func(a, b Run) int { return bytes.Compare(a.Lane[:], b.Lane[:]) })
 	var rows entryRows
 	for _, run := range runs {
@@ -210,16 +222,13 @@ func putManifest(tx *gorm.DB, workspace uuid.UUID, runs []Run) error {
 			if err := rows.insert(tx, workspace); err != nil {
 				return err
 			}
-			rows.reset()
+			rows = entryRows{}
 		}
 	}
 	if err := rows.insert(tx, workspace); err != nil {
 		return err
 	}
-	if _, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlUnindexed, workspace, lanesOf(runs)); err != nil {
-		return fmt.Errorf("note what is to be indexed: %w", err)
-	}
-	return nil
+	return batchdb.Later(tx, sqlUnindexed, workspace, lanesOf(runs))
 }
 
 // entryRows are rows for archive_entries, column by column.
@@ -238,15 +247,14 @@ func (r *entryRows) add(run *Run, entry *archive.Entry) {
 	r.roles, r.flags = append(r.roles, string(entry.Role)), append(r.flags, int32(entry.Flags))
 }
 
-func (r *entryRows) reset() {
-	r.lanes, r.sessions, r.hashes, r.roles = r.lanes[:0], r.sessions[:0], r.hashes[:0], r.roles[:0]
-	r.indices, r.tokens, r.flags = r.indices[:0], r.tokens[:0], r.flags[:0]
-}
-
 func (r *entryRows) insert(tx *gorm.DB, workspace uuid.UUID) error {
 	if len(r.indices) == 0 {
 		return nil
 	}
+	if len(r.indices) < statementRows {
+		return batchdb.Later(tx, sqlManifest, workspace, r.lanes, r.indices, r.sessions, r.hashes, r.roles, r.tokens, r.flags)
+	}
+	// A long history is sent in parts: together they would take a multiple of their memory.
 	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlManifest,
 		workspace, r.lanes, r.indices, r.sessions, r.hashes, r.roles, r.tokens, r.flags)
 	if err != nil {

@@ -210,7 +210,7 @@ func (f *fixture) addAnswer(t *testing.T, id uuid.UUID, text string) [sha256.Siz
 	t.Helper()
 	hash := sha256.Sum256([]byte(text))
 	err := f.door.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
-		if err := f.archive.PutRuns(tx, f.scope.Workspace, nil, []byte(text)); err != nil {
+		if err := f.archive.PutObjects(tx, f.scope.Workspace, nil, []byte(text)); err != nil {
 			return err
 		}
 		return tx.Exec(`INSERT INTO exchanges (workspace_id, id, at, session_id, api_key_id, provider, endpoint, model, client, stream,

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 )
@@ -152,10 +154,7 @@ func (s *Store) recordParts(tx *gorm.DB, workspace uuid.UUID, seen []session.See
 // lockBeginnings has others that record lanes which begin alike wait.
 func lockBeginnings(tx *gorm.DB, keys []int64) error {
 	slices.Sort(keys)
-	if _, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlLockBeginnings, slices.Compact(keys)); err != nil {
-		return fmt.Errorf("wait for lanes that begin alike: %w", err)
-	}
-	return nil
+	return batchdb.Later(tx, sqlLockBeginnings, slices.Compact(keys))
 }
 
 // known reads which lanes of the exchanges have joined others before.
@@ -168,21 +167,14 @@ func (j *joins) known(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) err
 		}
 	}
 	slices.SortFunc(lanes, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
-	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlJoined, workspace, slices.Compact(lanes))
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
 	j.into = make(map[uuid.UUID]berth)
-	for rows.Next() {
+	return batchdb.Each(tx, func(row pgx.CollectableRow) error {
 		var lane uuid.UUID
 		var into berth
-		if err := rows.Scan(append([]any{&lane}, into.columns()...)...); err != nil {
-			return err
-		}
+		err := row.Scan(append([]any{&lane}, into.columns()...)...)
 		j.into[lane] = into
-	}
-	return rows.Err()
+		return err
+	}, sqlJoined, workspace, slices.Compact(lanes))
 }
 
 // find looks for the lanes that those of the exchanges are a part of, or the other way round,
@@ -281,24 +273,19 @@ func (a *endsAsked) add(place int, one *session.Seen, ends []end, answer int) {
 }
 
 // ask returns what lies on the way of exchanges, by their place, the furthest along first.
-func (a *endsAsked) ask(tx *gorm.DB, workspace uuid.UUID) ([]onTheWay, error) {
-	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlOnTheWay, workspace, a.places, a.lanes, a.kinds, a.heads, a.answers, a.said)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var found []onTheWay
-	for rows.Next() {
+func (a *endsAsked) ask(tx *gorm.DB, workspace uuid.UUID) (found []onTheWay, err error) {
+	err = batchdb.Each(tx, func(row pgx.CollectableRow) error {
 		var way onTheWay
 		columns := append([]any{&way.place, &way.answer, &way.met}, way.columns()...)
-		if err := rows.Scan(append(columns, &way.tip, &way.created, &way.held, &way.said, &way.stored, &way.ownTip)...); err != nil {
-			return nil, err
+		if err := row.Scan(append(columns, &way.tip, &way.created, &way.held, &way.said, &way.stored, &way.ownTip)...); err != nil {
+			return err
 		}
 		way.furthest = len(found) == 0 || found[len(found)-1].place != way.place
 		way.opens = slices.Contains(a.opens, way.place)
 		found = append(found, way)
-	}
-	return found, rows.Err()
+		return nil
+	}, sqlOnTheWay, workspace, a.places, a.lanes, a.kinds, a.heads, a.answers, a.said)
+	return found, err
 }
 
 // move has an exchange belong to the lane that its own has joined, and reports whether it

@@ -3,6 +3,7 @@ package sessiondb
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 )
@@ -72,19 +74,9 @@ func (j *joins) keep(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) erro
 	for _, lane := range lanes {
 		into = append(into, j.into[lane].lane)
 	}
-	pool, ctx := tx.Statement.ConnPool, tx.Statement.Context
-	for _, statement := range []string{sqlJoin, sqlReclaim} {
-		if _, err := pool.ExecContext(ctx, statement, workspace, lanes, into); err != nil {
-			return fmt.Errorf("join lanes: %w", err)
-		}
-	}
-	if _, err := pool.ExecContext(ctx, sqlClearLanes, workspace, lanes); err != nil {
-		return fmt.Errorf("remove lanes that have joined others: %w", err)
-	}
-	if _, err := pool.ExecContext(ctx, sqlClearSessions, workspace, sessions); err != nil {
-		return fmt.Errorf("remove sessions without a lane: %w", err)
-	}
-	return nil
+	return errors.Join(
+		batchdb.Later(tx, sqlJoin, workspace, lanes, into), batchdb.Later(tx, sqlReclaim, workspace, lanes, into),
+		batchdb.Later(tx, sqlClearLanes, workspace, lanes), batchdb.Later(tx, sqlClearSessions, workspace, sessions))
 }
 
 // claim stores where the requests of histories that a lane was opened with have ended before:
@@ -108,6 +100,5 @@ func (j *joins) claim(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) err
 	if len(heads) == 0 {
 		return nil
 	}
-	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlClaim, workspace, heads, lanes, positions, times)
-	return err
+	return batchdb.Later(tx, sqlClaim, workspace, heads, lanes, positions, times)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/session"
 )
 
@@ -116,11 +117,10 @@ func recordLanes(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
 		reasons = append(reasons, storable(attempts.Reason))
 		triedSizes, triedLimits = append(triedSizes, attempts.Size), append(triedLimits, attempts.Limit)
 	}
-	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlLanes, workspace,
+	return batchdb.Later(tx, sqlLanes, workspace,
 		ids, sessions, parents, forkAt, forkEpochs, created, last, positions, kinds,
 		warmAt, seconds, projections, warmPositions, sizes, models,
 		triedAt, fruitless, reasons, triedSizes, triedLimits, forkInserts)
-	return err
 }
 
 // orNull returns a time as it is stored where the zero one stands for none.

@@ -12,6 +12,7 @@ import (
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/session"
@@ -79,7 +80,7 @@ func (s *Store) recordAhead(tx *gorm.DB, workspace uuid.UUID, seen []session.See
 			jobs.Job{Kind: JobExpirePlan, Workspace: workspace, Lane: row.Lane, At: row.Ahead.SentAt.Add(planAge)})
 	}
 	ctx := tx.Statement.Context
-	if _, err := tx.Statement.ConnPool.ExecContext(ctx, sqlAhead, workspace, lanes, sent, due, outlines); err != nil {
+	if err := batchdb.Later(tx, sqlAhead, workspace, lanes, sent, due, outlines); err != nil {
 		return err
 	}
 	return s.queue.Enqueue(ctx, workspace, waiting...)

@@ -11,12 +11,14 @@ import (
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive/archivedb"
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 )
 
 // The statements of a record, one for each table. Rows come sorted, so that two
-// writers never wait for each other in a circle.
+// writers never wait for each other in a circle. From the first of them on others that record
+// the same sessions wait, so that all are sent in as few round trips as their answers allow.
 const (
 	sqlSessions = `INSERT INTO sessions (workspace_id, id, api_key_id, format, name, source, title, client, model,
 			started_at, last_at, exchanges, tokens_before, tokens_after, net_microusd, upstream, reach, continued)
@@ -52,6 +54,16 @@ func (s *Store) record(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) er
 	if err != nil {
 		return fmt.Errorf("join lanes: %w", err)
 	}
+	runs, answers := make([]archivedb.Run, len(seen)), make([][]byte, 0, len(seen))
+	for i := range seen {
+		runs[i].Entries = seen[i].Entries
+		if len(seen[i].Answer) > 0 {
+			answers = append(answers, seen[i].Answer)
+		}
+	}
+	if err := s.archive.PutObjects(tx, workspace, runs, answers...); err != nil {
+		return err
+	}
 	if err := recordSessions(tx, workspace, seen); err != nil {
 		return fmt.Errorf("sessions: %w", err)
 	}
@@ -70,15 +82,10 @@ func (s *Store) record(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) er
 	if err := s.recordAhead(tx, workspace, seen); err != nil {
 		return fmt.Errorf("epochs to plan: %w", err)
 	}
-	runs := make([]archivedb.Run, len(seen))
-	var answers [][]byte
 	for i := range seen {
 		runs[i] = archivedb.Run{Session: seen[i].Session, Lane: seen[i].Lane, Entries: seen[i].Entries}
-		if len(seen[i].Answer) > 0 {
-			answers = append(answers, seen[i].Answer)
-		}
 	}
-	return s.archive.PutRuns(tx, workspace, runs, answers...)
+	return s.archive.PutPlaces(tx, workspace, runs)
 }
 
 // recordInLane is record for an exchange that changes its lane. It returns
@@ -126,9 +133,8 @@ func recordSessions(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error
 		continued = append(continued, row.Continued)
 		before, after = append(before, row.tokensBefore), append(after, row.tokensAfter)
 	}
-	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlSessions, workspace, ids, keys,
+	return batchdb.Later(tx, sqlSessions, workspace, ids, keys,
 		formats, names, sources, titles, clients, llm, started, last, exchanges, before, after, net, upstreams, reached, continued)
-	return err
 }
 
 // sessionRows adds up what exchanges add to each session; a statement may touch a
@@ -182,8 +188,7 @@ func recordHeads(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
 	if len(heads) == 0 {
 		return nil
 	}
-	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlHeads, workspace, heads, lanes, positions, times)
-	return err
+	return batchdb.Later(tx, sqlHeads, workspace, heads, lanes, positions, times)
 }
 
 // sorted returns a map's values in order.

@@ -13,6 +13,7 @@ import (
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/session"
@@ -264,9 +265,7 @@ func newestFirst(heads []conversation.Hash) [][]byte {
 }
 
 func notify(tx *gorm.DB, workspace, lane uuid.UUID, number int) error {
-	message := fmt.Sprintf("%s/%s/%d", workspace, lane, number)
-	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlNotify, Channel, message)
-	return err
+	return batchdb.Later(tx, sqlNotify, Channel, fmt.Sprintf("%s/%s/%d", workspace, lane, number))
 }
 
 // isOvertaken reports whether err says that an epoch with that number is there.

@@ -6,8 +6,10 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 )
@@ -160,22 +162,21 @@ func findStrays(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) (map[int]
 	if len(places) == 0 {
 		return found, nil
 	}
-	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlStrays, workspace, places, lanes, lows, highs, bases)
-	if err != nil {
-		return nil, fmt.Errorf("look at the lanes: %w", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err := batchdb.Each(tx, func(row pgx.CollectableRow) error {
 		var kind string
 		var place, position int
 		var lane uuid.UUID
 		var hash []byte
-		if err := rows.Scan(&kind, &place, &lane, &position, &hash); err != nil {
-			return nil, fmt.Errorf("look at the lanes: %w", err)
+		if err := row.Scan(&kind, &place, &lane, &position, &hash); err != nil {
+			return err
 		}
 		found[place] = found[place].with(kind, &seen[place], lane, position, conversation.Hash(hash))
+		return nil
+	}, sqlStrays, workspace, places, lanes, lows, highs, bases)
+	if err != nil {
+		return nil, fmt.Errorf("look at the lanes: %w", err)
 	}
-	return found, rows.Err()
+	return found, nil
 }
 
 // with returns the stray with a row that was found for an exchange.

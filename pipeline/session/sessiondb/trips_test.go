@@ -1,0 +1,35 @@
+package sessiondb_test
+
+import (
+	"testing"
+
+	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/session/sessiondb"
+	"palimpsest/tenants/tenantsdb"
+)
+
+// Others that record the same session wait from the second round trip on: a process that is
+// slow must not hold them for one trip more for each table.
+func TestRecordTakesFewRoundTrips(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	address, trips := dbtest.CountTrips(t, f.db.AppURL)
+	db, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: address, MaxConns: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	f.store, f.door = sessiondb.New(db), db
+
+	const most = 5 // joined lanes, stored messages, the lane's other ends, its chain, the end
+	for range 2 {  // the first time the connection has the statements described
+		c := f.conversationOf(3)
+		c.record(t)
+		c.say(`{"role":"assistant","content":"Done."}`, `{"role":"user","content":"Go on."}`)
+		trips.Count()
+		c.record(t)
+	}
+	if count := trips.Count(); count > most {
+		t.Errorf("%d round trips, want at most %d", count, most)
+	}
+}

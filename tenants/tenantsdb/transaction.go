@@ -1,0 +1,202 @@
+package tenantsdb
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"gorm.io/gorm"
+)
+
+// rollbackTimeout bounds how long a connection may take to undo a transaction; after it the
+// connection is closed, which undoes it too.
+const rollbackTimeout = 5 * time.Second
+
+// beginning is how many statements begin a transaction: see begin.
+const beginning = 2
+
+// idle is the state of a connection that is in no transaction: see ReadyForQuery in
+// https://www.postgresql.org/docs/current/protocol-message-formats.html.
+const idle = 'I'
+
+// errNotOurs says that a transaction is ended by the caller that opened it.
+var errNotOurs = errors.New("a joined transaction is ended by the one that opened it")
+
+// transaction is one on a connection, as gorm works with it. What nobody waits for is sent with
+// the next statement whose answer somebody waits for: its beginning, whom it works for, what
+// Later was given, and its end. So it costs a round trip less for each of them.
+type transaction struct {
+	*sql.Conn
+
+	below   *pgx.Conn // of Conn
+	sent    bool      // the server has heard of it
+	waiting pgx.Batch // what is not sent yet
+	failed  error     // why one of those that nobody waited for failed
+}
+
+// sqlWorkFor says whom the rest of a transaction works for. Its statements are not compiled,
+// whatever the server's default is: they read a few rows each, and what the planner takes for
+// many would be compiled for longer than it runs.
+const sqlWorkFor = "SELECT set_config($1, $2, true), set_config('jit', 'off', true)"
+
+// begin returns a transaction that works for whom a setting names.
+func begin(session *gorm.DB, setting, value string) (*transaction, error) {
+	pooled, ok := session.Statement.ConnPool.(*sql.Conn)
+	if !ok {
+		return nil, fmt.Errorf("no connection but a %T", session.Statement.ConnPool)
+	}
+	below, err := connectionOf(pooled)
+	if err != nil {
+		return nil, err
+	}
+	t := &transaction{Conn: pooled, below: below}
+	t.Later("begin")
+	t.Later(sqlWorkFor, setting, value)
+	return t, nil
+}
+
+// run commits what fn has done if it returns nil. An error and a panic undo it.
+func (t *transaction) run(ctx context.Context, fn func() error) error {
+	returned := false
+	defer func() {
+		if !returned {
+			t.undo(ctx)
+		}
+	}()
+	err := fn()
+	returned = true
+	return t.end(ctx, err)
+}
+
+// Later has a statement sent with the next one that is waited for, or with the end of the
+// transaction: an error of it is an error of those.
+func (t *transaction) Later(query string, args ...any) { t.waiting.Queue(query, args...) }
+
+// later is Later of the transaction that gorm works in.
+func later(tx *gorm.DB, query string, args ...any) error {
+	t, ok := tx.Statement.ConnPool.(*transaction)
+	if !ok {
+		return fmt.Errorf("no transaction but a %T", tx.Statement.ConnPool)
+	}
+	t.Later(query, args...)
+	return nil
+}
+
+// Each sends a query with what waits, and calls scan with each row of its answer.
+func (t *transaction) Each(ctx context.Context, scan func(row pgx.CollectableRow) error, query string, args ...any) error {
+	t.waiting.Queue(query, args...).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			if err := scan(rows); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	})
+	return t.Send(ctx)
+}
+
+// Send sends what waits.
+func (t *transaction) Send(ctx context.Context) error {
+	if t.failed != nil || t.waiting.Len() == 0 {
+		return t.failed
+	}
+	batch := t.waiting
+	t.sent, t.waiting = true, pgx.Batch{}
+	t.failed = t.below.SendBatch(ctx, &batch).Close()
+	return t.failed
+}
+
+// ExecContext implements gorm.ConnPool.
+func (t *transaction) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	var result driver.RowsAffected
+	if t.failed != nil {
+		return nil, t.failed
+	}
+	alone := t.waiting.Len() == 0
+	t.waiting.Queue(query, args...).Exec(func(done pgconn.CommandTag) error {
+		result = driver.RowsAffected(done.RowsAffected())
+		return nil
+	})
+	err := t.Send(ctx)
+	if alone {
+		t.failed = nil // a savepoint may undo it
+	}
+	return result, err
+}
+
+// QueryContext implements gorm.ConnPool.
+func (t *transaction) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	if err := t.Send(ctx); err != nil {
+		return nil, err
+	}
+	return t.Conn.QueryContext(ctx, query, args...)
+}
+
+// QueryRowContext implements gorm.ConnPool.
+func (t *transaction) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	if err := t.Send(ctx); err != nil { // a row has no place for an error: end says it
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		ctx = ended
+	}
+	return t.Conn.QueryRowContext(ctx, query, args...)
+}
+
+// Commit implements gorm.TxCommitter: what gorm begins inside is a savepoint then.
+func (*transaction) Commit() error { return errNotOurs }
+
+// Rollback implements gorm.TxCommitter.
+func (*transaction) Rollback() error { return errNotOurs }
+
+// end commits a transaction in which all went well and undoes any other.
+func (t *transaction) end(ctx context.Context, err error) error {
+	if isIdle := !t.sent && t.waiting.Len() == beginning; err == nil && !isIdle {
+		t.waiting.Queue("commit").Exec(func(done pgconn.CommandTag) error {
+			if done.String() == "ROLLBACK" { // a statement failed, and nobody said so
+				return pgx.ErrTxCommitRollback
+			}
+			return nil
+		})
+		err = t.Send(ctx)
+	}
+	if err == nil {
+		return nil
+	}
+	t.undo(ctx)
+	if t.failed != nil && !errors.Is(err, t.failed) {
+		return t.failed // what came later failed for it
+	}
+	return err
+}
+
+// undo rolls the transaction back. Where that fails the connection is closed.
+func (t *transaction) undo(ctx context.Context) {
+	if t.below.IsClosed() || t.below.PgConn().TxStatus() == idle {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
+	defer cancel()
+	if _, err := t.below.Exec(ctx, "rollback"); err != nil {
+		_ = t.below.Close(ctx) // it has failed already
+	}
+}
+
+// connectionOf returns pgx's connection below one of database/sql.
+func connectionOf(pooled *sql.Conn) (*pgx.Conn, error) {
+	var conn *pgx.Conn
+	err := pooled.Raw(func(lent any) error {
+		below, ok := lent.(*stdlib.Conn)
+		if !ok {
+			return fmt.Errorf("not pgx's connection but a %T", lent)
+		}
+		conn = below.Conn()
+		return nil
+	})
+	return conn, err
+}
