@@ -79,6 +79,7 @@ type Event struct {
 	said       []byte            // what the provider said where it refused, without secrets; nil: nothing that is kept
 	noStore    bool              // nothing of it is to be kept but figures
 	request    *unrecorded       // what the request added to its session, if it has one
+	report     []byte            // Report as it is kept; nil: not written yet
 	isKept     bool              // on the local disk, unless that failed
 	kept       spool.Record
 }
@@ -154,7 +155,10 @@ func (e *Event) exchange() tenants.Exchange {
 		Bridged: bridged(e.Report), Compacted: e.Report.Compacted() != nil,
 		MissCause: string(e.Miss.Cause), MissedTokens: e.Miss.Tokens, Projection: e.projection, PredictedMicroUSD: e.Report.Predicted(),
 		Overhead: e.Overhead, TTFB: e.TTFB, Duration: e.Duration, Attempts: e.Attempts,
-		Report: reportJSON(e.reported()), Tags: e.Tags, Signed: e.signed,
+		Report: e.report, Tags: e.Tags, Signed: e.signed,
+	}
+	if exchange.Report == nil {
+		exchange.Report = reportJSON(e.reported())
 	}
 	if e.seen != nil && len(e.seen.Answer) > 0 {
 		hash := sha256.Sum256(e.seen.Answer)

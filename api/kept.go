@@ -3,12 +3,13 @@ package api
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"sync"
 
+	"github.com/fxamacker/cbor/v2"
 	"github.com/google/uuid"
 
 	"palimpsest/api/spool"
@@ -19,11 +20,25 @@ import (
 
 // kept is what is to be recorded, as it is kept on the local disk until it is.
 type kept struct {
-	Request  *session.Seen     `json:"request,omitempty"`  // what the request added to its session, unless that is recorded
-	Answered *session.Seen     `json:"answered,omitempty"` // what its answer adds
-	Answer   []byte            `json:"answer,omitempty"`   // of Answered: JSON would not keep its bytes
-	Exchange *tenants.Exchange `json:"exchange,omitempty"` // once it has ended
-	Said     []byte            `json:"said,omitempty"`     // see job
+	Request  *session.Seen     // what the request added to its session, unless that is recorded
+	Answered *session.Seen     // what its answer adds
+	Exchange *tenants.Exchange // once it has ended
+	Said     []byte            // see job
+}
+
+// How kept is written: CBOR (RFC 8949), which takes bytes as they are. Times keep their
+// nanoseconds, texts what is no UTF-8, and a history may have any number of messages.
+var (
+	keptEncoding = must(cbor.EncOptions{Time: cbor.TimeRFC3339Nano}.EncMode())
+	keptDecoding = must(cbor.DecOptions{MaxArrayElements: math.MaxInt32, UTF8: cbor.UTF8DecodeInvalid}.DecMode())
+)
+
+// must returns a mode; the options that it is made from are constants.
+func must[M any](mode M, err error) M {
+	if err != nil {
+		panic(err)
+	}
+	return mode
 }
 
 // unrecorded is what a request added to its session, as long as the recorder has it.
@@ -47,6 +62,7 @@ func (s *Server) keep(ctx context.Context, event *Event) {
 	}
 	event.isKept = true
 	exchange := event.exchange()
+	event.report = exchange.Report // nothing is added to it any more
 	event.kept = s.spooled(ctx, event.Workspace, event.request, kept{Exchange: &exchange, Said: event.said, Answered: event.seen})
 }
 
@@ -66,14 +82,9 @@ func (s *Server) spooled(ctx context.Context, workspace uuid.UUID, request *unre
 	return record
 }
 
-// encode returns what is kept as JSON, followed by the entries of the request one by one: in one
-// value a hundred thousand of them would take their memory three times.
+// encode returns what is kept, followed by the entries of the request one by one: in one value
+// a hundred thousand of them would take their memory three times.
 func (k kept) encode(request *unrecorded) ([]byte, error) {
-	if k.Answered != nil {
-		answered := *k.Answered
-		k.Answer, answered.Answer = answered.Answer, nil
-		k.Answered = &answered
-	}
 	if request != nil {
 		request.mu.Lock()
 		defer request.mu.Unlock()
@@ -87,34 +98,37 @@ func (k kept) encode(request *unrecorded) ([]byte, error) {
 		k.Request = &seen
 		plain.Grow(entriesSize(entries))
 	}
-	encoder := json.NewEncoder(&plain)
-	err := encoder.Encode(k) //nolint:musttag // read by this program alone
+	encoder := keptEncoding.NewEncoder(&plain)
+	err := encoder.Encode(k)
 	for i := range entries {
-		err = errors.Join(err, encoder.Encode(&entries[i])) //nolint:musttag // as k
+		err = errors.Join(err, encoder.Encode(&entries[i]))
 	}
 	return plain.Bytes(), err
 }
 
-// entriesSize returns about how many bytes entries and their links take as JSON.
+// entriesSize returns about how many bytes entries and their links take.
 func entriesSize(entries []archive.Entry) int {
-	const around = 256 // what is said of a message
+	const around = 192 // what is said of a message
 	size := 4 << 10
 	for i := range entries {
-		size += around + base64.StdEncoding.EncodedLen(len(entries[i].Raw))
+		size += around + len(entries[i].Raw)
 	}
 	return size
 }
 
-// readKept reads what encode wrote. The entries may also be part of the request, as the version
-// before wrote them.
+// readKept reads what encode wrote.
 func readKept(plain []byte) (k kept, err error) {
-	decoder := json.NewDecoder(bytes.NewReader(plain))
-	if err := decoder.Decode(&k); err != nil { //nolint:musttag // as it was written
+	decoder := keptDecoding.NewDecoder(bytes.NewReader(plain))
+	if err := decoder.Decode(&k); err != nil {
 		return kept{}, err
 	}
-	for k.Request != nil && decoder.More() {
+	for k.Request != nil {
 		var entry archive.Entry
-		if err := decoder.Decode(&entry); err != nil { //nolint:musttag // as it was written
+		err := decoder.Decode(&entry)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
 			return kept{}, err
 		}
 		k.Request.Entries = append(k.Request.Entries, entry)
@@ -127,9 +141,8 @@ func readKept(plain []byte) (k kept, err error) {
 func (r *Recorder) Replay(ctx context.Context) {
 	r.spool.Replay(ctx, func(ctx context.Context, workspace uuid.UUID, plain []byte) error {
 		what, err := readKept(plain)
-		if err != nil {
-			r.log.ErrorContext(ctx, "an exchange on the local disk cannot be read", "workspace", workspace, "error", err)
-			return nil
+		if err != nil { // it waits: another version of the program may have written it
+			return fmt.Errorf("read an exchange: %w", err)
 		}
 		return r.recordKept(ctx, workspace, what)
 	})
@@ -139,12 +152,6 @@ func (r *Recorder) Replay(ctx context.Context) {
 func (r *Recorder) recordKept(ctx context.Context, workspace uuid.UUID, what kept) error {
 	ctx, cancel := context.WithTimeout(ctx, recorderTimeout)
 	defer cancel()
-	if what.Answered != nil {
-		what.Answered.Answer = what.Answer
-	}
-	if what.Request != nil {
-		what.Request.Answer = nil // JSON has made "null" of it
-	}
 	isNew := false
 	err := r.database.Together(ctx, workspace, func(ctx context.Context) error {
 		if what.Request != nil { // its messages are stored once, however often they come

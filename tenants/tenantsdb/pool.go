@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -52,7 +53,7 @@ func openPool(ctx context.Context, address string, most, usual int32, check func
 	settings.MaxConnIdleTime = 5 * time.Minute
 	// Statements are not kept in the server, where a pgbouncer would mix them up.
 	settings.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
-	settings.AfterConnect = readTimesInUTC
+	settings.AfterConnect = knowTypes
 
 	connections, err := pgxpool.NewWithConfig(ctx, settings)
 	if err != nil {
@@ -82,13 +83,40 @@ func (p *pool) close() {
 	p.pgx.Close()
 }
 
-// readTimesInUTC has a connection return times in UTC, not in the zone of this machine:
-// replicas in different zones answer and export the same.
-func readTimesInUTC(_ context.Context, connection *pgx.Conn) error {
+// knowTypes has a connection return times in UTC, not in the zone of this machine: replicas in
+// different zones answer and export the same. And it sends uuids as the bytes that they are; pgx
+// by itself makes texts of them and reads those.
+func knowTypes(_ context.Context, connection *pgx.Conn) error {
+	types := connection.TypeMap()
 	one := &pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}}
-	connection.TypeMap().RegisterType(one)
-	connection.TypeMap().RegisterType(&pgtype.Type{Name: "_timestamptz", OID: pgtype.TimestamptzArrayOID, Codec: &pgtype.ArrayCodec{ElementType: one}})
+	types.RegisterType(one)
+	types.RegisterType(&pgtype.Type{Name: "_timestamptz", OID: pgtype.TimestamptzArrayOID, Codec: &pgtype.ArrayCodec{ElementType: one}})
+	types.TryWrapEncodePlanFuncs = append([]pgtype.TryWrapEncodePlanFunc{asBytes}, types.TryWrapEncodePlanFuncs...)
 	return nil
+}
+
+// asBytes returns how a uuid is sent.
+func asBytes(value any) (pgtype.WrappedEncodePlanNextSetter, any, bool) {
+	id, ok := value.(uuid.UUID)
+	if !ok {
+		return nil, nil, false
+	}
+	return &bytesPlan{}, pgtype.UUID{Bytes: id, Valid: true}, true
+}
+
+// bytesPlan encodes uuids.
+type bytesPlan struct{ next pgtype.EncodePlan }
+
+// SetNext implements pgtype.WrappedEncodePlanNextSetter.
+func (p *bytesPlan) SetNext(next pgtype.EncodePlan) { p.next = next }
+
+// Encode implements pgtype.EncodePlan.
+func (p *bytesPlan) Encode(value any, buf []byte) ([]byte, error) {
+	id, ok := value.(uuid.UUID)
+	if !ok {
+		return nil, fmt.Errorf("a uuid, not a %T, is to be sent", value)
+	}
+	return p.next.Encode(pgtype.UUID{Bytes: id, Valid: true}, buf)
 }
 
 // checkBound returns ErrUnbound for a login with more or fewer rights than requests need.
