@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -155,7 +156,7 @@ func (c *compacting) ask() answer {
 func (c *compacting) compact(members string, header ...string) answer {
 	c.t.Helper()
 	asks := fmt.Sprintf(`{"role":"user","content":%s}`, quoted(c.asks))
-	return c.send(http.MethodPost, c.path, c.body(append(c.history[:len(c.history):len(c.history)], asks), members), append(header, c.header...)...)
+	return c.send(http.MethodPost, c.path, c.body(append(slices.Clip(c.history), asks), members), append(header, c.header...)...)
 }
 
 // recorded waits for what is recorded of an answer, one of n exchanges, and its report.
@@ -204,7 +205,9 @@ func textIn(t *testing.T, said wire.Answer) string {
 		t.Fatalf("%d messages: %+v", len(said.Messages), said)
 	}
 	var message struct {
-		Content []struct{ Text string }
+		Content []struct {
+			Text string `json:"text"`
+		} `json:"content"`
 	}
 	if err := json.Unmarshal(said.Messages[0], &message); err != nil || len(message.Content) != 1 {
 		t.Fatalf("%v: %s", err, said.Messages[0])

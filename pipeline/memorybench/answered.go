@@ -47,14 +47,14 @@ type Answered struct {
 
 // Answer answers recorded compactions from what stands of their history at a context window of
 // 200,000 tokens.
-func Answer(ctx context.Context, counter *tokens.Counter, compactions []Compaction) (Answered, error) {
-	sum := Answered{Passed: map[string]int{}}
+func Answer(ctx context.Context, counter *tokens.Counter, compactions []Compaction) (*Answered, error) {
+	sum := &Answered{Passed: map[string]int{}}
 	for i := range compactions {
 		one := &compactions[i]
 		sum.Compactions++
 		reply, reason, err := one.answer(ctx, counter)
 		if err != nil {
-			return Answered{}, fmt.Errorf("%s: %w", one.ID, err)
+			return nil, fmt.Errorf("%s: %w", one.ID, err)
 		}
 		if reply == nil {
 			sum.Passed[reason]++
@@ -160,7 +160,7 @@ func (c *Compaction) answer(ctx context.Context, counter *tokens.Counter) (*pipe
 }
 
 // String tells how many were answered, and what the answers hold.
-func (a Answered) String() string {
+func (a *Answered) String() string {
 	of := func(part, whole int) string { return percent(float64(part) / float64(max(whole, 1))) }
 	return fmt.Sprintf("%d of %d compactions answered (passed: %v). Of %d identifiers the answers hold %d (%s) in %d tokens each, the clients' own summaries %d (%s) in %d tokens",
 		a.Ready, a.Compactions, a.Passed, a.Names, a.Ours, of(a.Ours, a.Names), a.OurTokens/max(a.Ready, 1), a.Theirs, of(a.Theirs, a.Names), a.TheirTokens/max(a.Ready, 1))

@@ -58,7 +58,7 @@ func TestFaultsOfAPageAreFound(t *testing.T) {
 func TestPageThatIsHeavyOrMovesIsFound(t *testing.T) {
 	t.Parallel()
 	browser := browsertest.Start(t)
-	heavy := "<!-- " + strings.Repeat("x", 100<<10) + " -->"
+	heavy := "<!-- " + strings.Repeat("x", 110<<10) + " -->"
 
 	for name, test := range map[string]struct{ body, script, want string }{
 		"a page that is light and still": {"<p>text</p>", "", ""},
