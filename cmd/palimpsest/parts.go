@@ -45,7 +45,9 @@ type probe func(ctx context.Context) finding
 type installation struct {
 	mu       sync.Mutex
 	probes   []probe
-	findings []finding // of the newest look
+	looks    int       // begun so far
+	shown    int       // number of the look that findings is of
+	findings []finding // of the newest look that has ended
 }
 
 // add has a part looked at from now on.
@@ -55,10 +57,13 @@ func (i *installation) add(probe probe) {
 	i.probes = append(i.probes, probe)
 }
 
-// look looks at all parts at once, so that none that hangs takes the time of another.
+// look looks at all parts at once, so that none that hangs takes the time of another. What it finds
+// is dropped if a look that began later has ended before it.
 func (i *installation) look(ctx context.Context) {
 	i.mu.Lock()
 	probes := i.probes
+	i.looks++
+	look := i.looks
 	i.mu.Unlock()
 	found := make([]finding, len(probes))
 	var looks sync.WaitGroup
@@ -72,7 +77,9 @@ func (i *installation) look(ctx context.Context) {
 	looks.Wait()
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.findings = found
+	if look > i.shown {
+		i.shown, i.findings = look, found
+	}
 }
 
 // latest returns what the newest look has found.

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -371,6 +372,32 @@ func TestLagOfStandbysIsMeasured(t *testing.T) {
 	i.program.health.parts.look(t.Context())
 	if attention := w.attention(); !strings.Contains(attention, "Replication: lost is not connected") {
 		t.Errorf("with a slot that no standby uses: %s", attention)
+	}
+}
+
+func TestLookThatEndsLateDoesNotHideNewerFindings(t *testing.T) {
+	t.Parallel()
+	var parts installation
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	found := make(chan string, 2)
+	found <- "older"
+	found <- "newer"
+	parts.add(func(context.Context) finding {
+		name := <-found
+		if name == "older" {
+			close(begun)
+			<-goOn
+		}
+		return finding{check: tenants.Check{Name: name}}
+	})
+	var older sync.WaitGroup
+	older.Go(func() { parts.look(t.Context()) })
+	<-begun
+	parts.look(t.Context())
+	close(goOn)
+	older.Wait()
+	if checks := parts.checks(); checks[0].Name != "newer" {
+		t.Errorf("after both looks: %+v", checks)
 	}
 }
 
