@@ -31,7 +31,7 @@ func (t *transaction) join(ctx context.Context, fn func(tx pgx.Tx) error) error 
 	if err := t.Send(ctx); err != nil {
 		return err
 	}
-	return fn(joined{t.below})
+	return t.Raw(func(any) error { return fn(joined{t.below}) })
 }
 
 // inside is what belongs to the transaction of a statement's context.

@@ -34,7 +34,7 @@ var errNotOurs = errors.New("a joined transaction is ended by the one that opene
 type transaction struct {
 	*sql.Conn
 
-	below   *pgx.Conn // of Conn
+	below   *pgx.Conn // of Conn; used inside Conn.Raw alone, while database/sql leaves it alone
 	sent    bool      // the server has heard of it
 	waiting pgx.Batch // what is not sent yet
 	failed  error     // why one of those that nobody waited for failed
@@ -108,7 +108,7 @@ func (t *transaction) Send(ctx context.Context) error {
 	}
 	batch := t.waiting
 	t.sent, t.waiting = true, pgx.Batch{}
-	t.failed = t.below.SendBatch(ctx, &batch).Close()
+	t.failed = t.Raw(func(any) error { return t.below.SendBatch(ctx, &batch).Close() })
 	return t.failed
 }
 
@@ -177,14 +177,19 @@ func (t *transaction) end(ctx context.Context, err error) error {
 
 // undo rolls the transaction back. Where that fails the connection is closed.
 func (t *transaction) undo(ctx context.Context) {
-	if t.below.IsClosed() || t.below.PgConn().TxStatus() == idle {
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
-	if _, err := t.below.Exec(ctx, "rollback"); err != nil {
-		_ = t.below.Close(ctx) // it has failed already
-	}
+	// Raw fails where database/sql has dropped the connection, which undoes the transaction:
+	// the pool may be closing it at this moment.
+	_ = t.Raw(func(any) error {
+		if t.below.IsClosed() || t.below.PgConn().TxStatus() == idle {
+			return nil
+		}
+		if _, err := t.below.Exec(ctx, "rollback"); err != nil {
+			return t.below.Close(ctx)
+		}
+		return nil
+	})
 }
 
 // connectionOf returns pgx's connection below one of database/sql.

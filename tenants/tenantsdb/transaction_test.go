@@ -2,6 +2,7 @@ package tenantsdb_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"testing"
 
@@ -116,6 +117,33 @@ func TestFailureOfWhatNobodyWaitsForIsTold(t *testing.T) {
 		err := b.InTenant(t.Context(), b.workspace, func(tx *gorm.DB) error { return errors.Join(refused(tx), then(tx)) })
 		if err == nil || !isDivision(err) || errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v, want a division by zero", name, err)
+		}
+	}
+	if count := b.windows(t); count != 0 {
+		t.Errorf("%d rows of transactions that failed", count)
+	}
+}
+
+// A query whose context has ended makes database/sql drop the connection, which the pool closes
+// meanwhile: the transaction does not touch it any more.
+func TestDroppedConnectionIsNotUsed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 50 {
+		err := b.InTenant(t.Context(), b.workspace, func(tx *gorm.DB) error {
+			if err := tx.Exec(insertWindow, b.workspace, "a").Error; err != nil {
+				return err
+			}
+			var model string
+			if err := tx.WithContext(ended).Raw("SELECT 'x'").Scan(&model).Error; err == nil {
+				t.Error("a query runs after its context has ended")
+			}
+			return batchdb.Later(tx, insertWindow, b.workspace, "b")
+		})
+		if !errors.Is(err, sql.ErrConnDone) {
+			t.Fatalf("%v, want %v", err, sql.ErrConnDone)
 		}
 	}
 	if count := b.windows(t); count != 0 {
