@@ -73,11 +73,12 @@ fuzz: ## search for inputs that break the cutting of bodies and answers, FUZZ_TI
 	@for target in $(FUZZ_TARGETS); do echo "fuzzing $$target"; \
 		go test ./$${target%%:*} -run '^$$' -fuzz "^$${target##*:}$$" -fuzztime $(FUZZ_TIME); done
 
-# An older version: the last one before the newest migration.
-COMMIT ?= $(shell git log --diff-filter=A --format=%h -1 -- 'migrations/*.sql')^
+# An older version: the last one before the newest migration after the baseline.
+COMMIT ?= $(addsuffix ^,$(shell git log --diff-filter=A --format=%h -1 -- 'migrations/001[4-9]*.sql' 'migrations/00[2-9]*.sql'))
 
 .PHONY: rolling
 rolling: ## an older version, COMMIT=…, serves on while this one comes up and migrates
+	@[ -n '$(COMMIT)' ] || { echo "No migration follows the baseline yet: name an older version with COMMIT=…"; exit 1; }
 	@deploy/setup.sh postgresql
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; git archive '$(COMMIT)' | tar -x -C "$$dir"; \
 		(cd "$$dir" && go build -o older ./cmd/palimpsest); \

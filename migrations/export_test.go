@@ -10,7 +10,7 @@ import (
 
 // UpByOne applies the next migration alone, and reports whether there was one.
 func UpByOne(ctx context.Context, ownerURL string) (bool, error) {
-	err := withProvider(ownerURL, func(_ *sql.DB, provider *goose.Provider) error {
+	err := withProvider(ctx, ownerURL, func(_ *sql.DB, provider *goose.Provider) error {
 		_, err := provider.UpByOne(ctx)
 		return err
 	})

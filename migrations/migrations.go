@@ -1,5 +1,7 @@
 // Package migrations holds the database schema as numbered SQL files, applied in
-// order, and makes the logins that the product works with.
+// order, and makes the logins that the product works with. The files numbered below
+// FirstStep are the baseline: together they are the schema of the first release, one
+// file for each group of nouns. What comes after them is only ever added to.
 package migrations
 
 import (
@@ -20,6 +22,14 @@ import (
 //go:embed *.sql
 var Files embed.FS
 
+// FirstStep is the lowest number of a migration after the baseline.
+const FirstStep = 140
+
+// ErrBeforeBaseline says that a database was made by a version from before the first
+// release, of which no migration leads on.
+var ErrBeforeBaseline = errors.New("this database was made by a version from before the first release and cannot be upgraded: " +
+	"export the sessions that you want to keep with that version, then start this one with an empty database")
+
 // lockWait bounds how long a program waits, in seconds, while another migrates.
 const lockWait = 300
 
@@ -36,7 +46,7 @@ type Migration struct {
 // what the schema needs.
 func Up(ctx context.Context, ownerURL string) (int, error) {
 	var applied int
-	err := withProvider(ownerURL, func(database *sql.DB, provider *goose.Provider) error {
+	err := withProvider(ctx, ownerURL, func(database *sql.DB, provider *goose.Provider) error {
 		if err := checkRoles(ctx, database); err != nil {
 			return err
 		}
@@ -53,7 +63,7 @@ func Up(ctx context.Context, ownerURL string) (int, error) {
 // Down takes the newest migration back, with everything its tables hold. It
 // reports whether there was one.
 func Down(ctx context.Context, ownerURL string) (bool, error) {
-	err := withProvider(ownerURL, func(_ *sql.DB, provider *goose.Provider) error {
+	err := withProvider(ctx, ownerURL, func(_ *sql.DB, provider *goose.Provider) error {
 		_, err := provider.Down(ctx)
 		return err
 	})
@@ -69,7 +79,7 @@ func Down(ctx context.Context, ownerURL string) (bool, error) {
 // Status returns all migrations in order and when each was applied.
 func Status(ctx context.Context, ownerURL string) ([]Migration, error) {
 	var migrations []Migration
-	err := withProvider(ownerURL, func(_ *sql.DB, provider *goose.Provider) error {
+	err := withProvider(ctx, ownerURL, func(_ *sql.DB, provider *goose.Provider) error {
 		all, err := provider.Status(ctx)
 		for _, one := range all {
 			migrations = append(migrations, Migration{Version: one.Source.Version, File: one.Source.Path, AppliedAt: one.AppliedAt})
@@ -82,8 +92,8 @@ func Status(ctx context.Context, ownerURL string) ([]Migration, error) {
 	return migrations, nil
 }
 
-// withProvider runs fn with goose on a database.
-func withProvider(ownerURL string, fn func(*sql.DB, *goose.Provider) error) (err error) {
+// withProvider runs fn with goose on a database, which must not be older than the baseline.
+func withProvider(ctx context.Context, ownerURL string, fn func(*sql.DB, *goose.Provider) error) (err error) {
 	database, err := sql.Open("pgx", ownerURL)
 	if err != nil {
 		return errors.New("DATABASE_URL is no PostgreSQL URL") // the cause would show the password
@@ -97,5 +107,30 @@ func withProvider(ownerURL string, fn func(*sql.DB, *goose.Provider) error) (err
 	if err != nil {
 		return err
 	}
+	if err := checkBaseline(ctx, database, provider.ListSources()); err != nil {
+		return err
+	}
 	return fn(database, provider)
+}
+
+// checkBaseline returns ErrBeforeBaseline if a migration was applied that the baseline has
+// replaced.
+func checkBaseline(ctx context.Context, database *sql.DB, sources []*goose.Source) error {
+	var exists bool
+	if err := database.QueryRowContext(ctx, "SELECT to_regclass('goose_db_version') IS NOT NULL").Scan(&exists); err != nil || !exists {
+		return err
+	}
+	known := []int64{0} // goose's own first row
+	for _, source := range sources {
+		known = append(known, source.Version)
+	}
+	var isOlder bool
+	row := database.QueryRowContext(ctx, "SELECT EXISTS (SELECT FROM goose_db_version WHERE version_id < $1 AND version_id <> ALL ($2))", FirstStep, known)
+	if err := row.Scan(&isOlder); err != nil {
+		return err
+	}
+	if isOlder {
+		return ErrBeforeBaseline
+	}
+	return nil
 }

@@ -157,7 +157,7 @@ func TestCommandsWorkBesideTheRunningProduct(t *testing.T) {
 		{userCommand(load), []string{"operator", "ada@example.com"}, "ada@example.com is an operator"},
 		{keyCommand(load), []string{"create", "--email", "ada@example.com"}, "plm_"},
 		{vaultCommand(load), []string{"reseal"}, "need the first master key only"},
-		{migrateCommand(load), []string{"status"}, "00001_init.sql"},
+		{migrateCommand(load), []string{"status"}, "00001_people.sql"},
 	} {
 		var said bytes.Buffer
 		test.command.SetOut(&said)

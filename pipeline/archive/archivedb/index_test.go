@@ -12,7 +12,6 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
-	"palimpsest/migrations"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
@@ -46,43 +45,6 @@ func TestIndexingTwiceChangesNothing(t *testing.T) {
 	f.put(t, entries(talk()...)...) // the same messages, sent again
 	if done, err := index.IndexPending(t.Context(), 10); err != nil || done != 0 {
 		t.Errorf("sent again: %d messages (%v)", done, err)
-	}
-}
-
-// What was indexed with other weights is indexed again by a migration, and found until then.
-func TestMigrationHasEverythingIndexedAgain(t *testing.T) {
-	t.Parallel()
-	database := dbtest.New(t)
-	f, owner := newFixture(t, database.DB), database.Owner(t)
-	f.put(t, entries(talk()...)...)
-	index := f.indexed(t)
-	documents := func() (all string) {
-		t.Helper()
-		if err := owner.QueryRow(t.Context(), "SELECT string_agg(terms::text, ' ' ORDER BY first, part) FROM archive_documents").Scan(&all); err != nil {
-			t.Fatal(err)
-		}
-		return all
-	}
-	before := documents()
-	for version := int64(138); version >= 138; {
-		if _, err := migrations.Down(t.Context(), database.OwnerURL); err != nil {
-			t.Fatal(err)
-		}
-		if err := owner.QueryRow(t.Context(), "SELECT max(version_id) FROM goose_db_version").Scan(&version); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := owner.Exec(t.Context(), "UPDATE archive_documents SET terms = terms[1:1]"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := migrations.Up(t.Context(), database.OwnerURL); err != nil {
-		t.Fatal(err)
-	}
-	if count := f.count(t, "archive_documents"); count != 5 {
-		t.Errorf("%d documents are found until then, want 5", count)
-	}
-	if done, err := index.IndexPending(t.Context(), 10); err != nil || done != 7 || documents() != before {
-		t.Errorf("indexed again: %d messages (%v), as before: %v", done, err, documents() == before)
 	}
 }
 

@@ -66,6 +66,7 @@ LANGUAGE sql IMMUTABLE AS $$
     ELSE 0
   END = 1
 $$;
+
 CREATE UNIQUE INDEX river_job_unique_idx ON jobs.river_job (unique_key)
   WHERE unique_key IS NOT NULL AND unique_states IS NOT NULL AND jobs.river_job_state_in_bitmask(unique_states, state);
 
@@ -96,30 +97,27 @@ CREATE TABLE jobs.river_notification (
 CREATE INDEX river_notification_created_at_idx ON jobs.river_notification (created_at);
 CREATE INDEX river_notification_topic_id_idx ON jobs.river_notification (topic, id);
 
-GRANT USAGE ON SCHEMA jobs TO palimpsest_app;
-GRANT SELECT, INSERT, UPDATE, DELETE ON jobs.river_job, jobs.river_leader, jobs.river_queue TO palimpsest_app;
-GRANT USAGE ON SEQUENCE jobs.river_job_id_seq TO palimpsest_app;
+GRANT USAGE ON SCHEMA jobs TO palimpsest_app, palimpsest_worker;
+GRANT SELECT, INSERT, UPDATE, DELETE ON jobs.river_job, jobs.river_leader, jobs.river_queue TO palimpsest_app, palimpsest_worker;
+GRANT USAGE ON SEQUENCE jobs.river_job_id_seq TO palimpsest_app, palimpsest_worker;
 
--- What an epoch of a lane can be planned from once its cache is about to go cold, and
--- what came of it: at most one row a lane, and good for its newest prompt only.
-CREATE TABLE lane_plans (
-  workspace_id uuid NOT NULL,
-  lane_id      uuid NOT NULL,
-  sent_at      timestamptz NOT NULL,      -- when the prompt went out
-  due_at       timestamptz NOT NULL,      -- when to plan
-  outline      bytea NOT NULL,            -- the exchange but for its messages
-  plan         bytea,                     -- packed projection; NULL: nothing is planned
-  settings     bytea NOT NULL DEFAULT '', -- what the plan depends on beside the history
-  factor       double precision NOT NULL DEFAULT 0,
-  PRIMARY KEY (workspace_id, lane_id),
-  FOREIGN KEY (workspace_id, lane_id) REFERENCES lanes ON DELETE CASCADE
-);
-CREATE POLICY tenant ON lane_plans
-  USING (workspace_id = (SELECT app_workspace())) WITH CHECK (workspace_id = (SELECT app_workspace()));
-ALTER TABLE lane_plans ENABLE ROW LEVEL SECURITY;
-ALTER TABLE lane_plans FORCE ROW LEVEL SECURITY;
-GRANT SELECT, INSERT, UPDATE, DELETE ON lane_plans TO palimpsest_app;
+-- Jobs contain workspace IDs. Requests see and add jobs of their own workspace only, and
+-- names of job kinds.
+-- +goose StatementBegin
+DO $$
+DECLARE t text;
+BEGIN
+  FOREACH t IN ARRAY ARRAY['river_job', 'river_leader', 'river_queue'] LOOP
+    EXECUTE format('CREATE POLICY worker ON jobs.%I TO palimpsest_worker USING (true) WITH CHECK (true)', t);
+    EXECUTE format('ALTER TABLE jobs.%I ENABLE ROW LEVEL SECURITY', t);
+    EXECUTE format('ALTER TABLE jobs.%I FORCE ROW LEVEL SECURITY', t);
+  END LOOP;
+END $$;
+-- +goose StatementEnd
+
+CREATE POLICY names ON jobs.river_queue FOR SELECT TO palimpsest_app USING (true);
+CREATE POLICY tenant ON jobs.river_job TO palimpsest_app
+  USING (args->>'workspace' = (SELECT app_workspace())::text) WITH CHECK (args->>'workspace' = (SELECT app_workspace())::text);
 
 -- +goose Down
-DROP TABLE lane_plans;
 DROP SCHEMA jobs CASCADE;

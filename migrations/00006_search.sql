@@ -1,23 +1,24 @@
 -- +goose Up
 
+-- The index of the archive, and the search in it.
+
 -- What is searched: a call with its results or the text of a message, as hashes of
 -- its terms under a key of the workspace. The two lowest bits of a hash say how much
 -- the document is about the term.
 CREATE TABLE archive_documents (
   workspace_id uuid NOT NULL,
   lane_id      uuid NOT NULL,
-  first        int NOT NULL,       -- its first message in the lane
-  part         int NOT NULL,       -- counts the documents that begin there
-  after        int NOT NULL,       -- the message behind its last
+  first        int NOT NULL,      -- its first message in the lane
+  part         int NOT NULL,      -- counts the documents that begin there
+  after        int NOT NULL,      -- the message behind its last
   session_id   uuid NOT NULL,
   api_key_id   uuid NOT NULL,
   at           timestamptz NOT NULL,
-  sampled      smallint NOT NULL,  -- frequencies are estimated from one document of 64, which have 1 or 2, and one of 1024, which have 2
+  sampled      smallint NOT NULL, -- frequencies are estimated from one document of 64, which have 1 or 2, and one of 1024, which have 2
   terms        bigint[] NOT NULL,
   PRIMARY KEY (workspace_id, lane_id, first, part),
   FOREIGN KEY (workspace_id, lane_id) REFERENCES lanes ON DELETE CASCADE
 );
-ALTER TABLE archive_documents ALTER COLUMN terms SET STORAGE EXTERNAL; -- hashes do not compress
 CREATE INDEX archive_documents_terms ON archive_documents USING gin (terms);
 CREATE INDEX archive_documents_sampled ON archive_documents USING gin (terms) WHERE sampled >= 1;
 CREATE INDEX archive_documents_few ON archive_documents USING gin (terms) WHERE sampled >= 2;
@@ -25,12 +26,29 @@ CREATE INDEX archive_documents_samples ON archive_documents (workspace_id) WHERE
 CREATE INDEX archive_documents_session ON archive_documents (workspace_id, session_id);
 CREATE INDEX archive_documents_at ON archive_documents (workspace_id, at DESC);
 
+-- Embeddings of documents, for workspaces that have set a model for them. What a
+-- document says can be guessed from its vector: it is sealed under the workspace's key.
+CREATE TABLE archive_vectors (
+  workspace_id uuid NOT NULL,
+  lane_id      uuid NOT NULL,
+  first        int NOT NULL,
+  part         int NOT NULL,
+  after        int NOT NULL,   -- as the document had it: it may have grown since
+  model        text NOT NULL,
+  vector       bytea NOT NULL, -- sealed; of no length where there is nothing to embed
+  PRIMARY KEY (workspace_id, lane_id, first, part) INCLUDE (after, model),
+  FOREIGN KEY (workspace_id, lane_id, first, part) REFERENCES archive_documents ON DELETE CASCADE
+);
+
 -- Lanes with messages that are not indexed yet.
 CREATE TABLE archive_unindexed (
   workspace_id uuid NOT NULL,
   lane_id      uuid NOT NULL,
   number       bigint NOT NULL DEFAULT 1, -- grows with each write, so that none is overlooked
   since        timestamptz NOT NULL DEFAULT now(),
+  -- Since when a lane waits to be indexed. Unlike since, which says whose turn it is, it stays
+  -- when the lane fails and goes to the end of the queue.
+  waits_since  timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (workspace_id, lane_id),
   FOREIGN KEY (workspace_id, lane_id) REFERENCES lanes ON DELETE CASCADE
 );
@@ -40,36 +58,33 @@ CREATE INDEX archive_unindexed_since ON archive_unindexed (since);
 CREATE TABLE archive_indexed (
   workspace_id uuid NOT NULL,
   lane_id      uuid NOT NULL,
-  position     int NOT NULL,       -- messages that are
+  position     int NOT NULL, -- messages that are
   PRIMARY KEY (workspace_id, lane_id),
   FOREIGN KEY (workspace_id, lane_id) REFERENCES lanes ON DELETE CASCADE
 );
 
--- What was archived before there was an index.
-ALTER TABLE archive_entries NO FORCE ROW LEVEL SECURITY;
-INSERT INTO archive_unindexed (workspace_id, lane_id) SELECT DISTINCT workspace_id, lane_id FROM archive_entries;
-ALTER TABLE archive_entries FORCE ROW LEVEL SECURITY;
+ALTER TABLE archive_documents ALTER COLUMN terms SET STORAGE EXTERNAL; -- hashes do not compress
+ALTER TABLE archive_vectors ALTER COLUMN vector SET STORAGE EXTERNAL;  -- what is sealed does not compress
+ALTER TABLE archive_documents ALTER workspace_id SET STATISTICS 0;     -- read by exact keys, as lane_heads are
 
 -- +goose StatementBegin
 DO $$
 DECLARE t text;
 BEGIN
-  FOREACH t IN ARRAY ARRAY['archive_documents', 'archive_unindexed', 'archive_indexed'] LOOP
+  FOREACH t IN ARRAY ARRAY['archive_documents', 'archive_vectors', 'archive_unindexed', 'archive_indexed'] LOOP
     EXECUTE format('CREATE POLICY tenant ON %I USING (workspace_id = (SELECT app_workspace())) WITH CHECK (workspace_id = (SELECT app_workspace()))', t);
     EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', t);
     EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', t);
-    EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO palimpsest_app', t);
   END LOOP;
 END $$;
 -- +goose StatementEnd
 
--- Who indexes sees which lanes wait, and then works for one workspace after the other.
-CREATE POLICY archive_indexer ON archive_unindexed FOR SELECT USING ((SELECT current_setting('app.worker', true)) = 'archive');
+-- Jobs see which lanes of any workspace wait to be indexed.
+CREATE POLICY worker ON archive_unindexed FOR SELECT TO palimpsest_worker USING (true);
 
--- An index on terms is not used under row-level security: whether two arrays overlap
--- might tell of a row before the policy has hidden it. So one function searches as a
--- role that reads this one table past the policy; the function itself holds the rows
--- to the tenant of the transaction.
+GRANT SELECT, INSERT, UPDATE ON archive_documents, archive_vectors, archive_indexed TO palimpsest_app;
+GRANT SELECT, INSERT, UPDATE, DELETE ON archive_unindexed TO palimpsest_app;
+GRANT SELECT ON archive_unindexed TO palimpsest_worker;
 
 -- search_documents returns the documents that hold most of what is wanted: hashes of
 -- terms, how much each is wanted, and which of them are hints that count only where
@@ -257,6 +272,7 @@ BEGIN
   LIMIT most;
 END $$;
 -- +goose StatementEnd
+
 REVOKE ALL ON FUNCTION search_documents FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION search_documents TO palimpsest_app;
 
@@ -295,7 +311,6 @@ END $$;
 -- +goose StatementEnd
 
 -- +goose Down
--- The role stays: other databases of the cluster may use it.
 DROP FUNCTION search_documents;
 -- +goose StatementBegin
 DO $$
@@ -306,4 +321,4 @@ BEGIN
   END IF;
 END $$;
 -- +goose StatementEnd
-DROP TABLE archive_documents, archive_unindexed, archive_indexed;
+DROP TABLE archive_indexed, archive_unindexed, archive_vectors, archive_documents;

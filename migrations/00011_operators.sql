@@ -1,12 +1,13 @@
 -- +goose Up
 
+-- Who runs the installation, and what they see of it.
+
 -- Who runs the installation. The application reads its own row of whoever is logged
 -- in; only the functions below add one.
 CREATE TABLE operators (
   user_id uuid PRIMARY KEY REFERENCES users ON DELETE CASCADE,
   since   timestamptz NOT NULL DEFAULT clock_timestamp()
 );
-CREATE POLICY own ON operators USING (user_id = (SELECT app_user())) WITH CHECK (user_id = (SELECT app_user()));
 
 -- Workspaces whose keys and pages are refused. Nothing of them is deleted.
 CREATE TABLE suspensions (
@@ -14,10 +15,6 @@ CREATE TABLE suspensions (
   reason       text NOT NULL, -- members read it
   since        timestamptz NOT NULL DEFAULT clock_timestamp()
 );
-CREATE POLICY tenant ON suspensions
-  USING (workspace_id = (SELECT app_workspace())) WITH CHECK (workspace_id = (SELECT app_workspace()));
-CREATE POLICY own_workspaces ON suspensions FOR SELECT
-  USING (workspace_id IN (SELECT m.workspace_id FROM members m WHERE m.user_id = (SELECT app_user())));
 
 -- What operators did. It stays when the workspace that it speaks of is deleted.
 CREATE TABLE operator_entries (
@@ -32,19 +29,26 @@ CREATE TABLE operator_entries (
   reason  text NOT NULL DEFAULT ''
 );
 CREATE INDEX operator_entries_at ON operator_entries (at DESC, id DESC);
-CREATE POLICY nobody ON operator_entries USING (false) WITH CHECK (false);
 
 -- +goose StatementBegin
 DO $$
 DECLARE t text;
 BEGIN
+  FOREACH t IN ARRAY ARRAY['suspensions'] LOOP
+    EXECUTE format('CREATE POLICY tenant ON %I USING (workspace_id = (SELECT app_workspace())) WITH CHECK (workspace_id = (SELECT app_workspace()))', t);
+  END LOOP;
   FOREACH t IN ARRAY ARRAY['operators', 'suspensions', 'operator_entries'] LOOP
     EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', t);
     EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', t);
-    EXECUTE format('GRANT SELECT ON %I TO palimpsest_app', t);
   END LOOP;
 END $$;
 -- +goose StatementEnd
+
+CREATE POLICY own ON operators USING (user_id = (SELECT app_user())) WITH CHECK (user_id = (SELECT app_user()));
+CREATE POLICY own_workspaces ON suspensions FOR SELECT
+  USING (workspace_id IN (SELECT m.workspace_id FROM members m WHERE m.user_id = (SELECT app_user())));
+CREATE POLICY nobody ON operator_entries USING (false) WITH CHECK (false);
+GRANT SELECT ON operators, suspensions, operator_entries TO palimpsest_app;
 
 -- What an operator sees and does goes through the functions below alone. They belong
 -- to a role that may read the columns that they count, and no others: no text, no
@@ -80,9 +84,6 @@ END $$;
 CREATE FUNCTION appoint_operator(person uuid) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  IF current_setting('app.worker', true) IS DISTINCT FROM 'operator' THEN
-    RAISE EXCEPTION 'only the command line appoints operators' USING ERRCODE = '42501';
-  END IF;
   INSERT INTO public.operators (user_id) VALUES (person) ON CONFLICT DO NOTHING;
   IF NOT FOUND THEN
     RETURN false;
@@ -103,9 +104,10 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
--- operator_workspaces returns workspaces with figures of the last 30 days, the newest
--- first, after a place in that order; with a wanted text in their name, their id or
--- their owner's address.
+-- operator_workspaces returns workspaces with figures of the last 30 days and of today, in
+-- UTC, the newest first, after a place in that order; with a wanted text in their name,
+-- their id or their owner's address. The figures are sums that are kept: no exchange is
+-- read but the newest, which is looked for where the newest sum says that it is.
 -- +goose StatementBegin
 CREATE FUNCTION operator_workspaces(wanted text, before_at timestamptz, before_id uuid, only_id uuid, most int)
 RETURNS TABLE (id uuid, workspace_name text, created timestamptz, owner text, member_count bigint, exchange_count bigint, failure_count bigint,
@@ -129,14 +131,16 @@ BEGIN
   SELECT l.workspace_id, l.name, l.created_at, l.email,
     (SELECT count(*) FROM public.members m WHERE m.workspace_id = l.workspace_id),
     e.total, e.failed, e.tokens,
-    (SELECT max(x.at) FROM public.exchanges x WHERE x.workspace_id = l.workspace_id),
+    (SELECT coalesce((SELECT max(x.at) FROM public.exchanges x WHERE x.workspace_id = l.workspace_id AND x.at >= n.at), n.at)
+      FROM (SELECT max(r.at) AS at FROM public.rollups r WHERE r.workspace_id = l.workspace_id AND NOT r.part AND r.minutes = 30) n),
     (SELECT coalesce(sum(a.size), 0)::bigint FROM public.archive_objects a WHERE a.workspace_id = l.workspace_id),
     s.since, coalesce(s.reason, '')
   FROM listed l
   CROSS JOIN LATERAL (
-    SELECT count(*) AS total, count(*) FILTER (WHERE x.status >= 400 AND x.status <> 499) AS failed,
-      coalesce(sum(x.input_tokens::bigint + x.cache_read_tokens + x.cache_write_tokens + x.output_tokens), 0)::bigint AS tokens
-    FROM public.exchanges x WHERE x.workspace_id = l.workspace_id AND x.at > now() - interval '30 days'
+    SELECT coalesce(sum(r.exchanges), 0)::bigint AS total, coalesce(sum(r.failures), 0)::bigint AS failed,
+      coalesce(sum(r.input + r.cache_read + r.cache_write + r.output), 0)::bigint AS tokens
+    FROM public.rollups r WHERE r.workspace_id = l.workspace_id AND NOT r.part AND r.minutes = 1440
+      AND r.at >= date_bin(interval '1 day', now() - interval '30 days', 'epoch'::timestamptz)
   ) e
   LEFT JOIN public.suspensions s ON s.workspace_id = l.workspace_id
   ORDER BY l.created_at DESC, l.workspace_id DESC;
@@ -196,11 +200,66 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 $$;
 -- +goose StatementEnd
 
+-- note_subscription_end notes whether a subscription whose workspace is gone was ended.
+-- +goose StatementBegin
+CREATE FUNCTION note_subscription_end(of_customer text, ended boolean, why text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  INSERT INTO public.operator_entries (actor, action, target, name, reason)
+    VALUES ('billing', CASE WHEN ended THEN 'subscription.ended' ELSE 'subscription.not_ended' END, of_customer, of_customer, why);
+END $$;
+-- +goose StatementEnd
+
+-- Since when the oldest original waits to be moved into the bucket, in any workspace.
+-- +goose StatementBegin
+CREATE FUNCTION archive_waits_since() RETURNS timestamptz
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT min(oldest.created_at) FROM public.workspaces w, LATERAL (
+    SELECT o.created_at FROM public.archive_objects o WHERE o.workspace_id = w.workspace_id AND o.place = 0
+    ORDER BY o.created_at LIMIT 1) oldest
+$$;
+-- +goose StatementEnd
+
+-- How far each standby is behind, and each slot whose standby is gone. A standby that has
+-- stopped answering keeps the delay it reported last, so the time since its last reply counts
+-- as well. The owner needs pg_monitor: without it, the figures of standbys are NULL.
+-- +goose StatementBegin
+CREATE FUNCTION replication_lags() RETURNS TABLE (standby text, seconds double precision, bytes double precision)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF pg_is_in_recovery() THEN
+    RETURN QUERY SELECT 'this server'::text,
+      CASE WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN 0
+        ELSE extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())::double precision END,
+      pg_wal_lsn_diff(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())::double precision;
+    RETURN;
+  END IF;
+  RETURN QUERY
+    SELECT coalesce(s.slot_name::text, nullif(r.application_name, ''), host(r.client_addr), 'standby'),
+      CASE WHEN r.replay_lsn >= pg_current_wal_lsn() THEN 0
+        ELSE greatest(extract(epoch FROM r.replay_lag), extract(epoch FROM clock_timestamp() - r.reply_time), 0)::double precision END,
+      greatest(pg_wal_lsn_diff(pg_current_wal_lsn(), r.replay_lsn), 0)::double precision
+    FROM pg_stat_replication r LEFT JOIN pg_replication_slots s ON s.active_pid = r.pid
+    UNION ALL
+    SELECT s.slot_name::text, NULL, pg_wal_lsn_diff(pg_current_wal_lsn(), coalesce(s.confirmed_flush_lsn, s.restart_lsn))::double precision
+    FROM pg_replication_slots s WHERE NOT s.active AND NOT s.temporary;
+END $$;
+-- +goose StatementEnd
+
+-- The owner alone appoints operators, which the command line logs in as; the others are for
+-- the role that needs them, and for no other login of the cluster.
+REVOKE EXECUTE ON FUNCTION claim_operator(), appoint_operator(uuid), operator_workspaces, operator_suspend, operator_log(int),
+  workspace_standing(uuid), note_subscription_end(text, boolean, text), archive_waits_since(), replication_lags() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION claim_operator(), workspace_standing(uuid) TO palimpsest_app;
+GRANT EXECUTE ON FUNCTION operator_workspaces, operator_suspend, operator_log(int), note_subscription_end(text, boolean, text),
+  archive_waits_since(), replication_lags() TO palimpsest_worker;
+
 -- The role logs in nowhere. Where the owner of the database may not make it, the owner
 -- is the role, as with the search.
 -- +goose StatementBegin
 DO $$
 DECLARE
+  maker   CONSTANT name := current_user;
   door    name := 'palimpsest_operator';
   granted boolean := false;
   t       text;
@@ -217,27 +276,30 @@ BEGIN
     WHEN duplicate_object OR unique_violation THEN NULL; -- another database of the cluster made it just now
     WHEN insufficient_privilege THEN door := current_user;
   END;
-  FOREACH t IN ARRAY ARRAY['users', 'workspaces', 'members', 'exchanges', 'archive_objects'] LOOP
+  FOREACH t IN ARRAY ARRAY['users', 'workspaces', 'members', 'exchanges', 'rollups', 'archive_objects'] LOOP
     EXECUTE format('CREATE POLICY operator ON %I FOR SELECT TO %I USING (true)', t, door);
   END LOOP;
   FOREACH t IN ARRAY ARRAY['operators', 'suspensions', 'operator_entries'] LOOP
     EXECUTE format('CREATE POLICY operator ON %I TO %I USING (true) WITH CHECK (true)', t, door);
   END LOOP;
   EXECUTE format('CREATE POLICY operator ON audit_entries FOR INSERT TO %I WITH CHECK (actor = ''operator'')', door);
-  IF door <> current_user THEN
+  IF door <> maker THEN
     EXECUTE format('GRANT SELECT (id, email, verified_at) ON users TO %I', door);
     EXECUTE format('GRANT SELECT (workspace_id, name, created_at) ON workspaces TO %I', door);
     EXECUTE format('GRANT SELECT (workspace_id, user_id, role, created_at) ON members TO %I', door);
-    EXECUTE format('GRANT SELECT (workspace_id, at, status, input_tokens, cache_read_tokens, cache_write_tokens, output_tokens) ON exchanges TO %I', door);
-    EXECUTE format('GRANT SELECT (workspace_id, size) ON archive_objects TO %I', door);
+    EXECUTE format('GRANT SELECT (workspace_id, at) ON exchanges TO %I', door);
+    EXECUTE format('GRANT SELECT (workspace_id, part, minutes, at, exchanges, failures, input, cache_read, cache_write, output) ON rollups TO %I', door);
+    EXECUTE format('GRANT SELECT (workspace_id, size, place, created_at) ON archive_objects TO %I', door);
     EXECUTE format('GRANT INSERT (workspace_id, id, actor, action, target, before, after) ON audit_entries TO %I', door);
     EXECUTE format('GRANT SELECT, INSERT ON operators, operator_entries TO %I', door);
     EXECUTE format('GRANT SELECT, INSERT, DELETE ON suspensions TO %I', door);
     EXECUTE format('GRANT USAGE, CREATE ON SCHEMA public TO %I', door);
-    FOREACH t IN ARRAY ARRAY['claim_operator', 'appoint_operator', 'operator_workspaces', 'operator_suspend', 'operator_log', 'workspace_standing'] LOOP
+    FOREACH t IN ARRAY ARRAY['claim_operator', 'appoint_operator', 'operator_workspaces', 'operator_suspend', 'operator_log', 'workspace_standing',
+      'note_subscription_end', 'archive_waits_since'] LOOP
       EXECUTE format('ALTER FUNCTION %I OWNER TO %I', t, door);
     END LOOP;
     EXECUTE format('REVOKE CREATE ON SCHEMA public FROM %I', door);
+    EXECUTE format('GRANT EXECUTE ON FUNCTION appoint_operator(uuid) TO %I', maker);
   END IF;
   IF granted THEN
     EXECUTE format('REVOKE %I FROM %I', door, current_user);
@@ -246,21 +308,26 @@ END $$;
 -- +goose StatementEnd
 
 -- +goose Down
--- The role stays: other databases of the cluster may use it.
-DROP FUNCTION claim_operator, appoint_operator, operator_workspaces, operator_suspend, operator_log, workspace_standing, require_operator;
+-- The role stays, because other databases of the cluster may use it.
+DROP FUNCTION replication_lags(), archive_waits_since(), note_subscription_end(text, boolean, text), workspace_standing(uuid), operator_log(int),
+  operator_suspend, operator_workspaces, require_operator(), appoint_operator(uuid), claim_operator();
+DROP TABLE operator_entries, suspensions, operators;
 -- +goose StatementBegin
 DO $$
 DECLARE t text;
 BEGIN
-  FOREACH t IN ARRAY ARRAY['users', 'workspaces', 'members', 'exchanges', 'archive_objects', 'audit_entries'] LOOP
+  FOREACH t IN ARRAY ARRAY['users', 'workspaces', 'members', 'exchanges', 'rollups', 'archive_objects', 'audit_entries'] LOOP
     EXECUTE format('DROP POLICY operator ON %I', t);
-    IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'palimpsest_operator') THEN
-      EXECUTE format('REVOKE ALL ON %I FROM palimpsest_operator', t);
-    END IF;
   END LOOP;
   IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'palimpsest_operator') THEN
+    REVOKE ALL (id, email, verified_at) ON users FROM palimpsest_operator;
+    REVOKE ALL (workspace_id, name, created_at) ON workspaces FROM palimpsest_operator;
+    REVOKE ALL (workspace_id, user_id, role, created_at) ON members FROM palimpsest_operator;
+    REVOKE ALL (workspace_id, at) ON exchanges FROM palimpsest_operator;
+    REVOKE ALL (workspace_id, part, minutes, at, exchanges, failures, input, cache_read, cache_write, output) ON rollups FROM palimpsest_operator;
+    REVOKE ALL (workspace_id, size, place, created_at) ON archive_objects FROM palimpsest_operator;
+    REVOKE ALL (workspace_id, id, actor, action, target, before, after) ON audit_entries FROM palimpsest_operator;
     REVOKE USAGE ON SCHEMA public FROM palimpsest_operator;
   END IF;
 END $$;
 -- +goose StatementEnd
-DROP TABLE operator_entries, suspensions, operators;
