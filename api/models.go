@@ -37,7 +37,7 @@ func (s *Server) models(c echo.Context) error {
 	codec := s.dialect(request)
 	defer s.end(request.Context(), event)
 
-	wanted := providerOf(codec.Format())
+	wanted := providerOf(codec)
 	call, err := s.admit(request, event)
 	if err != nil {
 		return s.refuse(c, codec, event, err)

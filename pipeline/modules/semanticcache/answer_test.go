@@ -37,7 +37,7 @@ func TestOnlyWholeAnswersInWordsAreKept(t *testing.T) {
 		"no message":   {conversation.Anthropic, "end_turn", nil, false, false, false},
 		"no format":    {"x", "stop", []conversation.Block{says}, false, false, false},
 	} {
-		answered := semanticcache.Answered{Format: test.format, Complete: !test.cut, StopReason: test.reason}
+		answered := semanticcache.Answered{Rules: codecs()[test.format].Reuse(), Complete: !test.cut, StopReason: test.reason}
 		if test.blocks != nil {
 			answered.Messages = []conversation.Message{{Role: conversation.Assistant, Blocks: test.blocks}}
 		}
