@@ -2,6 +2,7 @@ package palimpsest_test
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -159,6 +160,22 @@ func TestNoProductionFileImportsTestSupport(t *testing.T) {
 				continue
 			}
 			t.Errorf("%s imports %s, which is for tests", source.Path, to)
+		}
+	}
+}
+
+// What differs between wire formats is asked of their codecs, so that a new format is a new
+// package and a line in the list of formats.
+func TestOnlyCodecsAskWhichFormatTheyHave(t *testing.T) {
+	t.Parallel()
+
+	formats := regexp.MustCompile(`\bconversation\.(Anthropic|OpenAIChat|OpenAIResponses)\b`)
+	for _, source := range sources(t) {
+		if source.Test || isTestSupport(source.Folder) || within(source.Folder, "pipeline/wire") {
+			continue
+		}
+		if found := formats.FindString(readFile(t, source.Path)); found != "" {
+			t.Errorf("%s asks for %s: let wire.Codec say what differs", source.Path, found)
 		}
 	}
 }
