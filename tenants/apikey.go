@@ -34,9 +34,9 @@ type APIKey struct {
 	Scopes     []Scope // as they are stored; of a key that was presented, those that it may use now
 	Pipeline   string  // overrides the workspace's pipeline config, as YAML; "" if absent
 	Limits     Limits
-	CreatedBy  uuid.UUID // a member; another key where a program from before made it
+	CreatedBy  uuid.UUID // a member
 	Person     uuid.UUID // the member whose role bounds what the key may do; of a presented key and in a Grantor only
-	Creator    string    // their e-mail address or the creating key's name, in lists only; empty: they left
+	Creator    string    // their e-mail address, in lists only; empty: they left
 	CreatedAt  time.Time
 	ExpiresAt  *time.Time
 	RevokedAt  *time.Time

@@ -17,12 +17,8 @@ func (h Hash) MarshalText() ([]byte, error) {
 	return base64.RawURLEncoding.AppendEncode(nil, h[:]), nil
 }
 
-// UnmarshalJSON reads what MarshalText has written, or the list of numbers that the local disk
-// may still hold from a version before.
+// UnmarshalJSON reads what MarshalText has written.
 func (h *Hash) UnmarshalJSON(encoded []byte) error {
-	if len(encoded) > 0 && encoded[0] == '[' {
-		return json.Unmarshal(encoded, (*[sha256.Size]byte)(h))
-	}
 	var text string
 	if err := json.Unmarshal(encoded, &text); err != nil {
 		return fmt.Errorf("hash: %w", err)

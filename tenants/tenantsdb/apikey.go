@@ -173,9 +173,8 @@ func revokeAPIKey(tx *gorm.DB, workspace, id uuid.UUID) error {
 const apiKeyColumns = `workspace_id, id, name, prefix, suffix, scopes, pipeline, limits, no_store, created_by, created_at,
 	expires_at, revoked_at, last_used_at, old_until, person_id`
 
-// creatorColumn is who created a key: a member, or another key.
-const creatorColumn = `, coalesce((SELECT u.email FROM users u WHERE u.id = api_keys.created_by),
-	(SELECT c.name FROM api_keys c WHERE c.workspace_id = api_keys.workspace_id AND c.id = api_keys.created_by), '') AS creator`
+// creatorColumn is the member who created a key.
+const creatorColumn = ", coalesce((SELECT u.email FROM users u WHERE u.id = api_keys.created_by), '') AS creator"
 
 type apiKeyRow struct {
 	WorkspaceID uuid.UUID

@@ -2,7 +2,6 @@
 package vault
 
 import (
-	"bytes"
 	"crypto/hkdf"
 	"crypto/sha256"
 	"errors"
@@ -71,8 +70,7 @@ func (v *Vault) Open(key tenants.ProviderKey) (string, error) {
 }
 
 // Reseal returns the secret of a provider key sealed as Seal does, and whether that
-// was needed: an older master key had sealed it, or a program from before secrets were
-// bound to their key. It returns ErrSealedElsewhere.
+// was needed because an older master key had sealed it. It returns ErrSealedElsewhere.
 func (v *Vault) Reseal(key tenants.ProviderKey) (sealed []byte, was bool, err error) {
 	secret, newest, err := v.open(key)
 	if err != nil || newest {
@@ -83,11 +81,9 @@ func (v *Vault) Reseal(key tenants.ProviderKey) (sealed []byte, was bool, err er
 }
 
 func (v *Vault) open(key tenants.ProviderKey) (secret string, newest bool, err error) {
-	for _, about := range [][]byte{boundTo(key), onceBoundTo(key)} {
-		for i, master := range v.keys {
-			if opened, err := master.Decrypt(key.Sealed, about); err == nil {
-				return string(opened), i == 0 && bytes.Equal(about, boundTo(key)), nil
-			}
+	for i, master := range v.keys {
+		if opened, err := master.Decrypt(key.Sealed, boundTo(key)); err == nil {
+			return string(opened), i == 0, nil
 		}
 	}
 	return "", false, ErrSealedElsewhere
@@ -131,11 +127,6 @@ func (v *Vault) DeriveAll(purpose string) [][]byte {
 // boundTo is the associated data of a sealed secret.
 func boundTo(key tenants.ProviderKey) []byte {
 	return fmt.Appendf(nil, "ws:%s|provider:%s|key:%s|url:%s", key.Workspace, key.Provider, key.ID, key.BaseURL)
-}
-
-// onceBoundTo is what it was before secrets were bound to their key.
-func onceBoundTo(key tenants.ProviderKey) []byte {
-	return fmt.Appendf(nil, "ws:%s|provider:%s", key.Workspace, key.Provider)
 }
 
 // dataKeyOf is the associated data of a sealed data key.

@@ -2,14 +2,10 @@ package vault_test
 
 import (
 	"bytes"
-	"crypto/hkdf"
-	"crypto/sha256"
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/google/uuid"
-	"github.com/tink-crypto/tink-go/v2/aead/subtle"
 
 	"palimpsest/tenants"
 	"palimpsest/tenants/vault"
@@ -114,41 +110,6 @@ func TestNewMasterKeySealsWhileTheOldOneStillOpens(t *testing.T) {
 	}
 	if _, _, err := setup(t, "c").Reseal(old); !errors.Is(err, vault.ErrSealedElsewhere) {
 		t.Errorf("a foreign master key seals anew: %v", err)
-	}
-}
-
-// What was sealed before secrets were bound to their key opens, and is bound to it by
-// the next round.
-func TestSecretsFromBeforeAreBoundToTheirKey(t *testing.T) {
-	t.Parallel()
-	master := bytes.Repeat([]byte("a"), 32)
-	derived, err := hkdf.Key(sha256.New, master, nil, "palimpsest provider keys", 32)
-	if err != nil {
-		t.Fatal(err)
-	}
-	once, err := subtle.NewAESGCM(derived)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key := keyOf(uuid.New())
-	if key.Sealed, err = once.Encrypt([]byte("sk-once"), fmt.Appendf(nil, "ws:%s|provider:anthropic", key.Workspace)); err != nil {
-		t.Fatal(err)
-	}
-	v := setup(t, "a")
-	if opened, err := v.Open(key); err != nil || opened != "sk-once" {
-		t.Fatalf("opened %q, %v", opened, err)
-	}
-	bound, was, err := v.Reseal(key)
-	if err != nil || !was {
-		t.Fatalf("sealed anew %t, %v", was, err)
-	}
-	key.Sealed = bound
-	if opened, err := v.Open(key); err != nil || opened != "sk-once" {
-		t.Errorf("bound: %q, %v", opened, err)
-	}
-	key.ID = uuid.New()
-	if _, err := v.Open(key); !errors.Is(err, vault.ErrSealedElsewhere) {
-		t.Errorf("beside another key: %v", err)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -164,18 +163,6 @@ func TestAnExportVerifies(t *testing.T) {
 	}
 }
 
-// A file of the first format, which had neither pins nor orders, verifies still.
-func TestAnExportOfTheFirstFormatVerifies(t *testing.T) {
-	t.Parallel()
-	file, err := os.ReadFile("testdata/first.ndjson")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if totals, faults := verify(t, file); len(faults) != 0 || totals.Lines != 16 || totals.Messages != 10 {
-		t.Errorf("totals %+v, faults %q", totals, faults)
-	}
-}
-
 func TestAFileOfSeveralSessionsVerifies(t *testing.T) {
 	t.Parallel()
 	m, session := setup()
@@ -220,6 +207,7 @@ func edits() map[string]struct {
 		"the totals":                {replace(16, `"messages":10`, `"messages":9`), "its end says 9"},
 		"the file's end":            {replace(17, `"lines":17`, `"lines":16`), "its end says 16"},
 		"a version of later":        {replace(0, `"palimpsest_export":2`, `"palimpsest_export":3`), "has the format 3"},
+		"a version of earlier":      {replace(0, `"palimpsest_export":2`, `"palimpsest_export":1`), "has the format 1"},
 		"a missing message":         {func(l []string) []string { return append(l[:4], l[5:]...) }, "index 4: its link does not follow"},
 		"the last message missing":  {func(l []string) []string { return append(l[:6], l[7:]...) }, "has 5 entries; its end says 6"},
 		"a missing answer":          {func(l []string) []string { return append(l[:15], l[16:]...) }, "the chain of answers has 1 entries"},

@@ -31,8 +31,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Version is the version of the format that is written. Those from 1 on are read: the
-// first had neither pins nor orders.
+// Version is the version of the format that is written and read.
 const Version = 2
 
 // MaxLine bounds one line, in bytes: the largest message in its longest form.

@@ -199,8 +199,8 @@ func (v *verifier) manifest(line manifestLine) {
 	if v.open != nil {
 		v.faultf("opens a session before the last one, %s, has ended", v.open.manifest.Session.ID)
 	}
-	if line.Version < 1 || line.Version > Version {
-		v.faultf("has the format %d; this program reads 1 to %d", line.Version, Version)
+	if line.Version != Version {
+		v.faultf("has the format %d; this program reads %d", line.Version, Version)
 	}
 	if line.Section != v.totals.Sessions {
 		v.faultf("is section %d, where section %d belongs", line.Section, v.totals.Sessions)
