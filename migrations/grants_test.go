@@ -30,10 +30,15 @@ func neededElsewhere() map[string]string {
 		"exchange_tags delete":    "erasing a workspace",
 		"exchanges delete":        "erasing a workspace",
 		"pattern_evidence update": "joining sessions",
-		"rollups insert":          "the trigger that adds up exchanges",
-		"rollups update":          "the trigger that adds up exchanges",
+		"rollup_deltas insert":    "the trigger that adds up exchanges",
+		"rollup_deltas delete":    "folding sums",
+		"rollups insert":          "folding sums",
+		"rollups update":          "folding sums",
 		"session_words delete":    "the trigger that keeps a session's words",
 		"session_words insert":    "the trigger that keeps a session's words",
+
+		"usage_meter insert":        "folding sums",
+		"usage_meter_deltas delete": "folding sums",
 	}
 }
 

@@ -147,6 +147,7 @@ func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]uuid.UUID,
 	err := s.db.AsWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Raw(`SELECT workspace_id FROM billing_accounts WHERE due_at <= ?
 			UNION SELECT workspace_id FROM usage_meter WHERE exchanges <> looked_at
+			UNION SELECT workspace_id FROM usage_meter_deltas
 			ORDER BY workspace_id LIMIT ?`, now, limit).Scan(&due).Error
 	})
 	if err != nil {
@@ -161,6 +162,9 @@ func (s *Store) LookAt(ctx context.Context, workspace uuid.UUID) error {
 		err := tx.Exec(`INSERT INTO billing_accounts (workspace_id, due_at) VALUES (?, '-infinity')
 			ON CONFLICT (workspace_id) DO UPDATE SET due_at = EXCLUDED.due_at`, workspace).Error
 		if err != nil {
+			return err
+		}
+		if err := fold(tx, workspace); err != nil {
 			return err
 		}
 		return tx.Exec("UPDATE usage_meter SET looked_at = exchanges WHERE workspace_id = ? AND exchanges <> looked_at", workspace).Error

@@ -18,8 +18,9 @@ const maxUnsent = 1000
 func (s *Store) Used(ctx context.Context, workspace uuid.UUID, from, to time.Time) (int64, error) {
 	var used int64
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Raw("SELECT coalesce(sum(exchanges), 0)::bigint FROM usage_meter WHERE workspace_id = ? AND hour >= ? AND hour < ?",
-			workspace, from, to).Scan(&used).Error
+		return tx.Raw(`SELECT coalesce(sum(exchanges), 0)::bigint FROM (
+				SELECT workspace_id, hour, exchanges FROM usage_meter UNION ALL SELECT workspace_id, hour, exchanges FROM usage_meter_deltas
+			) u WHERE workspace_id = ? AND hour >= ? AND hour < ?`, workspace, from, to).Scan(&used).Error
 	})
 	if err != nil {
 		return 0, fmt.Errorf("usage of workspace %s: %w", workspace, err)
@@ -34,6 +35,9 @@ func (s *Store) CutEvents(ctx context.Context, workspace uuid.UUID) error {
 			Hour      time.Time
 			Exchanges int64
 			Customer  string
+		}
+		if err := fold(tx, workspace); err != nil {
+			return err
 		}
 		// Locked, so that what is recorded meanwhile stays for the next event.
 		err := tx.Raw(`SELECT u.hour, u.exchanges - u.metered AS exchanges, a.customer
@@ -61,6 +65,12 @@ func (s *Store) CutEvents(ctx context.Context, workspace uuid.UUID) error {
 		return fmt.Errorf("cut meter events of workspace %s: %w", workspace, err)
 	}
 	return nil
+}
+
+// fold adds what was recorded since the last fold to the meter, so that all of it can be cut or
+// looked at.
+func fold(tx *gorm.DB, workspace uuid.UUID) error {
+	return tx.Exec("SELECT fold_sums(?)", workspace).Error
 }
 
 // Unsent implements billing.Meters.

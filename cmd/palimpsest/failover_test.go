@@ -58,7 +58,7 @@ func TestKilledPrimaryIsReplaced(t *testing.T) {
 	if rows != ids || rows > sent || rows < 40 {
 		t.Errorf("%d requests stand in %d rows with %d ids", sent, rows, ids)
 	}
-	if counted := count("rollups r, generate_series(1, r.exchanges) WHERE minutes = 1440 AND NOT part"); counted != rows {
+	if counted := count("rollups_now r, generate_series(1, r.exchanges) WHERE minutes = 1440 AND NOT part"); counted != rows {
 		t.Errorf("%d requests of %d are counted", counted, rows)
 	}
 	if counted := count("exchanges e JOIN sessions s ON s.workspace_id = e.workspace_id AND s.id = e.session_id"); counted != rows {

@@ -17,6 +17,9 @@ const (
 	// gone well within a day.
 	upkeepEvery   = time.Hour
 	upkeepTimeout = 50 * time.Minute
+	// foldEvery bounds how many appended rows those who read sums add up themselves.
+	foldEvery   = time.Minute
+	foldTimeout = 10 * time.Minute
 	// sweepLimit is how many sessions are deleted before it is asked whether to go on.
 	sweepLimit = 1000
 )

@@ -73,6 +73,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	work.Every("upkeep", upkeepEvery, upkeepTimeout, upkeep{
 		db: db, keys: dataKeys, vault: safe, rotation: newRotation(registry, safe.Masters()), sessions: sessions, log: p.log, now: p.now,
 	}.run)
+	work.Every("fold_sums", foldEvery, foldTimeout, db.FoldSums)
 	originals, mover, err := p.openArchive(ctx, db, archiveKeys, work, registry)
 	if err != nil {
 		return nil, err

@@ -119,7 +119,8 @@ func (db *DB) EraseSessions(ctx context.Context, workspace uuid.UUID) error {
 		name  string
 		batch int
 	}{
-		{"sessions", eraseSessions}, {"exchanges", eraseRows}, {"exchange_tags", eraseRows}, {"cached_answers", eraseRows}, {"patterns", eraseRows},
+		{"sessions", eraseSessions}, {"exchanges", eraseRows}, {"exchange_tags", eraseRows}, {"rollup_deltas", eraseRows}, {"usage_meter_deltas", eraseRows},
+		{"cached_answers", eraseRows}, {"patterns", eraseRows},
 	} {
 		for {
 			deleted, err := db.eraseSome(ctx, workspace, table.name, table.batch)

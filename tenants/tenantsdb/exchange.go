@@ -49,8 +49,8 @@ func (db *DB) Exchange(ctx context.Context, workspace, id uuid.UUID) (tenants.Ex
 }
 
 // insertExchanges inserts a JSON array of recordedRow, with the tags of those that are
-// new, and adds those that are new and count to the workspace's meter: one statement and
-// one argument, however many exchanges.
+// new, and adds those that are new and count to what the workspace's meter is to count: one statement and
+// one argument, however many exchanges. It changes no row that another batch changes.
 func insertExchanges(tx *gorm.DB, workspace uuid.UUID, batch []byte) error {
 	const statement = `WITH recorded AS (INSERT INTO exchanges (workspace_id, ` + recordedColumns + `)
 		SELECT $1, ` + recordedColumns + ` FROM jsonb_to_recordset($2) AS r (id uuid, at timestamptz, session_id uuid, lane_id uuid,
@@ -64,10 +64,9 @@ func insertExchanges(tx *gorm.DB, workspace uuid.UUID, batch []byte) error {
 		ON CONFLICT DO NOTHING RETURNING id, at, endpoint, class, status, error_from, attempts, tags),
 		tagged AS (INSERT INTO exchange_tags (workspace_id, tag, at, exchange_id)
 		SELECT $1, t.key || '=' || t.value, r.at, r.id FROM recorded r, jsonb_each_text(r.tags) t)
-		INSERT INTO usage_meter (workspace_id, hour, exchanges)
+		INSERT INTO usage_meter_deltas (workspace_id, hour, exchanges)
 		SELECT $1, date_trunc('hour', at, 'UTC') AS hour, count(*) FROM recorded
-		WHERE exchange_counts(endpoint, class, status, error_from, attempts) GROUP BY hour ORDER BY hour
-		ON CONFLICT (workspace_id, hour) DO UPDATE SET exchanges = usage_meter.exchanges + EXCLUDED.exchanges`
+		WHERE exchange_counts(endpoint, class, status, error_from, attempts) GROUP BY hour`
 	return later(tx, statement, workspace, string(batch))
 }
 

@@ -265,6 +265,8 @@ func fill(t *testing.T, b bundle) {
 	b.addKey(t, b.workspace)
 	b.addProviderKey(t, b.workspace, "anthropic")
 	b.record(t, b.workspace, b.exchange(now()))
+	b.fold(t)
+	b.record(t, b.workspace, b.exchange(now())) // not folded yet
 	session, lane := uuid.New(), uuid.New()
 	owner := b.database.Owner(t)
 	for _, statement := range []string{

@@ -29,12 +29,21 @@ func recorded(count int, at time.Time) []tenants.Exchange {
 	return exchanges
 }
 
+// walBytes returns how much the cluster of a database has written ahead.
+func walBytes(b *testing.B, database *dbtest.Database) (bytes int64) {
+	b.Helper()
+	if err := database.Owner(b).QueryRow(b.Context(), "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint").Scan(&bytes); err != nil {
+		b.Fatal(err)
+	}
+	return bytes
+}
+
 // BenchmarkRecordExchanges records 1,000 exchanges of a workspace in batches, with what
 // keeps its rollups and without.
 func BenchmarkRecordExchanges(b *testing.B) {
 	const count = 1000
 	for name, trigger := range map[string]string{"with rollups": "ENABLE", "without": "DISABLE"} {
-		for batch, batched := range map[int]string{count: "at once", 50: "50 at a time"} {
+		for batch, batched := range map[int]string{count: "at once", 50: "50 at a time", 1: "one by one"} {
 			b.Run(name+"/"+batched, func(b *testing.B) {
 				database := dbtest.New(b)
 				_, workspace, err := database.DB.SignUp(b.Context(), "ada@example.com", "hash", "workspace")
@@ -45,6 +54,7 @@ func BenchmarkRecordExchanges(b *testing.B) {
 					b.Fatal(err)
 				}
 				at := time.Date(2026, 11, 1, 10, 0, 0, 0, time.UTC)
+				written := walBytes(b, database)
 				for b.Loop() {
 					exchanges := recorded(count, at)
 					for ; len(exchanges) > 0; exchanges = exchanges[batch:] {
@@ -54,6 +64,7 @@ func BenchmarkRecordExchanges(b *testing.B) {
 					}
 					at = at.Add(time.Hour)
 				}
+				b.ReportMetric(float64(walBytes(b, database)-written)/float64(b.N*count), "WAL-B/exchange")
 			})
 		}
 	}

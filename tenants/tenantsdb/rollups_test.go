@@ -1,6 +1,7 @@
 package tenantsdb_test
 
 import (
+	"context"
 	"math"
 	"slices"
 	"sync"
@@ -109,6 +110,9 @@ func TestRollupsAreWhatAScanAddsUp(t *testing.T) {
 			exchanges = append(exchanges, batch...)
 			b.record(t, workspace, batch...)
 			b.record(t, workspace, batch[:1]...) // written again, it counts once
+			if rapid.Bool().Draw(r, "fold") {
+				b.fold(t)
+			}
 		}
 		minute := func(name string, from, to int) time.Time {
 			return day().Add(time.Duration(rapid.IntRange(from, to).Draw(r, name)) * time.Minute)
@@ -121,6 +125,71 @@ func TestRollupsAreWhatAScanAddsUp(t *testing.T) {
 		}
 		b.compare(t, workspace, filter, exchanges)
 	})
+}
+
+// fold folds what has been recorded so far.
+func (b bundle) fold(t *testing.T) {
+	t.Helper()
+	if err := b.FoldSums(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Recorders of one workspace append: none waits for another one that has not committed, though
+// both count in the sums of the same day.
+func TestBatchesOfAWorkspaceDoNotWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	exchanges := recorded(3, day())
+	b.record(t, b.workspace, exchanges[0])
+	err := b.Together(ctx, b.workspace, func(inside context.Context) error {
+		if err := b.RecordExchanges(inside, b.workspace, exchanges[1:2]); err != nil {
+			return err
+		}
+		if _, err := b.Exchange(inside, b.workspace, exchanges[1].ID); err != nil { // so the batch is sent
+			return err
+		}
+		return b.RecordExchanges(ctx, b.workspace, exchanges[2:])
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	totals, err := b.Totals(t.Context(), b.workspace, tenants.UsageFilter{From: day(), To: day().Add(24 * time.Hour)})
+	if err != nil || totals.Exchanges != 3 {
+		t.Errorf("%d exchanges are counted, want 3 (%v)", totals.Exchanges, err)
+	}
+}
+
+// Folding again, or by two processes at once, adds nothing twice and leaves nothing behind.
+func TestFoldedSumsCountOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	exchanges := recorded(20, day())
+	b.record(t, b.workspace, exchanges[:10]...)
+	var both sync.WaitGroup
+	for range 4 {
+		both.Go(func() {
+			if err := b.FoldSums(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	b.record(t, b.workspace, exchanges[10:]...)
+	both.Wait()
+	b.fold(t)
+	b.compare(t, b.workspace, tenants.UsageFilter{From: day(), To: day().Add(24 * time.Hour)}, exchanges)
+	var left int64
+	err := b.database.Owner(t).QueryRow(t.Context(), "SELECT (SELECT count(*) FROM rollup_deltas) + (SELECT count(*) FROM usage_meter_deltas)").Scan(&left)
+	if err != nil || left != 0 {
+		t.Errorf("%d rows wait after the fold (%v)", left, err)
+	}
+	var counted int64
+	err = b.database.Owner(t).QueryRow(t.Context(), "SELECT sum(exchanges) FROM usage_meter").Scan(&counted)
+	if err != nil || counted != 20 {
+		t.Errorf("the meter counts %d, want 20 (%v)", counted, err)
+	}
 }
 
 // compare holds everything that is read of a workspace against its exchanges.

@@ -15,7 +15,7 @@ import (
 const maxPoints = 2000
 
 // usageSums are the numbers of tenants.Totals. What each of them counts is said where
-// rollups are written, in migrations/00029_rollups.sql.
+// they are added up, in migrations/00145_appended_sums.sql.
 const usageSums = `coalesce(sum(exchanges), 0)::bigint AS exchanges, coalesce(sum(failures), 0)::bigint AS failures,
 	coalesce(sum(edited), 0)::bigint AS edited, coalesce(sum(epochs), 0)::bigint AS epochs,
 	coalesce(sum(epochs_l1), 0)::bigint AS epochs_l1, coalesce(sum(epochs_l2), 0)::bigint AS epochs_l2,
@@ -133,9 +133,9 @@ const (
 
 // rollups returns a query of the rollups that make up an aligned filter: rows as wide as
 // may be, with half hours before and behind them. Where parts are not asked for, the
-// rows are of all clients, models and keys.
+// rows are of all clients, models and keys. What no fold has added yet is among them.
 func rollups(tx *gorm.DB, workspace uuid.UUID, filter tenants.UsageFilter, widest time.Duration, parts bool) *gorm.DB {
-	query := tx.Table("rollups").Where("workspace_id = ? AND part = ?", workspace, parts)
+	query := tx.Table("rollups_now").Where("workspace_id = ? AND part = ?", workspace, parts)
 	first, last := filter.From.Truncate(widest), filter.To.Truncate(widest)
 	if first.Before(filter.From) {
 		first = first.Add(widest)

@@ -256,7 +256,7 @@ func TestWorkerLoginReadsOnlyTheTablesItsWorkNeeds(t *testing.T) {
 	slices.Sort(seen)
 	want := []string{
 		"account_requests", "alert_channels", "archive_unindexed", "billing_accounts", "jobs.river_job", "jobs.river_leader", "jobs.river_queue",
-		"mails", "master_proof", "second_factors", "subscription_ends", "usage_meter", "workspaces",
+		"mails", "master_proof", "rollup_deltas", "second_factors", "subscription_ends", "usage_meter", "usage_meter_deltas", "workspaces",
 	}
 	if !slices.Equal(seen, want) {
 		t.Errorf("the worker login sees rows of %v, want %v", seen, want)

@@ -42,7 +42,7 @@ func TestPagesThatCannotBeShownWholeLookRight(t *testing.T) {
 	look(tab, http.StatusNotFound, "session deleted", session, `[data-testid="problem"]`)
 
 	for _, broken := range []struct{ statement, path string }{
-		{"ALTER TABLE sessions RENAME TO gone_sessions", "/sessions"}, {"ALTER TABLE rollups RENAME TO gone_rollups", "/keys"},
+		{"ALTER TABLE sessions RENAME TO gone_sessions", "/sessions"}, {"ALTER VIEW rollups_now RENAME TO gone_rollups", "/keys"},
 		{"ALTER FUNCTION operator_log RENAME TO gone", "/operator"},
 	} {
 		if _, err := product.Database.Owner(t).Exec(t.Context(), broken.statement); err != nil {
