@@ -342,7 +342,7 @@ func indexOf(originals *archivedb.DB, keys *archive.Keys, embedder archive.Embed
 	if err != nil {
 		return nil, err
 	}
-	work.Every("index", indexEvery, indexTimeout, func(ctx context.Context) error {
+	work.Share("index", indexEvery, indexTimeout, func(ctx context.Context) error {
 		for {
 			if done, err := index.IndexPending(ctx, indexLanes); done == 0 || err != nil {
 				return err
