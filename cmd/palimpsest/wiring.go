@@ -298,20 +298,17 @@ func (p *program) openArchive(ctx context.Context, db *tenantsdb.DB, keys *archi
 		originals, interval = originals.WithBucket(bucket), moveEvery
 	}
 	mover := archivedb.NewMover(db, bucket)
-	mover.Keys = keys
+	mover.Keys, p.seams.mover = keys, mover
 	p.probeArchive(bucket, mover.WaitsSince)
-	waiting := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "palimpsest_archive_pending_objects", Help: "Archived messages that are not in the bucket yet, at the end of the last pass.",
-	})
-	registry.MustRegister(waiting)
-	work.Every("archive", interval, moveTimeout, func(ctx context.Context) error {
+	volume := newVolume(registry)
+	work.Share("archive", interval, moveTimeout, func(ctx context.Context) error {
 		_, err := mover.Pass(ctx)
 		if bucket == nil {
 			return err
 		}
-		pending, countErr := mover.Pending(ctx)
+		now, countErr := mover.Volume(ctx)
 		if countErr == nil {
-			waiting.Set(float64(pending))
+			volume.set(now)
 		}
 		return errors.Join(err, countErr)
 	})

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"golang.org/x/sync/errgroup"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
@@ -57,13 +56,13 @@ const (
 	sqlEntries = `SELECT e.index, e.hash, e.role, e.tokens, e.stored_at, o.size
 		FROM lane_entries($1, $2, $3, 2147483647) e JOIN archive_objects o ON o.workspace_id = $1 AND o.hash = e.hash
 		ORDER BY e.index LIMIT $4`
-	sqlOriginals = `SELECT e.span, e.index, e.hash, e.role, e.tokens, e.stored_at, o.size, o.encoding, o.place, o.bare, o.bytes
+	sqlOriginals = `SELECT e.span, e.index, e.hash, e.role, e.tokens, e.stored_at, o.size, o.encoding, o.place, o.segment_id, coalesce(o.start, 0), coalesce(o.length, 0), o.bytes
 		FROM (
 			SELECT span, e.* FROM unnest($2::uuid[], $3::int[], $4::int[]) WITH ORDINALITY AS wanted (lane, first, below, span)
 			CROSS JOIN LATERAL lane_entries($1, lane, first, below) e
 		) e JOIN archive_objects o ON o.workspace_id = $1 AND o.hash = e.hash
 		ORDER BY e.span, e.index`
-	sqlObject = `SELECT size, encoding, place, bare, bytes FROM archive_objects
+	sqlObject = `SELECT size, encoding, place, segment_id, coalesce(start, 0), coalesce(length, 0), bytes FROM archive_objects
 		WHERE workspace_id = $1 AND hash = $2 AND place <> 2`
 )
 
@@ -175,22 +174,22 @@ func (d *DB) Spans(ctx context.Context, workspace uuid.UUID, spans []Span) ([][]
 	if err != nil {
 		return nil, fmt.Errorf("messages of %d spans from %d of lane %s: %w", len(spans), spans[0].From, spans[0].Lane, err)
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(fetchesAtOnce)
-	for i := range spans {
-		for j := range entries[i] {
-			group.Go(func() error {
-				raw, err := d.original(ctx, workspace, stored[i][j])
-				if err != nil {
-					return fmt.Errorf("message %d of lane %s: %w", entries[i][j].Index, spans[i].Lane, err)
-				}
-				entries[i][j].Raw = raw
-				return nil
-			})
+	var all []*storedBytes
+	for i := range stored {
+		for j := range stored[i] {
+			all = append(all, &stored[i][j])
 		}
 	}
-	if err := group.Wait(); err != nil {
+	if err := d.originals(ctx, workspace, all); err != nil {
 		return nil, err
+	}
+	for i := range stored {
+		for j := range stored[i] {
+			if err := stored[i][j].damage; err != nil {
+				return nil, fmt.Errorf("message %d of lane %s: %w", entries[i][j].Index, spans[i].Lane, err)
+			}
+			entries[i][j].Raw = stored[i][j].raw
+		}
 	}
 	return entries, nil
 }
@@ -201,7 +200,7 @@ func (d *DB) Object(ctx context.Context, workspace uuid.UUID, hash conversation.
 	stored := storedBytes{hash: hash}
 	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		row := tx.Statement.ConnPool.QueryRowContext(ctx, sqlObject, workspace, hash[:])
-		return row.Scan(&stored.size, &stored.form, &stored.place, &stored.bare, &stored.bytes)
+		return row.Scan(&stored.size, &stored.form, &stored.place, &stored.segment, &stored.start, &stored.length, &stored.bytes)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		err = archive.ErrNotFound
@@ -209,65 +208,20 @@ func (d *DB) Object(ctx context.Context, workspace uuid.UUID, hash conversation.
 	if err != nil {
 		return nil, fmt.Errorf("message %x: %w", hash[:6], err)
 	}
-	raw, err := d.original(ctx, workspace, stored)
-	if err != nil {
+	if err := d.originals(ctx, workspace, []*storedBytes{&stored}); err != nil {
 		return nil, fmt.Errorf("message %x: %w", hash[:6], err)
 	}
-	return raw, nil
-}
-
-// storedBytes is a message as it is stored.
-type storedBytes struct {
-	hash  conversation.Hash
-	size  int // of the message
-	form  encoding
-	place place
-	bare  bool   // the bucket has them under their hash, not sealed
-	bytes []byte // nil unless they are in the database
-}
-
-// original returns the message that was stored, proven by its hash.
-func (d *DB) original(ctx context.Context, workspace uuid.UUID, stored storedBytes) ([]byte, error) {
-	key, err := keyOf(ctx, d.keys, workspace)
-	if err != nil {
-		return nil, err
+	if stored.damage != nil {
+		return nil, fmt.Errorf("message %x: %w", hash[:6], stored.damage)
 	}
-	if stored.place == here {
-		return d.packer.restore(key, stored.form, stored.bytes, stored.hash, stored.size)
-	}
-	if d.bucket == nil {
-		return nil, errNoBucket
-	}
-	content, err := fetch(ctx, d.bucket, key, workspace, stored)
-	if errors.Is(err, archive.ErrNotFound) {
-		return nil, fmt.Errorf("%w: the bucket has lost them", archive.ErrDamaged)
-	}
-	if err != nil && ctx.Err() == nil && !errors.Is(err, archive.ErrDamaged) {
-		err = fmt.Errorf("%w: %w", archive.ErrAway, err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read bucket: %w", err)
-	}
-	return d.packer.restoreAny(key, content, stored.hash, stored.size)
-}
-
-// fetch returns what a bucket holds of an object. One that is being sealed may
-// have its new name already.
-func fetch(ctx context.Context, bucket archive.Bucket, key *archive.Key, workspace uuid.UUID, stored storedBytes) ([]byte, error) {
-	if stored.bare {
-		content, err := bucket.Get(ctx, bareName(workspace, stored.hash))
-		if !errors.Is(err, archive.ErrNotFound) || key == nil {
-			return content, err
-		}
-	}
-	return bucket.Get(ctx, objectName(key, workspace, stored.hash))
+	return stored.raw, nil
 }
 
 // scanOriginal reads an entry without its bytes, how they are stored, and of which span it is.
 func scanOriginal(row pgx.CollectableRow) (span int, entry archive.Entry, stored storedBytes, err error) {
 	var hash []byte
 	err = row.Scan(&span, &entry.Index, &hash, &entry.Role, &entry.Tokens, &entry.StoredAt, &entry.Size,
-		&stored.form, &stored.place, &stored.bare, &stored.bytes)
+		&stored.form, &stored.place, &stored.segment, &stored.start, &stored.length, &stored.bytes)
 	if err != nil {
 		return 0, archive.Entry{}, storedBytes{}, err
 	}
