@@ -22,16 +22,16 @@ const (
 		ORDER BY live LIMIT 256`
 	sqlSegmentRows = `SELECT hash, size, encoding, place, segment_id, start, length FROM archive_objects
 		WHERE workspace_id = $1 AND segment_id = ANY($2::uuid[]) AND place = 1 ORDER BY segment_id, start`
-	// Whoever brings back what was dead stores it in the database: nothing comes to be live again
-	// in a segment.
+	// A dead original that is sent again is stored in the database, so nothing in a segment
+	// becomes live again.
 	sqlRetire = `UPDATE archive_segments s SET state = 2, live = 0, retired_at = now() WHERE workspace_id = $1 AND id = ANY($2::uuid[]) AND state = 1
 		AND NOT EXISTS (SELECT FROM archive_objects o WHERE o.workspace_id = $1 AND o.segment_id = s.id AND o.place = 1)`
 	sqlRetired   = `SELECT id FROM archive_segments WHERE workspace_id = $1 AND state = 2 AND retired_at <= now() - make_interval(secs => $2)`
 	sqlRetireAll = `UPDATE archive_segments SET state = 2, live = 0, retired_at = now() WHERE workspace_id = $1 AND state = 1`
 )
 
-// compact writes what is live in segments with too much that is dead anew, together, and
-// retires them. It reports whether there may be more.
+// compact copies the live originals of segments with too many dead bytes into a new segment,
+// and retires the old ones. It reports whether there may be more.
 func (p *pass) compact(ctx context.Context) (more bool, err error) {
 	var wasteful [][16]byte
 	live := 0

@@ -104,7 +104,7 @@ type step struct {
 	position int // behind the messages
 	done     int // messages
 	last     bool
-	pause    bool // the rest is for whoever claims the lane next
+	pause    bool // the rest is for the next process that claims the lane
 }
 
 // next reads the next messages.

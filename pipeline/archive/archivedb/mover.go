@@ -112,8 +112,8 @@ func (m *Mover) Pass(ctx context.Context) (int, error) {
 	return total, damage
 }
 
-// turn does some of what a workspace has to do, if it is nobody else's, and reports whether
-// there may be more.
+// turn does some of the work of a workspace that no other process has claimed, and reports
+// whether there may be more.
 func (m *Mover) turn(ctx context.Context, workspace uuid.UUID) (moved int, more bool, err error) {
 	claimed, err := m.claim(ctx, workspace)
 	if err != nil || !claimed {

@@ -69,7 +69,7 @@ func objectAbout(form encoding, hash conversation.Hash) []byte {
 }
 
 // segmentName is what a segment is called in a bucket: with a key, by a keyed hash, so that
-// whoever sees the database alone cannot tell which object it is.
+// the database alone does not tell which object it is.
 func segmentName(key *archive.Key, workspace, id uuid.UUID) string {
 	name := id[:]
 	if key != nil {

@@ -32,9 +32,9 @@ type Segments struct {
 	// Dead is how long dead bytes stay in a segment of which they are less than half.
 	Dead time.Duration
 
-	// Keep is how long a segment stays in the bucket once nothing in it is live: whoever has
+	// Keep is how long a segment stays in the bucket once nothing in it is live: a reader that has
 	// just looked up where an original is still finds it, and so does a database that was
-	// brought back to an earlier moment.
+	// restored to an earlier moment.
 	Keep time.Duration
 }
 
@@ -73,7 +73,7 @@ const (
 		FROM unnest($3::bytea[], $4::smallint[], $5::int[], $6::int[]) AS t (hash, encoding, start, length)
 		WHERE o.workspace_id = $1 AND o.hash = t.hash AND o.place <> 0 AND o.segment_id = ANY($7::uuid[])`
 	sqlWritten = `UPDATE archive_segments SET state = 1, bytes = $3, live = $3 WHERE workspace_id = $1 AND id = $2 AND state = 0`
-	// What is live is counted anew, and not kept count of: that is right whatever has happened.
+	// Live bytes are always counted from the rows, so the figure is right after any failure.
 	sqlCount = `UPDATE archive_segments s SET live = counted.live, dead_since = CASE WHEN counted.live < s.bytes THEN coalesce(s.dead_since, now()) END
 		FROM (SELECT id, (SELECT coalesce(sum(o.length), 0) FROM archive_objects o WHERE o.workspace_id = $1 AND o.segment_id = wanted.id AND o.place = 1) AS live
 			FROM unnest($2::uuid[]) AS wanted (id)) counted
@@ -239,7 +239,7 @@ func (p *pass) write(ctx context.Context, id uuid.UUID, parts []packed, statemen
 		_, err = pool.ExecContext(ctx, sqlCount, p.workspace, left)
 		return err
 	})
-	if errors.Is(err, errAbandoned) { // whoever took it for left behind may have come before the upload
+	if errors.Is(err, errAbandoned) { // the other process may have deleted it before the upload ended
 		err = errors.Join(err, p.bucket.Delete(ctx, segmentName(p.key, p.workspace, id)))
 	}
 	return int(changed), err
