@@ -91,7 +91,7 @@ func TestEveryJobIsDoneTwiceInATest(t *testing.T) {
 		"upkeep":                  "pipeline/session/sessiondb TestASweepDeletesWhatHasExpiredAndNothingElse",
 	}
 	texts := testTexts(t)
-	registered := regexp.MustCompile(`\b(?:work|w)\.(?:Handle|Every)\("?([\w.]+)"?,`)
+	registered := regexp.MustCompile(`\b(?:work|w)\.(?:Handle|Every|Share)\("?([\w.]+)"?,`)
 	seen := map[string]bool{}
 	for _, source := range sources(t) {
 		if source.Folder != "cmd/palimpsest" || source.Test {

@@ -89,7 +89,7 @@ func TestEveryTenantTableIsBoundToTheWorkspace(t *testing.T) {
 	}
 	var name, policy, command, permissive, roles, using, check string
 	searchers := 0
-	worked, queued, owned := map[string]string{}, map[string]string{}, map[string]string{}
+	worked, claimed, queued, owned := map[string]string{}, map[string]string{}, map[string]string{}, map[string]string{}
 	operators := map[string]string{} // table → the command of its policy for operators
 	_, err = pgx.ForEachRow(rows, []any{&name, &policy, &command, &permissive, &roles, &using, &check}, func() error {
 		if name == "archive_documents" && policy == "searcher" {
@@ -105,6 +105,10 @@ func TestEveryTenantTableIsBoundToTheWorkspace(t *testing.T) {
 				t.Errorf("%s: policy %s is %s for %s", name, policy, permissive, roles)
 			}
 			return nil // whose columns are bounded: TestOperatorsDoorReadsNothingThatWasSaid
+		}
+		if roles == "{palimpsest_worker}" && policy == "worker_claims" && permissive == "PERMISSIVE" && using == "true" {
+			claimed[name] = command
+			return nil
 		}
 		if roles == "{palimpsest_worker}" && policy == "worker" && permissive == "PERMISSIVE" && using == "true" {
 			worked[name] = command
@@ -156,6 +160,9 @@ func TestEveryTenantTableIsBoundToTheWorkspace(t *testing.T) {
 	}
 	if !maps.Equal(worked, wantedWork) {
 		t.Errorf("worker policies %v, want %v", worked, wantedWork)
+	}
+	if wanted := map[string]string{"archive_unindexed": "UPDATE"}; !maps.Equal(claimed, wanted) {
+		t.Errorf("policies of claims %v, want %v", claimed, wanted)
 	}
 	const ownCustomer = "(EXISTS ( SELECT\n   FROM billing_accounts b\n  WHERE ((b.workspace_id = ( SELECT app_workspace() AS app_workspace)) AND (b.customer = subscription_ends.customer))))"
 	if wanted := map[string]string{"mails": "true", "account_requests": "true", "subscription_ends": ownCustomer}; !maps.Equal(queued, wanted) {

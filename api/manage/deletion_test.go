@@ -110,7 +110,7 @@ func TestEveryTableIsExportedOrLeftOutForAReason(t *testing.T) {
 		"cached_answers": derived, "lane_inserts": derived, "summaries": derived, "pattern_evidence": derived, "pattern_uses": derived,
 		"trigger_advice": derived,
 		"alert_channels": "workspace.json", "alert_settings": "workspace.json", "alert_marks": worked, "alert_deliveries": worked,
-		"lane_plans": worked, "joined_lanes": worked, "pattern_lanes": worked, "archive_indexed": worked, "archive_unindexed": worked, "meter_events": worked, "billing_events": worked,
+		"lane_plans": worked, "joined_lanes": worked, "pattern_lanes": worked, "archive_indexed": worked, "archive_unindexed": worked, "archive_segments": worked, "archive_movers": worked, "meter_events": worked, "billing_events": worked,
 		"data_keys": secret, "logins": secret, "billing_accounts": stripes,
 	}
 	rows, err := setup(t).db.Owner(t).Query(t.Context(), `SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'workspace_id'

@@ -38,6 +38,7 @@ func TestRequestsPassWhileTheBucketIsDown(t *testing.T) {
 	i.shutdown()
 	i.config.BlobURL, i.config.Role = "s3://key:secret@originals?endpoint="+bucket.URL, RoleAPI // passes are the test's own
 	i.boot()
+	i.program.seams.mover.Segments.Wait = 0
 	w := i.tenant("bucket")
 	w.setPipelinef("ipc:\n  contextWindow: 30000\n")
 	body := generated(i.double, 120)

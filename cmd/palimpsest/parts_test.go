@@ -306,6 +306,11 @@ func (s *swapped) Put(ctx context.Context, name string, content []byte) error {
 func (s *swapped) Get(ctx context.Context, name string) ([]byte, error) {
 	return (*s.bucket).Get(ctx, name)
 }
+
+func (s *swapped) Range(ctx context.Context, name string, offset, length int) ([]byte, error) {
+	return (*s.bucket).Range(ctx, name, offset, length)
+}
+
 func (s *swapped) Delete(ctx context.Context, name string) error {
 	return (*s.bucket).Delete(ctx, name)
 }

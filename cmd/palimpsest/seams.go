@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/jobs/jobsdb"
 	"palimpsest/tenants/identity"
 	"palimpsest/tenants/tenantsdb"
@@ -16,6 +17,7 @@ type seams struct {
 	db     *tenantsdb.DB
 	people *identity.Service
 	work   *jobsdb.Runner
+	mover  *archivedb.Mover
 
 	recorded tally // exchanges of this process that have become durable
 }

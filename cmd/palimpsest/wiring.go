@@ -295,20 +295,17 @@ func (p *program) openArchive(ctx context.Context, db *tenantsdb.DB, keys *archi
 		originals, interval = originals.WithBucket(bucket), moveEvery
 	}
 	mover := archivedb.NewMover(db, bucket)
-	mover.Keys = keys
+	mover.Keys, p.seams.mover = keys, mover
 	p.probeArchive(bucket, mover.WaitsSince)
-	waiting := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "palimpsest_archive_pending_objects", Help: "Archived messages that are not in the bucket yet, at the end of the last pass.",
-	})
-	registry.MustRegister(waiting)
-	work.Every("archive", interval, moveTimeout, func(ctx context.Context) error {
+	volume := newVolume(registry)
+	work.Share("archive", interval, moveTimeout, func(ctx context.Context) error {
 		_, err := mover.Pass(ctx)
 		if bucket == nil {
 			return err
 		}
-		pending, countErr := mover.Pending(ctx)
+		now, countErr := mover.Volume(ctx)
 		if countErr == nil {
-			waiting.Set(float64(pending))
+			volume.set(now)
 		}
 		return errors.Join(err, countErr)
 	})
@@ -332,7 +329,7 @@ func indexOf(originals *archivedb.DB, keys *archive.Keys, embedder archive.Embed
 	if err != nil {
 		return nil, err
 	}
-	work.Every("index", indexEvery, indexTimeout, func(ctx context.Context) error {
+	work.Share("index", indexEvery, indexTimeout, func(ctx context.Context) error {
 		for {
 			if done, err := index.IndexPending(ctx, indexLanes); done == 0 || err != nil {
 				return err

@@ -27,7 +27,7 @@ const (
 	moveTimeout = 10 * time.Minute // what is not moved by then is moved the next time
 
 	indexEvery   = 2 * time.Second
-	indexLanes   = 64 // lanes that are indexed at a time
+	indexLanes   = 256 // lanes that a process claims at a time
 	indexTimeout = 10 * time.Minute
 
 	embedEvery   = time.Minute
@@ -36,7 +36,7 @@ const (
 
 // newWork makes what does the work off the request path. What there is to do is
 // registered with it where the parts are made, before startWork: work.Handle for jobs
-// of lanes, work.Every for what comes again and again.
+// of lanes, work.Every for what comes again and again, work.Share where all processes do it.
 func (p *program) newWork(db *tenantsdb.DB, registry *prometheus.Registry) *jobsdb.Runner {
 	jobsdb.NewBacklog(registry, db.WorkPool(), p.log)
 	return jobsdb.New(jobsdb.Config{

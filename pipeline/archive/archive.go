@@ -58,6 +58,10 @@ type Bucket interface {
 	// Get returns the bytes under a name, or ErrNotFound.
 	Get(ctx context.Context, name string) ([]byte, error)
 
+	// Range returns so many bytes from an offset of what is under a name, or ErrNotFound. It
+	// returns ErrDamaged where there are not as many.
+	Range(ctx context.Context, name string, offset, length int) ([]byte, error)
+
 	// Delete removes what is under a name; it is no error if there is nothing.
 	Delete(ctx context.Context, name string) error
 }

@@ -105,6 +105,7 @@ func setup(t *testing.T, bucket archive.Bucket) *product {
 	})
 	p.mover = archivedb.NewMover(p.DB, p.bucket)
 	p.mover.Keys = keys
+	p.mover.Segments.Originals, p.mover.Segments.Wait = 1, 0
 	log := slog.New(slog.DiscardHandler)
 	p.work = jobsdb.New(jobsdb.Config{
 		Pool: p.DB.WorkPool(), Door: p.DB, Metrics: jobsdb.NewMetrics(prometheus.NewRegistry()), Log: log, Now: time.Now,

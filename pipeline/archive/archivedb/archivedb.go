@@ -5,13 +5,15 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/google/uuid"
-	"golang.org/x/sync/errgroup"
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 )
 
@@ -54,10 +56,13 @@ const (
 	sqlEntries = `SELECT e.index, e.hash, e.role, e.tokens, e.stored_at, o.size
 		FROM lane_entries($1, $2, $3, 2147483647) e JOIN archive_objects o ON o.workspace_id = $1 AND o.hash = e.hash
 		ORDER BY e.index LIMIT $4`
-	sqlOriginals = `SELECT e.index, e.hash, e.role, e.tokens, e.stored_at, o.size, o.encoding, o.place, o.bare, o.bytes
-		FROM lane_entries($1, $2, $3, $4) e JOIN archive_objects o ON o.workspace_id = $1 AND o.hash = e.hash
-		ORDER BY e.index`
-	sqlObject = `SELECT size, encoding, place, bare, bytes FROM archive_objects
+	sqlOriginals = `SELECT e.span, e.index, e.hash, e.role, e.tokens, e.stored_at, o.size, o.encoding, o.place, o.segment_id, coalesce(o.start, 0), coalesce(o.length, 0), o.bytes
+		FROM (
+			SELECT span, e.* FROM unnest($2::uuid[], $3::int[], $4::int[]) WITH ORDINALITY AS wanted (lane, first, below, span)
+			CROSS JOIN LATERAL lane_entries($1, lane, first, below) e
+		) e JOIN archive_objects o ON o.workspace_id = $1 AND o.hash = e.hash
+		ORDER BY e.span, e.index`
+	sqlObject = `SELECT size, encoding, place, segment_id, coalesce(start, 0), coalesce(length, 0), bytes FROM archive_objects
 		WHERE workspace_id = $1 AND hash = $2 AND place <> 2`
 )
 
@@ -135,40 +140,56 @@ func (d *DB) Original(ctx context.Context, workspace, lane uuid.UUID, index int)
 // their bytes, proven by their hashes. Messages that the archive does not hold
 // are left out. It returns archive.ErrDamaged if one of them is.
 func (d *DB) Originals(ctx context.Context, workspace, lane uuid.UUID, from, to int) ([]archive.Entry, error) {
-	var entries []archive.Entry
-	var stored []storedBytes
+	entries, err := d.Spans(ctx, workspace, []Span{{Lane: lane, From: from, To: to}})
+	if err != nil {
+		return nil, err
+	}
+	return entries[0], nil
+}
+
+// Span is the messages of a lane from one index to another, which is not one of them.
+type Span struct {
+	Lane     uuid.UUID
+	From, To int
+}
+
+// Spans is Originals for several spans at once. Their messages come in the order of the spans.
+func (d *DB) Spans(ctx context.Context, workspace uuid.UUID, spans []Span) ([][]archive.Entry, error) {
+	entries, stored := make([][]archive.Entry, len(spans)), make([][]storedBytes, len(spans))
+	lanes, from, to := make([][16]byte, len(spans)), make([]int32, len(spans)), make([]int32, len(spans))
+	for i, span := range spans {
+		lanes[i] = span.Lane
+		from[i], to[i] = int32(min(span.From, math.MaxInt32)), int32(min(span.To, math.MaxInt32)) //nolint:gosec // bounded
+	}
 	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlOriginals, workspace, lane, from, to)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			entry, one, err := scanOriginal(rows)
+		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
+			span, entry, one, err := scanOriginal(row)
 			if err != nil {
 				return err
 			}
-			entries, stored = append(entries, entry), append(stored, one)
-		}
-		return rows.Err()
+			entries[span], stored[span] = append(entries[span], entry), append(stored[span], one)
+			return nil
+		}, sqlOriginals, workspace, lanes, from, to)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("messages %d to %d of lane %s: %w", from, to, lane, err)
+		return nil, fmt.Errorf("messages of %d spans from %d of lane %s: %w", len(spans), spans[0].From, spans[0].Lane, err)
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(fetchesAtOnce)
-	for i := range entries {
-		group.Go(func() error {
-			raw, err := d.original(ctx, workspace, stored[i])
-			if err != nil {
-				return fmt.Errorf("message %d of lane %s: %w", entries[i].Index, lane, err)
-			}
-			entries[i].Raw = raw
-			return nil
-		})
+	var all []*storedBytes
+	for i := range stored {
+		for j := range stored[i] {
+			all = append(all, &stored[i][j])
+		}
 	}
-	if err := group.Wait(); err != nil {
+	if err := d.originals(ctx, workspace, all); err != nil {
 		return nil, err
+	}
+	for i := range stored {
+		for j := range stored[i] {
+			if err := stored[i][j].damage; err != nil {
+				return nil, fmt.Errorf("message %d of lane %s: %w", entries[i][j].Index, spans[i].Lane, err)
+			}
+			entries[i][j].Raw = stored[i][j].raw
+		}
 	}
 	return entries, nil
 }
@@ -179,7 +200,7 @@ func (d *DB) Object(ctx context.Context, workspace uuid.UUID, hash conversation.
 	stored := storedBytes{hash: hash}
 	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		row := tx.Statement.ConnPool.QueryRowContext(ctx, sqlObject, workspace, hash[:])
-		return row.Scan(&stored.size, &stored.form, &stored.place, &stored.bare, &stored.bytes)
+		return row.Scan(&stored.size, &stored.form, &stored.place, &stored.segment, &stored.start, &stored.length, &stored.bytes)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		err = archive.ErrNotFound
@@ -187,75 +208,26 @@ func (d *DB) Object(ctx context.Context, workspace uuid.UUID, hash conversation.
 	if err != nil {
 		return nil, fmt.Errorf("message %x: %w", hash[:6], err)
 	}
-	raw, err := d.original(ctx, workspace, stored)
-	if err != nil {
+	if err := d.originals(ctx, workspace, []*storedBytes{&stored}); err != nil {
 		return nil, fmt.Errorf("message %x: %w", hash[:6], err)
 	}
-	return raw, nil
+	if stored.damage != nil {
+		return nil, fmt.Errorf("message %x: %w", hash[:6], stored.damage)
+	}
+	return stored.raw, nil
 }
 
-// storedBytes is a message as it is stored.
-type storedBytes struct {
-	hash  conversation.Hash
-	size  int // of the message
-	form  encoding
-	place place
-	bare  bool   // the bucket has them under their hash, not sealed
-	bytes []byte // nil unless they are in the database
-}
-
-// original returns the message that was stored, proven by its hash.
-func (d *DB) original(ctx context.Context, workspace uuid.UUID, stored storedBytes) ([]byte, error) {
-	key, err := keyOf(ctx, d.keys, workspace)
+// scanOriginal reads an entry without its bytes, how they are stored, and of which span it is.
+func scanOriginal(row pgx.CollectableRow) (span int, entry archive.Entry, stored storedBytes, err error) {
+	var hash []byte
+	err = row.Scan(&span, &entry.Index, &hash, &entry.Role, &entry.Tokens, &entry.StoredAt, &entry.Size,
+		&stored.form, &stored.place, &stored.segment, &stored.start, &stored.length, &stored.bytes)
 	if err != nil {
-		return nil, err
-	}
-	if stored.place == here {
-		return d.packer.restore(key, stored.form, stored.bytes, stored.hash, stored.size)
-	}
-	if d.bucket == nil {
-		return nil, errNoBucket
-	}
-	content, err := fetch(ctx, d.bucket, key, workspace, stored)
-	if errors.Is(err, archive.ErrNotFound) {
-		return nil, fmt.Errorf("%w: the bucket has lost them", archive.ErrDamaged)
-	}
-	if err != nil && ctx.Err() == nil && !errors.Is(err, archive.ErrDamaged) {
-		err = fmt.Errorf("%w: %w", archive.ErrAway, err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read bucket: %w", err)
-	}
-	return d.packer.restoreAny(key, content, stored.hash, stored.size)
-}
-
-// fetch returns what a bucket holds of an object. One that is being sealed may
-// have its new name already.
-func fetch(ctx context.Context, bucket archive.Bucket, key *archive.Key, workspace uuid.UUID, stored storedBytes) ([]byte, error) {
-	if stored.bare {
-		content, err := bucket.Get(ctx, bareName(workspace, stored.hash))
-		if !errors.Is(err, archive.ErrNotFound) || key == nil {
-			return content, err
-		}
-	}
-	return bucket.Get(ctx, objectName(key, workspace, stored.hash))
-}
-
-// scanOriginal reads an entry without its bytes, and how they are stored.
-func scanOriginal(rows *sql.Rows) (archive.Entry, storedBytes, error) {
-	var (
-		entry  archive.Entry
-		stored storedBytes
-		hash   []byte
-	)
-	err := rows.Scan(&entry.Index, &hash, &entry.Role, &entry.Tokens, &entry.StoredAt, &entry.Size,
-		&stored.form, &stored.place, &stored.bare, &stored.bytes)
-	if err != nil {
-		return archive.Entry{}, storedBytes{}, err
+		return 0, archive.Entry{}, storedBytes{}, err
 	}
 	entry.Hash = conversation.Hash(hash)
 	stored.hash, stored.size = entry.Hash, entry.Size
-	return entry, stored, nil
+	return span - 1, entry, stored, nil
 }
 
 var _ archive.Reader = (*DB)(nil)

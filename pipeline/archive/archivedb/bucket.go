@@ -7,12 +7,11 @@ type place int16
 
 const (
 	here     place = 0 // in the database
-	inBucket place = 1
-	doomed   place = 2 // in the bucket; nobody refers to them any more
+	inBucket place = 1 // in a segment
+	doomed   place = 2 // in a segment; nobody refers to them any more
 )
 
-// fetchesAtOnce is how many objects are read from or written to a bucket at once
-// on behalf of one caller.
+// fetchesAtOnce is how many requests are made to a bucket at once on behalf of one caller.
 const fetchesAtOnce = 16
 
 // errNoBucket says that bytes lie in a bucket that this process was not told of.

@@ -9,14 +9,14 @@ import (
 	"gorm.io/gorm"
 )
 
-// The statements of an erasure. What is in the database may be in the bucket, too,
-// where a mover died before it could say so; so everything is deleted there.
+// The statements of an erasure.
 const (
 	sqlDoomAll = `UPDATE archive_objects SET place = 2, bytes = NULL
 		WHERE workspace_id = $1 AND ctid = ANY(ARRAY(SELECT ctid FROM archive_objects WHERE workspace_id = $1 AND place <> 2 LIMIT $2))`
 	sqlEraseHere = `DELETE FROM archive_objects
 		WHERE workspace_id = $1 AND ctid = ANY(ARRAY(SELECT ctid FROM archive_objects WHERE workspace_id = $1 AND place = 0 LIMIT $2))`
-	sqlElsewhere = `SELECT count(*) FROM archive_objects WHERE workspace_id = $1 AND place <> 0`
+	sqlElsewhere = `SELECT (SELECT count(*) FROM archive_objects WHERE workspace_id = $1 AND place <> 0)
+		+ (SELECT count(*) FROM archive_segments WHERE workspace_id = $1)`
 )
 
 // eraseBatch is how many objects one transaction of an erasure has.
@@ -43,17 +43,32 @@ func (m *Mover) Erase(ctx context.Context, workspace uuid.UUID) error {
 	if m.bucket == nil {
 		return m.nothingElsewhere(ctx, workspace)
 	}
-	pass := pass{Mover: m, workspace: workspace}
+	pass := pass{Mover: m, workspace: workspace, damaged: [][]byte{}}
 	if err := pass.prepare(ctx); err != nil {
 		return fmt.Errorf("erase archived bytes: %w", err)
 	}
-	for more := true; more; {
-		var err error
-		if more, err = pass.delete(ctx); err != nil {
-			return fmt.Errorf("erase archived bytes: %w", err)
-		}
+	if err := pass.erase(ctx); err != nil {
+		return fmt.Errorf("erase archived bytes: %w", err)
 	}
 	return nil
+}
+
+// erase deletes all segments of a workspace, and what is known of what was in them. Nobody
+// comes back for them.
+func (p *pass) erase(ctx context.Context) error {
+	for more := true; more; {
+		var err error
+		if more, err = p.forget(ctx); err != nil {
+			return err
+		}
+	}
+	if _, err := p.abandon(ctx); err != nil {
+		return err
+	}
+	if err := p.exec(ctx, p.workspace, sqlRetireAll, p.workspace); err != nil {
+		return err
+	}
+	return p.retire(ctx, 0)
 }
 
 func (m *Mover) change(ctx context.Context, workspace uuid.UUID, statement string) (int64, error) {

@@ -1,91 +1,188 @@
 package archivedb
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/batchdb"
 )
 
-// indexing is one look at the lanes that wait to be indexed. Most of them have a message or
-// two that are new: their first steps are stored together, because a commit that is
-// flushed to disk takes longer than such a step.
-type indexing struct {
-	*Index
+const (
+	// claimFor is how long a lane is one process's: what is not indexed by then, others may do.
+	claimFor = 2 * time.Minute
+	// claimAhead is how many claimed lanes of a workspace a claim looks past at most, beside as
+	// many as it takes.
+	claimAhead = 512
+	// freeTimeout bounds giving a lane back when the work is ended.
+	freeTimeout = 5 * time.Second
+	// groupLanes is how many lanes are read and stored together at most: most have a message or
+	// two that are new, and a commit takes longer than those.
+	groupLanes = 16
+	// indexWorkers is how many groups of lanes one process works on at once.
+	indexWorkers = 4
+)
 
-	steps    []step // of lanes of one workspace, not stored yet
-	messages int    // of those steps
-	bytes    int    // of their documents
-
-	done    int
-	failure error // of the first lane that failed
+// IndexPending indexes up to limit lanes that have messages which are not indexed, and
+// returns how many messages it took. Workspaces take turns; in each, what waits longest goes
+// first. Lanes are claimed, so that processes that do this at once do different lanes; what a
+// killed process had claimed is free again after two minutes. A lane that fails goes to the
+// end of the queue, the others go on, and the failures are returned.
+func (x *Index) IndexPending(ctx context.Context, limit int) (int, error) {
+	groups, err := x.claim(ctx, limit)
+	if err != nil {
+		return 0, err
+	}
+	var mu sync.Mutex
+	total, failures := 0, []error(nil)
+	var workers errgroup.Group
+	workers.SetLimit(indexWorkers)
+	for _, group := range groups {
+		workers.Go(func() error {
+			done, err := x.indexGroup(ctx, group)
+			mu.Lock()
+			defer mu.Unlock()
+			total += done
+			if err != nil {
+				failures = append(failures, err)
+			}
+			return nil
+		})
+	}
+	_ = workers.Wait()
+	return total, errors.Join(failures...)
 }
 
-// add indexes a lane, but for what flush stores later. It returns the errors that end
-// the look.
-func (x *indexing) add(ctx context.Context, one waitingLane) error {
-	if x.messages >= indexBatch || x.bytes >= indexBytes || len(x.steps) > 0 && x.steps[0].workspace != one.workspace {
-		if err := x.flush(ctx); err != nil {
-			return err
+// laneGroup is lanes of one workspace.
+type laneGroup struct {
+	workspace uuid.UUID
+	lanes     []uuid.UUID
+}
+
+// claim claims up to limit lanes. No group has more than its share of the workers' time, so
+// that the lanes of one workspace are indexed in parallel, too.
+func (x *Index) claim(ctx context.Context, limit int) ([]laneGroup, error) {
+	of := map[uuid.UUID][]uuid.UUID{}
+	var order []uuid.UUID // the turns of the workspaces
+	err := x.archive.door.AsWorker(ctx, func(tx *gorm.DB) error {
+		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
+			var workspace, lane uuid.UUID
+			if err := row.Scan(&workspace, &lane); err != nil {
+				return err
+			}
+			if of[workspace] == nil {
+				order = append(order, workspace)
+			}
+			of[workspace] = append(of[workspace], lane)
+			return nil
+		}, sqlClaim, limit, claimFor.Seconds(), claimAhead)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("claim lanes to be indexed: %w", err)
+	}
+	var groups []laneGroup
+	for _, workspace := range order {
+		for lanes := range slices.Chunk(of[workspace], groupLanes) {
+			groups = append(groups, laneGroup{workspace, lanes})
 		}
 	}
-	work, err := x.open(ctx, one.workspace, one.lane)
-	if err != nil {
-		return x.failed(ctx, one, err)
-	}
-	first, err := work.next(ctx)
-	if err != nil {
-		return x.failed(ctx, one, err)
-	}
-	x.steps, x.messages = append(x.steps, first), x.messages+first.done
-	for _, terms := range first.rows.terms {
-		x.bytes += len(terms)
-	}
-	return nil
+	return groups, nil
 }
 
-// flush stores the steps, and goes on with the lanes that have more; where the steps
-// cannot be stored together, with each lane alone.
-func (x *indexing) flush(ctx context.Context) error {
-	steps := x.steps
-	x.steps, x.messages, x.bytes = nil, 0, 0
-	if len(steps) == 0 {
-		return nil
+// indexGroup indexes claimed lanes: their first steps together, and then the rest of those
+// that have more. Where they cannot be indexed together, each lane is alone.
+func (x *Index) indexGroup(ctx context.Context, group laneGroup) (done int, err error) {
+	steps, err := x.firstSteps(ctx, group)
+	if err == nil {
+		err = x.store(ctx, group.workspace, steps...)
 	}
-	// Who archives locks the same rows, in the same order.
-	slices.SortFunc(steps, func(a, b step) int { return bytes.Compare(a.lane[:], b.lane[:]) })
-	areStored := x.store(ctx, steps[0].workspace, steps...) == nil
-	for _, first := range steps {
-		if areStored {
-			x.done += first.done
-			if first.last {
-				continue
+	rest := group.lanes
+	if err == nil {
+		rest = nil
+		for _, first := range steps {
+			done += first.done
+			if !first.last {
+				rest = append(rest, first.lane)
 			}
 		}
-		more, err := first.run(ctx)
-		x.done += more
+	}
+	var failures []error
+	for _, lane := range rest {
+		work, err := x.openOne(ctx, group.workspace, lane)
 		if err == nil {
-			continue
+			var more int
+			more, err = work.run(ctx, indexSteps)
+			done += more
 		}
-		if err := x.failed(ctx, waitingLane{first.workspace, first.lane}, err); err != nil {
-			return err
+		if err != nil {
+			failures = append(failures, x.failed(ctx, group.workspace, lane, err))
 		}
 	}
-	return nil
+	return done, errors.Join(failures...)
 }
 
-// failed puts a lane to the end of the queue.
-func (x *indexing) failed(ctx context.Context, one waitingLane, err error) error {
-	err = fmt.Errorf("index lane %s: %w", one.lane, err)
-	if ctx.Err() != nil {
+// firstSteps reads the first steps of claimed lanes, all together where they are short.
+func (x *Index) firstSteps(ctx context.Context, group laneGroup) ([]step, error) {
+	works, err := x.open(ctx, group.workspace, group.lanes...)
+	if err != nil {
+		return nil, err
+	}
+	if len(works) < len(group.lanes) {
+		return nil, archive.ErrNotFound
+	}
+	steps := make([]step, 0, len(works))
+	for len(works) > 0 {
+		some, messages := 0, 0
+		for some < len(works) && (some == 0 || messages+works[some].about <= indexBatch) {
+			messages += works[some].about
+			some++
+		}
+		spans := make([]Span, some)
+		for i, w := range works[:some] {
+			spans[i] = Span{Lane: w.lane, From: w.position, To: w.position + indexBatch}
+		}
+		entries, err := x.archive.Spans(ctx, group.workspace, spans)
+		if err != nil {
+			return nil, err
+		}
+		for i, w := range works[:some] {
+			next, err := w.step(ctx, entries[i])
+			if err != nil {
+				return nil, err
+			}
+			steps = append(steps, next)
+		}
+		works = works[some:]
+	}
+	return steps, nil
+}
+
+// Index indexes the messages of a lane that are not indexed yet and returns how many
+// it took. A call whose result is still to come waits for it. What is indexed twice is
+// there once.
+func (x *Index) Index(ctx context.Context, workspace, lane uuid.UUID) (done int, err error) {
+	work, err := x.openOne(ctx, workspace, lane)
+	if err == nil {
+		done, err = work.run(ctx, 1<<30)
+	}
+	if err != nil {
+		return done, fmt.Errorf("index lane %s: %w", lane, err)
+	}
+	return done, nil
+}
+
+func (x *Index) exec(ctx context.Context, workspace uuid.UUID, statement string, arguments ...any) error {
+	return x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		_, err := tx.Statement.ConnPool.ExecContext(ctx, statement, arguments...)
 		return err
-	}
-	if x.failure == nil {
-		x.failure = err
-	}
-	if later := x.exec(ctx, one.workspace, sqlLater, one.workspace, one.lane); later != nil {
-		return errors.Join(x.failure, later)
-	}
-	return nil
+	})
 }

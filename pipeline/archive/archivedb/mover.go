@@ -1,7 +1,6 @@
 package archivedb
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,38 +12,44 @@ import (
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
-	"palimpsest/pipeline/conversation"
 )
 
 const (
-	// moverBatch and moverBytes bound the objects moved in one transaction.
+	// moverBatch bounds the objects that one transaction seals, links or forgets.
 	moverBatch = 64
-	moverBytes = 32 << 20
 	// moverTimeout bounds one operation on the bucket.
-	moverTimeout = 20 * time.Second
+	moverTimeout = time.Minute
+	// moverFor is how long a workspace is one process's: longer than a turn takes. What a
+	// killed process was at, others go on with after it.
+	moverFor = 10 * time.Minute
+	// moverWorkers is how many workspaces one process works on at once.
+	moverWorkers = 4
 )
 
-// The statements of the mover. Rows stay locked while their bytes are written to
-// or deleted from the bucket, so that nobody deletes or brings back an object in
-// the meantime; other movers skip them.
+// The statements of the mover.
 const (
 	sqlWorkspaces = `SELECT workspace_id FROM workspaces ORDER BY workspace_id`
-	sqlHere       = `SELECT hash, size, encoding, bare, bytes FROM archive_objects
-		WHERE workspace_id = $1 AND place = 0 AND hash <> ALL($3::bytea[])
-		ORDER BY created_at LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED`
-	sqlMoved = `UPDATE archive_objects SET place = 1, bytes = NULL, encoding = encoding | $3::smallint, bare = ($3::smallint = 0)
-		WHERE workspace_id = $1 AND hash = ANY($2::bytea[])`
-	sqlDoomed = `SELECT hash, bare FROM archive_objects
-		WHERE workspace_id = $1 AND place = 2 LIMIT $2 FOR UPDATE SKIP LOCKED`
-	sqlGone            = `DELETE FROM archive_objects WHERE workspace_id = $1 AND hash = ANY($2::bytea[])`
+	// Whether a workspace is nobody's and has something to move, to delete, to link or to seal.
+	sqlMoverClaim = `INSERT INTO archive_movers (workspace_id, until) SELECT $1, now() + make_interval(secs => $2)
+		WHERE $3 AND EXISTS (SELECT FROM archive_objects WHERE workspace_id = $1 AND place = 0 AND created_at <= now() - make_interval(secs => $4))
+			OR $3 AND EXISTS (SELECT FROM archive_objects WHERE workspace_id = $1 AND place = 0 OFFSET $5)
+			OR $3 AND EXISTS (SELECT FROM archive_objects WHERE workspace_id = $1 AND place = 2)
+			OR $3 AND EXISTS (SELECT FROM archive_segments WHERE workspace_id = $1 AND (state <> 1 OR dead_since IS NOT NULL))
+			OR EXISTS (SELECT FROM archive_objects WHERE workspace_id = $1 AND encoding < 2 AND place = 0)
+			OR EXISTS (SELECT FROM lanes l WHERE l.workspace_id = $1 AND l.chain_link IS NULL
+				AND EXISTS (SELECT FROM archive_entries e WHERE e.workspace_id = $1 AND e.lane_id = l.id))
+		ON CONFLICT (workspace_id) DO UPDATE SET until = excluded.until WHERE archive_movers.until <= now()`
+	sqlMoverRelease    = `UPDATE archive_movers SET until = '-infinity' WHERE workspace_id = $1`
 	sqlMoverWaitsSince = `SELECT archive_waits_since()`
-	sqlPending         = `SELECT count(*) FROM archive_objects WHERE workspace_id = $1 AND place = 0`
+	sqlVolume          = `SELECT (SELECT count(*) FROM archive_objects WHERE workspace_id = $1 AND place = 0), count(*),
+		coalesce(sum(bytes), 0), coalesce(sum(bytes - live), 0) FROM archive_segments WHERE workspace_id = $1 AND state <> 0`
 )
 
-// Mover moves archived bytes from the database, where they became durable, into
-// a bucket, seals what was stored before there were keys, and links the chains of
+// Mover moves archived bytes from the database, where they became durable, into segments of a
+// bucket, seals what was stored before there were keys, and links the chains of
 // lanes that have none. While the bucket is down the bytes stay where they are;
-// without a bucket nothing is moved.
+// without a bucket nothing is moved. Any number of processes may do it at once: each workspace
+// is one's at a time.
 type Mover struct {
 	door   Door
 	bucket archive.Bucket // nil: none
@@ -52,68 +57,146 @@ type Mover struct {
 
 	// Keys are the archive's, nil where it seals nothing.
 	Keys *archive.Keys
+
+	// Segments says how originals are packed.
+	Segments Segments
 }
 
-// NewMover returns a Mover. The bucket may be nil.
+// NewMover returns a Mover with the default segments. The bucket may be nil.
 func NewMover(door Door, bucket archive.Bucket) *Mover {
-	return &Mover{door: door, bucket: bucket, packer: newPacker()}
+	return &Mover{door: door, bucket: bucket, packer: newPacker(), Segments: DefaultSegments()}
 }
 
-// Pass moves everything that is still in the database into the bucket, deletes
-// from it what nobody refers to any more, and returns how many objects it moved.
-// It ends at the first failure of the bucket. Objects that are damaged stay where
-// they are; the pass goes on and ends with archive.ErrDamaged.
+// Pass moves what is due from the database into the bucket, deletes
+// from it what nobody refers to any more, and returns how many objects it moved. Workspaces
+// take turns of a few segments each. The pass ends at the first failure of the bucket. Objects
+// that are damaged stay where they are; the pass goes on and ends with archive.ErrDamaged.
 func (m *Mover) Pass(ctx context.Context) (int, error) {
-	workspaces, err := m.workspaces(ctx)
+	waiting, err := m.workspaces(ctx)
 	if err != nil {
 		return 0, err
 	}
-	total, damaged := 0, 0
-	for _, workspace := range workspaces {
-		pass := pass{Mover: m, workspace: workspace, damaged: [][]byte{}}
-		err := pass.prepare(ctx)
-		if err == nil {
-			err = pass.run(ctx)
+	var mu sync.Mutex
+	total := 0
+	var damage error
+	for len(waiting) > 0 {
+		var more []uuid.UUID
+		turns, turn := errgroup.WithContext(ctx)
+		turns.SetLimit(moverWorkers)
+		for _, workspace := range waiting {
+			turns.Go(func() error {
+				if turn.Err() != nil {
+					return turn.Err()
+				}
+				moved, again, err := m.turn(turn, workspace)
+				mu.Lock()
+				defer mu.Unlock()
+				total += moved
+				if again {
+					more = append(more, workspace)
+				}
+				if errors.Is(err, archive.ErrDamaged) {
+					damage, err = fmt.Errorf("workspace %s: %w", workspace, err), nil
+				}
+				if err != nil {
+					return fmt.Errorf("workspace %s: %w", workspace, err)
+				}
+				return nil
+			})
 		}
-		total += pass.moved
-		damaged += len(pass.damaged)
-		if err != nil {
-			return total, fmt.Errorf("workspace %s: %w", workspace, err)
+		if err := turns.Wait(); err != nil {
+			return total, err
 		}
+		waiting = more
 	}
-	if damaged > 0 {
-		return total, fmt.Errorf("%d objects: %w", damaged, archive.ErrDamaged)
-	}
-	return total, nil
+	return total, damage
 }
 
-// Pending returns how many objects of all workspaces are still in the database.
-func (m *Mover) Pending(ctx context.Context) (int, error) {
+// turn does some of the work of a workspace that no other process has claimed, and reports
+// whether there may be more.
+func (m *Mover) turn(ctx context.Context, workspace uuid.UUID) (moved int, more bool, err error) {
+	claimed, err := m.claim(ctx, workspace)
+	if err != nil || !claimed {
+		return 0, false, err
+	}
+	defer func() {
+		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), freeTimeout)
+		defer cancel()
+		err = errors.Join(err, m.exec(release, workspace, sqlMoverRelease, workspace))
+	}()
+	pass := pass{Mover: m, workspace: workspace, damaged: [][]byte{}}
+	if err := pass.prepare(ctx); err != nil {
+		return 0, false, err
+	}
+	more, err = pass.run(ctx)
+	if err == nil && len(pass.damaged) > 0 {
+		err = fmt.Errorf("%d objects: %w", len(pass.damaged), archive.ErrDamaged)
+	}
+	return pass.moved, more && err == nil, err
+}
+
+func (m *Mover) claim(ctx context.Context, workspace uuid.UUID) (bool, error) {
+	var claimed int64
+	err := m.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		result, err := tx.Statement.ConnPool.ExecContext(ctx, sqlMoverClaim, workspace, moverFor.Seconds(),
+			m.bucket != nil, m.Segments.Wait.Seconds(), m.Segments.Few)
+		if err != nil {
+			return err
+		}
+		claimed, err = result.RowsAffected()
+		return err
+	})
+	return claimed > 0, err
+}
+
+func (m *Mover) exec(ctx context.Context, workspace uuid.UUID, statement string, arguments ...any) error {
+	return m.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		_, err := tx.Statement.ConnPool.ExecContext(ctx, statement, arguments...)
+		return err
+	})
+}
+
+// Volume is how much of all workspaces lies where.
+type Volume struct {
+	Pending  int   // originals that are still in the database
+	Segments int   // in the bucket
+	Bytes    int64 // of the segments
+	Dead     int64 // of those, of originals that are not there any more
+}
+
+// Volume returns how much lies where.
+func (m *Mover) Volume(ctx context.Context) (Volume, error) {
 	workspaces, err := m.workspaces(ctx)
 	if err != nil {
-		return 0, err
+		return Volume{}, err
 	}
-	total := 0
+	var all Volume
 	for _, workspace := range workspaces {
-		var pending int
+		var one Volume
 		err := m.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-			return tx.Statement.ConnPool.QueryRowContext(ctx, sqlPending, workspace).Scan(&pending)
+			row := tx.Statement.ConnPool.QueryRowContext(ctx, sqlVolume, workspace)
+			return row.Scan(&one.Pending, &one.Segments, &one.Bytes, &one.Dead)
 		})
 		if err != nil {
-			return 0, fmt.Errorf("pending objects of workspace %s: %w", workspace, err)
+			return Volume{}, fmt.Errorf("volume of workspace %s: %w", workspace, err)
 		}
-		total += pending
+		all.Pending, all.Segments = all.Pending+one.Pending, all.Segments+one.Segments
+		all.Bytes, all.Dead = all.Bytes+one.Bytes, all.Dead+one.Dead
 	}
-	return total, nil
+	return all, nil
 }
 
-// WaitsSince returns since when the oldest original waits to be moved; the zero time if none
-// waits, or there is no bucket to move it to. An original that is damaged waits for ever.
+// WaitsSince returns since when the oldest original has been due to be moved; the zero time if
+// none is, or there is no bucket to move it to. An original that is damaged waits for ever.
 func (m *Mover) WaitsSince(ctx context.Context) (time.Time, error) {
 	if m.bucket == nil {
 		return time.Time{}, nil
 	}
-	return waitsSince(ctx, m.door, sqlMoverWaitsSince)
+	since, err := waitsSince(ctx, m.door, sqlMoverWaitsSince)
+	if due := since.Add(m.Segments.Wait); err == nil && !since.IsZero() && due.Before(time.Now()) {
+		return due, nil
+	}
+	return time.Time{}, err
 }
 
 // workspaces returns all workspaces. It is the one query that no workspace asks.
@@ -140,201 +223,43 @@ func (m *Mover) workspaces(ctx context.Context) ([]uuid.UUID, error) {
 	return all, nil
 }
 
-// pass is one pass over a workspace.
+// pass is one turn of a workspace.
 type pass struct {
 	*Mover
 
 	workspace uuid.UUID
 	key       *archive.Key // nil: nothing is sealed
 	moved     int
-	damaged   [][]byte // hashes
+	damaged   [][]byte   // hashes
+	kept      [][16]byte // segments with something damaged
 }
 
-func (p *pass) run(ctx context.Context) error {
-	for _, step := range p.steps() {
-		for more := true; more; {
-			var err error
-			if more, err = step(ctx); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (p *pass) steps() []func(context.Context) (more bool, err error) {
-	steps := []func(context.Context) (bool, error){p.link}
-	if p.bucket != nil {
-		steps = append(steps, p.move, p.delete)
-	}
+// run does what is short to its end, and moves and compacts some segments.
+func (p *pass) run(ctx context.Context) (more bool, err error) {
+	steps := []func(context.Context) (more bool, err error){p.link}
 	if p.Keys != nil {
 		steps = append(steps, p.seal)
 	}
-	return steps
-}
-
-// move moves some objects. What it moved before the bucket failed stays moved.
-func (p *pass) move(ctx context.Context) (more bool, err error) {
-	var failure error
-	err = p.door.InTenant(ctx, p.workspace, func(tx *gorm.DB) error {
-		objects, cut, err := objectsHere(tx, p.workspace, p.damaged)
-		if err != nil {
-			return err
-		}
-		more = cut
-		var stored outcome
-		stored, failure = each(ctx, objects, p.store)
-		p.damaged = append(p.damaged, stored.damaged...)
-		if len(stored.done) == 0 {
-			return nil
-		}
-		if _, err := tx.Statement.ConnPool.ExecContext(ctx, sqlMoved, p.workspace, stored.done, int16(p.sealing())); err != nil {
-			return err
-		}
-		p.moved += len(stored.done)
-		return nil
-	})
-	return more, errors.Join(err, failure)
-}
-
-// delete deletes some objects that nobody refers to any more.
-func (p *pass) delete(ctx context.Context) (more bool, err error) {
-	var failure error
-	err = p.door.InTenant(ctx, p.workspace, func(tx *gorm.DB) error {
-		objects, err := objectsDoomed(tx, p.workspace)
-		if err != nil {
-			return err
-		}
-		more = len(objects) == moverBatch
-		var deleted outcome
-		deleted, failure = each(ctx, objects, func(ctx context.Context, object storedBytes) error {
-			return p.deleteObject(ctx, object)
-		})
-		if len(deleted.done) == 0 {
-			return nil
-		}
-		_, err = tx.Statement.ConnPool.ExecContext(ctx, sqlGone, p.workspace, deleted.done)
-		return err
-	})
-	return more, errors.Join(err, failure)
-}
-
-// store writes an object to the bucket, sealed, and reads it back: the database
-// lets go only of what the bucket is known to hold.
-func (p *pass) store(ctx context.Context, object storedBytes) error {
-	raw, err := p.packer.restore(p.key, object.form, object.bytes, object.hash, object.size)
-	if err != nil {
-		return fmt.Errorf("object %x: %w", object.hash[:6], err)
+	if p.bucket != nil {
+		steps = append(steps, p.abandon, p.forget)
 	}
-	if err := p.write(ctx, object, raw); err != nil {
-		return err
-	}
-	if object.bare && p.key != nil {
-		return p.deleteBare(ctx, object)
-	}
-	return nil
-}
-
-// write puts a message into the bucket, in the form it has or sealed, and reads it
-// back.
-func (p *pass) write(ctx context.Context, object storedBytes, raw []byte) error {
-	form, content := object.form, object.bytes
-	if content == nil || form&sealed != p.sealing() {
-		form, content = p.packer.pack(raw)
-		_, content = seal(p.key, form, content, object.hash)
-	}
-	name := objectName(p.key, p.workspace, object.hash)
-	if err := p.bucket.Put(ctx, name, content); err != nil && !errors.Is(err, archive.ErrTaken) {
-		return fmt.Errorf("write object %x: %w", object.hash[:6], err)
-	}
-	written, err := p.bucket.Get(ctx, name)
-	if err != nil {
-		return fmt.Errorf("read object %x back: %w", object.hash[:6], err)
-	}
-	if bytes.Equal(written, content) {
-		return nil
-	}
-	if _, err := p.packer.restoreAny(p.key, written, object.hash, object.size); err != nil {
-		return fmt.Errorf("object %x in the bucket: %w", object.hash[:6], err)
-	}
-	return nil
-}
-
-// outcome is what became of some objects, by their hashes.
-type outcome struct {
-	done    [][]byte
-	damaged [][]byte
-}
-
-// each does something with objects, several at once. It returns the first failure
-// that is not a damaged object; after one it starts no more.
-func each(ctx context.Context, objects []storedBytes, do func(context.Context, storedBytes) error) (outcome, error) {
-	var mu sync.Mutex
-	var outcome outcome
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(fetchesAtOnce)
-	for _, object := range objects {
-		group.Go(func() error {
-			if ctx.Err() != nil {
-				return ctx.Err()
+	for _, step := range steps {
+		for again := true; again; {
+			if again, err = step(ctx); err != nil {
+				return false, err
 			}
-			ctx, cancel := context.WithTimeout(ctx, moverTimeout)
-			defer cancel()
-			err := do(ctx, object)
-			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case errors.Is(err, archive.ErrDamaged):
-				outcome.damaged = append(outcome.damaged, object.hash[:])
-				return nil
-			case err == nil:
-				outcome.done = append(outcome.done, object.hash[:])
-			}
-			return err
-		})
+		}
 	}
-	err := group.Wait()
-	return outcome, err
-}
-
-// objectsHere returns some objects whose bytes are in the database, the oldest
-// first, and whether there may be more.
-func objectsHere(tx *gorm.DB, workspace uuid.UUID, except [][]byte) (objects []storedBytes, more bool, err error) {
-	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlHere, workspace, moverBatch, except)
+	if p.bucket == nil {
+		return false, nil
+	}
+	moreToMove, err := p.move(ctx)
 	if err != nil {
-		return nil, false, err
+		return false, err
 	}
-	defer rows.Close()
-	size := 0
-	for rows.Next() {
-		var object storedBytes
-		var hash []byte
-		if err := rows.Scan(&hash, &object.size, &object.form, &object.bare, &object.bytes); err != nil {
-			return nil, false, err
-		}
-		object.hash, object.place = conversation.Hash(hash), here
-		objects = append(objects, object)
-		if size += len(object.bytes); size >= moverBytes {
-			return objects, true, nil
-		}
-	}
-	return objects, len(objects) == moverBatch, rows.Err()
-}
-
-func objectsDoomed(tx *gorm.DB, workspace uuid.UUID) ([]storedBytes, error) {
-	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlDoomed, workspace, moverBatch)
+	moreDead, err := p.compact(ctx)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
-	defer rows.Close()
-	var objects []storedBytes
-	for rows.Next() {
-		var hash []byte
-		var bare bool
-		if err := rows.Scan(&hash, &bare); err != nil {
-			return nil, err
-		}
-		objects = append(objects, storedBytes{hash: conversation.Hash(hash), place: doomed, bare: bare})
-	}
-	return objects, rows.Err()
+	return moreToMove || moreDead, p.retire(ctx, p.Segments.Keep)
 }

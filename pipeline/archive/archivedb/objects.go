@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"golang.org/x/sync/errgroup"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
@@ -16,9 +15,9 @@ import (
 )
 
 const (
-	sqlObjectsOf = `SELECT stored.hash, size, encoding, place, bare, bytes FROM unnest($2::bytea[]) AS wanted (hash)
+	sqlObjectsOf = `SELECT stored.hash, size, encoding, place, segment_id, coalesce(start, 0), coalesce(length, 0), bytes FROM unnest($2::bytea[]) AS wanted (hash)
 		CROSS JOIN LATERAL (
-			SELECT hash, size, encoding, place, bare, bytes FROM archive_objects
+			SELECT hash, size, encoding, place, segment_id, start, length, bytes FROM archive_objects
 			WHERE workspace_id = $1 AND hash = wanted.hash AND place <> 2 LIMIT 1
 		) stored`
 	sqlAnswersOf = `SELECT x.id, x.lane_id, x.at, x.answer, o.size
@@ -38,36 +37,29 @@ func (d *DB) Objects(ctx context.Context, workspace uuid.UUID, hashes []conversa
 	if err != nil {
 		return nil, fmt.Errorf("%d messages: %w", len(hashes), err)
 	}
-	objects := make([]archive.Object, len(hashes))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(fetchesAtOnce)
-	for i, hash := range hashes {
-		one, is := stored[hash]
-		if !is {
-			objects[i].Damage = archive.ErrNotFound
-			continue
-		}
-		group.Go(func() error {
-			raw, err := d.original(ctx, workspace, one)
-			if errors.Is(err, archive.ErrDamaged) {
-				objects[i].Damage, err = err, nil
-			}
-			objects[i].Raw = raw
-			return err
-		})
+	all := make([]*storedBytes, 0, len(stored))
+	for _, one := range stored {
+		all = append(all, one)
 	}
-	if err := group.Wait(); err != nil {
+	if err := d.originals(ctx, workspace, all); err != nil {
 		return nil, err
+	}
+	objects := make([]archive.Object, len(hashes))
+	for i, hash := range hashes {
+		objects[i].Damage = archive.ErrNotFound
+		if one, is := stored[hash]; is {
+			objects[i].Raw, objects[i].Damage = one.raw, one.damage
+		}
 	}
 	return objects, nil
 }
 
-func (d *DB) stored(ctx context.Context, workspace uuid.UUID, hashes []conversation.Hash) (map[conversation.Hash]storedBytes, error) {
+func (d *DB) stored(ctx context.Context, workspace uuid.UUID, hashes []conversation.Hash) (map[conversation.Hash]*storedBytes, error) {
 	wanted := make([][]byte, len(hashes))
 	for i := range hashes {
 		wanted[i] = hashes[i][:]
 	}
-	found := make(map[conversation.Hash]storedBytes, len(hashes))
+	found := make(map[conversation.Hash]*storedBytes, len(hashes))
 	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlObjectsOf, workspace, wanted)
 		if err != nil {
@@ -75,9 +67,9 @@ func (d *DB) stored(ctx context.Context, workspace uuid.UUID, hashes []conversat
 		}
 		defer rows.Close()
 		for rows.Next() {
-			var one storedBytes
+			one := new(storedBytes)
 			var hash []byte
-			if err := rows.Scan(&hash, &one.size, &one.form, &one.place, &one.bare, &one.bytes); err != nil {
+			if err := rows.Scan(&hash, &one.size, &one.form, &one.place, &one.segment, &one.start, &one.length, &one.bytes); err != nil {
 				return err
 			}
 			one.hash = conversation.Hash(hash)

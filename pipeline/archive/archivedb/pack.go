@@ -77,13 +77,3 @@ func (p packer) unpack(form encoding, stored []byte, hash conversation.Hash, siz
 	}
 	return raw, nil
 }
-
-// unpackAny is unpack for bytes of which it is not known how they are stored: a
-// bucket may hold a message in another form than the database last did.
-func (p packer) unpackAny(stored []byte, hash conversation.Hash, size int) ([]byte, error) {
-	raw, err := p.unpack(zstd1, stored, hash, size)
-	if err != nil {
-		return p.unpack(plain, stored, hash, size)
-	}
-	return raw, nil
-}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -123,7 +124,7 @@ func TestALaneOfANewWorkspaceIsReadAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for statement, arguments := range map[string][]any{
-		archivedb.StatementOriginals: {forks[0], 0, 8},
+		archivedb.StatementOriginals: {forks, make([]int32, len(forks)), slices.Repeat([]int32{8}, len(forks))},
 		archivedb.StatementForked:    {forks, make([]int32, len(forks))},
 		archivedb.StatementChains:    {forks},
 	} {

@@ -63,34 +63,17 @@ func (p packer) restore(key *archive.Key, form encoding, stored []byte, hash con
 	return p.unpack(form&^sealed, packed, hash, size)
 }
 
-// restoreAny is restore for bytes of which it is not known how they are stored: a
-// bucket may hold a message in another form than the database last did.
-func (p packer) restoreAny(key *archive.Key, stored []byte, hash conversation.Hash, size int) ([]byte, error) {
-	if key != nil {
-		for _, form := range []encoding{zstd1 | sealed, plain | sealed} {
-			if raw, err := p.restore(key, form, stored, hash, size); err == nil {
-				return raw, nil
-			}
-		}
-	}
-	return p.unpackAny(stored, hash, size)
-}
-
 // objectAbout is what a sealed message is bound to, beside its workspace.
 func objectAbout(form encoding, hash conversation.Hash) []byte {
 	return append(append([]byte("object "), byte(form)), hash[:]...) //nolint:gosec // 0 to 3
 }
 
-// objectName is what an object is called in a bucket: with a key, by a keyed hash,
-// so that whoever sees the names cannot tell which messages are there.
-func objectName(key *archive.Key, workspace uuid.UUID, hash conversation.Hash) string {
-	if key == nil {
-		return bareName(workspace, hash)
+// segmentName is what a segment is called in a bucket: with a key, by a keyed hash, so that
+// the database alone does not tell which object it is.
+func segmentName(key *archive.Key, workspace, id uuid.UUID) string {
+	name := id[:]
+	if key != nil {
+		name = key.Proof(append([]byte("segment name "), id[:]...))
 	}
-	return workspace.String() + "/" + hex.EncodeToString(key.Proof(append([]byte("object name "), hash[:]...)))
-}
-
-// bareName is what an object that is not sealed is called in a bucket.
-func bareName(workspace uuid.UUID, hash conversation.Hash) string {
-	return workspace.String() + "/" + hex.EncodeToString(hash[:])
+	return workspace.String() + "/" + hex.EncodeToString(name)
 }

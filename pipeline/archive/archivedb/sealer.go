@@ -15,23 +15,13 @@ import (
 // The statements that seal what was stored before there were keys. Rows stay
 // locked while that is done; whoever else does the same skips them.
 const (
-	sqlUnsealed = `SELECT hash, size, encoding, place, bare, bytes FROM archive_objects
-		WHERE workspace_id = $1 AND (encoding < 2 OR bare) AND place <> 2 AND hash <> ALL($3::bytea[])
+	sqlUnsealed = `SELECT hash, size, encoding, bytes FROM archive_objects
+		WHERE workspace_id = $1 AND encoding < 2 AND place = 0 AND hash <> ALL($3::bytea[])
 		LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED`
-	sqlSealedHere   = `UPDATE archive_objects SET encoding = $3, bytes = $4 WHERE workspace_id = $1 AND hash = $2`
-	sqlSealedBucket = `UPDATE archive_objects SET encoding = encoding | 2, bare = false
-		WHERE workspace_id = $1 AND hash = ANY($2::bytea[])`
-	sqlUnlinked = `SELECT l.id FROM lanes l WHERE l.workspace_id = $1 AND l.chain_link IS NULL
+	sqlSealedHere = `UPDATE archive_objects SET encoding = $3, bytes = $4 WHERE workspace_id = $1 AND hash = $2`
+	sqlUnlinked   = `SELECT l.id FROM lanes l WHERE l.workspace_id = $1 AND l.chain_link IS NULL
 		AND EXISTS (SELECT FROM archive_entries e WHERE e.workspace_id = $1 AND e.lane_id = l.id) ORDER BY l.id LIMIT $2`
 )
-
-// sealing is what is added to the encoding of what this pass writes.
-func (p *pass) sealing() encoding {
-	if p.key == nil {
-		return 0
-	}
-	return sealed
-}
 
 // prepare opens the workspace's key, before a transaction is open.
 func (p *pass) prepare(ctx context.Context) error {
@@ -40,36 +30,22 @@ func (p *pass) prepare(ctx context.Context) error {
 	return err
 }
 
-// seal seals some objects that lie open, in the database or the bucket.
+// seal seals some objects that lie open in the database.
 func (p *pass) seal(ctx context.Context) (more bool, err error) {
-	var failure error
 	err = p.door.InTenant(ctx, p.workspace, func(tx *gorm.DB) error {
 		objects, err := objectsUnsealed(tx, p.workspace, p.damaged)
-		if err != nil || len(objects) == 0 {
+		if err != nil {
 			return err
 		}
 		more = len(objects) == moverBatch
-		var moved []storedBytes
 		for _, object := range objects {
-			if object.place != here {
-				moved = append(moved, object)
-				continue
-			}
 			if err := p.sealHere(tx, object); err != nil {
 				return err
 			}
 		}
-		if p.bucket == nil || len(moved) == 0 {
-			more = more && len(moved) < len(objects)
-			return nil
-		}
-		var done outcome
-		done, failure = each(ctx, moved, p.sealBucket)
-		p.damaged = append(p.damaged, done.damaged...)
-		_, err = tx.Statement.ConnPool.ExecContext(ctx, sqlSealedBucket, p.workspace, done.done)
-		return err
+		return nil
 	})
-	return more, errors.Join(err, failure)
+	return more, err
 }
 
 func (p *pass) sealHere(tx *gorm.DB, object storedBytes) error {
@@ -85,45 +61,6 @@ func (p *pass) sealHere(tx *gorm.DB, object storedBytes) error {
 	form, content := seal(p.key, form, packed, object.hash)
 	_, err = tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlSealedHere, p.workspace, object.hash[:], int16(form), content)
 	return err
-}
-
-// sealBucket writes an object of the bucket anew, sealed and under a name that
-// tells nothing, and deletes it where it lay. Where it was cut off halfway, it
-// goes on.
-func (p *pass) sealBucket(ctx context.Context, object storedBytes) error {
-	content, err := fetch(ctx, p.bucket, p.key, p.workspace, object)
-	if errors.Is(err, archive.ErrNotFound) {
-		return fmt.Errorf("object %x: %w: the bucket has lost it", object.hash[:6], archive.ErrDamaged)
-	}
-	if err != nil {
-		return fmt.Errorf("read object %x: %w", object.hash[:6], err)
-	}
-	raw, err := p.packer.restoreAny(p.key, content, object.hash, object.size)
-	if err != nil {
-		return fmt.Errorf("object %x in the bucket: %w", object.hash[:6], err)
-	}
-	if err := p.write(ctx, storedBytes{hash: object.hash, size: object.size}, raw); err != nil {
-		return err
-	}
-	return p.deleteBare(ctx, object)
-}
-
-// deleteObject removes an object from the bucket under every name it may have.
-func (p *pass) deleteObject(ctx context.Context, object storedBytes) error {
-	if err := p.bucket.Delete(ctx, objectName(p.key, p.workspace, object.hash)); err != nil {
-		return fmt.Errorf("delete object %x: %w", object.hash[:6], err)
-	}
-	if object.bare {
-		return p.deleteBare(ctx, object)
-	}
-	return nil
-}
-
-func (p *pass) deleteBare(ctx context.Context, object storedBytes) error {
-	if err := p.bucket.Delete(ctx, bareName(p.workspace, object.hash)); err != nil {
-		return fmt.Errorf("delete object %x: %w", object.hash[:6], err)
-	}
-	return nil
 }
 
 // link begins the chains of lanes that were archived before there were any.
@@ -169,7 +106,7 @@ func objectsUnsealed(tx *gorm.DB, workspace uuid.UUID, except [][]byte) ([]store
 	for rows.Next() {
 		var object storedBytes
 		var hash []byte
-		if err := rows.Scan(&hash, &object.size, &object.form, &object.place, &object.bare, &object.bytes); err != nil {
+		if err := rows.Scan(&hash, &object.size, &object.form, &object.bytes); err != nil {
 			return nil, err
 		}
 		object.hash = conversation.Hash(hash)

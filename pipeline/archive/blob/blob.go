@@ -15,8 +15,8 @@ import (
 // otherwise.
 const defaultPrefix = "evictions"
 
-// maxObject bounds what one object may have, in bytes.
-const maxObject = 64 << 20
+// maxObject bounds what one object may have, in bytes: a full segment and a large original.
+const maxObject = 96 << 20
 
 // Open returns the bucket that a URL names: a directory by file:///path, or a
 // bucket of an S3-compatible store by s3://bucket. Both take ?prefix=…; S3 takes

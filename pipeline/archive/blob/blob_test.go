@@ -201,3 +201,29 @@ func TestAMissingBucketIsNoMissingObject(t *testing.T) {
 		t.Errorf("put: %v, want another error than archive.ErrTaken", err)
 	}
 }
+
+func TestPartsOfAnObjectAreRead(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, bucket archive.Bucket) {
+		t.Helper()
+		content := make([]byte, 100_000)
+		_, _ = rand.Read(content)
+		if _, err := bucket.Range(t.Context(), name, 0, 1); !errors.Is(err, archive.ErrNotFound) {
+			t.Errorf("before: %v, want archive.ErrNotFound", err)
+		}
+		if err := bucket.Put(t.Context(), name, content); err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range [][2]int{{0, 1}, {0, len(content)}, {12_345, 54_321}, {len(content) - 1, 1}, {7, 0}} {
+			got, err := bucket.Range(t.Context(), name, part[0], part[1])
+			if err != nil || !bytes.Equal(got, content[part[0]:part[0]+part[1]]) {
+				t.Errorf("%d bytes from %d: got %d, %v", part[1], part[0], len(got), err)
+			}
+		}
+		for _, part := range [][2]int{{len(content) - 1, 2}, {len(content), 1}, {len(content) + 10, 10}} {
+			if got, err := bucket.Range(t.Context(), name, part[0], part[1]); !errors.Is(err, archive.ErrDamaged) || got != nil {
+				t.Errorf("%d bytes from %d: got %d, %v, want archive.ErrDamaged", part[1], part[0], len(got), err)
+			}
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -65,6 +66,33 @@ func (d *Directory) Get(_ context.Context, name string) ([]byte, error) {
 		return nil, fmt.Errorf("read %s: %w", name, archive.ErrNotFound)
 	}
 	return content, err
+}
+
+// Range returns so many bytes from an offset of what is under a name, archive.ErrNotFound, or
+// archive.ErrDamaged where there are not as many.
+func (d *Directory) Range(_ context.Context, name string, offset, length int) ([]byte, error) {
+	path, err := d.path(name)
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.Open(path) //nolint:gosec // path is local to the root
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read %s: %w", name, archive.ErrNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	content := make([]byte, length)
+	_, err = file.ReadAt(content, int64(offset))
+	if errors.Is(err, io.EOF) && length > 0 {
+		err = fmt.Errorf("read %s: %w: it ends before byte %d", name, archive.ErrDamaged, offset+length)
+	} else if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
+		return nil, err
+	}
+	return content, nil
 }
 
 // Delete removes what is under a name; it is no error if there is nothing.

@@ -107,6 +107,38 @@ func (s *S3) Get(ctx context.Context, name string) ([]byte, error) {
 	return content, nil
 }
 
+// Range returns so many bytes from an offset of what is under a name, archive.ErrNotFound, or
+// archive.ErrDamaged where there are not as many.
+func (s *S3) Range(ctx context.Context, name string, offset, length int) ([]byte, error) {
+	if length == 0 {
+		return nil, nil
+	}
+	object, err := s.client.GetObject(ctx, &s3.GetObjectInput{
+		Bucket: &s.bucket, Key: aws.String(s.prefix + name), Range: aws.String(fmt.Sprintf("bytes=%d-%d", offset, offset+length-1)),
+	})
+	switch {
+	case isMissing(err):
+		return nil, fmt.Errorf("read %s: %w", name, archive.ErrNotFound)
+	case status(err) == http.StatusRequestedRangeNotSatisfiable:
+		return nil, fmt.Errorf("read %s: %w: it ends before byte %d", name, archive.ErrDamaged, offset)
+	case err != nil:
+		return nil, err
+	}
+	defer object.Body.Close()
+	if object.ContentRange == nil { // a store that knows no ranges sends all of it
+		if _, err := io.CopyN(io.Discard, object.Body, int64(offset)); err != nil {
+			return nil, fmt.Errorf("read %s: %w", name, err)
+		}
+	} else if ends := aws.ToInt64(object.ContentLength); ends < int64(length) {
+		return nil, fmt.Errorf("read %s: %w: it ends before byte %d", name, archive.ErrDamaged, offset+length)
+	}
+	content := make([]byte, length)
+	if _, err := io.ReadFull(object.Body, content); err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return content, nil
+}
+
 // Delete removes what is under a name; it is no error if there is nothing.
 func (s *S3) Delete(ctx context.Context, name string) error {
 	_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.bucket, Key: aws.String(s.prefix + name)})

@@ -65,10 +65,12 @@ type Runner struct {
 	periodic []*river.PeriodicJob
 	passes   map[jobs.Kind]func(ctx context.Context) error
 	limits   map[jobs.Kind]jobs.Limits
+	shared   []shared
 	crowds   crowds
 
-	stop    sync.Once
-	started bool
+	stop       sync.Once
+	started    bool
+	stopShared func()
 }
 
 // New returns a Runner without any kind.
@@ -109,7 +111,7 @@ func (r *Runner) Every(kind jobs.Kind, interval, timeout time.Duration, do func(
 	}, &river.PeriodicJobOpts{ID: string(kind), RunOnStart: true}))
 }
 
-// Pass does one pass of work that Every has registered, now and in this process, also
+// Pass does one pass of work that Every or Share has registered, now and in this process, also
 // where others are to run jobs. The caller sees to it that no other pass runs meanwhile.
 func (r *Runner) Pass(ctx context.Context, kind jobs.Kind) error {
 	pass, known := r.passes[kind]
@@ -142,13 +144,15 @@ func (r *Runner) Open() error {
 
 // Start begins to run jobs. Where others are to run them it does nothing.
 func (r *Runner) Start(ctx context.Context) error {
-	if r.config.Idle || len(r.queues) == 0 {
+	if r.config.Idle || len(r.queues)+len(r.shared) == 0 {
 		return nil
 	}
-	if err := r.client.Start(context.WithoutCancel(ctx)); err != nil {
-		return fmt.Errorf("start jobs: %w", err)
+	if len(r.queues) > 0 {
+		if err := r.client.Start(context.WithoutCancel(ctx)); err != nil {
+			return fmt.Errorf("start jobs: %w", err)
+		}
 	}
-	r.started = true
+	r.started, r.stopShared = true, r.startShared()
 	return nil
 }
 
@@ -159,6 +163,9 @@ func (r *Runner) Stop() {
 		return
 	}
 	r.stop.Do(func() {
+		var others sync.WaitGroup
+		others.Go(r.stopShared)
+		defer others.Wait()
 		ctx, cancel := context.WithTimeout(context.Background(), softStop+hardStop)
 		defer cancel()
 		if err := r.client.Stop(ctx); err != nil {

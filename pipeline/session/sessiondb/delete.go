@@ -30,8 +30,8 @@ const (
 	sqlUnheld = ` WHERE workspace_id = $1 AND hash = ANY($2::bytea[])
 		AND NOT EXISTS (SELECT FROM archive_entries e WHERE e.workspace_id = $1 AND e.hash = archive_objects.hash)
 		AND NOT EXISTS (SELECT FROM exchanges x WHERE x.workspace_id = $1 AND x.answer = archive_objects.hash)`
-	sqlDeleteObjects = `DELETE FROM archive_objects` + sqlUnheld + ` AND place = 0`
-	sqlDoomObjects   = `UPDATE archive_objects SET place = 2` + sqlUnheld + ` AND place = 1` // the bucket's are deleted by archivedb.Mover
+	sqlDeleteObjects = `DELETE FROM archive_objects` + sqlUnheld + ` AND place = 0 AND segment_id IS NULL`
+	sqlDoomObjects   = `UPDATE archive_objects SET place = 2, bytes = NULL` + sqlUnheld + ` AND segment_id IS NOT NULL` // archivedb.Mover deletes them in the bucket
 )
 
 // Delete removes a session: its lanes, heads, projections, archived messages and

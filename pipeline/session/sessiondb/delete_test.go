@@ -53,6 +53,7 @@ func TestADeletionReachesTheBucket(t *testing.T) {
 		t.Fatal(err)
 	}
 	mover := archivedb.NewMover(f.door, bucket)
+	mover.Segments.Originals, mover.Segments.Wait, mover.Segments.Keep = 1, 0, 0
 	inBucket := func() int {
 		t.Helper()
 		if _, err := mover.Pass(t.Context()); err != nil {

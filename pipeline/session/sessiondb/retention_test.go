@@ -164,6 +164,7 @@ func TestWhatHasExpiredIsGoneFromRowsAndBucketWithinADay(t *testing.T) {
 		t.Fatal(err)
 	}
 	mover := archivedb.NewMover(f.door, bucket)
+	mover.Segments.Originals, mover.Segments.Wait, mover.Segments.Keep = 1, 0, 0 // kept for six hours by the clock of the database
 	c := f.newClient()
 	c.say("one", "two", "three")
 	c.recordExchange(t, "an answer")

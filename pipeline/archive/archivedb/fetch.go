@@ -1,0 +1,127 @@
+package archivedb
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/cores"
+)
+
+const (
+	// gapBytes is how many bytes between two originals of a segment are read along: another
+	// request takes longer.
+	gapBytes = 64 << 10
+	// rangeBytes bounds what one request reads, but for its last original.
+	rangeBytes = 8 << 20
+)
+
+// storedBytes is a message as it is stored, and what came of reading it.
+type storedBytes struct {
+	hash    conversation.Hash
+	size    int // of the message
+	form    encoding
+	place   place
+	segment uuid.NullUUID
+	start   int // in the segment
+	length  int
+	bytes   []byte // as they are stored; nil unless they are in the database or have been fetched
+
+	raw    []byte
+	damage error // archive.ErrDamaged: what is wrong with it
+}
+
+// originals reads the messages that were stored, each proven by its hash or with what is wrong
+// with it.
+func (d *DB) originals(ctx context.Context, workspace uuid.UUID, stored []*storedBytes) error {
+	key, err := keyOf(ctx, d.keys, workspace)
+	if err != nil {
+		return err
+	}
+	if err := fetch(ctx, d.bucket, key, workspace, stored); err != nil {
+		return err
+	}
+	return cores.Each(len(stored), runObjects, func(i int) error {
+		one := stored[i]
+		if one.damage != nil {
+			return nil
+		}
+		var err error
+		one.raw, err = d.packer.restore(key, one.form, one.bytes, one.hash, one.size)
+		if errors.Is(err, archive.ErrDamaged) {
+			one.damage, err = err, nil
+		}
+		return err
+	})
+}
+
+// fetch reads from the bucket what is not in the database, neighbors in a segment together.
+func fetch(ctx context.Context, bucket archive.Bucket, key *archive.Key, workspace uuid.UUID, stored []*storedBytes) error {
+	stored = slices.DeleteFunc(slices.Clone(stored), func(one *storedBytes) bool { return one.place == here })
+	if len(stored) == 0 {
+		return nil
+	}
+	if bucket == nil {
+		return errNoBucket
+	}
+	slices.SortFunc(stored, func(a, b *storedBytes) int {
+		return cmp.Or(bytes.Compare(a.segment.UUID[:], b.segment.UUID[:]), cmp.Compare(a.start, b.start))
+	})
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(fetchesAtOnce)
+	for len(stored) > 0 {
+		first, end, count := stored[0], stored[0].start+stored[0].length, 1
+		for count < len(stored) {
+			next := stored[count]
+			if next.segment != first.segment || next.start > end+gapBytes || end-first.start >= rangeBytes {
+				break
+			}
+			end = max(end, next.start+next.length)
+			count++
+		}
+		neighbors := stored[:count]
+		stored = stored[count:]
+		group.Go(func() error {
+			return fetchNeighbors(ctx, bucket, segmentName(key, workspace, first.segment.UUID), neighbors, end)
+		})
+	}
+	return group.Wait()
+}
+
+// fetchNeighbors reads originals of a segment that stand close to each other, up to where the
+// last of them ends.
+func fetchNeighbors(ctx context.Context, bucket archive.Bucket, name string, neighbors []*storedBytes, end int) error {
+	start := neighbors[0].start
+	content, err := bucket.Range(ctx, name, start, end-start)
+	if errors.Is(err, archive.ErrNotFound) {
+		err = fmt.Errorf("%w: the bucket has lost them", archive.ErrDamaged)
+	}
+	switch {
+	case errors.Is(err, archive.ErrDamaged) && len(neighbors) > 1: // the first ones may be sound
+		for _, one := range neighbors {
+			if err := fetchNeighbors(ctx, bucket, name, []*storedBytes{one}, one.start+one.length); err != nil {
+				return err
+			}
+		}
+		return nil
+	case errors.Is(err, archive.ErrDamaged):
+		neighbors[0].damage = err
+		return nil
+	case err != nil && ctx.Err() == nil:
+		return fmt.Errorf("read bucket: %w: %w", archive.ErrAway, err)
+	case err != nil:
+		return fmt.Errorf("read bucket: %w", err)
+	}
+	for _, one := range neighbors {
+		one.bytes = content[one.start-start : one.start-start+one.length]
+	}
+	return nil
+}
