@@ -36,7 +36,7 @@ func backupCommand(load func() (Config, error)) *cobra.Command {
 			})
 		},
 	}
-	command.Flags().BoolVar(&withKey, "with-secret-key", false, "put the master key into the backup: whoever gets the backup then reads everything")
+	command.Flags().BoolVar(&withKey, "with-secret-key", false, "put the master key into the backup: anyone who gets the backup can then read everything")
 	command.Flags().BoolVar(&leaveObjects, "without-objects", false, "leave the bucket's objects where they are; a restore then needs this bucket or a copy of it")
 	return command
 }
@@ -114,7 +114,7 @@ func (p *program) backup(ctx context.Context, w, stderr io.Writer, dir string, w
 	describe(w, "The backup is in "+dir+":", manifest)
 	switch {
 	case withKey:
-		fmt.Fprintln(w, "It holds the master key: whoever gets it reads everything.")
+		fmt.Fprintln(w, "It holds the master key: anyone who gets it can read everything.")
 	default:
 		fmt.Fprintln(w, "It does not hold the master key. Keep a copy of that elsewhere: without it, nobody can read what is sealed.")
 	}

@@ -177,7 +177,7 @@ func TestBackupThatCannotBeTrustedIsNotRestored(t *testing.T) {
 	overwrite(t, unfinished, "database.dump", read(t, dir, "database.dump"))
 	refused("an interrupted backup", "no whole backup", config, unfinished)
 
-	// The key that is in the backup is taken where there is none.
+	// The key from the backup is used if there is no other.
 	config.SecretKey = ""
 	if said, err := runs(t, config, "restore", dir); err != nil {
 		t.Fatalf("restore: %v\n%s", err, said)

@@ -48,7 +48,7 @@ func TestStartWaitsForTheDatabase(t *testing.T) {
 	waits = 3
 	_, err = p.awaitDatabase(t.Context(), safe)
 	if most := 3 + int(databasePatience/databaseAgain); err == nil || waits != most {
-		t.Errorf("given up after %d waits, not %d: %v", waits, most, err)
+		t.Errorf("it waits %d times, not %d: %v", waits, most, err)
 	}
 	allow(true)
 	waits = 3

@@ -80,7 +80,7 @@ func (s *stack) faults(talks *talks) []fault {
 // reviveTime bounds how long a PostgreSQL whose disk was full may take to answer again.
 const reviveTime = 30 * time.Second
 
-// revive waits until PostgreSQL answers again, and starts it anew if it has ended for want of room.
+// revive waits until PostgreSQL answers again, and starts it if it ended because its disk was full.
 func (s *stack) revive(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, reviveTime)
 	defer cancel()

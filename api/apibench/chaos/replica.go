@@ -120,7 +120,7 @@ func (r *replica) watch(ctx context.Context) {
 }
 
 // isReady waits until the balancer has the replica in. One that ends at its start is started
-// again, as whoever keeps processes running does.
+// again, as a process manager does.
 func (r *replica) isReady(ctx context.Context) error {
 	for !r.isIn.Load() {
 		select {

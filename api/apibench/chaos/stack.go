@@ -132,7 +132,7 @@ func (s *stack) startDatabase(ctx context.Context) error {
 	return s.database.cluster.CreateDatabase(ctx, "chaos")
 }
 
-// owner returns the URL of the database's owner by way of a link; empty: directly.
+// owner returns the URL of the database's owner through a link, or directly if the name is empty.
 func (s *stack) owner(through string) (string, error) {
 	owner, err := url.Parse(s.database.cluster.DSN("chaos"))
 	if err == nil && through != "" {

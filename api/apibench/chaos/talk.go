@@ -33,7 +33,7 @@ type session struct {
 	ends     []int // how many messages each request holds
 }
 
-// readSessions returns recorded sessions, or made-up ones where there are none.
+// readSessions returns recorded sessions, or generated ones if there are none.
 func readSessions(wanted options) ([]session, error) {
 	files, err := filepath.Glob(filepath.Join(wanted.data, "transcripts", "*.anthropic.json"))
 	if err != nil {
@@ -198,7 +198,7 @@ func (t *talks) send(ctx context.Context, r *replica, name string, body []byte) 
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Anthropic-Version", "2023-06-01")
 	request.Header.Set("X-Claude-Code-Session-Id", name)
-	request.Close = true // each connection is balanced anew
+	request.Close = true // each connection may go to another replica
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return "", err

@@ -32,7 +32,7 @@ type Source struct {
 	// Proof opens with the installation's master key and no other.
 	Proof []byte
 
-	// SecretKey goes into the backup; empty: none does.
+	// SecretKey goes into the backup unless it is empty.
 	SecretKey string
 }
 

@@ -18,7 +18,7 @@ import (
 type Target struct {
 	OwnerURL string
 
-	// Bucket takes the objects; nil: there is none.
+	// Bucket takes the objects; it may be nil.
 	Bucket archive.Bucket
 }
 
@@ -159,8 +159,8 @@ func (m Manifest) handOver(ctx context.Context, connection *pgx.Conn, databaseOw
 	return nil
 }
 
-// giveAway gives a function to a role. A login that is no superuser must be a member for that
-// long, and the role be allowed to have something in the schema.
+// giveAway gives a function to a role. A login that is no superuser must be a member while it
+// does this, and the role be allowed to have something in the schema.
 func giveAway(ctx context.Context, tx pgx.Tx, owner Owner, databaseOwner string) error {
 	role := pgx.Identifier{owner.Role}.Sanitize()
 	var member, creates bool
