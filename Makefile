@@ -84,6 +84,17 @@ rolling: ## an older version, COMMIT=…, serves on while this one comes up and 
 		(cd "$$dir" && go build -o older ./cmd/palimpsest); \
 		OLDER="$$dir/older" go test -count=1 -v ./cmd/palimpsest -run '^TestOlderVersionServesOnWhileANewOneComesUp$$'
 
+.PHONY: chaos
+chaos: ## kill, stop, fill and delay the parts of three replicas while sessions run, as root; ARGS="-seed 7 -rounds 2"
+	@deploy/setup.sh postgresql redis-server pgbouncer
+	@mkdir -p bin/chaos
+	go build -o bin/chaos/palimpsest ./cmd/palimpsest
+	go build -overlay "$$(deploy/calendar/overlay.sh bin/chaos/clock)" -o bin/chaos/palimpsest-skewed ./cmd/palimpsest
+	go -C deploy/tools/versitygw build -o $(CURDIR)/bin/chaos/versitygw github.com/versity/versitygw/cmd/versitygw
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; git archive '$(COMMIT)' | tar -x -C "$$dir"; \
+		cd "$$dir" && go build -o $(CURDIR)/bin/chaos/palimpsest-older ./cmd/palimpsest
+	go run ./api/apibench/chaos -programs bin/chaos $(ARGS)
+
 .PHONY: check
 check: quick lint secrets vulnerabilities test-programs ## formatting, vet, lint, scanners, template drift, module sums, tests with the race detector
 	@deploy/setup.sh postgresql chromium redis-server pgbouncer nodejs npm gcc

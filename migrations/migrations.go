@@ -10,6 +10,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver named pgx
@@ -90,6 +91,23 @@ func Status(ctx context.Context, ownerURL string) ([]Migration, error) {
 		return nil, fmt.Errorf("migration status: %w", err)
 	}
 	return migrations, nil
+}
+
+// Newest returns the number of the newest migration that this program knows.
+func Newest() (int64, error) {
+	names, err := fs.Glob(Files, "*.sql")
+	if err != nil {
+		return 0, err
+	}
+	newest := int64(0)
+	for _, name := range names {
+		version, err := goose.NumericComponent(name)
+		if err != nil {
+			return 0, err
+		}
+		newest = max(newest, version)
+	}
+	return newest, nil
 }
 
 // withProvider runs fn with goose on a database, which must not be older than the baseline.

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"palimpsest/cmd/palimpsest/localdb"
 	"palimpsest/migrations"
@@ -51,6 +54,41 @@ func (p *program) openDatabase(ctx context.Context, safe *vault.Vault) (*tenants
 	}
 	p.onClose(db.Close)
 	return db, nil
+}
+
+const (
+	databasePatience = 30 * time.Second       // how long a start waits for a database that takes no connections
+	databaseAgain    = 500 * time.Millisecond // between two tries
+)
+
+// awaitDatabase opens the database, and waits for one that takes no connections: a replica is
+// often started again while the database or its pooler is. What waiting does not change, such
+// as a wrong password, ends the start at once.
+func (p *program) awaitDatabase(ctx context.Context, safe *vault.Vault) (*tenantsdb.DB, error) {
+	for left := databasePatience; ; left -= databaseAgain {
+		db, err := p.openDatabase(ctx, safe)
+		if err == nil || left <= 0 || p.config.DatabaseURL == "" || !passes(err) {
+			return db, err
+		}
+		if left == databasePatience {
+			p.log.WarnContext(ctx, "the database takes no connections; the start waits for it", "longest", databasePatience, "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(err, ctx.Err())
+		case <-p.after(databaseAgain):
+		}
+	}
+}
+
+// passes reports whether a connection to the database failed for a reason that may pass.
+func passes(err error) bool {
+	if _, is := errors.AsType[*pgconn.ConnectError](err); !is {
+		return false
+	}
+	failure, is := errors.AsType[*pgconn.PgError](err)
+	const noSuchDatabase = "3D000"
+	return !is || failure.Code[:2] != loginRejected && failure.Code != noSuchDatabase
 }
 
 // logins returns how to open the database with the app and worker logins. It creates those

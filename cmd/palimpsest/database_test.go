@@ -1,14 +1,62 @@
 package main
 
 import (
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"palimpsest/migrations/dbtest"
 )
+
+// A start waits for a database that takes no connections yet, and for nothing else.
+func TestStartWaitsForTheDatabase(t *testing.T) {
+	t.Parallel()
+	database, other := dbtest.Empty(t), dbtest.Empty(t).Owner(t)
+	allow := func(are bool) {
+		t.Helper()
+		if _, err := other.Exec(t.Context(), fmt.Sprintf("ALTER DATABASE %s ALLOW_CONNECTIONS %t", database.Name, are)); err != nil {
+			t.Error(err)
+		}
+	}
+	allow(false)
+	waits := 0
+	tick := make(chan time.Time, 1)
+	p := &program{
+		config: Config{DatabaseURL: database.OwnerURL, SecretKey: dbtest.SecretKey},
+		log:    slog.New(slog.DiscardHandler),
+		after: func(time.Duration) <-chan time.Time {
+			if waits++; waits == 3 {
+				allow(true)
+			}
+			tick <- time.Time{}
+			return tick
+		},
+	}
+	defer p.close()
+	safe, err := p.openVault()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.awaitDatabase(t.Context(), safe); err != nil || waits != 3 {
+		t.Errorf("opened after %d waits: %v", waits, err)
+	}
+	allow(false)
+	waits = 3
+	_, err = p.awaitDatabase(t.Context(), safe)
+	if most := 3 + int(databasePatience/databaseAgain); err == nil || waits != most {
+		t.Errorf("it waits %d times, not %d: %v", waits, most, err)
+	}
+	allow(true)
+	waits = 3
+	p.config.DatabaseURL = strings.Replace(database.OwnerURL, "palimpsest:", "palimpsest:wrong", 1)
+	if _, err := p.awaitDatabase(t.Context(), safe); err == nil || waits != 3 {
+		t.Errorf("with a wrong password it waits %d times: %v", waits-3, err)
+	}
+}
 
 // Requests and background jobs use the logins that the settings name. The program creates a
 // login that no setting names, and refuses one with other rights than it should have.

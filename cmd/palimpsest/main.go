@@ -33,6 +33,6 @@ func newCommand() *cobra.Command {
 	var file string
 	root.PersistentFlags().StringVar(&file, "config", "", "YAML file with settings; the environment wins")
 	load := func() (Config, error) { return LoadConfig(file, os.LookupEnv) }
-	root.AddCommand(serveCommand(load), checkCommand(load), migrateCommand(load), replayCommand(), verifyCommand(), userCommand(load), workspaceCommand(load), keyCommand(load), vaultCommand(load), demoCommand(load))
+	root.AddCommand(serveCommand(load), checkCommand(load), migrateCommand(load), replayCommand(), verifyCommand(), userCommand(load), workspaceCommand(load), keyCommand(load), vaultCommand(load), demoCommand(load), backupCommand(load), restoreCommand(load))
 	return root
 }

@@ -57,7 +57,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
-	db, err := p.openDatabase(ctx, safe)
+	db, err := p.awaitDatabase(ctx, safe)
 	if err != nil {
 		return nil, err
 	}

@@ -71,21 +71,8 @@ go=$(mktemp -d)
 trap 'find "$go" -type d -exec chmod u+w {} +; rm -rf "$go"' EXIT
 
 made=$PWD/bin/calendar
-mkdir -p "$made"
-time=$(go env GOROOT)/src/time
-awk '
-	{ print }
-	/^func Now\(\) Time \{$/ { inside = 1 }
-	inside && /:= runtimeNow\(\)$/ {
-		print "\tif mono != 0 { // it is 0 in a bubble of synctest, which has a clock of its own\n\t\tsec += testShift\n\t}"
-		inside = 0; done++
-	}
-	END { if (done != 1) { print "calendar: this version of Go has another time.Now" >"/dev/stderr"; exit 1 } }
-' "$time/time.go" >"$made/time.go.txt"
-cat >"$made/overlay.json" <<END
-{"Replace": {"$time/time.go": "$made/time.go.txt", "$time/testshift.go": "$PWD/deploy/calendar/shift.go.txt"}}
-END
-GOFLAGS="$(go env GOFLAGS) -overlay=$made/overlay.json"
+overlay=$(deploy/calendar/overlay.sh "$made")
+GOFLAGS="$(go env GOFLAGS) -overlay=$overlay"
 export GOFLAGS
 
 echo "calendar: building the programs that tests start"

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -47,6 +48,30 @@ func choose(found []programs, version string) (string, error) {
 	}
 	return "", fmt.Errorf("it was made by PostgreSQL %s, but %s has version %d: install version %s beside it, or move the data with pg_upgrade",
 		version, newest.dir, newest.version, version)
+}
+
+// Program returns the path of one of PostgreSQL's programs, such as pg_dump, for a server of a
+// major version: of the same version where that is installed, else the oldest newer one.
+func Program(ctx context.Context, name string, server int) (string, error) {
+	best := programs{}
+	for _, found := range installed(ctx, os.Getenv("PATH"), places()) {
+		if found.version >= server && (best.dir == "" || found.version < best.version) {
+			best = found
+		}
+	}
+	if best.dir != "" {
+		path := filepath.Join(best.dir, name)
+		if _, err := os.Stat(path); err != nil {
+			return "", fmt.Errorf("%s is missing beside the server's programs: %w", name, err)
+		}
+		return path, nil
+	}
+	// Where there is no server of this machine's own, its clients may be there all the same.
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("%s of PostgreSQL %d or newer is not installed (Debian, Ubuntu: apt-get install postgresql-client): %w", name, server, err)
+	}
+	return path, nil
 }
 
 // places returns where packages put PostgreSQL programs outside the PATH.

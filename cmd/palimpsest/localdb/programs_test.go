@@ -84,3 +84,14 @@ func write(t *testing.T, path, content string) {
 		t.Fatal(err)
 	}
 }
+
+func TestProgramsFitTheirServer(t *testing.T) {
+	t.Parallel()
+	path, err := localdb.Program(t.Context(), "pg_dump", 15)
+	if err != nil || filepath.Base(path) != "pg_dump" {
+		t.Errorf("pg_dump is %s, %v", path, err)
+	}
+	if path, err := localdb.Program(t.Context(), "pg_missing", 15); err == nil {
+		t.Errorf("a program that does not exist is %s", path)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -226,4 +227,39 @@ func TestPartsOfAnObjectAreRead(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestABucketNamesWhatItHolds(t *testing.T) {
+	t.Parallel()
+	for kind, url := range map[string]string{"directory": "file://" + t.TempDir(), "S3": store(t), "S3 without a prefix": store(t) + "&prefix="} {
+		bucket, err := blob.Open(t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]bool{}
+		for i := range 12 {
+			at := fmt.Sprintf("w%d/%s%d", i%3, name, i)
+			want[at] = true
+			if err := bucket.Put(t.Context(), at, []byte("x")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := map[string]bool{}
+		err = bucket.Names(t.Context(), func(name string) error {
+			got[name] = true
+			content, err := bucket.Get(t.Context(), name)
+			if err == nil && string(content) != "x" {
+				err = fmt.Errorf("%s holds %q", name, content)
+			}
+			return err
+		})
+		if err != nil || !maps.Equal(got, want) {
+			t.Errorf("%s: %v, %v", kind, got, err)
+		}
+		full := errors.New("full")
+		calls := 0
+		if err := bucket.Names(t.Context(), func(string) error { calls++; return full }); !errors.Is(err, full) || calls != 1 {
+			t.Errorf("%s: %d calls, %v", kind, calls, err)
+		}
+	}
 }

@@ -115,9 +115,12 @@ func (d *Directory) path(name string) (string, error) {
 	return filepath.Join(d.root, local), nil
 }
 
+// temporaryPrefix begins the names of files that are being written.
+const temporaryPrefix = ".new-"
+
 // writeTemporary writes bytes to a new file whose name nobody looks for.
 func writeTemporary(folder string, content []byte) (path string, err error) {
-	file, err := os.CreateTemp(folder, ".new-*")
+	file, err := os.CreateTemp(folder, temporaryPrefix+"*")
 	if err != nil {
 		return "", err
 	}

@@ -20,6 +20,9 @@
 //     lane's last message, and the SHA-256 of its manifest's line.
 //   - file is the last line: lines, sections, and the SHA-256 of every byte before it.
 //
+// A line says nothing of when or where the file was written, so that the same sessions give
+// the same bytes: an export from before a restore can be compared with one from after it.
+//
 // What is verified is that a file is the one that was written. It is not signed: who
 // can rewrite the whole file can make another. Whoever must rule that out notes the
 // SHA-256 of the last line elsewhere.
@@ -56,7 +59,7 @@ type manifestLine struct {
 	Section    int           `json:"section"`
 	Workspace  uuid.UUID     `json:"workspace"`
 	Session    sessionHead   `json:"session"`
-	ExportedAt time.Time     `json:"exported_at"`
+	ExportedAt *time.Time    `json:"exported_at,omitempty"` // in files of earlier versions
 	Algorithm  algorithmHead `json:"algorithm"`
 	Lanes      []laneHead    `json:"lanes"`
 }

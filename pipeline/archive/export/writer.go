@@ -42,7 +42,7 @@ type Session struct {
 	Format     conversation.Format
 	StartedAt  time.Time
 	LastAt     time.Time
-	ExportedAt time.Time
+	ExportedAt time.Time // for readers of a transcript and for the manifest of a tar; lines do not hold it
 	Lanes      []Lane
 
 	// Projection returns the newest projection of a lane; nil: it has none. The
@@ -191,7 +191,7 @@ func (s *section) write(ctx context.Context) error {
 func (s *section) manifest() manifestLine {
 	first := archive.NewHead().Link
 	manifest := manifestLine{
-		Type: typeManifest, Version: Version, Section: s.sections, Workspace: s.session.Workspace, ExportedAt: s.session.ExportedAt.UTC(),
+		Type: typeManifest, Version: Version, Section: s.sections, Workspace: s.session.Workspace,
 		Session: sessionHead{
 			ID: s.session.ID, Name: s.session.Name, Title: s.session.Title, Client: s.session.Client, Model: s.session.Model,
 			Format: string(s.session.Format), StartedAt: s.session.StartedAt.UTC(), LastAt: s.session.LastAt.UTC(),

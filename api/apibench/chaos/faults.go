@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	stopped  = 20 * time.Second // how long what is stopped stands still
+	filled   = 10 * time.Second // and a disk is full
+	slowed   = 10 * time.Second // and a network slow
+	maxAway  = 5 * time.Second  // what is killed is started again within
+	maxPause = 3 * time.Second  // between two faults
+	maxDelay = 300              // of what is sent on a slow network, in milliseconds
+)
+
+// fault is something that goes wrong, and is well again when do returns.
+type fault struct {
+	name string
+	do   func(ctx context.Context, random *rand.Rand) error
+}
+
+// faults are all kinds of them.
+func (s *stack) faults(talks *talks) []fault {
+	var all []fault
+	for name, part := range s.parts {
+		all = append(all, fault{"kill " + name, func(ctx context.Context, random *rand.Rand) error {
+			part.signal(syscall.SIGKILL)
+			part.wait()
+			if err := pause(ctx, random, maxAway); err != nil {
+				return err
+			}
+			return part.start(ctx)
+		}}, fault{"stop " + name, func(ctx context.Context, _ *rand.Rand) error { return stand(ctx, part) }})
+	}
+	all = append(all, fault{"kill replica", func(ctx context.Context, random *rand.Rand) error {
+		r := s.replicas[random.IntN(len(s.replicas))]
+		r.kill()
+		if err := pause(ctx, random, maxAway); err != nil {
+			return err
+		}
+		return s.restart(ctx, r, talks)
+	}}, fault{"stop replica", func(ctx context.Context, random *rand.Rand) error {
+		return stand(ctx, s.replicas[random.IntN(len(s.replicas))])
+	}}, fault{"roll", func(ctx context.Context, _ *rand.Rand) error { return s.roll(ctx, talks) }})
+	for name, disk := range s.disks {
+		all = append(all, fault{"full disk of " + name, func(ctx context.Context, random *rand.Rand) error {
+			if err := disk.fill(); err != nil {
+				return err
+			}
+			err := sleep(ctx, filled)
+			if clearErr := disk.clear(); err == nil {
+				err = clearErr
+			}
+			if err == nil && name == "database" {
+				return s.revive(ctx)
+			}
+			return err
+		}})
+	}
+	for name, link := range s.links {
+		all = append(all, fault{"slow network to " + name, func(ctx context.Context, random *rand.Rand) error {
+			link.delay.Store(int64(time.Duration(1+random.IntN(maxDelay)) * time.Millisecond))
+			defer link.delay.Store(0)
+			return sleep(ctx, slowed)
+		}})
+	}
+	return all
+}
+
+// reviveTime bounds how long a PostgreSQL whose disk was full may take to answer again.
+const reviveTime = 30 * time.Second
+
+// revive waits until PostgreSQL answers again, and starts it if it ended because its disk was full.
+func (s *stack) revive(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, reviveTime)
+	defer cancel()
+	for {
+		select {
+		case <-s.database.cluster.Done():
+			if err := s.database.start(ctx); err != nil {
+				return err
+			}
+		default:
+		}
+		connection, err := pgx.Connect(ctx, s.database.cluster.DSN("chaos"))
+		if err == nil {
+			return connection.Close(ctx)
+		}
+		if err := sleep(ctx, healthEvery); err != nil {
+			return err
+		}
+	}
+}
+
+// stand has a part stand still for a while, its connections open.
+func stand(ctx context.Context, part part) error {
+	part.signal(syscall.SIGSTOP)
+	defer part.signal(syscall.SIGCONT)
+	return sleep(ctx, stopped)
+}
+
+// restart starts a replica and notes how long that took until it was ready.
+func (s *stack) restart(ctx context.Context, r *replica, talks *talks) error {
+	began := time.Now()
+	if err := r.start(ctx); err != nil {
+		return err
+	}
+	if err := r.isReady(ctx); err != nil {
+		return err
+	}
+	talks.restarted(time.Since(began))
+	return talks.warm(ctx, r)
+}
+
+// roll replaces all replicas one after the other by the version from before, and then by this
+// one again, as a deployment does.
+func (s *stack) roll(ctx context.Context, talks *talks) error {
+	if _, err := os.Stat(filepath.Join(s.wanted.programs, "palimpsest-older")); err != nil {
+		fmt.Println("  there is no palimpsest-older: the same version is rolled out")
+	}
+	for _, isOlder := range []bool{true, false} {
+		for _, r := range s.replicas {
+			r.signal(syscall.SIGTERM)
+			r.wait()
+			r.isIn.Store(false)
+			r.older.Store(isOlder)
+			if err := s.restart(ctx, r, talks); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// fail has every kind of fault happen, in an order and at moments that follow from the seed.
+func (s *stack) fail(ctx context.Context, wanted options, talks *talks) error {
+	random := rand.New(rand.NewPCG(wanted.seed, 1)) //nolint:gosec // to be repeated, not to be secret
+	began := time.Now()
+	for range wanted.rounds {
+		all := s.faults(talks)
+		sortByName(all) // maps have no order
+		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		for _, one := range all {
+			if !strings.Contains(one.name, wanted.onlyFault) {
+				continue
+			}
+			if err := pause(ctx, random, maxPause); err != nil {
+				return err
+			}
+			started := len(talks.starts())
+			fmt.Printf("%6.1f s  %s\n", time.Since(began).Seconds(), one.name)
+			talks.during.Store(one.name)
+			if err := one.do(ctx, random); err != nil {
+				return fmt.Errorf("%s: %w", one.name, err)
+			}
+			if starts := talks.starts()[started:]; len(starts) > 0 {
+				fmt.Printf("          ready after %.1f s\n", slices.Max(starts).Seconds())
+			}
+		}
+	}
+	talks.during.Store("the end")
+	return sleep(ctx, maxPause)
+}
+
+// pause waits for a random time.
+func pause(ctx context.Context, random *rand.Rand, most time.Duration) error {
+	return sleep(ctx, time.Duration(random.Int64N(int64(most))))
+}
+
+// sleep lets a fault last: real time is what it is about.
+func sleep(ctx context.Context, long time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(long):
+		return nil
+	}
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"palimpsest/pipeline/archive/export"
+)
+
+// outcome is what became of a run.
+type outcome struct {
+	requests  int // answered to the last byte
+	retries   int // because their replica was killed
+	failures  []string
+	refused   int // prompts that broke a rule of the provider
+	busts     int
+	compacted int
+	lanes     int // main ones
+	sessions  int
+	lost      []string // answered, and not recorded or without the answer
+	missing   []string
+	ready     []time.Duration
+}
+
+// String implements fmt.Stringer.
+func (o outcome) String() string {
+	slowest := time.Duration(0)
+	if len(o.ready) > 0 {
+		slowest = slices.Max(o.ready)
+	}
+	return fmt.Sprintf("%d requests answered, %d tried again after a kill, %d failed, %d refused by the provider, %d busts, %d compactions, %d sessions with %d main lanes, %d answers lost, %d originals missing, %d starts, the slowest %.1f s",
+		o.requests, o.retries, len(o.failures), o.refused, o.busts, o.compacted, o.sessions, o.lanes, len(o.lost), len(o.missing), len(o.ready), slowest.Seconds())
+}
+
+// more is by how much the busts of three replicas may exceed those of one: by a twentieth, and
+// by one for each of three sessions whose prompts lie at the target's edge, since each replica
+// learns by itself how the provider counts.
+const more = 3
+
+// judge returns an error that says what must not be.
+func (o outcome) judge(alone outcome, ready time.Duration) error {
+	var wrong []error
+	for _, failure := range slices.Concat(o.failures, o.lost, o.missing) {
+		wrong = append(wrong, errors.New(failure))
+	}
+	if o.refused > 0 {
+		wrong = append(wrong, fmt.Errorf("the provider refused %d prompts", o.refused))
+	}
+	if most := alone.busts + alone.busts/20 + more; o.busts > most {
+		wrong = append(wrong, fmt.Errorf("%d busts, more than %d", o.busts, most))
+	}
+	for _, took := range o.ready {
+		if took > ready {
+			wrong = append(wrong, fmt.Errorf("a replica was ready after %s only", took))
+		}
+	}
+	if alone.compacted == 0 || o.requests == 0 {
+		wrong = append(wrong, errors.New("no session was compacted, so this proves little"))
+	}
+	return errors.Join(wrong...)
+}
+
+// recordTime bounds how long what was answered may wait to be recorded once all is well.
+const recordTime = time.Minute
+
+// look waits until everything is recorded, and compares it with what was sent.
+func (s *stack) look(ctx context.Context, talks *talks) (outcome, error) {
+	result := outcome{requests: len(talks.answered), retries: talks.retries, failures: talks.failures, ready: talks.ready, refused: s.double.Rejected()}
+	for _, one := range s.double.Requests() {
+		if one.Busted && !strings.HasPrefix(one.Conversation, "account-") {
+			result.busts++
+		}
+	}
+	direct, err := s.owner("")
+	if err != nil {
+		return result, err
+	}
+	connection, err := pgx.Connect(ctx, direct)
+	if err != nil {
+		return result, err
+	}
+	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }()
+	for began := time.Now(); ; {
+		rows, err := connection.Query(ctx, `SELECT t.id::text || CASE WHEN e.id IS NULL THEN ' is not recorded' ELSE ' is recorded without its answer' END
+			FROM unnest($1::uuid[]) AS t (id) LEFT JOIN exchanges e ON e.id = t.id WHERE e.answer IS NULL`, talks.answered)
+		if err != nil {
+			return result, err
+		}
+		if result.lost, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
+			return result, err
+		}
+		if len(result.lost) == 0 || time.Since(began) > recordTime {
+			break
+		}
+		if err := sleep(ctx, healthEvery); err != nil {
+			return result, err
+		}
+	}
+	err = connection.QueryRow(ctx, `SELECT (SELECT count(*) FROM epochs), (SELECT count(*) FROM lanes WHERE kind = 'main'), (SELECT count(*) FROM sessions)`).
+		Scan(&result.compacted, &result.lanes, &result.sessions)
+	if err != nil {
+		return result, err
+	}
+	result.missing, err = s.missing(ctx, talks)
+	return result, err
+}
+
+// missing exports every session, verifies it, and lists what a client sent and no export holds.
+func (s *stack) missing(ctx context.Context, talks *talks) ([]string, error) {
+	var list struct {
+		Data []struct{ ID, Name string }
+	}
+	if err := s.account.Call(ctx, http.MethodGet, "/sessions?limit=200", nil, &list); err != nil {
+		return nil, err
+	}
+	held := map[string]bool{}
+	var wrong []string
+	for _, one := range list.Data {
+		lines, err := s.exported(ctx, one.ID)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := export.Verify(bytes.NewReader(lines), func(fault export.Fault) { wrong = append(wrong, "session "+one.ID+": "+fault.String()) }); err != nil {
+			return nil, err
+		}
+		for scanner := bufio.NewReader(bytes.NewReader(lines)); ; {
+			line, err := scanner.ReadBytes('\n')
+			if err != nil {
+				break
+			}
+			var message struct{ Type, SHA256 string }
+			if json.Unmarshal(line, &message) == nil && message.Type == "message" {
+				held[message.SHA256] = true
+			}
+		}
+	}
+	for _, one := range talks.sessions {
+		for i := range one.ends[len(one.ends)-1] {
+			sum := sha256.Sum256(one.envelope.Element(i))
+			if !held[hex.EncodeToString(sum[:])] {
+				wrong = append(wrong, fmt.Sprintf("%s: message %d is in no export", one.name, i))
+			}
+		}
+	}
+	return wrong, nil
+}
+
+func (s *stack) exported(ctx context.Context, id string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.replicas[0].url()+"/api/v1/sessions/"+id+"/export", http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := s.account.HTTP.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	lines, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("export of session %s: status %d: %.200s", id, response.StatusCode, lines)
+	}
+	return lines, err
+}
+
+// sortByName puts faults in the order of their names.
+func sortByName(all []fault) {
+	slices.SortFunc(all, func(a, b fault) int { return strings.Compare(a.name, b.name) })
+}

@@ -1,0 +1,237 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"palimpsest/cmd/palimpsest/snapshot"
+	"palimpsest/migrations"
+	"palimpsest/pipeline/archive/blob"
+	"palimpsest/tenants/vault"
+)
+
+// progressEvery is the time between two lines that say how far a backup or a restore is.
+const progressEvery = 5 * time.Second
+
+func backupCommand(load func() (Config, error)) *cobra.Command {
+	var withKey, leaveObjects bool
+	command := &cobra.Command{
+		Use:   "backup DIRECTORY",
+		Short: "Write everything of the installation into a new directory, beside a product that runs",
+		Long: "Backup writes the database as it is at one moment, then the bucket's objects, into a new directory whose name ends with .partial until all of it is on disk. " +
+			"The master key is not part of it: keep that elsewhere, for without it nobody can read what is sealed. What processes have not recorded yet lies in their data directories and is not part of it either.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			return onInstallation(load, func(program *program) error {
+				return program.backup(command.Context(), command.OutOrStdout(), command.ErrOrStderr(), arguments[0], withKey, leaveObjects)
+			})
+		},
+	}
+	command.Flags().BoolVar(&withKey, "with-secret-key", false, "put the master key into the backup: anyone who gets the backup can then read everything")
+	command.Flags().BoolVar(&leaveObjects, "without-objects", false, "leave the bucket's objects where they are; a restore then needs this bucket or a copy of it")
+	return command
+}
+
+func restoreCommand(load func() (Config, error)) *cobra.Command {
+	var onlyCheck bool
+	command := &cobra.Command{
+		Use:   "restore DIRECTORY",
+		Short: "Put a backup into an empty database and its bucket",
+		Long: "Restore reads all of a backup first, and changes nothing if something of it is missing or damaged, if the database is not empty, or if the master key is another one. " +
+			"Start the product once it is done. A restore that was interrupted is simply done again.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			ctx, w := command.Context(), command.OutOrStdout()
+			progress := newProgress(command.ErrOrStderr())
+			manifest, err := snapshot.Read(arguments[0])
+			if err == nil {
+				err = manifest.Check(ctx, arguments[0], progress.tell)
+			}
+			if err != nil {
+				return err
+			}
+			describe(w, "The backup is whole:", manifest)
+			if onlyCheck {
+				return nil
+			}
+			return onInstallation(load, func(program *program) error { return program.restore(ctx, w, progress, arguments[0], manifest) })
+		},
+	}
+	command.Flags().BoolVar(&onlyCheck, "check", false, "only check that the backup is whole; needs no settings")
+	return command
+}
+
+// onInstallation runs a command's work with the installation's settings.
+func onInstallation(load func() (Config, error), work func(*program) error) error {
+	config, err := load()
+	if err != nil {
+		return err
+	}
+	program := &program{config: config, log: newLog(os.Stderr, config.LogFormat), now: time.Now, isCommand: true}
+	defer program.close()
+	return work(program)
+}
+
+// errNothing says that there is no installation.
+var errNothing = errors.New("there is nothing to back up: neither DATABASE_URL is set, nor is there an embedded database below PALIMPSEST_DATA_DIR")
+
+func (p *program) backup(ctx context.Context, w, stderr io.Writer, dir string, withKey, leaveObjects bool) error {
+	if _, err := os.Stat(filepath.Join(p.config.DataDir, "postgres")); p.config.DatabaseURL == "" && err != nil {
+		return errNothing
+	}
+	safe, secret, err := p.existingVault(p.config.SecretKey)
+	if err != nil {
+		return err
+	}
+	source := snapshot.Source{LeaveObjects: leaveObjects}
+	if source.Proof, err = safe.Proof(); err != nil {
+		return err
+	}
+	if withKey {
+		source.SecretKey = secret
+	}
+	if source.OwnerURL, err = p.ownerURL(ctx); err != nil {
+		return err
+	}
+	if p.config.BlobURL != "" {
+		if source.Bucket, err = blob.Open(ctx, p.config.BlobURL); err != nil {
+			return fmt.Errorf("PALIMPSEST_BLOB_URL: %w", err)
+		}
+	}
+	manifest, err := snapshot.Make(ctx, source, dir, newProgress(stderr).tell)
+	if err != nil {
+		return err
+	}
+	describe(w, "The backup is in "+dir+":", manifest)
+	switch {
+	case withKey:
+		fmt.Fprintln(w, "It holds the master key: anyone who gets it can read everything.")
+	default:
+		fmt.Fprintln(w, "It does not hold the master key. Keep a copy of that elsewhere: without it, nobody can read what is sealed.")
+	}
+	return nil
+}
+
+// describe says what a backup holds.
+func describe(w io.Writer, first string, manifest snapshot.Manifest) {
+	counts := manifest.Counts
+	fmt.Fprintf(w, "%s the database of %s, %d workspaces, %d sessions, %d requests, %s\n", first,
+		manifest.MadeAt.Format(time.RFC3339), counts.Workspaces, counts.Sessions, counts.Exchanges, size(manifest.Database.Bytes))
+	switch manifest.Objects.Where {
+	case snapshot.ObjectsHere:
+		fmt.Fprintf(w, "and %d objects of the bucket, %s.\n", manifest.Objects.Count, size(manifest.Objects.Bytes))
+	case snapshot.ObjectsElsewhere:
+		fmt.Fprintln(w, "without the objects of the bucket, which a restore needs.")
+	default:
+		fmt.Fprintln(w, "and no bucket: the database holds every original.")
+	}
+}
+
+// errNoKey says that nothing could be read of what was restored.
+var errNoKey = errors.New("there is no master key: set PALIMPSEST_SECRET_KEY to that of the installation, or put its secret.key into PALIMPSEST_DATA_DIR")
+
+// existingVault opens the vault with the installation's master keys, and makes none. It
+// returns them as the setting has them.
+func (p *program) existingVault(secret string) (*vault.Vault, string, error) {
+	if secret == "" {
+		content, err := os.ReadFile(filepath.Join(p.config.DataDir, "secret.key"))
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, "", errNoKey
+		}
+		if err != nil {
+			return nil, "", fmt.Errorf("read secret key: %w", err)
+		}
+		secret = strings.TrimSpace(string(content))
+	}
+	secrets, err := decodeSecrets(secret)
+	if err != nil {
+		return nil, "", err
+	}
+	safe, err := vault.New(secrets)
+	return safe, secret, err
+}
+
+func (p *program) restore(ctx context.Context, w io.Writer, progress *progress, dir string, manifest snapshot.Manifest) error {
+	newest, err := migrations.Newest()
+	if err != nil {
+		return err
+	}
+	if manifest.Migration > newest {
+		return fmt.Errorf("the backup has migration %d, and this program knows %d: use the version that made it, or a newer one", manifest.Migration, newest)
+	}
+	kept, err := manifest.Secret(dir)
+	if err != nil {
+		return err
+	}
+	safe, _, err := p.existingVault(p.config.SecretKey)
+	isNew := errors.Is(err, errNoKey) && kept != ""
+	if isNew {
+		safe, _, err = p.existingVault(kept)
+	}
+	if err != nil {
+		return err
+	}
+	if err := safe.OpensProof(manifest.Proof); err != nil {
+		return fmt.Errorf("the master key is not that of the backup: set PALIMPSEST_SECRET_KEY to the one that was used when it was made: %w", err)
+	}
+	var target snapshot.Target
+	if p.config.BlobURL != "" {
+		if target.Bucket, err = blob.Open(ctx, p.config.BlobURL); err != nil {
+			return fmt.Errorf("PALIMPSEST_BLOB_URL: %w", err)
+		}
+	}
+	if target.OwnerURL, err = p.ownerURL(ctx); err != nil {
+		return err
+	}
+	if isNew {
+		if err := os.WriteFile(filepath.Join(p.config.DataDir, "secret.key"), []byte(kept+"\n"), 0o600); err != nil {
+			return fmt.Errorf("write secret key: %w", err)
+		}
+	}
+	if err := manifest.Restore(ctx, dir, target, progress.tell); err != nil {
+		return err
+	}
+	fmt.Fprintln(w, "Everything is restored. Start the product with the same settings: palimpsest serve")
+	return nil
+}
+
+// progress says from time to time how far something has got.
+type progress struct {
+	to   io.Writer
+	mu   sync.Mutex
+	last time.Time
+}
+
+func newProgress(to io.Writer) *progress { return &progress{to: to, last: time.Now()} }
+
+func (p *progress) tell(part string, count, bytes int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Since(p.last) < progressEvery {
+		return
+	}
+	p.last = time.Now()
+	if count > 0 {
+		fmt.Fprintf(p.to, "%s: %d, %s\n", part, count, size(bytes))
+		return
+	}
+	fmt.Fprintf(p.to, "%s: %s\n", part, size(bytes))
+}
+
+// size returns bytes as people read them.
+func size(bytes int64) string {
+	const mega = 1 << 20
+	if bytes < mega {
+		return fmt.Sprintf("%d KB", (bytes+1023)>>10)
+	}
+	return fmt.Sprintf("%d MB", bytes/mega)
+}

@@ -1,0 +1,201 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"palimpsest/cmd/palimpsest/localdb"
+	"palimpsest/pipeline/archive"
+)
+
+// Target is an empty place that a backup is restored into.
+type Target struct {
+	OwnerURL string
+
+	// Bucket takes the objects; it may be nil.
+	Bucket archive.Bucket
+}
+
+// Check reads all of a backup and returns an error if something of it is missing or damaged.
+func (m Manifest) Check(ctx context.Context, dir string, progress Progress) error {
+	if err := m.Database.check(dir); err != nil {
+		return err
+	}
+	progress("database", 0, m.Database.Bytes)
+	if m.SecretKey != nil {
+		if err := m.SecretKey.check(dir); err != nil {
+			return err
+		}
+	}
+	if m.Objects.Where != ObjectsHere {
+		return nil
+	}
+	if m.Objects.List == nil {
+		return errors.New("the manifest names no list of objects")
+	}
+	if err := m.Objects.List.check(dir); err != nil {
+		return err
+	}
+	return m.Objects.each(ctx, dir, func(context.Context, string, []byte) error { return nil })
+}
+
+// Secret returns the master key that the backup holds; empty if it holds none.
+func (m Manifest) Secret(dir string) (string, error) {
+	if m.SecretKey == nil {
+		return "", nil
+	}
+	content, err := os.ReadFile(filepath.Join(dir, m.SecretKey.Name)) //nolint:gosec // the operator names the directory
+	if err != nil {
+		return "", fmt.Errorf("backup: %w", err)
+	}
+	return strings.TrimSpace(string(content)), nil
+}
+
+// Restore puts a backup into an empty database, and before that its objects into the bucket.
+// The database has all of it or nothing: whatever ends a restore early, it can be done again.
+func (m Manifest) Restore(ctx context.Context, dir string, target Target, progress Progress) error {
+	if m.Objects.Where != ObjectsNone && target.Bucket == nil {
+		return errors.New("the installation kept originals in a bucket: set PALIMPSEST_BLOB_URL to one")
+	}
+	connection, err := pgx.Connect(ctx, target.OwnerURL)
+	if err != nil {
+		return fmt.Errorf("restore: connect to the database: %w", err)
+	}
+	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }()
+	place, err := lookAtPlace(ctx, connection)
+	if err != nil {
+		return err
+	}
+	program, err := localdb.Program(ctx, "pg_restore", place.server)
+	if err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	if m.Objects.Where == ObjectsHere {
+		if err := m.Objects.restore(ctx, dir, target.Bucket, progress); err != nil {
+			return err
+		}
+	}
+	if err := m.makeRoles(ctx, connection); err != nil {
+		return err
+	}
+	err = postgres{program: program, database: target.OwnerURL}.run(ctx,
+		"--exit-on-error", "--single-transaction", "--no-owner", "--role="+place.owner, filepath.Join(dir, m.Database.Name))
+	if err != nil {
+		return fmt.Errorf("restore the database: %w", err)
+	}
+	progress("database", 0, m.Database.Bytes)
+	if err := m.handOver(ctx, connection, place.owner); err != nil {
+		return err
+	}
+	return m.compare(ctx, connection)
+}
+
+// place is a database that something is restored into.
+type place struct {
+	owner  string
+	server int // major version
+}
+
+// errNotEmpty says that something would be overwritten.
+var errNotEmpty = errors.New("the database is not empty, and nothing is restored over what is there. " +
+	"Name a new database in DATABASE_URL, or for the embedded one a new PALIMPSEST_DATA_DIR; a product that runs on it must not have been started before the restore")
+
+func lookAtPlace(ctx context.Context, connection *pgx.Conn) (place, error) {
+	var is place
+	var empty, may bool
+	err := connection.QueryRow(ctx, `SELECT pg_get_userbyid(datdba), current_setting('server_version_num')::int / 10000,
+		NOT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema'),
+		(SELECT rolsuper OR rolcreaterole FROM pg_roles WHERE rolname = current_user)
+		FROM pg_database WHERE datname = current_database()`).Scan(&is.owner, &is.server, &empty, &may)
+	switch {
+	case err != nil:
+		return is, fmt.Errorf("restore: look at the database: %w", err)
+	case !empty:
+		return is, errNotEmpty
+	case !may:
+		return is, fmt.Errorf("the login of DATABASE_URL may not create roles. Run the restore with an administrator's login in DATABASE_URL; everything will belong to the database's owner, %s", is.owner)
+	}
+	return is, nil
+}
+
+// makeRoles makes the roles that the schema grants something to. Nobody can log in with them.
+func (m Manifest) makeRoles(ctx context.Context, connection *pgx.Conn) error {
+	for _, role := range m.Roles {
+		var exists bool
+		err := connection.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)", role).Scan(&exists)
+		if err == nil && !exists {
+			_, err = connection.Exec(ctx, "CREATE ROLE "+pgx.Identifier{role}.Sanitize()+" NOLOGIN")
+		}
+		if err != nil {
+			return fmt.Errorf("restore: create role %s: %w", role, err)
+		}
+	}
+	return nil
+}
+
+// handOver gives the functions that see more than their callers to the roles that they had,
+// which may do nothing else, and has the server look at the new tables.
+func (m Manifest) handOver(ctx context.Context, connection *pgx.Conn, databaseOwner string) error {
+	err := pgx.BeginFunc(ctx, connection, func(tx pgx.Tx) error {
+		for _, owner := range m.Owners {
+			if err := giveAway(ctx, tx, owner, databaseOwner); err != nil {
+				return fmt.Errorf("restore: give %s to %s: %w", owner.Function, owner.Role, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := connection.Exec(ctx, "ANALYZE"); err != nil {
+		return fmt.Errorf("restore: analyze: %w", err)
+	}
+	return nil
+}
+
+// giveAway gives a function to a role. A login that is no superuser must be a member while it
+// does this, and the role be allowed to have something in the schema.
+func giveAway(ctx context.Context, tx pgx.Tx, owner Owner, databaseOwner string) error {
+	role := pgx.Identifier{owner.Role}.Sanitize()
+	var member, creates bool
+	err := tx.QueryRow(ctx, "SELECT pg_has_role(current_user, $1, 'MEMBER'), has_schema_privilege($1, 'public', 'CREATE')", owner.Role).Scan(&member, &creates)
+	statements := []string{"ALTER FUNCTION " + owner.Function + " OWNER TO " + role}
+	if owner.Called { // its own right has gone to the role
+		statements = append(statements, "GRANT EXECUTE ON FUNCTION "+owner.Function+" TO "+pgx.Identifier{databaseOwner}.Sanitize())
+	}
+	if !creates {
+		statements = append(append([]string{"GRANT CREATE ON SCHEMA public TO " + role}, statements...), "REVOKE CREATE ON SCHEMA public FROM "+role)
+	}
+	if !member {
+		statements = append(append([]string{"GRANT " + role + " TO current_user"}, statements...), "REVOKE "+role+" FROM current_user")
+	}
+	for _, statement := range statements {
+		if err == nil {
+			_, err = tx.Exec(ctx, statement)
+		}
+	}
+	return err
+}
+
+// compare returns an error if the database does not hold what the backup's did.
+func (m Manifest) compare(ctx context.Context, connection *pgx.Conn) error {
+	var has Counts
+	var migration int64
+	var sees bool
+	err := connection.QueryRow(ctx, `SELECT (SELECT max(version_id) FROM goose_db_version), (SELECT count(*) FROM workspaces), (SELECT count(*) FROM sessions),
+		(SELECT count(*) FROM exchanges), (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user)`).
+		Scan(&migration, &has.Workspaces, &has.Sessions, &has.Exchanges, &sees)
+	if err != nil {
+		return fmt.Errorf("restore: look at the database: %w", err)
+	}
+	if migration != m.Migration || sees && has != m.Counts {
+		return fmt.Errorf("restore: the database holds %+v at migration %d, and the backup's held %+v at %d", has, migration, m.Counts, m.Migration)
+	}
+	return nil
+}
