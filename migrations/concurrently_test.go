@@ -28,7 +28,7 @@ func TestLargeIndexesAreBuiltConcurrently(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	baseline, created := 0, ""
+	var baseline strings.Builder
 	for _, file := range files {
 		text, err := migrations.Files.ReadFile(file)
 		if err != nil {
@@ -40,19 +40,15 @@ func TestLargeIndexesAreBuiltConcurrently(t *testing.T) {
 			t.Fatal(err)
 		}
 		if number < migrations.FirstStep {
-			baseline++
-			created += string(text)
+			baseline.Write(text)
 			continue
 		}
 		for _, what := range blocking(string(text)) {
 			t.Errorf("%s: %s", file, what)
 		}
 	}
-	if baseline == 0 {
-		t.Fatal("the test sees no migrations")
-	}
 	for _, table := range large() {
-		if !strings.Contains(created, "CREATE TABLE "+table+" (") {
+		if !strings.Contains(baseline.String(), "CREATE TABLE "+table+" (") {
 			t.Errorf("the baseline has no table %s", table)
 		}
 	}
