@@ -179,7 +179,7 @@ func TestOperationsPageListsEveryKindOfJob(t *testing.T) {
 	t.Parallel()
 
 	kinds := map[string]bool{}
-	named := regexp.MustCompile(`\bwork\.Every\("([a-z_]+)"|\bjobs\.Kind = "([a-z_]+)"`)
+	named := regexp.MustCompile(`\bwork\.(?:Every|Share)\("([a-z_]+)"|\bjobs\.Kind = "([a-z_]+)"`)
 	for _, source := range sources(t) {
 		if source.Test || isTestSupport(source.Folder) {
 			continue
