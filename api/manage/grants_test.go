@@ -31,8 +31,9 @@ func TestMemberCannotMintAnAdminKey(t *testing.T) {
 	w := setup(t).member(t, "ant")
 	member := w.colleague(t, tenants.Regular)
 	for scopes, status := range map[string]int{
-		`["manage"]`: http.StatusForbidden, `["proxy","manage"]`: http.StatusForbidden, `["read"],"scopes":["manage"]`: http.StatusForbidden,
-		`["proxy"],"Scopes":["manage"]`: http.StatusForbidden, `["man\u0061ge"]`: http.StatusForbidden,
+		`["manage"]`: http.StatusForbidden, `["proxy","manage"]`: http.StatusForbidden, `["read"],"scopes":["manage"]`: http.StatusUnprocessableEntity,
+		`["proxy"],"Scopes":["manage"]`: http.StatusUnprocessableEntity, `["manage"],"scopes":["read"]`: http.StatusUnprocessableEntity,
+		`["manage"],"\u017Fcopes":["read"]`: http.StatusUnprocessableEntity, `["man\u0061ge"]`: http.StatusForbidden,
 		`["proxy,manage"]`: http.StatusUnprocessableEntity, `[" manage"]`: http.StatusUnprocessableEntity, `["manage "]`: http.StatusUnprocessableEntity,
 		`["manage,"]`: http.StatusUnprocessableEntity, `["Manage"]`: http.StatusUnprocessableEntity, `["proxy",""]`: http.StatusUnprocessableEntity,
 		`["manage\u0000"]`: http.StatusUnprocessableEntity, `["\tmanage"]`: http.StatusUnprocessableEntity, `["*"]`: http.StatusUnprocessableEntity,

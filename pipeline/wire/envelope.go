@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -47,7 +48,7 @@ type Stretch struct{ Start, End int32 }
 type Known func(list []byte) []Stretch
 
 // Open cuts a body at its members and at the elements of its top-level member
-// list, in one pass. Of a member that appears twice the last one counts. A list
+// list, in one pass. Of a member that appears twice the last one counts, see Fields. A list
 // that is a string counts as one element. The error is an *Invalid; what lies
 // inside strings, arrays and objects is not checked beyond their ends.
 func Open(body []byte, list string) (*Envelope, error) { return OpenKnown(body, list, nil) }
@@ -232,6 +233,22 @@ func (e *Envelope) find(name string) int {
 		}
 	}
 	return -1
+}
+
+// repeats reports whether two members are called name, in letters of either case.
+func (e *Envelope) repeats(name string) bool {
+	found := 0
+	for _, member := range e.members {
+		key := e.body[member.key.start+1 : member.key.end-1]
+		if bytes.IndexByte(key, '\\') >= 0 {
+			text, _ := String(e.slice(member.key))
+			key = []byte(text)
+		}
+		if bytes.EqualFold(key, []byte(name)) {
+			found++
+		}
+	}
+	return found > 1
 }
 
 func (e *Envelope) slice(s span) json.RawMessage { return e.body[s.start:s.end:s.end] }
