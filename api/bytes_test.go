@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// S17: the bodies of a workspace's requests under way take so many bytes at most, and those
+// S17, S37: the bodies of a workspace's requests under way take so many bytes at most, and those
 // of all; who goes beyond is told to come again, in the client's dialect. What a request
 // says it will send counts only as it comes, and no longer once its provider has answered.
 func TestBytesInFlightAreBounded(t *testing.T) {
@@ -87,7 +87,7 @@ func TestMemoryComesAsTheBodyDoes(t *testing.T) {
 	}
 }
 
-// S17: a message of too many values, a list of too many, and a body of too many members are
+// S17, S37: a message of too many values, a list of too many, and a body of too many members are
 // refused with what to do, before anyone parses them.
 func TestBodyThatHoldsTooMuchIsRefused(t *testing.T) {
 	t.Parallel()

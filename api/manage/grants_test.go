@@ -25,7 +25,7 @@ func (w *tenant) scopesOf(t *testing.T) map[string]string {
 	return stored
 }
 
-// S3: permission is decided on the scopes that are stored, however they are written.
+// S3, S34: permission is decided on the scopes that are stored, however they are written.
 func TestMemberCannotMintAnAdminKey(t *testing.T) {
 	t.Parallel()
 	w := setup(t).member(t, "ant")
@@ -61,7 +61,7 @@ func (w *tenant) changeRole(t *testing.T, colleague *tenant, role tenants.Role) 
 	w.forget()
 }
 
-// S3
+// S3, S36
 func TestKeyMayNoMoreThanItsCreatorMayNow(t *testing.T) {
 	t.Parallel()
 	w := setup(t).member(t, "ant")
@@ -149,7 +149,7 @@ func TestKeptKeysOfAFormerMemberOnlySendRequests(t *testing.T) {
 	}
 }
 
-// S3
+// S3, S36
 func TestKeyMakesNoKeyBeyondItsOwnBounds(t *testing.T) {
 	t.Parallel()
 	w := setup(t).member(t, "ant")

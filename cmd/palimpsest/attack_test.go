@@ -37,7 +37,7 @@ func attack(t *testing.T, base, key, member string) (int, string) {
 
 // The running program, attacked from a shell: a member and keys make no stronger key, no path
 // goes around the pipeline, no method or answer gives the stored key away.
-// S3, S14, S16
+// S3, S14, S16, S34, S38
 func TestScriptFromOutsideFindsEveryHoleShut(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
@@ -78,6 +78,7 @@ func TestScriptFromOutsideFindsEveryHoleShut(t *testing.T) {
 }
 
 // A wrong answer makes the script fail: here a server accepts whatever it is sent.
+// S34
 func TestScriptFromOutsideTellsAnOpenDoor(t *testing.T) {
 	t.Parallel()
 	open := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {

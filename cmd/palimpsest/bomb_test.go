@@ -90,7 +90,7 @@ func bombs() map[string]string {
 
 // No request costs the process time that grows with the square of what it holds, or memory
 // by the gigabyte: a workspace has patterns, and all modules are on.
-// S17
+// S17, S37
 func TestNoRequestTakesTheProcessDown(t *testing.T) {
 	t.Parallel()
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
