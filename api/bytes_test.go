@@ -99,7 +99,8 @@ func TestBodyThatHoldsTooMuchIsRefused(t *testing.T) {
 		"blocks":  `{"model":"claude-sonnet-4-5","max_tokens":1,"messages":[{"role":"user","content":[` + blocks(30_000) + `]}]}`,
 		"empty":   `{"model":"claude-sonnet-4-5","max_tokens":1,"messages":[{"role":"user","content":[` + strings.Repeat("{},", 50_000) + `{}]}]}`,
 		"members": `{"model":"claude-sonnet-4-5","max_tokens":1,` + strings.Repeat(`"a":1,`, 1001) + `"messages":[{"role":"user","content":"a"}]}`,
-		"all":     `{"model":"claude-sonnet-4-5","max_tokens":1,"messages":[` + strings.Repeat(`{"role":"user","content":[`+blocks(4)+`]},`, 90_000) + `{"role":"user","content":"a"}]}`,
+		"all":     `{"model":"claude-sonnet-4-5","max_tokens":1,"messages":[` + strings.Repeat(`{"role":"user","content":[`+blocks(14)+`]},`, 29_000) + `{"role":"user","content":"a"}]}`,
+		"new":     `{"model":"claude-sonnet-4-5","max_tokens":1,"messages":[` + strings.Repeat(`{"role":"user","content":"a"},`, 30_000) + `{"role":"user","content":"a"}]}`,
 	} {
 		for _, path := range []string{messagesPath, chatPath, countPath} {
 			got := p.send(http.MethodPost, path, body)
