@@ -242,7 +242,7 @@ func TestMessagesThatWereNotReadBeforeAreBounded(t *testing.T) {
 		}
 	}
 	if envelope, err := wire.Open(list(wire.MaxNew+1), "messages"); err != nil || envelope.Len() != wire.MaxNew+1 {
-		t.Errorf("a list that is no request: %v", err)
+		t.Errorf("a list outside a request: %v", err)
 	}
 }
 
