@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// S17: the bodies of a workspace's requests under way take so many bytes at most, and those
+// S17, S37: the bodies of a workspace's requests under way take so many bytes at most, and those
 // of all; who goes beyond is told to come again, in the client's dialect. What a request
 // says it will send counts only as it comes, and no longer once its provider has answered.
 func TestBytesInFlightAreBounded(t *testing.T) {
@@ -87,7 +87,7 @@ func TestMemoryComesAsTheBodyDoes(t *testing.T) {
 	}
 }
 
-// S17: a message of too many values, a list of too many, and a body of too many members are
+// S17, S37: a message of too many values, a list of too many, and a body of too many members are
 // refused with what to do, before anyone parses them.
 func TestBodyThatHoldsTooMuchIsRefused(t *testing.T) {
 	t.Parallel()
@@ -99,7 +99,8 @@ func TestBodyThatHoldsTooMuchIsRefused(t *testing.T) {
 		"blocks":  `{"model":"claude-sonnet-4-5","max_tokens":1,"messages":[{"role":"user","content":[` + blocks(30_000) + `]}]}`,
 		"empty":   `{"model":"claude-sonnet-4-5","max_tokens":1,"messages":[{"role":"user","content":[` + strings.Repeat("{},", 50_000) + `{}]}]}`,
 		"members": `{"model":"claude-sonnet-4-5","max_tokens":1,` + strings.Repeat(`"a":1,`, 1001) + `"messages":[{"role":"user","content":"a"}]}`,
-		"all":     `{"model":"claude-sonnet-4-5","max_tokens":1,"messages":[` + strings.Repeat(`{"role":"user","content":[`+blocks(4)+`]},`, 90_000) + `{"role":"user","content":"a"}]}`,
+		"all":     `{"model":"claude-sonnet-4-5","max_tokens":1,"messages":[` + strings.Repeat(`{"role":"user","content":[`+blocks(14)+`]},`, 29_000) + `{"role":"user","content":"a"}]}`,
+		"new":     `{"model":"claude-sonnet-4-5","max_tokens":1,"messages":[` + strings.Repeat(`{"role":"user","content":"a"},`, 30_000) + `{"role":"user","content":"a"}]}`,
 	} {
 		for _, path := range []string{messagesPath, chatPath, countPath} {
 			got := p.send(http.MethodPost, path, body)

@@ -31,7 +31,7 @@ func (p *proxy) sendRaw(method, path, body string) *http.Response {
 	return response
 }
 
-// S16: no form of a path gets around the pipeline and its limits or out of the base
+// S16, S38: no form of a path gets around the pipeline and its limits or out of the base
 // path, and no other method than those of the providers' APIs is relayed. Where a path
 // means an endpoint, it goes there.
 func TestNoPathGoesAroundThePipeline(t *testing.T) {
@@ -87,7 +87,7 @@ func TestNoPathGoesAroundThePipeline(t *testing.T) {
 
 const smallBody = `{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"hi"}],"input":"hi"}`
 
-// S14: the stored key is in no answer that a provider gives beside a conversation, nor
+// S14, S38: the stored key is in no answer that a provider gives beside a conversation, nor
 // in any error: not in headers, not in a stream that is cut inside it, not in an encoded
 // answer.
 func TestStoredKeyIsInNoRelayedAnswer(t *testing.T) {

@@ -1,11 +1,17 @@
 #!/bin/sh
-# Tries from outside what docs/security.md says is shut: paths that go around the pipeline or
-# leave the base path, methods and answers that would give the stored provider key away.
+# Tries from outside what docs/security.md says is shut: a member or a key that makes itself a
+# stronger key, paths that go around the pipeline or leave the base path, methods and answers
+# that would give the stored provider key away.
 #
-#   deploy/attack.sh http://127.0.0.1:8080 plm_live_…
+#   MEMBER=palimpsest=… deploy/attack.sh http://127.0.0.1:8080 plm_live_…
 #
-# The key needs the scope proxy, in a workspace with a provider key. Where the provider
-# echoes requests, set STORED to the stored key and the script looks for it in the answers.
+# The key needs the scope proxy alone, in a workspace with a provider key for Anthropic. MEMBER
+# is the cookie, name=value, of a login with the role member in the same workspace; without it
+# the key alone tries to make keys. If the provider echoes requests, set STORED to the stored key,
+# and the script looks for it in the answers.
+#
+# Exit code: 0 if everything is shut, 1 if something is open, 2 if what must work does not, so
+# that nothing was shown. Keys that the script makes are revoked.
 set -eu
 
 base=${1:?address of the proxy, such as http://127.0.0.1:8080}
@@ -13,15 +19,36 @@ key=${2:?an API key with the scope proxy}
 body='{"model":"claude-sonnet-4-5","max_tokens":1,"messages":[{"role":"user","content":"hi"}]}'
 open=0
 
+# send METHOD PATH BODY CREDENTIAL: sets answer, with headers, and status.
+send() {
+  answer=$(curl --silent --path-as-is --globoff --max-time 60 --request "$1" --data "$3" \
+    --header "$4" --header 'content-type: application/json' --header 'anthropic-version: 2023-06-01' --dump-header - \
+    --write-out '\n%{http_code}' "$base$2") || answer='
+000'
+  status=$(printf '%s' "$answer" | tail -n 1)
+}
+
+# works METHOD PATH BODY CREDENTIAL STATUS: without this the rest would show nothing.
+works() {
+  send "$1" "$2" "$3" "$4"
+  if [ "$status" != "$5" ]; then
+    printf '%s %s must answer %s, and answers %s: %s\n' "$1" "$2" "$5" "$status" "$answer" >&2
+    exit 2
+  fi
+}
+
 # ask METHOD PATH [STATUS…]: the status must be one of these.
 ask() {
   method=$1 path=$2
   shift 2
-  answer=$(curl --silent --path-as-is --globoff --max-time 60 --request "$method" --data "$body" \
-    --header "x-api-key: $key" --header 'content-type: application/json' --dump-header - \
-    --write-out '\n%{http_code}' "$base$path") || answer='
-000'
-  status=$(printf '%s' "$answer" | tail -n 1)
+  send "$method" "$path" "$body" "x-api-key: $key"
+  judge "$method" "$path" "$@"
+}
+
+# judge WHAT DETAIL [STATUS…]: prints and counts what became of the last request.
+judge() {
+  method=$1 path=$2
+  shift 2
   verdict=OPEN
   for allowed in "$@"; do
     if [ "$status" = "$allowed" ]; then verdict=shut; fi
@@ -30,6 +57,38 @@ ask() {
   if [ "$verdict" != shut ]; then open=$((open + 1)); fi
   printf '%-28s %-8s %-4s %s\n' "$verdict" "$method" "$status" "$path"
 }
+
+works POST /v1/messages "$body" "x-api-key: $key" 200
+
+# mint WHO CREDENTIAL: no body makes a key that may do more than the one who sends it.
+mint() {
+  for scopes in '["manage"]' '["proxy","manage"]' '["proxy,manage"]' '[" manage"]' '["manage "]' '["manage,"]' '["Manage"]' \
+    '["man\u0061ge"]' '["\tmanage"]' '["manage\u0000"]' '["proxy\nmanage"]' '["*"]' '["admin"]' '["proxy",""]' '[["manage"]]' \
+    '"manage"' '{"manage":true}' '1' '["read"],"scopes":["manage"]' '["manage"],"scopes":["read"]' '["read"],"Scopes":["manage"]' \
+    '["read"],"SCOPES":["proxy,manage"]' '["read"],"\u0073copes":["manage"]' '["read"],"role":"admin"' '["read"],"created_by":"owner"'; do
+    send POST /api/v1/keys "{\"name\":\"attack\",\"scopes\":$scopes}" "$2"
+    judge POST "/api/v1/keys as $1 with $scopes" 400 403 422
+  done
+}
+
+echo '# a key with the scope proxy makes a stronger one'
+mint 'the key' "x-api-key: $key"
+
+if [ -n "${MEMBER:-}" ]; then
+  echo '# a member makes a key that manages'
+  works POST /api/v1/keys '{"name":"attack","scopes":["read"]}' "cookie: $MEMBER" 201
+  made=$(printf '%s' "$answer" | sed -n 's/.*"id":"\([^"]*\)".*/\1/p')
+  secret=$(printf '%s' "$answer" | sed -n 's/.*"secret":"\([^"]*\)".*/\1/p')
+  mint 'a member' "cookie: $MEMBER"
+  mint "a member's key" "x-api-key: $secret"
+  for scopes in '["manage"]' '["proxy,manage"]' '[" manage"]'; do
+    send PATCH "/api/v1/keys/$made" "{\"scopes\":$scopes}" "cookie: $MEMBER"
+    judge PATCH "/api/v1/keys/… with $scopes" 400 403 422
+  done
+  send GET /api/v1/members '' "x-api-key: $secret"
+  judge GET "/api/v1/members as a member's key" 403
+  works DELETE "/api/v1/keys/$made" '' "cookie: $MEMBER" 204
+fi
 
 echo '# an encoded path walks around the pipeline'
 for path in '/v1/%6dessages' '/v1/m%65ssages' '/v1/%256dessages' '/v1/Messages' '/v1/messages;a=b' '/v1/messages%3Ba' \

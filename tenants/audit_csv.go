@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 )
@@ -83,9 +84,10 @@ func cells(before, after Fields) (string, string, error) {
 	return texts[0], texts[1], nil
 }
 
-// CSVCell returns text that no spreadsheet computes (OWASP, CSV injection).
+// CSVCell returns text that no spreadsheet computes (OWASP, CSV injection), in locales that
+// compute the wide forms of signs as well.
 func CSVCell(text string) string {
-	if text != "" && strings.ContainsRune("=+-@\t\r\n", rune(text[0])) {
+	if first, _ := utf8.DecodeRuneInString(text); strings.ContainsRune("=+-@\t\r\n＝＋－＠", first) {
 		return "'" + text
 	}
 	return text

@@ -16,7 +16,7 @@ import (
 // characters begins it (OWASP, CSV injection).
 func TestCellsOfCSVAreNoFormulas(t *testing.T) {
 	t.Parallel()
-	for _, first := range []string{"=", "+", "-", "@", "\t", "\r", "\n", "\r\n="} {
+	for _, first := range []string{"=", "+", "-", "@", "\t", "\r", "\n", "\r\n=", "＝", "＋", "－", "＠"} {
 		if got := tenants.CSVCell(first + "1+1"); got != "'"+first+"1+1" {
 			t.Errorf("%q becomes %q", first+"1+1", got)
 		}

@@ -118,7 +118,7 @@ func outsiders(t *testing.T, of *tenant) []outsider {
 	return all
 }
 
-// S3: what a caller may not do is refused, whatever the form says, and leaves the workspace
+// S3, S34: what a caller may not do is refused, whatever the form says, and leaves the workspace
 // as it was.
 func TestCallersChangeNothingTheyMayNotWhateverTheySend(t *testing.T) {
 	t.Parallel()

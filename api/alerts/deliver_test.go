@@ -165,7 +165,7 @@ func TestDeliveryIsTriedForADayWithLongerAndLongerPauses(t *testing.T) {
 	}
 }
 
-// S16
+// S16, S43
 func TestReceiverThatIsGoneOrRedirectsGetsNothingMore(t *testing.T) {
 	t.Parallel()
 	b, receiver, other := setup(t), receive(t), receive(t)
@@ -187,7 +187,7 @@ func TestReceiverThatIsGoneOrRedirectsGetsNothingMore(t *testing.T) {
 	}
 }
 
-// S16
+// S16, S43
 func TestPrivateAddressesAreRefused(t *testing.T) {
 	t.Parallel()
 	receiver := receive(t)

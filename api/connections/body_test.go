@@ -41,7 +41,7 @@ func (s *slowly) Read(into []byte) (int, error) {
 
 func (s *slowly) Close() error { return nil }
 
-// S18: a body that trickles is cut off, however long or short it is; one that keeps coming
+// S18, S39: a body that trickles is cut off, however long or short it is; one that keeps coming
 // is read to its end, however long that takes.
 func TestBodyMustKeepComing(t *testing.T) {
 	t.Parallel()
@@ -76,6 +76,7 @@ func TestBodyMustKeepComing(t *testing.T) {
 }
 
 // Time in which nobody reads the body does not count: a provider may take its time.
+// S39
 func TestWaitingForTheReaderDoesNotCount(t *testing.T) {
 	t.Parallel()
 	clock := slowly{size: 200, each: 1, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
@@ -88,7 +89,7 @@ func TestWaitingForTheReaderDoesNotCount(t *testing.T) {
 	}
 }
 
-// S18: what a handler leaves unread is read by the server, before the answer goes out: that
+// S18, S39: what a handler leaves unread is read by the server, before the answer goes out: that
 // does not wait without end either.
 func TestUnreadBodyHasADeadline(t *testing.T) {
 	t.Parallel()

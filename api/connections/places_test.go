@@ -52,7 +52,7 @@ func accepted(t *testing.T, places *Places, from ...string) []net.Conn {
 	}
 }
 
-// S18: one place has so many connections at most, by network in IPv6; others and trusted
+// S18, S39: one place has so many connections at most, by network in IPv6; others and trusted
 // proxies are let in; one that ends or whose sender is known makes room.
 func TestOnePlaceHasSoManyConnections(t *testing.T) {
 	t.Parallel()
@@ -90,6 +90,7 @@ func TestOnePlaceHasSoManyConnections(t *testing.T) {
 
 // Behind a load balancer the requests of each place are bounded, not the balancer's
 // connections, until their sender is known.
+// S39
 func TestRequestsBehindATrustedProxyAreBoundedByTheirPlace(t *testing.T) {
 	t.Parallel()
 	_, trusted, err := net.ParseCIDR("10.0.0.0/8")

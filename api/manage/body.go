@@ -47,7 +47,7 @@ func answerPage[T any](c echo.Context, data []T, next string) error {
 }
 
 // readJSON reads a request's body strictly: one JSON object without members that
-// into does not have.
+// into does not have, and without a member twice.
 func readJSON[T any](c echo.Context) (T, error) {
 	var into T
 	if mediaType(c.Request()) != echo.MIMEApplicationJSON {
@@ -64,6 +64,9 @@ func readJSON[T any](c echo.Context) (T, error) {
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return into, malformed{"The body goes on after its JSON object."}
+	}
+	if name := repeated(body); name != "" {
+		return into, tenants.Invalid{Field: name, Message: "is there twice; send it once"}
 	}
 	return into, nil
 }

@@ -111,7 +111,7 @@ func (p *product) power(t *testing.T) string {
 	return state
 }
 
-// S3: every route, every caller, valid and hostile bodies. What a caller may not do is
+// S3, S34: every route, every caller, valid and hostile bodies. What a caller may not do is
 // refused, whatever the body says, and leaves nothing behind.
 func TestNoCallerDoesMoreThanTheyMayWhateverTheySend(t *testing.T) {
 	t.Parallel()

@@ -25,14 +25,15 @@ func (w *tenant) scopesOf(t *testing.T) map[string]string {
 	return stored
 }
 
-// S3: permission is decided on the scopes that are stored, however they are written.
+// S3, S34: permission is decided on the scopes that are stored, however they are written.
 func TestMemberCannotMintAnAdminKey(t *testing.T) {
 	t.Parallel()
 	w := setup(t).member(t, "ant")
 	member := w.colleague(t, tenants.Regular)
 	for scopes, status := range map[string]int{
-		`["manage"]`: http.StatusForbidden, `["proxy","manage"]`: http.StatusForbidden, `["read"],"scopes":["manage"]`: http.StatusForbidden,
-		`["proxy"],"Scopes":["manage"]`: http.StatusForbidden, `["man\u0061ge"]`: http.StatusForbidden,
+		`["manage"]`: http.StatusForbidden, `["proxy","manage"]`: http.StatusForbidden, `["read"],"scopes":["manage"]`: http.StatusUnprocessableEntity,
+		`["proxy"],"Scopes":["manage"]`: http.StatusUnprocessableEntity, `["manage"],"scopes":["read"]`: http.StatusUnprocessableEntity,
+		`["manage"],"\u017Fcopes":["read"]`: http.StatusUnprocessableEntity, `["man\u0061ge"]`: http.StatusForbidden,
 		`["proxy,manage"]`: http.StatusUnprocessableEntity, `[" manage"]`: http.StatusUnprocessableEntity, `["manage "]`: http.StatusUnprocessableEntity,
 		`["manage,"]`: http.StatusUnprocessableEntity, `["Manage"]`: http.StatusUnprocessableEntity, `["proxy",""]`: http.StatusUnprocessableEntity,
 		`["manage\u0000"]`: http.StatusUnprocessableEntity, `["\tmanage"]`: http.StatusUnprocessableEntity, `["*"]`: http.StatusUnprocessableEntity,
@@ -60,7 +61,7 @@ func (w *tenant) changeRole(t *testing.T, colleague *tenant, role tenants.Role) 
 	w.forget()
 }
 
-// S3
+// S3, S36
 func TestKeyMayNoMoreThanItsCreatorMayNow(t *testing.T) {
 	t.Parallel()
 	w := setup(t).member(t, "ant")
@@ -148,7 +149,7 @@ func TestKeptKeysOfAFormerMemberOnlySendRequests(t *testing.T) {
 	}
 }
 
-// S3
+// S3, S36
 func TestKeyMakesNoKeyBeyondItsOwnBounds(t *testing.T) {
 	t.Parallel()
 	w := setup(t).member(t, "ant")

@@ -1,7 +1,6 @@
 package manage
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -45,18 +44,12 @@ type comparisonJSON struct {
 // previewPipeline says what a pipeline would have made of the newest sessions. What
 // the pipeline leaves out has its default, as in a saved one.
 func (s *server) previewPipeline(c echo.Context, who caller) error {
-	body, err := readBody(c)
-	if err != nil {
-		return err
-	}
-	var asked struct {
+	asked, err := readJSON[struct {
 		Pipeline json.RawMessage `json:"pipeline"`
 		Sessions int             `json:"sessions"`
-	}
-	reader := json.NewDecoder(bytes.NewReader([]byte(body)))
-	reader.DisallowUnknownFields()
-	if err := reader.Decode(&asked); err != nil {
-		return tenants.Invalid{Field: "body", Message: "must be an object with pipeline and, if you like, sessions"}
+	}](c)
+	if err != nil {
+		return err
 	}
 	if asked.Sessions == 0 {
 		asked.Sessions = preview.Newest

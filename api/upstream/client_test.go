@@ -91,6 +91,7 @@ func TestUnknownHeadersGoAlong(t *testing.T) {
 
 // Clients get what SDKs read, and nothing that acts on the dashboard's origin, on a proxy
 // before us, or on the connection.
+// S41
 func TestAnswersHeadersComeByAnAllowList(t *testing.T) {
 	t.Parallel()
 	passed := http.Header{
@@ -118,7 +119,7 @@ func TestAnswersHeadersComeByAnAllowList(t *testing.T) {
 	}
 }
 
-// S16: no connection to an address that is not public, whatever name leads there.
+// S16, S43: no connection to an address that is not public, whatever name leads there.
 func TestPrivateAddressesAreNotDialled(t *testing.T) {
 	t.Parallel()
 	var dialled atomic.Int32
@@ -153,7 +154,7 @@ func TestPrivateAddressesAreNotDialled(t *testing.T) {
 	}
 }
 
-// S16: a redirect is handed on, not followed.
+// S16, S43: a redirect is handed on, not followed.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	var elsewhere atomic.Int32

@@ -11,7 +11,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// S16: a request whose body is streamed is held to the same addresses as any other.
+// S16, S43: a request whose body is streamed is held to the same addresses as any other.
 func TestStreamedRequestsDialNoPrivateAddress(t *testing.T) {
 	t.Parallel()
 	var dialled atomic.Int32

@@ -38,7 +38,7 @@ func TestNamesThatLeadToPrivateAddressesAreNotDialled(t *testing.T) {
 	}
 }
 
-// S16: a name that leads to a public address when it is looked at first, and to this
+// S16, S43: a name that leads to a public address when it is looked at first, and to this
 // machine when it is dialled, is not reached.
 func TestNameThatIsReboundIsNotDialled(t *testing.T) {
 	t.Parallel()

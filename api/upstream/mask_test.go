@@ -42,7 +42,7 @@ func TestKeyIsStarredOutOfAnswers(t *testing.T) {
 	}
 }
 
-// S14: every cut of an answer, read into buffers of every size, is the same answer.
+// S14, S38: every cut of an answer, read into buffers of every size, is the same answer.
 func TestKeyIsStarredOutOfEveryCut(t *testing.T) {
 	t.Parallel()
 	const key = "sk-sk-ab"

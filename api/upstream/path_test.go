@@ -27,7 +27,7 @@ func hostilePaths() []string {
 	}
 }
 
-// S16: no request leaves the base path in any form; the provider is not even dialled.
+// S16, S38: no request leaves the base path in any form; the provider is not even dialled.
 func TestPathsThatLeaveTheBasePathAreNotSent(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
@@ -64,7 +64,7 @@ func TestPathsThatLeaveTheBasePathAreNotSent(t *testing.T) {
 	}
 }
 
-// S14: methods that make a server repeat the request, or that no provider has, are not
+// S14, S38: methods that make a server repeat the request, or that no provider has, are not
 // sent.
 func TestOnlyMethodsOfTheProvidersAPIsAreSent(t *testing.T) {
 	t.Parallel()

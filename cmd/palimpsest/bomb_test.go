@@ -76,13 +76,17 @@ func bombs() map[string]string {
 		"/v1/messages a loop in itself":      command("for x in $x; do cat $x; done"),
 		"/v1/messages letters":               messages(user(`{"type":"text","text":"` + letters.String() + `"}`)),
 		"/v1/messages letters in messages":   messages(strings.Repeat(user(`{"type":"text","text":"`+letters.String()[:24<<10]+`"}`)+",", bombSize/(24<<10)) + user(text)),
-		"/v1/messages messages":              messages(numbered(user(`{"type":"text","text":"a#"}`), 99_000)),
+		"/v1/messages too many messages":     messages(numbered(user(`{"type":"text","text":"a#"}`), 99_000)),
+		"/v1/messages messages":              messages(numbered(user(`{"type":"text","text":"a#"}`), 30_000)),
+		"/v1/messages large messages":        messages(numbered(user(`{"type":"text","text":"a# `+strings.Repeat("lorem ipsum ", bombSize/12/33_000)+`"}`), 30_000)),
 		"/v1/messages blocks in messages":    messages(numbered(user(strings.Repeat(text+",", 800)+text), 1_000)),
 		"/v1/messages calls of servers":      messages(user(text) + `,{"role":"assistant","content":[` + numbered(`{"type":"server_tool_use","id":"s#"}`, 12_000) + "," + numbered(`{"type":"x_tool_result","tool_use_id":"s#"}`, 12_000) + `]}`),
 		"/v1/messages/count_tokens blocks":   messages(user(many(text))),
 		"/v1/chat/completions parts":         messages(user(many(text))),
 		"/v1/responses parts":                `{"model":"gpt-5.5","input":[` + user(many(`{"type":"input_text","text":"a"}`)) + `]}`,
-		"/v1/responses items":                `{"model":"gpt-5.5","input":[` + numbered(`{"type":"function_call","call_id":"c#","name":"bash","arguments":"{}"}`, 99_000) + `]}`,
+		"/v1/responses too many items":       `{"model":"gpt-5.5","input":[` + numbered(`{"type":"function_call","call_id":"c#","name":"bash","arguments":"{}"}`, 99_000) + `]}`,
+		"/v1/responses items":                `{"model":"gpt-5.5","input":[` + numbered(`{"type":"function_call","call_id":"c#","name":"bash","arguments":"{}"}`, 30_000) + `]}`,
+		"/v1/responses calls with outputs":   `{"model":"gpt-5.5","input":[` + numbered(`{"type":"function_call","call_id":"c#","name":"bash","arguments":"{}"},{"type":"function_call_output","call_id":"c#","output":"`+strings.Repeat("lorem ipsum ", bombSize/12/18_000)+`"}`, 15_000) + `]}`,
 		"/v1/responses/compact parts":        `{"model":"gpt-5.5","input":[` + user(many(`{"type":"input_text","text":"a"}`)) + `]}`,
 		"/v1/responses/input_tokens strings": `{"model":"gpt-5.5","input":"` + strings.Repeat(`\"`, bombSize/2) + `"}`,
 	}
@@ -90,7 +94,7 @@ func bombs() map[string]string {
 
 // No request costs the process time that grows with the square of what it holds, or memory
 // by the gigabyte: a workspace has patterns, and all modules are on.
-// S17
+// S17, S37
 func TestNoRequestTakesTheProcessDown(t *testing.T) {
 	t.Parallel()
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {

@@ -42,6 +42,7 @@ func TestManyHeadersAreRefused(t *testing.T) {
 
 // Answers of the product API hold keys and people's data: none is kept by a cache or taken
 // for another type, errors of the router and of its limits included.
+// S41
 func TestEveryAnswerOfTheProductAPISaysNoStoreAndNosniff(t *testing.T) {
 	t.Parallel()
 	w := start(t, providertest.Config{}).tenant("headers")

@@ -7,6 +7,7 @@ import (
 )
 
 // A loop whose variable stands for itself ends.
+// S37
 func TestLoopThatNamesItselfEnds(t *testing.T) {
 	t.Parallel()
 	got := readShell("for x in $x a; do cat $x; done; for y in $z; do cat $y; done; for z in $y; do cat $z $y; done")
@@ -17,6 +18,7 @@ func TestLoopThatNamesItselfEnds(t *testing.T) {
 
 // What a command costs to read grows with its length, not with its square: each shape is
 // read at two lengths, and the longer one may allocate little more than in proportion.
+// S37
 func TestReadingACommandGrowsWithItsLength(t *testing.T) {
 	for name, shape := range map[string]func(n int) string{
 		"substitutions":            func(n int) string { return strings.Repeat("$(", n) },

@@ -76,6 +76,7 @@ func TestLongRunsAreExact(t *testing.T) {
 }
 
 // A quadratic count of these would take many minutes.
+// S37
 func TestRunsOfAnyLengthAreCountedInLinearTime(t *testing.T) {
 	t.Parallel()
 	counter := newCounter(t)

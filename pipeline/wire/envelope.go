@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -16,6 +17,7 @@ type Envelope struct {
 	isText   bool // the list is a string: one element
 	elements []span
 	known    Known    // optional
+	read     int      // elements that were known
 	values   int      // in elements that were not known
 	large    *Invalid // says what the list has too much of, if anything
 }
@@ -24,6 +26,7 @@ type Envelope struct {
 // bytes of it.
 const (
 	MaxElements   = 100_000   // messages, as many as providers take
+	MaxNew        = 30_000    // messages that have not been read before: each takes kilobytes until it is recorded
 	MaxValues     = 50_000    // JSON values in one message: its blocks, their members and what stands in those
 	maxListValues = 1_000_000 // JSON values in all messages that have not been read before
 )
@@ -47,12 +50,13 @@ type Stretch struct{ Start, End int32 }
 type Known func(list []byte) []Stretch
 
 // Open cuts a body at its members and at the elements of its top-level member
-// list, in one pass. Of a member that appears twice the last one counts. A list
+// list, in one pass. Of a member that appears twice the last one counts, see Fields. A list
 // that is a string counts as one element. The error is an *Invalid; what lies
 // inside strings, arrays and objects is not checked beyond their ends.
 func Open(body []byte, list string) (*Envelope, error) { return OpenKnown(body, list, nil) }
 
-// OpenKnown is Open for a body whose list may begin with elements that are known.
+// OpenKnown is Open for a body whose list may begin with elements that are known. Behind
+// those it takes MaxNew elements at most.
 func OpenKnown(body []byte, list string, known Known) (*Envelope, error) {
 	e := &Envelope{body: body, members: make([]memberSpan, 0, 24), known: known}
 	i := space(body, 0)
@@ -141,6 +145,7 @@ func (e *Envelope) readElements(i int) (end int, ok bool) {
 		for _, stretch := range known {
 			e.elements = append(e.elements, span{i + int(stretch.Start), i + int(stretch.End)})
 		}
+		e.read = len(known)
 	}
 	if n := len(e.elements); n > 0 {
 		end = e.elements[n-1].end
@@ -190,6 +195,8 @@ func (e *Envelope) tooMuch(next span) *Invalid {
 	switch {
 	case len(e.elements) >= MaxElements:
 		return tooMany("", MaxElements, "messages, which no provider takes")
+	case e.known != nil && len(e.elements)-e.read >= MaxNew:
+		return tooMany("", MaxNew, "messages that were not sent before")
 	case found > MaxValues:
 		return tooMany(fmt.Sprintf(".%d", len(e.elements)), MaxValues, "JSON values, content blocks and what stands in them")
 	case e.values > maxListValues:
@@ -232,6 +239,22 @@ func (e *Envelope) find(name string) int {
 		}
 	}
 	return -1
+}
+
+// repeats reports whether two members are called name, in letters of either case.
+func (e *Envelope) repeats(name string) bool {
+	found := 0
+	for _, member := range e.members {
+		key := e.body[member.key.start+1 : member.key.end-1]
+		if bytes.IndexByte(key, '\\') >= 0 {
+			text, _ := String(e.slice(member.key))
+			key = []byte(text)
+		}
+		if bytes.EqualFold(key, []byte(name)) {
+			found++
+		}
+	}
+	return found > 1
 }
 
 func (e *Envelope) slice(s span) json.RawMessage { return e.body[s.start:s.end:s.end] }

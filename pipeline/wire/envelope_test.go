@@ -215,3 +215,55 @@ func TestAListThatIsAStringBecomesAnArrayWhenItChanges(t *testing.T) {
 		}
 	}
 }
+
+// S37: what was read before is cheap and does not count; what is new is bounded.
+func TestMessagesThatWereNotReadBeforeAreBounded(t *testing.T) {
+	t.Parallel()
+	list := func(n int) []byte {
+		return []byte(`{"messages":[` + strings.TrimSuffix(strings.Repeat("{},", n), ",") + `]}`)
+	}
+	known := func(n int) wire.Known {
+		return func([]byte) []wire.Stretch {
+			stretches := make([]wire.Stretch, n)
+			for i := range stretches {
+				stretches[i] = wire.Stretch{Start: int32(1 + 3*i), End: int32(3 + 3*i)} //nolint:gosec // small
+			}
+			return stretches
+		}
+	}
+	for name, test := range map[string]struct {
+		known, all int
+		is         bool
+	}{"all new": {0, wire.MaxNew, true}, "one too many": {0, wire.MaxNew + 1, false}, "behind known ones": {20, wire.MaxNew + 20, true}, "one too many behind": {20, wire.MaxNew + 21, false}} {
+		envelope, err := wire.OpenKnown(list(test.all), "messages", known(test.known))
+		invalid, _ := errors.AsType[*wire.Invalid](err)
+		if test.is != (err == nil && envelope.Len() == test.all) || !test.is && (invalid == nil || !invalid.IsLarge || !strings.Contains(invalid.Message, "fewer")) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if envelope, err := wire.Open(list(wire.MaxNew+1), "messages"); err != nil || envelope.Len() != wire.MaxNew+1 {
+		t.Errorf("a list outside a request: %v", err)
+	}
+}
+
+// S34: a member that is asked for must be there once, in letters of either case; others pass.
+func TestMembersThatAreReadStandOnce(t *testing.T) {
+	t.Parallel()
+	for body, fault := range map[string]string{
+		`{"model":"a","x":1,"x":2,"messages":[]}`:      "",
+		`{"model":"a","model":"b","messages":[]}`:      "model",
+		`{"Model":"a","model":"b","messages":[]}`:      "model",
+		`{"mode\u006c":"a","model":"b","messages":[]}`: "model",
+	} {
+		envelope, err := wire.Open([]byte(body), "messages")
+		if err != nil {
+			t.Fatalf("%s: %v", body, err)
+		}
+		fields := wire.NewFields(envelope)
+		_, _ = fields.String("model"), fields.Array("messages")
+		invalid, _ := errors.AsType[*wire.Invalid](fields.Err())
+		if (invalid != nil) != (fault != "") || invalid != nil && invalid.Member != fault {
+			t.Errorf("%s: %v", body, fields.Err())
+		}
+	}
+}

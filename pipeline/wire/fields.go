@@ -6,7 +6,8 @@ import (
 )
 
 // Fields reads top-level members of a body and keeps the first fault it meets.
-// Members that are missing or null read as zero.
+// Members that are missing or null read as zero. One that is there twice, in letters of either
+// case, is a fault: limits and records would go by one, and the provider perhaps by the other.
 type Fields struct {
 	body *Envelope
 	err  error
@@ -71,6 +72,9 @@ func (f *Fields) TextOrArray(name string) json.RawMessage {
 // Raw reads anything; nil if it is missing or null.
 func (f *Fields) Raw(name string) json.RawMessage {
 	raw, _ := f.body.Member(name)
+	if f.err == nil && f.body.repeats(name) {
+		f.err = &Invalid{Member: name, Message: "is there twice; send it once"}
+	}
 	if IsNull(raw) {
 		return nil
 	}

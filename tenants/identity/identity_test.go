@@ -211,7 +211,7 @@ func TestUnknownAddressAndWrongPasswordAnswerTheSame(t *testing.T) {
 	}
 }
 
-// S11: ten failures of an account from one place are enough.
+// S11, S40: ten failures of an account from one place are enough.
 func TestGuessingIsStopped(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

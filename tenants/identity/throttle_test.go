@@ -63,7 +63,7 @@ func logIn(t *testing.T, replicas []*identity.Service, turn int, email, password
 	return err
 }
 
-// S11: an account is not guessed at from many places, whether it exists or not, and its
+// S11, S40: an account is not guessed at from many places, whether it exists or not, and its
 // person still logs in where they have logged in before.
 func TestAccountIsNotGuessedAtFromManyPlaces(t *testing.T) {
 	t.Parallel()
@@ -121,7 +121,7 @@ func TestUsedPlaceIsForgottenAfterMonths(t *testing.T) {
 	}
 }
 
-// S11: one place does not try one password on many accounts. An IPv6 network is one place.
+// S11, S40: one place does not try one password on many accounts. An IPv6 network is one place.
 func TestAccountsAreNotSprayedFromOnePlace(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -153,7 +153,7 @@ func TestAccountsAreNotSprayedFromOnePlace(t *testing.T) {
 	}
 }
 
-// S11: wrong codes from elsewhere do not keep a person out where they have logged in before.
+// S11, S40: wrong codes from elsewhere do not keep a person out where they have logged in before.
 func TestCodesAreNotGuessedAtFromManyPlaces(t *testing.T) {
 	t.Parallel()
 	g := withFactor(t)
@@ -181,7 +181,7 @@ func TestCodesAreNotGuessedAtFromManyPlaces(t *testing.T) {
 	}
 }
 
-// S11: a place asks for ten links, and a flood of asking for a person neither keeps them from
+// S11, S40: a place asks for ten links, and a flood of asking for a person neither keeps them from
 // asking nor from logging in: they are sent a few mails, whose links work.
 func TestAskingForLinksIsBounded(t *testing.T) {
 	t.Parallel()
@@ -256,7 +256,7 @@ func (b *bundle) age(t *testing.T, by time.Duration) {
 	}
 }
 
-// S11: changes that a person gets a mail about are bounded.
+// S11, S40: changes that a person gets a mail about are bounded.
 func TestChangesThatSendMailsAreBounded(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -272,7 +272,7 @@ func TestChangesThatSendMailsAreBounded(t *testing.T) {
 	}
 }
 
-// S11: no address is flooded with invitations, and no workspace floods the world.
+// S11, S40: no address is flooded with invitations, and no workspace floods the world.
 func TestInvitationsAreBounded(t *testing.T) {
 	t.Parallel()
 	b := setupInviting(t)
@@ -327,7 +327,7 @@ func TestInvitationsAreBounded(t *testing.T) {
 	}
 }
 
-// S11: whatever is counted by place counts the addresses of an IPv6 network together.
+// S11, S40: whatever is counted by place counts the addresses of an IPv6 network together.
 func TestAddressesOfAnIPv6NetworkAreCountedTogether(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -63,6 +63,7 @@ func TestWhoBelongsToNoWorkspaceCanLogInAndCreateOne(t *testing.T) {
 }
 
 // Anyone who has changed, left or switched is someone else from the next request on.
+// S36
 func TestChangesOfMembersAreHeardOnEveryReplica(t *testing.T) {
 	t.Parallel()
 	b := setupInviting(t)

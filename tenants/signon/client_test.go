@@ -13,7 +13,7 @@ import (
 	"palimpsest/tenants/signon"
 )
 
-// S16: a workspace's issuer leads to no address of ours.
+// S16, S43: a workspace's issuer leads to none of our addresses.
 func TestPrivateAddressesAreNotAsked(t *testing.T) {
 	t.Parallel()
 	asked := make(chan string, 1)

@@ -24,7 +24,7 @@ func (b bundle) rowsOf(t *testing.T, user uuid.UUID) (own int) {
 	return own
 }
 
-// S31
+// S31, S42
 func TestDeletedAccountLeavesNoRowsAndNoKeys(t *testing.T) {
 	t.Parallel()
 	for name, revoke := range map[string]bool{"revoked": true, "kept": false} {
@@ -101,7 +101,7 @@ func TestAccountOfAnOperatorStays(t *testing.T) {
 	}
 }
 
-// S31: with a workspace go the accounts of people who belong nowhere else.
+// S31, S42: with a workspace go the accounts of people who belong nowhere else.
 func TestPeopleGoWithTheirLastWorkspace(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

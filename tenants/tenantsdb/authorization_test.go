@@ -229,7 +229,7 @@ func (w *world) compare(t *rapid.T) {
 	}
 }
 
-// S3: whatever people and keys try, in whatever order, comes to what the model says.
+// S3, S34: whatever people and keys try, in whatever order, comes to what the model says.
 func TestRandomCallersDoWhatTheModelSays(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

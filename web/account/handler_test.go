@@ -134,7 +134,7 @@ func TestUnverifiedPersonIsAskedToVerifyOnEveryPage(t *testing.T) {
 	}
 }
 
-// S31
+// S31, S42
 func TestAccountIsDeletedWithItsPassword(t *testing.T) {
 	t.Parallel()
 	product := webtest.Start(t)
@@ -163,7 +163,7 @@ func TestAccountIsDeletedWithItsPassword(t *testing.T) {
 	}
 }
 
-// S13, S31
+// S13, S31, S42
 func TestAccountWithoutPasswordIsDeletedAfterRecentLogin(t *testing.T) {
 	t.Parallel()
 	product := webtest.Start(t)

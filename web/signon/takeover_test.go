@@ -35,7 +35,7 @@ func (c *company) exec(t *testing.T, statement string, values ...any) {
 	c.People.Forget()
 }
 
-// S13: an identity provider opens no account that reaches beyond its workspace.
+// S13, S35: an identity provider opens no account that reaches beyond its workspace.
 func TestAccountThatBelongsElsewhereIsNotOpenedByAnIdentityProvider(t *testing.T) {
 	t.Parallel()
 	for name, verified := range map[string]bool{"verified": true, "unverified": false} {
@@ -60,7 +60,7 @@ func TestAccountThatBelongsElsewhereIsNotOpenedByAnIdentityProvider(t *testing.T
 	}
 }
 
-// S13
+// S13, S35
 func TestOperatorIsNotOpenedByAnIdentityProvider(t *testing.T) {
 	t.Parallel()
 	c := setup(t)
@@ -72,7 +72,7 @@ func TestOperatorIsNotOpenedByAnIdentityProvider(t *testing.T) {
 	refused(t, "operator", attacker, attacker.Get(c.begin(t, attacker, mira())))
 }
 
-// S13: once its person has proven that the account is theirs, single sign-on opens it, in
+// S13, S35: once its person has proven that the account is theirs, single sign-on opens it, in
 // the one workspace.
 func TestConnectedAccountOpensItsWorkspaceOnly(t *testing.T) {
 	t.Parallel()
@@ -109,7 +109,7 @@ func TestConnectedAccountOpensItsWorkspaceOnly(t *testing.T) {
 	refused(t, "another issuer", other, other.Get(c.begin(t, other, mira())))
 }
 
-// S13: what one logs in with after single sign-on does not widen what it opens.
+// S13, S35: what one logs in with after single sign-on does not widen what it opens.
 func TestCodeAfterSingleSignOnOpensItsWorkspaceOnly(t *testing.T) {
 	t.Parallel()
 	c := setup(t)
@@ -137,7 +137,7 @@ func TestCodeAfterSingleSignOnOpensItsWorkspaceOnly(t *testing.T) {
 	}
 }
 
-// S13
+// S13, S35
 func TestAnotherIssuerHasTheDomainsProvenAgain(t *testing.T) {
 	t.Parallel()
 	c := setup(t)
@@ -173,7 +173,7 @@ func TestAnotherIssuerHasTheDomainsProvenAgain(t *testing.T) {
 	}
 }
 
-// S13
+// S13, S35
 func TestOnlyOwnersWhoLoggedInLatelyChangeSingleSignOn(t *testing.T) {
 	t.Parallel()
 	c := setup(t)

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"palimpsest/api/upstream/providertest"
+	"palimpsest/cmd/palimpsest/buildtest"
+	"palimpsest/migrations/dbtest"
+)
+
+// attack runs deploy/attack.sh as a person with a shell does, and returns its exit code and
+// what it prints.
+func attack(t *testing.T, base, key, member string) (int, string) {
+	t.Helper()
+	script, err := filepath.Abs("../../deploy/attack.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), "sh", script, base, key) //nolint:gosec // this repository's script
+	command.Env = append(os.Environ(), "MEMBER="+member, "STORED="+providerKey)
+	said, err := command.CombinedOutput()
+	if exit, failed := errors.AsType[*exec.ExitError](err); failed {
+		return exit.ExitCode(), string(said)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return 0, string(said)
+}
+
+// The running program, attacked from a shell: a member and keys make no stronger key, no path
+// goes around the pipeline, no method or answer gives the stored key away.
+// S3, S14, S16, S34, S38
+func TestScriptFromOutsideFindsEveryHoleShut(t *testing.T) {
+	t.Parallel()
+	database := dbtest.New(t)
+	c := &child{t: t, binary: buildtest.Palimpsest(t), dir: t.TempDir(), databaseURL: database.OwnerURL}
+	c.start()
+	double := providertest.NewServer(t, providertest.Config{Key: providerKey, Count: counter(t).Count})
+	w := &tenant{instance: &instance{t: t, double: double}}
+	c.adopt(w)
+	w.join("owner")
+	member := &tenant{instance: w.instance}
+	member.join("member")
+	const move = `UPDATE members SET role = 'member', workspace_id = (SELECT workspace_id FROM members JOIN users ON users.id = user_id WHERE email = 'owner@example.com')
+		WHERE user_id = (SELECT id FROM users WHERE email = 'member@example.com')`
+	for _, statement := range []string{"DELETE FROM logins WHERE user_id = (SELECT id FROM users WHERE email = 'member@example.com')", move} {
+		if _, err := database.Owner(t).Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	response := member.call(http.MethodPost, "/api/v1/login", map[string]any{"email": "member@example.com", "password": "correct horse battery"}, http.StatusOK, nil)
+	cookie := response.Cookies()[0].Name + "=" + response.Cookies()[0].Value
+
+	code, said := attack(t, "http://"+c.addr, w.key, cookie)
+	if code != 0 || strings.Contains(said, "OPEN") || !strings.HasSuffix(said, "all shut\n") || strings.Count(said, "\nshut ") < 120 {
+		t.Errorf("exit code %d:\n%s", code, said)
+	}
+	var people struct{ Data []struct{ Role string } }
+	w.cookies, member.cookies = w.cookies[:1], nil
+	w.call(http.MethodGet, "/api/v1/members", nil, http.StatusOK, &people)
+	for _, person := range people.Data {
+		if person.Role == "admin" {
+			t.Errorf("the attack made an admin: %+v", people)
+		}
+	}
+	if code, said := attack(t, "http://"+c.addr, "plm_live_wrong", cookie); code != 2 {
+		t.Errorf("with a key that does not work: exit code %d:\n%s", code, said)
+	}
+	c.stop()
+}
+
+// A wrong answer makes the script fail: here a server accepts whatever it is sent.
+// S34
+func TestScriptFromOutsideTellsAnOpenDoor(t *testing.T) {
+	t.Parallel()
+	open := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		switch {
+		case strings.HasPrefix(request.URL.Path, "/api/v1/keys") && request.Method == http.MethodPost:
+			w.WriteHeader(http.StatusCreated)
+			_, _ = w.Write([]byte(`{"id":"1","secret":"plm_live_x"}`))
+		case request.Method == http.MethodDelete:
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			_, _ = w.Write([]byte(request.URL.Path + providerKey))
+		}
+	}))
+	defer open.Close()
+	code, said := attack(t, open.URL, "plm_live_x", "palimpsest=x")
+	if code != 1 || strings.Contains(said, "\nshut ") || !strings.Contains(said, "OPEN, shows the stored key") {
+		t.Errorf("exit code %d:\n%s", code, said)
+	}
+}
