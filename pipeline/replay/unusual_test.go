@@ -22,7 +22,7 @@ import (
 type unusual struct {
 	name      string
 	format    conversation.Format       // empty: Anthropic's
-	change    func(*pipeline.IPCConfig) // nil: nothing
+	change    func(*pipeline.IPCConfig) // nil leaves the defaults
 	models    []tokens.Model            // that have no price
 	requests  func() []request
 	automatic bool // the provider caches unasked
