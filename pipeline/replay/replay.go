@@ -147,7 +147,7 @@ func (r *Replay) Run(ctx context.Context, body []byte, each func(Step) error) (S
 		if err != nil {
 			return sum, fmt.Errorf("request of %d messages: %w", length, err)
 		}
-		r.writer.Answered(usage.sent, wire.Answer{Usage: usage.usage})
+		r.writer.Answered(usage.sent, usage.answer())
 		sum.add(&step)
 		if err := each(step); err != nil {
 			return sum, err
@@ -170,6 +170,8 @@ type answered struct {
 	sent  prompt.Sent
 	usage wire.Usage
 }
+
+func (a *answered) answer() wire.Answer { return wire.Answer{Usage: a.usage} }
 
 // caches are the provider's, with the proxy and without, at a time.
 type caches struct {

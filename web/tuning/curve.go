@@ -1,8 +1,10 @@
 package tuning
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -76,32 +78,64 @@ func (c curvePoint) saving() string {
 // kept says how much the model would have read word for word.
 func (c curvePoint) kept() string { return fmt.Sprintf("%.1f %%", 100*c.fidelity()) }
 
-// The picture of the curve, in its own units: cost to the right, fidelity up.
+// The picture of the curve, in its own units: cost to the right, fidelity up. Each direction
+// shows no more than what the points span, since they often lie close together.
 const (
-	curveWidth, curveHeight = 320, 150
-	curveLeft, curveBottom  = 34, 24
-	curveMargin             = 12
+	curveWidth, curveHeight = 480, 200
+	curveLeft, curveBottom  = 48, 36
+	curveMargin             = 28
+	labelAbove, labelBelow  = -9, 17 // labels take turns, so that close points have room for both
 )
 
-// x is where the point stands in the picture.
-func (c curvePoint) x() string {
-	width := float64(curveWidth - curveLeft - 2*curveMargin)
-	return place(curveLeft + curveMargin + width*min(c.cost(), 1))
+// mark is a point as the picture has it.
+type mark struct {
+	X, Y  string
+	Label string
+	Shift string // of the label, downward
 }
 
-// y is how high the point stands in the picture.
-func (c curvePoint) y() string {
-	height := float64(curveHeight - curveBottom - 2*curveMargin)
-	return place(curveMargin + height*(1-c.fidelity()))
+// curveMarks places the points.
+func curveMarks(points []curvePoint) []mark {
+	left, width := curveLeft+curveMargin, curveWidth-curveLeft-2*curveMargin
+	height := curveHeight - curveBottom - 2*curveMargin
+	cheapest, dearest := curveEnds(points, curvePoint.cost)
+	least, most := curveEnds(points, curvePoint.fidelity)
+	marks := make([]mark, len(points))
+	for i, point := range points {
+		shift := labelAbove
+		if i%2 == 1 {
+			shift = labelBelow
+		}
+		marks[i] = mark{
+			X:     place(float64(left) + float64(width)*between(point.cost(), cheapest.cost(), dearest.cost())),
+			Y:     place(curveMargin + float64(height)*(1-between(point.fidelity(), least.fidelity(), most.fidelity()))),
+			Label: point.label(), Shift: strconv.Itoa(shift),
+		}
+	}
+	return marks
+}
+
+// curveEnds returns the points that have the least and the most of something.
+func curveEnds(points []curvePoint, of func(curvePoint) float64) (least, most curvePoint) {
+	compare := func(a, b curvePoint) int { return cmp.Compare(of(a), of(b)) }
+	return slices.MinFunc(points, compare), slices.MaxFunc(points, compare)
+}
+
+// between returns where a value stands from least to most, from 0 to 1; in the middle if both are the same.
+func between(value, least, most float64) float64 {
+	if most <= least {
+		return 0.5
+	}
+	return (value - least) / (most - least)
 }
 
 func place(at float64) string { return strconv.FormatFloat(at, 'f', 1, 64) }
 
-// curveLine joins the points.
-func curveLine(points []curvePoint) string {
-	places := make([]string, len(points))
-	for i, point := range points {
-		places[i] = point.x() + "," + point.y()
+// curveLine joins the marks.
+func curveLine(marks []mark) string {
+	places := make([]string, len(marks))
+	for i, mark := range marks {
+		places[i] = mark.X + "," + mark.Y
 	}
 	return strings.Join(places, " ")
 }

@@ -264,10 +264,17 @@ func TestPreviewShowsCostAgainstFidelity(t *testing.T) {
 	}
 	var cost, kept []float64
 	rows.Each(func(_ int, row *goquery.Selection) {
-		cost, kept = append(cost, percentOf(t, row.Find("td").Eq(1).Text())), append(kept, percentOf(t, row.Find("td").Eq(2).Text()))
+		cost, kept = append(cost, percentOf(t, row.Find("td").Eq(0).Text())), append(kept, percentOf(t, row.Find("td").Eq(1).Text()))
 	})
 	if !slices.IsSorted(cost) || !slices.IsSorted(kept) || cost[0] >= cost[3] || kept[0] >= kept[3] || kept[3] > 100 {
 		t.Errorf("cost %v, word for word %v", cost, kept)
+	}
+	circles := page.Find(`[data-testid="curve"] circle`)
+	for _, axis := range []string{"cx", "cy"} {
+		from, to := percentOf(t, circles.First().AttrOr(axis, "")), percentOf(t, circles.Last().AttrOr(axis, ""))
+		if max(from-to, to-from) < 90 {
+			t.Errorf("the points lie between %v and %v of %s", from, to, axis)
+		}
 	}
 	wrong := person.Post("/pipeline/preview?part=curve", form(person.Get("/pipeline"), "ipc.targetUtilization", "9")...)
 	if wrong.Status != http.StatusUnprocessableEntity || wrong.Has(`[data-testid="curve"]`) {

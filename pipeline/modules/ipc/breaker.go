@@ -34,7 +34,7 @@ func held(exchange *pipeline.Exchange, size int, why occasion) string {
 	switch {
 	case why == overLimit:
 		wasOver := attempts.Size > attempts.Limit || attempts.Reason == freedLittle
-		if attempts.Reason != notArchived && wasOver && stands(exchange, size) {
+		if attempts.Reason != notArchived && wasOver && stands(exchange, size) && !released(exchange, size) {
 			return attempts.Reason
 		}
 		return ""
@@ -50,10 +50,22 @@ func held(exchange *pipeline.Exchange, size int, why occasion) string {
 			return notArchived
 		}
 	case attempts.Reason == costGate && (why == atNearLimit || !isWarm(exchange)):
-	case stands(exchange, size):
+	case stands(exchange, size) && !released(exchange, size):
 		return attempts.Reason
 	}
 	return ""
+}
+
+// released reports whether a person has typed since the lane's last prompt, and what they
+// typed before, which no level touched until now, is as large as what an epoch must free.
+func released(exchange *pipeline.Exchange, size int) bool {
+	digests := exchange.Digests
+	newest := latestTyped(digests)
+	if newest < exchange.Heat.Position {
+		return false
+	}
+	before := latestTyped(digests[:min(exchange.Heat.Position, len(digests))])
+	return before >= 0 && exchange.Factor*float64(digests[before].Tokens) >= float64(max(1, leastFreed(exchange, size)))
 }
 
 // stands reports whether prompt and window are still about as large as at the last

@@ -5,6 +5,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/tokens"
 )
 
 // balance weighs reading a prompt on against writing a shorter one, in the model's tokens
@@ -138,7 +139,9 @@ func hasBrokenEven(exchange *pipeline.Exchange, epoch *epoch) bool {
 	b := weigh(exchange, epoch.projection.Before)
 	b.left, b.requests, b.rent = float64(epoch.projection.After), 0, 0
 	b.add(exchange)
-	epoch.prediction.rent = int64(b.rent)
+	if exchange.Model.Price != (tokens.Price{}) {
+		epoch.prediction.rent = int64(b.rent)
+	}
 	return b.rent >= b.price(float64(epoch.prediction.rewritten))
 }
 

@@ -407,3 +407,30 @@ func TestIdleEpochsDoNotFollowEachOther(t *testing.T) {
 		t.Errorf("%d epochs", u.Epochs)
 	}
 }
+
+// A first message that fills most of the window stays for as long as nothing newer was typed.
+// As soon as something is, it may go, and is not waited with until the prompt has grown.
+func TestWhatWasTypedBeforeIsCompactedOnceSomethingNewerIs(t *testing.T) {
+	t.Parallel()
+
+	u := newUsed(t, 50_000)
+	c := (&talk{}).user(words(39_000))
+	u.send(t, time.Second, c.run("true", "ok"))
+	for i := range 8 {
+		exchange := u.send(t, time.Second, c.run("true", fmt.Sprint("ok ", i)))
+		wants(t, exchange, "target_unreachable", "typed_message")
+	}
+	exchange := u.send(t, time.Second, c.say("Done.").user("Go on."))
+	if exchange.Report.Compression != pipeline.Epoch || exchange.Report.After > 12_500 {
+		t.Errorf("after something newer was typed: %+v", exchange.Report)
+	}
+
+	u = newUsed(t, 50_000)
+	c = stuck(39_000)
+	for i := range 4 {
+		u.send(t, time.Second, c.run("true", "ok").say("Done.").user(fmt.Sprint("Go on, ", i)))
+	}
+	if u.attempts.Fruitless != 1 {
+		t.Errorf("small messages were typed, and it was tried %d times", u.attempts.Fruitless)
+	}
+}
