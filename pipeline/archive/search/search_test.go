@@ -298,8 +298,8 @@ func TestRecallFindsNoEarlierRecall(t *testing.T) {
 	}
 }
 
-// The same command runs again and again, often with nothing to tell.
-func TestOfRunsOfOneCommandTheNewestThatPrintedMuchIsFound(t *testing.T) {
+// The same command runs again and again, and often prints next to nothing.
+func TestNewestRunThatPrintedMuchComesFirst(t *testing.T) {
 	t.Parallel()
 	var messages []conversation.Message
 	run := func(description, printed string) {
