@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goccy/go-yaml"
+	"gopkg.in/yaml.v3"
 
 	"palimpsest/pipeline/archive/blob"
 )
@@ -296,7 +296,9 @@ func readComposition(t *testing.T) composition {
 	t.Helper()
 
 	var compose composition
-	if err := yaml.UnmarshalWithOptions([]byte(readFile(t, "docker-compose.yml")), &compose, yaml.DisallowUnknownField()); err != nil {
+	decoder := yaml.NewDecoder(strings.NewReader(readFile(t, "docker-compose.yml")))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&compose); err != nil {
 		t.Fatalf("docker-compose.yml: %v", err)
 	}
 	if len(compose.Services) == 0 {

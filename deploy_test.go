@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goccy/go-yaml"
+	"gopkg.in/yaml.v3"
 
 	"palimpsest/api"
 	"palimpsest/cmd/palimpsest/buildtest"

@@ -2,6 +2,7 @@ package palimpsest_test
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -35,6 +36,7 @@ func layers() []layer {
 		{"pipeline/cores", nil},
 		{"pipeline/batchdb", nil},
 		{"pipeline/spans", nil},
+		{"pipeline/wire/formats", []string{"pipeline/conversation", "pipeline/wire/..."}},
 		{"pipeline/wire/...", []string{"pipeline/conversation", "pipeline/wire"}},
 		{"pipeline/tokens/...", []string{"pipeline/conversation", "pipeline/tokens"}},
 		{"pipeline/ledger", []string{"pipeline/conversation"}},
@@ -65,6 +67,7 @@ func layers() []layer {
 		{"pipeline/preview/previewdb", []string{"pipeline/preview"}},
 		{"pipeline/modules", append([]string{"pipeline/modules/..."}, ofModules...)},
 		{"pipeline/modules/semanticcache/semanticcachedb", []string{"pipeline/modules/semanticcache", "pipeline/archive"}},
+		{"pipeline/modules/semanticcache", append([]string{"pipeline/wire"}, ofModules...)},
 		{"pipeline/modules/patterns/miner", append([]string{"pipeline/modules/patterns", "pipeline/wire"}, ofModules...)},
 		{"pipeline/modules/patterns/patternsdb", []string{"pipeline/modules/patterns", "pipeline/modules/patterns/miner"}},
 		{"pipeline/modules/rehydrator", append([]string{"pipeline/archive/search"}, ofModules...)},
@@ -157,6 +160,22 @@ func TestNoProductionFileImportsTestSupport(t *testing.T) {
 				continue
 			}
 			t.Errorf("%s imports %s, which is for tests", source.Path, to)
+		}
+	}
+}
+
+// What differs between wire formats is asked of their codecs, so that a new format is a new
+// package and a line in the list of formats.
+func TestOnlyCodecsAskWhichFormatTheyHave(t *testing.T) {
+	t.Parallel()
+
+	formats := regexp.MustCompile(`\bconversation\.(Anthropic|OpenAIChat|OpenAIResponses)\b`)
+	for _, source := range sources(t) {
+		if source.Test || isTestSupport(source.Folder) || within(source.Folder, "pipeline/wire") {
+			continue
+		}
+		if found := formats.Find(source.Text); found != nil {
+			t.Errorf("%s asks for %s: let wire.Codec say what differs", source.Path, found)
 		}
 	}
 }

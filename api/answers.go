@@ -213,7 +213,7 @@ func (a *Answers) inquire(post post, written *prompt.Prompt) (asked *inquiry, re
 	for _, name := range []string{"Anthropic-Version", "Anthropic-Beta", "Openai-Organization", "Openai-Project", "Openai-Beta"} {
 		origin = append(origin, strings.Join(header.Values(name), ","))
 	}
-	question, reason := semanticcache.Read(semanticcache.Asked{Format: post.codec.Format(), Body: written.Body, Origin: origin}, a.Secret)
+	question, reason := semanticcache.Read(semanticcache.Asked{Format: post.codec.Format(), Rules: post.codec.Reuse(), Body: written.Body, Origin: origin}, a.Secret)
 	if question == nil {
 		return nil, reason
 	}

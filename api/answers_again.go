@@ -109,7 +109,7 @@ func (a *Answers) keep(event *Event, codec wire.Codec, asked *inquiry, response 
 		answer.ErrorType != "" || isEncoding(response.Header.Get("Content-Encoding")) {
 		return
 	}
-	said := semanticcache.Answered{Format: codec.Format(), Complete: answer.Complete, StopReason: answer.StopReason}
+	said := semanticcache.Answered{Rules: codec.Reuse(), Complete: answer.Complete, StopReason: answer.StopReason}
 	for _, raw := range answer.Messages {
 		message, err := codec.Parse(raw)
 		if err != nil {

@@ -13,7 +13,6 @@ import (
 	"palimpsest/api/limits"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
-	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/spans"
@@ -35,7 +34,7 @@ const (
 // exchange handles the requests of one endpoint and wire format: admit, write the
 // prompt, send, relay the answer, record.
 func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) echo.HandlerFunc {
-	provider := providerOf(codec.Format())
+	provider := providerOf(codec)
 	return func(c echo.Context) error {
 		request, event := s.receive(c, endpoint)
 		ctx := request.Context()
@@ -318,14 +317,6 @@ func (e *Event) describe(written *prompt.Prompt) {
 	if lane := written.Lane; lane != nil {
 		e.Session, e.Lane, e.Source = lane.Session, lane.ID, lane.Source
 	}
-}
-
-// providerOf returns the provider whose dialect a format is.
-func providerOf(format conversation.Format) tenants.Provider {
-	if format == conversation.Anthropic {
-		return tenants.ProviderAnthropic
-	}
-	return tenants.ProviderOpenAI
 }
 
 // pathAndQuery returns a path with the request's query.

@@ -9,7 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/api/recall"
-	"palimpsest/pipeline/wire/openaichat"
+	"palimpsest/pipeline/wire/formats"
 	"palimpsest/tenants"
 )
 
@@ -43,7 +43,7 @@ func (s *Server) refuseRecall(c echo.Context, event *Event, err error) error {
 	if status := problem(err).Status; status == http.StatusUnauthorized {
 		c.Response().Header().Set(echo.HeaderWWWAuthenticate, "Bearer")
 	}
-	refused := s.refuse(c, openaichat.New(), event, err)
+	refused := s.refuse(c, formats.Default(), event, err)
 	s.Recalled(c.Request().Context(), recall.Call{
 		Caller: recall.Caller{Workspace: event.Workspace, APIKey: event.APIKey, KeyPrefix: event.KeyPrefix}, Outcome: "refused", Err: err,
 	})

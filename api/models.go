@@ -37,7 +37,7 @@ func (s *Server) models(c echo.Context) error {
 	codec := s.dialect(request)
 	defer s.end(request.Context(), event)
 
-	wanted := providerOf(codec.Format())
+	wanted := providerOf(codec)
 	call, err := s.admit(request, event)
 	if err != nil {
 		return s.refuse(c, codec, event, err)
@@ -90,17 +90,15 @@ func newModelsQuestion(request *http.Request, wanted tenants.Provider, call call
 		return question
 	}
 	question.path = strings.TrimSuffix(request.URL.EscapedPath(), "/")
-	if call.target.Provider == tenants.ProviderAnthropic {
-		question.headers = anthropicVersion + "\x00\x00\x00\x00"
-		if question.path == modelsPath {
-			question.path += "?limit=1000" // it has pages, the shape asked for has not
-		}
+	dialect, _ := upstream.DialectOf(call.target.Provider)
+	for _, name := range modelsHeaders() {
+		question.headers += dialect.Header[name] + "\x00"
+	}
+	if question.path == modelsPath && dialect.ModelsQuery != "" {
+		question.path += "?" + dialect.ModelsQuery // it has pages, the shape asked for has not
 	}
 	return question
 }
-
-// anthropicVersion is sent where a client of another dialect names none.
-const anthropicVersion = "2023-06-01"
 
 // askModels asks the provider.
 func (s *Server) askModels(ctx context.Context, question modelsQuestion, target upstream.Target) (modelsAnswer, error) {

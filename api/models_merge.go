@@ -51,8 +51,8 @@ func (s *Server) listModels(request *http.Request, wanted tenants.Provider, call
 	}
 	whole := request.Clone(request.Context())
 	whole.URL.RawQuery = ""
-	if wanted == tenants.ProviderAnthropic {
-		whole.URL.RawQuery = "limit=1000" // pages of several lists cannot be put together
+	if dialect, known := upstream.DialectOf(wanted); known {
+		whole.URL.RawQuery = dialect.ModelsQuery // pages of several lists cannot be put together
 	}
 	answers, failures := make([]modelsAnswer, len(keys)), make([]error, len(keys))
 	var asking sync.WaitGroup
@@ -73,7 +73,7 @@ func (s *Server) modelsOf(request *http.Request, wanted tenants.Provider, call c
 	if err != nil || list.status != http.StatusOK || target.Provider == wanted {
 		return list, err
 	}
-	if list.body, err = modelsAs(wanted, list.body); err != nil {
+	if list.body, err = modelsAs(wanted, target.Provider, list.body); err != nil {
 		return modelsAnswer{}, fmt.Errorf("%w: its list of models cannot be read: %w", upstream.ErrUnreachable, err)
 	}
 	return list, nil
@@ -83,6 +83,7 @@ func (s *Server) modelsOf(request *http.Request, wanted tenants.Provider, call c
 // provider described them. A provider that fails keeps nothing from the others; if all
 // fail, the first one's failure is the answer.
 func merged(wanted tenants.Provider, keys []listed, answers []modelsAnswer, failures []error) (modelsAnswer, error) {
+	shape := shapeOf(wanted)
 	var entries []json.RawMessage
 	oldest, good := time.Time{}, false
 	for i, key := range keys {
@@ -101,7 +102,7 @@ func merged(wanted tenants.Provider, keys []listed, answers []modelsAnswer, fail
 		}
 		for _, name := range key.named {
 			if !found[name] && key.takes(name) {
-				entry, err := modelNamed(wanted, name)
+				entry, err := shape.entry(listedModel{ID: name, Name: name, Created: time.Unix(0, 0), Owner: "palimpsest"})
 				if err != nil {
 					return modelsAnswer{}, err
 				}
@@ -112,36 +113,6 @@ func merged(wanted tenants.Provider, keys []listed, answers []modelsAnswer, fail
 	if !good {
 		return answers[0], failures[0]
 	}
-	body, err := listOf(wanted, entries)
+	body, err := shape.list(entries)
 	return modelsAnswer{status: http.StatusOK, header: http.Header{"Content-Type": {"application/json"}}, body: body, at: oldest}, err
-}
-
-// modelNamed describes a model of which nothing is known but its name.
-func modelNamed(wanted tenants.Provider, name string) (json.RawMessage, error) {
-	if wanted == tenants.ProviderAnthropic {
-		return encoded(anthropicModel{Type: "model", ID: name, DisplayName: name, CreatedAt: time.Unix(0, 0).UTC()})
-	}
-	return encoded(openAIModel{ID: name, Object: "model", OwnedBy: "palimpsest"})
-}
-
-// listOf returns a list of models as they were described.
-func listOf(wanted tenants.Provider, entries []json.RawMessage) ([]byte, error) {
-	data := append([]json.RawMessage{}, entries...)
-	if wanted == tenants.ProviderOpenAI {
-		return encoded(struct {
-			Object string            `json:"object"`
-			Data   []json.RawMessage `json:"data"`
-		}{"list", data})
-	}
-	list := struct {
-		Data    []json.RawMessage `json:"data"`
-		HasMore bool              `json:"has_more"`
-		FirstID *string           `json:"first_id"`
-		LastID  *string           `json:"last_id"`
-	}{Data: data}
-	if len(data) > 0 {
-		first, last := wire.Text(data[0], "id"), wire.Text(data[len(data)-1], "id")
-		list.FirstID, list.LastID = &first, &last
-	}
-	return encoded(list)
 }

@@ -6,42 +6,41 @@ import (
 	"fmt"
 	"time"
 
+	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
 )
 
-// anthropicModel is a model as Anthropic lists it.
-type anthropicModel struct {
-	Type        string    `json:"type"`
-	ID          string    `json:"id"`
-	DisplayName string    `json:"display_name"`
-	CreatedAt   time.Time `json:"created_at"`
+// listedModel is a model of a list, in no provider's shape.
+type listedModel struct {
+	ID      string
+	Name    string // for people
+	Created time.Time
+	Owner   string
 }
 
-// anthropicModels is Anthropic's list.
-type anthropicModels struct {
-	Data    []anthropicModel `json:"data"`
-	HasMore bool             `json:"has_more"`
-	FirstID *string          `json:"first_id"`
-	LastID  *string          `json:"last_id"`
+// modelShape is how one provider's API lists models.
+type modelShape interface {
+	// read reads the entries of a list.
+	read(entries json.RawMessage) ([]listedModel, error)
+
+	// entry writes a model.
+	entry(model listedModel) (json.RawMessage, error)
+
+	// list writes a list of entries.
+	list(entries []json.RawMessage) ([]byte, error)
 }
 
-// openAIModel is a model as OpenAI lists it.
-type openAIModel struct {
-	ID      string `json:"id"`
-	Object  string `json:"object"`
-	Created int64  `json:"created"`
-	OwnedBy string `json:"owned_by"`
+// shapeOf returns how a provider's API lists models.
+func shapeOf(provider tenants.Provider) modelShape {
+	if provider == tenants.ProviderAnthropic {
+		return anthropicModels{}
+	}
+	return openAIModels{}
 }
 
-// openAIModels is OpenAI's list.
-type openAIModels struct {
-	Object string        `json:"object"`
-	Data   []openAIModel `json:"data"`
-}
-
-// modelsAs returns another provider's list of models, or one model of it, in the
-// shape of provider.
-func modelsAs(provider tenants.Provider, body []byte) ([]byte, error) {
+// modelsAs returns a provider's list of models, or one model of it, in the shape of
+// another.
+func modelsAs(wanted, from tenants.Provider, body []byte) ([]byte, error) {
 	var listed struct {
 		ID   string          `json:"id"`
 		Data json.RawMessage `json:"data"`
@@ -51,49 +50,100 @@ func modelsAs(provider tenants.Provider, body []byte) ([]byte, error) {
 	}
 	isOne := listed.Data == nil
 	if isOne && listed.ID == "" {
-		return nil, errors.New("it is neither a model nor a list of them")
+		return nil, errors.New("it is neither a model nor a list of models")
 	}
 	data := listed.Data
 	if isOne {
 		data = append(append([]byte{'['}, body...), ']')
 	}
-	if provider == tenants.ProviderAnthropic {
-		return asAnthropic(data, isOne)
+	models, err := shapeOf(from).read(data)
+	if err != nil {
+		return nil, err
 	}
-	return asOpenAI(data, isOne)
-}
-
-func asAnthropic(data []byte, isOne bool) ([]byte, error) {
-	var models []openAIModel
-	if err := json.Unmarshal(data, &models); err != nil {
-		return nil, fmt.Errorf("read OpenAI's models: %w", err)
-	}
-	list := anthropicModels{Data: make([]anthropicModel, len(models))}
+	shape := shapeOf(wanted)
+	entries := make([]json.RawMessage, len(models))
 	for i, model := range models {
-		list.Data[i] = anthropicModel{Type: "model", ID: model.ID, DisplayName: model.ID, CreatedAt: time.Unix(model.Created, 0).UTC()}
+		if entries[i], err = shape.entry(model); err != nil {
+			return nil, err
+		}
 	}
 	if isOne {
-		return encoded(list.Data[0])
+		return entries[0], nil
 	}
-	if len(models) > 0 {
-		list.FirstID, list.LastID = &models[0].ID, &models[len(models)-1].ID
-	}
-	return encoded(list)
+	return shape.list(entries)
 }
 
-func asOpenAI(data []byte, isOne bool) ([]byte, error) {
+// anthropicModels is the shape of https://platform.claude.com/docs/en/api/models-list.
+type anthropicModels struct{}
+
+type anthropicModel struct {
+	Type        string    `json:"type"`
+	ID          string    `json:"id"`
+	DisplayName string    `json:"display_name"`
+	CreatedAt   time.Time `json:"created_at"`
+}
+
+func (anthropicModels) read(entries json.RawMessage) ([]listedModel, error) {
 	var models []anthropicModel
-	if err := json.Unmarshal(data, &models); err != nil {
+	if err := json.Unmarshal(entries, &models); err != nil {
 		return nil, fmt.Errorf("read Anthropic's models: %w", err)
 	}
-	list := openAIModels{Object: "list", Data: make([]openAIModel, len(models))}
+	listed := make([]listedModel, len(models))
 	for i, model := range models {
-		list.Data[i] = openAIModel{ID: model.ID, Object: "model", Created: model.CreatedAt.Unix(), OwnedBy: string(tenants.ProviderAnthropic)}
+		listed[i] = listedModel{ID: model.ID, Name: model.DisplayName, Created: model.CreatedAt, Owner: string(tenants.ProviderAnthropic)}
 	}
-	if isOne {
-		return encoded(list.Data[0])
+	return listed, nil
+}
+
+func (anthropicModels) entry(model listedModel) (json.RawMessage, error) {
+	return encoded(anthropicModel{Type: "model", ID: model.ID, DisplayName: model.Name, CreatedAt: model.Created.UTC()})
+}
+
+func (anthropicModels) list(entries []json.RawMessage) ([]byte, error) {
+	list := struct {
+		Data    []json.RawMessage `json:"data"`
+		HasMore bool              `json:"has_more"`
+		FirstID *string           `json:"first_id"`
+		LastID  *string           `json:"last_id"`
+	}{Data: append([]json.RawMessage{}, entries...)}
+	if len(entries) > 0 {
+		first, last := wire.Text(entries[0], "id"), wire.Text(entries[len(entries)-1], "id")
+		list.FirstID, list.LastID = &first, &last
 	}
 	return encoded(list)
+}
+
+// openAIModels is the shape of https://platform.openai.com/docs/api-reference/models/list.
+type openAIModels struct{}
+
+type openAIModel struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	OwnedBy string `json:"owned_by"`
+}
+
+func (openAIModels) read(entries json.RawMessage) ([]listedModel, error) {
+	var models []openAIModel
+	if err := json.Unmarshal(entries, &models); err != nil {
+		return nil, fmt.Errorf("read OpenAI's models: %w", err)
+	}
+	listed := make([]listedModel, len(models))
+	for i, model := range models {
+		listed[i] = listedModel{ID: model.ID, Name: model.ID, Created: time.Unix(model.Created, 0), Owner: model.OwnedBy}
+	}
+	return listed, nil
+}
+
+func (openAIModels) entry(model listedModel) (json.RawMessage, error) {
+	return encoded(openAIModel{ID: model.ID, Object: "model", Created: model.Created.Unix(), OwnedBy: model.Owner})
+}
+
+func (openAIModels) list(entries []json.RawMessage) ([]byte, error) {
+	return encoded(struct {
+		Object string            `json:"object"`
+		Data   []json.RawMessage `json:"data"`
+	}{"list", append([]json.RawMessage{}, entries...)})
 }
 
 func encoded[T any](value T) ([]byte, error) {
@@ -103,3 +153,9 @@ func encoded[T any](value T) ([]byte, error) {
 	}
 	return body, nil
 }
+
+// Interface guards.
+var (
+	_ modelShape = anthropicModels{}
+	_ modelShape = openAIModels{}
+)

@@ -260,12 +260,12 @@ func TestModelsOfAnotherShapeAreRead(t *testing.T) {
 		`{"data":[{"id":"a","created":1},{"id":"b"}]}`: `{"data":[{"type":"model","id":"a","display_name":"a","created_at":"1970-01-01T00:00:01Z"},{"type":"model","id":"b","display_name":"b","created_at":"1970-01-01T00:00:00Z"}],"has_more":false,"first_id":"a","last_id":"b"}`,
 		`{"id":"a","created":1}`:                       `{"type":"model","id":"a","display_name":"a","created_at":"1970-01-01T00:00:01Z"}`,
 	} {
-		if got, err := modelsAs(tenants.ProviderAnthropic, []byte(body)); err != nil || string(got) != want {
+		if got, err := modelsAs(tenants.ProviderAnthropic, tenants.ProviderOpenAI, []byte(body)); err != nil || string(got) != want {
 			t.Errorf("%s: %s (%v), want %s", body, got, err, want)
 		}
 	}
 	for _, body := range []string{"", "<html>", "[]", "{}", `{"data":"many"}`, `{"data":[1]}`} {
-		if got, err := modelsAs(tenants.ProviderOpenAI, []byte(body)); err == nil {
+		if got, err := modelsAs(tenants.ProviderOpenAI, tenants.ProviderAnthropic, []byte(body)); err == nil {
 			t.Errorf("%q is read as %s", body, got)
 		}
 	}

@@ -71,8 +71,8 @@ func onlyReads(method string) bool {
 // dialectOf returns whose API a request belongs to: Anthropic's if it looks like it,
 // else OpenAI's, else that of the keys that the workspace has.
 func (s *Server) dialectOf(request *http.Request, call call, codec wire.Codec) (tenants.Provider, error) {
-	wanted := providerOf(codec.Format())
-	if call.asked.providerKey != "" || request.Header.Get("Anthropic-Version") != "" {
+	wanted := providerOf(codec)
+	if call.asked.providerKey != "" || saysVersion(request, codec) {
 		return wanted, nil
 	}
 	return s.Settings.dialectFor(request.Context(), call.key.Workspace, wanted)

@@ -9,6 +9,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/api/upstream"
+	"palimpsest/pipeline/wire"
+	"palimpsest/pipeline/wire/formats"
 )
 
 // relayed is the part of a path that all endpoints of the providers have.
@@ -19,15 +21,16 @@ const relayed = "/v1/"
 // their base URL are taken for what they mean. Those that could mean another path to a
 // server behind us are refused, and so are methods that are not relayed.
 func (s *Server) canonicalPath(next echo.HandlerFunc) echo.HandlerFunc {
+	known := endpointsOf(formats.All())
 	return func(c echo.Context) error {
 		asked := c.Request().URL
 		escaped := asked.EscapedPath()
-		path := canonical(escaped)
+		path := known.canonical(escaped)
 		if !strings.HasPrefix(path, relayed) {
 			asked.Path, asked.RawPath = rewritten(asked, escaped, path)
 			return next(c)
 		}
-		if err := checkRequest(c.Request().Method, path); err != nil {
+		if err := known.check(c.Request().Method, path); err != nil {
 			return s.refuseAtOnce(c, err)
 		}
 		asked.Path, asked.RawPath = rewritten(asked, escaped, path)
@@ -35,17 +38,34 @@ func (s *Server) canonicalPath(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// checkRequest returns upstream.ErrMethod or upstream.ErrPath for a request that is not
+// endpoints are the paths whose requests are not relayed unread.
+type endpoints []string
+
+// endpointsOf returns the endpoints of formats, and the list of models.
+func endpointsOf(codecs []wire.Codec) endpoints {
+	paths := endpoints{modelsPath}
+	for _, codec := range codecs {
+		traits := codec.Traits()
+		for _, path := range []string{traits.Path, traits.CountPath, traits.CompactPath} {
+			if path != "" {
+				paths = append(paths, path)
+			}
+		}
+	}
+	return paths
+}
+
+// check returns upstream.ErrMethod or upstream.ErrPath for a request that is not
 // relayed. A path that only a lenient server takes for one of our endpoints would go
 // around the pipeline and its limits.
-func checkRequest(method, path string) error {
+func (e endpoints) check(method, path string) error {
 	if err := upstream.CheckMethod(method); err != nil {
 		return err
 	}
 	if err := upstream.CheckPath(path); err != nil {
 		return err
 	}
-	if meant := canonical(upstream.Reading(path)); meant != path && isEndpoint(meant) {
+	if meant := e.canonical(upstream.Reading(path)); meant != path && slices.Contains(e, meant) {
 		return upstream.ErrPath
 	}
 	return nil
@@ -64,17 +84,10 @@ func rewritten(asked *url.URL, before, path string) (plain, escaped string) {
 	return plain, path
 }
 
-// endpoints returns the paths whose requests are not relayed unread.
-func endpoints() []string {
-	return []string{messagesPath, countPath, chatPath, responsesPath, inputTokensPath, compactPath, modelsPath}
-}
-
-func isEndpoint(path string) bool { return slices.Contains(endpoints(), path) }
-
 // canonical takes the paths that clients build from their base URL for what they mean:
 // "/anthropic" and "/openai" in front, a missing or doubled "/v1", doubled slashes, a
 // slash behind an endpoint.
-func canonical(path string) string {
+func (e endpoints) canonical(path string) string {
 	single := singleSlashes(path)
 	trimmed := single
 	for _, prefix := range []string{"/anthropic", "/openai"} {
@@ -85,14 +98,14 @@ func canonical(path string) string {
 	for strings.HasPrefix(trimmed, "/v1/v1/") {
 		trimmed = trimmed[len("/v1"):]
 	}
-	for _, endpoint := range endpoints() {
+	for _, endpoint := range e {
 		bare := strings.TrimPrefix(endpoint, "/v1")
 		if trimmed == bare || trimmed == bare+"/" || strings.HasPrefix(trimmed, bare+"/") && trimmed != single {
 			trimmed = "/v1" + trimmed
 			break
 		}
 	}
-	if before, ok := strings.CutSuffix(trimmed, "/"); ok && isEndpoint(before) {
+	if before, ok := strings.CutSuffix(trimmed, "/"); ok && slices.Contains(e, before) {
 		return before
 	}
 	if trimmed == "/v1"+helloPath { // of a base URL that ends in "/v1"

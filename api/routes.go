@@ -8,36 +8,19 @@ import (
 
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline/wire"
-	"palimpsest/pipeline/wire/anthropic"
-	"palimpsest/pipeline/wire/openaichat"
-	"palimpsest/pipeline/wire/openairesponses"
+	"palimpsest/pipeline/wire/formats"
+	"palimpsest/tenants"
 )
 
-// The endpoints that go through the pipeline.
-const (
-	messagesPath  = "/v1/messages"
-	chatPath      = "/v1/chat/completions"
-	responsesPath = "/v1/responses"
-)
-
-// The endpoints beside them.
-const (
-	countPath       = messagesPath + "/count_tokens"
-	inputTokensPath = responsesPath + "/input_tokens"
-	compactPath     = responsesPath + "/compact"
-	helloPath       = "/api/hello"
-)
+// helloPath is what Claude Code asks to warm up its connection.
+const helloPath = "/api/hello"
 
 // Register adds the proxy's routes.
 func (s *Server) Register(e *echo.Echo) {
 	e.Pre(s.canonicalPath)
-	e.POST(messagesPath, s.exchange(anthropic.New(), messagesPath, converse))
-	e.POST(chatPath, s.exchange(openaichat.New(), chatPath, converse))
-	e.POST(responsesPath, s.exchange(openairesponses.New(), responsesPath, converse))
-	e.POST(countPath, s.exchange(anthropic.New(), countPath, measure))
-	e.POST(inputTokensPath, s.exchange(openairesponses.New(), inputTokensPath, measure))
-	e.POST(compactPath, s.exchange(openairesponses.New(), compactPath, summarize))
-	e.GET(responsesPath, s.websocket)
+	for _, codec := range formats.All() {
+		s.registerFormat(e, codec)
+	}
 	e.GET(modelsPath, s.models)
 	e.GET(modelsPath+"/*", s.models)
 	e.GET("/v1/pipeline", s.pipeline)
@@ -50,26 +33,54 @@ func (s *Server) Register(e *echo.Echo) {
 	e.GET(helloPath, hello)
 }
 
-// dialect returns the codec whose errors a client understands.
-func (s *Server) dialect(request *http.Request) wire.Codec {
-	if request.Header.Get("Anthropic-Version") != "" || strings.HasPrefix(request.URL.Path, messagesPath) {
-		return anthropic.New()
+// registerFormat adds the routes of one wire format.
+func (s *Server) registerFormat(e *echo.Echo, codec wire.Codec) {
+	traits := codec.Traits()
+	e.POST(traits.Path, s.exchange(codec, traits.Path, converse))
+	if traits.CountPath != "" {
+		e.POST(traits.CountPath, s.exchange(codec, traits.CountPath, measure))
 	}
-	return openaichat.New()
+	if traits.CompactPath != "" {
+		e.POST(traits.CompactPath, s.exchange(codec, traits.CompactPath, summarize))
+	}
+	if traits.HasWebSocket {
+		e.GET(traits.Path, s.webSocket(codec))
+	}
 }
 
-// websocket answers clients that try the WebSocket transport first: at 426 they
-// fall back to plain requests at once.
-func (s *Server) websocket(c echo.Context) error {
-	if c.Request().Header.Get("Upgrade") == "" {
-		return s.passthrough(c)
+// dialect returns the codec whose errors a client understands.
+func (s *Server) dialect(request *http.Request) wire.Codec {
+	for _, codec := range formats.All() {
+		if saysVersion(request, codec) || strings.HasPrefix(request.URL.Path, codec.Traits().Path) {
+			return codec
+		}
 	}
-	c.Response().Header().Set("X-Should-Retry", "false")
-	return c.Blob(http.StatusUpgradeRequired, echo.MIMEApplicationJSON, openairesponses.New().Error(wire.Problem{
-		Status: http.StatusUpgradeRequired, Type: "invalid_request_error", Code: "websocket_unsupported",
-		Message: "The WebSocket transport is not supported. Send POST /v1/responses.",
-	}))
+	return formats.Default()
 }
+
+// saysVersion reports whether a request names the version of a format's API.
+func saysVersion(request *http.Request, codec wire.Codec) bool {
+	header := codec.Traits().VersionHeader
+	return header != "" && request.Header.Get(header) != ""
+}
+
+// webSocket answers clients that try the WebSocket transport first: at 426 they
+// fall back to plain requests at once.
+func (s *Server) webSocket(codec wire.Codec) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if c.Request().Header.Get("Upgrade") == "" {
+			return s.passthrough(c)
+		}
+		c.Response().Header().Set("X-Should-Retry", "false")
+		return c.Blob(http.StatusUpgradeRequired, echo.MIMEApplicationJSON, codec.Error(wire.Problem{
+			Status: http.StatusUpgradeRequired, Type: "invalid_request_error", Code: "websocket_unsupported",
+			Message: "The WebSocket transport is not supported. Send POST " + codec.Traits().Path + ".",
+		}))
+	}
+}
+
+// providerOf returns the provider whose API a format belongs to.
+func providerOf(codec wire.Codec) tenants.Provider { return tenants.Provider(codec.Traits().Provider) }
 
 // hello answers the warm-up request of Claude Code.
 func hello(c echo.Context) error { return c.NoContent(http.StatusOK) }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"testing"
 
+	"palimpsest/pipeline/wire/formats"
 	"palimpsest/tenants"
 )
 
@@ -37,7 +38,7 @@ func TestPathsThatClientsBuildAreUnderstood(t *testing.T) {
 		"/v1/files/file_1":                 "/v1/files/file_1",
 		"/anthropic/v1/messages/batches/1": "/v1/messages/batches/1",
 	} {
-		if got := canonical(path); got != want {
+		if got := endpointsOf(formats.All()).canonical(path); got != want {
 			t.Errorf("%s is taken for %s, want %s", path, got, want)
 		}
 	}

@@ -101,7 +101,7 @@ func (s *Summaries) Stop() { s.worker.Stop() }
 
 // Ask implements summary.Provider with the workspace's own key.
 func (s *Summaries) Ask(ctx context.Context, call summary.Call) (summary.Reply, error) {
-	target, err := s.settings.target(ctx, call.Workspace, providerOf(call.Format), controls{provider: call.Provider}, modelIn(call.Body))
+	target, err := s.settings.target(ctx, call.Workspace, providerOf(call.Codec), controls{provider: call.Provider}, modelIn(call.Body))
 	if errors.Is(err, tenants.ErrNoProvider) {
 		return summary.Reply{}, summary.ErrNoProvider
 	}
@@ -111,7 +111,7 @@ func (s *Summaries) Ask(ctx context.Context, call summary.Call) (summary.Reply, 
 	if call.Account != uuid.Nil && call.Account != target.KeyID {
 		return summary.Reply{}, summary.ErrOtherAccount
 	}
-	answer, err := upstream.Ask(ctx, s.upstream, upstream.Question{Path: call.Path, Header: call.Header, Body: call.Body}, target)
+	answer, err := upstream.Ask(ctx, s.upstream, upstream.Question{Path: call.Codec.Traits().Path, Header: call.Header, Body: call.Body}, target)
 	if err != nil {
 		return summary.Reply{}, fmt.Errorf("%w: %w", summary.ErrUnreachable, err)
 	}
@@ -317,10 +317,9 @@ func (s *Summaries) ended(job summary.Job, attempt session.SummaryAttempt) {
 // job returns what is recorded of an attempt for its workspace's usage. To its
 // session it has been charged already, where it stands with the attempt itself.
 func (s *Summaries) job(asked summary.Job, attempt session.SummaryAttempt) job {
-	format := asked.Codec.Format()
 	return job{exchange: &tenants.Exchange{
 		ID: uuid.Must(uuid.NewV7()), Workspace: asked.Scope.Workspace, At: attempt.At, APIKey: asked.Scope.APIKey,
-		Provider: providerOf(format), Endpoint: summary.Path(format), Model: attempt.Model, Client: "palimpsest", Class: "summary",
+		Provider: providerOf(asked.Codec), Endpoint: asked.Codec.Traits().Path, Model: attempt.Model, Client: "palimpsest", Class: "summary",
 		Status: http.StatusOK, Compression: string(pipeline.None), Attempts: 1,
 		Input: attempt.Usage.Input, CacheRead: attempt.Usage.CacheRead, CacheWrite: attempt.Usage.CacheWrite, Output: attempt.Usage.Output,
 		CostMicroUSD: attempt.CostMicroUSD, NetMicroUSD: -attempt.CostMicroUSD,

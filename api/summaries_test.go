@@ -10,9 +10,9 @@ import (
 
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline"
-	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/summary"
+	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/tenants"
 )
 
@@ -23,7 +23,7 @@ func TestAPromptIsGoneOnFromAtItsOwnAccountOnly(t *testing.T) {
 	double := providertest.NewServer(t, providertest.Config{})
 	p := setupAt(t, double.URL)
 	summaries := &Summaries{settings: p.Settings, upstream: p.Upstream}
-	call := summary.Call{Workspace: p.store.workspace, Format: conversation.Anthropic, Path: messagesPath, Body: []byte(streamed)}
+	call := summary.Call{Workspace: p.store.workspace, Codec: anthropic.New(), Body: []byte(streamed)}
 	for _, key := range p.store.keys {
 		if key.Provider == tenants.ProviderAnthropic {
 			call.Account = key.ID

@@ -7,7 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline/wire"
-	"palimpsest/pipeline/wire/openaichat"
+	"palimpsest/pipeline/wire/formats"
 )
 
 // platform is an API that clients can be set to and that is not supported. Its requests
@@ -59,7 +59,7 @@ func (s *Server) refusePlatform(platform platform, path string) echo.HandlerFunc
 }
 
 // openAIError is an error in the shape of OpenAI's API, which Azure shares.
-func openAIError(problem wire.Problem) []byte { return openaichat.New().Error(problem) }
+func openAIError(problem wire.Problem) []byte { return formats.Default().Error(problem) }
 
 // vertexError is an error that Google's clients and Anthropic's for Vertex both read.
 func vertexError(problem wire.Problem) []byte {

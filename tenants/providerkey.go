@@ -19,6 +19,20 @@ const (
 	ProviderOpenAI    Provider = "openai"
 )
 
+// Providers returns all providers that a key may be stored for.
+func Providers() []Provider { return []Provider{ProviderAnthropic, ProviderOpenAI} }
+
+// IsKnown reports whether a key may be stored for the provider.
+func (p Provider) IsKnown() bool { return slices.Contains(Providers(), p) }
+
+// Title returns the provider's name as people know it.
+func (p Provider) Title() string {
+	if preset, known := PresetOf(string(p)); known {
+		return preset.Title
+	}
+	return string(p)
+}
+
 // Auth says in which header a provider looks for its key.
 type Auth string
 
@@ -78,7 +92,7 @@ func (k ProviderKey) Speaks(dialect Provider) bool { return k.Both || k.Provider
 // Dialects returns the dialects in which a key takes requests, its own first.
 func (k ProviderKey) Dialects() []Provider {
 	dialects := []Provider{k.Provider}
-	for _, other := range []Provider{ProviderAnthropic, ProviderOpenAI} {
+	for _, other := range Providers() {
 		if k.Both && other != k.Provider {
 			dialects = append(dialects, other)
 		}

@@ -23,8 +23,6 @@ const (
 	maxModels = 4 << 20
 	// maxSaid bounds what is repeated of a provider's words, in characters.
 	maxSaid = 300
-	// anthropicVersion is the version of the API whose list of models is asked for.
-	anthropicVersion = "2023-06-01"
 )
 
 // TestProviderKey asks the provider for its models with a stored key and keeps the
@@ -73,8 +71,8 @@ func (k *Keeper) probe(ctx context.Context, key tenants.ProviderKey) (tenants.Pr
 // came.
 func (k *Keeper) models(ctx context.Context, key tenants.ProviderKey, secret string) (status int, body []byte, err error) {
 	header := http.Header{"Accept": {"application/json"}}
-	if key.Provider == tenants.ProviderAnthropic {
-		header.Set("Anthropic-Version", anthropicVersion)
+	if dialect, known := upstream.DialectOf(key.Provider); known {
+		dialect.AddTo(header)
 	}
 	response, err := k.config.Upstream.Send(ctx, upstream.Request{Method: http.MethodGet, Path: "/v1/models", Header: header},
 		upstream.TargetOf(key, key.Provider, secret, ""))

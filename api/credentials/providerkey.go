@@ -115,7 +115,7 @@ func completed(wanted tenants.ProviderKey) tenants.ProviderKey {
 
 // checkProviderKey tidies a key up and checks everything but its secret and its base URL.
 func checkProviderKey(key *tenants.ProviderKey) error {
-	if key.Provider != tenants.ProviderAnthropic && key.Provider != tenants.ProviderOpenAI {
+	if !key.Provider.IsKnown() {
 		return tenants.Invalid{Field: "provider", Message: "must be anthropic, openai or one of azure, groq, openrouter, vllm, ollama; for another compatible API, the one whose dialect it speaks, with its base_url"}
 	}
 	if strings.TrimSpace(key.Name) == "" {

@@ -164,7 +164,7 @@ func (s *server) createProviderKey(c echo.Context, who caller) error {
 func bothOf(dialects []tenants.Provider) (bool, error) {
 	seen := map[tenants.Provider]bool{}
 	for _, dialect := range dialects {
-		if dialect != tenants.ProviderAnthropic && dialect != tenants.ProviderOpenAI {
+		if !dialect.IsKnown() {
 			return false, tenants.Invalid{Field: "dialects", Message: "must be anthropic, openai or both"}
 		}
 		seen[dialect] = true

@@ -6,16 +6,10 @@ import (
 	"io"
 	"net/http"
 	"strings"
-
-	"palimpsest/tenants"
 )
 
 // maxAnswer bounds how many bytes of an answer to a request of our own are read.
 const maxAnswer = 16 << 20
-
-// anthropicVersion is the version of Anthropic's API that requests of our own are
-// written in.
-const anthropicVersion = "2023-06-01"
 
 // Question is a request of our own: for a summary, for embeddings.
 type Question struct {
@@ -41,11 +35,11 @@ type Sender interface {
 // off or is longer than 16 MiB.
 func Ask(ctx context.Context, sender Sender, question Question, target Target) (Answer, error) {
 	header := http.Header{"Content-Type": {"application/json"}}
-	if target.Provider == tenants.ProviderAnthropic {
-		header.Set("Anthropic-Version", anthropicVersion)
-	}
 	for name, value := range question.Header {
 		header.Set(name, value)
+	}
+	if dialect, known := DialectOf(target.Provider); known {
+		dialect.AddTo(header)
 	}
 	response, err := sender.Send(ctx, Request{Method: http.MethodPost, Path: question.Path, Header: header, Body: question.Body}, target)
 	if err != nil {

@@ -106,8 +106,8 @@ func isSecretive(name string) bool {
 // authorize sets the provider's key where the provider looks for it.
 func authorize(header http.Header, target Target) {
 	auth := target.Auth
-	if auth == tenants.AuthUsual && target.Provider == tenants.ProviderAnthropic {
-		auth = tenants.AuthXAPIKey
+	if dialect, known := DialectOf(target.Provider); known && auth == tenants.AuthUsual {
+		auth = dialect.Auth
 	}
 	switch auth {
 	case tenants.AuthXAPIKey:

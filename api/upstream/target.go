@@ -39,13 +39,8 @@ func TargetOf(key tenants.ProviderKey, dialect tenants.Provider, secret, model s
 
 // ownBaseURL returns where a provider itself takes requests, "" if it is not known.
 func ownBaseURL(provider tenants.Provider) string {
-	switch provider {
-	case tenants.ProviderAnthropic:
-		return "https://api.anthropic.com"
-	case tenants.ProviderOpenAI:
-		return "https://api.openai.com"
-	}
-	return ""
+	dialect, _ := DialectOf(provider)
+	return dialect.BaseURL
 }
 
 // HostOf returns the name and the port of the server that a target's requests go to; empty

@@ -92,7 +92,7 @@ func (p *program) outerExaminations() []examination {
 		{"Redis", p.checkRedis},
 		{"Mail", func(ctx context.Context) result { return checkMail(ctx, p.config) }},
 	}
-	for _, provider := range []tenants.Provider{tenants.ProviderAnthropic, tenants.ProviderOpenAI} {
+	for _, provider := range tenants.Providers() {
 		list = append(list, examination{"Provider " + string(provider), func(ctx context.Context) result { return p.checkProvider(ctx, provider) }})
 	}
 	return list

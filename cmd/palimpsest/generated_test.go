@@ -10,6 +10,7 @@ import (
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/wire"
+	"palimpsest/pipeline/wire/formats"
 	"palimpsest/pipeline/wire/wiregen"
 )
 
@@ -47,7 +48,7 @@ func TestLongSessionsNeverFail(t *testing.T) {
 			}
 			i.shutdown()
 			i.boot()
-			w.checkMessages(codecs()[format], generated.Messages(generated.Steps()-1))
+			w.checkMessages(formats.ByFormat()[format], generated.Messages(generated.Steps()-1))
 		})
 	}
 }

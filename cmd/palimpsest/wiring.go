@@ -25,7 +25,6 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/archive/blob"
-	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/idle"
 	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/jobs/jobsdb"
@@ -40,10 +39,7 @@ import (
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/pipeline/tokens"
-	"palimpsest/pipeline/wire"
-	"palimpsest/pipeline/wire/anthropic"
-	"palimpsest/pipeline/wire/openaichat"
-	"palimpsest/pipeline/wire/openairesponses"
+	"palimpsest/pipeline/wire/formats"
 	"palimpsest/tenants"
 	"palimpsest/tenants/datakeys"
 	"palimpsest/tenants/deletion"
@@ -126,7 +122,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		Keys: admittingKeys{keys}, Settings: settings, Prompts: writer, Upstream: provider,
 		Recorder: recorder, Summaries: summaries, Answers: answers, Limits: limiter, Metrics: metrics, Address: e.IPExtractor, Log: p.log, Now: p.now,
 	}), recall.Config{
-		Lanes: sessions, Archive: originals, Searcher: index, Codecs: codecs(), PublicURL: p.reachable(), Log: p.log, Now: p.now,
+		Lanes: sessions, Archive: originals, Searcher: index, Codecs: formats.ByFormat(), PublicURL: p.reachable(), Log: p.log, Now: p.now,
 	})
 	p.serveProduct(e, product{
 		db: db, vault: safe, people: people, keys: keys, provider: provider, learned: learned, sessions: sessions,
@@ -165,7 +161,7 @@ func (p *program) serveProduct(e *echo.Echo, of product) {
 	keeper, invitations := p.keeper(of.db, of.keys, of.vault, of.provider), identity.NewInvitations(of.people, of.db, p.reachable())
 	signOn := p.signOn(of.db, of.vault, of.people)
 	api := manage.Config{
-		Defaults: p.defaults(), Codecs: codecs(),
+		Defaults: p.defaults(), Codecs: formats.ByFormat(),
 		Identity: admittingPeople{of.people}, Cookies: tenants.NewCookies(p.reachable()), Keys: admittingKeys{of.keys}, APIKeys: keeper, ProviderKeys: keeper,
 		Pipelines: of.db, ModelWindows: of.db, Patterns: of.learned, Sessions: of.sessions, Archive: of.originals, ArchiveKeys: of.archiveKeys, Searcher: of.index,
 		Retentions: of.db, Usage: of.db, People: of.people, Invitations: invitations, Data: of.db, Audit: of.db, Deletion: of.deleting,
@@ -188,7 +184,7 @@ func (p *program) serveDashboard(e *echo.Echo, deps web.Deps) {
 		return
 	}
 	web.New(web.Config{
-		PublicURL: p.reachable(), Defaults: p.defaults(), Codecs: codecs(), Log: p.log, Now: p.now, Contact: p.config.OperatorContact, Demo: p.config.Demo,
+		PublicURL: p.reachable(), Defaults: p.defaults(), Codecs: formats.ByFormat(), Log: p.log, Now: p.now, Contact: p.config.OperatorContact, Demo: p.config.Demo,
 		MailToken: p.mailToken, Version: version(),
 	}, deps).Register(e)
 }
@@ -331,14 +327,7 @@ func searched(originals *archivedb.DB, keys *archive.Keys, work *jobsdb.Runner, 
 // indexOf makes what searches the archive and has it indexed, and embedded where a
 // workspace wants that, in the background.
 func indexOf(originals *archivedb.DB, keys *archive.Keys, embedder archive.Embedder, work *jobsdb.Runner) (*archivedb.Index, error) {
-	known := codecs()
-	index, err := archivedb.NewIndex(originals, keys, func(format conversation.Format, raw []byte) (conversation.Message, error) {
-		codec, is := known[format]
-		if !is {
-			return conversation.Message{}, fmt.Errorf("format %q is unknown", format)
-		}
-		return codec.Parse(raw)
-	}).WithEmbeddings(embedder)
+	index, err := archivedb.NewIndex(originals, keys, formats.Parse).WithEmbeddings(embedder)
 	if err != nil {
 		return nil, err
 	}
@@ -452,7 +441,7 @@ func (p *program) newWriter(parts parts) (*prompt.Writer, error) {
 	for _, module := range built {
 		if planner, is := module.(idle.Planner); is {
 			worker := idle.New(idle.Config{
-				Lanes: writer.Resolver, Reader: writer.Reader, Codecs: codecs(), Archive: parts.originals, Store: parts.sessions,
+				Lanes: writer.Resolver, Reader: writer.Reader, Codecs: formats.ByFormat(), Archive: parts.originals, Store: parts.sessions,
 				Planner: planner, Log: p.log, Now: p.now, Ended: parts.metrics.PlanEnded,
 			})
 			parts.work.Handle(sessiondb.JobPlan, jobs.Limits{Timeout: idle.Timeout}, worker.Plan)
@@ -463,14 +452,6 @@ func (p *program) newWriter(parts parts) (*prompt.Writer, error) {
 		}
 	}
 	return writer, nil
-}
-
-func codecs() map[conversation.Format]wire.Codec {
-	all := map[conversation.Format]wire.Codec{}
-	for _, codec := range []wire.Codec{anthropic.New(), openaichat.New(), openairesponses.New()} {
-		all[codec.Format()] = codec
-	}
-	return all
 }
 
 // Interface guards.

@@ -17,6 +17,7 @@ import (
 	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/preview/previewdb"
 	"palimpsest/pipeline/session/sessiondb"
+	"palimpsest/pipeline/wire/formats"
 	"palimpsest/tenants/tenantsdb"
 )
 
@@ -48,7 +49,7 @@ func (p *program) newWork(db *tenantsdb.DB, registry *prometheus.Registry) *jobs
 func (p *program) patterns(work *jobsdb.Runner, db *tenantsdb.DB, originals *archivedb.DB, sessions *sessiondb.Store) (*patternsdb.Store, *patterns.Shelf) {
 	store := patternsdb.New(db)
 	reader := miner.New(miner.Config{
-		Store: store, Archive: originals, Inserts: sessions, Codecs: codecs(), Log: p.log, Now: p.now,
+		Store: store, Archive: originals, Inserts: sessions, Codecs: formats.ByFormat(), Log: p.log, Now: p.now,
 		Settings: p.settingsIn(db),
 	})
 	work.Every("patterns", miner.Every, miner.Timeout, reader.Pass)

@@ -14,6 +14,7 @@ import (
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/wiregen"
 )
 
@@ -52,7 +53,7 @@ func (b *Bench) Epoch(ctx context.Context, times int) (Engine, error) {
 		began := time.Now()
 		written, err := writer.Write(ctx, prompt.Request{
 			Scope: session.Scope{Workspace: uuid.New(), APIKey: uuid.New(), Format: conversation.Anthropic},
-			Codec: codecOf(conversation.Anthropic), Config: b.Pipeline, Body: body, Headers: named(strconv.Itoa(i)),
+			Codec: anthropic.New(), Config: b.Pipeline, Body: body, Headers: named(strconv.Itoa(i)),
 		})
 		if err != nil {
 			return Engine{}, fmt.Errorf("write prompt: %w", err)

@@ -2,6 +2,7 @@ package compactionbench
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -13,9 +14,7 @@ import (
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
-	"palimpsest/pipeline/wire/anthropic"
-	"palimpsest/pipeline/wire/openaichat"
-	"palimpsest/pipeline/wire/openairesponses"
+	"palimpsest/pipeline/wire/formats"
 	"palimpsest/pipeline/wire/wiregen"
 )
 
@@ -130,7 +129,10 @@ type form struct {
 
 // read reads a talk.
 func read(talk *Talk, counter *tokens.Counter) (*reading, error) {
-	codec := codecOf(talk.Format)
+	codec, known := formats.Of(cmp.Or(talk.Format, conversation.Anthropic))
+	if !known {
+		return nil, fmt.Errorf("format %q is unknown", talk.Format)
+	}
 	reader, err := session.NewReader(counter)
 	if err != nil {
 		return nil, err
@@ -198,15 +200,4 @@ func holds(body []byte, text string) bool {
 	}
 	quoted, err := json.Marshal(text)
 	return err == nil && bytes.Contains(body, quoted[1:len(quoted)-1])
-}
-
-func codecOf(format conversation.Format) wire.Codec {
-	switch format {
-	case conversation.OpenAIChat:
-		return openaichat.New()
-	case conversation.OpenAIResponses:
-		return openairesponses.New()
-	default:
-		return anthropic.New()
-	}
 }

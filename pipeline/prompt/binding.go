@@ -49,7 +49,7 @@ func (r release) name() string {
 func (p *Prompt) release() release {
 	exchange := p.Exchange
 	model, edited := exchange.Model, isEdited(exchange, p.omits)
-	if exchange.Codec.Format() != conversation.Anthropic || !model.BoundThinking || !edited && !p.mayBeEdited() {
+	if !exchange.Codec.Traits().ReleasesThinking || !model.BoundThinking || !edited && !p.mayBeEdited() {
 		return release{}
 	}
 	thinking, ok := exchange.Body.Member("thinking")

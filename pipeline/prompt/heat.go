@@ -54,11 +54,11 @@ func (l life) granted(usage wire.Usage) time.Duration {
 	return l.longest
 }
 
-// life returns what the prompt asks for: with Anthropic by the markers in the
-// messages, else by the one before them; OpenAI caches unasked.
+// life returns what the prompt asks for: by the markers in the messages, else by the
+// one before them; without markers as long as a provider that caches on its own keeps it.
 func (p *Prompt) life() life {
 	exchange := p.Exchange
-	if exchange.Scope.Format != conversation.Anthropic {
+	if !exchange.Codec.Traits().MarksCache {
 		return automatic(exchange.Body)
 	}
 	asked := life{}.with(p.marked)

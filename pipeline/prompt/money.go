@@ -6,7 +6,6 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/client"
-	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/session"
 )
@@ -30,7 +29,7 @@ func (w *Writer) account(prompt *Prompt) account {
 		First: prompt.Lane != nil && prompt.met == 0, Epoch: exchange.Report.Archived > 0,
 		Summary:  exchange.Class.Kind == client.AfterCompaction,
 		Bypassed: exchange.Request.Frozen == bypass,
-		Marked:   isMarked(exchange), Implicit: exchange.Codec.Format() != conversation.Anthropic,
+		Marked:   isMarked(exchange), Implicit: !exchange.Codec.Traits().MarksCache,
 	}}
 	opened.before, opened.exchange.Shared = w.before(prompt)
 	if opened.before == nil && !prompt.heat.At.IsZero() {

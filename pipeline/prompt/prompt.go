@@ -211,7 +211,7 @@ func (w *Writer) read(request Request) (*Prompt, error) {
 		Request: asked, Class: client.Classify(request.Headers, request.Path, envelope), Body: envelope, Model: model, Limit: model.InputLimit(asked.MaxOutput),
 		Takes:   max(provided.InputLimit(asked.MaxOutput), model.InputLimit(asked.MaxOutput)),
 		Factor:  w.Calibration.Factor(request.Scope.Workspace, model),
-		Fixed:   w.Reader.Fixed(request.Codec.Format(), asked.Fixed) + unsaid(request.Codec.Format(), envelope),
+		Fixed:   w.Reader.Fixed(request.Codec.Format(), asked.Fixed) + unsaid(request.Codec, envelope),
 		Digests: digests, Turns: conversation.Turns(digests), CountText: w.Reader.Text,
 	}
 	exchange.KeepLarge()
@@ -219,8 +219,8 @@ func (w *Writer) read(request Request) (*Prompt, error) {
 }
 
 // unsaid estimates the o200k tokens that a provider puts before a prompt by itself.
-func unsaid(format conversation.Format, body *wire.Envelope) int {
-	if tools, has := body.Member("tools"); has && format == conversation.Anthropic && wire.HasElements(tools) {
+func unsaid(codec wire.Codec, body *wire.Envelope) int {
+	if tools, has := body.Member("tools"); has && codec.Traits().InstructsTools && wire.HasElements(tools) {
 		return tokens.ToolInstructions
 	}
 	return 0

@@ -22,9 +22,7 @@ import (
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
-	"palimpsest/pipeline/wire/anthropic"
-	"palimpsest/pipeline/wire/openaichat"
-	"palimpsest/pipeline/wire/openairesponses"
+	"palimpsest/pipeline/wire/formats"
 )
 
 // Config says how to replay.
@@ -286,35 +284,11 @@ func Ends(messages []conversation.Digest) []int {
 
 // Detect returns the format of a body by its members; empty for none.
 func Detect(body []byte) conversation.Format {
-	var members struct {
-		Input     json.RawMessage `json:"input"`
-		MaxTokens json.RawMessage `json:"max_tokens"`
-		System    json.RawMessage `json:"system"`
-		Messages  []struct {
-			Role      string          `json:"role"`
-			ToolCalls json.RawMessage `json:"tool_calls"`
-		} `json:"messages"`
-	}
-	if json.Unmarshal(body, &members) != nil {
+	codec, known := formats.Recognize(body)
+	if !known {
 		return ""
 	}
-	switch {
-	case members.Input != nil:
-		return conversation.OpenAIResponses
-	case members.Messages == nil:
-		return ""
-	case members.System != nil:
-		return conversation.Anthropic
-	}
-	for _, message := range members.Messages {
-		if message.ToolCalls != nil || message.Role == "tool" || message.Role == "developer" || message.Role == "system" {
-			return conversation.OpenAIChat
-		}
-	}
-	if members.MaxTokens != nil {
-		return conversation.Anthropic
-	}
-	return conversation.OpenAIChat
+	return codec.Format()
 }
 
 func (s *Sum) add(step *Step) {
@@ -336,16 +310,11 @@ func (s *Sum) add(step *Step) {
 }
 
 func codecOf(format conversation.Format) (wire.Codec, error) {
-	switch format {
-	case conversation.Anthropic:
-		return anthropic.New(), nil
-	case conversation.OpenAIChat:
-		return openaichat.New(), nil
-	case conversation.OpenAIResponses:
-		return openairesponses.New(), nil
-	default:
+	codec, known := formats.Of(format)
+	if !known {
 		return nil, errors.New("format: must be anthropic, openai-chat or openai-responses")
 	}
+	return codec, nil
 }
 
 func scale(tokens int, factor float64) int { return int(float64(tokens) * factor) }

@@ -70,9 +70,9 @@ func (d *double) Ask(ctx context.Context, call Call) (Reply, error) {
 	d.mu.Lock()
 	d.calls = append(d.calls, call)
 	d.mu.Unlock()
-	request := httptest.NewRequestWithContext(ctx, http.MethodPost, call.Path, bytes.NewReader(call.Body))
+	request := httptest.NewRequestWithContext(ctx, http.MethodPost, call.Codec.Traits().Path, bytes.NewReader(call.Body))
 	request.Header.Set("Content-Type", "application/json")
-	if call.Format == conversation.Anthropic {
+	if call.Codec.Format() == conversation.Anthropic {
 		request.Header.Set("X-Api-Key", "sk-double")
 		request.Header.Set("Anthropic-Version", "2023-06-01")
 	} else {

@@ -1,9 +1,6 @@
 package summary
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/google/uuid"
@@ -16,10 +13,9 @@ import (
 // Call is a request to the provider of a workspace, with its own key.
 type Call struct {
 	Workspace uuid.UUID
-	Format    conversation.Format
-	Provider  string    // which of the workspace's keys, by name; empty: the format's first
-	Account   uuid.UUID // the provider key that must be used, for the body holds what its account alone can read; uuid.Nil: any
-	Path      string
+	Codec     wire.Codec        // of the body, which goes to its endpoint
+	Provider  string            // which of the workspace's keys, by name; empty: the format's first
+	Account   uuid.UUID         // the provider key that must be used, for the body holds what its account alone can read; uuid.Nil: any
 	Header    map[string]string // beside the key and the content's type
 	Body      []byte
 }
@@ -32,114 +28,19 @@ type request struct {
 	user      string
 	maxOutput int
 
-	// plain leaves out that the model is not to think: there are models that do
-	// not let themselves be told.
+	// plain leaves out that the model is not to think: some models reject that.
 	plain bool
 }
 
-// quiets reports whether a body tells its model not to think.
-func (r request) quiets(format conversation.Format) bool {
-	if r.plain {
-		return false
+// question returns what is asked, for a format to say.
+func (r request) question() wire.Question {
+	question := wire.Question{
+		Model: r.name, System: r.system, User: r.user, MaxOutput: r.maxOutput, Compatible: r.model.Provider != "openai",
 	}
-	if format == conversation.Anthropic {
-		return r.model.ThinksUnasked
+	if !r.plain {
+		question.NoThinking, question.Effort = r.model.ThinksUnasked, effort(r.model)
 	}
-	return effort(r.model) != ""
-}
-
-// ownBody returns the body of a request of its own in a format's shape: no tools,
-// no thinking where that can be said, nothing kept by the provider.
-func ownBody(format conversation.Format, r request) ([]byte, error) {
-	switch format {
-	case conversation.Anthropic:
-		return encode(anthropicBody(r))
-	case conversation.OpenAIChat:
-		return encode(chatBody(r))
-	case conversation.OpenAIResponses:
-		return encode(responsesBody(r))
-	default:
-		return nil, fmt.Errorf("no summary in the format %q", format)
-	}
-}
-
-// Path returns where a format's requests go.
-func Path(format conversation.Format) string {
-	switch format {
-	case conversation.OpenAIChat:
-		return "/v1/chat/completions"
-	case conversation.OpenAIResponses:
-		return "/v1/responses"
-	default:
-		return "/v1/messages"
-	}
-}
-
-type textMessage struct {
-	Role    string `json:"role"`
-	Content string `json:"content"`
-}
-
-type anthropicRequest struct {
-	Model     string             `json:"model"`
-	MaxTokens int                `json:"max_tokens"`
-	Thinking  *anthropicThinking `json:"thinking,omitempty"`
-	System    string             `json:"system"`
-	Messages  []textMessage      `json:"messages"`
-}
-
-type anthropicThinking struct {
-	Type string `json:"type"`
-}
-
-func anthropicBody(r request) anthropicRequest {
-	body := anthropicRequest{Model: r.name, MaxTokens: r.maxOutput, System: r.system, Messages: []textMessage{{"user", r.user}}}
-	if r.quiets(conversation.Anthropic) {
-		body.Thinking = &anthropicThinking{Type: "disabled"}
-	}
-	return body
-}
-
-type chatRequest struct {
-	Model               string        `json:"model"`
-	MaxTokens           int           `json:"max_tokens,omitempty"`            // for servers that know only this one
-	MaxCompletionTokens int           `json:"max_completion_tokens,omitempty"` // OpenAI's own models
-	ReasoningEffort     string        `json:"reasoning_effort,omitempty"`
-	Messages            []textMessage `json:"messages"`
-}
-
-func chatBody(r request) chatRequest {
-	body := chatRequest{Model: r.name, Messages: []textMessage{{"system", r.system}, {"user", r.user}}}
-	if r.quiets(conversation.OpenAIChat) {
-		body.ReasoningEffort = effort(r.model)
-	}
-	if r.model.Provider == "openai" {
-		body.MaxCompletionTokens = r.maxOutput
-	} else {
-		body.MaxTokens = r.maxOutput
-	}
-	return body
-}
-
-type responsesRequest struct {
-	Model           string              `json:"model"`
-	MaxOutputTokens int                 `json:"max_output_tokens"`
-	Reasoning       *responsesReasoning `json:"reasoning,omitempty"`
-	Store           bool                `json:"store"`
-	Instructions    string              `json:"instructions"`
-	Input           []textMessage       `json:"input"`
-}
-
-type responsesReasoning struct {
-	Effort string `json:"effort"`
-}
-
-func responsesBody(r request) responsesRequest {
-	body := responsesRequest{Model: r.name, MaxOutputTokens: r.maxOutput, Instructions: r.system, Input: []textMessage{{"user", r.user}}}
-	if r.quiets(conversation.OpenAIResponses) {
-		body.Reasoning = &responsesReasoning{Effort: effort(r.model)}
-	}
-	return body
+	return question
 }
 
 // effort returns the least reasoning that all of a model's relatives take; empty
@@ -152,16 +53,6 @@ func effort(model tokens.Model) string {
 		}
 	}
 	return ""
-}
-
-func encode[T any](body T) ([]byte, error) {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(body); err != nil {
-		return nil, fmt.Errorf("encode request: %w", err)
-	}
-	return bytes.TrimRight(out.Bytes(), "\n"), nil
 }
 
 // Ride is a prompt of the lane that the provider has, or had just now, in its

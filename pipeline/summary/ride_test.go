@@ -42,7 +42,7 @@ func TestASummaryRidesTheCachedPrompt(t *testing.T) {
 	bodies := prompts(t, d, "claude-opus-5-5")
 	for _, codec := range codecs() {
 		prompt := bodies[codec.Format()]
-		call := Call{Format: codec.Format(), Path: Path(codec.Format()), Body: prompt}
+		call := Call{Codec: codec, Body: prompt}
 		if reply, err := d.Ask(t.Context(), call); err != nil || reply.Status != http.StatusOK {
 			t.Fatalf("%s: the prompt itself: %v, %s", codec.Format(), err, reply.Body)
 		}

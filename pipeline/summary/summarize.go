@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -150,7 +151,7 @@ func (m *maker) ask(ctx context.Context) (string, error) {
 	}
 	if body, ok := m.ride(offer{model: own.model, input: source.input, output: m.budget}); ok {
 		text, err := m.askOnce(ctx, FormCached, m.job.Model, Call{
-			Path: Path(m.job.Codec.Format()), Header: m.job.Ride.Header, Body: body, Account: m.job.Ride.Account,
+			Header: m.job.Ride.Header, Body: body, Account: m.job.Ride.Account,
 		})
 		if !errors.Is(err, errTooLong) && !errors.Is(err, ErrOtherAccount) {
 			return text, err
@@ -201,23 +202,29 @@ func (m *maker) transcripts(own request, limit int) reading {
 	return source
 }
 
-// askOwn sends a request of its own. A model that does not let itself be told not
-// to think is asked without that, and with room for it.
+// askOwn sends a request of its own. A model that rejects being told not to think is
+// asked again without that, and with room for it.
 func (m *maker) askOwn(ctx context.Context, name string, own request) (string, error) {
-	format := m.job.Codec.Format()
-	body, err := ownBody(format, own)
+	compose := m.job.Codec.Compose
+	body, err := compose(own.question())
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("compose request: %w", err)
 	}
-	text, err := m.askOnce(ctx, FormOwn, name, Call{Path: Path(format), Body: body})
-	if rejected, is := errors.AsType[rejection](err); !is || rejected.reason != "provider_400" || !own.quiets(format) {
-		return text, err
+	text, failure := m.askOnce(ctx, FormOwn, name, Call{Body: body})
+	if rejected, is := errors.AsType[rejection](failure); !is || rejected.reason != "provider_400" {
+		return text, failure
 	}
-	own.plain, own.maxOutput = true, own.maxOutput+thinkingRoom
-	if body, err = ownBody(format, own); err != nil {
-		return "", err
+
+	own.plain = true
+	plain, err := compose(own.question())
+	if err != nil || bytes.Equal(plain, body) {
+		return text, failure // it was not told anything about thinking
 	}
-	return m.askOnce(ctx, FormOwn, name, Call{Path: Path(format), Body: body})
+	own.maxOutput += thinkingRoom
+	if plain, err = compose(own.question()); err != nil {
+		return "", fmt.Errorf("compose request: %w", err)
+	}
+	return m.askOnce(ctx, FormOwn, name, Call{Body: plain})
 }
 
 // own returns a request of its own without what is to be read, and how many of the
@@ -270,7 +277,7 @@ func (m *maker) askOnce(ctx context.Context, form, model string, call Call) (tex
 	span.String(spans.Operation, "chat")
 	span.String(spans.RequestModel, spans.Name(model))
 	m.form, m.model = form, model
-	call.Workspace, call.Format, call.Provider = m.job.Scope.Workspace, m.job.Codec.Format(), m.job.Provider
+	call.Workspace, call.Codec, call.Provider = m.job.Scope.Workspace, m.job.Codec, m.job.Provider
 	reply, err := m.provider.Ask(ctx, call)
 	if err != nil {
 		return "", err

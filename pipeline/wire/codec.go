@@ -12,6 +12,21 @@ type Codec interface {
 	// Format names the format.
 	Format() conversation.Format
 
+	// Traits returns what is known of the format without reading a body.
+	Traits() Traits
+
+	// Recognize says how sure it is that a body with these members has this format:
+	// Possible, Likely or Certain, 0 for one that it can't be. Of two formats that are
+	// equally sure, the first one in the list of formats is taken.
+	Recognize(hints Hints) int
+
+	// Compose returns the body of a request of our own: no tools, as little thinking as
+	// the format can ask for, nothing stored by the provider.
+	Compose(question Question) ([]byte, error)
+
+	// Reuse says when an answer may be given again to an equal request.
+	Reuse() Reuse
+
 	// List is the name of the body's member that holds the conversation.
 	List() string
 

@@ -22,7 +22,7 @@ type StepsModel struct {
 func NewSteps(providers []tenants.ProviderKey, active int, newest *tenants.Exchange) StepsModel {
 	model := StepsModel{Keys: active}
 	for _, key := range providers {
-		if name := ProviderName(key.Provider); !slices.Contains(model.Providers, name) {
+		if name := key.Provider.Title(); !slices.Contains(model.Providers, name) {
 			model.Providers = append(model.Providers, name)
 		}
 	}
@@ -59,15 +59,3 @@ func (m StepsModel) done() int {
 func (m StepsModel) providers() string { return strings.Join(m.Providers, ", ") }
 
 func took(exchange *tenants.Exchange) string { return Millis(exchange.Duration) + " ms" }
-
-// ProviderName writes a provider's name as people know it.
-func ProviderName(provider tenants.Provider) string {
-	switch provider {
-	case tenants.ProviderAnthropic:
-		return "Anthropic"
-	case tenants.ProviderOpenAI:
-		return "OpenAI"
-	default:
-		return string(provider)
-	}
-}

@@ -171,7 +171,7 @@ func keyItem(key *tenants.APIKey, mayChange bool) item {
 }
 
 func providerItem(key *tenants.ProviderKey) item {
-	return item{Title: key.Name, About: components.ProviderName(key.Provider) + " · …" + key.Last4, Path: paths.Providers + "#provider-" + key.ID.String()}
+	return item{Title: key.Name, About: key.Provider.Title() + " · …" + key.Last4, Path: paths.Providers + "#provider-" + key.ID.String()}
 }
 
 // hitPath is where a hit is read.

@@ -181,7 +181,7 @@ func (h *Handler) rejected(ctx context.Context, who tenants.Principal, m *model)
 		refused[rejection.Key.String()] = true
 		one := item{
 			Dot: "bad", Title: fmt.Sprintf("%s was rejected %s", rejection.Name, times(rejection.Count)), Since: rejection.Since,
-			Text: fmt.Sprintf("%d from %s. Requests that go to it fail until it is replaced.", rejection.Status, components.ProviderName(rejection.Provider)),
+			Text: fmt.Sprintf("%d from %s. Requests that go to it fail until it is replaced.", rejection.Status, rejection.Provider.Title()),
 		}
 		one.link(who.Role, tenants.ManageProviders, "Replace key", paths.ReplaceProvider(rejection.Key))
 		m.Attention = append(m.Attention, one)

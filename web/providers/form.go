@@ -166,10 +166,12 @@ func (f *formModel) otherDialect() string {
 	if f.Key != nil {
 		provider = f.Key.Provider
 	}
-	if provider == tenants.ProviderOpenAI {
-		return "Anthropic"
+	for _, other := range tenants.Providers() {
+		if other != provider {
+			return other.Title()
+		}
 	}
-	return "OpenAI"
+	return ""
 }
 
 // replaceModel is the form to give a key another secret.

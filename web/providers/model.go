@@ -44,7 +44,7 @@ func title(key tenants.ProviderKey) string {
 	if preset, known := tenants.PresetOf(key.Preset); known {
 		return preset.Title
 	}
-	return components.ProviderName(key.Provider)
+	return key.Provider.Title()
 }
 
 // takes says which models go to a key.

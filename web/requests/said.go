@@ -12,6 +12,7 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/wire"
+	"palimpsest/pipeline/wire/formats"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
 	sessionpage "palimpsest/web/session"
@@ -58,10 +59,8 @@ func (h *Handler) readMessages(ctx context.Context, o *opened, exchange *tenants
 
 // codecOf returns what reads the messages of an endpoint; nil if it has none.
 func (h *Handler) codecOf(endpoint string) wire.Codec {
-	formats := map[string]conversation.Format{
-		"/v1/messages": conversation.Anthropic, "/v1/chat/completions": conversation.OpenAIChat, "/v1/responses": conversation.OpenAIResponses,
-	}
-	return h.deps.Codecs[formats[endpoint]]
+	codec, _ := formats.AtPath(endpoint)
+	return codec
 }
 
 func (h *Handler) asked(ctx context.Context, codec wire.Codec, exchange *tenants.Exchange) (message, error) {

@@ -19,6 +19,7 @@ import (
 	"palimpsest/api/manage"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/wire/formats"
 	"palimpsest/pipeline/wire/wiregen"
 	"palimpsest/tenants"
 	"palimpsest/web/browsertest"
@@ -70,7 +71,7 @@ func withAPI(t *testing.T, product *webtest.Product) string {
 	}
 	e := echo.New()
 	manage.Register(e.Group("/api/v1"), manage.Config{
-		Codecs: webtest.Codecs(), Identity: product.People, Cookies: tenants.NewCookies(webtest.PublicURL), Keys: product.Keys,
+		Codecs: formats.ByFormat(), Identity: product.People, Cookies: tenants.NewCookies(webtest.PublicURL), Keys: product.Keys,
 		Sessions: product.Sessions, Archive: product.Archive, Data: product.DB, Audit: product.DB, Operator: product.DB,
 	})
 	front := http.NewServeMux()

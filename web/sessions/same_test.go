@@ -16,6 +16,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/api/manage"
+	"palimpsest/pipeline/wire/formats"
 	"palimpsest/tenants"
 	"palimpsest/web/webtest"
 )
@@ -25,7 +26,7 @@ func api(t *testing.T, product *webtest.Product) string {
 	t.Helper()
 	e := echo.New()
 	manage.Register(e.Group("/api/v1"), manage.Config{
-		Codecs: webtest.Codecs(), Identity: product.People, Cookies: tenants.NewCookies(webtest.PublicURL), Keys: product.Keys,
+		Codecs: formats.ByFormat(), Identity: product.People, Cookies: tenants.NewCookies(webtest.PublicURL), Keys: product.Keys,
 		Sessions: product.Sessions, Archive: product.Archive, Data: product.DB, Audit: product.DB, Operator: product.DB,
 	})
 	server := httptest.NewServer(e)

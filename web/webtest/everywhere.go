@@ -1,15 +1,14 @@
 package webtest
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
-	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/pipeline/modules/patterns/patternsdb"
+	"palimpsest/pipeline/wire/formats"
 	"palimpsest/tenants/datakeys"
 	"palimpsest/web"
 	"palimpsest/web/live"
@@ -25,16 +24,9 @@ type everywhere struct {
 // useEverywhere makes it, and has the dashboard use it.
 func (p *Product) useEverywhere(t testing.TB, deps *web.Deps) {
 	t.Helper()
-	codecs := Codecs()
 	p.everywhere = everywhere{
 		Live: live.NewHub(), Learned: patternsdb.New(p.DB),
-		Index: archivedb.NewIndex(p.Archive, archive.NewKeys(datakeys.New(p.DB, p.vault)), func(format conversation.Format, raw []byte) (conversation.Message, error) {
-			codec, is := codecs[format]
-			if !is {
-				return conversation.Message{}, fmt.Errorf("format %q is unknown", format)
-			}
-			return codec.Parse(raw)
-		}),
+		Index: archivedb.NewIndex(p.Archive, archive.NewKeys(datakeys.New(p.DB, p.vault)), formats.Parse),
 	}
 	deps.Live, deps.Searcher, deps.Patterns = p.Live, p.Index, p.Learned
 }

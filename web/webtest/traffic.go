@@ -44,7 +44,7 @@ func Provider(t testing.TB, window int) *providertest.Server {
 func (p *Person) Connect(double *providertest.Server, name string) string {
 	p.t.Helper()
 	keys := p.Keeper(true)
-	for _, provider := range []tenants.Provider{tenants.ProviderAnthropic, tenants.ProviderOpenAI} {
+	for _, provider := range tenants.Providers() {
 		wanted := tenants.ProviderKey{Provider: provider, Name: string(provider) + "-prod", BaseURL: double.URL, CreatedBy: p.User.ID}
 		if _, err := keys.CreateProviderKey(p.t.Context(), p.Workspace.ID, wanted, ProviderKey); err != nil {
 			p.t.Fatal(err)

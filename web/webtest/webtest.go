@@ -25,15 +25,11 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
-	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/preview/previewdb"
 	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/pipeline/tokens"
-	"palimpsest/pipeline/wire"
-	"palimpsest/pipeline/wire/anthropic"
-	"palimpsest/pipeline/wire/openaichat"
-	"palimpsest/pipeline/wire/openairesponses"
+	"palimpsest/pipeline/wire/formats"
 	"palimpsest/tenants"
 	"palimpsest/tenants/datakeys"
 	"palimpsest/tenants/deletion"
@@ -166,7 +162,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	e := echo.New()
 	e.Logger.SetOutput(io.Discard)
 	// However busy the machine is, the palette has all of its groups.
-	web.New(web.Config{PublicURL: PublicURL, Defaults: p.defaults(), Codecs: Codecs(), Log: log, JumpWithin: time.Minute, MailToken: mailToken, Version: Version}, deps).Register(e)
+	web.New(web.Config{PublicURL: PublicURL, Defaults: p.defaults(), Codecs: formats.ByFormat(), Log: log, JumpWithin: time.Minute, MailToken: mailToken, Version: Version}, deps).Register(e)
 	p.Routes = e.Routes()
 	return e
 }
@@ -187,15 +183,6 @@ func (noJobs) Forget(context.Context, tenants.WorkspaceID) error { return nil }
 
 func (p *Product) defaults() pipeline.Layer {
 	return pipeline.Layer{Source: pipeline.FromDefault, Modules: p.modules}
-}
-
-// Codecs returns the codecs of all formats.
-func Codecs() map[conversation.Format]wire.Codec {
-	all := map[conversation.Format]wire.Codec{}
-	for _, codec := range []wire.Codec{anthropic.New(), openaichat.New(), openairesponses.New()} {
-		all[codec.Format()] = codec
-	}
-	return all
 }
 
 // Keeper creates and tests the keys of workspaces.

@@ -1,9 +1,11 @@
 package semanticcache
 
 import (
+	"slices"
 	"strings"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/wire"
 )
 
 // MaxAnswer is the largest answer that is kept, in bytes as the provider sent it.
@@ -11,9 +13,9 @@ const MaxAnswer = 256 << 10
 
 // Answered is what is known of an answer that has come to its end.
 type Answered struct {
-	Format     conversation.Format
-	Complete   bool   // it reached its regular end
-	StopReason string // as the provider names it
+	Rules      wire.Reuse // of its format
+	Complete   bool       // it reached its regular end
+	StopReason string     // as the provider names it
 	Messages   []conversation.Message
 }
 
@@ -22,7 +24,7 @@ type Answered struct {
 // portable is false if it belongs to the very prompt that it answered, as signed
 // thinking does, so that it may not answer another wording.
 func (a Answered) IsKept() (kept, portable bool) {
-	if !a.Complete || !isRegularEnd(a.Format, a.StopReason) || len(a.Messages) == 0 {
+	if !a.Complete || !slices.Contains(a.Rules.Ends, a.StopReason) || len(a.Messages) == 0 {
 		return false, false
 	}
 	says := false
@@ -40,18 +42,4 @@ func (a Answered) IsKept() (kept, portable bool) {
 		}
 	}
 	return says, says && portable
-}
-
-// isRegularEnd reports whether an answer ended because the model had said all.
-func isRegularEnd(format conversation.Format, reason string) bool {
-	switch format {
-	case conversation.Anthropic:
-		return reason == "end_turn" || reason == "stop_sequence"
-	case conversation.OpenAIChat:
-		return reason == "stop"
-	case conversation.OpenAIResponses:
-		return reason == "completed"
-	default:
-		return false
-	}
 }

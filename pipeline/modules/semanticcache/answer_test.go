@@ -6,6 +6,7 @@ import (
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules/semanticcache"
+	"palimpsest/pipeline/wire"
 )
 
 func TestOnlyWholeAnswersInWordsAreKept(t *testing.T) {
@@ -37,7 +38,11 @@ func TestOnlyWholeAnswersInWordsAreKept(t *testing.T) {
 		"no message":   {conversation.Anthropic, "end_turn", nil, false, false, false},
 		"no format":    {"x", "stop", []conversation.Block{says}, false, false, false},
 	} {
-		answered := semanticcache.Answered{Format: test.format, Complete: !test.cut, StopReason: test.reason}
+		var rules wire.Reuse
+		if codec, known := codecs()[test.format]; known {
+			rules = codec.Reuse()
+		}
+		answered := semanticcache.Answered{Rules: rules, Complete: !test.cut, StopReason: test.reason}
 		if test.blocks != nil {
 			answered.Messages = []conversation.Message{{Role: conversation.Assistant, Blocks: test.blocks}}
 		}

@@ -5,9 +5,11 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/wire"
 )
 
 // Why a request is left alone: the values of the reason that Read returns.
@@ -30,6 +32,7 @@ type Key [sha256.Size]byte
 // Asked is a request as it goes to the provider.
 type Asked struct {
 	Format conversation.Format
+	Rules  wire.Reuse // of its format
 	Body   []byte
 
 	// Origin is what sets requests with equal bodies apart: workspace, scope,
@@ -73,24 +76,24 @@ func Read(asked Asked, secret []byte) (question *Question, reason string) {
 		if string(value) == "null" {
 			continue
 		}
-		switch partOf(asked.Format, name) {
-		case foreign:
+		switch asked.Rules.Member(name) {
+		case wire.Unknown:
 			return nil, ReasonForeign
-		case formats:
-		case speaks:
-			if said, reason = readSpeech(asked.Format, value); reason != "" {
+		case wire.Formatting:
+		case wire.Conversation:
+			if said, reason = readSpeech(asked.Rules, value); reason != "" {
 				return nil, reason
 			}
-		case carries:
-			if !areClientTools(asked.Format, value) {
+		case wire.Tools:
+			if !areClientTools(asked.Rules, value) {
 				return nil, ReasonTools
 			}
 			kept[name] = value
-		case fixed, counts:
+		case wire.System, wire.Counts:
 			kept[name] = value
 		}
 	}
-	if reason := refusal(asked.Format, body); reason != "" {
+	if reason := unmet(asked.Rules, body); reason != "" {
 		return nil, reason
 	}
 	if said.user == 0 {
@@ -99,7 +102,7 @@ func Read(asked Asked, secret []byte) (question *Question, reason string) {
 	if isVolatile(said.texts) {
 		return nil, ReasonVolatile
 	}
-	return newQuestion(asked, kept, said, systemOf(asked.Format, body, said), secret)
+	return newQuestion(asked, kept, said, systemOf(asked.Rules, body, said), secret)
 }
 
 // newQuestion makes the keys.
@@ -134,36 +137,25 @@ func keyOf(secret []byte, parts []string) Key {
 	return Key(mac.Sum(nil))
 }
 
-// refusal says why a request is left alone for what some of its members say.
-func refusal(format conversation.Format, body object) string {
-	isNot := func(name, value string) bool {
-		raw, has := body[name]
-		return has && string(raw) != "null" && string(raw) != value
-	}
-	switch format {
-	case conversation.OpenAIChat:
-		if isNot("store", "false") || isNot("metadata", "{}") {
+// unmet says why a request is left alone for what some of its members say.
+func unmet(rules wire.Reuse, body object) string {
+	for _, required := range rules.Requirements {
+		raw, has := body[required.Member]
+		has = has && string(raw) != "null"
+		if !has && !required.Present || string(bytes.Join(bytes.Fields(raw), nil)) == required.Value {
+			continue
+		}
+		if required.Stored {
 			return ReasonStored
 		}
-		if isNot("n", "1") {
-			return ReasonForeign
-		}
-		if raw, has := body["modalities"]; has && string(raw) != "null" && !bytes.Equal(bytes.Join(bytes.Fields(raw), nil), []byte(`["text"]`)) {
-			return ReasonForeign
-		}
-	case conversation.OpenAIResponses:
-		// Where nothing is said, the provider keeps the answer.
-		if string(body["store"]) != "false" || isNot("background", "false") {
-			return ReasonStored
-		}
-	case conversation.Anthropic:
+		return ReasonForeign
 	}
 	return ""
 }
 
 // areClientTools reports whether tools are such that the client runs: their answer
 // is not kept in any case, but what the provider looks up for itself is of today.
-func areClientTools(format conversation.Format, raw json.RawMessage) bool {
+func areClientTools(rules wire.Reuse, raw json.RawMessage) bool {
 	var tools []json.RawMessage
 	if json.Unmarshal(raw, &tools) != nil {
 		return false
@@ -174,11 +166,7 @@ func areClientTools(format conversation.Format, raw json.RawMessage) bool {
 			return false
 		}
 		kind, typed := read.text("type")
-		isOwn := kind == "function" || kind == "custom"
-		if format == conversation.Anthropic {
-			isOwn = !typed || kind == "custom"
-		}
-		if !isOwn {
+		if typed != (kind != "") || !slices.Contains(rules.ClientTools, kind) {
 			return false
 		}
 	}
@@ -186,10 +174,10 @@ func areClientTools(format conversation.Format, raw json.RawMessage) bool {
 }
 
 // systemOf returns everything that is said before the user's message.
-func systemOf(format conversation.Format, body object, said speech) string {
+func systemOf(rules wire.Reuse, body object, said speech) string {
 	system := said.system
 	for name, raw := range body {
-		if partOf(format, name) == fixed || name == "response_format" || name == "text" || name == "output_format" || name == "output_config" {
+		if rules.Member(name) == wire.System || name == "response_format" || name == "text" || name == "output_format" || name == "output_config" {
 			system = append(system, string(raw))
 		}
 	}

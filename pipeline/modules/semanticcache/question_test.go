@@ -7,11 +7,12 @@ import (
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules/semanticcache"
+	"palimpsest/pipeline/wire/anthropic"
 )
 
 // read reads a body as a question of one workspace.
 func read(format conversation.Format, body string, origin ...string) (*semanticcache.Question, string) {
-	return semanticcache.Read(semanticcache.Asked{Format: format, Body: []byte(body), Origin: origin}, []byte("secret"))
+	return semanticcache.Read(semanticcache.Asked{Format: format, Rules: codecs()[format].Reuse(), Body: []byte(body), Origin: origin}, []byte("secret"))
 }
 
 // single returns a single question in a format with more members.
@@ -99,7 +100,7 @@ func TestOriginAndSecretSetQuestionsApart(t *testing.T) {
 		}
 		seen[question.Key], seen[question.Alike] = true, true
 	}
-	question, _ := semanticcache.Read(semanticcache.Asked{Format: conversation.Anthropic, Body: []byte(body), Origin: []string{"a"}}, []byte("other"))
+	question, _ := semanticcache.Read(semanticcache.Asked{Format: conversation.Anthropic, Rules: anthropic.New().Reuse(), Body: []byte(body), Origin: []string{"a"}}, []byte("other"))
 	if seen[question.Key] {
 		t.Error("another secret makes the same key")
 	}

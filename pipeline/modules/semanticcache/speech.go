@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/wire"
 )
 
 // speech is what is said in a request: system messages and one of the user.
@@ -19,7 +19,7 @@ type speech struct {
 
 // readSpeech reads the messages of a body. reason says why the request is left
 // alone; empty if it is not.
-func readSpeech(format conversation.Format, raw json.RawMessage) (said speech, reason string) {
+func readSpeech(rules wire.Reuse, raw json.RawMessage) (said speech, reason string) {
 	if raw[0] == '"' { // Responses takes the user's text by itself
 		raw = append(append([]byte(`[{"role":"user","content":`), raw...), `}]`...)
 	}
@@ -31,12 +31,12 @@ func readSpeech(format conversation.Format, raw json.RawMessage) (said speech, r
 		if err != nil {
 			return said, ReasonAmbiguous
 		}
-		if !isPlainMessage(format, read) {
+		if !isPlainMessage(rules, read) {
 			return said, ReasonHistory
 		}
 		switch role, _ := read.text("role"); role {
 		case "system", "developer":
-			if said.user > 0 || format == conversation.Anthropic {
+			if said.user > 0 || !rules.SystemInList {
 				return said, ReasonHistory
 			}
 			said.system = append(said.system, string(message))
@@ -45,7 +45,7 @@ func readSpeech(format conversation.Format, raw json.RawMessage) (said speech, r
 				return said, ReasonHistory
 			}
 			said.messages[i] = nil
-			if reason := said.readUser(format, read["content"]); reason != "" {
+			if reason := said.readUser(rules, read["content"]); reason != "" {
 				return said, reason
 			}
 		default:
@@ -56,12 +56,12 @@ func readSpeech(format conversation.Format, raw json.RawMessage) (said speech, r
 }
 
 // isPlainMessage reports whether a message has nothing but a role and content.
-func isPlainMessage(format conversation.Format, message object) bool {
+func isPlainMessage(rules wire.Reuse, message object) bool {
 	for name, value := range message {
 		switch name {
 		case "role", "content", "cache_control":
 		case "type":
-			if kind, _ := message.text("type"); kind != "message" || format != conversation.OpenAIResponses {
+			if kind, _ := message.text("type"); kind == "" || kind != rules.ItemType {
 				return false
 			}
 		default:
@@ -74,13 +74,9 @@ func isPlainMessage(format conversation.Format, message object) bool {
 }
 
 // readUser reads the content of the user's message.
-func (s *speech) readUser(format conversation.Format, raw json.RawMessage) string {
+func (s *speech) readUser(rules wire.Reuse, raw json.RawMessage) string {
 	if raw[0] == '"' {
-		kind := "text"
-		if format == conversation.OpenAIResponses {
-			kind = "input_text"
-		}
-		raw = append(append([]byte(`[{"type":"`+kind+`","text":`), raw...), `}]`...)
+		raw = append(append([]byte(`[{"type":"`+rules.TextType+`","text":`), raw...), `}]`...)
 	}
 	if json.Unmarshal(raw, &s.blocks) != nil || len(s.blocks) == 0 {
 		return ReasonForeign

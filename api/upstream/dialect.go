@@ -1,0 +1,43 @@
+package upstream
+
+import (
+	"net/http"
+
+	"palimpsest/tenants"
+)
+
+// Dialect is what differs between the APIs of providers and does not depend on a request.
+type Dialect struct {
+	BaseURL string       // the provider's own server
+	Auth    tenants.Auth // how it takes its key
+
+	// Header goes along with requests of our own, whose client named no version.
+	Header map[string]string
+
+	// ModelsQuery asks for the whole list of models at once; "" if the list has no pages.
+	ModelsQuery string
+}
+
+// DialectOf returns the dialect of a provider. known is false for one that isn't supported.
+func DialectOf(provider tenants.Provider) (dialect Dialect, known bool) {
+	switch provider {
+	case tenants.ProviderAnthropic:
+		return Dialect{
+			BaseURL: "https://api.anthropic.com", Auth: tenants.AuthXAPIKey,
+			Header: map[string]string{"Anthropic-Version": "2023-06-01"}, ModelsQuery: "limit=1000",
+		}, true
+	case tenants.ProviderOpenAI:
+		return Dialect{BaseURL: "https://api.openai.com", Auth: tenants.AuthBearer}, true
+	default:
+		return Dialect{}, false
+	}
+}
+
+// AddTo sets the headers that requests of our own need and that are not set yet.
+func (d Dialect) AddTo(header http.Header) {
+	for name, value := range d.Header {
+		if header.Get(name) == "" {
+			header.Set(name, value)
+		}
+	}
+}

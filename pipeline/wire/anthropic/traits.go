@@ -1,0 +1,73 @@
+package anthropic
+
+import (
+	"palimpsest/pipeline/wire"
+)
+
+// Traits returns what is known of the format.
+func (Codec) Traits() wire.Traits {
+	return wire.Traits{
+		Provider: "anthropic", Path: "/v1/messages", CountPath: "/v1/messages/count_tokens", VersionHeader: "Anthropic-Version",
+		MarksCache: true, ReleasesThinking: true, InstructsTools: true,
+	}
+}
+
+// Recognize implements wire.Codec: system and max_tokens are Anthropic's, and its messages
+// have neither the roles nor the calls of Chat Completions.
+func (Codec) Recognize(hints wire.Hints) int {
+	switch {
+	case !hints.HasMessages || hints.HasInput:
+		return 0
+	case hints.HasSystem:
+		return wire.Certain
+	case hints.HasMaxTokens && !hints.HasChatRoles:
+		return wire.Likely
+	default:
+		return 0
+	}
+}
+
+// Compose returns the body of a request of ours: no tools, and no thinking where the model
+// would think without being asked.
+func (Codec) Compose(question wire.Question) ([]byte, error) {
+	type thinking struct {
+		Type string `json:"type"`
+	}
+	body := struct {
+		Model     string             `json:"model"`
+		MaxTokens int                `json:"max_tokens"`
+		Thinking  *thinking          `json:"thinking,omitempty"`
+		System    string             `json:"system"`
+		Messages  []wire.TextMessage `json:"messages"`
+	}{Model: question.Model, MaxTokens: question.MaxOutput, System: question.System, Messages: []wire.TextMessage{{Role: "user", Content: question.User}}}
+	if question.NoThinking {
+		body.Thinking = &thinking{Type: "disabled"}
+	}
+	return wire.EncodeBody(body)
+}
+
+// Reuse says when an answer may be given again.
+func (Codec) Reuse() wire.Reuse {
+	return wire.Reuse{
+		Member: memberUse, Ends: []string{"end_turn", "stop_sequence"}, TextType: "text", ClientTools: []string{"", "custom"},
+	}
+}
+
+// memberUse follows https://platform.claude.com/docs/en/api/messages/create.
+func memberUse(name string) wire.MemberUse {
+	switch name {
+	case "messages":
+		return wire.Conversation
+	case "tools":
+		return wire.Tools
+	case "system":
+		return wire.System
+	case "model", "max_tokens", "temperature", "top_p", "top_k", "stop_sequences", "tool_choice", "thinking",
+		"output_config", "output_format", "service_tier", "inference_geo", "speed":
+		return wire.Counts
+	case "stream", "metadata", "cache_control": // metadata holds nothing but user_id
+		return wire.Formatting
+	default:
+		return wire.Unknown
+	}
+}
