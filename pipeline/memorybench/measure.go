@@ -24,8 +24,9 @@ type Row struct {
 	Asks     int
 	At1, At3 int // asks whose evidence is the best hit, or among the best three
 	At5      int
-	Answered int // asks whose answer stands in the text that would be injected; tool questions only
-	Target   float64
+	Answered int     // asks whose answer stands in the text that would be injected; tool questions only
+	Target   float64 // the least share of At5
+	Best     float64 // the least share of At1
 }
 
 // Share returns a count as a share of the asks.
@@ -127,7 +128,7 @@ func (b *Bench) inSession(ask *Ask) string {
 
 // everywhere looks in all sessions, each as a whole.
 func (b *Bench) everywhere(name string, asks []Ask, text func(*Ask) string) Row {
-	row := Row{Name: name, Asks: len(asks)}
+	row := Row{Name: name, Asks: len(asks), Best: 0.80}
 	for i := range asks {
 		ask := &asks[i]
 		base := b.bases[ask.Session]
@@ -209,6 +210,9 @@ func Markdown(rows []Row) string {
 		target, answered := "", ""
 		if row.Target > 0 {
 			target = fmt.Sprintf("%.0f %%", 100*row.Target)
+		}
+		if row.Best > 0 {
+			target = fmt.Sprintf("%.0f %% best hits", 100*row.Best)
 		}
 		if row.Answered > 0 {
 			answered = percent(row.Share(row.Answered))

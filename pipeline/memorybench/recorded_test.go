@@ -35,6 +35,9 @@ func check(t *testing.T, rows []memorybench.Row) {
 		if row.Share(row.At5) < row.Target {
 			t.Errorf("%s: %.3f in the best five, want %.2f", row.Name, row.Share(row.At5), row.Target)
 		}
+		if row.Share(row.At1) < row.Best {
+			t.Errorf("%s: %.3f as the best hit, want %.2f", row.Name, row.Share(row.At1), row.Best)
+		}
 	}
 	if share := rows[0].Share(rows[0].Answered); share < answers {
 		t.Errorf("the answer is in %.3f of the injected texts, want %.2f", share, answers)

@@ -3,6 +3,7 @@ package search_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -293,6 +294,36 @@ func TestRecallFindsNoEarlierRecall(t *testing.T) {
 		})
 		if (len(documents) > 0) != isFound {
 			t.Errorf("%s: %d documents", tool, len(documents))
+		}
+	}
+}
+
+// The same command runs again and again, and often prints next to nothing.
+func TestNewestRunThatPrintedMuchComesFirst(t *testing.T) {
+	t.Parallel()
+	var messages []conversation.Message
+	run := func(description, printed string) {
+		id := strconv.Itoa(len(messages))
+		messages = append(messages, message(conversation.Assistant, called(id, "Bash", `{"command":"make test","description":"`+description+`"}`)),
+			message(conversation.User, answered(id, printed)))
+	}
+	much := strings.Repeat("ok  some/package\n", 30)
+	run("Run the tests", much)
+	run("Run the tests", much+"FAIL other/package")
+	run("Run the tests", "ok")
+	run("Build it", much)
+	memory := search.NewMemory(search.Documents(0, messages))
+	for question, want := range map[string][]int{
+		"Earlier you ran a command to: Run the tests. What exactly did it print?": {2, 0, 4},
+		"Earlier you ran a command to: Build it. What exactly did it print?":      {6},
+	} {
+		matches := memory.Search(search.Ask(question), 0, len(want))
+		var got []int
+		for i := range matches {
+			got = append(got, matches[i].Document.From)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", question, got, want)
 		}
 	}
 }

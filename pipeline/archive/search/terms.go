@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"palimpsest/pipeline/conversation"
 )
 
 // Term is a term of a document and how much the document is about it.
@@ -42,6 +44,10 @@ const (
 	mostCounted  = 4.0   // of one word in one long field
 )
 
+// muchPrinted is how many bytes a call returns that has something to tell: of runs of the same
+// command it is asked for rather than one that printed a line.
+const muchPrinted = 400
+
 // Terms returns the terms of a document, each once, ordered by their text.
 func (d *Document) Terms() []Term {
 	weights := map[string]float64{}
@@ -61,8 +67,16 @@ func (d *Document) Terms() []Term {
 		})
 	}
 	terms := make([]Term, 0, len(weights)+len(certain))
+	names := Levels - 1
+	if d.printed() < muchPrinted {
+		names--
+	}
 	for text := range certain {
-		terms = append(terms, Term{Text: text, Level: Levels - 1})
+		at := Levels - 1
+		if text[:1] == namedTerm {
+			at = names
+		}
+		terms = append(terms, Term{Text: text, Level: at})
 	}
 	for text, weight := range weights {
 		terms = append(terms, Term{Text: text, Level: level(weight / (weight + saturation))})
@@ -89,6 +103,17 @@ func (d *Document) weigh(field *field, weights map[string]float64, certain map[s
 	for term, count := range counts {
 		weights[term] += field.weight * min(count, mostCounted) / norm
 	}
+}
+
+// printed is how many bytes a call returned.
+func (d *Document) printed() int {
+	bytes := 0
+	for i := range d.blocks {
+		if d.blocks[i].Kind == conversation.ToolResult {
+			bytes += len(d.blocks[i].Text)
+		}
+	}
+	return bytes
 }
 
 // averageWords is how many words a field like this usually has; 0 is a field whose length
