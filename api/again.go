@@ -105,7 +105,7 @@ func againIn(ctx context.Context) *sentAgain {
 	return sent
 }
 
-// ended returns what the recorder calls for the exchange with an id; nil if nobody waits.
+// ended returns what the recorder calls for the exchange with an id. It is nil if the request was not sent again.
 func (s *sentAgain) ended(id uuid.UUID) func(stored bool) {
 	if s == nil {
 		return nil

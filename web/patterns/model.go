@@ -21,7 +21,7 @@ type model struct {
 	Rows      []patterns.Pattern
 	Groups    []group // of Rows, as they are shown
 	First     bool    // this is the first page of the list
-	Next      string  // cursor of the page that follows; empty: none
+	Next      string  // cursor of the page that follows; "" if absent
 	Held      bool    // the words of some rule are held back from the reader
 	Now       time.Time
 	Done      string // what was just done; empty: nothing

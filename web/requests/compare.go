@@ -62,7 +62,7 @@ func (h *Handler) Compare(c echo.Context, who tenants.Principal) error {
 	return layout.Page(c, status, page, compareView(shown))
 }
 
-// second returns the request with an id that was typed; nil if there is none beside the first.
+// second returns the request with an id that was typed; nil if it does not exist or is the first one.
 func (h *Handler) second(ctx context.Context, who tenants.Principal, first uuid.UUID, typed string) (*opened, error) {
 	id, err := uuid.Parse(typed)
 	if err != nil || id == first {
