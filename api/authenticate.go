@@ -32,6 +32,9 @@ func (s *Server) authenticate(ctx context.Context, request *http.Request, event 
 // keyWith is authenticate for a key that needs one of some scopes; missing is the
 // error for one that has none of them.
 func (s *Server) keyWith(ctx context.Context, request *http.Request, event *Event, missing error, scopes ...tenants.Scope) (tenants.APIKey, error) {
+	if sent := againIn(ctx); sent != nil {
+		return s.usable(request, event, sent.key, missing, scopes)
+	}
 	failure := errNoKey
 	for _, secret := range secrets(request.Header) {
 		key, err := s.Keys.Authenticate(ctx, secret)
@@ -39,16 +42,21 @@ func (s *Server) keyWith(ctx context.Context, request *http.Request, event *Even
 			failure = err
 			continue
 		}
-		if !slices.ContainsFunc(scopes, func(scope tenants.Scope) bool { return slices.Contains(key.Scopes, scope) }) {
-			return tenants.APIKey{}, missing
-		}
-		if s.RequireVerified && key.Unverified {
-			return tenants.APIKey{}, tenants.ErrUnverified
-		}
-		event.Workspace, event.APIKey, event.KeyPrefix = key.Workspace, key.ID, key.Prefix
-		return key, errors.Join(key.Limits.CheckAddress(s.clientAddress(request)), key.Limits.CheckEndpoint(request.URL.Path))
+		return s.usable(request, event, key, missing, scopes)
 	}
 	return tenants.APIKey{}, failure
+}
+
+// usable returns a key that is valid, if it may be used for a request.
+func (s *Server) usable(request *http.Request, event *Event, key tenants.APIKey, missing error, scopes []tenants.Scope) (tenants.APIKey, error) {
+	if !slices.ContainsFunc(scopes, func(scope tenants.Scope) bool { return slices.Contains(key.Scopes, scope) }) {
+		return tenants.APIKey{}, missing
+	}
+	if s.RequireVerified && key.Unverified {
+		return tenants.APIKey{}, tenants.ErrUnverified
+	}
+	event.Workspace, event.APIKey, event.KeyPrefix = key.Workspace, key.ID, key.Prefix
+	return key, errors.Join(key.Limits.CheckAddress(s.clientAddress(request)), key.Limits.CheckEndpoint(request.URL.Path))
 }
 
 // clientAddress returns the address that a request comes from.

@@ -149,13 +149,17 @@ func (s *Server) end(ctx context.Context, event *Event) {
 	event.ticket.Settle(ctx, event.Usage.Prompt()+event.Usage.Output, event.CostMicroUSD)
 	event.log(ctx, s.Log)
 	s.Metrics.observe(event)
+	sent := againIn(ctx)
 	if event.Workspace == uuid.Nil {
+		if sent != nil {
+			sent.ended(uuid.Nil)(false)
+		}
 		return
 	}
 	s.keep(ctx, event)
 	exchange := event.exchange()
 	_, span := spans.Start(ctx, "record exchange")
-	s.Recorder.put(job{seen: event.seen, span: span, exchange: &exchange, said: event.said, kept: event.kept})
+	s.Recorder.put(job{seen: event.seen, span: span, exchange: &exchange, said: event.said, kept: event.kept, ended: sent.ended(event.ID)})
 }
 
 // reportJSON returns a report as it is kept with its exchange.

@@ -81,6 +81,7 @@ const (
 	PinAdded             Action = "pin.added"
 	PinRemoved           Action = "pin.removed"
 	CompactAsked         Action = "compact.asked"
+	RequestSentAgain     Action = "request.sent_again"
 	SessionExported      Action = "session.exported"
 	WorkspaceExported    Action = "workspace.exported"
 	AuditDownloaded      Action = "audit.downloaded"

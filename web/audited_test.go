@@ -60,6 +60,7 @@ func auditedForms(own *tenant, providerURL string) map[string]audited {
 		"POST /operator/workspaces/:id/suspend": {}, "POST /operator/workspaces/:id/resume": {},
 
 		"POST /patterns":             {path: "/patterns", typed: []string{"kind", "directive", "text", "Never push to the release branch."}, action: tenants.PatternAdded},
+		"POST /patterns/approve":     {path: "/patterns/approve", typed: []string{"id", own.Learn("Use pnpm for sites.").ID.String()}, action: tenants.PatternChanged},
 		"POST /patterns/:id/approve": {path: "/patterns/" + own.Learn("Use bun for scripts.").ID.String() + "/approve", action: tenants.PatternChanged},
 		"POST /patterns/:id/disable": {path: "/patterns/" + own.Learn("Use make for builds.").ID.String() + "/disable", action: tenants.PatternChanged},
 		"POST /patterns/:id/edit":    {path: "/patterns/" + own.rule + "/edit", typed: []string{"text", "Ants are fed at noon.", "version", "1"}, action: tenants.PatternChanged},
@@ -84,6 +85,8 @@ func auditedForms(own *tenant, providerURL string) map[string]audited {
 		"POST /sessions/columns": {path: "/sessions/columns", typed: []string{"show", "net"}}, "POST /requests/columns": {path: "/requests/columns", typed: []string{"show", "cost"}},
 		"POST /sessions/views": {path: "/sessions/views?client=codex", typed: []string{"name", "codex"}}, "POST /sessions/views/:id/delete": {path: "/sessions/views/" + own.views["sessions"] + "/delete"},
 		"POST /requests/views": {path: "/requests/views?status=5xx", typed: []string{"name", "failed"}}, "POST /requests/views/:id/delete": {path: "/requests/views/" + own.views["requests"] + "/delete"},
+
+		"POST /requests/:id/again": {path: "/requests/" + own.request + "/again", typed: []string{"key", own.key}, action: tenants.RequestSentAgain},
 
 		"POST /settings": {path: "/settings", typed: []string{"time_zone", "Europe/Berlin", "managers_read", "all", "members_read", "all", "viewers_read", "all"},
 			action: tenants.SettingsSaved},

@@ -202,6 +202,7 @@ func (s *Server) registerPatterns(pages *echo.Group) {
 	rules := patterns.New(s.deps.Patterns, s.deps.Data, s.deps.Audit, s.config.Now)
 	pages.GET(paths.Patterns, s.as(tenants.ReadConfig, rules.List))
 	pages.GET(paths.PatternsCSV, s.as(tenants.ReadConfig, rules.CSV))
+	pages.POST(paths.ApprovePatterns, s.as(tenants.ManagePatterns, rules.ApproveSelected))
 	pages.GET(paths.NewPattern, s.as(tenants.ManagePatterns, rules.New))
 	pages.POST(paths.Patterns, s.as(tenants.ManagePatterns, rules.Add))
 	pages.GET(paths.Patterns+"/:id", s.as(tenants.ReadConfig, rules.Show))
@@ -287,10 +288,12 @@ func (s *Server) registerRequests(pages *echo.Group) {
 	exchanges := requests.New(requests.Deps{
 		Exchanges: s.deps.Exchanges, APIKeys: s.deps.APIKeys, ProviderKeys: s.deps.ProviderKeys, Sessions: s.deps.Sessions, Data: s.deps.Data,
 		Keys: s.deps.ArchiveKeys, Archive: s.deps.Archive, Codecs: s.config.Codecs, Views: s.deps.Views, Columns: s.deps.Views,
-		PublicURL: s.config.PublicURL, Log: s.config.Log, Now: s.config.Now,
+		Sender: s.deps.Sender, Models: s.deps.Models, Audit: s.deps.Audit, PublicURL: s.config.PublicURL, Log: s.config.Log, Now: s.config.Now,
 	})
 	pages.GET(paths.Requests, s.as(tenants.ReadMetrics, exchanges.List))
+	pages.GET(paths.CompareWith, s.as(tenants.ReadMetrics, exchanges.Compare))
 	pages.GET(paths.Requests+"/:id", s.as(tenants.ReadMetrics, exchanges.Show))
+	pages.POST(paths.Requests+"/:id/again", s.as(tenants.ReadArchive, exchanges.Again))
 	pages.POST(paths.RequestColumns, s.as(tenants.ReadMetrics, exchanges.SaveColumns))
 	pages.GET(paths.RequestViews, s.as(tenants.ReadMetrics, exchanges.Views))
 	pages.POST(paths.RequestViews, s.as(tenants.ReadMetrics, exchanges.SaveView))

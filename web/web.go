@@ -9,6 +9,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
 	"palimpsest/web/account"
@@ -96,7 +97,7 @@ type Passkeys interface {
 }
 
 // Deps are the stores that the pages read and change. All but Mails, ArchiveKeys,
-// Searcher and Live must be set.
+// Sender, Models, Searcher and Live must be set.
 type Deps struct {
 	Identity      Identity
 	APIKeys       keys.Store
@@ -120,6 +121,9 @@ type Deps struct {
 	SignOn        signon.Service
 	Alerts        alerts.Service
 	Passkeys      Passkeys
+
+	Sender requests.Sender // optional: nothing is sent again
+	Models *tokens.Models  // optional: what sending again costs is not said
 
 	Patterns patterns.Store
 	Searcher archive.Searcher // nil: what was said is not searched

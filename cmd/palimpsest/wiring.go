@@ -119,16 +119,18 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	}
 
 	e := newEcho(p.log, p.clientAddress())
-	p.serveProxy(e, p.bounded(&api.Server{
+	proxy := p.bounded(&api.Server{
 		Keys: admittingKeys{keys}, Settings: settings, Prompts: writer, Upstream: provider,
 		Recorder: recorder, Summaries: summaries, Answers: answers, Limits: limiter, Metrics: metrics, Address: e.IPExtractor, Log: p.log, Now: p.now,
-	}), recall.Config{
+	})
+	p.serveProxy(e, proxy, recall.Config{
 		Lanes: sessions, Archive: originals, Searcher: index, Codecs: formats.ByFormat(), PublicURL: p.reachable(), Log: p.log, Now: p.now,
 	})
 	p.serveProduct(e, product{
 		db: db, vault: safe, people: people, keys: keys, provider: provider, learned: learned, sessions: sessions,
 		originals: originals, archiveKeys: archiveKeys, index: index, mails: mails, deleting: deleting, sold: sold,
 		preview: compares, advice: advice, alerting: alerting,
+		again: api.Again{Keys: keys, Proxy: proxy}, models: writer.Models,
 	})
 	return e, nil
 }
@@ -151,6 +153,8 @@ type product struct {
 	preview     *preview.Preview
 	advice      *previewdb.Store
 	alerting    *alerts.Service
+	again       api.Again
+	models      *tokens.Models
 }
 
 // serveProduct has e serve the JSON API and the dashboard, as far as that is the
@@ -175,7 +179,7 @@ func (p *program) serveProduct(e *echo.Echo, of product) {
 		Data: of.db, Audit: of.db, Views: of.db, Deletion: of.deleting, Config: manage.NewConfigurations(api), Billing: of.sold, Preview: of.preview, TriggerAdvice: of.advice, ModelWindows: of.db,
 		Patterns: of.learned, Searcher: of.index, Live: p.pages,
 		Operator: of.db, Health: p.newChecks(), LatestHealth: p.latestChecks, SignOn: signOn, Passkeys: p.passkeys(of.db, of.vault, of.people),
-		Alerts: of.alerting,
+		Alerts: of.alerting, Sender: of.again, Models: of.models,
 	})
 }
 

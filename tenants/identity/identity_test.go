@@ -353,3 +353,7 @@ func (noStore) APIKeyByHash(context.Context, []byte) (tenants.APIKey, error) {
 func (noStore) TouchAPIKeys(context.Context, uuid.UUID, map[uuid.UUID]time.Time) error { return nil }
 
 func (noStore) RehashAPIKey(context.Context, uuid.UUID, uuid.UUID, []byte, []byte) error { return nil }
+
+func (noStore) APIKey(context.Context, uuid.UUID, uuid.UUID) (tenants.APIKey, error) {
+	return tenants.APIKey{}, tenants.ErrNotFound
+}

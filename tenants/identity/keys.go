@@ -34,6 +34,10 @@ type KeyStore interface {
 	// APIKeyByHash returns the key with a hash, or tenants.ErrKeyUnknown.
 	APIKeyByHash(ctx context.Context, hash []byte) (tenants.APIKey, error)
 
+	// APIKey returns a key of a workspace, with those of its scopes that the person behind it
+	// may use now. It returns tenants.ErrNotFound.
+	APIKey(ctx context.Context, workspace, id uuid.UUID) (tenants.APIKey, error)
+
 	// TouchAPIKeys sets when keys of a workspace were last used.
 	TouchAPIKeys(ctx context.Context, workspace uuid.UUID, used map[uuid.UUID]time.Time) error
 
@@ -117,12 +121,9 @@ func (k *Keys) Authenticate(ctx context.Context, secret string) (tenants.APIKey,
 			continue
 		case err != nil:
 			return tenants.APIKey{}, err
-		case key.RevokedAt != nil:
-			return tenants.APIKey{}, tenants.ErrKeyRevoked
-		case key.ExpiresAt != nil && !k.now().Before(*key.ExpiresAt):
-			return tenants.APIKey{}, tenants.ErrKeyExpired
-		case key.Suspended:
-			return tenants.APIKey{}, tenants.ErrSuspended
+		}
+		if err := k.check(key); err != nil {
+			return tenants.APIKey{}, err
 		}
 		k.touch(key)
 		if i > 0 && i < len(k.peppers) {
@@ -131,6 +132,37 @@ func (k *Keys) Authenticate(ctx context.Context, secret string) (tenants.APIKey,
 		return key, nil
 	}
 	return tenants.APIKey{}, tenants.ErrKeyUnknown
+}
+
+// Of returns an API key that a member created and that they may use now, without its secret.
+// It returns tenants.ErrNotFound for a key
+// of anyone else, or one of the kinds of Authenticate.
+func (k *Keys) Of(ctx context.Context, workspace tenants.WorkspaceID, person, id uuid.UUID) (tenants.APIKey, error) {
+	key, err := k.store.APIKey(ctx, workspace, id)
+	if err != nil {
+		return tenants.APIKey{}, err
+	}
+	if key.CreatedBy != person || key.Person != person {
+		return tenants.APIKey{}, tenants.ErrNotFound
+	}
+	if err := k.check(key); err != nil {
+		return tenants.APIKey{}, err
+	}
+	k.touch(key)
+	return key, nil
+}
+
+// check returns why a key may not be used now; nil if it may.
+func (k *Keys) check(key tenants.APIKey) error {
+	switch {
+	case key.RevokedAt != nil:
+		return tenants.ErrKeyRevoked
+	case key.ExpiresAt != nil && !k.now().Before(*key.ExpiresAt):
+		return tenants.ErrKeyExpired
+	case key.Suspended:
+		return tenants.ErrSuspended
+	}
+	return nil
 }
 
 // Forget makes the next use of every key ask the database: one has changed.

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"palimpsest/tenants"
 	"palimpsest/tenants/identity"
 )
@@ -77,4 +79,8 @@ func (o *outage) APIKeyByHash(ctx context.Context, hash []byte) (tenants.APIKey,
 		return tenants.APIKey{}, errOutage
 	}
 	return o.KeyStore.APIKeyByHash(ctx, hash)
+}
+
+func (*outage) APIKey(context.Context, uuid.UUID, uuid.UUID) (tenants.APIKey, error) {
+	return tenants.APIKey{}, tenants.ErrNotFound
 }

@@ -268,3 +268,7 @@ func TestOldSecretEndsOnEveryReplicaWithoutTheNews(t *testing.T) {
 	b.clock.advance(30 * time.Second)
 	want(renewed, tenants.ErrKeyRevoked)
 }
+
+func (*slowStore) APIKey(context.Context, uuid.UUID, uuid.UUID) (tenants.APIKey, error) {
+	return tenants.APIKey{}, tenants.ErrNotFound
+}

@@ -60,6 +60,30 @@ func (db *DB) APIKeys(ctx context.Context, workspace uuid.UUID) ([]tenants.APIKe
 	return keys, nil
 }
 
+// APIKey returns an API key of a workspace, whatever its state, with those of its scopes that
+// the person behind it may use now. It returns tenants.ErrNotFound.
+func (db *DB) APIKey(ctx context.Context, workspace, id uuid.UUID) (tenants.APIKey, error) {
+	var key tenants.APIKey
+	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		var row apiKeyRow
+		err := tx.Table("api_keys").Select(apiKeyColumns).Where("workspace_id = ? AND id = ?", workspace, id).Take(&row).Error
+		if err != nil {
+			return kind(err)
+		}
+		if key, err = row.toAPIKey(); err != nil {
+			return err
+		}
+		if key, err = standing(tx, key); err != nil {
+			return err
+		}
+		return back(tx, &key, key.ID)
+	})
+	if err != nil {
+		return tenants.APIKey{}, fmt.Errorf("API key %s: %w", id, err)
+	}
+	return key, nil
+}
+
 // APIKeyByHash returns the API key whose secret has a hash, whatever its state
 // and workspace, with those of its scopes that the person behind it may use now; with the secret that it had before its rotation, it expires with
 // that one. It returns tenants.ErrKeyUnknown.

@@ -8,6 +8,8 @@ package components
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
+import "palimpsest/web/paths"
+
 // Claims is the button that opens ClaimsText.
 func Claims() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
@@ -69,7 +71,20 @@ func ClaimsText() templ.Component {
 			templ_7745c5c3_Var2 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<div popover id=\"claims\" class=\"claims\" role=\"dialog\" aria-labelledby=\"claims-title\" data-testid=\"claims-text\"><h3 id=\"claims-title\">How savings are counted</h3><dl><dt>Net saved</dt><dd>Money: what a request cost, compared with the cheaper of two ways to send it. One is the prompt as the client sent it. The other is the prompt of a client that compacts its own history into a summary of 8,000 tokens at 92 % of what the model takes, with its share of what the summary costs. Cache that the provider had to write again because we changed the prompt is subtracted, and so are our own calls. It can be negative. Prices are list prices.</dd><dt>Reach</dt><dd>Requests whose prompt was longer than the model takes, and that were answered because we shortened it. They are counted. No money is claimed for them.</dd></dl><button class=\"btn\" type=\"button\" popovertarget=\"claims\" popovertargetaction=\"hide\">Close</button></div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<div popover id=\"claims\" class=\"claims\" role=\"dialog\" aria-labelledby=\"claims-title\" data-testid=\"claims-text\"><h3 id=\"claims-title\">How savings are counted</h3><dl><dt>Net saved</dt><dd>Money: what a request cost, compared with the cheaper of two ways to send it. One is the prompt as the client sent it. The other is the prompt of a client that compacts its own history into a summary of 8,000 tokens at 92 % of what the model takes, with its share of what the summary costs. Cache that the provider had to write again because we changed the prompt is subtracted, and so are our own calls. It can be negative. Prices are list prices.</dd><dt>Reach</dt><dd>Requests whose prompt was longer than the model takes, and that were answered because we shortened it. They are counted. No money is claimed for them.</dd></dl><div class=\"acts\"><a class=\"btn\" href=\"")
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		var templ_7745c5c3_Var3 templ.SafeURL
+		templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(paths.DocsPage("savings")))
+		if templ_7745c5c3_Err != nil {
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `components/claims.templ`, Line: 28, Col: 65}
+		}
+		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var3))
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "\">Read more</a> <button class=\"btn\" type=\"button\" popovertarget=\"claims\" popovertargetaction=\"hide\">Close</button></div></div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -94,23 +109,23 @@ func CountOrNone(n int64) templ.Component {
 			}()
 		}
 		ctx = templ.InitializeContext(ctx)
-		templ_7745c5c3_Var3 := templ.GetChildren(ctx)
-		if templ_7745c5c3_Var3 == nil {
-			templ_7745c5c3_Var3 = templ.NopComponent
+		templ_7745c5c3_Var4 := templ.GetChildren(ctx)
+		if templ_7745c5c3_Var4 == nil {
+			templ_7745c5c3_Var4 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
 		if n == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "–")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "–")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			var templ_7745c5c3_Var4 string
-			templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(Count(n))
+			var templ_7745c5c3_Var5 string
+			templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(Count(n))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `components/claims.templ`, Line: 34, Col: 12}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `components/claims.templ`, Line: 39, Col: 12}
 			}
-			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
+			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var5))
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -50,12 +50,14 @@ const (
 	RequestColumns = "/requests/columns"
 	RequestViews   = "/requests/views"
 	Requests       = "/requests"
+	CompareWith    = "/requests/compare"
 	// RequestsCSV is where the list is downloaded.
-	RequestsCSV = "/api/v1/requests.csv"
-	Patterns    = "/patterns"
-	NewPattern  = "/patterns/new"
-	PatternsCSV = "/patterns/csv"
-	Jump        = "/jump"
+	RequestsCSV     = "/api/v1/requests.csv"
+	Patterns        = "/patterns"
+	NewPattern      = "/patterns/new"
+	ApprovePatterns = "/patterns/approve"
+	PatternsCSV     = "/patterns/csv"
+	Jump            = "/jump"
 	// Docs is the documentation; pages are below it.
 	Docs = "/docs"
 	// OpenAPI describes the JSON API.
@@ -233,6 +235,14 @@ func Session(id uuid.UUID) string { return Sessions + "/" + id.String() }
 
 // Request is the path of a request.
 func Request(id uuid.UUID) string { return Requests + "/" + id.String() }
+
+// SendRequestAgain is where a request is sent again.
+func SendRequestAgain(id uuid.UUID) string { return Request(id) + "/again" }
+
+// CompareRequests shows two requests side by side.
+func CompareRequests(a, b uuid.UUID) string {
+	return With(CompareWith, "a", a.String(), "b", b.String())
+}
 
 // Message is the path of a session's page where one message of a lane is open.
 func Message(session, lane uuid.UUID, index int) string {

@@ -20,8 +20,10 @@ import (
 )
 
 const (
-	pageSize  = 50
-	maxPlaces = 20 // that one rule shows
+	pageSize = 50
+	// candidatePage is how many candidates are sorted by evidence and grouped together.
+	candidatePage = 200
+	maxPlaces     = 20 // that one rule shows
 )
 
 // Store keeps what was learnt in workspaces. What is not there is
@@ -265,7 +267,8 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change
 		return err
 	}
 	m := newModel(who, counts, patterns.Status(c.QueryParam("state")), h.now())
-	filter := patterns.Filter{Statuses: statusesOf(m.Tab), Limit: pageSize + 1}
+	size := m.pageSize()
+	filter := patterns.Filter{Statuses: statusesOf(m.Tab), Limit: size + 1}
 	if cursor := c.QueryParam("cursor"); cursor != "" {
 		if filter.After, err = uuid.Parse(cursor); err != nil {
 			return echo.NewHTTPError(http.StatusBadRequest).SetInternal(err)
@@ -274,9 +277,9 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change
 	if m.Rows, err = h.store.List(ctx, who.Workspace.ID, filter); err != nil {
 		return err
 	}
-	if len(m.Rows) > pageSize {
-		m.Rows = slices.Clip(m.Rows[:pageSize])
-		m.Next = m.Rows[pageSize-1].ID.String()
+	if len(m.Rows) > size {
+		m.Rows = slices.Clip(m.Rows[:size])
+		m.Next = m.Rows[size-1].ID.String()
 	}
 	m.First = filter.After == uuid.Nil
 	for i := range m.Rows {
@@ -285,6 +288,7 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change
 		}
 		m.Held = m.Held || m.Rows[i].Text == ""
 	}
+	m.group()
 	change(m)
 	return layout.Page(c, status, layout.Frame{Title: "Patterns", Section: layout.Patterns, Who: who}, view(m))
 }

@@ -3,6 +3,7 @@ package patterns
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"palimpsest/pipeline/modules/patterns"
@@ -18,12 +19,14 @@ type model struct {
 	Tab       patterns.Status // Candidate, Approved or Disabled
 	Counts    map[patterns.Status]int
 	Rows      []patterns.Pattern
-	First     bool   // this is the first page of the list
-	Next      string // cursor of the page that follows; empty: none
-	Held      bool   // the words of some rule are held back from the reader
+	Groups    []group // of Rows, as they are shown
+	First     bool    // this is the first page of the list
+	Next      string  // cursor of the page that follows; "" if absent
+	Held      bool    // the words of some rule are held back from the reader
 	Now       time.Time
 	Done      string // what was just done; empty: nothing
 	Conflict  bool   // somebody else was quicker
+	Refused   string // why nothing was approved; "" if absent
 
 	Form   *formModel        // the form to add or edit a rule; nil: closed
 	Places *placesModel      // where a rule was learnt; nil: closed
@@ -90,8 +93,44 @@ func (m *model) path(tab patterns.Status, cursor string) string {
 	return paths.With(paths.Patterns, "state", string(tab), "cursor", cursor)
 }
 
+// pageSize returns how many rules stand on a page.
+func (m *model) pageSize() int {
+	if m.Tab == patterns.Candidate {
+		return candidatePage
+	}
+	return pageSize
+}
+
+// group fills in the groups: candidates by evidence, with those together that say almost the
+// same, and other rules one by one, the newest first.
+func (m *model) group() {
+	if m.Tab == patterns.Candidate {
+		m.Groups = grouped(m.Rows)
+		return
+	}
+	for i := range m.Rows {
+		m.Groups = append(m.Groups, group{Rules: m.Rows[i : i+1]})
+	}
+}
+
+// choosing reports whether rules can be selected to be approved.
+func (m *model) choosing() bool { return m.MayChange && m.Tab == patterns.Candidate }
+
+// columns returns how many columns the table has.
+func (m *model) columns() int {
+	if m.choosing() {
+		return 8
+	}
+	return 7
+}
+
 // done says what was done.
 func done(what string) string {
+	if count, is := strings.CutPrefix(what, "approved-"); is {
+		if n, err := strconv.ParseInt(count, 10, 64); err == nil && n > 0 && n <= maxApproved {
+			return approvedWords(n)
+		}
+	}
 	return map[string]string{
 		"added": "The rule is added and approved.", "approved": "The rule is approved. It goes into prompts that it is relevant to.",
 		"disabled": "The rule is disabled. It goes into no further session.", "saved": "The rule is saved.", "deleted": "The rule is deleted.",

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,6 +16,7 @@ import (
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
 	"palimpsest/web/columns"
@@ -68,6 +68,11 @@ type Data interface {
 	Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error)
 }
 
+// Audit notes changes.
+type Audit interface {
+	Note(ctx context.Context, workspace tenants.WorkspaceID, change tenants.Change) error
+}
+
 // Deps are what the page reads.
 type Deps struct {
 	Exchanges    Exchanges
@@ -79,7 +84,10 @@ type Deps struct {
 	Columns      columns.Store
 	Keys         *archive.Keys // nil: what providers said cannot be read
 	Archive      Archive
+	Audit        Audit
 	Codecs       map[conversation.Format]wire.Codec
+	Sender       Sender         // optional: nothing is sent again
+	Models       *tokens.Models // optional: what sending again costs is not said
 
 	PublicURL string
 	Log       *slog.Logger
@@ -145,7 +153,11 @@ func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
 		}
 	}
 	if id, err := uuid.Parse(model.Query.Get("open")); err == nil {
-		if model.Opened, err = h.open(ctx, who, id, model.Names); err != nil {
+		exchange, err := h.deps.Exchanges.Exchange(ctx, who.Workspace.ID, id)
+		if err != nil {
+			return model, err
+		}
+		if model.Opened, err = h.open(ctx, who, &exchange, &model); err != nil {
 			return model, err
 		}
 	}
@@ -158,17 +170,19 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return tenants.ErrNotFound
 	}
-	ctx := c.Request().Context()
-	model := newModel(url.Values{}, who.Role, layout.Zone(c.Request()), h.deps.Now())
-	h.name(ctx, who, &model)
-	opened, err := h.open(ctx, who, id, model.Names)
+	_, opened, _, err := h.one(c.Request().Context(), who, id)
 	if err != nil {
 		return err
 	}
+	return h.showOne(c, who, http.StatusOK, opened)
+}
+
+// showOne shows the page of one request.
+func (h *Handler) showOne(c echo.Context, who tenants.Principal, status int, o *opened) error {
 	page := frame(who)
-	page.Title = "Request " + opened.id()
-	page.Crumbs = []layout.Crumb{{Title: "Requests", Path: paths.Requests}, {Title: opened.id()}}
-	return layout.Page(c, http.StatusOK, page, showView(opened))
+	page.Title = "Request " + o.id()
+	page.Crumbs = []layout.Crumb{{Title: "Requests", Path: paths.Requests}, {Title: o.id()}}
+	return layout.Page(c, status, page, showView(o))
 }
 
 func frame(who tenants.Principal) layout.Frame {

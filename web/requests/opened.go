@@ -37,31 +37,34 @@ type opened struct {
 
 	Asked, Answered message
 
-	DecisionFailed, SaidFailed string // references in the log; empty: fine
+	Again   again
+	NotSent string // why it was not sent again just now; "" if absent
+
+	DecisionFailed, SaidFailed, AgainFailed string // references in the log; empty: fine
+
+	names map[uuid.UUID]string // of keys
 }
 
-// open reads a request.
-func (h *Handler) open(ctx context.Context, who tenants.Principal, id uuid.UUID, names map[uuid.UUID]string) (*opened, error) {
-	exchange, err := h.deps.Exchanges.Exchange(ctx, who.Workspace.ID, id)
-	if err != nil {
-		return nil, err
-	}
+// open reads what is known of a request. m has the workspace's keys.
+func (h *Handler) open(ctx context.Context, who tenants.Principal, exchange *tenants.Exchange, m *model) (*opened, error) {
 	reader, err := h.deps.Data.Reader(ctx, who.Workspace.ID, who.User.ID)
 	if err != nil {
 		return nil, err
 	}
 	o := &opened{
-		row: newRow(&exchange, names), Report: reportOf(&exchange), Now: h.deps.Now(),
+		row: newRow(exchange, m.Names), Report: reportOf(exchange), names: m.Names, Now: h.deps.Now(),
 		MayOpenSession: exchange.Session != uuid.Nil && who.Role.May(tenants.ReadSessions), MayRead: reader.MayRead(exchange.APIKey),
 	}
-	o.Headers = headersOf(&exchange, &o.Report)
-	o.Repeat = repeatOf(h.deps.PublicURL, &exchange, o.MayRead && who.Role.May(tenants.ReadArchive))
-	h.readMessages(ctx, o, &exchange)
-	var decisionErr, saidErr error
-	o.Decision, decisionErr = h.decision(ctx, &exchange)
+	o.Headers = headersOf(exchange, &o.Report)
+	o.Repeat = repeatOf(h.deps.PublicURL, exchange, o.MayRead && who.Role.May(tenants.ReadArchive))
+	h.readMessages(ctx, o, exchange)
+	var decisionErr, saidErr, againErr error
+	o.Again, againErr = h.againOf(ctx, who, o, exchange, m.Keys)
+	o.AgainFailed = h.failed(ctx, "send again", againErr)
+	o.Decision, decisionErr = h.decision(ctx, exchange)
 	o.DecisionFailed = h.failed(ctx, "decision", decisionErr)
 	if o.MayRead {
-		o.Said, saidErr = h.said(ctx, &exchange)
+		o.Said, saidErr = h.said(ctx, exchange)
 		o.SaidFailed = h.failed(ctx, "error text", saidErr)
 	}
 	return o, nil
@@ -231,4 +234,16 @@ func (o *opened) hasLevels() bool { return o.Levels != [4]int{} }
 func (o *opened) levelWords() string {
 	return fmt.Sprintf("Turns in the prompt: %d verbatim, %d with tool results cut, %d by their first sentences, %d in blocks of one line",
 		o.Levels[0], o.Levels[1], o.Levels[2], o.Levels[3])
+}
+
+// againWords says what sending a request again comes to, and what it leaves out.
+func (o *opened) againWords() string {
+	words := "It goes through the proxy with the history from the archive, counts against the key's budget, and is listed as a request of its own. "
+	if len(o.Again.Keys) == 1 {
+		words = "With your API key " + o.Again.Keys[0].Name + ". " + words
+	}
+	if o.Again.Cost != "" {
+		words += "It costs about " + o.Again.Cost + " if the answer is as long as the first one. "
+	}
+	return words + "System prompt, tool definitions, and settings aren't archived, so it goes without them."
 }

@@ -24,6 +24,10 @@ type Archive interface {
 	// archive.ErrNotFound or archive.ErrDamaged.
 	Original(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, index int) (archive.Entry, error)
 
+	// Originals returns the messages of a lane from one index to another, which is excluded.
+	// Those that the archive does not hold are left out. It returns archive.ErrDamaged.
+	Originals(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from, to int) ([]archive.Entry, error)
+
 	// Objects returns messages by their hashes, in the same order, each with what is
 	// wrong with it.
 	Objects(ctx context.Context, workspace tenants.WorkspaceID, hashes []conversation.Hash) ([]archive.Object, error)

@@ -172,6 +172,8 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"requests no match", "/requests?model=nothing-is-called-this", always},
 			{"requests opened", "/requests?open=" + refused, opened},
 			{"request", "/requests/" + epoch, always},
+			{"requests compare", "/requests/compare?a=" + epoch, always},
+			{"requests compared", "/requests/compare?a=" + epoch + "&b=" + refused, always},
 			{"sessions delete", "/sessions/delete?id=" + first, opened},
 			{"sessions found", "/sessions?q=file&range=30d", always},
 			{"sessions no match", "/sessions?q=nothing+is+called+this", always},

@@ -135,39 +135,62 @@ func (p *Person) sendToProxy(address, secret string, body []byte, userAgent stri
 // proxy starts the real proxy. stop ends it once everything is recorded.
 func (p *Person) proxy(window int) (url string, stop func()) {
 	p.t.Helper()
-	log := slog.New(slog.DiscardHandler)
-	settings, err := api.NewSettings(p.DB, p.vault, p.modules, true)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	metrics := api.NewMetrics(prometheus.NewRegistry())
-	recorder := api.NewRecorder(p.DB, p.Sessions, p.DB, metrics, log).WithKeys(p.ArchiveKeys)
-	recorder.Recorded = p.Live.Happened
-	recorder.Start()
-	server := &api.Server{
-		Keys: p.Keys, Settings: settings, Prompts: p.writer(window), Upstream: p.provider,
-		Recorder: recorder, Metrics: metrics, Log: log, Now: time.Now,
-	}
+	server, recorded := p.server(p.t, window)
 	e := echo.New()
 	e.Logger.SetOutput(io.Discard)
 	server.Register(e)
 	listening := httptest.NewServer(e)
 	return listening.URL, func() {
 		listening.Close()
-		recorder.Stop()
+		recorded()
 	}
 }
 
-func (p *Person) writer(window int) *prompt.Writer {
-	p.t.Helper()
+// server returns the real proxy, which takes every model's context window for so many
+// tokens. stop waits until everything is recorded.
+func (p *Product) server(t testing.TB, window int) (server *api.Server, stop func()) {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	settings, err := api.NewSettings(p.DB, p.vault, p.modules, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics := api.NewMetrics(prometheus.NewRegistry())
+	recorder := api.NewRecorder(p.DB, p.Sessions, p.DB, metrics, log).WithKeys(p.ArchiveKeys)
+	recorder.Recorded = p.Live.Happened
+	recorder.Start()
+	return &api.Server{
+		Keys: p.Keys, Settings: settings, Prompts: p.writer(t, window), Upstream: p.provider,
+		Recorder: recorder, Metrics: metrics, Log: log, Now: time.Now,
+	}, recorder.Stop
+}
+
+// sender sends archived requests again through the real proxy.
+type sender struct {
+	t       testing.TB
+	product *Product
+}
+
+// senderWindow is the context window that a request that is sent again has.
+const senderWindow = 200_000
+
+// Send implements requests.Sender.
+func (s sender) Send(from *http.Request, who tenants.Principal, key uuid.UUID, request tenants.AgainRequest) (uuid.UUID, error) {
+	server, stop := s.product.server(s.t, senderWindow)
+	defer stop()
+	return api.Again{Keys: s.product.Keys, Proxy: server}.Send(from, who, key, request)
+}
+
+func (p *Product) writer(t testing.TB, window int) *prompt.Writer {
+	t.Helper()
 	counter, err := tokens.NewCounter()
 	if err != nil {
-		p.t.Fatal(err)
+		t.Fatal(err)
 	}
 	chain := pipeline.NewChain(modules.All(counter, modules.Memory{Past: compactionbridge.Past{Lanes: p.Sessions, Originals: p.Archive}})...)
 	writer, err := prompt.NewWriter(p.Sessions, counter, chain.WithDeadline(time.Minute)) // however busy the machine is
 	if err != nil {
-		p.t.Fatal(err)
+		t.Fatal(err)
 	}
 	writer.Window = window
 	return writer

@@ -152,7 +152,8 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 		Data: p.DB, Audit: p.DB, Views: p.DB, Deletion: p.deletion(),
 		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}),
 		Alerts:  p.Alerting,
-		SignOn:  p.signOn(PublicURL), Passkeys: p.passkeys(p.Local),
+		Sender:  sender{t, p}, Models: models,
+		SignOn: p.signOn(PublicURL), Passkeys: p.passkeys(p.Local),
 	}
 	p.useEverywhere(t, &deps)
 	for _, option := range options {

@@ -1,0 +1,134 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/pipeline/wire"
+	"palimpsest/pipeline/wire/anthropic"
+	"palimpsest/pipeline/wire/openaichat"
+	"palimpsest/pipeline/wire/openairesponses"
+	"palimpsest/tenants"
+)
+
+// againHeader gives a request that was sent again from the dashboard its tag: the id
+// of the first request.
+const againHeader = tagHeader + tenants.AgainTag
+
+// MemberKeys returns the API keys of members without their secrets.
+type MemberKeys interface {
+	// Of returns an API key that a member created and may use now. Beside the kinds of
+	// Keys it returns tenants.ErrNotFound.
+	Of(ctx context.Context, workspace tenants.WorkspaceID, person, id uuid.UUID) (tenants.APIKey, error)
+}
+
+// Again sends archived requests again for people of the dashboard. They go through the proxy
+// like a client's own: scopes, addresses, models, budgets and the pipeline of the key hold.
+type Again struct {
+	Keys  MemberKeys
+	Proxy *Server
+}
+
+// Send sends a request with one of the person's API keys and waits until the exchange is
+// recorded. from is the person's request to the dashboard. What the proxy or the provider
+// refuses is an exchange as well; the error is one of MemberKeys.Of, or that nothing was
+// recorded.
+func (a Again) Send(from *http.Request, who tenants.Principal, key uuid.UUID, request tenants.AgainRequest) (uuid.UUID, error) {
+	ctx := from.Context()
+	used, err := a.Keys.Of(ctx, who.Workspace.ID, who.User.ID, key)
+	if err != nil {
+		return uuid.Nil, err
+	}
+	codec, known := againCodecs()[request.Endpoint]
+	if !known {
+		return uuid.Nil, fmt.Errorf("send request %s again: %s carries no conversation", request.Of, request.Endpoint)
+	}
+	sent := &sentAgain{key: used, recorded: make(chan uuid.UUID, 1)}
+	again, err := http.NewRequestWithContext(context.WithValue(ctx, againKey{}, sent), http.MethodPost, request.Endpoint, bytes.NewReader(request.Body))
+	if err != nil {
+		return uuid.Nil, fmt.Errorf("send request %s again: %w", request.Of, err)
+	}
+	again.RemoteAddr, again.Header = from.RemoteAddr, againHeaders(from.Header, request.Of)
+	c := echo.New().NewContext(again, unheard{header: http.Header{}})
+	if err := a.Proxy.exchange(codec, request.Endpoint, converse)(c); err != nil && !errors.Is(err, errBrokeOff) && !errors.Is(err, http.ErrAbortHandler) {
+		return uuid.Nil, fmt.Errorf("send request %s again: %w", request.Of, err)
+	}
+	select {
+	case id := <-sent.recorded:
+		if id == uuid.Nil {
+			return uuid.Nil, fmt.Errorf("send request %s again: it was sent and could not be recorded", request.Of)
+		}
+		return id, nil
+	case <-ctx.Done():
+		return uuid.Nil, fmt.Errorf("wait until request %s is recorded: %w", request.Of, ctx.Err())
+	}
+}
+
+// againCodecs returns the codecs of the endpoints whose requests can be sent again.
+func againCodecs() map[string]wire.Codec {
+	return map[string]wire.Codec{messagesPath: anthropic.New(), chatPath: openaichat.New(), responsesPath: openairesponses.New()}
+}
+
+// againHeaders returns the headers of a request that is sent again: where it comes from as the
+// dashboard heard it, and a session of its own, so that it never goes on with the first one's.
+func againHeaders(from http.Header, of uuid.UUID) http.Header {
+	header := http.Header{
+		"Content-Type": {echo.MIMEApplicationJSON}, "User-Agent": {"palimpsest-dashboard"}, "Anthropic-Version": {"2023-06-01"},
+		"X-Palimpsest-Session-Id": {"sent-again-" + uuid.NewString()},
+	}
+	header.Set(againHeader, of.String())
+	for _, name := range []string{echo.HeaderXForwardedFor, echo.HeaderXRealIP} {
+		if values := from.Values(name); len(values) > 0 {
+			header[http.CanonicalHeaderKey(name)] = values
+		}
+	}
+	return header
+}
+
+type againKey struct{}
+
+// sentAgain is a request that a member sends again.
+type sentAgain struct {
+	key      tenants.APIKey
+	recorded chan uuid.UUID // gets the exchange's id once it is durable, uuid.Nil if it was dropped
+}
+
+// againIn returns the request that a context belongs to; nil if a client sent it.
+func againIn(ctx context.Context) *sentAgain {
+	sent, _ := ctx.Value(againKey{}).(*sentAgain)
+	return sent
+}
+
+// ended returns what the recorder calls for the exchange with an id. It is nil if the request was not sent again.
+func (s *sentAgain) ended(id uuid.UUID) func(stored bool) {
+	if s == nil {
+		return nil
+	}
+	return func(stored bool) {
+		if !stored {
+			id = uuid.Nil
+		}
+		s.recorded <- id
+	}
+}
+
+// unheard is where the bytes of an answer go that is read from the archive.
+type unheard struct{ header http.Header }
+
+// Header implements http.ResponseWriter.
+func (u unheard) Header() http.Header { return u.header }
+
+// Write implements http.ResponseWriter.
+func (unheard) Write(b []byte) (int, error) { return len(b), nil }
+
+// WriteHeader implements http.ResponseWriter.
+func (unheard) WriteHeader(int) {}
+
+// Flush implements http.Flusher.
+func (unheard) Flush() {}

@@ -1,0 +1,11 @@
+package components
+
+// LevelWords says in a sentence what is sent of a turn at a level.
+func LevelWords(level int) string {
+	return [4]string{
+		"Everything, as the client sent it.",
+		"Tool results cut to their first 200 characters.",
+		"The first sentences of the turn.",
+		"One line for a block of turns.",
+	}[level]
+}

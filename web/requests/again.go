@@ -1,0 +1,219 @@
+package requests
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+	"palimpsest/web/layout"
+	"palimpsest/web/paths"
+)
+
+// Sender sends archived requests again through the proxy.
+type Sender interface {
+	// Send uses one of the person's API keys, waits until the new exchange is recorded, and
+	// returns its id. It returns tenants.ErrNotFound for a key that is not the person's, and
+	// the errors of keys that cannot be used.
+	Send(from *http.Request, who tenants.Principal, key uuid.UUID, request tenants.AgainRequest) (uuid.UUID, error)
+}
+
+// leastAnswer is how long the answer to a request that is sent again may be, in tokens,
+// where the API asks for a maximum and the first answer was shorter.
+const leastAnswer = 4096
+
+// again is what the page says of sending a request again.
+type again struct {
+	Why  string           // it cannot be sent; "" if it can
+	Keys []tenants.APIKey // that the person may use
+	Cost string           // roughly, at list prices
+
+	First uuid.UUID // the request that this one sends again; uuid.Nil if none
+	Later []row     // requests that send this one again, the newest first
+}
+
+// againOf returns what the page of a request says of sending it again.
+func (h *Handler) againOf(ctx context.Context, who tenants.Principal, o *opened, exchange *tenants.Exchange, keys []tenants.APIKey) (again, error) {
+	a := again{First: exchange.SentAgain()}
+	later, _, err := h.deps.Exchanges.Exchanges(ctx, who.Workspace.ID, tenants.ExchangeFilter{Tags: tenants.Tags{tenants.AgainTag: exchange.ID.String()}, Limit: 5})
+	if err != nil {
+		return a, err
+	}
+	for i := range later {
+		a.Later = append(a.Later, newRow(&later[i], o.names))
+	}
+	if a.Why = h.notAgain(who, o, exchange); a.Why != "" {
+		return a, nil
+	}
+	for i := range keys {
+		if mayUse(who, &keys[i], h.deps.Now) {
+			a.Keys = append(a.Keys, keys[i])
+		}
+	}
+	a.Cost = h.roughly(exchange)
+	return a, nil
+}
+
+// notAgain says why a request cannot be sent again; "" if it can.
+func (h *Handler) notAgain(who tenants.Principal, o *opened, exchange *tenants.Exchange) string {
+	switch {
+	case h.deps.Sender == nil:
+		return "This process doesn't send requests."
+	case h.codecOf(exchange.Endpoint) == nil:
+		return "Only requests that carry a conversation can be sent again."
+	case !o.MayRead || !who.Role.May(tenants.ReadArchive):
+		return "You can only send a request again if you may read what it said."
+	case o.Asked.Shown == nil:
+		return "It can't be sent again: its messages aren't in the archive."
+	}
+	return ""
+}
+
+// mayUse reports whether a person may send requests with an API key. The sender looks again.
+func mayUse(who tenants.Principal, key *tenants.APIKey, now func() time.Time) bool {
+	return key.CreatedBy == who.User.ID && key.RevokedAt == nil && (key.ExpiresAt == nil || now().Before(*key.ExpiresAt)) &&
+		slices.Contains(key.Scopes, tenants.ScopeProxy)
+}
+
+// roughly says what sending a request again costs at list prices, if nothing is cached and
+// the answer is as long as the first; "" if the model has no price.
+func (h *Handler) roughly(exchange *tenants.Exchange) string {
+	if h.deps.Models == nil {
+		return ""
+	}
+	price := h.deps.Models.Lookup(exchange.Model).Price
+	prompt := max(exchange.TokensAfter, exchange.Input+exchange.CacheRead+exchange.CacheWrite)
+	if micro := price.MicroUSD(prompt, 0, 0, 0, exchange.Output); micro > 0 {
+		return components.Money(micro)
+	}
+	return ""
+}
+
+// Again sends a request again and shows both answers side by side.
+func (h *Handler) Again(c echo.Context, who tenants.Principal) error {
+	ctx := c.Request().Context()
+	id, err := uuid.Parse(c.Param("id"))
+	if err != nil {
+		return tenants.ErrNotFound
+	}
+	model, opened, exchange, err := h.one(ctx, who, id)
+	if err != nil {
+		return err
+	}
+	if opened.Again.Why != "" {
+		return h.notSent(c, who, opened, http.StatusUnprocessableEntity, opened.Again.Why)
+	}
+	key, err := uuid.Parse(c.FormValue("key"))
+	if err != nil || model.Names[key] == "" {
+		return h.notSent(c, who, opened, http.StatusUnprocessableEntity, "Choose one of your API keys.")
+	}
+	body, err := h.body(ctx, exchange)
+	if errors.Is(err, archive.ErrNotFound) || errors.Is(err, archive.ErrDamaged) {
+		return h.notSent(c, who, opened, http.StatusUnprocessableEntity, "Nothing was sent: not all of its messages are in the archive.")
+	}
+	if err != nil {
+		return err
+	}
+	err = h.deps.Audit.Note(ctx, who.Workspace.ID, tenants.Change{
+		Action: tenants.RequestSentAgain, Target: id.String(), After: tenants.Fields{"key": model.Names[key], "model": exchange.Model},
+	})
+	if err != nil {
+		return err
+	}
+	sent, err := h.deps.Sender.Send(c.Request(), who, key, tenants.AgainRequest{Of: id, Endpoint: exchange.Endpoint, Body: body})
+	switch {
+	case errors.Is(err, tenants.ErrNotFound), errors.Is(err, tenants.ErrKeyRevoked), errors.Is(err, tenants.ErrKeyExpired):
+		return h.notSent(c, who, opened, http.StatusUnprocessableEntity, "Nothing was sent: that key can't be used any more. Choose another of your keys.")
+	case err != nil:
+		return h.notSent(c, who, opened, http.StatusBadGateway, "The answer could not be read. It may still appear under Requests. Reference "+h.failed(ctx, "send again", err)+".")
+	}
+	return layout.Redirect(c, paths.CompareRequests(id, sent))
+}
+
+// notSent shows a request's page with why it was not sent again.
+func (h *Handler) notSent(c echo.Context, who tenants.Principal, o *opened, status int, why string) error {
+	o.NotSent = why
+	return h.showOne(c, who, status, o)
+}
+
+// body returns a request that asks what the messages of an exchange did: its messages as they
+// came, and of everything else what the API needs. It returns archive.ErrNotFound if a
+// message is missing.
+func (h *Handler) body(ctx context.Context, exchange *tenants.Exchange) ([]byte, error) {
+	entries, err := h.deps.Archive.Originals(ctx, exchange.Workspace, exchange.Lane, 0, exchange.Position)
+	if err != nil {
+		return nil, err
+	}
+	if len(entries) != exchange.Position || exchange.Position == 0 {
+		return nil, fmt.Errorf("%d of %d messages of request %s: %w", len(entries), exchange.Position, exchange.ID, archive.ErrNotFound)
+	}
+	codec := h.codecOf(exchange.Endpoint)
+	list := make([]json.RawMessage, len(entries))
+	var tools []string
+	for i := range entries {
+		// Markers of all the requests before would be more than a provider takes.
+		list[i] = spelled(codec.Mark(entries[i].Raw, ""))
+		if message, err := codec.Parse(entries[i].Raw); err == nil {
+			tools = appendTools(tools, &message)
+		}
+	}
+	body := map[string]any{"model": exchange.Model, codec.List(): list}
+	if exchange.Stream {
+		body["stream"] = true
+	}
+	switch codec.Format() {
+	case conversation.Anthropic:
+		body["max_tokens"] = max(leastAnswer, exchange.Output)
+		if len(tools) > 0 {
+			body["tools"], body["tool_choice"] = onlyNamed(tools), map[string]string{"type": "none"}
+		}
+	case conversation.OpenAIResponses:
+		body["store"] = false
+	case conversation.OpenAIChat:
+	}
+	return json.Marshal(body)
+}
+
+// spelled returns an element of a list as a message, where it is text alone as Responses
+// allows in place of a list.
+func spelled(raw json.RawMessage) json.RawMessage {
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		return raw
+	}
+	message, err := json.Marshal(map[string]string{"role": "user", "content": text})
+	if err != nil {
+		return raw
+	}
+	return message
+}
+
+// appendTools adds the names of the tools that a message calls.
+func appendTools(tools []string, message *conversation.Message) []string {
+	for _, block := range message.Blocks {
+		if block.Kind == conversation.ToolCall && block.Name != "" && !slices.Contains(tools, block.Name) {
+			tools = append(tools, block.Name)
+		}
+	}
+	return tools
+}
+
+// onlyNamed returns definitions of tools of which only the names are known. A history that calls
+// tools is refused without.
+func onlyNamed(tools []string) []map[string]any {
+	definitions := make([]map[string]any, len(tools))
+	for i, name := range tools {
+		definitions[i] = map[string]any{"name": name, "description": "Its definition is not archived.", "input_schema": map[string]any{"type": "object"}}
+	}
+	return definitions
+}

@@ -1,0 +1,160 @@
+package requests
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+	"palimpsest/web/layout"
+	"palimpsest/web/paths"
+)
+
+// beside is how many requests of its session are offered to compare a request with.
+const beside = 10
+
+// comparison is two requests side by side, or one and what it can be compared with.
+type comparison struct {
+	First, Second *opened // Second is nil if none was chosen
+
+	Nearby []row // of the session of First
+	Field  components.FieldModel
+}
+
+// Compare shows two requests side by side.
+func (h *Handler) Compare(c echo.Context, who tenants.Principal) error {
+	ctx := c.Request().Context()
+	first, err := uuid.Parse(c.QueryParam("a"))
+	if err != nil {
+		return tenants.ErrNotFound
+	}
+	var shown comparison
+	var exchange *tenants.Exchange
+	if _, shown.First, exchange, err = h.one(ctx, who, first); err != nil {
+		return err
+	}
+	status := http.StatusOK
+	typed := strings.TrimSpace(c.QueryParam("b"))
+	shown.Field = components.FieldModel{Label: "Id of another request", Name: "b", Value: typed}
+	if typed != "" {
+		if shown.Second, err = h.second(ctx, who, first, typed); err != nil {
+			return err
+		}
+		if shown.Second == nil {
+			status, shown.Field.Error = http.StatusUnprocessableEntity, "There is no other request with this id in the workspace."
+		}
+	}
+	if shown.Second == nil && exchange.Session != uuid.Nil {
+		if shown.Nearby, err = h.nearby(ctx, who, shown.First, exchange); err != nil {
+			return err
+		}
+	}
+	page := frame(who)
+	page.Title = "Compare requests"
+	page.Crumbs = []layout.Crumb{{Title: "Requests", Path: paths.Requests}, {Title: shown.First.id(), Path: paths.Request(first)}, {Title: "Compare"}}
+	return layout.Page(c, status, page, compareView(shown))
+}
+
+// second returns the request with an id that was typed; nil if it does not exist or is the first one.
+func (h *Handler) second(ctx context.Context, who tenants.Principal, first uuid.UUID, typed string) (*opened, error) {
+	id, err := uuid.Parse(typed)
+	if err != nil || id == first {
+		return nil, nil //nolint:nilnil // the form says so
+	}
+	_, opened, _, err := h.one(ctx, who, id)
+	if errors.Is(err, tenants.ErrNotFound) {
+		return nil, nil //nolint:nilnil // the form says so
+	}
+	return opened, err
+}
+
+// nearby returns other requests of the session of a request, the newest first.
+func (h *Handler) nearby(ctx context.Context, who tenants.Principal, o *opened, exchange *tenants.Exchange) ([]row, error) {
+	found, _, err := h.deps.Exchanges.Exchanges(ctx, who.Workspace.ID, tenants.ExchangeFilter{Session: exchange.Session, Limit: beside + 1})
+	if err != nil {
+		return nil, err
+	}
+	var rows []row
+	for i := range found {
+		if found[i].ID != exchange.ID && len(rows) < beside {
+			rows = append(rows, newRow(&found[i], o.names))
+		}
+	}
+	return rows, nil
+}
+
+// heading says which request a side of the comparison is.
+func (s comparison) heading(o *opened) string {
+	switch {
+	case s.Second != nil && s.Second.Again.First == s.First.ID && o == s.Second:
+		return "Sent again"
+	case s.Second != nil && s.Second.Again.First == s.First.ID, o == s.First:
+		return "First request"
+	}
+	return "Second request"
+}
+
+// difference is a fact of both requests.
+type difference struct {
+	Name, First, Second string
+
+	Differs bool
+}
+
+// differences returns the facts of both requests, in the order in which they are read.
+func (s comparison) differences() []difference {
+	a, b := s.First, s.Second
+	pairs := []difference{
+		{Name: "Status", First: statusText(a.Status), Second: statusText(b.Status)},
+		{Name: "Sent", First: a.At.UTC().Format(time.DateTime) + " UTC", Second: b.At.UTC().Format(time.DateTime) + " UTC"},
+		{Name: "Model", First: a.Model, Second: b.Model},
+		{Name: "Endpoint", First: a.endpoint(), Second: b.endpoint()},
+		{Name: "Client", First: components.ClientName(a.Client), Second: components.ClientName(b.Client)},
+		{Name: "API key", First: a.Key, Second: b.Key},
+		{Name: "Messages", First: components.Count(int64(a.Position)), Second: components.Count(int64(b.Position))},
+		{Name: "What became of the prompt", First: a.between(), Second: b.between()},
+	}
+	first, second := a.tokens(), b.tokens()
+	for _, fact := range first {
+		if other, ok := factNamed(second, fact.Name); ok {
+			pairs = append(pairs, difference{Name: fact.Name, First: fact.Value, Second: other})
+		}
+	}
+	pairs = append(pairs,
+		difference{Name: "Cost", First: components.Money(a.CostMicroUSD), Second: components.Money(b.CostMicroUSD)},
+		difference{Name: "First byte", First: seconds(a.TTFB), Second: seconds(b.TTFB)},
+		difference{Name: "All of it", First: seconds(a.Duration), Second: seconds(b.Duration)},
+	)
+	for i := range pairs {
+		pairs[i].Differs = pairs[i].First != pairs[i].Second
+	}
+	return pairs
+}
+
+func factNamed(facts []fact, name string) (string, bool) {
+	for _, fact := range facts {
+		if fact.Name == name {
+			return fact.Value, true
+		}
+	}
+	return "", false
+}
+
+// one returns one request with everything that is known of it.
+func (h *Handler) one(ctx context.Context, who tenants.Principal, id uuid.UUID) (model, *opened, *tenants.Exchange, error) {
+	m := newModel(url.Values{}, who.Role, time.UTC, h.deps.Now())
+	h.name(ctx, who, &m)
+	exchange, err := h.deps.Exchanges.Exchange(ctx, who.Workspace.ID, id)
+	if err != nil {
+		return m, nil, nil, err
+	}
+	opened, err := h.open(ctx, who, &exchange, &m)
+	return m, opened, &exchange, err
+}
