@@ -10,10 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
-	"palimpsest/pipeline/wire"
-	"palimpsest/pipeline/wire/anthropic"
-	"palimpsest/pipeline/wire/openaichat"
-	"palimpsest/pipeline/wire/openairesponses"
+	"palimpsest/pipeline/wire/formats"
 	"palimpsest/tenants"
 )
 
@@ -45,7 +42,7 @@ func (a Again) Send(from *http.Request, who tenants.Principal, key uuid.UUID, re
 	if err != nil {
 		return uuid.Nil, err
 	}
-	codec, known := againCodecs()[request.Endpoint]
+	codec, known := formats.AtPath(request.Endpoint)
 	if !known {
 		return uuid.Nil, fmt.Errorf("send request %s again: %s carries no conversation", request.Of, request.Endpoint)
 	}
@@ -68,11 +65,6 @@ func (a Again) Send(from *http.Request, who tenants.Principal, key uuid.UUID, re
 	case <-ctx.Done():
 		return uuid.Nil, fmt.Errorf("wait until request %s is recorded: %w", request.Of, ctx.Err())
 	}
-}
-
-// againCodecs returns the codecs of the endpoints whose requests can be sent again.
-func againCodecs() map[string]wire.Codec {
-	return map[string]wire.Codec{messagesPath: anthropic.New(), chatPath: openaichat.New(), responsesPath: openairesponses.New()}
 }
 
 // againHeaders returns the headers of a request that is sent again: where it comes from as the

@@ -24,6 +24,9 @@ type Codec interface {
 	// the format can ask for, nothing stored by the provider.
 	Compose(question Question) ([]byte, error)
 
+	// Repeat returns the body of a request that sends messages again as they came.
+	Repeat(repetition Repetition) ([]byte, error)
+
 	// Reuse says when an answer may be given again to an equal request.
 	Reuse() Reuse
 

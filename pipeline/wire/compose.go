@@ -25,6 +25,16 @@ type Question struct {
 	Compatible bool
 }
 
+// Repetition is a request whose archived messages are sent again. What else the client
+// sent is not archived.
+type Repetition struct {
+	Model     string
+	Stream    bool
+	MaxOutput int      // tokens, for formats that require a bound
+	Tools     []string // names of the tools that the messages call
+	Messages  []json.RawMessage
+}
+
 // TextMessage is a message that holds one text.
 type TextMessage struct {
 	Role    string `json:"role"`

@@ -14,6 +14,7 @@ import (
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
 	"palimpsest/web/layout"
@@ -167,21 +168,9 @@ func (h *Handler) body(ctx context.Context, exchange *tenants.Exchange) ([]byte,
 			tools = appendTools(tools, &message)
 		}
 	}
-	body := map[string]any{"model": exchange.Model, codec.List(): list}
-	if exchange.Stream {
-		body["stream"] = true
-	}
-	switch codec.Format() {
-	case conversation.Anthropic:
-		body["max_tokens"] = max(leastAnswer, exchange.Output)
-		if len(tools) > 0 {
-			body["tools"], body["tool_choice"] = onlyNamed(tools), map[string]string{"type": "none"}
-		}
-	case conversation.OpenAIResponses:
-		body["store"] = false
-	case conversation.OpenAIChat:
-	}
-	return json.Marshal(body)
+	return codec.Repeat(wire.Repetition{
+		Model: exchange.Model, Stream: exchange.Stream, MaxOutput: max(leastAnswer, exchange.Output), Tools: tools, Messages: list,
+	})
 }
 
 // spelled returns an element of a list as a message, where it is text alone as Responses
@@ -206,14 +195,4 @@ func appendTools(tools []string, message *conversation.Message) []string {
 		}
 	}
 	return tools
-}
-
-// onlyNamed returns definitions of tools of which only the names are known. A history that calls
-// tools is refused without.
-func onlyNamed(tools []string) []map[string]any {
-	definitions := make([]map[string]any, len(tools))
-	for i, name := range tools {
-		definitions[i] = map[string]any{"name": name, "description": "Its definition is not archived.", "input_schema": map[string]any{"type": "object"}}
-	}
-	return definitions
 }

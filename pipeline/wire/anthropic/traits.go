@@ -46,6 +46,28 @@ func (Codec) Compose(question wire.Question) ([]byte, error) {
 	return wire.EncodeBody(body)
 }
 
+// Repeat returns a body with max_tokens, which the API requires. A history that calls tools is
+// rejected without tools, so they are named, and none may be called.
+func (c Codec) Repeat(repetition wire.Repetition) ([]byte, error) {
+	body := map[string]any{"model": repetition.Model, c.List(): repetition.Messages, "max_tokens": repetition.MaxOutput}
+	if repetition.Stream {
+		body["stream"] = true
+	}
+	if len(repetition.Tools) > 0 {
+		body["tools"], body["tool_choice"] = onlyNamed(repetition.Tools), map[string]string{"type": "none"}
+	}
+	return wire.EncodeBody(body)
+}
+
+// onlyNamed returns definitions of tools of which only the names are known.
+func onlyNamed(tools []string) []map[string]any {
+	definitions := make([]map[string]any, len(tools))
+	for i, name := range tools {
+		definitions[i] = map[string]any{"name": name, "description": "Its definition is not archived.", "input_schema": map[string]any{"type": "object"}}
+	}
+	return definitions
+}
+
 // Reuse says when an answer may be given again.
 func (Codec) Reuse() wire.Reuse {
 	return wire.Reuse{

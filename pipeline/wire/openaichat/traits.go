@@ -42,6 +42,15 @@ func (Codec) Compose(question wire.Question) ([]byte, error) {
 	return wire.EncodeBody(body)
 }
 
+// Repeat returns a body without tools: the API takes a history that calls tools without them.
+func (c Codec) Repeat(repetition wire.Repetition) ([]byte, error) {
+	body := map[string]any{"model": repetition.Model, c.List(): repetition.Messages}
+	if repetition.Stream {
+		body["stream"] = true
+	}
+	return wire.EncodeBody(body)
+}
+
 // Reuse says when an answer may be given again.
 func (Codec) Reuse() wire.Reuse {
 	return wire.Reuse{

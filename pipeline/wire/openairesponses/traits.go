@@ -43,6 +43,15 @@ func (Codec) Compose(question wire.Question) ([]byte, error) {
 	return wire.EncodeBody(body)
 }
 
+// Repeat returns a body of which the provider stores nothing.
+func (c Codec) Repeat(repetition wire.Repetition) ([]byte, error) {
+	body := map[string]any{"model": repetition.Model, c.List(): repetition.Messages, "store": false}
+	if repetition.Stream {
+		body["stream"] = true
+	}
+	return wire.EncodeBody(body)
+}
+
 // Reuse says when an answer may be given again.
 func (Codec) Reuse() wire.Reuse {
 	return wire.Reuse{
