@@ -5,14 +5,13 @@ package requests
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
+
 import (
-	"strconv"
-
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
-
 	"palimpsest/web/components"
 	"palimpsest/web/paths"
+	"strconv"
 )
 
 // showView is the page of one request.

@@ -5,17 +5,16 @@ package requests
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
+
 import (
-	"strconv"
-
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
-
 	"palimpsest/tenants"
 	"palimpsest/web/columns"
 	"palimpsest/web/components"
 	"palimpsest/web/paths"
 	"palimpsest/web/views"
+	"strconv"
 )
 
 func view(model model) templ.Component {
