@@ -114,6 +114,7 @@ func TestEveryJobIsDoneTwiceInATest(t *testing.T) {
 		"embeddings":              "pipeline/archive/archivedb TestEmbeddingGoesOnWhereItStopped",
 		"patterns":                "pipeline/modules/patterns/patternsdb TestOrderTypedInTwoSessionsBecomesACandidateOnce",
 		"trigger_advice":          "pipeline/preview TestAdviceIsMadeOnceADay",
+		"fold_sums":               "tenants/tenantsdb TestFoldedSumsCountOnce",
 		"upkeep":                  "pipeline/session/sessiondb TestASweepDeletesWhatHasExpiredAndNothingElse",
 	}
 	texts := testTexts(t)

@@ -63,6 +63,7 @@ type compacting struct {
 	history []string // messages or items that the client has sent
 	asks    string   // its request for a summary
 	header  []string
+	rules   string // at the end of the system prompt
 	streams bool
 }
 
@@ -141,7 +142,7 @@ func quoted(text string) string {
 func (c *compacting) body(messages []string, members string) string {
 	list := strings.Join(messages, ",")
 	if c.path == messagesPath {
-		return fmt.Sprintf(`{"model":"claude-sonnet-4-5","max_tokens":20000,"stream":%t,"system":"You are Claude Code, Anthropic's official CLI for Claude."%s,"messages":[%s]}`, c.streams, members, list)
+		return fmt.Sprintf(`{"model":"claude-sonnet-4-5","max_tokens":20000,"stream":%t,"system":"You are Claude Code, Anthropic's official CLI for Claude.%s"%s,"messages":[%s]}`, c.streams, c.rules, members, list)
 	}
 	return fmt.Sprintf(`{"model":"gpt-5.5","store":false,"stream":%t,"instructions":"You are a coding agent running in the Codex CLI"%s,"input":[%s]}`, c.streams, members, list)
 }
@@ -332,7 +333,7 @@ func TestOtherCompactionsArePassedOn(t *testing.T) {
 		"edited behind": {messagesPath, func(c *compacting) {
 			c.history[len(c.history)-2] = strings.Replace(c.history[len(c.history)-2], "Fine.", "Well.", 1)
 		}, "", nil, "the history is not the one that was recorded"},
-		"instructions in CLAUDE.md": {messagesPath, nil, `,"system":"# Rules\n\n## Compact Instructions\nKeep the figures."`, nil, "the summary is to follow instructions"},
+		"instructions in CLAUDE.md": {messagesPath, func(c *compacting) { c.rules = `\n\n# Rules\n\n## Compact Instructions\nKeep the figures.` }, "", nil, "the summary is to follow instructions"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

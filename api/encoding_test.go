@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/pipeline/wire"
+
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
 )
@@ -113,7 +115,7 @@ func TestBodiesMayHave32MiB(t *testing.T) {
 	}
 }
 
-// A list of more messages than a provider takes is refused before it is read.
+// A list of more new messages than any window holds is refused before it is read.
 func TestMessagesAreBoundedInNumber(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
@@ -121,12 +123,14 @@ func TestMessagesAreBoundedInNumber(t *testing.T) {
 		list := func(n int) string {
 			return fmt.Sprintf(`{"model":"m","max_tokens":1,%q:[%s{"role":"user","content":"x"}]}`, member, strings.Repeat(`{"role":"user","content":"x"},`, n-1))
 		}
-		if got := p.send(http.MethodPost, path, list(100_000)); got.status != http.StatusOK {
-			t.Errorf("%s: 100,000 messages: status %d: %s", path, got.status, got.body)
+		got := p.send(http.MethodPost, path, list(wire.MaxNew+1))
+		if got.status != http.StatusRequestEntityTooLarge || !strings.Contains(string(got.body), member+": holds more than 30000 messages that were not sent before") || got.header.Get("X-Should-Retry") != "false" {
+			t.Errorf("%s: %d messages: status %d: %.300s", path, wire.MaxNew+1, got.status, got.body)
 		}
-		got := p.send(http.MethodPost, path, list(100_001))
-		if got.status != http.StatusRequestEntityTooLarge || !strings.Contains(string(got.body), member+": holds more than 100000 messages") || got.header.Get("X-Should-Retry") != "false" {
-			t.Errorf("%s: 100,001 messages: status %d: %.300s", path, got.status, got.body)
+		for _, n := range []int{wire.MaxNew, wire.MaxNew + 1} { // the second with one new message only
+			if got := p.send(http.MethodPost, path, list(n)); got.status != http.StatusOK {
+				t.Errorf("%s: %d messages: status %d: %.300s", path, n, got.status, got.body)
+			}
 		}
 	}
 }

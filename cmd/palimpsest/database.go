@@ -67,7 +67,7 @@ const (
 func (p *program) awaitDatabase(ctx context.Context, safe *vault.Vault) (*tenantsdb.DB, error) {
 	for left := databasePatience; ; left -= databaseAgain {
 		db, err := p.openDatabase(ctx, safe)
-		if err == nil || left <= 0 || p.config.DatabaseURL == "" || !passes(err) {
+		if err == nil || left <= 0 || p.config.DatabaseURL == "" || ctx.Err() != nil || !passes(err) {
 			return db, err
 		}
 		if left == databasePatience {

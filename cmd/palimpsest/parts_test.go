@@ -128,6 +128,7 @@ func TestStoppedBucketIsSeenAndNamed(t *testing.T) {
 	session := operator.onlySession()
 	operator.untilArchived(len(s.messages))
 	other.untilArchived(len(s.messages))
+	i.program.seams.mover.Segments.Wait = 0
 	for _, pass := range []jobs.Kind{"index", "archive"} {
 		if err := i.program.seams.work.Pass(context.WithoutCancel(t.Context()), pass); err != nil {
 			t.Fatal(err)

@@ -70,10 +70,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	dataKeys := datakeys.New(db, safe)
 	archiveKeys := archive.NewKeys(dataKeys)
 	sessions := sessiondb.New(db).WithKeys(archiveKeys).WithJobs(work)
-	work.Every("upkeep", upkeepEvery, upkeepTimeout, upkeep{
-		db: db, keys: dataKeys, vault: safe, rotation: newRotation(registry, safe.Masters()), sessions: sessions, log: p.log, now: p.now,
-	}.run)
-	work.Every("fold_sums", foldEvery, foldTimeout, db.FoldSums)
+	p.keepUp(work, upkeep{db: db, keys: dataKeys, vault: safe, rotation: newRotation(registry, safe.Masters()), sessions: sessions, log: p.log, now: p.now})
 	originals, mover, err := p.openArchive(ctx, db, archiveKeys, work, registry)
 	if err != nil {
 		return nil, err
@@ -133,6 +130,12 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		again: api.Again{Keys: keys, Proxy: proxy}, models: writer.Models,
 	})
 	return e, nil
+}
+
+// keepUp schedules what the database needs done now and then.
+func (p *program) keepUp(work *jobsdb.Runner, due upkeep) {
+	work.Every("upkeep", upkeepEvery, upkeepTimeout, due.run)
+	work.Every("fold_sums", foldEvery, foldTimeout, due.db.FoldSums)
 }
 
 // product is what the JSON API and the dashboard work on.

@@ -162,7 +162,7 @@ func TestBatchesOfAWorkspaceDoNotWaitForEachOther(t *testing.T) {
 	}
 }
 
-// Folding again, or by two processes at once, adds nothing twice and leaves nothing behind.
+// S28: folding again, or by two processes at once, adds nothing twice and leaves nothing behind.
 func TestFoldedSumsCountOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
