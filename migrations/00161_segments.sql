@@ -26,14 +26,12 @@ CREATE TABLE archive_movers (
 CREATE POLICY tenant ON archive_movers USING (workspace_id = (SELECT app_workspace())) WITH CHECK (workspace_id = (SELECT app_workspace()));
 ALTER TABLE archive_movers ENABLE ROW LEVEL SECURITY;
 ALTER TABLE archive_movers FORCE ROW LEVEL SECURITY;
-GRANT SELECT, INSERT, UPDATE, DELETE ON archive_movers TO palimpsest_app;
+GRANT SELECT, INSERT, UPDATE ON archive_movers TO palimpsest_app;
 
 -- Where an original is in its segment. One that is in the database again keeps the segment
 -- that it was in before, so that it is known to be dead there.
 ALTER TABLE archive_objects ADD COLUMN segment_id uuid, ADD COLUMN start int, ADD COLUMN length int;
-CREATE INDEX archive_objects_segment ON archive_objects (workspace_id, segment_id) INCLUDE (place, length) WHERE segment_id IS NOT NULL;
 
 -- +goose Down
-DROP INDEX archive_objects_segment;
 ALTER TABLE archive_objects DROP COLUMN segment_id, DROP COLUMN start, DROP COLUMN length;
 DROP TABLE archive_movers, archive_segments;

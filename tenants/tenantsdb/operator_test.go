@@ -95,6 +95,7 @@ func TestOperatorSeesFiguresOfEveryWorkspace(t *testing.T) {
 	failed := b.exchange(now())
 	failed.Status = 529
 	b.record(t, b.workspace, failed)
+	b.fold(t)
 	_, other := b.signUp(t, "grace@example.com")
 	if err := b.ResumeWorkspace(t.Context(), b.user.ID, b.workspace, "a test's leftover"); err != nil {
 		t.Fatal(err)
@@ -105,7 +106,7 @@ func TestOperatorSeesFiguresOfEveryWorkspace(t *testing.T) {
 		t.Fatalf("workspaces %+v, %v", all, err)
 	}
 	ours := all[1]
-	if ours.Owner != b.user.Email || ours.Members != 1 || ours.Exchanges != 2 || ours.Failures != 1 || ours.ArchiveBytes != 1 || ours.LastExchange == nil || ours.Suspension != nil {
+	if ours.Owner != b.user.Email || ours.Members != 1 || ours.Exchanges != 3 || ours.Failures != 1 || ours.ArchiveBytes != 1 || ours.LastExchange == nil || ours.Suspension != nil {
 		t.Errorf("figures %+v", ours)
 	}
 	if all[0].Exchanges != 0 || all[0].LastExchange != nil {
@@ -142,6 +143,7 @@ func TestOperatorsFiguresAreReadFromSums(t *testing.T) {
 	own := b.exchange(now())
 	own.Class, own.Output = "summary", 1_000_000
 	b.record(t, b.workspace, old, own)
+	b.fold(t)
 
 	tx, err := owner.Begin(t.Context())
 	if err != nil {
