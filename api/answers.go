@@ -155,7 +155,7 @@ type inquiry struct {
 	apiKey    uuid.UUID
 	config    pipeline.SemanticCacheConfig
 	question  semanticcache.Question
-	entry     *semanticcache.Entry // the answer to give again; nil: there is none
+	entry     *semanticcache.Entry // the answer to give again; nil if absent
 	copied    []byte               // of the provider's answer
 	isLong    bool                 // the answer has more than semanticcache.MaxAnswer bytes
 }

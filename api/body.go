@@ -55,7 +55,7 @@ func (c *content) done() {
 	}
 }
 
-// hold says that somebody more needs the bytes.
+// hold says that someone more needs the bytes.
 func (c *content) hold() { c.holders.Add(1) }
 
 // release says that one who held the bytes no longer reads them.

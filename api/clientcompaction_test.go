@@ -180,7 +180,7 @@ func (c *compacting) recorded(got answer, n int) (tenants.Exchange, pipeline.Rep
 	return tenants.Exchange{}, pipeline.Report{}
 }
 
-// happened returns the bridge's event of a type; nil if there is none.
+// happened returns the bridge's event of a type; nil if it does not exist.
 func happened(report pipeline.Report, kind string) *pipeline.Event {
 	for i := range report.Events {
 		if report.Events[i].Module == compactionbridge.Name && report.Events[i].Type == kind {
@@ -311,7 +311,7 @@ func TestOtherCompactionsArePassedOn(t *testing.T) {
 		change  func(c *compacting)
 		members string
 		header  []string
-		reason  string // of the event; empty if there is none
+		reason  string // of the event; empty if it does not exist
 	}{
 		"setting":               {messagesPath, func(c *compacting) { c.configure("") }, "", nil, ""},
 		"module is off":         {messagesPath, nil, "", []string{"X-Palimpsest-Pipe", "ipc"}, ""},

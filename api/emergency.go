@@ -80,7 +80,7 @@ func overflowOf(codec wire.Codec, response *http.Response, mayBeLate func() bool
 const maxOpening = 1 << 20
 
 // lateOverflowOf reads the opening of a stream, up to the first event that says more
-// than that it has begun: the prompt may be too long. A comment is somebody who keeps
+// than that it has begun: the prompt may be too long. A comment is someone who keeps
 // the connection alive for the client, and ends it too.
 func lateOverflowOf(codec wire.LateRefuser, response *http.Response) (said wire.Overflow, overflows bool) {
 	var (

@@ -182,7 +182,7 @@ func (t *encodedTap) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Answer implements wire.Tap. Of an answer that broke off it reads what has come.
+// Answer implements wire.Tap. Of an answer that ended early it reads what has come.
 func (t *encodedTap) Answer() wire.Answer {
 	if !t.isRead && !t.isLong {
 		t.isRead = true

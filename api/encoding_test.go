@@ -223,7 +223,7 @@ func TestUnknownEncodingPasses(t *testing.T) {
 	}
 }
 
-// An answer that is not what it says it is breaks off, as at the provider.
+// An answer that is not what it says it is ends early, as at the provider.
 func TestAnswerThatIsNotEncodedAsDeclaredBreaksOff(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(w http.ResponseWriter, r *http.Request) {

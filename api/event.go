@@ -38,7 +38,7 @@ type Event struct {
 	Lane        uuid.UUID
 	Source      string // where the session's name came from
 	Provider    string
-	ProviderKey uuid.UUID // uuid.Nil: none that is stored
+	ProviderKey uuid.UUID // uuid.Nil if none that is stored
 	Model       string
 	ModelFamily string
 	Stream      bool
@@ -67,16 +67,16 @@ type Event struct {
 
 	Tags tenants.Tags // that the client gave
 
-	ticket *limits.Ticket // what is counted of the request; nil: nothing
+	ticket *limits.Ticket // what is counted of the request; nil if nothing
 
 	traced traced
 
 	// What the recorder gets beside the event itself.
 	position   int // messages in the request
-	projection int // number of the projection in the prompt; 0: none
+	projection int // number of the projection in the prompt; 0 if none
 	seen       *session.Seen
-	signed     map[string]string // headers of ours that nothing else here tells; nil: none
-	said       []byte            // what the provider said where it refused, without secrets; nil: nothing that is kept
+	signed     map[string]string // headers of ours that nothing else here tells; nil if none
+	said       []byte            // what the provider said where it refused, without secrets; nil if nothing that is kept
 	noStore    bool              // nothing of it is to be kept but figures
 	request    *unrecorded       // what the request added to its session, if it has one
 	report     []byte            // Report as it is kept; nil: not written yet

@@ -104,7 +104,7 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 }
 
 // answer relays the answer to a prompt and records what it says. cached is what is
-// to be kept of it for the same request; nil: nothing.
+// to be kept of it for the same request; nil if nothing.
 func (s *Server) answer(c echo.Context, event *Event, codec wire.Codec, sent prompt.Sent, response *http.Response, cached *inquiry) error {
 	filter := withoutUsage(codec, sent, response)
 	decodeFor(c.Request().Header, response, filter != nil)

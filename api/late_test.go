@@ -59,7 +59,7 @@ const (
 )
 
 // streams answers one request after the other with the next stream, a byte a write
-// where it is short, and the last one for good. A stream that ends with cut breaks off.
+// where it is short, and the last one permanently. A stream that ends with cut ends early.
 func streams(asked *atomic.Int32, answers ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)

@@ -197,7 +197,7 @@ func TestSilentProviderOfModelsIsNotWaitedFor(t *testing.T) {
 		if got := p.send(http.MethodGet, modelsPath+query, ""); got.status != want {
 			t.Errorf("%q: status %d: %s", query, got.status, got.body)
 		}
-		<-gone // nobody is left waiting
+		<-gone // no one is left waiting
 	}
 }
 

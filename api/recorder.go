@@ -58,7 +58,7 @@ type Recorder struct {
 	usage    UsageStore
 	metrics  *Metrics
 	log      *slog.Logger
-	keys     *archive.Keys // nil: nothing that must be sealed is kept
+	keys     *archive.Keys // nil if nothing that must be sealed is kept
 	spool    *spool.Spool  // nil: what waits is lost if the process is killed
 
 	// Recorded, where it is set, hears how many exchanges of a workspace have become

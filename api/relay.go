@@ -124,7 +124,7 @@ func pass(to *echo.Response, filter wire.Filter, chunk []byte, more, ended bool)
 	return nil
 }
 
-// finish ends a handler after its relay: an answer that broke off is cut for the
+// finish ends a handler after its relay: an answer that ended early is cut for the
 // client too, so that it does not take it for a whole one.
 func finish(err error) error {
 	if errors.Is(err, errBrokeOff) {

@@ -27,22 +27,22 @@ type Server struct {
 	Upstream Upstream
 	Recorder *Recorder
 
-	// Limits holds API keys to their quotas; nil: nobody does.
+	// Limits holds API keys to their quotas; nil if no one.
 	Limits *limits.Limiter
 
 	// Address returns the address of a request's client; nil: who is connected.
 	Address func(*http.Request) string
 
-	// Summaries has models write summaries of lanes; nil: nobody does.
+	// Summaries has models write summaries of lanes; nil if no one.
 	Summaries *Summaries
 
-	// Answers gives answers again to the same question; nil: nobody does.
+	// Answers gives answers again to the same question; nil if no one.
 	Answers *Answers
 
 	// Recall lets models look things up in the archive; nil: there is no such route.
 	Recall *recall.Server
 
-	// Concurrency bounds the requests that a workspace has open; nil: nothing does.
+	// Concurrency bounds the requests that a workspace has open; nil if nothing does.
 	Concurrency *Concurrency
 
 	// Bytes bounds the bytes of request bodies in flight. Optional.

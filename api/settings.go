@@ -35,7 +35,7 @@ type Workspaces interface {
 	DataSettings(ctx context.Context, workspace uuid.UUID) (tenants.DataSettings, error)
 
 	// LearnModelWindow keeps the window that a provider named for a model, unless
-	// somebody has set one.
+	// someone has set one.
 	LearnModelWindow(ctx context.Context, workspace uuid.UUID, model string, tokens int) error
 }
 
@@ -52,7 +52,7 @@ type Plans interface {
 // Settings serves the settings of workspaces from memory.
 type Settings struct {
 	workspaces Workspaces
-	plans      Plans // nil: nothing holds anybody back
+	plans      Plans // nil if nothing holds anybody back
 	vault      Vault
 	defaults   pipeline.Layer
 	private    bool // requests may name base URLs on private addresses

@@ -153,7 +153,7 @@ func TestClientThatLeavesCancelsTheProvider(t *testing.T) {
 	}
 }
 
-// W17: an answer that breaks off breaks off for the client too, and nothing is
+// W17: an answer that ends early ends early for the client too, and nothing is
 // made up for its end.
 func TestStreamThatBreaksOffIsNotMended(t *testing.T) {
 	t.Parallel()

@@ -188,7 +188,7 @@ func takesSummary(post post, written *prompt.Prompt) bool {
 }
 
 // calledFor returns how many messages a summary is called for of which one of so
-// many was asked for already; 0: none is. again says that another process may have
+// many was asked for already; 0 if none is. again says that another process may have
 // asked for it, or this one before it was restarted.
 func (s *Summaries) calledFor(exchange *pipeline.Exchange, asked int) (covers int, again bool) {
 	if isEpoch(exchange) {
@@ -201,7 +201,7 @@ func (s *Summaries) calledFor(exchange *pipeline.Exchange, asked int) (covers in
 }
 
 // aheadOf returns how many messages a summary is called for because the prompt
-// leaves less room than the workspace wants; 0: none is.
+// leaves less room than the workspace wants; 0 if none is.
 func (s *Summaries) aheadOf(exchange *pipeline.Exchange, asked int) int {
 	config := exchange.Config.IPC
 	llm := config.LLMCompression
@@ -218,7 +218,7 @@ func (s *Summaries) aheadOf(exchange *pipeline.Exchange, asked int) int {
 			covers = exchange.Turns[i].From
 		}
 	}
-	// Not anew with every request: as much must have come as is kept.
+	// Not again with every request: as much must have come as is kept.
 	if covers <= asked || sizeOf(exchange, asked, covers) < max(keep, 1) {
 		return 0
 	}
@@ -240,7 +240,7 @@ func sizeOf(exchange *pipeline.Exchange, from, to int) int {
 
 // ride returns the prompt that a summary can go on from: the one that went out,
 // or, after an epoch, the one that would have gone out without it, of which the
-// provider still has the lane's last prompt in its cache. nil: there is none, or
+// provider still has the lane's last prompt in its cache. nil if absent, or
 // it is cold.
 func (s *Summaries) ride(post post, written *prompt.Prompt, known warmLane) *summary.Ride {
 	exchange := written.Exchange

@@ -10,7 +10,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// An answer that its client leaves, or that breaks off, is paid for: what the provider
+// An answer that its client leaves, or that ends early, is paid for: what the provider
 // did not come to report is estimated, and counts against budgets. No saving is claimed.
 func TestWhatIsNotReportedIsEstimated(t *testing.T) {
 	t.Parallel()

@@ -54,7 +54,7 @@ func auditedForms(own *tenant, providerURL string) map[string]audited {
 		"POST /login/code": {}, "POST /account/second-factor/start": {}, "POST /account/second-factor/confirm": {},
 		"POST /account/second-factor/remove": {}, "POST /account/second-factor/recovery-codes": {},
 
-		// What is asked of somebody who logs in, and what operators do: tenants/passkey and
+		// What is asked of someone who logs in, and what operators do: tenants/passkey and
 		// tenantsdb test what is noted of it.
 		"POST /login/sign-on": {}, "POST /login/passkey/options": {}, "POST /login/passkey": {}, "POST /login/code/passkey/options": {}, "POST /login/code/passkey": {},
 		"POST /operator/workspaces/:id/suspend": {}, "POST /operator/workspaces/:id/resume": {},
@@ -78,7 +78,7 @@ func auditedForms(own *tenant, providerURL string) map[string]audited {
 		"POST /sessions/:id/delete":     {path: "/sessions/" + own.session + "/delete", typed: []string{"confirm", "wrong"}},       // refused
 		"POST /pipeline/yaml":           {path: "/pipeline/yaml", typed: []string{"version", "7", "yaml", "ipc: {minClear: 0.2}"}}, // refused: another version is in force; web/pipelines has the row
 
-		// What somebody looks at is theirs, like their theme: nothing of the workspace changes.
+		// What someone looks at is theirs, like their theme: nothing of the workspace changes.
 		"POST /overview/trigger":                {}, // web/overview has the row
 		"POST /overview/trigger-advice/dismiss": {path: "/overview/trigger-advice/dismiss"},
 

@@ -89,7 +89,7 @@ func (s *Server) limit(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// as wraps a handler that works for somebody who is logged in and whose role grants
+// as wraps a handler that works for someone who is logged in and whose role grants
 // the permission; who belongs to no workspace is asked to create one.
 func (s *Server) as(permission tenants.Permission, handle func(c echo.Context, who tenants.Principal) error) echo.HandlerFunc {
 	return s.person(func(c echo.Context, who tenants.Principal) error {
@@ -118,7 +118,7 @@ func (s *Server) operator(handle func(c echo.Context, who tenants.Principal) err
 	})
 }
 
-// person wraps a handler that works for somebody who is logged in, in a workspace or
+// person wraps a handler that works for someone who is logged in, in a workspace or
 // in none; who is not logged in is sent to the login page and back, and to sign up
 // where nobody has yet.
 func (s *Server) person(handle func(c echo.Context, who tenants.Principal) error) echo.HandlerFunc {
@@ -149,7 +149,7 @@ func (s *Server) person(handle func(c echo.Context, who tenants.Principal) error
 	}
 }
 
-// maybe wraps a handler for everybody: who is the zero Principal for somebody who is
+// maybe wraps a handler for everybody: who is the zero Principal for someone who is
 // not logged in.
 func (s *Server) maybe(handle func(c echo.Context, who tenants.Principal) error) echo.HandlerFunc {
 	return func(c echo.Context) error {

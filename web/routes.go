@@ -48,7 +48,7 @@ func (s *Server) Register(e *echo.Echo) {
 
 // strangers adds the pages for people who are not logged in.
 func (s *Server) strangers(pages *echo.Group) {
-	// Who somebody is
+	// Who someone is
 	door := identity.New(s.deps.Identity, s.deps.Passkeys, s.cookies, s.deps.Mails != nil, s.config.Log)
 	pages.GET(paths.Home, s.home)
 	pages.GET(paths.SignUp, s.guest(door.SignUpForm))

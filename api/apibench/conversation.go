@@ -16,7 +16,7 @@ type Novelty int
 // The kinds of requests that follow each other in a load.
 const (
 	NextTurn      Novelty = iota // a session goes on: an answer and a new message follow the request before
-	NewestMessage                // the newest message is said anew; the history before it is the same
+	NewestMessage                // the newest message is said again; the history before it is the same
 	FirstMessage                 // another session: its first message is new, the others are known
 	EveryMessage                 // another session of which nothing is known
 )

@@ -18,9 +18,9 @@ import (
 type Target struct {
 	Name  string
 	URL   string // base, without the path
-	Key   string // API key; empty: none is sent
-	Admin string // base URL of the metrics that count what it did not record; empty: none
-	PID   int    // process whose CPU time and memory count; 0: none
+	Key   string // API key; empty if none is sent
+	Admin string // base URL of the metrics that count what it did not record; empty if none
+	PID   int    // process whose CPU time and memory count; 0 if none
 }
 
 // Load is what is sent to a target: Requests requests from Clients clients, each

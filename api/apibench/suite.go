@@ -156,7 +156,7 @@ func (b *Bench) Compare(ctx context.Context, wanted Case, routes []Route, rounds
 	outcomes := make([][]Outcome, len(routes))
 	for round := range rounds {
 		for turn := range routes {
-			at := (turn + round) % len(routes) // nobody is always first
+			at := (turn + round) % len(routes) // no one is always first
 			outcomes[at] = append(outcomes[at], b.Drive(ctx, routes[at].Targets[wanted.Place], load))
 			if err := ctx.Err(); err != nil {
 				return nil, fmt.Errorf("%s: %w", wanted.Name, err)

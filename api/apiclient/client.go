@@ -26,7 +26,7 @@ type Client struct {
 }
 
 // New returns a client of the product at an address, which tells it a user agent unless
-// that is empty. Nobody is logged in yet: a Call to /signup or /login changes that.
+// that is empty. No one is logged in yet: a Call to /signup or /login changes that.
 func New(url, userAgent string) (*Client, error) {
 	jar, err := cookiejar.New(nil)
 	if err != nil {

@@ -75,7 +75,7 @@ func (c command) run(ctx context.Context, s *session) Output {
 type transcript struct {
 	text     bytes.Buffer
 	until    string
-	answered func() error // nil: nobody waits for it
+	answered func() error // nil: no one waits for it
 }
 
 // Write implements io.Writer.

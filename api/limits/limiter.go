@@ -51,7 +51,7 @@ type Config struct {
 	Patience time.Duration
 
 	// Alone is called for each decision that one replica makes by itself because
-	// Redis does not answer; nil: nobody cares.
+	// Redis does not answer; nil if no one.
 	Alone func()
 
 	Log *slog.Logger     // nil: nowhere
@@ -158,7 +158,7 @@ func (l *Limiter) admitShared(ctx context.Context, ticket *Ticket, known spend) 
 	return result, true
 }
 
-// ask calls Redis; false if there is none, or if it does not answer. It is not asked
+// ask calls Redis; false if it does not exist, or if it does not answer. It is not asked
 // again for a moment then.
 func (l *Limiter) ask(ctx context.Context, call func(context.Context) error) bool {
 	now := l.config.Now()

@@ -44,7 +44,7 @@ func (s spend) at(now time.Time) spend {
 	return s
 }
 
-// atLeast raises a spend to what somebody else knows of the same day and month.
+// atLeast raises a spend to what someone else knows of the same day and month.
 func (s spend) atLeast(other spend) spend {
 	if s.day.Equal(other.day) {
 		s.dayMicro = max(s.dayMicro, other.dayMicro)
@@ -268,7 +268,7 @@ type Subject struct {
 	Key       uuid.UUID // the API key; uuid.Nil: the workspace itself
 }
 
-// Left is what is left of a subject's limits; zero where there is none.
+// Left is what is left of a subject's limits; zero if it does not exist.
 type Left struct {
 	Requests, Tokens, Concurrency int
 	DayMicroUSD, MonthMicroUSD    int64

@@ -55,7 +55,7 @@ type workspaceJSON struct {
 // meJSON is who a request comes from.
 type meJSON struct {
 	User       *userJSON        `json:"user"`      // null for an API key
-	Workspace  *workspaceJSON   `json:"workspace"` // null for somebody who belongs to none
+	Workspace  *workspaceJSON   `json:"workspace"` // null for someone who belongs to none
 	Role       tenants.Role     `json:"role,omitempty"`
 	Workspaces []membershipJSON `json:"workspaces,omitempty"` // all that the user belongs to
 	APIKey     *uuid.UUID       `json:"api_key,omitempty"`

@@ -43,7 +43,7 @@ type Pipelines interface {
 type pipelineJSON struct {
 	Pipeline pipeline.Config  `json:"pipeline"`
 	Sources  pipeline.Sources `json:"sources"` // where each value comes from, by its path
-	Version  int              `json:"version"` // 0: nothing saved yet
+	Version  int              `json:"version"` // 0 if nothing saved yet
 	YAML     string           `json:"yaml"`    // what was saved
 	SavedBy  *uuid.UUID       `json:"saved_by,omitempty"`
 	SavedAt  *time.Time       `json:"saved_at,omitempty"`

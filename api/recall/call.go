@@ -61,7 +61,7 @@ func call[Out any](ctx context.Context, s *Server, tool string, run func(context
 }
 
 // within returns the session that a call is limited to: the caller's, or the one that
-// the call names; uuid.Nil: none.
+// the call names; uuid.Nil if none.
 func (s *Server) within(ctx context.Context, caller Caller, named string) (uuid.UUID, error) {
 	limit, err := s.session(ctx, caller, caller.Session)
 	if err != nil || named == "" {
@@ -74,7 +74,7 @@ func (s *Server) within(ctx context.Context, caller Caller, named string) (uuid.
 	return asked, err
 }
 
-// session returns the id of the session that somebody names by its id or by its
+// session returns the id of the session that someone names by its id or by its
 // client's name for it.
 func (s *Server) session(ctx context.Context, caller Caller, named string) (uuid.UUID, error) {
 	named = strings.TrimSpace(named)

@@ -59,7 +59,7 @@ type Config struct {
 	Log       *slog.Logger
 	Now       func() time.Time
 
-	// Observe is told of each call when it has ended.
+	// Observe is notified of each call when it has ended.
 	Observe func(ctx context.Context, call Call)
 }
 
@@ -130,7 +130,7 @@ func (s *Server) Serve(w http.ResponseWriter, request *http.Request, caller Call
 }
 
 // isRebound reports whether a request reached a loopback address under the name of
-// somebody else: a page whose domain was pointed here. A reverse proxy on the same
+// someone else: a page whose domain was pointed here. A reverse proxy on the same
 // machine uses the public name.
 func (s *Server) isRebound(request *http.Request) bool {
 	local, _ := request.Context().Value(http.LocalAddrContextKey).(net.Addr)

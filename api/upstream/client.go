@@ -54,7 +54,7 @@ type Request struct {
 	Header http.Header
 	Body   []byte
 
-	// Done is called once nothing reads Body any more; nil: nobody waits for it.
+	// Done is called once nothing reads Body any more; nil: no one waits for it.
 	// It is not called if the provider did not take all of Body.
 	Done func()
 

@@ -45,7 +45,7 @@ const (
 
 // requestHeader returns a copy of a client's headers without those that must not
 // reach the provider, with those of the target and its key. Everything unknown goes
-// along, repeated lines too; but to a base URL that somebody has put in goes nothing
+// along, repeated lines too; but to a base URL that someone has put in goes nothing
 // that looks like a secret of the client's.
 func requestHeader(client http.Header, target Target) http.Header {
 	header := client.Clone()

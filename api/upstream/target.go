@@ -29,7 +29,7 @@ type Target struct {
 	KeyID    uuid.UUID        // of the provider key; uuid.Nil: it is not stored
 	Auth     tenants.Auth
 	Headers  []tenants.Header // sent along; never changed
-	Model    string           // that the request names; empty: none
+	Model    string           // that the request names; empty if none
 }
 
 // TargetOf returns a provider key with its secret as a request in a dialect reaches it.
@@ -87,7 +87,7 @@ func NeedsModel(baseURL string) bool { return strings.Contains(baseURL, modelPla
 var apiVersion = regexp.MustCompile(`^api-version=[0-9A-Za-z.-]{1,40}$`)
 
 // VerifyBaseURL refuses a base URL that no request could go to. Where names lead
-// is decided anew at each connection. The error is a tenants.Invalid.
+// is decided again at each connection. The error is a tenants.Invalid.
 func VerifyBaseURL(raw string, allowPrivate bool) error {
 	invalid := func(message string) error { return tenants.Invalid{Field: "base_url", Message: message} }
 	parsed, err := url.Parse(raw)

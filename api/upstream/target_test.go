@@ -78,7 +78,7 @@ func TestKeyStandsWhereTheProviderLooksForIt(t *testing.T) {
 	}
 }
 
-// S16: a base URL of somebody's own gets nothing that a client sent to open a door.
+// S16: a base URL of someone's own gets nothing that a client sent to open a door.
 func TestSecretsOfTheClientDoNotReachACustomHost(t *testing.T) {
 	t.Parallel()
 	header := http.Header{}

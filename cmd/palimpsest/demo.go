@@ -77,7 +77,7 @@ func demoConfig(of Config) Config {
 	return config
 }
 
-// runDemo runs the demo, which it makes first where there is none.
+// runDemo runs the demo, which it makes first if it does not exist.
 func runDemo(ctx context.Context, config Config, days int, out io.Writer) (err error) {
 	place := demoPlace{dir: config.DataDir}
 	state, err := place.open(ctx)

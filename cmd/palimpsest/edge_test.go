@@ -137,7 +137,7 @@ func TestRequestsGoAlongAsTheyCame(t *testing.T) {
 	}
 }
 
-// W8, W12: what clients ask before they begin is answered, by nobody else.
+// W8, W12: what clients ask before they begin is answered, by no one else.
 func TestWarmUpsAreAnsweredAtOnce(t *testing.T) {
 	t.Parallel()
 	i := start(t, providertest.Config{})
@@ -395,7 +395,7 @@ func (i *instance) allowConnections(allow bool) {
 }
 
 // W14, W16, W17: through the whole program a stream is neither held back, nor
-// mended where it breaks off, nor left running when its client has gone.
+// mended where it ends early, nor left running when its client has gone.
 func TestStreamsPassTheWholeProgram(t *testing.T) {
 	t.Parallel()
 	const event = "event: ping\ndata: {\"type\":\"ping\"}\n\n"

@@ -13,7 +13,7 @@ import (
 )
 
 // E12: a session far below its target is compacted with its next request once
-// somebody asks for it; a pinned turn stays, and the session shows what waits.
+// someone asks for it; a pinned turn stays, and the session shows what waits.
 func TestASessionIsCompactedWhenItIsAskedFor(t *testing.T) {
 	t.Parallel()
 	i := start(t, providertest.Config{})

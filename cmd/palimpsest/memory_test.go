@@ -34,7 +34,7 @@ func (s *script) body() []byte {
 	return []byte(`{"model":"claude-sonnet-4-5","max_tokens":1000,"messages":[` + strings.Join(s.messages, ",") + `]}`)
 }
 
-// What a tool printed leaves the prompt, comes back when somebody asks for it, stays
+// What a tool printed leaves the prompt, comes back when someone asks for it, stays
 // there after a restart, is found by a search and by the model, and can be exported.
 func TestWhatLeftThePromptComesBack(t *testing.T) {
 	t.Parallel()

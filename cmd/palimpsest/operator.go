@@ -28,7 +28,7 @@ func (p *program) bounded(proxy *api.Server) *api.Server {
 	return proxy
 }
 
-// operatorCommand makes somebody an operator, for who has the command line.
+// operatorCommand makes someone an operator, for who has the command line.
 func operatorCommand(load func() (Config, error)) *cobra.Command {
 	return &cobra.Command{
 		Use: "operator EMAIL", Short: "Make a user an operator of the installation", Args: cobra.ExactArgs(1),

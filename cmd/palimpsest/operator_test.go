@@ -104,8 +104,8 @@ func TestCommandMakesAnOperator(t *testing.T) {
 	}
 }
 
-// S4, S8: where the application's login goes by way of a pgbouncer in transaction mode,
-// which passes no notification on, changes are heard by way of DATABASE_URL.
+// S4, S8: where the application's login goes through a pgbouncer in transaction mode,
+// which passes no notification on, changes are heard through DATABASE_URL.
 func TestChangesAreHeardPastAPooler(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)

@@ -8,7 +8,7 @@ import (
 
 // newValidator returns what judges a sent body as its provider would. The
 // signatures of thinking in recorded can be checked by its provider only: those
-// that stand in it are taken for good, changed ones are not.
+// that stand in it are taken permanently, changed ones are not.
 func newValidator(window int, recorded []byte) (func(conversation.Format, []byte) error, error) {
 	counter, err := tokens.NewCounter()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"palimpsest/tenants/vault"
 )
 
-// S15: the command seals the secrets of second factors and of single sign-on anew, too,
+// S15: the command seals the secrets of second factors and of single sign-on again, too,
 // and says how many.
 func TestResealSealsWhatPeopleLogInWith(t *testing.T) {
 	t.Parallel()

@@ -59,14 +59,14 @@ func (r *rotation) run(ctx context.Context, db *tenantsdb.DB, keys *datakeys.Kee
 	return nil
 }
 
-// resealed counts what was sealed anew.
+// resealed counts what was sealed again.
 type resealed struct {
 	providerKeys, dataKeys, factors, signOns, alertChannels, mails int
 
 	proof bool // by which the master key is known
 }
 
-// reseal seals everything anew that an older master key has sealed.
+// reseal seals everything again that an older master key has sealed.
 func reseal(ctx context.Context, db *tenantsdb.DB, keys *datakeys.Keeper, safe *vault.Vault) (resealed, error) {
 	dataKeys, dataErr := keys.RewrapAll(ctx)
 	providerKeys, providerErr := safe.ResealAll(ctx, db)

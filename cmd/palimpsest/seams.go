@@ -34,7 +34,7 @@ func (s *seams) counting(next func(uuid.UUID, int)) func(uuid.UUID, int) {
 type tally struct {
 	mu      sync.Mutex
 	count   int
-	changed chan struct{} // closed and replaced when count changes; nil: nobody waits
+	changed chan struct{} // closed and replaced when count changes; nil: no one waits
 }
 
 func (t *tally) add(n int) {

@@ -113,7 +113,7 @@ type Known struct {
 
 // First reports whether a request is the first after its client compacted itself.
 // A header that says so decides; then that the client has just asked for a summary
-// and its history breaks off at the marker; then a window number higher than all
+// and its history ends early at the marker; then a window number higher than all
 // before; then a marker that no earlier request held.
 func (c Class) First(known Known) bool {
 	switch {

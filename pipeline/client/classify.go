@@ -8,7 +8,7 @@ import (
 
 // Classify reads what a request says of itself, the strongest sign first: headers,
 // metadata in the body, the path, types of items, texts by position. path is the
-// request's path without its query; body is nil where there is none to read.
+// request's path without its query; body is nil if it does not exist to read.
 // Nothing is remembered: whether a request with a Marker is the first after its
 // compaction is for Class.Settle.
 func Classify(headers Headers, path string, body *wire.Envelope) Class {

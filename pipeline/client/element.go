@@ -75,7 +75,7 @@ func contentOf(element json.RawMessage) json.RawMessage {
 }
 
 // cutString cuts the JSON string without escapes that raw starts with from what
-// follows it; ok is false if there is none.
+// follows it; ok is false if it does not exist.
 func cutString(raw json.RawMessage) (inner, rest json.RawMessage, ok bool) {
 	if len(raw) == 0 || raw[0] != '"' {
 		return nil, nil, false

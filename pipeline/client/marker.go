@@ -93,7 +93,7 @@ func (r *reading) inAnswer(name string) (Marker, bool) {
 	return Marker{}, false
 }
 
-// answer returns the first message of the model behind the lead; -1 if there is none.
+// answer returns the first message of the model behind the lead; -1 if it does not exist.
 func (r *reading) answer() int {
 	for i := r.next; i < min(r.body.Len(), r.next+maxAnswer); i++ {
 		role, kind := speaker(r.body.Element(i))

@@ -34,7 +34,7 @@ const (
 // request is the start of the last user message of a client's compaction request.
 type request struct {
 	words   string
-	witness string // words that the text holds as well; empty: none needed
+	witness string // words that the text holds as well; empty if none needed
 	client  string
 }
 

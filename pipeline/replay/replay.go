@@ -67,7 +67,7 @@ type Step struct {
 	Invalid        string  `json:"invalid,omitempty"`
 
 	Body       []byte              `json:"-"` // as it would go out
-	Lane       *session.Lane       `json:"-"` // nil: none was resolved
+	Lane       *session.Lane       `json:"-"` // nil if none was resolved
 	Projection *session.Projection `json:"-"` // what stands for the first messages; nil: they do
 	Report     pipeline.Report     `json:"-"`
 	Use        Use                 `json:"-"` // of the provider's cache, in o200k tokens

@@ -26,7 +26,7 @@ type Moment struct {
 	Levels       [4]int // messages at L0 to L3
 	MissCause    string
 	MissedTokens int
-	Projection   int // number of the projection in the prompt; 0: none
+	Projection   int // number of the projection in the prompt; 0 if none
 	NetMicroUSD  int64
 	Reach        bool // the client's prompt was too long to be sent, and ours was answered
 	Status       int

@@ -12,7 +12,7 @@ type durability struct {
 
 	// A fork begins with messages that are written with the lane it comes from, and may
 	// be durable only after it began.
-	parent *durability // nil: nothing more comes from there
+	parent *durability // nil if nothing more comes from there
 	shared int         // messages of the parent that count as the lane's own
 }
 

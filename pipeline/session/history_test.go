@@ -28,7 +28,7 @@ func identified(count, from int, word string) []conversation.Digest {
 }
 
 // However histories grow, end early, part and go on, the links that are remembered are
-// those that are made anew, and links that were handed out stay as they were.
+// those that are made again, and links that were handed out stay as they were.
 func TestRememberedLinksAreThoseMadeAnew(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

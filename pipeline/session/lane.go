@@ -28,9 +28,9 @@ const (
 type Lane struct {
 	Session   uuid.UUID
 	ID        uuid.UUID
-	Parent    uuid.UUID // lane this one forked from; uuid.Nil: none
+	Parent    uuid.UUID // lane this one forked from; uuid.Nil if none
 	ForkAt    int       // messages shared with Parent, whose entries in the archive count as its own
-	Inherited int       // number of the newest projection taken over from Parent; 0: none
+	Inherited int       // number of the newest projection taken over from Parent; 0 if none
 	Name      string    // the client's own session id; empty: recognised by content
 	Source    string    // where it came from
 	Kind      Kind
@@ -41,7 +41,7 @@ type Lane struct {
 	projections []Projection // oldest first
 	summaries   []Summary    // oldest first
 	inserts     []Insert     // by number
-	taken       int          // number of the newest insert taken over from Parent; 0: none
+	taken       int          // number of the newest insert taken over from Parent; 0 if none
 	anchor      Anchor
 	pins        []int // messages whose turns stay as they are, in order
 	order       Order // the newest, carried out or not
@@ -57,15 +57,15 @@ type Lane struct {
 
 	progress sync.Mutex // of its own: who notes it never waits for the request that holds the lane
 	attempts Attempts
-	plan     *Plan    // of the next epoch; nil: none
-	ahead    *Ahead   // not yet recorded; nil: nothing
+	plan     *Plan    // of the next epoch; nil if none
+	ahead    *Ahead   // not yet recorded; nil if nothing
 	rejected []string // why summaries were rejected, not yet told
 }
 
 // Anchor is the size of a prompt of the lane as the provider reported it.
 type Anchor struct {
 	Position   int    // messages of the client's list in that prompt
-	Projection int    // number of the projection in it; 0: none
+	Projection int    // number of the projection in it; 0 if none
 	Fixed      int    // o200k tokens of what preceded the messages
 	Model      string // who counted
 	Tokens     int    // size of the prompt; 0: no anchor

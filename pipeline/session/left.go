@@ -26,7 +26,7 @@ type Left struct {
 	// one, told by the messages that the client has kept.
 	Unnamed bool
 
-	// Messages is how many messages of From the client had; 0: it is not known.
+	// Messages is how many messages of From the client had; 0 if unknown.
 	Messages int
 }
 
@@ -35,7 +35,7 @@ func (l Left) Found() bool { return l.Lane != uuid.Nil }
 
 // Before returns the lane of a session's main conversation that was used last
 // before another one was opened, and how many messages it has. It returns
-// ErrNotFound if there is none.
+// ErrNotFound if it does not exist.
 func (m *Memory) Before(_ context.Context, _, session, lane uuid.UUID) (left uuid.UUID, messages int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 // is unlocked.
 type lock struct {
 	once  sync.Once
-	place chan struct{} // full: somebody holds the lock
+	place chan struct{} // full: someone holds the lock
 }
 
 // acquire takes the lock, unless ctx ends before.
@@ -30,7 +30,7 @@ func (l *lock) acquire(ctx context.Context) error {
 // Lock takes the lock.
 func (l *lock) Lock() { l.of() <- struct{}{} }
 
-// TryLock takes the lock unless somebody holds it.
+// TryLock takes the lock unless someone holds it.
 func (l *lock) TryLock() bool {
 	select {
 	case l.of() <- struct{}{}:

@@ -13,10 +13,10 @@ const MaxInstructions = 2000
 type Order struct {
 	At           time.Time // zero: nobody has asked
 	By           uuid.UUID // member or API key
-	Instructions string    // what the person wants to be kept or left out; empty: nothing special
+	Instructions string    // what the person wants to be kept or left out; empty if nothing special
 }
 
-// Order returns the order that the lane's next epoch is to carry out; nil: none
+// Order returns the order that the lane's next epoch is to carry out; nil if none
 // waits. An order waits until an epoch has been made or an attempt has come to
 // nothing.
 func (l *Lane) Order() *Order {

@@ -141,7 +141,7 @@ type Detail struct {
 // LaneOverview is what a page shows of a lane.
 type LaneOverview struct {
 	ID        uuid.UUID
-	Parent    uuid.UUID // lane it forked from; uuid.Nil: none
+	Parent    uuid.UUID // lane it forked from; uuid.Nil if none
 	ForkAt    int       // messages shared with Parent
 	Kind      Kind
 	Position  int // messages of the request that went furthest
@@ -150,7 +150,7 @@ type LaneOverview struct {
 	CreatedAt time.Time
 	LastAt    time.Time
 
-	Order   *Order // waits for the next request; nil: none does
+	Order   *Order // waits for the next request; nil if none does
 	Breaker string // why the breaker is open; empty: it is not
 }
 

@@ -23,7 +23,7 @@ type Plan struct {
 	Factor     float64           // the model's tokens per o200k token
 }
 
-// Plan returns what was planned ahead for the lane; nil: nothing.
+// Plan returns what was planned ahead for the lane; nil if nothing.
 func (l *Lane) Plan() *Plan {
 	l.progress.Lock()
 	defer l.progress.Unlock()

@@ -188,7 +188,7 @@ func (r *Resolver) join(lane *Lane, met int, id uuid.UUID, scope Scope, hint Hin
 		lane.at.Store(&place{workspace: scope.Workspace, head: chain[length]})
 	}
 	if length > 1 && !aside {
-		// The same history may come with its newest message said anew.
+		// The same history may come with its newest message said again.
 		r.heads.Set(chain[length-1], head{lane: lane.ID, position: length - 1})
 	}
 	return lane
@@ -216,7 +216,7 @@ func (r *Resolver) Planned(lane *Lane, plan *Plan) {
 }
 
 // PlanChanged notes that the store has a plan for a lane's epoch with a number. Unless
-// this process has it, the lane is read anew.
+// this process has it, the lane is read again.
 func (r *Resolver) PlanChanged(lane uuid.UUID, number int) {
 	known, ok := r.lanes.GetIfPresent(lane)
 	if !ok {
@@ -228,13 +228,13 @@ func (r *Resolver) PlanChanged(lane uuid.UUID, number int) {
 }
 
 // Changed notes that a lane has a projection with a number in the store, 0 if the
-// lane was deleted. Unless this process made it, the lane is read anew.
+// lane was deleted. Unless this process made it, the lane is read again.
 func (r *Resolver) Changed(lane uuid.UUID, number int) {
 	r.changed(lane, func(known *Lane) bool { return number > 0 && known.NextNumber() > number })
 }
 
 // InsertsChanged notes that a lane has inserts up to a number in the store. Unless
-// this process put them there, the lane is read anew.
+// this process put them there, the lane is read again.
 func (r *Resolver) InsertsChanged(lane uuid.UUID, number int) {
 	r.changed(lane, func(known *Lane) bool { return known.NextInsert() > number })
 }
@@ -271,7 +271,7 @@ func (r *Resolver) Forget(lane uuid.UUID) { r.lanes.Invalidate(lane) }
 func (r *Resolver) Missed() { r.missed.Add(1) }
 
 // find returns the lane, locked, whose head lies furthest along the history, and
-// how many messages lie before that head; nil if there is none.
+// how many messages lie before that head; nil if it does not exist.
 func (r *Resolver) find(ctx context.Context, scope Scope, messages []conversation.Digest, chain []conversation.Hash) (*Lane, int, error) {
 	for {
 		lane, met, err := r.hold(ctx, chain)

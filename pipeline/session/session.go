@@ -67,14 +67,14 @@ type Seen struct {
 	Session uuid.UUID
 	Lane    uuid.UUID
 	Kind    Kind      // of Lane; empty: Main
-	Parent  uuid.UUID // lane this one forked from; uuid.Nil: none
+	Parent  uuid.UUID // lane this one forked from; uuid.Nil if none
 	ForkAt  int       // messages shared with Parent
 
 	// Inherited is the number of the newest projection taken over from Parent;
-	// 0: none.
+	// 0 if none.
 	Inherited int
 
-	// Taken is the number of the newest insert taken over from Parent; 0: none.
+	// Taken is the number of the newest insert taken over from Parent; 0 if none.
 	Taken int
 
 	Name   string // the client's own session id; empty: recognised by content
@@ -88,7 +88,7 @@ type Seen struct {
 	Head     conversation.Hash // link of the history after them
 	Heat     Heat              // the lane's newest
 	Attempts Attempts          // the lane's
-	Ahead    *Ahead            // what its next epoch can be planned from; nil: nothing new
+	Ahead    *Ahead            // what its next epoch can be planned from; nil if nothing new
 	Entries  []archive.Entry   // messages not yet known to be stored, up to the request's last
 
 	// Links are those of the history before each of Entries and behind the last one; empty
@@ -137,8 +137,8 @@ type Found struct {
 	Order       Order        // the newest; zero: there was none
 	Summaries   []Summary    // accepted ones, oldest first, with those taken over
 	Inserts     []Insert     // by number, with those taken over
-	Taken       int          // number of the newest insert taken over; 0: none
-	Plan        *Plan        // of the next epoch; nil: there is none for its last prompt
+	Taken       int          // number of the newest insert taken over; 0 if none
+	Plan        *Plan        // of the next epoch; nil if absent for its last prompt
 }
 
 // Store keeps sessions, lanes and projections.

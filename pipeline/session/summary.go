@@ -24,7 +24,7 @@ type SummaryAttempt struct {
 
 	Session      uuid.UUID
 	Lane         uuid.UUID
-	Merged       int    // messages that the summary stands for which it goes on from; 0: none
+	Merged       int    // messages that the summary stands for which it goes on from; 0 if none
 	Reason       string // why it was rejected; empty: it was accepted
 	Version      int    // of the form of its text
 	Form         string // how the model was asked: "own" or "cached"
@@ -90,7 +90,7 @@ func (r *Resolver) SummaryRejected(lane uuid.UUID, reason string) {
 }
 
 // SummaryChanged notes that the store has a summary of a lane's first messages.
-// Unless this process knows it, the lane is read anew.
+// Unless this process knows it, the lane is read again.
 func (r *Resolver) SummaryChanged(lane uuid.UUID, covers int) {
 	r.changed(lane, func(known *Lane) bool {
 		return slices.ContainsFunc(known.summaries, func(s Summary) bool { return s.Covers == covers })

@@ -41,7 +41,7 @@ func (d *document) bound(budget int, count func(string) int) {
 					return
 				}
 				// As many as are too many at least, so that long lists are not
-				// counted anew for each of their items.
+				// counted again for each of their items.
 				n := max(1, (len(*step.items)-keep-kept(gone[step.items]))/8)
 				drop(step.items, n, step.fromEnd, gone)
 			}

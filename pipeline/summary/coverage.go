@@ -46,7 +46,7 @@ func newIdentifiers() *identifiers {
 }
 
 // addTurn collects from what was typed, said and called in a turn. Of what tools
-// return, only what somebody took up counts.
+// return, only what someone took up counts.
 func (s *identifiers) addTurn(turn int, messages []conversation.Message) {
 	seen := map[string]bool{}
 	for i := range messages {

@@ -51,7 +51,7 @@ type document struct {
 }
 
 // parse cuts a text at its sections. Items below a heading nobody asked for count
-// as critical context; what programs had written is left out: it is made anew.
+// as critical context; what programs had written is left out: it is made again.
 func parse(text string) *document {
 	d := &document{}
 	at, skips, fenced := sections, true, false

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// E12: what somebody asks of a summary stands in both forms of the request, beside a
+// E12: what someone asks of a summary stands in both forms of the request, beside a
 // workspace's own prompt or ours.
 func TestWhatIsAskedOfASummaryIsPassedOn(t *testing.T) {
 	t.Parallel()

@@ -52,7 +52,7 @@ func (s *sayings) addOrders(text string) {
 	}
 }
 
-// isOrder reports whether a sentence tells somebody what to do.
+// isOrder reports whether a sentence tells someone what to do.
 func isOrder(sentence string) bool {
 	list := words(sentence)
 	if len(list) < 2 || len(list) > longestOrder {

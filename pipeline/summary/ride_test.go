@@ -76,7 +76,7 @@ func TestASummaryRidesTheCachedPrompt(t *testing.T) {
 }
 
 // C9: models that drop the thinking of a loop that has ended would read the loop
-// anew.
+// again.
 func TestAPromptWhoseThinkingWouldBeDroppedIsNotGoneOnFrom(t *testing.T) {
 	t.Parallel()
 	body := prompts(t, newDouble(t, providertest.Config{}), "claude-sonnet-4-5")[conversation.Anthropic]

@@ -53,7 +53,7 @@ type maker struct {
 	models   *tokens.Models
 	count    func(string) int
 
-	previous *session.Summary // nil: none
+	previous *session.Summary // nil if none
 	turns    []turn           // of the whole lane, up to what is covered
 	fresh    []turn           // those that the previous summary does not stand for
 	facts    *facts

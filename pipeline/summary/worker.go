@@ -39,7 +39,7 @@ const (
 type Settings struct {
 	Model     string // who writes; "same": the conversation's own model
 	Prompt    string // in place of our own words; empty: our own
-	Asked     string // what somebody asked of this summary; empty: nothing special
+	Asked     string // what someone asked of this summary; empty if nothing special
 	MaxTokens int    // of the answer; 0: as many as the budget asks for
 	Timeout   time.Duration
 }
@@ -61,7 +61,7 @@ type Job struct {
 	Span     spans.Span // of the request that asks for it
 
 	// Begin is asked before a model is, with what that may cost at most, in millionths
-	// of a dollar; nil: nobody minds. It returns what is to be told the cost once it is
+	// of a dollar; nil if no one. It returns what is to be told the cost once it is
 	// known, or an error that refuses the summary.
 	Begin func(ctx context.Context, model tokens.Model, microUSD int64) (settle func(microUSD int64), err error)
 
@@ -101,7 +101,7 @@ type Config struct {
 	Log       *slog.Logger
 	Now       func() time.Time
 
-	// Ended is told of every attempt that was kept; nil: nobody.
+	// Ended is notified of every attempt that was kept; nil: nobody.
 	Ended func(Job, session.SummaryAttempt)
 }
 
@@ -318,7 +318,7 @@ var errTried = errors.New("tried already")
 // ErrUnreachable says that a provider gave no answer.
 var ErrUnreachable = errors.New("provider gave no answer")
 
-// newest returns the summary of the longest prefix of a history; nil if there is none.
+// newest returns the summary of the longest prefix of a history; nil if it does not exist.
 func newest(known []session.Summary, chain []conversation.Hash) *session.Summary {
 	var found *session.Summary
 	for i := range known {

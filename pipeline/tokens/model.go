@@ -14,7 +14,7 @@ type Model struct {
 	Known    bool   `json:"-"`        // is in the table, or has a window of its own
 
 	Window     int `json:"window"`               // tokens of prompt and answer together
-	LongWindow int `json:"longWindow,omitempty"` // the window that can be asked for in its place; 0: none
+	LongWindow int `json:"longWindow,omitempty"` // the window that can be asked for in its place; 0 if none
 	MaxInput   int `json:"maxInput,omitempty"`   // tokens of the prompt, where that is less than Window; 0: as many
 	MaxOutput  int `json:"maxOutput"`            // tokens of the answer; 0: not known
 

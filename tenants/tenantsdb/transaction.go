@@ -28,8 +28,8 @@ const idle = 'I'
 // errNotOurs says that a transaction is ended by the caller that opened it.
 var errNotOurs = errors.New("a joined transaction is ended by the one that opened it")
 
-// transaction is one on a connection, as gorm works with it. What nobody waits for is sent with
-// the next statement whose answer somebody waits for: its beginning, whom it works for, what
+// transaction is one on a connection, as gorm works with it. What no one waits for is sent with
+// the next statement whose answer someone waits for: its beginning, whom it works for, what
 // Later was given, and its end. So it costs a round trip less for each of them.
 type transaction struct {
 	*sql.Conn

@@ -97,7 +97,7 @@ func TestExchangesAreRecordedInOneRoundTrip(t *testing.T) {
 	}
 }
 
-// A statement that nobody waits for fails the transaction all the same, with its own error.
+// A statement that no one waits for fails the transaction all the same, with its own error.
 func TestFailureOfWhatNobodyWaitsForIsTold(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -125,7 +125,7 @@ func (h *Handler) Delete(c echo.Context, who tenants.Principal) error {
 	return h.done(c, who, "", err, func(m *model) { m.Delete = newDeleteForm(keys, err, "") })
 }
 
-// leave leads somebody away whose login has ended.
+// leave leads someone away whose login has ended.
 func (h *Handler) leave(c echo.Context) error {
 	h.cookies.Clear(c.Response())
 	return layout.Redirect(c, paths.LogIn)

@@ -19,7 +19,7 @@ type model struct {
 	Cursor        string
 	Zone          *time.Location // of the days
 	Rows          []row
-	Next          string // cursor of the older page; empty: none
+	Next          string // cursor of the older page; empty if none
 	CSV           string // where the filtered list is downloaded
 	Now           time.Time
 }

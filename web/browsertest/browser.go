@@ -82,7 +82,7 @@ type Tab struct {
 	ctx      context.Context //nolint:containedctx // it is the tab's life
 	url      string
 	messages func() (chromedp.ConsoleMessage, error, bool)
-	expected string // of the browser's notes; empty: none
+	expected string // of the browser's notes; empty if none
 }
 
 // Open opens a tab that shares nothing with others. It ends with the test.

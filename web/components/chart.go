@@ -27,7 +27,7 @@ type Chart struct {
 	Zone   string `json:"zone,omitempty"`   // that times are written in; empty: the browser's
 	Height int    `json:"height,omitempty"` // in pixels; 0: 250
 	Bars   bool   `json:"bars,omitempty"`   // series stand upon one another
-	Gap    string `json:"gap,omitempty"`    // what is between the first two lines; empty: nothing
+	Gap    string `json:"gap,omitempty"`    // what is between the first two lines; empty if nothing
 	Sync   string `json:"sync,omitempty"`   // charts of one name share their cursor
 	Step   int64  `json:"step,omitempty"`   // seconds from one X to the next, where it is OverTime
 
@@ -41,7 +41,7 @@ type Line struct {
 	Label  string   `json:"label"`
 	Colour string   `json:"colour"`         // a custom property of the style sheet: "lapis-fill"
 	Key    string   `json:"key"`            // class of its mark in the legend: "lapis"
-	Fill   float64  `json:"fill,omitempty"` // opacity of the area below; 0: none
+	Fill   float64  `json:"fill,omitempty"` // opacity of the area below; 0 if none
 	Dash   bool     `json:"dash,omitempty"`
 	Stack  bool     `json:"stack,omitempty"` // drawn on top of the stacked lines that follow it
 	Values []*int64 `json:"values"`          // nil: a gap

@@ -21,7 +21,7 @@ import (
 // Service keeps second factors. What a person can mend is a tenants.Invalid that names
 // password or code; too many attempts are a tenants.TooMany.
 type Service interface {
-	// SecondFactor returns tenants.ErrNotFound where there is none.
+	// SecondFactor returns tenants.ErrNotFound if it does not exist.
 	SecondFactor(ctx context.Context, user uuid.UUID) (tenants.SecondFactor, error)
 
 	// StartSecondFactor makes a secret, or returns tenants.ErrConflict if a second

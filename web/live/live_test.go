@@ -167,7 +167,7 @@ func TestStreamEndsWithTheLogin(t *testing.T) {
 	workspace := uuid.New()
 	reader := b.open(t, workspace)
 
-	b.hub.Recheck() // of somebody else's login
+	b.hub.Recheck() // of someone else's login
 	b.hub.Happened(workspace, 1)
 	if got := reader.event(); got != "exchanges 1" {
 		t.Errorf("told %q", got)

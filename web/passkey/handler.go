@@ -46,7 +46,7 @@ type Service interface {
 	Rename(ctx context.Context, who tenants.Principal, id uuid.UUID, name string) error
 	Remove(ctx context.Context, who tenants.Principal, id uuid.UUID, password string) error
 
-	// RenewCodes returns other recovery codes to somebody with passkeys and no app.
+	// RenewCodes returns other recovery codes to someone with passkeys and no app.
 	RenewCodes(ctx context.Context, who tenants.Principal, password string) ([]string, error)
 }
 

@@ -156,7 +156,7 @@ func logOut(tab *browsertest.Tab) {
 	tab.Until(browsertest.At("/login"))
 }
 
-// password types the password of somebody with a second factor.
+// password types the password of someone with a second factor.
 func password(tab *browsertest.Tab) {
 	tab.Do(chromedp.SendKeys("#field-email", "northbeam@example.com"), chromedp.SendKeys("#field-password", webtest.Password),
 		chromedp.Click(`form[action="/login"] button[type="submit"]`))

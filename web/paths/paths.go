@@ -121,7 +121,7 @@ const (
 	NewPasskey         = "/account/passkeys/new"
 	PasskeyCodes       = "/account/passkeys/recovery-codes"
 
-	LogInCode     = "/login/code" // after the password of somebody with a second factor
+	LogInCode     = "/login/code" // after the password of someone with a second factor
 	SecondFactor  = "/account/second-factor"
 	StartFactor   = "/account/second-factor/start"
 	FactorImage   = "/account/second-factor/qr.svg"

@@ -13,7 +13,7 @@ import (
 	"palimpsest/web/paths"
 )
 
-// typed is what somebody typed of a rule.
+// typed is what someone typed of a rule.
 type typed struct {
 	Kind, Text               string
 	Terms, Paths, Signatures string // terms apart by white space, the others a line each

@@ -43,7 +43,7 @@ type Store interface {
 	Delete(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
 }
 
-// Readers says what somebody may read of what was said.
+// Readers says what someone may read of what was said.
 type Readers interface {
 	Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error)
 }
@@ -90,7 +90,7 @@ func (h *Handler) New(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, func(m *model) { m.Form = newForm(nil, typed{Kind: string(patterns.Convention)}, nil) })
 }
 
-// Add keeps a rule that somebody typed; it is approved.
+// Add keeps a rule that someone typed; it is approved.
 func (h *Handler) Add(c echo.Context, who tenants.Principal) error {
 	form := readTyped(c)
 	wanted, err := form.pattern(who.User.ID)

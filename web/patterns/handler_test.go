@@ -15,7 +15,7 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 
 const said = "We use pnpm here, not npm."
 
-// setup returns somebody whose workspace has a session, and a rule found in it.
+// setup returns someone whose workspace has a session, and a rule found in it.
 func setup(t *testing.T) (*webtest.Person, patterns.Pattern) {
 	t.Helper()
 	person := webtest.Start(t).SignUp(t, "northbeam")

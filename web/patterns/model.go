@@ -24,13 +24,13 @@ type model struct {
 	Next      string  // cursor of the page that follows; "" if absent
 	Held      bool    // the words of some rule are held back from the reader
 	Now       time.Time
-	Done      string // what was just done; empty: nothing
-	Conflict  bool   // somebody else was quicker
+	Done      string // what was just done; empty if nothing
+	Conflict  bool   // someone else was quicker
 	Refused   string // why nothing was approved; "" if absent
 
 	Form   *formModel        // the form to add or edit a rule; nil: closed
 	Places *placesModel      // where a rule was learnt; nil: closed
-	Delete *patterns.Pattern // the rule to delete; nil: none
+	Delete *patterns.Pattern // the rule to delete; nil if none
 }
 
 // newModel returns the page of one state; where that is none of the tabs, of the first

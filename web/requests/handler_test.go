@@ -30,7 +30,7 @@ const (
 	asked  = `{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"a private question"}]}`
 )
 
-// bundle is somebody with traffic.
+// bundle is someone with traffic.
 type bundle struct {
 	*webtest.Person
 

@@ -31,10 +31,10 @@ type model struct {
 	Now    time.Time
 
 	Invalid bool   // a field has an error: nothing was looked for
-	Failed  string // reference of a failure; empty: none
+	Failed  string // reference of a failure; empty if none
 
 	Rows   []row
-	Next   string // cursor of the older page; empty: none
+	Next   string // cursor of the older page; empty if none
 	Count  int    // of all requests, where none matches
 	Opened *opened
 	Views  views.Model
@@ -137,7 +137,7 @@ func (m *model) filtered() bool {
 }
 
 // with returns the list with one value of the address changed; empty takes it out. The
-// page starts anew.
+// page starts again.
 func (m *model) with(name, value string) string {
 	query := maps.Clone(m.Query)
 	for _, page := range []string{"cursor", "open", name} {

@@ -61,7 +61,7 @@ type deleteForm struct {
 	Wrong             bool
 }
 
-// changed returns what a form is about: somebody who may not read a lane may not change
+// changed returns what a form is about: someone who may not read a lane may not change
 // it, as they could not see what they do.
 func (h *Handler) changed(c echo.Context, who tenants.Principal) (subject, error) {
 	of, err := h.subject(c, who, c.FormValue("lane"))
@@ -112,7 +112,7 @@ func (h *Handler) keep(c echo.Context, who tenants.Principal, order *session.Ord
 	return layout.Redirect(c, after(of, strconv.Itoa(messages[0]), done))
 }
 
-// order returns an order of somebody, as of now.
+// order returns an order of someone, as of now.
 func (h *Handler) order(who tenants.Principal, instructions string) session.Order {
 	return session.Order{At: h.deps.Now().UTC().Truncate(time.Microsecond), By: who.User.ID, Instructions: instructions}
 }

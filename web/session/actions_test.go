@@ -36,7 +36,7 @@ func TestPuttingTurnsBackPinsThemAndPlansAnEpoch(t *testing.T) {
 	}
 }
 
-// B9, B12: that compression rests in a lane, and why, stands on its page until somebody
+// B9, B12: that compression rests in a lane, and why, stands on its page until someone
 // has it tried again.
 func TestAnOpenBreakerIsSeenUntilItIsReset(t *testing.T) {
 	t.Parallel()

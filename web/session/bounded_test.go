@@ -30,7 +30,7 @@ func (c *counted) add(listed, fetched int) {
 	c.listed, c.fetched = c.listed+listed, c.fetched+fetched
 }
 
-// take returns the counts and begins anew.
+// take returns the counts and begins again.
 func (c *counted) take() (listed, fetched int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -229,7 +229,7 @@ func TestBrowserComputesTheHashItself(t *testing.T) {
 }
 
 // A turn that was cut stands in the next request as the client sent it, byte for byte,
-// once somebody has put it back without touching a mouse.
+// once someone has put it back without touching a mouse.
 func TestTurnIsPutBackWithTheKeyboardAlone(t *testing.T) {
 	t.Parallel()
 	d := sit(t)

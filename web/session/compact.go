@@ -31,7 +31,7 @@ func (h *Handler) settings(ctx context.Context, workspace tenants.WorkspaceID, k
 	return 0, config.IPC.WarnsAfter(), nil
 }
 
-// grounds are what says whether a compaction that somebody asks for would do something.
+// grounds are what says whether a compaction that someone asks for would do something.
 type grounds struct {
 	of     subject
 	key    tenants.APIKey
@@ -89,7 +89,7 @@ func (h *Handler) grounds(ctx context.Context, who tenants.Principal, of subject
 	return g, err
 }
 
-// newest returns the newest request of the lane; the zero Moment if there is none.
+// newest returns the newest request of the lane; the zero Moment if it does not exist.
 func (m *model) newest() session.Moment {
 	if len(m.Course.Points) == 0 {
 		return session.Moment{}

@@ -21,7 +21,7 @@ type event struct {
 	Number  int // in the chart
 	Request int
 	Text    string
-	Path    string // of the message to look at; empty: there is none
+	Path    string // of the message to look at; empty if absent
 }
 
 // isEpoch reports whether a request made a new projection.

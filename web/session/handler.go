@@ -76,7 +76,7 @@ type APIKeys interface {
 	APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.APIKey, error)
 }
 
-// Readers says what somebody may read of what was said.
+// Readers says what someone may read of what was said.
 type Readers interface {
 	Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error)
 

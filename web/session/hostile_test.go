@@ -60,7 +60,7 @@ func corpus(t *testing.T, server string) []string {
 // atOnce is how many texts of the corpus stand in one message.
 const atOnce = 6
 
-// bodies returns requests that hold the texts as what somebody typed, what a model said,
+// bodies returns requests that hold the texts as what someone typed, what a model said,
 // how a tool is called, and what it answered, in each of the three formats.
 func bodies(texts []string) map[string]string {
 	parts := func(format string, texts []string) string {

@@ -43,7 +43,7 @@ type model struct {
 	MayChange bool
 	MayDelete bool
 	NoCompact string       // why an order to compact would do nothing; empty if it would do something
-	Done      string       // what a form has just done; empty: nothing
+	Done      string       // what a form has just done; empty if nothing
 	Problem   string       // why a form did nothing; empty: it was not refused
 	Compact   *compactForm // nil: the dialog is closed
 	Delete    *deleteForm  // nil: the dialog is closed

@@ -66,7 +66,7 @@ type pane struct {
 	RestorePath string
 	SelfPath    string
 
-	Epoch *session.EpochOverview // that made the projection; nil: none covers the turn
+	Epoch *session.EpochOverview // that made the projection; nil if none covers the turn
 	Now   time.Time
 }
 

@@ -33,7 +33,7 @@ type reader struct {
 	workspace  tenants.WorkspaceID
 	session    uuid.UUID
 	lane       session.LaneOverview
-	projection session.Projection // the newest; Number 0: none
+	projection session.Projection // the newest; Number 0 if none
 	epochs     []session.EpochOverview
 	inserts    []session.Insert
 	pins       []session.Pin

@@ -24,7 +24,7 @@ type ask struct {
 
 	Sort components.Sorting // what the list cannot be ordered by is left out
 
-	From, To string           // a range of one's own, with its zone; empty: none
+	From, To string           // a range of one's own, with its zone; empty if none
 	Own      components.Range // the same as it was typed
 	Zone     *time.Location   // the reader's
 	from, to time.Time

@@ -53,7 +53,7 @@ func (h *Handler) Delete(c echo.Context, who tenants.Principal) error {
 			return h.deps.Changes.Note(ctx, workspace, tenants.Change{Action: tenants.SessionDeleted, Target: id.String()})
 		})
 		switch {
-		case errors.Is(err, session.ErrNotFound): // somebody else was quicker
+		case errors.Is(err, session.ErrNotFound): // someone else was quicker
 		case err != nil:
 			return fmt.Errorf("%d of %d sessions are deleted: %w", deleted, len(ids), err)
 		default:

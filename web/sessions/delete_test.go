@@ -99,7 +99,7 @@ func TestNothingIsDeletedWhereNothingWasChosen(t *testing.T) {
 	}
 }
 
-// Somebody else was quicker: the rest is deleted, and what is said is what was done.
+// Someone else was quicker: the rest is deleted, and what is said is what was done.
 func TestSessionsThatAreGoneAlreadyAreNotCountedAsDeleted(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
@@ -107,7 +107,7 @@ func TestSessionsThatAreGoneAlreadyAreNotCountedAsDeleted(t *testing.T) {
 	if err := person.Sessions.Delete(t.Context(), person.Workspace.ID, ids[0]); err != nil {
 		t.Fatal(err)
 	}
-	// A refused answer asks anew for what is left.
+	// A refused answer asks again for what is left.
 	if again := person.Post("/sessions/delete", "id", ids[0].String(), "id", ids[1].String(), "confirm", "x"); !strings.Contains(again.Text("#dlg-delete"), "Type “delete 1”") {
 		t.Errorf("asked anew: %q", again.Text("#dlg-delete"))
 	}

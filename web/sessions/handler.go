@@ -50,7 +50,7 @@ type Exchanges interface {
 	NewestOf(ctx context.Context, workspace tenants.WorkspaceID, sessions []uuid.UUID, most int) (map[uuid.UUID][]tenants.Exchange, error)
 }
 
-// Readers says what somebody may read of what was said.
+// Readers says what someone may read of what was said.
 type Readers interface {
 	Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error)
 

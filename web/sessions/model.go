@@ -18,7 +18,7 @@ type model struct {
 	Asked  ask
 	Reader tenants.Reader // what the person may read
 	Rows   []row
-	Next   string // cursor of the older page; empty: none
+	Next   string // cursor of the older page; empty if none
 	Cut    bool   // older ones than those up to Next were not looked through
 	Counts session.Counts
 	Active int // sessions of the workspace, whatever is asked for
@@ -31,17 +31,17 @@ type model struct {
 
 	Columns columns.Model
 
-	Wrong        string // what is wrong with a filter; empty: nothing
+	Wrong        string // what is wrong with a filter; empty if nothing
 	Failed       string // reference, where the list did not load; empty: fine
 	BesideFailed string // reference, where counts or the names of keys did not load; empty: fine
 
 	MayDelete   bool
 	Delete      *deleteModel // nil: nothing is to be deleted
 	MayExport   bool
-	NotExported string // why there is no file; empty: none is asked for
+	NotExported string // why there is no file; empty if none is asked for
 
 	NoneChosen bool   // nothing was chosen to delete
-	Deleted    string // what was deleted just now, "2 sessions"; empty: nothing
+	Deleted    string // what was deleted just now, "2 sessions"; empty if nothing
 }
 
 // unknown is a count that could not be read.
@@ -157,7 +157,7 @@ func (m model) nothing() string {
 // activeSpan is how long after its last request a session counts as active.
 const activeSpan = 5 * time.Minute
 
-// active says how many sessions of the workspace are active; empty: none.
+// active says how many sessions of the workspace are active; empty if none.
 func (m model) active() string {
 	if m.Active <= 0 {
 		return ""

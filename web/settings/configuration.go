@@ -33,7 +33,7 @@ type importModel struct {
 	Came     tenants.ConfigImport
 	IsAsked  bool // what would change is shown
 	IsDone   bool // it was changed
-	Conflict bool // somebody saved in the meantime
+	Conflict bool // someone saved in the meantime
 }
 
 func (m importModel) rows() string {

@@ -80,7 +80,7 @@ func TestKeyboardLeadsEverywhere(t *testing.T) {
 	tab.Until(`document.querySelector('dialog[open]') === null && document.activeElement.matches('.omni')`)
 }
 
-// What is new is offered, and nothing that somebody reads moves by itself.
+// What is new is offered, and nothing that someone reads moves by itself.
 func TestNewRequestsAreOfferedAndNothingMoves(t *testing.T) {
 	t.Parallel()
 	product := webtest.Start(t)
@@ -150,7 +150,7 @@ func TestNewRequestsAreOfferedAndNothingMoves(t *testing.T) {
 	}
 }
 
-// From nothing to the first exchange, as somebody new does it: each click and each field
+// From nothing to the first exchange, as someone new does it: each click and each field
 // is counted.
 func TestSetUpTakesFewStepsAndEndsWithTheFirstExchange(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 	"palimpsest/web/webtest"
 )
 
-// tabTo presses Tab until the element that has the focus matches, as somebody does who
+// tabTo presses Tab until the element that has the focus matches, as someone does who
 // has no mouse and looks where they are.
 func tabTo(t *testing.T, tab *browsertest.Tab, selector string) {
 	t.Helper()

@@ -19,7 +19,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// Person is somebody with a browser that runs no JavaScript.
+// Person is someone with a browser that runs no JavaScript.
 type Person struct {
 	*Product
 
@@ -130,7 +130,7 @@ func (p *Person) As(role tenants.Role) *Person {
 	return p
 }
 
-// Colleague returns somebody who is logged in to the person's workspace with a role.
+// Colleague returns someone who is logged in to the person's workspace with a role.
 func (p *Person) Colleague(role tenants.Role) *Person {
 	p.t.Helper()
 	colleague := p.SignUp(p.t, string(role)+"-"+uuid.NewString())

@@ -33,7 +33,7 @@ type session struct {
 	ends     []int // how many messages each request holds
 }
 
-// readSessions returns recorded sessions, or generated ones if there are none.
+// readSessions returns recorded sessions, or generated ones where no recordings exist.
 func readSessions(wanted options) ([]session, error) {
 	files, err := filepath.Glob(filepath.Join(wanted.data, "transcripts", "*.anthropic.json"))
 	if err != nil {

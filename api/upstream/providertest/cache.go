@@ -76,7 +76,7 @@ func (c *promptCache) useBreakpoints(account string, list []position, shortest i
 }
 
 // longestHit returns the last position whose prefix is cached and within reach
-// of a marker, and keeps it alive; -1 if there is none.
+// of a marker, and keeps it alive; -1 if it does not exist.
 func (c *promptCache) longestHit(account string, list []position, now time.Time) int {
 	for i := range slices.Backward(list) {
 		if list[i].cache == nil {

@@ -66,7 +66,7 @@ func (m members) number(name string) (int, bool) {
 }
 
 // extra returns the first member, in alphabetical order, that is not among the
-// known ones; empty if there is none.
+// known ones; empty if it does not exist.
 func (m members) extra(known ...string) string {
 	first := ""
 	for name := range m {

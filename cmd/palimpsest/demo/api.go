@@ -9,7 +9,7 @@ import (
 
 const browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
-// person is somebody of the team, who works with the product through its JSON API.
+// person is someone of the team, who works with the product through its JSON API.
 type person struct {
 	*apiclient.Client
 
@@ -21,7 +21,7 @@ func newPerson(url, email string) (*person, error) {
 	return &person{Client: client, email: email}, err
 }
 
-// logIn logs the person in anew.
+// logIn logs the person in again.
 func (p *person) logIn(ctx context.Context) error {
 	return p.Call(ctx, http.MethodPost, "/login", map[string]string{"email": p.email, "password": Password}, nil)
 }

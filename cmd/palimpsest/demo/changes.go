@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// as logs a person in anew and returns them: logins do not last as long as the demo.
+// as logs a person in again and returns them: logins do not last as long as the demo.
 func (f *filling) as(ctx context.Context, name string) (*person, error) {
 	person := f.team.members[name]
 	return person, person.logIn(ctx)
 }
 
-// change is a call of the JSON API that somebody makes.
+// change is a call of the JSON API that someone makes.
 func (f *filling) change(when time.Time, by, method, path string, question any) entry {
 	return entry{when, func(ctx context.Context) error {
 		person, err := f.as(ctx, by)
@@ -33,7 +33,7 @@ func (f *filling) changes() []entry {
 	soon := f.Until.Add(5 * day)
 	return []entry{
 		f.change(f.share(0.04), "jonas", http.MethodPut, "/pipeline", modules(map[string]float64{"targetUtilization": 0.60, "compressTo": 0.35})),
-		// A day on which somebody had each prompt shortened at once: the cache is
+		// A day on which someone had each prompt shortened at once: the cache is
 		// rewritten again and again, which costs more than it saves.
 		f.change(f.hasty().Add(-time.Hour), "jonas", http.MethodPut, "/pipeline", modules(map[string]float64{"targetUtilization": 0.30, "compressTo": 0.28, "minClear": 0.01})),
 		f.change(f.hasty().Add(20*time.Hour), "mira", http.MethodPut, "/pipeline", modules(map[string]float64{"targetUtilization": 0.60, "compressTo": 0.35})),
@@ -104,7 +104,7 @@ func (f *filling) rotate(ctx context.Context, by, key string) error {
 	return nil
 }
 
-// learn has the sessions so far read for patterns, and somebody look through them.
+// learn has the sessions so far read for patterns, and someone look through them.
 func (f *filling) learn(ctx context.Context) error {
 	for _, work := range []string{"index", "patterns"} {
 		if err := f.Pass(ctx, work); err != nil {

@@ -30,7 +30,7 @@ type visitor struct {
 	client *http.Client
 }
 
-// start starts the demo of a data directory, which is made where there is none.
+// start starts the demo of a data directory, which is made if it does not exist.
 func start(t *testing.T, binary, data string) (*visitor, *programtest.Program) {
 	t.Helper()
 	program, err := programtest.Start(t.Context(), binary, []string{"demo", "--days", "3"}, programtest.Environment(data))

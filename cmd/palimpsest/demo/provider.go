@@ -21,7 +21,7 @@ const (
 )
 
 // Provider is the double that stands for the providers of the demo. It answers what it
-// was told to say and, where nothing was, that nobody is there.
+// was told to say and, where nothing was, that no one is there.
 type Provider struct {
 	double *providertest.Double
 	clock  *Clock

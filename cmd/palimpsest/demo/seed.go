@@ -39,7 +39,7 @@ type Config struct {
 	Days        int            // from MinDays
 	Seed        uint64
 
-	// Join has somebody sign up with the link of an invitation.
+	// Join has someone sign up with the link of an invitation.
 	Join func(ctx context.Context, link, password string) error
 
 	// Verify takes the address of a user for proven.
@@ -149,7 +149,7 @@ func (f *filling) settle(ctx context.Context) error {
 	return nil
 }
 
-// talk is a session of somebody's.
+// talk is a session of someone's.
 type talk struct {
 	program string
 	key     string

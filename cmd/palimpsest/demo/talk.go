@@ -19,7 +19,7 @@ type outline struct {
 	task     task
 	steps    int
 	results  int    // bytes of an ordinary result
-	order    string // a standing order, typed with the task; empty: none
+	order    string // a standing order, typed with the task; empty if none
 	patience int    // steps until the person says something again; 0: about nine
 }
 

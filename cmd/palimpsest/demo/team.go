@@ -29,7 +29,7 @@ type team struct {
 	providers    map[string]string // ids by name
 }
 
-// apiKey is an API key that somebody made.
+// apiKey is an API key that someone made.
 type apiKey struct{ id, secret string }
 
 // first is when the demo's first day begins.
@@ -141,7 +141,7 @@ func (f *filling) invite(ctx context.Context) error {
 	return nil
 }
 
-// ask invites somebody and returns the link.
+// ask invites someone and returns the link.
 func (f *filling) ask(ctx context.Context, email, role string) (link string, err error) {
 	var invitation struct {
 		Link string `json:"link"`
@@ -150,7 +150,7 @@ func (f *filling) ask(ctx context.Context, email, role string) (link string, err
 	return invitation.Link, err
 }
 
-// keyOf is an API key that somebody makes.
+// keyOf is an API key that someone makes.
 type keyOf struct {
 	Name     string     `json:"name"`
 	Scopes   []string   `json:"scopes"`

@@ -36,7 +36,7 @@ func (f *filling) work(ctx context.Context) error {
 	return f.settle(ctx)
 }
 
-// desk is how somebody works: their key, their client and its model.
+// desk is how someone works: their key, their client and its model.
 type desk struct{ key, program, model string }
 
 func desks() []desk {
@@ -98,7 +98,7 @@ func (f *filling) dawn(number int) time.Time {
 	return begins.Truncate(day)
 }
 
-// ordinary is one session at somebody's desk.
+// ordinary is one session at someone's desk.
 func (f *filling) ordinary(number uint64, when time.Time, random *rand.Rand) entry {
 	desk := desks()[random.IntN(len(desks()))]
 	if desk.key == keyCursor && when.Before(f.share(0.40)) {

@@ -33,7 +33,7 @@ func (p installation) unfinished() string   { return filepath.Join(p.dir, "data.
 func (p installation) passwordPath() string { return filepath.Join(p.dir, "password") }
 func (p installation) logPath() string      { return filepath.Join(p.dir, "postgres.log") }
 
-// prepare finds the programs and their user, makes the cluster where there is none
+// prepare finds the programs and their user, makes the cluster if it does not exist
 // and returns the installation with all of it.
 func (p installation) prepare(ctx context.Context) (installation, error) {
 	made, err := exists(p.data())

@@ -39,7 +39,7 @@ type Config struct {
 	// that runs as root hands it to the user postgres, or else nobody.
 	Dir string
 
-	// Log learns of starts and recoveries; nil: nobody does.
+	// Log learns of starts and recoveries; nil if no one.
 	Log *slog.Logger
 
 	// Volatile gives up durability for speed: what was committed can be lost when

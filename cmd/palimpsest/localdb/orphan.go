@@ -79,7 +79,7 @@ func tell(place installation, running []int, signal syscall.Signal) error {
 	return nil
 }
 
-// serverOf returns the process that postmaster.pid names; 0: none.
+// serverOf returns the process that postmaster.pid names; 0 if none.
 func serverOf(data string) (int, error) {
 	content, err := os.ReadFile(filepath.Join(data, "postmaster.pid")) //nolint:gosec // below the operator's own data directory
 	if errors.Is(err, fs.ErrNotExist) {

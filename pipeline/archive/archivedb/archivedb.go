@@ -29,7 +29,7 @@ type Door interface {
 type DB struct {
 	door   Door
 	packer packer
-	bucket archive.Bucket // nil: none
+	bucket archive.Bucket // nil if none
 	keys   *archive.Keys  // nil: nothing is sealed
 }
 

@@ -37,7 +37,7 @@ const (
 		FROM unnest($2::uuid[], $3::int[]) AS t (id, messages) CROSS JOIN LATERAL lane_entries($1, t.id, t.messages, 2147483647) AS e
 		ORDER BY t.id, e.index`
 	// An update would join the lanes, and may read all of the workspace for it: each is
-	// looked up and its row proposed anew, which is never inserted, for it is there and locked.
+	// looked up and its row proposed again, which is never inserted, for it is there and locked.
 	sqlLinked = `INSERT INTO lanes (workspace_id, id, session_id, created_at, last_at, chain_messages, chain_link, chain_proof)
 		SELECT $1, t.id, l.session_id, l.created_at, l.last_at, t.messages, t.link, t.proof
 		FROM unnest($2::uuid[], $3::int[], $4::bytea[], $5::bytea[]) AS t (id, messages, link, proof)
@@ -49,7 +49,7 @@ const (
 
 // Head returns where the chain of a lane has come to. It returns
 // archive.ErrNotFound for a lane that is not there, and archive.ErrDamaged if
-// somebody without the workspace's key has changed what is stored of the chain.
+// someone without the workspace's key has changed what is stored of the chain.
 func (d *DB) Head(ctx context.Context, workspace, lane uuid.UUID) (archive.Head, error) {
 	key, err := keyOf(ctx, d.keys, workspace)
 	if err != nil {
@@ -191,7 +191,7 @@ func chainsOf(tx *gorm.DB, workspace uuid.UUID, lanes [][16]byte) ([]chain, erro
 }
 
 // readForked reads what the chains of forks go on with: of all of them at once, for
-// nearly every request of a batch may have said its newest message anew.
+// nearly every request of a batch may have said its newest message again.
 func readForked(tx *gorm.DB, workspace uuid.UUID, chains []chain) error {
 	var (
 		ids      [][16]byte

@@ -26,7 +26,7 @@ const (
 	embeddingModel = "text-embedding-3-small"
 )
 
-// provider embeds by way of the provider's double, for the workspaces that have set a
+// provider embeds through the provider's double, for the workspaces that have set a
 // model.
 type provider struct {
 	double *providertest.Double

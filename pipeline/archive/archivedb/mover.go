@@ -52,7 +52,7 @@ const (
 // is one's at a time.
 type Mover struct {
 	door   Door
-	bucket archive.Bucket // nil: none
+	bucket archive.Bucket // nil if none
 	packer packer
 
 	// Keys are the archive's, nil where it seals nothing.

@@ -214,7 +214,7 @@ func (x *Index) arguments(ctx context.Context, workspace uuid.UUID, query *archi
 	}, nil
 }
 
-// required returns the hashes that a document must hold, as an array; nil: none.
+// required returns the hashes that a document must hold, as an array; nil if none.
 func (x *Index) required(ctx context.Context, workspace uuid.UUID, query *archive.Query) (*string, error) {
 	terms := search.Required(query.Tool, query.Path)
 	if len(terms) == 0 {

@@ -172,7 +172,7 @@ type asked struct {
 
 	form      client.Form
 	messages  int    // of the history as the client sent them, without the request
-	earlier   string // the client's summary before; empty if there is none
+	earlier   string // the client's summary before; empty if it does not exist
 	boundary  int    // the message that holds it; -1
 	instructs bool   // something in the prompt tells how to summarize
 }

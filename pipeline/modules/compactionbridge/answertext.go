@@ -302,7 +302,7 @@ func openOf(mistakes []ledger.Error) []ledger.Error {
 	return open
 }
 
-// wordsOf returns what somebody says in a message of theirs.
+// wordsOf returns what someone says in a message of theirs.
 func wordsOf(message *conversation.Message) string {
 	var texts []string
 	for i := range message.Blocks {

@@ -11,7 +11,7 @@ import (
 )
 
 // present is what the new prompt holds: the client's summary and all that it kept or
-// sends anew.
+// sends again.
 type present struct {
 	text     string
 	messages map[string]bool // by what they say
@@ -159,7 +159,7 @@ func isSaid(message *conversation.Message) bool {
 	return false
 }
 
-// own returns what somebody says in a text of theirs; empty where the client put all
+// own returns what someone says in a text of theirs; empty where the client put all
 // of it there.
 func own(role conversation.Role, text string) string {
 	if role == conversation.User && !conversation.IsTyped(text) {

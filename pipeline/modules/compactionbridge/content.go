@@ -18,7 +18,7 @@ type line struct {
 type stretch struct {
 	from  int // number of the first line, from 1; 0: not known
 	lines []line
-	doubt string // command run since that may have changed the file; empty: none
+	doubt string // command run since that may have changed the file; empty if none
 }
 
 // newest returns the message in which a line of the stretch was last seen.
@@ -203,7 +203,7 @@ func (c *contents) remove(path string) {
 	})
 }
 
-// file returns the entry of a path, a new one if there is none; nil for no path.
+// file returns the entry of a path, a new one if it does not exist; nil for no path.
 func (c *contents) file(path string) *file {
 	path = strings.TrimPrefix(strings.TrimSpace(path), "./")
 	if path == "" || strings.ContainsAny(path, "\n\x00") {

@@ -141,7 +141,7 @@ func (f *file) editUnseen(at int, change edit, grown int) {
 }
 
 // editsOf reads the edits in a call's arguments, as the clients that we know write
-// them; none if there are none or not all of them are understood.
+// them; none if there are not any or not all of them are understood.
 func editsOf(arguments string) []edit {
 	var members map[string]json.RawMessage
 	if json.Unmarshal([]byte(arguments), &members) != nil {
@@ -216,7 +216,7 @@ func searchReplace(diff string) []edit {
 	return edits
 }
 
-// patchOf returns the patch among a call's arguments; empty if there is none.
+// patchOf returns the patch among a call's arguments; empty if it does not exist.
 func patchOf(arguments string) string {
 	var members map[string]json.RawMessage
 	if json.Unmarshal([]byte(arguments), &members) != nil {

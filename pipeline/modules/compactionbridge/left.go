@@ -25,12 +25,12 @@ const (
 type Lanes interface {
 	// Before returns the lane of a session's main conversation that was used last
 	// before another one was opened, and how many messages it has. It returns
-	// session.ErrNotFound if there is none.
+	// session.ErrNotFound if it does not exist.
 	Before(ctx context.Context, workspace, session, lane uuid.UUID) (left uuid.UUID, messages int, err error)
 
 	// Holding returns the lane of a main conversation of the scope, other than lane,
 	// that holds most of the messages named by their hashes, the one used last of
-	// several. It returns session.ErrNotFound if there is none.
+	// several. It returns session.ErrNotFound if it does not exist.
 	Holding(ctx context.Context, scope session.Scope, lane uuid.UUID, messages []conversation.Hash) (session.Held, error)
 }
 
@@ -65,7 +65,7 @@ type history struct {
 }
 
 // history reads the history that the client of an exchange left. It returns
-// session.ErrNotFound where there is none.
+// session.ErrNotFound if it does not exist.
 func (p Past) history(ctx context.Context, exchange *pipeline.Exchange) (*history, error) {
 	if p.Originals == nil {
 		return nil, session.ErrNotFound

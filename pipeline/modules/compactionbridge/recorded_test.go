@@ -48,7 +48,7 @@ func TestCapturedCompactionsAreBridgedOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		codec wire.Codec
 		path  string
-		fires int // request that is the first after the compaction, from 1 on; 0: none
+		fires int // request that is the first after the compaction, from 1 on; 0 if none
 	}{
 		"claude-code/02-manual-compact":            {anthropic.New(), "/messages", 5},
 		"claude-code/03-auto-compact":              {anthropic.New(), "/messages", 4},

@@ -120,5 +120,5 @@ var rewriters = regexp.MustCompile(`\b(git (?:checkout|switch|restore|reset|stas
 	`(?:npm|pnpm|yarn|bun|make|mise|just|task)(?: run)? (?:[\w:-]*(?:fmt|format|fix|generate|codegen)[\w:-]*))\b`)
 
 // rewriterIn returns the part of a command that may change files which it does not
-// name; empty if there is none.
+// name; empty if it does not exist.
 func rewriterIn(command string) string { return rewriters.FindString(command) }

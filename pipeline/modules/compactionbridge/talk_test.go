@@ -137,7 +137,7 @@ func body(t *testing.T, messages ...message) []byte {
 	return raw
 }
 
-// recovered returns the event that tells of a recovery; nil if there is none.
+// recovered returns the event that tells of a recovery; nil if it does not exist.
 func recovered(written *prompt.Prompt) *pipeline.Event {
 	events := written.Exchange.Report.Events
 	for i := range events {

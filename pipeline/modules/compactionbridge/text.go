@@ -39,7 +39,7 @@ const (
 
 // block is what goes into the prompt.
 type block struct {
-	text     string // empty: nothing
+	text     string // empty if nothing
 	restored map[string]int
 }
 

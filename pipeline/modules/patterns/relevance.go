@@ -30,7 +30,7 @@ type index struct {
 	hasOthers  bool           // there are patterns but fixes
 }
 
-// newIndex returns the index of approved patterns; nil if there are none.
+// newIndex returns the index of approved patterns; nil if there are not any.
 func newIndex(approved []Pattern, now time.Time) *index {
 	if len(approved) == 0 {
 		return nil

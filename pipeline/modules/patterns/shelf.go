@@ -59,7 +59,7 @@ func (s *Shelf) ForgetAll() {
 	clear(s.boards)
 }
 
-// of returns the patterns of a workspace; nil if there are none. Where they cannot be
+// of returns the patterns of a workspace; nil if there are not any. Where they cannot be
 // read, those known last serve, or none.
 func (s *Shelf) of(ctx context.Context, workspace uuid.UUID) *index {
 	s.mu.RLock()

@@ -28,7 +28,7 @@ const sqlHolding = `SELECT l.id, l.position, sum(e.tokens) AS held FROM (SELECT 
 
 // Holding returns the lane of a main conversation of the scope, other than lane, that
 // holds most of the messages named by their hashes, the one used last of several. It
-// returns session.ErrNotFound if there is none.
+// returns session.ErrNotFound if it does not exist.
 func (s *Store) Holding(ctx context.Context, scope session.Scope, lane uuid.UUID, messages []conversation.Hash) (session.Held, error) {
 	hashes := make([][]byte, len(messages))
 	for i := range messages {
@@ -50,7 +50,7 @@ func (s *Store) Holding(ctx context.Context, scope session.Scope, lane uuid.UUID
 
 // Before returns the lane of a session's main conversation that was used last before
 // another one was opened, and how many messages it has. It returns
-// session.ErrNotFound if there is none.
+// session.ErrNotFound if it does not exist.
 func (s *Store) Before(ctx context.Context, workspace, sessionID, lane uuid.UUID) (left uuid.UUID, messages int, err error) {
 	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlBefore, workspace, sessionID, lane).Scan(&left, &messages)

@@ -209,7 +209,7 @@ func lanesOf(tx *gorm.DB, workspace, id uuid.UUID) ([]session.LaneOverview, erro
 }
 
 // Projection returns a lane's newest projection, its own or one it took over. It
-// returns session.ErrNotFound if there is none.
+// returns session.ErrNotFound if it does not exist.
 func (s *Store) Projection(ctx context.Context, workspace, lane uuid.UUID) (session.Projection, error) {
 	key, err := s.key(ctx, workspace)
 	if err != nil {

@@ -197,7 +197,7 @@ func TestADeletedSessionLeavesOnlyWhatOthersHold(t *testing.T) {
 		t.Errorf("deleting again: %v, want session.ErrNotFound", err)
 	}
 
-	// A client that goes on starts anew, with all of its messages.
+	// A client that goes on starts again, with all of its messages.
 	c.recorded = 0
 	c.record(t)
 	if found := c.find(t); found.Archived != 4 || len(found.Projections) != 0 {

@@ -58,7 +58,7 @@ func TestConcurrentCommitsEndOneEpoch(t *testing.T) {
 }
 
 // E1, E2: what the archive has lost since a process stored it is in no projection: the
-// lane is read anew, and its messages are stored again.
+// lane is read again, and its messages are stored again.
 func TestNoEpochStandsForMessagesThatWereDeleted(t *testing.T) {
 	t.Parallel()
 	for name, known := range map[string]int{"all but the newest": 6, "a few of the first": 2, "all of them": 8} {

@@ -15,7 +15,7 @@ import (
 // The statements of a deletion, in order. What the session's lanes and answers
 // held is locked before it is looked at once more: whoever stores the same
 // message in the meantime either comes first and keeps it, or waits and stores
-// it anew.
+// it again.
 const (
 	sqlLock       = `SELECT id FROM sessions WHERE workspace_id = $1 AND id = $2 FOR UPDATE`
 	sqlLaneIDs    = `SELECT id FROM lanes WHERE workspace_id = $1 AND session_id = $2 ORDER BY id`

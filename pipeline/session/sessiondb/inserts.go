@@ -73,7 +73,7 @@ func (s *Store) Inject(ctx context.Context, seen session.Seen, inserts []session
 }
 
 // Withdraw removes a lane's own inserts from a number on, and has all replicas read
-// the lane anew.
+// the lane again.
 func (s *Store) Withdraw(ctx context.Context, workspace, lane uuid.UUID, from int) error {
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if _, err := tx.Statement.ConnPool.ExecContext(ctx, sqlWithdraw, workspace, lane, from); err != nil {

@@ -108,7 +108,7 @@ func TestSearchReadsFewSessionsOfMany(t *testing.T) {
 	}
 }
 
-// Words of titles that somebody may not read neither find sessions nor change how the
+// Words of titles that someone may not read neither find sessions nor change how the
 // others are found.
 func TestTitlesThatAreNotReadDecideNothing(t *testing.T) {
 	t.Parallel()

@@ -60,7 +60,7 @@ func (s *Store) Unpin(ctx context.Context, workspace, lane uuid.UUID, message in
 }
 
 // change runs a statement on one row that has to do with a lane, and has all
-// replicas read the lane anew.
+// replicas read the lane again.
 func (s *Store) change(ctx context.Context, workspace, lane uuid.UUID, statement string, values ...any) error {
 	return s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		result, err := tx.Statement.ConnPool.ExecContext(ctx, statement, values...)

@@ -157,7 +157,7 @@ func (s *Store) ExpirePlan(ctx context.Context, workspace, lane uuid.UUID, now t
 	return nil
 }
 
-// planOf returns the plan for a lane's last prompt; nil if there is none.
+// planOf returns the plan for a lane's last prompt; nil if it does not exist.
 func (s *Store) planOf(tx *gorm.DB, key *archive.Key, workspace, lane uuid.UUID) (*session.Plan, error) {
 	var packed, settings []byte
 	var plan session.Plan

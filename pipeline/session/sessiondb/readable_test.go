@@ -27,7 +27,7 @@ import (
 	"palimpsest/tenants/vault"
 )
 
-// canary begins every text that the test has somebody write.
+// canary begins every text that the test has someone write.
 const canary = "kanarienvogel"
 
 // newKeys returns the data keys as a process has them that has just started.

@@ -21,7 +21,7 @@ import (
 
 // Channel is where a change of a lane is told to all replicas, as
 // "workspace/lane/number": the number of the lane's new projection, or 0 for a
-// lane that was deleted or has to be read anew.
+// lane that was deleted or has to be read again.
 const Channel = "palimpsest_lanes"
 
 // uniqueViolation is Postgres' code for a row that is there already.
