@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// layer says what the packages of a part may import of ours. In both fields "x" is
+// layer says what the packages of a part may import of our own. In both fields "x" is
 // the package x alone and "x/..." is x and all below it.
 type layer struct {
 	part string

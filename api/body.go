@@ -26,7 +26,7 @@ type content struct {
 	bytes   []byte
 	holders atomic.Int32
 	pool    *sync.Pool // nil: the memory is not used again
-	sealed  *content   // the prompt that was made of it; nil: it is the prompt itself, or its memory is not used again
+	sealed  *content   // the prompt that was made of it; nil if it is the prompt itself, or its memory is not used again
 }
 
 // seal makes content of a prompt for which memory was lent.

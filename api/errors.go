@@ -25,7 +25,7 @@ var (
 	errQueueFull    = errors.New("too many requests at once")
 )
 
-// problem maps the kind of an error of ours to the answer the client gets. What
+// problem maps the kind of one of our errors to the answer the client gets. What
 // the error says stays in the log unless the sender can act on it.
 func problem(err error) wire.Problem {
 	var invalid tenants.Invalid

@@ -47,7 +47,7 @@ type Event struct {
 	ErrorFrom   string // "proxy", "provider"; empty if none
 	ErrorType   string
 	Aborted     string // side that broke the answer off: "client", "provider"; empty if none
-	Err         error  // cause of a failure of ours
+	Err         error  // cause of one of our failures
 
 	Overhead  time.Duration // ours, before the provider is asked
 	Archiving time.Duration // the part of it in which an epoch's originals became durable
@@ -75,7 +75,7 @@ type Event struct {
 	position   int // messages in the request
 	projection int // number of the projection in the prompt; 0 if none
 	seen       *session.Seen
-	signed     map[string]string // headers of ours that nothing else here tells; nil if none
+	signed     map[string]string // headers of our own that nothing else here tells; nil if none
 	said       []byte            // what the provider said where it refused, without secrets; nil if nothing that is kept
 	noStore    bool              // nothing of it is to be kept but figures
 	request    *unrecorded       // what the request added to its session, if it has one
@@ -84,7 +84,7 @@ type Event struct {
 	kept       spool.Record
 }
 
-// note keeps a header of ours that the answer has and nothing else of the event tells.
+// note keeps one of our headers that the answer has and nothing else of the event tells.
 func (e *Event) note(name, value string) {
 	if e.signed == nil {
 		e.signed = make(map[string]string, 1)

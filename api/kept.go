@@ -27,7 +27,7 @@ type kept struct {
 }
 
 // How kept is written: CBOR (RFC 8949), which takes bytes as they are. Times keep their
-// nanoseconds, texts what is no UTF-8, and a history may have any number of messages.
+// nanoseconds, texts bytes that are not UTF-8, and a history may have any number of messages.
 var (
 	keptEncoding = must(cbor.EncOptions{Time: cbor.TimeRFC3339Nano}.EncMode())
 	keptDecoding = must(cbor.DecOptions{MaxArrayElements: math.MaxInt32, UTF8: cbor.UTF8DecodeInvalid}.DecMode())

@@ -23,7 +23,7 @@ const (
 	askGPT    = `{"model":"gpt-5.5","max_completion_tokens":100,"messages":[{"role":"user","content":"Hello."}]}`
 )
 
-// said is an error of ours in either dialect.
+// said is one of our errors in either dialect.
 type said struct {
 	Error struct {
 		Type    string `json:"type"`
@@ -49,7 +49,7 @@ func TestKeyReachesOnlyWhatItsLimitsAllow(t *testing.T) {
 		limits     tenants.Limits
 		path, body string
 		header     []string
-		want       string // code; empty: it is let in
+		want       string // error code; empty if the request is let in
 		named      string // in the message
 	}{
 		"an allowed model":                {limits: tenants.Limits{Models: []string{"gpt-*", "CLAUDE-opus-*"}}, path: messagesPath, body: askClaude},

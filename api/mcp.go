@@ -19,7 +19,7 @@ const mcpPath = "/mcp"
 // errNoRecall says that an API key may not read the archive.
 var errNoRecall = fmt.Errorf("%w recall", tenants.ErrScopeMissing)
 
-// recall serves the MCP server to whoever has an API key of the workspace that may
+// recall serves the MCP server to anyone who has an API key of the workspace that may
 // use the proxy or recall. The header X-Palimpsest-Session-Id limits it to a session.
 func (s *Server) recall(c echo.Context) error {
 	request := c.Request()
@@ -38,7 +38,7 @@ func (s *Server) recall(c echo.Context) error {
 	return nil
 }
 
-// refuseRecall answers with an error of ours and tells of it.
+// refuseRecall answers with one of our errors and tells of it.
 func (s *Server) refuseRecall(c echo.Context, event *Event, err error) error {
 	if status := problem(err).Status; status == http.StatusUnauthorized {
 		c.Response().Header().Set(echo.HeaderWWWAuthenticate, "Bearer")

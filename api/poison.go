@@ -3,5 +3,5 @@
 package api
 
 // poison says that memory is overwritten before it is used again, so that tests
-// find whoever still reads it. It is on under the race detector.
+// find anyone who still reads it. It is on under the race detector.
 const poison = false

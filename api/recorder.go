@@ -167,7 +167,7 @@ func (r *Recorder) drop(job job) int {
 	return 1
 }
 
-// end tells whoever waits whether the job was recorded.
+// end tells anyone who waits whether the job was recorded.
 func (j job) end(stored bool) {
 	if stored {
 		j.kept.Done()

@@ -55,7 +55,7 @@ func (r *refusal) text() []byte {
 }
 
 // keptOf returns what is kept of an error: its beginning, with nothing in it that
-// looks like a secret. What is no text is not kept.
+// looks like a secret. What is not text is not kept.
 func keptOf(plain []byte) []byte {
 	text := bytes.TrimSpace(plain)
 	if len(text) == 0 || bytes.IndexByte(text, 0) >= 0 {

@@ -126,7 +126,7 @@ func TestProvidersErrorIsKeptOnlyWhereItMayBe(t *testing.T) {
 	}
 }
 
-// Headers of ours that no figure tells are kept beside the figures.
+// Headers of our own that no figure tells are kept beside the figures.
 func TestHeadersThatNothingElseTellsAreKept(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{}`) })

@@ -12,7 +12,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// refuse answers a request with an error of ours, in its client's dialect.
+// refuse answers a request with one of our errors, in its client's dialect.
 func (s *Server) refuse(c echo.Context, codec wire.Codec, event *Event, err error) error {
 	problem := problem(err)
 	if errors.Is(err, tenants.ErrSuspended) && s.Contact != "" {

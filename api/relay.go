@@ -136,7 +136,7 @@ func finish(err error) error {
 // errBrokeOff says that the provider's answer ended before its end.
 var errBrokeOff = errors.New("the provider's answer broke off")
 
-// serverTiming is the one header of ours that others know (W3C, Server Timing).
+// serverTiming is the one of our headers that others know (W3C, Server Timing).
 const serverTiming = "Server-Timing"
 
 // sign puts our own headers beside the provider's.

@@ -39,7 +39,7 @@ type Server struct {
 	// Answers gives answers again to the same question; nil if no one.
 	Answers *Answers
 
-	// Recall lets models look things up in the archive; nil: there is no such route.
+	// Recall lets models look things up in the archive; nil if there is no such route.
 	Recall *recall.Server
 
 	// Concurrency bounds the requests that a workspace has open; nil if nothing does.
@@ -52,7 +52,7 @@ type Server struct {
 	// verified address.
 	RequireVerified bool
 
-	// Contact says whom to ask about a suspension: an address, or a page; empty: whoever
+	// Contact says whom to ask about a suspension: an address, or a page; empty: the person who
 	// runs the installation.
 	Contact string
 

@@ -124,7 +124,7 @@ func (g *gateway) subscription(ctx context.Context, customer string) (*stripe.Su
 		return one.Status == stripe.SubscriptionStatusIncomplete || one.Status == stripe.SubscriptionStatusIncompleteExpired
 	})
 	if len(all) == 0 {
-		return nil, nil //nolint:nilnil // there is none, which is no failure
+		return nil, nil //nolint:nilnil // no customer is not a failure
 	}
 	return slices.MaxFunc(all, compareSubscriptions), nil
 }

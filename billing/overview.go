@@ -49,7 +49,7 @@ func (s *Service) Overview(ctx context.Context, workspace uuid.UUID) (Overview, 
 }
 
 // Forecast returns what will have been used at the end of the period if its rest goes
-// as it has gone so far. It is none while less than a quarter of the period is over.
+// as it has gone so far. There is no forecast while less than a quarter of the period is over.
 func (o Overview) Forecast(now time.Time) (exchanges int64, ok bool) {
 	whole, gone := o.To.Sub(o.From), now.Sub(o.From)
 	if whole <= 0 || gone > whole || float64(gone) < forecastAfter*float64(whole) {

@@ -94,7 +94,7 @@ type Edit struct {
 
 // EditYAML returns a document with some of its settings changed; sections that are
 // empty then are left out. All else stays, comments too. The error is an Invalid for a
-// document that is no YAML or grows too long.
+// document that is not YAML or grows too long.
 func EditYAML(document string, edits ...Edit) (string, error) {
 	root, fault := ParseYAML(document, maxYAML)
 	if fault != nil {

@@ -136,7 +136,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// checkWatermarks refuses a compressTo that lies above the target for whoever set
+// checkWatermarks refuses a compressTo that lies above the target for the person who set
 // it. A lower target from a layer above lowers the goal instead; see Goal.
 func checkWatermarks(ipc IPCConfig) string {
 	if ipc.CompressTo < ipc.TargetUtilization {

@@ -38,7 +38,7 @@ func (f Faults) Unwrap() []error {
 }
 
 // Check returns all that is wrong with a layer above others, as Faults. What others
-// hold is not its fault: an error of theirs is returned as Resolve has it.
+// hold is not its fault: an error in them is returned as Resolve has it.
 func Check(layer Layer, below ...Layer) error {
 	config, sources, err := Resolve(below...)
 	if err != nil {

@@ -154,7 +154,7 @@ func (e *Exchange) Estimate(projection *session.Projection) int {
 	return estimate + e.originals(from) + e.Inserted(projection)
 }
 
-// Bytes returns the size of the body in bytes, cache markers of ours apart, if
+// Bytes returns the size of the body in bytes, without our cache markers, if
 // projection, which may be nil, stands for the first messages.
 func (e *Exchange) Bytes(projection *session.Projection) int {
 	bytes := len(e.Body.Body()) + e.addedBytes(projection)

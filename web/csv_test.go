@@ -47,7 +47,7 @@ func TestEveryTableHasItsFileBesideIt(t *testing.T) {
 	for _, c := range []struct {
 		page, rows string // and what of the page a row is
 		file       string // where it leads
-		guarded    string // what no spreadsheet may compute; empty: nothing of it is typed by people
+		guarded    string // what no spreadsheet may compute; empty if nothing of it is typed by people
 		holds      []string
 	}{
 		{"/keys", `[data-testid="keys"] tbody tr`, "/keys/csv", formula, []string{owner, "active", "workspace", "proxy"}},

@@ -61,7 +61,7 @@ func (s *Server) sameOrigin(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// limit refuses bodies that no form of ours has, and reads those that one has, with files
+// limit refuses bodies that none of our forms has, and reads those that one has, with files
 // and without.
 func (s *Server) limit(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
@@ -245,7 +245,7 @@ func (s *Server) setTheme(c echo.Context) error {
 	return layout.Redirect(c, referer(c.Request()))
 }
 
-// referer returns the page of ours that a form was sent from.
+// referer returns our page that a form was sent from.
 func referer(request *http.Request) string {
 	_, rest, ok := strings.Cut(request.Referer(), "//"+request.Host)
 	if !ok {

@@ -19,7 +19,7 @@ import (
 // they see its name, its owner's address and figures.
 func TestNoOperatorReadsWhatWasSaid(t *testing.T) {
 	t.Parallel()
-	product := webtest.Start(t, webtest.MailsAreSent) // else whoever works on the machine reads them
+	product := webtest.Start(t, webtest.MailsAreSent) // else the person who works on the machine reads them
 	operator, theirs := product.SignUp(t, "first"), newTenant(t, product, "zebra")
 	if !operator.Get("/operator").Has(`[data-testid="workspaces"]`) {
 		t.Fatal("the first person operates nothing")

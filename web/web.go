@@ -52,11 +52,11 @@ type Config struct {
 	// Codecs read the archived messages of each format.
 	Codecs map[conversation.Format]wire.Codec
 
-	// Contact says whom to ask about a suspension; empty: whoever runs the installation.
+	// Contact says whom to ask about a suspension; empty: the person who runs the installation.
 	Contact string
 
 	// Demo says how to log in to an installation whose data was made up, which every
-	// page then says as well; empty: it is none.
+	// page then says as well; empty if it is not one.
 	Demo string
 
 	// MailToken is the last part of the address at which mails are shown that are not

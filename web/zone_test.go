@@ -73,7 +73,7 @@ func TestEveryPageIsInTheReadersTimeZone(t *testing.T) {
 	}
 }
 
-// Files are in UTC, whoever takes them.
+// Files are in UTC, for every reader.
 func TestFilesAreInUTC(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")

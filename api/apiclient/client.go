@@ -15,7 +15,7 @@ import (
 
 const requestTimeout = time.Minute
 
-// Client asks one product, as whoever has logged in by it. It is safe for use by many
+// Client asks one product, as anyone who has logged in by it. It is safe for use by many
 // at once.
 type Client struct {
 	// HTTP sends the requests; its jar holds the login.

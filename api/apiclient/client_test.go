@@ -10,7 +10,7 @@ import (
 	"palimpsest/api/apiclient"
 )
 
-// product logs someone in, tells who asks, and refuses whoever is not logged in.
+// product logs someone in, tells who asks, and refuses anyone who is not logged in.
 func product(t *testing.T) string {
 	t.Helper()
 	mux := http.NewServeMux()

@@ -31,7 +31,7 @@ type Exceeded struct {
 	Kind  Kind
 	Quota tenants.Quota
 
-	// Wait is how long until the limit lets something pass again; 0: nobody knows,
+	// Wait is how long until the limit lets something pass again; 0 if unknown,
 	// or it never will.
 	Wait time.Duration
 

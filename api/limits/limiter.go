@@ -63,7 +63,7 @@ type Config struct {
 type Limiter struct {
 	config  Config
 	local   *local
-	shared  *shared // nil: there is no Redis
+	shared  *shared // nil if there is no Redis
 	down    atomic.Int64
 	loading singleflight.Group
 
@@ -117,7 +117,7 @@ func (l *Limiter) Stop() {
 }
 
 // Admit lets a request of a subject begin, or returns an Exceeded. The ticket is
-// there in both cases; whoever asks settles it. Without a quota nothing is counted.
+// there in both cases; the caller settles it. Without a quota nothing is counted.
 func (l *Limiter) Admit(ctx context.Context, subject Subject, quota tenants.Quota) (*Ticket, error) {
 	ticket := &Ticket{subject: subject, quota: quota}
 	if quota.IsUnlimited() {

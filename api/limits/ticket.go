@@ -12,7 +12,7 @@ import (
 // Ticket is a request that was let begin. Its zero value, and nil, stand for one
 // that nothing is counted of. One goroutine at a time uses it.
 type Ticket struct {
-	limiter *Limiter // nil: nothing is counted, or it is settled
+	limiter *Limiter // nil if nothing is counted, or it is settled
 	subject Subject
 	quota   tenants.Quota
 	id      uuid.UUID

@@ -132,7 +132,7 @@ func kindName(of string) string {
 	}
 }
 
-// pathID returns the id in the path. What is no id names nothing.
+// pathID returns the id in the path. What is not an id names nothing.
 func pathID(c echo.Context) (uuid.UUID, error) {
 	id, err := uuid.Parse(c.Param("id"))
 	if err != nil {

@@ -26,7 +26,7 @@ type identified struct {
 }
 
 // find returns the place of the key that is meant: that with the id, or else the one
-// with the name; -1: there is none. It notes what is not clear.
+// with the name; -1 if no key has it. It notes what is unclear.
 func (i *configImport) find(item configMember, members []configMember, count int, at func(int) (uuid.UUID, string)) (place int, known bool) {
 	var meant identified
 	for _, member := range members {

@@ -20,7 +20,7 @@ type Deletion interface {
 // asked twice.
 type deletion struct {
 	Name     string `json:"name"`     // of the workspace
-	Password string `json:"password"` // of whoever asks
+	Password string `json:"password"` // of the person who asks
 }
 
 // deleteWorkspace deletes the workspace of the login. Nobody reaches it any more once

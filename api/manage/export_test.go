@@ -107,7 +107,7 @@ func TestRetentionIsKeptAndChecked(t *testing.T) {
 }
 
 // E2, S31: a session is exported as a tar of its originals, too, which verifies without
-// us, and as a transcript; by whoever may read it, and noted each time.
+// us, and as a transcript; by anyone who may read it, and noted each time.
 func TestASessionIsExportedAsTarAndTranscript(t *testing.T) {
 	t.Parallel()
 	w := setup(t).tenant(t, "ant")

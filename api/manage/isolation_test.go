@@ -201,7 +201,7 @@ func TestRolesAreCheckedOnEveryRoute(t *testing.T) {
 				continue
 			}
 			method, path, _ := strings.Cut(route, " ")
-			// Nothing has this id and the body is empty: whoever may gets another error.
+			// Nothing has this id and the body is empty: anyone who may gets another error.
 			path = strings.NewReplacer(":id", uuid.NewString(), ":domain", "none.example", ":index", "0", ":model", "x", ":message", "0").Replace(path)
 			answer := member.send(t, method, path, "")
 			if may := strings.Contains(try.roles, string(role)[:1]); may == (answer.status == http.StatusForbidden) {

@@ -73,7 +73,7 @@ type requestJSON struct {
 
 	// Of one request only.
 	Report    json.RawMessage   `json:"report,omitempty"`
-	Headers   map[string]string `json:"headers,omitempty"`    // of ours that no other member tells
+	Headers   map[string]string `json:"headers,omitempty"`    // of our own that no other member tells
 	ErrorText string            `json:"error_text,omitempty"` // for who may read what was said in the session
 }
 

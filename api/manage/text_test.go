@@ -64,7 +64,7 @@ func TestWhoMayReadWhatWasSaid(t *testing.T) {
 				checkTitles(t, a, colleague, may)
 			}
 		}
-		// Whoever made the key reads its sessions, whatever the policy says of others'.
+		// Anyone who made the key reads its sessions, whatever the policy says of others'.
 		for route := range textRoutes(a) {
 			method, path, _ := strings.Cut(route, " ")
 			a.send(t, method, path, "").want(t, http.StatusOK)

@@ -39,7 +39,7 @@ type usageJSON struct {
 	// net = not sent + unread − rewritten − own
 	NotSentMicroUSD   int64 `json:"not_sent_micro_usd"`  // input that was not sent
 	UnreadMicroUSD    int64 `json:"unread_micro_usd"`    // cached input that was not read
-	RewrittenMicroUSD int64 `json:"rewritten_micro_usd"` // cache rewritten because of a change of ours
+	RewrittenMicroUSD int64 `json:"rewritten_micro_usd"` // cache rewritten because of one of our changes
 	OwnMicroUSD       int64 `json:"own_micro_usd"`       // paid for summaries and embeddings
 }
 

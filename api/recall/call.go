@@ -19,7 +19,7 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// errFailed is what a model hears of a failure of ours.
+// errFailed is what a model hears of one of our failures.
 const errFailed = refusal("The archive could not be read just now. Nothing is lost; try again in a moment.")
 
 // errAway is what a model hears while the bucket with the originals does not answer.

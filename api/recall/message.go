@@ -8,7 +8,7 @@ import (
 )
 
 // read returns a message as text: texts, arguments and results word for word, and a
-// line for each thing that is none. A message that cannot be read is its own text.
+// line for each thing that is not one. A message that cannot be read is its own text.
 func (s *Server) read(format conversation.Format, raw []byte) string {
 	codec, known := s.config.Codecs[format]
 	if !known {

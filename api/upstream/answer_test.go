@@ -167,7 +167,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 		}
 	}
 	// One would do, but a connection whose writer has not come round 50 ms after the
-	// answer is given up.
+	// answer is abandoned.
 	if opened.Load() > 5 {
 		t.Errorf("%d connections were opened for 50 requests", opened.Load())
 	}

@@ -77,14 +77,14 @@ func hasOwnPrefix(name string) bool {
 	return strings.HasPrefix(name, ownPrefix) || strings.HasPrefix(name, forwardedPrefix)
 }
 
-// holdsKey reports whether an API key of ours stands in one of some values, wherever
+// holdsKey reports whether an API key of our own stands in one of some values, wherever
 // a client has put it.
 func holdsKey(values ...string) bool {
 	return slices.ContainsFunc(values, func(value string) bool { return strings.Contains(value, tenants.KeyStart) })
 }
 
 // withoutKeys returns a path without the parameters of its query that hold an API key
-// of ours. All others stay as they came.
+// of our own. All others stay as they came.
 func withoutKeys(path string) string {
 	before, query, hasQuery := strings.Cut(path, "?")
 	if !hasQuery || !holdsKey(query) {
@@ -121,7 +121,7 @@ func authorize(header http.Header, target Target) {
 
 // VerifyHeaders refuses headers that a provider key cannot bring along: those that
 // concern a connection or that the proxy sets itself, those whose names say that they
-// hold a secret, which would be stored readable, and what is no header. The error is a
+// hold a secret, which would be stored readable, and names that are not headers. The error is a
 // tenants.Invalid.
 func VerifyHeaders(headers []tenants.Header) error {
 	invalid := func(format string, values ...any) error {

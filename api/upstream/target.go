@@ -26,7 +26,7 @@ type Target struct {
 	Provider tenants.Provider // dialect of the request
 	BaseURL  string           // empty: the provider's own
 	Key      string           // in the clear
-	KeyID    uuid.UUID        // of the provider key; uuid.Nil: it is not stored
+	KeyID    uuid.UUID        // of the provider key; uuid.Nil if it is not stored
 	Auth     tenants.Auth
 	Headers  []tenants.Header // sent along; never changed
 	Model    string           // that the request names; empty if none

@@ -36,7 +36,7 @@ type Config struct {
 	RedisURL              string // REDIS_URL; empty: in process
 	SecretKey             string // PALIMPSEST_SECRET_KEY; empty: generated into DataDir
 	AllowPrivateUpstreams bool   // PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS
-	TrustedProxies        string // PALIMPSEST_TRUSTED_PROXIES; empty: nobody's X-Forwarded-For is believed
+	TrustedProxies        string // PALIMPSEST_TRUSTED_PROXIES; if empty, X-Forwarded-For is ignored
 	Pipe                  string // PALIMPSEST_PIPE, PRXY_PIPE
 	LogFormat             string // PALIMPSEST_LOG_FORMAT: text or json
 	SMTPURL               string // SMTP_URL; empty: mails are kept and shown at /dev/mail

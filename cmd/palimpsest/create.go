@@ -54,7 +54,7 @@ func withTools(load func() (Config, error), work func(context.Context, *cobra.Co
 		if err != nil {
 			return err
 		}
-		people.SetSignUps(identity.SignUps{}) // whoever has the command line vouches for people
+		people.SetSignUps(identity.SignUps{}) // anyone who has the command line vouches for people
 		provider := upstream.New(config.AllowPrivateUpstreams)
 		defer provider.Close()
 		ctx := tenants.WithActor(command.Context(), tenants.Actor{Name: "command line"})
@@ -87,7 +87,7 @@ func userCommand(load func() (Config, error)) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			// Whoever runs the product vouches for the address.
+			// The person who runs the product vouches for the address.
 			if err := tools.db.VerifyUser(ctx, principal.User.ID); err != nil {
 				return err
 			}

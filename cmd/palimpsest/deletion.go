@@ -18,7 +18,7 @@ import (
 const (
 	jobDelete     jobs.Kind = "delete_workspace"
 	deleteTimeout           = time.Hour // what is not removed by then is removed the next time
-	deleteAgain             = time.Hour // for what is left when a job was given up
+	deleteAgain             = time.Hour // for what is left when a job was abandoned
 )
 
 // deletion makes what deletes workspaces: at once from view, and then in the

@@ -76,7 +76,7 @@ func TestTheWorkspacesKeyIsTakenAnywhereAndGoesNowhere(t *testing.T) {
 	}
 }
 
-// W4: a key that is none is told so in the words of each dialect.
+// W4: an invalid key is refused in the words of each dialect.
 func TestWrongKeyIsRefusedInEachDialect(t *testing.T) {
 	t.Parallel()
 	w := start(t, providertest.Config{}).tenant("wrong-key")

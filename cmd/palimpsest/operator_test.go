@@ -63,7 +63,7 @@ func TestProxyGetsTheLimitsOfTheSettings(t *testing.T) {
 	}
 }
 
-// Whoever has the command line makes operators; the log tells of it, and once is
+// Anyone who has the command line makes operators; the log tells of it, and once is
 // enough.
 func TestCommandMakesAnOperator(t *testing.T) {
 	t.Parallel()

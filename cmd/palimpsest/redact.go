@@ -103,7 +103,7 @@ func cleanHeader(header http.Header) string {
 }
 
 // isSecretName reports whether an attribute is named like a secret. A name that only
-// holds such a word, as prompt_tokens does, is none.
+// holds such a word, as prompt_tokens does, is not a secret.
 func isSecretName(name string) bool {
 	switch strings.ToLower(strings.ReplaceAll(name, "-", "_")) {
 	case "authorization", "proxy_authorization", "x_api_key", "api_key", "apikey", "x_provider_key", "x_palimpsest_provider_key",

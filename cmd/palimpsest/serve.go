@@ -57,7 +57,7 @@ func runProgram(ctx context.Context, config Config, greet func(*program)) error 
 	program, err := newProgram(ctx, config, log)
 	if ctx.Err() != nil && err != nil {
 		log.Info("stopped before it was up")
-		return nil //nolint:nilerr // whoever asked for the end needs no error
+		return nil //nolint:nilerr // the caller asked for the end: not an error
 	}
 	if err != nil {
 		return err

@@ -270,7 +270,7 @@ func (w *worker) checkCharged() {
 	})
 }
 
-// D7, E5: what is no summary never comes into a prompt; the deterministic levels
+// D7, E5: an answer that is not a summary never comes into a prompt; the deterministic levels
 // stand, and the lane's next exchange tells why.
 func TestARejectedSummaryLeavesTheLevelsAndIsTold(t *testing.T) {
 	t.Parallel()

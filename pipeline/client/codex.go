@@ -74,7 +74,7 @@ func (t turn) with(metadata json.RawMessage) turn {
 	return t
 }
 
-// windowNumber reads the number of a context window; -1 if it is none.
+// windowNumber reads the number of a context window; -1 if it is not one.
 func windowNumber(text string) int {
 	number, err := strconv.Atoi(text)
 	if err != nil || number < 0 {

@@ -45,7 +45,7 @@ func roleOf(value json.RawMessage) conversation.Role {
 }
 
 // texts yields the text blocks of a message with their indices among its blocks,
-// each as the inside of a JSON string. What a tool returned is none of them.
+// each as the inside of a JSON string. What a tool returned is not one of them.
 func texts(element json.RawMessage) iter.Seq2[int, text] {
 	if len(element) > 0 && element[0] == '"' {
 		return textsOf(element)

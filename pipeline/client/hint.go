@@ -7,7 +7,7 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// maxName bounds the name of a session or lane, in bytes. A longer one is none.
+// maxName bounds the name of a session or lane, in bytes. Longer values are ignored.
 const maxName = 255
 
 // sessionHeaders are the headers in which clients name their session, in the

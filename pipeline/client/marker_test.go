@@ -99,7 +99,7 @@ func TestSealedCompactionIsABoundaryThatNobodyReads(t *testing.T) {
 	}
 }
 
-// W47, E8: these look like a compacted conversation and are none.
+// W47, E8: these look like a compacted conversation and are not.
 func TestOrdinaryConversationsCarryNoMarker(t *testing.T) {
 	t.Parallel()
 	for name, messages := range map[string][]said{

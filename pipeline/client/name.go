@@ -2,7 +2,7 @@ package client
 
 import "strings"
 
-// The names of clients and libraries. Whatever is none of them is Other.
+// The names of clients and libraries. Whatever is not one of them is Other.
 const (
 	ClaudeCode   = "claude-code"
 	Codex        = "codex"

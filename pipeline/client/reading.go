@@ -33,7 +33,7 @@ type reading struct {
 	next     int    // first element behind the lead
 	last     int    // the last element, system messages aside; -1: none
 	lastRole conversation.Role
-	lastType string // of an item that is no message
+	lastType string // of an item that is not a message
 }
 
 // readBody reads what is needed of a body, which may be nil.
@@ -120,7 +120,7 @@ func (r *reading) checkHead() {
 	}
 }
 
-// readLast finds the last element that is no system message.
+// readLast finds the last element that is not a system message.
 func (r *reading) readLast() {
 	for i := r.body.Len() - 1; i >= max(0, r.body.Len()-2); i-- {
 		role, kind := speaker(r.body.Element(i))

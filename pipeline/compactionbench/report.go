@@ -170,7 +170,7 @@ func sessionTable(rows []Row) string {
 	return text.String()
 }
 
-// recallTable sets the recall of ours beside that of first sentences.
+// recallTable sets our recall beside that of first sentences.
 func recallTable(rows []Row) string {
 	var text strings.Builder
 	head(&text, "session", "window", "identifiers looked for", "first sentences of the same size", "ours", "gain in points")

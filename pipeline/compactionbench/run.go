@@ -144,7 +144,7 @@ func modelled(r *reading, name string, prices Prices, pace Pace) Row {
 	return Row{Policy: name, Bill: bill, Epochs: bill.Busts, Directives: survived.directives, Modified: survived.modified}
 }
 
-// row returns the row of ours.
+// row returns our row.
 func (p *proxied) row(r *reading) Row {
 	survived := r.survives(p.last, len(r.messages))
 	return Row{

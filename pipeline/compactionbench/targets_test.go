@@ -23,7 +23,7 @@ func newBench(t *testing.T) *compactionbench.Bench {
 	return bench
 }
 
-// compare returns the row of ours.
+// compare returns our row.
 func compare(t *testing.T, bench *compactionbench.Bench, talk *compactionbench.Talk, prices compactionbench.Prices, pace compactionbench.Pace) compactionbench.Row {
 	t.Helper()
 	rows, err := bench.Compare(t.Context(), talk, prices, pace, compactionbench.NoCompression, compactionbench.SelfCompacting)

@@ -11,6 +11,6 @@ var delimiters = strings.NewReplacer(
 	"<"+reminder, "&lt;"+reminder, "</"+reminder, "&lt;/"+reminder,
 )
 
-// Quoted returns text as it can stand inside a block of ours: nothing in it opens or
+// Quoted returns text as it can stand inside one of our blocks: nothing in it opens or
 // closes one.
 func Quoted(text string) string { return delimiters.Replace(text) }

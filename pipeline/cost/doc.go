@@ -35,7 +35,7 @@
 // the price of reading them again for the rest. Where the cache had been lost in any
 // case (it had expired, the client had changed what comes before, the provider had
 // dropped it), shortening the prompt rewrites nothing that was not to be rewritten
-// anyway. Where the cache was lost because of a change of ours, what the provider
+// anyway. Where the cache was lost because of one of our changes, what the provider
 // had to read again counts against us, at the difference between reading again and
 // reading from the cache; and what was not sent is taken to have been in the cache.
 //

@@ -50,5 +50,5 @@ func (a Again) Error() string { return "again at " + a.At.Format(time.RFC3339) }
 type Limits struct {
 	Workers  int           // jobs at once in one process; 0: 2
 	Timeout  time.Duration // for one job; 0: a minute
-	Attempts int           // before a job is given up; 0: 5
+	Attempts int           // before a job is abandoned; 0: 5
 }

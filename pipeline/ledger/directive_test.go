@@ -294,7 +294,7 @@ func TestSummariesAndOurOwnBlocksAddNothing(t *testing.T) {
 	}
 }
 
-// What a person typed beside a block of ours or of the client still counts.
+// What a person typed beside a block that Palimpsest or the client added still counts.
 func TestTextTypedBesideABlockCounts(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{

@@ -52,7 +52,7 @@ func (l *Ledger) deleted(place Place, name string) {
 const maxPath = 1024
 
 // file returns the entry of a file that a call touches, a new one if need be; nil
-// if the name is none.
+// if the name is not a file's.
 func (l *Ledger) file(place Place, name string) *File {
 	if name = clean(name); name == "" || name == "." || name == "/" || len(name) > maxPath {
 		return nil

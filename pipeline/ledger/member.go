@@ -87,7 +87,7 @@ func valueEnd(text string, from int) int {
 	return len(text)
 }
 
-// decoded decodes a JSON string; empty if it is none.
+// decoded decodes a JSON string; empty if the value is not a string.
 func decoded(value string) string {
 	if len(value) < 2 || value[0] != '"' {
 		return ""

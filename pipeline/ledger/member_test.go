@@ -55,7 +55,7 @@ func TestMembersAreThoseOfTheObject(t *testing.T) {
 	})
 }
 
-// What is no JSON ends the reading, and nothing else.
+// Invalid JSON ends the reading, and nothing else.
 func TestBrokenObjectsEndTheReading(t *testing.T) {
 	t.Parallel()
 	for object, want := range map[string]string{

@@ -117,7 +117,7 @@ var runners = map[string][]string{
 }
 
 // runnerOf returns the test or build tool that a command runs, with its
-// subcommand; empty if it is none.
+// subcommand; empty if it has no subcommand.
 func runnerOf(words []string) string {
 	name := base(words[0])
 	if (name == "python" || name == "python3") && len(words) > 2 && words[1] == "-m" {

@@ -234,7 +234,7 @@ func (s *section) place(i int) int {
 }
 
 // share grants each section what it needs, or where that is too much its share,
-// what others leave of theirs included. It returns what is granted.
+// including what others leave of their shares. It returns what is granted.
 func share(sections []*section, budget int) int {
 	open, left := slices.Clone(sections), budget
 	for len(open) > 0 {

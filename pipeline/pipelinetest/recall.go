@@ -155,7 +155,7 @@ func (s *Shortened) wanted(shortened map[int]bool) map[string]bool {
 	return wanted
 }
 
-// texts returns which messages the projection has in a form of ours, and the text of
+// texts returns which messages the projection has in one of our forms, and the text of
 // these forms.
 func (s *Shortened) texts() (shortened map[int]bool, own string, err error) {
 	shortened = map[int]bool{}

@@ -131,7 +131,7 @@ func (m *metered) images(envelope *wire.Envelope) int {
 }
 
 // imageTokens returns the tokens of the first picture in base64 in some JSON; of one
-// that is none, those of the largest.
+// that is unknown, those of the largest.
 func imageTokens(raw []byte) int {
 	found := regexp.MustCompile(`(iVBOR|/9j/|R0lGOD)[A-Za-z0-9+/=]+`).Find(raw)
 	config, _, err := image.DecodeConfig(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(found)))
@@ -303,7 +303,7 @@ func TestSizesReportedBeforeAnEpochAreForgotten(t *testing.T) {
 		if estimate := written.Exchange.Size(written.Exchange.Projection); estimate > after || estimate < after-10 || after >= before {
 			t.Errorf("from %d to %d tokens, of which %d are then seen", before, after, estimate)
 		}
-		// The answer to an older prompt comes in late: it is none of this projection.
+		// The answer to an older prompt comes in late: it does not belong to this projection.
 		next := p.write(talk.filled(1, 500).body())
 		if grown := next.Exchange.Report.After - after; grown < 200 || grown > 2000 {
 			t.Errorf("500 tokens more make the prompt of %d one of %d", after, next.Exchange.Report.After)

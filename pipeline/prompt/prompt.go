@@ -109,7 +109,7 @@ type Request struct {
 	Allow func(model tokens.Model, asked string) error
 }
 
-// BodyError is a body that cannot be read. Its message is for whoever sent it.
+// BodyError is a body that cannot be read. Its message is for the person who sent it.
 type BodyError struct{ Cause error }
 
 // Error implements error.
@@ -138,7 +138,7 @@ type Prompt struct {
 
 	now        func() time.Time // nil if it is not to be sent
 	plansAhead bool
-	marked     string       // time to live of the cache marker of ours; empty if none
+	marked     string       // time to live of our cache marker; empty if none
 	met        int          // messages that an earlier request of the session had
 	heat       session.Heat // what its lane knew of the provider's cache
 	released   string       // how its thinking is released from its binding; empty if it is not
@@ -149,7 +149,7 @@ type Prompt struct {
 	isLost     bool                // its lane could not be looked for: nobody knows what earlier prompts had
 }
 
-// Write writes the prompt of a request. What fails of ours on the way leaves the
+// Write writes the prompt of a request. A failure inside Palimpsest leaves the
 // prompt as it was; only what the sender has to mend is an error: a BodyError, or what
 // Allow says.
 func (w *Writer) Write(ctx context.Context, request Request) (*Prompt, error) {

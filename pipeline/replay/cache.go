@@ -24,7 +24,7 @@ type Cache struct {
 
 	until map[conversation.Hash]time.Time // of each prefix that was sent
 	last  conversation.Hash               // all of the prompt before
-	size  int                             // and the number of its pieces; 0: there was none
+	size  int                             // and the number of its pieces; 0 if it was never written
 }
 
 // Use is how a prompt met the cache. Its tokens are those of the pieces.

@@ -23,7 +23,7 @@ func Shows() []Show {
 
 // FilterOf reads what an address narrows the list of sessions to by q, client, model,
 // key, show and cursor: the names are those of the page and of the API. It returns an
-// Invalid for a key that is no id and for a part that there is not; the filter is then
+// Invalid for a key that is not an id and for an unknown part; the filter is then
 // one that must not be used.
 func FilterOf(address url.Values) (Filter, error) {
 	filter := Filter{

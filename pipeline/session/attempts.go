@@ -11,7 +11,7 @@ type Attempts struct {
 	At        time.Time // of the newest attempt, or of the reset; zero: there was none
 	Fruitless int       // that came to nothing, in a row
 	Reason    string    // why the newest one came to nothing; empty: it did not
-	Size      int       // tokens of its prompt in the model's count; 0: nothing stands in the way of the next
+	Size      int       // tokens of its prompt in the model's count; 0 if nothing stands in the way of the next
 	Limit     int       // and how many that might have had
 }
 

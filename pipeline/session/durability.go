@@ -8,7 +8,7 @@ import "sync"
 type durability struct {
 	mutex    sync.Mutex
 	archived int // messages known to be durable, without a gap from 0
-	handed   int // messages handed to whoever makes them durable, those included
+	handed   int // messages handed to what makes them durable, those included
 
 	// A fork begins with messages that are written with the lane it comes from, and may
 	// be durable only after it began.

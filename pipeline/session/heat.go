@@ -16,7 +16,7 @@ const unseen = 3
 // to it, and how long the provider's cache of it lives.
 type Heat struct {
 	At         time.Time     // when it went out; zero: none is known of
-	TTL        time.Duration // how long its cache lives unused, as seen on the wire; 0: nothing caches it
+	TTL        time.Duration // how long its cache lives unused, as seen on the wire; 0 if nothing caches it
 	Projection int           // number of the projection in it; 0 if none
 	Position   int           // messages of the client's list in it
 	Tokens     int           // its size: as reported, until then as estimated
@@ -32,7 +32,7 @@ func (h Heat) Cold(now time.Time, model string) bool {
 
 // Cooled reports whether there was a cache whose time is up: the moment to rewrite
 // what would have to be written again in any case. Where nothing caches there is
-// no such moment, and a switch of models is none: the other's may be alive.
+// no such moment; a switch of models does not count: the other's may be alive.
 func (h Heat) Cooled(now time.Time) bool {
 	return !h.At.IsZero() && h.TTL > 0 && now.Sub(h.At) >= h.TTL
 }

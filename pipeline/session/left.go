@@ -15,7 +15,7 @@ import (
 // summary of its own. The zero Left says nothing.
 type Left struct {
 	Session uuid.UUID // of the request
-	Lane    uuid.UUID // of the request; uuid.Nil: nothing was left
+	Lane    uuid.UUID // of the request; uuid.Nil if nothing was left
 	Kind    Kind      // of that lane
 
 	// From is the lane that was left: that of the run's newest request before this
@@ -57,7 +57,7 @@ func (m *Memory) Before(_ context.Context, _, session, lane uuid.UUID) (left uui
 // Holding returns the lane of a main conversation, other than lane, that holds most of
 // the messages named by their hashes, the one used last of several, with how many
 // messages it has and how many tokens those held have. It returns ErrNotFound if there
-// is none.
+// is not one.
 func (m *Memory) Holding(_ context.Context, _ Scope, lane uuid.UUID, messages []conversation.Hash) (held Held, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -40,7 +40,7 @@ func (l *lock) TryLock() bool {
 	}
 }
 
-// Unlock gives the lock to whoever has waited longest.
+// Unlock gives the lock to the caller that has waited longest.
 func (l *lock) Unlock() { <-l.of() }
 
 func (l *lock) of() chan struct{} {

@@ -151,7 +151,7 @@ type LaneOverview struct {
 	LastAt    time.Time
 
 	Order   *Order // waits for the next request; nil if none does
-	Breaker string // why the breaker is open; empty: it is not
+	Breaker string // why the breaker is open; empty if it is not
 }
 
 // EpochOverview is a projection without its bytes.

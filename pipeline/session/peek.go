@@ -19,7 +19,7 @@ func (l *Lane) Lock(ctx context.Context) error {
 // Glance is what a lane shows to a request that leaves no trace.
 type Glance struct {
 	Projection *Projection // as Lane.Projection returns it
-	Next       int         // as Lane.NextNumber returns it; 0: there is no lane
+	Next       int         // as Lane.NextNumber returns it; 0 if there is no lane
 	Anchor     Anchor      // as Lane.LastAnchor returns it
 	Inserts    []Insert    // as Lane.Inserts returns it
 }

@@ -41,7 +41,7 @@ type Recorded struct {
 	Session, Lane uuid.UUID
 
 	Model    string        // that was asked for last
-	TTL      time.Duration // how long the provider keeps its prompts; 0: nothing caches them, or nobody knows
+	TTL      time.Duration // how long the provider keeps its prompts; 0 if nothing caches them, or nobody knows
 	Messages []Counted     // in order
 	Requests []Sent        // in order
 }

@@ -240,7 +240,7 @@ func (r *Resolver) InsertsChanged(lane uuid.UUID, number int) {
 }
 
 // changed has a lane read again that is not current. It does not wait for a request that holds the
-// lane: whoever hears of the change hears of revoked keys too.
+// lane: a listener that hears of the change hears of revoked keys too.
 func (r *Resolver) changed(lane uuid.UUID, isCurrent func(known *Lane) bool) {
 	known, ok := r.lanes.GetIfPresent(lane)
 	if !ok {

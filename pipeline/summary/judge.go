@@ -26,7 +26,7 @@ const (
 	ReasonTimeout     = "timeout"
 	ReasonUnreachable = "unreachable"
 	ReasonNoProvider  = "no_provider"  // the workspace has no key for it
-	ReasonBudget      = "budget"       // whoever it is made for may spend no more
+	ReasonBudget      = "budget"       // its workspace or key may spend no more
 	ReasonNotArchived = "not_archived" // the originals are not durable yet
 )
 

@@ -62,7 +62,7 @@ type Ride struct {
 	Header  map[string]string // that the client sent with it and the provider needs again
 	Account uuid.UUID         // the provider key that it went out with
 	Tokens  int               // the model's, of the whole prompt
-	Cached  int               // of these in the provider's cache, as far as is known; 0: it is cold
+	Cached  int               // of these in the provider's cache, as far as is known; 0 if it is cold
 	Output  int               // tokens that the client reserved for the answer
 }
 

@@ -39,7 +39,7 @@ func turnsOf(messages []conversation.Message) []turn {
 
 // transcript returns a turn as data: a head line for each thing said or done, and
 // below it what was said, each line behind a bar. So nothing in it can pass for a
-// head line or for a mark of ours.
+// head line or for one of our marks.
 func (t *turn) transcript() string {
 	var text strings.Builder
 	for i := range t.messages {
@@ -93,7 +93,7 @@ func writeQuoted(text *strings.Builder, content string) {
 	}
 }
 
-// escaped returns text in which nothing closes or opens a delimiter of ours.
+// escaped returns text in which nothing closes or opens one of our delimiters.
 func escaped(text string) string {
 	for _, name := range []string{"transcript", "previous-summary", "context-summary"} {
 		for _, tag := range []string{"<" + name, "</" + name} {

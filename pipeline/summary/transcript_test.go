@@ -36,7 +36,7 @@ func transcriptOf(t testing.TB, l *lane) string {
 }
 
 // D8: whatever a tool returns, it is data: no line of it passes for a head line and
-// nothing of it opens or closes a delimiter of ours.
+// nothing of it opens or closes one of our delimiters.
 func TestATranscriptIsData(t *testing.T) {
 	t.Parallel()
 	head := regexp.MustCompile(`^\[#\d+ (user|assistant|call of \S+|tool result|tool result, failed)\]$`)

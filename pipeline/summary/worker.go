@@ -53,7 +53,7 @@ type Job struct {
 	Chain    []conversation.Hash // links of the lane's history, up to Covers at least
 	Codec    wire.Codec
 	Model    string  // the conversation's, as the client names it
-	Window   int     // its context window in tokens; 0: nobody knows
+	Window   int     // its context window in tokens; 0 if unknown
 	Factor   float64 // its tokens per o200k token
 	Provider string  // which of the workspace's provider keys, by name; empty: the first
 	Settings Settings
@@ -101,7 +101,7 @@ type Config struct {
 	Log       *slog.Logger
 	Now       func() time.Time
 
-	// Ended is notified of every attempt that was kept; nil: nobody.
+	// Ended is notified of every attempt that was kept; may be nil.
 	Ended func(Job, session.SummaryAttempt)
 }
 

@@ -109,7 +109,7 @@ func TestThirtySummariesLaterTheOrdersAreStillThere(t *testing.T) {
 	}
 }
 
-// D7: what is no summary is rejected with its reason and nothing of it is kept; an
+// D7: an answer that is not a summary is rejected with its reason and nothing of it is kept; an
 // error message never becomes a summary.
 func TestWhatIsNoSummaryIsRejected(t *testing.T) {
 	t.Parallel()
@@ -150,7 +150,7 @@ func TestWhatIsNoSummaryIsRejected(t *testing.T) {
 	}
 }
 
-// D7: a summary that is no smaller than its source is none.
+// D7: a summary that is not smaller than its source is rejected.
 func TestASummaryLargerThanItsSourceIsRejected(t *testing.T) {
 	t.Parallel()
 	l := newLane().user("Hello.").say("Hello to you.")
@@ -159,7 +159,7 @@ func TestASummaryLargerThanItsSourceIsRejected(t *testing.T) {
 	}
 }
 
-// D4, D5: a summary whose bound has no room for what the person ordered last is none.
+// D4, D5: a summary whose bound has no room for what the person ordered last is rejected.
 func TestASummaryWithoutTheNewestOrdersIsRejected(t *testing.T) {
 	t.Parallel()
 	for window, want := range map[int]string{4_000: ReasonCoverage, 40_000: ""} { // 200 and 2,000 tokens
@@ -233,7 +233,7 @@ func TestTheWritersOwnWindowIsKeptTo(t *testing.T) {
 	}
 }
 
-// stuck answers nothing until it is let go or given up.
+// stuck answers nothing until it is released or canceled.
 type stuck struct{ entered, release chan struct{} }
 
 // Ask implements Provider.

@@ -77,7 +77,7 @@ func (c *classes) at(text string, i int) (class, int) {
 	return classOf(r), size
 }
 
-// classOf returns the class of a character that is in no table of ours.
+// classOf returns the class of a character that is in none of our tables.
 func classOf(r rune) class {
 	var found class
 	for _, kind := range kinds() {

@@ -12,7 +12,7 @@ const (
 	longPiece = 8 << 10
 )
 
-// merged returns how many tokens a piece that is no token itself has.
+// merged returns how many tokens a piece that is not a token itself has.
 func (v *vocabulary) merged(piece string) int {
 	switch {
 	case len(piece) <= shortPiece:

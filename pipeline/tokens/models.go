@@ -74,7 +74,7 @@ func (m *Models) Lookup(name string) Model {
 }
 
 // isOtherVersion reports whether what follows a model's name makes it another's:
-// anything glued to it, or a number that is no date.
+// anything glued to it, or a number that is not a date.
 func isOtherVersion(rest string) bool {
 	if rest == "" {
 		return false

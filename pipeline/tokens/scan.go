@@ -17,7 +17,7 @@ const (
 )
 
 // scanner goes through the tokens of a JSON value, white space left out. It
-// expects valid JSON and ends early, without harm, where it is none.
+// expects valid JSON and ends early, without harm, where it is not valid.
 type scanner struct {
 	raw  []byte
 	at   int

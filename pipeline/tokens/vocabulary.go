@@ -111,7 +111,7 @@ func (v *vocabulary) add(encoded []byte) error {
 	return nil
 }
 
-// rank returns the rank of a token, unranked for what is none. hash must be its
+// rank returns the rank of a token, unranked for other bytes. hash must be its
 // hash.
 func (v *vocabulary) rank(token string, hash uint64) uint32 {
 	for slot := hash >> (64 - slotBits); ; slot = (slot + 1) & (1<<slotBits - 1) {
@@ -160,7 +160,7 @@ func load4(text string) uint64 {
 	return uint64(text[0]) | uint64(text[1])<<8 | uint64(text[2])<<16 | uint64(text[3])<<24
 }
 
-// rankOf returns the rank of a token, unranked for what is none.
+// rankOf returns the rank of a token, unranked for other bytes.
 func (v *vocabulary) rankOf(token string) uint32 {
 	if len(token) == 2 {
 		return v.pairs[load2(token)]

@@ -158,7 +158,7 @@ type Answer struct {
 	// tells of: Anthropic's type; OpenAI's code, or its type where it gives none.
 	ErrorType string
 
-	// Error is the error itself, as the provider wrote it; nil: there was none, or it has
+	// Error is the error itself, as the provider wrote it; nil if there was no error, or it has
 	// more than MaxError bytes.
 	Error json.RawMessage
 

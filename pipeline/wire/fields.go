@@ -93,7 +93,7 @@ const nameLength = 255
 // SessionName returns the session's name where a body holds one, and the member
 // it came from: the first of metadata.user_id (after "_session_", or as JSON with
 // session_id), metadata.session_id, prompt_cache_key, conversation (or its id)
-// and previous_response_id. Names over 255 bytes are none.
+// and previous_response_id. Names over 255 bytes are ignored.
 func SessionName(body *Envelope) (name, source string) {
 	metadata, _ := body.Member("metadata")
 	for _, candidate := range []struct {
@@ -130,7 +130,7 @@ func sessionOfUser(user string) string {
 	return ""
 }
 
-// text returns a top-level string; empty if it is none.
+// text returns a top-level string; empty if the value is not a string.
 func (e *Envelope) text(name string) string {
 	raw, _ := e.Member(name)
 	text, _ := String(raw)

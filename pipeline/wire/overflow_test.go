@@ -115,7 +115,7 @@ func TestARateLimitIsNoOverflow(t *testing.T) {
 	}
 }
 
-// W23, B6: every other error is none.
+// W23, B6: every other error is no overflow.
 func TestOtherErrorsAreNoOverflow(t *testing.T) {
 	t.Parallel()
 	for _, codec := range []wire.Codec{anthropic.New(), openaichat.New(), openairesponses.New()} {

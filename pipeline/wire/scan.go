@@ -127,7 +127,7 @@ func ends(c byte) bool {
 	return false
 }
 
-// space returns the offset of the first byte from i on that is no white space.
+// space returns the offset of the first byte from i on that is not white space.
 func space(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
 		i++

@@ -131,7 +131,7 @@ func (s *Splitter) own() {
 	}
 }
 
-// dispatch ends the event. As the standard says, one without data is none.
+// dispatch ends the event. As the standard says, an event without data is dropped.
 func (s *Splitter) dispatch(yield func(Event)) {
 	event := Event{Name: s.name, Data: s.data}
 	whole := s.has && !s.long

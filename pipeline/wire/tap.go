@@ -19,7 +19,7 @@ type Listener interface {
 	// Answer returns what the events so far said.
 	Answer() Answer
 
-	// Body reads a whole answer that is no stream.
+	// Body reads a whole answer that is not a stream.
 	Body(json.RawMessage) Answer
 }
 
@@ -32,7 +32,7 @@ func NewTap(stream bool, listener Listener) Tap {
 type tap struct {
 	listener Listener
 	stream   bool
-	begun    bool // the first byte that is no white space has come
+	begun    bool // the first byte that is not white space has come
 	split    Splitter
 	body     []byte
 	isLong   bool // the body is longer than MaxAnswer and was let go

@@ -65,7 +65,7 @@ func hasBackslash(b []byte) bool {
 }
 
 // appendEscaped appends what the escape at the start of b stands for and returns
-// the escape's length; 0 if it is none.
+// the escape's length; 0 if the bytes are not an escape.
 func appendEscaped(dst, b []byte) (text []byte, size int) {
 	if len(b) < 2 {
 		return dst, 0
@@ -185,7 +185,7 @@ func AppendInside(dst, raw []byte) []byte {
 	return append(dst, raw[1:len(raw)-1]...)
 }
 
-// Int returns the whole number that raw is; ok is false if it is none.
+// Int returns the whole number that raw is; ok is false if it is not a whole number.
 func Int(raw []byte) (number int, ok bool) {
 	number, err := strconv.Atoi(string(raw))
 	if err == nil {

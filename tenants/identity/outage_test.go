@@ -14,7 +14,7 @@ import (
 	"palimpsest/tenants/identity"
 )
 
-// W25: while the database does not answer, a key that was good goes on to be good
+// W25: while the database does not answer, a key that was good stays good
 // for ten minutes; one that nobody has seen does not become so.
 func TestGoodKeysOutliveTheDatabaseForAWhile(t *testing.T) {
 	t.Parallel()

@@ -148,9 +148,9 @@ func (s *Service) RemoveSecondFactor(ctx context.Context, who tenants.Principal,
 	return s.store.RemoveSecondFactor(ctx, who.User, who.Login.ID, s.FactorMail(who.User, tenants.SecondFactorOff, ""))
 }
 
-// LogInWithCode logs in whoever LogIn has given a pending token, with a code of their
+// LogInWithCode logs in the person to whom LogIn has given a pending token, with a code of their
 // app or a recovery code. It returns tenants.ErrWrongLogin for a wrong or used code,
-// tenants.ErrLoginEnded for a pending token that is no longer good, and a
+// tenants.ErrLoginEnded for a pending token that is no longer valid, and a
 // tenants.TooMany.
 func (s *Service) LogInWithCode(ctx context.Context, pending, code, userAgent string) (tenants.Principal, string, error) {
 	user, signOn, err := s.pending(ctx, pending)

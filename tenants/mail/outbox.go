@@ -82,7 +82,7 @@ func NewOutbox(config Config) *Outbox {
 }
 
 // Pass writes the mails that were asked for and sends what is due. What cannot be sent
-// waits for a later pass, or is given up; neither is an error.
+// waits for a later pass, or is abandoned; neither is an error.
 func (o *Outbox) Pass(ctx context.Context) error {
 	written := o.config.Writer.AnswerRequests(ctx)
 	if o.config.Sender == nil {

@@ -33,7 +33,7 @@ const challengeBytes = 32
 type asked struct {
 	For       purpose   `json:"for"`
 	Challenge []byte    `json:"challenge"`
-	User      uuid.UUID `json:"user"`  // Nil: whoever the passkey is of
+	User      uuid.UUID `json:"user"`  // Nil: the passkey's owner
 	Login     uuid.UUID `json:"login"` // that registers
 	Name      string    `json:"name"`  // of the passkey to be registered
 	Until     time.Time `json:"until"`

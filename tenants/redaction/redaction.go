@@ -12,7 +12,7 @@ import (
 // Redacted stands where a secret was.
 const Redacted = "[redacted]"
 
-// The forms of secrets: of keys of providers, of ours, of Stripe's, of bearer tokens, of
+// The forms of secrets: of keys of providers, of Palimpsest, of Stripe, of bearer tokens, of
 // JWTs; passwords and keys in URLs; members of JSON that are named like secrets. Our own
 // API keys' prefixes, which logs show, are shorter.
 var (
@@ -31,7 +31,7 @@ func marks() [19]string {
 	}
 }
 
-// What API keys of ours begin with, and how long the shortest of them is: the prefix of
+// What Palimpsest's API keys begin with, and how long the shortest of them is: the prefix of
 // one stands in the log of every exchange.
 const (
 	ours         = "plm_"

@@ -73,7 +73,7 @@ func exchanges(t *testing.T, b bundle) int {
 }
 
 // A server that compiles what it takes for long queries, as PostgreSQL does unless it is told
-// otherwise, compiles none of ours.
+// otherwise, compiles none of our queries.
 func TestStatementsAreNotCompiled(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

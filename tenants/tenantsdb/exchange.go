@@ -223,7 +223,7 @@ func textsJSON(texts map[string]string) json.RawMessage {
 func textsOf(encoded []byte) map[string]string {
 	var texts map[string]string
 	if len(encoded) == 0 || json.Unmarshal(encoded, &texts) != nil {
-		return nil // a column that holds something else is none of ours
+		return nil // a column that holds something else was not written by Palimpsest
 	}
 	return texts
 }

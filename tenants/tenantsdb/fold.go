@@ -10,7 +10,7 @@ import (
 )
 
 // FoldSums adds what has been recorded of all workspaces since the last fold to their sums and
-// meters. Recorders only append, so that none of them waits for another one's row; whoever reads
+// meters. Recorders only append, so that none of them waits for another one's row; a reader
 // sums adds what is not folded yet, and finds the same before and after. A workspace whose fold
 // fails is left for the next one.
 func (db *DB) FoldSums(ctx context.Context) error {

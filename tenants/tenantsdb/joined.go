@@ -58,7 +58,7 @@ func (joined) Commit(context.Context) error { return errNotOurs }
 // Rollback implements pgx.Tx.
 func (joined) Rollback(context.Context) error { return errNotOurs }
 
-// LargeObjects implements pgx.Tx. There are none.
+// LargeObjects implements pgx.Tx. Palimpsest uses none.
 func (joined) LargeObjects() pgx.LargeObjects { return pgx.LargeObjects{} }
 
 // Conn implements pgx.Tx.

@@ -63,7 +63,7 @@ func (db *DB) DelayMail(ctx context.Context, id uuid.UUID, until time.Time) erro
 	return db.changeMails(ctx, "UPDATE mails SET next_at = ? WHERE id = ?", until, id)
 }
 
-// DropMail takes a mail out: it was sent, or is given up.
+// DropMail takes a mail out: it was sent, or is abandoned.
 func (db *DB) DropMail(ctx context.Context, id uuid.UUID) error {
 	return db.changeMails(ctx, "DELETE FROM mails WHERE id = ?", id)
 }
@@ -88,7 +88,7 @@ func (db *DB) mails(ctx context.Context, statement string, values ...any) ([]ten
 
 // ResealMails seals the texts of mails again that an older master key sealed, and
 // returns how many. One that does not open keeps none of the others from it: it is
-// given up when it is to be sent.
+// abandoned when it is to be sent.
 func (db *DB) ResealMails(ctx context.Context) (int, error) {
 	if db.sealer == nil {
 		return 0, nil

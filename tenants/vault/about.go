@@ -23,6 +23,6 @@ func (v *Vault) OpenAbout(about string, sealed []byte) (secret string, newest bo
 	return "", false, ErrSealedElsewhere
 }
 
-// boundToName is the associated data of a secret that is no provider's. It begins
+// boundToName is the associated data of a secret that is not a provider's. It begins
 // unlike that of any that is.
 func boundToName(about string) []byte { return []byte("about:" + about) }

@@ -116,7 +116,7 @@ func kinds() []components.Option {
 	}
 }
 
-// options returns kinds, with the action that is asked for if it is none of them.
+// options returns kinds, with the action that is asked for if it is not one of them.
 func (m *model) options() []components.Option {
 	options := kinds()
 	if !slices.ContainsFunc(options, func(o components.Option) bool { return o.Value == m.Action }) {

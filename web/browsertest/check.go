@@ -13,7 +13,7 @@ import (
 const endMark = "end of the page"
 
 // refusedForm is what the browser notes of a form that came back with what to
-// mend. That is no fault of the page.
+// mend. That is not a fault of the page.
 const refusedForm = "the server responded with a status of 422"
 
 // violations is what axe finds against WCAG 2.2 AA.
@@ -148,7 +148,7 @@ func (p *Tab) Picture(name string) {
 		p.t.Fatal(err)
 	}
 	file := filepath.Join(folder, strings.ReplaceAll(name, " ", "-")+".png")
-	if err := os.WriteFile(file, image, 0o600); err != nil { //nolint:gosec // whoever runs the tests names the folder
+	if err := os.WriteFile(file, image, 0o600); err != nil { //nolint:gosec // the person who runs the tests names the folder
 		p.t.Fatal(err)
 	}
 }

@@ -1,5 +1,5 @@
 // Package devmail is the page that shows the mails of an installation that has no mail
-// server, to whoever works on the machine itself.
+// server, to the person who works on the machine itself.
 package devmail
 
 import (

@@ -21,7 +21,7 @@ type mail struct {
 }
 
 // part is a piece of a mail's text.
-type part struct{ Text, Path string } // Path: of a link of ours; empty: plain text
+type part struct{ Text, Path string } // Path: of one of our links; empty: plain text
 
 func newModel(mails []tenants.WaitingMail, now time.Time) model {
 	page := model{Now: now}

@@ -56,7 +56,7 @@ type row struct {
 // createdModel is a key that was just created or rotated.
 type createdModel struct {
 	Name, Secret string
-	Old          string // what becomes of the secret before; empty: there was none
+	Old          string // what becomes of the previous secret; empty if there was no previous secret
 
 	Clients []clients.Client // their set-ups, with the secret filled in
 

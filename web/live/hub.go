@@ -138,7 +138,7 @@ func (h *Hub) take(one *stream) news {
 	return found
 }
 
-// ring wakes whoever writes the stream.
+// ring wakes the writer of the stream.
 func (s *stream) ring() {
 	select {
 	case s.wake <- struct{}{}:

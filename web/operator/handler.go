@@ -183,7 +183,7 @@ func failedShare(workspace tenants.OperatedWorkspace) string {
 	return components.Share(workspace.Failures, workspace.Exchanges)
 }
 
-// owner returns the address of a workspace's first owner, or that there is none.
+// owner returns the address of a workspace's first owner, or says that it has no owner.
 func owner(workspace tenants.OperatedWorkspace) string {
 	return cmp.Or(workspace.Owner, "no owner")
 }

@@ -215,7 +215,7 @@ func (h *Handler) fill(ctx context.Context, who tenants.Principal, model *model)
 }
 
 // failed returns the reference under which a failure is in the log; empty if
-// there is none.
+// it does not exist.
 func (h *Handler) failed(ctx context.Context, card string, err error) string {
 	return layout.Reference(ctx, h.deps.Log, "overview", card, err)
 }

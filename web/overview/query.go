@@ -82,7 +82,7 @@ func newQuery(values url.Values, zone *time.Location, now time.Time) query {
 		Filter: tenants.UsageFilter{Client: values.Get("client"), Model: values.Get("model")},
 		Own:    components.NewRange(values),
 	}
-	q.Filter.APIKey, _ = uuid.Parse(values.Get("key")) // uuid.Nil for what is none: all keys
+	q.Filter.APIKey, _ = uuid.Parse(values.Get("key")) // uuid.Nil for an invalid id: all keys
 	for _, span := range spans() {
 		if span.Name == values.Get("range") {
 			q.Span = span

@@ -71,7 +71,7 @@ func lines(text string) []string {
 // formModel is the form to add or edit a rule with.
 type formModel struct {
 	Title, Action, Submit string
-	Version               string // of the rule that is edited; empty: it is a new one
+	Version               string // of the rule that is edited; empty if it is a new one
 	Kind                  components.FieldModel
 	Text                  components.FieldModel
 	Terms                 components.FieldModel

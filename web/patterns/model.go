@@ -33,7 +33,7 @@ type model struct {
 	Delete *patterns.Pattern // the rule to delete; nil if none
 }
 
-// newModel returns the page of one state; where that is none of the tabs, of the first
+// newModel returns the page of one state; where that is not one of the tabs, of the first
 // that has a rule.
 func newModel(who tenants.Principal, counts map[patterns.Status]int, tab patterns.Status, now time.Time) *model {
 	m := &model{Who: who, MayChange: who.Role.May(tenants.ManagePatterns), Tab: tab, Counts: counts, Now: now}

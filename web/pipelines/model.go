@@ -36,7 +36,7 @@ type row struct {
 	Author  string
 	Changes []change // against the version before
 	Unknown bool     // what changed cannot be told
-	Problem string   // why it is not accepted any more; empty: it is
+	Problem string   // why it is not accepted any more; empty if it is
 }
 
 // change is a setting with two values, in the words of the page on which it is set.
@@ -129,7 +129,7 @@ type yamlModel struct {
 	Text      string // what is shown
 	Saved     int    // the version that was just saved; 0 if none
 	Same      bool   // nothing was changed, and nothing saved
-	Problem   string // why the newest version is not accepted any more; empty: it is
+	Problem   string // why the newest version is not accepted any more; empty if it is
 }
 
 // show is what the address says of what is shown.

@@ -121,7 +121,7 @@ type pipelineNow struct {
 	saved   tenants.PipelineConfig
 	text    string // what the workspace has set
 	whole   string // every setting; the defaults where there is a problem
-	problem string // why the newest version is not accepted any more; empty: it is
+	problem string // why the newest version is not accepted any more; empty if it is
 }
 
 func (h *Handler) now(ctx context.Context, workspace tenants.WorkspaceID) (pipelineNow, error) {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// Classes of ours in what is rendered.
+// Our classes in rendered text.
 const (
 	classHost    = "host"    // where a link leads
 	classPicture = "picture" // words in place of a picture

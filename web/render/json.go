@@ -13,7 +13,7 @@ func isJSON(text string) bool {
 }
 
 // pretty returns JSON with a line for each value. Numbers, repeated names and escapes
-// stay as they were written. What is no JSON, too large or too deep stays as it is.
+// stay as they were written. What is not JSON, too large or too deep stays as it is.
 func pretty(text string) string {
 	start := strings.TrimSpace(text)
 	if len(start) > maxCode || depthOf(start) > maxDepth {

@@ -180,7 +180,7 @@ func TestWrongFiltersSaySoAtTheirField(t *testing.T) {
 	}
 }
 
-// Every header of ours that the answer had is explained, with the value that it had.
+// Each of our headers that the answer had is explained, with the value that it had.
 func TestOpenedRequestExplainsEveryHeaderOfItsAnswer(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -294,7 +294,7 @@ func named(names []string, value string, shown func(string) string) []components
 	return withValue(options, value)
 }
 
-// withValue returns options with the one that is asked for, if it is none of them.
+// withValue returns options with the one that is asked for, if it is not one of them.
 func withValue(options []components.Option, value string) []components.Option {
 	if slices.ContainsFunc(options, func(o components.Option) bool { return o.Value == value }) {
 		return options

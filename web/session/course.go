@@ -49,7 +49,7 @@ func compactedAt(moment session.Moment) *pipeline.Event {
 // afterCompaction is the class of the first request after a client has compacted itself.
 const afterCompaction = "after-compaction"
 
-// epoch returns the epoch with a number; nil: it is not the lane's.
+// epoch returns the epoch with a number; nil if it is not the lane's.
 func (m *model) epoch(number int) *session.EpochOverview {
 	at := slices.IndexFunc(m.Epochs, func(e session.EpochOverview) bool { return e.Number == number })
 	if at < 0 {
@@ -119,7 +119,7 @@ func (m *model) putBackAt(moment session.Moment) string {
 	return text + ". " + bridged.restored()
 }
 
-// bridgedAt returns what the bridge found at a moment; nil: nothing was compared.
+// bridgedAt returns what the bridge found at a moment; nil if nothing was compared.
 func bridgedAt(moment session.Moment) *bridged {
 	if !strings.Contains(string(moment.Report), compactionbridge.DirectivesLost) {
 		return nil // only a request that was compared has the count

@@ -25,7 +25,7 @@ type model struct {
 	Title    string // overrides the session's own, which may be empty
 	Lane     session.LaneOverview
 	KeyName  string
-	Unkept   string // why nothing new is kept of the session; empty: it is
+	Unkept   string // why nothing new is kept of the session; empty if it is
 	Now      time.Time
 	Archived int // messages in the archive, over all lanes
 

@@ -85,7 +85,7 @@ func TestKeysGoOnOverTheSeam(t *testing.T) {
 	t.Parallel()
 	d, _ := leaf(t)
 	tab := d.tab
-	// Whatever else is swapped while turns come in is none of theirs.
+	// Whatever else is swapped while turns come in is not part of them.
 	tab.OnEveryPage(`addEventListener('htmx:before:swap', () => queueMicrotask(() => document.dispatchEvent(new CustomEvent('htmx:after:swap', {detail: {}}))))`)
 	tab.Go(d.path + "?m=199")
 	tab.Until(inOrder(100, 200))

@@ -92,7 +92,7 @@ func (m readModel) ofPrompt() string {
 func (s *sizes) scaled(counted int) int { return int(float64(counted)*s.factor + s.up) }
 
 // factorOf returns how many of the model's tokens a counted one is. Where messages were sent smaller than they came,
-// the difference tells, as what is no message is the same on both sides. No factor makes messages more than the prompt.
+// the difference tells, as what is not a message is the same on both sides. No factor makes messages more than the prompt.
 func factorOf(counted, prompt figure) float64 {
 	if prompt == (figure{}) {
 		return 1

@@ -34,7 +34,7 @@ type block struct {
 	Segments []segment
 	More     int // bytes that are not shown
 
-	Shown string   // one element of HTML; empty: nothing is shown
+	Shown string   // one element of HTML; empty if nothing is shown
 	Notes []string // what is not as one would expect of it
 }
 
@@ -142,7 +142,7 @@ func textOf(piece conversation.Block) string {
 	return strings.Join(lines, "\n")
 }
 
-// unrendered returns what stands for originals: what of it is no block of theirs is
+// unrendered returns what stands for originals: what is not a block of its own is
 // ours, and cut out of what they are.
 func (t text) unrendered(originals []original) text {
 	for i := range t.Blocks {

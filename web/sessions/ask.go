@@ -32,7 +32,7 @@ type ask struct {
 
 func askOf(c echo.Context) ask { return newAsk(c.QueryParams(), layout.Zone(c.Request())) }
 
-// newAsk reads an address. A range of one's own that is none is said at its fields, and
+// newAsk reads an address. An invalid custom range is reported at its fields, and
 // the list is not narrowed to it.
 func newAsk(address url.Values, zone *time.Location) ask {
 	a := ask{

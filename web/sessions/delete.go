@@ -90,7 +90,7 @@ func (h *Handler) ask(c echo.Context, who tenants.Principal, status int, chosen 
 }
 
 // deletedOf says how many sessions an address tells were deleted. An address is
-// anybody's: what is no number says nothing.
+// anybody's: a value that is not a number says nothing.
 func deletedOf(text string) string {
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil {

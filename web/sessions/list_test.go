@@ -101,7 +101,7 @@ func TestRangesKeysClientsAndModelsNarrowTheListTogether(t *testing.T) {
 		"key=" + laptop.String(): "minutes, days, months", "key=" + runner.String() + "&range=24h": "hours",
 		"client=codex&key=" + laptop.String(): "minutes, months", "model=gpt-5&range=30d": "minutes, hours, weeks",
 		"model=gpt-5&client=claude-code": "weeks",
-		// A key that is none opens nothing.
+		// An invalid key opens nothing.
 		"key=" + uuid.NewString(): "", "key=nonsense": "", "key=" + uuid.Nil.String(): "minutes, hours, days, weeks, months",
 	} {
 		if got := titles(person.Get("/sessions?" + asked)); got != want {
@@ -147,7 +147,7 @@ func TestNoticeOfADeletionHoldsNoWordsOfTheAddress(t *testing.T) {
 	}
 }
 
-// A title is hostile: it came from whoever sends requests.
+// A title is hostile: it came from the person or program that sends requests.
 func TestTitlesAreWrittenAsTextAndNothingElse(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")

@@ -36,7 +36,7 @@ type model struct {
 	BesideFailed string // reference, where counts or the names of keys did not load; empty: fine
 
 	MayDelete   bool
-	Delete      *deleteModel // nil: nothing is to be deleted
+	Delete      *deleteModel // nil if nothing is to be deleted
 	MayExport   bool
 	NotExported string // why there is no file; empty if none is asked for
 

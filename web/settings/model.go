@@ -15,7 +15,7 @@ type model struct {
 	Days      components.FieldModel
 	MayExport bool
 	Saved     bool         // settings were just saved
-	Delete    *deleteModel // nil: nothing is asked
+	Delete    *deleteModel // nil if nothing is asked
 
 	FormFailed, DaysFailed, ExportFailed string // references in the log; empty: fine
 }

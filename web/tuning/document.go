@@ -10,7 +10,7 @@ import (
 )
 
 // document returns the saved YAML with the settings that are not as they are saved in
-// place of theirs; one that is the default is left out. What else the YAML holds,
+// their place; one that is the default is left out. What else the YAML holds,
 // comments too, stays. The error is a pipeline.Invalid for what a person can mend.
 func (v values) document(yamlSaved string, saved, defaults values) (string, error) {
 	edits := []pipeline.Edit{{Path: "modules"}} // they have a column of their own

@@ -247,7 +247,7 @@ func (m model) is(p preset) bool {
 	return true
 }
 
-// isCustom reports whether what was typed is none of the presets.
+// isCustom reports whether what was typed is not one of the presets.
 func (m model) isCustom() bool { return !slices.ContainsFunc(m.Presets, m.is) }
 
 // isAdvanced reports whether the settings below the preview are unfolded: one of them is

@@ -82,7 +82,7 @@ func (v values) clone() values {
 	return values{Order: slices.Clone(v.Order), On: maps.Clone(v.On), Set: maps.Clone(v.Set)}
 }
 
-// typed returns the settings with those that a form holds in place of theirs.
+// typed returns the settings with those that a form holds in their place.
 func (v values) typed(form url.Values) values {
 	next := v.clone()
 	if order := form[orderName]; isOrder(order) {

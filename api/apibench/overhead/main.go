@@ -67,7 +67,7 @@ const (
 
 // measure runs all cases and reports them.
 func measure(ctx context.Context, wanted options) (err error) {
-	if wanted.report != "" { // whoever cannot write is told before half an hour of measuring
+	if wanted.report != "" { // say before half an hour of measuring that the file cannot be written
 		if err := apibench.CanWrite(wanted.report, target); err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ type block struct {
 	signature string // of thinking; the data of redacted_thinking
 	cache     *cacheMarker
 	inner     []*block       // the content of a tool_result
-	nested    []*cacheMarker // on the parts of what is no tool_result
+	nested    []*cacheMarker // on the parts of blocks that are not tool results
 
 	sum    [sha256.Size]byte // of everything but cache markers
 	tokens int               // o200k

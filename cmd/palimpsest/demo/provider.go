@@ -29,7 +29,7 @@ type Provider struct {
 	denied atomic.Bool // batchKey was withdrawn
 
 	mu   sync.Mutex
-	next *scripted // nil: nothing was told
+	next *scripted // nil if no request was announced
 }
 
 // scripted is an answer with how long a provider would take for it.

@@ -58,7 +58,7 @@ type Cluster struct {
 }
 
 // Start starts the cluster in the config's directory, which it creates first if
-// there is none, and returns when it accepts connections. A server that a killed
+// it does not exist, and returns when it accepts connections. A server that a killed
 // program left behind is stopped before. It returns ErrNotInstalled without
 // PostgreSQL programs and ErrInUse if a running program has the directory.
 func Start(ctx context.Context, config Config) (*Cluster, error) {

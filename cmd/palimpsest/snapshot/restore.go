@@ -159,7 +159,7 @@ func (m Manifest) handOver(ctx context.Context, connection *pgx.Conn, databaseOw
 	return nil
 }
 
-// giveAway gives a function to a role. A login that is no superuser must be a member while it
+// giveAway gives a function to a role. A login that is not a superuser must be a member while it
 // does this, and the role be allowed to have something in the schema.
 func giveAway(ctx context.Context, tx pgx.Tx, owner Owner, databaseOwner string) error {
 	role := pgx.Identifier{owner.Role}.Sanitize()

@@ -30,7 +30,7 @@ type DB struct {
 	door   Door
 	packer packer
 	bucket archive.Bucket // nil if none
-	keys   *archive.Keys  // nil: nothing is sealed
+	keys   *archive.Keys  // nil if nothing is sealed
 }
 
 // New returns the archive behind a door.

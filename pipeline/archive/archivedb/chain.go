@@ -128,7 +128,7 @@ func lanesOf(runs []Run) [][16]byte {
 }
 
 // extendChains links what has been stored in some lanes. A chain whose proof fails
-// stays as it is: whoever checks the lane is told, and nothing is stopped by it.
+// stays as it is: anyone who checks the lane is told, and nothing is stopped by it.
 func (d *DB) extendChains(tx *gorm.DB, workspace uuid.UUID, lanes [][16]byte) error {
 	key, err := keyOf(tx.Statement.Context, d.keys, workspace)
 	if err != nil {

@@ -27,7 +27,7 @@ var ErrNoBucket = errors.New("archived bytes are in a bucket; set PALIMPSEST_BLO
 
 // Erase deletes all archived bytes of a workspace that nobody uses any more, from
 // the database and the bucket. Done again after a failure, it goes on. It returns
-// ErrNoBucket where bytes are in a bucket and there is none.
+// ErrNoBucket where bytes are in a bucket and none is configured.
 func (m *Mover) Erase(ctx context.Context, workspace uuid.UUID) error {
 	statement := sqlDoomAll
 	if m.bucket == nil {

@@ -228,7 +228,7 @@ type pass struct {
 	*Mover
 
 	workspace uuid.UUID
-	key       *archive.Key // nil: nothing is sealed
+	key       *archive.Key // nil if nothing is sealed
 	moved     int
 	damaged   [][]byte   // hashes
 	kept      [][16]byte // segments with something damaged

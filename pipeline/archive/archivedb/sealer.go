@@ -13,7 +13,7 @@ import (
 )
 
 // The statements that seal what was stored before there were keys. Rows stay
-// locked while that is done; whoever else does the same skips them.
+// locked while that is done; anyone else who does the same skips them.
 const (
 	sqlUnsealed = `SELECT hash, size, encoding, bytes FROM archive_objects
 		WHERE workspace_id = $1 AND encoding < 2 AND place = 0 AND hash <> ALL($3::bytea[])

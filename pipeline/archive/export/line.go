@@ -24,7 +24,7 @@
 // the same bytes: an export from before a restore can be compared with one from after it.
 //
 // What is verified is that a file is the one that was written. It is not signed: who
-// can rewrite the whole file can make another. Whoever must rule that out notes the
+// can rewrite the whole file can make another. Anyone who must rule that out notes the
 // SHA-256 of the last line elsewhere.
 package export
 

@@ -257,7 +257,7 @@ func (s *section) content(entry archive.Entry, link conversation.Hash, damage er
 	return content
 }
 
-// textOf returns bytes as text or, where they are none, in base64.
+// textOf returns bytes as text or, where they are not UTF-8, in base64.
 func textOf(raw []byte) (text, encoded *string) {
 	if utf8.Valid(raw) {
 		return new(string(raw)), nil

@@ -69,7 +69,7 @@ func (d *Document) name(command string) {
 const maxPaths = 32
 
 // eachArgument calls visit with the strings of a call's arguments and the names they
-// stand under, in the order of the text. What is no JSON object is one argument
+// stand under, in the order of the text. What is not a JSON object is one argument
 // without a name.
 func eachArgument(arguments string, visit func(key, value string)) {
 	decoder := json.NewDecoder(strings.NewReader(arguments))

@@ -105,7 +105,7 @@ func (b *Backlog) Collect(metrics chan<- prometheus.Metric) {
 
 // State is how many jobs of all kinds are in a state.
 type State struct {
-	State string // "running", "waiting", "given up"
+	State string // "running", "waiting", "abandoned"
 	Jobs  int64
 }
 

@@ -32,7 +32,7 @@ const (
 	rescueAfter = 5 * time.Minute // a job whose process died is taken up again; longer where its timeout is
 
 	keepDone   = time.Hour          // what went well
-	keepFailed = 7 * 24 * time.Hour // what was given up, for someone to look at
+	keepFailed = 7 * 24 * time.Hour // abandoned jobs, for someone to look at
 )
 
 // Door opens transactions of workspaces as pgx knows them.

@@ -56,7 +56,7 @@ type section struct {
 	text             string // what it has come to
 }
 
-// compose writes the answer to a request for a summary. The reason says why there is none.
+// compose writes the answer to a request for a summary. The reason says why there is no answer.
 func (m *Module) compose(ctx context.Context, exchange *pipeline.Exchange, asked *asked) (text string, counts map[string]int, reason string, err error) {
 	w := &writer{count: m.counter.Count, whole: answerSize, left: answerSize}
 	head := fmt.Sprintf(answerHead, archive.NameOf(exchange.Chain[len(exchange.Digests)])) // the name of what is recorded of this request
@@ -302,7 +302,7 @@ func openOf(mistakes []ledger.Error) []ledger.Error {
 	return open
 }
 
-// wordsOf returns what someone says in a message of theirs.
+// wordsOf returns what a person typed in a message.
 func wordsOf(message *conversation.Message) string {
 	var texts []string
 	for i := range message.Blocks {

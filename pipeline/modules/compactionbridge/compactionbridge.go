@@ -131,7 +131,7 @@ func isOwn(exchange *pipeline.Exchange) bool {
 	return false
 }
 
-// done reports whether a block of ours stands behind the client's summary already.
+// done reports whether one of our blocks stands behind the client's summary already.
 func done(exchange *pipeline.Exchange) bool {
 	for _, insert := range exchange.Injected(Name) {
 		if insert.Message >= exchange.Class.Marker.Boundary || insert.Message == session.InSystem {

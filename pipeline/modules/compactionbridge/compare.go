@@ -159,7 +159,7 @@ func isSaid(message *conversation.Message) bool {
 	return false
 }
 
-// own returns what someone says in a text of theirs; empty where the client put all
+// own returns what a person typed in a text; empty where the client put all
 // of it there.
 func own(role conversation.Role, text string) string {
 	if role == conversation.User && !conversation.IsTyped(text) {

@@ -6,7 +6,7 @@ import (
 )
 
 // A name is what a text calls something by: a path, a URL, a symbol, an id, an error
-// code, a number of three digits or more. Plain words are none.
+// code, a number of three digits or more. Plain words are not.
 
 // Kinds of bytes.
 const (
@@ -98,7 +98,7 @@ func shapeOf(text string) uint16 {
 	return uint16(len(text))*2657 + uint16(text[0])*131 + uint16(text[len(text)-1])*17 //nolint:gosec // it may wrap around
 }
 
-// run finds the next run of bytes that a name may be made of and that is no plain
+// run finds the next run of bytes that a name may be made of and that is not a plain
 // word.
 func (n *names) run() (from, to int, found uint8) {
 	text, i := n.text, n.next

@@ -194,7 +194,7 @@ func (q *question) isBack(item string) bool {
 }
 
 // candidates returns the turns that hold most of what is asked, in order. Without
-// hidden messages there are none.
+// hidden messages do not exist.
 func (q *question) candidates(hidden part, asked search.Question) ([]readTurn, error) {
 	if hidden.count == 0 {
 		return nil, nil

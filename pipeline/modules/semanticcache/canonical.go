@@ -133,7 +133,7 @@ func appendText(out []byte, text string) []byte {
 }
 
 // isPlain reports whether a string was read as it was sent: a half of a surrogate
-// pair or a byte that is no UTF-8 would have become U+FFFD.
+// pair or a byte that is not UTF-8 would have become U+FFFD.
 func isPlain(raw json.RawMessage, text string) bool {
 	return utf8.Valid(raw) && !strings.ContainsRune(text, utf8.RuneError)
 }

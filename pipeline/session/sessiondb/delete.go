@@ -13,7 +13,7 @@ import (
 )
 
 // The statements of a deletion, in order. What the session's lanes and answers
-// held is locked before it is looked at once more: whoever stores the same
+// held is locked before it is looked at once more: a writer that stores the same
 // message in the meantime either comes first and keeps it, or waits and stores
 // it again.
 const (

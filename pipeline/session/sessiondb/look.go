@@ -50,7 +50,7 @@ func lookAt(tx *gorm.DB, workspace uuid.UUID, filter session.Filter, after *plac
 	}
 	if known {
 		// OFFSET keeps the database from going through all sessions in their order.
-		some := tx.Table("(SELECT * FROM sessions WHERE workspace_id = ? AND id = ANY(?::uuid[]) OFFSET 0) AS sessions", workspace, uuidArray(ids)) //nolint:unqueryvet // whoever reads from it selects
+		some := tx.Table("(SELECT * FROM sessions WHERE workspace_id = ? AND id = ANY(?::uuid[]) OFFSET 0) AS sessions", workspace, uuidArray(ids)) //nolint:unqueryvet // a reader from it selects
 		return look{from: narrow(some, filter, after).Where(fits, fitting(filter)...)}, nil
 	}
 	newest := narrow(sessions, filter, after).Select("*, row_number() OVER (ORDER BY last_at DESC, id DESC) AS place").
@@ -112,7 +112,7 @@ func shown() map[session.Show]string {
 // candidates returns the sessions of which a query may be about, where they are few:
 // those that have a word for each of its words that are not common, those whose id
 // begins so, and those of clients and models that are called so. known is false where
-// they are none or more. Words of titles that may not be looked through decide nothing.
+// they match none or several. Words of titles that may not be looked through decide nothing.
 func candidates(tx *gorm.DB, workspace uuid.UUID, filter session.Filter) (ids []uuid.UUID, known bool, err error) {
 	ids, known, err = withWords(tx, workspace, filter)
 	if err != nil || !known {

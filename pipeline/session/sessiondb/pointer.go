@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// A link stands for one history, whoever's lane it is: the lanes that share it
+	// A link stands for one history, in every lane that has it: the lanes that share it
 	// share the messages before it. A message behind it is the newest lane's.
 	sqlNamed = `SELECT l.session_id, l.id, s.format
 		FROM (

@@ -67,7 +67,7 @@ func sealProjection(key *archive.Key, lane uuid.UUID, number int, packed []byte)
 	return sealPacked(key, aboutProjection(lane, number), packed)
 }
 
-// sealPacked is sealProjection for one that is no epoch's yet.
+// sealPacked is sealProjection for a projection that belongs to no epoch yet.
 func sealPacked(key *archive.Key, about, packed []byte) []byte {
 	if key == nil {
 		return packed
@@ -80,7 +80,7 @@ func (s *Store) open(key *archive.Key, stored storedProjection) (session.Project
 	return s.openPacked(key, aboutProjection(stored.lane, stored.number), stored.packed)
 }
 
-// openPacked is open for one that is no epoch's yet.
+// openPacked is open for a projection that belongs to no epoch yet.
 func (s *Store) openPacked(key *archive.Key, about, packed []byte) (session.Projection, error) {
 	if len(packed) > 0 && packed[0] == sealedProjection {
 		var err error

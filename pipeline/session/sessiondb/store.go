@@ -40,8 +40,8 @@ type Store struct {
 	door    Door
 	archive *archivedb.DB
 	packer  packer
-	queue   jobs.Queue    // nil: nobody plans epochs ahead
-	keys    *archive.Keys // nil: nothing is sealed
+	queue   jobs.Queue    // nil if epochs are not planned ahead
+	keys    *archive.Keys // nil if nothing is sealed
 }
 
 // New returns the store behind a door.

@@ -118,7 +118,7 @@ func saveSummary(tx *gorm.DB, key *archive.Key, workspace uuid.UUID, attempt ses
 		sealed = key.Seal(aboutSummary(attempt.Lane, attempt.Covers, attempt.Chain[:]), []byte(storable(text)))
 		text = ""
 	}
-	// The session's row before the lane's, as whoever records an exchange takes them:
+	// The session's row before the lane's, in the order in which the recorder takes them:
 	// so neither waits for the other in a circle.
 	if _, err := pool.ExecContext(ctx, sqlCharge, workspace, attempt.Session, attempt.CostMicroUSD); err != nil {
 		return err

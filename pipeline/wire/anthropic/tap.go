@@ -199,7 +199,7 @@ func (l *listener) Answer() wire.Answer {
 	return answer
 }
 
-// Body reads an answer that is no stream.
+// Body reads an answer that is not a stream.
 func (*listener) Body(body json.RawMessage) wire.Answer {
 	if wire.Text(body, "type") == "error" {
 		problem := wire.Get(body, "error")

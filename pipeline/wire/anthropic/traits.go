@@ -27,7 +27,7 @@ func (Codec) Recognize(hints wire.Hints) int {
 	}
 }
 
-// Compose returns the body of a request of ours: no tools, and no thinking where the model
+// Compose returns the body of one of our requests: no tools, and no thinking where the model
 // would think without being asked.
 func (Codec) Compose(question wire.Question) ([]byte, error) {
 	type thinking struct {

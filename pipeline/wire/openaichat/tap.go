@@ -200,7 +200,7 @@ func appendInsideQuotes(out, inside []byte) []byte {
 	return append(append(append(out, '"'), inside...), '"')
 }
 
-// Body reads an answer that is no stream.
+// Body reads an answer that is not a stream.
 func (*listener) Body(body json.RawMessage) wire.Answer {
 	if problem := wire.Get(body, "error"); !wire.IsNull(problem) {
 		return wire.Answer{ErrorType: wire.OpenAIErrorType(problem), Error: wire.KeepError(problem)}

@@ -22,7 +22,7 @@ func (Codec) Recognize(hints wire.Hints) int {
 	}
 }
 
-// Compose returns the body of a request of ours: no tools, the least reasoning.
+// Compose returns the body of one of our requests: no tools, the least reasoning.
 func (Codec) Compose(question wire.Question) ([]byte, error) {
 	body := struct {
 		Model               string             `json:"model"`

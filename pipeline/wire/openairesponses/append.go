@@ -26,7 +26,7 @@ func (Codec) Append(raw json.RawMessage, texts ...string) (json.RawMessage, erro
 }
 
 // Instruct returns the instructions with texts behind them, a paragraph each; where
-// there are none, a message for each text behind those of the system and the
+// no such item exists, a message for each text behind those of the system and the
 // developer that the list begins with.
 func (Codec) Instruct(body *wire.Envelope, texts []string) wire.Instruction {
 	instructions, _ := body.Member("instructions")

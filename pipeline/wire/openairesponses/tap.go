@@ -96,7 +96,7 @@ func (l *listener) end(response json.RawMessage) {
 // Answer returns what the events so far said.
 func (l *listener) Answer() wire.Answer { return l.answer }
 
-// Body reads an answer that is no stream.
+// Body reads an answer that is not a stream.
 func (*listener) Body(body json.RawMessage) wire.Answer {
 	if wire.Get(body, "output") == nil {
 		if problem := wire.Get(body, "error"); !wire.IsNull(problem) {

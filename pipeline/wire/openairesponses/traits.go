@@ -20,7 +20,7 @@ func (Codec) Recognize(hints wire.Hints) int {
 	return 0
 }
 
-// Compose returns the body of a request of ours: no tools, the least reasoning, nothing
+// Compose returns the body of one of our requests: no tools, the least reasoning, nothing
 // stored by the provider.
 func (Codec) Compose(question wire.Question) ([]byte, error) {
 	type reasoning struct {

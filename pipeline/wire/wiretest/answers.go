@@ -104,7 +104,7 @@ func testCuts(t *testing.T, codec wire.Codec, samples Samples) {
 	}
 }
 
-// W17: an answer that ends early is none, but it is known how much was said.
+// W17: an answer that ends early does not count as an answer, but it is known how much was said.
 func testCutOff(t *testing.T, codec wire.Codec, samples Samples) {
 	t.Helper()
 	for _, sample := range samples.Answers {

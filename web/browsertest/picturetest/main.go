@@ -92,7 +92,7 @@ func logIn(ctx context.Context, address, file string) (*apiclient.Client, error)
 			Email string `json:"email"`
 		} `json:"made"`
 	}
-	text, err := os.ReadFile(file) //nolint:gosec // whoever runs the command names the folder
+	text, err := os.ReadFile(file) //nolint:gosec // the person who runs the command names the folder
 	if err == nil {
 		err = json.Unmarshal(text, &state)
 	}
@@ -146,7 +146,7 @@ func session(ctx context.Context, client *apiclient.Client) (path string, err er
 	return "/sessions/" + id, nil
 }
 
-// take makes one picture of a page of the demo, as whoever the client has logged in.
+// take makes one picture of a page of the demo, as the person whom the client has logged in.
 func take(ctx context.Context, client *apiclient.Client, demo string, wanted picture, folder string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
