@@ -82,7 +82,7 @@ rolling: ## an older version, COMMIT=…, serves on while this one comes up and 
 	@deploy/setup.sh postgresql
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; git archive '$(COMMIT)' | tar -x -C "$$dir"; \
 		(cd "$$dir" && go build -o older ./cmd/palimpsest); \
-		OLDER="$$dir/older" go test -count=1 -v ./cmd/palimpsest -run '^TestOlderVersionServesOnWhileANewOneComesUp$$'
+		OLDER="$$dir/older" go test -count=1 -v ./cmd/palimpsest -run '^TestOlderVersionServesOnWhileNewerComesUp$$'
 
 .PHONY: chaos
 chaos: ## kill, stop, fill and delay the parts of three replicas while sessions run, as root; ARGS="-seed 7 -rounds 2"

@@ -188,7 +188,7 @@ func TestEachLimiterSaysWhenToComeBack(t *testing.T) {
 		"a key's day":             {limits.Exceeded{Kind: limits.DayBudget, Wait: 5 * time.Hour}, "18000", "false"},
 		"a key's month":           {limits.Exceeded{Kind: limits.MonthBudget, Wait: 240 * time.Hour}, "864000", "false"},
 		"more than ever passes":   {limits.Exceeded{Kind: limits.Tokens, Asked: 1000}, "", "false"},
-		"suspended, and for good": {tenants.ErrSuspended, "", "false"},
+		"suspended, and permanently": {tenants.ErrSuspended, "", "false"},
 	} {
 		recorder := httptest.NewRecorder()
 		context := echo.New().NewContext(httptest.NewRequestWithContext(t.Context(), http.MethodPost, messagesPath, http.NoBody), recorder)

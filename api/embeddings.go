@@ -61,7 +61,7 @@ func (e *Embeddings) EmbeddingModel(ctx context.Context, workspace uuid.UUID) (s
 
 // Embed returns a vector for each of 1 to 2048 texts, all of one length, from the
 // key of the workspace that takes the model in OpenAI's dialect. It waits as
-// long as ctx lets it. apiKey is whose usage it counts for; uuid.Nil: nobody's. The
+// long as ctx lets it. apiKey is whose usage it counts for; uuid.Nil for no key. The
 // errors are ErrNoEmbeddings and those of upstream.Embed.
 func (e *Embeddings) Embed(ctx context.Context, workspace, apiKey uuid.UUID, model string, texts []string) (_ [][]float32, err error) {
 	if _, failed := e.failed.GetIfPresent(workspace); failed {

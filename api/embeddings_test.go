@@ -39,7 +39,7 @@ func TestTheModelOfTheArchiveIsTheWorkspacesSetting(t *testing.T) {
 	}
 
 	if _, err := embeddings.Embed(t.Context(), workspace, uuid.Nil, "no-such-model", []string{"a"}); err == nil {
-		t.Fatal("a model that is none embeds")
+		t.Fatal("a model that is not for embeddings embeds")
 	}
 	_, before := c.generated()
 	if _, err := embeddings.Embed(t.Context(), workspace, uuid.Nil, model, []string{"a"}); !errors.Is(err, ErrNoEmbeddings) {

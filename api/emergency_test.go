@@ -210,7 +210,7 @@ func TestWindowOfAnUnknownModelIsLearnt(t *testing.T) {
 	}
 	p.Settings.Forget(p.store.workspace) // as on another replica
 	if again := p.send(http.MethodPost, messagesPath, toolSession("house-model", 2, 10)); again.header.Get("X-Palimpsest-Context-Window") != "19000" {
-		t.Errorf("read anew: %v", again.header)
+		t.Errorf("read again: %v", again.header)
 	}
 }
 

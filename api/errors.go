@@ -56,7 +56,7 @@ func problem(err error) wire.Problem {
 			Message: "This Palimpsest API key has expired, or its secret was replaced by another. Use the newer secret, or create a key on the dashboard's API keys page."}
 	case errors.Is(err, tenants.ErrSuspended):
 		return wire.Problem{Status: http.StatusForbidden, Type: "permission_error", Code: "workspace_suspended",
-			Message: "This workspace is suspended, so its API keys are refused; nothing of it is deleted. Its owners see the reason on the dashboard. Ask whoever runs this installation of Palimpsest."}
+			Message: "This workspace is suspended, so its API keys are refused; nothing of it is deleted. Its owners see the reason on the dashboard. Ask the person who runs this installation of Palimpsest."}
 	case errors.Is(err, tenants.ErrUnverified):
 		return wire.Problem{Status: http.StatusForbidden, Type: "permission_error", Code: "email_not_verified",
 			Message: "No owner of this workspace has verified an e-mail address yet. An owner opens the link in the mail, or asks for another on the dashboard's account page; then send the request again."}
@@ -143,7 +143,7 @@ func exceededProblem(exceeded limits.Exceeded) wire.Problem {
 		problem.Message = fmt.Sprintf("This Palimpsest API key is limited to %s. %s", limit, next)
 	}
 	again := fmt.Sprintf("Try again in %d seconds; the limit can be changed on the dashboard's API keys page.", seconds(exceeded.Wait))
-	budget := fmt.Sprintf("and has used it up. It begins anew in %d seconds, at midnight UTC; or raise it on the dashboard's API keys page.", seconds(exceeded.Wait))
+	budget := fmt.Sprintf("and has used it up. It begins again in %d seconds, at midnight UTC; or raise it on the dashboard's API keys page.", seconds(exceeded.Wait))
 	switch exceeded.Kind {
 	case limits.Requests:
 		say(many(quota.RequestsPerMinute, "request")+" a minute", again)

@@ -92,11 +92,11 @@ func TestOpeningOfAStreamIsHeldBackForARefusalOnly(t *testing.T) {
 		"refused as an error":    {first: opening + asError, second: answered, want: answered, asked: 2},
 		"refused without a name": {first: opening + nested, second: answered, want: answered, asked: 2},
 		"refused twice":          {first: opening + opened + overflowed, second: opening + asError, want: opening + opened + overflowed, asked: 2},
-		"smaller one breaks off": {first: opening + overflowed, second: answered + "cut", want: answered, asked: 2, broken: true},
+		"smaller one ends early": {first: opening + overflowed, second: answered + "cut", want: answered, asked: 2, broken: true},
 		"answered":               {first: answered, want: answered, asked: 1},
 		"refused for its rate":   {first: opening + limited, want: opening + limited, asked: 1},
 		"refused in the middle":  {first: answered + overflowed, want: answered + overflowed, asked: 1},
-		"breaks off":             {first: opening + opened[:20] + "cut", want: opening + opened[:20], asked: 1, broken: true},
+		"ends early":             {first: opening + opened[:20] + "cut", want: opening + opened[:20], asked: 1, broken: true},
 		"says nothing":           {first: "", want: "", asked: 1},
 		"ends with its opening":  {first: opening, want: opening, asked: 1},
 	} {

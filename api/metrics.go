@@ -75,7 +75,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		net:            prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "palimpsest", Name: "net_savings_usd_total", Help: "Money saved net of cache rewrites, at list prices; can fall."}),
 		archived:       counter("archive_bytes_total", "Bytes of originals given to the archive."),
 		archiveErrors:  counter("archive_write_errors_total", "Writes to the archive that failed."),
-		aborts:         counters("stream_aborts_total", "Answers that broke off, by the side that left.", "side"),
+		aborts:         counters("stream_aborts_total", "Answers that ended early, by the side that left.", "side"),
 		dropped:        counter("usage_events_dropped_total", "Records lost because the database refused them, or the queue was full while it did or for five seconds, and the local disk had no room."),
 	}
 	metrics.busts = counters("provider_cache_bust_total", "Prompts of which the provider did not have in its cache what it should, by cause.", "cause")

@@ -14,7 +14,7 @@ import (
 // A request of which nothing is to be kept, by its header, its key or its workspace, is
 // metered and goes out as it came: no session, no epoch, no message in the archive,
 // no answer, and so nothing that could be searched.
-func TestOfANoStoreExchangeNothingIsKeptButFigures(t *testing.T) {
+func TestNoStoreExchangeKeepsFiguresOnly(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		data   tenants.DataSettings

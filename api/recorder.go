@@ -48,7 +48,7 @@ type UsageStore interface {
 	Exchange(ctx context.Context, workspace, id uuid.UUID) (tenants.Exchange, error)
 }
 
-// Recorder writes what happened behind the proxy's back: batches from a bounded
+// Recorder writes what happened, apart from the requests themselves: batches from a bounded
 // queue. Who asks faster than that can be written waits for room in the queue, but not
 // for a database that fails: then what does not fit is dropped and counted; messages
 // among it are recorded again with the next request of their lane.

@@ -139,7 +139,7 @@ func TestWhoAsksFasterThanCanBeRecordedWaits(t *testing.T) {
 		synctest.Wait()
 		select {
 		case <-all:
-			t.Error("nobody waits for room")
+			t.Error("no one waits for room")
 		default:
 		}
 		close(database.open)

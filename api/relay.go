@@ -134,7 +134,7 @@ func finish(err error) error {
 }
 
 // errBrokeOff says that the provider's answer ended before its end.
-var errBrokeOff = errors.New("the provider's answer broke off")
+var errBrokeOff = errors.New("the provider's answer ended early")
 
 // serverTiming is the one of our headers that others know (W3C, Server Timing).
 const serverTiming = "Server-Timing"

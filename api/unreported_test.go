@@ -12,7 +12,7 @@ import (
 
 // An answer that its client leaves, or that ends early, is paid for: what the provider
 // did not come to report is estimated, and counts against budgets. No saving is claimed.
-func TestWhatIsNotReportedIsEstimated(t *testing.T) {
+func TestUnreportedUsageIsEstimated(t *testing.T) {
 	t.Parallel()
 	const chunk = `data: {"choices":[{"index":0,"delta":{"content":"0123456789 0123456789"}}]}` + "\n\n"
 	const stop = `data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n"

@@ -10,7 +10,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// Status is Stripe's word for how a subscription is doing; empty: there was never one.
+// Status is Stripe's word for how a subscription is doing; empty if there never was a subscription.
 type Status string
 
 // The states of subscriptions in which they give a plan.

@@ -69,7 +69,7 @@ func (s *Service) end(ctx context.Context, end End) error {
 	case ctx.Err() != nil:
 		return err
 	case now.Sub(end.AskedAt) >= endGiveUp:
-		s.deps.Log.ErrorContext(ctx, "subscriptions of a deleted workspace did not end and are given up: end them at Stripe", "customer", end.Customer, "attempts", end.Attempts+1, "error", err)
+		s.deps.Log.ErrorContext(ctx, "subscriptions of a deleted workspace did not end and are not tried again: end them at Stripe", "customer", end.Customer, "attempts", end.Attempts+1, "error", err)
 		return s.deps.Store.CloseEnd(ctx, end, false, "Stripe did not end them for 30 days: end them there")
 	}
 	pause := min(endMinPause<<min(end.Attempts, 16), endMaxPause)

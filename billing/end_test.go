@@ -180,7 +180,7 @@ func TestEndThatStripeRefusesIsGivenUp(t *testing.T) {
 		t.Errorf("after %d tries the operators read %+v", tries, got)
 	}
 	if tries < 100 {
-		t.Errorf("given up after %d tries", tries)
+		t.Errorf("abandoned after %d tries", tries)
 	}
 }
 

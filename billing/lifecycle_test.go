@@ -99,7 +99,7 @@ func TestPaymentWithinGraceAndAfterItLetsTrafficGo(t *testing.T) {
 		t.Fatal("the grace has no end")
 	}
 	if trouble, _ := b.overview(t).Trouble(); !trouble.Now {
-		t.Error("nobody is told")
+		t.Error("no one was notified")
 	}
 	b.double.PayOpen(customer)
 	b.read(t)
@@ -271,7 +271,7 @@ func TestWithoutStripeEverythingIsLocal(t *testing.T) {
 	}
 }
 
-func TestOffersAndInvoicesAreStripes(t *testing.T) {
+func TestStripeMakesOffersAndInvoices(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	offers, err := b.Offers(t.Context())

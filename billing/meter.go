@@ -82,6 +82,6 @@ func (s *Service) hasArrived(ctx context.Context, workspace uuid.UUID, event Met
 	case ours + event.Exchanges:
 		return true, nil
 	}
-	return false, fmt.Errorf("stripe counts %d exchanges for the hour of %s, we have sent %d: somebody has to compare them",
+	return false, fmt.Errorf("stripe counts %d exchanges for the hour of %s, we have sent %d: someone has to compare them",
 		theirs, event.At.UTC().Format(time.RFC3339), ours)
 }

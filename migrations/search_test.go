@@ -75,7 +75,7 @@ func TestSearchWithoutAWorkspaceIsRefused(t *testing.T) {
 		}
 	}
 	if _, err := found(t, app, uuid.Nil, "SET LOCAL app.workspace_id = 'no id'", anywhere()); err == nil {
-		t.Error("a search for something that is no workspace ran")
+		t.Error("a search for an unknown workspace ran")
 	}
 }
 

@@ -63,7 +63,7 @@ func (e *Exchange) Inject(module, placement, text string, items []string) (injec
 }
 
 // Injected returns what a module has put into the lane's history, those of this
-// exchange last, be it still in the prompt or folded by an epoch.
+// exchange last, whether it is still in the prompt or folded by an epoch.
 func (e *Exchange) Injected(module string) []session.Insert {
 	var own []session.Insert
 	for _, insert := range e.Inserts {

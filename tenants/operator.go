@@ -12,7 +12,7 @@ var (
 	ErrSuspended = errors.New("workspace is suspended")
 	// ErrNotFirst says that someone who had a place as the first person of an
 	// installation only is not the first.
-	ErrNotFirst = errors.New("somebody signed up before")
+	ErrNotFirst = errors.New("someone signed up before")
 
 	// ErrInviteOnly says that nobody signs up here without an invitation.
 	ErrInviteOnly = errors.New("sign-up is by invitation")

@@ -107,7 +107,7 @@ func TestPresetsAreComplete(t *testing.T) {
 		}
 	}
 	if _, ok := tenants.PresetOf("nobody"); ok {
-		t.Error("a preset that is none")
+		t.Error("an unknown preset")
 	}
 }
 

@@ -41,7 +41,7 @@ func problemOf(err error) problem {
 		return problem{http.StatusBadRequest, "This list has no such page", "The address was changed or is out of date. Start at the first page of the list."}
 	case errors.As(err, &suspended):
 		return problem{http.StatusForbidden, "This workspace is suspended",
-			"The reason: " + suspended.Reason + ". Its API keys are refused; nothing of it is deleted. Ask whoever runs this installation. Your account and your other workspaces work."}
+			"The reason: " + suspended.Reason + ". Its API keys are refused; nothing of it is deleted. Ask the person who runs this installation. Your account and your other workspaces work."}
 	case errors.Is(err, tenants.ErrDenied):
 		return problem{http.StatusForbidden, "Your role may not do this", "Nothing was changed. An owner of the workspace can do it."}
 	case errors.Is(err, tenants.ErrLogInAgain):
@@ -49,7 +49,7 @@ func problemOf(err error) problem {
 	case errors.Is(err, tenants.ErrSignOnOnly):
 		return problem{http.StatusForbidden, "This login opens one workspace only", "Nothing was changed. You came through its single sign-on. Log out, and log in with your password or a passkey."}
 	case errors.Is(err, tenants.ErrLastOwner):
-		return problem{http.StatusConflict, "The workspace would have no owner", "Nothing was changed. Make somebody else an owner first."}
+		return problem{http.StatusConflict, "The workspace would have no owner", "Nothing was changed. Make someone else an owner first."}
 	case errors.Is(err, tenants.ErrTextDenied):
 		return problem{http.StatusForbidden, "You may not read this", "The workspace does not let you read what was said there. Figures are not held back."}
 	case errors.Is(err, errCrossOrigin):

@@ -272,7 +272,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 		t.Errorf("%d routes were tried", tried)
 	}
 	if page := person.Get("/overview"); page.Path != "/overview" {
-		t.Error("another site logged somebody out")
+		t.Error("another site logged someone out")
 	}
 }
 

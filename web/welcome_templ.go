@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "palimpsest/web/paths"
 
-// welcome asks somebody who is not logged in whether they are new.
+// welcome asks someone who is not logged in whether they are new.
 func welcome() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

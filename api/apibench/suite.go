@@ -73,7 +73,7 @@ func Cases() []Case {
 		{Name: "1 KB streamed, 8 clients", Novelty: NewestMessage, Size: small, Stream: true, Place: Roomy, Clients: 8, Requests: 3000, WarmUp: 2, Compression: "none"},
 		{Name: "800 KB untouched, 1 client", Size: large, Place: Roomy, Clients: 1, Requests: 200, WarmUp: 5, Compression: "none", Goal: Goal{P50: 1300 * us, P99: 5 * ms, CPU: 1400 * us}},
 		{Name: "800 KB untouched, 8 clients", Size: large, Place: Roomy, Clients: 8, Requests: 800, WarmUp: 2, Compression: "none", Goal: Goal{PerSecond: 600}},
-		{Name: "800 KB untouched, newest message said anew", Size: large, Place: Roomy, Novelty: NewestMessage, Clients: 1, Requests: 100, WarmUp: 5, Compression: "none"},
+		{Name: "800 KB untouched, newest message said again", Size: large, Place: Roomy, Novelty: NewestMessage, Clients: 1, Requests: 100, WarmUp: 5, Compression: "none"},
 		{Name: "800 KB steady, 1 client", Size: large, Place: Tight, Clients: 1, Requests: 200, WarmUp: 5, Compression: "frozen", Goal: Goal{P50: 1500 * us, P99: 5 * ms}},
 		{Name: "800 KB steady, 8 clients", Size: large, Place: Tight, Clients: 8, Requests: 800, WarmUp: 2, Compression: "frozen", Goal: Goal{PerSecond: 600}},
 		{Name: "800 KB steady, streamed", Size: large, Stream: true, Place: Tight, Clients: 1, Requests: 150, WarmUp: 5, Compression: "frozen", Goal: Goal{FirstByte: 1600 * us}},

@@ -86,7 +86,7 @@ func Cases() []Case {
 		{Name: "own compaction", compacts: true, says: saysUntilCompaction, play: readForCompaction(func(c Client) int { return c.fills }), judge: compactedItself},
 		{Name: "compaction asked for", says: saysCompact, play: readForCompaction(func(Client) int { return 3 }), judge: compactedItself},
 		{Name: answeredCase, window: windowSize, answered: true, only: claudeCodePackage, says: saysCompact, play: readForCompaction(func(Client) int { return parts }), judge: goesOnFromOurSummary},
-		{Name: "subagent", says: says("Have somebody find the word."), play: sendErrand, judge: keptTheErrandApart},
+		{Name: "subagent", says: says("Have someone find the word."), play: sendErrand, judge: keptTheErrandApart},
 		{Name: "429, then ok", refused: true, says: says("Read " + noteFile + " and tell me the word."), play: failOnce(providertest.MisbehaveRateLimit), judge: recovered(http.StatusTooManyRequests)},
 		{Name: "529, then ok", refused: true, says: says("Read " + noteFile + " and tell me the word."), play: failOnce(providertest.MisbehaveOverloaded), judge: recovered(529)},
 		{Name: "prompt too long", window: 20, unknown: true, refused: true, says: says("Read " + noteFile + " and tell me the word."), play: readNote, judge: saidTooLong},
@@ -174,7 +174,7 @@ func readForCompaction(count func(Client) int) func(*model, int, providertest.Re
 func sendErrand(m *model, round int, r providertest.Request) providertest.Reply {
 	switch {
 	case round == 1:
-		return providertest.Reply{Text: "I send somebody.", Calls: []providertest.Call{m.client.errand(errandMark + ": read " + noteFile + " and report the word.")}}
+		return providertest.Reply{Text: "I send someone.", Calls: []providertest.Call{m.client.errand(errandMark + ": read " + noteFile + " and report the word.")}}
 	case round == 2 && m.client.await != nil:
 		return providertest.Reply{Text: "I wait.", Calls: []providertest.Call{m.client.await(lastOf(r.Results))}}
 	default:

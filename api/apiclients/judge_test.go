@@ -107,7 +107,7 @@ func TestCompactedItself(t *testing.T) {
 
 func TestKeptTheErrandApart(t *testing.T) {
 	t.Parallel()
-	const said = "Have somebody find the word."
+	const said = "Have someone find the word."
 	right := Trial{Case: Case{says: says(said)}, Outputs: good(), model: &model{errands: 2}, Exchanges: []Exchange{
 		generation(http.StatusOK, said, "none", "1", "main"), generation(http.StatusOK, errandMark, "none", "1", "errand"),
 		generation(http.StatusOK, said+errandMark, "none", "1", "main"),

@@ -23,7 +23,7 @@ func TestModelTellsMainAgentSubagentAndAsideApart(t *testing.T) {
 	if reply := m.answer(asked(false, "title?")); len(reply.Calls) != 0 || m.aside != 1 {
 		t.Errorf("aside: %+v", reply)
 	}
-	reply := m.answer(asked(true, "Have somebody find the word."))
+	reply := m.answer(asked(true, "Have someone find the word."))
 	if len(reply.Calls) != 1 || reply.Calls[0].Name != "Agent" || !strings.Contains(string(reply.Calls[0].Input), errandMark) {
 		t.Errorf("main agent: %+v", reply)
 	}
@@ -34,7 +34,7 @@ func TestModelTellsMainAgentSubagentAndAsideApart(t *testing.T) {
 	if !strings.Contains(found.Text, "marzipan") || m.errands != 2 {
 		t.Errorf("subagent's report: %+v", found)
 	}
-	if reply := m.answer(asked(true, "Have somebody find the word.", found.Text)); !strings.Contains(reply.Text, finalWord) || !strings.Contains(reply.Text, noteWord) || m.rounds != 2 {
+	if reply := m.answer(asked(true, "Have someone find the word.", found.Text)); !strings.Contains(reply.Text, finalWord) || !strings.Contains(reply.Text, noteWord) || m.rounds != 2 {
 		t.Errorf("main agent's answer: %+v", reply)
 	}
 	folded := asked(true, recordMark+" "+errandMark+": read it", found.Text)

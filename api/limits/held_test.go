@@ -175,7 +175,7 @@ func TestWhatAKilledReplicaHeldComesFree(t *testing.T) {
 }
 
 // A replica knows what its own requests hold when Redis is gone.
-func TestWhatIsHeldOutlastsRedis(t *testing.T) {
+func TestHeldLimitsOutlastRedis(t *testing.T) {
 	t.Parallel()
 	address, stop := redistest.Start(t)
 	b := setup()

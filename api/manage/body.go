@@ -81,7 +81,7 @@ func readBody(c echo.Context) (string, error) {
 		return "", errSlow
 	}
 	if err != nil {
-		return "", malformed{"The body broke off."}
+		return "", malformed{"The body ended early."}
 	}
 	return string(body), nil
 }

@@ -25,7 +25,7 @@ var (
 	errWrongCode    = errors.New("code is wrong")
 	errUnknownRoute = errors.New("no such route")
 	errNoWorkspace  = errors.New("the login works in no workspace")
-	errNoPerson     = errors.New("nobody is logged in")
+	errNoPerson     = errors.New("no one is logged in")
 	errNoKey        = errors.New("for people only")
 	errCrossOrigin  = errors.New("request comes from another site")
 	errTooLarge     = errors.New("request body is too large")
@@ -188,26 +188,26 @@ func known() []answer {
 		{kind: tenants.ErrDenied, status: http.StatusForbidden, detail: "Your role in this workspace does not allow this. Ask an owner of it."},
 		{kind: tenants.ErrLogInAgain, status: http.StatusForbidden, detail: "This needs a login of the last 15 minutes. Log in again with POST /login, then repeat the request."},
 		{kind: tenants.ErrSignOnOnly, status: http.StatusForbidden, detail: "This login came through a workspace's single sign-on and opens that workspace only. Log in with your password or a passkey."},
-		{kind: tenants.ErrSuspended, status: http.StatusForbidden, detail: "This workspace is suspended; nothing of it is deleted. Log in to read the reason, and ask whoever runs this installation."},
+		{kind: tenants.ErrSuspended, status: http.StatusForbidden, detail: "This workspace is suspended; nothing of it is deleted. Log in to read the reason, and ask the person who runs this installation."},
 		{kind: tenants.ErrInviteOnly, status: http.StatusForbidden, detail: "Nobody signs up here without an invitation. Ask an owner or admin of a workspace for one."},
 		{kind: errNoAccount, status: http.StatusForbidden, detail: "An API key has no account. Log in as a person with POST /login."},
-		{kind: tenants.ErrLinkEnded, status: http.StatusGone, field: "token", detail: "This link was used, is too old, or was sent to an address that is no longer the account's. Ask for another one."},
+		{kind: tenants.ErrLinkEnded, status: http.StatusGone, field: "token", detail: "This link was used, is too old, or was sent to an address that the account has left. Ask for another one."},
 		{kind: errNoWorkspace, status: http.StatusForbidden, detail: "You belong to no workspace. Create one with POST /workspaces, or accept an invitation."},
-		{kind: errNoKey, status: http.StatusForbidden, detail: "No API key may do this, whatever its scopes. Log in with POST /login as somebody whose role allows it."},
+		{kind: errNoKey, status: http.StatusForbidden, detail: "No API key may do this, whatever its scopes. Log in with POST /login as someone whose role allows it."},
 		{kind: errNoPerson, status: http.StatusForbidden, detail: "An API key belongs to one workspace. Log in to do this."},
-		{kind: tenants.ErrLastOwner, status: http.StatusConflict, field: "role", detail: "The workspace would have no owner. Make somebody else an owner first."},
+		{kind: tenants.ErrLastOwner, status: http.StatusConflict, field: "role", detail: "The workspace would have no owner. Make someone else an owner first."},
 		{kind: tenants.ErrInvitation, status: http.StatusNotFound, field: "token", detail: "This invitation was accepted or revoked, or has expired. Ask for another."},
 		{kind: tenants.ErrOtherAddress, status: http.StatusForbidden, field: "token", detail: "This invitation is for another address. Log in with the invited one."},
 		{kind: tenants.ErrTextDenied, status: http.StatusForbidden, detail: "This workspace does not let you read what was said there; figures are not held back. An owner or admin changes that under Settings."},
 		{kind: errCrossOrigin, status: http.StatusForbidden, detail: "The request comes from another site. Send it from this one, or with an API key."},
 		{kind: tenants.ErrTooMany, status: http.StatusTooManyRequests, detail: "Too many attempts. Try again later."},
 		{kind: tenants.ErrEmailTaken, status: http.StatusConflict, field: "email", detail: "An account with this e-mail address exists. Log in, or use another address."},
-		{kind: tenants.ErrConflict, status: http.StatusConflict, field: "version", detail: "Somebody else saved in the meantime. Read the current version and save again."},
+		{kind: tenants.ErrConflict, status: http.StatusConflict, field: "version", detail: "Someone else saved in the meantime. Read the current version and save again."},
 		{kind: errUnknownRoute, status: http.StatusNotFound, detail: "The API has no such route; /api/v1/openapi.yaml lists all of them."},
 		{kind: tenants.ErrNotFound, status: http.StatusNotFound, detail: "The workspace has nothing with this id."},
 		{kind: session.ErrNotFound, status: http.StatusNotFound, detail: "The workspace has nothing with this id."},
 		{kind: patterns.ErrNotFound, status: http.StatusNotFound, detail: "The workspace has nothing with this id."},
-		{kind: patterns.ErrChanged, status: http.StatusConflict, field: "version", detail: "Somebody changed the pattern in the meantime, or another one has the same words. Read it again."},
+		{kind: patterns.ErrChanged, status: http.StatusConflict, field: "version", detail: "Someone changed the pattern in the meantime, or another one has the same words. Read it again."},
 		{kind: patterns.ErrFull, status: http.StatusConflict, detail: "The workspace has as many patterns as it may have. Delete some first."},
 		{kind: archive.ErrNotFound, status: http.StatusNotFound, detail: "The archive holds no message at this place."},
 		{kind: archive.ErrDamaged, status: http.StatusInternalServerError, detail: "The archived bytes no longer match their SHA-256, so they are not shown. Restore the database or the blob store from a backup."},

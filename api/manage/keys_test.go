@@ -95,7 +95,7 @@ func TestAKeyThatCannotBeMadeNamesTheField(t *testing.T) {
 		`{"name":"a","pipeline":"ipc: {targetUtilisation: 0.5}"}`:          "pipeline.ipc.targetUtilisation",
 		`{"name":"a","pipeline":": nonsense"}`:                             "pipeline",
 		`{"name":"a","secret":"plm_mine"}`:                                 "secret",
-		`{"name":"a","scopes":["proxy"],"workspace":"somebody else's id"}`: "workspace",
+		`{"name":"a","scopes":["proxy"],"workspace":"someone else's id"}`: "workspace",
 	} {
 		answer := w.send(t, http.MethodPost, "/keys", body)
 		answer.want(t, http.StatusUnprocessableEntity)

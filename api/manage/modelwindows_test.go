@@ -30,7 +30,7 @@ func TestTheWindowOfAModelIsSetAndTakenBack(t *testing.T) {
 	if len(w.modelWindows(t)) != 0 {
 		t.Error("a new workspace has windows of its own")
 	}
-	for _, model := range []string{"gpt-5.5", "somebody%2Ftheir-model-7b", "claude-sonnet-4-5[1m]"} {
+	for _, model := range []string{"gpt-5.5", "someone%2Ftheir-model-7b", "claude-sonnet-4-5[1m]"} {
 		answer := w.send(t, http.MethodPut, "/models/windows/"+model, `{"window_tokens":64000}`)
 		answer.want(t, http.StatusOK)
 		var set modelWindow
@@ -41,11 +41,11 @@ func TestTheWindowOfAModelIsSetAndTakenBack(t *testing.T) {
 	}
 	w.send(t, http.MethodPut, "/models/windows/gpt-5.5", `{"window_tokens":32000}`).want(t, http.StatusOK)
 	windows := w.modelWindows(t)
-	if len(windows) != 3 || windows[1].Model != "gpt-5.5" || windows[1].Tokens != 32_000 || windows[2].Model != "somebody/their-model-7b" {
+	if len(windows) != 3 || windows[1].Model != "gpt-5.5" || windows[1].Tokens != 32_000 || windows[2].Model != "someone/their-model-7b" {
 		t.Errorf("windows: %+v", windows)
 	}
-	w.send(t, http.MethodDelete, "/models/windows/somebody%2Ftheir-model-7b", "").want(t, http.StatusNoContent)
-	w.send(t, http.MethodDelete, "/models/windows/somebody%2Ftheir-model-7b", "").want(t, http.StatusNotFound)
+	w.send(t, http.MethodDelete, "/models/windows/someone%2Ftheir-model-7b", "").want(t, http.StatusNoContent)
+	w.send(t, http.MethodDelete, "/models/windows/someone%2Ftheir-model-7b", "").want(t, http.StatusNotFound)
 	if len(w.modelWindows(t)) != 2 {
 		t.Errorf("after one was deleted: %+v", w.modelWindows(t))
 	}

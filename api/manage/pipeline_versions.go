@@ -113,7 +113,7 @@ func (s *server) restorePipeline(c echo.Context, who caller) error {
 		return err
 	}
 	if number == newest.Version {
-		return tenants.Invalid{Field: "version", Message: "is in force already"}
+		return tenants.Invalid{Field: "version", Message: "is the current version already"}
 	}
 	restored, err := s.Pipelines.RestorePipeline(ctx, who.workspace, expected, number, who.author())
 	if err != nil {

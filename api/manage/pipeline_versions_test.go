@@ -60,7 +60,7 @@ func TestVersionsTellWhatEachChangedAndWhoSavedIt(t *testing.T) {
 }
 
 // S3, S32
-func TestAVersionIsRestoredAsANewOne(t *testing.T) {
+func TestRestoringAVersionMakesTheNextVersion(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	w, other := p.member(t, "ada"), p.member(t, "eve")

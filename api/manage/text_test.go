@@ -32,7 +32,7 @@ func (w *tenant) setPolicy(t *testing.T, managers, members, viewers tenants.Read
 }
 
 // Every role under every policy, through every route that shows what was said.
-func TestWhoMayReadWhatWasSaid(t *testing.T) {
+func TestSessionTextIsReadableToThoseAllowed(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	a := p.tenant(t, "ant")
@@ -134,7 +134,7 @@ func TestAMemberReadsTheSessionsOfTheirOwnKeys(t *testing.T) {
 	member.sendWith(t, member.read, http.MethodGet, "/sessions/"+member.session.String()+"/turns", "").want(t, http.StatusForbidden)
 }
 
-func TestWhatIsWrongWithSettingsNamesTheField(t *testing.T) {
+func TestInvalidSettingsNameTheField(t *testing.T) {
 	t.Parallel()
 	a := setup(t).member(t, "ant")
 	for field, body := range map[string]string{

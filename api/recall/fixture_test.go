@@ -198,7 +198,7 @@ type told struct {
 	prompt  string // that went to the provider
 }
 
-// converse sends a conversation that does not fit its window, and has it indexed.
+// converse sends a conversation that does not fit its window, and indexes it.
 func (w *tenant) converse(t *testing.T, path, body string) told {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+path, strings.NewReader(body))

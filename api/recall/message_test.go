@@ -8,7 +8,7 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-func TestWhatIsNoTextIsDescribedAndNotDumped(t *testing.T) {
+func TestMessagesWithoutTextAreDescribedNotDumped(t *testing.T) {
 	t.Parallel()
 
 	p := setup(t)

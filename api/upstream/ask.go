@@ -51,7 +51,7 @@ func Ask(ctx context.Context, sender Sender, question Question, target Target) (
 	case err != nil && ctx.Err() != nil:
 		return Answer{}, context.Cause(ctx)
 	case err != nil:
-		return Answer{}, fmt.Errorf("%w: the answer broke off", ErrUnreachable)
+		return Answer{}, fmt.Errorf("%w: the answer ended early", ErrUnreachable)
 	case len(body) > maxAnswer:
 		return Answer{}, fmt.Errorf("%w: the answer has more than %d bytes", ErrUnreachable, maxAnswer)
 	}

@@ -65,6 +65,6 @@ func TestAnAnswerThatBreaksOffIsNone(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := upstream.Ask(gone, upstream.New(true), upstream.Question{Path: "/half"}, target); !errors.Is(err, context.Canceled) {
-		t.Errorf("given up: %v", err)
+		t.Errorf("abandoned: %v", err)
 	}
 }

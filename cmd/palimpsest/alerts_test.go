@@ -15,7 +15,7 @@ import (
 
 // Two replicas look at the rules at once and both run jobs: a new key is told once, by a
 // webhook that an owner has added on the dashboard.
-func TestReplicasTellOfANewKeyOnce(t *testing.T) {
+func TestReplicasReportNewKeyOnce(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var bodies []string

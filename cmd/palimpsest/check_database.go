@@ -137,7 +137,7 @@ func (p *program) checkSecretKey(ctx context.Context, owner string) result {
 		if len(stored) == 0 && proof == nil {
 			return passed("the first start creates one in %s", file)
 		}
-		return failed(advice, "there is none, but the database was sealed with one")
+		return failed(advice, "it is not set, but the database was sealed with one")
 	}
 	secrets, err := p.config.Secrets()
 	if err != nil {

@@ -53,7 +53,7 @@ func demoCommand(load func() (Config, error)) *cobra.Command {
 	}
 	command.Flags().IntVar(&days, "days", days, fmt.Sprintf("how many days of work the first start makes up, from %d", demo.MinDays))
 	command.AddCommand(&cobra.Command{
-		Use: "clean", Short: "Remove the demo's data; the next start makes it anew", Args: cobra.NoArgs,
+		Use: "clean", Short: "Remove the demo's data; the next start makes it again", Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			config, err := load()
 			if err != nil {
@@ -189,7 +189,7 @@ func serveProvider(ctx context.Context, provider http.Handler, address string) (
 		}()
 		return address, func() { _ = server.Close(); <-done }, nil
 	}
-	return "", nil, fmt.Errorf("listen for the demo's provider: %w; end what listens there, or make the demo anew with: palimpsest demo clean", err)
+	return "", nil, fmt.Errorf("listen for the demo's provider: %w; end what listens there, or make the demo again with: palimpsest demo clean", err)
 }
 
 // demoState is what a start of the demo must know of the one before.
@@ -209,7 +209,7 @@ func (p demoPlace) open(ctx context.Context) (demoState, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if entries, err := os.ReadDir(p.dir); err == nil && len(entries) > 0 {
-			return state, fmt.Errorf("%s holds something that is no demo; name another directory in PALIMPSEST_DATA_DIR", p.dir)
+			return state, fmt.Errorf("%s holds something that is not a demo; name another directory in PALIMPSEST_DATA_DIR", p.dir)
 		}
 	case err != nil:
 		return state, fmt.Errorf("read the demo's state: %w", err)

@@ -50,8 +50,8 @@ func TestTheWorkspacesKeyIsTakenAnywhereAndGoesNowhere(t *testing.T) {
 		"x-api-key":                {"X-Api-Key": {w.key}},                 // W1
 		"bearer":                   {"Authorization": {"Bearer " + w.key}}, // W2
 		"both":                     {"X-Api-Key": {w.key}, "Authorization": {"Bearer " + w.key}},
-		"another in the other":     {"X-Api-Key": {"sk-ant-somebody"}, "Authorization": {"Bearer " + w.key}}, // W3
-		"another in the other way": {"X-Api-Key": {w.key}, "Authorization": {"Bearer sk-ant-somebody"}},
+		"another in the other":     {"X-Api-Key": {"sk-ant-someone"}, "Authorization": {"Bearer " + w.key}}, // W3
+		"another in the other way": {"X-Api-Key": {w.key}, "Authorization": {"Bearer sk-ant-someone"}},
 		"api-key":                  {"Api-Key": {w.key}},
 	} {
 		header.Set("Anthropic-Version", "2026-10-21")
@@ -62,7 +62,7 @@ func TestTheWorkspacesKeyIsTakenAnywhereAndGoesNowhere(t *testing.T) {
 				t.Errorf("%s to %s: status %d: %s", name, path, response.StatusCode, answer)
 			}
 			last, _ := i.double.Last()
-			if seen := fmt.Sprint(last.Header, last.Path, string(last.Body)); strings.Contains(seen, w.key) || strings.Contains(seen, "somebody") || !strings.Contains(seen, providerKey) {
+			if seen := fmt.Sprint(last.Header, last.Path, string(last.Body)); strings.Contains(seen, w.key) || strings.Contains(seen, "someone") || !strings.Contains(seen, providerKey) {
 				t.Errorf("%s to %s: the provider sees %s", name, path, seen)
 			}
 			if path == "/v1/messages" && (last.Header.Get("X-Api-Key") != providerKey || last.Header.Get("Authorization") != "") {
@@ -85,7 +85,7 @@ func TestWrongKeyIsRefusedInEachDialect(t *testing.T) {
 		mistyped = w.key[:len(w.key)-1] + "y"
 	}
 	elsewhere, _, _ := identity.GenerateKey() // of another installation
-	for _, key := range []string{mistyped, elsewhere, "sk-ant-somebody", ""} {
+	for _, key := range []string{mistyped, elsewhere, "sk-ant-someone", ""} {
 		w.refuses(key)
 	}
 }
@@ -447,7 +447,7 @@ func TestStreamsPassTheWholeProgram(t *testing.T) {
 	}
 	next <- false
 	if rest, err := io.ReadAll(cut); len(rest) > 0 || !errors.Is(err, io.ErrUnexpectedEOF) { // W17
-		t.Errorf("a stream that broke off ends with %q (%v)", rest, err)
+		t.Errorf("a stream that ended early ends with %q (%v)", rest, err)
 	}
 	_ = cut.Close()
 

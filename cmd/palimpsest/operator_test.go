@@ -93,7 +93,7 @@ func TestCommandMakesAnOperator(t *testing.T) {
 		}
 	}
 	if said, err := run("nobody@example.com"); err == nil || err.Error() != "nobody here has the address nobody@example.com" {
-		t.Errorf("somebody unknown: %q (%v)", said, err)
+		t.Errorf("someone unknown: %q (%v)", said, err)
 	}
 	if _, err := database.DB.OperatedWorkspaces(t.Context(), second.ID, tenants.OperatedQuery{Limit: 1}); err != nil {
 		t.Errorf("the second person operates nothing: %v", err)

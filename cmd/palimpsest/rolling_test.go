@@ -21,7 +21,7 @@ import (
 // requests go now to the one and now to the other, and it logs no error. `make rolling`
 // builds the older one and names it in OLDER; that what a migration leaves is enough for
 // the version right before it, TestMigrationsLeaveTheVersionBeforeWhatItUses holds.
-func TestOlderVersionServesOnWhileANewOneComesUp(t *testing.T) {
+func TestOlderVersionServesOnWhileNewerComesUp(t *testing.T) {
 	t.Parallel()
 	older := os.Getenv("OLDER")
 	if older == "" {

@@ -27,7 +27,7 @@ func newRotation(registry prometheus.Registerer, masters int) *rotation {
 	r := &rotation{
 		masters: masters,
 		sealed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: "palimpsest", Name: "vault_resealed_total", Help: "Keys that were sealed anew with the newest master key, by kind.",
+			Namespace: "palimpsest", Name: "vault_resealed_total", Help: "Keys that were sealed again with the newest master key, by kind.",
 		}, []string{"kind"}),
 		done: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: "palimpsest", Name: "vault_rotation_done", Help: "1 once everything is sealed with the first master key; 0 before, and where something does not open.",
@@ -85,7 +85,7 @@ func vaultCommand(load func() (Config, error)) *cobra.Command {
 		Use: "reseal", Short: "Seal everything with the first master key of PALIMPSEST_SECRET_KEY, now, and say when that is done", Args: cobra.NoArgs,
 		RunE: withTools(load, func(ctx context.Context, command *cobra.Command, tools tools) error {
 			result, err := reseal(ctx, tools.db, datakeys.New(tools.db, tools.vault), tools.vault)
-			fmt.Fprintf(command.OutOrStdout(), "sealed anew: %d provider keys, %d data keys, %d second factors, %d sign-ons, %d alert channels\n",
+			fmt.Fprintf(command.OutOrStdout(), "sealed again: %d provider keys, %d data keys, %d second factors, %d sign-ons, %d alert channels\n",
 				result.providerKeys, result.dataKeys, result.factors, result.signOns, result.alertChannels)
 			if err != nil {
 				return fmt.Errorf("the other master keys are still needed: %w", err)

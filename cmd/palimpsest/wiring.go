@@ -160,7 +160,7 @@ type product struct {
 	models      *tokens.Models
 }
 
-// serveProduct has e serve the JSON API and the dashboard, as far as that is the
+// serveProduct makes e serve the JSON API and the dashboard, so far as that is the
 // process's role.
 func (p *program) serveProduct(e *echo.Echo, of product) {
 	if p.config.Role == RoleWorker {
@@ -329,7 +329,7 @@ func searched(originals *archivedb.DB, keys *archive.Keys, work *jobsdb.Runner, 
 	return embeddings, index, err
 }
 
-// indexOf makes what searches the archive and has it indexed, and embedded where a
+// indexOf makes what searches and indexes the archive, and embeds it where a
 // workspace wants that, in the background.
 func indexOf(originals *archivedb.DB, keys *archive.Keys, embedder archive.Embedder, work *jobsdb.Runner) (*archivedb.Index, error) {
 	index, err := archivedb.NewIndex(originals, keys, formats.Parse).WithEmbeddings(embedder)

@@ -18,7 +18,7 @@ type Embedder interface {
 	EmbeddingModel(ctx context.Context, workspace uuid.UUID) (string, error)
 
 	// Embed returns a vector for each text, all of one length. apiKey is whose usage
-	// it counts for; uuid.Nil: nobody's. It returns ErrNoEmbeddings, or why the
+	// it counts for; uuid.Nil if it counts for none. It returns ErrNoEmbeddings, or why the
 	// provider made none.
 	Embed(ctx context.Context, workspace, apiKey uuid.UUID, model string, texts []string) ([][]float32, error)
 }

@@ -59,7 +59,7 @@ func TestAPointerIsReadInTheFormsInWhichModelsRepeatIt(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPointerIsRefused(t *testing.T) {
+func TestInvalidPointerIsRefused(t *testing.T) {
 	t.Parallel()
 
 	for _, text := range []string{

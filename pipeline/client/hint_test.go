@@ -33,7 +33,7 @@ func TestSessionIsNamedByTheFirstSign(t *testing.T) {
 			header: header("X-Session-Id", "h"), request: wire.Request{SessionID: "k", SessionSource: "prompt_cache_key"},
 			want: session.Hint{Name: "h", Source: "x-session-id"},
 		},
-		"names that are too long are none": {
+		"names that are too long are ignored": {
 			header: header("X-Session-Id", long, "X-Claude-Code-Agent-Id", long), request: wire.Request{SessionID: long, SessionSource: "prompt_cache_key"},
 			want: session.Hint{Source: "lineage"},
 		},

@@ -58,7 +58,7 @@ func TestUniformSessionCostsWhatTheCostModelSays(t *testing.T) {
 	}
 }
 
-func TestGapsHaveEverythingWrittenAnew(t *testing.T) {
+func TestGapsHaveEverythingWrittenAgain(t *testing.T) {
 	t.Parallel()
 	r := uniform(40)
 	warm, _ := charge(r, untouched{r}, Anthropic(), Warm())
@@ -68,7 +68,7 @@ func TestGapsHaveEverythingWrittenAnew(t *testing.T) {
 		t.Errorf("%.0f with a gap, want %.0f", gaps.Cost, want)
 	}
 	if gaps.Busts != 0 {
-		t.Errorf("%d busts: a gap is none", gaps.Busts)
+		t.Errorf("%d busts: a gap is not one", gaps.Busts)
 	}
 }
 

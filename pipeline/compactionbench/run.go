@@ -34,7 +34,7 @@ type Row struct {
 	Directives Share `json:"directives"` // in the last prompt
 	Modified   Share `json:"modified"`
 
-	// The rest is known of Ours only.
+	// The rest is known of our policy only.
 
 	Cold         int                 `json:"cold_epochs"` // epochs that found the provider's cache cold
 	Faults       []string            `json:"faults,omitempty"`
@@ -52,7 +52,7 @@ type Row struct {
 }
 
 // Failing returns how many requests the provider refuses: prompts that are too long
-// or, of Ours, illegal.
+// or, for our policy, illegal.
 func (r *Row) Failing() int {
 	if r.Policy == Ours {
 		return r.Invalid

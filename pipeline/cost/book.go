@@ -69,16 +69,16 @@ func (b *Book) Truncated(lane uuid.UUID, projection int) {
 
 // Warned notes whether people are being warned of a lane's loss, and reports whether
 // they have not been until now.
-func (b *Book) Warned(lane uuid.UUID, isLoss bool) (anew bool) {
+func (b *Book) Warned(lane uuid.UUID, isLoss bool) (isNew bool) {
 	b.lanes.Compute(lane, func(known page, _ bool) (page, otter.ComputeOp) {
-		anew = isLoss && !known.warned
+		isNew = isLoss && !known.warned
 		if known.warned == isLoss {
 			return known, otter.CancelOp
 		}
 		known.warned = isLoss
 		return known, otter.WriteOp
 	})
-	return anew
+	return isNew
 }
 
 // patience is after how many exchanges a projection must have earned what it cost.

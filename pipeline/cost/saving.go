@@ -60,14 +60,14 @@ func (e *Exchange) saved(size int, before *Cached, miss Miss) Money {
 	if e.Usage.CacheRead+e.Usage.CacheWrite == 0 && !known {
 		return Money{Net: int64(math.Round(notSent * e.Price.Input))}
 	}
-	anew, read := e.anew(), e.Price.CacheRead
+	written, read := e.written(), e.Price.CacheRead
 	share := e.readShare(miss)
 	unread, rewritten := notSent*share*read, 0.0
 	if miss.Cause == PrefixChangeOurs {
-		rewritten = float64(miss.Tokens) * (anew - read)
+		rewritten = float64(miss.Tokens) * (written - read)
 	}
 	return Money{
-		Net:    int64(math.Round(unread + notSent*(1-share)*anew - rewritten)),
+		Net:    int64(math.Round(unread + notSent*(1-share)*written - rewritten)),
 		Unread: int64(math.Round(unread)), Rewritten: int64(math.Round(rewritten)),
 	}
 }
@@ -80,9 +80,9 @@ func (e *Exchange) readShare(miss Miss) float64 {
 	return min(1, float64(e.Usage.CacheRead)/float64(e.Frozen))
 }
 
-// again returns the mean price, in US dollars for a million tokens, of what the
+// written returns the mean price, in US dollars for a million tokens, of what the
 // provider did not read from its cache in this exchange.
-func (e *Exchange) anew() float64 {
+func (e *Exchange) written() float64 {
 	usage, price := e.Usage, e.Price
 	tokens := usage.Input + usage.CacheWrite
 	if tokens == 0 {

@@ -127,7 +127,7 @@ func unknownCalls() []callCase {
 		{name: "an MCP server's move", tool: "mcp__filesystem__move_file", arguments: `{"source":"/p/a.md","destination":"/p/b.md"}`, writes: "/p/b.md", deletes: "/p/a.md", argument: "/p/a.md /p/b.md"},
 		{name: "camel case", tool: "saveDocument", arguments: `{"fileName":"x","path":"docs/a.md"}`, writes: "docs/a.md", argument: "docs/a.md"},
 		{name: "a view by its words", tool: "get_file_contents", arguments: `{"path":"docs/a.md"}`, reads: "docs/a.md", argument: "docs/a.md"},
-		{name: "a name that is no path", tool: "create_issue", arguments: `{"file":"none here","title":"A bug"}`, argument: "none here"},
+		{name: "a name that is not a path", tool: "create_issue", arguments: `{"file":"none here","title":"A bug"}`, argument: "none here"},
 		{name: "an address is no path", tool: "load_page", arguments: `{"path":"https://example.com/a"}`, argument: "https://example.com/a"},
 		{name: "a search by its words", tool: "mcp__code__search_code", arguments: `{"query":"x","path":"src/a.go"}`, argument: "x in src/a.go"},
 		{name: "a shell by its words", tool: "mcp__host__runScript", arguments: `{"script":"rm old.txt"}`, deletes: "old.txt", argument: "rm old.txt", command: "rm old.txt"},

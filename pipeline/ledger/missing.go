@@ -21,7 +21,7 @@ func (m Missing) Empty() bool {
 
 // Missing returns what a text, such as a summary, does not hold: directives, which
 // it must hold word for word, white space and capitals apart; modified files, which
-// it may name by the end of their path, by the last element alone if that is no
+// it may name by the end of their path, by the last element alone if that is not
 // other's; open errors, of which it must name the command or file or what was said;
 // decisions, of whose longer words it must hold four fifths.
 func (l *Ledger) Missing(text string) Missing {

@@ -32,7 +32,7 @@ func reached(t *testing.T, figures []memorybench.Figure) {
 
 // What is asked about the invented sessions comes back into prompts that do not show
 // it any more.
-func TestWhatIsReferredToComesBack(t *testing.T) {
+func TestMessagesReferredToComeBack(t *testing.T) {
 	t.Parallel()
 	set, err := memorybench.Load("testdata")
 	if err != nil {

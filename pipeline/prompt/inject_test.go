@@ -103,7 +103,7 @@ func TestInsertsStayWhereTheyWerePut(t *testing.T) {
 					t.Errorf("request %d ends with %s", request, list[len(list)-1])
 				}
 				if request == 3 && !bytes.Equal(list[len(list)-1], came[len(came)-1]) {
-					t.Errorf("a message without insert was written anew: %s", list[len(list)-1])
+					t.Errorf("a message without insert was written again: %s", list[len(list)-1])
 				}
 				before = list
 				sent.Sent()
@@ -428,7 +428,7 @@ func TestAnEpochDropsTheInsertsOfWhatItFolds(t *testing.T) {
 
 // A prompt that the provider finds too long goes out without what it was the first
 // to hold, where nothing else makes it fit; what stood before stays.
-func TestAnEmergencyMayTakeANewInsertOut(t *testing.T) {
+func TestEmergencyMayTakeFreshInsertOut(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, conversation.Anthropic, 100_000)
 	module := b.noting("rehydrator", pipeline.PlacementTurn)

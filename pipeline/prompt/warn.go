@@ -17,9 +17,9 @@ func (w *Writer) warn(prompt *Prompt) {
 	}
 	report := &exchange.Report
 	epochs, isEpoch := exchange.Projection.Number, report.Archived > 0
-	say := func(warning, reason string, anew bool, counts map[string]int) {
+	say := func(warning, reason string, isNew bool, counts map[string]int) {
 		report.Warnings = append(report.Warnings, warning)
-		if anew {
+		if isNew {
 			report.Events = append(report.Events, pipeline.Event{Module: "ipc", Type: "warning", Reason: reason, Counts: counts})
 		}
 	}
@@ -34,8 +34,8 @@ func (w *Writer) warn(prompt *Prompt) {
 		say(cost.NoticeTruncated, cost.NoticeTruncated, isEpoch, nil)
 	}
 	isLoss := balance.IsLoss()
-	if anew := w.Book.Warned(lane.ID, isLoss); isLoss {
-		say(cost.NoticeLoss, cost.NoticeLoss, anew, map[string]int{"net_microusd": int(balance.Net)})
+	if isNew := w.Book.Warned(lane.ID, isLoss); isLoss {
+		say(cost.NoticeLoss, cost.NoticeLoss, isNew, map[string]int{"net_microusd": int(balance.Net)})
 	}
 }
 

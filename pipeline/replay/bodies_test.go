@@ -56,7 +56,7 @@ func TestTenThousandRandomBodiesAreAccepted(t *testing.T) {
 	})
 	total, edited := sum.bodies.Load(), sum.edited.Load()
 	t.Logf("%d bodies, %d edited, %d epochs, %d with thinking released, %d without any", total, edited, sum.epochs.Load(), sum.released.Load(), sum.stripped.Load())
-	t.Logf("%d truncated, %d for their bytes, %d written anew", sum.truncated.Load(), sum.lightened.Load(), sum.retried.Load())
+	t.Logf("%d truncated, %d for their bytes, %d written again", sum.truncated.Load(), sum.lightened.Load(), sum.retried.Load())
 	if total < bodies || sum.retried.Load() < total/100 || sum.truncated.Load() < total/200 || sum.lightened.Load() < total/500 || edited < total/3 || sum.epochs.Load() < total/20 || sum.released.Load() < total/100 || sum.stripped.Load() < total/100 {
 		t.Error("too little was checked")
 	}
@@ -130,7 +130,7 @@ func (b *bench) run(t *testing.T, seed uint64, sum *tally) (bodies int) {
 				judge(shrunk)
 				sum.retried.Add(1)
 				if len(shrunk.Body) >= len(written.Body) {
-					t.Errorf("seed %d, step %d: written anew it has %d bytes, had %d", seed, step, len(shrunk.Body), len(written.Body))
+					t.Errorf("seed %d, step %d: written again it has %d bytes, had %d", seed, step, len(shrunk.Body), len(written.Body))
 				}
 				written = shrunk
 			}

@@ -31,7 +31,7 @@ func TestFilterIsReadFromAnAddress(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoFilterIsRefusedWithWhatToDo(t *testing.T) {
+func TestInvalidFilterIsRefusedWithWhatToDo(t *testing.T) {
 	t.Parallel()
 	for address, field := range map[string]string{"key=laptop": "key", "show=Compressed": "show", "show=all": "show"} {
 		values, err := url.ParseQuery(address)

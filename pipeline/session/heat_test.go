@@ -220,7 +220,7 @@ func TestHeatAndAttemptsAreFoundAgain(t *testing.T) {
 }
 
 // C8: a lane that was found to have no cache need not find it out again.
-func TestALaneWithoutACacheIsOneAfterARestart(t *testing.T) {
+func TestLaneKnownAsUncachedStaysUncachedAfterRestart(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	lane, chain := b.hold(t, session.Hint{}, "a B c")

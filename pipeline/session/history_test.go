@@ -29,7 +29,7 @@ func identified(count, from int, word string) []conversation.Digest {
 
 // However histories grow, end early, part and go on, the links that are remembered are
 // those that are made again, and links that were handed out stay as they were.
-func TestRememberedLinksAreThoseMadeAnew(t *testing.T) {
+func TestRememberedLinksAreThoseComputedAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	hint := session.Hint{Name: "one", Source: "header"}
@@ -40,7 +40,7 @@ func TestRememberedLinksAreThoseMadeAnew(t *testing.T) {
 		messages := identified(random.IntN(120), 20+random.IntN(100), string("ab"[random.IntN(2)]))
 		pair := handed{b.resolver.Chain(b.scope, hint, messages), session.Chain(b.scope, hint, messages)}
 		if !slices.Equal(pair.got, pair.want) {
-			t.Fatalf("the links of %d messages are others than those made anew", len(messages))
+			t.Fatalf("the links of %d messages are others than those made again", len(messages))
 		}
 		all = append(all, pair)
 	}
@@ -95,7 +95,7 @@ func BenchmarkChain(b *testing.B) {
 		b.Fatal(err)
 	}
 	scope, messages := session.Scope{Workspace: uuid.New()}, identified(1700, 0, "")
-	b.Run("anew", func(b *testing.B) {
+	b.Run("made again", func(b *testing.B) {
 		for b.Loop() {
 			session.Chain(scope, session.Hint{}, messages)
 		}

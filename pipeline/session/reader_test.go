@@ -60,7 +60,7 @@ func list(messages []string) []byte {
 }
 
 // What was recognised is what would have been read.
-func TestRecognisedListReadsAsANewOne(t *testing.T) {
+func TestRecognizedListReadsAsUnknownOne(t *testing.T) {
 	t.Parallel()
 	reader, counter := newReader(t)
 	messages := texts(1, 200)
@@ -88,7 +88,7 @@ func TestRecognisedListReadsAsANewOne(t *testing.T) {
 			}
 		}
 		if read := int(counter.messages.Load()) - before; read > max(0, length-60)+60 {
-			t.Fatalf("%d messages were counted anew", read)
+			t.Fatalf("%d messages were counted again", read)
 		}
 	}
 	if int(counter.messages.Load()) != len(messages) {

@@ -220,7 +220,7 @@ func TestClientsSessionNameHoldsAllItsLanes(t *testing.T) {
 	}
 }
 
-func TestNewestMessageSaidAnewKeepsTheProjection(t *testing.T) {
+func TestNewestMessageSaidAgainKeepsTheProjection(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	trunk := b.send(t, session.Hint{}, "a B c D e")

@@ -59,7 +59,7 @@ func TestALaneHasTheSummaryOfItsHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again != lane {
-		t.Fatal("the lane was read anew for a summary that it has")
+		t.Fatal("the lane was read again for a summary that it has")
 	}
 	if found := again.Summary(chain); found == nil || found.Covers != 8 {
 		t.Errorf("summary %+v", found)

@@ -7,7 +7,7 @@ import (
 
 // E12: what someone asks of a summary stands in both forms of the request, beside a
 // workspace's own prompt or ours.
-func TestWhatIsAskedOfASummaryIsPassedOn(t *testing.T) {
+func TestInstructionsForASummaryArePassedOn(t *testing.T) {
 	t.Parallel()
 	for name, settings := range map[string]Settings{
 		"ours": {Asked: "Keep the API."}, "the workspace's": {Asked: "Keep the API.", Prompt: "Write in Latin."},

@@ -111,7 +111,7 @@ func TestThirtySummariesLaterTheOrdersAreStillThere(t *testing.T) {
 
 // D7: an answer that is not a summary is rejected with its reason and nothing of it is kept; an
 // error message never becomes a summary.
-func TestWhatIsNoSummaryIsRejected(t *testing.T) {
+func TestAnswerThatIsNotASummaryIsRejected(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		reply providertest.Reply

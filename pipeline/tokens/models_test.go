@@ -111,7 +111,7 @@ func TestInputLimitIsTheProvidersOrWhatTheReserveLeaves(t *testing.T) {
 // B7.
 func TestUnknownModelHasNoLimit(t *testing.T) {
 	t.Parallel()
-	model := models(t).Lookup("somebody/their-model-7b")
+	model := models(t).Lookup("someone/their-model-7b")
 
 	if model.Known || model.InputLimit(4096) != 0 || model.Window != 128_000 || model.Price != (tokens.Price{}) {
 		t.Errorf("%+v: want an unknown model without a limit or a price", model)

@@ -146,7 +146,7 @@ func TestUnchangedBodyIsReturnedAsItIs(t *testing.T) {
 	} {
 		sealed := envelope.Seal(pieces, wire.Member{Name: "stream", Raw: json.RawMessage("true")}, wire.Member{Name: "none"})
 		if &sealed[0] != &envelope.Body()[0] {
-			t.Errorf("%v: written anew: %s", pieces, sealed)
+			t.Errorf("%v: written again: %s", pieces, sealed)
 		}
 	}
 }

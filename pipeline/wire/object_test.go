@@ -48,7 +48,7 @@ func TestReplaceKeepsTheBytesOfAnArrayThatDoesNotChange(t *testing.T) {
 	array := json.RawMessage(`[ 1, "a" ,{} ]`)
 	same := wire.Replace(array, func(_ int, element json.RawMessage) json.RawMessage { return element })
 	if &same[0] != &array[0] {
-		t.Errorf("written anew: %s", same)
+		t.Errorf("written again: %s", same)
 	}
 	for drop, want := range map[int]string{0: `[ "a" ,{} ]`, 1: `[ 1 ,{} ]`, 2: `[ 1, "a" ]`} {
 		got := wire.Replace(array, func(i int, element json.RawMessage) json.RawMessage {

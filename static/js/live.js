@@ -3,7 +3,7 @@
 //   data-live="exchanges"  a list with an id: a button offers to show what is new
 //   data-live="figures"    an element with an id: refreshed in place where nothing moves
 //   data-live="steps"      is sent the event "live"
-// Nothing that somebody reads moves by itself.
+// Nothing that someone reads moves by itself.
 (() => {
   'use strict';
   const quiet = 10000; // ms between two refreshes of figures
@@ -45,7 +45,7 @@
     return element.contains(document.activeElement) || (!selection.isCollapsed && selection.containsNode(element, true));
   };
 
-  // Puts new figures in place of the old, unless somebody is in them or the page would
+  // Puts new figures in place of the old, unless someone is in them or the page would
   // move: then they are offered.
   const refresh = async () => {
     clearTimeout(due);

@@ -191,7 +191,7 @@
     draw();
   };
 
-  // A draft that lost against what somebody else saved is chosen from, or dropped.
+  // A draft that lost against what someone else saved is chosen from, or dropped.
   document.addEventListener('click', event => {
     const conflict = event.target.closest('[data-conflict]');
     if (conflict && event.target.closest('[data-discard]')) forget(conflict);

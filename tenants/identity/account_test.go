@@ -208,7 +208,7 @@ func TestChangedPasswordEndsLoginsOnOtherReplicas(t *testing.T) {
 		}
 	}
 	if err := b.service.EndLogin(t.Context(), uuid.New(), principal.Login.ID); !errors.Is(err, tenants.ErrNotFound) {
-		t.Errorf("somebody else's login: %v", err)
+		t.Errorf("someone else's login: %v", err)
 	}
 }
 

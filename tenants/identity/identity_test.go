@@ -87,7 +87,7 @@ func TestInstallationIsNewUntilSomebodySignsUp(t *testing.T) {
 	}
 	b.signUp(t, "ada@example.com")
 	if isNew, err := b.service.IsNew(t.Context()); isNew || err != nil {
-		t.Errorf("with somebody in it: %v, %v", isNew, err)
+		t.Errorf("with someone in it: %v, %v", isNew, err)
 	}
 }
 

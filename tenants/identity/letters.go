@@ -12,7 +12,7 @@ const (
 
 func (s *Service) resetLetter(email string) tenants.Letter {
 	secret, token := s.newToken(tenants.TokenReset, email, tenants.ResetAge)
-	return tenants.Letter{Token: token, Mail: tenants.Mail{To: email, Subject: "Set a new password", Text: `Somebody asked to set a new password for the Palimpsest account of this address. Open this link to do so:
+	return tenants.Letter{Token: token, Mail: tenants.Mail{To: email, Subject: "Set a new password", Text: `Someone asked to set a new password for the Palimpsest account of this address. Open this link to do so:
 
 ` + s.mails.PublicURL + resetPath + secret + `
 
@@ -47,7 +47,7 @@ If that was not you, ignore this mail: nothing has changed.
 }
 
 func (s *Service) knownMail(email string) tenants.Mail {
-	return tenants.Mail{To: email, Subject: "You have an account already", Text: `Somebody signed up at Palimpsest with this address, which has an account already. Nothing has changed. Log in here:
+	return tenants.Mail{To: email, Subject: "You have an account already", Text: `Someone signed up at Palimpsest with this address, which has an account already. Nothing has changed. Log in here:
 
 ` + s.mails.PublicURL + `/login
 
@@ -58,7 +58,7 @@ If you do not know your password, set a new one here:
 }
 
 func (s *Service) refusedMail(email string) tenants.Mail {
-	return tenants.Mail{To: email, Subject: "Sign-up is by invitation", Text: `Somebody signed up at Palimpsest with this address. This installation takes no sign-up from it, so no account was made. Ask somebody who is there already for an invitation:
+	return tenants.Mail{To: email, Subject: "Sign-up is by invitation", Text: `Someone signed up at Palimpsest with this address. This installation takes no sign-up from it, so no account was made. Ask someone who is there already for an invitation:
 
 ` + s.mails.PublicURL + `
 
@@ -76,7 +76,7 @@ If that was not you, set a new password here at once:
 }
 
 func (s *Service) emailAskedMail(before, after string) tenants.Mail {
-	return tenants.Mail{To: before, Subject: "Your e-mail address is to be changed", Text: `Somebody who is logged in to your Palimpsest account, and knows its password, asked to change its address to ` + after + `. It changes once the link in a mail to that address is opened.
+	return tenants.Mail{To: before, Subject: "Your e-mail address is to be changed", Text: `Someone who is logged in to your Palimpsest account, and knows its password, asked to change its address to ` + after + `. It changes once the link in a mail to that address is opened.
 
 If that was not you, set a new password here at once:
 

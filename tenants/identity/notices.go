@@ -18,9 +18,9 @@ func factorNotice(change tenants.Action, passkey string) (subject, text string) 
 	const others = " Its other logins have ended."
 	switch change {
 	case tenants.SecondFactorOn:
-		return "Your second factor was turned on", "Whoever logs in to your Palimpsest account with its password is asked for a code of an authenticator app from now on." + others
+		return "Your second factor was turned on", "From now on, logging in to your Palimpsest account takes a code of an authenticator app after the password." + others
 	case tenants.SecondFactorOff:
-		return "Your second factor was turned off", "Nobody is asked for a code of an authenticator app any more who logs in to your Palimpsest account." + others
+		return "Your second factor was turned off", "Logging in to your Palimpsest account takes no code of an authenticator app any more." + others
 	case tenants.RecoveryCodesChanged:
 		return "Your recovery codes were replaced", "Your Palimpsest account has new recovery codes. Those before no longer work."
 	case tenants.RecoveryCodeUsed:

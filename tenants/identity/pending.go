@@ -11,7 +11,7 @@ import (
 )
 
 // Pending returns who a tenants.CodeNeeded was for: they have typed their password. It
-// returns tenants.ErrLoginEnded for a token that is no longer valid, as after a change of
+// returns tenants.ErrLoginEnded for a token that has become invalid, as after a change of
 // the password or the address.
 func (s *Service) Pending(ctx context.Context, pending string) (tenants.User, error) {
 	user, _, err := s.pending(ctx, pending)

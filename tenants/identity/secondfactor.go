@@ -150,7 +150,7 @@ func (s *Service) RemoveSecondFactor(ctx context.Context, who tenants.Principal,
 
 // LogInWithCode logs in the person to whom LogIn has given a pending token, with a code of their
 // app or a recovery code. It returns tenants.ErrWrongLogin for a wrong or used code,
-// tenants.ErrLoginEnded for a pending token that is no longer valid, and a
+// tenants.ErrLoginEnded for a pending token that has become invalid, and a
 // tenants.TooMany.
 func (s *Service) LogInWithCode(ctx context.Context, pending, code, userAgent string) (tenants.Principal, string, error) {
 	user, signOn, err := s.pending(ctx, pending)

@@ -291,7 +291,7 @@ func TestSecretOfASecondFactorIsSealedForItsPerson(t *testing.T) {
 	}
 	eve, _ := g.signUp(t, "eve@example.com")
 	if _, _, err := g.vault.OpenAbout(tenants.AboutSecondFactor(eve.User.ID), factor.Sealed); !errors.Is(err, vault.ErrSealedElsewhere) {
-		t.Errorf("for somebody else: %v", err)
+		t.Errorf("for someone else: %v", err)
 	}
 	during, err := vault.New([][]byte{bytes.Repeat([]byte("w"), 32), bytes.Repeat([]byte("v"), 32)})
 	if err != nil {
@@ -299,7 +299,7 @@ func TestSecretOfASecondFactorIsSealedForItsPerson(t *testing.T) {
 	}
 	for _, want := range []int{1, 0} {
 		if count, err := during.ResealFactors(t.Context(), g.DB); err != nil || count != want {
-			t.Errorf("%d sealed anew, want %d: %v", count, want, err)
+			t.Errorf("%d sealed again, want %d: %v", count, want, err)
 		}
 	}
 	after, err := vault.New([][]byte{bytes.Repeat([]byte("w"), 32)})

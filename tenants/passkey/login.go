@@ -107,7 +107,7 @@ func (s *Service) LogInSecond(ctx context.Context, pending, held, answer, userAg
 			return "", err
 		}
 		if under.User != user.ID {
-			return "", fmt.Errorf("%w: somebody else was asked", tenants.ErrPasskey)
+			return "", fmt.Errorf("%w: someone else was asked", tenants.ErrPasskey)
 		}
 		parsed, err := protocol.ParseCredentialRequestResponseBytes([]byte(answer))
 		if err != nil {

@@ -161,7 +161,7 @@ func TestRegistrationThatProvesNothingIsRefused(t *testing.T) {
 		}
 	}
 	if _, err := h.service.Register(t.Context(), eve.who, held, good); !errors.Is(err, tenants.ErrPasskey) {
-		t.Errorf("for somebody else: %v", err)
+		t.Errorf("for someone else: %v", err)
 	}
 	elsewhere := h.who
 	elsewhere.Login.ID = uuid.New()
@@ -174,7 +174,7 @@ func TestRegistrationThatProvesNothingIsRefused(t *testing.T) {
 		"nobody verified":      func(h *holder) { h.device.Options.UserNotVerified = true },
 		"nobody there":         func(h *holder) { h.device.Options.UserNotPresent = true },
 		"plain http":           func(h *holder) { h.site.Origin = "http://palimpsest.example" },
-		"another port of ours": func(h *holder) { h.site.Origin = origin + ":8443" },
+		"another of our ports": func(h *holder) { h.site.Origin = origin + ":8443" },
 	} {
 		changed := *h
 		change(&changed)
@@ -199,7 +199,7 @@ func TestPasskeyIsKeptOnceAndForOnePerson(t *testing.T) {
 		t.Errorf("a second time: %v", err)
 	}
 	if _, err := eve.register(t, h.key, "Hers"); !errors.Is(err, tenants.ErrConflict) {
-		t.Errorf("for somebody else: %v", err)
+		t.Errorf("for someone else: %v", err)
 	}
 	held, err := h.service.Start(t.Context(), h.who, "Another", password)
 	if err != nil {

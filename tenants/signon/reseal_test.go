@@ -146,7 +146,7 @@ func TestClientSecretIsResealedWithNewMasterKey(t *testing.T) {
 	}
 	for _, want := range []int{1, 0} { // S28: done twice, it comes to the same
 		if count, err := during.ResealSignOns(t.Context(), c.DB); err != nil || count != want {
-			t.Errorf("%d sealed anew, want %d: %v", count, want, err)
+			t.Errorf("%d sealed again, want %d: %v", count, want, err)
 		}
 		if err := c.logIn(t, c.with(during, records{})); err != nil {
 			t.Errorf("meanwhile: %v", err)

@@ -147,7 +147,7 @@ func TestAddressChangesWhenTheNewOneIsProven(t *testing.T) {
 		t.Fatalf("verify: %+v, %v", token, err)
 	}
 	if _, err := b.ConfirmEmail(t.Context(), []byte("taken"), now(), moved); !errors.Is(err, tenants.ErrEmailTaken) {
-		t.Fatalf("an address that somebody else has: %v", err)
+		t.Fatalf("an address that someone else has: %v", err)
 	}
 	if token, err := b.ConfirmEmail(t.Context(), []byte("change"), now(), moved); err != nil || token.Email != "new@example.com" || token.User != b.user.ID {
 		t.Fatalf("change: %+v, %v", token, err)

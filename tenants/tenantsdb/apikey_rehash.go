@@ -15,7 +15,7 @@ func (db *DB) RehashAPIKey(ctx context.Context, workspace, id uuid.UUID, old, ha
 		return tx.Exec("UPDATE api_keys SET hash = ? WHERE workspace_id = ? AND id = ? AND hash = ?", hash, workspace, id, old).Error
 	})
 	if err != nil {
-		return fmt.Errorf("hash API key %s anew: %w", id, err)
+		return fmt.Errorf("hash API key %s again: %w", id, err)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func TestChoicesAreWhatARangeHas(t *testing.T) {
 	b.record(t, b.workspace, own)
 	all, err := b.UsageChoices(t.Context(), b.workspace, tenants.UsageFilter{From: day(), To: day().Add(48 * time.Hour), Client: "codex"})
 	if err != nil || len(all.Clients) != 2 || len(all.APIKeys) != 5 {
-		t.Errorf("of both days: %+v (%v): the filter narrows nothing, calls of our own are none", all, err)
+		t.Errorf("of both days: %+v (%v): the filter narrows nothing, our own calls do not count", all, err)
 	}
 }
 

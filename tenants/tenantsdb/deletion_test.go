@@ -121,7 +121,7 @@ func TestAClosedWorkspaceIsOutOfReach(t *testing.T) {
 		t.Errorf("logins go on: %+v, %v", logins, err)
 	}
 	if reader, err := b.Reader(t.Context(), b.workspace, b.user.ID); err != nil || !reader.None() {
-		t.Errorf("somebody may read: %+v, %v", reader, err)
+		t.Errorf("someone may read: %+v, %v", reader, err)
 	}
 	if err := b.CloseWorkspace(t.Context(), b.workspace, nothingElse); !errors.Is(err, tenants.ErrNotFound) {
 		t.Errorf("once more: %v", err)

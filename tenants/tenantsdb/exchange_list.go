@@ -143,7 +143,7 @@ func newListing(workspace uuid.UUID, filter tenants.ExchangeFilter) (*listing, e
 	if filter.Cursor != "" {
 		at, id, err := parseCursor(filter.Cursor)
 		if err != nil {
-			return nil, tenants.Invalid{Field: "cursor", Message: "is none that a page before has named"}
+			return nil, tenants.Invalid{Field: "cursor", Message: "is not a cursor of an earlier page"}
 		}
 		l.along.add("({at}, {id}) "+map[bool]string{false: "<", true: ">"}[filter.Oldest]+" (?, ?)", at, id)
 	}

@@ -218,7 +218,7 @@ func TestEveryFilterIsReadAlongAnIndex(t *testing.T) {
 		"a model":         {tenants.ExchangeFilter{Model: "rare"}, "exchanges_model"},
 		"model, client":   {tenants.ExchangeFilter{Model: "rare", Client: "client-1"}, "exchanges_model"},
 		"failures":        {tenants.ExchangeFilter{StatusClass: 5}, "exchanges_failed"},
-		"errors of ours":  {tenants.ExchangeFilter{ErrorFrom: "proxy"}, "exchanges_failed"},
+		"our own errors":  {tenants.ExchangeFilter{ErrorFrom: "proxy"}, "exchanges_failed"},
 		"a miss":          {tenants.ExchangeFilter{MissCause: "provider"}, "exchanges_miss"},
 		"an id":           {tenants.ExchangeFilter{ID: key.String()}, "exchanges_pkey"},
 		"a tag":           {tenants.ExchangeFilter{Tags: tenants.Tags{"env": "prod"}}, "exchange_tags_pkey"},

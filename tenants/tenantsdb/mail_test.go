@@ -84,7 +84,7 @@ func TestTextOfAMailIsSealedWhileItWaits(t *testing.T) {
 	both := sealing(t, b, "n", "o")
 	for _, want := range []int{1, 0} {
 		if got, err := both.ResealMails(t.Context()); err != nil || got != want {
-			t.Errorf("sealed %d anew, want %d (%v)", got, want, err)
+			t.Errorf("sealed %d again, want %d (%v)", got, want, err)
 		}
 	}
 	if got := texts(sealing(t, b, "n")); got != link {

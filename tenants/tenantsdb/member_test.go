@@ -240,7 +240,7 @@ func TestLoginMayWorkInNoWorkspace(t *testing.T) {
 		}
 	}
 	if err := b.EnterWorkspace(t.Context(), second.ID, login.ID, b.workspace); !errors.Is(err, tenants.ErrNotFound) {
-		t.Errorf("with somebody else's login: %v", err)
+		t.Errorf("with someone else's login: %v", err)
 	}
 }
 

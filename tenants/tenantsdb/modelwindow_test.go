@@ -19,21 +19,21 @@ func TestWindowsOfModelsAreSetLearntAndDeleted(t *testing.T) {
 	if err != nil || set.Tokens != 400_000 || set.Source != tenants.WindowOverride || set.SetBy != by || set.SetAt.IsZero() {
 		t.Fatalf("set: %+v (%v)", set, err)
 	}
-	for model, tokens := range map[string]int{"somebody/new": 65_536, "gpt-5.5": 1000} {
+	for model, tokens := range map[string]int{"someone/new": 65_536, "gpt-5.5": 1000} {
 		if err := b.LearnModelWindow(t.Context(), b.workspace, model, tokens); err != nil {
 			t.Fatal(err)
 		}
 	}
 	windows, err := b.ModelWindows(t.Context(), b.workspace)
 	if err != nil || len(windows) != 2 || windows[0] != set {
-		t.Fatalf("%+v (%v): what somebody set has to stay", windows, err)
+		t.Fatalf("%+v (%v): what someone set has to stay", windows, err)
 	}
 	learnt := windows[1]
-	if learnt.Model != "somebody/new" || learnt.Tokens != 65_536 || learnt.Source != tenants.WindowLearnt || learnt.SetBy != uuid.Nil || learnt.Workspace != b.workspace {
+	if learnt.Model != "someone/new" || learnt.Tokens != 65_536 || learnt.Source != tenants.WindowLearnt || learnt.SetBy != uuid.Nil || learnt.Workspace != b.workspace {
 		t.Errorf("learnt: %+v", learnt)
 	}
 
-	if err := b.LearnModelWindow(t.Context(), b.workspace, "somebody/new", 32_768); err != nil {
+	if err := b.LearnModelWindow(t.Context(), b.workspace, "someone/new", 32_768); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.SetModelWindow(t.Context(), b.workspace, "gpt-5.5", 300_000, by); err != nil {
@@ -49,7 +49,7 @@ func TestWindowsOfModelsAreSetLearntAndDeleted(t *testing.T) {
 		t.Errorf("deleted twice: %v", err)
 	}
 	_, other := b.signUp(t, "eve@example.com")
-	if err := b.DeleteModelWindow(t.Context(), other, "somebody/new"); !errors.Is(err, tenants.ErrNotFound) {
+	if err := b.DeleteModelWindow(t.Context(), other, "someone/new"); !errors.Is(err, tenants.ErrNotFound) {
 		t.Errorf("another workspace's: %v", err)
 	}
 }

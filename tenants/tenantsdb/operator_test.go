@@ -41,7 +41,7 @@ func TestFirstPersonOfAnInstallationIsItsOperator(t *testing.T) {
 	second, other := b.signUp(t, "grace@example.com")
 
 	if !b.isOperator(t, b.user, b.workspace) || b.isOperator(t, second, other) {
-		t.Fatal("the first person, and nobody else, is to be an operator")
+		t.Fatal("the first person alone is to be an operator")
 	}
 	for i, want := range []bool{true, false} {
 		if appointed, err := tenantsdb.AppointOperator(t.Context(), b.database.OwnerURL, second.ID); appointed != want || err != nil {

@@ -102,7 +102,7 @@ func TestVersionsAreReadPageByPageWithTheirAuthors(t *testing.T) {
 }
 
 // S3, S32
-func TestARestoredPipelineIsANewVersionThatSaysWhatItWas(t *testing.T) {
+func TestRestoredPipelineIsNextVersionThatSaysWhatItWas(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	_, other := b.signUp(t, "eve@example.com")

@@ -81,12 +81,12 @@ func TestUseOfProviderKeysTellsSinceWhenTheyAreRefused(t *testing.T) {
 }
 
 // S15: a secret that was replaced meanwhile is not overwritten by its old self.
-func TestResealedSecretDoesNotOverwriteANewOne(t *testing.T) {
+func TestResealedSecretDoesNotOverwriteNewerOne(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	key := b.addProviderKey(t, b.workspace, tenants.ProviderOpenAI)
-	for _, step := range []struct{ old, want []byte }{{[]byte("something else"), key.Sealed}, {key.Sealed, []byte("anew")}} {
-		if err := b.ResealProviderKey(t.Context(), b.workspace, key.ID, step.old, []byte("anew")); err != nil {
+	for _, step := range []struct{ old, want []byte }{{[]byte("something else"), key.Sealed}, {key.Sealed, []byte("made again")}} {
+		if err := b.ResealProviderKey(t.Context(), b.workspace, key.ID, step.old, []byte("made again")); err != nil {
 			t.Fatal(err)
 		}
 		keys, err := b.ProviderKeys(t.Context(), b.workspace)

@@ -52,13 +52,13 @@ func TestTransactionTakesNoMoreRoundTripsThanItsAnswersAreWaitedFor(t *testing.T
 		do   func(tx *gorm.DB) error
 	}{
 		"nothing": {0, func(*gorm.DB) error { return nil }},
-		"what nobody waits for": {1, func(tx *gorm.DB) error {
+		"what no one waits for": {1, func(tx *gorm.DB) error {
 			return errors.Join(batchdb.Later(tx, insertWindow, b.workspace, uuid.NewString()), batchdb.Later(tx, insertWindow, b.workspace, uuid.NewString()))
 		}},
 		"one that is waited for": {2, func(tx *gorm.DB) error { return tx.Exec(insertWindow, b.workspace, uuid.NewString()).Error }},
 		"one that is read":       {2, read},
 		"two that are read":      {3, func(tx *gorm.DB) error { return errors.Join(read(tx), read(tx)) }},
-		"two that nobody waits for after one that is read": {2, func(tx *gorm.DB) error {
+		"two that no one waits for after one that is read": {2, func(tx *gorm.DB) error {
 			return errors.Join(read(tx),
 				batchdb.Later(tx, insertWindow, b.workspace, uuid.NewString()), batchdb.Later(tx, insertWindow, b.workspace, uuid.NewString()))
 		}},

@@ -11,7 +11,7 @@ import (
 	"palimpsest/tenants"
 )
 
-func TestSignUpMakesAnOwnerOfANewWorkspace(t *testing.T) {
+func TestSignUpMakesOwnerOfItsOwnWorkspace(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 
@@ -86,7 +86,7 @@ func TestPersonMayOwnSeveralWorkspaces(t *testing.T) {
 		t.Fatalf("memberships %+v", memberships)
 	}
 	if _, err := b.CreateWorkspace(t.Context(), uuid.New(), "nobody's"); err == nil {
-		t.Error("somebody who does not exist owns a workspace")
+		t.Error("someone who does not exist owns a workspace")
 	}
 }
 
@@ -124,7 +124,7 @@ func TestLoginThatIsNotActiveHasEnded(t *testing.T) {
 		"revoked":         {b.user.ID, revoked.ID},
 		"expired":         {b.user.ID, expired.ID},
 		"unknown":         {b.user.ID, uuid.New()},
-		"somebody else's": {stranger.ID, active.ID},
+		"someone else's": {stranger.ID, active.ID},
 	} {
 		if _, err := b.ActiveLogin(t.Context(), ids[0], ids[1]); !errors.Is(err, tenants.ErrLoginEnded) {
 			t.Errorf("%s: error %v, want ErrLoginEnded", name, err)

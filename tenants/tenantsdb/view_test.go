@@ -53,7 +53,7 @@ func TestViewsAreSavedReplacedAndDeleted(t *testing.T) {
 
 	again := b.save(t, user, tenants.SessionViews, "Slow ones", "range=30d")
 	if again.ID != first.ID || again.Query != "range=30d" || again.SavedAt.Before(first.SavedAt) {
-		t.Errorf("saved anew: %+v, it was %+v", again, first)
+		t.Errorf("saved again: %+v, it was %+v", again, first)
 	}
 	if err := b.DeleteView(t.Context(), b.workspace, user, tenants.RequestViews, first.ID); !errors.Is(err, tenants.ErrNotFound) {
 		t.Errorf("deleted as one of another list: %v", err)

@@ -17,7 +17,7 @@ import (
 const keySize = 32
 
 // ErrSealedElsewhere says that sealed bytes do not open: they were sealed for
-// another workspace or provider, or with a master key that is no longer set.
+// another workspace or provider, or with a master key that was removed.
 var ErrSealedElsewhere = errors.New("sealed secret does not open")
 
 // Vault seals provider keys, and the keys under which what is kept of workspaces is

@@ -97,7 +97,7 @@ func TestNewMasterKeySealsWhileTheOldOneStillOpens(t *testing.T) {
 	var was bool
 	var err error
 	if fresh.Sealed, was, err = rotated.Reseal(old); err != nil || !was {
-		t.Fatalf("sealed anew %t, %v", was, err)
+		t.Fatalf("sealed again %t, %v", was, err)
 	}
 	if _, was, err := rotated.Reseal(fresh); err != nil || was {
 		t.Errorf("and once more: %t, %v", was, err)
@@ -109,7 +109,7 @@ func TestNewMasterKeySealsWhileTheOldOneStillOpens(t *testing.T) {
 		t.Errorf("the old master key opens what the new one sealed: %v", err)
 	}
 	if _, _, err := setup(t, "c").Reseal(old); !errors.Is(err, vault.ErrSealedElsewhere) {
-		t.Errorf("a foreign master key seals anew: %v", err)
+		t.Errorf("a foreign master key seals again: %v", err)
 	}
 }
 

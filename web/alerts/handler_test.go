@@ -104,7 +104,7 @@ func TestSigningSecretIsShownOnce(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithAlertsIsNamed(t *testing.T) {
+func TestInvalidAlertsAreExplained(t *testing.T) {
 	t.Parallel()
 	owner := webtest.Start(t).SignUp(t, "northbeam")
 	member := owner.Colleague(tenants.Regular)

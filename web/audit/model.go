@@ -137,7 +137,7 @@ type row struct {
 	Changes []change
 }
 
-// change is a value before and after. Empty: there was, or is, none.
+// change is a value before and after; empty if it has no value then.
 type change struct{ Name, Before, After string }
 
 func newRow(entry *tenants.AuditEntry) row {

@@ -462,7 +462,7 @@ func usage(model model) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "<p class=\"hint\">An exchange is a request that your provider has answered; a stream is one. What failed, came from the cache or only counted tokens is none. An hour counts in the period in which it began.</p></div></section>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "<p class=\"hint\">An exchange is a request that your provider has answered; a stream is one. What failed, came from the cache or only counted tokens does not count. An hour counts in the period in which it began.</p></div></section>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -24,11 +24,11 @@ func TestSigningUpLogsInAndLeadsToTheOverview(t *testing.T) {
 		t.Errorf("status %d, workspace %q, person %q", page.Status, page.Text(".wsw b"), page.Text(".who .mail"))
 	}
 	if again := person.Get("/login"); again.Path != "/overview" {
-		t.Errorf("the login page of somebody who is logged in leads to %s", again.Path)
+		t.Errorf("the login page of someone who is logged in leads to %s", again.Path)
 	}
 }
 
-func TestWhatIsWrongWithASignUpStandsAtItsField(t *testing.T) {
+func TestInvalidSignUpIsExplainedAtItsField(t *testing.T) {
 	t.Parallel()
 	product := webtest.Start(t)
 	product.SignUp(t, "taken")

@@ -62,7 +62,7 @@ func TestAskingForALinkTellsNothingOfAnAddress(t *testing.T) {
 			t.Errorf("%s: %d %s and %d %s", path, known.Status, known.Path, unknown.Status, unknown.Path)
 		}
 		if wrong := person.Post(path, "email", "nobody"); wrong.Status != http.StatusUnprocessableEntity || wrong.TestID("error-email") == "" {
-			t.Errorf("%s: what is no address: %d", path, wrong.Status)
+			t.Errorf("%s: what is not an address: %d", path, wrong.Status)
 		}
 	}
 	var last webtest.Page

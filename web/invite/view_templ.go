@@ -226,7 +226,7 @@ func view(model model) templ.Component {
 	})
 }
 
-// strangerView is for somebody who is not logged in: with an account, or without.
+// strangerView is for someone who is not logged in: with an account, or without.
 func strangerView(model model) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -353,7 +353,7 @@ func endedView() templ.Component {
 			templ_7745c5c3_Var18 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<section class=\"card form-card\" data-testid=\"invitation-ended\"><h1>This invitation has ended</h1><p>It was accepted or revoked, it has expired, or a newer one was sent. Ask whoever invited you for another.</p><a class=\"btn wide\" href=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<section class=\"card form-card\" data-testid=\"invitation-ended\"><h1>This invitation has ended</h1><p>It was accepted or revoked, it has expired, or a newer one was sent. Ask the person who invited you for another.</p><a class=\"btn wide\" href=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -117,7 +117,7 @@ func (f *formModel) with(typed url.Values, err error) *formModel {
 		{Name: "no_store", Value: "yes", Label: "Keep figures only", Hint: "Nothing that is said with this key is archived or searched, and so nothing is compressed.", On: typed.Has("no_store")},
 		{Name: "allow_unpriced", Value: "yes", Label: "Allow what has no price", Hint: "Else a key with a budget refuses models and endpoints whose price is not known.", On: typed.Has("allow_unpriced")},
 	}
-	f.Pipeline = field("pipeline", "Pipeline", "Settings in YAML that win over the workspace’s. Empty: none.")
+	f.Pipeline = field("pipeline", "Pipeline", "Settings in YAML that win over the workspace’s. Leave it empty for none.")
 	invalid, is := errors.AsType[tenants.Invalid](err)
 	if !is {
 		return f

@@ -54,7 +54,7 @@ func TestSecretIsShownOnceAndInNoAddress(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithAKeyStandsAtItsField(t *testing.T) {
+func TestInvalidKeyIsExplainedAtItsField(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 
@@ -262,7 +262,7 @@ func TestLimitsAreSetOnCreationAndChangedLater(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithLimitsStandsAtItsField(t *testing.T) {
+func TestInvalidLimitsAreExplainedAtTheirField(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	person.Post("/keys", "name", "laptop", "expiry", "")
@@ -292,7 +292,7 @@ func TestRotationShowsAnotherSecretOnce(t *testing.T) {
 		t.Errorf("the question is %q", asked.Text("dialog"))
 	}
 	if wrong := person.Post(link, "grace", "9999h"); wrong.Status != http.StatusUnprocessableEntity || wrong.TestID("error-grace") == "" {
-		t.Errorf("a grace that is no choice: status %d", wrong.Status)
+		t.Errorf("a grace that is not a choice: status %d", wrong.Status)
 	}
 	rotated := person.Post(link, "grace", "24h")
 	secret := rotated.TestID("secret")

@@ -143,7 +143,7 @@ func creatorOf(key tenants.APIKey, who tenants.Principal) string {
 	case key.CreatedBy == who.User.ID:
 		return "you"
 	case key.Creator == "":
-		return "somebody who left"
+		return "someone who left"
 	default:
 		return key.Creator
 	}

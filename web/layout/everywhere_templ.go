@@ -13,7 +13,7 @@ import (
 	"palimpsest/web/paths"
 )
 
-// omni leads to whatever somebody looks for: a page, and with scripts the palette.
+// omni leads to whatever someone looks for: a page, and with scripts the palette.
 func omni() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

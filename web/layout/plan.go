@@ -11,7 +11,7 @@ import (
 )
 
 // AskAboutBilling tells who may not see the bills whom to ask.
-const AskAboutBilling = "Ask an owner of the workspace, or whoever pays for it."
+const AskAboutBilling = "Ask an owner of the workspace, or the person who pays for it."
 
 // planKey is where a request carries the plan of its workspace.
 const planKey = "palimpsest.plan"

@@ -50,7 +50,7 @@ func TestManyInvitationsToOneAddressAreSlowedDown(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithAnInvitationStandsAtItsField(t *testing.T) {
+func TestInvalidInvitationIsExplainedAtItsField(t *testing.T) {
 	t.Parallel()
 	owner := webtest.Start(t).SignUp(t, "northbeam")
 	for field, form := range map[string][]string{

@@ -103,7 +103,7 @@ func newForm(emails string, role tenants.Role, err error) *formModel {
 func newRole(member tenants.Member, role tenants.Role, err error) *roleModel {
 	m := &roleModel{Member: member, Role: components.FieldModel{Label: "Role", Name: "role", Value: string(role)}}
 	if errors.Is(err, tenants.ErrLastOwner) {
-		m.Role.Error = "The workspace would have no owner. Make somebody else an owner first."
+		m.Role.Error = "The workspace would have no owner. Make someone else an owner first."
 	}
 	explain(err, &m.Role)
 	return m

@@ -22,12 +22,12 @@ func TestOnlyOperatorsReachTheirPage(t *testing.T) {
 			t.Errorf("%s as the operator: status %d", path, page.Status)
 		}
 		if page := other.Get(path); page.Status != http.StatusNotFound || strings.Contains(page.HTML, "first@example.com") {
-			t.Errorf("%s as somebody else: status %d", path, page.Status)
+			t.Errorf("%s as someone else: status %d", path, page.Status)
 		}
 	}
 	for _, action := range []string{"/suspend", "/resume"} {
 		if page := other.Post(below+action, "reason", "mine", "confirm", "second"); page.Status != http.StatusNotFound {
-			t.Errorf("%s by somebody else: status %d", action, page.Status)
+			t.Errorf("%s by someone else: status %d", action, page.Status)
 		}
 	}
 	if operator.Get("/overview").Find(`a[href="/operator"]`).Length() == 0 || other.Get("/overview").Find(`a[href="/operator"]`).Length() != 0 {
@@ -90,6 +90,6 @@ func TestWorkspacesAreSearched(t *testing.T) {
 		t.Error("nothing is found, and nothing says so")
 	}
 	if page := operator.Get("/operator?after=x"); page.Status != http.StatusNotFound {
-		t.Errorf("a cursor that is none: status %d", page.Status)
+		t.Errorf("an invalid cursor: status %d", page.Status)
 	}
 }

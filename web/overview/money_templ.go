@@ -360,9 +360,9 @@ func money(m *model) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var21 string
-				templ_7745c5c3_Var21, templ_7745c5c3_Err = templ.JoinStringErrs("Each epoch makes the provider read and cache a changed prompt anew. ")
+				templ_7745c5c3_Var21, templ_7745c5c3_Err = templ.JoinStringErrs("Each epoch makes the provider read and cache a changed prompt. ")
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `overview/money.templ`, Line: 56, Col: 78}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `overview/money.templ`, Line: 56, Col: 73}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var21))
 				if templ_7745c5c3_Err != nil {
@@ -620,7 +620,7 @@ func misses(m *model) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if len(m.Misses) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 49, "<section class=\"card\"><header><h2>Cache misses</h2><span class=\"sub\">what the provider read anew</span><div class=\"r\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 49, "<section class=\"card\"><header><h2>Cache misses</h2><span class=\"sub\">what the provider read again</span><div class=\"r\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -69,7 +69,7 @@ func TestRuleIsShownApprovedDisabledAndDeleted(t *testing.T) {
 		t.Errorf("disabled rules: %s", page.Text("main"))
 	}
 	if page := person.Get(at + "/delete"); !page.Has(`dialog button.dan`) {
-		t.Error("nobody is asked before a rule is deleted")
+		t.Error("no one is asked before a rule is deleted")
 	}
 	if page := person.Post(at + "/delete"); !strings.Contains(page.TestID("done"), "is deleted") || page.Has(`[data-testid="rules"]`) {
 		t.Errorf("delete: %s", page.Text("main"))
@@ -116,7 +116,7 @@ func TestRuleIsAddedAndEditedAndWhatCannotBeOneIsRefused(t *testing.T) {
 	}
 	late := person.Post(at, "version", "1", "text", "We use yarn here.")
 	if late.Status != http.StatusConflict || !strings.Contains(late.TestID("conflict"), "meantime") || late.Text("#field-text") != "We use yarn here." {
-		t.Errorf("over somebody's change: %d %s", late.Status, late.Text("main"))
+		t.Errorf("over someone's change: %d %s", late.Status, late.Text("main"))
 	}
 	if page := person.Post("/patterns/"+rule.ID.String()+"/approve", "version", "1"); page.Status != http.StatusConflict || statusOf(t, person, rule).Status != patterns.Candidate {
 		t.Errorf("approved what was never seen: %d", page.Status)

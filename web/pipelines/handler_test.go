@@ -52,8 +52,8 @@ func TestHistoryTellsEveryVersionWithWhoAndWhat(t *testing.T) {
 		t.Fatalf("%d rows: %s", rows.Length(), page.Text("main"))
 	}
 	for i, want := range [][]string{
-		{"Version 3", "In force", "ipc.targetUtilization", "0.6", "→", "0.5", "order", "ipc, patterns", "patterns, ipc", person.Email},
-		{"Version 2", "patterns", "off", "on", "somebody who left"},
+		{"Version 3", "Current", "ipc.targetUtilization", "0.6", "→", "0.5", "order", "ipc, patterns", "patterns, ipc", person.Email},
+		{"Version 2", "patterns", "off", "on", "someone who left"},
 		{"Version 1", "ipc.targetUtilization", "0.75", "0.6", person.Email},
 	} {
 		for _, word := range want {
@@ -97,7 +97,7 @@ func TestHistoryIsPagedFromTheNewest(t *testing.T) {
 }
 
 // S32
-func TestAVersionIsRestoredAsANewOne(t *testing.T) {
+func TestRestoringAVersionMakesTheNextVersion(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	save(t, person, 0, tenants.PipelineConfig{Modules: "ipc", YAML: "# ours\nipc: {targetUtilization: 0.6}\n"})
@@ -117,7 +117,7 @@ func TestAVersionIsRestoredAsANewOne(t *testing.T) {
 		t.Fatalf("restoring led to %s: %s", done.Path, done.Text("main"))
 	}
 	if now := newest(t, person); now.Version != 3 || now.Modules != "ipc" || now.YAML != "# ours\nipc: {targetUtilization: 0.6}\n" || now.SavedBy != person.User.ID {
-		t.Errorf("in force is %+v", now)
+		t.Errorf("current is %+v", now)
 	}
 	entries, err := person.DB.Audit(t.Context(), person.Workspace.ID, tenants.AuditFilter{Action: string(tenants.PipelineRestored)})
 	if err != nil || len(entries) != 1 || entries[0].Actor.Name != person.Email || entries[0].After["restored_version"] != "1" {
@@ -133,7 +133,7 @@ func TestAVersionIsNotRestoredOverSomebodyElses(t *testing.T) {
 	save(t, person, 2, tenants.PipelineConfig{YAML: "ipc: {minClear: 0.4}"})
 
 	page := person.Post("/pipeline/history/1/restore", "over", "2")
-	if page.Status != http.StatusConflict || !strings.Contains(page.TestID("conflict"), "Somebody saved version 3") || page.Find("#dlg-restore input[name=over]").AttrOr("value", "") != "3" {
+	if page.Status != http.StatusConflict || !strings.Contains(page.TestID("conflict"), "Someone saved version 3") || page.Find("#dlg-restore input[name=over]").AttrOr("value", "") != "3" {
 		t.Errorf("status %d: %s", page.Status, page.Text("main"))
 	}
 	for _, path := range []string{"/pipeline/history/3/restore", "/pipeline/history/9/restore", "/pipeline/history/x/restore"} {
@@ -145,7 +145,7 @@ func TestAVersionIsNotRestoredOverSomebodyElses(t *testing.T) {
 		t.Errorf("without a version to restore over: status %d", page.Status)
 	}
 	if now := newest(t, person); now.Version != 3 {
-		t.Errorf("version %d is in force", now.Version)
+		t.Errorf("version %d is current", now.Version)
 	}
 }
 
@@ -164,7 +164,7 @@ func TestAVersionThatIsNoLongerAcceptedSaysWhy(t *testing.T) {
 		t.Errorf("status %d: %s", page.Status, page.Text("main"))
 	}
 	if now := newest(t, person); now.Version != 2 {
-		t.Errorf("version %d is in force", now.Version)
+		t.Errorf("version %d is current", now.Version)
 	}
 
 	save(t, person, 2, tenants.PipelineConfig{YAML: "ipc: {warpSpeed: 9}"})
@@ -176,7 +176,7 @@ func TestAVersionThatIsNoLongerAcceptedSaysWhy(t *testing.T) {
 }
 
 // S3
-func TestWhoMayReadThePipelineSeesItsHistoryAndNobodyElses(t *testing.T) {
+func TestPipelineHistoryIsVisibleToReadersOfItsWorkspaceOnly(t *testing.T) {
 	t.Parallel()
 	product := webtest.Start(t)
 	person, other := product.SignUp(t, "northbeam"), product.SignUp(t, "southbeam")

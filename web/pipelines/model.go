@@ -84,7 +84,7 @@ func authorOf(version tenants.PipelineConfig) string {
 	case version.SavedBy == uuid.Nil:
 		return "the command line"
 	default:
-		return "somebody who left"
+		return "someone who left"
 	}
 }
 

@@ -121,7 +121,7 @@ func historyView(model historyModel) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				} else {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<p>The default pipeline holds. The first version appears here when somebody saves one.</p><a class=\"btn\" href=\"")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<p>The default pipeline holds. The first version appears here when someone saves one.</p><a class=\"btn\" href=\"")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -462,7 +462,7 @@ func state(row row) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if row.InForce {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 37, "<span class=\"tag ok\" data-testid=\"in-force\">In force</span> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 37, "<span class=\"tag ok\" data-testid=\"in-force\">Current</span> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -712,9 +712,9 @@ func versionView(model versionModel) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var31 string
-				templ_7745c5c3_Var31, templ_7745c5c3_Err = templ.JoinStringErrs("Somebody saved version " + strconv.Itoa(model.Newest.Version) + " in the meantime. Nothing was restored. What differs from that version is shown now; restore over it, or cancel.")
+				templ_7745c5c3_Var31, templ_7745c5c3_Err = templ.JoinStringErrs("Someone saved version " + strconv.Itoa(model.Newest.Version) + " in the meantime. Nothing was restored. What differs from that version is shown now; restore over it, or cancel.")
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `pipelines/view.templ`, Line: 141, Col: 213}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `pipelines/view.templ`, Line: 141, Col: 212}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var31))
 				if templ_7745c5c3_Err != nil {
@@ -786,9 +786,9 @@ func versionView(model versionModel) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var34 string
-			templ_7745c5c3_Var34, templ_7745c5c3_Err = templ.JoinStringErrs("Against version " + strconv.Itoa(model.Newest.Version) + ", in force")
+			templ_7745c5c3_Var34, templ_7745c5c3_Err = templ.JoinStringErrs("Against version " + strconv.Itoa(model.Newest.Version) + ", current")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `pipelines/view.templ`, Line: 159, Col: 87}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `pipelines/view.templ`, Line: 159, Col: 86}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var34))
 			if templ_7745c5c3_Err != nil {
@@ -804,7 +804,7 @@ func versionView(model versionModel) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = values(model.Against, "This version", "In force", "against").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = values(model.Against, "This version", "Current", "against").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -835,11 +835,11 @@ func versionView(model versionModel) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if lines := model.lines(); !model.InForce && len(lines) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 71, "<section class=\"card\"><header><h2>YAML against the one in force</h2></header>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 71, "<section class=\"card\"><header><h2>YAML compared with the current version</h2></header>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = difference(lines, "only in this version: ", "only in force: ").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = difference(lines, "only in this version: ", "only in the current version: ").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1261,7 +1261,7 @@ func restoreDialog(model versionModel) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(model.Against) == 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 103, "<p>No setting changes: every one is as in the version in force.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 103, "<p>No setting changes: all are as in the current version.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -213,9 +213,9 @@ func yamlView(model yamlModel) templ.Component {
 			}
 		} else {
 			var templ_7745c5c3_Var10 string
-			templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs("Version " + strconv.Itoa(model.Version) + ", in force")
+			templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs("Version " + strconv.Itoa(model.Version) + ", current")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `pipelines/yaml.templ`, Line: 49, Col: 62}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `pipelines/yaml.templ`, Line: 49, Col: 61}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 			if templ_7745c5c3_Err != nil {
@@ -345,7 +345,7 @@ func editView(model editModel) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(model.Faults) > 0 {
-			templ_7745c5c3_Err = components.Faults(model.Faults, "Nothing was saved; the version in force goes on.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Faults(model.Faults, "Nothing was saved; the current version stays.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -482,7 +482,7 @@ func editView(model editModel) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 43, "</button></div></div></section></form><section class=\"card\"><header><h2>Every setting, as in force</h2><div class=\"r\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 43, "</button></div></div></section></form><section class=\"card\"><header><h2>Every setting of the current version</h2><div class=\"r\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -527,7 +527,7 @@ func theirsView(model editModel) templ.Component {
 			templ_7745c5c3_Var22 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 46, "<section class=\"card\" role=\"alert\" data-testid=\"conflict\"><header><h2>Somebody else saved in the meantime</h2></header><div class=\"b g\"><p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 46, "<section class=\"card\" role=\"alert\" data-testid=\"conflict\"><header><h2>Someone else saved in the meantime</h2></header><div class=\"b g\"><p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -22,7 +22,7 @@ func TestThePipelineIsShownAndDownloadedAsYAML(t *testing.T) {
 	if got := page.Find("#pipeline-yaml").Text(); got != want {
 		t.Errorf("shown %q", got)
 	}
-	if !page.Has("#pipeline-yaml .chroma .nt") || !page.Has(`button[data-copy="pipeline-yaml"]`) || !strings.Contains(page.Text("main"), "Version 1, in force") {
+	if !page.Has("#pipeline-yaml .chroma .nt") || !page.Has(`button[data-copy="pipeline-yaml"]`) || !strings.Contains(page.Text("main"), "Version 1, current") {
 		t.Error("it is not highlighted, or cannot be copied")
 	}
 	file := person.Get(page.Find("a[download]").AttrOr("href", ""))

@@ -36,7 +36,7 @@ func TestProviderKeyIsStoredAndNeverShownAgain(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithAProviderKeyStandsAtItsField(t *testing.T) {
+func TestInvalidProviderKeyIsExplainedAtItsField(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 
@@ -167,7 +167,7 @@ func TestPresetsFillTheFormIn(t *testing.T) {
 	}
 	page = person.Post("/providers", "provider", "azure", "name", "", "key", "azure-0123456789", "base_url", "https://RESOURCE.openai.azure.com/openai/v1")
 	if !strings.Contains(page.TestID("error-base_url"), "RESOURCE") {
-		t.Errorf("a resource that is none: %q", page.Text("dialog"))
+		t.Errorf("an invalid resource: %q", page.Text("dialog"))
 	}
 	page = person.Post("/providers", "provider", "groq", "name", "", "key", "gsk_0123456789", "base_url", "", "models", "llama-*\r\n\r\ngpt-oss-20b", "headers", "X-Title: Northbeam", "order", "2")
 	if row := page.TestID("providers"); !strings.Contains(row, "Groq") || !strings.Contains(row, "llama-*, gpt-oss-20b") || !strings.Contains(row, "api.groq.com") || !strings.Contains(row, "not tested yet") {

@@ -150,7 +150,7 @@ func TestTheListIsPagedByItsLastRequest(t *testing.T) {
 }
 
 // What is rare among very many is looked for in steps.
-func TestWhatIsRareIsLookedForFurtherBack(t *testing.T) {
+func TestRareRequestsAreLookedForFurtherBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	dbtest.FillExchanges(t, b.Database.Owner(t), b.Workspace.ID, 20_500)
@@ -237,7 +237,7 @@ func TestOpenedRequestTellsWhatWasDoneAndWhatItEarned(t *testing.T) {
 		"modules":  {"ipc", "applied", "changed the prompt"},
 		"events":   {"completed", "ipc"},
 		"decision": {"This request made it", "Predicted", "Realised so far", "Requests under it"},
-		"headers":  {"X-Palimpsest-Compression", "compressed older turns anew"},
+		"headers":  {"X-Palimpsest-Compression", "compressed older turns"},
 	} {
 		for _, want := range wants {
 			if !strings.Contains(page.TestID(part), want) {
@@ -353,7 +353,7 @@ func TestARequestIsRepeatedWithoutASecret(t *testing.T) {
 	}
 }
 
-func TestANewWorkspaceIsShownHowToBegin(t *testing.T) {
+func TestFreshWorkspaceIsShownHowToBegin(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "newcomer")
 	page := person.Get("/requests")
@@ -361,7 +361,7 @@ func TestANewWorkspaceIsShownHowToBegin(t *testing.T) {
 		t.Errorf("says %q", page.TestID("empty"))
 	}
 	if page := person.Colleague(tenants.Billing).Get("/requests"); page.Has(`.empty a`) {
-		t.Error("somebody who may not see keys is sent to them")
+		t.Error("someone who may not see keys is sent to them")
 	}
 }
 

@@ -77,7 +77,7 @@ func words(name, value string) string {
 		return limitWords(limited)
 	}
 	return map[string]string{ //nolint:gosec // sentences, no secrets
-		"Request-Id":     "The id of this request, in lists, logs and errors. Quote it to whoever helps.",
+		"Request-Id":     "The id of this request, in lists, logs and errors. Quote it to the person who helps.",
 		"Error-Source":   "Whose error the answer was: the provider’s, passed on as it came, or the proxy’s own.",
 		"Session-Id":     "The session that the request was counted to.",
 		"Lane":           "The line of history in that session. Subagents and side calls have lanes of their own.",
@@ -104,7 +104,7 @@ func compressionWords(value pipeline.Compression) string {
 	what := map[pipeline.Compression]string{
 		pipeline.None:        "The prompt went out as the client sent it.",
 		pipeline.Frozen:      "An earlier epoch’s form was sent again, byte for byte, so that the provider’s cache holds.",
-		pipeline.Epoch:       "This request compressed older turns anew. Later ones replay the result.",
+		pipeline.Epoch:       "This request compressed older turns. Later ones replay the result.",
 		pipeline.Emergency:   "The provider found the prompt too long; it was compressed and sent once more.",
 		pipeline.Truncated:   "No level was enough: turns were left out. Their originals are in the archive.",
 		pipeline.Unreachable: "The prompt was over the target and nothing could bring it below.",

@@ -170,7 +170,7 @@ func (o *opened) missed() string {
 		cost.PrefixChangeOurs:   "We had changed what was sent before: an epoch, or a module put something in.",
 		cost.PrefixChangeClient: "The client had changed what it sent before: system prompt, tools, model or history.",
 		cost.ColdStart:          "It was the lane’s first prompt: nothing could be in the cache.",
-		cost.Provider:           "None of ours and none of the client’s: the cache was evicted, or another machine answered.",
+		cost.Provider:           "Neither ours nor the client’s: the cache was evicted, or another machine answered.",
 	}[cost.Cause(o.MissCause)]
 	if words == "" {
 		return "Nothing was missed that should have been there."

@@ -606,7 +606,7 @@ func dialogs(model model) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = components.Dialog("dlg-delete", "Delete this session", "Its messages and their originals are deleted for good, for everybody. What it has cost stays in the figures.", paths.Session(model.ID)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var29), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Dialog("dlg-delete", "Delete this session", "Its messages and their originals are deleted permanently, for everyone. What it has cost stays in the figures.", paths.Session(model.ID)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var29), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -37,7 +37,7 @@ func TestPuttingTurnsBackPinsThemAndPlansAnEpoch(t *testing.T) {
 }
 
 // B9, B12: that compression rests in a lane, and why, stands on its page until someone
-// has it tried again.
+// makes the dashboard try it again.
 func TestAnOpenBreakerIsSeenUntilItIsReset(t *testing.T) {
 	t.Parallel()
 	person, _, overview := compressed(t)

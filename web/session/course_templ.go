@@ -14,7 +14,7 @@ import (
 	"strconv"
 )
 
-// courseCard is how the thread's prompts grew and what was compressed, a strip until somebody opens it.
+// courseCard is how the thread's prompts grew and what was compressed, a strip until someone opens it.
 func courseCard(model model) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -398,7 +398,7 @@ func eventList(model model) templ.Component {
 	})
 }
 
-// requestTable is there once somebody wants it: it is most of what the page would weigh.
+// requestTable is there once someone wants it: it is most of what the page would weigh.
 func requestTable(model model) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -99,7 +99,7 @@ func TestKeysGoOnOverTheSeam(t *testing.T) {
 		t.Errorf("the turn behind the seam is shown as %q", form)
 	}
 	if !browsertest.Evaluate[bool](tab, `window.same === true`) {
-		t.Error("the page was loaded anew for the turn behind the seam")
+		t.Error("the page was loaded again for the turn behind the seam")
 	}
 	d.key("k")
 	tab.Until(shows("199"))

@@ -109,7 +109,7 @@ func TestSessionsThatAreGoneAlreadyAreNotCountedAsDeleted(t *testing.T) {
 	}
 	// A refused answer asks again for what is left.
 	if again := person.Post("/sessions/delete", "id", ids[0].String(), "id", ids[1].String(), "confirm", "x"); !strings.Contains(again.Text("#dlg-delete"), "Type “delete 1”") {
-		t.Errorf("asked anew: %q", again.Text("#dlg-delete"))
+		t.Errorf("asked again: %q", again.Text("#dlg-delete"))
 	}
 	done := person.Post("/sessions/delete", "id", ids[0].String(), "id", ids[1].String(), "confirm", "delete 2")
 	if done.Path != "/sessions?deleted=1" || len(deletions(t, person)) != 1 {

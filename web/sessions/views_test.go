@@ -69,7 +69,7 @@ func TestViewThatCannotBeSavedKeepsWhatWasTyped(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"":            "There are none: narrow the list first.",
+		"":            "There is nothing to save: narrow the list first.",
 		"?range=1y":   "Range must be one of those that the list offers.",
 		"?show=gone":  "Show must be conversations, compressed, bridged, problems or single",
 		"?key=laptop": "Key is no id of an API key",

@@ -135,7 +135,7 @@ func importView(model importModel) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<span data-testid=\"conflict\">Somebody saved the pipeline in the meantime. Nothing was changed. Look again at what would change.</span>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<span data-testid=\"conflict\">Someone saved the pipeline in the meantime. Nothing was changed. Look again at what would change.</span>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

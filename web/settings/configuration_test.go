@@ -72,7 +72,7 @@ func TestAConfigurationFileIsSentAsAFile(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithAConfigurationIsShownAtItsLine(t *testing.T) {
+func TestInvalidConfigurationIsExplainedAtItsLine(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	const typed = "palimpsest: 1\nsettings: {time_zone: Mars}\npipelin: {}\n"

@@ -38,7 +38,7 @@ func TestSettingsAreSavedAndShown(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongIsSaidByTheFieldAndWhatWasTypedStays(t *testing.T) {
+func TestInvalidFormIsExplainedAtItsFieldAndKeepsInput(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	page := person.Post("/settings", "time_zone", "Mars/Olympus", "managers_read", "all", "members_read", "all", "viewers_read", "none")

@@ -226,7 +226,7 @@ func TestDomainCountsForOneWorkspaceOnceProven(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithASettingIsNamed(t *testing.T) {
+func TestInvalidSettingIsExplained(t *testing.T) {
 	t.Parallel()
 	c := setup(t)
 	for field, values := range map[string][]string{

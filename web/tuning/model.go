@@ -30,7 +30,7 @@ func modules() []module {
 	return []module{
 		{"ipc", "infinite persistent context", "Compresses the oldest turns first. Every original stays in the archive."},
 		{"compaction-bridge", "after a client’s own compaction", "Puts back what a client’s own summary lost."},
-		{"rehydrator", "earlier turns", "Brings back turns that somebody refers to."},
+		{"rehydrator", "earlier turns", "Brings back turns that someone refers to."},
 		{"patterns", "what the team has learnt", "Puts approved rules into prompts, once a session."},
 		{"semantic-cache", "answers given again", "Answers a single question with the answer to the same one."},
 	}
@@ -291,7 +291,7 @@ func notes(f field) templ.Attributes {
 
 func sourceName(source tenants.WindowSource) string {
 	if source == tenants.WindowOverride {
-		return "set by somebody"
+		return "set by someone"
 	}
 	return "learnt from the provider"
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // previewCard shows what the settings on the page would have made of the newest
-// sessions. A script asks for it anew whenever something is typed.
+// sessions. A script asks for it again whenever something is typed.
 func previewCard(model model) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -165,7 +165,7 @@ func memoryCards() []card {
 			share("detectionThreshold", "Detection threshold", "Score from which a client that is not known is taken to have compacted itself."),
 			setting{Name: "blobPrefix", Kind: word, Label: "Prefix of archive objects", Hint: "In a directory or bucket. Up to 200 bytes, no leading slash."},
 		)},
-		{Module: "rehydrator", Title: "What comes back", Sub: "when somebody refers to earlier turns", Settings: with(
+		{Module: "rehydrator", Title: "What comes back", Sub: "when someone refers to earlier turns", Settings: with(
 			"rehydrator",
 			setting{Name: "triggerPhrases", Kind: lines, Label: "Trigger phrases", Hint: "Beside those that are built in, one a line, up to 100."},
 			whole("maxRehydrated", "At most", "turns", "1", ""),
@@ -180,7 +180,7 @@ func memoryCards() []card {
 			"patterns",
 			whole("maxInjected", "Rules a lane gets at most", "rules", "1", ""),
 			share("minSuccessRate", "Success rate of at least", "A rule that helped in fewer lanes is disabled once it was used in a few."),
-			one("review", "Review", "Auto: what was met in several sessions is used without somebody’s approval.",
+			one("review", "Review", "Auto: what was met in several sessions is used without someone’s approval.",
 				components.Option{Value: "required", Label: "Required"}, components.Option{Value: "auto", Label: "Auto"}),
 			placement(),
 		)},

@@ -188,7 +188,7 @@ func TestCommentsAndWhatIsNotTypedStay(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithASummaryStandsAtItsField(t *testing.T) {
+func TestInvalidSummaryIsExplainedAtItsField(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	page := person.Get("/pipeline")
@@ -200,7 +200,7 @@ func TestWhatIsWrongWithASummaryStandsAtItsField(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongIsShownWithItsModule(t *testing.T) {
+func TestInvalidSettingsAreShownWithTheirModule(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	for path, value := range map[string]string{

@@ -1583,7 +1583,7 @@ func saveBar(model model) templ.Component {
 	})
 }
 
-// conflictView has somebody choose, setting by setting, between what was saved in the
+// conflictView has someone choose, setting by setting, between what was saved in the
 // meantime and what they typed. All that they typed is in the form.
 func conflictView(model model) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
@@ -1642,7 +1642,7 @@ func conflictView(model model) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 133, "<h2>Somebody else saved in the meantime</h2>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 133, "<h2>Someone else saved in the meantime</h2>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -18,7 +18,7 @@ func TestWindowsOfModelsAreSetAndRemoved(t *testing.T) {
 	}
 
 	set := person.Post("/pipeline/windows", "model", " vendor/ours ", "window_tokens", "64,000")
-	if !strings.Contains(set.TestID("window-done"), "is set") || set.Text(`[data-testid="windows"] tbody tr:first-child td:nth-child(-n+3)`) != "vendor/ours 64,000 set by somebody" {
+	if !strings.Contains(set.TestID("window-done"), "is set") || set.Text(`[data-testid="windows"] tbody tr:first-child td:nth-child(-n+3)`) != "vendor/ours 64,000 set by someone" {
 		t.Fatalf("%d at %s: %s", set.Status, set.Path, set.TestID("windows"))
 	}
 	if !strings.Contains(set.TestID("windows"), "vendor/learnt 128,000 learnt from the provider") {
@@ -29,7 +29,7 @@ func TestWindowsOfModelsAreSetAndRemoved(t *testing.T) {
 		t.Errorf("%d at %s: %s", removed.Status, removed.Path, removed.TestID("windows"))
 	}
 	if again := person.Post("/pipeline/windows/remove", "model", "vendor/ours"); again.Status != http.StatusOK {
-		t.Errorf("removed by somebody else before: %d", again.Status)
+		t.Errorf("removed by someone else before: %d", again.Status)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestKeysWithPipelinesOfTheirOwnAreListed(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	if none := person.Get("/pipeline"); none.Has(`[data-testid="own-pipelines"]`) || !strings.Contains(none.Text("main"), "Every key uses this pipeline") {
-		t.Error("keys are listed where there are none")
+		t.Error("keys are listed where no key exists")
 	}
 	person.Post("/keys", "name", "ci-agents", "expiry", "", "pipeline", "ipc: {targetUtilization: 0.5}")
 	person.Post("/keys", "name", "gone", "expiry", "", "pipeline", "modules: none")

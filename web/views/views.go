@@ -114,7 +114,7 @@ func (l List) Ask(model *Model, address url.Values, filters Filters, typed strin
 	case wrong != nil:
 		form.Refused = why(wrong)
 	case len(present) == 0:
-		form.Refused = "There are none: narrow the list first."
+		form.Refused = "There is nothing to save: narrow the list first."
 	}
 	invalid, is := err.(tenants.Invalid) //nolint:errorlint // callers have unwrapped it
 	if is && invalid.Field == "name" {

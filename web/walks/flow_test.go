@@ -102,7 +102,7 @@ func TestStrangerWalksThroughWithTheScriptsOn(t *testing.T) {
 	tab.Click(`[data-savebar] button[type="submit"]`)
 	tab.Until(browsertest.At("/pipeline?saved=1") + ` && document.querySelector('[name="ipc.targetUtilization"]').value === '0.32' && document.querySelector('[name="ipc.compressTo"]').value === '0.22'`)
 	if same := browsertest.Evaluate[string](tab, `document.documentElement.dataset.same || 'no'`); same != "yes" {
-		t.Error("pages were loaded anew")
+		t.Error("pages were loaded again")
 	}
 
 	// The theme changes at once and stays.

@@ -206,5 +206,5 @@ func (p *Person) Newest() session.Overview {
 	return page.Sessions[0]
 }
 
-// Nobody is an id that nothing has.
+// Nobody returns an id that nothing has.
 func Nobody() string { return uuid.Nil.String() }

@@ -126,7 +126,7 @@ func (h *Handler) Leave(c echo.Context, who tenants.Principal) error {
 	}
 	err := h.people.Leave(c.Request().Context(), who, c.FormValue("keys") != components.KeepKeys)
 	if errors.Is(err, tenants.ErrLastOwner) {
-		leave := newLeave(who, typed, "You are its only owner. Make somebody else an owner first.")
+		leave := newLeave(who, typed, "You are its only owner. Make someone else an owner first.")
 		return page(c, who, http.StatusConflict, model{Who: who, Leave: leave})
 	}
 	if err != nil {

@@ -35,7 +35,7 @@ func TestTalksReadLikeWork(t *testing.T) {
 			if step.typed != "" {
 				typed++
 				if i > 0 && step.pause < 20*time.Second {
-					t.Errorf("somebody answers after %s", step.pause)
+					t.Errorf("someone answers after %s", step.pause)
 				}
 			}
 			if step.says == "" || strings.Contains(step.says+step.typed, "%!") || strings.Contains(step.typed, "{") {
@@ -73,7 +73,7 @@ func TestEveryFormatIsOneThatProvidersTake(t *testing.T) {
 			t.Errorf("%s: %v\n%s", name, err, body)
 		}
 		if _, _, err := judged.format.read([]byte("no JSON")); err == nil {
-			t.Errorf("%s reads what is no answer", name)
+			t.Errorf("%s reads something that is not an answer", name)
 		}
 	}
 }

@@ -33,7 +33,7 @@ type task struct {
 func tasks() []task {
 	return []task{
 		{2, "The nightly import of supplier prices fails since Tuesday with a duplicate key. Find out why and mend it."},
-		{0, "Checkout charges twice when somebody presses the button while the first request is still running. Make it idempotent."},
+		{0, "Checkout charges twice when someone presses the button while the first request is still running. Make it idempotent."},
 		{1, "Recounting a warehouse takes four minutes. Find what is slow and make it take seconds."},
 		{3, "Search for “rain jacket” finds tents first. Look at how ranking weighs the category."},
 		{4, "Bounced letters are tried again for ever. Stop after five times and tell the sender."},

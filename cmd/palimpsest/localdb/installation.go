@@ -181,7 +181,7 @@ func (p installation) hasLZ4(ctx context.Context) bool {
 func (p installation) readPassword() (string, error) {
 	content, err := os.ReadFile(p.passwordPath())
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("the password of the database in %s is missing: put the file back from a backup, or move the directory away to begin anew", p.passwordPath())
+		return "", fmt.Errorf("the password of the database in %s is missing: put the file back from a backup, or move the directory away to begin again", p.passwordPath())
 	}
 	if err != nil {
 		return "", fmt.Errorf("read the database's password: %w", err)

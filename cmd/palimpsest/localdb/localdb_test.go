@@ -131,7 +131,7 @@ func TestProcessIDOfAnotherProgramDoesNotStopTheStart(t *testing.T) {
 	query(t, running.DSN("postgres"), "SELECT 'it still runs'")
 }
 
-func TestUnfinishedInstallationIsMadeAnew(t *testing.T) {
+func TestUnfinishedInstallationIsRepeated(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "data.new", "base"), 0o700); err != nil {

@@ -17,7 +17,7 @@ import (
 
 // The database last looked at the table before the workspace came: it takes its
 // thousands of messages for one.
-func TestMessagesOfANewWorkspaceAreLookedUpOneByOne(t *testing.T) {
+func TestMessagesOfFreshWorkspaceAreLookedUpOneByOne(t *testing.T) {
 	t.Parallel()
 	const insert = `INSERT INTO archive_objects (workspace_id, hash, size, encoding, bytes)
 		SELECT $1, sha256(convert_to($2 || n::text, 'UTF8')), 1, 0, 'x' FROM generate_series(1, 20000) n`
@@ -56,7 +56,7 @@ func TestMessagesOfANewWorkspaceAreLookedUpOneByOne(t *testing.T) {
 }
 
 // The same of a search: it reads the documents of its session or lane, not the workspace's.
-func TestASessionOfANewWorkspaceIsSearchedAlone(t *testing.T) {
+func TestSessionOfFreshWorkspaceIsSearchedAlone(t *testing.T) {
 	t.Parallel()
 	const lanes = `INSERT INTO lanes (workspace_id, id, session_id, created_at, last_at)
 		SELECT $1, md5($3 || n)::uuid, $2, now(), now() FROM generate_series(0, 199) n`
@@ -94,7 +94,7 @@ func TestASessionOfANewWorkspaceIsSearchedAlone(t *testing.T) {
 
 // The same of a lane: what is read of it is looked up lane by lane, a fork's messages those of the
 // lane it comes from as well.
-func TestALaneOfANewWorkspaceIsReadAlone(t *testing.T) {
+func TestLaneOfFreshWorkspaceIsReadAlone(t *testing.T) {
 	t.Parallel()
 	const lanes = `INSERT INTO lanes (workspace_id, id, session_id, parent_id, fork_at, created_at, last_at)
 		SELECT $1, md5($3 || n)::uuid, $2, CASE WHEN n % 2 = 1 THEN md5($3 || (n - 1))::uuid END, n % 2 * 3, now(), now() FROM generate_series(0, 1999) n`

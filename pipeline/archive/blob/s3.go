@@ -54,7 +54,7 @@ func openS3(ctx context.Context, parsed *url.URL, prefix string) (*S3, error) {
 	endpoint := query.Get("endpoint")
 	if endpoint != "" {
 		if base, err := url.Parse(endpoint); err != nil || base.Scheme != "https" && base.Scheme != "http" || base.Host == "" {
-			return nil, errors.New("has an endpoint that is no http or https URL")
+			return nil, errors.New("has an endpoint that is not an http or https URL")
 		}
 	}
 	client := s3.NewFromConfig(loaded, func(options *s3.Options) {

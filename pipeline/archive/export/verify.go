@@ -257,7 +257,7 @@ func (v *verifier) link(chain *chain, index int, content content) {
 	digest, ok := hashOf(content.SHA256)
 	link, linked := hashOf(content.Link)
 	if !ok || !linked {
-		v.faultf("%s: its hash or link is none", place)
+		v.faultf("%s: its hash or link is invalid", place)
 		return
 	}
 	v.bytes(place, digest, content)

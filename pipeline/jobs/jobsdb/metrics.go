@@ -19,7 +19,7 @@ const (
 	putOff    = "put off"    // by its handler
 	givenBack = "given back" // the program ended
 	failed    = "failed"     // and is tried again
-	givenUp   = "given up"
+	givenUp   = "abandoned"
 )
 
 // Metrics count jobs. Their labels are kinds and outcomes, never a workspace.
@@ -57,7 +57,7 @@ func (m *Metrics) ended(kind jobs.Kind, outcome string, took time.Duration) {
 
 // sqlStates counts jobs by kind, of those states that a number of them tells
 // something; each kind has a queue of its own.
-const sqlStates = `SELECT queue, CASE state WHEN 'running' THEN 'running' WHEN 'discarded' THEN 'given up' ELSE 'waiting' END, count(*)
+const sqlStates = `SELECT queue, CASE state WHEN 'running' THEN 'running' WHEN 'discarded' THEN 'abandoned' ELSE 'waiting' END, count(*)
 	FROM jobs.river_job WHERE state IN ('available', 'scheduled', 'retryable', 'running', 'discarded') GROUP BY 1, 2`
 
 // countTimeout bounds the question when metrics are asked for.

@@ -47,7 +47,7 @@ func TestFailedJobIsTriedAgainAndAtLastGivenUp(t *testing.T) {
 		logged   string
 	}{
 		"again":    {attempts: 2, state: "retryable", logged: `msg="job failed"`},
-		"given up": {attempts: 1, state: "discarded", logged: `msg="job given up"`},
+		"abandoned": {attempts: 1, state: "discarded", logged: `msg="job abandoned"`},
 	} {
 		kind := jobs.Kind(strings.ReplaceAll(name, " ", "_"))
 		log := new(text)
@@ -58,7 +58,7 @@ func TestFailedJobIsTriedAgainAndAtLastGivenUp(t *testing.T) {
 		process.run(t)
 		workspace := uuid.New()
 		enqueue(t.Context(), t, process, jobs.Job{Kind: kind, Workspace: workspace, Lane: uuid.New()})
-		process.await(t, kind, map[bool]string{true: "given up", false: "failed"}[c.attempts == 1])
+		process.await(t, kind, map[bool]string{true: "abandoned", false: "failed"}[c.attempts == 1])
 		process.Stop()
 		var state string
 		var text string

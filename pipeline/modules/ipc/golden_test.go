@@ -124,4 +124,4 @@ func expand(text string) string {
 	})
 }
 
-var update = flag.Bool("update", false, "write the golden files anew") //nolint:gochecknoglobals // the usual flag of golden tests
+var update = flag.Bool("update", false, "write the golden files") //nolint:gochecknoglobals // the usual flag of golden tests

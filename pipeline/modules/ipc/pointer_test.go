@@ -30,7 +30,7 @@ func TestAProjectionNamesTheArchiveByTheHistoryItStandsFor(t *testing.T) {
 		t.Errorf("the frame does not name %s: %.600s", name, sealed)
 	}
 	if _, again := epoch(t, c.body(), 20_000, deep); !bytes.Equal(sealed, again) {
-		t.Error("rendered anew, the prompt is another")
+		t.Error("rendered again, the prompt is another")
 	}
 }
 

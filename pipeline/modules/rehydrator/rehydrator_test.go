@@ -136,7 +136,7 @@ func TestTheBudgetBoundsWhatComesBack(t *testing.T) {
 
 // Where the provider has seen the newest message, where it holds results only, where
 // the history must not be edited, and beside the conversation nothing is put in.
-func TestOnlyANewTypedMessageBringsAnythingBack(t *testing.T) {
+func TestOnlyFreshTypedMessageBringsAnythingBack(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*pipeline.Exchange){
 		"seen": func(e *pipeline.Exchange) {

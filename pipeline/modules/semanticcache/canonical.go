@@ -17,7 +17,7 @@ var errAmbiguous = errors.New("ambiguous body")
 // object is a JSON object cut at its members.
 type object map[string]json.RawMessage
 
-// readObject cuts an object. A member that stands in it twice, and text that is no
+// readObject cuts an object. A member that stands in it twice, and text that is not
 // Unicode, could be read otherwise by the provider: they are errAmbiguous.
 func readObject(raw json.RawMessage) (object, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))

@@ -106,7 +106,7 @@ func TestOriginAndSecretSetQuestionsApart(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoSingleQuestionIsLeftAlone(t *testing.T) {
+func TestRequestsThatAreNotSingleQuestionsAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	image := func(source string) string {
 		return `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[{"type":"text","text":"What is this?"},{"type":"image","source":` + source + `}]}]}`

@@ -150,7 +150,7 @@ func TestASessionShowsItsLanesMostRecentFirst(t *testing.T) {
 	}
 }
 
-func TestALaneWithoutAnEpochHasNoProjection(t *testing.T) {
+func TestLaneThatWasNeverCompactedHasNoProjection(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	c := f.addSession(t, time.Now(), nil)

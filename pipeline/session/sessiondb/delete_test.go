@@ -40,7 +40,7 @@ func TestOtherReplicasAreToldOfEpochsAndDeletions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := <-told, fmt.Sprintf("%s/%s/0", f.scope.Workspace, c.lane); got != want {
-		t.Errorf("told %s, want %s: nobody is told of what was rolled back", got, want)
+		t.Errorf("told %s, want %s: no one hears of what was rolled back", got, want)
 	}
 }
 

@@ -77,7 +77,7 @@ func TestAPointerLeadsNowhereBeyondItsWorkspaceAndSession(t *testing.T) {
 }
 
 // A fork has its own messages behind the link that it shares.
-func TestOfTwoForksTheNewerIsMeantBehindTheSharedLink(t *testing.T) {
+func TestSharedLinkLeadsToTheNewerOfTwoForks(t *testing.T) {
 	t.Parallel()
 
 	f := setup(t)

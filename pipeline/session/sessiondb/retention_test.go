@@ -69,7 +69,7 @@ func (c *client) recordExchange(t *testing.T, answer string) {
 }
 
 // S31, E11
-func TestOfADeletedSessionNoRowBlobOrHashIsLeft(t *testing.T) {
+func TestDeletedSessionLeavesNoRowBlobOrHash(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.store = f.store.WithKeys(archive.NewKeys(fixedKeys{}))

@@ -51,7 +51,7 @@ func TestProjectionsAreTheSameBytesAfterARestart(t *testing.T) {
 	}
 }
 
-func TestFindReturnsTheLaneWithTheFurthestHead(t *testing.T) {
+func TestFindReturnsTheLaneThatWentFurthest(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	c := f.conversationOf(3)

@@ -142,7 +142,7 @@ func newMessages() []wiretest.New {
 		{Name: "everything left out", Message: withoutFirst(`{"role":"user","content":"a"}`), Want: ""},
 		{Name: "a result with a text more", Message: extended(`{"role":"tool","tool_call_id":"c","content":"x"}`, text("more")), Want: ""},
 		{Name: "nothing", Message: conversation.Message{Role: conversation.User}, Want: ""},
-		{Name: "a call of ours", Message: conversation.Message{Role: conversation.Assistant, Blocks: []conversation.Block{{Kind: conversation.ToolCall, Text: "{}"}}}, Want: ""},
+		{Name: "one of our own calls", Message: conversation.Message{Role: conversation.Assistant, Blocks: []conversation.Block{{Kind: conversation.ToolCall, Text: "{}"}}}, Want: ""},
 	}
 }
 

@@ -90,7 +90,7 @@ func TestFilterHoldsNothingBackThatHasChoices(t *testing.T) {
 		t.Errorf("%q has gone on before its choices were seen", held)
 	}
 	if end := filter.End(); string(end) != `data: {"choices":[` {
-		t.Errorf("a stream that breaks off ends with %q", end)
+		t.Errorf("a stream that ends early ends with %q", end)
 	}
 }
 

@@ -159,7 +159,7 @@ func changes() []wiretest.Change {
 		{Name: "a custom tool's input", Text: "free", Raw: `{"type":"custom_tool_call","call_id":"c","name":"w","input":"long"}`, Want: `{"type":"custom_tool_call","call_id":"c","name":"w","input":"free"}`},
 		{Name: "an action", Text: `{"commands":[]}`, Raw: `{"type":"shell_call","call_id":"c","action":{"commands":["x"]}}`, Want: `{"type":"shell_call","call_id":"c","action":{"commands":[]}}`},
 		{Name: "arguments that are no JSON", Text: `{"p":`, Raw: `{"type":"function_call","call_id":"c","name":"w","arguments":"{}"}`}, // A12
-		{Name: "an action that is no object", Text: `[1]`, Raw: `{"type":"shell_call","call_id":"c","action":{}}`},
+		{Name: "an action that is not an object", Text: `[1]`, Raw: `{"type":"shell_call","call_id":"c","action":{}}`},
 		{Name: "a screenshot", Text: "x", Raw: `{"type":"computer_call_output","call_id":"c","output":{"type":"computer_screenshot","file_id":"f"}}`},
 		{Name: "reasoning", Text: "x", Raw: `{"type":"reasoning","summary":[],"encrypted_content":"y"}`},         // A7, W40
 		{Name: "a compaction", Text: "x", Raw: `{"type":"compaction","encrypted_content":"y"}`},                  // A8, W40
@@ -180,7 +180,7 @@ func newMessages() []wiretest.New {
 		{Name: "the input itself with one block more", Message: extended(`"q"`, text("more")), Want: `{"role":"user","content":"q\n\nmore"}`},
 		{Name: "an item with a block more", Message: extended(`{"type":"function_call_output","call_id":"c","output":"x"}`, text("more")), Want: ""},
 		{Name: "nothing", Message: conversation.Message{Role: conversation.User}, Want: ""},
-		{Name: "a call of ours", Message: conversation.Message{Role: conversation.Assistant, Blocks: []conversation.Block{{Kind: conversation.ToolCall, Text: "{}"}}}, Want: ""},
+		{Name: "one of our own calls", Message: conversation.Message{Role: conversation.Assistant, Blocks: []conversation.Block{{Kind: conversation.ToolCall, Text: "{}"}}}, Want: ""},
 	}
 }
 

@@ -137,7 +137,7 @@ func testBody(t *testing.T, codec wire.Codec, samples Samples) {
 	} {
 		sealed := envelope.Seal(pieces)
 		if &sealed[0] != &body[0] || len(sealed) != len(body) {
-			t.Errorf("an unchanged body was written anew: %s", sealed)
+			t.Errorf("an unchanged body was written again: %s", sealed)
 		}
 	}
 }

@@ -43,6 +43,6 @@ func TestPictureGetsSmallerAndLosesNothing(t *testing.T) {
 		}
 	}
 	if err := write(file, []byte("no picture")); err == nil {
-		t.Error("what is no picture was written")
+		t.Error("what is not a picture was written")
 	}
 }

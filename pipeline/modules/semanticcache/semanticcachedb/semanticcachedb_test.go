@@ -167,7 +167,7 @@ func TestWhatDoesNotOpenIsAMissAndGoes(t *testing.T) {
 	}
 	put(t, fresh, workspace, entry(1, now))
 	if found := find(t, fresh, workspace, question, now.Add(-time.Hour)); len(found) != 1 || string(found[0].Answer) != "answer 1" {
-		t.Errorf("kept anew: found %+v", found)
+		t.Errorf("kept again: found %+v", found)
 	}
 }
 
