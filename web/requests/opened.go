@@ -167,9 +167,9 @@ func (o *opened) tokens() []fact {
 func (o *opened) missed() string {
 	words := map[cost.Cause]string{
 		cost.TTLExpiry:          "The provider’s cache had expired by the clock.",
-		cost.PrefixChangeOurs:   "We had changed what was sent before: an epoch, or a module put something in.",
+		cost.PrefixChangeOurs:   "We had changed what was sent before: a compaction, or a module put something in.",
 		cost.PrefixChangeClient: "The client had changed what it sent before: system prompt, tools, model or history.",
-		cost.ColdStart:          "It was the lane’s first prompt: nothing could be in the cache.",
+		cost.ColdStart:          "It was the thread’s first prompt: nothing could be in the cache.",
 		cost.Provider:           "None of ours and none of the client’s: the cache was evicted, or another machine answered.",
 	}[cost.Cause(o.MissCause)]
 	if words == "" {
