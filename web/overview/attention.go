@@ -306,11 +306,11 @@ func noticeText(notice cost.Notice) string {
 	title = strings.TrimSuffix(title, ".") // the sentence goes on behind it
 	switch notice.Kind {
 	case cost.NoticeLoss:
-		return "Most of it: “" + title + "”. Each epoch rewrote the provider’s cache; a higher target makes fewer."
+		return "Most of it: “" + title + "”. Each compaction rewrote the provider’s cache; a higher target makes fewer."
 	case cost.NoticeTruncated:
 		return "“" + title + "”. The originals are in the archive."
 	default:
-		return fmt.Sprintf("“%s”, %s. What was said first is known to the model by its shortest form only.", title, components.Plural(int64(notice.Epochs), "epoch"))
+		return fmt.Sprintf("“%s”, %s. What was said first is known to the model by its shortest form only.", title, components.Plural(int64(notice.Epochs), "compaction"))
 	}
 }
 
@@ -320,11 +320,11 @@ func missName(cause string) string {
 	case cost.TTLExpiry:
 		return "It had expired"
 	case cost.PrefixChangeOurs:
-		return "We edited the prompt: an epoch"
+		return "Compaction rewrote the prompt"
 	case cost.PrefixChangeClient:
 		return "The client edited the prompt"
 	case cost.ColdStart:
-		return "First request of a lane"
+		return "First request of a thread"
 	default:
 		return "The provider did not find it"
 	}

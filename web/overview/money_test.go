@@ -93,7 +93,7 @@ func TestMissesAreShownByCause(t *testing.T) {
 	record(t, person, missed("ttl_expiry", 4000), missed("ttl_expiry", 6000), missed("prefix_change_ours", 2000), missed("", 0))
 
 	rows := person.Get("/overview").Text(`[data-testid="misses"] tbody`)
-	if want := "It had expired 2 10.0k We edited the prompt: an epoch 1 2.00k"; rows != want {
+	if want := "It had expired 2 10.0k Compaction rewrote the prompt 1 2.00k"; rows != want {
 		t.Errorf("the misses are %q, want %q", rows, want)
 	}
 }
@@ -122,7 +122,7 @@ func TestSessionsThatNeedAttentionAreListed(t *testing.T) {
 
 	page := person.Get("/overview")
 	list := page.TestID("attention")
-	for _, want := range []string{"1 session cost $", "1 session reached terminal truncation", "1 session compressed many times", "“Port the <importer>”, 3 epochs"} {
+	for _, want := range []string{"1 session cost $", "1 session reached terminal truncation", "1 session compressed many times", "“Port the <importer>”, 3 compactions"} {
 		if !strings.Contains(list, want) {
 			t.Errorf("the list lacks %q: %s", want, list)
 		}

@@ -13,12 +13,12 @@ import (
 	"palimpsest/tenants"
 )
 
-// header is one of our headers that the answer had, in plain words.
+// header is a header of ours that the answer had, in plain words.
 type header struct{ Name, Value, Words string }
 
 const ownPrefix = "X-Palimpsest-"
 
-// headersOf returns our headers that the answer to a request had. Of what only
+// headersOf returns the headers of ours that the answer to a request had. Of what only
 // counts a prompt, the figures are not kept: they must count nowhere.
 func headersOf(e *tenants.Exchange, report *pipeline.Report) []header {
 	list := []header{{Name: ownPrefix + "Request-Id", Value: e.ID.String()}}
@@ -63,7 +63,7 @@ func milliseconds(d time.Duration) string {
 	return strconv.FormatFloat(float64(d.Microseconds())/1000, 'f', 2, 64)
 }
 
-// words says what one of our headers means, with its value.
+// words says what a header of ours means, with its value.
 func words(name, value string) string {
 	switch name {
 	case "Compression":
@@ -80,30 +80,30 @@ func words(name, value string) string {
 		"Request-Id":     "The id of this request, in lists, logs and errors. Quote it to the person who helps.",
 		"Error-Source":   "Whose error the answer was: the provider’s, passed on as it came, or the proxy’s own.",
 		"Session-Id":     "The session that the request was counted to.",
-		"Lane":           "The line of history in that session. Subagents and side calls have lanes of their own.",
+		"Lane":           "The thread of that session. Subagents and side calls have threads of their own.",
 		"Modules":        "How each module ended. Applied: it changed the prompt. Noop: there was nothing to do. Failed: it was undone. Skipped: it is not there.",
 		"Tokens-Before":  "The prompt as the client sent it, in tokens of the model, estimated.",
 		"Tokens-After":   "The prompt as it went to the provider, estimated.",
 		"Tokens-Saved":   "The difference. Negative where modules put in more than was taken out.",
 		"Levels":         "Turns at each level in the prompt: L0 verbatim, L1 tool results cut, L2 first sentences, L3 one line for a block.",
-		"Archived":       "Messages that an epoch of this request no longer sends as they came. Their originals were stored before it was sent.",
+		"Archived":       "Messages that a compaction in this request no longer sends as they came. Their originals were stored before it was sent.",
 		"Injected":       "What modules put into the prompt, in items: recovered by the bridge, recalled, patterns.",
 		"Answered-From":  "The provider was not asked: the client’s request for its own summary was answered from Palimpsest’s compaction of the same history.",
-		"Warning":        "What you should know: epochs counts how often the lane was compressed, truncated and net-loss speak for themselves.",
+		"Warning":        "What you should know: how often the thread was compressed, whether the prompt was truncated, and whether compression cost more than it saved.",
 		"Context-Window": "How many tokens the model takes as input.",
 		"Utilization":    "How full that is: as the client sent the prompt, then as it was sent.",
 		"Dry-Run":        "What the pipeline would have done. The prompt went out as it came.",
 		"Provider":       "Whose API the request went to.",
 		"Attempts":       "How often the provider was asked. More than once only after it had found the prompt too long.",
 		"Overhead-Ms":    "What the proxy itself took before the provider was asked, in milliseconds.",
-		serverTiming:     "The same for a browser’s tools: our own work, storing an epoch’s originals, and the wait for the provider’s first byte.",
+		serverTiming:     "The same for a browser’s tools: our own work, storing a compaction’s originals, and the wait for the provider’s first byte.",
 	}[name]
 }
 
 func compressionWords(value pipeline.Compression) string {
 	what := map[pipeline.Compression]string{
 		pipeline.None:        "The prompt went out as the client sent it.",
-		pipeline.Frozen:      "An earlier epoch’s form was sent again, byte for byte, so that the provider’s cache holds.",
+		pipeline.Frozen:      "An earlier compaction’s form was sent again, byte for byte, so that the provider’s cache holds.",
 		pipeline.Epoch:       "This request compressed older turns. Later ones replay the result.",
 		pipeline.Emergency:   "The provider found the prompt too long; it was compressed and sent once more.",
 		pipeline.Truncated:   "No level was enough: turns were left out. Their originals are in the archive.",

@@ -27,7 +27,7 @@ type opened struct {
 
 	Report   pipeline.Report
 	Headers  []header
-	Decision *cost.Decision // the epoch whose projection its prompt had; nil if none
+	Decision *cost.Decision // the epoch whose projection its prompt had; nil: none
 	Repeat   repeat
 	Now      time.Time
 
@@ -71,7 +71,7 @@ func (h *Handler) open(ctx context.Context, who tenants.Principal, exchange *ten
 }
 
 // decision returns the epoch whose projection stood in the prompt, which the lane may
-// have taken over; nil if it does not exist.
+// have taken over; nil if there is none.
 func (h *Handler) decision(ctx context.Context, exchange *tenants.Exchange) (*cost.Decision, error) {
 	if exchange.Projection == 0 || exchange.Session == uuid.Nil {
 		return nil, nil //nolint:nilnil // most requests have none
@@ -167,9 +167,9 @@ func (o *opened) tokens() []fact {
 func (o *opened) missed() string {
 	words := map[cost.Cause]string{
 		cost.TTLExpiry:          "The provider’s cache had expired by the clock.",
-		cost.PrefixChangeOurs:   "We had changed what was sent before: an epoch, or a module put something in.",
+		cost.PrefixChangeOurs:   "We had changed what was sent before: a compaction, or a module put something in.",
 		cost.PrefixChangeClient: "The client had changed what it sent before: system prompt, tools, model or history.",
-		cost.ColdStart:          "It was the lane’s first prompt: nothing could be in the cache.",
+		cost.ColdStart:          "It was the thread’s first prompt: nothing could be in the cache.",
 		cost.Provider:           "Neither ours nor the client’s: the cache was evicted, or another machine answered.",
 	}[cost.Cause(o.MissCause)]
 	if words == "" {

@@ -185,7 +185,7 @@ func (h *Handler) pinnable(c echo.Context, who tenants.Principal, of subject) (m
 		}
 	}
 	if len(reader.pins)+fresh > session.MaxPins {
-		return nil, fmt.Sprintf("Nothing was changed: that is %d turns, and a lane keeps %d at most; it keeps %d now. Choose fewer, or let some be compressed again.",
+		return nil, fmt.Sprintf("Nothing was changed: that is %d turns, and a thread keeps %d at most; it keeps %d now. Choose fewer, or let some be compressed again.",
 			fresh, session.MaxPins, len(reader.pins)), nil
 	}
 	return messages, "", nil
@@ -205,7 +205,7 @@ func chosenSpans(values []string, r *reader) (chosen []span, problem string) {
 		from, err := strconv.Atoi(first)
 		to, failed := strconv.Atoi(last)
 		if err != nil || failed != nil || from < 0 || to < from || to >= r.lane.Position {
-			return nil, fmt.Sprintf("Nothing was changed: the lane has the messages 0 to %d.", r.lane.Position-1)
+			return nil, fmt.Sprintf("Nothing was changed: the thread has the messages 0 to %d.", r.lane.Position-1)
 		}
 		chosen = append(chosen, span{From: from, To: to + 1})
 	}
@@ -351,13 +351,13 @@ func (f deleteForm) field() components.FieldModel {
 func doneText(done string) string {
 	switch done {
 	case donePinned:
-		return "Never compressed from now on: the next epoch leaves this turn as the client sent it."
+		return "Never compressed from now on: the next compaction leaves this turn as the client sent it."
 	case doneReleased:
-		return "Compressed again: the next epoch may shorten this turn."
+		return "Compressed again: the next compaction may shorten this turn."
 	case doneRestored:
 		return "Put back into the next request. Until then prompts stay as they are; from then on these turns are never compressed."
 	case doneAsked:
-		return "Compact now is planned for the next request of this lane."
+		return "Compact now is planned for the next request of this thread."
 	default:
 		return ""
 	}

@@ -84,7 +84,7 @@ func (m *model) happened(moment session.Moment) string {
 	}
 	switch epoch := m.epoch(moment.Projection); {
 	case isEpoch(moment) && epoch != nil:
-		parts = append(parts, fmt.Sprintf("epoch %d because of %s, %s → %s tokens", epoch.Number, reasonName(epoch.Reason),
+		parts = append(parts, fmt.Sprintf("compaction %d because of %s, %s → %s tokens", epoch.Number, reasonName(epoch.Reason),
 			components.Short(int64(epoch.Before)), components.Short(int64(epoch.After))))
 	case isEpoch(moment):
 		parts = append(parts, "compressed, "+components.Short(int64(moment.Before))+" → "+components.Short(int64(moment.After))+" tokens")

@@ -157,7 +157,7 @@ func contextChart(model model) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(model.Course.Points) == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<div class=\"b\"><p class=\"hint\">No request of this lane went through the pipeline.</p></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<div class=\"b\"><p class=\"hint\">No request of this thread went through the pipeline.</p></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -299,7 +299,7 @@ func eventList(model model) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if events := model.events(); len(events) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "<ol class=\"events\" data-testid=\"events\" aria-label=\"Events of this lane\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "<ol class=\"events\" data-testid=\"events\" aria-label=\"Events of this thread\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

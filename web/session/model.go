@@ -114,7 +114,7 @@ func (m *model) lanePath(lane session.LaneOverview) string {
 func laneTitle(i int, lane session.LaneOverview) string {
 	switch {
 	case i == 0:
-		return "Main lane"
+		return "Main thread"
 	case lane.Kind == session.Subagent:
 		return "Subagent"
 	case lane.Kind == session.Side:
@@ -122,7 +122,7 @@ func laneTitle(i int, lane session.LaneOverview) string {
 	case lane.Parent != uuid.Nil:
 		return "Earlier branch"
 	default:
-		return "Earlier lane"
+		return "Earlier thread"
 	}
 }
 

@@ -131,7 +131,7 @@ func notices(model model) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</b> more than it saved in this session: an epoch came too late to earn what rewriting the provider’s cache cost. <a class=\"link\" href=\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</b> more than it saved in this session: a compaction came too late to earn what rewriting the provider’s cache cost. <a class=\"link\" href=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -168,7 +168,7 @@ func notices(model model) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<span data-testid=\"notice-truncated\">A prompt of this lane was truncated: something left it for which nothing stands there. The originals are in the archive.</span>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<span data-testid=\"notice-truncated\">A prompt of this thread was truncated: something left it for which nothing stands there. The originals are in the archive.</span>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -192,14 +192,14 @@ func notices(model model) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<span data-testid=\"notice-epochs\">This lane has been compressed ")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<span data-testid=\"notice-epochs\">This thread has been compressed ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var11 string
 				templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(components.Plural(int64(len(model.Epochs)), "time"))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `session/money.templ`, Line: 34, Col: 120}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `session/money.templ`, Line: 34, Col: 122}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var11))
 				if templ_7745c5c3_Err != nil {
@@ -247,11 +247,11 @@ func decisionsTable(model model) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.CSV(paths.SessionEpochs(model.ID, model.Lane.ID), "epochs").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.CSV(paths.SessionEpochs(model.ID, model.Lane.ID), "compactions").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "</div></header><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Epochs of this lane\"><table class=\"tbl\" data-testid=\"decisions\"><thead><tr><th>Epoch</th><th>At</th><th>Because of</th><th class=\"r\">Before</th><th class=\"r\">After</th><th class=\"r\">Requests since</th><th class=\"r\">Predicted</th><th class=\"r\">At worst</th><th class=\"r\">Realised</th><th class=\"r\">Reach</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "</div></header><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Compactions of this thread\"><table class=\"tbl\" data-testid=\"decisions\"><thead><tr><th>Compaction</th><th>At</th><th>Because of</th><th class=\"r\">Before</th><th class=\"r\">After</th><th class=\"r\">Requests since</th><th class=\"r\">Predicted</th><th class=\"r\">At worst</th><th class=\"r\">Realised</th><th class=\"r\">Reach</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -370,7 +370,7 @@ func decisionsTable(model model) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "</tbody></table></div><footer><span>At worst is what it comes to if no request follows. Realised is input not sent and cached input not read, less cache rewritten, over all requests under the epoch’s prompt, at list prices. Requests that could not have been sent as they came count as reach instead.</span></footer></section>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "</tbody></table></div><footer><span>At worst is what it comes to if no request follows. Realised is input not sent and cached input not read, less cache rewritten, over all requests under the compacted prompt, at list prices. Requests that could not have been sent as they came count as reach instead.</span></footer></section>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -32,7 +32,7 @@ func TestTabsShowAndCountTheirPartOfTheList(t *testing.T) {
 	row := func(page webtest.Page, id uuid.UUID) string {
 		return page.Find(`[data-testid="sessions"] a[href="/sessions/` + id.String() + `"]`).Closest("tr").Find(".tag").Text()
 	}
-	for i, tag := range []string{"", "2 epochs", "bridged", "cost more", "failed requests", "truncated"} {
+	for i, tag := range []string{"", "2 compactions", "bridged", "cost more", "failed requests", "truncated"} {
 		if got := row(all, ids[i]); got != tag {
 			t.Errorf("session %d is tagged %q, want %q", i, got, tag)
 		}

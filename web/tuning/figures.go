@@ -32,7 +32,7 @@ func (p *Previewer) CSV(c echo.Context, who tenants.Principal) error {
 // What figures mean, for those who ask.
 const (
 	netHint      = "what prompts would have cost as they could have been sent, less what they cost, at list prices"
-	rewritesHint = "epochs while the provider’s cache was warm"
+	rewritesHint = "compactions while the provider’s cache was warm"
 )
 
 // figure is a row of the preview: what came of the saved setting and of this one.
@@ -51,7 +51,7 @@ func (m previewModel) figures() []figure {
 	return []figure{
 		{Key: "net_micro_usd", Name: "Net", Hint: netHint, Saved: saved.Net, Wanted: wanted.Net, words: components.Money, moreIsGood: true},
 		{Key: "tokens_sent", Name: "Tokens sent", Saved: saved.Sent, Wanted: wanted.Sent, words: components.Short},
-		{Key: "epochs", Name: "Epochs", Hint: "steps in which a prompt was compressed", Saved: int64(saved.Epochs), Wanted: int64(wanted.Epochs), words: components.Count},
+		{Key: "epochs", Name: "Compactions", Hint: "steps in which a prompt was compressed", Saved: int64(saved.Epochs), Wanted: int64(wanted.Epochs), words: components.Count},
 		{Key: "cache_rewrites", Name: "Cache rewrites", Hint: rewritesHint, Saved: int64(saved.Rewrites), Wanted: int64(wanted.Rewrites), words: components.Count},
 		{Key: "deepest_level", Name: "Deepest level", Saved: int64(saved.Deepest), Wanted: int64(wanted.Deepest), words: components.Count, unit: "L"},
 		{

@@ -49,7 +49,7 @@ func (h *Handler) live(ctx context.Context, workspace tenants.WorkspaceID) map[s
 	totals, err := h.deps.Usage.Totals(ctx, workspace, filter)
 	figures["ipc"] = figureOf{
 		Text:  components.Share(totals.Saved(), totals.TokensBefore) + " of tokens not sent",
-		Exact: components.Count(totals.Saved()) + " of " + components.Count(totals.TokensBefore) + " tokens, " + components.Plural(totals.Epochs, "epoch"),
+		Exact: components.Count(totals.Saved()) + " of " + components.Count(totals.TokensBefore) + " tokens, " + components.Plural(totals.Epochs, "compaction"),
 	}
 	if totals.TokensBefore == 0 {
 		figures["ipc"] = figureOf{Text: "no request"}

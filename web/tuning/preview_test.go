@@ -103,7 +103,7 @@ func TestFileOfThePreviewHasItsFigures(t *testing.T) {
 		row string
 		of  func(int64) string
 	}{
-		"net_micro_usd": {"Net", components.Money}, "tokens_sent": {"Tokens sent", components.Short}, "epochs": {"Epochs", components.Count},
+		"net_micro_usd": {"Net", components.Money}, "tokens_sent": {"Tokens sent", components.Short}, "epochs": {"Compactions", components.Count},
 		"cache_rewrites": {"Cache rewrites", components.Count}, "sessions_past_window": {"Sessions past the window", components.Count},
 		"deepest_level": {"Deepest level", func(n int64) string { return "L" + components.Count(n) }},
 	} {
