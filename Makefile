@@ -101,9 +101,10 @@ check: quick lint secrets vulnerabilities test-programs ## formatting, vet, lint
 	CGO_ENABLED=1 PALIMPSEST_TEST_PROGRAMS=$(TEST_PROGRAMS) go test -race -p 2 -timeout 40m $(LONG_TESTS) ./...
 
 .PHONY: quick
-quick: ## the part of check that takes seconds: formatting, vet, template drift, module sums
+quick: ## the part of check that takes seconds: formatting, vet, wording, template drift, module sums
 	@unformatted=$$(gofmt -l $(GO_DIRS)); if [ -n "$$unformatted" ]; then echo "not formatted with gofmt:"; echo "$$unformatted"; exit 1; fi
 	go vet ./...
+	go test -run "^TestTextIsPlainEnglish$$" .
 	deploy/templdrift.sh
 	go mod verify
 

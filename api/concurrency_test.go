@@ -182,12 +182,12 @@ func TestEachLimiterSaysWhenToComeBack(t *testing.T) {
 		err             error
 		after, tryAgain string
 	}{
-		"the workspace's":         {errCrowded, "1", ""},
-		"a key's rate":            {limits.Exceeded{Kind: limits.Requests, Wait: 42 * time.Second}, "42", "true"},
-		"a key's concurrency":     {limits.Exceeded{Kind: limits.Concurrency}, "", "true"},
-		"a key's day":             {limits.Exceeded{Kind: limits.DayBudget, Wait: 5 * time.Hour}, "18000", "false"},
-		"a key's month":           {limits.Exceeded{Kind: limits.MonthBudget, Wait: 240 * time.Hour}, "864000", "false"},
-		"more than ever passes":   {limits.Exceeded{Kind: limits.Tokens, Asked: 1000}, "", "false"},
+		"the workspace's":            {errCrowded, "1", ""},
+		"a key's rate":               {limits.Exceeded{Kind: limits.Requests, Wait: 42 * time.Second}, "42", "true"},
+		"a key's concurrency":        {limits.Exceeded{Kind: limits.Concurrency}, "", "true"},
+		"a key's day":                {limits.Exceeded{Kind: limits.DayBudget, Wait: 5 * time.Hour}, "18000", "false"},
+		"a key's month":              {limits.Exceeded{Kind: limits.MonthBudget, Wait: 240 * time.Hour}, "864000", "false"},
+		"more than ever passes":      {limits.Exceeded{Kind: limits.Tokens, Asked: 1000}, "", "false"},
 		"suspended, and permanently": {tenants.ErrSuspended, "", "false"},
 	} {
 		recorder := httptest.NewRecorder()

@@ -64,15 +64,15 @@ func TestBadTagsAreRefusedWithWhatIsAllowed(t *testing.T) {
 		header []string
 		says   string
 	}{
-		"no name":         {[]string{"X-Palimpsest-Tag-", "v"}, "is no name of a tag: use 1 to 64"},
-		"an underscore":   {[]string{"X-Palimpsest-Tag-A_b", "v"}, "X-Palimpsest-Tag-A_b"},
-		"a long name":     {[]string{"X-Palimpsest-Tag-" + strings.Repeat("a", 65), "v"}, "letters a to z, digits and hyphens"},
-		"no value":        {[]string{"X-Palimpsest-Tag-Team", ""}, "X-Palimpsest-Tag-Team: must have a value of 1 to 256"},
-		"a long value":    {[]string{"X-Palimpsest-Tag-Team", strings.Repeat("ä", 257)}, "256 printable characters"},
+		"no name":          {[]string{"X-Palimpsest-Tag-", "v"}, "is no name of a tag: use 1 to 64"},
+		"an underscore":    {[]string{"X-Palimpsest-Tag-A_b", "v"}, "X-Palimpsest-Tag-A_b"},
+		"a long name":      {[]string{"X-Palimpsest-Tag-" + strings.Repeat("a", 65), "v"}, "letters a to z, digits and hyphens"},
+		"no value":         {[]string{"X-Palimpsest-Tag-Team", ""}, "X-Palimpsest-Tag-Team: must have a value of 1 to 256"},
+		"a long value":     {[]string{"X-Palimpsest-Tag-Team", strings.Repeat("ä", 257)}, "256 printable characters"},
 		"what is not text": {[]string{"X-Palimpsest-Tag-Team", "a\xff"}, "printable"},
-		"a tab":           {[]string{"X-Palimpsest-Tag-Team", "a\tb"}, "printable"},
-		"a hidden sign":   {[]string{"X-Palimpsest-Tag-Team", "a\u202eb"}, "printable"},
-		"eleven of them":  {many, "send at most 10 tags"},
+		"a tab":            {[]string{"X-Palimpsest-Tag-Team", "a\tb"}, "printable"},
+		"a hidden sign":    {[]string{"X-Palimpsest-Tag-Team", "a\u202eb"}, "printable"},
+		"eleven of them":   {many, "send at most 10 tags"},
 	} {
 		for path, body := range bodies {
 			got := p.send(http.MethodPost, path, body, test.header...)

@@ -87,14 +87,14 @@ func TestAKeyThatCannotBeMadeNamesTheField(t *testing.T) {
 	for body, field := range map[string]string{
 		`{}`:            "name",
 		`{"name":"  "}`: "name",
-		`{"name":"` + strings.Repeat("é", 101) + `"}`:                      "name",
-		`{"name":"a","scopes":["all"]}`:                                    "scopes",
-		`{"name":"a","scopes":"proxy"}`:                                    "scopes",
-		`{"name":"a","expires_at":"2020-01-01T00:00:00Z"}`:                 "expires_at",
-		`{"name":"a","pipeline":"ipc: {targetUtilization: 2}"}`:            "pipeline.ipc.targetUtilization",
-		`{"name":"a","pipeline":"ipc: {targetUtilisation: 0.5}"}`:          "pipeline.ipc.targetUtilisation",
-		`{"name":"a","pipeline":": nonsense"}`:                             "pipeline",
-		`{"name":"a","secret":"plm_mine"}`:                                 "secret",
+		`{"name":"` + strings.Repeat("é", 101) + `"}`:                     "name",
+		`{"name":"a","scopes":["all"]}`:                                   "scopes",
+		`{"name":"a","scopes":"proxy"}`:                                   "scopes",
+		`{"name":"a","expires_at":"2020-01-01T00:00:00Z"}`:                "expires_at",
+		`{"name":"a","pipeline":"ipc: {targetUtilization: 2}"}`:           "pipeline.ipc.targetUtilization",
+		`{"name":"a","pipeline":"ipc: {targetUtilisation: 0.5}"}`:         "pipeline.ipc.targetUtilisation",
+		`{"name":"a","pipeline":": nonsense"}`:                            "pipeline",
+		`{"name":"a","secret":"plm_mine"}`:                                "secret",
 		`{"name":"a","scopes":["proxy"],"workspace":"someone else's id"}`: "workspace",
 	} {
 		answer := w.send(t, http.MethodPost, "/keys", body)

@@ -45,8 +45,8 @@ func TestHeadersTellWhatARequestIsFor(t *testing.T) {
 		"codex's old compaction":             {header("X-Openai-Subagent", "compact"), want{client.Compaction, "", "header x-openai-subagent", -1, false}},
 		"codex's memory":                     {header("X-Openai-Subagent", "memory_consolidation"), want{client.Auxiliary, "", "header x-openai-subagent", -1, false}},
 		"a word nobody knows":                {header("X-Claude-Code-Request-Class", "poetry"), want{client.Unknown, "", "", -1, false}},
-		"metadata that is not JSON":           {header("X-Codex-Turn-Metadata", `{"window_numb [… cut …] 1,"request_kind":"turn"}`), want{client.Unknown, "", "", -1, false}},
-		"a window that is not a number":         {header("X-Codex-Window-Id", "01a1:x"), want{client.Unknown, "", "", -1, false}},
+		"metadata that is not JSON":          {header("X-Codex-Turn-Metadata", `{"window_numb [… cut …] 1,"request_kind":"turn"}`), want{client.Unknown, "", "", -1, false}},
+		"a window that is not a number":      {header("X-Codex-Window-Id", "01a1:x"), want{client.Unknown, "", "", -1, false}},
 		"nothing":                            {header(), want{client.Unknown, "", "", -1, false}},
 		"an agent that is known by its name": {header("User-Agent", "opencode/1.18.33 ai-sdk/provider-utils/4.0.46"), want{client.Main, "", "client", -1, false}},
 	} {

@@ -41,7 +41,7 @@ func TestCacheMarkersBesideAFrozenPrefix(t *testing.T) {
 		ours      string // at the end of the frozen prefix; empty if none
 		total     int
 	}{
-		"no markers from us":                       {"", "", "", "", "", 0},
+		"no markers from us":                             {"", "", "", "", "", 0},
 		"Claude Code's three, and ours":                  {system(2, fiveMinutes), "", "", fiveMinutes, fiveMinutes, 4},
 		"the one on what is compressed moves":            {system(2, fiveMinutes), "", fiveMinutes, fiveMinutes, fiveMinutes, 4},
 		"four that stay leave no room":                   {system(3, fiveMinutes), "", "", fiveMinutes, "", 4},

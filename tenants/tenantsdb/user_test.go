@@ -121,9 +121,9 @@ func TestLoginThatIsNotActiveHasEnded(t *testing.T) {
 	}
 
 	for name, ids := range map[string][2]uuid.UUID{
-		"revoked":         {b.user.ID, revoked.ID},
-		"expired":         {b.user.ID, expired.ID},
-		"unknown":         {b.user.ID, uuid.New()},
+		"revoked":        {b.user.ID, revoked.ID},
+		"expired":        {b.user.ID, expired.ID},
+		"unknown":        {b.user.ID, uuid.New()},
 		"someone else's": {stranger.ID, active.ID},
 	} {
 		if _, err := b.ActiveLogin(t.Context(), ids[0], ids[1]); !errors.Is(err, tenants.ErrLoginEnded) {

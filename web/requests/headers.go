@@ -13,12 +13,12 @@ import (
 	"palimpsest/tenants"
 )
 
-// header is a header of ours that the answer had, in plain words.
+// header is one of our headers that the answer had, in plain words.
 type header struct{ Name, Value, Words string }
 
 const ownPrefix = "X-Palimpsest-"
 
-// headersOf returns the headers of ours that the answer to a request had. Of what only
+// headersOf returns our headers that the answer to a request had. Of what only
 // counts a prompt, the figures are not kept: they must count nowhere.
 func headersOf(e *tenants.Exchange, report *pipeline.Report) []header {
 	list := []header{{Name: ownPrefix + "Request-Id", Value: e.ID.String()}}
@@ -63,7 +63,7 @@ func milliseconds(d time.Duration) string {
 	return strconv.FormatFloat(float64(d.Microseconds())/1000, 'f', 2, 64)
 }
 
-// words says what a header of ours means, with its value.
+// words says what one of our headers means, with its value.
 func words(name, value string) string {
 	switch name {
 	case "Compression":

@@ -27,7 +27,7 @@ type opened struct {
 
 	Report   pipeline.Report
 	Headers  []header
-	Decision *cost.Decision // the epoch whose projection its prompt had; nil: none
+	Decision *cost.Decision // the epoch whose projection its prompt had; nil if none
 	Repeat   repeat
 	Now      time.Time
 
@@ -71,7 +71,7 @@ func (h *Handler) open(ctx context.Context, who tenants.Principal, exchange *ten
 }
 
 // decision returns the epoch whose projection stood in the prompt, which the lane may
-// have taken over; nil if there is none.
+// have taken over; nil if it has none.
 func (h *Handler) decision(ctx context.Context, exchange *tenants.Exchange) (*cost.Decision, error) {
 	if exchange.Projection == 0 || exchange.Session == uuid.Nil {
 		return nil, nil //nolint:nilnil // most requests have none

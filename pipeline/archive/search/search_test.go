@@ -121,8 +121,8 @@ func TestACallThatMayStillBeAnsweredIsOpen(t *testing.T) {
 		"answered":           {[]conversation.Message{typed, call, result}, -1},
 		"waits":              {[]conversation.Message{typed, call}, 1},
 		"one of two waits":   {[]conversation.Message{typed, call, other, result}, 2},
-		"abandoned":           {[]conversation.Message{call, typed}, -1},
-		"abandoned, another":  {[]conversation.Message{call, typed, other}, 2},
+		"abandoned":          {[]conversation.Message{call, typed}, -1},
+		"abandoned, another": {[]conversation.Message{call, typed, other}, 2},
 		"only what was said": {[]conversation.Message{typed, said(conversation.Assistant, "hi")}, -1},
 	} {
 		if got := search.Open(c.messages); got != c.want {

@@ -46,7 +46,7 @@ func TestFailedJobIsTriedAgainAndAtLastGivenUp(t *testing.T) {
 		state    string
 		logged   string
 	}{
-		"again":    {attempts: 2, state: "retryable", logged: `msg="job failed"`},
+		"again":     {attempts: 2, state: "retryable", logged: `msg="job failed"`},
 		"abandoned": {attempts: 1, state: "discarded", logged: `msg="job abandoned"`},
 	} {
 		kind := jobs.Kind(strings.ReplaceAll(name, " ", "_"))
