@@ -153,7 +153,7 @@ func (a *Answers) put(kept keptAnswer) {
 type inquiry struct {
 	workspace uuid.UUID
 	apiKey    uuid.UUID
-	config    pipeline.SemanticCacheConfig
+	config    semanticcache.Config
 	question  semanticcache.Question
 	entry     *semanticcache.Entry // the answer to give again; nil if absent
 	copied    []byte               // of the provider's answer
@@ -189,7 +189,7 @@ func (a *Answers) look(ctx context.Context, event *Event, post post, written *pr
 // inquire reads a request that is ready to go out.
 func (a *Answers) inquire(post post, written *prompt.Prompt) (asked *inquiry, reason string) {
 	exchange, call := written.Exchange, post.call
-	config := exchange.Config.SemanticCache
+	config := pipeline.SettingsOf[semanticcache.Config](exchange.Config)
 	owner := config.Scope
 	switch {
 	case post.purpose != converse, exchange.Projection != nil:

@@ -14,6 +14,7 @@ import (
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/modules/rehydrator"
 	"palimpsest/pipeline/spans"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
@@ -56,7 +57,7 @@ func (e *Embeddings) EmbeddingModel(ctx context.Context, workspace uuid.UUID) (s
 	if err != nil {
 		return "", err
 	}
-	return settings.config.Rehydrator.EmbeddingModel, nil
+	return pipeline.SettingsOf[rehydrator.Config](settings.config).EmbeddingModel, nil
 }
 
 // Embed returns a vector for each of 1 to 2048 texts, all of one length, from the

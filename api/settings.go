@@ -11,6 +11,7 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
 	"palimpsest/tenants"
 )
 
@@ -123,12 +124,12 @@ func (s *Settings) ForgetAll() {
 func (s *Settings) config(ctx context.Context, key tenants.APIKey, asked pipeline.Layer) (pipeline.Config, pipeline.Sources, error) {
 	workspace, err := s.of(ctx, key.Workspace)
 	if err != nil {
-		return pipeline.Config{}, nil, err
+		return pipeline.Config{}, pipeline.Sources{}, err
 	}
 	if key.Pipeline == "" && asked.Modules == "" && asked.YAML == "" {
 		return workspace.config, workspace.sources, nil
 	}
-	return pipeline.Resolve(s.defaults, workspace.layer, pipeline.Layer{Source: pipeline.FromAPIKey, YAML: key.Pipeline}, asked)
+	return modules.Catalog().Resolve(s.defaults, workspace.layer, pipeline.Layer{Source: pipeline.FromAPIKey, YAML: key.Pipeline}, asked)
 }
 
 // windows returns the context windows that a workspace has for models, by their
@@ -223,11 +224,11 @@ func (s *Settings) load(ctx context.Context, workspace uuid.UUID) (*settings, er
 	for _, window := range windows {
 		loaded.windows[window.Model] = window.Tokens
 	}
-	loaded.layer, err = pipeline.Layer{Source: pipeline.FromWorkspace, Modules: config.Modules, YAML: config.YAML}.Read()
+	loaded.layer, err = modules.Catalog().Read(pipeline.Layer{Source: pipeline.FromWorkspace, Modules: config.Modules, YAML: config.YAML})
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}
-	loaded.config, loaded.sources, err = pipeline.Resolve(s.defaults, loaded.layer)
+	loaded.config, loaded.sources, err = modules.Catalog().Resolve(s.defaults, loaded.layer)
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
 	"palimpsest/tenants"
 )
 
@@ -87,7 +88,7 @@ func (s *Configurations) read(ctx context.Context, workspace tenants.WorkspaceID
 	if now.saved, err = s.Pipelines.Pipeline(ctx, workspace); err != nil {
 		return now, err
 	}
-	if now.pipeline, _, err = pipeline.Resolve(s.Defaults, layerOf(now.saved)); err != nil {
+	if now.pipeline, _, err = modules.Catalog().Resolve(s.Defaults, layerOf(now.saved)); err != nil {
 		return now, fmt.Errorf("saved pipeline, version %d: %w", now.saved.Version, err)
 	}
 	if now.windows, err = s.ModelWindows.ModelWindows(ctx, workspace); err != nil {

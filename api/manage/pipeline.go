@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
 	"palimpsest/tenants"
 )
 
@@ -70,7 +71,7 @@ func (s *server) putPipeline(c echo.Context, who caller) error {
 		return err
 	}
 	layer := pipeline.Layer{Source: pipeline.FromWorkspace, YAML: body}
-	if err := pipeline.Check(layer, s.Defaults); err != nil {
+	if err := modules.Catalog().Check(layer, s.Defaults); err != nil {
 		return err
 	}
 	ctx := c.Request().Context()
@@ -105,7 +106,7 @@ func matched(header string, newest int) (int, error) {
 }
 
 func (s *server) answerPipeline(c echo.Context, saved tenants.PipelineConfig) error {
-	config, sources, err := pipeline.Resolve(s.Defaults, layerOf(saved))
+	config, sources, err := modules.Catalog().Resolve(s.Defaults, layerOf(saved))
 	if err != nil {
 		return fmt.Errorf("saved pipeline, version %d: %w", saved.Version, err)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
-	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
 	"palimpsest/tenants"
 )
 
@@ -72,14 +72,14 @@ func (s *server) pipelineVersion(before, version tenants.PipelineConfig) pipelin
 	told := pipelineVersionJSON{
 		Version: version.Version, SavedBy: version.SavedBy, Author: version.Author, SavedAt: version.SavedAt, YAML: version.YAML, Changes: []settingJSON{},
 	}
-	if document, err := layerOf(version).Document(); err == nil {
+	if document, err := modules.Catalog().Document(layerOf(version)); err == nil {
 		told.YAML = document
 	}
-	if err := pipeline.Check(layerOf(version), s.Defaults); err != nil {
+	if err := modules.Catalog().Check(layerOf(version), s.Defaults); err != nil {
 		told.Problem = err.Error()
 		return told
 	}
-	changes, err := pipeline.Changes(layerOf(before), layerOf(version), s.Defaults)
+	changes, err := modules.Catalog().Changes(layerOf(before), layerOf(version), s.Defaults)
 	if err != nil {
 		return told // the one before is not accepted any more and says so itself
 	}
@@ -101,7 +101,7 @@ func (s *server) restorePipeline(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	if err := pipeline.Check(layerOf(version), s.Defaults); err != nil {
+	if err := modules.Catalog().Check(layerOf(version), s.Defaults); err != nil {
 		return err
 	}
 	newest, err := s.Pipelines.Pipeline(ctx, who.workspace)

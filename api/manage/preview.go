@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
@@ -57,7 +58,7 @@ func (s *server) previewPipeline(c echo.Context, who caller) error {
 	if asked.Sessions < 1 || asked.Sessions > preview.Most {
 		return tenants.Invalid{Field: "sessions", Message: "must be between 1 and 200"}
 	}
-	wanted, _, err := pipeline.Resolve(s.Defaults, pipeline.Layer{Source: pipeline.FromWorkspace, YAML: string(asked.Pipeline)}) // JSON is YAML
+	wanted, _, err := modules.Catalog().Resolve(s.Defaults, pipeline.Layer{Source: pipeline.FromWorkspace, YAML: string(asked.Pipeline)}) // JSON is YAML
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func (s *server) previewPipeline(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	saved, _, err := pipeline.Resolve(s.Defaults, pipeline.Layer{Source: pipeline.FromWorkspace, Modules: newest.Modules, YAML: newest.YAML})
+	saved, _, err := modules.Catalog().Resolve(s.Defaults, pipeline.Layer{Source: pipeline.FromWorkspace, Modules: newest.Modules, YAML: newest.YAML})
 	if err != nil {
 		return err
 	}

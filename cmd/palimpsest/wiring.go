@@ -446,7 +446,7 @@ func (p *program) newWriter(parts parts) (*prompt.Writer, error) {
 	for _, module := range built {
 		if planner, is := module.(idle.Planner); is {
 			worker := idle.New(idle.Config{
-				Lanes: writer.Resolver, Reader: writer.Reader, Codecs: formats.ByFormat(), Archive: parts.originals, Store: parts.sessions,
+				Lanes: writer.Resolver, Reader: writer.Reader, Modules: modules.Catalog(), Codecs: formats.ByFormat(), Archive: parts.originals, Store: parts.sessions,
 				Planner: planner, Log: p.log, Now: p.now, Ended: parts.metrics.PlanEnded,
 			})
 			parts.work.Handle(sessiondb.JobPlan, jobs.Limits{Timeout: idle.Timeout}, worker.Plan)

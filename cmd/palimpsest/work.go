@@ -11,6 +11,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/jobs/jobsdb"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/pipeline/modules/patterns/miner"
 	"palimpsest/pipeline/modules/patterns/patternsdb"
@@ -63,7 +64,7 @@ func (p *program) settingsIn(db *tenantsdb.DB) func(ctx context.Context, workspa
 		if err != nil {
 			return pipeline.Config{}, err
 		}
-		config, _, err := pipeline.Resolve(p.defaults(), pipeline.Layer{Source: pipeline.FromWorkspace, Modules: saved.Modules, YAML: saved.YAML})
+		config, _, err := modules.Catalog().Resolve(p.defaults(), pipeline.Layer{Source: pipeline.FromWorkspace, Modules: saved.Modules, YAML: saved.YAML})
 		return config, err
 	}
 }

@@ -64,6 +64,7 @@ type Store interface {
 type Config struct {
 	Lanes   *session.Resolver
 	Reader  *session.Reader
+	Modules *pipeline.Catalog
 	Codecs  map[conversation.Format]wire.Codec
 	Archive Originals
 	Store   Store
@@ -152,7 +153,7 @@ type task struct {
 
 // plan plans the epoch and leaves the plan with the lane.
 func (t *task) plan(ctx context.Context) error {
-	outline, err := pipeline.ReadOutline(t.ahead.Outline, t.config.Codecs)
+	outline, err := t.config.Modules.ReadOutline(t.ahead.Outline, t.config.Codecs)
 	if err != nil {
 		return err
 	}

@@ -118,7 +118,7 @@ func (p *Preview) standing(ctx context.Context, workspace uuid.UUID, picked sess
 // sent.
 func (p *Preview) run(ctx context.Context, config pipeline.Config, recorded []session.Recorded, atOnce int) ([]Session, error) {
 	if !config.Runs(ipc.Name) {
-		config.IPC.DeepestLevel = 0
+		pipeline.Change[ipc.Config](&config).DeepestLevel = 0
 	}
 	return each(ctx, config, p.models, recorded, atOnce)
 }

@@ -16,6 +16,7 @@ import (
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/cost"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/spans"
 	"palimpsest/pipeline/tokens"
@@ -244,7 +245,7 @@ func (w *Writer) provided(request Request, name string) tokens.Model {
 
 // assumed returns a model with the window that the settings have in place of its own.
 func (w *Writer) assumed(request Request, model tokens.Model) tokens.Model {
-	if window := cmp.Or(request.Config.IPC.ContextWindow.Tokens(), w.Window); window > 0 {
+	if window := cmp.Or(pipeline.SettingsOf[ipc.Config](request.Config).ContextWindow.Tokens(), w.Window); window > 0 {
 		model = model.WithWindow(window)
 	}
 	return model

@@ -16,6 +16,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
 	"palimpsest/tenants"
 	"palimpsest/web/layout"
 	"palimpsest/web/paths"
@@ -171,7 +172,7 @@ func (h *Handler) version(c echo.Context, who tenants.Principal) (versionModel, 
 // row returns what a version changed of the one before.
 func (h *Handler) row(before, version tenants.PipelineConfig, newest int) row {
 	told := row{Version: version.Version, InForce: version.Version == newest, At: version.SavedAt, Author: authorOf(version)}
-	if err := pipeline.Check(layerOf(version), h.defaults); err != nil {
+	if err := modules.Catalog().Check(layerOf(version), h.defaults); err != nil {
 		told.Problem = err.Error()
 		return told
 	}
@@ -183,7 +184,7 @@ func (h *Handler) row(before, version tenants.PipelineConfig, newest int) row {
 }
 
 func (h *Handler) changes(before, after tenants.PipelineConfig) ([]change, error) {
-	found, err := pipeline.Changes(layerOf(before), layerOf(after), h.defaults)
+	found, err := modules.Catalog().Changes(layerOf(before), layerOf(after), h.defaults)
 	if err != nil {
 		return nil, fmt.Errorf("compare versions %d and %d: %w", before.Version, after.Version, err)
 	}
@@ -197,7 +198,7 @@ func layerOf(saved tenants.PipelineConfig) pipeline.Layer {
 // documentOf returns what a version sets, one saved as JSON as YAML; where it is not
 // accepted any more, what was saved.
 func documentOf(saved tenants.PipelineConfig) string {
-	document, err := layerOf(saved).Document()
+	document, err := modules.Catalog().Document(layerOf(saved))
 	if err != nil {
 		return saved.YAML
 	}

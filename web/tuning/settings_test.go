@@ -11,7 +11,7 @@ import (
 
 	"github.com/PuerkitoBio/goquery"
 
-	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
 	"palimpsest/web/webtest"
 )
 
@@ -47,14 +47,18 @@ func takes(t *testing.T, path, value string) bool {
 	if path == "ipc.compressTo" {
 		settings["ipc.targetUtilization"] = "0.95"
 	}
-	_, err := pipeline.ParseConfig([]byte(document(t, settings)))
+	_, err := modules.Catalog().Parse([]byte(document(t, settings)))
 	return err == nil
 }
 
 func TestEverySettingOfThePipelineIsOnThePage(t *testing.T) {
 	t.Parallel()
 	page := webtest.Start(t).SignUp(t, "northbeam").Get("/pipeline")
-	encoded, err := json.Marshal(pipeline.Sources{})
+	_, sources, err := modules.Catalog().Resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := json.Marshal(sources)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +143,7 @@ func typedValues() map[string]string {
 func TestEverySettingIsSavedAsItIsTypedAndPutBack(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
-	want, err := pipeline.ParseConfig([]byte(document(t, typedValues())))
+	want, err := modules.Catalog().Parse([]byte(document(t, typedValues())))
 	if err != nil {
 		t.Fatal(err)
 	}

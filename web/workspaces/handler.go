@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
-	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
 	"palimpsest/web/layout"
@@ -60,7 +60,7 @@ func (h *Handler) List(c echo.Context, who tenants.Principal) error {
 // New shows the form to create a workspace with. Someone who belongs to none also
 // reads how to accept an invitation.
 func (h *Handler) New(c echo.Context, who tenants.Principal) error {
-	return newPage(c, who, http.StatusOK, newForm{Name: nameField("", nil), Trigger: triggerField(pipeline.TriggerWindow)})
+	return newPage(c, who, http.StatusOK, newForm{Name: nameField("", nil), Trigger: triggerField(ipc.TriggerWindow)})
 }
 
 // Create creates a workspace and leads to its overview.
@@ -70,8 +70,8 @@ func (h *Handler) Create(c echo.Context, who tenants.Principal) error {
 	if _, mendable := errors.AsType[tenants.Invalid](err); mendable {
 		return newPage(c, who, http.StatusUnprocessableEntity, newForm{Name: nameField(name, err), Trigger: triggerField(trigger)})
 	}
-	if err == nil && trigger == pipeline.TriggerBreakEven {
-		_, err = h.pipelines.SavePipeline(ctx, created.ID, 0, tenants.PipelineConfig{YAML: "ipc:\n  trigger: " + pipeline.TriggerBreakEven + "\n", SavedBy: who.User.ID})
+	if err == nil && trigger == ipc.TriggerBreakEven {
+		_, err = h.pipelines.SavePipeline(ctx, created.ID, 0, tenants.PipelineConfig{YAML: "ipc:\n  trigger: " + ipc.TriggerBreakEven + "\n", SavedBy: who.User.ID})
 	}
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ const triggerName = "trigger"
 
 func triggerField(chosen string) components.FieldModel {
 	var meanings []string
-	for _, trigger := range components.Triggers() {
+	for _, trigger := range ipc.Triggers() {
 		meanings = append(meanings, trigger.Label+": "+trigger.Meaning)
 	}
 	return components.FieldModel{

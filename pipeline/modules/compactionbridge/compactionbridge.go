@@ -93,8 +93,8 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error
 	if err != nil {
 		return err
 	}
-	found := compare(history, exchange.Config.Bridge.PreserveLastTurns, present)
-	block := m.write(found, exchange.Config.Bridge)
+	found := compare(history, configOf(exchange).PreserveLastTurns, present)
+	block := m.write(found, configOf(exchange))
 	counts := found.counts()
 	counts[Confidence] = int(math.Round(100 * confidence))
 	if isOwn(exchange) {
@@ -104,7 +104,7 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error
 		note(exchange, "skipped", "nothing is missing", counts)
 		return nil
 	}
-	if !exchange.Inject(Name, exchange.Config.Bridge.Placement, block.text, nil) {
+	if !exchange.Inject(Name, configOf(exchange).Placement, block.text, nil) {
 		note(exchange, "skipped", "there is no place for it", counts)
 		return nil
 	}
@@ -154,7 +154,7 @@ func confidenceIn(exchange *pipeline.Exchange) (float64, error) {
 		return 0, nil // a client whose compactions are known by their marks made none
 	}
 	score, err := score(exchange)
-	if err != nil || score < exchange.Config.Bridge.DetectionThreshold {
+	if err != nil || score < configOf(exchange).DetectionThreshold {
 		return 0, err
 	}
 	return score, nil

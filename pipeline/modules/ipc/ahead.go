@@ -21,7 +21,7 @@ const factorDrift = 0.05
 // and makes nothing of it. It returns pipeline.ErrNoPlan if no plan is worth making. Of
 // the exchange it needs neither Commit nor Heat.
 func (m *Module) Plan(ctx context.Context, exchange *pipeline.Exchange) (*session.Plan, error) {
-	config := exchange.Config.IPC
+	config := configOf(exchange)
 	size := exchange.Size(exchange.Projection)
 	switch {
 	case exchange.Request.Frozen != "" || exchange.Limit == 0 || config.DeepestLevel == 0 || !config.ArchiveToBlob || exchange.Class.IsSide():
@@ -77,7 +77,7 @@ func settings(exchange *pipeline.Exchange) conversation.Hash {
 	if exchange.Summary != nil {
 		fmt.Fprintf(hash, "%d|%q|", exchange.Summary.Covers, exchange.Summary.Text)
 	}
-	if encoded, err := json.Marshal(exchange.Config.IPC); err == nil { // plain values
+	if encoded, err := json.Marshal(configOf(exchange)); err == nil { // plain values
 		hash.Write(encoded)
 	}
 	return conversation.Hash(hash.Sum(nil))

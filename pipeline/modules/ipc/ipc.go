@@ -48,7 +48,7 @@ func (*Module) Name() string { return Name }
 // freed, and it is worth its price; otherwise the exchange keeps the projection it
 // has. An error leaves the exchange as it was.
 func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error {
-	config, limit := exchange.Config.IPC, exchange.Limit
+	config, limit := configOf(exchange), exchange.Limit
 	if err := m.point(exchange); err != nil {
 		return fmt.Errorf("look for results that were said before: %w", err)
 	}

@@ -21,7 +21,7 @@ const leastLighter = 10
 
 // maxBytes returns how many bytes a prompt may have; 0: any number.
 func maxBytes(exchange *pipeline.Exchange) int {
-	most := exchange.Config.IPC.MaxBytes
+	most := configOf(exchange).MaxBytes
 	if said := exchange.MaxBytes; said > 0 && (most == 0 || said < most) {
 		return said
 	}

@@ -22,7 +22,7 @@ var errWorse = errors.New("result is not smaller")
 // model's own; rate is how many of the latter make one of the former.
 type planner struct {
 	exchange *pipeline.Exchange
-	config   pipeline.IPCConfig
+	config   Config
 	counter  Counter
 
 	rate  float64
@@ -141,7 +141,7 @@ func (p *planner) shorten(ctx context.Context) (*session.Projection, error) {
 // newPlanner looks at the exchange without reading a message.
 func newPlanner(exchange *pipeline.Exchange, counter Counter, size int, rung rung) *planner {
 	p := &planner{
-		exchange: exchange, config: exchange.Config.IPC, counter: counter, rate: exchange.Factor, rung: rung,
+		exchange: exchange, config: configOf(exchange), counter: counter, rate: exchange.Factor, rung: rung,
 		made: map[[2]int]lineOf{}, ledgers: map[int]ledgerBlock{}, truncation: newTruncation(),
 	}
 	p.now = max(1, exchange.Estimate(exchange.Projection))

@@ -143,8 +143,8 @@ func (m *Miner) Workspace(ctx context.Context, workspace uuid.UUID) (Settled, er
 			return Settled{}, fmt.Errorf("lane %s: %w", lane.ID, err)
 		}
 	}
-	auto := config.Patterns.Review == patterns.ReviewAuto
-	settled, err := m.config.Store.Settle(ctx, workspace, m.config.Now(), auto, config.Patterns.MinSuccessRate)
+	auto := pipeline.SettingsOf[patterns.Config](config).Review == patterns.ReviewAuto
+	settled, err := m.config.Store.Settle(ctx, workspace, m.config.Now(), auto, pipeline.SettingsOf[patterns.Config](config).MinSuccessRate)
 	if err != nil {
 		return Settled{}, err
 	}
