@@ -45,6 +45,16 @@ func (e entry) text(config *Config) string {
 	return strings.TrimSpace(text)
 }
 
+// Written returns a value of a config as YAML writes it, in one line; "" if the path is
+// not one of a setting.
+func (c *Catalog) Written(config Config, path string) string {
+	at := slices.IndexFunc(c.entries, func(e entry) bool { return e.path == path })
+	if at < 0 {
+		return ""
+	}
+	return c.entries[at].text(&config)
+}
+
 // Document returns what a layer sets as one document of YAML, in which its modules
 // are a setting like others.
 func (c *Catalog) Document(layer Layer) (string, error) {

@@ -3,8 +3,8 @@ package pipeline_test
 import (
 	"testing"
 
-	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
 )
 
 func TestReportIsToldInHeaders(t *testing.T) {

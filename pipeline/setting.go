@@ -41,6 +41,10 @@ type Setting struct {
 	// inside of it, in place of true.
 	Members []Setting
 
+	// Reserved says why the setting has no effect; "" if it has one. Configs may hold it, the
+	// dashboard does not show it.
+	Reserved string
+
 	IsOptional bool   // a number may be left out
 	IsNeeded   bool   // a member may not be empty
 	First      string // what a member holds when its toggle is turned on
@@ -174,6 +178,37 @@ func ScopeField[C any](at func(*C) *string, label string) Setting {
 		Name: "scope", Label: label,
 		Options: []Option{{Value: "session", Label: "Session"}, {Value: "key", Label: "API key"}, {Value: "workspace", Label: "Workspace"}},
 	})
+}
+
+// Allowed says what the setting may be, as YAML has it.
+func (s *Setting) Allowed() string {
+	switch s.Kind {
+	case Number:
+		return strings.TrimSpace(s.Low + " to " + s.High + " " + s.Unit)
+	case Toggle:
+		if len(s.Members) == 0 {
+			return "true or false"
+		}
+		names := make([]string, len(s.Members))
+		for i := range s.Members {
+			names[i] = s.Members[i].Name
+		}
+		return "false, or a mapping of " + strings.Join(names, ", ")
+	case Choice:
+		values := make([]string, len(s.Options))
+		for i, option := range s.Options {
+			values[i] = option.Value
+		}
+		return strings.Join(values, ", ")
+	case TokenWindow:
+		return "auto, or a number of " + s.Unit
+	case Numbers:
+		return "a list of whole numbers"
+	case Lines:
+		return "a list of texts"
+	default:
+		return "a text"
+	}
 }
 
 // written returns a value as a config holds it, lists and members on one line.

@@ -41,6 +41,9 @@ var cards = sync.OnceValue(func() []card { //nolint:gochecknoglobals // what the
 		for _, box := range module.Cards {
 			shown := card{Module: module.Name, Title: box.Title, Sub: box.Sub}
 			for _, s := range box.Settings {
+				if s.Reserved != "" {
+					continue
+				}
 				shown.Settings = append(shown.Settings, setting{s, module.Name})
 				for _, member := range s.Members {
 					member.Name = s.Name + "." + member.Name

@@ -23,7 +23,8 @@ type Config struct {
 	// taken to have compacted itself.
 	DetectionThreshold float64 `json:"detectionThreshold" yaml:"detectionThreshold"`
 
-	// BlobPrefix is the prefix of archive objects in a directory or bucket.
+	// BlobPrefix is the prefix of archive objects in a directory or bucket. It is reserved:
+	// who runs the program sets the prefix for all workspaces.
 	BlobPrefix string `json:"blobPrefix" yaml:"blobPrefix"`
 
 	// MaxTokens bounds the block that is put into the prompt, in o200k tokens.
@@ -81,7 +82,8 @@ func Description() pipeline.Description {
 					Name: "detectionThreshold", Label: "Detection threshold", Hint: "Score from which a client that is not known is taken to have compacted itself.",
 				}),
 				pipeline.Field(func(c *Config) *string { return &c.BlobPrefix }, checkPrefix, pipeline.Setting{
-					Name: "blobPrefix", Kind: pipeline.Word, Label: "Prefix of archive objects", Hint: "In a directory or bucket. Up to 200 bytes, no leading slash.",
+					Name: "blobPrefix", Kind: pipeline.Word, Label: "Prefix of archive objects",
+					Reserved: "The prefix is part of PALIMPSEST_BLOB_URL, for the whole installation.",
 				}),
 			}},
 		},
@@ -101,7 +103,7 @@ func restored() []pipeline.Setting {
 			Name: "preserveDirectives", Label: "Standing orders", Hint: "“Always …”, “never …”, where the client’s summary lost them.",
 		}),
 		pipeline.CountField(func(c *Config) *int { return &c.MaxTokens }, 0, 100_000, pipeline.Setting{
-			Name: "maxTokens", Label: "At most", Unit: "tokens", Step: "500",
+			Name: "maxTokens", Label: "Maximum length", Unit: "tokens", Step: "500",
 		}),
 		pipeline.PlacementField(func(c *Config) *string { return &c.Placement }),
 	}

@@ -24,8 +24,8 @@ type Config struct {
 	// turns; it counts where it keeps more than PreserveLastTurns does.
 	PreserveTokens int `json:"preserveTokens" yaml:"preserveTokens"`
 
-	// PreserveSystem keeps the system prompt and leading system messages. No
-	// level touches them yet, so that false changes nothing so far.
+	// PreserveSystem keeps the system prompt and leading system messages. It is reserved:
+	// no level touches them, whatever it says.
 	PreserveSystem bool `json:"preserveSystem" yaml:"preserveSystem"`
 
 	// ArchiveToBlob keeps the originals of what is compressed. Without it there

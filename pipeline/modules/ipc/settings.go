@@ -59,7 +59,7 @@ func when() []pipeline.Setting {
 			Hint: "Only near the limit: prompts below the target go out as they are. Spend less: as soon as reading old turns again has cost as much as a compaction, so that the model sees shorter forms of them earlier.",
 		}),
 		pipeline.CountField(func(c *Config) *int { return &c.MinContext }, 10_000, 10_000_000, pipeline.Setting{
-			Name: "minContext", Label: "Spend less touches nothing up to", Unit: "tokens", Step: "1000", Hint: "More keeps more of the old turns word for word, and saves less.",
+			Name: "minContext", Label: "Spend less starts above", Unit: "tokens", Step: "1000", Hint: "More keeps more of the old turns word for word, and saves less.",
 		}),
 	}
 }
@@ -79,7 +79,8 @@ func limits() []pipeline.Setting {
 			Name: "preserveTokens", Label: "Newest tokens kept verbatim", Unit: "tokens", Step: "1000", Hint: "Counts where it keeps more than the turns do.",
 		}),
 		pipeline.ToggleField(func(c *Config) *bool { return &c.PreserveSystem }, pipeline.Setting{
-			Name: "preserveSystem", Label: "System prompt and tool definitions stay verbatim", Hint: "No level touches them yet: off changes nothing so far.",
+			Name: "preserveSystem", Label: "System prompt and tool definitions stay verbatim",
+			Reserved: "They always stay as the client sent them; no level touches them.",
 		}),
 		pipeline.CountField(func(c *Config) *int { return &c.DeepestLevel }, 0, 3, pipeline.Setting{
 			Name: "deepestLevel", Kind: pipeline.Choice, Label: "Deepest level", Hint: "How far old turns may fade.",
@@ -98,10 +99,10 @@ func summaries() pipeline.Setting {
 				Hint: "A model of the conversation’s provider, or same for the conversation’s own.",
 			},
 			{Name: "prompt", Kind: pipeline.Paragraph, Label: "Own prompt", Hint: "What is asked for in place of our words; empty: ours. At most 20,000 bytes."},
-			optional("maxTokens", "Answer of at most", "tokens", "100", "Empty: as many as a summary may have."),
-			{Name: "timeout", Kind: pipeline.Word, Label: "Patience", Hint: "For the whole of it, such as 30s, up to 10m. Empty: 30s."},
-			optional("reserveTokens", "Write ahead with", "tokens left", "1000", "A summary is written as soon as a prompt leaves fewer tokens. Empty: after each compaction only."),
-			optional("keepRecentTokens", "And leave out the newest", "tokens", "1000", "Empty: as many as preserveTokens."),
+			optional("maxTokens", "Maximum answer length", "tokens", "100", "Empty: as many as a summary may have."),
+			{Name: "timeout", Kind: pipeline.Word, Label: "Timeout", Hint: "Such as 30s, up to 10m. Empty: 30s."},
+			optional("reserveTokens", "Write the summary early", "tokens left", "1000", "A summary is written as soon as a prompt leaves fewer tokens. Empty: after each compaction only."),
+			optional("keepRecentTokens", "Newest tokens left out", "tokens", "1000", "Empty: as many as preserveTokens."),
 		},
 	})
 }
@@ -130,7 +131,7 @@ func details() []pipeline.Setting {
 			Name: "blockTokens", Label: "All L3 text of a thread", Unit: "tokens", Step: "100",
 		}),
 		pipeline.ChoiceField(func(c *Config) *string { return &c.Repeats }, pipeline.Setting{
-			Name: "repeats", Label: "Results said before",
+			Name: "repeats", Label: "Repeated results",
 			Hint:    "Point: of a new tool result, lines that an earlier one in the prompt has word for word become a pointer to it. Results of reading and editing files stay whole.",
 			Options: []pipeline.Option{{Value: RepeatsKeep, Label: "Keep"}, {Value: RepeatsPoint, Label: "Point"}},
 		}),
@@ -145,11 +146,11 @@ func details() []pipeline.Setting {
 			Hint: "auto, or 1,000 to 100,000,000 where clients assume another window than the model’s.",
 		}),
 		pipeline.SizeField(func(c *Config) *int { return &c.MaxBytes }, 100_000, 1_000_000_000, pipeline.Setting{
-			Name: "maxBytes", Label: "Prompt of at most", Unit: "bytes", Step: "1000000",
+			Name: "maxBytes", Label: "Maximum prompt size", Unit: "bytes", Step: "1000000",
 			Hint: "Above it media become placeholders, the oldest first. 0: no limit; else 100,000 or more.",
 		}),
 		pipeline.CountField(func(c *Config) *int { return &c.WarnAfterEpochs }, 0, 1000, pipeline.Setting{
-			Name: "warnAfterEpochs", Label: "Warn of a thread after", Unit: "compactions", Step: "1", Hint: "0: never.",
+			Name: "warnAfterEpochs", Label: "Warn about a thread after", Unit: "compactions", Step: "1", Hint: "0: never.",
 		}),
 	}
 }

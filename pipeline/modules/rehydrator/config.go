@@ -53,10 +53,10 @@ func Description() pipeline.Description {
 					Name: "triggerPhrases", Kind: pipeline.Lines, Label: "Trigger phrases", Hint: "Beside those that are built in, one a line, up to 100.",
 				}),
 				pipeline.CountField(func(c *Config) *int { return &c.MaxRehydrated }, 0, 100, pipeline.Setting{
-					Name: "maxRehydrated", Label: "At most", Unit: "turns", Step: "1",
+					Name: "maxRehydrated", Label: "Maximum number", Unit: "turns", Step: "1",
 				}),
 				pipeline.CountField(func(c *Config) *int { return &c.MaxTokens }, 0, 100_000, pipeline.Setting{
-					Name: "maxTokens", Label: "And at most", Unit: "tokens", Step: "500",
+					Name: "maxTokens", Label: "Maximum length", Unit: "tokens", Step: "500",
 				}),
 				pipeline.ScopeField(func(c *Config) *string { return &c.Scope }, "Whose archives are searched"),
 				pipeline.CountField(func(c *Config) *int { return &c.SearchDepthDays }, 1, 3650, pipeline.Setting{

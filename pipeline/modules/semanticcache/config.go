@@ -40,7 +40,7 @@ func Description() pipeline.Description {
 					Name: "similarity", Label: "Similarity of at least", Hint: "Of two questions in other words.",
 				}),
 				pipeline.CountField(func(c *Config) *int { return &c.TTLSeconds }, 1, 31_536_000, pipeline.Setting{
-					Name: "ttlSeconds", Label: "Not older than", Unit: "seconds", Step: "60",
+					Name: "ttlSeconds", Label: "Maximum age", Unit: "seconds", Step: "60",
 				}),
 				pipeline.ScopeField(func(c *Config) *string { return &c.Scope }, "Who shares answers"),
 				pipeline.TextField(func(c *Config) *string { return &c.EmbeddingModel }, pipeline.Setting{
