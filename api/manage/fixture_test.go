@@ -118,10 +118,10 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 		Codecs:   map[conversation.Format]wire.Codec{conversation.Anthropic: anthropic.New()},
 		Identity: people, Cookies: tenants.NewCookies(publicURL), Keys: p.keys,
 		APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.DB.Pipelines, ModelWindows: p.db.DB.ModelWindows, Usage: manage.Usage{Requests: p.db.DB.Exchanges, Sums: p.db.DB.Usage},
-		Sessions: p.sessions, Archive: p.archive, ArchiveKeys: archiveKeys, Searcher: p.index, Retentions: p.db.DB.Data, Patterns: patternsdb.New(p.db.DB),
+		Sessions: p.sessions.Browser(), Archive: p.archive, ArchiveKeys: archiveKeys, Searcher: p.index, Retentions: p.db.DB.Data, Patterns: patternsdb.New(p.db.DB),
 		People: people, Invitations: identity.NewInvitations(people, p.db.DB.Invitations, publicURL),
 		Data: manage.Data{DataStore: p.db.DB.Data, Workspaces: p.db.DB.Workspaces, Views: p.db.DB.Views}, Audit: p.db.DB.Audit, Deletion: p.deletion(),
-		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}), Operator: p.db.DB.Operators, SignOn: p.signOn(), Alerts: p.db.DB.Alerts, Previewer: preview.New(p.sessions, models),
+		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}), Operator: p.db.DB.Operators, SignOn: p.signOn(), Alerts: p.db.DB.Alerts, Previewer: preview.New(p.sessions.Browser(), models),
 		Log: slog.New(slog.NewJSONHandler(p.log, nil)),
 	})
 	t.Cleanup(func() {
