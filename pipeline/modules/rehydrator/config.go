@@ -43,7 +43,8 @@ func (Config) ModuleName() string { return Name }
 // Description returns what the module says of itself.
 func Description() pipeline.Description {
 	return pipeline.Description{
-		Name: Name, Title: "earlier turns", Header: "rehydrated", IsStandard: true, Docs: "memory.md",
+		Name: Name, Title: "earlier turns", Header: "rehydrated", IsStandard: true,
+		Docs:     "memory.md#what-comes-back-when-someone-refers-to-it-rehydrator",
 		Does:     "Brings back turns that someone refers to.",
 		Figure:   pipeline.Figure{Noun: "rehydration"},
 		Defaults: func() pipeline.Settings { return new(DefaultConfig()) },
