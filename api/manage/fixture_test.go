@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"palimpsest/api/alerts"
 	"palimpsest/api/credentials"
 	"palimpsest/api/manage"
 	"palimpsest/api/upstream"
@@ -117,12 +118,13 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 		Defaults: defaults,
 		Codecs:   map[conversation.Format]wire.Codec{conversation.Anthropic: anthropic.New()},
 		Identity: people, Cookies: tenants.NewCookies(publicURL), Keys: p.keys,
-		APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.DB, ModelWindows: p.db.DB, Usage: p.db.DB,
-		Sessions: p.sessions, Archive: p.archive, ArchiveKeys: archiveKeys, Searcher: p.index, Retentions: p.db.DB, Patterns: patternsdb.New(p.db.DB),
-		People: people, Invitations: identity.NewInvitations(people, p.db.DB, publicURL),
-		Data: p.db.DB, Audit: p.db.DB, Deletion: p.deletion(),
-		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}), Operator: p.db.DB, SignOn: p.signOn(), Alerts: p.db.DB, Previewer: preview.New(p.sessions, models),
-		Log: slog.New(slog.NewJSONHandler(p.log, nil)),
+		APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.DB, ModelWindows: p.db.DB, Exchanges: p.db.DB, Usage: p.db.DB,
+		Sessions: p.sessions, Costs: p.sessions, Archive: p.archive, ArchiveKeys: archiveKeys, Searcher: p.index, Patterns: patternsdb.New(p.db.DB),
+		Members: people, Workspaces: people, Invitations: identity.NewInvitations(people, p.db.DB, publicURL),
+		Data: p.db.DB, Views: p.db.DB, Audit: p.db.DB, Deletion: p.deletion(),
+		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}), Operators: p.db.DB, SignOn: p.signOn(), Previews: preview.New(p.sessions, models),
+		Alerts: alerts.New(alerts.Config{Store: p.db.DB, Sealer: sealer, Log: slog.New(slog.DiscardHandler), Now: time.Now}),
+		Log:    slog.New(slog.NewJSONHandler(p.log, nil)),
 	})
 	t.Cleanup(func() {
 		if t.Failed() {

@@ -171,14 +171,14 @@ func (p *program) serveProduct(e *echo.Echo, of product) {
 	api := manage.Config{
 		Defaults: p.defaults(), Codecs: formats.ByFormat(),
 		Identity: admittingPeople{of.people}, Cookies: tenants.NewCookies(p.reachable()), Keys: admittingKeys{of.keys}, APIKeys: keeper, ProviderKeys: keeper,
-		Pipelines: of.db, ModelWindows: of.db, Patterns: of.learned, Sessions: of.sessions, Archive: of.originals, ArchiveKeys: of.archiveKeys, Searcher: of.index,
-		Retentions: of.db, Usage: of.db, People: of.people, Invitations: invitations, Data: of.db, Audit: of.db, Deletion: of.deleting,
-		Billing: of.sold, Operator: of.db, SignOn: signOn, Alerts: of.db, Previewer: of.preview, Log: p.log, Now: p.now,
+		Pipelines: of.db, ModelWindows: of.db, Patterns: of.learned, Sessions: of.sessions, Costs: of.sessions, Archive: of.originals, ArchiveKeys: of.archiveKeys, Searcher: of.index,
+		Exchanges: of.db, Usage: of.db, Members: of.people, Workspaces: of.people, Invitations: invitations, Data: of.db, Views: of.db, Audit: of.db, Deletion: of.deleting,
+		Billing: of.sold, Operators: of.db, SignOn: signOn, Alerts: of.alerting, Previews: of.preview, Log: p.log, Now: p.now,
 	}
 	manage.Register(e.Group("/api/v1"), api)
 	p.serveDashboard(e, web.Deps{
 		Identity: admittingPeople{of.people}, APIKeys: keeper, ProviderKeys: keeper, Pipelines: of.db, Usage: of.db,
-		Sessions: of.sessions, Exchanges: of.db, Archive: of.originals, ArchiveKeys: of.archiveKeys, Mails: of.mails, People: of.people, Invitations: invitations,
+		Sessions: of.sessions, Costs: of.sessions, Exchanges: of.db, Archive: of.originals, ArchiveKeys: of.archiveKeys, Mails: of.mails, Members: of.people, Workspaces: of.people, Invitations: invitations,
 		Data: of.db, Audit: of.db, Views: of.db, Deletion: of.deleting, Config: manage.NewConfigurations(api), Billing: of.sold, Preview: of.preview, TriggerAdvice: of.advice, ModelWindows: of.db,
 		Patterns: of.learned, Searcher: of.index, Live: p.pages,
 		Operator: of.db, Health: p.newChecks(), LatestHealth: p.latestChecks, SignOn: signOn, Passkeys: p.passkeys(of.db, of.vault, of.people),

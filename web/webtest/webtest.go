@@ -138,17 +138,17 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	p.useAlerts(t)
 	keeper := forgetting{Keeper: p.Keeper(true), keys: p.Keys}
 	configuration := manage.NewConfigurations(manage.Config{
-		Defaults: p.defaults(), Pipelines: p.DB, ModelWindows: p.DB, Data: p.DB, Retentions: p.DB, APIKeys: keeper, ProviderKeys: keeper, Audit: p.DB,
+		Defaults: p.defaults(), Pipelines: p.DB, ModelWindows: p.DB, Data: p.DB, APIKeys: keeper, ProviderKeys: keeper, Audit: p.DB,
 	})
 	deps := web.Deps{
 		Config:   configuration,
 		Identity: people, APIKeys: keeper, ProviderKeys: keeper,
-		Pipelines: p.DB, Preview: preview.New(p.Sessions, models), TriggerAdvice: previewdb.New(p.DB), ModelWindows: p.DB, Usage: p.DB, Sessions: p.Sessions, Exchanges: p.DB, Archive: p.Archive, ArchiveKeys: p.ArchiveKeys,
+		Pipelines: p.DB, Preview: preview.New(p.Sessions, models), TriggerAdvice: previewdb.New(p.DB), ModelWindows: p.DB, Usage: p.DB, Sessions: p.Sessions, Costs: p.Sessions, Exchanges: p.DB, Archive: p.Archive, ArchiveKeys: p.ArchiveKeys,
 		Mails:    p.Mails,
 		Operator: p.DB, Health: func(ctx context.Context) []tenants.Check {
 			return []tenants.Check{{Name: "Database", OK: p.DB.Ping(ctx) == nil, Text: "answers"}}
 		},
-		People: people, Invitations: identity.NewInvitations(people, p.DB, PublicURL),
+		Members: people, Workspaces: people, Invitations: identity.NewInvitations(people, p.DB, PublicURL),
 		Data: p.DB, Audit: p.DB, Views: p.DB, Deletion: p.deletion(),
 		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}),
 		Alerts:  p.Alerting,
@@ -201,19 +201,19 @@ type forgetting struct {
 	keys *identity.Keys
 }
 
-// RevokeAPIKey implements keys.Store.
+// RevokeAPIKey implements tenants.APIKeys.
 func (f forgetting) RevokeAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error {
 	f.keys.Forget()
 	return f.Keeper.RevokeAPIKey(ctx, workspace, id)
 }
 
-// ChangeAPIKey implements keys.Store.
+// ChangeAPIKey implements tenants.APIKeys.
 func (f forgetting) ChangeAPIKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.APIKey) error {
 	defer f.keys.Forget()
 	return f.Keeper.ChangeAPIKey(ctx, workspace, wanted)
 }
 
-// RotateAPIKey implements keys.Store.
+// RotateAPIKey implements tenants.APIKeys.
 func (f forgetting) RotateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, grace time.Duration) (tenants.Rotation, string, error) {
 	defer f.keys.Forget()
 	return f.Keeper.RotateAPIKey(ctx, workspace, id, grace)
