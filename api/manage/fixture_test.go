@@ -85,7 +85,7 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 		t.Fatal(err)
 	}
 	p.sealer = sealer
-	archiveKeys := archive.NewKeys(datakeys.New(p.db.DB, sealer))
+	archiveKeys := archive.NewKeys(datakeys.New(p.db.DB.DataKeys, sealer))
 	p.archiveKeys = archiveKeys
 	p.sessions, p.archive = sessiondb.New(p.db.DB).WithKeys(archiveKeys), archivedb.New(p.db.DB).WithKeys(archiveKeys)
 	p.index = archivedb.NewIndex(p.archive, archiveKeys, func(_ conversation.Format, raw []byte) (conversation.Message, error) {
@@ -95,13 +95,13 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 	if err != nil {
 		t.Fatal(err)
 	}
-	people, err := identity.NewService(p.db.DB, throttle, secrets, time.Now)
+	people, err := identity.NewService(identity.Store{Accounts: p.db.DB.Accounts, LoginStore: p.db.DB.Logins, WorkspaceStore: p.db.DB.Workspaces, Factors: p.db.DB.Factors}, throttle, secrets, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	people.SetSealer(sealer)
 	p.people = people
-	if p.keys, err = identity.NewKeys(p.db.DB, secrets, time.Now); err != nil {
+	if p.keys, err = identity.NewKeys(p.db.DB.APIKeys, secrets, time.Now); err != nil {
 		t.Fatal(err)
 	}
 	models, err := tokens.NewModels()
@@ -112,19 +112,22 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 	t.Cleanup(client.Close)
 	defaults := pipeline.Layer{Source: pipeline.FromDefault}
 	keeper := credentials.New(credentials.Config{
-		Store: p.db.DB, Issuer: p.keys, Vault: sealer, Upstream: client, Defaults: defaults, AllowPrivate: allowPrivate,
+		Store: credentials.Store{APIKeyStore: p.db.DB.APIKeys, ProviderKeyStore: p.db.DB.ProviderKeys}, Issuer: p.keys, Vault: sealer, Upstream: client, Defaults: defaults, AllowPrivate: allowPrivate,
 	})
 	manage.Register(p.echo.Group(prefix), manage.Config{
 		Defaults: defaults,
 		Codecs:   map[conversation.Format]wire.Codec{conversation.Anthropic: anthropic.New()},
 		Identity: people, Cookies: tenants.NewCookies(publicURL), Keys: p.keys,
-		APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.DB, ModelWindows: p.db.DB, Exchanges: p.db.DB, Usage: p.db.DB,
+		APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.DB.Pipelines, ModelWindows: p.db.DB.ModelWindows, Exchanges: p.db.DB.Exchanges, Usage: p.db.DB.Usage,
 		Sessions: p.sessions, Costs: p.sessions, Archive: p.archive, ArchiveKeys: archiveKeys, Searcher: p.index, Patterns: patternsdb.New(p.db.DB),
-		Members: people, Workspaces: people, Invitations: identity.NewInvitations(people, p.db.DB, publicURL),
-		Data: p.db.DB, Views: p.db.DB, Audit: p.db.DB, Deletion: p.deletion(),
-		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}), Operators: p.db.DB, SignOn: p.signOn(), Previews: preview.New(p.sessions, models),
-		Alerts: alerts.New(alerts.Config{Store: p.db.DB, Sealer: sealer, Log: slog.New(slog.DiscardHandler), Now: time.Now}),
-		Log:    slog.New(slog.NewJSONHandler(p.log, nil)),
+		Members: people, Workspaces: people, Invitations: identity.NewInvitations(people, p.db.DB.Invitations, publicURL),
+		Data: p.db.DB.Data, Views: p.db.DB.Views, Audit: p.db.DB.Audit, Deletion: p.deletion(),
+		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}), Operators: p.db.DB.Operators, SignOn: p.signOn(), Previews: preview.New(p.sessions, models),
+		Alerts: alerts.New(alerts.Config{
+			Store:  alerts.Store{Alerts: p.db.DB.Alerts, Keys: p.db.DB.APIKeys, Usage: p.db.DB.Usage, Workspaces: p.db.DB.Workspaces, Transactions: p.db.DB},
+			Sealer: sealer, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		}),
+		Log: slog.New(slog.NewJSONHandler(p.log, nil)),
 	})
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -146,7 +149,7 @@ func (p *product) forget() {
 // deletion deletes workspaces at once instead of in the background.
 func (p *product) deletion() *deletion.Service {
 	service := deletion.New(deletion.Config{
-		Store: p.db.DB, Bytes: archivedb.NewMover(p.db.DB, nil), Jobs: noJobs{}, Log: slog.New(slog.DiscardHandler),
+		Store: p.db.DB.Deletion, Bytes: archivedb.NewMover(p.db.DB, nil), Jobs: noJobs{}, Log: slog.New(slog.DiscardHandler),
 		Enqueue: func(context.Context, uuid.UUID) error { return nil },
 	})
 	return service
@@ -332,7 +335,7 @@ func (w *tenant) converse(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = w.db.DB.RecordExchanges(t.Context(), w.workspace, []tenants.Exchange{{
+	err = w.db.DB.Exchanges.RecordExchanges(t.Context(), w.workspace, []tenants.Exchange{{
 		ID: w.request, Workspace: w.workspace, At: time.Now(), Session: w.session, Lane: w.lane, APIKey: uuid.MustParse(w.keyID),
 		Provider: tenants.ProviderAnthropic, Endpoint: "/v1/messages", Model: "claude-sonnet-4-5", Client: "claude-code", Status: http.StatusOK,
 		Position: len(w.messages), Compression: "epoch", TokensBefore: 100, TokensAfter: 60, Window: 200_000, Input: 11, CacheRead: 12, CacheWrite: 13,

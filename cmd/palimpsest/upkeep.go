@@ -41,7 +41,7 @@ type upkeep struct {
 func (u upkeep) run(ctx context.Context) error {
 	rewrapErr := u.rotation.run(ctx, u.db, u.keys, u.vault, u.log)
 	sealed := 0
-	workspaces, sealErr := u.db.AllWorkspaces(ctx)
+	workspaces, sealErr := u.db.Workspaces.AllWorkspaces(ctx)
 	for _, workspace := range workspaces {
 		count, err := u.sessions.Seal(ctx, workspace)
 		sealed, sealErr = sealed+count, errors.Join(sealErr, err)

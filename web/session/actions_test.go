@@ -24,7 +24,7 @@ func TestPuttingTurnsBackPinsThemAndPlansAnEpoch(t *testing.T) {
 	if err != nil || len(pins) == 0 || pins[0].By != person.User.ID {
 		t.Fatalf("%d pins, %v", len(pins), err)
 	}
-	entries, err := person.DB.Audit(t.Context(), person.Workspace.ID, tenants.AuditFilter{Action: string(tenants.PinAdded)})
+	entries, err := person.DB.Audit.Audit(t.Context(), person.Workspace.ID, tenants.AuditFilter{Action: string(tenants.PinAdded)})
 	if err != nil || len(entries) != 1 {
 		t.Errorf("%d rows in the log, %v", len(entries), err)
 	}

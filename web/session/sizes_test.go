@@ -113,11 +113,11 @@ func TestCompactNowIsOfferedWhereItDoesSomething(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := tenants.APIKey{ID: overview.APIKey, Name: "laptop", Pipeline: "ipc: {deepestLevel: 0}\n"}
-	if err := person.DB.ChangeAPIKey(t.Context(), person.Workspace.ID, key); err != nil {
+	if err := person.DB.APIKeys.ChangeAPIKey(t.Context(), person.Workspace.ID, key); err != nil {
 		t.Fatal(err)
 	}
 	refused("Compression is off")
-	if err := person.DB.RevokeAPIKey(t.Context(), person.Workspace.ID, overview.APIKey); err != nil {
+	if err := person.DB.APIKeys.RevokeAPIKey(t.Context(), person.Workspace.ID, overview.APIKey); err != nil {
 		t.Fatal(err)
 	}
 	refused("is revoked")

@@ -15,7 +15,7 @@ import (
 // deletions returns the audit entries of deleted sessions, the newest first.
 func deletions(t *testing.T, person *webtest.Person) []tenants.AuditEntry {
 	t.Helper()
-	entries, err := person.DB.Audit(t.Context(), person.Workspace.ID, tenants.AuditFilter{Limit: 100})
+	entries, err := person.DB.Audit.Audit(t.Context(), person.Workspace.ID, tenants.AuditFilter{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}

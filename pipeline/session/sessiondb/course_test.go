@@ -43,7 +43,7 @@ func TestCourseIsTheLastRequestOfEachStretch(t *testing.T) {
 		nothing.ID, nothing.TokensBefore = uuid.Must(uuid.NewV7()), 0 // never reached the pipeline
 		exchanges = append(exchanges, elsewhere, nothing)
 	}
-	if err := f.db.DB.RecordExchanges(t.Context(), f.scope.Workspace, exchanges); err != nil {
+	if err := f.db.DB.Exchanges.RecordExchanges(t.Context(), f.scope.Workspace, exchanges); err != nil {
 		t.Fatal(err)
 	}
 

@@ -26,7 +26,7 @@ func (c *client) spend(t *testing.T, projection int, net int64, change func(*ten
 	if change != nil {
 		change(&exchange)
 	}
-	if err := c.f.db.DB.RecordExchanges(t.Context(), c.f.scope.Workspace, []tenants.Exchange{exchange}); err != nil {
+	if err := c.f.db.DB.Exchanges.RecordExchanges(t.Context(), c.f.scope.Workspace, []tenants.Exchange{exchange}); err != nil {
 		t.Fatal(err)
 	}
 }

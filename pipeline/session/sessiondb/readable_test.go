@@ -37,7 +37,7 @@ func (f *fixture) newKeys(t *testing.T) *archive.Keys {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return archive.NewKeys(datakeys.New(f.db.DB, safe))
+	return archive.NewKeys(datakeys.New(f.db.DB.DataKeys, safe))
 }
 
 // writeCanaries has every table that keeps something of a conversation keep a canary.

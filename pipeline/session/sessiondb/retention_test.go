@@ -59,7 +59,7 @@ func (c *client) recordExchange(t *testing.T, answer string) {
 		t.Fatal(err)
 	}
 	hash := sha256.Sum256(seen.Answer)
-	err := c.f.db.DB.RecordExchanges(t.Context(), c.f.scope.Workspace, []tenants.Exchange{{
+	err := c.f.db.DB.Exchanges.RecordExchanges(t.Context(), c.f.scope.Workspace, []tenants.Exchange{{
 		ID: uuid.Must(uuid.NewV7()), Workspace: c.f.scope.Workspace, At: time.Now(), Session: c.session, Lane: c.lane, APIKey: c.f.scope.APIKey,
 		Provider: tenants.ProviderAnthropic, Endpoint: "/v1/messages", Status: 200, Answer: hash[:], CostMicroUSD: 77, Report: []byte(`{"compression":"none"}`),
 	}})
@@ -112,7 +112,7 @@ func TestDeletedSessionLeavesNoRowBlobOrHash(t *testing.T) {
 // keep has a workspace keep its sessions for some days.
 func (f *fixture) keep(t *testing.T, workspace uuid.UUID, days int) {
 	t.Helper()
-	if err := f.db.DB.SetRetention(t.Context(), workspace, tenants.Retention{Days: days}); err != nil {
+	if err := f.db.DB.Data.SetRetention(t.Context(), workspace, tenants.Retention{Days: days}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -199,7 +199,7 @@ func TestASweepForgetsWhatProvidersSaid(t *testing.T) {
 	f := setup(t)
 	kept := f.scope
 	record := func(age time.Duration) {
-		err := f.db.DB.RecordExchanges(t.Context(), kept.Workspace, []tenants.Exchange{{
+		err := f.db.DB.Exchanges.RecordExchanges(t.Context(), kept.Workspace, []tenants.Exchange{{
 			ID: uuid.Must(uuid.NewV7()), Workspace: kept.Workspace, At: time.Now().Add(-age), APIKey: kept.APIKey, Status: 529, ErrorText: []byte("sealed"),
 		}})
 		if err != nil {
