@@ -56,13 +56,13 @@ func (m *Module) ahead(exchange *pipeline.Exchange, size int) *epoch {
 	if projection.Covers >= len(exchange.Chain) || exchange.Chain[projection.Covers] != projection.Chain || settings(exchange) != plan.Settings {
 		return nil
 	}
-	p := newPlanner(exchange, m.counter, size, byTheRules)
-	after := exchange.Estimate(&projection)
-	if after > (p.goal+p.high)/2 || p.now-after < p.worth() {
+	p := newPlanner(exchange, m.counter, nil, size, byTheRules)
+	b, after := p.budget, exchange.Estimate(&projection)
+	if after > (b.goal+b.high)/2 || b.now-after < b.worth {
 		return nil // what came since is too much for it
 	}
-	projection.Before, projection.After = size, p.tokens(after)
-	return p.summarize(&projection, true)
+	projection.Before, projection.After = size, b.tokens(after)
+	return p.describe(&projection, true)
 }
 
 // settings returns the fingerprint of what an epoch depends on beside the history
