@@ -22,14 +22,13 @@ type epoch struct {
 	dropped, droppedFrom, droppedTo int // messages that something was left out of to fit the window, and their range in the archive
 }
 
-// describe describes the epoch that makes a projection.
-func (p *planner) describe(projection *session.Projection, reached bool) *epoch {
+// newEpoch returns the epoch that makes a projection.
+func newEpoch(exchange *pipeline.Exchange, budget *budget, projection *session.Projection, reached bool) *epoch {
 	e := &epoch{
-		projection: *projection, levels: p.history.exchange.Levels(projection), reached: reached, fits: p.history.exchange.Estimate(projection) <= p.budget.limit,
-		before: p.history.exchange.Original(), rung: p.protection.rung, unsaid: p.renderer.opening.leftOut,
+		projection: *projection, levels: exchange.Levels(projection), reached: reached, fits: exchange.Estimate(projection) <= budget.limit,
+		before: exchange.Original(),
 	}
-	e.dropped, e.droppedFrom, e.droppedTo = p.descent.left()
-	for _, digest := range p.history.digests[:projection.Covers] {
+	for _, digest := range exchange.Digests[:projection.Covers] {
 		e.original += digest.Tokens
 	}
 	for _, part := range projection.Parts {

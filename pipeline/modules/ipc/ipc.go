@@ -90,7 +90,7 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error
 
 // try makes an epoch of an exchange of size tokens if one is worth making.
 func (m *Module) try(ctx context.Context, exchange *pipeline.Exchange, size int, why occasion) error {
-	epoch := m.ahead(exchange, size)
+	epoch := ahead(exchange, size)
 	if epoch == nil {
 		var err error
 		if epoch, err = m.plan(ctx, exchange, size); err != nil {

@@ -53,7 +53,10 @@ func (m *Module) plan(ctx context.Context, exchange *pipeline.Exchange, size int
 	}
 	after := exchange.Estimate(projection)
 	projection.Before, projection.After = size, p.budget.tokens(after)
-	return p.describe(projection, after <= p.budget.high), nil
+	epoch := newEpoch(exchange, p.budget, projection, after <= p.budget.high)
+	epoch.rung, epoch.unsaid = p.protection.rung, p.renderer.opening.leftOut
+	epoch.dropped, epoch.droppedFrom, epoch.droppedTo = p.descent.left()
+	return epoch, nil
 }
 
 // project is the algorithm: it returns the projection of the best plan by the rules of
