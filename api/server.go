@@ -12,6 +12,7 @@ import (
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/spans"
+	"palimpsest/tenants"
 )
 
 // Upstream sends a request to a provider with the workspace's key.
@@ -21,7 +22,7 @@ type Upstream interface {
 
 // Server is the proxy.
 type Server struct {
-	Keys     Keys
+	Keys     tenants.KeyAuthenticator
 	Settings *Settings
 	Prompts  *prompt.Writer
 	Upstream Upstream

@@ -17,6 +17,7 @@ import (
 	"palimpsest/api/limits"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/prompt"
@@ -68,7 +69,7 @@ type SummaryConfig struct {
 	Recorder  *Recorder
 	Limits    *limits.Limiter // of the API keys whose requests call for summaries
 	Metrics   *Metrics
-	Originals summary.Originals
+	Originals archive.Originals
 	Store     summary.Store
 	Lanes     summary.Lanes
 	Models    *tokens.Models

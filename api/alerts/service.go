@@ -166,3 +166,11 @@ func (s *Service) Find(ctx context.Context, workspace tenants.WorkspaceID) (tena
 	found.Members, err = s.config.Store.Members(ctx, workspace)
 	return found, err
 }
+
+// Deliveries returns up to limit deliveries, the newest first.
+func (s *Service) Deliveries(ctx context.Context, workspace tenants.WorkspaceID, limit int) ([]tenants.AlertDelivery, error) {
+	return s.config.Store.AlertDeliveries(ctx, workspace, limit)
+}
+
+// Interface guard.
+var _ tenants.Alerts = (*Service)(nil)

@@ -186,7 +186,7 @@ func (i *configImport) takeSettings(ctx context.Context, part configMember) erro
 		return tenants.Fields{"retention_days": strconv.Itoa(of.Days)}
 	}
 	if i.changed(part.place, days(i.now.retention), days(retention)) {
-		return i.refused(part.place, i.Retentions.SetRetention(ctx, i.workspace, retention))
+		return i.refused(part.place, i.Data.SetRetention(ctx, i.workspace, retention))
 	}
 	return nil
 }

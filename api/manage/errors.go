@@ -71,7 +71,7 @@ type faultJSON struct {
 }
 
 // problems answers the errors of handlers as application/problem+json.
-func (s *server) problems(next echo.HandlerFunc) echo.HandlerFunc {
+func (d *door) problems(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		err := next(c)
 		if err == nil || c.Response().Committed {
@@ -84,7 +84,7 @@ func (s *server) problems(next echo.HandlerFunc) echo.HandlerFunc {
 			answer.RequestID = uuid.Must(uuid.NewV7()).String()
 		}
 		if answer.Status >= http.StatusInternalServerError {
-			s.Log.ErrorContext(c.Request().Context(), "product API failed", "request_id", answer.RequestID,
+			d.log.ErrorContext(c.Request().Context(), "product API failed", "request_id", answer.RequestID,
 				"method", c.Request().Method, "route", c.Path(), "error", err)
 		}
 		if answer.retryAfter > 0 {

@@ -40,18 +40,10 @@ type Lanes interface {
 	SessionNamed(ctx context.Context, workspace tenants.WorkspaceID, name string) (uuid.UUID, error)
 }
 
-// Originals reads archived messages.
-type Originals interface {
-	// Originals returns the messages of a lane from index from to to (excluded)
-	// with their bytes, proven by their hashes; those that are not stored are left
-	// out.
-	Originals(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from, to int) ([]archive.Entry, error)
-}
-
 // Config is what the server needs. Every field but PublicURL and Log must be set.
 type Config struct {
 	Lanes    Lanes
-	Archive  Originals
+	Archive  archive.Originals
 	Searcher archive.Searcher
 	Codecs   map[conversation.Format]wire.Codec
 

@@ -15,6 +15,7 @@ import (
 
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/idle"
@@ -50,8 +51,8 @@ type bench struct {
 	outcomes []string
 	ended    chan string // of each job; it never fills up
 
-	archive idle.Originals // nil: the database's
-	planner idle.Planner   // nil: the module
+	archive archive.Originals // nil: the database's
+	planner idle.Planner      // nil: the module
 }
 
 const window = 60_000

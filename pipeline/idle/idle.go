@@ -35,12 +35,6 @@ var (
 	errMissing = errors.New("the archive does not have all messages yet")
 )
 
-// Originals reads the messages of a lane from index from to to (excluded), as far
-// as they are archived.
-type Originals interface {
-	Originals(ctx context.Context, workspace, lane uuid.UUID, from, to int) ([]archive.Entry, error)
-}
-
 // Planner plans an epoch without making it.
 type Planner interface {
 	Plan(ctx context.Context, exchange *pipeline.Exchange) (*session.Plan, error)
@@ -66,7 +60,7 @@ type Config struct {
 	Reader  *session.Reader
 	Modules *pipeline.Catalog
 	Codecs  map[conversation.Format]wire.Codec
-	Archive Originals
+	Archive archive.Originals
 	Store   Store
 	Planner Planner
 	Log     *slog.Logger

@@ -14,6 +14,7 @@ import (
 type WorkspaceStore interface {
 	// Memberships returns a user's workspaces, oldest membership first.
 	Memberships(ctx context.Context, user uuid.UUID) ([]tenants.Membership, error)
+	WorkspaceName(ctx context.Context, workspace uuid.UUID) (string, error)
 	CreateWorkspace(ctx context.Context, owner uuid.UUID, name string) (tenants.Workspace, error)
 	EnterWorkspace(ctx context.Context, user, login, workspace uuid.UUID) error
 	RenameWorkspace(ctx context.Context, workspace uuid.UUID, name string) error
@@ -21,6 +22,11 @@ type WorkspaceStore interface {
 	Members(ctx context.Context, workspace uuid.UUID) ([]tenants.Member, error)
 	ChangeRole(ctx context.Context, workspace, user uuid.UUID, role tenants.Role) error
 	RemoveMember(ctx context.Context, workspace, user uuid.UUID, revokeKeys bool) error
+}
+
+// WorkspaceName returns what a workspace is called.
+func (s *Service) WorkspaceName(ctx context.Context, workspace tenants.WorkspaceID) (string, error) {
+	return s.store.WorkspaceName(ctx, workspace)
 }
 
 // CreateWorkspace creates a workspace that a login's user owns, and has the login

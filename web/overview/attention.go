@@ -252,7 +252,7 @@ func (h *Handler) notices(ctx context.Context, who tenants.Principal, m *model) 
 	if err != nil {
 		return err
 	}
-	notices, err := h.deps.Sessions.Notices(ctx, who.Workspace.ID, m.Now.Add(-cost.AdviceSpan), m.Now, pipeline.SettingsOf[ipc.Config](config).WarnsAfter())
+	notices, err := h.deps.Costs.Notices(ctx, who.Workspace.ID, m.Now.Add(-cost.AdviceSpan), m.Now, pipeline.SettingsOf[ipc.Config](config).WarnsAfter())
 	if err != nil {
 		return err
 	}

@@ -19,15 +19,6 @@ import (
 	"palimpsest/web/paths"
 )
 
-// TriggerAdvice keeps what the other trigger would have come to.
-type TriggerAdvice interface {
-	// Advice returns a workspace's advice. It returns preview.ErrNoAdvice.
-	Advice(ctx context.Context, workspace tenants.WorkspaceID) (preview.Advice, error)
-
-	// DismissAdvice has it not shown again while the trigger stays.
-	DismissAdvice(ctx context.Context, workspace tenants.WorkspaceID) error
-}
-
 // Choose sets the trigger that was chosen on the set-up card.
 func (h *Handler) Choose(c echo.Context, who tenants.Principal) error {
 	ctx, trigger := c.Request().Context(), c.FormValue("trigger")

@@ -155,7 +155,7 @@ var errBroken = errors.New("relation lane_inserts does not exist")
 // brokenSessions cannot say what modules made.
 type brokenSessions struct{ stored }
 
-type stored = web.Sessions
+type stored = session.Records
 
 // Made implements tuning.Sessions.
 func (brokenSessions) Made(context.Context, tenants.WorkspaceID, time.Time) (session.Made, error) {

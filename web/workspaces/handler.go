@@ -3,7 +3,6 @@
 package workspaces
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -18,37 +17,14 @@ import (
 	"palimpsest/web/paths"
 )
 
-// People keeps workspaces and who belongs to them.
-type People interface {
-	// CreateWorkspace has the login work in the new workspace. What a person can mend
-	// is a tenants.Invalid.
-	CreateWorkspace(ctx context.Context, login tenants.Login, name string) (tenants.Workspace, error)
-
-	// Enter returns tenants.ErrNotFound for a workspace that the login's user does not
-	// belong to.
-	Enter(ctx context.Context, login tenants.Login, workspace tenants.WorkspaceID) error
-
-	// RenameWorkspace returns a tenants.Invalid for what a person can mend.
-	RenameWorkspace(ctx context.Context, workspace tenants.WorkspaceID, name string) error
-
-	// Leave returns tenants.ErrLastOwner where no one else owns the workspace.
-	Leave(ctx context.Context, who tenants.Principal, revokeKeys bool) error
-}
-
-// Pipelines keeps how workspaces compress.
-type Pipelines interface {
-	// SavePipeline stores the version that follows the expected one.
-	SavePipeline(ctx context.Context, workspace tenants.WorkspaceID, expectedVersion int, config tenants.PipelineConfig) (tenants.PipelineConfig, error)
-}
-
 // Handler answers the requests to the pages.
 type Handler struct {
-	people    People
-	pipelines Pipelines
+	people    tenants.Workspaces
+	pipelines tenants.Pipelines
 }
 
 // New returns a Handler.
-func New(people People, pipelines Pipelines) *Handler {
+func New(people tenants.Workspaces, pipelines tenants.Pipelines) *Handler {
 	return &Handler{people: people, pipelines: pipelines}
 }
 

@@ -76,12 +76,6 @@ type Store interface {
 	Settle(ctx context.Context, workspace uuid.UUID, now time.Time, auto bool, minRate float64) (Settled, error)
 }
 
-// Archive reads originals.
-type Archive interface {
-	Entries(ctx context.Context, workspace, lane uuid.UUID, from, limit int) ([]archive.Entry, error)
-	Originals(ctx context.Context, workspace, lane uuid.UUID, from, to int) ([]archive.Entry, error)
-}
-
 // Inserts reads what modules have put into a lane's prompt.
 type Inserts interface {
 	Inserts(ctx context.Context, workspace, lane uuid.UUID) ([]session.Insert, error)
@@ -90,7 +84,7 @@ type Inserts interface {
 // Config is what a Miner needs.
 type Config struct {
 	Store   Store
-	Archive Archive
+	Archive archive.Reader
 	Inserts Inserts
 	Codecs  map[conversation.Format]wire.Codec
 
