@@ -8,7 +8,8 @@ type Description struct {
 	Does  string // in one sentence
 	Docs  string // of the section that explains it: "memory.md#rehydration-rehydrator"
 
-	// Header names the module in the header X-Palimpsest-Injected; "" takes its name.
+	// Header names the module in the header X-Palimpsest-Injected; "" takes its name, behind
+	// the modules that have one for the header.
 	Header string
 
 	// Figure says what the dashboard calls the texts that the module has put into prompts;

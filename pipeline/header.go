@@ -61,10 +61,15 @@ func outcomeList(modules []ModuleReport) string {
 	return strings.Join(parts, ", ")
 }
 
-// injected tells how many items each module has put into the prompt, in the order in which
-// modules usually run. Those that the product no longer has come last.
+// injected tells how many items each module has put into the prompt: those that have a name
+// for the header in the order in which they usually run, then the others by their names.
 func (c *Catalog) injected(items map[string]int) string {
-	known := c.Names()
+	var known []string
+	for i := range c.modules {
+		if c.modules[i].Header != "" {
+			known = append(known, c.modules[i].Name)
+		}
+	}
 	names := slices.SortedFunc(maps.Keys(items), func(a, b string) int {
 		at, bt := slices.Index(known, a), slices.Index(known, b)
 		if at < 0 || bt < 0 {

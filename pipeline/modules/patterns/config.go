@@ -31,7 +31,7 @@ func (Config) ModuleName() string { return Name }
 // Description returns what the module says of itself.
 func Description() pipeline.Description {
 	return pipeline.Description{
-		Name: Name, Title: "what the team has learnt", IsStandard: true, Docs: "memory.md#patterns",
+		Name: Name, Title: "what the team has learnt", Header: "patterns", IsStandard: true, Docs: "memory.md#patterns",
 		Does:     "Puts approved rules into prompts, once a session.",
 		Figure:   pipeline.Figure{Before: "put into ", Noun: "prompt"},
 		Defaults: func() pipeline.Settings { return new(DefaultConfig()) },
