@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/pipeline/modules/rehydrator"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // broken is a module in the place of ipc that fails.
@@ -166,6 +168,22 @@ func TestSettingsThatWereNeverReadAreAnError(t *testing.T) {
 	got := p.send(http.MethodPost, messagesPath, streamed)
 	if got.status != http.StatusInternalServerError || !strings.Contains(string(got.body), `"api_error"`) || strings.Contains(string(got.body), errDown.Error()) {
 		t.Errorf("status %d: %s", got.status, got.body)
+	}
+	p.store.fail(nil)
+	if got := p.send(http.MethodPost, messagesPath, streamed); got.status != http.StatusOK {
+		t.Errorf("once it is back: status %d: %s", got.status, got.body)
+	}
+}
+
+// While the database is away, a client is told to try again: nothing is wrong with its request.
+func TestSettingsThatWereNeverReadAreUnavailableWhileTheDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
+	p.store.fail(fmt.Errorf("%w: %w", tenants.ErrAway, errDown))
+	got := p.send(http.MethodPost, messagesPath, streamed)
+	if got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "5" ||
+		!strings.Contains(string(got.body), "The database does not answer") || strings.Contains(string(got.body), errDown.Error()) {
+		t.Errorf("status %d, headers %v: %s", got.status, got.header, got.body)
 	}
 	p.store.fail(nil)
 	if got := p.send(http.MethodPost, messagesPath, streamed); got.status != http.StatusOK {
