@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -188,6 +189,44 @@ func TestSettingsThatWereNeverReadAreUnavailableWhileTheDatabaseIsAway(t *testin
 	p.store.fail(nil)
 	if got := p.send(http.MethodPost, messagesPath, streamed); got.status != http.StatusOK {
 		t.Errorf("once it is back: status %d: %s", got.status, got.body)
+	}
+}
+
+// standing is a store of settings that can stand still.
+type standing struct {
+	Workspaces
+
+	still  bool
+	waited time.Duration // how long a caller would wait
+}
+
+// Pipeline implements Workspaces.
+func (s *standing) Pipeline(ctx context.Context, workspace uuid.UUID) (tenants.PipelineConfig, error) {
+	if s.still {
+		deadline, _ := ctx.Deadline()
+		s.waited = time.Until(deadline)
+		<-ctx.Done()
+		return tenants.PipelineConfig{}, ctx.Err()
+	}
+	return s.Workspaces.Pipeline(ctx, workspace)
+}
+
+// Settings that were read before do not have requests wait for a database that stands still.
+func TestKnownSettingsDoNotWaitForDatabaseThatStandsStill(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(http.ResponseWriter, *http.Request) {})
+	store := &standing{Workspaces: p.store}
+	settings, err := NewSettings(store, p.store, "ipc", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := settings.of(t.Context(), p.store.workspace); err != nil {
+		t.Fatal(err)
+	}
+	store.still = true
+	settings.ForgetAll()
+	if _, err := settings.of(t.Context(), p.store.workspace); err != nil || store.waited > time.Second {
+		t.Errorf("%v, waited for up to %s", err, store.waited)
 	}
 }
 
