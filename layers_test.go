@@ -30,6 +30,7 @@ func layers() []layer {
 
 		{"billing/...", []string{"tenants", "tenants/tenantsdb", "billing/..."}},
 		{"tenants/redaction", nil},
+		{"tenants/tenantsdb", []string{"tenants", "pipeline/batchdb"}},
 		{"tenants/...", []string{"tenants"}},
 
 		{"pipeline/conversation", nil},

@@ -24,6 +24,11 @@ const (
 	settingsOutage = time.Hour
 
 	loadTimeout = 5 * time.Second
+
+	// againTimeout bounds how long a request waits for settings that were read before, and
+	// againAge how long those are served then.
+	againTimeout = 500 * time.Millisecond
+	againAge     = 5 * time.Second
 	maxSettings = 100_000
 )
 
@@ -185,13 +190,20 @@ func (s *Settings) of(ctx context.Context, workspace uuid.UUID) (*settings, erro
 		return settings, nil
 	}
 	changes := s.changes.Load()
-	loaded, err := s.load(ctx, workspace)
+	before, known := s.last.GetIfPresent(workspace)
+	patience := loadTimeout
+	if known {
+		patience = againTimeout
+	}
+	loading, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	loaded, err := s.load(loading, workspace)
 	if err != nil {
-		before, known := s.last.GetIfPresent(workspace)
 		if !known || ctx.Err() != nil {
 			return nil, fmt.Errorf("settings of workspace: %w", err)
 		}
 		s.known.Set(workspace, before)
+		s.known.SetExpiresAfter(workspace, againAge)
 		return before, nil
 	}
 	s.last.Set(workspace, loaded)
@@ -202,8 +214,6 @@ func (s *Settings) of(ctx context.Context, workspace uuid.UUID) (*settings, erro
 }
 
 func (s *Settings) load(ctx context.Context, workspace uuid.UUID) (*settings, error) {
-	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
-	defer cancel()
 	config, err := s.workspaces.Pipeline(ctx, workspace)
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)

@@ -249,7 +249,7 @@ func (p *program) share(lanes *session.Resolver, parts parts) {
 	}
 	announcer := session.NewAnnouncer(parts.sessions, p.health.absence, parts.metrics.Unannounced)
 	p.onClose(announcer.Stop)
-	lanes.Share(announcer)
+	lanes.Share(announcer, parts.sessions)
 }
 
 // summaries starts what has models write summaries in the background.
