@@ -111,3 +111,41 @@ func TestCompactedLaneOfAnotherReplicaIsUsedWhileTheStoreIsAway(t *testing.T) {
 		held.Unlock()
 	}
 }
+
+// elsewhere keeps a projection for the store.
+type elsewhere struct{ session.Projection }
+
+// Newest implements session.Elsewhere.
+func (e elsewhere) Newest(_ context.Context, _, _ uuid.UUID, have int) (session.Projection, error) {
+	if e.Number < have {
+		return session.Projection{}, session.ErrNotFound
+	}
+	return e.Projection, nil
+}
+
+// What another replica keeps for a store that is away is in the prompts of all.
+func TestProjectionThatAnotherReplicaKeepsIsUsed(t *testing.T) {
+	t.Parallel()
+	one, two, store := pair(t)
+	hint := session.Hint{Name: "run", Source: "header"}
+	one.say(t, hint, "a B c")
+	two.say(t, hint, "a B c D e")
+	chain := session.Chain(two.scope, hint, history("a B c D e"))
+	for _, resolver := range []*session.Resolver{one.resolver, two.resolver} {
+		resolver.Consult(elsewhere{session.Projection{Number: 2, Covers: 3, Chain: chain[3]}})
+	}
+	known, _ := two.hold(t, hint, "a B c D e")
+	known.Adopt(session.Projection{Number: 2, Covers: 5, Chain: chain[5]}) // this replica has made its own
+	known.Unlock()
+	store.fails.Store(true)
+	for name, b := range map[string]*bundle{"one that knows the session": one, "one that has made its own": two} {
+		if b == two {
+			b.resolver.Missed()
+		}
+		held, chain := b.hold(t, hint, "a B c D e F g")
+		if projection := held.Projection(chain); projection == nil || projection.Covers != 3 || held.NextNumber() != 3 {
+			t.Errorf("%s: projection %+v", name, projection)
+		}
+		held.Unlock()
+	}
+}
