@@ -105,12 +105,6 @@ type Store struct {
 	Transactions
 }
 
-// Sealer seals what nobody may read in the database.
-type Sealer interface {
-	SealAbout(about, secret string) ([]byte, error)
-	OpenAbout(about string, sealed []byte) (secret string, newest bool, err error)
-}
-
 // Mailer hands mails over.
 type Mailer interface {
 	Send(ctx context.Context, id uuid.UUID, mail tenants.Mail) error
@@ -119,7 +113,7 @@ type Mailer interface {
 // Config is what a Service works with. All but Health must be set.
 type Config struct {
 	Store  Store
-	Sealer Sealer
+	Sealer tenants.Sealer
 	Queue  jobs.Queue
 	Mailer Mailer
 

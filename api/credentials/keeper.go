@@ -7,7 +7,6 @@ package credentials
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -85,17 +84,12 @@ type Vault interface {
 	Open(key tenants.ProviderKey) (string, error)
 }
 
-// Upstream sends a request to a provider with a key in the clear.
-type Upstream interface {
-	Send(ctx context.Context, request upstream.Request, target upstream.Target) (*http.Response, error)
-}
-
 // Config is what a Keeper works with. Every field but Now must be set.
 type Config struct {
 	Store    Store
 	Issuer   Issuer
 	Vault    Vault
-	Upstream Upstream
+	Upstream upstream.Sender
 
 	// Defaults is the pipeline that an API key's own settings change.
 	Defaults pipeline.Layer

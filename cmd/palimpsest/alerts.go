@@ -56,6 +56,6 @@ func (k keptMails) Send(ctx context.Context, _ uuid.UUID, mail tenants.Mail) err
 
 // Interface guards.
 var (
-	_ alerts.Alerts = tenantsdb.Alerts{}
-	_ alerts.Sealer = (*vault.Vault)(nil)
+	_ alerts.Alerts  = tenantsdb.Alerts{}
+	_ tenants.Sealer = (*vault.Vault)(nil)
 )

@@ -8,13 +8,8 @@ import (
 	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/pipeline/modules/rehydrator"
 	"palimpsest/pipeline/modules/semanticcache"
+	"palimpsest/pipeline/tokens"
 )
-
-// Counter counts o200k tokens.
-type Counter interface {
-	ipc.Counter
-	compactionbridge.Counter
-}
 
 // Memory is what modules know beside the request. The zero value knows nothing.
 type Memory struct {
@@ -25,7 +20,7 @@ type Memory struct {
 
 // All returns the modules that are built in. Which of them run, and in which order,
 // an exchange's config says.
-func All(counter Counter, memory Memory) []pipeline.Module {
+func All(counter *tokens.Counter, memory Memory) []pipeline.Module {
 	shortener := ipc.New(counter)
 	return []pipeline.Module{
 		shortener, compactionbridge.New(counter, memory.Past).Answering(shortener), rehydrator.New(memory.Archive),

@@ -12,6 +12,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/tokens"
 )
 
 const (
@@ -41,7 +42,7 @@ const (
 // concurrent use.
 type Preview struct {
 	store  Store
-	models Models
+	models *tokens.Models
 	known  *otter.Cache[question, known]
 }
 
@@ -70,7 +71,7 @@ type Comparison struct {
 }
 
 // New returns a Preview that knows models.
-func New(store Store, models Models) *Preview {
+func New(store Store, models *tokens.Models) *Preview {
 	return &Preview{store: store, models: models, known: otter.Must(&otter.Options[question, known]{
 		MaximumSize: most, ExpiryCalculator: otter.ExpiryWriting[question, known](remembered),
 	})}

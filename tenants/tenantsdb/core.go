@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/hex"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 )
@@ -23,7 +25,7 @@ type core struct {
 	requests  *pool
 	work      *pool // nil if there is no WorkerURL
 	listenURL string
-	sealer    Sealer
+	sealer    tenants.Sealer
 }
 
 // inTenant is DB.InTenant.
