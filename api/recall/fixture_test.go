@@ -126,7 +126,7 @@ func setup(t *testing.T) *product {
 		Keys: p.keys, Settings: settings, Prompts: writer, Upstream: client, Recorder: recorder, Metrics: metrics, Log: log, Now: time.Now,
 	}
 	proxy.Recall = recall.New(recall.Config{
-		Lanes: sessions, Archive: originals, Searcher: p.index, Codecs: codecs(), PublicURL: "https://palimpsest.example", Log: log, Now: time.Now,
+		Lanes: sessions.Browser(), Archive: originals, Searcher: p.index, Codecs: codecs(), PublicURL: "https://palimpsest.example", Log: log, Now: time.Now,
 		Observe: proxy.Recalled,
 	})
 	e := echo.New()

@@ -121,7 +121,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		Recorder: recorder, Summaries: summaries, Answers: answers, Limits: limiter, Metrics: metrics, Address: e.IPExtractor, Log: p.log, Now: p.now,
 	})
 	p.serveProxy(e, proxy, recall.Config{
-		Lanes: sessions, Archive: originals, Searcher: index, Codecs: formats.ByFormat(), PublicURL: p.reachable(), Log: p.log, Now: p.now,
+		Lanes: sessions.Browser(), Archive: originals, Searcher: index, Codecs: formats.ByFormat(), PublicURL: p.reachable(), Log: p.log, Now: p.now,
 	})
 	p.serveProduct(e, product{
 		db: db, vault: safe, people: people, keys: keys, provider: provider, learned: learned, sessions: sessions,
@@ -171,14 +171,14 @@ func (p *program) serveProduct(e *echo.Echo, of product) {
 	api := manage.Config{
 		Defaults: p.defaults(), Codecs: formats.ByFormat(),
 		Identity: admittingPeople{of.people}, Cookies: tenants.NewCookies(p.reachable()), Keys: admittingKeys{of.keys}, APIKeys: keeper, ProviderKeys: keeper,
-		Pipelines: of.db.Pipelines, ModelWindows: of.db.ModelWindows, Patterns: of.learned, Sessions: of.sessions, Costs: of.sessions, Archive: of.originals, ArchiveKeys: of.archiveKeys, Searcher: of.index,
+		Pipelines: of.db.Pipelines, ModelWindows: of.db.ModelWindows, Patterns: of.learned, Sessions: of.sessions.Browser(), Costs: of.sessions.Browser(), Archive: of.originals, ArchiveKeys: of.archiveKeys, Searcher: of.index,
 		Exchanges: of.db.Exchanges, Usage: of.db.Usage, Members: of.people.Workspaces(), Workspaces: of.people.Workspaces(), Invitations: invitations, Data: of.db.Data, Views: of.db.Views, Audit: of.db.Audit, Deletion: of.deleting,
 		Billing: of.sold, Operators: of.db.Operators, SignOn: signOn, Alerts: of.alerting, Previews: of.preview, Log: p.log, Now: p.now,
 	}
 	manage.Register(e.Group("/api/v1"), api)
 	p.serveDashboard(e, web.Deps{
 		Identity: admittingPeople{of.people}, APIKeys: keeper, ProviderKeys: keeper, Pipelines: of.db.Pipelines, Usage: of.db.Usage,
-		Sessions: of.sessions, Costs: of.sessions, Exchanges: of.db.Exchanges, Archive: of.originals, ArchiveKeys: of.archiveKeys, Mails: of.mails, Members: of.people.Workspaces(), Workspaces: of.people.Workspaces(), Invitations: invitations,
+		Sessions: of.sessions.Browser(), Costs: of.sessions.Browser(), Exchanges: of.db.Exchanges, Archive: of.originals, ArchiveKeys: of.archiveKeys, Mails: of.mails, Members: of.people.Workspaces(), Workspaces: of.people.Workspaces(), Invitations: invitations,
 		Data: of.db.Data, Audit: of.db.Audit, Views: of.db.Views, Deletion: of.deleting, Config: manage.NewConfigurations(api), Billing: of.sold, Preview: of.preview, TriggerAdvice: of.advice, ModelWindows: of.db.ModelWindows,
 		Patterns: of.learned, Searcher: of.index, Live: p.pages,
 		Operator: of.db.Operators, Health: p.newChecks(), LatestHealth: p.latestChecks, SignOn: signOn, Passkeys: p.passkeys(of.db, of.vault, of.people),

@@ -54,11 +54,11 @@ func cutAtL1(t *testing.T, person *webtest.Person) {
 // projection returns what stands for the session's first messages.
 func projection(t *testing.T, person *webtest.Person, id uuid.UUID) session.Projection {
 	t.Helper()
-	detail, err := person.Sessions.Session(t.Context(), person.Workspace.ID, id)
+	detail, err := person.Sessions.Browser().Session(t.Context(), person.Workspace.ID, id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := person.Sessions.Projection(t.Context(), person.Workspace.ID, detail.Lanes[0].ID)
+	found, err := person.Sessions.Browser().Projection(t.Context(), person.Workspace.ID, detail.Lanes[0].ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -457,7 +457,7 @@ func TestAPointerStandsBesideItsOriginal(t *testing.T) {
 
 func laneOf(t testing.TB, person *webtest.Person, id uuid.UUID) uuid.UUID {
 	t.Helper()
-	detail, err := person.Sessions.Session(t.Context(), person.Workspace.ID, id)
+	detail, err := person.Sessions.Browser().Session(t.Context(), person.Workspace.ID, id)
 	if err != nil {
 		t.Fatal(err)
 	}

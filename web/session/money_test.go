@@ -22,7 +22,7 @@ func TestEpochsAreShownWithWhatTheyWereToSaveAndHaveSaved(t *testing.T) {
 	if rows.Length() != overview.Epochs || overview.Epochs == 0 {
 		t.Fatalf("%d rows for %d epochs", rows.Length(), overview.Epochs)
 	}
-	decisions, err := person.Sessions.Decisions(t.Context(), person.Workspace.ID, overview.ID)
+	decisions, err := person.Sessions.Browser().Decisions(t.Context(), person.Workspace.ID, overview.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func TestRowsOfASessionAddUpToItsPrompt(t *testing.T) {
 	said := page.TestID("prompt")
 	_, figures, _ := strings.Cut(said, "messages,")
 	received, sent := numbers(t, strings.TrimSuffix(strings.TrimSpace(figures), "tokens"))
-	newest, err := person.Sessions.Newest(t.Context(), person.Workspace.ID, overview.ID, laneOf(t, person, overview.ID), 0)
+	newest, err := person.Sessions.Browser().Newest(t.Context(), person.Workspace.ID, overview.ID, laneOf(t, person, overview.ID), 0)
 	if err != nil || received != newest.Before || sent != newest.After || sent >= received {
 		t.Fatalf("the page says %q, the newest request had %d and sent %d tokens, %v", said, newest.Before, newest.After, err)
 	}

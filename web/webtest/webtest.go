@@ -143,7 +143,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	deps := web.Deps{
 		Config:   configuration,
 		Identity: people, APIKeys: keeper, ProviderKeys: keeper,
-		Pipelines: p.DB.Pipelines, Preview: preview.New(p.Sessions, models), TriggerAdvice: previewdb.New(p.DB), ModelWindows: p.DB.ModelWindows, Usage: p.DB.Usage, Sessions: p.Sessions, Costs: p.Sessions, Exchanges: p.DB.Exchanges, Archive: p.Archive, ArchiveKeys: p.ArchiveKeys,
+		Pipelines: p.DB.Pipelines, Preview: preview.New(p.Sessions.Browser(), models), TriggerAdvice: previewdb.New(p.DB), ModelWindows: p.DB.ModelWindows, Usage: p.DB.Usage, Sessions: p.Sessions.Browser(), Costs: p.Sessions.Browser(), Exchanges: p.DB.Exchanges, Archive: p.Archive, ArchiveKeys: p.ArchiveKeys,
 		Mails:    p.Mails,
 		Operator: p.DB.Operators, Health: func(ctx context.Context) []tenants.Check {
 			return []tenants.Check{{Name: "Database", OK: p.DB.Ping(ctx) == nil, Text: "answers"}}
