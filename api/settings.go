@@ -39,11 +39,6 @@ type Workspaces interface {
 	LearnModelWindow(ctx context.Context, workspace uuid.UUID, model string, tokens int) error
 }
 
-// Vault opens the secrets of provider keys.
-type Vault interface {
-	Open(key tenants.ProviderKey) (string, error)
-}
-
 // Plans says what holds back the traffic of a workspace.
 type Plans interface {
 	Restraint(ctx context.Context, workspace uuid.UUID) (tenants.Restraint, error)
@@ -53,7 +48,7 @@ type Plans interface {
 type Settings struct {
 	workspaces Workspaces
 	plans      Plans // nil if nothing holds anybody back
-	vault      Vault
+	vault      tenants.ProviderKeyVault
 	defaults   pipeline.Layer
 	private    bool // requests may name base URLs on private addresses
 	known      *otter.Cache[uuid.UUID, *settings]
@@ -77,7 +72,7 @@ type settings struct {
 // NewSettings returns Settings; modules is the default pipeline of a workspace
 // that has set none, and allowPrivate lets requests name base URLs on private
 // addresses.
-func NewSettings(workspaces Workspaces, vault Vault, modules string, allowPrivate bool) (*Settings, error) {
+func NewSettings(workspaces Workspaces, vault tenants.ProviderKeyVault, modules string, allowPrivate bool) (*Settings, error) {
 	known, err := newSettingsCache(settingsAge)
 	if err != nil {
 		return nil, err

@@ -78,17 +78,11 @@ type Issuer interface {
 	Renew(grace time.Duration) (rotation tenants.Rotation, secret string)
 }
 
-// Vault seals the secrets of provider keys for their key, and opens them.
-type Vault interface {
-	Seal(key tenants.ProviderKey, secret string) ([]byte, error)
-	Open(key tenants.ProviderKey) (string, error)
-}
-
 // Config is what a Keeper works with. Every field but Now must be set.
 type Config struct {
 	Store    Store
 	Issuer   Issuer
-	Vault    Vault
+	Vault    tenants.ProviderKeyVault
 	Upstream upstream.Sender
 
 	// Defaults is the pipeline that an API key's own settings change.
