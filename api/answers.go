@@ -16,6 +16,7 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/modules/semanticcache"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/spans"
@@ -40,15 +41,10 @@ type AnswerStore interface {
 	Put(ctx context.Context, workspace uuid.UUID, entry semanticcache.Entry, expires time.Time) error
 }
 
-// Embedder makes vectors of texts with a workspace's own provider.
-type Embedder interface {
-	Embed(ctx context.Context, workspace, apiKey uuid.UUID, model string, texts []string) ([][]float32, error)
-}
-
 // AnswersConfig is what Answers work with.
 type AnswersConfig struct {
 	Store    AnswerStore
-	Embedder Embedder
+	Embedder archive.Embedder
 	Secret   []byte // makes keys
 	Log      *slog.Logger
 	Now      func() time.Time
@@ -365,6 +361,6 @@ func (c copyTap) Write(p []byte) (int, error) {
 
 // Interface guards.
 var (
-	_ wire.Tap = copyTap{}
-	_ Embedder = (*Embeddings)(nil)
+	_ wire.Tap         = copyTap{}
+	_ archive.Embedder = (*Embeddings)(nil)
 )

@@ -32,7 +32,7 @@ var ErrNoEmbeddings = archive.ErrNoEmbeddings
 // that costs for them.
 type Embeddings struct {
 	settings *Settings
-	upstream Upstream
+	upstream upstream.Sender
 	recorder *Recorder
 	metrics  *Metrics
 	now      func() time.Time
@@ -40,7 +40,7 @@ type Embeddings struct {
 }
 
 // NewEmbeddings returns Embeddings.
-func NewEmbeddings(settings *Settings, upstream Upstream, recorder *Recorder, metrics *Metrics, now func() time.Time) (*Embeddings, error) {
+func NewEmbeddings(settings *Settings, upstream upstream.Sender, recorder *Recorder, metrics *Metrics, now func() time.Time) (*Embeddings, error) {
 	failed, err := otter.New(&otter.Options[uuid.UUID, struct{}]{
 		MaximumSize: maxSettings, ExpiryCalculator: otter.ExpiryWriting[uuid.UUID, struct{}](embedPause),
 	})

@@ -52,6 +52,8 @@ type proxy struct {
 
 // storage is what the proxy keeps, in memory.
 type storage struct {
+	tenants.ProviderKeyVault
+
 	mu        sync.Mutex
 	broken    error // every call fails
 	workspace uuid.UUID

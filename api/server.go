@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -15,17 +14,12 @@ import (
 	"palimpsest/tenants"
 )
 
-// Upstream sends a request to a provider with the workspace's key.
-type Upstream interface {
-	Send(ctx context.Context, request upstream.Request, target upstream.Target) (*http.Response, error)
-}
-
 // Server is the proxy.
 type Server struct {
 	Keys     tenants.KeyAuthenticator
 	Settings *Settings
 	Prompts  *prompt.Writer
-	Upstream Upstream
+	Upstream upstream.Sender
 	Recorder *Recorder
 
 	// Limits holds API keys to their quotas; nil if no one.
@@ -70,4 +64,4 @@ type Server struct {
 }
 
 // Interface guard.
-var _ Upstream = (*upstream.Client)(nil)
+var _ upstream.Sender = (*upstream.Client)(nil)

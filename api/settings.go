@@ -29,7 +29,7 @@ const (
 	// againAge how long those are served then.
 	againTimeout = 500 * time.Millisecond
 	againAge     = 5 * time.Second
-	maxSettings = 100_000
+	maxSettings  = 100_000
 )
 
 // Workspaces reads what a workspace has set.
@@ -45,11 +45,6 @@ type Workspaces interface {
 	LearnModelWindow(ctx context.Context, workspace uuid.UUID, model string, tokens int) error
 }
 
-// Vault opens the secrets of provider keys.
-type Vault interface {
-	Open(key tenants.ProviderKey) (string, error)
-}
-
 // Plans says what holds back the traffic of a workspace.
 type Plans interface {
 	Restraint(ctx context.Context, workspace uuid.UUID) (tenants.Restraint, error)
@@ -59,7 +54,7 @@ type Plans interface {
 type Settings struct {
 	workspaces Workspaces
 	plans      Plans // nil if nothing holds anybody back
-	vault      Vault
+	vault      tenants.ProviderKeyVault
 	defaults   pipeline.Layer
 	private    bool // requests may name base URLs on private addresses
 	known      *otter.Cache[uuid.UUID, *settings]
@@ -83,7 +78,7 @@ type settings struct {
 // NewSettings returns Settings; modules is the default pipeline of a workspace
 // that has set none, and allowPrivate lets requests name base URLs on private
 // addresses.
-func NewSettings(workspaces Workspaces, vault Vault, modules string, allowPrivate bool) (*Settings, error) {
+func NewSettings(workspaces Workspaces, vault tenants.ProviderKeyVault, modules string, allowPrivate bool) (*Settings, error) {
 	known, err := newSettingsCache(settingsAge)
 	if err != nil {
 		return nil, err

@@ -46,7 +46,7 @@ const (
 // the exchanges that call for one.
 type Summaries struct {
 	settings *Settings
-	upstream Upstream
+	upstream upstream.Sender
 	recorder *Recorder
 	limits   *limits.Limiter
 	metrics  *Metrics
@@ -65,7 +65,7 @@ type warmLane struct {
 // SummaryConfig is what Summaries work with.
 type SummaryConfig struct {
 	Settings  *Settings
-	Upstream  Upstream
+	Upstream  upstream.Sender
 	Recorder  *Recorder
 	Limits    *limits.Limiter // of the API keys whose requests call for summaries
 	Metrics   *Metrics

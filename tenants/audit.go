@@ -140,6 +140,11 @@ type AuditLog interface {
 	// Note notes a change on behalf of the context's actor.
 	Note(ctx context.Context, workspace WorkspaceID, change Change) error
 
+	Transactor
+}
+
+// Transactor opens transactions.
+type Transactor interface {
 	// Together makes everything that is done with fn's context one transaction.
 	Together(ctx context.Context, workspace WorkspaceID, fn func(ctx context.Context) error) error
 }

@@ -214,3 +214,9 @@ type ProviderKeys interface {
 	// is an answer; ErrNotFound is an error.
 	TestProviderKey(ctx context.Context, workspace WorkspaceID, id uuid.UUID) (ProviderKeyTest, error)
 }
+
+// ProviderKeyVault seals the secrets of provider keys for their key, and opens them.
+type ProviderKeyVault interface {
+	Seal(key ProviderKey, secret string) ([]byte, error)
+	Open(key ProviderKey) (string, error)
+}

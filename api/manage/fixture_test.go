@@ -120,11 +120,11 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 		Identity: people, Cookies: tenants.NewCookies(publicURL), Keys: p.keys,
 		APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.DB.Pipelines, ModelWindows: p.db.DB.ModelWindows, Exchanges: p.db.DB.Exchanges, Usage: p.db.DB.Usage,
 		Sessions: p.sessions.Browser(), Costs: p.sessions.Browser(), Archive: p.archive, ArchiveKeys: archiveKeys, Searcher: p.index, Patterns: patternsdb.New(p.db.DB),
-		Members: people, Workspaces: people, Invitations: identity.NewInvitations(people, p.db.DB.Invitations, publicURL),
+		Members: people.Workspaces(), Workspaces: people.Workspaces(), Invitations: identity.NewInvitations(people, p.db.DB.Invitations, publicURL),
 		Data: p.db.DB.Data, Views: p.db.DB.Views, Audit: p.db.DB.Audit, Deletion: p.deletion(),
 		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}), Operators: p.db.DB.Operators, SignOn: p.signOn(), Previews: preview.New(p.sessions.Browser(), models),
 		Alerts: alerts.New(alerts.Config{
-			Store:  alerts.Store{Alerts: p.db.DB.Alerts, Keys: p.db.DB.APIKeys, Usage: p.db.DB.Usage, Workspaces: p.db.DB.Workspaces, Transactions: p.db.DB},
+			Store:  alerts.Store{Alerts: p.db.DB.Alerts, Keys: p.db.DB.APIKeys, UsageReader: p.db.DB.Usage, Workspaces: p.db.DB.Workspaces, Transactor: p.db.DB},
 			Sealer: sealer, Log: slog.New(slog.DiscardHandler), Now: time.Now,
 		}),
 		Log: slog.New(slog.NewJSONHandler(p.log, nil)),

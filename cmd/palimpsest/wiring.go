@@ -172,13 +172,13 @@ func (p *program) serveProduct(e *echo.Echo, of product) {
 		Defaults: p.defaults(), Codecs: formats.ByFormat(),
 		Identity: admittingPeople{of.people}, Cookies: tenants.NewCookies(p.reachable()), Keys: admittingKeys{of.keys}, APIKeys: keeper, ProviderKeys: keeper,
 		Pipelines: of.db.Pipelines, ModelWindows: of.db.ModelWindows, Patterns: of.learned, Sessions: of.sessions.Browser(), Costs: of.sessions.Browser(), Archive: of.originals, ArchiveKeys: of.archiveKeys, Searcher: of.index,
-		Exchanges: of.db.Exchanges, Usage: of.db.Usage, Members: of.people, Workspaces: of.people, Invitations: invitations, Data: of.db.Data, Views: of.db.Views, Audit: of.db.Audit, Deletion: of.deleting,
+		Exchanges: of.db.Exchanges, Usage: of.db.Usage, Members: of.people.Workspaces(), Workspaces: of.people.Workspaces(), Invitations: invitations, Data: of.db.Data, Views: of.db.Views, Audit: of.db.Audit, Deletion: of.deleting,
 		Billing: of.sold, Operators: of.db.Operators, SignOn: signOn, Alerts: of.alerting, Previews: of.preview, Log: p.log, Now: p.now,
 	}
 	manage.Register(e.Group("/api/v1"), api)
 	p.serveDashboard(e, web.Deps{
 		Identity: admittingPeople{of.people}, APIKeys: keeper, ProviderKeys: keeper, Pipelines: of.db.Pipelines, Usage: of.db.Usage,
-		Sessions: of.sessions.Browser(), Costs: of.sessions.Browser(), Exchanges: of.db.Exchanges, Archive: of.originals, ArchiveKeys: of.archiveKeys, Mails: of.mails, Members: of.people, Workspaces: of.people, Invitations: invitations,
+		Sessions: of.sessions.Browser(), Costs: of.sessions.Browser(), Exchanges: of.db.Exchanges, Archive: of.originals, ArchiveKeys: of.archiveKeys, Mails: of.mails, Members: of.people.Workspaces(), Workspaces: of.people.Workspaces(), Invitations: invitations,
 		Data: of.db.Data, Audit: of.db.Audit, Views: of.db.Views, Deletion: of.deleting, Config: manage.NewConfigurations(api), Billing: of.sold, Preview: of.preview, TriggerAdvice: of.advice, ModelWindows: of.db.ModelWindows,
 		Patterns: of.learned, Searcher: of.index, Live: p.pages,
 		Operator: of.db.Operators, Health: p.newChecks(), LatestHealth: p.latestChecks, SignOn: signOn, Passkeys: p.passkeys(of.db, of.vault, of.people),
@@ -461,12 +461,12 @@ func (p *program) newWriter(parts parts) (*prompt.Writer, error) {
 
 // Interface guards.
 var (
-	_ identity.KeyStore = tenantsdb.APIKeys{}
-	_ api.UsageStore    = tenantsdb.Exchanges{}
-	_ api.Workspaces    = tenantsdb.ProxySettings{}
-	_ api.Transactor    = (*tenantsdb.DB)(nil)
-	_ datakeys.Store    = tenantsdb.DataKeys{}
-	_ vault.Store       = tenantsdb.ProviderKeys{}
-	_ vault.ProofStore  = tenantsdb.DataKeys{}
-	_ limits.Ledger     = tenantsdb.APIKeys{}
+	_ identity.KeyStore  = tenantsdb.APIKeys{}
+	_ api.UsageStore     = tenantsdb.Exchanges{}
+	_ api.Workspaces     = tenantsdb.ProxySettings{}
+	_ tenants.Transactor = (*tenantsdb.DB)(nil)
+	_ datakeys.Store     = tenantsdb.DataKeys{}
+	_ vault.Store        = tenantsdb.ProviderKeys{}
+	_ vault.ProofStore   = tenantsdb.DataKeys{}
+	_ limits.Ledger      = tenantsdb.APIKeys{}
 )

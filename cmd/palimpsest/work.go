@@ -18,6 +18,7 @@ import (
 	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/preview/previewdb"
 	"palimpsest/pipeline/session/sessiondb"
+	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire/formats"
 	"palimpsest/tenants/tenantsdb"
 )
@@ -71,7 +72,7 @@ func (p *program) settingsIn(db *tenantsdb.DB) func(ctx context.Context, workspa
 
 // advise has recent sessions replayed with the other trigger again and again, and returns
 // what compares settings and keeps what came of it.
-func (p *program) advise(work *jobsdb.Runner, db *tenantsdb.DB, sessions *sessiondb.Store, models preview.Models) (*preview.Preview, *previewdb.Store) {
+func (p *program) advise(work *jobsdb.Runner, db *tenantsdb.DB, sessions *sessiondb.Store, models *tokens.Models) (*preview.Preview, *previewdb.Store) {
 	compares, store := preview.New(sessions.Browser(), models), previewdb.New(db)
 	advisor := preview.Advisor{Preview: compares, Store: store, Workspaces: db.Workspaces.AllWorkspaces, Settings: p.settingsIn(db), Now: p.now}
 	work.Every("trigger_advice", preview.AdviceEvery, preview.AdviceTimeout, advisor.Pass)

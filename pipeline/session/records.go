@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"palimpsest/pipeline/archive"
+
 	"github.com/google/uuid"
 )
 
@@ -48,6 +50,22 @@ type Records interface {
 	Pins(ctx context.Context, workspace, lane uuid.UUID) ([]Pin, error)
 	Pin(ctx context.Context, workspace uuid.UUID, pin Pin) error
 	Unpin(ctx context.Context, workspace, lane uuid.UUID, message int) error
+
+	// Recorded returns the main conversations of the sessions that are picked, as they
+	// are counted, the newest first.
+	Recorded(ctx context.Context, workspace uuid.UUID, picked Picked) ([]Recorded, error)
+
+	// Named returns the lane that a pointer leads to, within a session if one is
+	// given, or ErrNotFound.
+	Named(ctx context.Context, workspace uuid.UUID, within uuid.UUID, pointer archive.Pointer) (Named, error)
+
+	// Names returns for each message of a lane a name of a history that holds it;
+	// empty where none is on record.
+	Names(ctx context.Context, workspace uuid.UUID, lanes []uuid.UUID, messages []int) ([]archive.Name, error)
+
+	// SessionNamed returns the newest session that its client gave a name, or
+	// ErrNotFound.
+	SessionNamed(ctx context.Context, workspace uuid.UUID, name string) (uuid.UUID, error)
 
 	// Ask makes the lane's next request compact it.
 	Ask(ctx context.Context, workspace, lane uuid.UUID, order Order) error

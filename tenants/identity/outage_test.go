@@ -72,7 +72,7 @@ func TestGoodKeyDoesNotWaitForDatabaseThatStandsStill(t *testing.T) {
 	b := setup(t)
 	principal, _ := b.signUp(t, "ada@example.com")
 	key, secret := b.createKey(t, principal, nil)
-	store := &outage{KeyStore: b.DB}
+	store := &outage{KeyStore: b.DB.APIKeys}
 	keys, err := identity.NewKeys(store, [][]byte{bytes.Repeat([]byte("p"), 32)}, b.clock.Now)
 	if err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ type core struct {
 	requests  *pool
 	work      *pool // nil if there is no WorkerURL
 	listenURL string
-	sealer    Sealer
+	sealer    tenants.Sealer
 }
 
 // inTenant is DB.InTenant.

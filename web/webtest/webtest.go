@@ -148,7 +148,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 		Operator: p.DB.Operators, Health: func(ctx context.Context) []tenants.Check {
 			return []tenants.Check{{Name: "Database", OK: p.DB.Ping(ctx) == nil, Text: "answers"}}
 		},
-		Members: people, Workspaces: people, Invitations: identity.NewInvitations(people, p.DB.Invitations, PublicURL),
+		Members: people.Workspaces(), Workspaces: people.Workspaces(), Invitations: identity.NewInvitations(people, p.DB.Invitations, PublicURL),
 		Data: p.DB.Data, Audit: p.DB.Audit, Views: p.DB.Views, Deletion: p.deletion(),
 		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}),
 		Alerts:  p.Alerting,

@@ -12,6 +12,7 @@ import (
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/tokens"
 )
 
 // Name is the module's name in configs, headers and events.
@@ -46,21 +47,16 @@ const (
 	OwnSummary = "own_summary" // 1 if the client's summary is an answer of this module
 )
 
-// Counter counts o200k tokens of a text.
-type Counter interface {
-	Count(text string) int
-}
-
 // Module is the module compaction-bridge. It has no state of its own and is safe for
 // concurrent use.
 type Module struct {
-	counter Counter
+	counter *tokens.Counter
 	past    Past
 	notes   Notes // nil: clients' requests for a summary are passed to the provider
 }
 
 // New returns the module; past is where it finds what clients left behind.
-func New(counter Counter, past Past) *Module { return &Module{counter: counter, past: past} }
+func New(counter *tokens.Counter, past Past) *Module { return &Module{counter: counter, past: past} }
 
 // Name implements pipeline.Module.
 func (m *Module) Name() string { return Name }

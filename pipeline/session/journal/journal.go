@@ -34,15 +34,8 @@ var ErrFull = errors.New("the local journal is full")
 
 // Store is what a Journal stands before.
 type Store interface {
-	Commit(ctx context.Context, seen session.Seen, projection session.Projection) error
-	Inject(ctx context.Context, seen session.Seen, inserts []session.Insert) error
-	Withdraw(ctx context.Context, workspace, lane uuid.UUID, from int) error
-	Record(ctx context.Context, workspace uuid.UUID, seen []session.Seen) error
-}
-
-// Keys returns the key of a workspace, under which entries are sealed.
-type Keys interface {
-	Key(ctx context.Context, workspace uuid.UUID) (*archive.Key, error)
+	session.Committer
+	session.Recorder
 }
 
 // Config says where a Journal keeps its entries.
@@ -50,7 +43,7 @@ type Config struct {
 	Dir      string
 	MaxBytes int64
 	Store    Store
-	Keys     Keys
+	Keys     *archive.Keys
 	Log      *slog.Logger
 	Now      func() time.Time
 	Absence  *session.Absence // of Store: prompts do not wait for it then

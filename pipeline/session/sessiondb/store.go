@@ -28,17 +28,9 @@ const Channel = "palimpsest_lanes"
 // uniqueViolation is Postgres' code for a row that is there already.
 const uniqueViolation = "23505"
 
-// Door opens transactions in which one workspace's rows can be seen and changed.
-type Door interface {
-	InTenant(ctx context.Context, workspace uuid.UUID, fn func(tx *gorm.DB) error) error
-
-	// AsWorker opens a transaction for background jobs, which sees across workspaces.
-	AsWorker(ctx context.Context, fn func(tx *gorm.DB) error) error
-}
-
 // core is what all stores of sessions share.
 type core struct {
-	door    Door
+	door    batchdb.TxRunner
 	archive *archivedb.DB
 	packer  packer
 	queue   jobs.Queue    // nil if epochs are not planned ahead
@@ -49,7 +41,7 @@ type core struct {
 type Store struct{ *core }
 
 // New returns the store behind a door.
-func New(door Door) *Store {
+func New(door batchdb.TxRunner) *Store {
 	return &Store{&core{door: door, archive: archivedb.New(door), packer: newPacker()}}
 }
 

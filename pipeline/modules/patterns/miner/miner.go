@@ -76,16 +76,11 @@ type Store interface {
 	Settle(ctx context.Context, workspace uuid.UUID, now time.Time, auto bool, minRate float64) (Settled, error)
 }
 
-// Inserts reads what modules have put into a lane's prompt.
-type Inserts interface {
-	Inserts(ctx context.Context, workspace, lane uuid.UUID) ([]session.Insert, error)
-}
-
 // Config is what a Miner needs.
 type Config struct {
 	Store   Store
 	Archive archive.Reader
-	Inserts Inserts
+	Inserts session.Records
 	Codecs  map[conversation.Format]wire.Codec
 
 	// Settings returns a workspace's pipeline.
