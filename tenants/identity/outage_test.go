@@ -86,7 +86,7 @@ func TestGoodKeyDoesNotWaitForDatabaseThatStandsStill(t *testing.T) {
 		t.Errorf("%v, waited for up to %s", err, time.Duration(store.waited.Load()))
 	}
 	store.stands.Store(false)
-	if err := b.DB.RevokeAPIKey(t.Context(), principal.Workspace.ID, key.ID); err != nil {
+	if err := b.DB.APIKeys.RevokeAPIKey(t.Context(), principal.Workspace.ID, key.ID); err != nil {
 		t.Fatal(err)
 	}
 	b.clock.advance(6 * time.Second)
